@@ -1,0 +1,25 @@
+# Two commands to know: `make demo` shows it, `make test` runs everything CI runs.
+.PHONY: demo test bench fmt doc setup
+.DEFAULT_GOAL := demo
+
+demo: setup ## a real node, a gateway and three viewers who ask the same question; Ctrl-C stops it
+	cargo run --locked -p gw-server --features mock-login --bin ledger-gateway-dev -- demo
+
+test: setup ## everything CI runs, cheapest first
+	cargo xtask ci
+
+bench: setup ## throughput and latency beside nginx, decisions by criterion
+	cargo build --release --locked -p gw-server --features mock-login --bin ledger-gateway-dev
+	cargo build --release --locked -p gw-testkit --bin constant-upstream
+	python3 bench/bench.py
+	cargo bench --locked -p gw-policy -p gw-http
+
+fmt: ## format the code
+	cargo fmt --all
+
+doc: ## the documentation of all crates, and the configuration reference
+	cargo doc --workspace --no-deps
+	cargo run --locked -p gw-server --bin ledger-gateway -- config doc > docs/configuration.md
+
+setup: ## install or name what is missing
+	@scripts/setup.sh

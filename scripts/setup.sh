@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# Installs what the tests and the demo need and this machine lacks, or names it.
+# Needs a Rust toolchain and Node.js 20 or newer; everything else it brings itself on a Debian-like machine with root.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+missing=()
+have() { command -v "$1" >/dev/null 2>&1; }
+
+have cargo || missing+=("a Rust toolchain (cargo), https://rustup.rs")
+have node || missing+=("Node.js 20 or newer (node)")
+have npm || missing+=("npm, which comes with Node.js")
+
+# Debian packages by what they bring. PostgreSQL keeps its server programs off the PATH.
+packages=()
+have_postgres() { have initdb || compgen -G "/usr/lib/postgresql/*/bin/initdb" >/dev/null; }
+have_postgres || packages+=(postgresql)
+have nginx || packages+=(nginx-light)
+have wrk || packages+=(wrk)
+have python3 || packages+=(python3)
+python3 -c 'import venv, ensurepip' 2>/dev/null || packages+=(python3-venv)
+if [ "${#packages[@]}" -gt 0 ]; then
+  if have apt-get && [ "$(id -u)" -eq 0 ]; then
+    echo "setup: installing ${packages[*]}"
+    # The packages start services of their own; tests start private ones, so these are kept from starting.
+    printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d.ledger-gateway
+    if [ ! -e /usr/sbin/policy-rc.d ]; then
+      install -m 755 /usr/sbin/policy-rc.d.ledger-gateway /usr/sbin/policy-rc.d
+      trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+    fi
+    rm -f /usr/sbin/policy-rc.d.ledger-gateway
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get update -qq || true
+    apt-get install -y -qq --no-install-recommends "${packages[@]}" >/dev/null ||
+      missing+=("Debian packages: ${packages[*]} (apt-get failed)")
+  else
+    missing+=("Debian packages: ${packages[*]} (run as root, or install them)")
+  fi
+fi
+
+# A stamp holds what was installed: the list's own digest, as times change with every checkout.
+is_stamped() { [ "$(cat "$1" 2>/dev/null)" = "$(cksum <"$2")" ]; }
+
+# A real node and the client libraries, at the versions of the lock file.
+lock=tests/clients/package-lock.json
+stamp=tests/clients/node_modules/.installed
+if have npm && ! is_stamped "$stamp" "$lock"; then
+  echo "setup: installing the node and the JavaScript clients"
+  if (cd tests/clients && npm ci --no-audit --no-fund --loglevel=error); then
+    cksum <"$lock" >"$stamp"
+  else
+    missing+=("npm packages of tests/clients (npm ci failed)")
+  fi
+fi
+
+# web3.py, in an environment of its own.
+list=tests/clients/requirements.txt
+venv=target/venv
+if have python3 && ! is_stamped "$venv/installed" "$list"; then
+  echo "setup: installing the Python client"
+  mkdir -p target
+  if python3 -m venv "$venv" && "$venv/bin/pip" install --quiet --disable-pip-version-check -r "$list"; then
+    cksum <"$list" >"$venv/installed"
+  else
+    missing+=("Python packages of $list (pip failed)")
+  fi
+fi
+
+if [ "${#missing[@]}" -gt 0 ]; then
+  echo "setup: missing on this machine:" >&2
+  printf '  - %s\n' "${missing[@]}" >&2
+  exit 1
+fi
