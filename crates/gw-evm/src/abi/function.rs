@@ -1,0 +1,100 @@
+//! Arguments of calls (F3).
+
+use super::{
+    ContractAbi,
+    types::{Type, WordKind},
+    walk::{Layout, walk},
+};
+use alloy_json_abi::Function;
+use alloy_primitives::{Address, B256};
+
+/// One static argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Word {
+    /// Its type.
+    pub kind: WordKind,
+    /// Its encoding, clean for that type.
+    pub word: B256,
+}
+
+impl Word {
+    /// The address, if it is one by type.
+    pub fn address(&self) -> Option<Address> {
+        (self.kind == WordKind::Address).then(|| super::clean_address(&self.word)).flatten()
+    }
+}
+
+/// The arguments of a call whose data is the one encoding of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arguments {
+    words: Vec<Option<Word>>,
+}
+
+impl Arguments {
+    /// The argument at `index` of the ABI's inputs, if it is one word.
+    pub fn word(&self, index: usize) -> Option<Word> {
+        self.words.get(index).copied().flatten()
+    }
+
+    /// How many inputs the function has.
+    pub fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    /// Whether the function has no inputs.
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+}
+
+/// Why calldata cannot be judged; the rule that needed it denies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CallDataError {
+    /// Shorter than a selector.
+    #[error("calldata has no selector")]
+    NoSelector,
+    /// The ABI has no such function.
+    #[error("function is not in the abi")]
+    UnknownFunction,
+    /// Not what an encoder would write for its own values: dirty padding, trailing or missing bytes.
+    #[error("calldata is not canonical")]
+    NotCanonical,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FunctionShape {
+    inputs: Vec<Type>,
+}
+
+impl FunctionShape {
+    /// `None` if an input has no encoding of its own (library functions take storage pointers).
+    pub(super) fn new(function: &Function) -> Option<Self> {
+        function.inputs.iter().map(Type::of_param).collect::<Option<_>>().map(|inputs| Self { inputs })
+    }
+}
+
+impl ContractAbi {
+    /// The arguments of a call.
+    pub fn arguments(&self, input: &[u8]) -> Result<Arguments, CallDataError> {
+        let (selector, data) = input.split_first_chunk::<4>().ok_or(CallDataError::NoSelector)?;
+        let function = self.functions.get(selector).ok_or(CallDataError::UnknownFunction)?;
+        walk(&function.inputs, data, Layout::Canonical).map_err(|_| CallDataError::NotCanonical)?;
+        let mut head = 0;
+        let words = function.inputs.iter().map(|ty| {
+            let bytes = data.get(head..).and_then(<[u8]>::first_chunk::<32>);
+            head += ty.head;
+            Some(Word { kind: ty.word_kind()?, word: B256::from(bytes?) })
+        });
+        Ok(Arguments { words: words.collect() })
+    }
+
+    /// Whether a function with this selector can be judged.
+    pub fn has_function(&self, selector: [u8; 4]) -> bool {
+        self.functions.contains_key(&selector)
+    }
+
+    /// The type of a function's input, if it is one word: what a parameter rule can be about.
+    pub fn function_input(&self, selector: [u8; 4], index: usize) -> Option<WordKind> {
+        self.functions.get(&selector)?.inputs.get(index)?.word_kind()
+    }
+}

@@ -1,0 +1,81 @@
+//! Contract ABIs: arguments of calls (F3) and address slots of logs (R19-R22).
+//!
+//! Not for deciding who sees which slot. Invariant: what a [`ContractAbi`] reports about bytes it proved by walking
+//! all of them; bytes it cannot explain are an error, never silence.
+
+mod builtin;
+mod event;
+mod function;
+mod types;
+mod walk;
+
+pub use builtin::builtin;
+pub use event::{EventShape, Held};
+pub use function::{Arguments, CallDataError, Word};
+pub use types::WordKind;
+pub use walk::{Opaque, Slot, Walk, WalkError, zero_opaque, zero_word};
+
+use alloy_json_abi::JsonAbi;
+use alloy_primitives::{Address, B256};
+use function::FunctionShape;
+use std::collections::BTreeMap;
+
+/// An ABI with its selectors and types resolved once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContractAbi {
+    json: JsonAbi,
+    functions: BTreeMap<[u8; 4], FunctionShape>,
+    events: BTreeMap<B256, Vec<EventShape>>,
+    anonymous: Vec<EventShape>,
+}
+
+/// Why a text is not an ABI.
+#[derive(Debug, thiserror::Error)]
+pub enum AbiTextError {
+    /// Not an array, as compilers write it.
+    #[error("an abi is a json array")]
+    NotAnArray,
+    /// Not an ABI.
+    #[error("malformed abi")]
+    Malformed(#[source] serde_json::Error),
+    /// An event has an input of a type that is none.
+    #[error("event `{0}` has an unknown type")]
+    UnknownType(String),
+}
+
+impl ContractAbi {
+    /// Reads the JSON text of an ABI.
+    pub fn parse(text: &str) -> Result<Self, AbiTextError> {
+        if !text.trim_start().starts_with('[') {
+            return Err(AbiTextError::NotAnArray);
+        }
+        Self::new(serde_json::from_str(text).map_err(AbiTextError::Malformed)?)
+    }
+
+    /// Resolves an ABI. A function that cannot be resolved is left out, so that calling it cannot be judged; an event
+    /// that cannot be resolved is an error, for leaving it out would show its data.
+    pub fn new(json: JsonAbi) -> Result<Self, AbiTextError> {
+        let functions = json.functions().filter_map(|f| Some((f.selector().0, FunctionShape::new(f)?))).collect();
+        let (mut events, mut anonymous) = (BTreeMap::<B256, Vec<EventShape>>::new(), Vec::new());
+        for event in json.events() {
+            let shape = EventShape::new(event).ok_or_else(|| AbiTextError::UnknownType(event.name.clone()))?;
+            if shape.is_anonymous() {
+                anonymous.push(shape);
+            } else {
+                events.entry(event.selector()).or_default().push(shape);
+            }
+        }
+        Ok(Self { json, functions, events, anonymous })
+    }
+
+    /// The ABI as its author wrote it.
+    pub fn json(&self) -> &JsonAbi {
+        &self.json
+    }
+}
+
+/// The address in an ABI word, if its upper 12 bytes are zero.
+pub fn clean_address(word: &B256) -> Option<Address> {
+    let (high, low) = word.split_first_chunk::<12>()?;
+    (high == &[0; 12]).then(|| Address::from_slice(low))
+}

@@ -1,0 +1,217 @@
+//! What code itself tells: delegation, probing opcodes, and the selectors and slots that mean an upgrade or a
+//! multicall.
+
+use alloy_primitives::{Address, B256, address, b256};
+
+const DELEGATION: [u8; 3] = [0xef, 0x01, 0x00];
+
+/// The delegate of an EIP-7702 wallet; such an account is a wallet (HD15).
+pub fn delegation(code: &[u8]) -> Option<Address> {
+    let delegate = code.strip_prefix(&DELEGATION)?;
+    Address::try_from(delegate).ok()
+}
+
+/// Whether live code can ask for another account's balance or code hash (HD6): BALANCE or EXTCODEHASH outside PUSH
+/// data and outside blocks nothing can jump into.
+///
+/// Errs towards yes: every JUMPDEST counts as reached, also one that stands in a compiler's metadata by chance, for a
+/// computed jump could reach it.
+pub fn probes_accounts(code: &[u8]) -> bool {
+    const EXTCODEHASH: u8 = 0x3f;
+    const BALANCE: u8 = 0x31;
+    const STOP: u8 = 0x00;
+    const JUMP: u8 = 0x56;
+    const JUMPDEST: u8 = 0x5b;
+    const PUSH1: u8 = 0x60;
+    const PUSH32: u8 = 0x7f;
+    const RETURN: u8 = 0xf3;
+    const REVERT: u8 = 0xfd;
+    const INVALID: u8 = 0xfe;
+    const SELFDESTRUCT: u8 = 0xff;
+
+    let mut reachable = true;
+    let mut bytes = code.iter().copied();
+    while let Some(opcode) = bytes.next() {
+        match opcode {
+            BALANCE | EXTCODEHASH if reachable => return true,
+            STOP | JUMP | RETURN | REVERT | INVALID | SELFDESTRUCT => reachable = false,
+            JUMPDEST => reachable = true,
+            PUSH1..=PUSH32 => {
+                // The data of a PUSH is never an instruction, reachable or not.
+                bytes.nth(usize::from(opcode - PUSH1));
+            }
+            _ => {}
+        }
+    }
+    false
+}
+
+/// A call that replaces an implementation (U1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Upgrade {
+    /// The new implementation; `None` if the calldata does not hold a clean address there.
+    pub implementation: Option<Address>,
+}
+
+/// Selectors that replace an implementation, with the position of its address (U1).
+const UPGRADES: [([u8; 4], usize); 5] = [
+    ([0x36, 0x59, 0xcf, 0xe6], 0), // upgradeTo(address)
+    ([0x4f, 0x1e, 0xf2, 0x86], 0), // upgradeToAndCall(address,bytes)
+    ([0xd7, 0x84, 0xd4, 0x26], 0), // setImplementation(address)
+    ([0x99, 0xa8, 0x8e, 0xc4], 1), // upgrade(address,address)
+    ([0x96, 0x23, 0x60, 0x9d], 1), // upgradeAndCall(address,address,bytes)
+];
+
+/// Whether calldata is a known upgrade call (U1).
+pub fn upgrade(input: &[u8]) -> Option<Upgrade> {
+    let (selector, arguments) = input.split_first_chunk::<4>()?;
+    let (_, position) = UPGRADES.iter().find(|(known, _)| known == selector)?;
+    let (words, _) = arguments.as_chunks::<32>();
+    Some(Upgrade {
+        implementation: words.get(*position).and_then(|word| crate::abi::clean_address(&B256::from(*word))),
+    })
+}
+
+/// Multicall contracts every chain knows (M1).
+const MULTICALL_ADDRESSES: [Address; 3] = [
+    address!("0xca11bde05977b3631167028862be2a173976ca11"),
+    address!("0x5ba1e12693dc8f9c48aad8770482f4739beed696"),
+    address!("0xeefba1e63905ef1d7acba5a8513c70307c1ce441"),
+];
+
+/// Their functions that run other calls (M1).
+const MULTICALL_SELECTORS: [[u8; 4]; 6] = [
+    [0x25, 0x2d, 0xba, 0x42], // aggregate
+    [0x82, 0xad, 0x56, 0xcb], // aggregate3
+    [0x17, 0x4d, 0xea, 0x71], // aggregate3Value
+    [0xc3, 0x07, 0x7f, 0xa9], // blockAndAggregate
+    [0xbc, 0xe3, 0x8b, 0xd7], // tryAggregate
+    [0x39, 0x95, 0x42, 0xe9], // tryBlockAndAggregate
+];
+
+/// Whether a call is a known multicall (M1).
+pub fn is_multicall(to: Option<Address>, input: &[u8]) -> bool {
+    to.is_some_and(|to| MULTICALL_ADDRESSES.contains(&to))
+        && input.first_chunk::<4>().is_some_and(|selector| MULTICALL_SELECTORS.contains(selector))
+}
+
+/// keccak256("eip1967.proxy.implementation") - 1
+pub const IMPLEMENTATION_SLOT: B256 = b256!("0x360894a13ba1a3210667c828492db98dca3e2076cc3735a920a3ca505d382bbc");
+/// keccak256("eip1967.proxy.admin") - 1
+pub const ADMIN_SLOT: B256 = b256!("0xb53127684a568b3173ae13b9f8a6016e243e63b6e8ee1178d6a717850b5d6103");
+/// keccak256("eip1967.proxy.beacon") - 1
+pub const BEACON_SLOT: B256 = b256!("0xa3f0ad74e5423aebfd80d3ef4346578335a9a72aeaee59ff6cb3582b35133d50");
+/// keccak256("diamond.standard.diamond.storage") (EIP-2535)
+pub const DIAMOND_SLOT: B256 = b256!("0xc8fcad8db84d3cc18b4c41d551ea0ee66dd599cde068d998e57d5e09332c131c");
+
+/// Slots of which a write is an upgrade (U2).
+pub const UPGRADE_SLOTS: [B256; 3] = [IMPLEMENTATION_SLOT, ADMIN_SLOT, BEACON_SLOT];
+
+/// Slots that everybody with access to a proxy may read (spec/20 section 9).
+pub const PROXY_SLOTS: [B256; 4] = [IMPLEMENTATION_SLOT, ADMIN_SLOT, BEACON_SLOT, DIAMOND_SLOT];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloy_primitives::{U256, hex, keccak256};
+
+    #[test]
+    fn hd15_delegation_designators() {
+        let delegate = Address::repeat_byte(7);
+        let code = [&DELEGATION[..], delegate.as_slice()].concat();
+        assert_eq!(delegation(&code), Some(delegate));
+        assert_eq!(delegation(&[]), None);
+        assert_eq!(delegation(&code[..22]), None);
+        assert_eq!(delegation(&[&code[..], &[0]].concat()), None);
+        assert_eq!(delegation(&[0xef, 0x01, 0x01]), None);
+    }
+
+    fn probes(code: &str) -> bool {
+        probes_accounts(&hex::decode(code.replace(' ', "")).unwrap())
+    }
+
+    #[test]
+    fn hd6_balance_and_extcodehash_in_live_code() {
+        assert!(probes("31") && probes("3f"));
+        assert!(probes("73 0000000000000000000000000000000000000001 31 00"), "PUSH20 BALANCE");
+        assert!(probes("5f 5b 3f"));
+        assert!(!probes("47"), "SELFBALANCE asks about itself");
+        assert!(!probes("3b 3c"), "EXTCODESIZE and EXTCODECOPY are touches with code");
+        assert!(!probes(""));
+    }
+
+    #[test]
+    fn hd6_push_data_is_no_code() {
+        assert!(!probes("60 31 50 00"));
+        assert!(!probes("61 3f31 00"));
+        assert!(!probes(&format!("7f {} 00", "31".repeat(32))));
+        assert!(!probes("7f 3131"), "cut off within its data");
+        assert!(probes("60 31 31"));
+        // A JUMPDEST byte inside data is none, also where nothing runs.
+        assert!(!probes("00 60 5b 31"));
+    }
+
+    #[test]
+    fn hd6_blocks_nothing_can_jump_into_are_dead() {
+        for end in ["00", "56", "f3", "fd", "fe", "ff"] {
+            assert!(!probes(&format!("{end} 31 3f")), "{end}");
+            assert!(probes(&format!("{end} 5b 31")), "{end} JUMPDEST");
+        }
+        assert!(probes("57 31"), "JUMPI falls through");
+        // The metadata a compiler appends stands behind INVALID.
+        assert!(!probes("6001 5f f3 fe a264 69706673 5822 1220 31 3f 64736f6c63"));
+    }
+
+    fn word(address: Address) -> Vec<u8> {
+        address.into_word().to_vec()
+    }
+
+    #[test]
+    fn u1_upgrade_calls_and_their_implementation() {
+        let (first, second) = (Address::repeat_byte(1), Address::repeat_byte(2));
+        for (signature, implementation) in [
+            ("upgradeTo(address)", first),
+            ("upgradeToAndCall(address,bytes)", first),
+            ("setImplementation(address)", first),
+            ("upgrade(address,address)", second),
+            ("upgradeAndCall(address,address,bytes)", second),
+        ] {
+            let call = [&keccak256(signature)[..4], &word(first), &word(second)].concat();
+            assert_eq!(upgrade(&call), Some(Upgrade { implementation: Some(implementation) }), "{signature}");
+            assert_eq!(upgrade(&call[..4 + 31]), Some(Upgrade { implementation: None }), "{signature} cut off");
+            let dirty = [&call[..4], &[0xff; 64]].concat();
+            assert_eq!(upgrade(&dirty), Some(Upgrade { implementation: None }), "{signature} dirty");
+        }
+        assert_eq!(upgrade(&keccak256("transfer(address,uint256)")[..4]), None);
+        assert_eq!(upgrade(&[0x36, 0x59, 0xcf]), None);
+    }
+
+    #[test]
+    fn m1_multicalls() {
+        let [multicall3, _, _] = MULTICALL_ADDRESSES;
+        for signature in [
+            "aggregate((address,bytes)[])",
+            "aggregate3((address,bool,bytes)[])",
+            "aggregate3Value((address,bool,uint256,bytes)[])",
+            "blockAndAggregate((address,bytes)[])",
+            "tryAggregate(bool,(address,bytes)[])",
+            "tryBlockAndAggregate(bool,(address,bytes)[])",
+        ] {
+            let input = keccak256(signature);
+            assert!(is_multicall(Some(multicall3), input.as_slice()), "{signature}");
+            assert!(!is_multicall(Some(Address::ZERO), input.as_slice()));
+            assert!(!is_multicall(None, input.as_slice()));
+        }
+        assert!(!is_multicall(Some(multicall3), keccak256("getBlockNumber()").as_slice()));
+        assert!(!is_multicall(Some(multicall3), &[0x25, 0x2d, 0xba]));
+    }
+
+    #[test]
+    fn u2_slots_are_the_ones_of_their_standards() {
+        let minus_one = |name: &str| B256::from(U256::from_be_bytes(keccak256(name).0) - U256::ONE);
+        assert_eq!(IMPLEMENTATION_SLOT, minus_one("eip1967.proxy.implementation"));
+        assert_eq!(ADMIN_SLOT, minus_one("eip1967.proxy.admin"));
+        assert_eq!(BEACON_SLOT, minus_one("eip1967.proxy.beacon"));
+        assert_eq!(DIAMOND_SLOT, keccak256("diamond.standard.diamond.storage"));
+    }
+}

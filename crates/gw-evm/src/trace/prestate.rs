@@ -1,0 +1,84 @@
+//! Touched accounts and changes, as the prestateTracer writes them.
+
+use super::{Account, Change, TraceError};
+use alloy_primitives::{Address, B256, Bytes, U256};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+
+type Accounts = BTreeMap<Address, AccountText>;
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct AccountText {
+    balance: Option<U256>,
+    nonce: Option<Nonce>,
+    code: Option<Bytes>,
+    storage: BTreeMap<B256, B256>,
+}
+
+/// A number from most nodes, a quantity from some.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Nonce {
+    Number(u64),
+    Quantity(U256),
+}
+
+impl Nonce {
+    fn read(self) -> Result<u64, TraceError> {
+        match self {
+            Self::Number(nonce) => Ok(nonce),
+            Self::Quantity(nonce) => nonce.try_into().map_err(|_| TraceError::Malformed),
+        }
+    }
+}
+
+fn nonce(text: Option<Nonce>) -> Result<Option<u64>, TraceError> {
+    text.map(Nonce::read).transpose()
+}
+
+/// Every account read or written, as it was before.
+pub(super) fn touched(json: &RawValue) -> Result<BTreeMap<Address, Account>, TraceError> {
+    let accounts: Accounts = serde_json::from_str(json.get()).map_err(|_| TraceError::Malformed)?;
+    let account = |(address, text): (Address, AccountText)| {
+        let account = Account {
+            code: text.code.unwrap_or_default(),
+            balance: text.balance.unwrap_or_default(),
+            nonce: nonce(text.nonce)?.unwrap_or_default(),
+        };
+        Ok((address, account))
+    };
+    accounts.into_iter().map(account).collect()
+}
+
+/// What the execution changes. Nodes list changed accounts only: `pre` with the old values, `post` with the new ones
+/// that differ; a slot that becomes zero is missing from `post`, a slot that was zero from `pre`, and an account that
+/// is gone from `post` altogether.
+pub(super) fn changes(json: &RawValue) -> Result<BTreeMap<Address, Change>, TraceError> {
+    #[derive(Deserialize)]
+    struct Diff {
+        pre: Accounts,
+        post: Accounts,
+    }
+    let mut diff: Diff = serde_json::from_str(json.get()).map_err(|_| TraceError::Malformed)?;
+    let mut changes = BTreeMap::new();
+    for (address, before) in diff.pre {
+        let after = diff.post.remove(&address);
+        let removed = after.is_none();
+        let mut change = change(after.unwrap_or_default())?;
+        change.removed = removed;
+        for slot in before.storage.into_keys() {
+            change.storage.entry(slot).or_default();
+        }
+        changes.insert(address, change);
+    }
+    for (address, created) in diff.post {
+        changes.insert(address, change(created)?);
+    }
+    Ok(changes)
+}
+
+fn change(after: AccountText) -> Result<Change, TraceError> {
+    Ok(Change { balance: after.balance, nonce: nonce(after.nonce)?, storage: after.storage, removed: false })
+}

@@ -1,0 +1,100 @@
+//! `visibleTo` and `privateFor`: who else may see a transaction, as the caller wrote it (W4, R25).
+//!
+//! The members are taken out of every call; whether they mean anything is decided later, so a malformed list is
+//! held here and only counts where the list does (decision 25).
+
+use crate::error::ParamError;
+use serde_json::value::RawValue;
+
+/// The united raw entries of every `visibleTo` and `privateFor` of one request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VisibleTo {
+    entries: Vec<String>,
+    fault: Option<Fault>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    Malformed,
+    TooMany,
+}
+
+impl VisibleTo {
+    /// The most raw entries one request may name (R26).
+    pub const MAX: usize = 32;
+
+    /// Reads one member; `null` names nobody.
+    pub fn read(raw: &RawValue) -> Self {
+        let malformed = Self { entries: Vec::new(), fault: Some(Fault::Malformed) };
+        let Ok(items) = serde_json::from_str::<Option<Vec<&RawValue>>>(raw.get()) else { return malformed };
+        let items = items.unwrap_or_default();
+        if items.len() > Self::MAX {
+            return Self { entries: Vec::new(), fault: Some(Fault::TooMany) };
+        }
+        match items.iter().map(|item| serde_json::from_str(item.get())).collect() {
+            Ok(entries) => Self { entries, fault: None },
+            Err(_) => malformed,
+        }
+    }
+
+    /// Both lists together.
+    #[must_use]
+    pub fn union(mut self, other: Self) -> Self {
+        self.entries.extend(other.entries);
+        self.fault = self.fault.or(other.fault);
+        if self.fault.is_none() && self.entries.len() > Self::MAX {
+            self.fault = Some(Fault::TooMany);
+        }
+        self
+    }
+
+    /// Whether nobody was named, not even wrongly.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty() && self.fault.is_none()
+    }
+
+    /// The entries: at most [`Self::MAX`], neither parsed nor resolved.
+    pub fn entries(&self) -> Result<&[String], ParamError> {
+        match self.fault {
+            None => Ok(&self.entries),
+            Some(Fault::Malformed) => Err(ParamError::invalid("visibleTo must be an array of strings")),
+            Some(Fault::TooMany) => Err(ParamError::invalid("visibleTo holds more than 32 entries")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(json: &str) -> VisibleTo {
+        VisibleTo::read(serde_json::from_str(json).unwrap())
+    }
+
+    fn list(n: usize) -> String {
+        serde_json::to_string(&vec!["did:x:y"; n]).unwrap()
+    }
+
+    #[test]
+    fn r25_both_lists_are_united() {
+        let both = read(r#"["a","b"]"#).union(read(r#"["c\u0064"]"#));
+        assert_eq!(both.entries().unwrap(), ["a", "b", "cd"]);
+        assert!(read("null").is_empty() && read("[]").is_empty());
+    }
+
+    #[test]
+    fn r26_more_than_32_raw_entries_are_refused_however_they_are_split() {
+        assert_eq!(read(&list(32)).entries().unwrap().len(), 32);
+        assert!(read(&list(33)).entries().is_err());
+        assert!(read(&list(16)).union(read(&list(17))).entries().is_err());
+        assert!(!read(&list(33)).is_empty());
+    }
+
+    #[test]
+    fn w4_what_is_not_a_list_of_strings_is_held_as_an_error() {
+        for bad in ["1", "\"did:x:y\"", "{}", "[1]", "[[\"a\"]]", "[null]"] {
+            assert!(read(bad).entries().is_err(), "{bad}");
+            assert!(!read(bad).is_empty(), "{bad}");
+        }
+    }
+}

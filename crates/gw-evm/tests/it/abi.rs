@@ -1,0 +1,391 @@
+use alloy_dyn_abi::DynSolValue as V;
+use alloy_primitives::{Address, B256, U256, address, hex, keccak256};
+use gw_evm::abi::{
+    CallDataError, ContractAbi, Held, Opaque, Slot, WalkError, WordKind, builtin, zero_opaque, zero_word,
+};
+use serde_json::{Value, json};
+
+const A: Address = address!("0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266");
+const B: Address = address!("0x5fbdb2315678afecb367f032d93f642f64180aa3");
+
+fn abi(items: Value) -> ContractAbi {
+    ContractAbi::parse(&items.to_string()).unwrap()
+}
+
+/// An ABI with one event `E` of unnamed inputs; a leading `indexed ` marks them.
+fn event(inputs: &[&str]) -> ContractAbi {
+    let inputs: Vec<_> = inputs
+        .iter()
+        .map(|input| match input.strip_prefix("indexed ") {
+            Some(ty) => json!({"name": "", "type": ty, "indexed": true}),
+            None => json!({"name": "", "type": input, "indexed": false}),
+        })
+        .collect();
+    abi(json!([{"type": "event", "name": "E", "anonymous": false, "inputs": inputs}]))
+}
+
+fn topics(signature: &str, indexed: &[B256]) -> Vec<B256> {
+    [&[keccak256(signature)], indexed].concat()
+}
+
+fn encode(values: Vec<V>) -> Vec<u8> {
+    V::Tuple(values).abi_encode_params()
+}
+
+fn walk(inputs: &[&str], data: &[u8]) -> Result<gw_evm::abi::Walk, WalkError> {
+    let types: Vec<_> = inputs.iter().filter(|input| !input.starts_with("indexed ")).copied().collect();
+    event(inputs).event(&topics(&format!("E({})", types.join(",")), &[])).expect("declared").data(data)
+}
+
+fn addresses(inputs: &[&str], values: Vec<V>) -> Vec<(usize, Address)> {
+    walk(inputs, &encode(values)).unwrap().addresses.iter().map(|slot| (slot.offset, slot.address)).collect()
+}
+
+fn word(n: u64) -> [u8; 32] {
+    U256::from(n).to_be_bytes()
+}
+
+#[test]
+fn r22_addresses_in_arrays_tuples_and_nested_dynamic_values() {
+    let (a, b) = (V::Address(A), V::Address(B));
+    assert_eq!(addresses(&["uint256", "address"], vec![V::Uint(U256::ONE, 256), a.clone()]), [(32, A)]);
+    let pair = V::FixedArray(vec![a.clone(), b.clone()]);
+    assert_eq!(addresses(&["address[2]", "address"], vec![pair.clone(), b.clone()]), [(0, A), (32, B), (64, B)]);
+    let list = V::Array(vec![b.clone(), a.clone()]);
+    assert_eq!(addresses(&["address[]", "address"], vec![list.clone(), a.clone()]), [(32, A), (96, B), (128, A)]);
+    let nested = V::Array(vec![V::Array(vec![a.clone()]), V::Array(vec![]), list]);
+    assert_eq!(addresses(&["address[][]"], vec![nested]).len(), 3);
+}
+
+#[test]
+fn r22_static_and_dynamic_tuples() {
+    let inputs = json!([
+        {"name": "s", "type": "tuple", "indexed": false, "components": [
+            {"name": "x", "type": "uint8"}, {"name": "who", "type": "address"}]},
+        {"name": "d", "type": "tuple[]", "indexed": false, "components": [
+            {"name": "note", "type": "string"}, {"name": "who", "type": "address"}]},
+    ]);
+    let abi = abi(json!([{"type": "event", "name": "E", "anonymous": false, "inputs": inputs}]));
+    let shape = abi.event(&topics("E((uint8,address),(string,address)[])", &[])).unwrap();
+    let row = |text: &str, who| V::Tuple(vec![V::String(text.into()), V::Address(who)]);
+    let data = encode(vec![
+        V::Tuple(vec![V::Uint(U256::from(3), 8), V::Address(A)]),
+        V::Array(vec![row("a", B), row("a longer text than one word can hold", A)]),
+    ]);
+    let found = shape.data(&data).unwrap();
+    assert_eq!(found.addresses.iter().map(|slot| slot.address).collect::<Vec<_>>(), [A, B, A]);
+    assert_eq!(found.opaque.iter().map(|opaque| opaque.len).collect::<Vec<_>>(), [1, 36]);
+    assert!(shape.has_opaque());
+}
+
+#[test]
+fn r22_short_data_and_offsets_out_of_range() {
+    let good = encode(vec![V::Array(vec![V::Address(A)])]);
+    assert!(walk(&["address[]"], &good).is_ok());
+    for cut in 0..good.len() {
+        assert_eq!(walk(&["address[]"], &good[..cut]), Err(WalkError::Short), "{cut}");
+    }
+    let with = |position: usize, value: [u8; 32]| {
+        let mut data = good.clone();
+        data[position..position + 32].copy_from_slice(&value);
+        walk(&["address[]"], &data)
+    };
+    for far in [word(97), word(1 << 40), U256::MAX.to_be_bytes(), word(u64::MAX)] {
+        assert_eq!(with(0, far), Err(WalkError::Short), "offset");
+        assert_eq!(with(32, far), Err(WalkError::Short), "length");
+    }
+    assert_eq!(walk(&["bytes"], &[word(32), word(33), [0; 32]].concat()), Err(WalkError::Short));
+    assert_eq!(walk(&["address"], &[]), Err(WalkError::Short));
+}
+
+#[test]
+fn r22_dirty_address_words() {
+    for at in 0..12 {
+        let mut data = encode(vec![V::Address(A)]);
+        data[at] = 1;
+        assert_eq!(walk(&["address"], &data), Err(WalkError::DirtyAddress), "{at}");
+    }
+}
+
+#[test]
+fn r22_bytes_that_no_type_explains() {
+    let mut data = encode(vec![V::Uint(U256::ONE, 256)]);
+    data.extend([0; 32]);
+    assert!(walk(&["uint256"], &data).is_ok(), "zero padding hides nothing");
+    data.extend(B.into_word());
+    assert_eq!(walk(&["uint256"], &data), Err(WalkError::Unexplained));
+    // A gap between head and tail.
+    let gap = [word(64), B.into_word().0, word(0)].concat();
+    assert_eq!(walk(&["address[]"], &gap), Err(WalkError::Unexplained));
+}
+
+#[test]
+fn r22_unusual_layouts_are_followed() {
+    // Tails in reverse order, and at an offset that is no multiple of 32.
+    let reversed = [word(128), word(64), word(1), A.into_word().0, word(1), B.into_word().0].concat();
+    let found = walk(&["address[]", "address[]"], &reversed).unwrap();
+    assert_eq!(found.addresses, [Slot { offset: 96, address: A }, Slot { offset: 160, address: B }]);
+    let shifted = [&word(33)[..], &[0], &word(1), B.into_word().as_slice()].concat();
+    assert_eq!(walk(&["address[]"], &shifted).unwrap().addresses, [Slot { offset: 65, address: B }]);
+    // One tail used twice is told once.
+    let shared = [word(64), word(64), word(1), A.into_word().0].concat();
+    assert_eq!(walk(&["address[]", "address[]"], &shared).unwrap().addresses.len(), 1);
+}
+
+#[test]
+fn r22_offsets_that_lead_to_the_same_bytes_do_not_cost_time() {
+    // Every level points all its elements at the level below: 2^n visits if followed blindly.
+    let ty = format!("address{}", "[]".repeat(12));
+    let mut data = [word(32)].concat();
+    for _ in 0..11 {
+        data.extend([word(2), word(64), word(64)].concat());
+    }
+    data.extend([word(1), A.into_word().0].concat());
+    assert_eq!(walk(&[&ty], &data), Err(WalkError::Tangled));
+}
+
+#[test]
+fn r22_huge_fixed_arrays_do_not_cost_time() {
+    for ty in ["address[18446744073709551615]", "address[4294967295][4294967295]", "bytes[4294967295]"] {
+        let input = json!({"name": "", "type": ty, "indexed": false});
+        let text = json!([{"type": "event", "name": "E", "anonymous": false, "inputs": [input]}]).to_string();
+        // Either no type at all, or one that no data is long enough for.
+        if let Ok(abi) = ContractAbi::parse(&text) {
+            let topic0 = abi.json().events().next().unwrap().selector();
+            assert_eq!(abi.event(&[topic0]).unwrap().data(&[0; 64]), Err(WalkError::Short), "{ty}");
+        }
+    }
+}
+
+#[test]
+fn r22_bytes32_in_the_shape_of_an_address_is_told_apart() {
+    let data = encode(vec![V::FixedBytes(A.into_word(), 32), V::FixedBytes(B256::repeat_byte(1), 32)]);
+    let found = walk(&["bytes32", "bytes32"], &data).unwrap();
+    assert_eq!((found.addresses.len(), found.perhaps), (0, vec![Slot { offset: 0, address: A }]));
+    let zero = encode(vec![V::FixedBytes(B256::ZERO, 32), V::Uint(U256::from(100), 256)]);
+    assert!(walk(&["bytes32", "uint256"], &zero).unwrap().perhaps.is_empty());
+}
+
+#[test]
+fn r22_zeroing_keeps_every_length() {
+    let data = encode(vec![V::Address(A), V::Bytes(vec![7; 5]), V::Uint(U256::from(9), 256)]);
+    let found = walk(&["address", "bytes", "uint256"], &data).unwrap();
+    let mut masked = data.clone();
+    found.addresses.iter().for_each(|slot| zero_word(&mut masked, slot.offset));
+    found.opaque.iter().for_each(|opaque| zero_opaque(&mut masked, *opaque));
+    assert_eq!(masked, encode(vec![V::Address(Address::ZERO), V::Bytes(vec![0; 5]), V::Uint(U256::from(9), 256)]));
+    zero_word(&mut masked, usize::MAX);
+    zero_word(&mut masked, data.len() - 31);
+    zero_opaque(&mut masked, Opaque { offset: 10, len: usize::MAX });
+    assert_eq!(masked.len(), data.len(), "out of range does nothing");
+}
+
+#[test]
+fn r19_r20_topics() {
+    let shape = event(&["indexed address", "indexed uint256", "indexed bytes32"]);
+    let hash = keccak256("E(address,uint256,bytes32)");
+    let topics = [hash, A.into_word(), B256::from(U256::from(100)), B.into_word()];
+    let shape = shape.event(&topics).unwrap();
+    let held: Vec<_> = topics.iter().enumerate().map(|(position, topic)| shape.topic(position, topic)).collect();
+    assert_eq!(held, [Held::Nothing, Held::Address(A), Held::Nothing, Held::Perhaps(B)], "an NFT id of 100 stays");
+    assert_eq!(shape.topic(1, &hash), Held::Dirty);
+    assert_eq!(shape.topic(9, &A.into_word()), Held::Nothing);
+    assert_eq!(Held::undeclared(&A.into_word()), Held::Address(A));
+    assert_eq!(Held::undeclared(&hash), Held::Nothing);
+}
+
+#[test]
+fn r19_indexed_values_of_which_only_a_hash_is_stored_hold_nothing() {
+    let abi = event(&["indexed string", "indexed address[]"]);
+    let topics = [keccak256("E(string,address[])"), A.into_word(), A.into_word()];
+    let shape = abi.event(&topics).unwrap();
+    assert_eq!((shape.topic(1, &topics[1]), shape.topic(2, &topics[2])), (Held::Nothing, Held::Nothing));
+}
+
+#[test]
+fn r22_an_event_matches_by_topic0_and_indexed_count() {
+    // ERC-20 and ERC-721 share the signature of Transfer.
+    let transfer = keccak256("Transfer(address,address,uint256)");
+    let id = B256::from(U256::from(100));
+    let three = [transfer, A.into_word(), B.into_word()];
+    let four = [transfer, A.into_word(), B.into_word(), id];
+    assert!(builtin("ERC20").unwrap().event(&three).is_some());
+    assert!(builtin("ERC20").unwrap().event(&four).is_none());
+    assert!(builtin("erc721").unwrap().event(&three).is_none());
+    let nft = builtin("erc721").unwrap();
+    assert_eq!(nft.event(&four).unwrap().topic(3, &id), Held::Nothing);
+    assert!(nft.event(&[B256::ZERO, id, id, id]).is_none());
+    assert!(nft.event(&[]).is_none());
+    assert_eq!(nft.declared(&transfer).len(), 1);
+    assert!(nft.declared(&B256::ZERO).is_empty());
+}
+
+#[test]
+fn r22_two_declarations_of_one_signature_are_told_apart() {
+    let input = |indexed| json!({"name": "", "type": "address", "indexed": indexed});
+    let both = abi(json!([
+        {"type": "event", "name": "E", "anonymous": false, "inputs": [input(true), input(false)]},
+        {"type": "event", "name": "E", "anonymous": false, "inputs": [input(false), input(false)]},
+    ]));
+    let topic0 = keccak256("E(address,address)");
+    assert_eq!(
+        both.event(&[topic0]).unwrap().data(&encode(vec![V::Address(A), V::Address(B)])).unwrap().addresses.len(),
+        2
+    );
+    assert_eq!(
+        both.event(&[topic0, A.into_word()]).unwrap().data(&encode(vec![V::Address(B)])).unwrap().addresses.len(),
+        1
+    );
+}
+
+#[test]
+fn r19_anonymous_events_test_every_topic() {
+    let inputs = json!([
+        {"name": "", "type": "address", "indexed": true},
+        {"name": "", "type": "uint256", "indexed": true},
+        {"name": "", "type": "address", "indexed": false},
+    ]);
+    let abi = abi(json!([{"type": "event", "name": "E", "anonymous": true, "inputs": inputs}]));
+    let topics = [A.into_word(), B.into_word()];
+    let shape = abi.event(&topics).unwrap();
+    assert!(shape.is_anonymous());
+    assert_eq!((shape.topic(0, &topics[0]), shape.topic(1, &topics[1])), (Held::Address(A), Held::Address(B)));
+    assert_eq!(shape.data(&encode(vec![V::Address(A)])).unwrap().addresses, [Slot { offset: 0, address: A }]);
+    assert!(abi.event(&topics[..1]).is_none());
+}
+
+#[test]
+fn f4_event_inputs_by_index() {
+    let abi = event(&["address", "indexed uint256", "bool", "string"]);
+    let topics = topics("E(address,uint256,bool,string)", &[B256::from(U256::from(5))]);
+    let shape = abi.event(&topics).unwrap();
+    let data = encode(vec![V::Address(A), V::Bool(true), V::String("x".into())]);
+    assert_eq!(shape.input(0, &topics, &data).unwrap().address(), Some(A));
+    assert_eq!(
+        shape.input(1, &topics, &data).map(|word| (word.kind, word.word)),
+        Some((WordKind::Uint(256), topics[1]))
+    );
+    assert_eq!(shape.input(2, &topics, &data).map(|word| word.kind), Some(WordKind::Bool));
+    assert_eq!((shape.input(3, &topics, &data), shape.input(4, &topics, &data)), (None, None));
+    assert_eq!(shape.input(0, &topics, &[0; 31]), None);
+    assert_eq!((shape.input_kind(0), shape.input_kind(3), shape.input_kind(9)), (Some(WordKind::Address), None, None));
+    let mut dirty = data;
+    dirty[0] = 1;
+    assert_eq!(shape.input(0, &topics, &dirty), None);
+}
+
+fn selector(signature: &str) -> [u8; 4] {
+    *keccak256(signature).first_chunk().unwrap()
+}
+
+#[test]
+fn f3_arguments_by_index() {
+    let abi = builtin("Erc1155").unwrap();
+    let transfer = "safeTransferFrom(address,address,uint256,uint256,bytes)";
+    let values = vec![
+        V::Address(A),
+        V::Address(B),
+        V::Uint(U256::from(1), 256),
+        V::Uint(U256::from(2), 256),
+        V::Bytes(vec![1, 2, 3]),
+    ];
+    let input = [&selector(transfer)[..], &encode(values)].concat();
+    let arguments = abi.arguments(&input).unwrap();
+    assert_eq!(arguments.len(), 5);
+    assert_eq!(arguments.word(0).unwrap().address(), Some(A));
+    assert_eq!(arguments.word(1).unwrap().address(), Some(B));
+    assert_eq!(arguments.word(3).unwrap().word, B256::from(U256::from(2)));
+    assert_eq!(arguments.word(3).unwrap().address(), None, "a number is no address");
+    assert_eq!((arguments.word(4), arguments.word(5)), (None, None));
+}
+
+#[test]
+fn f3_calldata_must_re_encode_to_itself() {
+    let abi = builtin("ERC20").unwrap();
+    let good = [&selector("balanceOf(address)")[..], A.into_word().as_slice()].concat();
+    assert!(abi.arguments(&good).is_ok());
+    let trailing = [&good[..], &[0]].concat();
+    let word_more = [&good[..], &[0; 32]].concat();
+    let mut dirty = good.clone();
+    dirty[4] = 1;
+    for bad in [&trailing, &word_more, &dirty, &good[..35].to_vec(), &good[..4].to_vec()] {
+        assert_eq!(abi.arguments(bad), Err(CallDataError::NotCanonical), "{}", hex::encode(bad));
+    }
+    assert_eq!(abi.arguments(&good[..3]), Err(CallDataError::NoSelector));
+    assert_eq!(abi.arguments(&[0; 36]), Err(CallDataError::UnknownFunction));
+}
+
+#[test]
+fn f3_tails_must_stand_where_an_encoder_puts_them() {
+    let abi = abi(json!([{"type": "function", "name": "f", "stateMutability": "view", "outputs": [],
+        "inputs": [{"name": "", "type": "bytes"}, {"name": "", "type": "address[]"}]}]));
+    let call = |data: Vec<u8>| abi.arguments(&[&selector("f(bytes,address[])")[..], &data].concat());
+    let bytes = [&word(3)[..], &[1, 2, 3], &[0; 29]].concat();
+    let list = [word(1), A.into_word().0].concat();
+    assert!(call([&word(64)[..], &word(128), &bytes, &list].concat()).is_ok());
+    let dirty_padding = [&word(3)[..], &[1, 2, 3], &[9; 29]].concat();
+    for bad in [
+        [&word(128)[..], &word(64), &list, &bytes].concat(),
+        [&word(64)[..], &word(64), &list].concat(),
+        [&word(96)[..], &word(160), &[0; 32], &bytes, &list].concat(),
+        [&word(64)[..], &word(128), &dirty_padding, &list].concat(),
+        [&word(128)[..], &word(64), &list, &bytes[..35]].concat(),
+    ] {
+        assert_eq!(call(bad), Err(CallDataError::NotCanonical));
+    }
+}
+
+#[test]
+fn f4_literals_match_the_type() {
+    let a = WordKind::Address;
+    assert_eq!(a.literal(A.as_slice()), Some(A.into_word()));
+    assert_eq!(a.literal(A.into_word().as_slice()), Some(A.into_word()));
+    assert_eq!((a.literal(&[1; 19]), a.literal(&[1; 32])), (None, None));
+    assert_eq!(WordKind::Uint(8).literal(&[5]), Some(B256::with_last_byte(5)));
+    assert_eq!(WordKind::Uint(8).literal(&[0, 5]), None);
+    assert_eq!(WordKind::FixedBytes(4).literal(&[1, 2, 3, 4]), Some(B256::right_padding_from(&[1, 2, 3, 4])));
+    assert_eq!(WordKind::Int(8).literal(&[0xff]), Some(B256::repeat_byte(0xff)));
+    assert_eq!(WordKind::Int(8).literal(&[0x7f]), Some(B256::with_last_byte(0x7f)));
+    assert_eq!((WordKind::Bool.literal(&[1]), WordKind::Bool.literal(&[2])), (Some(B256::with_last_byte(1)), None));
+    let abi = builtin("ERC20").unwrap();
+    assert_eq!(abi.function_input(selector("transfer(address,uint256)"), 0), Some(a));
+    assert_eq!(abi.function_input(selector("transfer(address,uint256)"), 2), None);
+    assert!(abi.has_function(selector("balanceOf(address)")) && !abi.has_function([0; 4]));
+}
+
+#[test]
+fn k1_r23_token_types_in_any_case() {
+    for (name, functions, events) in [("erc20", 9, 2), ("Erc721", 13, 3), ("ERC1155", 8, 4)] {
+        let abi = builtin(name).unwrap();
+        assert_eq!((abi.json().functions().count(), abi.json().events().count()), (functions, events), "{name}");
+    }
+    for unknown in ["", "ERC777", " ERC20", "erc-20"] {
+        assert!(builtin(unknown).is_none());
+    }
+    let selectors = ["transfer(address,uint256)", "transferFrom(address,address,uint256)", "approve(address,uint256)"];
+    assert!(selectors.iter().all(|name| builtin("ERC20").unwrap().has_function(selector(name))));
+    let single = keccak256("TransferSingle(address,address,address,uint256,uint256)");
+    assert_eq!(builtin("ERC1155").unwrap().declared(&single).len(), 1);
+}
+
+#[test]
+fn abi_texts_that_are_none() {
+    let message = |text: &str| ContractAbi::parse(text).unwrap_err().to_string();
+    assert_eq!(message("{\"abi\": []}"), "an abi is a json array");
+    assert_eq!(message(""), "an abi is a json array");
+    assert_eq!(message("[{\"type\":\"event\"}]"), "malformed abi");
+    assert_eq!(message("[1"), "malformed abi");
+    let input = json!({"name": "", "type": "wonder", "indexed": false});
+    let strange = json!([{"type": "event", "name": "E", "anonymous": false, "inputs": [input]}]);
+    assert_eq!(message(&strange.to_string()), "event `E` has an unknown type");
+    // Such a function cannot be judged, but the rest of the ABI can.
+    let input = json!({"name": "", "type": "wonder"});
+    let function =
+        json!({"type": "function", "name": "f", "stateMutability": "view", "inputs": [input], "outputs": []});
+    let mut known = function.clone();
+    known["name"] = "g".into();
+    known["inputs"] = json!([]);
+    let abi = abi(json!([function, known]));
+    let judged: Vec<_> = abi.json().functions().map(|function| abi.has_function(function.selector().0)).collect();
+    assert_eq!(judged, [false, true]);
+}

@@ -1,0 +1,25 @@
+//! The words every other crate speaks: ids, addresses, DIDs, time, claims, levels, reasons and secrets.
+//!
+//! Nothing here decides anything or touches the outside world: time and chance are traits ([`Clock`],
+//! [`Entropy`]) whose real implementations live in `gw-server`.
+#![warn(missing_docs, clippy::wildcard_enum_match_arm)]
+
+mod claim;
+mod external_id;
+mod id;
+mod level;
+mod reason;
+mod secret;
+mod time;
+
+pub use alloy_primitives::{Address, B256, Bytes, U256, address, b256};
+pub use claim::{Claim, Claims, UnknownClaim};
+pub use external_id::{ExternalId, ExternalIdError};
+pub use id::{
+    ContractId, Epoch, GrantId, GroupId, LinkId, MembershipId, OrgId, ReservationId, SessionId, TokenId, UserId,
+    VisibilityId,
+};
+pub use level::{Level, LevelReason};
+pub use reason::DenyReason;
+pub use secret::Secret;
+pub use time::{Clock, Entropy, Seconds, Timestamp, TimestampError};

@@ -1,0 +1,100 @@
+//! Why a call was refused: the one list of decision 49. For the access log only, never for the caller.
+
+use serde::Serialize;
+
+macro_rules! reasons {
+    ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
+        /// The operator-facing reason of a denial (spec/20 L2, decision 49).
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+        pub enum DenyReason {
+            $($(#[$doc])* #[serde(rename = $text)] $name,)*
+        }
+
+        impl DenyReason {
+            /// Every reason, in declaration order.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            /// The stable code written to the access log.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$name => $text,)* }
+            }
+        }
+    };
+}
+
+reasons! {
+    /// No token, and the method is not open to anonymous callers.
+    AuthRequired = "auth_required",
+    /// The caller's groups do not list the method, or it is blocked.
+    MethodNotAllowed = "method_not_allowed",
+    /// The method is in no table.
+    MethodUnknown = "method_unknown",
+    /// `from` is not linked to the caller.
+    SenderNotLinked = "sender_not_linked",
+    /// The recovered sender belongs to somebody else (HD13).
+    SenderNotOwned = "sender_not_owned",
+    /// The request is malformed.
+    InvalidRequestShape = "invalid_request_shape",
+    /// The target belongs to an organization the caller is not in, found in a trace.
+    CrossOrg = "cross_org",
+    /// The trace is deeper than judged.
+    TraceDepthExceeded = "trace_depth_exceeded",
+    /// The node gave no usable trace.
+    TracingUnavailable = "tracing_unavailable",
+    /// A creation without the deploy claim.
+    DeployClaimRequired = "deploy_claim_required",
+    /// Compliance refused.
+    ComplianceBlocked = "compliance_blocked",
+    /// A rate limit.
+    RateLimited = "rate_limited",
+    /// Too many calls in flight.
+    ConcurrencyLimited = "concurrency_limited",
+    /// The node failed or could not be reached.
+    UpstreamError = "upstream_error",
+    /// A fault of ours.
+    InternalError = "internal_error",
+    /// KYC is not completed.
+    KycRequired = "kyc_required",
+    /// The account is banned.
+    Banned = "banned",
+    /// The token's subject has no user row.
+    UnknownUser = "unknown_user",
+    /// Several organizations and none named.
+    OrgAmbiguous = "org_ambiguous",
+    /// The named organization is unknown, not the caller's, or not the target's.
+    OrgMismatch = "org_mismatch",
+    /// The target belongs to an organization the caller is not in.
+    ForeignOrg = "foreign_org",
+    /// The target is registered nowhere.
+    Unregistered = "unregistered",
+    /// The caller holds no grant on the contract.
+    ContractNotPermitted = "contract_not_permitted",
+    /// The grant does not list the function.
+    FunctionNotPermitted = "function_not_permitted",
+    /// A parameter rule did not hold.
+    ParamRule = "param_rule",
+    /// A historical block was asked for.
+    HistoryNotPermitted = "history_not_permitted",
+    /// A known multicall aggregator.
+    Multicall = "multicall",
+    /// An upgrade without the claim.
+    UpgradeClaimRequired = "upgrade_claim_required",
+    /// A pinned code hash differs.
+    CodehashMismatch = "codehash_mismatch",
+    /// A delegate call into shared infrastructure.
+    DelegateSharedInfra = "delegate_shared_infra",
+    /// Trace and request do not belong together.
+    TraceMismatch = "trace_mismatch",
+    /// The policy snapshot is stale.
+    PolicyStale = "policy_stale",
+    /// The audit journal cannot take the record.
+    AuditUnavailable = "audit_unavailable",
+    /// A disclosure grant does not cover the request.
+    GrantScope = "grant_scope",
+}
+
+impl core::fmt::Display for DenyReason {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
