@@ -1,0 +1,237 @@
+//! The checks on one call whose method is granted: target, history, function, claims, sender (spec/20 §9, §10).
+
+use super::{
+    decide::plain_plan,
+    orgs::Scope,
+    permit::{NamedOrg, Plan, Question},
+    send::{check_sender, invalid_sender},
+    subject::{Signed, Slot, Subject, is_history},
+    target::{Member, Standing, is_public},
+};
+use crate::{knobs::AddressQuery, snapshot::Snapshot, visibility::owns};
+use gw_evm::{
+    BlockId, Call, CallRequest, Method, ParamError, Simulation, SimulationKind,
+    code::{self, is_multicall},
+};
+use gw_types::{Address, Claim, DenyReason};
+
+/// How a check refuses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// The opaque denial.
+    Deny(DenyReason),
+    /// 400, with a text for the caller.
+    Invalid(ParamError, DenyReason),
+}
+
+impl From<DenyReason> for Refused {
+    fn from(reason: DenyReason) -> Self {
+        Self::Deny(reason)
+    }
+}
+
+/// What one call is judged by.
+pub(super) struct Checks<'a> {
+    pub(super) snapshot: &'a Snapshot,
+    pub(super) q: &'a Question<'a>,
+    pub(super) member: &'a Member,
+    pub(super) scope: Scope<'a>,
+}
+
+impl Checks<'_> {
+    /// The plan, and the emitters of which only own and shared transactions show.
+    pub(super) fn call(&self, call: &Call, subject: &Subject<'_, '_>) -> Result<(Plan, Vec<Address>), Refused> {
+        let plan = match subject {
+            Subject::Nothing => plain_plan(call),
+            Subject::Quantity(address, block, standing) => {
+                self.history(*block)?;
+                self.quantity(*address, standing)
+            }
+            Subject::Code(block, standing) => {
+                self.history(*block)?;
+                if standing.is_full() { Plan::Forward } else { Plan::CodeCheck }
+            }
+            Subject::Storage(slot, block, standing) => {
+                self.history(*block)?;
+                storage(standing, *slot)?;
+                Plan::Forward
+            }
+            Subject::Simulation(simulation, target) => {
+                self.simulation(simulation, target.as_ref())?;
+                Plan::Simulate
+            }
+            Subject::Send(signed, target) => {
+                self.send(signed, target.as_ref())?;
+                Plan::Send
+            }
+            Subject::Emitters(emitters) => return Ok((Plan::Forward, self.emitters(emitters)?)),
+            Subject::NotServed => return Err(DenyReason::MethodNotAllowed.into()),
+        };
+        Ok((plan, Vec::new()))
+    }
+
+    /// H1: blocks of the past are for org admins.
+    fn history(&self, block: BlockId) -> Result<(), DenyReason> {
+        if is_history(block, self.q.head.number) && !self.scope.is_org_admin() {
+            return Err(DenyReason::HistoryNotPermitted);
+        }
+        Ok(())
+    }
+
+    /// K8: what is not Full reads zero, whatever it is.
+    fn quantity(&self, address: Address, standing: &Standing<'_>) -> Plan {
+        let shown = standing.is_full()
+            || match self.q.knobs.address_query {
+                AddressQuery::Strict => false,
+                AddressQuery::Linked => standing.contract.is_none() && self.snapshot.links_at(address).is_empty(),
+                AddressQuery::Off => standing.contract.is_none(),
+            };
+        if shown { Plan::Forward } else { Plan::ZeroQuantity }
+    }
+
+    fn simulation(&self, simulation: &Simulation, target: Option<&Standing<'_>>) -> Result<(), Refused> {
+        let request = &simulation.request;
+        if is_multicall(request.to, &request.input) {
+            return Err(DenyReason::Multicall.into());
+        }
+        self.history(simulation.block)?;
+        // The gas of a plain payment is everybody's to estimate; its outcome as eth_call is not (§10).
+        self.target(request, target, simulation.kind != SimulationKind::Call)?;
+        match request.from {
+            Some(from) if !owns(self.snapshot, self.member.user, from) => Err(invalid_sender()),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn send(&self, signed: &Signed<'_>, target: Option<&Standing<'_>>) -> Result<(), Refused> {
+        let request = signed.request;
+        if is_multicall(request.to, &request.input) {
+            return Err(DenyReason::Multicall.into());
+        }
+        self.target(request, target, true)?;
+        self.upgrade(request, target)?;
+        match signed.signed_nonce {
+            Some(nonce) if request.to.is_none() => self.created_address(signed.sender.create(nonce))?,
+            None if !owns(self.snapshot, self.member.user, signed.sender) => return Err(invalid_sender()),
+            Some(_) | None => {}
+        }
+        let attaches = !self.q.visible_to.is_empty();
+        check_sender(self.snapshot, self.member.user, signed.sender, request.to.is_none() || attaches, self.q.knobs)?;
+        Ok(())
+    }
+
+    /// The target itself, with function and parameter rules; the deploy claim without one.
+    fn target(&self, request: &CallRequest, target: Option<&Standing<'_>>, pays: bool) -> Result<(), DenyReason> {
+        match target {
+            None => self.creation(request)?,
+            Some(standing) => self.run(request, standing, pays)?,
+        }
+        self.access_list(request)?;
+        self.authorizations(request)
+    }
+
+    /// C2, W2.
+    fn creation(&self, request: &CallRequest) -> Result<(), DenyReason> {
+        if !self.scope.has_claim(Claim::Deploy) {
+            return Err(DenyReason::DeployClaimRequired);
+        }
+        if request.input.is_empty() { Err(DenyReason::InvalidRequestShape) } else { Ok(()) }
+    }
+
+    /// The target table of §10, columns code-touching and plain value.
+    fn run(&self, request: &CallRequest, standing: &Standing<'_>, pays: bool) -> Result<(), DenyReason> {
+        if let Some(reach) = &standing.reach {
+            let abi = reach.contract.abi.as_deref();
+            return reach.functions.permit(self.snapshot, self.member.user, abi, &request.input);
+        }
+        if standing.contract.is_some() {
+            return Err(DenyReason::ContractNotPermitted);
+        }
+        let reserved = self.scope.org().is_some_and(|org| standing.reserved_in.contains(&org));
+        let payment = pays && request.input.is_empty();
+        if standing.public || standing.owned || reserved || payment { Ok(()) } else { Err(DenyReason::Unregistered) }
+    }
+
+    /// §9: addresses in an access list are address inputs too. Judged like frames of a trace, so that listing a
+    /// candidate tells nothing: what is not within one's own organizations is refused, registered or not.
+    fn access_list(&self, request: &CallRequest) -> Result<(), DenyReason> {
+        for item in request.access_list.iter().flat_map(|list| list.0.iter()) {
+            let known = match self.snapshot.contract(item.address) {
+                Some(contract) => self.member.rights_in(contract.org).is_some(),
+                None => is_public(item.address) || owns(self.snapshot, self.member.user, item.address),
+            };
+            if !known {
+                return Err(DenyReason::Unregistered);
+            }
+        }
+        Ok(())
+    }
+
+    /// W1: every authority is the caller's, every delegate a contract within reach.
+    fn authorizations(&self, request: &CallRequest) -> Result<(), DenyReason> {
+        for authorization in &request.authorization_list {
+            let authority = authorization.recover_authority().map_err(|_| DenyReason::SenderNotOwned)?;
+            if !owns(self.snapshot, self.member.user, authority) {
+                return Err(DenyReason::SenderNotOwned);
+            }
+            let delegate = super::target::standing(self.snapshot, self.member, authorization.address, self.q.knobs);
+            if delegate.reach.is_none() {
+                return Err(DenyReason::ContractNotPermitted);
+            }
+        }
+        Ok(())
+    }
+
+    /// U1: a known upgrade function needs the claim on its target, and an implementation of the same organization.
+    fn upgrade(&self, request: &CallRequest, target: Option<&Standing<'_>>) -> Result<(), DenyReason> {
+        let (Some(standing), Some(upgrade)) = (target, code::upgrade(&request.input)) else { return Ok(()) };
+        let reach = standing.reach.as_ref().ok_or(DenyReason::UpgradeClaimRequired)?;
+        let owned = upgrade
+            .implementation
+            .and_then(|address| self.snapshot.contract(address))
+            .is_some_and(|contract| contract.org == reach.contract.org);
+        if reach.claims.has(Claim::Upgrade) && owned { Ok(()) } else { Err(DenyReason::UpgradeClaimRequired) }
+    }
+
+    /// R2: a creation whose address is already another organization's contract.
+    fn created_address(&self, created: Address) -> Result<(), DenyReason> {
+        match self.snapshot.contract(created) {
+            Some(contract) if Some(contract.org) != self.scope.org() => Err(DenyReason::CrossOrg),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// LOG: every address in its owner (decision 40). What is out of reach shows only rows of own and shared
+    /// transactions (decision 20), the same way whether it is foreign, unregistered or a wallet (T2).
+    fn emitters(&self, emitters: &[(Address, Standing<'_>)]) -> Result<Vec<Address>, DenyReason> {
+        if emitters.is_empty() {
+            return Err(DenyReason::InvalidRequestShape);
+        }
+        let mut shared_only = Vec::new();
+        for (address, standing) in emitters {
+            let owner = standing.contract.map(|contract| contract.org).and_then(|org| self.member.rights_in(org));
+            if let (Some(owner), NamedOrg::Org(named)) = (owner, self.q.named_org)
+                && owner.org != named
+            {
+                return Err(DenyReason::OrgMismatch);
+            }
+            let allowed = owner.is_some_and(|owner| owner.permissions.allows(Method::GetLogs));
+            if !(standing.public || (standing.reach.is_some() && allowed)) {
+                shared_only.push(*address);
+            }
+        }
+        Ok(shared_only)
+    }
+}
+
+/// §9: who holds `admin` on the contract reads any slot, others the standard ones. A reservation gives no reach here:
+/// it ends with the first code at the address, and without code there is nothing stored.
+fn storage(standing: &Standing<'_>, slot: Slot) -> Result<(), DenyReason> {
+    let admin = match (&standing.reach, standing.contract) {
+        (Some(reach), _) => reach.claims.has(Claim::Admin),
+        (None, Some(_)) => return Err(DenyReason::ContractNotPermitted),
+        (None, None) if standing.public || standing.owned => false,
+        (None, None) => return Err(DenyReason::Unregistered),
+    };
+    if admin || (slot.full && code::PROXY_SLOTS.contains(&slot.word)) { Ok(()) } else { Err(DenyReason::ParamRule) }
+}

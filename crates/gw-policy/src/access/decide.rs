@@ -1,0 +1,142 @@
+//! The decision: spec/20 §17 from the method's name to the sender, in one place and in its order.
+//!
+//! Invariant: an `Allow` is reached only by passing every check below; whatever none of them settles is denied.
+
+use super::{
+    checks::{Checks, Refused},
+    identify::Caller,
+    orgs,
+    permit::{Decision, Denial, Invalid, NamedOrg, Permit, Plan, Question},
+    subject::{Subject, effective},
+    target::Member,
+};
+use crate::{
+    knobs::KycGate,
+    snapshot::{Group, Snapshot, User},
+};
+use gw_evm::{Call, Class, Lookup, Method, VisibleTo};
+use gw_types::{DenyReason, OrgId, UserId};
+use std::sync::Arc;
+
+/// Rows of the registry that are not served yet: granted or not, the answer is the opaque 404.
+pub const NOT_SERVED: [Method; 5] = [
+    Method::DebugTraceCall,
+    Method::DebugTraceTransaction,
+    Method::GetProof,
+    Method::CreateAccessList,
+    Method::GetTransactionBySenderAndNonce,
+];
+
+/// May this call go on, and how?
+///
+/// Pure and without I/O. The same question asked of a newer snapshot may get another answer; whoever waited between
+/// the answer and its use asks again (HD20).
+pub fn decide(snapshot: &Snapshot, question: &Question<'_>) -> Decision {
+    match judge(snapshot, question) {
+        Ok(permit) => Decision::Allow(permit),
+        Err((Refused::Deny(reason), org)) => Decision::Deny(Denial { reason, org }),
+        Err((Refused::Invalid(error, reason), org)) => Decision::Invalid(Invalid { error, reason, org }),
+    }
+}
+
+/// The order of spec/20 §17. Each step may only refuse; the second part tells where the refusal is filed.
+fn judge(snapshot: &Snapshot, q: &Question<'_>) -> Result<Permit, (Refused, Option<OrgId>)> {
+    // The name, before anything about the caller.
+    let method = match q.lookup {
+        Lookup::Known(method) => method,
+        Lookup::Blocked => return Err((DenyReason::MethodNotAllowed.into(), None)),
+        Lookup::Unknown => return Err((DenyReason::MethodUnknown.into(), None)),
+    };
+    // The caller as this snapshot knows them: a ban holds for metadata too (A10).
+    let Some(user) = present(snapshot, q.caller).map_err(|reason| (reason.into(), None))? else {
+        return anonymous(snapshot, q, method).map_err(|refused| (refused, None));
+    };
+    let member = Member::new(snapshot, user.id, q.now);
+    let filed = orgs::filed_under(&member, q.named_org);
+    // Metadata is open to everybody who is not banned.
+    if method.class() == Class::Meta {
+        let call = held(q).map_err(|refused| (refused, filed))?;
+        return Ok(permit(snapshot, q, method, Some(user.id), filed, Plan::Forward, call.clone()));
+    }
+    if NOT_SERVED.contains(&method) {
+        return Err((DenyReason::MethodNotAllowed.into(), filed));
+    }
+    // KYC, before anything that depends on the target (decision 3).
+    if !user.kyc && kyc_gated(q.knobs.kyc_gate, method) {
+        return Err((DenyReason::KycRequired.into(), filed));
+    }
+    // The organization, then its list, then the error held so far: who may not use a method is told nothing about
+    // parameters.
+    let subject = q.call.map_or(Subject::Nothing, |call| Subject::of(snapshot, &member, call, q.knobs));
+    let scope =
+        orgs::resolve(&member, q.named_org, subject.owner(q.named_org)).map_err(|reason| (reason.into(), filed))?;
+    let org = scope.org();
+    if !scope.allows(method) {
+        return Err((DenyReason::MethodNotAllowed.into(), org));
+    }
+    let call = held(q).map_err(|refused| (refused, org))?;
+    // Multicall, history, target, grant, slot or selector, parameters, upgrade, claims; at last the sender.
+    let checks = Checks { snapshot, q, member: &member, scope };
+    let (plan, shared_logs_only) = checks.call(call, &subject).map_err(|refused| (refused, org))?;
+    let mut permit = permit(snapshot, q, method, Some(user.id), org, plan, effective(call, subject.is_owned()));
+    permit.shared_logs_only = shared_logs_only;
+    Ok(permit)
+}
+
+/// The caller's present row; `None` is an anonymous caller.
+fn present<'s>(snapshot: &'s Snapshot, caller: &Caller) -> Result<Option<&'s Arc<User>>, DenyReason> {
+    let Caller::User(then) = caller else { return Ok(None) };
+    let user = snapshot.user(then.id).ok_or(DenyReason::UnknownUser)?;
+    if user.banned { Err(DenyReason::Banned) } else { Ok(Some(user)) }
+}
+
+/// The anonymous list, narrowed to what may ever be in force there (A3).
+fn anonymous(snapshot: &Snapshot, q: &Question<'_>, method: Method) -> Result<Permit, Refused> {
+    let grantable = match method.class() {
+        Class::Meta | Class::Chain | Class::Block | Class::Tx => !NOT_SERVED.contains(&method),
+        Class::State | Class::Sim | Class::Log | Class::Write | Class::Trace => false,
+    };
+    if !grantable || !snapshot.access(Group::ANONYMOUS).is_some_and(|access| access.methods.has(method)) {
+        return Err(DenyReason::AuthRequired.into());
+    }
+    // A named organization is one the caller is not in (O3); metadata needs none (O1).
+    if method.class() != Class::Meta && q.named_org != NamedOrg::Unnamed {
+        return Err(DenyReason::OrgMismatch.into());
+    }
+    let call = held(q)?;
+    Ok(permit(snapshot, q, method, None, None, plain_plan(call), call.clone()))
+}
+
+/// The parsed call, or the error held until here.
+fn held<'a>(q: &Question<'a>) -> Result<&'a Call, Refused> {
+    q.call.map_err(|error| Refused::Invalid(error.clone(), DenyReason::InvalidRequestShape))
+}
+
+fn kyc_gated(gate: KycGate, method: Method) -> bool {
+    match gate {
+        KycGate::All => true,
+        KycGate::Writes => method.class() == Class::Write,
+    }
+}
+
+fn permit(
+    snapshot: &Snapshot,
+    q: &Question<'_>,
+    method: Method,
+    user: Option<UserId>,
+    org: Option<OrgId>,
+    plan: Plan,
+    call: Call,
+) -> Permit {
+    let sends = method.class() == Class::Write;
+    let visible_to = if sends { q.visible_to.clone() } else { VisibleTo::default() };
+    Permit { call, method, plan, user, org, epoch: snapshot.epoch(), visible_to, shared_logs_only: Vec::new() }
+}
+
+/// How a call without a target is answered.
+pub(super) fn plain_plan(call: &Call) -> Plan {
+    let local = Call::Plain(Method::Accounts) == *call
+        || Call::Plain(Method::Coinbase) == *call
+        || matches!(call, Call::Sha3(_) | Call::UncleCount | Call::Uncle);
+    if local { Plan::Local } else { Plan::Forward }
+}

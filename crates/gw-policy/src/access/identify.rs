@@ -1,0 +1,58 @@
+//! Who calls: from what a verified token says to the user row (spec/20 A9, A10, J1; spec/10).
+//!
+//! Signature, expiry and audience of the token are checked by whoever verified it; here only policy is asked.
+
+use crate::snapshot::{Snapshot, User};
+use gw_types::{ExternalId, Timestamp, TokenId};
+use std::sync::Arc;
+
+/// Who a call is made for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Caller {
+    /// No token was presented.
+    Anonymous,
+    /// A token of this user; the row is looked up again in the snapshot that decides.
+    User(Arc<User>),
+}
+
+/// What a verified access token says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenFacts {
+    /// The token's subject.
+    pub subject: ExternalId,
+    /// `jti`
+    pub token: TokenId,
+    /// `sid`: the token family, revoked as a whole at logout.
+    pub session: TokenId,
+    /// `iat`
+    pub issued_at: Timestamp,
+}
+
+/// Why a valid token names nobody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// The token, its family, or all older tokens of the user were revoked: 401.
+    Revoked,
+    /// The subject has no user row: the opaque 404 on `/rpc` (A9).
+    UnknownUser,
+    /// The account is banned: the opaque 404 on `/rpc` for every method, metadata included (A10).
+    Banned,
+}
+
+/// The user behind a verified token.
+///
+/// A ban is answered before the revocation that comes with it, so that a banned caller always meets A10's 404.
+pub fn identify(snapshot: &Snapshot, token: &TokenFacts) -> Result<Arc<User>, Refused> {
+    let user = snapshot.user_by_external(&token.subject);
+    if user.is_some_and(|user| user.banned) {
+        return Err(Refused::Banned);
+    }
+    if snapshot.revocation(token.token).is_some() || snapshot.revocation(token.session).is_some() {
+        return Err(Refused::Revoked);
+    }
+    let user = user.ok_or(Refused::UnknownUser)?;
+    if user.tokens_valid_from.is_some_and(|from| token.issued_at < from) {
+        return Err(Refused::Revoked);
+    }
+    Ok(Arc::clone(user))
+}

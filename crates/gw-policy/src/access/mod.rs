@@ -1,0 +1,29 @@
+//! Who may do what: identity, organization, target, function, history, trace and sender (spec/20).
+//!
+//! Read [`decide`] first: it is the order of spec/20 §17. What a caller *sees* of the answer is not decided here but in
+//! [`crate::visibility`] and [`crate::view`].
+//!
+//! Invariant: everything is a pure function of the pinned snapshot, the question and its `now`; only [`decide`] makes a
+//! [`Permit`], and what no rule settles is denied.
+
+pub mod admin;
+mod checks;
+mod decide;
+mod functions;
+mod identify;
+mod orgs;
+mod permissions;
+mod permit;
+pub mod send;
+mod subject;
+mod target;
+mod trace;
+
+pub use crate::visibility::owns;
+pub use decide::{NOT_SERVED, decide};
+pub use functions::Functions;
+pub use identify::{Caller, Refused, TokenFacts, identify};
+pub use permissions::{OrgRights, Permissions, active_orgs, permissions, rights};
+pub use permit::{Decision, Denial, HeadFacts, Invalid, NamedOrg, Permit, Plan, Question};
+pub use target::{Member, Reach, Standing, reach, standing};
+pub use trace::{TraceFacts, TraceVerdict, judge_trace};

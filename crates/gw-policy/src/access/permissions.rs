@@ -1,0 +1,90 @@
+//! What a user may do in an organization: the union over active memberships (spec/20 A8, G6, C1).
+
+use crate::snapshot::{Organization, Snapshot};
+use gw_evm::{Method, MethodSet};
+use gw_types::{Claim, Claims, OrgId, Timestamp, UserId};
+
+/// The union of a user's active memberships in one organization.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Permissions {
+    /// Methods any of the groups lists; also for org admins only those (G6).
+    pub methods: MethodSet,
+    /// Claims of the groups; all of them for an org admin.
+    pub claims: Claims,
+    /// Org admin by the group flag or by the `admin` claim (D2).
+    pub is_org_admin: bool,
+    /// Org admin by the group flag (K11 tells the two apart).
+    pub in_admin_group: bool,
+    /// Reads the organization's administration.
+    pub is_readonly_admin: bool,
+}
+
+impl Permissions {
+    /// Whether the method is granted. A signed send is judged as `eth_sendTransaction`: either name suffices (§9).
+    pub fn allows(&self, method: Method) -> bool {
+        self.methods.has(method) || (method == Method::SendRawTransaction && self.methods.has(Method::SendTransaction))
+    }
+}
+
+/// A user's rights in one organization.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OrgRights {
+    /// The organization.
+    pub org: OrgId,
+    /// The rights there.
+    pub permissions: Permissions,
+}
+
+/// The user's rights in every organization with an active membership, by organization id, the default one last.
+///
+/// A membership counts only while its group and organization exist; nobody is a member of the anonymous one.
+pub fn rights(snapshot: &Snapshot, user: UserId, now: Timestamp) -> Vec<OrgRights> {
+    let mut rights: Vec<OrgRights> = Vec::new();
+    for membership in snapshot.memberships(user).iter().filter(|membership| membership.active(now)) {
+        let Some(group) = snapshot.group(membership.group) else { continue };
+        if group.org == Organization::ANONYMOUS || snapshot.organization(group.org).is_none() {
+            continue;
+        }
+        let access = snapshot.access(group.id);
+        let claims = access.map_or(Claims::NONE, |access| access.claims);
+        let is_org_admin = group.is_org_admin || claims.has(Claim::Admin);
+        let more = Permissions {
+            methods: access.map_or(MethodSet::EMPTY, |access| access.methods),
+            claims: if is_org_admin { Claims::ALL } else { claims },
+            is_org_admin,
+            in_admin_group: group.is_org_admin,
+            is_readonly_admin: group.is_org_readonly_admin,
+        };
+        match rights.iter_mut().find(|known| known.org == group.org) {
+            Some(known) => known.permissions = known.permissions.union(more),
+            None => rights.push(OrgRights { org: group.org, permissions: more }),
+        }
+    }
+    rights.sort_unstable_by_key(|known| (known.org == Organization::DEFAULT, known.org));
+    rights
+}
+
+impl Permissions {
+    fn union(self, more: Self) -> Self {
+        Self {
+            methods: self.methods.union(more.methods),
+            claims: self.claims.union(more.claims),
+            is_org_admin: self.is_org_admin || more.is_org_admin,
+            in_admin_group: self.in_admin_group || more.in_admin_group,
+            is_readonly_admin: self.is_readonly_admin || more.is_readonly_admin,
+        }
+    }
+}
+
+/// The user's rights in one organization; none without an active membership.
+pub fn permissions(snapshot: &Snapshot, user: UserId, org: OrgId, now: Timestamp) -> Permissions {
+    rights(snapshot, user, now)
+        .into_iter()
+        .find(|known| known.org == org)
+        .map_or_else(Permissions::default, |known| known.permissions)
+}
+
+/// The organizations the user is an active member of, by id, the default one last.
+pub fn active_orgs(snapshot: &Snapshot, user: UserId, now: Timestamp) -> Vec<OrgId> {
+    rights(snapshot, user, now).into_iter().map(|known| known.org).collect()
+}

@@ -1,0 +1,149 @@
+//! What a decision is: a permit that only [`super::decide`] can make, a denial with its reason, or an error the
+//! caller may see.
+
+use super::identify::Caller;
+use crate::knobs::Knobs;
+use gw_evm::{Call, Lookup, Method, ParamError, VisibleTo};
+use gw_types::{Address, DenyReason, Epoch, OrgId, Timestamp, UserId};
+
+/// Everything a decision depends on besides the snapshot.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    /// Who calls.
+    pub caller: &'a Caller,
+    /// What the method name means.
+    pub lookup: Lookup,
+    /// The parsed call, or why its parameters were refused; the error is held until the caller may use the method.
+    pub call: Result<&'a Call, &'a ParamError>,
+    /// All `visibleTo` and `privateFor` entries united, as written (W4). Ignored on all methods but sends
+    /// (decision 25).
+    pub visible_to: &'a VisibleTo,
+    /// The organization named by path or header.
+    pub named_org: NamedOrg,
+    /// The present.
+    pub now: Timestamp,
+    /// The followed head.
+    pub head: HeadFacts,
+    /// Decision knobs.
+    pub knobs: &'a Knobs,
+}
+
+/// The organization a request names (O2). That path and header disagree is the request's error, not ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NamedOrg {
+    /// None.
+    Unnamed,
+    /// This one; whether it exists and the caller is in it is judged here.
+    Org(OrgId),
+    /// Something that is no UUID: no organization (decision 40).
+    Unreadable,
+}
+
+/// What is known about the chain when a call is judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeadFacts {
+    /// The followed head's number.
+    pub number: u64,
+}
+
+/// The outcome of a decision.
+#[derive(Clone, Debug)]
+#[must_use]
+pub enum Decision {
+    /// May go on, as planned.
+    Allow(Permit),
+    /// The opaque 404.
+    Deny(Denial),
+    /// 400 with code -32602: the caller may use the method, but not like this.
+    Invalid(Invalid),
+}
+
+/// A denial: for the access record only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Denial {
+    /// Why.
+    pub reason: DenyReason,
+    /// Under which organization it is filed (L2, HD12): one the caller is in, never the probed contract's.
+    pub org: Option<OrgId>,
+}
+
+/// A refusal whose cause the caller may see.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invalid {
+    /// The text for the caller.
+    pub error: ParamError,
+    /// For the access record.
+    pub reason: DenyReason,
+    /// Under which organization it is filed.
+    pub org: Option<OrgId>,
+}
+
+/// How a permitted call is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plan {
+    /// Without the node: hashing, own addresses, uncles.
+    Local,
+    /// By the node, the answer opened by the view functions.
+    Forward,
+    /// Constant `0x0`, without the node: balance or nonce of an address that is not Full (K8).
+    ZeroQuantity,
+    /// `eth_getCode` on an address out of reach: ask the node all the same; no code is `0x`, any code the opaque
+    /// denial (decision 37).
+    CodeCheck,
+    /// Trace at a pinned block, judge the trace, answer from it.
+    Simulate,
+    /// Trace, judge, then forward. Every send is traced, plain value too: only the trace shows whether the
+    /// receiver has code (X1).
+    Send,
+}
+
+/// Proof that a call was allowed, by whom it was made and under which policy. Only [`super::decide`] makes one.
+#[derive(Clone, Debug)]
+pub struct Permit {
+    pub(super) call: Call,
+    pub(super) method: Method,
+    pub(super) plan: Plan,
+    pub(super) user: Option<UserId>,
+    pub(super) org: Option<OrgId>,
+    pub(super) epoch: Epoch,
+    pub(super) visible_to: VisibleTo,
+    pub(super) shared_logs_only: Vec<Address>,
+}
+
+impl Permit {
+    /// The call as it may be carried out; `pending` already means `latest` where it has to (HD11, §9).
+    pub fn call(&self) -> &Call {
+        &self.call
+    }
+
+    /// The registry row.
+    pub fn method(&self) -> Method {
+        self.method
+    }
+
+    /// How it is answered.
+    pub fn plan(&self) -> Plan {
+        self.plan
+    }
+
+    /// The user it was allowed for; `None` is an anonymous caller.
+    pub fn user(&self) -> Option<UserId> {
+        self.user
+    }
+
+    /// The organization it is filed under: `None` when no single one was in question.
+    pub fn org(&self) -> Option<OrgId> {
+        self.org
+    }
+
+    /// The policy it was allowed under; when it moved, decide again (HD20).
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// `eth_getLogs`: addresses the caller holds no grant on. They answer with rows of the caller's own and shared
+    /// transactions; if there are none, the whole call is the opaque denial (decision 20).
+    pub fn shared_logs_only(&self) -> &[Address] {
+        &self.shared_logs_only
+    }
+}

@@ -1,0 +1,105 @@
+//! What only sends ask: whose transaction it is (HD13), how far ahead its nonce is, who may see it (W4), and which
+//! addresses it will create (R1, HD14).
+
+use super::{checks::Refused, permit::Permit, subject::Signed, trace::TraceVerdict};
+use crate::{
+    knobs::{Knobs, RawSenderPolicy},
+    snapshot::{AddressLink, LinkKind, Snapshot},
+    visibility::owns,
+};
+use gw_evm::ParamError;
+use gw_types::{Address, DenyReason, ExternalId, UserId};
+use std::cmp::Reverse;
+
+/// The longest DID accepted as a recipient (W4).
+const MAX_RECIPIENT_LEN: usize = 240;
+
+/// X10, decision 38: names the route that makes the sender valid.
+pub(super) fn invalid_sender() -> Refused {
+    let text = "invalid sender: not linked to you; link it first, see /eth/link/challenge";
+    Refused::Invalid(ParamError::invalid(text), DenyReason::SenderNotLinked)
+}
+
+/// HD13: whether the caller may send in this sender's name.
+///
+/// `own_only`: creations and `visibleTo` decide about more than one transaction, so under every policy they need an
+/// owner, or a sender that is linked to nobody.
+pub(super) fn check_sender(
+    snapshot: &Snapshot,
+    user: UserId,
+    sender: Address,
+    own_only: bool,
+    knobs: &Knobs,
+) -> Result<(), DenyReason> {
+    let links = snapshot.links_at(sender);
+    // Sends are gated by KYC under either setting: a proved owner who may not send may not be relayed either.
+    let barred = |owner: UserId| snapshot.user(owner).is_none_or(|owner| owner.banned || !owner.kyc);
+    if links.iter().any(|link| link.kind == LinkKind::User && link.user != user && barred(link.user)) {
+        return Err(DenyReason::SenderNotOwned);
+    }
+    let owned = owns(snapshot, user, sender);
+    let unclaimed = owned || links.is_empty();
+    let allowed = match knobs.raw_sender_policy {
+        RawSenderPolicy::Owner => owned,
+        RawSenderPolicy::Unclaimed => unclaimed,
+        RawSenderPolicy::Any => unclaimed || !own_only,
+    };
+    if allowed { Ok(()) } else { Err(DenyReason::SenderNotOwned) }
+}
+
+/// HD13: a signed transaction may not lie far ahead of the sender's pending nonce, where it would outlive revocation.
+pub fn check_nonce(permit: &Permit, pending: u64, knobs: &Knobs) -> Result<(), ParamError> {
+    let limit = pending.saturating_add(knobs.raw_nonce_gap_max);
+    if Signed::of(permit.call()).and_then(|signed| signed.signed_nonce).is_some_and(|nonce| nonce > limit) {
+        return Err(ParamError::invalid("nonce too far ahead of the pending transactions"));
+    }
+    Ok(())
+}
+
+/// Who may see the transaction besides its parties (W4, R26): asked after the trace, before anything is forwarded.
+pub fn recipients(snapshot: &Snapshot, permit: &Permit, verdict: &TraceVerdict) -> Result<Vec<ExternalId>, ParamError> {
+    if permit.visible_to.is_empty() {
+        return Ok(Vec::new());
+    }
+    // Counted before any look-up (`VisibleTo::MAX`).
+    let entries = permit.visible_to.entries()?;
+    let calls = |signed: Signed<'_>| signed.request.to.is_some() && !signed.request.input.is_empty();
+    if !(verdict.target_has_code && Signed::of(permit.call()).is_some_and(calls)) {
+        return Err(ParamError::invalid("visibleTo: only for contract calls"));
+    }
+    let mut recipients: Vec<ExternalId> = Vec::with_capacity(entries.len());
+    for entry in entries {
+        let recipient = match entry.parse::<Address>() {
+            Ok(address) => {
+                holder(snapshot, address).and_then(|link| snapshot.user(link.user)).map(|user| user.external_id.clone())
+            }
+            Err(_) if entry.len() <= MAX_RECIPIENT_LEN => ExternalId::new(entry).ok().filter(ExternalId::is_did),
+            Err(_) => None,
+        };
+        if let Some(recipient) = recipient
+            && !recipients.contains(&recipient)
+        {
+            recipients.push(recipient);
+        }
+    }
+    Ok(recipients)
+}
+
+/// The addresses a permitted send will create, to be reserved before it is forwarded (R1). None for a nonce above the
+/// pending one (HD14).
+///
+/// The trace ran with the sender's present nonce; the top-level address follows from the transaction's own.
+pub fn created_addresses(permit: &Permit, verdict: &TraceVerdict, pending: u64) -> Vec<Address> {
+    let Some(signed) = Signed::of(permit.call()) else { return Vec::new() };
+    let nonce = signed.signed_nonce.unwrap_or(pending);
+    if nonce > pending {
+        return Vec::new();
+    }
+    let top = signed.request.to.is_none().then(|| signed.sender.create(nonce));
+    top.into_iter().chain(verdict.created_inside().iter().copied()).collect()
+}
+
+/// Who holds an address: a proved link before an inferred one, then the newest (LK-5, W4).
+fn holder(snapshot: &Snapshot, address: Address) -> Option<&AddressLink> {
+    snapshot.links_at(address).iter().max_by_key(|link| (link.kind, link.verified_at, Reverse(link.id)))
+}

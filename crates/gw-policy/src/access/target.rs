@@ -1,0 +1,135 @@
+//! What an address is to one caller (spec/20 §10): public, owned, a contract within reach, a reservation, or nothing.
+
+use super::{functions::Functions, permissions::OrgRights};
+use crate::{
+    knobs::Knobs,
+    snapshot::{Contract, Membership, Snapshot},
+    visibility::{is_precompile, owns},
+};
+use gw_types::{Address, Claim, Claims, OrgId, Timestamp, UserId};
+use std::sync::Arc;
+
+/// The caller as the rules see them: who, and with which rights where.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// The user.
+    pub user: UserId,
+    /// Rights per organization, by id, the default one last ([`super::rights`]).
+    pub rights: Vec<OrgRights>,
+    /// The moment expiry is judged at.
+    pub now: Timestamp,
+}
+
+impl Member {
+    /// The user's standing at `now`.
+    pub fn new(snapshot: &Snapshot, user: UserId, now: Timestamp) -> Self {
+        Self { user, rights: super::rights(snapshot, user, now), now }
+    }
+
+    /// The rights in one organization; `None` without an active membership.
+    pub fn rights_in(&self, org: OrgId) -> Option<&OrgRights> {
+        self.rights.iter().find(|rights| rights.org == org)
+    }
+}
+
+/// A contract within reach of a caller.
+#[derive(Clone, Debug)]
+pub struct Reach<'s> {
+    /// The contract.
+    pub contract: &'s Arc<Contract>,
+    /// Which functions may be called.
+    pub functions: Functions<'s>,
+    /// Claims on this contract: of its grants, and of the groups that hold them (C3).
+    pub claims: Claims,
+}
+
+/// How a caller reaches a registered contract: as org admin, by grants, as its deployer (K7); `None` is no way.
+///
+/// Only memberships in the owning organization count; ownership by the organization alone is no ground (T1).
+pub fn reach<'s>(
+    snapshot: &'s Snapshot,
+    member: &Member,
+    contract: &'s Arc<Contract>,
+    knobs: &Knobs,
+) -> Option<Reach<'s>> {
+    let permissions = member.rights_in(contract.org)?.permissions;
+    if permissions.in_admin_group || (permissions.is_org_admin && knobs.admin_claim_sees_all) {
+        return Some(Reach { contract, functions: Functions::All, claims: Claims::ALL });
+    }
+    let mut found: Option<Reach<'s>> = None;
+    for grant in snapshot.grants(contract.id) {
+        let held = |membership: &&Membership| membership.group == grant.group && membership.active(member.now);
+        if !snapshot.memberships(member.user).iter().any(|membership| held(&membership)) {
+            continue;
+        }
+        let Some(group) = snapshot.group(grant.group).filter(|group| group.org == contract.org) else { continue };
+        let of_group = snapshot.access(group.id).map_or(Claims::NONE, |access| access.claims);
+        let claims = grant.claims.union(of_group);
+        // Who holds `admin` on the contract is beyond its function rules (C2).
+        let functions =
+            if claims.has(Claim::Admin) { Functions::All } else { Functions::of_grant(grant.functions.as_deref()) };
+        found = Some(match found.take() {
+            Some(known) => {
+                Reach { contract, functions: known.functions.union(functions), claims: known.claims.union(claims) }
+            }
+            None => Reach { contract, functions, claims },
+        });
+    }
+    if contract.deployer == Some(member.user) {
+        let claims = found.as_ref().map_or(Claims::NONE, |known| known.claims);
+        return Some(Reach { contract, functions: Functions::All, claims });
+    }
+    found
+}
+
+/// What an address is to one caller. Every ground is looked at (spec/30 R3).
+#[derive(Clone, Debug)]
+pub struct Standing<'s> {
+    /// Zero address or precompile.
+    pub public: bool,
+    /// [`owns`]
+    pub owned: bool,
+    /// The registered contract there, whoever owns it.
+    pub contract: Option<&'s Arc<Contract>>,
+    /// How the caller reaches that contract.
+    pub reach: Option<Reach<'s>>,
+    /// The caller's organizations with a live reservation of it, in which the caller may deploy (R1). It gives
+    /// reach only while the address has no code at the pinned block (HD14): whoever uses this must check that.
+    pub reserved_in: Vec<OrgId>,
+}
+
+impl Standing<'_> {
+    /// Whether balance and nonce show (K8): the ground of a reservation is left out, for it would need a look at
+    /// the code first, and what is not deployed yet has nothing but zero to show.
+    pub fn is_full(&self) -> bool {
+        self.public || self.owned || self.reach.is_some()
+    }
+}
+
+/// What `address` is to `member`.
+pub fn standing<'s>(snapshot: &'s Snapshot, member: &Member, address: Address, knobs: &Knobs) -> Standing<'s> {
+    let contract = snapshot.contract(address);
+    let mut reserved_in: Vec<OrgId> = Vec::new();
+    if contract.is_none() {
+        for reservation in snapshot.reservations(address) {
+            let live = reservation.expires_at > member.now;
+            let deploys = member.rights_in(reservation.org).is_some_and(|r| r.permissions.claims.has(Claim::Deploy));
+            if live && deploys && !reserved_in.contains(&reservation.org) {
+                reserved_in.push(reservation.org);
+            }
+        }
+        reserved_in.sort_unstable();
+    }
+    Standing {
+        public: is_public(address),
+        owned: owns(snapshot, member.user, address),
+        contract,
+        reach: contract.and_then(|contract| reach(snapshot, member, contract, knobs)),
+        reserved_in,
+    }
+}
+
+/// The zero address and the precompiles: public to everybody ([S], K2, spec/30 §2.2 grounds 1 and 2).
+pub(super) fn is_public(address: Address) -> bool {
+    address.is_zero() || is_precompile(address)
+}

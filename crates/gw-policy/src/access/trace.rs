@@ -1,0 +1,356 @@
+//! The judgement of a trace: every frame and every touched account of one execution (spec/20 §11 X5-X8; HD4, HD6,
+//! HD14, HD15; U2).
+//!
+//! Invariant: a run passes only if every address in it is explained by a row of X6; code that nobody in the caller's
+//! organizations owns is never run or looked at on their behalf.
+
+use super::{
+    permit::{Permit, Plan},
+    subject::Signed,
+    target::{Member, Reach, is_public, reach, standing},
+};
+use crate::{
+    knobs::Knobs,
+    sealed::Sealed,
+    snapshot::{Contract, Snapshot},
+    visibility::owns,
+};
+use gw_evm::{
+    Call, CallRequest,
+    code::{UPGRADE_SLOTS, delegation, probes_accounts},
+    trace::{Change, Frame, FrameKind, Trace},
+};
+use gw_types::{Address, Claim, DenyReason, OrgId, Timestamp};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::Arc,
+};
+
+/// What is known about the traced block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceFacts {
+    /// Its beneficiary.
+    pub coinbase: Address,
+}
+
+/// Proof that a trace was judged and may be answered from, or its transaction forwarded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct TraceVerdict {
+    pub(super) created_inside: Vec<Address>,
+    pub(super) target_has_code: bool,
+}
+
+impl TraceVerdict {
+    /// Contracts the run created below its top frame and kept.
+    pub fn created_inside(&self) -> &[Address] {
+        &self.created_inside
+    }
+}
+
+/// Whether the caller may see, or cause, what this execution does.
+///
+/// The trace must be the one of the permitted call; one of another call is refused.
+pub fn judge_trace(
+    snapshot: &Snapshot,
+    permit: &Permit,
+    trace: &Sealed<Trace>,
+    facts: &TraceFacts,
+    now: Timestamp,
+    knobs: &Knobs,
+) -> Result<TraceVerdict, DenyReason> {
+    let trace = trace.peek();
+    let user = permit.user().ok_or(DenyReason::AuthRequired)?;
+    if snapshot.user(user).ok_or(DenyReason::UnknownUser)?.banned {
+        return Err(DenyReason::Banned);
+    }
+    let (request, sender) = executed(permit).ok_or(DenyReason::TraceMismatch)?;
+    let top = trace.frames.first().filter(|top| matches(top, request, sender)).ok_or(DenyReason::TraceMismatch)?;
+    let run = Run {
+        snapshot,
+        trace,
+        member: Member::new(snapshot, user, now),
+        org: permit.org(),
+        sender,
+        coinbase: facts.coinbase,
+        knobs,
+        created: created(&trace.frames),
+        delegations: delegations(request)?,
+    };
+    let mut judged = Judged::default();
+    run.frames(&mut judged)?;
+    run.touches(&mut judged)?;
+    if judged.wallets && run.probes(&judged) {
+        return Err(DenyReason::Unregistered);
+    }
+    match (permit.plan(), &trace.changes) {
+        (Plan::Send, Some(changes)) => run.upgrades(changes)?,
+        // A send is judged by what it changes too (HD15).
+        (Plan::Send, None) => return Err(DenyReason::TracingUnavailable),
+        (Plan::Simulate, _) => {}
+        (Plan::Local | Plan::Forward | Plan::ZeroQuantity | Plan::CodeCheck, _) => {
+            return Err(DenyReason::TraceMismatch);
+        }
+    }
+    let is_code = |code: &[u8]| !code.is_empty() && delegation(code).is_none();
+    let target_has_code = top.to.is_some_and(|to| is_code(run.code(to)));
+    Ok(TraceVerdict { created_inside: run.kept_creations(), target_has_code })
+}
+
+/// What a permit executes, and as whom; a call without sender runs as the zero address (decision 38).
+fn executed(permit: &Permit) -> Option<(&CallRequest, Address)> {
+    if let Call::Simulate(simulation) = permit.call() {
+        return Some((&simulation.request, simulation.request.from.unwrap_or(Address::ZERO)));
+    }
+    Signed::of(permit.call()).map(|signed| (signed.request, signed.sender))
+}
+
+/// X2: the top frame is the execution of this request.
+fn matches(top: &Frame, request: &CallRequest, sender: Address) -> bool {
+    let entered = match request.to {
+        Some(to) => top.kind == FrameKind::Call && top.to == Some(to),
+        None => top.kind == FrameKind::Create,
+    };
+    let value = request.value.unwrap_or_default();
+    entered && top.parent.is_none() && top.from == sender && top.input == request.input && top.value == value
+}
+
+/// Addresses that got code in this run: without code before it, they run only what one of its frames put there.
+fn created(frames: &[Frame]) -> HashSet<Address> {
+    frames.iter().filter(|frame| frame.is_creation()).filter_map(|frame| frame.to).collect()
+}
+
+/// Wallets this very transaction delegates, and to what: that code runs although the account shows none yet (W1).
+fn delegations(request: &CallRequest) -> Result<Vec<(Address, Address)>, DenyReason> {
+    let pairs = request.authorization_list.iter().map(|authorization| {
+        let authority = authorization.recover_authority().map_err(|_| DenyReason::SenderNotOwned)?;
+        Ok((authority, authorization.address))
+    });
+    pairs.collect()
+}
+
+/// What an address is in one run (X6).
+#[derive(Clone, Copy, Debug)]
+enum Place<'s> {
+    /// Zero address or precompile.
+    Public,
+    /// The sender, an address of the caller, the coinbase, an own reservation: known and without code of others.
+    Own,
+    /// Got its code in this run.
+    Created,
+    /// A registered contract of an organization the caller is in.
+    Ours(&'s Arc<Contract>),
+    /// A registered contract of another organization.
+    Foreign,
+    /// No code, and not Full.
+    Wallet,
+    /// Code nobody registered.
+    Unowned,
+}
+
+/// What has been found so far.
+#[derive(Debug, Default)]
+struct Judged<'a> {
+    /// Every admitted address, looked up once.
+    admitted: HashMap<Address, Place<'a>>,
+    /// Addresses whose own code ran.
+    executed: HashSet<Address>,
+    /// Whether a wallet that is not Full occurred.
+    wallets: bool,
+}
+
+struct Run<'a> {
+    snapshot: &'a Snapshot,
+    trace: &'a Trace,
+    member: Member,
+    org: Option<OrgId>,
+    sender: Address,
+    coinbase: Address,
+    knobs: &'a Knobs,
+    created: HashSet<Address>,
+    delegations: Vec<(Address, Address)>,
+}
+
+impl<'a> Run<'a> {
+    /// The code an address had before the run. Nodes leave empty accounts out, so an absent one has none.
+    fn code(&self, address: Address) -> &'a [u8] {
+        self.trace.touched.get(&address).map_or(&[], |account| &account.code)
+    }
+
+    /// Whose code runs when `address` is entered: its own, and what it delegates to before or through this very
+    /// transaction (HD15).
+    fn runs_at(&self, address: Address) -> impl Iterator<Item = Address> {
+        let here = self.delegations.iter().filter(move |(wallet, _)| *wallet == address).map(|(_, delegate)| *delegate);
+        std::iter::once(address).chain(delegation(self.code(address))).chain(here)
+    }
+
+    fn place(&self, address: Address) -> Place<'a> {
+        if let Some(contract) = self.snapshot.contract(address) {
+            return match self.member.rights_in(contract.org) {
+                Some(_) => Place::Ours(contract),
+                None => Place::Foreign,
+            };
+        }
+        if is_public(address) {
+            return Place::Public;
+        }
+        let code = self.code(address);
+        // A 7702 wallet is a wallet; what it delegates to is judged for itself (HD15).
+        let wallet = code.is_empty() || delegation(code).is_some();
+        if !wallet {
+            return if address == self.sender { Place::Own } else { Place::Unowned };
+        }
+        if self.created.contains(&address) {
+            return Place::Created;
+        }
+        let known = address == self.sender
+            || address == self.coinbase
+            || owns(self.snapshot, self.member.user, address)
+            || !standing(self.snapshot, &self.member, address, self.knobs).reserved_in.is_empty();
+        if known { Place::Own } else { Place::Wallet }
+    }
+
+    /// Every frame, in order.
+    fn frames(&self, judged: &mut Judged<'a>) -> Result<(), DenyReason> {
+        // Whether code the caller brought along runs in a frame, or in one above it.
+        let mut authored: Vec<bool> = Vec::with_capacity(self.trace.frames.len());
+        for frame in &self.trace.frames {
+            let parent = frame.parent.and_then(|parent| self.trace.frames.get(parent));
+            let below_authored = frame.parent.and_then(|parent| authored.get(parent)).is_some_and(|above| *above);
+            let here = match frame.kind {
+                FrameKind::Create | FrameKind::Create2 => {
+                    self.creation(judged, frame)?;
+                    true
+                }
+                // Nothing of the beneficiary's runs.
+                FrameKind::SelfDestruct => {
+                    self.admit(judged, frame.to.ok_or(DenyReason::TraceMismatch)?)?;
+                    false
+                }
+                FrameKind::Call | FrameKind::StaticCall | FrameKind::DelegateCall | FrameKind::CallCode => {
+                    self.execution(judged, frame, parent, below_authored)?
+                }
+            };
+            authored.push(below_authored || here);
+        }
+        Ok(())
+    }
+
+    /// X7: creations need the claim, and take nothing from another organization.
+    fn creation(&self, judged: &mut Judged<'a>, frame: &Frame) -> Result<(), DenyReason> {
+        let rights = self.org.and_then(|org| self.member.rights_in(org));
+        if !rights.is_some_and(|rights| rights.permissions.claims.has(Claim::Deploy)) {
+            return Err(DenyReason::DeployClaimRequired);
+        }
+        let Some(address) = frame.to else { return Ok(()) };
+        if self.snapshot.contract(address).is_some_and(|contract| Some(contract.org) != self.org) {
+            return Err(DenyReason::CrossOrg);
+        }
+        self.admit(judged, address).map(drop)
+    }
+
+    /// Code runs: at the frame's target, and for a wallet that delegates, at its delegate (HD15). Says whether it is
+    /// code the caller brought along.
+    fn execution(
+        &self,
+        judged: &mut Judged<'a>,
+        frame: &Frame,
+        parent: Option<&Frame>,
+        below_authored: bool,
+    ) -> Result<bool, DenyReason> {
+        let to = frame.to.ok_or(DenyReason::TraceMismatch)?;
+        let mut authored = false;
+        for address in self.runs_at(to) {
+            let place = self.admit(judged, address)?;
+            judged.executed.insert(address);
+            authored |= match place {
+                Place::Created => true,
+                Place::Ours(contract) => {
+                    self.rules(contract, frame, parent, below_authored)?;
+                    contract.deployer == Some(self.member.user)
+                }
+                Place::Own => !self.code(address).is_empty(),
+                Place::Public | Place::Foreign | Place::Wallet | Place::Unowned => false,
+            };
+        }
+        Ok(authored)
+    }
+
+    /// Looked at, whether entered or not (X5).
+    fn touches(&self, judged: &mut Judged<'a>) -> Result<(), DenyReason> {
+        self.trace.touched.keys().try_for_each(|address| self.admit(judged, *address).map(drop))
+    }
+
+    /// X6. Frames and touches have the same rows as long as there is no shared infrastructure, which may be called but
+    /// not delegated to.
+    fn admit(&self, judged: &mut Judged<'a>, address: Address) -> Result<Place<'a>, DenyReason> {
+        if let Some(place) = judged.admitted.get(&address) {
+            return Ok(*place);
+        }
+        let place = self.place(address);
+        match place {
+            Place::Public | Place::Own | Place::Created | Place::Ours(_) => {}
+            Place::Foreign => return Err(DenyReason::CrossOrg),
+            Place::Unowned => return Err(DenyReason::Unregistered),
+            Place::Wallet => judged.wallets = true,
+        }
+        judged.admitted.insert(address, place);
+        Ok(place)
+    }
+
+    /// The rules of grants inside an execution: a grant is needed in another of the caller's organizations (X6) and
+    /// below code the caller brought along (X8); where grants restrict functions, the frame's own input is judged (F5).
+    /// The place for `trusted_router` and for intra-org tracing (X8, X9), which are not there yet, is here.
+    fn rules(
+        &self,
+        contract: &'a Arc<Contract>,
+        frame: &Frame,
+        parent: Option<&Frame>,
+        below_authored: bool,
+    ) -> Result<(), DenyReason> {
+        let Some(Reach { functions, .. }) = reach(self.snapshot, &self.member, contract, self.knobs) else {
+            let needed = parent.is_none() || below_authored || Some(contract.org) != self.org;
+            return if needed { Err(DenyReason::ContractNotPermitted) } else { Ok(()) };
+        };
+        // A proxy that passes on what it was given: the verdict on its own frame holds.
+        let passed_on = frame.kind == FrameKind::DelegateCall
+            && !below_authored
+            && parent.is_some_and(|parent| parent.input == frame.input);
+        if passed_on {
+            return Ok(());
+        }
+        functions.permit(self.snapshot, self.member.user, contract.abi.as_deref(), &frame.input)
+    }
+
+    /// HD6: whether code that ran can ask for another account's balance or code hash.
+    fn probes(&self, judged: &Judged<'_>) -> bool {
+        let of_account = judged.executed.iter().any(|address| match self.trace.touched.get(address) {
+            Some(account) => probes_accounts(&account.code),
+            // A registered contract the node shows no code of: unknown.
+            None => self.snapshot.contract(*address).is_some(),
+        });
+        let creations = || self.trace.frames.iter().filter(|frame| frame.is_creation());
+        of_account || creations().any(|frame| probes_accounts(&frame.input) || probes_accounts(&frame.output))
+    }
+
+    /// U2: whoever writes a proxy's slots upgrades it, whichever function did.
+    fn upgrades(&self, changes: &BTreeMap<Address, Change>) -> Result<(), DenyReason> {
+        for (address, change) in changes {
+            let Some(contract) = self.snapshot.contract(*address) else { continue };
+            if !UPGRADE_SLOTS.iter().any(|slot| change.storage.contains_key(slot)) {
+                continue;
+            }
+            let reach = reach(self.snapshot, &self.member, contract, self.knobs);
+            if !reach.is_some_and(|reach| reach.claims.has(Claim::Upgrade)) {
+                return Err(DenyReason::UpgradeClaimRequired);
+            }
+        }
+        Ok(())
+    }
+
+    /// What the run created below its top frame, and did not undo.
+    fn kept_creations(&self) -> Vec<Address> {
+        let below = self.trace.frames.iter().filter(|frame| frame.parent.is_some());
+        below.filter(|frame| frame.is_creation() && !frame.undone).filter_map(|frame| frame.to).collect()
+    }
+}

@@ -1,0 +1,170 @@
+//! Rows found by a key that several may share.
+
+use super::{
+    map::Map,
+    record::{AddressLink, ContractGrant, Membership, Reservation, TxVisibility},
+};
+use gw_types::{Address, GrantId, LinkId, MembershipId, ReservationId, UserId, VisibilityId};
+use std::{hash::Hash, sync::Arc};
+
+/// A row that knows its id.
+pub(super) trait Row: Clone {
+    type Id: Eq + Ord + Hash + Copy;
+
+    fn id(&self) -> Self::Id;
+}
+
+macro_rules! rows {
+    ($($row:ty => $id:ty),* $(,)?) => {$(
+        impl Row for $row {
+            type Id = $id;
+
+            fn id(&self) -> $id {
+                self.id
+            }
+        }
+    )*};
+}
+
+rows! {
+    Membership => MembershipId,
+    Arc<ContractGrant> => GrantId,
+    AddressLink => LinkId,
+    Reservation => ReservationId,
+    Arc<TxVisibility> => VisibilityId,
+}
+
+/// The rows of one key, in the order of their ids. Most keys have one row; it needs no list.
+#[derive(Clone, Debug, PartialEq)]
+enum Rows<V> {
+    One(V),
+    Many(Arc<[V]>),
+}
+
+impl<V> Rows<V> {
+    fn as_slice(&self) -> &[V] {
+        match self {
+            Self::One(row) => std::slice::from_ref(row),
+            Self::Many(rows) => rows,
+        }
+    }
+}
+
+/// Rows by a key.
+#[derive(Clone, Debug)]
+struct ByKey<K, V> {
+    rows: Map<K, Rows<V>>,
+}
+
+impl<K, V> Default for ByKey<K, V> {
+    fn default() -> Self {
+        Self { rows: Map::default() }
+    }
+}
+
+impl<K: Eq + Hash, V: PartialEq> PartialEq for ByKey<K, V> {
+    fn eq(&self, other: &Self) -> bool {
+        self.rows == other.rows
+    }
+}
+
+impl<K: Eq + Hash + Copy, V: Row> ByKey<K, V> {
+    fn get(&self, key: K) -> &[V] {
+        self.rows.get(&key).map_or(&[], Rows::as_slice)
+    }
+
+    /// Adds a row that is not there yet.
+    fn add(&mut self, key: K, row: V) {
+        let mut rows = self.get(key).to_vec();
+        rows.insert(rows.partition_point(|other| other.id() < row.id()), row);
+        self.set(key, rows);
+    }
+
+    fn remove(&mut self, key: K, id: V::Id) {
+        let rows = self.get(key).iter().filter(|row| row.id() != id).cloned().collect();
+        self.set(key, rows);
+    }
+
+    fn set(&mut self, key: K, mut rows: Vec<V>) {
+        match (rows.pop(), rows.is_empty()) {
+            (None, _) => self.rows.remove(&key),
+            (Some(only), true) => self.rows.insert(key, Rows::One(only)),
+            (Some(last), false) => {
+                rows.push(last);
+                self.rows.insert(key, Rows::Many(rows.into()));
+            }
+        }
+    }
+}
+
+/// Rows by id and by one key.
+#[derive(Clone, Debug)]
+pub(super) struct Index<K, V: Row> {
+    keys: Map<V::Id, K>,
+    rows: ByKey<K, V>,
+}
+
+impl<K, V: Row> Default for Index<K, V> {
+    fn default() -> Self {
+        Self { keys: Map::default(), rows: ByKey::default() }
+    }
+}
+
+impl<K: Eq + Hash, V: Row + PartialEq> PartialEq for Index<K, V> {
+    fn eq(&self, other: &Self) -> bool {
+        self.keys == other.keys && self.rows == other.rows
+    }
+}
+
+impl<K: Eq + Hash + Copy, V: Row> Index<K, V> {
+    /// The rows of a key.
+    pub(super) fn get(&self, key: K) -> &[V] {
+        self.rows.get(key)
+    }
+
+    /// Puts a row in the place of the one with this id, or takes that away.
+    pub(super) fn put(&mut self, id: V::Id, row: Option<(K, V)>) {
+        if let Some(old) = self.keys.get(&id).copied() {
+            self.rows.remove(old, id);
+            self.keys.remove(&id);
+        }
+        if let Some((key, row)) = row {
+            self.keys.insert(id, key);
+            self.rows.add(key, row);
+        }
+    }
+}
+
+/// Address links: by user and by address.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Links {
+    keys: Map<LinkId, (UserId, Address)>,
+    by_user: ByKey<UserId, AddressLink>,
+    by_address: ByKey<Address, AddressLink>,
+}
+
+impl Links {
+    /// The links of a user.
+    pub(super) fn of(&self, user: UserId) -> &[AddressLink] {
+        self.by_user.get(user)
+    }
+
+    /// The links of an address.
+    pub(super) fn at(&self, address: Address) -> &[AddressLink] {
+        self.by_address.get(address)
+    }
+
+    /// Puts a link in the place of the one with this id, or takes that away.
+    pub(super) fn put(&mut self, id: LinkId, link: Option<AddressLink>) {
+        if let Some((user, address)) = self.keys.get(&id).copied() {
+            self.by_user.remove(user, id);
+            self.by_address.remove(address, id);
+            self.keys.remove(&id);
+        }
+        if let Some(link) = link {
+            self.keys.insert(id, (link.user, link.address));
+            self.by_user.add(link.user, link);
+            self.by_address.add(link.address, link);
+        }
+    }
+}

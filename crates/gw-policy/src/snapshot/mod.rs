@@ -1,0 +1,225 @@
+//! All policy at one epoch: immutable, shared, cheap to change by one row.
+//!
+//! Invariant: a snapshot reached by applying any sequence of changes equals the one loaded fresh from the same
+//! rows (property-tested in `tests/it/snapshot.rs` and, through the database, in `gw-store`).
+//! Expiry is judged with the request's `now`, never by removing rows.
+
+mod index;
+mod map;
+mod record;
+
+pub use record::{
+    AddressLink, Contract, ContractGrant, EventRule, EventRules, FunctionRule, Group, GroupAccess, LinkKind,
+    Membership, MustBe, Organization, ParamRule, Reservation, Revocation, TxVisibility, User,
+};
+
+use gw_types::{
+    Address, B256, ContractId, Epoch, ExternalId, GrantId, GroupId, LinkId, MembershipId, OrgId, ReservationId,
+    TokenId, UserId, VisibilityId,
+};
+use index::{Index, Links};
+use map::Map;
+use std::{hash::Hash, sync::Arc};
+
+/// One changed row: its new content, or `None` when it is gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// A user.
+    User(UserId, Option<User>),
+    /// An organization.
+    Organization(OrgId, Option<Organization>),
+    /// A group.
+    Group(GroupId, Option<Group>),
+    /// A group's access.
+    GroupAccess(GroupId, Option<GroupAccess>),
+    /// A membership.
+    Membership(MembershipId, Option<Membership>),
+    /// A contract.
+    Contract(ContractId, Option<Contract>),
+    /// A contract grant.
+    Grant(GrantId, Option<ContractGrant>),
+    /// An address link; a revoked one is gone.
+    Link(LinkId, Option<AddressLink>),
+    /// A reservation.
+    Reservation(ReservationId, Option<Reservation>),
+    /// A `visibleTo` row.
+    Visibility(VisibilityId, Option<TxVisibility>),
+    /// A revoked token or family.
+    Revocation(TokenId, Option<Revocation>),
+}
+
+/// All policy at one epoch.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    epoch: Epoch,
+    users: Map<UserId, Arc<User>>,
+    users_by_external: Map<ExternalId, Arc<User>>,
+    orgs: Map<OrgId, Arc<Organization>>,
+    groups: Map<GroupId, Arc<Group>>,
+    access: Map<GroupId, Arc<GroupAccess>>,
+    memberships: Index<UserId, Membership>,
+    contracts: Map<ContractId, Arc<Contract>>,
+    contracts_by_address: Map<Address, Arc<Contract>>,
+    grants: Index<ContractId, Arc<ContractGrant>>,
+    links: Links,
+    reservations: Index<Address, Reservation>,
+    visibility: Index<B256, Arc<TxVisibility>>,
+    revocations: Map<TokenId, Revocation>,
+}
+
+impl Snapshot {
+    /// The snapshot after `changes`, at `epoch`. Later changes of one row win.
+    #[must_use]
+    pub fn apply(&self, epoch: Epoch, changes: impl IntoIterator<Item = Change>) -> Self {
+        let mut next = self.clone();
+        next.epoch = epoch;
+        for change in changes {
+            next.apply_one(change);
+        }
+        next
+    }
+
+    fn apply_one(&mut self, change: Change) {
+        match change {
+            Change::User(id, row) => {
+                let row = row.map(Arc::new);
+                if let Some(old) = self.users.get(&id) {
+                    // Unless another row of the same change set has taken the name over already.
+                    if self.users_by_external.get(&old.external_id).is_some_and(|user| user.id == id) {
+                        self.users_by_external.remove(&old.external_id);
+                    }
+                }
+                if let Some(user) = &row {
+                    self.users_by_external.insert(user.external_id.clone(), Arc::clone(user));
+                }
+                put(&mut self.users, id, row);
+            }
+            Change::Organization(id, row) => put(&mut self.orgs, id, row.map(Arc::new)),
+            Change::Group(id, row) => put(&mut self.groups, id, row.map(Arc::new)),
+            Change::GroupAccess(id, row) => put(&mut self.access, id, row.map(Arc::new)),
+            Change::Membership(id, row) => self.memberships.put(id, row.map(|m| (m.user, m))),
+            Change::Contract(id, row) => {
+                let row = row.map(Arc::new);
+                if let Some(old) = self.contracts.get(&id) {
+                    // As with names.
+                    if self.contracts_by_address.get(&old.address).is_some_and(|contract| contract.id == id) {
+                        self.contracts_by_address.remove(&old.address);
+                    }
+                }
+                if let Some(contract) = &row {
+                    self.contracts_by_address.insert(contract.address, Arc::clone(contract));
+                }
+                put(&mut self.contracts, id, row);
+            }
+            Change::Grant(id, row) => self.grants.put(id, row.map(|g| (g.contract, Arc::new(g)))),
+            Change::Link(id, row) => self.links.put(id, row),
+            Change::Reservation(id, row) => self.reservations.put(id, row.map(|r| (r.address, r))),
+            Change::Visibility(id, row) => self.visibility.put(id, row.map(|v| (v.tx_hash, Arc::new(v)))),
+            Change::Revocation(id, row) => put(&mut self.revocations, id, row),
+        }
+    }
+
+    /// The epoch these rows belong to.
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// The user with this id.
+    pub fn user(&self, id: UserId) -> Option<&Arc<User>> {
+        self.users.get(&id)
+    }
+
+    /// The user who logs in under this name.
+    pub fn user_by_external(&self, external: &ExternalId) -> Option<&Arc<User>> {
+        self.users_by_external.get(external)
+    }
+
+    /// The organization with this id.
+    pub fn organization(&self, id: OrgId) -> Option<&Arc<Organization>> {
+        self.orgs.get(&id)
+    }
+
+    /// All organizations, in no order.
+    pub fn organizations(&self) -> impl Iterator<Item = &Arc<Organization>> {
+        self.orgs.values()
+    }
+
+    /// The group with this id.
+    pub fn group(&self, id: GroupId) -> Option<&Arc<Group>> {
+        self.groups.get(&id)
+    }
+
+    /// The access of a group.
+    pub fn access(&self, group: GroupId) -> Option<&Arc<GroupAccess>> {
+        self.access.get(&group)
+    }
+
+    /// All memberships of a user, expired ones included.
+    pub fn memberships(&self, user: UserId) -> &[Membership] {
+        self.memberships.get(user)
+    }
+
+    /// The contract with this id.
+    pub fn contract_by_id(&self, id: ContractId) -> Option<&Arc<Contract>> {
+        self.contracts.get(&id)
+    }
+
+    /// The contract registered at an address.
+    pub fn contract(&self, address: Address) -> Option<&Arc<Contract>> {
+        self.contracts_by_address.get(&address)
+    }
+
+    /// All grants on a contract.
+    pub fn grants(&self, contract: ContractId) -> &[Arc<ContractGrant>] {
+        self.grants.get(contract)
+    }
+
+    /// All links of a user.
+    pub fn links_of(&self, user: UserId) -> &[AddressLink] {
+        self.links.of(user)
+    }
+
+    /// All links of an address, whoever holds them.
+    pub fn links_at(&self, address: Address) -> &[AddressLink] {
+        self.links.at(address)
+    }
+
+    /// All reservations of an address.
+    pub fn reservations(&self, address: Address) -> &[Reservation] {
+        self.reservations.get(address)
+    }
+
+    /// The visibility rows of a transaction.
+    pub fn visibility(&self, tx_hash: B256) -> &[Arc<TxVisibility>] {
+        self.visibility.get(tx_hash)
+    }
+
+    /// The revocation of a token or family.
+    pub fn revocation(&self, id: TokenId) -> Option<&Revocation> {
+        self.revocations.get(&id)
+    }
+
+    /// Whether both hold the same rows, whatever their history. For tests and the periodic self-check.
+    pub fn same_rows(&self, other: &Self) -> bool {
+        self.users == other.users
+            && self.users_by_external == other.users_by_external
+            && self.orgs == other.orgs
+            && self.groups == other.groups
+            && self.access == other.access
+            && self.memberships == other.memberships
+            && self.contracts == other.contracts
+            && self.contracts_by_address == other.contracts_by_address
+            && self.grants == other.grants
+            && self.links == other.links
+            && self.reservations == other.reservations
+            && self.visibility == other.visibility
+            && self.revocations == other.revocations
+    }
+}
+
+fn put<K: Eq + Hash + Clone, V: Clone>(map: &mut Map<K, V>, key: K, value: Option<V>) {
+    match value {
+        Some(value) => map.insert(key, value),
+        None => map.remove(&key),
+    }
+}

@@ -1,0 +1,244 @@
+//! The rows of policy as the core sees them.
+
+use gw_evm::{MethodSet, abi::ContractAbi};
+use gw_types::{
+    Address, B256, Claims, ContractId, ExternalId, GrantId, GroupId, LinkId, MembershipId, OrgId, ReservationId,
+    Timestamp, TokenId, UserId, VisibilityId,
+};
+use std::sync::Arc;
+
+/// A person or machine (spec/20 A9).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// Row id.
+    pub id: UserId,
+    /// DID or directory identity.
+    pub external_id: ExternalId,
+    /// Whether KYC is completed.
+    pub kyc: bool,
+    /// Whether the account is banned.
+    pub banned: bool,
+    /// Access tokens issued before this moment are dead (ban, deletion, tenant removal).
+    pub tokens_valid_from: Option<Timestamp>,
+}
+
+/// An organization (A1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Organization {
+    /// Row id.
+    pub id: OrgId,
+    /// Unique slug.
+    pub slug: Arc<str>,
+    /// Display name.
+    pub name: Arc<str>,
+    /// The default and anonymous organizations.
+    pub is_system: bool,
+}
+
+impl Organization {
+    /// The default organization (A2); it does not count when a user has another (decision 40).
+    pub const DEFAULT: OrgId = OrgId::fixed(1);
+    /// The anonymous organization (A2).
+    pub const ANONYMOUS: OrgId = OrgId::fixed(2);
+}
+
+/// A group of an organization (A4, A5).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Row id.
+    pub id: GroupId,
+    /// The owning organization.
+    pub org: OrgId,
+    /// Slug, unique per organization.
+    pub slug: Arc<str>,
+    /// Members administer the organization.
+    pub is_org_admin: bool,
+    /// Members read the administration of the organization.
+    pub is_org_readonly_admin: bool,
+    /// The default and anonymous groups.
+    pub is_system: bool,
+}
+
+impl Group {
+    /// The default group (A2).
+    pub const DEFAULT: GroupId = GroupId::fixed(1);
+    /// The anonymous group (A2).
+    pub const ANONYMOUS: GroupId = GroupId::fixed(2);
+}
+
+/// What a group's members may do (G1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupAccess {
+    /// The group.
+    pub group: GroupId,
+    /// Granted methods.
+    pub methods: MethodSet,
+    /// Claims of the group.
+    pub claims: Claims,
+}
+
+/// A user's place in a group (A7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Membership {
+    /// Row id.
+    pub id: MembershipId,
+    /// The member.
+    pub user: UserId,
+    /// The group.
+    pub group: GroupId,
+    /// End of the membership; `None` is permanent.
+    pub expires_at: Option<Timestamp>,
+}
+
+impl Membership {
+    /// The one predicate of A8.
+    pub fn active(&self, now: Timestamp) -> bool {
+        self.expires_at.is_none_or(|end| end > now)
+    }
+}
+
+/// A registered contract (K1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contract {
+    /// Row id.
+    pub id: ContractId,
+    /// The owning organization.
+    pub org: OrgId,
+    /// Its address.
+    pub address: Address,
+    /// Display name.
+    pub name: Arc<str>,
+    /// Who deployed it through the gateway (K7).
+    pub deployer: Option<UserId>,
+    /// The effective ABI, its selectors resolved once: uploaded, else built in by token type (K1, R23).
+    pub abi: Option<Arc<ContractAbi>>,
+    /// R29.
+    pub allow_visibleto_unlock: bool,
+    /// K5 attestation.
+    pub events_allow_dynamic_payload: bool,
+}
+
+/// A group's rights on one contract (F1-F4, C3).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContractGrant {
+    /// Row id.
+    pub id: GrantId,
+    /// The contract.
+    pub contract: ContractId,
+    /// The group.
+    pub group: GroupId,
+    /// Claims on this contract only (C3).
+    pub claims: Claims,
+    /// `None`: all functions; an empty list: none (F1).
+    pub functions: Option<Vec<FunctionRule>>,
+    /// Which events the holders see.
+    pub events: EventRules,
+}
+
+/// One permitted function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionRule {
+    /// The selector.
+    pub selector: [u8; 4],
+    /// All must hold (F3).
+    pub params: Vec<ParamRule>,
+}
+
+/// A condition on one parameter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParamRule {
+    /// Position in the ABI's inputs.
+    pub index: usize,
+    /// What it must be.
+    pub must_be: MustBe,
+}
+
+/// The condition of a [`ParamRule`] (F3).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MustBe {
+    /// An address linked to the caller.
+    Own,
+    /// Exactly this ABI word.
+    Word(B256),
+}
+
+/// The event rules of a grant (F4, decision 19).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EventRules {
+    /// No rule given (`null`), or `"*"`: every event, masked.
+    All,
+    /// Only these; an empty list is none.
+    Only(Vec<EventRule>),
+}
+
+/// One permitted event; its parameter rules are OR-ed, none means no condition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventRule {
+    /// The event's topic0.
+    pub topic0: B256,
+    /// Parameter rules.
+    pub params: Vec<ParamRule>,
+}
+
+/// An address proved by, or inferred for, a user (spec/10 section 7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AddressLink {
+    /// Row id.
+    pub id: LinkId,
+    /// The owner.
+    pub user: UserId,
+    /// The address.
+    pub address: Address,
+    /// How it came about.
+    pub kind: LinkKind,
+    /// When; the newest of a kind wins (LK-5).
+    pub verified_at: Timestamp,
+}
+
+/// How a link came about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LinkKind {
+    /// Inferred from a forwarded signed transaction.
+    System,
+    /// Proved by a signed challenge; takes precedence.
+    User,
+}
+
+/// An address a pending deployment will get (R1, HD14). Not exclusive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reservation {
+    /// Row id.
+    pub id: ReservationId,
+    /// The address.
+    pub address: Address,
+    /// The deployer's organization.
+    pub org: OrgId,
+    /// The deployer.
+    pub user: UserId,
+    /// Ends unmined then.
+    pub expires_at: Timestamp,
+}
+
+/// Who else may see one transaction (spec/30 section 7).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TxVisibility {
+    /// Row id.
+    pub id: VisibilityId,
+    /// The transaction.
+    pub tx_hash: B256,
+    /// Who attached the list.
+    pub sender: UserId,
+    /// Who may see.
+    pub recipients: Vec<ExternalId>,
+    /// Whether the node accepted the transaction (W5).
+    pub active: bool,
+}
+
+/// A dead token (`jti`) or token family (`sid`), kept until it would have expired anyway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Revocation {
+    /// The `jti` or `sid`.
+    pub id: TokenId,
+    /// When the row loses its meaning.
+    pub until: Timestamp,
+}

@@ -1,0 +1,484 @@
+//! Worlds for tests: a snapshot told in the words of the domain, each test stating only what matters to it.
+//!
+//! Ids and addresses follow from names ([`org_id`], [`address_of`], …), so tests name things instead of carrying
+//! handles around. Not for anything but tests: it asserts where production code would answer.
+//!
+//! ```
+//! use gw_policy::testing::world;
+//! use gw_evm::Method;
+//!
+//! let snapshot = world()
+//!     .org("meridian")
+//!     .group("analysts").methods([Method::Call])
+//!     .user("analyst").member("analysts").link("analyst-wallet")
+//!     .contract("bond").grant("analysts")
+//!     .snapshot();
+//! assert_eq!(snapshot.organizations().count(), 3, "its own, the default and the anonymous one");
+//! ```
+
+pub mod corpus;
+
+use crate::snapshot::{
+    AddressLink, Change, Contract, ContractGrant, EventRule, EventRules, FunctionRule, Group, GroupAccess, LinkKind,
+    Membership, MustBe, Organization, ParamRule, Reservation, Revocation, Snapshot, TxVisibility, User,
+};
+use alloy_primitives::keccak256;
+use gw_evm::{Method, MethodSet, abi::ContractAbi};
+use gw_types::{
+    Address, B256, Claim, Claims, ContractId, Epoch, ExternalId, GrantId, GroupId, LinkId, MembershipId, OrgId,
+    ReservationId, Seconds, Timestamp, TokenId, UserId, VisibilityId,
+};
+use std::{collections::BTreeMap, sync::Arc};
+use uuid::Uuid;
+
+/// The present of every test world.
+pub const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
+
+/// An hour before [`NOW`].
+pub const PAST: Timestamp = NOW.minus(Seconds(3600));
+
+/// An hour after [`NOW`].
+pub const FUTURE: Timestamp = NOW.plus(Seconds(3600));
+
+/// The six methods every default world leaves open to anonymous callers.
+pub const METADATA: [Method; 6] = [
+    Method::BlockNumber,
+    Method::ChainId,
+    Method::GasPrice,
+    Method::NetVersion,
+    Method::NetListening,
+    Method::ClientVersion,
+];
+
+fn uuid(kind: &str, name: &str) -> Uuid {
+    let digest = keccak256(format!("{kind}:{name}"));
+    Uuid::from_bytes(digest.first_chunk().copied().unwrap_or_default())
+}
+
+/// The id of the organization of this name.
+pub fn org_id(name: &str) -> OrgId {
+    match name {
+        "default" => Organization::DEFAULT,
+        "anonymous" => Organization::ANONYMOUS,
+        name => OrgId(uuid("org", name)),
+    }
+}
+
+/// The id of a group, named `organization/group`.
+pub fn group_id(path: &str) -> GroupId {
+    match path {
+        "default/default" => Group::DEFAULT,
+        "anonymous/anonymous" => Group::ANONYMOUS,
+        path => GroupId(uuid("group", path)),
+    }
+}
+
+/// The id of the user of this name.
+pub fn user_id(name: &str) -> UserId {
+    UserId(uuid("user", name))
+}
+
+/// The DID of the user of this name: `did:test:<name>`.
+pub fn did(name: &str) -> ExternalId {
+    #[expect(clippy::expect_used, reason = "a test names its users in characters a DID may have")]
+    ExternalId::new(&format!("did:test:{name}")).expect("a name of plain characters")
+}
+
+/// The id of the contract of this name.
+pub fn contract_id(name: &str) -> ContractId {
+    ContractId(uuid("contract", name))
+}
+
+/// The address of the wallet or contract of this name.
+pub fn address_of(name: &str) -> Address {
+    Address::from_word(keccak256(format!("address:{name}")))
+}
+
+/// The hash of the transaction of this name.
+pub fn hash_of(name: &str) -> B256 {
+    keccak256(format!("transaction:{name}"))
+}
+
+/// A function rule: the selector of `signature`, with conditions on parameters.
+pub fn function(signature: &str, params: impl IntoIterator<Item = (usize, MustBe)>) -> FunctionRule {
+    FunctionRule {
+        selector: selector(signature),
+        params: params.into_iter().map(|(index, must_be)| ParamRule { index, must_be }).collect(),
+    }
+}
+
+/// The selector of `signature`.
+pub fn selector(signature: &str) -> [u8; 4] {
+    keccak256(signature).first_chunk().copied().unwrap_or_default()
+}
+
+/// Calldata: the selector of `signature` and one word per argument.
+pub fn calldata(signature: &str, arguments: impl IntoIterator<Item = B256>) -> alloy_primitives::Bytes {
+    let words = arguments.into_iter().flat_map(|word| word.0);
+    selector(signature).into_iter().chain(words).collect::<Vec<u8>>().into()
+}
+
+/// A world with the default and the anonymous group as they are seeded, and nobody in it.
+pub fn world() -> World {
+    let mut world = World::default();
+    for (name, id) in [("default", Organization::DEFAULT), ("anonymous", Organization::ANONYMOUS)] {
+        world = world.org(name).group(name).methods(METADATA);
+        world.orgs.entry(id).and_modify(|org| org.is_system = true);
+        let group = group_id(&format!("{name}/{name}"));
+        world.groups.entry(group).and_modify(|group| group.is_system = true);
+    }
+    world
+}
+
+/// A world under construction. What is added later belongs to the organization, group, user, contract or grant named
+/// last; groups of other organizations are named `organization/group`.
+#[derive(Clone, Debug, Default)]
+pub struct World {
+    orgs: BTreeMap<OrgId, Organization>,
+    groups: BTreeMap<GroupId, Group>,
+    access: BTreeMap<GroupId, GroupAccess>,
+    users: BTreeMap<UserId, User>,
+    memberships: BTreeMap<MembershipId, Membership>,
+    contracts: BTreeMap<ContractId, Contract>,
+    grants: BTreeMap<GrantId, ContractGrant>,
+    links: BTreeMap<LinkId, AddressLink>,
+    reservations: BTreeMap<ReservationId, Reservation>,
+    visibility: BTreeMap<VisibilityId, TxVisibility>,
+    revocations: BTreeMap<TokenId, Revocation>,
+    org: String,
+    group: Option<GroupId>,
+    user: Option<UserId>,
+    contract: Option<ContractId>,
+    grant: Option<GrantId>,
+}
+
+impl World {
+    fn group_path(&self, name: &str) -> String {
+        if name.contains('/') { name.to_owned() } else { format!("{}/{name}", self.org) }
+    }
+
+    fn known_group(&self, name: &str) -> GroupId {
+        let path = self.group_path(name);
+        let id = group_id(&path);
+        assert!(self.groups.contains_key(&id), "no group `{path}`");
+        id
+    }
+
+    fn current_user(&self) -> UserId {
+        assert!(self.user.is_some(), "no user named yet");
+        self.user.unwrap_or(user_id(""))
+    }
+
+    /// An organization; the following groups, contracts and reservations are its own.
+    #[must_use]
+    pub fn org(mut self, name: &str) -> Self {
+        let id = org_id(name);
+        self.org = name.to_owned();
+        let fresh = Organization { id, slug: name.into(), name: name.into(), is_system: false };
+        self.orgs.entry(id).or_insert(fresh);
+        self
+    }
+
+    /// A group of the organization.
+    #[must_use]
+    pub fn group(mut self, name: &str) -> Self {
+        let id = group_id(&self.group_path(name));
+        self.group = Some(id);
+        let fresh = Group {
+            id,
+            org: org_id(&self.org),
+            slug: name.into(),
+            is_org_admin: false,
+            is_org_readonly_admin: false,
+            is_system: false,
+        };
+        self.groups.entry(id).or_insert(fresh);
+        self
+    }
+
+    fn with_group(mut self, change: impl FnOnce(&mut Group)) -> Self {
+        let group = self.group.and_then(|id| self.groups.get_mut(&id));
+        assert!(group.is_some(), "no group named yet");
+        if let Some(group) = group {
+            change(group);
+        }
+        self
+    }
+
+    fn with_access(mut self, change: impl FnOnce(&mut GroupAccess)) -> Self {
+        assert!(self.group.is_some(), "no group named yet");
+        if let Some(group) = self.group {
+            let fresh = GroupAccess { group, methods: MethodSet::EMPTY, claims: Claims::NONE };
+            change(self.access.entry(group).or_insert(fresh));
+        }
+        self
+    }
+
+    /// The group may use these methods.
+    #[must_use]
+    pub fn methods(self, methods: impl IntoIterator<Item = Method>) -> Self {
+        self.with_access(|access| {
+            access.methods = access.methods.union(methods.into_iter().collect());
+        })
+    }
+
+    /// The group may use every method of the registry (`*`).
+    #[must_use]
+    pub fn every_method(self) -> Self {
+        self.with_access(|access| access.methods = MethodSet::ALL)
+    }
+
+    /// The group holds a claim.
+    #[must_use]
+    pub fn claim(self, claim: Claim) -> Self {
+        self.with_access(|access| access.claims = access.claims.with(claim))
+    }
+
+    /// The group administers its organization.
+    #[must_use]
+    pub fn org_admin(self) -> Self {
+        self.with_group(|group| group.is_org_admin = true)
+    }
+
+    /// The group reads the administration of its organization.
+    #[must_use]
+    pub fn readonly_admin(self) -> Self {
+        self.with_group(|group| group.is_org_readonly_admin = true)
+    }
+
+    /// A user with KYC, in no group yet.
+    #[must_use]
+    pub fn user(mut self, name: &str) -> Self {
+        let id = user_id(name);
+        self.user = Some(id);
+        let fresh = User { id, external_id: did(name), kyc: true, banned: false, tokens_valid_from: None };
+        self.users.entry(id).or_insert(fresh);
+        self
+    }
+
+    fn with_user(mut self, change: impl FnOnce(&mut User)) -> Self {
+        let id = self.current_user();
+        if let Some(user) = self.users.get_mut(&id) {
+            change(user);
+        }
+        self
+    }
+
+    /// The user has not completed KYC.
+    #[must_use]
+    pub fn no_kyc(self) -> Self {
+        self.with_user(|user| user.kyc = false)
+    }
+
+    /// The user is banned.
+    #[must_use]
+    pub fn banned(self) -> Self {
+        self.with_user(|user| user.banned = true)
+    }
+
+    /// Tokens of the user issued before this are dead.
+    #[must_use]
+    pub fn tokens_valid_from(self, from: Timestamp) -> Self {
+        self.with_user(|user| user.tokens_valid_from = Some(from))
+    }
+
+    fn membership(mut self, group: &str, expires_at: Option<Timestamp>) -> Self {
+        let (user, group) = (self.current_user(), self.known_group(group));
+        let id = MembershipId(uuid("membership", &format!("{user}{group}")));
+        self.memberships.insert(id, Membership { id, user, group, expires_at });
+        self
+    }
+
+    /// The user is a permanent member of a group.
+    #[must_use]
+    pub fn member(self, group: &str) -> Self {
+        self.membership(group, None)
+    }
+
+    /// The user is a member of a group until a moment.
+    #[must_use]
+    pub fn member_until(self, group: &str, end: Timestamp) -> Self {
+        self.membership(group, Some(end))
+    }
+
+    fn linked(mut self, address: Address, kind: LinkKind, verified_at: Timestamp) -> Self {
+        let user = self.current_user();
+        let id = LinkId(uuid("link", &format!("{user}{address}{kind:?}")));
+        self.links.insert(id, AddressLink { id, user, address, kind, verified_at });
+        self
+    }
+
+    /// The user has proved the wallet of this name.
+    #[must_use]
+    pub fn link(self, wallet: &str) -> Self {
+        self.linked(address_of(wallet), LinkKind::User, PAST)
+    }
+
+    /// The wallet of this name was inferred for the user.
+    #[must_use]
+    pub fn system_link(self, wallet: &str) -> Self {
+        self.linked(address_of(wallet), LinkKind::System, PAST)
+    }
+
+    /// The user has proved this very address.
+    #[must_use]
+    pub fn link_address(self, address: Address) -> Self {
+        self.linked(address, LinkKind::User, PAST)
+    }
+
+    /// A contract of the organization, at the address of its name.
+    #[must_use]
+    pub fn contract(mut self, name: &str) -> Self {
+        let id = contract_id(name);
+        self.contract = Some(id);
+        let fresh = Contract {
+            id,
+            org: org_id(&self.org),
+            address: address_of(name),
+            name: name.into(),
+            deployer: None,
+            abi: None,
+            allow_visibleto_unlock: false,
+            events_allow_dynamic_payload: false,
+        };
+        self.contracts.entry(id).or_insert(fresh);
+        self
+    }
+
+    fn with_contract(mut self, change: impl FnOnce(&mut Contract)) -> Self {
+        let contract = self.contract.and_then(|id| self.contracts.get_mut(&id));
+        assert!(contract.is_some(), "no contract named yet");
+        if let Some(contract) = contract {
+            change(contract);
+        }
+        self
+    }
+
+    /// The contract stands at this address instead.
+    #[must_use]
+    pub fn at(self, address: Address) -> Self {
+        self.with_contract(|contract| contract.address = address)
+    }
+
+    /// Who deployed the contract.
+    #[must_use]
+    pub fn deployed_by(self, user: &str) -> Self {
+        self.with_contract(|contract| contract.deployer = Some(user_id(user)))
+    }
+
+    /// The contract's ABI, as JSON text.
+    #[must_use]
+    pub fn abi(self, json: &str) -> Self {
+        let abi = ContractAbi::parse(json);
+        assert!(abi.is_ok(), "{:?}", abi.err());
+        self.with_contract(|contract| contract.abi = abi.ok().map(Arc::new))
+    }
+
+    /// R29: shared transactions show all events of the contract.
+    #[must_use]
+    pub fn visibleto_unlock(self) -> Self {
+        self.with_contract(|contract| contract.allow_visibleto_unlock = true)
+    }
+
+    /// K5: the contract's dynamic event fields hold no addresses.
+    #[must_use]
+    pub fn dynamic_payload(self) -> Self {
+        self.with_contract(|contract| contract.events_allow_dynamic_payload = true)
+    }
+
+    /// A group holds an unrestricted grant on the contract.
+    #[must_use]
+    pub fn grant(mut self, group: &str) -> Self {
+        assert!(self.contract.is_some(), "no contract named yet");
+        let group = self.known_group(group);
+        if let Some(contract) = self.contract {
+            let id = GrantId(uuid("grant", &format!("{contract}{group}")));
+            self.grant = Some(id);
+            let fresh =
+                ContractGrant { id, contract, group, claims: Claims::NONE, functions: None, events: EventRules::All };
+            self.grants.insert(id, fresh);
+        }
+        self
+    }
+
+    fn with_grant(mut self, change: impl FnOnce(&mut ContractGrant)) -> Self {
+        let grant = self.grant.and_then(|id| self.grants.get_mut(&id));
+        assert!(grant.is_some(), "no grant named yet");
+        if let Some(grant) = grant {
+            change(grant);
+        }
+        self
+    }
+
+    /// The grant opens only these functions.
+    #[must_use]
+    pub fn functions(self, functions: impl IntoIterator<Item = FunctionRule>) -> Self {
+        self.with_grant(|grant| grant.functions = Some(functions.into_iter().collect()))
+    }
+
+    /// The grant shows only these events.
+    #[must_use]
+    pub fn events(self, events: impl IntoIterator<Item = EventRule>) -> Self {
+        self.with_grant(|grant| grant.events = EventRules::Only(events.into_iter().collect()))
+    }
+
+    /// The grant carries a claim on its contract.
+    #[must_use]
+    pub fn grant_claim(self, claim: Claim) -> Self {
+        self.with_grant(|grant| grant.claims = grant.claims.with(claim))
+    }
+
+    /// The user reserved the address of this name for the organization until a moment.
+    #[must_use]
+    pub fn reservation(mut self, name: &str, expires_at: Timestamp) -> Self {
+        let (user, org, address) = (self.current_user(), org_id(&self.org), address_of(name));
+        let id = ReservationId(uuid("reservation", &format!("{org}{address}")));
+        self.reservations.insert(id, Reservation { id, address, org, user, expires_at });
+        self
+    }
+
+    /// The user shared a transaction, which the node accepted, with others.
+    #[must_use]
+    pub fn share(mut self, transaction: &str, with: &[&str]) -> Self {
+        let sender = self.current_user();
+        let id = VisibilityId(uuid("visibility", transaction));
+        let recipients = with.iter().map(|name| did(name)).collect();
+        let row = TxVisibility { id, tx_hash: hash_of(transaction), sender, recipients, active: true };
+        self.visibility.insert(id, row);
+        self
+    }
+
+    /// A revoked token or family.
+    #[must_use]
+    pub fn revoked(mut self, id: TokenId) -> Self {
+        self.revocations.insert(id, Revocation { id, until: FUTURE });
+        self
+    }
+
+    /// Every row as a change, parents first.
+    pub fn changes(&self) -> Vec<Change> {
+        fn rows<'a, I: Copy, R: Clone>(
+            rows: &'a BTreeMap<I, R>,
+            change: impl Fn(I, Option<R>) -> Change + 'a,
+        ) -> impl Iterator<Item = Change> + 'a {
+            rows.iter().map(move |(id, row)| change(*id, Some(row.clone())))
+        }
+        rows(&self.orgs, Change::Organization)
+            .chain(rows(&self.groups, Change::Group))
+            .chain(rows(&self.access, Change::GroupAccess))
+            .chain(rows(&self.users, Change::User))
+            .chain(rows(&self.memberships, Change::Membership))
+            .chain(rows(&self.contracts, Change::Contract))
+            .chain(rows(&self.grants, Change::Grant))
+            .chain(rows(&self.links, Change::Link))
+            .chain(rows(&self.reservations, Change::Reservation))
+            .chain(rows(&self.visibility, Change::Visibility))
+            .chain(rows(&self.revocations, Change::Revocation))
+            .collect()
+    }
+
+    /// The snapshot of this world, at epoch 1.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::default().apply(Epoch(1), self.changes())
+    }
+}

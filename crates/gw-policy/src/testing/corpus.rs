@@ -1,0 +1,407 @@
+//! The parity corpus: cases of (world, call, node, viewers, expected views) that run through the bare view functions
+//! here and through `/rpc` elsewhere, so that both show the same (house style, habit 6).
+//!
+//! A case is a JSON file. Texts in it may hold `{address:name}`, `{hash:name}`, `{word:name}` (an address as a word),
+//! `{number:12}` (a number as a word), `{topic:Transfer(address,address,uint256)}`, `{zeros:20}` (that many zero
+//! bytes); all but the first two write bare digits after a `0x` of the text's own. An object with a member `$like` is
+//! filled up from one of the templates at the foot of this file.
+
+use super::{World, address_of, hash_of, user_id, world};
+use crate::{
+    Knobs, RawJson, Sealed, Snapshot, Viewer,
+    snapshot::{EventRule, MustBe, ParamRule},
+    view::{self, BlockTransactions, LogsAnswer, TxParties},
+};
+use alloy_primitives::{B256, keccak256};
+use bytes::Bytes;
+use gw_evm::{
+    Call, ChainRules, Lookup, Method,
+    abi::builtin,
+    call,
+    wire::{self, Pin},
+};
+use serde::Deserialize;
+use serde_json::{Map, Value, json, value::RawValue};
+use std::collections::BTreeMap;
+
+/// Why a file is no case.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct CaseError(String);
+
+fn wrong(what: impl Into<String>) -> CaseError {
+    CaseError(what.into())
+}
+
+/// One case.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// What it shows.
+    pub about: String,
+    /// The rules it proves.
+    pub rules: Vec<String>,
+    /// All policy. Every group holds every method, so that `/rpc` lets its members ask.
+    pub world: World,
+    /// The settings.
+    pub knobs: Knobs,
+    /// The method.
+    pub method: String,
+    /// Its parameters, a list.
+    pub params: Value,
+    /// What the node answers to the call the gateway makes of it.
+    pub node: Value,
+    /// Transactions the node knows, for calls that need to know whose they are.
+    pub transactions: Vec<Value>,
+    /// What each viewer, by user name, gets; `nobody` is not logged in.
+    pub views: BTreeMap<String, Expected>,
+}
+
+/// What a viewer gets.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expected {
+    /// This result.
+    Result(Value),
+    /// The opaque denial.
+    Denied,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CaseFile {
+    about: String,
+    rules: Vec<String>,
+    world: WorldFile,
+    #[serde(default)]
+    strict: bool,
+    method: String,
+    params: Value,
+    node: Value,
+    #[serde(default)]
+    transactions: Vec<Value>,
+    views: BTreeMap<String, ViewFile>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum ViewFile {
+    Result(Value),
+    Denied(bool),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WorldFile {
+    orgs: BTreeMap<String, OrgFile>,
+    users: BTreeMap<String, UserFile>,
+    #[serde(default)]
+    shares: BTreeMap<String, ShareFile>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OrgFile {
+    groups: BTreeMap<String, GroupFile>,
+    #[serde(default)]
+    contracts: BTreeMap<String, ContractFile>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[derive(Default)]
+struct GroupFile {
+    org_admin: bool,
+    claims: Vec<gw_types::Claim>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct ContractFile {
+    /// A token type, or the ABI itself.
+    abi: Value,
+    deployer: Option<String>,
+    unlock: bool,
+    attested: bool,
+    /// Group to event rules: `null` is all.
+    grants: BTreeMap<String, Option<Vec<RuleFile>>>,
+}
+
+#[derive(Deserialize, Clone)]
+#[serde(deny_unknown_fields)]
+struct RuleFile {
+    event: String,
+    /// Parameter index to `self` or a word.
+    #[serde(default)]
+    params: Vec<(usize, String)>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct UserFile {
+    groups: Vec<String>,
+    wallets: Vec<String>,
+    inferred: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ShareFile {
+    by: String,
+    with: Vec<String>,
+}
+
+impl Case {
+    /// Reads a case file.
+    pub fn read(text: &str) -> Result<Self, CaseError> {
+        let value = fill(&serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?)?;
+        let file: CaseFile = serde_json::from_value(value).map_err(|error| wrong(error.to_string()))?;
+        let views = file.views.into_iter().map(|(viewer, view)| match view {
+            ViewFile::Result(value) => Ok((viewer, Expected::Result(value))),
+            ViewFile::Denied(true) => Ok((viewer, Expected::Denied)),
+            ViewFile::Denied(false) => Err(wrong(format!("`{viewer}`: neither result nor denial"))),
+        });
+        Ok(Self {
+            about: file.about,
+            rules: file.rules,
+            world: build(file.world)?,
+            knobs: if file.strict { Knobs::STRICT } else { Knobs::SPEC },
+            method: file.method,
+            params: file.params,
+            node: file.node,
+            transactions: file.transactions,
+            views: views.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// What the bare view functions give one viewer.
+    pub fn open(&self, snapshot: &Snapshot, viewer: &str) -> Result<Expected, CaseError> {
+        let user = (viewer != "nobody").then(|| user_id(viewer));
+        let viewer = Viewer::new(snapshot, user, super::NOW, &self.knobs);
+        let call = self.call()?;
+        let answer = || sealed(&self.node);
+        let shown = match &call {
+            Call::Transaction(_) => view::transaction(&viewer, answer()),
+            Call::Receipt(_) => view::receipt(&viewer, answer()),
+            Call::BlockReceipts(_) => view::block_receipts(&viewer, answer()),
+            Call::BlockTransactionCount(_) => view::block_transaction_count(&viewer, answer()),
+            Call::Block { full, .. } => {
+                let shown = if *full { BlockTransactions::Full } else { BlockTransactions::Hashes };
+                view::block(&viewer, shown, None, answer())
+            }
+            Call::Balance(address, _) => view::balance(&viewer, *address, answer()),
+            Call::Nonce(address, _) => view::nonce(&viewer, *address, answer()),
+            Call::Code(address, _) => match view::code(&viewer, *address, answer()) {
+                Some(code) => code,
+                None => return Ok(Expected::Denied),
+            },
+            Call::Logs(filter) => {
+                let mut parties = TxParties::default();
+                for needed in view::parties_needed(&viewer, filter, &answer()) {
+                    let hash = json!(needed.tx_hash);
+                    let known = self.transactions.iter().filter(|transaction| transaction.get("hash") == Some(&hash));
+                    known.for_each(|transaction| parties.learn(&sealed(transaction)));
+                }
+                match view::logs(&viewer, filter, &parties, answer()) {
+                    LogsAnswer::Rows(rows) => rows,
+                    LogsAnswer::NotPermitted => return Ok(Expected::Denied),
+                }
+            }
+            Call::Plain(_)
+            | Call::FeeHistory { .. }
+            | Call::Sha3(_)
+            | Call::Storage { .. }
+            | Call::Proof { .. }
+            | Call::Simulate(_)
+            | Call::UncleCount
+            | Call::Uncle
+            | Call::SendRaw(_)
+            | Call::Send(_)
+            | Call::TraceTransaction(_) => return Err(wrong(format!("the corpus has no view for `{}`", self.method))),
+        };
+        let shown = serde_json::from_str(shown.as_str()).map_err(|error| wrong(error.to_string()))?;
+        Ok(Expected::Result(shown))
+    }
+
+    /// The method the gateway asks the node for.
+    pub fn upstream_method(&self) -> Result<&'static str, CaseError> {
+        let pin = Pin { number: 100, hash: B256::ZERO };
+        wire::body(&self.call()?, pin).map(|body| body.method).ok_or_else(|| wrong("answered without the node"))
+    }
+
+    fn call(&self) -> Result<Call, CaseError> {
+        let Lookup::Known(method) = Method::lookup(&self.method) else { return Err(wrong("unknown method")) };
+        let params = RawValue::from_string(self.params.to_string()).map_err(|error| wrong(error.to_string()))?;
+        let chain = ChainRules { chain_id: 31337 };
+        let parsed = call::parse(method, Some(&params), chain).map_err(|error| wrong(error.to_string()))?;
+        Ok(parsed.call)
+    }
+}
+
+fn sealed(value: &Value) -> Sealed<RawJson> {
+    Sealed::new(RawJson::new(Bytes::from(value.to_string())))
+}
+
+fn build(file: WorldFile) -> Result<World, CaseError> {
+    let mut made = world();
+    for (org, OrgFile { groups, contracts }) in file.orgs {
+        made = made.org(&org);
+        for (name, group) in groups {
+            made = made.group(&name).every_method();
+            made = group.claims.into_iter().fold(made, World::claim);
+            made = if group.org_admin { made.org_admin() } else { made };
+        }
+        for (name, contract) in contracts {
+            made = made.contract(&name);
+            made = match contract.abi {
+                Value::Null => made,
+                Value::String(token_type) => {
+                    let abi = builtin(&token_type).ok_or_else(|| wrong("unknown token type"))?;
+                    made.abi(&serde_json::to_string(abi.json()).map_err(|error| wrong(error.to_string()))?)
+                }
+                abi @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+                    made.abi(&abi.to_string())
+                }
+            };
+            made = if contract.unlock { made.visibleto_unlock() } else { made };
+            made = if contract.attested { made.dynamic_payload() } else { made };
+            made = contract.deployer.iter().fold(made, |made, user| made.deployed_by(user));
+            for (group, rules) in contract.grants {
+                made = made.grant(&group);
+                if let Some(rules) = rules {
+                    made = made.events(rules.into_iter().map(rule).collect::<Result<Vec<_>, _>>()?);
+                }
+            }
+        }
+    }
+    for (name, user) in file.users {
+        made = made.user(&name);
+        made = user.groups.iter().fold(made, |made, group| made.member(group));
+        made = user.wallets.iter().fold(made, |made, wallet| made.link(wallet));
+        made = user.inferred.iter().fold(made, |made, wallet| made.system_link(wallet));
+    }
+    for (transaction, ShareFile { by, with }) in file.shares {
+        let with: Vec<&str> = with.iter().map(String::as_str).collect();
+        made = made.user(&by).share(&transaction, &with);
+    }
+    Ok(made)
+}
+
+fn rule(file: RuleFile) -> Result<EventRule, CaseError> {
+    let params = file.params.into_iter().map(|(index, must_be)| {
+        let must_be = match must_be.as_str() {
+            "self" => MustBe::Own,
+            word => MustBe::Word(word.parse().map_err(|_| wrong(format!("`{word}` is no word")))?),
+        };
+        Ok(ParamRule { index, must_be })
+    });
+    Ok(EventRule { topic0: keccak256(&file.event), params: params.collect::<Result<_, CaseError>>()? })
+}
+
+/// Fills in names and templates.
+fn fill(value: &Value) -> Result<Value, CaseError> {
+    Ok(match value {
+        Value::String(text) => Value::String(fill_text(text)?),
+        Value::Array(items) => Value::Array(items.iter().map(fill).collect::<Result<_, _>>()?),
+        Value::Object(members) => {
+            let mut filled = match members.get("$like").and_then(Value::as_str) {
+                Some(name) => template(name)?,
+                None => Map::new(),
+            };
+            for (key, value) in members.iter().filter(|(key, _)| *key != "$like") {
+                filled.insert(key.clone(), fill(value)?);
+            }
+            Value::Object(filled)
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    })
+}
+
+fn fill_text(text: &str) -> Result<String, CaseError> {
+    let Some((before, rest)) = text.split_once('{') else { return Ok(text.to_owned()) };
+    let (inside, after) = rest.split_once('}').ok_or_else(|| wrong(format!("`{text}` has an open brace")))?;
+    let (kind, name) = inside.split_once(':').ok_or_else(|| wrong(format!("`{inside}` names nothing")))?;
+    let number = || name.parse::<u64>().map_err(|_| wrong(format!("`{name}` is no number")));
+    let middle = match kind {
+        "address" => format!("{:#x}", address_of(name)),
+        "hash" => format!("{:#x}", hash_of(name)),
+        "word" => format!("{:0>64}", format!("{:x}", address_of(name))),
+        "number" => format!("{:064x}", number()?),
+        "topic" => format!("{:x}", keccak256(name)),
+        "zeros" => "00".repeat(usize::try_from(number()?).map_err(|error| wrong(error.to_string()))?),
+        _ => return Err(wrong(format!("unknown placeholder `{kind}`"))),
+    };
+    Ok(format!("{before}{middle}{}", fill_text(after)?))
+}
+
+/// Members an object is filled up with: `transaction`, `receipt`, `log` and `block` as a node sends them,
+/// `masked transaction` and `shown block` as a view leaves them.
+fn template(name: &str) -> Result<Map<String, Value>, CaseError> {
+    let zero_word = format!("0x{}", "00".repeat(32));
+    let block_hash = hash_of("block");
+    let transaction = json!({
+        "blockHash": block_hash, "blockNumber": "0x64", "from": null, "gas": "0x5208", "gasPrice": "0x3b9aca07",
+        "maxFeePerGas": "0x77359400", "maxPriorityFeePerGas": "0x1", "hash": null, "input": "0xa9059cbb",
+        "nonce": "0x7", "to": null, "transactionIndex": "0x3", "value": "0x5", "type": "0x2", "chainId": "0x7a69",
+        "accessList": [{ "address": address_of("listed"), "storageKeys": [zero_word] }],
+        "v": "0x1", "r": "0x1234", "s": "0x5678", "yParity": "0x1",
+    });
+    let template = match name {
+        "transaction" => transaction,
+        "masked transaction" => merged(
+            transaction,
+            json!({
+                "from": format!("0x{}", "00".repeat(20)), "value": "0x0", "nonce": "0x0", "input": "0x", "v": "0x0",
+                "r": "0x0", "s": "0x0", "yParity": "0x0", "accessList": [],
+            }),
+        ),
+        "receipt" => json!({
+            "blockHash": block_hash, "blockNumber": "0x64", "contractAddress": null, "cumulativeGasUsed": "0xffff",
+            "effectiveGasPrice": "0x3b9aca07", "from": null, "gasUsed": "0x5208", "logs": [],
+            "logsBloom": format!("0x{}", "a5".repeat(256)), "status": "0x1", "to": null, "transactionHash": null,
+            "transactionIndex": "0x3", "type": "0x2",
+        }),
+        "shown receipt" => merged(
+            template_value("receipt")?,
+            json!({ "cumulativeGasUsed": "0x5208", "logsBloom": format!("0x{}", "00".repeat(256)) }),
+        ),
+        "log" => json!({
+            "address": null, "topics": [], "data": "0x", "blockNumber": "0x64", "transactionHash": null,
+            "transactionIndex": "0x3", "blockHash": block_hash, "logIndex": "0x9", "removed": false,
+        }),
+        "block" => json!({
+            "number": "0x64", "hash": block_hash, "parentHash": hash_of("parent"), "nonce": "0x0000000000000000",
+            "mixHash": hash_of("mix"), "sha3Uncles": hash_of("uncles"), "logsBloom": format!("0x{}", "a5".repeat(256)),
+            "stateRoot": hash_of("state"), "miner": address_of("miner"), "difficulty": "0x0", "extraData": "0x00ff",
+            "size": "0x2a0", "gasLimit": "0x1c9c380", "gasUsed": "0xa410", "timestamp": "0x6553f100",
+            "transactionsRoot": hash_of("transactions"), "receiptsRoot": hash_of("receipts"), "uncles": [],
+            "transactions": [], "baseFeePerGas": "0x7", "withdrawalsRoot": hash_of("withdrawals"),
+            "withdrawals": [{ "index": "0x1", "validatorIndex": "0x2", "address": address_of("staker"), "amount": "0x3" }],
+            "blobGasUsed": "0x20000", "excessBlobGas": "0x40000", "parentBeaconBlockRoot": hash_of("beacon"),
+            "requestsHash": hash_of("requests"),
+        }),
+        "shown block" => merged(
+            template_value("block")?,
+            json!({
+                "logsBloom": format!("0x{}", "00".repeat(256)), "stateRoot": zero_word, "size": "0x0",
+                "gasUsed": "0x0", "transactionsRoot": zero_word, "receiptsRoot": zero_word,
+                "withdrawalsRoot": zero_word, "withdrawals": [], "blobGasUsed": "0x0", "excessBlobGas": "0x0",
+                "requestsHash": zero_word,
+            }),
+        ),
+        _ => return Err(wrong(format!("unknown template `{name}`"))),
+    };
+    match template {
+        Value::Object(members) => Ok(members),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Ok(Map::new()),
+    }
+}
+
+fn template_value(name: &str) -> Result<Value, CaseError> {
+    template(name).map(Value::Object)
+}
+
+fn merged(mut base: Value, over: Value) -> Value {
+    if let (Value::Object(base), Value::Object(over)) = (&mut base, over) {
+        base.extend(over);
+    }
+    base
+}

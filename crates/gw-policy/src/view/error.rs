@@ -1,0 +1,145 @@
+//! The node's errors, in words that may leave (decision 44, W7, HD15).
+
+use super::{scan::Scan, shape};
+use crate::sealed::{RawError, RawJson, Sealed};
+use alloy_primitives::hex;
+use serde::Serialize;
+use std::borrow::Cow;
+
+/// Whether an error comes from an execution the caller was allowed to see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorContext {
+    /// SIM or WRITE whose trace passed: revert bytes and reason may leave (W7).
+    TracePassed,
+    /// Everything else: neither.
+    Other,
+}
+
+/// A JSON-RPC error object that may leave.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DisclosedError {
+    code: i32,
+    message: Cow<'static, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<String>,
+}
+
+const REVERTED: &str = "execution reverted";
+
+/// The known texts, in geth's words, with what other nodes say instead. The first match wins, so a text stands before
+/// those it contains.
+const KNOWN: [(&str, &str); 15] = [
+    ("nonce too low", "nonce too low"),
+    ("nonce too high", "nonce too high"),
+    ("insufficient funds", "insufficient funds for gas * price + value"),
+    ("replacement transaction underpriced", "replacement transaction underpriced"),
+    ("transaction underpriced", "transaction underpriced"),
+    ("already known", "already known"),
+    ("already imported", "already known"),
+    ("intrinsic gas too low", "intrinsic gas too low"),
+    ("exceeds block gas limit", "exceeds block gas limit"),
+    ("max fee per gas less than block base fee", "max fee per gas less than block base fee"),
+    ("gas required exceeds allowance", "gas required exceeds allowance"),
+    ("out of gas", "out of gas"),
+    ("outofgas", "out of gas"),
+    ("invalid opcode", "invalid opcode"),
+    ("invalidopcode", "invalid opcode"),
+];
+
+impl DisclosedError {
+    /// -32000, 3 or -32602: -32001 to -32005 are the gateway's own (HD15).
+    pub const fn code(&self) -> i32 {
+        self.code
+    }
+
+    /// A known text, or `upstream error`.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Revert bytes as a hex text.
+    pub fn data(&self) -> Option<&str> {
+        self.data.as_deref()
+    }
+
+    pub(super) fn is_revert(&self) -> bool {
+        self.code == 3
+    }
+
+    /// A revert with these bytes.
+    pub(super) fn reverted(output: &[u8]) -> Self {
+        let message = match revert_reason(output) {
+            Some(reason) => format!("{REVERTED}: {reason}").into(),
+            None => REVERTED.into(),
+        };
+        Self { code: 3, message, data: Some(hex::encode_prefixed(output)) }
+    }
+
+    /// What this text is known as. Everything beyond the known words (addresses, amounts, nonces) is left out.
+    pub(super) fn known(code: i64, message: &str) -> Self {
+        let lower = message.to_ascii_lowercase();
+        let code = if code == -32602 { -32602 } else { -32000 };
+        if lower.contains(REVERTED) {
+            return Self { code: 3, message: REVERTED.into(), data: None };
+        }
+        let message = KNOWN.iter().find(|(text, _)| lower.contains(text)).map_or("upstream error", |known| known.1);
+        Self { code, message: message.into(), data: None }
+    }
+}
+
+/// Maps a node's error.
+#[must_use]
+pub fn node_error(context: ErrorContext, error: Sealed<RawError>) -> DisclosedError {
+    let error = error.open();
+    let known = DisclosedError::known(error.code, &error.message);
+    match context {
+        ErrorContext::TracePassed if known.is_revert() => {
+            let bytes = error.data.as_ref().and_then(revert_bytes);
+            bytes.map_or(known, |bytes| DisclosedError::reverted(&bytes))
+        }
+        ErrorContext::TracePassed | ErrorContext::Other => known,
+    }
+}
+
+fn revert_bytes(data: &RawJson) -> Option<Vec<u8>> {
+    let text = Scan::whole(data.text()?).ok()?;
+    hex::decode(shape::byte_digits(text).ok()?).ok()
+}
+
+/// `Error(string)` and `Panic(uint256)`, in geth's words.
+fn revert_reason(output: &[u8]) -> Option<String> {
+    let (selector, rest) = output.split_first_chunk::<4>()?;
+    match selector {
+        [0x08, 0xc3, 0x79, 0xa0] => {
+            let (offset, rest) = rest.split_first_chunk::<32>()?;
+            let (length, text) = rest.split_first_chunk::<32>()?;
+            if small(offset)? != 32 {
+                return None;
+            }
+            String::from_utf8(text.get(..small(length)?)?.to_vec()).ok()
+        }
+        [0x4e, 0x48, 0x7b, 0x71] => {
+            let reason = match small(rest.first_chunk::<32>()?)? {
+                0x00 => "generic panic",
+                0x01 => "assert(false)",
+                0x11 => "arithmetic underflow or overflow",
+                0x12 => "division or modulo by zero",
+                0x21 => "enum overflow",
+                0x22 => "invalid encoded storage byte array accessed",
+                0x31 => "out-of-bounds array access; popping on an empty array",
+                0x32 => "out-of-bounds access of an array or bytesN",
+                0x41 => "out of memory",
+                0x51 => "uninitialized function",
+                _ => return None,
+            };
+            Some(reason.to_owned())
+        }
+        _ => None,
+    }
+}
+
+/// A word that holds a number below 2^16.
+fn small(word: &[u8; 32]) -> Option<usize> {
+    let [zeros @ .., high, low] = word;
+    (zeros == &[0; 30]).then(|| usize::from(u16::from_be_bytes([*high, *low])))
+}

@@ -1,0 +1,304 @@
+//! Whether and how one log is shown to one viewer.
+
+use super::{
+    super::{
+        Parties,
+        scan::{Malformed, Scan},
+    },
+    record::{Log, LogOrder, is_masked},
+};
+use crate::{
+    knobs::{DynamicFields, NoAbi, TransactionLogs},
+    snapshot::{EventRule, MustBe, ParamRule},
+    visibility::{Admitted, EventRights, Viewer},
+};
+use alloy_primitives::{Address, B256};
+use gw_evm::{
+    TopicFilter,
+    abi::{EventShape, Held, WordKind, clean_address, zero_opaque, zero_word},
+};
+use std::collections::HashMap;
+
+type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
+
+/// What the viewer is to the transaction of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TxRight {
+    /// Owner of its sender or receiver.
+    pub(super) is_participant: bool,
+    /// Listed in its `visibleTo`.
+    pub(super) is_recipient: bool,
+}
+
+/// How a log is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Rendering {
+    /// Not at all.
+    Dropped,
+    /// As the node wrote it.
+    Whole,
+    /// With slots zeroed.
+    Masked {
+        /// Topic positions, one bit each.
+        topics: u8,
+        /// The data to show, if not the log's own.
+        data: Option<Vec<u8>>,
+    },
+}
+
+impl Rendering {
+    pub(super) const fn is_whole(&self) -> bool {
+        matches!(self, Self::Whole)
+    }
+
+    /// Whether the log as rendered meets the criteria (HD1): a masked slot matches only the wildcard. As on every node,
+    /// criteria longer than the topics never match.
+    pub(super) fn matches(&self, log: &Log<'_>, criteria: &[TopicFilter]) -> bool {
+        let masked = match self {
+            Self::Dropped => return false,
+            Self::Whole => 0,
+            Self::Masked { topics, .. } => *topics,
+        };
+        let topics = log.topics();
+        criteria.len() <= topics.len()
+            && criteria.iter().zip(topics).enumerate().all(|(position, (criterion, topic))| match criterion {
+                TopicFilter::Any => true,
+                TopicFilter::OneOf(words) => !is_masked(masked, position) && words.contains(topic),
+            })
+    }
+
+    pub(super) fn write(&self, log: &Log<'_>, out: &mut String) {
+        match self {
+            Self::Dropped => {}
+            Self::Whole => log.write_whole(out),
+            Self::Masked { topics, data } => log.write_masked(*topics, data.as_deref(), out),
+        }
+    }
+}
+
+/// Judges the logs of one answer for one viewer, resolving each emitter and each address once.
+#[derive(Debug)]
+pub(in crate::view) struct LogReader<'v, 's> {
+    viewer: &'v Viewer<'s>,
+    emitters: Map<Address, Option<EventRights<'s>>>,
+    levels: Levels<'v, 's>,
+}
+
+/// Which addresses are Full, each asked for once.
+#[derive(Debug)]
+struct Levels<'v, 's> {
+    viewer: &'v Viewer<'s>,
+    known: Map<Address, bool>,
+}
+
+impl Levels<'_, '_> {
+    fn sees(&mut self, address: Address) -> bool {
+        *self.known.entry(address).or_insert_with(|| self.viewer.sees(address))
+    }
+
+    fn shows(&mut self, held: Held) -> bool {
+        match held {
+            Held::Nothing => true,
+            // A word that may be an address is treated as one: testing whether somebody is known to have it would let
+            // whoever can emit events find out who is (HD6, decision 50).
+            Held::Address(address) | Held::Perhaps(address) => self.sees(address),
+            Held::Dirty => false,
+        }
+    }
+}
+
+impl<'v, 's> LogReader<'v, 's> {
+    pub(in crate::view) fn new(viewer: &'v Viewer<'s>) -> Self {
+        Self { viewer, emitters: Map::default(), levels: Levels { viewer, known: Map::default() } }
+    }
+
+    pub(in crate::view) const fn viewer(&self) -> &'v Viewer<'s> {
+        self.viewer
+    }
+
+    /// The logs of one receipt: those the viewer sees, as a list, and how many they are.
+    pub(in crate::view) fn logs_of(&mut self, parties: &Parties, list: &str) -> Result<(String, usize), Malformed> {
+        let right = TxRight {
+            is_participant: self.viewer.is_participant(parties.from, parties.to),
+            is_recipient: self.viewer.is_recipient(parties.tx_hash),
+        };
+        let (mut out, mut count, mut order) = (String::from("["), 0usize, LogOrder::default());
+        Scan::new(list).list(|scan| {
+            let log = Log::read(scan, &mut order)?;
+            if log.tx_hash != parties.tx_hash {
+                return Err(Malformed);
+            }
+            let rendering = self.render(&log, right)?;
+            if rendering == Rendering::Dropped {
+                return Ok(());
+            }
+            if count > 0 {
+                out.push(',');
+            }
+            count = count.saturating_add(1);
+            rendering.write(&log, &mut out);
+            Ok(())
+        })?;
+        out.push(']');
+        Ok((out, count))
+    }
+
+    /// Section 6.1. Whoever sees a log whole by one row sees it whole; the rows that admit it masked come after.
+    pub(super) fn render(&mut self, log: &Log<'_>, right: TxRight) -> Result<Rendering, Malformed> {
+        let knobs = self.viewer.knobs();
+        // Row 3: [S] participants see everything of their transactions.
+        if right.is_participant && knobs.participant_logs == TransactionLogs::All {
+            return Ok(Rendering::Whole);
+        }
+        let rights = self.emitters.entry(log.address).or_insert_with(|| EventRights::of(self.viewer, log.address));
+        let event = rights.as_ref().and_then(|rights| Some((rights.contract.abi.as_deref()?, log.topics())));
+        let shape = event.and_then(|(abi, topics)| abi.event(topics));
+        let mut judged = Judged { log, shape, levels: &mut self.levels, viewer: self.viewer, data: None };
+        let zeroes_opaque = knobs.dynamic_fields != DynamicFields::Pass;
+        let Some(rights) = rights.as_ref() else {
+            // An emitter nobody registered: only what was shared with the viewer (row 4).
+            let is_shared = right.is_recipient && knobs.shared_logs == TransactionLogs::All;
+            return if is_shared { judged.masked(zeroes_opaque) } else { Ok(Rendering::Dropped) };
+        };
+        let attests = rights.contract.events_allow_dynamic_payload;
+        // Row 2: unlocked by the contract's owner (R29).
+        if right.is_recipient && rights.contract.allow_visibleto_unlock && rights.is_insider {
+            return Ok(Rendering::Whole);
+        }
+        // Row 1: [S] rule 8, the contract's data but not the wallets in it.
+        if rights.is_org_admin {
+            return judged.masked(false);
+        }
+        // Row 4: shared.
+        if right.is_recipient && knobs.shared_logs == TransactionLogs::All {
+            return judged.masked(zeroes_opaque && !attests);
+        }
+        // Row 5: no grant. K3 and K5: what cannot be masked.
+        let is_opaque = judged.shape.is_some_and(EventShape::has_opaque) && !attests;
+        let is_unreadable = (judged.shape.is_none() && knobs.no_abi == NoAbi::Drop)
+            || (is_opaque && knobs.dynamic_fields == DynamicFields::Drop);
+        if !rights.is_granted || is_unreadable {
+            return Ok(Rendering::Dropped);
+        }
+        // Row 7: event rules; the strict K2 asks no more than a grant.
+        let is_admitted = right.is_participant
+            || match &rights.events {
+                Admitted::All => true,
+                Admitted::Only(rules) => {
+                    let has_abi = rights.contract.abi.is_some();
+                    let mut admitted = false;
+                    for rule in rules {
+                        admitted |= judged.meets(rule, right.is_recipient, has_abi)?;
+                    }
+                    admitted
+                }
+            };
+        if is_admitted { judged.masked(zeroes_opaque && !attests) } else { Ok(Rendering::Dropped) }
+    }
+}
+
+/// A log under judgement.
+struct Judged<'l, 'a, 'v, 's> {
+    log: &'l Log<'a>,
+    shape: Option<&'l EventShape>,
+    levels: &'l mut Levels<'v, 's>,
+    viewer: &'v Viewer<'s>,
+    data: Option<Vec<u8>>,
+}
+
+impl Judged<'_, '_, '_, '_> {
+    fn data(&mut self) -> Result<&[u8], Malformed> {
+        if self.data.is_none() {
+            self.data = Some(self.log.data()?);
+        }
+        self.data.as_deref().ok_or(Malformed)
+    }
+
+    /// R19 to R22: what is not Full becomes zero, in topics and data.
+    fn masked(mut self, zeroes_opaque: bool) -> Result<Rendering, Malformed> {
+        let mut masked = 0u8;
+        for (position, topic) in self.log.topics().iter().enumerate() {
+            let held = self.shape.map_or_else(|| Held::undeclared(topic), |shape| shape.topic(position, topic));
+            if !self.levels.shows(held) {
+                masked |= 1 << position;
+            }
+        }
+        // Without an ABI for it the data field is returned unmodified [S].
+        let Some(shape) = self.shape else { return Ok(Self::rendering(masked, None)) };
+        let bytes = self.data()?;
+        let Ok(found) = shape.data(bytes) else {
+            let zeroes = vec![0; bytes.len()];
+            return Ok(Self::rendering(masked, Some(zeroes)));
+        };
+        let levels = &mut self.levels;
+        let mut hidden: Vec<usize> = Vec::new();
+        for slot in found.addresses.iter().chain(&found.perhaps) {
+            if !levels.sees(slot.address) {
+                hidden.push(slot.offset);
+            }
+        }
+        let opaque = if zeroes_opaque { found.opaque.as_slice() } else { &[] };
+        if hidden.is_empty() && opaque.is_empty() {
+            return Ok(Self::rendering(masked, None));
+        }
+        let mut bytes = self.data.take().ok_or(Malformed)?;
+        hidden.iter().for_each(|offset| zero_word(&mut bytes, *offset));
+        opaque.iter().for_each(|content| zero_opaque(&mut bytes, *content));
+        Ok(Self::rendering(masked, Some(bytes)))
+    }
+
+    fn rendering(topics: u8, data: Option<Vec<u8>>) -> Rendering {
+        if topics == 0 && data.is_none() { Rendering::Whole } else { Rendering::Masked { topics, data } }
+    }
+
+    /// Whether the log meets an event rule. Parameter rules are alternatives; a shared log needs none of them
+    /// (section 6.1). An anonymous event meets no rule.
+    fn meets(&mut self, rule: &EventRule, is_recipient: bool, has_abi: bool) -> Result<bool, Malformed> {
+        if self.log.topics().first() != Some(&rule.topic0) || self.shape.is_some_and(EventShape::is_anonymous) {
+            return Ok(false);
+        }
+        let mut met = rule.params.is_empty() || is_recipient;
+        for param in &rule.params {
+            met = met || self.holds(param, has_abi)?;
+        }
+        Ok(met)
+    }
+
+    /// Whether a parameter is what it must be, as far as the viewer may see it (HD1): a word that would be masked
+    /// equals no constant.
+    fn holds(&mut self, param: &ParamRule, has_abi: bool) -> Result<bool, Malformed> {
+        let (word, held) = match self.shape {
+            Some(shape) => {
+                let log = self.log;
+                let Some(found) = shape.input(param.index, log.topics(), self.data()?) else { return Ok(false) };
+                let held = match found.kind {
+                    WordKind::Address => found.address().map_or(Held::Dirty, Held::Address),
+                    WordKind::FixedBytes(32) => clean_address(&found.word).map_or(Held::Nothing, Held::Perhaps),
+                    WordKind::Function => {
+                        found.word.first_chunk().map_or(Held::Dirty, |bytes| Held::Address(bytes.into()))
+                    }
+                    WordKind::Uint(_) | WordKind::Int(_) | WordKind::Bool | WordKind::FixedBytes(_) => Held::Nothing,
+                };
+                (found.word, held)
+            }
+            // The ABI does not explain this log: nothing is known about its parameters.
+            None if has_abi => return Ok(false),
+            None => {
+                let topic = param.index.checked_add(1).and_then(|position| self.log.topics().get(position));
+                let Some(topic) = topic else { return Ok(false) };
+                (*topic, Held::undeclared(topic))
+            }
+        };
+        Ok(match param.must_be {
+            MustBe::Own => self.is_own(&word, held),
+            MustBe::Word(must_be) => word == must_be && self.levels.shows(held),
+        })
+    }
+
+    fn is_own(&self, word: &B256, held: Held) -> bool {
+        match held {
+            Held::Address(address) => clean_address(word) == Some(address) && self.viewer.owns(address),
+            Held::Nothing | Held::Perhaps(_) | Held::Dirty => false,
+        }
+    }
+}

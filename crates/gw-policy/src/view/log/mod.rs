@@ -1,0 +1,163 @@
+//! Event logs (spec/30 section 6; HD1, decisions 17 to 20 and 50).
+//!
+//! `record` reads one log from the node's text, `judge` says whether and how it is shown and renders it, and this file
+//! answers `eth_getLogs`. Receipts use the same judge, so the same log shows the same addresses everywhere (I8, R24).
+//!
+//! Invariant: topic criteria are matched against the log as rendered for this viewer; a masked slot matches only the
+//! wildcard (HD1, I10).
+
+mod judge;
+mod record;
+
+pub(super) use judge::LogReader;
+
+use super::{
+    Parties, block, malformed_as,
+    scan::{Malformed, Scan},
+};
+use crate::{
+    sealed::{Disclosed, RawJson, Sealed},
+    visibility::{Viewer, is_precompile},
+};
+use alloy_primitives::{Address, B256};
+use gw_evm::{LogFilter, TopicFilter, abi::clean_address};
+use judge::{Rendering, TxRight};
+use record::{Log, LogOrder};
+use std::collections::{HashMap, HashSet};
+
+/// What may be said upstream of a log filter (HD1): a position that names an address-shaped word which is not Full
+/// becomes the wildcard. [`logs`] then applies the caller's own criteria.
+#[must_use]
+pub fn upstream_filter(viewer: &Viewer<'_>, filter: &LogFilter) -> LogFilter {
+    let may_say = |word: &B256| clean_address(word).is_none_or(|address| viewer.sees(address));
+    let topics = filter.topics.iter().map(|position| match position {
+        TopicFilter::OneOf(words) if words.iter().all(may_say) => position.clone(),
+        TopicFilter::OneOf(_) | TopicFilter::Any => TopicFilter::Any,
+    });
+    LogFilter { topics: topics.collect(), ..filter.clone() }
+}
+
+/// A transaction whose parties [`logs`] needs to know, because the viewer might be one of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PartiesNeeded {
+    /// Its block: the parties of one block's transactions can be asked for together.
+    pub block_hash: B256,
+    /// The transaction.
+    pub tx_hash: B256,
+}
+
+/// Senders and receivers of transactions, read from the node, for [`logs`]. A transaction that is missing counts as
+/// somebody else's.
+#[derive(Debug, Default)]
+pub struct TxParties {
+    known: HashMap<B256, Parties>,
+}
+
+impl TxParties {
+    /// Adds what an answer says: one transaction, or a block with full transactions. Anything else adds nothing.
+    pub fn learn(&mut self, answer: &Sealed<RawJson>) {
+        let mut found = Vec::new();
+        let read = answer.peek().text().map(|text| block::parties(text, |parties| found.push(parties)));
+        if read == Some(Ok(())) {
+            self.known.extend(found.into_iter().map(|parties| (parties.tx_hash, parties)));
+        }
+    }
+}
+
+/// The transactions whose parties must be known before [`logs`] can answer, each once, in the order of the logs.
+///
+/// Empty for a viewer who owns no address; and a log is passed over if being a participant would change nothing: it is
+/// shown whole anyway, or does not even match what was asked upstream. The caller's own criteria are not looked at: how
+/// many questions the node is asked must not tell whether a hidden address occurs (HD1). What was shared (`visibleTo`)
+/// is known without the node.
+#[must_use]
+pub fn parties_needed(viewer: &Viewer<'_>, filter: &LogFilter, answer: &Sealed<RawJson>) -> Vec<PartiesNeeded> {
+    if !viewer.owns_any() {
+        return Vec::new();
+    }
+    let asked = upstream_filter(viewer, filter);
+    let mut reader = LogReader::new(viewer);
+    let (mut needed, mut seen) = (Vec::new(), HashSet::new());
+    let read = each_log(answer.peek(), |log| {
+        if seen.contains(&log.tx_hash) || !could_match(&asked, log) {
+            return Ok(());
+        }
+        let right = TxRight { is_participant: false, is_recipient: viewer.is_recipient(log.tx_hash) };
+        if !reader.render(log, right)?.is_whole() {
+            seen.insert(log.tx_hash);
+            needed.push(PartiesNeeded { block_hash: log.block_hash()?, tx_hash: log.tx_hash });
+        }
+        Ok(())
+    });
+    // The answer is malformed then, and `logs` will say so whatever is known.
+    if read.is_ok() { needed } else { Vec::new() }
+}
+
+/// The answer of [`logs`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum LogsAnswer {
+    /// The rows this viewer sees.
+    Rows(Disclosed),
+    /// An address the viewer has no grant on, without a row of the viewer's own or shared transactions (decision 20):
+    /// the opaque 404.
+    NotPermitted,
+}
+
+/// `eth_getLogs`. `filter` is the caller's own: it is matched against the logs as rendered (HD1).
+pub fn logs(viewer: &Viewer<'_>, filter: &LogFilter, parties: &TxParties, answer: Sealed<RawJson>) -> LogsAnswer {
+    let raw = answer.open();
+    let mut ungranted: Vec<Address> = filter.addresses.clone();
+    ungranted.retain(|address| !(viewer.reaches(*address) || is_precompile(*address)));
+    let rows = malformed_as(Disclosed::EMPTY_LIST, || {
+        let mut reader = LogReader::new(viewer);
+        let mut out = String::with_capacity(raw.text().map_or(0, str::len));
+        out.push('[');
+        let mut last: Option<(B256, TxRight)> = None;
+        each_log(&raw, |log| {
+            if !could_match(filter, log) {
+                return Ok(());
+            }
+            let right = match last {
+                Some((hash, right)) if hash == log.tx_hash => right,
+                Some(_) | None => right_to(viewer, parties, log.tx_hash),
+            };
+            last = Some((log.tx_hash, right));
+            let rendering = reader.render(log, right)?;
+            if !rendering.matches(log, &filter.topics) {
+                return Ok(());
+            }
+            if out.len() > 1 {
+                out.push(',');
+            }
+            rendering.write(log, &mut out);
+            if !ungranted.is_empty() {
+                ungranted.retain(|address| *address != log.address);
+            }
+            Ok(())
+        })?;
+        out.push(']');
+        Ok(Disclosed::text(out))
+    });
+    if filter.addresses.is_empty() || !ungranted.is_empty() { LogsAnswer::NotPermitted } else { LogsAnswer::Rows(rows) }
+}
+
+fn right_to(viewer: &Viewer<'_>, parties: &TxParties, tx_hash: B256) -> TxRight {
+    let known = parties.known.get(&tx_hash);
+    TxRight {
+        is_participant: known.is_some_and(|parties| viewer.is_participant(parties.from, parties.to)),
+        is_recipient: viewer.is_recipient(tx_hash),
+    }
+}
+
+fn each_log(raw: &RawJson, mut each: impl FnMut(&Log<'_>) -> Result<(), Malformed>) -> Result<(), Malformed> {
+    let mut scan = Scan::new(raw.text().ok_or(Malformed)?);
+    let mut order = LogOrder::default();
+    scan.list(|scan| each(&Log::read(scan, &mut order)?))?;
+    scan.end()
+}
+
+/// Whether the log would be in the answer if all of it were shown. What the node was asked is not relied upon.
+fn could_match(filter: &LogFilter, log: &Log<'_>) -> bool {
+    filter.addresses.contains(&log.address) && Rendering::Whole.matches(log, &filter.topics)
+}

@@ -1,0 +1,46 @@
+//! Answers from a judged trace (spec/20 X4, HD3; decision 44).
+//!
+//! A [`TraceVerdict`] must be shown to look inside: only [`judge_trace`](crate::access::judge_trace) makes one, so an
+//! execution nobody judged says nothing.
+
+use super::error::DisclosedError;
+use crate::{
+    access::TraceVerdict,
+    sealed::{Disclosed, RawJson, Sealed},
+};
+use alloy_primitives::hex;
+use gw_evm::{
+    trace::{Trace, TraceError},
+    wire::{TraceForm, TraceScope},
+};
+use serde_json::value::RawValue;
+
+/// Reads what the tracers answered. The trace stays sealed.
+pub fn trace(results: &[Sealed<RawJson>], scope: TraceScope, form: TraceForm) -> Result<Sealed<Trace>, TraceError> {
+    let texts: Option<Vec<&str>> = results.iter().map(|result| result.peek().text()).collect();
+    let values: Result<Vec<&RawValue>, _> = texts.unwrap_or_default().into_iter().map(serde_json::from_str).collect();
+    Trace::parse(&values.map_err(|_| TraceError::Malformed)?, scope, form).map(Sealed::new)
+}
+
+/// `eth_call`: the output of the judged run, or its failure in known words. Return data is not redacted (spec/30
+/// section 8).
+pub fn call_result(_verdict: &TraceVerdict, trace: &Sealed<Trace>) -> Result<Disclosed, DisclosedError> {
+    match failure(trace.peek()) {
+        None => Ok(Disclosed::text(format!("\"{}\"", hex::encode_prefixed(&trace.peek().top.output)))),
+        Some(error) => Err(error),
+    }
+}
+
+/// What a judged run of `eth_estimateGas` used, for the gateway's own search (HD3), or why it failed.
+pub fn gas_used(_verdict: &TraceVerdict, trace: &Sealed<Trace>) -> Result<u64, DisclosedError> {
+    match failure(trace.peek()) {
+        None => Ok(trace.peek().top.gas_used),
+        Some(error) => Err(error),
+    }
+}
+
+fn failure(trace: &Trace) -> Option<DisclosedError> {
+    let known = DisclosedError::known(-32000, trace.top.error.as_deref()?);
+    // The code that ran is one the caller may see, so its revert bytes are too (W7).
+    Some(if known.is_revert() { DisclosedError::reverted(&trace.top.output) } else { known })
+}

@@ -1,0 +1,113 @@
+//! State of one address (spec/30 section 5.1; K8, decisions 5 and 37, HD6, HD11).
+
+use super::{
+    malformed_as,
+    scan::{Malformed, Scan},
+    shape::{self, Field, Object, Shape},
+};
+use crate::{
+    sealed::{Disclosed, RawJson, Sealed},
+    visibility::Viewer,
+};
+use alloy_primitives::{Address, B256};
+
+/// `eth_getBalance` (K8).
+pub fn balance(viewer: &Viewer<'_>, address: Address, answer: Sealed<RawJson>) -> Disclosed {
+    if viewer.shows_account(address) { quantity(answer) } else { Disclosed::ZERO }
+}
+
+/// `eth_getTransactionCount` (K8).
+pub fn nonce(viewer: &Viewer<'_>, address: Address, answer: Sealed<RawJson>) -> Disclosed {
+    balance(viewer, address, answer)
+}
+
+/// A quantity that may leave; anything else is zero.
+pub(super) fn quantity(answer: Sealed<RawJson>) -> Disclosed {
+    checked(answer, Shape::Quantity, Disclosed::ZERO)
+}
+
+/// `eth_getCode` (decision 37): no code is `0x`, whoever owns the address; code is for those who reach the contract,
+/// and for the owner of a delegated wallet. `None` is the opaque 404.
+#[must_use]
+pub fn code(viewer: &Viewer<'_>, address: Address, answer: Sealed<RawJson>) -> Option<Disclosed> {
+    let code = checked(answer, Shape::Bytes, Disclosed::NULL);
+    if code.is_malformed() {
+        return None;
+    }
+    let may_see = code == Disclosed::NO_BYTES || viewer.reaches(address) || viewer.owns(address);
+    may_see.then_some(code)
+}
+
+/// `eth_getStorageAt`, for a slot the access rules permitted.
+pub fn storage(answer: Sealed<RawJson>) -> Disclosed {
+    checked(answer, Shape::Fixed(32), Disclosed::NULL)
+}
+
+const PROOF: [Field; 7] = [
+    Field("address", Shape::Fixed(20)),
+    Field("accountProof", Shape::Unchecked),
+    Field("balance", Shape::Quantity),
+    Field("codeHash", Shape::Fixed(32)),
+    Field("nonce", Shape::Quantity),
+    Field("storageHash", Shape::Fixed(32)),
+    Field("storageProof", Shape::Unchecked),
+];
+
+const STORAGE_PROOF: [Field; 3] =
+    [Field("key", Shape::Quantity), Field("value", Shape::Quantity), Field("proof", Shape::Unchecked)];
+
+/// `eth_getProof` of a contract the viewer reaches, for slots the access rules permitted. The account's own proof
+/// would lead to the state root and past its neighbours: it is empty under K9 (HD11).
+pub fn proof(viewer: &Viewer<'_>, address: Address, answer: Sealed<RawJson>) -> Disclosed {
+    malformed_as(Disclosed::NULL, || {
+        let raw = answer.open();
+        let text = Scan::whole(raw.text().ok_or(Malformed)?)?;
+        let object = Object::read(&mut Scan::new(text), &PROOF)?;
+        if object.address("address")? != address {
+            return Err(Malformed);
+        }
+        let mut slots = String::from("[");
+        Scan::new(object.get("storageProof")?).list(|scan| {
+            if slots.len() > 1 {
+                slots.push(',');
+            }
+            let slot = Object::read(scan, &STORAGE_PROOF)?;
+            nodes(slot.get("proof")?)?;
+            slot.write(&mut slots, |_| None);
+            Ok(())
+        })?;
+        slots.push(']');
+        let account = object.get("accountProof")?;
+        nodes(account)?;
+        let account = if viewer.knobs().hide_block_roots { "[]" } else { account };
+        let shows_account = viewer.shows_account(address);
+        let mut out = String::with_capacity(text.len());
+        object.write(&mut out, |name| match name {
+            "accountProof" => Some(account),
+            "storageProof" => Some(&slots),
+            "balance" | "nonce" => (!shows_account).then_some("\"0x0\""),
+            _ => None,
+        });
+        Ok(Disclosed::text(out))
+    })
+}
+
+fn nodes(list: &str) -> Result<(), Malformed> {
+    Scan::new(list).list(|scan| Shape::Bytes.check(scan.value()?))
+}
+
+/// The hash the node returned for `eth_sendTransaction`: its sender may know it, and so may the gateway.
+#[must_use]
+pub fn sent_hash(answer: &Sealed<RawJson>) -> Option<B256> {
+    shape::word(Scan::whole(answer.peek().text()?).ok()?).ok()
+}
+
+/// The answer if it has this shape and is not `null`, else the constant.
+pub(super) fn checked(answer: Sealed<RawJson>, shape: Shape, otherwise: Disclosed) -> Disclosed {
+    malformed_as(otherwise, || {
+        let raw = answer.open();
+        let text = Scan::whole(raw.text().ok_or(Malformed)?)?;
+        shape.check(text)?;
+        if text == "null" { Err(Malformed) } else { Ok(Disclosed::text(text.to_owned())) }
+    })
+}

@@ -1,0 +1,50 @@
+//! Admitted(tx) of spec/30 section 5: one function for every method.
+
+use super::Viewer;
+use gw_types::{Address, B256};
+
+/// By what right a viewer sees a transaction as such; the strongest wins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Admission {
+    /// By none: the transaction does not exist for this viewer. Single logs of it still may.
+    None,
+    /// Administrator of the contract it was sent to: masked (K7).
+    OrgAdmin,
+    /// Listed in `visibleTo`: both sides Full.
+    Shared,
+    /// Owner of its sender or receiver: everything.
+    Participant,
+}
+
+impl Viewer<'_> {
+    /// By what right this viewer sees the transaction.
+    pub fn admission(&self, tx_hash: B256, from: Address, to: Option<Address>) -> Admission {
+        if self.is_participant(from, to) {
+            Admission::Participant
+        } else if self.is_recipient(tx_hash) {
+            Admission::Shared
+        } else if to.is_some_and(|to| self.administers_contract(to)) {
+            Admission::OrgAdmin
+        } else {
+            Admission::None
+        }
+    }
+
+    /// Whether the viewer owns the transaction's sender or receiver (HD10). A contract is nobody's wallet: an address
+    /// that got linked before it was registered makes its owner no receiver.
+    pub fn is_participant(&self, from: Address, to: Option<Address>) -> bool {
+        self.owns(from) || to.is_some_and(|to| self.snapshot.contract(to).is_none() && self.owns(to))
+    }
+
+    /// Whether the transaction was shared with the viewer and the node accepted it (R27, W5).
+    pub fn is_recipient(&self, tx_hash: B256) -> bool {
+        self.user.is_some_and(|user| {
+            let rows = self.snapshot.visibility(tx_hash);
+            rows.iter().any(|row| row.active && row.recipients.contains(&user.external_id))
+        })
+    }
+
+    fn administers_contract(&self, address: Address) -> bool {
+        self.snapshot.contract(address).is_some_and(|contract| self.administers(contract.org))
+    }
+}

@@ -1,0 +1,302 @@
+//! The order of spec/20 §17 and its first half: method, caller, KYC, organization, parameters, history.
+
+use super::support::{HEAD, ask, ask_anonymously, ask_as, denial, permit, reason, verdict};
+use gw_evm::{Call, Method};
+use gw_policy::{
+    Change, Snapshot,
+    access::{Caller, Decision, NOT_SERVED, Plan},
+    knobs::KycGate,
+    testing::{NOW, World, address_of, org_id, user_id, world},
+};
+use gw_types::{Claim, DenyReason, Epoch};
+use serde_json::json;
+
+/// A bank with an analyst who may use everything, and a contract the analyst was granted.
+fn bank() -> World {
+    world()
+        .org("bank")
+        .group("analysts")
+        .every_method()
+        .user("analyst")
+        .member("analysts")
+        .link("wallet")
+        .contract("bond")
+        .grant("analysts")
+}
+
+#[test]
+fn j6_unknown_and_blocked_names_are_denied_before_anything_else() {
+    let snapshot = bank().snapshot();
+    for caller in [ask(&snapshot, "analyst"), ask_anonymously(&snapshot)] {
+        assert_eq!(reason(&caller.rpc("eth_nonsense", json!([]))), DenyReason::MethodUnknown);
+        assert_eq!(reason(&caller.rpc("eth_sign", json!([]))), DenyReason::MethodNotAllowed);
+        assert_eq!(reason(&caller.rpc("debug_storageRangeAt", json!([]))), DenyReason::MethodNotAllowed);
+        assert_eq!(verdict(&caller.rpc("ETH_blocknumber", json!([]))), "FORWARD");
+    }
+}
+
+/// G3, B10: `*` is every row of the registry and nothing beyond.
+#[test]
+fn g3_a_star_reaches_no_method_outside_the_table() {
+    let snapshot = bank().snapshot();
+    for name in ["trace_block", "eth_simulateV1", "eth_getRawTransactionByHash", "engine_newPayloadV3", "eth_newFilter"]
+    {
+        assert_eq!(reason(&ask(&snapshot, "analyst").rpc(name, json!([]))), DenyReason::MethodNotAllowed, "{name}");
+    }
+}
+
+#[test]
+fn a10_a_ban_holds_for_metadata_too_and_from_the_snapshot_that_decides() {
+    let snapshot = bank().snapshot();
+    let before = ask(&snapshot, "analyst");
+    assert_eq!(verdict(&before.rpc("eth_chainId", json!([]))), "FORWARD");
+    // The caller was identified before the ban; the batch element is judged after it (HD20).
+    let banned = bank().user("analyst").banned().snapshot();
+    let after = ask_as(&banned, before.caller);
+    for (name, params) in [("eth_chainId", json!([])), ("eth_getBalance", json!([address_of("wallet")]))] {
+        assert_eq!(reason(&after.rpc(name, params)), DenyReason::Banned, "{name}");
+    }
+}
+
+#[test]
+fn a9_a_user_whose_row_is_gone_is_unknown() {
+    let snapshot = bank().snapshot();
+    let caller = ask(&snapshot, "analyst").caller;
+    let gone = snapshot.apply(Epoch(2), [Change::User(user_id("analyst"), None)]);
+    assert_eq!(reason(&ask_as(&gone, caller).rpc("eth_chainId", json!([]))), DenyReason::UnknownUser);
+}
+
+#[test]
+fn metadata_needs_no_membership_kyc_or_organization() {
+    // O1, D5.
+    let snapshot = bank().user("newcomer").no_kyc().snapshot();
+    let decision = ask(&snapshot, "newcomer").with(|knobs| knobs.kyc_gate = KycGate::All).rpc("net_version", json!([]));
+    assert_eq!(verdict(&decision), "FORWARD");
+}
+
+#[test]
+fn a3_anonymous_callers_have_the_anonymous_list_and_only_its_harmless_classes() {
+    let everything = bank().org("anonymous").group("anonymous").every_method().snapshot();
+    let asked = ask_anonymously(&everything);
+    let hash = json!(["0x0000000000000000000000000000000000000000000000000000000000000001"]);
+    assert_eq!(verdict(&asked.rpc("eth_getTransactionReceipt", hash)), "FORWARD");
+    assert_eq!(verdict(&asked.rpc("eth_feeHistory", json!(["0x1", "latest", []]))), "FORWARD");
+    assert_eq!(verdict(&asked.rpc("eth_accounts", json!([]))), "LOCAL");
+    let bond = address_of("bond");
+    for (name, params) in [
+        ("eth_getBalance", json!([bond])),
+        ("eth_call", json!([{"to": bond, "data": "0x01020304"}])),
+        ("eth_getLogs", json!([{"address": bond}])),
+        ("eth_sendRawTransaction", json!(["0x02"])),
+    ] {
+        assert_eq!(reason(&asked.rpc(name, params)), DenyReason::AuthRequired, "{name}");
+    }
+    // [S]: the list is what counts, for metadata too.
+    let nothing =
+        world().snapshot().apply(Epoch(2), [Change::GroupAccess(gw_policy::snapshot::Group::ANONYMOUS, None)]);
+    assert_eq!(reason(&ask_anonymously(&nothing).rpc("eth_chainId", json!([]))), DenyReason::AuthRequired);
+}
+
+/// Decision 3: `writes` gates sends, `all` everything but metadata.
+#[test]
+fn d3_without_kyc_sends_wait_and_under_all_so_do_reads() {
+    let snapshot = bank().user("analyst").no_kyc().snapshot();
+    let asked = ask(&snapshot, "analyst");
+    assert_eq!(verdict(&asked.rpc("eth_getBalance", json!([address_of("bond")]))), "FORWARD");
+    assert_eq!(reason(&asked.send_raw(address_of("wallet"), Some(address_of("bond")), [])), DenyReason::KycRequired);
+    assert_eq!(reason(&asked.send_raw(address_of("wallet"), None, [1])), DenyReason::KycRequired);
+    let all = ask(&snapshot, "analyst").with(|knobs| knobs.kyc_gate = KycGate::All);
+    assert_eq!(reason(&all.rpc("eth_getBalance", json!([address_of("bond")]))), DenyReason::KycRequired);
+}
+
+#[test]
+fn g2_an_empty_list_is_nothing() {
+    let snapshot = world().org("bank").group("newcomers").user("user").member("newcomers").snapshot();
+    let denied = ask(&snapshot, "user").rpc("eth_syncing", json!([]));
+    assert_eq!(denial(&denied), (DenyReason::MethodNotAllowed, Some(org_id("bank"))));
+}
+
+#[test]
+fn no_membership_is_nothing() {
+    let snapshot = world().user("user").snapshot();
+    assert_eq!(denial(&ask(&snapshot, "user").rpc("eth_syncing", json!([]))), (DenyReason::MethodNotAllowed, None));
+}
+
+#[test]
+fn either_send_name_grants_a_raw_send_and_only_the_raw_one() {
+    // §9, WRITE.
+    let with = |method| {
+        bank()
+            .org("bank")
+            .group("senders")
+            .methods([method])
+            .user("sender")
+            .member("senders")
+            .link("signer")
+            .contract("bond")
+            .grant("senders")
+            .snapshot()
+    };
+    let granted = with(Method::SendTransaction);
+    assert_eq!(verdict(&ask(&granted, "sender").send_raw(address_of("signer"), Some(address_of("bond")), [1])), "SEND");
+    let granted = with(Method::SendRawTransaction);
+    let params = json!([{"from": address_of("signer"), "to": address_of("bond"), "data": "0x01"}]);
+    assert_eq!(reason(&ask(&granted, "sender").rpc("eth_sendTransaction", params)), DenyReason::MethodNotAllowed);
+}
+
+/// §17: who may not use the method gets a denial, not an explanation of the parameters.
+#[test]
+fn malformed_parameters_are_an_error_only_to_those_who_may_use_the_method() {
+    let snapshot = bank().org("bank").group("newcomers").user("newcomer").member("newcomers").snapshot();
+    let broken = json!([{"to": 1}]);
+    match ask(&snapshot, "analyst").rpc("eth_call", broken.clone()) {
+        Decision::Invalid(invalid) => {
+            assert_eq!((invalid.reason, invalid.org), (DenyReason::InvalidRequestShape, Some(org_id("bank"))));
+            assert_eq!(invalid.error.code(), -32602);
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(reason(&ask(&snapshot, "newcomer").rpc("eth_call", broken.clone())), DenyReason::MethodNotAllowed);
+    assert_eq!(reason(&ask_anonymously(&snapshot).rpc("eth_call", broken)), DenyReason::AuthRequired);
+}
+
+#[test]
+fn rows_that_are_not_served_are_denied_whatever_was_granted() {
+    let snapshot = bank().group("admins").org_admin().every_method().user("admin").member("admins").snapshot();
+    let bond = address_of("bond");
+    let hash = "0x0000000000000000000000000000000000000000000000000000000000000001";
+    for (name, params) in [
+        ("debug_traceCall", json!([{"to": bond}, "latest", {"tracer": "callTracer"}])),
+        ("debug_traceTransaction", json!([hash, {"tracer": "callTracer"}])),
+        ("eth_getProof", json!([bond, [], "latest"])),
+        ("eth_createAccessList", json!([{"to": bond}])),
+        ("eth_getTransactionBySenderAndNonce", json!([bond, "0x0"])),
+    ] {
+        assert_eq!(reason(&ask(&snapshot, "admin").rpc(name, params)), DenyReason::MethodNotAllowed, "{name}");
+    }
+    assert_eq!(NOT_SERVED.len(), 5);
+}
+
+#[test]
+fn h1_history_is_for_org_admins_but_the_last_64_blocks_are_the_present() {
+    let snapshot = bank().group("admins").org_admin().every_method().user("admin").member("admins").snapshot();
+    let bond = address_of("bond");
+    let hash = json!({"blockHash": "0x0000000000000000000000000000000000000000000000000000000000000001"});
+    let recent = HEAD - 64;
+    let blocks = [
+        (json!("latest"), true),
+        (json!("safe"), true),
+        (json!("finalized"), true),
+        (json!("pending"), true),
+        (json!(format!("{HEAD:#x}")), true),
+        (json!(format!("{recent:#x}")), true),
+        (json!(format!("{:#x}", recent - 1)), false),
+        (json!("earliest"), false),
+        (json!("0x0"), false),
+        (hash, false),
+    ];
+    for (block, present) in blocks {
+        for (name, params) in [
+            ("eth_getBalance", json!([bond, block])),
+            ("eth_getTransactionCount", json!([bond, block])),
+            ("eth_getCode", json!([bond, block])),
+            ("eth_call", json!([{"to": bond, "data": "0x01020304"}, block])),
+            ("eth_estimateGas", json!([{"to": bond, "data": "0x01020304"}, block])),
+        ] {
+            let decision = ask(&snapshot, "analyst").rpc(name, params.clone());
+            match (present, &decision) {
+                (true, Decision::Allow(_)) => {}
+                (false, Decision::Deny(denial)) if denial.reason == DenyReason::HistoryNotPermitted => {}
+                _ => panic!("{name} {params}: {decision:?}"),
+            }
+            assert!(matches!(ask(&snapshot, "admin").rpc(name, params), Decision::Allow(_)));
+        }
+    }
+}
+
+#[test]
+fn hd6_history_tells_nothing_about_who_owns_an_address() {
+    let snapshot = bank().org("rival").contract("secret").user("victim").link("victim-wallet").snapshot();
+    for address in ["secret", "victim-wallet", "nobody"] {
+        let decision = ask(&snapshot, "analyst").rpc("eth_getBalance", json!([address_of(address), "earliest"]));
+        assert_eq!(denial(&decision), (DenyReason::HistoryNotPermitted, Some(org_id("bank"))), "{address}");
+    }
+}
+
+#[test]
+fn hd11_pending_means_latest_but_for_own_balance_and_nonce() {
+    let snapshot = bank().snapshot();
+    let block = |name: &str, params| match permit(ask(&snapshot, "analyst").rpc(name, params)).call() {
+        Call::Balance(_, block) | Call::Nonce(_, block) | Call::Code(_, block) => format!("{block:?}"),
+        Call::Simulate(simulation) => format!("{:?}", simulation.block),
+        other => panic!("{other:?}"),
+    };
+    let (bond, wallet) = (address_of("bond"), address_of("wallet"));
+    assert_eq!(block("eth_getTransactionCount", json!([wallet, "pending"])), "Tag(Pending)");
+    assert_eq!(block("eth_getBalance", json!([wallet, "pending"])), "Tag(Pending)");
+    assert_eq!(block("eth_getBalance", json!([bond, "pending"])), "Tag(Latest)");
+    assert_eq!(block("eth_getCode", json!([wallet, "pending"])), "Tag(Latest)");
+    assert_eq!(block("eth_call", json!([{"to": bond, "data": "0x01020304"}, "pending"])), "Tag(Latest)");
+}
+
+#[test]
+fn m1_known_multicalls_are_denied_on_call_estimate_and_send() {
+    let multicall: gw_types::Address = "0xcA11bde05977b3631167028862bE2a173976CA11".parse().unwrap();
+    // Even where the organization registered and granted it.
+    let snapshot = bank().contract("multicall").at(multicall).grant("analysts").snapshot();
+    let asked = ask(&snapshot, "analyst");
+    for selector in ["0x252dba42", "0x82ad56cb", "0x174dea71", "0xc3077fa9", "0xbce38bd7", "0x399542e9"] {
+        for name in ["eth_call", "eth_estimateGas"] {
+            assert_eq!(reason(&asked.rpc(name, json!([{"to": multicall, "data": selector}]))), DenyReason::Multicall);
+        }
+        let data: gw_types::Bytes = selector.parse().unwrap();
+        assert_eq!(reason(&asked.send_raw(address_of("wallet"), Some(multicall), data)), DenyReason::Multicall);
+    }
+    assert_eq!(verdict(&asked.rpc("eth_call", json!([{"to": multicall, "data": "0x0f28c97d"}]))), "TRACE");
+}
+
+#[test]
+fn the_permit_carries_what_was_decided() {
+    let snapshot: Snapshot = bank().snapshot();
+    let permit = permit(ask(&snapshot, "analyst").eth_call(address_of("bond"), [1, 2, 3, 4]));
+    assert_eq!(permit.plan(), Plan::Simulate);
+    assert_eq!(permit.method(), Method::Call);
+    assert_eq!(permit.org(), Some(org_id("bank")));
+    assert_eq!(permit.user(), Some(user_id("analyst")));
+    assert_eq!(permit.epoch(), snapshot.epoch());
+}
+
+/// D2, K11: the claim alone makes an org admin; with K11 off it opens only what is granted.
+#[test]
+fn k11_the_admin_claim_sees_all_contracts_unless_switched_off() {
+    let snapshot = bank().group("chiefs").every_method().claim(Claim::Admin).user("chief").member("chiefs").snapshot();
+    let bond = address_of("bond");
+    assert_eq!(verdict(&ask(&snapshot, "chief").eth_call(bond, [1, 2, 3, 4])), "TRACE");
+    let off = ask(&snapshot, "chief").with(|knobs| knobs.admin_claim_sees_all = false);
+    assert_eq!(reason(&off.eth_call(bond, [1, 2, 3, 4])), DenyReason::ContractNotPermitted);
+}
+
+#[test]
+fn a8_an_expired_membership_gives_nothing_from_its_last_moment_on() {
+    // B16.
+    let snapshot = world()
+        .org("bank")
+        .group("analysts")
+        .every_method()
+        .user("analyst")
+        .member_until("analysts", NOW)
+        .contract("bond")
+        .grant("analysts")
+        .snapshot();
+    let before = ask(&snapshot, "analyst").at(NOW.minus(gw_types::Seconds(1)));
+    assert_eq!(verdict(&before.eth_call(address_of("bond"), [1, 2, 3, 4])), "TRACE");
+    assert_eq!(reason(&ask(&snapshot, "analyst").eth_call(address_of("bond"), [1, 2, 3, 4])), DenyReason::ForeignOrg);
+}
+
+#[test]
+fn an_anonymous_caller_is_a_caller_without_a_row() {
+    let snapshot = bank().snapshot();
+    let asked = ask_as(&snapshot, Caller::Anonymous);
+    let permit = permit(asked.rpc("eth_chainId", json!([])));
+    assert_eq!((permit.user(), permit.org(), permit.plan()), (None, None, Plan::Forward));
+}

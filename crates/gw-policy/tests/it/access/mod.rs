@@ -1,0 +1,11 @@
+//! Who may do what (spec/20).
+
+mod decide;
+mod identify;
+mod orgs;
+mod properties;
+mod send;
+mod support;
+mod table;
+mod target;
+mod trace;

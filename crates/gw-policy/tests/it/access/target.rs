@@ -1,0 +1,587 @@
+//! What may be called, read and listed: the target table of §10, grants, functions, parameters, slots, claims.
+
+use super::support::{ask, permit, reason, verdict};
+use alloy_eips::eip7702::{Authorization, SignedAuthorization};
+use gw_evm::{Call, Method, SimulationKind, VisibleTo};
+use gw_policy::{
+    Snapshot,
+    access::Decision,
+    knobs::AddressQuery,
+    snapshot::MustBe,
+    testing::{FUTURE, NOW, PAST, World, address_of, calldata, function, selector, world},
+};
+use gw_types::{Address, B256, Bytes, Claim, DenyReason, U256};
+use serde_json::json;
+
+const TOKEN_ABI: &str = r#"[
+    {"type":"function","name":"balanceOf","stateMutability":"view",
+     "inputs":[{"name":"owner","type":"address"}],"outputs":[{"type":"uint256"}]},
+    {"type":"function","name":"transfer","stateMutability":"nonpayable",
+     "inputs":[{"name":"to","type":"address"},{"name":"value","type":"uint256"}],"outputs":[{"type":"bool"}]}
+]"#;
+
+fn bank() -> World {
+    world()
+        .org("bank")
+        .group("analysts")
+        .every_method()
+        .group("others")
+        .every_method()
+        .user("analyst")
+        .member("analysts")
+        .link("wallet")
+        .contract("bond")
+        .grant("analysts")
+        .contract("ungranted")
+        .grant("others")
+        .org("rival")
+        .group("members")
+        .every_method()
+        .contract("foreign")
+        .grant("members")
+        .user("victim")
+        .member("members")
+        .link("victim-wallet")
+        .org("bank")
+}
+
+fn word(address: Address) -> B256 {
+    address.into_word()
+}
+
+fn functions_of(snapshot: &Snapshot, user: &str, data: Bytes) -> String {
+    let bond = address_of("bond");
+    let asked = ask(snapshot, user);
+    let outcomes = [
+        asked.eth_call(bond, data.clone()),
+        asked.rpc("eth_estimateGas", super::support::call_object(bond, &data).into_array()),
+        asked.send_raw(address_of("wallet"), Some(bond), data),
+    ];
+    // F2: calls, estimates and sends are one rule.
+    let verdicts: Vec<String> = outcomes.iter().map(verdict).collect();
+    match verdicts.as_slice() {
+        [call, estimate, send] if call == "TRACE" && estimate == "TRACE" && send == "SEND" => "ok".to_owned(),
+        [call, estimate, send] if call == estimate && call == send => call.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+trait IntoArray {
+    fn into_array(self) -> serde_json::Value;
+}
+
+impl IntoArray for serde_json::Value {
+    fn into_array(self) -> serde_json::Value {
+        serde_json::Value::Array(vec![self])
+    }
+}
+
+/// T2, K2: foreign, own-but-ungranted and unregistered contracts are out of reach alike.
+#[test]
+fn t2_what_is_out_of_reach_is_denied_and_nothing_differs_but_the_reason() {
+    let snapshot = bank().snapshot();
+    let asked = ask(&snapshot, "analyst");
+    for (name, expected) in [
+        ("foreign", DenyReason::ForeignOrg),
+        ("ungranted", DenyReason::ContractNotPermitted),
+        ("unknown", DenyReason::Unregistered),
+        ("victim-wallet", DenyReason::Unregistered),
+    ] {
+        let address = address_of(name);
+        assert_eq!(reason(&asked.eth_call(address, [1, 2, 3, 4])), expected, "{name}");
+        assert_eq!(reason(&asked.send_raw(address_of("wallet"), Some(address), [1, 2, 3, 4])), expected, "{name}");
+        assert_eq!(reason(&asked.rpc("eth_getStorageAt", json!([address, "0x0"]))), expected, "{name}");
+    }
+}
+
+#[test]
+fn t1_owning_organization_is_no_ground_for_a_call() {
+    let snapshot = bank().user("colleague").member("analysts").snapshot();
+    assert_eq!(verdict(&ask(&snapshot, "colleague").eth_call(address_of("bond"), [1, 2, 3, 4])), "TRACE");
+    let ungranted = ask(&snapshot, "colleague").eth_call(address_of("ungranted"), [1, 2, 3, 4]);
+    assert_eq!(reason(&ungranted), DenyReason::ContractNotPermitted);
+}
+
+#[test]
+fn k2_precompiles_are_everybodys() {
+    let snapshot = bank().snapshot();
+    for last in [1u64, 9, 0x0a, 0x11, 0x100] {
+        let precompile = Address::from_word(B256::from(gw_types::U256::from(last)));
+        assert_eq!(verdict(&ask(&snapshot, "analyst").eth_call(precompile, [1])), "TRACE", "{last:#x}");
+    }
+    let beyond = Address::from_word(B256::from(gw_types::U256::from(0x12)));
+    assert_eq!(reason(&ask(&snapshot, "analyst").eth_call(beyond, [1])), DenyReason::Unregistered);
+}
+
+/// §10, third column: a plain payment, its estimate; not its eth_call.
+#[test]
+fn plain_payments_reach_any_wallet_but_no_contract_out_of_reach() {
+    let snapshot = bank().snapshot();
+    let asked = ask(&snapshot, "analyst");
+    for (name, sent) in [
+        ("victim-wallet", "SEND"),
+        ("nobody", "SEND"),
+        ("wallet", "SEND"),
+        ("bond", "SEND"),
+        ("ungranted", "contract_not_permitted"),
+        ("foreign", "foreign_org"),
+    ] {
+        let to = address_of(name);
+        let payment = super::support::payment(address_of("wallet"), to);
+        assert_eq!(verdict(&asked.call(Method::SendRawTransaction, &payment)), sent, "{name}");
+        let estimate = asked.rpc("eth_estimateGas", json!([{"to": to, "value": "0x1"}]));
+        assert_eq!(verdict(&estimate), sent.replace("SEND", "TRACE"), "{name}");
+    }
+    let call = super::support::simulate(SimulationKind::Call, address_of("nobody"), []);
+    assert_eq!(reason(&asked.call(Method::Call, &call)), DenyReason::Unregistered);
+}
+
+/// Decision 5, HD6: constant zero unless Full, for every kind of address, never 404.
+#[test]
+fn k8_balance_and_nonce_of_what_is_not_full_are_zero_whatever_it_is() {
+    let snapshot = bank().user("deployer").member("analysts").contract("own-work").deployed_by("deployer").snapshot();
+    for (name, expected) in [
+        ("bond", "FORWARD"),
+        ("wallet", "FORWARD"),
+        ("ungranted", "ZERO"),
+        ("foreign", "ZERO"),
+        ("victim-wallet", "ZERO"),
+        ("nobody", "ZERO"),
+        ("own-work", "ZERO"),
+    ] {
+        for method in ["eth_getBalance", "eth_getTransactionCount"] {
+            let decision = ask(&snapshot, "analyst").rpc(method, json!([address_of(name)]));
+            assert_eq!(verdict(&decision), expected, "{method} {name}");
+            assert_eq!(permit(decision).org(), Some(gw_policy::testing::org_id("bank")), "filed alike: {name}");
+        }
+    }
+    let own = ask(&snapshot, "deployer").rpc("eth_getBalance", json!([address_of("own-work")]));
+    assert_eq!(verdict(&own), "FORWARD");
+    let zero = ask(&snapshot, "analyst").rpc("eth_getBalance", json!([Address::ZERO]));
+    assert_eq!(verdict(&zero), "FORWARD");
+}
+
+#[test]
+fn k8_the_other_settings_never_show_a_contract_out_of_reach() {
+    let snapshot = bank().snapshot();
+    let asked = |query, name| {
+        let asked = ask(&snapshot, "analyst").with(|knobs| knobs.address_query = query);
+        verdict(&asked.rpc("eth_getBalance", json!([address_of(name)])))
+    };
+    for (name, linked, off) in [
+        ("victim-wallet", "ZERO", "FORWARD"),
+        ("nobody", "FORWARD", "FORWARD"),
+        ("foreign", "ZERO", "ZERO"),
+        ("ungranted", "ZERO", "ZERO"),
+    ] {
+        assert_eq!(asked(AddressQuery::Linked, name), linked, "{name}");
+        assert_eq!(asked(AddressQuery::Off, name), off, "{name}");
+    }
+}
+
+/// Decision 37: whoever owns an address without code, the answer is `0x`; so its plan is one for all.
+#[test]
+fn d37_code_out_of_reach_is_asked_for_all_the_same() {
+    let snapshot = bank().snapshot();
+    for (name, expected) in [
+        ("bond", "FORWARD"),
+        ("wallet", "FORWARD"),
+        ("foreign", "NO-CODE"),
+        ("ungranted", "NO-CODE"),
+        ("unknown", "NO-CODE"),
+        ("victim-wallet", "NO-CODE"),
+    ] {
+        assert_eq!(
+            verdict(&ask(&snapshot, "analyst").rpc("eth_getCode", json!([address_of(name)]))),
+            expected,
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn f1_null_is_every_function_a_list_only_its_own_an_empty_list_none() {
+    let transfer = calldata("transfer(address,uint256)", [B256::ZERO, B256::ZERO]);
+    let balance = calldata("balanceOf(address)", [word(address_of("wallet"))]);
+    let snapshot = bank().snapshot();
+    assert_eq!(functions_of(&snapshot, "analyst", transfer.clone()), "ok");
+    assert_eq!(functions_of(&snapshot, "analyst", Bytes::new()), "ok");
+    let listed = bank().contract("bond").grant("analysts").functions([function("balanceOf(address)", [])]).snapshot();
+    assert_eq!(functions_of(&listed, "analyst", balance.clone()), "ok");
+    assert_eq!(functions_of(&listed, "analyst", transfer), "function_not_permitted");
+    let none = bank().contract("bond").grant("analysts").functions([]).snapshot();
+    assert_eq!(functions_of(&none, "analyst", balance), "function_not_permitted");
+}
+
+/// F2: calldata too short for a selector, plain value included.
+#[test]
+fn f2_without_a_selector_a_restricted_contract_is_closed() {
+    let snapshot = bank().contract("bond").grant("analysts").functions([function("balanceOf(address)", [])]).snapshot();
+    for data in [&[][..], &[0x70, 0xa0, 0x82]] {
+        assert_eq!(functions_of(&snapshot, "analyst", Bytes::copy_from_slice(data)), "function_not_permitted");
+    }
+}
+
+#[test]
+fn f3_self_is_any_address_of_the_caller_and_the_calldata_must_be_the_one_encoding() {
+    let rule = || function("balanceOf(address)", [(0, MustBe::Own)]);
+    let world = bank().contract("bond").abi(TOKEN_ABI).grant("analysts").functions([rule()]);
+    let snapshot = world.snapshot();
+    let judge = |data: Bytes| functions_of(&snapshot, "analyst", data);
+    let own = calldata("balanceOf(address)", [word(address_of("wallet"))]);
+    assert_eq!(judge(own.clone()), "ok");
+    assert_eq!(judge(calldata("balanceOf(address)", [word(address_of("victim-wallet"))])), "param_rule");
+    let mut dirty = own.to_vec();
+    dirty[4] = 1;
+    let mut trailing = own.to_vec();
+    trailing.push(0);
+    for bad in [dirty, trailing, own[..35].to_vec(), own[..4].to_vec()] {
+        assert_eq!(judge(bad.into()), "param_rule");
+    }
+    // A second rule for the selector is an alternative (G7): the whole set must hold, not a mixture.
+    let limited = |to: &str| {
+        let params = [(0, MustBe::Word(word(address_of(to)))), (1, MustBe::Word(B256::with_last_byte(5)))];
+        function("transfer(address,uint256)", params)
+    };
+    let both = bank()
+        .contract("bond")
+        .abi(TOKEN_ABI)
+        .grant("analysts")
+        .functions([limited("a"), function("transfer(address,uint256)", [(0, MustBe::Word(word(address_of("b"))))])])
+        .snapshot();
+    let transfer = |to: &str, value: u8| {
+        calldata("transfer(address,uint256)", [word(address_of(to)), B256::with_last_byte(value)])
+    };
+    assert_eq!(functions_of(&both, "analyst", transfer("a", 5)), "ok");
+    assert_eq!(functions_of(&both, "analyst", transfer("b", 7)), "ok");
+    assert_eq!(functions_of(&both, "analyst", transfer("a", 7)), "param_rule");
+}
+
+#[test]
+fn f3_without_an_abi_an_index_or_an_address_type_no_rule_holds() {
+    let own = calldata("balanceOf(address)", [word(address_of("wallet"))]);
+    let ruled = |index, abi: Option<&str>| {
+        let world = bank().contract("bond");
+        let world = match abi {
+            Some(abi) => world.abi(abi),
+            None => world,
+        };
+        world.grant("analysts").functions([function("balanceOf(address)", [(index, MustBe::Own)])]).snapshot()
+    };
+    assert_eq!(functions_of(&ruled(0, None), "analyst", own.clone()), "param_rule");
+    assert_eq!(functions_of(&ruled(1, Some(TOKEN_ABI)), "analyst", own), "param_rule");
+    // `self` on a uint256 that happens to spell the caller's address.
+    let amount = function("transfer(address,uint256)", [(1, MustBe::Own)]);
+    let snapshot = bank().contract("bond").abi(TOKEN_ABI).grant("analysts").functions([amount]).snapshot();
+    let data = calldata("transfer(address,uint256)", [B256::ZERO, word(address_of("wallet"))]);
+    assert_eq!(functions_of(&snapshot, "analyst", data), "param_rule");
+}
+
+/// HD13: an address inferred for the caller but proved by somebody else is not `self`.
+#[test]
+fn f3_self_asks_the_one_predicate() {
+    let rule = function("balanceOf(address)", [(0, MustBe::Own)]);
+    let world = bank().user("analyst").system_link("victim-wallet").contract("bond").abi(TOKEN_ABI);
+    let snapshot = world.grant("analysts").functions([rule]).snapshot();
+    let data = calldata("balanceOf(address)", [word(address_of("victim-wallet"))]);
+    assert_eq!(functions_of(&snapshot, "analyst", data), "param_rule");
+}
+
+#[test]
+fn g7_an_unrestricted_grant_wins_over_a_restricted_one() {
+    let both = bank()
+        .contract("bond")
+        .grant("analysts")
+        .functions([])
+        .grant("others")
+        .user("analyst")
+        .member("others")
+        .snapshot();
+    assert_eq!(functions_of(&both, "analyst", [9, 9, 9, 9].into()), "ok");
+    let unions = bank()
+        .contract("bond")
+        .grant("analysts")
+        .functions([function("a()", [])])
+        .grant("others")
+        .functions([function("b()", [])])
+        .user("analyst")
+        .member("others")
+        .snapshot();
+    for signature in ["a()", "b()"] {
+        assert_eq!(functions_of(&unions, "analyst", calldata(signature, [])), "ok");
+    }
+    assert_eq!(functions_of(&unions, "analyst", calldata("c()", [])), "function_not_permitted");
+}
+
+#[test]
+fn k7_the_deployer_keeps_its_functions_without_admin_or_upgrade_while_a_member() {
+    let snapshot = bank().contract("ungranted").deployed_by("analyst").snapshot();
+    let asked = ask(&snapshot, "analyst");
+    assert_eq!(verdict(&asked.eth_call(address_of("ungranted"), [1, 2, 3, 4])), "TRACE");
+    let slot = json!([address_of("ungranted"), B256::ZERO]);
+    assert_eq!(reason(&asked.rpc("eth_getStorageAt", slot)), DenyReason::ParamRule);
+    let upgrade = calldata("upgradeTo(address)", [word(address_of("bond"))]);
+    let sent = asked.send_raw(address_of("wallet"), Some(address_of("ungranted")), upgrade);
+    assert_eq!(reason(&sent), DenyReason::UpgradeClaimRequired);
+    let left = bank().contract("ungranted").deployed_by("victim").snapshot();
+    assert_eq!(reason(&ask(&left, "victim").eth_call(address_of("ungranted"), [1, 2, 3, 4])), DenyReason::ForeignOrg);
+}
+
+#[test]
+fn slots_of_a_contract_are_the_standard_ones_unless_admin() {
+    // §9: ERC-1967 implementation, admin, beacon and the diamond's, written in full.
+    let snapshot = bank()
+        .group("keepers")
+        .every_method()
+        .user("keeper")
+        .member("keepers")
+        .contract("bond")
+        .grant("keepers")
+        .grant_claim(Claim::Admin)
+        .group("admins")
+        .org_admin()
+        .every_method()
+        .user("admin")
+        .member("admins")
+        .snapshot();
+    let bond = address_of("bond");
+    let read = |user: &str, slot: &str| verdict(&ask(&snapshot, user).rpc("eth_getStorageAt", json!([bond, slot])));
+    for slot in [
+        "0x360894a13ba1a3210667c828492db98dca3e2076cc3735a920a3ca505d382bbc",
+        "0xb53127684a568b3173ae13b9f8a6016e243e63b6e8ee1178d6a717850b5d6103",
+        "0xa3f0ad74e5423aebfd80d3ef4346578335a9a72aeaee59ff6cb3582b35133d50",
+        "0xc8fcad8db84d3cc18b4c41d551ea0ee66dd599cde068d998e57d5e09332c131c",
+    ] {
+        assert_eq!(read("analyst", slot), "FORWARD", "{slot}");
+    }
+    for slot in ["0x0", "0x0000000000000000000000000000000000000000000000000000000000000000"] {
+        assert_eq!(read("analyst", slot), "param_rule");
+        // C2, C3: `admin` on the grant, and org admins.
+        assert_eq!(read("keeper", slot), "FORWARD");
+        assert_eq!(read("admin", slot), "FORWARD");
+    }
+}
+
+#[test]
+fn c3_a_grant_level_admin_is_beyond_function_rules_on_that_contract_only() {
+    let snapshot = bank()
+        .contract("bond")
+        .grant("analysts")
+        .functions([])
+        .grant_claim(Claim::Admin)
+        .contract("other")
+        .grant("analysts")
+        .functions([])
+        .snapshot();
+    assert_eq!(functions_of(&snapshot, "analyst", [1, 2, 3, 4].into()), "ok");
+    let other = ask(&snapshot, "analyst").eth_call(address_of("other"), [1, 2, 3, 4]);
+    assert_eq!(reason(&other), DenyReason::FunctionNotPermitted);
+    assert_eq!(gw_policy::access::admin::status(&snapshot, gw_policy::testing::user_id("analyst"), NOW).full, []);
+}
+
+/// U1: selector, claim on the target, implementation of the organization.
+#[test]
+fn u1_an_upgrade_needs_the_claim_and_an_implementation_of_the_organization() {
+    let world = |claim: bool| {
+        let world =
+            bank().contract("bond").grant("analysts").contract("next").org("rival").contract("theirs").org("bank");
+        if claim { world.contract("bond").grant("analysts").grant_claim(Claim::Upgrade) } else { world }
+    };
+    let upgrades = [
+        ("upgradeTo(address)", 0),
+        ("upgradeToAndCall(address,bytes)", 0),
+        ("setImplementation(address)", 0),
+        ("upgrade(address,address)", 1),
+        ("upgradeAndCall(address,address,bytes)", 1),
+    ];
+    for (signature, position) in upgrades {
+        let data = |implementation: &str| {
+            let mut words = vec![word(address_of("bond")); position];
+            words.push(word(address_of(implementation)));
+            calldata(signature, words)
+        };
+        let send = |claim: bool, data: Bytes| {
+            let snapshot = world(claim).snapshot();
+            verdict(&ask(&snapshot, "analyst").send_raw(address_of("wallet"), Some(address_of("bond")), data))
+        };
+        assert_eq!(send(true, data("next")), "SEND", "{signature}");
+        assert_eq!(send(false, data("next")), "upgrade_claim_required", "{signature}");
+        for implementation in ["theirs", "unregistered"] {
+            assert_eq!(send(true, data(implementation)), "upgrade_claim_required", "{signature} {implementation}");
+        }
+        assert_eq!(send(true, selector(signature).into()), "upgrade_claim_required", "{signature} cut short");
+    }
+}
+
+#[test]
+fn c2_creations_need_the_deploy_claim_and_init_code() {
+    // B1, W2.
+    let snapshot = bank()
+        .group("deployers")
+        .every_method()
+        .claim(Claim::Deploy)
+        .user("ops")
+        .member("deployers")
+        .link("ops-wallet")
+        .snapshot();
+    let creation = json!([{"data": "0x6001"}]);
+    for name in ["eth_call", "eth_estimateGas"] {
+        assert_eq!(reason(&ask(&snapshot, "analyst").rpc(name, creation.clone())), DenyReason::DeployClaimRequired);
+        assert_eq!(verdict(&ask(&snapshot, "ops").rpc(name, creation.clone())), "TRACE");
+        assert_eq!(reason(&ask(&snapshot, "ops").rpc(name, json!([{}]))), DenyReason::InvalidRequestShape);
+    }
+    let sent = ask(&snapshot, "analyst").send_raw(address_of("wallet"), None, [0x60]);
+    assert_eq!(reason(&sent), DenyReason::DeployClaimRequired);
+    assert_eq!(verdict(&ask(&snapshot, "ops").send_raw(address_of("ops-wallet"), None, [0x60])), "SEND");
+    let empty = ask(&snapshot, "ops").send_raw(address_of("ops-wallet"), None, []);
+    assert_eq!(reason(&empty), DenyReason::InvalidRequestShape);
+    // B6: the node's own keys are no way round.
+    let by_node = json!([{"from": address_of("wallet"), "data": "0x6001"}]);
+    assert_eq!(reason(&ask(&snapshot, "analyst").rpc("eth_sendTransaction", by_node)), DenyReason::DeployClaimRequired);
+}
+
+#[test]
+fn org_admins_hold_every_claim_on_their_organization() {
+    let snapshot = bank()
+        .group("admins")
+        .org_admin()
+        .every_method()
+        .user("admin")
+        .member("admins")
+        .link("admin-wallet")
+        .contract("next")
+        .snapshot();
+    let asked = ask(&snapshot, "admin");
+    assert_eq!(verdict(&asked.send_raw(address_of("admin-wallet"), None, [0x60])), "SEND");
+    let upgrade = calldata("upgradeTo(address)", [word(address_of("next"))]);
+    assert_eq!(verdict(&asked.send_raw(address_of("admin-wallet"), Some(address_of("bond")), upgrade)), "SEND");
+    assert_eq!(verdict(&asked.eth_call(address_of("ungranted"), [1, 2, 3, 4])), "TRACE");
+    assert_eq!(reason(&asked.eth_call(address_of("foreign"), [1, 2, 3, 4])), DenyReason::ForeignOrg);
+}
+
+/// R1, HD14: only while unexpired, only for holders of the claim in that organization.
+#[test]
+fn r1_a_reservation_is_reached_by_its_organizations_deployers_while_it_lives() {
+    let world = |end| {
+        bank()
+            .group("deployers")
+            .every_method()
+            .claim(Claim::Deploy)
+            .user("ops")
+            .member("deployers")
+            .link("ops-wallet")
+            .reservation("pending", end)
+            .org("rival")
+            .group("their-deployers")
+            .every_method()
+            .claim(Claim::Deploy)
+            .user("rival-ops")
+            .member("their-deployers")
+            .snapshot()
+    };
+    let call =
+        |snapshot: &Snapshot, user: &str| verdict(&ask(snapshot, user).eth_call(address_of("pending"), [1, 2, 3, 4]));
+    let live = world(FUTURE);
+    assert_eq!(call(&live, "ops"), "TRACE");
+    assert_eq!(call(&live, "analyst"), "unregistered", "no deploy claim");
+    assert_eq!(call(&live, "rival-ops"), "unregistered", "not their reservation");
+    assert_eq!(verdict(&ask(&live, "ops").rpc("eth_getCode", json!([address_of("pending")]))), "NO-CODE");
+    for over in [NOW, PAST] {
+        assert_eq!(call(&world(over), "ops"), "unregistered");
+    }
+    // HD14: not exclusive. Two organizations may both wait for the address.
+    let squatted = bank().user("analyst").reservation("pending", FUTURE).org("rival").reservation("pending", FUTURE);
+    let squatted =
+        squatted.org("bank").group("deployers").every_method().claim(Claim::Deploy).user("ops").member("deployers");
+    assert_eq!(call(&squatted.snapshot(), "ops"), "TRACE");
+}
+
+#[test]
+fn logs_need_an_address_and_show_only_own_and_shared_rows_without_a_grant() {
+    // §9 LOG, decision 20.
+    let snapshot = bank().snapshot();
+    let logs = |address| ask(&snapshot, "analyst").rpc("eth_getLogs", json!([{"address": address}]));
+    assert_eq!(reason(&ask(&snapshot, "analyst").rpc("eth_getLogs", json!([{}]))), DenyReason::InvalidRequestShape);
+    assert_eq!(verdict(&logs(json!(address_of("bond")))), "FORWARD");
+    for name in ["foreign", "ungranted", "unknown", "victim-wallet"] {
+        let decision = logs(json!([address_of("bond"), address_of(name)]));
+        assert_eq!(verdict(&decision), "OWN+SHARED", "{name}");
+        assert_eq!(permit(decision).shared_logs_only(), [address_of(name)], "{name}");
+    }
+}
+
+/// §9: addresses of an access list are inputs too; candidates out of one's organizations tell nothing.
+#[test]
+fn an_access_list_holds_only_what_the_caller_may_reach() {
+    let snapshot = bank().snapshot();
+    let call = |address: Address| {
+        let list = json!([{"address": address, "storageKeys": []}]);
+        let object = json!({"to": address_of("bond"), "data": "0x01020304", "accessList": list});
+        ask(&snapshot, "analyst").rpc("eth_call", json!([object]))
+    };
+    for name in ["bond", "ungranted", "wallet"] {
+        assert_eq!(verdict(&call(address_of(name))), "TRACE", "{name}");
+    }
+    for name in ["foreign", "unknown", "victim-wallet"] {
+        assert_eq!(reason(&call(address_of(name))), DenyReason::Unregistered, "{name}");
+    }
+}
+
+/// Decision 38, X10: the message names the way out.
+#[test]
+fn x10_the_sender_of_a_call_is_the_callers_or_nobody() {
+    let snapshot = bank().user("analyst").system_link("victim-wallet").system_link("inferred").snapshot();
+    let call = |from: Address| {
+        let object = json!({"from": from, "to": address_of("bond"), "data": "0x01020304"});
+        ask(&snapshot, "analyst").rpc("eth_call", json!([object]))
+    };
+    for from in [address_of("wallet"), address_of("inferred"), Address::ZERO] {
+        assert_eq!(verdict(&call(from)), "TRACE", "{from}");
+    }
+    for from in ["victim-wallet", "nobody", "bond"] {
+        match call(address_of(from)) {
+            Decision::Invalid(invalid) => {
+                assert_eq!(invalid.reason, DenyReason::SenderNotLinked);
+                let text = invalid.error.message();
+                assert!(text.starts_with("invalid sender") && text.contains("/eth/link/challenge"), "{text}");
+                assert_eq!(invalid.error.code(), -32602);
+            }
+            other => panic!("{from}: {other:?}"),
+        }
+    }
+    // The target comes first: a stranger's contract is denied whoever is named as sender.
+    let object = json!({"from": address_of("nobody"), "to": address_of("foreign"), "data": "0x01"});
+    assert_eq!(reason(&ask(&snapshot, "analyst").rpc("eth_call", json!([object]))), DenyReason::ForeignOrg);
+    assert!(VisibleTo::default().is_empty());
+}
+
+/// W1, B7: delegations of other people's wallets, and to code out of reach.
+#[test]
+fn w1_authorizations_need_an_own_authority_and_a_delegate_within_reach() {
+    let authorization = |delegate: &str| {
+        let authorization = Authorization { chain_id: U256::from(1), address: address_of(delegate), nonce: 0 };
+        SignedAuthorization::new_unchecked(authorization, 0, U256::from(1), U256::from(9))
+    };
+    let send = |snapshot: &Snapshot, delegate: &str| {
+        let mut call = super::support::signed(address_of("wallet"), 0, Some(address_of("bond")), [1, 2, 3, 4]);
+        if let Call::SendRaw(signed) = &mut call {
+            signed.request.authorization_list = vec![authorization(delegate)];
+        }
+        verdict(&ask(snapshot, "analyst").call(Method::SendRawTransaction, &call))
+    };
+    let authority = |delegate: &str| authorization(delegate).recover_authority().unwrap();
+    assert_eq!(send(&bank().snapshot(), "bond"), "sender_not_owned");
+    let own = |delegate: &str| bank().user("analyst").link_address(authority(delegate)).snapshot();
+    assert_eq!(send(&own("bond"), "bond"), "SEND");
+    for delegate in ["ungranted", "foreign", "unregistered"] {
+        assert_eq!(send(&own(delegate), delegate), "contract_not_permitted", "{delegate}");
+    }
+    // An authority nobody can recover is nobody's.
+    let mut call = super::support::signed(address_of("wallet"), 0, Some(address_of("bond")), [1, 2, 3, 4]);
+    if let Call::SendRaw(signed) = &mut call {
+        let inner = authorization("bond").strip_signature();
+        signed.request.authorization_list = vec![SignedAuthorization::new_unchecked(inner, 0, U256::ZERO, U256::ZERO)];
+    }
+    let decision = ask(&own("bond"), "analyst").call(Method::SendRawTransaction, &call);
+    assert_eq!(reason(&decision), DenyReason::SenderNotOwned);
+}

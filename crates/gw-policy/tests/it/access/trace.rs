@@ -1,0 +1,489 @@
+//! The judgement of traces: X5-X8, HD4, HD6, HD14, HD15, U2.
+
+use super::support::{ask, permit, signed};
+use alloy_eips::eip7702::{Authorization, SignedAuthorization};
+use gw_evm::{
+    Method,
+    code::{DIAMOND_SLOT, IMPLEMENTATION_SLOT},
+    trace::{Account, Change, Frame, FrameKind, Outcome, Trace},
+};
+use gw_policy::{
+    Knobs, Sealed, Snapshot,
+    access::{Permit, TraceFacts, judge_trace},
+    snapshot::MustBe,
+    testing::{FUTURE, NOW, World, address_of, calldata, function, world},
+};
+use gw_types::{Address, B256, Bytes, Claim, DenyReason, U256};
+use std::collections::BTreeMap;
+
+const CODE: &[u8] = &[0x60, 0x00, 0x54];
+/// PUSH0, BALANCE
+const PROBING: &[u8] = &[0x5f, 0x31];
+const COINBASE: &str = "validator";
+
+const TOKEN_ABI: &str = r#"[{"type":"function","name":"balanceOf","stateMutability":"view",
+    "inputs":[{"name":"owner","type":"address"}],"outputs":[{"type":"uint256"}]}]"#;
+
+/// An execution in the making: frames below one call, by depth.
+struct Told {
+    permit: Permit,
+    frames: Vec<Frame>,
+    touched: BTreeMap<Address, Account>,
+    changes: BTreeMap<Address, Change>,
+}
+
+/// The execution of `user`'s call to `to`.
+fn call(snapshot: &Snapshot, user: &str, to: &str) -> Told {
+    told(permit(ask(snapshot, user).eth_call(address_of(to), [1, 2, 3, 4])), Address::ZERO, FrameKind::Call, Some(to))
+}
+
+/// The execution of a send by `user` from their wallet `<user>-wallet`.
+fn send(snapshot: &Snapshot, user: &str, to: Option<&str>) -> Told {
+    let sender = address_of(&format!("{user}-wallet"));
+    let call = signed(sender, 0, to.map(address_of), [1, 2, 3, 4]);
+    let kind = if to.is_some() { FrameKind::Call } else { FrameKind::Create };
+    told(permit(ask(snapshot, user).call(Method::SendRawTransaction, &call)), sender, kind, to)
+}
+
+fn told(permit: Permit, from: Address, kind: FrameKind, to: Option<&str>) -> Told {
+    let told = Told { permit, frames: Vec::new(), touched: BTreeMap::new(), changes: BTreeMap::new() };
+    told.frame(0, kind, to.unwrap_or("new")).edit(|top| top.from = from)
+}
+
+impl Told {
+    /// A frame at this depth, below the last one above it.
+    fn frame(mut self, depth: u32, kind: FrameKind, to: &str) -> Self {
+        let parent = self.frames.iter().rposition(|frame| frame.depth + 1 == depth);
+        let from = parent.and_then(|parent| self.frames[parent].to).unwrap_or_default();
+        self.frames.push(Frame {
+            kind,
+            from,
+            to: Some(address_of(to)),
+            input: Bytes::from_static(&[1, 2, 3, 4]),
+            output: Bytes::new(),
+            value: Default::default(),
+            depth,
+            parent,
+            failed: false,
+            undone: parent.is_some_and(|parent| self.frames[parent].undone),
+            logs: Vec::new(),
+        });
+        self
+    }
+
+    fn edit(mut self, change: impl FnOnce(&mut Frame)) -> Self {
+        change(self.frames.last_mut().unwrap());
+        self
+    }
+
+    fn input(self, input: impl Into<Bytes>) -> Self {
+        let input = input.into();
+        self.edit(|frame| frame.input = input)
+    }
+
+    fn failed(self) -> Self {
+        self.edit(|frame| (frame.failed, frame.undone) = (true, true))
+    }
+
+    /// An account that is read, with this code.
+    fn account(mut self, name: &str, code: impl Into<Bytes>) -> Self {
+        self.touched.insert(address_of(name), Account { code: code.into(), ..Account::default() });
+        self
+    }
+
+    fn wallet(self, name: &str) -> Self {
+        self.account(name, Bytes::new())
+    }
+
+    fn writes(mut self, name: &str, slot: B256) -> Self {
+        let change = self.changes.entry(address_of(name)).or_default();
+        change.storage.insert(slot, B256::with_last_byte(1));
+        self
+    }
+
+    fn judge(self, snapshot: &Snapshot) -> Result<Vec<Address>, DenyReason> {
+        let sends = self.permit.plan() == gw_policy::access::Plan::Send;
+        let changes = sends.then_some(self.changes);
+        let trace = Trace { frames: self.frames, touched: self.touched, changes, top: Outcome::default() };
+        judge(snapshot, &self.permit, trace)
+    }
+}
+
+fn judge(snapshot: &Snapshot, permit: &Permit, trace: Trace) -> Result<Vec<Address>, DenyReason> {
+    let facts = TraceFacts { coinbase: address_of(COINBASE) };
+    judge_trace(snapshot, permit, &Sealed::new(trace), &facts, NOW, &Knobs::default())
+        .map(|verdict| verdict.created_inside().to_vec())
+}
+
+fn bank() -> World {
+    world()
+        .org("bank")
+        .group("analysts")
+        .every_method()
+        .group("deployers")
+        .every_method()
+        .claim(Claim::Deploy)
+        .group("others")
+        .contract("bond")
+        .grant("analysts")
+        .grant("deployers")
+        .contract("ledger")
+        .grant("others")
+        .user("analyst")
+        .member("analysts")
+        .link("analyst-wallet")
+        .user("ops")
+        .member("deployers")
+        .link("ops-wallet")
+        .org("rival")
+        .group("members")
+        .every_method()
+        .contract("foreign")
+        .grant("members")
+        .user("victim")
+        .member("members")
+        .link("victim-wallet")
+        .org("bank")
+}
+
+const OK: Result<Vec<Address>, DenyReason> = Ok(Vec::new());
+
+#[test]
+fn x6_calls_reach_own_organizations_and_precompiles_and_nothing_else() {
+    let snapshot = bank().snapshot();
+    let inner = |kind, name: &str, code: &'static [u8]| {
+        let told = call(&snapshot, "analyst", "bond").account("bond", CODE).frame(1, kind, name).account(name, code);
+        told.judge(&snapshot)
+    };
+    for kind in [FrameKind::Call, FrameKind::StaticCall, FrameKind::DelegateCall, FrameKind::CallCode] {
+        assert_eq!(inner(kind, "ledger", CODE), OK, "{kind:?}");
+        assert_eq!(inner(kind, "foreign", CODE), Err(DenyReason::CrossOrg), "{kind:?}");
+        assert_eq!(inner(kind, "unowned", CODE), Err(DenyReason::Unregistered), "{kind:?}");
+        // B24: coin may be paid out to any wallet.
+        assert_eq!(inner(kind, "anybody", &[]), OK, "{kind:?}");
+    }
+    // B8: the beneficiary of a SELFDESTRUCT.
+    assert_eq!(inner(FrameKind::SelfDestruct, "foreign", CODE), Err(DenyReason::CrossOrg));
+    assert_eq!(inner(FrameKind::SelfDestruct, "unowned", CODE), Err(DenyReason::Unregistered));
+    assert_eq!(inner(FrameKind::SelfDestruct, "anybody", &[]), OK);
+    let mut precompile = call(&snapshot, "analyst", "bond").account("bond", CODE).frame(1, FrameKind::StaticCall, "x");
+    precompile.frames[1].to = Some(Address::with_last_byte(4));
+    assert_eq!(precompile.judge(&snapshot), OK);
+}
+
+/// X5, B8: BALANCE, EXTCODESIZE and their kin are touches.
+#[test]
+fn x5_looking_at_code_out_of_reach_is_denied_like_calling_it() {
+    let snapshot = bank().snapshot();
+    let touch =
+        |name: &str| call(&snapshot, "analyst", "bond").account("bond", CODE).account(name, CODE).judge(&snapshot);
+    assert_eq!(touch("ledger"), OK);
+    assert_eq!(touch("foreign"), Err(DenyReason::CrossOrg));
+    assert_eq!(touch("unowned"), Err(DenyReason::Unregistered));
+}
+
+#[test]
+fn x5_frames_and_failed_frames_count_alike() {
+    let snapshot = bank().snapshot();
+    let told = call(&snapshot, "analyst", "bond").account("bond", CODE).frame(1, FrameKind::Call, "foreign").failed();
+    assert_eq!(told.judge(&snapshot), Err(DenyReason::CrossOrg));
+}
+
+#[test]
+fn x6_another_of_the_callers_organizations_needs_a_grant() {
+    let world = bank().user("analyst").member("rival/members").org("rival").contract("closed").org("bank");
+    let snapshot = world.snapshot();
+    let inner = |name: &str| {
+        let told = call(&snapshot, "analyst", "bond").account("bond", CODE).frame(1, FrameKind::Call, name);
+        told.account(name, CODE).judge(&snapshot)
+    };
+    assert_eq!(inner("foreign"), OK, "granted there");
+    assert_eq!(inner("closed"), Err(DenyReason::ContractNotPermitted));
+}
+
+/// A8, B16: the organizations of the trace are those of this moment.
+#[test]
+fn x6_an_expired_membership_opens_no_frame() {
+    let snapshot = bank().user("analyst").member_until("rival/members", NOW).snapshot();
+    let told = call(&snapshot, "analyst", "bond").account("bond", CODE).frame(1, FrameKind::Call, "foreign");
+    assert_eq!(told.judge(&snapshot), Err(DenyReason::CrossOrg));
+}
+
+#[test]
+fn hd6_wallets_and_probing_code_do_not_go_together() {
+    let snapshot = bank().snapshot();
+    let run = |name: &str, code: &'static [u8]| {
+        let told = call(&snapshot, "analyst", "bond").account("bond", code).frame(1, FrameKind::Call, name);
+        told.wallet(name).judge(&snapshot)
+    };
+    // No verdict depends on whether the wallet is linked.
+    for name in ["victim-wallet", "nobody"] {
+        assert_eq!(run(name, CODE), OK, "{name}");
+        assert_eq!(run(name, PROBING), Err(DenyReason::Unregistered), "{name}");
+        let touched = call(&snapshot, "analyst", "bond").account("bond", PROBING).wallet(name);
+        assert_eq!(touched.judge(&snapshot), Err(DenyReason::Unregistered), "{name}");
+    }
+    // What is Full is no secret.
+    assert_eq!(run("analyst-wallet", PROBING), OK);
+    assert_eq!(run(COINBASE, PROBING), OK);
+    assert_eq!(run("ledger", PROBING), OK);
+}
+
+#[test]
+fn hd6_init_code_and_inner_code_count_too() {
+    let snapshot = bank().snapshot();
+    let deployed = |init: &'static [u8], runtime: &'static [u8]| {
+        let told = call(&snapshot, "ops", "bond").account("bond", CODE).frame(1, FrameKind::Create2, "new").input(init);
+        told.edit(|frame| frame.output = Bytes::from_static(runtime)).wallet("nobody").judge(&snapshot)
+    };
+    assert_eq!(deployed(CODE, CODE), Ok(vec![address_of("new")]));
+    assert_eq!(deployed(PROBING, CODE), Err(DenyReason::Unregistered));
+    assert_eq!(deployed(CODE, PROBING), Err(DenyReason::Unregistered));
+    let delegated =
+        call(&snapshot, "analyst", "bond").account("bond", CODE).frame(1, FrameKind::DelegateCall, "ledger");
+    assert_eq!(delegated.account("ledger", PROBING).wallet("nobody").judge(&snapshot), Err(DenyReason::Unregistered));
+    // A registered contract whose code the node does not show.
+    let unknown = call(&snapshot, "analyst", "bond").wallet("nobody");
+    assert_eq!(unknown.judge(&snapshot), Err(DenyReason::Unregistered));
+}
+
+/// HD15: a 7702 wallet is a wallet, and its delegate is judged as what runs there.
+#[test]
+fn hd15_a_delegating_wallet_is_judged_by_its_delegate() {
+    let snapshot = bank().snapshot();
+    let delegating = |to: &str| [&[0xef, 0x01, 0x00][..], address_of(to).as_slice()].concat();
+    let run = |delegate: &str, code: &'static [u8]| {
+        let told = call(&snapshot, "analyst", "bond").account("bond", CODE).frame(1, FrameKind::Call, "smart-wallet");
+        told.account("smart-wallet", delegating(delegate)).account(delegate, code).judge(&snapshot)
+    };
+    assert_eq!(run("ledger", CODE), OK);
+    assert_eq!(run("foreign", CODE), Err(DenyReason::CrossOrg));
+    assert_eq!(run("unowned", CODE), Err(DenyReason::Unregistered));
+    assert_eq!(run("ledger", PROBING), Err(DenyReason::Unregistered), "the wallet is not Full, the code probes");
+    // Looked at only: nothing runs there.
+    let touched =
+        call(&snapshot, "analyst", "bond").account("bond", CODE).account("smart-wallet", delegating("foreign"));
+    assert_eq!(touched.judge(&snapshot), OK);
+}
+
+/// W1, X8: a wallet that the transaction itself delegates runs code its account does not show yet.
+#[test]
+fn w1_a_delegation_of_this_very_transaction_is_judged_like_one_before_it() {
+    let authorization = Authorization { chain_id: U256::from(1), address: address_of("forwarder"), nonce: 0 };
+    let authorization = SignedAuthorization::new_unchecked(authorization, 0, U256::from(1), U256::from(9));
+    let authority = authorization.recover_authority().unwrap();
+    let snapshot = bank()
+        .contract("forwarder")
+        .deployed_by("ops")
+        .contract("public")
+        .grant("deployers")
+        .user("ops")
+        .link_address(authority)
+        .snapshot();
+    let run = |inner: &str, code: &'static [u8]| {
+        let mut call = signed(address_of("ops-wallet"), 0, Some(address_of("bond")), [1, 2, 3, 4]);
+        if let gw_evm::Call::SendRaw(signed) = &mut call {
+            signed.request.authorization_list = vec![authorization.clone()];
+        }
+        let permit = permit(ask(&snapshot, "ops").call(Method::SendRawTransaction, &call));
+        let told = told(permit, address_of("ops-wallet"), FrameKind::Call, Some("bond")).account("bond", CODE);
+        let told = told.frame(1, FrameKind::Call, "ops-wallet").edit(|frame| frame.to = Some(authority));
+        told.frame(2, FrameKind::Call, inner).account(inner, CODE).account("forwarder", code).judge(&snapshot)
+    };
+    assert_eq!(run("public", CODE), OK);
+    assert_eq!(run("ledger", CODE), Err(DenyReason::ContractNotPermitted));
+}
+
+#[test]
+fn x7_creations_need_the_claim_and_take_nothing_of_others() {
+    let snapshot = bank().snapshot();
+    let create = |user: &str, kind, address: &str| {
+        let told = call(&snapshot, user, "bond").account("bond", CODE).frame(1, kind, address);
+        told.judge(&snapshot)
+    };
+    for kind in [FrameKind::Create, FrameKind::Create2] {
+        assert_eq!(create("analyst", kind, "new"), Err(DenyReason::DeployClaimRequired), "{kind:?}");
+        assert_eq!(create("ops", kind, "new"), Ok(vec![address_of("new")]), "{kind:?}");
+        assert_eq!(create("ops", kind, "foreign"), Err(DenyReason::CrossOrg), "{kind:?}");
+    }
+}
+
+#[test]
+fn x7_what_the_run_creates_may_be_called_in_it_unless_it_was_there_before() {
+    let snapshot = bank().snapshot();
+    let run = |before: &'static [u8]| {
+        let told = call(&snapshot, "ops", "bond").account("bond", CODE).frame(1, FrameKind::Create2, "new");
+        told.frame(1, FrameKind::Call, "new").account("new", before).judge(&snapshot)
+    };
+    assert_eq!(run(&[]), Ok(vec![address_of("new")]));
+    assert_eq!(run(CODE), Err(DenyReason::Unregistered), "a failed creation over somebody's contract");
+}
+
+#[test]
+fn r1_only_creations_that_last_are_reserved() {
+    let snapshot = bank().snapshot();
+    let told = call(&snapshot, "ops", "bond")
+        .account("bond", CODE)
+        .frame(1, FrameKind::Create, "failed")
+        .failed()
+        .frame(1, FrameKind::Call, "ledger")
+        .failed()
+        .account("ledger", CODE)
+        .frame(2, FrameKind::Create, "reverted-with-it")
+        .frame(1, FrameKind::Create, "kept");
+    assert_eq!(told.judge(&snapshot), Ok(vec![address_of("kept")]));
+    // The top frame of a deployment is not below itself.
+    assert_eq!(send(&snapshot, "ops", None).judge(&snapshot), OK);
+}
+
+/// B1: init code reads like any other code.
+#[test]
+fn b1_init_code_is_judged_by_what_it_calls() {
+    let snapshot = bank().snapshot();
+    let told = send(&snapshot, "ops", None).frame(1, FrameKind::StaticCall, "foreign").account("foreign", CODE);
+    assert_eq!(told.judge(&snapshot), Err(DenyReason::CrossOrg));
+}
+
+/// X8: code the caller brought along reaches only what the caller was granted.
+#[test]
+fn x8_below_own_code_every_frame_needs_its_grant() {
+    let snapshot = bank().contract("forwarder").deployed_by("ops").contract("plain").grant("deployers").snapshot();
+    let through = |name: &str, inner: &str| {
+        let told = call(&snapshot, "ops", name).account(name, CODE).frame(1, FrameKind::Call, inner);
+        told.account(inner, CODE).judge(&snapshot)
+    };
+    assert_eq!(through("plain", "ledger"), OK, "the organization's own code may");
+    assert_eq!(through("forwarder", "bond"), OK, "granted anyway");
+    assert_eq!(through("forwarder", "ledger"), Err(DenyReason::ContractNotPermitted));
+    // However deep below, and in init code.
+    let told = call(&snapshot, "ops", "forwarder").account("forwarder", CODE).frame(1, FrameKind::Call, "bond");
+    let told = told.account("bond", CODE).frame(2, FrameKind::Call, "ledger").account("ledger", CODE);
+    assert_eq!(told.judge(&snapshot), Err(DenyReason::ContractNotPermitted));
+    let told = send(&snapshot, "ops", None).frame(1, FrameKind::Call, "ledger").account("ledger", CODE);
+    assert_eq!(told.judge(&snapshot), Err(DenyReason::ContractNotPermitted));
+}
+
+/// HD4, F5: a caller limited to `balanceOf(self)` goes through a forwarder of the own organization.
+#[test]
+fn hd4_a_frame_into_a_restricted_contract_is_judged_with_its_own_input() {
+    let snapshot = bank()
+        .contract("router")
+        .grant("analysts")
+        .contract("token")
+        .abi(TOKEN_ABI)
+        .grant("analysts")
+        .functions([function("balanceOf(address)", [(0, MustBe::Own)])])
+        .snapshot();
+    let ask_for = |input: Bytes| {
+        let told =
+            call(&snapshot, "analyst", "router").account("router", CODE).frame(1, FrameKind::StaticCall, "token");
+        told.input(input).account("token", CODE).judge(&snapshot)
+    };
+    let balance = |name: &str| calldata("balanceOf(address)", [address_of(name).into_word()]);
+    assert_eq!(ask_for(balance("analyst-wallet")), OK);
+    assert_eq!(ask_for(balance("victim-wallet")), Err(DenyReason::ParamRule));
+    assert_eq!(ask_for(calldata("totalSupply()", [])), Err(DenyReason::FunctionNotPermitted));
+}
+
+/// F5: a proxy's delegatecall with unchanged input inherits the verdict; with another one it does not.
+#[test]
+fn f5_a_proxy_that_passes_its_input_on_is_judged_once() {
+    let snapshot = bank().contract("code").grant("analysts").functions([function("own()", [])]).snapshot();
+    let through = |kind, input: &'static [u8]| {
+        let told = call(&snapshot, "analyst", "bond").account("bond", CODE).frame(1, kind, "code").input(input);
+        told.account("code", CODE).judge(&snapshot)
+    };
+    assert_eq!(through(FrameKind::DelegateCall, &[1, 2, 3, 4]), OK);
+    assert_eq!(through(FrameKind::DelegateCall, &[4, 3, 2, 1]), Err(DenyReason::FunctionNotPermitted));
+    assert_eq!(through(FrameKind::Call, &[1, 2, 3, 4]), Err(DenyReason::FunctionNotPermitted));
+}
+
+/// U2: the state diff decides, whichever function wrote.
+#[test]
+fn u2_writing_a_proxy_slot_needs_the_upgrade_claim() {
+    let told = |snapshot: &Snapshot, slot| {
+        send(snapshot, "analyst", Some("bond")).account("bond", CODE).writes("bond", slot).judge(snapshot)
+    };
+    let without = bank().snapshot();
+    let with = bank().contract("bond").grant("analysts").grant_claim(Claim::Upgrade).snapshot();
+    assert_eq!(told(&without, IMPLEMENTATION_SLOT), Err(DenyReason::UpgradeClaimRequired));
+    assert_eq!(told(&with, IMPLEMENTATION_SLOT), OK);
+    assert_eq!(told(&without, DIAMOND_SLOT), OK, "not a slot of an upgrade");
+    // An inner contract without any grant is no way round.
+    let inner = send(&with, "analyst", Some("bond")).account("bond", CODE).frame(1, FrameKind::Call, "ledger");
+    let inner = inner.account("ledger", CODE).writes("ledger", IMPLEMENTATION_SLOT);
+    assert_eq!(inner.judge(&with), Err(DenyReason::UpgradeClaimRequired));
+}
+
+/// HD14: a reservation gives reach only while the address has no code.
+#[test]
+fn hd14_a_reservation_ends_with_the_first_code() {
+    let snapshot = bank().user("ops").reservation("pending", FUTURE).snapshot();
+    let run = |code: &'static [u8]| call(&snapshot, "ops", "pending").account("pending", code).judge(&snapshot);
+    assert_eq!(run(&[]), OK);
+    assert_eq!(run(CODE), Err(DenyReason::Unregistered));
+}
+
+/// §10: that the receiver of a plain payment has code shows in the trace only.
+#[test]
+fn a_payment_to_unregistered_code_is_denied_by_its_trace() {
+    let snapshot = bank().snapshot();
+    let paid = |code: &'static [u8]| {
+        let call = super::support::payment(address_of("analyst-wallet"), address_of("receiver"));
+        let permit = permit(ask(&snapshot, "analyst").call(Method::SendRawTransaction, &call));
+        let sender = address_of("analyst-wallet");
+        let told = told(permit, sender, FrameKind::Call, Some("receiver")).input(Bytes::new());
+        let told = told.edit(|top| top.value = U256::from(1)).account("receiver", code);
+        told.judge(&snapshot)
+    };
+    assert_eq!(paid(&[]), OK);
+    assert_eq!(paid(CODE), Err(DenyReason::Unregistered));
+}
+
+/// X2: the trace of another call proves nothing about this one.
+#[test]
+fn x2_a_trace_that_is_not_of_this_call_is_refused() {
+    let snapshot = bank().snapshot();
+    let told = || call(&snapshot, "analyst", "bond").account("bond", CODE);
+    assert_eq!(told().judge(&snapshot), OK);
+    let wrong: [(&str, Told); 6] = [
+        ("input", told().input(vec![9])),
+        ("sender", told().edit(|top| top.from = address_of("nobody"))),
+        ("target", told().edit(|top| top.to = Some(address_of("ledger")))),
+        ("value", told().edit(|top| top.value = U256::from(1))),
+        ("kind", told().edit(|top| top.kind = FrameKind::StaticCall)),
+        ("empty", Told { frames: Vec::new(), ..told() }),
+    ];
+    for (what, told) in wrong {
+        assert_eq!(told.judge(&snapshot), Err(DenyReason::TraceMismatch), "{what}");
+    }
+    // A permit that needs no trace has none.
+    let local = permit(ask(&snapshot, "analyst").rpc("eth_chainId", serde_json::json!([])));
+    let trace = Trace { frames: Vec::new(), touched: BTreeMap::new(), changes: None, top: Outcome::default() };
+    assert_eq!(judge(&snapshot, &local, trace), Err(DenyReason::TraceMismatch));
+}
+
+/// HD15: a send is judged by what it changes too.
+#[test]
+fn x11_a_send_without_its_state_diff_is_not_forwarded() {
+    let snapshot = bank().snapshot();
+    let Told { permit, frames, touched, .. } = send(&snapshot, "analyst", Some("bond")).account("bond", CODE);
+    let trace = Trace { frames, touched, changes: None, top: Outcome::default() };
+    assert_eq!(judge(&snapshot, &permit, trace), Err(DenyReason::TracingUnavailable));
+}
+
+/// HD20: what changed between the decision and the trace counts.
+#[test]
+fn hd20_the_trace_is_judged_by_the_policy_of_its_moment() {
+    let snapshot = bank().snapshot();
+    let told = || {
+        call(&snapshot, "analyst", "bond")
+            .account("bond", CODE)
+            .frame(1, FrameKind::Call, "ledger")
+            .account("ledger", CODE)
+    };
+    assert_eq!(told().judge(&snapshot), OK);
+    assert_eq!(told().judge(&bank().user("analyst").banned().snapshot()), Err(DenyReason::Banned));
+    let revoked = bank().user("analyst").member_until("analysts", NOW).snapshot();
+    assert_eq!(told().judge(&revoked), Err(DenyReason::CrossOrg));
+}

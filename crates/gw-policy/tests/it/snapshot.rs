@@ -1,0 +1,215 @@
+//! The snapshot's invariant: changes applied step by step give what a fresh load gives.
+
+use gw_evm::{Method, MethodSet};
+use gw_policy::{
+    Change, Snapshot,
+    snapshot::{
+        AddressLink, Contract, ContractGrant, EventRules, Group, GroupAccess, LinkKind, Membership, Organization,
+        Reservation, Revocation, TxVisibility, User,
+    },
+};
+use gw_types::{
+    Address, B256, Claim, Claims, ContractId, Epoch, ExternalId, GrantId, GroupId, LinkId, MembershipId, OrgId,
+    ReservationId, Timestamp, TokenId, UserId, VisibilityId,
+};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+/// Few ids and few keys, so that rows meet, move and return.
+const IDS: u8 = 4;
+
+fn user(id: u8, name: u8) -> User {
+    User {
+        id: UserId::fixed(id.into()),
+        external_id: ExternalId::new(&format!("did:test:{name}")).unwrap(),
+        kyc: name.is_multiple_of(2),
+        banned: false,
+        tokens_valid_from: None,
+    }
+}
+
+fn contract(id: u8, place: u8) -> Contract {
+    Contract {
+        id: ContractId::fixed(id.into()),
+        org: OrgId::fixed(1),
+        address: Address::with_last_byte(place),
+        name: "contract".into(),
+        deployer: None,
+        abi: None,
+        allow_visibleto_unlock: false,
+        events_allow_dynamic_payload: false,
+    }
+}
+
+/// One row, its id and content from small numbers; `None` removes it. Rows whose keys are unique in the store
+/// (external ids, contract addresses) come as whole sets from [`names`] and [`places`].
+fn row() -> impl Strategy<Value = Change> {
+    let numbers = (0..9u8, 0..IDS, 0..IDS, any::<bool>(), proptest::bool::weighted(0.75));
+    numbers.prop_map(|(kind, id, key, flag, present)| {
+        let (n, k) = (u128::from(id), u128::from(key));
+        match kind {
+            0 => {
+                let (id, name) = (OrgId::fixed(n), if flag { "a" } else { "b" });
+                let row = Organization { id, slug: name.into(), name: name.into(), is_system: flag };
+                Change::Organization(id, present.then_some(row))
+            }
+            1 => {
+                let (id, org) = (GroupId::fixed(n), OrgId::fixed(k));
+                let (is_org_admin, is_org_readonly_admin) = (flag, !flag);
+                let slug = "group".into();
+                let row = Group { id, org, slug, is_org_admin, is_org_readonly_admin, is_system: false };
+                Change::Group(id, present.then_some(row))
+            }
+            2 => {
+                let group = GroupId::fixed(n);
+                let methods = if flag { MethodSet::ALL } else { MethodSet::EMPTY.with(Method::Call) };
+                let row = GroupAccess { group, methods, claims: Claims::NONE.with(Claim::Deploy) };
+                Change::GroupAccess(group, present.then_some(row))
+            }
+            3 => {
+                let (id, user, group) = (MembershipId::fixed(n), UserId::fixed(k), GroupId::fixed(k));
+                let expires_at = flag.then_some(Timestamp::from_secs(i64::from(key)));
+                Change::Membership(id, present.then_some(Membership { id, user, group, expires_at }))
+            }
+            4 => {
+                let (id, contract, group) = (GrantId::fixed(n), ContractId::fixed(k), GroupId::fixed(k));
+                let functions = flag.then(Vec::new);
+                let (claims, events) = (Claims::NONE, EventRules::All);
+                let row = ContractGrant { id, contract, group, claims, functions, events };
+                Change::Grant(id, present.then_some(row))
+            }
+            5 => {
+                // A link may change owner and address at once.
+                let (id, user, address) = (LinkId::fixed(n), UserId::fixed(k), Address::with_last_byte(key));
+                let kind = if flag { LinkKind::User } else { LinkKind::System };
+                let verified_at = Timestamp::from_secs(1);
+                Change::Link(id, present.then_some(AddressLink { id, user, address, kind, verified_at }))
+            }
+            6 => {
+                let (id, address) = (ReservationId::fixed(n), Address::with_last_byte(key));
+                let (org, user, expires_at) = (OrgId::fixed(k), UserId::fixed(k), Timestamp::from_secs(1));
+                Change::Reservation(id, present.then_some(Reservation { id, address, org, user, expires_at }))
+            }
+            7 => {
+                let (id, tx_hash, sender) = (VisibilityId::fixed(n), B256::with_last_byte(key), UserId::fixed(k));
+                let row = TxVisibility { id, tx_hash, sender, recipients: Vec::new(), active: flag };
+                Change::Visibility(id, present.then_some(row))
+            }
+            _ => {
+                let (id, until) = (TokenId::fixed(n), Timestamp::from_secs(i64::from(key)));
+                Change::Revocation(id, present.then_some(Revocation { id, until }))
+            }
+        }
+    })
+}
+
+/// Who has which name after one transaction: some users, no name twice, in any order of rows.
+fn names() -> impl Strategy<Value = Vec<Change>> {
+    assignment().prop_map(|rows| {
+        rows.into_iter()
+            .map(|(id, name)| Change::User(UserId::fixed(id.into()), name.map(|name| user(id, name))))
+            .collect()
+    })
+}
+
+/// Which contract stands where after one transaction.
+fn places() -> impl Strategy<Value = Vec<Change>> {
+    assignment().prop_map(|rows| {
+        rows.into_iter()
+            .map(|(id, place)| Change::Contract(ContractId::fixed(id.into()), place.map(|place| contract(id, place))))
+            .collect()
+    })
+}
+
+fn assignment() -> impl Strategy<Value = Vec<(u8, Option<u8>)>> {
+    let ids = Just((0..IDS).collect::<Vec<_>>()).prop_shuffle();
+    let keys = Just((0..IDS).collect::<Vec<_>>()).prop_shuffle();
+    let present = proptest::collection::vec(any::<bool>(), usize::from(IDS));
+    (ids, keys, present).prop_map(|(ids, keys, present)| {
+        ids.into_iter().zip(keys.into_iter().zip(present).map(|(key, present)| present.then_some(key))).collect()
+    })
+}
+
+/// One committed transaction.
+fn transaction() -> impl Strategy<Value = Vec<Change>> {
+    prop_oneof![4 => proptest::collection::vec(row(), 1..6), 1 => names(), 1 => places()]
+}
+
+/// Which row a change is about, and whether it removes it.
+fn about(change: &Change) -> ((u8, u128), bool) {
+    let (kind, id, gone) = match change {
+        Change::User(id, row) => (0, id.0, row.is_none()),
+        Change::Organization(id, row) => (1, id.0, row.is_none()),
+        Change::Group(id, row) => (2, id.0, row.is_none()),
+        Change::GroupAccess(id, row) => (3, id.0, row.is_none()),
+        Change::Membership(id, row) => (4, id.0, row.is_none()),
+        Change::Contract(id, row) => (5, id.0, row.is_none()),
+        Change::Grant(id, row) => (6, id.0, row.is_none()),
+        Change::Link(id, row) => (7, id.0, row.is_none()),
+        Change::Reservation(id, row) => (8, id.0, row.is_none()),
+        Change::Visibility(id, row) => (9, id.0, row.is_none()),
+        Change::Revocation(id, row) => (10, id.0, row.is_none()),
+    };
+    ((kind, id.as_u128()), gone)
+}
+
+/// The rows that are there in the end: what a load finds, in an order of its own.
+fn loaded(history: &[Vec<Change>]) -> Vec<Change> {
+    let mut rows: BTreeMap<(u8, u128), Change> = BTreeMap::new();
+    for change in history.iter().flatten() {
+        match about(change) {
+            (row, true) => rows.remove(&row),
+            (row, false) => rows.insert(row, change.clone()),
+        };
+    }
+    rows.into_values().rev().collect()
+}
+
+proptest! {
+    /// design.md section 2: whatever the history, the rows are those of a fresh load.
+    #[test]
+    fn changes_step_by_step_equal_a_fresh_load(history in proptest::collection::vec(transaction(), 0..24)) {
+        let mut stepped = Snapshot::default();
+        for (epoch, changes) in history.iter().enumerate() {
+            stepped = stepped.apply(Epoch(epoch as u64), changes.clone());
+        }
+        let fresh = Snapshot::default().apply(Epoch(99), loaded(&history));
+        prop_assert!(stepped.same_rows(&fresh), "{stepped:#?}\n{fresh:#?}");
+    }
+}
+
+/// A name or an address that passes from one row to another in one transaction, whichever row comes first.
+#[test]
+fn a_unique_key_may_move_between_rows_in_any_order() {
+    let start = Snapshot::default().apply(
+        Epoch(1),
+        [
+            Change::User(UserId::fixed(1), Some(user(1, 7))),
+            Change::Contract(ContractId::fixed(1), Some(contract(1, 7))),
+        ],
+    );
+    let moved = [
+        Change::User(UserId::fixed(1), Some(user(1, 8))),
+        Change::User(UserId::fixed(2), Some(user(2, 7))),
+        Change::Contract(ContractId::fixed(1), None),
+        Change::Contract(ContractId::fixed(2), Some(contract(2, 7))),
+    ];
+    let mut reversed = moved.clone();
+    reversed.reverse();
+    for changes in [moved, reversed] {
+        let after = start.apply(Epoch(2), changes);
+        let found = after.user_by_external(&user(2, 7).external_id).map(|user| user.id);
+        assert_eq!(found, Some(UserId::fixed(2)));
+        assert_eq!(after.contract(Address::with_last_byte(7)).map(|contract| contract.id), Some(ContractId::fixed(2)));
+    }
+}
+
+/// Readers keep the version they pinned.
+#[test]
+fn a_pinned_snapshot_does_not_change() {
+    let pinned = Snapshot::default().apply(Epoch(1), [Change::User(UserId::fixed(1), Some(user(1, 7)))]);
+    let newer = pinned.apply(Epoch(2), [Change::User(UserId::fixed(1), None)]);
+    assert!(pinned.user(UserId::fixed(1)).is_some() && newer.user(UserId::fixed(1)).is_none());
+    assert_eq!((pinned.epoch(), newer.epoch()), (Epoch(1), Epoch(2)));
+    assert!(!pinned.same_rows(&newer));
+}

@@ -1,0 +1,289 @@
+//! Masking an admitted log (spec/30 section 6.2).
+
+use super::support::{filter, get_logs, log, number, rows, sealed, viewer, word};
+use alloy_dyn_abi::DynSolValue;
+use alloy_primitives::{Address, B256, Bytes, U256, hex, keccak256};
+use gw_policy::{
+    Knobs, Snapshot,
+    knobs::{DynamicFields, NoAbi},
+    testing::{address_of, world},
+    view,
+};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+/// A contract with one event, which `reader` holds a grant on; `reader` sees the wallet `own` and the contract.
+fn snapshot(event: &Value) -> Snapshot {
+    world()
+        .org("a")
+        .group("staff")
+        .contract("emitter")
+        .abi(&json!([event]).to_string())
+        .grant("staff")
+        .contract("plain")
+        .grant("staff")
+        .contract("attesting")
+        .abi(&json!([event]).to_string())
+        .dynamic_payload()
+        .grant("staff")
+        .user("reader")
+        .member("staff")
+        .link("own")
+        .group("admins")
+        .org_admin()
+        .user("admin")
+        .member("admins")
+        .snapshot()
+}
+
+fn shown(snapshot: &Snapshot, user: &str, knobs: &Knobs, log: Value) -> Vec<Value> {
+    let emitter = ["emitter", "plain", "attesting"].into_iter().find(|name| log["address"] == json!(address_of(name)));
+    rows(&get_logs(&viewer(snapshot, user, knobs), &filter(&[emitter.unwrap()], vec![]), &[log], &[]))
+}
+
+fn event(inputs: Value) -> Value {
+    json!({ "type": "event", "name": "E", "anonymous": false, "inputs": inputs })
+}
+
+fn indexed(kind: &str) -> Value {
+    json!({ "name": "x", "type": kind, "indexed": true })
+}
+
+fn data(kind: &str) -> Value {
+    json!({ "name": "x", "type": kind, "indexed": false })
+}
+
+/// R19, R20: with an ABI only what is an address by type is tested in topics; small numbers stay.
+#[test]
+fn r20_topics_are_masked_by_type() {
+    let snapshot = snapshot(&event(json!([indexed("address"), indexed("uint256"), indexed("address")])));
+    let topic0 = keccak256("E(address,uint256,address)");
+    let topics = [topic0, word("hidden"), number(100), word("own")];
+    let row = &shown(&snapshot, "reader", &Knobs::SPEC, log(address_of("emitter"), "t", &topics, &[]))[0];
+    assert_eq!(row["topics"], json!([topic0, B256::ZERO, number(100), word("own")]));
+}
+
+/// R20, K3: without an ABI for it every word with twelve leading zero bytes is tested, in all positions; data stays.
+#[test]
+fn k3_without_an_abi_topics_are_masked_by_shape() {
+    let snapshot = snapshot(&event(json!([indexed("address")])));
+    let topics = [keccak256("Other()"), word("hidden"), number(100), word("own")];
+    let payload = word("hidden");
+    for emitter in ["plain", "emitter"] {
+        let sent = log(address_of(emitter), "t", &topics, payload.as_slice());
+        let row = &shown(&snapshot, "reader", &Knobs::SPEC, sent)[0];
+        assert_eq!(row["topics"], json!([topics[0], B256::ZERO, B256::ZERO, word("own")]), "{emitter}");
+        assert_eq!(row["data"], json!(payload), "[S]: unmodified");
+    }
+    let anonymous = log(address_of("plain"), "t", &[word("hidden")], &[]);
+    assert_eq!(shown(&snapshot, "reader", &Knobs::SPEC, anonymous)[0]["topics"], json!([B256::ZERO]));
+}
+
+/// K3 strict: what cannot be decoded is dropped, but for administrators.
+#[test]
+fn k3_strict_drops_what_cannot_be_decoded() {
+    let snapshot = snapshot(&event(json!([indexed("address")])));
+    let strict = Knobs { no_abi: NoAbi::Drop, ..Knobs::SPEC };
+    let sent = || log(address_of("plain"), "t", &[keccak256("Other()")], &[]);
+    assert_eq!(shown(&snapshot, "reader", &strict, sent()).len(), 0);
+    assert_eq!(shown(&snapshot, "admin", &strict, sent()).len(), 1);
+    assert_eq!(shown(&snapshot, "reader", &Knobs::SPEC, sent()).len(), 1);
+}
+
+/// R22: a topic of type address that is none, and a `bytes32` shaped like an address, are masked.
+#[test]
+fn r22_dirty_and_address_shaped_topics_are_masked() {
+    let snapshot = snapshot(&event(json!([indexed("address"), indexed("bytes32"), indexed("bytes32")])));
+    let topic0 = keccak256("E(address,bytes32,bytes32)");
+    let mut dirty = word("own");
+    dirty.0[0] = 1;
+    let full = keccak256("a whole word");
+    let topics = [topic0, dirty, word("hidden"), full];
+    let row = &shown(&snapshot, "reader", &Knobs::SPEC, log(address_of("emitter"), "t", &topics, &[]))[0];
+    assert_eq!(row["topics"], json!([topic0, B256::ZERO, B256::ZERO, full]));
+}
+
+/// R22: data that is not what its type says becomes zero bytes of equal length.
+#[test]
+fn r22_data_that_cannot_be_walked_is_zeroed_whole() {
+    let snapshot = snapshot(&event(json!([data("address"), data("bytes")])));
+    let topic0 = keccak256("E(address,bytes)");
+    let own = |offset: u64| [word("own").0, number(offset).0].concat();
+    let mut dirty = [word("own").0, number(64).0, number(0).0].concat();
+    dirty[3] = 1;
+    let beyond = [own(4096), number(1).to_vec()].concat();
+    let smuggled = [own(64), number(0).to_vec(), word("hidden").to_vec()].concat();
+    for bad in [word("own").to_vec(), own(64), dirty, beyond, smuggled, vec![7; 5]] {
+        let row = &shown(&snapshot, "reader", &Knobs::SPEC, log(address_of("emitter"), "t", &[topic0], &bad))[0];
+        assert_eq!(row["data"], json!(Bytes::from(vec![0; bad.len()])), "{}", hex::encode(&bad));
+    }
+    let good = [own(64), number(0).to_vec()].concat();
+    let row = &shown(&snapshot, "reader", &Knobs::SPEC, log(address_of("emitter"), "t", &[topic0], &good))[0];
+    assert_eq!(row["data"], json!(Bytes::from(good)));
+}
+
+/// K5, decision 50: opaque fields pass, are zeroed, or cost the whole log; attested contracts and administrators are
+/// exempt.
+#[test]
+fn k5_opaque_fields_by_knob() {
+    let snapshot = snapshot(&event(json!([data("bytes")])));
+    let topic0 = keccak256("E(bytes)");
+    let encode = |content: &[u8]| DynSolValue::Tuple(vec![DynSolValue::Bytes(content.to_vec())]).abi_encode_params();
+    let payload = encode(word("hidden").as_slice());
+    let show = |dynamic_fields, user, emitter| {
+        let knobs = Knobs { dynamic_fields, ..Knobs::SPEC };
+        let rows = shown(&snapshot, user, &knobs, log(address_of(emitter), "t", &[topic0], &payload));
+        rows.first().map(|row| row["data"].clone())
+    };
+    let (whole, zeroed) = (json!(Bytes::from(payload.clone())), json!(Bytes::from(encode(&[0; 32]))));
+    assert_eq!(show(DynamicFields::Pass, "reader", "emitter"), Some(whole.clone()));
+    assert_eq!(show(DynamicFields::Zero, "reader", "emitter"), Some(zeroed));
+    assert_eq!(show(DynamicFields::Drop, "reader", "emitter"), None);
+    for (user, emitter) in [("reader", "attesting"), ("admin", "emitter")] {
+        for knob in [DynamicFields::Zero, DynamicFields::Drop] {
+            assert_eq!(show(knob, user, emitter), Some(whole.clone()), "{user} {emitter}");
+        }
+    }
+}
+
+/// HD11: an untouched log is copied as it is; one with more members is written anew without them.
+#[test]
+fn hd11_logs_are_allowlists_too() {
+    let snapshot = snapshot(&event(json!([indexed("uint256")])));
+    let spec = Knobs::SPEC;
+    let reader = viewer(&snapshot, "reader", &spec);
+    let plain = log(address_of("emitter"), "t", &[keccak256("E(uint256)"), number(1)], &[]);
+    let spaced = format!("[ {} ]", plain.to_string().replace(',', " ,\n"));
+    let show = |text: &str| {
+        view::logs(&reader, &filter(&["emitter"], vec![]), &Default::default(), super::support::sealed_text(text))
+    };
+    let view::LogsAnswer::Rows(copied) = show(&spaced) else { panic!() };
+    assert_eq!(copied.as_str(), format!("[{}]", plain.to_string().replace(',', " ,\n")), "copied byte for byte");
+    let mut more = plain.clone();
+    more["transactionLogIndex"] = json!("0x0");
+    more["sender"] = json!(address_of("hidden"));
+    assert_eq!(rows(&show(&json!([more]).to_string())), [plain]);
+}
+
+/// Section 5.2: a log of another shape makes the answer an empty list, never the node's body.
+#[test]
+fn malformed_logs_are_an_empty_list() {
+    let snapshot = snapshot(&event(json!([indexed("uint256")])));
+    let spec = Knobs::SPEC;
+    let reader = viewer(&snapshot, "reader", &spec);
+    let good = log(address_of("emitter"), "t", &[keccak256("E(uint256)"), number(1)], &[]);
+    let with = |name: &str, value: Value| {
+        let mut bad = good.clone();
+        bad[name] = value;
+        json!([good, bad])
+    };
+    for bad in [
+        json!(null),
+        json!({}),
+        json!([1]),
+        json!([[]]),
+        with("address", json!("0x12")),
+        with("topics", json!([number(1), number(1), number(1), number(1), number(1)])),
+        with("topics", json!(["0x1"])),
+        with("topics", json!(null)),
+        with("data", json!("0x123")),
+        with("data", json!(null)),
+        with("transactionHash", json!(null)),
+        with("logIndex", json!(7)),
+        with("logIndex", json!({ "a": address_of("hidden") })),
+        with("removed", json!("no")),
+    ] {
+        let answer = view::logs(&reader, &filter(&["emitter"], vec![]), &Default::default(), sealed(&bad));
+        let view::LogsAnswer::Rows(rows) = answer else { panic!("{bad}") };
+        assert_eq!((rows.as_str(), rows.is_malformed()), ("[]", true), "{bad}");
+    }
+}
+
+/// A type with a value of it.
+fn typed_value() -> impl Strategy<Value = (String, DynSolValue)> {
+    let wallet = prop::sample::select(vec!["own", "hidden-1", "hidden-2", "emitter", "foreign"]);
+    let leaf = prop_oneof![
+        4 => wallet.prop_map(|name| ("address".to_owned(), DynSolValue::Address(address_of(name)))),
+        1 => any::<u64>().prop_map(|n| ("uint256".to_owned(), DynSolValue::Uint(U256::from(n), 256))),
+        1 => any::<bool>().prop_map(|b| ("bool".to_owned(), DynSolValue::Bool(b))),
+        1 => any::<[u8; 32]>().prop_map(|w| ("bytes32".to_owned(), DynSolValue::FixedBytes(w.into(), 32))),
+        1 => Just(("bytes32".to_owned(), DynSolValue::FixedBytes(word("hidden-1"), 32))),
+        1 => prop::collection::vec(any::<u8>(), 0..40).prop_map(|b| ("bytes".to_owned(), DynSolValue::Bytes(b))),
+        1 => "[a-z]{0,40}".prop_map(|s| ("string".to_owned(), DynSolValue::String(s))),
+    ];
+    leaf.prop_recursive(3, 16, 3, |inner| {
+        prop_oneof![
+            (inner.clone(), 0..4usize)
+                .prop_map(|((kind, value), n)| { (format!("{kind}[]"), DynSolValue::Array(vec![value; n])) }),
+            (inner.clone(), 1..3usize)
+                .prop_map(|((kind, value), n)| { (format!("{kind}[{n}]"), DynSolValue::FixedArray(vec![value; n])) }),
+            prop::collection::vec(inner, 1..4).prop_map(|members| {
+                let (kinds, values): (Vec<_>, Vec<_>) = members.into_iter().unzip();
+                (format!("({})", kinds.join(",")), DynSolValue::Tuple(values))
+            }),
+        ]
+    })
+}
+
+/// The value with hidden addresses zeroed: what masking should come to, told without any encoding.
+fn without(value: &DynSolValue, hidden: &dyn Fn(Address) -> bool) -> DynSolValue {
+    let all = |values: &[DynSolValue]| values.iter().map(|value| without(value, hidden)).collect();
+    match value {
+        DynSolValue::Address(address) if hidden(*address) => DynSolValue::Address(Address::ZERO),
+        DynSolValue::FixedBytes(word, 32) if word.starts_with(&[0; 12]) && hidden(Address::from_slice(&word[12..])) => {
+            DynSolValue::FixedBytes(B256::ZERO, 32)
+        }
+        DynSolValue::Array(values) => DynSolValue::Array(all(values)),
+        DynSolValue::FixedArray(values) => DynSolValue::FixedArray(all(values)),
+        DynSolValue::Tuple(values) => DynSolValue::Tuple(all(values)),
+        other => other.clone(),
+    }
+}
+
+/// A parameter as an ABI writes it: tuples by their components.
+fn component(kind: &str) -> Value {
+    let Some(inside) = kind.strip_prefix('(') else { return json!({ "name": "x", "type": kind }) };
+    let (members, suffix) = inside.rsplit_once(')').unwrap();
+    let (mut depth, mut parts, mut part) = (0, Vec::new(), String::new());
+    for letter in members.chars() {
+        match letter {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            ',' if depth == 0 => {
+                parts.push(std::mem::take(&mut part));
+                continue;
+            }
+            _ => {}
+        }
+        part.push(letter);
+    }
+    parts.push(part);
+    let components: Vec<Value> = parts.iter().map(|part| component(part)).collect();
+    json!({ "name": "x", "type": format!("tuple{suffix}"), "components": components })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// R21, R22: masking the encoding is encoding the masked value, for every type and nesting.
+    #[test]
+    fn r22_masking_reaches_every_address_and_nothing_else(members in prop::collection::vec(typed_value(), 1..4)) {
+        let (kinds, values): (Vec<_>, Vec<_>) = members.into_iter().unzip();
+        let inputs: Vec<Value> = kinds
+            .iter()
+            .map(|kind| {
+                let mut input = component(kind);
+                input["indexed"] = json!(false);
+                input
+            })
+            .collect();
+        let snapshot = snapshot(&event(json!(inputs)));
+        let topic0 = keccak256(format!("E({})", kinds.join(",")));
+        let value = DynSolValue::Tuple(values);
+        let visible = [address_of("own"), address_of("emitter"), Address::ZERO];
+        let expected = without(&value, &|address| !visible.contains(&address)).abi_encode_params();
+        let sent = log(address_of("emitter"), "t", &[topic0], &value.abi_encode_params());
+        let row = &shown(&snapshot, "reader", &Knobs::SPEC, sent)[0];
+        prop_assert_eq!(&row["data"], &json!(Bytes::from(expected)), "{:?}", kinds);
+    }
+}

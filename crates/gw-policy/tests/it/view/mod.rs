@@ -1,0 +1,11 @@
+//! What viewers see: the visibility rules and the views (spec/30).
+
+mod chain;
+mod corpus;
+mod golden;
+mod levels;
+mod logs;
+mod masking;
+mod objects;
+mod properties;
+mod support;

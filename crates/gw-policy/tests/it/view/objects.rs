@@ -1,0 +1,350 @@
+//! Transactions, receipts, blocks and state: what is masked, and that nothing malformed passes (spec/30 section 5).
+
+use super::support::{log, number, sealed, sealed_text, transaction, transfer, transfer_log, viewer, word};
+use alloy_primitives::{Address, B256, U256};
+use gw_policy::{
+    Disclosed, Knobs, RawJson, Sealed, Snapshot,
+    knobs::{AddressQuery, AdminTx},
+    testing::{address_of, hash_of, world},
+    view::{self, BlockTransactions},
+};
+use serde_json::{Value, json};
+
+const SPEC: &Knobs = &Knobs::SPEC;
+
+fn snapshot() -> Snapshot {
+    world()
+        .org("a")
+        .group("admins")
+        .org_admin()
+        .group("staff")
+        .contract("token")
+        .grant("staff")
+        .user("payer")
+        .link("payer")
+        .user("admin")
+        .member("admins")
+        .user("holder")
+        .member("staff")
+        .snapshot()
+}
+
+fn value(shown: &Disclosed) -> Value {
+    serde_json::from_str(shown.as_str()).unwrap()
+}
+
+fn payment() -> Value {
+    let mut payment = transaction("t", address_of("payer"), Some(address_of("token")));
+    payment["value"] = json!("0x5");
+    payment["input"] = json!(format!("0xa9059cbb{:x}", word("payee")));
+    payment["accessList"] = json!([{ "address": address_of("listed"), "storageKeys": [number(1)] }]);
+    payment["authorizationList"] = json!([{ "chainId": "0x1", "address": address_of("delegate"), "nonce": "0x0",
+        "yParity": "0x0", "r": "0x1", "s": "0x2" }]);
+    payment["yParity"] = json!("0x1");
+    payment
+}
+
+fn receipt() -> Value {
+    json!({
+        "blockHash": hash_of("block"), "blockNumber": "0x64", "contractAddress": null, "cumulativeGasUsed": "0xffff",
+        "effectiveGasPrice": "0x7", "from": address_of("payer"), "gasUsed": "0x5208", "logs": [],
+        "logsBloom": format!("0x{}", "a5".repeat(256)), "status": "0x1", "to": address_of("token"),
+        "transactionHash": hash_of("t"), "transactionIndex": "0x0", "type": "0x2",
+    })
+}
+
+fn block(transactions: &[Value]) -> Value {
+    json!({
+        "number": "0x64", "hash": hash_of("block"), "parentHash": hash_of("parent"), "miner": address_of("miner"),
+        "gasLimit": "0x1", "timestamp": "0x1", "transactions": transactions, "baseFeePerGas": "0x9",
+        "stateRoot": hash_of("state"), "gasUsed": "0x5208",
+    })
+}
+
+/// K7: an administrator's transaction and receipt, masked by default and full on request.
+#[test]
+fn k7_administrators_see_wallets_only_if_told_so() {
+    let snapshot = snapshot();
+    let full = Knobs { admin_tx: AdminTx::Full, ..Knobs::SPEC };
+    for (knobs, whole) in [(SPEC, false), (&full, true)] {
+        let admin = viewer(&snapshot, "admin", knobs);
+        let shown = value(&view::transaction(&admin, sealed(&payment())));
+        let receipt = value(&view::receipt(&admin, sealed(&receipt())));
+        if whole {
+            assert_eq!(shown, payment());
+            assert_eq!(receipt["from"], json!(address_of("payer")));
+            continue;
+        }
+        for (name, masked) in [
+            ("from", json!(Address::ZERO)),
+            ("value", json!("0x0")),
+            ("nonce", json!("0x0")),
+            ("input", json!("0x")),
+            ("v", json!("0x0")),
+            ("r", json!("0x0")),
+            ("s", json!("0x0")),
+            ("yParity", json!("0x0")),
+            ("accessList", json!([])),
+            ("authorizationList", json!([])),
+            ("to", json!(address_of("token"))),
+            ("gasPrice", json!("0x1")),
+            ("hash", json!(hash_of("t"))),
+        ] {
+            assert_eq!(shown[name], masked, "{name}");
+        }
+        assert_eq!(receipt["from"], json!(Address::ZERO));
+        assert_eq!(receipt["to"], json!(address_of("token")));
+        assert_eq!(receipt["effectiveGasPrice"], json!("0x7"));
+    }
+}
+
+/// Section 8: cumulative gas and the bloom say nothing of other transactions, to anybody.
+#[test]
+fn receipts_sum_up_only_themselves() {
+    let snapshot = snapshot();
+    let shown = value(&view::receipt(&viewer(&snapshot, "payer", SPEC), sealed(&receipt())));
+    assert_eq!(shown["cumulativeGasUsed"], shown["gasUsed"]);
+    assert_eq!(shown["logsBloom"], json!(format!("0x{}", "00".repeat(256))));
+}
+
+/// R13, section 5.1: one log seen earns a receipt, but for a deployment's; a block's receipts take admission.
+#[test]
+fn r13_a_log_earns_a_receipt_but_no_deployments() {
+    let snapshot = snapshot();
+    let holder = viewer(&snapshot, "holder", SPEC);
+    let with = |to: Option<&str>, emitter: &str| {
+        let mut receipt = receipt();
+        receipt["to"] = json!(to.map(address_of));
+        receipt["logs"] = json!([transfer_log(emitter, "t", "x", "y")]);
+        receipt
+    };
+    let single = |receipt: &Value| value(&view::receipt(&holder, sealed(receipt)));
+    let shown = single(&with(Some("router"), "token"));
+    assert_eq!((&shown["from"], &shown["to"]), (&json!(Address::ZERO), &json!(Address::ZERO)));
+    assert_eq!(shown["logs"].as_array().unwrap().len(), 1);
+    assert_eq!(single(&with(None, "token")), Value::Null);
+    assert_eq!(single(&with(Some("router"), "other")), Value::Null);
+    let block = view::block_receipts(&holder, sealed(&json!([with(Some("router"), "token")])));
+    assert_eq!(value(&block), json!([]));
+}
+
+/// I8, R24: the same log shows the same through a receipt, a block's receipts and `eth_getLogs`.
+#[test]
+fn i8_a_log_is_the_same_everywhere() {
+    let snapshot = world()
+        .org("a")
+        .group("staff")
+        .contract("token")
+        .grant("staff")
+        .user("payee")
+        .member("staff")
+        .link("payee")
+        .user("holder")
+        .member("staff")
+        .user("friend")
+        .user("sender")
+        .share("t", &["friend"])
+        .snapshot();
+    let entry = transfer_log("token", "t", "payer", "payee");
+    let mut whole = receipt();
+    whole["to"] = json!(address_of("payee"));
+    whole["logs"] = json!([entry]);
+    let known = transaction("t", address_of("payer"), Some(address_of("payee")));
+    for user in ["payee", "holder", "friend"] {
+        let viewer = viewer(&snapshot, user, SPEC);
+        let listed = super::support::get_logs(
+            &viewer,
+            &super::support::filter(&["token"], vec![]),
+            std::slice::from_ref(&entry),
+            std::slice::from_ref(&known),
+        );
+        let listed = json!(super::support::rows(&listed));
+        assert_eq!(value(&view::receipt(&viewer, sealed(&whole)))["logs"], listed, "{user}");
+        let block = value(&view::block_receipts(&viewer, sealed(&json!([whole]))));
+        if user != "holder" {
+            assert_eq!(block[0]["logs"], listed, "{user}");
+        }
+    }
+}
+
+/// A receipt's logs must be of its own transaction: parties are judged once for all of them.
+#[test]
+fn logs_of_another_transaction_make_a_receipt_malformed() {
+    let snapshot = snapshot();
+    let mut mixed = receipt();
+    mixed["logs"] = json!([log(address_of("token"), "u", &[transfer()], &[])]);
+    let shown = view::receipt(&viewer(&snapshot, "payer", SPEC), sealed(&mixed));
+    assert_eq!((shown.as_str(), shown.is_malformed()), ("null", true));
+}
+
+/// Decision 43, K9, HIDE_BASE_FEE: header members by knob; none appears that the node did not send.
+#[test]
+fn k9_roots_and_fees_by_knob() {
+    let snapshot = snapshot();
+    let open = Knobs { hide_block_roots: false, ..Knobs::SPEC };
+    let hiding = Knobs { hide_base_fee: true, ..Knobs::SPEC };
+    let show = |knobs, fee| {
+        value(&view::block(&viewer(&snapshot, "holder", knobs), BlockTransactions::Full, fee, sealed(&block(&[]))))
+    };
+    let shown = show(SPEC, Some(U256::from(3)));
+    assert_eq!((&shown["stateRoot"], &shown["baseFeePerGas"]), (&json!(B256::ZERO), &json!("0x9")));
+    assert_eq!(shown["gasUsed"], json!("0x0"));
+    assert_eq!(shown.as_object().unwrap().len(), 10, "only what the node sent: {shown}");
+    let shown = show(&open, None);
+    assert_eq!((&shown["stateRoot"], &shown["gasUsed"]), (&json!(hash_of("state")), &json!("0x0")));
+    assert_eq!(show(&hiding, Some(U256::from(3)))["baseFeePerGas"], json!("0x3"));
+    assert_eq!(show(&hiding, None)["baseFeePerGas"], Value::Null);
+}
+
+/// Section 5.2: what the node should not have said becomes `null`, `[]` or `"0x0"`, never the node's body.
+#[test]
+fn malformed_answers_are_never_the_nodes_body() {
+    let snapshot = snapshot();
+    let payer = viewer(&snapshot, "payer", SPEC);
+    let broken = |whole: &Value, name: &str, bad: Value| {
+        let mut broken = whole.clone();
+        broken[name] = bad;
+        broken
+    };
+    let missing = |whole: &Value, name: &str| {
+        let mut missing = whole.clone();
+        missing.as_object_mut().unwrap().remove(name);
+        missing
+    };
+    let is = |shown: &Disclosed, text: &str, case: &Value| {
+        assert_eq!((shown.as_str(), shown.is_malformed()), (text, true), "{case}");
+    };
+    let mut transactions = vec![json!([]), json!("0x1"), json!(7), json!({}), json!(false)];
+    transactions.extend(["hash", "from", "to"].map(|name| missing(&payment(), name)));
+    for (name, bad) in [
+        ("from", json!("0x1")),
+        ("from", json!(null)),
+        ("to", json!("")),
+        ("value", json!(5)),
+        ("input", json!("0xabc")),
+        ("input", json!(null)),
+        ("accessList", json!([{ "address": address_of("x") }])),
+        ("accessList", json!([{ "address": address_of("x"), "storageKeys": [], "note": "y" }])),
+        ("authorizationList", json!([{ "address": "0x" }])),
+        ("blobVersionedHashes", json!(["0x1"])),
+        ("nonce", json!("7")),
+        ("gas", json!({ "a": address_of("hidden") })),
+    ] {
+        transactions.push(broken(&payment(), name, bad));
+    }
+    for bad in &transactions {
+        is(&view::transaction(&payer, sealed(bad)), "null", bad);
+        let whole = block(std::slice::from_ref(bad));
+        is(&view::block(&payer, BlockTransactions::Full, None, sealed(&whole)), "null", bad);
+        is(&view::block(&payer, BlockTransactions::Hashes, None, sealed(&whole)), "null", bad);
+        is(&view::block_transaction_count(&payer, sealed(&whole)), "\"0x0\"", bad);
+    }
+    let mut receipts = vec![json!([]), json!("0x1"), json!({})];
+    receipts.extend(["transactionHash", "from", "to", "logs", "gasUsed"].map(|name| missing(&receipt(), name)));
+    for (name, bad) in [("logs", json!(null)), ("logs", json!([{}])), ("status", json!(1)), ("from", json!(null))] {
+        receipts.push(broken(&receipt(), name, bad));
+    }
+    for bad in &receipts {
+        is(&view::receipt(&payer, sealed(bad)), "null", bad);
+        is(&view::block_receipts(&payer, sealed(&json!([receipt(), bad]))), "[]", bad);
+    }
+    let mut blocks = vec![json!([]), json!({}), missing(&block(&[]), "transactions")];
+    for (name, bad) in [("transactions", json!([hash_of("t")])), ("miner", json!("x")), ("timestamp", json!(1))] {
+        blocks.push(broken(&block(&[]), name, bad));
+    }
+    for bad in &blocks {
+        is(&view::block(&payer, BlockTransactions::Full, None, sealed(bad)), "null", bad);
+    }
+    for text in ["", "{", "nul", "{\"hash\":", "\u{0}", "[[[["] {
+        is(&view::transaction(&payer, sealed_text(text)), "null", &json!(text));
+        is(&view::block_receipts(&payer, sealed_text(text)), "[]", &json!(text));
+        is(&view::block_transaction_count(&payer, sealed_text(text)), "\"0x0\"", &json!(text));
+    }
+    let latin = || Sealed::new(RawJson::new(bytes::Bytes::from_static(&[0xff])));
+    is(&view::transaction(&payer, latin()), "null", &json!("latin"));
+    is(&view::balance(&payer, address_of("payer"), latin()), "\"0x0\"", &json!("latin"));
+}
+
+/// What does not exist is `null`, and not malformed.
+#[test]
+fn absence_is_null() {
+    let snapshot = snapshot();
+    let payer = viewer(&snapshot, "payer", SPEC);
+    let absent = || sealed(&Value::Null);
+    for shown in [
+        view::transaction(&payer, absent()),
+        view::receipt(&payer, absent()),
+        view::block(&payer, BlockTransactions::Full, None, absent()),
+        view::block_transaction_count(&payer, absent()),
+        view::block_receipts(&payer, absent()),
+    ] {
+        assert_eq!(shown, Disclosed::NULL);
+    }
+    assert_eq!(view::block_transaction_count(&payer, sealed(&block(&[]))), Disclosed::ZERO);
+}
+
+/// K8, HD6: balance and nonce by level; a quantity must look like one.
+#[test]
+fn k8_quantities_are_checked() {
+    let snapshot = snapshot();
+    let payer = viewer(&snapshot, "payer", SPEC);
+    let own = address_of("payer");
+    assert_eq!(view::balance(&payer, own, sealed(&json!("0xff"))).as_str(), "\"0xff\"");
+    assert_eq!(view::nonce(&payer, own, sealed(&json!("0x7"))).as_str(), "\"0x7\"");
+    for bad in [json!("ff"), json!(255), json!("0x"), json!(null), json!({}), json!(["0x1"]), json!("0x1\" ")] {
+        let shown = view::balance(&payer, own, sealed(&bad));
+        assert_eq!((shown.as_str(), shown.is_malformed()), ("\"0x0\"", true), "{bad}");
+    }
+    for other in ["token", "stranger"] {
+        assert_eq!(view::balance(&payer, address_of(other), sealed(&json!("0xff"))), Disclosed::ZERO);
+        assert_eq!(view::nonce(&payer, address_of(other), sealed(&json!("0x7"))), Disclosed::ZERO);
+    }
+    let off = Knobs { address_query: AddressQuery::Off, ..Knobs::SPEC };
+    let shown = view::balance(&viewer(&snapshot, "payer", &off), address_of("token"), sealed(&json!("0xff")));
+    assert_eq!(shown.as_str(), "\"0xff\"");
+}
+
+/// Decision 37, T2: no code is `0x` for everybody; code is for those in reach, and for a delegated wallet's owner.
+#[test]
+fn decision_37_code_by_reach() {
+    let snapshot = snapshot();
+    let code = |user, of: &str, code: &str| {
+        view::code(&viewer(&snapshot, user, SPEC), address_of(of), sealed(&json!(code))).map(Disclosed::into_string)
+    };
+    for user in ["payer", "holder", "nobody"] {
+        assert_eq!(code(user, "stranger", "0x"), Some("\"0x\"".to_owned()));
+        assert_eq!(code(user, "stranger", "0x6001"), None);
+    }
+    assert_eq!(code("holder", "token", "0x6001"), Some("\"0x6001\"".to_owned()));
+    assert_eq!(code("payer", "token", "0x6001"), None);
+    assert_eq!(code("payer", "payer", "0xef0100"), Some("\"0xef0100\"".to_owned()));
+    assert_eq!(code("holder", "token", "6001"), None);
+    assert_eq!(code("holder", "token", "0x600"), None);
+}
+
+/// Storage is one word; HD11: a proof keeps the account's own branch to itself under K9.
+#[test]
+fn hd11_storage_and_proofs() {
+    let slot = json!(number(5));
+    assert_eq!(value(&view::storage(sealed(&slot))), slot);
+    assert!(view::storage(sealed(&json!("0x5"))).is_malformed() && view::storage(sealed(&json!(null))).is_malformed());
+
+    let snapshot = snapshot();
+    let proof = json!({
+        "address": address_of("token"), "accountProof": ["0xabcd"], "balance": "0x5", "codeHash": hash_of("code"),
+        "nonce": "0x1", "storageHash": hash_of("storage"), "extra": 1,
+        "storageProof": [{ "key": "0x0", "value": "0x9", "proof": ["0x1234"] }],
+    });
+    let open = Knobs { hide_block_roots: false, ..Knobs::SPEC };
+    for (knobs, branch) in [(SPEC, json!([])), (&open, json!(["0xabcd"]))] {
+        let shown = value(&view::proof(&viewer(&snapshot, "holder", knobs), address_of("token"), sealed(&proof)));
+        assert_eq!(shown["accountProof"], branch);
+        assert_eq!((&shown["balance"], &shown["storageProof"]), (&proof["balance"], &proof["storageProof"]));
+        assert_eq!(shown.get("extra"), None);
+    }
+    let holder = viewer(&snapshot, "holder", SPEC);
+    assert!(view::proof(&holder, address_of("other"), sealed(&proof)).is_malformed(), "of the address asked about");
+    let mut odd = proof.clone();
+    odd["storageProof"] = json!([{ "key": "0x0", "value": "0x9", "proof": [{}] }]);
+    assert!(view::proof(&holder, address_of("token"), sealed(&odd)).is_malformed());
+}

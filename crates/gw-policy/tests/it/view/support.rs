@@ -1,0 +1,101 @@
+//! Small parts the view tests share.
+
+use alloy_primitives::{Address, B256, Bytes as Hex, keccak256};
+use bytes::Bytes;
+use gw_evm::{BlockId, LogFilter, LogRange, TopicFilter};
+use gw_policy::{
+    Knobs, RawJson, Sealed, Snapshot, Viewer,
+    testing::{NOW, address_of, hash_of, user_id},
+    view::{self, LogsAnswer, TxParties},
+};
+use serde_json::{Value, json};
+
+pub(super) fn sealed(value: &Value) -> Sealed<RawJson> {
+    sealed_text(&value.to_string())
+}
+
+pub(super) fn sealed_text(text: &str) -> Sealed<RawJson> {
+    Sealed::new(RawJson::new(Bytes::from(text.to_owned())))
+}
+
+pub(super) fn viewer<'s>(snapshot: &'s Snapshot, name: &str, knobs: &'s Knobs) -> Viewer<'s> {
+    Viewer::new(snapshot, (name != "nobody").then(|| user_id(name)), NOW, knobs)
+}
+
+pub(super) fn word(name: &str) -> B256 {
+    address_of(name).into_word()
+}
+
+pub(super) fn number(n: u64) -> B256 {
+    B256::from(alloy_primitives::U256::from(n))
+}
+
+pub(super) fn transfer() -> B256 {
+    keccak256("Transfer(address,address,uint256)")
+}
+
+/// One log of transaction `tx`.
+pub(super) fn log(emitter: Address, tx: &str, topics: &[B256], data: &[u8]) -> Value {
+    json!({
+        "address": emitter, "topics": topics, "data": Hex::copy_from_slice(data), "blockNumber": "0x64",
+        "transactionHash": hash_of(tx), "transactionIndex": "0x0", "blockHash": hash_of("block"), "logIndex": "0x0",
+        "removed": false,
+    })
+}
+
+/// A token transfer in transaction `tx`.
+pub(super) fn transfer_log(token: &str, tx: &str, from: &str, to: &str) -> Value {
+    log(address_of(token), tx, &[transfer(), word(from), word(to)], number(7).as_slice())
+}
+
+/// The parties of transaction `tx`, as the node tells them.
+pub(super) fn transaction(tx: &str, from: Address, to: Option<Address>) -> Value {
+    json!({
+        "blockHash": hash_of("block"), "blockNumber": "0x64", "from": from, "to": to, "hash": hash_of(tx), "gas": "0x1",
+        "gasPrice": "0x1", "input": "0x", "nonce": "0x0", "transactionIndex": "0x0", "value": "0x0", "type": "0x0",
+        "v": "0x1b", "r": "0x1", "s": "0x1",
+    })
+}
+
+pub(super) fn filter(emitters: &[&str], topics: Vec<TopicFilter>) -> LogFilter {
+    let range = LogRange::Range { from: BlockId::LATEST, to: BlockId::LATEST };
+    LogFilter { addresses: emitters.iter().map(|name| address_of(name)).collect(), topics, range }
+}
+
+pub(super) fn one(word: B256) -> TopicFilter {
+    TopicFilter::OneOf(vec![word])
+}
+
+/// What a node answers to a filter.
+pub(super) fn node_logs(logs: &[Value], filter: &LogFilter) -> Value {
+    let matches = |log: &&Value| {
+        let address: Address = serde_json::from_value(log["address"].clone()).unwrap();
+        let topics: Vec<B256> = serde_json::from_value(log["topics"].clone()).unwrap();
+        let position = |(criterion, topic): (&TopicFilter, &B256)| match criterion {
+            TopicFilter::Any => true,
+            TopicFilter::OneOf(words) => words.contains(topic),
+        };
+        filter.addresses.contains(&address)
+            && filter.topics.len() <= topics.len()
+            && filter.topics.iter().zip(&topics).all(position)
+    };
+    Value::Array(logs.iter().filter(matches).cloned().collect())
+}
+
+/// A whole `eth_getLogs`: what the gateway asks, what the node answers, whose transactions they are, what is shown.
+pub(super) fn get_logs(viewer: &Viewer<'_>, filter: &LogFilter, logs: &[Value], transactions: &[Value]) -> LogsAnswer {
+    let answer = sealed(&node_logs(logs, &view::upstream_filter(viewer, filter)));
+    let mut parties = TxParties::default();
+    for needed in view::parties_needed(viewer, filter, &answer) {
+        let hash = json!(needed.tx_hash);
+        transactions.iter().filter(|tx| tx["hash"] == hash).for_each(|tx| parties.learn(&sealed(tx)));
+    }
+    view::logs(viewer, filter, &parties, answer)
+}
+
+pub(super) fn rows(answer: &LogsAnswer) -> Vec<Value> {
+    match answer {
+        LogsAnswer::Rows(rows) => serde_json::from_str(rows.as_str()).unwrap(),
+        LogsAnswer::NotPermitted => panic!("not permitted"),
+    }
+}
