@@ -1,0 +1,236 @@
+//! Checkpoints: a chain's size and root, signed (C2SP tlog-checkpoint in a C2SP signed note).
+//!
+//! The key's name is the origin, as tlog-checkpoint recommends, so one private key serves every chain of a
+//! cluster and no signature can be moved from one chain to another.
+
+use crate::entry::{ChainId, Hash};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use core::fmt::Write as _;
+use ed25519_dalek::pkcs8::{DecodePrivateKey as _, spki::DecodePublicKey as _};
+use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
+use sha2::{Digest, Sha256};
+
+/// What a chain was when it was looked at: its entries are the leaves of the tree with this root.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// `<cluster>/<stream>/<shard>`.
+    pub origin: String,
+    /// The number of entries.
+    pub size: u64,
+    /// The root over their hashes.
+    pub root: Hash,
+}
+
+impl ChainId {
+    /// The origin of this chain's checkpoints.
+    pub fn origin(&self, cluster: &str) -> String {
+        format!("{cluster}/{}/{}", self.stream, self.shard)
+    }
+}
+
+/// The private key that signs checkpoints.
+#[derive(Debug)]
+pub struct CheckpointKey(SigningKey);
+
+/// A public key that checkpoints are verified with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckpointPublicKey(VerifyingKey);
+
+/// A text that is no Ed25519 key in PEM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not an Ed25519 key in PEM")]
+pub struct KeyError;
+
+impl CheckpointKey {
+    /// A key from its 32 secret bytes.
+    pub fn from_seed(seed: &[u8; 32]) -> Self {
+        Self(SigningKey::from_bytes(seed))
+    }
+
+    /// A key from PKCS #8 PEM.
+    pub fn from_pem(pem: &str) -> Result<Self, KeyError> {
+        SigningKey::from_pkcs8_pem(pem).map(Self).map_err(|_| KeyError)
+    }
+
+    /// The public half.
+    pub fn public(&self) -> CheckpointPublicKey {
+        CheckpointPublicKey(self.0.verifying_key())
+    }
+}
+
+impl CheckpointPublicKey {
+    /// A key from its 32 bytes.
+    pub fn from_bytes(bytes: &[u8; 32]) -> Result<Self, KeyError> {
+        VerifyingKey::from_bytes(bytes).map(Self).map_err(|_| KeyError)
+    }
+
+    /// A key from SubjectPublicKeyInfo PEM.
+    pub fn from_pem(pem: &str) -> Result<Self, KeyError> {
+        VerifyingKey::from_public_key_pem(pem).map(Self).map_err(|_| KeyError)
+    }
+
+    /// The 32 bytes.
+    pub fn to_bytes(&self) -> [u8; 32] {
+        self.0.to_bytes()
+    }
+
+    /// The key as other C2SP tools take it, for one origin.
+    pub fn verifier_key(&self, origin: &str) -> String {
+        let id = self.id(origin).map(|byte| format!("{byte:02x}")).concat();
+        let key = STANDARD.encode([&[ED25519], &self.0.to_bytes()[..]].concat());
+        format!("{origin}+{id}+{key}")
+    }
+
+    fn id(&self, name: &str) -> [u8; 4] {
+        let hash = Sha256::new().chain_update(name).chain_update([b'\n', ED25519]).chain_update(self.0.as_bytes());
+        let [a, b, c, d, ..] = <[u8; 32]>::from(hash.finalize());
+        [a, b, c, d]
+    }
+}
+
+/// The signature type of plain Ed25519 in signed notes.
+const ED25519: u8 = 1;
+
+impl Checkpoint {
+    /// The signed note.
+    pub fn sign(&self, key: &CheckpointKey) -> String {
+        let mut note = self.text();
+        let signature = key.0.sign(note.as_bytes()).to_bytes();
+        let line = STANDARD.encode([&key.public().id(&self.origin)[..], &signature].concat());
+        // Writing to a string cannot fail.
+        let _ = write!(note, "\n{DASH}{} {line}\n", self.origin);
+        note
+    }
+
+    /// Reads a signed note that one of `keys` signed. Signatures of others, as of witnesses, are passed over.
+    pub fn open(note: &str, keys: &[CheckpointPublicKey]) -> Result<Self, CheckpointError> {
+        let (text, signatures) = note.rsplit_once("\n\n").ok_or(CheckpointError::Malformed)?;
+        let text = format!("{text}\n");
+        let checkpoint = Self::parse(&text).ok_or(CheckpointError::Malformed)?;
+        let signatures = signatures.strip_suffix('\n').ok_or(CheckpointError::Malformed)?;
+        for line in signatures.split('\n') {
+            let line = line.strip_prefix(DASH).and_then(|line| line.split_once(' '));
+            let (name, signature) = line.ok_or(CheckpointError::Malformed)?;
+            let signature = STANDARD.decode(signature).map_err(|_| CheckpointError::Malformed)?;
+            let Some((id, signature)) = signature.split_first_chunk::<4>() else {
+                return Err(CheckpointError::Malformed);
+            };
+            if name != checkpoint.origin {
+                continue;
+            }
+            if let Some(key) = keys.iter().find(|key| key.id(name) == *id) {
+                let signature = Signature::from_slice(signature).map_err(|_| CheckpointError::Signature)?;
+                key.0.verify_strict(text.as_bytes(), &signature).map_err(|_| CheckpointError::Signature)?;
+                return Ok(checkpoint);
+            }
+        }
+        Err(CheckpointError::UnknownKey)
+    }
+
+    fn text(&self) -> String {
+        format!("{}\n{}\n{}\n", self.origin, self.size, STANDARD.encode(self.root))
+    }
+
+    /// Invariant: what is read writes the same text, so nothing unsigned and nothing ignored is in it.
+    fn parse(text: &str) -> Option<Self> {
+        let mut lines = text.split('\n');
+        let origin = lines.next()?.to_owned();
+        let size = lines.next()?.parse().ok()?;
+        let root = Hash::new(STANDARD.decode(lines.next()?).ok()?.try_into().ok()?);
+        let checkpoint = Self { origin, size, root };
+        (checkpoint.text() == text).then_some(checkpoint)
+    }
+}
+
+/// An em dash and a space: how a signature line begins.
+const DASH: &str = "\u{2014} ";
+
+/// Why a note is no checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CheckpointError {
+    /// Not a note, or not a checkpoint in it.
+    #[error("not a signed checkpoint")]
+    Malformed,
+    /// None of the keys signed it.
+    #[error("signed by no known key")]
+    UnknownKey,
+    /// One of the keys is named, but did not sign this.
+    #[error("the signature does not fit")]
+    Signature,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ShardId, Stream, tree};
+    use uuid::Uuid;
+
+    /// The key of the first test of RFC 8032 section 7.1.
+    const SEED: &str = "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60";
+    const PUBLIC_PEM: &str = "-----BEGIN PUBLIC KEY-----\n\
+        MCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=\n\
+        -----END PUBLIC KEY-----\n";
+    /// Signed with that key by OpenSSL, key hash by another implementation of SHA-256.
+    const NOTE: &str = "test/access/00000000-0000-0000-0000-000000000007\n\
+        0\n\
+        47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\n\
+        \n\
+        \u{2014} test/access/00000000-0000-0000-0000-000000000007 TCGqeNGJdprKvfLfX3MFdOZiQx930Oyg7ps9V0w4t6/jWC3RO30NvW7Obxtlqo7AZCW9kKcO53Ile3y1DorXNNH75Qs=\n";
+
+    fn key() -> CheckpointKey {
+        CheckpointKey::from_seed(&hex::decode(SEED).unwrap().try_into().unwrap())
+    }
+
+    fn checkpoint() -> Checkpoint {
+        let id = ChainId { stream: Stream::Access, shard: ShardId(Uuid::from_u128(7)) };
+        Checkpoint { origin: id.origin("test"), size: 0, root: tree::empty_root() }
+    }
+
+    #[test]
+    fn rule_7_a_checkpoint_is_signed_as_others_sign_it() {
+        assert_eq!(checkpoint().sign(&key()), NOTE);
+        let public = CheckpointPublicKey::from_pem(PUBLIC_PEM).unwrap();
+        assert_eq!(public, key().public());
+        assert_eq!(Checkpoint::open(NOTE, std::slice::from_ref(&public)), Ok(checkpoint()));
+        assert_eq!(
+            public.verifier_key(&checkpoint().origin),
+            "test/access/00000000-0000-0000-0000-000000000007+4c21aa78+AddamAGCsQq31Uv+08lkBzoO4XLz2qYjJa8CGmj3B1Ea"
+        );
+    }
+
+    #[test]
+    fn rule_7_every_changed_byte_of_a_checkpoint_is_noticed() {
+        let keys = [key().public()];
+        for at in 0..NOTE.len() {
+            let mut note = NOTE.as_bytes().to_vec();
+            note[at] ^= 1;
+            if let Ok(note) = String::from_utf8(note) {
+                assert!(Checkpoint::open(&note, &keys).is_err(), "byte {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn rule_7_old_keys_stay_valid_and_foreign_ones_are_not() {
+        let (old, new) = (key(), CheckpointKey::from_seed(&[7; 32]));
+        let note = checkpoint().sign(&old);
+        assert!(Checkpoint::open(&note, &[new.public(), old.public()]).is_ok());
+        assert_eq!(Checkpoint::open(&note, &[new.public()]), Err(CheckpointError::UnknownKey));
+        assert_eq!(Checkpoint::open(&note, &[]), Err(CheckpointError::UnknownKey));
+    }
+
+    #[test]
+    fn a_witness_may_sign_as_well() {
+        let keys = [key().public()];
+        let cosigned =
+            format!("{}\u{2014} witness.example/w1 {}\n", checkpoint().sign(&key()), STANDARD.encode([1; 76]));
+        assert_eq!(Checkpoint::open(&cosigned, &keys), Ok(checkpoint()));
+    }
+
+    #[test]
+    fn rule_7_a_signature_holds_for_its_own_chain_only() {
+        let other = checkpoint().sign(&key()).replace("access", "admin");
+        assert_eq!(Checkpoint::open(&other, &[key().public()]), Err(CheckpointError::UnknownKey));
+    }
+}

@@ -1,0 +1,34 @@
+//! What is recorded, as deterministic bytes, and the hash chain and Merkle tree over it (spec/70).
+//!
+//! - [`Record`]: what happened. Start reading here.
+//! - [`Draft`] and [`Chain`]: a record becomes bytes and gets its place; [`Entry`] reads it back.
+//! - [`tree`]: the Merkle tree over the same hashes, and proofs; [`Checkpoint`]: its signed root.
+//! - [`verify`]: what is wrong with a stored chain.
+//!
+//! Nothing here keeps anything: the journal and the stores do. Time and salts are arguments.
+//!
+//! Invariant: one record has one encoding, every stored field is in it, and every personal value can be erased
+//! without touching a hash.
+#![warn(missing_docs, clippy::wildcard_enum_match_arm)]
+
+pub mod cbor;
+mod chain;
+mod checkpoint;
+mod code;
+mod entry;
+mod fields;
+mod record;
+pub mod tree;
+pub mod verify;
+
+pub use chain::{Chain, ChainError, Head, OrgHead, Placed};
+pub use checkpoint::{Checkpoint, CheckpointError, CheckpointKey, CheckpointPublicKey, KeyError};
+pub use code::UnknownCode;
+pub use entry::{
+    ChainId, Content, Draft, ENTRY_FORMAT, ENTRY_VERSION, Entry, EntryError, Genesis, Hash, Header, OrgLink, ShardId,
+    StoredEntry, erased,
+};
+pub use record::{
+    AccessRecord, Action, AdminEntry, AuthMethod, Kind, MatchedVia, Outcome, Record, ResourceType, SUPER_ADMIN,
+    SYSTEM_RETENTION, SecurityEvent, SecurityKind, SendIntent, SendOutcome, Stream, TraceKind,
+};

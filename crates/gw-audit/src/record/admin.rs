@@ -1,0 +1,120 @@
+//! The audit-log entry of a mutation (spec/70 section 2).
+
+use crate::code::codes;
+use gw_types::{OrgId, UserId};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::net::IpAddr;
+
+/// What `actor_external_id` says for the holder of the operator's token.
+pub const SUPER_ADMIN: &str = "__super_admin__";
+
+/// What `actor_external_id` says for retention sweeps.
+pub const SYSTEM_RETENTION: &str = "system:retention";
+
+codes! {
+    /// What was done.
+    Action {
+        /// Something came into being.
+        Create = "create",
+        /// Something changed.
+        Update = "update",
+        /// Something was removed.
+        Delete = "delete",
+        /// A right or a role was given.
+        Assign = "assign",
+        /// A right or a role was taken.
+        Revoke = "revoke",
+        /// An elevated read.
+        Access = "access",
+        /// Entries of the admin stream were pruned.
+        PruneAdmin = "audit.admin.prune",
+        /// Entries of the access stream were pruned.
+        PruneAccess = "audit.access.prune",
+        /// Entries of the compliance stream were pruned.
+        PruneCompliance = "audit.compliance.prune",
+        /// Entries of the disclosure stream were pruned.
+        PruneDisclosure = "audit.disclosure.prune",
+        /// Entries of the security stream were pruned.
+        PruneSecurity = "audit.security.prune",
+    }
+}
+
+codes! {
+    /// What it was done to.
+    ResourceType {
+        /// An organization.
+        Organization = "organization",
+        /// A group.
+        Group = "group",
+        /// A user.
+        User = "user",
+        /// A membership.
+        Membership = "membership",
+        /// A contract.
+        Contract = "contract",
+        /// A grant on a contract.
+        Grant = "grant",
+        /// A group's access.
+        Access = "access",
+        /// A pre-registered address.
+        PreregisteredAddress = "preregistered_address",
+        /// Compliance configuration.
+        Compliance = "compliance",
+        /// A token price.
+        TokenPrice = "token_price",
+        /// A sanction.
+        Sanction = "sanction",
+        /// A travel-rule record.
+        TravelRuleRecord = "travel_rule_record",
+        /// An address's threshold.
+        AddressThreshold = "address_threshold",
+        /// The base currency.
+        BaseCurrency = "base_currency",
+        /// A directory tenant.
+        DirectoryTenant = "directory_tenant",
+        /// Shared infrastructure.
+        SharedInfrastructure = "shared_infrastructure",
+        /// A disclosure request.
+        DisclosureRequest = "disclosure_request",
+        /// A disclosure grant.
+        DisclosureGrant = "disclosure_grant",
+        /// A session.
+        Session = "session",
+        /// A user's transactions in the explorer.
+        ExplorerUserTxs = "explorer_user_txs",
+        /// A personal RPC URL.
+        PersonalRpcUrl = "personal_rpc_url",
+        /// The service's own settings and keys.
+        Setting = "setting",
+        /// The audit log itself.
+        Audit = "audit",
+    }
+}
+
+/// One mutation of one resource. Kept as an outbox row by the policy store until it is chained.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AdminEntry {
+    /// What was done.
+    pub action: Action,
+    /// The acting user's row, if it has one.
+    pub actor_id: Option<UserId>,
+    /// The acting user's DID, [`SUPER_ADMIN`] or a `system:` name. Personal.
+    pub actor_external_id: Option<Cow<'static, str>>,
+    /// Where the call came from. Personal.
+    pub ip_address: Option<IpAddr>,
+    /// The correlation id of the call.
+    pub correlation_id: Option<Cow<'static, str>>,
+    /// The organization the resource belongs to.
+    pub org_id: Option<OrgId>,
+    /// What it was done to.
+    pub resource_type: ResourceType,
+    /// The resource's id; never an address or a DID, which are personal.
+    pub resource_id: Option<String>,
+    /// The resource's name. Personal: a user's name is a DID.
+    pub resource_name: Option<String>,
+    /// JSON text of what was; past the resource's allowlist. Personal.
+    pub old_value: Option<String>,
+    /// JSON text of what is; past the resource's allowlist. Personal.
+    pub new_value: Option<String>,
+}

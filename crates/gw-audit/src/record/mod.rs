@@ -1,0 +1,118 @@
+//! What is recorded: one type per kind of record.
+//!
+//! A record says what happened; when it happened and where it stands in its chain belongs to the
+//! entry made of it. Fields that concern a person are optional even where a caller always
+//! sets them: an entry read back after an erasure no longer knows them.
+
+mod access;
+mod admin;
+mod security;
+mod send;
+
+pub use access::{AccessRecord, AuthMethod, MatchedVia, TraceKind};
+pub use admin::{Action, AdminEntry, ResourceType, SUPER_ADMIN, SYSTEM_RETENTION};
+pub use security::{SecurityEvent, SecurityKind};
+pub use send::{Outcome, SendIntent, SendOutcome};
+
+use crate::code::codes;
+use gw_types::OrgId;
+
+codes! {
+    /// The five streams of spec/70 section 1; each is its own chain.
+    Stream {
+        /// Mutations by administrators: one cluster-wide shard, fed from the policy store.
+        Admin = "admin",
+        /// RPC calls and data retrievals, sends with intent and outcome included.
+        Access = "access",
+        /// Decisions of compliance.
+        Compliance = "compliance",
+        /// Reads and transitions of disclosure.
+        Disclosure = "disclosure",
+        /// Logins, bans, links, findings.
+        Security = "security",
+    }
+}
+
+codes! {
+    /// What kind of record an entry holds.
+    Kind {
+        /// The first entry of a chain.
+        Genesis = "genesis",
+        /// An [`AccessRecord`].
+        Access = "access",
+        /// An [`AdminEntry`].
+        Admin = "admin",
+        /// A [`SecurityEvent`].
+        Security = "security",
+        /// A [`SendIntent`].
+        SendIntent = "send_intent",
+        /// A [`SendOutcome`].
+        SendOutcome = "send_outcome",
+    }
+}
+
+/// One thing that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Record {
+    /// A call or a retrieval.
+    Access(AccessRecord),
+    /// A mutation by an administrator.
+    Admin(AdminEntry),
+    /// A security event.
+    Security(SecurityEvent),
+    /// A send about to be forwarded (HD22).
+    SendIntent(SendIntent),
+    /// What became of a send (HD22).
+    SendOutcome(SendOutcome),
+}
+
+impl Record {
+    /// The stream the record belongs to.
+    pub const fn stream(&self) -> Stream {
+        match self {
+            Self::Access(_) | Self::SendIntent(_) | Self::SendOutcome(_) => Stream::Access,
+            Self::Admin(_) => Stream::Admin,
+            Self::Security(_) => Stream::Security,
+        }
+    }
+
+    /// The record's kind.
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Self::Access(_) => Kind::Access,
+            Self::Admin(_) => Kind::Admin,
+            Self::Security(_) => Kind::Security,
+            Self::SendIntent(_) => Kind::SendIntent,
+            Self::SendOutcome(_) => Kind::SendOutcome,
+        }
+    }
+
+    /// The organization under which the record is filed.
+    pub const fn org_id(&self) -> Option<OrgId> {
+        match self {
+            Self::Access(record) => record.org_id,
+            Self::Admin(entry) => entry.org_id,
+            Self::Security(event) => event.org_id,
+            Self::SendIntent(intent) => Some(intent.org_id),
+            Self::SendOutcome(outcome) => Some(outcome.org_id),
+        }
+    }
+}
+
+macro_rules! from_records {
+    ($($name:ident($type:ty)),* $(,)?) => {$(
+        impl From<$type> for Record {
+            fn from(record: $type) -> Self {
+                Self::$name(record)
+            }
+        }
+    )*};
+}
+
+from_records! {
+    Access(AccessRecord),
+    Admin(AdminEntry),
+    Security(SecurityEvent),
+    SendIntent(SendIntent),
+    SendOutcome(SendOutcome),
+}

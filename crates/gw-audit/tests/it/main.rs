@@ -1,0 +1,8 @@
+//! Entries as bytes, and what verification finds when they are tampered with.
+
+#[cfg(test)]
+mod record;
+#[cfg(test)]
+mod tamper;
+#[cfg(test)]
+mod world;

@@ -1,0 +1,297 @@
+//! Rule 18: what verification must detect, done to a stored chain.
+
+use crate::world::{CLUSTER, access_records, at, chain, chain_id, full_access};
+use gw_audit::verify::{Finding, FindingKind, Report, Row, Trust, Walk};
+use gw_audit::{Checkpoint, CheckpointKey, Entry, Hash, Head, Record, StoredEntry, Stream, tree};
+use proptest::prelude::*;
+
+type StoredRow = (u64, Option<Hash>, Vec<u8>, Vec<u8>);
+
+/// A chain as a store keeps it, with a checkpoint after every fourth entry and at the end.
+#[derive(Clone)]
+struct Stored {
+    rows: Vec<StoredRow>,
+    notes: Vec<String>,
+    head: Option<Head>,
+}
+
+fn key() -> CheckpointKey {
+    CheckpointKey::from_seed(&[3; 32])
+}
+
+fn stored(entries: &[StoredEntry]) -> Stored {
+    let rows = entries.iter().map(|e| (e.header.seq, Some(e.hash), e.bytes.clone(), e.openings.clone())).collect();
+    let mut stored = Stored { rows, notes: Vec::new(), head: None };
+    for size in (4..entries.len()).step_by(4).chain([entries.len()]) {
+        stored.notes.push(note(entries, size));
+    }
+    let last = entries.last().unwrap();
+    stored.head = Some(Head { size: entries.len() as u64, hash: last.hash, time: last.header.time });
+    stored
+}
+
+fn note(entries: &[StoredEntry], size: usize) -> String {
+    let leaves: Vec<Hash> = entries[..size].iter().map(|entry| entry.hash).collect();
+    let origin = chain_id(Stream::Access).origin(CLUSTER);
+    Checkpoint { origin, size: size as u64, root: tree::root(&leaves) }.sign(&key())
+}
+
+fn records(count: usize) -> Vec<Record> {
+    (0..count)
+        .map(|n| {
+            let mut record = full_access();
+            record.duration_us = n as u64;
+            record.into()
+        })
+        .collect()
+}
+
+fn entries(count: usize) -> Vec<StoredEntry> {
+    chain(Stream::Access, key().public().to_bytes(), &records(count))
+}
+
+fn verify(stored: &Stored) -> Report {
+    let keys = [key().public()];
+    let trust = Trust { cluster: CLUSTER, keys: &keys };
+    let mut walk = Walk::new(chain_id(Stream::Access), trust, stored.notes.iter().map(String::as_str));
+    for (seq, hash, bytes, openings) in &stored.rows {
+        walk.row(&Row { seq: *seq, hash: *hash, bytes, openings, columns: None });
+    }
+    walk.finish(stored.head)
+}
+
+fn kinds(stored: &Stored) -> Vec<FindingKind> {
+    verify(stored).findings.iter().map(|finding| finding.kind).collect()
+}
+
+#[test]
+fn an_untouched_chain_is_clean() {
+    let entries = entries(10);
+    let report = verify(&stored(&entries));
+    assert_eq!(report.findings, []);
+    assert_eq!(report.scanned, 11);
+    assert_eq!(report.head.unwrap().hash, entries[10].hash);
+}
+
+#[test]
+fn rule_18_a_changed_row_is_named_with_both_hashes() {
+    let mut stored = stored(&entries(10));
+    let at = stored.rows[5].2.windows(8).position(|window| window == b"eth_call").unwrap();
+    stored.rows[5].2[at..at + 8].copy_from_slice(b"eth_gall");
+    let first = verify(&stored).findings[0];
+    let expected = tree::leaf(&stored.rows[5].2);
+    assert_eq!(
+        first,
+        Finding {
+            kind: FindingKind::HashMismatch,
+            seq: Some(5),
+            time: Some(gw_audit::Header::read(&stored.rows[5].2).unwrap().0.time),
+            stored: stored.rows[5].1,
+            expected: Some(expected),
+        }
+    );
+}
+
+#[test]
+fn rule_18_removed_rows_are_found_wherever_they_stood() {
+    for at in 0..10 {
+        let mut stored = stored(&entries(10));
+        stored.rows.remove(at);
+        let found = kinds(&stored);
+        assert_eq!(found[0], FindingKind::SeqGap, "row {at}");
+        assert!(found.contains(&FindingKind::OrgGap) == (at > 0), "row {at}: {found:?}");
+    }
+    let mut stored = stored(&entries(10));
+    stored.rows.pop();
+    assert_eq!(kinds(&stored), [FindingKind::ChainTruncated]);
+    stored.head = None;
+    assert_eq!(kinds(&stored), [FindingKind::ChainTruncated], "the checkpoint alone tells as well");
+}
+
+#[test]
+fn rule_18_a_tail_deleted_and_grown_again_contradicts_what_was_signed() {
+    let before = entries(10);
+    let mut after = chain(Stream::Access, key().public().to_bytes(), &records(6));
+    let mut tail = records(4);
+    tail.reverse();
+    after = [after, chain_after(&entries(6), &tail)].concat();
+    let mut stored = stored(&after);
+    stored.notes = self::stored(&before).notes;
+    assert_eq!(kinds(&stored), [FindingKind::RootMismatch, FindingKind::RootMismatch]);
+}
+
+/// Further entries behind a chain.
+fn chain_after(entries: &[StoredEntry], records: &[Record]) -> Vec<StoredEntry> {
+    let (mut chain, ..) = gw_audit::Chain::replay(chain_id(Stream::Access), &entries[0].bytes).unwrap();
+    entries[1..].iter().for_each(|entry| assert!(chain.accept(&entry.bytes).is_ok()));
+    let salts = crate::world::Counter::default();
+    let draft = |record| gw_audit::Draft::new(record, &salts);
+    records.iter().map(|record| chain.entry(draft(record), at(1_000)).unwrap()).collect()
+}
+
+#[test]
+fn rule_18_a_rewritten_history_and_a_rewritten_suffix_contradict_what_was_signed() {
+    for kept in [1, 5, 9] {
+        let honest = entries(10);
+        let mut forged_records = records(10 - (kept - 1));
+        forged_records.rotate_left(1);
+        let forged = [&honest[..kept], &chain_after(&honest[..kept], &forged_records)].concat();
+        let mut stored = stored(&forged);
+        stored.notes = self::stored(&honest).notes;
+        let found = kinds(&stored);
+        assert!(!found.is_empty() && found.iter().all(|kind| *kind == FindingKind::RootMismatch), "{found:?}");
+    }
+}
+
+#[test]
+fn rule_18_inserted_swapped_doubled_and_forked_rows_are_found() {
+    let honest = stored(&entries(10));
+    let mut swapped = honest.clone();
+    swapped.rows.swap(4, 5);
+    let found = kinds(&swapped);
+    assert_eq!(found[0], FindingKind::SeqGap);
+    assert!(found.contains(&FindingKind::SeqDuplicate));
+    let mut renumbered = swapped.clone();
+    (renumbered.rows[4].0, renumbered.rows[5].0) = (4, 5);
+    assert!(kinds(&renumbered).contains(&FindingKind::HashMismatch));
+    let mut doubled = honest.clone();
+    doubled.rows.insert(5, honest.rows[4].clone());
+    assert_eq!(kinds(&doubled), [FindingKind::SeqDuplicate]);
+    let other = &chain_after(&entries(4), &records(2)[1..])[0];
+    let mut forked = honest.clone();
+    forked.rows.insert(6, (5, Some(other.hash), other.bytes.clone(), other.openings.clone()));
+    assert_eq!(kinds(&forked), [FindingKind::Fork]);
+    let mut inserted = honest;
+    inserted.rows.push((11, Some(other.hash), other.bytes.clone(), other.openings.clone()));
+    assert!(kinds(&inserted).contains(&FindingKind::HashMismatch));
+}
+
+#[test]
+fn rule_18_forged_replayed_and_foreign_checkpoints_are_found() {
+    let entries = entries(10);
+    let honest = stored(&entries);
+    let mut replayed = honest.clone();
+    replayed.notes.push(honest.notes[0].clone());
+    assert_eq!(kinds(&replayed), [FindingKind::InconsistentCheckpoints]);
+    let mut forged = honest.clone();
+    forged.notes[1] = forged.notes[1].replace("\n8\n", "\n9\n");
+    assert_eq!(kinds(&forged), [FindingKind::CheckpointSignatureInvalid]);
+    let mut contradicting = honest.clone();
+    let other = chain_after(&entries[..9], &records(2));
+    contradicting.notes.push(note(&[&entries[..9], &other].concat(), 11));
+    let found = kinds(&contradicting);
+    assert_eq!(found, [FindingKind::InconsistentCheckpoints]);
+}
+
+/// Rule 18, "swapped key": chain and checkpoints made anew under another key.
+#[test]
+fn rule_18_a_swapped_key_is_found() {
+    let other = CheckpointKey::from_seed(&[4; 32]);
+    let entries = chain(Stream::Access, other.public().to_bytes(), &records(3));
+    let mut stored = stored(&entries);
+    let leaves: Vec<Hash> = entries.iter().map(|entry| entry.hash).collect();
+    let origin = chain_id(Stream::Access).origin(CLUSTER);
+    stored.notes = vec![Checkpoint { origin, size: 4, root: tree::root(&leaves) }.sign(&other)];
+    assert_eq!(kinds(&stored), [FindingKind::CheckpointSignatureInvalid; 2], "the note and the genesis");
+}
+
+#[test]
+fn rule_18_changed_columns_are_found() {
+    let entries = entries(1);
+    let mut columns = Entry::decode(&entries[1].bytes, &entries[1].openings).unwrap();
+    let keys = [key().public()];
+    let trust = Trust { cluster: CLUSTER, keys: &keys };
+    let look = |columns: &Entry| {
+        let mut walk = Walk::new(chain_id(Stream::Access), trust, []);
+        for (entry, columns) in entries.iter().zip([None, Some(columns)]) {
+            let (seq, hash) = (entry.header.seq, Some(entry.hash));
+            walk.row(&Row { seq, hash, bytes: &entry.bytes, openings: &entry.openings, columns });
+        }
+        walk.finish(None).findings
+    };
+    assert_eq!(look(&columns), []);
+    if let gw_audit::Content::Record(Record::Access(record)) = &mut columns.content {
+        record.status_code = 200;
+    }
+    assert_eq!(look(&columns)[0].kind, FindingKind::HashMismatch);
+}
+
+#[test]
+fn rule_18_a_row_without_hash_and_a_row_back_in_time_are_found() {
+    let mut nameless = stored(&entries(4));
+    nameless.rows[2].1 = None;
+    assert_eq!(kinds(&nameless), [FindingKind::NullEntryHash]);
+    let base = entries(2);
+    let (chain, ..) = gw_audit::Chain::replay(chain_id(Stream::Access), &base[0].bytes).unwrap();
+    let head = Head { time: at(-1_000_000), ..chain.head() };
+    let mut earlier = gw_audit::Chain::resume(chain.id(), head, chain.orgs());
+    let salts = crate::world::Counter::default();
+    let entry = earlier.entry(gw_audit::Draft::new(&records(1)[0], &salts), at(-900_000)).unwrap();
+    assert_eq!(kinds(&stored(&[base[0].clone(), entry])), [FindingKind::TimeRegression]);
+}
+
+/// Rule 24: of pruned rows the hashes stay, and with them roots and proofs of the later rows.
+#[test]
+fn rule_24_a_pruned_prefix_still_verifies() {
+    let entries = entries(10);
+    let honest = stored(&entries);
+    let keys = [key().public()];
+    let trust = Trust { cluster: CLUSTER, keys: &keys };
+    let prune = |hashes: &[Hash]| {
+        let mut walk = Walk::new(chain_id(Stream::Access), trust, honest.notes.iter().map(String::as_str));
+        (0..).zip(hashes).for_each(|(seq, hash)| walk.pruned(seq, *hash));
+        let mut rest = Vec::new();
+        for (seq, hash, bytes, openings) in &honest.rows[hashes.len()..] {
+            walk.row(&Row { seq: *seq, hash: *hash, bytes, openings, columns: None });
+        }
+        rest.extend(walk.finish(honest.head).findings.iter().map(|finding| finding.kind));
+        rest
+    };
+    let hashes: Vec<Hash> = entries[..6].iter().map(|entry| entry.hash).collect();
+    assert_eq!(prune(&hashes), [FindingKind::OrgGap], "the organization's earlier rows are not at hand");
+    let mut forged = hashes;
+    forged[2] = Hash::ZERO;
+    assert!(prune(&forged).contains(&FindingKind::RootMismatch));
+}
+
+#[test]
+fn rule_19_a_verification_goes_on_where_the_last_one_ended() {
+    let all = entries(10);
+    let keys = [key().public()];
+    let trust = Trust { cluster: CLUSTER, keys: &keys };
+    let first = verify(&stored(&all[..7]));
+    let id = chain_id(Stream::Access);
+    let chain = gw_audit::Chain::resume(id, first.head.unwrap(), first.orgs);
+    let honest = stored(&all);
+    let mut walk = Walk::resume(&chain, first.frontier, trust, honest.notes.iter().map(String::as_str));
+    for (seq, hash, bytes, openings) in &honest.rows[7..] {
+        walk.row(&Row { seq: *seq, hash: *hash, bytes, openings, columns: None });
+    }
+    let report = walk.finish(honest.head);
+    assert_eq!((report.findings, report.scanned), (Vec::new(), 4));
+}
+
+proptest! {
+    /// Rule 18: any change of any byte of what is stored is a finding.
+    #[test]
+    fn rule_18_every_single_byte_mutation_is_detected(
+        records in access_records(),
+        row in any::<prop::sample::Index>(),
+        part in 0..4,
+        at in any::<prop::sample::Index>(),
+        flip in 1_u8..=255,
+    ) {
+        let mut stored = stored(&chain(Stream::Access, key().public().to_bytes(), &records));
+        prop_assert_eq!(&verify(&stored).findings, &[]);
+        let row = row.index(stored.rows.len());
+        let (seq, hash, bytes, openings) = &mut stored.rows[row];
+        match part {
+            0 => *seq ^= u64::from(flip) << (8 * at.index(8)),
+            1 => hash.as_mut().unwrap().0[at.index(32)] ^= flip,
+            2 => { let at = at.index(bytes.len()); bytes[at] ^= flip; }
+            _ if openings.is_empty() => openings.push(flip),
+            _ => { let at = at.index(openings.len()); openings[at] ^= flip; }
+        }
+        prop_assert!(!verify(&stored).findings.is_empty());
+    }
+}

@@ -1,0 +1,104 @@
+//! What only a test inside the crate can bring about: a power cut, a failing disk.
+
+mod faults;
+mod power;
+
+use crate::journal::{Journal, Options, Recovery};
+use crate::{OpenError, Position, Unsealed};
+use gw_audit::{AccessRecord, Chain, Content, Entry, Record};
+use gw_types::{Clock, Entropy, Seconds, Timestamp};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Each number once, as time and as chance.
+#[derive(Debug, Default)]
+struct Counter(AtomicU64);
+
+impl Clock for Counter {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_micros(1_700_000_000_000_000 + self.0.fetch_add(1, Ordering::Relaxed).cast_signed())
+    }
+}
+
+impl Entropy for Counter {
+    fn fill(&self, bytes: &mut [u8]) {
+        for chunk in bytes.chunks_mut(8) {
+            let next = (self.0.fetch_add(1, Ordering::Relaxed) << 16 | 0x7331).to_le_bytes();
+            chunk.copy_from_slice(&next[..chunk.len()]);
+        }
+    }
+}
+
+fn options(dir: &Path) -> Options {
+    Options {
+        dir: dir.to_owned(),
+        holder: "a test".to_owned(),
+        cluster: "test".to_owned(),
+        checkpoint_key: [9; 32],
+        max_bytes: 8 << 20,
+        segment_bytes: 256 << 10,
+        retain_bytes: 1 << 30,
+        retain_for: Seconds(3600),
+    }
+}
+
+fn open(dir: &Path) -> Result<(Journal, Recovery), OpenError> {
+    let counter = Arc::new(Counter::default());
+    // Salts and shard ids differ from one opening to the next.
+    let opened = std::fs::read_dir(dir).map_or(0, Iterator::count) as u64;
+    counter.0.store(opened << 32, Ordering::Relaxed);
+    Journal::open(options(dir), Arc::<Counter>::clone(&counter), counter)
+}
+
+/// A journal whose flusher has ended: nothing becomes durable unless the test says so.
+fn open_still(dir: &Path) -> Journal {
+    let (mut journal, _) = open(dir).unwrap();
+    journal.shared.signal.stop();
+    journal.flusher.take().unwrap().join().unwrap();
+    journal
+}
+
+fn record(n: u64) -> AccessRecord {
+    AccessRecord { duration_us: n, ..AccessRecord::new("eth_call", 200) }
+}
+
+/// Appends records with these numbers; where the last one stands.
+fn append(journal: &Journal, numbers: std::ops::Range<u64>) -> Position {
+    let positions: Vec<_> = numbers.map(|n| journal.append(record(n)).unwrap()).collect();
+    *positions.last().unwrap()
+}
+
+/// The numbers of the unsealed access records, in order; the chain is checked on the way.
+fn numbers(journal: &Journal) -> Vec<u64> {
+    let mut chain = None;
+    journal.unsealed(1000).unwrap().iter().filter_map(|record| number(&mut chain, record)).collect()
+}
+
+fn number(chain: &mut Option<Chain>, record: &Unsealed) -> Option<u64> {
+    let entry = Entry::decode(&record.bytes, &record.openings).unwrap();
+    match chain {
+        None => *chain = Some(Chain::replay(entry.header.chain, &record.bytes).unwrap().0),
+        Some(chain) => {
+            chain.accept(&record.bytes).unwrap();
+        }
+    }
+    match entry.content {
+        Content::Record(Record::Access(record)) => Some(record.duration_us),
+        Content::Genesis(_) | Content::Record(_) => None,
+    }
+}
+
+/// The files of the only shard.
+fn files(dir: &Path) -> PathBuf {
+    let shard = std::fs::read_to_string(dir.join("shard")).unwrap();
+    dir.join(shard)
+}
+
+/// The newest segment that holds records.
+fn segment(dir: &Path) -> PathBuf {
+    let files = files(dir);
+    let numbers = crate::segment::list(&files).unwrap();
+    let holds = |path: &PathBuf| crate::segment::read_head(&std::fs::read(path).unwrap()).is_some();
+    numbers.into_iter().rev().map(|number| crate::segment::path(&files, number)).find(holds).unwrap()
+}

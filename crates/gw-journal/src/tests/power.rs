@@ -1,0 +1,223 @@
+//! Power cuts: what is behind the last fsync may be gone, torn or out of order.
+
+use super::{append, files, numbers, open, open_still, record, segment};
+use crate::frame::MARKER;
+use crate::segment::FIRST_FRAME;
+use crate::{OpenError, flush};
+use proptest::prelude::*;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+/// Where things stand in the segment of [`cut_off`].
+struct Places {
+    /// Behind the ten durable records, where their marker is.
+    marker: u64,
+    /// The bytes of records 10 to 19.
+    behind: Vec<std::ops::Range<u64>>,
+}
+
+/// Ten durable records, ten more without fsync; the machine stops.
+fn cut_off(dir: &Path) -> Places {
+    let journal = open_still(dir);
+    let end = || journal.shared.writer().unwrap().segment.end;
+    append(&journal, 0..10);
+    flush::sync(&journal.shared);
+    let marker = end() - MARKER as u64;
+    let mut one = |n| {
+        let start = end();
+        journal.append(record(n)).unwrap();
+        start..end()
+    };
+    let behind = (10..20).map(&mut one).collect();
+    // Not closed: closing would sync.
+    std::mem::forget(journal);
+    Places { marker, behind }
+}
+
+/// The forgotten journal still holds the lock; a copy of its directory is what the next start would find.
+fn after_power_cut(dir: &Path) -> tempfile::TempDir {
+    let copy = tempfile::tempdir().unwrap();
+    std::fs::copy(dir.join("shard"), copy.path().join("shard")).unwrap();
+    let to = copy.path().join(files(dir).file_name().unwrap());
+    std::fs::create_dir(&to).unwrap();
+    for entry in std::fs::read_dir(files(dir)).unwrap() {
+        let path = entry.unwrap().path();
+        std::fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
+    }
+    copy
+}
+
+fn damage(path: &Path, offset: u64, bytes: &[u8]) {
+    std::fs::OpenOptions::new().write(true).open(path).unwrap().write_all_at(bytes, offset).unwrap();
+}
+
+fn all(dir: &Path) -> Vec<u64> {
+    numbers(&open(dir).unwrap().0)
+}
+
+#[test]
+fn hd25_unsynced_records_that_survived_are_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    cut_off(dir.path());
+    let copy = after_power_cut(dir.path());
+    let (journal, recovery) = open(copy.path()).unwrap();
+    assert_eq!((recovery.torn, recovery.salvaged), (0, 0));
+    assert_eq!(numbers(&journal), (0..20).collect::<Vec<_>>());
+}
+
+#[test]
+fn rule_12_a_torn_tail_is_cut_and_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let places = cut_off(dir.path());
+    let copy = after_power_cut(dir.path());
+    damage(&segment(copy.path()), places.behind[9].end - 3, &[0; 3]);
+    let (journal, recovery) = open(copy.path()).unwrap();
+    assert_eq!((recovery.torn, recovery.salvaged), (1, 0));
+    assert_eq!(numbers(&journal), (0..19).collect::<Vec<_>>());
+    let next = journal.append(record(77)).unwrap();
+    assert_eq!(next.seq, 20, "the genesis and nineteen records stand before it");
+}
+
+#[test]
+fn hd25_whole_records_behind_a_torn_one_are_salvaged() {
+    let dir = tempfile::tempdir().unwrap();
+    let places = cut_off(dir.path());
+    let copy = after_power_cut(dir.path());
+    // A lost page: records 12 and 13 read as zeros.
+    let lost = places.behind[2].start..places.behind[3].end;
+    damage(&segment(copy.path()), lost.start, &vec![0; usize::try_from(lost.end - lost.start).unwrap()]);
+    let (journal, recovery) = open(copy.path()).unwrap();
+    assert_eq!((recovery.torn, recovery.salvaged), (2, 6));
+    let expected: Vec<u64> = (0..12).chain(14..20).collect();
+    assert_eq!(numbers(&journal), expected);
+    drop(journal);
+    assert_eq!(all(copy.path()), expected, "and once more from what was written then");
+}
+
+#[test]
+fn hd25_damage_to_what_was_durable_stops_the_shard() {
+    let dir = tempfile::tempdir().unwrap();
+    cut_off(dir.path());
+    for offset in [4096, 4200, 4096 + 1500] {
+        let copy = after_power_cut(dir.path());
+        damage(&segment(copy.path()), offset, b"\xff\xff");
+        let error = open(copy.path()).unwrap_err();
+        assert!(matches!(error, OpenError::Corrupt { .. }), "{error}");
+    }
+}
+
+/// The marker alone tells, even if the header was lost with the power.
+#[test]
+fn hd25_damage_before_a_marker_stops_the_shard_without_the_header() {
+    let dir = tempfile::tempdir().unwrap();
+    cut_off(dir.path());
+    let copy = after_power_cut(dir.path());
+    let shard = std::fs::read_to_string(copy.path().join("shard")).unwrap().parse::<uuid::Uuid>().unwrap();
+    drop(crate::header::Header::create(&files(copy.path()), gw_audit::ShardId(shard)).unwrap());
+    damage(&segment(copy.path()), 4200, b"\xff\xff");
+    let OpenError::Corrupt { what, .. } = open(copy.path()).unwrap_err() else { panic!() };
+    assert_eq!(what, "a record known to be durable is damaged");
+}
+
+#[test]
+fn rule_12_what_is_gone_altogether_is_noticed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (journal, _) = open(dir.path()).unwrap();
+    journal.append(record(1)).unwrap();
+    drop(journal);
+    let path = segment(dir.path());
+    std::fs::remove_file(&path).unwrap();
+    let OpenError::Corrupt { what, .. } = open(dir.path()).unwrap_err() else { panic!() };
+    assert_eq!(what, "records known to be durable are not there");
+    std::fs::remove_file(dir.path().join("shard")).unwrap();
+    std::fs::write(files_of(dir.path()).join("000000000009.segment"), []).unwrap();
+    assert!(matches!(open(dir.path()).unwrap_err(), OpenError::Corrupt { .. }), "records without a name");
+}
+
+fn files_of(dir: &Path) -> std::path::PathBuf {
+    let mut dirs = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    dirs.find(|path| path.is_dir()).unwrap()
+}
+
+#[test]
+fn hd25_the_second_recovery_finds_what_the_first_one_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let places = cut_off(dir.path());
+    let copy = after_power_cut(dir.path());
+    damage(&segment(copy.path()), places.behind[2].start, &[0xee; 40]);
+    let first = open_still(copy.path());
+    first.append(record(50)).unwrap();
+    let twice = after_power_cut(copy.path());
+    drop(first);
+    let expected: Vec<u64> = (0..12).chain(13..20).chain([50]).collect();
+    assert_eq!(all(twice.path()), expected);
+}
+
+/// The file system wrote a later segment back before an earlier one.
+#[test]
+fn hd25_salvage_reaches_into_the_next_segment() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = open_still(dir.path());
+    append(&journal, 0..10);
+    flush::sync(&journal.shared);
+    let first = journal.shared.writer().unwrap().segment.path.clone();
+    let hit = journal.shared.writer().unwrap().segment.end;
+    append(&journal, 10..1500);
+    assert_ne!(journal.shared.writer().unwrap().segment.path, first);
+    std::mem::forget(journal);
+    let copy = after_power_cut(dir.path());
+    damage(&files(copy.path()).join(first.file_name().unwrap()), hit + 20, &[0xee; 10]);
+    let (journal, recovery) = open(copy.path()).unwrap();
+    assert_eq!((recovery.torn, recovery.salvaged), (1, 1489));
+    let found = journal.unsealed(5000).unwrap().len();
+    assert_eq!(found, 1 + 10 + 1489, "with the genesis");
+    drop(journal);
+    assert_eq!(open(copy.path()).unwrap().0.unsealed(5000).unwrap().len(), found);
+}
+
+/// Overwrites `len` bytes so that each of them changes.
+fn spoil(path: &Path, offset: u64, len: usize, flip: u8) {
+    let file = std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
+    let mut bytes = vec![0; len];
+    file.read_exact_at(&mut bytes, offset).unwrap();
+    bytes.iter_mut().for_each(|byte| *byte ^= flip);
+    file.write_all_at(&bytes, offset).unwrap();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn hd25_any_damage_behind_the_last_fsync_costs_only_what_it_hit(at in any::<prop::sample::Index>(), len in 1_usize..900, flip in 1_u8..) {
+        let dir = tempfile::tempdir().unwrap();
+        let places = cut_off(dir.path());
+        let copy = after_power_cut(dir.path());
+        let behind = places.behind[0].start..places.behind[9].end;
+        let offset = behind.start + at.index(usize::try_from(behind.end - behind.start).unwrap()) as u64;
+        spoil(&segment(copy.path()), offset, len, flip);
+        let (journal, recovery) = open(copy.path()).unwrap();
+        let found = numbers(&journal);
+        let spoilt = offset..offset + len as u64;
+        prop_assert_eq!(&found[..10], (0..10).collect::<Vec<_>>());
+        prop_assert!(found.is_sorted_by(|a, b| a < b), "{:?}", found);
+        for (number, bytes) in (10..).zip(&places.behind) {
+            let hit = bytes.start < spoilt.end && spoilt.start < bytes.end;
+            prop_assert_eq!(found.contains(&number), !hit, "{} of {:?}", number, found);
+        }
+        prop_assert!(recovery.torn > 0);
+        drop(journal);
+        prop_assert_eq!(all(copy.path()), found, "a second recovery finds the same");
+    }
+
+    #[test]
+    fn hd25_any_damage_to_what_was_durable_stops_the_shard(at in any::<prop::sample::Index>(), len in 1_usize..900, flip in 1_u8.., head in any::<bool>()) {
+        let dir = tempfile::tempdir().unwrap();
+        let places = cut_off(dir.path());
+        let copy = after_power_cut(dir.path());
+        let records = usize::try_from(places.marker - FIRST_FRAME).unwrap();
+        let offset = if head { at.index(44) as u64 } else { FIRST_FRAME + at.index(records) as u64 };
+        spoil(&segment(copy.path()), offset, len, flip);
+        let damaged = matches!(open(copy.path()), Err(OpenError::Corrupt { .. }));
+        prop_assert!(damaged);
+    }
+}
