@@ -1,0 +1,277 @@
+//! The access log and the audit log as administrators read them (spec/70 section 7), newest first.
+//!
+//! Invariant: scope is a part of the query, so rows and total are of the same set (rule 27); what is shown is read
+//! from the hashed bytes, never from the columns it was found by.
+
+use super::{AuditStore, OutboxEntry};
+use crate::{
+    Store, StoreError,
+    entity::{audit_outbox, entries},
+    read::{Page, Paging, Scope},
+};
+use gw_audit::{AccessRecord, Action, AdminEntry, Content, Hash, Kind, Record, ResourceType, StoredEntry};
+use gw_types::{DenyReason, OrgId, Timestamp, UserId};
+use sea_orm::{ColumnTrait, Condition, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect};
+
+/// Which access records.
+#[derive(Clone, Debug)]
+pub struct AccessFilter {
+    /// Whose rows; a record without organization is for [`Scope::All`] only.
+    pub scope: Scope,
+    /// One caller's.
+    pub external_id: Option<String>,
+    /// Of one method.
+    pub method: Option<String>,
+    /// Of one request.
+    pub correlation_id: Option<String>,
+    /// With these outcomes.
+    pub status: StatusFilter,
+    /// Denied for this reason.
+    pub denial_reason: Option<DenyReason>,
+    /// At or after this moment.
+    pub from: Option<Timestamp>,
+    /// At or before this moment.
+    pub to: Option<Timestamp>,
+}
+
+impl AccessFilter {
+    /// Everything in scope.
+    pub const fn all(scope: Scope) -> Self {
+        Self {
+            scope,
+            external_id: None,
+            method: None,
+            correlation_id: None,
+            status: StatusFilter::Any,
+            denial_reason: None,
+            from: None,
+            to: None,
+        }
+    }
+}
+
+/// Which outcomes: a status or a family of them, never both (rule 26).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatusFilter {
+    /// All of them.
+    Any,
+    /// Exactly this status.
+    Code(u16),
+    /// 2xx.
+    Success,
+    /// 4xx.
+    Denied,
+    /// 5xx.
+    Error,
+}
+
+/// An access record as it is listed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessLog {
+    /// Its id.
+    pub id: i64,
+    /// When the call took place.
+    pub created_at: Timestamp,
+    /// The entry's hash.
+    pub hash: Hash,
+    /// The record.
+    pub record: AccessRecord,
+}
+
+/// Which audit entries.
+#[derive(Clone, Debug)]
+pub struct AuditFilter {
+    /// Whose rows; an entry without organization is for [`Scope::All`] only.
+    pub scope: Scope,
+    /// Of this kind of resource.
+    pub resource_type: Option<ResourceType>,
+    /// Of this resource.
+    pub resource_id: Option<String>,
+    /// By this user.
+    pub actor: Option<UserId>,
+    /// This was done.
+    pub action: Option<Action>,
+    /// In this organization.
+    pub org: Option<OrgId>,
+    /// At or after this moment.
+    pub from: Option<Timestamp>,
+    /// At or before this moment.
+    pub to: Option<Timestamp>,
+}
+
+impl AuditFilter {
+    /// Everything in scope.
+    pub const fn all(scope: Scope) -> Self {
+        Self {
+            scope,
+            resource_type: None,
+            resource_id: None,
+            actor: None,
+            action: None,
+            org: None,
+            from: None,
+            to: None,
+        }
+    }
+}
+
+/// An audit entry as it is listed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditLog {
+    /// Its id, the same before and after it is sealed.
+    pub id: i64,
+    /// When the mutation took place.
+    pub created_at: Timestamp,
+    /// The entry's hash, once it is sealed.
+    pub hash: Option<Hash>,
+    /// The entry.
+    pub entry: AdminEntry,
+}
+
+impl AuditStore {
+    /// Access records, newest first. What waits in a journal is not among them yet.
+    pub async fn list_access_logs(&self, filter: &AccessFilter, paging: Paging) -> Result<Page<AccessLog>, StoreError> {
+        use entries::Column as C;
+        let status = match filter.status {
+            StatusFilter::Any => None,
+            StatusFilter::Code(code) => Some(C::StatusCode.eq(i32::from(code))),
+            StatusFilter::Success => Some(C::StatusCode.between(200, 299)),
+            StatusFilter::Denied => Some(C::StatusCode.between(400, 499)),
+            StatusFilter::Error => Some(C::StatusCode.between(500, 599)),
+        };
+        let which = Condition::all()
+            .add(C::Kind.eq(Kind::Access.as_str()))
+            .add_option(filter.scope.holds(C::OrgId))
+            .add_option(filter.external_id.as_ref().map(|id| C::ExternalId.eq(id)))
+            .add_option(filter.method.as_ref().map(|method| C::Method.eq(method)))
+            .add_option(filter.correlation_id.as_ref().map(|id| C::CorrelationId.eq(id)))
+            .add_option(status)
+            .add_option(filter.denial_reason.map(|reason| C::DenialReason.eq(reason.as_str())))
+            .add_option(filter.from.map(|at| C::CreatedAt.gte(at.micros())))
+            .add_option(filter.to.map(|at| C::CreatedAt.lte(at.micros())));
+        let found = entries::Entity::find().filter(which);
+        let total = found.clone().count(&self.pools.reader).await?;
+        let rows = found
+            .order_by_desc(C::CreatedAt)
+            .order_by_desc(C::Id)
+            .limit(paging.limit)
+            .offset(paging.offset)
+            .all(&self.pools.reader)
+            .await?;
+        Ok(Page { rows: rows.into_iter().map(AccessLog::try_from).collect::<Result<_, _>>()?, total })
+    }
+
+    /// Audit entries, newest first: those that wait in the policy store's outbox, then the sealed ones.
+    pub async fn list_audit_logs(
+        &self,
+        policy: &Store,
+        filter: &AuditFilter,
+        paging: Paging,
+    ) -> Result<Page<AuditLog>, StoreError> {
+        let (mut rows, waiting, floor) = waiting(policy, filter, paging).await?;
+        let sealed = entries::Entity::find().filter(sealed_condition(filter, floor));
+        let total = sealed.clone().count(&self.pools.reader).await?.saturating_add(waiting);
+        let left = paging.limit.saturating_sub(u64::try_from(rows.len()).unwrap_or(u64::MAX));
+        if left > 0 {
+            let found = sealed
+                .order_by_desc(entries::Column::OutboxId)
+                .limit(left)
+                .offset(paging.offset.saturating_sub(waiting))
+                .all(&self.pools.reader)
+                .await?;
+            for row in found {
+                rows.push(row.try_into()?);
+            }
+        }
+        Ok(Page { rows, total })
+    }
+}
+
+/// What of a page still waits in the outbox, how many wait that the filter wants, and the lowest waiting id: a row
+/// that is sealed between the two queries is taken from the outbox.
+async fn waiting(
+    policy: &Store,
+    filter: &AuditFilter,
+    paging: Paging,
+) -> Result<(Vec<AuditLog>, u64, Option<i64>), StoreError> {
+    use audit_outbox::Column as C;
+    let tx = policy.inner.pools.begin_read().await?;
+    let floor: Option<Option<i64>> =
+        audit_outbox::Entity::find().select_only().column_as(C::Id.min(), "floor").into_tuple().one(&tx).await?;
+    let which = Condition::all()
+        .add_option(filter.scope.holds(C::OrgId))
+        .add_option(filter.resource_type.map(|kind| C::ResourceType.eq(kind.as_str())))
+        .add_option(filter.resource_id.as_ref().map(|id| C::ResourceId.eq(id)))
+        .add_option(filter.actor.map(|actor| C::ActorId.eq(actor.0)))
+        .add_option(filter.action.map(|action| C::Action.eq(action.as_str())))
+        .add_option(filter.org.map(|org| C::OrgId.eq(org.0)))
+        .add_option(filter.from.map(|at| C::CreatedAt.gte(at.micros())))
+        .add_option(filter.to.map(|at| C::CreatedAt.lte(at.micros())));
+    let found = audit_outbox::Entity::find().filter(which);
+    let total = found.clone().count(&tx).await?;
+    let rows = found.order_by_desc(C::Id).limit(paging.limit).offset(paging.offset).all(&tx).await?;
+    tx.rollback().await?;
+    let mut logs = Vec::with_capacity(rows.len());
+    for row in rows {
+        let OutboxEntry { id, created_at, entry } = row.try_into()?;
+        logs.push(AuditLog { id, created_at, hash: None, entry });
+    }
+    Ok((logs, total, floor.flatten()))
+}
+
+fn sealed_condition(filter: &AuditFilter, floor: Option<i64>) -> Condition {
+    use entries::Column as C;
+    Condition::all()
+        .add(C::Kind.eq(Kind::Admin.as_str()))
+        .add(C::OutboxId.is_not_null())
+        .add_option(floor.map(|floor| C::OutboxId.lt(floor)))
+        .add_option(filter.scope.holds(C::OrgId))
+        .add_option(filter.resource_type.map(|kind| C::ResourceType.eq(kind.as_str())))
+        .add_option(filter.resource_id.as_ref().map(|id| C::ResourceId.eq(id)))
+        .add_option(filter.actor.map(|actor| C::ActorId.eq(actor.0)))
+        .add_option(filter.action.map(|action| C::Action.eq(action.as_str())))
+        .add_option(filter.org.map(|org| C::OrgId.eq(org.0)))
+        .add_option(filter.from.map(|at| C::CreatedAt.gte(at.micros())))
+        .add_option(filter.to.map(|at| C::CreatedAt.lte(at.micros())))
+}
+
+/// The record inside a row, and the row's hash.
+fn opened(row: &entries::Model) -> Option<(Record, Hash)> {
+    let entry = StoredEntry::new(row.bytes.clone(), row.openings.clone()).ok()?;
+    match entry.content().ok()? {
+        Content::Record(record) => Some((record, Hash::try_from(row.hash.as_slice()).ok()?)),
+        Content::Genesis(_) => None,
+    }
+}
+
+fn malformed(row: &entries::Model) -> StoreError {
+    StoreError::Row { table: "entries", column: "bytes", id: row.id.to_string() }
+}
+
+impl TryFrom<entries::Model> for AccessLog {
+    type Error = StoreError;
+    fn try_from(row: entries::Model) -> Result<Self, StoreError> {
+        match opened(&row) {
+            Some((Record::Access(record), hash)) => {
+                Ok(Self { id: row.id, created_at: Timestamp::from_micros(row.created_at), hash, record })
+            }
+            _ => Err(malformed(&row)),
+        }
+    }
+}
+
+impl TryFrom<entries::Model> for AuditLog {
+    type Error = StoreError;
+    fn try_from(row: entries::Model) -> Result<Self, StoreError> {
+        match (opened(&row), row.outbox_id) {
+            (Some((Record::Admin(entry), hash)), Some(id)) => Ok(Self {
+                id,
+                // The sealer chains an entry with the time of its mutation.
+                created_at: Timestamp::from_micros(row.created_at),
+                hash: Some(hash),
+                entry,
+            }),
+            _ => Err(malformed(&row)),
+        }
+    }
+}

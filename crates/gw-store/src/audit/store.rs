@@ -1,0 +1,349 @@
+//! The audit store as the sealer and the verifier use it.
+//!
+//! Invariant: entries of a chain are inserted in the transaction that moves the chain's end from the number of the
+//! first to the number after the last, and only by the holder of the newest fence: a crash at any point neither
+//! loses nor repeats an entry (spec/70 rule 13), and a writer that was replaced cannot fork the chain.
+
+use super::columns::Columns;
+use crate::{
+    Missing, StoreConfig, StoreError,
+    dialect::{self, Pools},
+    entity::{chains, checkpoints, entries},
+    migration::{self, AuditMigrator},
+};
+use gw_audit::{ChainId, Hash, Head, Header, OrgHead, ShardId, StoredEntry, Stream};
+use gw_types::{OrgId, Seconds, Timestamp};
+use sea_orm::{
+    ActiveModelTrait,
+    ActiveValue::Set,
+    ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect,
+    sea_query::{Expr, OnConflict, Query},
+};
+use std::sync::Arc;
+
+/// An open audit store; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct AuditStore {
+    pub(super) pools: Pools,
+    config: Arc<StoreConfig>,
+}
+
+/// A chain held for writing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// The chain.
+    pub chain: ChainId,
+    /// Proves that nobody took the chain over; goes with each write.
+    pub fence: u64,
+    /// Where the sealed part ends; `None` if nothing is sealed yet.
+    pub head: Option<Head>,
+    /// The highest number that a writer of the chain is known to have given out (HD25).
+    pub issued: Option<u64>,
+}
+
+/// An entry to seal.
+#[derive(Clone, Debug)]
+pub struct ToSeal {
+    /// The entry.
+    pub entry: StoredEntry,
+    /// The outbox row it was made of, for entries of the admin stream.
+    pub outbox_id: Option<i64>,
+}
+
+/// A sealed entry as it lies there.
+#[derive(Clone, Debug)]
+pub struct SealedRow {
+    /// The number under which it is stored.
+    pub seq: u64,
+    /// The stored hash.
+    pub hash: Hash,
+    /// The entry.
+    pub bytes: Vec<u8>,
+    /// What lies beside it.
+    pub openings: Vec<u8>,
+    /// Whether the columns to find it by still say what the entry says.
+    pub columns_agree: bool,
+}
+
+impl AuditStore {
+    /// Connects; the schema may still be missing or old, see [`AuditStore::migrate`].
+    pub async fn open(config: StoreConfig) -> Result<Self, StoreError> {
+        let pools = Pools::open(&config.location, config.connections).await?;
+        Ok(Self { pools, config: Arc::new(config) })
+    }
+
+    /// Brings the schema up to this build.
+    pub async fn migrate(&self) -> Result<(), StoreError> {
+        let tx = self.pools.begin_migration().await?;
+        migration::run::<AuditMigrator>(&tx).await?;
+        Ok(tx.commit().await?)
+    }
+
+    /// Fails unless the schema is exactly this build's.
+    pub async fn check_schema(&self) -> Result<(), StoreError> {
+        migration::check::<AuditMigrator>(&self.pools.reader).await
+    }
+
+    /// The schema as text, one object after the other.
+    pub async fn schema(&self) -> Result<String, StoreError> {
+        Ok(self.pools.engine.describe(&self.pools.reader).await?)
+    }
+
+    /// Whether the database answers.
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        Ok(self.pools.reader.ping().await?)
+    }
+
+    /// Whether our own credential may change or delete entries; production refuses to run so (spec/70 rule 25).
+    pub async fn may_rewrite(&self) -> Result<bool, StoreError> {
+        dialect::may_rewrite(&self.pools.reader, "entries").await
+    }
+
+    /// Takes a chain for writing, making it if needed. Whoever held it before is fenced off; refused with
+    /// [`StoreError::OtherInstance`] while another holder's lease lasts.
+    pub async fn claim(&self, chain: ChainId, holder: &str, life: Seconds) -> Result<Claim, StoreError> {
+        let now = self.config.clock.now();
+        let tx = self.pools.begin_write().await?;
+        let fresh = chains::ActiveModel {
+            id: sea_orm::ActiveValue::NotSet,
+            stream: Set(chain.stream.as_str().to_owned()),
+            shard: Set(chain.shard.0),
+            fence: Set(0),
+            holder: Set(holder.to_owned()),
+            leased_until: Set(0),
+            issued: Set(-1),
+            size: Set(0),
+            head_hash: Set(Hash::ZERO.to_vec()),
+            head_time: Set(0),
+        };
+        let known = OnConflict::columns([chains::Column::Stream, chains::Column::Shard]).do_nothing().to_owned();
+        chains::Entity::insert(fresh).on_conflict(known).try_insert().exec_without_returning(&tx).await?;
+        let row = chain_row(&tx, chain, true).await?;
+        if row.holder != holder && row.leased_until > now.micros() {
+            return Err(StoreError::OtherInstance(row.holder));
+        }
+        let issued = u64::try_from(row.issued).ok();
+        let head = head_of(&row)?;
+        let fence = row.fence.saturating_add(1);
+        let mut row = row.into_active_model();
+        row.fence = Set(fence);
+        row.holder = Set(holder.to_owned());
+        row.leased_until = Set(now.plus(life).micros());
+        row.update(&tx).await?;
+        tx.commit().await?;
+        Ok(Claim { chain, fence: unsigned(fence, "fence")?, head, issued })
+    }
+
+    /// Prolongs a claim and notes the highest number given out so far; refused with [`StoreError::Fenced`] if
+    /// another writer took over.
+    pub async fn renew(&self, claim: &Claim, issued: Option<u64>, life: Seconds) -> Result<(), StoreError> {
+        let issued = issued.map_or(-1, signed);
+        let renewed = chains::Entity::update_many()
+            .col_expr(chains::Column::LeasedUntil, Expr::value(self.config.clock.now().plus(life).micros()))
+            .col_expr(
+                chains::Column::Issued,
+                Expr::case(chains::Column::Issued.lt(issued), issued).finally(Expr::col(chains::Column::Issued)).into(),
+            )
+            .filter(of_claim(claim))
+            .exec(&self.pools.writer)
+            .await?;
+        if renewed.rows_affected == 1 { Ok(()) } else { Err(StoreError::Fenced) }
+    }
+
+    /// Where a chain's sealed part ends; `None` if nothing is sealed.
+    pub async fn head(&self, chain: ChainId) -> Result<Option<Head>, StoreError> {
+        match chain_row(&self.pools.reader, chain, false).await {
+            Ok(row) => head_of(&row),
+            Err(StoreError::NotFound(_)) => Ok(None),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Every chain there is.
+    pub async fn chains(&self) -> Result<Vec<(ChainId, Option<Head>)>, StoreError> {
+        let rows = chains::Entity::find()
+            .order_by_asc(chains::Column::Stream)
+            .order_by_asc(chains::Column::Id)
+            .all(&self.pools.reader)
+            .await?;
+        rows.iter().map(|row| Ok((chain_of(row)?, head_of(row)?))).collect()
+    }
+
+    /// Seals entries that continue the chain, all or none. Refused with [`StoreError::ChainMoved`] if the stored
+    /// chain ends elsewhere, with [`StoreError::Fenced`] if another writer took over.
+    pub async fn insert_sealed(&self, claim: &Claim, batch: &[ToSeal]) -> Result<(), StoreError> {
+        let Some((first, last)) = ends(claim.chain, batch)? else { return Ok(()) };
+        let tx = self.pools.begin_write().await?;
+        let moved = chains::Entity::update_many()
+            .col_expr(chains::Column::Size, Expr::value(signed(last.header.seq.saturating_add(1))))
+            .col_expr(chains::Column::HeadHash, Expr::value(last.hash.to_vec()))
+            .col_expr(chains::Column::HeadTime, Expr::value(last.header.time.micros()))
+            .filter(of_claim(claim))
+            .filter(chains::Column::Size.eq(signed(first.header.seq)))
+            .filter(chains::Column::HeadHash.eq(first.header.prev.to_vec()))
+            .exec(&tx)
+            .await?;
+        let row = chain_row(&tx, claim.chain, false).await?;
+        if moved.rows_affected != 1 {
+            let fenced = unsigned(row.fence, "fence")? != claim.fence;
+            let stored = unsigned(row.size, "size")?;
+            return Err(if fenced { StoreError::Fenced } else { StoreError::ChainMoved { stored } });
+        }
+        let mut rows = Vec::with_capacity(batch.len());
+        for ToSeal { entry, outbox_id } in batch {
+            let columns = Columns::of(entry).map_err(|_| StoreError::Rule("entry"))?;
+            rows.push(columns.row(row.id, signed(entry.header.seq), entry, *outbox_id));
+        }
+        while !rows.is_empty() {
+            let rest = rows.split_off(self.pools.engine.lot(rows.len(), COLUMNS));
+            entries::Entity::insert_many(rows).exec_without_returning(&tx).await?;
+            rows = rest;
+        }
+        Ok(tx.commit().await?)
+    }
+
+    /// Sealed entries of a chain from a number on, in order.
+    pub async fn rows(&self, chain: ChainId, from: u64, limit: u64) -> Result<Vec<SealedRow>, StoreError> {
+        let chain = chain_row(&self.pools.reader, chain, false).await?;
+        let rows = entries::Entity::find()
+            .filter(entries::Column::ChainId.eq(chain.id))
+            .filter(entries::Column::Seq.gte(signed(from)))
+            .order_by_asc(entries::Column::Seq)
+            .limit(limit)
+            .all(&self.pools.reader)
+            .await?;
+        rows.into_iter().map(sealed_row).collect()
+    }
+
+    /// The last entry of each organization in a chain, to continue the chain by.
+    pub async fn org_heads(&self, chain: ChainId) -> Result<Vec<(OrgId, OrgHead)>, StoreError> {
+        let chain = chain_row(&self.pools.reader, chain, false).await?;
+        let newest = Query::select()
+            .expr(entries::Column::Seq.max())
+            .from(entries::Entity)
+            .and_where(entries::Column::ChainId.eq(chain.id))
+            .and_where(entries::Column::OrgId.is_not_null())
+            .add_group_by([Expr::col(entries::Column::OrgId)])
+            .take();
+        let rows = entries::Entity::find()
+            .filter(entries::Column::ChainId.eq(chain.id))
+            .filter(entries::Column::Seq.in_subquery(newest))
+            .all(&self.pools.reader)
+            .await?;
+        let mut heads = Vec::with_capacity(rows.len());
+        for row in rows {
+            let bad = |column| StoreError::Row { table: "entries", column, id: row.id.to_string() };
+            let (header, _) = Header::read(&row.bytes).map_err(|_| bad("bytes"))?;
+            let org = header.org.ok_or_else(|| bad("org_id"))?;
+            let hash = Hash::try_from(row.hash.as_slice()).map_err(|_| bad("hash"))?;
+            heads.push((org.id, OrgHead { size: org.seq.saturating_add(1), hash }));
+        }
+        Ok(heads)
+    }
+
+    /// The id of the newest sealed outbox row: later ones are still to be sealed.
+    pub async fn last_outbox_id(&self) -> Result<i64, StoreError> {
+        let newest: Option<Option<i64>> = entries::Entity::find()
+            .select_only()
+            .column_as(entries::Column::OutboxId.max(), "newest")
+            .into_tuple()
+            .one(&self.pools.reader)
+            .await?;
+        Ok(newest.flatten().unwrap_or(0))
+    }
+
+    /// Keeps a signed note; one for the same size stays as it is.
+    pub async fn insert_checkpoint(&self, chain: ChainId, size: u64, note: &str) -> Result<(), StoreError> {
+        let chain = chain_row(&self.pools.reader, chain, false).await?;
+        let row = checkpoints::ActiveModel {
+            id: sea_orm::ActiveValue::NotSet,
+            chain_id: Set(chain.id),
+            size: Set(signed(size)),
+            note: Set(note.to_owned()),
+            created_at: Set(self.config.clock.now().micros()),
+        };
+        let known = OnConflict::columns([checkpoints::Column::ChainId, checkpoints::Column::Size]);
+        checkpoints::Entity::insert(row)
+            .on_conflict(known.to_owned().do_nothing().to_owned())
+            .try_insert()
+            .exec_without_returning(&self.pools.writer)
+            .await?;
+        Ok(())
+    }
+
+    /// The signed notes of a chain, oldest first.
+    pub async fn checkpoints(&self, chain: ChainId) -> Result<Vec<String>, StoreError> {
+        let chain = chain_row(&self.pools.reader, chain, false).await?;
+        let notes = checkpoints::Entity::find()
+            .filter(checkpoints::Column::ChainId.eq(chain.id))
+            .order_by_asc(checkpoints::Column::Id);
+        Ok(notes.all(&self.pools.reader).await?.into_iter().map(|row| row.note).collect())
+    }
+}
+
+/// How many values a row of `entries` carries.
+const COLUMNS: usize = 20;
+
+/// First and last entry of a batch, if it continues itself without gaps.
+fn ends(chain: ChainId, batch: &[ToSeal]) -> Result<Option<(&StoredEntry, &StoredEntry)>, StoreError> {
+    let follows = |pair: &[ToSeal]| match pair {
+        [one, next] => {
+            next.entry.header.seq == one.entry.header.seq.saturating_add(1) && next.entry.header.prev == one.entry.hash
+        }
+        _ => true,
+    };
+    let own = batch.iter().all(|sealed| sealed.entry.header.chain == chain);
+    if !own || !batch.windows(2).all(follows) {
+        return Err(StoreError::Rule("batch_in_order"));
+    }
+    Ok(batch.first().zip(batch.last()).map(|(first, last)| (&first.entry, &last.entry)))
+}
+
+async fn chain_row(conn: &impl ConnectionTrait, chain: ChainId, lock: bool) -> Result<chains::Model, StoreError> {
+    let mut found = chains::Entity::find()
+        .filter(chains::Column::Stream.eq(chain.stream.as_str()))
+        .filter(chains::Column::Shard.eq(chain.shard.0));
+    if lock {
+        found = found.lock_exclusive();
+    }
+    found.one(conn).await?.ok_or(StoreError::NotFound(Missing::Chain))
+}
+
+fn of_claim(claim: &Claim) -> sea_orm::Condition {
+    sea_orm::Condition::all()
+        .add(chains::Column::Stream.eq(claim.chain.stream.as_str()))
+        .add(chains::Column::Shard.eq(claim.chain.shard.0))
+        .add(chains::Column::Fence.eq(signed(claim.fence)))
+}
+
+fn chain_of(row: &chains::Model) -> Result<ChainId, StoreError> {
+    let stream: Stream = row.stream.parse().map_err(|_| bad_chain(row, "stream"))?;
+    Ok(ChainId { stream, shard: ShardId(row.shard) })
+}
+
+fn head_of(row: &chains::Model) -> Result<Option<Head>, StoreError> {
+    let size = unsigned(row.size, "size")?;
+    let hash = Hash::try_from(row.head_hash.as_slice()).map_err(|_| bad_chain(row, "head_hash"))?;
+    Ok((size > 0).then_some(Head { size, hash, time: Timestamp::from_micros(row.head_time) }))
+}
+
+fn bad_chain(row: &chains::Model, column: &'static str) -> StoreError {
+    StoreError::Row { table: "chains", column, id: row.id.to_string() }
+}
+
+fn sealed_row(row: entries::Model) -> Result<SealedRow, StoreError> {
+    let hash = Hash::try_from(row.hash.as_slice());
+    let hash = hash.map_err(|_| StoreError::Row { table: "entries", column: "hash", id: row.id.to_string() })?;
+    let entry = StoredEntry::new(row.bytes.clone(), row.openings.clone());
+    let columns = entry.and_then(|entry| Columns::of(&entry));
+    let columns_agree = columns.is_ok_and(|columns| columns.stand_in(&row));
+    Ok(SealedRow { seq: unsigned(row.seq, "seq")?, hash, bytes: row.bytes, openings: row.openings, columns_agree })
+}
+
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn unsigned(number: i64, column: &'static str) -> Result<u64, StoreError> {
+    u64::try_from(number).map_err(|_| StoreError::Row { table: "chains", column, id: number.to_string() })
+}

@@ -1,0 +1,292 @@
+//! What SQLite and PostgreSQL do differently; no other module asks which engine it talks to.
+//!
+//! Both keep times as microseconds since 1970 in 64-bit integers and addresses as lower-case hex text, so that
+//! rows compare and sort alike.
+
+mod postgres;
+mod sqlite;
+
+use crate::{Conflict, Location, StoreError};
+use gw_types::{Epoch, Timestamp};
+use sea_orm::{
+    ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr, RuntimeErr, Statement,
+    sqlx::error::{DatabaseError, ErrorKind},
+};
+use uuid::Uuid;
+
+/// Which engine, for the few statements that differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Engine {
+    Sqlite,
+    Postgres,
+}
+
+impl Engine {
+    pub(crate) fn of(conn: &impl ConnectionTrait) -> Self {
+        match conn.get_database_backend() {
+            DbBackend::Postgres => Self::Postgres,
+            _ => Self::Sqlite,
+        }
+    }
+
+    pub(crate) fn statement(self, sql: impl Into<String>) -> Statement {
+        Statement::from_string(self.backend(), sql.into())
+    }
+
+    pub(crate) fn backend(self) -> DbBackend {
+        match self {
+            Self::Sqlite => DbBackend::Sqlite,
+            Self::Postgres => DbBackend::Postgres,
+        }
+    }
+
+    /// Whether several processes may use one database at a time (decision 12).
+    pub(crate) const fn serves_many(self) -> bool {
+        match self {
+            Self::Sqlite => false,
+            Self::Postgres => true,
+        }
+    }
+
+    /// How many values one statement may carry.
+    pub(crate) const fn max_parameters(self) -> usize {
+        match self {
+            Self::Sqlite => sqlite::MAX_PARAMETERS,
+            Self::Postgres => postgres::MAX_PARAMETERS,
+        }
+    }
+
+    /// How many of `left` rows of `columns` values the next INSERT is to carry: a power of four, so that there are
+    /// few different statements and drivers find them prepared.
+    pub(crate) fn lot(self, left: usize, columns: usize) -> usize {
+        let most = (self.max_parameters() / columns.max(1)).min(left).max(1);
+        1 << (most.ilog2() & !1)
+    }
+
+    /// Creates what stamps each epoch.
+    pub(crate) fn history_triggers(self) -> Vec<String> {
+        match self {
+            Self::Sqlite => sqlite::history_triggers(),
+            Self::Postgres => postgres::history_triggers(),
+        }
+    }
+
+    /// Creates what writes a `policy_changes` row after each change of a policy table (E-2).
+    pub(crate) fn change_triggers(self, table: &str, key: &str, entity: &str) -> Vec<String> {
+        match self {
+            Self::Sqlite => sqlite::change_triggers(table, key, entity),
+            Self::Postgres => postgres::change_triggers(table, key, entity),
+        }
+    }
+
+    /// The schema as text, for the golden files: one statement or line per object, sorted.
+    pub(crate) async fn describe(self, conn: &impl ConnectionTrait) -> Result<String, DbErr> {
+        match self {
+            Self::Sqlite => sqlite::describe(conn).await,
+            Self::Postgres => postgres::describe(conn).await,
+        }
+    }
+}
+
+/// Connections to one database.
+#[derive(Clone, Debug)]
+pub(crate) struct Pools {
+    /// SQLite: exactly one connection. PostgreSQL: the same pool as `reader`.
+    pub(crate) writer: DatabaseConnection,
+    pub(crate) reader: DatabaseConnection,
+    pub(crate) engine: Engine,
+}
+
+impl Pools {
+    pub(crate) async fn open(location: &Location, connections: u32) -> Result<Self, StoreError> {
+        match location {
+            Location::Sqlite { directory, file } => sqlite::open(&directory.directory().join(file), connections).await,
+            Location::Postgres { url, lifetime, .. } => postgres::open(url, connections, *lifetime).await,
+        }
+        .map_err(StoreError::from)
+    }
+
+    /// A transaction that may write. On SQLite it holds the write lock from here on.
+    pub(crate) async fn begin_write(&self) -> Result<DatabaseTransaction, DbErr> {
+        match self.engine {
+            Engine::Sqlite => sqlite::begin_write(&self.writer).await,
+            Engine::Postgres => postgres::begin_write(&self.writer).await,
+        }
+    }
+
+    /// A transaction that sees one state of the database throughout (E-3).
+    pub(crate) async fn begin_read(&self) -> Result<DatabaseTransaction, DbErr> {
+        match self.engine {
+            Engine::Sqlite => sqlite::begin_read(&self.reader).await,
+            Engine::Postgres => postgres::begin_read(&self.reader).await,
+        }
+    }
+
+    /// A transaction that may change the schema; one at a time over all instances.
+    pub(crate) async fn begin_migration(&self) -> Result<DatabaseTransaction, DbErr> {
+        match self.engine {
+            Engine::Sqlite => sqlite::begin_write(&self.writer).await,
+            Engine::Postgres => postgres::begin_migration(&self.writer).await,
+        }
+    }
+}
+
+/// Tells an epoch from another history's epoch of the same number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp(Uuid);
+
+/// The stamp of an epoch, if the database knows that epoch still.
+pub(crate) async fn stamp(conn: &impl ConnectionTrait, epoch: Epoch) -> Result<Option<Stamp>, StoreError> {
+    let engine = Engine::of(conn);
+    let sql = format!("SELECT stamp FROM policy_history WHERE epoch = {epoch}");
+    let row = conn.query_one_raw(engine.statement(sql)).await?;
+    Ok(row.map(|row| row.try_get("", "stamp")).transpose()?.map(Stamp))
+}
+
+/// The head of policy as one database tells it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Head {
+    pub(crate) epoch: Epoch,
+    pub(crate) stamp: Stamp,
+    /// The database's clock, if it has one of its own (E-5).
+    pub(crate) at: Option<Timestamp>,
+    pub(crate) primary: bool,
+}
+
+/// Reads the head.
+pub(crate) async fn head(conn: &impl ConnectionTrait) -> Result<Head, StoreError> {
+    let engine = Engine::of(conn);
+    let sql = match engine {
+        Engine::Sqlite => sqlite::HEAD,
+        Engine::Postgres => postgres::HEAD,
+    };
+    let row = conn.query_one_raw(engine.statement(sql)).await?.ok_or(StoreError::Schema("missing"))?;
+    let epoch: i64 = row.try_get("", "epoch")?;
+    let at: Option<i64> = row.try_get("", "at")?;
+    let primary: bool = row.try_get("", "is_primary")?;
+    let stamp = Stamp(row.try_get("", "stamp")?);
+    Ok(Head { epoch: to_epoch(epoch)?, stamp, at: at.map(Timestamp::from_micros), primary })
+}
+
+/// Takes the one row that all mutations queue for, and says where policy stands.
+pub(crate) async fn lock_epoch(tx: &DatabaseTransaction) -> Result<Epoch, StoreError> {
+    let engine = Engine::of(tx);
+    let sql = match engine {
+        Engine::Sqlite => sqlite::LOCK_EPOCH,
+        Engine::Postgres => postgres::LOCK_EPOCH,
+    };
+    let row = tx.query_one_raw(engine.statement(sql)).await?.ok_or(StoreError::Schema("missing"))?;
+    to_epoch(row.try_get("", "epoch")?)
+}
+
+/// The last statement of a mutation: raises the epoch if any policy row changed, and announces it (E-1).
+pub(crate) async fn raise_epoch(tx: &DatabaseTransaction) -> Result<Option<Epoch>, StoreError> {
+    let engine = Engine::of(tx);
+    let sql = match engine {
+        Engine::Sqlite => sqlite::RAISE_EPOCH,
+        Engine::Postgres => postgres::RAISE_EPOCH,
+    };
+    let row = tx.query_one_raw(engine.statement(sql)).await?;
+    row.map(|row| to_epoch(row.try_get("", "epoch")?)).transpose()
+}
+
+fn to_epoch(number: i64) -> Result<Epoch, StoreError> {
+    u64::try_from(number).map(Epoch).map_err(|_| StoreError::Row {
+        table: "policy_epoch",
+        column: "epoch",
+        id: number.to_string(),
+    })
+}
+
+/// Whether our own credential may change or delete rows of a table. A file has no credentials.
+pub(crate) async fn may_rewrite(conn: &impl ConnectionTrait, table: &str) -> Result<bool, StoreError> {
+    let engine = Engine::of(conn);
+    let sql = match engine {
+        Engine::Sqlite => "SELECT TRUE AS may_rewrite".to_owned(),
+        Engine::Postgres => postgres::may_rewrite(table),
+    };
+    let row = conn.query_one_raw(engine.statement(sql)).await?.ok_or(StoreError::Schema("missing"))?;
+    Ok(row.try_get("", "may_rewrite")?)
+}
+
+/// The channel on which PostgreSQL announces epochs.
+pub(crate) const CHANNEL: &str = "gw_policy";
+
+impl From<DbErr> for StoreError {
+    fn from(error: DbErr) -> Self {
+        match violation(&error) {
+            Some(violation) => violation,
+            None => Self::Database(error),
+        }
+    }
+}
+
+/// A constraint violation, told by the constraint's name.
+fn violation(error: &DbErr) -> Option<StoreError> {
+    let (DbErr::Exec(RuntimeErr::SqlxError(cause)) | DbErr::Query(RuntimeErr::SqlxError(cause))) = error else {
+        return None;
+    };
+    let cause = cause.as_database_error()?;
+    match cause.kind() {
+        ErrorKind::UniqueViolation => Some(StoreError::Conflict(conflict(cause))),
+        ErrorKind::ForeignKeyViolation => Some(StoreError::Rule("foreign_key")),
+        ErrorKind::CheckViolation => Some(StoreError::Rule("check")),
+        ErrorKind::NotNullViolation => Some(StoreError::Rule("not_null")),
+        _ => None,
+    }
+}
+
+fn conflict(cause: &dyn DatabaseError) -> Conflict {
+    // PostgreSQL names the constraint; SQLite lists the columns, from which the same name is made.
+    let name = cause.constraint().map(str::to_owned).unwrap_or_else(|| sqlite::constraint(cause.message()));
+    match name.as_str() {
+        "organizations_slug_key" => Conflict::OrganizationSlug,
+        "groups_org_id_slug_key" => Conflict::GroupSlug,
+        "groups_org_id_name_key_key" => Conflict::GroupName,
+        "users_external_id_key" => Conflict::ExternalId,
+        "memberships_user_id_group_id_key" => Conflict::Membership,
+        "contracts_address_key" => Conflict::ContractAddress,
+        "contract_grants_contract_id_group_id_key" => Conflict::Grant,
+        "address_links_user_id_address_key" => Conflict::Link,
+        "refresh_tokens_hash_key" => Conflict::Token,
+        _ => Conflict::Other,
+    }
+}
+
+/// A LIKE pattern for "contains", for `lower(column) LIKE pattern ESCAPE '\'`.
+pub(crate) fn contains(text: &str) -> String {
+    let mut pattern = String::with_capacity(text.len() + 2);
+    pattern.push('%');
+    for c in text.chars().flat_map(char::to_lowercase) {
+        if matches!(c, '%' | '_' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    pattern.push('%');
+    pattern
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lots_are_powers_of_four_within_the_limit() {
+        let mut left = 5000;
+        let mut lots = Vec::new();
+        while left > 0 {
+            let lot = Engine::Postgres.lot(left, 20);
+            assert!(lot <= left && lot * 20 <= Engine::Postgres.max_parameters());
+            left -= lot;
+            lots.push(lot);
+        }
+        assert_eq!(lots, [1024, 1024, 1024, 1024, 256, 256, 256, 64, 64, 4, 4]);
+        assert_eq!(Engine::Sqlite.lot(1, 1_000_000), 1);
+    }
+
+    #[test]
+    fn a_search_text_is_no_pattern() {
+        assert_eq!(contains("A_b%\\"), "%a\\_b\\%\\\\%");
+    }
+}

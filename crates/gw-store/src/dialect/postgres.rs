@@ -1,0 +1,141 @@
+//! PostgreSQL 15 and later: UTC sessions, READ COMMITTED mutations queued by the epoch row, NOTIFY with the commit.
+
+use super::{CHANNEL, Engine, Pools};
+use gw_types::Secret;
+use sea_orm::{
+    AccessMode, ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbErr, IsolationLevel, RuntimeErr,
+    SqlxPostgresConnector, TransactionTrait,
+    sqlx::{
+        Executor,
+        postgres::{PgConnectOptions, PgPoolOptions},
+    },
+};
+use std::{str::FromStr, sync::Arc, time::Duration};
+
+/// The protocol counts parameters in 16 bits.
+pub(super) const MAX_PARAMETERS: usize = 65_000;
+
+pub(super) const HEAD: &str = "SELECT epoch, stamp, \
+     (EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::BIGINT AS at, \
+     NOT pg_is_in_recovery() AS is_primary FROM policy_epoch JOIN policy_history USING (epoch)";
+
+pub(super) const LOCK_EPOCH: &str = "SELECT epoch FROM policy_epoch FOR UPDATE";
+
+// One statement raises and announces; NOTIFY is delivered with the commit.
+pub(super) const RAISE_EPOCH: &str = "WITH raised AS (UPDATE policy_epoch SET epoch = epoch + 1 \
+     WHERE EXISTS (SELECT 1 FROM policy_changes WHERE policy_changes.epoch = policy_epoch.epoch + 1) \
+     RETURNING epoch) SELECT epoch, pg_notify('gw_policy', epoch::TEXT)::TEXT AS announced FROM raised";
+
+const _: () = assert!(CHANNEL.len() == "gw_policy".len(), "RAISE_EPOCH announces on CHANNEL");
+
+/// Set by statement, as poolers refuse unknown start-up options. Every wait has an end: a mutation that hangs loses
+/// its turn, and those who queue for the epoch row give up after a while.
+const SESSION: &str = "SET TIME ZONE 'UTC'; SET lock_timeout = '15s'; \
+     SET idle_in_transaction_session_timeout = '60s'; SET statement_timeout = '120s'";
+
+/// Any number will do, as long as it stays; it keeps two starting instances from migrating at once.
+const MIGRATION_LOCK: &str = "SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0; \
+     SELECT pg_advisory_xact_lock(7235419268)";
+
+pub(super) async fn open(url: &Secret, connections: u32, lifetime: Duration) -> Result<Pools, DbErr> {
+    let failed = |cause| DbErr::Conn(RuntimeErr::SqlxError(Arc::new(cause)));
+    let options = PgConnectOptions::from_str(url.expose()).map_err(failed)?.application_name("ledger-gateway");
+    let pool = PgPoolOptions::new()
+        .max_connections(connections.max(2))
+        .max_lifetime(lifetime)
+        .acquire_timeout(Duration::from_secs(30))
+        .after_connect(|connection, _| {
+            Box::pin(async move {
+                connection.execute(SESSION).await?;
+                Ok(())
+            })
+        })
+        .connect_with(options)
+        .await
+        .map_err(failed)?;
+    let pool = SqlxPostgresConnector::from_sqlx_postgres_pool(pool);
+    Ok(Pools { writer: pool.clone(), reader: pool, engine: Engine::Postgres })
+}
+
+/// READ COMMITTED: what follows the lock on the epoch row sees all that the previous holder committed.
+pub(super) async fn begin_write(pool: &DatabaseConnection) -> Result<DatabaseTransaction, DbErr> {
+    pool.begin_with_config(Some(IsolationLevel::ReadCommitted), Some(AccessMode::ReadWrite)).await
+}
+
+pub(super) async fn begin_read(pool: &DatabaseConnection) -> Result<DatabaseTransaction, DbErr> {
+    pool.begin_with_config(Some(IsolationLevel::RepeatableRead), Some(AccessMode::ReadOnly)).await
+}
+
+pub(super) async fn begin_migration(pool: &DatabaseConnection) -> Result<DatabaseTransaction, DbErr> {
+    let tx = pool.begin().await?;
+    tx.execute_unprepared(MIGRATION_LOCK).await?;
+    Ok(tx)
+}
+
+pub(super) fn history_triggers() -> Vec<String> {
+    vec![
+        "CREATE FUNCTION policy_epoch_changed() RETURNS TRIGGER LANGUAGE plpgsql AS $$ BEGIN \
+         INSERT INTO policy_history (epoch, stamp) VALUES (NEW.epoch, gen_random_uuid()) \
+         ON CONFLICT (epoch) DO UPDATE SET stamp = excluded.stamp; RETURN NULL; END $$"
+            .to_owned(),
+        "CREATE TRIGGER policy_epoch_changed AFTER INSERT OR UPDATE ON policy_epoch \
+         FOR EACH ROW EXECUTE FUNCTION policy_epoch_changed()"
+            .to_owned(),
+    ]
+}
+
+/// A function per table: it reads the key alone, whatever else the row carries.
+pub(super) fn change_triggers(table: &str, key: &str, entity: &str) -> Vec<String> {
+    vec![
+        format!(
+            "CREATE FUNCTION {table}_changed() RETURNS TRIGGER LANGUAGE plpgsql AS $$ BEGIN \
+             INSERT INTO policy_changes (epoch, entity, row_id) \
+             SELECT epoch + 1, '{entity}', COALESCE(NEW.{key}, OLD.{key}) FROM policy_epoch \
+             ON CONFLICT DO NOTHING; RETURN NULL; END $$"
+        ),
+        format!(
+            "CREATE TRIGGER {table}_changed AFTER INSERT OR UPDATE OR DELETE ON {table} \
+             FOR EACH ROW EXECUTE FUNCTION {table}_changed()"
+        ),
+    ]
+}
+
+pub(super) fn may_rewrite(table: &str) -> String {
+    format!("SELECT has_table_privilege('{table}', 'UPDATE, DELETE, TRUNCATE') AS may_rewrite")
+}
+
+const DESCRIBE: &str = "\
+    SELECT line FROM ( \
+      SELECT 1 AS rank, table_name AS of, ordinal_position::INT AS place, \
+        'column ' || table_name || '.' || column_name || ' ' || data_type \
+        || CASE is_nullable WHEN 'NO' THEN ' not null' ELSE '' END \
+        || COALESCE(' default ' || column_default, '') \
+        || CASE is_identity WHEN 'YES' THEN ' identity' ELSE '' END AS line \
+      FROM information_schema.columns WHERE table_schema = current_schema() \
+    UNION ALL \
+      SELECT 2, conrelid::REGCLASS::TEXT, 0, \
+        'constraint ' || conrelid::REGCLASS::TEXT || '.' || conname || ' ' || pg_get_constraintdef(oid) \
+      FROM pg_constraint WHERE connamespace = current_schema()::REGNAMESPACE AND conrelid <> 0 \
+    UNION ALL \
+      SELECT 3, tablename, 0, 'index ' || regexp_replace(indexdef, ' ON [a-z_]+\\.', ' ON ') \
+      FROM pg_indexes WHERE schemaname = current_schema() \
+        AND indexname NOT IN (SELECT conname FROM pg_constraint WHERE connamespace = current_schema()::REGNAMESPACE) \
+    UNION ALL \
+      SELECT 4, tgrelid::REGCLASS::TEXT, 0, \
+        'trigger ' || regexp_replace(pg_get_triggerdef(oid), ' ON [a-z_]+\\.', ' ON ') \
+      FROM pg_trigger WHERE NOT tgisinternal \
+    UNION ALL \
+      SELECT 5, proname, 0, 'function ' || proname || ' ' || prosrc \
+      FROM pg_proc WHERE pronamespace = current_schema()::REGNAMESPACE \
+    ) AS objects ORDER BY of COLLATE \"C\", rank, place, line COLLATE \"C\"";
+
+pub(super) async fn describe(conn: &impl ConnectionTrait) -> Result<String, DbErr> {
+    let rows = conn.query_all_raw(Engine::Postgres.statement(DESCRIBE)).await?;
+    let mut text = String::new();
+    for row in rows {
+        let line: String = row.try_get("", "line")?;
+        text.push_str(&line);
+        text.push('\n');
+    }
+    Ok(text)
+}

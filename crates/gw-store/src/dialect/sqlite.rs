@@ -1,0 +1,133 @@
+//! SQLite: one writer connection with BEGIN IMMEDIATE, a read pool, WAL, every commit on disk (HD24).
+
+use super::{Engine, Pools};
+use sea_orm::{
+    ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbErr, RuntimeErr, SqliteTransactionMode,
+    SqlxSqliteConnector, TransactionOptions, TransactionTrait,
+    sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+};
+use std::{path::Path, sync::Arc, time::Duration};
+
+/// `SQLITE_MAX_VARIABLE_NUMBER` of the bundled library, rounded down.
+pub(super) const MAX_PARAMETERS: usize = 32_000;
+
+/// One machine, one clock: the database has none of its own.
+pub(super) const HEAD: &str = "SELECT epoch, stamp, NULL AS at, TRUE AS is_primary \
+     FROM policy_epoch JOIN policy_history USING (epoch)";
+
+/// BEGIN IMMEDIATE holds the write lock already.
+pub(super) const LOCK_EPOCH: &str = "SELECT epoch FROM policy_epoch";
+
+pub(super) const RAISE_EPOCH: &str = "UPDATE policy_epoch SET epoch = epoch + 1 \
+     WHERE EXISTS (SELECT 1 FROM policy_changes WHERE policy_changes.epoch = policy_epoch.epoch + 1) \
+     RETURNING epoch";
+
+pub(super) async fn open(file: &Path, connections: u32) -> Result<Pools, DbErr> {
+    // recursive_triggers also fires delete triggers for rows that REPLACE removes, should anybody ever write one.
+    let options = SqliteConnectOptions::new()
+        .filename(file)
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .foreign_keys(true)
+        .pragma("recursive_triggers", "ON")
+        .busy_timeout(Duration::from_secs(10))
+        // The driver hands rows over from a thread of its own: loading all policy is to do so in large lots.
+        .row_buffer_size(4096);
+    let writer = connect(options.clone(), 1).await?;
+    let reader = connect(options.pragma("query_only", "ON"), connections.max(1)).await?;
+    Ok(Pools { writer, reader, engine: Engine::Sqlite })
+}
+
+async fn connect(options: SqliteConnectOptions, connections: u32) -> Result<DatabaseConnection, DbErr> {
+    let pool = SqlitePoolOptions::new()
+        .max_connections(connections)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .acquire_timeout(Duration::from_secs(30))
+        .connect_with(options)
+        .await
+        .map_err(|cause| DbErr::Conn(RuntimeErr::SqlxError(Arc::new(cause))))?;
+    Ok(SqlxSqliteConnector::from_sqlx_sqlite_pool(pool))
+}
+
+pub(super) async fn begin_write(writer: &DatabaseConnection) -> Result<DatabaseTransaction, DbErr> {
+    let options = TransactionOptions {
+        sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate),
+        ..TransactionOptions::default()
+    };
+    writer.begin_with_options(options).await
+}
+
+/// In WAL mode a deferred transaction keeps the state of its first read.
+pub(super) async fn begin_read(reader: &DatabaseConnection) -> Result<DatabaseTransaction, DbErr> {
+    reader.begin().await
+}
+
+/// `UNIQUE constraint failed: t.a, t.b` becomes PostgreSQL's name for it, `t_a_b_key`.
+pub(super) fn constraint(message: &str) -> String {
+    let columns = message.rsplit_once(": ").map_or("", |(_, columns)| columns);
+    let mut name = String::new();
+    for column in columns.split(", ") {
+        let (table, column) = column.split_once('.').unwrap_or(("", column));
+        if name.is_empty() {
+            name.push_str(table);
+        }
+        name.push('_');
+        name.push_str(column);
+    }
+    name + "_key"
+}
+
+pub(super) fn history_triggers() -> Vec<String> {
+    ["INSERT", "UPDATE"]
+        .into_iter()
+        .map(|event| {
+            format!(
+                "CREATE TRIGGER policy_epoch_after_{} AFTER {event} ON policy_epoch BEGIN \
+                 INSERT INTO policy_history (epoch, stamp) VALUES (NEW.epoch, randomblob(16)) \
+                 ON CONFLICT (epoch) DO UPDATE SET stamp = excluded.stamp; END",
+                event.to_lowercase()
+            )
+        })
+        .collect()
+}
+
+pub(super) fn change_triggers(table: &str, key: &str, entity: &str) -> Vec<String> {
+    [("insert", "NEW"), ("update", "NEW"), ("delete", "OLD")]
+        .into_iter()
+        .map(|(event, row)| {
+            format!(
+                "CREATE TRIGGER {table}_after_{event} AFTER {event} ON {table} BEGIN \
+                 INSERT OR IGNORE INTO policy_changes (epoch, entity, row_id) \
+                 SELECT epoch + 1, '{entity}', {row}.{key} FROM policy_epoch; END"
+            )
+        })
+        .collect()
+}
+
+pub(super) async fn describe(conn: &impl ConnectionTrait) -> Result<String, DbErr> {
+    let rows = conn
+        .query_all_raw(
+            Engine::Sqlite
+                .statement("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY tbl_name, type DESC, name"),
+        )
+        .await?;
+    let mut text = String::new();
+    for row in rows {
+        let sql: String = row.try_get("", "sql")?;
+        text.push_str(sql.trim());
+        text.push_str(";\n");
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_column_list_names_the_constraint() {
+        let message = "UNIQUE constraint failed: groups.org_id, groups.slug";
+        assert_eq!(super::constraint(message), "groups_org_id_slug_key");
+        assert_eq!(super::constraint("UNIQUE constraint failed: users.id"), "users_id_key");
+    }
+}

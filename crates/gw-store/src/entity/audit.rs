@@ -1,0 +1,84 @@
+//! The tables of the audit database.
+
+/// One writer's chain within a stream, and its end.
+pub(crate) mod chains {
+    use sea_orm::entity::prelude::*;
+
+    #[sea_orm::model]
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "chains")]
+    pub struct Model {
+        #[sea_orm(primary_key)]
+        pub id: i64,
+        pub stream: String,
+        pub shard: Uuid,
+        pub fence: i64,
+        pub holder: String,
+        pub leased_until: i64,
+        /// The highest number the writer is known to have given out (HD25).
+        pub issued: i64,
+        /// How many entries are sealed, so the number of the next one.
+        pub size: i64,
+        #[sea_orm(column_type = "VarBinary(StringLen::None)")]
+        pub head_hash: Vec<u8>,
+        pub head_time: i64,
+    }
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// Sealed entries of all chains.
+pub(crate) mod entries {
+    use sea_orm::entity::prelude::*;
+
+    #[sea_orm::model]
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "entries")]
+    pub struct Model {
+        #[sea_orm(primary_key)]
+        pub id: i64,
+        pub chain_id: i64,
+        pub seq: i64,
+        #[sea_orm(column_type = "VarBinary(StringLen::None)")]
+        pub hash: Vec<u8>,
+        #[sea_orm(column_type = "VarBinary(StringLen::None)")]
+        pub bytes: Vec<u8>,
+        #[sea_orm(column_type = "VarBinary(StringLen::None)")]
+        pub openings: Vec<u8>,
+        pub kind: String,
+        pub created_at: i64,
+        pub org_id: Option<Uuid>,
+        pub external_id: Option<String>,
+        pub correlation_id: Option<String>,
+        pub method: Option<String>,
+        pub status_code: Option<i32>,
+        pub denial_reason: Option<String>,
+        pub action: Option<String>,
+        pub actor_id: Option<Uuid>,
+        pub resource_type: Option<String>,
+        pub resource_id: Option<String>,
+        pub tx_hash: Option<String>,
+        pub outbox_id: Option<i64>,
+    }
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// Signed notes, oldest first.
+pub(crate) mod checkpoints {
+    use sea_orm::entity::prelude::*;
+
+    #[sea_orm::model]
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "checkpoints")]
+    pub struct Model {
+        #[sea_orm(primary_key)]
+        pub id: i64,
+        pub chain_id: i64,
+        pub size: i64,
+        pub note: String,
+        pub created_at: i64,
+    }
+
+    impl ActiveModelBehavior for ActiveModel {}
+}

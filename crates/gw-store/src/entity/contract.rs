@@ -1,0 +1,49 @@
+//! Contracts and grants.
+
+pub(crate) mod contracts {
+    use sea_orm::entity::prelude::*;
+
+    #[sea_orm::model]
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "contracts")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub id: Uuid,
+        pub org_id: Uuid,
+        pub address: String,
+        pub name: String,
+        #[sea_orm(column_type = "Text", nullable)]
+        pub abi: Option<String>,
+        pub metadata: Json,
+        pub deployed_at: Option<i64>,
+        pub deployed_by_user_id: Option<Uuid>,
+        pub allow_visibleto_unlock: bool,
+        pub events_allow_dynamic_payload: bool,
+        pub created_at: i64,
+        pub updated_at: i64,
+    }
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+pub(crate) mod contract_grants {
+    use sea_orm::entity::prelude::*;
+
+    #[sea_orm::model]
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "contract_grants")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub id: Uuid,
+        pub contract_id: Uuid,
+        pub group_id: Uuid,
+        /// Names in fixed order, separated by commas.
+        pub claims: String,
+        pub functions: Option<Json>,
+        pub event_rules: Option<Json>,
+        pub created_at: i64,
+        pub updated_at: i64,
+    }
+
+    impl ActiveModelBehavior for ActiveModel {}
+}

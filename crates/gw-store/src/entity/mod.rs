@@ -1,0 +1,18 @@
+//! The tables as SeaORM 2 sees them: raw column types, no meaning. `row` turns them into records.
+//!
+//! Times are microseconds since 1970, addresses and hashes lower-case `0x` hex, rules JSON.
+#![expect(unreachable_pub, reason = "the derive makes its items as public as the model, whatever the module is")]
+
+mod audit;
+mod contract;
+mod organization;
+mod send;
+mod system;
+mod user;
+
+pub(crate) use audit::{chains, checkpoints, entries};
+pub(crate) use contract::{contract_grants, contracts};
+pub(crate) use organization::{group_access, groups, organizations};
+pub(crate) use send::{reservations, tx_visibility};
+pub(crate) use system::{audit_outbox, instances};
+pub(crate) use user::{address_links, memberships, refresh_tokens, revocations, user_tombstones, users};

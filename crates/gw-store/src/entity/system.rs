@@ -1,0 +1,46 @@
+//! The audit outbox and the instances. The epoch and its change rows have no entity: only `dialect` and the
+//! triggers touch them.
+
+pub(crate) mod audit_outbox {
+    use sea_orm::entity::prelude::*;
+
+    #[sea_orm::model]
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "audit_outbox")]
+    pub struct Model {
+        #[sea_orm(primary_key)]
+        pub id: i64,
+        pub action: String,
+        pub actor_id: Option<Uuid>,
+        pub actor_external_id: String,
+        pub created_at: i64,
+        pub ip_address: Option<String>,
+        pub org_id: Option<Uuid>,
+        pub resource_id: Option<String>,
+        pub resource_name: Option<String>,
+        pub resource_type: String,
+        pub old_value: Option<String>,
+        pub new_value: Option<String>,
+        pub correlation_id: Option<String>,
+    }
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+pub(crate) mod instances {
+    use sea_orm::entity::prelude::*;
+
+    #[sea_orm::model]
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "instances")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub id: Uuid,
+        pub name: String,
+        pub shared_cache: bool,
+        pub started_at: i64,
+        pub expires_at: i64,
+    }
+
+    impl ActiveModelBehavior for ActiveModel {}
+}

@@ -1,0 +1,85 @@
+//! The task that keeps a feed current.
+
+use super::{Shared, listen};
+use crate::{
+    Store, StoreError,
+    dialect::Stamp,
+    snapshot::{self, Since},
+};
+use std::sync::{Arc, atomic::Ordering};
+use tokio::task::AbortHandle;
+
+/// Ends the tasks when the last feed is dropped.
+#[derive(Debug)]
+pub(super) struct Running(Vec<AbortHandle>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        for task in &self.0 {
+            task.abort();
+        }
+    }
+}
+
+/// `stamp` is that of the published epoch.
+pub(super) fn start(shared: &Arc<Shared>, store: &Store, stamp: Stamp) -> Running {
+    let mut tasks = vec![tokio::spawn(run(Arc::clone(shared), store.clone(), stamp)).abort_handle()];
+    if let Some(url) = listen::url(&store.inner.config.location) {
+        tasks.push(tokio::spawn(listen::run(Arc::clone(shared), url)).abort_handle());
+    }
+    Running(tasks)
+}
+
+async fn run(shared: Arc<Shared>, store: Store, mut stamp: Stamp) {
+    let mut whole = false;
+    loop {
+        let step = if whole { reload(&shared, &store).await } else { follow(&shared, &store, stamp).await };
+        match step {
+            Ok(Step::Confirmed(newest)) => (whole, stamp) = (false, newest),
+            Ok(Step::Broken(why)) => {
+                tracing::warn!(why, "policy is stale until it is loaded anew");
+                shared.doubt();
+                whole = true;
+                continue;
+            }
+            // No confirmation: the snapshot stays fresh for as long as the last one holds.
+            Err(cause) => tracing::warn!(error = ?cause, "the head of policy is not confirmed"),
+        }
+        let listening = shared.listening.load(Ordering::Relaxed);
+        let poll = if listening { shared.timing.poll_listening } else { shared.timing.poll_alone };
+        tokio::select! {
+            () = shared.look.notified() => {}
+            () = tokio::time::sleep(poll) => {}
+        }
+    }
+}
+
+enum Step {
+    /// The published epoch is the head, with this stamp.
+    Confirmed(Stamp),
+    /// Only a full load helps.
+    Broken(&'static str),
+}
+
+/// Applies what changed, if anything, and confirms the head.
+async fn follow(shared: &Shared, store: &Store, stamp: Stamp) -> Result<Step, StoreError> {
+    let sent = shared.uptime.now();
+    let current = shared.current.load_full();
+    let (head, since) = snapshot::changes_since(&store.inner.pools, current.epoch(), stamp).await?;
+    match since {
+        Since::Nothing => {}
+        Since::Changes(changes) => shared.publish(current.apply(head.epoch, changes)),
+        Since::Broken(why) => return Ok(Step::Broken(why)),
+    }
+    shared.confirm(sent, head.at);
+    Ok(Step::Confirmed(head.stamp))
+}
+
+/// Loads everything anew.
+async fn reload(shared: &Shared, store: &Store) -> Result<Step, StoreError> {
+    let sent = shared.uptime.now();
+    let (snapshot, head) = snapshot::load(&store.inner.pools).await?;
+    shared.publish(snapshot);
+    shared.confirm(sent, head.at);
+    Ok(Step::Confirmed(head.stamp))
+}

@@ -1,0 +1,64 @@
+//! Which instances are alive (HD24): one without a shared cache, or on SQLite, must be alone.
+
+use crate::{
+    Store, StoreError,
+    dialect::{self, Engine},
+    entity::instances,
+};
+use gw_types::Seconds;
+use sea_orm::{ActiveValue::Set, ColumnTrait, EntityTrait, QueryFilter, QueryOrder, sea_query::Expr};
+use uuid::Uuid;
+
+/// A held lease; renew it well before it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InstanceLease {
+    id: Uuid,
+}
+
+impl Store {
+    /// Takes a lease for this process, called `name` in front of others. Refused with
+    /// [`StoreError::OtherInstance`] while another is alive and either of the two has no shared cache.
+    pub async fn take_lease(&self, name: &str, shared_cache: bool, life: Seconds) -> Result<InstanceLease, StoreError> {
+        let tx = self.inner.pools.begin_write().await?;
+        // Taking turns on the epoch row keeps two starting instances from both finding nobody.
+        dialect::lock_epoch(&tx).await?;
+        let now = self.inner.now();
+        instances::Entity::delete_many().filter(instances::Column::ExpiresAt.lte(now.micros())).exec(&tx).await?;
+        let others = instances::Entity::find().order_by_asc(instances::Column::StartedAt).all(&tx).await?;
+        let may_share = shared_cache && Engine::of(&tx).serves_many();
+        if let Some(other) = others.iter().find(|other| !(may_share && other.shared_cache)) {
+            return Err(StoreError::OtherInstance(other.name.clone()));
+        }
+        let id = self.inner.config.entropy.uuid();
+        let row = instances::ActiveModel {
+            id: Set(id),
+            name: Set(name.to_owned()),
+            shared_cache: Set(shared_cache),
+            started_at: Set(now.micros()),
+            expires_at: Set(now.plus(life).micros()),
+        };
+        instances::Entity::insert(row).exec_without_returning(&tx).await?;
+        tx.commit().await?;
+        Ok(InstanceLease { id })
+    }
+
+    /// Prolongs a lease; refused with [`StoreError::OtherInstance`] if it had ended and was cleared away.
+    pub async fn renew_lease(&self, lease: InstanceLease, life: Seconds) -> Result<(), StoreError> {
+        let end = self.inner.now().plus(life);
+        let renewed = instances::Entity::update_many()
+            .col_expr(instances::Column::ExpiresAt, Expr::value(end.micros()))
+            .filter(instances::Column::Id.eq(lease.id))
+            .exec(&self.inner.pools.writer)
+            .await?;
+        match renewed.rows_affected {
+            0 => Err(StoreError::OtherInstance("this instance's lease ended".to_owned())),
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives a lease back.
+    pub async fn release_lease(&self, lease: InstanceLease) -> Result<(), StoreError> {
+        instances::Entity::delete_by_id(lease.id).exec(&self.inner.pools.writer).await?;
+        Ok(())
+    }
+}

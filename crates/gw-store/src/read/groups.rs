@@ -1,0 +1,142 @@
+//! Groups and their access.
+
+use super::{Page, Paging, Reads, contains, one};
+use crate::{
+    StoreError,
+    entity::{contract_grants, contracts, group_access, groups, memberships},
+    record::{Group, GroupAccess},
+    row::Place,
+};
+use gw_types::{Address, GroupId, OrgId, Timestamp};
+use sea_orm::{
+    ColumnTrait, Condition, EntityTrait, JoinType, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
+    sea_query::Query,
+};
+use std::collections::HashMap;
+use uuid::Uuid;
+
+/// A group beside its access.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GroupWithAccess {
+    /// The group.
+    pub group: Group,
+    /// Its access; empty lists if none was ever stored.
+    pub access: GroupAccess,
+}
+
+/// What deleting a group would take along.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GroupImpact {
+    /// The group.
+    pub group: Group,
+    /// How many memberships go.
+    pub members: u64,
+    /// The contracts on which its grants go.
+    pub contracts: Vec<Address>,
+}
+
+impl Reads<'_> {
+    /// One group.
+    pub async fn find_group(&self, id: GroupId) -> Result<Option<Group>, StoreError> {
+        one(groups::Entity::find_by_id(id.0).one(&self.conn).await?)
+    }
+
+    /// The group of a slug within an organization.
+    pub async fn find_group_by_slug(&self, org: OrgId, slug: &str) -> Result<Option<Group>, StoreError> {
+        let found =
+            groups::Entity::find().filter(groups::Column::OrgId.eq(org.0)).filter(groups::Column::Slug.eq(slug));
+        one(found.one(&self.conn).await?)
+    }
+
+    /// Groups of an organization by name, then id; `search` is a substring of name or slug.
+    pub async fn list_groups(
+        &self,
+        org: OrgId,
+        search: Option<&str>,
+        paging: Paging,
+    ) -> Result<Page<GroupWithAccess>, StoreError> {
+        let found = search.map(|text| {
+            Condition::any().add(contains(groups::Column::Name, text)).add(contains(groups::Column::Slug, text))
+        });
+        let select = groups::Entity::find()
+            .filter(Condition::all().add(groups::Column::OrgId.eq(org.0)).add_option(found))
+            .order_by_asc(groups::Column::Name)
+            .order_by_asc(groups::Column::Id);
+        let page: Page<Group> = self.page(select, paging).await?;
+        let ids = page.rows.iter().map(|group| group.id.0);
+        let mut stored: HashMap<Uuid, group_access::Model> = group_access::Entity::find()
+            .filter(group_access::Column::GroupId.is_in(ids))
+            .all(&self.conn)
+            .await?
+            .into_iter()
+            .map(|access| (access.group_id, access))
+            .collect();
+        let beside = |group: Group| with_access(stored.remove(&group.id.0), group);
+        Ok(Page { rows: page.rows.into_iter().map(beside).collect::<Result<_, _>>()?, total: page.total })
+    }
+
+    /// A group beside its access.
+    pub async fn find_access(&self, group: GroupId) -> Result<Option<GroupWithAccess>, StoreError> {
+        let Some(group) = self.find_group(group).await? else { return Ok(None) };
+        let stored = group_access::Entity::find_by_id(group.id.0).one(&self.conn).await?;
+        with_access(stored, group).map(Some)
+    }
+
+    /// What deleting these groups would take along, in the order of the ids; unknown ids are left out.
+    pub async fn group_impact(&self, ids: &[GroupId]) -> Result<Vec<GroupImpact>, StoreError> {
+        let mut impacts = Vec::with_capacity(ids.len());
+        for id in ids {
+            let Some(group) = self.find_group(*id).await? else { continue };
+            let members = memberships::Entity::find().filter(memberships::Column::GroupId.eq(id.0));
+            let members = members.count(&self.conn).await?;
+            let granted = Query::select()
+                .column(contract_grants::Column::ContractId)
+                .from(contract_grants::Entity)
+                .and_where(contract_grants::Column::GroupId.eq(id.0))
+                .take();
+            let contracts: Vec<(Uuid, String)> = contracts::Entity::find()
+                .select_only()
+                .columns([contracts::Column::Id, contracts::Column::Address])
+                .filter(contracts::Column::Id.in_subquery(granted))
+                .order_by_asc(contracts::Column::Address)
+                .into_tuple()
+                .all(&self.conn)
+                .await?;
+            let contracts = contracts
+                .into_iter()
+                .map(|(id, address)| Place::new("contracts", id).parse("address", &address))
+                .collect::<Result<_, _>>()?;
+            impacts.push(GroupImpact { group, members, contracts });
+        }
+        Ok(impacts)
+    }
+
+    /// How many live members the organization's org-admin groups have together, the given groups aside
+    /// (spec/80 section 6 rule 7).
+    pub async fn live_org_admins(&self, org: OrgId, except: &[GroupId], now: Timestamp) -> Result<u64, StoreError> {
+        let members = memberships::Entity::find()
+            .join(JoinType::InnerJoin, memberships_to_groups())
+            .filter(groups::Column::OrgId.eq(org.0))
+            .filter(groups::Column::IsOrgAdmin.eq(true))
+            .filter(groups::Column::Id.is_not_in(except.iter().map(|group| group.0)))
+            .filter(live(now));
+        Ok(members.count(&self.conn).await?)
+    }
+}
+
+fn with_access(stored: Option<group_access::Model>, group: Group) -> Result<GroupWithAccess, StoreError> {
+    let access = match stored {
+        Some(row) => row.try_into()?,
+        None => GroupAccess::none(&group),
+    };
+    Ok(GroupWithAccess { group, access })
+}
+
+pub(super) fn memberships_to_groups() -> sea_orm::RelationDef {
+    memberships::Entity::belongs_to(groups::Entity).from(memberships::Column::GroupId).to(groups::Column::Id).into()
+}
+
+/// The predicate of A8 in SQL.
+pub(super) fn live(now: Timestamp) -> Condition {
+    Condition::any().add(memberships::Column::ExpiresAt.is_null()).add(memberships::Column::ExpiresAt.gt(now.micros()))
+}

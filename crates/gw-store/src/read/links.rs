@@ -1,0 +1,106 @@
+//! Linked addresses and collisions.
+
+use super::{Reads, Scope, all, groups::memberships_to_groups, one};
+use crate::{
+    StoreError,
+    entity::{address_links, groups, memberships, users},
+    record::{Collision, Link},
+    row::{self, Place},
+};
+use gw_types::{Address, UserId};
+use sea_orm::{
+    ColumnTrait, Condition, EntityTrait, JoinType, QueryFilter, QueryOrder, QuerySelect, QueryTrait,
+    sea_query::{Expr, ExprTrait},
+};
+use uuid::Uuid;
+
+impl Reads<'_> {
+    /// A user's live links, newest first.
+    pub async fn list_links(&self, user: UserId) -> Result<Vec<Link>, StoreError> {
+        let live = Condition::all()
+            .add(address_links::Column::UserId.eq(user.0))
+            .add(address_links::Column::RevokedAt.is_null());
+        self.links(live).await
+    }
+
+    /// A user's links, ended ones included, newest first.
+    pub async fn list_all_links(&self, user: UserId) -> Result<Vec<Link>, StoreError> {
+        self.links(Condition::all().add(address_links::Column::UserId.eq(user.0))).await
+    }
+
+    /// The link row of a user and an address, live or ended.
+    pub async fn find_link(&self, user: UserId, address: Address) -> Result<Option<Link>, StoreError> {
+        let found = address_links::Entity::find()
+            .filter(address_links::Column::UserId.eq(user.0))
+            .filter(address_links::Column::Address.eq(row::address_text(address)));
+        one(found.one(&self.conn).await?)
+    }
+
+    /// Addresses with live links of several users, of which at least one is in scope; all holders are listed.
+    pub async fn list_collisions(&self, scope: &Scope) -> Result<Vec<Collision>, StoreError> {
+        let shared = live_addresses()
+            .group_by(address_links::Column::Address)
+            .having(Expr::col(address_links::Column::UserId).count().gt(1))
+            .into_query();
+        let mut which = Condition::all()
+            .add(address_links::Column::RevokedAt.is_null())
+            .add(address_links::Column::Address.in_subquery(shared));
+        if let Some(in_scope) = scope.holds(groups::Column::OrgId) {
+            let members = memberships::Entity::find()
+                .join(JoinType::InnerJoin, memberships_to_groups())
+                .select_only()
+                .column(memberships::Column::UserId)
+                .filter(in_scope)
+                .into_query();
+            let touching = live_addresses().filter(address_links::Column::UserId.in_subquery(members)).into_query();
+            which = which.add(address_links::Column::Address.in_subquery(touching));
+        }
+        let held: Vec<(Uuid, String, Uuid, String, String)> = address_links::Entity::find()
+            .join(
+                JoinType::InnerJoin,
+                address_links::Entity::belongs_to(users::Entity)
+                    .from(address_links::Column::UserId)
+                    .to(users::Column::Id)
+                    .into(),
+            )
+            .select_only()
+            .column(address_links::Column::Id)
+            .column(address_links::Column::Address)
+            .column(users::Column::Id)
+            .column(users::Column::ExternalId)
+            .column(address_links::Column::LinkType)
+            .filter(which)
+            .order_by_asc(address_links::Column::Address)
+            .order_by_asc(users::Column::ExternalId)
+            .into_tuple()
+            .all(&self.conn)
+            .await?;
+        let mut collisions: Vec<Collision> = Vec::new();
+        for (link, address, user, name, kind) in held {
+            let place = Place::new("address_links", link);
+            let address = place.parse("address", &address)?;
+            let kind = row::link_kind(&kind).ok_or_else(|| place.bad("link_type"))?;
+            let holder = (user.into(), Place::new("users", user).parse("external_id", &name)?, kind);
+            match collisions.last_mut() {
+                Some(last) if last.address == address => last.holders.push(holder),
+                _ => collisions.push(Collision { address, holders: vec![holder] }),
+            }
+        }
+        Ok(collisions)
+    }
+
+    async fn links(&self, which: Condition) -> Result<Vec<Link>, StoreError> {
+        let found = address_links::Entity::find()
+            .filter(which)
+            .order_by_desc(address_links::Column::VerifiedAt)
+            .order_by_asc(address_links::Column::Id);
+        all(found.all(&self.conn).await?)
+    }
+}
+
+fn live_addresses() -> sea_orm::Select<address_links::Entity> {
+    address_links::Entity::find()
+        .select_only()
+        .column(address_links::Column::Address)
+        .filter(address_links::Column::RevokedAt.is_null())
+}

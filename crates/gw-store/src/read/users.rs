@@ -1,0 +1,226 @@
+//! Users and memberships.
+
+use super::{
+    Page, Paging, Reads, Scope, contains,
+    groups::{live, memberships_to_groups},
+    one,
+};
+use crate::{
+    StoreError,
+    entity::{address_links, group_access, groups, memberships, users},
+    record::{Group, Membership, User},
+};
+use gw_types::{ExternalId, GroupId, MembershipId, OrgId, Timestamp, UserId};
+use sea_orm::{
+    ColumnTrait, Condition, EntityTrait, JoinType, QueryFilter, QueryOrder, QuerySelect, QueryTrait,
+    sea_query::{ExprTrait, Query, SelectStatement},
+};
+use std::collections::HashMap;
+use uuid::Uuid;
+
+/// Which users (spec/80 section 7).
+#[derive(Clone, Debug)]
+pub struct UserFilter {
+    /// Whose rows: members of these organizations.
+    pub scope: Scope,
+    /// Members of this organization.
+    pub org: Option<OrgId>,
+    /// A substring of the external id or of a linked address.
+    pub search: Option<String>,
+    /// Members of any of these groups.
+    pub groups: Vec<GroupId>,
+    /// Holders of this role.
+    pub role: Option<Role>,
+    /// For roles: memberships that ended do not count.
+    pub now: Timestamp,
+}
+
+/// A role by which users are filtered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// A live member of a group flagged `is_org_admin`.
+    OrgAdmin,
+    /// A live member of a group with the admin claim, or of one flagged `is_org_admin` (D2).
+    Admin,
+    /// A live member of a group with neither.
+    Member,
+}
+
+/// A user beside the groups that the reader may know of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UserItem {
+    /// The user.
+    pub user: User,
+    /// Groups within the scope, by name.
+    pub groups: Vec<UserGroup>,
+}
+
+/// One group of a listed user.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UserGroup {
+    /// The group.
+    pub id: GroupId,
+    /// Its organization.
+    pub org: OrgId,
+    /// Its name.
+    pub name: String,
+    /// Its slug.
+    pub slug: String,
+    /// Its flag.
+    pub is_org_admin: bool,
+}
+
+/// A membership beside its group.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MembershipItem {
+    /// The membership.
+    pub membership: Membership,
+    /// The group.
+    pub group: Group,
+}
+
+impl Reads<'_> {
+    /// One user.
+    pub async fn find_user(&self, id: UserId) -> Result<Option<User>, StoreError> {
+        one(users::Entity::find_by_id(id.0).one(&self.conn).await?)
+    }
+
+    /// The user of a name, case-sensitive.
+    pub async fn find_user_by_external_id(&self, name: &ExternalId) -> Result<Option<User>, StoreError> {
+        let found = users::Entity::find().filter(users::Column::ExternalId.eq(name.as_str()));
+        one(found.one(&self.conn).await?)
+    }
+
+    /// Users by external id, then id.
+    pub async fn list_users(&self, filter: &UserFilter, paging: Paging) -> Result<Page<UserItem>, StoreError> {
+        let mut which = Condition::all();
+        if let Some(text) = &filter.search {
+            let holders = Query::select()
+                .column(address_links::Column::UserId)
+                .from(address_links::Entity)
+                .and_where(address_links::Column::RevokedAt.is_null())
+                .and_where(contains(address_links::Column::Address, text))
+                .take();
+            which = which.add(
+                Condition::any()
+                    .add(contains(users::Column::ExternalId, text))
+                    .add(users::Column::Id.in_subquery(holders)),
+            );
+        }
+        if let Some(members) = members(filter) {
+            which = which.add(users::Column::Id.in_subquery(members));
+        }
+        let select =
+            users::Entity::find().filter(which).order_by_asc(users::Column::ExternalId).order_by_asc(users::Column::Id);
+        let page: Page<User> = self.page(select, paging).await?;
+        let mut groups = self.groups_of(&page.rows, &filter.scope).await?;
+        let item = |user: User| UserItem { groups: groups.remove(&user.id.0).unwrap_or_default(), user };
+        Ok(Page { rows: page.rows.into_iter().map(item).collect(), total: page.total })
+    }
+
+    /// All organizations a user belongs to, ended memberships included (A11).
+    pub async fn organizations_of(&self, user: UserId) -> Result<Vec<OrgId>, StoreError> {
+        let found: Vec<Uuid> = memberships::Entity::find()
+            .join(JoinType::InnerJoin, memberships_to_groups())
+            .select_only()
+            .column(groups::Column::OrgId)
+            .filter(memberships::Column::UserId.eq(user.0))
+            .distinct()
+            .order_by_asc(groups::Column::OrgId)
+            .into_tuple()
+            .all(&self.conn)
+            .await?;
+        Ok(found.into_iter().map(Into::into).collect())
+    }
+
+    /// A user's memberships within the scope, by group name.
+    pub async fn list_memberships(&self, user: UserId, scope: &Scope) -> Result<Vec<MembershipItem>, StoreError> {
+        let which =
+            Condition::all().add(memberships::Column::UserId.eq(user.0)).add_option(scope.holds(groups::Column::OrgId));
+        self.membership_items(which).await
+    }
+
+    /// One membership beside its group.
+    pub async fn find_membership(&self, id: MembershipId) -> Result<Option<MembershipItem>, StoreError> {
+        let found = self.membership_items(Condition::all().add(memberships::Column::Id.eq(id.0))).await?;
+        Ok(found.into_iter().next())
+    }
+
+    /// The membership of a user in a group.
+    pub async fn find_membership_of(&self, user: UserId, group: GroupId) -> Result<Option<Membership>, StoreError> {
+        let found = memberships::Entity::find()
+            .filter(memberships::Column::UserId.eq(user.0))
+            .filter(memberships::Column::GroupId.eq(group.0));
+        one(found.one(&self.conn).await?)
+    }
+
+    async fn membership_items(&self, which: Condition) -> Result<Vec<MembershipItem>, StoreError> {
+        let found = memberships::Entity::find()
+            .join(JoinType::InnerJoin, memberships_to_groups())
+            .select_also(groups::Entity)
+            .filter(which)
+            .order_by_asc(groups::Column::Name)
+            .order_by_asc(memberships::Column::Id)
+            .all(&self.conn)
+            .await?;
+        let mut items = Vec::with_capacity(found.len());
+        for (membership, group) in found {
+            // The inner join leaves no membership without its group.
+            let Some(group) = group else { continue };
+            items.push(MembershipItem { membership: membership.try_into()?, group: group.try_into()? });
+        }
+        Ok(items)
+    }
+
+    async fn groups_of(&self, users: &[User], scope: &Scope) -> Result<HashMap<Uuid, Vec<UserGroup>>, StoreError> {
+        let which = Condition::all()
+            .add(memberships::Column::UserId.is_in(users.iter().map(|user| user.id.0)))
+            .add_option(scope.holds(groups::Column::OrgId));
+        let mut by_user: HashMap<Uuid, Vec<UserGroup>> = HashMap::new();
+        for MembershipItem { membership, group } in self.membership_items(which).await? {
+            by_user.entry(membership.user.0).or_default().push(UserGroup {
+                id: group.id,
+                org: group.org,
+                name: group.name,
+                slug: group.slug,
+                is_org_admin: group.is_org_admin,
+            });
+        }
+        Ok(by_user)
+    }
+}
+
+/// The users with a membership as the filter wants it; `None` if it asks for none.
+fn members(filter: &UserFilter) -> Option<SelectStatement> {
+    let mut which = Condition::all().add_option(filter.scope.holds(groups::Column::OrgId));
+    if let Some(org) = filter.org {
+        which = which.add(groups::Column::OrgId.eq(org.0));
+    }
+    if !filter.groups.is_empty() {
+        which = which.add(groups::Column::Id.is_in(filter.groups.iter().map(|group| group.0)));
+    }
+    if let Some(role) = filter.role {
+        let claims_admin = Query::select()
+            .column(group_access::Column::GroupId)
+            .from(group_access::Entity)
+            // `admin` comes first in the column's fixed order.
+            .and_where(group_access::Column::Claims.like("admin%"))
+            .take();
+        let flagged = groups::Column::IsOrgAdmin.eq(true);
+        let claimed = groups::Column::Id.in_subquery(claims_admin);
+        which = which.add(live(filter.now)).add(match role {
+            Role::OrgAdmin => flagged,
+            Role::Admin => flagged.or(claimed),
+            Role::Member => flagged.or(claimed).not(),
+        });
+    }
+    if which.is_empty() {
+        return None;
+    }
+    let members = memberships::Entity::find()
+        .join(JoinType::InnerJoin, memberships_to_groups())
+        .select_only()
+        .column(memberships::Column::UserId)
+        .filter(which);
+    Some(members.into_query())
+}

@@ -1,0 +1,299 @@
+//! Contracts, the grants on them, and the rules inside a grant (spec/20 sections 4 and 5).
+
+use super::Object;
+use gw_types::{Address, B256, Claims, ContractId, GrantId, GroupId, OrgId, Timestamp, UserId};
+use serde::{Deserialize, Serialize};
+
+/// A registered contract (K1).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Contract {
+    /// Row id.
+    pub id: ContractId,
+    /// The owning organization.
+    pub org: OrgId,
+    /// Its address, unique over all organizations.
+    pub address: Address,
+    /// Display name.
+    pub name: String,
+    /// The uploaded ABI as JSON text.
+    pub abi: Option<String>,
+    /// Free metadata; `token_type` names a built-in ABI.
+    pub metadata: Object,
+    /// When the chain got it, if the gateway saw that.
+    pub deployed_at: Option<Timestamp>,
+    /// Who deployed it through the gateway (K7).
+    pub deployer: Option<UserId>,
+    /// R29.
+    pub allow_visibleto_unlock: bool,
+    /// K5 attestation.
+    pub events_allow_dynamic_payload: bool,
+    /// When the row was made.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+}
+
+/// What makes a contract.
+#[derive(Clone, Debug)]
+pub struct NewContract {
+    /// The owning organization.
+    pub org: OrgId,
+    /// Its address.
+    pub address: Address,
+    /// Display name.
+    pub name: String,
+    /// The uploaded ABI as JSON text.
+    pub abi: Option<String>,
+    /// Free metadata.
+    pub metadata: Object,
+    /// When the chain got it.
+    pub deployed_at: Option<Timestamp>,
+    /// Who deployed it through the gateway.
+    pub deployer: Option<UserId>,
+}
+
+impl NewContract {
+    /// A contract with nothing but a place and a name.
+    pub fn plain(org: OrgId, address: Address, name: impl Into<String>) -> Self {
+        Self { org, address, name: name.into(), abi: None, metadata: Object::new(), deployed_at: None, deployer: None }
+    }
+}
+
+/// A partial change of a contract.
+#[derive(Clone, Debug, Default)]
+pub struct ContractPatch {
+    /// New name.
+    pub name: Option<String>,
+    /// New metadata, replacing the old.
+    pub metadata: Option<Object>,
+    /// New ABI; `Some(None)` clears it. The store refuses a text that is no ABI.
+    pub abi: Option<Option<String>>,
+    /// New flag.
+    pub allow_visibleto_unlock: Option<bool>,
+    /// New flag.
+    pub events_allow_dynamic_payload: Option<bool>,
+}
+
+/// A group's rights on one contract (F1).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Grant {
+    /// Row id.
+    pub id: GrantId,
+    /// The contract.
+    pub contract: ContractId,
+    /// The group.
+    pub group: GroupId,
+    /// Claims on this contract only (C3).
+    pub claims: Claims,
+    /// `None`: all functions; an empty list: none.
+    pub functions: Option<Vec<FunctionRule>>,
+    /// Which events the holders see.
+    pub event_rules: EventRules,
+    /// When the row was made.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+}
+
+/// What makes a grant.
+#[derive(Clone, Debug)]
+pub struct NewGrant {
+    /// The contract.
+    pub contract: ContractId,
+    /// The group.
+    pub group: GroupId,
+    /// Claims on this contract only.
+    pub claims: Claims,
+    /// `None`: all functions; an empty list: none.
+    pub functions: Option<Vec<FunctionRule>>,
+    /// Which events the holders see.
+    pub event_rules: EventRules,
+}
+
+impl NewGrant {
+    /// A grant without any restriction.
+    pub fn full(contract: ContractId, group: GroupId) -> Self {
+        Self { contract, group, claims: Claims::NONE, functions: None, event_rules: EventRules::Unset }
+    }
+}
+
+/// A partial change of a grant.
+#[derive(Clone, Debug, Default)]
+pub struct GrantPatch {
+    /// New claims.
+    pub claims: Option<Claims>,
+    /// New functions; `Some(None)` lifts the restriction.
+    pub functions: Option<Option<Vec<FunctionRule>>>,
+    /// New event rules.
+    pub event_rules: Option<EventRules>,
+}
+
+/// One permitted function.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FunctionRule {
+    /// The selector.
+    #[serde(with = "selector")]
+    pub selector: [u8; 4],
+    /// All must hold (F3).
+    #[serde(default)]
+    pub param_rules: Vec<ParamRule>,
+}
+
+/// A condition on one parameter.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ParamRule {
+    /// Position in the ABI's inputs.
+    pub index: u16,
+    /// What it must be.
+    pub must_be: MustBe,
+}
+
+/// `self`, or a literal of at most 32 bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum MustBe {
+    /// An address linked to the caller.
+    Own,
+    /// A hex literal.
+    Literal {
+        /// As it was given.
+        text: String,
+        /// Its ABI word: shorter ones are numbers or addresses, padded on the left.
+        word: B256,
+    },
+}
+
+/// A text that is neither `self` nor a hex literal of 1 to 32 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("neither `self` nor a hex literal of at most 32 bytes")]
+pub struct MustBeError;
+
+impl MustBe {
+    /// Reads `self` or a `0x` literal.
+    pub fn parse(text: &str) -> Result<Self, MustBeError> {
+        if text == "self" {
+            return Ok(Self::Own);
+        }
+        literal_word(text).map(|word| Self::Literal { text: text.to_owned(), word }).ok_or(MustBeError)
+    }
+}
+
+fn literal_word(text: &str) -> Option<B256> {
+    let digits = text.strip_prefix("0x")?;
+    if digits.is_empty() || digits.len() > 64 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return None;
+    }
+    format!("0x{digits:0>64}").parse().ok()
+}
+
+impl TryFrom<String> for MustBe {
+    type Error = MustBeError;
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        Self::parse(&text)
+    }
+}
+
+impl From<MustBe> for String {
+    fn from(rule: MustBe) -> Self {
+        match rule {
+            MustBe::Own => "self".to_owned(),
+            MustBe::Literal { text, .. } => text,
+        }
+    }
+}
+
+/// The event rules of a grant as given (decisions 19 and 48): `null`, `"*"` or a list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum EventRules {
+    /// `null`: every event, masked.
+    #[default]
+    Unset,
+    /// `"*"`: the same, said outright.
+    Wildcard,
+    /// Only these; an empty list is none.
+    List(Vec<EventRule>),
+}
+
+/// One permitted event; its parameter rules are OR-ed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EventRule {
+    /// The event's topic0.
+    pub topic0: B256,
+    /// The event's name, for people.
+    #[serde(default)]
+    pub name: String,
+    /// Parameter rules; none means no condition.
+    #[serde(default)]
+    pub param_rules: Vec<ParamRule>,
+}
+
+impl Serialize for EventRules {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Unset => serializer.serialize_none(),
+            Self::Wildcard => serializer.serialize_str("*"),
+            Self::List(rules) => rules.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for EventRules {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Wire {
+            Text(String),
+            List(Vec<EventRule>),
+        }
+        match Option::<Wire>::deserialize(deserializer)? {
+            None => Ok(Self::Unset),
+            Some(Wire::Text(star)) if star == "*" => Ok(Self::Wildcard),
+            Some(Wire::Text(_)) => Err(serde::de::Error::custom("expected null, \"*\" or a list")),
+            Some(Wire::List(rules)) => Ok(Self::List(rules)),
+        }
+    }
+}
+
+mod selector {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(super) fn serialize<S: Serializer>(selector: &[u8; 4], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&format!("0x{}", hex::encode(selector)))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[u8; 4], D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let mut selector = [0; 4];
+        let digits = text.strip_prefix("0x").unwrap_or(&text);
+        hex::decode_to_slice(digits, &mut selector).map_err(|_| D::Error::custom("expected four bytes in hex"))?;
+        Ok(selector)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f3_literals_become_words_padded_on_the_left() {
+        let rule = MustBe::parse("0xABc").unwrap();
+        assert!(matches!(&rule, MustBe::Literal { word, .. } if word.0[30..] == [0x0a, 0xbc]));
+        assert_eq!(String::from(rule), "0xABc", "what was given is shown again");
+        assert_eq!(MustBe::parse("self"), Ok(MustBe::Own));
+        for bad in ["", "0x", "Self", "12", "0xzz", &format!("0x{}", "0".repeat(65))] {
+            assert_eq!(MustBe::parse(bad), Err(MustBeError), "{bad}");
+        }
+    }
+
+    #[test]
+    fn f4_event_rules_keep_null_star_and_list_apart() {
+        for text in ["null", "\"*\"", "[]"] {
+            let rules: EventRules = serde_json::from_str(text).unwrap();
+            assert_eq!(serde_json::to_string(&rules).unwrap(), text);
+        }
+        assert!(serde_json::from_str::<EventRules>("\"all\"").is_err());
+    }
+}

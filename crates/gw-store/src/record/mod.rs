@@ -1,0 +1,28 @@
+//! Rows as the callers see them: typed, complete, and without a database in sight.
+//!
+//! `New…` is what creates a row, `…Patch` what changes one: an absent member keeps the stored value.
+
+mod contract;
+mod identity;
+mod link;
+mod organization;
+mod send;
+mod token;
+
+pub use contract::{
+    Contract, ContractPatch, EventRule, EventRules, FunctionRule, Grant, GrantPatch, MustBe, MustBeError, NewContract,
+    NewGrant, ParamRule,
+};
+pub use identity::{Membership, MembershipSource, NewMembership, NewUser, User, UserPatch};
+pub use link::{Collision, Link, LinkProof, Linked, SenderLink};
+pub use organization::{
+    AccessInput, ApiKey, Group, GroupAccess, GroupPatch, NewGroup, NewOrganization, Organization, OrganizationPatch,
+};
+pub use send::{
+    CreationKind, Mined, MinedContract, NewReservation, OpenReservation, ReservationState, SendAccepted, SendRows,
+    SendStart,
+};
+pub use token::{Family, NewRefreshToken, RefreshToken, Rotation, TokenHash};
+
+/// A JSON object.
+pub type Object = serde_json::Map<String, serde_json::Value>;

@@ -1,0 +1,81 @@
+//! Refresh tokens of record (spec/10 section 4): only their SHA-256 is stored (TK-3).
+
+use gw_types::{SessionId, Timestamp, TokenId, UserId};
+
+/// SHA-256 of a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TokenHash(pub [u8; 32]);
+
+/// A stored refresh token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefreshToken {
+    /// SHA-256 of the token.
+    pub hash: TokenHash,
+    /// The token's `jti`.
+    pub id: TokenId,
+    /// The family (`sid`): one login and all its refreshes.
+    pub family: SessionId,
+    /// Whose it is.
+    pub user: UserId,
+    /// How the login was proved (`amr`).
+    pub amr: String,
+    /// When the family's login took place; bounds the family's life (TK-5).
+    pub family_started: Timestamp,
+    /// When it was issued.
+    pub created_at: Timestamp,
+    /// When it ends.
+    pub expires_at: Timestamp,
+    /// When it was exchanged for its successor.
+    pub used_at: Option<Timestamp>,
+}
+
+/// What makes a refresh token.
+#[derive(Clone, Debug)]
+pub struct NewRefreshToken {
+    /// SHA-256 of the token.
+    pub hash: TokenHash,
+    /// The token's `jti`.
+    pub id: TokenId,
+    /// The family.
+    pub family: SessionId,
+    /// Whose it is.
+    pub user: UserId,
+    /// How the login was proved.
+    pub amr: String,
+    /// When the family's login took place.
+    pub family_started: Timestamp,
+    /// When it ends.
+    pub expires_at: Timestamp,
+}
+
+/// What became of an attempt to exchange a refresh token (TK-4, TK-5). Only [`Rotation::Done`] stored a successor;
+/// after [`Rotation::Reused`] the family is dead, and the transaction is to be committed nevertheless.
+#[must_use]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rotation {
+    /// The old token is used up and the successor stored.
+    Done,
+    /// No such token, or its family was revoked.
+    Unknown,
+    /// It is past its end, or its family is.
+    Expired,
+    /// It was used moments ago: a parallel refresh, refused without further ado.
+    JustUsed,
+    /// It was used before: somebody has a copy, so the whole family is dead now.
+    Reused,
+}
+
+/// A token family, for the list of a user's sessions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Family {
+    /// The family (`sid`).
+    pub id: SessionId,
+    /// Whose it is.
+    pub user: UserId,
+    /// How the login was proved.
+    pub amr: String,
+    /// When the login took place.
+    pub started: Timestamp,
+    /// When its newest token ends.
+    pub expires_at: Timestamp,
+}

@@ -1,0 +1,269 @@
+//! Columns to meaning: a row that breaks an invariant is an error naming table, column and key.
+
+use crate::{
+    StoreError,
+    entity::{
+        address_links, contract_grants, contracts, group_access, groups, memberships, organizations, refresh_tokens,
+        reservations, users,
+    },
+    record::{
+        Contract, CreationKind, EventRules, Grant, Group, GroupAccess, Link, Membership, MembershipSource, Object,
+        OpenReservation, Organization, RefreshToken, ReservationState, TokenHash, User,
+    },
+};
+use gw_policy::snapshot::LinkKind;
+use gw_types::{Address, Claims, Secret, Timestamp};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// Where a column stands, for the error.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    table: &'static str,
+    id: uuid::Uuid,
+}
+
+impl Place {
+    pub(crate) const fn new(table: &'static str, id: uuid::Uuid) -> Self {
+        Self { table, id }
+    }
+
+    pub(crate) fn bad(self, column: &'static str) -> StoreError {
+        StoreError::Row { table: self.table, column, id: self.id.to_string() }
+    }
+
+    pub(crate) fn parse<T: core::str::FromStr>(self, column: &'static str, text: &str) -> Result<T, StoreError> {
+        text.parse().map_err(|_| self.bad(column))
+    }
+
+    pub(crate) fn json<T: DeserializeOwned>(self, column: &'static str, value: Value) -> Result<T, StoreError> {
+        serde_json::from_value(value).map_err(|_| self.bad(column))
+    }
+
+    fn object(self, column: &'static str, value: Value) -> Result<Object, StoreError> {
+        match value {
+            Value::Object(object) => Ok(object),
+            _ => Err(self.bad(column)),
+        }
+    }
+
+    pub(crate) fn claims(self, text: &str) -> Result<Claims, StoreError> {
+        text.split(',').filter(|name| !name.is_empty()).map(|name| self.parse("claims", name)).collect()
+    }
+}
+
+/// The column text of claims.
+pub(crate) fn claims_text(claims: Claims) -> String {
+    claims.iter().map(gw_types::Claim::as_str).collect::<Vec<_>>().join(",")
+}
+
+/// The column text of an address: lower-case hex.
+pub(crate) fn address_text(address: Address) -> String {
+    format!("{address:#x}")
+}
+
+pub(crate) fn link_kind(text: &str) -> Option<LinkKind> {
+    match text {
+        "user" => Some(LinkKind::User),
+        "system" => Some(LinkKind::System),
+        _ => None,
+    }
+}
+
+/// The column text of a link's kind.
+pub(crate) const fn link_kind_text(kind: LinkKind) -> &'static str {
+    match kind {
+        LinkKind::User => "user",
+        LinkKind::System => "system",
+    }
+}
+
+const fn at(micros: i64) -> Timestamp {
+    Timestamp::from_micros(micros)
+}
+
+impl TryFrom<organizations::Model> for Organization {
+    type Error = StoreError;
+    fn try_from(row: organizations::Model) -> Result<Self, StoreError> {
+        let place = Place::new("organizations", row.id);
+        Ok(Self {
+            id: row.id.into(),
+            slug: row.slug,
+            name: row.name,
+            settings: place.object("settings", row.settings)?,
+            is_system: row.is_system,
+            created_at: at(row.created_at),
+            updated_at: at(row.updated_at),
+        })
+    }
+}
+
+impl TryFrom<groups::Model> for Group {
+    type Error = StoreError;
+    fn try_from(row: groups::Model) -> Result<Self, StoreError> {
+        Ok(Self {
+            id: row.id.into(),
+            org: row.org_id.into(),
+            parent: row.parent_id.map(Into::into),
+            slug: row.slug,
+            name: row.name,
+            description: row.description,
+            is_org_admin: row.is_org_admin,
+            is_org_readonly_admin: row.is_org_readonly_admin,
+            is_system: row.is_system,
+            auto_created: row.auto_created,
+            created_at: at(row.created_at),
+            updated_at: at(row.updated_at),
+        })
+    }
+}
+
+impl TryFrom<group_access::Model> for GroupAccess {
+    type Error = StoreError;
+    fn try_from(row: group_access::Model) -> Result<Self, StoreError> {
+        let place = Place::new("group_access", row.group_id);
+        Ok(Self {
+            group: row.group_id.into(),
+            allowed_methods: place.json("allowed_methods", row.allowed_methods)?,
+            claims: place.claims(&row.claims)?,
+            rpc_api_key: row.rpc_api_key.map(Secret::new),
+            verbose_errors: row.verbose_errors,
+            created_at: at(row.created_at),
+            updated_at: at(row.updated_at),
+        })
+    }
+}
+
+impl TryFrom<users::Model> for User {
+    type Error = StoreError;
+    fn try_from(row: users::Model) -> Result<Self, StoreError> {
+        let place = Place::new("users", row.id);
+        Ok(Self {
+            id: row.id.into(),
+            external_id: place.parse("external_id", &row.external_id)?,
+            kyc: row.kyc,
+            banned: row.banned,
+            note: row.note,
+            metadata: place.object("metadata", row.metadata)?,
+            auth_tenant_id: row.auth_tenant_id,
+            tokens_valid_from: row.tokens_valid_from.map(at),
+            created_at: at(row.created_at),
+            updated_at: at(row.updated_at),
+        })
+    }
+}
+
+impl TryFrom<memberships::Model> for Membership {
+    type Error = StoreError;
+    fn try_from(row: memberships::Model) -> Result<Self, StoreError> {
+        let place = Place::new("memberships", row.id);
+        Ok(Self {
+            id: row.id.into(),
+            user: row.user_id.into(),
+            group: row.group_id.into(),
+            source: MembershipSource::parse(&row.source).ok_or_else(|| place.bad("source"))?,
+            zk_credential_ref: row.zk_credential_ref,
+            expires_at: row.expires_at.map(at),
+            created_at: at(row.created_at),
+            updated_at: at(row.updated_at),
+        })
+    }
+}
+
+impl TryFrom<contracts::Model> for Contract {
+    type Error = StoreError;
+    fn try_from(row: contracts::Model) -> Result<Self, StoreError> {
+        let place = Place::new("contracts", row.id);
+        Ok(Self {
+            id: row.id.into(),
+            org: row.org_id.into(),
+            address: place.parse("address", &row.address)?,
+            name: row.name,
+            abi: row.abi,
+            metadata: place.object("metadata", row.metadata)?,
+            deployed_at: row.deployed_at.map(at),
+            deployer: row.deployed_by_user_id.map(Into::into),
+            allow_visibleto_unlock: row.allow_visibleto_unlock,
+            events_allow_dynamic_payload: row.events_allow_dynamic_payload,
+            created_at: at(row.created_at),
+            updated_at: at(row.updated_at),
+        })
+    }
+}
+
+impl TryFrom<contract_grants::Model> for Grant {
+    type Error = StoreError;
+    fn try_from(row: contract_grants::Model) -> Result<Self, StoreError> {
+        let place = Place::new("contract_grants", row.id);
+        Ok(Self {
+            id: row.id.into(),
+            contract: row.contract_id.into(),
+            group: row.group_id.into(),
+            claims: place.claims(&row.claims)?,
+            functions: row.functions.map(|rules| place.json("functions", rules)).transpose()?,
+            event_rules: match row.event_rules {
+                Some(rules) => place.json("event_rules", rules)?,
+                None => EventRules::Unset,
+            },
+            created_at: at(row.created_at),
+            updated_at: at(row.updated_at),
+        })
+    }
+}
+
+impl TryFrom<address_links::Model> for Link {
+    type Error = StoreError;
+    fn try_from(row: address_links::Model) -> Result<Self, StoreError> {
+        let place = Place::new("address_links", row.id);
+        Ok(Self {
+            id: row.id.into(),
+            user: row.user_id.into(),
+            address: place.parse("address", &row.address)?,
+            kind: link_kind(&row.link_type).ok_or_else(|| place.bad("link_type"))?,
+            contract_wallet: row.contract_wallet,
+            verified_at: at(row.verified_at),
+            ens_name: row.ens_name,
+            ens_resolved_at: row.ens_resolved_at.map(at),
+            revoked_at: row.revoked_at.map(at),
+            revoked_by_admin: row.revoked_by_admin,
+            created_at: at(row.created_at),
+        })
+    }
+}
+
+impl TryFrom<refresh_tokens::Model> for RefreshToken {
+    type Error = StoreError;
+    fn try_from(row: refresh_tokens::Model) -> Result<Self, StoreError> {
+        let place = Place::new("refresh_tokens", row.id);
+        Ok(Self {
+            hash: TokenHash(row.hash.try_into().map_err(|_| place.bad("hash"))?),
+            id: row.id.into(),
+            family: row.family.into(),
+            user: row.user_id.into(),
+            amr: row.amr,
+            family_started: at(row.family_started),
+            created_at: at(row.created_at),
+            expires_at: at(row.expires_at),
+            used_at: row.used_at.map(at),
+        })
+    }
+}
+
+impl TryFrom<reservations::Model> for OpenReservation {
+    type Error = StoreError;
+    fn try_from(row: reservations::Model) -> Result<Self, StoreError> {
+        let place = Place::new("reservations", row.id);
+        Ok(Self {
+            id: row.id.into(),
+            address: place.parse("address", &row.address)?,
+            org: row.org_id.into(),
+            user: row.user_id.into(),
+            kind: CreationKind::parse(&row.kind).ok_or_else(|| place.bad("kind"))?,
+            sender: place.parse("sender", &row.sender)?,
+            nonce: place.parse("nonce", &row.nonce)?,
+            tx_hash: row.tx_hash.map(|hash| place.parse("tx_hash", &hash)).transpose()?,
+            state: ReservationState::parse(&row.state).ok_or_else(|| place.bad("state"))?,
+            expires_at: at(row.expires_at),
+        })
+    }
+}

@@ -1,0 +1,106 @@
+//! Rows to [`Snapshot`]: all of them, or those that changed since an epoch (HD23 E-1, E-3).
+//!
+//! Invariant: head, change rows and rows are read in one transaction that sees one state of a primary, so what is
+//! returned belongs to exactly the epoch it carries.
+
+mod rows;
+mod tables;
+
+use crate::{
+    StoreError,
+    dialect::{self, Engine, Head, Pools, Stamp},
+};
+use gw_policy::{Change, Snapshot};
+use gw_types::Epoch;
+pub(crate) use rows::registered;
+use sea_orm::{ConnectionTrait, DatabaseTransaction, Statement, Value};
+use std::{cmp::Ordering, collections::BTreeMap};
+use tables::Entity;
+use uuid::Uuid;
+
+/// What happened since an epoch.
+#[derive(Debug)]
+pub(crate) enum Since {
+    /// Nothing.
+    Nothing,
+    /// These rows changed; the head is theirs.
+    Changes(Vec<Change>),
+    /// The steps in between are not all there, or not all understood: only a full load helps (E-1).
+    Broken(&'static str),
+}
+
+/// All policy, and the head it was read at.
+pub(crate) async fn load(pools: &Pools) -> Result<(Snapshot, Head), StoreError> {
+    let tx = pools.begin_read().await?;
+    let head = primary_head(&tx).await?;
+    let mut snapshot = Snapshot::default();
+    for entity in Entity::ALL {
+        snapshot = tables::load_all(&tx, entity, snapshot, head.epoch).await?;
+    }
+    tx.rollback().await?;
+    Ok((snapshot.apply(head.epoch, []), head))
+}
+
+/// The head, and what changed after the epoch `from` that had this stamp.
+pub(crate) async fn changes_since(pools: &Pools, from: Epoch, stamp: Stamp) -> Result<(Head, Since), StoreError> {
+    let tx = pools.begin_read().await?;
+    let head = primary_head(&tx).await?;
+    let since = match head.epoch.cmp(&from) {
+        Ordering::Equal if head.stamp == stamp => Since::Nothing,
+        Ordering::Less => Since::Broken("the head went back"),
+        Ordering::Greater if dialect::stamp(&tx, from).await? == Some(stamp) => {
+            read_changes(&tx, from, head.epoch).await?
+        }
+        Ordering::Equal | Ordering::Greater => Since::Broken("the history is another one"),
+    };
+    tx.rollback().await?;
+    Ok((head, since))
+}
+
+async fn primary_head(tx: &DatabaseTransaction) -> Result<Head, StoreError> {
+    let head = dialect::head(tx).await?;
+    if head.primary { Ok(head) } else { Err(StoreError::NotPrimary) }
+}
+
+async fn read_changes(tx: &DatabaseTransaction, from: Epoch, to: Epoch) -> Result<Since, StoreError> {
+    let found = tx
+        .query_all_raw(Statement::from_sql_and_values(
+            Engine::of(tx).backend(),
+            "SELECT epoch, entity, row_id FROM policy_changes WHERE epoch > $1 AND epoch <= $2 ORDER BY epoch",
+            [signed(from), signed(to)],
+        ))
+        .await?;
+    let mut next = from.0;
+    let mut changed: BTreeMap<Entity, Vec<Uuid>> = BTreeMap::new();
+    for row in found {
+        let epoch: i64 = row.try_get("", "epoch")?;
+        // Every epoch has at least one change row, so each must be the last one again or its successor.
+        match u64::try_from(epoch) {
+            Ok(epoch) if epoch == next => {}
+            Ok(epoch) if epoch == next.saturating_add(1) => next = epoch,
+            _ => return Ok(Since::Broken("an epoch is missing")),
+        }
+        let entity: String = row.try_get("", "entity")?;
+        let Some(entity) = Entity::parse(&entity) else {
+            return Ok(Since::Broken("a change names an unknown entity"));
+        };
+        changed.entry(entity).or_default().push(row.try_get("", "row_id")?);
+    }
+    if next != to.0 {
+        return Ok(Since::Broken("an epoch is missing"));
+    }
+    let mut gone = Vec::new();
+    let mut present = Vec::new();
+    for (entity, mut ids) in changed {
+        ids.sort_unstable();
+        ids.dedup();
+        tables::load_some(tx, entity, &ids, &mut gone, &mut present).await?;
+    }
+    // Removals first: a name or address that moved to another row must not be removed with the old one.
+    gone.append(&mut present);
+    Ok(Since::Changes(gone))
+}
+
+fn signed(epoch: Epoch) -> Value {
+    i64::try_from(epoch.0).unwrap_or(i64::MAX).into()
+}

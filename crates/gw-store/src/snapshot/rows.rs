@@ -1,0 +1,350 @@
+//! Each table's rows as [`Change`]s. Of the large tables only the columns that decisions read are fetched.
+
+use super::tables::Policy;
+use crate::{
+    StoreError,
+    entity::{
+        address_links, contract_grants, contracts, group_access, groups, memberships, organizations, reservations,
+        revocations, tx_visibility, users,
+    },
+    record::{self, ReservationState},
+    row::{self, Place},
+};
+use gw_evm::{Method, MethodSet, abi::ContractAbi};
+use gw_policy::{
+    Change,
+    snapshot::{
+        AddressLink, Contract, ContractGrant, EventRule, EventRules, FunctionRule, Group, GroupAccess, Membership,
+        MustBe, Organization, ParamRule, Reservation, Revocation, TxVisibility, User,
+    },
+};
+use gw_types::Timestamp;
+use sea_orm::{DerivePartialModel, Select, SelectModel, Selector};
+use std::sync::Arc;
+use uuid::Uuid;
+
+#[derive(DerivePartialModel)]
+#[sea_orm(entity = "users::Entity")]
+pub(super) struct UserRow {
+    id: Uuid,
+    external_id: String,
+    kyc: bool,
+    banned: bool,
+    tokens_valid_from: Option<i64>,
+}
+
+#[derive(DerivePartialModel)]
+#[sea_orm(entity = "memberships::Entity")]
+pub(super) struct MembershipRow {
+    id: Uuid,
+    user_id: Uuid,
+    group_id: Uuid,
+    expires_at: Option<i64>,
+}
+
+#[derive(DerivePartialModel)]
+#[sea_orm(entity = "address_links::Entity")]
+pub(super) struct LinkRow {
+    id: Uuid,
+    user_id: Uuid,
+    address: String,
+    link_type: String,
+    verified_at: i64,
+    revoked_at: Option<i64>,
+}
+
+impl Policy for users::Entity {
+    type Row = UserRow;
+    const KEY: Self::Column = users::Column::Id;
+    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
+        select.into_partial_model()
+    }
+    fn key(row: &Self::Row) -> Uuid {
+        row.id
+    }
+    fn change(row: Self::Row) -> Result<Change, StoreError> {
+        let id = row.id.into();
+        let external_id = Place::new("users", row.id).parse("external_id", &row.external_id)?;
+        let tokens_valid_from = row.tokens_valid_from.map(Timestamp::from_micros);
+        Ok(Change::User(id, Some(User { id, external_id, kyc: row.kyc, banned: row.banned, tokens_valid_from })))
+    }
+    fn removal(key: Uuid) -> Change {
+        Change::User(key.into(), None)
+    }
+}
+
+impl Policy for organizations::Entity {
+    type Row = organizations::Model;
+    const KEY: Self::Column = organizations::Column::Id;
+    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
+        select.into_model()
+    }
+    fn key(row: &Self::Row) -> Uuid {
+        row.id
+    }
+    fn change(row: Self::Row) -> Result<Change, StoreError> {
+        let id = row.id.into();
+        let (slug, name) = (row.slug.into(), row.name.into());
+        Ok(Change::Organization(id, Some(Organization { id, slug, name, is_system: row.is_system })))
+    }
+    fn removal(key: Uuid) -> Change {
+        Change::Organization(key.into(), None)
+    }
+}
+
+impl Policy for groups::Entity {
+    type Row = groups::Model;
+    const KEY: Self::Column = groups::Column::Id;
+    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
+        select.into_model()
+    }
+    fn key(row: &Self::Row) -> Uuid {
+        row.id
+    }
+    fn change(row: Self::Row) -> Result<Change, StoreError> {
+        let group = Group {
+            id: row.id.into(),
+            org: row.org_id.into(),
+            slug: row.slug.into(),
+            is_org_admin: row.is_org_admin,
+            is_org_readonly_admin: row.is_org_readonly_admin,
+            is_system: row.is_system,
+        };
+        Ok(Change::Group(group.id, Some(group)))
+    }
+    fn removal(key: Uuid) -> Change {
+        Change::Group(key.into(), None)
+    }
+}
+
+impl Policy for group_access::Entity {
+    type Row = group_access::Model;
+    const KEY: Self::Column = group_access::Column::GroupId;
+    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
+        select.into_model()
+    }
+    fn key(row: &Self::Row) -> Uuid {
+        row.group_id
+    }
+    fn change(row: Self::Row) -> Result<Change, StoreError> {
+        let access = record::GroupAccess::try_from(row)?;
+        let methods = method_set(&access.allowed_methods);
+        let group = access.group;
+        Ok(Change::GroupAccess(group, Some(GroupAccess { group, methods, claims: access.claims })))
+    }
+    fn removal(key: Uuid) -> Change {
+        Change::GroupAccess(key.into(), None)
+    }
+}
+
+/// The named methods; a name that is in no registry any more grants nothing.
+fn method_set(names: &[String]) -> MethodSet {
+    names.iter().fold(MethodSet::EMPTY, |set, name| match name.as_str() {
+        "*" => set.union(MethodSet::ALL),
+        name => registered(name).map_or(set, |method| set.with(method)),
+    })
+}
+
+/// The registry's method of a name, whatever the case (G2).
+pub(crate) fn registered(name: &str) -> Option<Method> {
+    Method::ALL.iter().copied().find(|method| method.as_str().eq_ignore_ascii_case(name))
+}
+
+impl Policy for memberships::Entity {
+    type Row = MembershipRow;
+    const KEY: Self::Column = memberships::Column::Id;
+    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
+        select.into_partial_model()
+    }
+    fn key(row: &Self::Row) -> Uuid {
+        row.id
+    }
+    fn change(row: Self::Row) -> Result<Change, StoreError> {
+        let membership = Membership {
+            id: row.id.into(),
+            user: row.user_id.into(),
+            group: row.group_id.into(),
+            expires_at: row.expires_at.map(Timestamp::from_micros),
+        };
+        Ok(Change::Membership(membership.id, Some(membership)))
+    }
+    fn removal(key: Uuid) -> Change {
+        Change::Membership(key.into(), None)
+    }
+}
+
+impl Policy for contracts::Entity {
+    type Row = contracts::Model;
+    const KEY: Self::Column = contracts::Column::Id;
+    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
+        select.into_model()
+    }
+    fn key(row: &Self::Row) -> Uuid {
+        row.id
+    }
+    fn change(row: Self::Row) -> Result<Change, StoreError> {
+        let row = record::Contract::try_from(row)?;
+        let contract = Contract {
+            id: row.id,
+            org: row.org,
+            address: row.address,
+            // Neither a malformed text nor an unknown token type gives an ABI: what needs one denies then (F3).
+            abi: row
+                .abi
+                .as_deref()
+                .map_or_else(|| built_in_abi(&row), |text| ContractAbi::parse(text).ok().map(Arc::new)),
+            name: row.name.into(),
+            deployer: row.deployer,
+            allow_visibleto_unlock: row.allow_visibleto_unlock,
+            events_allow_dynamic_payload: row.events_allow_dynamic_payload,
+        };
+        Ok(Change::Contract(contract.id, Some(contract)))
+    }
+    fn removal(key: Uuid) -> Change {
+        Change::Contract(key.into(), None)
+    }
+}
+
+/// The ABI that `metadata.token_type` names (K1).
+fn built_in_abi(row: &record::Contract) -> Option<Arc<ContractAbi>> {
+    row.metadata.get("token_type").and_then(serde_json::Value::as_str).and_then(gw_evm::abi::builtin)
+}
+
+impl Policy for contract_grants::Entity {
+    type Row = contract_grants::Model;
+    const KEY: Self::Column = contract_grants::Column::Id;
+    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
+        select.into_model()
+    }
+    fn key(row: &Self::Row) -> Uuid {
+        row.id
+    }
+    fn change(row: Self::Row) -> Result<Change, StoreError> {
+        let grant = record::Grant::try_from(row)?;
+        let grant = ContractGrant {
+            id: grant.id,
+            contract: grant.contract,
+            group: grant.group,
+            claims: grant.claims,
+            functions: grant.functions.map(|rules| rules.into_iter().map(function_rule).collect()),
+            events: match grant.event_rules {
+                record::EventRules::Unset | record::EventRules::Wildcard => EventRules::All,
+                record::EventRules::List(rules) => EventRules::Only(rules.into_iter().map(event_rule).collect()),
+            },
+        };
+        Ok(Change::Grant(grant.id, Some(grant)))
+    }
+    fn removal(key: Uuid) -> Change {
+        Change::Grant(key.into(), None)
+    }
+}
+
+fn function_rule(rule: record::FunctionRule) -> FunctionRule {
+    FunctionRule { selector: rule.selector, params: param_rules(&rule.param_rules) }
+}
+
+fn event_rule(rule: record::EventRule) -> EventRule {
+    EventRule { topic0: rule.topic0, params: param_rules(&rule.param_rules) }
+}
+
+fn param_rules(rules: &[record::ParamRule]) -> Vec<ParamRule> {
+    let core = |must_be: &record::MustBe| match must_be {
+        record::MustBe::Own => MustBe::Own,
+        record::MustBe::Literal { word, .. } => MustBe::Word(*word),
+    };
+    rules.iter().map(|rule| ParamRule { index: usize::from(rule.index), must_be: core(&rule.must_be) }).collect()
+}
+
+impl Policy for address_links::Entity {
+    type Row = LinkRow;
+    const KEY: Self::Column = address_links::Column::Id;
+    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
+        select.into_partial_model()
+    }
+    fn key(row: &Self::Row) -> Uuid {
+        row.id
+    }
+    fn change(row: Self::Row) -> Result<Change, StoreError> {
+        let place = Place::new("address_links", row.id);
+        let link = AddressLink {
+            id: row.id.into(),
+            user: row.user_id.into(),
+            address: place.parse("address", &row.address)?,
+            kind: row::link_kind(&row.link_type).ok_or_else(|| place.bad("link_type"))?,
+            verified_at: Timestamp::from_micros(row.verified_at),
+        };
+        Ok(Change::Link(link.id, row.revoked_at.is_none().then_some(link)))
+    }
+    fn removal(key: Uuid) -> Change {
+        Change::Link(key.into(), None)
+    }
+}
+
+impl Policy for reservations::Entity {
+    type Row = reservations::Model;
+    const KEY: Self::Column = reservations::Column::Id;
+    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
+        select.into_model()
+    }
+    fn key(row: &Self::Row) -> Uuid {
+        row.id
+    }
+    fn change(row: Self::Row) -> Result<Change, StoreError> {
+        let place = Place::new("reservations", row.id);
+        let state = ReservationState::parse(&row.state).ok_or_else(|| place.bad("state"))?;
+        let reservation = Reservation {
+            id: row.id.into(),
+            address: place.parse("address", &row.address)?,
+            org: row.org_id.into(),
+            user: row.user_id.into(),
+            expires_at: Timestamp::from_micros(row.expires_at),
+        };
+        Ok(Change::Reservation(reservation.id, state.is_open().then_some(reservation)))
+    }
+    fn removal(key: Uuid) -> Change {
+        Change::Reservation(key.into(), None)
+    }
+}
+
+impl Policy for tx_visibility::Entity {
+    type Row = tx_visibility::Model;
+    const KEY: Self::Column = tx_visibility::Column::Id;
+    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
+        select.into_model()
+    }
+    fn key(row: &Self::Row) -> Uuid {
+        row.id
+    }
+    fn change(row: Self::Row) -> Result<Change, StoreError> {
+        let place = Place::new("tx_visibility", row.id);
+        let visibility = TxVisibility {
+            id: row.id.into(),
+            tx_hash: place.parse("tx_hash", &row.tx_hash)?,
+            sender: row.sender_user_id.into(),
+            recipients: place.json("recipients", row.recipients)?,
+            active: row.active,
+        };
+        Ok(Change::Visibility(visibility.id, Some(visibility)))
+    }
+    fn removal(key: Uuid) -> Change {
+        Change::Visibility(key.into(), None)
+    }
+}
+
+impl Policy for revocations::Entity {
+    type Row = revocations::Model;
+    const KEY: Self::Column = revocations::Column::Id;
+    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
+        select.into_model()
+    }
+    fn key(row: &Self::Row) -> Uuid {
+        row.id
+    }
+    fn change(row: Self::Row) -> Result<Change, StoreError> {
+        let id = row.id.into();
+        Ok(Change::Revocation(id, Some(Revocation { id, until: Timestamp::from_micros(row.until) })))
+    }
+    fn removal(key: Uuid) -> Change {
+        Change::Revocation(key.into(), None)
+    }
+}

@@ -1,0 +1,166 @@
+//! The tables of policy: all rows, or those that a change row names.
+
+use crate::{
+    StoreError,
+    dialect::Engine,
+    entity::{
+        address_links, contract_grants, contracts, group_access, groups, memberships, organizations, reservations,
+        revocations, tx_visibility, users,
+    },
+};
+use gw_policy::{Change, Snapshot};
+use gw_types::Epoch;
+use sea_orm::{
+    ColumnTrait, DatabaseTransaction, EntityTrait, FromQueryResult, QueryFilter, QueryOrder, QuerySelect, Select,
+    SelectModel, Selector,
+};
+use std::collections::HashSet;
+use uuid::Uuid;
+
+/// What a change row may name. The migration's triggers write the same names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Entity {
+    User,
+    Organization,
+    Group,
+    GroupAccess,
+    Membership,
+    Contract,
+    Grant,
+    Link,
+    Reservation,
+    Visibility,
+    Revocation,
+}
+
+impl Entity {
+    pub(super) const ALL: [Self; 11] = [
+        Self::User,
+        Self::Organization,
+        Self::Group,
+        Self::GroupAccess,
+        Self::Membership,
+        Self::Contract,
+        Self::Grant,
+        Self::Link,
+        Self::Reservation,
+        Self::Visibility,
+        Self::Revocation,
+    ];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Organization => "organization",
+            Self::Group => "group",
+            Self::GroupAccess => "group_access",
+            Self::Membership => "membership",
+            Self::Contract => "contract",
+            Self::Grant => "grant",
+            Self::Link => "link",
+            Self::Reservation => "reservation",
+            Self::Visibility => "visibility",
+            Self::Revocation => "revocation",
+        }
+    }
+
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|entity| entity.as_str() == text)
+    }
+}
+
+/// A table that the snapshot is made of.
+pub(super) trait Policy: EntityTrait {
+    /// What of a row the snapshot needs.
+    type Row: FromQueryResult + Send;
+    /// The column that change rows name.
+    const KEY: Self::Column;
+    /// Selects just that.
+    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>>;
+    /// The row's key.
+    fn key(row: &Self::Row) -> Uuid;
+    /// The row as the core sees it; `None` inside if it stands for nothing any more.
+    fn change(row: Self::Row) -> Result<Change, StoreError>;
+    /// The change that removes the row with this key.
+    fn removal(key: Uuid) -> Change;
+}
+
+macro_rules! by_entity {
+    ($entity:expr, $run:ident($($argument:expr),*)) => {
+        match $entity {
+            Entity::User => $run::<users::Entity>($($argument),*).await,
+            Entity::Organization => $run::<organizations::Entity>($($argument),*).await,
+            Entity::Group => $run::<groups::Entity>($($argument),*).await,
+            Entity::GroupAccess => $run::<group_access::Entity>($($argument),*).await,
+            Entity::Membership => $run::<memberships::Entity>($($argument),*).await,
+            Entity::Contract => $run::<contracts::Entity>($($argument),*).await,
+            Entity::Grant => $run::<contract_grants::Entity>($($argument),*).await,
+            Entity::Link => $run::<address_links::Entity>($($argument),*).await,
+            Entity::Reservation => $run::<reservations::Entity>($($argument),*).await,
+            Entity::Visibility => $run::<tx_visibility::Entity>($($argument),*).await,
+            Entity::Revocation => $run::<revocations::Entity>($($argument),*).await,
+        }
+    };
+}
+
+/// Adds every row of a table to `snapshot`.
+pub(super) async fn load_all(
+    tx: &DatabaseTransaction,
+    entity: Entity,
+    snapshot: Snapshot,
+    epoch: Epoch,
+) -> Result<Snapshot, StoreError> {
+    by_entity!(entity, all_rows(tx, snapshot, epoch))
+}
+
+/// The named rows as they stand now: those that are gone, and those that are there.
+pub(super) async fn load_some(
+    tx: &DatabaseTransaction,
+    entity: Entity,
+    keys: &[Uuid],
+    gone: &mut Vec<Change>,
+    present: &mut Vec<Change>,
+) -> Result<(), StoreError> {
+    by_entity!(entity, some_rows(tx, keys, gone, present))
+}
+
+/// How many rows are held as rows at a time while loading.
+const CHUNK: u64 = 20_000;
+
+async fn all_rows<E: Policy>(
+    tx: &DatabaseTransaction,
+    mut snapshot: Snapshot,
+    epoch: Epoch,
+) -> Result<Snapshot, StoreError> {
+    let mut after: Option<Uuid> = None;
+    loop {
+        // Keyset paging: one index range per chunk, whatever the size of the table.
+        let mut page = E::find().order_by_asc(E::KEY).limit(CHUNK);
+        if let Some(after) = after {
+            page = page.filter(E::KEY.gt(after));
+        }
+        let rows = E::rows(page).all(tx).await?;
+        let Some(last) = rows.last().map(E::key) else { return Ok(snapshot) };
+        after = Some(last);
+        let changes = rows.into_iter().map(E::change).collect::<Result<Vec<_>, _>>()?;
+        snapshot = snapshot.apply(epoch, changes);
+    }
+}
+
+async fn some_rows<E: Policy>(
+    tx: &DatabaseTransaction,
+    keys: &[Uuid],
+    gone: &mut Vec<Change>,
+    present: &mut Vec<Change>,
+) -> Result<(), StoreError> {
+    let mut missing: HashSet<Uuid> = keys.iter().copied().collect();
+    for keys in keys.chunks(Engine::of(tx).max_parameters()) {
+        let named = E::find().filter(E::KEY.is_in(keys.iter().copied()));
+        for row in E::rows(named).all(tx).await? {
+            missing.remove(&E::key(&row));
+            present.push(E::change(row)?);
+        }
+    }
+    gone.extend(missing.into_iter().map(E::removal));
+    Ok(())
+}

@@ -1,0 +1,101 @@
+//! An open policy store.
+
+use crate::{
+    Actor, Feed, Reads, StoreConfig, StoreError, Tx,
+    dialect::{self, Pools},
+    feed,
+    migration::{self, Migrator},
+    seed, snapshot,
+};
+use gw_policy::Snapshot;
+use gw_types::Timestamp;
+use std::sync::{Arc, OnceLock, Weak};
+use tokio_util::task::TaskTracker;
+
+/// An open policy store; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Store {
+    pub(crate) inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) pools: Pools,
+    pub(crate) config: StoreConfig,
+    /// Told of each commit, so that the committing instance is the first to know.
+    feed: OnceLock<Weak<feed::Shared>>,
+    /// Commits that run to their end whatever becomes of their callers (HD21).
+    pub(crate) commits: TaskTracker,
+}
+
+impl Store {
+    /// Connects; the schema may still be missing or old, see [`Store::migrate`].
+    pub async fn open(config: StoreConfig) -> Result<Self, StoreError> {
+        let pools = Pools::open(&config.location, config.connections).await?;
+        Ok(Self { inner: Arc::new(Inner { pools, config, feed: OnceLock::new(), commits: TaskTracker::new() }) })
+    }
+
+    /// Brings the schema up to this build, under a lock of the database, and seeds the fixed rows (A2, A3, A6).
+    pub async fn migrate(&self) -> Result<(), StoreError> {
+        let tx = self.inner.pools.begin_migration().await?;
+        migration::run::<Migrator>(&tx).await?;
+        tx.commit().await?;
+        let tx = self.inner.pools.begin_write().await?;
+        dialect::lock_epoch(&tx).await?;
+        seed::plant(&tx, self.inner.now()).await?;
+        dialect::raise_epoch(&tx).await?;
+        Ok(tx.commit().await?)
+    }
+
+    /// The schema as text, one object after the other.
+    pub async fn schema(&self) -> Result<String, StoreError> {
+        Ok(self.inner.pools.engine.describe(&self.inner.pools.reader).await?)
+    }
+
+    /// Fails unless the schema is exactly this build's (`MIGRATE=off`).
+    pub async fn check_schema(&self) -> Result<(), StoreError> {
+        migration::check::<Migrator>(&self.inner.pools.reader).await
+    }
+
+    /// Starts a mutation. Waits until no other mutation is under way on any instance.
+    pub async fn begin(&self, actor: &Actor) -> Result<Tx, StoreError> {
+        Tx::begin(Arc::clone(&self.inner), actor.clone()).await
+    }
+
+    /// Queries outside a mutation.
+    pub fn read(&self) -> Reads<'_> {
+        Reads::new((&self.inner.pools.reader).into())
+    }
+
+    /// All policy as it stands, read in one transaction (HD23 E-3).
+    pub async fn load(&self) -> Result<Snapshot, StoreError> {
+        snapshot::load(&self.inner.pools).await.map(|(snapshot, _)| snapshot)
+    }
+
+    /// Waits for commits that are under way; called at shutdown, when no new ones begin (HD21).
+    pub async fn drain(&self) {
+        self.inner.commits.close();
+        self.inner.commits.wait().await;
+    }
+
+    /// Whether the database answers.
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        Ok(self.inner.pools.reader.ping().await?)
+    }
+
+    /// Connects the feed that is told of this store's commits; the first one stays.
+    pub(crate) fn attach(&self, feed: Weak<feed::Shared>) {
+        // A second feed on one store polls like any other instance would.
+        let _first = self.inner.feed.set(feed);
+    }
+}
+
+impl Inner {
+    pub(crate) fn now(&self) -> Timestamp {
+        self.config.clock.now()
+    }
+
+    pub(crate) fn feed(&self) -> Option<Feed> {
+        self.feed.get().and_then(Weak::upgrade).map(Feed::from_shared)
+    }
+}

@@ -1,0 +1,168 @@
+//! Contracts and the grants on them (spec/80 section 8).
+
+use super::{Tx, entry::Action};
+use crate::{
+    Missing, StoreError,
+    entity::{contract_grants, contracts},
+    record::{Contract, ContractPatch, EventRules, FunctionRule, Grant, GrantPatch, NewContract, NewGrant},
+    row,
+};
+use gw_evm::abi::ContractAbi;
+use gw_types::{ContractId, GroupId, OrgId};
+use sea_orm::{
+    ActiveModelTrait, ActiveValue::Set, ColumnTrait, EntityTrait, IntoActiveModel, ModelTrait, QueryFilter, QueryOrder,
+};
+use serde_json::Value;
+
+impl Tx {
+    /// Registers a contract.
+    pub async fn create_contract(&mut self, new: NewContract) -> Result<Contract, StoreError> {
+        check_abi(new.abi.as_deref())?;
+        let row = contracts::ActiveModel {
+            id: Set(self.new_id()),
+            org_id: Set(new.org.0),
+            address: Set(row::address_text(new.address)),
+            name: Set(new.name),
+            abi: Set(new.abi),
+            metadata: Set(Value::Object(new.metadata)),
+            deployed_at: Set(new.deployed_at.map(|at| at.micros())),
+            deployed_by_user_id: Set(new.deployer.map(|user| user.0)),
+            allow_visibleto_unlock: Set(false),
+            events_allow_dynamic_payload: Set(false),
+            created_at: Set(self.now.micros()),
+            updated_at: Set(self.now.micros()),
+        };
+        let made = Contract::try_from(row.insert(&self.db).await?)?;
+        self.note(Action::Create, Some(made.org), None, Some(&made));
+        Ok(made)
+    }
+
+    /// Changes a contract: name, metadata, ABI, flags.
+    pub async fn update_contract(&mut self, id: ContractId, patch: ContractPatch) -> Result<Contract, StoreError> {
+        let row = self.contract_row(id).await?;
+        let before = Contract::try_from(row.clone())?;
+        let mut row = row.into_active_model();
+        if let Some(name) = patch.name {
+            row.name = Set(name);
+        }
+        if let Some(metadata) = patch.metadata {
+            row.metadata = Set(Value::Object(metadata));
+        }
+        if let Some(abi) = patch.abi {
+            check_abi(abi.as_deref())?;
+            row.abi = Set(abi);
+        }
+        if let Some(flag) = patch.allow_visibleto_unlock {
+            row.allow_visibleto_unlock = Set(flag);
+        }
+        if let Some(flag) = patch.events_allow_dynamic_payload {
+            row.events_allow_dynamic_payload = Set(flag);
+        }
+        row.updated_at = Set(self.now.micros());
+        let after = Contract::try_from(row.update(&self.db).await?)?;
+        self.note(Action::Update, Some(after.org), Some(&before), Some(&after));
+        Ok(after)
+    }
+
+    /// Deletes a contract with its grants.
+    pub async fn delete_contract(&mut self, id: ContractId) -> Result<Contract, StoreError> {
+        let row = self.contract_row(id).await?;
+        let before = Contract::try_from(row.clone())?;
+        let grants = contract_grants::Entity::find().filter(contract_grants::Column::ContractId.eq(id.0));
+        for grant in grants.order_by_asc(contract_grants::Column::Id).all(&self.db).await? {
+            self.note::<Grant>(Action::Revoke, Some(before.org), Some(&grant.try_into()?), None);
+        }
+        row.delete(&self.db).await?;
+        self.note(Action::Delete, Some(before.org), Some(&before), None);
+        Ok(before)
+    }
+
+    /// Grants a group rights on a contract; both must be of one organization.
+    pub async fn create_grant(&mut self, new: NewGrant) -> Result<Grant, StoreError> {
+        let org = OrgId::from(self.contract_row(new.contract).await?.org_id);
+        if OrgId::from(self.group_row(new.group).await?.org_id) != org {
+            return Err(StoreError::Rule("grant_organization"));
+        }
+        let row = contract_grants::ActiveModel {
+            id: Set(self.new_id()),
+            contract_id: Set(new.contract.0),
+            group_id: Set(new.group.0),
+            claims: Set(row::claims_text(new.claims)),
+            functions: Set(functions_json(new.functions.as_deref())),
+            event_rules: Set(event_rules_json(&new.event_rules)),
+            created_at: Set(self.now.micros()),
+            updated_at: Set(self.now.micros()),
+        };
+        let made = Grant::try_from(row.insert(&self.db).await?)?;
+        self.note(Action::Assign, Some(org), None, Some(&made));
+        Ok(made)
+    }
+
+    /// Changes a grant.
+    pub async fn update_grant(
+        &mut self,
+        contract: ContractId,
+        group: GroupId,
+        patch: GrantPatch,
+    ) -> Result<Grant, StoreError> {
+        let org = OrgId::from(self.contract_row(contract).await?.org_id);
+        let row = self.grant_row(contract, group).await?;
+        let before = Grant::try_from(row.clone())?;
+        let mut row = row.into_active_model();
+        if let Some(claims) = patch.claims {
+            row.claims = Set(row::claims_text(claims));
+        }
+        if let Some(functions) = patch.functions {
+            row.functions = Set(functions_json(functions.as_deref()));
+        }
+        if let Some(rules) = patch.event_rules {
+            row.event_rules = Set(event_rules_json(&rules));
+        }
+        row.updated_at = Set(self.now.micros());
+        let after = Grant::try_from(row.update(&self.db).await?)?;
+        self.note(Action::Update, Some(org), Some(&before), Some(&after));
+        Ok(after)
+    }
+
+    /// Deletes a grant.
+    pub async fn delete_grant(&mut self, contract: ContractId, group: GroupId) -> Result<Grant, StoreError> {
+        let org = OrgId::from(self.contract_row(contract).await?.org_id);
+        let row = self.grant_row(contract, group).await?;
+        let before = Grant::try_from(row.clone())?;
+        row.delete(&self.db).await?;
+        self.note(Action::Revoke, Some(org), Some(&before), None);
+        Ok(before)
+    }
+
+    async fn contract_row(&self, id: ContractId) -> Result<contracts::Model, StoreError> {
+        contracts::Entity::find_by_id(id.0).one(&self.db).await?.ok_or(StoreError::NotFound(Missing::Contract))
+    }
+
+    async fn grant_row(&self, contract: ContractId, group: GroupId) -> Result<contract_grants::Model, StoreError> {
+        contract_grants::Entity::find()
+            .filter(contract_grants::Column::ContractId.eq(contract.0))
+            .filter(contract_grants::Column::GroupId.eq(group.0))
+            .one(&self.db)
+            .await?
+            .ok_or(StoreError::NotFound(Missing::Grant))
+    }
+}
+
+fn check_abi(abi: Option<&str>) -> Result<(), StoreError> {
+    // By the parser that the snapshot reads it with: what is stored is usable.
+    match abi.map(ContractAbi::parse) {
+        None | Some(Ok(_)) => Ok(()),
+        Some(Err(_)) => Err(StoreError::Rule("abi")),
+    }
+}
+
+fn functions_json(rules: Option<&[FunctionRule]>) -> Option<Value> {
+    rules.map(|rules| serde_json::json!(rules))
+}
+
+fn event_rules_json(rules: &EventRules) -> Option<Value> {
+    match rules {
+        EventRules::Unset => None,
+        EventRules::Wildcard | EventRules::List(_) => Some(serde_json::json!(rules)),
+    }
+}

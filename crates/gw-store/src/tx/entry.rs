@@ -1,0 +1,298 @@
+//! Audit entries: what each record shows of itself, and who did what to it (spec/70 section 2, rule 31).
+//!
+//! Invariant: an image names its members one by one, so a new column is not shown before somebody decides so; a
+//! secret shows as whether it is set, and `{"changed":true}` where it changed.
+
+use super::Tx;
+use crate::{
+    StoreError,
+    dialect::Engine,
+    entity::audit_outbox,
+    record::{Contract, Family, Grant, Group, GroupAccess, Link, Membership, OpenReservation, Organization, User},
+    row,
+};
+pub(crate) use gw_audit::Action;
+use gw_audit::ResourceType;
+use gw_types::OrgId;
+use sea_orm::{ActiveValue, ActiveValue::Set, EntityTrait};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+/// A record that entries are written about.
+pub(crate) trait Audited {
+    const RESOURCE: ResourceType;
+    /// Never an address or a DID: those are personal, and ids are not.
+    fn resource_id(&self) -> String;
+    /// For people; empty if it has none.
+    fn resource_name(&self) -> String;
+    /// Its allowlisted members.
+    fn image(&self) -> Value;
+    /// Its members after a change, where the change itself must show.
+    fn changed_image(&self, _before: &Self) -> Value {
+        self.image()
+    }
+}
+
+impl Tx {
+    /// Notes an entry; written with the commit, in the same transaction (C6).
+    pub(super) fn note<T: Audited>(
+        &mut self,
+        action: Action,
+        org: Option<OrgId>,
+        before: Option<&T>,
+        after: Option<&T>,
+    ) {
+        let Some(subject) = after.or(before) else { return };
+        let new_value = match (before, after) {
+            (Some(before), Some(after)) => Some(after.changed_image(before)),
+            (None, Some(after)) => Some(after.image()),
+            (_, None) => None,
+        };
+        let name = subject.resource_name();
+        self.entries.push(audit_outbox::ActiveModel {
+            id: ActiveValue::NotSet,
+            action: Set(action.as_str().to_owned()),
+            actor_id: Set(self.actor.user.map(|user| user.0)),
+            actor_external_id: Set(self.actor.external_id.clone()),
+            created_at: Set(self.now.micros()),
+            ip_address: Set(self.actor.ip.map(|ip| ip.to_string())),
+            org_id: Set(org.map(|org| org.0)),
+            resource_id: Set(Some(subject.resource_id())),
+            resource_name: Set((!name.is_empty()).then_some(name)),
+            resource_type: Set(T::RESOURCE.as_str().to_owned()),
+            old_value: Set(before.map(|before| before.image().to_string())),
+            new_value: Set(new_value.map(|value| value.to_string())),
+            correlation_id: Set(self.actor.correlation_id.clone()),
+        });
+    }
+
+    pub(super) async fn write_entries(&mut self) -> Result<(), StoreError> {
+        let mut entries = core::mem::take(&mut self.entries);
+        while !entries.is_empty() {
+            let rest = entries.split_off(Engine::of(&self.db).lot(entries.len(), COLUMNS));
+            audit_outbox::Entity::insert_many(entries).exec_without_returning(&self.db).await?;
+            entries = rest;
+        }
+        Ok(())
+    }
+}
+
+/// How many values a row of `audit_outbox` carries.
+const COLUMNS: usize = 13;
+
+/// A fact that is no record of its own, for instance why a link was revoked.
+#[derive(Debug)]
+pub(crate) struct WithReason<'a, T> {
+    pub(crate) record: &'a T,
+    pub(crate) reason: &'a str,
+}
+
+impl<T: Audited> Audited for WithReason<'_, T> {
+    const RESOURCE: ResourceType = T::RESOURCE;
+    fn resource_id(&self) -> String {
+        self.record.resource_id()
+    }
+    fn resource_name(&self) -> String {
+        self.record.resource_name()
+    }
+    fn image(&self) -> Value {
+        let mut image = self.record.image();
+        if let Value::Object(members) = &mut image
+            && !self.reason.is_empty()
+        {
+            members.insert("reason".to_owned(), self.reason.into());
+        }
+        image
+    }
+}
+
+impl Audited for Organization {
+    const RESOURCE: ResourceType = ResourceType::Organization;
+    fn resource_id(&self) -> String {
+        self.id.to_string()
+    }
+    fn resource_name(&self) -> String {
+        self.name.clone()
+    }
+    fn image(&self) -> Value {
+        json!({ "slug": self.slug, "name": self.name, "settings": self.settings })
+    }
+}
+
+impl Audited for Group {
+    const RESOURCE: ResourceType = ResourceType::Group;
+    fn resource_id(&self) -> String {
+        self.id.to_string()
+    }
+    fn resource_name(&self) -> String {
+        self.name.clone()
+    }
+    fn image(&self) -> Value {
+        json!({
+            "slug": self.slug,
+            "name": self.name,
+            "description": self.description,
+            "is_org_admin": self.is_org_admin,
+            "is_org_readonly_admin": self.is_org_readonly_admin,
+            "auto_created": self.auto_created,
+        })
+    }
+}
+
+impl Audited for GroupAccess {
+    const RESOURCE: ResourceType = ResourceType::Access;
+    fn resource_id(&self) -> String {
+        self.group.to_string()
+    }
+    fn resource_name(&self) -> String {
+        String::new()
+    }
+    fn image(&self) -> Value {
+        json!({
+            "allowed_methods": self.allowed_methods,
+            "claims": row::claims_text(self.claims),
+            "rpc_api_key": { "set": self.rpc_api_key.is_some() },
+            "verbose_errors": self.verbose_errors,
+        })
+    }
+    fn changed_image(&self, before: &Self) -> Value {
+        let mut image = self.image();
+        if self.rpc_api_key != before.rpc_api_key
+            && let Some(key) = image.get_mut("rpc_api_key")
+        {
+            *key = json!({ "changed": true, "set": self.rpc_api_key.is_some() });
+        }
+        image
+    }
+}
+
+impl Audited for User {
+    const RESOURCE: ResourceType = ResourceType::User;
+    fn resource_id(&self) -> String {
+        self.id.to_string()
+    }
+    fn resource_name(&self) -> String {
+        self.external_id.as_str().to_owned()
+    }
+    fn image(&self) -> Value {
+        json!({
+            "external_id": self.external_id,
+            "kyc": self.kyc,
+            "banned": self.banned,
+            "note": self.note,
+            "metadata": self.metadata,
+            "auth_tenant_id": self.auth_tenant_id,
+        })
+    }
+}
+
+impl Audited for Membership {
+    const RESOURCE: ResourceType = ResourceType::Membership;
+    fn resource_id(&self) -> String {
+        self.id.to_string()
+    }
+    fn resource_name(&self) -> String {
+        String::new()
+    }
+    fn image(&self) -> Value {
+        json!({
+            "user_id": self.user,
+            "group_id": self.group,
+            "source": self.source.as_str(),
+            "expires_at": self.expires_at,
+        })
+    }
+}
+
+impl Audited for Contract {
+    const RESOURCE: ResourceType = ResourceType::Contract;
+    fn resource_id(&self) -> String {
+        self.id.to_string()
+    }
+    fn resource_name(&self) -> String {
+        self.name.clone()
+    }
+    fn image(&self) -> Value {
+        json!({
+            "address": row::address_text(self.address),
+            "name": self.name,
+            // An ABI may be large: its digest shows that it changed, and to what.
+            "abi_sha256": self.abi.as_deref().map(|abi| hex::encode(Sha256::digest(abi))),
+            "metadata": self.metadata,
+            "deployed_by_user_id": self.deployer,
+            "allow_visibleto_unlock": self.allow_visibleto_unlock,
+            "events_allow_dynamic_payload": self.events_allow_dynamic_payload,
+        })
+    }
+}
+
+impl Audited for Grant {
+    const RESOURCE: ResourceType = ResourceType::Grant;
+    fn resource_id(&self) -> String {
+        self.id.to_string()
+    }
+    fn resource_name(&self) -> String {
+        String::new()
+    }
+    fn image(&self) -> Value {
+        json!({
+            "contract_id": self.contract,
+            "group_id": self.group,
+            "claims": row::claims_text(self.claims),
+            "functions": self.functions,
+            "event_rules": self.event_rules,
+        })
+    }
+}
+
+/// A link is a part of its user.
+impl Audited for Link {
+    const RESOURCE: ResourceType = ResourceType::User;
+    fn resource_id(&self) -> String {
+        self.user.to_string()
+    }
+    fn resource_name(&self) -> String {
+        row::address_text(self.address)
+    }
+    fn image(&self) -> Value {
+        json!({
+            "address": row::address_text(self.address),
+            "link_type": row::link_kind_text(self.kind),
+            "ens_name": self.ens_name,
+            "revoked_at": self.revoked_at,
+        })
+    }
+}
+
+impl Audited for OpenReservation {
+    const RESOURCE: ResourceType = ResourceType::PreregisteredAddress;
+    fn resource_id(&self) -> String {
+        self.id.to_string()
+    }
+    fn resource_name(&self) -> String {
+        row::address_text(self.address)
+    }
+    fn image(&self) -> Value {
+        json!({
+            "address": row::address_text(self.address),
+            "user_id": self.user,
+            "via": self.kind.as_str(),
+            "tx_hash": self.tx_hash,
+            "state": self.state.as_str(),
+            "expires_at": self.expires_at,
+        })
+    }
+}
+
+impl Audited for Family {
+    const RESOURCE: ResourceType = ResourceType::Session;
+    fn resource_id(&self) -> String {
+        self.id.to_string()
+    }
+    fn resource_name(&self) -> String {
+        String::new()
+    }
+    fn image(&self) -> Value {
+        json!({ "user_id": self.user, "amr": self.amr, "started": self.started, "expires_at": self.expires_at })
+    }
+}

@@ -1,0 +1,142 @@
+//! Groups and their access (spec/80 section 6).
+
+use super::{Tx, entry::Action};
+use crate::{
+    Missing, StoreError,
+    entity::{contract_grants, group_access, groups, memberships},
+    record::{AccessInput, ApiKey, Grant, Group, GroupAccess, GroupPatch, Membership, NewGroup},
+    row,
+    snapshot::registered,
+};
+use gw_types::{GroupId, Secret};
+use sea_orm::{
+    ActiveModelTrait, ActiveValue::Set, ColumnTrait, EntityTrait, IntoActiveModel, ModelTrait, QueryFilter, QueryOrder,
+};
+
+impl Tx {
+    /// Makes a group.
+    pub async fn create_group(&mut self, new: NewGroup) -> Result<Group, StoreError> {
+        let row = groups::ActiveModel {
+            id: Set(self.new_id()),
+            org_id: Set(new.org.0),
+            parent_id: Set(new.parent.map(|parent| parent.0)),
+            slug: Set(new.slug),
+            name_key: Set(new.name.to_lowercase()),
+            name: Set(new.name),
+            description: Set(new.description),
+            is_org_admin: Set(new.is_org_admin),
+            is_org_readonly_admin: Set(new.is_org_readonly_admin),
+            is_system: Set(false),
+            auto_created: Set(new.auto_created),
+            created_at: Set(self.now.micros()),
+            updated_at: Set(self.now.micros()),
+        };
+        let made = Group::try_from(row.insert(&self.db).await?)?;
+        self.note(Action::Create, Some(made.org), None, Some(&made));
+        Ok(made)
+    }
+
+    /// Changes a group; system groups are immutable.
+    pub async fn update_group(&mut self, id: GroupId, patch: GroupPatch) -> Result<Group, StoreError> {
+        let row = self.mutable_group(id).await?;
+        let before = Group::try_from(row.clone())?;
+        let mut row = row.into_active_model();
+        if let Some(name) = patch.name {
+            row.name_key = Set(name.to_lowercase());
+            row.name = Set(name);
+        }
+        if let Some(description) = patch.description {
+            row.description = Set(description);
+        }
+        if let Some(flag) = patch.is_org_admin {
+            row.is_org_admin = Set(flag);
+        }
+        if let Some(flag) = patch.is_org_readonly_admin {
+            row.is_org_readonly_admin = Set(flag);
+        }
+        row.updated_at = Set(self.now.micros());
+        let after = Group::try_from(row.update(&self.db).await?)?;
+        self.note(Action::Update, Some(after.org), Some(&before), Some(&after));
+        Ok(after)
+    }
+
+    /// Deletes a group with its memberships, access and grants; system groups are immutable.
+    pub async fn delete_group(&mut self, id: GroupId) -> Result<Group, StoreError> {
+        let row = self.mutable_group(id).await?;
+        let before = Group::try_from(row.clone())?;
+        self.note_group_end(&before).await?;
+        row.delete(&self.db).await?;
+        Ok(before)
+    }
+
+    /// Replaces a group's access, a system group's too (the caller is super then).
+    pub async fn set_access(&mut self, group: GroupId, input: AccessInput) -> Result<GroupAccess, StoreError> {
+        let owner = Group::try_from(self.group_row(group).await?)?;
+        let methods = canonical(input.allowed_methods)?;
+        let stored = group_access::Entity::find_by_id(group.0).one(&self.db).await?;
+        let before = stored.clone().map(GroupAccess::try_from).transpose()?;
+        let old_key = before.as_ref().and_then(|access| access.rpc_api_key.clone());
+        let key = match input.rpc_api_key {
+            ApiKey::Keep => old_key,
+            ApiKey::Clear => None,
+            ApiKey::Set(key) => Some(key),
+        };
+        let row = group_access::ActiveModel {
+            group_id: Set(group.0),
+            allowed_methods: Set(methods.into()),
+            claims: Set(row::claims_text(input.claims)),
+            rpc_api_key: Set(key.as_ref().map(Secret::expose).map(str::to_owned)),
+            verbose_errors: Set(input.verbose_errors),
+            created_at: Set(stored.as_ref().map_or(self.now.micros(), |row| row.created_at)),
+            updated_at: Set(self.now.micros()),
+        };
+        let row = if stored.is_some() { row.update(&self.db).await? } else { row.insert(&self.db).await? };
+        let after = GroupAccess::try_from(row)?;
+        // A group without a row has an access all the same, an empty one.
+        let before = before.unwrap_or_else(|| GroupAccess::none(&owner));
+        self.note(Action::Update, Some(owner.org), Some(&before), Some(&after));
+        Ok(after)
+    }
+
+    /// Notes the end of a group and of all that goes with it: one entry per touched record (decision 46).
+    pub(super) async fn note_group_end(&mut self, group: &Group) -> Result<(), StoreError> {
+        let (id, org) = (group.id.0, Some(group.org));
+        if let Some(access) = group_access::Entity::find_by_id(id).one(&self.db).await? {
+            self.note::<GroupAccess>(Action::Delete, org, Some(&access.try_into()?), None);
+        }
+        let members = memberships::Entity::find().filter(memberships::Column::GroupId.eq(id));
+        for member in members.order_by_asc(memberships::Column::Id).all(&self.db).await? {
+            self.note::<Membership>(Action::Revoke, org, Some(&member.try_into()?), None);
+        }
+        let grants = contract_grants::Entity::find().filter(contract_grants::Column::GroupId.eq(id));
+        for grant in grants.order_by_asc(contract_grants::Column::Id).all(&self.db).await? {
+            self.note::<Grant>(Action::Revoke, org, Some(&grant.try_into()?), None);
+        }
+        self.note(Action::Delete, org, Some(group), None);
+        Ok(())
+    }
+
+    pub(super) async fn group_row(&self, id: GroupId) -> Result<groups::Model, StoreError> {
+        groups::Entity::find_by_id(id.0).one(&self.db).await?.ok_or(StoreError::NotFound(Missing::Group))
+    }
+
+    async fn mutable_group(&self, id: GroupId) -> Result<groups::Model, StoreError> {
+        let row = self.group_row(id).await?;
+        if row.is_system { Err(StoreError::Immutable) } else { Ok(row) }
+    }
+}
+
+/// Canonical names, each once, in the order given (G2); a name that is in no registry is refused (G3).
+fn canonical(names: Vec<String>) -> Result<Vec<String>, StoreError> {
+    let mut methods: Vec<String> = Vec::with_capacity(names.len());
+    for name in names {
+        let name = match name.as_str() {
+            "*" => "*",
+            name => registered(name).ok_or(StoreError::Rule("unknown_method"))?.as_str(),
+        };
+        if !methods.iter().any(|known| known == name) {
+            methods.push(name.to_owned());
+        }
+    }
+    Ok(methods)
+}

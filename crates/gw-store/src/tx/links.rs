@@ -1,0 +1,218 @@
+//! Linked addresses (spec/10 section 7).
+//!
+//! Invariant: one row per user and address. It stays when the link ends, so that an ended link is never inferred
+//! again and a revoked one never proved again.
+
+use super::{
+    Tx,
+    entry::{Action, WithReason},
+};
+use crate::{
+    Missing, StoreError,
+    entity::{address_links, contracts, reservations},
+    record::{Link, LinkProof, Linked, ReservationState, SenderLink},
+    row,
+};
+use gw_policy::snapshot::LinkKind;
+use gw_types::{Address, Seconds, UserId};
+use sea_orm::{
+    ActiveModelTrait, ActiveValue::Set, ColumnTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter,
+    QuerySelect,
+};
+
+/// How long an administrator's revocation keeps a link from being inferred again (spec/80 section 7).
+const REVOCATION_HOLDS: Seconds = Seconds(30 * 86_400);
+
+impl Tx {
+    /// Links an address that its owner proved; proves an inferred link, and revives one that its owner had ended.
+    ///
+    /// A link that an administrator revoked is refused ([`StoreError::LinkRevoked`], LK-2), and so is an address
+    /// that is registered or reserved as a contract (HD10).
+    pub async fn link_address(
+        &mut self,
+        user: UserId,
+        address: Address,
+        proof: LinkProof,
+    ) -> Result<Linked, StoreError> {
+        if self.is_contract(address).await? {
+            return Err(StoreError::Rule("address_is_contract"));
+        }
+        let contract_wallet = proof == LinkProof::ContractWallet;
+        let Some(row) = self.link_row(user, address).await? else {
+            return self.insert_link(user, address, LinkKind::User, contract_wallet).await;
+        };
+        let before = Link::try_from(row.clone())?;
+        if before.revoked_at.is_some() && before.revoked_by_admin {
+            return Err(StoreError::LinkRevoked);
+        }
+        self.revive(row, &before, LinkKind::User, contract_wallet).await
+    }
+
+    /// Links the recovered sender of an accepted raw transaction, unless another user proved the address, or its
+    /// owner ended the link, or an administrator revoked it not long ago (LK-7, W6).
+    pub async fn link_sender(&mut self, user: UserId, sender: Address) -> Result<SenderLink, StoreError> {
+        let stored = self.link_row(user, sender).await?;
+        if let Some(row) = &stored {
+            let ended = row.revoked_at.map(gw_types::Timestamp::from_micros);
+            match ended {
+                None => return Ok(SenderLink::Unchanged),
+                Some(_) if !row.revoked_by_admin => return Ok(SenderLink::Unchanged),
+                Some(at) if self.now < at.plus(REVOCATION_HOLDS) => return Ok(SenderLink::Unchanged),
+                Some(_) => {}
+            }
+        }
+        let proved_by_others = self
+            .others(user, sender)
+            .filter(address_links::Column::LinkType.eq(row::link_kind_text(LinkKind::User)))
+            .count(&self.db)
+            .await?;
+        if proved_by_others > 0 {
+            return Ok(SenderLink::Contested { others: proved_by_others });
+        }
+        if self.is_contract(sender).await? {
+            return Ok(SenderLink::Unchanged);
+        }
+        let linked = match stored {
+            Some(row) => {
+                let before = Link::try_from(row.clone())?;
+                self.revive(row, &before, LinkKind::System, false).await?
+            }
+            None => self.insert_link(user, sender, LinkKind::System, false).await?,
+        };
+        Ok(SenderLink::Linked(linked))
+    }
+
+    /// Ends the user's own link.
+    pub async fn unlink_address(&mut self, user: UserId, address: Address) -> Result<Link, StoreError> {
+        self.end_link(user, address, false, "").await
+    }
+
+    /// Ends a link as administrator, for a reason that the audit entry keeps.
+    pub async fn revoke_link(&mut self, user: UserId, address: Address, reason: &str) -> Result<Link, StoreError> {
+        self.end_link(user, address, true, reason).await
+    }
+
+    /// Notes what ENS said about a linked address.
+    pub async fn set_ens_name(
+        &mut self,
+        user: UserId,
+        address: Address,
+        name: Option<&str>,
+    ) -> Result<Link, StoreError> {
+        let row = self.live_link_row(user, address).await?;
+        let before = Link::try_from(row.clone())?;
+        let mut row = row.into_active_model();
+        row.ens_name = Set(name.map(str::to_owned));
+        row.ens_resolved_at = Set(Some(self.now.micros()));
+        let after = Link::try_from(row.update(&self.db).await?)?;
+        self.note(Action::Update, None, Some(&before), Some(&after));
+        Ok(after)
+    }
+
+    async fn insert_link(
+        &mut self,
+        user: UserId,
+        address: Address,
+        kind: LinkKind,
+        contract_wallet: bool,
+    ) -> Result<Linked, StoreError> {
+        let row = address_links::ActiveModel {
+            id: Set(self.new_id()),
+            user_id: Set(user.0),
+            address: Set(row::address_text(address)),
+            link_type: Set(row::link_kind_text(kind).to_owned()),
+            contract_wallet: Set(contract_wallet),
+            verified_at: Set(self.now.micros()),
+            ens_name: Set(None),
+            ens_resolved_at: Set(None),
+            revoked_at: Set(None),
+            revoked_by_admin: Set(false),
+            created_at: Set(self.now.micros()),
+        };
+        let link = Link::try_from(row.insert(&self.db).await?)?;
+        self.note(Action::Create, None, None, Some(&link));
+        let others = self.others(user, address).count(&self.db).await?;
+        Ok(Linked { link, others })
+    }
+
+    async fn revive(
+        &mut self,
+        row: address_links::Model,
+        before: &Link,
+        kind: LinkKind,
+        contract_wallet: bool,
+    ) -> Result<Linked, StoreError> {
+        let mut row = row.into_active_model();
+        row.link_type = Set(row::link_kind_text(kind).to_owned());
+        row.contract_wallet = Set(contract_wallet);
+        row.verified_at = Set(self.now.micros());
+        row.revoked_at = Set(None);
+        row.revoked_by_admin = Set(false);
+        let link = Link::try_from(row.update(&self.db).await?)?;
+        self.note(Action::Update, None, Some(before), Some(&link));
+        let others = self.others(link.user, link.address).count(&self.db).await?;
+        Ok(Linked { link, others })
+    }
+
+    async fn end_link(
+        &mut self,
+        user: UserId,
+        address: Address,
+        by_admin: bool,
+        reason: &str,
+    ) -> Result<Link, StoreError> {
+        let row = self.live_link_row(user, address).await?;
+        let before = Link::try_from(row.clone())?;
+        let mut row = row.into_active_model();
+        row.revoked_at = Set(Some(self.now.micros()));
+        row.revoked_by_admin = Set(by_admin);
+        let after = Link::try_from(row.update(&self.db).await?)?;
+        let (old, new) = (WithReason { record: &before, reason: "" }, WithReason { record: &after, reason });
+        self.note(Action::Revoke, None, Some(&old), Some(&new));
+        Ok(after)
+    }
+
+    async fn link_row(&self, user: UserId, address: Address) -> Result<Option<address_links::Model>, StoreError> {
+        Ok(address_links::Entity::find()
+            .filter(address_links::Column::UserId.eq(user.0))
+            .filter(address_links::Column::Address.eq(row::address_text(address)))
+            .one(&self.db)
+            .await?)
+    }
+
+    async fn live_link_row(&self, user: UserId, address: Address) -> Result<address_links::Model, StoreError> {
+        let row = self.link_row(user, address).await?;
+        row.filter(|row| row.revoked_at.is_none()).ok_or(StoreError::NotFound(Missing::Link))
+    }
+
+    /// Live links of other users on an address.
+    fn others(&self, user: UserId, address: Address) -> sea_orm::Select<address_links::Entity> {
+        address_links::Entity::find()
+            .filter(address_links::Column::Address.eq(row::address_text(address)))
+            .filter(address_links::Column::UserId.ne(user.0))
+            .filter(address_links::Column::RevokedAt.is_null())
+    }
+
+    /// Registered, or reserved and not yet over (HD10).
+    async fn is_contract(&self, address: Address) -> Result<bool, StoreError> {
+        let address = row::address_text(address);
+        let registered = contracts::Entity::find()
+            .select_only()
+            .column(contracts::Column::Id)
+            .filter(contracts::Column::Address.eq(&address))
+            .into_tuple::<uuid::Uuid>()
+            .one(&self.db)
+            .await?;
+        if registered.is_some() {
+            return Ok(true);
+        }
+        let open = [ReservationState::Reserved, ReservationState::Sent].map(ReservationState::as_str);
+        let reserved = reservations::Entity::find()
+            .filter(reservations::Column::Address.eq(&address))
+            .filter(reservations::Column::State.is_in(open))
+            .filter(reservations::Column::ExpiresAt.gt(self.now.micros()))
+            .count(&self.db)
+            .await?;
+        Ok(reserved > 0)
+    }
+}

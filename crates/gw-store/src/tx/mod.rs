@@ -1,0 +1,83 @@
+//! Every mutation of policy, each with its audit entry in the same transaction (C6, spec/80 section 12).
+//!
+//! Invariant: a [`Tx`] holds the one epoch row from its first statement to its commit, so before-images are read
+//! under lock, no two mutations interleave on any instance, and epochs are contiguous and in commit order (E-1).
+
+mod contracts;
+mod entry;
+mod groups;
+mod links;
+mod organizations;
+mod sends;
+mod tokens;
+mod users;
+
+use crate::{Actor, Reads, StoreError, dialect, entity::audit_outbox, store::Inner};
+use gw_types::{Epoch, Timestamp};
+use sea_orm::DatabaseTransaction;
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// An open mutation. Dropping it rolls everything back; only [`Tx::commit`] keeps it.
+#[must_use]
+#[derive(Debug)]
+pub struct Tx {
+    pub(crate) db: DatabaseTransaction,
+    pub(crate) store: Arc<Inner>,
+    pub(crate) actor: Actor,
+    pub(crate) now: Timestamp,
+    head: Epoch,
+    entries: Vec<audit_outbox::ActiveModel>,
+}
+
+impl Tx {
+    pub(crate) async fn begin(store: Arc<Inner>, actor: Actor) -> Result<Self, StoreError> {
+        let db = store.pools.begin_write().await?;
+        let head = dialect::lock_epoch(&db).await?;
+        let now = store.now();
+        Ok(Self { db, store, actor, now, head, entries: Vec::new() })
+    }
+
+    /// Queries that see what this mutation has written so far.
+    pub fn read(&self) -> Reads<'_> {
+        Reads::new((&self.db).into())
+    }
+
+    /// The time all rows and entries of this mutation carry.
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// Keeps everything, and returns when this instance's [`crate::Feed`] has applied it.
+    ///
+    /// Runs to its end even if the caller goes away (HD21): a commit that nobody awaits is still published.
+    pub async fn commit(mut self) -> Result<Epoch, StoreError> {
+        let commits = self.store.commits.clone();
+        let work = async move {
+            self.write_entries().await?;
+            let Self { db, store, head, .. } = self;
+            let raised = dialect::raise_epoch(&db).await?;
+            db.commit().await?;
+            if let (Some(epoch), Some(feed)) = (raised, store.feed()) {
+                // A feed that cannot follow turns stale by itself; the mutation stands either way.
+                feed.catch_up_to(epoch).await;
+            }
+            Ok(raised.unwrap_or(head))
+        };
+        commits.spawn(work).await.map_err(|_| StoreError::Detached)?
+    }
+
+    /// Where policy stood when this mutation began.
+    pub(crate) const fn head(&self) -> Epoch {
+        self.head
+    }
+
+    fn new_id(&self) -> Uuid {
+        self.store.config.entropy.uuid()
+    }
+
+    /// Undoes everything now, rather than when dropped.
+    pub async fn rollback(self) -> Result<(), StoreError> {
+        Ok(self.db.rollback().await?)
+    }
+}

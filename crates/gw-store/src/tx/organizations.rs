@@ -1,0 +1,80 @@
+//! Organizations (spec/80 section 5).
+
+use super::{Tx, entry::Action};
+use crate::{
+    Missing, StoreError,
+    entity::{contracts, groups, organizations},
+    record::{Contract, Group, NewOrganization, Organization, OrganizationPatch},
+};
+use gw_types::OrgId;
+use sea_orm::{
+    ActiveModelTrait, ActiveValue::Set, ColumnTrait, EntityTrait, IntoActiveModel, ModelTrait, QueryFilter, QueryOrder,
+};
+use serde_json::Value;
+
+impl Tx {
+    /// Makes an organization.
+    pub async fn create_organization(&mut self, new: NewOrganization) -> Result<Organization, StoreError> {
+        let row = organizations::ActiveModel {
+            id: Set(self.new_id()),
+            slug: Set(new.slug),
+            name: Set(new.name),
+            settings: Set(Value::Object(new.settings)),
+            is_system: Set(false),
+            created_at: Set(self.now.micros()),
+            updated_at: Set(self.now.micros()),
+        };
+        let made = Organization::try_from(row.insert(&self.db).await?)?;
+        self.note(Action::Create, Some(made.id), None, Some(&made));
+        Ok(made)
+    }
+
+    /// Changes an organization; system rows are immutable.
+    pub async fn update_organization(
+        &mut self,
+        id: OrgId,
+        patch: OrganizationPatch,
+    ) -> Result<Organization, StoreError> {
+        let row = self.organization_row(id).await?;
+        let before = Organization::try_from(row.clone())?;
+        let mut row = row.into_active_model();
+        if let Some(slug) = patch.slug {
+            row.slug = Set(slug);
+        }
+        if let Some(name) = patch.name {
+            row.name = Set(name);
+        }
+        if let Some(settings) = patch.settings {
+            row.settings = Set(Value::Object(settings));
+        }
+        row.updated_at = Set(self.now.micros());
+        let after = Organization::try_from(row.update(&self.db).await?)?;
+        self.note(Action::Update, Some(id), Some(&before), Some(&after));
+        Ok(after)
+    }
+
+    /// Deletes an organization with its groups, memberships, contracts and grants; users and links stay.
+    pub async fn delete_organization(&mut self, id: OrgId) -> Result<Organization, StoreError> {
+        let row = self.organization_row(id).await?;
+        let before = Organization::try_from(row.clone())?;
+        let groups = groups::Entity::find().filter(groups::Column::OrgId.eq(id.0)).order_by_asc(groups::Column::Id);
+        for group in groups.all(&self.db).await? {
+            self.note_group_end(&Group::try_from(group)?).await?;
+        }
+        let contracts =
+            contracts::Entity::find().filter(contracts::Column::OrgId.eq(id.0)).order_by_asc(contracts::Column::Id);
+        for contract in contracts.all(&self.db).await? {
+            // Its grants belong to the groups above.
+            self.note::<Contract>(Action::Delete, Some(id), Some(&contract.try_into()?), None);
+        }
+        row.delete(&self.db).await?;
+        self.note(Action::Delete, Some(id), Some(&before), None);
+        Ok(before)
+    }
+
+    async fn organization_row(&self, id: OrgId) -> Result<organizations::Model, StoreError> {
+        let row = organizations::Entity::find_by_id(id.0).one(&self.db).await?;
+        let row = row.ok_or(StoreError::NotFound(Missing::Organization))?;
+        if row.is_system { Err(StoreError::Immutable) } else { Ok(row) }
+    }
+}

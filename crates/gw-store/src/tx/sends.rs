@@ -1,0 +1,233 @@
+//! What the send path writes (R1-R4, W5, W6, HD14), batched in few statements.
+//!
+//! Reservations and links leave audit entries; visibility rows leave none, the send's own record names them.
+
+use super::{Tx, entry::Action};
+use crate::{
+    StoreError,
+    entity::{contracts, groups, memberships, reservations, tx_visibility},
+    record::{
+        Contract, Mined, NewContract, NewGrant, NewGroup, NewMembership, OpenReservation, ReservationState,
+        SendAccepted, SendRows, SendStart, SenderLink,
+    },
+    row,
+};
+use gw_types::{B256, ContractId, ExternalId, GroupId, OrgId, ReservationId, UserId};
+use sea_orm::{ActiveValue::Set, ColumnTrait, Condition, EntityTrait, ModelTrait, QueryFilter, sea_query::Expr};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use std::collections::HashSet;
+
+impl Tx {
+    /// Before forwarding: reserves addresses and writes the visibility row, inactive.
+    pub async fn start_send(&mut self, start: SendStart) -> Result<SendRows, StoreError> {
+        let mut rows = SendRows::default();
+        if !start.visible_to.is_empty() {
+            let tx_hash = start.tx_hash.ok_or(StoreError::Rule("visibility_without_hash"))?;
+            let id = self.new_id();
+            let row = tx_visibility::ActiveModel {
+                id: Set(id),
+                tx_hash: Set(tx_hash.to_string()),
+                sender_user_id: Set(start.user.0),
+                recipients: Set(json!(start.visible_to)),
+                active: Set(false),
+                created_at: Set(self.now.micros()),
+            };
+            tx_visibility::Entity::insert(row).exec_without_returning(&self.db).await?;
+            rows.visibility = Some(id.into());
+        }
+        let mut reserved = Vec::with_capacity(start.reservations.len());
+        for new in &start.reservations {
+            let id = self.new_id();
+            rows.reservations.push(id.into());
+            reserved.push(reservations::Model {
+                id,
+                address: row::address_text(new.address),
+                org_id: start.org.0,
+                user_id: start.user.0,
+                kind: new.kind.as_str().to_owned(),
+                sender: row::address_text(new.sender),
+                nonce: new.nonce.to_string(),
+                tx_hash: start.tx_hash.map(|hash| hash.to_string()),
+                state: ReservationState::Reserved.as_str().to_owned(),
+                expires_at: new.expires_at.micros(),
+                created_at: self.now.micros(),
+            });
+        }
+        if !reserved.is_empty() {
+            let models = reserved.iter().cloned().map(reservations::ActiveModel::from);
+            reservations::Entity::insert_many(models).exec_without_returning(&self.db).await?;
+            for row in reserved {
+                self.note::<OpenReservation>(Action::Create, Some(start.org), None, Some(&row.try_into()?));
+            }
+        }
+        Ok(rows)
+    }
+
+    /// The node accepted: the visibility row is active, the reservations are sent, the sender is linked if nothing
+    /// forbids it.
+    pub async fn accept_send(&mut self, accepted: SendAccepted) -> Result<SenderLink, StoreError> {
+        let SendAccepted { rows, tx_hash, link } = accepted;
+        if let Some(id) = rows.visibility {
+            tx_visibility::Entity::update_many()
+                .col_expr(tx_visibility::Column::Active, Expr::value(true))
+                .filter(tx_visibility::Column::Id.eq(id.0))
+                .exec(&self.db)
+                .await?;
+        }
+        if !rows.reservations.is_empty() {
+            reservations::Entity::update_many()
+                .col_expr(reservations::Column::State, Expr::value(ReservationState::Sent.as_str()))
+                .col_expr(reservations::Column::TxHash, Expr::value(tx_hash.to_string()))
+                .filter(by_ids(&rows.reservations))
+                .filter(reservations::Column::State.eq(ReservationState::Reserved.as_str()))
+                .exec(&self.db)
+                .await?;
+        }
+        match link {
+            Some((user, sender)) => self.link_sender(user, sender).await,
+            None => Ok(SenderLink::Unchanged),
+        }
+    }
+
+    /// The node refused: the send's own rows go.
+    pub async fn refuse_send(&mut self, rows: SendRows) -> Result<(), StoreError> {
+        if let Some(id) = rows.visibility {
+            tx_visibility::Entity::delete_many()
+                .filter(tx_visibility::Column::Id.eq(id.0))
+                .filter(tx_visibility::Column::Active.eq(false))
+                .exec(&self.db)
+                .await?;
+        }
+        let unsent = Condition::all()
+            .add(by_ids(&rows.reservations))
+            .add(reservations::Column::State.eq(ReservationState::Reserved.as_str()));
+        for row in reservations::Entity::find().filter(unsent).all(&self.db).await? {
+            let org = row.org_id.into();
+            let before = OpenReservation::try_from(row.clone())?;
+            row.delete(&self.db).await?;
+            self.note(Action::Delete, Some(org), Some(&before), None);
+        }
+        Ok(())
+    }
+
+    /// The transaction was mined: what it created is registered with a grant to the deployer's group (R3), its
+    /// reservations are settled. The contracts registered now.
+    pub async fn settle_mined(&mut self, mined: Mined) -> Result<Vec<ContractId>, StoreError> {
+        let created: HashSet<String> = mined.created.iter().map(|new| row::address_text(new.address)).collect();
+        let own = reservations::Column::TxHash.eq(mined.tx_hash.to_string());
+        for row in reservations::Entity::find().filter(own).all(&self.db).await? {
+            let made = created.contains(&row.address);
+            self.settle(row, if made { ReservationState::Mined } else { ReservationState::Reverted }).await?;
+        }
+        let registered = contracts::Entity::find().filter(contracts::Column::Address.is_in(created.iter()));
+        let registered: HashSet<String> =
+            registered.all(&self.db).await?.into_iter().map(|contract| contract.address).collect();
+        let mut fresh = mined.created.clone();
+        fresh.retain(|new| !registered.contains(&row::address_text(new.address)));
+        if fresh.is_empty() {
+            return Ok(Vec::new());
+        }
+        let group = self.deployer_group(mined.user, mined.org).await?;
+        let mut made = Vec::with_capacity(fresh.len());
+        for new in fresh {
+            let mut metadata = new.metadata;
+            metadata.insert("auto_registered".to_owned(), true.into());
+            metadata.insert("via".to_owned(), new.kind.as_str().into());
+            metadata.insert("tx_hash".to_owned(), mined.tx_hash.to_string().into());
+            metadata.insert("block_hash".to_owned(), mined.block_hash.to_string().into());
+            let contract = self
+                .create_contract(NewContract {
+                    metadata,
+                    deployed_at: Some(mined.at),
+                    deployer: Some(mined.user),
+                    ..NewContract::plain(mined.org, new.address, row::address_text(new.address))
+                })
+                .await?;
+            self.create_grant(NewGrant::full(contract.id, group)).await?;
+            made.push(contract.id);
+        }
+        Ok(made)
+    }
+
+    /// A reorganization dropped a mined transaction: what it registered goes, its reservations wait again (HD14).
+    pub async fn undo_mined(&mut self, tx_hash: B256) -> Result<(), StoreError> {
+        let own = reservations::Entity::find().filter(reservations::Column::TxHash.eq(tx_hash.to_string()));
+        for row in own.all(&self.db).await? {
+            if row.state != ReservationState::Mined.as_str() {
+                continue;
+            }
+            let at = contracts::Entity::find().filter(contracts::Column::Address.eq(&row.address));
+            if let Some(contract) = at.one(&self.db).await? {
+                let contract = Contract::try_from(contract)?;
+                if contract.metadata.get("tx_hash") == Some(&json!(tx_hash.to_string())) {
+                    self.delete_contract(contract.id).await?;
+                }
+            }
+            self.settle(row, ReservationState::Sent).await?;
+        }
+        Ok(())
+    }
+
+    /// Settles reservations whose transaction failed or was replaced.
+    pub async fn settle_reservations(
+        &mut self,
+        ids: &[ReservationId],
+        state: ReservationState,
+    ) -> Result<(), StoreError> {
+        for row in reservations::Entity::find().filter(by_ids(ids)).all(&self.db).await? {
+            self.settle(row, state).await?;
+        }
+        Ok(())
+    }
+
+    async fn settle(&mut self, row: reservations::Model, state: ReservationState) -> Result<(), StoreError> {
+        let org = row.org_id.into();
+        let before = OpenReservation::try_from(row)?;
+        if before.state == state {
+            return Ok(());
+        }
+        reservations::Entity::update_many()
+            .col_expr(reservations::Column::State, Expr::value(state.as_str()))
+            .filter(reservations::Column::Id.eq(before.id.0))
+            .exec(&self.db)
+            .await?;
+        let after = OpenReservation { state, ..before.clone() };
+        self.note(Action::Update, Some(org), Some(&before), Some(&after));
+        Ok(())
+    }
+
+    /// The deployer's own group in the organization, made on first use (R3, decision 48).
+    async fn deployer_group(&mut self, user: UserId, org: OrgId) -> Result<GroupId, StoreError> {
+        let name: ExternalId =
+            row::Place::new("users", user.0).parse("external_id", &self.user_row(user).await?.external_id)?;
+        let mut digest = hex::encode(Sha256::digest(name.as_str()));
+        digest.truncate(12);
+        let slug = format!("deployer-{digest}");
+        let stored = groups::Entity::find()
+            .filter(groups::Column::OrgId.eq(org.0))
+            .filter(groups::Column::Slug.eq(&slug))
+            .one(&self.db)
+            .await?;
+        let group = match stored {
+            Some(group) => group.id.into(),
+            None => {
+                let new = NewGroup { auto_created: true, ..NewGroup::plain(org, slug.clone(), slug) };
+                self.create_group(new).await?.id
+            }
+        };
+        let member = memberships::Entity::find()
+            .filter(memberships::Column::UserId.eq(user.0))
+            .filter(memberships::Column::GroupId.eq(group.0))
+            .one(&self.db)
+            .await?;
+        if member.is_none() {
+            self.add_membership(NewMembership { user, group, expires_at: None }).await?;
+        }
+        Ok(group)
+    }
+}
+
+fn by_ids(ids: &[ReservationId]) -> sea_orm::sea_query::Expr {
+    reservations::Column::Id.is_in(ids.iter().map(|id| id.0))
+}

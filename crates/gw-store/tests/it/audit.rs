@@ -1,0 +1,301 @@
+//! spec/70: the audit store takes entries in order and once, and lists them as they were hashed.
+
+use crate::world::{World, did, on_both_engines};
+use gw_audit::{
+    AccessRecord, Action, Chain, ChainId, Draft, Genesis, Record, ResourceType, SecurityEvent, SecurityKind, ShardId,
+    Stream,
+};
+use gw_policy::snapshot::Organization;
+use gw_store::{
+    StoreError,
+    audit::{AccessFilter, AuditFilter, AuditStore, Claim, StatusFilter, ToSeal},
+    read::{Paging, Scope},
+    record::{NewOrganization, NewUser},
+};
+use gw_types::{Clock, DenyReason, Entropy, OrgId, Seconds};
+use uuid::Uuid;
+
+on_both_engines! {
+    the_audit_schema_is_the_golden_one,
+    spec70_13_entries_are_sealed_in_order_and_once,
+    hd24_a_replaced_writer_is_fenced_off,
+    hd25_the_highest_issued_number_only_grows,
+    spec70_18_a_changed_column_shows,
+    spec70_27_access_logs_keep_to_scope_and_filters,
+    decision46_waiting_and_sealed_entries_are_one_list,
+    checkpoints_are_kept_once_in_order,
+}
+
+const LIFE: Seconds = Seconds(30);
+const ALL: Paging = Paging { limit: 100, offset: 0 };
+const HERE: OrgId = OrgId::fixed(77);
+
+#[derive(Debug)]
+struct NoChance;
+
+impl Entropy for NoChance {
+    fn fill(&self, bytes: &mut [u8]) {
+        bytes.fill(7);
+    }
+}
+
+/// A writer of one chain.
+struct Writer {
+    audit: AuditStore,
+    claim: Claim,
+    chain: Chain,
+    /// What is chained but not sealed.
+    tail: Vec<ToSeal>,
+}
+
+fn chain_id(stream: Stream) -> ChainId {
+    ChainId { stream, shard: ShardId(Uuid::from_u128(1)) }
+}
+
+async fn writer(world: &World, stream: Stream) -> Writer {
+    let audit = world.audit().await;
+    let id = chain_id(stream);
+    let claim = audit.claim(id, "writer", LIFE).await.unwrap();
+    assert_eq!((claim.head, claim.issued), (None, None));
+    let mut bytes = Vec::new();
+    let genesis = Genesis::new(id.shard, "cluster", [3; 32]);
+    let (chain, _) = Chain::begin(id, &genesis, world.clock.now(), &mut bytes);
+    let first = gw_audit::StoredEntry::new(bytes, Vec::new()).unwrap();
+    Writer { audit, claim, chain, tail: vec![ToSeal { entry: first, outbox_id: None }] }
+}
+
+impl Writer {
+    fn append(&mut self, world: &World, record: impl Into<Record>, outbox_id: Option<i64>) {
+        let draft = Draft::new(&record.into(), &NoChance);
+        let entry = self.chain.entry(draft, world.clock.now()).unwrap();
+        self.tail.push(ToSeal { entry, outbox_id });
+    }
+
+    async fn seal(&mut self) {
+        self.audit.insert_sealed(&self.claim, &self.tail).await.unwrap();
+        self.tail.clear();
+    }
+}
+
+fn call(method: &'static str, status: u16) -> AccessRecord {
+    AccessRecord { org_id: Some(HERE), external_id: Some(did("a")), ..AccessRecord::new(method, status) }
+}
+
+async fn the_audit_schema_is_the_golden_one(world: &World) {
+    let audit = world.audit().await;
+    audit.check_schema().await.unwrap();
+    crate::schema::assert_golden(&format!("audit-{}", world.engine), &audit.schema().await.unwrap());
+}
+
+async fn spec70_13_entries_are_sealed_in_order_and_once(world: &World) {
+    let mut writer = writer(world, Stream::Access).await;
+    for _ in 0..4 {
+        writer.append(world, call("eth_call", 200), None);
+    }
+    let all = writer.tail.clone();
+    let (audit, claim) = (writer.audit.clone(), writer.claim);
+    let ends_at = async |stored: u64| {
+        assert_eq!(audit.head(claim.chain).await.unwrap().map_or(0, |head| head.size), stored);
+    };
+    let gap = audit.insert_sealed(&claim, &all[1..]).await;
+    assert!(matches!(gap, Err(StoreError::ChainMoved { stored: 0 })), "the genesis is missing");
+    audit.insert_sealed(&claim, &all[..2]).await.unwrap();
+    ends_at(2).await;
+    let again = audit.insert_sealed(&claim, &all[..2]).await;
+    assert!(matches!(again, Err(StoreError::ChainMoved { stored: 2 })), "after a crash the writer looks again");
+    let torn = [all[2].clone(), all[4].clone()];
+    assert!(matches!(audit.insert_sealed(&claim, &torn).await, Err(StoreError::Rule("batch_in_order"))));
+    audit.insert_sealed(&claim, &all[2..]).await.unwrap();
+    ends_at(5).await;
+    assert_eq!(audit.head(claim.chain).await.unwrap(), Some(writer.chain.head()));
+
+    let rows = audit.rows(claim.chain, 0, 100).await.unwrap();
+    let same = rows.iter().zip(&all).all(|(row, sealed)| row.bytes == sealed.entry.bytes && row.columns_agree);
+    assert!(same && rows.len() == all.len());
+    let orgs = audit.org_heads(claim.chain).await.unwrap();
+    assert_eq!(orgs, writer.chain.orgs().collect::<Vec<_>>(), "enough to continue the chain");
+    assert_eq!(audit.chains().await.unwrap(), [(claim.chain, Some(writer.chain.head()))]);
+}
+
+async fn hd24_a_replaced_writer_is_fenced_off(world: &World) {
+    let mut old = writer(world, Stream::Access).await;
+    old.append(world, call("eth_call", 200), None);
+    let taken = old.audit.claim(old.claim.chain, "thief", LIFE).await;
+    assert!(matches!(taken, Err(StoreError::OtherInstance(holder)) if holder == "writer"), "its lease lasts");
+    old.audit.renew(&old.claim, Some(1), LIFE).await.unwrap();
+    world.clock.pass(31);
+    let new = old.audit.claim(old.claim.chain, "thief", LIFE).await.unwrap();
+    assert!(new.fence > old.claim.fence);
+    assert_eq!(new.issued, Some(1), "what the old one gave out is known");
+    let late = old.audit.insert_sealed(&old.claim, &old.tail).await;
+    assert!(matches!(late, Err(StoreError::Fenced)));
+    assert!(matches!(old.audit.renew(&old.claim, None, LIFE).await, Err(StoreError::Fenced)));
+    new_writes(&old, new).await;
+}
+
+async fn new_writes(old: &Writer, new: Claim) {
+    old.audit.insert_sealed(&new, &old.tail).await.unwrap();
+}
+
+async fn hd25_the_highest_issued_number_only_grows(world: &World) {
+    let writer = writer(world, Stream::Access).await;
+    writer.audit.renew(&writer.claim, Some(40), LIFE).await.unwrap();
+    writer.audit.renew(&writer.claim, Some(7), LIFE).await.unwrap();
+    writer.audit.renew(&writer.claim, None, LIFE).await.unwrap();
+    let again = writer.audit.claim(writer.claim.chain, "writer", LIFE).await.unwrap();
+    assert_eq!(again.issued, Some(40));
+}
+
+async fn spec70_18_a_changed_column_shows(world: &World) {
+    let mut writer = writer(world, Stream::Access).await;
+    writer.append(world, AccessRecord { denial_reason: Some(DenyReason::Banned), ..call("eth_call", 403) }, None);
+    writer.seal().await;
+    for change in ["status_code = 200", "denial_reason = NULL", "external_id = 'did:test:b'", "created_at = 1"] {
+        world.tamper_audit(&format!("UPDATE entries SET {change} WHERE seq = 1")).await;
+        let row = writer.audit.rows(writer.claim.chain, 1, 1).await.unwrap().remove(0);
+        assert!(!row.columns_agree, "{change}");
+    }
+}
+
+async fn spec70_27_access_logs_keep_to_scope_and_filters(world: &World) {
+    let mut writer = writer(world, Stream::Access).await;
+    let nowhere = AccessRecord { org_id: None, external_id: None, ..call("eth_chainId", 200) };
+    let elsewhere = AccessRecord { org_id: Some(OrgId::fixed(78)), ..call("eth_call", 200) };
+    let denied = AccessRecord {
+        denial_reason: Some(DenyReason::ContractNotPermitted),
+        response_status: Some(404),
+        correlation_id: Some("call-1".into()),
+        ..call("eth_call", 403)
+    };
+    for record in [call("eth_call", 200), nowhere, elsewhere, denied.clone(), call("eth_getLogs", 502)] {
+        world.clock.pass(1);
+        writer.append(world, record, None);
+    }
+    writer.seal().await;
+    let statuses = async |filter: AccessFilter| -> Vec<(String, u16)> {
+        let page = writer.audit.list_access_logs(&filter, ALL).await.unwrap();
+        assert_eq!(page.total, page.rows.len() as u64, "rows and total count the same set");
+        page.rows.into_iter().map(|log| (log.record.method.into_owned(), log.record.status_code)).collect()
+    };
+    let here = || AccessFilter::all(Scope::Orgs(vec![HERE]));
+    let expected = [("eth_getLogs", 502), ("eth_call", 403), ("eth_call", 200)].map(|(m, s)| (m.to_owned(), s));
+    assert_eq!(statuses(here()).await, expected, "newest first");
+    assert_eq!(statuses(AccessFilter::all(Scope::All)).await.len(), 5, "and those without organization");
+    assert!(statuses(AccessFilter::all(Scope::Orgs(Vec::new()))).await.is_empty());
+    assert_eq!(statuses(AccessFilter { status: StatusFilter::Denied, ..here() }).await, expected[1..2]);
+    assert_eq!(statuses(AccessFilter { status: StatusFilter::Error, ..here() }).await, expected[..1]);
+    assert_eq!(statuses(AccessFilter { status: StatusFilter::Success, ..here() }).await, expected[2..]);
+    assert_eq!(statuses(AccessFilter { status: StatusFilter::Code(403), ..here() }).await, expected[1..2]);
+    assert_eq!(statuses(AccessFilter { method: Some("eth_getLogs".into()), ..here() }).await, expected[..1]);
+    assert_eq!(statuses(AccessFilter { external_id: Some("did:test:b".into()), ..here() }).await, []);
+    let (from, to) = (Some(world.clock.now().minus(Seconds(1))), Some(world.clock.now().minus(Seconds(1))));
+    assert_eq!(statuses(AccessFilter { from, to, ..here() }).await, expected[1..2]);
+    let reason = Some(DenyReason::ContractNotPermitted);
+    let filter = AccessFilter { denial_reason: reason, correlation_id: Some("call-1".into()), ..here() };
+    let found = writer.audit.list_access_logs(&filter, ALL).await.unwrap().rows.remove(0);
+    assert_eq!(found.record, denied, "the whole record, as it was hashed");
+}
+
+/// The sealer's part, as gw-server plays it: chain what waits, seal it, forget it.
+async fn seal_outbox(world: &World, writer: &mut Writer, limit: u64) -> i64 {
+    let after = writer.audit.last_outbox_id().await.unwrap();
+    let waiting = world.store.outbox(after, limit).await.unwrap();
+    let last = waiting.last().map_or(after, |row| row.id);
+    for row in waiting {
+        writer.append(world, row.entry, Some(row.id));
+    }
+    writer.seal().await;
+    last
+}
+
+async fn decision46_waiting_and_sealed_entries_are_one_list(world: &World) {
+    let mut writer = writer(world, Stream::Admin).await;
+    let mut orgs = Vec::new();
+    for n in 0..6 {
+        let mut tx = world.begin().await;
+        let new = NewOrganization { slug: format!("o{n}"), ..Default::default() };
+        orgs.push(tx.create_organization(new).await.unwrap().id);
+        tx.commit().await.unwrap();
+    }
+    let mut tx = world.begin().await;
+    let new = NewUser { external_id: did("a"), kyc: false, auth_tenant_id: None, groups: Vec::new() };
+    tx.create_user(new).await.unwrap();
+    tx.commit().await.unwrap();
+    let list = async |writer: &Writer, filter: &AuditFilter, paging: Paging| {
+        let page = writer.audit.list_audit_logs(&world.store, filter, paging).await.unwrap();
+        (page.rows.iter().map(|log| log.id).collect::<Vec<_>>(), page.total)
+    };
+    let everything = AuditFilter::all(Scope::All);
+    let (ids, total) = list(&writer, &everything, ALL).await;
+    assert_eq!(total, 7);
+    assert!(ids.is_sorted_by(|newer, older| newer > older), "newest first, each once");
+
+    // Sealed in part, forgotten in part: the list stays the same at every step.
+    let sealed_to = seal_outbox(world, &mut writer, 4).await;
+    assert_eq!(list(&writer, &everything, ALL).await, (ids.clone(), 7), "sealed but not forgotten");
+    world.store.forget_outbox(sealed_to).await.unwrap();
+    assert_eq!(list(&writer, &everything, ALL).await, (ids.clone(), 7), "half here, half there");
+    for offset in 0..8 {
+        let (page, total) = list(&writer, &everything, Paging { limit: 2, offset }).await;
+        let from = usize::try_from(offset).unwrap().min(ids.len());
+        assert_eq!((page.as_slice(), total), (&ids[from..ids.len().min(from + 2)], 7), "offset {offset}");
+    }
+    let own = AuditFilter::all(Scope::Orgs(vec![orgs[0], orgs[5]]));
+    assert_eq!(list(&writer, &own, ALL).await, (vec![ids[1], ids[6]], 2));
+    let users =
+        AuditFilter { resource_type: Some(ResourceType::User), action: Some(Action::Create), ..everything.clone() };
+    assert_eq!(list(&writer, &users, ALL).await.1, 1);
+    let one = AuditFilter { resource_id: Some(orgs[2].to_string()), org: Some(orgs[2]), ..everything.clone() };
+    assert_eq!(list(&writer, &one, ALL).await, (vec![ids[4]], 1));
+    assert_eq!(list(&writer, &AuditFilter { org: Some(Organization::DEFAULT), ..everything.clone() }, ALL).await.1, 0);
+
+    let sealed_to = seal_outbox(world, &mut writer, 100).await;
+    world.store.forget_outbox(sealed_to).await.unwrap();
+    assert_eq!(list(&writer, &everything, ALL).await, (ids, 7), "all sealed");
+    let logs = writer.audit.list_audit_logs(&world.store, &everything, ALL).await.unwrap().rows;
+    assert!(logs.iter().all(|log| log.hash.is_some()));
+    assert!(world.store.outbox(0, 10).await.unwrap().is_empty());
+
+    // Ids go on where they were, although the outbox is empty.
+    let mut tx = world.begin().await;
+    tx.create_organization(NewOrganization { slug: "next".into(), ..Default::default() }).await.unwrap();
+    tx.commit().await.unwrap();
+    assert!(world.store.outbox(sealed_to, 10).await.unwrap().len() == 1);
+}
+
+async fn checkpoints_are_kept_once_in_order(world: &World) {
+    let mut writer = writer(world, Stream::Security).await;
+    writer.append(world, SecurityEvent::new(SecurityKind::Login), None);
+    writer.seal().await;
+    let chain = writer.claim.chain;
+    for (size, note) in [(1, "one"), (2, "two"), (2, "another two")] {
+        writer.audit.insert_checkpoint(chain, size, note).await.unwrap();
+    }
+    assert_eq!(writer.audit.checkpoints(chain).await.unwrap(), ["one", "two"]);
+    assert!(writer.audit.may_rewrite().await.unwrap(), "the test's credential owns the table");
+}
+
+/// spec/70 rule 25: a credential that may only add to the log does all that a sealer needs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn spec70_25_sealing_needs_no_right_to_rewrite() {
+    let Some(world) = World::postgres().await else { return };
+    let owner = world.audit().await;
+    for grant in [
+        "CREATE ROLE sealer LOGIN",
+        "GRANT SELECT, INSERT ON entries, checkpoints TO sealer",
+        "GRANT SELECT, INSERT, UPDATE ON chains TO sealer",
+        "GRANT SELECT ON seaql_migrations TO sealer",
+    ] {
+        world.tamper_audit(grant).await;
+    }
+    let sealer = world.audit_as("sealer").await;
+    sealer.check_schema().await.unwrap();
+    assert!(owner.may_rewrite().await.unwrap() && !sealer.may_rewrite().await.unwrap());
+    let id = chain_id(Stream::Access);
+    let mut writer = Writer { audit: sealer.clone(), ..writer(&world, Stream::Access).await };
+    writer.claim = sealer.claim(id, "writer", LIFE).await.unwrap();
+    writer.append(&world, call("eth_call", 200), None);
+    writer.seal().await;
+    sealer.insert_checkpoint(id, 2, "note").await.unwrap();
+    assert_eq!(sealer.rows(id, 0, 10).await.unwrap().len(), 2);
+}

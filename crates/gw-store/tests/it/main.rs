@@ -1,0 +1,25 @@
+//! The conformance suite of the store: every rule on SQLite and on PostgreSQL.
+
+// `cfg(test)` although this is a test already: clippy grants its exemptions to what is marked so.
+#[cfg(test)]
+mod audit;
+#[cfg(test)]
+mod epochs;
+#[cfg(test)]
+mod feed;
+#[cfg(test)]
+mod leases;
+#[cfg(test)]
+mod mutations;
+#[cfg(test)]
+mod random;
+#[cfg(test)]
+mod reads;
+#[cfg(test)]
+mod schema;
+#[cfg(test)]
+mod sends;
+#[cfg(test)]
+mod tokens;
+#[cfg(test)]
+mod world;

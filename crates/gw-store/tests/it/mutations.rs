@@ -1,0 +1,259 @@
+//! C6 and spec/80: every mutation leaves its entries, or nothing at all.
+
+use crate::world::{World, did, on_both_engines};
+use gw_audit::{Action, AdminEntry, ResourceType};
+use gw_policy::snapshot::{Group, Organization};
+use gw_store::{
+    Actor, Conflict, Missing, StoreError,
+    record::{
+        AccessInput, ApiKey, ContractPatch, EventRules, GrantPatch, GroupPatch, LinkProof, NewContract, NewGrant,
+        NewGroup, NewMembership, NewOrganization, NewUser, OrganizationPatch, UserPatch,
+    },
+};
+use gw_types::{Address, Claim, Claims, Secret};
+
+on_both_engines! {
+    c6_a_mutation_leaves_one_entry_per_touched_record,
+    c6_an_entry_that_cannot_be_written_undoes_its_mutation,
+    c6_before_images_show_what_was,
+    spec70_31_secrets_do_not_enter_entries,
+    spec80_4_conflicts_are_told_by_constraint,
+    a2_system_rows_are_immutable,
+    a5_the_two_admin_flags_exclude_each_other,
+    a9_a_tenant_is_pinned_once,
+    g2_g3_methods_are_stored_canonical_and_unknown_ones_refused,
+    spec80_7_a_ban_outlives_the_deleted_row,
+    spec80_8_a_grant_stays_within_its_organization,
+}
+
+/// All entries so far, oldest first.
+async fn entries(world: &World) -> Vec<AdminEntry> {
+    world.store.outbox(0, 1000).await.unwrap().into_iter().map(|row| row.entry).collect()
+}
+
+fn user(name: &str) -> NewUser {
+    NewUser { external_id: did(name), kyc: false, auth_tenant_id: None, groups: Vec::new() }
+}
+
+fn bank(slug: &str) -> NewOrganization {
+    NewOrganization { slug: slug.to_owned(), name: slug.to_uppercase(), ..Default::default() }
+}
+
+async fn c6_a_mutation_leaves_one_entry_per_touched_record(world: &World) {
+    let admin = Actor::named("did:test:admin").from_request("192.0.2.7".parse().ok(), Some("call-1".to_owned()));
+    let mut tx = world.store.begin(&admin).await.unwrap();
+    let org = tx.create_organization(bank("bank")).await.unwrap();
+    let group = tx.create_group(NewGroup::plain(org.id, "traders", "Traders")).await.unwrap();
+    tx.set_access(group.id, AccessInput::default()).await.unwrap();
+    let person = tx.create_user(NewUser { groups: vec![group.id], ..user("a") }).await.unwrap();
+    let contract = tx.create_contract(NewContract::plain(org.id, Address::repeat_byte(1), "token")).await.unwrap();
+    tx.create_grant(NewGrant::full(contract.id, group.id)).await.unwrap();
+    tx.link_address(person.id, Address::repeat_byte(9), LinkProof::Challenge).await.unwrap();
+    tx.commit().await.unwrap();
+    let made = entries(world).await;
+    let summary: Vec<_> = made.iter().map(|entry| (entry.action, entry.resource_type)).collect();
+    use {Action::*, ResourceType as R};
+    assert_eq!(
+        summary,
+        [
+            (Create, R::Organization),
+            (Create, R::Group),
+            (Update, R::Access),
+            (Create, R::User),
+            (Assign, R::Membership),
+            (Create, R::Contract),
+            (Assign, R::Grant),
+            (Create, R::User),
+        ]
+    );
+    for entry in &made {
+        assert_eq!(entry.actor_external_id.as_deref(), Some("did:test:admin"));
+        assert_eq!(entry.correlation_id.as_deref(), Some("call-1"));
+        assert_eq!(entry.ip_address, "192.0.2.7".parse().ok());
+        assert!(!entry.resource_id.as_deref().unwrap_or_default().starts_with("0x"), "ids are not personal");
+    }
+
+    let mut tx = world.begin().await;
+    tx.delete_organization(org.id).await.unwrap();
+    tx.commit().await.unwrap();
+    let gone: Vec<_> = entries(world).await.split_off(8).iter().map(|e| (e.action, e.resource_type)).collect();
+    assert_eq!(
+        gone,
+        [
+            (Delete, R::Access),
+            (Revoke, R::Membership),
+            (Revoke, R::Grant),
+            (Delete, R::Group),
+            (Delete, R::Contract),
+            (Delete, R::Organization),
+        ]
+    );
+}
+
+async fn c6_an_entry_that_cannot_be_written_undoes_its_mutation(world: &World) {
+    let before = world.store.load().await.unwrap();
+    world.tamper(&["ALTER TABLE audit_outbox RENAME TO hidden_outbox"]).await;
+    let mut tx = world.begin().await;
+    tx.create_organization(bank("bank")).await.unwrap();
+    assert!(tx.commit().await.is_err(), "no commit without entry");
+    let after = world.store.load().await.unwrap();
+    assert_eq!(after.epoch(), before.epoch());
+    assert!(after.same_rows(&before));
+}
+
+async fn c6_before_images_show_what_was(world: &World) {
+    let mut tx = world.begin().await;
+    let person = tx.create_user(user("a")).await.unwrap();
+    tx.commit().await.unwrap();
+    let mut tx = world.begin().await;
+    tx.update_user(person.id, UserPatch { kyc: Some(true), note: Some("seen".into()), ..Default::default() })
+        .await
+        .unwrap();
+    // A write that changes nothing still leaves an entry (spec/80 section 12 rule 2).
+    tx.update_user(person.id, UserPatch::default()).await.unwrap();
+    tx.commit().await.unwrap();
+    let entries = entries(world).await;
+    let image =
+        |text: &Option<String>| -> serde_json::Value { serde_json::from_str(text.as_deref().unwrap()).unwrap() };
+    let (old, new) = (image(&entries[1].old_value), image(&entries[1].new_value));
+    assert_eq!((&old["kyc"], &old["note"]), (&false.into(), &"".into()));
+    assert_eq!((&new["kyc"], &new["note"]), (&true.into(), &"seen".into()));
+    assert_eq!(entries[2].old_value, entries[2].new_value);
+    assert_eq!(entries.len(), 3);
+}
+
+async fn spec70_31_secrets_do_not_enter_entries(world: &World) {
+    const CANARY: &str = "encv1:canary";
+    let mut tx = world.begin().await;
+    let group = tx.create_group(NewGroup::plain(Organization::DEFAULT, "g", "g")).await.unwrap();
+    let input = |rpc_api_key| AccessInput { rpc_api_key, ..Default::default() };
+    tx.set_access(group.id, input(ApiKey::Set(Secret::new(CANARY)))).await.unwrap();
+    let kept = tx.set_access(group.id, input(ApiKey::Keep)).await.unwrap();
+    assert!(kept.rpc_api_key.is_some_and(|key| key.matches(CANARY)));
+    tx.set_access(group.id, input(ApiKey::Clear)).await.unwrap();
+    tx.delete_group(group.id).await.unwrap();
+    tx.commit().await.unwrap();
+    let entries = entries(world).await;
+    assert!(entries.iter().all(|entry| !format!("{entry:?}").contains("canary")));
+    let changes = |n: usize| entries[n].new_value.as_deref().is_some_and(|text| text.contains("\"changed\":true"));
+    assert_eq!((changes(1), changes(2), changes(3)), (true, false, true), "set, kept, cleared");
+}
+
+async fn spec80_4_conflicts_are_told_by_constraint(world: &World) {
+    let mut tx = world.begin().await;
+    let org = tx.create_organization(bank("bank")).await.unwrap();
+    let group = tx.create_group(NewGroup::plain(org.id, "traders", "Traders")).await.unwrap();
+    let person = tx.create_user(NewUser { groups: vec![group.id], ..user("a") }).await.unwrap();
+    let contract = tx.create_contract(NewContract::plain(org.id, Address::repeat_byte(1), "t")).await.unwrap();
+    tx.create_grant(NewGrant::full(contract.id, group.id)).await.unwrap();
+    tx.commit().await.unwrap();
+
+    macro_rules! refused {
+        ($conflict:ident, $tx:ident => $write:expr) => {{
+            // PostgreSQL ends a transaction with its first error, so each has its own.
+            let mut $tx = world.begin().await;
+            let outcome = $write.await.map(|_| ());
+            assert!(matches!(outcome, Err(StoreError::Conflict(Conflict::$conflict))), "{outcome:?}");
+        }};
+    }
+    refused!(OrganizationSlug, tx => tx.create_organization(bank("bank")));
+    refused!(GroupSlug, tx => tx.create_group(NewGroup::plain(org.id, "traders", "Others")));
+    refused!(GroupName, tx => tx.create_group(NewGroup::plain(org.id, "others", "tRADERS")));
+    refused!(ExternalId, tx => tx.create_user(user("a")));
+    let again = NewMembership { user: person.id, group: group.id, expires_at: None };
+    refused!(Membership, tx => tx.add_membership(again));
+    let elsewhere = NewContract::plain(Organization::DEFAULT, Address::repeat_byte(1), "t");
+    refused!(ContractAddress, tx => tx.create_contract(elsewhere));
+    refused!(Grant, tx => tx.create_grant(NewGrant::full(contract.id, group.id)));
+}
+
+async fn a2_system_rows_are_immutable(world: &World) {
+    let mut tx = world.begin().await;
+    let patch = OrganizationPatch { name: Some("x".into()), ..Default::default() };
+    for org in [Organization::DEFAULT, Organization::ANONYMOUS] {
+        assert!(matches!(tx.update_organization(org, patch.clone()).await, Err(StoreError::Immutable)));
+        assert!(matches!(tx.delete_organization(org).await, Err(StoreError::Immutable)));
+    }
+    for group in [Group::DEFAULT, Group::ANONYMOUS] {
+        assert!(matches!(tx.update_group(group, GroupPatch::default()).await, Err(StoreError::Immutable)));
+        assert!(matches!(tx.delete_group(group).await, Err(StoreError::Immutable)));
+        tx.set_access(group, AccessInput::default()).await.expect("who may do this is the caller's question");
+    }
+}
+
+/// A5 holds on the merged state of a partial update.
+async fn a5_the_two_admin_flags_exclude_each_other(world: &World) {
+    let mut tx = world.begin().await;
+    let new = NewGroup { is_org_admin: true, ..NewGroup::plain(Organization::DEFAULT, "g", "g") };
+    let group = tx.create_group(new).await.unwrap();
+    let patch = GroupPatch { is_org_readonly_admin: Some(true), ..Default::default() };
+    assert!(matches!(tx.update_group(group.id, patch).await, Err(StoreError::Rule("check"))));
+}
+
+async fn a9_a_tenant_is_pinned_once(world: &World) {
+    let mut tx = world.begin().await;
+    let person = tx.create_user(user("a")).await.unwrap();
+    tx.pin_tenant(person.id, "tenant-1").await.unwrap();
+    tx.pin_tenant(person.id, "tenant-1").await.unwrap();
+    assert!(matches!(tx.pin_tenant(person.id, "tenant-2").await, Err(StoreError::Rule("tenant_pinned"))));
+}
+
+async fn g2_g3_methods_are_stored_canonical_and_unknown_ones_refused(world: &World) {
+    let mut tx = world.begin().await;
+    let group = tx.create_group(NewGroup::plain(Organization::DEFAULT, "g", "g")).await.unwrap();
+    let input = |names: &[&str]| AccessInput {
+        allowed_methods: names.iter().map(|name| (*name).to_owned()).collect(),
+        claims: Claims::NONE.with(Claim::Admin),
+        ..Default::default()
+    };
+    let stored = tx.set_access(group.id, input(&["ETH_CALL", "eth_call", "*"])).await.unwrap();
+    assert_eq!(stored.allowed_methods, ["eth_call", "*"]);
+    assert_eq!(stored.claims, Claims::ALL, "admin implies the others");
+    for unknown in ["eth_sign", "eth_simulateV1", "eth*", ""] {
+        let refused = tx.set_access(group.id, input(&[unknown])).await;
+        assert!(matches!(refused, Err(StoreError::Rule("unknown_method"))), "{unknown}");
+    }
+}
+
+async fn spec80_7_a_ban_outlives_the_deleted_row(world: &World) {
+    let mut tx = world.begin().await;
+    let banned = tx.create_user(user("banned")).await.unwrap();
+    tx.update_user(banned.id, UserPatch { banned: Some(true), ..Default::default() }).await.unwrap();
+    tx.delete_user(banned.id).await.unwrap();
+    let plain = tx.create_user(user("plain")).await.unwrap();
+    tx.link_address(plain.id, Address::repeat_byte(3), LinkProof::Challenge).await.unwrap();
+    tx.delete_user(plain.id).await.unwrap();
+    tx.commit().await.unwrap();
+
+    world.clock.pass(60);
+    let mut tx = world.begin().await;
+    let back = tx.create_user(user("banned")).await.unwrap();
+    assert!(back.banned, "coming back does not lift the ban");
+    let back = tx.create_user(user("plain")).await.unwrap();
+    assert!(!back.banned);
+    assert!(back.tokens_valid_from.is_some_and(|from| from < tx.now()), "tokens of the deleted row stay dead");
+    assert!(tx.read().list_all_links(back.id).await.unwrap().is_empty(), "a fresh, empty user");
+    assert!(matches!(tx.delete_user(plain.id).await, Err(StoreError::NotFound(Missing::User))));
+}
+
+async fn spec80_8_a_grant_stays_within_its_organization(world: &World) {
+    let mut tx = world.begin().await;
+    let org = tx.create_organization(bank("bank")).await.unwrap();
+    let contract = tx.create_contract(NewContract::plain(org.id, Address::repeat_byte(1), "t")).await.unwrap();
+    let foreign = tx.create_grant(NewGrant::full(contract.id, Group::DEFAULT)).await;
+    assert!(matches!(foreign, Err(StoreError::Rule("grant_organization"))));
+    let group = tx.create_group(NewGroup::plain(org.id, "g", "g")).await.unwrap();
+    tx.create_grant(NewGrant::full(contract.id, group.id)).await.unwrap();
+    let patch = GrantPatch {
+        functions: Some(Some(Vec::new())),
+        event_rules: Some(EventRules::List(Vec::new())),
+        ..Default::default()
+    };
+    let changed = tx.update_grant(contract.id, group.id, patch).await.unwrap();
+    assert_eq!((changed.functions, changed.event_rules), (Some(Vec::new()), EventRules::List(Vec::new())));
+    let cleared = GrantPatch { functions: Some(None), event_rules: Some(EventRules::Unset), ..Default::default() };
+    let changed = tx.update_grant(contract.id, group.id, cleared).await.unwrap();
+    assert_eq!((changed.functions, changed.event_rules), (None, EventRules::Unset));
+    let bad = ContractPatch { abi: Some(Some("{}".into())), ..Default::default() };
+    assert!(matches!(tx.update_contract(contract.id, bad).await, Err(StoreError::Rule("abi"))));
+}

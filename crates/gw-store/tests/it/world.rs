@@ -1,0 +1,190 @@
+//! Databases to test on, with a clock and chance that repeat.
+
+use gw_store::{Actor, AuditStore, DirectoryLock, Location, Store, StoreConfig, Tx};
+use gw_testkit::postgres;
+use gw_types::{Clock, Entropy, ExternalId, Secret, Timestamp};
+use sea_orm::{ConnectionTrait, Database, DatabaseConnection, QueryResult, Statement, TransactionTrait};
+use std::sync::{
+    Arc,
+    atomic::{AtomicI64, AtomicU64, Ordering},
+};
+
+/// Runs each test on both engines.
+macro_rules! on_both_engines {
+    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
+        mod sqlite {
+            $($(#[$doc])* #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                super::$name(&crate::world::World::sqlite().await).await;
+            })*
+        }
+
+        mod postgres {
+            $($(#[$doc])* #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                if let Some(world) = crate::world::World::postgres().await {
+                    super::$name(&world).await;
+                }
+            })*
+        }
+    };
+}
+pub(crate) use on_both_engines;
+
+/// A migrated database of its own.
+pub(crate) struct World {
+    pub(crate) engine: &'static str,
+    pub(crate) store: Store,
+    pub(crate) clock: Arc<TestClock>,
+    location: Location,
+    /// Where the audit store lies: never the policy database.
+    audit: Location,
+    /// Removed with the world.
+    _place: Option<tempfile::TempDir>,
+}
+
+impl World {
+    pub(crate) async fn sqlite() -> Self {
+        let world = Self::unmigrated_sqlite().await;
+        world.store.migrate().await.unwrap();
+        world
+    }
+
+    pub(crate) async fn postgres() -> Option<Self> {
+        let world = Self::unmigrated_postgres().await?;
+        world.store.migrate().await.unwrap();
+        Some(world)
+    }
+
+    pub(crate) async fn unmigrated_sqlite() -> Self {
+        let place = tempfile::tempdir().unwrap();
+        let directory = Arc::new(DirectoryLock::acquire(place.path()).unwrap());
+        let file = |name: &str| Location::Sqlite { directory: Arc::clone(&directory), file: name.to_owned() };
+        Self::at("sqlite", file("gateway.db"), file("audit.db"), Some(place)).await
+    }
+
+    pub(crate) async fn unmigrated_postgres() -> Option<Self> {
+        let database = postgres::database().unwrap_or_else(|cause| panic!("{cause}"))?;
+        let audit = postgres::database().unwrap_or_else(|cause| panic!("{cause}"))?;
+        let [location, audit] = [database, audit].map(|database| Location::postgres(Secret::new(database.url)));
+        Some(Self::at("postgres", location, audit, None).await)
+    }
+
+    async fn at(engine: &'static str, location: Location, audit: Location, place: Option<tempfile::TempDir>) -> Self {
+        let clock = Arc::new(TestClock::default());
+        let store = Store::open(config(&location, &clock, 1)).await.unwrap();
+        Self { engine, store, clock, location, audit, _place: place }
+    }
+
+    /// Another instance's store on the same database.
+    pub(crate) async fn another_store(&self, seed: u64) -> Store {
+        Store::open(config(&self.location, &self.clock, seed)).await.unwrap()
+    }
+
+    pub(crate) async fn begin(&self) -> Tx {
+        self.store.begin(&Actor::named(Actor::SUPER_ADMIN)).await.unwrap()
+    }
+
+    /// The world's audit store, migrated.
+    pub(crate) async fn audit(&self) -> AuditStore {
+        let audit = AuditStore::open(config(&self.audit, &self.clock, 3)).await.unwrap();
+        audit.migrate().await.unwrap();
+        audit
+    }
+
+    /// The audit store of a PostgreSQL world under another role.
+    pub(crate) async fn audit_as(&self, role: &str) -> AuditStore {
+        let Location::Postgres { url, .. } = &self.audit else { panic!("a file has no roles") };
+        let url = url.expose().replace("//gateway@", &format!("//{role}@"));
+        AuditStore::open(config(&Location::postgres(Secret::new(url)), &self.clock, 4)).await.unwrap()
+    }
+
+    /// Runs a statement past the audit store.
+    pub(crate) async fn tamper_audit(&self, sql: &str) {
+        raw(&self.audit).await.execute_unprepared(sql).await.unwrap();
+    }
+
+    /// Runs statements past the store, in one transaction.
+    pub(crate) async fn tamper(&self, statements: &[&str]) {
+        let tx = raw(&self.location).await.begin().await.unwrap();
+        for sql in statements {
+            tx.execute_unprepared(sql).await.unwrap();
+        }
+        tx.commit().await.unwrap();
+    }
+
+    /// One column of numbers.
+    pub(crate) async fn rows(&self, sql: &str, column: &str) -> Vec<i64> {
+        self.query(sql).await.iter().map(|row| row.try_get("", column).unwrap()).collect()
+    }
+
+    /// One column of texts.
+    pub(crate) async fn texts(&self, sql: &str, column: &str) -> Vec<String> {
+        self.query(sql).await.iter().map(|row| row.try_get("", column).unwrap()).collect()
+    }
+
+    async fn query(&self, sql: &str) -> Vec<QueryResult> {
+        let raw = raw(&self.location).await;
+        raw.query_all_raw(Statement::from_string(raw.get_database_backend(), sql)).await.unwrap()
+    }
+}
+
+/// A connection of our own, past the store: to tamper, or to look at what it wrote.
+async fn raw(location: &Location) -> DatabaseConnection {
+    let url = match location {
+        Location::Postgres { url, .. } => url.expose().to_owned(),
+        Location::Sqlite { directory, file } => format!("sqlite://{}", directory.directory().join(file).display()),
+    };
+    Database::connect(url).await.unwrap()
+}
+
+fn config(location: &Location, clock: &Arc<TestClock>, seed: u64) -> StoreConfig {
+    StoreConfig {
+        location: location.clone(),
+        connections: 4,
+        clock: Arc::clone(clock) as Arc<dyn Clock>,
+        entropy: Arc::new(Seeded(AtomicU64::new(seed << 32))),
+    }
+}
+
+/// A clock that moves when told to.
+#[derive(Debug)]
+pub(crate) struct TestClock(AtomicI64);
+
+impl Default for TestClock {
+    fn default() -> Self {
+        Self(AtomicI64::new(Timestamp::from_secs(1_700_000_000).micros()))
+    }
+}
+
+impl TestClock {
+    pub(crate) fn pass(&self, seconds: i64) {
+        self.0.fetch_add(seconds * 1_000_000, Ordering::SeqCst);
+    }
+}
+
+impl Clock for TestClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_micros(self.0.load(Ordering::SeqCst))
+    }
+}
+
+/// Chance that repeats: a mixed counter.
+#[derive(Debug)]
+struct Seeded(AtomicU64);
+
+impl Entropy for Seeded {
+    fn fill(&self, bytes: &mut [u8]) {
+        for chunk in bytes.chunks_mut(8) {
+            let mut word = self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::SeqCst);
+            word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            let word = (word ^ (word >> 31)).to_le_bytes();
+            chunk.copy_from_slice(&word[..chunk.len()]);
+        }
+    }
+}
+
+pub(crate) fn did(name: &str) -> ExternalId {
+    ExternalId::new(&format!("did:test:{name}")).unwrap()
+}
