@@ -1,0 +1,140 @@
+//! Where the node is and how we name ourselves to it.
+
+use gw_types::Secret;
+use http::{HeaderName, HeaderValue, Uri};
+
+/// The node's address and the key it may ask for. Neither is ever printed: the path of a hosted node's URL is a key.
+#[derive(Clone)]
+pub struct NodeConfig {
+    uri: Uri,
+    api_key: Option<(HeaderName, HeaderValue)>,
+    upkeep: Upkeep,
+    patience: Patience,
+}
+
+/// How long a trace may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// Of a read (`ETH_CALL_TRACE_TIMEOUT`).
+    pub read_trace: std::time::Duration,
+    /// Of a send (`TRACE_TIMEOUT`).
+    pub send_trace: std::time::Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self { read_trace: std::time::Duration::from_secs(5), send_trace: std::time::Duration::from_secs(30) }
+    }
+}
+
+/// How often the gateway asks for its own sake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Upkeep {
+    /// Between two looks at the head.
+    pub head: std::time::Duration,
+    /// Between two probes of tracing and chain id (X11).
+    pub probe: std::time::Duration,
+}
+
+impl Default for Upkeep {
+    fn default() -> Self {
+        Self { head: std::time::Duration::from_millis(200), probe: std::time::Duration::from_secs(30) }
+    }
+}
+
+/// Why a node address was refused. The text names no part of the value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NodeConfigError {
+    /// Not an absolute http or https URL.
+    #[error("expected an absolute `http://` or `https://` URL")]
+    Url,
+    /// User and password belong into the API key.
+    #[error("the URL holds credentials: use the API key instead")]
+    Credentials,
+    /// A header name or value that HTTP does not allow.
+    #[error("the API key or its header name holds characters HTTP does not allow")]
+    ApiKey,
+}
+
+impl NodeConfig {
+    /// A node at `url`, without a key.
+    pub fn new(url: &str) -> Result<Self, NodeConfigError> {
+        let uri: Uri = url.trim().parse().map_err(|_| NodeConfigError::Url)?;
+        if !matches!(uri.scheme_str(), Some("http" | "https")) {
+            return Err(NodeConfigError::Url);
+        }
+        match uri.authority() {
+            None => Err(NodeConfigError::Url),
+            Some(authority) if authority.as_str().contains('@') => Err(NodeConfigError::Credentials),
+            Some(_) => Ok(Self { uri, api_key: None, upkeep: Upkeep::default(), patience: Patience::default() }),
+        }
+    }
+
+    /// The same with a key sent in `header` (RPC_API_KEY, RPC_API_KEY_HEADER).
+    pub fn with_api_key(mut self, header: &str, key: &Secret) -> Result<Self, NodeConfigError> {
+        let name: HeaderName = header.parse().map_err(|_| NodeConfigError::ApiKey)?;
+        let mut value: HeaderValue = key.expose().parse().map_err(|_| NodeConfigError::ApiKey)?;
+        value.set_sensitive(true);
+        self.api_key = Some((name, value));
+        Ok(self)
+    }
+
+    /// The same with another rhythm; tests that count bytes make it long.
+    #[must_use]
+    pub fn with_upkeep(mut self, upkeep: Upkeep) -> Self {
+        self.upkeep = upkeep;
+        self
+    }
+
+    /// The same, waiting otherwise for traces.
+    #[must_use]
+    pub fn with_patience(mut self, patience: Patience) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    pub(crate) fn patience(&self) -> Patience {
+        self.patience
+    }
+
+    pub(crate) fn uri(&self) -> &Uri {
+        &self.uri
+    }
+
+    pub(crate) fn api_key(&self) -> Option<(HeaderName, HeaderValue)> {
+        self.api_key.clone()
+    }
+
+    pub(crate) fn upkeep(&self) -> Upkeep {
+        self.upkeep
+    }
+}
+
+impl core::fmt::Debug for NodeConfig {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("NodeConfig(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_absolute_http_urls_without_credentials() {
+        assert!(NodeConfig::new("http://127.0.0.1:8545").is_ok());
+        assert!(NodeConfig::new("https://node.example/v3/key").is_ok());
+        for bad in ["", "127.0.0.1:8545", "/path", "ws://node.example", "ftp://x"] {
+            assert_eq!(NodeConfig::new(bad).err(), Some(NodeConfigError::Url), "{bad}");
+        }
+        assert_eq!(NodeConfig::new("http://a:b@node.example").err(), Some(NodeConfigError::Credentials));
+    }
+
+    #[test]
+    fn neither_url_nor_key_shows_in_debug_output() {
+        let config = NodeConfig::new("https://node.example/hunter2")
+            .and_then(|c| c.with_api_key("Authorization", &Secret::new("Bearer hunter3")))
+            .unwrap();
+        assert!(!format!("{config:?}").contains("hunter"));
+    }
+}

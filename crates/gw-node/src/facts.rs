@@ -1,0 +1,125 @@
+//! Facts the gateway asks for itself: about addresses and transactions it is about to act on, never for a caller.
+
+use crate::{
+    Answer, Block, Budget, Node, NodeError,
+    head::{parse, read_block, small},
+};
+use bytes::Bytes;
+use gw_evm::{BlockId, BlockTag};
+use gw_types::{Address, B256, U256};
+use serde::Deserialize;
+
+/// A mined transaction, from its receipt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mined {
+    /// The block that holds it.
+    pub block_hash: B256,
+    /// That block's number.
+    pub block_number: u64,
+    /// Who sent it.
+    pub sender: Address,
+    /// Receipt status 1.
+    pub succeeded: bool,
+    /// What a transaction without `to` created.
+    pub created: Option<Address>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireReceipt {
+    block_hash: B256,
+    block_number: U256,
+    from: Address,
+    status: U256,
+    #[serde(default)]
+    contract_address: Option<Address>,
+}
+
+/// A transaction's place, from `eth_getTransactionByHash`; all other members are left unread.
+#[derive(Deserialize)]
+struct Exists {}
+
+impl Node {
+    /// The nonce the next transaction of `sender` needs, pending ones counted.
+    pub async fn pending_nonce(&self, sender: Address) -> Result<u64, NodeError> {
+        self.nonce(sender, "pending").await
+    }
+
+    /// The nonce of `sender` in the newest block: everything below it is consumed for good.
+    pub async fn mined_nonce(&self, sender: Address) -> Result<u64, NodeError> {
+        self.nonce(sender, "latest").await
+    }
+
+    async fn nonce(&self, sender: Address, tag: &str) -> Result<u64, NodeError> {
+        let params = format!(r#"["{sender:#x}","{tag}"]"#);
+        small(parse::<U256>(&self.fact("eth_getTransactionCount", &params).await?)?)
+    }
+
+    /// The balance of an address at the block with this hash.
+    pub async fn balance(&self, address: Address, block: B256) -> Result<U256, NodeError> {
+        let params = format!(r#"["{address:#x}",{{"blockHash":"{block:#x}"}}]"#);
+        parse(&self.fact("eth_getBalance", &params).await?)
+    }
+
+    /// Whether there is code at `address` in the block with this hash.
+    pub async fn has_code(&self, address: Address, block: B256) -> Result<bool, NodeError> {
+        let params = format!(r#"["{address:#x}",{{"blockHash":"{block:#x}"}}]"#);
+        let code: &str = &parse::<String>(&self.fact("eth_getCode", &params).await?)?;
+        Ok(code.len() > 2)
+    }
+
+    /// The mined transaction with this hash, if it is mined.
+    pub async fn mined(&self, hash: B256) -> Result<Option<Mined>, NodeError> {
+        let receipt = self.fact("eth_getTransactionReceipt", &format!(r#"["{hash:#x}"]"#)).await?;
+        let Some(receipt) = parse::<Option<WireReceipt>>(&receipt)? else { return Ok(None) };
+        Ok(Some(Mined {
+            block_hash: receipt.block_hash,
+            block_number: small(receipt.block_number)?,
+            sender: receipt.from,
+            succeeded: receipt.status == U256::ONE,
+            created: receipt.contract_address,
+        }))
+    }
+
+    /// Whether the node has the transaction at all, pending or mined.
+    pub async fn has_transaction(&self, hash: B256) -> Result<bool, NodeError> {
+        let answer = self.fact("eth_getTransactionByHash", &format!(r#"["{hash:#x}"]"#)).await?;
+        Ok(parse::<Option<Exists>>(&answer)?.is_some())
+    }
+
+    /// The block a call names, never above the followed head: a higher one makes the gateway look once (decision 41).
+    /// `None` is a block nobody has.
+    pub async fn block(&self, id: BlockId) -> Result<Option<Block>, NodeError> {
+        let head = || self.head().map(|head| head.block).ok_or(NodeError::NoHead);
+        let block = match id {
+            BlockId::Tag(BlockTag::Latest | BlockTag::Pending) => return head().map(Some),
+            BlockId::Number(number) if head()?.number == number => return head().map(Some),
+            BlockId::Number(number) => {
+                self.raise(number).await?;
+                if number > head()?.number {
+                    return Ok(None);
+                }
+                self.fact("eth_getBlockByNumber", &format!(r#"["{number:#x}",false]"#)).await?
+            }
+            BlockId::Hash { hash, .. } => self.fact("eth_getBlockByHash", &format!(r#"["{hash:#x}",false]"#)).await?,
+            BlockId::Tag(BlockTag::Safe) => self.fact("eth_getBlockByNumber", r#"["safe",false]"#).await?,
+            BlockId::Tag(BlockTag::Finalized) => self.fact("eth_getBlockByNumber", r#"["finalized",false]"#).await?,
+            BlockId::Tag(BlockTag::Earliest) => self.fact("eth_getBlockByNumber", r#"["0x0",false]"#).await?,
+        };
+        read_block(&block)
+    }
+
+    /// The time of a block in seconds since 1970.
+    pub async fn block_time(&self, block: B256) -> Result<u64, NodeError> {
+        let named = self.block(BlockId::Hash { hash: block, require_canonical: false }).await?;
+        named.map(|block| block.timestamp).ok_or(NodeError::Unparsable)
+    }
+
+    /// One fact; an error of the node is no fact.
+    async fn fact(&self, method: &str, params: &str) -> Result<Bytes, NodeError> {
+        match self.ask(&[(method, params)], Budget::Fact).await?.pop() {
+            Some(Answer::Result(fact)) => Ok(fact),
+            Some(Answer::Error(_)) | None => Err(NodeError::Unparsable),
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! The upstream node: one exchange per question, a deadline and a cap on each, answers sealed as they arrive.
+//!
+//! Start with [`Node`]. Bodies are built from typed calls (`gw_evm::wire`), never from client bytes; ids are ours.
+//! What a client may see of an answer is not decided here: [`Sealed`](gw_policy::sealed::Sealed) goes to the views
+//! of `gw-policy`. The few facts the gateway needs for itself (the head, a nonce, a receipt's outcome) are read here,
+//! before sealing, and carry nothing of a caller.
+
+mod config;
+mod facts;
+mod head;
+mod message;
+mod node;
+mod probe;
+mod trace;
+mod transport;
+
+pub use config::{NodeConfig, NodeConfigError, Patience, Upkeep};
+pub use facts::Mined;
+pub use head::{Block, Head};
+pub use message::Answer;
+pub use node::{Node, NodeError, SealedAnswer};
+pub use trace::{NoTrace, SendTrace, Traced};
+pub use transport::Budget;

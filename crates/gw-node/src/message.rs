@@ -1,0 +1,180 @@
+//! JSON-RPC towards the node: bodies with ids of our own, answers matched by them and cut out without a copy.
+//!
+//! Invariant: what leaves here as a result is one complete JSON text; anything else is [`NodeError::Unparsable`]
+//! and never reaches a client (spec/20 B20).
+
+use crate::NodeError;
+use bytes::Bytes;
+use gw_policy::sealed::{RawError, RawJson, Sealed};
+use serde::{Deserialize, Deserializer, de::IgnoredAny};
+use serde_json::value::RawValue;
+use std::io::Write as _;
+
+/// What the node said to one call. Its words are sealed too: error messages name balances and nonces.
+#[derive(Debug)]
+pub enum Answer<T> {
+    /// A result; JSON `null` included.
+    Result(T),
+    /// A JSON-RPC error.
+    Error(Sealed<RawError>),
+}
+
+impl Answer<Bytes> {
+    /// The same answer with its result sealed.
+    pub(crate) fn sealed(self) -> Answer<Sealed<RawJson>> {
+        match self {
+            Self::Result(result) => Answer::Result(Sealed::new(RawJson::new(result))),
+            Self::Error(error) => Answer::Error(error),
+        }
+    }
+}
+
+/// The body of one call. `params` is JSON text built from typed values.
+pub(crate) fn single(method: &str, params: &str) -> Bytes {
+    let mut body = Vec::with_capacity(64 + method.len() + params.len());
+    push(&mut body, 0, method, params);
+    body.into()
+}
+
+/// The body of several calls in one exchange; their ids are their positions.
+pub(crate) fn batch<'a>(calls: impl IntoIterator<Item = (&'a str, &'a str)>) -> Bytes {
+    let mut body = vec![b'['];
+    for (id, (method, params)) in calls.into_iter().enumerate() {
+        if id > 0 {
+            body.push(b',');
+        }
+        push(&mut body, id, method, params);
+    }
+    body.push(b']');
+    body.into()
+}
+
+fn push(body: &mut Vec<u8>, id: usize, method: &str, params: &str) {
+    // Writing to a `Vec` cannot fail; method names are registry constants and need no escaping.
+    let _ = write!(body, r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
+}
+
+#[derive(Deserialize)]
+struct Wire<'a> {
+    #[serde(default)]
+    id: Option<Id>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    error: Option<WireError<'a>>,
+}
+
+#[derive(Deserialize)]
+struct WireError<'a> {
+    code: i64,
+    #[serde(default)]
+    message: String,
+    #[serde(borrow, default)]
+    data: Option<&'a RawValue>,
+}
+
+/// Our ids are small numbers; anything else belongs to nobody.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Id {
+    Ours(usize),
+    Other(IgnoredAny),
+}
+
+/// Keeps `null` apart from an absent member.
+fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(from).map(Some)
+}
+
+impl Wire<'_> {
+    fn answer(self, body: &Bytes) -> Result<Answer<Bytes>, NodeError> {
+        match (self.error, self.result) {
+            (Some(WireError { code, message, data }), _) => {
+                let data = data.map(|data| RawJson::new(cut(body, data)));
+                Ok(Answer::Error(Sealed::new(RawError { code, message, data })))
+            }
+            (None, Some(result)) => Ok(Answer::Result(cut(body, result))),
+            (None, None) => Err(NodeError::Unparsable),
+        }
+    }
+}
+
+fn cut(body: &Bytes, part: &RawValue) -> Bytes {
+    body.slice_ref(part.get().as_bytes())
+}
+
+/// Reads the answer to [`single`].
+pub(crate) fn read_single(body: &Bytes) -> Result<Answer<Bytes>, NodeError> {
+    serde_json::from_slice::<Wire<'_>>(body).map_err(|_| NodeError::Unparsable)?.answer(body)
+}
+
+/// Reads the answers to [`batch`], in the order of the calls.
+pub(crate) fn read_batch(body: &Bytes, count: usize) -> Result<Vec<Answer<Bytes>>, NodeError> {
+    let wires: Vec<Wire<'_>> = serde_json::from_slice(body).map_err(|_| NodeError::Unparsable)?;
+    let mut answers: Vec<Option<Answer<Bytes>>> = std::iter::repeat_with(|| None).take(count).collect();
+    for wire in wires {
+        let Some(Id::Ours(id)) = wire.id else { return Err(NodeError::Unparsable) };
+        let place = answers.get_mut(id).ok_or(NodeError::Unparsable)?;
+        if place.replace(wire.answer(body)?).is_some() {
+            return Err(NodeError::Unparsable);
+        }
+    }
+    answers.into_iter().collect::<Option<Vec<_>>>().ok_or(NodeError::Unparsable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(answer: Answer<Bytes>) -> String {
+        match answer {
+            Answer::Result(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
+            Answer::Error(_) => "error".to_owned(),
+        }
+    }
+
+    #[test]
+    fn bodies_carry_our_ids() {
+        assert_eq!(
+            &batch([("eth_chainId", "[]"), ("eth_gasPrice", "[]")])[..],
+            br#"[{"jsonrpc":"2.0","id":0,"method":"eth_chainId","params":[]},{"jsonrpc":"2.0","id":1,"method":"eth_gasPrice","params":[]}]"#
+        );
+    }
+
+    #[test]
+    fn results_are_cut_out_as_they_stand() {
+        for (body, expected) in [
+            (r#"{"jsonrpc":"2.0","id":0,"result":{"a": [1 ,2]}}"#, r#"{"a": [1 ,2]}"#),
+            (r#"{"jsonrpc":"2.0","id":0,"result":null}"#, "null"),
+            (r#"{"jsonrpc":"2.0","id":0,"result":"0x1","error":null}"#, r#""0x1""#),
+            (r#"{"jsonrpc":"2.0","id":0,"error":{"code":-32000,"message":"x"}}"#, "error"),
+        ] {
+            assert_eq!(text(read_single(&Bytes::from_static(body.as_bytes())).unwrap()), expected);
+        }
+    }
+
+    #[test]
+    fn b20_anything_else_is_unparsable() {
+        for body in
+            ["", "<html>", "{}", "[]", r#"{"jsonrpc":"2.0","id":0}"#, r#"{"result":1,"result":2}"#, r#"{"result":1"#]
+        {
+            assert!(matches!(read_single(&Bytes::from_static(body.as_bytes())), Err(NodeError::Unparsable)), "{body}");
+        }
+    }
+
+    #[test]
+    fn batch_answers_are_matched_by_id_and_complete() {
+        let swapped = Bytes::from_static(br#"[{"id":1,"result":"b"},{"id":0,"result":"a"}]"#);
+        let answers: Vec<_> = read_batch(&swapped, 2).unwrap().into_iter().map(text).collect();
+        assert_eq!(answers, [r#""a""#, r#""b""#]);
+        for bad in [
+            r#"[{"id":0,"result":"a"}]"#,
+            r#"[{"id":0,"result":"a"},{"id":0,"result":"b"}]"#,
+            r#"[{"id":0,"result":"a"},{"id":2,"result":"b"}]"#,
+            r#"[{"id":0,"result":"a"},{"id":null,"result":"b"}]"#,
+            r#"{"id":0,"result":"a"}"#,
+        ] {
+            assert!(matches!(read_batch(&Bytes::from_static(bad.as_bytes()), 2), Err(NodeError::Unparsable)), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Traces of calls that have not happened (spec/20 X2-X5): one exchange each, whichever form the node knows.
+
+use crate::{
+    Answer, Budget, Node, NodeError,
+    head::{parse, small},
+};
+use bytes::Bytes;
+use gw_evm::{
+    CallRequest,
+    trace::{Trace, TraceError},
+    wire::{self, NextBlock, Pin, TraceForm, TraceScope, UpstreamCall},
+};
+use gw_policy::sealed::{RawError, Sealed};
+use gw_types::{Address, B256, U256};
+
+/// What came of tracing.
+#[derive(Debug)]
+pub enum Traced {
+    /// A complete trace.
+    Trace(Sealed<Trace>),
+    /// The node would not run it: no funds, a spent nonce. Not a failure to trace unless nobody knows the words
+    /// (HD15).
+    Refused(Sealed<RawError>),
+}
+
+/// What the node says to a send before it is sent.
+#[derive(Debug)]
+pub struct SendTrace {
+    /// On the state of the head.
+    pub now: Traced,
+    /// In the block after it.
+    pub next: Traced,
+    /// The nonce the sender's next transaction needs, pending ones counted.
+    pub pending_nonce: u64,
+}
+
+/// Why there is no trace: the call is refused, nothing is forwarded (X11).
+#[derive(Debug, thiserror::Error)]
+pub enum NoTrace {
+    /// The last probe found no tracing.
+    #[error("the node gives no traces")]
+    Unsupported,
+    /// The trace cannot be used.
+    #[error("the trace cannot be used")]
+    Unusable(#[source] TraceError),
+    /// The node did not answer.
+    #[error("the node gave no trace")]
+    Node(#[source] NodeError),
+}
+
+impl Node {
+    /// Traces a simulation on the state of `pin`.
+    pub async fn trace(&self, request: &CallRequest, pin: Pin) -> Result<Traced, NoTrace> {
+        let form = self.trace_form().ok_or(NoTrace::Unsupported)?;
+        let calls = wire::trace_batch(request, pin, TraceScope::Read, form, None);
+        let answers = self.exchange(&calls, Budget::ReadTrace).await.map_err(NoTrace::Node)?;
+        read(answers, TraceScope::Read, form)
+    }
+
+    /// Traces a send twice, as of `pin` and as of the block after it, and asks for the sender's pending nonce, all in
+    /// one exchange (HD2, HD13, HD15).
+    pub async fn trace_send(&self, request: &CallRequest, pin: Pin, next: NextBlock) -> Result<SendTrace, NoTrace> {
+        let form = self.trace_form().ok_or(NoTrace::Unsupported)?;
+        let sender = request.from.unwrap_or(Address::ZERO);
+        let mut calls = wire::trace_batch(request, pin, TraceScope::Send, form, None);
+        let each = calls.len();
+        calls.extend(wire::trace_batch(request, pin, TraceScope::Send, form, Some(next)));
+        calls.push(UpstreamCall { method: "eth_getTransactionCount", params: format!(r#"["{sender:#x}","pending"]"#) });
+        let mut now = self.exchange(&calls, Budget::SendTrace).await.map_err(NoTrace::Node)?;
+        let mut later = now.split_off(each);
+        let Some(Answer::Result(nonce)) = later.pop() else { return Err(NoTrace::Node(NodeError::Unparsable)) };
+        let pending_nonce = parse::<U256>(&nonce).and_then(small).map_err(NoTrace::Node)?;
+        Ok(SendTrace {
+            now: read(now, TraceScope::Send, form)?,
+            next: read(later, TraceScope::Send, form)?,
+            pending_nonce,
+        })
+    }
+
+    /// What a mined transaction created and kept, from its own trace (R3, HD14).
+    pub async fn created_by(&self, hash: B256) -> Result<Vec<Address>, NoTrace> {
+        let form = self.trace_form().ok_or(NoTrace::Unsupported)?;
+        let calls = wire::trace_transaction(hash, TraceScope::Read, form);
+        let answers = self.exchange(&calls, Budget::ReadTrace).await.map_err(NoTrace::Node)?;
+        match trace(answers, TraceScope::Read, form)? {
+            Ok(trace) => Ok(trace.created().collect()),
+            Err(_) => Err(NoTrace::Unusable(TraceError::Malformed)),
+        }
+    }
+
+    pub(crate) async fn trace_in(&self, form: TraceForm, calls: &[UpstreamCall]) -> Option<Traced> {
+        let answers = self.exchange(calls, Budget::Fact).await.ok()?;
+        read(answers, TraceScope::Read, form).ok()
+    }
+}
+
+fn read(answers: Vec<Answer<Bytes>>, scope: TraceScope, form: TraceForm) -> Result<Traced, NoTrace> {
+    Ok(match trace(answers, scope, form)? {
+        Ok(trace) => Traced::Trace(Sealed::new(trace)),
+        Err(refusal) => Traced::Refused(refusal),
+    })
+}
+
+/// The trace in the answers, or the node's refusal to run it.
+fn trace(
+    answers: Vec<Answer<Bytes>>,
+    scope: TraceScope,
+    form: TraceForm,
+) -> Result<Result<Trace, Sealed<RawError>>, NoTrace> {
+    let mut results = Vec::with_capacity(answers.len());
+    for answer in answers {
+        match answer {
+            Answer::Result(result) => results.push(result),
+            Answer::Error(error) => return Ok(Err(error)),
+        }
+    }
+    let texts: Result<Vec<_>, _> = results.iter().map(|text| serde_json::from_slice(text)).collect();
+    let texts = texts.map_err(|_| NoTrace::Unusable(TraceError::Malformed))?;
+    Trace::parse(&texts, scope, form).map(Ok).map_err(NoTrace::Unusable)
+}

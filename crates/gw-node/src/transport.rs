@@ -1,0 +1,137 @@
+//! One HTTP exchange with the node: keep-alive, a deadline, a cap on the answer.
+//!
+//! Not for JSON-RPC: what the bytes mean is `message`'s business.
+
+use crate::{NodeConfig, NodeError, Patience};
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, header};
+use http_body_util::{BodyExt, Full};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::{
+    client::legacy::{Client, connect::HttpConnector},
+    rt::{TokioExecutor, TokioTimer},
+};
+use std::time::Duration;
+
+/// How long one exchange may take and how large its answer may be (spec/20 J9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Budget {
+    /// A forwarded call: 30 s, 128 MiB.
+    Forward,
+    /// The trace of a read: [`Patience::read_trace`], 64 MiB.
+    ReadTrace,
+    /// The trace of a send: [`Patience::send_trace`], 64 MiB.
+    SendTrace,
+    /// A fact the gateway asks for itself: 5 s, 8 MiB.
+    Fact,
+}
+
+const MIB: usize = 1024 * 1024;
+
+impl Budget {
+    const fn time(self, patience: &Patience) -> Duration {
+        match self {
+            Self::Forward => Duration::from_secs(30),
+            Self::SendTrace => patience.send_trace,
+            Self::ReadTrace => patience.read_trace,
+            Self::Fact => Duration::from_secs(5),
+        }
+    }
+
+    const fn size(self) -> usize {
+        match self {
+            Self::Forward => 128 * MIB,
+            Self::ReadTrace | Self::SendTrace => 64 * MIB,
+            Self::Fact => 8 * MIB,
+        }
+    }
+}
+
+/// The connection pool and what every request carries.
+pub(crate) struct Transport {
+    client: Pool,
+    uri: Uri,
+    headers: HeaderMap,
+    patience: Patience,
+}
+
+enum Pool {
+    Plain(Client<HttpConnector, Full<Bytes>>),
+    Tls(Client<HttpsConnector<HttpConnector>, Full<Bytes>>),
+}
+
+impl core::fmt::Debug for Transport {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        // Invariant: neither the URL (its path may be a key) nor the headers are printed.
+        f.write_str("Transport(…)")
+    }
+}
+
+impl Transport {
+    pub(crate) fn new(config: &NodeConfig) -> Result<Self, std::io::Error> {
+        let mut connector = HttpConnector::new();
+        connector.set_nodelay(true);
+        connector.set_connect_timeout(Some(Duration::from_secs(5)));
+        connector.enforce_http(false);
+        let mut builder = Client::builder(TokioExecutor::new());
+        builder.pool_timer(TokioTimer::new()).pool_idle_timeout(Duration::from_secs(30));
+        let client = if config.uri().scheme() == Some(&http::uri::Scheme::HTTPS) {
+            let tls = HttpsConnectorBuilder::new().with_native_roots()?.https_only().enable_http1();
+            Pool::Tls(builder.build(tls.wrap_connector(connector)))
+        } else {
+            Pool::Plain(builder.build(connector))
+        };
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Some((name, value)) = config.api_key() {
+            headers.insert(name, value);
+        }
+        Ok(Self { client, uri: config.uri().clone(), headers, patience: config.patience() })
+    }
+
+    /// Posts `body` and reads the whole answer.
+    pub(crate) async fn exchange(&self, body: Bytes, budget: Budget) -> Result<Bytes, NodeError> {
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = self.uri.clone();
+        *request.headers_mut() = self.headers.clone();
+        tokio::time::timeout(budget.time(&self.patience), self.round_trip(request, budget.size()))
+            .await
+            .map_err(|_| NodeError::Timeout)?
+    }
+
+    async fn round_trip(&self, request: Request<Full<Bytes>>, cap: usize) -> Result<Bytes, NodeError> {
+        let response = match &self.client {
+            Pool::Plain(client) => client.request(request),
+            Pool::Tls(client) => client.request(request),
+        }
+        .await
+        .map_err(NodeError::Unreachable)?;
+        if response.status() == StatusCode::TOO_MANY_REQUESTS {
+            return Err(NodeError::RateLimited);
+        }
+        collect(response.into_body(), cap).await
+    }
+}
+
+/// Reads a body of at most `cap` bytes; an answer in one frame is not copied.
+async fn collect(mut body: hyper::body::Incoming, cap: usize) -> Result<Bytes, NodeError> {
+    let mut first = Bytes::new();
+    let mut rest = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(NodeError::Broken)?.into_data() else { continue };
+        if first.len() + rest.len() + data.len() > cap {
+            return Err(NodeError::TooLarge);
+        }
+        match (first.is_empty(), rest.is_empty()) {
+            (true, true) => first = data,
+            (_, true) => {
+                rest.reserve(first.len() + data.len());
+                rest.extend_from_slice(&std::mem::take(&mut first));
+                rest.extend_from_slice(&data);
+            }
+            (_, false) => rest.extend_from_slice(&data),
+        }
+    }
+    Ok(if rest.is_empty() { first } else { rest.freeze() })
+}

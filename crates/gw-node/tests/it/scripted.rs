@@ -1,0 +1,93 @@
+//! What the client sends and what it makes of odd answers.
+
+use crate::{config, connect};
+use gw_evm::wire::{TraceForm, UpstreamCall};
+use gw_node::{Answer, Budget, Node, NodeError};
+use gw_testkit::{FakeNode, fake_node::Reply};
+use gw_types::Secret;
+use serde_json::json;
+
+fn call(method: &'static str) -> UpstreamCall {
+    UpstreamCall { method, params: "[]".to_owned() }
+}
+
+#[tokio::test]
+async fn j4_upstream_ids_are_ours_and_the_body_is_exactly_the_typed_call() {
+    let fake = FakeNode::start().await;
+    let node = connect(fake.url()).await;
+    fake.take();
+    let answer = node.call(&call("net_peerCount"), Budget::Forward).await.unwrap();
+    assert!(matches!(answer, Answer::Error(_)));
+    let bodies = fake.take_bodies();
+    assert_eq!(bodies, [&br#"{"jsonrpc":"2.0","id":0,"method":"net_peerCount","params":[]}"#[..]]);
+}
+
+#[tokio::test]
+async fn a_batch_is_one_exchange() {
+    let fake = FakeNode::start().await;
+    let node = connect(fake.url()).await;
+    fake.take();
+    let answers = node.batch(&[call("eth_syncing"), call("eth_nothing")], Budget::Forward).await.unwrap();
+    assert!(matches!(answers.as_slice(), [Answer::Result(_), Answer::Error(_)]));
+    assert_eq!(fake.take_bodies().len(), 1);
+}
+
+#[tokio::test]
+async fn b20_what_is_no_answer_is_unparsable_whatever_its_status() {
+    let fake = FakeNode::start().await;
+    let node = connect(fake.url()).await;
+    for body in ["<html>gateway timeout</html>", "", "{}", r#"{"jsonrpc":"2.0","id":0}"#] {
+        for status in [200, 500] {
+            fake.reply("eth_syncing", Reply::Http(status, body));
+            let answer = node.call(&call("eth_syncing"), Budget::Forward).await;
+            assert!(matches!(answer, Err(NodeError::Unparsable)), "{status} {body}");
+        }
+    }
+    fake.reply("eth_syncing", Reply::Http(429, "slow down"));
+    assert!(matches!(node.call(&call("eth_syncing"), Budget::Forward).await, Err(NodeError::RateLimited)));
+}
+
+#[tokio::test]
+async fn an_unreachable_node_says_nothing_about_where_it_is() {
+    let fake = FakeNode::start().await;
+    let node = connect(fake.url()).await;
+    let url = fake.url().to_owned();
+    drop(fake);
+    let error = loop {
+        // The kept-alive connection may serve until the server task is gone.
+        match node.call(&call("eth_syncing"), Budget::Forward).await {
+            Ok(_) => tokio::task::yield_now().await,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, NodeError::Unreachable(_) | NodeError::Broken(_)), "{error:?}");
+    assert!(!error.to_string().contains(&url));
+}
+
+#[tokio::test]
+async fn the_api_key_goes_into_its_header() {
+    use axum::{Router, http::HeaderMap, response::IntoResponse};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/path", listener.local_addr().unwrap());
+    let (seen, mut headers) = tokio::sync::mpsc::unbounded_channel();
+    let app = Router::new().fallback(move |all: HeaderMap| {
+        let _ = seen.send(all.get("x-key").cloned());
+        async { "no".into_response() }
+    });
+    let server = tokio::spawn(async move { axum::serve(listener, app).await });
+    let keyed = config(&url).with_api_key("X-Key", &Secret::new("k1")).unwrap();
+    assert!(matches!(Node::connect(&keyed).await, Err(NodeError::Unparsable)));
+    assert_eq!(headers.recv().await.flatten().unwrap(), "k1");
+    server.abort();
+}
+
+#[tokio::test]
+async fn x11_tracing_is_believed_only_when_it_answers_what_was_asked() {
+    let fake = FakeNode::start().await;
+    assert_eq!(connect(fake.url()).await.trace_form(), Some(TraceForm::Batch));
+    // A node that ignores tracer names answers struct logs.
+    fake.on("debug_traceCall", json!({"gas": 21000, "failed": false, "returnValue": "", "structLogs": []}));
+    assert_eq!(connect(fake.url()).await.trace_form(), None);
+    fake.reply("debug_traceCall", Reply::Error(-32601, "no debug", json!(null)));
+    assert_eq!(connect(fake.url()).await.trace_form(), None);
+}

@@ -1,0 +1,106 @@
+//! A real node: anvil from the npm package `@foundry-rs/anvil`, pinned in `tests/clients` (decision 11).
+
+use std::{
+    io::{BufRead as _, BufReader},
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+};
+
+/// A running node of its own chain, stopped when dropped.
+#[derive(Debug)]
+pub struct Anvil {
+    process: Child,
+    url: String,
+}
+
+/// How the node behaves.
+#[derive(Clone, Debug, Default)]
+pub struct AnvilOptions {
+    /// Seconds between blocks; without it each transaction is mined at once.
+    pub block_time: Option<u32>,
+    /// Nothing is mined unless asked (`evm_mine`).
+    pub no_mining: bool,
+    /// Further arguments.
+    pub extra: Vec<String>,
+}
+
+/// The chain id of every node started here.
+pub const CHAIN_ID: u64 = 31337;
+
+/// A node that mines each transaction at once.
+///
+/// # Panics
+/// When it cannot be started: `npm install` in `tests/clients` has not run, or `GW_ANVIL` names no program.
+pub fn anvil() -> Anvil {
+    Anvil::start(&AnvilOptions::default())
+}
+
+impl Anvil {
+    /// Starts a node on a free port and waits until it listens.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    pub fn start(options: &AnvilOptions) -> Self {
+        let program = program();
+        // A shell watches over it: when the test process ends, however it ends, the shell's input closes.
+        let mut command = Command::new("sh");
+        command.args(["-c", r#""$@" </dev/null & node=$!; cat >/dev/null; kill $node"#, "sh"]).arg(&program);
+        command.args(["--port", "0", "--host", "127.0.0.1", "--chain-id", &CHAIN_ID.to_string()]);
+        if let Some(seconds) = options.block_time {
+            command.args(["--block-time", &seconds.to_string()]);
+        }
+        if options.no_mining {
+            command.arg("--no-mining");
+        }
+        command.args(&options.extra).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut process = command.spawn().unwrap_or_else(|error| panic!("cannot start {}: {error}", program.display()));
+        let output = process.stdout.take().unwrap_or_else(|| panic!("anvil without standard output"));
+        let mut lines = BufReader::new(output).lines();
+        let url = lines
+            .by_ref()
+            .map_while(Result::ok)
+            .find_map(|line| line.strip_prefix("Listening on ").map(|address| format!("http://{}", address.trim())))
+            .unwrap_or_else(|| panic!("{} ended before it listened", program.display()));
+        // The pipe is read to its end: a node that cannot print would stop.
+        std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
+        Self { process, url }
+    }
+
+    /// Where it listens.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+}
+
+impl Drop for Anvil {
+    fn drop(&mut self) {
+        drop(self.process.stdin.take());
+        // The shell ends once it has stopped the node.
+        let _ = self.process.wait();
+    }
+}
+
+/// `GW_ANVIL`, else the program npm installed under `tests/clients`.
+#[expect(clippy::disallowed_methods, reason = "test support has no configuration of its own")]
+fn program() -> PathBuf {
+    if let Some(path) = std::env::var_os("GW_ANVIL") {
+        return path.into();
+    }
+    let system = if cfg!(target_os = "macos") { "darwin" } else { "linux" };
+    let machine = if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" };
+    let path = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/clients/node_modules/@foundry-rs"))
+        .join(format!("anvil-{system}-{machine}/bin/anvil"));
+    assert!(path.is_file(), "no anvil: run `npm install` in tests/clients, or set GW_ANVIL");
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_nodes_listen_on_ports_of_their_own() {
+        let (one, two) = (anvil(), anvil());
+        assert!(one.url().starts_with("http://127.0.0.1:") && one.url() != two.url());
+    }
+}

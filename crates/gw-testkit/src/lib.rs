@@ -1,0 +1,11 @@
+//! For tests only: real nodes and databases, builders, a fixed clock, a scripted node.
+//!
+//! Everything here fails loudly: a test that cannot start its part has not passed.
+#![expect(clippy::panic, reason = "a test part that cannot do its work must end the test")]
+
+pub mod anvil;
+pub mod fake_node;
+pub mod postgres;
+
+pub use anvil::Anvil;
+pub use fake_node::FakeNode;
