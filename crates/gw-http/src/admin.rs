@@ -1,0 +1,261 @@
+//! Who calls the admin API: the gates of 80 §1, in their order.
+//!
+//! Gates 1 and 2 (network, body size) sit on the router's root through [`guard`]; 3 to 6 are the [`AdminCaller`]
+//! extractor; what the caller may do with a resource (7 and later) is asked of [`AdminCaller`] by each operation.
+
+use crate::{
+    auth::{AuthError, Presented},
+    client::ClientAddress,
+    edge::Edge,
+    error::ApiError,
+    json::BODY_LIMIT,
+    limit::AddressKey,
+    network::private_only,
+};
+use axum::{
+    Router,
+    extract::{DefaultBodyLimit, FromRef, FromRequestParts},
+    middleware::from_fn_with_state,
+};
+use gw_policy::{
+    Snapshot,
+    access::{admin, identify},
+    snapshot::User,
+};
+use gw_types::{OrgId, Seconds, Secret, Timestamp, UserId};
+use http::{HeaderMap, HeaderName, request::Parts};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+/// The header of the machine and bootstrap token.
+pub const HEADER: HeaderName = HeaderName::from_static("x-admin-token");
+
+/// Who administers.
+#[derive(Clone, Debug)]
+pub enum AdminCaller {
+    /// ADMIN_API_TOKEN.
+    Super,
+    /// OPERATOR_API_TOKEN.
+    Operator,
+    /// Somebody with a token of their own.
+    User(AdminUser),
+}
+
+/// An administrator known by name.
+#[derive(Clone, Debug)]
+pub struct AdminUser {
+    /// The user.
+    pub user: Arc<User>,
+    /// Organizations they administer.
+    pub full: Vec<OrgId>,
+    /// Organizations whose administration they only read.
+    pub readonly: Vec<OrgId>,
+    /// The snapshot they were judged by.
+    pub snapshot: Arc<Snapshot>,
+}
+
+impl AdminCaller {
+    /// Whether this is the super administrator.
+    pub fn is_super(&self) -> bool {
+        matches!(self, Self::Super)
+    }
+
+    /// Whether they may read the administration of `org`.
+    pub fn may_read(&self, org: OrgId) -> bool {
+        match self {
+            Self::Super => true,
+            Self::Operator => false,
+            Self::User(admin) => admin.full.contains(&org) || admin.readonly.contains(&org),
+        }
+    }
+
+    /// Whether they may change `org`.
+    pub fn may_write(&self, org: OrgId) -> bool {
+        match self {
+            Self::Super => true,
+            Self::Operator => false,
+            Self::User(admin) => admin.full.contains(&org),
+        }
+    }
+
+    /// Passes the super administrator only.
+    pub fn require_super(&self) -> Result<(), ApiError> {
+        match self {
+            Self::Super => Ok(()),
+            Self::Operator | Self::User(_) => Err(ApiError::forbidden("insufficient permissions")),
+        }
+    }
+
+    /// Passes a person only: some operations need somebody accountable (80 §2 rule 5).
+    pub fn require_user(&self) -> Result<&AdminUser, ApiError> {
+        match self {
+            Self::User(admin) => Ok(admin),
+            Self::Super | Self::Operator => Err(ApiError::forbidden("insufficient permissions")),
+        }
+    }
+
+    /// Gates 3 to 6.
+    pub fn of(edge: &Edge, client: ClientAddress, headers: &HeaderMap) -> Result<Self, ApiError> {
+        let now = edge.now();
+        let mut presented = headers.get_all(HEADER).iter();
+        if let Some(first) = presented.next() {
+            edge.admin.wrong.locked(client, now).map_err(ApiError::rate_limited)?;
+            let known = match presented.next() {
+                None => first.to_str().ok().and_then(|token| edge.admin.known(token)),
+                Some(_) => None,
+            };
+            return known.ok_or_else(|| {
+                edge.admin.wrong.count(client, now);
+                ApiError::unauthorized("invalid or missing X-Admin-Token")
+            });
+        }
+        let token = match Presented::of(headers, &edge.origins) {
+            Ok(Presented::Bearer(token) | Presented::Cookie(token)) => token,
+            Ok(Presented::Nothing) | Err(_) => return Err(ApiError::unauthorized("admin authentication required")),
+        };
+        let user = Self::by_token(edge, token, now).map_err(refusal)?;
+        if user.full.is_empty() && user.readonly.is_empty() {
+            return Err(ApiError::forbidden("insufficient permissions"));
+        }
+        Ok(Self::User(user))
+    }
+
+    fn by_token(edge: &Edge, token: &str, now: Timestamp) -> Result<AdminUser, AuthError> {
+        let claims = edge.tokens.access(token, now)?;
+        let snapshot = edge.policy.pin().ok_or(AuthError::PolicyStale)?;
+        let user = identify(&snapshot, &claims.facts())?;
+        let admin::AdminStatus { full, readonly } = edge.admin.status(&snapshot, user.id, now);
+        Ok(AdminUser { user, full, readonly, snapshot })
+    }
+}
+
+/// The admin API's own words for a token that does not do (80 §1 gate 5).
+fn refusal(error: AuthError) -> ApiError {
+    match error {
+        AuthError::Missing | AuthError::Format => ApiError::unauthorized("admin authentication required"),
+        AuthError::Invalid | AuthError::Expired => ApiError::unauthorized("invalid or expired token"),
+        AuthError::Banned => ApiError::forbidden("user is banned"),
+        AuthError::Revoked | AuthError::UnknownUser | AuthError::PolicyStale => error.into(),
+    }
+}
+
+impl<S> FromRequestParts<S> for AdminCaller
+where
+    S: Send + Sync,
+    Arc<Edge>: FromRef<S>,
+{
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let edge = Arc::<Edge>::from_ref(state);
+        let client = edge.client(&parts.extensions, &parts.headers);
+        Self::of(&edge, client, &parts.headers)
+    }
+}
+
+/// Gates 1 and 2, for the root of the admin router: no route below can miss them (80 rule 1.2).
+pub fn guard(router: Router, edge: Arc<Edge>) -> Router {
+    router.layer(DefaultBodyLimit::max(BODY_LIMIT)).layer(from_fn_with_state(edge, private_only))
+}
+
+/// The tokens of the admin API and who guessed at them.
+#[derive(Debug)]
+pub struct AdminGate {
+    supers: Vec<Secret>,
+    operators: Vec<Secret>,
+    qualifies: admin::Qualifies,
+    wrong: WrongTokens,
+}
+
+impl AdminGate {
+    /// ADMIN_API_TOKEN, its predecessor, and OPERATOR_API_TOKEN. An empty one opens nothing (rule 1.1).
+    pub fn new(token: Secret, previous: Option<Secret>, operator: Option<Secret>, production: bool) -> Self {
+        let real = |secrets: Vec<Secret>| secrets.into_iter().filter(|s| !s.expose().is_empty()).collect();
+        Self {
+            supers: real([Some(token), previous].into_iter().flatten().collect()),
+            operators: real(operator.into_iter().collect()),
+            qualifies: admin::Qualifies::default(),
+            wrong: WrongTokens::new(production),
+        }
+    }
+
+    /// The same with another notion of who administers (`ADMIN_REQUIRE_ORG_ADMIN_GROUP`).
+    #[must_use]
+    pub fn with(mut self, qualifies: admin::Qualifies) -> Self {
+        self.qualifies = qualifies;
+        self
+    }
+
+    /// What a user administers now.
+    pub fn status(&self, snapshot: &Snapshot, user: UserId, now: Timestamp) -> admin::AdminStatus {
+        admin::status_by(snapshot, user, now, self.qualifies)
+    }
+
+    fn known(&self, token: &str) -> Option<AdminCaller> {
+        // Every secret is compared, so that the time says nothing about which one matched.
+        let any = |secrets: &[Secret]| secrets.iter().fold(false, |found, secret| secret.matches(token) | found);
+        match (any(&self.supers), any(&self.operators)) {
+            (true, _) => Some(AdminCaller::Super),
+            (false, true) => Some(AdminCaller::Operator),
+            (false, false) => None,
+        }
+    }
+}
+
+/// Gate 3: ten wrong tokens in a minute lock an address out for another.
+#[derive(Debug)]
+struct WrongTokens {
+    on: bool,
+    addresses: Mutex<HashMap<AddressKey, Wrong>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Wrong {
+    count: u32,
+    since: Timestamp,
+    locked_until: Option<Timestamp>,
+}
+
+const WRONG_MAX: u32 = 10;
+const MINUTE: Seconds = Seconds(60);
+/// More addresses than this are swept of those that are quiet again.
+const SWEEP_OVER: usize = 10_000;
+
+impl WrongTokens {
+    fn new(on: bool) -> Self {
+        Self { on, addresses: Mutex::default() }
+    }
+
+    fn locked(&self, client: ClientAddress, now: Timestamp) -> Result<(), Seconds> {
+        let addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        match addresses.get(&client.into()).and_then(|wrong| wrong.locked_until) {
+            Some(until) if until > now => {
+                let micros = until.micros().saturating_sub(now.micros());
+                Err(Seconds(u32::try_from(micros.div_euclid(1_000_000) + 1).unwrap_or(u32::MAX)))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn count(&self, client: ClientAddress, now: Timestamp) {
+        if !self.on {
+            return;
+        }
+        let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        let quiet = |wrong: &Wrong| wrong.since.plus(MINUTE) <= now && wrong.locked_until.is_none_or(|end| end <= now);
+        if addresses.len() > SWEEP_OVER {
+            addresses.retain(|_, wrong| !quiet(wrong));
+        }
+        let fresh = Wrong { count: 0, since: now, locked_until: None };
+        let wrong = addresses.entry(client.into()).or_insert(fresh);
+        if quiet(wrong) {
+            *wrong = fresh;
+        }
+        wrong.count += 1;
+        if wrong.count >= WRONG_MAX {
+            *wrong = Wrong { count: 0, since: now, locked_until: Some(now.plus(MINUTE)) };
+        }
+    }
+}

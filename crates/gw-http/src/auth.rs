@@ -1,0 +1,173 @@
+//! Who calls a REST route: from the presented token to the user row (spec/10 TK-8, decision 4).
+
+use crate::{
+    edge::Edge,
+    error::ApiError,
+    origin::OwnOrigins,
+    token::{AccessClaims, TokenError},
+};
+use axum::extract::{FromRef, FromRequestParts};
+use gw_policy::{
+    Snapshot,
+    access::{Refused, identify},
+    snapshot::User,
+};
+use http::{HeaderMap, header, request::Parts};
+use std::sync::Arc;
+
+/// The name of the cookie that holds an access token.
+pub const COOKIE: &str = "pp_access";
+
+/// How a request names its caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presented<'a> {
+    /// Not at all.
+    Nothing,
+    /// By `Authorization: Bearer`.
+    Bearer(&'a str),
+    /// By the cookie, from a page of ours. Where anonymous callers are served, a stale one is anonymous (TK-9).
+    Cookie(&'a str),
+}
+
+/// Why a request has no caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AuthError {
+    /// No token at all.
+    #[error("no token presented")]
+    Missing,
+    /// An Authorization header that is no Bearer token.
+    #[error("the Authorization header is no Bearer token")]
+    Format,
+    /// No token of ours, or not for this use.
+    #[error("no valid token")]
+    Invalid,
+    /// The token is over.
+    #[error("the token has expired")]
+    Expired,
+    /// The token or its family was revoked.
+    #[error("the token is revoked")]
+    Revoked,
+    /// Nobody known.
+    #[error("the subject has no user row")]
+    UnknownUser,
+    /// The account is banned.
+    #[error("the account is banned")]
+    Banned,
+    /// The policy to judge by cannot be trusted now.
+    #[error("policy is stale")]
+    PolicyStale,
+}
+
+impl From<TokenError> for AuthError {
+    fn from(error: TokenError) -> Self {
+        match error {
+            TokenError::Invalid => Self::Invalid,
+            TokenError::Expired => Self::Expired,
+        }
+    }
+}
+
+impl From<Refused> for AuthError {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Revoked => Self::Revoked,
+            Refused::UnknownUser => Self::UnknownUser,
+            Refused::Banned => Self::Banned,
+        }
+    }
+}
+
+impl From<AuthError> for ApiError {
+    fn from(error: AuthError) -> Self {
+        match error {
+            AuthError::Missing => Self::unauthorized("missing Authorization header"),
+            AuthError::Format => Self::unauthorized("invalid Authorization header format"),
+            AuthError::Invalid => Self::unauthorized("invalid token"),
+            AuthError::Expired => Self::unauthorized("token expired"),
+            AuthError::Revoked => Self::unauthorized("token revoked"),
+            AuthError::UnknownUser => Self::unauthorized("user not found"),
+            AuthError::Banned => Self::forbidden("account is banned"),
+            AuthError::PolicyStale => Self::policy_unavailable(),
+        }
+    }
+}
+
+impl<'a> Presented<'a> {
+    /// What the headers present. An Authorization header decides alone.
+    pub fn of(headers: &'a HeaderMap, own: &OwnOrigins) -> Result<Self, AuthError> {
+        let mut authorization = headers.get_all(header::AUTHORIZATION).iter();
+        match (authorization.next(), authorization.next()) {
+            (Some(value), None) => bearer(value.to_str().map_err(|_| AuthError::Format)?).map(Self::Bearer),
+            (Some(_), Some(_)) => Err(AuthError::Format),
+            (None, _) => Ok(match cookie(headers, COOKIE) {
+                Some(token) if own.sent_by_own_page(headers) => Self::Cookie(token),
+                Some(_) | None => Self::Nothing,
+            }),
+        }
+    }
+}
+
+fn bearer(value: &str) -> Result<&str, AuthError> {
+    match value.split_once(' ') {
+        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => {
+            let token = token.trim();
+            if token.is_empty() || token.contains(' ') { Err(AuthError::Format) } else { Ok(token) }
+        }
+        Some(_) | None => Err(AuthError::Format),
+    }
+}
+
+/// The value of a cookie. Sent twice with different values it is nobody's: a neighbour site may have planted one.
+pub fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let mut found = None;
+    for value in headers.get_all(header::COOKIE) {
+        for pair in value.to_str().ok()?.split(';') {
+            if let Some((key, value)) = pair.trim().split_once('=')
+                && key == name
+            {
+                match found {
+                    Some(other) if other != value => return None,
+                    Some(_) | None => found = Some(value),
+                }
+            }
+        }
+    }
+    found.filter(|value| !value.is_empty())
+}
+
+/// A caller with a valid token, a user row and no ban, and the policy they were found in.
+#[derive(Clone, Debug)]
+pub struct Authenticated {
+    /// The user.
+    pub user: Arc<User>,
+    /// What their token says.
+    pub claims: AccessClaims,
+    /// The snapshot the request was judged by.
+    pub snapshot: Arc<Snapshot>,
+}
+
+impl Authenticated {
+    /// Who calls, by the headers of a request.
+    pub fn of(edge: &Edge, headers: &HeaderMap) -> Result<Self, AuthError> {
+        let token = match Presented::of(headers, &edge.origins)? {
+            Presented::Bearer(token) | Presented::Cookie(token) => token,
+            Presented::Nothing => return Err(AuthError::Missing),
+        };
+        let claims = edge.tokens.access(token, edge.now())?;
+        let snapshot = edge.policy.pin().ok_or(AuthError::PolicyStale)?;
+        let user = identify(&snapshot, &claims.facts())?;
+        Ok(Self { user, claims, snapshot })
+    }
+}
+
+impl<S> FromRequestParts<S> for Authenticated
+where
+    S: Send + Sync,
+    Arc<Edge>: FromRef<S>,
+{
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        Ok(Self::of(&Arc::<Edge>::from_ref(state), &parts.headers)?)
+    }
+}

@@ -1,0 +1,122 @@
+//! From where a request comes (85 §5): the TCP peer, or behind trusted proxies the rightmost hop that is not one.
+
+use crate::edge::Edge;
+use axum::extract::{ConnectInfo, FromRef, FromRequestParts};
+use http::{Extensions, HeaderMap, request::Parts};
+use ipnet::IpNet;
+use std::{
+    convert::Infallible,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    sync::Arc,
+};
+
+const FORWARDED_FOR: &str = "x-forwarded-for";
+
+/// The address a request is counted and recorded under.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ClientAddress(pub IpAddr);
+
+impl core::fmt::Display for ClientAddress {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<S> FromRequestParts<S> for ClientAddress
+where
+    S: Send + Sync,
+    Arc<Edge>: FromRef<S>,
+{
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
+        Ok(Arc::<Edge>::from_ref(state).client(&parts.extensions, &parts.headers))
+    }
+}
+
+/// The TCP peer of a request, if the server noted it.
+pub fn peer(extensions: &Extensions) -> Option<IpAddr> {
+    extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip().to_canonical())
+}
+
+/// TRUSTED_PROXIES: whose forwarding headers are believed.
+#[derive(Clone, Debug, Default)]
+pub struct TrustedProxies(Vec<IpNet>);
+
+impl TrustedProxies {
+    /// These networks.
+    pub fn new(networks: Vec<IpNet>) -> Self {
+        Self(networks)
+    }
+
+    /// Whether `address` is a trusted proxy.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        self.0.iter().any(|network| network.contains(&address.to_canonical()))
+    }
+
+    /// Who stands behind `peer`. `None` as peer (no socket) is counted under one address of its own.
+    pub fn client(&self, peer: Option<IpAddr>, headers: &HeaderMap) -> ClientAddress {
+        let Some(peer) = peer else { return ClientAddress(IpAddr::V4(Ipv4Addr::UNSPECIFIED)) };
+        ClientAddress(self.forwarded(peer, headers).unwrap_or(peer))
+    }
+
+    /// The client a trusted `peer` names: the rightmost hop that is no trusted proxy; if all are, the leftmost.
+    ///
+    /// A hop that cannot be read ends the walk: what stands left of it may be anybody's invention.
+    pub fn forwarded(&self, peer: IpAddr, headers: &HeaderMap) -> Option<IpAddr> {
+        if !self.contains(peer) {
+            return None;
+        }
+        let mut client = None;
+        for value in headers.get_all(FORWARDED_FOR).iter().rev() {
+            for hop in value.to_str().ok()?.rsplit(',') {
+                let Some(address) = parse_hop(hop.trim()) else { return client };
+                client = Some(address);
+                if !self.contains(address) {
+                    return client;
+                }
+            }
+        }
+        client
+    }
+}
+
+/// An address, with or without a port.
+fn parse_hop(text: &str) -> Option<IpAddr> {
+    let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+    bare.parse::<IpAddr>()
+        .ok()
+        .or_else(|| text.parse::<SocketAddr>().ok().map(|at| at.ip()))
+        .map(|ip| ip.to_canonical())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(peer: &str, forwarded: &[&'static str]) -> String {
+        let proxies = TrustedProxies::new(vec!["10.0.0.0/8".parse().unwrap(), "fd00::/8".parse().unwrap()]);
+        let mut headers = HeaderMap::new();
+        for value in forwarded {
+            headers.append(FORWARDED_FOR, value.parse().unwrap());
+        }
+        proxies.client(Some(peer.parse().unwrap()), &headers).to_string()
+    }
+
+    #[test]
+    fn edge_forwarded_headers_count_only_from_trusted_proxies() {
+        assert_eq!(client("203.0.113.9", &["198.51.100.1"]), "203.0.113.9");
+        assert_eq!(client("10.0.0.1", &[]), "10.0.0.1");
+        assert_eq!(client("10.0.0.1", &["198.51.100.1"]), "198.51.100.1");
+        assert_eq!(client("::ffff:10.0.0.1", &["198.51.100.1"]), "198.51.100.1");
+    }
+
+    #[test]
+    fn edge_the_rightmost_untrusted_hop_is_the_client() {
+        assert_eq!(client("10.0.0.1", &["1.1.1.1, 198.51.100.1, 10.0.0.2"]), "198.51.100.1");
+        assert_eq!(client("10.0.0.1", &["1.1.1.1", "198.51.100.1:4711, 10.0.0.2"]), "198.51.100.1");
+        assert_eq!(client("10.0.0.1", &["[2001:db8::1]:80, fd00::1"]), "2001:db8::1");
+        assert_eq!(client("10.0.0.1", &["10.0.0.3, 10.0.0.2"]), "10.0.0.3");
+        assert_eq!(client("10.0.0.1", &["1.1.1.1, unknown, 10.0.0.2"]), "10.0.0.2", "garbage ends the walk");
+    }
+}

@@ -1,0 +1,160 @@
+//! One id per request: taken from the client or made here, in every answer and every record (70 rule 1).
+
+use crate::error::ApiError;
+use axum::{
+    body::Body,
+    extract::FromRequestParts,
+    response::{IntoResponse, Response},
+};
+use gw_types::Entropy;
+use http::{HeaderMap, HeaderName, HeaderValue, Request, request::Parts};
+use pin_project_lite::pin_project;
+use std::{
+    convert::Infallible,
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+use tower::{Layer, Service};
+
+/// The header the id is taken from and given back in.
+pub const HEADER: HeaderName = HeaderName::from_static("x-correlation-id");
+const ALTERNATIVE: HeaderName = HeaderName::from_static("x-request-id");
+const MAX_LEN: usize = 128;
+
+/// The id of one request: visible ASCII and blanks, at most 128 bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CorrelationId(Arc<str>);
+
+impl CorrelationId {
+    /// The client's id if it is a decent one, else a fresh one.
+    pub fn of(headers: &HeaderMap, entropy: &dyn Entropy) -> Self {
+        [HEADER, ALTERNATIVE]
+            .into_iter()
+            .filter_map(|name| headers.get(name)?.to_str().ok())
+            .find(|text| (1..=MAX_LEN).contains(&text.len()) && text.bytes().all(|b| (b' '..=b'~').contains(&b)))
+            .map_or_else(|| Self(entropy.uuid().to_string().into()), |text| Self(text.into()))
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for CorrelationId {
+    type Rejection = Infallible;
+
+    /// Empty outside [`Correlate`], which only a unit test is.
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(parts.extensions.get::<Self>().cloned().unwrap_or_else(|| Self("".into())))
+    }
+}
+
+/// Gives every request its [`CorrelationId`], and every answer its header; errors get it into the body.
+#[derive(Clone, Debug)]
+pub struct Correlate {
+    entropy: Arc<dyn Entropy>,
+}
+
+impl Correlate {
+    /// A layer that draws ids from `entropy`.
+    pub fn new(entropy: Arc<dyn Entropy>) -> Self {
+        Self { entropy }
+    }
+}
+
+impl<S> Layer<S> for Correlate {
+    type Service = CorrelateService<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        CorrelateService { inner, entropy: Arc::clone(&self.entropy) }
+    }
+}
+
+/// See [`Correlate`].
+#[derive(Clone, Debug)]
+pub struct CorrelateService<S> {
+    inner: S,
+    entropy: Arc<dyn Entropy>,
+}
+
+impl<S, B> Service<Request<B>> for CorrelateService<S>
+where
+    S: Service<Request<B>>,
+    S::Response: IntoResponse,
+{
+    type Response = Response;
+    type Error = S::Error;
+    type Future = Correlated<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        let id = CorrelationId::of(request.headers(), &*self.entropy);
+        request.extensions_mut().insert(id.clone());
+        Correlated { inner: self.inner.call(request), id }
+    }
+}
+
+pin_project! {
+    /// See [`Correlate`].
+    #[derive(Debug)]
+    pub struct Correlated<F> {
+        #[pin]
+        inner: F,
+        id: CorrelationId,
+    }
+}
+
+impl<F, R, E> Future for Correlated<F>
+where
+    F: Future<Output = Result<R, E>>,
+    R: IntoResponse,
+{
+    type Output = Result<Response, E>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let mut response = ready!(this.inner.poll(cx))?.into_response();
+        if let Some(error) = response.extensions_mut().remove::<ApiError>() {
+            *response.body_mut() = Body::from(error.body(Some(this.id.as_str())));
+            response.headers_mut().remove(http::header::CONTENT_LENGTH);
+        }
+        if let Ok(value) = HeaderValue::from_str(this.id.as_str()) {
+            response.headers_mut().insert(HEADER, value);
+        }
+        Poll::Ready(Ok(response))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::FixedEntropy;
+
+    fn of(pairs: &[(&'static str, &[u8])]) -> String {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.insert(*name, HeaderValue::from_bytes(value).unwrap());
+        }
+        CorrelationId::of(&headers, &FixedEntropy(7)).as_str().to_owned()
+    }
+
+    #[test]
+    fn audit_rule_1_the_clients_id_is_kept_if_decent() {
+        let fresh = of(&[]);
+        assert_eq!(fresh.len(), 36);
+        assert_eq!(fresh.as_bytes()[14], b'4', "a version 4 uuid");
+        assert_eq!(of(&[("x-correlation-id", b"abc-1"), ("x-request-id", b"other")]), "abc-1");
+        assert_eq!(of(&[("x-request-id", b"other")]), "other");
+        assert_eq!(of(&[("x-correlation-id", &[b'x'; 128])]).len(), 128);
+        for bad in [&[b'x'; 129][..], b"a\tb", "ü".as_bytes(), b""] {
+            assert_eq!(of(&[("x-correlation-id", bad)]), fresh, "{bad:?}");
+        }
+        assert_eq!(of(&[("x-correlation-id", b"a\tb"), ("x-request-id", b"good")]), "good");
+    }
+}

@@ -1,0 +1,95 @@
+//! The headers every answer carries (85 §5).
+
+use axum::response::{IntoResponse, Response};
+use http::{HeaderName, HeaderValue, Request, header};
+use pin_project_lite::pin_project;
+use std::{
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+use tower::{Layer, Service};
+
+/// Sets the security headers, unless the handler chose its own value.
+#[derive(Clone, Copy, Debug)]
+pub struct SecureHeaders {
+    hsts: bool,
+}
+
+impl SecureHeaders {
+    /// With HSTS in production.
+    pub fn new(production: bool) -> Self {
+        Self { hsts: production }
+    }
+}
+
+const ALWAYS: [(HeaderName, HeaderValue); 3] = [
+    (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+    (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+];
+const HSTS: HeaderValue = HeaderValue::from_static("max-age=31536000; includeSubDomains");
+
+impl<S> Layer<S> for SecureHeaders {
+    type Service = SecureHeadersService<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        SecureHeadersService { inner, hsts: self.hsts }
+    }
+}
+
+/// See [`SecureHeaders`].
+#[derive(Clone, Debug)]
+pub struct SecureHeadersService<S> {
+    inner: S,
+    hsts: bool,
+}
+
+impl<S, B> Service<Request<B>> for SecureHeadersService<S>
+where
+    S: Service<Request<B>>,
+    S::Response: IntoResponse,
+{
+    type Response = Response;
+    type Error = S::Error;
+    type Future = Secured<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        Secured { inner: self.inner.call(request), hsts: self.hsts }
+    }
+}
+
+pin_project! {
+    /// See [`SecureHeaders`].
+    #[derive(Debug)]
+    pub struct Secured<F> {
+        #[pin]
+        inner: F,
+        hsts: bool,
+    }
+}
+
+impl<F, R, E> Future for Secured<F>
+where
+    F: Future<Output = Result<R, E>>,
+    R: IntoResponse,
+{
+    type Output = Result<Response, E>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let mut response = ready!(this.inner.poll(cx))?.into_response();
+        let headers = response.headers_mut();
+        for (name, value) in ALWAYS {
+            headers.entry(name).or_insert(value);
+        }
+        if *this.hsts {
+            headers.entry(header::STRICT_TRANSPORT_SECURITY).or_insert(HSTS);
+        }
+        Poll::Ready(Ok(response))
+    }
+}

@@ -1,0 +1,38 @@
+//! What every HTTP surface shares: who calls, from where, with which token, and how errors and lists look.
+//!
+//! Not here: routes, decisions (they are `gw-policy`'s) and anything that touches a database.
+//!
+//! Start with [`Edge`], the state all extractors draw on, then [`TokenCodec`] and [`ApiError`].
+#![warn(missing_docs)]
+
+pub mod admin;
+pub mod auth;
+pub mod client;
+pub mod correlation;
+pub mod cors;
+mod edge;
+mod error;
+pub mod headers;
+mod json;
+pub mod limit;
+pub mod network;
+mod origin;
+mod page;
+#[cfg(test)]
+mod testing;
+pub mod token;
+
+pub use admin::{AdminCaller, AdminGate};
+pub use auth::{AuthError, Authenticated, Presented};
+pub use client::{ClientAddress, TrustedProxies};
+pub use correlation::{Correlate, CorrelationId};
+pub use cors::Cors;
+pub use edge::{Edge, PolicySource};
+pub use error::{ApiError, ErrorBody, ErrorCode, Message, method_not_allowed, route_not_found};
+pub use headers::SecureHeaders;
+pub use json::{BODY_LIMIT, JsonBody, parse_json, read_body};
+pub use limit::{AddressKey, RateLimit};
+pub use network::PrivateNetwork;
+pub use origin::{Origin, OwnOrigins};
+pub use page::{Page, PageQuery, Paged};
+pub use token::{AccessClaims, Amr, RefreshClaims, TokenCodec, TokenError, TokenSecrets};

@@ -1,0 +1,129 @@
+//! How often somebody may ask (spec/10 §9, 85 §5). Counted per process; a shared counter is the next issue's.
+
+use crate::{client::ClientAddress, edge::Edge, error::ApiError};
+use axum::{
+    extract::{Request, State},
+    middleware::Next,
+    response::Response,
+};
+use governor::{
+    Quota, RateLimiter, clock::Clock as _, middleware::NoOpMiddleware, nanos::Nanos, state::keyed::DashMapStateStore,
+};
+use gw_types::{Clock, Seconds};
+use std::{
+    hash::Hash,
+    net::{IpAddr, Ipv6Addr},
+    num::NonZeroU32,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+/// An address as limits count it: IPv6 by /64, since a subscriber owns that many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct AddressKey(IpAddr);
+
+impl From<ClientAddress> for AddressKey {
+    fn from(ClientAddress(address): ClientAddress) -> Self {
+        Self(match address.to_canonical() {
+            IpAddr::V4(v4) => IpAddr::V4(v4),
+            IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & (u128::MAX << 64))),
+        })
+    }
+}
+
+/// At most so many requests per minute and key, in a burst or spread.
+pub struct RateLimit<K: Hash + Eq + Clone = AddressKey> {
+    limiter: RateLimiter<K, DashMapStateStore<K>, Ticks, NoOpMiddleware<Nanos>>,
+    clock: Ticks,
+    checks: AtomicU32,
+}
+
+/// After so many checks the keys that are idle again are forgotten.
+const SWEEP_EVERY: u32 = 4096;
+
+impl<K: Hash + Eq + Clone> RateLimit<K> {
+    /// `max` requests per minute and key.
+    pub fn per_minute(max: NonZeroU32, clock: Arc<dyn Clock>) -> Self {
+        let clock = Ticks(clock);
+        let limiter = RateLimiter::dashmap_with_clock(Quota::per_minute(max), clock.clone());
+        Self { limiter, clock, checks: AtomicU32::new(0) }
+    }
+
+    /// Counts one request; refused, it says how long to wait.
+    pub fn check(&self, key: &K) -> Result<(), Seconds> {
+        if self.checks.fetch_add(1, Ordering::Relaxed) % SWEEP_EVERY == SWEEP_EVERY - 1 {
+            self.limiter.retain_recent();
+        }
+        self.limiter.check_key(key).map_err(|refused| round_up(refused.wait_time_from(self.clock.now())))
+    }
+}
+
+impl<K: Hash + Eq + Clone> core::fmt::Debug for RateLimit<K> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("RateLimit").finish_non_exhaustive()
+    }
+}
+
+fn round_up(wait: Duration) -> Seconds {
+    let secs = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+    Seconds(u32::try_from(secs).unwrap_or(u32::MAX).max(1))
+}
+
+/// Our clock as the limiter reads it.
+#[derive(Clone, Debug)]
+struct Ticks(Arc<dyn Clock>);
+
+impl governor::clock::Clock for Ticks {
+    type Instant = Nanos;
+
+    fn now(&self) -> Nanos {
+        let micros = u64::try_from(self.0.now().micros()).unwrap_or(0);
+        Nanos::new(micros.saturating_mul(1000))
+    }
+}
+
+/// Middleware: counts requests per client address.
+pub async fn per_address(
+    State((edge, limit)): State<(Arc<Edge>, Arc<RateLimit>)>,
+    request: Request,
+    next: Next,
+) -> Result<Response, ApiError> {
+    let client = edge.client(request.extensions(), request.headers());
+    limit.check(&client.into()).map_err(ApiError::rate_limited)?;
+    Ok(next.run(request).await)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::ManualClock;
+
+    fn key(text: &str) -> AddressKey {
+        ClientAddress(text.parse().unwrap()).into()
+    }
+
+    #[test]
+    fn identity_9_ten_per_minute_then_wait() {
+        let clock = Arc::new(ManualClock::new());
+        let limit = RateLimit::per_minute(NonZeroU32::new(10).unwrap(), clock.clone());
+        let (one, other) = (key("198.51.100.1"), key("198.51.100.2"));
+        for _ in 0..10 {
+            assert_eq!(limit.check(&one), Ok(()));
+        }
+        assert_eq!(limit.check(&one), Err(Seconds(6)));
+        assert_eq!(limit.check(&other), Ok(()), "addresses are counted apart");
+        clock.advance(Seconds(6));
+        assert_eq!(limit.check(&one), Ok(()));
+        assert_eq!(limit.check(&one), Err(Seconds(6)));
+    }
+
+    #[test]
+    fn identity_9_ipv6_counts_by_64() {
+        assert_eq!(key("2001:db8:1:2:3::4"), key("2001:db8:1:2:ffff::1"));
+        assert_ne!(key("2001:db8:1:2::1"), key("2001:db8:1:3::1"));
+        assert_eq!(key("::ffff:198.51.100.1"), key("198.51.100.1"));
+    }
+}

@@ -1,0 +1,108 @@
+//! Gate 1 of the admin API and of `/metrics`: private networks only (80 §1, HD16).
+//!
+//! A private TCP peer alone says nothing behind a TLS proxy, so: a trusted proxy is asked whom it forwards, and a
+//! forwarding header from anybody else marks the request as coming from outside.
+
+use crate::{client::TrustedProxies, edge::Edge, error::ApiError};
+use axum::{
+    extract::{Request, State},
+    middleware::Next,
+    response::Response,
+};
+use http::HeaderMap;
+use ipnet::IpNet;
+use std::{net::IpAddr, sync::Arc};
+
+/// Which addresses are inside.
+#[derive(Clone, Debug, Default)]
+pub struct PrivateNetwork {
+    extra: Vec<IpNet>,
+}
+
+impl PrivateNetwork {
+    /// The private ranges and TRUSTED_INTERNAL_CIDRS.
+    pub fn new(extra: Vec<IpNet>) -> Self {
+        Self { extra }
+    }
+
+    /// Whether `address` is loopback, RFC 1918, RFC 6598, unique local, or listed.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        let private = match address {
+            IpAddr::V4(v4) => {
+                let [a, b, ..] = v4.octets();
+                v4.is_loopback() || v4.is_private() || (a == 100 && (64..128).contains(&b))
+            }
+            IpAddr::V6(v6) => v6.is_loopback() || v6.is_unique_local(),
+        };
+        private || self.extra.iter().any(|network| network.contains(&address))
+    }
+
+    /// Whether a request comes from inside. A trusted proxy that names no client leaves nobody to judge: outside.
+    pub fn admits(&self, proxies: &TrustedProxies, peer: Option<IpAddr>, headers: &HeaderMap) -> bool {
+        let Some(peer) = peer else { return false };
+        if proxies.contains(peer) {
+            return proxies.forwarded(peer, headers).is_some_and(|client| self.contains(client));
+        }
+        !carries_forwarding(headers) && self.contains(peer)
+    }
+}
+
+/// Whether some proxy says it passed the request on.
+fn carries_forwarding(headers: &HeaderMap) -> bool {
+    const OTHERS: [&str; 6] = ["forwarded", "via", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip"];
+    headers.keys().any(|name| name.as_str().starts_with("x-forwarded-") || OTHERS.contains(&name.as_str()))
+}
+
+/// Middleware: refuses what comes from outside.
+pub async fn private_only(State(edge): State<Arc<Edge>>, request: Request, next: Next) -> Result<Response, ApiError> {
+    let peer = crate::client::peer(request.extensions());
+    if edge.network.admits(&edge.proxies, peer, request.headers()) {
+        Ok(next.run(request).await)
+    } else {
+        Err(ApiError::forbidden("available from localhost / private network only"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn admits(peer: Option<&str>, headers: &[(&'static str, &'static str)]) -> bool {
+        let proxies = TrustedProxies::new(vec!["10.9.0.0/16".parse().unwrap()]);
+        let network = PrivateNetwork::new(vec!["203.0.113.0/24".parse().unwrap()]);
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(*name, value.parse().unwrap());
+        }
+        network.admits(&proxies, peer.map(|text| text.parse().unwrap()), &map)
+    }
+
+    #[test]
+    fn admin_gate_1_private_peers_only() {
+        for inside in
+            ["127.0.0.1", "::1", "10.0.0.1", "172.31.0.1", "192.168.1.1", "100.64.0.1", "fd12::1", "203.0.113.7"]
+        {
+            assert!(admits(Some(inside), &[]), "{inside}");
+        }
+        for outside in ["8.8.8.8", "172.32.0.1", "100.128.0.1", "2001:db8::1", "::ffff:8.8.8.8"] {
+            assert!(!admits(Some(outside), &[]), "{outside}");
+        }
+        assert!(!admits(None, &[]), "no peer known");
+    }
+
+    #[test]
+    fn hd16_a_forwarding_header_from_anybody_else_is_external() {
+        for name in ["x-forwarded-for", "x-forwarded-proto", "forwarded", "x-real-ip", "via"] {
+            assert!(!admits(Some("127.0.0.1"), &[(name, "127.0.0.1")]), "{name}");
+        }
+    }
+
+    #[test]
+    fn hd16_behind_a_trusted_proxy_the_client_is_judged() {
+        assert!(admits(Some("10.9.0.1"), &[("x-forwarded-for", "192.168.1.5")]));
+        assert!(!admits(Some("10.9.0.1"), &[("x-forwarded-for", "8.8.8.8")]));
+        assert!(!admits(Some("10.9.0.1"), &[("x-forwarded-for", "192.168.1.5, 8.8.8.8")]));
+        assert!(!admits(Some("10.9.0.1"), &[]), "a proxy that forwards nobody");
+    }
+}

@@ -1,0 +1,195 @@
+//! Web origins, and which of them are our own pages.
+
+use http::{HeaderMap, Uri, header, uri::Scheme};
+
+/// A web origin: scheme, host and port, in one canonical text (`https://host`, `http://host:8080`).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Origin(String);
+
+/// A text that names no http or https origin.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no http or https origin")]
+pub struct OriginError(String);
+
+impl Origin {
+    /// The origin of a URL. A path is allowed and dropped; user information is refused.
+    pub fn of(url: &str) -> Result<Self, OriginError> {
+        let refuse = || OriginError(url.to_owned());
+        let uri: Uri = url.parse().map_err(|_| refuse())?;
+        let (Some(scheme), Some(authority)) = (uri.scheme(), uri.authority()) else { return Err(refuse()) };
+        let default_port = match scheme {
+            s if *s == Scheme::HTTPS => 443,
+            s if *s == Scheme::HTTP => 80,
+            _ => return Err(refuse()),
+        };
+        let host = authority.host().to_ascii_lowercase();
+        if host.is_empty() || authority.as_str().contains('@') {
+            return Err(refuse());
+        }
+        match authority.port_u16() {
+            Some(port) if port != default_port => Ok(Self(format!("{scheme}://{host}:{port}"))),
+            // A port that cannot be read must not pass for the scheme's own.
+            None if authority.as_str().len() != host.len() => Err(refuse()),
+            Some(_) | None => Ok(Self(format!("{scheme}://{host}"))),
+        }
+    }
+
+    /// The canonical text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Host and port.
+    pub fn host(&self) -> &str {
+        self.0.split_once("://").map_or("", |(_, host)| host)
+    }
+
+    /// The port, unless it is the scheme's own.
+    pub fn port(&self) -> Option<u16> {
+        self.host().rsplit_once(':').and_then(|(_, port)| port.parse().ok())
+    }
+
+    /// The same without its port; nothing if it has none.
+    pub fn without_port(&self) -> Option<&str> {
+        self.port().and_then(|_| self.0.rsplit_once(':')).map(|(rest, _)| rest)
+    }
+
+    /// Whether the host is this very machine.
+    pub fn is_loopback(&self) -> bool {
+        let name = self.without_port().unwrap_or(&self.0);
+        let name = name.split_once("://").map_or("", |(_, name)| name).trim_matches(['[', ']']);
+        name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    }
+}
+
+/// Whose pages may act with the cookie and read answers across origins.
+#[derive(Clone, Debug)]
+pub struct OwnOrigins {
+    /// The origin of BASE_URL.
+    pub base: Origin,
+    /// The origin of FRONTEND_URL.
+    pub frontend: Option<Origin>,
+    /// CORS_ALLOWED_ORIGINS.
+    pub listed: Vec<Origin>,
+    /// Development: any page of this machine may read across origins (85 §2). It never may use the cookie.
+    pub any_localhost: bool,
+}
+
+impl OwnOrigins {
+    /// Whether a page of `origin` is one of ours (decision 4).
+    pub fn is_own(&self, origin: &Origin) -> bool {
+        self.base == *origin || self.frontend.as_ref() == Some(origin) || self.listed.contains(origin)
+    }
+
+    /// Whether a page of `origin` may read our answers (85 §5).
+    pub fn may_read(&self, origin: &Origin) -> bool {
+        self.is_own(origin) || (self.any_localhost && origin.is_loopback())
+    }
+
+    /// Whether the request shows that it comes from our own pages (decision 4).
+    pub fn sent_by_own_page(&self, headers: &HeaderMap) -> bool {
+        if headers.get("sec-fetch-site").is_some_and(|site| site == "same-origin") {
+            return true;
+        }
+        origin_header(headers).is_some_and(|origin| self.is_own(&origin))
+    }
+
+    /// Whether the request shows that it comes from somebody else's page. Such a page must not even set our cookies:
+    /// it could log its visitor in as itself.
+    pub fn sent_by_foreign_page(&self, headers: &HeaderMap) -> bool {
+        if headers.contains_key(header::ORIGIN) {
+            return !origin_header(headers).is_some_and(|origin| self.may_read(&origin));
+        }
+        headers.get("sec-fetch-site").is_some_and(|site| site == "cross-site")
+    }
+
+    /// Whether cookies of ours travel between the frontend and us only as third-party ones (HD19).
+    pub fn frontend_is_foreign(&self) -> bool {
+        self.frontend.as_ref().is_some_and(|frontend| !same_site(frontend, &self.base))
+    }
+}
+
+/// The request's Origin, if it has exactly one and it is a real one (not `null`).
+pub(crate) fn origin_header(headers: &HeaderMap) -> Option<Origin> {
+    let mut values = headers.get_all(header::ORIGIN).iter();
+    let (value, None) = (values.next()?, values.next()) else { return None };
+    Origin::of(value.to_str().ok()?).ok()
+}
+
+/// Same scheme and host. Browsers compare registrable domains; taking hosts errs towards "another site".
+fn same_site(a: &Origin, b: &Origin) -> bool {
+    let site = |origin: &Origin| origin.without_port().unwrap_or(&origin.0).to_owned();
+    site(a) == site(b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_origin_has_one_text() {
+        for (url, text) in [
+            ("https://Gate.Example/", "https://gate.example"),
+            ("https://gate.example:443/x?y", "https://gate.example"),
+            ("http://localhost:8080", "http://localhost:8080"),
+            ("http://[::1]:3000", "http://[::1]:3000"),
+        ] {
+            assert_eq!(Origin::of(url).unwrap().as_str(), text);
+        }
+        for bad in
+            ["null", "", "gate.example", "ftp://x", "https://user@gate.example", "*", "https://gate.example:99999"]
+        {
+            assert!(Origin::of(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn loopback_is_this_machine_only() {
+        for (url, expected) in [
+            ("http://localhost:3000", true),
+            ("http://127.0.0.1", true),
+            ("http://[::1]:9", true),
+            ("http://localhost.evil.example", false),
+            ("http://10.0.0.1", false),
+        ] {
+            assert_eq!(Origin::of(url).unwrap().is_loopback(), expected, "{url}");
+        }
+    }
+
+    fn own() -> OwnOrigins {
+        OwnOrigins {
+            base: Origin::of("https://gate.example").unwrap(),
+            frontend: Some(Origin::of("https://app.example").unwrap()),
+            listed: vec![Origin::of("https://explorer.example").unwrap()],
+            any_localhost: true,
+        }
+    }
+
+    #[test]
+    fn decision_4_own_pages_are_told_by_fetch_site_or_origin() {
+        let sent = |pairs: &[(&'static str, &'static str)]| {
+            let mut headers = HeaderMap::new();
+            for (name, value) in pairs {
+                headers.append(*name, value.parse().unwrap());
+            }
+            own().sent_by_own_page(&headers)
+        };
+        assert!(sent(&[("sec-fetch-site", "same-origin")]));
+        assert!(sent(&[("origin", "https://gate.example")]));
+        assert!(sent(&[("origin", "https://app.example")]));
+        assert!(sent(&[("origin", "https://explorer.example:443")]));
+        assert!(!sent(&[]));
+        assert!(!sent(&[("origin", "null")]));
+        assert!(!sent(&[("origin", "http://localhost:3000")]), "development reads, but never with the cookie");
+        assert!(!sent(&[("sec-fetch-site", "same-site")]));
+        assert!(!sent(&[("origin", "https://gate.example"), ("origin", "https://evil.example")]));
+    }
+
+    #[test]
+    fn hd19_a_frontend_on_another_host_is_another_site() {
+        assert!(own().frontend_is_foreign());
+        let near = OwnOrigins { frontend: Some(Origin::of("https://gate.example:8443").unwrap()), ..own() };
+        assert!(!near.frontend_is_foreign());
+        assert!(!OwnOrigins { frontend: None, ..own() }.frontend_is_foreign());
+    }
+}

@@ -1,0 +1,314 @@
+//! Access and refresh tokens: JWT, HS256, two kinds with separate secrets (spec/10 TK-1, TK-2, decision 36).
+//!
+//! Not here: storage, rotation and revocation (`gw-identity`), and whether the subject may do anything (`gw-policy`).
+//!
+//! Invariant: a token is accepted only if its header segment is byte for byte the one this codec writes for that kind.
+//! No algorithm, type or key is ever taken from the token.
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use gw_policy::access::TokenFacts;
+use gw_types::{ExternalId, Seconds, Secret, SessionId, Timestamp, TokenId};
+use hmac::{Hmac, KeyInit, Mac};
+use serde::{Deserialize, Serialize};
+use sha2::Sha256;
+use std::borrow::Cow;
+
+/// The audience of every token.
+pub const AUDIENCE: &str = "ledger-gateway";
+
+/// How far the clocks of two instances may differ. A token lives this much longer than its `exp`, so what forgets a
+/// revoked token must wait for it too.
+pub const SKEW: Seconds = Seconds(5);
+
+/// Longer texts are no tokens of ours.
+const MAX_LEN: usize = 2048;
+
+/// The secrets of one kind of token.
+#[derive(Clone, Debug)]
+pub struct TokenSecrets {
+    /// Signs and validates.
+    pub current: Secret,
+    /// Validate only, never sign (TK-2).
+    pub previous: Vec<Secret>,
+}
+
+/// How the subject proved who they are (`amr`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Amr {
+    /// A zero-knowledge proof.
+    Zk,
+    /// Interactive directory login.
+    Directory,
+    /// A directory service principal.
+    Sp,
+    /// A mock login; a release knows no such token (MK-2).
+    #[cfg(feature = "mock-login")]
+    Mock,
+}
+
+impl Amr {
+    /// The word in the token and in records.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Zk => "zk",
+            Self::Directory => "directory",
+            Self::Sp => "sp",
+            #[cfg(feature = "mock-login")]
+            Self::Mock => "mock",
+        }
+    }
+}
+
+/// What an access token says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessClaims {
+    /// Whom it names.
+    pub subject: ExternalId,
+    /// This token.
+    pub token: TokenId,
+    /// The family: one login and all its refreshes.
+    pub session: SessionId,
+    /// When it was issued.
+    pub issued_at: Timestamp,
+    /// When it ends.
+    pub expires_at: Timestamp,
+    /// KYC at issue; for clients only, decisions read the user row (TK-1).
+    pub kyc: bool,
+    /// How the login was proved.
+    pub amr: Amr,
+}
+
+impl AccessClaims {
+    /// What policy asks of a verified token.
+    pub fn facts(&self) -> TokenFacts {
+        TokenFacts {
+            subject: self.subject.clone(),
+            token: self.token,
+            session: TokenId(self.session.0),
+            issued_at: self.issued_at,
+        }
+    }
+}
+
+/// What a refresh token says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefreshClaims {
+    /// Whom it names.
+    pub subject: ExternalId,
+    /// This token.
+    pub token: TokenId,
+    /// The family.
+    pub session: SessionId,
+    /// When it was issued.
+    pub issued_at: Timestamp,
+    /// When it ends.
+    pub expires_at: Timestamp,
+    /// How the login was proved.
+    pub amr: Amr,
+}
+
+/// Why a text is no valid token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TokenError {
+    /// Malformed, wrongly signed, of the other kind, for somebody else, or not valid yet.
+    #[error("not a valid token")]
+    Invalid,
+    /// Valid once, but over.
+    #[error("token expired")]
+    Expired,
+}
+
+/// Why a codec cannot be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SecretsError {
+    /// A secret serves both kinds (TK-10): the kinds would no longer be told apart by key.
+    #[error("a secret signs or validates both access and refresh tokens")]
+    Shared,
+    /// HMAC with an empty key authenticates nobody.
+    #[error("a token secret is empty")]
+    Empty,
+}
+
+/// Signs and checks both kinds of token.
+#[derive(Debug)]
+pub struct TokenCodec {
+    issuer: String,
+    access: Kind,
+    refresh: Kind,
+}
+
+impl TokenCodec {
+    /// A codec whose tokens name `issuer` (BASE_URL).
+    pub fn new(issuer: &str, access: &TokenSecrets, refresh: &TokenSecrets) -> Result<Self, SecretsError> {
+        let all = |secrets: &TokenSecrets| [&secrets.current].into_iter().chain(&secrets.previous).cloned().collect();
+        let (of_access, of_refresh): (Vec<Secret>, Vec<Secret>) = (all(access), all(refresh));
+        if of_access.iter().chain(&of_refresh).any(|secret| secret.expose().is_empty()) {
+            return Err(SecretsError::Empty);
+        }
+        if of_access.iter().any(|secret| of_refresh.contains(secret)) {
+            return Err(SecretsError::Shared);
+        }
+        Ok(Self {
+            issuer: issuer.to_owned(),
+            access: Kind::new("at+jwt", &of_access)?,
+            refresh: Kind::new("rt+jwt", &of_refresh)?,
+        })
+    }
+
+    /// The text of an access token.
+    pub fn sign_access(&self, claims: &AccessClaims) -> Secret {
+        self.access.sign(&Wire {
+            iss: (&self.issuer).into(),
+            aud: AUDIENCE.into(),
+            sub: claims.subject.as_str().into(),
+            jti: claims.token,
+            sid: claims.session,
+            iat: claims.issued_at.secs(),
+            nbf: claims.issued_at.secs(),
+            exp: claims.expires_at.secs(),
+            amr: [claims.amr],
+            kyc: Some(claims.kyc),
+        })
+    }
+
+    /// The text of a refresh token.
+    pub fn sign_refresh(&self, claims: &RefreshClaims) -> Secret {
+        self.refresh.sign(&Wire {
+            iss: (&self.issuer).into(),
+            aud: AUDIENCE.into(),
+            sub: claims.subject.as_str().into(),
+            jti: claims.token,
+            sid: claims.session,
+            iat: claims.issued_at.secs(),
+            nbf: claims.issued_at.secs(),
+            exp: claims.expires_at.secs(),
+            amr: [claims.amr],
+            kyc: None,
+        })
+    }
+
+    /// Reads an access token. That it is not revoked and its subject may enter is judged elsewhere.
+    pub fn access(&self, text: &str, now: Timestamp) -> Result<AccessClaims, TokenError> {
+        let buffer = self.access.open(text)?;
+        let wire = self.check(&buffer, now)?;
+        Ok(AccessClaims {
+            subject: ExternalId::new(&wire.sub).map_err(|_| TokenError::Invalid)?,
+            token: wire.jti,
+            session: wire.sid,
+            issued_at: Timestamp::from_secs(wire.iat),
+            expires_at: Timestamp::from_secs(wire.exp),
+            kyc: wire.kyc.ok_or(TokenError::Invalid)?,
+            amr: wire.amr[0],
+        })
+    }
+
+    /// Reads a refresh token.
+    pub fn refresh(&self, text: &str, now: Timestamp) -> Result<RefreshClaims, TokenError> {
+        let buffer = self.refresh.open(text)?;
+        let wire = self.check(&buffer, now)?;
+        Ok(RefreshClaims {
+            subject: ExternalId::new(&wire.sub).map_err(|_| TokenError::Invalid)?,
+            token: wire.jti,
+            session: wire.sid,
+            issued_at: Timestamp::from_secs(wire.iat),
+            expires_at: Timestamp::from_secs(wire.exp),
+            amr: wire.amr[0],
+        })
+    }
+
+    fn check<'a>(&self, payload: &'a [u8], now: Timestamp) -> Result<Wire<'a>, TokenError> {
+        let wire: Wire<'a> = serde_json::from_slice(payload).map_err(|_| TokenError::Invalid)?;
+        if wire.iss != self.issuer || wire.aud != AUDIENCE {
+            return Err(TokenError::Invalid);
+        }
+        let soon = now.plus(SKEW);
+        if Timestamp::from_secs(wire.nbf) > soon || Timestamp::from_secs(wire.iat) > soon {
+            return Err(TokenError::Invalid);
+        }
+        if Timestamp::from_secs(wire.exp).plus(SKEW) <= now {
+            return Err(TokenError::Expired);
+        }
+        Ok(wire)
+    }
+}
+
+/// The claims as they stand in the token.
+#[derive(Serialize, Deserialize)]
+struct Wire<'a> {
+    #[serde(borrow)]
+    iss: Cow<'a, str>,
+    #[serde(borrow)]
+    aud: Cow<'a, str>,
+    #[serde(borrow)]
+    sub: Cow<'a, str>,
+    jti: TokenId,
+    sid: SessionId,
+    iat: i64,
+    nbf: i64,
+    exp: i64,
+    /// RFC 8176: a list; ours holds exactly one.
+    amr: [Amr; 1],
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    kyc: Option<bool>,
+}
+
+/// One kind of token: its header and its keys, the signing one first.
+struct Kind {
+    /// The encoded header with the dot behind it.
+    header: String,
+    keys: Vec<Hmac<Sha256>>,
+}
+
+impl core::fmt::Debug for Kind {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Kind").field("header", &self.header).field("keys", &self.keys.len()).finish()
+    }
+}
+
+impl Kind {
+    fn new(typ: &str, secrets: &[Secret]) -> Result<Self, SecretsError> {
+        let header = URL_SAFE_NO_PAD.encode(format!(r#"{{"alg":"HS256","typ":"{typ}"}}"#)) + ".";
+        let keys = secrets
+            .iter()
+            .map(|secret| Hmac::new_from_slice(secret.expose().as_bytes()).map_err(|_| SecretsError::Empty))
+            .collect::<Result<_, _>>()?;
+        Ok(Self { header, keys })
+    }
+
+    fn sign(&self, claims: &Wire<'_>) -> Secret {
+        let mut text = self.header.clone();
+        // Invariant: strings, numbers and ids always serialize; an empty payload would not verify anyway.
+        let payload = serde_json::to_vec(claims).unwrap_or_default();
+        URL_SAFE_NO_PAD.encode_string(payload, &mut text);
+        if let Some(key) = self.keys.first() {
+            let tag = key.clone().chain_update(text.as_bytes()).finalize().into_bytes();
+            text.push('.');
+            URL_SAFE_NO_PAD.encode_string(tag, &mut text);
+        }
+        Secret::new(text)
+    }
+
+    /// The payload, once a key vouches for it.
+    fn open(&self, text: &str) -> Result<Vec<u8>, TokenError> {
+        if text.len() > MAX_LEN {
+            return Err(TokenError::Invalid);
+        }
+        let rest = text.strip_prefix(self.header.as_str()).ok_or(TokenError::Invalid)?;
+        let (payload, tag) = rest.split_once('.').ok_or(TokenError::Invalid)?;
+        let mut presented = [0u8; 32];
+        match URL_SAFE_NO_PAD.decode_slice(tag, &mut presented) {
+            Ok(32) => {}
+            Ok(_) | Err(_) => return Err(TokenError::Invalid),
+        }
+        let signed = text.get(..self.header.len() + payload.len()).ok_or(TokenError::Invalid)?.as_bytes();
+        let vouched = self.keys.iter().any(|key| key.clone().chain_update(signed).verify_slice(&presented).is_ok());
+        if !vouched {
+            return Err(TokenError::Invalid);
+        }
+        URL_SAFE_NO_PAD.decode(payload).map_err(|_| TokenError::Invalid)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,24 @@
+//! What every operation's error has in common: how faults of ours are logged and answered.
+
+use gw_http::ApiError;
+use gw_store::StoreError;
+use tokio_util::task::TaskTracker;
+
+/// A fault of the store: logged here, the caller learns no more than that it was ours (house rule 17).
+pub(crate) fn storage(error: &StoreError) -> ApiError {
+    tracing::error!(error = error as &dyn std::error::Error, "the policy store failed");
+    ApiError::internal()
+}
+
+/// Runs `work` to its end even if the client hangs up (HD21): from the first effect on, nothing may stop half-way, and
+/// the process waits for it before it ends.
+pub(crate) async fn detached<T, E>(
+    tasks: &TaskTracker,
+    work: impl Future<Output = Result<T, E>> + Send + 'static,
+) -> Result<T, E>
+where
+    T: Send + 'static,
+    E: From<StoreError> + Send + 'static,
+{
+    tasks.spawn(work).await.unwrap_or_else(|_| Err(StoreError::Detached.into()))
+}

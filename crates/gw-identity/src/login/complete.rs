@@ -1,0 +1,122 @@
+//! From a wallet's proof to tokens (ZK-10, ZK-12, ZK-80, HD19, HD21).
+
+use super::{LoginError, LoginId, Proved, Reason};
+use crate::{
+    account,
+    error::detached,
+    routes::Provenance,
+    security,
+    state::IdentityState,
+    tokens::{Family, TokenPair},
+};
+use gw_audit::SecurityKind;
+use gw_store::{Actor, Tx, record::User};
+use gw_types::Timestamp;
+
+/// One proof for one session.
+#[derive(Debug)]
+pub(crate) struct Attempt {
+    pub(crate) session: LoginId,
+    pub(crate) token: Result<String, LoginError>,
+    pub(crate) provenance: Provenance,
+}
+
+/// Checks the proof and completes the session. The returned pair is the wallet's; the page's own waits for its poll.
+pub(crate) async fn complete(state: &IdentityState, attempt: Attempt) -> Result<TokenPair, LoginError> {
+    let Attempt { session, token, provenance } = attempt;
+    let now = state.edge.now();
+    let inner = &state.inner;
+    let Some(request) = inner.sessions.pending(session, now).await else { return Err(LoginError::SessionOver) };
+    if inner.failures.exhausted(session, provenance.client, now) {
+        return Err(LoginError::TooManyFailures);
+    }
+    let verified = match token {
+        Ok(token) => inner
+            .verifier
+            .verify(&token, &request, now)
+            .await
+            .map_err(|error| LoginError::Proof { error, verify_url: inner.config.humanity_verify_url.clone() }),
+        Err(error) => Err(error),
+    };
+    let proved = match verified {
+        Ok(proved) => proved,
+        Err(error) => {
+            refuse(state, session, &provenance, &error, now).await;
+            return Err(error);
+        }
+    };
+    let (tasks, state) = (&state.tasks, state.clone());
+    detached(tasks, async move {
+        if !state.inner.sessions.claim(session, now).await {
+            return Err(LoginError::SessionOver);
+        }
+        let issued = issue(&state, session, &proved, &provenance).await;
+        if let Err(error) = &issued {
+            let reason = error.reason().unwrap_or(Reason::AuthenticationFailed);
+            state.inner.sessions.release(session, reason, now).await;
+            note_refusal(&state, Some(&proved), &provenance, reason);
+        }
+        issued
+    })
+    .await
+}
+
+/// Notes a refusal in the session, in the counter and in the security log.
+async fn refuse(state: &IdentityState, session: LoginId, provenance: &Provenance, error: &LoginError, now: Timestamp) {
+    let Some(reason) = error.reason() else { return };
+    state.inner.sessions.refuse(session, reason, now).await;
+    state.inner.failures.count(session, provenance.client, now);
+    note_refusal(state, None, provenance, reason);
+}
+
+fn note_refusal(state: &IdentityState, proved: Option<&Proved>, provenance: &Provenance, reason: Reason) {
+    let mut event = security::event(SecurityKind::LoginRefused, provenance);
+    event.external_id = proved.map(|proved| proved.subject.clone());
+    event.provider = proved.map(|proved| proved.amr.as_str().into());
+    event.reason = Some(reason.as_str().into());
+    state.security.note(event);
+}
+
+/// Finds or makes the user and issues two families of the one login: the wallet's tokens and the page's must not kill
+/// each other by rotation (HD19).
+async fn issue(
+    state: &IdentityState,
+    session: LoginId,
+    proved: &Proved,
+    provenance: &Provenance,
+) -> Result<TokenPair, LoginError> {
+    let actor = provenance.act(Actor::named(proved.subject.as_str()));
+    let mut room = state.security.reserve(1)?;
+    let mut tx = state.store.begin(&actor).await?;
+    let user = account::find_or_create(&mut tx, proved).await?;
+    if user.banned {
+        return Err(LoginError::Banned);
+    }
+    let (family, wallet) = start_family(state, &mut tx, &user, proved).await?;
+    let (_, page) = start_family(state, &mut tx, &user, proved).await?;
+    let sealed = state.inner.vault.seal(session, &page).ok_or(LoginError::Unsealed)?;
+    let now = tx.now();
+    tx.commit().await?;
+
+    let mut event = security::event(SecurityKind::Login, provenance);
+    event.external_id = Some(user.external_id);
+    event.user_id = Some(user.id);
+    event.session_id = Some(family.id);
+    event.provider = Some(proved.amr.as_str().into());
+    room.record(event)?;
+    state.inner.sessions.complete(session, sealed, now).await;
+    Ok(wallet)
+}
+
+async fn start_family(
+    state: &IdentityState,
+    tx: &mut Tx,
+    user: &User,
+    proved: &Proved,
+) -> Result<(Family, TokenPair), LoginError> {
+    let issuer = &state.inner.issuer;
+    let family = issuer.new_family(proved.amr, tx.now());
+    let (pair, row) = issuer.issue(user, family, tx.now());
+    tx.store_refresh_token(row).await?;
+    Ok((family, pair))
+}

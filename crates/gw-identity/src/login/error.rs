@@ -1,0 +1,194 @@
+//! Why a login fails: one enum, with what the client is told and what the session shows (spec/10 §2.8).
+//!
+//! Reasons come from these variants, never from the text of an error (ZK-90).
+
+use super::{NoRoom, ProofError};
+use crate::security::NotRecorded;
+use gw_http::{ApiError, ErrorCode};
+use gw_store::StoreError;
+use gw_types::Seconds;
+use serde::Serialize;
+
+/// What a session shows of its last rejected proof.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Reason {
+    /// The proof does not hold.
+    VerificationFailed,
+    /// The humanity credential is missing.
+    HumanityRequired,
+    /// No readable proof.
+    InvalidRequest,
+    /// The wallet's network has no state resolver.
+    NetworkNotSupported,
+    /// A banned account, or a fault of ours.
+    AuthenticationFailed,
+}
+
+impl Reason {
+    /// The wire word.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::VerificationFailed => "verification_failed",
+            Self::HumanityRequired => "humanity_required",
+            Self::InvalidRequest => "invalid_request",
+            Self::NetworkNotSupported => "network_not_supported",
+            Self::AuthenticationFailed => "authentication_failed",
+        }
+    }
+}
+
+/// Why a login request or a proof is refused.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LoginError {
+    /// Production without VERIFIER_ID (ZK-5).
+    #[error("no verifier id is configured")]
+    NoVerifierId,
+    /// Too many open sessions in all.
+    #[error("too many open login sessions")]
+    Busy,
+    /// Too many open sessions of one address.
+    #[error("too many open login sessions of one address")]
+    TooManySessions,
+    /// No session was named.
+    #[error("no session was named")]
+    NoSession,
+    /// The named session is unknown, over, or has been completed.
+    #[error("the session is not open")]
+    SessionOver,
+    /// Too many rejected proofs for this session from this address.
+    #[error("too many rejected proofs")]
+    TooManyFailures,
+    /// A body without a proof in it.
+    #[error("no proof was sent")]
+    NoToken,
+    /// The proof was checked and found wanting.
+    #[error("the proof was rejected")]
+    Proof {
+        /// How.
+        #[source]
+        error: ProofError,
+        /// HUMANITY_VERIFY_URL.
+        verify_url: Option<String>,
+    },
+    /// The account is banned.
+    #[error("the account is banned")]
+    Banned,
+    /// The store failed.
+    #[error("the store failed")]
+    Store(#[from] StoreError),
+    /// The login could not be recorded.
+    #[error("the login could not be recorded")]
+    Unrecorded(#[from] NotRecorded),
+    /// The tokens could not be sealed for the poll.
+    #[error("the tokens could not be sealed")]
+    Unsealed,
+}
+
+impl LoginError {
+    /// What the session shows; nothing where the proof was not looked at.
+    pub(crate) fn reason(&self) -> Option<Reason> {
+        match self {
+            Self::NoVerifierId
+            | Self::Busy
+            | Self::TooManySessions
+            | Self::NoSession
+            | Self::SessionOver
+            | Self::TooManyFailures => None,
+            Self::NoToken | Self::Proof { error: ProofError::Unreadable, .. } => Some(Reason::InvalidRequest),
+            Self::Proof { error: ProofError::Failed, .. } => Some(Reason::VerificationFailed),
+            Self::Proof { error: ProofError::HumanityMissing, .. } => Some(Reason::HumanityRequired),
+            Self::Proof { error: ProofError::NetworkNotSupported, .. } => Some(Reason::NetworkNotSupported),
+            Self::Proof { error: ProofError::ResolverFault, .. }
+            | Self::Banned
+            | Self::Store(_)
+            | Self::Unrecorded(_)
+            | Self::Unsealed => Some(Reason::AuthenticationFailed),
+        }
+    }
+}
+
+impl From<NoRoom> for LoginError {
+    fn from(no_room: NoRoom) -> Self {
+        match no_room {
+            NoRoom::Full => Self::Busy,
+            NoRoom::Address => Self::TooManySessions,
+        }
+    }
+}
+
+impl From<LoginError> for ApiError {
+    fn from(error: LoginError) -> Self {
+        match error {
+            LoginError::NoVerifierId => Self::new(ErrorCode::Internal, "VERIFIER_ID not configured"),
+            LoginError::Busy => Self::unavailable("too many open login sessions").retry_after(Seconds(60)),
+            LoginError::TooManySessions => Self::rate_limited(Seconds(60)),
+            LoginError::NoSession => Self::bad_request("session parameter required"),
+            LoginError::SessionOver => Self::unauthorized("session not found or expired"),
+            LoginError::TooManyFailures => Self::rate_limited(Seconds(600)),
+            LoginError::NoToken => Self::bad_request("token not found in request body"),
+            LoginError::Proof { error: ProofError::Unreadable, .. } => Self::bad_request("invalid token format"),
+            LoginError::Proof { error: ProofError::Failed | ProofError::NetworkNotSupported, .. } => {
+                Self::unauthorized("verification failed")
+            }
+            LoginError::Proof { error: ProofError::HumanityMissing, verify_url } => {
+                Self::forbidden("humanity_verification_required")
+                    .with("message", "a proof of humanity is required to log in")
+                    .with("verify_url", verify_url.unwrap_or_default())
+            }
+            LoginError::Proof { error: ProofError::ResolverFault, .. } => Self::unavailable("verification unavailable"),
+            LoginError::Banned => Self::forbidden("account is banned"),
+            LoginError::Store(error) => crate::error::storage(&error),
+            LoginError::Unrecorded(_) => Self::audit_unavailable(),
+            LoginError::Unsealed => Self::internal(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The table of spec/10 §2.8: situation, status, body text, session reason.
+    #[test]
+    fn every_situation_has_its_status_text_and_reason() {
+        let proof = |error| LoginError::Proof { error, verify_url: Some("https://verify.example".to_owned()) };
+        let table = [
+            (LoginError::NoVerifierId, 500, "VERIFIER_ID not configured", None),
+            (LoginError::Busy, 503, "too many open login sessions", None),
+            (LoginError::TooManySessions, 429, "rate limit exceeded", None),
+            (LoginError::NoSession, 400, "session parameter required", None),
+            (LoginError::SessionOver, 401, "session not found or expired", None),
+            (LoginError::TooManyFailures, 429, "rate limit exceeded", None),
+            (LoginError::NoToken, 400, "token not found in request body", Some("invalid_request")),
+            (proof(ProofError::Unreadable), 400, "invalid token format", Some("invalid_request")),
+            (proof(ProofError::Failed), 401, "verification failed", Some("verification_failed")),
+            (proof(ProofError::NetworkNotSupported), 401, "verification failed", Some("network_not_supported")),
+            (proof(ProofError::HumanityMissing), 403, "humanity_verification_required", Some("humanity_required")),
+            (proof(ProofError::ResolverFault), 503, "verification unavailable", Some("authentication_failed")),
+            (LoginError::Banned, 403, "account is banned", Some("authentication_failed")),
+            (LoginError::Store(StoreError::NotPrimary), 500, "internal error", Some("authentication_failed")),
+            (LoginError::Unrecorded(NotRecorded), 503, "audit unavailable", Some("authentication_failed")),
+            (LoginError::Unsealed, 500, "internal error", Some("authentication_failed")),
+        ];
+        for (error, status, text, reason) in table {
+            let name = format!("{error:?}");
+            assert_eq!(error.reason().map(Reason::as_str), reason, "{name}");
+            let answer = ApiError::from(error);
+            assert_eq!((answer.code().status().as_u16(), answer.text()), (status, text), "{name}");
+        }
+    }
+
+    #[test]
+    fn reasons_are_written_as_they_are_named() {
+        for reason in [
+            Reason::VerificationFailed,
+            Reason::HumanityRequired,
+            Reason::InvalidRequest,
+            Reason::NetworkNotSupported,
+            Reason::AuthenticationFailed,
+        ] {
+            assert_eq!(serde_json::to_value(reason).unwrap(), reason.as_str());
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! The authorization request a wallet is asked to answer (ZK-1 to ZK-5).
+
+use gw_http::{Origin, OwnOrigins};
+use gw_types::{Entropy, Timestamp};
+use serde::Serialize;
+use serde_json::Value;
+
+const TYP: &str = "application/iden3comm-plain-json";
+const TYPE: &str = "https://iden3-communication.io/authorization/1.0/request";
+/// The one envelope we take: wallets that cannot read a listed circuit fail the login (ZK-3).
+const ACCEPT: &str = "iden3comm/v1;env=application/iden3-zkp-json;circuitId=authV2;alg=groth16";
+/// Ten minutes, like the session.
+const LIFE: i64 = 600;
+
+/// Who asks, in a development set-up that names no verifier (ZK-5).
+pub(crate) const PLACEHOLDER_VERIFIER: &str = "did:pkh:eip155:1:0x0000000000000000000000000000000000000000";
+
+/// The request message; the proof must answer exactly this one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+pub struct AuthorizationRequest {
+    /// Message id.
+    pub id: String,
+    /// Thread id; equals `id`. The only tie between a Path A proof and its session.
+    pub thid: String,
+    /// Who asks.
+    pub from: String,
+    /// Media type.
+    pub typ: &'static str,
+    /// Protocol message.
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    /// The request itself.
+    pub body: RequestBody,
+    /// Seconds since 1970.
+    pub created_time: i64,
+    /// Seconds since 1970.
+    pub expires_time: i64,
+}
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+pub struct RequestBody {
+    /// Where the wallet posts its proof.
+    #[serde(rename = "callbackUrl")]
+    #[schema(rename = "callbackUrl")]
+    pub callback_url: String,
+    /// Shown to the user: host, time, and a code that the page shows too.
+    pub reason: String,
+    /// A message to sign; none.
+    pub message: String,
+    /// Credential queries; `[]`, never null.
+    #[schema(value_type = Vec<Object>)]
+    pub scope: Vec<Value>,
+    /// Accepted envelopes.
+    pub accept: Vec<&'static str>,
+}
+
+/// What a request is made of.
+#[derive(Debug)]
+pub(crate) struct RequestFacts<'a> {
+    pub(crate) verifier: &'a str,
+    /// Where the wallet reaches us, from [`callback_base`].
+    pub(crate) base: &'a str,
+    pub(crate) session: uuid::Uuid,
+    pub(crate) now: Timestamp,
+}
+
+impl AuthorizationRequest {
+    pub(crate) fn new(facts: &RequestFacts<'_>, entropy: &dyn Entropy) -> Self {
+        let id = entropy.uuid().to_string();
+        let created = facts.now.secs();
+        Self {
+            thid: id.clone(),
+            id,
+            from: facts.verifier.to_owned(),
+            typ: TYP,
+            kind: TYPE,
+            body: RequestBody {
+                callback_url: format!("{}/auth/callback?session={}", facts.base, facts.session),
+                reason: reason(facts, entropy),
+                message: String::new(),
+                scope: Vec::new(),
+                accept: vec![ACCEPT],
+            },
+            created_time: created,
+            expires_time: created.saturating_add(LIFE),
+        }
+    }
+}
+
+/// Names host, time and a code, so that a stranger's QR code is recognized as such (spec/10 section 10).
+fn reason(facts: &RequestFacts<'_>, entropy: &dyn Entropy) -> String {
+    let host = facts.base.split_once("://").map_or(facts.base, |(_, host)| host);
+    let minutes = facts.now.secs().rem_euclid(86_400) / 60;
+    let mut chance = [0u8; 8];
+    entropy.fill(&mut chance);
+    let code = u64::from_le_bytes(chance) % 100;
+    format!("Log in to {host} at {:02}:{:02} UTC, code {code:02}", minutes / 60, minutes % 60)
+}
+
+/// Where the wallet is told to post (ZK-4). Headers never say; the page may, within limits.
+///
+/// In production only an origin of ours counts. In development a loopback page means BASE_URL, since the wallet runs
+/// elsewhere; another host is how the wallet reaches this machine, on the port we listen on.
+pub(crate) fn callback_base(asked: Option<&str>, base_url: &str, own: &OwnOrigins, production: bool) -> String {
+    let Some(origin) = asked.and_then(|asked| Origin::of(asked).ok()) else { return base_url.to_owned() };
+    if production {
+        return if own.is_own(&origin) { origin.as_str().to_owned() } else { base_url.to_owned() };
+    }
+    if origin.is_loopback() {
+        return base_url.to_owned();
+    }
+    match (origin.without_port(), own.base.port()) {
+        (Some(host), Some(port)) => format!("{host}:{port}"),
+        (Some(host), None) => host.to_owned(),
+        (None, _) => origin.as_str().to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::CountingEntropy;
+
+    const BASE: &str = "https://gate.example";
+
+    fn request() -> AuthorizationRequest {
+        let facts = RequestFacts {
+            verifier: "did:iden3:privado:main:2ScrbEuw9jLXMapW3DELXBbDco5EURzJZRN1tYj7L7",
+            base: BASE,
+            session: uuid::Uuid::from_u128(7),
+            now: Timestamp::from_secs(1_700_000_040),
+        };
+        AuthorizationRequest::new(&facts, &CountingEntropy::default())
+    }
+
+    #[test]
+    fn zk1_zk3_zk4_the_message_has_the_agreed_shape() {
+        let json = serde_json::to_value(request()).unwrap();
+        let id = json["id"].as_str().unwrap();
+        assert_eq!(uuid::Uuid::parse_str(id).unwrap().get_version_num(), 4);
+        assert_eq!(json["thid"], json["id"]);
+        assert_eq!(json["typ"], "application/iden3comm-plain-json");
+        assert_eq!(json["type"], "https://iden3-communication.io/authorization/1.0/request");
+        assert_eq!(json["from"], "did:iden3:privado:main:2ScrbEuw9jLXMapW3DELXBbDco5EURzJZRN1tYj7L7");
+        assert_eq!(
+            json["body"]["callbackUrl"],
+            "https://gate.example/auth/callback?session=00000000-0000-0000-0000-000000000007"
+        );
+        assert_eq!(json["body"]["scope"], serde_json::json!([]));
+        assert_eq!(
+            json["body"]["accept"],
+            serde_json::json!(["iden3comm/v1;env=application/iden3-zkp-json;circuitId=authV2;alg=groth16"])
+        );
+        assert_eq!(json["expires_time"].as_i64().unwrap() - json["created_time"].as_i64().unwrap(), 600);
+        assert!(json["body"]["reason"].as_str().unwrap().starts_with("Log in to gate.example at 22:14 UTC, code "));
+    }
+
+    #[test]
+    fn zk1_the_message_fits_a_qr_code() {
+        assert!(serde_json::to_string(&request()).unwrap().len() <= 2000);
+    }
+
+    #[test]
+    fn zk4_only_origins_of_ours_count_in_production() {
+        let own = OwnOrigins {
+            base: Origin::of(BASE).unwrap(),
+            frontend: Some(Origin::of("https://app.example").unwrap()),
+            listed: vec![Origin::of("https://explorer.example").unwrap()],
+            any_localhost: false,
+        };
+        let base = |asked| callback_base(asked, BASE, &own, true);
+        assert_eq!(base(None), BASE);
+        assert_eq!(base(Some("https://app.example/login")), "https://app.example");
+        assert_eq!(base(Some("https://explorer.example")), "https://explorer.example");
+        for foreign in ["https://evil.example", "https://gate.example.evil.example", "http://gate.example", "nonsense"]
+        {
+            assert_eq!(base(Some(foreign)), BASE, "{foreign}");
+        }
+    }
+
+    #[test]
+    fn zk4_development_reaches_this_machine_from_elsewhere() {
+        let base_url = "http://localhost:8080";
+        let own =
+            OwnOrigins { base: Origin::of(base_url).unwrap(), frontend: None, listed: Vec::new(), any_localhost: true };
+        let base = |asked| callback_base(Some(asked), base_url, &own, false);
+        assert_eq!(base("http://127.0.0.1:3000"), base_url);
+        assert_eq!(base("http://192.168.1.5:3000"), "http://192.168.1.5:8080");
+        assert_eq!(base("https://tunnel.example"), "https://tunnel.example");
+    }
+}

@@ -1,0 +1,18 @@
+//! Login by proof: the session between the page that asks and the wallet that proves (spec/10 section 2).
+
+mod complete;
+mod error;
+mod message;
+#[cfg(feature = "mock-login")]
+pub(crate) mod mock;
+mod proof;
+mod session;
+mod vault;
+
+pub(crate) use complete::{Attempt, complete};
+pub(crate) use error::{LoginError, Reason};
+pub use message::{AuthorizationRequest, RequestBody};
+pub(crate) use message::{PLACEHOLDER_VERIFIER, RequestFacts, callback_base};
+pub use proof::{NoVerifier, ProofError, ProofVerifier, Proved};
+pub(crate) use session::{Failures, LoginId, LoginSecret, LoginSession, LoginSessions, NoRoom, Status};
+pub(crate) use vault::Vault;

@@ -1,0 +1,61 @@
+//! The place where a check of proofs plugs in.
+
+use super::AuthorizationRequest;
+use futures_util::future::BoxFuture;
+use gw_http::Amr;
+use gw_types::{ExternalId, Timestamp};
+
+/// A name somebody proved to hold, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proved {
+    /// The name.
+    pub subject: ExternalId,
+    /// How it was proved.
+    pub amr: Amr,
+}
+
+/// Why a proof proves nothing. What exactly is wrong with it is for our log, never for the client (ZK-90).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProofError {
+    /// No proof can be read from it.
+    #[error("the proof is unreadable")]
+    Unreadable,
+    /// Read, and found wanting.
+    #[error("the proof does not hold")]
+    Failed,
+    /// The humanity credential was asked for and is absent.
+    #[error("the humanity credential is absent")]
+    HumanityMissing,
+    /// The wallet's network has no state resolver.
+    #[error("the network has no state resolver")]
+    NetworkNotSupported,
+    /// The state of the identity could not be read.
+    #[error("the state resolver failed")]
+    ResolverFault,
+}
+
+/// Checks a wallet's answer against the request it answers. Chosen once, at wiring.
+pub trait ProofVerifier: Send + Sync + core::fmt::Debug {
+    /// Who `token` proves to be the one answering `request`.
+    fn verify<'a>(
+        &'a self,
+        token: &'a str,
+        request: &'a AuthorizationRequest,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<Proved, ProofError>>;
+}
+
+/// The build without a verifier: nothing proves anything.
+#[derive(Clone, Copy, Debug)]
+pub struct NoVerifier;
+
+impl ProofVerifier for NoVerifier {
+    fn verify<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a AuthorizationRequest,
+        _: Timestamp,
+    ) -> BoxFuture<'a, Result<Proved, ProofError>> {
+        Box::pin(std::future::ready(Err(ProofError::Failed)))
+    }
+}

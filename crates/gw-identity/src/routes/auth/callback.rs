@@ -1,0 +1,112 @@
+//! `POST /auth/callback?session=`: the wallet brings its proof (ZK-20).
+
+use crate::{
+    login::{Attempt, LoginError, LoginId, complete},
+    routes::Provenance,
+    state::IdentityState,
+    tokens::AuthResponse,
+};
+use axum::{
+    Json,
+    extract::{RawQuery, Request, State},
+};
+use gw_http::{ApiError, ErrorBody, read_body};
+use serde::Deserialize;
+
+/// A JSON body; the other form is the bare token.
+#[derive(Debug, Deserialize)]
+struct CallbackBody {
+    token: Option<String>,
+    jwz_token: Option<String>,
+}
+
+/// Complete a login with a proof
+///
+/// The body is the token as text, or JSON `{"token": …}` or `{"jwz_token": …}`.
+#[utoipa::path(
+    post,
+    path = "/auth/callback",
+    operation_id = "completeLogin",
+    tag = "auth",
+    params(("session" = String, Query, description = "The login session")),
+    request_body(content = String, description = "The proof, as text or in a JSON object"),
+    responses(
+        (status = 200, body = AuthResponse),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody, description = "Banned, or the humanity credential is missing"),
+        (status = 413, body = ErrorBody),
+        (status = 429, body = ErrorBody),
+        (status = 500, body = ErrorBody),
+        (status = 503, body = ErrorBody),
+    ),
+)]
+pub(crate) async fn callback(
+    State(state): State<IdentityState>,
+    provenance: Provenance,
+    RawQuery(query): RawQuery,
+    request: Request,
+) -> Result<Json<AuthResponse>, ApiError> {
+    let session = session_of(query.as_deref().unwrap_or_default()).ok_or(LoginError::NoSession)?;
+    let session = parse_session(&session)?;
+    let token = proof_in(&read_body(request.into_body()).await?);
+    let pair = complete(&state, Attempt { session, token, provenance }).await?;
+    Ok(Json(AuthResponse::new(pair, state.edge.now())))
+}
+
+fn session_of(query: &str) -> Option<String> {
+    form_urlencoded::parse(query.as_bytes())
+        .find(|(name, _)| name == "session")
+        .map(|(_, value)| value.into_owned())
+        .filter(|value| !value.is_empty())
+}
+
+/// A text that is no id names no session.
+pub(super) fn parse_session(text: &str) -> Result<LoginId, LoginError> {
+    uuid::Uuid::parse_str(text).map(LoginId).map_err(|_| LoginError::SessionOver)
+}
+
+/// The proof in a body: bare text or a member of a JSON object; outer blanks and one pair of quotes are dropped.
+fn proof_in(body: &[u8]) -> Result<String, LoginError> {
+    let text = core::str::from_utf8(body).map_err(|_| LoginError::NoToken)?.trim();
+    let token = if text.starts_with('{') {
+        let body: CallbackBody = serde_json::from_str(text).map_err(|_| LoginError::NoToken)?;
+        body.token.or(body.jwz_token).ok_or(LoginError::NoToken)?
+    } else {
+        text.to_owned()
+    };
+    let token = token.trim();
+    let token = token.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(token);
+    if token.is_empty() { Err(LoginError::NoToken) } else { Ok(token.to_owned()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zk20_a_proof_is_found_in_all_its_forms() {
+        for body in [
+            "a.b.c",
+            "  a.b.c\n",
+            "\"a.b.c\"",
+            r#"{"token": "a.b.c"}"#,
+            r#"{"jwz_token": " \"a.b.c\" "}"#,
+            r#"{"other": 1, "jwz_token": "a.b.c"}"#,
+        ] {
+            assert_eq!(proof_in(body.as_bytes()).unwrap(), "a.b.c", "{body}");
+        }
+        for body in ["", " ", "\"\"", "{}", "{", r#"{"token": ""}"#, r#"{"token": 1}"#] {
+            assert!(matches!(proof_in(body.as_bytes()), Err(LoginError::NoToken)), "{body}");
+        }
+        assert!(matches!(proof_in(&[0xff, 0xfe]), Err(LoginError::NoToken)));
+    }
+
+    #[test]
+    fn the_session_parameter_is_required() {
+        assert_eq!(session_of("x=1&session=abc"), Some("abc".to_owned()));
+        for query in ["", "session=", "sessions=abc"] {
+            assert_eq!(session_of(query), None, "{query}");
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! `/auth`: login by proof.
+
+pub(super) mod callback;
+pub(super) mod providers;
+pub(super) mod request;
+pub(super) mod status;
+pub(super) mod verify;

@@ -1,0 +1,82 @@
+//! `POST /auth/request`: opens a login session (ZK-1, ZK-4, ZK-5, ZK-13).
+
+use crate::{
+    login::{
+        AuthorizationRequest, LoginError, LoginId, LoginSecret, LoginSession, PLACEHOLDER_VERIFIER, RequestFacts,
+        callback_base,
+    },
+    routes::{Provenance, cookies},
+    state::IdentityState,
+};
+use axum::{Json, extract::State, response::IntoResponse};
+use gw_http::{ApiError, ErrorBody, JsonBody};
+use http::{HeaderMap, HeaderValue, header};
+use serde::{Deserialize, Serialize};
+
+/// Carries the session's secret to pages that fetch without cookies (HD19).
+pub(super) const SECRET_HEADER: &str = "x-login-secret";
+
+/// What a login may start with.
+#[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
+pub(crate) struct AuthRequestBody {
+    /// The page's own origin, from which the wallet's callback URL is built.
+    callback_origin: Option<String>,
+}
+
+/// An open session and the request the wallet answers.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(crate) struct AuthRequestResponse {
+    /// The session.
+    session_id: String,
+    /// The message for the wallet.
+    auth_request: AuthorizationRequest,
+}
+
+/// Start a login
+///
+/// The body may be absent. The answer's `X-Login-Secret` header, or the `pp_login` cookie, is what the status poll
+/// must show to get the tokens.
+#[utoipa::path(
+    post,
+    path = "/auth/request",
+    operation_id = "startLogin",
+    tag = "auth",
+    request_body = Option<AuthRequestBody>,
+    responses(
+        (status = 200, body = AuthRequestResponse),
+        (status = 429, body = ErrorBody),
+        (status = 500, body = ErrorBody, description = "VERIFIER_ID not configured"),
+        (status = 503, body = ErrorBody, description = "too many open sessions"),
+    ),
+)]
+pub(crate) async fn request(
+    State(state): State<IdentityState>,
+    provenance: Provenance,
+    headers: HeaderMap,
+    body: Option<JsonBody<AuthRequestBody>>,
+) -> Result<impl IntoResponse, ApiError> {
+    let JsonBody(body) = body.unwrap_or(JsonBody(AuthRequestBody::default()));
+    let (edge, config) = (&*state.edge, &state.inner.config);
+    let verifier = match &config.verifier_id {
+        Some(id) => id.as_str(),
+        None if edge.production => return Err(LoginError::NoVerifierId.into()),
+        None => PLACEHOLDER_VERIFIER,
+    };
+    let now = edge.now();
+    let base = callback_base(body.callback_origin.as_deref(), &config.base_url, &edge.origins, edge.production);
+    let id = LoginId(edge.entropy.uuid());
+    let facts = RequestFacts { verifier, base: &base, session: id.0, now };
+    let auth_request = AuthorizationRequest::new(&facts, &*edge.entropy);
+    let secret = LoginSecret::fresh(&*edge.entropy);
+    let session = LoginSession::new(auth_request.clone(), provenance.client, &secret);
+    state.inner.sessions.open(id, session, now).await.map_err(LoginError::from)?;
+
+    let mut answer = match headers.contains_key(header::ORIGIN) {
+        true => cookies::set_login(edge, &secret),
+        false => HeaderMap::new(),
+    };
+    if let Ok(value) = HeaderValue::from_str(secret.expose()) {
+        answer.insert(SECRET_HEADER, value);
+    }
+    Ok((answer, Json(AuthRequestResponse { session_id: id.0.to_string(), auth_request })))
+}

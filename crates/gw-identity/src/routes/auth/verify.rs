@@ -1,0 +1,62 @@
+//! `POST /auth/verify`: the proof from a page instead of a wallet; in development only.
+
+use super::callback::parse_session;
+use crate::{
+    login::{Attempt, complete},
+    routes::{Provenance, cookies},
+    state::IdentityState,
+    tokens::AuthResponse,
+};
+use axum::{Json, extract::State, response::IntoResponse};
+use gw_http::{ApiError, ErrorBody, JsonBody};
+use http::HeaderMap;
+use serde::Deserialize;
+
+/// A proof and its session.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+pub(crate) struct AuthVerifyRequest {
+    /// The proof.
+    #[schema(required)]
+    jwz_token: Option<String>,
+    /// The login session.
+    #[schema(required)]
+    session_id: Option<String>,
+}
+
+/// Complete a login from a page
+///
+/// Development only; in production the path answers 404.
+#[utoipa::path(
+    post,
+    path = "/auth/verify",
+    operation_id = "verifyLogin",
+    tag = "auth",
+    request_body = AuthVerifyRequest,
+    responses(
+        (status = 200, body = AuthResponse),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody),
+        (status = 404, body = ErrorBody, description = "Production"),
+        (status = 429, body = ErrorBody),
+        (status = 500, body = ErrorBody),
+        (status = 503, body = ErrorBody),
+    ),
+)]
+pub(crate) async fn verify(
+    State(state): State<IdentityState>,
+    provenance: Provenance,
+    headers: HeaderMap,
+    body: Result<JsonBody<AuthVerifyRequest>, ApiError>,
+) -> Result<impl IntoResponse, ApiError> {
+    if state.edge.production {
+        return Err(ApiError::not_found("not found"));
+    }
+    let JsonBody(body) = body?;
+    let given = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
+    let token = given(body.jwz_token).ok_or_else(|| ApiError::bad_request("jwz_token required"))?;
+    let session = given(body.session_id).ok_or_else(|| ApiError::bad_request("session parameter required"))?;
+    let attempt = Attempt { session: parse_session(&session)?, token: Ok(token.trim().to_owned()), provenance };
+    let tokens = AuthResponse::new(complete(&state, attempt).await?, state.edge.now());
+    Ok((cookies::set_access(&state.edge, &headers, &tokens), Json(tokens)))
+}

@@ -1,0 +1,105 @@
+//! Why an address is not linked, or not unlinked (LK-2, HD10).
+
+use crate::{link::Unusable, security::NotRecorded};
+use gw_http::ApiError;
+use gw_store::{Missing, StoreError};
+use gw_types::Seconds;
+
+/// One enum for the operations on links.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LinkError {
+    /// The node has not told the chain's id yet.
+    #[error("the chain id is not known")]
+    NoChain,
+    /// Too many open challenges.
+    #[error("too many open challenges")]
+    Busy,
+    /// Unknown, over, used or burnt.
+    #[error("the challenge is not open")]
+    Nonce,
+    /// Somebody else's challenge.
+    #[error("the challenge is somebody else's")]
+    Foreign,
+    /// No address.
+    #[error("not an address")]
+    Address,
+    /// Not signed by the address.
+    #[error("the signature does not fit")]
+    Signature,
+    /// An administrator revoked this link, or the address belongs to a contract: one answer for both, so that
+    /// nobody asks which addresses are registered.
+    #[error("the address cannot be linked")]
+    Refused,
+    /// Not linked to the caller.
+    #[error("the address is not linked")]
+    NotLinked,
+    /// The store failed.
+    #[error("the store failed")]
+    Store(#[source] StoreError),
+    /// What happens could not be recorded.
+    #[error("no room to record")]
+    Unrecorded(#[from] NotRecorded),
+}
+
+impl From<StoreError> for LinkError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::LinkRevoked | StoreError::Rule("address_is_contract") => Self::Refused,
+            StoreError::NotFound(Missing::Link) => Self::NotLinked,
+            other => Self::Store(other),
+        }
+    }
+}
+
+impl From<Unusable> for LinkError {
+    fn from(unusable: Unusable) -> Self {
+        match unusable {
+            Unusable::Gone => Self::Nonce,
+            Unusable::Foreign => Self::Foreign,
+        }
+    }
+}
+
+impl From<LinkError> for ApiError {
+    fn from(error: LinkError) -> Self {
+        match error {
+            LinkError::NoChain => Self::unavailable("node unavailable"),
+            LinkError::Busy => Self::unavailable("too many open challenges").retry_after(Seconds(60)),
+            LinkError::Nonce => Self::bad_request("invalid or expired nonce"),
+            LinkError::Foreign => Self::forbidden("challenge does not belong to this user"),
+            LinkError::Address => Self::bad_request("invalid ethereum address format"),
+            LinkError::Signature => Self::bad_request("signature verification failed"),
+            LinkError::Refused => Self::forbidden("address cannot be linked"),
+            LinkError::NotLinked => Self::not_found("address not found"),
+            LinkError::Store(error) => crate::error::storage(&error),
+            LinkError::Unrecorded(_) => Self::audit_unavailable(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lk2_every_refusal_has_its_status_and_text() {
+        let table = [
+            (LinkError::NoChain, 503, "node unavailable"),
+            (LinkError::Busy, 503, "too many open challenges"),
+            (LinkError::Nonce, 400, "invalid or expired nonce"),
+            (LinkError::Foreign, 403, "challenge does not belong to this user"),
+            (LinkError::Address, 400, "invalid ethereum address format"),
+            (LinkError::Signature, 400, "signature verification failed"),
+            (LinkError::from(StoreError::LinkRevoked), 403, "address cannot be linked"),
+            (LinkError::from(StoreError::Rule("address_is_contract")), 403, "address cannot be linked"),
+            (LinkError::from(StoreError::NotFound(Missing::Link)), 404, "address not found"),
+            (LinkError::from(StoreError::NotPrimary), 500, "internal error"),
+            (LinkError::Unrecorded(NotRecorded), 503, "audit unavailable"),
+        ];
+        for (error, status, text) in table {
+            let name = format!("{error:?}");
+            let answer = ApiError::from(error);
+            assert_eq!((answer.code().status().as_u16(), answer.text()), (status, text), "{name}");
+        }
+    }
+}

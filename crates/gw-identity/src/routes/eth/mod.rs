@@ -1,0 +1,27 @@
+//! `/eth`: linked addresses (spec/10 section 7).
+
+pub(super) mod challenge;
+mod error;
+pub(super) mod list;
+pub(super) mod unlink;
+pub(super) mod verify;
+
+use crate::state::IdentityState;
+use axum::extract::FromRequestParts;
+use error::LinkError;
+use gw_http::{ApiError, Authenticated};
+use http::request::Parts;
+
+/// A caller who has not linked too often of late (spec/10 §9).
+#[derive(Debug)]
+pub(super) struct Linker(Authenticated);
+
+impl FromRequestParts<IdentityState> for Linker {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &IdentityState) -> Result<Self, ApiError> {
+        let caller = Authenticated::from_request_parts(parts, state).await?;
+        state.inner.limits.links.check(&caller.user.external_id).map_err(ApiError::rate_limited)?;
+        Ok(Self(caller))
+    }
+}

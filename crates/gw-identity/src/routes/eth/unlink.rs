@@ -1,0 +1,60 @@
+//! `DELETE /eth/addresses/{address}`: ends the caller's own link (LK-5).
+
+use super::LinkError;
+use crate::{error::detached, link::parse_address, routes::Provenance, security, state::IdentityState};
+use axum::extract::{Path, State};
+use gw_audit::SecurityKind;
+use gw_http::{ApiError, Authenticated, ErrorBody, Message};
+use gw_policy::snapshot::User;
+use gw_store::Actor;
+use gw_types::Address;
+use std::sync::Arc;
+
+/// Unlink an address
+///
+/// It can be linked again by a new signature.
+#[utoipa::path(
+    delete,
+    path = "/eth/addresses/{address}",
+    operation_id = "unlinkAddress",
+    tag = "eth",
+    security(("bearer" = [])),
+    params(("address" = String, Path, description = "The address")),
+    responses(
+        (status = 200, body = Message),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+        (status = 500, body = ErrorBody),
+    ),
+)]
+pub(crate) async fn unlink(
+    State(state): State<IdentityState>,
+    caller: Authenticated,
+    provenance: Provenance,
+    Path(address): Path<String>,
+) -> Result<Message, ApiError> {
+    let address = parse_address(&address).ok_or(LinkError::Address)?;
+    let worker = state.clone();
+    detached(&state.tasks, async move { end(&worker, caller.user, address, &provenance).await }).await?;
+    Ok(Message::new("address unlinked"))
+}
+
+async fn end(
+    state: &IdentityState,
+    user: Arc<User>,
+    address: Address,
+    provenance: &Provenance,
+) -> Result<(), LinkError> {
+    let actor = provenance.act(Actor::user(user.id, &user.external_id));
+    let mut room = state.security.reserve(1)?;
+    let mut tx = state.store.begin(&actor).await?;
+    tx.unlink_address(user.id, address).await?;
+    tx.commit().await?;
+    let mut event = security::event(SecurityKind::EthAddressUnlinked, provenance);
+    event.external_id = Some(user.external_id.clone());
+    event.user_id = Some(user.id);
+    event.address = Some(address);
+    Ok(room.record(event)?)
+}

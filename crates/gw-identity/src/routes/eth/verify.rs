@@ -1,0 +1,121 @@
+//! `POST /eth/link/verify`: the signed challenge links the address (LK-2, LK-3, LK-5, LK-6, HD10).
+
+use super::{LinkError, Linker};
+use crate::{
+    error::detached,
+    link::{parse_address, signer},
+    routes::Provenance,
+    security::{self, NotRecorded, Room},
+    state::IdentityState,
+};
+use axum::{Json, extract::State};
+use gw_audit::SecurityKind;
+use gw_http::{ApiError, ErrorBody, JsonBody};
+use gw_policy::snapshot::User;
+use gw_store::{
+    Actor,
+    record::{LinkProof, Linked},
+};
+use gw_types::Address;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// An answered challenge.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+pub(crate) struct VerifyLinkRequest {
+    /// The address to link.
+    address: String,
+    /// The challenge's nonce.
+    nonce: String,
+    /// The wallet's signature of the challenge's text.
+    signature: String,
+}
+
+/// A linked address.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(crate) struct EthLinkVerifyResponse {
+    /// The address, in lower case.
+    address: String,
+    /// A confirmation.
+    message: &'static str,
+}
+
+/// Finish linking an address
+#[utoipa::path(
+    post,
+    path = "/eth/link/verify",
+    operation_id = "linkVerify",
+    tag = "eth",
+    security(("bearer" = [])),
+    request_body = VerifyLinkRequest,
+    responses(
+        (status = 200, body = EthLinkVerifyResponse),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody),
+        (status = 429, body = ErrorBody),
+        (status = 500, body = ErrorBody),
+    ),
+)]
+pub(crate) async fn verify(
+    State(state): State<IdentityState>,
+    Linker(caller): Linker,
+    provenance: Provenance,
+    JsonBody(body): JsonBody<VerifyLinkRequest>,
+) -> Result<Json<EthLinkVerifyResponse>, ApiError> {
+    let (now, challenges) = (state.edge.now(), &state.inner.challenges);
+    let message = challenges.message(&body.nonce, caller.user.id, now).await.map_err(LinkError::from)?;
+    let address = parse_address(&body.address).ok_or(LinkError::Address)?;
+    if signer(&message, &body.signature) != Some(address) {
+        challenges.fail(&body.nonce, now).await;
+        return Err(LinkError::Signature.into());
+    }
+    let worker = state.clone();
+    detached(&state.tasks, async move { consume(&worker, caller.user, address, &body.nonce, &provenance).await })
+        .await?;
+    Ok(Json(EthLinkVerifyResponse { address: format!("{address:#x}"), message: "address linked" }))
+}
+
+/// Uses the challenge up. Taken out first, it cannot link two addresses; only success keeps it out (D6).
+async fn consume(
+    state: &IdentityState,
+    user: Arc<User>,
+    address: Address,
+    nonce: &str,
+    provenance: &Provenance,
+) -> Result<(), LinkError> {
+    let now = state.edge.now();
+    let taken = state.inner.challenges.take(nonce, user.id, now).await.ok_or(LinkError::Nonce)?;
+    let linked = link(state, &user, address, provenance).await;
+    if linked.is_err() {
+        state.inner.challenges.put_back(nonce, taken, now).await;
+    }
+    linked
+}
+
+async fn link(state: &IdentityState, user: &User, address: Address, provenance: &Provenance) -> Result<(), LinkError> {
+    let mut room = state.security.reserve(2)?;
+    let actor = provenance.act(Actor::user(user.id, &user.external_id));
+    let mut tx = state.store.begin(&actor).await?;
+    let linked = tx.link_address(user.id, address, LinkProof::Challenge).await?;
+    tx.commit().await?;
+    Ok(record(&mut room, user, &linked, provenance)?)
+}
+
+/// The audit entry of the link stands in its transaction; this is for those who watch.
+fn record(room: &mut Room, user: &User, linked: &Linked, provenance: &Provenance) -> Result<(), NotRecorded> {
+    let mut kinds = vec![SecurityKind::EthAddressLinked];
+    if linked.others > 0 {
+        kinds.push(SecurityKind::EthAddressLinkedCollision);
+    }
+    for kind in kinds {
+        let mut event = security::event(kind, provenance);
+        event.external_id = Some(user.external_id.clone());
+        event.user_id = Some(user.id);
+        event.address = Some(linked.link.address);
+        event.reason = Some("user".into());
+        event.count = (kind == SecurityKind::EthAddressLinkedCollision).then_some(linked.others);
+        room.record(event)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,4 @@
+//! `/me`: what the caller is here.
+
+pub(super) mod admin_status;
+pub(super) mod orgs;

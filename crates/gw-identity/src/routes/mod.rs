@@ -1,0 +1,79 @@
+//! The HTTP surface. Each operation has its own file; its path mirrors the URL.
+
+mod auth;
+mod cookies;
+mod eth;
+mod me;
+mod provenance;
+mod tokens;
+
+pub(crate) use provenance::Provenance;
+
+use crate::state::IdentityState;
+use axum::middleware::from_fn_with_state;
+use gw_http::{SecureHeaders, limit::per_address};
+use std::sync::Arc;
+use utoipa::openapi::OpenApi;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+/// All routes of this crate. Those of logins, tokens and links exist with and without `/api/v1` (spec/10 §1); the API
+/// description names the versioned ones.
+pub fn router(state: IdentityState) -> OpenApiRouter {
+    let aliases: axum::Router = both_ways(|routes, of| limited(routes, of, &state)).with_state(state.clone()).into();
+    let versioned =
+        both_ways(|routes, of| limited(routes, of, &state)).merge(versioned_only()).with_state(state.clone());
+    // Set here too, so that no wiring can let a token reply be kept by a cache (TK-10).
+    OpenApiRouter::from(aliases).nest("/api/v1", versioned).layer(SecureHeaders::new(state.edge.production))
+}
+
+/// The description of all routes, without anything behind them.
+pub fn api() -> OpenApi {
+    OpenApiRouter::<IdentityState>::new()
+        .nest("/api/v1", both_ways(|routes, _| routes).merge(versioned_only()))
+        .into_openapi()
+}
+
+/// Routes that share a limit per address.
+#[derive(Clone, Copy, Debug)]
+enum Limited {
+    Auth,
+    Polls,
+    Refreshes,
+}
+
+fn limited(routes: OpenApiRouter<IdentityState>, of: Limited, state: &IdentityState) -> OpenApiRouter<IdentityState> {
+    let limits = &state.inner.limits;
+    let limit = match of {
+        Limited::Auth => &limits.auth,
+        Limited::Polls => &limits.polls,
+        Limited::Refreshes => &limits.refreshes,
+    };
+    routes.route_layer(from_fn_with_state((Arc::clone(&state.edge), Arc::clone(limit)), per_address))
+}
+
+fn both_ways(
+    limit: impl Fn(OpenApiRouter<IdentityState>, Limited) -> OpenApiRouter<IdentityState>,
+) -> OpenApiRouter<IdentityState> {
+    let auth = OpenApiRouter::new()
+        .routes(routes!(auth::request::request))
+        .routes(routes!(auth::callback::callback))
+        .routes(routes!(auth::verify::verify))
+        .routes(routes!(tokens::revoke::revoke))
+        .routes(routes!(tokens::introspect::introspect));
+    let polls = OpenApiRouter::new().routes(routes!(auth::status::status)).routes(routes!(auth::providers::providers));
+    let refresh = OpenApiRouter::new().routes(routes!(tokens::refresh::refresh));
+    // Limited per subject, in their extractor.
+    let links = OpenApiRouter::new()
+        .routes(routes!(eth::challenge::challenge))
+        .routes(routes!(eth::verify::verify))
+        .routes(routes!(eth::list::list))
+        .routes(routes!(eth::unlink::unlink));
+    limit(auth, Limited::Auth)
+        .merge(limit(polls, Limited::Polls))
+        .merge(limit(refresh, Limited::Refreshes))
+        .merge(links)
+}
+
+fn versioned_only() -> OpenApiRouter<IdentityState> {
+    OpenApiRouter::new().routes(routes!(me::admin_status::admin_status)).routes(routes!(me::orgs::orgs))
+}

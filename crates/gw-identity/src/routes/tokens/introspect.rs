@@ -1,0 +1,110 @@
+//! `POST /introspect`: whether a token still counts (TK-7). What is not surely active is inactive.
+
+use crate::{state::IdentityState, tokens::hash};
+use axum::{
+    Json,
+    extract::{Request, State},
+};
+use gw_http::{ApiError, ErrorBody, read_body};
+use gw_policy::{
+    access::{TokenFacts, identify},
+    snapshot::User,
+};
+use gw_types::{Secret, Timestamp, TokenId};
+use serde::Serialize;
+use std::sync::Arc;
+
+/// What there is to say about a token.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+pub(crate) struct IntrospectResponse {
+    /// Whether it counts.
+    active: bool,
+    /// When it ends, in seconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exp: Option<i64>,
+    /// When it was issued, in seconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    iat: Option<i64>,
+    /// Whether the user's KYC is completed; for access tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kyc: Option<bool>,
+    /// The user's external id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sub: Option<String>,
+    /// `access_token` or `refresh_token`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token_type: Option<&'static str>,
+}
+
+/// Introspect a token
+///
+/// Takes the form fields `token` and, optionally, `token_type_hint`.
+#[utoipa::path(
+    post,
+    path = "/introspect",
+    operation_id = "introspectToken",
+    tag = "tokens",
+    request_body(content = String, content_type = "application/x-www-form-urlencoded"),
+    responses(
+        (status = 200, body = IntrospectResponse),
+        (status = 400, body = ErrorBody),
+        (status = 429, body = ErrorBody),
+    ),
+)]
+pub(crate) async fn introspect(
+    State(state): State<IdentityState>,
+    request: Request,
+) -> Result<Json<IntrospectResponse>, ApiError> {
+    let body = read_body(request.into_body()).await?;
+    // The hint only says where to look first; the two kinds cannot be mistaken for each other.
+    let token = form_urlencoded::parse(&body)
+        .find(|(name, _)| name == "token")
+        .map(|(_, value)| Secret::new(value.trim()))
+        .filter(|token| !token.expose().is_empty())
+        .ok_or_else(|| ApiError::bad_request("token required"))?;
+    let now = state.edge.now();
+    let found = match access(&state, &token, now) {
+        Some(found) => Some(found),
+        None => refresh(&state, &token, now).await,
+    };
+    Ok(Json(found.unwrap_or_default()))
+}
+
+fn access(state: &IdentityState, token: &Secret, now: Timestamp) -> Option<IntrospectResponse> {
+    let claims = state.edge.tokens.access(token.expose(), now).ok()?;
+    let user = known(state, &claims.facts())?;
+    Some(IntrospectResponse {
+        active: true,
+        exp: Some(claims.expires_at.secs()),
+        iat: Some(claims.issued_at.secs()),
+        kyc: Some(user.kyc),
+        sub: Some(claims.subject.as_str().to_owned()),
+        token_type: Some("access_token"),
+    })
+}
+
+async fn refresh(state: &IdentityState, token: &Secret, now: Timestamp) -> Option<IntrospectResponse> {
+    let claims = state.edge.tokens.refresh(token.expose(), now).ok()?;
+    let facts = TokenFacts {
+        subject: claims.subject,
+        token: claims.token,
+        session: TokenId(claims.session.0),
+        issued_at: claims.issued_at,
+    };
+    let user = known(state, &facts)?;
+    let stored = state.store.read().find_refresh_token(hash(token)).await.ok()??;
+    let usable = stored.used_at.is_none() && stored.expires_at > now && stored.user == user.id;
+    usable.then(|| IntrospectResponse {
+        active: true,
+        exp: Some(stored.expires_at.secs()),
+        iat: Some(claims.issued_at.secs()),
+        kyc: None,
+        sub: Some(facts.subject.as_str().to_owned()),
+        token_type: Some("refresh_token"),
+    })
+}
+
+/// The user, unless banned, revoked, unknown, or policy is stale.
+fn known(state: &IdentityState, facts: &TokenFacts) -> Option<Arc<User>> {
+    identify(&*state.edge.policy.pin()?, facts).ok()
+}

@@ -1,0 +1,185 @@
+//! `POST /refresh`: a new pair for an old refresh token (TK-4, TK-5).
+
+use crate::{
+    error::detached,
+    routes::{Provenance, cookies},
+    security::{self, NotRecorded},
+    state::IdentityState,
+    tokens::{AuthResponse, Family, TokenPair, hash, revoked_until},
+};
+use axum::{Json, extract::State, response::IntoResponse};
+use gw_audit::SecurityKind;
+use gw_http::{ApiError, ErrorBody, JsonBody, RefreshClaims, TokenError};
+use gw_store::{Actor, StoreError, record::Rotation};
+use gw_types::{Seconds, Secret, TokenId};
+use http::HeaderMap;
+use serde::Deserialize;
+
+/// A refresh token.
+#[derive(Deserialize, utoipa::ToSchema)]
+pub(crate) struct RefreshRequest {
+    /// The token.
+    refresh_token: String,
+}
+
+/// Why there is no new pair.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RefreshError {
+    /// No token of ours.
+    #[error("no valid refresh token")]
+    Invalid,
+    /// It is over, or its family is.
+    #[error("the refresh token has expired")]
+    Expired,
+    /// Nothing is known of it.
+    #[error("the refresh token is unknown")]
+    Unknown,
+    /// It was used or revoked.
+    #[error("the refresh token is revoked")]
+    Revoked,
+    /// The account is banned.
+    #[error("the account is banned")]
+    Banned,
+    /// The family refreshes too often.
+    #[error("the family refreshes too often")]
+    TooOften(Seconds),
+    /// The store failed.
+    #[error("the store failed")]
+    Store(#[from] StoreError),
+    /// What happens could not be recorded.
+    #[error("no room to record")]
+    Unrecorded(#[from] NotRecorded),
+}
+
+impl From<TokenError> for RefreshError {
+    fn from(error: TokenError) -> Self {
+        match error {
+            TokenError::Invalid => Self::Invalid,
+            TokenError::Expired => Self::Expired,
+        }
+    }
+}
+
+impl From<RefreshError> for ApiError {
+    fn from(error: RefreshError) -> Self {
+        match error {
+            RefreshError::Invalid => Self::unauthorized("invalid refresh token"),
+            RefreshError::Expired => Self::unauthorized("refresh token expired"),
+            RefreshError::Unknown => Self::unauthorized("refresh token not found"),
+            RefreshError::Revoked => Self::unauthorized("refresh token revoked"),
+            RefreshError::Banned => Self::forbidden("account is banned"),
+            RefreshError::TooOften(wait) => Self::rate_limited(wait),
+            RefreshError::Store(error) => {
+                let _logged = crate::error::storage(&error);
+                Self::unavailable("token store unavailable")
+            }
+            RefreshError::Unrecorded(_) => Self::audit_unavailable(),
+        }
+    }
+}
+
+/// Refresh tokens
+///
+/// The old refresh token is used up. Shown again later, it ends the whole login.
+#[utoipa::path(
+    post,
+    path = "/refresh",
+    operation_id = "refreshTokens",
+    tag = "tokens",
+    request_body = RefreshRequest,
+    responses(
+        (status = 200, body = AuthResponse),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody),
+        (status = 429, body = ErrorBody),
+        (status = 503, body = ErrorBody),
+    ),
+)]
+pub(crate) async fn refresh(
+    State(state): State<IdentityState>,
+    provenance: Provenance,
+    headers: HeaderMap,
+    JsonBody(body): JsonBody<RefreshRequest>,
+) -> Result<impl IntoResponse, ApiError> {
+    let token = Secret::new(body.refresh_token);
+    let claims = state.edge.tokens.refresh(token.expose(), state.edge.now()).map_err(RefreshError::from)?;
+    state.inner.limits.refreshes_of_family.check(&claims.session).map_err(RefreshError::TooOften)?;
+    let worker = state.clone();
+    let pair = detached(&state.tasks, async move { rotate(&worker, &token, claims, &provenance).await }).await?;
+    let tokens = AuthResponse::new(pair, state.edge.now());
+    Ok((cookies::set_access(&state.edge, &headers, &tokens), Json(tokens)))
+}
+
+/// One transaction from the look at the old token to its successor: of parallel refreshes one wins.
+async fn rotate(
+    state: &IdentityState,
+    token: &Secret,
+    claims: RefreshClaims,
+    provenance: &Provenance,
+) -> Result<TokenPair, RefreshError> {
+    let actor = provenance.act(Actor::named(claims.subject.as_str()));
+    let mut room = state.security.reserve(1)?;
+    let mut tx = state.store.begin(&actor).await?;
+    let old = hash(token);
+    let user = tx.read().find_user_by_external_id(&claims.subject).await?.ok_or(RefreshError::Unknown)?;
+    let stored = tx.read().find_refresh_token(old).await?;
+    if user.banned {
+        if stored.is_some() {
+            tx.revoke_family(claims.session, revoked_until(tx.now())).await?;
+            tx.commit().await?;
+        }
+        return Err(RefreshError::Banned);
+    }
+    let Some(stored) = stored.filter(|stored| stored.user == user.id) else {
+        let ended = state.edge.policy.pin().is_some_and(|now| now.revocation(TokenId(claims.session.0)).is_some());
+        return Err(if ended { RefreshError::Revoked } else { RefreshError::Unknown });
+    };
+    if user.tokens_valid_from.is_some_and(|from| stored.created_at < from) {
+        return Err(RefreshError::Revoked);
+    }
+    let family = Family { id: claims.session, started: stored.family_started, amr: claims.amr };
+    let (pair, successor) = state.inner.issuer.issue(&user, family, tx.now());
+    match tx.rotate_refresh_token(old, successor).await? {
+        Rotation::Done => {
+            tx.commit().await?;
+            Ok(pair)
+        }
+        Rotation::Unknown => Err(RefreshError::Unknown),
+        Rotation::Expired => Err(RefreshError::Expired),
+        Rotation::JustUsed => Err(RefreshError::Revoked),
+        Rotation::Reused => {
+            tx.commit().await?;
+            let mut event = security::event(SecurityKind::RefreshTokenReuse, provenance);
+            event.external_id = Some(claims.subject);
+            event.user_id = Some(user.id);
+            event.session_id = Some(claims.session);
+            room.record(event)?;
+            Err(RefreshError::Revoked)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tk4_every_refusal_has_its_status_and_text() {
+        let table = [
+            (RefreshError::Invalid, 401, "invalid refresh token"),
+            (RefreshError::Expired, 401, "refresh token expired"),
+            (RefreshError::Unknown, 401, "refresh token not found"),
+            (RefreshError::Revoked, 401, "refresh token revoked"),
+            (RefreshError::Banned, 403, "account is banned"),
+            (RefreshError::TooOften(Seconds(6)), 429, "rate limit exceeded"),
+            (RefreshError::Store(StoreError::NotPrimary), 503, "token store unavailable"),
+            (RefreshError::Unrecorded(NotRecorded), 503, "audit unavailable"),
+        ];
+        for (error, status, text) in table {
+            let name = format!("{error:?}");
+            let answer = ApiError::from(error);
+            assert_eq!((answer.code().status().as_u16(), answer.text()), (status, text), "{name}");
+        }
+    }
+}

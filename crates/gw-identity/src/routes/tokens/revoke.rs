@@ -1,0 +1,104 @@
+//! `POST /revoke`: ends a login (TK-6). Effective at the next request, on this instance before the answer.
+
+use crate::{
+    error::{detached, storage},
+    routes::{Provenance, cookies},
+    security::{self, NotRecorded},
+    state::IdentityState,
+    tokens::revoked_until,
+};
+use axum::{extract::State, response::IntoResponse};
+use gw_audit::SecurityKind;
+use gw_http::{AccessClaims, ApiError, ErrorBody, JsonBody, Message, RefreshClaims, token::SKEW};
+use gw_store::{Actor, StoreError};
+use serde::Deserialize;
+
+/// The tokens to end.
+#[derive(Deserialize, utoipa::ToSchema)]
+pub(crate) struct RevokeRequest {
+    /// The refresh token, and with it its whole login.
+    refresh_token: String,
+    /// An access token to end as well.
+    access_token: Option<String>,
+}
+
+/// Why a login could not be ended.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RevokeError {
+    /// The store failed.
+    #[error("the store failed")]
+    Store(#[from] StoreError),
+    /// What happens could not be recorded.
+    #[error("no room to record")]
+    Unrecorded(#[from] NotRecorded),
+}
+
+impl From<RevokeError> for ApiError {
+    fn from(error: RevokeError) -> Self {
+        match error {
+            RevokeError::Store(error) => storage(&error),
+            RevokeError::Unrecorded(_) => Self::audit_unavailable(),
+        }
+    }
+}
+
+/// Revoke tokens
+///
+/// Answers 200 for tokens that are unknown or already ended, too.
+#[utoipa::path(
+    post,
+    path = "/revoke",
+    operation_id = "revokeTokens",
+    tag = "tokens",
+    request_body = RevokeRequest,
+    responses(
+        (status = 200, body = Message),
+        (status = 400, body = ErrorBody),
+        (status = 429, body = ErrorBody),
+        (status = 500, body = ErrorBody),
+    ),
+)]
+pub(crate) async fn revoke(
+    State(state): State<IdentityState>,
+    provenance: Provenance,
+    JsonBody(body): JsonBody<RevokeRequest>,
+) -> Result<impl IntoResponse, ApiError> {
+    let now = state.edge.now();
+    // Only what we signed is stored: nobody fills the table with inventions.
+    let refresh = state.edge.tokens.refresh(&body.refresh_token, now).ok();
+    let access = body.access_token.and_then(|token| state.edge.tokens.access(&token, now).ok());
+    let worker = state.clone();
+    detached(&state.tasks, async move { end(&worker, refresh, access, &provenance).await }).await?;
+    Ok((cookies::clear_access(&state.edge), Message::new("token revoked")))
+}
+
+async fn end(
+    state: &IdentityState,
+    refresh: Option<RefreshClaims>,
+    access: Option<AccessClaims>,
+    provenance: &Provenance,
+) -> Result<(), RevokeError> {
+    let subject = refresh.as_ref().map(|claims| &claims.subject).or(access.as_ref().map(|claims| &claims.subject));
+    let Some(subject) = subject.cloned() else { return Ok(()) };
+    let mut room = state.security.reserve(1)?;
+    let mut tx = state.store.begin(&provenance.act(Actor::named(subject.as_str()))).await?;
+    let mut ended = None;
+    if let Some(claims) = &refresh
+        // A family without rows was ended before.
+        && tx.read().find_family_owner(claims.session).await?.is_some()
+    {
+        tx.revoke_family(claims.session, revoked_until(tx.now())).await?;
+        ended = Some(claims.session);
+    }
+    if let Some(claims) = &access {
+        tx.revoke_access_token(claims.token, claims.expires_at.plus(SKEW)).await?;
+    }
+    tx.commit().await?;
+    if let Some(session) = ended {
+        let mut event = security::event(SecurityKind::SessionRevoked, provenance);
+        event.external_id = Some(subject);
+        event.session_id = Some(session);
+        room.record(event)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,136 @@
+//! Issuing token pairs (spec/10 section 4). What a token looks like is `gw-http`'s, what is stored `gw-store`'s.
+
+use gw_http::{AccessClaims, Amr, Edge, RefreshClaims, token::SKEW};
+use gw_store::record::{NewRefreshToken, TokenHash, User};
+use gw_types::{Seconds, Secret, SessionId, Timestamp, TokenId};
+use serde::{Serialize, Serializer};
+use sha2::{Digest, Sha256};
+use std::sync::Arc;
+
+/// The longest life of a family (TK-5).
+const FAMILY_LIFE: Seconds = Seconds(30 * 86_400);
+/// The longest life of an access token (decision 35), whatever the setting was when it was issued.
+const LONGEST_ACCESS: Seconds = Seconds(86_400);
+
+/// Issues pairs of tokens.
+#[derive(Clone, Debug)]
+pub struct TokenIssuer {
+    edge: Arc<Edge>,
+    access_ttl: Seconds,
+    refresh_ttl: Seconds,
+}
+
+/// An access token and the refresh token that continues it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenPair {
+    /// The access token.
+    pub access: Secret,
+    /// When it ends.
+    pub access_expires_at: Timestamp,
+    /// The refresh token.
+    pub refresh: Secret,
+}
+
+/// A login whose tokens are issued.
+#[derive(Clone, Copy, Debug)]
+pub struct Family {
+    /// Its id (`sid`).
+    pub id: SessionId,
+    /// When the login took place.
+    pub started: Timestamp,
+    /// How it was proved.
+    pub amr: Amr,
+}
+
+impl TokenIssuer {
+    pub(crate) fn new(edge: Arc<Edge>, access_ttl: Seconds, refresh_ttl: Seconds) -> Self {
+        Self { edge, access_ttl, refresh_ttl }
+    }
+
+    /// A login of this moment.
+    pub fn new_family(&self, amr: Amr, now: Timestamp) -> Family {
+        Family { id: SessionId(self.edge.entropy.uuid()), started: now, amr }
+    }
+
+    /// A pair of the family, and the row by which the refresh token will be known. No token outlives its family.
+    pub fn issue(&self, user: &User, family: Family, now: Timestamp) -> (TokenPair, NewRefreshToken) {
+        let family_end = family.started.plus(FAMILY_LIFE);
+        let access = AccessClaims {
+            subject: user.external_id.clone(),
+            token: TokenId(self.edge.entropy.uuid()),
+            session: family.id,
+            issued_at: now,
+            expires_at: now.plus(self.access_ttl).min(family_end),
+            kyc: user.kyc,
+            amr: family.amr,
+        };
+        let refresh = RefreshClaims {
+            subject: user.external_id.clone(),
+            token: TokenId(self.edge.entropy.uuid()),
+            session: family.id,
+            issued_at: now,
+            expires_at: now.plus(self.refresh_ttl).min(family_end),
+            amr: family.amr,
+        };
+        let pair = TokenPair {
+            access: self.edge.tokens.sign_access(&access),
+            access_expires_at: access.expires_at,
+            refresh: self.edge.tokens.sign_refresh(&refresh),
+        };
+        let row = NewRefreshToken {
+            hash: hash(&pair.refresh),
+            id: refresh.token,
+            family: family.id,
+            user: user.id,
+            amr: family.amr.as_str().to_owned(),
+            family_started: family.started,
+            expires_at: refresh.expires_at,
+        };
+        (pair, row)
+    }
+}
+
+/// What is stored of a token (TK-3).
+pub(crate) fn hash(token: &Secret) -> TokenHash {
+    TokenHash(Sha256::digest(token.expose().as_bytes()).into())
+}
+
+/// Until when a family must stay known as revoked: then its last access token has ended.
+pub(crate) fn revoked_until(now: Timestamp) -> Timestamp {
+    now.plus(LONGEST_ACCESS).plus(SKEW)
+}
+
+/// Tokens as clients get them.
+#[derive(Clone, Debug, Serialize, utoipa::ToSchema)]
+pub struct AuthResponse {
+    /// The access token.
+    #[serde(serialize_with = "expose")]
+    #[schema(value_type = String)]
+    pub access_token: Secret,
+    /// The refresh token.
+    #[serde(serialize_with = "expose")]
+    #[schema(value_type = String)]
+    pub refresh_token: Secret,
+    /// `Bearer`.
+    pub token_type: &'static str,
+    /// Seconds until the access token ends.
+    pub expires_in: u32,
+}
+
+impl AuthResponse {
+    /// The pair as of `now`.
+    pub fn new(pair: TokenPair, now: Timestamp) -> Self {
+        let left = pair.access_expires_at.secs().saturating_sub(now.secs());
+        Self {
+            access_token: pair.access,
+            refresh_token: pair.refresh,
+            token_type: "Bearer",
+            expires_in: u32::try_from(left.max(0)).unwrap_or(u32::MAX),
+        }
+    }
+}
+
+/// The one place where tokens leave.
+fn expose<S: Serializer>(secret: &Secret, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(secret.expose())
+}

@@ -1,0 +1,62 @@
+//! The API description and the routes agree.
+
+use crate::world::World;
+use http::{Method, StatusCode};
+
+const BOTH_WAYS: [(Method, &str); 12] = [
+    (Method::POST, "/auth/request"),
+    (Method::POST, "/auth/callback"),
+    (Method::POST, "/auth/verify"),
+    (Method::GET, "/auth/session/{id}/status"),
+    (Method::GET, "/auth/providers"),
+    (Method::POST, "/refresh"),
+    (Method::POST, "/revoke"),
+    (Method::POST, "/introspect"),
+    (Method::POST, "/eth/link/challenge"),
+    (Method::POST, "/eth/link/verify"),
+    (Method::GET, "/eth/addresses"),
+    (Method::DELETE, "/eth/addresses/{address}"),
+];
+
+/// spec/10 §1: these routes exist with and without `/api/v1`; `/me` only with it.
+#[tokio::test]
+async fn routes_exist_with_and_without_the_version() {
+    let world = World::new().await;
+    for (method, path) in BOTH_WAYS {
+        // 405 tells that the path is known, whatever a right request would be answered.
+        let wrong = if method == Method::GET { Method::PATCH } else { Method::OPTIONS };
+        for prefix in ["", "/api/v1"] {
+            let path = format!("{prefix}{}", path.replace("{id}", "x").replace("{address}", "x"));
+            assert_eq!(world.ask(wrong.clone(), &path).send().await.status, StatusCode::METHOD_NOT_ALLOWED, "{path}");
+        }
+    }
+    assert_eq!(world.get("/me/orgs").send().await.status, StatusCode::NOT_FOUND);
+    assert_eq!(world.get("/api/v1/me/orgs").send().await.status, StatusCode::UNAUTHORIZED);
+}
+
+/// The description names each operation once, under the version.
+#[tokio::test]
+async fn the_description_names_every_operation_once() {
+    let world = World::new().await;
+    let described = world.description();
+    let mut expected: Vec<String> = BOTH_WAYS.iter().map(|(method, path)| format!("{method} /api/v1{path}")).collect();
+    expected.extend(["GET /api/v1/me/admin-status".to_owned(), "GET /api/v1/me/orgs".to_owned()]);
+    expected.sort();
+    let mut told = Vec::new();
+    let mut ids = Vec::new();
+    for (path, item) in described["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            told.push(format!("{} {path}", method.to_uppercase()));
+            ids.push(operation["operationId"].as_str().unwrap().to_owned());
+        }
+    }
+    told.sort();
+    assert_eq!(told, expected);
+    let count = ids.len();
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), count);
+    for schema in ["APIError", "APIMessage", "AuthResponse", "SessionStatusResponse", "EthAddressListResponse"] {
+        assert!(described["components"]["schemas"].get(schema).is_some(), "{schema}");
+    }
+}

@@ -1,0 +1,259 @@
+//! Linked addresses.
+
+use crate::world::{Answer, Tokens, World, did};
+use alloy_signer::SignerSync as _;
+use alloy_signer_local::PrivateKeySigner;
+use gw_audit::SecurityKind;
+use gw_store::record::{NewContract, NewOrganization};
+use gw_types::{Address, B256};
+use http::{Method, StatusCode};
+use serde_json::json;
+
+fn wallet(n: u8) -> PrivateKeySigner {
+    PrivateKeySigner::from_bytes(&B256::repeat_byte(n)).unwrap()
+}
+
+struct Challenge {
+    nonce: String,
+    message: String,
+}
+
+async fn challenge(world: &World, tokens: &Tokens) -> Challenge {
+    let answer = world.ask(Method::POST, "/eth/link/challenge").bearer(&tokens.access).send().await;
+    assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
+    let text = |name: &str| answer.body[name].as_str().unwrap().to_owned();
+    Challenge { nonce: text("nonce"), message: text("message") }
+}
+
+async fn answer(world: &World, tokens: &Tokens, nonce: &str, address: &str, signature: &str) -> Answer {
+    let body = json!({ "nonce": nonce, "address": address, "signature": signature });
+    world.post("/api/v1/eth/link/verify", body).bearer(&tokens.access).send().await
+}
+
+/// Signs a fresh challenge with the wallet and hands it in.
+async fn link(world: &World, tokens: &Tokens, wallet: &PrivateKeySigner) -> Answer {
+    let challenge = challenge(world, tokens).await;
+    let signature = sign(wallet, &challenge.message);
+    answer(world, tokens, &challenge.nonce, &wallet.address().to_checksum(None), &signature).await
+}
+
+fn sign(wallet: &PrivateKeySigner, message: &str) -> String {
+    format!("0x{}", hex::encode(wallet.sign_message_sync(message.as_bytes()).unwrap().as_bytes()))
+}
+
+async fn listed(world: &World, tokens: &Tokens) -> Vec<String> {
+    let answer = world.get("/eth/addresses").bearer(&tokens.access).send().await;
+    let addresses = answer.body["addresses"].as_array().unwrap();
+    addresses.iter().map(|entry| entry["address"].as_str().unwrap().to_owned()).collect()
+}
+
+fn lower(address: Address) -> String {
+    format!("{address:#x}")
+}
+
+/// LK-1 to LK-3: a signed challenge links the address.
+#[tokio::test]
+async fn lk2_a_signed_challenge_links_the_address() {
+    let world = World::new().await;
+    let alice = world.log_in("alice").await;
+    world.events();
+    let wallet = wallet(1);
+    let linked = link(&world, &alice, &wallet).await;
+    assert_eq!(linked.status, StatusCode::OK);
+    assert_eq!(linked.body, json!({ "address": lower(wallet.address()), "message": "address linked" }));
+    let list = world.get("/eth/addresses").bearer(&alice.access).send().await;
+    assert_eq!(
+        list.body,
+        json!({ "addresses": [{ "address": lower(wallet.address()), "verified_at": "2023-11-14T22:13:20Z" }] })
+    );
+    let events = world.events();
+    assert_eq!(events.len(), 1);
+    assert_eq!(events[0].kind, SecurityKind::EthAddressLinked);
+    assert_eq!(events[0].address, Some(wallet.address()));
+    let user = world.user("alice").await.unwrap();
+    let snapshot = world.edge.policy.pin().unwrap();
+    assert_eq!(snapshot.links_of(user.id).len(), 1, "known to policy before the answer");
+}
+
+/// LK-1: the text binds site, DID, nonce and chain.
+#[tokio::test]
+async fn lk1_the_challenge_names_what_it_is_for() {
+    let world = World::new().await;
+    let alice = world.log_in("alice").await;
+    let challenge = challenge(&world, &alice).await;
+    assert_eq!(challenge.nonce.len(), 32);
+    assert!(challenge.message.starts_with("gate.example asks you to link"));
+    for part in ["DID: did:test:alice\n", &format!("Nonce: {}\n", challenge.nonce), "Chain ID: 31337\n"] {
+        assert!(challenge.message.contains(part), "{part}");
+    }
+}
+
+/// LK-2: the refusals, in their order.
+#[tokio::test]
+async fn lk2_refusals_in_their_order() {
+    let world = World::new().await;
+    let (alice, bob) = (world.log_in("alice").await, world.log_in("bob").await);
+    let wallet = wallet(1);
+    let open = challenge(&world, &alice).await;
+    let address = lower(wallet.address());
+    let signature = sign(&wallet, &open.message);
+
+    let malformed = world.post("/eth/link/verify", json!({ "nonce": open.nonce })).bearer(&alice.access).send().await;
+    assert_eq!(malformed.refusal(), (400, "missing field `address`"));
+    let refused = answer(&world, &alice, "00", "nonsense", "00").await;
+    assert_eq!(refused.refusal(), (400, "invalid or expired nonce"));
+    let refused = answer(&world, &bob, &open.nonce, "nonsense", "00").await;
+    assert_eq!(refused.refusal(), (403, "challenge does not belong to this user"));
+    let refused = answer(&world, &alice, &open.nonce, "nonsense", "00").await;
+    assert_eq!(refused.refusal(), (400, "invalid ethereum address format"));
+    let refused = answer(&world, &alice, &open.nonce, &lower(Address::repeat_byte(9)), &signature).await;
+    assert_eq!(refused.refusal(), (400, "signature verification failed"));
+    assert_eq!(answer(&world, &alice, &open.nonce, &address, &signature).await.status, StatusCode::OK);
+    assert_eq!(listed(&world, &bob).await, Vec::<String>::new());
+}
+
+/// D6: consumed by success only; five wrong signatures burn it; others cannot.
+#[tokio::test]
+async fn d6_five_failures_burn_a_challenge_and_success_consumes_it() {
+    let world = World::new().await;
+    let (alice, bob) = (world.log_in("alice").await, world.log_in("bob").await);
+    let wallet = wallet(1);
+    let address = lower(wallet.address());
+
+    let open = challenge(&world, &alice).await;
+    let signature = sign(&wallet, &open.message);
+    for _ in 0..4 {
+        answer(&world, &alice, &open.nonce, &address, "00").await;
+        answer(&world, &bob, &open.nonce, &address, "00").await;
+    }
+    assert_eq!(answer(&world, &alice, &open.nonce, &address, &signature).await.status, StatusCode::OK);
+    let again = answer(&world, &alice, &open.nonce, &address, &signature).await;
+    assert_eq!(again.refusal(), (400, "invalid or expired nonce"), "used");
+
+    world.clock.pass(120);
+    let open = challenge(&world, &alice).await;
+    let signature = sign(&wallet, &open.message);
+    for _ in 0..5 {
+        let refused = answer(&world, &alice, &open.nonce, &address, "00").await;
+        assert_eq!(refused.refusal(), (400, "signature verification failed"));
+    }
+    let burnt = answer(&world, &alice, &open.nonce, &address, &signature).await;
+    assert_eq!(burnt.refusal(), (400, "invalid or expired nonce"), "burnt");
+}
+
+/// LK-1: five minutes.
+#[tokio::test]
+async fn lk1_a_challenge_lasts_five_minutes() {
+    let world = World::new().await;
+    let tokens = world.log_in("alice").await;
+    let wallet = wallet(1);
+    let open = challenge(&world, &tokens).await;
+    let signature = sign(&wallet, &open.message);
+    world.clock.pass(300);
+    let late = answer(&world, &tokens, &open.nonce, &lower(wallet.address()), &signature).await;
+    assert_eq!(late.refusal(), (400, "invalid or expired nonce"));
+}
+
+/// LK-5, LK-6, decision 23: a second DID may link the same address, and somebody is told, without names.
+#[tokio::test]
+async fn lk6_a_second_did_is_a_collision() {
+    let world = World::new().await;
+    let (alice, bob) = (world.log_in("alice").await, world.log_in("bob").await);
+    let wallet = wallet(1);
+    link(&world, &alice, &wallet).await;
+    world.events();
+    assert_eq!(link(&world, &bob, &wallet).await.status, StatusCode::OK);
+    let events = world.events();
+    let kinds: Vec<_> = events.iter().map(|event| event.kind).collect();
+    assert_eq!(kinds, [SecurityKind::EthAddressLinked, SecurityKind::EthAddressLinkedCollision]);
+    assert_eq!(events[1].count, Some(1));
+    assert_eq!(events[1].address, Some(wallet.address()));
+    assert_eq!(events[1].external_id, Some(did("bob")));
+}
+
+/// HD10 and LK-2: registered addresses and links an administrator revoked get the same refusal.
+#[tokio::test]
+async fn hd10_lk2_registered_and_revoked_addresses_are_refused_alike() {
+    let world = World::new().await;
+    let alice = world.log_in("alice").await;
+    let user = world.user("alice").await.unwrap();
+    let (registered, revoked) = (wallet(1), wallet(2));
+    let mut tx = world.begin().await;
+    let org = NewOrganization { slug: "bank".to_owned(), name: "Bank".to_owned(), ..NewOrganization::default() };
+    let org = tx.create_organization(org).await.unwrap();
+    tx.create_contract(NewContract::plain(org.id, registered.address(), "Squatted")).await.unwrap();
+    tx.commit().await.unwrap();
+    link(&world, &alice, &revoked).await;
+    let mut tx = world.begin().await;
+    tx.revoke_link(user.id, revoked.address(), "compromised").await.unwrap();
+    tx.commit().await.unwrap();
+
+    let (one, other) = (link(&world, &alice, &registered).await, link(&world, &alice, &revoked).await);
+    assert_eq!(one.refusal(), (403, "address cannot be linked"));
+    assert_eq!(other.refusal(), one.refusal());
+    assert_eq!(listed(&world, &alice).await, Vec::<String>::new());
+}
+
+/// D6: a refusal after the signature does not use the challenge up.
+#[tokio::test]
+async fn d6_only_success_consumes_a_challenge() {
+    let world = World::new().await;
+    let alice = world.log_in("alice").await;
+    let user = world.user("alice").await.unwrap();
+    let wallet = wallet(1);
+    link(&world, &alice, &wallet).await;
+    let mut tx = world.begin().await;
+    tx.revoke_link(user.id, wallet.address(), "by mistake").await.unwrap();
+    tx.commit().await.unwrap();
+    let open = challenge(&world, &alice).await;
+    let (address, signature) = (lower(wallet.address()), sign(&wallet, &open.message));
+    for _ in 0..2 {
+        let refused = answer(&world, &alice, &open.nonce, &address, &signature).await;
+        assert_eq!(refused.refusal(), (403, "address cannot be linked"));
+    }
+}
+
+/// LK-5: unlinking one's own address, and linking it again.
+#[tokio::test]
+async fn lk5_unlink_and_link_again() {
+    let world = World::new().await;
+    let (alice, bob) = (world.log_in("alice").await, world.log_in("bob").await);
+    let wallet = wallet(1);
+    link(&world, &alice, &wallet).await;
+    world.events();
+    let delete = |tokens: &Tokens, address: &str| {
+        world.ask(Method::DELETE, &format!("/api/v1/eth/addresses/{address}")).bearer(&tokens.access)
+    };
+    let address = lower(wallet.address());
+    assert_eq!(delete(&alice, "nonsense").send().await.refusal(), (400, "invalid ethereum address format"));
+    assert_eq!(delete(&bob, &address).send().await.refusal(), (404, "address not found"));
+    let ended = delete(&alice, &address).send().await;
+    assert_eq!((ended.status, &ended.body), (StatusCode::OK, &json!({ "message": "address unlinked" })));
+    assert_eq!(world.event_kinds(), [SecurityKind::EthAddressUnlinked]);
+    assert_eq!(listed(&world, &alice).await, Vec::<String>::new());
+    assert_eq!(delete(&alice, &address).send().await.refusal(), (404, "address not found"));
+    assert_eq!(link(&world, &alice, &wallet).await.status, StatusCode::OK);
+    assert_eq!(listed(&world, &alice).await, [address]);
+}
+
+/// All of it is for callers with a token, and ten times a minute.
+#[tokio::test]
+async fn links_need_a_token_and_are_limited_per_subject() {
+    let world = World::new().await;
+    for (method, path) in [
+        (Method::POST, "/eth/link/challenge"),
+        (Method::POST, "/eth/link/verify"),
+        (Method::GET, "/eth/addresses"),
+        (Method::DELETE, "/eth/addresses/0x0000000000000000000000000000000000000001"),
+    ] {
+        let answer = world.ask(method, path).send().await;
+        assert_eq!(answer.refusal(), (401, "missing Authorization header"), "{path}");
+    }
+    let (alice, bob) = (world.log_in("alice").await, world.log_in("bob").await);
+    for _ in 0..10 {
+        challenge(&world, &alice).await;
+    }
+    let refused = world.ask(Method::POST, "/eth/link/challenge").bearer(&alice.access).send().await;
+    assert_eq!(refused.refusal(), (429, "rate limit exceeded"));
+    challenge(&world, &bob).await;
+}

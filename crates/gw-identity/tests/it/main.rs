@@ -1,0 +1,18 @@
+//! Logins, tokens and links over HTTP, on a real store.
+
+// `cfg(test)` although this is a test already: clippy grants its exemptions to what is marked so.
+#[cfg(test)]
+mod api;
+#[cfg(test)]
+mod links;
+#[cfg(test)]
+mod logins;
+#[cfg(test)]
+mod me;
+#[cfg(feature = "mock-login")]
+#[cfg(test)]
+mod mock;
+#[cfg(test)]
+mod tokens;
+#[cfg(test)]
+mod world;

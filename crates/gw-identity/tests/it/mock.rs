@@ -1,0 +1,82 @@
+//! Mock logins, in builds that have them.
+
+use crate::world::{Setup, Tokens, World};
+use gw_identity::{MockVerifier, NoVerifier};
+use gw_policy::{access::admin, snapshot::Organization};
+use gw_types::ExternalId;
+use http::StatusCode;
+use std::sync::Arc;
+
+async fn world() -> World {
+    let verifier = Arc::new(MockVerifier::before(Arc::new(NoVerifier)));
+    World::with(Setup { production: false, verifier, ..Setup::default() }).await
+}
+
+async fn mock_login(world: &World, token: &str) -> Result<Tokens, (u16, String)> {
+    let login = world.open_login().await;
+    let answer = world.prove(&login, token).await;
+    if answer.status == StatusCode::OK {
+        return Ok(Tokens::of(&answer.body));
+    }
+    let (status, text) = answer.refusal();
+    Err((status, text.to_owned()))
+}
+
+fn administers_default(world: &World, name: &str) -> bool {
+    let snapshot = world.edge.policy.pin().unwrap();
+    let user = snapshot.user_by_external(&ExternalId::new(name).unwrap()).unwrap().id;
+    admin::status(&snapshot, user, world.edge.now()).full.contains(&Organization::DEFAULT)
+}
+
+/// MK-1, MK-3, decision 24: created mock users administer the default organization.
+#[tokio::test]
+async fn mk1_mk3_decision_24_created_mock_users_are_administrators() {
+    let world = world().await;
+    for (token, name) in
+        [("mock.did:example:alice", "did:example:alice"), ("mock.jwz.token.did:example:b.o.b", "did:example:b.o.b")]
+    {
+        let tokens = mock_login(&world, token).await.unwrap();
+        let claims = world.edge.tokens.access(&tokens.access, world.edge.now()).unwrap();
+        assert_eq!((claims.subject.as_str(), claims.amr.as_str()), (name, "mock"));
+        assert!(administers_default(&world, name), "{name}");
+    }
+}
+
+/// MK-3: test DIDs get no admin claim; decision 24: existing users keep what they have.
+#[tokio::test]
+async fn mk3_decision_24_test_dids_and_existing_users_gain_nothing() {
+    let world = world().await;
+    mock_login(&world, "mock.did:test:alice").await.unwrap();
+    assert!(!administers_default(&world, "did:test:alice"));
+
+    let mut tx = world.begin().await;
+    let external_id = ExternalId::new("did:example:known").unwrap();
+    let new = gw_store::record::NewUser { external_id, kyc: false, auth_tenant_id: None, groups: Vec::new() };
+    tx.create_user(new).await.unwrap();
+    tx.commit().await.unwrap();
+    mock_login(&world, "mock.did:example:known").await.unwrap();
+    assert!(!administers_default(&world, "did:example:known"));
+}
+
+/// MK-1: what names nobody is unreadable; what is no mock token goes to the real check.
+#[tokio::test]
+async fn mk1_other_tokens() {
+    let world = world().await;
+    for token in ["mock.", "mock.jwz.token.", "mock.alice", "mock.directory:5a1c"] {
+        assert_eq!(mock_login(&world, token).await, Err((400, "invalid token format".to_owned())), "{token}");
+    }
+    assert_eq!(mock_login(&world, "a.b.c").await, Err((401, "verification failed".to_owned())));
+}
+
+/// MK-3: bans apply.
+#[tokio::test]
+async fn mk3_bans_apply_to_mock_users() {
+    let world = world().await;
+    mock_login(&world, "mock.did:test:alice").await.unwrap();
+    let user = world.user("alice").await.unwrap();
+    let mut tx = world.begin().await;
+    let ban = gw_store::record::UserPatch { banned: Some(true), ..Default::default() };
+    tx.update_user(user.id, ban).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(mock_login(&world, "mock.did:test:alice").await, Err((403, "account is banned".to_owned())));
+}

@@ -1,0 +1,384 @@
+//! One instance on an SQLite store of its own, with a clock that moves when told to.
+
+use axum::{Router, body::Body, extract::ConnectInfo};
+use futures_util::future::BoxFuture;
+use gw_audit::{SecurityEvent, SecurityKind};
+use gw_http::{
+    AdminGate, Amr, Correlate, Edge, Origin, OwnOrigins, PolicySource, PrivateNetwork, TokenCodec, TokenSecrets,
+    TrustedProxies,
+};
+use gw_identity::{
+    AuthorizationRequest, ChainSource, IdentityConfig, IdentityState, NotRecorded, ProofError, ProofVerifier, Proved,
+    Room, SecuritySink, router,
+};
+use gw_store::{Actor, DirectoryLock, Feed, FeedTiming, Location, Store, StoreConfig, Tx, Uptime, record::User};
+use gw_types::{Clock, Entropy, ExternalId, Seconds, Secret, Timestamp};
+use http::{HeaderMap, Method, Request, StatusCode, header};
+use http_body_util::BodyExt as _;
+use serde_json::{Value, json};
+use std::{
+    net::SocketAddr,
+    num::NonZeroU32,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+use tokio_util::task::TaskTracker;
+use tower::ServiceExt as _;
+
+pub(crate) const BASE: &str = "https://gate.example";
+pub(crate) const PAGE: &str = "198.51.100.1";
+pub(crate) const WALLET: &str = "203.0.113.9";
+
+/// What a world is made with.
+pub(crate) struct Setup {
+    pub(crate) production: bool,
+    pub(crate) verifier_id: Option<&'static str>,
+    pub(crate) per_minute: u32,
+    pub(crate) frontend: Option<&'static str>,
+    pub(crate) verifier: Arc<dyn ProofVerifier>,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            production: true,
+            verifier_id: Some("did:test:verifier"),
+            per_minute: 1000,
+            frontend: None,
+            verifier: Arc::new(TrustingVerifier),
+        }
+    }
+}
+
+pub(crate) struct World {
+    pub(crate) app: Router,
+    pub(crate) clock: Arc<TestClock>,
+    pub(crate) store: Store,
+    pub(crate) edge: Arc<Edge>,
+    /// Work that outlives its request.
+    pub(crate) tasks: TaskTracker,
+    feed: Feed,
+    description: Value,
+    events: Arc<Mutex<Vec<SecurityEvent>>>,
+    journal_full: Arc<AtomicBool>,
+    stale: Arc<AtomicBool>,
+    _place: tempfile::TempDir,
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        Self::with(Setup::default()).await
+    }
+
+    pub(crate) async fn with(setup: Setup) -> Self {
+        let place = tempfile::tempdir().unwrap();
+        let directory = Arc::new(DirectoryLock::acquire(place.path()).unwrap());
+        let clock = Arc::new(TestClock::default());
+        let entropy: Arc<dyn Entropy> = Arc::new(Seeded(AtomicU64::new(1)));
+        let store = Store::open(StoreConfig {
+            location: Location::Sqlite { directory, file: "gateway.db".to_owned() },
+            connections: 4,
+            clock: Arc::clone(&clock) as Arc<dyn Clock>,
+            entropy: Arc::clone(&entropy),
+        })
+        .await
+        .unwrap();
+        store.migrate().await.unwrap();
+        // Freshness is the store's own matter; here a snapshot is stale when a test says so.
+        let timing = FeedTiming { stale_after: Duration::from_secs(60), ..FeedTiming::default() };
+        let feed = Feed::start(&store, timing, Arc::new(Standstill)).await.unwrap();
+        let (stale, pinned) = (Arc::new(AtomicBool::new(false)), feed.clone());
+        let is_stale = Arc::clone(&stale);
+        let secrets = |text: &str| TokenSecrets { current: Secret::new(text), previous: Vec::new() };
+        let edge = Arc::new(Edge {
+            tokens: TokenCodec::new(BASE, &secrets("the access secret"), &secrets("the refresh secret")).unwrap(),
+            policy: PolicySource::new(move || (!is_stale.load(Ordering::SeqCst)).then(|| pinned.pin().snapshot)),
+            clock: Arc::clone(&clock) as Arc<dyn Clock>,
+            entropy,
+            origins: Arc::new(OwnOrigins {
+                base: Origin::of(BASE).unwrap(),
+                frontend: setup.frontend.map(|url| Origin::of(url).unwrap()),
+                listed: Vec::new(),
+                any_localhost: false,
+            }),
+            proxies: TrustedProxies::default(),
+            network: PrivateNetwork::default(),
+            admin: AdminGate::new(Secret::new("admin"), None, None, true),
+            production: setup.production,
+        });
+        let (events, journal_full) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicBool::new(false)));
+        let (log, full) = (Arc::clone(&events), Arc::clone(&journal_full));
+        let security = SecuritySink::new(move |events| {
+            if full.load(Ordering::SeqCst) {
+                return Err(NotRecorded);
+            }
+            let (log, mut left) = (Arc::clone(&log), events);
+            Ok(Room::new(move |event| {
+                left = left.checked_sub(1).expect("more events than room was taken for");
+                log.lock().unwrap().push(event);
+                Ok(())
+            }))
+        });
+        let config = IdentityConfig {
+            base_url: BASE.to_owned(),
+            verifier_id: setup.verifier_id.map(|did| ExternalId::new(did).unwrap()),
+            access_ttl: Seconds(300),
+            refresh_ttl: Seconds(7 * 86_400),
+            auth_per_minute: NonZeroU32::new(setup.per_minute).unwrap(),
+            networks: vec!["idp:main".to_owned()],
+            humanity_verify_url: Some("https://verify.example".to_owned()),
+            vault_secret: Secret::new("the refresh secret"),
+        };
+        let tasks = TaskTracker::new();
+        let chain = ChainSource::new(|| Some(31337));
+        let state = IdentityState::new(
+            config,
+            Arc::clone(&edge),
+            store.clone(),
+            security,
+            chain,
+            setup.verifier,
+            tasks.clone(),
+        );
+        let (app, description) = router(state).split_for_parts();
+        let description = serde_json::to_value(description).unwrap();
+        let app = app.layer(Correlate::new(Arc::clone(&edge.entropy)));
+        Self { app, clock, store, edge, tasks, feed, description, events, journal_full, stale, _place: place }
+    }
+
+    /// A request from the page's address.
+    pub(crate) fn ask(&self, method: Method, path: &str) -> Ask<'_> {
+        let request = Request::builder().method(method).uri(path);
+        Ask { world: self, request, peer: PAGE, body: Body::empty() }
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Ask<'_> {
+        self.ask(Method::GET, path)
+    }
+
+    pub(crate) fn post(&self, path: &str, body: Value) -> Ask<'_> {
+        self.ask(Method::POST, path).body(body.to_string())
+    }
+
+    /// Opens a login session from the page.
+    pub(crate) async fn open_login(&self) -> Login {
+        let answer = self.ask(Method::POST, "/auth/request").header("origin", BASE).send().await;
+        assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
+        let cookie = answer.headers[header::SET_COOKIE].to_str().unwrap().to_owned();
+        Login {
+            id: answer.body["session_id"].as_str().unwrap().to_owned(),
+            secret: answer.headers["x-login-secret"].to_str().unwrap().to_owned(),
+            cookie,
+        }
+    }
+
+    /// Logs `name` in as a wallet does.
+    pub(crate) async fn log_in(&self, name: &str) -> Tokens {
+        let login = self.open_login().await;
+        let answer = self.prove(&login, &format!("proof:did:test:{name}")).await;
+        assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
+        Tokens::of(&answer.body)
+    }
+
+    /// Brings a proof for a session, from the wallet's address.
+    pub(crate) async fn prove(&self, login: &Login, proof: &str) -> Answer {
+        let path = format!("/auth/callback?session={}", login.id);
+        self.ask(Method::POST, &path).from(WALLET).body(proof.to_owned()).send().await
+    }
+
+    /// Polls a session, from `peer`, showing `headers`.
+    pub(crate) async fn poll(&self, login: &Login, peer: &'static str, headers: &[(&str, &str)]) -> Answer {
+        let path = format!("/api/v1/auth/session/{}/status", login.id);
+        headers.iter().fold(self.get(&path).from(peer), |ask, (name, value)| ask.header(name, value)).send().await
+    }
+
+    pub(crate) async fn begin(&self) -> Tx {
+        self.store.begin(&Actor::named(Actor::SUPER_ADMIN)).await.unwrap()
+    }
+
+    pub(crate) async fn user(&self, name: &str) -> Option<User> {
+        self.store.read().find_user_by_external_id(&did(name)).await.unwrap()
+    }
+
+    /// The security events since the last look.
+    pub(crate) fn events(&self) -> Vec<SecurityEvent> {
+        std::mem::take(&mut *self.events.lock().unwrap())
+    }
+
+    pub(crate) fn event_kinds(&self) -> Vec<SecurityKind> {
+        self.events().into_iter().map(|event| event.kind).collect()
+    }
+
+    pub(crate) fn fill_journal(&self, full: bool) {
+        self.journal_full.store(full, Ordering::SeqCst);
+    }
+
+    pub(crate) fn make_stale(&self) {
+        self.stale.store(true, Ordering::SeqCst);
+    }
+
+    /// The API description.
+    pub(crate) fn description(&self) -> &Value {
+        &self.description
+    }
+
+    pub(crate) fn epoch(&self) -> gw_types::Epoch {
+        self.feed.epoch()
+    }
+}
+
+/// A request under construction.
+pub(crate) struct Ask<'a> {
+    world: &'a World,
+    request: http::request::Builder,
+    peer: &'static str,
+    body: Body,
+}
+
+impl Ask<'_> {
+    pub(crate) fn from(self, peer: &'static str) -> Self {
+        Self { peer, ..self }
+    }
+
+    pub(crate) fn header(self, name: &str, value: &str) -> Self {
+        Self { request: self.request.header(name, value), ..self }
+    }
+
+    pub(crate) fn bearer(self, token: &str) -> Self {
+        self.header("authorization", &format!("Bearer {token}"))
+    }
+
+    pub(crate) fn body(self, body: impl Into<String>) -> Self {
+        Self { body: Body::from(body.into()), ..self }
+    }
+
+    pub(crate) async fn send(self) -> Answer {
+        let mut request = self.request.body(self.body).unwrap();
+        let peer = SocketAddr::new(self.peer.parse().unwrap(), 4711);
+        request.extensions_mut().insert(ConnectInfo(peer));
+        let response = self.world.app.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
+        Answer { status: parts.status, headers: parts.headers, body }
+    }
+}
+
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Value,
+}
+
+impl Answer {
+    /// Status and text of a refusal.
+    pub(crate) fn refusal(&self) -> (u16, &str) {
+        (self.status.as_u16(), self.body["error"].as_str().unwrap_or_default())
+    }
+
+    pub(crate) fn cookies(&self) -> Vec<&str> {
+        self.headers.get_all(header::SET_COOKIE).iter().map(|value| value.to_str().unwrap()).collect()
+    }
+}
+
+pub(crate) struct Login {
+    pub(crate) id: String,
+    pub(crate) secret: String,
+    pub(crate) cookie: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Tokens {
+    pub(crate) access: String,
+    pub(crate) refresh: String,
+}
+
+impl Tokens {
+    pub(crate) fn of(body: &Value) -> Self {
+        let text = |name: &str| body[name].as_str().unwrap_or_else(|| panic!("no {name} in {body}")).to_owned();
+        Self { access: text("access_token"), refresh: text("refresh_token") }
+    }
+
+    pub(crate) fn as_refresh(&self) -> Value {
+        json!({ "refresh_token": self.refresh })
+    }
+}
+
+/// Takes `proof:<did>` at its word; other texts show each way in which a proof can fail.
+#[derive(Debug)]
+pub(crate) struct TrustingVerifier;
+
+impl ProofVerifier for TrustingVerifier {
+    fn verify<'a>(
+        &'a self,
+        token: &'a str,
+        _: &'a AuthorizationRequest,
+        _: Timestamp,
+    ) -> BoxFuture<'a, Result<Proved, ProofError>> {
+        let proved = match token.strip_prefix("proof:") {
+            Some(name) => Ok(Proved { subject: ExternalId::new(name).unwrap(), amr: Amr::Zk }),
+            None => Err(match token {
+                "unreadable" => ProofError::Unreadable,
+                "no humanity" => ProofError::HumanityMissing,
+                "no network" => ProofError::NetworkNotSupported,
+                "no resolver" => ProofError::ResolverFault,
+                _ => ProofError::Failed,
+            }),
+        };
+        Box::pin(std::future::ready(proved))
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct TestClock(AtomicI64);
+
+impl Default for TestClock {
+    fn default() -> Self {
+        Self(AtomicI64::new(Timestamp::from_secs(1_700_000_000).micros()))
+    }
+}
+
+impl TestClock {
+    pub(crate) fn pass(&self, seconds: i64) {
+        self.0.fetch_add(seconds * 1_000_000, Ordering::SeqCst);
+    }
+}
+
+impl Clock for TestClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_micros(self.0.load(Ordering::SeqCst))
+    }
+}
+
+/// Chance that repeats: a mixed counter.
+#[derive(Debug)]
+struct Seeded(AtomicU64);
+
+impl Entropy for Seeded {
+    fn fill(&self, bytes: &mut [u8]) {
+        for chunk in bytes.chunks_mut(8) {
+            let mut word = self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::SeqCst);
+            word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            let word = (word ^ (word >> 31)).to_le_bytes();
+            chunk.copy_from_slice(&word[..chunk.len()]);
+        }
+    }
+}
+
+/// Time since boot that does not pass.
+#[derive(Debug)]
+struct Standstill;
+
+impl Uptime for Standstill {
+    fn now(&self) -> Duration {
+        Duration::from_secs(1)
+    }
+}
+
+pub(crate) fn did(name: &str) -> ExternalId {
+    ExternalId::new(&format!("did:test:{name}")).unwrap()
+}
