@@ -1,0 +1,182 @@
+//! Calls the node answers; the views of the policy core open what it says (spec/30 section 5.1).
+
+use super::{head, logs, pinned, unanswered};
+use crate::{
+    question::{Asked, Judged},
+    record::Found,
+    reply::Reply,
+    state::Inner,
+};
+use gw_evm::{
+    BlockId, Call, Method, TransactionRef,
+    wire::{self, Pin},
+};
+use gw_node::{Answer, Budget, Head};
+use gw_policy::{
+    Disclosed, RawJson, Sealed,
+    view::{self, BlockTransactions, ErrorContext, FeeFacts, node_error},
+};
+use gw_types::{Address, DenyReason, U256};
+use std::time::Duration;
+
+/// Asks the node and opens its answer under the policy of the moment it came.
+pub(crate) async fn forward(asked: &Asked, judged: Judged, found: &mut Found) -> Result<Disclosed, Reply> {
+    let state = asked.state();
+    if let Call::Logs(filter) = judged.permit.call() {
+        let filter = filter.clone();
+        return logs::logs(asked, judged, &filter, found).await;
+    }
+    let head = head(state)?;
+    let pin = match place(judged.permit.call()) {
+        Place::State(block) => pinned(state, block, found).await?.pin(),
+        // Nothing above the followed head is there; a higher number makes the gateway look once (decision 41).
+        Place::Block(number) if number > head.number => {
+            raise(state, number, found).await?;
+            let head = super::head(state)?;
+            if number > head.number {
+                asked.again(judged)?;
+                return Ok(Disclosed::NULL);
+            }
+            head.pin()
+        }
+        Place::Block(_) | Place::Head => head.pin(),
+    };
+    let judged = asked.again(judged)?;
+    let sealed = ask(state, judged.permit.call(), pin, found).await?;
+    let judged = asked.again(judged)?;
+    let shown = open(state, &judged, &head, sealed)?;
+    shown_at(state, &shown, found).await?;
+    if matches!(judged.permit.call(), Call::Receipt(_)) {
+        registered(state, &shown).await;
+    }
+    Ok(shown)
+}
+
+/// How long a receipt waits for the registration of what it created, and how often that is looked at.
+const REGISTRATION: Duration = Duration::from_secs(3);
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Whoever is shown that a deployment is mined can use the contract: between the block and the registration it would
+/// be nobody's (R3, HD14). Libraries ask for the receipt and call the contract at once.
+async fn registered(state: &Inner, receipt: &Disclosed) {
+    let Some(address) = created_address(receipt.as_str()) else { return };
+    let waiting = || {
+        let snapshot = state.feed().pin().snapshot;
+        snapshot.contract(address).is_none() && !snapshot.reservations(address).is_empty()
+    };
+    let look = async {
+        while waiting() {
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    if tokio::time::timeout(REGISTRATION, look).await.is_err() {
+        tracing::warn!("a mined deployment is not registered yet");
+    }
+}
+
+fn created_address(receipt: &str) -> Option<Address> {
+    let (_, rest) = receipt.split_once(r#""contractAddress":""#)?;
+    rest.split_once('"')?.0.parse().ok()
+}
+
+/// Where on the chain a call looks.
+enum Place {
+    /// At the state of this block.
+    State(BlockId),
+    /// For the block of this number.
+    Block(u64),
+    /// At the head, or where it says to the node.
+    Head,
+}
+
+fn place(call: &Call) -> Place {
+    match call {
+        Call::Balance(_, block) | Call::Nonce(_, block) | Call::Code(_, block) => Place::State(*block),
+        Call::Storage { block, .. } | Call::Proof { block, .. } => Place::State(*block),
+        Call::Block { block: BlockId::Number(number), .. }
+        | Call::BlockTransactionCount(BlockId::Number(number))
+        | Call::BlockReceipts(BlockId::Number(number))
+        | Call::Transaction(TransactionRef::BlockNumberAndIndex(BlockId::Number(number), _)) => Place::Block(*number),
+        _ => Place::Head,
+    }
+}
+
+/// One call to the node, its body written from the typed call.
+pub(super) async fn ask(state: &Inner, call: &Call, pin: Pin, found: &mut Found) -> Result<Sealed<RawJson>, Reply> {
+    let body = wire::body(call, pin).ok_or(Reply::Internal)?;
+    match found.upstream(state, state.node().call(&body, Budget::Forward)).await {
+        Ok(Answer::Result(sealed)) => Ok(sealed),
+        Ok(Answer::Error(error)) => Err(Reply::NodeError(node_error(ErrorContext::Other, error))),
+        Err(error) => Err(unanswered(state, &error)),
+    }
+}
+
+fn open(state: &Inner, judged: &Judged, head: &Head, sealed: Sealed<RawJson>) -> Result<Disclosed, Reply> {
+    let viewer = judged.viewer(state);
+    let published = viewer.knobs().hide_base_fee.then_some(head.gas_price);
+    Ok(match judged.permit.call() {
+        Call::Plain(Method::Syncing) => view::syncing(sealed),
+        Call::Plain(Method::ProtocolVersion) => view::text(sealed),
+        Call::Plain(Method::MaxPriorityFeePerGas | Method::BlobBaseFee | Method::PeerCount) => view::figure(sealed),
+        Call::FeeHistory { percentiles, .. } => {
+            let facts = FeeFacts {
+                gas_price: head.gas_price,
+                head_base_fee: head.base_fee.unwrap_or(U256::ZERO),
+                percentiles: percentiles.as_ref().map(Vec::len),
+            };
+            view::fee_history(&viewer, facts, sealed)
+        }
+        Call::Balance(address, _) => view::balance(&viewer, *address, sealed),
+        Call::Nonce(address, _) => view::nonce(&viewer, *address, sealed),
+        Call::Code(address, _) => {
+            view::code(&viewer, *address, sealed).ok_or_else(|| judged.denied(DenyReason::ContractNotPermitted))?
+        }
+        Call::Storage { .. } => view::storage(sealed),
+        Call::Proof { address, .. } => view::proof(&viewer, *address, sealed),
+        Call::Transaction(_) => view::transaction(&viewer, sealed),
+        Call::Receipt(_) => view::receipt(&viewer, sealed),
+        Call::Block { full: true, .. } => view::block(&viewer, BlockTransactions::Full, published, sealed),
+        Call::Block { full: false, .. } => view::block(&viewer, BlockTransactions::Hashes, published, sealed),
+        Call::BlockTransactionCount(_) => view::block_transaction_count(&viewer, sealed),
+        Call::BlockReceipts(_) => view::block_receipts(&viewer, sealed),
+        // Answered elsewhere, or not at all.
+        _ => return Err(judged.denied(DenyReason::MethodNotAllowed)),
+    })
+}
+
+/// Decision 41: whoever is shown a block can read at it.
+pub(super) async fn shown_at(state: &Inner, shown: &Disclosed, found: &mut Found) -> Result<(), Reply> {
+    match shown_block(shown.as_str()) {
+        Some(number) if state.node().head().is_none_or(|head| number > head.number) => {
+            raise(state, number, found).await
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+pub(super) async fn raise(state: &Inner, number: u64, found: &mut Found) -> Result<(), Reply> {
+    let raised = found.upstream(state, state.node().raise(number)).await;
+    raised.map_err(|error| unanswered(state, &error))
+}
+
+/// The block that an answer names. The first is enough: what an answer shows is of one block, but for logs of a range,
+/// which ends at the head. The quotes around a name cannot stand inside a JSON string.
+fn shown_block(answer: &str) -> Option<u64> {
+    let name = if answer.contains("\"blockNumber\":") { "\"blockNumber\":\"0x" } else { "\"number\":\"0x" };
+    let (_, rest) = answer.split_once(name)?;
+    u64::from_str_radix(rest.split_once('"')?.0, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decision_41_an_answer_names_its_block() {
+        assert_eq!(shown_block(r#"{"blockHash":"0x1","blockNumber":"0x1f"}"#), Some(31));
+        assert_eq!(shown_block(r#"{"number":"0x10","transactions":[]}"#), Some(16));
+        assert_eq!(shown_block(r#"{"number":"0x10","transactions":[{"blockNumber":"0x10"}]}"#), Some(16));
+        assert_eq!(shown_block(r#"{"blockNumber":null}"#), None);
+        assert_eq!(shown_block("\"0x10\""), None);
+    }
+}

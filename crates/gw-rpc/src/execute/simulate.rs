@@ -1,0 +1,106 @@
+//! `eth_call` and `eth_estimateGas`: one trace at one block, judged, and the answer taken from that very trace (X3, X4).
+
+use super::{estimate, pinned, unanswered};
+use crate::{
+    question::{Asked, Judged},
+    record::Found,
+    reply::Reply,
+    state::Inner,
+};
+use gw_evm::{
+    Call, CallRequest, Simulation, SimulationKind,
+    trace::{Trace, TraceError},
+};
+use gw_node::{Block, NoTrace, NodeError, Traced};
+use gw_policy::{
+    Disclosed, Sealed,
+    access::{TraceFacts, TraceVerdict, judge_trace},
+    sealed::RawError,
+    view::{self, ErrorContext, node_error},
+};
+use gw_types::DenyReason;
+
+pub(crate) async fn simulate(asked: &Asked, judged: Judged, found: &mut Found) -> Result<Disclosed, Reply> {
+    let Call::Simulate(simulation) = judged.permit.call() else { return Err(Reply::Internal) };
+    let Simulation { kind, request, block } = Simulation::clone(simulation);
+    let block = pinned(asked.state(), block, found).await?;
+    match kind {
+        SimulationKind::Call => {
+            let run = run(asked, judged, &request, &block, found).await?;
+            view::call_result(&run.verdict, &run.trace).map_err(Reply::NodeError)
+        }
+        SimulationKind::EstimateGas => estimate::estimate(asked, judged, request, &block, found).await,
+        SimulationKind::CreateAccessList | SimulationKind::TraceCall => {
+            Err(judged.denied(DenyReason::MethodNotAllowed))
+        }
+    }
+}
+
+/// An execution that passed.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) judged: Judged,
+    pub(super) verdict: TraceVerdict,
+    pub(super) trace: Sealed<Trace>,
+}
+
+/// One run of the permitted call, at `request`'s gas: traced, and judged under the policy as it stands then (HD20).
+pub(super) async fn run(
+    asked: &Asked,
+    judged: Judged,
+    request: &CallRequest,
+    block: &Block,
+    found: &mut Found,
+) -> Result<Run, Reply> {
+    let state = asked.state();
+    let judged = asked.again(judged)?;
+    let traced = found.upstream(state, state.node().trace(request, block.pin())).await;
+    let judged = asked.again(judged)?;
+    match traced.map_err(|error| untraced(state, error))? {
+        Traced::Refused(error) => Err(unwilling(error)),
+        Traced::Trace(trace) => {
+            let verdict = judge_run(state, &judged, &trace, block)?;
+            Ok(Run { judged, verdict, trace })
+        }
+    }
+}
+
+/// X5-X8: every frame and every touch.
+pub(crate) fn judge_run(
+    state: &Inner,
+    judged: &Judged,
+    trace: &Sealed<Trace>,
+    block: &Block,
+) -> Result<TraceVerdict, Reply> {
+    let facts = TraceFacts { coinbase: block.coinbase };
+    judge_trace(&judged.snapshot, &judged.permit, trace, &facts, judged.now, state.knobs())
+        .map_err(|reason| judged.denied(reason))
+}
+
+/// HD15: the node would not run it. In known words that is the answer; in any other there is no trace.
+pub(crate) fn unwilling(error: Sealed<RawError>) -> Reply {
+    let said = node_error(ErrorContext::Other, error);
+    if said.message() == UNKNOWN {
+        Reply::TracingUnavailable(DenyReason::TracingUnavailable)
+    } else {
+        Reply::NodeError(said)
+    }
+}
+
+/// What errors in no known words are called (decision 44).
+const UNKNOWN: &str = "upstream error";
+
+/// X11: without a trace nothing is answered and nothing forwarded.
+pub(crate) fn untraced(state: &Inner, error: NoTrace) -> Reply {
+    let reason = match &error {
+        NoTrace::Unusable(TraceError::TooDeep | TraceError::TooManyFrames) => DenyReason::TraceDepthExceeded,
+        NoTrace::Unsupported
+        | NoTrace::Unusable(TraceError::Malformed | TraceError::UnknownFrame)
+        | NoTrace::Node(NodeError::Timeout | NodeError::TooLarge | NodeError::Unparsable) => {
+            DenyReason::TracingUnavailable
+        }
+        NoTrace::Node(error) => return unanswered(state, error),
+    };
+    tracing::warn!(error = &error as &dyn std::error::Error, "a call could not be traced");
+    Reply::TracingUnavailable(reason)
+}

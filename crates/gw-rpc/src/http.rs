@@ -1,0 +1,153 @@
+//! The HTTP side of `/rpc`: bytes in, token, organization, envelope; then each call through the pipeline (J1-J7).
+
+use crate::{
+    origin::Origin,
+    pipeline::{self, Place},
+    record::Recorder,
+    reply::{BodyFault, Reply},
+    state::{Inner, RpcState},
+};
+use ::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::{
+    Router,
+    body::Body,
+    extract::{Path, Request, State},
+    response::{IntoResponse, Response},
+    routing::post,
+};
+use bytes::Bytes;
+use gw_evm::envelope::{self, EnvelopeError, Incoming};
+use gw_http::{ApiError, CorrelationId};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use std::{sync::Arc, time::Duration};
+use tokio::time::Instant;
+
+/// J2.
+const BODY_LIMIT: usize = 1_048_576;
+/// HD20: a batch ends after this long in all.
+const BATCH_TIME: Duration = Duration::from_secs(60);
+
+/// `POST /rpc`, `/rpc/{org_id}` and `/`.
+pub fn router(state: RpcState) -> Router {
+    let org = post(|State(state): State<RpcState>, Path(org): Path<String>, request: Request| async move {
+        serve(&state.0, Some(org), request).await
+    });
+    let any =
+        post(|State(state): State<RpcState>, request: Request| async move { serve(&state.0, None, request).await });
+    Router::new().route("/rpc", any.clone()).route("/", any).route("/rpc/{org_id}", org).with_state(state)
+}
+
+async fn serve(state: &Arc<Inner>, org: Option<String>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let client = state.edge.client(&parts.extensions, &parts.headers);
+    let mut origin = Origin::new(client, parts.extensions.get::<CorrelationId>().cloned());
+    let body = match receive(state, &mut origin, org.as_deref(), &parts.headers, body).await {
+        Ok(body) => body,
+        Err(reply) => return refuse(state, &Arc::new(origin), reply).await,
+    };
+    let origin = Arc::new(origin);
+    match envelope::parse(&body, state.settings.batch_max) {
+        Ok(Incoming::Single(call)) => {
+            let id = call.id.clone();
+            let reply = pipeline::answer(state, &origin, call, &mut Place::default()).await;
+            respond(state, &reply, id.as_json())
+        }
+        Ok(Incoming::Batch(calls)) => batch(state, &origin, calls).await,
+        Err(error) => refuse(state, &origin, Reply::Envelope(error)).await,
+    }
+}
+
+/// Everything before the envelope (§17): encoding, size, token, organization.
+async fn receive(
+    state: &Inner,
+    origin: &mut Origin,
+    org: Option<&str>,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<Bytes, Reply> {
+    if headers.get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
+        return Err(Reply::Body(BodyFault::Encoded));
+    }
+    if headers.contains_key(header::CONTENT_LENGTH) && headers.contains_key(header::TRANSFER_ENCODING) {
+        return Err(Reply::Body(BodyFault::TwoLengths));
+    }
+    // Counted while it is read: nobody has to say how long a body is.
+    let body = match Limited::new(body, BODY_LIMIT).collect().await {
+        Ok(body) => body.to_bytes(),
+        Err(error) if error.is::<LengthLimitError>() => return Err(Reply::Body(BodyFault::TooLarge)),
+        Err(_) => return Err(Reply::Body(BodyFault::Incomplete)),
+    };
+    origin.authenticate(&state.edge, headers, state.clock().now()).map_err(Reply::Unauthorized)?;
+    origin.name_org(org, headers).map_err(Reply::Body)?;
+    Ok(body)
+}
+
+/// Refuses a request that never became a call.
+async fn refuse(state: &Arc<Inner>, origin: &Arc<Origin>, reply: Reply) -> Response {
+    let reply = recorded(state, origin, reply).await;
+    let id = reply.id();
+    respond(state, &reply, id)
+}
+
+/// Records what never became a call: somebody knocked (L1).
+async fn recorded(state: &Arc<Inner>, origin: &Arc<Origin>, reply: Reply) -> Reply {
+    match Recorder::of_request(state, origin) {
+        Ok(recorder) => recorder.finish(reply, false).await,
+        Err(unavailable) => unavailable,
+    }
+}
+
+/// J7, HD20: every element alone, in order, under the policy of its own moment; all of them within a minute.
+async fn batch(
+    state: &Arc<Inner>,
+    origin: &Arc<Origin>,
+    calls: Vec<Result<envelope::Request<'_>, EnvelopeError>>,
+) -> Response {
+    let end = Instant::now() + BATCH_TIME;
+    let mut place = Place::default();
+    let mut out = vec![b'['];
+    for call in calls {
+        if out.len() > 1 {
+            out.push(b',');
+        }
+        match call {
+            Ok(call) => {
+                let id = call.id.clone();
+                let reply = if Instant::now() < end {
+                    let answer = pipeline::answer(state, origin, call, &mut place);
+                    // A send that has begun goes on without us, and every call leaves its record.
+                    tokio::time::timeout_at(end, answer).await.unwrap_or(Reply::OutOfTime)
+                } else {
+                    recorded(state, origin, Reply::OutOfTime).await
+                };
+                reply.write(id.as_json(), &mut out);
+            }
+            Err(error) => {
+                let reply = recorded(state, origin, Reply::Envelope(error)).await;
+                reply.write(reply.id(), &mut out);
+            }
+        }
+    }
+    out.push(b']');
+    json(StatusCode::OK, out)
+}
+
+fn respond(state: &Inner, reply: &Reply, id: &str) -> Response {
+    if let Reply::Unauthorized(error) = reply {
+        return ApiError::from(*error).into_response();
+    }
+    let mut out = Vec::with_capacity(128 + reply.len());
+    reply.write(id, &mut out);
+    let mut response = json(reply.wire_status(state.settings.denial_status), out);
+    if reply.is_passing() {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    response
+}
+
+fn json(status: StatusCode, body: Vec<u8>) -> Response {
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}

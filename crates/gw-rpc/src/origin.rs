@@ -1,0 +1,93 @@
+//! Where a request comes from: client address, correlation id, token, named organization.
+
+use crate::{limits::Party, reply::BodyFault, reply::Reply};
+use ::http::{HeaderMap, HeaderName, header};
+use gw_audit::AuthMethod;
+use gw_http::{AddressKey, AuthError, ClientAddress, CorrelationId, Edge, Presented};
+use gw_policy::{
+    Snapshot,
+    access::{Caller, NamedOrg, Refused, TokenFacts, identify},
+};
+use gw_types::{DenyReason, ExternalId, OrgId, Timestamp};
+
+/// The header that names an organization.
+const ORG_HEADER: HeaderName = HeaderName::from_static("x-org-id");
+
+/// What is known of a request besides its body.
+#[derive(Debug)]
+pub(crate) struct Origin {
+    pub(crate) client: ClientAddress,
+    pub(crate) correlation_id: Option<CorrelationId>,
+    pub(crate) auth: AuthMethod,
+    pub(crate) named: NamedOrg,
+    token: Option<TokenFacts>,
+}
+
+impl Origin {
+    /// From somewhere, by nobody yet.
+    pub(crate) fn new(client: ClientAddress, correlation_id: Option<CorrelationId>) -> Self {
+        Self { client, correlation_id, auth: AuthMethod::Anonymous, named: NamedOrg::Unnamed, token: None }
+    }
+
+    /// Reads the token (J1, decision 4): a bad one is refused on every method, a bad cookie is nobody's. Whom it names
+    /// is looked up for each call anew (HD20).
+    pub(crate) fn authenticate(&mut self, edge: &Edge, headers: &HeaderMap, now: Timestamp) -> Result<(), AuthError> {
+        // An empty header is how some clients say "none".
+        if headers.get(header::AUTHORIZATION).is_some_and(|value| value.is_empty()) {
+            return Ok(());
+        }
+        let (claims, auth) = match Presented::of(headers, &edge.origins)? {
+            Presented::Nothing => return Ok(()),
+            Presented::Bearer(token) => (edge.tokens.access(token, now)?, AuthMethod::Bearer),
+            Presented::Cookie(token) => match edge.tokens.access(token, now) {
+                Ok(claims) => (claims, AuthMethod::Cookie),
+                Err(_) => return Ok(()),
+            },
+        };
+        self.token = Some(claims.facts());
+        self.auth = auth;
+        Ok(())
+    }
+
+    /// Reads the named organization (O2). Whether it exists is judged later; that two are named is an error here.
+    pub(crate) fn name_org(&mut self, path: Option<&str>, headers: &HeaderMap) -> Result<(), BodyFault> {
+        let header = headers.get_all(ORG_HEADER).iter().map(|value| named(value.to_str().unwrap_or_default()));
+        for org in path.map(named).into_iter().chain(header) {
+            if self.named != NamedOrg::Unnamed && self.named != org {
+                return Err(BodyFault::TwoOrganizations);
+            }
+            self.named = org;
+        }
+        Ok(())
+    }
+
+    /// Who that is in this snapshot (A9, A10).
+    pub(crate) fn caller(&self, snapshot: &Snapshot) -> Result<Caller, Reply> {
+        let Some(token) = &self.token else { return Ok(Caller::Anonymous) };
+        match identify(snapshot, token) {
+            Ok(user) => Ok(Caller::User(user)),
+            Err(Refused::Revoked) if self.auth == AuthMethod::Cookie => Ok(Caller::Anonymous),
+            Err(Refused::Revoked) => Err(Reply::Unauthorized(AuthError::Revoked)),
+            Err(Refused::UnknownUser) => Err(Reply::denied(DenyReason::UnknownUser, None)),
+            Err(Refused::Banned) => Err(Reply::denied(DenyReason::Banned, None)),
+        }
+    }
+
+    /// The name in the token.
+    pub(crate) fn subject(&self) -> Option<&ExternalId> {
+        self.token.as_ref().map(|token| &token.subject)
+    }
+
+    /// Whose calls in flight this one counts to.
+    pub(crate) fn party(&self, caller: &Caller) -> Party {
+        match caller {
+            Caller::User(user) => Party::User(user.id),
+            Caller::Anonymous => Party::Address(AddressKey::from(self.client)),
+        }
+    }
+}
+
+/// Only UUIDs name organizations (decision 40).
+fn named(text: &str) -> NamedOrg {
+    text.parse::<OrgId>().map_or(NamedOrg::Unreadable, NamedOrg::Org)
+}

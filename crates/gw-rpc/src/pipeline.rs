@@ -1,0 +1,118 @@
+//! One call, from its name to its answer: the order of spec/20 §17 around the pure decisions of `gw-policy`.
+
+use crate::{
+    execute,
+    limits::Slot,
+    origin::Origin,
+    question::{Asked, Judged},
+    record::Recorder,
+    redact,
+    reply::Reply,
+    send,
+    state::Inner,
+};
+use gw_audit::TraceKind;
+use gw_evm::{Class, Method, envelope::Request};
+use gw_policy::{Disclosed, access::Plan};
+use gw_types::DenyReason;
+use std::sync::Arc;
+
+/// A place among the caller's calls in flight: shared by the elements of a batch (J7), and kept by a send that
+/// outlives its connection.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Place(Option<Arc<Slot>>);
+
+/// Answers one call and records it. Each step may end it; nothing that stands below happens then.
+///
+/// Before this, once per HTTP request (`http`): size and encoding, token, depth, duplicates, envelope, batch.
+pub(crate) async fn answer(state: &Arc<Inner>, origin: &Arc<Origin>, call: Request<'_>, place: &mut Place) -> Reply {
+    // The canonical name.
+    let lookup = Method::lookup(call.method);
+    // Room for the record, before anything is done that would have to be recorded.
+    let mut recorder = match Recorder::of_call(state, origin, lookup, call.method) {
+        Ok(recorder) => recorder,
+        Err(reply) => return reply,
+    };
+    // Too often? Before any work, and recorded: who knocks too hard is somebody to know of.
+    if state.rates.refuse(origin.subject(), origin.client) {
+        return recorder.finish(Reply::Busy(DenyReason::RateLimited), false).await;
+    }
+    // Parameters get their types; what is wrong with them is held until the caller may use the method at all.
+    let asked = Asked::new(state, origin, lookup, call);
+    if state.settings.log_params {
+        recorder.found.params = Some(redact::params(&asked));
+    }
+    // Blocked? Policy stale? Who calls: revoked, unknown, banned? Metadata; anonymous list; KYC; organization; method
+    // list; held error; multicall; history; target; grant; slot, selector, parameters; upgrade; claims; sender.
+    let judged = match asked.judge() {
+        Ok(judged) => judged,
+        Err(reply) => return recorder.finish(reply, false).await,
+    };
+    recorder.found.org = judged.permit.org();
+    recorder.found.epoch = Some(judged.permit.epoch());
+    // What we know ourselves takes no place and no trip to the node.
+    if let Some(known) = known(&asked, &judged) {
+        return recorder.finish(told(known), false).await;
+    }
+    // The pause the node asked for; calls in flight.
+    if let Err(reply) = place.take(state, &judged) {
+        return recorder.finish(reply, false).await;
+    }
+    match judged.permit.plan() {
+        // Pin, traces, frames and touches, nonce, recipients, intent, reservations, visibility row; decided once more;
+        // forward; accept or release; outcome. Apart from the connection, down to its record (HD21).
+        Plan::Send => {
+            recorder.found.trace = Some(TraceKind::Send);
+            let place = place.clone();
+            let sending = state.sends.tasks.spawn(async move {
+                let reply = send::send(&asked, judged, &mut recorder.found).await;
+                drop(place);
+                recorder.finish(reply, true).await
+            });
+            sending.await.unwrap_or(Reply::Internal)
+        }
+        // Pin, trace, frames and touches; the answer from that very trace.
+        Plan::Simulate => {
+            recorder.found.trace = Some(TraceKind::Simulation);
+            let answer = execute::simulate(&asked, judged, &mut recorder.found).await;
+            recorder.finish(told(answer), false).await
+        }
+        // The typed body out; the answer opened under the policy of the moment it came.
+        Plan::Forward | Plan::CodeCheck | Plan::Local | Plan::ZeroQuantity => {
+            let answer = execute::forward(&asked, judged, &mut recorder.found).await;
+            recorder.finish(told(answer), false).await
+        }
+    }
+}
+
+/// The answer, if it needs no node.
+fn known(asked: &Asked, judged: &Judged) -> Option<Result<Disclosed, Reply>> {
+    if judged.permit.method().class() == Class::Meta {
+        return Some(execute::metadata(asked.state(), judged.permit.method()));
+    }
+    match judged.permit.plan() {
+        Plan::Local => Some(execute::local(asked, judged)),
+        Plan::ZeroQuantity => Some(Ok(Disclosed::ZERO)),
+        Plan::Forward | Plan::CodeCheck | Plan::Simulate | Plan::Send => None,
+    }
+}
+
+fn told(answer: Result<Disclosed, Reply>) -> Reply {
+    answer.map_or_else(|reply| reply, Reply::Result)
+}
+
+impl Place {
+    fn take(&mut self, state: &Inner, judged: &Judged) -> Result<(), Reply> {
+        if state.breaker.is_open(judged.now) {
+            return Err(Reply::Busy(DenyReason::RateLimited));
+        }
+        if self.0.is_none() {
+            let Some(slot) = state.in_flight.take(judged.party) else {
+                state.meters.crowded();
+                return Err(Reply::Busy(DenyReason::ConcurrencyLimited));
+            };
+            self.0 = Some(Arc::new(slot));
+        }
+        Ok(())
+    }
+}

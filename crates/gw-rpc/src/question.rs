@@ -1,0 +1,129 @@
+//! One question to the policy, and asking it again when the policy moved (HD20).
+
+use crate::{limits::Party, origin::Origin, reply::Reply, state::Inner};
+use gw_evm::{
+    Call, Class, Lookup, ParamError, ParsedCall, VisibleTo,
+    call::{self, ChainRules},
+    envelope::Request,
+};
+use gw_policy::{
+    Snapshot, Viewer,
+    access::{Decision, HeadFacts, Permit, Question, decide},
+};
+use gw_types::{DenyReason, Timestamp};
+use std::sync::Arc;
+
+/// One call with everything a decision about it needs but the policy: it can be asked again at any moment.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    state: Arc<Inner>,
+    origin: Arc<Origin>,
+    lookup: Lookup,
+    parsed: Result<ParsedCall, ParamError>,
+    visible_to: VisibleTo,
+}
+
+/// A permitted call, the policy that permitted it, and when.
+#[derive(Debug)]
+pub(crate) struct Judged {
+    pub(crate) snapshot: Arc<Snapshot>,
+    pub(crate) permit: Permit,
+    pub(crate) party: Party,
+    pub(crate) now: Timestamp,
+}
+
+impl Judged {
+    /// The caller as somebody who looks at answers.
+    pub(crate) fn viewer<'a>(&'a self, state: &'a Inner) -> Viewer<'a> {
+        Viewer::new(&self.snapshot, self.permit.user(), self.now, state.knobs())
+    }
+
+    pub(crate) fn denied(&self, reason: DenyReason) -> Reply {
+        Reply::denied(reason, self.permit.org())
+    }
+
+    pub(crate) fn invalid(&self, error: ParamError) -> Reply {
+        Reply::invalid(error, self.permit.org())
+    }
+}
+
+impl Asked {
+    pub(crate) fn new(state: &Arc<Inner>, origin: &Arc<Origin>, lookup: Lookup, request: Request<'_>) -> Self {
+        let chain = ChainRules { chain_id: state.node().chain_id() };
+        let parsed = match lookup {
+            Lookup::Known(method) => call::parse(method, request.params, chain),
+            Lookup::Blocked | Lookup::Unknown => Err(ParamError::invalid("unknown method")),
+        };
+        let mut visible_to = request.visible_to;
+        let parsed = parsed.map(|mut parsed| {
+            visible_to = std::mem::take(&mut visible_to).union(std::mem::take(&mut parsed.visible_to));
+            parsed
+        });
+        Self { state: Arc::clone(state), origin: Arc::clone(origin), lookup, parsed, visible_to }
+    }
+
+    pub(crate) fn state(&self) -> &Arc<Inner> {
+        &self.state
+    }
+
+    pub(crate) fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    pub(crate) fn call(&self) -> Option<&Call> {
+        self.parsed.as_ref().ok().map(|parsed| &parsed.call)
+    }
+
+    /// May it go on? By the policy of this moment, which stays pinned with the answer.
+    pub(crate) fn judge(&self) -> Result<Judged, Reply> {
+        let judged = self.ask();
+        self.state.meters.decided(judged.is_ok());
+        judged
+    }
+
+    fn ask(&self) -> Result<Judged, Reply> {
+        let method = match self.lookup {
+            Lookup::Known(method) => method,
+            Lookup::Blocked => return Err(Reply::denied(DenyReason::MethodNotAllowed, None)),
+            Lookup::Unknown => return Err(Reply::denied(DenyReason::MethodUnknown, None)),
+        };
+        let pinned = self.state.feed().pin();
+        // While policy cannot be trusted, metadata is all there is (decision 45).
+        if !pinned.fresh && method.class() != Class::Meta {
+            return Err(Reply::PolicyUnavailable);
+        }
+        let now = self.state.clock().now();
+        let caller = self.origin.caller(&pinned.snapshot)?;
+        let question = Question {
+            caller: &caller,
+            lookup: self.lookup,
+            call: self.parsed.as_ref().map(|parsed| &parsed.call),
+            visible_to: &self.visible_to,
+            named_org: self.origin.named,
+            now,
+            // Without a head no number is history, and nothing is answered either.
+            head: HeadFacts { number: self.state.node().head().map_or(0, |head| head.number) },
+            knobs: self.state.knobs(),
+        };
+        match decide(&pinned.snapshot, &question) {
+            Decision::Allow(permit) => {
+                Ok(Judged { party: self.origin.party(&caller), snapshot: pinned.snapshot, permit, now })
+            }
+            Decision::Deny(denial) => Err(Reply::Denied(denial)),
+            Decision::Invalid(invalid) => Err(Reply::Invalid(invalid)),
+        }
+    }
+
+    /// HD20: directly before forwarding, and before an answer is opened. The same permit while the policy stands; else
+    /// the question is asked again, and only a permit of the newest policy goes on.
+    ///
+    /// The plan may have changed with it, between forwarding and a constant; what the views show of the answer is
+    /// right under either.
+    pub(crate) fn again(&self, judged: Judged) -> Result<Judged, Reply> {
+        let pinned = self.state.feed().pin();
+        if pinned.fresh && pinned.snapshot.epoch() == judged.permit.epoch() {
+            return Ok(Judged { now: self.state.clock().now(), ..judged });
+        }
+        self.judge()
+    }
+}

@@ -1,0 +1,153 @@
+//! Everything a send must pass before anything happens: traces in two blocks, their judgement, nonce, recipients.
+
+use crate::{
+    execute::{head, judge_run, untraced, unwilling},
+    question::{Asked, Judged},
+    record::Found,
+    reply::Reply,
+    state::Inner,
+};
+use gw_evm::{Call, CallRequest, trace::Trace, wire::NextBlock};
+use gw_node::{Block, Traced};
+use gw_policy::{
+    Sealed,
+    access::{
+        TraceVerdict, permissions,
+        send::{check_nonce, created_addresses, recipients},
+    },
+};
+use gw_store::Actor;
+use gw_types::{Address, B256, Claims, DenyReason, ExternalId, OrgId, UserId};
+
+/// A send that passed everything: what forwarding needs to know.
+#[derive(Debug)]
+pub(super) struct Ready {
+    pub(super) judged: Judged,
+    /// What goes to the node.
+    pub(super) call: Call,
+    pub(super) facts: Facts,
+    traces: [Sealed<Trace>; 2],
+    block: Block,
+}
+
+/// The transaction as records and rows name it.
+#[derive(Clone, Debug)]
+pub(super) struct Facts {
+    /// For the audit entries of what is written.
+    pub(super) actor: Actor,
+    pub(super) user: UserId,
+    pub(super) subject: ExternalId,
+    pub(super) org: OrgId,
+    pub(super) sender: Address,
+    pub(super) nonce: u64,
+    /// Known before forwarding for raw transactions only.
+    pub(super) hash: Option<B256>,
+    pub(super) recipients: Vec<ExternalId>,
+    /// The top-level creation first, if there is one.
+    pub(super) creates: Vec<Address>,
+    pub(super) creates_at_top: bool,
+    pub(super) claims: Claims,
+}
+
+pub(super) async fn prepare(asked: &Asked, judged: Judged, found: &mut Found) -> Result<Ready, Reply> {
+    let state = asked.state();
+    let block = head(state)?.block;
+    let call = judged.permit.call().clone();
+    let Transaction { sender, request, signed } = Transaction::of(&call).ok_or(Reply::Internal)?;
+    // The node runs it as whom the gateway names, never as an account of its own choosing.
+    let request = CallRequest { from: Some(sender), ..request.clone() };
+    // HD2: as of now, and as of the block it would run in.
+    let next = NextBlock { number: block.number.saturating_add(1), timestamp: block.timestamp.saturating_add(1) };
+    let traced = found.upstream(state, state.node().trace_send(&request, block.pin(), next)).await;
+    let judged = asked.again(judged)?;
+    let traced = traced.map_err(|error| untraced(state, error))?;
+    let traces = [trace(traced.now)?, trace(traced.next)?];
+    let [verdict, later] = judge_both(state, &judged, &traces, &block)?;
+    let pending = traced.pending_nonce;
+    check_nonce(&judged.permit, pending, state.knobs()).map_err(|error| judged.invalid(error))?;
+    let recipients = recipients(&judged.snapshot, &judged.permit, &verdict).map_err(|error| judged.invalid(error))?;
+    let mut creates = created_addresses(&judged.permit, &verdict, pending);
+    for address in created_addresses(&judged.permit, &later, pending) {
+        if !creates.contains(&address) {
+            creates.push(address);
+        }
+    }
+    let (Some(user), Some(org)) = (judged.permit.user(), judged.permit.org()) else {
+        return Err(judged.denied(DenyReason::OrgAmbiguous));
+    };
+    let row = judged.snapshot.user(user).ok_or_else(|| judged.denied(DenyReason::UnknownUser))?;
+    let nonce = signed.map_or(pending, |(_, nonce)| nonce);
+    let origin = asked.origin();
+    let correlation_id = origin.correlation_id.as_ref().map(|id| id.as_str().to_owned());
+    let facts = Facts {
+        actor: Actor::user(user, &row.external_id).from_request(Some(origin.client.0), correlation_id),
+        user,
+        subject: row.external_id.clone(),
+        org,
+        sender,
+        nonce,
+        hash: signed.map(|(hash, _)| hash),
+        recipients,
+        creates,
+        creates_at_top: request.to.is_none(),
+        claims: permissions(&judged.snapshot, user, org, judged.now).claims,
+    };
+    Ok(Ready { judged, call: numbered(call, nonce), facts, traces, block })
+}
+
+impl Ready {
+    /// HD20: asked once more directly before forwarding; whoever changed the policy meanwhile is heard, on the call
+    /// and on what its traces showed.
+    pub(super) fn again(self, asked: &Asked) -> Result<Self, Reply> {
+        let epoch = self.judged.permit.epoch();
+        let judged = asked.again(self.judged)?;
+        if judged.permit.epoch() != epoch {
+            let _verdicts = judge_both(asked.state(), &judged, &self.traces, &self.block)?;
+        }
+        Ok(Self { judged, ..self })
+    }
+}
+
+fn judge_both(
+    state: &Inner,
+    judged: &Judged,
+    [now, next]: &[Sealed<Trace>; 2],
+    block: &Block,
+) -> Result<[TraceVerdict; 2], Reply> {
+    Ok([judge_run(state, judged, now, block)?, judge_run(state, judged, next, block)?])
+}
+
+/// What is sent, whoever signs it.
+struct Transaction<'a> {
+    sender: Address,
+    request: &'a CallRequest,
+    /// Hash and nonce of a signed transaction.
+    signed: Option<(B256, u64)>,
+}
+
+impl<'a> Transaction<'a> {
+    fn of(call: &'a Call) -> Option<Self> {
+        if let Call::SendRaw(raw) = call {
+            return Some(Self { sender: raw.sender, request: &raw.request, signed: Some((raw.hash, raw.nonce)) });
+        }
+        if let Call::Send(send) = call {
+            return Some(Self { sender: send.from, request: &send.request, signed: None });
+        }
+        None
+    }
+}
+
+/// HD22: a transaction the node signs gets its nonce from the gateway, so that it can be found again.
+fn numbered(mut call: Call, nonce: u64) -> Call {
+    if let Call::Send(send) = &mut call {
+        send.request.nonce = Some(nonce);
+    }
+    call
+}
+
+fn trace(traced: Traced) -> Result<Sealed<Trace>, Reply> {
+    match traced {
+        Traced::Trace(trace) => Ok(trace),
+        Traced::Refused(error) => Err(unwilling(error)),
+    }
+}

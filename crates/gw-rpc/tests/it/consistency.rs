@@ -1,0 +1,223 @@
+//! Policy that moves, clients that hang up (HD20, HD21; decision 45).
+
+use crate::world::{Person, World, account, scripted, signed};
+use gw_audit::Outcome;
+use gw_store::record::UserPatch;
+use gw_testkit::{FakeNode, fake_node::Reply};
+use gw_types::{Address, Bytes};
+use serde_json::{Value, json};
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::mpsc,
+    task::{Context, Poll},
+};
+
+/// A call the node does not answer until the test says so. Needs a runtime with threads to spare.
+pub(crate) struct Gate {
+    reached: tokio::sync::mpsc::UnboundedReceiver<()>,
+    open: mpsc::Sender<()>,
+}
+
+impl Gate {
+    pub(crate) fn on(fake: &FakeNode, method: &str, reply: Reply) -> Self {
+        let (at_gate, reached) = tokio::sync::mpsc::unbounded_channel();
+        let (open, opened) = mpsc::channel::<()>();
+        fake.script(method, move |_| {
+            let _ = at_gate.send(());
+            // An error means the gate is gone: it stands open then.
+            let _ = opened.recv();
+            reply.clone()
+        });
+        Self { reached, open }
+    }
+
+    /// Waits until the call has arrived at the node.
+    pub(crate) async fn reached(mut self) -> Self {
+        self.reached.recv().await.unwrap();
+        self
+    }
+
+    pub(crate) fn open(self) {
+        self.open.send(()).unwrap();
+    }
+}
+
+impl World {
+    pub(crate) async fn ban(&self, person: &Person) {
+        self.update(person, UserPatch { banned: Some(true), ..UserPatch::default() }).await;
+    }
+}
+
+/// HD20: what the node answered is opened under the policy of the moment it came.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn hd20_an_answer_is_opened_under_the_newest_policy() {
+    let (world, fake) = scripted().await;
+    let bank = world.org("bank").await;
+    let wallet = Address::repeat_byte(7);
+    let owner = world.person("owner", bank, &["eth_getBalance", "eth_syncing"], &[]).await;
+    world.link(&owner, wallet).await;
+    let balance = json!([wallet, "latest"]);
+    fake.on("eth_getBalance", json!("0x5"));
+    assert_eq!(world.result(&owner, "eth_getBalance", balance.clone()).await, "0x5");
+
+    // The link ends while the node answers: what comes back is no longer the caller's to see.
+    let gate = Gate::on(&fake, "eth_getBalance", Reply::Result(json!("0x5")));
+    let asking = tokio::spawn(world.ask(Some(&owner), "eth_getBalance", balance).answering());
+    let gate = gate.reached().await;
+    world.change(async |tx| tx.unlink_address(owner.id, wallet).await.unwrap()).await;
+    gate.open();
+    assert_eq!(asking.await.unwrap().body["result"], "0x0");
+
+    // A ban ends the call.
+    let gate = Gate::on(&fake, "eth_syncing", Reply::Result(json!(false)));
+    let asking = tokio::spawn(world.ask(Some(&owner), "eth_syncing", json!([])).answering());
+    let gate = gate.reached().await;
+    world.ban(&owner).await;
+    gate.open();
+    asking.await.unwrap().assert_denied();
+}
+
+/// HD20, decision 45: policy that went stale meanwhile opens nothing either.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn decision_45_stale_policy_serves_metadata_only() {
+    let (world, fake) = scripted().await;
+    let bank = world.org("bank").await;
+    let caller = world.person("caller", bank, &["eth_syncing"], &[]).await;
+    let gate = Gate::on(&fake, "eth_syncing", Reply::Result(json!(false)));
+    let asking = tokio::spawn(world.ask(Some(&caller), "eth_syncing", json!([])).answering());
+    let gate = gate.reached().await;
+    world.uptime.pass(10);
+    gate.open();
+    let answer = asking.await.unwrap();
+    assert_eq!(answer.error(), (503, -32603));
+    assert_eq!(answer.body["error"]["message"], "policy unavailable");
+    assert_eq!(answer.headers["retry-after"], "1");
+    fake.take();
+    assert_eq!(world.ask(Some(&caller), "eth_syncing", json!([])).send().await.error(), (503, -32603));
+    assert_eq!(world.ask(Some(&caller), "eth_blockNumber", json!([])).send().await.status, 200);
+    assert_eq!(world.ask(None, "eth_chainId", json!([])).send().await.status, 200);
+    fake.assert_silent();
+}
+
+/// HD20: a send is decided again after its traces, and directly before the node hears of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn hd20_a_ban_during_the_trace_stops_a_send() {
+    let (world, fake) = scripted().await;
+    let bank = world.org("bank").await;
+    let sender = world.person("sender", bank, &["eth_sendRawTransaction"], &[]).await;
+    let gate = Gate::on(&fake, "eth_getTransactionCount", Reply::Result(json!("0x0")));
+    let (raw, _) = signed(&account(0), 0, Some(Address::repeat_byte(5)), 1, Bytes::new());
+    let asking = tokio::spawn(world.ask(Some(&sender), "eth_sendRawTransaction", json!([raw])).answering());
+    let gate = gate.reached().await;
+    world.ban(&sender).await;
+    gate.open();
+    asking.await.unwrap().assert_denied();
+    assert!(fake.take().iter().all(|call| call.method != "eth_sendRawTransaction"));
+    let (intents, _, calls) = world.sends_recorded().await;
+    assert_eq!((intents.len(), calls.len()), (0, 1));
+}
+
+/// Polls a future so many times, then drops it: a client that hangs up there.
+struct HangUp<F> {
+    inner: Pin<Box<F>>,
+    polls_left: usize,
+}
+
+impl<F: Future> Future for HangUp<F> {
+    type Output = Option<F::Output>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        if self.polls_left == 0 {
+            return Poll::Ready(None);
+        }
+        self.polls_left -= 1;
+        match self.inner.as_mut().poll(context) {
+            Poll::Ready(answer) => Poll::Ready(Some(answer)),
+            Poll::Pending => {
+                if self.polls_left == 0 {
+                    context.waker().wake_by_ref();
+                }
+                Poll::Pending
+            }
+        }
+    }
+}
+
+fn hang_up<F: Future>(inner: F, polls: usize) -> HangUp<F> {
+    HangUp { inner: Box::pin(inner), polls_left: polls }
+}
+
+/// HD21: wherever a client hangs up, a read that was begun leaves exactly one record.
+#[tokio::test]
+async fn hd21_an_abandoned_read_leaves_one_record_wherever_it_stopped() {
+    let (world, fake) = scripted().await;
+    let bank = world.org("bank").await;
+    let contract = Address::repeat_byte(0x11);
+    let caller = world.person("caller", bank, &["eth_syncing", "eth_call"], &[]).await;
+    world.contract(bank, contract, None, &[caller.group]).await;
+    for (method, params) in
+        [("eth_syncing", json!([])), ("eth_call", json!([{"to": contract, "data": "0x12345678"}, "latest"]))]
+    {
+        let mut abandoned = 0;
+        for polls in 1.. {
+            fake.take();
+            let answer = hang_up(world.ask(Some(&caller), method, params.clone()).answering(), polls).await;
+            let record = world.record().await;
+            match answer {
+                Some(answer) => {
+                    assert_eq!((answer.status, record.status_code), (200, 200));
+                    break;
+                }
+                None => assert_eq!((record.status_code, record.node_called), (499, true)),
+            }
+            abandoned += 1;
+        }
+        assert!(abandoned > 0, "{method} was never abandoned");
+    }
+}
+
+/// HD21, HD22: wherever a client hangs up, a send runs to its outcome: as many outcomes as intents as forwarded
+/// transactions, and one access record each.
+#[tokio::test]
+async fn hd21_an_abandoned_send_runs_to_its_record() {
+    let (world, fake) = scripted().await;
+    let bank = world.org("bank").await;
+    let sender = world.person("sender", bank, &["eth_sendRawTransaction"], &[]).await;
+    let mut done = false;
+    for polls in 1.. {
+        let nonce = u64::try_from(polls).unwrap();
+        let (raw, hash) = signed(&account(0), nonce, Some(Address::repeat_byte(5)), 1, Bytes::new());
+        fake.on("eth_getTransactionCount", json!(format!("{nonce:#x}")));
+        fake.on("eth_sendRawTransaction", json!(hash));
+        fake.take();
+        let asking = world.ask(Some(&sender), "eth_sendRawTransaction", json!([raw])).answering();
+        done |= hang_up(asking, polls).await.is_some();
+        world.settle().await;
+        let forwarded = fake.take().iter().filter(|call| call.method == "eth_sendRawTransaction").count();
+        let (intents, outcomes, calls) = world.sends_recorded().await;
+        assert_eq!((forwarded, intents.len(), outcomes.len(), calls.len()), (1, 1, 1, 1), "after {polls} polls");
+        assert_eq!((outcomes[0].outcome, outcomes[0].hash, calls[0].status_code), (Outcome::Accepted, hash, 200));
+        if done {
+            return;
+        }
+    }
+}
+
+/// X4: what the node answers to a call nobody permitted is never looked at; a constant needs no node at all.
+#[tokio::test]
+async fn k8_a_balance_out_of_reach_is_zero_without_asking() {
+    let (world, fake) = scripted().await;
+    let bank = world.org("bank").await;
+    let caller = world.person("caller", bank, &["eth_getBalance", "eth_getTransactionCount"], &[]).await;
+    let other = world.person("other", bank, &["eth_getBalance"], &[]).await;
+    let (linked, unknown) = (Address::repeat_byte(1), Address::repeat_byte(2));
+    world.link(&other, linked).await;
+    for address in [linked, unknown] {
+        for method in ["eth_getBalance", "eth_getTransactionCount"] {
+            let zero: Value = world.result(&caller, method, json!([address, "latest"])).await;
+            assert_eq!(zero, "0x0");
+        }
+    }
+    fake.assert_silent();
+}

@@ -1,0 +1,139 @@
+//! `eth_getLogs`: what may be asked, what is bounded, what is seen (HD1, J9, B19, decision 20).
+
+use crate::world::{Person, World, scripted};
+use gw_testkit::{
+    FakeNode,
+    fake_node::{self, Reply},
+};
+use gw_types::{Address, B256, b256};
+use serde_json::{Value, json};
+
+const TOKEN: Address = Address::repeat_byte(0x11);
+const TRANSFER: B256 = b256!("ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef");
+const HIDDEN: Address = Address::repeat_byte(0xbb);
+
+fn erc20() -> Value {
+    json!([{"type": "event", "name": "Transfer", "anonymous": false, "inputs": [
+        {"name": "from", "type": "address", "indexed": true}, {"name": "to", "type": "address", "indexed": true},
+        {"name": "value", "type": "uint256", "indexed": false}]}])
+}
+
+fn log(tx: B256, from: Address, to: Address, index: u64) -> Value {
+    json!({"address": TOKEN, "topics": [TRANSFER, from.into_word(), to.into_word()], "data": B256::with_last_byte(9),
+        "blockHash": FakeNode::HEAD_HASH, "blockNumber": "0x64", "transactionHash": tx, "transactionIndex": "0x0",
+        "logIndex": format!("{index:#x}"), "removed": false})
+}
+
+async fn holder(world: &World) -> Person {
+    let bank = world.org("bank").await;
+    let holder = world.person("holder", bank, &["eth_getLogs"], &[]).await;
+    world.contract(bank, TOKEN, Some(&erc20()), &[holder.group]).await;
+    holder
+}
+
+/// HD1, I10: a query that names a hidden wallet says the same upstream, and gets the same answer, as one that names a
+/// random address.
+#[tokio::test]
+async fn hd1_a_hidden_address_in_a_query_is_said_to_nobody() {
+    let (world, fake) = scripted().await;
+    let holder = holder(&world).await;
+    fake.on("eth_getLogs", json!([log(B256::repeat_byte(1), HIDDEN, Address::repeat_byte(0xcc), 0)]));
+    let mut answers = Vec::new();
+    for candidate in [HIDDEN, Address::repeat_byte(0xdd)] {
+        let filter = json!([{"address": TOKEN, "topics": [TRANSFER, candidate.into_word()]}]);
+        answers.push(world.ask(Some(&holder), "eth_getLogs", filter).send().await.text);
+        let sent = fake.take();
+        assert_eq!(sent[0].params[0]["topics"], json!([[TRANSFER], null]));
+        assert!(!sent[0].params.to_string().contains(&"bb".repeat(20)));
+    }
+    assert_eq!(answers[0], answers[1]);
+    assert_eq!(answers[0], r#"{"jsonrpc":"2.0","id":1,"result":[]}"#);
+    // With the wildcard the row is there, masked.
+    let rows = world.result(&holder, "eth_getLogs", json!([{"address": TOKEN, "topics": [TRANSFER]}])).await;
+    assert_eq!(rows[0]["topics"][1], json!(B256::ZERO));
+    assert!(!rows.to_string().contains(&"bb".repeat(20)), "I2");
+}
+
+/// Participation is asked of the node only for viewers who could take part, in one exchange, and opens whole rows.
+#[tokio::test]
+async fn logs_of_own_transactions_are_whole() {
+    let (world, fake) = scripted().await;
+    let holder = holder(&world).await;
+    let (mine, wallet) = (B256::repeat_byte(1), Address::repeat_byte(0xaa));
+    fake.on("eth_getLogs", json!([log(mine, wallet, HIDDEN, 0), log(B256::repeat_byte(2), HIDDEN, HIDDEN, 1)]));
+    let filter = json!([{"address": TOKEN}]);
+    world.result(&holder, "eth_getLogs", filter.clone()).await;
+    assert_eq!(fake.take().len(), 1, "nobody's transactions are asked for a viewer without addresses");
+    world.link(&holder, wallet).await;
+    fake.script("eth_getTransactionByHash", move |params| {
+        let from = if params[0] == json!(mine) { wallet } else { HIDDEN };
+        Reply::Result(json!({"hash": params[0], "from": from, "to": TOKEN, "blockHash": FakeNode::HEAD_HASH,
+            "blockNumber": "0x64", "transactionIndex": "0x0"}))
+    });
+    let rows = world.result(&holder, "eth_getLogs", filter).await;
+    assert_eq!(rows[0]["topics"][2], json!(HIDDEN.into_word()), "a participant sees the counterparty");
+    assert_eq!(rows[1]["topics"][2], json!(B256::ZERO));
+    assert_eq!(fake.take_bodies().len(), 2, "the logs, then all parties at once");
+}
+
+/// Decision 20: an address without grant answers with own and shared rows, or not at all.
+#[tokio::test]
+async fn decision_20_without_a_grant_own_rows_or_the_denial() {
+    let (world, fake) = scripted().await;
+    let (bank, rival) = (world.org("bank").await, world.org("rival").await);
+    let caller = world.person("caller", bank, &["eth_getLogs"], &[]).await;
+    world.contract(rival, TOKEN, Some(&erc20()), &[]).await;
+    let (tx, wallet) = (B256::repeat_byte(1), Address::repeat_byte(0xaa));
+    fake.on("eth_getLogs", json!([log(tx, HIDDEN, wallet, 0), log(B256::repeat_byte(2), HIDDEN, HIDDEN, 1)]));
+    let filter = json!([{"address": TOKEN}]);
+    world.ask(Some(&caller), "eth_getLogs", filter.clone()).send().await.assert_denied();
+    world.link(&caller, wallet).await;
+    fake.script("eth_getTransactionByHash", move |params| {
+        let to = if params[0] == json!(tx) { wallet } else { HIDDEN };
+        Reply::Result(json!({"hash": params[0], "from": HIDDEN, "to": to, "blockHash": FakeNode::HEAD_HASH,
+            "blockNumber": "0x64", "transactionIndex": "0x0"}))
+    });
+    let rows = world.result(&caller, "eth_getLogs", filter).await;
+    assert_eq!(rows.as_array().unwrap().len(), 1);
+}
+
+/// J9, B19: distinct addresses, blocks and rows are bounded; tags are resolved; nothing above the head is asked for.
+#[tokio::test]
+async fn j9_b19_queries_are_bounded() {
+    let (world, fake) = scripted().await;
+    let holder = holder(&world).await;
+    let ask = |filter: Value| world.ask(Some(&holder), "eth_getLogs", json!([filter])).send();
+    let many: Vec<_> = (0..65).map(|n| Address::with_last_byte(n + 20)).collect();
+    assert_eq!(ask(json!({"address": many})).await.error(), (400, -32005));
+    world.ask(Some(&holder), "eth_getLogs", json!([{}])).send().await.assert_denied();
+    let range = |from: &str, to: &str| json!({"address": TOKEN, "fromBlock": from, "toBlock": to});
+    assert_eq!(ask(range("0x0", "0x2711")).await.error(), (400, -32005));
+    assert_eq!(ask(range("0x5", "0x4")).await.error(), (400, -32602));
+    assert_eq!(
+        ask(json!({"address": TOKEN, "fromBlock": "0x1", "blockHash": B256::ZERO})).await.error(),
+        (400, -32602)
+    );
+    fake.assert_silent();
+    ask(range("earliest", "latest")).await;
+    let sent = fake.take();
+    assert_eq!((&sent[0].params[0]["fromBlock"], &sent[0].params[0]["toBlock"]), (&json!("0x0"), &json!("0x64")));
+    // Above the head: the node is asked once whether it has moved, and for no logs.
+    assert_eq!(ask(range("0x70", "0x71")).await.body["result"], json!([]));
+    assert!(fake.take().iter().all(|call| call.method != "eth_getLogs"));
+    // A tag the gateway does not follow is the node's to say.
+    fake.on("eth_getBlockByNumber", fake_node::block(68, &format!("0x{}", "44".repeat(32))));
+    ask(range("safe", "latest")).await;
+    assert_eq!(fake.take().last().unwrap().params[0]["fromBlock"], "0x44");
+}
+
+#[tokio::test]
+async fn j9_more_than_ten_thousand_rows_are_too_many() {
+    let (world, fake) = scripted().await;
+    let holder = holder(&world).await;
+    let rows = |n: u64| Value::Array((0..n).map(|i| log(B256::repeat_byte(1), HIDDEN, HIDDEN, i)).collect());
+    fake.on("eth_getLogs", rows(10_000));
+    let ask = || world.ask(Some(&holder), "eth_getLogs", json!([{"address": TOKEN}])).send();
+    assert_eq!(ask().await.body["result"].as_array().unwrap().len(), 10_000);
+    fake.on("eth_getLogs", rows(10_001));
+    assert_eq!(ask().await.error(), (400, -32005));
+}

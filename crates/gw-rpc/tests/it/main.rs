@@ -1,0 +1,14 @@
+//! `/rpc` from bytes to bytes: against a scripted node where every upstream byte counts, and against a real one.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test without its world is over")]
+
+mod batch;
+mod consistency;
+mod denials;
+mod edge;
+mod logs;
+mod order;
+mod reads;
+mod real_reads;
+mod real_sends;
+mod sends;
+mod world;

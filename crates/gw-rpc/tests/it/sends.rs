@@ -1,0 +1,365 @@
+//! Sends against a node that says what a test wants (spec/20 §12; HD13, HD15, HD20, HD22).
+
+use crate::{
+    consistency::Gate,
+    world::{Answer, Person, World, account, scripted, scripted_with, signed},
+};
+use gw_audit::{Outcome, Record, SecurityKind};
+use gw_policy::{Knobs, knobs::RawSenderPolicy};
+use gw_rpc::RpcSettings;
+use gw_store::record::UserPatch;
+use gw_testkit::{FakeNode, fake_node::Reply};
+use gw_types::{Address, B256, Bytes, Claim, DenyReason, OrgId};
+use serde_json::{Value, json};
+
+const TO: Address = Address::repeat_byte(5);
+const CONTRACT: Address = Address::repeat_byte(0x11);
+const SEND: &str = "eth_sendRawTransaction";
+
+async fn send(world: &World, who: &Person, raw: &str) -> Answer {
+    world.ask(Some(who), SEND, json!([raw])).send().await
+}
+
+async fn bank_with_sender(world: &World) -> (OrgId, Person) {
+    let bank = world.org("bank").await;
+    let sender = world.person("sender", bank, &[SEND, "eth_sendTransaction"], &[Claim::Deploy]).await;
+    (bank, sender)
+}
+
+/// A call of the contract, which has code, and what the node must say for it to be traced.
+fn contract_call(fake: &FakeNode) -> (String, B256) {
+    fake.script("debug_traceCall", |params| match gw_testkit::fake_node::trace(params) {
+        Reply::Result(mut accounts) if accounts.get(CONTRACT.to_string().to_lowercase()).is_some() => {
+            accounts[CONTRACT.to_string().to_lowercase()] = json!({"balance": "0x0", "code": "0x6001"});
+            Reply::Result(accounts)
+        }
+        reply => reply,
+    });
+    signed(&account(0), 0, Some(CONTRACT), 0, Bytes::from_static(&[1, 2, 3, 4]))
+}
+
+/// HD15, HD2: one exchange asks for call tree, touches and changes, now and in the next block, and for the nonce; then
+/// the very bytes are forwarded in a second one.
+#[tokio::test]
+async fn hd15_a_send_is_traced_whole_and_twice_in_one_exchange() {
+    let (world, fake) = scripted().await;
+    let (_, sender) = bank_with_sender(&world).await;
+    let (raw, hash) = signed(&account(0), 0, Some(TO), 1, Bytes::new());
+    fake.on(SEND, json!(hash));
+    let answer = send(&world, &sender, &raw).await;
+    assert_eq!(answer.text, format!(r#"{{"jsonrpc":"2.0","id":1,"result":"{hash:#x}"}}"#));
+    let bodies: Vec<Value> = fake.take_bodies().iter().map(|body| serde_json::from_slice(body).unwrap()).collect();
+    let [traces, forwarded, renewed] = bodies.as_slice() else { panic!("{bodies:?}") };
+    let asked: Vec<(String, bool, bool)> = traces
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|call| {
+            let config = &call["params"][2];
+            let diff = config["tracerConfig"]["diffMode"] == true;
+            let next = config["blockOverrides"]["number"] == "0x65";
+            (config["tracer"].as_str().unwrap_or_else(|| call["method"].as_str().unwrap()).to_owned(), diff, next)
+        })
+        .collect();
+    let of = |name: &str, diff, next| (name.to_owned(), diff, next);
+    assert_eq!(
+        asked,
+        [
+            of("callTracer", false, false),
+            of("prestateTracer", false, false),
+            of("prestateTracer", true, false),
+            of("callTracer", false, true),
+            of("prestateTracer", false, true),
+            of("prestateTracer", true, true),
+            of("eth_getTransactionCount", false, false),
+        ]
+    );
+    for call in &traces.as_array().unwrap()[..6] {
+        assert_eq!(call["params"][1]["blockHash"], FakeNode::HEAD_HASH, "X3: one block");
+        assert_eq!(call["params"][0]["from"], json!(account(0).address()), "the sender, never the node's");
+    }
+    assert_eq!(*forwarded, json!({"jsonrpc": "2.0", "id": 0, "method": SEND, "params": [raw]}));
+    assert_eq!(renewed[0]["method"], "eth_getBlockByNumber", "decision 41");
+}
+
+/// HD22: the intent is on disk before the node hears of the transaction, the outcome after.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn hd22_intent_then_node_then_outcome() {
+    let (world, fake) = scripted().await;
+    let (bank, sender) = bank_with_sender(&world).await;
+    let (raw, hash) = signed(&account(0), 0, Some(TO), 1, Bytes::new());
+    let gate = Gate::on(&fake, SEND, Reply::Result(json!(hash)));
+    let asking = tokio::spawn(world.ask(Some(&sender), SEND, json!([raw])).answering());
+    let gate = gate.reached().await;
+    let (intents, outcomes, calls) = world.sends_recorded().await;
+    assert_eq!((intents.len(), outcomes.len(), calls.len()), (1, 0, 0));
+    assert_eq!((intents[0].hash, intents[0].org_id, intents[0].nonce), (hash, bank, 0));
+    assert_eq!(intents[0].sender, Some(account(0).address()));
+    gate.open();
+    assert_eq!(asking.await.unwrap().status, 200);
+    let (intents, outcomes, calls) = world.sends_recorded().await;
+    assert_eq!((intents.len(), outcomes.len(), calls.len()), (0, 1, 1));
+    assert_eq!((outcomes[0].hash, outcomes[0].outcome), (hash, Outcome::Accepted));
+}
+
+/// W7, HD15: what the node says is told in known words under codes that are not ours; everything written is released.
+#[tokio::test]
+async fn w7_a_refusal_is_mapped_and_leaves_nothing_behind() {
+    let (world, fake) = scripted().await;
+    let (_, sender) = bank_with_sender(&world).await;
+    for (nonce, code, words, told) in [
+        (0, -32000, "nonce too low: next nonce 9, tx nonce 0 of 0x1234", (-32000, "nonce too low")),
+        (0, -32003, "Insufficient funds: balance 12", (-32000, "insufficient funds for gas * price + value")),
+        (0, -32010, "some words of 10.0.0.7", (-32000, "upstream error")),
+        (0, -32602, "No Signer available", (-32602, "upstream error")),
+    ] {
+        let (raw, _) = signed(&account(0), nonce, None, 0, Bytes::from_static(&[0x60]));
+        fake.reply(SEND, Reply::Error(code, words, Value::Null));
+        let answer = send(&world, &sender, &raw).await;
+        assert_eq!(answer.status, 200);
+        assert_eq!(answer.body["error"], json!({"code": told.0, "message": told.1}));
+        let (_, outcomes, calls) = world.sends_recorded().await;
+        assert_eq!((outcomes[0].outcome, outcomes[0].node_code), (Outcome::Refused, Some(told.0)));
+        assert_eq!(calls[0].denial_reason, Some(DenyReason::UpstreamError));
+        assert!(world.store.read().open_reservations(None).await.unwrap().is_empty(), "R3: released");
+        assert!(world.feed.pin().snapshot.links_of(sender.id).is_empty(), "B12: no link from a refusal");
+    }
+}
+
+/// B12, W6: a link comes only from a result that is our hash.
+#[tokio::test]
+async fn b12_a_node_that_says_another_hash_links_nobody_and_the_send_stays_open() {
+    let (world, fake) = scripted().await;
+    let (_, sender) = bank_with_sender(&world).await;
+    let (raw, _) = signed(&account(0), 0, Some(TO), 1, Bytes::new());
+    for said in [json!(B256::repeat_byte(7)), json!(null), json!({"hash": "0x"})] {
+        fake.on(SEND, said);
+        assert_eq!(send(&world, &sender, &raw).await.error(), (502, -32603));
+        let (intents, outcomes, _) = world.sends_recorded().await;
+        assert_eq!((intents.len(), outcomes.len()), (1, 0), "nobody knows yet");
+        assert!(world.feed.pin().snapshot.links_of(sender.id).is_empty());
+    }
+}
+
+/// HD22: nobody knows whether it was taken, so the chain is asked by the hash.
+#[tokio::test]
+async fn hd22_an_unanswered_send_is_settled_by_its_hash() {
+    let (world, fake) = scripted().await;
+    let (bank, sender) = bank_with_sender(&world).await;
+    world.contract(bank, CONTRACT, None, &[sender.group]).await;
+    let (raw, hash) = contract_call(&fake);
+    fake.reply(SEND, Reply::Http(502, "<html>bad gateway</html>"));
+    fake.on("eth_getTransactionByHash", json!({"hash": hash}));
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": SEND, "params": [raw], "visibleTo": ["did:test:friend"]});
+    assert_eq!(world.raw(body.to_string()).by(&sender).send().await.error(), (502, -32603));
+    while world.feed.pin().snapshot.visibility(hash).iter().all(|row| !row.active) {
+        tokio::task::yield_now().await;
+    }
+    let linked: Vec<_> = world.feed.pin().snapshot.links_of(sender.id).iter().map(|link| link.address).collect();
+    assert_eq!(linked, [account(0).address()]);
+}
+
+/// HD22: what a crash left open is resolved at the next start.
+#[tokio::test]
+async fn hd22_open_intents_are_resolved_at_start() {
+    let (world, fake) = scripted().await;
+    let (org_id, sender) = bank_with_sender(&world).await;
+    let (_, hash) = signed(&account(0), 0, Some(TO), 1, Bytes::new());
+    let intent = gw_audit::SendIntent {
+        hash,
+        subject: Some(sender.name.clone()),
+        org_id,
+        sender: Some(account(0).address()),
+        nonce: 0,
+        visible_to: Vec::new(),
+        claims: gw_types::Claims::NONE,
+        creates: Vec::new(),
+    };
+    fake.on("eth_getTransactionByHash", json!({"hash": hash}));
+    gw_rpc::send::resolve_intents(&world.sends, vec![intent]).await;
+    let (_, outcomes, _) = world.sends_recorded().await;
+    assert_eq!((outcomes[0].hash, outcomes[0].outcome), (hash, Outcome::Accepted));
+    assert_eq!(world.feed.pin().snapshot.links_of(sender.id).len(), 1);
+}
+
+/// J8: a node that turns it away unread has not taken it.
+#[tokio::test]
+async fn j8_a_send_turned_away_with_429_is_released() {
+    let (world, fake) = scripted().await;
+    let (_, sender) = bank_with_sender(&world).await;
+    let (raw, _) = signed(&account(0), 0, None, 0, Bytes::from_static(&[0x60]));
+    fake.reply(SEND, Reply::Http(429, ""));
+    assert_eq!(send(&world, &sender, &raw).await.error(), (429, -32005));
+    let (_, outcomes, _) = world.sends_recorded().await;
+    assert_eq!(outcomes[0].outcome, Outcome::Refused);
+    assert!(world.store.read().open_reservations(None).await.unwrap().is_empty());
+}
+
+/// W5, B25: the visibility row stands before the node hears of the transaction, inactive until it is taken.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn w5_b25_the_visibility_row_is_written_before_forwarding() {
+    let (world, fake) = scripted().await;
+    let (bank, sender) = bank_with_sender(&world).await;
+    world.contract(bank, CONTRACT, None, &[sender.group]).await;
+    let (raw, hash) = contract_call(&fake);
+    let gate = Gate::on(&fake, SEND, Reply::Result(json!(hash)));
+    // W4, R25: every place a list may stand in is united.
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": SEND, "params": [raw, {"visibleTo": ["did:test:b"]}],
+        "visibleTo": ["did:test:a", "nonsense"], "privateFor": ["did:test:c"]});
+    let asking = tokio::spawn(world.raw(body.to_string()).by(&sender).answering());
+    let gate = gate.reached().await;
+    let rows = world.feed.pin().snapshot.visibility(hash).to_vec();
+    let named: Vec<_> = rows[0].recipients.iter().map(ToString::to_string).collect();
+    assert_eq!((named.join(" ").as_str(), rows[0].active), ("did:test:a did:test:c did:test:b", false));
+    gate.open();
+    assert_eq!(asking.await.unwrap().status, 200);
+    assert!(world.feed.pin().snapshot.visibility(hash)[0].active);
+    let sent: Vec<_> = fake.take().into_iter().filter(|call| call.method == SEND).collect();
+    assert_eq!(sent[0].params, json!([raw]), "stripped before forwarding");
+}
+
+/// W6, LK-7: the recovered sender of an accepted raw transaction is linked, once, with a security event.
+#[tokio::test]
+async fn w6_an_accepted_sender_is_linked_once() {
+    let (world, fake) = scripted().await;
+    let (_, sender) = bank_with_sender(&world).await;
+    for nonce in 0..2 {
+        let (raw, hash) = signed(&account(0), nonce, Some(TO), 1, Bytes::new());
+        fake.on(SEND, json!(hash));
+        assert_eq!(send(&world, &sender, &raw).await.status, 200);
+    }
+    let linked: Vec<_> =
+        world.feed.pin().snapshot.links_of(sender.id).iter().map(|link| (link.address, link.kind)).collect();
+    assert_eq!(linked, [(account(0).address(), gw_policy::snapshot::LinkKind::System)]);
+    let events = world.records().await.into_iter().filter_map(|record| match record {
+        Record::Security(event) if event.kind == SecurityKind::EthAddressLinked => Some(event),
+        _ => None,
+    });
+    assert_eq!(events.count(), 1);
+}
+
+/// HD13: whose transactions may be relayed, by policy and by what is relayed.
+#[tokio::test]
+async fn hd13_relaying_somebody_elses_transaction() {
+    let knobs = |raw_sender_policy| Knobs { raw_sender_policy, ..Knobs::default() };
+    for (policy, unclaimed, proved_by_other, inferred_for_other) in [
+        (RawSenderPolicy::Unclaimed, true, false, false),
+        (RawSenderPolicy::Owner, false, false, false),
+        (RawSenderPolicy::Any, true, true, true),
+    ] {
+        let (world, fake) = scripted_with(RpcSettings::default(), knobs(policy), 64 << 20).await;
+        let (bank, relay) = bank_with_sender(&world).await;
+        let other = world.person("other", bank, &[], &[]).await;
+        world.link(&other, account(1).address()).await;
+        world.change(async |tx| tx.link_sender(other.id, account(2).address()).await.unwrap()).await;
+        for (number, allowed) in [(0, unclaimed), (1, proved_by_other), (2, inferred_for_other)] {
+            // A creation decides about more than itself: claimed senders only by their owner, whatever the policy.
+            let (raw, hash) = signed(&account(number), 0, None, 0, Bytes::from_static(&[0x60]));
+            fake.on(SEND, json!(hash));
+            let claimed = number > 0;
+            let answer = send(&world, &relay, &raw).await;
+            assert_eq!(answer.status == 200, allowed && !claimed, "{policy:?} creation of {number}");
+            let (raw, hash) = signed(&account(number), 1, Some(TO), 1, Bytes::new());
+            fake.on(SEND, json!(hash));
+            fake.take();
+            let answer = send(&world, &relay, &raw).await;
+            assert_eq!(answer.status == 200, allowed, "{policy:?} {number}: {}", answer.text);
+            if !allowed {
+                answer.assert_denied();
+                fake.assert_silent();
+            }
+        }
+    }
+}
+
+/// HD13: what a banned or un-KYC'd owner signed is relayed by nobody, under no policy.
+#[tokio::test]
+async fn hd13_a_barred_owners_signature_is_relayed_by_nobody() {
+    let knobs = Knobs { raw_sender_policy: RawSenderPolicy::Any, ..Knobs::default() };
+    let (world, fake) = scripted_with(RpcSettings::default(), knobs, 64 << 20).await;
+    let (bank, relay) = bank_with_sender(&world).await;
+    for (number, patch) in [
+        (1, UserPatch { banned: Some(true), ..UserPatch::default() }),
+        (2, UserPatch { kyc: Some(false), ..UserPatch::default() }),
+    ] {
+        let owner = world.person(&format!("owner{number}"), bank, &[], &[]).await;
+        world.link(&owner, account(number).address()).await;
+        world.update(&owner, patch).await;
+        let (raw, _) = signed(&account(number), 0, Some(TO), 1, Bytes::new());
+        send(&world, &relay, &raw).await.assert_denied();
+        assert_eq!(world.record().await.denial_reason, Some(DenyReason::SenderNotOwned));
+    }
+    fake.assert_silent();
+}
+
+/// B6, X10, HD22: `eth_sendTransaction` names its sender, is traced like any other, gets its nonce from the gateway, and
+/// links nobody.
+#[tokio::test]
+async fn b6_a_send_signed_by_the_node() {
+    let (world, fake) = scripted().await;
+    let (_, sender) = bank_with_sender(&world).await;
+    let mine = Address::repeat_byte(0xaa);
+    let ask = |params: Value| world.ask(Some(&sender), "eth_sendTransaction", params).send();
+    assert_eq!(ask(json!([{"to": TO}])).await.error(), (400, -32602), "from is required");
+    let answer = ask(json!([{"from": mine, "to": TO}])).await;
+    assert_eq!(answer.error(), (400, -32602));
+    let text = answer.body["error"]["message"].as_str().unwrap();
+    assert!(text.starts_with("invalid sender") && text.contains("/eth/link"), "decision 38: {text}");
+    fake.assert_silent();
+    world.link(&sender, mine).await;
+    let hash = B256::repeat_byte(9);
+    fake.on("eth_sendTransaction", json!(hash));
+    fake.on("eth_getTransactionCount", json!("0x7"));
+    assert_eq!(ask(json!([{"from": mine, "to": TO, "value": "0x1", "extra": 1}])).await.body["result"], json!(hash));
+    let calls = fake.take();
+    let sent = calls.iter().find(|call| call.method == "eth_sendTransaction").unwrap();
+    assert_eq!(sent.params[0], json!({"from": mine, "to": TO, "value": "0x1", "input": "0x", "nonce": "0x7"}));
+    assert!(calls.iter().any(|call| call.method == "debug_traceCall"));
+    // A node that holds no key.
+    fake.reply("eth_sendTransaction", Reply::Error(-32000, "unknown account", Value::Null));
+    let answer = ask(json!([{"from": mine, "to": TO}])).await;
+    assert_eq!((answer.status, &answer.body["error"]), (200, &json!({"code": -32000, "message": "upstream error"})));
+}
+
+/// R1: a deployment's address is reserved before the node hears of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn r1_the_address_of_a_deployment_is_reserved_before_forwarding() {
+    let (world, fake) = scripted().await;
+    let (bank, sender) = bank_with_sender(&world).await;
+    let (raw, hash) = signed(&account(0), 0, None, 0, Bytes::from_static(&[0x60]));
+    let gate = Gate::on(&fake, SEND, Reply::Result(json!(hash)));
+    let asking = tokio::spawn(world.ask(Some(&sender), SEND, json!([raw])).answering());
+    let gate = gate.reached().await;
+    let reserved = world.feed.pin().snapshot.reservations(account(0).address().create(0)).to_vec();
+    assert_eq!((reserved.len(), reserved[0].org, reserved[0].user), (1, bank, sender.id));
+    gate.open();
+    assert_eq!(asking.await.unwrap().status, 200);
+    let open = world.store.read().open_reservations(Some(hash)).await.unwrap();
+    assert_eq!((open.len(), open[0].nonce), (1, 0));
+}
+
+/// HD22: no room for intent and outcome, no send.
+#[tokio::test]
+async fn hd22_without_room_for_both_records_nothing_is_sent() {
+    let (world, fake) = scripted().await;
+    let (_, sender) = bank_with_sender(&world).await;
+    let (raw, _) = signed(&account(0), 0, Some(TO), 1, Bytes::new());
+    // Room for the access record, not for two more.
+    let mut taken: Vec<_> = std::iter::from_fn(|| world.journal.reserve(1).ok()).collect();
+    taken.pop();
+    let answer = send(&world, &sender, &raw).await;
+    assert_eq!(answer.error(), (503, -32603), "{}", answer.text);
+    assert!(fake.take().iter().all(|call| call.method != SEND));
+}
+
+/// W1: what is no canonical transaction of this chain is refused without a word to the node.
+#[tokio::test]
+async fn w1_malformed_transactions_never_leave() {
+    let (world, fake) = scripted().await;
+    let (_, sender) = bank_with_sender(&world).await;
+    let (raw, _) = signed(&account(0), 0, Some(TO), 1, Bytes::new());
+    for bad in ["0x", "0x00", "0xzz", raw.get(..raw.len() - 2).unwrap(), &format!("{raw}00"), "0x03f8"] {
+        assert_eq!(send(&world, &sender, bad).await.error(), (400, -32602), "{bad}");
+    }
+    fake.assert_silent();
+}

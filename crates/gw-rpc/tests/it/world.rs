@@ -1,0 +1,525 @@
+//! One instance: policy in SQLite, a journal, a node, and a router asked without a socket.
+
+use alloy_consensus::{SignableTransaction as _, TxEip1559, TxEnvelope};
+use alloy_eips::eip2718::Encodable2718 as _;
+use alloy_primitives::TxKind;
+use alloy_signer::SignerSync as _;
+use alloy_signer_local::PrivateKeySigner;
+use axum::{Router, body::Body, extract::ConnectInfo};
+use gw_audit::{AccessRecord, Content, Entry, Record, SendIntent, SendOutcome};
+use gw_http::{
+    AccessClaims, AdminGate, Amr, Edge, Origin, OwnOrigins, PolicySource, PrivateNetwork, TokenCodec, TokenSecrets,
+    TrustedProxies,
+};
+use gw_journal::{Journal, Options};
+use gw_node::{Node, NodeConfig, Upkeep};
+use gw_policy::Knobs;
+use gw_rpc::{RpcSettings, RpcState, router, send::SendContext};
+use gw_store::{
+    Actor, DirectoryLock, Feed, FeedTiming, Location, Store, StoreConfig, Tx, Uptime,
+    record::{
+        AccessInput, ApiKey, NewContract, NewGrant, NewGroup, NewMembership, NewOrganization, NewUser, UserPatch,
+    },
+};
+use gw_testkit::{Anvil, FakeNode, anvil::anvil};
+use gw_types::{
+    Address, B256, Bytes, Claim, Clock, ContractId, Entropy, ExternalId, GroupId, OrgId, Seconds, Secret, SessionId,
+    Timestamp, TokenId, U256, UserId,
+};
+use http::{HeaderMap, Request, StatusCode};
+use http_body_util::BodyExt as _;
+use serde_json::{Value, json};
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+use tokio_util::task::TaskTracker;
+use tower::ServiceExt as _;
+
+pub(crate) const PAGE: &str = "https://gate.example";
+/// What every denial says, for id 1.
+pub(crate) const DENIED: &str = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"method not found"}}"#;
+
+/// One instance.
+pub(crate) struct World {
+    pub(crate) app: Router,
+    pub(crate) store: Store,
+    pub(crate) feed: Feed,
+    pub(crate) node: Arc<Node>,
+    pub(crate) journal: Arc<Journal>,
+    pub(crate) clock: Arc<TestClock>,
+    pub(crate) uptime: Arc<TestUptime>,
+    pub(crate) sends: SendContext,
+    edge: Arc<Edge>,
+    ids: AtomicU64,
+    _place: tempfile::TempDir,
+}
+
+/// Somebody with a token, in a group of their own.
+#[derive(Clone, Debug)]
+pub(crate) struct Person {
+    pub(crate) id: UserId,
+    pub(crate) name: ExternalId,
+    pub(crate) group: GroupId,
+    pub(crate) token: String,
+    pub(crate) token_id: TokenId,
+}
+
+/// An instance with a scripted node that was asked nothing yet.
+pub(crate) async fn scripted() -> (World, FakeNode) {
+    scripted_with(RpcSettings::default(), Knobs::default(), 64 << 20).await
+}
+
+pub(crate) async fn scripted_with(settings: RpcSettings, knobs: Knobs, journal_bytes: u64) -> (World, FakeNode) {
+    let fake = FakeNode::start().await;
+    let world = World::start(fake.url(), settings, knobs, journal_bytes).await;
+    fake.take();
+    (world, fake)
+}
+
+/// An instance with a real node.
+pub(crate) async fn real() -> (World, Anvil) {
+    let anvil = anvil();
+    let world = World::start(anvil.url(), RpcSettings::default(), Knobs::default(), 64 << 20).await;
+    (world, anvil)
+}
+
+impl World {
+    async fn start(url: &str, settings: RpcSettings, knobs: Knobs, journal_bytes: u64) -> Self {
+        let place = tempfile::tempdir().unwrap();
+        let directory = Arc::new(DirectoryLock::acquire(place.path()).unwrap());
+        let (clock, uptime) = (Arc::new(TestClock::default()), Arc::new(TestUptime::default()));
+        let entropy: Arc<dyn Entropy> = Arc::new(Seeded(AtomicU64::new(1)));
+        let store = Store::open(StoreConfig {
+            location: Location::Sqlite { directory, file: "gateway.db".to_owned() },
+            connections: 4,
+            clock: Arc::clone(&clock) as Arc<dyn Clock>,
+            entropy: Arc::clone(&entropy),
+        })
+        .await
+        .unwrap();
+        store.migrate().await.unwrap();
+        let timing = FeedTiming { poll_alone: Duration::from_secs(3600), ..FeedTiming::default() };
+        let feed = Feed::start(&store, timing, Arc::clone(&uptime) as Arc<dyn Uptime>).await.unwrap();
+        let journal = Options {
+            dir: place.path().join("audit"),
+            holder: "the test".to_owned(),
+            cluster: "test".to_owned(),
+            checkpoint_key: [7; 32],
+            max_bytes: journal_bytes,
+            segment_bytes: 1 << 20,
+            retain_bytes: 64 << 20,
+            retain_for: Seconds(3600),
+        };
+        let (journal, _) = Journal::open(journal, Arc::clone(&clock) as Arc<dyn Clock>, Arc::clone(&entropy)).unwrap();
+        let journal = Arc::new(journal);
+        let rarely = Upkeep { head: Duration::from_secs(3600), probe: Duration::from_secs(3600) };
+        let node = Node::connect(&NodeConfig::new(url).unwrap().with_upkeep(rarely)).await.unwrap();
+        let edge = edge(&feed, &clock, entropy);
+        let sends = SendContext {
+            node: Arc::clone(&node),
+            store: store.clone(),
+            feed: feed.clone(),
+            journal: Arc::clone(&journal),
+            clock: Arc::clone(&clock) as Arc<dyn Clock>,
+            knobs: Arc::new(knobs),
+            tasks: TaskTracker::new(),
+        };
+        let state = RpcState::new(Arc::clone(&edge), sends.clone(), settings);
+        let app = router(state);
+        let ids = AtomicU64::new(1);
+        Self { app, store, feed, node, journal, clock, uptime, sends, edge, ids, _place: place }
+    }
+
+    // ── policy ──
+
+    pub(crate) async fn change<T>(&self, change: impl AsyncFnOnce(&mut Tx) -> T) -> T {
+        let mut tx = self.store.begin(&Actor::named(Actor::SUPER_ADMIN)).await.unwrap();
+        let made = change(&mut tx).await;
+        tx.commit().await.unwrap();
+        made
+    }
+
+    pub(crate) async fn org(&self, slug: &str) -> OrgId {
+        let new = NewOrganization { slug: slug.to_owned(), name: slug.to_owned(), settings: Default::default() };
+        self.change(async |tx| tx.create_organization(new).await.unwrap().id).await
+    }
+
+    /// A user with KYC, the only member of a new group with these rights.
+    pub(crate) async fn person(&self, name: &str, org: OrgId, methods: &[&str], claims: &[Claim]) -> Person {
+        let name = ExternalId::new(&format!("did:test:{name}")).unwrap();
+        let user = NewUser { external_id: name.clone(), kyc: true, auth_tenant_id: None, groups: Vec::new() };
+        let access = AccessInput {
+            allowed_methods: methods.iter().map(|method| (*method).to_owned()).collect(),
+            claims: claims.iter().copied().collect(),
+            rpc_api_key: ApiKey::default(),
+            verbose_errors: false,
+        };
+        let slug = name.as_str().replace(':', "-");
+        let (id, group) = self
+            .change(async |tx| {
+                let user = tx.create_user(user).await.unwrap().id;
+                let group = tx.create_group(NewGroup::plain(org, slug.clone(), slug)).await.unwrap().id;
+                tx.set_access(group, access).await.unwrap();
+                tx.add_membership(NewMembership { user, group, expires_at: None }).await.unwrap();
+                (user, group)
+            })
+            .await;
+        let (token_id, session) = (TokenId::fixed(self.next()), SessionId::fixed(self.next()));
+        let token = self.token(&name, token_id, session);
+        Person { id, name, group, token, token_id }
+    }
+
+    pub(crate) fn token(&self, subject: &ExternalId, token: TokenId, session: SessionId) -> String {
+        let issued_at = self.clock.now();
+        let claims = AccessClaims {
+            subject: subject.clone(),
+            token,
+            session,
+            issued_at,
+            expires_at: issued_at.plus(Seconds(86_400)),
+            kyc: true,
+            amr: Amr::Zk,
+        };
+        self.edge.tokens.sign_access(&claims).expose().to_owned()
+    }
+
+    fn next(&self) -> u128 {
+        u128::from(self.ids.fetch_add(1, Ordering::SeqCst)) + 1000
+    }
+
+    /// Registers a contract and grants it without restriction.
+    pub(crate) async fn contract(
+        &self,
+        org: OrgId,
+        address: Address,
+        abi: Option<&Value>,
+        to: &[GroupId],
+    ) -> ContractId {
+        let new = NewContract { abi: abi.map(Value::to_string), ..NewContract::plain(org, address, "a contract") };
+        self.change(async |tx| {
+            let id = tx.create_contract(new).await.unwrap().id;
+            for group in to {
+                tx.create_grant(NewGrant::full(id, *group)).await.unwrap();
+            }
+            id
+        })
+        .await
+    }
+
+    /// Links an address that its owner proved.
+    pub(crate) async fn link(&self, person: &Person, address: Address) {
+        use gw_store::record::LinkProof;
+        self.change(async |tx| tx.link_address(person.id, address, LinkProof::Challenge).await.unwrap()).await;
+    }
+
+    pub(crate) async fn update(&self, person: &Person, patch: UserPatch) {
+        self.change(async |tx| tx.update_user(person.id, patch).await.unwrap()).await;
+    }
+
+    // ── asking ──
+
+    pub(crate) fn ask(&self, who: Option<&Person>, method: &str, params: Value) -> Ask<'_> {
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let ask = self.raw(body.to_string());
+        match who {
+            Some(person) => ask.header("authorization", &format!("Bearer {}", person.token)),
+            None => ask,
+        }
+    }
+
+    pub(crate) fn raw(&self, body: impl Into<Body>) -> Ask<'_> {
+        Ask { world: self, request: Request::post("/rpc"), body: body.into(), path: None }
+    }
+
+    /// The result of a call that must have one.
+    #[track_caller]
+    pub(crate) fn result(&self, who: &Person, method: &str, params: Value) -> impl Future<Output = Value> {
+        let ask = self.ask(Some(who), method, params);
+        let method = method.to_owned();
+        async move {
+            let answer = ask.send().await;
+            assert_eq!(answer.status, 200, "{method}: {}", answer.text);
+            assert!(answer.body.get("result").is_some(), "{method}: {}", answer.text);
+            answer.body["result"].clone()
+        }
+    }
+
+    // ── what is kept ──
+
+    /// Everything recorded since the last look, synced first.
+    pub(crate) async fn records(&self) -> Vec<Record> {
+        let marker = gw_audit::SecurityEvent::new(gw_audit::SecurityKind::AuditBacklog);
+        let position = self.journal.append(marker).unwrap();
+        self.journal.durable(position).await.unwrap();
+        let mut records = Vec::new();
+        loop {
+            let batch = self.journal.unsealed(1000).unwrap();
+            let Some(last) = batch.last() else { break };
+            self.journal.mark_sealed(last.lsn).unwrap();
+            for entry in &batch {
+                if let Content::Record(record) = Entry::decode(&entry.bytes, &entry.openings).unwrap().content {
+                    records.push(record);
+                }
+            }
+        }
+        records
+    }
+
+    pub(crate) async fn access_records(&self) -> Vec<AccessRecord> {
+        self.records()
+            .await
+            .into_iter()
+            .filter_map(|r| if let Record::Access(r) = r { Some(r) } else { None })
+            .collect()
+    }
+
+    /// The one access record since the last look.
+    pub(crate) async fn record(&self) -> AccessRecord {
+        let mut records = self.access_records().await;
+        assert_eq!(records.len(), 1, "{records:?}");
+        records.remove(0)
+    }
+
+    pub(crate) async fn sends_recorded(&self) -> (Vec<SendIntent>, Vec<SendOutcome>, Vec<AccessRecord>) {
+        let (mut intents, mut outcomes, mut calls) = (Vec::new(), Vec::new(), Vec::new());
+        for record in self.records().await {
+            match record {
+                Record::SendIntent(intent) => intents.push(intent),
+                Record::SendOutcome(outcome) => outcomes.push(outcome),
+                Record::Access(call) => calls.push(call),
+                Record::Admin(_) | Record::Security(_) => {}
+            }
+        }
+        (intents, outcomes, calls)
+    }
+
+    /// Waits for the sends under way.
+    pub(crate) async fn settle(&self) {
+        self.sends.tasks.close();
+        self.sends.tasks.wait().await;
+        self.sends.tasks.reopen();
+    }
+
+    // ── the real chain, past the gateway ──
+
+    /// Deploys from a key of the node's own and waits until it is mined: a contract nobody registered.
+    pub(crate) async fn deploy(&self, init_code: &[u8]) -> Address {
+        let from = account(3).address();
+        let nonce = self.node.mined_nonce(from).await.unwrap();
+        self.node.refresh_head().await.unwrap();
+        let before = self.node.head().unwrap().number;
+        let send = json!([{"from": from, "input": Bytes::copy_from_slice(init_code), "gas": "0x7a1200"}]);
+        self.anvil("eth_sendTransaction", send).await;
+        self.mined(before + 1).await;
+        from.create(nonce)
+    }
+
+    /// One call to the node itself.
+    pub(crate) async fn anvil(&self, method: &'static str, params: Value) {
+        let call = gw_evm::wire::UpstreamCall { method, params: params.to_string() };
+        let answer = self.node.call(&call, gw_node::Budget::Fact).await.unwrap();
+        assert!(matches!(answer, gw_node::Answer::Result(_)), "{method}");
+    }
+
+    /// Looks at the head until the node has mined so far.
+    pub(crate) async fn mined(&self, number: u64) {
+        while self.node.head().unwrap().number < number {
+            self.node.refresh_head().await.unwrap();
+        }
+    }
+}
+
+fn edge(feed: &Feed, clock: &Arc<TestClock>, entropy: Arc<dyn Entropy>) -> Arc<Edge> {
+    let secrets = |text: &str| TokenSecrets { current: Secret::new(text), previous: Vec::new() };
+    let pinned = feed.clone();
+    Arc::new(Edge {
+        tokens: TokenCodec::new(PAGE, &secrets("the access secret"), &secrets("the refresh secret")).unwrap(),
+        policy: PolicySource::new(move || Some(pinned.pin().snapshot)),
+        clock: Arc::clone(clock) as Arc<dyn Clock>,
+        entropy,
+        origins: Arc::new(OwnOrigins {
+            base: Origin::of(PAGE).unwrap(),
+            frontend: None,
+            listed: Vec::new(),
+            any_localhost: false,
+        }),
+        proxies: TrustedProxies::default(),
+        network: PrivateNetwork::default(),
+        admin: AdminGate::new(Secret::new("admin"), None, None, true),
+        production: true,
+    })
+}
+
+/// A request under construction.
+pub(crate) struct Ask<'a> {
+    world: &'a World,
+    request: http::request::Builder,
+    body: Body,
+    path: Option<String>,
+}
+
+impl Ask<'_> {
+    pub(crate) fn header(self, name: &str, value: &str) -> Self {
+        Self { request: self.request.header(name, value), ..self }
+    }
+
+    pub(crate) fn by(self, person: &Person) -> Self {
+        self.header("authorization", &format!("Bearer {}", person.token))
+    }
+
+    pub(crate) fn path(self, path: &str) -> Self {
+        Self { path: Some(path.to_owned()), ..self }
+    }
+
+    /// The answering future, which owns all it needs.
+    pub(crate) fn answering(self) -> impl Future<Output = Answer> + Send + 'static {
+        let request = match self.path {
+            Some(path) => self.request.uri(path),
+            None => self.request,
+        };
+        let mut request = request.body(self.body).unwrap();
+        request.extensions_mut().insert(ConnectInfo(SocketAddr::from(([198, 51, 100, 1], 4711))));
+        let app = self.world.app.clone();
+        async move {
+            let (parts, body) = app.oneshot(request).await.unwrap().into_parts();
+            let body = body.collect().await.unwrap().to_bytes();
+            let text = String::from_utf8(body.to_vec()).unwrap();
+            let body = serde_json::from_str(&text).unwrap_or(Value::Null);
+            Answer { status: parts.status.as_u16(), headers: parts.headers, text, body }
+        }
+    }
+
+    pub(crate) async fn send(self) -> Answer {
+        self.answering().await
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) text: String,
+    pub(crate) body: Value,
+}
+
+impl Answer {
+    /// Status and code of an error.
+    pub(crate) fn error(&self) -> (u16, i64) {
+        (self.status, self.body["error"]["code"].as_i64().unwrap_or_default())
+    }
+
+    #[track_caller]
+    pub(crate) fn assert_denied(&self) {
+        assert_eq!((self.status, self.text.as_str()), (StatusCode::NOT_FOUND.as_u16(), DENIED));
+    }
+}
+
+// ── accounts ──
+
+/// A key of anvil's, funded from the start.
+pub(crate) fn account(number: usize) -> PrivateKeySigner {
+    const KEYS: [&str; 4] = [
+        "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80",
+        "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d",
+        "0x5de4111afa1a4b94908f83103eb1f1706367c2e68ca870fc3fb9a804cdab365a",
+        "0x7c852118294e51e653712a81e05800f419141751be58f605c371e15141b007a6",
+    ];
+    KEYS[number].parse().unwrap()
+}
+
+/// A signed transaction and its hash.
+pub(crate) fn signed(
+    by: &PrivateKeySigner,
+    nonce: u64,
+    to: Option<Address>,
+    value: u64,
+    input: Bytes,
+) -> (String, B256) {
+    let transaction = TxEip1559 {
+        chain_id: 31337,
+        nonce,
+        gas_limit: 3_000_000,
+        max_fee_per_gas: 20_000_000_000,
+        max_priority_fee_per_gas: 1_000_000_000,
+        to: to.map_or(TxKind::Create, TxKind::Call),
+        value: U256::from(value),
+        access_list: Default::default(),
+        input,
+    };
+    let signature = by.sign_hash_sync(&transaction.signature_hash()).unwrap();
+    let signed = TxEnvelope::from(transaction.into_signed(signature));
+    (Bytes::from(signed.encoded_2718()).to_string(), *signed.tx_hash())
+}
+
+/// Bytecode and ABI of a contract in `contracts/artifacts`.
+pub(crate) fn artifact(name: &str) -> (Bytes, Value) {
+    let path = format!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../contracts/artifacts/{}.json"), name);
+    let artifact: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    (artifact["bytecode"].as_str().unwrap().parse().unwrap(), artifact["abi"].clone())
+}
+
+// ── time and chance ──
+
+#[derive(Debug)]
+pub(crate) struct TestClock(AtomicI64);
+
+impl Default for TestClock {
+    fn default() -> Self {
+        Self(AtomicI64::new(Timestamp::from_secs(1_700_000_000).micros()))
+    }
+}
+
+impl TestClock {
+    pub(crate) fn pass(&self, seconds: i64) {
+        self.0.fetch_add(seconds * 1_000_000, Ordering::SeqCst);
+    }
+}
+
+impl TestClock {
+    pub(crate) fn now_plus(&self, span: Seconds) -> Timestamp {
+        self.now().plus(span)
+    }
+}
+
+impl Clock for TestClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_micros(self.0.load(Ordering::SeqCst))
+    }
+}
+
+/// Time since boot; when it passes, policy is stale until it is looked at again.
+#[derive(Debug, Default)]
+pub(crate) struct TestUptime(AtomicU64);
+
+impl TestUptime {
+    pub(crate) fn pass(&self, seconds: u64) {
+        self.0.fetch_add(seconds, Ordering::SeqCst);
+    }
+}
+
+impl Uptime for TestUptime {
+    fn now(&self) -> Duration {
+        Duration::from_secs(1 + self.0.load(Ordering::SeqCst))
+    }
+}
+
+/// Chance that repeats: a mixed counter.
+#[derive(Debug)]
+struct Seeded(AtomicU64);
+
+impl Entropy for Seeded {
+    fn fill(&self, bytes: &mut [u8]) {
+        for chunk in bytes.chunks_mut(8) {
+            let mut word = self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::SeqCst);
+            word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            let word = (word ^ (word >> 31)).to_le_bytes();
+            chunk.copy_from_slice(&word[..chunk.len()]);
+        }
+    }
+}
