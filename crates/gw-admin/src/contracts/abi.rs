@@ -1,0 +1,30 @@
+use crate::{
+    AdminState,
+    error::Failure,
+    scope::Admin,
+    wire::{Contract, ContractAbiUpdateRequest},
+};
+use axum::{
+    Json,
+    extract::{Path, State},
+};
+use gw_http::JsonBody;
+use gw_store::record::ContractPatch;
+
+/// Sets the ABI that parameter rules and log masking go by; `null` clears it.
+#[utoipa::path(put, path = "/api/v1/admin/orgs/{org_id}/contracts/{address}/abi", tag = "contracts",
+    params(("org_id" = String, Path, format = Uuid), ("address" = String, Path)),
+    request_body = ContractAbiUpdateRequest,
+    responses((status = 200, body = Contract), (status = 400), (status = 401), (status = 403), (status = 404)))]
+pub(crate) async fn set_abi(
+    admin: Admin,
+    State(state): State<AdminState>,
+    Path((org, address)): Path<(String, String)>,
+    JsonBody(body): JsonBody<ContractAbiUpdateRequest>,
+) -> Result<Json<Contract>, Failure> {
+    if let Some(text) = &body.abi {
+        gw_evm::abi::ContractAbi::parse(text).map_err(|why| Failure::bad(format!("abi is malformed: {why}")))?;
+    }
+    let patch = ContractPatch { abi: Some(body.abi), ..ContractPatch::default() };
+    super::update::change(&admin, &state, &org, &address, patch).await
+}

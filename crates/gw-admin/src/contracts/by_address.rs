@@ -1,0 +1,52 @@
+use crate::{
+    AdminState,
+    error::Failure,
+    input,
+    scope::Admin,
+    wire::{ContractLookupFullResponse, ContractLookupGrantInfo, GroupAccess, lower},
+};
+use axum::{
+    Json,
+    extract::{Path, State},
+};
+
+/// Who registered an address. An administrator of another organization learns only that somebody did.
+#[utoipa::path(get, path = "/api/v1/admin/contracts/by-address/{address}", tag = "contracts",
+    params(("address" = String, Path)),
+    responses((status = 200, body = ContractLookupFullResponse), (status = 400), (status = 401), (status = 403),
+        (status = 404)))]
+pub(crate) async fn lookup_contract(
+    admin: Admin,
+    State(state): State<AdminState>,
+    Path(address): Path<String>,
+) -> Result<Json<ContractLookupFullResponse>, Failure> {
+    let scope = admin.scope()?;
+    let address = input::address(&address)?;
+    let reads = state.store.read();
+    let Some(contract) = reads.find_contract(address).await? else {
+        return Err(Failure::not_found("contract not found"));
+    };
+    if !crate::scope::covers(&scope, contract.org) {
+        return Ok(Json(ContractLookupFullResponse::Registered { address: lower(address), registered: true }));
+    }
+    let Some(organization) = reads.find_organization(contract.org).await? else {
+        return Err(Failure::not_found("contract not found"));
+    };
+    let mut grants = Vec::new();
+    for grant in reads.list_grants(contract.id).await? {
+        let Some(found) = reads.find_access(grant.group).await? else { continue };
+        // Spec/80 §8 rule 7: no key material here, masked or not.
+        let mut access = found.access;
+        access.rpc_api_key = None;
+        grants.push(ContractLookupGrantInfo {
+            grant: grant.into(),
+            group: found.group.into(),
+            access: GroupAccess::new(access, None),
+        });
+    }
+    Ok(Json(ContractLookupFullResponse::Full {
+        contract: Box::new(contract.into()),
+        organization: Box::new(organization.into()),
+        grants,
+    }))
+}

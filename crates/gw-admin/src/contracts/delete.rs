@@ -1,0 +1,20 @@
+use crate::{AdminState, error::Failure, scope::Admin};
+use axum::extract::{Path, State};
+use gw_http::Message;
+
+/// Deletes a contract's registration with the grants on it.
+#[utoipa::path(delete, path = "/api/v1/admin/orgs/{org_id}/contracts/{address}", tag = "contracts",
+    params(("org_id" = String, Path, format = Uuid), ("address" = String, Path)),
+    responses((status = 200, body = Message), (status = 400), (status = 401), (status = 403), (status = 404)))]
+pub(crate) async fn delete_contract(
+    admin: Admin,
+    State(state): State<AdminState>,
+    Path((org, address)): Path<(String, String)>,
+) -> Result<Message, Failure> {
+    let org = admin.writable_org(&state, &org).await?;
+    let mut tx = state.store.begin(&admin.actor()).await?;
+    let found = admin.contract_of(&tx.read(), &org, &address).await?;
+    tx.delete_contract(found.id).await?;
+    tx.commit().await?;
+    Ok(Message::new("contract deleted"))
+}

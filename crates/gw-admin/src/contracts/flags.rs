@@ -1,0 +1,46 @@
+use crate::{
+    AdminState,
+    error::Failure,
+    scope::Admin,
+    wire::{Contract, ContractEventsAllowDynamicPayloadRequest, ContractVisibleToUnlockRequest},
+};
+use axum::{
+    Json,
+    extract::{Path, State},
+};
+use gw_http::JsonBody;
+use gw_store::record::ContractPatch;
+
+/// Lets grant holders named in `visibleTo` see the contract's events of that transaction unmasked (R29).
+#[utoipa::path(put, path = "/api/v1/admin/orgs/{org_id}/contracts/{address}/visibleto-unlock", tag = "contracts",
+    params(("org_id" = String, Path, format = Uuid), ("address" = String, Path)),
+    request_body = ContractVisibleToUnlockRequest,
+    responses((status = 200, body = Contract), (status = 400), (status = 401), (status = 403), (status = 404)))]
+pub(crate) async fn set_visibleto_unlock(
+    admin: Admin,
+    State(state): State<AdminState>,
+    Path((org, address)): Path<(String, String)>,
+    JsonBody(body): JsonBody<ContractVisibleToUnlockRequest>,
+) -> Result<Json<Contract>, Failure> {
+    let patch = ContractPatch { allow_visibleto_unlock: Some(body.allow_visibleto_unlock), ..ContractPatch::default() };
+    super::update::change(&admin, &state, &org, &address, patch).await
+}
+
+/// Attests that dynamic event payloads carry no addresses; super only (spec/80 §8).
+#[utoipa::path(put, path = "/api/v1/admin/orgs/{org_id}/contracts/{address}/events-allow-dynamic-payload",
+    tag = "contracts", params(("org_id" = String, Path, format = Uuid), ("address" = String, Path)),
+    request_body = ContractEventsAllowDynamicPayloadRequest,
+    responses((status = 200, body = Contract), (status = 400), (status = 401), (status = 403), (status = 404)))]
+pub(crate) async fn set_events_allow_dynamic_payload(
+    admin: Admin,
+    State(state): State<AdminState>,
+    Path((org, address)): Path<(String, String)>,
+    JsonBody(body): JsonBody<ContractEventsAllowDynamicPayloadRequest>,
+) -> Result<Json<Contract>, Failure> {
+    admin.require_super()?;
+    let patch = ContractPatch {
+        events_allow_dynamic_payload: Some(body.events_allow_dynamic_payload),
+        ..ContractPatch::default()
+    };
+    super::update::change(&admin, &state, &org, &address, patch).await
+}

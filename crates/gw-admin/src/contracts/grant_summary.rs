@@ -1,0 +1,43 @@
+use crate::{AdminState, error::Failure, scope::Admin};
+use axum::{
+    Json,
+    extract::{Path, State},
+};
+use gw_types::GroupId;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+
+/// Who holds grants on a contract.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ContractGrantSummary {
+    count: usize,
+    groups: Vec<GroupSummary>,
+}
+
+/// A group by name.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct GroupSummary {
+    #[schema(value_type = String, format = Uuid)]
+    id: GroupId,
+    name: String,
+}
+
+/// Contract id to the groups that hold grants on it.
+#[utoipa::path(get, path = "/api/v1/admin/orgs/{org_id}/contracts/grant-summary", tag = "contracts",
+    params(("org_id" = String, Path, format = Uuid)),
+    responses((status = 200, body = BTreeMap<String, ContractGrantSummary>), (status = 401), (status = 403),
+        (status = 404)))]
+pub(crate) async fn grant_summary(
+    admin: Admin,
+    State(state): State<AdminState>,
+    Path(org): Path<String>,
+) -> Result<Json<BTreeMap<String, ContractGrantSummary>>, Failure> {
+    let org = admin.readable_org(&state, &org).await?;
+    let found = state.store.read().grant_summary(org.id).await?;
+    let summary = found.into_iter().map(|row| {
+        let groups: Vec<_> = row.groups.into_iter().map(|(id, name)| GroupSummary { id, name }).collect();
+        (row.contract.to_string(), ContractGrantSummary { count: groups.len(), groups })
+    });
+    Ok(Json(summary.collect()))
+}

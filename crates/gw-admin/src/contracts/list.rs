@@ -1,0 +1,52 @@
+use crate::{
+    AdminState,
+    error::Failure,
+    input,
+    scope::{Admin, paging},
+    wire::Contract,
+};
+use axum::{
+    Json,
+    extract::{Path, Query, State},
+};
+use gw_http::{Page, PageQuery, Paged};
+use gw_store::read::ContractFilter;
+use serde::Deserialize;
+
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Filter {
+    /// A part of name or address.
+    #[serde(default)]
+    #[param(required = false)]
+    search: Option<String>,
+    /// RFC 3339.
+    #[serde(default)]
+    #[param(required = false)]
+    created_after: Option<String>,
+    /// RFC 3339.
+    #[serde(default)]
+    #[param(required = false)]
+    created_before: Option<String>,
+}
+
+/// The contracts of an organization, by name.
+#[utoipa::path(get, path = "/api/v1/admin/orgs/{org_id}/contracts", tag = "contracts",
+    params(("org_id" = String, Path, format = Uuid), Filter, PageQuery),
+    responses((status = 200, body = Paged<Contract>), (status = 400), (status = 401), (status = 403), (status = 404)))]
+pub(crate) async fn list_contracts(
+    admin: Admin,
+    State(state): State<AdminState>,
+    Path(org): Path<String>,
+    Query(filter): Query<Filter>,
+    page: Page,
+) -> Result<Json<Paged<Contract>>, Failure> {
+    let org = admin.readable_org(&state, &org).await?;
+    let filter = ContractFilter {
+        created_after: input::time(filter.created_after.as_deref(), "created_after")?,
+        created_before: input::time(filter.created_before.as_deref(), "created_before")?,
+        search: filter.search,
+    };
+    let found = state.store.read().list_contracts(org.id, &filter, paging(page)).await?;
+    Ok(Json(page.of(found.rows.into_iter().map(Contract::from).collect(), found.total)))
+}

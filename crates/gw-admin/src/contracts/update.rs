@@ -1,0 +1,44 @@
+use crate::{
+    AdminState,
+    error::Failure,
+    input,
+    scope::Admin,
+    wire::{Contract, ContractUpdateRequest},
+};
+use axum::{
+    Json,
+    extract::{Path, State},
+};
+use gw_http::JsonBody;
+use gw_store::record::ContractPatch;
+
+/// Changes a contract's name or metadata.
+#[utoipa::path(put, path = "/api/v1/admin/orgs/{org_id}/contracts/{address}", tag = "contracts",
+    params(("org_id" = String, Path, format = Uuid), ("address" = String, Path)), request_body = ContractUpdateRequest,
+    responses((status = 200, body = Contract), (status = 400), (status = 401), (status = 403), (status = 404)))]
+pub(crate) async fn update_contract(
+    admin: Admin,
+    State(state): State<AdminState>,
+    Path((org, address)): Path<(String, String)>,
+    JsonBody(body): JsonBody<ContractUpdateRequest>,
+) -> Result<Json<Contract>, Failure> {
+    let name = body.name.as_deref().map(input::name).transpose()?;
+    let patch = ContractPatch { name, metadata: body.metadata, ..ContractPatch::default() };
+    change(&admin, &state, &org, &address, patch).await
+}
+
+/// One partial change of a contract of the organization, for every route that makes one.
+pub(super) async fn change(
+    admin: &Admin,
+    state: &AdminState,
+    org: &str,
+    address: &str,
+    patch: ContractPatch,
+) -> Result<Json<Contract>, Failure> {
+    let org = admin.writable_org(state, org).await?;
+    let mut tx = state.store.begin(&admin.actor()).await?;
+    let found = admin.contract_of(&tx.read(), &org, address).await?;
+    let changed = tx.update_contract(found.id, patch).await?;
+    tx.commit().await?;
+    Ok(Json(changed.into()))
+}

@@ -1,0 +1,50 @@
+use super::rules;
+use crate::{
+    AdminState,
+    error::Failure,
+    input,
+    scope::Admin,
+    wire::{ContractGrant, ContractGrantCreateRequest},
+};
+use axum::{
+    Json,
+    extract::{Path, State},
+};
+use gw_http::JsonBody;
+use gw_store::record::NewGrant;
+use http::StatusCode;
+
+/// Grants a group of the organization rights on one of its contracts (F1-F4).
+#[utoipa::path(post, path = "/api/v1/admin/orgs/{org_id}/contracts/{address}/grants", tag = "grants",
+    params(("org_id" = String, Path, format = Uuid), ("address" = String, Path)),
+    request_body = ContractGrantCreateRequest,
+    responses((status = 201, body = ContractGrant), (status = 400), (status = 401), (status = 403), (status = 404),
+        (status = 409)))]
+pub(crate) async fn create_grant(
+    admin: Admin,
+    State(state): State<AdminState>,
+    Path((org, address)): Path<(String, String)>,
+    JsonBody(body): JsonBody<ContractGrantCreateRequest>,
+) -> Result<(StatusCode, Json<ContractGrant>), Failure> {
+    let org = admin.writable_org(&state, &org).await?;
+    let mut tx = state.store.begin(&admin.actor()).await?;
+    let contract = admin.contract_of(&tx.read(), &org, &address).await?;
+    let Some(group) = tx.read().find_group(input::id(&body.group_id, "group_id")?).await?.filter(|g| g.org == org.id)
+    else {
+        return Err(Failure::bad("group_id must name a group of the organization"));
+    };
+    let event_rules = body.event_rules.into();
+    let abi = rules::effective_abi(&contract)?;
+    rules::check_functions(body.functions.as_deref(), abi.as_deref())?;
+    rules::check_events(&state, &org, &event_rules, abi.as_deref())?;
+    let new = NewGrant {
+        contract: contract.id,
+        group: group.id,
+        claims: input::claims(&body.claims)?,
+        functions: body.functions,
+        event_rules,
+    };
+    let made = tx.create_grant(new).await?;
+    tx.commit().await?;
+    Ok((StatusCode::CREATED, Json(made.into())))
+}

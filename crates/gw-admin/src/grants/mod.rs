@@ -1,0 +1,6 @@
+//! `/orgs/{org_id}/contracts/{address}/grants`
+pub(crate) mod create;
+pub(crate) mod delete;
+pub(crate) mod list;
+mod rules;
+pub(crate) mod update;

@@ -1,0 +1,46 @@
+use super::rules;
+use crate::{
+    AdminState,
+    error::Failure,
+    input,
+    scope::Admin,
+    wire::{ContractGrant, ContractGrantUpdateRequest, EventRulesField},
+};
+use axum::{
+    Json,
+    extract::{Path, State},
+};
+use gw_http::JsonBody;
+use gw_store::record::{EventRules, GrantPatch};
+
+/// Changes a grant: an absent member is kept, `null` lifts the restriction (F1, decision 19).
+#[utoipa::path(put, path = "/api/v1/admin/orgs/{org_id}/contracts/{address}/grants/{group_id}", tag = "grants",
+    params(("org_id" = String, Path, format = Uuid), ("address" = String, Path), ("group_id" = String, Path, format = Uuid)),
+    request_body = ContractGrantUpdateRequest,
+    responses((status = 200, body = ContractGrant), (status = 400), (status = 401), (status = 403), (status = 404)))]
+pub(crate) async fn update_grant(
+    admin: Admin,
+    State(state): State<AdminState>,
+    Path((org, address, group)): Path<(String, String, String)>,
+    JsonBody(body): JsonBody<ContractGrantUpdateRequest>,
+) -> Result<Json<ContractGrant>, Failure> {
+    let org = admin.writable_org(&state, &org).await?;
+    let mut tx = state.store.begin(&admin.actor()).await?;
+    let contract = admin.contract_of(&tx.read(), &org, &address).await?;
+    let group = admin.group_of(&tx.read(), &org, &group).await?.group.id;
+    let event_rules: Option<EventRules> =
+        body.event_rules.map(|given| given.map_or(EventRules::Unset, |field: EventRulesField| field.into()));
+    let abi = rules::effective_abi(&contract)?;
+    rules::check_functions(body.functions.as_ref().and_then(|f| f.as_deref()), abi.as_deref())?;
+    if let Some(rules) = &event_rules {
+        rules::check_events(&state, &org, rules, abi.as_deref())?;
+    }
+    let patch = GrantPatch {
+        claims: body.claims.as_deref().map(input::claims).transpose()?,
+        functions: body.functions,
+        event_rules,
+    };
+    let changed = tx.update_grant(contract.id, group, patch).await?;
+    tx.commit().await?;
+    Ok(Json(changed.into()))
+}

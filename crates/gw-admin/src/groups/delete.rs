@@ -1,0 +1,21 @@
+use crate::{AdminState, error::Failure, scope::Admin};
+use axum::extract::{Path, State};
+use gw_http::Message;
+
+/// Deletes a group with its memberships, access and grants. Only super touches administrator groups (C4).
+#[utoipa::path(delete, path = "/api/v1/admin/orgs/{org_id}/groups/{group_id}", tag = "groups",
+    params(("org_id" = String, Path, format = Uuid), ("group_id" = String, Path, format = Uuid)),
+    responses((status = 200, body = Message), (status = 401), (status = 403), (status = 404)))]
+pub(crate) async fn delete_group(
+    admin: Admin,
+    State(state): State<AdminState>,
+    Path((org, group)): Path<(String, String)>,
+) -> Result<Message, Failure> {
+    let org = admin.writable_org(&state, &org).await?;
+    let mut tx = state.store.begin(&admin.actor()).await?;
+    let found = admin.group_of(&tx.read(), &org, &group).await?;
+    admin.may_touch(&found)?;
+    tx.delete_group(found.group.id).await?;
+    tx.commit().await?;
+    Ok(Message::new("group deleted"))
+}

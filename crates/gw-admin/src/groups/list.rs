@@ -1,0 +1,41 @@
+use crate::{
+    AdminState,
+    error::Failure,
+    scope::{Admin, paging},
+    wire::{GroupAccess, GroupWithAccess},
+};
+use axum::{
+    Json,
+    extract::{Path, Query, State},
+};
+use gw_http::{Page, PageQuery, Paged};
+use serde::Deserialize;
+
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Filter {
+    /// A part of name or slug.
+    #[serde(default)]
+    #[param(required = false)]
+    search: Option<String>,
+}
+
+/// The groups of an organization with their access, by name.
+#[utoipa::path(get, path = "/api/v1/admin/orgs/{org_id}/groups", tag = "groups",
+    params(("org_id" = String, Path, format = Uuid), Filter, PageQuery),
+    responses((status = 200, body = Paged<GroupWithAccess>), (status = 401), (status = 403), (status = 404)))]
+pub(crate) async fn list_groups(
+    admin: Admin,
+    State(state): State<AdminState>,
+    Path(org): Path<String>,
+    Query(filter): Query<Filter>,
+    page: Page,
+) -> Result<Json<Paged<GroupWithAccess>>, Failure> {
+    let org = admin.readable_org(&state, &org).await?;
+    let found = state.store.read().list_groups(org.id, filter.search.as_deref(), paging(page)).await?;
+    let rows = found
+        .rows
+        .into_iter()
+        .map(|row| GroupWithAccess { group: row.group.into(), access: GroupAccess::new(row.access, None) });
+    Ok(Json(page.of(rows.collect(), found.total)))
+}

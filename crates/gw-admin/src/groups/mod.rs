@@ -1,0 +1,7 @@
+//! `/orgs/{org_id}/groups`
+pub(crate) mod access;
+pub(crate) mod create;
+pub(crate) mod delete;
+pub(crate) mod get;
+pub(crate) mod list;
+pub(crate) mod update;

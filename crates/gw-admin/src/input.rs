@@ -1,0 +1,138 @@
+//! Reading what administrators send: each check says which member is wrong and what it should be.
+
+use crate::error::Failure;
+use gw_evm::{Lookup, Method};
+use gw_types::{Address, B256, Claims, ExternalId, Timestamp};
+
+/// A UUID in a path or body.
+pub(crate) fn id<T: std::str::FromStr>(text: &str, what: &str) -> Result<T, Failure> {
+    text.parse().map_err(|_| Failure::bad(format!("{what} must be a UUID")))
+}
+
+/// A 20-byte hex address; mixed case is fine, a checksum is not required.
+pub(crate) fn address(text: &str) -> Result<Address, Failure> {
+    if !text.starts_with("0x") {
+        return Err(Failure::bad("invalid ethereum address format"));
+    }
+    text.parse().map_err(|_| Failure::bad("invalid ethereum address format"))
+}
+
+/// A 32-byte hex hash.
+pub(crate) fn hash(text: &str, what: &str) -> Result<B256, Failure> {
+    if !text.starts_with("0x") {
+        return Err(Failure::bad(format!("{what} must be a 32-byte hex hash")));
+    }
+    text.parse().map_err(|_| Failure::bad(format!("{what} must be a 32-byte hex hash")))
+}
+
+/// A name of 1 to 255 characters.
+pub(crate) fn name(text: &str) -> Result<String, Failure> {
+    let text = text.trim();
+    if text.is_empty() || text.chars().count() > 255 {
+        return Err(Failure::bad("name must have 1 to 255 characters"));
+    }
+    Ok(text.to_owned())
+}
+
+/// `[A-Za-z0-9][A-Za-z0-9_-]*`, at most 100 (A1).
+pub(crate) fn slug(text: &str) -> Result<String, Failure> {
+    let mut bytes = text.bytes();
+    let starts = bytes.next().is_some_and(|b| b.is_ascii_alphanumeric());
+    if !starts || text.len() > 100 || !bytes.all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-')) {
+        return Err(Failure::bad("slug must match [A-Za-z0-9][A-Za-z0-9_-]* and have at most 100 characters"));
+    }
+    Ok(text.to_owned())
+}
+
+/// A DID of W3C shape, or a directory identity.
+pub(crate) fn did(text: &str) -> Result<ExternalId, Failure> {
+    ExternalId::new(text).map_err(|why| Failure::bad(format!("did is malformed: {why}")))
+}
+
+/// A future RFC 3339 time; absent and empty are permanent (A7).
+pub(crate) fn expiry(text: Option<&str>, now: Timestamp) -> Result<Option<Timestamp>, Failure> {
+    match text {
+        None | Some("") => Ok(None),
+        Some(text) => {
+            let at = Timestamp::parse(text).map_err(|_| Failure::bad("expires_at must be an RFC 3339 time"))?;
+            if at <= now {
+                return Err(Failure::bad("expires_at must be in the future"));
+            }
+            Ok(Some(at))
+        }
+    }
+}
+
+/// An RFC 3339 time in a query.
+pub(crate) fn time(text: Option<&str>, what: &str) -> Result<Option<Timestamp>, Failure> {
+    text.map(Timestamp::parse)
+        .transpose()
+        .map_err(|_| Failure::bad(format!("invalid {what} timestamp; expected RFC3339")))
+}
+
+/// Claims by name (C1).
+pub(crate) fn claims(names: &[String]) -> Result<Claims, Failure> {
+    names
+        .iter()
+        .map(|name| name.parse())
+        .collect::<Result<Claims, gw_types::UnknownClaim>>()
+        .map_err(|e| Failure::bad(e.to_string()))
+}
+
+/// Canonical method names; `*` alone stands for all. Unknown and blocked names are refused (G3).
+pub(crate) fn methods(names: &[String]) -> Result<Vec<String>, Failure> {
+    let mut methods = Vec::with_capacity(names.len());
+    for name in names {
+        let canonical = match Method::lookup(name) {
+            Lookup::Known(method) => method.as_str(),
+            Lookup::Unknown if name == "*" => "*",
+            Lookup::Blocked => return Err(Failure::bad(format!("method `{name}` cannot be granted"))),
+            Lookup::Unknown => return Err(Failure::bad(format!("method `{name}` is unknown"))),
+        };
+        if !methods.iter().any(|known| known == canonical) {
+            methods.push(canonical.to_owned());
+        }
+    }
+    Ok(methods)
+}
+
+/// A text of at most `most` characters.
+pub(crate) fn text(text: &str, what: &str, most: usize) -> Result<String, Failure> {
+    if text.chars().count() > most {
+        return Err(Failure::bad(format!("{what} must have at most {most} characters")));
+    }
+    Ok(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a1_slugs() {
+        for good in ["a", "Meridian-Bank_2", "0x"] {
+            assert!(slug(good).is_ok(), "{good}");
+        }
+        for bad in ["", "-a", "_a", "a b", "ä", &"a".repeat(101)] {
+            assert!(slug(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn g3_unknown_and_blocked_methods_are_refused() {
+        let list = |names: &[&str]| methods(&names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>());
+        assert_eq!(list(&["ETH_CALL", "eth_call", "*"]).unwrap(), ["eth_call", "*"]);
+        for bad in ["eth_sign", "debug_storageRangeAt", "eth_", "eth_cal*", "nope"] {
+            assert!(list(&[bad]).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a7_expiry_is_in_the_future() {
+        let now = Timestamp::from_secs(1_700_000_000);
+        assert_eq!(expiry(None, now).unwrap(), None);
+        assert!(expiry(Some("2023-01-01T00:00:00Z"), now).is_err());
+        assert!(expiry(Some("soon"), now).is_err());
+        assert!(expiry(Some("2033-01-01T00:00:00Z"), now).unwrap().is_some());
+    }
+}

@@ -1,0 +1,87 @@
+//! Upstream keys of groups at rest: AES-256-GCM, marked `encv1:` (spec/20 G1, spec/80 section 6).
+
+use aes_gcm::{Aes256Gcm, Key, KeyInit, Nonce, aead::Aead};
+use gw_types::{Entropy, Secret};
+
+const MARK: &str = "encv1:";
+const NONCE: usize = 12;
+
+/// Encrypts and decrypts upstream keys.
+pub struct KeyCipher(Box<Aes256Gcm>);
+
+/// Why a key cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeyCipherError {
+    /// The configured key is not 32 bytes of hex.
+    #[error("the encryption key must be 32 bytes in hex")]
+    Key,
+    /// The stored text was not made with this key, or was changed.
+    #[error("the stored key cannot be decrypted")]
+    Stored,
+}
+
+impl std::fmt::Debug for KeyCipher {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("KeyCipher(…)")
+    }
+}
+
+impl KeyCipher {
+    /// From `RPC_API_KEY_ENCRYPTION_KEY`.
+    pub fn new(key: &Secret) -> Result<Self, KeyCipherError> {
+        let mut bytes = [0u8; 32];
+        hex::decode_to_slice(key.expose(), &mut bytes).map_err(|_| KeyCipherError::Key)?;
+        Ok(Self(Box::new(Aes256Gcm::new(&Key::<Aes256Gcm>::from(bytes)))))
+    }
+
+    /// The text to store.
+    pub fn seal(&self, key: &str, entropy: &dyn Entropy) -> Result<Secret, KeyCipherError> {
+        let mut nonce = [0u8; NONCE];
+        entropy.fill(&mut nonce);
+        let sealed = self.0.encrypt(&Nonce::from(nonce), key.as_bytes()).map_err(|_| KeyCipherError::Stored)?;
+        Ok(Secret::new(format!("{MARK}{}{}", hex::encode(nonce), hex::encode(sealed))))
+    }
+
+    /// The key itself.
+    pub fn open(&self, stored: &Secret) -> Result<Secret, KeyCipherError> {
+        let stored = stored.expose().strip_prefix(MARK).ok_or(KeyCipherError::Stored)?;
+        let bytes = hex::decode(stored).map_err(|_| KeyCipherError::Stored)?;
+        let (nonce, sealed) = bytes.split_first_chunk::<NONCE>().ok_or(KeyCipherError::Stored)?;
+        let opened = self.0.decrypt(&Nonce::from(*nonce), sealed).map_err(|_| KeyCipherError::Stored)?;
+        String::from_utf8(opened).map(Secret::new).map_err(|_| KeyCipherError::Stored)
+    }
+
+    /// The last four characters, if the key is long enough that they tell nothing.
+    pub fn hint(&self, stored: &Secret) -> Option<String> {
+        let key = self.open(stored).ok()?;
+        let chars: Vec<char> = key.expose().chars().collect();
+        let tail = chars.len().checked_sub(4)?;
+        (chars.len() >= 16).then(|| chars.into_iter().skip(tail).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct Fixed(u8);
+    impl Entropy for Fixed {
+        fn fill(&self, bytes: &mut [u8]) {
+            bytes.fill(self.0);
+        }
+    }
+
+    #[test]
+    fn g1_keys_rest_encrypted_and_come_back() {
+        let cipher = KeyCipher::new(&Secret::new("11".repeat(32))).unwrap();
+        let stored = cipher.seal("sk-upstream-0123456789", &Fixed(7)).unwrap();
+        assert!(stored.expose().starts_with(MARK) && !stored.expose().contains("upstream"));
+        assert_eq!(cipher.open(&stored).unwrap().expose(), "sk-upstream-0123456789");
+        assert_eq!(cipher.hint(&stored).as_deref(), Some("6789"));
+        assert_eq!(cipher.hint(&cipher.seal("short", &Fixed(7)).unwrap()), None);
+        let other = KeyCipher::new(&Secret::new("22".repeat(32))).unwrap();
+        assert_eq!(other.open(&stored).unwrap_err(), KeyCipherError::Stored);
+        assert!(KeyCipher::new(&Secret::new("11")).is_err());
+    }
+}

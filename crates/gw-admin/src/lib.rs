@@ -1,0 +1,73 @@
+//! The admin API (spec/80): organizations, groups and what they may do, users and memberships, contracts, grants,
+//! and the two logs.
+//!
+//! Start with [`router`]: one line per operation, one file per operation behind it, in a folder named like the path.
+//! A handler checks the caller's scope (`scope`), then the body, then makes one [`gw_store::Tx`]: rows, audit
+//! entries and the epoch are one transaction, and the answer leaves when this instance has applied it. No policy is
+//! judged here.
+
+mod contracts;
+mod error;
+mod grants;
+mod groups;
+mod input;
+mod key_cipher;
+mod orgs;
+mod record;
+mod records;
+mod scope;
+mod state;
+mod users;
+mod wire;
+
+pub use key_cipher::{KeyCipher, KeyCipherError};
+pub use state::{AdminSettings, AdminState};
+
+use axum::{Router, middleware::from_fn_with_state};
+use utoipa::openapi::OpenApi;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+/// Every operation below `/api/v1/admin`, each recorded. The network and size gates go around it: see
+/// [`gw_http::admin::guard`].
+pub fn router(state: AdminState) -> Router {
+    let record = from_fn_with_state(state.clone(), record::record);
+    Router::from(routes()).layer(record).with_state(state)
+}
+
+/// The description of every operation.
+pub fn api() -> OpenApi {
+    routes().into_openapi()
+}
+
+fn routes() -> OpenApiRouter<AdminState> {
+    OpenApiRouter::new()
+        .routes(routes!(orgs::list::list_orgs, orgs::create::create_org))
+        .routes(routes!(orgs::get::get_org, orgs::update::update_org, orgs::delete::delete_org))
+        .routes(routes!(groups::list::list_groups, groups::create::create_group))
+        .routes(routes!(groups::get::get_group, groups::update::update_group, groups::delete::delete_group))
+        .routes(routes!(groups::access::get_access, groups::access::set_access))
+        .routes(routes!(users::list::list_users))
+        .routes(routes!(users::get::get_user, users::update::update_user, users::delete::delete_user))
+        .routes(routes!(users::memberships::list_memberships, users::memberships::add_membership))
+        .routes(routes!(users::memberships::remove_membership))
+        .routes(routes!(users::by_did::add_by_did, users::by_did::remove_by_did))
+        .routes(routes!(users::links::list_linked_addresses))
+        .routes(routes!(users::links::revoke_linked_address))
+        .routes(routes!(users::links::list_collisions))
+        .routes(routes!(contracts::list::list_contracts, contracts::create::create_contract))
+        .routes(routes!(
+            contracts::get::get_contract,
+            contracts::update::update_contract,
+            contracts::delete::delete_contract
+        ))
+        .routes(routes!(contracts::abi::set_abi))
+        .routes(routes!(contracts::events::list_events))
+        .routes(routes!(contracts::flags::set_visibleto_unlock))
+        .routes(routes!(contracts::flags::set_events_allow_dynamic_payload))
+        .routes(routes!(contracts::grant_summary::grant_summary))
+        .routes(routes!(contracts::by_address::lookup_contract))
+        .routes(routes!(grants::list::list_grants, grants::create::create_grant))
+        .routes(routes!(grants::update::update_grant, grants::delete::delete_grant))
+        .routes(routes!(records::logs::list_logs))
+        .routes(routes!(records::audit_logs::list_audit_logs))
+}

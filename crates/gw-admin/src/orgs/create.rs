@@ -1,0 +1,31 @@
+use crate::{
+    AdminState,
+    error::Failure,
+    input,
+    scope::Admin,
+    wire::{OrgCreateRequest, Organization},
+};
+use axum::{Json, extract::State};
+use gw_http::JsonBody;
+use gw_store::record::NewOrganization;
+use http::StatusCode;
+
+/// Makes an organization (A1).
+#[utoipa::path(post, path = "/api/v1/admin/orgs", tag = "organizations", request_body = OrgCreateRequest,
+    responses((status = 201, body = Organization), (status = 400), (status = 401), (status = 403), (status = 409)))]
+pub(crate) async fn create_org(
+    admin: Admin,
+    State(state): State<AdminState>,
+    JsonBody(body): JsonBody<OrgCreateRequest>,
+) -> Result<(StatusCode, Json<Organization>), Failure> {
+    admin.require_super_or_operator()?;
+    let new = NewOrganization {
+        slug: input::slug(&body.slug)?,
+        name: input::name(&body.name)?,
+        settings: body.settings.unwrap_or_default(),
+    };
+    let mut tx = state.store.begin(&admin.actor()).await?;
+    let made = tx.create_organization(new).await?;
+    tx.commit().await?;
+    Ok((StatusCode::CREATED, Json(made.into())))
+}

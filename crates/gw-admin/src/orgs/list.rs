@@ -1,0 +1,34 @@
+use crate::{AdminState, error::Failure, scope::Admin, wire::Organization};
+use axum::{
+    Json,
+    extract::{Query, State},
+};
+use gw_http::{Page, PageQuery, Paged};
+use gw_store::read::OrganizationFilter;
+use serde::Deserialize;
+
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Filter {
+    /// Whether the seeded organizations are listed; super only.
+    #[serde(default)]
+    #[param(required = false)]
+    include_system: bool,
+}
+
+/// The organizations in the caller's scope, by name.
+#[utoipa::path(get, path = "/api/v1/admin/orgs", tag = "organizations", params(Filter, PageQuery),
+    responses((status = 200, body = Paged<Organization>), (status = 401), (status = 403)))]
+pub(crate) async fn list_orgs(
+    admin: Admin,
+    State(state): State<AdminState>,
+    Query(filter): Query<Filter>,
+    page: Page,
+) -> Result<Json<Paged<Organization>>, Failure> {
+    let filter = OrganizationFilter {
+        scope: admin.scope_or_operator(),
+        include_system: filter.include_system && admin.is_super(),
+    };
+    let found = state.store.read().list_organizations(&filter, crate::scope::paging(page)).await?;
+    Ok(Json(page.of(found.rows.into_iter().map(Organization::from).collect(), found.total)))
+}

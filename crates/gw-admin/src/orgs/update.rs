@@ -1,0 +1,36 @@
+use crate::{
+    AdminState,
+    error::Failure,
+    input,
+    scope::Admin,
+    wire::{OrgUpdateRequest, Organization},
+};
+use axum::{
+    Json,
+    extract::{Path, State},
+};
+use gw_http::JsonBody;
+use gw_store::record::OrganizationPatch;
+
+/// Changes an organization's name, slug or settings.
+#[utoipa::path(put, path = "/api/v1/admin/orgs/{org_id}", tag = "organizations",
+    params(("org_id" = String, Path, format = Uuid)), request_body = OrgUpdateRequest,
+    responses((status = 200, body = Organization), (status = 400), (status = 401), (status = 403), (status = 404),
+        (status = 409)))]
+pub(crate) async fn update_org(
+    admin: Admin,
+    State(state): State<AdminState>,
+    Path(org): Path<String>,
+    JsonBody(body): JsonBody<OrgUpdateRequest>,
+) -> Result<Json<Organization>, Failure> {
+    let org = admin.writable_org(&state, &org).await?;
+    let patch = OrganizationPatch {
+        slug: body.slug.as_deref().map(input::slug).transpose()?,
+        name: body.name.as_deref().map(input::name).transpose()?,
+        settings: body.settings,
+    };
+    let mut tx = state.store.begin(&admin.actor()).await?;
+    let changed = tx.update_organization(org.id, patch).await?;
+    tx.commit().await?;
+    Ok(Json(changed.into()))
+}

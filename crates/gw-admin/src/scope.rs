@@ -1,0 +1,257 @@
+//! What a caller may touch: the scope and opacity rules of spec/80 §2 and §3, in one place.
+//!
+//! For the super token the unknown is an honest 404. For everybody else the unknown and the foreign are one 403,
+//! byte for byte.
+
+use crate::{AdminState, error::Failure, input, record::Who};
+use axum::extract::{FromRef, FromRequestParts};
+use gw_http::{AdminCaller, ApiError, CorrelationId, Edge, Page};
+use gw_policy::snapshot;
+use gw_store::{
+    Actor, Reads,
+    read::{GroupWithAccess, Paging, Scope},
+    record::{Contract, Organization, User},
+};
+use gw_types::{Claim, GroupId, OrgId, UserId};
+use http::request::Parts;
+use std::{net::IpAddr, sync::Arc};
+
+/// The refusal for an organization.
+pub(crate) const ORG_DENIED: &str = "access denied to this organization";
+/// The refusal for a user, or something of a user.
+pub(crate) const TARGET_DENIED: &str = "access denied to target resource";
+/// The refusal for a group named in a body.
+pub(crate) const GROUP_DENIED: &str = "access denied to target group";
+
+/// Who administers, and from where.
+#[derive(Debug)]
+pub(crate) struct Admin {
+    caller: AdminCaller,
+    ip: IpAddr,
+    correlation_id: Option<String>,
+}
+
+impl<S> FromRequestParts<S> for Admin
+where
+    S: Send + Sync,
+    Arc<Edge>: FromRef<S>,
+{
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let edge = Arc::<Edge>::from_ref(state);
+        let client = edge.client(&parts.extensions, &parts.headers);
+        let caller = AdminCaller::of(&edge, client, &parts.headers)?;
+        if let Some(who) = parts.extensions.get::<Who>() {
+            who.is(&caller);
+        }
+        let correlation_id = parts.extensions.get::<CorrelationId>().map(|id| id.as_str().to_owned());
+        Ok(Self { caller, ip: client.0, correlation_id })
+    }
+}
+
+/// The store's form of a page.
+pub(crate) fn paging<const DEFAULT: u32>(page: Page<DEFAULT>) -> Paging {
+    Paging { limit: u64::from(page.limit), offset: page.offset }
+}
+
+/// Whether rows of `org` are in `scope`.
+pub(crate) fn covers(scope: &Scope, org: OrgId) -> bool {
+    match scope {
+        Scope::All => true,
+        Scope::Orgs(orgs) => orgs.contains(&org),
+    }
+}
+
+impl Admin {
+    pub(crate) fn is_super(&self) -> bool {
+        self.caller.is_super()
+    }
+
+    /// For audit entries.
+    pub(crate) fn actor(&self) -> Actor {
+        let actor = match &self.caller {
+            AdminCaller::Super => Actor::named(Actor::SUPER_ADMIN),
+            AdminCaller::Operator => Actor::named(Actor::OPERATOR),
+            AdminCaller::User(admin) => Actor::user(admin.user.id, &admin.user.external_id),
+        };
+        actor.from_request(Some(self.ip), self.correlation_id.clone())
+    }
+
+    pub(crate) fn require_super(&self) -> Result<(), ApiError> {
+        self.caller.require_super()
+    }
+
+    /// The life cycle of organizations is the operator's too.
+    pub(crate) fn require_super_or_operator(&self) -> Result<(), ApiError> {
+        match self.caller {
+            AdminCaller::Super | AdminCaller::Operator => Ok(()),
+            AdminCaller::User(_) => Err(ApiError::forbidden("insufficient permissions")),
+        }
+    }
+
+    /// Somebody who may change anything at all.
+    pub(crate) fn require_writer(&self) -> Result<(), ApiError> {
+        match &self.caller {
+            AdminCaller::Super => Ok(()),
+            AdminCaller::Operator => Err(ApiError::forbidden("insufficient permissions")),
+            AdminCaller::User(admin) if admin.full.is_empty() => Err(read_only()),
+            AdminCaller::User(_) => Ok(()),
+        }
+    }
+
+    /// Whose rows the caller reads. The operator reads no tenant's data.
+    pub(crate) fn scope(&self) -> Result<Scope, ApiError> {
+        match &self.caller {
+            AdminCaller::Super => Ok(Scope::All),
+            AdminCaller::Operator => Err(ApiError::forbidden("insufficient permissions")),
+            AdminCaller::User(admin) => Ok(Scope::Orgs(admin.full.iter().chain(&admin.readonly).copied().collect())),
+        }
+    }
+
+    /// The same for organization records themselves, which the operator manages.
+    pub(crate) fn scope_or_operator(&self) -> Scope {
+        self.scope().unwrap_or(Scope::All)
+    }
+
+    fn denied_org(&self) -> Failure {
+        if self.is_super() { Failure::not_found("organization not found") } else { Failure::forbidden(ORG_DENIED) }
+    }
+
+    /// The answer for a user, membership or link that is not there, or not the caller's to know of.
+    pub(crate) fn unknown_target(&self, what: &'static str) -> Failure {
+        if self.is_super() { Failure::not_found(what) } else { Failure::forbidden(TARGET_DENIED) }
+    }
+
+    async fn org(
+        &self,
+        state: &AdminState,
+        org: &str,
+        allowed: impl Fn(OrgId) -> bool,
+    ) -> Result<Organization, Failure> {
+        let Ok(id) = org.parse::<OrgId>() else { return Err(self.denied_org()) };
+        if !allowed(id) {
+            return Err(Failure::forbidden(ORG_DENIED));
+        }
+        state.store.read().find_organization(id).await?.ok_or_else(|| self.denied_org())
+    }
+
+    /// An organization whose administration the caller may read.
+    pub(crate) async fn readable_org(&self, state: &AdminState, org: &str) -> Result<Organization, Failure> {
+        self.org(state, org, |id| self.caller.may_read(id)).await
+    }
+
+    /// The same, and any for the operator.
+    pub(crate) async fn readable_org_or_operator(
+        &self,
+        state: &AdminState,
+        org: &str,
+    ) -> Result<Organization, Failure> {
+        if matches!(self.caller, AdminCaller::Operator) {
+            return self.org(state, org, |_| true).await;
+        }
+        self.readable_org(state, org).await
+    }
+
+    /// An organization that the caller may change; never a system one but the default organization.
+    pub(crate) async fn writable_org(&self, state: &AdminState, org: &str) -> Result<Organization, Failure> {
+        let found = self.writable_or_system_org(state, org).await?;
+        if found.id == snapshot::Organization::ANONYMOUS {
+            return Err(Failure::forbidden("system rows cannot be changed"));
+        }
+        Ok(found)
+    }
+
+    /// The same, system organizations included: for the access of their groups (A3).
+    pub(crate) async fn writable_or_system_org(&self, state: &AdminState, org: &str) -> Result<Organization, Failure> {
+        let found = self.readable_org(state, org).await?;
+        if self.caller.may_write(found.id) { Ok(found) } else { Err(read_only().into()) }
+    }
+
+    /// A group of an organization that the caller was let into; a group of another one is unknown here.
+    pub(crate) async fn group_of(
+        &self,
+        reads: &Reads<'_>,
+        org: &Organization,
+        group: &str,
+    ) -> Result<GroupWithAccess, Failure> {
+        let found = match group.parse::<GroupId>() {
+            Ok(id) => reads.find_access(id).await?,
+            Err(_) => None,
+        };
+        found.filter(|g| g.group.org == org.id).ok_or_else(|| {
+            if self.is_super() { Failure::not_found("group not found") } else { Failure::forbidden(TARGET_DENIED) }
+        })
+    }
+
+    /// A group named in a body, of any organization that the caller may change.
+    pub(crate) async fn target_group(&self, reads: &Reads<'_>, group: &str) -> Result<GroupWithAccess, Failure> {
+        let id = input::id::<GroupId>(group, "group_id")?;
+        let found = reads.find_access(id).await?.filter(|g| self.caller.may_write(g.group.org));
+        let found = found.ok_or_else(|| {
+            if self.is_super() { Failure::not_found("group not found") } else { Failure::forbidden(GROUP_DENIED) }
+        })?;
+        self.may_touch(&found)?;
+        Ok(found)
+    }
+
+    /// C4, spec/80 §6 rule 5: groups that make administrators are super's, in every way.
+    pub(crate) fn may_touch(&self, group: &GroupWithAccess) -> Result<(), Failure> {
+        if group.group.is_org_admin || group.access.claims.has(Claim::Admin) {
+            self.require_super()?;
+        }
+        Ok(())
+    }
+
+    /// A user that shares an organization with the caller.
+    pub(crate) async fn readable_user(&self, reads: &Reads<'_>, user: &str) -> Result<User, Failure> {
+        let scope = self.scope()?;
+        self.user(reads, user, |org| covers(&scope, org)).await
+    }
+
+    /// A user that is a member of an organization the caller may change.
+    pub(crate) async fn writable_user(&self, reads: &Reads<'_>, user: &str) -> Result<User, Failure> {
+        self.user(reads, user, |org| self.caller.may_write(org)).await
+    }
+
+    async fn user(&self, reads: &Reads<'_>, user: &str, mine: impl Fn(OrgId) -> bool) -> Result<User, Failure> {
+        let found = match user.parse::<UserId>() {
+            Ok(id) => reads.find_user(id).await?,
+            Err(_) => None,
+        };
+        let Some(found) = found else { return Err(self.unknown_target("user not found")) };
+        if self.is_super() || reads.organizations_of(found.id).await?.into_iter().any(mine) {
+            return Ok(found);
+        }
+        Err(self.unknown_target("user not found"))
+    }
+
+    /// A11: what binds everywhere needs all the user's organizations in scope, the system ones aside.
+    pub(crate) async fn all_orgs_of(&self, reads: &Reads<'_>, user: UserId) -> Result<(), Failure> {
+        if self.is_super() {
+            return Ok(());
+        }
+        let system = [snapshot::Organization::DEFAULT, snapshot::Organization::ANONYMOUS];
+        let orgs = reads.organizations_of(user).await?;
+        if orgs.into_iter().filter(|org| !system.contains(org)).all(|org| self.caller.may_write(org)) {
+            return Ok(());
+        }
+        Err(Failure::forbidden(TARGET_DENIED))
+    }
+
+    /// A contract of an organization that the caller was let into.
+    pub(crate) async fn contract_of(
+        &self,
+        reads: &Reads<'_>,
+        org: &Organization,
+        address: &str,
+    ) -> Result<Contract, Failure> {
+        let address = input::address(address)?;
+        let found = reads.find_contract(address).await?;
+        found.filter(|c| c.org == org.id).ok_or_else(|| Failure::not_found("contract not found"))
+    }
+}
+
+fn read_only() -> ApiError {
+    ApiError::forbidden("mutating actions are restricted for read-only admins")
+}

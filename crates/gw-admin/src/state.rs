@@ -1,0 +1,50 @@
+//! What the handlers draw on.
+
+use crate::KeyCipher;
+use axum::extract::FromRef;
+use gw_http::Edge;
+use gw_journal::Journal;
+use gw_node::Node;
+use gw_store::{Feed, Store, audit::AuditStore};
+use gw_types::{Clock, Entropy};
+use std::sync::Arc;
+
+/// What the handlers draw on; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct AdminState {
+    /// Who may come in.
+    pub edge: Arc<Edge>,
+    /// Policy rows.
+    pub store: Store,
+    /// The snapshot, for what follows from several rows.
+    pub feed: Feed,
+    /// Sealed records.
+    pub audit: AuditStore,
+    /// Where every request is recorded.
+    pub journal: Arc<Journal>,
+    /// The chain, to check proofs of deployment.
+    pub node: Arc<Node>,
+    /// For upstream keys; `None` refuses to store any.
+    pub key_cipher: Option<Arc<KeyCipher>>,
+    /// Switches.
+    pub settings: AdminSettings,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Chance.
+    pub entropy: Arc<dyn Entropy>,
+}
+
+/// Switches of the admin API.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AdminSettings {
+    /// `ADMIN_CLAIM_DELEGATION`: organization administrators may give the admin claim.
+    pub claim_delegation: bool,
+    /// `ADMIN_CONFIRM_DELETES`: deleting an organization that holds something needs `confirm=<slug>`.
+    pub confirm_deletes: bool,
+}
+
+impl FromRef<AdminState> for Arc<Edge> {
+    fn from_ref(state: &AdminState) -> Self {
+        Self::clone(&state.edge)
+    }
+}

@@ -1,0 +1,90 @@
+use crate::{
+    AdminState,
+    error::Failure,
+    input,
+    scope::Admin,
+    wire::{MembershipCreateRequest, MembershipListItem, UserMembership},
+};
+use axum::{
+    Json,
+    extract::{Path, State},
+};
+use gw_http::{JsonBody, Message};
+use gw_store::record::NewMembership;
+use gw_types::MembershipId;
+use http::StatusCode;
+
+/// A user's memberships in the caller's scope, ended ones included.
+#[utoipa::path(get, path = "/api/v1/admin/users/{user_id}/memberships", tag = "memberships",
+    params(("user_id" = String, Path, format = Uuid)),
+    responses((status = 200, body = [MembershipListItem]), (status = 401), (status = 403), (status = 404)))]
+pub(crate) async fn list_memberships(
+    admin: Admin,
+    State(state): State<AdminState>,
+    Path(user): Path<String>,
+) -> Result<Json<Vec<MembershipListItem>>, Failure> {
+    let user = admin.readable_user(&state.store.read(), &user).await?;
+    let now = state.clock.now();
+    let found = state.store.read().list_memberships(user.id, &admin.scope()?).await?;
+    Ok(Json(
+        found
+            .into_iter()
+            .map(|item| MembershipListItem {
+                expired: !item.membership.active(now),
+                membership: item.membership.into(),
+                group: item.group.into(),
+            })
+            .collect(),
+    ))
+}
+
+/// Puts a user into a group of the caller's scope. Only super fills administrator groups (C4).
+#[utoipa::path(post, path = "/api/v1/admin/users/{user_id}/memberships", tag = "memberships",
+    params(("user_id" = String, Path, format = Uuid)), request_body = MembershipCreateRequest,
+    responses((status = 201, body = UserMembership), (status = 400), (status = 401), (status = 403), (status = 404),
+        (status = 409)))]
+pub(crate) async fn add_membership(
+    admin: Admin,
+    State(state): State<AdminState>,
+    Path(user): Path<String>,
+    JsonBody(body): JsonBody<MembershipCreateRequest>,
+) -> Result<(StatusCode, Json<UserMembership>), Failure> {
+    admin.require_writer()?;
+    let mut tx = state.store.begin(&admin.actor()).await?;
+    let user = admin.writable_user(&tx.read(), &user).await?;
+    let group = admin.target_group(&tx.read(), &body.group_id).await?;
+    let new = NewMembership {
+        user: user.id,
+        group: group.group.id,
+        expires_at: input::expiry(body.expires_at.as_deref(), tx.now())?,
+    };
+    let made = tx.add_membership(new).await?;
+    tx.commit().await?;
+    Ok((StatusCode::CREATED, Json(made.into())))
+}
+
+/// Ends a membership.
+#[utoipa::path(delete, path = "/api/v1/admin/users/{user_id}/memberships/{membership_id}", tag = "memberships",
+    params(("user_id" = String, Path, format = Uuid), ("membership_id" = String, Path, format = Uuid)),
+    responses((status = 200, body = Message), (status = 401), (status = 403), (status = 404)))]
+pub(crate) async fn remove_membership(
+    admin: Admin,
+    State(state): State<AdminState>,
+    Path((user, membership)): Path<(String, String)>,
+) -> Result<Message, Failure> {
+    admin.require_writer()?;
+    let mut tx = state.store.begin(&admin.actor()).await?;
+    let user = admin.writable_user(&tx.read(), &user).await?;
+    let found = match membership.parse::<MembershipId>() {
+        Ok(id) => tx.read().find_membership(id).await?,
+        Err(_) => None,
+    };
+    // A membership of another user, or of a group out of scope, is as unknown as one that never was.
+    let Some(item) = found.filter(|item| item.membership.user == user.id) else {
+        return Err(admin.unknown_target("membership not found"));
+    };
+    admin.target_group(&tx.read(), &item.group.id.to_string()).await?;
+    tx.remove_membership(item.membership.id).await?;
+    tx.commit().await?;
+    Ok(Message::new("membership removed"))
+}

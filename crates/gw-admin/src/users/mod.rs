@@ -1,0 +1,8 @@
+//! `/users`, memberships by user and by DID, linked addresses
+pub(crate) mod by_did;
+pub(crate) mod delete;
+pub(crate) mod get;
+pub(crate) mod links;
+pub(crate) mod list;
+pub(crate) mod memberships;
+pub(crate) mod update;

@@ -1,0 +1,123 @@
+use gw_store::record::{self, EventRules, FunctionRule};
+use gw_types::{ContractId, GrantId, GroupId, Timestamp};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// A group's rights on one contract.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ContractGrant {
+    #[schema(value_type = String, format = Uuid)]
+    id: GrantId,
+    #[schema(value_type = String, format = Uuid)]
+    contract_id: ContractId,
+    #[schema(value_type = String, format = Uuid)]
+    group_id: GroupId,
+    /// Claims on this contract only.
+    claims: Vec<&'static str>,
+    /// `null`: every function; otherwise only those listed.
+    #[schema(value_type = Option<Vec<Object>>)]
+    functions: Option<Vec<FunctionRule>>,
+    /// `null` and `"*"`: every event, masked; `[]`: none; otherwise only those listed.
+    #[schema(value_type = Object)]
+    event_rules: EventRules,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    #[schema(value_type = String, format = DateTime)]
+    updated_at: Timestamp,
+}
+
+impl From<record::Grant> for ContractGrant {
+    fn from(row: record::Grant) -> Self {
+        Self {
+            id: row.id,
+            contract_id: row.contract,
+            group_id: row.group,
+            claims: row.claims.iter().map(gw_types::Claim::as_str).collect(),
+            functions: row.functions,
+            event_rules: row.event_rules,
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+        }
+    }
+}
+
+/// Grants a group rights on a contract.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct ContractGrantCreateRequest {
+    #[schema(value_type = String, format = Uuid)]
+    pub(crate) group_id: String,
+    #[serde(default)]
+    pub(crate) claims: Vec<String>,
+    #[serde(default)]
+    #[schema(value_type = Option<Vec<Object>>)]
+    pub(crate) functions: Option<Vec<FunctionRule>>,
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub(crate) event_rules: EventRulesField,
+}
+
+/// Changes a grant: an absent member is kept, `null` lifts the restriction (F1, decision 19).
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct ContractGrantUpdateRequest {
+    #[serde(default)]
+    pub(crate) claims: Option<Vec<String>>,
+    #[serde(default, deserialize_with = "super::present")]
+    #[schema(value_type = Option<Vec<Object>>)]
+    pub(crate) functions: Option<Option<Vec<FunctionRule>>>,
+    #[serde(default, deserialize_with = "super::present")]
+    #[schema(value_type = Option<Object>)]
+    pub(crate) event_rules: Option<Option<EventRulesField>>,
+}
+
+/// Event rules as given: `null`, `"*"`, a list, or `{wildcard, rules}` (decision 48).
+#[derive(Debug, Default, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum EventRulesField {
+    Object {
+        #[serde(default)]
+        wildcard: bool,
+        #[serde(default)]
+        rules: Vec<record::EventRule>,
+    },
+    Plain(EventRules),
+    #[default]
+    Absent,
+}
+
+impl From<EventRulesField> for EventRules {
+    fn from(field: EventRulesField) -> Self {
+        match field {
+            EventRulesField::Object { wildcard: true, .. } => Self::Wildcard,
+            EventRulesField::Object { wildcard: false, rules } => Self::List(rules),
+            EventRulesField::Plain(rules) => rules,
+            EventRulesField::Absent => Self::Unset,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f1_an_absent_member_is_not_null() {
+        let read = |text| serde_json::from_str::<ContractGrantUpdateRequest>(text).unwrap();
+        assert!(read("{}").functions.is_none() && read("{}").event_rules.is_none());
+        assert!(matches!(read(r#"{"functions":null}"#).functions, Some(None)));
+        assert!(matches!(read(r#"{"event_rules":null}"#).event_rules, Some(None)));
+        assert!(matches!(read(r#"{"functions":[]}"#).functions, Some(Some(list)) if list.is_empty()));
+    }
+
+    #[test]
+    fn decision_48_event_rules_come_in_four_shapes() {
+        let read = |text: &str| {
+            let text = format!(r#"{{"group_id":"x","event_rules":{text}}}"#);
+            EventRules::from(serde_json::from_str::<ContractGrantCreateRequest>(&text).unwrap().event_rules)
+        };
+        assert_eq!(read("null"), EventRules::Unset);
+        assert_eq!(read("\"*\""), EventRules::Wildcard);
+        assert_eq!(read("[]"), EventRules::List(vec![]));
+        assert_eq!(read(r#"{"wildcard":true}"#), EventRules::Wildcard);
+        assert_eq!(read(r#"{"rules":[]}"#), EventRules::List(vec![]));
+    }
+}

@@ -1,0 +1,147 @@
+use gw_store::record;
+use gw_types::{GroupId, OrgId, Timestamp};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// A group of an organization. `parent_id`, `path` and `depth` are stored for old clients and have no effect.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Group {
+    #[schema(value_type = String, format = Uuid)]
+    id: GroupId,
+    #[schema(value_type = String, format = Uuid)]
+    org_id: OrgId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = Uuid)]
+    parent_id: Option<GroupId>,
+    name: String,
+    slug: String,
+    description: String,
+    path: String,
+    depth: u32,
+    is_org_admin: bool,
+    is_org_readonly_admin: bool,
+    is_system: bool,
+    auto_created: bool,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    #[schema(value_type = String, format = DateTime)]
+    updated_at: Timestamp,
+}
+
+impl From<record::Group> for Group {
+    fn from(row: record::Group) -> Self {
+        Self {
+            id: row.id,
+            org_id: row.org,
+            parent_id: row.parent,
+            path: row.slug.clone(),
+            depth: 0,
+            name: row.name,
+            slug: row.slug,
+            description: row.description,
+            is_org_admin: row.is_org_admin,
+            is_org_readonly_admin: row.is_org_readonly_admin,
+            is_system: row.is_system,
+            auto_created: row.auto_created,
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+        }
+    }
+}
+
+/// What the members of a group may do.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct GroupAccess {
+    /// The group's id once more: a group has one access record.
+    #[schema(value_type = String, format = Uuid)]
+    id: GroupId,
+    #[schema(value_type = String, format = Uuid)]
+    group_id: GroupId,
+    /// Canonical method names; `*` stands for every grantable method.
+    allowed_methods: Vec<String>,
+    claims: Vec<&'static str>,
+    /// `claims` and what they imply (C1).
+    effective_claims: Vec<&'static str>,
+    narrowed_by_parent: bool,
+    /// Masked; see `rpc_api_key_set`.
+    rpc_api_key: String,
+    rpc_api_key_set: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rpc_api_key_hint: Option<String>,
+    verbose_errors: bool,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    #[schema(value_type = String, format = DateTime)]
+    updated_at: Timestamp,
+}
+
+impl GroupAccess {
+    /// What a stored key reads like; sending it back keeps the key (spec/80 §6).
+    pub(crate) const MASK: &'static str = "********";
+
+    pub(crate) fn new(row: record::GroupAccess, hint: Option<String>) -> Self {
+        let claims: Vec<_> = row.claims.iter().map(gw_types::Claim::as_str).collect();
+        let set = row.rpc_api_key.is_some();
+        Self {
+            id: row.group,
+            group_id: row.group,
+            allowed_methods: row.allowed_methods,
+            effective_claims: claims.clone(),
+            claims,
+            narrowed_by_parent: false,
+            rpc_api_key: if set { Self::MASK.to_owned() } else { String::new() },
+            rpc_api_key_set: set,
+            rpc_api_key_hint: hint,
+            verbose_errors: row.verbose_errors,
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+        }
+    }
+}
+
+/// A group with its access.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct GroupWithAccess {
+    pub(crate) group: Group,
+    pub(crate) access: GroupAccess,
+}
+
+/// Creates a group.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct GroupCreateRequest {
+    pub(crate) name: String,
+    pub(crate) slug: String,
+    #[serde(default)]
+    pub(crate) description: String,
+    #[serde(default)]
+    pub(crate) is_org_admin: bool,
+    #[serde(default)]
+    pub(crate) is_org_readonly_admin: bool,
+}
+
+/// Changes a group; absent members keep their value.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct GroupUpdateRequest {
+    #[serde(default)]
+    pub(crate) name: Option<String>,
+    #[serde(default)]
+    pub(crate) description: Option<String>,
+    #[serde(default)]
+    pub(crate) is_org_admin: Option<bool>,
+    #[serde(default)]
+    pub(crate) is_org_readonly_admin: Option<bool>,
+}
+
+/// Replaces a group's access as a whole; only the upstream key is kept when absent or masked.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct GroupAccessRequest {
+    #[serde(default)]
+    pub(crate) allowed_methods: Vec<String>,
+    #[serde(default)]
+    pub(crate) claims: Vec<String>,
+    #[serde(default, deserialize_with = "super::present")]
+    #[schema(value_type = Option<String>)]
+    pub(crate) rpc_api_key: Option<Option<String>>,
+    #[serde(default)]
+    pub(crate) verbose_errors: bool,
+}

@@ -1,0 +1,149 @@
+use gw_audit::{Action, AuthMethod, MatchedVia, ResourceType, TraceKind};
+use gw_store::audit;
+use gw_types::{DenyReason, OrgId, Timestamp, UserId};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use std::{borrow::Cow, net::IpAddr};
+use utoipa::ToSchema;
+
+/// Calls and retrievals.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AdminLogsResponse {
+    pub(crate) data: Vec<AccessLog>,
+    pub(crate) total: u64,
+    pub(crate) limit: u32,
+    pub(crate) offset: u64,
+}
+
+/// One call or retrieval, as sealed.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AccessLog {
+    id: i64,
+    /// Empty for anonymous callers and for administrative tokens.
+    external_id: String,
+    method: Cow<'static, str>,
+    /// The true outcome.
+    status_code: u16,
+    /// What the caller was told, where that differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_status: Option<u16>,
+    #[schema(value_type = Option<String>)]
+    ip_address: Option<IpAddr>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    correlation_id: Option<Cow<'static, str>>,
+    /// Redacted parameters; super only (HD12).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    request_params: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = Uuid)]
+    org_id: Option<OrgId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    denial_reason: Option<DenyReason>,
+    #[schema(value_type = String)]
+    auth_method: AuthMethod,
+    duration_us: u64,
+    node_called: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upstream_ms: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    policy_epoch: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    matched_via: Option<MatchedVia>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    trace_kind: Option<TraceKind>,
+    /// SHA-256 over the entry's bytes.
+    entry_hash: String,
+    hash_format_version: u64,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+}
+
+impl AccessLog {
+    pub(crate) fn new(row: audit::AccessLog, with_params: bool) -> Self {
+        let record = row.record;
+        Self {
+            id: row.id,
+            external_id: record.external_id.map_or_else(String::new, String::from),
+            method: record.method,
+            status_code: record.status_code,
+            response_status: record.response_status,
+            ip_address: record.ip_address,
+            correlation_id: record.correlation_id,
+            request_params: record
+                .request_params
+                .filter(|_| with_params)
+                .and_then(|params| RawValue::from_string(params).ok()),
+            org_id: record.org_id,
+            denial_reason: record.denial_reason,
+            auth_method: record.auth_method,
+            duration_us: record.duration_us,
+            node_called: record.node_called,
+            upstream_ms: record.upstream_ms,
+            policy_epoch: record.policy_epoch.map(|epoch| epoch.0),
+            matched_via: record.matched_via,
+            trace_kind: record.trace_kind,
+            entry_hash: hex::encode(row.hash),
+            hash_format_version: gw_audit::ENTRY_VERSION,
+            created_at: row.created_at,
+        }
+    }
+}
+
+/// One mutation.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AuditLogEntry {
+    id: i64,
+    #[schema(value_type = String)]
+    action: Action,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = Uuid)]
+    actor_id: Option<UserId>,
+    actor_external_id: String,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    #[schema(value_type = Option<String>)]
+    ip_address: Option<IpAddr>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    correlation_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = Uuid)]
+    org_id: Option<OrgId>,
+    resource_id: String,
+    resource_name: String,
+    #[schema(value_type = String)]
+    resource_type: ResourceType,
+    #[schema(value_type = Option<Object>)]
+    old_value: Option<Box<RawValue>>,
+    #[schema(value_type = Option<Object>)]
+    new_value: Option<Box<RawValue>>,
+    /// Absent until the entry is sealed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    entry_hash: Option<String>,
+}
+
+impl From<audit::AuditLog> for AuditLogEntry {
+    fn from(row: audit::AuditLog) -> Self {
+        let entry = row.entry;
+        let json = |text: Option<String>| text.and_then(|text| RawValue::from_string(text).ok());
+        Self {
+            id: row.id,
+            action: entry.action,
+            actor_id: entry.actor_id,
+            actor_external_id: entry.actor_external_id.map(String::from).unwrap_or_default(),
+            created_at: row.created_at,
+            ip_address: entry.ip_address,
+            correlation_id: entry.correlation_id.map(Cow::into_owned),
+            org_id: entry.org_id,
+            resource_id: entry.resource_id.unwrap_or_default(),
+            resource_name: entry.resource_name.unwrap_or_default(),
+            resource_type: entry.resource_type,
+            old_value: json(entry.old_value),
+            new_value: json(entry.new_value),
+            entry_hash: row.hash.map(hex::encode),
+        }
+    }
+}

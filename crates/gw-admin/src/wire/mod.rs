@@ -1,0 +1,35 @@
+//! The records of the admin API, named and shaped as clients know them (`spec/95`), converted here and nowhere else.
+
+mod contract;
+mod grant;
+mod group;
+mod log;
+mod organization;
+mod user;
+
+pub(crate) use contract::{
+    Contract, ContractAbiUpdateRequest, ContractCreateRequest, ContractEventsAllowDynamicPayloadRequest,
+    ContractEventsResponse, ContractLookupFullResponse, ContractLookupGrantInfo, ContractUpdateRequest,
+    ContractVisibleToUnlockRequest, EventInput, EventSignature, lower,
+};
+pub(crate) use grant::{ContractGrant, ContractGrantCreateRequest, ContractGrantUpdateRequest, EventRulesField};
+pub(crate) use group::{
+    Group, GroupAccess, GroupAccessRequest, GroupCreateRequest, GroupUpdateRequest, GroupWithAccess,
+};
+pub(crate) use log::{AccessLog, AdminLogsResponse, AuditLogEntry};
+pub(crate) use organization::{OrgCreateRequest, OrgUpdateRequest, Organization};
+pub(crate) use user::{
+    AddressLinkCollision, EthAddressCollisionsResponse, LinkedAddressEntry, MembershipByDidRemovalRequest,
+    MembershipByDidRequest, MembershipByDidResponse, MembershipCreateRequest, MembershipListItem,
+    RbacUserUpdateRequest, RevokeLinkRequest, User, UserGroupMembership, UserLinkedAddressesResponse, UserListItem,
+    UserMembership,
+};
+
+/// Tells an absent member (`None`) from an explicit `null` (`Some(None)`), for partial updates.
+pub(crate) fn present<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: serde::Deserialize<'de>,
+{
+    serde::Deserialize::deserialize(deserializer).map(Some)
+}
