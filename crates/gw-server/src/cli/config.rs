@@ -1,0 +1,45 @@
+//! `config check`, `config print`, `config doc`.
+
+use super::{complain, say};
+use crate::config::{self, Build, EXIT_CONFIG, ProcessEnv, Report};
+use clap::Subcommand;
+use std::process::ExitCode;
+
+#[derive(Clone, Copy, Debug, Subcommand)]
+pub(super) enum Command {
+    /// Report everything that is wrong, without starting.
+    Check,
+    /// Show every variable, its value (secrets: set or unset) and where it came from.
+    Print,
+    /// Print the reference in Markdown.
+    Doc,
+}
+
+pub(super) fn run(command: Command, build: Build) -> ExitCode {
+    match command {
+        Command::Check => {
+            let (_, report) = config::settings(&ProcessEnv::read(), build);
+            if report.is_empty() {
+                say("configuration is valid\n");
+            }
+            verdict(&report)
+        }
+        Command::Print => {
+            let (settings, report) = config::settings(&ProcessEnv::read(), build);
+            say(config::print(&settings));
+            verdict(&report)
+        }
+        Command::Doc => {
+            say(config::reference());
+            ExitCode::SUCCESS
+        }
+    }
+}
+
+fn verdict(report: &Report) -> ExitCode {
+    if report.is_empty() {
+        return ExitCode::SUCCESS;
+    }
+    complain(report);
+    ExitCode::from(EXIT_CONFIG)
+}

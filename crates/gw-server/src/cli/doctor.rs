@@ -1,0 +1,74 @@
+//! `doctor`: what the gateway depends on, one line each, without starting it.
+
+use super::say;
+use crate::{
+    config::{Config, Environment},
+    mount,
+    serve::{
+        Fault, node,
+        stores::{Ground, Secrets},
+    },
+};
+use anyhow::{Context as _, bail};
+use gw_store::{Store, StoreError};
+use std::process::ExitCode;
+
+/// The configuration was read to get here, so that line is always good.
+pub(super) async fn run(config: Config) -> Result<ExitCode, Fault> {
+    let mut visit = Visit { ill: 0 };
+    visit.note("configuration", Ok("valid".to_owned()));
+    match Ground::hold(&config) {
+        Ok(ground) => {
+            visit.note("data directory", Ok(format!("`{}` can be held", config.data_dir.display())));
+            visit.note("secrets", Secrets::complete(&config, &*ground.entropy).map(|_| "complete".to_owned()));
+            visit.note("policy store", policy_store(&ground, &config).await);
+        }
+        Err(fault) => visit.note("data directory", Err(anyhow::anyhow!("{fault}"))),
+    }
+    visit.note("journal directory", journal_directory(&config));
+    visit.note("node", a_node(&config).await);
+    Ok(if visit.ill == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+struct Visit {
+    ill: usize,
+}
+
+impl Visit {
+    fn note(&mut self, what: &str, found: anyhow::Result<String>) {
+        match found {
+            Ok(found) => say(format_args!("✓ {what}: {found}\n")),
+            Err(error) => {
+                self.ill += 1;
+                say(format_args!("✗ {what}: {error:#}\n"));
+            }
+        }
+    }
+}
+
+async fn policy_store(ground: &Ground, config: &Config) -> anyhow::Result<String> {
+    let store = Store::open(ground.policy_store(config)?).await?;
+    match store.check_schema().await {
+        Ok(()) => Ok("reachable, the schema is up to date".to_owned()),
+        Err(StoreError::Schema(state)) => Ok(format!("reachable, the schema is {state}")),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// HD25: in production a journal must outlive its container.
+fn journal_directory(config: &Config) -> anyhow::Result<String> {
+    let dir = &config.audit.journal_dir;
+    let vanishing = mount::vanishing(dir).context("its file system cannot be told")?;
+    match vanishing {
+        Some(kind) if config.environment == Environment::Production => bail!("`{}` lies on {kind}", dir.display()),
+        Some(kind) => Ok(format!("`{}` lies on {kind}: fit for development only", dir.display())),
+        None => Ok(format!("`{}`", dir.display())),
+    }
+}
+
+async fn a_node(config: &Config) -> anyhow::Result<String> {
+    let node = node::connect(config).await?;
+    let head = node.head().context("it has no head")?;
+    let tracing = node.trace_form().context("it gives no traces: calls and sends would be refused")?;
+    Ok(format!("chain {}, block {}, traces ({tracing:?})", node.chain_id(), head.number))
+}

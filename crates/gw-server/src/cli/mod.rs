@@ -1,0 +1,100 @@
+//! The command line.
+
+mod audit;
+mod config;
+mod doctor;
+mod migrate;
+
+use crate::{
+    config::{Build, Config, EXIT_CONFIG, ProcessEnv},
+    serve::{self, Fault},
+};
+use clap::{Parser, Subcommand};
+use std::{io::Write as _, process::ExitCode};
+
+/// Privacy-governed gateway in front of an EVM node.
+#[derive(Debug, Parser)]
+#[command(version, about, disable_help_subcommand = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve until told to end (SIGTERM, Ctrl-C).
+    Serve,
+    /// Bring the policy store's schema up to date, or say where it stands.
+    Migrate {
+        #[command(subcommand)]
+        command: migrate::Command,
+    },
+    /// Check, show or document the configuration.
+    Config {
+        #[command(subcommand)]
+        command: config::Command,
+    },
+    /// Check the audit log.
+    Audit {
+        #[command(subcommand)]
+        command: audit::Command,
+    },
+    /// Print the API document.
+    Openapi,
+    /// Check the configuration and everything the gateway depends on, without starting it.
+    Doctor,
+    /// Show everything with two banks, a regulator and a real node.
+    #[cfg(feature = "mock-login")]
+    Demo(crate::demo::Options),
+}
+
+/// Runs the command line of one of the two binaries.
+pub fn main(build: Build) -> ExitCode {
+    // A plain binary compiled together with mock code is not the one that may be released.
+    if build == Build::Release && cfg!(feature = "mock-login") {
+        complain("this build holds mock code: run `ledger-gateway-dev`, or build without feature `mock-login`");
+        return ExitCode::from(EXIT_CONFIG);
+    }
+    let said = match Arguments::parse().command {
+        Command::Serve => {
+            configured(build).and_then(|config| run(async { serve::run(config).await.map(|()| ExitCode::SUCCESS) }))
+        }
+        Command::Audit { command } => configured(build).and_then(|config| run(audit::run(command, config))),
+        Command::Openapi => openapi(),
+        Command::Migrate { command } => configured(build).and_then(|config| run(migrate::run(command, config))),
+        Command::Config { command } => Ok(config::run(command, build)),
+        Command::Doctor => configured(build).and_then(|config| run(doctor::run(config))),
+        #[cfg(feature = "mock-login")]
+        Command::Demo(options) => run(async { Ok(crate::demo::run(options).await?) }),
+    };
+    said.unwrap_or_else(|fault| {
+        complain(&fault);
+        ExitCode::from(fault.exit_code())
+    })
+}
+
+fn configured(build: Build) -> Result<Config, Fault> {
+    Ok(Config::load(&ProcessEnv::read(), build)?)
+}
+
+/// Runs a command to its end on a runtime of its own.
+fn run(command: impl Future<Output = Result<ExitCode, Fault>>) -> Result<ExitCode, Fault> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.map_err(|error| Fault::Other(error.into()))?.block_on(command)
+}
+
+fn openapi() -> Result<ExitCode, Fault> {
+    say(serve::api_document()?);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A line to standard error; a closed pipe is nobody's failure.
+pub(crate) fn complain(line: impl core::fmt::Display) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// A text to standard output.
+pub(crate) fn say(text: impl core::fmt::Display) {
+    let mut out = std::io::stdout();
+    let _ = write!(out, "{text}").and_then(|()| out.flush());
+}

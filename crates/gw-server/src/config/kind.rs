@@ -1,0 +1,335 @@
+//! Texts to values. Every parser is total: a text it does not understand is `None`, never a guess.
+
+use super::variable::Kind;
+use gw_http::Origin;
+use gw_types::{ExternalId, Secret};
+use ipnet::IpNet;
+use std::{
+    net::{IpAddr, SocketAddr},
+    num::NonZeroU32,
+    path::PathBuf,
+    str::FromStr,
+    time::Duration,
+};
+use url::Url;
+
+/// An enum whose variants are configuration words.
+pub trait Word: Copy + 'static {
+    /// The words and what they stand for.
+    const WORDS: &'static [(&'static str, Self)];
+
+    /// The value a word stands for.
+    fn of(text: &str) -> Option<Self> {
+        Self::WORDS.iter().find(|(word, _)| *word == text).map(|(_, value)| *value)
+    }
+}
+
+/// Declares an enum of configuration words together with its kind.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident, $kind:ident, $rule:literal { $($(#[$vdoc:meta])* $variant:ident = $word:literal),* $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name { $($(#[$vdoc])* $variant),* }
+
+        impl $crate::config::kind::Word for $name {
+            const WORDS: &'static [(&'static str, Self)] = &[$(($word, Self::$variant)),*];
+        }
+
+        #[doc = concat!("The kind of [`", stringify!($name), "`].")]
+        pub static $kind: $crate::config::variable::Kind<$name> =
+            $crate::config::variable::Kind { rule: $rule, parse: <$name as $crate::config::kind::Word>::of };
+    };
+}
+/// The same for an enum that another crate declares.
+macro_rules! words_of {
+    ($name:ident, $kind:ident, $rule:literal { $($variant:ident = $word:literal),* $(,)? }) => {
+        impl $crate::config::kind::Word for $name {
+            const WORDS: &'static [(&'static str, Self)] = &[$(($word, Self::$variant)),*];
+        }
+
+        #[doc = concat!("The kind of [`", stringify!($name), "`].")]
+        pub static $kind: $crate::config::variable::Kind<$name> =
+            $crate::config::variable::Kind { rule: $rule, parse: <$name as $crate::config::kind::Word>::of };
+    };
+}
+pub(super) use {words, words_of};
+
+/// `true` or `false`; nothing else, so that `ture` cannot switch a protection off.
+pub static BOOL: Kind<bool> = Kind { rule: "`true` or `false`", parse: |text| text.parse().ok() };
+
+/// A TCP port.
+pub static PORT: Kind<u16> = Kind { rule: "a port from 1 to 65535", parse: |text| number(text, 1, u16::MAX) };
+
+/// An IP address to listen on.
+pub static ADDRESS: Kind<IpAddr> = Kind { rule: "an IP address", parse: |text| text.parse().ok() };
+
+/// An IP address and port to listen on.
+pub static SOCKET: Kind<SocketAddr> =
+    Kind { rule: "an IP address and port such as `127.0.0.1:9090`", parse: |text| text.parse().ok() };
+
+/// Networks whose peers are trusted for something.
+pub static NETWORKS: Kind<Vec<IpNet>> =
+    Kind { rule: "a comma-separated list of networks such as `10.0.0.0/8` or single addresses", parse: networks };
+
+/// Any text that is not empty.
+pub static PATH: Kind<PathBuf> =
+    Kind { rule: "a path", parse: |text| (!text.contains('\0')).then(|| PathBuf::from(text)) };
+
+/// A secret of any form; weakness is judged by a rule.
+pub static SECRET: Kind<Secret> =
+    Kind { rule: "a text without white space at its ends", parse: |text| secret(text).map(Secret::new) };
+
+/// Secrets that are still accepted but no longer used.
+pub static SECRETS: Kind<Vec<Secret>> =
+    Kind { rule: "a comma-separated list of secrets", parse: |text| list(text, |one| secret(one).map(Secret::new)) };
+
+/// 32 bytes as hex digits.
+pub static KEY_256: Kind<Secret> = Kind {
+    rule: "64 hexadecimal digits (32 bytes)",
+    parse: |text| (text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit())).then(|| Secret::new(text)),
+};
+
+/// An Ed25519 private key: PKCS#8 PEM or its 32-byte seed as hex digits.
+pub static SIGNING_KEY: Kind<Secret> = Kind {
+    rule: "an Ed25519 private key: PKCS#8 PEM, or its seed as 64 hexadecimal digits",
+    parse: |text| signing_key(text).map(|_| Secret::new(text)),
+};
+
+/// A store's address with its credentials. An embedded store has none: it is a file in the data directory.
+pub static DATABASE: Kind<Secret> = Kind {
+    rule: "a `postgres://` address that names a database",
+    parse: |text| {
+        let url = Url::parse(text).ok()?;
+        let named = matches!(url.scheme(), "postgres" | "postgresql") && url.has_host() && url.path().len() > 1;
+        named.then(|| Secret::new(text))
+    },
+};
+
+/// A web address without credentials, query or fragment.
+pub static WEB: Kind<Url> =
+    Kind { rule: "an `http://` or `https://` address without credentials, query or fragment", parse: web };
+
+/// Where JSON-RPC is sent; credentials go into RPC_API_KEY.
+pub static UPSTREAM: Kind<Url> = Kind {
+    rule: "an `http://` or `https://` address without credentials",
+    parse: |text| Url::parse(text).ok().filter(is_web),
+};
+
+/// Browser origins, or `*`.
+pub static ORIGINS: Kind<Vec<ListedOrigin>> = Kind {
+    rule: "a comma-separated list of origins such as `https://app.example`, or `*`",
+    parse: |text| list(text, ListedOrigin::parse),
+};
+
+/// An identity of this service.
+pub static DID: Kind<ExternalId> =
+    Kind { rule: "a DID", parse: |text| ExternalId::new(text).ok().filter(ExternalId::is_did) };
+
+/// The name of a request header.
+pub static HEADER: Kind<http::HeaderName> = Kind {
+    rule: "a header name of letters, digits and `-`",
+    parse: |text| {
+        let plain = text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+        http::HeaderName::from_str(text).ok().filter(|_| plain)
+    },
+};
+
+/// So many a minute, or no limit.
+pub static RATE: Kind<Rate> = Kind { rule: "`off`, or a number per minute such as `10/min`", parse: Rate::parse };
+
+/// Who may read answers across origins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ListedOrigin {
+    /// `*`: every origin of this machine.
+    Any,
+    /// One.
+    One(Origin),
+}
+
+impl ListedOrigin {
+    fn parse(text: &str) -> Option<Self> {
+        if text == "*" {
+            return Some(Self::Any);
+        }
+        // An origin has no path; `gw-http` would drop one silently.
+        let bare = web(text).is_some_and(|url| url.path() == "/");
+        Origin::of(text).ok().filter(|_| bare).map(Self::One)
+    }
+}
+
+/// A rate limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rate {
+    /// No limit.
+    Off,
+    /// At most so many a minute.
+    PerMinute(NonZeroU32),
+}
+
+impl Rate {
+    fn parse(text: &str) -> Option<Self> {
+        if text == "off" {
+            return Some(Self::Off);
+        }
+        let events = text.strip_suffix("/min")?;
+        number(events, 1, 1_000_000).and_then(NonZeroU32::new).map(Self::PerMinute)
+    }
+
+    /// The limit, where there is one.
+    pub fn per_minute(self) -> Option<NonZeroU32> {
+        match self {
+            Self::Off => None,
+            Self::PerMinute(events) => Some(events),
+        }
+    }
+}
+
+/// A whole number in a range; no sign, no separators.
+pub fn number<T: FromStr + PartialOrd>(text: &str, least: T, most: T) -> Option<T> {
+    let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    text.parse::<T>().ok().filter(|value| digits && *value >= least && *value <= most)
+}
+
+/// A span such as `300` (seconds), `90s`, `5m`, `1h30m`, `7d`, between two bounds in seconds.
+pub fn span(text: &str, least: u64, most: u64) -> Option<Duration> {
+    let seconds = number(text, 0, u64::MAX).map(Duration::from_secs);
+    let total = seconds.or_else(|| with_units(text))?;
+    (total >= Duration::from_secs(least) && total <= Duration::from_secs(most)).then_some(total)
+}
+
+fn with_units(text: &str) -> Option<Duration> {
+    let mut total = Duration::ZERO;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (amount, after) = rest.split_at_checked(rest.bytes().take_while(u8::is_ascii_digit).count())?;
+        let (unit, after) = after.split_at_checked(after.bytes().take_while(u8::is_ascii_lowercase).count())?;
+        let amount: u64 = number(amount, 0, u64::MAX)?;
+        let part = match unit {
+            "ms" => Duration::from_millis(amount),
+            "s" => Duration::from_secs(amount),
+            "m" => Duration::from_secs(amount.checked_mul(60)?),
+            "h" => Duration::from_secs(amount.checked_mul(3600)?),
+            "d" => Duration::from_secs(amount.checked_mul(86_400)?),
+            _ => return None,
+        };
+        total = total.checked_add(part)?;
+        rest = after;
+    }
+    (!text.is_empty()).then_some(total)
+}
+
+/// A size such as `1048576`, `512MiB`, `8GiB`, at least `least` bytes.
+pub fn size(text: &str, least: u64) -> Option<u64> {
+    let (digits, unit) = text.split_at_checked(text.bytes().take_while(u8::is_ascii_digit).count())?;
+    let factor: u64 = match unit {
+        "" | "B" => 1,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        "TiB" => 1 << 40,
+        _ => return None,
+    };
+    number(digits, 0, u64::MAX)?.checked_mul(factor).filter(|bytes| *bytes >= least)
+}
+
+/// The seed of an Ed25519 key text.
+pub fn signing_key(text: &str) -> Option<ed25519_dalek::SigningKey> {
+    use ed25519_dalek::{SigningKey, pkcs8::DecodePrivateKey};
+    if text.starts_with("-----BEGIN") {
+        return SigningKey::from_pkcs8_pem(text).ok();
+    }
+    let mut seed = zeroize::Zeroizing::new([0u8; 32]);
+    hex::decode_to_slice(text, seed.as_mut_slice()).ok()?;
+    Some(SigningKey::from_bytes(&seed))
+}
+
+/// A replacement character stands where the environment held no UTF-8.
+fn secret(text: &str) -> Option<&str> {
+    (!text.is_empty() && text.trim() == text && !text.contains(char::REPLACEMENT_CHARACTER)).then_some(text)
+}
+
+fn list<T>(text: &str, one: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
+    text.split(',').map(|item| one(item.trim())).collect()
+}
+
+fn networks(text: &str) -> Option<Vec<IpNet>> {
+    list(text, |item| item.parse::<IpNet>().ok().or_else(|| item.parse::<IpAddr>().ok().map(IpNet::from)))
+}
+
+fn is_web(url: &Url) -> bool {
+    matches!(url.scheme(), "http" | "https") && url.has_host() && url.username().is_empty() && url.password().is_none()
+}
+
+fn web(text: &str) -> Option<Url> {
+    Url::parse(text).ok().filter(|url| is_web(url) && url.query().is_none() && url.fragment().is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_have_units_and_bounds() {
+        for (text, seconds) in [("300", 300), ("90s", 90), ("5m", 300), ("1h30m", 5400), ("7d", 604_800), ("0", 0)] {
+            assert_eq!(span(text, 0, u64::MAX), Some(Duration::from_secs(seconds)), "{text}");
+        }
+        for text in ["", "5", "m", "5x", "-5s", "5 m", "1.5h", "s5", "99999999999999999999s", "300000000000000000d"] {
+            assert_eq!(span(text, 10, 1_000_000), None, "{text}");
+        }
+        assert_eq!(span("500ms", 0, 1), Some(Duration::from_millis(500)));
+    }
+
+    #[test]
+    fn sizes_have_units_and_a_floor() {
+        assert_eq!(size("8GiB", 1), Some(8 << 30));
+        assert_eq!(size("4096", 1), Some(4096));
+        for text in ["", "GiB", "8GB", "8 GiB", "-1", "99999999999TiB"] {
+            assert_eq!(size(text, 1), None, "{text}");
+        }
+        assert_eq!(size("1KiB", 4096), None);
+    }
+
+    #[test]
+    fn addresses_carry_no_credentials() {
+        assert!(web("https://gateway.example/base").is_some());
+        for text in
+            ["https://u:p@gateway.example", "ftp://x", "localhost:8080", "https://x/?q", "https://x/#f", "https://"]
+        {
+            assert!(web(text).is_none(), "{text}");
+        }
+        assert!((UPSTREAM.parse)("https://node.example/v3/key?x=1").is_some());
+        assert!((UPSTREAM.parse)("https://user@node.example").is_none());
+    }
+
+    #[test]
+    fn origins_have_no_path() {
+        let one = ListedOrigin::One(Origin::of("https://a.example").unwrap());
+        assert_eq!((ORIGINS.parse)("https://a.example, *"), Some(vec![one, ListedOrigin::Any]));
+        assert_eq!((ORIGINS.parse)("https://a.example/x"), None);
+        assert_eq!((ORIGINS.parse)("null"), None);
+    }
+
+    #[test]
+    fn rates_are_per_minute() {
+        assert_eq!(Rate::parse("off"), Some(Rate::Off));
+        assert_eq!(Rate::parse("10/min").and_then(Rate::per_minute), NonZeroU32::new(10));
+        for text in ["10", "0/min", "10/day", "/min", "-1/min", "10/minute"] {
+            assert_eq!(Rate::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn single_addresses_are_networks_of_one() {
+        let parsed = networks("10.0.0.0/8, ::1").map(|nets| nets.iter().map(ToString::to_string).collect::<Vec<_>>());
+        assert_eq!(parsed, Some(vec!["10.0.0.0/8".to_owned(), "::1/128".to_owned()]));
+        assert_eq!(networks("10.0.0.0/33"), None);
+        assert_eq!(networks("10.0.0.0/8,,"), None);
+    }
+
+    #[test]
+    fn signing_keys_are_pem_or_hex() {
+        assert!(signing_key(&"07".repeat(32)).is_some());
+        assert!(signing_key("07").is_none());
+        assert!(signing_key("-----BEGIN PRIVATE KEY-----\nnonsense\n-----END PRIVATE KEY-----").is_none());
+    }
+}

@@ -1,0 +1,285 @@
+//! Every variable the gateway reads, each declared once: name, type, default, where it is required, what it means.
+//!
+//! The reference `docs/configuration.md` is generated from this list; a variable that is not here does not exist.
+
+use super::{
+    Environment,
+    kind::{self, Rate, number, size, span, words, words_of},
+    variable::{Entry, Kind, Section::*, Variable},
+};
+use gw_policy::knobs::{
+    AddressQuery, AdminTx, Anchor, DynamicFields, KycGate, NoAbi, OneSided, RawSenderPolicy, TransactionLogs,
+};
+use gw_types::{ExternalId, Secret};
+use ipnet::IpNet;
+use std::{net::IpAddr, net::SocketAddr, path::PathBuf, time::Duration};
+use url::Url;
+
+/// Declares the statics and the list of all of them, so that neither can miss an entry of the other.
+macro_rules! registry {
+    ($($(#[doc = $doc:literal])* $name:ident: $type:ty = $variable:expr;)*) => {
+        $($(#[doc = $doc])* pub static $name: Variable<$type> = $variable.declared(stringify!($name), concat!($($doc),*));)*
+
+        /// The registry, in the order of the reference.
+        pub static ALL: &[&dyn Entry] = &[$(&$name),*];
+    };
+}
+
+/// A kind that only one variable has, written where it is used.
+macro_rules! kind {
+    ($type:ty, $rule:literal, $parse:expr) => {{
+        static KIND: Kind<$type> = Kind { rule: $rule, parse: $parse };
+        &KIND
+    }};
+}
+
+/// The lifetime of an access token, in seconds (decision 35).
+const HOUR: u64 = 3600;
+const DAY: u64 = 24 * HOUR;
+
+registry! {
+    /// What kind of deployment this is. Production refuses weak and missing settings.
+    ENVIRONMENT: Environment = Variable::new(Deployment, &super::ENVIRONMENT_KIND).default("development");
+    /// Directory of the embedded stores, the journal and the development secrets.
+    DATA_DIR: PathBuf = Variable::new(Deployment, &kind::PATH).default("./data");
+
+    /// TCP port of the public listener.
+    PORT: u16 = Variable::new(Edge, &kind::PORT).default("8080");
+    /// Address of the public listener.
+    BIND_ADDRESS: IpAddr = Variable::new(Edge, &kind::ADDRESS).default_by_environment("0.0.0.0", "127.0.0.1");
+    /// Second listener for `/metrics`, readiness detail and the admin API; when set, these leave the public one.
+    INTERNAL_BIND_ADDR: SocketAddr = Variable::new(Edge, &kind::SOCKET).rule("another port than PORT");
+    /// Public address of this service; issuer of its tokens and base of callback addresses.
+    BASE_URL: Url = Variable::new(Edge, &kind::WEB).derived("`http://localhost:<PORT>`").required().rule("https in production");
+    /// Address of the web front end.
+    FRONTEND_URL: Url = Variable::new(Edge, &kind::WEB).rule("https in production");
+    /// Further browser origins that may call with credentials; the origin of BASE_URL always may.
+    CORS_ALLOWED_ORIGINS: Vec<kind::ListedOrigin> = Variable::new(Edge, &kind::ORIGINS)
+        .derived("none in production, `*` elsewhere").rule("`*` is every origin of this machine, and not for production");
+    /// Proxies whose forwarding headers are believed.
+    TRUSTED_PROXIES: Vec<IpNet> = Variable::new(Edge, &kind::NETWORKS);
+    /// Networks beside the private ranges that count as internal.
+    TRUSTED_INTERNAL_CIDRS: Vec<IpNet> = Variable::new(Edge, &kind::NETWORKS);
+
+    /// Requests one caller may have in flight.
+    MAX_CONCURRENT_REQUESTS: u32 = Variable::new(Limits, kind!(u32, "a whole number from 1 to 100000", |t| number(t, 1, 100_000))).default("50");
+    /// Requests one anonymous address may have in flight.
+    MAX_CONCURRENT_ANONYMOUS_REQUESTS: u32 = Variable::new(Limits, kind!(u32, "a whole number from 1 to 100000", |t| number(t, 1, 100_000)))
+        .derived("MAX_CONCURRENT_REQUESTS");
+    /// Login attempts of one address.
+    RATE_LIMIT_AUTH: Rate = Variable::new(Limits, &kind::RATE).default_by_environment("10/min", "1000/min");
+    /// JSON-RPC requests of one caller.
+    RATE_LIMIT_RPC: Rate = Variable::new(Limits, &kind::RATE).default("off");
+    /// JSON-RPC requests of one anonymous address.
+    RATE_LIMIT_ANON: Rate = Variable::new(Limits, &kind::RATE).default("60/min");
+    /// Elements of a JSON-RPC batch; 0 switches batches off.
+    RPC_BATCH_MAX: u16 = Variable::new(Limits, kind!(u16, "a whole number from 0 to 200", |t| number(t, 0, 200))).default("100");
+
+    /// DID of this service as verifier of login proofs.
+    VERIFIER_ID: ExternalId = Variable::new(Identity, &kind::DID).required();
+    /// Signs access tokens.
+    JWT_SECRET: Secret = Variable::new(Identity, &kind::SECRET).secret().derived("generated and kept in DATA_DIR")
+        .required().rule("in production at least 32 bytes with 8 different ones; differs from JWT_REFRESH_SECRET");
+    /// Older access-token secrets, accepted for validation only.
+    JWT_SECRET_PREVIOUS: Vec<Secret> = Variable::new(Identity, &kind::SECRETS).secret();
+    /// Signs refresh tokens.
+    JWT_REFRESH_SECRET: Secret = Variable::new(Identity, &kind::SECRET).secret().derived("generated and kept in DATA_DIR")
+        .required().rule("in production at least 32 bytes with 8 different ones; differs from JWT_SECRET");
+    /// Older refresh-token secrets, accepted for validation only.
+    JWT_REFRESH_SECRET_PREVIOUS: Vec<Secret> = Variable::new(Identity, &kind::SECRETS).secret();
+    /// Life of an access token.
+    ACCESS_TOKEN_TTL: Duration = Variable::new(Identity, kind!(Duration, "a span from 60s to 24h", |t| span(t, 60, DAY))).default("300");
+    /// Life of a refresh token.
+    REFRESH_TOKEN_TTL: Duration = Variable::new(Identity, kind!(Duration, "a span from 5m to 90d", |t| span(t, 300, 90 * DAY)))
+        .default("7d").rule("longer than ACCESS_TOKEN_TTL");
+    /// Accepts login tokens of the form `mock.<did>`; only `ledger-gateway-dev` knows how.
+    ALLOW_MOCK_LOGIN: bool = Variable::new(Identity, &kind::BOOL).default("false").rule("false in production");
+
+    /// Super-administrator's token (`X-Admin-Token`).
+    ADMIN_API_TOKEN: Secret = Variable::new(Admin, &kind::SECRET).secret().derived("made at each start and printed once")
+        .required().rule("in production at least 32 bytes with 8 different ones");
+    /// Older super-administrator's token, accepted while tokens are exchanged.
+    ADMIN_API_TOKEN_PREVIOUS: Secret = Variable::new(Admin, &kind::SECRET).secret();
+    /// Token that may create organizations and name their administrators, and read no data.
+    OPERATOR_API_TOKEN: Secret = Variable::new(Admin, &kind::SECRET).secret().rule("differs from ADMIN_API_TOKEN");
+    /// Only membership in an organization-admin group makes an administrator, not the `admin` claim.
+    ADMIN_REQUIRE_ORG_ADMIN_GROUP: bool = Variable::new(Admin, &kind::BOOL).default("false");
+    /// Organization administrators may hand out the `admin` claim.
+    ADMIN_CLAIM_DELEGATION: bool = Variable::new(Admin, &kind::BOOL).default("false");
+    /// Deleting an organization that holds contracts or members needs `confirm=<slug>`.
+    ADMIN_CONFIRM_DELETES: bool = Variable::new(Admin, &kind::BOOL).default("false");
+
+    /// JSON-RPC address of the node.
+    NODE_URL: Url = Variable::new(Node, &kind::UPSTREAM).shown_as_origin().default("http://localhost:8545").required();
+    /// Chain the node must be on; a mismatch aborts.
+    EXPECTED_CHAIN_ID: u64 = Variable::new(Node, kind!(u64, "a whole number from 1", |t| number(t, 1, u64::MAX)));
+    /// Idle connections kept to the node.
+    NODE_HTTP_MAX_IDLE_CONNS: u32 = Variable::new(Node, kind!(u32, "a whole number from 0 to 65535", |t| number(t, 0, 65535))).default("512");
+    /// Idle connections kept to one address of the node.
+    NODE_HTTP_MAX_IDLE_CONNS_PER_HOST: u32 = Variable::new(Node, kind!(u32, "a whole number from 0 to 65535", |t| number(t, 0, 65535))).default("256");
+    /// Connections to one address of the node; 0 is no limit.
+    NODE_HTTP_MAX_CONNS_PER_HOST: u32 = Variable::new(Node, kind!(u32, "a whole number from 0 to 65535", |t| number(t, 0, 65535))).default("0");
+    /// How long an idle connection to the node is kept.
+    NODE_HTTP_IDLE_CONN_TIMEOUT: Duration = Variable::new(Node, kind!(Duration, "a span from 1s to 1h", |t| span(t, 1, HOUR))).default("90s");
+    /// Key sent to the node where a group has none of its own.
+    RPC_API_KEY: Secret = Variable::new(Node, &kind::SECRET).secret();
+    /// Header that carries the key.
+    RPC_API_KEY_HEADER: http::HeaderName = Variable::new(Node, &kind::HEADER).default("Authorization");
+    /// Encrypts the groups' node keys at rest.
+    RPC_API_KEY_ENCRYPTION_KEY: Secret = Variable::new(Node, &kind::KEY_256).secret().derived("generated and kept in DATA_DIR").required();
+    /// Longest trace of a send, a gas estimate or a client's own trace.
+    TRACE_TIMEOUT: Duration = Variable::new(Node, kind!(Duration, "a span from 1s to 10m", |t| span(t, 1, 600))).default("30s")
+        .rule("shorter than the 60s an answer may take");
+    /// Longest trace of a call.
+    ETH_CALL_TRACE_TIMEOUT: Duration = Variable::new(Node, kind!(Duration, "a span from 100ms to 10m", |t| span(t, 0, 600).filter(|d| d.as_millis() >= 100)))
+        .default("5s").rule("not longer than TRACE_TIMEOUT");
+
+    /// What needs a verified (KYC) user: sends and deployments, or everything but the six metadata methods.
+    KYC_GATE: KycGate = Variable::new(Policy, &KYC_GATE_KIND).default("writes");
+    /// Whose signed transactions a caller may send: of a linked or unlinked sender, of the own only, of anybody.
+    RAW_SENDER_POLICY: RawSenderPolicy = Variable::new(Policy, &RAW_SENDER_KIND).default("unclaimed");
+    /// How far above the pending nonce a sent transaction may be.
+    RAW_NONCE_GAP_MAX: u64 = Variable::new(Policy, kind!(u64, "a whole number from 0 to 1000000", |t| number(t, 0, 1_000_000))).default("64");
+    /// HTTP status of a denial on `/rpc`; the body is the same.
+    RPC_DENY_HTTP_STATUS: u16 = Variable::new(Policy, kind!(u16, "`404` or `200`", |t| number(t, 200, 404).filter(|n| *n == 404 || *n == 200))).default("404");
+    /// Start value of the PRIVACY_* switches that are not set themselves.
+    PRIVACY_PROFILE: PrivacyProfile = Variable::new(Policy, &PRIVACY_PROFILE_KIND).default("spec");
+    /// A transaction with one hidden side and a viewer who takes no part (K1).
+    PRIVACY_ONE_SIDED: OneSided = Variable::new(Policy, &ONE_SIDED_KIND).derived("by PRIVACY_PROFILE: spec `mask`, strict `drop`");
+    /// Which logs of a transaction its participants see (K2).
+    PRIVACY_PARTICIPANT_LOGS: TransactionLogs = Variable::new(Policy, &LOGS_KIND).derived("by PRIVACY_PROFILE: spec `all`, strict `granted`");
+    /// Logs of a contract without ABI (K3).
+    PRIVACY_NO_ABI: NoAbi = Variable::new(Policy, &NO_ABI_KIND).derived("by PRIVACY_PROFILE: spec `pass`, strict `drop`");
+    /// Which logs of a transaction shared by `visibleTo` are seen (K4).
+    PRIVACY_SHARED_LOGS: TransactionLogs = Variable::new(Policy, &LOGS_KIND).derived("by PRIVACY_PROFILE: spec `all`, strict `granted`");
+    /// Opaque fields (`bytes`, `string`) of an event that can be decoded (K5).
+    PRIVACY_DYNAMIC_FIELDS: DynamicFields = Variable::new(Policy, &DYNAMIC_FIELDS_KIND).derived("by PRIVACY_PROFILE: spec `pass`, strict `drop`");
+    /// Strips value, input, errors and nonce beside an alias (K6).
+    PRIVACY_ALIAS_STRIP: bool = Variable::new(Policy, &kind::BOOL).default("true");
+    /// Transactions on `/rpc` for an organization's administrator who takes no part (K7).
+    PRIVACY_ADMIN_TX: AdminTx = Variable::new(Policy, &ADMIN_TX_KIND).default("masked");
+    /// Balance and nonce of addresses that are not the caller's (K8).
+    ADDRESS_QUERY_STRICT: AddressQuery = Variable::new(Policy, &ADDRESS_QUERY_KIND).default("strict");
+    /// Zeroes the roots, the bloom and the gas totals of blocks (K9).
+    HIDE_BLOCK_ROOTS: bool = Variable::new(Policy, &kind::BOOL).default("true");
+    /// Keeps transactions with two hidden sides for organization administrators (K10).
+    ORG_ADMIN_VIEW_USER_TXS: bool = Variable::new(Policy, &kind::BOOL).default("false").rule("`true` is noted in the audit log at each start");
+    /// The `admin` claim opens all contracts of its organization (K11).
+    ADMIN_CLAIM_SEES_ALL: bool = Variable::new(Policy, &kind::BOOL).default("true");
+    /// A transaction with both sides hidden but a visible token transfer (K12).
+    PRIVACY_ANCHOR: Anchor = Variable::new(Policy, &ANCHOR_KIND).default("none");
+    /// Publishes a constant instead of the base fee.
+    HIDE_BASE_FEE: bool = Variable::new(Policy, &kind::BOOL).default("false");
+
+    /// Policy store.
+    DATABASE_URL: Secret = Variable::new(Store, &kind::DATABASE).secret().derived("SQLite, `<DATA_DIR>/gateway.db`")
+        .required().rule("in production PostgreSQL with a password");
+    /// Open connections to the store.
+    DB_MAX_OPEN_CONNS: u32 = Variable::new(Store, kind!(u32, "a whole number from 1 to 10000", |t| number(t, 1, 10_000))).default("50");
+    /// How long a connection to the store is used.
+    DB_CONN_MAX_LIFETIME: Duration = Variable::new(Store, kind!(Duration, "a span from 10s to 24h", |t| span(t, 10, DAY))).default("5m");
+    /// Brings the schema up to date at start (`auto`), or only compares it (`off`).
+    MIGRATE: Migrate = Variable::new(Store, &MIGRATE_KIND).default("auto");
+
+    /// Audit store.
+    AUDIT_DATABASE_URL: Secret = Variable::new(Audit, &kind::DATABASE).secret()
+        .derived("SQLite, `<DATA_DIR>/audit.db`; beside PostgreSQL the database name with `_audit`").rule("in production another database than DATABASE_URL");
+    /// Directory of the journal.
+    AUDIT_BUFFER_DIR: PathBuf = Variable::new(Audit, &kind::PATH).derived("`<DATA_DIR>/audit`").required().rule("in production no tmpfs or overlay");
+    /// Unsealed bytes the journal may hold while the audit store is away.
+    AUDIT_BUFFER_MAX_BYTES: u64 = Variable::new(Audit, kind!(u64, "a size from 64MiB such as `8GiB`", |t| size(t, 64 << 20))).default("8GiB");
+    /// What is done when the journal is full: nothing is answered, or reads go on.
+    AUDIT_FULL_POLICY: FullPolicy = Variable::new(Audit, &FULL_POLICY_KIND).default("closed");
+    /// Which answers wait for the disk: those of sends and administration, or all.
+    AUDIT_DURABILITY: Durability = Variable::new(Audit, &DURABILITY_KIND).default("process");
+    /// Signs the checkpoints of the audit log.
+    AUDIT_CHECKPOINT_KEY: Secret = Variable::new(Audit, &kind::SIGNING_KEY).secret().derived("generated and kept in DATA_DIR").required();
+    /// Time between checkpoints.
+    AUDIT_CHECKPOINT_INTERVAL: Duration = Variable::new(Audit, kind!(Duration, "a span from 1s to 24h", |t| span(t, 1, DAY))).default("1m");
+    /// Records the (shortened) parameters of requests.
+    AUDIT_LOG_PARAMS: bool = Variable::new(Audit, &kind::BOOL).default("false");
+
+    /// Least severe log line that is written.
+    LOG_LEVEL: LogLevel = Variable::new(Operation, &LOG_LEVEL_KIND).default("info");
+    /// Form of log lines.
+    LOG_FORMAT: LogFormat = Variable::new(Operation, &LOG_FORMAT_KIND).default_by_environment("json", "text");
+    /// Time between reporting not ready and closing the listener.
+    SHUTDOWN_DELAY: Duration = Variable::new(Operation, kind!(Duration, "a span from 0s to 5m", |t| span(t, 0, 300))).default_by_environment("5s", "0s");
+    /// Time requests have to end after that.
+    SHUTDOWN_TIMEOUT: Duration = Variable::new(Operation, kind!(Duration, "a span from 1s to 10m", |t| span(t, 1, 600))).default("30s");
+}
+
+words_of!(KycGate, KYC_GATE_KIND, "`writes` or `all`" { Writes = "writes", All = "all" });
+words_of!(RawSenderPolicy, RAW_SENDER_KIND, "`unclaimed`, `owner` or `any`" {
+    Unclaimed = "unclaimed", Owner = "owner", Any = "any"
+});
+words_of!(OneSided, ONE_SIDED_KIND, "`mask` or `drop`" { Mask = "mask", Drop = "drop" });
+words_of!(TransactionLogs, LOGS_KIND, "`all` or `granted`" { All = "all", Granted = "granted" });
+words_of!(NoAbi, NO_ABI_KIND, "`pass` or `drop`" { Pass = "pass", Drop = "drop" });
+words_of!(DynamicFields, DYNAMIC_FIELDS_KIND, "`pass`, `zero` or `drop`" { Pass = "pass", Zero = "zero", Drop = "drop" });
+words_of!(AdminTx, ADMIN_TX_KIND, "`masked` or `full`" { Masked = "masked", Full = "full" });
+words_of!(AddressQuery, ADDRESS_QUERY_KIND, "`strict`, `linked` or `off`" {
+    Strict = "strict", Linked = "linked", Off = "off"
+});
+words_of!(Anchor, ANCHOR_KIND, "`none` or `keep`" { None = "none", Keep = "keep" });
+
+words! {
+    /// spec/30 section 1.
+    PrivacyProfile, PRIVACY_PROFILE_KIND, "`spec` or `strict`" {
+        /// The service specification.
+        Spec = "spec",
+        /// Less is shown.
+        Strict = "strict",
+    }
+}
+words! {
+    /// Who brings the schema up to date.
+    Migrate, MIGRATE_KIND, "`auto` or `off`" {
+        /// The service at start.
+        Auto = "auto",
+        /// An operator beforehand.
+        Off = "off",
+    }
+}
+words! {
+    /// spec/70 rule 14.
+    FullPolicy, FULL_POLICY_KIND, "`closed` or `open_reads`" {
+        /// Nothing is answered.
+        Closed = "closed",
+        /// Plain reads go on.
+        OpenReads = "open_reads",
+    }
+}
+words! {
+    /// Decision 10.
+    Durability, DURABILITY_KIND, "`process` or `power`" {
+        /// Plain reads survive the death of the process, the rest a power cut.
+        Process = "process",
+        /// Every record survives a power cut.
+        Power = "power",
+    }
+}
+words! {
+    /// Least severe line.
+    LogLevel, LOG_LEVEL_KIND, "`error`, `warn`, `info`, `debug` or `trace`" {
+        /// Failures.
+        Error = "error",
+        /// And what may become one.
+        Warn = "warn",
+        /// And one line per request.
+        Info = "info",
+        /// And how it came about.
+        Debug = "debug",
+        /// Everything.
+        Trace = "trace",
+    }
+}
+words! {
+    /// Form of log lines.
+    LogFormat, LOG_FORMAT_KIND, "`json` or `text`" {
+        /// One JSON object a line.
+        Json = "json",
+        /// For people.
+        Text = "text",
+    }
+}

@@ -1,0 +1,194 @@
+//! Rules that need more than one value, or that hold in production only (classes A and P of spec/85 section 2).
+//!
+//! A rule about a value that is malformed says nothing: the malformation is reported already.
+
+use super::{
+    Build, Environment, Problem, Report, Settings,
+    kind::ListedOrigin,
+    registry as var,
+    variable::{Entry, Variable},
+};
+use gw_types::Secret;
+use std::time::Duration;
+use url::Url;
+
+/// How long writing an answer may take; a trace must end before.
+pub(super) const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Secrets shorter than this are weak.
+const SECRET_MIN_BYTES: usize = 32;
+
+/// Secrets with fewer different bytes than this are weak, whatever their length.
+const SECRET_MIN_DISTINCT: usize = 8;
+
+/// The secrets that are judged for weakness.
+const SIGNING_OR_OPENING: [&Variable<Secret>; 5] = [
+    &var::JWT_SECRET,
+    &var::JWT_REFRESH_SECRET,
+    &var::ADMIN_API_TOKEN,
+    &var::ADMIN_API_TOKEN_PREVIOUS,
+    &var::OPERATOR_API_TOKEN,
+];
+
+/// Applies every rule.
+pub(super) fn check(from: &Settings, build: Build, report: &mut Report) {
+    let mut rules = Rules { from, report };
+    rules.tokens();
+    rules.spans_and_counts();
+    rules.listeners();
+    rules.mock_login(build);
+    if from.environment() == Some(Environment::Production) {
+        rules.required();
+        rules.strength();
+        rules.addresses();
+        rules.stores();
+    }
+}
+
+struct Rules<'a> {
+    from: &'a Settings,
+    report: &'a mut Report,
+}
+
+impl Rules<'_> {
+    fn broken(&mut self, entry: &dyn Entry, rule: impl Into<String>) {
+        self.report.add(Problem::new(entry.name(), rule));
+    }
+
+    /// An access token must never pass for a refresh token, under no secret that is accepted.
+    fn tokens(&mut self) {
+        let accepted = |now: &Variable<Secret>, before: &Variable<Vec<Secret>>| {
+            self.from.get(now).into_iter().chain(self.from.get(before).unwrap_or_default()).collect::<Vec<_>>()
+        };
+        let access = accepted(&var::JWT_SECRET, &var::JWT_SECRET_PREVIOUS);
+        let refresh = accepted(&var::JWT_REFRESH_SECRET, &var::JWT_REFRESH_SECRET_PREVIOUS);
+        if access.iter().any(|secret| refresh.contains(secret)) {
+            self.broken(&var::JWT_REFRESH_SECRET, "must differ from JWT_SECRET, older secrets included");
+        }
+        let operator = self.from.get(&var::OPERATOR_API_TOKEN);
+        let supers = [&var::ADMIN_API_TOKEN, &var::ADMIN_API_TOKEN_PREVIOUS].map(|variable| self.from.get(variable));
+        if operator.is_some() && supers.contains(&operator) {
+            self.broken(&var::OPERATOR_API_TOKEN, "must differ from ADMIN_API_TOKEN, the older one included");
+        }
+    }
+
+    fn spans_and_counts(&mut self) {
+        let from = self.from;
+        if exceeds(from.get(&var::ACCESS_TOKEN_TTL), from.get(&var::REFRESH_TOKEN_TTL)) {
+            self.broken(&var::REFRESH_TOKEN_TTL, "must be longer than ACCESS_TOKEN_TTL");
+        }
+        if from.get(&var::TRACE_TIMEOUT).is_some_and(|trace| trace >= WRITE_TIMEOUT) {
+            self.broken(&var::TRACE_TIMEOUT, "must be shorter than the 60s an answer may take");
+        }
+        if exceeds(from.get(&var::ETH_CALL_TRACE_TIMEOUT), from.get(&var::TRACE_TIMEOUT)) {
+            self.broken(&var::ETH_CALL_TRACE_TIMEOUT, "must not be longer than TRACE_TIMEOUT");
+        }
+    }
+
+    fn listeners(&mut self) {
+        let from = self.from;
+        if let (Some(internal), Some(port)) = (from.get(&var::INTERNAL_BIND_ADDR), from.get(&var::PORT))
+            && internal.port() == port
+        {
+            self.broken(&var::INTERNAL_BIND_ADDR, "must use another port than PORT");
+        }
+    }
+
+    /// HD19: mock code is in one build only, and that build runs in development only.
+    fn mock_login(&mut self, build: Build) {
+        let Some(environment) = self.from.environment() else { return };
+        if build == Build::Mock && environment != Environment::Development {
+            self.broken(&var::ENVIRONMENT, "must be `development`: `ledger-gateway-dev` runs nowhere else");
+        }
+        if self.from.get(&var::ALLOW_MOCK_LOGIN) == Some(true) {
+            if environment == Environment::Production {
+                self.broken(&var::ALLOW_MOCK_LOGIN, "must be false in production");
+            } else if build == Build::Release {
+                self.broken(&var::ALLOW_MOCK_LOGIN, "needs `ledger-gateway-dev`: this build has no mock login");
+            }
+        }
+    }
+
+    fn required(&mut self) {
+        for entry in var::ALL {
+            if entry.is_required() && !self.from.is_set(*entry) && !self.report.names(entry.name()) {
+                self.broken(*entry, "is required in production");
+            }
+        }
+    }
+
+    fn strength(&mut self) {
+        for variable in SIGNING_OR_OPENING {
+            if self.from.get(variable).is_some_and(|secret| is_weak(secret.expose())) {
+                self.broken(
+                    variable,
+                    format!("must have at least {SECRET_MIN_BYTES} bytes, {SECRET_MIN_DISTINCT} of them different, in production"),
+                );
+            }
+        }
+    }
+
+    fn addresses(&mut self) {
+        for variable in [&var::BASE_URL, &var::FRONTEND_URL] {
+            if self.from.get(variable).is_some_and(|url| url.scheme() != "https") {
+                self.broken(variable, "must be https in production");
+            }
+        }
+        if self.from.get(&var::CORS_ALLOWED_ORIGINS).is_some_and(|origins| origins.contains(&ListedOrigin::Any)) {
+            self.broken(&var::CORS_ALLOWED_ORIGINS, "must not be `*` in production");
+        }
+    }
+
+    fn stores(&mut self) {
+        let (main, audit) = (self.from.get(&var::DATABASE_URL), self.from.get(&var::AUDIT_DATABASE_URL));
+        for (variable, url) in [(&var::DATABASE_URL, &main), (&var::AUDIT_DATABASE_URL, &audit)] {
+            if url.as_ref().is_some_and(|url| !has_password(url.expose())) {
+                self.broken(variable, "must have a password in production");
+            }
+        }
+        if let (Some(main), Some(audit)) = (main, audit)
+            && database_of(main.expose()) == database_of(audit.expose())
+        {
+            self.broken(&var::AUDIT_DATABASE_URL, "must be another database than DATABASE_URL in production");
+        }
+    }
+}
+
+/// The public address: what was set, or this machine's.
+pub(super) fn base_url(from: &Settings, port: u16) -> Option<Url> {
+    from.get(&var::BASE_URL).or_else(|| Url::parse(&format!("http://localhost:{port}")).ok())
+}
+
+/// The audit store's address: what was set, or the database beside the main one, `_audit` at the end of its name.
+pub(super) fn audit_url(from: &Settings) -> Option<Secret> {
+    from.get(&var::AUDIT_DATABASE_URL).or_else(|| {
+        let mut url = Url::parse(from.get(&var::DATABASE_URL)?.expose()).ok()?;
+        let path = format!("{}_audit", url.path());
+        url.set_path(&path);
+        Some(Secret::new(url.as_str()))
+    })
+}
+
+fn exceeds<T: PartialOrd>(value: Option<T>, limit: Option<T>) -> bool {
+    matches!((value, limit), (Some(value), Some(limit)) if value > limit)
+}
+
+fn is_weak(secret: &str) -> bool {
+    let mut seen = [false; 256];
+    for byte in secret.bytes() {
+        if let Some(seen) = seen.get_mut(usize::from(byte)) {
+            *seen = true;
+        }
+    }
+    secret.len() < SECRET_MIN_BYTES || seen.iter().filter(|seen| **seen).count() < SECRET_MIN_DISTINCT
+}
+
+fn has_password(url: &str) -> bool {
+    Url::parse(url).is_ok_and(|url| url.password().is_some_and(|password| !password.is_empty()))
+}
+
+/// What makes two addresses the same database, whatever their credentials and parameters.
+fn database_of(url: &str) -> Option<(String, u16, String)> {
+    let url = Url::parse(url).ok()?;
+    Some((url.host_str()?.to_ascii_lowercase(), url.port().unwrap_or(5432), url.path().to_owned()))
+}

@@ -1,0 +1,314 @@
+//! spec/85 section 11, rows 1 and 2.
+
+use super::*;
+use std::fmt::Write as _;
+
+/// A production configuration without a fault.
+const PRODUCTION: &[(&str, &str)] = &[
+    ("ENVIRONMENT", "production"),
+    ("BASE_URL", "https://gateway.example"),
+    ("VERIFIER_ID", "did:test:verifier"),
+    ("ADMIN_API_TOKEN", "0123456789abcdef0123456789abcdef"),
+    ("JWT_SECRET", "access-0123456789abcdef0123456789"),
+    ("JWT_REFRESH_SECRET", "refresh-0123456789abcdef012345678"),
+    ("NODE_URL", "http://node:8545"),
+    ("DATABASE_URL", "postgres://gateway:secret@db/gateway"),
+    ("AUDIT_BUFFER_DIR", "/var/lib/gateway/audit"),
+    ("AUDIT_CHECKPOINT_KEY", "0707070707070707070707070707070707070707070707070707070707070707"),
+    ("RPC_API_KEY_ENCRYPTION_KEY", "0808080808080808080808080808080808080808080808080808080808080808"),
+];
+
+/// The problems of an environment made of a base and changes; an empty value removes one.
+fn problems(base: &[(&str, &str)], changes: &[(&str, &str)]) -> Vec<String> {
+    problems_of(base, changes, Build::Release)
+}
+
+fn problems_of(base: &[(&str, &str)], changes: &[(&str, &str)], build: Build) -> Vec<String> {
+    let env = ProcessEnv::of(base.iter().chain(changes).copied());
+    let found: Vec<String> = settings(&env, build).1.problems().iter().map(ToString::to_string).collect();
+    assert_eq!(found.is_empty(), Config::load(&env, build).is_ok(), "{found:?}");
+    found
+}
+
+/// A text of the wrong form and one of the right form out of range, for every variable.
+const BROKEN: &[(&str, &[&str])] = &[
+    ("ENVIRONMENT", &["prod", "Production"]),
+    ("DATA_DIR", &["a\0b"]),
+    ("PORT", &["http", "0", "65536", "-1", "+80", "8080 "]),
+    ("BIND_ADDRESS", &["localhost", "1.2.3.4:80"]),
+    ("INTERNAL_BIND_ADDR", &["127.0.0.1", "9090", "127.0.0.1:8080"]),
+    ("BASE_URL", &["gateway.example", "ftp://gateway.example", "https://u:p@gateway.example"]),
+    ("FRONTEND_URL", &["app.example", "javascript:alert(1)"]),
+    ("CORS_ALLOWED_ORIGINS", &["app.example", "https://app.example/path", "https://app.example,,"]),
+    ("TRUSTED_PROXIES", &["10.0.0.0/33", "proxy"]),
+    ("TRUSTED_INTERNAL_CIDRS", &["10.0.0.0/-1", "all"]),
+    ("MAX_CONCURRENT_REQUESTS", &["many", "0", "100001"]),
+    ("MAX_CONCURRENT_ANONYMOUS_REQUESTS", &["many", "0"]),
+    ("RATE_LIMIT_AUTH", &["10", "0/min", "10/h"]),
+    ("RATE_LIMIT_RPC", &["on", "0/s"]),
+    ("RATE_LIMIT_ANON", &["none", "-1/min"]),
+    ("RPC_BATCH_MAX", &["all", "201"]),
+    ("VERIFIER_ID", &["verifier", "directory:abc"]),
+    ("JWT_SECRET", &[" padded"]),
+    ("JWT_SECRET_PREVIOUS", &["a,,b"]),
+    ("JWT_REFRESH_SECRET", &["padded "]),
+    ("JWT_REFRESH_SECRET_PREVIOUS", &[","]),
+    ("ACCESS_TOKEN_TTL", &["soon", "59s", "25h"]),
+    ("REFRESH_TOKEN_TTL", &["never", "4m", "91d"]),
+    ("ALLOW_MOCK_LOGIN", &["yes", "1", "TRUE"]),
+    ("ADMIN_API_TOKEN", &["padded "]),
+    ("ADMIN_API_TOKEN_PREVIOUS", &["padded "]),
+    ("OPERATOR_API_TOKEN", &[" padded", "\u{fffd}"]),
+    ("ADMIN_REQUIRE_ORG_ADMIN_GROUP", &["1"]),
+    ("ADMIN_CLAIM_DELEGATION", &["0"]),
+    ("ADMIN_CONFIRM_DELETES", &["on"]),
+    ("NODE_URL", &["localhost:8545", "ws://node", "http://u:p@node"]),
+    ("EXPECTED_CHAIN_ID", &["mainnet", "0", "0x1"]),
+    ("NODE_HTTP_MAX_IDLE_CONNS", &["-1", "65536"]),
+    ("NODE_HTTP_MAX_IDLE_CONNS_PER_HOST", &["x", "65536"]),
+    ("NODE_HTTP_MAX_CONNS_PER_HOST", &["x", "65536"]),
+    ("NODE_HTTP_IDLE_CONN_TIMEOUT", &["x", "0s", "2h"]),
+    ("RPC_API_KEY", &[" x"]),
+    ("RPC_API_KEY_HEADER", &["X Key", "X_Key", "ключ"]),
+    ("RPC_API_KEY_ENCRYPTION_KEY", &["07", "zz07070707070707070707070707070707070707070707070707070707070707"]),
+    ("TRACE_TIMEOUT", &["x", "0s", "60s", "11m"]),
+    ("ETH_CALL_TRACE_TIMEOUT", &["x", "10ms", "31s"]),
+    ("KYC_GATE", &["none"]),
+    ("RAW_SENDER_POLICY", &["none"]),
+    ("RAW_NONCE_GAP_MAX", &["-1", "1000001"]),
+    ("RPC_DENY_HTTP_STATUS", &["403", "300"]),
+    ("PRIVACY_PROFILE", &["lax"]),
+    ("PRIVACY_ONE_SIDED", &["show"]),
+    ("PRIVACY_PARTICIPANT_LOGS", &["none"]),
+    ("PRIVACY_NO_ABI", &["zero"]),
+    ("PRIVACY_SHARED_LOGS", &["none"]),
+    ("PRIVACY_DYNAMIC_FIELDS", &["mask"]),
+    ("PRIVACY_ALIAS_STRIP", &["maybe"]),
+    ("PRIVACY_ADMIN_TX", &["none"]),
+    ("ADDRESS_QUERY_STRICT", &["true"]),
+    ("HIDE_BLOCK_ROOTS", &["no"]),
+    ("ORG_ADMIN_VIEW_USER_TXS", &["no"]),
+    ("ADMIN_CLAIM_SEES_ALL", &["no"]),
+    ("PRIVACY_ANCHOR", &["drop"]),
+    ("HIDE_BASE_FEE", &["no"]),
+    ("DATABASE_URL", &["mysql://u:p@h/db", "postgres://u:p@h", "sqlite://gateway.db", "gateway.db"]),
+    ("DB_MAX_OPEN_CONNS", &["x", "0", "10001"]),
+    ("DB_CONN_MAX_LIFETIME", &["x", "1s", "25h"]),
+    ("MIGRATE", &["on", "true"]),
+    ("AUDIT_DATABASE_URL", &["redis://h"]),
+    ("AUDIT_BUFFER_DIR", &["a\0b"]),
+    ("AUDIT_BUFFER_MAX_BYTES", &["8GB", "1MiB"]),
+    ("AUDIT_FULL_POLICY", &["open"]),
+    ("AUDIT_DURABILITY", &["none"]),
+    ("AUDIT_CHECKPOINT_KEY", &["07", "-----BEGIN PRIVATE KEY-----"]),
+    ("AUDIT_CHECKPOINT_INTERVAL", &["x", "0s", "2d"]),
+    ("AUDIT_LOG_PARAMS", &["some"]),
+    ("LOG_LEVEL", &["verbose", "INFO"]),
+    ("LOG_FORMAT", &["xml"]),
+    ("SHUTDOWN_DELAY", &["x", "6m"]),
+    ("SHUTDOWN_TIMEOUT", &["x", "0s", "11m"]),
+];
+
+#[test]
+fn row_1_every_variable_refuses_bad_texts_in_development_and_production() {
+    for entry in registry::ALL {
+        let texts = BROKEN.iter().find(|(name, _)| *name == entry.name()).map(|(_, texts)| *texts);
+        for text in texts.unwrap_or_else(|| panic!("{} has no bad text in this table", entry.name())) {
+            for base in [&[], PRODUCTION] {
+                let found = problems(base, &[(entry.name(), text)]);
+                assert!(
+                    !found.is_empty() && found.iter().all(|line| line.starts_with(&format!("{}: ", entry.name()))),
+                    "{}={text}: {found:?}",
+                    entry.name()
+                );
+            }
+        }
+    }
+    assert_eq!(BROKEN.len(), registry::ALL.len(), "a row names no variable");
+}
+
+#[test]
+fn row_1_what_may_be_missing() {
+    assert_eq!(problems(&[], &[]), Vec::<String>::new());
+    assert_eq!(problems(PRODUCTION, &[]), Vec::<String>::new());
+    for entry in registry::ALL {
+        let found = problems(PRODUCTION, &[(entry.name(), "")]);
+        let expected: Vec<String> = match entry.name() {
+            // Without it this is a development configuration, and a good one.
+            "ENVIRONMENT" => Vec::new(),
+            name if entry.is_required() => vec![format!("{name}: is required in production")],
+            _ => Vec::new(),
+        };
+        assert_eq!(found, expected, "{}", entry.name());
+    }
+    let required: Vec<&str> =
+        registry::ALL.iter().filter(|entry| entry.is_required()).map(|entry| entry.name()).collect();
+    assert_eq!(
+        required,
+        PRODUCTION.iter().map(|(name, _)| *name).filter(|name| *name != "ENVIRONMENT").fold(
+            Vec::new(),
+            |mut all, name| {
+                all.push(name);
+                all.sort_by_key(|name| registry::ALL.iter().position(|entry| entry.name() == *name));
+                all
+            }
+        )
+    );
+}
+
+#[test]
+fn row_2_production_refuses() {
+    let cases: &[(&[(&str, &str)], &str)] = &[
+        (&[("JWT_REFRESH_SECRET", "access-0123456789abcdef0123456789")], "JWT_REFRESH_SECRET: must differ"),
+        (
+            &[("JWT_REFRESH_SECRET_PREVIOUS", "old,access-0123456789abcdef0123456789")],
+            "JWT_REFRESH_SECRET: must differ",
+        ),
+        (&[("JWT_SECRET", "short")], "JWT_SECRET: must have at least 32 bytes"),
+        (
+            &[("ADMIN_API_TOKEN", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa")],
+            "ADMIN_API_TOKEN: must have at least 32 bytes",
+        ),
+        (&[("BASE_URL", "http://gateway.example")], "BASE_URL: must be https"),
+        (&[("FRONTEND_URL", "http://app.example")], "FRONTEND_URL: must be https"),
+        (&[("CORS_ALLOWED_ORIGINS", "https://app.example,*")], "CORS_ALLOWED_ORIGINS: must not be `*`"),
+        (&[("ALLOW_MOCK_LOGIN", "true")], "ALLOW_MOCK_LOGIN: must be false in production"),
+        (&[("DATABASE_URL", "postgres://gateway@db/gateway")], "DATABASE_URL: must have a password"),
+        (&[("OPERATOR_API_TOKEN", "0123456789abcdef0123456789abcdef")], "OPERATOR_API_TOKEN: must differ"),
+        (&[("ADMIN_API_TOKEN_PREVIOUS", "admin")], "ADMIN_API_TOKEN_PREVIOUS: must have at least 32 bytes"),
+        (
+            &[("AUDIT_DATABASE_URL", "postgres://audit:pw@DB:5432/gateway?x=1")],
+            "AUDIT_DATABASE_URL: must be another database",
+        ),
+        (&[("AUDIT_DATABASE_URL", "postgres://audit:@db/audit")], "AUDIT_DATABASE_URL: must have a password"),
+    ];
+    for (changes, expected) in cases {
+        let found = problems(PRODUCTION, changes);
+        assert!(found.len() == 1 && found.iter().all(|line| line.starts_with(expected)), "{changes:?}: {found:?}");
+    }
+}
+
+#[test]
+fn equal_token_secrets_are_refused_everywhere() {
+    let found = problems(&[], &[("JWT_SECRET", "same"), ("JWT_REFRESH_SECRET", "same")]);
+    assert_eq!(found, ["JWT_REFRESH_SECRET: must differ from JWT_SECRET, older secrets included"]);
+}
+
+#[test]
+fn hd19_mock_code_runs_in_development_only() {
+    assert!(problems_of(&[], &[("ALLOW_MOCK_LOGIN", "true")], Build::Mock).is_empty());
+    assert_eq!(problems(&[], &[("ALLOW_MOCK_LOGIN", "true")]).len(), 1);
+    for environment in ["test", "production"] {
+        let found = problems_of(PRODUCTION, &[("ENVIRONMENT", environment)], Build::Mock);
+        assert_eq!(found, ["ENVIRONMENT: must be `development`: `ledger-gateway-dev` runs nowhere else"]);
+    }
+}
+
+/// A directory with the configuration file and whatever else a test writes.
+fn with_file(text: &str, env: &[(&str, &str)]) -> (tempfile::TempDir, Vec<String>, Result<Config, Report>) {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("gateway.toml");
+    std::fs::write(&path, text).expect("written");
+    let path = path.to_string_lossy().into_owned();
+    let env = ProcessEnv::of(env.iter().copied().chain([("CONFIG_FILE", path.as_str())]));
+    let found = settings(&env, Build::Release).1.problems().iter().map(ToString::to_string).collect();
+    (dir, found, Config::load(&env, Build::Release))
+}
+
+#[test]
+fn environment_beats_file_beats_default() {
+    let file = "version = 1\nPORT = 9000\nRPC_BATCH_MAX = 7\nHIDE_BASE_FEE = true\nACCESS_TOKEN_TTL = \"10m\"\n";
+    let (_dir, found, config) = with_file(file, &[("PORT", "9001")]);
+    let config = config.unwrap_or_else(|_| panic!("{found:?}"));
+    assert_eq!(config.edge.listen.port(), 9001);
+    assert_eq!(config.edge.base_url, "http://localhost:9001");
+    assert_eq!(config.limits.batch, 7);
+    assert!(config.knobs.hide_base_fee);
+    assert_eq!(config.identity.access_ttl, Duration::from_secs(600));
+    assert_eq!(config.knobs.raw_nonce_gap_max, 64);
+}
+
+#[test]
+fn the_file_is_flat_versioned_and_known() {
+    let cases = [
+        ("PORT = 9000", "CONFIG_FILE: must say `version = 1`"),
+        ("version = 2", "CONFIG_FILE: must say `version = 1`; this version is not known"),
+        ("version = 1\nPROT = 1", "PROT: unknown in the configuration file"),
+        ("version = 1\nport = 1", "port: unknown in the configuration file"),
+        ("version = 1\n[PORT]\nx = 1", "PORT: must be a string, a whole number or a boolean in the configuration file"),
+        ("version = 1\nPORT = 1.5", "PORT: must be a string, a whole number or a boolean in the configuration file"),
+        ("version = 1\nPORT = 70000", "PORT: must be a port from 1 to 65535, found `70000`"),
+        ("version = 1\nCONFIG_FILE = \"x\"", "CONFIG_FILE: unknown in the configuration file"),
+    ];
+    for (text, expected) in cases {
+        let (_dir, found, _) = with_file(text, &[]);
+        assert_eq!(found, [expected], "{text}");
+    }
+    assert_eq!(
+        problems(&[], &[("CONFIG_FILE", "/nowhere/gateway.toml")]),
+        ["CONFIG_FILE: cannot be read: entity not found"]
+    );
+}
+
+/// spec/85 rule 1.2: the key is named, its value never.
+#[test]
+fn secrets_do_not_stand_in_the_file() {
+    let mut text = String::from("version = 1\n");
+    let secrets: Vec<&str> =
+        registry::ALL.iter().filter(|entry| entry.shown() == Shown::Secret).map(|entry| entry.name()).collect();
+    for name in &secrets {
+        let _ = writeln!(text, "{name} = \"canary\"");
+    }
+    let (_dir, found, _) = with_file(&text, &[]);
+    let expected: Vec<String> =
+        secrets.iter().map(|name| format!("{name}: a secret must not stand in the configuration file")).collect();
+    assert_eq!(found, expected);
+    let (_dir, found, _) = with_file("version = 1\nJWT_SECRET = canary", &[]);
+    assert!(found.len() == 1 && found.iter().all(|line| !line.contains("canary")), "{found:?}");
+}
+
+#[test]
+fn secrets_come_from_mounted_files() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = |name: &str, text: &str| {
+        let path = dir.path().join(name);
+        std::fs::write(&path, text).expect("written");
+        path.to_string_lossy().into_owned()
+    };
+    let (good, empty) = (path("good", "from-the-file\n"), path("empty", "\n"));
+    let config = Config::load(&ProcessEnv::of([("JWT_SECRET_FILE", good.as_str())]), Build::Release);
+    let secret = config.ok().and_then(|config| config.identity.access_secret);
+    assert!(secret.is_some_and(|secret| secret.matches("from-the-file")));
+    let (_dir, found, config) = with_file(&format!("version = 1\nJWT_SECRET_FILE = \"{good}\""), &[]);
+    assert!(config.is_ok_and(|config| config.identity.access_secret.is_some()), "{found:?}");
+
+    let both = problems(&[], &[("JWT_SECRET", "x"), ("JWT_SECRET_FILE", &good)]);
+    assert_eq!(both, ["JWT_SECRET: set together with JWT_SECRET_FILE"]);
+    assert_eq!(problems(&[], &[("JWT_SECRET_FILE", &empty)]), ["JWT_SECRET_FILE: names an empty file"]);
+    let missing = problems(&[], &[("JWT_SECRET_FILE", "/nowhere/secret")]);
+    assert_eq!(missing, ["JWT_SECRET_FILE: cannot be read: entity not found"]);
+}
+
+/// Decision 12; spec/70 rule 25.
+#[test]
+fn stores_default_to_files_and_to_a_database_beside_the_main_one() {
+    let config =
+        |env: &[(&str, &str)]| Config::load(&ProcessEnv::of(env.iter().copied()), Build::Release).expect("valid");
+    let embedded = config(&[("DATA_DIR", "/srv/gateway")]);
+    assert_eq!((embedded.store.url, embedded.audit.url), (None, None));
+    assert_eq!(embedded.audit.journal_dir, PathBuf::from("/srv/gateway/audit"));
+    let server = config(&[("DATABASE_URL", "postgres://u:p@db/gateway?sslmode=require")]);
+    let audit = server.audit.url.expect("derived");
+    assert_eq!(audit.expose(), "postgres://u:p@db/gateway_audit?sslmode=require");
+}
+
+/// spec/30 section 1: the profile moves K1-K6 together, each can be set alone.
+#[test]
+fn the_profile_moves_what_is_not_set() {
+    let knobs =
+        |env: &[(&str, &str)]| Config::load(&ProcessEnv::of(env.iter().copied()), Build::Release).expect("valid").knobs;
+    assert_eq!(knobs(&[]), Knobs::SPEC);
+    assert_eq!(knobs(&[("PRIVACY_PROFILE", "strict")]), Knobs::STRICT);
+    let strict = knobs(&[("PRIVACY_PROFILE", "strict"), ("PRIVACY_NO_ABI", "pass")]);
+    assert_eq!(strict, Knobs { no_abi: gw_policy::knobs::NoAbi::Pass, ..Knobs::STRICT });
+}

@@ -1,0 +1,165 @@
+//! Who plays: the personas, their organizations and what their groups may do (decisions 24, 35, 53).
+
+use super::account::Account;
+use clap::ValueEnum;
+use gw_types::Address;
+
+/// Somebody with a DID and one of the node's well-known development accounts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Persona {
+    /// Meridian Bank, operations: deploys and may call everything.
+    Ops,
+    /// Meridian Bank, analyst: five methods, and of the token the own balance only.
+    Analyst,
+    /// Meridian Bank, administrator of the organization.
+    Admin,
+    /// Volta Bank, trader.
+    Trader,
+    /// No member of anything.
+    Regulator,
+}
+
+/// An organization of the demo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bank {
+    /// Owns the token.
+    Meridian,
+    /// Sees nothing of it.
+    Volta,
+}
+
+/// A group: its members may call these methods.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Role {
+    pub(super) bank: Bank,
+    pub(super) name: &'static str,
+    pub(super) slug: &'static str,
+    pub(super) is_org_admin: bool,
+    pub(super) methods: &'static [&'static str],
+    pub(super) claims: &'static [&'static str],
+}
+
+const READER: &[&str] =
+    &["eth_call", "eth_getBalance", "eth_getTransactionCount", "eth_getTransactionReceipt", "eth_getLogs"];
+
+const TRADER: &[&str] = &[
+    "eth_call",
+    "eth_estimateGas",
+    "eth_sendRawTransaction",
+    "eth_getTransactionCount",
+    "eth_getBalance",
+    "eth_getTransactionReceipt",
+    "eth_getBlockByNumber",
+    "eth_maxPriorityFeePerGas",
+];
+
+impl Bank {
+    /// Both.
+    pub(super) const ALL: [Self; 2] = [Self::Meridian, Self::Volta];
+
+    /// Name and slug.
+    pub(super) const fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Meridian => ("Meridian Bank", "meridian"),
+            Self::Volta => ("Volta Bank", "volta"),
+        }
+    }
+}
+
+impl Persona {
+    /// Everybody.
+    pub(super) const ALL: [Self; 5] = [Self::Ops, Self::Analyst, Self::Admin, Self::Trader, Self::Regulator];
+
+    /// The word on the command line.
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Self::Ops => "ops",
+            Self::Analyst => "analyst",
+            Self::Admin => "admin",
+            Self::Trader => "trader",
+            Self::Regulator => "regulator",
+        }
+    }
+
+    /// Who this is, for people.
+    pub(super) const fn title(self) -> &'static str {
+        match self {
+            Self::Ops => "Meridian ops",
+            Self::Analyst => "Meridian analyst",
+            Self::Admin => "Meridian admin",
+            Self::Trader => "Volta trader",
+            Self::Regulator => "Regulator",
+        }
+    }
+
+    /// The name they log in under.
+    pub(super) const fn did(self) -> &'static str {
+        match self {
+            Self::Ops => "did:test:meridian-ops",
+            Self::Analyst => "did:test:meridian-analyst",
+            Self::Admin => "did:test:meridian-admin",
+            Self::Trader => "did:test:volta-trader",
+            Self::Regulator => "did:test:regulator",
+        }
+    }
+
+    /// The private key of their account. These are public: every development node funds the same ones.
+    pub(super) const fn key(self) -> &'static str {
+        match self {
+            Self::Ops => "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80",
+            Self::Analyst => "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d",
+            Self::Admin => "0x5de4111afa1a4b94908f83103eb1f1706367c2e68ca870fc3fb9a804cdab365a",
+            Self::Trader => "0x7c852118294e51e653712a81e05800f419141751be58f605c371e15141b007a6",
+            Self::Regulator => "0x47e179ec197488593b187f80a00eb0da91f1b9d0b13f8733639f19c30a34926a",
+        }
+    }
+
+    /// Their account.
+    pub(super) fn account(self) -> anyhow::Result<Account> {
+        Account::of(self.key())
+    }
+
+    /// Its address.
+    pub(super) fn address(self) -> anyhow::Result<Address> {
+        Ok(self.account()?.address())
+    }
+
+    /// The group they are in; the regulator is in none.
+    pub(super) const fn role(self) -> Option<Role> {
+        match self {
+            Self::Ops => Some(Role {
+                bank: Bank::Meridian,
+                name: "Operations",
+                slug: "operations",
+                is_org_admin: false,
+                methods: &["*"],
+                claims: &["deploy"],
+            }),
+            Self::Analyst => Some(Role {
+                bank: Bank::Meridian,
+                name: "Analysts",
+                slug: "analysts",
+                is_org_admin: false,
+                methods: READER,
+                claims: &[],
+            }),
+            Self::Admin => Some(Role {
+                bank: Bank::Meridian,
+                name: "Administration",
+                slug: "administration",
+                is_org_admin: true,
+                methods: READER,
+                claims: &[],
+            }),
+            Self::Trader => Some(Role {
+                bank: Bank::Volta,
+                name: "Traders",
+                slug: "traders",
+                is_org_admin: false,
+                methods: TRADER,
+                claims: &[],
+            }),
+            Self::Regulator => None,
+        }
+    }
+}

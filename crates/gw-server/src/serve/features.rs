@@ -1,0 +1,179 @@
+//! The features' routers on what they share, and the document that describes them.
+
+use super::{stores::Secrets, surface};
+use crate::{
+    config::{
+        Config,
+        registry::{Durability, FullPolicy},
+    },
+    workers,
+};
+use anyhow::Context as _;
+use axum::Router;
+use gw_admin::{AdminSettings, AdminState, KeyCipher};
+use gw_http::{Edge, admin::guard};
+use gw_identity::{ChainSource, IdentityConfig, IdentityState, NotRecorded, ProofVerifier, Room, SecuritySink};
+use gw_journal::{Journal, Recovery};
+use gw_node::Node;
+use gw_rpc::{RpcSettings, RpcState, send::SendContext};
+use gw_store::{Feed, Store, audit::AuditStore};
+use gw_types::Seconds;
+use http::StatusCode;
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use utoipa::openapi::{Info, OpenApiBuilder};
+
+/// What all features stand on.
+pub(super) struct Foundation<'a> {
+    pub(super) config: &'a Config,
+    pub(super) secrets: &'a Secrets,
+    pub(super) edge: Arc<Edge>,
+    pub(super) store: Store,
+    pub(super) feed: Feed,
+    pub(super) audit: AuditStore,
+    pub(super) journal: Arc<Journal>,
+    pub(super) node: Arc<Node>,
+    /// Work that outlives its request; the end of the process waits for it.
+    pub(super) tasks: TaskTracker,
+}
+
+/// Routers with their state.
+pub(super) struct Features {
+    /// For everybody.
+    pub(super) public: Router,
+    /// The admin API, gated by itself.
+    pub(super) admin: Router,
+}
+
+/// Makes every feature.
+pub(super) fn features(on: &Foundation<'_>) -> anyhow::Result<Features> {
+    let public = Router::from(gw_identity::router(identity(on)?)).merge(gw_rpc::router(rpc(on)?));
+    Ok(Features { public, admin: guard(gw_admin::router(admin(on)?), Arc::clone(&on.edge)) })
+}
+
+/// The description of everything that is served, as it stands at `/openapi.json`.
+pub(crate) fn api_document() -> anyhow::Result<String> {
+    let mut api = OpenApiBuilder::new().info(info()).build();
+    for part in [surface::api(), gw_identity::api(), gw_rpc::api(), gw_admin::api()] {
+        api.merge(part);
+    }
+    let mut text = api.to_pretty_json().context("the API document cannot be written")?;
+    text.push('\n');
+    Ok(text)
+}
+
+fn info() -> Info {
+    Info::builder()
+        .title("ledger-gateway")
+        .version(env!("CARGO_PKG_VERSION"))
+        .description(Some("Privacy-governed gateway in front of an EVM node."))
+        .build()
+}
+
+fn identity(on: &Foundation<'_>) -> anyhow::Result<IdentityState> {
+    let identity = &on.config.identity;
+    let config = IdentityConfig {
+        base_url: on.config.edge.base_url.clone(),
+        verifier_id: identity.verifier.clone(),
+        access_ttl: seconds(identity.access_ttl)?,
+        refresh_ttl: seconds(identity.refresh_ttl)?,
+        auth_per_minute: on.config.limits.auth.per_minute().unwrap_or(NonZeroU32::MAX),
+        networks: Vec::new(),
+        humanity_verify_url: None,
+        vault_secret: on.secrets.refresh.current.clone(),
+    };
+    let journal = Arc::clone(&on.journal);
+    let security = SecuritySink::new(move |events| {
+        let journal = Arc::clone(&journal);
+        let mut room = journal.reserve(events).map_err(|_| NotRecorded)?;
+        Ok(Room::new(move |event| journal.append_reserved(&mut room, event).map(drop).map_err(|_| NotRecorded)))
+    });
+    let chain = on.node.chain_id();
+    Ok(IdentityState::new(
+        config,
+        Arc::clone(&on.edge),
+        on.store.clone(),
+        security,
+        ChainSource::new(move || Some(chain)),
+        verifier(identity.mock_login),
+        on.tasks.clone(),
+    ))
+}
+
+/// What sends draw on; reads need it too.
+fn sends(on: &Foundation<'_>) -> SendContext {
+    SendContext {
+        node: Arc::clone(&on.node),
+        store: on.store.clone(),
+        feed: on.feed.clone(),
+        journal: Arc::clone(&on.journal),
+        clock: Arc::clone(&on.edge.clock),
+        knobs: Arc::new(on.config.knobs.clone()),
+        tasks: on.tasks.clone(),
+    }
+}
+
+fn rpc(on: &Foundation<'_>) -> anyhow::Result<RpcState> {
+    let limits = &on.config.limits;
+    let settings = RpcSettings {
+        batch_max: usize::from(limits.batch),
+        denial_status: StatusCode::from_u16(on.config.deny_status).context("the denial status is none")?,
+        max_concurrent: usize::try_from(limits.concurrent)?,
+        max_concurrent_anonymous: usize::try_from(limits.concurrent_anonymous)?,
+        per_minute: limits.rpc.per_minute(),
+        anonymous_per_minute: limits.anonymous.per_minute(),
+        wait_for_fsync: on.config.audit.durability == Durability::Power,
+        open_reads: on.config.audit.full_policy == FullPolicy::OpenReads,
+        log_params: on.config.audit.log_params,
+    };
+    Ok(RpcState::new(Arc::clone(&on.edge), sends(on), settings))
+}
+
+fn admin(on: &Foundation<'_>) -> anyhow::Result<AdminState> {
+    let key_cipher = KeyCipher::new(&on.secrets.key_encryption).context("RPC_API_KEY_ENCRYPTION_KEY cannot be used")?;
+    Ok(AdminState {
+        edge: Arc::clone(&on.edge),
+        store: on.store.clone(),
+        feed: on.feed.clone(),
+        audit: on.audit.clone(),
+        journal: Arc::clone(&on.journal),
+        node: Arc::clone(&on.node),
+        key_cipher: Some(Arc::new(key_cipher)),
+        settings: AdminSettings {
+            claim_delegation: on.config.admin.claim_delegation,
+            confirm_deletes: on.config.admin.confirm_deletes,
+        },
+        clock: Arc::clone(&on.edge.clock),
+        entropy: Arc::clone(&on.edge.entropy),
+    })
+}
+
+/// Who is believed at login. The check of zero-knowledge proofs is not part of this version: without the mock login
+/// nobody proves anything.
+#[cfg(feature = "mock-login")]
+fn verifier(mock_login: bool) -> Arc<dyn ProofVerifier> {
+    let real = Arc::new(gw_identity::NoVerifier);
+    if mock_login { Arc::new(gw_identity::MockVerifier::before(real)) } else { real }
+}
+
+/// Who is believed at login. The check of zero-knowledge proofs is not part of this version: nobody proves anything.
+#[cfg(not(feature = "mock-login"))]
+fn verifier(_mock_login: bool) -> Arc<dyn ProofVerifier> {
+    Arc::new(gw_identity::NoVerifier)
+}
+
+fn seconds(span: Duration) -> anyhow::Result<Seconds> {
+    u32::try_from(span.as_secs()).map(Seconds).context("a span is too long")
+}
+
+impl Foundation<'_> {
+    /// Starts what runs beside the requests.
+    pub(super) fn start_workers(&self, recovery: Recovery, end: &CancellationToken) {
+        let context = sends(self);
+        // What a crash left open is settled beside the requests: nobody waits for it.
+        tokio::spawn(async move { gw_rpc::send::resolve_intents(&context, recovery.open_intents).await });
+        let (store, node, clock) = (self.store.clone(), Arc::clone(&self.node), Arc::clone(&self.edge.clock));
+        self.tasks.spawn(workers::watch_reservations(store, node, clock, end.clone()));
+        self.tasks.spawn(workers::tidy(self.store.clone(), end.clone()));
+    }
+}

@@ -1,0 +1,247 @@
+//! `serve`: from a configuration to a gateway, and back to nothing without losing a record.
+//!
+//! [`run`] reads like spec/85 section 3, the order of starting, and section 6.1, the order of ending.
+
+mod body;
+mod edge;
+mod fault;
+mod features;
+mod journal;
+mod lease;
+mod listen;
+pub(crate) mod node;
+mod patience;
+mod ready;
+pub(crate) mod stores;
+mod surface;
+
+pub(crate) use fault::Fault;
+pub(crate) use features::api_document;
+pub(crate) use journal::CLUSTER;
+
+use crate::{
+    cli::complain,
+    config::{Config, Operation},
+    signal::Interrupt,
+    telemetry::{self, Metrics},
+    workers::{self, Sealing},
+};
+use anyhow::Context as _;
+use arc_swap::ArcSwap;
+use axum::Router;
+use features::Foundation;
+use gw_node::Node;
+use gw_store::{BootClock, Feed, FeedTiming};
+use lease::Lease;
+use listen::{Connections, Served};
+use ready::{Readiness, ReadyState};
+use std::{
+    net::SocketAddr,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+use stores::{Ground, Secrets};
+use surface::{Surface, not_yet, surface};
+use tokio::{
+    net::TcpListener,
+    time::{sleep, timeout},
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+/// Rest between two tries to reach a node that is down at start.
+const NODE_RETRY: Duration = Duration::from_secs(2);
+/// How often measurements are folded into their histograms.
+const TIDY: Duration = Duration::from_secs(5);
+
+/// Serves until told to end.
+pub(crate) async fn run(config: Config) -> Result<(), Fault> {
+    let mut interrupt = Interrupt::listen().context("signals cannot be heard")?;
+    let _log = telemetry::start_log(&config.operation).context("the log cannot be started")?;
+    let metrics = Metrics::start().context("metrics cannot be started")?;
+
+    let ground = Ground::hold(&config)?;
+    let secrets = Secrets::complete(&config, &*ground.entropy)?;
+    if secrets.admin_is_fresh {
+        // Once, and not through the log: logs are kept and shipped (spec/80 rule 1.1).
+        complain(format_args!("ADMIN_API_TOKEN is not set; for this run it is {}", secrets.admin.expose()));
+    }
+    let store = stores::open_policy(&ground, &config).await?;
+    let lease = match config.store.url {
+        Some(_) => Some(Lease::take(&store).await?),
+        None => None,
+    };
+    let feed =
+        Feed::start(&store, FeedTiming::default(), Arc::new(BootClock)).await.context("policy cannot be loaded")?;
+    let audit = stores::open_audit(&ground, &config).await?;
+    let (journal, recovery) = journal::open(&config, &secrets, &ground)?;
+    let edge = edge::edge(&config, &secrets, &ground, &feed)?;
+
+    let node: Arc<OnceLock<Arc<Node>>> = Arc::default();
+    let readiness = Arc::new(
+        Readiness::new()
+            .with("db", {
+                let feed = feed.clone();
+                move || feed.pin().fresh
+            })
+            .with("node", {
+                let node = Arc::clone(&node);
+                move || node.get().is_some_and(|node| node.head().is_some())
+            })
+            .with("tracing", {
+                let node = Arc::clone(&node);
+                move || node.get().is_some_and(|node| node.trace_form().is_some())
+            }),
+    );
+    let ready = ReadyState { readiness: Arc::clone(&readiness), edge: Arc::clone(&edge) };
+
+    let end = CancellationToken::new();
+    let connections = Connections::new(end.clone());
+    let listeners = Listeners::bind(&config).await?;
+    let served = listeners.serve(&connections, not_yet(&ready));
+    tracing::info!(address = %config.edge.listen, "listening");
+
+    // Sealing begins with the journal and ends after everything that writes to it.
+    let sealing = Sealing {
+        journal: Arc::clone(&journal),
+        audit: audit.clone(),
+        store: store.clone(),
+        entropy: Arc::clone(&ground.entropy),
+        cluster: CLUSTER,
+        key: secrets.checkpoint.clone(),
+        interval: config.audit.checkpoint_interval,
+        directory: config.audit.journal_dir.clone(),
+    };
+    let end_sealing = CancellationToken::new();
+    let sealer = tokio::spawn(workers::seal(sealing, end_sealing.clone()));
+
+    let tasks = TaskTracker::new();
+    let gateway = async {
+        let node = {
+            let connected = reach_node(&config).await?;
+            Arc::clone(node.get_or_init(|| connected))
+        };
+        let foundation = Foundation {
+            config: &config,
+            secrets: &secrets,
+            edge,
+            store: store.clone(),
+            feed,
+            audit,
+            journal,
+            node,
+            tasks: tasks.clone(),
+        };
+        let features = features::features(&foundation)?;
+        foundation.start_workers(recovery, &end);
+        let api: Arc<str> = api_document()?.into();
+        served.replace(surface(features, ready, metrics.clone(), api, config.edge.internal.is_some()));
+        readiness.serve();
+        tracing::info!("serving");
+        // The histograms grow until they are read; nobody may.
+        loop {
+            sleep(TIDY).await;
+            metrics.tidy();
+        }
+    };
+    let fenced = async {
+        match &lease {
+            Some(lease) => lease.keep().await,
+            None => std::future::pending().await,
+        }
+    };
+    let said = tokio::select! {
+        said = gateway => said,
+        lost = fenced => Err(lost),
+        () = interrupt.heard() => Ok(()),
+    };
+    readiness.drain();
+    if said.is_ok() {
+        finish(&config.operation, &end, &connections, &tasks).await;
+    }
+    end_sealing.cancel();
+    match sealer.await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::warn!(error = format!("{error:#}"), "not every record is sealed"),
+        Err(_) => tracing::error!("the sealer panicked; the journal keeps what it did not seal"),
+    }
+    if let Some(lease) = lease {
+        lease.release().await;
+    }
+    said
+}
+
+/// Spec/85 section 6.1: no request is lost, none is accepted after the drain, what was begun is recorded (HD21).
+async fn finish(operation: &Operation, end: &CancellationToken, connections: &Connections, tasks: &TaskTracker) {
+    tracing::info!("told to end: not ready from now on");
+    sleep(operation.shutdown_delay).await;
+    end.cancel();
+    tasks.close();
+    let drained = async {
+        connections.ended().await;
+        // Sends that outlive their connection, to their outcome and its record.
+        tasks.wait().await;
+    };
+    if timeout(operation.shutdown_timeout, drained).await.is_err() {
+        tracing::warn!(connections = connections.len(), tasks = tasks.len(), "not everything ended in time");
+    }
+    tracing::info!("ended");
+}
+
+/// A node that is down is waited for; one on another chain is none (spec/85 section 3, step 6).
+async fn reach_node(config: &Config) -> Result<Arc<Node>, Fault> {
+    loop {
+        match node::connect(config).await {
+            Ok(node) => return Ok(node),
+            Err(error) if node::is_down(&error) => {
+                tracing::warn!(
+                    error = format!("{error:#}"),
+                    "the node cannot be reached; nothing but /health is served"
+                );
+                sleep(NODE_RETRY).await;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// The sockets, held before anything is served on them.
+struct Listeners {
+    public: TcpListener,
+    internal: Option<TcpListener>,
+}
+
+/// What the listeners serve at the moment.
+struct Switch {
+    public: Served,
+    internal: Served,
+}
+
+impl Listeners {
+    async fn bind(config: &Config) -> anyhow::Result<Self> {
+        let bind = async |address: SocketAddr| {
+            TcpListener::bind(address).await.with_context(|| format!("{address} cannot be listened on"))
+        };
+        let internal = match config.edge.internal {
+            Some(address) => Some(bind(address).await?),
+            None => None,
+        };
+        Ok(Self { public: bind(config.edge.listen).await?, internal })
+    }
+
+    fn serve(self, connections: &Connections, router: Router) -> Switch {
+        let served = || Arc::new(ArcSwap::from_pointee(router.clone()));
+        let switch = Switch { public: served(), internal: served() };
+        connections.serve(self.public, Arc::clone(&switch.public));
+        if let Some(listener) = self.internal {
+            connections.serve(listener, Arc::clone(&switch.internal));
+        }
+        switch
+    }
+}
+
+impl Switch {
+    fn replace(&self, surface: Surface) {
+        self.public.store(Arc::new(surface.public));
+        self.internal.store(Arc::new(surface.internal));
+    }
+}

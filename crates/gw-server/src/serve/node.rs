@@ -1,0 +1,29 @@
+//! The upstream node, as configured.
+
+use crate::config::Config;
+use anyhow::{Context as _, bail};
+use gw_node::{Node, NodeConfig, NodeError, Patience};
+use std::sync::Arc;
+
+/// Connects and compares the chain (spec/85 section 3, step 6).
+pub(crate) async fn connect(config: &Config) -> anyhow::Result<Arc<Node>> {
+    let patience = Patience { read_trace: config.node.call_trace_timeout, send_trace: config.node.trace_timeout };
+    let upstream = NodeConfig::new(config.node.url.as_str()).context("NODE_URL cannot be used")?;
+    let mut upstream = upstream.with_patience(patience);
+    if let Some(key) = &config.node.api_key {
+        let header = config.node.api_key_header.as_str();
+        upstream = upstream.with_api_key(header, key).context("RPC_API_KEY cannot be used")?;
+    }
+    let node = Node::connect(&upstream).await.context("the node cannot be used")?;
+    match config.node.expected_chain {
+        Some(expected) if expected != node.chain_id() => {
+            bail!("EXPECTED_CHAIN_ID: the node is on chain {}, not on {expected}", node.chain_id())
+        }
+        Some(_) | None => Ok(node),
+    }
+}
+
+/// Whether waiting may help: the node could not be asked.
+pub(super) fn is_down(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<NodeError>().is_some()
+}

@@ -1,0 +1,160 @@
+//! Whether this instance can do its work (`GET /ready`), and that it lives at all (`GET /health`).
+
+use axum::{Json, extract::State, response::IntoResponse};
+use gw_http::{Edge, client};
+use http::{HeaderMap, StatusCode};
+use serde::Serialize;
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU8, Ordering},
+    },
+};
+use utoipa::ToSchema;
+
+/// What the gateway cannot work without, and whether it has it.
+pub(crate) struct Readiness {
+    needs: Vec<Need>,
+    stage: AtomicU8,
+}
+
+struct Need {
+    name: &'static str,
+    is_met: Box<dyn Fn() -> bool + Send + Sync>,
+}
+
+impl core::fmt::Debug for Readiness {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_list().entries(self.needs.iter().map(|need| need.name)).finish()
+    }
+}
+
+impl Readiness {
+    pub(crate) fn new() -> Self {
+        Self { needs: Vec::new(), stage: AtomicU8::new(Stage::Starting as u8) }
+    }
+
+    /// With one more thing that must be there. The question is asked often: it must not wait.
+    pub(crate) fn with(mut self, name: &'static str, is_met: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        self.needs.push(Need { name, is_met: Box::new(is_met) });
+        self
+    }
+
+    /// From now on ready, as long as everything needed is there: all routes are served.
+    pub(crate) fn serve(&self) {
+        self.stage.store(Stage::Serving as u8, Ordering::Relaxed);
+    }
+
+    /// From now on not ready: the process is about to end.
+    pub(crate) fn drain(&self) {
+        self.stage.store(Stage::Draining as u8, Ordering::Relaxed);
+    }
+
+    fn report(&self) -> Report {
+        let states: BTreeMap<_, _> = self.needs.iter().map(|need| (need.name, Level::of((need.is_met)()))).collect();
+        let stage = self.stage.load(Ordering::Relaxed);
+        let serving = stage == Stage::Serving as u8;
+        let ready = serving && states.values().all(|level| *level == Level::Ok);
+        Report {
+            status: if ready { "ready" } else { "not ready" },
+            draining: stage == Stage::Draining as u8,
+            dependencies: Some(states),
+        }
+    }
+}
+
+/// Where the process is between its start and its end.
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    Starting,
+    Serving,
+    Draining,
+}
+
+/// State of this instance.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Report {
+    /// `ready` or `not ready`.
+    status: &'static str,
+    /// Whether the process is about to end.
+    draining: bool,
+    /// Each dependency; on the internal network only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    dependencies: Option<BTreeMap<&'static str, Level>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Level {
+    Ok,
+    Down,
+}
+
+impl Level {
+    const fn of(met: bool) -> Self {
+        if met { Self::Ok } else { Self::Down }
+    }
+}
+
+/// The process lives.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Health {
+    /// Always `ok`.
+    status: &'static str,
+}
+
+/// Liveness only.
+#[utoipa::path(get, path = "/health", tag = "operation", responses((status = 200, body = Health)))]
+pub(crate) async fn health() -> Json<Health> {
+    Json(Health { status: "ok" })
+}
+
+/// What `/ready` draws on: the edge once there is one.
+#[derive(Clone, Debug)]
+pub(crate) struct ReadyState {
+    pub(crate) readiness: Arc<Readiness>,
+    pub(crate) edge: Arc<Edge>,
+}
+
+/// Whether this instance can do its work; each dependency's state on the internal network only (HD16).
+#[utoipa::path(get, path = "/ready", tag = "operation",
+    responses((status = 200, body = Report), (status = 503, body = Report)))]
+pub(crate) async fn ready(
+    State(state): State<ReadyState>,
+    extensions: http::Extensions,
+    headers: HeaderMap,
+) -> impl IntoResponse {
+    let mut report = state.readiness.report();
+    let status = if report.status == "ready" { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let edge = &state.edge;
+    if !edge.network.admits(&edge.proxies, client::peer(&extensions), &headers) {
+        report.dependencies = None;
+    }
+    (status, Json(report))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicBool;
+
+    #[test]
+    fn ready_means_everything_is_there_and_nothing_ends() {
+        let there = Arc::new(AtomicBool::new(true));
+        let seen = Arc::clone(&there);
+        let readiness = Readiness::new().with("db", || true).with("node", move || seen.load(Ordering::Relaxed));
+        assert_eq!(readiness.report().status, "not ready", "the routes are not there yet");
+        readiness.serve();
+        assert_eq!(readiness.report().status, "ready");
+        there.store(false, Ordering::Relaxed);
+        let report = readiness.report();
+        assert_eq!(report.status, "not ready");
+        let text = serde_json::to_string(&report).expect("json");
+        assert_eq!(text, r#"{"status":"not ready","draining":false,"dependencies":{"db":"ok","node":"down"}}"#);
+        there.store(true, Ordering::Relaxed);
+        readiness.drain();
+        assert_eq!(readiness.report().status, "not ready");
+    }
+}

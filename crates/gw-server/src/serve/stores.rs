@@ -1,0 +1,167 @@
+//! Opening what is kept: the data directory, the policy store and the secrets in use (spec/85 section 3, steps 1-3).
+
+use super::fault::Fault;
+use crate::{
+    ambient::{SystemClock, SystemEntropy},
+    config::{Config, Environment, registry::Migrate},
+    secrets::{self, KeptSecrets},
+};
+use anyhow::{Context as _, bail};
+use gw_http::TokenSecrets;
+use gw_store::{DirectoryLock, Location, Store, StoreConfig, StoreError, audit::AuditStore};
+use gw_types::{Clock, Entropy, Secret};
+use std::{fs::DirBuilder, os::unix::fs::DirBuilderExt as _, path::Path, sync::Arc, time::Duration};
+use tokio::time::sleep;
+
+/// Tries to reach a database that is not there yet, and the rest between them.
+const TRIES: u32 = 15;
+const BETWEEN: Duration = Duration::from_secs(2);
+
+const POLICY_FILE: &str = "gateway.db";
+const AUDIT_FILE: &str = "audit.db";
+
+/// The ground everything stands on: time, chance, and the directory this process holds.
+#[derive(Clone, Debug)]
+pub(crate) struct Ground {
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) entropy: Arc<dyn Entropy>,
+    /// `None` where nothing is kept on this machine.
+    directory: Option<Arc<DirectoryLock>>,
+}
+
+impl Ground {
+    /// Holds the data directory, if anything is kept in it.
+    pub(crate) fn hold(config: &Config) -> Result<Self, Fault> {
+        let embedded = config.store.url.is_none() || config.audit.url.is_none();
+        let generates = config.environment != Environment::Production;
+        let directory = if embedded || generates {
+            make_private(&config.data_dir)?;
+            Some(Arc::new(DirectoryLock::acquire(&config.data_dir)?))
+        } else {
+            None
+        };
+        Ok(Self { clock: Arc::new(SystemClock::default()), entropy: Arc::new(SystemEntropy), directory })
+    }
+
+    fn location(&self, config: &Config, url: Option<&Secret>, file: &str) -> anyhow::Result<Location> {
+        match url {
+            Some(url) => Ok(Location::postgres(url.clone()).with_lifetime(config.store.max_lifetime)),
+            None => {
+                let directory = self.directory.clone().context("an embedded store needs the data directory")?;
+                Ok(Location::Sqlite { directory, file: file.to_owned() })
+            }
+        }
+    }
+
+    /// Where the policy store lies.
+    pub(crate) fn policy_store(&self, config: &Config) -> anyhow::Result<StoreConfig> {
+        self.store_config(config, self.location(config, config.store.url.as_ref(), POLICY_FILE)?)
+    }
+
+    /// Where the audit store lies.
+    pub(crate) fn audit_store(&self, config: &Config) -> anyhow::Result<StoreConfig> {
+        self.store_config(config, self.location(config, config.audit.url.as_ref(), AUDIT_FILE)?)
+    }
+
+    fn store_config(&self, config: &Config, location: Location) -> anyhow::Result<StoreConfig> {
+        Ok(StoreConfig {
+            location,
+            connections: config.store.max_connections,
+            clock: Arc::clone(&self.clock),
+            entropy: Arc::clone(&self.entropy),
+        })
+    }
+}
+
+/// Makes a directory that others cannot read, where there is none yet: links, grants and calls lie in it.
+pub(crate) fn make_private(path: &Path) -> anyhow::Result<()> {
+    if path.exists() {
+        return Ok(());
+    }
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+    made.with_context(|| format!("`{}` cannot be made", path.display()))
+}
+
+/// Opens the policy store and brings its schema up to date, or compares it (`MIGRATE=off`).
+pub(crate) async fn open_policy(ground: &Ground, config: &Config) -> anyhow::Result<Store> {
+    let store =
+        reach("the policy store", async || Store::open(ground.policy_store(config)?).await.map_err(Into::into)).await?;
+    match config.store.migrate {
+        Migrate::Auto => store.migrate().await.context("the policy store's schema cannot be brought up to date")?,
+        Migrate::Off => store.check_schema().await.context("the policy store's schema is not this version's")?,
+    }
+    Ok(store)
+}
+
+/// Opens the audit store and brings its schema up to date, or compares it.
+pub(crate) async fn open_audit(ground: &Ground, config: &Config) -> anyhow::Result<AuditStore> {
+    let open = async || AuditStore::open(ground.audit_store(config)?).await.map_err(Into::into);
+    let audit = reach("the audit store", open).await?;
+    match config.store.migrate {
+        Migrate::Auto => audit.migrate().await.context("the audit store's schema cannot be brought up to date")?,
+        Migrate::Off => audit.check_schema().await.context("the audit store's schema is not this version's")?,
+    }
+    // Spec/70 rule 25: what seals must not be able to rewrite.
+    let may_rewrite = audit.may_rewrite().await.context("the audit store's privileges cannot be read")?;
+    if may_rewrite && config.environment == Environment::Production {
+        bail!("AUDIT_DATABASE_URL: its role may change or delete sealed entries, which production refuses");
+    }
+    Ok(audit)
+}
+
+/// Tries a while: databases and gateways are often started together.
+pub(crate) async fn reach<T>(what: &str, open: impl AsyncFn() -> anyhow::Result<T>) -> anyhow::Result<T> {
+    let mut tries = 1;
+    loop {
+        match open().await {
+            Ok(opened) => return Ok(opened),
+            Err(error) if tries >= TRIES || !is_worth_waiting(&error) => {
+                return Err(error.context(format!("{what} cannot be opened")));
+            }
+            Err(_) => tracing::warn!(tries, "{what} cannot be reached yet"),
+        }
+        tries += 1;
+        sleep(BETWEEN).await;
+    }
+}
+
+/// Whether waiting may help.
+fn is_worth_waiting(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(StoreError::Database(_)))
+}
+
+/// The secrets in use: configured, or of this development machine.
+#[derive(Debug)]
+pub(crate) struct Secrets {
+    pub(crate) access: TokenSecrets,
+    pub(crate) refresh: TokenSecrets,
+    /// Super-administrator's token, and whether it was made just now.
+    pub(crate) admin: Secret,
+    pub(crate) admin_is_fresh: bool,
+    /// Encrypts the groups' node keys.
+    pub(crate) key_encryption: Secret,
+    /// Signs checkpoints.
+    pub(crate) checkpoint: Secret,
+}
+
+impl Secrets {
+    /// What is configured, else what is kept in the data directory. Production configures all of them.
+    pub(crate) fn complete(config: &Config, entropy: &dyn Entropy) -> anyhow::Result<Self> {
+        let kept = KeptSecrets::new(&config.data_dir, entropy);
+        let identity = &config.identity;
+        Ok(Self {
+            access: TokenSecrets {
+                current: kept.or_kept(identity.access_secret.clone(), "access-token")?,
+                previous: identity.access_secret_previous.clone(),
+            },
+            refresh: TokenSecrets {
+                current: kept.or_kept(identity.refresh_secret.clone(), "refresh-token")?,
+                previous: identity.refresh_secret_previous.clone(),
+            },
+            admin_is_fresh: config.admin.token.is_none(),
+            admin: config.admin.token.clone().unwrap_or_else(|| secrets::fresh(entropy)),
+            key_encryption: kept.or_kept(config.node.key_encryption.clone(), "node-key-encryption")?,
+            checkpoint: kept.or_kept(config.audit.checkpoint_key.clone(), "audit-checkpoint")?,
+        })
+    }
+}

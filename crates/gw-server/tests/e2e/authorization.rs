@@ -1,0 +1,175 @@
+//! The authorization table: every route of the API description, asked by everybody. A route that is missing here
+//! fails the test; what changes shows up as a changed line.
+
+use crate::{
+    harness::{ADMIN_TOKEN, Answer, Engine},
+    world::{World, group, org},
+};
+use serde_json::{Value, json};
+use std::{
+    fmt::Write,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+/// Something to administer, made anew for every pair of route and caller that may change it.
+struct Victim {
+    org: String,
+    group: String,
+    did: String,
+    user: String,
+    membership: String,
+    address: String,
+}
+
+/// Numbers what must be new each time.
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+const UNKNOWN: &str = "99999999-9999-4999-8999-999999999999";
+
+impl Victim {
+    async fn make(w: &World, n: usize) -> Self {
+        let org = org(&w.gw, &format!("Victim {n}"), &format!("victim-{n}")).await;
+        let admins = group(&w.gw, &org, "admins", true, json!(["eth_call"]), json!([])).await;
+        let by_did = format!("/orgs/{org}/memberships/by-did");
+        let body = json!({"did": w.admin.did, "group_id": admins});
+        w.gw.admin("POST", &by_did, Some(body)).await.expect(201);
+        let group = group(&w.gw, &org, "staff", false, json!(["eth_call"]), json!([])).await;
+        let did = format!("did:test:victim{n}");
+        let made = w.gw.admin("POST", &by_did, Some(json!({"did": did, "group_id": group}))).await.expect(201);
+        let address = format!("0x{:040x}", 0xc0de_0000 + n);
+        let body = json!({"address": address, "name": "victim", "metadata": {"token_type": "ERC20"}});
+        w.gw.admin("POST", &format!("/orgs/{org}/contracts"), Some(body)).await.expect(201);
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        Self { org, group, did, user: text(&made["user_id"]), membership: text(&made["membership"]["id"]), address }
+    }
+
+    /// The path with this victim's ids, and a body that would do.
+    async fn request(&self, w: &World, method: &str, path: &str) -> (String, Option<Value>) {
+        let mut group = self.group.clone();
+        if path.contains("/grants/{group_id}") {
+            let body = json!({"group_id": self.group, "functions": null});
+            let made = format!("/orgs/{}/contracts/{}/grants", self.org, self.address);
+            let made = w.gw.admin("POST", &made, Some(body)).await;
+            assert!(matches!(made.status, 201 | 409), "{}", made.body);
+        }
+        let body = match (method, path.trim_start_matches("/api/v1/admin")) {
+            ("POST", "/orgs") => Some(json!({"name": "New", "slug": format!("new-{}", self.org)})),
+            ("PUT", "/orgs/{org_id}") => Some(json!({"name": "Renamed"})),
+            ("POST", "/orgs/{org_id}/groups") => Some(json!({"name": "more", "slug": "more"})),
+            ("PUT", "/orgs/{org_id}/groups/{group_id}") => Some(json!({"description": "changed"})),
+            ("PUT", "/orgs/{org_id}/groups/{group_id}/access") => Some(json!({"allowed_methods": ["eth_getLogs"]})),
+            ("PUT", "/users/{user_id}") => Some(json!({"kyc": true})),
+            ("POST", "/users/{user_id}/memberships") => {
+                let slug = format!("group-{}", NEXT.fetch_add(1, Ordering::Relaxed));
+                group = crate::world::group(&w.gw, &self.org, &slug, false, json!([]), json!([])).await;
+                Some(json!({"group_id": group}))
+            }
+            ("POST", "/orgs/{org_id}/memberships/by-did") => {
+                Some(json!({"did": format!("{}-new", self.did), "group_id": self.group}))
+            }
+            ("DELETE", "/orgs/{org_id}/memberships/by-did") => Some(json!({"did": self.did, "group_id": self.group})),
+            ("DELETE", "/users/{user_id}/linked-addresses/{address}") => Some(json!({"reason": "test"})),
+            ("POST", "/orgs/{org_id}/contracts") => {
+                Some(json!({"address": self.address.replace("c0de", "beef"), "name": "n"}))
+            }
+            ("PUT", "/orgs/{org_id}/contracts/{address}") => Some(json!({"name": "renamed"})),
+            ("PUT", "/orgs/{org_id}/contracts/{address}/abi") => Some(json!({"abi": "[]"})),
+            ("PUT", "/orgs/{org_id}/contracts/{address}/visibleto-unlock") => {
+                Some(json!({"allow_visibleto_unlock": true}))
+            }
+            ("PUT", "/orgs/{org_id}/contracts/{address}/events-allow-dynamic-payload") => {
+                Some(json!({"events_allow_dynamic_payload": true}))
+            }
+            ("POST", "/orgs/{org_id}/contracts/{address}/grants") => Some(json!({"group_id": self.group})),
+            ("PUT", "/orgs/{org_id}/contracts/{address}/grants/{group_id}") => Some(json!({"functions": []})),
+            _ => None,
+        };
+        let path = path
+            .replace("{org_id}", &self.org)
+            .replace("{group_id}", &group)
+            .replace("{user_id}", &self.user)
+            .replace("{membership_id}", &self.membership)
+            .replace("{address}", &self.address);
+        (path, body)
+    }
+}
+
+async fn ask(w: &World, who: &str, method: &str, path: &str, body: Option<Value>) -> Answer {
+    let bearer = match who {
+        "user" => format!("Bearer {}", w.outsider.token),
+        "other admin" => format!("Bearer {}", w.trader.token),
+        "org admin" => format!("Bearer {}", w.admin.token),
+        _ => String::new(),
+    };
+    let headers: Vec<(&str, &str)> = match who {
+        "super" => vec![("x-admin-token", ADMIN_TOKEN), ("x-correlation-id", "authorization-table")],
+        "anonymous" => vec![("x-correlation-id", "authorization-table")],
+        _ => vec![("authorization", &bearer), ("x-correlation-id", "authorization-table")],
+    };
+    w.gw.request(method, path, &headers, body).await
+}
+
+/// House style 27, spec/80 §1-§3, §12.7: every admin route × everybody, and what each mutation leaves in the audit log.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn admin_routes_by_caller() {
+    let w = World::start(Engine::Sqlite).await;
+    // The trader becomes administrator of the other bank.
+    let admins = group(&w.gw, &w.volta, "volta-admins", true, json!(["eth_call"]), json!([])).await;
+    let body = json!({"did": w.trader.did, "group_id": admins});
+    w.gw.admin("POST", &format!("/orgs/{}/memberships/by-did", w.volta), Some(body)).await.expect(201);
+
+    let described = w.gw.request("GET", "/openapi.json", &[], None).await.expect(200);
+    let mut table = String::from("anonymous | user | other admin | org admin | super | audit entries left by super\n");
+    let mut n = 0;
+    for (path, operations) in described["paths"].as_object().unwrap() {
+        if !path.starts_with("/api/v1/admin") {
+            continue;
+        }
+        for method in ["get", "post", "put", "delete"] {
+            if operations.get(method).is_none() {
+                continue;
+            }
+            let method = method.to_uppercase();
+            let mut row = Vec::new();
+            n += 1;
+            let victim = Victim::make(&w, n).await;
+            for who in ["anonymous", "user", "other admin"] {
+                let (concrete, body) = victim.request(&w, &method, path).await;
+                let answer = ask(&w, who, &method, &concrete, body.clone()).await;
+                row.push(answer.status.to_string());
+                if who == "other admin" && path.contains("{org_id}") {
+                    // Spec/80 §3 rule 1: the unknown and the foreign are byte-equal.
+                    let unknown = concrete.replace(&victim.org, UNKNOWN);
+                    let absent = ask(&w, who, &method, &unknown, body).await;
+                    assert_eq!((answer.status, answer.body), (absent.status, absent.body), "{method} {path}");
+                }
+            }
+            let (concrete, body) = victim.request(&w, &method, path).await;
+            row.push(ask(&w, "org admin", &method, &concrete, body).await.status.to_string());
+            n += 1;
+            let victim = Victim::make(&w, n).await;
+            let (concrete, body) = victim.request(&w, &method, path).await;
+            let before = w.gw.admin("GET", "/audit-logs?limit=1", None).await.expect(200)[0]["id"].as_i64().unwrap();
+            row.push(ask(&w, "super", &method, &concrete, body).await.status.to_string());
+            let entries = w.gw.admin("GET", "/audit-logs?limit=50", None).await.expect(200);
+            let mut left: Vec<String> = entries
+                .as_array()
+                .unwrap()
+                .iter()
+                .filter(|e| e["id"].as_i64().unwrap() > before)
+                .map(|e| format!("{} {}", e["action"].as_str().unwrap(), e["resource_type"].as_str().unwrap()))
+                .collect();
+            left.sort();
+            writeln!(table, "{} | {} | {method} {path}", row.join(" | "), left.join(", ")).unwrap();
+            assert!(!row.iter().any(|status| status.starts_with('5')), "{method} {path}: {row:?}");
+            if method != "GET" && row[4].starts_with('2') {
+                assert!(!left.is_empty(), "spec/80 §12: {method} {path} leaves no audit entry");
+            } else {
+                assert!(left.is_empty(), "{method} {path} failed or reads, and leaves {left:?}");
+            }
+        }
+    }
+    insta::with_settings!({snapshot_path => "snapshots", prepend_module_to_snapshot => false}, {
+        insta::assert_snapshot!("authorization", table);
+    });
+}

@@ -1,0 +1,394 @@
+//! One running gateway per test: the real binary, a real anvil, SQLite or a private PostgreSQL, spoken to over HTTP
+//! as a client would.
+
+use alloy_consensus::{SignableTransaction, TxEip1559, TxEnvelope};
+use alloy_primitives::{Address, B256, Bytes, TxKind, U256, hex};
+use alloy_signer::SignerSync;
+use alloy_signer_local::PrivateKeySigner;
+use http_body_util::{BodyExt, Full};
+use hyper_util::{client::legacy::Client, rt::TokioExecutor};
+use serde_json::{Value, json};
+use std::{
+    net::TcpListener,
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+pub(crate) const ADMIN_TOKEN: &str = "e2e-admin-token-0123456789abcdef0123456789";
+
+/// anvil's well-known development keys, in order.
+pub(crate) const KEYS: [&str; 6] = [
+    "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80",
+    "59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d",
+    "5de4111afa1a4b94908f83103eb1f1706367c2e68ca870fc3fb9a804cdab365a",
+    "7c852118294e51e653712a81e05800f419141751be58f605c371e15141b007a6",
+    "47e179ec197488593b187f80a00eb0da91f1b9d0b13f8733639f19c30a34926a",
+    "8b3a350cf5c34c9194ca85829a2df0ec3153be0318b5e2d3348e872092edffba",
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Engine {
+    Sqlite,
+    Postgres,
+}
+
+/// Defines a scenario once and runs it on both engines.
+macro_rules! on_both_engines {
+    ($($name:ident),* $(,)?) => {
+        mod sqlite { $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() { super::$name(crate::harness::Engine::Sqlite).await })* }
+        mod postgres { $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() { super::$name(crate::harness::Engine::Postgres).await })* }
+    };
+}
+pub(crate) use on_both_engines;
+
+/// A process that ends with the test.
+#[derive(Debug)]
+pub(crate) struct Process(Child);
+
+impl Process {
+    pub(crate) fn kill(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+
+    /// SIGTERM, then waits for the exit code.
+    pub(crate) fn terminate(&mut self) -> Option<i32> {
+        let _ = Command::new("kill").arg("-TERM").arg(self.0.id().to_string()).status();
+        self.0.wait().ok().and_then(|status| status.code())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+pub(crate) type Http = Client<hyper_util::client::legacy::connect::HttpConnector, Full<bytes::Bytes>>;
+
+/// What came back: status, headers and body, unparsed.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: String,
+}
+
+impl Answer {
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|e| panic!("{e}: {} {:?}", self.status, self.body))
+    }
+
+    /// The body of an answer that must have this status.
+    #[track_caller]
+    pub(crate) fn expect(&self, status: u16) -> Value {
+        assert_eq!(self.status, status, "{}", self.body);
+        if self.body.is_empty() { Value::Null } else { self.json() }
+    }
+}
+
+pub(crate) async fn send(http: &Http, request: http::Request<Full<bytes::Bytes>>) -> Answer {
+    let uri = request.uri().clone();
+    let answer = tokio::time::timeout(Duration::from_secs(60), http.request(request))
+        .await
+        .unwrap_or_else(|_| panic!("{uri} did not answer within a minute"))
+        .unwrap_or_else(|e| panic!("{uri}: {e:?}"));
+    let (parts, body) = answer.into_parts();
+    let body = body.collect().await.unwrap().to_bytes();
+    Answer { status: parts.status.as_u16(), body: String::from_utf8(body.to_vec()).expect("answers are text") }
+}
+
+/// A gateway under test with its node.
+#[derive(Debug)]
+pub(crate) struct Gateway {
+    pub(crate) url: String,
+    pub(crate) node_url: String,
+    pub(crate) http: Http,
+    pub(crate) process: Process,
+    settings: Vec<(String, String)>,
+    data: tempfile::TempDir,
+    _node: gw_testkit::anvil::Anvil,
+}
+
+impl Gateway {
+    pub(crate) async fn start_with(engine: Engine, extra: &[(&str, &str)]) -> Self {
+        let node = gw_testkit::anvil::anvil();
+        let data = tempfile::tempdir().unwrap();
+        let port = free_port();
+        let url = format!("http://127.0.0.1:{port}");
+        let mut settings: Vec<(String, String)> = [
+            ("ENVIRONMENT", "development"),
+            ("ADMIN_API_TOKEN", ADMIN_TOKEN),
+            ("ALLOW_MOCK_LOGIN", "true"),
+            ("LOG_LEVEL", "warn"),
+            ("SHUTDOWN_DELAY", "0s"),
+        ]
+        .into_iter()
+        .chain(extra.iter().copied())
+        .map(|(k, v)| (k.to_owned(), v.to_owned()))
+        .collect();
+        settings.push(("PORT".into(), port.to_string()));
+        settings.push(("BASE_URL".into(), url.clone()));
+        settings.push(("NODE_URL".into(), node.url().to_string()));
+        settings.push(("DATA_DIR".into(), data.path().display().to_string()));
+        if engine == Engine::Postgres {
+            let database = || gw_testkit::postgres::database().expect("PostgreSQL").expect("not to be left out here");
+            settings.push(("DATABASE_URL".into(), database().url));
+            settings.push(("AUDIT_DATABASE_URL".into(), database().url));
+        }
+        let process = spawn(&settings);
+        let http = Client::builder(TokioExecutor::new()).build_http();
+        let gateway = Self { url, node_url: node.url().to_string(), http, process, settings, data, _node: node };
+        gateway.wait_ready().await;
+        gateway
+    }
+
+    pub(crate) fn data_dir(&self) -> &std::path::Path {
+        self.data.path()
+    }
+
+    /// Runs another command of the binary with the same settings and returns its exit code and output.
+    pub(crate) fn command(&self, arguments: &[&str]) -> (Option<i32>, String) {
+        let output = binary(&self.settings).args(arguments).output().unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// Starts the binary again on the same data.
+    pub(crate) async fn restart(&mut self) {
+        self.process.kill();
+        self.process = spawn(&self.settings);
+        self.wait_ready().await;
+    }
+
+    async fn wait_ready(&self) {
+        for _ in 0..300 {
+            let request = http::Request::get(format!("{}/ready", self.url)).body(Full::default()).unwrap();
+            if let Ok(answer) = self.http.request(request).await
+                && answer.status() == 200
+            {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        panic!("the gateway was not ready within half a minute");
+    }
+
+    pub(crate) async fn request(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<Value>,
+    ) -> Answer {
+        let body = body.map(|b| b.to_string());
+        self.raw(method, path, headers, body.as_deref()).await
+    }
+
+    pub(crate) async fn raw(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Option<&str>) -> Answer {
+        let mut request = http::Request::builder().method(method).uri(format!("{}{path}", self.url));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        if body.is_some() {
+            request = request.header("content-type", "application/json");
+        }
+        let body = Full::new(bytes::Bytes::from(body.unwrap_or_default().to_owned()));
+        send(&self.http, request.body(body).unwrap()).await
+    }
+
+    /// An administrative call with the super token.
+    #[track_caller]
+    pub(crate) fn admin(&self, method: &str, path: &str, body: Option<Value>) -> impl Future<Output = Answer> {
+        let path = format!("/api/v1/admin{path}");
+        let method = method.to_owned();
+        async move { self.request(&method, &path, &[("x-admin-token", ADMIN_TOKEN)], body).await }
+    }
+
+    pub(crate) async fn as_user(&self, token: &str, method: &str, path: &str, body: Option<Value>) -> Answer {
+        self.request(method, path, &[("authorization", &format!("Bearer {token}"))], body).await
+    }
+
+    /// One JSON-RPC call; `token` empty means anonymous.
+    pub(crate) async fn rpc(&self, token: &str, method: &str, params: Value) -> Answer {
+        self.rpc_body(token, &json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})).await
+    }
+
+    pub(crate) async fn rpc_body(&self, token: &str, body: &Value) -> Answer {
+        self.rpc_text(token, &body.to_string()).await
+    }
+
+    pub(crate) async fn rpc_text(&self, token: &str, body: &str) -> Answer {
+        let bearer = format!("Bearer {token}");
+        let headers: &[(&str, &str)] = if token.is_empty() { &[] } else { &[("authorization", &bearer)] };
+        self.raw("POST", "/rpc", headers, Some(body)).await
+    }
+
+    /// The `result` of a call that must succeed.
+    pub(crate) async fn result(&self, token: &str, method: &str, params: Value) -> Value {
+        let answer = self.rpc(token, method, params.clone()).await;
+        assert_eq!(answer.status, 200, "{method} {params}: {}", answer.body);
+        let body = answer.json();
+        assert!(body.get("error").is_none(), "{method} {params}: {body}");
+        body["result"].clone()
+    }
+
+    /// Asks the node directly, past the gateway.
+    pub(crate) async fn node(&self, method: &str, params: Value) -> Value {
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+        let request = http::Request::post(&self.node_url)
+            .header("content-type", "application/json")
+            .body(Full::new(body.into()))
+            .unwrap();
+        let answer = send(&self.http, request).await.json();
+        assert!(answer.get("error").is_none(), "{method}: {answer}");
+        answer["result"].clone()
+    }
+
+    /// Logs in by mock proof and returns the access token.
+    pub(crate) async fn login(&self, did: &str) -> String {
+        self.login_pair(did).await["access_token"].as_str().unwrap().to_owned()
+    }
+
+    pub(crate) async fn login_pair(&self, did: &str) -> Value {
+        let opened = self.request("POST", "/auth/request", &[], Some(json!({}))).await.expect(200);
+        let proof = json!({"jwz_token": format!("mock.{did}"), "session_id": opened["session_id"]});
+        self.request("POST", "/auth/verify", &[], Some(proof)).await.expect(200)
+    }
+
+    /// Links the key's address to the token's user by a signed challenge.
+    pub(crate) async fn link(&self, token: &str, key: &PrivateKeySigner) {
+        let challenge = self.as_user(token, "POST", "/eth/link/challenge", None).await.expect(200);
+        let signature = key.sign_message_sync(challenge["message"].as_str().unwrap().as_bytes()).unwrap();
+        let proof = json!({
+            "address": key.address(),
+            "nonce": challenge["nonce"],
+            "signature": hex::encode_prefixed(signature.as_bytes()),
+        });
+        self.as_user(token, "POST", "/eth/link/verify", Some(proof)).await.expect(200);
+    }
+
+    /// Signs a transaction with the key's next nonce, fees and gas as a wallet would set them.
+    pub(crate) async fn sign(
+        &self,
+        key: &PrivateKeySigner,
+        to: Option<Address>,
+        value: U256,
+        input: Bytes,
+    ) -> (B256, Bytes) {
+        let nonce = self.node("eth_getTransactionCount", json!([key.address(), "pending"])).await;
+        let nonce = u64::from_str_radix(nonce.as_str().unwrap().trim_start_matches("0x"), 16).unwrap();
+        sign_with_nonce(key, nonce, to, value, input)
+    }
+
+    /// Signs and sends through the gateway; the transaction must be accepted, and is mined when this returns.
+    pub(crate) async fn send(
+        &self,
+        token: &str,
+        key: &PrivateKeySigner,
+        to: Option<Address>,
+        value: U256,
+        input: Bytes,
+    ) -> B256 {
+        let (hash, raw) = self.sign(key, to, value, input).await;
+        let said = self.result(token, "eth_sendRawTransaction", json!([raw])).await;
+        assert_eq!(said, json!(hash));
+        self.mined(token, hash).await;
+        hash
+    }
+
+    /// The node takes a transaction a moment before it has mined it, and the gateway follows the node's head a moment
+    /// later still: `latest` holds the transaction when this returns.
+    pub(crate) async fn mined(&self, token: &str, hash: B256) {
+        let number = |block: &Value| block.as_str().and_then(|hex| u64::from_str_radix(hex.get(2..)?, 16).ok());
+        for _ in 0..500 {
+            let receipt = self.node("eth_getTransactionReceipt", json!([hash])).await;
+            if let Some(mined) = number(&receipt["blockNumber"])
+                && number(&self.result(token, "eth_blockNumber", json!([])).await) >= Some(mined)
+            {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("{hash} was not mined and followed within ten seconds");
+    }
+
+    /// Deploys init code through the gateway and returns the address once the registration is in force.
+    pub(crate) async fn deploy(&self, token: &str, key: &PrivateKeySigner, init: Bytes) -> Address {
+        let hash = self.send(token, key, None, U256::ZERO, init).await;
+        let receipt = self.node("eth_getTransactionReceipt", json!([hash])).await;
+        let address: Address = receipt["contractAddress"].as_str().unwrap().parse().unwrap();
+        for _ in 0..100 {
+            let found = self.admin("GET", &format!("/contracts/by-address/{address}"), None).await;
+            if found.status == 200 {
+                return address;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("{address} was not registered within five seconds");
+    }
+}
+
+fn binary(settings: &[(String, String)]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ledger-gateway-dev"));
+    command.env_clear().envs(settings.iter().map(|(k, v)| (k, v)));
+    command
+}
+
+fn spawn(settings: &[(String, String)]) -> Process {
+    Process(binary(settings).arg("serve").stdin(Stdio::null()).spawn().expect("the gateway starts"))
+}
+
+pub(crate) fn key(n: usize) -> PrivateKeySigner {
+    KEYS[n].parse().unwrap()
+}
+
+pub(crate) fn sign_with_nonce(
+    key: &PrivateKeySigner,
+    nonce: u64,
+    to: Option<Address>,
+    value: U256,
+    input: Bytes,
+) -> (B256, Bytes) {
+    sign_tx(
+        key,
+        TxEip1559 {
+            chain_id: 31337,
+            nonce,
+            gas_limit: 3_000_000,
+            max_fee_per_gas: 20_000_000_000,
+            max_priority_fee_per_gas: 1_000_000_000,
+            to: to.map_or(TxKind::Create, TxKind::Call),
+            value,
+            access_list: Default::default(),
+            input,
+        },
+    )
+}
+
+pub(crate) fn sign_tx(key: &PrivateKeySigner, tx: TxEip1559) -> (B256, Bytes) {
+    let signature = key.sign_hash_sync(&tx.signature_hash()).unwrap();
+    let envelope = TxEnvelope::Eip1559(tx.into_signed(signature));
+    let mut raw = Vec::new();
+    alloy_eips::eip2718::Encodable2718::encode_2718(&envelope, &mut raw);
+    (alloy_primitives::keccak256(&raw), raw.into())
+}
+
+/// A compiled contract of `contracts/`.
+pub(crate) fn artifact(name: &str) -> Value {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../contracts/artifacts/");
+    serde_json::from_str(&std::fs::read_to_string(format!("{path}{name}.json")).unwrap()).unwrap()
+}
+
+pub(crate) fn init_code(name: &str, arguments: &[u8]) -> Bytes {
+    let artifact = artifact(name);
+    let mut code = hex::decode(artifact["bytecode"].as_str().unwrap()).unwrap();
+    code.extend_from_slice(arguments);
+    code.into()
+}

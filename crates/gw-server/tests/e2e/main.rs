@@ -1,0 +1,20 @@
+//! The gateway as its users meet it: the real binary in front of a real node, on both databases.
+//! (Built with the mock login, because logging in is not what these tests are about.)
+
+#[cfg(test)]
+mod harness;
+#[cfg(test)]
+mod world;
+
+#[cfg(test)]
+mod authorization;
+#[cfg(test)]
+mod bad_input;
+#[cfg(test)]
+mod clients;
+#[cfg(test)]
+mod durability;
+#[cfg(test)]
+mod reads;
+#[cfg(test)]
+mod sends;

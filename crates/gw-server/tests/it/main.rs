@@ -1,0 +1,8 @@
+//! Tests of the process from outside.
+#![expect(clippy::expect_used, reason = "a test that cannot go on fails")]
+
+mod config;
+#[cfg(feature = "mock-login")]
+mod demo;
+mod process;
+mod serve;

@@ -1,0 +1,185 @@
+//! `serve` from its start to its end (spec/85 sections 3, 4 and 6).
+
+use crate::process::{Serving, ask, command, free_port, gateway, stderr};
+use gw_testkit::anvil::anvil;
+use std::net::{Shutdown, TcpListener, TcpStream};
+
+#[test]
+fn an_operator_sees_that_it_lives_and_whether_it_works() {
+    let node = anvil();
+    let gateway = Serving::start(node.url(), &[]).ready();
+    assert_eq!(gateway.get("/health").body, r#"{"status":"ok"}"#);
+    let ready = gateway.get("/ready").body;
+    for need in ["\"db\":\"ok\"", "\"node\":\"ok\"", "\"tracing\":\"ok\""] {
+        assert!(ready.contains(need), "{ready}");
+    }
+    let metrics = gateway.get("/metrics").body;
+    assert!(metrics.contains("ledger_gateway_build_info"), "{metrics}");
+    let (status, said) = gateway.end();
+    assert!(status.success(), "{said}");
+}
+
+/// HD16: a forwarding header from anybody but a trusted proxy counts as from outside.
+#[test]
+fn hd16_metrics_and_readiness_detail_stay_inside() {
+    let node = anvil();
+    let gateway = Serving::start(node.url(), &[]).ready();
+    let outside = [("X-Forwarded-For", "203.0.113.9")];
+    assert_eq!(gateway.ask("GET", "/metrics", &outside, "").status, 403);
+    let ready = gateway.ask("GET", "/ready", &outside, "");
+    assert_eq!((ready.status, ready.body.contains("dependencies")), (200, false), "{}", ready.body);
+    assert_eq!(gateway.ask("GET", "/health", &outside, "").status, 200);
+}
+
+/// HD16: with an internal listener, metrics and administration leave the public one.
+#[test]
+fn hd16_an_internal_listener_takes_metrics_and_administration() {
+    let node = anvil();
+    let internal = free_port();
+    let gateway = Serving::start(node.url(), &[("INTERNAL_BIND_ADDR", &format!("127.0.0.1:{internal}"))]).ready();
+    assert_eq!(gateway.get("/metrics").status, 404);
+    assert_eq!(gateway.get("/api/v1/admin/orgs").status, 404);
+    assert_eq!(ask(internal, "GET", "/metrics", &[], "").status, 200);
+    assert_eq!(ask(internal, "GET", "/api/v1/admin/orgs", &[], "").status, 401);
+    assert_eq!(ask(internal, "GET", "/ready", &[], "").status, 200);
+    assert_eq!(ask(internal, "POST", "/rpc", &[], "{}").status, 404);
+}
+
+#[test]
+fn every_answer_is_dressed() {
+    let node = anvil();
+    let gateway = Serving::start(node.url(), &[]).ready();
+    for path in ["/health", "/nowhere", "/metrics"] {
+        let answer = gateway.ask("GET", path, &[("X-Correlation-ID", "mine-1")], "");
+        assert_eq!(answer.header("x-correlation-id"), Some("mine-1"), "{}", answer.head);
+        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{}", answer.head);
+        assert_eq!(answer.header("cache-control"), Some("no-store"), "{}", answer.head);
+    }
+    let nowhere = gateway.get("/nowhere");
+    assert!(nowhere.status == 404 && nowhere.body.contains("\"error\":\"not found\""), "{}", nowhere.body);
+    let wrong = gateway.ask("POST", "/health", &[], "");
+    assert_eq!(wrong.status, 405, "{}", wrong.body);
+}
+
+/// spec/85 section 3, step 6: a node that is down is waited for, and nothing is served until then.
+#[test]
+fn a_node_that_is_down_is_waited_for() {
+    let node = anvil();
+    let port = free_port();
+    let mut gateway = Serving::start(&format!("http://127.0.0.1:{port}"), &[]);
+    assert_eq!(gateway.get("/health").status, 200);
+    let ready = gateway.get("/ready");
+    assert!(ready.status == 503 && ready.body.contains("\"node\":\"down\""), "{}", ready.body);
+    let call = gateway.ask("POST", "/rpc", &[], r#"{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber"}"#);
+    assert_eq!(call.status, 503, "{}", call.body);
+    lead_to(port, node.url());
+    gateway.wait("is ready", |gateway| gateway.get("/ready").status == 200);
+}
+
+/// Lets a port lead to the node from now on.
+fn lead_to(port: u16, node: &str) {
+    let address = node.trim_start_matches("http://").to_owned();
+    let listener = TcpListener::bind(("127.0.0.1", port)).expect("the port is still free");
+    std::thread::spawn(move || {
+        for client in listener.incoming().map_while(Result::ok) {
+            let node = TcpStream::connect(&address).expect("the node listens");
+            let pass = |mut from: TcpStream, mut to: TcpStream| {
+                std::thread::spawn(move || {
+                    let _ = std::io::copy(&mut from, &mut to);
+                    let _ = to.shutdown(Shutdown::Write);
+                })
+            };
+            pass(client.try_clone().expect("a handle"), node.try_clone().expect("a handle"));
+            pass(node, client);
+        }
+    });
+}
+
+#[test]
+fn a_node_on_another_chain_is_refused() {
+    let node = anvil();
+    let dir = tempfile::tempdir().expect("a directory");
+    let data = dir.path().to_string_lossy().into_owned();
+    let port = free_port().to_string();
+    let env = [("NODE_URL", node.url()), ("EXPECTED_CHAIN_ID", "1"), ("DATA_DIR", &data), ("PORT", &port)];
+    let output = gateway(&["serve"], &env);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("EXPECTED_CHAIN_ID: the node is on chain 31337, not on 1"), "{}", stderr(&output));
+}
+
+/// HD24: a second process on one data directory ends with 78 and names the holder.
+#[test]
+fn hd24_a_held_directory_is_refused() {
+    let node = anvil();
+    let first = Serving::start(node.url(), &[]).ready();
+    let (data, port) = (first.data_dir(), free_port().to_string());
+    let env = [("NODE_URL", node.url()), ("DATA_DIR", data.as_str()), ("PORT", port.as_str())];
+    let output = gateway(&["serve"], &env);
+    assert_eq!(output.status.code(), Some(78), "{}", stderr(&output));
+    assert!(stderr(&output).contains("is held by process "), "{}", stderr(&output));
+}
+
+/// spec/80 rule 1.1: printed once, and not among the log lines, which are kept and shipped.
+#[test]
+fn admin_1_1_a_token_made_for_development_is_printed_once() {
+    let node = anvil();
+    let serving = Serving::start(node.url(), &[("LOG_FORMAT", "json")]).ready();
+    let (_, said) = serving.end();
+    let lines: Vec<&str> = said.lines().filter(|line| line.contains("ADMIN_API_TOKEN")).collect();
+    assert_eq!(lines.len(), 1, "{said}");
+    let token = lines.first().and_then(|line| line.rsplit(' ').next()).expect("a token");
+    assert!(token.len() == 64 && said.matches(token).count() == 1, "{said}");
+    assert!(said.lines().filter(|line| line.starts_with('{')).count() > 2, "log lines are JSON: {said}");
+}
+
+/// spec/70 rule 31: one canary per secret and per place a client can put one; no output holds any.
+#[test]
+fn no_secret_reaches_the_log() {
+    let node = anvil();
+    let env = [
+        ("JWT_SECRET", "canary-access-secret"),
+        ("JWT_REFRESH_SECRET", "canary-refresh-secret"),
+        ("ADMIN_API_TOKEN", "canary-admin-token"),
+        ("RPC_API_KEY", "canary-node-key"),
+        ("LOG_LEVEL", "trace"),
+    ];
+    let gateway = Serving::start(node.url(), &env).ready();
+    let headers = [
+        ("Authorization", "Bearer canary.bearer.token"),
+        ("Cookie", "pp_access=canary-cookie"),
+        ("X-Admin-Token", "canary-admin-guess"),
+    ];
+    for path in ["/rpc", "/api/v1/admin/orgs", "/api/v1/refresh", "/auth/verify?session=canary-query", "/canary-path"] {
+        let body = r#"{"jsonrpc":"2.0","id":1,"method":"canary_method","params":["canary-param"],"jwz_token":"canary-proof","refresh_token":"canary-refresh"}"#;
+        gateway.ask("POST", path, &headers, body);
+    }
+    let (_, said) = gateway.end();
+    let leaks: Vec<&str> = said.lines().filter(|line| line.to_lowercase().contains("canary")).collect();
+    assert!(leaks.is_empty(), "{leaks:#?}");
+}
+
+/// spec/85 section 6.1: readiness goes first, the listener after the delay, and the process ends cleanly.
+#[test]
+fn told_to_end_it_is_not_ready_first_and_gone_after() {
+    let node = anvil();
+    let serving = Serving::start(node.url(), &[("SHUTDOWN_DELAY", "1s")]).ready();
+    serving.tell_to_end();
+    let mut serving = serving;
+    serving.wait("says it is not ready", |serving| serving.get("/ready").status == 503);
+    assert_eq!(serving.get("/health").status, 200, "still served during the delay");
+    let port = serving.port();
+    let (status, said) = serving.end();
+    assert!(status.success(), "{said}");
+    assert!(TcpStream::connect(("127.0.0.1", port)).is_err());
+}
+
+/// The API document is generated; the file in the repository is what this version serves.
+#[test]
+fn the_api_document_is_up_to_date() {
+    let output = command(&["openapi"], &[]).output().expect("the binary runs");
+    let written = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json"));
+    assert!(
+        written.is_ok_and(|written| written.as_bytes() == output.stdout),
+        "run `cargo run -p gw-server -- openapi > docs/openapi.json`"
+    );
+}
