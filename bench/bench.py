@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+"""`make bench`: the gateway beside nginx, same machine, same run, same upstream. Ratios first; the absolute figures
+say more about the machine than about the program.
+
+Needs nginx and wrk (scripts/setup.sh installs them) and the release builds of ledger-gateway-dev and
+constant-upstream, which `make bench` makes.
+"""
+
+import http.client
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+RELEASE = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
+SECONDS = int(os.environ.get("BENCH_SECONDS", "5"))
+ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
+ADMIN = "bench-admin-token-0123456789abcdef0123456789"
+DID = "did:test:bench"
+
+children = []
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def start(*command, **kwargs):
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, **kwargs)
+    children.append(process)
+    return process
+
+
+def stop_all():
+    for process in reversed(children):
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+    for process in children:
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+
+def wait_for(url, seconds=30):
+    for _ in range(seconds * 10):
+        try:
+            with urllib.request.urlopen(url, timeout=2) as answer:
+                if answer.status == 200:
+                    return
+        except OSError:
+            pass
+        time.sleep(0.1)
+    raise SystemExit(f"{url} did not answer within {seconds} s")
+
+
+def request(base, method, path, body=None, headers=None):
+    data = None if body is None else json.dumps(body).encode()
+    made = urllib.request.Request(base + path, data=data, method=method, headers={"Content-Type": "application/json", **(headers or {})})
+    with urllib.request.urlopen(made, timeout=30) as answer:
+        return json.loads(answer.read() or b"null")
+
+
+def rpc(method, params):
+    return json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+
+
+def wrk(url, body, token, connections, seconds=SECONDS):
+    script = tempfile.NamedTemporaryFile("w", suffix=".lua", delete=False)
+    script.write(f"wrk.method='POST'\nwrk.body={json.dumps(body)}\nwrk.headers['Content-Type']='application/json'\n")
+    script.write(f"wrk.headers['Authorization']='Bearer {token}'\n")
+    script.close()
+    threads = 1 if connections == 1 else 2
+    said = subprocess.run(
+        ["wrk", f"-t{threads}", f"-c{connections}", f"-d{seconds}s", "--latency", "-s", script.name, url],
+        capture_output=True, text=True, check=True,
+    ).stdout
+    os.unlink(script.name)
+    bad = re.search(r"Non-2xx or 3xx responses: (\d+)", said)
+    if bad:
+        raise SystemExit(f"{url}: {bad.group(1)} answers were not 2xx\n{said}")
+    unit = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+
+    def percentile(p):
+        value, suffix = re.search(rf"{p}%\s+([\d.]+)(us|ms|s)", said).groups()
+        return float(value) * unit[suffix]
+
+    rate = float(re.search(r"Requests/sec:\s+([\d.]+)", said).group(1))
+    return {"rate": rate, "p50": percentile(50), "p99": percentile(99)}
+
+
+def pairs(gateway, nginx, body, token, connections):
+    """Gateway and nginx in turn, so that a drift of the machine hits both."""
+    runs = [(wrk(gateway, body, token, connections), wrk(nginx, body, token, connections)) for _ in range(ROUNDS)]
+    return {k: statistics.median(g[k] / n[k] for g, n in runs) for k in ("rate", "p50", "p99")}, runs
+
+
+def timed(url, body, token, times=15):
+    """Median wall time of one large answer over one kept connection."""
+    host, port = url.split("//")[1].split("/")[0].split(":")
+    path = "/" + url.split("//")[1].split("/", 1)[1]
+    connection = http.client.HTTPConnection(host, int(port), timeout=60)
+    taken, size = [], 0
+    for _ in range(times):
+        began = time.perf_counter()
+        connection.request("POST", path, body, {"Authorization": f"Bearer {token}", "Content-Type": "application/json"})
+        answer = connection.getresponse()
+        size = len(answer.read())
+        taken.append(time.perf_counter() - began)
+        assert answer.status == 200, answer.status
+    return statistics.median(taken), size
+
+
+def main():
+    for tool in ("nginx", "wrk"):
+        if not shutil.which(tool):
+            raise SystemExit(f"{tool} is missing: run scripts/setup.sh")
+    work = pathlib.Path(tempfile.mkdtemp(prefix="gw-bench-"))
+    upstream_port, nginx_port, gateway_port = free_port(), free_port(), free_port()
+    start(RELEASE / "constant-upstream", str(upstream_port))
+    conf = work / "nginx.conf"
+    conf.write_text(
+        f"worker_processes 1; daemon off; pid {work}/nginx.pid; error_log {work}/error.log;\n"
+        "events { worker_connections 1024; }\n"
+        f"http {{ access_log {work}/access.log; client_body_temp_path {work}/b; proxy_temp_path {work}/p;\n"
+        f"fastcgi_temp_path {work}/f; uwsgi_temp_path {work}/u; scgi_temp_path {work}/s; proxy_buffers 16 256k;\n"
+        "proxy_buffer_size 256k; proxy_busy_buffers_size 512k;\n"
+        f"upstream node {{ server 127.0.0.1:{upstream_port}; keepalive 64; }}\n"
+        f"server {{ listen 127.0.0.1:{nginx_port}; keepalive_requests 10000000;\n"
+        'location / { proxy_pass http://node; proxy_http_version 1.1; proxy_set_header Connection ""; } } }\n'
+    )
+    start("nginx", "-c", str(conf), "-p", str(work), stderr=subprocess.DEVNULL)
+    base = f"http://127.0.0.1:{gateway_port}"
+    env = {
+        "PATH": os.environ["PATH"], "ENVIRONMENT": "development", "ALLOW_MOCK_LOGIN": "true", "PORT": str(gateway_port),
+        "BASE_URL": base, "NODE_URL": f"http://127.0.0.1:{upstream_port}", "ADMIN_API_TOKEN": ADMIN, "LOG_LEVEL": "warn",
+        "DATA_DIR": str(work / "data"), "ACCESS_TOKEN_TTL": "8h", "MAX_CONCURRENT_REQUESTS": "1000",
+    }
+    start(RELEASE / "ledger-gateway-dev", "serve", env=env)
+    wait_for(f"{base}/ready")
+
+    admin = {"X-Admin-Token": ADMIN}
+    org = request(base, "POST", "/api/v1/admin/orgs", {"name": "Bench", "slug": "bench"}, admin)["id"]
+    group = request(base, "POST", f"/api/v1/admin/orgs/{org}/groups", {"name": "g", "slug": "g"}, admin)["id"]
+    request(base, "PUT", f"/api/v1/admin/orgs/{org}/groups/{group}/access", {"allowed_methods": ["*"], "claims": []}, admin)
+    user = request(base, "POST", f"/api/v1/admin/orgs/{org}/memberships/by-did", {"did": DID, "group_id": group}, admin)["user_id"]
+    request(base, "PUT", f"/api/v1/admin/users/{user}", {"kyc": True}, admin)
+    token_contract = "0x5fbdb2315678afecb367f032d93f642f64180aa3"
+    request(base, "POST", f"/api/v1/admin/orgs/{org}/contracts", {"address": token_contract, "name": "T", "metadata": {"token_type": "ERC20"}}, admin)
+    request(base, "POST", f"/api/v1/admin/orgs/{org}/contracts/{token_contract}/grants", {"group_id": group}, admin)
+    opened = request(base, "POST", "/auth/request", {})
+    pair = request(base, "POST", "/auth/verify", {"jwz_token": f"mock.{DID}", "session_id": opened["session_id"]})
+    token = pair["access_token"]
+
+    gateway, nginx = f"{base}/rpc", f"http://127.0.0.1:{nginx_port}/rpc"
+    block = rpc("eth_getBlockTransactionCountByNumber", ["0x10"])
+    code = rpc("eth_getCode", ["0x00000000000000000000000000000000deadbeef", "latest"])
+    chain = rpc("eth_blockNumber", [])
+    logs = rpc("eth_getLogs", [{"address": token_contract, "fromBlock": "0x0"}])
+    rows = []
+
+    def row(figure, goal, value, detail):
+        rows.append((figure, goal, value, detail))
+        print(f"{figure}: {value}  (goal {goal}; {detail})", flush=True)
+
+    wrk(gateway, code, token, 32, 2)
+    ratio, runs = pairs(gateway, nginx, code, token, 32)
+    row("throughput, cheap read through policy and record, 32 connections", "0.6 of nginx, next 0.9", f"{ratio['rate']:.2f}",
+        f"{runs[0][0]['rate']:.0f}/s beside {runs[0][1]['rate']:.0f}/s")
+    ratio, runs = pairs(gateway, nginx, chain, token, 32)
+    row("throughput, metadata, 32 connections", "above nginx", f"{ratio['rate']:.2f}",
+        f"{runs[0][0]['rate']:.0f}/s beside {runs[0][1]['rate']:.0f}/s")
+    ratio, runs = pairs(gateway, nginx, code, token, 1)
+    row("latency of one connection, p50", "1.5 of nginx", f"{ratio['p50']:.2f}", f"{runs[0][0]['p50'] * 1e6:.0f} us beside {runs[0][1]['p50'] * 1e6:.0f} us")
+    row("latency of one connection, p99", "1.5 of nginx", f"{ratio['p99']:.2f}", f"{runs[0][0]['p99'] * 1e6:.0f} us beside {runs[0][1]['p99'] * 1e6:.0f} us")
+    timed(gateway, logs, token, 3)
+    through, size = timed(gateway, logs, token)
+    plain, plain_size = timed(nginx, logs, token)
+    row("10,000 logs filtered and masked, wall time", "1.5 of nginx", f"{through / plain:.2f}",
+        f"{through * 1e3:.1f} ms for {size} bytes beside {plain * 1e3:.1f} ms for {plain_size} bytes")
+
+    print("\n| figure | goal | measured | detail |\n|---|---|---|---|")
+    for figure in rows:
+        print("| " + " | ".join(figure) + " |")
+    _ = block
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    finally:
+        stop_all()
+        if "-v" in sys.argv:
+            print("stopped", len(children), "processes")
