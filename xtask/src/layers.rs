@@ -16,9 +16,10 @@ const SPINE: &[(&str, &[&str])] = &[
     ("gw-evm", &["gw-types"]),
     ("gw-audit", &["gw-types"]),
     ("gw-policy", &["gw-types", "gw-evm"]),
+    ("gw-zk", &["gw-types"]),
 ];
 /// Adapters use the spine.
-const ADAPTERS: &[&str] = &["gw-store", "gw-node", "gw-http", "gw-journal"];
+const ADAPTERS: &[&str] = &["gw-store", "gw-node", "gw-http", "gw-journal", "gw-cache"];
 /// Features use the spine and the adapters, never each other.
 const FEATURES: &[&str] = &["gw-identity", "gw-rpc", "gw-admin"];
 /// The one place where everything meets.
