@@ -10,6 +10,24 @@ pub struct NodeConfig {
     api_key: Option<(HeaderName, HeaderValue)>,
     upkeep: Upkeep,
     patience: Patience,
+    connections: Connections,
+}
+
+/// How many connections to the node there are, and how long one that nobody uses is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Connections {
+    /// At most so many at once (`NODE_HTTP_MAX_CONNS_PER_HOST`); who finds none free waits, within its own deadline.
+    pub max: Option<usize>,
+    /// At most so many unused (`NODE_HTTP_MAX_IDLE_CONNS`, `NODE_HTTP_MAX_IDLE_CONNS_PER_HOST`).
+    pub max_idle: usize,
+    /// How long an unused one is kept (`NODE_HTTP_IDLE_CONN_TIMEOUT`).
+    pub idle: std::time::Duration,
+}
+
+impl Default for Connections {
+    fn default() -> Self {
+        Self { max: None, max_idle: 256, idle: std::time::Duration::from_secs(90) }
+    }
 }
 
 /// How long a trace may take.
@@ -66,7 +84,13 @@ impl NodeConfig {
         match uri.authority() {
             None => Err(NodeConfigError::Url),
             Some(authority) if authority.as_str().contains('@') => Err(NodeConfigError::Credentials),
-            Some(_) => Ok(Self { uri, api_key: None, upkeep: Upkeep::default(), patience: Patience::default() }),
+            Some(_) => Ok(Self {
+                uri,
+                api_key: None,
+                upkeep: Upkeep::default(),
+                patience: Patience::default(),
+                connections: Connections::default(),
+            }),
         }
     }
 
@@ -91,6 +115,17 @@ impl NodeConfig {
     pub fn with_patience(mut self, patience: Patience) -> Self {
         self.patience = patience;
         self
+    }
+
+    /// The same with other bounds on connections.
+    #[must_use]
+    pub fn with_connections(mut self, connections: Connections) -> Self {
+        self.connections = connections;
+        self
+    }
+
+    pub(crate) fn connections(&self) -> Connections {
+        self.connections
     }
 
     pub(crate) fn patience(&self) -> Patience {

@@ -14,7 +14,7 @@ mod probe;
 mod trace;
 mod transport;
 
-pub use config::{NodeConfig, NodeConfigError, Patience, Upkeep};
+pub use config::{Connections, NodeConfig, NodeConfigError, Patience, Upkeep};
 pub use facts::Mined;
 pub use head::{Block, Head};
 pub use message::Answer;

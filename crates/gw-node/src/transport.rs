@@ -12,6 +12,7 @@ use hyper_util::{
     rt::{TokioExecutor, TokioTimer},
 };
 use std::time::Duration;
+use tokio::sync::Semaphore;
 
 /// How long one exchange may take and how large its answer may be (spec/20 J9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +54,8 @@ pub(crate) struct Transport {
     uri: Uri,
     headers: HeaderMap,
     patience: Patience,
+    /// One permit per connection that may be in use; an HTTP/1 connection carries one exchange at a time.
+    in_use: Option<Semaphore>,
 }
 
 enum Pool {
@@ -74,7 +77,11 @@ impl Transport {
         connector.set_connect_timeout(Some(Duration::from_secs(5)));
         connector.enforce_http(false);
         let mut builder = Client::builder(TokioExecutor::new());
-        builder.pool_timer(TokioTimer::new()).pool_idle_timeout(Duration::from_secs(30));
+        let bounds = config.connections();
+        builder
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(bounds.idle)
+            .pool_max_idle_per_host(bounds.max_idle.min(bounds.max.unwrap_or(usize::MAX)));
         let client = if config.uri().scheme() == Some(&http::uri::Scheme::HTTPS) {
             let tls = HttpsConnectorBuilder::new().with_native_roots()?.https_only().enable_http1();
             Pool::Tls(builder.build(tls.wrap_connector(connector)))
@@ -86,7 +93,8 @@ impl Transport {
         if let Some((name, value)) = config.api_key() {
             headers.insert(name, value);
         }
-        Ok(Self { client, uri: config.uri().clone(), headers, patience: config.patience() })
+        let in_use = bounds.max.map(|max| Semaphore::new(max.min(Semaphore::MAX_PERMITS)));
+        Ok(Self { client, uri: config.uri().clone(), headers, patience: config.patience(), in_use })
     }
 
     /// Posts `body` and reads the whole answer.
@@ -101,6 +109,11 @@ impl Transport {
     }
 
     async fn round_trip(&self, request: Request<Full<Bytes>>, cap: usize) -> Result<Bytes, NodeError> {
+        let _in_use = match &self.in_use {
+            // Never closed, so there is always a permit to wait for; the deadline ends the waiting.
+            Some(free) => free.acquire().await.ok(),
+            None => None,
+        };
         let response = match &self.client {
             Pool::Plain(client) => client.request(request),
             Pool::Tls(client) => client.request(request),

@@ -2,10 +2,18 @@
 
 use crate::{config, connect};
 use gw_evm::wire::{TraceForm, UpstreamCall};
-use gw_node::{Answer, Budget, Node, NodeError};
+use gw_node::{Answer, Budget, Connections, Node, NodeError};
 use gw_testkit::{FakeNode, fake_node::Reply};
 use gw_types::Secret;
 use serde_json::json;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 fn call(method: &'static str) -> UpstreamCall {
     UpstreamCall { method, params: "[]".to_owned() }
@@ -90,4 +98,60 @@ async fn x11_tracing_is_believed_only_when_it_answers_what_was_asked() {
     assert_eq!(connect(fake.url()).await.trace_form(), None);
     fake.reply("debug_traceCall", Reply::Error(-32601, "no debug", json!(null)));
     assert_eq!(connect(fake.url()).await.trace_form(), None);
+}
+
+/// A relay in front of a node that holds every answer back for `hold`; it counts how many are connected now, and at most.
+async fn slow_relay(node: &str, hold: Duration) -> (String, Arc<AtomicUsize>, Arc<AtomicUsize>) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let node = node.trim_start_matches("http://").to_owned();
+    let (connected, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (counter, highest) = (Arc::clone(&connected), Arc::clone(&most));
+    tokio::spawn(async move {
+        loop {
+            let (client, _) = listener.accept().await.unwrap();
+            let (mut asks, mut hears) = client.into_split();
+            let (mut answers, mut asked) = tokio::net::TcpStream::connect(&node).await.unwrap().into_split();
+            highest.fetch_max(counter.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            let counter = Arc::clone(&counter);
+            tokio::spawn(async move {
+                let _ = tokio::io::copy(&mut asks, &mut asked).await;
+                counter.fetch_sub(1, Ordering::SeqCst);
+            });
+            tokio::spawn(async move {
+                let mut chunk = vec![0; 64 * 1024];
+                while let Ok(read @ 1..) = answers.read(&mut chunk).await {
+                    tokio::time::sleep(hold).await;
+                    hears.write_all(&chunk[..read]).await.unwrap();
+                }
+            });
+        }
+    });
+    (url, connected, most)
+}
+
+#[tokio::test]
+async fn connections_to_the_node_are_bounded_and_let_go() {
+    let fake = FakeNode::start().await;
+    let (url, connected, most) = slow_relay(fake.url(), Duration::from_millis(20)).await;
+    let bounds = Connections { max: Some(2), max_idle: 1, idle: Duration::from_millis(200) };
+    let node = Node::connect(&config(&url).with_connections(bounds)).await.unwrap();
+    let asked: Vec<_> = (0..8)
+        .map(|_| {
+            let node = Arc::clone(&node);
+            tokio::spawn(async move { node.call(&call("eth_syncing"), Budget::Forward).await.map(drop) })
+        })
+        .collect();
+    for answer in asked {
+        answer.await.unwrap().unwrap();
+    }
+    assert_eq!(most.load(Ordering::SeqCst), 2, "eight questions, two connections");
+    // What nobody uses is closed; a real clock is needed, as the connections are real.
+    for _ in 0..200 {
+        if connected.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("{} connections are still open", connected.load(Ordering::SeqCst));
 }

@@ -2,14 +2,19 @@
 
 use crate::config::Config;
 use anyhow::{Context as _, bail};
-use gw_node::{Node, NodeConfig, NodeError, Patience};
+use gw_node::{Connections, Node, NodeConfig, NodeError, Patience};
 use std::sync::Arc;
 
 /// Connects and compares the chain (spec/85 section 3, step 6).
 pub(crate) async fn connect(config: &Config) -> anyhow::Result<Arc<Node>> {
     let patience = Patience { read_trace: config.node.call_trace_timeout, send_trace: config.node.trace_timeout };
+    let connections = Connections {
+        max: config.node.max_connections.map(usize::try_from).transpose()?,
+        max_idle: usize::try_from(config.node.idle_connections)?,
+        idle: config.node.idle_timeout,
+    };
     let upstream = NodeConfig::new(config.node.url.as_str()).context("NODE_URL cannot be used")?;
-    let mut upstream = upstream.with_patience(patience);
+    let mut upstream = upstream.with_patience(patience).with_connections(connections);
     if let Some(key) = &config.node.api_key {
         let header = config.node.api_key_header.as_str();
         upstream = upstream.with_api_key(header, key).context("RPC_API_KEY cannot be used")?;
