@@ -4,3 +4,5 @@
 //! Not here: reading identity state from a chain, sessions, and what a proved name may do. No IO, no clock: time is an
 //! argument.
 #![warn(missing_docs)]
+
+pub mod poseidon;

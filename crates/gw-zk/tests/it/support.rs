@@ -1,0 +1,28 @@
+//! The public test data next to the repository. It is read, never copied; where it is missing, a test says so and passes.
+
+use std::path::PathBuf;
+
+use ark_bn254::Fr;
+use serde_json::Value;
+
+/// Bytes of a file below `vectors/`, or nothing, said aloud.
+pub(crate) fn file(path: &str) -> Option<Vec<u8>> {
+    let full = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/vectors").join(path);
+    match std::fs::read(&full) {
+        Ok(bytes) => Some(bytes),
+        Err(error) => {
+            eprintln!("NOT RUN: no test data at {}: {error}", full.display());
+            None
+        }
+    }
+}
+
+/// A JSON file below `vectors/`.
+pub(crate) fn json(path: &str) -> Option<Value> {
+    file(path).map(|bytes| serde_json::from_slice(&bytes).unwrap())
+}
+
+/// A field element written in decimal.
+pub(crate) fn fr(value: &Value) -> Fr {
+    value.as_str().unwrap().parse().unwrap()
+}
