@@ -1,5 +1,230 @@
 //! Values that live for a while and are shared by all instances: login sessions, nonces, codes, counters.
 //!
 //! In the process by default, in Redis or Valkey when `REDIS_URL` is set; both keep the same promises, held by one
-//! suite. What is used once is got and deleted in one step.
+//! suite (`tests/it/conformance.rs`). Not here: what the bytes mean, and whether they need sealing.
+//!
+//! # How to use it
+//!
+//! A value stands in a [`Space`], which says how long values of its kind live and how many there may be. A new kind of
+//! value is a new line in `space.rs`. Keys are the caller's: a hash or a random id, never a token in the clear.
+//!
+//! ```
+//! # use gw_cache::{Cache, Change, Entry, PutError, Space, Window, Rate, Unavailable};
+//! # async fn example(cache: &Cache) -> Result<(), Box<dyn std::error::Error>> {
+//! // Keep something for its space's life, among at most 20 of one address.
+//! cache.put(Entry::new(Space::OauthSession, "key", b"value").among("198.51.100.1", 20)).await?;
+//!
+//! // Used once: of any number of parallel takes one gets it.
+//! let code = cache.take(Space::OauthCode, "hash").await?;
+//!
+//! // Seen before? `false` if the key was there already.
+//! let first = cache.put_new(Entry::new(Space::AcceptedMessage, "hash", b"")).await?;
+//!
+//! // Read, decide and write as one step; the closure may run again when another writer came in between.
+//! let won = cache
+//!     .update(Space::OauthSession, "key", |current| match current {
+//!         b"open" => (Change::Set(b"done".to_vec()), true),
+//!         _ => (Change::Keep, false),
+//!     })
+//!     .await?; // `None`: there is no such value
+//!
+//! // Count failures in a window; ask how often somebody may come.
+//! let failures = cache.hit(Window::ClientFailures, "client").await?.count;
+//! cache.pace(Rate::per_minute("links", 10.try_into()?), "did:test:alice").await.map_err(|wait| format!("{wait:?}"))?;
+//! # Ok(()) }
+//! ```
+//!
+//! # Invariants
+//!
+//! - A value ends exactly on time: at its end nothing finds it any more.
+//! - Nobody's value is pushed out: what is full refuses ([`PutError`]).
+//! - [`Cache::take`], [`Cache::put_new`], [`Cache::update`], [`Cache::hit`] and [`Cache::pace`] are atomic among all
+//!   instances.
+//! - When the shared cache is away every call says so within a second ([`Unavailable`]), and works again by itself once
+//!   it is back. [`Cache::pace`] alone then counts in the process: a limit must not open because of an outage, nor stop
+//!   everybody.
 #![warn(missing_docs)]
+
+mod memory;
+mod pace;
+mod space;
+
+pub use bytes::Bytes;
+pub use pace::Rate;
+pub use space::{Space, Window};
+
+use gw_types::{Clock, Seconds};
+use memory::Memory;
+use std::{sync::Arc, time::Duration};
+
+/// The cache of this instance, or all instances' one; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Cache(Arc<Inside>);
+
+#[derive(Debug)]
+struct Inside {
+    memory: Memory,
+}
+
+/// A value to keep.
+#[derive(Clone, Copy)]
+pub struct Entry<'a> {
+    space: Space,
+    key: &'a str,
+    value: &'a [u8],
+    life: Duration,
+    group: Option<Group<'a>>,
+}
+
+/// Whose values are counted together.
+#[derive(Clone, Copy)]
+struct Group<'a> {
+    name: &'a str,
+    most: u32,
+}
+
+/// What [`Cache::update`] does with the value it showed.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Change {
+    /// Nothing.
+    Keep,
+    /// Puts this in its place; its end stays.
+    Set(Vec<u8>),
+    /// Removes it.
+    Remove,
+}
+
+/// How often a key was counted in the window that is open for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hits {
+    /// How often, this time included.
+    pub count: u64,
+    /// When counting starts anew.
+    pub ends_in: Duration,
+}
+
+/// One page of a space, oldest end first.
+#[derive(Clone, Debug, Default)]
+pub struct Listed {
+    /// Keys and values.
+    pub entries: Vec<(String, Bytes)>,
+    /// How many there are in all.
+    pub total: usize,
+}
+
+/// The shared cache cannot be reached, or takes nothing more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the cache is unavailable")]
+pub struct Unavailable;
+
+/// Why a value is not kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PutError {
+    /// Its space holds all it may.
+    #[error("no room for another entry")]
+    Full,
+    /// Its group holds all it may.
+    #[error("no room for another entry of the group")]
+    GroupFull,
+    /// The shared cache cannot be reached.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+}
+
+impl<'a> Entry<'a> {
+    /// A value of `space`, for as long as values of its kind live.
+    pub const fn new(space: Space, key: &'a str, value: &'a [u8]) -> Self {
+        Self { space, key, value, life: space.life(), group: None }
+    }
+
+    /// For so long instead; nothing is kept for no time.
+    #[must_use]
+    pub const fn living(mut self, life: Duration) -> Self {
+        self.life = life;
+        self
+    }
+
+    /// As one of at most `most` live values of `group`, say of one address. Groups are counted within the space.
+    #[must_use]
+    pub const fn among(mut self, group: &'a str, most: u32) -> Self {
+        self.group = Some(Group { name: group, most });
+        self
+    }
+}
+
+impl Cache {
+    /// A cache of this process alone.
+    pub fn in_process(clock: Arc<dyn Clock>) -> Self {
+        Self(Arc::new(Inside { memory: Memory::new(clock) }))
+    }
+
+    /// Keeps a value, in place of one of the same key.
+    pub async fn put(&self, entry: Entry<'_>) -> Result<(), PutError> {
+        self.0.memory.put(&entry, false).map(|_| ())
+    }
+
+    /// Keeps a value unless there is one of the same key; says whether it did.
+    pub async fn put_new(&self, entry: Entry<'_>) -> Result<bool, PutError> {
+        self.0.memory.put(&entry, true)
+    }
+
+    /// A live value.
+    pub async fn get(&self, space: Space, key: &str) -> Result<Option<Bytes>, Unavailable> {
+        Ok(self.0.memory.get(space, key))
+    }
+
+    /// Gets and removes a value in one step: one caller gets it, ever.
+    pub async fn take(&self, space: Space, key: &str) -> Result<Option<Bytes>, Unavailable> {
+        Ok(self.0.memory.take(space, key))
+    }
+
+    /// Shows a live value to `work` and does what it says, as one step: between the look and the change nobody else
+    /// changes it. Elsewhere than in memory that means `work` may run again, so it must only compute.
+    ///
+    /// `None` if there is no such value.
+    pub async fn update<R: Send>(
+        &self,
+        space: Space,
+        key: &str,
+        work: impl FnMut(&[u8]) -> (Change, R) + Send,
+    ) -> Result<Option<R>, Unavailable> {
+        Ok(self.0.memory.update(space, key, work))
+    }
+
+    /// A page of a space: `limit` live values after the first `offset`.
+    pub async fn list(&self, space: Space, offset: usize, limit: usize) -> Result<Listed, Unavailable> {
+        Ok(self.0.memory.list(space, offset, limit))
+    }
+
+    /// Counts `key` in its window, which opens with the first count.
+    pub async fn hit(&self, window: Window, key: &str) -> Result<Hits, Unavailable> {
+        self.0.memory.hit(window, key)
+    }
+
+    /// How often `key` was counted in its window, without counting it.
+    pub async fn hits(&self, window: Window, key: &str) -> Result<u64, Unavailable> {
+        Ok(self.0.memory.hits(window, key))
+    }
+
+    /// Counts one request of `key`; refused, it says how long to wait. Counted in this process while the shared cache
+    /// is away.
+    pub async fn pace(&self, rate: Rate, key: &str) -> Result<(), Seconds> {
+        self.0.memory.pace(rate, key)
+    }
+}
+
+impl core::fmt::Debug for Entry<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Entry").field("space", &self.space).field("life", &self.life).finish_non_exhaustive()
+    }
+}
+
+impl core::fmt::Debug for Change {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::Keep => "Keep",
+            Self::Set(_) => "Set",
+            Self::Remove => "Remove",
+        })
+    }
+}

@@ -1,0 +1,294 @@
+//! The one suite that every inside of the cache passes.
+
+use gw_cache::{Bytes, Cache, Change, Entry, PutError, Rate, Space, Window};
+use gw_types::{Clock, Timestamp};
+use std::{
+    num::NonZeroU32,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+/// Time as it passes: what another process keeps cannot be told another one.
+#[derive(Debug)]
+struct RealClock(Instant);
+
+impl Clock for RealClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_micros(1_700_000_000_000_000 + i64::try_from(self.0.elapsed().as_micros()).unwrap())
+    }
+}
+
+fn memory() -> Cache {
+    Cache::in_process(Arc::new(RealClock(Instant::now())))
+}
+
+macro_rules! conformance {
+    ($($name:ident)*) => {
+        mod memory {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+            async fn $name() {
+                super::$name(&super::memory()).await;
+            })*
+        }
+    };
+}
+
+conformance! {
+    a_value_is_kept_got_and_taken_once
+    a_value_replaces_another_unless_it_must_be_new
+    values_end_on_time
+    an_update_keeps_the_end
+    an_update_keeps_sets_or_removes
+    a_thousand_parallel_takes_have_one_winner
+    a_thousand_parallel_updates_have_one_winner
+    a_thousand_parallel_puts_of_one_new_key_have_one_winner
+    parallel_updates_lose_nothing
+    a_group_holds_so_many
+    parallel_puts_never_overfill_a_group
+    a_full_space_refuses
+    a_page_is_in_order_of_ends
+    a_window_counts_every_hit
+    a_window_ends
+    a_pace_is_a_burst_and_then_even
+    keys_and_values_may_be_any_bytes
+}
+
+fn some(value: &[u8]) -> Option<Bytes> {
+    Some(Bytes::copy_from_slice(value))
+}
+
+async fn a_value_is_kept_got_and_taken_once(cache: &Cache) {
+    cache.put(Entry::new(Space::OauthCode, "a", b"1")).await.unwrap();
+    assert_eq!(cache.get(Space::OauthCode, "a").await, Ok(some(b"1")));
+    assert_eq!(cache.get(Space::SpentCode, "a").await, Ok(None), "spaces are apart");
+    assert_eq!(cache.take(Space::OauthCode, "a").await, Ok(some(b"1")));
+    assert_eq!(cache.take(Space::OauthCode, "a").await, Ok(None));
+    assert_eq!(cache.get(Space::OauthCode, "a").await, Ok(None));
+}
+
+async fn a_value_replaces_another_unless_it_must_be_new(cache: &Cache) {
+    assert_eq!(cache.put_new(Entry::new(Space::OauthCode, "a", b"1")).await, Ok(true));
+    assert_eq!(cache.put_new(Entry::new(Space::OauthCode, "a", b"2")).await, Ok(false));
+    assert_eq!(cache.get(Space::OauthCode, "a").await, Ok(some(b"1")));
+    cache.put(Entry::new(Space::OauthCode, "a", b"3")).await.unwrap();
+    assert_eq!(cache.get(Space::OauthCode, "a").await, Ok(some(b"3")));
+    assert_eq!(cache.list(Space::OauthCode, 0, 10).await.unwrap().total, 1);
+}
+
+async fn values_end_on_time(cache: &Cache) {
+    let start = Instant::now();
+    cache.put(Entry::new(Space::OauthCode, "a", b"1").living(Duration::from_millis(400))).await.unwrap();
+    cache.put(Entry::new(Space::OauthCode, "b", b"1").living(Duration::ZERO)).await.unwrap();
+    assert_eq!(cache.get(Space::OauthCode, "b").await, Ok(None), "nothing is kept for no time");
+    let mut seen = Duration::ZERO;
+    while cache.get(Space::OauthCode, "a").await.unwrap().is_some() {
+        seen = start.elapsed();
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let gone = start.elapsed();
+    assert!(gone >= Duration::from_millis(399), "gone after {gone:?}");
+    assert!(seen <= Duration::from_millis(600), "still seen after {seen:?}");
+    assert_eq!(cache.take(Space::OauthCode, "a").await, Ok(None));
+    assert_eq!(cache.update(Space::OauthCode, "a", |_| (Change::Keep, ())).await, Ok(None));
+    assert_eq!(cache.put_new(Entry::new(Space::OauthCode, "a", b"2")).await, Ok(true));
+}
+
+async fn an_update_keeps_the_end(cache: &Cache) {
+    let start = Instant::now();
+    cache.put(Entry::new(Space::OauthCode, "a", b"1").living(Duration::from_millis(300))).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(150)).await;
+    let set = cache.update(Space::OauthCode, "a", |_| (Change::Set(b"2".to_vec()), ())).await;
+    if start.elapsed() < Duration::from_millis(290) {
+        assert_eq!(set, Ok(Some(())));
+    }
+    tokio::time::sleep(Duration::from_millis(301).saturating_sub(start.elapsed())).await;
+    assert_eq!(cache.get(Space::OauthCode, "a").await, Ok(None));
+}
+
+async fn an_update_keeps_sets_or_removes(cache: &Cache) {
+    cache.put(Entry::new(Space::OauthCode, "a", b"1").among("g", 1)).await.unwrap();
+    assert_eq!(
+        cache.update(Space::OauthCode, "a", |seen| (Change::Keep, seen.to_vec())).await,
+        Ok(Some(b"1".to_vec()))
+    );
+    assert_eq!(cache.update(Space::OauthCode, "a", |_| (Change::Set(b"2".to_vec()), 7)).await, Ok(Some(7)));
+    assert_eq!(cache.get(Space::OauthCode, "a").await, Ok(some(b"2")));
+    assert_eq!(cache.update(Space::OauthCode, "a", |_| (Change::Remove, ())).await, Ok(Some(())));
+    assert_eq!(cache.get(Space::OauthCode, "a").await, Ok(None));
+    assert_eq!(cache.update(Space::OauthCode, "a", |_| (Change::Remove, ())).await, Ok(None));
+    cache
+        .put(Entry::new(Space::OauthCode, "b", b"").among("g", 1))
+        .await
+        .expect("its place in the group is free again");
+}
+
+/// Runs `work` a thousand times at once and counts how often it was true.
+async fn winners<F: Future<Output = bool> + Send + 'static>(work: impl Fn(usize) -> F) -> usize {
+    let tasks: Vec<_> = (0..1000).map(|index| tokio::spawn(work(index))).collect();
+    let mut winners = 0;
+    for task in tasks {
+        winners += usize::from(task.await.unwrap());
+    }
+    winners
+}
+
+async fn a_thousand_parallel_takes_have_one_winner(cache: &Cache) {
+    cache.put(Entry::new(Space::OauthCode, "a", b"1")).await.unwrap();
+    let cache = cache.clone();
+    let took = winners(move |_| {
+        let cache = cache.clone();
+        async move { cache.take(Space::OauthCode, "a").await.unwrap().is_some() }
+    });
+    assert_eq!(took.await, 1);
+}
+
+async fn a_thousand_parallel_updates_have_one_winner(cache: &Cache) {
+    cache.put(Entry::new(Space::OauthCode, "a", b"open")).await.unwrap();
+    let claimer = cache.clone();
+    let claimed = winners(move |_| {
+        let cache = claimer.clone();
+        async move {
+            let claim = cache.update(Space::OauthCode, "a", |seen| match seen {
+                b"open" => (Change::Set(b"done".to_vec()), true),
+                _ => (Change::Keep, false),
+            });
+            claim.await.unwrap().unwrap()
+        }
+    });
+    assert_eq!(claimed.await, 1);
+    assert_eq!(cache.get(Space::OauthCode, "a").await, Ok(some(b"done")));
+}
+
+async fn a_thousand_parallel_puts_of_one_new_key_have_one_winner(cache: &Cache) {
+    let cache = cache.clone();
+    let put = winners(move |_| {
+        let cache = cache.clone();
+        async move { cache.put_new(Entry::new(Space::AcceptedMessage, "a", b"")).await.unwrap() }
+    });
+    assert_eq!(put.await, 1);
+}
+
+async fn parallel_updates_lose_nothing(cache: &Cache) {
+    cache.put(Entry::new(Space::OauthCode, "a", &0u64.to_be_bytes())).await.unwrap();
+    let tasks = (0..8).map(|_| {
+        let cache = cache.clone();
+        tokio::spawn(async move {
+            for _ in 0..25 {
+                let add = |seen: &[u8]| {
+                    let count = u64::from_be_bytes(seen.try_into().unwrap()) + 1;
+                    (Change::Set(count.to_be_bytes().to_vec()), ())
+                };
+                cache.update(Space::OauthCode, "a", add).await.unwrap().unwrap();
+            }
+        })
+    });
+    for task in tasks.collect::<Vec<_>>() {
+        task.await.unwrap();
+    }
+    assert_eq!(cache.get(Space::OauthCode, "a").await, Ok(some(&200u64.to_be_bytes())));
+}
+
+async fn a_group_holds_so_many(cache: &Cache) {
+    let entry = |key| Entry::new(Space::LoginSession, key, b"");
+    cache.put(entry("a").among("g", 2)).await.unwrap();
+    cache.put(entry("b").among("g", 2).living(Duration::from_millis(200))).await.unwrap();
+    assert_eq!(cache.put(entry("c").among("g", 2)).await, Err(PutError::GroupFull));
+    assert_eq!(cache.get(Space::LoginSession, "c").await, Ok(None));
+    cache.put(entry("c").among("h", 2)).await.expect("groups are counted apart");
+    cache.put(Entry::new(Space::OauthSession, "c", b"").among("g", 2)).await.expect("in each space apart");
+    cache.put(entry("a").among("g", 2)).await.expect("a value in its own place needs no further room");
+    tokio::time::sleep(Duration::from_millis(201)).await;
+    cache.put(entry("d").among("g", 2)).await.expect("what has ended counts no more");
+    assert_eq!(cache.put(entry("e").among("g", 2)).await, Err(PutError::GroupFull));
+    cache.take(Space::LoginSession, "a").await.unwrap();
+    cache.put(entry("e").among("g", 2)).await.expect("nor does what was taken");
+    cache.put(entry("d").among("h", 2)).await.expect("a value may change its group");
+    cache.put(entry("f").among("g", 2)).await.expect("and leaves room in the old one");
+}
+
+async fn parallel_puts_never_overfill_a_group(cache: &Cache) {
+    let putter = cache.clone();
+    let put = winners(move |index| {
+        let cache = putter.clone();
+        async move {
+            let key = index.to_string();
+            cache.put(Entry::new(Space::LoginSession, &key, b"").among("g", 20)).await.is_ok()
+        }
+    });
+    assert_eq!(put.await, 20);
+    assert_eq!(cache.list(Space::LoginSession, 0, 100).await.unwrap().entries.len(), 20);
+}
+
+async fn a_full_space_refuses(cache: &Cache) {
+    for key in 0..Space::OauthSession.most() {
+        cache.put(Entry::new(Space::OauthSession, &key.to_string(), b"")).await.unwrap();
+    }
+    assert_eq!(cache.put(Entry::new(Space::OauthSession, "x", b"")).await, Err(PutError::Full));
+    assert_eq!(cache.put_new(Entry::new(Space::OauthSession, "x", b"")).await, Err(PutError::Full));
+    assert_eq!(cache.put_new(Entry::new(Space::OauthSession, "0", b"")).await, Ok(false), "it is not new");
+    cache.put(Entry::new(Space::OauthSession, "0", b"1")).await.expect("a value in its own place");
+    cache.take(Space::OauthSession, "0").await.unwrap();
+    cache.put(Entry::new(Space::OauthSession, "x", b"")).await.expect("room again");
+}
+
+async fn a_page_is_in_order_of_ends(cache: &Cache) {
+    for (key, life) in [("c", 30), ("a", 10), ("b", 20)] {
+        let entry = Entry::new(Space::LoginSession, key, key.as_bytes()).living(Duration::from_secs(life));
+        cache.put(entry).await.unwrap();
+    }
+    let page = cache.list(Space::LoginSession, 1, 5).await.unwrap();
+    let entry = |key: &str| (key.to_owned(), Bytes::copy_from_slice(key.as_bytes()));
+    assert_eq!((page.entries, page.total), (vec![entry("b"), entry("c")], 3));
+    assert_eq!(cache.list(Space::LoginSession, 9, 5).await.unwrap().total, 3);
+    assert_eq!(cache.list(Space::DirectoryState, 0, 5).await.unwrap().total, 0);
+}
+
+async fn a_window_counts_every_hit(cache: &Cache) {
+    let hitter = cache.clone();
+    let first = winners(move |_| {
+        let cache = hitter.clone();
+        async move { cache.hit(Window::ClientFailures, "a").await.unwrap().count == 1 }
+    });
+    assert_eq!(first.await, 1);
+    assert_eq!(cache.hits(Window::ClientFailures, "a").await, Ok(1000));
+    assert_eq!(cache.hits(Window::ClientFailures, "b").await, Ok(0));
+    assert_eq!(cache.hits(Window::LoginFailures, "a").await, Ok(0), "windows are apart");
+}
+
+async fn a_window_ends(cache: &Cache) {
+    let first = cache.hit(Window::ClientFailures, "a").await.unwrap();
+    assert!(first.ends_in <= Window::ClientFailures.life());
+    assert!(first.ends_in > Window::ClientFailures.life() - Duration::from_secs(1));
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    let second = cache.hit(Window::ClientFailures, "a").await.unwrap();
+    assert!(second.ends_in < first.ends_in, "a hit does not prolong it");
+}
+
+async fn a_pace_is_a_burst_and_then_even(cache: &Cache) {
+    // Ten each second, so that the test need not wait for long; a burst of 600.
+    let rate = Rate::per_minute("test", NonZeroU32::new(600).unwrap());
+    let start = Instant::now();
+    let mut allowed = 0u32;
+    let refused = loop {
+        match cache.pace(rate, "a").await {
+            Ok(()) => allowed += 1,
+            Err(wait) => break wait,
+        }
+    };
+    let regained = u32::try_from(start.elapsed().as_millis() / 100).unwrap();
+    assert!((600..=601 + regained).contains(&allowed), "{allowed} in {:?}", start.elapsed());
+    assert_eq!(refused.0, 1);
+    assert_eq!(cache.pace(rate, "b").await, Ok(()), "keys are counted apart");
+    tokio::time::sleep(Duration::from_millis(101)).await;
+    assert_eq!(cache.pace(rate, "a").await, Ok(()));
+}
+
+async fn keys_and_values_may_be_any_bytes(cache: &Cache) {
+    let long = "k".repeat(10_000);
+    let value: Vec<u8> = (0..=255).collect();
+    for key in ["", " ", "{a}", "ü\r\n\0", "*", &long] {
+        cache.put(Entry::new(Space::OauthCode, key, &value).among("gr}o\nup", 10)).await.unwrap();
+        assert_eq!(cache.get(Space::OauthCode, key).await, Ok(some(&value)), "{key:?}");
+        assert_eq!(cache.take(Space::OauthCode, key).await, Ok(some(&value)), "{key:?}");
+    }
+}

@@ -1,0 +1,4 @@
+//! What the cache promises, wherever it keeps things.
+
+mod conformance;
+mod ends;
