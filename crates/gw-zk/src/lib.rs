@@ -5,4 +5,7 @@
 //! argument.
 #![warn(missing_docs)]
 
+pub mod encode;
+pub mod hash;
 pub mod poseidon;
+pub mod schema;

@@ -2,4 +2,5 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking; helpers do, too")]
 
 mod hashes;
+mod schemas;
 mod support;
