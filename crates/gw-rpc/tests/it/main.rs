@@ -1,8 +1,9 @@
 //! `/rpc` from bytes to bytes: against a scripted node where every upstream byte counts, and against a real one.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test without its world is over")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test without its world is over")]
 
 mod batch;
 mod consistency;
+mod corpus;
 mod denials;
 mod edge;
 mod logs;
@@ -11,4 +12,5 @@ mod reads;
 mod real_reads;
 mod real_sends;
 mod sends;
+mod told;
 mod world;

@@ -169,9 +169,14 @@ impl World {
                 (user, group)
             })
             .await;
-        let (token_id, session) = (TokenId::fixed(self.next()), SessionId::fixed(self.next()));
-        let token = self.token(&name, token_id, session);
+        let (token, token_id) = self.log_in(&name);
         Person { id, name, group, token, token_id }
+    }
+
+    /// A fresh access token and its id.
+    pub(crate) fn log_in(&self, subject: &ExternalId) -> (String, TokenId) {
+        let (token, session) = (TokenId::fixed(self.next()), SessionId::fixed(self.next()));
+        (self.token(subject, token, session), token)
     }
 
     pub(crate) fn token(&self, subject: &ExternalId, token: TokenId, session: SessionId) -> String {
@@ -227,7 +232,7 @@ impl World {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         let ask = self.raw(body.to_string());
         match who {
-            Some(person) => ask.header("authorization", &format!("Bearer {}", person.token)),
+            Some(person) => ask.by(person),
             None => ask,
         }
     }
@@ -369,7 +374,11 @@ impl Ask<'_> {
     }
 
     pub(crate) fn by(self, person: &Person) -> Self {
-        self.header("authorization", &format!("Bearer {}", person.token))
+        self.bearer(&person.token)
+    }
+
+    pub(crate) fn bearer(self, token: &str) -> Self {
+        self.header("authorization", &format!("Bearer {token}"))
     }
 
     pub(crate) fn path(self, path: &str) -> Self {
@@ -481,6 +490,10 @@ impl TestClock {
 }
 
 impl TestClock {
+    pub(crate) fn set(&self, now: Timestamp) {
+        self.0.store(now.micros(), Ordering::SeqCst);
+    }
+
     pub(crate) fn now_plus(&self, span: Seconds) -> Timestamp {
         self.now().plus(span)
     }

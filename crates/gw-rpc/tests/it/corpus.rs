@@ -1,0 +1,101 @@
+//! The parity corpus through `/rpc`: the files that `gw-policy` runs through its bare view functions show every viewer
+//! the same here, with a token, a store and a node between (house style, habit 6).
+
+use crate::{
+    told::Settled,
+    world::{World, scripted_with},
+};
+use gw_evm::{Lookup, Method};
+use gw_policy::testing::{
+    METADATA, NOW,
+    corpus::{Case, Expected},
+};
+use gw_rpc::RpcSettings;
+use gw_testkit::{FakeNode, fake_node::Reply};
+use serde_json::{Value, json};
+use std::{fs, path::Path};
+
+fn cases() -> Vec<(String, Case)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../gw-policy/tests/corpus");
+    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let read = |path: &std::path::PathBuf| {
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let case = Case::read(&fs::read_to_string(path).unwrap()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        (name, case)
+    };
+    files.iter().map(read).collect()
+}
+
+/// I8, R24, habit 6: a viewer's answer is the view of the file, a denial the one opaque denial.
+#[tokio::test]
+async fn every_case_shows_through_rpc_what_its_file_says() {
+    let cases = cases();
+    assert!(cases.len() >= 17, "cases are not lost");
+    let mut failures = Vec::new();
+    for (name, case) in &cases {
+        let (world, fake) = scripted_with(RpcSettings::default(), case.knobs.clone(), 64 << 20).await;
+        world.clock.set(NOW);
+        let mut settled = Settled::default();
+        settled.write(&world, &told(name, case)).await;
+        script(&fake, name, case);
+        fake.take();
+        for (viewer, expected) in &case.views {
+            let body = json!({"jsonrpc": "2.0", "id": 1, "method": case.method, "params": case.params});
+            let ask = world.raw(body.to_string());
+            let ask = if viewer == "nobody" { ask } else { ask.bearer(&settled.token(&world, viewer)) };
+            let answer = ask.send().await;
+            let shown = match answer.body.get("result") {
+                Some(result) if answer.status == 200 => format!("{result:#}"),
+                _ if (answer.status, answer.text.as_str()) == (404, crate::world::DENIED) => "denied".to_owned(),
+                _ => format!("{} {}", answer.status, answer.text),
+            };
+            let wanted = match expected {
+                Expected::Result(value) => format!("{value:#}"),
+                Expected::Denied => "denied".to_owned(),
+            };
+            if shown != wanted {
+                failures.push(format!("{name}, {viewer}: shows {shown}\nnot {wanted}"));
+            }
+        }
+        // The case is about an answer of the node: somebody was shown it.
+        let upstream = case.upstream_method().unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(fake.take().iter().any(|call| call.method == upstream), "{name}: nobody's call reached the node");
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
+
+/// The case's world, in which the anonymous group may ask as well if anybody not logged in does (A3).
+fn told(name: &str, case: &Case) -> gw_policy::testing::World {
+    let Lookup::Known(method) = Method::lookup(&case.method) else { panic!("{name}: `{}` is unknown", case.method) };
+    let told = case.world.clone();
+    if !case.views.contains_key("nobody") {
+        return told;
+    }
+    told.org("anonymous").group("anonymous").methods(METADATA).methods([method])
+}
+
+/// The node of the case: its answer, and the transactions it knows, by hash and in their blocks.
+fn script(fake: &FakeNode, name: &str, case: &Case) {
+    let transactions = case.transactions.clone();
+    fake.script("eth_getTransactionByHash", move |params| {
+        let known = transactions.iter().find(|transaction| transaction["hash"] == params[0]);
+        Reply::Result(known.cloned().unwrap_or(Value::Null))
+    });
+    let transactions = case.transactions.clone();
+    fake.script("eth_getBlockByHash", move |params| {
+        let inside: Vec<_> = transactions.iter().filter(|transaction| transaction["blockHash"] == params[0]).collect();
+        Reply::Result(json!({"hash": params[0], "transactions": inside}))
+    });
+    let upstream = case.upstream_method().unwrap_or_else(|error| panic!("{name}: {error}"));
+    fake.on(upstream, case.node.clone());
+}
+
+/// A world that cannot be written is a failure, not a case less.
+#[tokio::test]
+#[should_panic(expected = "cannot be written")]
+async fn what_cannot_be_written_is_not_passed_over() {
+    let (world, _fake): (World, FakeNode) = crate::world::scripted().await;
+    let told = gw_policy::testing::world().revoked(gw_types::TokenId::fixed(1));
+    Settled::default().write(&world, &told).await;
+}

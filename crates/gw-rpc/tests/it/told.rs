@@ -1,0 +1,228 @@
+//! Worlds told in the words of the policy tests ([`gw_policy::testing`]), written into the store as its administrators,
+//! users and sends would write them.
+//!
+//! Invariant: every row of the told world is written, or the test fails; none is passed over.
+
+use crate::world::World;
+use gw_policy::{
+    Change,
+    snapshot::{self, LinkKind},
+    testing::{World as Told, did},
+};
+use gw_store::{
+    Tx,
+    record::{
+        AccessInput, ApiKey, ContractPatch, CreationKind, EventRule, EventRules, FunctionRule, LinkProof, MustBe,
+        NewContract, NewGrant, NewGroup, NewMembership, NewOrganization, NewReservation, NewUser, ParamRule,
+        SendAccepted, SendStart, SenderLink, UserPatch,
+    },
+};
+use gw_types::{Address, ContractId, ExternalId, GroupId, OrgId, UserId};
+use std::collections::BTreeMap;
+
+/// The rows of a told world that are in the store, by the ids they were told with.
+#[derive(Debug, Default)]
+pub(crate) struct Settled {
+    orgs: BTreeMap<OrgId, OrgId>,
+    groups: BTreeMap<GroupId, GroupId>,
+    users: BTreeMap<UserId, (UserId, ExternalId)>,
+    contracts: BTreeMap<ContractId, ContractId>,
+    written: Vec<Change>,
+}
+
+impl Settled {
+    /// Writes what is not written yet, in one transaction: a world that has grown is written by its growth alone.
+    pub(crate) async fn write(&mut self, world: &World, told: &Told) {
+        let mut changes = told.changes();
+        changes.retain(|change| !self.written.contains(change));
+        // Whoever proves an address that is inferred for somebody else comes second: the other order infers nothing.
+        changes.sort_by_key(|change| match change {
+            Change::Link(_, Some(link)) if link.kind == LinkKind::System => 0,
+            Change::Link(..) => 1,
+            Change::User(..) | Change::Organization(..) | Change::Group(..) | Change::GroupAccess(..) => -2,
+            Change::Membership(..) | Change::Contract(..) | Change::Grant(..) => -1,
+            Change::Reservation(..) | Change::Visibility(..) | Change::Revocation(..) => 2,
+        });
+        world
+            .change(async |tx| {
+                for change in &changes {
+                    self.row(tx, change).await;
+                }
+            })
+            .await;
+        self.written.extend(changes);
+    }
+
+    /// A token of each user of the world, by name.
+    pub(crate) fn token(&self, world: &World, user: &str) -> String {
+        let name = did(user);
+        assert!(self.users.values().any(|(_, known)| *known == name), "`{user}` is nobody in this world");
+        world.log_in(&name).0
+    }
+
+    async fn row(&mut self, tx: &mut Tx, change: &Change) {
+        match change {
+            Change::Organization(told, Some(org)) => {
+                let id = if org.is_system {
+                    *told
+                } else {
+                    let (slug, name) = (org.slug.to_string(), org.name.to_string());
+                    tx.create_organization(NewOrganization { slug, name, settings: Default::default() })
+                        .await
+                        .unwrap()
+                        .id
+                };
+                self.orgs.insert(*told, id);
+            }
+            Change::Group(told, Some(group)) => {
+                let id = if group.is_system {
+                    *told
+                } else {
+                    let new = NewGroup {
+                        is_org_admin: group.is_org_admin,
+                        is_org_readonly_admin: group.is_org_readonly_admin,
+                        ..NewGroup::plain(self.orgs[&group.org], &*group.slug, &*group.slug)
+                    };
+                    tx.create_group(new).await.unwrap().id
+                };
+                self.groups.insert(*told, id);
+            }
+            Change::GroupAccess(told, Some(access)) => {
+                let input = AccessInput {
+                    allowed_methods: access.methods.iter().map(|method| method.as_str().to_owned()).collect(),
+                    claims: access.claims,
+                    rpc_api_key: ApiKey::default(),
+                    verbose_errors: false,
+                };
+                tx.set_access(self.groups[told], input).await.unwrap();
+            }
+            Change::User(told, Some(user)) => {
+                assert_eq!(user.tokens_valid_from, None, "the store sets this itself");
+                let new = NewUser {
+                    external_id: user.external_id.clone(),
+                    kyc: user.kyc,
+                    auth_tenant_id: None,
+                    groups: Vec::new(),
+                };
+                let id = tx.create_user(new).await.unwrap().id;
+                if user.banned {
+                    tx.update_user(id, UserPatch { banned: Some(true), ..UserPatch::default() }).await.unwrap();
+                }
+                self.users.insert(*told, (id, user.external_id.clone()));
+            }
+            Change::Membership(_, Some(member)) => {
+                let (user, group) = (self.users[&member.user].0, self.groups[&member.group]);
+                tx.add_membership(NewMembership { user, group, expires_at: member.expires_at }).await.unwrap();
+            }
+            Change::Contract(told, Some(contract)) => self.contract(tx, *told, contract).await,
+            Change::Grant(_, Some(grant)) => {
+                let new = NewGrant {
+                    contract: self.contracts[&grant.contract],
+                    group: self.groups[&grant.group],
+                    claims: grant.claims,
+                    functions: grant.functions.as_ref().map(|rules| rules.iter().map(function).collect()),
+                    event_rules: events(&grant.events),
+                };
+                tx.create_grant(new).await.unwrap();
+            }
+            Change::Link(_, Some(link)) => {
+                let user = self.users[&link.user].0;
+                match link.kind {
+                    LinkKind::User => drop(tx.link_address(user, link.address, LinkProof::Challenge).await.unwrap()),
+                    LinkKind::System => {
+                        let linked = tx.link_sender(user, link.address).await.unwrap();
+                        assert!(matches!(linked, SenderLink::Linked(_)), "{linked:?}");
+                    }
+                }
+            }
+            Change::Reservation(_, Some(reservation)) => {
+                let new = NewReservation {
+                    address: reservation.address,
+                    kind: CreationKind::Plain,
+                    sender: Address::ZERO,
+                    nonce: 0,
+                    expires_at: reservation.expires_at,
+                };
+                let start = SendStart {
+                    user: self.users[&reservation.user].0,
+                    org: self.orgs[&reservation.org],
+                    tx_hash: None,
+                    visible_to: Vec::new(),
+                    reservations: vec![new],
+                };
+                let _kept = tx.start_send(start).await.unwrap();
+            }
+            Change::Visibility(_, Some(shared)) => {
+                let start = SendStart {
+                    user: self.users[&shared.sender].0,
+                    // Only for reservations.
+                    org: snapshot::Organization::DEFAULT,
+                    tx_hash: Some(shared.tx_hash),
+                    visible_to: shared.recipients.clone(),
+                    reservations: Vec::new(),
+                };
+                let rows = tx.start_send(start).await.unwrap();
+                if shared.active {
+                    let accepted = SendAccepted { rows, tx_hash: shared.tx_hash, link: None };
+                    assert_eq!(tx.accept_send(accepted).await.unwrap(), SenderLink::Unchanged);
+                }
+            }
+            Change::Revocation(..)
+            | Change::Organization(_, None)
+            | Change::Group(_, None)
+            | Change::GroupAccess(_, None)
+            | Change::User(_, None)
+            | Change::Membership(_, None)
+            | Change::Contract(_, None)
+            | Change::Grant(_, None)
+            | Change::Link(_, None)
+            | Change::Reservation(_, None)
+            | Change::Visibility(_, None) => panic!("cannot be written: {change:?}"),
+        }
+    }
+
+    async fn contract(&mut self, tx: &mut Tx, told: ContractId, contract: &snapshot::Contract) {
+        let new = NewContract {
+            abi: contract.abi.as_ref().map(|abi| serde_json::to_string(abi.json()).unwrap()),
+            deployer: contract.deployer.map(|user| self.users[&user].0),
+            ..NewContract::plain(self.orgs[&contract.org], contract.address, &*contract.name)
+        };
+        let id = tx.create_contract(new).await.unwrap().id;
+        if contract.allow_visibleto_unlock || contract.events_allow_dynamic_payload {
+            let patch = ContractPatch {
+                allow_visibleto_unlock: Some(contract.allow_visibleto_unlock),
+                events_allow_dynamic_payload: Some(contract.events_allow_dynamic_payload),
+                ..ContractPatch::default()
+            };
+            tx.update_contract(id, patch).await.unwrap();
+        }
+        self.contracts.insert(told, id);
+    }
+}
+
+fn function(rule: &snapshot::FunctionRule) -> FunctionRule {
+    FunctionRule { selector: rule.selector, param_rules: params(&rule.params) }
+}
+
+fn events(rules: &snapshot::EventRules) -> EventRules {
+    match rules {
+        snapshot::EventRules::All => EventRules::Unset,
+        snapshot::EventRules::Only(rules) => EventRules::List(
+            rules
+                .iter()
+                .map(|rule| EventRule { topic0: rule.topic0, name: String::new(), param_rules: params(&rule.params) })
+                .collect(),
+        ),
+    }
+}
+
+fn params(rules: &[snapshot::ParamRule]) -> Vec<ParamRule> {
+    let must_be = |rule: &snapshot::MustBe| match rule {
+        snapshot::MustBe::Own => MustBe::Own,
+        snapshot::MustBe::Word(word) => MustBe::parse(&word.to_string()).unwrap(),
+    };
+    rules
+        .iter()
+        .map(|rule| ParamRule { index: rule.index.try_into().unwrap(), must_be: must_be(&rule.must_be) })
+        .collect()
+}
