@@ -15,6 +15,7 @@ have npm || missing+=("npm, which comes with Node.js")
 packages=()
 have_postgres() { have initdb || compgen -G "/usr/lib/postgresql/*/bin/initdb" >/dev/null; }
 have_postgres || packages+=(postgresql)
+have redis-server || packages+=(redis-server)
 have nginx || packages+=(nginx-light)
 have wrk || packages+=(wrk)
 have python3 || packages+=(python3)

@@ -47,14 +47,17 @@
 
 mod memory;
 mod pace;
+mod redis;
 mod space;
 
 pub use bytes::Bytes;
 pub use pace::Rate;
+pub use redis::ConnectError;
 pub use space::{Space, Window};
 
-use gw_types::{Clock, Seconds};
+use gw_types::{Clock, Seconds, Secret};
 use memory::Memory;
+use redis::Redis;
 use std::{sync::Arc, time::Duration};
 
 /// The cache of this instance, or all instances' one; cheap to clone.
@@ -63,7 +66,9 @@ pub struct Cache(Arc<Inside>);
 
 #[derive(Debug)]
 struct Inside {
+    /// Everything, or what is counted while the shared cache is away.
     memory: Memory,
+    shared: Option<Redis>,
 }
 
 /// A value to keep.
@@ -155,31 +160,69 @@ impl<'a> Entry<'a> {
 impl Cache {
     /// A cache of this process alone.
     pub fn in_process(clock: Arc<dyn Clock>) -> Self {
-        Self(Arc::new(Inside { memory: Memory::new(clock) }))
+        Self(Arc::new(Inside { memory: Memory::new(clock), shared: None }))
+    }
+
+    /// The cache at `url`, shared with every instance that uses the same: `redis://`, `rediss://` (TLS), or either with
+    /// `-cluster` or `-sentinel`; `valkey` serves as well as `redis`. Tries once; from then on it reconnects by itself.
+    pub async fn connect(url: &Secret, clock: Arc<dyn Clock>) -> Result<Self, ConnectError> {
+        let shared = Redis::connect(url, Arc::clone(&clock)).await?;
+        Ok(Self(Arc::new(Inside { memory: Memory::new(clock), shared: Some(shared) })))
+    }
+
+    /// Whether other instances see what is kept here.
+    pub fn is_shared(&self) -> bool {
+        self.0.shared.is_some()
+    }
+
+    /// Whether it answered when it was last asked; does not ask.
+    pub fn is_up(&self) -> bool {
+        self.0.shared.as_ref().is_none_or(Redis::is_up)
+    }
+
+    /// Asks whether it answers.
+    pub async fn check(&self) -> Result<(), Unavailable> {
+        match &self.0.shared {
+            Some(shared) => shared.ping().await,
+            None => Ok(()),
+        }
     }
 
     /// Keeps a value, in place of one of the same key.
     pub async fn put(&self, entry: Entry<'_>) -> Result<(), PutError> {
-        self.0.memory.put(&entry, false).map(|_| ())
+        self.put_if(&entry, false).await.map(|_| ())
     }
 
     /// Keeps a value unless there is one of the same key; says whether it did.
     pub async fn put_new(&self, entry: Entry<'_>) -> Result<bool, PutError> {
-        self.0.memory.put(&entry, true)
+        self.put_if(&entry, true).await
+    }
+
+    async fn put_if(&self, entry: &Entry<'_>, only_new: bool) -> Result<bool, PutError> {
+        match &self.0.shared {
+            Some(shared) => shared.put(entry, only_new).await,
+            None => self.0.memory.put(entry, only_new),
+        }
     }
 
     /// A live value.
     pub async fn get(&self, space: Space, key: &str) -> Result<Option<Bytes>, Unavailable> {
-        Ok(self.0.memory.get(space, key))
+        match &self.0.shared {
+            Some(shared) => shared.get(space, key).await,
+            None => Ok(self.0.memory.get(space, key)),
+        }
     }
 
     /// Gets and removes a value in one step: one caller gets it, ever.
     pub async fn take(&self, space: Space, key: &str) -> Result<Option<Bytes>, Unavailable> {
-        Ok(self.0.memory.take(space, key))
+        match &self.0.shared {
+            Some(shared) => shared.take(space, key).await,
+            None => Ok(self.0.memory.take(space, key)),
+        }
     }
 
     /// Shows a live value to `work` and does what it says, as one step: between the look and the change nobody else
-    /// changes it. Elsewhere than in memory that means `work` may run again, so it must only compute.
+    /// changes it. In the shared cache that means `work` may run again, so it must only compute.
     ///
     /// `None` if there is no such value.
     pub async fn update<R: Send>(
@@ -188,28 +231,47 @@ impl Cache {
         key: &str,
         work: impl FnMut(&[u8]) -> (Change, R) + Send,
     ) -> Result<Option<R>, Unavailable> {
-        Ok(self.0.memory.update(space, key, work))
+        match &self.0.shared {
+            Some(shared) => shared.update(space, key, work).await,
+            None => Ok(self.0.memory.update(space, key, work)),
+        }
     }
 
-    /// A page of a space: `limit` live values after the first `offset`.
+    /// A page of a space: `limit` live values after the first `offset`. A key of more than 200 bytes may come back as
+    /// its digest.
     pub async fn list(&self, space: Space, offset: usize, limit: usize) -> Result<Listed, Unavailable> {
-        Ok(self.0.memory.list(space, offset, limit))
+        match &self.0.shared {
+            Some(shared) => shared.list(space, offset, limit).await,
+            None => Ok(self.0.memory.list(space, offset, limit)),
+        }
     }
 
     /// Counts `key` in its window, which opens with the first count.
     pub async fn hit(&self, window: Window, key: &str) -> Result<Hits, Unavailable> {
-        self.0.memory.hit(window, key)
+        match &self.0.shared {
+            Some(shared) => shared.hit(window, key).await,
+            None => self.0.memory.hit(window, key),
+        }
     }
 
     /// How often `key` was counted in its window, without counting it.
     pub async fn hits(&self, window: Window, key: &str) -> Result<u64, Unavailable> {
-        Ok(self.0.memory.hits(window, key))
+        match &self.0.shared {
+            Some(shared) => shared.hits(window, key).await,
+            None => Ok(self.0.memory.hits(window, key)),
+        }
     }
 
     /// Counts one request of `key`; refused, it says how long to wait. Counted in this process while the shared cache
     /// is away.
     pub async fn pace(&self, rate: Rate, key: &str) -> Result<(), Seconds> {
-        self.0.memory.pace(rate, key)
+        match &self.0.shared {
+            Some(shared) => match shared.pace(rate, key).await {
+                Ok(verdict) => verdict,
+                Err(Unavailable) => self.0.memory.pace(rate, key),
+            },
+            None => self.0.memory.pace(rate, key),
+        }
     }
 }
 

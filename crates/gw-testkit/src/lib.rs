@@ -6,6 +6,8 @@
 pub mod anvil;
 pub mod fake_node;
 pub mod postgres;
+pub mod redis;
 
 pub use anvil::Anvil;
 pub use fake_node::FakeNode;
+pub use redis::RedisServer;

@@ -1,7 +1,7 @@
 //! The one suite that every inside of the cache passes.
 
 use gw_cache::{Bytes, Cache, Change, Entry, PutError, Rate, Space, Window};
-use gw_types::{Clock, Timestamp};
+use gw_types::{Clock, Secret, Timestamp};
 use std::{
     num::NonZeroU32,
     sync::Arc,
@@ -10,7 +10,7 @@ use std::{
 
 /// Time as it passes: what another process keeps cannot be told another one.
 #[derive(Debug)]
-struct RealClock(Instant);
+pub(crate) struct RealClock(Instant);
 
 impl Clock for RealClock {
     fn now(&self) -> Timestamp {
@@ -18,8 +18,16 @@ impl Clock for RealClock {
     }
 }
 
-fn memory() -> Cache {
-    Cache::in_process(Arc::new(RealClock(Instant::now())))
+pub(crate) fn clock() -> Arc<RealClock> {
+    Arc::new(RealClock(Instant::now()))
+}
+
+async fn redis() -> Option<Cache> {
+    let Some(url) = gw_testkit::redis::database().unwrap() else {
+        println!("NOT RUN: no Redis, as GW_SKIP_REDIS asks");
+        return None;
+    };
+    Some(Cache::connect(&Secret::new(url), clock()).await.unwrap())
 }
 
 macro_rules! conformance {
@@ -27,7 +35,16 @@ macro_rules! conformance {
         mod memory {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
             async fn $name() {
-                super::$name(&super::memory()).await;
+                super::$name(&gw_cache::Cache::in_process(super::clock())).await;
+            })*
+        }
+
+        mod redis {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+            async fn $name() {
+                if let Some(cache) = super::redis().await {
+                    super::$name(&cache).await;
+                }
             })*
         }
     };

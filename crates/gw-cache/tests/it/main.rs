@@ -5,3 +5,5 @@
 mod conformance;
 #[cfg(test)]
 mod ends;
+#[cfg(test)]
+mod outage;

@@ -1,0 +1,272 @@
+//! The cache all instances share: Redis or Valkey, one server, a cluster or behind sentinels.
+//!
+//! Ends and counts are by the server's clock, the one clock all instances have in common.
+//!
+//! Invariant: a command is sent at most once; whether one that got no answer took place is unknown, and its caller is
+//! told that the cache is unavailable.
+
+mod breaker;
+mod scripts;
+
+use crate::{Bytes, Change, Entry, Hits, Listed, PutError, Rate, Space, Unavailable, Window, pace};
+use breaker::Breaker;
+use fred::{
+    clients::Client,
+    error::{Error, ErrorKind},
+    interfaces::{ClientLike as _, EventInterface as _, KeysInterface as _, LuaInterface as _},
+    types::{
+        Builder, FromValue, Value,
+        config::{Config, ReconnectPolicy, UnresponsiveConfig},
+        scripts::Script,
+    },
+};
+use gw_types::{Clock, Seconds, Secret};
+use scripts::Scripts;
+use sha2::{Digest as _, Sha256};
+use std::{borrow::Cow, sync::Arc, time::Duration};
+
+/// For one answer; with the way back, under a second.
+const ANSWER: Duration = Duration::from_millis(700);
+/// For a connection, TLS included.
+const CONNECT: Duration = Duration::from_secs(3);
+/// A connection on which nothing comes back for so long is given up.
+const UNRESPONSIVE: Duration = Duration::from_secs(2);
+/// Between two tries to connect again, milliseconds.
+const RECONNECT: (u32, u32) = (100, 1_000);
+/// So often another writer may come in between before an update gives up.
+const UPDATES: usize = 1_000;
+/// Longer keys are kept under their digest.
+const LONGEST_KEY: usize = 200;
+
+/// Why there is no connection to a shared cache.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The URL makes no sense.
+    #[error("the URL of the cache is not one")]
+    Url,
+    /// Nobody answers, or not as a cache does.
+    #[error("the cache cannot be reached: {0}")]
+    Unreachable(Cow<'static, str>),
+    /// The password is wrong, or there is none.
+    #[error("the cache refuses our name or password")]
+    Refused,
+}
+
+#[derive(Debug)]
+pub(crate) struct Redis {
+    client: Client,
+    breaker: Arc<Breaker>,
+    scripts: Scripts,
+}
+
+impl Redis {
+    pub(crate) async fn connect(url: &Secret, clock: Arc<dyn Clock>) -> Result<Self, ConnectError> {
+        let config = Config::from_url(url.expose()).map_err(|_| ConnectError::Url)?;
+        let client = Builder::from_config(config)
+            .with_connection_config(|connection| {
+                connection.connection_timeout = CONNECT;
+                connection.internal_command_timeout = CONNECT;
+                connection.max_command_attempts = 1;
+                connection.reconnect_on_auth_error = true;
+                connection.tcp.nodelay = Some(true);
+                connection.unresponsive =
+                    UnresponsiveConfig { max_timeout: Some(UNRESPONSIVE), interval: UNRESPONSIVE / 4 };
+            })
+            .with_performance_config(|performance| performance.default_command_timeout = ANSWER)
+            .set_policy(ReconnectPolicy::new_exponential(0, RECONNECT.0, RECONNECT.1, 2))
+            .build()
+            .map_err(|_| ConnectError::Url)?;
+        let _router = client.init().await.map_err(|error| match error.kind() {
+            ErrorKind::Auth => ConnectError::Refused,
+            _ => ConnectError::Unreachable(error.details().to_owned().into()),
+        })?;
+        let breaker = Arc::new(Breaker::new(clock));
+        let closed = Arc::clone(&breaker);
+        let _listener = client.on_reconnect(move |_| {
+            closed.close();
+            std::future::ready(Ok(()))
+        });
+        Ok(Self { client, breaker, scripts: Scripts::new() })
+    }
+
+    pub(crate) async fn put(&self, entry: &Entry<'_>, only_new: bool) -> Result<bool, PutError> {
+        let life = u64::try_from(entry.life.as_millis()).unwrap_or(u64::MAX);
+        if life == 0 {
+            return Ok(true);
+        }
+        let place = Place::new(entry.space, entry.key);
+        let (group, most) = entry.group.map_or((Cow::Borrowed(""), 0), |group| (bounded(group.name), group.most));
+        let args = vec![
+            place.tag.into(),
+            place.member.into(),
+            life.to_string().into(),
+            stored(group.as_bytes(), entry.value),
+            Value::from(if only_new { "1" } else { "0" }),
+            entry.space.most().to_string().into(),
+            most.to_string().into(),
+        ];
+        match self.run::<i64>(&self.scripts.put, vec![place.value, place.index], args).await? {
+            1 => Ok(true),
+            0 => Ok(false),
+            -2 => Err(PutError::GroupFull),
+            _ => Err(PutError::Full),
+        }
+    }
+
+    pub(crate) async fn get(&self, space: Space, key: &str) -> Result<Option<Bytes>, Unavailable> {
+        Ok(self.stored(&Place::new(space, key)).await?.map(payload))
+    }
+
+    pub(crate) async fn take(&self, space: Space, key: &str) -> Result<Option<Bytes>, Unavailable> {
+        let Place { tag, member, value, index } = Place::new(space, key);
+        self.run(&self.scripts.take, vec![value, index], vec![tag.into(), member.into()]).await
+    }
+
+    pub(crate) async fn update<R: Send>(
+        &self,
+        space: Space,
+        key: &str,
+        mut work: impl FnMut(&[u8]) -> (Change, R) + Send,
+    ) -> Result<Option<R>, Unavailable> {
+        let place = Place::new(space, key);
+        for _ in 0..UPDATES {
+            let Some(seen) = self.stored(&place).await? else { return Ok(None) };
+            let value = payload(seen.clone());
+            let (change, result) = work(&value);
+            let wanted = match change {
+                Change::Keep => return Ok(Some(result)),
+                Change::Set(new) => {
+                    let group = seen.get(2..seen.len() - value.len()).unwrap_or_default();
+                    stored(group, &new)
+                }
+                Change::Remove => Value::from(""),
+            };
+            let keys = vec![place.value.clone(), place.index.clone()];
+            let args = vec![place.tag.clone().into(), place.member.clone().into(), Value::Bytes(seen), wanted];
+            match self.run::<i64>(&self.scripts.change, keys, args).await? {
+                1 => return Ok(Some(result)),
+                0 => {}
+                _ => return Ok(None),
+            }
+        }
+        Err(Unavailable)
+    }
+
+    pub(crate) async fn list(&self, space: Space, offset: usize, limit: usize) -> Result<Listed, Unavailable> {
+        let place = Place::new(space, "");
+        let last = offset.saturating_add(limit);
+        let args = match last.checked_sub(1) {
+            Some(last) if limit > 0 => vec![place.value.into(), offset.to_string().into(), last.to_string().into()],
+            // From behind the end: none.
+            _ => vec![place.value.into(), Value::from("1"), Value::from("0")],
+        };
+        let found: Vec<Bytes> = self.run(&self.scripts.list, vec![place.index], args).await?;
+        let mut found = found.into_iter();
+        let total = found.next().and_then(|total| str::from_utf8(&total).ok()?.parse().ok()).unwrap_or_default();
+        let mut entries = Vec::new();
+        while let (Some(key), Some(value)) = (found.next(), found.next()) {
+            entries.push((String::from_utf8_lossy(&key).into_owned(), value));
+        }
+        Ok(Listed { entries, total })
+    }
+
+    pub(crate) async fn hit(&self, window: Window, key: &str) -> Result<Hits, Unavailable> {
+        let args = vec![window.life().as_millis().to_string().into()];
+        let (count, rest): (u64, i64) = self.run(&self.scripts.hit, vec![window_key(window, key)], args).await?;
+        Ok(Hits { count, ends_in: Duration::from_millis(u64::try_from(rest).unwrap_or(0)) })
+    }
+
+    pub(crate) async fn hits(&self, window: Window, key: &str) -> Result<u64, Unavailable> {
+        let count: Option<u64> = self.guarded(self.client.get(window_key(window, key))).await?;
+        Ok(count.unwrap_or(0))
+    }
+
+    pub(crate) async fn pace(&self, rate: Rate, key: &str) -> Result<Result<(), Seconds>, Unavailable> {
+        let key = format!("gw:pace:{}:{}", rate.name, bounded(key));
+        let args = vec![rate.interval().to_string().into(), rate.ahead().to_string().into()];
+        let wait: u64 = self.run(&self.scripts.pace, vec![key], args).await?;
+        Ok(if wait == 0 { Ok(()) } else { Err(pace::wait(wait)) })
+    }
+
+    /// Whether it answered when it was last asked.
+    pub(crate) fn is_up(&self) -> bool {
+        self.breaker.is_closed() && self.client.is_connected()
+    }
+
+    /// Asks for nothing but an answer.
+    pub(crate) async fn ping(&self) -> Result<(), Unavailable> {
+        self.guarded(self.client.ping::<Value>(None)).await.map(|_| ())
+    }
+
+    async fn stored(&self, place: &Place) -> Result<Option<Bytes>, Unavailable> {
+        self.guarded(self.client.get(place.value.as_str())).await
+    }
+
+    /// Runs a script by its digest; a server that was started anew is told it again.
+    async fn run<R: FromValue>(&self, script: &Script, keys: Vec<String>, args: Vec<Value>) -> Result<R, Unavailable> {
+        let known = async {
+            match self.client.evalsha(script.sha1().clone(), keys.clone(), args.clone()).await {
+                Err(error) if error.details().starts_with("NOSCRIPT") => {
+                    let lua = script.lua().cloned().unwrap_or_default();
+                    self.client.eval(lua, keys, args).await
+                }
+                answer => answer,
+            }
+        };
+        self.guarded(known).await
+    }
+
+    async fn guarded<T>(&self, command: impl Future<Output = Result<T, Error>>) -> Result<T, Unavailable> {
+        if !self.breaker.admits() {
+            return Err(Unavailable);
+        }
+        match command.await {
+            Ok(answer) => {
+                self.breaker.close();
+                Ok(answer)
+            }
+            Err(error) => {
+                self.breaker.fail();
+                tracing::warn!(kind = error.kind().to_str(), "the shared cache failed");
+                Err(Unavailable)
+            }
+        }
+    }
+}
+
+/// Where a value stands.
+struct Place {
+    tag: String,
+    member: String,
+    value: String,
+    index: String,
+}
+
+impl Place {
+    fn new(space: Space, key: &str) -> Self {
+        let tag = format!("{{gw:{}}}", space.name());
+        let member = bounded(key).into_owned();
+        Self { value: format!("{tag}:v:{member}"), index: format!("{tag}:i"), tag, member }
+    }
+}
+
+fn window_key(window: Window, key: &str) -> String {
+    format!("gw:hits:{}:{}", window.name(), bounded(key))
+}
+
+fn bounded(key: &str) -> Cow<'_, str> {
+    if key.len() <= LONGEST_KEY { Cow::Borrowed(key) } else { Cow::Owned(hex::encode(Sha256::digest(key))) }
+}
+
+/// A value as it is stored: behind its group.
+fn stored(group: &[u8], value: &[u8]) -> Value {
+    // Names are bounded, so their length fits.
+    let len = u16::try_from(group.len()).unwrap_or(0);
+    Value::Bytes([&len.to_be_bytes()[..], group, value].concat().into())
+}
+
+fn payload(mut stored: Bytes) -> Bytes {
+    let len = stored.first_chunk::<2>().map_or(0, |len| usize::from(u16::from_be_bytes(*len)));
+    let start = len.saturating_add(2).min(stored.len());
+    stored.split_off(start)
+}

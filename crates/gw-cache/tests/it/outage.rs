@@ -1,0 +1,119 @@
+//! What happens when the shared cache is away, and after.
+
+use crate::conformance::clock;
+use gw_cache::{Cache, Change, ConnectError, Entry, PutError, Rate, Space, Unavailable, Window};
+use gw_testkit::RedisServer;
+use gw_types::{Seconds, Secret};
+use std::{
+    num::NonZeroU32,
+    time::{Duration, Instant},
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn server() -> Option<RedisServer> {
+    let server = RedisServer::start().unwrap();
+    if server.is_none() {
+        println!("NOT RUN: no Redis, as GW_SKIP_REDIS asks");
+    }
+    server
+}
+
+async fn connect(server: &RedisServer) -> Cache {
+    Cache::connect(&Secret::new(server.url()), clock()).await.unwrap()
+}
+
+/// Every operation says so within a second; limits go on.
+async fn is_away(cache: &Cache) {
+    async fn soon<T>(what: impl Future<Output = T>) -> T {
+        tokio::time::timeout(SECOND, what).await.expect("within a second")
+    }
+    assert_eq!(soon(cache.put(Entry::new(Space::OauthCode, "a", b""))).await, Err(PutError::Unavailable(Unavailable)));
+    assert_eq!(soon(cache.put_new(Entry::new(Space::OauthCode, "a", b""))).await, Err(Unavailable.into()));
+    assert_eq!(soon(cache.get(Space::OauthCode, "a")).await, Err(Unavailable));
+    assert_eq!(soon(cache.take(Space::OauthCode, "a")).await, Err(Unavailable));
+    assert_eq!(soon(cache.update(Space::OauthCode, "a", |_| (Change::Keep, ()))).await, Err(Unavailable));
+    assert_eq!(soon(cache.list(Space::OauthCode, 0, 1)).await.map(|page| page.total), Err(Unavailable));
+    assert_eq!(soon(cache.hit(Window::ClientFailures, "a")).await, Err(Unavailable));
+    assert_eq!(soon(cache.hits(Window::ClientFailures, "a")).await, Err(Unavailable));
+    assert_eq!(soon(cache.check()).await, Err(Unavailable));
+    assert!(!cache.is_up());
+    let rate = Rate::per_minute("away", NonZeroU32::MIN);
+    assert_eq!(soon(cache.pace(rate, "a")).await, Ok(()), "counted here");
+    assert_eq!(soon(cache.pace(rate, "a")).await, Err(Seconds(60)));
+}
+
+async fn comes_back(cache: &Cache) {
+    let start = Instant::now();
+    // The breaker rests for ten seconds if the connection never broke; a new connection ends its rest at once.
+    while cache.check().await.is_err() {
+        assert!(start.elapsed() < 15 * SECOND, "still away");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(cache.is_up());
+    cache.put(Entry::new(Space::OauthCode, "b", b"1")).await.unwrap();
+    assert!(cache.take(Space::OauthCode, "b").await.unwrap().is_some());
+    assert_eq!(cache.hit(Window::ClientFailures, "b").await.unwrap().count, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_ended_is_reported_and_found_again() {
+    let Some(mut server) = server() else { return };
+    let cache = connect(&server).await;
+    assert!(cache.is_shared() && cache.is_up());
+    server.stop();
+    is_away(&cache).await;
+    server.start_again().unwrap();
+    comes_back(&cache).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_hangs_is_reported_and_found_again() {
+    let Some(server) = server() else { return };
+    let cache = connect(&server).await;
+    server.pause().unwrap();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    is_away(&cache).await;
+    server.resume().unwrap();
+    comes_back(&cache).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_started_anew_learns_the_scripts_again() {
+    let Some(mut server) = server() else { return };
+    let cache = connect(&server).await;
+    cache.put(Entry::new(Space::OauthCode, "a", b"1")).await.unwrap();
+    server.stop();
+    server.start_again().unwrap();
+    comes_back(&cache).await;
+    assert_eq!(cache.get(Space::OauthCode, "a").await, Ok(None), "it kept nothing");
+}
+
+#[tokio::test]
+async fn what_cannot_be_connected_to_is_told_apart() {
+    let Some(mut server) = server() else { return };
+    let clock = clock();
+    let connect = async |url: String| Cache::connect(&Secret::new(url), clock.clone()).await.err();
+    assert!(matches!(connect("nonsense".to_owned()).await, Some(ConnectError::Url)));
+    assert!(matches!(connect(server.url().replace("test%20", "other")).await, Some(ConnectError::Refused)));
+    let open = server.url().replace(":test%20p%40ss@", "");
+    assert!(matches!(connect(open).await, Some(ConnectError::Refused)));
+    server.stop();
+    assert!(matches!(connect(server.url()).await, Some(ConnectError::Unreachable(_))));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_instances_share_everything() {
+    let Some(server) = server() else { return };
+    let (one, other) = (connect(&server).await, connect(&server).await);
+    one.put(Entry::new(Space::OauthCode, "a", b"1").among("g", 1)).await.unwrap();
+    assert_eq!(other.put(Entry::new(Space::OauthCode, "b", b"1").among("g", 1)).await, Err(PutError::GroupFull));
+    assert!(other.take(Space::OauthCode, "a").await.unwrap().is_some());
+    assert_eq!(one.take(Space::OauthCode, "a").await, Ok(None));
+    one.hit(Window::ClientFailures, "a").await.unwrap();
+    assert_eq!(other.hits(Window::ClientFailures, "a").await, Ok(1));
+    let rate = Rate::per_minute("two", NonZeroU32::new(2).unwrap());
+    assert_eq!(one.pace(rate, "a").await, Ok(()));
+    assert_eq!(other.pace(rate, "a").await, Ok(()));
+    assert_eq!(one.pace(rate, "a").await, Err(Seconds(30)));
+}

@@ -1,0 +1,189 @@
+//! A private Redis: one throw-away server per test process, one empty database per test; or a server of a test's own,
+//! to stop and start.
+//!
+//! It keeps nothing on disk and listens on this machine's loopback only, with a password. A shell watches over it: when
+//! the test process ends, however it ends, the shell's input closes, and it kills the server.
+
+use std::{
+    io::{self, Read as _, Write as _},
+    net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
+    os::unix::process::CommandExt as _,
+    process::{Child, Command, Stdio},
+    sync::{
+        OnceLock,
+        atomic::{AtomicU8, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+/// Set to `1`, this lets tests pass without Redis; nothing else does.
+pub const SKIP: &str = "GW_SKIP_REDIS";
+
+/// What the server asks for; it holds a character that a URL must escape.
+const PASSWORD: &str = "test p@ss";
+const ESCAPED: &str = "test%20p%40ss";
+
+/// Why there is no server.
+#[derive(Debug, thiserror::Error)]
+pub enum RedisError {
+    /// No server program.
+    #[error("\n\n  REDIS IS MISSING: install `redis-server` (7 or newer), or set {SKIP}=1 to leave its tests out.\n\n")]
+    Missing,
+    /// The server does not answer.
+    #[error("the redis server did not start: {0}")]
+    Silent(String),
+    /// Sockets or processes cannot be made.
+    #[error("cannot set up redis")]
+    Io(#[from] io::Error),
+    /// Every database of the shared server is taken.
+    #[error("one test process has 256 databases; start a server instead")]
+    TooMany,
+}
+
+/// The URL of an empty database of the private server; `None` only if the tests were told to do without ([`SKIP`]).
+/// It may be used for as long as the test process lives.
+pub fn database() -> Result<Option<String>, RedisError> {
+    static SERVER: OnceLock<Result<RedisServer, String>> = OnceLock::new();
+    static NEXT: AtomicU8 = AtomicU8::new(0);
+    if skipped() {
+        return Ok(None);
+    }
+    let server = SERVER.get_or_init(|| RedisServer::start_one().map_err(|cause| cause.to_string()));
+    let server = server.as_ref().map_err(|cause| RedisError::Silent(cause.clone()))?;
+    let next = NEXT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| next.checked_add(1));
+    Ok(Some(format!("{}/{}", server.url(), next.map_err(|_| RedisError::TooMany)?)))
+}
+
+/// A server of a test's own; it ends with this value, or with the process.
+#[derive(Debug)]
+pub struct RedisServer {
+    port: u16,
+    /// Its input stays open as long as the server is wanted.
+    watch: Option<Child>,
+}
+
+impl RedisServer {
+    /// Starts one; `None` only if the tests were told to do without.
+    pub fn start() -> Result<Option<Self>, RedisError> {
+        if skipped() { Ok(None) } else { Self::start_one().map(Some) }
+    }
+
+    fn start_one() -> Result<Self, RedisError> {
+        let mut last = RedisError::Missing;
+        // Another process may take the port between our look and the server's.
+        for _ in 0..5 {
+            let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+            let mut server = Self { port, watch: None };
+            match server.start_again() {
+                Ok(()) => return Ok(server),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    /// Where it is, its password included.
+    pub fn url(&self) -> String {
+        format!("redis://:{ESCAPED}@127.0.0.1:{}", self.port)
+    }
+
+    /// Starts it on its port, with nothing in it.
+    pub fn start_again(&mut self) -> Result<(), RedisError> {
+        self.stop();
+        let mut watch = watch(self.port)?;
+        let end = Instant::now() + Duration::from_secs(20);
+        loop {
+            if answers(self.port) {
+                self.watch = Some(watch);
+                return Ok(());
+            }
+            // The shell ends when the server does.
+            if let Some(status) = watch.try_wait()? {
+                return Err(if status.code() == Some(127) {
+                    RedisError::Missing
+                } else {
+                    RedisError::Silent(status.to_string())
+                });
+            }
+            if Instant::now() > end {
+                return Err(RedisError::Silent("no answer".to_owned()));
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Kills it.
+    pub fn stop(&mut self) {
+        if let Some(mut watch) = self.watch.take() {
+            drop(watch.stdin.take());
+            // The server is gone when the shell is; there is nothing to do about a failure.
+            let _ended = watch.wait();
+        }
+    }
+
+    /// Lets it hang: connections stay, answers do not come. [`Self::resume`] ends it.
+    pub fn pause(&self) -> Result<(), RedisError> {
+        self.signal(b"STOP\n")
+    }
+
+    /// Lets it go on.
+    pub fn resume(&self) -> Result<(), RedisError> {
+        self.signal(b"CONT\n")
+    }
+
+    fn signal(&self, line: &[u8]) -> Result<(), RedisError> {
+        let stdin = self.watch.as_ref().and_then(|watch| watch.stdin.as_ref());
+        let mut stdin = stdin.ok_or_else(|| RedisError::Silent("it is stopped".to_owned()))?;
+        stdin.write_all(line)?;
+        Ok(())
+    }
+}
+
+impl Drop for RedisServer {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "leaving tests out must be asked for from outside")]
+fn skipped() -> bool {
+    std::env::var_os(SKIP).is_some_and(|value| value == "1")
+}
+
+/// Starts the server under a shell that passes on signals and kills the server when our side of its input closes, and
+/// that ends when the server does.
+fn watch(port: u16) -> io::Result<Child> {
+    const SCRIPT: &str = r#"
+        command -v redis-server >/dev/null || exit 127
+        exec 3<&0
+        redis-server --port "$1" --bind 127.0.0.1 --save '' --appendonly no --databases 256 --requirepass "$2" \
+            --maxmemory-policy noeviction --daemonize no --dir / >/dev/null 2>&1 </dev/null 3<&- &
+        server=$!
+        {
+            while read -r signal; do kill -"$signal" "$server"; done
+            kill -KILL "$server"
+        } <&3 >/dev/null 2>&1 &
+        exec 3<&-
+        wait "$server"
+    "#;
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", SCRIPT, "watch", &port.to_string(), PASSWORD]);
+    shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    // A group of its own: an interrupted test run must not take the shell down before it has cleaned up.
+    shell.process_group(0);
+    shell.spawn()
+}
+
+/// Whether a server of ours answers: it asks for the password.
+fn answers(port: u16) -> bool {
+    let ask = || -> io::Result<bool> {
+        let mut stream =
+            TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), Duration::from_secs(1))?;
+        stream.set_read_timeout(Some(Duration::from_secs(1)))?;
+        stream.write_all(b"PING\r\n")?;
+        let mut answer = [0u8; 7];
+        stream.read_exact(&mut answer)?;
+        Ok(&answer == b"-NOAUTH")
+    };
+    ask().unwrap_or(false)
+}
