@@ -8,10 +8,13 @@ use crate::{
     config::{Config, Entry as _, Environment, Problem, Report, kind::signing_key, registry::AUDIT_BUFFER_DIR},
     mount,
 };
-use anyhow::Context as _;
-use gw_journal::{Journal, OpenError, Options, Recovery};
+use anyhow::{Context as _, bail};
+use gw_audit::{Checkpoint, CheckpointPublicKey, SecurityEvent, SecurityKind};
+use gw_journal::{Journal, OpenError, Options, Recovery, Standing, StoredHead};
+use gw_store::audit::AuditStore;
 use gw_types::Seconds;
 use std::sync::Arc;
+use tokio::task::spawn_blocking;
 
 /// Size of one segment file.
 const SEGMENT_BYTES: u64 = 64 << 20;
@@ -22,7 +25,7 @@ const RETAIN_BYTES: u64 = 1 << 30;
 pub(crate) const CLUSTER: &str = "ledger-gateway";
 
 /// Opens it and finds what a crash left open.
-pub(super) fn open(config: &Config, secrets: &Secrets, ground: &Ground) -> Result<(Arc<Journal>, Recovery), Fault> {
+pub(super) fn open(config: &Config, secrets: &Secrets, ground: &Ground) -> Result<(Journal, Recovery), Fault> {
     let dir = config.audit.journal_dir.clone();
     if config.environment == Environment::Production {
         let vanishing = mount::vanishing(&dir).context("the journal's file system cannot be told")?;
@@ -51,10 +54,96 @@ pub(super) fn open(config: &Config, secrets: &Secrets, ground: &Ground) -> Resul
         Ok((journal, recovery)) => {
             if recovery.torn > 0 {
                 tracing::warn!(records = recovery.torn, "journal_torn: records at its end were lost with the power");
+                note(&journal, SecurityKind::JournalTorn, recovery.torn)?;
             }
-            Ok((Arc::new(journal), recovery))
+            if recovery.salvaged > 0 {
+                tracing::warn!(records = recovery.salvaged, "records behind a torn place of the journal were saved");
+            }
+            Ok((journal, recovery))
         }
         Err(error @ OpenError::Held { .. }) => Err(Fault::Held(error.to_string())),
         Err(error) => Err(Fault::Other(anyhow::Error::from(error).context("the journal cannot be opened"))),
     }
+}
+
+/// Brings the journal and the audit store into step (HD24, HD25): what the store lost is sealed again while it is kept
+/// here; a shard that somebody else goes on with, or whose entries are gone, is given up for a new one.
+pub(super) async fn in_step(
+    journal: Journal,
+    recovery: Recovery,
+    audit: &AuditStore,
+) -> anyhow::Result<(Arc<Journal>, Recovery)> {
+    let shard = journal.shard();
+    let written = journal.heads().context("the journal's chains cannot be read")?;
+    let mut stored = Vec::new();
+    for (chain, head) in audit.chains().await.context("the audit store's chains cannot be read")? {
+        if chain.shard != shard {
+            continue;
+        }
+        stored.extend(head.map(|head| StoredHead { stream: chain.stream, size: head.size, hash: head.hash }));
+        let issued = audit.issued(chain).await.context("the audit store's chains cannot be read")?;
+        let kept = written.iter().find(|(id, _)| *id == chain).map_or(0, |(_, head)| head.size);
+        if let Some(last) = issued.filter(|last| *last >= kept) {
+            tracing::error!(stream = %chain.stream, from = kept, until = last, "journal_lost: numbered records are gone");
+            note(&journal, SecurityKind::JournalLost, last + 1 - kept)?;
+        }
+    }
+    // Both read files.
+    let (journal, standing) = spawn_blocking(move || {
+        let standing = journal.reconcile(&stored);
+        (journal, standing)
+    })
+    .await
+    .context("comparing the journal with the audit store failed")?;
+    let (kind, count) = match standing.context("the journal cannot be compared with the audit store")? {
+        Standing::InStep => return Ok((Arc::new(journal), recovery)),
+        Standing::Moved => {
+            tracing::warn!("the audit store is not where it was left; sealing goes on where it ends");
+            return Ok((Arc::new(journal), recovery));
+        }
+        Standing::Missing { stream, from, until } => {
+            tracing::error!(%stream, from, until, "journal_lost: the audit store lacks entries that are not kept here");
+            (SecurityKind::JournalLost, until - from)
+        }
+        Standing::Foreign { stream } => {
+            tracing::error!(%stream, "the audit store has entries of this shard that this journal did not write");
+            (SecurityKind::ShardFenced, 0)
+        }
+    };
+    let (journal, again) = spawn_blocking(move || journal.into_new_shard())
+        .await
+        .context("opening a new shard failed")?
+        .context("a new shard cannot be opened")?;
+    tracing::warn!(from = %shard, to = %journal.shard(), "records go on in a new shard");
+    note(&journal, kind, count)?;
+    Ok((Arc::new(journal), again))
+}
+
+/// A finding about the journal itself, in the journal.
+fn note(journal: &Journal, kind: SecurityKind, count: u64) -> anyhow::Result<()> {
+    let mut event = SecurityEvent::new(kind);
+    event.count = Some(count);
+    journal.append(event).map(drop).context("the journal takes no record")
+}
+
+/// No chain may end below what was signed of it (spec/85 section 3, step 4): then entries were taken away.
+pub(super) async fn nothing_is_missing(audit: &AuditStore, secrets: &Secrets) -> anyhow::Result<()> {
+    let key = signing_key(secrets.checkpoint.expose()).context("the checkpoint key cannot be read")?;
+    let keys = [CheckpointPublicKey::from_bytes(&key.verifying_key().to_bytes())
+        .context("the checkpoint key cannot be used")?];
+    for (chain, head) in audit.chains().await.context("the audit store's chains cannot be read")? {
+        let size = head.map_or(0, |head| head.size);
+        let Some(note) = audit.last_checkpoint(chain).await.context("a checkpoint cannot be read")? else { continue };
+        match Checkpoint::open(&note, &keys) {
+            Ok(signed) if signed.size > size => bail!(
+                "the audit store's chain {} ends at entry {size}, but {} were signed: entries are missing; `ledger-gateway \
+                 audit verify` says more",
+                signed.origin,
+                signed.size
+            ),
+            Ok(_) => {}
+            Err(error) => tracing::warn!(stream = %chain.stream, %error, "a checkpoint is not of the key in use"),
+        }
+    }
+    Ok(())
 }

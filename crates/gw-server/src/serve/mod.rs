@@ -73,7 +73,9 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
     let feed =
         Feed::start(&store, FeedTiming::default(), Arc::new(BootClock)).await.context("policy cannot be loaded")?;
     let audit = stores::open_audit(&ground, &config).await?;
+    journal::nothing_is_missing(&audit, &secrets).await?;
     let (journal, recovery) = journal::open(&config, &secrets, &ground)?;
+    let (journal, recovery) = journal::in_step(journal, recovery, &audit).await?;
     let edge = edge::edge(&config, &secrets, &ground, &feed)?;
 
     let node: Arc<OnceLock<Arc<Node>>> = Arc::default();
@@ -167,6 +169,8 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
     if let Some(lease) = lease {
         lease.release().await;
     }
+    // Work handed to the store may still be at it: what began is finished (HD21).
+    store.drain().await;
     said
 }
 

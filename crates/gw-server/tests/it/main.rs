@@ -1,6 +1,7 @@
 //! Tests of the process from outside.
 #![expect(clippy::expect_used, reason = "a test that cannot go on fails")]
 
+mod audit;
 mod config;
 #[cfg(feature = "mock-login")]
 mod demo;

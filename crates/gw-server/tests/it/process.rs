@@ -70,11 +70,12 @@ impl Serving {
         let dir = tempfile::tempdir().expect("a directory");
         let port = free_port();
         let out = |name: &str| File::create(dir.path().join(name)).expect("a log");
-        let mut command = command(&["serve"], settings);
+        let mut command = command(&["serve"], &[]);
         command
             .env("PORT", port.to_string())
             .env("NODE_URL", node)
             .env("DATA_DIR", dir.path().join("data"))
+            .envs(settings.iter().copied())
             .stdout(out("stdout"))
             .stderr(out("stderr"));
         let mut this = Self { process: command.spawn().expect("started"), port, dir };

@@ -271,6 +271,22 @@ impl AuditStore {
         Ok(())
     }
 
+    /// The highest number that a writer of the chain is known to have given out (HD25).
+    pub async fn issued(&self, chain: ChainId) -> Result<Option<u64>, StoreError> {
+        Ok(u64::try_from(chain_row(&self.pools.reader, chain, false).await?.issued).ok())
+    }
+
+    /// The newest signed note of a chain.
+    pub async fn last_checkpoint(&self, chain: ChainId) -> Result<Option<String>, StoreError> {
+        let chain = chain_row(&self.pools.reader, chain, false).await?;
+        let newest = checkpoints::Entity::find()
+            .filter(checkpoints::Column::ChainId.eq(chain.id))
+            .order_by_desc(checkpoints::Column::Size)
+            .one(&self.pools.reader)
+            .await?;
+        Ok(newest.map(|row| row.note))
+    }
+
     /// The signed notes of a chain, oldest first.
     pub async fn checkpoints(&self, chain: ChainId) -> Result<Vec<String>, StoreError> {
         let chain = chain_row(&self.pools.reader, chain, false).await?;

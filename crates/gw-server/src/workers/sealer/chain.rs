@@ -112,16 +112,18 @@ impl SealedChain {
         Ok(())
     }
 
-    /// Renews the claim and signs a checkpoint, whichever is due.
+    /// Renews the claim and signs a checkpoint, whichever is due. `issued` is how many numbers of the chain were given
+    /// out so far, sealed or not: where that is known, a lost tail is found (HD25).
     pub(super) async fn keep(
         &mut self,
         audit: &AuditStore,
         signer: &Signer,
         frontiers: &mut Frontiers,
+        issued: Option<u64>,
     ) -> anyhow::Result<()> {
         let Some(held) = &mut self.held else { return Ok(()) };
         if held.renewed.elapsed() >= RENEW {
-            if let Err(error) = audit.renew(&held.claim, held.size.checked_sub(1), LIFE).await {
+            if let Err(error) = audit.renew(&held.claim, issued.unwrap_or(held.size).checked_sub(1), LIFE).await {
                 self.held = None;
                 return Err(error).context("the claim was not renewed");
             }

@@ -67,6 +67,9 @@ pub(crate) async fn seal(sealing: Sealing, end: CancellationToken) -> anyhow::Re
         end.run_until_cancelled(sleep(rest)).await;
     }
     let rest = async {
+        // The last records may not be on disk yet, and only what is on disk is sealed.
+        let journal = Arc::clone(&sealer.journal);
+        tokio::task::spawn_blocking(move || journal.sync()).await.context("writing the journal failed")??;
         while sealer.step().await? {}
         sealer.sign_all().await
     };
@@ -104,8 +107,13 @@ impl Sealer {
     async fn step(&mut self) -> anyhow::Result<bool> {
         let from_journal = self.journal_batch().await?;
         let from_outbox = self.outbox.step(&self.audit, &mut self.frontiers, BATCH).await?;
-        for chain in self.chains.values_mut().chain(self.outbox.chain()) {
-            chain.keep(&self.audit, &self.signer, &mut self.frontiers).await?;
+        let issued = self.journal.heads().unwrap_or_default();
+        for (stream, chain) in &mut self.chains {
+            let issued = issued.iter().find(|(id, _)| id.stream == *stream).map(|(_, head)| head.size);
+            chain.keep(&self.audit, &self.signer, &mut self.frontiers, issued).await?;
+        }
+        if let Some(chain) = self.outbox.chain() {
+            chain.keep(&self.audit, &self.signer, &mut self.frontiers, None).await?;
         }
         let backlog = self.journal.backlog();
         metrics::gauge!("ledger_gateway_audit_buffer_depth").set(count(backlog.records));
