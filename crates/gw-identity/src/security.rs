@@ -1,7 +1,13 @@
-//! Security events of logins, tokens and links (spec/70 section 1).
+//! What is recorded here: security events of logins, tokens and links, and who read their own data (spec/70 section 1).
 
-use crate::routes::Provenance;
-use gw_audit::{SecurityEvent, SecurityKind};
+use crate::{routes::Provenance, state::IdentityState};
+use axum::{
+    extract::{MatchedPath, Request, State},
+    middleware::Next,
+    response::{IntoResponse as _, Response},
+};
+use gw_audit::{AccessRecord, AuthMethod, Record, SecurityEvent, SecurityKind};
+use gw_http::{ApiError, Authenticated, CorrelationId};
 use std::sync::Arc;
 
 /// The journal took no record: what should have been recorded must not happen or not be answered.
@@ -9,22 +15,22 @@ use std::sync::Arc;
 #[error("the journal took no record")]
 pub struct NotRecorded;
 
-/// Where security events go: the journal, as it is wired in `gw-server`.
+/// Where records go: the journal, as it is wired in `gw-server`.
 #[derive(Clone)]
 pub struct SecuritySink(Arc<dyn Fn(usize) -> Result<Room, NotRecorded> + Send + Sync>);
 
 /// Room for records, taken before an effect so that it cannot go unrecorded (HD22); given back when dropped.
-pub struct Room(Box<dyn FnMut(SecurityEvent) -> Result<(), NotRecorded> + Send>);
+pub struct Room(Box<dyn FnMut(Record) -> Result<(), NotRecorded> + Send>);
 
 impl SecuritySink {
-    /// A sink that takes room for so many events from `reserve`.
+    /// A sink that takes room for so many records from `reserve`.
     pub fn new(reserve: impl Fn(usize) -> Result<Room, NotRecorded> + Send + Sync + 'static) -> Self {
         Self(Arc::new(reserve))
     }
 
-    /// Room for `events` events.
-    pub(crate) fn reserve(&self, events: usize) -> Result<Room, NotRecorded> {
-        (self.0)(events)
+    /// Room for so many records.
+    pub(crate) fn reserve(&self, records: usize) -> Result<Room, NotRecorded> {
+        (self.0)(records)
     }
 
     /// Records a refusal: nothing was given, so nothing needs undoing if it cannot be recorded.
@@ -37,14 +43,14 @@ impl SecuritySink {
 }
 
 impl Room {
-    /// Room that `append` fills; it returns once the event is in the journal.
-    pub fn new(append: impl FnMut(SecurityEvent) -> Result<(), NotRecorded> + Send + 'static) -> Self {
+    /// Room that `append` fills; it returns once the record is in the journal.
+    pub fn new(append: impl FnMut(Record) -> Result<(), NotRecorded> + Send + 'static) -> Self {
         Self(Box::new(append))
     }
 
-    /// Records one event.
-    pub(crate) fn record(&mut self, event: SecurityEvent) -> Result<(), NotRecorded> {
-        (self.0)(event)
+    /// Writes one record.
+    pub(crate) fn record(&mut self, record: impl Into<Record>) -> Result<(), NotRecorded> {
+        (self.0)(record.into())
     }
 }
 
@@ -66,5 +72,28 @@ pub(crate) fn event(kind: SecurityKind, provenance: &Provenance) -> SecurityEven
         ip_address: Some(provenance.client.0),
         correlation_id: Some(provenance.correlation.as_str().to_owned().into()),
         ..SecurityEvent::new(kind)
+    }
+}
+
+/// One access record per request for the caller's own data, refusals included. Room for it is taken first, and it is
+/// written before the answer leaves.
+pub(crate) async fn recorded(State(state): State<IdentityState>, request: Request, next: Next) -> Response {
+    let Ok(mut room) = state.security.reserve(1) else { return ApiError::audit_unavailable().into_response() };
+    let began = state.edge.now();
+    let path = request.extensions().get::<MatchedPath>().map_or("unmatched", MatchedPath::as_str);
+    let mut record = AccessRecord::new(format!("{} {path}", request.method()), 0);
+    record.ip_address = Some(state.edge.client(request.extensions(), request.headers()).0);
+    record.correlation_id = request.extensions().get::<CorrelationId>().map(|id| id.as_str().to_owned().into());
+    if let Ok(caller) = Authenticated::of(&state.edge, request.headers()) {
+        record.external_id = Some(caller.user.external_id.clone());
+        record.auth_method = AuthMethod::Bearer;
+        record.policy_epoch = Some(caller.snapshot.epoch());
+    }
+    let answer = next.run(request).await;
+    record.status_code = answer.status().as_u16();
+    record.duration_us = u64::try_from(state.edge.now().micros().saturating_sub(began.micros())).unwrap_or(0);
+    match room.record(record) {
+        Ok(()) => answer,
+        Err(NotRecorded) => ApiError::audit_unavailable().into_response(),
     }
 }

@@ -9,7 +9,7 @@ mod tokens;
 
 pub(crate) use provenance::Provenance;
 
-use crate::state::IdentityState;
+use crate::{security::recorded, state::IdentityState};
 use axum::middleware::from_fn_with_state;
 use gw_http::{SecureHeaders, limit::per_address};
 use std::sync::Arc;
@@ -20,8 +20,8 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 /// description names the versioned ones.
 pub fn router(state: IdentityState) -> OpenApiRouter {
     let aliases: axum::Router = both_ways(|routes, of| limited(routes, of, &state)).with_state(state.clone()).into();
-    let versioned =
-        both_ways(|routes, of| limited(routes, of, &state)).merge(versioned_only()).with_state(state.clone());
+    let own = versioned_only().route_layer(from_fn_with_state(state.clone(), recorded));
+    let versioned = both_ways(|routes, of| limited(routes, of, &state)).merge(own).with_state(state.clone());
     // Set here too, so that no wiring can let a token reply be kept by a cache (TK-10).
     OpenApiRouter::from(aliases).nest("/api/v1", versioned).layer(SecureHeaders::new(state.edge.production))
 }
@@ -39,6 +39,8 @@ enum Limited {
     Auth,
     Polls,
     Refreshes,
+    /// By subject, in their extractor; what is read and changed is the caller's own, and recorded.
+    Links,
 }
 
 fn limited(routes: OpenApiRouter<IdentityState>, of: Limited, state: &IdentityState) -> OpenApiRouter<IdentityState> {
@@ -47,6 +49,7 @@ fn limited(routes: OpenApiRouter<IdentityState>, of: Limited, state: &IdentitySt
         Limited::Auth => &limits.auth,
         Limited::Polls => &limits.polls,
         Limited::Refreshes => &limits.refreshes,
+        Limited::Links => return routes.route_layer(from_fn_with_state(state.clone(), recorded)),
     };
     routes.route_layer(from_fn_with_state((Arc::clone(&state.edge), Arc::clone(limit)), per_address))
 }
@@ -62,7 +65,6 @@ fn both_ways(
         .routes(routes!(tokens::introspect::introspect));
     let polls = OpenApiRouter::new().routes(routes!(auth::status::status)).routes(routes!(auth::providers::providers));
     let refresh = OpenApiRouter::new().routes(routes!(tokens::refresh::refresh));
-    // Limited per subject, in their extractor.
     let links = OpenApiRouter::new()
         .routes(routes!(eth::challenge::challenge))
         .routes(routes!(eth::verify::verify))
@@ -71,7 +73,7 @@ fn both_ways(
     limit(auth, Limited::Auth)
         .merge(limit(polls, Limited::Polls))
         .merge(limit(refresh, Limited::Refreshes))
-        .merge(links)
+        .merge(limit(links, Limited::Links))
 }
 
 fn versioned_only() -> OpenApiRouter<IdentityState> {

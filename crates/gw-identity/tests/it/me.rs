@@ -65,3 +65,30 @@ async fn a_plain_user_administers_nothing() {
     let mine = world.get("/api/v1/me/orgs").bearer(&alice.access).send().await.body;
     assert_eq!(mine, json!({ "organizations": [] }));
 }
+
+/// Spec/70 section 1: every retrieval of one's own data leaves an access record, refusals included; without room for
+/// one nothing is answered.
+#[tokio::test]
+async fn own_data_is_never_read_unrecorded() {
+    let world = World::new().await;
+    let alice = world.log_in("alice").await;
+    for (path, template) in [
+        ("/eth/addresses", "GET /eth/addresses"),
+        ("/api/v1/eth/addresses", "GET /api/v1/eth/addresses"),
+        ("/api/v1/me/orgs", "GET /api/v1/me/orgs"),
+        ("/api/v1/me/admin-status", "GET /api/v1/me/admin-status"),
+    ] {
+        world.accesses();
+        assert_eq!(world.get(path).bearer(&alice.access).send().await.status, 200);
+        assert_eq!(world.get(path).send().await.status, 401);
+        let records = world.accesses();
+        let seen: Vec<_> = records.iter().map(|record| (&*record.method, record.status_code)).collect();
+        assert_eq!(seen, [(template, 200), (template, 401)]);
+        let callers: Vec<_> = records.iter().map(|record| record.external_id.clone()).collect();
+        assert_eq!(callers, [Some(crate::world::did("alice")), None]);
+        world.fill_journal(true);
+        let refused = world.get(path).bearer(&alice.access).send().await;
+        assert_eq!(refused.status, 503, "{}", refused.body);
+        world.fill_journal(false);
+    }
+}

@@ -2,7 +2,7 @@
 
 use axum::{Router, body::Body, extract::ConnectInfo};
 use futures_util::future::BoxFuture;
-use gw_audit::{SecurityEvent, SecurityKind};
+use gw_audit::{AccessRecord, Record, SecurityEvent, SecurityKind};
 use gw_http::{
     AdminGate, Amr, Correlate, Edge, Origin, OwnOrigins, PolicySource, PrivateNetwork, TokenCodec, TokenSecrets,
     TrustedProxies,
@@ -62,7 +62,7 @@ pub(crate) struct World {
     pub(crate) tasks: TaskTracker,
     feed: Feed,
     description: Value,
-    events: Arc<Mutex<Vec<SecurityEvent>>>,
+    recorded: Arc<Mutex<Vec<Record>>>,
     journal_full: Arc<AtomicBool>,
     stale: Arc<AtomicBool>,
     _place: tempfile::TempDir,
@@ -109,16 +109,16 @@ impl World {
             admin: AdminGate::new(Secret::new("admin"), None, None, true),
             production: setup.production,
         });
-        let (events, journal_full) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicBool::new(false)));
-        let (log, full) = (Arc::clone(&events), Arc::clone(&journal_full));
-        let security = SecuritySink::new(move |events| {
+        let (recorded, journal_full) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicBool::new(false)));
+        let (log, full) = (Arc::clone(&recorded), Arc::clone(&journal_full));
+        let security = SecuritySink::new(move |records| {
             if full.load(Ordering::SeqCst) {
                 return Err(NotRecorded);
             }
-            let (log, mut left) = (Arc::clone(&log), events);
-            Ok(Room::new(move |event| {
-                left = left.checked_sub(1).expect("more events than room was taken for");
-                log.lock().unwrap().push(event);
+            let (log, mut left) = (Arc::clone(&log), records);
+            Ok(Room::new(move |record| {
+                left = left.checked_sub(1).expect("more records than room was taken for");
+                log.lock().unwrap().push(record);
                 Ok(())
             }))
         });
@@ -146,7 +146,7 @@ impl World {
         let (app, description) = router(state).split_for_parts();
         let description = serde_json::to_value(description).unwrap();
         let app = app.layer(Correlate::new(Arc::clone(&edge.entropy)));
-        Self { app, clock, store, edge, tasks, feed, description, events, journal_full, stale, _place: place }
+        Self { app, clock, store, edge, tasks, feed, description, recorded, journal_full, stale, _place: place }
     }
 
     /// A request from the page's address.
@@ -205,7 +205,14 @@ impl World {
 
     /// The security events since the last look.
     pub(crate) fn events(&self) -> Vec<SecurityEvent> {
-        std::mem::take(&mut *self.events.lock().unwrap())
+        let events = |record| if let Record::Security(event) = record { Some(event) } else { None };
+        std::mem::take(&mut *self.recorded.lock().unwrap()).into_iter().filter_map(events).collect()
+    }
+
+    /// The access records since the last look.
+    pub(crate) fn accesses(&self) -> Vec<AccessRecord> {
+        let accesses = |record| if let Record::Access(access) = record { Some(access) } else { None };
+        std::mem::take(&mut *self.recorded.lock().unwrap()).into_iter().filter_map(accesses).collect()
     }
 
     pub(crate) fn event_kinds(&self) -> Vec<SecurityKind> {
