@@ -42,17 +42,19 @@ fi
 # A stamp holds what was installed: the list's own digest, as times change with every checkout.
 is_stamped() { [ "$(cat "$1" 2>/dev/null)" = "$(cksum <"$2")" ]; }
 
-# A real node and the client libraries, at the versions of the lock file.
-lock=tests/clients/package-lock.json
-stamp=tests/clients/node_modules/.installed
-if have npm && ! is_stamped "$stamp" "$lock"; then
-  echo "setup: installing the node and the JavaScript clients"
-  if (cd tests/clients && npm ci --no-audit --no-fund --loglevel=error); then
-    cksum <"$lock" >"$stamp"
-  else
-    missing+=("npm packages of tests/clients (npm ci failed)")
+# A real node, the client libraries and the wallet that proves logins, at the versions of the lock files.
+for folder in tests/clients tests/wallet; do
+  lock=$folder/package-lock.json
+  stamp=$folder/node_modules/.installed
+  if have npm && ! is_stamped "$stamp" "$lock"; then
+    echo "setup: installing the npm packages of $folder"
+    if (cd "$folder" && npm ci --no-audit --no-fund --loglevel=error); then
+      cksum <"$lock" >"$stamp"
+    else
+      missing+=("npm packages of $folder (npm ci failed)")
+    fi
   fi
-fi
+done
 
 # web3.py, in an environment of its own.
 list=tests/clients/requirements.txt

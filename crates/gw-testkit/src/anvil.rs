@@ -20,11 +20,13 @@ pub struct AnvilOptions {
     pub block_time: Option<u32>,
     /// Nothing is mined unless asked (`evm_mine`).
     pub no_mining: bool,
+    /// Another chain id than [`CHAIN_ID`].
+    pub chain_id: Option<u64>,
     /// Further arguments.
     pub extra: Vec<String>,
 }
 
-/// The chain id of every node started here.
+/// The chain id of every node started here, unless another is asked for.
 pub const CHAIN_ID: u64 = 31337;
 
 /// A node that mines each transaction at once.
@@ -45,7 +47,14 @@ impl Anvil {
         // A shell watches over it: when the test process ends, however it ends, the shell's input closes.
         let mut command = Command::new("sh");
         command.args(["-c", r#""$@" </dev/null & node=$!; cat >/dev/null; kill $node"#, "sh"]).arg(&program);
-        command.args(["--port", "0", "--host", "127.0.0.1", "--chain-id", &CHAIN_ID.to_string()]);
+        command.args([
+            "--port",
+            "0",
+            "--host",
+            "127.0.0.1",
+            "--chain-id",
+            &options.chain_id.unwrap_or(CHAIN_ID).to_string(),
+        ]);
         if let Some(seconds) = options.block_time {
             command.args(["--block-time", &seconds.to_string()]);
         }

@@ -7,7 +7,11 @@ pub mod anvil;
 pub mod fake_node;
 pub mod postgres;
 pub mod redis;
+#[cfg(feature = "wallet")]
+pub mod wallet;
 
 pub use anvil::Anvil;
 pub use fake_node::FakeNode;
 pub use redis::RedisServer;
+#[cfg(feature = "wallet")]
+pub use wallet::Wallet;
