@@ -5,7 +5,8 @@
 use crate::{NodeConfig, NodeError, Patience};
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, header};
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Body as _;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
@@ -131,6 +132,11 @@ impl Transport {
 async fn collect(mut body: hyper::body::Incoming, cap: usize) -> Result<Bytes, NodeError> {
     let mut first = Bytes::new();
     let mut rest = BytesMut::new();
+    // What is announced is made room for once; an announcement beyond the cap is refused before a byte is read.
+    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    if announced > cap {
+        return Err(NodeError::TooLarge);
+    }
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(NodeError::Broken)?.into_data() else { continue };
         if first.len() + rest.len() + data.len() > cap {
@@ -139,7 +145,7 @@ async fn collect(mut body: hyper::body::Incoming, cap: usize) -> Result<Bytes, N
         match (first.is_empty(), rest.is_empty()) {
             (true, true) => first = data,
             (_, true) => {
-                rest.reserve(first.len() + data.len());
+                rest.reserve(announced.max(first.len() + data.len()));
                 rest.extend_from_slice(&std::mem::take(&mut first));
                 rest.extend_from_slice(&data);
             }

@@ -13,3 +13,6 @@ mod serve;
 pub mod signal;
 pub mod telemetry;
 mod workers;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -122,7 +122,7 @@ async fn slow_relay(node: &str, hold: Duration) -> (String, Arc<AtomicUsize>, Ar
                 let mut chunk = vec![0; 64 * 1024];
                 while let Ok(read @ 1..) = answers.read(&mut chunk).await {
                     tokio::time::sleep(hold).await;
-                    hears.write_all(&chunk[..read]).await.unwrap();
+                    hears.write_all(chunk.get(..read).unwrap()).await.unwrap();
                 }
             });
         }

@@ -144,7 +144,7 @@ registry! {
     RPC_DENY_HTTP_STATUS: u16 = Variable::new(Policy, kind!(u16, "`404` or `200`", |t| number(t, 200, 404).filter(|n| *n == 404 || *n == 200))).default("404");
     /// Start value of the PRIVACY_* switches that are not set themselves.
     PRIVACY_PROFILE: PrivacyProfile = Variable::new(Policy, &PRIVACY_PROFILE_KIND).default("spec");
-    /// A transaction with one hidden side and a viewer who takes no part (K1).
+    /// A transaction with one hidden side and a viewer who takes no part (K1). For the explorer, which is not part of this version.
     PRIVACY_ONE_SIDED: OneSided = Variable::new(Policy, &ONE_SIDED_KIND).derived("by PRIVACY_PROFILE: spec `mask`, strict `drop`");
     /// Which logs of a transaction its participants see (K2).
     PRIVACY_PARTICIPANT_LOGS: TransactionLogs = Variable::new(Policy, &LOGS_KIND).derived("by PRIVACY_PROFILE: spec `all`, strict `granted`");
@@ -154,7 +154,7 @@ registry! {
     PRIVACY_SHARED_LOGS: TransactionLogs = Variable::new(Policy, &LOGS_KIND).derived("by PRIVACY_PROFILE: spec `all`, strict `granted`");
     /// Opaque fields (`bytes`, `string`) of an event that can be decoded (K5).
     PRIVACY_DYNAMIC_FIELDS: DynamicFields = Variable::new(Policy, &DYNAMIC_FIELDS_KIND).derived("by PRIVACY_PROFILE: spec `pass`, strict `drop`");
-    /// Strips value, input, errors and nonce beside an alias (K6).
+    /// Strips value, input, errors and nonce beside an alias (K6). For the explorer, which is not part of this version.
     PRIVACY_ALIAS_STRIP: bool = Variable::new(Policy, &kind::BOOL).default("true");
     /// Transactions on `/rpc` for an organization's administrator who takes no part (K7).
     PRIVACY_ADMIN_TX: AdminTx = Variable::new(Policy, &ADMIN_TX_KIND).default("masked");
@@ -162,11 +162,11 @@ registry! {
     ADDRESS_QUERY_STRICT: AddressQuery = Variable::new(Policy, &ADDRESS_QUERY_KIND).default("strict");
     /// Zeroes the roots, the bloom and the gas totals of blocks (K9).
     HIDE_BLOCK_ROOTS: bool = Variable::new(Policy, &kind::BOOL).default("true");
-    /// Keeps transactions with two hidden sides for organization administrators (K10).
+    /// Keeps transactions with two hidden sides for organization administrators (K10). For the explorer, which is not part of this version.
     ORG_ADMIN_VIEW_USER_TXS: bool = Variable::new(Policy, &kind::BOOL).default("false").rule("`true` is noted in the audit log at each start");
     /// The `admin` claim opens all contracts of its organization (K11).
     ADMIN_CLAIM_SEES_ALL: bool = Variable::new(Policy, &kind::BOOL).default("true");
-    /// A transaction with both sides hidden but a visible token transfer (K12).
+    /// A transaction with both sides hidden but a visible token transfer (K12). For the explorer, which is not part of this version.
     PRIVACY_ANCHOR: Anchor = Variable::new(Policy, &ANCHOR_KIND).default("none");
     /// Publishes a constant instead of the base fee.
     HIDE_BASE_FEE: bool = Variable::new(Policy, &kind::BOOL).default("false");

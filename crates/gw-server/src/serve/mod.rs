@@ -44,6 +44,8 @@ use stores::{Ground, Secrets};
 use surface::{Surface, not_yet, surface};
 use tokio::{
     net::TcpListener,
+    runtime::Handle,
+    task::spawn_blocking,
     time::{sleep, timeout},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -85,6 +87,13 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
                 let feed = feed.clone();
                 move || feed.pin().fresh
             })
+            .with("audit", {
+                let journal = Arc::clone(&journal);
+                move || {
+                    let backlog = journal.backlog();
+                    !backlog.dead && backlog.bytes < backlog.max_bytes
+                }
+            })
             .with("node", {
                 let node = Arc::clone(&node);
                 move || node.get().is_some_and(|node| node.head().is_some())
@@ -107,6 +116,7 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
         journal: Arc::clone(&journal),
         audit: audit.clone(),
         store: store.clone(),
+        clock: Arc::clone(&ground.clock),
         entropy: Arc::clone(&ground.entropy),
         cluster: CLUSTER,
         key: secrets.checkpoint.clone(),
@@ -114,7 +124,9 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
         directory: config.audit.journal_dir.clone(),
     };
     let end_sealing = CancellationToken::new();
-    let sealer = tokio::spawn(workers::seal(sealing, end_sealing.clone()));
+    // On a thread of its own: it hashes and builds statements by the thousand, and no request may wait behind that.
+    let ended = end_sealing.clone();
+    let sealer = spawn_blocking(move || Handle::current().block_on(workers::seal(sealing, ended)));
 
     let tasks = TaskTracker::new();
     let gateway = async {

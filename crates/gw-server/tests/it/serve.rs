@@ -10,11 +10,14 @@ fn an_operator_sees_that_it_lives_and_whether_it_works() {
     let gateway = Serving::start(node.url(), &[]).ready();
     assert_eq!(gateway.get("/health").body, r#"{"status":"ok"}"#);
     let ready = gateway.get("/ready").body;
-    for need in ["\"db\":\"ok\"", "\"node\":\"ok\"", "\"tracing\":\"ok\""] {
+    for need in ["\"db\":\"ok\"", "\"audit\":\"ok\"", "\"node\":\"ok\"", "\"tracing\":\"ok\""] {
         assert!(ready.contains(need), "{ready}");
     }
     let metrics = gateway.get("/metrics").body;
-    assert!(metrics.contains("ledger_gateway_build_info"), "{metrics}");
+    for figure in ["ledger_gateway_build_info", "ledger_gateway_audit_lag_seconds", "ledger_gateway_audit_buffer_bytes"]
+    {
+        assert!(metrics.contains(figure), "{figure}: {metrics}");
+    }
     let (status, said) = gateway.end();
     assert!(status.success(), "{said}");
 }

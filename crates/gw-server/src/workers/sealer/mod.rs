@@ -20,7 +20,7 @@ use gw_store::{
     Store,
     audit::{AuditStore, ToSeal},
 };
-use gw_types::{Entropy, Secret};
+use gw_types::{Clock, Entropy, Secret};
 use outbox::Outbox;
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 use tokio::time::{sleep, timeout};
@@ -41,6 +41,7 @@ pub(crate) struct Sealing {
     pub(crate) journal: Arc<Journal>,
     pub(crate) audit: AuditStore,
     pub(crate) store: Store,
+    pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
     /// Names the chains of this deployment.
     pub(crate) cluster: &'static str,
@@ -78,6 +79,7 @@ pub(crate) async fn seal(sealing: Sealing, end: CancellationToken) -> anyhow::Re
 
 struct Sealer {
     journal: Arc<Journal>,
+    clock: Arc<dyn Clock>,
     audit: AuditStore,
     outbox: Outbox,
     signer: Signer,
@@ -96,6 +98,7 @@ impl Sealer {
         Ok(Self {
             outbox: Outbox::new(from.store, from.entropy, &signer, holder),
             journal: from.journal,
+            clock: from.clock,
             audit: from.audit,
             signer,
             frontiers,
@@ -116,6 +119,10 @@ impl Sealer {
             chain.keep(&self.audit, &self.signer, &mut self.frontiers, None).await?;
         }
         let backlog = self.journal.backlog();
+        // How old the oldest record is that waits to be sealed, at most: since the last sealed one.
+        let waiting = backlog.sealed_until.filter(|_| backlog.records > 0);
+        let lag = waiting.map_or(0, |since| self.clock.now().micros().saturating_sub(since.micros()).max(0));
+        metrics::gauge!("ledger_gateway_audit_lag_seconds").set(count(lag.unsigned_abs()) / 1e6);
         metrics::gauge!("ledger_gateway_audit_buffer_depth").set(count(backlog.records));
         metrics::gauge!("ledger_gateway_audit_buffer_bytes").set(count(backlog.bytes));
         Ok(from_journal || from_outbox)
