@@ -8,11 +8,8 @@ demo: setup ## a real node, a gateway and three viewers who ask the same questio
 test: setup ## everything CI runs, cheapest first
 	cargo xtask ci
 
-bench: setup ## throughput and latency beside nginx, decisions by criterion
-	cargo build --release --locked -p gw-server --features mock-login --bin ledger-gateway-dev
-	cargo build --release --locked -p gw-testkit --bin constant-upstream
-	python3 bench/bench.py
-	cargo bench --locked -p gw-policy -p gw-http
+bench: setup ## throughput and latency beside nginx, then decisions, tokens and the journal by criterion
+	scripts/bench.sh
 
 fmt: ## format the code
 	cargo fmt --all

@@ -6,5 +6,4 @@ cd "$(dirname "$0")/.."
 cargo build --release --locked -p gw-server --features mock-login --bin ledger-gateway-dev
 cargo build --release --locked -p gw-testkit --bin constant-upstream
 python3 bench/bench.py
-cargo bench --locked -p gw-policy
-cargo bench --locked -p gw-journal
+cargo bench --locked -p gw-policy -p gw-http -p gw-journal
