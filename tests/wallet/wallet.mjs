@@ -21,7 +21,7 @@ const GLOBAL_LEVELS = 64;
 // --- the prover, in place of the one that needs a proving key in JavaScript's own format
 
 async function prove(inputs) {
-  const calculator = await witnessBuilder(circuit());
+  calculator ??= await witnessBuilder(readFileSync(GW_CIRCUIT));
   const witness = await calculator.calculateWTNSBin(JSON.parse(new TextDecoder().decode(inputs)), 0);
   const answer = await fetch(GW_PROVER_URL, { method: "POST", body: witness });
   const text = await answer.text();
@@ -29,8 +29,7 @@ async function prove(inputs) {
   return JSON.parse(text);
 }
 
-let compiled;
-const circuit = () => (compiled ??= readFileSync(GW_CIRCUIT));
+let calculator;
 
 const algorithm = new ProvingMethodAlg("groth16", sdk.CircuitId.AuthV2);
 const official = proving.provingMethodGroth16AuthV2Instance;

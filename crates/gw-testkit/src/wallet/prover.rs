@@ -6,7 +6,7 @@
 use super::circom::{self, Circuit};
 use ark_bn254::{Bn254, Fq, Fq2, Fr, G1Affine, G2Affine};
 use ark_ff::{PrimeField, UniformRand};
-use ark_groth16::{Groth16, ProvingKey, VerifyingKey};
+use ark_groth16::{Groth16, ProvingKey, VerifyingKey, prepare_verifying_key};
 use ark_serialize::{CanonicalDeserialize, CanonicalSerialize};
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use serde_json::{Value, json};
@@ -61,7 +61,12 @@ impl Prover {
             &values,
         )
         .map_err(|_| "no proof: the values do not fit the circuit")?;
-        let signals: Vec<String> = values.iter().take(public).skip(1).map(decimal).collect();
+        let signals = values.get(1..public).ok_or("no signals")?;
+        // Proving never fails for values that break a constraint; the proof is then worth nothing.
+        if !matches!(Groth16::<Bn254>::verify_proof(&prepare_verifying_key(&self.key.vk), &proof, signals), Ok(true)) {
+            return Err("the values do not satisfy the circuit");
+        }
+        let signals: Vec<String> = signals.iter().map(decimal).collect();
         Ok(json!({
             "proof": {"pi_a": g1(&proof.a), "pi_b": g2(&proof.b), "pi_c": g1(&proof.c), "protocol": "groth16"},
             "pub_signals": signals,
