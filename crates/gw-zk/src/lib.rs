@@ -5,7 +5,17 @@
 //! argument.
 #![warn(missing_docs)]
 
+pub use ark_bn254::Fr;
+
+pub mod circuit;
+pub mod did;
 pub mod encode;
+pub mod groth16;
 pub mod hash;
+pub mod json;
+pub mod jwz;
+pub mod number;
 pub mod poseidon;
+pub mod response;
 pub mod schema;
+pub mod state;

@@ -1,6 +1,17 @@
 //! What the crate promises, held against the public test data.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking; helpers do, too")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking; helpers do, too"
+)]
 
+mod dids;
 mod hashes;
+mod keys;
+mod maker;
+mod own;
 mod schemas;
+mod states;
 mod support;
+mod vectors;

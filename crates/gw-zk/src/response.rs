@@ -1,0 +1,313 @@
+//! What a wallet's answer must say to be the answer to one request (ZK-40 to ZK-47).
+//!
+//! One function over the token, the stored request and the time. What follows from a valid answer is a name and the facts
+//! still to be judged: the state of identities (`state`) and the credential proofs that were asked for.
+
+use crate::{
+    circuit::Circuit,
+    did::{Did, DidError, Id},
+    groth16::{Key, ProofError},
+    jwz::{Token, TokenError},
+};
+use ark_bn254::Fr;
+use gw_types::{Seconds, Timestamp};
+use serde_json::Value;
+
+/// The type of an answer.
+pub const RESPONSE_TYPE: &str = "https://iden3-communication.io/authorization/1.0/response";
+
+/// How far a wallet's clock may be ahead.
+const AHEAD: Seconds = Seconds(300);
+
+/// What was asked, as far as the answer depends on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Its thread id.
+    pub thread: String,
+    /// Who asked.
+    pub from: String,
+    /// What is to be signed beside; empty for nothing.
+    pub message: String,
+    /// Until when it may be answered.
+    pub expires: Option<Timestamp>,
+    /// The envelopes it takes, as written; none listed means all.
+    pub accept: Vec<String>,
+    /// The ids of the credential queries.
+    pub scope: Vec<u64>,
+}
+
+/// Whose keys proofs are checked under.
+#[derive(Clone, Copy, Debug)]
+pub enum Keys<'a> {
+    /// The official ones.
+    Official,
+    /// One other for every envelope: a set-up of one's own, for tests of what stands around the proof.
+    Own(&'a Key),
+}
+
+/// A valid answer: who is named, and what is still to be judged.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// Who answers; the subject of the login, once the state is judged.
+    pub subject: Did,
+    /// The root of the tree of all identities the proof stands on.
+    pub gist_root: Fr,
+    /// What the envelope was made with.
+    pub circuit: Circuit,
+    /// The hash of what was signed.
+    pub hash: Fr,
+    /// The entries for the requested queries, in the answer's order, none of them checked. Others are dropped (ZK-47).
+    pub scope: Vec<Value>,
+}
+
+impl Answer {
+    /// The identifier of who answers.
+    pub fn user(&self) -> Id {
+        self.subject.id()
+    }
+}
+
+/// Why an answer is none.
+#[derive(Debug, thiserror::Error)]
+pub enum ResponseError {
+    /// It is no well-formed token.
+    #[error("the token is malformed")]
+    Token(#[from] TokenError),
+    /// The envelope is not among those the request takes.
+    #[error("the request does not take envelopes of this circuit")]
+    Accept,
+    /// Another type of message, or none.
+    #[error("not an authorization response")]
+    Type,
+    /// The message names another sender than the proof.
+    #[error("the sender is not the one who proved")]
+    From,
+    /// The one who proved lives on a network of no table.
+    #[error("the network is unknown")]
+    Network,
+    /// Addressed to somebody else.
+    #[error("the answer is for another verifier")]
+    To,
+    /// It answers another request.
+    #[error("the answer belongs to another thread")]
+    Thread,
+    /// Another message was signed than asked.
+    #[error("the signed message differs")]
+    Message,
+    /// The request or the answer is too old.
+    #[error("the request or the answer has expired")]
+    Expired,
+    /// Made in the future.
+    #[error("the answer is from the future")]
+    Future,
+    /// A member has a type it cannot have.
+    #[error("a member of the answer is malformed")]
+    Malformed,
+    /// The proof does not hold.
+    #[error("the proof does not hold")]
+    Proof(#[source] ProofError),
+}
+
+/// Judges a token as the answer to `request`.
+///
+/// The pairing comes last although the specification lists it first: all checks must pass, and this order gives strangers
+/// the least work to cause.
+pub fn check(token: &str, request: &Request, keys: Keys<'_>, now: Timestamp) -> Result<Answer, ResponseError> {
+    let token = Token::read(token)?;
+    if !request.accept.is_empty() && !request.accept.iter().any(|profile| accepts(profile, token.circuit())) {
+        return Err(ResponseError::Accept);
+    }
+    let subject = match Did::of(token.user()) {
+        Ok(did) => did,
+        Err(DidError::Network) => return Err(ResponseError::Network),
+        Err(DidError::Shape | DidError::Id(_) | DidError::Differs) => return Err(ResponseError::From),
+    };
+    let scope = check_message(token.message(), &subject, request, now)?;
+    match keys {
+        Keys::Official => token.verify(),
+        Keys::Own(key) => token.verify_under(key),
+    }
+    .map_err(ResponseError::Proof)?;
+    Ok(Answer { subject, gist_root: token.gist_root(), circuit: token.circuit(), hash: token.hash(), scope })
+}
+
+/// Judges what was signed and gives the entries that were asked for. Also what the checks of a message without envelope
+/// come to.
+pub fn check_message(
+    message: &Value,
+    subject: &Did,
+    request: &Request,
+    now: Timestamp,
+) -> Result<Vec<Value>, ResponseError> {
+    let text = |name: &str| message.get(name).and_then(Value::as_str);
+    if text("type") != Some(RESPONSE_TYPE) {
+        return Err(ResponseError::Type);
+    }
+    if text("from") != Some(subject.as_str()) {
+        return Err(ResponseError::From);
+    }
+    if text("to") != Some(request.from.as_str()) {
+        return Err(ResponseError::To);
+    }
+    if text("thid") != Some(request.thread.as_str()) {
+        return Err(ResponseError::Thread);
+    }
+    let body = message.get("body").unwrap_or(&Value::Null);
+    let signed = match body.get("message") {
+        None | Some(Value::Null) => "",
+        Some(Value::String(text)) => text,
+        Some(_) => return Err(ResponseError::Message),
+    };
+    if signed != request.message {
+        return Err(ResponseError::Message);
+    }
+    let expires = [request.expires, time_in(message, "expires_time")?];
+    if expires.into_iter().flatten().any(|expires| expires.secs() < now.secs()) {
+        return Err(ResponseError::Expired);
+    }
+    if time_in(message, "created_time")?.is_some_and(|created| created > now.plus(AHEAD)) {
+        return Err(ResponseError::Future);
+    }
+    match body.get("scope") {
+        None | Some(Value::Null) => Ok(Vec::new()),
+        Some(Value::Array(entries)) => Ok(entries.iter().filter(|entry| asked(entry, request)).cloned().collect()),
+        Some(_) => Err(ResponseError::Malformed),
+    }
+}
+
+fn asked(entry: &Value, request: &Request) -> bool {
+    entry.get("id").and_then(Value::as_u64).is_some_and(|id| request.scope.contains(&id))
+}
+
+/// Seconds since 1970; absent and null are alike.
+fn time_in(message: &Value, name: &str) -> Result<Option<Timestamp>, ResponseError> {
+    match message.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(seconds) => seconds.as_i64().map(Timestamp::from_secs).map(Some).ok_or(ResponseError::Malformed),
+    }
+}
+
+/// Whether a profile like `iden3comm/v1;env=…;circuitId=authV2,authV3;alg=groth16` takes a proof of this circuit. One
+/// that cannot be read takes nothing.
+fn accepts(profile: &str, circuit: Circuit) -> bool {
+    let mut parts = profile.split(';').map(str::trim);
+    if parts.next() != Some("iden3comm/v1") {
+        return false;
+    }
+    let mut envelope = false;
+    let rest = parts.all(|part| {
+        let listed = |list: &str, wanted: &str| list.split(',').any(|item| item.trim() == wanted);
+        match part.split_once('=') {
+            Some(("env", value)) => {
+                envelope = value == "application/iden3-zkp-json";
+                envelope
+            }
+            Some(("circuitId", list)) => listed(list, circuit.id()),
+            Some(("alg", list)) => listed(list, "groth16"),
+            Some(_) | None => false,
+        }
+    });
+    envelope && rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const NOW: Timestamp = Timestamp::from_secs(1_700_000_000);
+
+    fn subject() -> Did {
+        Did::parse("did:iden3:privado:main:2SeytAhJWLi5a68GX2bBmFNoaFCbRvyfLU6LUXBMfK").unwrap()
+    }
+
+    fn request() -> Request {
+        Request {
+            thread: "t".to_owned(),
+            from: "did:example:verifier".to_owned(),
+            message: String::new(),
+            expires: Some(NOW.plus(Seconds(600))),
+            accept: Vec::new(),
+            scope: vec![1],
+        }
+    }
+
+    fn message() -> Value {
+        json!({
+            "id": "x", "thid": "t", "typ": "application/iden3-zkp-json", "type": RESPONSE_TYPE,
+            "from": subject().as_str(), "to": "did:example:verifier", "created_time": NOW.secs(),
+            "body": {"scope": [{"id": 1, "a": "b"}, {"id": 2}, {"id": "1"}, "entry", {"rbac_groups": ["admins"]}]},
+        })
+    }
+
+    fn judge(change: impl FnOnce(&mut Value)) -> Result<Vec<Value>, ResponseError> {
+        let mut message = message();
+        change(&mut message);
+        check_message(&message, &subject(), &request(), NOW)
+    }
+
+    #[test]
+    fn zk47_only_entries_that_were_asked_for_come_out() {
+        assert_eq!(judge(|_| ()).unwrap(), [json!({"id": 1, "a": "b"})]);
+        assert_eq!(judge(|m| m["body"]["scope"] = Value::Null).unwrap(), [] as [Value; 0]);
+        assert_eq!(judge(|m| m["body"] = Value::Null).unwrap(), [] as [Value; 0]);
+        assert!(matches!(judge(|m| m["body"]["scope"] = json!({})), Err(ResponseError::Malformed)));
+    }
+
+    #[test]
+    fn zk40_zk41_zk42_zk43_who_to_whom_about_what() {
+        use ResponseError as E;
+        assert!(matches!(judge(|m| m["type"] = json!("https://example/other")), Err(E::Type)));
+        assert!(matches!(judge(|m| m["type"] = Value::Null), Err(E::Type)));
+        assert!(matches!(judge(|m| m["from"] = json!(subject().as_str().to_lowercase())), Err(E::From)));
+        assert!(matches!(judge(|m| m["to"] = json!("did:example:other")), Err(E::To)));
+        assert!(matches!(judge(|m| m["to"] = Value::Null), Err(E::To)));
+        assert!(matches!(judge(|m| m["thid"] = json!("u")), Err(E::Thread)));
+        assert!(matches!(judge(|m| *m = json!([])), Err(E::Type)));
+        // Both media types occur.
+        assert!(judge(|m| m["typ"] = json!("application/iden3comm-plain-json")).is_ok());
+    }
+
+    #[test]
+    fn zk44_absent_null_and_empty_messages_are_alike() {
+        for message in [Value::Null, json!("")] {
+            assert!(judge(|m| m["body"]["message"] = message.clone()).is_ok());
+        }
+        for message in [json!("other"), json!(0), json!([])] {
+            assert!(matches!(judge(|m| m["body"]["message"] = message.clone()), Err(ResponseError::Message)));
+        }
+    }
+
+    #[test]
+    fn zk45_times_bind_on_both_sides() {
+        let later = |seconds| check_message(&message(), &subject(), &request(), NOW.plus(Seconds(seconds)));
+        assert!(later(600).is_ok());
+        assert!(matches!(later(601), Err(ResponseError::Expired)));
+        assert!(matches!(judge(|m| m["expires_time"] = json!(NOW.secs() - 1)), Err(ResponseError::Expired)));
+        assert!(judge(|m| m["created_time"] = json!(NOW.secs() + 300)).is_ok());
+        assert!(matches!(judge(|m| m["created_time"] = json!(NOW.secs() + 301)), Err(ResponseError::Future)));
+        assert!(matches!(judge(|m| m["created_time"] = json!("soon")), Err(ResponseError::Malformed)));
+        assert!(matches!(judge(|m| m["expires_time"] = json!(1e300)), Err(ResponseError::Malformed)));
+    }
+
+    #[test]
+    fn zk46_profiles_name_what_they_take() {
+        let envelope = "iden3comm/v1;env=application/iden3-zkp-json";
+        for (profile, takes) in [
+            (envelope.to_owned(), true),
+            (format!("{envelope};circuitId=authV2;alg=groth16"), true),
+            (format!("{envelope};circuitId=authV3,authV2;alg=groth16"), true),
+            (format!("{envelope}; circuitId=authV3, authV2; alg=groth16"), true),
+            (format!("{envelope};circuitId=authV3;alg=groth16"), false),
+            (format!("{envelope};circuitId=authV2;alg=plonk"), false),
+            (format!("{envelope};circuitId=auth"), false),
+            (format!("{envelope};other=1"), false),
+            ("iden3comm/v1;env=application/iden3comm-signed-json;alg=ES256K".to_owned(), false),
+            ("iden3comm/v1".to_owned(), false),
+            ("iden3comm/v2;env=application/iden3-zkp-json".to_owned(), false),
+            (String::new(), false),
+        ] {
+            assert_eq!(accepts(&profile, Circuit::AuthV2), takes, "{profile}");
+        }
+    }
+}
