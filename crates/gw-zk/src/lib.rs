@@ -8,6 +8,7 @@
 pub use ark_bn254::Fr;
 
 pub mod circuit;
+pub mod credential;
 pub mod did;
 pub mod encode;
 pub mod groth16;
@@ -16,6 +17,7 @@ pub mod json;
 pub mod jwz;
 pub mod number;
 pub mod poseidon;
+pub mod query;
 pub mod response;
 pub mod schema;
 pub mod state;

@@ -6,11 +6,13 @@
     reason = "a test fails by panicking; helpers do, too"
 )]
 
+mod credentials;
 mod dids;
 mod hashes;
 mod keys;
 mod maker;
 mod own;
+mod queries;
 mod schemas;
 mod states;
 mod support;

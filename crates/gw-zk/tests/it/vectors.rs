@@ -5,6 +5,7 @@
 use alloy_primitives::hex;
 use gw_types::Timestamp;
 use gw_zk::{
+    credential::CredentialError,
     did::{Did, Network},
     jwz::{self, Token},
     response::{self, Answer, Keys, Request, ResponseError},
@@ -13,6 +14,7 @@ use gw_zk::{
 use serde_json::Value;
 use std::path::PathBuf;
 
+use crate::credentials::{self, Refused};
 use crate::support::folder;
 
 /// What we say of one vector.
@@ -84,7 +86,7 @@ fn judge_response(vector: &Value, now: Timestamp) -> Verdict {
         return Verdict::failed("from");
     };
     match response::check_message(&vector["response"], &sender, &request_of(&vector["request"]), now) {
-        Ok(_) => Verdict::Unjudged,
+        Ok(scope) => judge_credentials(vector, &scope, &sender, now),
         Err(error) => Verdict::failed(error),
     }
 }
@@ -102,13 +104,23 @@ fn judge_state(vector: &Value, answer: &Answer, now: Timestamp) -> Verdict {
         Ok(root) => match state::judge_root(root, now, now) {
             Err(error) => Verdict::failed(error),
             Ok(()) if vector["path"] == "A" => Verdict::Valid(answer.subject.to_string()),
-            Ok(()) => Verdict::Unjudged,
+            Ok(()) => judge_credentials(vector, &answer.scope, &answer.subject, now),
         },
     }
 }
 
+fn judge_credentials(vector: &Value, scope: &[Value], subject: &Did, now: Timestamp) -> Verdict {
+    match credentials::judge(vector, scope, subject.id(), now) {
+        Ok(_) => Verdict::Valid(subject.to_string()),
+        Err(Refused::Credential(CredentialError::Absent(id))) => {
+            Verdict::Rejected { reason: "humanity_required", why: format!("no proof for {id}") }
+        }
+        Err(refused) => Verdict::failed(refused),
+    }
+}
+
 /// Asks the recorded contract.
-fn call<T>(contract: &Value, data: &[u8], read: impl FnOnce(Outcome<'_>) -> T) -> T {
+pub(crate) fn call<T>(contract: &Value, data: &[u8], read: impl FnOnce(Outcome<'_>) -> T) -> T {
     let data = hex::encode_prefixed(data);
     let recorded = contract["eth_calls"].as_array().unwrap().iter().find(|call| call["data"] == data.as_str());
     let recorded = recorded.unwrap_or_else(|| panic!("the contract was asked {data}, which nobody recorded"));

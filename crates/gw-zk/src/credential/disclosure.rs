@@ -1,0 +1,40 @@
+//! The value a wallet shows beside a proof.
+
+use ark_bn254::Fr;
+use serde_json::Value;
+
+use super::CredentialError;
+use crate::encode;
+use crate::query::{Predicate, Requested};
+
+/// The encoded value of the field in a presentation of the credential that was asked for.
+///
+/// The presentation names contexts of its own; none is fetched. Its fields are read by the schema the query names, and it
+/// must claim to be of that schema and type.
+pub(super) fn value(query: &Requested, asked: &Predicate, presentation: Option<&Value>) -> Result<Fr, CredentialError> {
+    let shown = || {
+        let credential = presentation?.get("verifiableCredential")?;
+        let types = credential.get("@type").or_else(|| credential.get("type"))?;
+        if !names(types, &query.type_name) || !names(credential.get("@context")?, &query.context) {
+            return None;
+        }
+        let mut value = credential.get("credentialSubject")?;
+        for step in asked.field.as_deref()?.split('.') {
+            value = match value {
+                Value::Array(items) => items.get(step.parse::<usize>().ok()?)?,
+                other => other.get(step)?,
+            };
+        }
+        encode::value(value, asked.datatype).ok()
+    };
+    shown().ok_or(CredentialError::Disclosure)
+}
+
+/// Whether a text, or one of a list of texts, is `name`.
+fn names(value: &Value, name: &str) -> bool {
+    match value {
+        Value::String(text) => text == name,
+        Value::Array(items) => items.iter().any(|item| item.as_str() == Some(name)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => false,
+    }
+}

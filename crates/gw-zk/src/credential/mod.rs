@@ -1,0 +1,447 @@
+//! Whether a wallet's credential proofs show what was asked (spec/10 ZK-60 to ZK-73, ZK-77).
+//!
+//! Gather, decide, act: [`examine`] judges everything that stands in the proofs themselves and says which states of which
+//! issuers must be looked up; [`Examined::judge`] decides on the answers. Only the two together give an [`Accepted`].
+//! What holds no entry, cannot be read, or does not fit exactly, is refused.
+
+mod disclosure;
+mod predicate;
+mod signals;
+
+use std::collections::BTreeMap;
+
+use ark_bn254::Fr;
+use ark_ff::AdditiveGroup;
+use gw_types::{Seconds, Timestamp};
+use serde::Deserialize;
+use serde_json::Value;
+
+use self::signals::{Atomic, Linked, Signals, Version};
+use crate::circuit::Circuit;
+use crate::did::{Did, Id};
+use crate::groth16::{Proof, ProofError, RawProof};
+use crate::hash::LinkedQuery;
+use crate::number;
+use crate::query::{Operator, ProofType, Requested};
+use crate::state::{self, Outdated, State, StateError};
+
+/// How old a proof may be (ZK-67).
+const MAX_AGE: Seconds = Seconds(86_400);
+/// How far a wallet's clock may be ahead.
+const AHEAD: Seconds = Seconds(300);
+
+/// Why credential proofs are refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CredentialError {
+    /// There is no entry for a query: the credential is absent (ZK-60).
+    #[error("no proof for query {0}")]
+    Absent(u64),
+    /// Two entries for one query: no telling which one counts.
+    #[error("two proofs for query {0}")]
+    Twice(u64),
+    /// The entry is not one.
+    #[error("the proof entry cannot be read")]
+    Malformed,
+    /// Another circuit than was asked for (ZK-61).
+    #[error("the proof is of another circuit")]
+    Circuit,
+    /// The pairing, the points or the numbers (ZK-62).
+    #[error("the credential proof does not hold")]
+    Proof(#[source] ProofError),
+    /// A signal is no canonical number, or there are too few or many.
+    #[error("the public signals are malformed")]
+    Signals,
+    /// Somebody else's proof (ZK-63).
+    #[error("the proof is about another user")]
+    User,
+    /// A proof for another query (ZK-63).
+    #[error("the proof answers another query")]
+    RequestId,
+    /// Not an accepted issuer (ZK-64).
+    #[error("the issuer is not accepted")]
+    Issuer,
+    /// Another credential type (ZK-65).
+    #[error("the credential is of another type")]
+    Schema,
+    /// Revocation was left aside (ZK-66).
+    #[error("the proof leaves revocation aside")]
+    RevocationUnchecked,
+    /// Too old (ZK-67).
+    #[error("the proof is too old")]
+    Old,
+    /// Made in the future (ZK-67).
+    #[error("the proof is from the future")]
+    Future,
+    /// More predicates than the circuit holds (D8).
+    #[error("the query has more predicates than the circuit holds")]
+    TooManyPredicates,
+    /// Another comparison (ZK-68).
+    #[error("the proof compares in another way")]
+    Operator,
+    /// Other values (ZK-68).
+    #[error("the proof compares with other values")]
+    Values,
+    /// Another field, or an absent one (ZK-69).
+    #[error("the proof is about another field")]
+    Path,
+    /// The value was not shown, or another one.
+    #[error("the value asked for is not disclosed")]
+    Disclosure,
+    /// A signature where the tree was asked for, or the other way round (ZK-72).
+    #[error("the proof is of another kind")]
+    ProofType,
+    /// Asked for and missing, or the other way round (ZK-72, ZK-77).
+    #[error("the nullifier does not fit the query")]
+    Nullifier,
+    /// Linked and should not be, or the other way round, or to something else (ZK-72).
+    #[error("the proofs of a group are not linked")]
+    Link,
+    /// Other queries than were asked (ZK-73).
+    #[error("the linked queries differ")]
+    LinkedQueries,
+    /// A state of an issuer gives no fact (ZK-70, ZK-71).
+    #[error("the issuer's state cannot be used")]
+    State(#[source] StateError),
+    /// Too long replaced to show that nothing was revoked (ZK-71).
+    #[error("the state that shows non-revocation is too old")]
+    NonRevocation(#[source] Outdated),
+    /// A look-up was asked for and not answered.
+    #[error("a state was not looked up")]
+    NotLookedUp,
+}
+
+/// A state to be looked up in the State contract of the issuer's network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Lookup {
+    /// Whose.
+    pub issuer: Id,
+    /// Which.
+    pub state: Fr,
+}
+
+/// What the contract said, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StateAnswer {
+    /// What it said.
+    pub state: Result<State, StateError>,
+    /// When it was asked: an answer from a cache is as old as that.
+    pub read: Timestamp,
+}
+
+/// Answers by look-up.
+pub type StateAnswers = BTreeMap<Lookup, StateAnswer>;
+
+/// Proofs that hold; the states they stand on are still to be judged.
+#[must_use]
+#[derive(Debug)]
+pub struct Examined {
+    /// States under which credentials were issued.
+    issuance: Vec<Lookup>,
+    /// States that show that credentials were not revoked.
+    non_revocation: Vec<Lookup>,
+    accepted: Accepted,
+}
+
+/// What the proofs showed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Accepted {
+    credentials: Vec<Shown>,
+}
+
+/// One proved credential.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shown {
+    /// The query it answers.
+    pub id: u64,
+    /// Who issued it.
+    pub issuer: Did,
+    /// The number it gives to our session, if one was asked for: the same for every profile of one person (ZK-77).
+    pub nullifier: Option<Fr>,
+}
+
+impl Accepted {
+    /// All proved credentials, in the order they were asked for.
+    #[must_use]
+    pub fn credentials(&self) -> &[Shown] {
+        &self.credentials
+    }
+
+    /// The nullifier, if one was asked for.
+    #[must_use]
+    pub fn nullifier(&self) -> Option<Fr> {
+        self.credentials.iter().find_map(|shown| shown.nullifier)
+    }
+}
+
+/// An entry of the answer's scope.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry {
+    circuit_id: String,
+    proof: RawProof,
+    #[serde(rename = "pub_signals")]
+    pub_signals: Vec<String>,
+    #[serde(default)]
+    vp: Option<Value>,
+}
+
+/// Judges the entries of an answer against what was asked; entries nobody asked for are not looked at (ZK-47).
+///
+/// The pairings come last: everything cheaper is settled before. They take milliseconds each, so this belongs on a thread
+/// that may be busy.
+///
+/// # Errors
+/// [`CredentialError`]; `Absent` for a query without entry.
+pub fn examine(
+    requested: &[Requested],
+    scope: &[Value],
+    user: Id,
+    now: Timestamp,
+) -> Result<Examined, CredentialError> {
+    let entries = requested.iter().map(|query| Ok((query, find(scope, query.id)?)));
+    let entries: Vec<(&Requested, Entry)> = entries.collect::<Result<_, CredentialError>>()?;
+    let mut credentials = Vec::new();
+    let mut issuance = Vec::new();
+    let mut non_revocation = Vec::new();
+    let mut links = BTreeMap::new();
+    let mut pairings = Vec::new();
+    for (query, entry) in &entries {
+        let circuit = Circuit::of_id(&entry.circuit_id).ok_or(CredentialError::Circuit)?;
+        let signals = scalars(&entry.pub_signals)?;
+        let checked = check_signals(query, circuit, &signals, entry.vp.as_ref(), user, now)?;
+        if let (Some(group), Some(link)) = (query.group, checked.link)
+            && *links.entry(group).or_insert(link) != link
+        {
+            return Err(CredentialError::Link);
+        }
+        issuance.extend(checked.issuance);
+        non_revocation.extend(checked.non_revocation);
+        credentials.extend(checked.shown);
+        let proof = Proof::read(&entry.proof).map_err(CredentialError::Proof)?;
+        pairings.push((circuit, proof, signals));
+    }
+    for (circuit, proof, signals) in &pairings {
+        let key = circuit.key().map_err(|error| CredentialError::Proof(error.into()))?;
+        key.verify(proof, signals).map_err(CredentialError::Proof)?;
+    }
+    Ok(Examined { issuance, non_revocation, accepted: Accepted { credentials } })
+}
+
+impl Examined {
+    /// What must be looked up, each once.
+    #[must_use]
+    pub fn lookups(&self) -> Vec<Lookup> {
+        let mut lookups: Vec<Lookup> = self.issuance.iter().chain(&self.non_revocation).copied().collect();
+        lookups.sort_unstable();
+        lookups.dedup();
+        lookups
+    }
+
+    /// Judges the issuers' states.
+    ///
+    /// # Errors
+    /// [`CredentialError`]; a fault of a look-up is `State(Fault)`.
+    pub fn judge(self, answers: &StateAnswers, now: Timestamp) -> Result<Accepted, CredentialError> {
+        let answer = |lookup: &Lookup| {
+            let answer = answers.get(lookup).ok_or(CredentialError::NotLookedUp)?;
+            Ok((answer.state.map_err(CredentialError::State)?, answer.read))
+        };
+        for lookup in &self.issuance {
+            answer(lookup)?;
+        }
+        for lookup in &self.non_revocation {
+            let (state, read) = answer(lookup)?;
+            state::judge_non_revocation(state, read, now).map_err(CredentialError::NonRevocation)?;
+        }
+        Ok(self.accepted)
+    }
+}
+
+fn find(scope: &[Value], id: u64) -> Result<Entry, CredentialError> {
+    let mut entries = scope.iter().filter(|entry| entry.get("id").and_then(Value::as_u64) == Some(id));
+    let entry = entries.next().ok_or(CredentialError::Absent(id))?;
+    if entries.next().is_some() {
+        return Err(CredentialError::Twice(id));
+    }
+    Entry::deserialize(entry).map_err(|_| CredentialError::Malformed)
+}
+
+fn scalars(signals: &[String]) -> Result<Vec<Fr>, CredentialError> {
+    signals.iter().map(|signal| number::scalar(signal).map_err(|_| CredentialError::Signals)).collect()
+}
+
+/// What the signals of one entry come to.
+#[derive(Debug)]
+struct Checked {
+    /// The link, for an entry of a group.
+    link: Option<Fr>,
+    issuance: Option<Lookup>,
+    non_revocation: Option<Lookup>,
+    shown: Option<Shown>,
+}
+
+/// Judges public signals alone, without the proof they belong to: part of what [`examine`] does, for tests of single
+/// signals.
+///
+/// # Errors
+/// [`CredentialError`].
+pub fn check_entry_signals(
+    query: &Requested,
+    circuit: &str,
+    signals: &[String],
+    user: Id,
+    now: Timestamp,
+) -> Result<(), CredentialError> {
+    let circuit = Circuit::of_id(circuit).ok_or(CredentialError::Circuit)?;
+    check_signals(query, circuit, &scalars(signals)?, None, user, now).map(|_| ())
+}
+
+fn check_signals(
+    query: &Requested,
+    circuit: Circuit,
+    signals: &[Fr],
+    presentation: Option<&Value>,
+    user: Id,
+    now: Timestamp,
+) -> Result<Checked, CredentialError> {
+    if !answers(circuit, query.circuit) {
+        return Err(CredentialError::Circuit);
+    }
+    match Signals::read(circuit, signals).ok_or(CredentialError::Signals)? {
+        Signals::Atomic(signals) => atomic(query, &signals, presentation, user, now),
+        Signals::Linked(signals) => linked(query, &signals),
+    }
+}
+
+/// Whether a proof of `given` answers a query for `asked`: the same circuit, or one of its sub-versions (ZK-61).
+fn answers(given: Circuit, asked: Circuit) -> bool {
+    given == asked
+        || matches!(
+            (asked, given),
+            (Circuit::V3, Circuit::V3Small) | (Circuit::Linked10, Circuit::Linked5 | Circuit::Linked3)
+        )
+}
+
+fn atomic(
+    query: &Requested,
+    signals: &Atomic<'_>,
+    presentation: Option<&Value>,
+    user: Id,
+    now: Timestamp,
+) -> Result<Checked, CredentialError> {
+    if signals.user != user.scalar() {
+        return Err(CredentialError::User);
+    }
+    if signals.request != Fr::from(query.id) {
+        return Err(CredentialError::RequestId);
+    }
+    let issuer = Id::of_scalar(&signals.issuer).ok().and_then(|id| Did::of(id).ok()).ok_or(CredentialError::Issuer)?;
+    let accepted = |issuers: &Vec<String>| issuers.iter().any(|known| known == "*" || known == issuer.as_str());
+    if !query.issuers.as_ref().is_none_or(accepted) {
+        return Err(CredentialError::Issuer);
+    }
+    if signals.schema != query.schema {
+        return Err(CredentialError::Schema);
+    }
+    let checked = match (flag(signals.revocation_checked), query.skips_revocation) {
+        (Some(true), _) => true,
+        (Some(false), true) => false,
+        (Some(false), false) | (None, _) => return Err(CredentialError::RevocationUnchecked),
+    };
+    check_time(signals.timestamp, now)?;
+    let [predicate] = query.predicates.as_slice() else { return Err(CredentialError::TooManyPredicates) };
+    predicate::check(query, predicate, signals, presentation)?;
+    let (link, nullifier) = match signals.version {
+        Version::V2 { .. } => check_v2(query)?,
+        Version::V3 { .. } => check_v3(query, signals.version)?,
+    };
+    let lookup = |state| Lookup { issuer: issuer.id(), state };
+    Ok(Checked {
+        link,
+        issuance: Some(lookup(signals.issuance_state)),
+        non_revocation: checked.then(|| lookup(signals.non_revocation_state)),
+        shown: Some(Shown { id: query.id, nullifier, issuer }),
+    })
+}
+
+/// A V2 circuit can neither be linked nor make a nullifier: a query that asks for it has no answer.
+fn check_v2(query: &Requested) -> Result<(Option<Fr>, Option<Fr>), CredentialError> {
+    match (query.group, query.nullification) {
+        (None, None) => Ok((None, None)),
+        (Some(_), _) => Err(CredentialError::Link),
+        (None, Some(_)) => Err(CredentialError::Nullifier),
+    }
+}
+
+fn check_v3(query: &Requested, version: Version) -> Result<(Option<Fr>, Option<Fr>), CredentialError> {
+    let Version::V3 { link, nullifier, proof_type, verifier, nullifier_session, .. } = version else {
+        return Err(CredentialError::Circuit);
+    };
+    let shown = [(ProofType::Signature, 1_u8), (ProofType::Tree, 2)];
+    let kind = shown.into_iter().find(|(_, number)| proof_type == Fr::from(*number)).map(|(kind, _)| kind);
+    if !kind.is_some_and(|kind| query.proof_types.is_empty() || query.proof_types.contains(&kind)) {
+        return Err(CredentialError::ProofType);
+    }
+    let nullifier = match query.nullification {
+        None if nullifier_session == Fr::ZERO => None,
+        Some(asked)
+            if nullifier_session == asked.session && verifier == asked.verifier.scalar() && nullifier != Fr::ZERO =>
+        {
+            Some(nullifier)
+        }
+        None | Some(_) => return Err(CredentialError::Nullifier),
+    };
+    if query.group.is_some() == (link == Fr::ZERO) {
+        return Err(CredentialError::Link);
+    }
+    Ok((query.group.map(|_| link), nullifier))
+}
+
+fn linked(query: &Requested, signals: &Linked<'_>) -> Result<Checked, CredentialError> {
+    if query.group.is_none() || signals.link == Fr::ZERO {
+        return Err(CredentialError::Link);
+    }
+    if flag(signals.merklized) != Some(query.merklized) {
+        return Err(CredentialError::Path);
+    }
+    let hash = |operator: Operator, key, slot, values: &[Fr]| {
+        LinkedQuery { schema: query.schema, slot, operator: operator.number(), key, merklized: query.merklized, values }
+            .hash()
+            .ok_or(CredentialError::LinkedQueries)
+    };
+    let asked = query.predicates.iter().map(|asked| hash(asked.operator, asked.key, asked.slot, &asked.values));
+    let mut expected: Vec<Fr> = asked.collect::<Result<_, _>>()?;
+    if expected.len() > signals.query_hashes.len() {
+        return Err(CredentialError::TooManyPredicates);
+    }
+    expected.resize(signals.query_hashes.len(), hash(Operator::Noop, Fr::ZERO, 0, &[])?);
+    let mut shown = signals.query_hashes.to_vec();
+    expected.sort_unstable();
+    shown.sort_unstable();
+    if expected != shown {
+        return Err(CredentialError::LinkedQueries);
+    }
+    Ok(Checked { link: Some(signals.link), issuance: None, non_revocation: None, shown: None })
+}
+
+/// A signal that is 0 or 1.
+fn flag(signal: Fr) -> Option<bool> {
+    match signal {
+        zero if zero == Fr::ZERO => Some(false),
+        one if one == Fr::from(1_u8) => Some(true),
+        _ => None,
+    }
+}
+
+fn check_time(timestamp: Fr, now: Timestamp) -> Result<(), CredentialError> {
+    // Far beyond any clock, and still far from overflow.
+    let seconds = i64::try_from(number::word(&timestamp)).ok().filter(|seconds| *seconds < 1 << 40);
+    let made = Timestamp::from_secs(seconds.ok_or(CredentialError::Future)?);
+    if made > now.plus(AHEAD) {
+        return Err(CredentialError::Future);
+    }
+    if made.plus(MAX_AGE) < now {
+        return Err(CredentialError::Old);
+    }
+    Ok(())
+}
