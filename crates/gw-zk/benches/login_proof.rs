@@ -1,5 +1,4 @@
 //! What a login costs beside its pairing check (design §10: at most 1.3 times).
-#![expect(missing_docs, reason = "the macros of the bench make undocumented functions")]
 #![expect(clippy::unwrap_used, reason = "a bench fails by panicking")]
 
 use ark_bn254::{Bn254, Fr, G1Affine, G2Affine};

@@ -52,6 +52,7 @@ pub(super) struct Linked<'a> {
 
 /// Signals by kind of circuit.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "one lives at a time, on the stack of one check")]
 pub(super) enum Signals<'a> {
     Atomic(Atomic<'a>),
     Linked(Linked<'a>),
