@@ -56,6 +56,18 @@ for folder in tests/clients tests/wallet; do
   fi
 done
 
+# A certified OpenID provider, for directory logins.
+lock=tests/directory/package-lock.json
+stamp=tests/directory/node_modules/.installed
+if have npm && ! is_stamped "$stamp" "$lock"; then
+  echo "setup: installing the OpenID provider"
+  if (cd tests/directory && npm ci --no-audit --no-fund --loglevel=error); then
+    cksum <"$lock" >"$stamp"
+  else
+    missing+=("npm packages of tests/directory (npm ci failed)")
+  fi
+fi
+
 # web3.py, in an environment of its own.
 list=tests/clients/requirements.txt
 venv=target/venv

@@ -60,6 +60,7 @@ fn said(error: &StoreError) -> ApiError {
             Missing::Contract => "contract not found",
             Missing::Grant => "grant not found",
             Missing::Link => "address not found",
+            Missing::Tenant => "tenant not found",
             Missing::Reservation | Missing::Visibility | Missing::Chain => "not found",
         }),
         StoreError::Conflict(conflict) => ApiError::conflict(match conflict {
@@ -71,9 +72,20 @@ fn said(error: &StoreError) -> ApiError {
             // K3: the text does not tell an own from a foreign registration.
             Conflict::ContractAddress => "contract registration failed: the address is taken",
             Conflict::Grant => "the group already holds a grant on the contract",
+            Conflict::Tenant => "the tenant is on the list already",
             Conflict::Link | Conflict::Token | Conflict::Other => "it clashes with an existing record",
         }),
         StoreError::Immutable => ApiError::forbidden("system rows cannot be changed"),
+        StoreError::Rule("default_org_unknown") => ApiError::bad_request("default_org_id names no organization"),
+        StoreError::Rule("default_group_without_org") => {
+            ApiError::bad_request("default_group_id needs a default_org_id")
+        }
+        StoreError::Rule("default_group_organization") => {
+            ApiError::bad_request("default_group_id must name a group of default_org_id")
+        }
+        StoreError::Rule("default_group_admin") => {
+            ApiError::bad_request("default_group_id must not name a group of administrators")
+        }
         StoreError::Rule(rule) => ApiError::bad_request(format!("the change breaks a rule: {rule}")),
         StoreError::LinkRevoked => ApiError::forbidden("the link was revoked by an administrator"),
         fault => {

@@ -17,6 +17,7 @@ mod record;
 mod records;
 mod scope;
 mod state;
+mod tenants;
 mod users;
 mod wire;
 
@@ -68,6 +69,8 @@ fn routes() -> OpenApiRouter<AdminState> {
         .routes(routes!(contracts::by_address::lookup_contract))
         .routes(routes!(grants::list::list_grants, grants::create::create_grant))
         .routes(routes!(grants::update::update_grant, grants::delete::delete_grant))
+        .routes(routes!(tenants::list::list_tenants, tenants::create::create_tenant))
+        .routes(routes!(tenants::get::get_tenant, tenants::update::update_tenant, tenants::delete::delete_tenant))
         .routes(routes!(records::logs::list_logs))
         .routes(routes!(records::audit_logs::list_audit_logs))
 }

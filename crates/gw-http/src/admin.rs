@@ -137,7 +137,9 @@ fn refusal(error: AuthError) -> ApiError {
         AuthError::Missing | AuthError::Format => ApiError::unauthorized("admin authentication required"),
         AuthError::Invalid | AuthError::Expired => ApiError::unauthorized("invalid or expired token"),
         AuthError::Banned => ApiError::forbidden("user is banned"),
-        AuthError::Revoked | AuthError::UnknownUser | AuthError::PolicyStale => error.into(),
+        AuthError::Revoked | AuthError::UnknownUser | AuthError::TenantNotAllowed | AuthError::PolicyStale => {
+            error.into()
+        }
     }
 }
 

@@ -53,6 +53,9 @@ pub enum AuthError {
     /// The account is banned.
     #[error("the account is banned")]
     Banned,
+    /// The directory tenant that vouched for the user is not allowed any more.
+    #[error("the directory tenant is not allowed")]
+    TenantNotAllowed,
     /// The policy to judge by cannot be trusted now.
     #[error("policy is stale")]
     PolicyStale,
@@ -73,6 +76,7 @@ impl From<Refused> for AuthError {
             Refused::Revoked => Self::Revoked,
             Refused::UnknownUser => Self::UnknownUser,
             Refused::Banned => Self::Banned,
+            Refused::TenantNotAllowed => Self::TenantNotAllowed,
         }
     }
 }
@@ -87,6 +91,7 @@ impl From<AuthError> for ApiError {
             AuthError::Revoked => Self::unauthorized("token revoked"),
             AuthError::UnknownUser => Self::unauthorized("user not found"),
             AuthError::Banned => Self::forbidden("account is banned"),
+            AuthError::TenantNotAllowed => Self::forbidden("tenant is not authorized"),
             AuthError::PolicyStale => Self::policy_unavailable(),
         }
     }

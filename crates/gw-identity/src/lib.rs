@@ -7,6 +7,7 @@
 #![warn(missing_docs)]
 
 mod account;
+pub mod directory;
 mod error;
 mod expiring;
 mod link;
@@ -18,6 +19,7 @@ mod state;
 mod testing;
 mod tokens;
 
+pub use directory::{Directory, DirectorySettings};
 #[cfg(feature = "mock-login")]
 pub use login::mock::MockVerifier;
 pub use login::{AuthorizationRequest, NoVerifier, ProofError, ProofVerifier, Proved, RequestBody};

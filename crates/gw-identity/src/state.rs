@@ -1,6 +1,7 @@
 //! What the handlers draw on.
 
 use crate::{
+    directory::Directory,
     link::Challenges,
     login::{Failures, LoginSessions, ProofVerifier, Vault},
     security::SecuritySink,
@@ -20,6 +21,8 @@ pub struct IdentityConfig {
     pub base_url: String,
     /// VERIFIER_ID. Without it production starts no login; development takes a placeholder (ZK-5).
     pub verifier_id: Option<ExternalId>,
+    /// AUTO_KYC_IDP: whether users made by a proof have KYC from the start.
+    pub auto_kyc: bool,
     /// ACCESS_TOKEN_TTL.
     pub access_ttl: Seconds,
     /// REFRESH_TOKEN_TTL.
@@ -65,6 +68,8 @@ pub struct IdentityState {
     /// Work that outlives its request.
     pub(crate) tasks: TaskTracker,
     pub(crate) inner: Arc<Inner>,
+    /// Where one is configured.
+    pub(crate) directory: Option<Arc<Directory>>,
 }
 
 #[derive(Debug)]
@@ -117,7 +122,13 @@ impl IdentityState {
             limits: Limits::new(&config, &edge),
             config,
         };
-        Self { edge, store, security, chain, tasks, inner: Arc::new(inner) }
+        Self { edge, store, security, chain, tasks, inner: Arc::new(inner), directory: None }
+    }
+
+    /// The same with a directory to log in with.
+    #[must_use]
+    pub fn with_directory(self, directory: Option<Arc<Directory>>) -> Self {
+        Self { directory, ..self }
     }
 }
 

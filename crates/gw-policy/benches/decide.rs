@@ -68,7 +68,10 @@ fn users() -> impl Iterator<Item = Change> {
         let (membership, link) = (MembershipId::fixed(spread(n)), LinkId::fixed(spread(n)));
         let group = GroupId::fixed(spread(n % ORGS));
         [
-            Change::User(user, Some(User { id: user, external_id, kyc: true, banned: false, tokens_valid_from: None })),
+            Change::User(
+                user,
+                Some(User { id: user, external_id, kyc: true, banned: false, tenant: None, tokens_valid_from: None }),
+            ),
             Change::Membership(membership, Some(Membership { id: membership, user, group, expires_at: None })),
             Change::Link(
                 link,

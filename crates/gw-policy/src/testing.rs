@@ -251,7 +251,8 @@ impl World {
     pub fn user(mut self, name: &str) -> Self {
         let id = user_id(name);
         self.user = Some(id);
-        let fresh = User { id, external_id: did(name), kyc: true, banned: false, tokens_valid_from: None };
+        let fresh =
+            User { id, external_id: did(name), kyc: true, banned: false, tenant: None, tokens_valid_from: None };
         self.users.entry(id).or_insert(fresh);
         self
     }

@@ -69,7 +69,8 @@ impl Origin {
             Err(Refused::Revoked) if self.auth == AuthMethod::Cookie => Ok(Caller::Anonymous),
             Err(Refused::Revoked) => Err(Reply::Unauthorized(AuthError::Revoked)),
             Err(Refused::UnknownUser) => Err(Reply::denied(DenyReason::UnknownUser, None)),
-            Err(Refused::Banned) => Err(Reply::denied(DenyReason::Banned, None)),
+            // One answer for all who are shut out; the closed list of reasons knows no finer one.
+            Err(Refused::Banned | Refused::TenantNotAllowed) => Err(Reply::denied(DenyReason::Banned, None)),
         }
     }
 

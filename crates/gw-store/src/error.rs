@@ -77,6 +77,8 @@ pub enum Missing {
     Reservation,
     /// A visibility row.
     Visibility,
+    /// An allowed directory tenant.
+    Tenant,
     /// A chain of the audit log.
     Chain,
 }
@@ -93,6 +95,7 @@ impl core::fmt::Display for Missing {
             Self::Link => "link",
             Self::Reservation => "reservation",
             Self::Visibility => "visibility row",
+            Self::Tenant => "tenant",
             Self::Chain => "chain",
         })
     }
@@ -119,6 +122,8 @@ pub enum Conflict {
     Link,
     /// `refresh_tokens.hash`
     Token,
+    /// `directory_tenants.tenant_id`
+    Tenant,
     /// A primary key or a constraint that callers cannot provoke
     Other,
 }
@@ -135,6 +140,7 @@ impl core::fmt::Display for Conflict {
             Self::Grant => "the grant",
             Self::Link => "the link",
             Self::Token => "the token",
+            Self::Tenant => "the tenant",
             Self::Other => "the key",
         })
     }

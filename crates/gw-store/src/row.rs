@@ -3,12 +3,12 @@
 use crate::{
     StoreError,
     entity::{
-        address_links, contract_grants, contracts, group_access, groups, memberships, organizations, refresh_tokens,
-        reservations, users,
+        address_links, contract_grants, contracts, directory_tenants, group_access, groups, memberships, organizations,
+        refresh_tokens, reservations, users,
     },
     record::{
-        Contract, CreationKind, EventRules, Grant, Group, GroupAccess, Link, Membership, MembershipSource, Object,
-        OpenReservation, Organization, RefreshToken, ReservationState, TokenHash, User,
+        AllowedTenant, Contract, CreationKind, EventRules, Grant, Group, GroupAccess, Link, Membership,
+        MembershipSource, Object, OpenReservation, Organization, RefreshToken, ReservationState, TokenHash, User,
     },
 };
 use gw_policy::snapshot::LinkKind;
@@ -145,8 +145,25 @@ impl TryFrom<users::Model> for User {
             banned: row.banned,
             note: row.note,
             metadata: place.object("metadata", row.metadata)?,
-            auth_tenant_id: row.auth_tenant_id,
+            auth_tenant_id: row.auth_tenant_id.map(|tenant| place.parse("auth_tenant_id", &tenant)).transpose()?,
             tokens_valid_from: row.tokens_valid_from.map(at),
+            created_at: at(row.created_at),
+            updated_at: at(row.updated_at),
+        })
+    }
+}
+
+impl TryFrom<directory_tenants::Model> for AllowedTenant {
+    type Error = StoreError;
+    fn try_from(row: directory_tenants::Model) -> Result<Self, StoreError> {
+        Ok(Self {
+            id: row.id.into(),
+            tenant: Place::new("directory_tenants", row.id).parse("tenant_id", &row.tenant_id)?,
+            label: row.label,
+            auto_provision: row.auto_provision,
+            disabled: row.disabled,
+            default_org: row.default_org_id.map(Into::into),
+            default_group: row.default_group_id.map(Into::into),
             created_at: at(row.created_at),
             updated_at: at(row.updated_at),
         })

@@ -4,7 +4,9 @@
 #![expect(clippy::panic, reason = "a test part that cannot do its work must end the test")]
 
 pub mod anvil;
+pub mod directory;
 pub mod fake_node;
+pub mod jwt;
 pub mod postgres;
 pub mod redis;
 #[cfg(feature = "wallet")]

@@ -61,6 +61,10 @@ ids! {
     SessionId;
     /// One token (`jti`).
     TokenId;
+    /// A tenant of the enterprise directory (`tid`).
+    TenantId;
+    /// The row that allows a directory tenant.
+    AllowedTenantId;
 }
 
 /// The version of all policy: every mutation raises it by one (design.md section 2).

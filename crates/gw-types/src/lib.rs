@@ -16,8 +16,8 @@ pub use alloy_primitives::{Address, B256, Bytes, U256, address, b256};
 pub use claim::{Claim, Claims, UnknownClaim};
 pub use external_id::{ExternalId, ExternalIdError};
 pub use id::{
-    ContractId, Epoch, GrantId, GroupId, LinkId, MembershipId, OrgId, ReservationId, SessionId, TokenId, UserId,
-    VisibilityId,
+    AllowedTenantId, ContractId, Epoch, GrantId, GroupId, LinkId, MembershipId, OrgId, ReservationId, SessionId,
+    TenantId, TokenId, UserId, VisibilityId,
 };
 pub use level::{Level, LevelReason};
 pub use reason::DenyReason;

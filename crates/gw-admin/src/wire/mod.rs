@@ -5,6 +5,7 @@ mod grant;
 mod group;
 mod log;
 mod organization;
+mod tenant;
 mod user;
 
 pub(crate) use contract::{
@@ -18,6 +19,9 @@ pub(crate) use group::{
 };
 pub(crate) use log::{AccessLog, AdminLogsResponse, AuditLogEntry};
 pub(crate) use organization::{OrgCreateRequest, OrgUpdateRequest, Organization};
+pub(crate) use tenant::{
+    AllowedDirectoryTenant, DirectoryTenantCreateRequest, DirectoryTenantListResponse, DirectoryTenantUpdateRequest,
+};
 pub(crate) use user::{
     AddressLinkCollision, EthAddressCollisionsResponse, LinkedAddressEntry, MembershipByDidRemovalRequest,
     MembershipByDidRequest, MembershipByDidResponse, MembershipCreateRequest, MembershipListItem,

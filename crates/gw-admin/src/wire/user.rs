@@ -1,6 +1,6 @@
 use super::Group;
 use gw_store::record;
-use gw_types::{Address, ExternalId, GroupId, MembershipId, OrgId, Timestamp, UserId};
+use gw_types::{Address, ExternalId, GroupId, MembershipId, OrgId, TenantId, Timestamp, UserId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -17,7 +17,8 @@ pub(crate) struct User {
     #[schema(value_type = Object)]
     metadata: record::Object,
     #[serde(skip_serializing_if = "Option::is_none")]
-    auth_tenant_id: Option<String>,
+    #[schema(value_type = Option<String>)]
+    auth_tenant_id: Option<TenantId>,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
     #[schema(value_type = String, format = DateTime)]

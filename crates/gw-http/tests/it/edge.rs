@@ -97,6 +97,7 @@ fn snapshot(now: Timestamp) -> Snapshot {
             external_id: ExternalId::new(&format!("did:test:{name}")).unwrap(),
             kyc: false,
             banned: name == "banned",
+            tenant: None,
             tokens_valid_from: None,
         };
         changes.push(Change::User(user.id, Some(user)));

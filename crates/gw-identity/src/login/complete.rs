@@ -88,7 +88,7 @@ async fn issue(
     let actor = provenance.act(Actor::named(proved.subject.as_str()));
     let mut room = state.security.reserve(1)?;
     let mut tx = state.store.begin(&actor).await?;
-    let user = account::find_or_create(&mut tx, proved).await?;
+    let user = account::find_or_create(&mut tx, proved, state.inner.config.auto_kyc).await?;
     if user.banned {
         return Err(LoginError::Banned);
     }

@@ -1,4 +1,4 @@
-//! The two cookies we set (TK-9, ZK-13, HD19).
+//! The cookies we set (TK-9, ZK-13, DS-2, HD19).
 
 use crate::{login::LoginSecret, tokens::AuthResponse};
 use gw_http::{Edge, auth::COOKIE as ACCESS};
@@ -6,6 +6,9 @@ use http::{HeaderMap, HeaderValue, header};
 
 /// Ties the page that opened a login session to its polls.
 pub(crate) const LOGIN: &str = "pp_login";
+
+/// Ties the browser that began a directory login to its callback.
+pub(crate) const DIRECTORY: &str = "pp_directory";
 
 /// Sets the access token's cookie, unless somebody else's page asked: it could log its visitor in as itself.
 pub(crate) fn set_access(edge: &Edge, asked: &HeaderMap, tokens: &AuthResponse) -> HeaderMap {
@@ -27,6 +30,25 @@ pub(crate) fn set_login(edge: &Edge, secret: &LoginSecret) -> HeaderMap {
     let site = if foreign { "None" } else { "Lax" };
     let secure = secure(edge.production || foreign);
     set(&format!("{LOGIN}={}; Path=/; HttpOnly; SameSite={site}; Max-Age=600{secure}", secret.expose()))
+}
+
+/// Ties the browser to its directory login, unless somebody else's page asked.
+pub(crate) fn set_directory(edge: &Edge, asked: &HeaderMap, secret: &str) -> HeaderMap {
+    if edge.origins.sent_by_foreign_page(asked) {
+        return HeaderMap::new();
+    }
+    set(&directory(edge, secret, 600))
+}
+
+/// Clears the same.
+pub(crate) fn clear_directory(edge: &Edge) -> HeaderMap {
+    set(&directory(edge, "", 0))
+}
+
+fn directory(edge: &Edge, secret: &str, life: u32) -> String {
+    let foreign = edge.origins.frontend_is_foreign();
+    let (site, secure) = (if foreign { "None" } else { "Lax" }, secure(edge.production || foreign));
+    format!("{DIRECTORY}={secret}; Path=/; HttpOnly; SameSite={site}; Max-Age={life}{secure}")
 }
 
 const fn secure(yes: bool) -> &'static str {

@@ -61,6 +61,9 @@ fn both_ways(
         .routes(routes!(auth::request::request))
         .routes(routes!(auth::callback::callback))
         .routes(routes!(auth::verify::verify))
+        .routes(routes!(auth::directory::url::url))
+        .routes(routes!(auth::directory::callback::callback))
+        .routes(routes!(auth::directory::service_principal::service_principal))
         .routes(routes!(tokens::revoke::revoke))
         .routes(routes!(tokens::introspect::introspect));
     let polls = OpenApiRouter::new().routes(routes!(auth::status::status)).routes(routes!(auth::providers::providers));

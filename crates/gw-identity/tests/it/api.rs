@@ -3,12 +3,15 @@
 use crate::world::World;
 use http::{Method, StatusCode};
 
-const BOTH_WAYS: [(Method, &str); 12] = [
+const BOTH_WAYS: [(Method, &str); 15] = [
     (Method::POST, "/auth/request"),
     (Method::POST, "/auth/callback"),
     (Method::POST, "/auth/verify"),
     (Method::GET, "/auth/session/{id}/status"),
     (Method::GET, "/auth/providers"),
+    (Method::GET, "/auth/directory/url"),
+    (Method::POST, "/auth/directory/callback"),
+    (Method::POST, "/auth/directory/service-principal"),
     (Method::POST, "/refresh"),
     (Method::POST, "/revoke"),
     (Method::POST, "/introspect"),

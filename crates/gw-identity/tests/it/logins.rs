@@ -4,7 +4,11 @@ use crate::world::{BASE, PAGE, Setup, Tokens, WALLET, World, did};
 use gw_audit::SecurityKind;
 use gw_identity::NoVerifier;
 use gw_policy::snapshot::Group;
-use gw_store::{read::Scope, record::UserPatch};
+use gw_store::{
+    read::Scope,
+    record::{NewTenant, NewUser, UserPatch},
+};
+use gw_types::TenantId;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -51,6 +55,63 @@ async fn zk80_a_login_never_alters_kyc() {
     let tokens = world.log_in("alice").await;
     assert!(world.user("alice").await.unwrap().kyc);
     assert!(world.edge.tokens.access(&tokens.access, world.edge.now()).unwrap().kyc);
+}
+
+/// ZK-80: AUTO_KYC_IDP is for rows that a login makes, never for those it finds.
+#[tokio::test]
+async fn zk80_auto_kyc_is_for_new_rows_only() {
+    let world = World::with(Setup { auto_kyc: true, ..Setup::default() }).await;
+    let mut tx = world.begin().await;
+    let known = NewUser { external_id: did("known"), kyc: false, auth_tenant_id: None, groups: Vec::new() };
+    tx.create_user(known).await.unwrap();
+    tx.commit().await.unwrap();
+    for (name, kyc) in [("known", false), ("new", true)] {
+        world.log_in(name).await;
+        assert_eq!(world.user(name).await.unwrap().kyc, kyc, "{name}");
+    }
+}
+
+/// TK-5, TK-8: directory users need their tenant still allowed, at refresh and wherever their token is shown.
+#[tokio::test]
+async fn tk5_tk8_a_user_whose_tenant_is_not_allowed_is_shut_out() {
+    let world = World::new().await;
+    let tokens = world.log_in("clerk").await;
+    let (clerk, tenant) = (world.user("clerk").await.unwrap().id, TenantId::fixed(7));
+    let mut tx = world.begin().await;
+    tx.pin_tenant(clerk, tenant).await.unwrap();
+    tx.commit().await.unwrap();
+    let refresh = || world.post("/refresh", tokens.as_refresh()).send();
+    let orgs = || world.get("/api/v1/me/orgs").bearer(&tokens.access).send();
+    assert_eq!(refresh().await.refusal(), (403, "tenant is not authorized"));
+    assert_eq!(orgs().await.refusal(), (403, "tenant is not authorized"));
+    let mut tx = world.begin().await;
+    let new = NewTenant {
+        tenant,
+        label: String::new(),
+        auto_provision: true,
+        disabled: false,
+        default_org: None,
+        default_group: None,
+    };
+    tx.create_tenant(new).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(orgs().await.status, StatusCode::OK);
+    assert_eq!(refresh().await.status, StatusCode::OK, "the refusal did not use the token up");
+}
+
+/// Spec/10 section 1: without a directory its routes are not there, and nobody is told of it.
+#[tokio::test]
+async fn ds1_without_a_directory_its_routes_are_not_there() {
+    let world = World::new().await;
+    let answers = [
+        world.get("/api/v1/auth/directory/url?redirect_uri=https://gate.example/").send().await,
+        world.post("/api/v1/auth/directory/callback", json!({})).send().await,
+        world.post("/api/v1/auth/directory/service-principal", json!({ "access_token": "a" })).send().await,
+    ];
+    for answer in answers {
+        assert_eq!(answer.refusal(), (404, "not found"));
+    }
+    assert_eq!(world.get("/api/v1/auth/providers").send().await.body["providers"], json!(["idp"]));
 }
 
 /// HD19: wallet and page get two families of one login, so that refreshing one does not kill the other.

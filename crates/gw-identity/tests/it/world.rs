@@ -39,6 +39,7 @@ pub(crate) struct Setup {
     pub(crate) per_minute: u32,
     pub(crate) frontend: Option<&'static str>,
     pub(crate) verifier: Arc<dyn ProofVerifier>,
+    pub(crate) auto_kyc: bool,
 }
 
 impl Default for Setup {
@@ -49,6 +50,7 @@ impl Default for Setup {
             per_minute: 1000,
             frontend: None,
             verifier: Arc::new(TrustingVerifier),
+            auto_kyc: false,
         }
     }
 }
@@ -125,6 +127,7 @@ impl World {
         let config = IdentityConfig {
             base_url: BASE.to_owned(),
             verifier_id: setup.verifier_id.map(|did| ExternalId::new(did).unwrap()),
+            auto_kyc: setup.auto_kyc,
             access_ttl: Seconds(300),
             refresh_ttl: Seconds(7 * 86_400),
             auth_per_minute: NonZeroU32::new(setup.per_minute).unwrap(),

@@ -35,7 +35,7 @@ pub enum Qualifies {
     Group,
 }
 
-/// What the user administers now: expiry and ban end it at once (spec/80 §2.3).
+/// What the user administers now: expiry, ban and the end of a directory tenant end it at once (spec/80 §2.3).
 pub fn status(snapshot: &Snapshot, user: UserId, now: Timestamp) -> AdminStatus {
     status_by(snapshot, user, now, Qualifies::default())
 }
@@ -43,7 +43,7 @@ pub fn status(snapshot: &Snapshot, user: UserId, now: Timestamp) -> AdminStatus 
 /// The same, by who counts as an administrator.
 pub fn status_by(snapshot: &Snapshot, user: UserId, now: Timestamp, qualifies: Qualifies) -> AdminStatus {
     let mut status = AdminStatus::default();
-    if snapshot.user(user).is_none_or(|user| user.banned) {
+    if snapshot.user(user).is_none_or(|user| snapshot.shuts_out(user)) {
         return status;
     }
     for known in rights(snapshot, user, now) {

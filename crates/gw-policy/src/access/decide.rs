@@ -87,7 +87,7 @@ fn judge(snapshot: &Snapshot, q: &Question<'_>) -> Result<Permit, (Refused, Opti
 fn present<'s>(snapshot: &'s Snapshot, caller: &Caller) -> Result<Option<&'s Arc<User>>, DenyReason> {
     let Caller::User(then) = caller else { return Ok(None) };
     let user = snapshot.user(then.id).ok_or(DenyReason::UnknownUser)?;
-    if user.banned { Err(DenyReason::Banned) } else { Ok(Some(user)) }
+    if snapshot.shuts_out(user) { Err(DenyReason::Banned) } else { Ok(Some(user)) }
 }
 
 /// The anonymous list, narrowed to what may ever be in force there (A3).

@@ -37,6 +37,8 @@ pub enum Refused {
     UnknownUser,
     /// The account is banned: the opaque 404 on `/rpc` for every method, metadata included (A10).
     Banned,
+    /// The directory tenant that vouched for the user is not allowed any more (TK-8); answered like a ban.
+    TenantNotAllowed,
 }
 
 /// The user behind a verified token.
@@ -51,6 +53,9 @@ pub fn identify(snapshot: &Snapshot, token: &TokenFacts) -> Result<Arc<User>, Re
         return Err(Refused::Revoked);
     }
     let user = user.ok_or(Refused::UnknownUser)?;
+    if snapshot.shuts_out(user) {
+        return Err(Refused::TenantNotAllowed);
+    }
     if user.tokens_valid_from.is_some_and(|from| token.issued_at < from) {
         return Err(Refused::Revoked);
     }

@@ -33,7 +33,7 @@ pub(super) fn check_sender(
 ) -> Result<(), DenyReason> {
     let links = snapshot.links_at(sender);
     // Sends are gated by KYC under either setting: a proved owner who may not send may not be relayed either.
-    let barred = |owner: UserId| snapshot.user(owner).is_none_or(|owner| owner.banned || !owner.kyc);
+    let barred = |owner: UserId| snapshot.user(owner).is_none_or(|owner| snapshot.shuts_out(owner) || !owner.kyc);
     if links.iter().any(|link| link.kind == LinkKind::User && link.user != user && barred(link.user)) {
         return Err(DenyReason::SenderNotOwned);
     }

@@ -61,7 +61,7 @@ pub fn judge_trace(
 ) -> Result<TraceVerdict, DenyReason> {
     let trace = trace.peek();
     let user = permit.user().ok_or(DenyReason::AuthRequired)?;
-    if snapshot.user(user).ok_or(DenyReason::UnknownUser)?.banned {
+    if snapshot.shuts_out(snapshot.user(user).ok_or(DenyReason::UnknownUser)?) {
         return Err(DenyReason::Banned);
     }
     let (request, sender) = executed(permit).ok_or(DenyReason::TraceMismatch)?;

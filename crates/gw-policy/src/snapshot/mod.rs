@@ -9,13 +9,13 @@ mod map;
 mod record;
 
 pub use record::{
-    AddressLink, Contract, ContractGrant, EventRule, EventRules, FunctionRule, Group, GroupAccess, LinkKind,
-    Membership, MustBe, Organization, ParamRule, Reservation, Revocation, TxVisibility, User,
+    AddressLink, AllowedTenant, Contract, ContractGrant, EventRule, EventRules, FunctionRule, Group, GroupAccess,
+    LinkKind, Membership, MustBe, Organization, ParamRule, Reservation, Revocation, TxVisibility, User,
 };
 
 use gw_types::{
-    Address, B256, ContractId, Epoch, ExternalId, GrantId, GroupId, LinkId, MembershipId, OrgId, ReservationId,
-    TokenId, UserId, VisibilityId,
+    Address, AllowedTenantId, B256, ContractId, Epoch, ExternalId, GrantId, GroupId, LinkId, MembershipId, OrgId,
+    ReservationId, TenantId, TokenId, UserId, VisibilityId,
 };
 use index::{Index, Links};
 use map::Map;
@@ -46,6 +46,8 @@ pub enum Change {
     Visibility(VisibilityId, Option<TxVisibility>),
     /// A revoked token or family.
     Revocation(TokenId, Option<Revocation>),
+    /// An allowed directory tenant.
+    Tenant(AllowedTenantId, Option<AllowedTenant>),
 }
 
 /// All policy at one epoch.
@@ -65,6 +67,8 @@ pub struct Snapshot {
     reservations: Index<Address, Reservation>,
     visibility: Index<B256, Arc<TxVisibility>>,
     revocations: Map<TokenId, Revocation>,
+    tenants: Map<AllowedTenantId, AllowedTenant>,
+    tenants_by_name: Map<TenantId, AllowedTenant>,
 }
 
 impl Snapshot {
@@ -116,6 +120,18 @@ impl Snapshot {
             Change::Reservation(id, row) => self.reservations.put(id, row.map(|r| (r.address, r))),
             Change::Visibility(id, row) => self.visibility.put(id, row.map(|v| (v.tx_hash, Arc::new(v)))),
             Change::Revocation(id, row) => put(&mut self.revocations, id, row),
+            Change::Tenant(id, row) => {
+                if let Some(old) = self.tenants.get(&id).copied() {
+                    // As with names.
+                    if self.tenants_by_name.get(&old.tenant).is_some_and(|tenant| tenant.id == id) {
+                        self.tenants_by_name.remove(&old.tenant);
+                    }
+                }
+                if let Some(tenant) = row {
+                    self.tenants_by_name.insert(tenant.tenant, tenant);
+                }
+                put(&mut self.tenants, id, row);
+            }
         }
     }
 
@@ -132,6 +148,17 @@ impl Snapshot {
     /// The user who logs in under this name.
     pub fn user_by_external(&self, external: &ExternalId) -> Option<&Arc<User>> {
         self.users_by_external.get(external)
+    }
+
+    /// Whether a user may not come in: banned (A10), or the directory tenant that vouched for them is not allowed
+    /// any more (TK-8).
+    pub fn shuts_out(&self, user: &User) -> bool {
+        user.banned || user.tenant.is_some_and(|tenant| !self.allows_tenant(tenant))
+    }
+
+    /// Whether users of a directory tenant may come in (DS-7).
+    pub fn allows_tenant(&self, tenant: TenantId) -> bool {
+        self.tenants_by_name.get(&tenant).is_some_and(|tenant| !tenant.disabled)
     }
 
     /// The organization with this id.
@@ -214,6 +241,8 @@ impl Snapshot {
             && self.reservations == other.reservations
             && self.visibility == other.visibility
             && self.revocations == other.revocations
+            && self.tenants == other.tenants
+            && self.tenants_by_name == other.tenants_by_name
     }
 }
 

@@ -2,8 +2,8 @@
 
 use gw_evm::{MethodSet, abi::ContractAbi};
 use gw_types::{
-    Address, B256, Claims, ContractId, ExternalId, GrantId, GroupId, LinkId, MembershipId, OrgId, ReservationId,
-    Timestamp, TokenId, UserId, VisibilityId,
+    Address, AllowedTenantId, B256, Claims, ContractId, ExternalId, GrantId, GroupId, LinkId, MembershipId, OrgId,
+    ReservationId, TenantId, Timestamp, TokenId, UserId, VisibilityId,
 };
 use std::sync::Arc;
 
@@ -18,8 +18,21 @@ pub struct User {
     pub kyc: bool,
     /// Whether the account is banned.
     pub banned: bool,
+    /// The directory tenant that vouches; without it being allowed the user does not come in (TK-8).
+    pub tenant: Option<TenantId>,
     /// Access tokens issued before this moment are dead (ban, deletion, tenant removal).
     pub tokens_valid_from: Option<Timestamp>,
+}
+
+/// A directory tenant on the list of those that may vouch (spec/10 DS-7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AllowedTenant {
+    /// Row id.
+    pub id: AllowedTenantId,
+    /// The tenant.
+    pub tenant: TenantId,
+    /// Kept on the list, but shut out for the time being.
+    pub disabled: bool,
 }
 
 /// An organization (A1).

@@ -38,10 +38,10 @@ pub struct Viewer<'s> {
 }
 
 impl<'s> Viewer<'s> {
-    /// The viewer `user` (`None`: nobody is logged in) at `now`. An unknown or banned user sees what nobody sees.
+    /// The viewer `user` (`None`: nobody is logged in) at `now`. An unknown or shut-out user sees what nobody sees.
     #[must_use]
     pub fn new(snapshot: &'s Snapshot, user: Option<UserId>, now: Timestamp, knobs: &'s Knobs) -> Self {
-        let user = user.and_then(|id| snapshot.user(id)).filter(|user| !user.banned);
+        let user = user.and_then(|id| snapshot.user(id)).filter(|user| !snapshot.shuts_out(user));
         let member = user.map(|user| Member::new(snapshot, user.id, now));
         Self { snapshot, user, member, knobs }
     }

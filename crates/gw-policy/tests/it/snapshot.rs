@@ -4,13 +4,13 @@ use gw_evm::{Method, MethodSet};
 use gw_policy::{
     Change, Snapshot,
     snapshot::{
-        AddressLink, Contract, ContractGrant, EventRules, Group, GroupAccess, LinkKind, Membership, Organization,
-        Reservation, Revocation, TxVisibility, User,
+        AddressLink, AllowedTenant, Contract, ContractGrant, EventRules, Group, GroupAccess, LinkKind, Membership,
+        Organization, Reservation, Revocation, TxVisibility, User,
     },
 };
 use gw_types::{
-    Address, B256, Claim, Claims, ContractId, Epoch, ExternalId, GrantId, GroupId, LinkId, MembershipId, OrgId,
-    ReservationId, Timestamp, TokenId, UserId, VisibilityId,
+    Address, AllowedTenantId, B256, Claim, Claims, ContractId, Epoch, ExternalId, GrantId, GroupId, LinkId,
+    MembershipId, OrgId, ReservationId, TenantId, Timestamp, TokenId, UserId, VisibilityId,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -24,6 +24,7 @@ fn user(id: u8, name: u8) -> User {
         external_id: ExternalId::new(&format!("did:test:{name}")).unwrap(),
         kyc: name.is_multiple_of(2),
         banned: false,
+        tenant: None,
         tokens_valid_from: None,
     }
 }
@@ -130,9 +131,22 @@ fn assignment() -> impl Strategy<Value = Vec<(u8, Option<u8>)>> {
     })
 }
 
+/// Which rows allow which tenants after one transaction.
+fn tenants() -> impl Strategy<Value = Vec<Change>> {
+    assignment().prop_map(|rows| {
+        let row = |id, tenant: u8| AllowedTenant {
+            id,
+            tenant: TenantId::fixed(tenant.into()),
+            disabled: tenant.is_multiple_of(2),
+        };
+        let ids = rows.into_iter().map(|(id, tenant)| (AllowedTenantId::fixed(id.into()), tenant));
+        ids.map(|(id, tenant)| Change::Tenant(id, tenant.map(|tenant| row(id, tenant)))).collect()
+    })
+}
+
 /// One committed transaction.
 fn transaction() -> impl Strategy<Value = Vec<Change>> {
-    prop_oneof![4 => proptest::collection::vec(row(), 1..6), 1 => names(), 1 => places()]
+    prop_oneof![4 => proptest::collection::vec(row(), 1..6), 1 => names(), 1 => places(), 1 => tenants()]
 }
 
 /// Which row a change is about, and whether it removes it.
@@ -149,6 +163,7 @@ fn about(change: &Change) -> ((u8, u128), bool) {
         Change::Reservation(id, row) => (8, id.0, row.is_none()),
         Change::Visibility(id, row) => (9, id.0, row.is_none()),
         Change::Revocation(id, row) => (10, id.0, row.is_none()),
+        Change::Tenant(id, row) => (11, id.0, row.is_none()),
     };
     ((kind, id.as_u128()), gone)
 }

@@ -13,7 +13,7 @@ use gw_store::{
     Tx,
     record::{
         AccessInput, ApiKey, ContractPatch, CreationKind, EventRule, EventRules, FunctionRule, LinkProof, MustBe,
-        NewContract, NewGrant, NewGroup, NewMembership, NewOrganization, NewReservation, NewUser, ParamRule,
+        NewContract, NewGrant, NewGroup, NewMembership, NewOrganization, NewReservation, NewTenant, NewUser, ParamRule,
         SendAccepted, SendStart, SenderLink, UserPatch,
     },
 };
@@ -39,7 +39,11 @@ impl Settled {
         changes.sort_by_key(|change| match change {
             Change::Link(_, Some(link)) if link.kind == LinkKind::System => 0,
             Change::Link(..) => 1,
-            Change::User(..) | Change::Organization(..) | Change::Group(..) | Change::GroupAccess(..) => -2,
+            Change::User(..)
+            | Change::Organization(..)
+            | Change::Group(..)
+            | Change::GroupAccess(..)
+            | Change::Tenant(..) => -2,
             Change::Membership(..) | Change::Contract(..) | Change::Grant(..) => -1,
             Change::Reservation(..) | Change::Visibility(..) | Change::Revocation(..) => 2,
         });
@@ -101,7 +105,7 @@ impl Settled {
                 let new = NewUser {
                     external_id: user.external_id.clone(),
                     kyc: user.kyc,
-                    auth_tenant_id: None,
+                    auth_tenant_id: user.tenant,
                     groups: Vec::new(),
                 };
                 let id = tx.create_user(new).await.unwrap().id;
@@ -134,6 +138,17 @@ impl Settled {
                         assert!(matches!(linked, SenderLink::Linked(_)), "{linked:?}");
                     }
                 }
+            }
+            Change::Tenant(_, Some(tenant)) => {
+                let new = NewTenant {
+                    tenant: tenant.tenant,
+                    label: String::new(),
+                    auto_provision: false,
+                    disabled: tenant.disabled,
+                    default_org: None,
+                    default_group: None,
+                };
+                tx.create_tenant(new).await.unwrap();
             }
             Change::Reservation(_, Some(reservation)) => {
                 let new = NewReservation {
@@ -177,7 +192,8 @@ impl Settled {
             | Change::Grant(_, None)
             | Change::Link(_, None)
             | Change::Reservation(_, None)
-            | Change::Visibility(_, None) => panic!("cannot be written: {change:?}"),
+            | Change::Visibility(_, None)
+            | Change::Tenant(_, None) => panic!("cannot be written: {change:?}"),
         }
     }
 

@@ -125,6 +125,16 @@ pub static ORIGINS: Kind<Vec<ListedOrigin>> = Kind {
 pub static DID: Kind<ExternalId> =
     Kind { rule: "a DID", parse: |text| ExternalId::new(text).ok().filter(ExternalId::is_did) };
 
+/// A word as it stands in a token, such as a client id, an audience or a role.
+pub static TOKEN_WORD: Kind<String> =
+    Kind { rule: "a text of visible characters without commas", parse: |text| token_word(text).map(str::to_owned) };
+
+/// Several of them.
+pub static TOKEN_WORDS: Kind<Vec<String>> = Kind {
+    rule: "a comma-separated list of texts of visible characters",
+    parse: |text| list(text, |one| token_word(one).map(str::to_owned)),
+};
+
 /// The name of a request header.
 pub static HEADER: Kind<http::HeaderName> = Kind {
     rule: "a header name of letters, digits and `-`",
@@ -246,6 +256,18 @@ pub fn signing_key(text: &str) -> Option<ed25519_dalek::SigningKey> {
 /// A replacement character stands where the environment held no UTF-8.
 fn secret(text: &str) -> Option<&str> {
     (!text.is_empty() && text.trim() == text && !text.contains(char::REPLACEMENT_CHARACTER)).then_some(text)
+}
+
+fn token_word(text: &str) -> Option<&str> {
+    (!text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic() && b != b',')).then_some(text)
+}
+
+/// A tenant as it stands in the directory's addresses.
+pub fn tenant(text: &str) -> Option<String> {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.');
+    let named = !text.is_empty() && text.bytes().all(plain) && !text.starts_with('.');
+    // Personal accounts belong to no organization that could answer for them.
+    (named && text != "consumers").then(|| text.to_ascii_lowercase())
 }
 
 fn list<T>(text: &str, one: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {

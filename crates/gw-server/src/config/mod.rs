@@ -138,8 +138,35 @@ pub struct Identity {
     pub access_ttl: Duration,
     /// Life of a refresh token.
     pub refresh_ttl: Duration,
+    /// Whether users made by a proof have KYC.
+    pub auto_kyc: bool,
+    /// The enterprise directory, where one is configured.
+    pub directory: Option<Directory>,
     /// Whether mock tokens are accepted.
     pub mock_login: bool,
+}
+
+/// The enterprise directory.
+#[derive(Clone, Debug)]
+pub struct Directory {
+    /// Its address, without a slash at its end.
+    pub authority: String,
+    /// This service as registered there.
+    pub client_id: String,
+    /// The registration's secret.
+    pub client_secret: Secret,
+    /// Where people log in.
+    pub tenant: String,
+    /// For whom service principals' tokens are.
+    pub sp_audience: String,
+    /// Who may come as one; all if empty.
+    pub sp_clients: Vec<String>,
+    /// The role they must hold.
+    pub sp_role: Option<String>,
+    /// Whether people have KYC from the start.
+    pub auto_kyc_user: bool,
+    /// Whether machines have.
+    pub auto_kyc_service_principal: bool,
 }
 
 /// Administration.
@@ -281,6 +308,8 @@ impl Config {
                 refresh_secret_previous: from.get(&var::JWT_REFRESH_SECRET_PREVIOUS).unwrap_or_default(),
                 access_ttl: need(from, &var::ACCESS_TOKEN_TTL)?,
                 refresh_ttl: need(from, &var::REFRESH_TOKEN_TTL)?,
+                auto_kyc: need(from, &var::AUTO_KYC_IDP)?,
+                directory: directory(from)?,
                 mock_login: need(from, &var::ALLOW_MOCK_LOGIN)?,
             },
             admin: Admin {
@@ -365,6 +394,21 @@ fn origins(from: &Settings, base_url: &Url, environment: Environment) -> Result<
         listed: listed.into_iter().flatten().filter_map(one).collect(),
         any_localhost,
     })
+}
+
+fn directory(from: &Settings) -> Result<Option<Directory>, &'static str> {
+    let Some(client_id) = from.get(&var::DIRECTORY_CLIENT_ID) else { return Ok(None) };
+    Ok(Some(Directory {
+        authority: need(from, &var::DIRECTORY_AUTHORITY_HOST)?.as_str().trim_end_matches('/').to_owned(),
+        client_secret: need(from, &var::DIRECTORY_CLIENT_SECRET)?,
+        tenant: need(from, &var::DIRECTORY_TENANT_ID)?,
+        sp_audience: from.get(&var::DIRECTORY_SP_AUDIENCE).unwrap_or_else(|| client_id.clone()),
+        sp_clients: from.get(&var::DIRECTORY_SP_CLIENTS).unwrap_or_default(),
+        sp_role: from.get(&var::DIRECTORY_SP_ROLE),
+        auto_kyc_user: need(from, &var::AUTO_KYC_DIRECTORY_USER)?,
+        auto_kyc_service_principal: need(from, &var::AUTO_KYC_DIRECTORY_SERVICE_PRINCIPAL)?,
+        client_id,
+    }))
 }
 
 fn knobs(from: &Settings) -> Result<Knobs, &'static str> {

@@ -92,6 +92,27 @@ registry! {
     /// Life of a refresh token.
     REFRESH_TOKEN_TTL: Duration = Variable::new(Identity, kind!(Duration, "a span from 5m to 90d", |t| span(t, 300, 90 * DAY)))
         .default("7d").rule("longer than ACCESS_TOKEN_TTL");
+    /// Users who come by a proof have KYC from their first login on.
+    AUTO_KYC_IDP: bool = Variable::new(Identity, &kind::BOOL).default("false").rule("`true` warns at each start");
+    /// People who come by the directory have KYC from their first login on.
+    AUTO_KYC_DIRECTORY_USER: bool = Variable::new(Identity, &kind::BOOL).default("false").rule("`true` warns at each start");
+    /// Machines that come by the directory have KYC from their first login on.
+    AUTO_KYC_DIRECTORY_SERVICE_PRINCIPAL: bool = Variable::new(Identity, &kind::BOOL).default("false").rule("`true` warns at each start");
+    /// This service as registered with the enterprise directory; people may log in there then.
+    DIRECTORY_CLIENT_ID: String = Variable::new(Identity, &kind::TOKEN_WORD).rule("together with DIRECTORY_CLIENT_SECRET and DIRECTORY_TENANT_ID");
+    /// The registration's secret.
+    DIRECTORY_CLIENT_SECRET: Secret = Variable::new(Identity, &kind::SECRET).secret().rule("together with DIRECTORY_CLIENT_ID and DIRECTORY_TENANT_ID");
+    /// Where people log in: a tenant's id or domain, `organizations` or `common`. Who is let in says the tenant list of the admin API.
+    DIRECTORY_TENANT_ID: String = Variable::new(Identity, kind!(String, "a tenant's id or domain, `organizations` or `common`", kind::tenant))
+        .rule("together with DIRECTORY_CLIENT_ID and DIRECTORY_CLIENT_SECRET");
+    /// Address of the enterprise directory.
+    DIRECTORY_AUTHORITY_HOST: Url = Variable::new(Identity, &kind::WEB).default("https://login.microsoftonline.com").rule("https in production");
+    /// For whom the tokens of service principals are.
+    DIRECTORY_SP_AUDIENCE: String = Variable::new(Identity, &kind::TOKEN_WORD).derived("DIRECTORY_CLIENT_ID").rule("needs DIRECTORY_CLIENT_ID");
+    /// Applications that may log in as service principals; all of an allowed tenant if unset.
+    DIRECTORY_SP_CLIENTS: Vec<String> = Variable::new(Identity, &kind::TOKEN_WORDS).rule("needs DIRECTORY_CLIENT_ID");
+    /// Application role that service principals must hold.
+    DIRECTORY_SP_ROLE: String = Variable::new(Identity, &kind::TOKEN_WORD).rule("needs DIRECTORY_CLIENT_ID");
     /// Accepts login tokens of the form `mock.<did>`; only `ledger-gateway-dev` knows how.
     ALLOW_MOCK_LOGIN: bool = Variable::new(Identity, &kind::BOOL).default("false").rule("false in production");
 

@@ -37,6 +37,7 @@ pub(super) fn check(from: &Settings, build: Build, report: &mut Report) {
     rules.spans_and_counts();
     rules.listeners();
     rules.mock_login(build);
+    rules.directory();
     if from.environment() == Some(Environment::Production) {
         rules.required();
         rules.strength();
@@ -109,6 +110,29 @@ impl Rules<'_> {
         }
     }
 
+    /// A directory is configured wholly or not at all.
+    fn directory(&mut self) {
+        let from = self.from;
+        let parts: [(&dyn Entry, bool); 3] = [
+            (&var::DIRECTORY_CLIENT_ID, from.get(&var::DIRECTORY_CLIENT_ID).is_some()),
+            (&var::DIRECTORY_CLIENT_SECRET, from.get(&var::DIRECTORY_CLIENT_SECRET).is_some()),
+            (&var::DIRECTORY_TENANT_ID, from.get(&var::DIRECTORY_TENANT_ID).is_some()),
+        ];
+        let further: [(&dyn Entry, bool); 3] = [
+            (&var::DIRECTORY_SP_AUDIENCE, from.get(&var::DIRECTORY_SP_AUDIENCE).is_some()),
+            (&var::DIRECTORY_SP_CLIENTS, from.get(&var::DIRECTORY_SP_CLIENTS).is_some()),
+            (&var::DIRECTORY_SP_ROLE, from.get(&var::DIRECTORY_SP_ROLE).is_some()),
+        ];
+        let any = parts.iter().any(|(_, set)| *set);
+        for (part, set) in if any { parts } else { further } {
+            if any && !set && !self.report.names(part.name()) {
+                self.broken(part, "is required where another part of the directory login is set");
+            } else if !any && set {
+                self.broken(part, "needs DIRECTORY_CLIENT_ID, DIRECTORY_CLIENT_SECRET and DIRECTORY_TENANT_ID");
+            }
+        }
+    }
+
     fn required(&mut self) {
         for entry in var::ALL {
             if entry.is_required() && !self.from.is_set(*entry) && !self.report.names(entry.name()) {
@@ -129,7 +153,7 @@ impl Rules<'_> {
     }
 
     fn addresses(&mut self) {
-        for variable in [&var::BASE_URL, &var::FRONTEND_URL] {
+        for variable in [&var::BASE_URL, &var::FRONTEND_URL, &var::DIRECTORY_AUTHORITY_HOST] {
             if self.from.get(variable).is_some_and(|url| url.scheme() != "https") {
                 self.broken(variable, "must be https in production");
             }

@@ -55,6 +55,16 @@ const BROKEN: &[(&str, &[&str])] = &[
     ("JWT_REFRESH_SECRET_PREVIOUS", &[","]),
     ("ACCESS_TOKEN_TTL", &["soon", "59s", "25h"]),
     ("REFRESH_TOKEN_TTL", &["never", "4m", "91d"]),
+    ("AUTO_KYC_IDP", &["yes"]),
+    ("AUTO_KYC_DIRECTORY_USER", &["yes"]),
+    ("AUTO_KYC_DIRECTORY_SERVICE_PRINCIPAL", &["yes"]),
+    ("DIRECTORY_CLIENT_ID", &["a b", "a,b", "ключ"]),
+    ("DIRECTORY_CLIENT_SECRET", &[" padded"]),
+    ("DIRECTORY_TENANT_ID", &["consumers", "a/b", ".x"]),
+    ("DIRECTORY_AUTHORITY_HOST", &["login.example", "https://u:p@login.example", "https://login.example/?x"]),
+    ("DIRECTORY_SP_AUDIENCE", &["a b"]),
+    ("DIRECTORY_SP_CLIENTS", &["a,,b"]),
+    ("DIRECTORY_SP_ROLE", &["a b"]),
     ("ALLOW_MOCK_LOGIN", &["yes", "1", "TRUE"]),
     ("ADMIN_API_TOKEN", &["padded "]),
     ("ADMIN_API_TOKEN_PREVIOUS", &["padded "]),
@@ -108,6 +118,27 @@ const BROKEN: &[(&str, &[&str])] = &[
     ("SHUTDOWN_DELAY", &["x", "6m"]),
     ("SHUTDOWN_TIMEOUT", &["x", "0s", "11m"]),
 ];
+
+#[test]
+fn spec85_2_a_directory_is_configured_wholly_or_not_at_all() {
+    let parts = [("DIRECTORY_CLIENT_ID", "c"), ("DIRECTORY_CLIENT_SECRET", "s"), ("DIRECTORY_TENANT_ID", "common")];
+    assert_eq!(problems(&[], &parts), Vec::<String>::new());
+    for missing in parts {
+        let rest: Vec<_> = parts.into_iter().filter(|part| *part != missing).collect();
+        let found = problems(&[], &rest);
+        assert!(found.len() == 1 && found[0].starts_with(missing.0), "{found:?}");
+    }
+    for further in ["DIRECTORY_SP_AUDIENCE", "DIRECTORY_SP_CLIENTS", "DIRECTORY_SP_ROLE"] {
+        let found = problems(&[], &[(further, "x")]);
+        assert!(found.len() == 1 && found[0].starts_with(further), "{found:?}");
+    }
+    let plain = [parts.as_slice(), &[("DIRECTORY_AUTHORITY_HOST", "http://directory.example/")]].concat();
+    assert_eq!(problems(&[], &plain), Vec::<String>::new());
+    assert_eq!(problems(PRODUCTION, &plain).len(), 1, "https in production");
+    let env = ProcessEnv::of(plain.iter().copied());
+    let directory = Config::load(&env, Build::Release).unwrap().identity.directory.unwrap();
+    assert_eq!((directory.authority.as_str(), directory.sp_audience.as_str()), ("http://directory.example", "c"));
+}
 
 #[test]
 fn row_1_every_variable_refuses_bad_texts_in_development_and_production() {

@@ -12,7 +12,9 @@ use anyhow::Context as _;
 use axum::Router;
 use gw_admin::{AdminSettings, AdminState, KeyCipher};
 use gw_http::{Edge, admin::guard};
-use gw_identity::{ChainSource, IdentityConfig, IdentityState, NotRecorded, ProofVerifier, Room, SecuritySink};
+use gw_identity::{
+    ChainSource, Directory, IdentityConfig, IdentityState, NotRecorded, ProofVerifier, Room, SecuritySink,
+};
 use gw_journal::{Journal, Recovery};
 use gw_node::Node;
 use gw_rpc::{RpcSettings, RpcState, send::SendContext};
@@ -33,6 +35,8 @@ pub(super) struct Foundation<'a> {
     pub(super) audit: AuditStore,
     pub(super) journal: Arc<Journal>,
     pub(super) node: Arc<Node>,
+    /// Where one is configured.
+    pub(super) directory: Option<Arc<Directory>>,
     /// Work that outlives its request; the end of the process waits for it.
     pub(super) tasks: TaskTracker,
 }
@@ -75,6 +79,7 @@ fn identity(on: &Foundation<'_>) -> anyhow::Result<IdentityState> {
     let config = IdentityConfig {
         base_url: on.config.edge.base_url.clone(),
         verifier_id: identity.verifier.clone(),
+        auto_kyc: identity.auto_kyc,
         access_ttl: seconds(identity.access_ttl)?,
         refresh_ttl: seconds(identity.refresh_ttl)?,
         auth_per_minute: on.config.limits.auth.per_minute().unwrap_or(NonZeroU32::MAX),
@@ -97,7 +102,8 @@ fn identity(on: &Foundation<'_>) -> anyhow::Result<IdentityState> {
         ChainSource::new(move || Some(chain)),
         verifier(identity.mock_login),
         on.tasks.clone(),
-    ))
+    )
+    .with_directory(on.directory.clone()))
 }
 
 /// What sends draw on; reads need it too.
@@ -175,5 +181,9 @@ impl Foundation<'_> {
         let (store, node, clock) = (self.store.clone(), Arc::clone(&self.node), Arc::clone(&self.edge.clock));
         self.tasks.spawn(workers::watch_reservations(store, node, clock, end.clone()));
         self.tasks.spawn(workers::tidy(self.store.clone(), end.clone()));
+        if let Some(directory) = self.directory.clone() {
+            let end = end.clone();
+            self.tasks.spawn(async move { directory.watch(end).await });
+        }
     }
 }

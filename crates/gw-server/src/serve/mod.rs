@@ -3,6 +3,7 @@
 //! [`run`] reads like spec/85 section 3, the order of starting, and section 6.1, the order of ending.
 
 mod body;
+mod directory;
 mod edge;
 mod fault;
 mod features;
@@ -30,6 +31,7 @@ use anyhow::Context as _;
 use arc_swap::ArcSwap;
 use axum::Router;
 use features::Foundation;
+use gw_cache::Cache;
 use gw_node::Node;
 use gw_store::{BootClock, Feed, FeedTiming};
 use lease::Lease;
@@ -134,7 +136,9 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
             let connected = reach_node(&config).await?;
             Arc::clone(node.get_or_init(|| connected))
         };
+        let cache = Cache::in_process(Arc::clone(&edge.clock));
         let foundation = Foundation {
+            directory: directory::directory(&config, cache, &edge)?,
             config: &config,
             secrets: &secrets,
             edge,

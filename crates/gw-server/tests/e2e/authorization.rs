@@ -19,6 +19,7 @@ struct Victim {
     user: String,
     membership: String,
     address: String,
+    tenant: String,
 }
 
 /// Numbers what must be new each time.
@@ -39,8 +40,18 @@ impl Victim {
         let address = format!("0x{:040x}", 0xc0de_0000 + n);
         let body = json!({"address": address, "name": "victim", "metadata": {"token_type": "ERC20"}});
         w.gw.admin("POST", &format!("/orgs/{org}/contracts"), Some(body)).await.expect(201);
+        let tenant = json!({"tenant_id": format!("00000000-0000-4000-8000-{n:012}"), "label": "victim"});
+        let tenant = w.gw.admin("POST", "/directory-tenants", Some(tenant)).await.expect(201);
         let text = |value: &Value| value.as_str().unwrap().to_owned();
-        Self { org, group, did, user: text(&made["user_id"]), membership: text(&made["membership"]["id"]), address }
+        Self {
+            org,
+            group,
+            did,
+            user: text(&made["user_id"]),
+            membership: text(&made["membership"]["id"]),
+            address,
+            tenant: text(&tenant["id"]),
+        }
     }
 
     /// The path with this victim's ids, and a body that would do.
@@ -54,6 +65,8 @@ impl Victim {
         }
         let body = match (method, path.trim_start_matches("/api/v1/admin")) {
             ("POST", "/orgs") => Some(json!({"name": "New", "slug": format!("new-{}", self.org)})),
+            ("POST", "/directory-tenants") => Some(json!({"tenant_id": self.org, "label": "new"})),
+            ("PUT", "/directory-tenants/{id}") => Some(json!({"label": "changed", "disabled": true})),
             ("PUT", "/orgs/{org_id}") => Some(json!({"name": "Renamed"})),
             ("POST", "/orgs/{org_id}/groups") => Some(json!({"name": "more", "slug": "more"})),
             ("PUT", "/orgs/{org_id}/groups/{group_id}") => Some(json!({"description": "changed"})),
@@ -85,6 +98,7 @@ impl Victim {
             _ => None,
         };
         let path = path
+            .replace("/directory-tenants/{id}", &format!("/directory-tenants/{}", self.tenant))
             .replace("{org_id}", &self.org)
             .replace("{group_id}", &group)
             .replace("{user_id}", &self.user)

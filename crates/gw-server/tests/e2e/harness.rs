@@ -76,6 +76,7 @@ pub(crate) type Http = Client<hyper_util::client::legacy::connect::HttpConnector
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
+    pub(crate) headers: http::HeaderMap,
     pub(crate) body: String,
 }
 
@@ -101,7 +102,8 @@ pub(crate) async fn send(http: &Http, request: http::Request<Full<bytes::Bytes>>
         .unwrap_or_else(|e| panic!("{uri}: {e:?}"));
     let (parts, body) = answer.into_parts();
     let body = body.collect().await.unwrap().to_bytes();
-    Answer { status: parts.status.as_u16(), body: String::from_utf8(body.to_vec()).expect("answers are text") }
+    let headers = parts.headers;
+    Answer { status: parts.status.as_u16(), headers, body: String::from_utf8(body.to_vec()).expect("answers are text") }
 }
 
 /// A gateway under test with its node.

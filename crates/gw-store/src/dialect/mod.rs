@@ -79,6 +79,22 @@ impl Engine {
         }
     }
 
+    /// The same as step m0001 made them; [`Engine::renew_change_triggers`] mends them.
+    pub(crate) fn first_change_triggers(self, table: &str, key: &str, entity: &str) -> Vec<String> {
+        match self {
+            Self::Sqlite => sqlite::first_change_triggers(table, key, entity),
+            Self::Postgres => postgres::change_triggers(table, key, entity),
+        }
+    }
+
+    /// Puts today's triggers in the place of the first ones, where they differ.
+    pub(crate) fn renew_change_triggers(self, table: &str, key: &str, entity: &str) -> Vec<String> {
+        match self {
+            Self::Sqlite => sqlite::renew_change_triggers(table, key, entity),
+            Self::Postgres => Vec::new(),
+        }
+    }
+
     /// The schema as text, for the golden files: one statement or line per object, sorted.
     pub(crate) async fn describe(self, conn: &impl ConnectionTrait) -> Result<String, DbErr> {
         match self {
@@ -249,6 +265,7 @@ fn conflict(cause: &dyn DatabaseError) -> Conflict {
         "contract_grants_contract_id_group_id_key" => Conflict::Grant,
         "address_links_user_id_address_key" => Conflict::Link,
         "refresh_tokens_hash_key" => Conflict::Token,
+        "directory_tenants_tenant_id_key" => Conflict::Tenant,
         _ => Conflict::Other,
     }
 }

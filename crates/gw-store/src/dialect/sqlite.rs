@@ -93,15 +93,40 @@ pub(super) fn history_triggers() -> Vec<String> {
         .collect()
 }
 
+/// `OR IGNORE` in a trigger gives way to what the statement around it wants, and a foreign key that sets NULL wants an
+/// error; `ON CONFLICT` does not.
 pub(super) fn change_triggers(table: &str, key: &str, entity: &str) -> Vec<String> {
-    [("insert", "NEW"), ("update", "NEW"), ("delete", "OLD")]
+    triggers(table, |row| {
+        format!(
+            "INSERT INTO policy_changes (epoch, entity, row_id) \
+             SELECT epoch + 1, '{entity}', {row}.{key} FROM policy_epoch WHERE TRUE ON CONFLICT DO NOTHING"
+        )
+    })
+}
+
+/// As step m0001 made them: a row that was changed and then lost a reference in one transaction failed it.
+pub(super) fn first_change_triggers(table: &str, key: &str, entity: &str) -> Vec<String> {
+    triggers(table, |row| {
+        format!(
+            "INSERT OR IGNORE INTO policy_changes (epoch, entity, row_id) \
+             SELECT epoch + 1, '{entity}', {row}.{key} FROM policy_epoch"
+        )
+    })
+}
+
+pub(super) fn renew_change_triggers(table: &str, key: &str, entity: &str) -> Vec<String> {
+    let drop = EVENTS.map(|(event, _)| format!("DROP TRIGGER {table}_after_{event}"));
+    drop.into_iter().chain(change_triggers(table, key, entity)).collect()
+}
+
+/// What may happen to a row, and the name of the row then.
+const EVENTS: [(&str, &str); 3] = [("insert", "NEW"), ("update", "NEW"), ("delete", "OLD")];
+
+fn triggers(table: &str, note: impl Fn(&str) -> String) -> Vec<String> {
+    EVENTS
         .into_iter()
         .map(|(event, row)| {
-            format!(
-                "CREATE TRIGGER {table}_after_{event} AFTER {event} ON {table} BEGIN \
-                 INSERT OR IGNORE INTO policy_changes (epoch, entity, row_id) \
-                 SELECT epoch + 1, '{entity}', {row}.{key} FROM policy_epoch; END"
-            )
+            format!("CREATE TRIGGER {table}_after_{event} AFTER {event} ON {table} BEGIN {}; END", note(row))
         })
         .collect()
 }

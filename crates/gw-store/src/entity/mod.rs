@@ -5,6 +5,7 @@
 
 mod audit;
 mod contract;
+mod directory;
 mod organization;
 mod send;
 mod system;
@@ -12,6 +13,7 @@ mod user;
 
 pub(crate) use audit::{chains, checkpoints, entries};
 pub(crate) use contract::{contract_grants, contracts};
+pub(crate) use directory::directory_tenants;
 pub(crate) use organization::{group_access, groups, organizations};
 pub(crate) use send::{reservations, tx_visibility};
 pub(crate) use system::{audit_outbox, instances};

@@ -15,7 +15,7 @@ use sea_orm_migration::{
 };
 
 /// Every policy table, its key, and the entity its change rows name; `snapshot` knows the same entities.
-const POLICY_TABLES: [(&str, &str, &str); 11] = [
+pub(super) const POLICY_TABLES: [(&str, &str, &str); 11] = [
     ("users", "id", "user"),
     ("organizations", "id", "organization"),
     ("groups", "id", "group"),
@@ -77,7 +77,7 @@ impl MigrationTrait for Policy {
         execute_all(manager, engine(manager).history_triggers()).await?;
         execute_all(manager, vec!["INSERT INTO policy_epoch (id, epoch) VALUES (1, 0)".to_owned()]).await?;
         for (table, key, entity) in POLICY_TABLES {
-            execute_all(manager, engine(manager).change_triggers(table, key, entity)).await?;
+            execute_all(manager, engine(manager).first_change_triggers(table, key, entity)).await?;
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 mod m0001_audit;
 mod m0001_policy;
 mod m0002_system;
+mod m0003_directory;
 
 use crate::dialect::Engine;
 use sea_orm::{ConnectionTrait, DbErr};
@@ -17,7 +18,7 @@ pub(crate) struct Migrator;
 
 impl MigratorTrait for Migrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
-        vec![Box::new(m0001_policy::Policy), Box::new(m0002_system::System)]
+        vec![Box::new(m0001_policy::Policy), Box::new(m0002_system::System), Box::new(m0003_directory::Directory)]
     }
 }
 

@@ -4,6 +4,7 @@ mod contracts;
 mod groups;
 mod links;
 mod organizations;
+mod tenants;
 mod tokens;
 mod users;
 

@@ -1,7 +1,7 @@
 //! Users and their memberships (spec/20 A7-A10).
 
 use super::Object;
-use gw_types::{ExternalId, GroupId, MembershipId, Timestamp, UserId};
+use gw_types::{ExternalId, GroupId, MembershipId, TenantId, Timestamp, UserId};
 
 /// A person or machine (A9).
 #[derive(Clone, Debug, PartialEq)]
@@ -19,7 +19,7 @@ pub struct User {
     /// Free metadata.
     pub metadata: Object,
     /// The directory tenant of the first login; write-once.
-    pub auth_tenant_id: Option<String>,
+    pub auth_tenant_id: Option<TenantId>,
     /// Access tokens issued before this moment are dead.
     pub tokens_valid_from: Option<Timestamp>,
     /// When the row was made.
@@ -36,7 +36,7 @@ pub struct NewUser {
     /// KYC at creation (A9).
     pub kyc: bool,
     /// The directory tenant, if one vouched.
-    pub auth_tenant_id: Option<String>,
+    pub auth_tenant_id: Option<TenantId>,
     /// Groups joined at once: the default group for self-registration, none for onboarding by DID (A6).
     pub groups: Vec<GroupId>,
 }

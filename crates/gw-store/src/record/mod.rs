@@ -7,6 +7,7 @@ mod identity;
 mod link;
 mod organization;
 mod send;
+mod tenant;
 mod token;
 
 pub use contract::{
@@ -22,6 +23,7 @@ pub use send::{
     CreationKind, Mined, MinedContract, NewReservation, OpenReservation, ReservationState, SendAccepted, SendRows,
     SendStart,
 };
+pub use tenant::{AllowedTenant, NewTenant, TenantEnd, TenantPatch};
 pub use token::{Family, NewRefreshToken, RefreshToken, Rotation, TokenHash};
 
 /// A JSON object.

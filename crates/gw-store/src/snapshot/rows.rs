@@ -4,8 +4,8 @@ use super::tables::Policy;
 use crate::{
     StoreError,
     entity::{
-        address_links, contract_grants, contracts, group_access, groups, memberships, organizations, reservations,
-        revocations, tx_visibility, users,
+        address_links, contract_grants, contracts, directory_tenants, group_access, groups, memberships, organizations,
+        reservations, revocations, tx_visibility, users,
     },
     record::{self, ReservationState},
     row::{self, Place},
@@ -14,8 +14,8 @@ use gw_evm::{Method, MethodSet, abi::ContractAbi};
 use gw_policy::{
     Change,
     snapshot::{
-        AddressLink, Contract, ContractGrant, EventRule, EventRules, FunctionRule, Group, GroupAccess, Membership,
-        MustBe, Organization, ParamRule, Reservation, Revocation, TxVisibility, User,
+        AddressLink, AllowedTenant, Contract, ContractGrant, EventRule, EventRules, FunctionRule, Group, GroupAccess,
+        Membership, MustBe, Organization, ParamRule, Reservation, Revocation, TxVisibility, User,
     },
 };
 use gw_types::Timestamp;
@@ -30,6 +30,7 @@ pub(super) struct UserRow {
     external_id: String,
     kyc: bool,
     banned: bool,
+    auth_tenant_id: Option<String>,
     tokens_valid_from: Option<i64>,
 }
 
@@ -64,9 +65,12 @@ impl Policy for users::Entity {
     }
     fn change(row: Self::Row) -> Result<Change, StoreError> {
         let id = row.id.into();
-        let external_id = Place::new("users", row.id).parse("external_id", &row.external_id)?;
+        let place = Place::new("users", row.id);
+        let external_id = place.parse("external_id", &row.external_id)?;
+        let tenant = row.auth_tenant_id.map(|tenant| place.parse("auth_tenant_id", &tenant)).transpose()?;
         let tokens_valid_from = row.tokens_valid_from.map(Timestamp::from_micros);
-        Ok(Change::User(id, Some(User { id, external_id, kyc: row.kyc, banned: row.banned, tokens_valid_from })))
+        let (kyc, banned) = (row.kyc, row.banned);
+        Ok(Change::User(id, Some(User { id, external_id, kyc, banned, tenant, tokens_valid_from })))
     }
     fn removal(key: Uuid) -> Change {
         Change::User(key.into(), None)
@@ -277,6 +281,25 @@ impl Policy for address_links::Entity {
     }
     fn removal(key: Uuid) -> Change {
         Change::Link(key.into(), None)
+    }
+}
+
+impl Policy for directory_tenants::Entity {
+    type Row = directory_tenants::Model;
+    const KEY: Self::Column = directory_tenants::Column::Id;
+    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
+        select.into_model()
+    }
+    fn key(row: &Self::Row) -> Uuid {
+        row.id
+    }
+    fn change(row: Self::Row) -> Result<Change, StoreError> {
+        let tenant = Place::new("directory_tenants", row.id).parse("tenant_id", &row.tenant_id)?;
+        let tenant = AllowedTenant { id: row.id.into(), tenant, disabled: row.disabled };
+        Ok(Change::Tenant(tenant.id, Some(tenant)))
+    }
+    fn removal(key: Uuid) -> Change {
+        Change::Tenant(key.into(), None)
     }
 }
 

@@ -4,8 +4,8 @@ use crate::{
     StoreError,
     dialect::Engine,
     entity::{
-        address_links, contract_grants, contracts, group_access, groups, memberships, organizations, reservations,
-        revocations, tx_visibility, users,
+        address_links, contract_grants, contracts, directory_tenants, group_access, groups, memberships, organizations,
+        reservations, revocations, tx_visibility, users,
     },
 };
 use gw_policy::{Change, Snapshot};
@@ -31,10 +31,11 @@ pub(super) enum Entity {
     Reservation,
     Visibility,
     Revocation,
+    Tenant,
 }
 
 impl Entity {
-    pub(super) const ALL: [Self; 11] = [
+    pub(super) const ALL: [Self; 12] = [
         Self::User,
         Self::Organization,
         Self::Group,
@@ -46,6 +47,7 @@ impl Entity {
         Self::Reservation,
         Self::Visibility,
         Self::Revocation,
+        Self::Tenant,
     ];
 
     const fn as_str(self) -> &'static str {
@@ -61,6 +63,7 @@ impl Entity {
             Self::Reservation => "reservation",
             Self::Visibility => "visibility",
             Self::Revocation => "revocation",
+            Self::Tenant => "directory_tenant",
         }
     }
 
@@ -99,6 +102,7 @@ macro_rules! by_entity {
             Entity::Reservation => $run::<reservations::Entity>($($argument),*).await,
             Entity::Visibility => $run::<tx_visibility::Entity>($($argument),*).await,
             Entity::Revocation => $run::<revocations::Entity>($($argument),*).await,
+            Entity::Tenant => $run::<directory_tenants::Entity>($($argument),*).await,
         }
     };
 }

@@ -8,7 +8,10 @@ use crate::{
     StoreError,
     dialect::Engine,
     entity::audit_outbox,
-    record::{Contract, Family, Grant, Group, GroupAccess, Link, Membership, OpenReservation, Organization, User},
+    record::{
+        AllowedTenant, Contract, Family, Grant, Group, GroupAccess, Link, Membership, OpenReservation, Organization,
+        TenantEnd, User,
+    },
     row,
 };
 pub(crate) use gw_audit::Action;
@@ -242,6 +245,44 @@ impl Audited for Grant {
             "functions": self.functions,
             "event_rules": self.event_rules,
         })
+    }
+}
+
+impl Audited for AllowedTenant {
+    const RESOURCE: ResourceType = ResourceType::DirectoryTenant;
+    fn resource_id(&self) -> String {
+        self.id.to_string()
+    }
+    fn resource_name(&self) -> String {
+        self.label.clone()
+    }
+    fn image(&self) -> Value {
+        json!({
+            "tenant_id": self.tenant,
+            "label": self.label,
+            "auto_provision": self.auto_provision,
+            "disabled": self.disabled,
+            "default_org_id": self.default_org,
+            "default_group_id": self.default_group,
+        })
+    }
+}
+
+impl Audited for TenantEnd {
+    const RESOURCE: ResourceType = ResourceType::DirectoryTenant;
+    fn resource_id(&self) -> String {
+        self.tenant.resource_id()
+    }
+    fn resource_name(&self) -> String {
+        self.tenant.resource_name()
+    }
+    fn image(&self) -> Value {
+        let mut image = self.tenant.image();
+        if let Value::Object(members) = &mut image {
+            members.insert("banned_users".to_owned(), self.users.into());
+            members.insert("ended_refresh_tokens".to_owned(), self.refresh_tokens.into());
+        }
+        image
     }
 }
 

@@ -65,6 +65,7 @@ impl Tx {
         let row = self.mutable_group(id).await?;
         let before = Group::try_from(row.clone())?;
         self.note_group_end(&before).await?;
+        self.note_tenants_without_group(id).await?;
         row.delete(&self.db).await?;
         Ok(before)
     }

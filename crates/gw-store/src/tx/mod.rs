@@ -9,6 +9,7 @@ mod groups;
 mod links;
 mod organizations;
 mod sends;
+mod tenants;
 mod tokens;
 mod users;
 

@@ -6,7 +6,7 @@ use crate::{
     entity::{address_links, groups, memberships, refresh_tokens, user_tombstones, users},
     record::{Link, Membership, MembershipSource, NewMembership, NewUser, User, UserPatch},
 };
-use gw_types::{ExternalId, GroupId, MembershipId, OrgId, UserId};
+use gw_types::{ExternalId, GroupId, MembershipId, OrgId, TenantId, UserId};
 use sea_orm::{
     ActiveModelTrait, ActiveValue::Set, ColumnTrait, EntityTrait, IntoActiveModel, ModelTrait, QueryFilter, QueryOrder,
     sea_query::OnConflict,
@@ -25,7 +25,7 @@ impl Tx {
             banned: Set(tombstone.as_ref().is_some_and(|stone| stone.banned)),
             note: Set(String::new()),
             metadata: Set(Value::Object(serde_json::Map::new())),
-            auth_tenant_id: Set(new.auth_tenant_id),
+            auth_tenant_id: Set(new.auth_tenant_id.map(|tenant| tenant.to_string())),
             tokens_valid_from: Set(tombstone.map(|stone| stone.deleted_at)),
             created_at: Set(self.now.micros()),
             updated_at: Set(self.now.micros()),
@@ -67,16 +67,16 @@ impl Tx {
     }
 
     /// Pins the directory tenant; refused with [`StoreError::Rule`] if another one is pinned (A9: write-once).
-    pub async fn pin_tenant(&mut self, id: UserId, tenant: &str) -> Result<User, StoreError> {
+    pub async fn pin_tenant(&mut self, id: UserId, tenant: TenantId) -> Result<User, StoreError> {
         let row = self.user_row(id).await?;
         let before = User::try_from(row.clone())?;
-        match before.auth_tenant_id.as_deref() {
+        match before.auth_tenant_id {
             Some(pinned) if pinned == tenant => return Ok(before),
             Some(_) => return Err(StoreError::Rule("tenant_pinned")),
             None => {}
         }
         let mut row = row.into_active_model();
-        row.auth_tenant_id = Set(Some(tenant.to_owned()));
+        row.auth_tenant_id = Set(Some(tenant.to_string()));
         row.updated_at = Set(self.now.micros());
         let after = User::try_from(row.update(&self.db).await?)?;
         self.note(Action::Update, None, Some(&before), Some(&after));

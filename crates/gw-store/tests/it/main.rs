@@ -20,6 +20,8 @@ mod schema;
 #[cfg(test)]
 mod sends;
 #[cfg(test)]
+mod tenants;
+#[cfg(test)]
 mod tokens;
 #[cfg(test)]
 mod world;

@@ -10,7 +10,7 @@ use gw_store::{
         NewGroup, NewMembership, NewOrganization, NewUser, OrganizationPatch, UserPatch,
     },
 };
-use gw_types::{Address, Claim, Claims, Secret};
+use gw_types::{Address, Claim, Claims, Secret, TenantId};
 
 on_both_engines! {
     c6_a_mutation_leaves_one_entry_per_touched_record,
@@ -193,9 +193,9 @@ async fn a5_the_two_admin_flags_exclude_each_other(world: &World) {
 async fn a9_a_tenant_is_pinned_once(world: &World) {
     let mut tx = world.begin().await;
     let person = tx.create_user(user("a")).await.unwrap();
-    tx.pin_tenant(person.id, "tenant-1").await.unwrap();
-    tx.pin_tenant(person.id, "tenant-1").await.unwrap();
-    assert!(matches!(tx.pin_tenant(person.id, "tenant-2").await, Err(StoreError::Rule("tenant_pinned"))));
+    tx.pin_tenant(person.id, TenantId::fixed(1)).await.unwrap();
+    tx.pin_tenant(person.id, TenantId::fixed(1)).await.unwrap();
+    assert!(matches!(tx.pin_tenant(person.id, TenantId::fixed(2)).await, Err(StoreError::Rule("tenant_pinned"))));
 }
 
 async fn g2_g3_methods_are_stored_canonical_and_unknown_ones_refused(world: &World) {

@@ -6,10 +6,11 @@ use gw_store::{
     BootClock, Feed, FeedTiming, StoreError, Tx,
     record::{
         AccessInput, CreationKind, GrantPatch, GroupPatch, LinkProof, Mined, MinedContract, NewContract, NewGrant,
-        NewGroup, NewMembership, NewOrganization, NewReservation, NewUser, Object, SendAccepted, SendStart, UserPatch,
+        NewGroup, NewMembership, NewOrganization, NewReservation, NewTenant, NewUser, Object, SendAccepted, SendStart,
+        TenantPatch, UserPatch,
     },
 };
-use gw_types::{Address, B256, OrgId, Seconds, TokenId, UserId};
+use gw_types::{Address, B256, OrgId, Seconds, TenantId, TokenId, UserId};
 use proptest::{collection::vec, prelude::*, strategy::ValueTree, test_runner::TestRunner};
 use std::{sync::Arc, time::Duration};
 
@@ -36,6 +37,8 @@ enum Step {
     Deploy(u8, u8, u8),
     Share(u8, u8),
     Revoke(u8),
+    AllowTenant(u8, bool),
+    DeleteTenant(u8),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -61,7 +64,13 @@ fn step() -> impl Strategy<Value = Step> {
         3 => (n(), n(), n()).prop_map(|(a, b, c)| Step::Deploy(a, b, c)),
         2 => (n(), n()).prop_map(|(a, b)| Step::Share(a, b)),
         2 => n().prop_map(Step::Revoke),
+        2 => (n(), any::<bool>()).prop_map(|(a, b)| Step::AllowTenant(a, b)),
+        1 => n().prop_map(Step::DeleteTenant),
     ]
+}
+
+fn tenant(n: u8) -> TenantId {
+    TenantId::fixed(u128::from(n))
 }
 
 fn address(n: u8) -> Address {
@@ -112,7 +121,8 @@ async fn take(tx: &mut Tx, step: &Step) -> Result<(), StoreError> {
         }
         Step::MakeUser(n) => {
             let external_id = did(&format!("u{n}"));
-            let new = NewUser { external_id, kyc: n % 2 == 0, auth_tenant_id: None, groups: vec![Group::DEFAULT] };
+            let auth_tenant_id = (n > 2).then(|| tenant(n));
+            let new = NewUser { external_id, kyc: n % 2 == 0, auth_tenant_id, groups: vec![Group::DEFAULT] };
             tx.create_user(new).await.map(|_| ())
         }
         Step::Ban(n, banned) => {
@@ -176,6 +186,27 @@ async fn take(tx: &mut Tx, step: &Step) -> Result<(), StoreError> {
             let until = tx.now().plus(Seconds(u32::from(n)));
             tx.revoke_access_token(TokenId::fixed(u128::from(n)), until).await
         }
+        Step::AllowTenant(n, disabled) => match tx.read().find_tenant(tenant(n)).await? {
+            Some(known) => {
+                let patch = TenantPatch { disabled: Some(disabled), ..Default::default() };
+                tx.update_tenant(known.id, patch).await.map(|_| ())
+            }
+            None => {
+                let new = NewTenant {
+                    tenant: tenant(n),
+                    label: String::new(),
+                    auto_provision: true,
+                    disabled,
+                    default_org: Some(org(tx, n).await?),
+                    default_group: None,
+                };
+                tx.create_tenant(new).await.map(|_| ())
+            }
+        },
+        Step::DeleteTenant(n) => match tx.read().find_tenant(tenant(n)).await? {
+            Some(known) => tx.delete_tenant(known.id).await.map(|_| ()),
+            None => Ok(()),
+        },
     }
 }
 

@@ -40,6 +40,9 @@ pub(crate) enum RefreshError {
     /// The account is banned.
     #[error("the account is banned")]
     Banned,
+    /// The directory tenant that vouched is not allowed any more.
+    #[error("the directory tenant is not allowed")]
+    Tenant,
     /// The family refreshes too often.
     #[error("the family refreshes too often")]
     TooOften(Seconds),
@@ -68,6 +71,7 @@ impl From<RefreshError> for ApiError {
             RefreshError::Unknown => Self::unauthorized("refresh token not found"),
             RefreshError::Revoked => Self::unauthorized("refresh token revoked"),
             RefreshError::Banned => Self::forbidden("account is banned"),
+            RefreshError::Tenant => Self::forbidden("tenant is not authorized"),
             RefreshError::TooOften(wait) => Self::rate_limited(wait),
             RefreshError::Store(error) => {
                 let _logged = crate::error::storage(&error);
@@ -131,6 +135,12 @@ async fn rotate(
         }
         return Err(RefreshError::Banned);
     }
+    // TK-5. The family stays: a tenant that is let in again finds its users logged in.
+    if let Some(tenant) = user.auth_tenant_id
+        && tx.read().find_tenant(tenant).await?.is_none_or(|tenant| tenant.disabled)
+    {
+        return Err(RefreshError::Tenant);
+    }
     let Some(stored) = stored.filter(|stored| stored.user == user.id) else {
         let ended = state.edge.policy.pin().is_some_and(|now| now.revocation(TokenId(claims.session.0)).is_some());
         return Err(if ended { RefreshError::Revoked } else { RefreshError::Unknown });
@@ -172,6 +182,7 @@ mod tests {
             (RefreshError::Unknown, 401, "refresh token not found"),
             (RefreshError::Revoked, 401, "refresh token revoked"),
             (RefreshError::Banned, 403, "account is banned"),
+            (RefreshError::Tenant, 403, "tenant is not authorized"),
             (RefreshError::TooOften(Seconds(6)), 429, "rate limit exceeded"),
             (RefreshError::Store(StoreError::NotPrimary), 503, "token store unavailable"),
             (RefreshError::Unrecorded(NotRecorded), 503, "audit unavailable"),

@@ -2,11 +2,12 @@
 
 use gw_evm::Method;
 use gw_policy::{
-    Snapshot,
+    Change, Snapshot,
     access::{self, Refused, TokenFacts, admin, identify},
+    snapshot::{AllowedTenant, User},
     testing::{FUTURE, NOW, PAST, did, org_id, user_id, world},
 };
-use gw_types::{Claim, Seconds, Timestamp, TokenId};
+use gw_types::{AllowedTenantId, Claim, Seconds, TenantId, Timestamp, TokenId};
 
 const TOKEN: TokenId = TokenId::fixed(71);
 const FAMILY: TokenId = TokenId::fixed(72);
@@ -38,6 +39,29 @@ fn j1_a_revoked_token_family_or_an_older_token_is_dead() {
     let snapshot = world().user("user").tokens_valid_from(NOW).snapshot();
     assert_eq!(present(&snapshot, "user", NOW.minus(Seconds(1))), Err(Refused::Revoked));
     assert_eq!(present(&snapshot, "user", NOW), Ok(()));
+}
+
+/// TK-8: the list of tenants binds at the next snapshot, for tokens, administration and calls under way.
+#[test]
+fn tk8_a_user_whose_tenant_is_not_allowed_is_shut_out() {
+    let (tenant, row) = (TenantId::fixed(7), AllowedTenantId::fixed(1));
+    let snapshot = world().org("bank").group("admins").org_admin().user("clerk").member("admins").snapshot();
+    let clerk = User { tenant: Some(tenant), ..User::clone(snapshot.user(user_id("clerk")).unwrap()) };
+    let at = |list: Option<AllowedTenant>| {
+        let changes = [Change::User(clerk.id, Some(clerk.clone())), Change::Tenant(row, list)];
+        let snapshot = snapshot.apply(gw_types::Epoch(2), changes);
+        let administers = admin::status(&snapshot, clerk.id, NOW).is_admin();
+        (present(&snapshot, "clerk", NOW), administers)
+    };
+    let allowed = AllowedTenant { id: row, tenant, disabled: false };
+    assert_eq!(at(Some(allowed)), (Ok(()), true));
+    for list in [
+        None,
+        Some(AllowedTenant { disabled: true, ..allowed }),
+        Some(AllowedTenant { tenant: TenantId::fixed(8), ..allowed }),
+    ] {
+        assert_eq!(at(list), (Err(Refused::TenantNotAllowed), false), "{list:?}");
+    }
 }
 
 #[test]

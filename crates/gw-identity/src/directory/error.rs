@@ -1,0 +1,130 @@
+//! Why a directory login fails, and what the client is told (spec/10 section 6).
+
+use super::Fault;
+use crate::security::NotRecorded;
+use gw_http::ApiError;
+use gw_store::StoreError;
+use gw_types::Seconds;
+
+/// Why nobody comes in.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DirectoryError {
+    /// No directory is configured.
+    #[error("no directory is configured")]
+    NotConfigured,
+    /// The directory, or what we share with other instances, cannot be reached.
+    #[error("the directory is not available")]
+    Unavailable,
+    /// Too many logins on their way.
+    #[error("too many open directory logins")]
+    Busy,
+    /// Too many of one address.
+    #[error("too many open directory logins of one address")]
+    TooManyLogins,
+    /// No redirect was named.
+    #[error("no redirect was named")]
+    NoRedirect,
+    /// A redirect to somebody else's page.
+    #[error("the redirect is not allowed")]
+    Redirect,
+    /// No such login, or not this caller's.
+    #[error("the state is unknown, used or not this caller's")]
+    State,
+    /// The directory gave no token for the code.
+    #[error("the directory gave no token")]
+    NoToken,
+    /// Its token was found wanting.
+    #[error("the token was rejected")]
+    Token(#[from] Fault),
+    /// The tenant is not on the list.
+    #[error("the tenant is not allowed")]
+    Tenant,
+    /// The tenant does not make accounts by itself.
+    #[error("the account is not provisioned")]
+    NotProvisioned,
+    /// Another tenant vouched first.
+    #[error("the account belongs to another tenant")]
+    OtherTenant,
+    /// The account is banned.
+    #[error("the account is banned")]
+    Banned,
+    /// The store failed.
+    #[error("the store failed")]
+    Store(#[from] StoreError),
+    /// The login could not be recorded.
+    #[error("the login could not be recorded")]
+    Unrecorded(#[from] NotRecorded),
+}
+
+impl DirectoryError {
+    /// The code in the record of a refused login; nothing where nobody tried to come in.
+    pub(crate) fn reason(&self) -> Option<&'static str> {
+        match self {
+            Self::NotConfigured | Self::NoRedirect | Self::Redirect | Self::Busy | Self::TooManyLogins => None,
+            Self::Unavailable => Some("directory_unavailable"),
+            Self::State => Some("invalid_state"),
+            Self::NoToken | Self::Token(_) => Some("verification_failed"),
+            Self::Tenant => Some("tenant_not_authorized"),
+            Self::NotProvisioned => Some("not_provisioned"),
+            Self::OtherTenant => Some("other_tenant"),
+            Self::Banned => Some("banned"),
+            Self::Store(_) | Self::Unrecorded(_) => Some("authentication_failed"),
+        }
+    }
+}
+
+impl From<DirectoryError> for ApiError {
+    fn from(error: DirectoryError) -> Self {
+        match error {
+            DirectoryError::NotConfigured => Self::not_found("not found"),
+            DirectoryError::Unavailable => Self::unavailable("directory unavailable").retry_after(Seconds(60)),
+            DirectoryError::Busy => Self::unavailable("too many open login sessions").retry_after(Seconds(60)),
+            DirectoryError::TooManyLogins => Self::rate_limited(Seconds(60)),
+            DirectoryError::NoRedirect => Self::bad_request("redirect_uri query parameter required"),
+            DirectoryError::Redirect => Self::bad_request("redirect_uri is not allowed"),
+            DirectoryError::State => Self::bad_request("invalid or expired state token"),
+            DirectoryError::Token(Fault::TenantId) => Self::unauthorized("invalid tenant ID in token"),
+            DirectoryError::NoToken | DirectoryError::Token(_) => Self::unauthorized("directory authentication failed"),
+            DirectoryError::Tenant => Self::forbidden("tenant is not authorized"),
+            DirectoryError::NotProvisioned => Self::forbidden("account is not provisioned"),
+            DirectoryError::OtherTenant => Self::forbidden("account belongs to another tenant"),
+            DirectoryError::Banned => Self::forbidden("account is banned"),
+            DirectoryError::Store(error) => crate::error::storage(&error),
+            DirectoryError::Unrecorded(_) => Self::audit_unavailable(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ds2_ds8_every_refusal_has_its_status_text_and_reason() {
+        let table = [
+            (DirectoryError::NotConfigured, 404, "not found", None),
+            (DirectoryError::Unavailable, 503, "directory unavailable", Some("directory_unavailable")),
+            (DirectoryError::Busy, 503, "too many open login sessions", None),
+            (DirectoryError::TooManyLogins, 429, "rate limit exceeded", None),
+            (DirectoryError::NoRedirect, 400, "redirect_uri query parameter required", None),
+            (DirectoryError::Redirect, 400, "redirect_uri is not allowed", None),
+            (DirectoryError::State, 400, "invalid or expired state token", Some("invalid_state")),
+            (DirectoryError::NoToken, 401, "directory authentication failed", Some("verification_failed")),
+            (Fault::Expired.into(), 401, "directory authentication failed", Some("verification_failed")),
+            (Fault::UnknownKey.into(), 401, "directory authentication failed", Some("verification_failed")),
+            (Fault::TenantId.into(), 401, "invalid tenant ID in token", Some("verification_failed")),
+            (DirectoryError::Tenant, 403, "tenant is not authorized", Some("tenant_not_authorized")),
+            (DirectoryError::NotProvisioned, 403, "account is not provisioned", Some("not_provisioned")),
+            (DirectoryError::OtherTenant, 403, "account belongs to another tenant", Some("other_tenant")),
+            (DirectoryError::Banned, 403, "account is banned", Some("banned")),
+            (DirectoryError::Store(StoreError::NotPrimary), 500, "internal error", Some("authentication_failed")),
+            (DirectoryError::Unrecorded(NotRecorded), 503, "audit unavailable", Some("authentication_failed")),
+        ];
+        for (error, status, text, reason) in table {
+            let name = format!("{error:?}");
+            assert_eq!(error.reason(), reason, "{name}");
+            let answer = ApiError::from(error);
+            assert_eq!((answer.code().status().as_u16(), answer.text()), (status, text), "{name}");
+        }
+    }
+}

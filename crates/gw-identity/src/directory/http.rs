@@ -1,0 +1,182 @@
+//! Asking the directory: its description, its keys, and tokens for codes. Every answer has a deadline and a size, and
+//! a redirect is an answer like any other, so not the one wanted (DS-6).
+
+use super::{DirectorySettings, KeySet, KeySetError, keyring::Endpoints};
+use gw_types::Secret;
+use http::{Method, Request, StatusCode, Uri, header};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::{
+    client::legacy::{Client, connect::HttpConnector},
+    rt::{TokioExecutor, TokioTimer},
+};
+use serde::Deserialize;
+use std::time::Duration;
+
+type Body = Full<axum::body::Bytes>;
+
+/// The longest wait for one answer.
+const DEADLINE: Duration = Duration::from_secs(5);
+/// The largest answer.
+const LARGEST: usize = 1024 * 1024;
+
+/// A client of the directory.
+pub(super) struct Http {
+    client: Pool,
+    /// Whether every address must be https: it must unless the authority itself is not.
+    https_only: bool,
+}
+
+enum Pool {
+    Plain(Client<HttpConnector, Body>),
+    Tls(Client<HttpsConnector<HttpConnector>, Body>),
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum AskError {
+    /// No address one may ask.
+    #[error("an address that cannot be asked")]
+    Address,
+    /// Nobody answers.
+    #[error("the directory cannot be reached")]
+    Unreachable(#[source] hyper_util::client::legacy::Error),
+    /// Too slow.
+    #[error("the directory did not answer in time")]
+    Timeout,
+    /// Too large, or broken off.
+    #[error("an answer that cannot be read")]
+    TooLarge,
+    /// Another status than 200.
+    #[error("the directory answered `{0}`")]
+    Refused(StatusCode),
+    /// Not what was asked for.
+    #[error("an answer of another shape")]
+    Malformed,
+}
+
+/// Why the directory is not usable.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum DiscoveryError {
+    /// No answer.
+    #[error("no description or no keys")]
+    Ask(#[from] AskError),
+    /// It describes somebody else.
+    #[error("a description of another issuer")]
+    Issuer,
+    /// No keys.
+    #[error("no usable keys")]
+    Keys(#[from] KeySetError),
+}
+
+/// OpenID Connect Discovery 1.0.
+#[derive(Deserialize)]
+struct Description {
+    issuer: String,
+    authorization_endpoint: String,
+    token_endpoint: String,
+    jwks_uri: String,
+}
+
+#[derive(Deserialize)]
+struct TokenAnswer {
+    id_token: String,
+}
+
+impl Http {
+    pub(super) fn new(https_only: bool) -> std::io::Result<Self> {
+        let mut connector = HttpConnector::new();
+        connector.set_connect_timeout(Some(DEADLINE));
+        connector.enforce_http(false);
+        let mut builder = Client::builder(TokioExecutor::new());
+        builder.pool_timer(TokioTimer::new()).pool_idle_timeout(Duration::from_secs(30));
+        let client = if https_only {
+            let tls = HttpsConnectorBuilder::new().with_native_roots()?.https_only().enable_http1();
+            Pool::Tls(builder.build(tls.wrap_connector(connector)))
+        } else {
+            Pool::Plain(builder.build(connector))
+        };
+        Ok(Self { client, https_only })
+    }
+
+    /// Where the directory answers what, and its keys.
+    pub(super) async fn discover(&self, authority: &str, tenant: &str) -> Result<(Endpoints, KeySet), DiscoveryError> {
+        let address = format!("{authority}/{tenant}/v2.0/.well-known/openid-configuration");
+        let text = self.get(&address).await?;
+        let described: Description = serde_json::from_slice(&text).map_err(|_| AskError::Malformed)?;
+        // For one tenant its own issuer, for several a template; tokens are measured by their own tenant.
+        let of_authority = described.issuer.strip_prefix(authority).and_then(|rest| rest.strip_prefix('/'));
+        if of_authority.is_none_or(|rest| !rest.ends_with("/v2.0")) {
+            return Err(DiscoveryError::Issuer);
+        }
+        self.uri(&described.authorization_endpoint)?;
+        self.uri(&described.token_endpoint)?;
+        let keys = KeySet::parse(&self.get(&described.jwks_uri).await?)?;
+        let endpoints = Endpoints { authorization: described.authorization_endpoint, token: described.token_endpoint };
+        Ok((endpoints, keys))
+    }
+
+    /// The id token for a code.
+    pub(super) async fn redeem(
+        &self,
+        endpoint: &str,
+        settings: &DirectorySettings,
+        code: &str,
+        redirect_uri: &str,
+        verifier: &str,
+    ) -> Result<Secret, AskError> {
+        let form = form_urlencoded::Serializer::new(String::new())
+            .append_pair("grant_type", "authorization_code")
+            .append_pair("client_id", &settings.rules.client_id)
+            .append_pair("client_secret", settings.client_secret.expose())
+            .append_pair("code", code)
+            .append_pair("redirect_uri", redirect_uri)
+            .append_pair("code_verifier", verifier)
+            .finish();
+        let mut request = self.request(Method::POST, endpoint, form.into())?;
+        let form_type = http::HeaderValue::from_static("application/x-www-form-urlencoded");
+        request.headers_mut().insert(header::CONTENT_TYPE, form_type);
+        let answer: TokenAnswer =
+            serde_json::from_slice(&self.exchange(request).await?).map_err(|_| AskError::Malformed)?;
+        Ok(Secret::new(answer.id_token))
+    }
+
+    async fn get(&self, address: &str) -> Result<axum::body::Bytes, AskError> {
+        self.exchange(self.request(Method::GET, address, axum::body::Bytes::new())?).await
+    }
+
+    fn uri(&self, address: &str) -> Result<Uri, AskError> {
+        let uri: Uri = address.parse().map_err(|_| AskError::Address)?;
+        let allowed = match uri.scheme_str() {
+            Some("https") => true,
+            Some("http") => !self.https_only,
+            Some(_) | None => false,
+        };
+        if allowed && uri.host().is_some() { Ok(uri) } else { Err(AskError::Address) }
+    }
+
+    fn request(&self, method: Method, address: &str, body: axum::body::Bytes) -> Result<Request<Body>, AskError> {
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = method;
+        *request.uri_mut() = self.uri(address)?;
+        request.headers_mut().insert(header::ACCEPT, http::HeaderValue::from_static("application/json"));
+        Ok(request)
+    }
+
+    async fn exchange(&self, request: Request<Body>) -> Result<axum::body::Bytes, AskError> {
+        let whole = async {
+            let answer = match &self.client {
+                Pool::Plain(client) => client.request(request),
+                Pool::Tls(client) => client.request(request),
+            }
+            .await
+            .map_err(AskError::Unreachable)?;
+            if answer.status() != StatusCode::OK {
+                return Err(AskError::Refused(answer.status()));
+            }
+            let body = Limited::new(answer.into_body(), LARGEST).collect().await.map_err(|_| AskError::TooLarge)?;
+            Ok(body.to_bytes())
+        };
+        tokio::time::timeout(DEADLINE, whole).await.map_err(|_| AskError::Timeout)?
+    }
+}

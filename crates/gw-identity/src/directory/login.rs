@@ -1,0 +1,106 @@
+//! From an identity the directory vouches for to an account and tokens (DS-7, DS-8, DS-9).
+
+use super::{Directory, DirectoryError, Identity};
+use crate::{error::detached, routes::Provenance, security, state::IdentityState, tokens::TokenPair};
+use gw_audit::SecurityKind;
+use gw_http::Amr;
+use gw_policy::snapshot::Group;
+use gw_store::{
+    Actor, StoreError, Tx,
+    record::{AllowedTenant, NewUser, User},
+};
+use gw_types::{Claim, ExternalId, GroupId, TenantId};
+
+/// Lets an identity in, or says why not. From the first effect on it runs to its end (HD21).
+pub(crate) async fn enter(
+    state: &IdentityState,
+    directory: &Directory,
+    identity: Identity,
+    amr: Amr,
+    provenance: &Provenance,
+) -> Result<TokenPair, DirectoryError> {
+    let settings = &directory.settings;
+    let is_person = amr == Amr::Directory;
+    let auto_kyc = if is_person { settings.auto_kyc_user } else { settings.auto_kyc_service_principal };
+    let (tasks, state, provenance) = (&state.tasks, state.clone(), provenance.clone());
+    detached(tasks, async move {
+        let mut room = state.security.reserve(1)?;
+        let actor = provenance.act(Actor::named(identity.subject.as_str()));
+        let mut tx = state.store.begin(&actor).await?;
+        let user = account(&mut tx, &identity, auto_kyc).await?;
+        let family = state.inner.issuer.new_family(amr, tx.now());
+        let (pair, row) = state.inner.issuer.issue(&user, family, tx.now());
+        tx.store_refresh_token(row).await?;
+        tx.commit().await?;
+
+        let mut event = security::event(SecurityKind::Login, &provenance);
+        event.external_id = Some(user.external_id);
+        event.user_id = Some(user.id);
+        event.session_id = Some(family.id);
+        event.provider = Some(amr.as_str().into());
+        room.record(event)?;
+        Ok(pair)
+    })
+    .await
+}
+
+/// Notes a refused login.
+pub(crate) fn note_refusal(
+    state: &IdentityState,
+    who: Option<ExternalId>,
+    amr: Amr,
+    provenance: &Provenance,
+    error: &DirectoryError,
+) {
+    let Some(reason) = error.reason() else { return };
+    if let DirectoryError::Token(fault) = error {
+        tracing::info!(fault = %fault, provider = amr.as_str(), "a directory token was refused");
+    }
+    let mut event = security::event(SecurityKind::LoginRefused, provenance);
+    event.external_id = who;
+    event.provider = Some(amr.as_str().into());
+    event.reason = Some(reason.into());
+    state.security.note(event);
+}
+
+/// The account of an identity, made if the tenant provides for it; the tenant of the first login is its tenant.
+async fn account(tx: &mut Tx, identity: &Identity, auto_kyc: bool) -> Result<User, DirectoryError> {
+    let tenant = TenantId(identity.tenant);
+    let allowed = tx.read().find_tenant(tenant).await?.filter(|allowed| !allowed.disabled);
+    let allowed = allowed.ok_or(DirectoryError::Tenant)?;
+    let known = tx.read().find_user_by_external_id(&identity.subject).await?;
+    let user = match known {
+        Some(user) if user.banned => return Err(DirectoryError::Banned),
+        Some(user) => match user.auth_tenant_id {
+            Some(pinned) if pinned != tenant => return Err(DirectoryError::OtherTenant),
+            Some(_) => user,
+            None => tx.pin_tenant(user.id, tenant).await?,
+        },
+        None if !allowed.auto_provision => return Err(DirectoryError::NotProvisioned),
+        None => {
+            let new = NewUser {
+                external_id: identity.subject.clone(),
+                kyc: auto_kyc,
+                auth_tenant_id: Some(tenant),
+                groups: vec![group_of(tx, &allowed).await?],
+            };
+            tx.create_user(new).await?
+        }
+    };
+    // A ban outlives the row: a new one may be banned at once.
+    if user.banned { Err(DirectoryError::Banned) } else { Ok(user) }
+}
+
+/// The tenant's group, unless it is gone or came to make administrators since it was chosen.
+async fn group_of(tx: &Tx, tenant: &AllowedTenant) -> Result<GroupId, StoreError> {
+    let Some(group) = tenant.default_group else { return Ok(Group::DEFAULT) };
+    let found = tx.read().find_access(group).await?;
+    let fits = found.is_some_and(|found| {
+        let is_admin = found.group.is_org_admin || found.group.is_org_readonly_admin;
+        Some(found.group.org) == tenant.default_org && !is_admin && !found.access.claims.has(Claim::Admin)
+    });
+    if !fits {
+        tracing::warn!(tenant.id = %tenant.id, "the tenant's group does not serve; its new users join the default one");
+    }
+    Ok(if fits { group } else { Group::DEFAULT })
+}

@@ -1,0 +1,181 @@
+//! Logins by an enterprise directory (spec/10 section 6).
+//!
+//! `token` and `keys` say what a directory's token must say, `keyring` how long what we know of the directory holds:
+//! all pure. `http` asks the directory, `login` turns an identity into an account and tokens. [`Directory`] holds it
+//! together.
+
+mod error;
+mod http;
+mod keyring;
+mod keys;
+mod login;
+mod state_token;
+mod token;
+
+pub use keys::{KeySet, KeySetError};
+pub use token::{Fault, Identity, Rules, id_token, service_principal};
+
+pub(crate) use error::DirectoryError;
+pub(crate) use login::{enter, note_refusal};
+use state_token::Pending;
+
+use self::http::{AskError, Http};
+use gw_cache::Cache;
+use gw_types::{Clock, Entropy, Secret, Timestamp};
+use keyring::{Keyring, Known};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tokio_util::sync::CancellationToken;
+
+/// How an application is registered with the directory.
+#[derive(Clone, Debug)]
+pub struct DirectorySettings {
+    /// What tokens are measured by.
+    pub rules: Rules,
+    /// DIRECTORY_CLIENT_SECRET.
+    pub client_secret: Secret,
+    /// DIRECTORY_TENANT_ID: a tenant, `common` or `organizations`.
+    pub tenant: String,
+    /// AUTO_KYC_DIRECTORY_USER
+    pub auto_kyc_user: bool,
+    /// AUTO_KYC_DIRECTORY_SERVICE_PRINCIPAL
+    pub auto_kyc_service_principal: bool,
+}
+
+/// The directory people and machines may log in with.
+pub struct Directory {
+    settings: DirectorySettings,
+    http: Http,
+    keyring: Mutex<Keyring>,
+    /// One asks at a time; who waited finds the answer.
+    asking: tokio::sync::Mutex<()>,
+    cache: Cache,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+}
+
+/// How often the worker looks whether the directory must be asked.
+const LOOK: Duration = Duration::from_secs(5);
+
+impl Directory {
+    /// A directory that was not asked yet; see [`Directory::watch`]. `cache` keeps logins on their way.
+    pub fn new(
+        settings: DirectorySettings,
+        cache: Cache,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+    ) -> std::io::Result<Self> {
+        let http = Http::new(settings.rules.authority.starts_with("https:"))?;
+        let (keyring, asking) = (Mutex::default(), tokio::sync::Mutex::default());
+        Ok(Self { settings, http, keyring, asking, cache, clock, entropy })
+    }
+
+    /// Keeps what is known of the directory fresh until `end`: asked at once, again when it grows old, and each minute
+    /// while it does not answer (DS-1, DS-6).
+    pub async fn watch(&self, end: CancellationToken) {
+        loop {
+            self.refresh_if_due().await;
+            tokio::select! {
+                () = end.cancelled() => return,
+                () = tokio::time::sleep(LOOK) => {}
+            }
+        }
+    }
+
+    /// Whether one can log in with it now.
+    pub fn is_available(&self) -> bool {
+        self.known(self.clock.now()).is_some()
+    }
+
+    fn known(&self, now: Timestamp) -> Option<Arc<Known>> {
+        self.lock().usable(now)
+    }
+
+    async fn refresh_if_due(&self) {
+        if self.lock().due(self.clock.now()) {
+            let _one_at_a_time = self.asking.lock().await;
+            if self.lock().begin_refresh(self.clock.now()) {
+                self.refresh().await;
+            }
+        }
+    }
+
+    /// Asks for keys again because a token named one we do not know. Whether there is a newer set to look at.
+    async fn refresh_for_unknown_key(&self, seen: &Arc<Known>) -> Option<Arc<Known>> {
+        let _one_at_a_time = self.asking.lock().await;
+        let now = self.clock.now();
+        let newer = |known: &Arc<Known>| !Arc::ptr_eq(known, seen);
+        if let Some(known) = self.known(now).filter(newer) {
+            return Some(known);
+        }
+        if !self.lock().begin_for_unknown_key(now) {
+            return None;
+        }
+        self.refresh().await;
+        self.known(now).filter(newer)
+    }
+
+    async fn refresh(&self) {
+        match self.http.discover(&self.settings.rules.authority, &self.settings.tenant).await {
+            Ok((endpoints, keys)) => {
+                self.lock().keep(Known { endpoints, keys }, self.clock.now());
+                tracing::info!("the directory's keys are up to date");
+            }
+            Err(error) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "the directory cannot be asked for its keys");
+            }
+        }
+    }
+
+    /// What `judge` says of a token under the known keys; asked again under newer ones if it names an unknown key.
+    async fn judged(&self, judge: impl Fn(&KeySet) -> Result<Identity, Fault>) -> Result<Identity, DirectoryError> {
+        let known = self.known(self.clock.now()).ok_or(DirectoryError::Unavailable)?;
+        let said = match judge(&known.keys) {
+            Err(Fault::UnknownKey) => match self.refresh_for_unknown_key(&known).await {
+                Some(newer) => judge(&newer.keys),
+                None => Err(Fault::UnknownKey),
+            },
+            said => said,
+        };
+        Ok(said?)
+    }
+
+    /// Whose login a code completes (DS-3, DS-4).
+    pub(crate) async fn redeem(&self, code: &str, pending: &Pending) -> Result<Identity, DirectoryError> {
+        let known = self.known(self.clock.now()).ok_or(DirectoryError::Unavailable)?;
+        let token = self
+            .http
+            .redeem(&known.endpoints.token, &self.settings, code, &pending.redirect_uri, &pending.verifier)
+            .await
+            .map_err(|error| {
+                tracing::info!(error = &error as &dyn std::error::Error, "the directory gave no token for a code");
+                match error {
+                    AskError::Refused(_) | AskError::Malformed => DirectoryError::NoToken,
+                    AskError::Unreachable(_) | AskError::Timeout | AskError::TooLarge | AskError::Address => {
+                        DirectoryError::Unavailable
+                    }
+                }
+            })?;
+        let judge =
+            |keys: &KeySet| id_token(token.expose(), keys, &self.settings.rules, &pending.nonce, self.clock.now());
+        self.judged(judge).await
+    }
+
+    /// Which machine a token stands for (DS-5).
+    pub(crate) async fn machine(&self, token: &Secret) -> Result<Identity, DirectoryError> {
+        let judge = |keys: &KeySet| service_principal(token.expose(), keys, &self.settings.rules, self.clock.now());
+        self.judged(judge).await
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Keyring> {
+        self.keyring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl core::fmt::Debug for Directory {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Directory").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,115 @@
+//! A login on its way to the directory and back (DS-2): known by a random state, used once, bound to the browser that
+//! began it.
+
+use super::{Directory, DirectoryError};
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use gw_cache::{Entry, PutError, Space};
+use gw_http::ClientAddress;
+use gw_types::Entropy;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::net::IpAddr;
+use subtle::ConstantTimeEq;
+
+/// What is kept of a login until its callback.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Pending {
+    /// What the id token must carry.
+    pub(crate) nonce: String,
+    /// Where the directory sends the browser.
+    pub(crate) redirect_uri: String,
+    /// PKCE (RFC 7636): proves to the directory that who redeems the code is who began.
+    pub(crate) verifier: String,
+    /// SHA-256 of the browser's secret.
+    browser: [u8; 32],
+    /// Where it began, for callers that are no browsers.
+    opener: IpAddr,
+}
+
+/// A login that has begun.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    /// Comes back with the callback.
+    pub(crate) state: String,
+    /// Where the browser goes.
+    pub(crate) url: String,
+    /// What the browser shows with the callback.
+    pub(crate) browser: String,
+}
+
+impl Directory {
+    /// Begins a login that comes back to `redirect_uri`.
+    pub(crate) async fn open(&self, redirect_uri: &str, opener: ClientAddress) -> Result<Opened, DirectoryError> {
+        let known = self.known(self.clock.now()).ok_or(DirectoryError::Unavailable)?;
+        let random = |bytes| random(&*self.entropy, bytes);
+        let (state, browser) = (random(16), random(32));
+        let pending = Pending {
+            nonce: random(16),
+            redirect_uri: redirect_uri.to_owned(),
+            verifier: random(32),
+            browser: digest(&browser),
+            opener: opener.0,
+        };
+        let challenge = URL_SAFE_NO_PAD.encode(digest(&pending.verifier));
+        let query = form_urlencoded::Serializer::new(String::new())
+            .append_pair("client_id", &self.settings.rules.client_id)
+            .append_pair("response_type", "code")
+            .append_pair("response_mode", "query")
+            .append_pair("redirect_uri", redirect_uri)
+            .append_pair("scope", "openid profile email")
+            .append_pair("state", &state)
+            .append_pair("nonce", &pending.nonce)
+            .append_pair("code_challenge", &challenge)
+            .append_pair("code_challenge_method", "S256")
+            .finish();
+        let endpoint = &known.endpoints.authorization;
+        let separator = if endpoint.contains('?') { '&' } else { '?' };
+        let record = serde_json::to_vec(&pending).map_err(|_| DirectoryError::Unavailable)?;
+        let (key, group) = (key(&state), opener.0.to_string());
+        let entry = Entry::new(Space::DirectoryState, &key, &record).among(&group, MAX_PER_ADDRESS);
+        self.cache.put(entry).await.map_err(|error| match error {
+            PutError::Full => DirectoryError::Busy,
+            PutError::GroupFull => DirectoryError::TooManyLogins,
+            PutError::Unavailable(_) => DirectoryError::Unavailable,
+        })?;
+        Ok(Opened { url: format!("{endpoint}{separator}{query}"), state, browser })
+    }
+
+    /// Takes the login of a state: whoever comes second finds nothing.
+    ///
+    /// `secrets` are what the caller shows; a caller that is no browser (`page` false) may instead come from where the
+    /// login began. A browser must show one: otherwise somebody could log their victim in as themselves.
+    pub(crate) async fn take(
+        &self,
+        state: &str,
+        secrets: &[&str],
+        caller: ClientAddress,
+        page: bool,
+    ) -> Result<Pending, DirectoryError> {
+        let record = self.cache.take(Space::DirectoryState, &key(state)).await;
+        let record = record.map_err(|_| DirectoryError::Unavailable)?.ok_or(DirectoryError::State)?;
+        let pending: Pending = serde_json::from_slice(&record).map_err(|_| DirectoryError::State)?;
+        let shown = secrets.iter().any(|secret| digest(secret).ct_eq(&pending.browser).into());
+        let near = secrets.is_empty() && !page && caller.0 == pending.opener;
+        if shown || near { Ok(pending) } else { Err(DirectoryError::State) }
+    }
+}
+
+/// Logins on their way of one address: a whole office may stand behind it.
+const MAX_PER_ADDRESS: u32 = 100;
+
+fn random(entropy: &dyn Entropy, bytes: usize) -> String {
+    let mut random = [0u8; 32];
+    let part = random.get_mut(..bytes).unwrap_or_default();
+    entropy.fill(part);
+    URL_SAFE_NO_PAD.encode(part)
+}
+
+fn digest(text: &str) -> [u8; 32] {
+    Sha256::digest(text.as_bytes()).into()
+}
+
+/// The cache never sees what opens something.
+fn key(state: &str) -> String {
+    hex::encode(digest(state))
+}

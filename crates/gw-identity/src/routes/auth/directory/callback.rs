@@ -1,0 +1,91 @@
+//! `POST /auth/directory/callback`: the browser is back with a code (DS-3, DS-4, DS-7, DS-8).
+
+use super::{SECRET_HEADER, check_redirect};
+use crate::{
+    directory::{Directory, DirectoryError, enter, note_refusal},
+    routes::{Provenance, cookies},
+    state::IdentityState,
+    tokens::{AuthResponse, TokenPair},
+};
+use axum::{Json, extract::State, response::IntoResponse};
+use gw_http::{Amr, ApiError, ErrorBody, JsonBody, auth::cookie};
+use http::{HeaderMap, header};
+use serde::Deserialize;
+
+/// What the directory sent the browser back with.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+pub(crate) struct DirectoryCallbackRequest {
+    /// The directory's code.
+    code: String,
+    /// The address the login began with.
+    redirect_uri: String,
+    /// The state the login began with.
+    state: String,
+}
+
+/// Complete a directory login
+#[utoipa::path(
+    post,
+    path = "/auth/directory/callback",
+    operation_id = "directoryCallback",
+    tag = "auth",
+    request_body = DirectoryCallbackRequest,
+    responses(
+        (status = 200, body = AuthResponse),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody),
+        (status = 404, body = ErrorBody, description = "No directory is configured"),
+        (status = 429, body = ErrorBody),
+        (status = 500, body = ErrorBody),
+        (status = 503, body = ErrorBody),
+    ),
+)]
+pub(crate) async fn callback(
+    State(state): State<IdentityState>,
+    provenance: Provenance,
+    headers: HeaderMap,
+    body: Result<JsonBody<DirectoryCallbackRequest>, ApiError>,
+) -> Result<impl IntoResponse, ApiError> {
+    let directory = state.directory.as_deref().ok_or(DirectoryError::NotConfigured)?;
+    let JsonBody(body) = body?;
+    if [&body.code, &body.redirect_uri, &body.state].iter().any(|member| member.is_empty()) {
+        return Err(ApiError::bad_request("code, redirect_uri and state must not be empty"));
+    }
+    check_redirect(&body.redirect_uri, &state.edge.origins, state.edge.production)?;
+    let pair = complete(&state, directory, &body, &headers, &provenance).await?;
+    let tokens = AuthResponse::new(pair, state.edge.now());
+    let mut answer = cookies::clear_directory(&state.edge);
+    if let Some(access) = cookies::set_access(&state.edge, &headers, &tokens).remove(header::SET_COOKIE) {
+        answer.append(header::SET_COOKIE, access);
+    }
+    Ok((answer, Json(tokens)))
+}
+
+async fn complete(
+    state: &IdentityState,
+    directory: &Directory,
+    body: &DirectoryCallbackRequest,
+    headers: &HeaderMap,
+    provenance: &Provenance,
+) -> Result<TokenPair, DirectoryError> {
+    let refuse = |who, error: DirectoryError| {
+        note_refusal(state, who, Amr::Directory, provenance, &error);
+        error
+    };
+    let in_header = headers.get(SECRET_HEADER).and_then(|value| value.to_str().ok());
+    let secrets: Vec<&str> = [in_header, cookie(headers, cookies::DIRECTORY)].into_iter().flatten().collect();
+    // A page's POST always says where it comes from.
+    let page = headers.contains_key(header::ORIGIN) || headers.contains_key("sec-fetch-site");
+    let pending =
+        directory
+            .take(&body.state, &secrets, provenance.client, page)
+            .await
+            .and_then(|pending| {
+                if pending.redirect_uri == body.redirect_uri { Ok(pending) } else { Err(DirectoryError::Redirect) }
+            })
+            .map_err(|error| refuse(None, error))?;
+    let identity = directory.redeem(&body.code, &pending).await.map_err(|error| refuse(None, error))?;
+    let who = identity.subject.clone();
+    enter(state, directory, identity, Amr::Directory, provenance).await.map_err(|error| refuse(Some(who), error))
+}

@@ -1,0 +1,57 @@
+//! `/auth/directory`: login by the enterprise directory (spec/10 section 6).
+
+pub(in crate::routes) mod callback;
+pub(in crate::routes) mod service_principal;
+pub(in crate::routes) mod url;
+
+use crate::directory::DirectoryError;
+use gw_http::{Origin, OwnOrigins};
+
+/// Carries the browser's secret for pages that fetch without cookies, as with other logins (HD19).
+const SECRET_HEADER: &str = "x-login-secret";
+
+/// Whether the directory may send the browser there: to a page of ours, over https in production (OA-3, DS-2).
+fn check_redirect(text: &str, own: &OwnOrigins, production: bool) -> Result<(), DirectoryError> {
+    let strange = |c: char| c.is_control() || c.is_whitespace() || matches!(c, '#' | '\\');
+    let origin = Origin::of(text).map_err(|_| DirectoryError::Redirect)?;
+    let secure = !production || origin.as_str().starts_with("https://");
+    let ours = own.is_own(&origin) || (!production && origin.is_loopback());
+    if secure && ours && !text.contains(strange) { Ok(()) } else { Err(DirectoryError::Redirect) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ds2_redirects_go_to_our_pages_only() {
+        let origin = |url| Origin::of(url).unwrap();
+        let own = OwnOrigins {
+            base: origin("https://gate.example"),
+            frontend: Some(origin("https://app.example")),
+            listed: vec![origin("http://explorer.example")],
+            any_localhost: false,
+        };
+        for (url, in_production, in_development) in [
+            ("https://gate.example/auth/directory/callback", true, true),
+            ("https://app.example", true, true),
+            ("https://app.example/x?y=1", true, true),
+            ("http://explorer.example/cb", false, true),
+            ("http://localhost:3000/cb", false, true),
+            ("https://app.example.evil.example/", false, false),
+            ("https://app.example@evil.example/", false, false),
+            ("https://user@app.example/", false, false),
+            ("https://app.example\\@evil.example/", false, false),
+            ("https://app.example/#x", false, false),
+            ("https://app.example/a b", false, false),
+            ("//app.example/", false, false),
+            ("/callback", false, false),
+            ("javascript:alert(1)", false, false),
+            ("*", false, false),
+            ("", false, false),
+        ] {
+            assert_eq!(check_redirect(url, &own, true).is_ok(), in_production, "{url}");
+            assert_eq!(check_redirect(url, &own, false).is_ok(), in_development, "{url}");
+        }
+    }
+}

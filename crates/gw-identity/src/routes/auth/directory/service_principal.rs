@@ -1,0 +1,58 @@
+//! `POST /auth/directory/service-principal`: a machine's token of the directory for one of ours (DS-5, DS-7, DS-8).
+
+use crate::{
+    directory::{DirectoryError, enter, note_refusal},
+    routes::Provenance,
+    state::IdentityState,
+    tokens::AuthResponse,
+};
+use axum::{Json, extract::State};
+use gw_http::{Amr, ApiError, ErrorBody, JsonBody};
+use gw_types::Secret;
+use serde::Deserialize;
+
+/// A directory's access token, got by the client-credentials grant.
+#[derive(Deserialize, utoipa::ToSchema)]
+pub(crate) struct DirectoryServicePrincipalRequest {
+    /// The token.
+    access_token: String,
+}
+
+/// Log in as a service principal
+#[utoipa::path(
+    post,
+    path = "/auth/directory/service-principal",
+    operation_id = "directoryServicePrincipal",
+    tag = "auth",
+    request_body = DirectoryServicePrincipalRequest,
+    responses(
+        (status = 200, body = AuthResponse),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody),
+        (status = 404, body = ErrorBody, description = "No directory is configured"),
+        (status = 429, body = ErrorBody),
+        (status = 500, body = ErrorBody),
+        (status = 503, body = ErrorBody),
+    ),
+)]
+pub(crate) async fn service_principal(
+    State(state): State<IdentityState>,
+    provenance: Provenance,
+    body: Result<JsonBody<DirectoryServicePrincipalRequest>, ApiError>,
+) -> Result<Json<AuthResponse>, ApiError> {
+    let directory = state.directory.as_deref().ok_or(DirectoryError::NotConfigured)?;
+    let token = Secret::new(body?.0.access_token.trim());
+    if token.expose().is_empty() {
+        return Err(ApiError::bad_request("access_token must not be empty"));
+    }
+    let refuse = |who, error: DirectoryError| {
+        note_refusal(&state, who, Amr::Sp, &provenance, &error);
+        error
+    };
+    let identity = directory.machine(&token).await.map_err(|error| refuse(None, error))?;
+    let who = identity.subject.clone();
+    let pair =
+        enter(&state, directory, identity, Amr::Sp, &provenance).await.map_err(|error| refuse(Some(who), error))?;
+    Ok(Json(AuthResponse::new(pair, state.edge.now())))
+}

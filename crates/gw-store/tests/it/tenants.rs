@@ -1,0 +1,235 @@
+//! Directory tenants: the list, its audit entries, and what the end of a tenant takes along.
+
+use crate::world::{World, did, on_both_engines};
+use gw_audit::{Action, AdminEntry, ResourceType};
+use gw_policy::snapshot::Organization;
+use gw_store::{
+    BootClock, Conflict, Feed, FeedTiming, Missing, StoreError,
+    record::{AccessInput, NewGroup, NewOrganization, NewRefreshToken, NewTenant, NewUser, TenantPatch, TokenHash},
+};
+use gw_types::{AllowedTenantId, Claim, Claims, GroupId, OrgId, Seconds, SessionId, TenantId, TokenId, UserId};
+use std::{sync::Arc, time::Duration};
+
+on_both_engines! {
+    ds7_a_tenant_is_on_the_list_once,
+    ds8_a_default_group_belongs_to_the_organization_and_makes_no_administrator,
+    ds9_the_end_of_a_tenant_bans_its_users_and_ends_their_tokens,
+    tk8_the_list_binds_at_the_next_snapshot,
+    spec80_5_6_groups_and_organizations_that_go_leave_tenants_without_them,
+}
+
+const TENANT: TenantId = TenantId::fixed(0x1111);
+const OTHER: TenantId = TenantId::fixed(0x2222);
+
+fn tenant(tenant: TenantId) -> NewTenant {
+    NewTenant {
+        tenant,
+        label: "bank".into(),
+        auto_provision: true,
+        disabled: false,
+        default_org: None,
+        default_group: None,
+    }
+}
+
+async fn feed(world: &World) -> Feed {
+    let timing = FeedTiming { max_skew: Duration::MAX, stale_after: Duration::from_secs(30), ..FeedTiming::default() };
+    Feed::start(&world.store, timing, Arc::new(BootClock)).await.unwrap()
+}
+
+async fn entries(world: &World) -> Vec<AdminEntry> {
+    world.store.outbox(0, 1000).await.unwrap().into_iter().map(|row| row.entry).collect()
+}
+
+async fn bank(world: &World) -> (OrgId, GroupId) {
+    let mut tx = world.begin().await;
+    let org = NewOrganization { slug: "bank".into(), name: "Bank".into(), ..Default::default() };
+    let org = tx.create_organization(org).await.unwrap().id;
+    let group = tx.create_group(NewGroup::plain(org, "staff", "Staff")).await.unwrap().id;
+    tx.commit().await.unwrap();
+    (org, group)
+}
+
+/// A user of a tenant with a token.
+async fn person(world: &World, name: &str, tenant: Option<TenantId>, n: u128) -> UserId {
+    let mut tx = world.begin().await;
+    let new = NewUser { external_id: did(name), kyc: false, auth_tenant_id: tenant, groups: Vec::new() };
+    let user = tx.create_user(new).await.unwrap().id;
+    let token = NewRefreshToken {
+        hash: TokenHash([u8::try_from(n).unwrap(); 32]),
+        id: TokenId::fixed(n),
+        family: SessionId::fixed(n),
+        user,
+        amr: "directory".into(),
+        family_started: tx.now(),
+        expires_at: tx.now().plus(Seconds(3600)),
+    };
+    tx.store_refresh_token(token).await.unwrap();
+    tx.commit().await.unwrap();
+    user
+}
+
+async fn ds7_a_tenant_is_on_the_list_once(world: &World) {
+    let mut tx = world.begin().await;
+    let made = tx.create_tenant(tenant(TENANT)).await.unwrap();
+    tx.commit().await.unwrap();
+    let reads = world.store.read();
+    assert_eq!(reads.find_tenant(TENANT).await.unwrap(), Some(made.clone()));
+    assert_eq!(reads.find_allowed_tenant(made.id).await.unwrap(), Some(made.clone()));
+    assert_eq!(reads.list_tenants().await.unwrap(), [made.clone()]);
+    assert_eq!(reads.find_tenant(OTHER).await.unwrap(), None);
+
+    let mut tx = world.begin().await;
+    let twice = tx.create_tenant(tenant(TENANT)).await;
+    assert!(matches!(twice, Err(StoreError::Conflict(Conflict::Tenant))), "{twice:?}");
+    tx.rollback().await.unwrap();
+
+    let mut tx = world.begin().await;
+    let patch = TenantPatch { label: Some("fund".into()), auto_provision: Some(false), ..Default::default() };
+    let changed = tx.update_tenant(made.id, patch).await.unwrap();
+    assert_eq!((changed.label.as_str(), changed.auto_provision, changed.tenant), ("fund", false, TENANT));
+    let gone = tx.update_tenant(AllowedTenantId::fixed(9), TenantPatch::default()).await;
+    assert!(matches!(gone, Err(StoreError::NotFound(Missing::Tenant))));
+    tx.commit().await.unwrap();
+    let said: Vec<_> = entries(world).await.iter().map(|entry| (entry.action, entry.resource_type)).collect();
+    assert_eq!(
+        said,
+        [(Action::Create, ResourceType::DirectoryTenant), (Action::Update, ResourceType::DirectoryTenant)]
+    );
+}
+
+async fn ds8_a_default_group_belongs_to_the_organization_and_makes_no_administrator(world: &World) {
+    let (org, group) = bank(world).await;
+    let mut tx = world.begin().await;
+    let flagged = NewGroup { is_org_admin: true, ..NewGroup::plain(org, "admins", "Admins") };
+    let readers = NewGroup { is_org_readonly_admin: true, ..NewGroup::plain(org, "readers", "Readers") };
+    let (flagged, readers) = (tx.create_group(flagged).await.unwrap().id, tx.create_group(readers).await.unwrap().id);
+    let claimed = tx.create_group(NewGroup::plain(org, "chiefs", "Chiefs")).await.unwrap().id;
+    let access = AccessInput { claims: Claims::NONE.with(Claim::Admin), ..Default::default() };
+    tx.set_access(claimed, access).await.unwrap();
+    let with = |org, group| NewTenant { default_org: org, default_group: group, ..tenant(TENANT) };
+    for (org, group, rule) in [
+        (None, Some(group), "default_group_without_org"),
+        (Some(Organization::DEFAULT), Some(group), "default_group_organization"),
+        (Some(org), Some(GroupId::fixed(9)), "default_group_organization"),
+        (Some(OrgId::fixed(9)), None, "default_org_unknown"),
+        (Some(Organization::ANONYMOUS), None, "default_org_unknown"),
+        (Some(org), Some(flagged), "default_group_admin"),
+        (Some(org), Some(readers), "default_group_admin"),
+        (Some(org), Some(claimed), "default_group_admin"),
+    ] {
+        let refused = tx.create_tenant(with(org, group)).await;
+        assert!(matches!(refused, Err(StoreError::Rule(said)) if said == rule), "{refused:?}");
+    }
+    let made = tx.create_tenant(with(Some(org), Some(group))).await.unwrap();
+    // The merged state counts: the organization cannot go alone, nor the group change to an administrators' one.
+    for patch in [
+        TenantPatch { default_org: Some(None), ..Default::default() },
+        TenantPatch { default_group: Some(Some(flagged)), ..Default::default() },
+    ] {
+        assert!(matches!(tx.update_tenant(made.id, patch).await, Err(StoreError::Rule(_))));
+    }
+    let cleared = TenantPatch { default_org: Some(None), default_group: Some(None), ..Default::default() };
+    let cleared = tx.update_tenant(made.id, cleared).await.unwrap();
+    assert_eq!((cleared.default_org, cleared.default_group), (None, None));
+}
+
+async fn ds9_the_end_of_a_tenant_bans_its_users_and_ends_their_tokens(world: &World) {
+    let feed = feed(world).await;
+    let mut tx = world.begin().await;
+    let (list, other) =
+        (tx.create_tenant(tenant(TENANT)).await.unwrap(), tx.create_tenant(tenant(OTHER)).await.unwrap());
+    tx.commit().await.unwrap();
+    let users = [person(world, "a", Some(TENANT), 1).await, person(world, "b", Some(TENANT), 2).await];
+    let others = [person(world, "c", Some(OTHER), 3).await, person(world, "d", None, 4).await];
+    let before = entries(world).await.len();
+
+    world.clock.pass(60);
+    let mut tx = world.begin().await;
+    let end = tx.delete_tenant(list.id).await.unwrap();
+    assert_eq!((end.users, end.refresh_tokens), (2, 2));
+    tx.commit().await.unwrap();
+
+    let snapshot = feed.pin().snapshot;
+    assert!(!snapshot.allows_tenant(TENANT) && snapshot.allows_tenant(OTHER));
+    for user in users {
+        let row = world.store.read().find_user(user).await.unwrap().unwrap();
+        assert!(row.banned && row.tokens_valid_from == Some(row.updated_at));
+        let known = snapshot.user(user).unwrap();
+        assert!(known.banned && known.tokens_valid_from == row.tokens_valid_from);
+    }
+    for user in others {
+        assert!(!snapshot.shuts_out(snapshot.user(user).unwrap()));
+    }
+    for (n, left) in [(1, false), (2, false), (3, true), (4, true)] {
+        let token = world.store.read().find_refresh_token(TokenHash([n; 32])).await.unwrap();
+        assert_eq!(token.is_some(), left, "token {n}");
+    }
+    let left = entries(world).await.split_off(before);
+    let said: Vec<_> = left.iter().map(|entry| (entry.action, entry.resource_type)).collect();
+    use {Action::*, ResourceType as R};
+    assert_eq!(said, [(Update, R::User), (Update, R::User), (Delete, R::DirectoryTenant)]);
+    let counts: serde_json::Value = serde_json::from_str(left[2].old_value.as_deref().unwrap()).unwrap();
+    assert_eq!((&counts["banned_users"], &counts["ended_refresh_tokens"]), (&2.into(), &2.into()));
+
+    // Back on the list, its users stay banned.
+    let mut tx = world.begin().await;
+    tx.create_tenant(tenant(TENANT)).await.unwrap();
+    tx.delete_tenant(other.id).await.unwrap();
+    tx.commit().await.unwrap();
+    let snapshot = feed.pin().snapshot;
+    assert!(snapshot.allows_tenant(TENANT) && snapshot.shuts_out(snapshot.user(users[0]).unwrap()));
+    assert!(snapshot.same_rows(&world.store.load().await.unwrap()));
+}
+
+/// A disabled tenant shuts its users out; it can be let in again.
+async fn tk8_the_list_binds_at_the_next_snapshot(world: &World) {
+    let feed = feed(world).await;
+    let user = person(world, "a", Some(TENANT), 1).await;
+    let shut_out = || {
+        let snapshot = feed.pin().snapshot;
+        assert!(!snapshot.user(user).unwrap().banned);
+        snapshot.shuts_out(snapshot.user(user).unwrap())
+    };
+    assert!(shut_out(), "never on the list");
+    let mut tx = world.begin().await;
+    let list = tx.create_tenant(tenant(TENANT)).await.unwrap();
+    tx.commit().await.unwrap();
+    assert!(!shut_out());
+    for (patch, expected) in [
+        (TenantPatch { disabled: Some(true), ..Default::default() }, true),
+        (TenantPatch { disabled: Some(false), ..Default::default() }, false),
+        (TenantPatch { tenant: Some(OTHER), ..Default::default() }, true),
+        (TenantPatch { tenant: Some(TENANT), ..Default::default() }, false),
+    ] {
+        let mut tx = world.begin().await;
+        tx.update_tenant(list.id, patch).await.unwrap();
+        tx.commit().await.unwrap();
+        assert_eq!(shut_out(), expected);
+        assert!(feed.pin().snapshot.same_rows(&world.store.load().await.unwrap()));
+    }
+}
+
+async fn spec80_5_6_groups_and_organizations_that_go_leave_tenants_without_them(world: &World) {
+    let (org, group) = bank(world).await;
+    let mut tx = world.begin().await;
+    let new = NewTenant { default_org: Some(org), default_group: Some(group), ..tenant(TENANT) };
+    let list = tx.create_tenant(new).await.unwrap();
+    tx.commit().await.unwrap();
+    let before = entries(world).await.len();
+    let mut tx = world.begin().await;
+    tx.delete_group(group).await.unwrap();
+    let now = tx.read().find_allowed_tenant(list.id).await.unwrap().unwrap();
+    assert_eq!((now.default_org, now.default_group), (Some(org), None));
+    tx.delete_organization(org).await.unwrap();
+    let now = tx.read().find_allowed_tenant(list.id).await.unwrap().unwrap();
+    assert_eq!((now.default_org, now.default_group), (None, None));
+    tx.commit().await.unwrap();
+    let said: Vec<_> =
+        entries(world).await.split_off(before).iter().map(|entry| (entry.action, entry.resource_type)).collect();
+    use {Action::*, ResourceType as R};
+    assert_eq!(
+        said,
+        [(Delete, R::Group), (Update, R::DirectoryTenant), (Update, R::DirectoryTenant), (Delete, R::Organization)]
+    );
+}
