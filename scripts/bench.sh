@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# The tables of `make bench`: release builds, then the gateway beside nginx, then decisions by criterion.
+# The tables of `make bench`: release builds, the gateway beside nginx, a login proof beside snarkjs, then decisions by
+# criterion.
 # BENCH_SECONDS and BENCH_ROUNDS make a run longer.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo build --release --locked -p gw-server --features mock-login --bin ledger-gateway-dev
 cargo build --release --locked -p gw-testkit --bin constant-upstream
 python3 bench/bench.py
+cargo run --release --locked -p gw-testkit --features wallet --bin login-proof
 cargo bench --locked -p gw-policy -p gw-http -p gw-journal
