@@ -76,7 +76,7 @@ async fn ds7_a_tenant_is_on_the_list_once(world: &World) {
     let reads = world.store.read();
     assert_eq!(reads.find_tenant(TENANT).await.unwrap(), Some(made.clone()));
     assert_eq!(reads.find_allowed_tenant(made.id).await.unwrap(), Some(made.clone()));
-    assert_eq!(reads.list_tenants().await.unwrap(), [made.clone()]);
+    assert_eq!(reads.list_tenants().await.unwrap(), std::slice::from_ref(&made));
     assert_eq!(reads.find_tenant(OTHER).await.unwrap(), None);
 
     let mut tx = world.begin().await;
