@@ -1,5 +1,6 @@
 //! From what went wrong to what the administrator reads: one mapping for the whole API.
 
+use crate::SessionsAway;
 use axum::response::{IntoResponse, Response};
 use gw_http::ApiError;
 use gw_store::{Conflict, Missing, StoreError};
@@ -31,6 +32,12 @@ impl Failure {
 impl From<ApiError> for Failure {
     fn from(error: ApiError) -> Self {
         Self::Api(error)
+    }
+}
+
+impl From<SessionsAway> for Failure {
+    fn from(_: SessionsAway) -> Self {
+        Self::Api(ApiError::unavailable("login sessions temporarily unavailable"))
     }
 }
 

@@ -16,12 +16,14 @@ mod orgs;
 mod record;
 mod records;
 mod scope;
+mod sessions;
 mod state;
 mod tenants;
 mod users;
 mod wire;
 
 pub use key_cipher::{KeyCipher, KeyCipherError};
+pub use sessions::{Answer, LoginSession, LoginSessions, SessionsAway};
 pub use state::{AdminSettings, AdminState};
 
 use axum::{Router, middleware::from_fn_with_state};
@@ -71,6 +73,8 @@ fn routes() -> OpenApiRouter<AdminState> {
         .routes(routes!(grants::update::update_grant, grants::delete::delete_grant))
         .routes(routes!(tenants::list::list_tenants, tenants::create::create_tenant))
         .routes(routes!(tenants::get::get_tenant, tenants::update::update_tenant, tenants::delete::delete_tenant))
+        .routes(routes!(sessions::list::list_sessions))
+        .routes(routes!(sessions::delete::delete_session))
         .routes(routes!(records::logs::list_logs))
         .routes(routes!(records::audit_logs::list_audit_logs))
 }

@@ -1,6 +1,6 @@
 //! What the handlers draw on.
 
-use crate::KeyCipher;
+use crate::{KeyCipher, LoginSessions};
 use axum::extract::FromRef;
 use gw_http::Edge;
 use gw_journal::Journal;
@@ -26,6 +26,8 @@ pub struct AdminState {
     pub node: Arc<Node>,
     /// For upstream keys; `None` refuses to store any.
     pub key_cipher: Option<Arc<KeyCipher>>,
+    /// Logins on their way.
+    pub sessions: Arc<dyn LoginSessions>,
     /// Switches.
     pub settings: AdminSettings,
     /// Time.

@@ -4,6 +4,7 @@ use crate::edge::Edge;
 use axum::extract::{ConnectInfo, FromRef, FromRequestParts};
 use http::{Extensions, HeaderMap, request::Parts};
 use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
 use std::{
     convert::Infallible,
     net::{IpAddr, Ipv4Addr, SocketAddr},
@@ -13,7 +14,8 @@ use std::{
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
 /// The address a request is counted and recorded under.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct ClientAddress(pub IpAddr);
 
 impl core::fmt::Display for ClientAddress {

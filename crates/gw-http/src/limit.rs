@@ -1,11 +1,7 @@
-//! How often somebody may ask (spec/10 §9, 85 §5). Counted per process; a shared counter is the next issue's.
+//! How often somebody may ask, counted in this process: the limits of `/rpc`, whose path makes no call elsewhere.
+//! Those that instances share are counted in the cache.
 
-use crate::{client::ClientAddress, edge::Edge, error::ApiError};
-use axum::{
-    extract::{Request, State},
-    middleware::Next,
-    response::Response,
-};
+use crate::client::ClientAddress;
 use governor::{
     Quota, RateLimiter, clock::Clock as _, middleware::NoOpMiddleware, nanos::Nanos, state::keyed::DashMapStateStore,
 };
@@ -24,6 +20,12 @@ use std::{
 /// An address as limits count it: IPv6 by /64, since a subscriber owns that many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AddressKey(IpAddr);
+
+impl core::fmt::Display for AddressKey {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        self.0.fmt(f)
+    }
+}
 
 impl From<ClientAddress> for AddressKey {
     fn from(ClientAddress(address): ClientAddress) -> Self {
@@ -83,17 +85,6 @@ impl governor::clock::Clock for Ticks {
         let micros = u64::try_from(self.0.now().micros()).unwrap_or(0);
         Nanos::new(micros.saturating_mul(1000))
     }
-}
-
-/// Middleware: counts requests per client address.
-pub async fn per_address(
-    State((edge, limit)): State<(Arc<Edge>, Arc<RateLimit>)>,
-    request: Request,
-    next: Next,
-) -> Result<Response, ApiError> {
-    let client = edge.client(request.extensions(), request.headers());
-    limit.check(&client.into()).map_err(ApiError::rate_limited)?;
-    Ok(next.run(request).await)
 }
 
 #[cfg(test)]

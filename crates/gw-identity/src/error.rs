@@ -2,12 +2,18 @@
 
 use gw_http::ApiError;
 use gw_store::StoreError;
+use gw_types::Seconds;
 use tokio_util::task::TaskTracker;
 
 /// A fault of the store: logged here, the caller learns no more than that it was ours (house rule 17).
 pub(crate) fn storage(error: &StoreError) -> ApiError {
     tracing::error!(error = error as &dyn std::error::Error, "the policy store failed");
     ApiError::internal()
+}
+
+/// The cache of logins and challenges is away; what runs without it goes on (spec/85 section 6, rule 4).
+pub(crate) fn away() -> ApiError {
+    ApiError::unavailable("login temporarily unavailable").retry_after(Seconds(5))
 }
 
 /// Runs `work` to its end even if the client hangs up (HD21): from the first effect on, nothing may stop half-way, and

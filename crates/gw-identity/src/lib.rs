@@ -9,7 +9,7 @@
 mod account;
 pub mod directory;
 mod error;
-mod expiring;
+mod limits;
 mod link;
 mod login;
 mod routes;
@@ -22,8 +22,11 @@ mod tokens;
 pub use directory::{Directory, DirectorySettings};
 #[cfg(feature = "mock-login")]
 pub use login::mock::MockVerifier;
-pub use login::{AuthorizationRequest, NoVerifier, ProofError, ProofVerifier, Proved, RequestBody};
+pub use login::{
+    AuthorizationRequest, LoginSessions, NoVerifier, Progress, ProofError, ProofVerifier, Proved, RequestBody,
+    SessionView,
+};
 pub use routes::{api, router};
 pub use security::{NotRecorded, Room, SecuritySink};
-pub use state::{ChainSource, IdentityConfig, IdentityState};
+pub use state::{ChainSource, IdentityConfig, IdentityParts, IdentityState};
 pub use tokens::{AuthResponse, TokenIssuer, TokenPair};

@@ -2,16 +2,18 @@
 
 use crate::{
     directory::Directory,
+    limits::Limits,
     link::Challenges,
     login::{Failures, LoginSessions, ProofVerifier, Vault},
     security::SecuritySink,
     tokens::TokenIssuer,
 };
 use axum::extract::FromRef;
-use gw_http::{AddressKey, Edge, RateLimit};
+use gw_cache::Cache;
+use gw_http::Edge;
 use gw_store::Store;
-use gw_types::{ExternalId, Seconds, Secret, SessionId};
-use std::{hash::Hash, num::NonZeroU32, sync::Arc};
+use gw_types::{ExternalId, Seconds, Secret};
+use std::{num::NonZeroU32, sync::Arc};
 use tokio_util::task::TaskTracker;
 
 /// Settings of logins, tokens and links.
@@ -58,6 +60,25 @@ impl core::fmt::Debug for ChainSource {
     }
 }
 
+/// What logins, tokens and links stand on.
+#[derive(Clone, Debug)]
+pub struct IdentityParts {
+    /// Who may come in.
+    pub edge: Arc<Edge>,
+    /// Users, tokens and links.
+    pub store: Store,
+    /// What lives for a while: sessions, challenges, counters.
+    pub cache: Cache,
+    /// Where security events go.
+    pub security: SecuritySink,
+    /// The chain's id.
+    pub chain: ChainSource,
+    /// Who is believed at login.
+    pub verifier: Arc<dyn ProofVerifier>,
+    /// Work that outlives its request; the end of the process waits for it (HD21).
+    pub tasks: TaskTracker,
+}
+
 /// What the handlers draw on; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct IdentityState {
@@ -84,42 +105,18 @@ pub(crate) struct Inner {
     pub(crate) limits: Limits,
 }
 
-/// How often whom (spec/10 §9, decision 54).
-#[derive(Debug)]
-pub(crate) struct Limits {
-    /// Logins, revoke, introspect: per address, RATE_LIMIT_AUTH.
-    pub(crate) auth: Arc<RateLimit<AddressKey>>,
-    /// Polls and providers: per address.
-    pub(crate) polls: Arc<RateLimit<AddressKey>>,
-    /// Polls: per login session.
-    pub(crate) polls_of_session: RateLimit<uuid::Uuid>,
-    /// Refreshes: per address.
-    pub(crate) refreshes: Arc<RateLimit<AddressKey>>,
-    /// Refreshes: per token family.
-    pub(crate) refreshes_of_family: RateLimit<SessionId>,
-    /// Linking: per subject.
-    pub(crate) links: RateLimit<ExternalId>,
-}
-
 impl IdentityState {
-    /// The state of one instance; made once. `tasks` is what the end of the process waits for (HD21).
-    pub fn new(
-        config: IdentityConfig,
-        edge: Arc<Edge>,
-        store: Store,
-        security: SecuritySink,
-        chain: ChainSource,
-        verifier: Arc<dyn ProofVerifier>,
-        tasks: TaskTracker,
-    ) -> Self {
+    /// The state of one instance; made once.
+    pub fn new(config: IdentityConfig, on: IdentityParts) -> Self {
+        let IdentityParts { edge, store, cache, security, chain, verifier, tasks } = on;
         let inner = Inner {
             issuer: TokenIssuer::new(Arc::clone(&edge), config.access_ttl, config.refresh_ttl),
             verifier,
-            sessions: LoginSessions::new(),
-            failures: Failures::new(),
+            sessions: LoginSessions::new(cache.clone()),
+            failures: Failures::new(cache.clone()),
             vault: Vault::new(&config.vault_secret, Arc::clone(&edge.entropy)),
-            challenges: Challenges::new(),
-            limits: Limits::new(&config, &edge),
+            challenges: Challenges::new(cache.clone()),
+            limits: Limits::new(&config, cache),
             config,
         };
         Self { edge, store, security, chain, tasks, inner: Arc::new(inner), directory: None }
@@ -135,26 +132,5 @@ impl IdentityState {
 impl FromRef<IdentityState> for Arc<Edge> {
     fn from_ref(state: &IdentityState) -> Self {
         Self::clone(&state.edge)
-    }
-}
-
-const POLLS_PER_ADDRESS: NonZeroU32 = NonZeroU32::new(600).unwrap();
-const POLLS_PER_SESSION: NonZeroU32 = NonZeroU32::new(60).unwrap();
-const REFRESHES_PER_ADDRESS: NonZeroU32 = NonZeroU32::new(600).unwrap();
-const LINKS_PER_SUBJECT: NonZeroU32 = NonZeroU32::new(10).unwrap();
-
-impl Limits {
-    fn new(config: &IdentityConfig, edge: &Edge) -> Self {
-        fn limit<K: Hash + Eq + Clone>(max: NonZeroU32, edge: &Edge) -> RateLimit<K> {
-            RateLimit::per_minute(max, Arc::clone(&edge.clock))
-        }
-        Self {
-            auth: Arc::new(limit(config.auth_per_minute, edge)),
-            polls: Arc::new(limit(POLLS_PER_ADDRESS, edge)),
-            polls_of_session: limit(POLLS_PER_SESSION, edge),
-            refreshes: Arc::new(limit(REFRESHES_PER_ADDRESS, edge)),
-            refreshes_of_family: limit(config.auth_per_minute, edge),
-            links: limit(LINKS_PER_SUBJECT, edge),
-        }
     }
 }

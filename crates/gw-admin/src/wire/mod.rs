@@ -5,6 +5,7 @@ mod grant;
 mod group;
 mod log;
 mod organization;
+mod session;
 mod tenant;
 mod user;
 
@@ -19,6 +20,7 @@ pub(crate) use group::{
 };
 pub(crate) use log::{AccessLog, AdminLogsResponse, AuditLogEntry};
 pub(crate) use organization::{OrgCreateRequest, OrgUpdateRequest, Organization};
+pub(crate) use session::{SessionInfoResponse, SessionListResponse};
 pub(crate) use tenant::{
     AllowedDirectoryTenant, DirectoryTenantCreateRequest, DirectoryTenantListResponse, DirectoryTenantUpdateRequest,
 };

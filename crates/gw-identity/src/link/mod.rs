@@ -6,18 +6,20 @@ mod signature;
 
 pub(crate) use signature::{parse_address, signer};
 
-use crate::expiring::{Expiring, Full};
+use gw_cache::{Cache, Change, Entry, PutError, Space, Unavailable};
 use gw_types::{Entropy, ExternalId, Seconds, Timestamp, UserId};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
-const LIFE: Seconds = Seconds(300);
-const MAX_OPEN: usize = 100_000;
+const LIFE: Seconds = Space::LinkChallenge.seconds();
 const MAX_FAILURES: u8 = 5;
 
 /// What a wallet is asked to sign.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Challenge {
     user: UserId,
     failures: u8,
+    until: Timestamp,
     pub(crate) message: String,
 }
 
@@ -28,6 +30,14 @@ pub(crate) enum Unusable {
     Gone,
     /// Somebody else's.
     Foreign,
+    /// Nobody can tell at the moment.
+    Away,
+}
+
+impl From<Unavailable> for Unusable {
+    fn from(_: Unavailable) -> Self {
+        Self::Away
+    }
 }
 
 /// What a challenge's text names.
@@ -40,15 +50,15 @@ pub(crate) struct ChallengeFacts<'a> {
     pub(crate) now: Timestamp,
 }
 
-/// All open challenges of this instance, by nonce.
+/// All open challenges, by nonce.
 #[derive(Debug)]
 pub(crate) struct Challenges {
-    open: Expiring<String, Challenge>,
+    cache: Cache,
 }
 
 impl Challenges {
-    pub(crate) fn new() -> Self {
-        Self { open: Expiring::new(MAX_OPEN) }
+    pub(crate) fn new(cache: Cache) -> Self {
+        Self { cache }
     }
 
     /// Opens a challenge: its nonce and its text.
@@ -56,41 +66,68 @@ impl Challenges {
         &self,
         facts: &ChallengeFacts<'_>,
         entropy: &dyn Entropy,
-    ) -> Result<(String, String), Full> {
+    ) -> Result<(String, String), PutError> {
         let mut bytes = [0u8; 16];
         entropy.fill(&mut bytes);
         let nonce = hex::encode(bytes);
         let until = facts.now.plus(LIFE);
         let message = text(facts, &nonce, until);
-        let challenge = Challenge { user: facts.user, failures: 0, message: message.clone() };
-        self.open.insert(facts.now, nonce.clone(), challenge, until)?;
+        let challenge = Challenge { user: facts.user, failures: 0, until, message: message.clone() };
+        self.cache.put(Entry::new(Space::LinkChallenge, &nonce, &challenge.write())).await?;
         Ok((nonce, message))
     }
 
     /// The text of a challenge that `user` may answer.
-    pub(crate) async fn message(&self, nonce: &str, user: UserId, now: Timestamp) -> Result<String, Unusable> {
-        let found = self.open.with(now, &nonce.to_owned(), |challenge| {
-            if challenge.user == user { Ok(challenge.message.clone()) } else { Err(Unusable::Foreign) }
-        });
-        found.unwrap_or(Err(Unusable::Gone))
+    pub(crate) async fn message(&self, nonce: &str, user: UserId) -> Result<String, Unusable> {
+        let found = self.cache.get(Space::LinkChallenge, nonce).await?;
+        match found.as_deref().and_then(Challenge::read) {
+            Some(challenge) if challenge.user == user => Ok(challenge.message),
+            Some(_) => Err(Unusable::Foreign),
+            None => Err(Unusable::Gone),
+        }
     }
 
     /// Counts a wrong answer of its owner; the fifth burns the challenge.
-    pub(crate) async fn fail(&self, nonce: &str, now: Timestamp) {
-        let nonce = nonce.to_owned();
-        self.open.with(now, &nonce, |challenge| challenge.failures = challenge.failures.saturating_add(1));
-        let _burnt = self.open.take_if(now, nonce, |challenge| challenge.failures >= MAX_FAILURES);
+    pub(crate) async fn fail(&self, nonce: &str) -> Result<(), Unusable> {
+        let counted = self.cache.update(Space::LinkChallenge, nonce, |bytes| {
+            let Some(mut challenge) = Challenge::read(bytes) else { return (Change::Remove, ()) };
+            challenge.failures = challenge.failures.saturating_add(1);
+            let change =
+                if challenge.failures >= MAX_FAILURES { Change::Remove } else { Change::Set(challenge.write()) };
+            (change, ())
+        });
+        counted.await?;
+        Ok(())
     }
 
     /// Takes the challenge out, for the one answer that counts.
-    pub(crate) async fn take(&self, nonce: &str, user: UserId, now: Timestamp) -> Option<(Challenge, Timestamp)> {
-        self.open.take_if(now, nonce.to_owned(), |challenge| challenge.user == user)
+    pub(crate) async fn take(&self, nonce: &str, user: UserId) -> Result<Challenge, Unusable> {
+        let taken = self.cache.update(Space::LinkChallenge, nonce, |bytes| match Challenge::read(bytes) {
+            Some(challenge) if challenge.user == user => (Change::Remove, Some(challenge)),
+            _ => (Change::Keep, None),
+        });
+        taken.await?.flatten().ok_or(Unusable::Gone)
     }
 
     /// Puts a challenge back whose right answer could not be used for a fault of ours: only success consumes it.
-    pub(crate) async fn put_back(&self, nonce: &str, taken: (Challenge, Timestamp), now: Timestamp) {
-        let (challenge, until) = taken;
-        let _full = self.open.insert(now, nonce.to_owned(), challenge, until);
+    pub(crate) async fn put_back(&self, nonce: &str, taken: &Challenge, now: Timestamp) {
+        let left = u64::try_from(taken.until.micros().saturating_sub(now.micros())).unwrap_or(0);
+        let bytes = taken.write();
+        let entry = Entry::new(Space::LinkChallenge, nonce, &bytes).living(Duration::from_micros(left));
+        if self.cache.put(entry).await.is_err() {
+            tracing::warn!("a challenge could not be put back; its owner needs a new one");
+        }
+    }
+}
+
+impl Challenge {
+    fn read(bytes: &[u8]) -> Option<Self> {
+        serde_json::from_slice(bytes).ok()
+    }
+
+    /// Texts and numbers: always written.
+    fn write(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
     }
 }
 

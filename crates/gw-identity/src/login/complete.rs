@@ -1,6 +1,6 @@
 //! From a wallet's proof to tokens (ZK-10, ZK-12, ZK-80, HD19, HD21).
 
-use super::{LoginError, LoginId, Proved, Reason};
+use super::{LoggedIn, LoginError, LoginId, Proved, Reason, Refusal};
 use crate::{
     account,
     error::detached,
@@ -11,7 +11,6 @@ use crate::{
 };
 use gw_audit::SecurityKind;
 use gw_store::{Actor, Tx, record::User};
-use gw_types::Timestamp;
 
 /// One proof for one session.
 #[derive(Debug)]
@@ -26,8 +25,8 @@ pub(crate) async fn complete(state: &IdentityState, attempt: Attempt) -> Result<
     let Attempt { session, token, provenance } = attempt;
     let now = state.edge.now();
     let inner = &state.inner;
-    let Some(request) = inner.sessions.pending(session, now).await else { return Err(LoginError::SessionOver) };
-    if inner.failures.exhausted(session, provenance.client, now) {
+    let Some(request) = inner.sessions.pending(session).await? else { return Err(LoginError::SessionOver) };
+    if inner.failures.exhausted(session, provenance.client).await? {
         return Err(LoginError::TooManyFailures);
     }
     let verified = match token {
@@ -41,19 +40,22 @@ pub(crate) async fn complete(state: &IdentityState, attempt: Attempt) -> Result<
     let proved = match verified {
         Ok(proved) => proved,
         Err(error) => {
-            refuse(state, session, &provenance, &error, now).await;
+            refuse(state, session, &provenance, &error).await?;
             return Err(error);
         }
     };
     let (tasks, state) = (&state.tasks, state.clone());
     detached(tasks, async move {
-        if !state.inner.sessions.claim(session, now).await {
+        if !state.inner.sessions.claim(session).await? {
             return Err(LoginError::SessionOver);
         }
         let issued = issue(&state, session, &proved, &provenance).await;
         if let Err(error) = &issued {
             let reason = error.reason().unwrap_or(Reason::AuthenticationFailed);
-            state.inner.sessions.release(session, reason, now).await;
+            let refusal = Refusal { reason, exact: error.exact(), subject: Some(proved.subject.clone()) };
+            if state.inner.sessions.release(session, &refusal).await.is_err() {
+                tracing::warn!("a login session stays claimed: the cache is away");
+            }
             note_refusal(&state, Some(&proved), &provenance, reason);
         }
         issued
@@ -62,11 +64,17 @@ pub(crate) async fn complete(state: &IdentityState, attempt: Attempt) -> Result<
 }
 
 /// Notes a refusal in the session, in the counter and in the security log.
-async fn refuse(state: &IdentityState, session: LoginId, provenance: &Provenance, error: &LoginError, now: Timestamp) {
-    let Some(reason) = error.reason() else { return };
-    state.inner.sessions.refuse(session, reason, now).await;
-    state.inner.failures.count(session, provenance.client, now);
+async fn refuse(
+    state: &IdentityState,
+    session: LoginId,
+    provenance: &Provenance,
+    error: &LoginError,
+) -> Result<(), LoginError> {
+    let Some(reason) = error.reason() else { return Ok(()) };
     note_refusal(state, None, provenance, reason);
+    // What cannot be counted is answered as an outage: tries without a count would be tries without end.
+    state.inner.failures.count(session, provenance.client).await?;
+    Ok(state.inner.sessions.refuse(session, &Refusal { reason, exact: error.exact(), subject: None }).await?)
 }
 
 fn note_refusal(state: &IdentityState, proved: Option<&Proved>, provenance: &Provenance, reason: Reason) {
@@ -95,7 +103,7 @@ async fn issue(
     let (family, wallet) = start_family(state, &mut tx, &user, proved).await?;
     let (_, page) = start_family(state, &mut tx, &user, proved).await?;
     let sealed = state.inner.vault.seal(session, &page).ok_or(LoginError::Unsealed)?;
-    let now = tx.now();
+    let by = LoggedIn { at: tx.now(), subject: user.external_id.clone(), provider: proved.amr.as_str().to_owned() };
     tx.commit().await?;
 
     let mut event = security::event(SecurityKind::Login, provenance);
@@ -104,7 +112,8 @@ async fn issue(
     event.session_id = Some(family.id);
     event.provider = Some(proved.amr.as_str().into());
     room.record(event)?;
-    state.inner.sessions.complete(session, sealed, now).await;
+    // Without it the page would never learn of this login, so the wallet must not either: its tokens go nowhere.
+    state.inner.sessions.complete(session, &sealed, &by).await?;
     Ok(wallet)
 }
 

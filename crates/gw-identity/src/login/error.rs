@@ -2,15 +2,16 @@
 //!
 //! Reasons come from these variants, never from the text of an error (ZK-90).
 
-use super::{NoRoom, ProofError};
+use super::ProofError;
 use crate::security::NotRecorded;
+use gw_cache::{PutError, Unavailable};
 use gw_http::{ApiError, ErrorCode};
 use gw_store::StoreError;
 use gw_types::Seconds;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What a session shows of its last rejected proof.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Reason {
     /// The proof does not hold.
@@ -83,9 +84,20 @@ pub(crate) enum LoginError {
     /// The tokens could not be sealed for the poll.
     #[error("the tokens could not be sealed")]
     Unsealed,
+    /// The login sessions cannot be reached.
+    #[error("the login sessions cannot be reached")]
+    SessionsAway(#[from] Unavailable),
 }
 
 impl LoginError {
+    /// What administrators are told: the innermost of our own words, never a store's.
+    pub(crate) fn exact(&self) -> String {
+        match self {
+            Self::Proof { error, .. } => error.to_string(),
+            other => other.to_string(),
+        }
+    }
+
     /// What the session shows; nothing where the proof was not looked at.
     pub(crate) fn reason(&self) -> Option<Reason> {
         match self {
@@ -94,7 +106,8 @@ impl LoginError {
             | Self::TooManySessions
             | Self::NoSession
             | Self::SessionOver
-            | Self::TooManyFailures => None,
+            | Self::TooManyFailures
+            | Self::SessionsAway(_) => None,
             Self::NoToken | Self::Proof { error: ProofError::Unreadable, .. } => Some(Reason::InvalidRequest),
             Self::Proof { error: ProofError::Failed, .. } => Some(Reason::VerificationFailed),
             Self::Proof { error: ProofError::HumanityMissing, .. } => Some(Reason::HumanityRequired),
@@ -108,11 +121,12 @@ impl LoginError {
     }
 }
 
-impl From<NoRoom> for LoginError {
-    fn from(no_room: NoRoom) -> Self {
-        match no_room {
-            NoRoom::Full => Self::Busy,
-            NoRoom::Address => Self::TooManySessions,
+impl From<PutError> for LoginError {
+    fn from(error: PutError) -> Self {
+        match error {
+            PutError::Full => Self::Busy,
+            PutError::GroupFull => Self::TooManySessions,
+            PutError::Unavailable(away) => Self::SessionsAway(away),
         }
     }
 }
@@ -141,6 +155,7 @@ impl From<LoginError> for ApiError {
             LoginError::Store(error) => crate::error::storage(&error),
             LoginError::Unrecorded(_) => Self::audit_unavailable(),
             LoginError::Unsealed => Self::internal(),
+            LoginError::SessionsAway(_) => crate::error::away(),
         }
     }
 }
@@ -170,6 +185,9 @@ mod tests {
             (LoginError::Store(StoreError::NotPrimary), 500, "internal error", Some("authentication_failed")),
             (LoginError::Unrecorded(NotRecorded), 503, "audit unavailable", Some("authentication_failed")),
             (LoginError::Unsealed, 500, "internal error", Some("authentication_failed")),
+            (LoginError::from(PutError::Full), 503, "too many open login sessions", None),
+            (LoginError::from(PutError::GroupFull), 429, "rate limit exceeded", None),
+            (LoginError::SessionsAway(Unavailable), 503, "login temporarily unavailable", None),
         ];
         for (error, status, text, reason) in table {
             let name = format!("{error:?}");

@@ -2,8 +2,9 @@
 
 use gw_http::{Origin, OwnOrigins};
 use gw_types::{Entropy, Timestamp};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::borrow::Cow;
 
 const TYP: &str = "application/iden3comm-plain-json";
 const TYPE: &str = "https://iden3-communication.io/authorization/1.0/request";
@@ -16,7 +17,7 @@ const LIFE: i64 = 600;
 pub(crate) const PLACEHOLDER_VERIFIER: &str = "did:pkh:eip155:1:0x0000000000000000000000000000000000000000";
 
 /// The request message; the proof must answer exactly this one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct AuthorizationRequest {
     /// Message id.
     pub id: String,
@@ -25,10 +26,10 @@ pub struct AuthorizationRequest {
     /// Who asks.
     pub from: String,
     /// Media type.
-    pub typ: &'static str,
+    pub typ: Cow<'static, str>,
     /// Protocol message.
     #[serde(rename = "type")]
-    pub kind: &'static str,
+    pub kind: Cow<'static, str>,
     /// The request itself.
     pub body: RequestBody,
     /// Seconds since 1970.
@@ -38,7 +39,7 @@ pub struct AuthorizationRequest {
 }
 
 /// What is asked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct RequestBody {
     /// Where the wallet posts its proof.
     #[serde(rename = "callbackUrl")]
@@ -52,7 +53,7 @@ pub struct RequestBody {
     #[schema(value_type = Vec<Object>)]
     pub scope: Vec<Value>,
     /// Accepted envelopes.
-    pub accept: Vec<&'static str>,
+    pub accept: Vec<Cow<'static, str>>,
 }
 
 /// What a request is made of.
@@ -73,14 +74,14 @@ impl AuthorizationRequest {
             thid: id.clone(),
             id,
             from: facts.verifier.to_owned(),
-            typ: TYP,
-            kind: TYPE,
+            typ: TYP.into(),
+            kind: TYPE.into(),
             body: RequestBody {
                 callback_url: format!("{}/auth/callback?session={}", facts.base, facts.session),
                 reason: reason(facts, entropy),
                 message: String::new(),
                 scope: Vec::new(),
-                accept: vec![ACCEPT],
+                accept: vec![ACCEPT.into()],
             },
             created_time: created,
             expires_time: created.saturating_add(LIFE),

@@ -14,5 +14,6 @@ pub(crate) use error::{LoginError, Reason};
 pub use message::{AuthorizationRequest, RequestBody};
 pub(crate) use message::{PLACEHOLDER_VERIFIER, RequestFacts, callback_base};
 pub use proof::{NoVerifier, ProofError, ProofVerifier, Proved};
-pub(crate) use session::{Failures, LoginId, LoginSecret, LoginSession, LoginSessions, NoRoom, Status};
+pub(crate) use session::{Failures, LoggedIn, LoginId, LoginSecret, LoginSession, Refusal, Status};
+pub use session::{LoginSessions, Progress, SessionView};
 pub(crate) use vault::Vault;

@@ -1,28 +1,32 @@
 //! Login sessions and what each state allows (ZK-10 to ZK-14, HD19).
 //!
 //! Invariant: of all proofs for one session at most one leads to tokens: it claims the session first, by a
-//! compare-and-set, and what is claimed or completed can be neither claimed again nor marked as refused.
-//!
-//! The methods are asynchronous although this build keeps sessions in the process: a shared cache takes the inside's
-//! place.
+//! compare-and-set among all instances, and what is claimed or completed can be neither claimed again nor marked as
+//! refused.
 
 use super::{AuthorizationRequest, Reason, vault::SealedPair};
-use crate::expiring::{Expiring, Full};
+use gw_cache::{Cache, Change, Entry, PutError, Space, Unavailable, Window};
 use gw_http::{AddressKey, ClientAddress};
-use gw_types::{Entropy, Seconds, Secret, Timestamp};
+use gw_types::{Entropy, ExternalId, Seconds, Secret, Timestamp};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use uuid::Uuid;
 
 /// How long a session lives (ZK-10).
-pub(crate) const LIFE: Seconds = Seconds(600);
-const MAX_OPEN: usize = 10_000;
-const MAX_OPEN_PER_ADDRESS: usize = 20;
-const MAX_FAILURES: u32 = 10;
+pub(crate) const LIFE: Seconds = Space::LoginSession.seconds();
+const MAX_OPEN_PER_ADDRESS: u32 = 20;
+const MAX_FAILURES: u64 = 10;
 
 /// A login session's id. It stands in the QR code, so it opens nothing alone (ZK-13).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct LoginId(pub(crate) Uuid);
+
+impl LoginId {
+    fn key(self) -> String {
+        self.0.to_string()
+    }
+}
 
 /// What the page that opened a session shows to get its tokens.
 #[derive(Clone, Debug)]
@@ -44,23 +48,44 @@ impl LoginSecret {
     }
 }
 
-/// One login on its way.
-#[derive(Debug)]
+/// One login on its way, as the cache holds it: the secret as its hash, the tokens sealed.
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct LoginSession {
     request: AuthorizationRequest,
     opener: ClientAddress,
+    opened_at: Timestamp,
     secret: [u8; 32],
     state: State,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 enum State {
     /// Waiting for a proof; the last one may have been refused.
-    Pending { refused: Option<Reason> },
+    Pending { refused: Option<Refusal> },
     /// A proof held, its tokens are on their way.
     Claimed,
     /// Tokens for the page are ready.
-    Completed(SealedPair),
+    Completed { pair: SealedPair, by: LoggedIn },
+}
+
+/// Why the last proof was refused, and whose it was if that is known.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Refusal {
+    /// As the page is told.
+    pub(crate) reason: Reason,
+    /// As administrators are told.
+    pub(crate) exact: String,
+    /// Whose proof it was.
+    pub(crate) subject: Option<ExternalId>,
+}
+
+/// Who completed a session, and when.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LoggedIn {
+    pub(crate) at: Timestamp,
+    pub(crate) subject: ExternalId,
+    pub(crate) provider: String,
 }
 
 /// How far a session is, as a poll sees it.
@@ -75,25 +100,53 @@ pub(crate) enum Status {
     Completed(SealedPair),
 }
 
-/// Why no session can be opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NoRoom {
-    /// Too many in all.
-    Full,
-    /// Too many of one address.
-    Address,
+/// A session as administrators see it: neither request nor secret nor tokens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionView {
+    /// Its id.
+    pub id: Uuid,
+    /// When it was opened.
+    pub opened_at: Timestamp,
+    /// When it ends.
+    pub expires_at: Timestamp,
+    /// From where it was opened.
+    pub opener: ClientAddress,
+    /// How far it is.
+    pub progress: Progress,
 }
 
-impl From<Full> for NoRoom {
-    fn from(_: Full) -> Self {
-        Self::Full
-    }
+/// How far a session is, as administrators see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// No proof has come.
+    Open,
+    /// The last proof was refused.
+    Refused {
+        /// Why, exactly.
+        exact: String,
+        /// Whose it was, if that is known.
+        subject: Option<ExternalId>,
+    },
+    /// Completed.
+    Completed {
+        /// When.
+        at: Timestamp,
+        /// Who logged in.
+        subject: ExternalId,
+        /// How it was proved.
+        provider: String,
+    },
 }
 
 impl LoginSession {
-    pub(crate) fn new(request: AuthorizationRequest, opener: ClientAddress, secret: &LoginSecret) -> Self {
+    pub(crate) fn new(
+        request: AuthorizationRequest,
+        opener: ClientAddress,
+        secret: &LoginSecret,
+        now: Timestamp,
+    ) -> Self {
         let secret = LoginSecret::hash(secret.expose());
-        Self { request, opener, secret, state: State::Pending { refused: None } }
+        Self { request, opener, opened_at: now, secret, state: State::Pending { refused: None } }
     }
 
     /// Whether a poll may have the tokens: it shows the secret, or it comes from where the session was opened (HD19).
@@ -101,73 +154,87 @@ impl LoginSession {
         let shown = secrets.iter().any(|text| LoginSecret::hash(text).ct_eq(&self.secret).into());
         shown || client == self.opener
     }
+
+    /// What another version wrote and this one cannot read is no session.
+    fn read(bytes: &[u8]) -> Option<Self> {
+        serde_json::from_slice(bytes).ok()
+    }
+
+    fn view(self, id: Uuid) -> SessionView {
+        let progress = match self.state {
+            State::Pending { refused: None } | State::Claimed => Progress::Open,
+            State::Pending { refused: Some(Refusal { exact, subject, .. }) } => Progress::Refused { exact, subject },
+            State::Completed { by: LoggedIn { at, subject, provider }, .. } => {
+                Progress::Completed { at, subject, provider }
+            }
+        };
+        let expires_at = self.opened_at.plus(LIFE);
+        SessionView { id, opened_at: self.opened_at, expires_at, opener: self.opener, progress }
+    }
 }
 
-/// All login sessions of this instance.
-#[derive(Debug)]
-pub(crate) struct LoginSessions {
-    sessions: Expiring<LoginId, LoginSession>,
+/// All login sessions.
+#[derive(Clone, Debug)]
+pub struct LoginSessions {
+    cache: Cache,
 }
 
 impl LoginSessions {
-    pub(crate) fn new() -> Self {
-        Self { sessions: Expiring::new(MAX_OPEN) }
+    /// The sessions in `cache`.
+    pub fn new(cache: Cache) -> Self {
+        Self { cache }
     }
 
     /// Opens a session.
-    pub(crate) async fn open(&self, id: LoginId, session: LoginSession, now: Timestamp) -> Result<(), NoRoom> {
-        let opener = AddressKey::from(session.opener);
-        self.sessions.insert_if(now, (id, session), now.plus(LIFE), |others| {
-            let same = others.filter(|other| AddressKey::from(other.opener) == opener).count();
-            if same >= MAX_OPEN_PER_ADDRESS { Err(NoRoom::Address) } else { Ok(()) }
-        })
+    pub(crate) async fn open(&self, id: LoginId, session: &LoginSession) -> Result<(), PutError> {
+        // A session of ours can always be written.
+        let bytes = serde_json::to_vec(session).map_err(|_| Unavailable)?;
+        let opener = AddressKey::from(session.opener).to_string();
+        self.cache.put(Entry::new(Space::LoginSession, &id.key(), &bytes).among(&opener, MAX_OPEN_PER_ADDRESS)).await
     }
 
     /// The request a proof must answer, while one is awaited.
-    pub(crate) async fn pending(&self, id: LoginId, now: Timestamp) -> Option<AuthorizationRequest> {
-        self.sessions
-            .with(now, &id, |session| match session.state {
-                State::Pending { .. } => Some(session.request.clone()),
-                State::Claimed | State::Completed(_) => None,
-            })
-            .flatten()
+    pub(crate) async fn pending(&self, id: LoginId) -> Result<Option<AuthorizationRequest>, Unavailable> {
+        Ok(self.find(id).await?.and_then(|session| match session.state {
+            State::Pending { .. } => Some(session.request),
+            State::Claimed | State::Completed { .. } => None,
+        }))
     }
 
     /// Notes a refused proof; the session stays open (ZK-10).
-    pub(crate) async fn refuse(&self, id: LoginId, reason: Reason, now: Timestamp) {
-        self.sessions.with(now, &id, |session| match &mut session.state {
-            State::Pending { refused } => *refused = Some(reason),
-            State::Claimed | State::Completed(_) => {}
-        });
+    pub(crate) async fn refuse(&self, id: LoginId, refusal: &Refusal) -> Result<(), Unavailable> {
+        let note = |state| match state {
+            State::Pending { .. } => Some(State::Pending { refused: Some(refusal.clone()) }),
+            State::Claimed | State::Completed { .. } => None,
+        };
+        self.change(id, note).await.map(|_| ())
     }
 
     /// Makes the caller the one who completes the session (ZK-12).
-    pub(crate) async fn claim(&self, id: LoginId, now: Timestamp) -> bool {
-        self.sessions
-            .with(now, &id, |session| match session.state {
-                State::Pending { .. } => {
-                    session.state = State::Claimed;
-                    true
-                }
-                State::Claimed | State::Completed(_) => false,
-            })
-            .unwrap_or(false)
+    pub(crate) async fn claim(&self, id: LoginId) -> Result<bool, Unavailable> {
+        let claim = |state| match state {
+            State::Pending { .. } => Some(State::Claimed),
+            State::Claimed | State::Completed { .. } => None,
+        };
+        self.change(id, claim).await
     }
 
     /// Opens a claimed session again, for the reason that it could not be completed.
-    pub(crate) async fn release(&self, id: LoginId, reason: Reason, now: Timestamp) {
-        self.sessions.with(now, &id, |session| match session.state {
-            State::Claimed => session.state = State::Pending { refused: Some(reason) },
-            State::Pending { .. } | State::Completed(_) => {}
-        });
+    pub(crate) async fn release(&self, id: LoginId, refusal: &Refusal) -> Result<(), Unavailable> {
+        let release = |state| match state {
+            State::Claimed => Some(State::Pending { refused: Some(refusal.clone()) }),
+            State::Pending { .. } | State::Completed { .. } => None,
+        };
+        self.change(id, release).await.map(|_| ())
     }
 
     /// Completes a claimed session.
-    pub(crate) async fn complete(&self, id: LoginId, pair: SealedPair, now: Timestamp) {
-        self.sessions.with(now, &id, |session| match session.state {
-            State::Claimed => session.state = State::Completed(pair),
-            State::Pending { .. } | State::Completed(_) => {}
-        });
+    pub(crate) async fn complete(&self, id: LoginId, pair: &SealedPair, by: &LoggedIn) -> Result<(), Unavailable> {
+        let complete = |state| match state {
+            State::Claimed => Some(State::Completed { pair: pair.clone(), by: by.clone() }),
+            State::Pending { .. } | State::Completed { .. } => None,
+        };
+        self.change(id, complete).await.map(|_| ())
     }
 
     /// How far a session is. Who may not have its tokens sees it as pending.
@@ -176,37 +243,119 @@ impl LoginSessions {
         id: LoginId,
         secrets: &[&str],
         client: ClientAddress,
-        now: Timestamp,
-    ) -> Option<Status> {
-        self.sessions.with(now, &id, |session| match &session.state {
-            State::Pending { refused } => Status::Pending { refused: *refused },
-            State::Completed(pair) if session.entitles(secrets, client) => Status::Completed(pair.clone()),
-            State::Claimed | State::Completed(_) => Status::Pending { refused: None },
-        })
+    ) -> Result<Option<Status>, Unavailable> {
+        Ok(self.find(id).await?.map(|session| match &session.state {
+            State::Pending { refused } => Status::Pending { refused: refused.as_ref().map(|refusal| refusal.reason) },
+            State::Completed { pair, .. } if session.entitles(secrets, client) => Status::Completed(pair.clone()),
+            State::Claimed | State::Completed { .. } => Status::Pending { refused: None },
+        }))
     }
+
+    /// All sessions, oldest first.
+    pub async fn list(&self) -> Result<Vec<SessionView>, Unavailable> {
+        const PAGE: usize = 500;
+        let mut views = Vec::new();
+        loop {
+            let page = self.cache.list(Space::LoginSession, views.len(), PAGE).await?;
+            let last = page.entries.len() < PAGE;
+            views.extend(page.entries.iter().filter_map(|(key, bytes)| view(key, bytes)));
+            if last {
+                return Ok(views);
+            }
+        }
+    }
+
+    /// One session.
+    pub async fn find_view(&self, id: Uuid) -> Result<Option<SessionView>, Unavailable> {
+        Ok(self.find(LoginId(id)).await?.map(|session| session.view(id)))
+    }
+
+    /// Ends a session; says whether there was one.
+    pub async fn end(&self, id: Uuid) -> Result<bool, Unavailable> {
+        Ok(self.cache.take(Space::LoginSession, &LoginId(id).key()).await?.is_some())
+    }
+
+    async fn find(&self, id: LoginId) -> Result<Option<LoginSession>, Unavailable> {
+        let found = self.cache.get(Space::LoginSession, &id.key()).await?;
+        Ok(found.as_deref().and_then(LoginSession::read))
+    }
+
+    /// Moves a session to the state `next` names, if it names one; says whether it did.
+    async fn change(
+        &self,
+        id: LoginId,
+        mut next: impl FnMut(State) -> Option<State> + Send,
+    ) -> Result<bool, Unavailable> {
+        let key = id.key();
+        let changed = self.cache.update(Space::LoginSession, &key, |bytes| {
+            let moved = LoginSession::read(bytes).and_then(|session| {
+                let LoginSession { request, opener, opened_at, secret, state } = session;
+                let state = next(state)?;
+                serde_json::to_vec(&LoginSession { request, opener, opened_at, secret, state }).ok()
+            });
+            match moved {
+                Some(bytes) => (Change::Set(bytes), true),
+                None => (Change::Keep, false),
+            }
+        });
+        Ok(changed.await?.unwrap_or(false))
+    }
+}
+
+fn view(key: &str, bytes: &[u8]) -> Option<SessionView> {
+    Some(LoginSession::read(bytes)?.view(Uuid::parse_str(key).ok()?))
 }
 
 /// Rejected proofs per session and address (spec/10 §9); the session itself lives on.
 #[derive(Debug)]
 pub(crate) struct Failures {
-    counts: Expiring<(LoginId, AddressKey), u32>,
+    cache: Cache,
 }
 
 impl Failures {
-    pub(crate) fn new() -> Self {
-        Self { counts: Expiring::new(10 * MAX_OPEN) }
+    pub(crate) fn new(cache: Cache) -> Self {
+        Self { cache }
     }
 
     /// Whether this address has used up its tries.
-    pub(crate) fn exhausted(&self, id: LoginId, client: ClientAddress, now: Timestamp) -> bool {
-        self.counts.with(now, &(id, client.into()), |count| *count >= MAX_FAILURES).unwrap_or(false)
+    pub(crate) async fn exhausted(&self, id: LoginId, client: ClientAddress) -> Result<bool, Unavailable> {
+        Ok(self.cache.hits(Window::LoginFailures, &key(id, client)).await? >= MAX_FAILURES)
     }
 
-    /// Counts a rejected proof. With no room left to count, further tries are not held back; the address limit is.
-    pub(crate) fn count(&self, id: LoginId, client: ClientAddress, now: Timestamp) {
-        let key = (id, AddressKey::from(client));
-        if self.counts.with(now, &key, |count| *count += 1).is_none() {
-            let _full = self.counts.insert(now, key, 1, now.plus(LIFE));
-        }
+    /// Counts a rejected proof.
+    pub(crate) async fn count(&self, id: LoginId, client: ClientAddress) -> Result<(), Unavailable> {
+        self.cache.hit(Window::LoginFailures, &key(id, client)).await.map(|_| ())
+    }
+}
+
+fn key(id: LoginId, client: ClientAddress) -> String {
+    format!("{} {}", id.0, AddressKey::from(client))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{login::RequestFacts, testing::CountingEntropy};
+
+    /// What the cache holds would open nothing for whoever reads it (decision 26).
+    #[test]
+    fn zk11_a_stored_session_names_no_secret() {
+        let entropy = CountingEntropy::default();
+        let facts = RequestFacts {
+            verifier: "did:test:v",
+            base: "https://gate.example",
+            session: Uuid::from_u128(1),
+            now: Timestamp::from_secs(1_700_000_000),
+        };
+        let request = AuthorizationRequest::new(&facts, &entropy);
+        let secret = LoginSecret::fresh(&entropy);
+        let opener = ClientAddress("198.51.100.1".parse().unwrap());
+        let session = LoginSession::new(request.clone(), opener, &secret, facts.now);
+        let bytes = serde_json::to_vec(&session).unwrap();
+        assert!(!String::from_utf8_lossy(&bytes).contains(secret.expose()));
+        let read = LoginSession::read(&bytes).unwrap();
+        assert_eq!(read.request, request);
+        assert!(read.entitles(&[secret.expose()], ClientAddress("203.0.113.1".parse().unwrap())));
+        assert!(LoginSession::read(b"{}").is_none());
     }
 }

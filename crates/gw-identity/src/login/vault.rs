@@ -22,8 +22,8 @@ pub(crate) struct Vault {
 }
 
 /// A pair only [`Vault::open`] can read, for the session it was sealed for.
-#[derive(Clone, Debug)]
-pub(crate) struct SealedPair(Vec<u8>);
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct SealedPair(#[serde(with = "hex")] Vec<u8>);
 
 #[derive(Serialize, Deserialize)]
 struct Plain<'a> {

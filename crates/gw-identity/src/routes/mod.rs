@@ -9,10 +9,13 @@ mod tokens;
 
 pub(crate) use provenance::Provenance;
 
-use crate::{security::recorded, state::IdentityState};
+use crate::{
+    limits::{PerAddress, per_address},
+    security::recorded,
+    state::IdentityState,
+};
 use axum::middleware::from_fn_with_state;
-use gw_http::{SecureHeaders, limit::per_address};
-use std::sync::Arc;
+use gw_http::SecureHeaders;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -45,13 +48,13 @@ enum Limited {
 
 fn limited(routes: OpenApiRouter<IdentityState>, of: Limited, state: &IdentityState) -> OpenApiRouter<IdentityState> {
     let limits = &state.inner.limits;
-    let limit = match of {
-        Limited::Auth => &limits.auth,
-        Limited::Polls => &limits.polls,
-        Limited::Refreshes => &limits.refreshes,
+    let rate = match of {
+        Limited::Auth => limits.auth,
+        Limited::Polls => limits.polls,
+        Limited::Refreshes => limits.refreshes,
         Limited::Links => return routes.route_layer(from_fn_with_state(state.clone(), recorded)),
     };
-    routes.route_layer(from_fn_with_state((Arc::clone(&state.edge), Arc::clone(limit)), per_address))
+    routes.route_layer(from_fn_with_state(PerAddress::new(&state.edge, limits, rate), per_address))
 }
 
 fn both_ways(

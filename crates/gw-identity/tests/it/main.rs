@@ -13,6 +13,10 @@ mod me;
 #[cfg(test)]
 mod mock;
 #[cfg(test)]
+mod outage;
+#[cfg(test)]
+mod parallel;
+#[cfg(test)]
 mod tokens;
 #[cfg(test)]
 mod world;

@@ -3,13 +3,14 @@
 use axum::{Router, body::Body, extract::ConnectInfo};
 use futures_util::future::BoxFuture;
 use gw_audit::{AccessRecord, Record, SecurityEvent, SecurityKind};
+use gw_cache::Cache;
 use gw_http::{
     AdminGate, Amr, Correlate, Edge, Origin, OwnOrigins, PolicySource, PrivateNetwork, TokenCodec, TokenSecrets,
     TrustedProxies,
 };
 use gw_identity::{
-    AuthorizationRequest, ChainSource, IdentityConfig, IdentityState, NotRecorded, ProofError, ProofVerifier, Proved,
-    Room, SecuritySink, router,
+    AuthorizationRequest, ChainSource, IdentityConfig, IdentityParts, IdentityState, NotRecorded, ProofError,
+    ProofVerifier, Proved, Room, SecuritySink, router,
 };
 use gw_store::{Actor, DirectoryLock, Feed, FeedTiming, Location, Store, StoreConfig, Tx, Uptime, record::User};
 use gw_types::{Clock, Entropy, ExternalId, Seconds, Secret, Timestamp};
@@ -17,7 +18,7 @@ use http::{HeaderMap, Method, Request, StatusCode, header};
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use std::{
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     num::NonZeroU32,
     sync::{
         Arc, Mutex,
@@ -40,6 +41,10 @@ pub(crate) struct Setup {
     pub(crate) frontend: Option<&'static str>,
     pub(crate) verifier: Arc<dyn ProofVerifier>,
     pub(crate) auto_kyc: bool,
+    /// A PostgreSQL store in the place of a file.
+    pub(crate) database: Option<String>,
+    /// A shared cache in the place of the process's own.
+    pub(crate) cache: Option<String>,
 }
 
 impl Default for Setup {
@@ -51,6 +56,8 @@ impl Default for Setup {
             frontend: None,
             verifier: Arc::new(TrustingVerifier),
             auto_kyc: false,
+            database: None,
+            cache: None,
         }
     }
 }
@@ -81,7 +88,10 @@ impl World {
         let clock = Arc::new(TestClock::default());
         let entropy: Arc<dyn Entropy> = Arc::new(Seeded(AtomicU64::new(1)));
         let store = Store::open(StoreConfig {
-            location: Location::Sqlite { directory, file: "gateway.db".to_owned() },
+            location: match setup.database {
+                Some(url) => Location::postgres(Secret::new(url)),
+                None => Location::Sqlite { directory, file: "gateway.db".to_owned() },
+            },
             connections: 4,
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
             entropy: Arc::clone(&entropy),
@@ -135,17 +145,22 @@ impl World {
             humanity_verify_url: Some("https://verify.example".to_owned()),
             vault_secret: Secret::new("the refresh secret"),
         };
+        let cache = match setup.cache {
+            Some(url) => Cache::connect(&Secret::new(url), Arc::clone(&edge.clock)).await.unwrap(),
+            None => Cache::in_process(Arc::clone(&edge.clock)),
+        };
         let tasks = TaskTracker::new();
         let chain = ChainSource::new(|| Some(31337));
-        let state = IdentityState::new(
-            config,
-            Arc::clone(&edge),
-            store.clone(),
+        let parts = IdentityParts {
+            edge: Arc::clone(&edge),
+            store: store.clone(),
+            cache,
             security,
             chain,
-            setup.verifier,
-            tasks.clone(),
-        );
+            verifier: setup.verifier,
+            tasks: tasks.clone(),
+        };
+        let state = IdentityState::new(config, parts);
         let (app, description) = router(state).split_for_parts();
         let description = serde_json::to_value(description).unwrap();
         let app = app.layer(Correlate::new(Arc::clone(&edge.entropy)));
@@ -266,15 +281,18 @@ impl Ask<'_> {
     }
 
     pub(crate) async fn send(self) -> Answer {
-        let mut request = self.request.body(self.body).unwrap();
-        let peer = SocketAddr::new(self.peer.parse().unwrap(), 4711);
-        request.extensions_mut().insert(ConnectInfo(peer));
-        let response = self.world.app.clone().oneshot(request).await.unwrap();
-        let (parts, body) = response.into_parts();
-        let body = body.collect().await.unwrap().to_bytes();
-        let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
-        Answer { status: parts.status, headers: parts.headers, body }
+        let request = self.request.body(self.body).unwrap();
+        ask(self.world.app.clone(), request, self.peer.parse().unwrap()).await
     }
+}
+
+/// Sends a request from `peer`.
+pub(crate) async fn ask(app: Router, mut request: Request<Body>, peer: IpAddr) -> Answer {
+    request.extensions_mut().insert(ConnectInfo(SocketAddr::new(peer, 4711)));
+    let (parts, body) = app.oneshot(request).await.unwrap().into_parts();
+    let body = body.collect().await.unwrap().to_bytes();
+    let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
+    Answer { status: parts.status, headers: parts.headers, body }
 }
 
 pub(crate) struct Answer {

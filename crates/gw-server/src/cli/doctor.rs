@@ -10,8 +10,9 @@ use crate::{
     },
 };
 use anyhow::{Context as _, bail};
+use gw_cache::Cache;
 use gw_store::{Store, StoreError};
-use std::process::ExitCode;
+use std::{process::ExitCode, sync::Arc};
 
 /// The configuration was read to get here, so that line is always good.
 pub(super) async fn run(config: Config) -> Result<ExitCode, Fault> {
@@ -22,6 +23,10 @@ pub(super) async fn run(config: Config) -> Result<ExitCode, Fault> {
             visit.note("data directory", Ok(format!("`{}` can be held", config.data_dir.display())));
             visit.note("secrets", Secrets::complete(&config, &*ground.entropy).map(|_| "complete".to_owned()));
             visit.note("policy store", policy_store(&ground, &config).await);
+            if let Some(url) = &config.store.cache_url {
+                let reached = Cache::connect(url, Arc::clone(&ground.clock)).await;
+                visit.note("shared cache", reached.map(|_| "reachable".to_owned()).map_err(Into::into));
+            }
         }
         Err(fault) => visit.note("data directory", Err(anyhow::anyhow!("{fault}"))),
     }

@@ -105,6 +105,18 @@ pub static DATABASE: Kind<Secret> = Kind {
     },
 };
 
+/// The shared cache's address with its credentials.
+pub static CACHE: Kind<Secret> = Kind {
+    rule: "a `redis://` or `rediss://` address (`-cluster` and `-sentinel` likewise, `valkey` as well as `redis`)",
+    parse: |text| {
+        let url = Url::parse(text).ok()?;
+        let scheme = url.scheme();
+        let server = scheme.strip_suffix("-cluster").or(scheme.strip_suffix("-sentinel")).unwrap_or(scheme);
+        let known = matches!(server, "redis" | "rediss" | "valkey" | "valkeys") && url.has_host();
+        known.then(|| Secret::new(text))
+    },
+};
+
 /// A web address without credentials, query or fragment.
 pub static WEB: Kind<Url> =
     Kind { rule: "an `http://` or `https://` address without credentials, query or fragment", parse: web };

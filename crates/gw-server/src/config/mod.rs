@@ -222,6 +222,8 @@ pub struct Store {
     pub max_lifetime: Duration,
     /// Who migrates.
     pub migrate: var::Migrate,
+    /// What instances share; `None` is this process's memory.
+    pub cache_url: Option<Secret>,
 }
 
 /// Journal and audit store.
@@ -340,6 +342,7 @@ impl Config {
                 max_lifetime: need(from, &var::DB_CONN_MAX_LIFETIME)?,
                 migrate: need(from, &var::MIGRATE)?,
                 url: from.get(&var::DATABASE_URL),
+                cache_url: from.get(&var::REDIS_URL),
             },
             audit: Audit {
                 url: rules::audit_url(from),

@@ -201,6 +201,9 @@ registry! {
     DB_CONN_MAX_LIFETIME: Duration = Variable::new(Store, kind!(Duration, "a span from 10s to 24h", |t| span(t, 10, DAY))).default("5m");
     /// Brings the schema up to date at start (`auto`), or only compares it (`off`).
     MIGRATE: Migrate = Variable::new(Store, &MIGRATE_KIND).default("auto");
+    /// Redis or Valkey that instances share: logins on their way, challenges, limits. Several instances need it.
+    REDIS_URL: Secret = Variable::new(Store, &kind::CACHE).secret().derived("none: kept in the process, for one instance alone")
+        .rule("in production with a password");
 
     /// Audit store.
     AUDIT_DATABASE_URL: Secret = Variable::new(Audit, &kind::DATABASE).secret()

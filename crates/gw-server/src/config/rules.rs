@@ -165,7 +165,9 @@ impl Rules<'_> {
 
     fn stores(&mut self) {
         let (main, audit) = (self.from.get(&var::DATABASE_URL), self.from.get(&var::AUDIT_DATABASE_URL));
-        for (variable, url) in [(&var::DATABASE_URL, &main), (&var::AUDIT_DATABASE_URL, &audit)] {
+        let cache = self.from.get(&var::REDIS_URL);
+        let addresses = [(&var::DATABASE_URL, &main), (&var::AUDIT_DATABASE_URL, &audit), (&var::REDIS_URL, &cache)];
+        for (variable, url) in addresses {
             if url.as_ref().is_some_and(|url| !has_password(url.expose())) {
                 self.broken(variable, "must have a password in production");
             }

@@ -105,6 +105,10 @@ const BROKEN: &[(&str, &[&str])] = &[
     ("DB_MAX_OPEN_CONNS", &["x", "0", "10001"]),
     ("DB_CONN_MAX_LIFETIME", &["x", "1s", "25h"]),
     ("MIGRATE", &["on", "true"]),
+    (
+        "REDIS_URL",
+        &["localhost:6379", "http://cache", "redis:///0", "redis+unix:///run/redis.sock", "redis-sharded://h"],
+    ),
     ("AUDIT_DATABASE_URL", &["redis://h"]),
     ("AUDIT_BUFFER_DIR", &["a\0b"]),
     ("AUDIT_BUFFER_MAX_BYTES", &["8GB", "1MiB"]),
@@ -211,6 +215,8 @@ fn row_2_production_refuses() {
             &[("AUDIT_DATABASE_URL", "postgres://audit:pw@DB:5432/gateway?x=1")],
             "AUDIT_DATABASE_URL: must be another database",
         ),
+        (&[("REDIS_URL", "rediss://cache:6379")], "REDIS_URL: must have a password"),
+        (&[("REDIS_URL", "redis://gateway:@cache:6379")], "REDIS_URL: must have a password"),
         (&[("AUDIT_DATABASE_URL", "postgres://audit:@db/audit")], "AUDIT_DATABASE_URL: must have a password"),
     ];
     for (changes, expected) in cases {

@@ -1,6 +1,6 @@
 //! The features' routers on what they share, and the document that describes them.
 
-use super::{stores::Secrets, surface};
+use super::{sessions::Sessions, stores::Secrets, surface};
 use crate::{
     config::{
         Config,
@@ -11,9 +11,11 @@ use crate::{
 use anyhow::Context as _;
 use axum::Router;
 use gw_admin::{AdminSettings, AdminState, KeyCipher};
+use gw_cache::Cache;
 use gw_http::{Edge, admin::guard};
 use gw_identity::{
-    ChainSource, Directory, IdentityConfig, IdentityState, NotRecorded, ProofVerifier, Room, SecuritySink,
+    ChainSource, Directory, IdentityConfig, IdentityParts, IdentityState, NotRecorded, ProofVerifier, Room,
+    SecuritySink,
 };
 use gw_journal::{Journal, Recovery};
 use gw_node::Node;
@@ -31,6 +33,7 @@ pub(super) struct Foundation<'a> {
     pub(super) secrets: &'a Secrets,
     pub(super) edge: Arc<Edge>,
     pub(super) store: Store,
+    pub(super) cache: Cache,
     pub(super) feed: Feed,
     pub(super) audit: AuditStore,
     pub(super) journal: Arc<Journal>,
@@ -94,16 +97,16 @@ fn identity(on: &Foundation<'_>) -> anyhow::Result<IdentityState> {
         Ok(Room::new(move |event| journal.append_reserved(&mut room, event).map(drop).map_err(|_| NotRecorded)))
     });
     let chain = on.node.chain_id();
-    Ok(IdentityState::new(
-        config,
-        Arc::clone(&on.edge),
-        on.store.clone(),
+    let parts = IdentityParts {
+        edge: Arc::clone(&on.edge),
+        store: on.store.clone(),
+        cache: on.cache.clone(),
         security,
-        ChainSource::new(move || Some(chain)),
-        verifier(identity.mock_login),
-        on.tasks.clone(),
-    )
-    .with_directory(on.directory.clone()))
+        chain: ChainSource::new(move || Some(chain)),
+        verifier: verifier(identity.mock_login),
+        tasks: on.tasks.clone(),
+    };
+    Ok(IdentityState::new(config, parts).with_directory(on.directory.clone()))
 }
 
 /// What sends draw on; reads need it too.
@@ -145,6 +148,7 @@ fn admin(on: &Foundation<'_>) -> anyhow::Result<AdminState> {
         journal: Arc::clone(&on.journal),
         node: Arc::clone(&on.node),
         key_cipher: Some(Arc::new(key_cipher)),
+        sessions: Arc::new(Sessions(gw_identity::LoginSessions::new(on.cache.clone()))),
         settings: AdminSettings {
             claim_delegation: on.config.admin.claim_delegation,
             confirm_deletes: on.config.admin.confirm_deletes,
@@ -185,5 +189,6 @@ impl Foundation<'_> {
             let end = end.clone();
             self.tasks.spawn(async move { directory.watch(end).await });
         }
+        self.tasks.spawn(workers::watch_cache(self.cache.clone(), end.clone()));
     }
 }

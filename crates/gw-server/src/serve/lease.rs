@@ -14,8 +14,6 @@ const LIFE: Seconds = Seconds(10);
 const RENEW: Duration = Duration::from_secs(3);
 /// An instance that was killed leaves its lease behind; longer than that nobody waits for it to end.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// There is no shared cache in this version.
-const SHARED_CACHE: bool = false;
 
 /// The lease of a running instance.
 #[derive(Debug)]
@@ -25,12 +23,12 @@ pub(super) struct Lease {
 }
 
 impl Lease {
-    /// Takes it, waiting a little for one that was left behind.
-    pub(super) async fn take(store: &Store) -> Result<Self, Fault> {
+    /// Takes it, waiting a little for one that was left behind. With a shared cache, others that share it may live.
+    pub(super) async fn take(store: &Store, shared_cache: bool) -> Result<Self, Fault> {
         let name = format!("process {}", std::process::id());
         let start = Instant::now();
         loop {
-            match store.take_lease(&name, SHARED_CACHE, LIFE).await {
+            match store.take_lease(&name, shared_cache, LIFE).await {
                 Ok(held) => return Ok(Self { store: store.clone(), held }),
                 Err(error @ StoreError::OtherInstance(_)) if start.elapsed() > PATIENCE => return Err(held(error)),
                 Err(StoreError::OtherInstance(_)) => sleep(Duration::from_secs(1)).await,
@@ -64,5 +62,5 @@ impl Lease {
 }
 
 fn held(error: StoreError) -> Fault {
-    Fault::Held(format!("DATABASE_URL: {error}; instances share a store only with a shared cache"))
+    Fault::Held(format!("DATABASE_URL: {error}; instances share a store only where each has REDIS_URL"))
 }

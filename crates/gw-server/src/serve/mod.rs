@@ -13,6 +13,7 @@ mod listen;
 pub(crate) mod node;
 mod patience;
 mod ready;
+mod sessions;
 pub(crate) mod stores;
 mod surface;
 
@@ -31,7 +32,6 @@ use anyhow::Context as _;
 use arc_swap::ArcSwap;
 use axum::Router;
 use features::Foundation;
-use gw_cache::Cache;
 use gw_node::Node;
 use gw_store::{BootClock, Feed, FeedTiming};
 use lease::Lease;
@@ -71,13 +71,14 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
     }
     let store = stores::open_policy(&ground, &config).await?;
     let lease = match config.store.url {
-        Some(_) => Some(Lease::take(&store).await?),
+        Some(_) => Some(Lease::take(&store, config.store.cache_url.is_some()).await?),
         None => None,
     };
     let feed =
         Feed::start(&store, FeedTiming::default(), Arc::new(BootClock)).await.context("policy cannot be loaded")?;
     let audit = stores::open_audit(&ground, &config).await?;
     journal::nothing_is_missing(&audit, &secrets).await?;
+    let cache = stores::open_cache(&ground, &config).await?;
     let (journal, recovery) = journal::open(&config, &secrets, &ground)?;
     let (journal, recovery) = journal::in_step(journal, recovery, &audit).await?;
     let edge = edge::edge(&config, &secrets, &ground, &feed)?;
@@ -95,6 +96,11 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
                     let backlog = journal.backlog();
                     !backlog.dead && backlog.bytes < backlog.max_bytes
                 }
+            })
+            // Without it nobody logs in, but everything else goes on: an outage must not take the instance away.
+            .showing("cache", {
+                let cache = cache.clone();
+                move || cache.is_up()
             })
             .with("node", {
                 let node = Arc::clone(&node);
@@ -136,13 +142,13 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
             let connected = reach_node(&config).await?;
             Arc::clone(node.get_or_init(|| connected))
         };
-        let cache = Cache::in_process(Arc::clone(&edge.clock));
         let foundation = Foundation {
-            directory: directory::directory(&config, cache, &edge)?,
+            directory: directory::directory(&config, cache.clone(), &edge)?,
             config: &config,
             secrets: &secrets,
             edge,
             store: store.clone(),
+            cache,
             feed,
             audit,
             journal,

@@ -21,6 +21,8 @@ pub(crate) struct Readiness {
 
 struct Need {
     name: &'static str,
+    /// Whether the instance is not ready without it.
+    required: bool,
     is_met: Box<dyn Fn() -> bool + Send + Sync>,
 }
 
@@ -37,7 +39,13 @@ impl Readiness {
 
     /// With one more thing that must be there. The question is asked often: it must not wait.
     pub(crate) fn with(mut self, name: &'static str, is_met: impl Fn() -> bool + Send + Sync + 'static) -> Self {
-        self.needs.push(Need { name, is_met: Box::new(is_met) });
+        self.needs.push(Need { name, required: true, is_met: Box::new(is_met) });
+        self
+    }
+
+    /// Showing one more thing, without which part of the work goes on. It must not wait either.
+    pub(crate) fn showing(mut self, name: &'static str, is_met: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        self.needs.push(Need { name, required: false, is_met: Box::new(is_met) });
         self
     }
 
@@ -52,10 +60,12 @@ impl Readiness {
     }
 
     fn report(&self) -> Report {
-        let states: BTreeMap<_, _> = self.needs.iter().map(|need| (need.name, Level::of((need.is_met)()))).collect();
+        let found: Vec<_> = self.needs.iter().map(|need| (need, Level::of((need.is_met)()))).collect();
+        let missing = found.iter().any(|(need, level)| need.required && *level == Level::Down);
+        let states: BTreeMap<_, _> = found.into_iter().map(|(need, level)| (need.name, level)).collect();
         let stage = self.stage.load(Ordering::Relaxed);
         let serving = stage == Stage::Serving as u8;
-        let ready = serving && states.values().all(|level| *level == Level::Ok);
+        let ready = serving && !missing;
         Report {
             status: if ready { "ready" } else { "not ready" },
             draining: stage == Stage::Draining as u8,

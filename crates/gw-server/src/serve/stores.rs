@@ -7,6 +7,7 @@ use crate::{
     secrets::{self, KeptSecrets},
 };
 use anyhow::{Context as _, bail};
+use gw_cache::{Cache, ConnectError};
 use gw_http::TokenSecrets;
 use gw_store::{DirectoryLock, Location, Store, StoreConfig, StoreError, audit::AuditStore};
 use gw_types::{Clock, Entropy, Secret};
@@ -16,6 +17,8 @@ use tokio::time::sleep;
 /// Tries to reach a database that is not there yet, and the rest between them.
 const TRIES: u32 = 15;
 const BETWEEN: Duration = Duration::from_secs(2);
+/// The same for the cache.
+const CACHE_TRIES: u32 = 10;
 
 const POLICY_FILE: &str = "gateway.db";
 const AUDIT_FILE: &str = "audit.db";
@@ -107,6 +110,23 @@ pub(crate) async fn open_audit(ground: &Ground, config: &Config) -> anyhow::Resu
         bail!("AUDIT_DATABASE_URL: its role may change or delete sealed entries, which production refuses");
     }
     Ok(audit)
+}
+
+/// Opens what instances share (spec/85 section 3, step 5), or a place for it in this process.
+pub(crate) async fn open_cache(ground: &Ground, config: &Config) -> anyhow::Result<Cache> {
+    let Some(url) = &config.store.cache_url else { return Ok(Cache::in_process(Arc::clone(&ground.clock))) };
+    let mut tries = 1;
+    loop {
+        match Cache::connect(url, Arc::clone(&ground.clock)).await {
+            Ok(cache) => return Ok(cache),
+            Err(error @ ConnectError::Unreachable(_)) if tries < CACHE_TRIES => {
+                tracing::warn!(tries, error = &error as &dyn core::error::Error, "the cache cannot be reached yet");
+            }
+            Err(error) => return Err(anyhow::Error::from(error).context("REDIS_URL")),
+        }
+        tries += 1;
+        sleep(BETWEEN).await;
+    }
 }
 
 /// Tries a while: databases and gateways are often started together.

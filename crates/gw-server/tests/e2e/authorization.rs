@@ -54,6 +54,14 @@ impl Victim {
         }
     }
 
+    /// A login of the victim's, done.
+    async fn log_in(&self, w: &World) -> String {
+        let opened = w.gw.request("POST", "/auth/request", &[], Some(json!({}))).await.expect(200);
+        let proof = json!({"jwz_token": format!("mock.{}", self.did), "session_id": opened["session_id"]});
+        w.gw.request("POST", "/auth/verify", &[], Some(proof)).await.expect(200);
+        opened["session_id"].as_str().unwrap().to_owned()
+    }
+
     /// The path with this victim's ids, and a body that would do.
     async fn request(&self, w: &World, method: &str, path: &str) -> (String, Option<Value>) {
         let mut group = self.group.clone();
@@ -97,8 +105,10 @@ impl Victim {
             ("PUT", "/orgs/{org_id}/contracts/{address}/grants/{group_id}") => Some(json!({"functions": []})),
             _ => None,
         };
+        let session = if path.contains("{session_id}") { self.log_in(w).await } else { String::new() };
         let path = path
             .replace("/directory-tenants/{id}", &format!("/directory-tenants/{}", self.tenant))
+            .replace("{session_id}", &session)
             .replace("{org_id}", &self.org)
             .replace("{group_id}", &group)
             .replace("{user_id}", &self.user)

@@ -115,7 +115,7 @@ pub(crate) struct Gateway {
     pub(crate) process: Process,
     settings: Vec<(String, String)>,
     data: tempfile::TempDir,
-    _node: gw_testkit::anvil::Anvil,
+    _node: Option<gw_testkit::anvil::Anvil>,
 }
 
 impl Gateway {
@@ -146,7 +146,22 @@ impl Gateway {
         }
         let process = spawn(&settings);
         let http = Client::builder(TokioExecutor::new()).build_http();
-        let gateway = Self { url, node_url: node.url().to_string(), http, process, settings, data, _node: node };
+        let gateway = Self { url, node_url: node.url().to_string(), http, process, settings, data, _node: Some(node) };
+        gateway.wait_ready().await;
+        gateway
+    }
+
+    /// Another instance beside this one: the same settings, its own port and directory.
+    pub(crate) async fn beside(&self) -> Self {
+        let data = tempfile::tempdir().unwrap();
+        let port = free_port();
+        let mut settings = self.settings.clone();
+        settings.push(("PORT".into(), port.to_string()));
+        settings.push(("DATA_DIR".into(), data.path().display().to_string()));
+        let process = spawn(&settings);
+        let url = format!("http://127.0.0.1:{port}");
+        let (node_url, http) = (self.node_url.clone(), self.http.clone());
+        let gateway = Self { url, node_url, http, process, settings, data, _node: None };
         gateway.wait_ready().await;
         gateway
     }

@@ -17,6 +17,8 @@ mod directory;
 #[cfg(test)]
 mod durability;
 #[cfg(test)]
+mod instances;
+#[cfg(test)]
 mod reads;
 #[cfg(test)]
 mod sends;

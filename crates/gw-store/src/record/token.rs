@@ -1,6 +1,7 @@
 //! Refresh tokens of record (spec/10 section 4): only their SHA-256 is stored (TK-3).
 
 use gw_types::{SessionId, Timestamp, TokenId, UserId};
+use uuid::Uuid;
 
 /// SHA-256 of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -63,6 +64,17 @@ pub enum Rotation {
     JustUsed,
     /// It was used before: somebody has a copy, so the whole family is dead now.
     Reused,
+}
+
+/// A login on its way, for the entry of who ended it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PendingLogin {
+    /// Its id.
+    pub id: Uuid,
+    /// When it was opened.
+    pub opened_at: Timestamp,
+    /// Whether its proof had come.
+    pub completed: bool,
 }
 
 /// A token family, for the list of a user's sessions.

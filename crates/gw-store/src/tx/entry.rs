@@ -10,7 +10,7 @@ use crate::{
     entity::audit_outbox,
     record::{
         AllowedTenant, Contract, Family, Grant, Group, GroupAccess, Link, Membership, OpenReservation, Organization,
-        TenantEnd, User,
+        PendingLogin, TenantEnd, User,
     },
     row,
 };
@@ -322,6 +322,19 @@ impl Audited for OpenReservation {
             "state": self.state.as_str(),
             "expires_at": self.expires_at,
         })
+    }
+}
+
+impl Audited for PendingLogin {
+    const RESOURCE: ResourceType = ResourceType::Session;
+    fn resource_id(&self) -> String {
+        self.id.to_string()
+    }
+    fn resource_name(&self) -> String {
+        String::new()
+    }
+    fn image(&self) -> Value {
+        json!({ "opened_at": self.opened_at, "completed": self.completed })
     }
 }
 

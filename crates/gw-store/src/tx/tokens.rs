@@ -6,7 +6,7 @@ use super::{Tx, entry::Action};
 use crate::{
     StoreError,
     entity::{refresh_tokens, revocations},
-    record::{Family, NewRefreshToken, RefreshToken, Rotation, TokenHash, User},
+    record::{Family, NewRefreshToken, PendingLogin, RefreshToken, Rotation, TokenHash, User},
 };
 use gw_types::{Seconds, SessionId, Timestamp, TokenId, UserId};
 use sea_orm::{
@@ -35,6 +35,12 @@ impl Tx {
         self.insert_refresh_token(new).await?;
         self.note(Action::Create, None, None, Some(&family));
         Ok(())
+    }
+
+    /// Notes that an administrator ends a login that is on its way, or the wait for its tokens. The login itself is in
+    /// the cache, not here.
+    pub fn note_login_ended(&mut self, login: &PendingLogin) {
+        self.note(Action::Delete, None, Some(login), None);
     }
 
     /// Exchanges a refresh token for its successor, or says why not (TK-5). The successor is of the same family,

@@ -68,8 +68,8 @@ pub(crate) async fn request(
     let facts = RequestFacts { verifier, base: &base, session: id.0, now };
     let auth_request = AuthorizationRequest::new(&facts, &*edge.entropy);
     let secret = LoginSecret::fresh(&*edge.entropy);
-    let session = LoginSession::new(auth_request.clone(), provenance.client, &secret);
-    state.inner.sessions.open(id, session, now).await.map_err(LoginError::from)?;
+    let session = LoginSession::new(auth_request.clone(), provenance.client, &secret, now);
+    state.inner.sessions.open(id, &session).await.map_err(LoginError::from)?;
 
     let mut answer = match headers.contains_key(header::ORIGIN) {
         true => cookies::set_login(edge, &secret),

@@ -46,6 +46,7 @@ pub(crate) struct SessionStatusResponse {
         (status = 200, body = SessionStatusResponse),
         (status = 401, body = ErrorBody, description = "Unknown or expired"),
         (status = 429, body = ErrorBody),
+        (status = 503, body = ErrorBody),
     ),
 )]
 pub(crate) async fn status(
@@ -56,10 +57,11 @@ pub(crate) async fn status(
 ) -> Result<impl IntoResponse, ApiError> {
     let (now, inner) = (state.edge.now(), &state.inner);
     let id = parse_session(&id)?;
-    inner.limits.polls_of_session.check(&id.0).map_err(ApiError::rate_limited)?;
+    inner.limits.poll_of(id).await?;
     let in_header = headers.get(SECRET_HEADER).and_then(|value| value.to_str().ok());
     let secrets: Vec<&str> = [in_header, cookie(&headers, cookies::LOGIN)].into_iter().flatten().collect();
-    let status = inner.sessions.status(id, &secrets, provenance.client, now).await.ok_or(LoginError::SessionOver)?;
+    let status = inner.sessions.status(id, &secrets, provenance.client).await.map_err(LoginError::from)?;
+    let status = status.ok_or(LoginError::SessionOver)?;
     let (tokens, refused) = match status {
         Status::Completed(sealed) => (Some(inner.vault.open(id, &sealed).ok_or(LoginError::Unsealed)?), None),
         Status::Pending { refused } => (None, refused),

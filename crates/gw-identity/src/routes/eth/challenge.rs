@@ -42,6 +42,6 @@ pub(crate) async fn challenge(
         now: state.edge.now(),
     };
     let opened = state.inner.challenges.open(&facts, &*state.edge.entropy).await;
-    let (nonce, message) = opened.map_err(|_| LinkError::Busy)?;
+    let (nonce, message) = opened.map_err(LinkError::from)?;
     Ok(Json(ChallengeResponse { nonce, message }))
 }

@@ -1,6 +1,7 @@
 //! Why an address is not linked, or not unlinked (LK-2, HD10).
 
 use crate::{link::Unusable, security::NotRecorded};
+use gw_cache::PutError;
 use gw_http::ApiError;
 use gw_store::{Missing, StoreError};
 use gw_types::Seconds;
@@ -14,6 +15,9 @@ pub(super) enum LinkError {
     /// Too many open challenges.
     #[error("too many open challenges")]
     Busy,
+    /// The challenges cannot be reached.
+    #[error("the challenges cannot be reached")]
+    Away,
     /// Unknown, over, used or burnt.
     #[error("the challenge is not open")]
     Nonce,
@@ -56,6 +60,16 @@ impl From<Unusable> for LinkError {
         match unusable {
             Unusable::Gone => Self::Nonce,
             Unusable::Foreign => Self::Foreign,
+            Unusable::Away => Self::Away,
+        }
+    }
+}
+
+impl From<PutError> for LinkError {
+    fn from(error: PutError) -> Self {
+        match error {
+            PutError::Full | PutError::GroupFull => Self::Busy,
+            PutError::Unavailable(_) => Self::Away,
         }
     }
 }
@@ -65,6 +79,7 @@ impl From<LinkError> for ApiError {
         match error {
             LinkError::NoChain => Self::unavailable("node unavailable"),
             LinkError::Busy => Self::unavailable("too many open challenges").retry_after(Seconds(60)),
+            LinkError::Away => Self::unavailable("linking temporarily unavailable").retry_after(Seconds(5)),
             LinkError::Nonce => Self::bad_request("invalid or expired nonce"),
             LinkError::Foreign => Self::forbidden("challenge does not belong to this user"),
             LinkError::Address => Self::bad_request("invalid ethereum address format"),
@@ -86,6 +101,7 @@ mod tests {
         let table = [
             (LinkError::NoChain, 503, "node unavailable"),
             (LinkError::Busy, 503, "too many open challenges"),
+            (LinkError::Away, 503, "linking temporarily unavailable"),
             (LinkError::Nonce, 400, "invalid or expired nonce"),
             (LinkError::Foreign, 403, "challenge does not belong to this user"),
             (LinkError::Address, 400, "invalid ethereum address format"),

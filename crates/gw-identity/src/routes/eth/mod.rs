@@ -21,7 +21,7 @@ impl FromRequestParts<IdentityState> for Linker {
 
     async fn from_request_parts(parts: &mut Parts, state: &IdentityState) -> Result<Self, ApiError> {
         let caller = Authenticated::from_request_parts(parts, state).await?;
-        state.inner.limits.links.check(&caller.user.external_id).map_err(ApiError::rate_limited)?;
+        state.inner.limits.link_of(&caller.user.external_id).await?;
         Ok(Self(caller))
     }
 }

@@ -55,6 +55,7 @@ pub(crate) struct EthLinkVerifyResponse {
         (status = 403, body = ErrorBody),
         (status = 429, body = ErrorBody),
         (status = 500, body = ErrorBody),
+        (status = 503, body = ErrorBody),
     ),
 )]
 pub(crate) async fn verify(
@@ -63,11 +64,11 @@ pub(crate) async fn verify(
     provenance: Provenance,
     JsonBody(body): JsonBody<VerifyLinkRequest>,
 ) -> Result<Json<EthLinkVerifyResponse>, ApiError> {
-    let (now, challenges) = (state.edge.now(), &state.inner.challenges);
-    let message = challenges.message(&body.nonce, caller.user.id, now).await.map_err(LinkError::from)?;
+    let challenges = &state.inner.challenges;
+    let message = challenges.message(&body.nonce, caller.user.id).await.map_err(LinkError::from)?;
     let address = parse_address(&body.address).ok_or(LinkError::Address)?;
     if signer(&message, &body.signature) != Some(address) {
-        challenges.fail(&body.nonce, now).await;
+        challenges.fail(&body.nonce).await.map_err(LinkError::from)?;
         return Err(LinkError::Signature.into());
     }
     let worker = state.clone();
@@ -84,11 +85,10 @@ async fn consume(
     nonce: &str,
     provenance: &Provenance,
 ) -> Result<(), LinkError> {
-    let now = state.edge.now();
-    let taken = state.inner.challenges.take(nonce, user.id, now).await.ok_or(LinkError::Nonce)?;
+    let taken = state.inner.challenges.take(nonce, user.id).await?;
     let linked = link(state, &user, address, provenance).await;
     if linked.is_err() {
-        state.inner.challenges.put_back(nonce, taken, now).await;
+        state.inner.challenges.put_back(nonce, &taken, state.edge.now()).await;
     }
     linked
 }

@@ -108,7 +108,7 @@ pub(crate) async fn refresh(
 ) -> Result<impl IntoResponse, ApiError> {
     let token = Secret::new(body.refresh_token);
     let claims = state.edge.tokens.refresh(token.expose(), state.edge.now()).map_err(RefreshError::from)?;
-    state.inner.limits.refreshes_of_family.check(&claims.session).map_err(RefreshError::TooOften)?;
+    state.inner.limits.refresh_of(claims.session).await.map_err(RefreshError::TooOften)?;
     let worker = state.clone();
     let pair = detached(&state.tasks, async move { rotate(&worker, &token, claims, &provenance).await }).await?;
     let tokens = AuthResponse::new(pair, state.edge.now());

@@ -1,0 +1,37 @@
+use crate::{AdminState, error::Failure, scope::Admin};
+use axum::extract::{Path, State};
+use gw_http::Message;
+use gw_store::record::PendingLogin;
+use uuid::Uuid;
+
+const UNKNOWN: &str = "session not found or expired";
+
+/// Ends a login: no proof completes it any more, and tokens that its page did not fetch yet are gone. Tokens that were
+/// given out live on; they end with the user's token families.
+#[utoipa::path(delete, path = "/api/v1/admin/sessions/{session_id}", tag = "sessions",
+    params(("session_id" = String, Path, format = Uuid)),
+    responses((status = 200, body = Message), (status = 401), (status = 403), (status = 404), (status = 503)))]
+pub(crate) async fn delete_session(
+    admin: Admin,
+    State(state): State<AdminState>,
+    Path(session): Path<String>,
+) -> Result<Message, Failure> {
+    admin.require_writer()?;
+    let Ok(id) = Uuid::parse_str(&session) else { return Err(admin.unknown_target(UNKNOWN)) };
+    let Some(found) = state.sessions.find(id).await? else { return Err(admin.unknown_target(UNKNOWN)) };
+    let mut tx = state.store.begin(&admin.actor()).await?;
+    if !admin.is_super() {
+        let user = match &found.subject {
+            Some(subject) => tx.read().find_user_by_external_id(subject).await?,
+            None => None,
+        };
+        let Some(user) = user else { return Err(admin.unknown_target(UNKNOWN)) };
+        admin.writable_user(&tx.read(), &user.id.to_string()).await?;
+        admin.all_orgs_of(&tx.read(), user.id).await?;
+    }
+    tx.note_login_ended(&PendingLogin { id, opened_at: found.opened_at, completed: found.completed_at.is_some() });
+    // Noted first: a session must not end unrecorded. One that ended by itself meanwhile has an entry all the same.
+    tx.commit().await?;
+    state.sessions.end(id).await?;
+    Ok(Message::new("session ended"))
+}

@@ -1,0 +1,84 @@
+use super::LoginSession;
+use crate::{
+    AdminState,
+    error::Failure,
+    scope::{Admin, covers},
+    wire::{SessionInfoResponse, SessionListResponse},
+};
+use axum::{
+    Json,
+    extract::{Query, State},
+};
+use gw_http::{Page, PageQuery};
+use gw_policy::Snapshot;
+use gw_store::read::Scope;
+use serde::Deserialize;
+
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default)]
+pub(crate) struct Filter {
+    /// `pending`, `failed` or `completed`.
+    #[param(required = false)]
+    state: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    Pending,
+    Failed,
+    Completed,
+}
+
+impl Wanted {
+    fn parse(text: &str) -> Result<Self, Failure> {
+        match text {
+            "pending" => Ok(Self::Pending),
+            "failed" => Ok(Self::Failed),
+            "completed" => Ok(Self::Completed),
+            _ => Err(Failure::bad("state must be `pending`, `failed` or `completed`")),
+        }
+    }
+
+    const fn of(session: &LoginSession) -> Self {
+        match (&session.completed_at, &session.failure) {
+            (Some(_), _) => Self::Completed,
+            (None, Some(_)) => Self::Failed,
+            (None, None) => Self::Pending,
+        }
+    }
+}
+
+/// Logins of the last ten minutes, with the exact reason of a refusal. Never their tokens.
+///
+/// An administrator of an organization sees those of its users; whose login an open session will be is not known.
+#[utoipa::path(get, path = "/api/v1/admin/sessions", tag = "sessions", params(Filter, PageQuery),
+    responses((status = 200, body = SessionListResponse), (status = 400), (status = 401), (status = 403), (status = 503)))]
+pub(crate) async fn list_sessions(
+    admin: Admin,
+    State(state): State<AdminState>,
+    Query(filter): Query<Filter>,
+    page: Page<1000>,
+) -> Result<Json<SessionListResponse>, Failure> {
+    let scope = admin.scope()?;
+    let wanted = filter.state.as_deref().filter(|text| !text.is_empty()).map(Wanted::parse).transpose()?;
+    let snapshot = state.feed.pin().snapshot;
+    let mut found = state.sessions.list().await?;
+    found.retain(|session| is_shown(&snapshot, &scope, session) && wanted.is_none_or(|w| w == Wanted::of(session)));
+    let total = found.len();
+    let skipped = usize::try_from(page.offset).unwrap_or(usize::MAX);
+    let shown = found.into_iter().skip(skipped).take(usize::try_from(page.limit).unwrap_or(usize::MAX));
+    let super_admin = admin.is_super();
+    Ok(Json(SessionListResponse { sessions: shown.map(|s| SessionInfoResponse::new(s, super_admin)).collect(), total }))
+}
+
+fn is_shown(snapshot: &Snapshot, scope: &Scope, session: &LoginSession) -> bool {
+    if matches!(scope, Scope::All) {
+        return true;
+    }
+    let user = session.subject.as_ref().and_then(|subject| snapshot.user_by_external(subject));
+    user.is_some_and(|user| {
+        let memberships = snapshot.memberships(user.id).iter();
+        memberships.filter_map(|membership| snapshot.group(membership.group)).any(|group| covers(scope, group.org))
+    })
+}

@@ -1,0 +1,98 @@
+//! Ten thousand at once: one login is completed once, one refresh token is used once, on every kind of store and cache.
+
+use crate::world::{Answer, BASE, PAGE, Setup, Tokens, World, ask};
+use axum::body::Body;
+use futures_util::{StreamExt as _, stream};
+use gw_audit::SecurityKind;
+use gw_testkit::{postgres, redis};
+use http::{Request, StatusCode};
+use std::net::{IpAddr, Ipv4Addr};
+
+const ALL: u32 = 10_000;
+/// So many are on their way together.
+const TOGETHER: usize = 256;
+
+/// A world on such a store and cache; `None`, said aloud, where the tests were told to do without one of them.
+async fn world(on_postgres: bool, on_redis: bool) -> Option<World> {
+    let mut setup = Setup { per_minute: 1_000_000, ..Setup::default() };
+    if on_postgres {
+        setup.database = postgres::database().unwrap().map(|database| database.url);
+    }
+    if on_redis {
+        setup.cache = redis::database().unwrap();
+    }
+    if setup.database.is_some() != on_postgres || setup.cache.is_some() != on_redis {
+        println!("NOT RUN: the tests were told to do without a server this one needs");
+        return None;
+    }
+    Some(World::with(setup).await)
+}
+
+/// Posts the same ten thousand times, from many addresses.
+async fn post_all(world: &World, path: &str, body: &str) -> Vec<Answer> {
+    let post = |index: u32| {
+        let request = Request::post(path).body(Body::from(body.to_owned())).unwrap();
+        let peer = IpAddr::V4(Ipv4Addr::from_bits(0xc612_0000 + index % 100));
+        tokio::spawn(ask(world.app.clone(), request, peer))
+    };
+    let answers = stream::iter(0..ALL).map(post).buffer_unordered(TOGETHER).map(|answer| answer.unwrap());
+    answers.collect().await
+}
+
+/// The one success; everybody else got exactly this refusal.
+fn one_of(answers: Vec<Answer>, refusal: (u16, &str)) -> Tokens {
+    let (won, lost): (Vec<_>, Vec<_>) = answers.into_iter().partition(|answer| answer.status == StatusCode::OK);
+    assert_eq!((won.len(), lost.len()), (1, 9_999));
+    for answer in lost {
+        assert_eq!(answer.refusal(), refusal);
+    }
+    Tokens::of(&won[0].body)
+}
+
+/// ZK-12, HD19: one pair for the wallet that won, one for the page's poll, and the login is recorded once.
+async fn callbacks(on_postgres: bool, on_redis: bool) {
+    let Some(world) = world(on_postgres, on_redis).await else { return };
+    let login = world.open_login().await;
+    let path = format!("/auth/callback?session={}", login.id);
+    let answers = post_all(&world, &path, "proof:did:test:alice").await;
+    let wallet = one_of(answers, (401, "session not found or expired"));
+    let poll = world.poll(&login, PAGE, &[("origin", BASE)]).await;
+    let page = Tokens::of(&poll.body["tokens"]);
+    assert_ne!(wallet, page);
+    let logins = world.event_kinds().into_iter().filter(|kind| *kind == SecurityKind::Login).count();
+    assert_eq!(logins, 1);
+    for pair in [wallet, page] {
+        let answer = world.post("/refresh", pair.as_refresh()).send().await;
+        assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
+    }
+}
+
+/// TK-5: of parallel refreshes one succeeds, and what it gave goes on working.
+async fn refreshes(on_postgres: bool, on_redis: bool) {
+    let Some(world) = world(on_postgres, on_redis).await else { return };
+    let old = world.log_in("alice").await;
+    let answers = post_all(&world, "/refresh", &old.as_refresh().to_string()).await;
+    let new = one_of(answers, (401, "refresh token revoked"));
+    let next = world.post("/refresh", new.as_refresh()).send().await;
+    assert_eq!(next.status, StatusCode::OK, "{}", next.body);
+}
+
+macro_rules! everywhere {
+    ($($name:ident: $proof:ident, $on_postgres:literal, $on_redis:literal;)*) => {
+        $(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+        async fn $name() {
+            $proof($on_postgres, $on_redis).await;
+        })*
+    };
+}
+
+everywhere! {
+    zk12_ten_thousand_callbacks_in_the_process_on_sqlite: callbacks, false, false;
+    zk12_ten_thousand_callbacks_in_redis_on_sqlite: callbacks, false, true;
+    zk12_ten_thousand_callbacks_in_the_process_on_postgres: callbacks, true, false;
+    zk12_ten_thousand_callbacks_in_redis_on_postgres: callbacks, true, true;
+    tk5_ten_thousand_refreshes_in_the_process_on_sqlite: refreshes, false, false;
+    tk5_ten_thousand_refreshes_in_redis_on_sqlite: refreshes, false, true;
+    tk5_ten_thousand_refreshes_in_the_process_on_postgres: refreshes, true, false;
+    tk5_ten_thousand_refreshes_in_redis_on_postgres: refreshes, true, true;
+}
