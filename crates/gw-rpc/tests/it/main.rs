@@ -6,6 +6,7 @@ mod consistency;
 mod corpus;
 mod denials;
 mod edge;
+mod hidden;
 mod logs;
 mod order;
 mod reads;

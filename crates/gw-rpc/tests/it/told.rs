@@ -93,7 +93,7 @@ impl Settled {
             }
             Change::GroupAccess(told, Some(access)) => {
                 let input = AccessInput {
-                    allowed_methods: access.methods.iter().map(|method| method.as_str().to_owned()).collect(),
+                    allowed_methods: access.methods.names().into_iter().map(str::to_owned).collect(),
                     claims: access.claims,
                     rpc_api_key: ApiKey::default(),
                     verbose_errors: false,

@@ -1,0 +1,131 @@
+//! "Adding what a viewer may not see changes no byte of any answer" (spec/30 I5), through `/rpc`, over random worlds and
+//! every read method.
+
+mod node;
+mod questions;
+mod scene;
+
+use crate::{
+    told::Settled,
+    world::{World, scripted_with},
+};
+use gw_policy::{Knobs, knobs::AddressQuery, testing::NOW};
+use gw_rpc::RpcSettings;
+use node::Chain;
+use proptest::{
+    prelude::*,
+    test_runner::{Config, RngSeed, TestError, TestRunner},
+};
+use questions::Question;
+use scene::{More, Scene};
+
+/// Decision 34: what others do may be told from these members of own rows and of the head's header. `eth_blockNumber`
+/// and a block's number are the others of its list: here the chain has one block.
+const EXCEPTIONS: [&str; 4] = ["transactionIndex", "logIndex", "timestamp", "baseFeePerGas"];
+
+/// The answer without the exceptions.
+fn compared(answer: &str) -> String {
+    EXCEPTIONS.iter().fold(answer.to_owned(), |text, name| {
+        let member = format!("\"{name}\":\"");
+        let mut parts = text.split(&member);
+        let first = parts.next().unwrap_or_default().to_owned();
+        parts.fold(first, |before, part| match part.split_once('"') {
+            Some((_, after)) => before + &member + "\"" + after,
+            None => before + &member,
+        })
+    })
+}
+
+/// Status and body of every answer.
+async fn answers(world: &World, token: Option<&str>, questions: &[Question]) -> Vec<String> {
+    let mut answers = Vec::with_capacity(questions.len());
+    for (method, params) in questions {
+        let ask = world.raw(format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#));
+        let ask = match token {
+            Some(token) => ask.bearer(token),
+            None => ask,
+        };
+        let answer = ask.send().await;
+        assert!(answer.status < 500, "{method}{params}: {}", answer.text);
+        answers.push(format!("{} {}", answer.status, answer.text));
+    }
+    answers
+}
+
+/// One world: every answer before, the growth, every answer after.
+async fn unchanged(scene: Scene, more: More, knobs: Knobs) -> Result<(), TestCaseError> {
+    let (world, fake) = scripted_with(RpcSettings::default(), knobs, 64 << 20).await;
+    world.clock.set(NOW);
+    let chain = Chain::default();
+    chain.serve(&fake);
+    let mut settled = Settled::default();
+    settled.write(&world, &scene.world()).await;
+    chain.set(&scene.transactions);
+    let token = scene.viewer().map(|viewer| settled.token(&world, viewer));
+
+    let (grown, grown_world, added) = scene.grown(more);
+    let asked = questions::all(&scene, &scene.transactions, &added);
+    let before = answers(&world, token.as_deref(), &asked).await;
+
+    settled.write(&world, &grown_world).await;
+    chain.set(&grown.transactions);
+    let asked_again = questions::all(&grown, &scene.transactions, &added);
+    let after = answers(&world, token.as_deref(), &asked_again).await;
+
+    for (((method, params), before), after) in asked_again.iter().zip(&before).zip(&after) {
+        let (before, after) = (compared(before), compared(after));
+        prop_assert_eq!(
+            &before,
+            &after,
+            "{} {}\nwas {}\nis  {}",
+            method,
+            questions::told(&params.to_string()),
+            questions::told(&before),
+            questions::told(&after)
+        );
+    }
+    Ok(())
+}
+
+/// A world, what is added to it, and the settings.
+type Case = (Scene, More, Knobs);
+
+/// Runs the property over `cases` worlds, the same ones each time.
+fn property(cases: u32, knobs: impl Strategy<Value = Knobs>) -> Result<(), Box<TestError<Case>>> {
+    let config = Config {
+        cases,
+        rng_seed: RngSeed::Fixed(34),
+        failure_persistence: None,
+        // A world costs as much as a case: what fails is shown as it is.
+        max_shrink_iters: 0,
+        ..Config::default()
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let worlds = (scene::scene(), scene::more(), knobs);
+    TestRunner::new(config)
+        .run(&worlds, |(scene, more, knobs)| runtime.block_on(unchanged(scene, more, knobs)))
+        .map_err(Box::new)
+}
+
+/// I5, decision 34, K8, K9, HD1, HD6: other organizations' contracts, links, users, grants, reservations and shares, and
+/// transactions and logs that concern others, change no byte of any answer but for the listed exceptions.
+#[test]
+fn i5_what_a_viewer_may_not_see_changes_no_byte() {
+    let knobs = prop_oneof![Just(Knobs::SPEC), Just(Knobs::STRICT)];
+    if let Err(error) = property(12, knobs) {
+        panic!("{error}");
+    }
+}
+
+/// The property holds because of the filters: with one of those off that can be switched off, it does not.
+#[test]
+fn i5_fails_with_a_filter_off() {
+    for (filter, knobs) in [
+        ("K8 off", Knobs { address_query: AddressQuery::Off, ..Knobs::SPEC }),
+        ("K9 off", Knobs { hide_block_roots: false, ..Knobs::SPEC }),
+    ] {
+        let outcome = property(3, Just(knobs));
+        let failed = outcome.is_err_and(|error| matches!(*error, TestError::Fail(..)));
+        assert!(failed, "{filter}: nothing changed");
+    }
+}

@@ -1,0 +1,204 @@
+//! A node that answers every read from one block of transactions.
+
+use super::scene::{CONTRACTS, Tx, transfer, word};
+use alloy_primitives::keccak256;
+use gw_policy::testing::{address_of, hash_of};
+use gw_testkit::{
+    FakeNode,
+    fake_node::{self, Reply},
+};
+use gw_types::{Address, B256, U256};
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The transactions of the newest block, which is all there is.
+#[derive(Clone, Default)]
+pub(super) struct Chain(Arc<Mutex<Vec<Tx>>>);
+
+impl Chain {
+    pub(super) fn set(&self, transactions: &[Tx]) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = transactions.to_vec();
+    }
+
+    fn transactions(&self) -> Vec<Tx> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Makes `fake` the node of this chain.
+    pub(super) fn serve(&self, fake: &FakeNode) {
+        let serve = |method: &str, answer: fn(&[Tx], &Value) -> Value| {
+            let chain = self.clone();
+            fake.script(method, move |params| Reply::Result(answer(&chain.transactions(), params)));
+        };
+        serve("eth_getBlockByNumber", |chain, _| block(chain));
+        serve("eth_getBlockByHash", |chain, _| block(chain));
+        serve("eth_getBlockReceipts", |chain, _| json!(each(chain, receipt)));
+        serve("eth_getTransactionByHash", |chain, params| by_hash(chain, params, transaction));
+        serve("eth_getTransactionReceipt", |chain, params| by_hash(chain, params, receipt));
+        serve("eth_getTransactionByBlockHashAndIndex", by_index);
+        serve("eth_getTransactionByBlockNumberAndIndex", by_index);
+        serve("eth_getLogs", |chain, params| logs(chain, &params[0]));
+        serve("eth_getBalance", |chain, params| json!(format!("0x{:x}", 1000 + sent(chain, &params[0]))));
+        serve("eth_getTransactionCount", |chain, params| json!(format!("0x{:x}", sent(chain, &params[0]))));
+        serve("eth_getCode", |_, params| {
+            let address: Address = serde_json::from_value(params[0].clone()).unwrap_or_default();
+            code(address).map_or_else(|| json!("0x"), |code| json!(code))
+        });
+        serve("eth_getStorageAt", |_, params| json!(keccak256(params.to_string())));
+        serve("eth_maxPriorityFeePerGas", |_, _| json!("0x3b9aca00"));
+        serve("eth_blobBaseFee", |_, _| json!("0x1"));
+        serve("eth_protocolVersion", |_, _| json!("0x44"));
+        serve("net_peerCount", |_, _| json!("0x2"));
+        // What sums up the block's transactions; the base fee is one of decision 34's exceptions and stands still here.
+        serve("eth_feeHistory", |chain, _| {
+            let filled = 0.001 * f64::from(u32::try_from(chain.len()).unwrap_or(u32::MAX));
+            json!({"oldestBlock": "0x64", "baseFeePerGas": ["0x7", "0x7"], "gasUsedRatio": [filled],
+                "baseFeePerBlobGas": ["0x1", "0x1"], "blobGasUsedRatio": [filled],
+                "reward": [[format!("0x{:x}", chain.len())]]})
+        });
+        fake.script("debug_traceCall", trace);
+    }
+}
+
+/// How many transactions an address has sent.
+fn sent(chain: &[Tx], address: &Value) -> usize {
+    chain.iter().filter(|tx| json!(address_of(tx.from)) == *address).count()
+}
+
+fn code(address: Address) -> Option<&'static str> {
+    let contract = CONTRACTS.into_iter().find(|name| address_of(name) == address)?;
+    // ADDRESS BALANCE STOP where the contract asks for balances, else PUSH1 1 STOP.
+    Some(if contract == "b-multi" { "0x303100" } else { "0x600100" })
+}
+
+fn each(chain: &[Tx], show: fn(&[Tx], usize) -> Value) -> Vec<Value> {
+    (0..chain.len()).map(|index| show(chain, index)).collect()
+}
+
+fn by_hash(chain: &[Tx], params: &Value, show: fn(&[Tx], usize) -> Value) -> Value {
+    let index = chain.iter().position(|tx| json!(hash_of(&tx.name)) == params[0]);
+    index.map_or(Value::Null, |index| show(chain, index))
+}
+
+fn by_index(chain: &[Tx], params: &Value) -> Value {
+    let index = params[1].as_str().and_then(|text| usize::from_str_radix(text.trim_start_matches("0x"), 16).ok());
+    index.filter(|index| *index < chain.len()).map_or(Value::Null, |index| transaction(chain, index))
+}
+
+fn transaction(chain: &[Tx], index: usize) -> Value {
+    let tx = &chain[index];
+    json!({
+        "blockHash": FakeNode::HEAD_HASH, "blockNumber": "0x64", "from": address_of(tx.from),
+        "to": tx.to.map(address_of), "hash": hash_of(&tx.name), "gas": "0x5208", "gasPrice": "0x8",
+        "input": format!("0xa9059cbb{:x}", word(tx.mentions)), "nonce": "0x3",
+        "transactionIndex": format!("0x{index:x}"), "value": "0x5", "type": "0x1", "chainId": "0x7a69", "v": "0x1",
+        "r": "0x1234", "s": "0x5678", "yParity": "0x1",
+        "accessList": [{"address": address_of(tx.mentions), "storageKeys": []}], "publicKey": word(tx.from),
+    })
+}
+
+fn receipt(chain: &[Tx], index: usize) -> Value {
+    let tx = &chain[index];
+    json!({
+        "blockHash": FakeNode::HEAD_HASH, "blockNumber": "0x64", "contractAddress": null,
+        "cumulativeGasUsed": format!("0x{:x}", (index + 1) * 21_000), "effectiveGasPrice": "0x8",
+        "from": address_of(tx.from), "to": tx.to.map(address_of), "gasUsed": "0x5208", "logs": logs_of(chain, index),
+        "logsBloom": format!("0x{}", "a5".repeat(256)), "status": "0x1", "transactionHash": hash_of(&tx.name),
+        "transactionIndex": format!("0x{index:x}"), "type": "0x1", "feePayer": address_of(tx.mentions),
+    })
+}
+
+fn logs_of(chain: &[Tx], index: usize) -> Vec<Value> {
+    let before: usize = chain[..index].iter().map(|tx| tx.logs.len()).sum();
+    let tx = &chain[index];
+    let entry = |(place, (emitter, [one, two, three])): (usize, &(&str, [&str; 3]))| {
+        let (topics, data) = match *emitter {
+            // Data without an ABI passes unmodified [S]: it holds no address here.
+            "a-plain" | "nobody's" => (vec![keccak256("X()"), word(one), word(two)], vec![B256::with_last_byte(7)]),
+            "b-multi" => (vec![keccak256("Paid(address,address[2])"), word(one)], vec![word(two), word(three)]),
+            _ => (vec![transfer(), word(one), word(two)], vec![B256::from(U256::from(7))]),
+        };
+        json!({
+            "address": address_of(emitter), "topics": topics, "data": format!("0x{}", data.iter().map(|word| format!("{word:x}")).collect::<String>()),
+            "blockNumber": "0x64", "blockHash": FakeNode::HEAD_HASH, "transactionHash": hash_of(&tx.name),
+            "transactionIndex": format!("0x{index:x}"), "logIndex": format!("0x{:x}", before + place), "removed": false,
+        })
+    };
+    tx.logs.iter().enumerate().map(entry).collect()
+}
+
+fn logs(chain: &[Tx], filter: &Value) -> Value {
+    let listed = |criterion: &Value, held: &Value| match criterion {
+        Value::Null => true,
+        Value::Array(words) => words.is_empty() || words.contains(held),
+        word => word == held,
+    };
+    let matches = |log: &Value| {
+        let criteria = filter["topics"].as_array().cloned().unwrap_or_default();
+        let topics = log["topics"].as_array().cloned().unwrap_or_default();
+        listed(&filter["address"], &log["address"])
+            && criteria.len() <= topics.len()
+            && criteria.iter().zip(&topics).all(|(criterion, topic)| listed(criterion, topic))
+    };
+    (0..chain.len()).flat_map(|index| logs_of(chain, index)).filter(matches).collect()
+}
+
+fn block(chain: &[Tx]) -> Value {
+    let sum = |what: &str| keccak256(format!("{what}{:?}", chain.iter().map(|tx| &tx.name).collect::<Vec<_>>()));
+    let count = |each: usize| format!("0x{:x}", chain.len() * each);
+    let mut block = fake_node::block(FakeNode::HEAD, FakeNode::HEAD_HASH);
+    let sums = json!({
+        "stateRoot": sum("state"), "transactionsRoot": sum("transactions"), "receiptsRoot": sum("receipts"),
+        "requestsHash": sum("requests"), "withdrawalsRoot": sum("withdrawals"), "gasUsed": count(21_000),
+        "size": count(100), "blobGasUsed": count(1), "excessBlobGas": count(1),
+        "logsBloom": format!("0x{}", format!("{:02x}", chain.len()).repeat(256)),
+        "withdrawals": chain.iter().map(|tx| json!({ "address": address_of(tx.from) })).collect::<Vec<_>>(),
+        "transactions": each(chain, transaction),
+        // Decision 34's exceptions: time and base fee follow what others do.
+        "timestamp": format!("0x{:x}", 0x6500_0000 + chain.len()), "baseFeePerGas": count(7),
+    });
+    if let (Value::Object(block), Value::Object(sums)) = (&mut block, sums) {
+        block.extend(sums);
+    }
+    block
+}
+
+/// A call that enters its target, which calls on the address its argument names.
+fn trace(params: &Value) -> Reply {
+    let zero = json!(Address::ZERO);
+    let (to, input) = (params[0]["to"].clone(), params[0]["input"].as_str().unwrap_or("0x").to_owned());
+    if to.is_null() {
+        return fake_node::trace(params);
+    }
+    let from = params[0].get("from").cloned().unwrap_or(zero);
+    // 0x, a selector, and a word that holds an address.
+    let callee = input.get(34..).filter(|digits| digits.len() == 40).map(|digits| json!(format!("0x{digits}")));
+    match params[2]["tracer"].as_str() {
+        Some("callTracer") => {
+            let gas_used = if input == "0x" { "0x5208" } else { "0x7000" };
+            let value = params[0].get("value").cloned().unwrap_or(json!("0x0"));
+            let inner: Vec<_> = callee
+                .iter()
+                .map(|callee| {
+                    json!({"type": "CALL", "from": to, "to": callee, "input": "0x", "output": "0x", "value": "0x0",
+                        "gas": "0x100", "gasUsed": "0x10"})
+                })
+                .collect();
+            Reply::Result(json!({"type": "CALL", "from": from, "to": to, "input": input, "output": word("output"),
+                "value": value, "gas": "0x1c97158", "gasUsed": gas_used, "calls": inner}))
+        }
+        Some("prestateTracer") => {
+            let mut accounts = serde_json::Map::new();
+            for address in [from, to].into_iter().chain(callee) {
+                let known: Address = serde_json::from_value(address.clone()).unwrap_or_default();
+                let mut account = json!({"balance": "0x0"});
+                if let Some(code) = code(known) {
+                    account["code"] = json!(code);
+                }
+                accounts.insert(address.as_str().unwrap_or_default().to_owned(), account);
+            }
+            Reply::Result(Value::Object(accounts))
+        }
+        _ => Reply::Error(-32602, "unsupported tracer type", Value::Null),
+    }
+}

@@ -1,0 +1,107 @@
+//! Every read there is, asked about everything there is.
+
+use super::scene::{ASK, CONTRACTS, OTHERS, Scene, Tx, USERS, WALLETS, transfer, word};
+use gw_evm::{Class, Method};
+use gw_policy::testing::{address_of, calldata, hash_of};
+use gw_testkit::FakeNode;
+use serde_json::{Value, json};
+
+/// A method and its parameters.
+pub(super) type Question = (&'static str, Value);
+
+/// What to ask of a chain. Of two chains with the same `known` and `added` transactions the questions correspond: a
+/// transaction that is not in the block yet is asked for at a place that does not exist.
+pub(super) fn all(scene: &Scene, known: &[Tx], added: &[Tx]) -> Vec<Question> {
+    let reads = Method::ALL.iter().filter(|method| method.class() != Class::Write);
+    reads
+        .flat_map(|method| of(*method, scene, known, added).into_iter().map(|params| (method.as_str(), params)))
+        .collect()
+}
+
+fn of(method: Method, scene: &Scene, known: &[Tx], added: &[Tx]) -> Vec<Value> {
+    let names = || WALLETS.iter().chain(&CONTRACTS).chain(&OTHERS).copied();
+    let addresses = || names().map(address_of);
+    let hashes = || known.iter().chain(added).map(|tx| hash_of(&tx.name));
+    let places = || {
+        known.iter().chain(added).map(|tx| {
+            let place = scene.transactions.iter().position(|other| other.name == tx.name);
+            format!("0x{:x}", place.unwrap_or(0x1000))
+        })
+    };
+    match method {
+        Method::BlockNumber
+        | Method::ChainId
+        | Method::GasPrice
+        | Method::NetVersion
+        | Method::NetListening
+        | Method::ClientVersion
+        | Method::Syncing
+        | Method::MaxPriorityFeePerGas
+        | Method::BlobBaseFee
+        | Method::ProtocolVersion
+        | Method::PeerCount
+        | Method::Accounts
+        | Method::Coinbase => vec![json!([])],
+        Method::FeeHistory => vec![json!(["0x1", "latest", []]), json!(["0x1", "latest", [50.0]])],
+        Method::Sha3 => vec![json!(["0x68"])],
+        Method::GetBalance | Method::GetTransactionCount => {
+            let pending = addresses().take(1).map(|address| json!([address, "pending"]));
+            addresses().map(|address| json!([address, "latest"])).chain(pending).collect()
+        }
+        Method::GetCode => addresses().map(|address| json!([address, "latest"])).collect(),
+        Method::GetStorageAt => {
+            let implementation = gw_evm::code::IMPLEMENTATION_SLOT;
+            let slots = |address| [json!([address, implementation, "latest"]), json!([address, "0x0", "latest"])];
+            addresses().flat_map(slots).collect()
+        }
+        Method::GetProof => addresses().map(|address| json!([address, [], "latest"])).collect(),
+        Method::Call => {
+            let asked = |target: &str| {
+                let target = address_of(target);
+                names().map(move |name| json!([{"to": target, "input": calldata(ASK, [word(name)])}, "latest"]))
+            };
+            let direct = addresses().map(|address| json!([{"to": address, "input": "0x12345678"}, "latest"]));
+            let created = json!([{"input": "0x6001600155"}, "latest"]);
+            ["a-token", "a-plain", "b-multi"].into_iter().flat_map(asked).chain(direct).chain([created]).collect()
+        }
+        Method::EstimateGas => addresses().map(|address| json!([{"to": address, "value": "0x1"}])).collect(),
+        Method::CreateAccessList => addresses().map(|address| json!([{"to": address}, "latest"])).collect(),
+        Method::GetLogs => {
+            let of = |address| json!([{"address": address, "fromBlock": "0x64", "toBlock": "0x64"}]);
+            let both = json!([address_of("a-token"), address_of("b-multi")]);
+            let named = names().map(|name| json!([{"address": both, "topics": [transfer(), word(name)]}]));
+            let third =
+                names().map(|name| json!([{"address": address_of("a-token"), "topics": [null, null, word(name)]}]));
+            let by_hash = json!([{"address": both, "blockHash": FakeNode::HEAD_HASH}]);
+            addresses().map(of).chain(named).chain(third).chain([json!([{}]), by_hash]).collect()
+        }
+        Method::GetTransactionByHash | Method::GetTransactionReceipt | Method::DebugTraceTransaction => {
+            hashes().map(|hash| json!([hash])).collect()
+        }
+        Method::GetTransactionByBlockHashAndIndex => {
+            places().map(|place| json!([FakeNode::HEAD_HASH, place])).collect()
+        }
+        Method::GetTransactionByBlockNumberAndIndex => places().map(|place| json!(["0x64", place])).collect(),
+        Method::GetTransactionBySenderAndNonce => addresses().map(|address| json!([address, "0x3"])).collect(),
+        Method::GetBlockByHash => [true, false].map(|full| json!([FakeNode::HEAD_HASH, full])).into(),
+        Method::GetBlockByNumber => vec![json!(["0x64", true]), json!(["latest", false])],
+        Method::GetBlockTransactionCountByHash => vec![json!([FakeNode::HEAD_HASH])],
+        Method::GetBlockTransactionCountByNumber | Method::GetBlockReceipts => vec![json!(["0x64"])],
+        Method::GetUncleCountByBlockHash => vec![json!([FakeNode::HEAD_HASH])],
+        Method::GetUncleCountByBlockNumber => vec![json!(["0x64"])],
+        Method::GetUncleByBlockHashAndIndex => vec![json!([FakeNode::HEAD_HASH, "0x0"])],
+        Method::GetUncleByBlockNumberAndIndex => vec![json!(["0x64", "0x0"])],
+        Method::DebugTraceCall => vec![json!([{"to": address_of("a-plain")}, "latest", {"tracer": "callTracer"}])],
+        Method::SendTransaction | Method::SendRawTransaction => panic!("{} is no read", method.as_str()),
+    }
+}
+
+/// Names for messages: which of the words in a text stands for whom.
+pub(super) fn told(text: &str) -> String {
+    WALLETS
+        .iter()
+        .chain(&CONTRACTS)
+        .chain(&OTHERS)
+        .chain(&USERS)
+        .fold(text.to_owned(), |text, name| text.replace(&format!("{:x}", address_of(name)), name))
+}
