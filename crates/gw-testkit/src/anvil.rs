@@ -2,7 +2,7 @@
 
 use std::{
     io::{BufRead as _, BufReader},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
 };
 
@@ -43,10 +43,15 @@ impl Anvil {
     /// # Panics
     /// When it cannot be started.
     pub fn start(options: &AnvilOptions) -> Self {
-        let program = program();
-        // A shell watches over it: when the test process ends, however it ends, the shell's input closes.
+        Self::start_program(&program(), options)
+    }
+
+    fn start_program(program: &Path, options: &AnvilOptions) -> Self {
+        // A shell watches over it: when the test process ends, however it ends, the shell's input closes. It lets go of
+        // the output, so that this ends with the node.
+        let script = r#""$@" </dev/null 2>&1 & node=$!; exec >/dev/null; cat; kill $node 2>/dev/null"#;
         let mut command = Command::new("sh");
-        command.args(["-c", r#""$@" </dev/null & node=$!; cat >/dev/null; kill $node"#, "sh"]).arg(&program);
+        command.args(["-c", script, "sh"]).arg(program);
         command.args([
             "--port",
             "0",
@@ -65,11 +70,16 @@ impl Anvil {
         let mut process = command.spawn().unwrap_or_else(|error| panic!("cannot start {}: {error}", program.display()));
         let output = process.stdout.take().unwrap_or_else(|| panic!("anvil without standard output"));
         let mut lines = BufReader::new(output).lines();
-        let url = lines
-            .by_ref()
-            .map_while(Result::ok)
-            .find_map(|line| line.strip_prefix("Listening on ").map(|address| format!("http://{}", address.trim())))
-            .unwrap_or_else(|| panic!("{} ended before it listened", program.display()));
+        let mut said = Vec::new();
+        let url = loop {
+            let Some(Ok(line)) = lines.next() else {
+                panic!("{} ended before it listened; it said:\n{}", program.display(), said.join("\n"));
+            };
+            match line.strip_prefix("Listening on ") {
+                Some(address) => break format!("http://{}", address.trim()),
+                None => said.push(line),
+            }
+        };
         // The pipe is read to its end: a node that cannot print would stop.
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
         Self { process, url }
@@ -111,5 +121,11 @@ mod tests {
     fn two_nodes_listen_on_ports_of_their_own() {
         let (one, two) = (anvil(), anvil());
         assert!(one.url().starts_with("http://127.0.0.1:") && one.url() != two.url());
+    }
+
+    #[test]
+    #[should_panic(expected = "ended before it listened; it said:\n--port 0")]
+    fn a_node_that_ends_at_once_is_an_error() {
+        Anvil::start_program(Path::new("echo"), &AnvilOptions::default());
     }
 }
