@@ -142,9 +142,13 @@ pub fn trace_block(hash: B256, scope: TraceScope, form: TraceForm) -> Vec<Upstre
 }
 
 const CALLS: &str = r#""tracer":"callTracer","tracerConfig":{"withLog":true}"#;
-const TOUCHES: &str = r#""tracer":"prestateTracer","tracerConfig":{"disableStorage":true}"#;
-const BOTH: &str =
-    r#""tracer":"muxTracer","tracerConfig":{"callTracer":{"withLog":true},"prestateTracer":{"disableStorage":true}}"#;
+/// Some nodes leave accounts without balance, nonce and code out unless asked: whether such an account was looked at
+/// would then be told by whether it is empty (HD6). Nodes that know no such option list them.
+const TOUCHES: &str = r#""tracer":"prestateTracer","tracerConfig":{"disableStorage":true,"includeEmpty":true}"#;
+const BOTH: &str = concat!(
+    r#""tracer":"muxTracer","tracerConfig":{"callTracer":{"withLog":true},"#,
+    r#""prestateTracer":{"disableStorage":true,"includeEmpty":true}}"#
+);
 /// The code is known from the touches and the created frames; here it would only be repeated.
 const CHANGES: &str = r#""tracer":"prestateTracer","tracerConfig":{"diffMode":true,"disableCode":true}"#;
 

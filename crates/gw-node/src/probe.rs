@@ -1,12 +1,12 @@
 //! Which trace the node gives (decision 7): probed, not configured, because a node that silently answers something
 //! else must count as one that cannot trace (X11).
 
-use crate::{Node, trace::Traced};
+use crate::Node;
 use gw_evm::{
     CallRequest,
     wire::{self, TraceForm, TraceScope},
 };
-use gw_types::{Address, Bytes, address};
+use gw_types::{Address, Bytes};
 use std::sync::atomic::{AtomicU8, Ordering};
 
 /// The last probe's finding; nothing found means no tracing.
@@ -34,16 +34,19 @@ impl Tracing {
     }
 }
 
-const IDENTITY: Address = address!("0000000000000000000000000000000000000004");
-
-/// Tries both forms on a call of the identity precompile; the better one whose answer reads as a trace.
+/// Tries both forms on a call of an address that has nothing; the better one whose answer reads as a trace, and lists that
+/// address: what a node leaves out because it is empty cannot be judged (HD6).
 pub(crate) async fn probe(node: &Node) -> Option<TraceForm> {
     let pin = node.head()?.block.pin();
-    let call = CallRequest { to: Some(IDENTITY), input: Bytes::from_static(b"gate"), ..CallRequest::default() };
+    // Nobody could foresee it, so nobody has paid it.
+    let empty = Address::from_word(pin.hash);
+    let call = CallRequest { to: Some(empty), input: Bytes::from_static(b"gate"), ..CallRequest::default() };
     for form in [TraceForm::Mux, TraceForm::Batch] {
         let calls = wire::trace_batch(&call, pin, TraceScope::Read, form, None);
-        if let Some(Traced::Trace(_)) = node.trace_in(form, &calls).await {
-            return Some(form);
+        match node.trace_in(form, &calls).await {
+            Some(trace) if trace.touched.contains_key(&empty) => return Some(form),
+            Some(_) => tracing::warn!(form = ?form, "the node leaves empty accounts out of its traces"),
+            None => {}
         }
     }
     None

@@ -88,9 +88,10 @@ impl Node {
         }
     }
 
-    pub(crate) async fn trace_in(&self, form: TraceForm, calls: &[UpstreamCall]) -> Option<Traced> {
+    /// The probe's own trace, of nobody's call.
+    pub(crate) async fn trace_in(&self, form: TraceForm, calls: &[UpstreamCall]) -> Option<Trace> {
         let answers = self.exchange(calls, Budget::Fact).await.ok()?;
-        read(answers, TraceScope::Read, form).ok()
+        trace(answers, TraceScope::Read, form).ok()?.ok()
     }
 }
 

@@ -93,12 +93,24 @@ fn x2_a_trace_gets_every_field_that_executes() {
     let calls = trace_batch(&full_request(), PIN, TraceScope::Send, TraceForm::Batch, None);
     let tracers = [
         json!({"tracer": "callTracer", "tracerConfig": {"withLog": true}}),
-        json!({"tracer": "prestateTracer", "tracerConfig": {"disableStorage": true}}),
+        json!({"tracer": "prestateTracer", "tracerConfig": {"disableStorage": true, "includeEmpty": true}}),
         json!({"tracer": "prestateTracer", "tracerConfig": {"diffMode": true, "disableCode": true}}),
     ];
     assert_eq!(calls.len(), 3);
     for (call, tracer) in calls.iter().zip(tracers) {
         assert_eq!((call.method, params(call)), ("debug_traceCall", json!([full_object(), pinned(), tracer])));
+    }
+}
+
+/// HD6: empty accounts are asked for in either form, but not of the diff, where nodes refuse that.
+#[test]
+fn hd6_empty_accounts_are_asked_for() {
+    for form in [TraceForm::Mux, TraceForm::Batch] {
+        for call in trace_batch(&CallRequest::default(), PIN, TraceScope::Send, form, None) {
+            let config = params(&call)[2]["tracerConfig"].to_string();
+            assert_eq!(config.contains("disableStorage"), config.contains(r#""includeEmpty":true"#), "{config}");
+            assert!(!(config.contains("diffMode") && config.contains("includeEmpty")), "{config}");
+        }
     }
 }
 

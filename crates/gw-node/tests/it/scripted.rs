@@ -5,7 +5,7 @@ use gw_evm::wire::{TraceForm, UpstreamCall};
 use gw_node::{Answer, Budget, Connections, Node, NodeError};
 use gw_testkit::{FakeNode, fake_node::Reply};
 use gw_types::Secret;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{
     sync::{
         Arc,
@@ -93,6 +93,19 @@ async fn the_api_key_goes_into_its_header() {
 async fn x11_tracing_is_believed_only_when_it_answers_what_was_asked() {
     let fake = FakeNode::start().await;
     assert_eq!(connect(fake.url()).await.trace_form(), Some(TraceForm::Batch));
+    // HD6: a node that lists empty accounts when asked, and one that never does.
+    for (knows, form) in [(true, Some(TraceForm::Batch)), (false, None)] {
+        fake.script("debug_traceCall", move |params| match gw_testkit::fake_node::trace(params) {
+            Reply::Result(Value::Object(mut accounts)) if params[2]["tracer"] == "prestateTracer" => {
+                if !(knows && params[2]["tracerConfig"]["includeEmpty"] == true) {
+                    accounts.retain(|_, account| account["balance"] != "0x0");
+                }
+                Reply::Result(Value::Object(accounts))
+            }
+            reply => reply,
+        });
+        assert_eq!(connect(fake.url()).await.trace_form(), form);
+    }
     // A node that ignores tracer names answers struct logs.
     fake.on("debug_traceCall", json!({"gas": 21000, "failed": false, "returnValue": "", "structLogs": []}));
     assert_eq!(connect(fake.url()).await.trace_form(), None);
