@@ -94,6 +94,7 @@ fn contracts() -> impl Iterator<Item = Change> {
             id,
             org: OrgId::fixed(owner),
             address: address(2, n),
+            since: Timestamp::from_secs(0),
             name: format!("contract-{n}").into(),
             deployer: None,
             abi: None,

@@ -62,8 +62,8 @@ fn filter_logs(criterion: &mut Criterion) {
     for (name, user) in cases {
         let viewer = Viewer::new(&snapshot, Some(user_id(user)), NOW, &Knobs::SPEC);
         let none = TxParties::default();
-        let rows = |raw| logs(&viewer, &filter, &none, Sealed::new(RawJson::new(raw)));
-        assert!(matches!(rows(text.clone()), LogsAnswer::Rows(rows) if rows.as_str().len() == text.len()));
+        let rows = |raw| logs(&viewer, &filter, &[], &none, Sealed::new(RawJson::new(raw)));
+        assert!(matches!(rows(text.clone()), LogsAnswer::Rows(rows, _) if rows.as_str().len() == text.len()));
         group.bench_function(name, |b| b.iter_batched(|| text.clone(), rows, BatchSize::LargeInput));
     }
     group.finish();

@@ -142,6 +142,7 @@ pub struct World {
     contracts: BTreeMap<ContractId, Contract>,
     grants: BTreeMap<GrantId, ContractGrant>,
     links: BTreeMap<LinkId, AddressLink>,
+    ended_links: BTreeMap<LinkId, Address>,
     reservations: BTreeMap<ReservationId, Reservation>,
     visibility: BTreeMap<VisibilityId, TxVisibility>,
     revocations: BTreeMap<TokenId, Revocation>,
@@ -327,6 +328,14 @@ impl World {
         self.linked(address, LinkKind::User, PAST)
     }
 
+    /// The user had proved the wallet of this name, and unlinked it or lost the link.
+    #[must_use]
+    pub fn unlinked(mut self, wallet: &str) -> Self {
+        let (user, address) = (self.current_user(), address_of(wallet));
+        self.ended_links.insert(LinkId(uuid("link", &format!("{user}{address}"))), address);
+        self
+    }
+
     /// A contract of the organization, at the address of its name.
     #[must_use]
     pub fn contract(mut self, name: &str) -> Self {
@@ -336,6 +345,7 @@ impl World {
             id,
             org: org_id(&self.org),
             address: address_of(name),
+            since: PAST,
             name: name.into(),
             deployer: None,
             abi: None,
@@ -359,6 +369,12 @@ impl World {
     #[must_use]
     pub fn at(self, address: Address) -> Self {
         self.with_contract(|contract| contract.address = address)
+    }
+
+    /// Since when the organization owns the contract; an hour ago unless said.
+    #[must_use]
+    pub fn since(self, since: Timestamp) -> Self {
+        self.with_contract(|contract| contract.since = since)
     }
 
     /// Who deployed the contract.
@@ -472,6 +488,7 @@ impl World {
             .chain(rows(&self.contracts, Change::Contract))
             .chain(rows(&self.grants, Change::Grant))
             .chain(rows(&self.links, Change::Link))
+            .chain(self.ended_links.iter().map(|(id, address)| Change::LinkEnded(*id, *address)))
             .chain(rows(&self.reservations, Change::Reservation))
             .chain(rows(&self.visibility, Change::Visibility))
             .chain(rows(&self.revocations, Change::Revocation))

@@ -8,7 +8,11 @@ use super::{
     subject::{Signed, Slot, Subject, is_history},
     target::{Member, Standing, is_public},
 };
-use crate::{knobs::AddressQuery, snapshot::Snapshot, visibility::owns};
+use crate::{
+    knobs::{AddressQuery, TransactionLogs},
+    snapshot::Snapshot,
+    visibility::owns,
+};
 use gw_evm::{
     BlockId, Call, CallRequest, Method, ParamError, Simulation, SimulationKind,
     code::{self, is_multicall},
@@ -76,6 +80,17 @@ impl Checks<'_> {
             return Err(DenyReason::HistoryNotPermitted);
         }
         Ok(())
+    }
+
+    /// H1: whether the state is read at a number below the head, which to anybody but org admins shows only what was its
+    /// present owner's by then.
+    pub(super) fn reads_past(&self, subject: &Subject<'_, '_>) -> bool {
+        let block = match subject {
+            Subject::Quantity(_, block, _) | Subject::Code(block, _) | Subject::Storage(_, block, _) => *block,
+            Subject::Simulation(simulation, _) => simulation.block,
+            Subject::Nothing | Subject::Send(..) | Subject::Emitters(_) | Subject::NotServed => return false,
+        };
+        matches!(block, BlockId::Number(number) if number < self.q.head.number) && !self.scope.is_org_admin()
     }
 
     /// K8: what is not Full reads zero, whatever it is.
@@ -219,6 +234,11 @@ impl Checks<'_> {
             if !(standing.public || (standing.reach.is_some() && allowed)) {
                 shared_only.push(*address);
             }
+        }
+        // Where nothing shows without a grant, the node need not be asked: its pace would tell of hidden logs.
+        let granted_only = [self.q.knobs.participant_logs, self.q.knobs.shared_logs] == [TransactionLogs::Granted; 2];
+        if granted_only && !shared_only.is_empty() {
+            return Err(DenyReason::ContractNotPermitted);
         }
         Ok(shared_only)
     }

@@ -78,8 +78,9 @@ fn judge(snapshot: &Snapshot, q: &Question<'_>) -> Result<Permit, (Refused, Opti
     // Multicall, history, target, grant, slot or selector, parameters, upgrade, claims; at last the sender.
     let checks = Checks { snapshot, q, member: &member, scope };
     let (plan, shared_logs_only) = checks.call(call, &subject).map_err(|refused| (refused, org))?;
+    let reads_past = checks.reads_past(&subject);
     let mut permit = permit(snapshot, q, method, Some(user.id), org, plan, effective(call, subject.is_owned()));
-    permit.shared_logs_only = shared_logs_only;
+    (permit.shared_logs_only, permit.reads_past) = (shared_logs_only, reads_past);
     Ok(permit)
 }
 
@@ -130,7 +131,8 @@ fn permit(
 ) -> Permit {
     let sends = method.class() == Class::Write;
     let visible_to = if sends { q.visible_to.clone() } else { VisibleTo::default() };
-    Permit { call, method, plan, user, org, epoch: snapshot.epoch(), visible_to, shared_logs_only: Vec::new() }
+    let (epoch, shared_logs_only) = (snapshot.epoch(), Vec::new());
+    Permit { call, method, plan, user, org, epoch, visible_to, shared_logs_only, reads_past: false }
 }
 
 /// How a call without a target is answered.

@@ -108,6 +108,7 @@ pub struct Permit {
     pub(super) epoch: Epoch,
     pub(super) visible_to: VisibleTo,
     pub(super) shared_logs_only: Vec<Address>,
+    pub(super) reads_past: bool,
 }
 
 impl Permit {
@@ -139,6 +140,12 @@ impl Permit {
     /// The policy it was allowed under; when it moved, decide again (HD20).
     pub fn epoch(&self) -> Epoch {
         self.epoch
+    }
+
+    /// H1: the state is read at a block of the recent past by somebody who is no org admin: only of what its present
+    /// owner owned then. Whoever knows the block's time asks [`super::owner_stood`], or says it to `judge_trace`.
+    pub fn reads_past(&self) -> bool {
+        self.reads_past
     }
 
     /// `eth_getLogs`: addresses the caller holds no grant on. They answer with rows of the caller's own and shared

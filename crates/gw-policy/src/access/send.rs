@@ -23,7 +23,7 @@ pub(super) fn invalid_sender() -> Refused {
 /// HD13: whether the caller may send in this sender's name.
 ///
 /// `own_only`: creations and `visibleTo` decide about more than one transaction, so under every policy they need an
-/// owner, or a sender that is linked to nobody.
+/// owner, or a sender that nobody ever linked: what a former holder signed is not the next one's to relay.
 pub(super) fn check_sender(
     snapshot: &Snapshot,
     user: UserId,
@@ -38,12 +38,12 @@ pub(super) fn check_sender(
         return Err(DenyReason::SenderNotOwned);
     }
     let owned = owns(snapshot, user, sender);
-    let unclaimed = owned || links.is_empty();
-    let allowed = match knobs.raw_sender_policy {
+    let by_policy = match knobs.raw_sender_policy {
         RawSenderPolicy::Owner => owned,
-        RawSenderPolicy::Unclaimed => unclaimed,
-        RawSenderPolicy::Any => unclaimed || !own_only,
+        RawSenderPolicy::Unclaimed => owned || links.is_empty(),
+        RawSenderPolicy::Any => true,
     };
+    let allowed = by_policy && (owned || !own_only || !snapshot.was_ever_linked(sender));
     if allowed { Ok(()) } else { Err(DenyReason::SenderNotOwned) }
 }
 

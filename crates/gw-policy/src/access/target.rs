@@ -3,7 +3,7 @@
 use super::{functions::Functions, permissions::OrgRights};
 use crate::{
     knobs::Knobs,
-    snapshot::{Contract, Membership, Snapshot},
+    snapshot::{Contract, ContractGrant, Group, Snapshot},
     visibility::{is_precompile, owns},
 };
 use gw_types::{Address, Claim, Claims, OrgId, Timestamp, UserId};
@@ -57,12 +57,7 @@ pub fn reach<'s>(
         return Some(Reach { contract, functions: Functions::All, claims: Claims::ALL });
     }
     let mut found: Option<Reach<'s>> = None;
-    for grant in snapshot.grants(contract.id) {
-        let held = |membership: &&Membership| membership.group == grant.group && membership.active(member.now);
-        if !snapshot.memberships(member.user).iter().any(|membership| held(&membership)) {
-            continue;
-        }
-        let Some(group) = snapshot.group(grant.group).filter(|group| group.org == contract.org) else { continue };
+    for (grant, group) in held_grants(snapshot, member, contract) {
         let of_group = snapshot.access(group.id).map_or(Claims::NONE, |access| access.claims);
         let claims = grant.claims.union(of_group);
         // Who holds `admin` on the contract is beyond its function rules (C2).
@@ -80,6 +75,20 @@ pub fn reach<'s>(
         return Some(Reach { contract, functions: Functions::All, claims });
     }
     found
+}
+
+/// The grants on a contract held through active memberships in the owning organization. A row that grants to another
+/// organization's group gives nothing (spec/80 section 8, spec/20 O4).
+pub(crate) fn held_grants<'s>(
+    snapshot: &'s Snapshot,
+    member: &Member,
+    contract: &Contract,
+) -> impl Iterator<Item = (&'s Arc<ContractGrant>, &'s Arc<Group>)> {
+    let (memberships, now, org) = (snapshot.memberships(member.user), member.now, contract.org);
+    snapshot.grants(contract.id).iter().filter_map(move |grant| {
+        memberships.iter().find(|membership| membership.group == grant.group && membership.active(now))?;
+        Some((grant, snapshot.group(grant.group).filter(|group| group.org == org)?))
+    })
 }
 
 /// What an address is to one caller. Every ground is looked at (spec/30 R3).

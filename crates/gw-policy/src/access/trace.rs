@@ -31,17 +31,38 @@ use std::{
 pub struct TraceFacts {
     /// Its beneficiary.
     pub coinbase: Address,
+    /// Its time.
+    pub time: Timestamp,
 }
 
-/// Proof that a trace was judged and may be answered from, or its transaction forwarded.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A trace that was judged: it may be answered from, or its transaction forwarded. It holds the trace itself, so that
+/// none can be opened by the verdict on another.
+#[derive(Debug)]
 #[must_use]
 pub struct TraceVerdict {
-    pub(super) created_inside: Vec<Address>,
+    trace: Sealed<Trace>,
+    created_inside: Vec<Address>,
     pub(super) target_has_code: bool,
 }
 
 impl TraceVerdict {
+    /// The judged trace, for the views of this crate.
+    pub(crate) const fn trace(&self) -> &Trace {
+        self.trace.peek()
+    }
+
+    /// Judged once more, by another policy (HD20).
+    pub fn again(
+        self,
+        snapshot: &Snapshot,
+        permit: &Permit,
+        facts: &TraceFacts,
+        now: Timestamp,
+        knobs: &Knobs,
+    ) -> Result<Self, DenyReason> {
+        judge_trace(snapshot, permit, self.trace, facts, now, knobs)
+    }
+
     /// Contracts the run created below its top frame and kept.
     pub fn created_inside(&self) -> &[Address] {
         &self.created_inside
@@ -54,12 +75,12 @@ impl TraceVerdict {
 pub fn judge_trace(
     snapshot: &Snapshot,
     permit: &Permit,
-    trace: &Sealed<Trace>,
+    sealed: Sealed<Trace>,
     facts: &TraceFacts,
     now: Timestamp,
     knobs: &Knobs,
 ) -> Result<TraceVerdict, DenyReason> {
-    let trace = trace.peek();
+    let trace = sealed.peek();
     let user = permit.user().ok_or(DenyReason::AuthRequired)?;
     if snapshot.shuts_out(snapshot.user(user).ok_or(DenyReason::UnknownUser)?) {
         return Err(DenyReason::Banned);
@@ -73,6 +94,7 @@ pub fn judge_trace(
         org: permit.org(),
         sender,
         coinbase: facts.coinbase,
+        past: permit.reads_past().then_some(facts.time),
         knobs,
         created: created(&trace.frames),
         delegations: delegations(request)?,
@@ -94,7 +116,8 @@ pub fn judge_trace(
     }
     let is_code = |code: &[u8]| !code.is_empty() && delegation(code).is_none();
     let target_has_code = top.to.is_some_and(|to| is_code(run.code(to)));
-    Ok(TraceVerdict { created_inside: run.kept_creations(), target_has_code })
+    let created_inside = run.kept_creations();
+    Ok(TraceVerdict { trace: sealed, created_inside, target_has_code })
 }
 
 /// What a permit executes, and as whom; a call without sender runs as the zero address (decision 38).
@@ -166,6 +189,8 @@ struct Run<'a> {
     org: Option<OrgId>,
     sender: Address,
     coinbase: Address,
+    /// The time of the block, if it is one of the past to this caller (H1).
+    past: Option<Timestamp>,
     knobs: &'a Knobs,
     created: HashSet<Address>,
     delegations: Vec<(Address, Address)>,
@@ -289,6 +314,10 @@ impl<'a> Run<'a> {
         }
         let place = self.place(address);
         match place {
+            // H1: what happened in a contract before it was its organization's.
+            Place::Ours(contract) if self.past.is_some_and(|time| contract.since > time) => {
+                return Err(DenyReason::HistoryNotPermitted);
+            }
             Place::Public | Place::Own | Place::Created | Place::Ours(_) => {}
             Place::Foreign => return Err(DenyReason::CrossOrg),
             Place::Unowned => return Err(DenyReason::Unregistered),

@@ -30,8 +30,15 @@ rows! {
     Membership => MembershipId,
     Arc<ContractGrant> => GrantId,
     AddressLink => LinkId,
+    EndedLink => LinkId,
     Reservation => ReservationId,
     Arc<TxVisibility> => VisibilityId,
+}
+
+/// That a link was there: whose it was no longer matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct EndedLink {
+    pub(super) id: LinkId,
 }
 
 /// The rows of one key, in the order of their ids. Most keys have one row; it needs no list.

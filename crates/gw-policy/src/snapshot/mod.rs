@@ -17,7 +17,7 @@ use gw_types::{
     Address, AllowedTenantId, B256, ContractId, Epoch, ExternalId, GrantId, GroupId, LinkId, MembershipId, OrgId,
     ReservationId, TenantId, TokenId, UserId, VisibilityId,
 };
-use index::{Index, Links};
+use index::{EndedLink, Index, Links};
 use map::Map;
 use std::{hash::Hash, sync::Arc};
 
@@ -38,8 +38,11 @@ pub enum Change {
     Contract(ContractId, Option<Contract>),
     /// A contract grant.
     Grant(GrantId, Option<ContractGrant>),
-    /// An address link; a revoked one is gone.
+    /// An address link that holds; `None` when the row is gone.
     Link(LinkId, Option<AddressLink>),
+    /// An address link that its owner or an administrator ended: it gives nothing, and the address is no longer one that
+    /// was never linked (HD13).
+    LinkEnded(LinkId, Address),
     /// A reservation.
     Reservation(ReservationId, Option<Reservation>),
     /// A `visibleTo` row.
@@ -64,6 +67,7 @@ pub struct Snapshot {
     contracts_by_address: Map<Address, Arc<Contract>>,
     grants: Index<ContractId, Arc<ContractGrant>>,
     links: Links,
+    ended_links: Index<Address, EndedLink>,
     reservations: Index<Address, Reservation>,
     visibility: Index<B256, Arc<TxVisibility>>,
     revocations: Map<TokenId, Revocation>,
@@ -116,7 +120,14 @@ impl Snapshot {
                 put(&mut self.contracts, id, row);
             }
             Change::Grant(id, row) => self.grants.put(id, row.map(|g| (g.contract, Arc::new(g)))),
-            Change::Link(id, row) => self.links.put(id, row),
+            Change::Link(id, row) => {
+                self.links.put(id, row);
+                self.ended_links.put(id, None);
+            }
+            Change::LinkEnded(id, address) => {
+                self.links.put(id, None);
+                self.ended_links.put(id, Some((address, EndedLink { id })));
+            }
             Change::Reservation(id, row) => self.reservations.put(id, row.map(|r| (r.address, r))),
             Change::Visibility(id, row) => self.visibility.put(id, row.map(|v| (v.tx_hash, Arc::new(v)))),
             Change::Revocation(id, row) => put(&mut self.revocations, id, row),
@@ -211,6 +222,16 @@ impl Snapshot {
         self.links.at(address)
     }
 
+    /// Whether anybody holds or ever held a link to the address. Links that went with a deleted user are forgotten.
+    pub fn was_ever_linked(&self, address: Address) -> bool {
+        !self.links.at(address).is_empty() || self.was_unlinked(address)
+    }
+
+    /// Whether somebody's link to the address was ended, and not proved again by the same.
+    pub fn was_unlinked(&self, address: Address) -> bool {
+        !self.ended_links.get(address).is_empty()
+    }
+
     /// All reservations of an address.
     pub fn reservations(&self, address: Address) -> &[Reservation] {
         self.reservations.get(address)
@@ -238,6 +259,7 @@ impl Snapshot {
             && self.contracts_by_address == other.contracts_by_address
             && self.grants == other.grants
             && self.links == other.links
+            && self.ended_links == other.ended_links
             && self.reservations == other.reservations
             && self.visibility == other.visibility
             && self.revocations == other.revocations

@@ -119,6 +119,8 @@ pub struct Contract {
     pub org: OrgId,
     /// Its address.
     pub address: Address,
+    /// Since when the organization owns it: its registration, or the deployment through the gateway before (H1).
+    pub since: Timestamp,
     /// Display name.
     pub name: Arc<str>,
     /// Who deployed it through the gateway (K7).

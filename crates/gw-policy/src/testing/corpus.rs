@@ -200,8 +200,8 @@ impl Case {
                     let known = self.transactions.iter().filter(|transaction| transaction.get("hash") == Some(&hash));
                     known.for_each(|transaction| parties.learn(&sealed(transaction)));
                 }
-                match view::logs(&viewer, filter, &parties, answer()) {
-                    LogsAnswer::Rows(rows) => rows,
+                match view::logs(&viewer, filter, &[], &parties, answer()) {
+                    LogsAnswer::Rows(rows, _) => rows,
                     LogsAnswer::NotPermitted => return Ok(Expected::Denied),
                 }
             }

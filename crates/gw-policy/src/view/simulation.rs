@@ -1,6 +1,6 @@
 //! Answers from a judged trace (spec/20 X4, HD3; decision 44).
 //!
-//! A [`TraceVerdict`] must be shown to look inside: only [`judge_trace`](crate::access::judge_trace) makes one, so an
+//! A [`TraceVerdict`] holds the trace it was given on, and only [`judge_trace`](crate::access::judge_trace) makes one: an
 //! execution nobody judged says nothing.
 
 use super::error::DisclosedError;
@@ -24,17 +24,19 @@ pub fn trace(results: &[Sealed<RawJson>], scope: TraceScope, form: TraceForm) ->
 
 /// `eth_call`: the output of the judged run, or its failure in known words. Return data is not redacted (spec/30
 /// section 8).
-pub fn call_result(_verdict: &TraceVerdict, trace: &Sealed<Trace>) -> Result<Disclosed, DisclosedError> {
-    match failure(trace.peek()) {
-        None => Ok(Disclosed::text(format!("\"{}\"", hex::encode_prefixed(&trace.peek().top.output)))),
+pub fn call_result(verdict: &TraceVerdict) -> Result<Disclosed, DisclosedError> {
+    let trace = verdict.trace();
+    match failure(trace) {
+        None => Ok(Disclosed::text(format!("\"{}\"", hex::encode_prefixed(&trace.top.output)))),
         Some(error) => Err(error),
     }
 }
 
 /// What a judged run of `eth_estimateGas` used, for the gateway's own search (HD3), or why it failed.
-pub fn gas_used(_verdict: &TraceVerdict, trace: &Sealed<Trace>) -> Result<u64, DisclosedError> {
-    match failure(trace.peek()) {
-        None => Ok(trace.peek().top.gas_used),
+pub fn gas_used(verdict: &TraceVerdict) -> Result<u64, DisclosedError> {
+    let trace = verdict.trace();
+    match failure(trace) {
+        None => Ok(trace.top.gas_used),
         Some(error) => Err(error),
     }
 }

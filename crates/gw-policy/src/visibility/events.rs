@@ -48,7 +48,8 @@ impl<'s> EventRights<'s> {
         let reach = member.and_then(|m| access::reach(viewer.snapshot, m, contract, viewer.knobs));
         let (Some(member), Some(reach)) = (member, reach) else { return Some(rights) };
         rights.is_granted = true;
-        let grants: Vec<(&Arc<ContractGrant>, &Arc<Group>)> = viewer.held_grants(contract).collect();
+        let grants: Vec<(&Arc<ContractGrant>, &Arc<Group>)> =
+            access::held_grants(viewer.snapshot, member, contract).collect();
         rights.is_insider = grants.iter().any(|(_, group)| !group.is_system);
         let sees_all = reach.claims.has(Claim::Admin)
             || contract.deployer == Some(member.user)

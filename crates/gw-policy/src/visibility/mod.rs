@@ -21,7 +21,7 @@ use crate::{
     Snapshot,
     access::Member,
     knobs::{AddressQuery, Knobs},
-    snapshot::{Contract, ContractGrant, Group, User},
+    snapshot::User,
 };
 use gw_types::{Address, Level, LevelReason, OrgId, Timestamp, UserId};
 use std::sync::Arc;
@@ -117,18 +117,5 @@ impl<'s> Viewer<'s> {
     fn is_linked_elsewhere(&self, address: Address) -> bool {
         let own = self.user.map(|user| user.id);
         self.snapshot.links_at(address).iter().any(|link| Some(link.user) != own)
-    }
-
-    /// The grants on a contract held through active memberships in the owning organization. A row that grants to
-    /// another organization's group gives nothing (spec/80 section 8, spec/20 O4).
-    fn held_grants(&self, contract: &Contract) -> impl Iterator<Item = (&'s Arc<ContractGrant>, &'s Arc<Group>)> {
-        let snapshot = self.snapshot;
-        let member = self.member.as_ref().map(|member| (snapshot.memberships(member.user), member.now));
-        let org = contract.org;
-        snapshot.grants(contract.id).iter().filter_map(move |grant| {
-            let (memberships, now) = member?;
-            memberships.iter().find(|m| m.group == grant.group && m.active(now))?;
-            Some((grant, snapshot.group(grant.group).filter(|group| group.org == org)?))
-        })
     }
 }

@@ -34,6 +34,7 @@ fn contract(id: u8, place: u8) -> Contract {
         id: ContractId::fixed(id.into()),
         org: OrgId::fixed(1),
         address: Address::with_last_byte(place),
+        since: Timestamp::from_secs(i64::from(id)),
         name: "contract".into(),
         deployer: None,
         abi: None,
@@ -84,6 +85,9 @@ fn row() -> impl Strategy<Value = Change> {
                 let (id, user, address) = (LinkId::fixed(n), UserId::fixed(k), Address::with_last_byte(key));
                 let kind = if flag { LinkKind::User } else { LinkKind::System };
                 let verified_at = Timestamp::from_secs(1);
+                if k == 0 {
+                    return Change::LinkEnded(id, address);
+                }
                 Change::Link(id, present.then_some(AddressLink { id, user, address, kind, verified_at }))
             }
             6 => {
@@ -160,6 +164,7 @@ fn about(change: &Change) -> ((u8, u128), bool) {
         Change::Contract(id, row) => (5, id.0, row.is_none()),
         Change::Grant(id, row) => (6, id.0, row.is_none()),
         Change::Link(id, row) => (7, id.0, row.is_none()),
+        Change::LinkEnded(id, _) => (7, id.0, false),
         Change::Reservation(id, row) => (8, id.0, row.is_none()),
         Change::Visibility(id, row) => (9, id.0, row.is_none()),
         Change::Revocation(id, row) => (10, id.0, row.is_none()),

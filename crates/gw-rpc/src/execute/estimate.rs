@@ -31,7 +31,7 @@ pub(super) async fn estimate(
         request.gas = Some(gas);
         let run = run(asked, judged, &request, block, found).await?;
         judged = run.judged;
-        let used = view::gas_used(&run.verdict, &run.trace);
+        let used = view::gas_used(&run.verdict);
         match &mut search {
             Some(search) => search.learn(gas, used.is_ok()),
             // What fails with all the gas there is fails for good, with its reason.

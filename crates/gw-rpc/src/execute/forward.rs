@@ -1,6 +1,6 @@
 //! Calls the node answers; the views of the policy core open what it says (spec/30 section 5.1).
 
-use super::{head, logs, pinned, unanswered};
+use super::{head, logs, pinned, time, unanswered};
 use crate::{
     question::{Asked, Judged},
     record::Found,
@@ -14,6 +14,7 @@ use gw_evm::{
 use gw_node::{Answer, Budget, Head};
 use gw_policy::{
     Disclosed, RawJson, Sealed,
+    access::owner_stood,
     view::{self, BlockTransactions, ErrorContext, FeeFacts, node_error},
 };
 use gw_types::{Address, DenyReason, U256};
@@ -27,8 +28,13 @@ pub(crate) async fn forward(asked: &Asked, judged: Judged, found: &mut Found) ->
         return logs::logs(asked, judged, &filter, found).await;
     }
     let head = head(state)?;
+    let mut read_at = None;
     let pin = match place(judged.permit.call()) {
-        Place::State(block) => pinned(state, block, found).await?.pin(),
+        Place::State(block) => {
+            let block = pinned(state, block, found).await?;
+            read_at = Some(time(&block));
+            block.pin()
+        }
         // Nothing above the followed head is there; a higher number makes the gateway look once (decision 41).
         Place::Block(number) if number > head.number => {
             raise(state, number, found).await?;
@@ -42,6 +48,9 @@ pub(crate) async fn forward(asked: &Asked, judged: Judged, found: &mut Found) ->
         Place::Block(_) | Place::Head => head.pin(),
     };
     let judged = asked.again(judged)?;
+    if let Some(time) = read_at {
+        owner_stood(&judged.snapshot, &judged.permit, time).map_err(|reason| judged.denied(reason))?;
+    }
     let sealed = ask(state, judged.permit.call(), pin, found).await?;
     let judged = asked.again(judged)?;
     let shown = open(state, &judged, &head, sealed)?;

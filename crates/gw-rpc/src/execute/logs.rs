@@ -49,12 +49,12 @@ pub(super) async fn logs(
     let needed = view::parties_needed(&judged.viewer(state), filter, &sealed);
     let parties = parties(asked, &needed, found).await?;
     let judged = asked.again(judged)?;
-    match view::logs(&judged.viewer(state), filter, &parties, sealed) {
+    match view::logs(&judged.viewer(state), filter, judged.permit.shared_logs_only(), &parties, sealed) {
         LogsAnswer::NotPermitted => Err(judged.denied(DenyReason::ContractNotPermitted)),
-        LogsAnswer::Rows(rows) if count(&rows) > MAX_ROWS => {
+        LogsAnswer::Rows(_, count) if count > MAX_ROWS => {
             Err(judged.invalid(ParamError::limit("too many results: 10000 at most")))
         }
-        LogsAnswer::Rows(rows) => {
+        LogsAnswer::Rows(rows, _) => {
             shown_at(state, &rows, found).await?;
             Ok(rows)
         }
@@ -122,9 +122,4 @@ async fn parties(asked: &Asked, needed: &[PartiesNeeded], found: &mut Found) -> 
         }
     }
     Ok(known)
-}
-
-/// How many rows: each names its transaction once, and no JSON string holds bare quotes.
-fn count(rows: &Disclosed) -> usize {
-    rows.as_str().matches("\"transactionHash\":").count()
 }

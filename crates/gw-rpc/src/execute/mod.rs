@@ -8,7 +8,7 @@ mod simulate;
 
 pub(crate) use forward::forward;
 pub(crate) use local::{local, metadata};
-pub(crate) use simulate::{judge_run, simulate, untraced, unwilling};
+pub(crate) use simulate::{judge_again, judge_run, simulate, untraced, unwilling};
 
 use crate::{record::Found, reply::Reply, state::Inner};
 use gw_evm::BlockId;
@@ -17,7 +17,7 @@ use gw_policy::{
     sealed::{RawError, Sealed},
     view::{ErrorContext, node_error},
 };
-use gw_types::DenyReason;
+use gw_types::{DenyReason, Timestamp};
 use std::sync::Arc;
 
 /// The followed head: what `latest` means for this call (X3, decision 41).
@@ -36,6 +36,11 @@ async fn pinned(state: &Inner, block: BlockId, found: &mut Found) -> Result<Bloc
         let error = RawError { code: -32000, message: String::new(), data: None };
         Reply::NodeError(node_error(ErrorContext::Other, Sealed::new(error)))
     })
+}
+
+/// When the block was.
+fn time(block: &Block) -> Timestamp {
+    Timestamp::from_secs(i64::try_from(block.timestamp).unwrap_or(i64::MAX))
 }
 
 /// No answer: one line for us, one constant text for the caller. "Too many" opens the breaker (J8).

@@ -1,6 +1,6 @@
 //! `eth_call` and `eth_estimateGas`: one trace at one block, judged, and the answer taken from that very trace (X3, X4).
 
-use super::{estimate, pinned, unanswered};
+use super::{estimate, pinned, time, unanswered};
 use crate::{
     question::{Asked, Judged},
     record::Found,
@@ -27,7 +27,7 @@ pub(crate) async fn simulate(asked: &Asked, judged: Judged, found: &mut Found) -
     match kind {
         SimulationKind::Call => {
             let run = run(asked, judged, &request, &block, found).await?;
-            view::call_result(&run.verdict, &run.trace).map_err(Reply::NodeError)
+            view::call_result(&run.verdict).map_err(Reply::NodeError)
         }
         SimulationKind::EstimateGas => estimate::estimate(asked, judged, request, &block, found).await,
         SimulationKind::CreateAccessList | SimulationKind::TraceCall => {
@@ -41,7 +41,6 @@ pub(crate) async fn simulate(asked: &Asked, judged: Judged, found: &mut Found) -
 pub(super) struct Run {
     pub(super) judged: Judged,
     pub(super) verdict: TraceVerdict,
-    pub(super) trace: Sealed<Trace>,
 }
 
 /// One run of the permitted call, at `request`'s gas: traced, and judged under the policy as it stands then (HD20).
@@ -59,8 +58,8 @@ pub(super) async fn run(
     match traced.map_err(|error| untraced(state, error))? {
         Traced::Refused(error) => Err(unwilling(error)),
         Traced::Trace(trace) => {
-            let verdict = judge_run(state, &judged, &trace, block)?;
-            Ok(Run { judged, verdict, trace })
+            let verdict = judge_run(state, &judged, trace, block)?;
+            Ok(Run { judged, verdict })
         }
     }
 }
@@ -69,12 +68,27 @@ pub(super) async fn run(
 pub(crate) fn judge_run(
     state: &Inner,
     judged: &Judged,
-    trace: &Sealed<Trace>,
+    trace: Sealed<Trace>,
     block: &Block,
 ) -> Result<TraceVerdict, Reply> {
-    let facts = TraceFacts { coinbase: block.coinbase };
-    judge_trace(&judged.snapshot, &judged.permit, trace, &facts, judged.now, state.knobs())
+    judge_trace(&judged.snapshot, &judged.permit, trace, &facts(block), judged.now, state.knobs())
         .map_err(|reason| judged.denied(reason))
+}
+
+/// The same trace, by the policy of this moment (HD20).
+pub(crate) fn judge_again(
+    state: &Inner,
+    judged: &Judged,
+    verdict: TraceVerdict,
+    block: &Block,
+) -> Result<TraceVerdict, Reply> {
+    verdict
+        .again(&judged.snapshot, &judged.permit, &facts(block), judged.now, state.knobs())
+        .map_err(|reason| judged.denied(reason))
+}
+
+fn facts(block: &Block) -> TraceFacts {
+    TraceFacts { coinbase: block.coinbase, time: time(block) }
 }
 
 /// HD15: the node would not run it. In known words that is the answer; in any other there is no trace.

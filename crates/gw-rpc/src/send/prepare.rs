@@ -1,11 +1,10 @@
 //! Everything a send must pass before anything happens: traces in two blocks, their judgement, nonce, recipients.
 
 use crate::{
-    execute::{head, judge_run, untraced, unwilling},
+    execute::{head, judge_again, judge_run, untraced, unwilling},
     question::{Asked, Judged},
     record::Found,
     reply::Reply,
-    state::Inner,
 };
 use gw_evm::{Call, CallRequest, trace::Trace, wire::NextBlock};
 use gw_node::{Block, Traced};
@@ -26,7 +25,7 @@ pub(super) struct Ready {
     /// What goes to the node.
     pub(super) call: Call,
     pub(super) facts: Facts,
-    traces: [Sealed<Trace>; 2],
+    verdicts: [TraceVerdict; 2],
     block: Block,
 }
 
@@ -61,8 +60,9 @@ pub(super) async fn prepare(asked: &Asked, judged: Judged, found: &mut Found) ->
     let traced = found.upstream(state, state.node().trace_send(&request, block.pin(), next)).await;
     let judged = asked.again(judged)?;
     let traced = traced.map_err(|error| untraced(state, error))?;
-    let traces = [trace(traced.now)?, trace(traced.next)?];
-    let [verdict, later] = judge_both(state, &judged, &traces, &block)?;
+    let (now, next) = (trace(traced.now)?, trace(traced.next)?);
+    let verdict = judge_run(state, &judged, now, &block)?;
+    let later = judge_run(state, &judged, next, &block)?;
     let pending = traced.pending_nonce;
     check_nonce(&judged.permit, pending, state.knobs()).map_err(|error| judged.invalid(error))?;
     let recipients = recipients(&judged.snapshot, &judged.permit, &verdict).map_err(|error| judged.invalid(error))?;
@@ -92,29 +92,25 @@ pub(super) async fn prepare(asked: &Asked, judged: Judged, found: &mut Found) ->
         creates_at_top: request.to.is_none(),
         claims: permissions(&judged.snapshot, user, org, judged.now).claims,
     };
-    Ok(Ready { judged, call: numbered(call, nonce), facts, traces, block })
+    Ok(Ready { judged, call: numbered(call, nonce), facts, verdicts: [verdict, later], block })
 }
 
 impl Ready {
     /// HD20: asked once more directly before forwarding; whoever changed the policy meanwhile is heard, on the call
     /// and on what its traces showed.
     pub(super) fn again(self, asked: &Asked) -> Result<Self, Reply> {
-        let epoch = self.judged.permit.epoch();
-        let judged = asked.again(self.judged)?;
-        if judged.permit.epoch() != epoch {
-            let _verdicts = judge_both(asked.state(), &judged, &self.traces, &self.block)?;
-        }
-        Ok(Self { judged, ..self })
+        let Self { judged, verdicts, block, .. } = self;
+        let epoch = judged.permit.epoch();
+        let judged = asked.again(judged)?;
+        let verdicts = if judged.permit.epoch() == epoch {
+            verdicts
+        } else {
+            let [now, next] = verdicts;
+            let again = |verdict| judge_again(asked.state(), &judged, verdict, &block);
+            [again(now)?, again(next)?]
+        };
+        Ok(Self { judged, verdicts, ..self })
     }
-}
-
-fn judge_both(
-    state: &Inner,
-    judged: &Judged,
-    [now, next]: &[Sealed<Trace>; 2],
-    block: &Block,
-) -> Result<[TraceVerdict; 2], Reply> {
-    Ok([judge_run(state, judged, now, block)?, judge_run(state, judged, next, block)?])
 }
 
 /// What is sent, whoever signs it.

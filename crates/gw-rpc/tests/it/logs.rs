@@ -1,6 +1,8 @@
 //! `eth_getLogs`: what may be asked, what is bounded, what is seen (HD1, J9, B19, decision 20).
 
-use crate::world::{Person, World, scripted};
+use crate::world::{Person, World, scripted, scripted_with};
+use gw_policy::Knobs;
+use gw_rpc::RpcSettings;
 use gw_testkit::{
     FakeNode,
     fake_node::{self, Reply},
@@ -95,6 +97,46 @@ async fn decision_20_without_a_grant_own_rows_or_the_denial() {
     });
     let rows = world.result(&caller, "eth_getLogs", filter).await;
     assert_eq!(rows.as_array().unwrap().len(), 1);
+}
+
+/// K2, K4: where rows of own and shared transactions need a grant too, an address without one costs no trip to the node.
+#[tokio::test]
+async fn decision_20_the_strict_profile_denies_without_asking_the_node() {
+    let (world, fake) = scripted_with(RpcSettings::default(), Knobs::STRICT, 64 << 20).await;
+    let holder = holder(&world).await;
+    world.link(&holder, Address::repeat_byte(0xaa)).await;
+    for address in [HIDDEN, Address::repeat_byte(0x77)] {
+        let asked = json!([{"address": [TOKEN, address]}]);
+        world.ask(Some(&holder), "eth_getLogs", asked).send().await.assert_denied();
+        fake.assert_silent();
+    }
+    assert_eq!(world.result(&holder, "eth_getLogs", json!([{"address": TOKEN}])).await, json!([]));
+}
+
+/// Decision 40: each address by the rights in its owner: beside an address of an organization that lists the method, one
+/// of an organization that does not shows no more than without a grant.
+#[tokio::test]
+async fn d40_a_mixed_query_opens_no_logs_where_the_method_is_not_listed() {
+    let (world, fake) = scripted().await;
+    let (bank, rival) = (world.org("bank").await, world.org("rival").await);
+    let caller = world.person("caller", bank, &["eth_getLogs"], &[]).await;
+    let guests = world
+        .change(async |tx| {
+            let group = tx.create_group(gw_store::record::NewGroup::plain(rival, "guests", "guests")).await.unwrap().id;
+            let new = gw_store::record::NewMembership { user: caller.id, group, expires_at: None };
+            tx.add_membership(new).await.unwrap();
+            group
+        })
+        .await;
+    let own = Address::repeat_byte(0x22);
+    world.contract(bank, own, Some(&erc20()), &[caller.group]).await;
+    world.contract(rival, TOKEN, Some(&erc20()), &[guests]).await;
+    fake.on("eth_getLogs", json!([log(B256::repeat_byte(1), HIDDEN, HIDDEN, 0)]));
+    for addresses in [json!([TOKEN]), json!([own, TOKEN])] {
+        world.ask(Some(&caller), "eth_getLogs", json!([{"address": addresses}])).send().await.assert_denied();
+    }
+    fake.on("eth_getLogs", json!([]));
+    assert_eq!(world.result(&caller, "eth_getLogs", json!([{"address": [own]}])).await, json!([]));
 }
 
 /// J9, B19: distinct addresses, blocks and rows are bounded; tags are resolved; nothing above the head is asked for.

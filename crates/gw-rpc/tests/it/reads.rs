@@ -36,6 +36,32 @@ async fn j5_the_body_is_written_from_the_typed_call() {
     assert_eq!(sent[1].params[1]["blockHash"], format!("0x{}", "63".repeat(32)));
 }
 
+/// H1: a recent block is readable only for what was the target's owner's by then; the block's time tells.
+#[tokio::test]
+async fn h1_a_recent_block_before_the_registration_is_history() {
+    let (world, fake) = scripted().await;
+    let bank = world.org("bank").await;
+    let caller = world.person("caller", bank, ALL, &[]).await;
+    world.contract(bank, OTHER, None, &[caller.group]).await;
+    fake.on("eth_getBalance", json!("0x5"));
+    let registered = gw_types::Clock::now(&*world.clock).micros() / 1_000_000;
+    for (time, shown) in [(registered - 1, false), (registered, true)] {
+        let mut block = fake_node::block(99, &format!("0x{}", "63".repeat(32)));
+        block["timestamp"] = json!(format!("{time:#x}"));
+        fake.on("eth_getBlockByNumber", block);
+        let call = json!([{"to": OTHER, "input": "0x12345678"}, "0x63"]);
+        for (method, params) in [("eth_getBalance", json!([OTHER, "0x63"])), ("eth_call", call)] {
+            let answer = world.ask(Some(&caller), method, params).send().await;
+            match shown {
+                true => assert_eq!(answer.status, 200, "{method}: {}", answer.text),
+                false => answer.assert_denied(),
+            }
+        }
+        // Out of reach, nothing depends on whose it is.
+        assert_eq!(world.result(&caller, "eth_getBalance", json!([WALLET, "0x63"])).await, "0x0");
+    }
+}
+
 /// B20: an answer that is none never reaches the caller.
 #[tokio::test]
 async fn b20_unusable_answers_become_one_text() {

@@ -272,6 +272,25 @@ async fn hd13_relaying_somebody_elses_transaction() {
     }
 }
 
+/// HD13: never linked is not the same as no longer linked: what a former holder signed creates nothing for the next.
+#[tokio::test]
+async fn hd13_a_former_holders_creation_is_not_relayed() {
+    let (world, fake) = scripted().await;
+    let (bank, relay) = bank_with_sender(&world).await;
+    let former = world.person("former", bank, &[], &[]).await;
+    let wallet = account(1).address();
+    world.link(&former, wallet).await;
+    world.change(async |tx| tx.unlink_address(former.id, wallet).await.unwrap()).await;
+    let (raw, _) = signed(&account(1), 0, None, 0, Bytes::from_static(&[0x60]));
+    send(&world, &relay, &raw).await.assert_denied();
+    assert_eq!(world.record().await.denial_reason, Some(DenyReason::SenderNotOwned));
+    fake.assert_silent();
+    // Plain transactions of nobody's address may be relayed.
+    let (raw, hash) = signed(&account(1), 0, Some(TO), 1, Bytes::new());
+    fake.on(SEND, json!(hash));
+    assert_eq!(send(&world, &relay, &raw).await.status, 200);
+}
+
 /// HD13: what a banned or un-KYC'd owner signed is relayed by nobody, under no policy.
 #[tokio::test]
 async fn hd13_a_barred_owners_signature_is_relayed_by_nobody() {

@@ -38,7 +38,7 @@ impl Settled {
         // Whoever proves an address that is inferred for somebody else comes second: the other order infers nothing.
         changes.sort_by_key(|change| match change {
             Change::Link(_, Some(link)) if link.kind == LinkKind::System => 0,
-            Change::Link(..) => 1,
+            Change::Link(..) | Change::LinkEnded(..) => 1,
             Change::User(..)
             | Change::Organization(..)
             | Change::Group(..)
@@ -191,6 +191,7 @@ impl Settled {
             | Change::Contract(_, None)
             | Change::Grant(_, None)
             | Change::Link(_, None)
+            | Change::LinkEnded(..)
             | Change::Reservation(_, None)
             | Change::Visibility(_, None)
             | Change::Tenant(_, None) => panic!("cannot be written: {change:?}"),

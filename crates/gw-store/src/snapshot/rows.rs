@@ -192,6 +192,8 @@ impl Policy for contracts::Entity {
             id: row.id,
             org: row.org,
             address: row.address,
+            // A deployment through the gateway made it this organization's before the row was written.
+            since: row.deployed_at.map_or(row.created_at, |at| at.min(row.created_at)),
             // Neither a malformed text nor an unknown token type gives an ABI: what needs one denies then (F3).
             abi: row
                 .abi
@@ -277,7 +279,10 @@ impl Policy for address_links::Entity {
             kind: row::link_kind(&row.link_type).ok_or_else(|| place.bad("link_type"))?,
             verified_at: Timestamp::from_micros(row.verified_at),
         };
-        Ok(Change::Link(link.id, row.revoked_at.is_none().then_some(link)))
+        Ok(match row.revoked_at {
+            None => Change::Link(link.id, Some(link)),
+            Some(_) => Change::LinkEnded(link.id, link.address),
+        })
     }
     fn removal(key: Uuid) -> Change {
         Change::Link(key.into(), None)

@@ -97,18 +97,27 @@ pub fn parties_needed(viewer: &Viewer<'_>, filter: &LogFilter, answer: &Sealed<R
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum LogsAnswer {
-    /// The rows this viewer sees.
-    Rows(Disclosed),
+    /// The rows this viewer sees, and how many they are.
+    Rows(Disclosed, usize),
     /// An address the viewer has no grant on, without a row of the viewer's own or shared transactions (decision 20):
     /// the opaque 404.
     NotPermitted,
 }
 
-/// `eth_getLogs`. `filter` is the caller's own: it is matched against the logs as rendered (HD1).
-pub fn logs(viewer: &Viewer<'_>, filter: &LogFilter, parties: &TxParties, answer: Sealed<RawJson>) -> LogsAnswer {
+/// `eth_getLogs`. `filter` is the caller's own: it is matched against the logs as rendered (HD1). Of the emitters
+/// `shared_only` ([`Permit::shared_logs_only`](crate::access::Permit::shared_logs_only)) only rows of own and shared
+/// transactions show, also where the viewer reaches the contract: the owner's groups must list the method (decision 40).
+pub fn logs(
+    viewer: &Viewer<'_>,
+    filter: &LogFilter,
+    shared_only: &[Address],
+    parties: &TxParties,
+    answer: Sealed<RawJson>,
+) -> LogsAnswer {
     let raw = answer.open();
     let mut ungranted: Vec<Address> = filter.addresses.clone();
-    ungranted.retain(|address| !(viewer.reaches(*address) || is_precompile(*address)));
+    ungranted.retain(|address| shared_only.contains(address) || !(viewer.reaches(*address) || is_precompile(*address)));
+    let mut count = 0_usize;
     let rows = malformed_as(Disclosed::EMPTY_LIST, || {
         let mut reader = LogReader::new(viewer);
         let mut out = String::with_capacity(raw.text().map_or(0, str::len));
@@ -123,6 +132,9 @@ pub fn logs(viewer: &Viewer<'_>, filter: &LogFilter, parties: &TxParties, answer
                 Some(_) | None => right_to(viewer, parties, log.tx_hash),
             };
             last = Some((log.tx_hash, right));
+            if !(right.is_participant || right.is_recipient) && shared_only.contains(&log.address) {
+                return Ok(());
+            }
             let rendering = reader.render(log, right)?;
             if !rendering.matches(log, &filter.topics) {
                 return Ok(());
@@ -130,6 +142,7 @@ pub fn logs(viewer: &Viewer<'_>, filter: &LogFilter, parties: &TxParties, answer
             if out.len() > 1 {
                 out.push(',');
             }
+            count = count.saturating_add(1);
             rendering.write(log, &mut out);
             if !ungranted.is_empty() {
                 ungranted.retain(|address| *address != log.address);
@@ -139,7 +152,11 @@ pub fn logs(viewer: &Viewer<'_>, filter: &LogFilter, parties: &TxParties, answer
         out.push(']');
         Ok(Disclosed::text(out))
     });
-    if filter.addresses.is_empty() || !ungranted.is_empty() { LogsAnswer::NotPermitted } else { LogsAnswer::Rows(rows) }
+    if filter.addresses.is_empty() || !ungranted.is_empty() {
+        return LogsAnswer::NotPermitted;
+    }
+    let count = if rows.is_malformed() { 0 } else { count };
+    LogsAnswer::Rows(rows, count)
 }
 
 fn right_to(viewer: &Viewer<'_>, parties: &TxParties, tx_hash: B256) -> TxRight {

@@ -4,7 +4,7 @@ use super::support::{HEAD, ask, ask_anonymously, ask_as, denial, permit, reason,
 use gw_evm::{Call, Method};
 use gw_policy::{
     Change, Snapshot,
-    access::{Caller, Decision, NOT_SERVED, Plan},
+    access::{Caller, Decision, NOT_SERVED, Plan, owner_stood},
     knobs::KycGate,
     testing::{NOW, World, address_of, org_id, user_id, world},
 };
@@ -212,6 +212,55 @@ fn h1_history_is_for_org_admins_but_the_last_64_blocks_are_the_present() {
             assert!(matches!(ask(&snapshot, "admin").rpc(name, params), Decision::Allow(_)));
         }
     }
+}
+
+/// H1: within the 64 blocks, only what the present owner owned then; the block's time tells.
+#[test]
+fn h1_the_recent_past_of_what_changed_hands_is_history() {
+    let since = NOW.minus(gw_types::Seconds(100));
+    let snapshot = bank()
+        .contract("bought")
+        .since(since)
+        .grant("analysts")
+        .user("seller")
+        .unlinked("second-hand")
+        .user("analyst")
+        .link("second-hand")
+        .org("rival")
+        .contract("theirs")
+        .since(since)
+        .org("bank")
+        .group("admins")
+        .org_admin()
+        .every_method()
+        .user("admin")
+        .member("admins")
+        .snapshot();
+    let stood = |user: &str, name: &str, what: &str, number: u64, time| {
+        let asked = ask(&snapshot, user).rpc(name, json!([address_of(what), format!("{number:#x}")]));
+        owner_stood(&snapshot, &permit(asked), time)
+    };
+    let before = since.minus(gw_types::Seconds(1));
+    for name in ["eth_getBalance", "eth_getTransactionCount", "eth_getCode"] {
+        assert_eq!(stood("analyst", name, "bought", HEAD - 1, before), Err(DenyReason::HistoryNotPermitted));
+        assert_eq!(stood("analyst", name, "bought", HEAD - 1, since), Ok(()), "{name}");
+        // The head under its number is the present; org admins read all of the past.
+        assert_eq!(stood("analyst", name, "bought", HEAD, before), Ok(()), "{name}");
+        assert_eq!(stood("admin", name, "bought", HEAD - 1, before), Ok(()), "{name}");
+        // Out of reach, nothing depends on who owns it since when.
+        for hidden in ["theirs", "nobody"] {
+            assert_eq!(stood("analyst", name, hidden, HEAD - 1, before), Ok(()), "{name} {hidden}");
+        }
+    }
+    // A wallet was its owner's before it was proved, unless somebody else had it.
+    let linked = gw_policy::testing::PAST;
+    let earlier = linked.minus(gw_types::Seconds(1));
+    assert_eq!(stood("analyst", "eth_getBalance", "wallet", HEAD - 1, earlier), Ok(()));
+    assert_eq!(stood("analyst", "eth_getBalance", "second-hand", HEAD - 1, linked), Ok(()));
+    assert_eq!(
+        stood("analyst", "eth_getBalance", "second-hand", HEAD - 1, earlier),
+        Err(DenyReason::HistoryNotPermitted)
+    );
 }
 
 #[test]

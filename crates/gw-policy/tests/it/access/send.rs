@@ -26,6 +26,7 @@ fn bank() -> World {
         .user("colleague")
         .member("traders")
         .link("colleague-wallet")
+        .unlinked("former-wallet")
         .user("auditor")
         .link("auditor-wallet")
 }
@@ -84,6 +85,14 @@ fn hd13_creations_and_recipients_need_an_owner_or_a_sender_of_nobody() {
         assert_eq!(create(any(), sender), "SEND", "{sender}");
         assert_eq!(shared(any(), sender), "SEND", "{sender}");
     }
+    // What a former holder of the address signed, too.
+    assert_eq!(send_as(any(), "former-wallet"), "SEND");
+    assert_eq!(create(any(), "former-wallet"), "sender_not_owned");
+    assert_eq!(shared(any(), "former-wallet"), "sender_not_owned");
+    let default = || ask(&snapshot, "trader");
+    assert_eq!(send_as(default(), "former-wallet"), "SEND", "linked to nobody now");
+    assert_eq!(create(default(), "former-wallet"), "sender_not_owned");
+    assert_eq!(create(default(), "never-linked"), "SEND");
     // A leaked signed creation, relayed by the rival.
     assert_eq!(create(any(), "colleague-wallet"), "sender_not_owned");
     assert_eq!(shared(any(), "colleague-wallet"), "sender_not_owned");
@@ -160,8 +169,8 @@ fn judged(snapshot: &Snapshot, permit: &Permit, code: &'static [u8], inner: &[Ad
         changes: Some(BTreeMap::new()),
         top: trace::Outcome::default(),
     };
-    let facts = TraceFacts { coinbase: Address::ZERO };
-    judge_trace(snapshot, permit, &Sealed::new(trace), &facts, NOW, &Knobs::default()).unwrap()
+    let facts = TraceFacts { coinbase: Address::ZERO, time: NOW };
+    judge_trace(snapshot, permit, Sealed::new(trace), &facts, NOW, &Knobs::default()).unwrap()
 }
 
 fn recipients(snapshot: &Snapshot, entries: &[&str], code: &'static [u8]) -> Result<Vec<ExternalId>, ParamError> {

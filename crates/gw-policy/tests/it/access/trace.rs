@@ -110,8 +110,8 @@ impl Told {
 }
 
 fn judge(snapshot: &Snapshot, permit: &Permit, trace: Trace) -> Result<Vec<Address>, DenyReason> {
-    let facts = TraceFacts { coinbase: address_of(COINBASE) };
-    judge_trace(snapshot, permit, &Sealed::new(trace), &facts, NOW, &Knobs::default())
+    let facts = TraceFacts { coinbase: address_of(COINBASE), time: NOW };
+    judge_trace(snapshot, permit, Sealed::new(trace), &facts, NOW, &Knobs::default())
         .map(|verdict| verdict.created_inside().to_vec())
 }
 
@@ -486,4 +486,30 @@ fn hd20_the_trace_is_judged_by_the_policy_of_its_moment() {
     assert_eq!(told().judge(&bank().user("analyst").banned().snapshot()), Err(DenyReason::Banned));
     let revoked = bank().user("analyst").member_until("analysts", NOW).snapshot();
     assert_eq!(told().judge(&revoked), Err(DenyReason::CrossOrg));
+}
+
+/// H1: an execution at a block of the recent past reads nothing that was somebody else's then, at any depth.
+#[test]
+fn h1_a_past_run_reads_only_what_was_the_organizations_by_then() {
+    let since = NOW.minus(gw_types::Seconds(100));
+    let snapshot = bank().contract("bought").since(since).grant("analysts").snapshot();
+    let run = |at: gw_evm::BlockId, time| {
+        let mut call = super::support::simulate(gw_evm::SimulationKind::Call, address_of("bond"), [1, 2, 3, 4]);
+        if let gw_evm::Call::Simulate(simulation) = &mut call {
+            simulation.block = at;
+        }
+        let permit = permit(ask(&snapshot, "analyst").call(Method::Call, &call));
+        let told = told(permit, Address::ZERO, FrameKind::Call, Some("bond"))
+            .account("bond", CODE)
+            .frame(1, FrameKind::Call, "bought")
+            .account("bought", CODE);
+        let trace = Trace { frames: told.frames, touched: told.touched, changes: None, top: Outcome::default() };
+        let facts = TraceFacts { coinbase: address_of(COINBASE), time };
+        judge_trace(&snapshot, &told.permit, Sealed::new(trace), &facts, NOW, &Knobs::default()).map(drop)
+    };
+    let recent = gw_evm::BlockId::Number(super::support::HEAD - 1);
+    let before = since.minus(gw_types::Seconds(1));
+    assert_eq!(run(recent, before), Err(DenyReason::HistoryNotPermitted));
+    assert_eq!(run(recent, since), Ok(()));
+    assert_eq!(run(gw_evm::BlockId::LATEST, before), Ok(()), "the present is nobody's past");
 }

@@ -207,7 +207,7 @@ fn permitted(decision: Decision) -> Permit {
 }
 
 /// A judged run that ended like this.
-fn judged<T>(top: Outcome, then: impl Fn(&gw_policy::access::TraceVerdict, &Sealed<Trace>) -> T) -> T {
+fn judged<T>(top: Outcome, then: impl Fn(&gw_policy::access::TraceVerdict) -> T) -> T {
     let snapshot = world().org("a").group("g").every_method().contract("c").grant("g").user("u").member("g").snapshot();
     let permit = permitted(decide_call(&snapshot, "u", "c"));
     let frame = Frame {
@@ -225,9 +225,9 @@ fn judged<T>(top: Outcome, then: impl Fn(&gw_policy::access::TraceVerdict, &Seal
     };
     let touched = [(address_of("c"), Account::default())].into();
     let trace = Sealed::new(Trace { frames: vec![frame], touched, changes: None, top });
-    let facts = TraceFacts { coinbase: address_of("coinbase") };
-    let verdict = judge_trace(&snapshot, &permit, &trace, &facts, NOW, &Knobs::SPEC).unwrap();
-    then(&verdict, &trace)
+    let facts = TraceFacts { coinbase: address_of("coinbase"), time: NOW };
+    let verdict = judge_trace(&snapshot, &permit, trace, &facts, NOW, &Knobs::SPEC).unwrap();
+    then(&verdict)
 }
 
 /// X4, decision 44: a call is answered from its judged trace: output, revert, or a failure in known words.
@@ -240,7 +240,7 @@ fn x4_calls_are_answered_from_the_judged_trace() {
             error: error.map(str::to_owned),
             revert_reason: Some("the node's own words".to_owned()),
         };
-        judged(top, |verdict, trace| (view::call_result(verdict, trace), view::gas_used(verdict, trace)))
+        judged(top, |verdict| (view::call_result(verdict), view::gas_used(verdict)))
     };
     let (result, gas) = call(&[0xab, 0xcd], None);
     assert_eq!((result.unwrap().as_str(), gas), ("\"0xabcd\"", Ok(30_000)));

@@ -170,7 +170,7 @@ fn viewer_by_field() {
         let sent = logs.iter().find(|log| log["address"] == json!(address_of(emitter))).unwrap();
         let shown =
             all(&|viewer| match get_logs(viewer, &filter(&[emitter], vec![]), &logs, std::slice::from_ref(&tx)) {
-                LogsAnswer::Rows(rows) => json!({ "rows": parse(rows.as_str()) }),
+                LogsAnswer::Rows(rows, _) => json!({ "rows": parse(rows.as_str()) }),
                 LogsAnswer::NotPermitted => json!("denied"),
             });
         let outcome = |shown: &Value| match &shown["rows"] {

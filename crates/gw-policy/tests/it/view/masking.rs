@@ -155,9 +155,9 @@ fn hd11_logs_are_allowlists_too() {
     let plain = log(address_of("emitter"), "t", &[keccak256("E(uint256)"), number(1)], &[]);
     let spaced = format!("[ {} ]", plain.to_string().replace(',', " ,\n"));
     let show = |text: &str| {
-        view::logs(&reader, &filter(&["emitter"], vec![]), &Default::default(), super::support::sealed_text(text))
+        view::logs(&reader, &filter(&["emitter"], vec![]), &[], &Default::default(), super::support::sealed_text(text))
     };
-    let view::LogsAnswer::Rows(copied) = show(&spaced) else { panic!() };
+    let view::LogsAnswer::Rows(copied, _) = show(&spaced) else { panic!() };
     assert_eq!(copied.as_str(), format!("[{}]", plain.to_string().replace(',', " ,\n")), "copied byte for byte");
     let mut more = plain.clone();
     more["transactionLogIndex"] = json!("0x0");
@@ -193,9 +193,9 @@ fn malformed_logs_are_an_empty_list() {
         with("logIndex", json!({ "a": address_of("hidden") })),
         with("removed", json!("no")),
     ] {
-        let answer = view::logs(&reader, &filter(&["emitter"], vec![]), &Default::default(), sealed(&bad));
-        let view::LogsAnswer::Rows(rows) = answer else { panic!("{bad}") };
-        assert_eq!((rows.as_str(), rows.is_malformed()), ("[]", true), "{bad}");
+        let answer = view::logs(&reader, &filter(&["emitter"], vec![]), &[], &Default::default(), sealed(&bad));
+        let view::LogsAnswer::Rows(rows, count) = answer else { panic!("{bad}") };
+        assert_eq!((rows.as_str(), rows.is_malformed(), count), ("[]", true, 0), "{bad}");
     }
 }
 

@@ -90,12 +90,12 @@ pub(super) fn get_logs(viewer: &Viewer<'_>, filter: &LogFilter, logs: &[Value], 
         let hash = json!(needed.tx_hash);
         transactions.iter().filter(|tx| tx["hash"] == hash).for_each(|tx| parties.learn(&sealed(tx)));
     }
-    view::logs(viewer, filter, &parties, answer)
+    view::logs(viewer, filter, &[], &parties, answer)
 }
 
 pub(super) fn rows(answer: &LogsAnswer) -> Vec<Value> {
     match answer {
-        LogsAnswer::Rows(rows) => serde_json::from_str(rows.as_str()).unwrap(),
+        LogsAnswer::Rows(rows, _) => serde_json::from_str(rows.as_str()).unwrap(),
         LogsAnswer::NotPermitted => panic!("not permitted"),
     }
 }
