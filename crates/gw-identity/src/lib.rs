@@ -12,6 +12,7 @@ mod error;
 mod limits;
 mod link;
 mod login;
+pub mod oauth;
 mod routes;
 mod security;
 mod state;

@@ -23,6 +23,7 @@ pub use source::{ProcessEnv, Settings, Source};
 pub use variable::{Entry, Section, Shown};
 
 use gw_http::{Origin, OwnOrigins};
+use gw_identity::oauth::Clients;
 use gw_policy::Knobs;
 use gw_types::{ExternalId, Secret};
 use ipnet::IpNet;
@@ -144,6 +145,10 @@ pub struct Identity {
     pub directory: Option<Directory>,
     /// Whether mock tokens are accepted.
     pub mock_login: bool,
+    /// Applications that may obtain tokens.
+    pub oauth_clients: Clients,
+    /// Whether they must use a proof key.
+    pub oauth_require_pkce: bool,
 }
 
 /// The enterprise directory.
@@ -313,6 +318,8 @@ impl Config {
                 auto_kyc: need(from, &var::AUTO_KYC_IDP)?,
                 directory: directory(from)?,
                 mock_login: need(from, &var::ALLOW_MOCK_LOGIN)?,
+                oauth_clients: rules::oauth_clients(from).map_err(|_| var::OAUTH_FIRST_PARTY_CLIENTS.name())?,
+                oauth_require_pkce: need(from, &var::OAUTH_REQUIRE_PKCE)?,
             },
             admin: Admin {
                 token: from.get(&var::ADMIN_API_TOKEN),

@@ -116,6 +116,17 @@ registry! {
     /// Accepts login tokens of the form `mock.<did>`; only `ledger-gateway-dev` knows how.
     ALLOW_MOCK_LOGIN: bool = Variable::new(Identity, &kind::BOOL).default("false").rule("false in production");
 
+    /// Applications that may obtain tokens by OAuth: `<client_id>:<bcrypt_hash>`, separated by commas; a second hash
+    /// after `|` while a secret is exchanged. Empty switches OAuth off.
+    OAUTH_FIRST_PARTY_CLIENTS: Secret = Variable::new(Identity, &kind::SECRET).secret()
+        .rule("bcrypt hashes of cost 10 to 16; 12 is recommended");
+    /// Addresses a code may be sent to, per application: `<client_id>=<uri>|<uri>`, separated by commas, matched
+    /// exactly. Applications not named here may use the origins of BASE_URL and CORS_ALLOWED_ORIGINS.
+    OAUTH_REDIRECT_URIS: String = Variable::new(Identity, kind!(String, "a list such as `explorer=https://explorer.example/callback`", |t| Some(t.to_owned())))
+        .rule("clients of OAUTH_FIRST_PARTY_CLIENTS; https in production; no fragment, user information or backslash");
+    /// Whether every application must use a proof key (PKCE, S256).
+    OAUTH_REQUIRE_PKCE: bool = Variable::new(Identity, &kind::BOOL).default("false");
+
     /// Super-administrator's token (`X-Admin-Token`).
     ADMIN_API_TOKEN: Secret = Variable::new(Admin, &kind::SECRET).secret().derived("made at each start and printed once")
         .required().rule("in production at least 32 bytes with 8 different ones");

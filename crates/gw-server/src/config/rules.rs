@@ -8,6 +8,7 @@ use super::{
     registry as var,
     variable::{Entry, Variable},
 };
+use gw_identity::oauth::{Clients, ClientsError};
 use gw_types::Secret;
 use std::time::Duration;
 use url::Url;
@@ -38,6 +39,7 @@ pub(super) fn check(from: &Settings, build: Build, report: &mut Report) {
     rules.listeners();
     rules.mock_login(build);
     rules.directory();
+    rules.oauth();
     if from.environment() == Some(Environment::Production) {
         rules.required();
         rules.strength();
@@ -133,6 +135,16 @@ impl Rules<'_> {
         }
     }
 
+    /// OA-3, OA-8: every finding of both lists.
+    fn oauth(&mut self) {
+        let Err(wrong) = oauth_clients(self.from) else { return };
+        for error in wrong {
+            let variable: &dyn Entry =
+                if error.is_about_redirects() { &var::OAUTH_REDIRECT_URIS } else { &var::OAUTH_FIRST_PARTY_CLIENTS };
+            self.broken(variable, error.to_string());
+        }
+    }
+
     fn required(&mut self) {
         for entry in var::ALL {
             if entry.is_required() && !self.from.is_set(*entry) && !self.report.names(entry.name()) {
@@ -178,6 +190,14 @@ impl Rules<'_> {
             self.broken(&var::AUDIT_DATABASE_URL, "must be another database than DATABASE_URL in production");
         }
     }
+}
+
+/// The first-party applications.
+pub(super) fn oauth_clients(from: &Settings) -> Result<Clients, Vec<ClientsError>> {
+    let clients = from.get(&var::OAUTH_FIRST_PARTY_CLIENTS);
+    let redirect_uris = from.get(&var::OAUTH_REDIRECT_URIS).unwrap_or_default();
+    let production = from.environment() == Some(Environment::Production);
+    Clients::parse(clients.as_ref().map_or("", Secret::expose), &redirect_uris, production)
 }
 
 /// The public address: what was set, or this machine's.

@@ -66,6 +66,9 @@ const BROKEN: &[(&str, &[&str])] = &[
     ("DIRECTORY_SP_CLIENTS", &["a,,b"]),
     ("DIRECTORY_SP_ROLE", &["a b"]),
     ("ALLOW_MOCK_LOGIN", &["yes", "1", "TRUE"]),
+    ("OAUTH_FIRST_PARTY_CLIENTS", &["explorer", "explorer:plain", "explorer:$2b$09$", " padded"]),
+    ("OAUTH_REDIRECT_URIS", &["explorer", "nobody=https://app.example/cb"]),
+    ("OAUTH_REQUIRE_PKCE", &["yes"]),
     ("ADMIN_API_TOKEN", &["padded "]),
     ("ADMIN_API_TOKEN_PREVIOUS", &["padded "]),
     ("OPERATOR_API_TOKEN", &[" padded", "\u{fffd}"]),
@@ -348,4 +351,36 @@ fn the_profile_moves_what_is_not_set() {
     assert_eq!(knobs(&[("PRIVACY_PROFILE", "strict")]), Knobs::STRICT);
     let strict = knobs(&[("PRIVACY_PROFILE", "strict"), ("PRIVACY_NO_ABI", "pass")]);
     assert_eq!(strict, Knobs { no_abi: gw_policy::knobs::NoAbi::Pass, ..Knobs::STRICT });
+}
+
+/// OA-3, OA-8: every entry that is wrong is named, in both lists, and no hash is repeated.
+#[test]
+fn oa8_wrong_oauth_clients_are_all_named() {
+    const HASH: &str = "$2b$12$abcdefghijklmnopqrstuuabcdefghijklmnopqrstuvwxyz01232";
+    assert_eq!(
+        problems(&[], &[("OAUTH_FIRST_PARTY_CLIENTS", &format!("explorer:{HASH}|{HASH}, reports:{HASH}"))]),
+        [""; 0]
+    );
+    let cheap = HASH.replace("$12$", "$09$");
+    let clients = format!("explorer, reports:plain, audit:{cheap}");
+    let found = problems(&[], &[("OAUTH_FIRST_PARTY_CLIENTS", &clients), ("OAUTH_REDIRECT_URIS", "explorer")]);
+    assert_eq!(
+        found,
+        [
+            "OAUTH_FIRST_PARTY_CLIENTS: entry 1 is a bare client id: write `<client_id>:<bcrypt_hash>`",
+            "OAUTH_FIRST_PARTY_CLIENTS: client `reports` has a secret that is no bcrypt hash",
+            "OAUTH_FIRST_PARTY_CLIENTS: client `audit` has a hash of cost 9: from 10 to 16 is needed, 12 is recommended",
+            "OAUTH_REDIRECT_URIS: entry 1 is not `<client_id>=<uri>|<uri>`",
+        ]
+    );
+    let clients = format!("explorer:{HASH}");
+    let uris = "explorer=http://app.example/cb|https://app.example/#x";
+    let changes = [("OAUTH_FIRST_PARTY_CLIENTS", clients.as_str()), ("OAUTH_REDIRECT_URIS", uris)];
+    assert_eq!(
+        problems(PRODUCTION, &changes),
+        [
+            "OAUTH_REDIRECT_URIS: an address of client `explorer` must be https in production",
+            "OAUTH_REDIRECT_URIS: an address of client `explorer` holds a fragment",
+        ]
+    );
 }
