@@ -19,6 +19,8 @@ have redis-server || packages+=(redis-server)
 have nginx || packages+=(nginx-light)
 have wrk || packages+=(wrk)
 have python3 || packages+=(python3)
+# The sign-in page is looked at in a real browser.
+have chromium || packages+=(chromium)
 python3 -c 'import venv, ensurepip' 2>/dev/null || packages+=(python3-venv)
 if [ "${#packages[@]}" -gt 0 ]; then
   if have apt-get && [ "$(id -u)" -eq 0 ]; then

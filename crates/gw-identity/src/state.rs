@@ -5,6 +5,7 @@ use crate::{
     limits::Limits,
     link::Challenges,
     login::{Failures, LoginSessions, ProofVerifier, Vault},
+    oauth::{Oauth, OauthConfig},
     security::SecuritySink,
     tokens::TokenIssuer,
 };
@@ -35,8 +36,10 @@ pub struct IdentityConfig {
     pub networks: Vec<String>,
     /// HUMANITY_VERIFY_URL.
     pub humanity_verify_url: Option<String>,
-    /// Seals the tokens of completed logins; the refresh secret serves, so that instances agree.
+    /// Seals the tokens of completed logins, and makes OAuth codes; the refresh secret serves, so that instances agree.
     pub vault_secret: Secret,
+    /// First-party applications.
+    pub oauth: OauthConfig,
 }
 
 /// The chain's id, once the node has told it.
@@ -103,6 +106,7 @@ pub(crate) struct Inner {
     pub(crate) vault: Vault,
     pub(crate) challenges: Challenges,
     pub(crate) limits: Limits,
+    pub(crate) oauth: Oauth,
 }
 
 impl IdentityState {
@@ -116,6 +120,7 @@ impl IdentityState {
             failures: Failures::new(cache.clone()),
             vault: Vault::new(&config.vault_secret, Arc::clone(&edge.entropy)),
             challenges: Challenges::new(cache.clone()),
+            oauth: Oauth::new(&config.oauth, &config.vault_secret, cache.clone(), &*edge.entropy),
             limits: Limits::new(&config, cache),
             config,
         };

@@ -12,6 +12,7 @@ pub mod secrets;
 mod serve;
 pub mod signal;
 pub mod telemetry;
+mod web;
 mod workers;
 
 #[global_allocator]

@@ -19,6 +19,11 @@ impl Challenge {
         }
     }
 
+    /// As it was given.
+    pub fn to_text(self) -> String {
+        URL_SAFE_NO_PAD.encode(self.0)
+    }
+
     /// Whether `verifier` is the one this challenge was made of.
     pub fn is_met_by(&self, verifier: &str) -> bool {
         let unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
@@ -40,6 +45,7 @@ mod tests {
     fn oa4_the_example_of_the_rfc() {
         let challenge = Challenge::parse(CHALLENGE).unwrap();
         assert!(challenge.is_met_by(VERIFIER));
+        assert_eq!(challenge.to_text(), CHALLENGE);
         assert!(!challenge.is_met_by(&VERIFIER.replace('d', "e")));
         assert!(!challenge.is_met_by(CHALLENGE), "the plain method is none");
         assert!(!challenge.is_met_by(""));

@@ -1,6 +1,6 @@
 //! The cookies we set (TK-9, ZK-13, DS-2, HD19).
 
-use crate::{login::LoginSecret, tokens::AuthResponse};
+use crate::{login::LoginSecret, oauth::OauthId, tokens::AuthResponse};
 use gw_http::{Edge, auth::COOKIE as ACCESS};
 use http::{HeaderMap, HeaderValue, header};
 
@@ -49,6 +49,21 @@ fn directory(edge: &Edge, secret: &str, life: u32) -> String {
     let foreign = edge.origins.frontend_is_foreign();
     let (site, secure) = (if foreign { "None" } else { "Lax" }, secure(edge.production || foreign));
     format!("{DIRECTORY}={secret}; Path=/; HttpOnly; SameSite={site}; Max-Age={life}{secure}")
+}
+
+/// The same for an OAuth session, at its own paths only: several of them, begun in several tabs, keep apart.
+pub(crate) fn set_oauth_login(edge: &Edge, base: &str, id: &OauthId, secret: &LoginSecret) -> HeaderMap {
+    let foreign = edge.origins.frontend_is_foreign();
+    let site = if foreign { "None" } else { "Lax" };
+    let (secure, path) = (secure(edge.production || foreign), format!("{base}/oauth/session/{}", id.as_str()));
+    set(&format!("{LOGIN}={}; Path={path}; HttpOnly; SameSite={site}; Max-Age=600{secure}", secret.expose()))
+}
+
+/// Every secret of a login that was sent: one of a login of ours may stand beside one of an OAuth session.
+pub(crate) fn all_logins(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    let sent = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let pairs = sent.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.filter(|(name, _)| *name == LOGIN).map(|(_, secret)| secret)
 }
 
 const fn secure(yes: bool) -> &'static str {

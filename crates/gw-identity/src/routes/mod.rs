@@ -4,6 +4,7 @@ mod auth;
 mod cookies;
 mod eth;
 mod me;
+mod oauth;
 mod provenance;
 mod tokens;
 
@@ -26,13 +27,20 @@ pub fn router(state: IdentityState) -> OpenApiRouter {
     let own = versioned_only().route_layer(from_fn_with_state(state.clone(), recorded));
     let versioned = both_ways(|routes, of| limited(routes, of, &state)).merge(own).with_state(state.clone());
     // Set here too, so that no wiring can let a token reply be kept by a cache (TK-10).
-    OpenApiRouter::from(aliases).nest("/api/v1", versioned).layer(SecureHeaders::new(state.edge.production))
+    let oauth = oauth(|routes, of| limited(routes, of, &state)).with_state(state.clone());
+    #[cfg(feature = "mock-login")]
+    let oauth = oauth.merge(OpenApiRouter::from(mock_only(&state)));
+    OpenApiRouter::from(aliases)
+        .nest("/api/v1", versioned)
+        .merge(oauth)
+        .layer(SecureHeaders::new(state.edge.production))
 }
 
 /// The description of all routes, without anything behind them.
 pub fn api() -> OpenApi {
     OpenApiRouter::<IdentityState>::new()
         .nest("/api/v1", both_ways(|routes, _| routes).merge(versioned_only()))
+        .merge(oauth(|routes, _| routes))
         .into_openapi()
 }
 
@@ -69,7 +77,10 @@ fn both_ways(
         .routes(routes!(auth::directory::service_principal::service_principal))
         .routes(routes!(tokens::revoke::revoke))
         .routes(routes!(tokens::introspect::introspect));
-    let polls = OpenApiRouter::new().routes(routes!(auth::status::status)).routes(routes!(auth::providers::providers));
+    let polls = OpenApiRouter::new()
+        .routes(routes!(auth::status::status))
+        .routes(routes!(auth::providers::providers))
+        .routes(routes!(auth::qr::qr));
     let refresh = OpenApiRouter::new().routes(routes!(tokens::refresh::refresh));
     let links = OpenApiRouter::new()
         .routes(routes!(eth::challenge::challenge))
@@ -84,4 +95,31 @@ fn both_ways(
 
 fn versioned_only() -> OpenApiRouter<IdentityState> {
     OpenApiRouter::new().routes(routes!(me::admin_status::admin_status)).routes(routes!(me::orgs::orgs))
+}
+
+/// The OAuth routes have one path each: their clients take it from what they were configured with.
+fn oauth(
+    limit: impl Fn(OpenApiRouter<IdentityState>, Limited) -> OpenApiRouter<IdentityState>,
+) -> OpenApiRouter<IdentityState> {
+    let auth = OpenApiRouter::new()
+        .routes(routes!(oauth::authorize::authorize))
+        .routes(routes!(oauth::callback::callback))
+        .routes(routes!(oauth::restart::restart))
+        .routes(routes!(oauth::silent_complete::silent_complete));
+    let polls = OpenApiRouter::new()
+        .routes(routes!(oauth::info::info))
+        .routes(routes!(oauth::status::status))
+        .routes(routes!(oauth::metadata::metadata));
+    // An application brings all its users' codes from one address, so it is counted like refreshes are (decision 54);
+    // its failures have a limit of their own.
+    let token = OpenApiRouter::new().routes(routes!(oauth::token::token));
+    limit(auth, Limited::Auth).merge(limit(polls, Limited::Polls)).merge(limit(token, Limited::Refreshes))
+}
+
+/// What no release has stands in no description.
+#[cfg(feature = "mock-login")]
+fn mock_only(state: &IdentityState) -> axum::Router {
+    let path = "/oauth/session/{id}/mock-complete";
+    let route = axum::Router::new().route(path, axum::routing::post(oauth::mock_complete::mock_complete));
+    limited(OpenApiRouter::from(route), Limited::Auth, state).with_state(state.clone()).into()
 }

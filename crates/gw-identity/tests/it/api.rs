@@ -3,7 +3,17 @@
 use crate::world::World;
 use http::{Method, StatusCode};
 
-const BOTH_WAYS: [(Method, &str); 15] = [
+const OAUTH: [&str; 8] = [
+    "GET /.well-known/oauth-authorization-server",
+    "GET /oauth/authorize",
+    "GET /oauth/session/{id}/info",
+    "GET /oauth/session/{id}/restart",
+    "GET /oauth/session/{id}/status",
+    "POST /oauth/callback",
+    "POST /oauth/session/{id}/silent-complete",
+    "POST /oauth/token",
+];
+const BOTH_WAYS: [(Method, &str); 16] = [
     (Method::POST, "/auth/request"),
     (Method::POST, "/auth/callback"),
     (Method::POST, "/auth/verify"),
@@ -12,6 +22,7 @@ const BOTH_WAYS: [(Method, &str); 15] = [
     (Method::GET, "/auth/directory/url"),
     (Method::POST, "/auth/directory/callback"),
     (Method::POST, "/auth/directory/service-principal"),
+    (Method::GET, "/auth/session/{id}/qr.svg"),
     (Method::POST, "/refresh"),
     (Method::POST, "/revoke"),
     (Method::POST, "/introspect"),
@@ -44,6 +55,7 @@ async fn the_description_names_every_operation_once() {
     let described = world.description();
     let mut expected: Vec<String> = BOTH_WAYS.iter().map(|(method, path)| format!("{method} /api/v1{path}")).collect();
     expected.extend(["GET /api/v1/me/admin-status".to_owned(), "GET /api/v1/me/orgs".to_owned()]);
+    expected.extend(OAUTH.map(str::to_owned));
     expected.sort();
     let mut told = Vec::new();
     let mut ids = Vec::new();

@@ -13,6 +13,8 @@ mod me;
 #[cfg(test)]
 mod mock;
 #[cfg(test)]
+mod oauth;
+#[cfg(test)]
 mod outage;
 #[cfg(test)]
 mod parallel;

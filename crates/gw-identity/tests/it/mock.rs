@@ -5,6 +5,7 @@ use gw_identity::{MockVerifier, NoVerifier};
 use gw_policy::{access::admin, snapshot::Organization};
 use gw_types::ExternalId;
 use http::StatusCode;
+use serde_json::json;
 use std::sync::Arc;
 
 async fn world() -> World {
@@ -79,4 +80,33 @@ async fn mk3_bans_apply_to_mock_users() {
     tx.update_user(user.id, ban).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(mock_login(&world, "mock.did:test:alice").await, Err((403, "account is banned".to_owned())));
+}
+
+/// MK-4: an OAuth session is completed without a wallet, where mock logins are on.
+#[tokio::test]
+async fn mk4_an_oauth_session_completes_without_a_wallet() {
+    let open = async |world: &World| {
+        let path =
+            "/oauth/authorize?client_id=explorer&redirect_uri=https://gate.example/cb&state=s&response_type=code";
+        let answer = world.get(path).send().await;
+        answer.body["oauth_session_id"].as_str().unwrap_or_else(|| panic!("{}", answer.body)).to_owned()
+    };
+    let complete = async |world: &World, id: &str, body: serde_json::Value| {
+        world.post(&format!("/oauth/session/{id}/mock-complete"), body).send().await
+    };
+    let off = World::with(Setup { production: false, ..Setup::default() }).await;
+    let id = open(&off).await;
+    assert_eq!(complete(&off, &id, json!({})).await.refusal(), (403, "mock login is disabled"));
+
+    let verifier = Arc::new(MockVerifier::before(Arc::new(NoVerifier)));
+    let world = World::with(Setup { production: false, verifier, allow_mock: true, ..Setup::default() }).await;
+    let id = open(&world).await;
+    assert_eq!(complete(&world, &"A".repeat(43), json!({})).await.status, StatusCode::NOT_FOUND);
+    let done = complete(&world, &id, json!({ "did": "did:test:alice" })).await;
+    assert_eq!((done.status, &done.body), (StatusCode::OK, &json!({ "ok": true, "did": "did:test:alice" })));
+    assert_eq!(complete(&world, &id, json!({})).await.refusal(), (409, "session already completed"));
+    let status = world.get(&format!("/oauth/session/{id}/status")).send().await;
+    assert!(status.body["redirect_url"].as_str().unwrap().starts_with("https://gate.example/cb?code="));
+    let unnamed = open(&world).await;
+    assert_eq!(complete(&world, &unnamed, json!({})).await.body["ok"], true);
 }

@@ -10,7 +10,9 @@ use gw_http::{
 };
 use gw_identity::{
     AuthorizationRequest, ChainSource, IdentityConfig, IdentityParts, IdentityState, NotRecorded, ProofError,
-    ProofVerifier, Proved, Room, SecuritySink, router,
+    ProofVerifier, Proved, Room, SecuritySink,
+    oauth::{Clients, OauthConfig},
+    router,
 };
 use gw_store::{Actor, DirectoryLock, Feed, FeedTiming, Location, Store, StoreConfig, Tx, Uptime, record::User};
 use gw_types::{Clock, Entropy, ExternalId, Seconds, Secret, Timestamp};
@@ -45,6 +47,9 @@ pub(crate) struct Setup {
     pub(crate) database: Option<String>,
     /// A shared cache in the place of the process's own.
     pub(crate) cache: Option<String>,
+    pub(crate) oauth_clients: String,
+    pub(crate) require_pkce: bool,
+    pub(crate) allow_mock: bool,
 }
 
 impl Default for Setup {
@@ -58,6 +63,9 @@ impl Default for Setup {
             auto_kyc: false,
             database: None,
             cache: None,
+            oauth_clients: crate::oauth::CLIENTS.clone(),
+            require_pkce: false,
+            allow_mock: false,
         }
     }
 }
@@ -144,6 +152,12 @@ impl World {
             networks: vec!["idp:main".to_owned()],
             humanity_verify_url: Some("https://verify.example".to_owned()),
             vault_secret: Secret::new("the refresh secret"),
+            oauth: OauthConfig {
+                clients: Clients::parse(&setup.oauth_clients, "", setup.production).unwrap(),
+                require_pkce: setup.require_pkce,
+                login_page: "/login".to_owned(),
+                allow_mock: setup.allow_mock,
+            },
         };
         let cache = match setup.cache {
             Some(url) => Cache::connect(&Secret::new(url), Arc::clone(&edge.clock)).await.unwrap(),

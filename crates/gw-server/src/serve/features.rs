@@ -6,7 +6,7 @@ use crate::{
         Config,
         registry::{Durability, FullPolicy},
     },
-    workers,
+    web, workers,
 };
 use anyhow::Context as _;
 use axum::Router;
@@ -15,7 +15,7 @@ use gw_cache::Cache;
 use gw_http::{Edge, admin::guard};
 use gw_identity::{
     ChainSource, Directory, IdentityConfig, IdentityParts, IdentityState, NotRecorded, ProofVerifier, Room,
-    SecuritySink,
+    SecuritySink, oauth::OauthConfig,
 };
 use gw_journal::{Journal, Recovery};
 use gw_node::Node;
@@ -55,6 +55,8 @@ pub(super) struct Features {
 /// Makes every feature.
 pub(super) fn features(on: &Foundation<'_>) -> anyhow::Result<Features> {
     let public = Router::from(gw_identity::router(identity(on)?)).merge(gw_rpc::router(rpc(on)?));
+    // Where another front end is, its page is the one.
+    let public = if web::login_page(&on.config.edge).1 { public.merge(web::router()) } else { public };
     Ok(Features { public, admin: guard(gw_admin::router(admin(on)?), Arc::clone(&on.edge)) })
 }
 
@@ -89,6 +91,12 @@ fn identity(on: &Foundation<'_>) -> anyhow::Result<IdentityState> {
         networks: Vec::new(),
         humanity_verify_url: None,
         vault_secret: on.secrets.refresh.current.clone(),
+        oauth: OauthConfig {
+            clients: identity.oauth_clients.clone(),
+            require_pkce: identity.oauth_require_pkce,
+            login_page: web::login_page(&on.config.edge).0,
+            allow_mock: identity.mock_login,
+        },
     };
     let journal = Arc::clone(&on.journal);
     let security = SecuritySink::new(move |events| {

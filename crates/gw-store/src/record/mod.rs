@@ -24,7 +24,7 @@ pub use send::{
     SendStart,
 };
 pub use tenant::{AllowedTenant, NewTenant, TenantEnd, TenantPatch};
-pub use token::{Family, NewRefreshToken, PendingLogin, RefreshToken, Rotation, TokenHash};
+pub use token::{Application, Family, NewRefreshToken, PendingLogin, RefreshToken, Rotation, TokenHash};
 
 /// A JSON object.
 pub type Object = serde_json::Map<String, serde_json::Value>;

@@ -49,6 +49,15 @@ pub struct NewRefreshToken {
     pub expires_at: Timestamp,
 }
 
+/// For which application of ours a login was started silently (spec/10 OA-10).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Application<'a> {
+    /// Its client id.
+    pub client: &'a str,
+    /// SHA-256 of the address its code is sent to.
+    pub redirect: [u8; 32],
+}
+
 /// What became of an attempt to exchange a refresh token (TK-4, TK-5). Only [`Rotation::Done`] stored a successor;
 /// after [`Rotation::Reused`] the family is dead, and the transaction is to be committed nevertheless.
 #[must_use]

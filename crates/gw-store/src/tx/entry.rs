@@ -9,8 +9,8 @@ use crate::{
     dialect::Engine,
     entity::audit_outbox,
     record::{
-        AllowedTenant, Contract, Family, Grant, Group, GroupAccess, Link, Membership, OpenReservation, Organization,
-        PendingLogin, TenantEnd, User,
+        AllowedTenant, Application, Contract, Family, Grant, Group, GroupAccess, Link, Membership, OpenReservation,
+        Organization, PendingLogin, TenantEnd, User,
     },
     row,
 };
@@ -335,6 +335,32 @@ impl Audited for PendingLogin {
     }
     fn image(&self) -> Value {
         json!({ "opened_at": self.opened_at, "completed": self.completed })
+    }
+}
+
+/// A login that one of our applications got silently.
+#[derive(Debug)]
+pub(crate) struct ForApplication<'a> {
+    pub(crate) family: &'a Family,
+    pub(crate) application: &'a Application<'a>,
+}
+
+impl Audited for ForApplication<'_> {
+    const RESOURCE: ResourceType = Family::RESOURCE;
+    fn resource_id(&self) -> String {
+        self.family.resource_id()
+    }
+    fn resource_name(&self) -> String {
+        self.application.client.to_owned()
+    }
+    fn image(&self) -> Value {
+        let mut image = self.family.image();
+        if let Value::Object(members) = &mut image {
+            members.insert("silent".to_owned(), true.into());
+            members.insert("client_id".to_owned(), self.application.client.into());
+            members.insert("redirect_uri_sha256".to_owned(), hex::encode(self.application.redirect).into());
+        }
+        image
     }
 }
 

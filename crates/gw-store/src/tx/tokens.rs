@@ -2,11 +2,14 @@
 //!
 //! A login and the end of a family leave audit entries; rotations leave none, they change no right.
 
-use super::{Tx, entry::Action};
+use super::{
+    Tx,
+    entry::{Action, ForApplication},
+};
 use crate::{
     StoreError,
     entity::{refresh_tokens, revocations},
-    record::{Family, NewRefreshToken, PendingLogin, RefreshToken, Rotation, TokenHash, User},
+    record::{Application, Family, NewRefreshToken, PendingLogin, RefreshToken, Rotation, TokenHash, User},
 };
 use gw_types::{Seconds, SessionId, Timestamp, TokenId, UserId};
 use sea_orm::{
@@ -41,6 +44,25 @@ impl Tx {
     /// the cache, not here.
     pub fn note_login_ended(&mut self, login: &PendingLogin) {
         self.note(Action::Delete, None, Some(login), None);
+    }
+
+    /// The same for a login that one of our applications gets silently: the entry says for which (spec/10 OA-10).
+    pub async fn store_application_token(
+        &mut self,
+        new: NewRefreshToken,
+        application: &Application<'_>,
+    ) -> Result<(), StoreError> {
+        let family = Family {
+            id: new.family,
+            user: new.user,
+            amr: new.amr.clone(),
+            started: new.family_started,
+            expires_at: new.expires_at,
+        };
+        self.insert_refresh_token(new).await?;
+        let entry = ForApplication { family: &family, application };
+        self.note(Action::Create, None, None, Some(&entry));
+        Ok(())
     }
 
     /// Exchanges a refresh token for its successor, or says why not (TK-5). The successor is of the same family,

@@ -47,27 +47,28 @@ pub(crate) async fn callback(
     RawQuery(query): RawQuery,
     request: Request,
 ) -> Result<Json<AuthResponse>, ApiError> {
-    let session = session_of(query.as_deref().unwrap_or_default()).ok_or(LoginError::NoSession)?;
+    let session = parameter(query.as_deref().unwrap_or_default(), "session").ok_or(LoginError::NoSession)?;
     let session = parse_session(&session)?;
     let token = proof_in(&read_body(request.into_body()).await?);
     let pair = complete(&state, Attempt { session, token, provenance }).await?;
     Ok(Json(AuthResponse::new(pair, state.edge.now())))
 }
 
-fn session_of(query: &str) -> Option<String> {
+/// A parameter that is there and not empty.
+pub(in crate::routes) fn parameter(query: &str, wanted: &str) -> Option<String> {
     form_urlencoded::parse(query.as_bytes())
-        .find(|(name, _)| name == "session")
+        .find(|(name, _)| name == wanted)
         .map(|(_, value)| value.into_owned())
         .filter(|value| !value.is_empty())
 }
 
 /// A text that is no id names no session.
-pub(super) fn parse_session(text: &str) -> Result<LoginId, LoginError> {
+pub(in crate::routes) fn parse_session(text: &str) -> Result<LoginId, LoginError> {
     uuid::Uuid::parse_str(text).map(LoginId).map_err(|_| LoginError::SessionOver)
 }
 
 /// The proof in a body: bare text or a member of a JSON object; outer blanks and one pair of quotes are dropped.
-fn proof_in(body: &[u8]) -> Result<String, LoginError> {
+pub(in crate::routes) fn proof_in(body: &[u8]) -> Result<String, LoginError> {
     let text = core::str::from_utf8(body).map_err(|_| LoginError::NoToken)?.trim();
     let token = if text.starts_with('{') {
         let body: CallbackBody = serde_json::from_str(text).map_err(|_| LoginError::NoToken)?;
@@ -104,9 +105,9 @@ mod tests {
 
     #[test]
     fn the_session_parameter_is_required() {
-        assert_eq!(session_of("x=1&session=abc"), Some("abc".to_owned()));
+        assert_eq!(parameter("x=1&session=abc", "session"), Some("abc".to_owned()));
         for query in ["", "session=", "sessions=abc"] {
-            assert_eq!(session_of(query), None, "{query}");
+            assert_eq!(parameter(query, "session"), None, "{query}");
         }
     }
 }

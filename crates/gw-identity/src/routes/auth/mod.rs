@@ -1,8 +1,9 @@
 //! `/auth`: login by proof.
 
-pub(super) mod callback;
+pub(in crate::routes) mod callback;
 pub(super) mod directory;
 pub(super) mod providers;
-pub(super) mod request;
+pub(super) mod qr;
+pub(in crate::routes) mod request;
 pub(super) mod status;
 pub(super) mod verify;

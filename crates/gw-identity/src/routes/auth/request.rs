@@ -14,7 +14,7 @@ use http::{HeaderMap, HeaderValue, header};
 use serde::{Deserialize, Serialize};
 
 /// Carries the session's secret to pages that fetch without cookies (HD19).
-pub(super) const SECRET_HEADER: &str = "x-login-secret";
+pub(in crate::routes) const SECRET_HEADER: &str = "x-login-secret";
 
 /// What a login may start with.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]

@@ -1,0 +1,115 @@
+//! Whether an application is who it says (OA-7): bcrypt, on a few threads and never in a queue without end.
+
+use super::Clients;
+use gw_types::Entropy;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use subtle::ConstantTimeEq;
+use tokio::{sync::Semaphore, time::timeout};
+
+/// Checks at a time: they keep a processor busy for a quarter of a second each.
+const AT_A_TIME: usize = 2;
+const LONGEST_WAIT: Duration = Duration::from_secs(3);
+const DIGEST_LEN: usize = 32;
+
+/// Too many checks are waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("too many checks of client secrets are waiting")]
+pub struct Busy;
+
+/// Checks secrets of applications.
+pub struct ClientSecrets {
+    clients: Clients,
+    pool: Arc<Semaphore>,
+    /// Keys what is remembered, in this process only.
+    key: [u8; DIGEST_LEN],
+    /// The last good secret of each application, as a keyed digest: an application at work costs one hash, not one a
+    /// login.
+    good: Mutex<BTreeMap<String, [u8; DIGEST_LEN]>>,
+}
+
+impl ClientSecrets {
+    /// Checks for these applications.
+    pub fn new(clients: Clients, entropy: &dyn Entropy) -> Self {
+        let mut key = [0u8; DIGEST_LEN];
+        entropy.fill(&mut key);
+        Self { clients, pool: Arc::new(Semaphore::new(AT_A_TIME)), key, good: Mutex::default() }
+    }
+
+    /// The applications.
+    pub fn clients(&self) -> &Clients {
+        &self.clients
+    }
+
+    /// Whether one of `secrets`, readings of what was sent, is that of `id`. The unknown costs as much as the wrong.
+    pub async fn check(&self, id: &str, secrets: Vec<String>) -> Result<bool, Busy> {
+        if secrets.iter().any(|secret| self.is_remembered(id, secret)) {
+            return Ok(true);
+        }
+        let waiting = timeout(LONGEST_WAIT, Arc::clone(&self.pool).acquire_owned());
+        let permit = waiting.await.map_err(|_| Busy)?.map_err(|_| Busy)?;
+        let hashes = self.clients.hashes(id);
+        let work = tokio::task::spawn_blocking(move || {
+            let _until_done = permit;
+            secrets.into_iter().find(|secret| hashes.verify(core::slice::from_ref(secret)))
+        });
+        let Some(secret) = work.await.map_err(|_| Busy)? else { return Ok(false) };
+        if let Some(digest) = self.digest(id, &secret) {
+            self.good.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned(), digest);
+        }
+        Ok(true)
+    }
+
+    fn is_remembered(&self, id: &str, secret: &str) -> bool {
+        let known = self.good.lock().unwrap_or_else(PoisonError::into_inner).get(id).copied();
+        match (known, self.digest(id, secret)) {
+            (Some(known), Some(digest)) => known.ct_eq(&digest).into(),
+            (None, _) | (_, None) => false,
+        }
+    }
+
+    fn digest(&self, id: &str, secret: &str) -> Option<[u8; DIGEST_LEN]> {
+        let mac = <Hmac<Sha256> as KeyInit>::new_from_slice(&self.key).ok()?;
+        Some(mac.chain_update(id).chain_update([0]).chain_update(secret).finalize().into_bytes().into())
+    }
+}
+
+impl core::fmt::Debug for ClientSecrets {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("ClientSecrets").field("clients", &self.clients).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::CountingEntropy;
+
+    #[tokio::test]
+    async fn oa7_a_good_secret_is_remembered_and_nothing_else() {
+        let hash = bcrypt::hash_with_salt("the secret", 10, [7; 16]).unwrap().to_string();
+        let clients = Clients::parse(&format!("explorer:{hash}"), "", true).unwrap();
+        let secrets = ClientSecrets::new(clients, &CountingEntropy::default());
+        let check = |id: &'static str, secret: &str| secrets.check(id, vec![secret.to_owned()]);
+        assert!(!secrets.is_remembered("explorer", "the secret"));
+        assert_eq!(check("explorer", "wrong").await, Ok(false));
+        assert_eq!(check("explorer", "the secret").await, Ok(true));
+        assert!(secrets.is_remembered("explorer", "the secret"));
+        assert!(!secrets.is_remembered("explorer", "wrong") && !secrets.is_remembered("other", "the secret"));
+        assert_eq!(check("explorer", "wrong").await, Ok(false));
+        assert_eq!(check("unknown", "the secret").await, Ok(false));
+        assert!(!format!("{secrets:?}").contains("$2"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn oa7_nobody_waits_without_end() {
+        let secrets = ClientSecrets::new(Clients::default(), &CountingEntropy::default());
+        let _taken = secrets.pool.acquire_many(2).await.unwrap();
+        assert_eq!(secrets.check("explorer", vec!["x".to_owned()]).await, Err(Busy));
+    }
+}

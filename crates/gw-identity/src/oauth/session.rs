@@ -1,0 +1,299 @@
+//! OAuth sessions and codes, in the cache all instances share (OA-2, OA-5, OA-6, OA-9).
+//!
+//! Invariant: a session yields at most one code: it is derived from the session's id, and the code's record is made
+//! once. A code is redeemed at most once: whoever notes it as spent first redeems it.
+//!
+//! The code itself is stored nowhere, so that who reads the cache cannot redeem it.
+
+use super::{Challenge, RedirectUri};
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use gw_cache::{Cache, Change, Entry, PutError, Space, Unavailable};
+use gw_http::{Amr, ClientAddress};
+use gw_store::record::TokenHash;
+use gw_types::{Entropy, ExternalId, Secret, SessionId, Timestamp};
+use hmac::{Hmac, KeyInit, Mac};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use std::net::IpAddr;
+use subtle::ConstantTimeEq;
+use uuid::Uuid;
+
+const LABEL: &[u8] = b"ledger-gateway oauth code v1";
+
+/// 256 bits that name a session. They stand in the page's address and in the QR code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OauthId(String);
+
+impl OauthId {
+    pub(crate) fn fresh(entropy: &dyn Entropy) -> Self {
+        let mut bytes = [0u8; 32];
+        entropy.fill(&mut bytes);
+        Self(URL_SAFE_NO_PAD.encode(bytes))
+    }
+
+    /// A text that is no id names no session.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let mut bytes = [0u8; 32];
+        let read = URL_SAFE_NO_PAD.decode_slice(text, &mut bytes);
+        matches!(read, Ok(32)).then(|| Self(text.to_owned()))
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// What an application asked for, and how far it has come.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct OauthSession {
+    pub(crate) client: String,
+    pub(crate) redirect_uri: RedirectUri,
+    pub(crate) state: String,
+    pub(crate) challenge: Option<Challenge>,
+    /// Who was logged in when it began.
+    pub(crate) initiator: Option<ExternalId>,
+    /// The login that answers it.
+    pub(crate) login: Uuid,
+    /// The message that the login's wallet answers.
+    pub(crate) auth_request: Value,
+    /// SHA-256 of what the page shows to get the answer.
+    secret: [u8; 32],
+    opener: IpAddr,
+    pub(crate) progress: Progress,
+}
+
+/// How far a session has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Progress {
+    /// Waiting for the user.
+    Pending,
+    /// There is a code.
+    Completed,
+    /// The code was used.
+    Redeemed,
+}
+
+/// What is asked for, without the session around it.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) client: String,
+    pub(crate) redirect_uri: RedirectUri,
+    pub(crate) state: String,
+    pub(crate) challenge: Option<Challenge>,
+}
+
+impl OauthSession {
+    pub(crate) fn new(asked: Asked, initiator: Option<ExternalId>, opener: ClientAddress, secret: &str) -> Self {
+        let Asked { client, redirect_uri, state, challenge } = asked;
+        Self {
+            client,
+            redirect_uri,
+            state,
+            challenge,
+            initiator,
+            login: Uuid::nil(),
+            auth_request: Value::Null,
+            secret: Sha256::digest(secret.as_bytes()).into(),
+            opener: opener.0,
+            progress: Progress::Pending,
+        }
+    }
+
+    /// With the login that answers it.
+    pub(crate) fn answered_by(self, login: Uuid, auth_request: Value) -> Self {
+        Self { login, auth_request, ..self }
+    }
+
+    /// Whether a poll may have the answer: it shows the secret, or comes from where the session was opened (OA-9, HD19).
+    pub(crate) fn entitles(&self, secrets: &[&str], client: ClientAddress) -> bool {
+        let hash = |text: &&str| -> [u8; 32] { Sha256::digest(text.as_bytes()).into() };
+        secrets.iter().any(|text| hash(text).ct_eq(&self.secret).into()) || client.0 == self.opener
+    }
+}
+
+/// What a code stands for: a login whose first refresh token nobody holds, and for whom the code was made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Grant {
+    /// The session it came from.
+    pub(crate) session: String,
+    pub(crate) client: String,
+    pub(crate) redirect_uri: String,
+    pub(crate) challenge: Option<Challenge>,
+    pub(crate) login: GrantedLogin,
+}
+
+/// The login behind a code.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct GrantedLogin {
+    pub(crate) subject: ExternalId,
+    pub(crate) amr: Amr,
+    pub(crate) family: SessionId,
+    /// When the family began, in microseconds.
+    started: i64,
+    /// SHA-256 of the family's first refresh token; redeeming the code exchanges it.
+    first: [u8; 32],
+}
+
+impl GrantedLogin {
+    pub(crate) fn new(
+        subject: ExternalId,
+        amr: Amr,
+        family: SessionId,
+        started: Timestamp,
+        TokenHash(first): TokenHash,
+    ) -> Self {
+        Self { subject, amr, family, started: started.micros(), first }
+    }
+
+    pub(crate) fn started(&self) -> Timestamp {
+        Timestamp::from_micros(self.started)
+    }
+
+    pub(crate) fn first(&self) -> TokenHash {
+        TokenHash(self.first)
+    }
+}
+
+/// Why no session was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum OpenError {
+    #[error("too many open sessions")]
+    Full,
+    #[error("the cache is unavailable")]
+    Unavailable,
+}
+
+/// Why a session was not completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum CompleteError {
+    #[error("the session is over, or done")]
+    Over,
+    #[error("the cache is unavailable")]
+    Unavailable,
+}
+
+/// What is known of a code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Redeemed {
+    /// Nothing.
+    Unknown,
+    /// It was used before: the login minted from it is to end.
+    Again(Box<GrantedLogin>),
+    /// It is used up now, by this caller.
+    Now(Box<Grant>),
+}
+
+/// All OAuth sessions and codes.
+pub(crate) struct OauthSessions {
+    cache: Cache,
+    mac: Option<Hmac<Sha256>>,
+}
+
+impl OauthSessions {
+    /// Instances that share `secret` make the same codes.
+    pub(crate) fn new(cache: Cache, secret: &Secret) -> Self {
+        // HMAC takes keys of every length; without one there is no code, and nothing completes.
+        let mac = <Hmac<Sha256> as KeyInit>::new_from_slice(secret.expose().as_bytes()).ok();
+        Self { cache, mac }
+    }
+
+    pub(crate) async fn open(&self, id: &OauthId, session: &OauthSession) -> Result<(), OpenError> {
+        let bytes = serde_json::to_vec(session).map_err(|_| OpenError::Unavailable)?;
+        self.cache.put(Entry::new(Space::OauthSession, id.as_str(), &bytes)).await.map_err(|error| match error {
+            PutError::Full | PutError::GroupFull => OpenError::Full,
+            PutError::Unavailable(_) => OpenError::Unavailable,
+        })
+    }
+
+    pub(crate) async fn find(&self, id: &OauthId) -> Result<Option<OauthSession>, Unavailable> {
+        Ok(self.cache.get(Space::OauthSession, id.as_str()).await?.and_then(|bytes| read(&bytes)))
+    }
+
+    /// Makes the session's code, once, and gives the address that carries it.
+    pub(crate) async fn complete(
+        &self,
+        id: &OauthId,
+        session: &OauthSession,
+        login: GrantedLogin,
+        issuer: &str,
+    ) -> Result<String, CompleteError> {
+        let code = self.code(id).ok_or(CompleteError::Unavailable)?;
+        let grant = Grant {
+            session: id.as_str().to_owned(),
+            client: session.client.clone(),
+            redirect_uri: session.redirect_uri.as_str().to_owned(),
+            challenge: session.challenge,
+            login,
+        };
+        let bytes = serde_json::to_vec(&grant).map_err(|_| CompleteError::Unavailable)?;
+        let made = self.cache.put_new(Entry::new(Space::OauthCode, &key(code.expose()), &bytes)).await;
+        if !made.map_err(|_| CompleteError::Unavailable)? {
+            return Err(CompleteError::Over);
+        }
+        // Only now: who polls must not get the code before it counts.
+        let moved = self.advance(id.as_str(), Progress::Pending, Progress::Completed).await;
+        match moved.map_err(|_| CompleteError::Unavailable)? {
+            true => Ok(session.redirect_uri.with_code(code.expose(), &session.state, issuer)),
+            false => Err(CompleteError::Over),
+        }
+    }
+
+    /// The address that carries the code of a completed session.
+    pub(crate) fn redirect_url(&self, id: &OauthId, session: &OauthSession, issuer: &str) -> Option<String> {
+        let code = self.code(id)?;
+        Some(session.redirect_uri.with_code(code.expose(), &session.state, issuer))
+    }
+
+    /// Uses a code up. Of any number of callers one gets what it stands for; the others learn that it was used.
+    pub(crate) async fn redeem(&self, code: &str) -> Result<Redeemed, Unavailable> {
+        let key = key(code);
+        let grant: Option<Grant> = self.cache.get(Space::OauthCode, &key).await?.and_then(|bytes| read(&bytes));
+        let Some(grant) = grant else { return self.spent(&key).await };
+        let bytes = serde_json::to_vec(&grant.login).map_err(|_| Unavailable)?;
+        match self.cache.put_new(Entry::new(Space::SpentCode, &key, &bytes)).await {
+            Ok(true) => {}
+            Ok(false) => return self.spent(&key).await,
+            // What cannot be noted as spent is not spent.
+            Err(_) => return Err(Unavailable),
+        }
+        // Spent is spent, whatever becomes of these two.
+        let _gone = self.cache.take(Space::OauthCode, &key).await;
+        let _closed = self.advance(&grant.session, Progress::Completed, Progress::Redeemed).await;
+        Ok(Redeemed::Now(Box::new(grant)))
+    }
+
+    async fn spent(&self, key: &str) -> Result<Redeemed, Unavailable> {
+        let login = self.cache.get(Space::SpentCode, key).await?.and_then(|bytes| read(&bytes));
+        Ok(login.map_or(Redeemed::Unknown, |login| Redeemed::Again(Box::new(login))))
+    }
+
+    async fn advance(&self, id: &str, from: Progress, to: Progress) -> Result<bool, Unavailable> {
+        let moved = self.cache.update(Space::OauthSession, id, |bytes| {
+            let session = read::<OauthSession>(bytes).filter(|session| session.progress == from);
+            let next = session.and_then(|session| serde_json::to_vec(&OauthSession { progress: to, ..session }).ok());
+            next.map_or((Change::Keep, false), |next| (Change::Set(next), true))
+        });
+        Ok(moved.await?.unwrap_or(false))
+    }
+
+    fn code(&self, id: &OauthId) -> Option<Secret> {
+        let tag = self.mac.clone()?.chain_update(LABEL).chain_update(id.as_str()).finalize().into_bytes();
+        Some(Secret::new(URL_SAFE_NO_PAD.encode(tag)))
+    }
+}
+
+impl core::fmt::Debug for OauthSessions {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("OauthSessions")
+    }
+}
+
+/// Under what a code is known.
+fn key(code: &str) -> String {
+    hex::encode(Sha256::digest(code.as_bytes()))
+}
+
+fn read<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+    serde_json::from_slice(bytes).ok()
+}

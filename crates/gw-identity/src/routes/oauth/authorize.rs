@@ -1,0 +1,170 @@
+//! `GET /oauth/authorize`: an application sends its user here to log in (OA-1 to OA-4).
+//!
+//! Whatever is wrong is answered here and never by a redirect: where to redirect is part of what is checked.
+
+use super::{OauthError, base_path, error::OAuthErrorResponse};
+use crate::{
+    login::{AuthorizationRequest, LoginError, LoginId, LoginSecret, LoginSession, PLACEHOLDER_VERIFIER, RequestFacts},
+    oauth::{Asked, Challenge, OauthId, OauthSession, RedirectUri},
+    routes::{Provenance, auth::request::SECRET_HEADER, cookies},
+    state::IdentityState,
+};
+use axum::{
+    Json,
+    extract::{RawQuery, State},
+    response::{IntoResponse, Response},
+};
+use gw_http::auth::{COOKIE, cookie};
+use gw_policy::access::identify;
+use gw_types::ExternalId;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// An application's own value, given back to it as it is.
+const MAX_STATE: usize = 2048;
+
+/// An open session, for pages that show the login themselves.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(crate) struct OauthAuthorizeJSONResponse {
+    /// The OAuth session.
+    oauth_session_id: String,
+    /// The login session that answers it.
+    auth_session_id: String,
+    /// The message for the wallet.
+    auth_request: AuthorizationRequest,
+}
+
+/// Start the authorization code flow
+///
+/// Browsers (`Accept: text/html`) are sent to the sign-in page, others get the message for the wallet. A Bearer token
+/// or the `pp_access` cookie makes its user the one who may complete the session silently.
+#[utoipa::path(
+    get,
+    path = "/oauth/authorize",
+    operation_id = "oauthAuthorize",
+    tag = "oauth",
+    params(
+        ("client_id" = String, Query, description = "The application"),
+        ("redirect_uri" = String, Query, description = "Where the code is sent"),
+        ("state" = String, Query, description = "The application's own value, given back to it"),
+        ("response_type" = String, Query, description = "`code`"),
+        ("code_challenge" = Option<String>, Query, description = "Proof key (PKCE)"),
+        ("code_challenge_method" = Option<String>, Query, description = "`S256`"),
+    ),
+    responses(
+        (status = 200, body = OauthAuthorizeJSONResponse),
+        (status = 302, description = "To the sign-in page"),
+        (status = 400, body = OAuthErrorResponse),
+        (status = 429, body = OAuthErrorResponse),
+        (status = 500, body = OAuthErrorResponse),
+        (status = 503, body = OAuthErrorResponse, description = "Too many open sessions"),
+    ),
+)]
+pub(crate) async fn authorize(
+    State(state): State<IdentityState>,
+    provenance: Provenance,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, OauthError> {
+    let asked = asked(&state, query.as_deref().unwrap_or_default())?;
+    let (edge, config) = (&*state.edge, &state.inner.config);
+    let verifier = match &config.verifier_id {
+        Some(id) => id.as_str(),
+        None if edge.production => return Err(OauthError::NoVerifierId),
+        None => PLACEHOLDER_VERIFIER,
+    };
+    let now = edge.now();
+    let (id, login) = (OauthId::fresh(&*edge.entropy), LoginId(edge.entropy.uuid()));
+    let facts = RequestFacts { verifier, base: &config.base_url, session: login.0, now };
+    let mut auth_request = AuthorizationRequest::new(&facts, &*edge.entropy);
+    auth_request.body.callback_url =
+        format!("{}/oauth/callback?session={}&oauth_session={}", config.base_url, login.0, id.as_str());
+    let secret = LoginSecret::fresh(&*edge.entropy);
+
+    let message = serde_json::to_value(&auth_request).map_err(|_| OauthError::Unavailable)?;
+    let session = OauthSession::new(asked, initiator(&state, &headers), provenance.client, secret.expose())
+        .answered_by(login.0, message);
+    let login_session = LoginSession::new(auth_request.clone(), provenance.client, &secret, now);
+    // The login first: it is the one bounded by address, so that nobody takes all places of the other.
+    state.inner.sessions.open(login, &login_session).await.map_err(LoginError::from)?;
+    state.inner.oauth.sessions.open(&id, &session).await?;
+
+    if wants_page(&headers) {
+        let to = HeaderValue::from_str(&format!("{}?oauth_session={}", state.inner.oauth.login_page, id.as_str()));
+        let to = to.map_err(|_| OauthError::Unavailable)?;
+        let cookie = cookies::set_oauth_login(edge, &base_path(&state), &id, &secret);
+        return Ok((StatusCode::FOUND, cookie, [(header::LOCATION, to)]).into_response());
+    }
+    let mut answer = match headers.contains_key(header::ORIGIN) {
+        true => cookies::set_oauth_login(edge, &base_path(&state), &id, &secret),
+        false => HeaderMap::new(),
+    };
+    if let Ok(value) = HeaderValue::from_str(secret.expose()) {
+        answer.insert(SECRET_HEADER, value);
+    }
+    let body = OauthAuthorizeJSONResponse {
+        oauth_session_id: id.as_str().to_owned(),
+        auth_session_id: login.0.to_string(),
+        auth_request,
+    };
+    Ok((answer, Json(body)).into_response())
+}
+
+/// What is asked for, if it may be.
+fn asked(state: &IdentityState, query: &str) -> Result<Asked, OauthError> {
+    const KNOWN: [&str; 6] =
+        ["client_id", "redirect_uri", "state", "response_type", "code_challenge", "code_challenge_method"];
+    let mut given: BTreeMap<&str, String> = BTreeMap::new();
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        let Some(name) = KNOWN.into_iter().find(|known| *known == name) else { continue };
+        if value.is_empty() {
+            continue;
+        }
+        if given.insert(name, value.into_owned()).is_some() {
+            return Err(OauthError::Repeated(name));
+        }
+    }
+    let need = |name| given.get(name).ok_or(OauthError::Missing(name));
+    let (client, uri, echo, kind) = (need("client_id")?, need("redirect_uri")?, need("state")?, need("response_type")?);
+    if kind != "code" {
+        return Err(OauthError::ResponseType);
+    }
+    if echo.len() > MAX_STATE {
+        return Err(OauthError::Malformed("state"));
+    }
+    let oauth = &state.inner.oauth;
+    let known = oauth.secrets.clients().get(client).ok_or(OauthError::UnknownClient)?;
+    let redirect_uri = RedirectUri::parse(uri).map_err(|_| OauthError::Redirect)?;
+    if !redirect_uri.is_allowed(known.redirects(), &state.edge.origins, state.edge.production) {
+        return Err(OauthError::Redirect);
+    }
+    let challenge = match (given.get("code_challenge"), given.get("code_challenge_method").map(String::as_str)) {
+        (Some(challenge), Some("S256")) => {
+            Some(Challenge::parse(challenge).ok_or(OauthError::Malformed("code_challenge"))?)
+        }
+        (Some(_), _) => return Err(OauthError::ChallengeMethod),
+        (None, Some(_)) => return Err(OauthError::Missing("code_challenge")),
+        (None, None) if oauth.require_pkce => return Err(OauthError::Missing("code_challenge")),
+        (None, None) => None,
+    };
+    Ok(Asked { client: client.clone(), redirect_uri, state: echo.clone(), challenge })
+}
+
+/// Who is logged in where the flow begins. What does not name a valid user names nobody (TK-9).
+fn initiator(state: &IdentityState, headers: &HeaderMap) -> Option<ExternalId> {
+    let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
+    let token = match bearer {
+        Some(token) => token,
+        // Any page may send its visitor here, so the cookie proves no will of theirs; it need not (decision 4).
+        None => cookie(headers, COOKIE)?,
+    };
+    let claims = state.edge.tokens.access(token, state.edge.now()).ok()?;
+    let user = identify(&*state.edge.policy.pin()?, &claims.facts()).ok()?;
+    Some(user.external_id.clone())
+}
+
+fn wants_page(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    accepted.flat_map(|value| value.split(',')).any(|kind| kind.trim().starts_with("text/html"))
+}

@@ -1,0 +1,145 @@
+//! `POST /oauth/callback?session=&oauth_session=`: the wallet brings its proof (OA-5).
+
+use super::session;
+use crate::{
+    error::detached,
+    login::{Attempt, LoginError, complete},
+    oauth::{GrantedLogin, Progress},
+    routes::{
+        Provenance,
+        auth::callback::{parameter, parse_session, proof_in},
+        oauth::SessionError,
+    },
+    state::IdentityState,
+    tokens::{hash, revoked_until},
+};
+use axum::{
+    Json,
+    extract::{RawQuery, Request, State},
+};
+use gw_http::{ApiError, ErrorBody, read_body};
+use gw_store::{Actor, StoreError};
+use serde::Serialize;
+
+/// The end of a flow.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(crate) struct OauthCallbackResponse {
+    /// `completed`.
+    status: &'static str,
+    /// Where the browser goes with its code.
+    redirect_url: String,
+}
+
+/// Why a proof does not complete the flow.
+#[derive(Debug, thiserror::Error)]
+enum CallbackError {
+    #[error("no OAuth session was named")]
+    NoSession,
+    #[error("the sessions do not belong together")]
+    Mismatch,
+    #[error(transparent)]
+    Login(#[from] LoginError),
+    #[error(transparent)]
+    Session(#[from] SessionError),
+}
+
+impl From<StoreError> for CallbackError {
+    fn from(error: StoreError) -> Self {
+        Self::Login(error.into())
+    }
+}
+
+impl From<CallbackError> for ApiError {
+    fn from(error: CallbackError) -> Self {
+        match error {
+            CallbackError::NoSession => Self::bad_request("oauth_session parameter required"),
+            CallbackError::Mismatch => Self::unauthorized("session mismatch"),
+            CallbackError::Login(error) => error.into(),
+            // To a wallet both kinds of session are one.
+            CallbackError::Session(SessionError::Unknown | SessionError::Done) => LoginError::SessionOver.into(),
+            CallbackError::Session(error) => error.into(),
+        }
+    }
+}
+
+/// Complete the flow with a proof
+///
+/// The body is the token as text, or JSON `{"token": …}` or `{"jwz_token": …}`.
+#[utoipa::path(
+    post,
+    path = "/oauth/callback",
+    operation_id = "oauthCallback",
+    tag = "oauth",
+    params(
+        ("session" = String, Query, description = "The login session"),
+        ("oauth_session" = String, Query, description = "The OAuth session"),
+    ),
+    request_body(content = String, description = "The proof, as text or in a JSON object"),
+    responses(
+        (status = 200, body = OauthCallbackResponse),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody, description = "Banned, or the humanity credential is missing"),
+        (status = 413, body = ErrorBody),
+        (status = 429, body = ErrorBody),
+        (status = 500, body = ErrorBody),
+        (status = 503, body = ErrorBody),
+    ),
+)]
+pub(crate) async fn callback(
+    State(state): State<IdentityState>,
+    provenance: Provenance,
+    RawQuery(query): RawQuery,
+    request: Request,
+) -> Result<Json<OauthCallbackResponse>, ApiError> {
+    let query = query.unwrap_or_default();
+    let login = parameter(&query, "session").ok_or(LoginError::NoSession)?;
+    let oauth = parameter(&query, "oauth_session").ok_or(CallbackError::NoSession)?;
+    let login = parse_session(&login)?;
+    let token = proof_in(&read_body(request.into_body()).await?);
+    let attempt = Attempt { session: login, token, provenance };
+    let redirect_url = finish(&state, &oauth, attempt).await?;
+    Ok(Json(OauthCallbackResponse { status: "completed", redirect_url }))
+}
+
+/// The same for a proof that needs no wallet.
+#[cfg(feature = "mock-login")]
+pub(super) async fn run(state: &IdentityState, oauth: &str, attempt: Attempt) -> Result<String, ApiError> {
+    Ok(finish(state, oauth, attempt).await?)
+}
+
+/// Completes the login and with it the OAuth session; from the first token on nothing stops half-way (HD21).
+async fn finish(state: &IdentityState, oauth: &str, attempt: Attempt) -> Result<String, CallbackError> {
+    let (id, found) = session(state, oauth).await?;
+    if found.progress != Progress::Pending || !is_open(state, &attempt).await? {
+        return Err(SessionError::Done.into());
+    }
+    if found.login != attempt.session.0 {
+        return Err(CallbackError::Mismatch);
+    }
+    let worker = state.clone();
+    detached(&state.tasks, async move {
+        let provenance = attempt.provenance.clone();
+        // Its tokens are for nobody: what the application gets continues this login by the first refresh token.
+        let pair = complete(&worker, attempt).await?;
+        let claims = worker.edge.tokens.access(pair.access.expose(), worker.edge.now());
+        let claims = claims.map_err(|_| LoginError::Unsealed)?;
+        let family = claims.session;
+        let login =
+            GrantedLogin::new(claims.subject.clone(), claims.amr, family, claims.issued_at, hash(&pair.refresh));
+        let issuer = &worker.inner.config.base_url;
+        let completed = worker.inner.oauth.sessions.complete(&id, &found, login, issuer).await;
+        if completed.is_err() {
+            let actor = provenance.act(Actor::named(claims.subject.as_str()));
+            let mut tx = worker.store.begin(&actor).await?;
+            tx.revoke_family(family, revoked_until(tx.now())).await?;
+            tx.commit().await?;
+        }
+        Ok(completed.map_err(SessionError::from)?)
+    })
+    .await
+}
+
+async fn is_open(state: &IdentityState, attempt: &Attempt) -> Result<bool, LoginError> {
+    Ok(state.inner.sessions.pending(attempt.session).await?.is_some())
+}

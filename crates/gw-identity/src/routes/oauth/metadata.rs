@@ -1,0 +1,42 @@
+//! `GET /.well-known/oauth-authorization-server`: what client libraries look for first (RFC 8414).
+
+use crate::state::IdentityState;
+use axum::{Json, extract::State};
+use serde::Serialize;
+
+/// What the OAuth routes are and can do.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(crate) struct OauthMetadata {
+    issuer: String,
+    authorization_endpoint: String,
+    token_endpoint: String,
+    response_types_supported: [&'static str; 1],
+    response_modes_supported: [&'static str; 1],
+    grant_types_supported: [&'static str; 1],
+    token_endpoint_auth_methods_supported: [&'static str; 2],
+    code_challenge_methods_supported: [&'static str; 1],
+    authorization_response_iss_parameter_supported: bool,
+}
+
+/// Describe the OAuth routes
+#[utoipa::path(
+    get,
+    path = "/.well-known/oauth-authorization-server",
+    operation_id = "oauthMetadata",
+    tag = "oauth",
+    responses((status = 200, body = OauthMetadata)),
+)]
+pub(crate) async fn metadata(State(state): State<IdentityState>) -> Json<OauthMetadata> {
+    let base = &state.inner.config.base_url;
+    Json(OauthMetadata {
+        issuer: base.clone(),
+        authorization_endpoint: format!("{base}/oauth/authorize"),
+        token_endpoint: format!("{base}/oauth/token"),
+        response_types_supported: ["code"],
+        response_modes_supported: ["query"],
+        grant_types_supported: ["authorization_code"],
+        token_endpoint_auth_methods_supported: ["client_secret_basic", "client_secret_post"],
+        code_challenge_methods_supported: ["S256"],
+        authorization_response_iss_parameter_supported: true,
+    })
+}

@@ -1,0 +1,60 @@
+//! `GET /oauth/session/{id}/restart`: begins anew for a user who has logged in by another way meanwhile, say by their
+//! organization's directory. Only who was logged in when a session begins may complete it silently (OA-10).
+
+use super::{SessionError, base_path, session};
+use crate::{
+    oauth::Progress,
+    routes::{Provenance, auth::request::SECRET_HEADER, cookies},
+    state::IdentityState,
+};
+use axum::{
+    extract::{Path, State},
+    response::IntoResponse,
+};
+use gw_http::{ApiError, ErrorBody};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+
+/// Begin an OAuth session anew
+///
+/// For the page that shows the session: it holds the application's own value, so nobody else is sent on.
+#[utoipa::path(
+    get,
+    path = "/oauth/session/{id}/restart",
+    operation_id = "oauthRestart",
+    tag = "oauth",
+    params(("id" = String, Path, description = "The OAuth session")),
+    responses(
+        (status = 302, description = "To `/oauth/authorize` with what the application asked for"),
+        (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody, description = "Completed already"),
+        (status = 429, body = ErrorBody),
+        (status = 503, body = ErrorBody),
+    ),
+)]
+pub(crate) async fn restart(
+    State(state): State<IdentityState>,
+    provenance: Provenance,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<impl IntoResponse, ApiError> {
+    let (_, found) = session(&state, &id).await?;
+    let in_header = headers.get(SECRET_HEADER).and_then(|value| value.to_str().ok());
+    let secrets: Vec<&str> = in_header.into_iter().chain(cookies::all_logins(&headers)).collect();
+    if !found.entitles(&secrets, provenance.client) {
+        return Err(SessionError::Unknown.into());
+    }
+    if found.progress != Progress::Pending {
+        return Err(SessionError::Done.into());
+    }
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    query
+        .append_pair("client_id", &found.client)
+        .append_pair("redirect_uri", found.redirect_uri.as_str())
+        .append_pair("state", &found.state)
+        .append_pair("response_type", "code");
+    if let Some(challenge) = found.challenge {
+        query.append_pair("code_challenge", &challenge.to_text()).append_pair("code_challenge_method", "S256");
+    }
+    let to = HeaderValue::from_str(&format!("{}/oauth/authorize?{}", base_path(&state), query.finish()));
+    Ok((StatusCode::FOUND, [(header::LOCATION, to.map_err(|_| ApiError::internal())?)]))
+}

@@ -1,0 +1,130 @@
+//! `POST /oauth/session/{id}/silent-complete`: who is logged in already need not scan again (OA-10).
+
+use super::{SessionError, session, status::OAuthSessionStatusResponse};
+use crate::{
+    error::detached,
+    oauth::{CompleteError, GrantedLogin, OauthId, OauthSession, Progress},
+    routes::Provenance,
+    security,
+    state::IdentityState,
+    tokens::{Family, revoked_until},
+};
+use axum::{
+    Json,
+    extract::{Path, State},
+};
+use gw_audit::SecurityKind;
+use gw_http::{
+    AccessClaims, ApiError, AuthError, ErrorBody, Presented,
+    auth::{COOKIE, cookie},
+};
+use gw_policy::access::identify;
+use gw_store::{Actor, record::Application};
+use gw_types::Seconds;
+use http::{HeaderMap, header};
+use sha2::{Digest, Sha256};
+
+/// As long as its code: nobody holds the first refresh token, and redeeming the code exchanges it.
+const UNREDEEMED: Seconds = Seconds(300);
+
+/// Complete an OAuth session silently
+///
+/// For the user who was logged in when the session began, with a Bearer token or the `pp_access` cookie.
+#[utoipa::path(
+    post,
+    path = "/oauth/session/{id}/silent-complete",
+    operation_id = "oauthSilentComplete",
+    tag = "oauth",
+    params(("id" = String, Path, description = "The OAuth session")),
+    responses(
+        (status = 200, body = OAuthSessionStatusResponse),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody, description = "Another user, a foreign page, or a banned account"),
+        (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody, description = "Completed already"),
+        (status = 429, body = ErrorBody),
+        (status = 500, body = ErrorBody),
+        (status = 503, body = ErrorBody),
+    ),
+)]
+pub(crate) async fn silent_complete(
+    State(state): State<IdentityState>,
+    provenance: Provenance,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Json<OAuthSessionStatusResponse>, ApiError> {
+    let caller = caller(&state, &headers)?;
+    let (id, found) = session(&state, &id).await?;
+    if found.progress != Progress::Pending {
+        return Err(SessionError::Done.into());
+    }
+    if state.edge.origins.sent_by_foreign_page(&headers) {
+        return Err(SessionError::ForeignPage.into());
+    }
+    let registered = state.inner.oauth.secrets.clients().get(&found.client).is_some();
+    // Names are compared as they are: base58 is case-sensitive.
+    if !registered || found.initiator.as_ref() != Some(&caller.subject) {
+        return Err(SessionError::NotTheirs.into());
+    }
+    let worker = state.clone();
+    let redirect_url =
+        detached(&state.tasks, async move { finish(&worker, &id, &found, caller, &provenance).await }).await?;
+    Ok(Json(OAuthSessionStatusResponse::done(redirect_url)))
+}
+
+/// Who calls. The cookie counts here unless a page of somebody else sent it (decision 4).
+fn caller(state: &IdentityState, headers: &HeaderMap) -> Result<AccessClaims, SessionError> {
+    let edge = &*state.edge;
+    let token = match Presented::of(headers, &edge.origins)? {
+        Presented::Bearer(token) | Presented::Cookie(token) => token,
+        Presented::Nothing if headers.contains_key(header::ORIGIN) => return Err(AuthError::Missing.into()),
+        Presented::Nothing => cookie(headers, COOKIE).ok_or(AuthError::Missing)?,
+    };
+    let claims = edge.tokens.access(token, edge.now()).map_err(AuthError::from)?;
+    let snapshot = edge.policy.pin().ok_or(AuthError::PolicyStale)?;
+    identify(&snapshot, &claims.facts()).map_err(AuthError::from)?;
+    Ok(claims)
+}
+
+/// Starts a login for the application and makes the code, once the record of it is written.
+async fn finish(
+    state: &IdentityState,
+    id: &OauthId,
+    found: &OauthSession,
+    caller: AccessClaims,
+    provenance: &Provenance,
+) -> Result<String, SessionError> {
+    let actor = provenance.act(Actor::named(caller.subject.as_str()));
+    let mut room = state.security.reserve(1)?;
+    let mut tx = state.store.begin(&actor).await?;
+    let user = tx.read().find_user_by_external_id(&caller.subject).await?;
+    let user = user.ok_or(SessionError::Caller(AuthError::UnknownUser))?;
+    if user.banned {
+        return Err(SessionError::Banned);
+    }
+    // The new login is as old as the one that vouches for it, so that no chain of them lives forever (TK-5).
+    let families = tx.read().list_families(user.id, tx.now()).await?;
+    let vouching = families.into_iter().find(|family| family.id == caller.session).ok_or(SessionError::LoginOver)?;
+    let fresh = state.inner.issuer.new_family(caller.amr, tx.now());
+    let family = Family { started: vouching.started, ..fresh };
+    let (_, mut first) = state.inner.issuer.issue(&user, family, tx.now());
+    first.expires_at = first.expires_at.min(tx.now().plus(UNREDEEMED));
+    let login = GrantedLogin::new(caller.subject.clone(), caller.amr, family.id, family.started, first.hash);
+    let redirect = Sha256::digest(found.redirect_uri.as_str().as_bytes());
+    tx.store_application_token(first, &Application { client: &found.client, redirect: redirect.into() }).await?;
+    tx.commit().await?;
+
+    let mut event = security::event(SecurityKind::SilentSso, provenance);
+    event.external_id = Some(user.external_id);
+    event.user_id = Some(user.id);
+    event.session_id = Some(family.id);
+    event.provider = Some(caller.amr.as_str().into());
+    room.record(event)?;
+    let completed = state.inner.oauth.sessions.complete(id, found, login, &state.inner.config.base_url).await;
+    if completed.is_err() {
+        let mut tx = state.store.begin(&actor).await?;
+        tx.revoke_family(family.id, revoked_until(tx.now())).await?;
+        tx.commit().await?;
+    }
+    completed.map_err(|error: CompleteError| error.into())
+}

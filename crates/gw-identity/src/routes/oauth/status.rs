@@ -1,0 +1,97 @@
+//! `GET /oauth/session/{id}/status`: the page asks whether it may go on (OA-9).
+
+use super::{SessionError, session};
+use crate::{
+    login::{LoginId, Reason, Status},
+    oauth::Progress,
+    routes::{Provenance, auth::request::SECRET_HEADER, cookies},
+    state::IdentityState,
+    tokens::AuthResponse,
+};
+use axum::{
+    Json,
+    extract::{Path, State},
+    response::IntoResponse,
+};
+use gw_http::{ApiError, ErrorBody};
+use http::HeaderMap;
+use serde::Serialize;
+
+/// How far an OAuth session is.
+#[derive(Debug, Default, Serialize, utoipa::ToSchema)]
+pub(crate) struct OAuthSessionStatusResponse {
+    /// Whether the user has logged in.
+    pub(super) completed: bool,
+    /// Where the browser goes with its code, until the code is used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) redirect_url: Option<String>,
+    /// Whether the last proof was rejected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failed: Option<bool>,
+    /// Why it was rejected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<Reason>,
+}
+
+/// Poll an OAuth session
+///
+/// The address with the code is given to whoever shows the session's secret (`X-Login-Secret` or the `pp_login`
+/// cookie), or asks from the address that opened the session; to others the session looks pending.
+#[utoipa::path(
+    get,
+    path = "/oauth/session/{id}/status",
+    operation_id = "oauthSessionStatus",
+    tag = "oauth",
+    params(("id" = String, Path, description = "The OAuth session")),
+    responses(
+        (status = 200, body = OAuthSessionStatusResponse),
+        (status = 404, body = ErrorBody),
+        (status = 429, body = ErrorBody),
+        (status = 503, body = ErrorBody),
+    ),
+)]
+pub(crate) async fn status(
+    State(state): State<IdentityState>,
+    provenance: Provenance,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<impl IntoResponse, ApiError> {
+    let (id, found) = session(&state, &id).await?;
+    let (now, inner, login) = (state.edge.now(), &state.inner, LoginId(found.login));
+    inner.limits.poll_of(login).await?;
+    let in_header = headers.get(SECRET_HEADER).and_then(|value| value.to_str().ok());
+    let secrets: Vec<&str> = in_header.into_iter().chain(cookies::all_logins(&headers)).collect();
+    let entitled = found.entitles(&secrets, provenance.client);
+
+    let of_login = inner.sessions.status(login, &secrets, provenance.client).await.map_err(SessionError::from)?;
+    let mut body = OAuthSessionStatusResponse::default();
+    let mut answer = HeaderMap::new();
+    match (found.progress, of_login) {
+        (Progress::Pending, Some(Status::Pending { refused })) => {
+            body.failed = refused.map(|_| true);
+            body.reason = refused;
+        }
+        (Progress::Pending, Some(Status::Completed(_)) | None) => {}
+        (Progress::Completed | Progress::Redeemed, _) if !entitled => {}
+        (progress, of_login) => {
+            body.completed = true;
+            if progress == Progress::Completed {
+                body.redirect_url = inner.oauth.sessions.redirect_url(&id, &found, &inner.config.base_url);
+            }
+            // The page's own tokens of the same login: its cookie lets the next application log in silently (TK-9).
+            if let Some(Status::Completed(sealed)) = of_login
+                && let Some(pair) = inner.vault.open(login, &sealed)
+            {
+                answer = cookies::set_access(&state.edge, &headers, &AuthResponse::new(pair, now));
+            }
+        }
+    }
+    Ok((answer, Json(body)))
+}
+
+impl OAuthSessionStatusResponse {
+    /// A session that has its code.
+    pub(super) fn done(redirect_url: String) -> Self {
+        Self { completed: true, redirect_url: Some(redirect_url), failed: None, reason: None }
+    }
+}
