@@ -1,7 +1,7 @@
 //! Proving who calls: login sessions, token issue and rotation, linked addresses (spec/10).
 //!
-//! Not here: what a caller may do (`gw-policy`), how a token looks (`gw-http`), and the check of zero-knowledge
-//! proofs, which plugs in behind [`ProofVerifier`].
+//! Not here: what a caller may do (`gw-policy`), how a token looks (`gw-http`), and what a zero-knowledge proof must be
+//! (`gw-zk`); [`ZkVerifier`] brings its judgement and the state of identities together.
 //!
 //! Start with [`router`]; each operation has its own file under `routes`, whose path mirrors the URL.
 #![warn(missing_docs)]
@@ -13,6 +13,8 @@ mod limits;
 mod link;
 mod login;
 pub mod oauth;
+mod outbound;
+mod resolver;
 mod routes;
 mod security;
 mod state;
@@ -25,8 +27,10 @@ pub use directory::{Directory, DirectorySettings};
 pub use login::mock::MockVerifier;
 pub use login::{
     AuthorizationRequest, LoginSessions, NoVerifier, Progress, ProofError, ProofVerifier, Proved, RequestBody,
-    SessionView,
+    SessionView, ZkVerifier,
 };
+pub use outbound::OutboundError;
+pub use resolver::{ResolverConfig, Resolvers};
 pub use routes::{api, router};
 pub use security::{NotRecorded, Room, SecuritySink};
 pub use state::{ChainSource, IdentityConfig, IdentityParts, IdentityState};

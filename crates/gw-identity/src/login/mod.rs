@@ -8,6 +8,7 @@ pub(crate) mod mock;
 mod proof;
 mod session;
 mod vault;
+mod verifier;
 
 pub(crate) use complete::{Attempt, complete};
 pub(crate) use error::{LoginError, Reason};
@@ -17,3 +18,4 @@ pub use proof::{NoVerifier, ProofError, ProofVerifier, Proved};
 pub(crate) use session::{Failures, LoggedIn, LoginId, LoginSecret, LoginSession, Refusal, Status};
 pub use session::{LoginSessions, Progress, SessionView};
 pub(crate) use vault::Vault;
+pub use verifier::ZkVerifier;

@@ -29,8 +29,8 @@ pub enum ProofError {
     /// The wallet's network has no state resolver.
     #[error("the network has no state resolver")]
     NetworkNotSupported,
-    /// The state of the identity could not be read.
-    #[error("the state resolver failed")]
+    /// The check could not be made: the state of the identity, a processor or the memory of messages was not to be had.
+    #[error("the proof could not be checked")]
     ResolverFault,
 }
 

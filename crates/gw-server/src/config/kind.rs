@@ -2,7 +2,9 @@
 
 use super::variable::Kind;
 use gw_http::Origin;
-use gw_types::{ExternalId, Secret};
+use gw_identity::ResolverConfig;
+use gw_types::{Address, ExternalId, Secret};
+use gw_zk::did::Network;
 use ipnet::IpNet;
 use std::{
     net::{IpAddr, SocketAddr},
@@ -147,6 +149,15 @@ pub static TOKEN_WORDS: Kind<Vec<String>> = Kind {
     parse: |text| list(text, |one| token_word(one).map(str::to_owned)),
 };
 
+/// A contract.
+pub static CONTRACT: Kind<Address> = Kind { rule: "`0x` and 40 hexadecimal digits", parse: contract };
+
+/// Identity networks beside those with variables of their own. Node addresses may hold keys.
+pub static RESOLVERS: Kind<Vec<ResolverConfig>> = Kind {
+    rule: "a comma-separated list of `<blockchain>:<network>=<contract>@<url>`, further nodes after `;`",
+    parse: |text| list(text, resolver),
+};
+
 /// The name of a request header.
 pub static HEADER: Kind<http::HeaderName> = Kind {
     rule: "a header name of letters, digits and `-`",
@@ -286,6 +297,23 @@ fn list<T>(text: &str, one: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
     text.split(',').map(|item| one(item.trim())).collect()
 }
 
+fn contract(text: &str) -> Option<Address> {
+    text.strip_prefix("0x").filter(|digits| digits.len() == 40).and_then(|digits| digits.parse().ok())
+}
+
+/// `polygon:amoy=0x…@https://node.example/key;https://other.example`.
+fn resolver(text: &str) -> Option<ResolverConfig> {
+    let (key, rest) = text.split_once('=')?;
+    let (address, nodes) = rest.split_once('@')?;
+    let node = |text: &str| (UPSTREAM.parse)(text).and_then(|url| url.as_str().parse().ok());
+    Some(ResolverConfig {
+        name: key.to_owned(),
+        network: Network::of_key(key)?,
+        contract: contract(address)?,
+        nodes: nodes.split(';').map(node).collect::<Option<_>>()?,
+    })
+}
+
 fn networks(text: &str) -> Option<Vec<IpNet>> {
     list(text, |item| item.parse::<IpNet>().ok().or_else(|| item.parse::<IpAddr>().ok().map(IpNet::from)))
 }
@@ -341,6 +369,25 @@ mod tests {
         assert_eq!((ORIGINS.parse)("https://a.example, *"), Some(vec![one, ListedOrigin::Any]));
         assert_eq!((ORIGINS.parse)("https://a.example/x"), None);
         assert_eq!((ORIGINS.parse)("null"), None);
+    }
+
+    #[test]
+    fn di5_further_networks_have_a_contract_and_nodes() {
+        let contract = "0x3C9acB2205Aa72A05F6D77d708b5Cf85FCa3a896";
+        let row = resolver(&format!("polygon:amoy={contract}@https://node.example/k=1;http://127.0.0.1:1")).unwrap();
+        assert_eq!((row.name.as_str(), row.network.chain_id, row.nodes.len()), ("polygon:amoy", 80002, 2));
+        assert_eq!(row.contract.to_string(), contract);
+        for text in [
+            String::new(),
+            "polygon:amoy".to_owned(),
+            format!("polygon:unknown={contract}@https://node.example"),
+            format!("polygon:amoy={contract}"),
+            format!("polygon:amoy={contract}@"),
+            format!("polygon:amoy={contract}@https://node.example;"),
+            "polygon:amoy=0x12@https://node.example".to_owned(),
+        ] {
+            assert!(resolver(&text).is_none(), "{text}");
+        }
     }
 
     #[test]

@@ -24,8 +24,10 @@ pub use variable::{Entry, Section, Shown};
 
 use gw_http::{Origin, OwnOrigins};
 use gw_identity::oauth::Clients;
+use gw_identity::ResolverConfig;
 use gw_policy::Knobs;
 use gw_types::{ExternalId, Secret};
+use gw_zk::did::Network;
 use ipnet::IpNet;
 use kind::{ListedOrigin, Rate};
 use registry as var;
@@ -47,6 +49,10 @@ kind::words! {
         Production = "production",
     }
 }
+
+/// Our name and the wallets' name of the identity networks with variables of their own (decision 15).
+const IDP: (&str, &str) = ("idp:main", "privado:main");
+const ALTNET: (&str, &str) = ("altnet:main", "billions:main");
 
 /// Which of the two binaries this is (HD19).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,6 +133,12 @@ pub struct Limits {
 pub struct Identity {
     /// DID of the verifier.
     pub verifier: Option<ExternalId>,
+    /// Where the state of identities is read.
+    pub resolvers: Vec<ResolverConfig>,
+    /// A verification key of one's own (development only).
+    pub own_key_dir: Option<PathBuf>,
+    /// Where people get the humanity credential.
+    pub humanity_verify_url: Option<Url>,
     /// Signs access tokens.
     pub access_secret: Option<Secret>,
     /// Still accepted.
@@ -309,6 +321,9 @@ impl Config {
             },
             identity: Identity {
                 verifier: from.get(&var::VERIFIER_ID),
+                resolvers: resolvers(from)?,
+                own_key_dir: from.get(&var::IDP_VERIFICATION_KEYS_DIR),
+                humanity_verify_url: from.get(&var::HUMANITY_VERIFY_URL),
                 access_secret: from.get(&var::JWT_SECRET),
                 access_secret_previous: from.get(&var::JWT_SECRET_PREVIOUS).unwrap_or_default(),
                 refresh_secret: from.get(&var::JWT_REFRESH_SECRET),
@@ -419,6 +434,33 @@ fn directory(from: &Settings) -> Result<Option<Directory>, &'static str> {
         auto_kyc_service_principal: need(from, &var::AUTO_KYC_DIRECTORY_SERVICE_PRINCIPAL)?,
         client_id,
     }))
+}
+
+/// The identity networks: that of IDP_*, that of ALTNET_* where it has a node, and further ones (DI-5).
+fn resolvers(from: &Settings) -> Result<Vec<ResolverConfig>, &'static str> {
+    let row = |(name, key), contract, node: &Url, fallback: Option<Url>, variable| {
+        let nodes = [Some(node.clone()), fallback].into_iter().flatten().map(|url| url.as_str().parse());
+        Ok::<_, &'static str>(ResolverConfig {
+            name: str::to_owned(name),
+            network: Network::of_key(key).ok_or(variable)?,
+            contract,
+            nodes: nodes.collect::<Result<_, _>>().map_err(|_| variable)?,
+        })
+    };
+    let mut rows = vec![row(
+        IDP,
+        need(from, &var::IDP_STATE_CONTRACT)?,
+        &need(from, &var::IDP_RPC_URL)?,
+        from.get(&var::IDP_RPC_FALLBACK_URL),
+        var::IDP_RPC_URL.name(),
+    )?];
+    if let Some(node) = from.get(&var::ALTNET_RPC_URL) {
+        let contract = need(from, &var::ALTNET_STATE_CONTRACT)?;
+        let fallback = from.get(&var::ALTNET_RPC_FALLBACK_URL);
+        rows.push(row(ALTNET, contract, &node, fallback, var::ALTNET_RPC_URL.name())?);
+    }
+    rows.extend(from.get(&var::IDP_EXTRA_RESOLVERS).unwrap_or_default());
+    Ok(rows)
 }
 
 fn knobs(from: &Settings) -> Result<Knobs, &'static str> {

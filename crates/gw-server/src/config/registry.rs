@@ -7,10 +7,11 @@ use super::{
     kind::{self, Rate, number, size, span, words, words_of},
     variable::{Entry, Kind, Section::*, Variable},
 };
+use gw_identity::ResolverConfig;
 use gw_policy::knobs::{
     AddressQuery, AdminTx, Anchor, DynamicFields, KycGate, NoAbi, OneSided, RawSenderPolicy, TransactionLogs,
 };
-use gw_types::{ExternalId, Secret};
+use gw_types::{Address, ExternalId, Secret};
 use ipnet::IpNet;
 use std::{net::IpAddr, net::SocketAddr, path::PathBuf, time::Duration};
 use url::Url;
@@ -77,6 +78,26 @@ registry! {
 
     /// DID of this service as verifier of login proofs.
     VERIFIER_ID: ExternalId = Variable::new(Identity, &kind::DID).required();
+    /// State contract of `idp:main`.
+    IDP_STATE_CONTRACT: Address = Variable::new(Identity, &kind::CONTRACT).default("0x3C9acB2205Aa72A05F6D77d708b5Cf85FCa3a896");
+    /// Node that is asked for the state of `idp:main`.
+    IDP_RPC_URL: Url = Variable::new(Identity, &kind::UPSTREAM).shown_as_origin().default("https://rpc-mainnet.privado.id");
+    /// Node that is asked when the one of IDP_RPC_URL gives no answer.
+    IDP_RPC_FALLBACK_URL: Url = Variable::new(Identity, &kind::UPSTREAM).shown_as_origin();
+    /// State contract of `altnet:main`.
+    ALTNET_STATE_CONTRACT: Address = Variable::new(Identity, &kind::CONTRACT).default("0x3C9acB2205Aa72A05F6D77d708b5Cf85FCa3a896");
+    /// Node that is asked for the state of `altnet:main`; without it identities of that network cannot log in.
+    ALTNET_RPC_URL: Url = Variable::new(Identity, &kind::UPSTREAM).shown_as_origin();
+    /// Node that is asked when the one of ALTNET_RPC_URL gives no answer.
+    ALTNET_RPC_FALLBACK_URL: Url = Variable::new(Identity, &kind::UPSTREAM).shown_as_origin().rule("with ALTNET_RPC_URL only");
+    /// Further identity networks.
+    IDP_EXTRA_RESOLVERS: Vec<ResolverConfig> = Variable::new(Identity, &kind::RESOLVERS).secret()
+        .rule("each network once, and none that has variables of its own");
+    /// Directory with an `authV2.json` that login proofs are checked under in the place of the official key; only
+    /// `ledger-gateway-dev` knows how.
+    IDP_VERIFICATION_KEYS_DIR: PathBuf = Variable::new(Identity, &kind::PATH).rule("development only");
+    /// Where people get the humanity credential a login may ask for.
+    HUMANITY_VERIFY_URL: Url = Variable::new(Identity, &kind::WEB).rule("https in production");
     /// Signs access tokens.
     JWT_SECRET: Secret = Variable::new(Identity, &kind::SECRET).secret().derived("generated and kept in DATA_DIR")
         .required().rule("in production at least 32 bytes with 8 different ones; differs from JWT_REFRESH_SECRET");

@@ -40,6 +40,7 @@ pub(super) fn check(from: &Settings, build: Build, report: &mut Report) {
     rules.mock_login(build);
     rules.directory();
     rules.oauth();
+    rules.identity_networks();
     if from.environment() == Some(Environment::Production) {
         rules.required();
         rules.strength();
@@ -110,6 +111,25 @@ impl Rules<'_> {
                 self.broken(&var::ALLOW_MOCK_LOGIN, "needs `ledger-gateway-dev`: this build has no mock login");
             }
         }
+        // Whoever has the proving key of such a key can log in as anybody.
+        if self.from.is_set(&var::IDP_VERIFICATION_KEYS_DIR) && build == Build::Release {
+            self.broken(&var::IDP_VERIFICATION_KEYS_DIR, "needs `ledger-gateway-dev`");
+        }
+    }
+
+    /// One resolver per network; a chain nobody asks has no second node.
+    fn identity_networks(&mut self) {
+        let from = self.from;
+        if from.is_set(&var::ALTNET_RPC_FALLBACK_URL) && !from.is_set(&var::ALTNET_RPC_URL) {
+            self.broken(&var::ALTNET_RPC_FALLBACK_URL, "needs ALTNET_RPC_URL");
+        }
+        let mut named = vec![super::IDP.1.to_owned(), super::ALTNET.1.to_owned()];
+        for row in from.get(&var::IDP_EXTRA_RESOLVERS).unwrap_or_default() {
+            if named.contains(&row.name) {
+                self.broken(&var::IDP_EXTRA_RESOLVERS, format!("names `{}` a second time", row.name));
+            }
+            named.push(row.name);
+        }
     }
 
     /// A directory is configured wholly or not at all.
@@ -165,7 +185,8 @@ impl Rules<'_> {
     }
 
     fn addresses(&mut self) {
-        for variable in [&var::BASE_URL, &var::FRONTEND_URL, &var::DIRECTORY_AUTHORITY_HOST] {
+        for variable in [&var::BASE_URL, &var::FRONTEND_URL, &var::DIRECTORY_AUTHORITY_HOST, &var::HUMANITY_VERIFY_URL]
+        {
             if self.from.get(variable).is_some_and(|url| url.scheme() != "https") {
                 self.broken(variable, "must be https in production");
             }

@@ -14,8 +14,8 @@ use gw_admin::{AdminSettings, AdminState, KeyCipher};
 use gw_cache::Cache;
 use gw_http::{Edge, admin::guard};
 use gw_identity::{
-    ChainSource, Directory, IdentityConfig, IdentityParts, IdentityState, NotRecorded, ProofVerifier, Room,
-    SecuritySink, oauth::OauthConfig,
+    ChainSource, Directory, IdentityConfig, IdentityParts, IdentityState, NotRecorded, ProofVerifier, Resolvers, Room,
+    SecuritySink, ZkVerifier, oauth::OauthConfig,
 };
 use gw_journal::{Journal, Recovery};
 use gw_node::Node;
@@ -40,6 +40,8 @@ pub(super) struct Foundation<'a> {
     pub(super) node: Arc<Node>,
     /// Where one is configured.
     pub(super) directory: Option<Arc<Directory>>,
+    /// Where the state of identities is read.
+    pub(super) resolvers: Arc<Resolvers>,
     /// Work that outlives its request; the end of the process waits for it.
     pub(super) tasks: TaskTracker,
 }
@@ -88,8 +90,8 @@ fn identity(on: &Foundation<'_>) -> anyhow::Result<IdentityState> {
         access_ttl: seconds(identity.access_ttl)?,
         refresh_ttl: seconds(identity.refresh_ttl)?,
         auth_per_minute: on.config.limits.auth.per_minute().unwrap_or(NonZeroU32::MAX),
-        networks: Vec::new(),
-        humanity_verify_url: None,
+        networks: on.resolvers.names(),
+        humanity_verify_url: identity.humanity_verify_url.as_ref().map(ToString::to_string),
         vault_secret: on.secrets.refresh.current.clone(),
         oauth: OauthConfig {
             clients: identity.oauth_clients.clone(),
@@ -111,7 +113,7 @@ fn identity(on: &Foundation<'_>) -> anyhow::Result<IdentityState> {
         cache: on.cache.clone(),
         security,
         chain: ChainSource::new(move || Some(chain)),
-        verifier: verifier(identity.mock_login),
+        verifier: verifier(on)?,
         tasks: on.tasks.clone(),
     };
     Ok(IdentityState::new(config, parts).with_directory(on.directory.clone()))
@@ -166,18 +168,26 @@ fn admin(on: &Foundation<'_>) -> anyhow::Result<AdminState> {
     })
 }
 
-/// Who is believed at login. The check of zero-knowledge proofs is not part of this version: without the mock login
-/// nobody proves anything.
-#[cfg(feature = "mock-login")]
-fn verifier(mock_login: bool) -> Arc<dyn ProofVerifier> {
-    let real = Arc::new(gw_identity::NoVerifier);
-    if mock_login { Arc::new(gw_identity::MockVerifier::before(real)) } else { real }
+/// Who is believed at login: wallets whose proof holds.
+#[cfg(not(feature = "mock-login"))]
+fn verifier(on: &Foundation<'_>) -> anyhow::Result<Arc<dyn ProofVerifier>> {
+    Ok(Arc::new(ZkVerifier::new(Arc::clone(&on.resolvers), on.cache.clone())))
 }
 
-/// Who is believed at login. The check of zero-knowledge proofs is not part of this version: nobody proves anything.
-#[cfg(not(feature = "mock-login"))]
-fn verifier(_mock_login: bool) -> Arc<dyn ProofVerifier> {
-    Arc::new(gw_identity::NoVerifier)
+/// Who is believed at login: wallets whose proof holds, be it under a key of the developer's own, and mock tokens where
+/// they are switched on.
+#[cfg(feature = "mock-login")]
+fn verifier(on: &Foundation<'_>) -> anyhow::Result<Arc<dyn ProofVerifier>> {
+    let identity = &on.config.identity;
+    let mut real = ZkVerifier::new(Arc::clone(&on.resolvers), on.cache.clone());
+    if let Some(directory) = &identity.own_key_dir {
+        let file = directory.join("authV2.json");
+        let key = std::fs::read(&file).with_context(|| format!("{} cannot be read", file.display()))?;
+        let key = gw_zk::groth16::Key::from_json(&key).with_context(|| format!("{} is no key", file.display()))?;
+        real = real.with_own_key(key);
+    }
+    let real = Arc::new(real);
+    Ok(if identity.mock_login { Arc::new(gw_identity::MockVerifier::before(real)) } else { real })
 }
 
 fn seconds(span: Duration) -> anyhow::Result<Seconds> {
@@ -192,6 +202,8 @@ impl Foundation<'_> {
         tokio::spawn(async move { gw_rpc::send::resolve_intents(&context, recovery.open_intents).await });
         let (store, node, clock) = (self.store.clone(), Arc::clone(&self.node), Arc::clone(&self.edge.clock));
         self.tasks.spawn(workers::watch_reservations(store, node, clock, end.clone()));
+        let (resolvers, until) = (Arc::clone(&self.resolvers), end.clone());
+        self.tasks.spawn(async move { resolvers.keep_checking(&until).await });
         self.tasks.spawn(workers::tidy(self.store.clone(), end.clone()));
         if let Some(directory) = self.directory.clone() {
             let end = end.clone();

@@ -32,6 +32,7 @@ use anyhow::Context as _;
 use arc_swap::ArcSwap;
 use axum::Router;
 use features::Foundation;
+use gw_identity::Resolvers;
 use gw_node::Node;
 use gw_store::{BootClock, Feed, FeedTiming};
 use lease::Lease;
@@ -153,6 +154,7 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
             audit,
             journal,
             node,
+            resolvers: Arc::new(Resolvers::new(config.identity.resolvers.clone(), Arc::clone(&ground.clock))),
             tasks: tasks.clone(),
         };
         let features = features::features(&foundation)?;

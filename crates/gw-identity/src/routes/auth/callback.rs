@@ -76,8 +76,7 @@ pub(in crate::routes) fn proof_in(body: &[u8]) -> Result<String, LoginError> {
     } else {
         text.to_owned()
     };
-    let token = token.trim();
-    let token = token.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(token);
+    let token = gw_zk::jwz::trimmed(&token);
     if token.is_empty() { Err(LoginError::NoToken) } else { Ok(token.to_owned()) }
 }
 

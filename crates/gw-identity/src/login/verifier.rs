@@ -1,0 +1,210 @@
+//! The check of a wallet's proof: the one place where the pure judgement (`gw_zk`), the state of identities and the
+//! memory of accepted messages meet (ZK-30 to ZK-51).
+//!
+//! Invariant: a subject is named only after every check held and after its message was written down as used (ZK-48).
+
+use super::{AuthorizationRequest, ProofError, ProofVerifier, Proved};
+use crate::resolver::{LookupError, Resolvers};
+use futures_util::future::BoxFuture;
+use gw_cache::{Cache, Entry, Space};
+use gw_http::Amr;
+use gw_types::Timestamp;
+use gw_zk::{
+    groth16::Key,
+    jwz, number,
+    response::{self, Answer, Keys, Request, ResponseError},
+    state::{self, StateError},
+};
+use std::{num::NonZeroUsize, sync::Arc, time::Duration};
+use tokio::sync::Semaphore;
+
+/// How long a check may wait for a processor and take there (ZK-34).
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Believes proofs that hold.
+#[derive(Debug)]
+pub struct ZkVerifier {
+    resolvers: Arc<Resolvers>,
+    cache: Cache,
+    pool: Pool,
+    own_key: Option<Arc<Key>>,
+}
+
+impl ZkVerifier {
+    /// Checks under the official keys. Accepted messages are remembered in `cache`.
+    pub fn new(resolvers: Arc<Resolvers>, cache: Cache) -> Self {
+        Self { resolvers, cache, pool: Pool::new(), own_key: None }
+    }
+
+    /// The same under one key of one's own for every envelope, in the place of the official ones. Whoever has the proving
+    /// key can log in as anybody; for development builds only.
+    #[cfg(any(test, feature = "mock-login"))]
+    #[must_use]
+    pub fn with_own_key(mut self, key: Key) -> Self {
+        self.own_key = Some(Arc::new(key));
+        self
+    }
+
+    async fn check(&self, token: &str, request: &AuthorizationRequest, now: Timestamp) -> Result<Proved, ProofError> {
+        let token = jwz::trimmed(token);
+        if !jwz::looks_like_token(token) {
+            return Err(ProofError::Unreadable);
+        }
+        // A credential that was asked for must be judged; this verifier judges none.
+        if !request.body.scope.is_empty() {
+            tracing::error!(stage = "credential", "a request asks for a credential that nothing here can judge");
+            return Err(ProofError::ResolverFault);
+        }
+        let answer = self.answer(token, request, now).await?;
+        let hash = number::word(&answer.hash).to_string();
+        let stage =
+            Refusal { circuit: answer.circuit.id(), network: self.resolvers.name_of(answer.user()), hash: &hash };
+        match self.resolvers.root(answer.user(), answer.gist_root).await {
+            Ok(root) => state::judge_root(root.said, root.read, now)
+                .map_err(|error| stage.of("state", &error, ProofError::Failed))?,
+            Err(error) => {
+                let answer = match error {
+                    LookupError::NoResolver => ProofError::NetworkNotSupported,
+                    LookupError::State(StateError::Fault) => ProofError::ResolverFault,
+                    LookupError::State(StateError::Unknown | StateError::Other | StateError::NoTime) => {
+                        ProofError::Failed
+                    }
+                };
+                return Err(stage.of("state", &error, answer));
+            }
+        }
+        match self.cache.put_new(Entry::new(Space::AcceptedMessage, &hash, b"")).await {
+            Ok(true) => Ok(Proved { subject: answer.subject.external_id().clone(), amr: Amr::Zk }),
+            Ok(false) => Err(stage.of("replay", &Replayed, ProofError::Failed)),
+            // What cannot be written down could be shown again.
+            Err(error) => Err(stage.of("replay", &error, ProofError::ResolverFault)),
+        }
+    }
+
+    /// What the token answers, its proof included; on the bounded pool, since a pairing takes milliseconds.
+    async fn answer(&self, token: &str, request: &AuthorizationRequest, now: Timestamp) -> Result<Answer, ProofError> {
+        let (token, request, own_key) = (token.to_owned(), asked(request), self.own_key.clone());
+        let work = move || {
+            let keys = own_key.as_deref().map_or(Keys::Official, Keys::Own);
+            response::check(&token, &request, keys, now)
+        };
+        let Some(judged) = self.pool.run(work).await else {
+            tracing::warn!(stage = "pool", "a login proof found no processor in time");
+            return Err(ProofError::ResolverFault);
+        };
+        judged.map_err(|error| {
+            tracing::info!(stage = stage_of(&error), error = &error as &dyn core::error::Error, "login proof refused");
+            match error {
+                ResponseError::Network => ProofError::NetworkNotSupported,
+                ResponseError::Token(_)
+                | ResponseError::Accept
+                | ResponseError::Type
+                | ResponseError::From
+                | ResponseError::To
+                | ResponseError::Thread
+                | ResponseError::Message
+                | ResponseError::Expired
+                | ResponseError::Future
+                | ResponseError::Malformed
+                | ResponseError::Proof(_) => ProofError::Failed,
+            }
+        })
+    }
+}
+
+impl ProofVerifier for ZkVerifier {
+    fn verify<'a>(
+        &'a self,
+        token: &'a str,
+        request: &'a AuthorizationRequest,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<Proved, ProofError>> {
+        Box::pin(self.check(token, request, now))
+    }
+}
+
+/// The stored request, as far as an answer depends on it.
+fn asked(request: &AuthorizationRequest) -> Request {
+    Request {
+        thread: request.thid.clone(),
+        from: request.from.clone(),
+        message: request.body.message.clone(),
+        expires: Some(Timestamp::from_secs(request.expires_time)),
+        accept: request.body.accept.iter().map(ToString::to_string).collect(),
+        scope: request.body.scope.iter().filter_map(|query| query.get("id")?.as_u64()).collect(),
+    }
+}
+
+/// What our log says of a token beside the cause (ZK-90): never the token, never a DID.
+struct Refusal<'a> {
+    circuit: &'a str,
+    network: Option<&'a str>,
+    hash: &'a str,
+}
+
+impl Refusal<'_> {
+    fn of(&self, stage: &str, error: &(dyn core::error::Error + 'static), answer: ProofError) -> ProofError {
+        tracing::info!(
+            stage,
+            circuit = self.circuit,
+            network = self.network.unwrap_or("unregistered"),
+            token.hash = self.hash,
+            error,
+            "login proof refused"
+        );
+        answer
+    }
+}
+
+/// A message that was accepted before.
+#[derive(Debug, thiserror::Error)]
+#[error("the message was accepted before")]
+struct Replayed;
+
+fn stage_of(error: &ResponseError) -> &'static str {
+    match error {
+        ResponseError::Token(_) => "token",
+        ResponseError::Accept => "accept",
+        ResponseError::Network => "network",
+        ResponseError::Proof(_) => "proof",
+        ResponseError::Type
+        | ResponseError::From
+        | ResponseError::To
+        | ResponseError::Thread
+        | ResponseError::Message
+        | ResponseError::Expired
+        | ResponseError::Future
+        | ResponseError::Malformed => "message",
+    }
+}
+
+/// As many checks at a time as there are processors but one: logins must not stand in the way of calls.
+#[derive(Debug)]
+struct Pool(Arc<Semaphore>);
+
+impl Pool {
+    fn new() -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        Self(Arc::new(Semaphore::new(processors.saturating_sub(1).max(1))))
+    }
+
+    /// Runs `work`; `None` if it did not end in time. What has begun keeps its place until it ends.
+    async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+        let run = async {
+            let place = Arc::clone(&self.0).acquire_owned().await.ok()?;
+            let work = move || {
+                let done = work();
+                drop(place);
+                done
+            };
+            tokio::task::spawn_blocking(work).await.ok()
+        };
+        tokio::time::timeout(PATIENCE, run).await.ok().flatten()
+    }
+}
+
+#[cfg(test)]
+#[path = "../../../gw-zk/tests/it/maker.rs"]
+mod maker;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,41 @@
+//! What a contract said, for a while.
+
+use super::Fact;
+use gw_types::{Seconds, Timestamp};
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, PoisonError},
+};
+
+/// More is not remembered: an answer costs one call.
+const MAX: usize = 4096;
+
+/// Facts by what they are about.
+#[derive(Debug)]
+pub(super) struct Memory<K, T>(Mutex<BTreeMap<K, (Fact<T>, Timestamp)>>);
+
+impl<K, T> Default for Memory<K, T> {
+    fn default() -> Self {
+        Self(Mutex::new(BTreeMap::new()))
+    }
+}
+
+impl<K: Ord, T: Copy> Memory<K, T> {
+    pub(super) fn get(&self, key: &K, now: Timestamp) -> Option<Fact<T>> {
+        let facts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        facts.get(key).filter(|(_, until)| now < *until).map(|(fact, _)| *fact)
+    }
+
+    /// Remembers what was said to a question asked at `read`.
+    pub(super) fn put(&self, key: K, said: T, read: Timestamp, life: Seconds) -> Fact<T> {
+        let fact = Fact { said, read };
+        let mut facts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if facts.len() >= MAX {
+            facts.retain(|_, (_, until)| read < *until);
+        }
+        if facts.len() < MAX {
+            facts.insert(key, (fact, read.plus(life)));
+        }
+        fact
+    }
+}
