@@ -72,6 +72,10 @@ fn free_port() -> u16 {
 
 pub(crate) type Http = Client<hyper_util::client::legacy::connect::HttpConnector, Full<bytes::Bytes>>;
 
+pub(crate) fn client() -> Http {
+    Client::builder(TokioExecutor::new()).build_http()
+}
+
 /// What came back: status, headers and body, unparsed.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
@@ -145,7 +149,7 @@ impl Gateway {
             settings.push(("AUDIT_DATABASE_URL".into(), database().url));
         }
         let process = spawn(&settings);
-        let http = Client::builder(TokioExecutor::new()).build_http();
+        let http = client();
         let gateway = Self { url, node_url: node.url().to_string(), http, process, settings, data, _node: Some(node) };
         gateway.wait_ready().await;
         gateway

@@ -24,3 +24,5 @@ mod oauth;
 mod reads;
 #[cfg(test)]
 mod sends;
+#[cfg(test)]
+mod zk;
