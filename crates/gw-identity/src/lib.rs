@@ -26,8 +26,8 @@ pub use directory::{Directory, DirectorySettings};
 #[cfg(feature = "mock-login")]
 pub use login::mock::MockVerifier;
 pub use login::{
-    AuthorizationRequest, LoginSessions, NoVerifier, Progress, ProofError, ProofVerifier, Proved, RequestBody,
-    SessionView, ZkVerifier,
+    AuthorizationRequest, DocumentError, Humanity, HumanityConfig, HumanityError, LoginSessions, NoVerifier, Progress,
+    ProofError, ProofVerifier, Proved, RequestBody, SessionView, ZkVerifier,
 };
 pub use outbound::OutboundError;
 pub use resolver::{ResolverConfig, Resolvers};

@@ -4,7 +4,7 @@ use crate::{
     directory::Directory,
     limits::Limits,
     link::Challenges,
-    login::{Failures, LoginSessions, ProofVerifier, Vault},
+    login::{Failures, Humanity, LoginSessions, ProofVerifier, Vault},
     oauth::{Oauth, OauthConfig},
     security::SecuritySink,
     tokens::TokenIssuer,
@@ -34,6 +34,8 @@ pub struct IdentityConfig {
     pub auth_per_minute: NonZeroU32,
     /// The registered state resolvers (`idp:main`, …; decision 29).
     pub networks: Vec<String>,
+    /// The credential every login must show; `None` asks for nothing but the identity (Path A).
+    pub humanity: Option<Arc<Humanity>>,
     /// HUMANITY_VERIFY_URL.
     pub humanity_verify_url: Option<String>,
     /// Seals the tokens of completed logins, and makes OAuth codes; the refresh secret serves, so that instances agree.

@@ -45,6 +45,9 @@ pub(crate) enum LoginError {
     /// Production without VERIFIER_ID (ZK-5).
     #[error("no verifier id is configured")]
     NoVerifierId,
+    /// The credential is asked for, and its schema is not at hand.
+    #[error("the credential schema is not at hand")]
+    NoSchema,
     /// Too many open sessions in all.
     #[error("too many open login sessions")]
     Busy,
@@ -102,6 +105,7 @@ impl LoginError {
     pub(crate) fn reason(&self) -> Option<Reason> {
         match self {
             Self::NoVerifierId
+            | Self::NoSchema
             | Self::Busy
             | Self::TooManySessions
             | Self::NoSession
@@ -135,6 +139,7 @@ impl From<LoginError> for ApiError {
     fn from(error: LoginError) -> Self {
         match error {
             LoginError::NoVerifierId => Self::new(ErrorCode::Internal, "VERIFIER_ID not configured"),
+            LoginError::NoSchema => Self::unavailable("verification unavailable").retry_after(Seconds(60)),
             LoginError::Busy => Self::unavailable("too many open login sessions").retry_after(Seconds(60)),
             LoginError::TooManySessions => Self::rate_limited(Seconds(60)),
             LoginError::NoSession => Self::bad_request("session parameter required"),
@@ -170,6 +175,7 @@ mod tests {
         let proof = |error| LoginError::Proof { error, verify_url: Some("https://verify.example".to_owned()) };
         let table = [
             (LoginError::NoVerifierId, 500, "VERIFIER_ID not configured", None),
+            (LoginError::NoSchema, 503, "verification unavailable", None),
             (LoginError::Busy, 503, "too many open login sessions", None),
             (LoginError::TooManySessions, 429, "rate limit exceeded", None),
             (LoginError::NoSession, 400, "session parameter required", None),

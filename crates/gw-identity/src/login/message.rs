@@ -63,6 +63,8 @@ pub(crate) struct RequestFacts<'a> {
     /// Where the wallet reaches us, from [`callback_base`].
     pub(crate) base: &'a str,
     pub(crate) session: uuid::Uuid,
+    /// The credential queries; none on Path A.
+    pub(crate) scope: &'a [Value],
     pub(crate) now: Timestamp,
 }
 
@@ -80,7 +82,7 @@ impl AuthorizationRequest {
                 callback_url: format!("{}/auth/callback?session={}", facts.base, facts.session),
                 reason: reason(facts, entropy),
                 message: String::new(),
-                scope: Vec::new(),
+                scope: facts.scope.to_vec(),
                 accept: vec![ACCEPT.into()],
             },
             created_time: created,
@@ -130,6 +132,7 @@ mod tests {
             verifier: "did:iden3:privado:main:2ScrbEuw9jLXMapW3DELXBbDco5EURzJZRN1tYj7L7",
             base: BASE,
             session: uuid::Uuid::from_u128(7),
+            scope: &[],
             now: Timestamp::from_secs(1_700_000_040),
         };
         AuthorizationRequest::new(&facts, &CountingEntropy::default())

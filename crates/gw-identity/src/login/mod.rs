@@ -1,7 +1,9 @@
 //! Login by proof: the session between the page that asks and the wallet that proves (spec/10 section 2).
 
 mod complete;
+mod documents;
 mod error;
+mod humanity;
 mod message;
 #[cfg(feature = "mock-login")]
 pub(crate) mod mock;
@@ -11,7 +13,9 @@ mod vault;
 mod verifier;
 
 pub(crate) use complete::{Attempt, complete};
+pub use documents::DocumentError;
 pub(crate) use error::{LoginError, Reason};
+pub use humanity::{Humanity, HumanityConfig, HumanityError};
 pub use message::{AuthorizationRequest, RequestBody};
 pub(crate) use message::{PLACEHOLDER_VERIFIER, RequestFacts, callback_base};
 pub use proof::{NoVerifier, ProofError, ProofVerifier, Proved};

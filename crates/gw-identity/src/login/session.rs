@@ -344,6 +344,7 @@ mod tests {
         let facts = RequestFacts {
             verifier: "did:test:v",
             base: "https://gate.example",
+            scope: &[],
             session: Uuid::from_u128(1),
             now: Timestamp::from_secs(1_700_000_000),
         };

@@ -3,13 +3,14 @@
 //!
 //! Invariant: a subject is named only after every check held and after its message was written down as used (ZK-48).
 
-use super::{AuthorizationRequest, ProofError, ProofVerifier, Proved};
+use super::{AuthorizationRequest, Humanity, ProofError, ProofVerifier, Proved};
 use crate::resolver::{LookupError, Resolvers};
 use futures_util::future::BoxFuture;
 use gw_cache::{Cache, Entry, Space};
 use gw_http::Amr;
 use gw_types::Timestamp;
 use gw_zk::{
+    credential::{StateAnswer, StateAnswers},
     groth16::Key,
     jwz, number,
     response::{self, Answer, Keys, Request, ResponseError},
@@ -28,12 +29,20 @@ pub struct ZkVerifier {
     cache: Cache,
     pool: Pool,
     own_key: Option<Arc<Key>>,
+    humanity: Option<Arc<Humanity>>,
 }
 
 impl ZkVerifier {
     /// Checks under the official keys. Accepted messages are remembered in `cache`.
     pub fn new(resolvers: Arc<Resolvers>, cache: Cache) -> Self {
-        Self { resolvers, cache, pool: Pool::new(), own_key: None }
+        Self { resolvers, cache, pool: Pool::new(), own_key: None, humanity: None }
+    }
+
+    /// The same, and every login must show this credential.
+    #[must_use]
+    pub fn with_humanity(mut self, humanity: Option<Arc<Humanity>>) -> Self {
+        self.humanity = humanity;
+        self
     }
 
     /// The same under one key of one's own for every envelope, in the place of the official ones. Whoever has the proving
@@ -50,8 +59,8 @@ impl ZkVerifier {
         if !jwz::looks_like_token(token) {
             return Err(ProofError::Unreadable);
         }
-        // A credential that was asked for must be judged; this verifier judges none.
-        if !request.body.scope.is_empty() {
+        // A credential that was asked for must be judged.
+        if self.humanity.is_none() && !request.body.scope.is_empty() {
             tracing::error!(stage = "credential", "a request asks for a credential that nothing here can judge");
             return Err(ProofError::ResolverFault);
         }
@@ -73,12 +82,39 @@ impl ZkVerifier {
                 return Err(stage.of("state", &error, answer));
             }
         }
+        // Whatever the request says: a login that was begun before the credential was required must show it, too.
+        if let Some(humanity) = &self.humanity {
+            self.credential(humanity, &answer, now).await?;
+        }
         match self.cache.put_new(Entry::new(Space::AcceptedMessage, &hash, b"")).await {
             Ok(true) => Ok(Proved { subject: answer.subject.external_id().clone(), amr: Amr::Zk }),
             Ok(false) => Err(stage.of("replay", &Replayed, ProofError::Failed)),
             // What cannot be written down could be shown again.
             Err(error) => Err(stage.of("replay", &error, ProofError::ResolverFault)),
         }
+    }
+
+    /// Whether the answer shows the credential; the proofs on the bounded pool, the issuers' states from their networks.
+    async fn credential(&self, humanity: &Arc<Humanity>, answer: &Answer, now: Timestamp) -> Result<(), ProofError> {
+        let (asked, scope, user) = (Arc::clone(humanity), answer.scope.clone(), answer.user());
+        let Some(examined) = self.pool.run(move || asked.examine(&scope, user, now)).await else {
+            tracing::warn!(stage = "pool", "a credential proof found no processor in time");
+            return Err(ProofError::ResolverFault);
+        };
+        let examined = examined?;
+        let mut answers = StateAnswers::new();
+        for lookup in examined.lookups() {
+            let told = match self.resolvers.state(lookup.issuer, lookup.state).await {
+                Ok(fact) => StateAnswer { state: Ok(fact.said), read: fact.read },
+                Err(LookupError::State(error)) => StateAnswer { state: Err(error), read: now },
+                Err(error @ LookupError::NoResolver) => {
+                    tracing::error!(stage = "credential", %error, "an accepted issuer's state cannot be read");
+                    return Err(ProofError::ResolverFault);
+                }
+            };
+            answers.insert(lookup, told);
+        }
+        Humanity::judge(examined, &answers, now).map(drop)
     }
 
     /// What the token answers, its proof included; on the bounded pool, since a pairing takes milliseconds.

@@ -162,7 +162,6 @@ impl Resolvers {
     }
 
     /// The state of `id`, as its network knows it (ZK-70, ZK-71, DI-7).
-    #[cfg_attr(not(test), expect(dead_code, reason = "credential proofs are judged in the next change"))]
     pub(crate) async fn state(&self, id: Id, of: Fr) -> Result<Fact<State>, LookupError> {
         let row = self.row(id).ok_or(LookupError::NoResolver)?;
         let now = self.clock.now();

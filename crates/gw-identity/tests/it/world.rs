@@ -150,6 +150,7 @@ impl World {
             refresh_ttl: Seconds(7 * 86_400),
             auth_per_minute: NonZeroU32::new(setup.per_minute).unwrap(),
             networks: vec!["idp:main".to_owned()],
+            humanity: None,
             humanity_verify_url: Some("https://verify.example".to_owned()),
             vault_secret: Secret::new("the refresh secret"),
             oauth: OauthConfig {

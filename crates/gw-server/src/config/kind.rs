@@ -158,6 +158,10 @@ pub static RESOLVERS: Kind<Vec<ResolverConfig>> = Kind {
     parse: |text| list(text, resolver),
 };
 
+/// Identities, separated by commas.
+pub static DIDS: Kind<Vec<ExternalId>> =
+    Kind { rule: "a comma-separated list of DIDs", parse: |text| list(text, |one| (DID.parse)(one)) };
+
 /// The name of a request header.
 pub static HEADER: Kind<http::HeaderName> = Kind {
     rule: "a header name of letters, digits and `-`",
@@ -169,6 +173,18 @@ pub static HEADER: Kind<http::HeaderName> = Kind {
 
 /// So many a minute, or no limit.
 pub static RATE: Kind<Rate> = Kind { rule: "`off`, or a number per minute such as `10/min`", parse: Rate::parse };
+
+/// The address of a document.
+pub fn document(text: &str) -> Option<String> {
+    let known = text.strip_prefix("https://").or_else(|| text.strip_prefix("ipfs://"));
+    known.filter(|rest| !rest.is_empty() && !rest.contains(char::is_whitespace)).map(|_| text.to_owned())
+}
+
+/// 32 bytes as hex digits.
+pub fn bytes_32(text: &str) -> Option<[u8; 32]> {
+    let mut bytes = [0; 32];
+    hex::decode_to_slice(text, &mut bytes).ok().map(|()| bytes)
+}
 
 /// Who may read answers across origins.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -23,8 +23,8 @@ pub use source::{ProcessEnv, Settings, Source};
 pub use variable::{Entry, Section, Shown};
 
 use gw_http::{Origin, OwnOrigins};
-use gw_identity::oauth::Clients;
 use gw_identity::ResolverConfig;
+use gw_identity::oauth::Clients;
 use gw_policy::Knobs;
 use gw_types::{ExternalId, Secret};
 use gw_zk::did::Network;
@@ -161,6 +161,31 @@ pub struct Identity {
     pub oauth_clients: Clients,
     /// Whether they must use a proof key.
     pub oauth_require_pkce: bool,
+    /// The credential every login must show; `None` is Path A.
+    pub humanity: Option<Humanity>,
+}
+
+/// The credential every login must show (Path B). Files are read at start.
+#[derive(Clone, Debug)]
+pub struct Humanity {
+    /// Accepted issuers.
+    pub issuers: Vec<ExternalId>,
+    /// Address of the schema.
+    pub schema_url: String,
+    /// Stands for the document there.
+    pub schema_file: Option<PathBuf>,
+    /// What that document must hash to.
+    pub schema_sha256: Option<[u8; 32]>,
+    /// The credential type.
+    pub type_name: String,
+    /// The predicate.
+    pub query_file: PathBuf,
+    /// The circuit of the proof.
+    pub circuit: String,
+    /// One proof per predicate.
+    pub split: bool,
+    /// Where `ipfs://` documents are fetched.
+    pub ipfs_gateway: Url,
 }
 
 /// The enterprise directory.
@@ -335,6 +360,7 @@ impl Config {
                 mock_login: need(from, &var::ALLOW_MOCK_LOGIN)?,
                 oauth_clients: rules::oauth_clients(from).map_err(|_| var::OAUTH_FIRST_PARTY_CLIENTS.name())?,
                 oauth_require_pkce: need(from, &var::OAUTH_REQUIRE_PKCE)?,
+                humanity: humanity(from)?,
             },
             admin: Admin {
                 token: from.get(&var::ADMIN_API_TOKEN),
@@ -398,6 +424,23 @@ pub fn settings(env: &ProcessEnv, build: Build) -> (Settings, Report) {
 /// The value of a variable that always has one.
 fn need<T>(from: &Settings, variable: &variable::Variable<T>) -> Result<T, &'static str> {
     from.get(variable).ok_or(variable.name())
+}
+
+fn humanity(from: &Settings) -> Result<Option<Humanity>, &'static str> {
+    if !need(from, &var::REQUIRE_PROOF_OF_HUMANITY)? {
+        return Ok(None);
+    }
+    Ok(Some(Humanity {
+        issuers: need(from, &var::ALTNET_ISSUER_DID)?,
+        schema_url: need(from, &var::ALTNET_CREDENTIAL_SCHEMA_URL)?,
+        schema_file: from.get(&var::ALTNET_CREDENTIAL_SCHEMA_FILE),
+        schema_sha256: from.get(&var::ALTNET_CREDENTIAL_SCHEMA_SHA256),
+        type_name: need(from, &var::ALTNET_CREDENTIAL_TYPE)?,
+        query_file: need(from, &var::ALTNET_CREDENTIAL_QUERY_FILE)?,
+        circuit: need(from, &var::IDP_CIRCUIT_ID)?,
+        split: need(from, &var::IDP_SPLIT_PREDICATES)?,
+        ipfs_gateway: need(from, &var::IPFS_GATEWAY)?,
+    }))
 }
 
 /// Our own pages: that of BASE_URL, that of FRONTEND_URL and those listed.

@@ -134,8 +134,29 @@ registry! {
     DIRECTORY_SP_CLIENTS: Vec<String> = Variable::new(Identity, &kind::TOKEN_WORDS).rule("needs DIRECTORY_CLIENT_ID");
     /// Application role that service principals must hold.
     DIRECTORY_SP_ROLE: String = Variable::new(Identity, &kind::TOKEN_WORD).rule("needs DIRECTORY_CLIENT_ID");
+    /// A login must show a humanity credential (Path B), not only hold an identity (Path A).
+    REQUIRE_PROOF_OF_HUMANITY: bool = Variable::new(Identity, &kind::BOOL).default("false")
+        .rule("with `true`, ALTNET_ISSUER_DID, ALTNET_CREDENTIAL_SCHEMA_URL, ALTNET_CREDENTIAL_QUERY_FILE and an identity DID in VERIFIER_ID are needed");
+    /// Issuers whose credentials are accepted, separated by commas.
+    ALTNET_ISSUER_DID: Vec<ExternalId> = Variable::new(Identity, &kind::DIDS);
+    /// Address of the credential's JSON-LD schema.
+    ALTNET_CREDENTIAL_SCHEMA_URL: String = Variable::new(Identity, kind!(String, "an `https://` or `ipfs://` address", kind::document));
+    /// File that stands for the document at ALTNET_CREDENTIAL_SCHEMA_URL, which is then not fetched.
+    ALTNET_CREDENTIAL_SCHEMA_FILE: PathBuf = Variable::new(Identity, &kind::PATH);
+    /// SHA-256 the schema must have, in hexadecimal digits.
+    ALTNET_CREDENTIAL_SCHEMA_SHA256: [u8; 32] = Variable::new(Identity, kind!([u8; 32], "64 hexadecimal digits (32 bytes)", kind::bytes_32));
+    /// Name of the credential type.
+    ALTNET_CREDENTIAL_TYPE: String = Variable::new(Identity, kind!(String, "a name", |t| (!t.is_empty()).then(|| t.to_owned()))).default("ProofOfHumanity");
+    /// JSON file with the `credentialSubject` predicate every credential must meet.
+    ALTNET_CREDENTIAL_QUERY_FILE: PathBuf = Variable::new(Identity, &kind::PATH);
+    /// Circuit of the credential proof; it must fit how the issuer vouches for its credentials.
+    IDP_CIRCUIT_ID: String = Variable::new(Identity, kind!(String, "a name", |t| (!t.is_empty()).then(|| t.to_owned()))).default("credentialAtomicQueryMTPV2");
+    /// Asks for one proof per predicate of the query file: no circuit holds two.
+    IDP_SPLIT_PREDICATES: bool = Variable::new(Identity, &kind::BOOL).default("false");
+    /// Where `ipfs://` documents are fetched.
+    IPFS_GATEWAY: Url = Variable::new(Identity, &kind::WEB).default("https://ipfs-proxy-cache.privado.id").rule("https in production");
     /// Accepts login tokens of the form `mock.<did>`; only `ledger-gateway-dev` knows how.
-    ALLOW_MOCK_LOGIN: bool = Variable::new(Identity, &kind::BOOL).default("false").rule("false in production");
+    ALLOW_MOCK_LOGIN: bool = Variable::new(Identity, &kind::BOOL).default("false").rule("false in production and with REQUIRE_PROOF_OF_HUMANITY");
 
     /// Applications that may obtain tokens by OAuth: `<client_id>:<bcrypt_hash>`, separated by commas; a second hash
     /// after `|` while a secret is exchanged. Empty switches OAuth off.

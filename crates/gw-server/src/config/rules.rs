@@ -41,6 +41,7 @@ pub(super) fn check(from: &Settings, build: Build, report: &mut Report) {
     rules.directory();
     rules.oauth();
     rules.identity_networks();
+    rules.humanity();
     if from.environment() == Some(Environment::Production) {
         rules.required();
         rules.strength();
@@ -165,6 +166,28 @@ impl Rules<'_> {
         }
     }
 
+    /// Class A: nobody could log in, or everybody without what was asked for.
+    fn humanity(&mut self) {
+        let from = self.from;
+        if from.get(&var::REQUIRE_PROOF_OF_HUMANITY) != Some(true) {
+            return;
+        }
+        let needed: [&dyn Entry; 4] = [
+            &var::VERIFIER_ID,
+            &var::ALTNET_ISSUER_DID,
+            &var::ALTNET_CREDENTIAL_SCHEMA_URL,
+            &var::ALTNET_CREDENTIAL_QUERY_FILE,
+        ];
+        for entry in needed {
+            if !from.is_set(entry) && !self.report.names(entry.name()) {
+                self.broken(entry, "is required with REQUIRE_PROOF_OF_HUMANITY");
+            }
+        }
+        if from.get(&var::ALLOW_MOCK_LOGIN) == Some(true) && !self.report.names(var::ALLOW_MOCK_LOGIN.name()) {
+            self.broken(&var::ALLOW_MOCK_LOGIN, "must be false with REQUIRE_PROOF_OF_HUMANITY");
+        }
+    }
+
     fn required(&mut self) {
         for entry in var::ALL {
             if entry.is_required() && !self.from.is_set(*entry) && !self.report.names(entry.name()) {
@@ -185,8 +208,13 @@ impl Rules<'_> {
     }
 
     fn addresses(&mut self) {
-        for variable in [&var::BASE_URL, &var::FRONTEND_URL, &var::DIRECTORY_AUTHORITY_HOST, &var::HUMANITY_VERIFY_URL]
-        {
+        for variable in [
+            &var::BASE_URL,
+            &var::FRONTEND_URL,
+            &var::DIRECTORY_AUTHORITY_HOST,
+            &var::HUMANITY_VERIFY_URL,
+            &var::IPFS_GATEWAY,
+        ] {
             if self.from.get(variable).is_some_and(|url| url.scheme() != "https") {
                 self.broken(variable, "must be https in production");
             }

@@ -14,8 +14,8 @@ use gw_admin::{AdminSettings, AdminState, KeyCipher};
 use gw_cache::Cache;
 use gw_http::{Edge, admin::guard};
 use gw_identity::{
-    ChainSource, Directory, IdentityConfig, IdentityParts, IdentityState, NotRecorded, ProofVerifier, Resolvers, Room,
-    SecuritySink, ZkVerifier, oauth::OauthConfig,
+    ChainSource, Directory, Humanity, IdentityConfig, IdentityParts, IdentityState, NotRecorded, ProofVerifier,
+    Resolvers, Room, SecuritySink, ZkVerifier, oauth::OauthConfig,
 };
 use gw_journal::{Journal, Recovery};
 use gw_node::Node;
@@ -31,6 +31,8 @@ use utoipa::openapi::{Info, OpenApiBuilder};
 pub(super) struct Foundation<'a> {
     pub(super) config: &'a Config,
     pub(super) secrets: &'a Secrets,
+    /// The credential every login must show.
+    pub(super) humanity: Option<Arc<Humanity>>,
     pub(super) edge: Arc<Edge>,
     pub(super) store: Store,
     pub(super) cache: Cache,
@@ -91,6 +93,7 @@ fn identity(on: &Foundation<'_>) -> anyhow::Result<IdentityState> {
         refresh_ttl: seconds(identity.refresh_ttl)?,
         auth_per_minute: on.config.limits.auth.per_minute().unwrap_or(NonZeroU32::MAX),
         networks: on.resolvers.names(),
+        humanity: on.humanity.clone(),
         humanity_verify_url: identity.humanity_verify_url.as_ref().map(ToString::to_string),
         vault_secret: on.secrets.refresh.current.clone(),
         oauth: OauthConfig {
@@ -171,7 +174,8 @@ fn admin(on: &Foundation<'_>) -> anyhow::Result<AdminState> {
 /// Who is believed at login: wallets whose proof holds.
 #[cfg(not(feature = "mock-login"))]
 fn verifier(on: &Foundation<'_>) -> anyhow::Result<Arc<dyn ProofVerifier>> {
-    Ok(Arc::new(ZkVerifier::new(Arc::clone(&on.resolvers), on.cache.clone())))
+    let verifier = ZkVerifier::new(Arc::clone(&on.resolvers), on.cache.clone());
+    Ok(Arc::new(verifier.with_humanity(on.humanity.clone())))
 }
 
 /// Who is believed at login: wallets whose proof holds, be it under a key of the developer's own, and mock tokens where
@@ -179,7 +183,7 @@ fn verifier(on: &Foundation<'_>) -> anyhow::Result<Arc<dyn ProofVerifier>> {
 #[cfg(feature = "mock-login")]
 fn verifier(on: &Foundation<'_>) -> anyhow::Result<Arc<dyn ProofVerifier>> {
     let identity = &on.config.identity;
-    let mut real = ZkVerifier::new(Arc::clone(&on.resolvers), on.cache.clone());
+    let mut real = ZkVerifier::new(Arc::clone(&on.resolvers), on.cache.clone()).with_humanity(on.humanity.clone());
     if let Some(directory) = &identity.own_key_dir {
         let file = directory.join("authV2.json");
         let key = std::fs::read(&file).with_context(|| format!("{} cannot be read", file.display()))?;
@@ -204,6 +208,9 @@ impl Foundation<'_> {
         self.tasks.spawn(workers::watch_reservations(store, node, clock, end.clone()));
         let (resolvers, until) = (Arc::clone(&self.resolvers), end.clone());
         self.tasks.spawn(async move { resolvers.keep_checking(&until).await });
+        if let (Some(humanity), until) = (self.humanity.clone(), end.clone()) {
+            self.tasks.spawn(async move { humanity.keep_loading(&until).await });
+        }
         self.tasks.spawn(workers::tidy(self.store.clone(), end.clone()));
         if let Some(directory) = self.directory.clone() {
             let end = end.clone();

@@ -7,6 +7,7 @@ mod directory;
 mod edge;
 mod fault;
 mod features;
+mod humanity;
 mod journal;
 mod lease;
 mod listen;
@@ -143,9 +144,11 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
             let connected = reach_node(&config).await?;
             Arc::clone(node.get_or_init(|| connected))
         };
+        let humanity = humanity::humanity(&config).await?;
         let foundation = Foundation {
             directory: directory::directory(&config, cache.clone(), &edge)?,
             config: &config,
+            humanity,
             secrets: &secrets,
             edge,
             store: store.clone(),

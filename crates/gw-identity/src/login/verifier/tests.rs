@@ -133,3 +133,37 @@ async fn zk34_who_finds_no_processor_in_time_is_told_so() {
     drop(place);
     assert_eq!(pool.run(|| 7).await, Some(7));
 }
+
+#[tokio::test]
+async fn zk60_zk75_a_required_credential_is_missed_and_one_that_cannot_be_judged_stops_logins() {
+    let settings = gw_zk::query::Settings {
+        verifier: VERIFIER,
+        circuit: "credentialAtomicQueryMTPV2",
+        issuers: &[VERIFIER.to_owned()],
+        context: "https://schemas.invalid/person",
+        type_name: "Person",
+        file: br#"{"age":{"$gt":17}}"#,
+        split: false,
+        nullifier_session: None,
+    };
+    let schema = json!({"@context": {"Person": {"@id": "urn:p", "@context": {
+        "age": {"@id": "urn:age", "@type": "http://www.w3.org/2001/XMLSchema#integer"}}}}});
+    let config = crate::HumanityConfig {
+        query: gw_zk::query::CredentialQuery::new(&settings).unwrap(),
+        schema: Some(schema.to_string().into_bytes()),
+        schema_sha256: None,
+        ipfs_gateway: "https://gateway.invalid".to_owned(),
+    };
+    let humanity = Arc::new(Humanity::new(config).unwrap());
+    let mut world = World::start(current()).await;
+    world.verifier = world.verifier.with_humanity(Some(Arc::clone(&humanity)));
+    let token = world.token("t", user());
+    assert_eq!(world.verify(&token, "t").await, Err(ProofError::ResolverFault), "the schema is not at hand");
+    humanity.load().await.unwrap();
+    // The entry of id 1 in the message was never asked for: it is as good as absent.
+    assert_eq!(world.verify(&token, "t").await, Err(ProofError::HumanityMissing));
+    let mut request = world.request("t");
+    request.body.scope = humanity.query().scope().to_vec();
+    let verdict = world.verifier.verify(&token, &request, world.clock.now()).await;
+    assert_eq!(verdict, Err(ProofError::Failed), "asked for, it is no proof");
+}

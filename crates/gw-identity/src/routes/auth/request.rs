@@ -46,7 +46,7 @@ pub(crate) struct AuthRequestResponse {
         (status = 200, body = AuthRequestResponse),
         (status = 429, body = ErrorBody),
         (status = 500, body = ErrorBody, description = "VERIFIER_ID not configured"),
-        (status = 503, body = ErrorBody, description = "too many open sessions"),
+        (status = 503, body = ErrorBody, description = "too many open sessions, or the credential schema is not at hand"),
     ),
 )]
 pub(crate) async fn request(
@@ -62,10 +62,16 @@ pub(crate) async fn request(
         None if edge.production => return Err(LoginError::NoVerifierId.into()),
         None => PLACEHOLDER_VERIFIER,
     };
+    // Asked for before it can be judged, the credential would be shown in vain (ZK-75).
+    let scope = match &config.humanity {
+        None => &[],
+        Some(humanity) if humanity.requested().is_some() => humanity.query().scope(),
+        Some(_) => return Err(LoginError::NoSchema.into()),
+    };
     let now = edge.now();
     let base = callback_base(body.callback_origin.as_deref(), &config.base_url, &edge.origins, edge.production);
     let id = LoginId(edge.entropy.uuid());
-    let facts = RequestFacts { verifier, base: &base, session: id.0, now };
+    let facts = RequestFacts { verifier, base: &base, session: id.0, scope, now };
     let auth_request = AuthorizationRequest::new(&facts, &*edge.entropy);
     let secret = LoginSecret::fresh(&*edge.entropy);
     let session = LoginSession::new(auth_request.clone(), provenance.client, &secret, now);

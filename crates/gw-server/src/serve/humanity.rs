@@ -1,0 +1,118 @@
+//! The credential every login must show, from its settings and files (REQUIRE_PROOF_OF_HUMANITY).
+//!
+//! What can be known to be wrong aborts the start; a schema that is not at hand does not: it is tried for while the rest
+//! serves (spec/10 ZK-75).
+
+use crate::config::{Config, Humanity as Settings};
+use anyhow::{Context as _, anyhow, bail};
+use gw_identity::{Humanity, HumanityConfig};
+use gw_zk::did::Did;
+use gw_zk::query::{CredentialQuery, Settings as QuerySettings};
+use std::{path::Path, sync::Arc};
+
+/// A request longer than this fits no QR code that phones read (ZK-1); the rest of it takes about half.
+const MAX_SCOPE: usize = 1_200;
+
+/// The query; `None` without REQUIRE_PROOF_OF_HUMANITY.
+pub(super) async fn humanity(config: &Config) -> anyhow::Result<Option<Arc<Humanity>>> {
+    let Some(settings) = &config.identity.humanity else { return Ok(None) };
+    let verifier = config.identity.verifier.as_ref().context("VERIFIER_ID has no value")?;
+    let query = query(settings, verifier.as_str())?;
+    for issuer in &settings.issuers {
+        let network = Did::parse(issuer.as_str()).context("ALTNET_ISSUER_DID")?.id().network_byte();
+        if !config.identity.resolvers.iter().any(|row| row.network.byte == network) {
+            bail!("ALTNET_ISSUER_DID: the network of `{issuer}` has no state resolver");
+        }
+    }
+    if query.is_unanswerable() {
+        tracing::warn!(
+            "ALTNET_CREDENTIAL_QUERY_FILE holds several predicates, and no circuit proves more than one: nobody will be \
+             able to log in; set IDP_SPLIT_PREDICATES=true to ask for one proof each"
+        );
+    }
+    let length = serde_json::to_string(query.scope()).context("the credential query cannot be written")?.len();
+    if length > MAX_SCOPE {
+        tracing::warn!(length, "the credential query is long: phones may not read its QR code");
+    }
+    let schema = settings.schema_file.as_deref().map(|path| read(path, "ALTNET_CREDENTIAL_SCHEMA_FILE")).transpose()?;
+    let humanity = Humanity::new(HumanityConfig {
+        query,
+        schema,
+        schema_sha256: settings.schema_sha256,
+        ipfs_gateway: settings.ipfs_gateway.to_string(),
+    })
+    .context("trusted certificates cannot be read")?;
+    match humanity.load().await {
+        Ok(()) => {}
+        Err(error) if error.is_passing() => {
+            tracing::warn!(error = &error as &dyn core::error::Error, "the credential schema is not at hand yet");
+        }
+        Err(error) => return Err(anyhow!(error).context("the credential query cannot be used")),
+    }
+    Ok(Some(Arc::new(humanity)))
+}
+
+fn query(settings: &Settings, verifier: &str) -> anyhow::Result<CredentialQuery> {
+    let issuers: Vec<String> = settings.issuers.iter().map(|issuer| issuer.as_str().to_owned()).collect();
+    let query = CredentialQuery::new(&QuerySettings {
+        verifier,
+        circuit: &settings.circuit,
+        issuers: &issuers,
+        context: &settings.schema_url,
+        type_name: &settings.type_name,
+        file: &read(&settings.query_file, "ALTNET_CREDENTIAL_QUERY_FILE")?,
+        split: settings.split,
+        // No account is tied to a nullifier yet, so none is asked for.
+        nullifier_session: None,
+    });
+    match query {
+        Ok(query) => Ok(query),
+        Err(mistakes) => {
+            let told: Vec<String> = mistakes.into_iter().map(|mistake| format!("{:#}", anyhow!(mistake))).collect();
+            bail!("the credential query cannot be used: {}", told.join("; "))
+        }
+    }
+}
+
+fn read(path: &Path, variable: &str) -> anyhow::Result<Vec<u8>> {
+    std::fs::read(path).with_context(|| format!("{variable} cannot be read: {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ISSUER: &str = "did:iden3:polygon:amoy:xCRp75DgAdS63W65fmXHz6p9DwdonuRU9e46DifhX";
+
+    fn settings(query_file: &Path) -> Settings {
+        Settings {
+            issuers: vec![gw_types::ExternalId::new(ISSUER).unwrap()],
+            schema_url: "https://schemas.example/kyc".to_owned(),
+            schema_file: None,
+            schema_sha256: None,
+            type_name: "Person".to_owned(),
+            query_file: query_file.to_owned(),
+            circuit: "credentialAtomicQueryMTPV2".to_owned(),
+            split: false,
+            ipfs_gateway: url::Url::parse("https://gateway.example").unwrap(),
+        }
+    }
+
+    #[test]
+    fn zk75_a_query_that_cannot_be_asked_names_every_mistake() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("query.json");
+        let mut settings = settings(&file);
+        let told = |settings: &Settings| format!("{:#}", query(settings, ISSUER).unwrap_err());
+        assert!(told(&settings).contains("ALTNET_CREDENTIAL_QUERY_FILE cannot be read"));
+        std::fs::write(&file, r#"{"age":{"$gte":18,"$gt":-1}}"#).unwrap();
+        settings.circuit = "authV2".to_owned();
+        let told = told(&settings);
+        for part in ["`authV2` is no circuit", "operator `$gte` of `age`", "`-1` of `age` is negative"] {
+            assert!(told.contains(part), "{told}");
+        }
+        std::fs::write(&file, r#"{"age":{"$gt":17}}"#).unwrap();
+        settings.circuit = "credentialAtomicQuerySigV2".to_owned();
+        assert_eq!(query(&settings, ISSUER).unwrap().scope().len(), 1);
+    }
+}
