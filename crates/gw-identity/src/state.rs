@@ -4,7 +4,7 @@ use crate::{
     directory::Directory,
     limits::Limits,
     link::Challenges,
-    login::{Failures, Humanity, LoginSessions, ProofVerifier, Vault},
+    login::{Failures, Humanity, LoginError, LoginSessions, ProofVerifier, Vault},
     oauth::{Oauth, OauthConfig},
     security::SecuritySink,
     tokens::TokenIssuer,
@@ -42,6 +42,18 @@ pub struct IdentityConfig {
     pub vault_secret: Secret,
     /// First-party applications.
     pub oauth: OauthConfig,
+}
+
+impl IdentityConfig {
+    /// What a login must show beside the identity (ZK-2). Asked for before it can be judged, it would be shown in vain
+    /// (ZK-75).
+    pub(crate) fn scope(&self) -> Result<&[serde_json::Value], LoginError> {
+        match &self.humanity {
+            None => Ok(&[]),
+            Some(humanity) if humanity.requested().is_some() => Ok(humanity.query().scope()),
+            Some(_) => Err(LoginError::NoSchema),
+        }
+    }
 }
 
 /// The chain's id, once the node has told it.

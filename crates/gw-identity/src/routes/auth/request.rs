@@ -62,12 +62,7 @@ pub(crate) async fn request(
         None if edge.production => return Err(LoginError::NoVerifierId.into()),
         None => PLACEHOLDER_VERIFIER,
     };
-    // Asked for before it can be judged, the credential would be shown in vain (ZK-75).
-    let scope = match &config.humanity {
-        None => &[],
-        Some(humanity) if humanity.requested().is_some() => humanity.query().scope(),
-        Some(_) => return Err(LoginError::NoSchema.into()),
-    };
+    let scope = config.scope()?;
     let now = edge.now();
     let base = callback_base(body.callback_origin.as_deref(), &config.base_url, &edge.origins, edge.production);
     let id = LoginId(edge.entropy.uuid());

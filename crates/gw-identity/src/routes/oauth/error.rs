@@ -224,6 +224,7 @@ impl From<LoginError> for OauthError {
             LoginError::Store(error) => Self::Store(error),
             // Full, or away: in both cases later is better. The others do not occur where a session is opened.
             LoginError::Busy
+            | LoginError::NoSchema
             | LoginError::NoSession
             | LoginError::SessionOver
             | LoginError::TooManyFailures
