@@ -146,11 +146,11 @@ registry! {
     /// SHA-256 the schema must have, in hexadecimal digits.
     ALTNET_CREDENTIAL_SCHEMA_SHA256: [u8; 32] = Variable::new(Identity, kind!([u8; 32], "64 hexadecimal digits (32 bytes)", kind::bytes_32));
     /// Name of the credential type.
-    ALTNET_CREDENTIAL_TYPE: String = Variable::new(Identity, kind!(String, "a name", |t| (!t.is_empty()).then(|| t.to_owned()))).default("ProofOfHumanity");
+    ALTNET_CREDENTIAL_TYPE: String = Variable::new(Identity, kind!(String, "a name", |t| (!t.is_empty() && t.bytes().all(|b| b.is_ascii_graphic())).then(|| t.to_owned()))).default("ProofOfHumanity");
     /// JSON file with the `credentialSubject` predicate every credential must meet.
     ALTNET_CREDENTIAL_QUERY_FILE: PathBuf = Variable::new(Identity, &kind::PATH);
     /// Circuit of the credential proof; it must fit how the issuer vouches for its credentials.
-    IDP_CIRCUIT_ID: String = Variable::new(Identity, kind!(String, "a name", |t| (!t.is_empty()).then(|| t.to_owned()))).default("credentialAtomicQueryMTPV2");
+    IDP_CIRCUIT_ID: String = Variable::new(Identity, kind!(String, "a name", |t| (!t.is_empty() && t.bytes().all(|b| b.is_ascii_graphic())).then(|| t.to_owned()))).default("credentialAtomicQueryMTPV2");
     /// Asks for one proof per predicate of the query file: no circuit holds two.
     IDP_SPLIT_PREDICATES: bool = Variable::new(Identity, &kind::BOOL).default("false");
     /// Where `ipfs://` documents are fetched.

@@ -75,7 +75,7 @@ async fn hd24_two_instances_are_one_gateway() {
     // Decision 22: administrators see the sessions of all instances, with the exact reason and without tokens.
     let failed = one.request("POST", "/auth/request", &[], Some(json!({}))).await.expect(200);
     let path = format!("/auth/callback?session={}", failed["session_id"].as_str().unwrap());
-    two.raw("POST", &path, &[], Some("nonsense")).await.expect(401);
+    two.raw("POST", &path, &[], Some("nonsense")).await.expect(400);
     let listed = two.admin("GET", "/sessions", None).await;
     assert!(!listed.body.contains("token") && !listed.body.contains("ey"), "{}", listed.body);
     let listed = listed.expect(200);
@@ -86,7 +86,7 @@ async fn hd24_two_instances_are_one_gateway() {
     let refused = of(failed["session_id"].as_str().unwrap());
     assert_eq!(
         (&refused["completed"], &refused["failed"], &refused["reason"]),
-        (&json!(false), &json!(true), &json!("the proof does not hold")),
+        (&json!(false), &json!(true), &json!("the proof is unreadable")),
         "{refused}"
     );
     let failed_only = one.admin("GET", "/sessions?state=failed", None).await.expect(200);
