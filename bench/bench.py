@@ -166,7 +166,6 @@ def main():
     token = pair["access_token"]
 
     gateway, nginx = f"{base}/rpc", f"http://127.0.0.1:{nginx_port}/rpc"
-    block = rpc("eth_getBlockTransactionCountByNumber", ["0x10"])
     code = rpc("eth_getCode", ["0x00000000000000000000000000000000deadbeef", "latest"])
     chain = rpc("eth_blockNumber", [])
     logs = rpc("eth_getLogs", [{"address": token_contract, "fromBlock": "0x0"}])
@@ -195,7 +194,6 @@ def main():
     print("\n| figure | goal | measured | detail |\n|---|---|---|---|")
     for figure in rows:
         print("| " + " | ".join(figure) + " |")
-    _ = block
 
 
 if __name__ == "__main__":

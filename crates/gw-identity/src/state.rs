@@ -4,7 +4,7 @@ use crate::{
     directory::Directory,
     limits::Limits,
     link::Challenges,
-    login::{Failures, Humanity, LoginError, LoginSessions, ProofVerifier, Vault},
+    login::{Failures, Humanity, LoginError, LoginSessions, PLACEHOLDER_VERIFIER, ProofVerifier, Vault},
     oauth::{Oauth, OauthConfig},
     security::SecuritySink,
     tokens::TokenIssuer,
@@ -45,6 +45,15 @@ pub struct IdentityConfig {
 }
 
 impl IdentityConfig {
+    /// Who asks. Without VERIFIER_ID production asks nobody (ZK-5).
+    pub(crate) fn verifier(&self, production: bool) -> Result<&str, LoginError> {
+        match &self.verifier_id {
+            Some(id) => Ok(id.as_str()),
+            None if production => Err(LoginError::NoVerifierId),
+            None => Ok(PLACEHOLDER_VERIFIER),
+        }
+    }
+
     /// What a login must show beside the identity (ZK-2). Asked for before it can be judged, it would be shown in vain
     /// (ZK-75).
     pub(crate) fn scope(&self) -> Result<&[serde_json::Value], LoginError> {

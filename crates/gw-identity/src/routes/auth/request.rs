@@ -1,10 +1,7 @@
 //! `POST /auth/request`: opens a login session (ZK-1, ZK-4, ZK-5, ZK-13).
 
 use crate::{
-    login::{
-        AuthorizationRequest, LoginError, LoginId, LoginSecret, LoginSession, PLACEHOLDER_VERIFIER, RequestFacts,
-        callback_base,
-    },
+    login::{AuthorizationRequest, LoginError, LoginId, LoginSecret, LoginSession, RequestFacts, callback_base},
     routes::{Provenance, cookies},
     state::IdentityState,
 };
@@ -57,11 +54,7 @@ pub(crate) async fn request(
 ) -> Result<impl IntoResponse, ApiError> {
     let JsonBody(body) = body.unwrap_or(JsonBody(AuthRequestBody::default()));
     let (edge, config) = (&*state.edge, &state.inner.config);
-    let verifier = match &config.verifier_id {
-        Some(id) => id.as_str(),
-        None if edge.production => return Err(LoginError::NoVerifierId.into()),
-        None => PLACEHOLDER_VERIFIER,
-    };
+    let verifier = config.verifier(edge.production)?;
     let scope = config.scope()?;
     let now = edge.now();
     let base = callback_base(body.callback_origin.as_deref(), &config.base_url, &edge.origins, edge.production);

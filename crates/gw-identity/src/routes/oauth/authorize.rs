@@ -4,7 +4,7 @@
 
 use super::{OauthError, base_path, error::OAuthErrorResponse};
 use crate::{
-    login::{AuthorizationRequest, LoginError, LoginId, LoginSecret, LoginSession, PLACEHOLDER_VERIFIER, RequestFacts},
+    login::{AuthorizationRequest, LoginError, LoginId, LoginSecret, LoginSession, RequestFacts},
     oauth::{Asked, Challenge, OauthId, OauthSession, RedirectUri},
     routes::{Provenance, auth::request::SECRET_HEADER, cookies},
     state::IdentityState,
@@ -69,11 +69,7 @@ pub(crate) async fn authorize(
 ) -> Result<Response, OauthError> {
     let asked = asked(&state, query.as_deref().unwrap_or_default())?;
     let (edge, config) = (&*state.edge, &state.inner.config);
-    let verifier = match &config.verifier_id {
-        Some(id) => id.as_str(),
-        None if edge.production => return Err(OauthError::NoVerifierId),
-        None => PLACEHOLDER_VERIFIER,
-    };
+    let verifier = config.verifier(edge.production)?;
     let scope = config.scope()?;
     let now = edge.now();
     let (id, login) = (OauthId::fresh(&*edge.entropy), LoginId(edge.entropy.uuid()));
