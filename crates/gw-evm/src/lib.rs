@@ -21,8 +21,8 @@ mod visible_to;
 pub mod wire;
 
 pub use call::{
-    BlockId, BlockTag, Call, CallRequest, ChainRules, LogFilter, LogRange, ParsedCall, SendRequest, SignedTransaction,
-    Simulation, SimulationKind, TopicFilter, TransactionRef,
+    BlockId, BlockTag, Call, CallRequest, ChainRules, Live, LiveId, LogFilter, LogRange, ParsedCall, SendRequest,
+    SignedTransaction, Simulation, SimulationKind, Topic, TopicFilter, TransactionRef,
 };
 pub use error::{ParamError, ParamErrorKind};
 pub use method::{Class, Lookup, Method, MethodSet};

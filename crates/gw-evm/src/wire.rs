@@ -75,7 +75,7 @@ pub fn body(call: &Call, pin: Pin) -> Option<UpstreamCall> {
             request.from = Some(send.from);
             upstream("eth_sendTransaction", &[object(&request, request.nonce)])
         }
-        Call::Sha3(_) | Call::UncleCount | Call::Uncle | Call::TraceTransaction(_) => return None,
+        Call::Sha3(_) | Call::UncleCount | Call::Uncle | Call::TraceTransaction(_) | Call::Live(_) => return None,
     })
 }
 

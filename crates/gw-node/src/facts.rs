@@ -8,6 +8,7 @@ use bytes::Bytes;
 use gw_evm::{BlockId, BlockTag};
 use gw_types::{Address, B256, U256};
 use serde::Deserialize;
+use std::ops::Range;
 
 /// A mined transaction, from its receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,6 +108,18 @@ impl Node {
             BlockId::Tag(BlockTag::Earliest) => self.fact("eth_getBlockByNumber", r#"["0x0",false]"#).await?,
         };
         read_block(&block)
+    }
+
+    /// Blocks by number, in one exchange. All of them, or none.
+    pub(crate) async fn blocks(&self, numbers: Range<u64>) -> Result<Vec<Block>, NodeError> {
+        let params: Vec<_> = numbers.map(|number| format!(r#"["{number:#x}",false]"#)).collect();
+        let calls: Vec<_> = params.iter().map(|params| ("eth_getBlockByNumber", params.as_str())).collect();
+        let answers = self.ask(&calls, Budget::Fact).await?;
+        let read = |answer: Answer<Bytes>| match answer {
+            Answer::Result(block) => read_block(&block)?.ok_or(NodeError::Unparsable),
+            Answer::Error(_) => Err(NodeError::Unparsable),
+        };
+        answers.into_iter().map(read).collect()
     }
 
     /// The time of a block in seconds since 1970.

@@ -13,7 +13,7 @@ use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
 };
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 
 /// What the gateway needs to know of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub struct Block {
     pub number: u64,
     /// Its hash: what reads are pinned to (X3).
     pub hash: B256,
+    /// The block before it: how the follower notices that others took its place.
+    pub parent: B256,
     /// Its time in seconds.
     pub timestamp: u64,
     /// Its gas limit: the cap of a simulation that names no gas.
@@ -53,6 +55,7 @@ pub struct Head {
 struct WireBlock {
     number: U256,
     hash: B256,
+    parent_hash: B256,
     timestamp: U256,
     gas_limit: U256,
     #[serde(alias = "author")]
@@ -84,6 +87,7 @@ pub(crate) fn read_block(text: &Bytes) -> Result<Option<Block>, NodeError> {
     Ok(Some(Block {
         number: small(block.number)?,
         hash: block.hash,
+        parent: block.parent_hash,
         timestamp: small(block.timestamp)?,
         gas_limit: small(block.gas_limit)?,
         coinbase: block.miner,
@@ -104,6 +108,7 @@ pub(crate) fn small(number: U256) -> Result<u64, NodeError> {
 #[derive(Debug, Default)]
 pub(crate) struct HeadCell {
     current: ArcSwapOption<Head>,
+    moved: watch::Sender<()>,
     begun: AtomicU64,
     looking: Mutex<()>,
 }
@@ -116,7 +121,13 @@ impl HeadCell {
     pub(crate) fn publish(&self, head: Option<Head>) {
         if self.current.load().as_deref() != head.as_ref() {
             self.current.store(head.map(Arc::new));
+            self.moved.send_replace(());
         }
+    }
+
+    /// Marked changed by every other head, and by none.
+    pub(crate) fn moves(&self) -> watch::Receiver<()> {
+        self.moved.subscribe()
     }
 
     /// Makes the head newer than this call: by `look`, or by waiting for one that began after the call did.
@@ -137,8 +148,8 @@ mod tests {
     use std::cell::Cell;
 
     fn head(number: u64) -> Head {
-        let block =
-            Block { number, hash: B256::ZERO, timestamp: 0, gas_limit: 0, coinbase: Address::ZERO, base_fee: None };
+        let (hash, parent, coinbase) = (B256::ZERO, B256::ZERO, Address::ZERO);
+        let block = Block { number, hash, parent, timestamp: 0, gas_limit: 0, coinbase, base_fee: None };
         Head { block, gas_price: U256::ZERO }
     }
 

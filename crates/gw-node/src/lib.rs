@@ -12,6 +12,7 @@ mod message;
 mod node;
 mod probe;
 mod trace;
+mod trail;
 mod transport;
 
 pub use config::{Connections, NodeConfig, NodeConfigError, Patience, Upkeep};
@@ -20,4 +21,5 @@ pub use head::{Block, Head};
 pub use message::Answer;
 pub use node::{Node, NodeError, SealedAnswer};
 pub use trace::{NoTrace, SendTrace, Traced};
+pub use trail::Trail;
 pub use transport::Budget;

@@ -5,6 +5,7 @@ use crate::{
     head::{self, HeadCell},
     message::{self, Answer},
     probe,
+    trail::Trail,
     transport::Transport,
 };
 use bytes::Bytes;
@@ -15,7 +16,10 @@ use std::{
     sync::{Arc, Weak},
     time::Duration,
 };
-use tokio::time::Instant;
+use tokio::{
+    sync::{Mutex, watch},
+    time::Instant,
+};
 
 /// What a forwarded call brings back.
 pub type SealedAnswer = Answer<Sealed<RawJson>>;
@@ -69,6 +73,7 @@ pub struct Node {
     transport: Transport,
     chain_id: u64,
     head: HeadCell,
+    trail: Mutex<Arc<Trail>>,
     tracing: probe::Tracing,
 }
 
@@ -77,8 +82,8 @@ impl Node {
     pub async fn connect(config: &NodeConfig) -> Result<Arc<Self>, NodeError> {
         let transport = Transport::new(config).map_err(NodeError::Tls)?;
         let chain_id = chain_id(&transport).await?;
-        let node =
-            Arc::new(Self { transport, chain_id, head: HeadCell::default(), tracing: probe::Tracing::default() });
+        let (head, trail, tracing) = (HeadCell::default(), Mutex::default(), probe::Tracing::default());
+        let node = Arc::new(Self { transport, chain_id, head, trail, tracing });
         node.refresh_head().await?;
         node.probe().await;
         tokio::spawn(follow(Arc::downgrade(&node), config.upkeep().head));
@@ -105,6 +110,22 @@ impl Node {
     /// cannot read (decision 41).
     pub async fn raise(&self, number: u64) -> Result<(), NodeError> {
         if self.head().is_some_and(|head| head.block.number >= number) { Ok(()) } else { self.refresh_head().await }
+    }
+
+    /// Marked changed whenever the head is another one, or cannot be confirmed any more.
+    pub fn head_moves(&self) -> watch::Receiver<()> {
+        self.head.moves()
+    }
+
+    /// The newest blocks, ending with the followed head: what streams tell apart blocks by that came and that left.
+    pub async fn trail(&self) -> Result<Arc<Trail>, NodeError> {
+        let mut known = self.trail.lock().await;
+        let head = self.head().ok_or(NodeError::NoHead)?.block;
+        if known.hash(head.number) != Some(head.hash) || known.end() != head.number.saturating_add(1) {
+            let longer = known.extended(head, |numbers| self.blocks(numbers)).await?;
+            *known = Arc::new(longer);
+        }
+        Ok(Arc::clone(&known))
     }
 
     /// Which trace the node gives, if any (X11).

@@ -2,7 +2,7 @@
 //!
 //! Read `pipeline` first: it is the order of spec/20 §17 around the decisions of `gw-policy`. `http` is what comes
 //! before a call is a call, `question` what policy is asked, and asked again when it moved, `execute` how each kind of
-//! permitted call is answered, `send` what outlives its request, `reply` how every outcome reads on the wire, `record`
+//! permitted call is answered, `live` what goes on after its answer, `send` what outlives its request, `reply` how every outcome reads on the wire, `record`
 //! what is kept of it.
 //!
 //! No policy is judged here, and nothing of a client's body is ever forwarded.
@@ -11,6 +11,7 @@ mod api;
 mod execute;
 mod http;
 mod limits;
+mod live;
 mod meter;
 mod origin;
 mod pipeline;

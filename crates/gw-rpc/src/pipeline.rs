@@ -3,6 +3,7 @@
 use crate::{
     execute,
     limits::Slot,
+    live,
     origin::Origin,
     question::{Asked, Judged},
     record::Recorder,
@@ -77,6 +78,11 @@ pub(crate) async fn answer(state: &Arc<Inner>, origin: &Arc<Origin>, call: Reque
             let answer = execute::simulate(&asked, judged, &mut recorder.found).await;
             recorder.finish(told(answer), false).await
         }
+        // Whose it is; then the read it stands for, judged as if it were called.
+        Plan::Live => {
+            let answer = live::filters::answer(&asked, &judged, &mut recorder.found).await;
+            recorder.finish(told(answer), false).await
+        }
         // The typed body out; the answer opened under the policy of the moment it came.
         Plan::Forward | Plan::CodeCheck | Plan::Local | Plan::ZeroQuantity => {
             let answer = execute::forward(&asked, judged, &mut recorder.found).await;
@@ -93,7 +99,7 @@ fn known(asked: &Asked, judged: &Judged) -> Option<Result<Disclosed, Reply>> {
     match judged.permit.plan() {
         Plan::Local => Some(execute::local(asked, judged)),
         Plan::ZeroQuantity => Some(Ok(Disclosed::ZERO)),
-        Plan::Forward | Plan::CodeCheck | Plan::Simulate | Plan::Send => None,
+        Plan::Live | Plan::Forward | Plan::CodeCheck | Plan::Simulate | Plan::Send => None,
     }
 }
 

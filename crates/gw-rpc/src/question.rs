@@ -2,7 +2,7 @@
 
 use crate::{limits::Party, origin::Origin, reply::Reply, state::Inner};
 use gw_evm::{
-    Call, Class, Lookup, ParamError, ParsedCall, VisibleTo,
+    Call, Class, Lookup, Method, ParamError, ParsedCall, VisibleTo,
     call::{self, ChainRules},
     envelope::Request,
 };
@@ -62,11 +62,18 @@ impl Asked {
         Self { state: Arc::clone(state), origin: Arc::clone(origin), lookup, parsed, visible_to }
     }
 
+    /// The read that a filter or a subscription of this caller stands for.
+    pub(crate) fn reading(state: &Arc<Inner>, origin: &Arc<Origin>, method: Method, call: Call) -> Self {
+        let parsed = Ok(ParsedCall { call, visible_to: VisibleTo::default() });
+        let (state, origin) = (Arc::clone(state), Arc::clone(origin));
+        Self { state, origin, lookup: Lookup::Known(method), parsed, visible_to: VisibleTo::default() }
+    }
+
     pub(crate) fn state(&self) -> &Arc<Inner> {
         &self.state
     }
 
-    pub(crate) fn origin(&self) -> &Origin {
+    pub(crate) fn origin(&self) -> &Arc<Origin> {
         &self.origin
     }
 

@@ -3,7 +3,7 @@
 //! Invariant: nothing here copies client text; a call that could not be read leaves a sentinel only.
 
 use crate::question::Asked;
-use gw_evm::{BlockId, BlockTag, Call, CallRequest, LogRange, TransactionRef};
+use gw_evm::{BlockId, BlockTag, Call, CallRequest, Live, LogFilter, LogRange, Topic, TransactionRef};
 use gw_types::Address;
 use serde_json::{Value, json};
 
@@ -23,12 +23,12 @@ fn redacted(call: &Call) -> Value {
         }
         Call::Storage { address, block: at, .. } => json!([text(*address), HIDDEN, block(*at)]),
         Call::Simulate(simulation) => json!([object(&simulation.request), block(simulation.block)]),
-        Call::Logs(filter) => match filter.range {
-            LogRange::Hash(hash) => json!([{"blockHash": hash, "address": HIDDEN, "topics": HIDDEN}]),
-            LogRange::Range { from, to } => {
-                json!([{"fromBlock": block(from), "toBlock": block(to), "address": HIDDEN, "topics": HIDDEN}])
-            }
-        },
+        Call::Logs(filter) | Call::Live(Live::NewFilter(filter)) => json!([criteria(filter)]),
+        Call::Live(Live::Subscribe(Topic::Logs(filter))) => json!(["logs", criteria(filter)]),
+        Call::Live(Live::Subscribe(Topic::Heads)) => json!(["newHeads"]),
+        Call::Live(Live::NewBlockFilter) => json!([]),
+        // Whoever reads an id could not use it, but has no need of it either.
+        Call::Live(Live::Changes(_) | Live::Logs(_) | Live::Uninstall(_) | Live::Unsubscribe(_)) => json!([HIDDEN]),
         Call::Transaction(TransactionRef::Hash(hash)) | Call::Receipt(hash) => json!([hash]),
         Call::Transaction(TransactionRef::BlockHashAndIndex(hash, index)) => json!([hash, hex(*index)]),
         Call::Transaction(TransactionRef::BlockNumberAndIndex(at, index)) => json!([block(*at), hex(*index)]),
@@ -40,6 +40,15 @@ fn redacted(call: &Call) -> Value {
         | Call::Proof { .. }
         | Call::Transaction(TransactionRef::SenderAndNonce(..))
         | Call::TraceTransaction(_) => json!({"_redacted": "unsupported method"}),
+    }
+}
+
+fn criteria(filter: &LogFilter) -> Value {
+    match filter.range {
+        LogRange::Hash(hash) => json!({"blockHash": hash, "address": HIDDEN, "topics": HIDDEN}),
+        LogRange::Range { from, to } => {
+            json!({"fromBlock": block(from), "toBlock": block(to), "address": HIDDEN, "topics": HIDDEN})
+        }
     }
 }
 

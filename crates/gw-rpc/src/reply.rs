@@ -45,8 +45,35 @@ pub(crate) enum Reply {
     AuditUnavailable,
     /// The batch had no time left for this call (HD20).
     OutOfTime,
+    /// A filter or a subscription is not there, or there is no room for one.
+    Live(LiveFault),
     /// A fault of ours.
     Internal,
+}
+
+/// Why a filter or a subscription is not served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LiveFault {
+    /// Somebody else's, expired, or never made: nobody learns which (WS-2).
+    NoFilter,
+    /// A subscription needs a connection that stays.
+    NoConnection,
+    /// The caller has as many filters as anybody may.
+    TooManyFilters,
+}
+
+impl LiveFault {
+    const fn is_limit(self) -> bool {
+        matches!(self, Self::TooManyFilters)
+    }
+
+    const fn message(self) -> &'static str {
+        match self {
+            Self::NoFilter => "filter not found",
+            Self::NoConnection => "notifications not supported",
+            Self::TooManyFilters => "too many filters: 32 at most",
+        }
+    }
 }
 
 /// What is wrong with a request before its body is looked into (J2, O2).
@@ -112,7 +139,8 @@ impl Reply {
             Self::Unauthorized(_) => StatusCode::UNAUTHORIZED,
             Self::Body(fault) => fault.status(),
             Self::Invalid(_) | Self::Envelope(_) => StatusCode::BAD_REQUEST,
-            Self::Busy(_) => StatusCode::TOO_MANY_REQUESTS,
+            Self::Live(fault) if !fault.is_limit() => StatusCode::OK,
+            Self::Busy(_) | Self::Live(_) => StatusCode::TOO_MANY_REQUESTS,
             Self::TracingUnavailable(_) | Self::PolicyUnavailable | Self::AuditUnavailable | Self::OutOfTime => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
@@ -142,6 +170,7 @@ impl Reply {
             | Self::Invalid(_)
             | Self::Envelope(_)
             | Self::NodeUnreachable
+            | Self::Live(_)
             | Self::Internal => false,
         }
     }
@@ -160,6 +189,8 @@ impl Reply {
             Self::PolicyUnavailable => Some(DenyReason::PolicyStale),
             Self::AuditUnavailable => Some(DenyReason::AuditUnavailable),
             Self::OutOfTime => Some(DenyReason::RateLimited),
+            Self::Live(fault) if fault.is_limit() => Some(DenyReason::ConcurrencyLimited),
+            Self::Live(_) => Some(DenyReason::InvalidRequestShape),
             Self::Internal => Some(DenyReason::InternalError),
         }
     }
@@ -180,6 +211,7 @@ impl Reply {
             | Self::PolicyUnavailable
             | Self::AuditUnavailable
             | Self::OutOfTime
+            | Self::Live(_)
             | Self::Internal => None,
         }
     }
@@ -203,6 +235,7 @@ impl Reply {
             Self::PolicyUnavailable => plain(-32603, "policy unavailable"),
             Self::AuditUnavailable => plain(-32603, "audit unavailable"),
             Self::OutOfTime => plain(-32603, "the batch took too long"),
+            Self::Live(fault) => plain(if fault.is_limit() { -32005 } else { -32000 }, fault.message()),
             Self::Internal => plain(-32603, "internal error"),
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::{
     limits::{Breaker, InFlight, Rates},
+    live::Filters,
     meter::Meters,
     send::SendContext,
 };
@@ -26,6 +27,7 @@ pub(crate) struct Inner {
     pub(crate) in_flight: Arc<InFlight>,
     pub(crate) rates: Rates,
     pub(crate) breaker: Breaker,
+    pub(crate) filters: Filters,
     pub(crate) meters: Meters,
 }
 
@@ -73,8 +75,8 @@ impl RpcState {
     pub fn new(edge: Arc<Edge>, sends: SendContext, settings: RpcSettings) -> Self {
         let in_flight = InFlight::new(settings.max_concurrent, settings.max_concurrent_anonymous);
         let rates = Rates::new(settings.per_minute, settings.anonymous_per_minute, &sends.clock);
-        let (breaker, meters) = (Breaker::default(), Meters::new());
-        Self(Arc::new(Inner { edge, sends, settings, in_flight, rates, breaker, meters }))
+        let (breaker, filters, meters) = (Breaker::default(), Filters::default(), Meters::new());
+        Self(Arc::new(Inner { edge, sends, settings, in_flight, rates, breaker, filters, meters }))
     }
 }
 

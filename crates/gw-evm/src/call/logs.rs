@@ -25,6 +25,12 @@ pub(super) fn filter(raw: &RawValue) -> Result<LogFilter> {
     })
 }
 
+/// The criteria of a call that names none.
+pub(super) fn none() -> LogFilter {
+    let range = LogRange::Range { from: BlockId::LATEST, to: BlockId::LATEST };
+    LogFilter { addresses: Vec::new(), topics: Vec::new(), range }
+}
+
 fn range(from: Option<&RawValue>, to: Option<&RawValue>, hash: Option<&RawValue>) -> Result<LogRange> {
     match (from, to, hash) {
         (None, None, Some(hash)) => Ok(LogRange::Hash(word(hash, "blockHash")?)),

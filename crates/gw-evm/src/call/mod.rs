@@ -1,11 +1,13 @@
 //! A call as the gateway understands it: typed, complete, and the only thing an upstream body is built from.
 
 mod block;
+mod live;
 mod logs;
 mod object;
 mod params;
 mod parse;
 
+pub use live::{Live, LiveId, Topic};
 pub use parse::{ChainRules, ParsedCall, parse};
 
 use crate::method::Method;
@@ -265,4 +267,6 @@ pub enum Call {
     Send(Box<SendRequest>),
     /// `debug_traceTransaction`
     TraceTransaction(B256),
+    /// Filters and subscriptions
+    Live(Live),
 }

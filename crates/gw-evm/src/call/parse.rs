@@ -1,9 +1,9 @@
 //! Parameters to [`Call`], one arm per row of spec/20 section 9.
 
 use super::{
-    BlockId, Call, SendRequest, Simulation, SimulationKind, TransactionRef,
+    BlockId, Call, Live, SendRequest, Simulation, SimulationKind, TransactionRef,
     block::{block_number, state_block},
-    logs,
+    live, logs,
     object::call_object,
     params::{Args, Result, address, boolean, bytes, elements, members, must_be, number, slot, text, word},
 };
@@ -107,6 +107,13 @@ pub fn parse(method: Method, params: Option<&RawValue>, chain: ChainRules) -> Re
             tracer(args.optional(1))?;
             Call::TraceTransaction(hash(&args)?)
         }
+        Method::NewFilter => Call::Live(Live::NewFilter(logs::filter(args.required(0)?)?)),
+        Method::NewBlockFilter => Call::Live(Live::NewBlockFilter),
+        Method::GetFilterChanges => Call::Live(Live::Changes(live::id(args.required(0)?)?)),
+        Method::GetFilterLogs => Call::Live(Live::Logs(live::id(args.required(0)?)?)),
+        Method::UninstallFilter => Call::Live(Live::Uninstall(live::id(args.required(0)?)?)),
+        Method::Subscribe => Call::Live(Live::Subscribe(live::topic(args.required(0)?, args.optional(1))?)),
+        Method::Unsubscribe => Call::Live(Live::Unsubscribe(live::id(args.required(0)?)?)),
     };
     Ok(ParsedCall { call, visible_to })
 }
@@ -126,7 +133,8 @@ fn arity(method: Method) -> usize {
         | Method::ProtocolVersion
         | Method::PeerCount
         | Method::Accounts
-        | Method::Coinbase => 0,
+        | Method::Coinbase
+        | Method::NewBlockFilter => 0,
         Method::Sha3
         | Method::GetLogs
         | Method::GetTransactionByHash
@@ -136,7 +144,12 @@ fn arity(method: Method) -> usize {
         | Method::GetBlockReceipts
         | Method::GetUncleCountByBlockHash
         | Method::GetUncleCountByBlockNumber
-        | Method::SendTransaction => 1,
+        | Method::SendTransaction
+        | Method::NewFilter
+        | Method::GetFilterChanges
+        | Method::GetFilterLogs
+        | Method::UninstallFilter
+        | Method::Unsubscribe => 1,
         Method::GetBalance
         | Method::GetTransactionCount
         | Method::GetCode
@@ -149,7 +162,8 @@ fn arity(method: Method) -> usize {
         | Method::GetUncleByBlockHashAndIndex
         | Method::GetUncleByBlockNumberAndIndex
         | Method::SendRawTransaction
-        | Method::DebugTraceTransaction => 2,
+        | Method::DebugTraceTransaction
+        | Method::Subscribe => 2,
         Method::FeeHistory | Method::GetStorageAt | Method::GetProof | Method::DebugTraceCall => 3,
         Method::Call | Method::EstimateGas => 4,
     }

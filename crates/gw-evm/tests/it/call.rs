@@ -79,6 +79,13 @@ fn section_9_every_row_takes_what_real_clients_send() {
         (Method::SendTransaction, json!([object])),
         (Method::DebugTraceCall, json!([object, "latest", {"tracer": "callTracer"}])),
         (Method::DebugTraceTransaction, json!([hash, {"tracer": "callTracer", "timeout": "5s"}])),
+        (Method::NewFilter, json!([{"address": B, "topics": [null, [hash]]}])),
+        (Method::NewBlockFilter, json!([])),
+        (Method::GetFilterChanges, json!(["0x10ff0ed2a3af53b8ee6a3ae1a34efed4"])),
+        (Method::GetFilterLogs, json!(["0x1"])),
+        (Method::UninstallFilter, json!(["0x1"])),
+        (Method::Subscribe, json!(["logs", {"address": B}])),
+        (Method::Unsubscribe, json!(["0x10ff0ed2a3af53b8ee6a3ae1a34efed4"])),
     ];
     let shown: Vec<_> = rows.iter().map(|(method, _)| *method).chain([Method::SendRawTransaction]).collect();
     for method in Method::ALL {

@@ -95,7 +95,7 @@ fn present<'s>(snapshot: &'s Snapshot, caller: &Caller) -> Result<Option<&'s Arc
 fn anonymous(snapshot: &Snapshot, q: &Question<'_>, method: Method) -> Result<Permit, Refused> {
     let grantable = match method.class() {
         Class::Meta | Class::Chain | Class::Block | Class::Tx => !NOT_SERVED.contains(&method),
-        Class::State | Class::Sim | Class::Log | Class::Write | Class::Trace => false,
+        Class::State | Class::Sim | Class::Log | Class::Write | Class::Trace | Class::Live => false,
     };
     if !grantable || !snapshot.access(Group::ANONYMOUS).is_some_and(|access| access.methods.has(method)) {
         return Err(DenyReason::AuthRequired.into());
@@ -137,6 +137,9 @@ fn permit(
 
 /// How a call without a target is answered.
 pub(super) fn plain_plan(call: &Call) -> Plan {
+    if matches!(call, Call::Live(_)) {
+        return Plan::Live;
+    }
     let local = Call::Plain(Method::Accounts) == *call
         || Call::Plain(Method::Coinbase) == *call
         || matches!(call, Call::Sha3(_) | Call::UncleCount | Call::Uncle);

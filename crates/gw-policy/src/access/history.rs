@@ -43,6 +43,7 @@ fn state_of(call: &Call) -> Option<Address> {
         | Call::Uncle
         | Call::SendRaw(_)
         | Call::Send(_)
-        | Call::TraceTransaction(_) => None,
+        | Call::TraceTransaction(_)
+        | Call::Live(_) => None,
     }
 }

@@ -83,6 +83,9 @@ pub struct Invalid {
 pub enum Plan {
     /// Without the node: hashing, own addresses, uncles.
     Local,
+    /// A filter or a subscription is made, asked or ended. What it delivers is judged as the read it stands for
+    /// (`eth_getLogs`, `eth_getBlockByNumber`), each time anew.
+    Live,
     /// By the node, the answer opened by the view functions.
     Forward,
     /// Constant `0x0`, without the node: balance or nonce of an address that is not Full (K8).

@@ -85,7 +85,9 @@ impl<'s, 'c> Subject<'s, 'c> {
             | Call::BlockTransactionCount(_)
             | Call::BlockReceipts(_)
             | Call::UncleCount
-            | Call::Uncle => Self::Nothing,
+            | Call::Uncle
+            // What it is about is judged as the read it stands for, then and at each delivery.
+            | Call::Live(_) => Self::Nothing,
             Call::Proof { .. } | Call::TraceTransaction(_) => Self::NotServed,
         }
     }
@@ -155,7 +157,8 @@ pub(super) fn effective(call: &Call, owned: bool) -> Call {
         | Call::Uncle
         | Call::SendRaw(_)
         | Call::Send(_)
-        | Call::TraceTransaction(_) => {}
+        | Call::TraceTransaction(_)
+        | Call::Live(_) => {}
     }
     call
 }

@@ -110,7 +110,7 @@ pub fn judge_trace(
         // A send is judged by what it changes too (HD15).
         (Plan::Send, None) => return Err(DenyReason::TracingUnavailable),
         (Plan::Simulate, _) => {}
-        (Plan::Local | Plan::Forward | Plan::ZeroQuantity | Plan::CodeCheck, _) => {
+        (Plan::Local | Plan::Live | Plan::Forward | Plan::ZeroQuantity | Plan::CodeCheck, _) => {
             return Err(DenyReason::TraceMismatch);
         }
     }

@@ -215,7 +215,8 @@ impl Case {
             | Call::Uncle
             | Call::SendRaw(_)
             | Call::Send(_)
-            | Call::TraceTransaction(_) => return Err(wrong(format!("the corpus has no view for `{}`", self.method))),
+            | Call::TraceTransaction(_)
+            | Call::Live(_) => return Err(wrong(format!("the corpus has no view for `{}`", self.method))),
         };
         let shown = serde_json::from_str(shown.as_str()).map_err(|error| wrong(error.to_string()))?;
         Ok(Expected::Result(shown))

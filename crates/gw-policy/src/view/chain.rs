@@ -155,6 +155,7 @@ fn fees(list: Option<&str>, published: Option<&str>) -> Result<Option<String>, M
 pub mod local {
     use crate::{sealed::Disclosed, visibility::Viewer};
     use alloy_primitives::{B256, U256};
+    use gw_evm::LiveId;
 
     /// `eth_accounts`: the viewer's own addresses.
     pub fn accounts(viewer: &Viewer<'_>) -> Disclosed {
@@ -182,6 +183,17 @@ pub mod local {
     /// `web3_clientVersion`: the gateway's own name and version; the node behind it is nobody's business.
     pub fn client_version() -> Disclosed {
         Disclosed::text(concat!("\"ledger-gateway/", env!("CARGO_PKG_VERSION"), "\"").to_owned())
+    }
+
+    /// Hashes of followed blocks: `eth_getFilterChanges` of a block filter.
+    pub fn hashes(hashes: &[B256]) -> Disclosed {
+        let list: Vec<String> = hashes.iter().map(|hash| format!("\"{hash:#x}\"")).collect();
+        Disclosed::text(format!("[{}]", list.join(",")))
+    }
+
+    /// The name of a filter or a subscription.
+    pub fn live_id(id: LiveId) -> Disclosed {
+        Disclosed::text(format!("\"{id}\""))
     }
 
     /// `web3_sha3`, or the hash of a transaction the caller sent.

@@ -10,6 +10,7 @@
 mod block;
 mod chain;
 mod error;
+mod live;
 mod log;
 mod receipt;
 mod scan;
@@ -21,6 +22,7 @@ mod transaction;
 pub use block::{BlockTransactions, block, block_transaction_count};
 pub use chain::{FeeFacts, fee_history, figure, flag, local, syncing, text};
 pub use error::{DisclosedError, ErrorContext, node_error};
+pub use live::{Item, header, listed, rows};
 pub use log::{LogsAnswer, PartiesNeeded, TxParties, logs, parties_needed, upstream_filter};
 pub use receipt::{block_receipts, receipt};
 pub use simulation::{call_result, gas_used, trace};

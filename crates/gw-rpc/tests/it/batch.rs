@@ -18,7 +18,7 @@ async fn j7_elements_are_judged_alone_in_order_and_answered_with_200() {
     let caller = world.person("caller", bank, &["eth_getBalance"], &[]).await;
     let body = json!([
         call(1, "eth_chainId", json!([])),
-        call(2, "eth_newFilter", json!([{}])),
+        call(2, "eth_newPendingTransactionFilter", json!([{}])),
         call(3, "eth_getBalance", json!([Address::repeat_byte(1), "latest"])),
         {"jsonrpc": "2.0", "id": 4},
         call(5, "eth_getBalance", json!(["nonsense"])),

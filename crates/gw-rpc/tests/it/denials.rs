@@ -47,7 +47,7 @@ async fn cases(world: &World) -> Vec<Case> {
         case(DenyReason::AuthRequired, None, "eth_call", call(&TOKEN.to_string())),
         case(DenyReason::MethodUnknown, Some(&trader), "eth_fetchEverything", json!([])),
         case(DenyReason::MethodUnknown, Some(&trader), "eth_call ", json!([])),
-        case(DenyReason::MethodNotAllowed, Some(&trader), "eth_newFilter", json!([{}])),
+        case(DenyReason::MethodNotAllowed, Some(&trader), "eth_newPendingTransactionFilter", json!([{}])),
         case(DenyReason::MethodNotAllowed, Some(&trader), "debug_traceBlockByNumber", json!(["latest"])),
         case(DenyReason::MethodNotAllowed, Some(&reader), "eth_call", call(&TOKEN.to_string())),
         case(DenyReason::UnknownUser, Some(&unknown), "eth_chainId", json!([])),

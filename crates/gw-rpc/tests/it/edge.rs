@@ -89,7 +89,7 @@ async fn j1_a_bad_token_is_401_whatever_the_method() {
     for header in
         ["Bearer nonsense", "Basic Zm9vOmJhcg==", "Bearer", "Bearer a b", &format!("Bearer {}x", reader.token)]
     {
-        for method in ["eth_chainId", "eth_getBalance", "eth_newFilter", "nonsense"] {
+        for method in ["eth_chainId", "eth_getBalance", "eth_newPendingTransactionFilter", "nonsense"] {
             let answer = world.ask(None, method, json!([])).header("authorization", header).send().await;
             assert_eq!(answer.status, 401, "{header}");
             assert!(answer.body["error"].is_string() && answer.body.get("jsonrpc").is_none(), "{}", answer.text);

@@ -38,7 +38,7 @@ async fn s17_a_call_meets_its_checks_in_order() {
 
     // The name, before policy is even looked at.
     world.uptime.pass(60);
-    assert_eq!(world.ask(None, "eth_newFilter", malformed.clone()).send().await.text, DENIED);
+    assert_eq!(world.ask(None, "eth_newPendingTransactionFilter", malformed.clone()).send().await.text, DENIED);
     assert_eq!(world.ask(None, "nonsense", malformed.clone()).send().await.text, DENIED);
     // Staleness, before who calls.
     assert_eq!(world.ask(None, "eth_call", malformed.clone()).send().await.error(), (503, -32603));

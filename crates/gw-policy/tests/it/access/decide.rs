@@ -39,8 +39,13 @@ fn j6_unknown_and_blocked_names_are_denied_before_anything_else() {
 #[test]
 fn g3_a_star_reaches_no_method_outside_the_table() {
     let snapshot = bank().snapshot();
-    for name in ["trace_block", "eth_simulateV1", "eth_getRawTransactionByHash", "engine_newPayloadV3", "eth_newFilter"]
-    {
+    for name in [
+        "trace_block",
+        "eth_simulateV1",
+        "eth_getRawTransactionByHash",
+        "engine_newPayloadV3",
+        "eth_newPendingTransactionFilter",
+    ] {
         assert_eq!(reason(&ask(&snapshot, "analyst").rpc(name, json!([]))), DenyReason::MethodNotAllowed, "{name}");
     }
 }

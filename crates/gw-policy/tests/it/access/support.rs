@@ -147,6 +147,7 @@ fn plan(permit: &Permit) -> &'static str {
         Plan::CodeCheck => "NO-CODE",
         Plan::Simulate => "TRACE",
         Plan::Send => "SEND",
+        Plan::Live => "LIVE",
     }
 }
 

@@ -133,7 +133,11 @@ fn typical(asked: &Ask<'_>, method: Method, role: &str) -> Decision {
             json!([contract, "0x360894a13ba1a3210667c828492db98dca3e2076cc3735a920a3ca505d382bbc", "latest"])
         }
         Method::GetProof => json!([contract, [], "latest"]),
-        Method::GetLogs => json!([{"address": contract}]),
+        Method::GetLogs | Method::NewFilter => json!([{"address": contract}]),
+        Method::GetFilterChanges | Method::GetFilterLogs | Method::UninstallFilter | Method::Unsubscribe => {
+            json!(["0x00000000000000000000000000000001"])
+        }
+        Method::Subscribe => json!(["newHeads"]),
         Method::GetTransactionByHash | Method::GetTransactionReceipt => json!([hash]),
         Method::GetTransactionByBlockHashAndIndex | Method::GetUncleByBlockHashAndIndex => json!([hash, "0x0"]),
         Method::GetTransactionByBlockNumberAndIndex | Method::GetUncleByBlockNumberAndIndex => json!(["latest", "0x0"]),

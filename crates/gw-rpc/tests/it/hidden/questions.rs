@@ -92,6 +92,12 @@ fn of(method: Method, scene: &Scene, known: &[Tx], added: &[Tx]) -> Vec<Value> {
         Method::GetUncleByBlockHashAndIndex => vec![json!([FakeNode::HEAD_HASH, "0x0"])],
         Method::GetUncleByBlockNumberAndIndex => vec![json!(["0x64", "0x0"])],
         Method::DebugTraceCall => vec![json!([{"to": address_of("a-plain")}, "latest", {"tracer": "callTracer"}])],
+        // What they stand for is asked above; their names are random.
+        Method::NewFilter | Method::NewBlockFilter => Vec::new(),
+        Method::GetFilterChanges | Method::GetFilterLogs | Method::UninstallFilter | Method::Unsubscribe => {
+            vec![json!(["0x00000000000000000000000000000001"])]
+        }
+        Method::Subscribe => vec![json!(["newHeads"]), json!(["logs", {"address": address_of("a-token")}])],
         Method::SendTransaction | Method::SendRawTransaction => panic!("{} is no read", method.as_str()),
     }
 }
