@@ -1,7 +1,7 @@
 //! What code itself tells: delegation, probing opcodes, and the selectors and slots that mean an upgrade or a
 //! multicall.
 
-use alloy_primitives::{Address, B256, address, b256};
+use alloy_primitives::{Address, B256, U256, address, b256, keccak256};
 
 const DELEGATION: [u8; 3] = [0xef, 0x01, 0x00];
 
@@ -107,13 +107,49 @@ pub const DIAMOND_SLOT: B256 = b256!("0xc8fcad8db84d3cc18b4c41d551ea0ee66dd599cd
 /// Slots of which a write is an upgrade (U2).
 pub const UPGRADE_SLOTS: [B256; 3] = [IMPLEMENTATION_SLOT, ADMIN_SLOT, BEACON_SLOT];
 
+/// The function of EIP-2535 that changes a diamond's selectors (U2).
+pub const DIAMOND_CUT: [u8; 4] = [0x1f, 0x93, 0x1c, 0x1c];
+
+/// Whether code keeps its selectors where the reference diamonds do: the place stands in it as a constant.
+pub fn keeps_diamond_selectors(code: &[u8]) -> bool {
+    code.windows(32).any(|window| window == DIAMOND_SLOT)
+}
+
+/// Where a diamond that keeps its selectors at [`DIAMOND_SLOT`] writes when they change (U2): the list of facets or
+/// their count, and the entry of each selector that `texts` mention, as the words of calldata or as constants of code.
+pub fn diamond_cut_slots<'a>(texts: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = B256> {
+    const ENTRIES: u64 = 3;
+    let fixed =
+        (0..ENTRIES).map(|place| B256::from(U256::from_be_bytes(DIAMOND_SLOT.0).wrapping_add(U256::from(place))));
+    let entries = texts.flat_map(selectors).map(|selector| {
+        let mut key = [0; 64];
+        let (word, place) = key.split_at_mut(32);
+        word.iter_mut().zip(selector).for_each(|(to, from)| *to = from);
+        place.copy_from_slice(DIAMOND_SLOT.as_slice());
+        keccak256(key)
+    });
+    fixed.chain(entries)
+}
+
+/// Every four bytes that could be a selector: a word with nothing behind them, or the data of a PUSH4.
+fn selectors(text: &[u8]) -> impl Iterator<Item = [u8; 4]> {
+    const PUSH4: u8 = 0x63;
+    let aligned = |from: usize| text.get(from..).unwrap_or_default().as_chunks::<32>().0.iter();
+    let words = aligned(0).chain(aligned(4)).filter_map(|word| {
+        let (selector, rest) = word.split_first_chunk::<4>()?;
+        rest.iter().all(|byte| *byte == 0).then_some(*selector)
+    });
+    let pushed = text.array_windows::<5>().filter(|[push, ..]| *push == PUSH4).map(|[_, a, b, c, d]| [*a, *b, *c, *d]);
+    words.chain(pushed)
+}
+
 /// Slots that everybody with access to a proxy may read (spec/20 section 9).
 pub const PROXY_SLOTS: [B256; 4] = [IMPLEMENTATION_SLOT, ADMIN_SLOT, BEACON_SLOT, DIAMOND_SLOT];
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloy_primitives::{U256, hex, keccak256};
+    use alloy_primitives::hex;
 
     #[test]
     fn hd15_delegation_designators() {
@@ -160,6 +196,24 @@ mod tests {
         assert!(probes("57 31"), "JUMPI falls through");
         // The metadata a compiler appends stands behind INVALID.
         assert!(!probes("6001 5f f3 fe a264 69706673 5822 1220 31 3f 64736f6c63"));
+    }
+
+    #[test]
+    fn u2_a_diamond_writes_its_selectors_where_the_reference_does() {
+        assert_eq!(keccak256("diamondCut((address,uint8,bytes4[])[],address,bytes)")[..4], DIAMOND_CUT);
+        let selector = [0xa9, 0x05, 0x9c, 0xbb];
+        let mut padded = [0; 32];
+        padded[..4].copy_from_slice(&selector);
+        let entry = keccak256([padded, DIAMOND_SLOT.0].concat());
+        let calldata = [&DIAMOND_CUT[..], &[0x11; 32], &padded].concat();
+        let code = [&[0x5f, 0x63][..], &selector, &[0x14]].concat();
+        for text in [&padded[..], &calldata, &code] {
+            assert!(diamond_cut_slots([text].into_iter()).any(|slot| slot == entry));
+        }
+        assert!(diamond_cut_slots([&[0x11; 64][..]].into_iter()).all(|slot| slot != entry));
+        assert!(diamond_cut_slots(std::iter::empty()).any(|slot| slot == DIAMOND_SLOT));
+        assert!(keeps_diamond_selectors(&[&[0x7f][..], DIAMOND_SLOT.as_slice()].concat()));
+        assert!(!keeps_diamond_selectors(&[0; 64]));
     }
 
     fn word(address: Address) -> Vec<u8> {

@@ -93,6 +93,8 @@ pub enum TraceForm {
 pub enum TraceScope {
     /// A simulation: call tree and touches.
     Read,
+    /// `eth_createAccessList`: call tree and touches with the slots (HD3).
+    AccessList,
     /// A send: the state diff too (HD15).
     Send,
 }
@@ -149,12 +151,20 @@ const BOTH: &str = concat!(
     r#""tracer":"muxTracer","tracerConfig":{"callTracer":{"withLog":true},"#,
     r#""prestateTracer":{"disableStorage":true,"includeEmpty":true}}"#
 );
+/// The same with the slots that were read or written.
+const SLOTS: &str = r#""tracer":"prestateTracer","tracerConfig":{"includeEmpty":true}"#;
+const BOTH_SLOTS: &str = concat!(
+    r#""tracer":"muxTracer","tracerConfig":{"callTracer":{"withLog":true},"#,
+    r#""prestateTracer":{"includeEmpty":true}}"#
+);
 /// The code is known from the touches and the created frames; here it would only be repeated.
 const CHANGES: &str = r#""tracer":"prestateTracer","tracerConfig":{"diffMode":true,"disableCode":true}"#;
 
 const fn tracers(scope: TraceScope, form: TraceForm) -> &'static [&'static str] {
     match (form, scope) {
         (TraceForm::Mux, TraceScope::Read) => &[BOTH],
+        (TraceForm::Mux, TraceScope::AccessList) => &[BOTH_SLOTS],
+        (TraceForm::Batch, TraceScope::AccessList) => &[CALLS, SLOTS],
         (TraceForm::Mux, TraceScope::Send) => &[BOTH, CHANGES],
         (TraceForm::Batch, TraceScope::Read) => &[CALLS, TOUCHES],
         (TraceForm::Batch, TraceScope::Send) => &[CALLS, TOUCHES, CHANGES],

@@ -50,11 +50,16 @@ pub enum NoTrace {
 
 impl Node {
     /// Traces a simulation on the state of `pin`.
-    pub async fn trace(&self, request: &CallRequest, pin: Pin) -> Result<Traced, NoTrace> {
+    pub async fn trace(&self, request: &CallRequest, pin: Pin, scope: TraceScope) -> Result<Traced, NoTrace> {
         let form = self.trace_form().ok_or(NoTrace::Unsupported)?;
-        let calls = wire::trace_batch(request, pin, TraceScope::Read, form, None);
+        let calls = wire::trace_batch(request, pin, scope, form, None);
         let answers = self.exchange(&calls, Budget::ReadTrace).await.map_err(NoTrace::Node)?;
-        read(answers, TraceScope::Read, form)
+        read(answers, scope, form)
+    }
+
+    /// Traces a mined transaction.
+    pub async fn trace_mined(&self, hash: B256) -> Result<Sealed<Trace>, NoTrace> {
+        self.mined_trace(hash).await.map(Sealed::new)
     }
 
     /// Traces a send twice, as of `pin` and as of the block after it, and asks for the sender's pending nonce, all in
@@ -79,13 +84,14 @@ impl Node {
 
     /// What a mined transaction created and kept, from its own trace (R3, HD14).
     pub async fn created_by(&self, hash: B256) -> Result<Vec<Address>, NoTrace> {
+        self.mined_trace(hash).await.map(|trace| trace.created().collect())
+    }
+
+    async fn mined_trace(&self, hash: B256) -> Result<Trace, NoTrace> {
         let form = self.trace_form().ok_or(NoTrace::Unsupported)?;
         let calls = wire::trace_transaction(hash, TraceScope::Read, form);
         let answers = self.exchange(&calls, Budget::ReadTrace).await.map_err(NoTrace::Node)?;
-        match trace(answers, TraceScope::Read, form)? {
-            Ok(trace) => Ok(trace.created().collect()),
-            Err(_) => Err(NoTrace::Unusable(TraceError::Malformed)),
-        }
+        trace(answers, TraceScope::Read, form)?.map_err(|_| NoTrace::Unusable(TraceError::Malformed))
     }
 
     /// The probe's own trace, of nobody's call.

@@ -95,6 +95,42 @@ impl Rates {
     }
 }
 
+/// How often one party may have executions shown (J8): once a second, a hundred times a day.
+#[derive(Debug, Default)]
+pub(crate) struct TraceQuota(Mutex<Traces>);
+
+#[derive(Debug, Default)]
+struct Traces {
+    day: i64,
+    of: HashMap<Party, (Timestamp, u32)>,
+}
+
+const TRACES_A_DAY: u32 = 100;
+const DAY: i64 = 86_400_000_000;
+
+impl TraceQuota {
+    /// Charges one; whether it is one too many, which is not charged.
+    pub(crate) fn refuse(&self, party: Party, now: Timestamp) -> bool {
+        let mut traces = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let day = now.micros().div_euclid(DAY);
+        if day != traces.day {
+            (traces.day, traces.of) = (day, HashMap::new());
+        }
+        match traces.of.get_mut(&party) {
+            Some((last, used)) => {
+                if *used >= TRACES_A_DAY || now < last.plus(Seconds(1)) {
+                    return true;
+                }
+                (*last, *used) = (now, used.saturating_add(1));
+            }
+            None => {
+                traces.of.insert(party, (now, 1));
+            }
+        }
+        false
+    }
+}
+
 /// After HTTP 429 from the node nothing is forwarded for a second.
 #[derive(Debug, Default)]
 pub(crate) struct Breaker(AtomicI64);
@@ -133,6 +169,17 @@ mod tests {
         assert!(!breaker.is_open(now));
         breaker.open(now);
         assert!(breaker.is_open(now) && !breaker.is_open(now.plus(Seconds(1))));
+    }
+
+    #[test]
+    fn j8_traces_are_one_a_second_and_a_hundred_a_day() {
+        let quota = TraceQuota::default();
+        let (one, other) = (Party::User(UserId::fixed(1)), Party::User(UserId::fixed(2)));
+        let at = |second: i64| Timestamp::from_secs(second);
+        assert!(!quota.refuse(one, at(0)) && quota.refuse(one, at(0)) && !quota.refuse(other, at(0)));
+        let passed = (1..200).filter(|second| !quota.refuse(one, at(*second))).count();
+        assert_eq!(passed, 99);
+        assert!(quota.refuse(one, at(86_399)) && !quota.refuse(one, at(86_400)));
     }
 
     #[derive(Debug)]

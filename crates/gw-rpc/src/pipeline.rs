@@ -59,6 +59,10 @@ pub(crate) async fn answer(state: &Arc<Inner>, origin: &Arc<Origin>, call: Reque
     if let Err(reply) = place.take(state, &judged) {
         return recorder.finish(reply, false).await;
     }
+    // Traces for their own sake are costly: charged before the node is asked (J8).
+    if judged.permit.method().class() == Class::Trace && state.traces.refuse(judged.party, judged.now) {
+        return recorder.finish(Reply::Busy(DenyReason::RateLimited), false).await;
+    }
     match judged.permit.plan() {
         // Pin, traces, frames and touches, nonce, recipients, intent, reservations, visibility row; decided once more;
         // forward; accept or release; outcome. Apart from the connection, down to its record (HD21).

@@ -1,7 +1,7 @@
 //! What the pipeline draws on.
 
 use crate::{
-    limits::{Breaker, InFlight, Rates},
+    limits::{Breaker, InFlight, Rates, TraceQuota},
     live::Filters,
     meter::Meters,
     send::SendContext,
@@ -26,6 +26,7 @@ pub(crate) struct Inner {
     pub(crate) settings: RpcSettings,
     pub(crate) in_flight: Arc<InFlight>,
     pub(crate) rates: Rates,
+    pub(crate) traces: TraceQuota,
     pub(crate) breaker: Breaker,
     pub(crate) filters: Filters,
     pub(crate) meters: Meters,
@@ -75,8 +76,9 @@ impl RpcState {
     pub fn new(edge: Arc<Edge>, sends: SendContext, settings: RpcSettings) -> Self {
         let in_flight = InFlight::new(settings.max_concurrent, settings.max_concurrent_anonymous);
         let rates = Rates::new(settings.per_minute, settings.anonymous_per_minute, &sends.clock);
-        let (breaker, filters, meters) = (Breaker::default(), Filters::default(), Meters::new());
-        Self(Arc::new(Inner { edge, sends, settings, in_flight, rates, breaker, filters, meters }))
+        let (breaker, traces, filters) = (Breaker::default(), TraceQuota::default(), Filters::default());
+        let meters = Meters::new();
+        Self(Arc::new(Inner { edge, sends, settings, in_flight, rates, traces, breaker, filters, meters }))
     }
 }
 

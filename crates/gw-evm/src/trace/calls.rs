@@ -29,6 +29,7 @@ struct Draft {
     input: Option<Bytes>,
     output: Option<Bytes>,
     value: Option<U256>,
+    gas: Option<u64>,
     gas_used: Option<u64>,
     error: Option<String>,
     revert_reason: Option<String>,
@@ -91,10 +92,8 @@ impl Draft {
             "input" => put(&mut self.input, bytes(text)?),
             "output" => put(&mut self.output, bytes(text)?),
             "value" => put(&mut self.value, read(text)?),
-            "gasUsed" => {
-                let gas: U256 = read(text)?;
-                put(&mut self.gas_used, gas.try_into().map_err(|_| TraceError::Malformed)?)
-            }
+            "gas" => put(&mut self.gas, number(text)?),
+            "gasUsed" => put(&mut self.gas_used, number(text)?),
             "error" => put(&mut self.error, read(text)?),
             "revertReason" => put(&mut self.revert_reason, read(text)?),
             "logs" => put(&mut self.logs, read(text)?),
@@ -128,6 +127,9 @@ impl Draft {
             input: self.input.unwrap_or_default(),
             output: self.output.unwrap_or_default(),
             value: self.value.filter(|_| moves_value).unwrap_or_default(),
+            gas: self.gas,
+            gas_used: self.gas_used,
+            error: self.error,
             depth: self.depth,
             parent: self.parent,
             failed,
@@ -144,6 +146,10 @@ fn put<T>(slot: &mut Option<T>, value: T) -> Result<(), TraceError> {
 
 fn read<T: DeserializeOwned>(text: &str) -> Result<T, TraceError> {
     serde_json::from_str(text).map_err(|_| TraceError::Malformed)
+}
+
+fn number(text: &str) -> Result<u64, TraceError> {
+    read::<U256>(text)?.try_into().map_err(|_| TraceError::Malformed)
 }
 
 fn bytes(text: &str) -> Result<Bytes, TraceError> {

@@ -10,7 +10,7 @@ use crate::wire::{TraceForm, TraceScope};
 use alloy_primitives::{Address, B256, Bytes, U256};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The deepest call tree (X11).
 pub const MAX_DEPTH: u32 = 256;
@@ -51,6 +51,12 @@ pub struct Frame {
     pub output: Bytes,
     /// Wei moved; zero where the opcode moves none, whatever the node writes there.
     pub value: U256,
+    /// Gas it was given, if the node says so.
+    pub gas: Option<u64>,
+    /// Gas it used, if the node says so.
+    pub gas_used: Option<u64>,
+    /// The node's error text, if it failed.
+    pub error: Option<String>,
     /// Zero for the top frame.
     pub depth: u32,
     /// Index of the calling frame.
@@ -83,6 +89,8 @@ pub struct Account {
     pub balance: U256,
     /// Its nonce.
     pub nonce: u64,
+    /// The slots read or written; none unless they were asked for ([`TraceScope::AccessList`]).
+    pub slots: BTreeSet<B256>,
 }
 
 /// What a send changes on one account; `None` and absent slots are unchanged.
@@ -145,9 +153,9 @@ impl Trace {
     /// Reads the results of [`crate::wire::trace_batch`] and its kin, in their order.
     pub fn parse(results: &[&RawValue], scope: TraceScope, form: TraceForm) -> Result<Self, TraceError> {
         let (tree, prestate, diff) = match (form, scope, results) {
-            (TraceForm::Mux, TraceScope::Read, [both]) => mux(both, None)?,
+            (TraceForm::Mux, TraceScope::Read | TraceScope::AccessList, [both]) => mux(both, None)?,
             (TraceForm::Mux, TraceScope::Send, [both, diff]) => mux(both, Some(diff))?,
-            (TraceForm::Batch, TraceScope::Read, [tree, prestate]) => (*tree, *prestate, None),
+            (TraceForm::Batch, TraceScope::Read | TraceScope::AccessList, [tree, prestate]) => (*tree, *prestate, None),
             (TraceForm::Batch, TraceScope::Send, [tree, prestate, diff]) => (*tree, *prestate, Some(*diff)),
             _ => return Err(TraceError::Malformed),
         };

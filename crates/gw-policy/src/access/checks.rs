@@ -17,7 +17,7 @@ use gw_evm::{
     BlockId, Call, CallRequest, Method, ParamError, Simulation, SimulationKind,
     code::{self, is_multicall},
 };
-use gw_types::{Address, Claim, DenyReason};
+use gw_types::{Address, B256, Claim, DenyReason};
 
 /// How a check refuses.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +60,17 @@ impl Checks<'_> {
                 storage(standing, *slot)?;
                 Plan::Forward
             }
+            Subject::Proof(slots, block, standing) => {
+                self.history(*block)?;
+                proof(standing, slots)?;
+                Plan::Forward
+            }
+            Subject::SentBy(own) => {
+                if !own {
+                    return Err(DenyReason::SenderNotOwned.into());
+                }
+                Plan::Forward
+            }
             Subject::Simulation(simulation, target) => {
                 self.simulation(simulation, target.as_ref())?;
                 Plan::Simulate
@@ -69,7 +80,6 @@ impl Checks<'_> {
                 Plan::Send
             }
             Subject::Emitters(emitters) => return Ok((Plan::Forward, self.emitters(emitters)?)),
-            Subject::NotServed => return Err(DenyReason::MethodNotAllowed.into()),
         };
         Ok((plan, Vec::new()))
     }
@@ -86,9 +96,12 @@ impl Checks<'_> {
     /// present owner's by then.
     pub(super) fn reads_past(&self, subject: &Subject<'_, '_>) -> bool {
         let block = match subject {
-            Subject::Quantity(_, block, _) | Subject::Code(block, _) | Subject::Storage(_, block, _) => *block,
+            Subject::Quantity(_, block, _)
+            | Subject::Code(block, _)
+            | Subject::Storage(_, block, _)
+            | Subject::Proof(_, block, _) => *block,
             Subject::Simulation(simulation, _) => simulation.block,
-            Subject::Nothing | Subject::Send(..) | Subject::Emitters(_) | Subject::NotServed => return false,
+            Subject::Nothing | Subject::Send(..) | Subject::Emitters(_) | Subject::SentBy(_) => return false,
         };
         matches!(block, BlockId::Number(number) if number < self.q.head.number) && !self.scope.is_org_admin()
     }
@@ -110,8 +123,9 @@ impl Checks<'_> {
             return Err(DenyReason::Multicall.into());
         }
         self.history(simulation.block)?;
-        // The gas of a plain payment is everybody's to estimate; its outcome as eth_call is not (§10).
-        self.target(request, target, simulation.kind != SimulationKind::Call)?;
+        // The gas of a plain payment is everybody's to estimate, and its trace to see; its outcome as eth_call is not (§10).
+        let pays = matches!(simulation.kind, SimulationKind::EstimateGas | SimulationKind::TraceCall);
+        self.target(request, target, pays)?;
         match request.from {
             Some(from) if !owns(self.snapshot, self.member.user, from) => Err(invalid_sender()),
             Some(_) | None => Ok(()),
@@ -247,11 +261,27 @@ impl Checks<'_> {
 /// §9: who holds `admin` on the contract reads any slot, others the standard ones. A reservation gives no reach here:
 /// it ends with the first code at the address, and without code there is nothing stored.
 fn storage(standing: &Standing<'_>, slot: Slot) -> Result<(), DenyReason> {
-    let admin = match (&standing.reach, standing.contract) {
-        (Some(reach), _) => reach.claims.has(Claim::Admin),
-        (None, Some(_)) => return Err(DenyReason::ContractNotPermitted),
-        (None, None) if standing.public || standing.owned => false,
-        (None, None) => return Err(DenyReason::Unregistered),
-    };
-    if admin || (slot.full && code::PROXY_SLOTS.contains(&slot.word)) { Ok(()) } else { Err(DenyReason::ParamRule) }
+    if reads_every_slot(standing)? || (slot.full && code::PROXY_SLOTS.contains(&slot.word)) {
+        Ok(())
+    } else {
+        Err(DenyReason::ParamRule)
+    }
+}
+
+/// §9, B11: the rule of storage for each key. A key that was not written in full is none of the standard ones.
+fn proof(standing: &Standing<'_>, slots: &[B256]) -> Result<(), DenyReason> {
+    if reads_every_slot(standing)? || slots.iter().all(|slot| code::PROXY_SLOTS.contains(slot)) {
+        Ok(())
+    } else {
+        Err(DenyReason::ParamRule)
+    }
+}
+
+fn reads_every_slot(standing: &Standing<'_>) -> Result<bool, DenyReason> {
+    match (&standing.reach, standing.contract) {
+        (Some(reach), _) => Ok(reach.claims.has(Claim::Admin)),
+        (None, Some(_)) => Err(DenyReason::ContractNotPermitted),
+        (None, None) if standing.public || standing.owned => Ok(false),
+        (None, None) => Err(DenyReason::Unregistered),
+    }
 }

@@ -18,15 +18,6 @@ use gw_evm::{Call, Class, Lookup, Method, VisibleTo};
 use gw_types::{DenyReason, OrgId, UserId};
 use std::sync::Arc;
 
-/// Rows of the registry that are not served yet: granted or not, the answer is the opaque 404.
-pub const NOT_SERVED: [Method; 5] = [
-    Method::DebugTraceCall,
-    Method::DebugTraceTransaction,
-    Method::GetProof,
-    Method::CreateAccessList,
-    Method::GetTransactionBySenderAndNonce,
-];
-
 /// May this call go on, and how?
 ///
 /// Pure and without I/O. The same question asked of a newer snapshot may get another answer; whoever waited between
@@ -57,9 +48,6 @@ fn judge(snapshot: &Snapshot, q: &Question<'_>) -> Result<Permit, (Refused, Opti
     if method.class() == Class::Meta {
         let call = held(q).map_err(|refused| (refused, filed))?;
         return Ok(permit(snapshot, q, method, Some(user.id), filed, Plan::Forward, call.clone()));
-    }
-    if NOT_SERVED.contains(&method) {
-        return Err((DenyReason::MethodNotAllowed.into(), filed));
     }
     // KYC, before anything that depends on the target (decision 3).
     if !user.kyc && kyc_gated(q.knobs.kyc_gate, method) {
@@ -94,7 +82,8 @@ fn present<'s>(snapshot: &'s Snapshot, caller: &Caller) -> Result<Option<&'s Arc
 /// The anonymous list, narrowed to what may ever be in force there (A3).
 fn anonymous(snapshot: &Snapshot, q: &Question<'_>, method: Method) -> Result<Permit, Refused> {
     let grantable = match method.class() {
-        Class::Meta | Class::Chain | Class::Block | Class::Tx => !NOT_SERVED.contains(&method),
+        // Nobody in particular owns no address to have sent from.
+        Class::Meta | Class::Chain | Class::Block | Class::Tx => method != Method::GetTransactionBySenderAndNonce,
         Class::State | Class::Sim | Class::Log | Class::Write | Class::Trace | Class::Live => false,
     };
     if !grantable || !snapshot.access(Group::ANONYMOUS).is_some_and(|access| access.methods.has(method)) {

@@ -21,7 +21,7 @@ mod target;
 mod trace;
 
 pub use crate::visibility::owns;
-pub use decide::{NOT_SERVED, decide};
+pub use decide::decide;
 pub use functions::Functions;
 pub use history::owner_stood;
 pub use identify::{Caller, Refused, TokenFacts, identify};

@@ -5,8 +5,8 @@ use super::{
     permit::NamedOrg,
     target::{Member, Standing, standing},
 };
-use crate::{knobs::Knobs, snapshot::Snapshot};
-use gw_evm::{BlockId, BlockTag, Call, CallRequest, LogFilter, Simulation};
+use crate::{knobs::Knobs, snapshot::Snapshot, visibility::owns};
+use gw_evm::{BlockId, BlockTag, Call, CallRequest, LogFilter, Simulation, TransactionRef};
 use gw_types::{Address, B256, OrgId};
 
 /// What a call addresses, looked up for one caller; all that the checks need of the call.
@@ -19,14 +19,16 @@ pub(super) enum Subject<'s, 'c> {
     Code(BlockId, Standing<'s>),
     /// A storage word.
     Storage(Slot, BlockId, Standing<'s>),
+    /// A proof of an account and some of its slots.
+    Proof(&'c [B256], BlockId, Standing<'s>),
     /// A run without effect on a target, or a creation.
     Simulation(&'c Simulation, Option<Standing<'s>>),
     /// A run with effect.
     Send(Signed<'c>, Option<Standing<'s>>),
     /// Logs: each emitter by itself.
     Emitters(Vec<(Address, Standing<'s>)>),
-    /// A row of the registry that is not served.
-    NotServed,
+    /// A transaction named by its sender, and whether that is the caller's own address.
+    SentBy(bool),
 }
 
 /// A storage slot as it was written.
@@ -73,9 +75,13 @@ impl<'s, 'c> Subject<'s, 'c> {
             }
             Call::Simulate(simulation) => Self::Simulation(simulation, simulation.request.to.map(at)),
             Call::Send(_) | Call::SendRaw(_) => {
-                Signed::of(call).map_or(Self::NotServed, |signed| Self::Send(signed, signed.request.to.map(at)))
+                Signed::of(call).map_or(Self::Nothing, |signed| Self::Send(signed, signed.request.to.map(at)))
             }
             Call::Logs(LogFilter { addresses, .. }) => Self::Emitters(addresses.iter().map(|a| (*a, at(*a))).collect()),
+            Call::Proof { address, slots, block } => Self::Proof(slots, *block, at(*address)),
+            Call::Transaction(TransactionRef::SenderAndNonce(sender, _)) => {
+                Self::SentBy(owns(snapshot, member.user, *sender))
+            }
             Call::Plain(_)
             | Call::FeeHistory { .. }
             | Call::Sha3(_)
@@ -87,8 +93,9 @@ impl<'s, 'c> Subject<'s, 'c> {
             | Call::UncleCount
             | Call::Uncle
             // What it is about is judged as the read it stands for, then and at each delivery.
-            | Call::Live(_) => Self::Nothing,
-            Call::Proof { .. } | Call::TraceTransaction(_) => Self::NotServed,
+            | Call::Live(_)
+            // Whose transaction it is, the chain tells.
+            | Call::TraceTransaction(_) => Self::Nothing,
         }
     }
 
@@ -101,11 +108,11 @@ impl<'s, 'c> Subject<'s, 'c> {
     pub(super) fn owner(&self, named: NamedOrg) -> Owner {
         let org = |org: Option<OrgId>, otherwise: Owner| org.map_or(otherwise, Owner::Org);
         match self {
-            Self::Nothing | Self::NotServed => Owner::Nobody,
+            Self::Nothing | Self::SentBy(_) => Owner::Nobody,
             Self::Quantity(_, _, standing) | Self::Code(_, standing) => {
                 org(standing.reach.as_ref().map(|reach| reach.contract.org), Owner::Nobody)
             }
-            Self::Storage(_, _, standing) | Self::Simulation(_, Some(standing)) => {
+            Self::Storage(_, _, standing) | Self::Proof(_, _, standing) | Self::Simulation(_, Some(standing)) => {
                 org(owning(standing, named), Owner::Nobody)
             }
             Self::Send(_, Some(standing)) => org(owning(standing, named), Owner::OneOfMine),

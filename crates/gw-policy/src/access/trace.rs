@@ -15,9 +15,10 @@ use crate::{
     snapshot::{Contract, Snapshot},
     visibility::owns,
 };
+use alloy_eips::eip2930::{AccessList, AccessListItem};
 use gw_evm::{
     Call, CallRequest,
-    code::{UPGRADE_SLOTS, delegation, probes_accounts},
+    code::{DIAMOND_CUT, UPGRADE_SLOTS, delegation, diamond_cut_slots, keeps_diamond_selectors, probes_accounts},
     trace::{Change, Frame, FrameKind, Trace},
 };
 use gw_types::{Address, Claim, DenyReason, OrgId, Timestamp};
@@ -61,6 +62,35 @@ impl TraceVerdict {
         knobs: &Knobs,
     ) -> Result<Self, DenyReason> {
         judge_trace(snapshot, permit, self.trace, facts, now, knobs)
+    }
+
+    /// What the run read and wrote besides its own sender, target and the block's beneficiary: what naming it
+    /// beforehand would make cheaper (HD3). Accounts without code or storage are left out; who listed one would have to
+    /// say how it is known.
+    pub fn access_list(&self, request: &CallRequest, coinbase: Address) -> AccessList {
+        let mut list = request.access_list.clone().unwrap_or_default();
+        let Some(top) = self.trace().frames.first() else { return list };
+        for (address, account) in &self.trace().touched {
+            let implied = is_public(*address) || [Some(top.from), top.to, Some(coinbase)].contains(&Some(*address));
+            let wallet = account.code.is_empty() || delegation(&account.code).is_some();
+            if account.slots.is_empty() && (implied || wallet) {
+                continue;
+            }
+            let item = match list.0.iter().position(|item| item.address == *address) {
+                Some(known) => list.0.get_mut(known),
+                None => {
+                    list.0.push(AccessListItem { address: *address, storage_keys: Vec::new() });
+                    list.0.last_mut()
+                }
+            };
+            let Some(item) = item else { continue };
+            for slot in &account.slots {
+                if !item.storage_keys.contains(slot) {
+                    item.storage_keys.push(*slot);
+                }
+            }
+        }
+        list
     }
 
     /// Contracts the run created below its top frame and kept.
@@ -366,7 +396,8 @@ impl<'a> Run<'a> {
     fn upgrades(&self, changes: &BTreeMap<Address, Change>) -> Result<(), DenyReason> {
         for (address, change) in changes {
             let Some(contract) = self.snapshot.contract(*address) else { continue };
-            if !UPGRADE_SLOTS.iter().any(|slot| change.storage.contains_key(slot)) {
+            let slots = UPGRADE_SLOTS.iter().any(|slot| change.storage.contains_key(slot));
+            if !slots && !self.cuts(*address, change) {
                 continue;
             }
             let reach = reach(self.snapshot, &self.member, contract, self.knobs);
@@ -375,6 +406,29 @@ impl<'a> Run<'a> {
             }
         }
         Ok(())
+    }
+
+    /// U2: whether a diamond's selectors change, by its own function or by any other.
+    fn cuts(&self, diamond: Address, change: &Change) -> bool {
+        // Frames that run on its storage.
+        let frames = || {
+            self.trace.frames.iter().filter(move |frame| match frame.kind {
+                FrameKind::Call => frame.to == Some(diamond),
+                FrameKind::DelegateCall | FrameKind::CallCode => frame.from == diamond,
+                FrameKind::StaticCall | FrameKind::Create | FrameKind::Create2 | FrameKind::SelfDestruct => false,
+            })
+        };
+        if change.storage.is_empty() {
+            return false;
+        }
+        let effective = |frame: &&Frame| !frame.undone;
+        if frames().filter(effective).any(|frame| frame.input.first_chunk::<4>() == Some(&DIAMOND_CUT)) {
+            return true;
+        }
+        let codes = || frames().filter_map(|frame| frame.to).map(|code| self.code(code));
+        codes().any(keeps_diamond_selectors)
+            && diamond_cut_slots(codes().chain(frames().map(|frame| frame.input.as_ref())))
+                .any(|slot| change.storage.contains_key(&slot))
     }
 
     /// What the run created below its top frame, and did not undo.

@@ -62,6 +62,11 @@ impl DisclosedError {
         self.data.as_deref()
     }
 
+    /// The message without what the reverting code wrote.
+    pub(super) fn plain(&self) -> &str {
+        if self.is_revert() { REVERTED } else { &self.message }
+    }
+
     pub(super) fn is_revert(&self) -> bool {
         self.code == 3
     }

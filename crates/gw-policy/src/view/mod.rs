@@ -18,6 +18,7 @@ mod shape;
 mod simulation;
 mod state;
 mod transaction;
+mod tree;
 
 pub use block::{BlockTransactions, block, block_transaction_count};
 pub use chain::{FeeFacts, fee_history, figure, flag, local, syncing, text};
@@ -25,9 +26,10 @@ pub use error::{DisclosedError, ErrorContext, node_error};
 pub use live::{Item, header, listed, rows};
 pub use log::{LogsAnswer, PartiesNeeded, TxParties, logs, parties_needed, upstream_filter};
 pub use receipt::{block_receipts, receipt};
-pub use simulation::{call_result, gas_used, trace};
+pub use simulation::{access_list, call_result, gas_used, trace};
 pub use state::{balance, code, nonce, proof, sent_hash, storage};
 pub use transaction::transaction;
+pub use tree::{call_tree, mined_call_tree, traceable};
 
 use crate::{
     sealed::Disclosed,

@@ -8,12 +8,14 @@ use crate::{
     access::TraceVerdict,
     sealed::{Disclosed, RawJson, Sealed},
 };
+use alloy_eips::eip2930::AccessList;
 use alloy_primitives::hex;
 use gw_evm::{
     trace::{Trace, TraceError},
     wire::{TraceForm, TraceScope},
 };
 use serde_json::value::RawValue;
+use std::fmt::Write as _;
 
 /// Reads what the tracers answered. The trace stays sealed.
 pub fn trace(results: &[Sealed<RawJson>], scope: TraceScope, form: TraceForm) -> Result<Sealed<Trace>, TraceError> {
@@ -39,6 +41,21 @@ pub fn gas_used(verdict: &TraceVerdict) -> Result<u64, DisclosedError> {
         None => Ok(trace.top.gas_used),
         Some(error) => Err(error),
     }
+}
+
+/// `eth_createAccessList`: the list the last run was given, what that run used, and why it failed if it did.
+pub fn access_list(verdict: &TraceVerdict, list: &AccessList) -> Disclosed {
+    let trace = verdict.trace();
+    let mut items = String::new();
+    for item in &list.0 {
+        let comma = if items.is_empty() { "" } else { "," };
+        let keys: Vec<String> = item.storage_keys.iter().map(|key| format!("\"{key:#x}\"")).collect();
+        // Writing to a string cannot fail.
+        let _ = write!(items, "{comma}{{\"address\":\"{:#x}\",\"storageKeys\":[{}]}}", item.address, keys.join(","));
+    }
+    // Known words hold no quotes.
+    let error = failure(trace).map(|error| format!("\"error\":\"{}\",", error.plain())).unwrap_or_default();
+    Disclosed::text(format!("{{\"accessList\":[{items}],{error}\"gasUsed\":\"{:#x}\"}}", trace.top.gas_used))
 }
 
 fn failure(trace: &Trace) -> Option<DisclosedError> {

@@ -3,7 +3,7 @@
 use super::{
     malformed_as,
     scan::{Malformed, Scan},
-    shape::{self, Field, Object, Shape},
+    shape::{self, Field, Object, Shape, ZERO_WORD},
 };
 use crate::{
     sealed::{Disclosed, RawJson, Sealed},
@@ -57,7 +57,8 @@ const STORAGE_PROOF: [Field; 3] =
     [Field("key", Shape::Quantity), Field("value", Shape::Quantity), Field("proof", Shape::Unchecked)];
 
 /// `eth_getProof` of a contract the viewer reaches, for slots the access rules permitted. The account's own proof
-/// would lead to the state root and past its neighbours: it is empty under K9 (HD11).
+/// would lead to the state root and past its neighbours: it is empty under K9 (HD11). So are, for whoever may not read
+/// every slot, the proofs of slots: their nodes hold other slots' values, and the storage root confirms guesses at them.
 pub fn proof(viewer: &Viewer<'_>, address: Address, answer: Sealed<RawJson>) -> Disclosed {
     malformed_as(Disclosed::NULL, || {
         let raw = answer.open();
@@ -66,6 +67,7 @@ pub fn proof(viewer: &Viewer<'_>, address: Address, answer: Sealed<RawJson>) -> 
         if object.address("address")? != address {
             return Err(Malformed);
         }
+        let hides_slots = viewer.knobs().hide_block_roots && !viewer.reads_every_slot(address);
         let mut slots = String::from("[");
         Scan::new(object.get("storageProof")?).list(|scan| {
             if slots.len() > 1 {
@@ -73,7 +75,7 @@ pub fn proof(viewer: &Viewer<'_>, address: Address, answer: Sealed<RawJson>) -> 
             }
             let slot = Object::read(scan, &STORAGE_PROOF)?;
             nodes(slot.get("proof")?)?;
-            slot.write(&mut slots, |_| None);
+            slot.write(&mut slots, |name| (hides_slots && name == "proof").then_some("[]"));
             Ok(())
         })?;
         slots.push(']');
@@ -85,6 +87,7 @@ pub fn proof(viewer: &Viewer<'_>, address: Address, answer: Sealed<RawJson>) -> 
         object.write(&mut out, |name| match name {
             "accountProof" => Some(account),
             "storageProof" => Some(&slots),
+            "storageHash" => hides_slots.then_some(ZERO_WORD),
             "balance" | "nonce" => (!shows_account).then_some("\"0x0\""),
             _ => None,
         });

@@ -3,13 +3,14 @@
 use super::{
     malformed_as,
     scan::{Malformed, Scan},
-    shape::{Field, Object, Shape},
+    shape::{self, Field, Object, Shape},
 };
 use crate::{
     knobs::AdminTx,
     sealed::{Disclosed, RawJson, Sealed},
     visibility::{Admission, Viewer},
 };
+use alloy_primitives::U256;
 
 /// The zero address where a hidden one stood: clients require an address there (section 5.2).
 pub(super) const NOBODY: &str = "\"0x0000000000000000000000000000000000000000\"";
@@ -75,6 +76,18 @@ impl<'a> Transaction<'a> {
     pub(super) fn hash_text(&self) -> Result<&'a str, Malformed> {
         self.0.word("hash")?;
         self.0.get("hash")
+    }
+
+    /// The block that holds it; none while it is pending.
+    pub(super) fn block_number(&self) -> Result<Option<u64>, Malformed> {
+        match self.0.get("blockNumber")? {
+            "null" => Ok(None),
+            number => U256::from_str_radix(shape::byte_digits(number)?, 16)
+                .ok()
+                .and_then(|number| number.try_into().ok())
+                .map(Some)
+                .ok_or(Malformed),
+        }
     }
 
     pub(super) fn parties(&self) -> Result<super::Parties, Malformed> {

@@ -23,7 +23,7 @@ use crate::{
     knobs::{AddressQuery, Knobs},
     snapshot::User,
 };
-use gw_types::{Address, Level, LevelReason, OrgId, Timestamp, UserId};
+use gw_types::{Address, Claim, Level, LevelReason, OrgId, Timestamp, UserId};
 use std::sync::Arc;
 
 /// One person, or nobody, looking at one moment.
@@ -102,6 +102,19 @@ impl<'s> Viewer<'s> {
             let standing = crate::access::standing(self.snapshot, member, address, self.knobs);
             standing.reach.is_some() || !standing.reserved_in.is_empty()
         })
+    }
+
+    /// Whether the viewer may read any storage slot of the contract: holds `admin` on it (spec/20 section 9).
+    pub fn reads_every_slot(&self, address: Address) -> bool {
+        self.member.as_ref().is_some_and(|member| {
+            let standing = crate::access::standing(self.snapshot, member, address, self.knobs);
+            standing.reach.is_some_and(|reach| reach.claims.has(Claim::Admin))
+        })
+    }
+
+    /// Whether a contract is registered at the address, whoever owns it.
+    pub(crate) fn is_registered(&self, address: Address) -> bool {
+        self.snapshot.contract(address).is_some()
     }
 
     /// Whether balance and nonce of the address may be told (K8).

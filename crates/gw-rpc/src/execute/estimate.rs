@@ -7,7 +7,7 @@ use crate::{
     record::Found,
     reply::Reply,
 };
-use gw_evm::CallRequest;
+use gw_evm::{CallRequest, wire::TraceScope};
 use gw_node::Block;
 use gw_policy::{Disclosed, view};
 use gw_types::U256;
@@ -29,7 +29,7 @@ pub(super) async fn estimate(
     for _ in 0..MAX_PROBES {
         let Some(gas) = search.as_mut().map_or(Some(cap), Search::next) else { break };
         request.gas = Some(gas);
-        let run = run(asked, judged, &request, block, found).await?;
+        let run = run(asked, judged, &request, block, TraceScope::Read, found).await?;
         judged = run.judged;
         let used = view::gas_used(&run.verdict);
         match &mut search {

@@ -1,6 +1,6 @@
 //! Calls the node answers; the views of the policy core open what it says (spec/30 section 5.1).
 
-use super::{head, logs, pinned, time, unanswered};
+use super::{head, logs, pinned, time, trace, unanswered};
 use crate::{
     question::{Asked, Judged},
     record::Found,
@@ -26,6 +26,10 @@ pub(crate) async fn forward(asked: &Asked, judged: Judged, found: &mut Found) ->
     if let Call::Logs(filter) = judged.permit.call() {
         let filter = filter.clone();
         return logs::logs(asked, judged, &filter, found).await;
+    }
+    if let Call::TraceTransaction(hash) = judged.permit.call() {
+        let hash = *hash;
+        return trace::mined(asked, judged, hash, found).await;
     }
     let head = head(state)?;
     let mut read_at = None;

@@ -5,6 +5,7 @@ mod forward;
 mod local;
 mod logs;
 mod simulate;
+mod trace;
 
 pub(crate) use forward::forward;
 pub(crate) use local::{local, metadata};

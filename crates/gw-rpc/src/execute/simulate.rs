@@ -1,4 +1,4 @@
-//! `eth_call` and `eth_estimateGas`: one trace at one block, judged, and the answer taken from that very trace (X3, X4).
+//! `eth_call` and its kin: one trace at one block, judged, and the answer taken from that very trace (X3, X4).
 
 use super::{estimate, pinned, time, unanswered};
 use crate::{
@@ -10,6 +10,7 @@ use crate::{
 use gw_evm::{
     Call, CallRequest, Simulation, SimulationKind,
     trace::{Trace, TraceError},
+    wire::TraceScope,
 };
 use gw_node::{Block, NoTrace, NodeError, Traced};
 use gw_policy::{
@@ -26,13 +27,38 @@ pub(crate) async fn simulate(asked: &Asked, judged: Judged, found: &mut Found) -
     let block = pinned(asked.state(), block, found).await?;
     match kind {
         SimulationKind::Call => {
-            let run = run(asked, judged, &request, &block, found).await?;
+            let run = run(asked, judged, &request, &block, TraceScope::Read, found).await?;
             view::call_result(&run.verdict).map_err(Reply::NodeError)
         }
         SimulationKind::EstimateGas => estimate::estimate(asked, judged, request, &block, found).await,
-        SimulationKind::CreateAccessList | SimulationKind::TraceCall => {
-            Err(judged.denied(DenyReason::MethodNotAllowed))
+        SimulationKind::CreateAccessList => access_list(asked, judged, request, &block, found).await,
+        SimulationKind::TraceCall => {
+            let run = run(asked, judged, &request, &block, TraceScope::Read, found).await?;
+            Ok(view::call_tree(&run.judged.viewer(asked.state()), &run.verdict))
         }
+    }
+}
+
+/// A list changes what gas costs and with it perhaps what runs: lists are tried until one holds.
+const LISTS: u32 = 4;
+
+/// HD3: never the node's own list, but what judged runs read and wrote.
+async fn access_list(
+    asked: &Asked,
+    mut judged: Judged,
+    mut request: CallRequest,
+    block: &Block,
+    found: &mut Found,
+) -> Result<Disclosed, Reply> {
+    let mut tried = 0;
+    loop {
+        let run = run(asked, judged, &request, block, TraceScope::AccessList, found).await?;
+        tried += 1;
+        let list = run.verdict.access_list(&request, block.coinbase);
+        if tried == LISTS || list == request.access_list.clone().unwrap_or_default() {
+            return Ok(view::access_list(&run.verdict, &list));
+        }
+        (judged, request.access_list) = (run.judged, Some(list));
     }
 }
 
@@ -49,11 +75,12 @@ pub(super) async fn run(
     judged: Judged,
     request: &CallRequest,
     block: &Block,
+    scope: TraceScope,
     found: &mut Found,
 ) -> Result<Run, Reply> {
     let state = asked.state();
     let judged = asked.again(judged)?;
-    let traced = found.upstream(state, state.node().trace(request, block.pin())).await;
+    let traced = found.upstream(state, state.node().trace(request, block.pin(), scope)).await;
     let judged = asked.again(judged)?;
     match traced.map_err(|error| untraced(state, error))? {
         Traced::Refused(error) => Err(unwilling(error)),

@@ -12,6 +12,7 @@ mod live;
 mod logs;
 mod order;
 mod reads;
+mod real_methods;
 mod real_reads;
 mod real_sends;
 mod sends;

@@ -166,7 +166,7 @@ async fn b18_fee_history_keeps_no_ratio() {
     assert!(without.get("reward").is_none());
 }
 
-/// B11: proofs and access lists of the node are not served; other slots than the standard ones neither.
+/// B11, B9: no slot but the standard ones, no tracer but the callTracer, no list of the node's own.
 #[tokio::test]
 async fn b11_slots_and_proofs_are_closed() {
     let (world, fake) = scripted().await;
@@ -176,13 +176,20 @@ async fn b11_slots_and_proofs_are_closed() {
     for (method, params) in [
         ("eth_getStorageAt", json!([OTHER, "0x0", "latest"])),
         ("eth_getProof", json!([OTHER, ["0x0"], "latest"])),
-        ("eth_createAccessList", json!([{"to": OTHER}, "latest"])),
-        ("debug_traceCall", json!([{"to": OTHER}, "latest", {"tracer": "prestateTracer"}])),
-        ("debug_traceTransaction", json!([B256::ZERO])),
+        ("eth_getProof", json!([WALLET, [], "latest"])),
     ] {
         world.ask(Some(&caller), method, params).send().await.assert_denied();
     }
+    for (method, params) in [
+        ("debug_traceCall", json!([{"to": OTHER}, "latest", {"tracer": "prestateTracer"}])),
+        ("debug_traceTransaction", json!([B256::ZERO])),
+    ] {
+        assert_eq!(world.ask(Some(&caller), method, params).send().await.error(), (400, -32602), "{method}");
+    }
     fake.assert_silent();
+    // HD3: never the node's own list.
+    world.result(&caller, "eth_createAccessList", json!([{"to": OTHER}, "latest"])).await;
+    assert!(fake.take().iter().all(|call| call.method == "debug_traceCall"));
     const IMPLEMENTATION: &str = "0x360894a13ba1a3210667c828492db98dca3e2076cc3735a920a3ca505d382bbc";
     fake.on("eth_getStorageAt", json!(B256::repeat_byte(5)));
     let slot = world.result(&caller, "eth_getStorageAt", json!([OTHER, IMPLEMENTATION, "latest"])).await;

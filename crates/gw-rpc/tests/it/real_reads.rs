@@ -18,16 +18,16 @@ sol! {
 }
 
 /// Two organizations with a token each; the caller is of the first.
-struct Chain {
-    world: World,
+pub(crate) struct Chain {
+    pub(crate) world: World,
     _anvil: Anvil,
-    caller: Person,
-    wallet: Address,
-    mine: Address,
-    theirs: Address,
+    pub(crate) caller: Person,
+    pub(crate) wallet: Address,
+    pub(crate) mine: Address,
+    pub(crate) theirs: Address,
 }
 
-async fn chain() -> Chain {
+pub(crate) async fn chain() -> Chain {
     let (world, anvil) = real().await;
     let (bank, rival) = (world.org("bank").await, world.org("rival").await);
     let caller = world.person("caller", bank, &["*"], &[Claim::Deploy]).await;
@@ -48,7 +48,7 @@ fn token_code() -> Vec<u8> {
 
 impl Chain {
     /// A contract of the caller's organization.
-    async fn own(&self, name: &str) -> Address {
+    pub(crate) async fn own(&self, name: &str) -> Address {
         let address = self.world.deploy(&artifact(name).0).await;
         let org = self.world.feed.pin().snapshot.contract(self.mine).unwrap().org;
         self.world.contract(org, address, Some(&artifact(name).1), &[self.caller.group]).await;
@@ -59,12 +59,12 @@ impl Chain {
         self.ask("eth_call", json!([{"to": to, "data": Bytes::from(call.abi_encode())}, "latest"])).await
     }
 
-    async fn ask(&self, method: &str, params: Value) -> crate::world::Answer {
+    pub(crate) async fn ask(&self, method: &str, params: Value) -> crate::world::Answer {
         self.world.ask(Some(&self.caller), method, params).send().await
     }
 
     /// Denied for this reason.
-    async fn assert_denied(&self, answer: crate::world::Answer, reason: DenyReason) {
+    pub(crate) async fn assert_denied(&self, answer: crate::world::Answer, reason: DenyReason) {
         answer.assert_denied();
         assert_eq!(self.world.access_records().await.last().unwrap().denial_reason, Some(reason));
     }

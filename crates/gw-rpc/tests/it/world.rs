@@ -54,6 +54,7 @@ pub(crate) struct World {
     pub(crate) clock: Arc<TestClock>,
     pub(crate) uptime: Arc<TestUptime>,
     pub(crate) sends: SendContext,
+    url: String,
     edge: Arc<Edge>,
     ids: AtomicU64,
     _place: tempfile::TempDir,
@@ -132,7 +133,7 @@ impl World {
         let state = RpcState::new(Arc::clone(&edge), sends.clone(), settings);
         let app = router(state);
         let ids = AtomicU64::new(1);
-        Self { app, store, feed, node, journal, clock, uptime, sends, edge, ids, _place: place }
+        Self { app, store, feed, node, journal, clock, uptime, sends, url: url.to_owned(), edge, ids, _place: place }
     }
 
     // ── policy ──
@@ -329,6 +330,16 @@ impl World {
         let call = gw_evm::wire::UpstreamCall { method, params: params.to_string() };
         let answer = self.node.call(&call, gw_node::Budget::Fact).await.unwrap();
         assert!(matches!(answer, gw_node::Answer::Result(_)), "{method}");
+    }
+
+    /// What the node says to whoever reaches it: the attack without the gateway.
+    pub(crate) async fn bare(&self, method: &str, params: Value) -> Value {
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+        let client = hyper_util::client::legacy::Client::builder(hyper_util::rt::TokioExecutor::new()).build_http();
+        let request =
+            Request::post(&self.url).header("content-type", "application/json").body(Body::from(body)).unwrap();
+        let answer = client.request(request).await.unwrap().into_body().collect().await.unwrap().to_bytes();
+        serde_json::from_slice(&answer).unwrap()
     }
 
     /// Looks at the head until the node has mined so far.

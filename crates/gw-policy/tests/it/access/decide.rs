@@ -4,7 +4,7 @@ use super::support::{HEAD, ask, ask_anonymously, ask_as, denial, permit, reason,
 use gw_evm::{Call, Method};
 use gw_policy::{
     Change, Snapshot,
-    access::{Caller, Decision, NOT_SERVED, Plan, owner_stood},
+    access::{Caller, Decision, Plan, owner_stood},
     knobs::KycGate,
     testing::{NOW, World, address_of, org_id, user_id, world},
 };
@@ -165,21 +165,30 @@ fn malformed_parameters_are_an_error_only_to_those_who_may_use_the_method() {
     assert_eq!(reason(&ask_anonymously(&snapshot).rpc("eth_call", broken)), DenyReason::AuthRequired);
 }
 
+/// §9, B11: each key of a proof is judged like a slot of `eth_getStorageAt`.
 #[test]
-fn rows_that_are_not_served_are_denied_whatever_was_granted() {
+fn b11_a_proof_gives_no_slot_that_storage_would_not() {
     let snapshot = bank().group("admins").org_admin().every_method().user("admin").member("admins").snapshot();
-    let bond = address_of("bond");
-    let hash = "0x0000000000000000000000000000000000000000000000000000000000000001";
-    for (name, params) in [
-        ("debug_traceCall", json!([{"to": bond}, "latest", {"tracer": "callTracer"}])),
-        ("debug_traceTransaction", json!([hash, {"tracer": "callTracer"}])),
-        ("eth_getProof", json!([bond, [], "latest"])),
-        ("eth_createAccessList", json!([{"to": bond}])),
-        ("eth_getTransactionBySenderAndNonce", json!([bond, "0x0"])),
-    ] {
-        assert_eq!(reason(&ask(&snapshot, "admin").rpc(name, params)), DenyReason::MethodNotAllowed, "{name}");
-    }
-    assert_eq!(NOT_SERVED.len(), 5);
+    let standard = json!("0x360894a13ba1a3210667c828492db98dca3e2076cc3735a920a3ca505d382bbc");
+    let proof = |who: &str, of: &str, keys: &[&serde_json::Value]| {
+        verdict(&ask(&snapshot, who).rpc("eth_getProof", json!([address_of(of), keys, "latest"])))
+    };
+    assert_eq!(proof("analyst", "bond", &[]), "FORWARD");
+    assert_eq!(proof("analyst", "bond", &[&standard]), "FORWARD");
+    assert_eq!(proof("analyst", "bond", &[&standard, &json!("0x0")]), "param_rule");
+    assert_eq!(proof("admin", "bond", &[&json!("0x0")]), "FORWARD");
+    assert_eq!(proof("analyst", "nobody's", &[]), "unregistered");
+}
+
+/// §9: a transaction by sender and nonce is for the owner of the sender, and for nobody else.
+#[test]
+fn section_9_a_nonce_is_looked_up_for_own_senders_only() {
+    let snapshot = bank().snapshot();
+    let asked =
+        |sender| verdict(&ask(&snapshot, "analyst").rpc("eth_getTransactionBySenderAndNonce", json!([sender, "0x0"])));
+    assert_eq!(asked(address_of("wallet")), "FORWARD");
+    assert_eq!(asked(address_of("anybody")), "sender_not_owned");
+    assert_eq!(asked(address_of("bond")), "sender_not_owned");
 }
 
 #[test]

@@ -2,9 +2,10 @@
 
 use super::support::{ask, permit, signed};
 use alloy_eips::eip7702::{Authorization, SignedAuthorization};
+use alloy_primitives::keccak256;
 use gw_evm::{
     Method,
-    code::{DIAMOND_SLOT, IMPLEMENTATION_SLOT},
+    code::{DIAMOND_CUT, DIAMOND_SLOT, IMPLEMENTATION_SLOT},
     trace::{Account, Change, Frame, FrameKind, Outcome, Trace},
 };
 use gw_policy::{
@@ -62,6 +63,9 @@ impl Told {
             input: Bytes::from_static(&[1, 2, 3, 4]),
             output: Bytes::new(),
             value: Default::default(),
+            gas: None,
+            gas_used: None,
+            error: None,
             depth,
             parent,
             failed: false,
@@ -413,6 +417,39 @@ fn u2_writing_a_proxy_slot_needs_the_upgrade_claim() {
     let inner = send(&with, "analyst", Some("bond")).account("bond", CODE).frame(1, FrameKind::Call, "ledger");
     let inner = inner.account("ledger", CODE).writes("ledger", IMPLEMENTATION_SLOT);
     assert_eq!(inner.judge(&with), Err(DenyReason::UpgradeClaimRequired));
+}
+
+/// U2: a diamond's selectors are its implementation: whoever changes them needs the claim, through `diamondCut` or past it.
+#[test]
+fn u2_changing_a_diamonds_selectors_needs_the_upgrade_claim() {
+    let without = bank().snapshot();
+    let with = bank().contract("bond").grant("analysts").grant_claim(Claim::Upgrade).snapshot();
+    let selector = [0xa9, 0x05, 0x9c, 0xbb];
+    let mut word = [0; 32];
+    word[..4].copy_from_slice(&selector);
+    let entry = keccak256([word, DIAMOND_SLOT.0].concat());
+    let diamond = [&[0x7f][..], DIAMOND_SLOT.as_slice()].concat();
+    let cut = |snapshot: &Snapshot, input: Vec<u8>, code: &[u8], slot| {
+        let told = send(snapshot, "analyst", Some("bond")).account("bond", code.to_vec());
+        let told = told.frame(1, FrameKind::Call, "bond").input(input);
+        told.writes("bond", slot).judge(snapshot)
+    };
+    let denied = Err(DenyReason::UpgradeClaimRequired);
+    // By its own function, whatever is written.
+    assert_eq!(cut(&without, DIAMOND_CUT.to_vec(), CODE, B256::ZERO), denied);
+    assert_eq!(cut(&with, DIAMOND_CUT.to_vec(), CODE, B256::ZERO), OK);
+    // By another: the entry of a selector that the calldata, or the code, mentions.
+    let mentioned = [&[1, 2, 3, 4][..], &word].concat();
+    assert_eq!(cut(&without, mentioned.clone(), &diamond, entry), denied);
+    assert_eq!(cut(&with, mentioned.clone(), &diamond, entry), OK);
+    let constant = [&diamond[..], &[0x63], &selector].concat();
+    assert_eq!(cut(&without, vec![1, 2, 3, 4], &constant, entry), denied);
+    // The number of facets.
+    let count = B256::from(U256::from_be_bytes(DIAMOND_SLOT.0) + U256::from(2));
+    assert_eq!(cut(&without, vec![1, 2, 3, 4], &diamond, count), denied);
+    // Other writes of a diamond, and code that is none.
+    assert_eq!(cut(&without, mentioned.clone(), &diamond, B256::ZERO), OK);
+    assert_eq!(cut(&without, mentioned, CODE, entry), OK);
 }
 
 /// HD14: a reservation gives reach only while the address has no code.

@@ -9,3 +9,4 @@ mod masking;
 mod objects;
 mod properties;
 mod support;
+mod tree;

@@ -40,6 +40,10 @@ fn compared(answer: &str) -> String {
 async fn answers(world: &World, token: Option<&str>, questions: &[Question]) -> Vec<String> {
     let mut answers = Vec::with_capacity(questions.len());
     for (method, params) in questions {
+        if method.starts_with("debug_") {
+            // J8: one a second.
+            world.clock.pass(1);
+        }
         let ask = world.raw(format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#));
         let ask = match token {
             Some(token) => ask.bearer(token),

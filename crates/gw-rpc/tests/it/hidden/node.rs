@@ -56,7 +56,30 @@ impl Chain {
                 "baseFeePerBlobGas": ["0x1", "0x1"], "blobGasUsedRatio": [filled],
                 "reward": [[format!("0x{:x}", chain.len())]]})
         });
+        // The account's branch is made of everybody's accounts; its storage is its own.
+        serve("eth_getProof", |chain, params| {
+            let branch = keccak256(format!("{:?}", chain.iter().map(|tx| &tx.name).collect::<Vec<_>>()));
+            let entry = |key: &Value| json!({"key": key, "value": "0x0", "proof": [keccak256(key.to_string())]});
+            let slots: Vec<_> = params[1].as_array().into_iter().flatten().map(entry).collect();
+            json!({"address": params[0], "accountProof": [branch], "balance": "0x5", "codeHash": B256::ZERO, "nonce": "0x1",
+                "storageHash": keccak256(params[0].to_string()), "storageProof": slots})
+        });
+        serve("eth_getTransactionBySenderAndNonce", |chain, params| {
+            let index = chain.iter().position(|tx| json!(address_of(tx.from)) == params[0]);
+            index.map_or(Value::Null, |index| transaction(chain, index))
+        });
         fake.script("debug_traceCall", trace);
+        let chain = self.clone();
+        fake.script("debug_traceTransaction", move |params| {
+            let chain = chain.transactions();
+            let Some(tx) = chain.iter().find(|tx| json!(hash_of(&tx.name)) == params[0]) else {
+                return Reply::Error(-32000, "transaction not found", Value::Null);
+            };
+            let input = format!("0xa9059cbb{:x}", word(tx.mentions));
+            let call =
+                json!({"from": address_of(tx.from), "to": tx.to.map(address_of), "input": input, "value": "0x5"});
+            trace(&json!([call, "latest", params[1]]))
+        });
     }
 }
 

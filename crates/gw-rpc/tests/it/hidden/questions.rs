@@ -54,7 +54,12 @@ fn of(method: Method, scene: &Scene, known: &[Tx], added: &[Tx]) -> Vec<Value> {
             let slots = |address| [json!([address, implementation, "latest"]), json!([address, "0x0", "latest"])];
             addresses().flat_map(slots).collect()
         }
-        Method::GetProof => addresses().map(|address| json!([address, [], "latest"])).collect(),
+        Method::GetProof => {
+            let implementation = gw_evm::code::IMPLEMENTATION_SLOT;
+            addresses()
+                .flat_map(|address| [json!([address, [], "latest"]), json!([address, [implementation], "latest"])])
+                .collect()
+        }
         Method::Call => {
             let asked = |target: &str| {
                 let target = address_of(target);
@@ -75,9 +80,8 @@ fn of(method: Method, scene: &Scene, known: &[Tx], added: &[Tx]) -> Vec<Value> {
             let by_hash = json!([{"address": both, "blockHash": FakeNode::HEAD_HASH}]);
             addresses().map(of).chain(named).chain(third).chain([json!([{}]), by_hash]).collect()
         }
-        Method::GetTransactionByHash | Method::GetTransactionReceipt | Method::DebugTraceTransaction => {
-            hashes().map(|hash| json!([hash])).collect()
-        }
+        Method::GetTransactionByHash | Method::GetTransactionReceipt => hashes().map(|hash| json!([hash])).collect(),
+        Method::DebugTraceTransaction => hashes().map(|hash| json!([hash, {"tracer": "callTracer"}])).collect(),
         Method::GetTransactionByBlockHashAndIndex => {
             places().map(|place| json!([FakeNode::HEAD_HASH, place])).collect()
         }
