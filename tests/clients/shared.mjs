@@ -41,6 +41,17 @@ export function equal(actual, expected, what = "value") {
   if (actual !== expected) throw new Error(`${what} is ${actual}, expected ${expected}`);
 }
 
+/** What the first call of the callback given to `listen` was told; fails after ten seconds of silence. */
+export function once(listen) {
+  return new Promise((resolve, reject) => {
+    const late = setTimeout(() => reject(new Error("nothing was heard")), 10_000);
+    listen((said) => {
+      clearTimeout(late);
+      resolve(said);
+    });
+  });
+}
+
 export function finish() {
   console.log(`${passed} passed, ${failed} failed`);
   process.exit(failed === 0 && passed > 0 ? 0 : 1);

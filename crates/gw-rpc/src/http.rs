@@ -1,6 +1,7 @@
 //! The HTTP side of `/rpc`: bytes in, token, organization, envelope; then each call through the pipeline (J1-J7).
 
 use crate::{
+    live,
     origin::Origin,
     pipeline::{self, Place},
     record::Recorder,
@@ -13,7 +14,7 @@ use axum::{
     body::Body,
     extract::{Path, Request, State},
     response::{IntoResponse, Response},
-    routing::post,
+    routing::{get, post},
 };
 use bytes::Bytes;
 use gw_evm::envelope::{self, EnvelopeError, Incoming};
@@ -27,14 +28,19 @@ const BODY_LIMIT: usize = 1_048_576;
 /// HD20: a batch ends after this long in all.
 const BATCH_TIME: Duration = Duration::from_secs(60);
 
-/// `POST /rpc`, `/rpc/{org_id}` and `/`.
+/// `POST /rpc`, `/rpc/{org_id}` and `/`; `/rpc/ws` for connections that stay.
 pub fn router(state: RpcState) -> Router {
     let org = post(|State(state): State<RpcState>, Path(org): Path<String>, request: Request| async move {
         serve(&state.0, Some(org), request).await
     });
     let any =
         post(|State(state): State<RpcState>, request: Request| async move { serve(&state.0, None, request).await });
-    Router::new().route("/rpc", any.clone()).route("/", any).route("/rpc/{org_id}", org).with_state(state)
+    Router::new()
+        .route("/rpc", any.clone())
+        .route("/", any)
+        .route("/rpc/{org_id}", org)
+        .route("/rpc/ws", get(live::socket::open))
+        .with_state(state)
 }
 
 async fn serve(state: &Arc<Inner>, org: Option<String>, request: Request) -> Response {
@@ -45,15 +51,33 @@ async fn serve(state: &Arc<Inner>, org: Option<String>, request: Request) -> Res
         Ok(body) => body,
         Err(reply) => return refuse(state, &Arc::new(origin), reply).await,
     };
-    let origin = Arc::new(origin);
-    match envelope::parse(&body, state.settings.batch_max) {
+    match converse(state, &Arc::new(origin), &body).await {
+        Said::One(reply, id) => respond(state, &reply, &id),
+        Said::Many(body) => json(StatusCode::OK, body),
+    }
+}
+
+/// What is said to one body.
+pub(crate) enum Said {
+    /// To a single call, and the id to echo.
+    One(Reply, String),
+    /// To a batch, written out.
+    Many(Vec<u8>),
+}
+
+/// Answers a body, whatever brought it.
+pub(crate) async fn converse(state: &Arc<Inner>, origin: &Arc<Origin>, body: &[u8]) -> Said {
+    match envelope::parse(body, state.settings.batch_max) {
         Ok(Incoming::Single(call)) => {
-            let id = call.id.clone();
-            let reply = pipeline::answer(state, &origin, call, &mut Place::default()).await;
-            respond(state, &reply, id.as_json())
+            let id = call.id.as_json().to_owned();
+            Said::One(pipeline::answer(state, origin, call, &mut Place::default()).await, id)
         }
-        Ok(Incoming::Batch(calls)) => batch(state, &origin, calls).await,
-        Err(error) => refuse(state, &origin, Reply::Envelope(error)).await,
+        Ok(Incoming::Batch(calls)) => Said::Many(batch(state, origin, calls).await),
+        Err(error) => {
+            let reply = recorded(state, origin, Reply::Envelope(error)).await;
+            let id = reply.id().to_owned();
+            Said::One(reply, id)
+        }
     }
 }
 
@@ -83,7 +107,7 @@ async fn receive(
 }
 
 /// Refuses a request that never became a call.
-async fn refuse(state: &Arc<Inner>, origin: &Arc<Origin>, reply: Reply) -> Response {
+pub(crate) async fn refuse(state: &Arc<Inner>, origin: &Arc<Origin>, reply: Reply) -> Response {
     let reply = recorded(state, origin, reply).await;
     let id = reply.id();
     respond(state, &reply, id)
@@ -102,7 +126,7 @@ async fn batch(
     state: &Arc<Inner>,
     origin: &Arc<Origin>,
     calls: Vec<Result<envelope::Request<'_>, EnvelopeError>>,
-) -> Response {
+) -> Vec<u8> {
     let end = Instant::now() + BATCH_TIME;
     let mut place = Place::default();
     let mut out = vec![b'['];
@@ -129,7 +153,7 @@ async fn batch(
         }
     }
     out.push(b']');
-    json(StatusCode::OK, out)
+    out
 }
 
 fn respond(state: &Inner, reply: &Reply, id: &str) -> Response {

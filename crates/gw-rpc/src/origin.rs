@@ -1,32 +1,38 @@
 //! Where a request comes from: client address, correlation id, token, named organization.
 
-use crate::{limits::Party, reply::BodyFault, reply::Reply};
+use crate::{limits::Party, live::Message, reply::BodyFault, reply::Reply};
 use ::http::{HeaderMap, HeaderName, header};
 use gw_audit::AuthMethod;
-use gw_http::{AddressKey, AuthError, ClientAddress, CorrelationId, Edge, Presented};
+use gw_http::{AddressKey, AuthError, ClientAddress, CorrelationId, Edge, Presented, token::SKEW};
 use gw_policy::{
     Snapshot,
     access::{Caller, NamedOrg, Refused, TokenFacts, identify},
 };
 use gw_types::{DenyReason, ExternalId, OrgId, Timestamp};
+use std::sync::Arc;
 
 /// The header that names an organization.
 const ORG_HEADER: HeaderName = HeaderName::from_static("x-org-id");
 
 /// What is known of a request besides its body.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Origin {
     pub(crate) client: ClientAddress,
     pub(crate) correlation_id: Option<CorrelationId>,
     pub(crate) auth: AuthMethod,
     pub(crate) named: NamedOrg,
+    /// The message of a connection that stays, where there is one: what subscriptions are for.
+    pub(crate) message: Option<Arc<Message>>,
     token: Option<TokenFacts>,
+    /// When the token ends.
+    expires_at: Option<Timestamp>,
 }
 
 impl Origin {
     /// From somewhere, by nobody yet.
     pub(crate) fn new(client: ClientAddress, correlation_id: Option<CorrelationId>) -> Self {
-        Self { client, correlation_id, auth: AuthMethod::Anonymous, named: NamedOrg::Unnamed, token: None }
+        let (auth, named) = (AuthMethod::Anonymous, NamedOrg::Unnamed);
+        Self { client, correlation_id, auth, named, message: None, token: None, expires_at: None }
     }
 
     /// Reads the token (J1, decision 4): a bad one is refused on every method, a bad cookie is nobody's. Whom it names
@@ -45,8 +51,49 @@ impl Origin {
             },
         };
         self.token = Some(claims.facts());
+        self.expires_at = Some(claims.expires_at);
         self.auth = auth;
         Ok(())
+    }
+
+    /// Reads the one token of a connection that stays (WS-1): the header decides alone, then the subprotocol. Never the
+    /// cookie: any page could open the connection, and its browser would send one along.
+    pub(crate) fn authenticate_connection(
+        &mut self,
+        edge: &Edge,
+        headers: &HeaderMap,
+        protocol: Option<&str>,
+        now: Timestamp,
+    ) -> Result<(), AuthError> {
+        let header = headers.get(header::AUTHORIZATION).filter(|value| !value.is_empty());
+        let token = match (header, protocol) {
+            (Some(_), _) => match Presented::of(headers, &edge.origins)? {
+                Presented::Bearer(token) => token,
+                Presented::Nothing | Presented::Cookie(_) => return Err(AuthError::Format),
+            },
+            (None, Some(token)) => token,
+            (None, None) => return Ok(()),
+        };
+        self.present(edge, token, now)
+    }
+
+    /// Makes the request one by the bearer of this token.
+    pub(crate) fn present(&mut self, edge: &Edge, token: &str, now: Timestamp) -> Result<(), AuthError> {
+        let claims = edge.tokens.access(token, now)?;
+        self.token = Some(claims.facts());
+        self.expires_at = Some(claims.expires_at);
+        self.auth = AuthMethod::Bearer;
+        Ok(())
+    }
+
+    /// The same, for one message of its connection.
+    pub(crate) fn with_message(&self, message: &Arc<Message>) -> Self {
+        Self { message: Some(Arc::clone(message)), ..self.clone() }
+    }
+
+    /// Whether its token is still one, by its own time.
+    pub(crate) fn is_in_time(&self, now: Timestamp) -> bool {
+        self.expires_at.is_some_and(|end| now < end.plus(SKEW))
     }
 
     /// Reads the named organization (O2). Whether it exists is judged later; that two are named is an error here.

@@ -81,6 +81,11 @@ impl Recorder {
         Self::open(state, origin, Cow::Borrowed("unparsed"), None, true)
     }
 
+    /// The record of something the gateway does for a caller without a method of the registry.
+    pub(crate) fn of_own(state: &Arc<Inner>, origin: &Arc<Origin>, name: &'static str) -> Result<Self, Reply> {
+        Self::open(state, origin, Cow::Borrowed(name), None, true)
+    }
+
     fn open(
         state: &Arc<Inner>,
         origin: &Arc<Origin>,

@@ -56,22 +56,28 @@ pub(crate) enum Reply {
 pub(crate) enum LiveFault {
     /// Somebody else's, expired, or never made: nobody learns which (WS-2).
     NoFilter,
+    /// The same of a subscription, which is one connection's.
+    NoSubscription,
     /// A subscription needs a connection that stays.
     NoConnection,
     /// The caller has as many filters as anybody may.
     TooManyFilters,
+    /// The connection has as many subscriptions as any may (WS-5).
+    TooManySubscriptions,
 }
 
 impl LiveFault {
     const fn is_limit(self) -> bool {
-        matches!(self, Self::TooManyFilters)
+        matches!(self, Self::TooManyFilters | Self::TooManySubscriptions)
     }
 
     const fn message(self) -> &'static str {
         match self {
             Self::NoFilter => "filter not found",
+            Self::NoSubscription => "subscription not found",
             Self::NoConnection => "notifications not supported",
             Self::TooManyFilters => "too many filters: 32 at most",
+            Self::TooManySubscriptions => "too many subscriptions: 16 at most",
         }
     }
 }

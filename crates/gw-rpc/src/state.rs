@@ -2,7 +2,7 @@
 
 use crate::{
     limits::{Breaker, InFlight, Rates, TraceQuota},
-    live::Filters,
+    live::{Filters, Sockets},
     meter::Meters,
     send::SendContext,
 };
@@ -14,6 +14,7 @@ use gw_policy::Knobs;
 use gw_store::Feed;
 use gw_types::Clock;
 use std::{num::NonZeroU32, sync::Arc};
+use tokio_util::sync::CancellationToken;
 
 /// What the pipeline draws on; cheap to clone.
 #[derive(Clone, Debug)]
@@ -29,6 +30,7 @@ pub(crate) struct Inner {
     pub(crate) traces: TraceQuota,
     pub(crate) breaker: Breaker,
     pub(crate) filters: Filters,
+    pub(crate) sockets: Sockets,
     pub(crate) meters: Meters,
 }
 
@@ -73,12 +75,15 @@ impl Default for RpcSettings {
 
 impl RpcState {
     /// Puts the pipeline together; what sends need, reads need too.
-    pub fn new(edge: Arc<Edge>, sends: SendContext, settings: RpcSettings) -> Self {
+    ///
+    /// `end` is told first at shutdown: connections that stay are closed then.
+    pub fn new(edge: Arc<Edge>, sends: SendContext, settings: RpcSettings, end: CancellationToken) -> Self {
         let in_flight = InFlight::new(settings.max_concurrent, settings.max_concurrent_anonymous);
         let rates = Rates::new(settings.per_minute, settings.anonymous_per_minute, &sends.clock);
-        let (breaker, traces, filters) = (Breaker::default(), TraceQuota::default(), Filters::default());
-        let meters = Meters::new();
-        Self(Arc::new(Inner { edge, sends, settings, in_flight, rates, traces, breaker, filters, meters }))
+        let (breaker, traces) = (Breaker::default(), TraceQuota::default());
+        let (filters, sockets, meters) = (Filters::default(), Sockets::new(end), Meters::new());
+        let inner = Inner { edge, sends, settings, in_flight, rates, traces, breaker, filters, sockets, meters };
+        Self(Arc::new(inner))
     }
 }
 

@@ -1,4 +1,5 @@
-//! Filters: made, polled and ended over any transport, kept for (user, organization) in this instance.
+//! Filters: made, polled and ended over any transport, kept for (user, organization) in this instance. Subscriptions
+//! come by here, too, on their way to their connection.
 
 use super::stream::{News, Stream};
 use crate::{
@@ -90,7 +91,7 @@ impl Filter {
     }
 }
 
-/// A permitted call of the filter family. Subscriptions are a connection's, and this is none.
+/// A permitted call of class LIVE. Filters are their owner's, subscriptions their connection's.
 pub(crate) async fn answer(asked: &Asked, judged: &Judged, found: &mut Found) -> Result<Disclosed, Reply> {
     let Call::Live(live) = judged.permit.call() else { return Err(Reply::Internal) };
     let (state, owner) = (asked.state(), Owner::of(judged)?);
@@ -117,7 +118,19 @@ pub(crate) async fn answer(asked: &Asked, judged: &Judged, found: &mut Found) ->
             let removed = state.filters.remove(*id, owner, judged.now);
             Ok(if removed { Disclosed::TRUE } else { Disclosed::FALSE })
         }
-        Live::Subscribe(_) | Live::Unsubscribe(_) => Err(Reply::Live(LiveFault::NoConnection)),
+        Live::Subscribe(topic) => {
+            let message = asked.origin().message.as_ref().ok_or(Reply::Live(LiveFault::NoConnection))?;
+            // Whoever may not read it is told so now, in the words of the read.
+            Stream::question(state, asked.origin(), topic).judge()?;
+            let stream = Stream::begin(state, topic.clone(), found).await?;
+            let id = fresh_id(state);
+            message.subscribe(id, stream).map_err(Reply::Live)?;
+            Ok(view::local::live_id(id))
+        }
+        Live::Unsubscribe(id) => {
+            let message = asked.origin().message.as_ref().ok_or(Reply::Live(LiveFault::NoConnection))?;
+            if message.unsubscribe(*id) { Ok(Disclosed::TRUE) } else { Err(Reply::Live(LiveFault::NoSubscription)) }
+        }
     }
 }
 

@@ -42,7 +42,7 @@ pub(crate) enum News {
 
 /// What an `eth_getLogs` of the caller shows between two blocks.
 struct Read {
-    rows: Vec<Item>,
+    rows: Result<Vec<Item>, Reply>,
     /// The last block it covers.
     to: u64,
 }
@@ -81,11 +81,27 @@ impl Stream {
             Topic::Logs(filter) => {
                 let read = read(state, origin, &filter, from..trail.end(), found).await?;
                 self.next = read.to.saturating_add(1);
-                News::Logs(self.deliver(&trail, read.rows))
+                match read.rows {
+                    Ok(rows) => News::Logs(self.deliver(&trail, rows)),
+                    Err(denied) => {
+                        self.trail = trail;
+                        return Err(denied);
+                    }
+                }
             }
         };
         self.trail = trail;
         Ok(news)
+    }
+
+    /// The next block to tell of.
+    pub(crate) const fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Tells of the blocks from `next` on again: they were not delivered.
+    pub(crate) fn go_back(&mut self, next: u64) {
+        self.next = self.next.min(next);
     }
 
     /// WS-4: what was delivered and left the chain is taken back; what was delivered already does not come again.
@@ -131,7 +147,7 @@ async fn read(
     let LogRange::Range { from, to } = filter.range else {
         // One block, and it is of the past.
         Stream::question(state, origin, &Topic::Logs(filter.clone())).judge()?;
-        return Ok(Read { rows: Vec::new(), to: blocks.end.saturating_sub(1) });
+        return Ok(Read { rows: Ok(Vec::new()), to: blocks.end.saturating_sub(1) });
     };
     let newest = blocks.end.saturating_sub(1);
     let first = number(from).map_or(blocks.start, |from| from.max(blocks.start));
@@ -140,13 +156,15 @@ async fn read(
         let end = number(to).map_or(last, |to| to.min(last));
         if first > end {
             Stream::question(state, origin, &Topic::Logs(filter.clone())).judge()?;
-            return Ok(Read { rows: Vec::new(), to: last.max(blocks.start.saturating_sub(1)).min(newest) });
+            return Ok(Read { rows: Ok(Vec::new()), to: last.max(blocks.start.saturating_sub(1)).min(newest) });
         }
         let range = LogRange::Range { from: BlockId::Number(first), to: BlockId::Number(end) };
         let asked = Asked::reading(state, origin, Method::GetLogs, Call::Logs(LogFilter { range, ..filter.clone() }));
         let judged = asked.judge()?;
         match execute::forward(&asked, judged, found).await {
-            Ok(answer) => return Ok(Read { rows: view::rows(&answer), to: last }),
+            Ok(answer) => return Ok(Read { rows: Ok(view::rows(&answer)), to: last }),
+            // Decision 20: nothing of one's own there. What comes later may be.
+            Err(denied @ Reply::Denied(_)) => return Ok(Read { rows: Err(denied), to: last }),
             Err(Reply::Invalid(invalid)) if invalid.error.code() == TOO_MUCH && end > first => {
                 last = first + (end - first) / 2;
             }
@@ -166,4 +184,16 @@ fn number(block: BlockId) -> Option<u64> {
 /// The caller's own `eth_getBlockByNumber`, hashes only.
 fn block(state: &Arc<Inner>, origin: &Arc<Origin>, block: BlockId) -> Asked {
     Asked::reading(state, origin, Method::GetBlockByNumber, Call::Block { block, full: false })
+}
+
+/// A block as `newHeads` shows it to this caller; nothing if it is gone meanwhile.
+pub(crate) async fn header(
+    state: &Arc<Inner>,
+    origin: &Arc<Origin>,
+    hash: B256,
+    found: &mut Found,
+) -> Result<Option<Disclosed>, Reply> {
+    let asked = block(state, origin, BlockId::Hash { hash, require_canonical: false });
+    let judged = asked.judge()?;
+    Ok(view::header(&execute::forward(&asked, judged, found).await?))
 }

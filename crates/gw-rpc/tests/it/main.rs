@@ -16,5 +16,6 @@ mod real_methods;
 mod real_reads;
 mod real_sends;
 mod sends;
+mod sockets;
 mod told;
 mod world;

@@ -37,7 +37,7 @@ use std::{
     },
     time::Duration,
 };
-use tokio_util::task::TaskTracker;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower::ServiceExt as _;
 
 pub(crate) const PAGE: &str = "https://gate.example";
@@ -54,6 +54,7 @@ pub(crate) struct World {
     pub(crate) clock: Arc<TestClock>,
     pub(crate) uptime: Arc<TestUptime>,
     pub(crate) sends: SendContext,
+    pub(crate) end: CancellationToken,
     url: String,
     edge: Arc<Edge>,
     ids: AtomicU64,
@@ -120,6 +121,7 @@ impl World {
         let journal = Arc::new(journal);
         let rarely = Upkeep { head: Duration::from_secs(3600), probe: Duration::from_secs(3600) };
         let node = Node::connect(&NodeConfig::new(url).unwrap().with_upkeep(rarely)).await.unwrap();
+        let end = CancellationToken::new();
         let edge = edge(&feed, &clock, entropy);
         let sends = SendContext {
             node: Arc::clone(&node),
@@ -130,10 +132,11 @@ impl World {
             knobs: Arc::new(knobs),
             tasks: TaskTracker::new(),
         };
-        let state = RpcState::new(Arc::clone(&edge), sends.clone(), settings);
+        let state = RpcState::new(Arc::clone(&edge), sends.clone(), settings, end.clone());
         let app = router(state);
         let ids = AtomicU64::new(1);
-        Self { app, store, feed, node, journal, clock, uptime, sends, url: url.to_owned(), edge, ids, _place: place }
+        let url = url.to_owned();
+        Self { app, store, feed, node, journal, clock, uptime, sends, end, url, edge, ids, _place: place }
     }
 
     // ── policy ──

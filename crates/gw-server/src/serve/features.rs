@@ -46,6 +46,8 @@ pub(super) struct Foundation<'a> {
     pub(super) resolvers: Arc<Resolvers>,
     /// Work that outlives its request; the end of the process waits for it.
     pub(super) tasks: TaskTracker,
+    /// Told first at shutdown.
+    pub(super) end: CancellationToken,
 }
 
 /// Routers with their state.
@@ -148,7 +150,7 @@ fn rpc(on: &Foundation<'_>) -> anyhow::Result<RpcState> {
         open_reads: on.config.audit.full_policy == FullPolicy::OpenReads,
         log_params: on.config.audit.log_params,
     };
-    Ok(RpcState::new(Arc::clone(&on.edge), sends(on), settings))
+    Ok(RpcState::new(Arc::clone(&on.edge), sends(on), settings, on.end.clone()))
 }
 
 fn admin(on: &Foundation<'_>) -> anyhow::Result<AdminState> {

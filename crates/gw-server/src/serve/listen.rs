@@ -6,7 +6,7 @@ use super::{
 };
 use arc_swap::ArcSwap;
 use axum::{Router, body::Body, extract::ConnectInfo};
-use http::Request;
+use http::{Request, StatusCode};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use std::{io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
@@ -99,7 +99,10 @@ async fn converse(stream: TcpStream, peer: SocketAddr, router: Served, end: Canc
         let busy = busy.clone();
         async move {
             let answer = answer.await;
-            busy.end();
+            // What became a WebSocket keeps its own time.
+            if !answer.as_ref().is_ok_and(|answer| answer.status() == StatusCode::SWITCHING_PROTOCOLS) {
+                busy.end();
+            }
             answer
         }
     });
@@ -109,6 +112,7 @@ async fn converse(stream: TcpStream, peer: SocketAddr, router: Served, end: Canc
             .max_header_size(MAX_HEADER_BYTES)
             .pipeline_flush(true)
             .serve_connection(io, service)
+            .with_upgrades()
     );
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,

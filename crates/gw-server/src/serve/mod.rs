@@ -159,6 +159,7 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
             node,
             resolvers: Arc::new(Resolvers::new(config.identity.resolvers.clone(), Arc::clone(&ground.clock))),
             tasks: tasks.clone(),
+            end: end.clone(),
         };
         let features = features::features(&foundation)?;
         foundation.start_workers(recovery, &end);

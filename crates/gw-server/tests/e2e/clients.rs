@@ -31,6 +31,17 @@ async fn viem() {
     run("node", "viem.mjs").await;
 }
 
+/// Event listeners over `/rpc/ws` and over filters (decision 51).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn live_ethers() {
+    run("node", "live-ethers.mjs").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn live_viem() {
+    run("node", "live-viem.mjs").await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cast() {
     run("bash", "cast.sh").await;
