@@ -68,6 +68,7 @@ fn said(error: &StoreError) -> ApiError {
             Missing::Grant => "grant not found",
             Missing::Link => "address not found",
             Missing::Tenant => "tenant not found",
+            Missing::Session => "session not found",
             Missing::Reservation | Missing::Visibility | Missing::Chain => "not found",
         }),
         StoreError::Conflict(conflict) => ApiError::conflict(match conflict {

@@ -3,6 +3,17 @@
 use crate::error::Failure;
 use gw_evm::{Lookup, Method};
 use gw_types::{Address, B256, Claims, ExternalId, Timestamp};
+use serde::Deserialize;
+
+/// Asks what a call would do (spec/80 section 4).
+#[derive(Clone, Copy, Debug, Default, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(default)]
+pub(crate) struct Preview {
+    /// The same checks and the same answer, and nothing is written.
+    #[param(required = false)]
+    pub(crate) dry_run: bool,
+}
 
 /// A UUID in a path or body.
 pub(crate) fn id<T: std::str::FromStr>(text: &str, what: &str) -> Result<T, Failure> {

@@ -54,6 +54,8 @@ fn routes() -> OpenApiRouter<AdminState> {
         .routes(routes!(users::memberships::list_memberships, users::memberships::add_membership))
         .routes(routes!(users::memberships::remove_membership))
         .routes(routes!(users::by_did::add_by_did, users::by_did::remove_by_did))
+        .routes(routes!(users::sessions::list_user_sessions, users::sessions::end_user_sessions))
+        .routes(routes!(users::sessions::end_user_session))
         .routes(routes!(users::links::list_linked_addresses))
         .routes(routes!(users::links::revoke_linked_address))
         .routes(routes!(users::links::list_collisions))

@@ -8,7 +8,9 @@
 
 mod account;
 pub mod directory;
+mod ens;
 mod error;
+mod foreign_node;
 mod limits;
 mod link;
 mod login;
@@ -23,15 +25,17 @@ mod testing;
 mod tokens;
 
 pub use directory::{Directory, DirectorySettings};
+pub use ens::Ens;
+pub use link::{Chain, ChainAway};
 #[cfg(feature = "mock-login")]
 pub use login::mock::MockVerifier;
 pub use login::{
-    AuthorizationRequest, DocumentError, Humanity, HumanityConfig, HumanityError, LoginSessions, NoVerifier, Progress,
-    ProofError, ProofVerifier, Proved, RequestBody, SessionView, ZkVerifier,
+    AuthorizationRequest, DocumentError, Humanity, HumanityConfig, HumanityError, LoginSessions, NoVerifier, Nullifier,
+    Progress, ProofError, ProofVerifier, Proved, RequestBody, SessionView, ZkVerifier,
 };
 pub use outbound::OutboundError;
 pub use resolver::{ResolverConfig, Resolvers};
 pub use routes::{api, router};
 pub use security::{NotRecorded, Room, SecuritySink};
-pub use state::{ChainSource, IdentityConfig, IdentityParts, IdentityState};
+pub use state::{IdentityConfig, IdentityParts, IdentityState};
 pub use tokens::{AuthResponse, TokenIssuer, TokenPair};

@@ -2,8 +2,9 @@
 
 use crate::{
     directory::Directory,
+    ens::Ens,
     limits::Limits,
-    link::Challenges,
+    link::{Chain, Challenges},
     login::{Failures, Humanity, LoginError, LoginSessions, PLACEHOLDER_VERIFIER, ProofVerifier, Vault},
     oauth::{Oauth, OauthConfig},
     security::SecuritySink,
@@ -14,6 +15,7 @@ use gw_cache::Cache;
 use gw_http::Edge;
 use gw_store::Store;
 use gw_types::{ExternalId, Seconds, Secret};
+use gw_zk::circuit::Circuit;
 use std::{num::NonZeroU32, sync::Arc};
 use tokio_util::task::TaskTracker;
 
@@ -36,6 +38,10 @@ pub struct IdentityConfig {
     pub networks: Vec<String>,
     /// The credential every login must show; `None` asks for nothing but the identity (Path A).
     pub humanity: Option<Arc<Humanity>>,
+    /// IDP_AUTH_CIRCUITS: the circuits an answer may be made with.
+    pub auth_circuits: Vec<Circuit>,
+    /// INTROSPECT_REQUIRE_CLIENT: only applications that show their secret may ask about tokens (TK-7).
+    pub introspect_require_client: bool,
     /// HUMANITY_VERIFY_URL.
     pub humanity_verify_url: Option<String>,
     /// Seals the tokens of completed logins, and makes OAuth codes; the refresh secret serves, so that instances agree.
@@ -65,27 +71,6 @@ impl IdentityConfig {
     }
 }
 
-/// The chain's id, once the node has told it.
-#[derive(Clone)]
-pub struct ChainSource(Arc<dyn Fn() -> Option<u64> + Send + Sync>);
-
-impl ChainSource {
-    /// A source that asks `chain_id` each time.
-    pub fn new(chain_id: impl Fn() -> Option<u64> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(chain_id))
-    }
-
-    pub(crate) fn id(&self) -> Option<u64> {
-        (self.0)()
-    }
-}
-
-impl core::fmt::Debug for ChainSource {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str("ChainSource")
-    }
-}
-
 /// What logins, tokens and links stand on.
 #[derive(Clone, Debug)]
 pub struct IdentityParts {
@@ -97,8 +82,10 @@ pub struct IdentityParts {
     pub cache: Cache,
     /// Where security events go.
     pub security: SecuritySink,
-    /// The chain's id.
-    pub chain: ChainSource,
+    /// Our own chain.
+    pub chain: Arc<dyn Chain>,
+    /// Where names of addresses are looked up, if anywhere.
+    pub ens: Option<Ens>,
     /// Who is believed at login.
     pub verifier: Arc<dyn ProofVerifier>,
     /// Work that outlives its request; the end of the process waits for it (HD21).
@@ -111,7 +98,9 @@ pub struct IdentityState {
     pub(crate) edge: Arc<Edge>,
     pub(crate) store: Store,
     pub(crate) security: SecuritySink,
-    pub(crate) chain: ChainSource,
+    pub(crate) chain: Arc<dyn Chain>,
+    /// Where names of addresses are looked up, if anywhere.
+    pub(crate) ens: Option<Ens>,
     /// Work that outlives its request.
     pub(crate) tasks: TaskTracker,
     pub(crate) inner: Arc<Inner>,
@@ -135,7 +124,7 @@ pub(crate) struct Inner {
 impl IdentityState {
     /// The state of one instance; made once.
     pub fn new(config: IdentityConfig, on: IdentityParts) -> Self {
-        let IdentityParts { edge, store, cache, security, chain, verifier, tasks } = on;
+        let IdentityParts { edge, store, cache, security, chain, ens, verifier, tasks } = on;
         let inner = Inner {
             issuer: TokenIssuer::new(Arc::clone(&edge), config.access_ttl, config.refresh_ttl),
             verifier,
@@ -147,7 +136,7 @@ impl IdentityState {
             limits: Limits::new(&config, cache),
             config,
         };
-        Self { edge, store, security, chain, tasks, inner: Arc::new(inner), directory: None }
+        Self { edge, store, security, chain, ens, tasks, inner: Arc::new(inner), directory: None }
     }
 
     /// The same with a directory to log in with.

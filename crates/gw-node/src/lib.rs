@@ -6,6 +6,7 @@
 //! before sealing, and carry nothing of a caller.
 
 mod config;
+mod contract_wallet;
 mod facts;
 mod head;
 mod message;

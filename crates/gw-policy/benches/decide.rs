@@ -80,6 +80,7 @@ fn users() -> impl Iterator<Item = Change> {
                     user,
                     address: address(1, n),
                     kind: LinkKind::User,
+                    contract_wallet: false,
                     verified_at: Timestamp::from_secs(1_700_000_000),
                 }),
             ),

@@ -306,7 +306,7 @@ impl World {
     fn linked(mut self, address: Address, kind: LinkKind, verified_at: Timestamp) -> Self {
         let user = self.current_user();
         let id = LinkId(uuid("link", &format!("{user}{address}{kind:?}")));
-        self.links.insert(id, AddressLink { id, user, address, kind, verified_at });
+        self.links.insert(id, AddressLink { id, user, address, kind, contract_wallet: false, verified_at });
         self
     }
 
@@ -320,6 +320,17 @@ impl World {
     #[must_use]
     pub fn system_link(self, wallet: &str) -> Self {
         self.linked(address_of(wallet), LinkKind::System, PAST)
+    }
+
+    /// The user has linked the wallet of this name by the word of its own code (ERC-1271).
+    #[must_use]
+    pub fn contract_link(mut self, wallet: &str) -> Self {
+        self = self.linked(address_of(wallet), LinkKind::User, PAST);
+        let user = self.current_user();
+        for link in self.links.values_mut().filter(|link| link.user == user && link.address == address_of(wallet)) {
+            link.contract_wallet = true;
+        }
+        self
     }
 
     /// The user has proved this very address.

@@ -73,6 +73,8 @@ pub enum Missing {
     Grant,
     /// A linked address.
     Link,
+    /// A login that can refresh.
+    Session,
     /// A reservation.
     Reservation,
     /// A visibility row.
@@ -93,6 +95,7 @@ impl core::fmt::Display for Missing {
             Self::Contract => "contract",
             Self::Grant => "grant",
             Self::Link => "link",
+            Self::Session => "session",
             Self::Reservation => "reservation",
             Self::Visibility => "visibility row",
             Self::Tenant => "tenant",

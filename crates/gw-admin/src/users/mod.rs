@@ -5,4 +5,5 @@ pub(crate) mod get;
 pub(crate) mod links;
 pub(crate) mod list;
 pub(crate) mod memberships;
+pub(crate) mod sessions;
 pub(crate) mod update;

@@ -20,7 +20,7 @@ pub(crate) use group::{
 };
 pub(crate) use log::{AccessLog, AdminLogsResponse, AuditLogEntry};
 pub(crate) use organization::{OrgCreateRequest, OrgUpdateRequest, Organization};
-pub(crate) use session::{SessionInfoResponse, SessionListResponse};
+pub(crate) use session::{SessionInfoResponse, SessionListResponse, UserSession, UserSessionsResponse};
 pub(crate) use tenant::{
     AllowedDirectoryTenant, DirectoryTenantCreateRequest, DirectoryTenantListResponse, DirectoryTenantUpdateRequest,
 };

@@ -1,4 +1,5 @@
 use crate::sessions::LoginSession;
+use gw_store::record::Family;
 use gw_types::{ExternalId, Timestamp};
 use serde::Serialize;
 use std::net::IpAddr;
@@ -56,5 +57,31 @@ impl SessionInfoResponse {
             provider: session.provider,
             client_address: for_super.then_some(session.client),
         }
+    }
+}
+
+/// Logins of one user that can still refresh their tokens.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct UserSessionsResponse {
+    pub(crate) sessions: Vec<UserSession>,
+    pub(crate) total: usize,
+}
+
+/// A login of a user.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct UserSession {
+    id: Uuid,
+    /// How it was proved: `zk`, `directory`, `sp` or `mock`.
+    provider: String,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Timestamp,
+    /// When its newest refresh token ends.
+    #[schema(value_type = String, format = DateTime)]
+    expires_at: Timestamp,
+}
+
+impl From<Family> for UserSession {
+    fn from(family: Family) -> Self {
+        Self { id: family.id.0, provider: family.amr, created_at: family.started, expires_at: family.expires_at }
     }
 }

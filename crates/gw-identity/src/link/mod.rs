@@ -2,9 +2,11 @@
 //!
 //! Invariant: a challenge serves the user it was given to, once; five wrong signatures burn it.
 
+mod chain;
 mod signature;
 
-pub(crate) use signature::{parse_address, signer};
+pub use chain::{Chain, ChainAway};
+pub(crate) use signature::{challenge_hash, parse_address, parse_bytes, signer};
 
 use gw_cache::{Cache, Change, Entry, PutError, Space, Unavailable};
 use gw_types::{Entropy, ExternalId, Seconds, Timestamp, UserId};

@@ -18,11 +18,22 @@ pub(crate) fn signer(message: &str, signature: &str) -> Option<Address> {
     if signature.normalize_s().is_some() {
         return None;
     }
-    signature.recover_address_from_prehash(&eip191_hash_message(message)).ok()
+    signature.recover_address_from_prehash(&challenge_hash(message)).ok()
+}
+
+/// What a wallet is asked to sign (EIP-191).
+pub(crate) fn challenge_hash(message: &str) -> B256 {
+    eip191_hash_message(message)
+}
+
+/// A signature as bytes, of whatever form: what a contract wallet takes is its own affair.
+pub(crate) fn parse_bytes(text: &str) -> Option<Vec<u8>> {
+    const MAX: usize = 8 * 1024;
+    hex::decode(text.strip_prefix("0x").unwrap_or(text)).ok().filter(|bytes| bytes.len() <= MAX)
 }
 
 fn parse(text: &str) -> Option<Signature> {
-    let bytes = hex::decode(text.strip_prefix("0x").unwrap_or(text)).ok()?;
+    let bytes = parse_bytes(text)?;
     let (r, rest) = bytes.split_first_chunk::<32>()?;
     let (s, v) = rest.split_first_chunk::<32>()?;
     let (r, s) = (U256::from_be_bytes(*r), B256::from(*s));

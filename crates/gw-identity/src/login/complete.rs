@@ -1,6 +1,6 @@
 //! From a wallet's proof to tokens (ZK-10, ZK-12, ZK-80, HD19, HD21).
 
-use super::{LoggedIn, LoginError, LoginId, Proved, Reason, Refusal};
+use super::{LoggedIn, LoginError, LoginId, Nullifier, Proved, Reason, Refusal};
 use crate::{
     account,
     error::detached,
@@ -99,6 +99,11 @@ async fn issue(
     let user = account::find_or_create(&mut tx, proved, state.inner.config.auto_kyc).await?;
     if user.banned {
         return Err(LoginError::Banned);
+    }
+    if let Some(Nullifier { session, value }) = &proved.nullifier
+        && tx.claim_nullifier(session, value, &user.external_id).await? != user.external_id
+    {
+        return Err(LoginError::CredentialTaken);
     }
     let (family, wallet) = start_family(state, &mut tx, &user, proved).await?;
     let (_, page) = start_family(state, &mut tx, &user, proved).await?;

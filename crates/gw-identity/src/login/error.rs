@@ -75,6 +75,9 @@ pub(crate) enum LoginError {
         /// HUMANITY_VERIFY_URL.
         verify_url: Option<String>,
     },
+    /// Another account shows the same person's credential (ZK-77).
+    #[error("the credential belongs to another account")]
+    CredentialTaken,
     /// The account is banned.
     #[error("the account is banned")]
     Banned,
@@ -113,7 +116,7 @@ impl LoginError {
             | Self::TooManyFailures
             | Self::SessionsAway(_) => None,
             Self::NoToken | Self::Proof { error: ProofError::Unreadable, .. } => Some(Reason::InvalidRequest),
-            Self::Proof { error: ProofError::Failed, .. } => Some(Reason::VerificationFailed),
+            Self::CredentialTaken | Self::Proof { error: ProofError::Failed, .. } => Some(Reason::VerificationFailed),
             Self::Proof { error: ProofError::HumanityMissing, .. } => Some(Reason::HumanityRequired),
             Self::Proof { error: ProofError::NetworkNotSupported, .. } => Some(Reason::NetworkNotSupported),
             Self::Proof { error: ProofError::ResolverFault, .. }
@@ -147,7 +150,8 @@ impl From<LoginError> for ApiError {
             LoginError::TooManyFailures => Self::rate_limited(Seconds(600)),
             LoginError::NoToken => Self::bad_request("token not found in request body"),
             LoginError::Proof { error: ProofError::Unreadable, .. } => Self::bad_request("invalid token format"),
-            LoginError::Proof { error: ProofError::Failed | ProofError::NetworkNotSupported, .. } => {
+            LoginError::CredentialTaken
+            | LoginError::Proof { error: ProofError::Failed | ProofError::NetworkNotSupported, .. } => {
                 Self::unauthorized("verification failed")
             }
             LoginError::Proof { error: ProofError::HumanityMissing, verify_url } => {
@@ -187,6 +191,7 @@ mod tests {
             (proof(ProofError::NetworkNotSupported), 401, "verification failed", Some("network_not_supported")),
             (proof(ProofError::HumanityMissing), 403, "humanity_verification_required", Some("humanity_required")),
             (proof(ProofError::ResolverFault), 503, "verification unavailable", Some("authentication_failed")),
+            (LoginError::CredentialTaken, 401, "verification failed", Some("verification_failed")),
             (LoginError::Banned, 403, "account is banned", Some("authentication_failed")),
             (LoginError::Store(StoreError::NotPrimary), 500, "internal error", Some("authentication_failed")),
             (LoginError::Unrecorded(NotRecorded), 503, "audit unavailable", Some("authentication_failed")),

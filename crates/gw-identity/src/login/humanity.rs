@@ -4,7 +4,7 @@
 //! Until then nobody can log in, and the service says so instead of sending requests it could not judge.
 
 use super::{
-    ProofError,
+    Nullifier, ProofError,
     documents::{DocumentError, DocumentSource},
 };
 use crate::outbound::Outbound;
@@ -37,6 +37,8 @@ pub struct HumanityConfig {
     pub schema_sha256: Option<[u8; 32]>,
     /// IPFS_GATEWAY.
     pub ipfs_gateway: String,
+    /// IDP_NULLIFIER_SESSION, as the query asks for it.
+    pub nullifier_session: Option<String>,
 }
 
 /// Why the query cannot be computed.
@@ -80,6 +82,7 @@ pub struct Humanity {
     given: Documents,
     pin: Option<[u8; 32]>,
     source: DocumentSource,
+    nullifier_session: Option<String>,
     requested: OnceLock<Vec<Requested>>,
 }
 
@@ -94,7 +97,8 @@ impl Humanity {
             given.insert(config.query.context(), schema);
         }
         let source = DocumentSource::new(Outbound::new()?, &config.ipfs_gateway);
-        Ok(Self { query: config.query, given, pin: config.schema_sha256, source, requested: OnceLock::new() })
+        let (pin, nullifier_session) = (config.schema_sha256, config.nullifier_session);
+        Ok(Self { query: config.query, given, pin, source, nullifier_session, requested: OnceLock::new() })
     }
 
     /// What every request asks for.
@@ -172,6 +176,12 @@ impl Humanity {
         examined.judge(answers, now).map_err(|error| refused(&error))
     }
 
+    /// What the proofs say of who is behind them, where that was asked for (ZK-77).
+    pub(super) fn nullifier(&self, accepted: &Accepted) -> Option<Nullifier> {
+        let session = self.nullifier_session.clone()?;
+        Some(Nullifier { session, value: gw_zk::number::word(&accepted.nullifier()?).to_string() })
+    }
+
     fn check_pin(&self, documents: &Documents) -> Result<(), HumanityError> {
         let url = self.query.context();
         match (self.pin, documents.get(url)) {
@@ -238,7 +248,13 @@ mod tests {
             nullifier_session: None,
         };
         let query = CredentialQuery::new(&settings).unwrap();
-        HumanityConfig { query, schema: None, schema_sha256: None, ipfs_gateway: gateway.to_owned() }
+        HumanityConfig {
+            query,
+            schema: None,
+            schema_sha256: None,
+            ipfs_gateway: gateway.to_owned(),
+            nullifier_session: None,
+        }
     }
 
     /// A real server in the place of the gateway.

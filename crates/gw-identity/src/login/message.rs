@@ -2,14 +2,13 @@
 
 use gw_http::{Origin, OwnOrigins};
 use gw_types::{Entropy, Timestamp};
+use gw_zk::circuit::Circuit;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::borrow::Cow;
 
 const TYP: &str = "application/iden3comm-plain-json";
 const TYPE: &str = "https://iden3-communication.io/authorization/1.0/request";
-/// The one envelope we take: wallets that cannot read a listed circuit fail the login (ZK-3).
-const ACCEPT: &str = "iden3comm/v1;env=application/iden3-zkp-json;circuitId=authV2;alg=groth16";
 /// Ten minutes, like the session.
 const LIFE: i64 = 600;
 
@@ -65,6 +64,8 @@ pub(crate) struct RequestFacts<'a> {
     pub(crate) session: uuid::Uuid,
     /// The credential queries; none on Path A.
     pub(crate) scope: &'a [Value],
+    /// IDP_AUTH_CIRCUITS.
+    pub(crate) circuits: &'a [Circuit],
     pub(crate) now: Timestamp,
 }
 
@@ -83,12 +84,18 @@ impl AuthorizationRequest {
                 reason: reason(facts, entropy),
                 message: String::new(),
                 scope: facts.scope.to_vec(),
-                accept: vec![ACCEPT.into()],
+                accept: vec![profile(facts.circuits).into()],
             },
             created_time: created,
             expires_time: created.saturating_add(LIFE),
         }
     }
+}
+
+/// The one envelope we take (ZK-3).
+fn profile(circuits: &[Circuit]) -> String {
+    let circuits: Vec<&str> = circuits.iter().map(|circuit| circuit.id()).collect();
+    format!("iden3comm/v1;env=application/iden3-zkp-json;circuitId={};alg=groth16", circuits.join(","))
 }
 
 /// Names host, time and a code, so that a stranger's QR code is recognized as such (spec/10 section 10).
@@ -133,6 +140,7 @@ mod tests {
             base: BASE,
             session: uuid::Uuid::from_u128(7),
             scope: &[],
+            circuits: &[Circuit::AuthV2],
             now: Timestamp::from_secs(1_700_000_040),
         };
         AuthorizationRequest::new(&facts, &CountingEntropy::default())
@@ -158,6 +166,13 @@ mod tests {
         );
         assert_eq!(json["expires_time"].as_i64().unwrap() - json["created_time"].as_i64().unwrap(), 600);
         assert!(json["body"]["reason"].as_str().unwrap().starts_with("Log in to gate.example at 22:14 UTC, code "));
+    }
+
+    #[test]
+    fn zk3_further_circuits_stand_in_the_same_profile() {
+        let circuits = [Circuit::AuthV2, Circuit::AuthV3, Circuit::AuthV3Small];
+        let envelope = "iden3comm/v1;env=application/iden3-zkp-json";
+        assert_eq!(profile(&circuits), format!("{envelope};circuitId=authV2,authV3,authV3-8-32;alg=groth16"));
     }
 
     #[test]

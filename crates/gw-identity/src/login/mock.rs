@@ -43,7 +43,7 @@ impl ProofVerifier for MockVerifier {
             return self.otherwise.verify(token, request, now);
         };
         let proved = match ExternalId::new(name) {
-            Ok(subject) if subject.is_did() => Ok(Proved { subject, amr: Amr::Mock }),
+            Ok(subject) if subject.is_did() => Ok(Proved { subject, amr: Amr::Mock, nullifier: None }),
             Ok(_) | Err(_) => Err(ProofError::Unreadable),
         };
         Box::pin(std::future::ready(proved))

@@ -18,7 +18,7 @@ pub(crate) use error::{LoginError, Reason};
 pub use humanity::{Humanity, HumanityConfig, HumanityError};
 pub use message::{AuthorizationRequest, RequestBody};
 pub(crate) use message::{PLACEHOLDER_VERIFIER, RequestFacts, callback_base};
-pub use proof::{NoVerifier, ProofError, ProofVerifier, Proved};
+pub use proof::{NoVerifier, Nullifier, ProofError, ProofVerifier, Proved};
 pub(crate) use session::{Failures, LoggedIn, LoginId, LoginSecret, LoginSession, Refusal, Status};
 pub use session::{LoginSessions, Progress, SessionView};
 pub(crate) use vault::Vault;

@@ -12,6 +12,17 @@ pub struct Proved {
     pub subject: ExternalId,
     /// How it was proved.
     pub amr: Amr,
+    /// What tells the person behind it from all others, where a credential was asked for that says so (ZK-77).
+    pub nullifier: Option<Nullifier>,
+}
+
+/// A number that one person's credential gives to one session of ours, whichever profile shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Nullifier {
+    /// IDP_NULLIFIER_SESSION.
+    pub session: String,
+    /// The number.
+    pub value: String,
 }
 
 /// Why a proof proves nothing. What exactly is wrong with it is for our log, never for the client (ZK-90).

@@ -345,6 +345,7 @@ mod tests {
             verifier: "did:test:v",
             base: "https://gate.example",
             scope: &[],
+            circuits: &[gw_zk::circuit::Circuit::AuthV2],
             session: Uuid::from_u128(1),
             now: Timestamp::from_secs(1_700_000_000),
         };

@@ -3,7 +3,7 @@
 //!
 //! Invariant: a subject is named only after every check held and after its message was written down as used (ZK-48).
 
-use super::{AuthorizationRequest, Humanity, ProofError, ProofVerifier, Proved};
+use super::{AuthorizationRequest, Humanity, Nullifier, ProofError, ProofVerifier, Proved};
 use crate::resolver::{LookupError, Resolvers};
 use futures_util::future::BoxFuture;
 use gw_cache::{Cache, Entry, Space};
@@ -83,11 +83,12 @@ impl ZkVerifier {
             }
         }
         // Whatever the request says: a login that was begun before the credential was required must show it, too.
-        if let Some(humanity) = &self.humanity {
-            self.credential(humanity, &answer, now).await?;
-        }
+        let nullifier = match &self.humanity {
+            Some(humanity) => self.credential(humanity, &answer, now).await?,
+            None => None,
+        };
         match self.cache.put_new(Entry::new(Space::AcceptedMessage, &hash, b"")).await {
-            Ok(true) => Ok(Proved { subject: answer.subject.external_id().clone(), amr: Amr::Zk }),
+            Ok(true) => Ok(Proved { subject: answer.subject.external_id().clone(), amr: Amr::Zk, nullifier }),
             Ok(false) => Err(stage.of("replay", &Replayed, ProofError::Failed)),
             // What cannot be written down could be shown again.
             Err(error) => Err(stage.of("replay", &error, ProofError::ResolverFault)),
@@ -95,7 +96,12 @@ impl ZkVerifier {
     }
 
     /// Whether the answer shows the credential; the proofs on the bounded pool, the issuers' states from their networks.
-    async fn credential(&self, humanity: &Arc<Humanity>, answer: &Answer, now: Timestamp) -> Result<(), ProofError> {
+    async fn credential(
+        &self,
+        humanity: &Arc<Humanity>,
+        answer: &Answer,
+        now: Timestamp,
+    ) -> Result<Option<Nullifier>, ProofError> {
         let (asked, scope, user) = (Arc::clone(humanity), answer.scope.clone(), answer.user());
         let Some(examined) = self.pool.run(move || asked.examine(&scope, user, now)).await else {
             tracing::warn!(stage = "pool", "a credential proof found no processor in time");
@@ -114,7 +120,7 @@ impl ZkVerifier {
             };
             answers.insert(lookup, told);
         }
-        Humanity::judge(examined, &answers, now).map(drop)
+        Ok(humanity.nullifier(&Humanity::judge(examined, &answers, now)?))
     }
 
     /// What the token answers, its proof included; on the bounded pool, since a pairing takes milliseconds.

@@ -5,11 +5,12 @@
 //!
 //! Invariant: an address whose chain id was not confirmed within the hour is never believed.
 
-mod call;
 mod memory;
 
-use crate::outbound::Outbound;
-use call::Reply;
+use crate::{
+    foreign_node::{self as call, Reply},
+    outbound::Outbound,
+};
 use gw_types::{Address, Clock, Seconds, Timestamp};
 use gw_zk::{
     Fr,

@@ -86,7 +86,8 @@ fn both_ways(
         .routes(routes!(eth::challenge::challenge))
         .routes(routes!(eth::verify::verify))
         .routes(routes!(eth::list::list))
-        .routes(routes!(eth::unlink::unlink));
+        .routes(routes!(eth::unlink::unlink))
+        .routes(routes!(eth::refresh_ens::refresh_ens));
     limit(auth, Limited::Auth)
         .merge(limit(polls, Limited::Polls))
         .merge(limit(refresh, Limited::Refreshes))

@@ -30,6 +30,7 @@ const BOTH_WAYS: [(Method, &str); 16] = [
     (Method::POST, "/eth/link/verify"),
     (Method::GET, "/eth/addresses"),
     (Method::DELETE, "/eth/addresses/{address}"),
+    (Method::POST, "/eth/addresses/{address}/refresh-ens"),
 ];
 
 /// spec/10 §1: these routes exist with and without `/api/v1`; `/me` only with it.

@@ -1,9 +1,10 @@
 //! Linked addresses.
 
-use crate::world::{Answer, Tokens, World, did};
+use crate::world::{Answer, Setup, Tokens, World, did};
 use alloy_signer::SignerSync as _;
 use alloy_signer_local::PrivateKeySigner;
 use gw_audit::SecurityKind;
+use gw_identity::{ChainAway, Ens};
 use gw_store::record::{NewContract, NewOrganization};
 use gw_types::{Address, B256};
 use http::{Method, StatusCode};
@@ -256,4 +257,70 @@ async fn links_need_a_token_and_are_limited_per_subject() {
     let refused = world.ask(Method::POST, "/eth/link/challenge").bearer(&alice.access).send().await;
     assert_eq!(refused.refusal(), (429, "rate limit exceeded"));
     challenge(&world, &bob).await;
+}
+
+/// LK-4: where the address's key did not sign, a contract there may take the signature for its own.
+#[tokio::test]
+async fn lk4_a_contract_wallet_answers_for_its_address() {
+    let world = World::new().await;
+    let alice = world.log_in("alice").await;
+    let contract = Address::repeat_byte(0xc0);
+    let says = |said| world.chain.wallets.lock().unwrap().insert(contract, said);
+    let open = challenge(&world, &alice).await;
+    let hand_in = async |signature: &str| answer(&world, &alice, &open.nonce, &lower(contract), signature).await;
+
+    let nobody = hand_in("0x1234").await;
+    assert_eq!(nobody.refusal(), (400, "signature verification failed"), "no contract there");
+    says(Ok(false));
+    assert_eq!(hand_in("0x1234").await.refusal(), (400, "signature verification failed"));
+    says(Err(ChainAway));
+    assert_eq!(hand_in("0x1234").await.refusal(), (503, "node unavailable"));
+    says(Ok(true));
+    assert_eq!(hand_in("not hex").await.refusal(), (400, "signature verification failed"));
+    assert_eq!(hand_in(&"00".repeat(9000)).await.refusal(), (400, "signature verification failed"));
+    let linked = hand_in("0x1234").await;
+    assert_eq!(linked.body, json!({ "address": lower(contract), "message": "address linked" }));
+    let user = world.user("alice").await.unwrap();
+    let snapshot = world.edge.policy.pin().unwrap();
+    let link = snapshot.links_of(user.id)[0];
+    assert!(link.contract_wallet, "HD10: takes part in nothing that is sent there");
+}
+
+/// LK-4, HD10: code that is registered is not even asked.
+#[tokio::test]
+async fn lk4_a_registered_contract_is_not_asked() {
+    let world = World::new().await;
+    let alice = world.log_in("alice").await;
+    let contract = Address::repeat_byte(0xc0);
+    world.chain.wallets.lock().unwrap().insert(contract, Ok(true));
+    let mut tx = world.begin().await;
+    let org = tx.create_organization(NewOrganization { slug: "bank".into(), ..Default::default() }).await.unwrap();
+    tx.create_contract(NewContract::plain(org.id, contract, "t")).await.unwrap();
+    tx.commit().await.unwrap();
+    let open = challenge(&world, &alice).await;
+    let refused = answer(&world, &alice, &open.nonce, &lower(contract), "0x1234").await;
+    assert_eq!(refused.refusal(), (400, "signature verification failed"));
+}
+
+/// LK-8: an own address only, and only where a name service is configured.
+#[tokio::test]
+async fn lk8_names_are_looked_up_for_own_addresses_where_one_can() {
+    let without = World::new().await;
+    let alice = without.log_in("alice").await;
+    let wallet = wallet(1);
+    link(&without, &alice, &wallet).await;
+    let path = |address: Address| format!("/eth/addresses/{}/refresh-ens", lower(address));
+    let ask = async |world: &World, tokens: &Tokens, address| {
+        world.ask(Method::POST, &path(address)).bearer(&tokens.access).send().await
+    };
+    assert_eq!(ask(&without, &alice, wallet.address()).await.refusal(), (503, "ENS is not configured"));
+    let foreign = ask(&without, &alice, Address::repeat_byte(9)).await;
+    assert_eq!(foreign.refusal(), (404, "address not found"));
+
+    // Nobody listens on this port.
+    let ens = Ens::new("http://127.0.0.1:9".parse().unwrap()).unwrap();
+    let away = World::with(Setup { ens: Some(ens), ..Setup::default() }).await;
+    let alice = away.log_in("alice").await;
+    link(&away, &alice, &wallet).await;
+    assert_eq!(ask(&away, &alice, wallet.address()).await.refusal(), (503, "ENS temporarily unavailable"));
 }

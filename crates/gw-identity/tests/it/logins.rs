@@ -255,7 +255,11 @@ async fn zk10_a_rejected_proof_shows_in_the_session_and_a_valid_one_clears_it() 
             assert!(answer.body["message"].is_string());
         }
         let poll = world.poll(&login, PAGE, &[]).await;
-        assert_eq!(poll.body, json!({ "completed": false, "failed": true, "reason": reason }), "{proof}");
+        let mut expected = json!({ "completed": false, "failed": true, "reason": reason });
+        if status == 403 {
+            expected["verify_url"] = json!("https://verify.example");
+        }
+        assert_eq!(poll.body, expected, "{proof}");
     }
     assert!(world.event_kinds().iter().all(|kind| *kind == SecurityKind::LoginRefused));
     assert_eq!(world.prove(&login, "proof:did:test:alice").await.status, StatusCode::OK);
@@ -429,4 +433,34 @@ async fn decision_29_providers_and_networks() {
     let world = World::new().await;
     let answer = world.get("/api/v1/auth/providers").send().await;
     assert_eq!(answer.body, json!({ "providers": ["idp"], "networks": ["idp:main"] }));
+}
+
+/// ZK-77: one person, one account: a credential that was shown for one account logs nobody else in, and a ban of the
+/// first is not dodged by a fresh profile.
+#[tokio::test]
+async fn zk77_one_persons_credential_serves_one_account() {
+    let world = World::new().await;
+    let prove = async |proof: &str| {
+        let login = world.open_login().await;
+        (world.prove(&login, proof).await, login)
+    };
+    assert_eq!(prove("proof:did:test:alice#77").await.0.status, StatusCode::OK);
+    assert_eq!(prove("proof:did:test:alice#77").await.0.status, StatusCode::OK, "again");
+    let (fresh, login) = prove("proof:did:test:fresh#77").await;
+    assert_eq!(fresh.refusal(), (401, "verification failed"));
+    assert_eq!(world.poll(&login, PAGE, &[]).await.body["reason"], "verification_failed");
+    assert!(world.user("fresh").await.is_none(), "nothing was made");
+    assert_eq!(prove("proof:did:test:bob#78").await.0.status, StatusCode::OK, "somebody else");
+
+    let alice = world.user("alice").await.unwrap();
+    let mut tx = world.begin().await;
+    tx.update_user(alice.id, UserPatch { banned: Some(true), ..UserPatch::default() }).await.unwrap();
+    tx.delete_user(alice.id).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(
+        prove("proof:did:test:fresh#77").await.0.refusal(),
+        (401, "verification failed"),
+        "nor after a deletion"
+    );
+    assert_eq!(prove("proof:did:test:alice#77").await.0.refusal(), (403, "account is banned"));
 }

@@ -1,6 +1,7 @@
 //! Refresh, revoke, introspect.
 
-use crate::world::{Answer, BASE, Tokens, World, did};
+use crate::world::{Answer, BASE, Setup, Tokens, World, did};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use gw_audit::SecurityKind;
 use gw_http::{Amr, RefreshClaims};
 use gw_store::record::UserPatch;
@@ -366,4 +367,36 @@ async fn hd21_a_refresh_ends_although_the_client_went_away() {
     world.tasks.wait().await;
     assert_eq!(refresh(&world, &tokens).await.refusal(), (401, "refresh token revoked"), "it was used");
     assert_eq!(entry(&world, &tokens).await, ok());
+}
+
+/// TK-7: where INTROSPECT_REQUIRE_CLIENT is set, only applications that show their secret are told.
+#[tokio::test]
+async fn tk7_introspection_may_ask_for_an_application() {
+    let setup = Setup { introspect_require_client: true, ..Setup::default() };
+    let world = World::with(setup).await;
+    let tokens = world.log_in("alice").await;
+    let ask = async |more: &str, authorization: Option<&str>| {
+        let ask = world.post("/introspect", Value::Null).body(format!("token={}{more}", tokens.access));
+        match authorization {
+            Some(value) => ask.header("authorization", value).send().await,
+            None => ask.send().await,
+        }
+    };
+    let basic = |joined: &str| format!("Basic {}", STANDARD.encode(joined));
+    for refused in [
+        ask("", None).await,
+        ask("&client_id=explorer&client_secret=wrong", None).await,
+        ask("&client_id=nobody&client_secret=old%20secret", None).await,
+        ask("", Some(&basic("explorer:wrong"))).await,
+        ask("", Some(&format!("Bearer {}", tokens.access))).await,
+    ] {
+        assert_eq!((refused.status, &refused.body["error"]), (StatusCode::UNAUTHORIZED, &json!("invalid_client")));
+        assert!(refused.headers.contains_key("www-authenticate"));
+    }
+    for told in [
+        ask("&client_id=explorer&client_secret=old%20secret", None).await,
+        ask("", Some(&basic("explorer:new secret"))).await,
+    ] {
+        assert_eq!((told.status, &told.body["active"]), (StatusCode::OK, &json!(true)), "{}", told.body);
+    }
 }

@@ -9,17 +9,19 @@ use gw_http::{
     TrustedProxies,
 };
 use gw_identity::{
-    AuthorizationRequest, ChainSource, IdentityConfig, IdentityParts, IdentityState, NotRecorded, ProofError,
-    ProofVerifier, Proved, Room, SecuritySink,
+    AuthorizationRequest, Chain, ChainAway, Ens, IdentityConfig, IdentityParts, IdentityState, NotRecorded, Nullifier,
+    ProofError, ProofVerifier, Proved, Room, SecuritySink,
     oauth::{Clients, OauthConfig},
     router,
 };
 use gw_store::{Actor, DirectoryLock, Feed, FeedTiming, Location, Store, StoreConfig, Tx, Uptime, record::User};
-use gw_types::{Clock, Entropy, ExternalId, Seconds, Secret, Timestamp};
+use gw_types::{Address, B256, Clock, Entropy, ExternalId, Seconds, Secret, Timestamp};
+use gw_zk::circuit::Circuit;
 use http::{HeaderMap, Method, Request, StatusCode, header};
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use std::{
+    collections::BTreeMap,
     net::{IpAddr, SocketAddr},
     num::NonZeroU32,
     sync::{
@@ -50,6 +52,9 @@ pub(crate) struct Setup {
     pub(crate) oauth_clients: String,
     pub(crate) require_pkce: bool,
     pub(crate) allow_mock: bool,
+    pub(crate) introspect_require_client: bool,
+    /// Where names of addresses are looked up.
+    pub(crate) ens: Option<Ens>,
 }
 
 impl Default for Setup {
@@ -66,7 +71,31 @@ impl Default for Setup {
             oauth_clients: crate::oauth::CLIENTS.clone(),
             require_pkce: false,
             allow_mock: false,
+            introspect_require_client: false,
+            ens: None,
         }
+    }
+}
+
+/// What contract wallets say, as a test has it; elsewhere there are none.
+#[derive(Debug, Default)]
+pub(crate) struct TestChain {
+    pub(crate) wallets: Mutex<BTreeMap<Address, Result<bool, ChainAway>>>,
+}
+
+impl Chain for TestChain {
+    fn id(&self) -> Option<u64> {
+        Some(31337)
+    }
+
+    fn contract_signature<'a>(
+        &'a self,
+        wallet: Address,
+        _: B256,
+        _: &'a [u8],
+    ) -> BoxFuture<'a, Result<Option<bool>, ChainAway>> {
+        let said = self.wallets.lock().unwrap().get(&wallet).copied();
+        Box::pin(std::future::ready(said.transpose()))
     }
 }
 
@@ -75,6 +104,7 @@ pub(crate) struct World {
     pub(crate) clock: Arc<TestClock>,
     pub(crate) store: Store,
     pub(crate) edge: Arc<Edge>,
+    pub(crate) chain: Arc<TestChain>,
     /// Work that outlives its request.
     pub(crate) tasks: TaskTracker,
     feed: Feed,
@@ -150,6 +180,8 @@ impl World {
             refresh_ttl: Seconds(7 * 86_400),
             auth_per_minute: NonZeroU32::new(setup.per_minute).unwrap(),
             networks: vec!["idp:main".to_owned()],
+            auth_circuits: vec![Circuit::AuthV2],
+            introspect_require_client: setup.introspect_require_client,
             humanity: None,
             humanity_verify_url: Some("https://verify.example".to_owned()),
             vault_secret: Secret::new("the refresh secret"),
@@ -165,13 +197,14 @@ impl World {
             None => Cache::in_process(Arc::clone(&edge.clock)),
         };
         let tasks = TaskTracker::new();
-        let chain = ChainSource::new(|| Some(31337));
+        let chain = Arc::new(TestChain::default());
         let parts = IdentityParts {
             edge: Arc::clone(&edge),
             store: store.clone(),
             cache,
             security,
-            chain,
+            chain: Arc::clone(&chain) as Arc<dyn Chain>,
+            ens: setup.ens,
             verifier: setup.verifier,
             tasks: tasks.clone(),
         };
@@ -179,7 +212,7 @@ impl World {
         let (app, description) = router(state).split_for_parts();
         let description = serde_json::to_value(description).unwrap();
         let app = app.layer(Correlate::new(Arc::clone(&edge.entropy)));
-        Self { app, clock, store, edge, tasks, feed, description, recorded, journal_full, stale, _place: place }
+        Self { app, clock, store, edge, chain, tasks, feed, description, recorded, journal_full, stale, _place: place }
     }
 
     /// A request from the page's address.
@@ -362,7 +395,12 @@ impl ProofVerifier for TrustingVerifier {
         _: Timestamp,
     ) -> BoxFuture<'a, Result<Proved, ProofError>> {
         let proved = match token.strip_prefix("proof:") {
-            Some(name) => Ok(Proved { subject: ExternalId::new(name).unwrap(), amr: Amr::Zk }),
+            Some(name) => {
+                // `<name>#<number>`: the same with a nullifier.
+                let (name, number) = name.split_once('#').map_or((name, None), |(name, number)| (name, Some(number)));
+                let nullifier = number.map(|value| Nullifier { session: "1".into(), value: value.into() });
+                Ok(Proved { subject: ExternalId::new(name).unwrap(), amr: Amr::Zk, nullifier })
+            }
             None => Err(match token {
                 "unreadable" => ProofError::Unreadable,
                 "no humanity" => ProofError::HumanityMissing,

@@ -206,6 +206,8 @@ pub struct AddressLink {
     pub address: Address,
     /// How it came about.
     pub kind: LinkKind,
+    /// A contract said whose it is, not a key: its owner takes part in no transaction sent to it (HD10).
+    pub contract_wallet: bool,
     /// When; the newest of a kind wins (LK-5).
     pub verified_at: Timestamp,
 }

@@ -31,9 +31,14 @@ impl Viewer<'_> {
     }
 
     /// Whether the viewer owns the transaction's sender or receiver (HD10). A contract is nobody's wallet: an address
-    /// that got linked before it was registered makes its owner no receiver.
+    /// that got linked before it was registered, or by the word of its own code, makes its owner no receiver.
     pub fn is_participant(&self, from: Address, to: Option<Address>) -> bool {
-        self.owns(from) || to.is_some_and(|to| self.snapshot.contract(to).is_none() && self.owns(to))
+        self.owns(from) || to.is_some_and(|to| self.receives_at(to))
+    }
+
+    fn receives_at(&self, to: Address) -> bool {
+        let of_code = |user| self.snapshot.links_at(to).iter().any(|link| link.user == user && link.contract_wallet);
+        self.snapshot.contract(to).is_none() && self.owns(to) && !self.user.is_some_and(|user| of_code(user.id))
     }
 
     /// Whether the transaction was shared with the viewer and the node accepted it (R27, W5).

@@ -88,7 +88,10 @@ fn row() -> impl Strategy<Value = Change> {
                 if k == 0 {
                     return Change::LinkEnded(id, address);
                 }
-                Change::Link(id, present.then_some(AddressLink { id, user, address, kind, verified_at }))
+                Change::Link(
+                    id,
+                    present.then_some(AddressLink { id, user, address, kind, contract_wallet: false, verified_at }),
+                )
             }
             6 => {
                 let (id, address) = (ReservationId::fixed(n), Address::with_last_byte(key));

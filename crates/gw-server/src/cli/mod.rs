@@ -3,6 +3,7 @@
 mod audit;
 mod config;
 mod doctor;
+mod hash_client_secret;
 mod migrate;
 
 use crate::{
@@ -41,6 +42,12 @@ enum Command {
     },
     /// Print the API document.
     Openapi,
+    /// Make an entry of OAUTH_FIRST_PARTY_CLIENTS. The secret is read from standard input; at a terminal a fresh one is
+    /// made and shown once.
+    HashClientSecret {
+        /// The application's client id.
+        client_id: String,
+    },
     /// Check the configuration and everything the gateway depends on, without starting it.
     Doctor,
     /// Show everything with two banks, a regulator and a real node.
@@ -61,6 +68,7 @@ pub fn main(build: Build) -> ExitCode {
         }
         Command::Audit { command } => configured(build).and_then(|config| run(audit::run(command, config))),
         Command::Openapi => openapi(),
+        Command::HashClientSecret { client_id } => hash_client_secret::run(&client_id),
         Command::Migrate { command } => configured(build).and_then(|config| run(migrate::run(command, config))),
         Command::Config { command } => Ok(config::run(command, build)),
         Command::Doctor => configured(build).and_then(|config| run(doctor::run(config))),

@@ -4,7 +4,7 @@ use super::variable::Kind;
 use gw_http::Origin;
 use gw_identity::ResolverConfig;
 use gw_types::{Address, ExternalId, Secret};
-use gw_zk::did::Network;
+use gw_zk::{circuit::Circuit, did::Network};
 use ipnet::IpNet;
 use std::{
     net::{IpAddr, SocketAddr},
@@ -161,6 +161,18 @@ pub static RESOLVERS: Kind<Vec<ResolverConfig>> = Kind {
 /// Identities, separated by commas.
 pub static DIDS: Kind<Vec<ExternalId>> =
     Kind { rule: "a comma-separated list of DIDs", parse: |text| list(text, |one| (DID.parse)(one)) };
+
+/// Circuits of login proofs.
+pub static AUTH_CIRCUITS: Kind<Vec<Circuit>> = Kind {
+    rule: "a comma-separated list of `authV2`, `authV3`, `authV3-8-32`",
+    parse: |text| list(text, |one| Circuit::of_id(one).filter(|circuit| circuit.is_auth())),
+};
+
+/// A positive number that the circuits can hold.
+pub(super) fn digits(text: &str) -> Option<String> {
+    let is_number = !text.starts_with('0') && text.len() <= 76 && text.bytes().all(|b| b.is_ascii_digit());
+    (is_number && !text.is_empty()).then(|| text.to_owned())
+}
 
 /// The name of a request header.
 pub static HEADER: Kind<http::HeaderName> = Kind {

@@ -27,7 +27,7 @@ use gw_identity::ResolverConfig;
 use gw_identity::oauth::Clients;
 use gw_policy::Knobs;
 use gw_types::{ExternalId, Secret};
-use gw_zk::did::Network;
+use gw_zk::{circuit::Circuit, did::Network};
 use ipnet::IpNet;
 use kind::{ListedOrigin, Rate};
 use registry as var;
@@ -137,6 +137,12 @@ pub struct Identity {
     pub resolvers: Vec<ResolverConfig>,
     /// A verification key of one's own (development only).
     pub own_key_dir: Option<PathBuf>,
+    /// Circuits of login proofs.
+    pub auth_circuits: Vec<Circuit>,
+    /// Whether only applications may ask about tokens.
+    pub introspect_require_client: bool,
+    /// Node of the chain that ENS lives on.
+    pub ens_node: Option<Url>,
     /// Where people get the humanity credential.
     pub humanity_verify_url: Option<Url>,
     /// Signs access tokens.
@@ -184,6 +190,8 @@ pub struct Humanity {
     pub circuit: String,
     /// One proof per predicate.
     pub split: bool,
+    /// One account per person, by the nullifier of this session.
+    pub nullifier_session: Option<String>,
     /// Where `ipfs://` documents are fetched.
     pub ipfs_gateway: Url,
 }
@@ -348,6 +356,9 @@ impl Config {
                 verifier: from.get(&var::VERIFIER_ID),
                 resolvers: resolvers(from)?,
                 own_key_dir: from.get(&var::IDP_VERIFICATION_KEYS_DIR),
+                auth_circuits: need(from, &var::IDP_AUTH_CIRCUITS)?,
+                introspect_require_client: need(from, &var::INTROSPECT_REQUIRE_CLIENT)?,
+                ens_node: from.get(&var::ENS_RESOLVER_URL),
                 humanity_verify_url: from.get(&var::HUMANITY_VERIFY_URL),
                 access_secret: from.get(&var::JWT_SECRET),
                 access_secret_previous: from.get(&var::JWT_SECRET_PREVIOUS).unwrap_or_default(),
@@ -439,6 +450,7 @@ fn humanity(from: &Settings) -> Result<Option<Humanity>, &'static str> {
         query_file: need(from, &var::ALTNET_CREDENTIAL_QUERY_FILE)?,
         circuit: need(from, &var::IDP_CIRCUIT_ID)?,
         split: need(from, &var::IDP_SPLIT_PREDICATES)?,
+        nullifier_session: from.get(&var::IDP_NULLIFIER_SESSION),
         ipfs_gateway: need(from, &var::IPFS_GATEWAY)?,
     }))
 }

@@ -12,6 +12,7 @@ use gw_policy::knobs::{
     AddressQuery, AdminTx, Anchor, DynamicFields, KycGate, NoAbi, OneSided, RawSenderPolicy, TransactionLogs,
 };
 use gw_types::{Address, ExternalId, Secret};
+use gw_zk::circuit::Circuit;
 use ipnet::IpNet;
 use std::{net::IpAddr, net::SocketAddr, path::PathBuf, time::Duration};
 use url::Url;
@@ -96,6 +97,17 @@ registry! {
     /// Directory with an `authV2.json` that login proofs are checked under in the place of the official key; only
     /// `ledger-gateway-dev` knows how.
     IDP_VERIFICATION_KEYS_DIR: PathBuf = Variable::new(Identity, &kind::PATH).rule("development only");
+    /// Circuits a login proof may be made with. Wallets that do not know one of them fail the login.
+    IDP_AUTH_CIRCUITS: Vec<Circuit> = Variable::new(Identity, &kind::AUTH_CIRCUITS).default("authV2");
+    /// One account per person: a number that the credential of REQUIRE_PROOF_OF_HUMANITY is shown under. Changing it
+    /// forgets who has an account.
+    IDP_NULLIFIER_SESSION: String = Variable::new(Identity, kind!(String, "a positive number of at most 76 digits", kind::digits))
+        .rule("with REQUIRE_PROOF_OF_HUMANITY and a V3 circuit in IDP_CIRCUIT_ID");
+    /// Only first-party applications that show their secret may ask about tokens.
+    INTROSPECT_REQUIRE_CLIENT: bool = Variable::new(Identity, &kind::BOOL).default("false").rule("`true` needs OAUTH_FIRST_PARTY_CLIENTS");
+    /// Node of the chain that ENS lives on, to show the names of linked addresses. It learns which addresses those are, so
+    /// none is asked unless it is named here.
+    ENS_RESOLVER_URL: Url = Variable::new(Identity, &kind::UPSTREAM).shown_as_origin();
     /// Where people get the humanity credential a login may ask for.
     HUMANITY_VERIFY_URL: Url = Variable::new(Identity, &kind::WEB).rule("https in production");
     /// Signs access tokens.

@@ -158,6 +158,10 @@ impl Rules<'_> {
 
     /// OA-3, OA-8: every finding of both lists.
     fn oauth(&mut self) {
+        let asks = self.from.get(&var::INTROSPECT_REQUIRE_CLIENT) == Some(true);
+        if asks && !self.from.is_set(&var::OAUTH_FIRST_PARTY_CLIENTS) {
+            self.broken(&var::INTROSPECT_REQUIRE_CLIENT, "needs OAUTH_FIRST_PARTY_CLIENTS: nobody could ask");
+        }
         let Err(wrong) = oauth_clients(self.from) else { return };
         for error in wrong {
             let variable: &dyn Entry =
@@ -170,6 +174,9 @@ impl Rules<'_> {
     fn humanity(&mut self) {
         let from = self.from;
         if from.get(&var::REQUIRE_PROOF_OF_HUMANITY) != Some(true) {
+            if from.is_set(&var::IDP_NULLIFIER_SESSION) && !self.report.names(var::IDP_NULLIFIER_SESSION.name()) {
+                self.broken(&var::IDP_NULLIFIER_SESSION, "needs REQUIRE_PROOF_OF_HUMANITY");
+            }
             return;
         }
         let needed: [&dyn Entry; 4] = [

@@ -10,18 +10,19 @@ use crate::{
 };
 use anyhow::Context as _;
 use axum::Router;
+use futures_util::future::BoxFuture;
 use gw_admin::{AdminSettings, AdminState, KeyCipher};
 use gw_cache::Cache;
 use gw_http::{Edge, admin::guard};
 use gw_identity::{
-    ChainSource, Directory, Humanity, IdentityConfig, IdentityParts, IdentityState, NotRecorded, ProofVerifier,
-    Resolvers, Room, SecuritySink, ZkVerifier, oauth::OauthConfig,
+    Chain, ChainAway, Directory, Ens, Humanity, IdentityConfig, IdentityParts, IdentityState, NotRecorded,
+    ProofVerifier, Resolvers, Room, SecuritySink, ZkVerifier, oauth::OauthConfig,
 };
 use gw_journal::{Journal, Recovery};
 use gw_node::Node;
 use gw_rpc::{RpcSettings, RpcState, send::SendContext};
 use gw_store::{Feed, Store, audit::AuditStore};
-use gw_types::Seconds;
+use gw_types::{Address, B256, Seconds};
 use http::StatusCode;
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -96,6 +97,8 @@ fn identity(on: &Foundation<'_>) -> anyhow::Result<IdentityState> {
         auth_per_minute: on.config.limits.auth.per_minute().unwrap_or(NonZeroU32::MAX),
         networks: on.resolvers.names(),
         humanity: on.humanity.clone(),
+        auth_circuits: identity.auth_circuits.clone(),
+        introspect_require_client: identity.introspect_require_client,
         humanity_verify_url: identity.humanity_verify_url.as_ref().map(ToString::to_string),
         vault_secret: on.secrets.refresh.current.clone(),
         oauth: OauthConfig {
@@ -111,17 +114,48 @@ fn identity(on: &Foundation<'_>) -> anyhow::Result<IdentityState> {
         let mut room = journal.reserve(events).map_err(|_| NotRecorded)?;
         Ok(Room::new(move |event| journal.append_reserved(&mut room, event).map(drop).map_err(|_| NotRecorded)))
     });
-    let chain = on.node.chain_id();
+    let ens = match &identity.ens_node {
+        Some(url) => {
+            let node = url.as_str().parse().context("ENS_RESOLVER_URL is no address")?;
+            Some(Ens::new(node).context("trusted certificates cannot be read")?)
+        }
+        None => None,
+    };
     let parts = IdentityParts {
         edge: Arc::clone(&on.edge),
         store: on.store.clone(),
         cache: on.cache.clone(),
         security,
-        chain: ChainSource::new(move || Some(chain)),
+        chain: Arc::new(OwnChain(Arc::clone(&on.node))),
+        ens,
         verifier: verifier(on)?,
         tasks: on.tasks.clone(),
     };
     Ok(IdentityState::new(config, parts).with_directory(on.directory.clone()))
+}
+
+/// The chain behind the node.
+#[derive(Debug)]
+struct OwnChain(Arc<Node>);
+
+impl Chain for OwnChain {
+    fn id(&self) -> Option<u64> {
+        Some(self.0.chain_id())
+    }
+
+    fn contract_signature<'a>(
+        &'a self,
+        wallet: Address,
+        hash: B256,
+        signature: &'a [u8],
+    ) -> BoxFuture<'a, Result<Option<bool>, ChainAway>> {
+        Box::pin(async move {
+            self.0.contract_signature(wallet, hash, signature).await.map_err(|error| {
+                tracing::warn!(error = &error as &dyn core::error::Error, "a contract wallet could not be asked");
+                ChainAway
+            })
+        })
+    }
 }
 
 /// What sends draw on; reads need it too.
@@ -214,6 +248,13 @@ impl Foundation<'_> {
             self.tasks.spawn(async move { humanity.keep_loading(&until).await });
         }
         self.tasks.spawn(workers::tidy(self.store.clone(), end.clone()));
+        let asking = workers::ContractWallets {
+            store: self.store.clone(),
+            node: Arc::clone(&self.node),
+            journal: Arc::clone(&self.journal),
+            clock: Arc::clone(&self.edge.clock),
+        };
+        self.tasks.spawn(asking.ask_daily(end.clone()));
         if let Some(directory) = self.directory.clone() {
             let end = end.clone();
             self.tasks.spawn(async move { directory.watch(end).await });

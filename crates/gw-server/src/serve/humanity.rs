@@ -40,6 +40,7 @@ pub(super) async fn humanity(config: &Config) -> anyhow::Result<Option<Arc<Human
         schema,
         schema_sha256: settings.schema_sha256,
         ipfs_gateway: settings.ipfs_gateway.to_string(),
+        nullifier_session: settings.nullifier_session.clone(),
     })
     .context("trusted certificates cannot be read")?;
     match humanity.load().await {
@@ -62,8 +63,7 @@ fn query(settings: &Settings, verifier: &str) -> anyhow::Result<CredentialQuery>
         type_name: &settings.type_name,
         file: &read(&settings.query_file, "ALTNET_CREDENTIAL_QUERY_FILE")?,
         split: settings.split,
-        // No account is tied to a nullifier yet, so none is asked for.
-        nullifier_session: None,
+        nullifier_session: settings.nullifier_session.as_deref(),
     });
     match query {
         Ok(query) => Ok(query),
@@ -94,6 +94,7 @@ mod tests {
             query_file: query_file.to_owned(),
             circuit: "credentialAtomicQueryMTPV2".to_owned(),
             split: false,
+            nullifier_session: None,
             ipfs_gateway: url::Url::parse("https://gateway.example").unwrap(),
         }
     }

@@ -140,10 +140,17 @@ async function poll(path, headers, completed) {
     if (answer.status === 401 || answer.status === 404) return gone();
     if (answer.status !== 200) { say('The service does not answer as expected. Trying again …', 'bad'); continue; }
     if (answer.json.completed) return completed(answer.json);
+    credential(answer.json.verify_url);
     if (answer.json.failed) say(REASONS[answer.json.reason] ?? REASONS.authentication_failed, 'bad');
     else say('Waiting for your wallet …');
   }
   gone();
+}
+
+/** Where to get the credential that the wallet did not bring. */
+function credential(url) {
+  show('credential', Boolean(url));
+  if (url) $('credential').href = url;
 }
 
 function gone() {

@@ -5,6 +5,7 @@ use crate::{
     harness::{ADMIN_TOKEN, Answer, Engine},
     world::{World, group, org},
 };
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 use std::{
     fmt::Write,
@@ -105,7 +106,11 @@ impl Victim {
             ("PUT", "/orgs/{org_id}/contracts/{address}/grants/{group_id}") => Some(json!({"functions": []})),
             _ => None,
         };
-        let session = if path.contains("{session_id}") { self.log_in(w).await } else { String::new() };
+        let session = match path.trim_start_matches("/api/v1/admin") {
+            "/users/{user_id}/sessions/{session_id}" => family(&w.gw.login(&self.did).await),
+            path if path.contains("{session_id}") => self.log_in(w).await,
+            _ => String::new(),
+        };
         let path = path
             .replace("/directory-tenants/{id}", &format!("/directory-tenants/{}", self.tenant))
             .replace("{session_id}", &session)
@@ -116,6 +121,13 @@ impl Victim {
             .replace("{address}", &self.address);
         (path, body)
     }
+}
+
+/// The token family of an access token.
+pub(crate) fn family(access: &str) -> String {
+    let claims = URL_SAFE_NO_PAD.decode(access.split('.').nth(1).unwrap()).unwrap();
+    let claims: Value = serde_json::from_slice(&claims).unwrap();
+    claims["sid"].as_str().unwrap().to_owned()
 }
 
 async fn ask(w: &World, who: &str, method: &str, path: &str, body: Option<Value>) -> Answer {

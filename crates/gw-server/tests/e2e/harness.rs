@@ -176,7 +176,14 @@ impl Gateway {
 
     /// Runs another command of the binary with the same settings and returns its exit code and output.
     pub(crate) fn command(&self, arguments: &[&str]) -> (Option<i32>, String) {
-        let output = binary(&self.settings).args(arguments).output().unwrap();
+        self.command_with(&[], arguments)
+    }
+
+    /// The same with other settings on top.
+    pub(crate) fn command_with(&self, settings: &[(&str, &str)], arguments: &[&str]) -> (Option<i32>, String) {
+        let more = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let settings: Vec<_> = self.settings.iter().cloned().chain(more).collect();
+        let output = binary(&settings).args(arguments).output().unwrap();
         let text = [output.stdout, output.stderr].concat();
         (output.status.code(), String::from_utf8_lossy(&text).into_owned())
     }

@@ -135,3 +135,15 @@ async fn hd24_two_instances_are_one_gateway() {
     }
     assert_eq!(status, 200, "logins come back by themselves");
 }
+
+/// HD24, decision 12: without a cache that they share, a second instance does not start.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hd24_a_second_instance_without_redis_does_not_start() {
+    let one = Gateway::start_with(Engine::Postgres, &[]).await;
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().display().to_string();
+    let settings = [("DATA_DIR", directory.as_str()), ("PORT", "0")];
+    let (code, said) = one.command_with(&settings, &["serve"]);
+    assert_eq!(code, Some(78), "{said}");
+    assert!(said.contains("REDIS_URL"), "{said}");
+}

@@ -19,6 +19,8 @@ mod durability;
 #[cfg(test)]
 mod instances;
 #[cfg(test)]
+mod links;
+#[cfg(test)]
 mod oauth;
 #[cfg(test)]
 mod reads;

@@ -17,4 +17,7 @@ pub(crate) use directory::directory_tenants;
 pub(crate) use organization::{group_access, groups, organizations};
 pub(crate) use send::{reservations, tx_visibility};
 pub(crate) use system::{audit_outbox, instances};
-pub(crate) use user::{address_links, memberships, refresh_tokens, revocations, user_tombstones, users};
+pub(crate) use user::{
+    address_links, contract_wallet_proofs, login_nullifiers, memberships, refresh_tokens, revocations, user_tombstones,
+    users,
+};

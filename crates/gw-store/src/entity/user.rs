@@ -84,6 +84,41 @@ pub(crate) mod address_links {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
+pub(crate) mod contract_wallet_proofs {
+    use sea_orm::entity::prelude::*;
+
+    #[sea_orm::model]
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "contract_wallet_proofs")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub link_id: Uuid,
+        pub hash: String,
+        pub signature: String,
+        pub checked_at: i64,
+    }
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+pub(crate) mod login_nullifiers {
+    use sea_orm::entity::prelude::*;
+
+    #[sea_orm::model]
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "login_nullifiers")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub id: Uuid,
+        pub session_id: String,
+        pub nullifier: String,
+        pub external_id: String,
+        pub created_at: i64,
+    }
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
 pub(crate) mod refresh_tokens {
     use sea_orm::entity::prelude::*;
 

@@ -4,6 +4,7 @@ mod m0001_audit;
 mod m0001_policy;
 mod m0002_system;
 mod m0003_directory;
+mod m0004_proofs;
 
 use crate::dialect::Engine;
 use sea_orm::{ConnectionTrait, DbErr};
@@ -18,7 +19,12 @@ pub(crate) struct Migrator;
 
 impl MigratorTrait for Migrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
-        vec![Box::new(m0001_policy::Policy), Box::new(m0002_system::System), Box::new(m0003_directory::Directory)]
+        vec![
+            Box::new(m0001_policy::Policy),
+            Box::new(m0002_system::System),
+            Box::new(m0003_directory::Directory),
+            Box::new(m0004_proofs::Proofs),
+        ]
     }
 }
 
@@ -120,4 +126,45 @@ async fn execute_all(manager: &SchemaManager<'_>, statements: Vec<String>) -> Re
 
 fn engine(manager: &SchemaManager<'_>) -> Engine {
     Engine::of(manager.get_connection())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sea_orm::{Database, TransactionTrait as _};
+
+    /// A store that was filled by each earlier version keeps its rows, and policy changes are noted in it from then on.
+    #[tokio::test]
+    async fn e2_a_filled_store_of_every_earlier_version_is_brought_up_to_date() {
+        let steps = u32::try_from(Migrator::migrations().len()).unwrap();
+        for from in 2..steps {
+            let db = Database::connect("sqlite::memory:").await.unwrap();
+            let tx = db.begin().await.unwrap();
+            Migrator::up(&tx, Some(from)).await.unwrap();
+            tx.execute_unprepared(
+                "INSERT INTO users (id, external_id, kyc, banned, note, metadata, created_at, updated_at) \
+                 VALUES (x'00000000000000000000000000000001', 'did:test:a', 1, 0, '', '{}', 1, 1)",
+            )
+            .await
+            .unwrap();
+            tx.execute_unprepared(
+                "INSERT INTO address_links (id, user_id, address, link_type, contract_wallet, verified_at, \
+                 revoked_by_admin, created_at) VALUES (x'00000000000000000000000000000002', \
+                 x'00000000000000000000000000000001', '0x11', 'user', 0, 1, 0, 1)",
+            )
+            .await
+            .unwrap();
+            run::<Migrator>(&tx).await.unwrap();
+            let count = async |sql: &str| {
+                let row = tx.query_one_raw(Engine::of(&tx).statement(sql.to_owned())).await.unwrap().unwrap();
+                row.try_get_by_index::<i64>(0).unwrap()
+            };
+            assert_eq!(count("SELECT count(*) FROM users").await, 1, "from step {from}");
+            assert_eq!(count("SELECT count(*) FROM address_links").await, 1, "from step {from}");
+            let before = count("SELECT count(*) FROM policy_changes").await;
+            tx.execute_unprepared("UPDATE policy_epoch SET epoch = epoch + 1").await.unwrap();
+            tx.execute_unprepared("UPDATE users SET banned = 1").await.unwrap();
+            assert!(count("SELECT count(*) FROM policy_changes").await > before, "from step {from}");
+        }
+    }
 }

@@ -3,11 +3,11 @@
 use super::{Reads, Scope, all, groups::memberships_to_groups, one};
 use crate::{
     StoreError,
-    entity::{address_links, groups, memberships, users},
-    record::{Collision, Link},
+    entity::{address_links, contract_wallet_proofs, groups, memberships, users},
+    record::{Collision, Link, WalletLink, WalletProof},
     row::{self, Place},
 };
-use gw_types::{Address, UserId};
+use gw_types::{Address, Timestamp, UserId};
 use sea_orm::{
     ColumnTrait, Condition, EntityTrait, JoinType, QueryFilter, QueryOrder, QuerySelect, QueryTrait,
     sea_query::{Expr, ExprTrait},
@@ -87,6 +87,50 @@ impl Reads<'_> {
             }
         }
         Ok(collisions)
+    }
+
+    /// Live links of contract wallets last asked before `before`, the longest unasked first; so many at most.
+    pub async fn list_unconfirmed_wallets(&self, before: Timestamp, most: u64) -> Result<Vec<WalletLink>, StoreError> {
+        let found = contract_wallet_proofs::Entity::find()
+            .join(
+                JoinType::InnerJoin,
+                contract_wallet_proofs::Entity::belongs_to(address_links::Entity)
+                    .from(contract_wallet_proofs::Column::LinkId)
+                    .to(address_links::Column::Id)
+                    .into(),
+            )
+            .join(
+                JoinType::InnerJoin,
+                address_links::Entity::belongs_to(users::Entity)
+                    .from(address_links::Column::UserId)
+                    .to(users::Column::Id)
+                    .into(),
+            )
+            .select_only()
+            .column(address_links::Column::Id)
+            .column(address_links::Column::UserId)
+            .column(users::Column::ExternalId)
+            .column(address_links::Column::Address)
+            .column(contract_wallet_proofs::Column::Hash)
+            .column(contract_wallet_proofs::Column::Signature)
+            .filter(address_links::Column::RevokedAt.is_null())
+            .filter(contract_wallet_proofs::Column::CheckedAt.lt(before.micros()))
+            .order_by_asc(contract_wallet_proofs::Column::CheckedAt)
+            .limit(most);
+        let rows: Vec<(Uuid, Uuid, String, String, String, String)> = found.into_tuple().all(&self.conn).await?;
+        let read = |(link, user, name, address, hash, signature): (Uuid, Uuid, String, String, String, String)| {
+            let place = Place::new("contract_wallet_proofs", link);
+            Ok(WalletLink {
+                user: user.into(),
+                external_id: Place::new("users", user).parse("external_id", &name)?,
+                address: Place::new("address_links", link).parse("address", &address)?,
+                proof: WalletProof {
+                    hash: place.parse("hash", &hash)?,
+                    signature: hex::decode(&signature).map_err(|_| place.bad("signature"))?,
+                },
+            })
+        };
+        rows.into_iter().map(read).collect()
     }
 
     async fn links(&self, which: Condition) -> Result<Vec<Link>, StoreError> {

@@ -1,7 +1,7 @@
 //! Links between addresses and users (spec/10 section 7).
 
 use gw_policy::snapshot::LinkKind;
-use gw_types::{Address, ExternalId, LinkId, Timestamp, UserId};
+use gw_types::{Address, B256, ExternalId, LinkId, Timestamp, UserId};
 
 /// A link row; one per user and address, kept after it ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,12 +31,34 @@ pub struct Link {
 }
 
 /// How the caller knows that the address is the user's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkProof {
     /// A signed challenge.
     Challenge,
-    /// An answer of a contract wallet (ERC-1271).
-    ContractWallet,
+    /// A contract wallet said yes to this signature (ERC-1271).
+    ContractWallet(WalletProof),
+}
+
+/// What a contract wallet said yes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WalletProof {
+    /// The hash of what was signed.
+    pub hash: B256,
+    /// The signature, whatever its form.
+    pub signature: Vec<u8>,
+}
+
+/// A link whose contract wallet is to be asked again (HD10).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WalletLink {
+    /// The owner.
+    pub user: UserId,
+    /// The owner's name.
+    pub external_id: ExternalId,
+    /// The wallet.
+    pub address: Address,
+    /// What it said yes to.
+    pub proof: WalletProof,
 }
 
 /// A link that stands now.

@@ -15,7 +15,7 @@ pub use contract::{
     NewGrant, ParamRule,
 };
 pub use identity::{Membership, MembershipSource, NewMembership, NewUser, User, UserPatch};
-pub use link::{Collision, Link, LinkProof, Linked, SenderLink};
+pub use link::{Collision, Link, LinkProof, Linked, SenderLink, WalletLink, WalletProof};
 pub use organization::{
     AccessInput, ApiKey, Group, GroupAccess, GroupPatch, NewGroup, NewOrganization, Organization, OrganizationPatch,
 };

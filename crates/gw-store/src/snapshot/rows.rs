@@ -50,6 +50,7 @@ pub(super) struct LinkRow {
     user_id: Uuid,
     address: String,
     link_type: String,
+    contract_wallet: bool,
     verified_at: i64,
     revoked_at: Option<i64>,
 }
@@ -277,6 +278,7 @@ impl Policy for address_links::Entity {
             user: row.user_id.into(),
             address: place.parse("address", &row.address)?,
             kind: row::link_kind(&row.link_type).ok_or_else(|| place.bad("link_type"))?,
+            contract_wallet: row.contract_wallet,
             verified_at: Timestamp::from_micros(row.verified_at),
         };
         Ok(match row.revoked_at {

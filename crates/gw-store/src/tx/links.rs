@@ -9,15 +9,15 @@ use super::{
 };
 use crate::{
     Missing, StoreError,
-    entity::{address_links, contracts, reservations},
-    record::{Link, LinkProof, Linked, ReservationState, SenderLink},
+    entity::{address_links, contract_wallet_proofs, contracts, reservations},
+    record::{Link, LinkProof, Linked, ReservationState, SenderLink, WalletProof},
     row,
 };
 use gw_policy::snapshot::LinkKind;
 use gw_types::{Address, Seconds, UserId};
 use sea_orm::{
     ActiveModelTrait, ActiveValue::Set, ColumnTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter,
-    QuerySelect,
+    QuerySelect, sea_query::Expr,
 };
 
 /// How long an administrator's revocation keeps a link from being inferred again (spec/80 section 7).
@@ -37,15 +37,52 @@ impl Tx {
         if self.is_contract(address).await? {
             return Err(StoreError::Rule("address_is_contract"));
         }
-        let contract_wallet = proof == LinkProof::ContractWallet;
-        let Some(row) = self.link_row(user, address).await? else {
-            return self.insert_link(user, address, LinkKind::User, contract_wallet).await;
+        let proof = match proof {
+            LinkProof::Challenge => None,
+            LinkProof::ContractWallet(proof) => Some(proof),
         };
-        let before = Link::try_from(row.clone())?;
-        if before.revoked_at.is_some() && before.revoked_by_admin {
-            return Err(StoreError::LinkRevoked);
-        }
-        self.revive(row, &before, LinkKind::User, contract_wallet).await
+        let linked = match self.link_row(user, address).await? {
+            None => self.insert_link(user, address, LinkKind::User, proof.is_some()).await?,
+            Some(row) => {
+                let before = Link::try_from(row.clone())?;
+                if before.revoked_at.is_some() && before.revoked_by_admin {
+                    return Err(StoreError::LinkRevoked);
+                }
+                self.revive(row, &before, LinkKind::User, proof.is_some()).await?
+            }
+        };
+        self.keep_wallet_proof(&linked.link, proof.as_ref()).await?;
+        Ok(linked)
+    }
+
+    /// Keeps what a contract wallet said yes to, so that it can be asked again; a key's proof replaces it.
+    async fn keep_wallet_proof(&self, link: &Link, proof: Option<&WalletProof>) -> Result<(), StoreError> {
+        contract_wallet_proofs::Entity::delete_by_id(link.id.0).exec(&self.db).await?;
+        let Some(proof) = proof else { return Ok(()) };
+        let row = contract_wallet_proofs::ActiveModel {
+            link_id: Set(link.id.0),
+            hash: Set(format!("{:#x}", proof.hash)),
+            signature: Set(hex::encode(&proof.signature)),
+            checked_at: Set(self.now.micros()),
+        };
+        row.insert(&self.db).await?;
+        Ok(())
+    }
+
+    /// A contract wallet said yes again.
+    pub async fn confirm_wallet_link(&mut self, user: UserId, address: Address) -> Result<(), StoreError> {
+        let link = self.live_link_row(user, address).await?;
+        contract_wallet_proofs::Entity::update_many()
+            .col_expr(contract_wallet_proofs::Column::CheckedAt, Expr::value(self.now.micros()))
+            .filter(contract_wallet_proofs::Column::LinkId.eq(link.id))
+            .exec(&self.db)
+            .await?;
+        Ok(())
+    }
+
+    /// Ends a link whose contract wallet no longer says yes (HD10). Its owner may prove it anew.
+    pub async fn end_wallet_link(&mut self, user: UserId, address: Address) -> Result<Link, StoreError> {
+        self.end_link(user, address, false, "the contract wallet no longer confirms the signature").await
     }
 
     /// Links the recovered sender of an accepted raw transaction, unless another user proved the address, or its

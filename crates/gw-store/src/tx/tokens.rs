@@ -7,7 +7,7 @@ use super::{
     entry::{Action, ForApplication},
 };
 use crate::{
-    StoreError,
+    Missing, StoreError,
     entity::{refresh_tokens, revocations},
     record::{Application, Family, NewRefreshToken, PendingLogin, RefreshToken, Rotation, TokenHash, User},
 };
@@ -122,6 +122,25 @@ impl Tx {
             .await?;
         self.note(Action::Revoke, None, Some(&ended), None);
         Ok(true)
+    }
+
+    /// Ends a family of `user` with every token of it; nothing if the user has no such family.
+    pub async fn end_session(&mut self, user: UserId, family: SessionId) -> Result<(), StoreError> {
+        if self.read().find_family_owner(family).await? != Some(user) {
+            return Err(StoreError::NotFound(Missing::Session));
+        }
+        self.revoke_family(family, self.now.plus(LONGEST_ACCESS)).await.map(drop)
+    }
+
+    /// Ends all families of `user`, and every access token issued so far; says how many there were.
+    pub async fn end_sessions(&mut self, user: UserId) -> Result<usize, StoreError> {
+        let families = self.read().list_families(user, self.now).await?;
+        for family in &families {
+            self.note(Action::Revoke, None, Some(family), None);
+        }
+        refresh_tokens::Entity::delete_many().filter(refresh_tokens::Column::UserId.eq(user.0)).exec(&self.db).await?;
+        self.end_access_tokens(user).await?;
+        Ok(families.len())
     }
 
     /// Ends one access token by its `jti` until it would have expired.

@@ -3,8 +3,9 @@
 use super::{Tx, entry::Action};
 use crate::{
     Missing, StoreError,
-    entity::{address_links, groups, memberships, refresh_tokens, user_tombstones, users},
+    entity::{address_links, groups, login_nullifiers, memberships, refresh_tokens, user_tombstones, users},
     record::{Link, Membership, MembershipSource, NewMembership, NewUser, User, UserPatch},
+    row::Place,
 };
 use gw_types::{ExternalId, GroupId, MembershipId, OrgId, TenantId, UserId};
 use sea_orm::{
@@ -38,6 +39,32 @@ impl Tx {
         Ok(made)
     }
 
+    /// Whose the credential with this nullifier is: `name`'s from now on, if it was nobody's (ZK-77).
+    pub async fn claim_nullifier(
+        &mut self,
+        session: &str,
+        nullifier: &str,
+        name: &ExternalId,
+    ) -> Result<ExternalId, StoreError> {
+        let stored = login_nullifiers::Entity::find()
+            .filter(login_nullifiers::Column::SessionId.eq(session))
+            .filter(login_nullifiers::Column::Nullifier.eq(nullifier))
+            .one(&self.db)
+            .await?;
+        if let Some(row) = stored {
+            return Place::new("login_nullifiers", row.id).parse("external_id", &row.external_id);
+        }
+        let row = login_nullifiers::ActiveModel {
+            id: Set(self.new_id()),
+            session_id: Set(session.to_owned()),
+            nullifier: Set(nullifier.to_owned()),
+            external_id: Set(name.as_str().to_owned()),
+            created_at: Set(self.now.micros()),
+        };
+        row.insert(&self.db).await?;
+        Ok(name.clone())
+    }
+
     /// Changes a user; a ban ends every token of theirs (A10).
     pub async fn update_user(&mut self, id: UserId, patch: UserPatch) -> Result<User, StoreError> {
         let row = self.user_row(id).await?;
@@ -64,6 +91,18 @@ impl Tx {
         let after = User::try_from(row.update(&self.db).await?)?;
         self.note(Action::Update, None, Some(&before), Some(&after));
         Ok(after)
+    }
+
+    /// Ends every access token that the user was given so far.
+    pub(super) async fn end_access_tokens(&mut self, id: UserId) -> Result<(), StoreError> {
+        let row = self.user_row(id).await?;
+        let before = User::try_from(row.clone())?;
+        let mut row = row.into_active_model();
+        row.tokens_valid_from = Set(Some(self.now.micros()));
+        row.updated_at = Set(self.now.micros());
+        let after = User::try_from(row.update(&self.db).await?)?;
+        self.note(Action::Update, None, Some(&before), Some(&after));
+        Ok(())
     }
 
     /// Pins the directory tenant; refused with [`StoreError::Rule`] if another one is pinned (A9: write-once).

@@ -6,7 +6,7 @@ use gw_store::{
     StoreError,
     record::{
         CreationKind, LinkProof, Mined, MinedContract, NewContract, NewOrganization, NewReservation, NewUser, Object,
-        ReservationState, SendAccepted, SendRows, SendStart, SenderLink,
+        ReservationState, SendAccepted, SendRows, SendStart, SenderLink, WalletProof,
     },
 };
 use gw_types::{Address, B256, Clock, OrgId, Seconds, UserId};
@@ -21,6 +21,7 @@ on_both_engines! {
     lk7_nothing_is_inferred_onto_what_others_proved_or_owners_ended,
     lk2_a_revoked_link_cannot_be_proved_again,
     hd10_contracts_cannot_be_linked,
+    hd10_contract_wallets_are_asked_again,
     lk6_collisions_name_every_holder,
 }
 
@@ -214,12 +215,52 @@ async fn hd10_contracts_cannot_be_linked(world: &World) {
     let cast = cast(world).await;
     let _reserved = start(world, &cast).await;
     let mut tx = world.begin().await;
-    let reserved = tx.link_address(cast.other, CREATED, LinkProof::ContractWallet).await;
+    let reserved = tx.link_address(cast.other, CREATED, LinkProof::ContractWallet(wallet_proof())).await;
     assert!(matches!(reserved, Err(StoreError::Rule("address_is_contract"))));
     tx.create_contract(NewContract::plain(cast.org, WALLET, "t")).await.unwrap();
     let registered = tx.link_address(cast.other, WALLET, LinkProof::Challenge).await;
     assert!(matches!(registered, Err(StoreError::Rule("address_is_contract"))));
     assert_eq!(tx.link_sender(cast.other, WALLET).await.unwrap(), SenderLink::Unchanged);
+}
+
+fn wallet_proof() -> WalletProof {
+    WalletProof { hash: TX, signature: vec![1, 2, 3] }
+}
+
+async fn hd10_contract_wallets_are_asked_again(world: &World) {
+    let cast = cast(world).await;
+    let due = async |world: &World| {
+        let yesterday = world.clock.now().minus(Seconds(86_400));
+        world.store.read().list_unconfirmed_wallets(yesterday, 10).await.unwrap()
+    };
+    let mut tx = world.begin().await;
+    tx.link_address(cast.user, WALLET, LinkProof::ContractWallet(wallet_proof())).await.unwrap();
+    tx.link_address(cast.other, CREATED, LinkProof::Challenge).await.unwrap();
+    tx.commit().await.unwrap();
+    assert!(due(world).await.is_empty(), "just proved");
+    world.clock.pass(86_401);
+    let found = due(world).await;
+    assert_eq!(found.len(), 1, "keys are not asked");
+    let link = &found[0];
+    assert_eq!((link.user, link.address, &link.proof), (cast.user, WALLET, &wallet_proof()));
+
+    let mut tx = world.begin().await;
+    tx.confirm_wallet_link(cast.user, WALLET).await.unwrap();
+    tx.commit().await.unwrap();
+    assert!(due(world).await.is_empty());
+    world.clock.pass(86_401);
+    let mut tx = world.begin().await;
+    let ended = tx.end_wallet_link(cast.user, WALLET).await.unwrap();
+    tx.commit().await.unwrap();
+    assert!(ended.revoked_at.is_some() && !ended.revoked_by_admin, "its owner may prove it anew");
+    assert!(due(world).await.is_empty());
+
+    let mut tx = world.begin().await;
+    let anew = tx.link_address(cast.user, WALLET, LinkProof::Challenge).await.unwrap();
+    tx.commit().await.unwrap();
+    assert!(!anew.link.contract_wallet);
+    world.clock.pass(86_401);
+    assert!(due(world).await.is_empty(), "a key's proof needs no second word");
 }
 
 async fn lk6_collisions_name_every_holder(world: &World) {

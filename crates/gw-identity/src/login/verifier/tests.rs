@@ -153,6 +153,7 @@ async fn zk60_zk75_a_required_credential_is_missed_and_one_that_cannot_be_judged
         schema: Some(schema.to_string().into_bytes()),
         schema_sha256: None,
         ipfs_gateway: "https://gateway.invalid".to_owned(),
+        nullifier_session: None,
     };
     let humanity = Arc::new(Humanity::new(config).unwrap());
     let mut world = World::start(current()).await;

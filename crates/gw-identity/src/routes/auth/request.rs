@@ -59,7 +59,7 @@ pub(crate) async fn request(
     let now = edge.now();
     let base = callback_base(body.callback_origin.as_deref(), &config.base_url, &edge.origins, edge.production);
     let id = LoginId(edge.entropy.uuid());
-    let facts = RequestFacts { verifier, base: &base, session: id.0, scope, now };
+    let facts = RequestFacts { verifier, base: &base, session: id.0, scope, circuits: &config.auth_circuits, now };
     let auth_request = AuthorizationRequest::new(&facts, &*edge.entropy);
     let secret = LoginSecret::fresh(&*edge.entropy);
     let session = LoginSession::new(auth_request.clone(), provenance.client, &secret, now);

@@ -30,6 +30,9 @@ pub(crate) struct SessionStatusResponse {
     /// Why it was rejected.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<Reason>,
+    /// Where to get the credential that was missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verify_url: Option<String>,
 }
 
 /// Poll a login
@@ -66,6 +69,8 @@ pub(crate) async fn status(
         Status::Completed(sealed) => (Some(inner.vault.open(id, &sealed).ok_or(LoginError::Unsealed)?), None),
         Status::Pending { refused } => (None, refused),
     };
+    let lacking = refused == Some(Reason::HumanityRequired);
+    let verify_url = lacking.then(|| inner.config.humanity_verify_url.clone()).flatten();
     let tokens = tokens.map(|pair| AuthResponse::new(pair, now));
     let answer = tokens.as_ref().map(|tokens| cookies::set_access(&state.edge, &headers, tokens));
     Ok((
@@ -75,6 +80,7 @@ pub(crate) async fn status(
             tokens,
             failed: refused.map(|_| true),
             reason: refused,
+            verify_url,
         }),
     ))
 }

@@ -1,6 +1,9 @@
 //! Why an address is not linked, or not unlinked (LK-2, HD10).
 
-use crate::{link::Unusable, security::NotRecorded};
+use crate::{
+    link::{ChainAway, Unusable},
+    security::NotRecorded,
+};
 use gw_cache::PutError;
 use gw_http::ApiError;
 use gw_store::{Missing, StoreError};
@@ -37,6 +40,15 @@ pub(super) enum LinkError {
     /// Not linked to the caller.
     #[error("the address is not linked")]
     NotLinked,
+    /// The node could not say what a contract wallet says.
+    #[error("the node gave no answer")]
+    Chain(#[from] ChainAway),
+    /// No name service is configured.
+    #[error("no name service is configured")]
+    NoEns,
+    /// The name service gave no answer.
+    #[error("the name service gave no answer")]
+    EnsAway,
     /// The store failed.
     #[error("the store failed")]
     Store(#[source] StoreError),
@@ -78,6 +90,9 @@ impl From<LinkError> for ApiError {
     fn from(error: LinkError) -> Self {
         match error {
             LinkError::NoChain => Self::unavailable("node unavailable"),
+            LinkError::Chain(ChainAway) => Self::unavailable("node unavailable").retry_after(Seconds(5)),
+            LinkError::NoEns => Self::unavailable("ENS is not configured"),
+            LinkError::EnsAway => Self::unavailable("ENS temporarily unavailable").retry_after(Seconds(30)),
             LinkError::Busy => Self::unavailable("too many open challenges").retry_after(Seconds(60)),
             LinkError::Away => Self::unavailable("linking temporarily unavailable").retry_after(Seconds(5)),
             LinkError::Nonce => Self::bad_request("invalid or expired nonce"),

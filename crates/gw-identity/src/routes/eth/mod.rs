@@ -3,6 +3,7 @@
 pub(super) mod challenge;
 mod error;
 pub(super) mod list;
+pub(super) mod refresh_ens;
 pub(super) mod unlink;
 pub(super) mod verify;
 

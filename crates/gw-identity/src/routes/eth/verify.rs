@@ -1,9 +1,9 @@
-//! `POST /eth/link/verify`: the signed challenge links the address (LK-2, LK-3, LK-5, LK-6, HD10).
+//! `POST /eth/link/verify`: the signed challenge links the address (LK-2 to LK-6, LK-8, HD10).
 
 use super::{LinkError, Linker};
 use crate::{
     error::detached,
-    link::{parse_address, signer},
+    link::{challenge_hash, parse_address, parse_bytes, signer},
     routes::Provenance,
     security::{self, NotRecorded, Room},
     state::IdentityState,
@@ -14,7 +14,7 @@ use gw_http::{ApiError, ErrorBody, JsonBody};
 use gw_policy::snapshot::User;
 use gw_store::{
     Actor,
-    record::{LinkProof, Linked},
+    record::{LinkProof, Linked, WalletProof},
 };
 use gw_types::Address;
 use serde::{Deserialize, Serialize};
@@ -67,39 +67,66 @@ pub(crate) async fn verify(
     let challenges = &state.inner.challenges;
     let message = challenges.message(&body.nonce, caller.user.id).await.map_err(LinkError::from)?;
     let address = parse_address(&body.address).ok_or(LinkError::Address)?;
-    if signer(&message, &body.signature) != Some(address) {
+    let Some(proof) = proof(&state, address, &message, &body.signature).await? else {
         challenges.fail(&body.nonce).await.map_err(LinkError::from)?;
         return Err(LinkError::Signature.into());
-    }
+    };
+    let proved = Proved { user: caller.user, address, proof };
     let worker = state.clone();
-    detached(&state.tasks, async move { consume(&worker, caller.user, address, &body.nonce, &provenance).await })
-        .await?;
+    detached(&state.tasks, async move { consume(&worker, proved, &body.nonce, &provenance).await }).await?;
     Ok(Json(EthLinkVerifyResponse { address: format!("{address:#x}"), message: "address linked" }))
 }
 
-/// Uses the challenge up. Taken out first, it cannot link two addresses; only success keeps it out (D6).
-async fn consume(
-    state: &IdentityState,
+/// Whose address it is, and how that was shown.
+struct Proved {
     user: Arc<User>,
     address: Address,
-    nonce: &str,
-    provenance: &Provenance,
-) -> Result<(), LinkError> {
-    let taken = state.inner.challenges.take(nonce, user.id).await?;
-    let linked = link(state, &user, address, provenance).await;
-    if linked.is_err() {
-        state.inner.challenges.put_back(nonce, &taken, state.edge.now()).await;
+    proof: LinkProof,
+}
+
+/// The address's own key signed; or there is a contract that takes the signature for its own (LK-4).
+///
+/// What came through the gateway is registered and cannot be linked (HD10), so nobody asks a contract of their own
+/// making about what they may not see.
+async fn proof(
+    state: &IdentityState,
+    address: Address,
+    message: &str,
+    signature: &str,
+) -> Result<Option<LinkProof>, LinkError> {
+    if signer(message, signature) == Some(address) {
+        return Ok(Some(LinkProof::Challenge));
+    }
+    let Some(signature) = parse_bytes(signature) else { return Ok(None) };
+    let registered = state.edge.policy.pin().is_none_or(|policy| policy.contract(address).is_some());
+    if registered {
+        return Ok(None);
+    }
+    let hash = challenge_hash(message);
+    let said = state.chain.contract_signature(address, hash, &signature).await?;
+    Ok((said == Some(true)).then_some(LinkProof::ContractWallet(WalletProof { hash, signature })))
+}
+
+/// Uses the challenge up. Taken out first, it cannot link two addresses; only success keeps it out (D6).
+async fn consume(state: &IdentityState, proved: Proved, nonce: &str, provenance: &Provenance) -> Result<(), LinkError> {
+    let taken = state.inner.challenges.take(nonce, proved.user.id).await?;
+    let (user, address) = (Arc::clone(&proved.user), proved.address);
+    let linked = link(state, proved, provenance).await;
+    match &linked {
+        Ok(()) => super::refresh_ens::look_up_later(state, user, address, provenance),
+        Err(_) => state.inner.challenges.put_back(nonce, &taken, state.edge.now()).await,
     }
     linked
 }
 
-async fn link(state: &IdentityState, user: &User, address: Address, provenance: &Provenance) -> Result<(), LinkError> {
+async fn link(state: &IdentityState, proved: Proved, provenance: &Provenance) -> Result<(), LinkError> {
+    let Proved { user, address, proof } = proved;
     let mut room = state.security.reserve(2)?;
     let actor = provenance.act(Actor::user(user.id, &user.external_id));
     let mut tx = state.store.begin(&actor).await?;
-    let linked = tx.link_address(user.id, address, LinkProof::Challenge).await?;
+    let linked = tx.link_address(user.id, address, proof).await?;
     tx.commit().await?;
-    Ok(record(&mut room, user, &linked, provenance)?)
+    Ok(record(&mut room, &user, &linked, provenance)?)
 }
 
 /// The audit entry of the link stands in its transaction; this is for those who watch.

@@ -73,7 +73,14 @@ pub(crate) async fn authorize(
     let scope = config.scope()?;
     let now = edge.now();
     let (id, login) = (OauthId::fresh(&*edge.entropy), LoginId(edge.entropy.uuid()));
-    let facts = RequestFacts { verifier, base: &config.base_url, session: login.0, scope, now };
+    let facts = RequestFacts {
+        verifier,
+        base: &config.base_url,
+        session: login.0,
+        scope,
+        circuits: &config.auth_circuits,
+        now,
+    };
     let mut auth_request = AuthorizationRequest::new(&facts, &*edge.entropy);
     auth_request.body.callback_url =
         format!("{}/oauth/callback?session={}&oauth_session={}", config.base_url, login.0, id.as_str());

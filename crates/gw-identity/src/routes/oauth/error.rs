@@ -230,6 +230,7 @@ impl From<LoginError> for OauthError {
             | LoginError::TooManyFailures
             | LoginError::NoToken
             | LoginError::Proof { .. }
+            | LoginError::CredentialTaken
             | LoginError::Banned
             | LoginError::Unrecorded(_)
             | LoginError::Unsealed

@@ -204,6 +204,16 @@ async fn authenticate(
     Err(OauthError::Client)
 }
 
+/// The application behind a request with this body, where only applications may ask.
+pub(crate) async fn client_of(
+    state: &IdentityState,
+    headers: &HeaderMap,
+    body: &[u8],
+    provenance: &Provenance,
+) -> Result<String, OauthError> {
+    authenticate(state, headers, &read(headers, body)?, provenance).await
+}
+
 /// Uses the code up and continues its login.
 async fn redeem(state: &IdentityState, shown: &Shown, provenance: &Provenance) -> Result<TokenPair, OauthError> {
     let grant = match state.inner.oauth.sessions.redeem(&shown.code).await? {

@@ -1,9 +1,17 @@
 //! `POST /introspect`: whether a token still counts (TK-7). What is not surely active is inactive.
 
-use crate::{state::IdentityState, tokens::hash};
+use crate::{
+    routes::{
+        Provenance,
+        oauth::{OauthError, token::client_of},
+    },
+    state::IdentityState,
+    tokens::hash,
+};
 use axum::{
     Json,
     extract::{Request, State},
+    response::{IntoResponse, Response},
 };
 use gw_http::{ApiError, ErrorBody, read_body};
 use gw_policy::{
@@ -36,9 +44,38 @@ pub(crate) struct IntrospectResponse {
     token_type: Option<&'static str>,
 }
 
+/// Two ways to refuse: as the token endpoint does, and as the others do.
+#[derive(Debug)]
+pub(crate) enum IntrospectError {
+    Client(OauthError),
+    Other(ApiError),
+}
+
+impl From<OauthError> for IntrospectError {
+    fn from(error: OauthError) -> Self {
+        Self::Client(error)
+    }
+}
+
+impl From<ApiError> for IntrospectError {
+    fn from(error: ApiError) -> Self {
+        Self::Other(error)
+    }
+}
+
+impl IntoResponse for IntrospectError {
+    fn into_response(self) -> Response {
+        match self {
+            Self::Client(error) => error.into_response(),
+            Self::Other(error) => error.into_response(),
+        }
+    }
+}
+
 /// Introspect a token
 ///
-/// Takes the form fields `token` and, optionally, `token_type_hint`.
+/// Takes the form fields `token` and, optionally, `token_type_hint`. Where INTROSPECT_REQUIRE_CLIENT is set, a first-party
+/// application authenticates as at the token endpoint, by HTTP Basic or `client_id` and `client_secret`.
 #[utoipa::path(
     post,
     path = "/introspect",
@@ -48,14 +85,21 @@ pub(crate) struct IntrospectResponse {
     responses(
         (status = 200, body = IntrospectResponse),
         (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody, description = "INTROSPECT_REQUIRE_CLIENT is set and the client did not authenticate"),
         (status = 429, body = ErrorBody),
+        (status = 503, body = ErrorBody),
     ),
 )]
 pub(crate) async fn introspect(
     State(state): State<IdentityState>,
+    provenance: Provenance,
     request: Request,
-) -> Result<Json<IntrospectResponse>, ApiError> {
-    let body = read_body(request.into_body()).await?;
+) -> Result<Json<IntrospectResponse>, IntrospectError> {
+    let (parts, body) = request.into_parts();
+    let body = read_body(body).await?;
+    if state.inner.config.introspect_require_client {
+        client_of(&state, &parts.headers, &body, &provenance).await?;
+    }
     // The hint only says where to look first; the two kinds cannot be mistaken for each other.
     let token = form_urlencoded::parse(&body)
         .find(|(name, _)| name == "token")

@@ -178,6 +178,22 @@ fn hd10_admission_by_party_share_and_administration() {
     }
 }
 
+/// HD10: who is linked by the word of a contract's code sees the contract's address, and nothing of what others send
+/// there.
+#[test]
+fn hd10_a_contract_wallets_owner_takes_part_in_nothing_sent_to_it() {
+    let by = |contract: bool| {
+        let world = world().user("owner");
+        if contract { world.contract_link("w") } else { world.link("w") }.snapshot()
+    };
+    let (wallet, other) = (address_of("w"), address_of("unknown"));
+    let admission = |contract, from, to| viewer(&by(contract), "owner").admission(hash_of("t"), from, Some(to));
+    assert_eq!(admission(false, other, wallet), Admission::Participant, "without the rule");
+    assert_eq!(admission(true, other, wallet), Admission::None);
+    let snapshot = by(true);
+    assert!(viewer(&snapshot, "owner").owns(wallet) && viewer(&snapshot, "owner").sees(wallet));
+}
+
 /// W5, R27: a share counts once the node has accepted its transaction.
 #[test]
 fn w5_a_share_that_was_not_accepted_admits_nobody() {

@@ -16,14 +16,14 @@ const MAX_ANSWER: usize = 64 * 1024;
 
 /// How a call of the contract ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Reply {
+pub(crate) enum Reply {
     Returned(Vec<u8>),
     Reverted { data: Vec<u8>, message: String },
 }
 
 /// Why a node gave no answer.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum CallError {
+pub(crate) enum CallError {
     #[error("the node cannot be asked")]
     Outbound(#[from] OutboundError),
     #[error("the node's answer is no JSON-RPC")]
@@ -37,8 +37,8 @@ pub(super) enum CallError {
 }
 
 #[derive(Deserialize)]
-struct Answer {
-    result: Option<Value>,
+pub(crate) struct Answer {
+    pub(crate) result: Option<Value>,
     error: Option<RpcError>,
 }
 
@@ -51,14 +51,14 @@ struct RpcError {
 }
 
 /// Which chain the node is on.
-pub(super) async fn chain_id(outbound: &Outbound, node: &Uri) -> Result<u64, CallError> {
+pub(crate) async fn chain_id(outbound: &Outbound, node: &Uri) -> Result<u64, CallError> {
     let answer = ask(outbound, node, "eth_chainId", json!([])).await?;
     let text = answer.result.as_ref().and_then(Value::as_str).and_then(|text| text.strip_prefix("0x"));
     text.and_then(|digits| u64::from_str_radix(digits, 16).ok()).ok_or(CallError::NoResult)
 }
 
 /// Calls the contract at the newest block.
-pub(super) async fn contract(
+pub(crate) async fn contract(
     outbound: &Outbound,
     node: &Uri,
     contract: Address,
@@ -86,7 +86,7 @@ fn bytes(text: &str) -> Option<Vec<u8>> {
     hex::decode(text.strip_prefix("0x")?).ok()
 }
 
-async fn ask(outbound: &Outbound, node: &Uri, method: &str, params: Value) -> Result<Answer, CallError> {
+pub(crate) async fn ask(outbound: &Outbound, node: &Uri, method: &str, params: Value) -> Result<Answer, CallError> {
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
     let mut request = Request::new(Full::new(Bytes::from(body)));
     *request.method_mut() = http::Method::POST;

@@ -1,0 +1,66 @@
+use crate::{
+    AdminState,
+    error::Failure,
+    input,
+    scope::Admin,
+    wire::{UserSession, UserSessionsResponse},
+};
+use axum::{
+    Json,
+    extract::{Path, State},
+};
+use gw_http::Message;
+use gw_types::SessionId;
+
+/// A user's logins that can still refresh their tokens, the newest first. Never their tokens.
+#[utoipa::path(get, path = "/api/v1/admin/users/{user_id}/sessions", tag = "sessions",
+    params(("user_id" = String, Path, format = Uuid)),
+    responses((status = 200, body = UserSessionsResponse), (status = 401), (status = 403), (status = 404)))]
+pub(crate) async fn list_user_sessions(
+    admin: Admin,
+    State(state): State<AdminState>,
+    Path(user): Path<String>,
+) -> Result<Json<UserSessionsResponse>, Failure> {
+    let reads = state.store.read();
+    let user = admin.readable_user(&reads, &user).await?;
+    let families = reads.list_families(user.id, state.clock.now()).await?;
+    let sessions: Vec<_> = families.into_iter().map(UserSession::from).collect();
+    Ok(Json(UserSessionsResponse { total: sessions.len(), sessions }))
+}
+
+/// Ends one login of a user: its refresh tokens and its access tokens are dead at once.
+#[utoipa::path(delete, path = "/api/v1/admin/users/{user_id}/sessions/{session_id}", tag = "sessions",
+    params(("user_id" = String, Path, format = Uuid), ("session_id" = String, Path, format = Uuid)),
+    responses((status = 200, body = Message), (status = 400), (status = 401), (status = 403), (status = 404)))]
+pub(crate) async fn end_user_session(
+    admin: Admin,
+    State(state): State<AdminState>,
+    Path((user, session)): Path<(String, String)>,
+) -> Result<Message, Failure> {
+    admin.require_writer()?;
+    let mut tx = state.store.begin(&admin.actor()).await?;
+    let user = admin.writable_user(&tx.read(), &user).await?;
+    admin.all_orgs_of(&tx.read(), user.id).await?;
+    let session: SessionId = input::id(&session, "session_id")?;
+    tx.end_session(user.id, session).await?;
+    tx.commit().await?;
+    Ok(Message::new("session ended"))
+}
+
+/// Ends all logins of a user, wherever they are signed in; they may sign in anew.
+#[utoipa::path(delete, path = "/api/v1/admin/users/{user_id}/sessions", tag = "sessions",
+    params(("user_id" = String, Path, format = Uuid)),
+    responses((status = 200, body = Message), (status = 401), (status = 403), (status = 404)))]
+pub(crate) async fn end_user_sessions(
+    admin: Admin,
+    State(state): State<AdminState>,
+    Path(user): Path<String>,
+) -> Result<Message, Failure> {
+    admin.require_writer()?;
+    let mut tx = state.store.begin(&admin.actor()).await?;
+    let user = admin.writable_user(&tx.read(), &user).await?;
+    admin.all_orgs_of(&tx.read(), user.id).await?;
+    let ended = tx.end_sessions(user.id).await?;
+    tx.commit().await?;
+    Ok(Message::new(format!("sessions ended: {ended}")))
+}

@@ -1,0 +1,119 @@
+//! Contract wallets and names, on a real node; logins that administrators end.
+
+use crate::{
+    authorization::family,
+    harness::{Engine, Gateway, init_code, key},
+};
+use alloy_primitives::{Address, B256, hex, keccak256};
+use alloy_signer::SignerSync as _;
+use serde_json::{Value, json};
+use std::{process::Command, time::Duration};
+
+/// Sends from the node's own first account, past the gateway; returns what was created.
+async fn on_node(gw: &Gateway, to: Option<Address>, input: &[u8]) -> Option<Address> {
+    let mut call = json!({"from": key(0).address(), "gas": "0x200000", "data": hex::encode_prefixed(input)});
+    if let Some(to) = to {
+        call["to"] = json!(to);
+    }
+    let hash = gw.node("eth_sendTransaction", json!([call])).await;
+    loop {
+        let receipt = gw.node("eth_getTransactionReceipt", json!([hash])).await;
+        if !receipt.is_null() {
+            assert_eq!(receipt["status"], "0x1");
+            return receipt["contractAddress"].as_str().map(|text| text.parse().unwrap());
+        }
+    }
+}
+
+async fn linked(gw: &Gateway, token: &str) -> Vec<String> {
+    let listed = gw.as_user(token, "GET", "/eth/addresses", None).await.expect(200);
+    listed["addresses"].as_array().unwrap().iter().map(|row| row["address"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Lets a day pass for what the gateway remembers of contract wallets. Their check is due at the next start then.
+fn a_day_passes(gw: &Gateway) {
+    let database = gw.data_dir().join("gateway.db");
+    let script = "import sqlite3,sys; db=sqlite3.connect(sys.argv[1]); \
+                  print(db.execute('UPDATE contract_wallet_proofs SET checked_at=0').rowcount); db.commit()";
+    let output = Command::new("python3").args(["-c", script]).arg(database).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "1", "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// LK-4, HD10: a contract wallet is linked by its own word, which is asked for again every day.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lk4_hd10_a_contract_wallet_is_linked_while_it_says_so() {
+    let mut gw = Gateway::start_with(Engine::Sqlite, &[]).await;
+    let token = gw.login("did:example:alice").await;
+    let owner = key(1);
+    let wallet = on_node(&gw, None, &init_code("Wallet", owner.address().into_word().as_slice())).await.unwrap();
+    let challenge = gw.as_user(&token, "POST", "/eth/link/challenge", None).await.expect(200);
+    let text = challenge["message"].as_str().unwrap().as_bytes();
+    let answer = |signer: usize| {
+        let signature = hex::encode_prefixed(key(signer).sign_message_sync(text).unwrap().as_bytes());
+        json!({"address": wallet, "nonce": challenge["nonce"], "signature": signature})
+    };
+    let stranger = gw.as_user(&token, "POST", "/eth/link/verify", Some(answer(2))).await.expect(400);
+    assert_eq!(stranger["error"], "signature verification failed");
+    gw.as_user(&token, "POST", "/eth/link/verify", Some(answer(1))).await.expect(200);
+    let address = format!("{wallet:#x}");
+    assert_eq!(linked(&gw, &token).await, [address.clone()]);
+
+    // Asked again, it still says yes.
+    gw.process.kill();
+    a_day_passes(&gw);
+    gw.restart().await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(linked(&gw, &token).await, [address]);
+
+    // The wallet has another owner now: whose it was ends with it.
+    let data = [&keccak256("setOwner(address)")[..4], key(2).address().into_word().as_slice()].concat();
+    on_node(&gw, Some(wallet), &data).await;
+    gw.process.kill();
+    a_day_passes(&gw);
+    gw.restart().await;
+    for _ in 0..100 {
+        if linked(&gw, &token).await.is_empty() {
+            let events = gw.admin("GET", "/audit-logs?limit=50", None).await.expect(200);
+            assert!(events.to_string().contains("no longer confirms"), "the reason is kept: {events}");
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("the link stands though its wallet says no");
+}
+
+/// Spec/80 section 11: the logins of one user, ended one by one or all at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn spec_80_11_administrators_end_a_users_logins() {
+    let gw = Gateway::start_with(Engine::Sqlite, &[]).await;
+    let did = "did:example:bob";
+    let (one, two, three) = (gw.login_pair(did).await, gw.login_pair(did).await, gw.login_pair(did).await);
+    let access = |pair: &Value| pair["access_token"].as_str().unwrap().to_owned();
+    let user = gw.admin("GET", "/users?search=did:example:bob", None).await.expect(200);
+    let user = user["users"].as_array().or(user.as_array()).unwrap()[0]["id"].as_str().unwrap().to_owned();
+    let path = format!("/users/{user}/sessions");
+    let listed = gw.admin("GET", &path, None).await.expect(200);
+    assert!(!listed.to_string().contains("eyJ"), "no tokens: {listed}");
+    let sessions = listed["sessions"].as_array().unwrap();
+    assert_eq!((listed["total"].as_u64(), &sessions[0]["provider"]), (Some(sessions.len() as u64), &json!("mock")));
+    assert!(sessions.len() >= 3);
+
+    let sid = |pair: &Value| family(&access(pair));
+    gw.admin("DELETE", &format!("{path}/{}", sid(&one)), None).await.expect(200);
+    gw.as_user(&access(&one), "GET", "/api/v1/me/orgs", None).await.expect(401);
+    gw.as_user(&access(&two), "GET", "/api/v1/me/orgs", None).await.expect(200);
+    gw.admin("DELETE", &format!("{path}/{}", sid(&one)), None).await.expect(404);
+    gw.admin("DELETE", &format!("{path}/nonsense"), None).await.expect(400);
+    gw.admin("DELETE", &format!("{path}/{}", B256::ZERO), None).await.expect(400);
+
+    gw.admin("DELETE", &path, None).await.expect(200);
+    for pair in [&two, &three] {
+        gw.as_user(&access(pair), "GET", "/api/v1/me/orgs", None).await.expect(401);
+        let refresh = json!({"refresh_token": pair["refresh_token"]});
+        gw.request("POST", "/refresh", &[], Some(refresh)).await.expect(401);
+    }
+    assert_eq!(gw.admin("GET", &path, None).await.expect(200)["total"], 0);
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    let again = gw.login(did).await;
+    gw.as_user(&again, "GET", "/api/v1/me/orgs", None).await.expect(200);
+}
