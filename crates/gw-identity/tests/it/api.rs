@@ -13,7 +13,7 @@ const OAUTH: [&str; 8] = [
     "POST /oauth/session/{id}/silent-complete",
     "POST /oauth/token",
 ];
-const BOTH_WAYS: [(Method, &str); 16] = [
+const BOTH_WAYS: [(Method, &str); 17] = [
     (Method::POST, "/auth/request"),
     (Method::POST, "/auth/callback"),
     (Method::POST, "/auth/verify"),

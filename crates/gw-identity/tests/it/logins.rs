@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 const STRANGER: &str = "192.0.2.77";
 
-/// ZK-10, ZK-80: a proof makes the user, in the default group, without KYC.
+/// ZK-10, ZK-14, ZK-80, ZK-81: a proof makes the user, in the default group and no other, without KYC.
 #[tokio::test]
 async fn zk10_zk80_a_proof_completes_the_session_and_makes_the_user() {
     let world = World::new().await;

@@ -27,8 +27,11 @@ async fn send(node: &gw_node::Node, to: Option<Address>, input: &str) -> Option<
     let to = to.map_or_else(String::new, |to| format!(r#""to":"{to:#x}","#));
     let params = format!(r#"[{{"from":"{FUNDED:#x}",{to}"input":"{input}","gas":"0x200000"}}]"#);
     let send = UpstreamCall { method: "eth_sendTransaction", params };
-    let Answer::Result(sent) = node.call(&send, Budget::Forward).await.unwrap() else { panic!("refused") };
-    let hash = gw_policy::view::sent_hash(&sent).unwrap();
+    let sent = match node.call(&send, Budget::Forward).await.unwrap() {
+        Answer::Result(sent) => Some(sent),
+        Answer::Error(_) => None,
+    };
+    let hash = gw_policy::view::sent_hash(&sent.unwrap()).unwrap();
     loop {
         if let Some(mined) = node.mined(hash).await.unwrap() {
             assert!(mined.succeeded);

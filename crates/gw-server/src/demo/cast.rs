@@ -2,7 +2,9 @@
 
 use super::account::Account;
 use clap::ValueEnum;
-use gw_types::Address;
+use gw_types::{Address, ExternalId};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Somebody with a DID and one of the node's well-known development accounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -66,6 +68,30 @@ impl Bank {
     }
 }
 
+/// The names personas log in under. Whoever puts a DID of their own here logs in as that persona with their own wallet.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub(super) struct Names(BTreeMap<String, ExternalId>);
+
+impl Names {
+    /// From `<persona>=<DID>`, as the command line has them.
+    pub(super) fn of(given: &[(Persona, ExternalId)]) -> Self {
+        Self(given.iter().map(|(persona, did)| (persona.word().to_owned(), did.clone())).collect())
+    }
+
+    /// The name of a persona.
+    pub(super) fn did(&self, persona: Persona) -> &str {
+        self.0.get(persona.word()).map_or(persona.own_did(), ExternalId::as_str)
+    }
+}
+
+/// `<persona>=<DID>`.
+pub(super) fn parse_name(text: &str) -> Result<(Persona, ExternalId), String> {
+    let (word, did) = text.split_once('=').ok_or("must be `<persona>=<DID>`")?;
+    let persona = Persona::from_str(word, true)?;
+    let did = ExternalId::new(did).map_err(|error| error.to_string())?;
+    if did.is_did() { Ok((persona, did)) } else { Err(format!("`{did}` is no DID")) }
+}
+
 impl Persona {
     /// Everybody.
     pub(super) const ALL: [Self; 5] = [Self::Ops, Self::Analyst, Self::Admin, Self::Trader, Self::Regulator];
@@ -92,8 +118,8 @@ impl Persona {
         }
     }
 
-    /// The name they log in under.
-    pub(super) const fn did(self) -> &'static str {
+    /// The name they have where nobody gave them another.
+    const fn own_did(self) -> &'static str {
         match self {
             Self::Ops => "did:test:meridian-ops",
             Self::Analyst => "did:test:meridian-analyst",

@@ -1,7 +1,7 @@
 //! Each promise of the demo, checked live (spec/85 section 10.3).
 
 use super::{
-    cast::Persona,
+    cast::{Names, Persona},
     client::{Answer, As, Client},
     parts::Running,
     seed::{MINTED, PAID, Scene, balance_of, whole},
@@ -22,7 +22,7 @@ const COMING: &[&str] =
 
 /// Runs every check and prints it; the number of those that failed.
 pub(super) async fn run(running: &Running, scene: &Scene) -> anyhow::Result<usize> {
-    let look = Look { client: Client::new(&running.gateway), scene };
+    let look = Look { client: Client::new(&running.gateway), names: &running.names, scene };
     tour::say("\nChecks\n");
     let checks = [
         (
@@ -56,6 +56,7 @@ pub(super) async fn run(running: &Running, scene: &Scene) -> anyhow::Result<usiz
 
 struct Look<'a> {
     client: Client,
+    names: &'a Names,
     scene: &'a Scene,
 }
 
@@ -114,7 +115,7 @@ impl Look<'_> {
             let logs = self.client.get(admin, "/api/v1/admin/logs?limit=1000").await?.expect_success("records")?;
             let rows = logs.get("data").and_then(Value::as_array).context("the records are no list")?;
             let of =
-                |persona: Persona| rows.iter().filter(move |row| row.get("external_id") == Some(&json!(persona.did())));
+                |persona: Persona| rows.iter().filter(move |row| row.get("external_id") == Some(&json!(self.names.did(persona))));
             anyhow::ensure!(of(Persona::Trader).next().is_none(), "the other bank's calls are shown");
             if of(Persona::Analyst).any(|row| row.get("denial_reason") == Some(&json!("param_rule"))) {
                 return Ok(());

@@ -13,9 +13,10 @@ mod state;
 mod tour;
 
 use anyhow::Context as _;
-use cast::Persona;
+use cast::{Names, Persona};
 use clap::{Args, Subcommand};
 use client::Client;
+use gw_types::ExternalId;
 use parts::Parts;
 use state::State;
 use std::{path::PathBuf, process::ExitCode};
@@ -34,6 +35,10 @@ pub struct Options {
     /// Free ports and a directory of its own: several demos side by side.
     #[arg(long)]
     ephemeral: bool,
+    /// A DID of your own for a persona: log in as it at /login with your wallet, no mock in between. VERIFIER_ID,
+    /// BASE_URL, `IDP_*` and `ALTNET_*` of the environment hold for the demo's gateway.
+    #[arg(long = "did", value_name = "PERSONA=DID", value_parser = cast::parse_name)]
+    names: Vec<(Persona, ExternalId)>,
     /// Set everything up, check nothing.
     #[arg(long)]
     seed_only: bool,
@@ -62,7 +67,7 @@ pub async fn run(options: Options) -> anyhow::Result<ExitCode> {
 async fn token(dir: &std::path::Path, persona: Persona) -> anyhow::Result<ExitCode> {
     let state = State::read(dir).context("no demo is running; start one with `make demo`")?;
     let client = Client::new(&state.gateway);
-    let token = client.log_in(persona.did()).await.context("the running demo gave no token")?;
+    let token = client.log_in(state.names.did(persona)).await.context("the running demo gave no token")?;
     crate::cli::say(format_args!("{token}\n"));
     Ok(ExitCode::SUCCESS)
 }
@@ -84,10 +89,11 @@ async fn demo(options: Options) -> anyhow::Result<ExitCode> {
 
 async fn act(options: &Options, parts: &mut Parts) -> anyhow::Result<ExitCode> {
     tour::say("Starting a node and a gateway …\n");
-    parts.start(&options.dir, options.port, options.ephemeral).await?;
+    parts.start(&options.dir, options.port, options.ephemeral, Names::of(&options.names)).await?;
     let running = parts.running().context("the parts are not running")?;
     let scene = seed::seed(running).await.context("the demo could not be set up")?;
-    State { gateway: running.gateway.clone(), node: running.node.clone(), token: scene.token }.write(parts.dir()?)?;
+    let (gateway, node, names) = (running.gateway.clone(), running.node.clone(), running.names.clone());
+    State { gateway, node, names, token: scene.token }.write(parts.dir()?)?;
     if options.seed_only {
         tour::print(running, &scene).await?;
     } else {

@@ -2,7 +2,10 @@
 //!
 //! Invariant: what was started is stopped, in the reverse order, before the demo ends.
 
-use super::client::{As, Client};
+use super::{
+    cast::Names,
+    client::{As, Client},
+};
 use crate::{ambient::SystemEntropy, secrets};
 use anyhow::{Context as _, bail};
 use gw_store::DirectoryLock;
@@ -45,6 +48,8 @@ pub(super) struct Running {
     pub(super) node: String,
     /// Super-administrator's token.
     pub(super) admin: Secret,
+    /// The names of the personas.
+    pub(super) names: Names,
 }
 
 /// The parts, as far as they were started.
@@ -58,7 +63,7 @@ pub(super) struct Parts {
 
 impl Parts {
     /// Starts the node, then the gateway.
-    pub(super) async fn start(&mut self, dir: &Path, port: u16, ephemeral: bool) -> anyhow::Result<()> {
+    pub(super) async fn start(&mut self, dir: &Path, port: u16, ephemeral: bool, names: Names) -> anyhow::Result<()> {
         let anvil = find_anvil()?;
         let dir = if ephemeral { scratch() } else { dir.to_owned() };
         let lock = DirectoryLock::acquire(&dir).context("is another demo running?")?;
@@ -91,14 +96,15 @@ impl Parts {
             .env("ALLOW_MOCK_LOGIN", "true")
             .env("ACCESS_TOKEN_TTL", TOKEN_TTL)
             .env("RATE_LIMIT_AUTH", "off")
-            .env("RATE_LIMIT_ANON", "off");
+            .env("RATE_LIMIT_ANON", "off")
+            .envs(std::env::vars().filter(|(name, _)| is_of_wallets(name)));
         let child = self.gateway.insert(spawn(command, &dir.join(GATEWAY_LOG))?);
         let client = Client::new(&gateway);
         await_part("the gateway", child, &dir.join(GATEWAY_LOG), async || {
             client.get(As::Nobody, "/ready").await.is_ok_and(|answer| answer.status.is_success())
         })
         .await?;
-        self.running = Some(Running { gateway, node, admin });
+        self.running = Some(Running { gateway, node, admin, names });
         Ok(())
     }
 
@@ -145,6 +151,11 @@ impl Parts {
             let _ = std::fs::remove_dir(dir.directory());
         }
     }
+}
+
+/// What a real wallet needs to be told, and to be believed.
+fn is_of_wallets(variable: &str) -> bool {
+    ["VERIFIER_ID", "BASE_URL"].contains(&variable) || ["IDP_", "ALTNET_"].iter().any(|kind| variable.starts_with(kind))
 }
 
 /// Starts a part in a process group of its own: Ctrl-C reaches the demo alone, which then stops its parts in order.

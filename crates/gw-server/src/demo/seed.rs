@@ -4,7 +4,7 @@
 
 use super::{
     account::Call,
-    cast::{Bank, Persona, Role},
+    cast::{Bank, Names, Persona, Role},
     client::{As, Client},
     parts::Running,
 };
@@ -47,7 +47,7 @@ impl Scene {
 
 /// Sets everything up.
 pub(super) async fn seed(running: &Running) -> anyhow::Result<Scene> {
-    let set = Stage { client: Client::new(&running.gateway), admin: As::Super(&running.admin) };
+    let set = Stage { client: Client::new(&running.gateway), admin: As::Super(&running.admin), names: &running.names };
     let mut meridian = String::new();
     for bank in Bank::ALL {
         let org = set.organization(bank).await?;
@@ -66,7 +66,7 @@ pub(super) async fn seed(running: &Running) -> anyhow::Result<Scene> {
     let mut bearers = Vec::new();
     for persona in Persona::ALL {
         let token =
-            set.client.log_in(persona.did()).await.with_context(|| format!("{} cannot log in", persona.word()))?;
+            set.client.log_in(set.names.did(persona)).await.with_context(|| format!("{} cannot log in", persona.word()))?;
         set.link(persona, &token).await.with_context(|| format!("the account of {} is not linked", persona.word()))?;
         bearers.push((persona, token));
     }
@@ -78,6 +78,7 @@ pub(super) async fn seed(running: &Running) -> anyhow::Result<Scene> {
 struct Stage<'a> {
     client: Client,
     admin: As<'a>,
+    names: &'a Names,
 }
 
 impl Stage<'_> {
@@ -119,7 +120,7 @@ impl Stage<'_> {
     /// A verified (KYC) member of a group.
     async fn member(&self, org: &str, group: &str, persona: Persona) -> anyhow::Result<()> {
         let path = format!("/api/v1/admin/orgs/{org}/memberships/by-did");
-        let body = json!({"did": persona.did(), "group_id": group});
+        let body = json!({"did": self.names.did(persona), "group_id": group});
         let joined = self.client.post(self.admin, &path, body).await?;
         let user = if joined.status == StatusCode::CONFLICT {
             self.user(persona).await?
@@ -138,18 +139,18 @@ impl Stage<'_> {
         let group = self.group(org, Persona::Trader.role().context("the trader has a role")?).await?;
         self.member(org, &group, persona).await?;
         let path = format!("/api/v1/admin/orgs/{org}/memberships/by-did");
-        let body = json!({"did": persona.did(), "group_id": group});
+        let body = json!({"did": self.names.did(persona), "group_id": group});
         let left = self.client.send(self.admin, http::Method::DELETE, &path, Some(body)).await?;
         left.expect_success("removing a member").map(drop)
     }
 
     /// The id of a user that exists.
     async fn user(&self, persona: Persona) -> anyhow::Result<String> {
-        let path = format!("/api/v1/admin/users?search={}", persona.did());
+        let path = format!("/api/v1/admin/users?search={}", self.names.did(persona));
         let found = self.client.get(self.admin, &path).await?.expect_success("looking for a user")?;
         let rows = rows(&found);
-        let row = rows.iter().find(|row| row.get("external_id").and_then(Value::as_str) == Some(persona.did()));
-        id(row.with_context(|| format!("there is no user {}", persona.did()))?)
+        let row = rows.iter().find(|row| row.get("external_id").and_then(Value::as_str) == Some(self.names.did(persona)));
+        id(row.with_context(|| format!("there is no user {}", self.names.did(persona)))?)
     }
 
     async fn verify(&self, user: &str) -> anyhow::Result<()> {

@@ -1,5 +1,6 @@
 //! Where a running demo is found: for `demo token`.
 
+use super::cast::Names;
 use anyhow::Context as _;
 use gw_types::Address;
 use serde::{Deserialize, Serialize};
@@ -12,6 +13,8 @@ pub(super) struct State {
     pub(super) gateway: String,
     /// The node behind it.
     pub(super) node: String,
+    /// The names of the personas.
+    pub(super) names: Names,
     /// The token contract.
     pub(super) token: Address,
 }

@@ -21,7 +21,7 @@ pub(super) fn say(text: impl core::fmt::Display) {
 
 /// Prints everything.
 pub(super) async fn print(running: &Running, scene: &Scene) -> anyhow::Result<()> {
-    people(scene)?;
+    people(running, scene)?;
     question(running, scene).await?;
     lines(running, scene)?;
     say(format_args!(
@@ -35,10 +35,10 @@ pub(super) async fn print(running: &Running, scene: &Scene) -> anyhow::Result<()
     Ok(())
 }
 
-fn people(scene: &Scene) -> anyhow::Result<()> {
+fn people(running: &Running, scene: &Scene) -> anyhow::Result<()> {
     say("\nWho is who (tokens last 8 hours)\n");
     for persona in Persona::ALL {
-        say(format_args!("  {:17} {:26} {:#x}\n", persona.title(), persona.did(), persona.address()?));
+        say(format_args!("  {:17} {:26} {:#x}\n", persona.title(), running.names.did(persona), persona.address()?));
     }
     say("\n");
     for persona in Persona::ALL {

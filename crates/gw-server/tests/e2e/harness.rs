@@ -45,7 +45,7 @@ pub(crate) use on_both_engines;
 
 /// A process that ends with the test.
 #[derive(Debug)]
-pub(crate) struct Process(Child);
+pub(crate) struct Process(pub(crate) Child);
 
 impl Process {
     pub(crate) fn kill(&mut self) {
@@ -66,7 +66,7 @@ impl Drop for Process {
     }
 }
 
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
@@ -168,6 +168,12 @@ impl Gateway {
         let gateway = Self { url, node_url, http, process, settings, data, _node: None };
         gateway.wait_ready().await;
         gateway
+    }
+
+    /// A gateway that somebody else started, as part of `process`.
+    pub(crate) fn found(url: String, node_url: String, process: Process) -> Self {
+        let (settings, data) = (Vec::new(), tempfile::tempdir().unwrap());
+        Self { url, node_url, http: client(), process, settings, data, _node: None }
     }
 
     pub(crate) fn data_dir(&self) -> &std::path::Path {

@@ -142,7 +142,8 @@ async fn hd24_a_second_instance_without_redis_does_not_start() {
     let one = Gateway::start_with(Engine::Postgres, &[]).await;
     let place = tempfile::tempdir().unwrap();
     let directory = place.path().display().to_string();
-    let settings = [("DATA_DIR", directory.as_str()), ("PORT", "0")];
+    let port = crate::harness::free_port().to_string();
+    let settings = [("DATA_DIR", directory.as_str()), ("PORT", &port)];
     let (code, said) = one.command_with(&settings, &["serve"]);
     assert_eq!(code, Some(78), "{said}");
     assert!(said.contains("REDIS_URL"), "{said}");

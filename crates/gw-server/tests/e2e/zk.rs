@@ -4,7 +4,7 @@
 //! The circuit and its keys are ours, since nobody can prove under the official ones without the official proving key;
 //! a gateway told nothing of our key refuses them, which is tested, too.
 
-use crate::harness::{Answer, Engine, Gateway, init_code, send};
+use crate::harness::{Answer, Engine, Gateway, Process, init_code, send};
 use alloy_primitives::{Bytes, U256};
 use alloy_sol_types::{SolCall, sol};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
@@ -15,6 +15,10 @@ use gw_testkit::{
 };
 use http_body_util::Full;
 use serde_json::{Value, json};
+use std::{
+    io::{BufRead as _, BufReader},
+    process::{Command, Stdio},
+};
 
 sol! {
     struct GistRootInfo {
@@ -314,4 +318,45 @@ async fn zk34_a_key_of_ones_own_counts_only_where_it_was_named() {
     let login = w.open().await;
     let token = w.token(&did, &login, json!({}));
     w.refused(&login, &token, (401, "verification failed", "verification_failed")).await;
+}
+
+/// The demo's personas log in without the mock: whoever gives one of them a DID of their own logs in with their wallet
+/// and may do what the persona may.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn zk10_a_demo_persona_logs_in_with_a_wallet() {
+    let http = crate::harness::client();
+    let network = Network::start(&http).await;
+    let mut wallet = Wallet::start();
+    let did = wallet.ask("identity", json!({"seed": 11}))["did"].as_str().unwrap().to_owned();
+    let keys = Kit::prepare().verification_keys().display().to_string();
+    let mut demo = Command::new(env!("CARGO_BIN_EXE_ledger-gateway-dev"))
+        .args(["demo", "--ephemeral", "--seed-only", "--did", &format!("analyst={did}")])
+        .env("IDP_VERIFICATION_KEYS_DIR", keys)
+        .env("VERIFIER_ID", VERIFIER)
+        .env("IDP_RPC_URL", network.node.url())
+        .env("IDP_STATE_CONTRACT", &network.contract)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(demo.stdout.take().unwrap()).lines();
+    let process = Process(demo);
+    // `Gateway http://localhost:… node behind it http://… token contract 0x…`
+    let told = lines.map(Result::unwrap).find(|line| line.starts_with("Gateway ")).expect("the demo says where it is");
+    let words: Vec<&str> = told.split_whitespace().collect();
+    let (url, node, token) = (words[1].to_owned(), words[5].to_owned(), *words.last().unwrap());
+    let gw = Gateway::found(url, node, process);
+    let mut w = World { gw, network, wallet };
+    w.publish().await;
+    let login = w.open().await;
+    let said = w.wallet.ask("login", json!({"did": did, "request": login.qr()}));
+    assert_eq!(said["status"], 200, "{}", said["body"]);
+    let access = said["body"]["access_token"].as_str().unwrap();
+    // The analyst's rights: the own balance through the token, nobody else's.
+    let own = w.gw.as_user(access, "GET", "/eth/addresses", None).await.expect(200);
+    let own = own["addresses"][0]["address"].as_str().unwrap().trim_start_matches("0x").to_owned();
+    let balance = |of: &str| json!([{"to": token, "data": format!("0x70a08231{of:0>64}")}, "latest"]);
+    assert_eq!(w.gw.rpc(access, "eth_call", balance(&own)).await.status, 200);
+    assert_eq!(w.gw.rpc(access, "eth_call", balance(&"11".repeat(20))).await.status, 404);
+    assert_eq!(w.gw.process.terminate(), Some(0), "the demo ends and takes its parts with it");
 }

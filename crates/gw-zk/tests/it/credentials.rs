@@ -40,6 +40,7 @@ pub(crate) fn judge(vector: &Value, scope: &[Value], user: Id, now: Timestamp) -
     examined.judge(&answers, now).map_err(Refused::Credential)
 }
 
+/// ZK-63, ZK-64, ZK-65, ZK-66, ZK-67, ZK-68, ZK-69, ZK-72: a case each, most of them several.
 #[test]
 fn zk63_to_zk72_signals_get_their_verdicts() {
     let Some(data) = support::json("jwz/signals.json") else { return };
