@@ -114,8 +114,9 @@ impl Look<'_> {
         loop {
             let logs = self.client.get(admin, "/api/v1/admin/logs?limit=1000").await?.expect_success("records")?;
             let rows = logs.get("data").and_then(Value::as_array).context("the records are no list")?;
-            let of =
-                |persona: Persona| rows.iter().filter(move |row| row.get("external_id") == Some(&json!(self.names.did(persona))));
+            let of = |persona: Persona| {
+                rows.iter().filter(move |row| row.get("external_id") == Some(&json!(self.names.did(persona))))
+            };
             anyhow::ensure!(of(Persona::Trader).next().is_none(), "the other bank's calls are shown");
             if of(Persona::Analyst).any(|row| row.get("denial_reason") == Some(&json!("param_rule"))) {
                 return Ok(());

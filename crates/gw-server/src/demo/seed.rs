@@ -65,8 +65,11 @@ pub(super) async fn seed(running: &Running) -> anyhow::Result<Scene> {
     }
     let mut bearers = Vec::new();
     for persona in Persona::ALL {
-        let token =
-            set.client.log_in(set.names.did(persona)).await.with_context(|| format!("{} cannot log in", persona.word()))?;
+        let token = set
+            .client
+            .log_in(set.names.did(persona))
+            .await
+            .with_context(|| format!("{} cannot log in", persona.word()))?;
         set.link(persona, &token).await.with_context(|| format!("the account of {} is not linked", persona.word()))?;
         bearers.push((persona, token));
     }
@@ -149,7 +152,8 @@ impl Stage<'_> {
         let path = format!("/api/v1/admin/users?search={}", self.names.did(persona));
         let found = self.client.get(self.admin, &path).await?.expect_success("looking for a user")?;
         let rows = rows(&found);
-        let row = rows.iter().find(|row| row.get("external_id").and_then(Value::as_str) == Some(self.names.did(persona)));
+        let row =
+            rows.iter().find(|row| row.get("external_id").and_then(Value::as_str) == Some(self.names.did(persona)));
         id(row.with_context(|| format!("there is no user {}", self.names.did(persona)))?)
     }
 

@@ -445,3 +445,28 @@ fn check_time(timestamp: Fr, now: Timestamp) -> Result<(), CredentialError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zk61_a_query_is_answered_by_its_circuit_or_a_sub_version_of_it() {
+        use Circuit::{AuthV2, Linked3, Linked5, Linked10, MtpV2, SigV2, V3, V3Beta1, V3Small};
+        for (asked, given) in [(V3, V3), (V3, V3Small), (Linked10, Linked5), (Linked10, Linked3), (SigV2, SigV2)] {
+            assert!(answers(given, asked), "{given:?} for {asked:?}");
+        }
+        for (asked, given) in [
+            (V3Small, V3),
+            (V3Beta1, V3),
+            (V3, V3Beta1),
+            (Linked3, Linked10),
+            (SigV2, MtpV2),
+            (MtpV2, SigV2),
+            (V3, SigV2),
+            (SigV2, AuthV2),
+        ] {
+            assert!(!answers(given, asked), "{given:?} for {asked:?}");
+        }
+    }
+}
