@@ -69,6 +69,7 @@ fn said(error: &StoreError) -> ApiError {
             Missing::Link => "address not found",
             Missing::Tenant => "tenant not found",
             Missing::Session => "session not found",
+            Missing::SharedInfra => "shared contract not found",
             Missing::Reservation | Missing::Visibility | Missing::Chain => "not found",
         }),
         StoreError::Conflict(conflict) => ApiError::conflict(match conflict {
@@ -81,6 +82,7 @@ fn said(error: &StoreError) -> ApiError {
             Conflict::ContractAddress => "contract registration failed: the address is taken",
             Conflict::Grant => "the group already holds a grant on the contract",
             Conflict::Tenant => "the tenant is on the list already",
+            Conflict::SharedInfra => "the address is tagged already",
             Conflict::Link | Conflict::Token | Conflict::Other => "it clashes with an existing record",
         }),
         StoreError::Immutable => ApiError::forbidden("system rows cannot be changed"),

@@ -17,7 +17,9 @@ mod record;
 mod records;
 mod scope;
 mod sessions;
+mod shared;
 mod state;
+mod system;
 mod tenants;
 mod users;
 mod wire;
@@ -69,12 +71,22 @@ fn routes() -> OpenApiRouter<AdminState> {
         .routes(routes!(contracts::events::list_events))
         .routes(routes!(contracts::flags::set_visibleto_unlock))
         .routes(routes!(contracts::flags::set_events_allow_dynamic_payload))
+        .routes(routes!(contracts::flags::set_trusted_router))
         .routes(routes!(contracts::grant_summary::grant_summary))
         .routes(routes!(contracts::by_address::lookup_contract))
         .routes(routes!(grants::list::list_grants, grants::create::create_grant))
         .routes(routes!(grants::update::update_grant, grants::delete::delete_grant))
         .routes(routes!(tenants::list::list_tenants, tenants::create::create_tenant))
         .routes(routes!(tenants::get::get_tenant, tenants::update::update_tenant, tenants::delete::delete_tenant))
+        .routes(routes!(shared::list::list_shared_infra, shared::create::create_shared_infra))
+        .routes(routes!(
+            shared::get::get_shared_infra,
+            shared::update::update_shared_infra,
+            shared::delete::delete_shared_infra
+        ))
+        .routes(routes!(shared::refresh_codehash::refresh_codehash))
+        .routes(routes!(system::toggles::get_eth_call_tracing, system::toggles::set_eth_call_tracing))
+        .routes(routes!(system::toggles::get_intra_org_grant_tracing, system::toggles::set_intra_org_grant_tracing))
         .routes(routes!(sessions::list::list_sessions))
         .routes(routes!(sessions::delete::delete_session))
         .routes(routes!(records::logs::list_logs))

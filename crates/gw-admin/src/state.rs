@@ -5,6 +5,7 @@ use axum::extract::FromRef;
 use gw_http::Edge;
 use gw_journal::Journal;
 use gw_node::Node;
+use gw_policy::Knobs;
 use gw_store::{Feed, Store, audit::AuditStore};
 use gw_types::{Clock, Entropy};
 use std::sync::Arc;
@@ -28,6 +29,8 @@ pub struct AdminState {
     pub key_cipher: Option<Arc<KeyCipher>>,
     /// Logins on their way.
     pub sessions: Arc<dyn LoginSessions>,
+    /// Decision knobs, as every decision takes them.
+    pub knobs: Arc<Knobs>,
     /// Switches.
     pub settings: AdminSettings,
     /// Time.

@@ -11,6 +11,14 @@ pub fn delegation(code: &[u8]) -> Option<Address> {
     Address::try_from(delegate).ok()
 }
 
+/// What a minimal proxy (ERC-1167) delegates to.
+pub fn minimal_proxy(code: &[u8]) -> Option<Address> {
+    const BEFORE: [u8; 10] = [0x36, 0x3d, 0x3d, 0x37, 0x3d, 0x3d, 0x3d, 0x36, 0x3d, 0x73];
+    const AFTER: [u8; 15] = [0x5a, 0xf4, 0x3d, 0x82, 0x80, 0x3e, 0x90, 0x3d, 0x91, 0x60, 0x2b, 0x57, 0xfd, 0x5b, 0xf3];
+    let address = code.strip_prefix(&BEFORE)?.strip_suffix(&AFTER)?;
+    Address::try_from(address).ok()
+}
+
 /// Whether live code can ask for another account's balance or code hash (HD6): BALANCE or EXTCODEHASH outside PUSH
 /// data and outside blocks nothing can jump into.
 ///

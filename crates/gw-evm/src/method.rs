@@ -254,6 +254,15 @@ impl MethodSet {
         Self { bits: self.bits | Self::bit(method), all: self.all }
     }
 
+    /// The set without the methods of another one. `*` less something is a list.
+    #[must_use]
+    pub fn without(self, other: Self) -> Self {
+        if other.is_empty() {
+            return self;
+        }
+        Method::ALL.iter().filter(|method| self.has(**method) && !other.has(**method)).copied().collect()
+    }
+
     /// Both sets together.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {

@@ -4,9 +4,13 @@ use crate::{
     Answer, Block, Budget, Node, NodeError,
     head::{parse, read_block, small},
 };
-use bytes::Bytes;
-use gw_evm::{BlockId, BlockTag};
-use gw_types::{Address, B256, U256};
+use alloy_primitives::keccak256;
+use gw_evm::{
+    BlockId, BlockTag,
+    abi::clean_address,
+    code::{IMPLEMENTATION_SLOT, minimal_proxy},
+};
+use gw_types::{Address, B256, Bytes, U256};
 use serde::Deserialize;
 use std::ops::Range;
 
@@ -23,6 +27,15 @@ pub struct Mined {
     pub succeeded: bool,
     /// What a transaction without `to` created.
     pub created: Option<Address>,
+}
+
+/// What runs at an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodePair {
+    /// keccak256 of its code.
+    pub code: B256,
+    /// keccak256 of its implementation's code, if it is a proxy.
+    pub implementation: Option<B256>,
 }
 
 #[derive(Deserialize)]
@@ -67,6 +80,32 @@ impl Node {
         let params = format!(r#"["{address:#x}",{{"blockHash":"{block:#x}"}}]"#);
         let code: &str = &parse::<String>(&self.fact("eth_getCode", &params).await?)?;
         Ok(code.len() > 2)
+    }
+
+    /// The hash of the code at `address` at the head, and of what it delegates to if it is a proxy (ERC-1967 or
+    /// ERC-1167); nothing without code.
+    pub async fn code_pair(&self, address: Address) -> Result<Option<CodePair>, NodeError> {
+        let block = self.head().ok_or(NodeError::NoHead)?.hash;
+        let at = format!(r#"{{"blockHash":"{block:#x}"}}"#);
+        let code = format!(r#"["{address:#x}",{at}]"#);
+        let slot = format!(r#"["{address:#x}","{IMPLEMENTATION_SLOT:#x}",{at}]"#);
+        let asked = [("eth_getCode", code.as_str()), ("eth_getStorageAt", slot.as_str())];
+        let (code, slot) = match self.ask(&asked, Budget::Fact).await?.as_slice() {
+            [Answer::Result(code), Answer::Result(slot)] => (parse::<Bytes>(code)?, parse::<B256>(slot)?),
+            _ => return Err(NodeError::Unparsable),
+        };
+        if code.is_empty() {
+            return Ok(None);
+        }
+        let behind = minimal_proxy(&code).or_else(|| clean_address(&slot).filter(|address| !address.is_zero()));
+        let implementation = match behind {
+            None => None,
+            Some(behind) => {
+                let code = self.fact("eth_getCode", &format!(r#"["{behind:#x}",{at}]"#)).await?;
+                Some(parse::<Bytes>(&code)?).filter(|code| !code.is_empty()).map(keccak256)
+            }
+        };
+        Ok(Some(CodePair { code: keccak256(&code), implementation }))
     }
 
     /// The mined transaction with this hash, if it is mined.
@@ -115,7 +154,7 @@ impl Node {
         let params: Vec<_> = numbers.map(|number| format!(r#"["{number:#x}",false]"#)).collect();
         let calls: Vec<_> = params.iter().map(|params| ("eth_getBlockByNumber", params.as_str())).collect();
         let answers = self.ask(&calls, Budget::Fact).await?;
-        let read = |answer: Answer<Bytes>| match answer {
+        let read = |answer: Answer<bytes::Bytes>| match answer {
             Answer::Result(block) => read_block(&block)?.ok_or(NodeError::Unparsable),
             Answer::Error(_) => Err(NodeError::Unparsable),
         };
@@ -129,7 +168,7 @@ impl Node {
     }
 
     /// One fact; an error of the node is no fact.
-    async fn fact(&self, method: &str, params: &str) -> Result<Bytes, NodeError> {
+    async fn fact(&self, method: &str, params: &str) -> Result<bytes::Bytes, NodeError> {
         match self.ask(&[(method, params)], Budget::Fact).await?.pop() {
             Some(Answer::Result(fact)) => Ok(fact),
             Some(Answer::Error(_)) | None => Err(NodeError::Unparsable),

@@ -17,7 +17,7 @@ mod trail;
 mod transport;
 
 pub use config::{Connections, NodeConfig, NodeConfigError, Patience, Upkeep};
-pub use facts::Mined;
+pub use facts::{CodePair, Mined};
 pub use head::{Block, Head};
 pub use message::Answer;
 pub use node::{Node, NodeError, SealedAnswer};

@@ -51,7 +51,12 @@ fn organizations() -> impl Iterator<Item = Change> {
         let name: std::sync::Arc<str> = format!("organization-{n}").into();
         let group =
             Group { id, org, slug: name.clone(), is_org_admin: false, is_org_readonly_admin: false, is_system: false };
-        let access = GroupAccess { group: id, methods: MethodSet::ALL, claims: Claims::NONE.with(Claim::Deploy) };
+        let access = GroupAccess {
+            group: id,
+            methods: MethodSet::ALL,
+            claims: Claims::NONE.with(Claim::Deploy),
+            expires_at: None,
+        };
         [
             Change::Organization(org, Some(Organization { id: org, slug: name.clone(), name, is_system: false })),
             Change::Group(id, Some(group)),
@@ -101,6 +106,7 @@ fn contracts() -> impl Iterator<Item = Change> {
             abi: None,
             allow_visibleto_unlock: false,
             events_allow_dynamic_payload: false,
+            trusted_router: false,
         };
         let group = GroupId::fixed(owner);
         let events = EventRules::All;

@@ -2,7 +2,8 @@
 //!
 //! Read once at start by `gw-server`; every decision takes them as an argument. The defaults are the profile `spec`.
 
-use gw_types::Seconds;
+use crate::snapshot::{Snapshot, SystemToggle};
+use gw_types::{Seconds, Timestamp};
 
 /// K1: a row with one side hidden from a viewer who takes no part in it (the explorer's rows).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,6 +129,10 @@ pub struct Knobs {
     pub raw_nonce_gap_max: u64,
     /// How long an unmined reservation lives (HD14).
     pub reservation_ttl: Seconds,
+    /// `RUNTIME_TRACING_ETH_CALL_ENABLED`: what [`SystemToggle::EthCallTracing`] is without an override.
+    pub eth_call_tracing: bool,
+    /// `RUNTIME_TRACING_INTRA_ORG_GRANTS_ENABLED`: the same of [`SystemToggle::IntraOrgGrantTracing`].
+    pub intra_org_grant_tracing: bool,
 }
 
 impl Knobs {
@@ -150,6 +155,8 @@ impl Knobs {
         raw_sender_policy: RawSenderPolicy::Unclaimed,
         raw_nonce_gap_max: 64,
         reservation_ttl: Seconds(30 * 60),
+        eth_call_tracing: true,
+        intra_org_grant_tracing: false,
     };
 
     /// `PRIVACY_PROFILE=strict`: K1-K6 moved together; each may still be set alone.
@@ -161,6 +168,21 @@ impl Knobs {
         dynamic_fields: DynamicFields::Drop,
         ..Self::SPEC
     };
+}
+
+impl Knobs {
+    /// What the configuration says of a toggle.
+    pub const fn configured(&self, toggle: SystemToggle) -> bool {
+        match toggle {
+            SystemToggle::EthCallTracing => self.eth_call_tracing,
+            SystemToggle::IntraOrgGrantTracing => self.intra_org_grant_tracing,
+        }
+    }
+
+    /// How a toggle stands now (X9): its override, else the configuration.
+    pub fn toggle(&self, snapshot: &Snapshot, toggle: SystemToggle, now: Timestamp) -> bool {
+        snapshot.toggle(toggle, now).unwrap_or_else(|| self.configured(toggle))
+    }
 }
 
 impl Default for Knobs {

@@ -19,14 +19,15 @@
 pub mod corpus;
 
 use crate::snapshot::{
-    AddressLink, Change, Contract, ContractGrant, EventRule, EventRules, FunctionRule, Group, GroupAccess, LinkKind,
-    Membership, MustBe, Organization, ParamRule, Reservation, Revocation, Snapshot, TxVisibility, User,
+    AddressLink, Change, CodePin, Contract, ContractGrant, EventRule, EventRules, FunctionRule, Group, GroupAccess,
+    LinkKind, Membership, MustBe, Organization, ParamRule, Reservation, Revocation, SharedInfra, Snapshot,
+    SystemToggle, ToggleState, TxVisibility, User,
 };
 use alloy_primitives::keccak256;
 use gw_evm::{Method, MethodSet, abi::ContractAbi};
 use gw_types::{
     Address, B256, Claim, Claims, ContractId, Epoch, ExternalId, GrantId, GroupId, LinkId, MembershipId, OrgId,
-    ReservationId, Seconds, Timestamp, TokenId, UserId, VisibilityId,
+    ReservationId, Seconds, SharedInfraId, Timestamp, ToggleId, TokenId, UserId, VisibilityId,
 };
 use std::{collections::BTreeMap, sync::Arc};
 use uuid::Uuid;
@@ -146,6 +147,8 @@ pub struct World {
     reservations: BTreeMap<ReservationId, Reservation>,
     visibility: BTreeMap<VisibilityId, TxVisibility>,
     revocations: BTreeMap<TokenId, Revocation>,
+    shared: BTreeMap<SharedInfraId, SharedInfra>,
+    toggles: BTreeMap<ToggleId, ToggleState>,
     org: String,
     group: Option<GroupId>,
     user: Option<UserId>,
@@ -209,7 +212,7 @@ impl World {
     fn with_access(mut self, change: impl FnOnce(&mut GroupAccess)) -> Self {
         assert!(self.group.is_some(), "no group named yet");
         if let Some(group) = self.group {
-            let fresh = GroupAccess { group, methods: MethodSet::EMPTY, claims: Claims::NONE };
+            let fresh = GroupAccess { group, methods: MethodSet::EMPTY, claims: Claims::NONE, expires_at: None };
             change(self.access.entry(group).or_insert(fresh));
         }
         self
@@ -362,6 +365,7 @@ impl World {
             abi: None,
             allow_visibleto_unlock: false,
             events_allow_dynamic_payload: false,
+            trusted_router: false,
         };
         self.contracts.entry(id).or_insert(fresh);
         self
@@ -412,6 +416,50 @@ impl World {
     #[must_use]
     pub fn dynamic_payload(self) -> Self {
         self.with_contract(|contract| contract.events_allow_dynamic_payload = true)
+    }
+
+    /// F5: frames below the contract are not judged by function rules.
+    #[must_use]
+    pub fn trusted_router(self) -> Self {
+        self.with_contract(|contract| contract.trusted_router = true)
+    }
+
+    /// The address of this name is shared infrastructure, whatever its code.
+    #[must_use]
+    pub fn shared(self, name: &str) -> Self {
+        self.tagged(name, None, false)
+    }
+
+    /// The same, pinned to this code, and for a proxy to that of its implementation.
+    #[must_use]
+    pub fn shared_pinned(self, name: &str, code: &[u8], implementation: Option<&[u8]>) -> Self {
+        let pin = CodePin { code: keccak256(code), implementation: implementation.map(keccak256) };
+        self.tagged(name, Some(pin), false)
+    }
+
+    /// The same, found to hold other code.
+    #[must_use]
+    pub fn shared_broken(self, name: &str) -> Self {
+        self.tagged(name, None, true)
+    }
+
+    fn tagged(mut self, name: &str, pin: Option<CodePin>, broken: bool) -> Self {
+        let id = SharedInfraId(uuid("shared", name));
+        self.shared.insert(id, SharedInfra { id, address: address_of(name), pin, broken });
+        self
+    }
+
+    /// A toggle stands otherwise than configured, until a moment.
+    #[must_use]
+    pub fn toggle(mut self, toggle: SystemToggle, enabled: bool, until: Timestamp) -> Self {
+        self.toggles.insert(toggle.id(), ToggleState { id: toggle.id(), enabled, until });
+        self
+    }
+
+    /// The access of the group ends then.
+    #[must_use]
+    pub fn access_until(self, end: Timestamp) -> Self {
+        self.with_access(|access| access.expires_at = Some(end))
     }
 
     /// A group holds an unrestricted grant on the contract.
@@ -503,6 +551,8 @@ impl World {
             .chain(rows(&self.reservations, Change::Reservation))
             .chain(rows(&self.visibility, Change::Visibility))
             .chain(rows(&self.revocations, Change::Revocation))
+            .chain(rows(&self.shared, Change::SharedInfra))
+            .chain(rows(&self.toggles, Change::Toggle))
             .collect()
     }
 

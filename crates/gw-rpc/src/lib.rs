@@ -14,6 +14,7 @@ mod limits;
 mod live;
 mod meter;
 mod origin;
+mod pins;
 mod pipeline;
 mod question;
 mod record;

@@ -21,6 +21,7 @@ pub(crate) struct Meters {
     denied: Counter,
     crowded: Counter,
     node_busy: Counter,
+    pin_broken: Counter,
 }
 
 struct OfMethod {
@@ -47,6 +48,7 @@ impl Meters {
             denied: decision("deny"),
             crowded: counter!("ledger_gateway_concurrency_rejections_total"),
             node_busy: counter!("ledger_gateway_upstream_rate_limit_total"),
+            pin_broken: counter!("ledger_gateway_shared_code_mismatch_total"),
         }
     }
 
@@ -73,6 +75,10 @@ impl Meters {
 
     pub(crate) fn crowded(&self) {
         self.crowded.increment(1);
+    }
+
+    pub(crate) fn pin_broken(&self) {
+        self.pin_broken.increment(1);
     }
 
     pub(crate) fn node_busy(&self) {

@@ -88,7 +88,7 @@ pub(crate) async fn answer(state: &Arc<Inner>, origin: &Arc<Origin>, call: Reque
             recorder.finish(told(answer), false).await
         }
         // The typed body out; the answer opened under the policy of the moment it came.
-        Plan::Forward | Plan::CodeCheck | Plan::Local | Plan::ZeroQuantity => {
+        Plan::Forward | Plan::CodeCheck | Plan::Untraced | Plan::Local | Plan::ZeroQuantity => {
             let answer = execute::forward(&asked, judged, &mut recorder.found).await;
             recorder.finish(told(answer), false).await
         }
@@ -103,7 +103,7 @@ fn known(asked: &Asked, judged: &Judged) -> Option<Result<Disclosed, Reply>> {
     match judged.permit.plan() {
         Plan::Local => Some(execute::local(asked, judged)),
         Plan::ZeroQuantity => Some(Ok(Disclosed::ZERO)),
-        Plan::Live | Plan::Forward | Plan::CodeCheck | Plan::Simulate | Plan::Send => None,
+        Plan::Live | Plan::Forward | Plan::CodeCheck | Plan::Untraced | Plan::Simulate | Plan::Send => None,
     }
 }
 

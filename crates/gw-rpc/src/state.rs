@@ -4,6 +4,7 @@ use crate::{
     limits::{Breaker, InFlight, Rates, TraceQuota},
     live::{Filters, Sockets},
     meter::Meters,
+    pins::Pins,
     send::SendContext,
 };
 use ::http::StatusCode;
@@ -32,6 +33,7 @@ pub(crate) struct Inner {
     pub(crate) filters: Filters,
     pub(crate) sockets: Sockets,
     pub(crate) meters: Meters,
+    pub(crate) pins: Pins,
 }
 
 /// Switches of the RPC surface.
@@ -82,7 +84,8 @@ impl RpcState {
         let rates = Rates::new(settings.per_minute, settings.anonymous_per_minute, &sends.clock);
         let (breaker, traces) = (Breaker::default(), TraceQuota::default());
         let (filters, sockets, meters) = (Filters::default(), Sockets::new(end), Meters::new());
-        let inner = Inner { edge, sends, settings, in_flight, rates, traces, breaker, filters, sockets, meters };
+        let pins = Pins::default();
+        let inner = Inner { edge, sends, settings, in_flight, rates, traces, breaker, filters, sockets, meters, pins };
         Self(Arc::new(inner))
     }
 }

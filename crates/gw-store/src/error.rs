@@ -81,6 +81,8 @@ pub enum Missing {
     Visibility,
     /// An allowed directory tenant.
     Tenant,
+    /// A shared contract.
+    SharedInfra,
     /// A chain of the audit log.
     Chain,
 }
@@ -99,6 +101,7 @@ impl core::fmt::Display for Missing {
             Self::Reservation => "reservation",
             Self::Visibility => "visibility row",
             Self::Tenant => "tenant",
+            Self::SharedInfra => "shared contract",
             Self::Chain => "chain",
         })
     }
@@ -127,6 +130,8 @@ pub enum Conflict {
     Token,
     /// `directory_tenants.tenant_id`
     Tenant,
+    /// `shared_infrastructure.address`
+    SharedInfra,
     /// A primary key or a constraint that callers cannot provoke
     Other,
 }
@@ -144,6 +149,7 @@ impl core::fmt::Display for Conflict {
             Self::Link => "the link",
             Self::Token => "the token",
             Self::Tenant => "the tenant",
+            Self::SharedInfra => "the shared address",
             Self::Other => "the key",
         })
     }

@@ -13,6 +13,14 @@ use uuid::Uuid;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InstanceLease {
     id: Uuid,
+    alone: bool,
+}
+
+impl InstanceLease {
+    /// Whether no other instance was alive when this one began.
+    pub const fn began_alone(&self) -> bool {
+        self.alone
+    }
 }
 
 impl Store {
@@ -39,7 +47,7 @@ impl Store {
         };
         instances::Entity::insert(row).exec_without_returning(&tx).await?;
         tx.commit().await?;
-        Ok(InstanceLease { id })
+        Ok(InstanceLease { id, alone: others.is_empty() })
     }
 
     /// Prolongs a lease; refused with [`StoreError::OtherInstance`] if it had ended and was cleared away.

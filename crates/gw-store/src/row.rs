@@ -4,14 +4,15 @@ use crate::{
     StoreError,
     entity::{
         address_links, contract_grants, contracts, directory_tenants, group_access, groups, memberships, organizations,
-        refresh_tokens, reservations, users,
+        refresh_tokens, reservations, shared_infrastructure, system_toggles, users,
     },
     record::{
         AllowedTenant, Contract, CreationKind, EventRules, Grant, Group, GroupAccess, Link, Membership,
-        MembershipSource, Object, OpenReservation, Organization, RefreshToken, ReservationState, TokenHash, User,
+        MembershipSource, Object, OpenReservation, Organization, RefreshToken, ReservationState, SharedInfra,
+        ToggleChange, TokenHash, User,
     },
 };
-use gw_policy::snapshot::LinkKind;
+use gw_policy::snapshot::{LinkKind, SystemToggle};
 use gw_types::{Address, Claims, Secret, Timestamp};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -128,6 +129,8 @@ impl TryFrom<group_access::Model> for GroupAccess {
             claims: place.claims(&row.claims)?,
             rpc_api_key: row.rpc_api_key.map(Secret::new),
             verbose_errors: row.verbose_errors,
+            denied_methods: place.json("denied_methods", row.denied_methods)?,
+            expires_at: row.expires_at.map(at),
             created_at: at(row.created_at),
             updated_at: at(row.updated_at),
         })
@@ -170,6 +173,40 @@ impl TryFrom<directory_tenants::Model> for AllowedTenant {
     }
 }
 
+impl TryFrom<shared_infrastructure::Model> for SharedInfra {
+    type Error = StoreError;
+    fn try_from(row: shared_infrastructure::Model) -> Result<Self, StoreError> {
+        let place = Place::new("shared_infrastructure", row.id);
+        let hash = |column, text: Option<String>| text.map(|text| place.parse(column, &text)).transpose();
+        Ok(Self {
+            id: row.id.into(),
+            address: place.parse("address", &row.address)?,
+            name: row.name,
+            description: row.description,
+            codehash: hash("codehash", row.codehash)?,
+            implementation_codehash: hash("implementation_codehash", row.implementation_codehash)?,
+            broken_codehash: hash("broken_codehash", row.broken_codehash)?,
+            created_at: at(row.created_at),
+            updated_at: at(row.updated_at),
+        })
+    }
+}
+
+impl TryFrom<system_toggles::Model> for ToggleChange {
+    type Error = StoreError;
+    fn try_from(row: system_toggles::Model) -> Result<Self, StoreError> {
+        let known = SystemToggle::ALL.into_iter().find(|toggle| toggle.id().0 == row.id);
+        Ok(Self {
+            toggle: known.ok_or_else(|| Place::new("system_toggles", row.id).bad("id"))?,
+            enabled: row.enabled,
+            reason: row.reason,
+            changed_by: row.changed_by,
+            changed_at: at(row.changed_at),
+            expires_at: at(row.expires_at),
+        })
+    }
+}
+
 impl TryFrom<memberships::Model> for Membership {
     type Error = StoreError;
     fn try_from(row: memberships::Model) -> Result<Self, StoreError> {
@@ -202,6 +239,7 @@ impl TryFrom<contracts::Model> for Contract {
             deployer: row.deployed_by_user_id.map(Into::into),
             allow_visibleto_unlock: row.allow_visibleto_unlock,
             events_allow_dynamic_payload: row.events_allow_dynamic_payload,
+            trusted_router: row.trusted_router,
             created_at: at(row.created_at),
             updated_at: at(row.updated_at),
         })

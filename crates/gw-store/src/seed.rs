@@ -64,6 +64,8 @@ async fn plant_one(
         verbose_errors: Set(false),
         created_at: Set(now.micros()),
         updated_at: Set(now.micros()),
+        denied_methods: Set(serde_json::json!([])),
+        expires_at: Set(None),
     })
     .exec_without_returning(tx)
     .await?;

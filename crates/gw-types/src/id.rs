@@ -65,6 +65,10 @@ ids! {
     TenantId;
     /// The row that allows a directory tenant.
     AllowedTenantId;
+    /// A contract tagged as shared infrastructure.
+    SharedInfraId;
+    /// The override of a system toggle.
+    ToggleId;
 }
 
 /// The version of all policy: every mutation raises it by one (design.md section 2).

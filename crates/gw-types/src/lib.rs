@@ -17,7 +17,7 @@ pub use claim::{Claim, Claims, UnknownClaim};
 pub use external_id::{ExternalId, ExternalIdError};
 pub use id::{
     AllowedTenantId, ContractId, Epoch, GrantId, GroupId, LinkId, MembershipId, OrgId, ReservationId, SessionId,
-    TenantId, TokenId, UserId, VisibilityId,
+    SharedInfraId, TenantId, ToggleId, TokenId, UserId, VisibilityId,
 };
 pub use level::{Level, LevelReason};
 pub use reason::DenyReason;

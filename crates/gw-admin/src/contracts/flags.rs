@@ -2,7 +2,10 @@ use crate::{
     AdminState,
     error::Failure,
     scope::Admin,
-    wire::{Contract, ContractEventsAllowDynamicPayloadRequest, ContractVisibleToUnlockRequest},
+    wire::{
+        Contract, ContractEventsAllowDynamicPayloadRequest, ContractTrustedRouterRequest,
+        ContractVisibleToUnlockRequest,
+    },
 };
 use axum::{
     Json,
@@ -42,5 +45,21 @@ pub(crate) async fn set_events_allow_dynamic_payload(
         events_allow_dynamic_payload: Some(body.events_allow_dynamic_payload),
         ..ContractPatch::default()
     };
+    super::update::change(&admin, &state, &org, &address, patch).await
+}
+
+/// Marks a contract as a router whose calls into contracts of the organization are not judged by function rules (F5,
+/// HD4). Its administrators vouch that it passes on only what callers may do.
+#[utoipa::path(put, path = "/api/v1/admin/orgs/{org_id}/contracts/{address}/trusted-router", tag = "contracts",
+    params(("org_id" = String, Path, format = Uuid), ("address" = String, Path)),
+    request_body = ContractTrustedRouterRequest,
+    responses((status = 200, body = Contract), (status = 400), (status = 401), (status = 403), (status = 404)))]
+pub(crate) async fn set_trusted_router(
+    admin: Admin,
+    State(state): State<AdminState>,
+    Path((org, address)): Path<(String, String)>,
+    JsonBody(body): JsonBody<ContractTrustedRouterRequest>,
+) -> Result<Json<Contract>, Failure> {
+    let patch = ContractPatch { trusted_router: Some(body.trusted_router), ..ContractPatch::default() };
     super::update::change(&admin, &state, &org, &address, patch).await
 }

@@ -72,6 +72,8 @@ pub(crate) async fn set_access(
         claims,
         rpc_api_key: api_key(&state, body.rpc_api_key, &found)?,
         verbose_errors: body.verbose_errors,
+        denied_methods: input::methods(&body.denied_methods)?,
+        expires_at: input::expiry(body.expires_at.as_deref(), tx.now())?,
     };
     let changed = tx.set_access(found.group.id, input).await?;
     tx.commit().await?;

@@ -24,6 +24,8 @@ pub(crate) struct Contract {
     deployed_by_user_id: Option<UserId>,
     allow_visibleto_unlock: bool,
     events_allow_dynamic_payload: bool,
+    /// Calls it passes on are not judged by function rules.
+    trusted_router: bool,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
     #[schema(value_type = String, format = DateTime)]
@@ -43,6 +45,7 @@ impl From<record::Contract> for Contract {
             deployed_by_user_id: row.deployer,
             allow_visibleto_unlock: row.allow_visibleto_unlock,
             events_allow_dynamic_payload: row.events_allow_dynamic_payload,
+            trusted_router: row.trusted_router,
             created_at: row.created_at,
             updated_at: row.updated_at,
         }
@@ -95,6 +98,12 @@ pub(crate) struct ContractVisibleToUnlockRequest {
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct ContractEventsAllowDynamicPayloadRequest {
     pub(crate) events_allow_dynamic_payload: bool,
+}
+
+/// Marks a router whose administrators vouch for the calls it passes on.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct ContractTrustedRouterRequest {
+    pub(crate) trusted_router: bool,
 }
 
 /// The events of the contract's ABI.

@@ -69,6 +69,12 @@ pub(crate) struct GroupAccess {
     #[serde(skip_serializing_if = "Option::is_none")]
     rpc_api_key_hint: Option<String>,
     verbose_errors: bool,
+    /// Methods taken out of `allowed_methods`.
+    denied_methods: Vec<String>,
+    /// From then on methods and claims count for nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    expires_at: Option<Timestamp>,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
     #[schema(value_type = String, format = DateTime)]
@@ -93,6 +99,8 @@ impl GroupAccess {
             rpc_api_key_set: set,
             rpc_api_key_hint: hint,
             verbose_errors: row.verbose_errors,
+            denied_methods: row.denied_methods,
+            expires_at: row.expires_at,
             created_at: row.created_at,
             updated_at: row.updated_at,
         }
@@ -144,4 +152,10 @@ pub(crate) struct GroupAccessRequest {
     pub(crate) rpc_api_key: Option<Option<String>>,
     #[serde(default)]
     pub(crate) verbose_errors: bool,
+    /// Methods taken out of `allowed_methods`; other groups of a member may still allow them.
+    #[serde(default)]
+    pub(crate) denied_methods: Vec<String>,
+    /// RFC 3339: from then on the group's methods and claims count for nothing.
+    #[serde(default)]
+    pub(crate) expires_at: Option<String>,
 }

@@ -6,13 +6,15 @@ mod group;
 mod log;
 mod organization;
 mod session;
+mod shared;
+mod system;
 mod tenant;
 mod user;
 
 pub(crate) use contract::{
     Contract, ContractAbiUpdateRequest, ContractCreateRequest, ContractEventsAllowDynamicPayloadRequest,
-    ContractEventsResponse, ContractLookupFullResponse, ContractLookupGrantInfo, ContractUpdateRequest,
-    ContractVisibleToUnlockRequest, EventInput, EventSignature, lower,
+    ContractEventsResponse, ContractLookupFullResponse, ContractLookupGrantInfo, ContractTrustedRouterRequest,
+    ContractUpdateRequest, ContractVisibleToUnlockRequest, EventInput, EventSignature, lower,
 };
 pub(crate) use grant::{ContractGrant, ContractGrantCreateRequest, ContractGrantUpdateRequest, EventRulesField};
 pub(crate) use group::{
@@ -21,6 +23,8 @@ pub(crate) use group::{
 pub(crate) use log::{AccessLog, AdminLogsResponse, AuditLogEntry};
 pub(crate) use organization::{OrgCreateRequest, OrgUpdateRequest, Organization};
 pub(crate) use session::{SessionInfoResponse, SessionListResponse, UserSession, UserSessionsResponse};
+pub(crate) use shared::{SharedInfraInput, SharedInfraListResponse, SharedInfrastructure};
+pub(crate) use system::{SystemToggleRequest, SystemToggleResponse};
 pub(crate) use tenant::{
     AllowedDirectoryTenant, DirectoryTenantCreateRequest, DirectoryTenantListResponse, DirectoryTenantUpdateRequest,
 };

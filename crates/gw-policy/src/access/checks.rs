@@ -10,11 +10,11 @@ use super::{
 };
 use crate::{
     knobs::{AddressQuery, TransactionLogs},
-    snapshot::Snapshot,
+    snapshot::{Snapshot, SystemToggle},
     visibility::owns,
 };
 use gw_evm::{
-    BlockId, Call, CallRequest, Method, ParamError, Simulation, SimulationKind,
+    BlockId, BlockTag, Call, CallRequest, Method, ParamError, Simulation, SimulationKind,
     code::{self, is_multicall},
 };
 use gw_types::{Address, B256, Claim, DenyReason};
@@ -73,7 +73,7 @@ impl Checks<'_> {
             }
             Subject::Simulation(simulation, target) => {
                 self.simulation(simulation, target.as_ref())?;
-                Plan::Simulate
+                if self.untraced(simulation, target.as_ref()) { Plan::Untraced } else { Plan::Simulate }
             }
             Subject::Send(signed, target) => {
                 self.send(signed, target.as_ref())?;
@@ -106,6 +106,23 @@ impl Checks<'_> {
         matches!(block, BlockId::Number(number) if number < self.q.head.number) && !self.scope.is_org_admin()
     }
 
+    /// X6: whether a shared address must hold its pinned code for the answer to be opened, as no trace shows it.
+    pub(super) fn rests_on_pin(&self, subject: &Subject<'_, '_>) -> bool {
+        let standing = match subject {
+            Subject::Quantity(_, _, standing)
+            | Subject::Code(_, standing)
+            | Subject::Storage(_, _, standing)
+            | Subject::Proof(_, _, standing) => standing,
+            Subject::Nothing
+            | Subject::Simulation(..)
+            | Subject::Send(..)
+            | Subject::Emitters(_)
+            | Subject::SentBy(_) => return false,
+        };
+        let by_itself = standing.public || standing.owned || standing.reach.is_some();
+        !by_itself && standing.shared.is_some_and(|shared| shared.pin.is_some())
+    }
+
     /// K8: what is not Full reads zero, whatever it is.
     fn quantity(&self, address: Address, standing: &Standing<'_>) -> Plan {
         let shown = standing.is_full()
@@ -130,6 +147,19 @@ impl Checks<'_> {
             Some(from) if !owns(self.snapshot, self.member.user, from) => Err(invalid_sender()),
             Some(_) | None => Ok(()),
         }
+    }
+
+    /// X9: whether the call goes without a trace while tracing of `eth_call` is off. Only a call whose target is
+    /// settled without one: creations, reservations, pinned code and the past need what only a trace tells.
+    fn untraced(&self, simulation: &Simulation, target: Option<&Standing<'_>>) -> bool {
+        let request = &simulation.request;
+        let off = || !self.q.knobs.toggle(self.snapshot, SystemToggle::EthCallTracing, self.q.now);
+        simulation.kind == SimulationKind::Call
+            && matches!(simulation.block, BlockId::Tag(BlockTag::Latest | BlockTag::Pending))
+            && request.access_list.is_none()
+            && request.authorization_list.is_empty()
+            && target.is_some_and(|target| target.reach.is_some() && target.shared.is_none())
+            && off()
     }
 
     fn send(&self, signed: &Signed<'_>, target: Option<&Standing<'_>>) -> Result<(), Refused> {
@@ -169,6 +199,9 @@ impl Checks<'_> {
 
     /// The target table of §10, columns code-touching and plain value.
     fn run(&self, request: &CallRequest, standing: &Standing<'_>, pays: bool) -> Result<(), DenyReason> {
+        if standing.shared.is_some() {
+            return Ok(());
+        }
         if let Some(reach) = &standing.reach {
             let abi = reach.contract.abi.as_deref();
             return reach.functions.permit(self.snapshot, self.member.user, abi, &request.input);
@@ -186,6 +219,7 @@ impl Checks<'_> {
     fn access_list(&self, request: &CallRequest) -> Result<(), DenyReason> {
         for item in request.access_list.iter().flat_map(|list| list.0.iter()) {
             let known = match self.snapshot.contract(item.address) {
+                _ if self.snapshot.shared(item.address).is_some() => true,
                 Some(contract) => self.member.rights_in(contract.org).is_some(),
                 None => is_public(item.address) || owns(self.snapshot, self.member.user, item.address),
             };
@@ -204,7 +238,7 @@ impl Checks<'_> {
                 return Err(DenyReason::SenderNotOwned);
             }
             let delegate = super::target::standing(self.snapshot, self.member, authorization.address, self.q.knobs);
-            if delegate.reach.is_none() {
+            if delegate.reach.is_none() && delegate.shared.is_none_or(|shared| shared.pin.is_none()) {
                 return Err(DenyReason::ContractNotPermitted);
             }
         }
@@ -280,6 +314,7 @@ fn proof(standing: &Standing<'_>, slots: &[B256]) -> Result<(), DenyReason> {
 fn reads_every_slot(standing: &Standing<'_>) -> Result<bool, DenyReason> {
     match (&standing.reach, standing.contract) {
         (Some(reach), _) => Ok(reach.claims.has(Claim::Admin)),
+        (None, _) if standing.shared.is_some() => Ok(false),
         (None, Some(_)) => Err(DenyReason::ContractNotPermitted),
         (None, None) if standing.public || standing.owned => Ok(false),
         (None, None) => Err(DenyReason::Unregistered),

@@ -66,9 +66,9 @@ fn judge(snapshot: &Snapshot, q: &Question<'_>) -> Result<Permit, (Refused, Opti
     // Multicall, history, target, grant, slot or selector, parameters, upgrade, claims; at last the sender.
     let checks = Checks { snapshot, q, member: &member, scope };
     let (plan, shared_logs_only) = checks.call(call, &subject).map_err(|refused| (refused, org))?;
-    let reads_past = checks.reads_past(&subject);
+    let (reads_past, rests_on_pin) = (checks.reads_past(&subject), checks.rests_on_pin(&subject));
     let mut permit = permit(snapshot, q, method, Some(user.id), org, plan, effective(call, subject.is_owned()));
-    (permit.shared_logs_only, permit.reads_past) = (shared_logs_only, reads_past);
+    (permit.shared_logs_only, permit.reads_past, permit.rests_on_pin) = (shared_logs_only, reads_past, rests_on_pin);
     Ok(permit)
 }
 
@@ -121,7 +121,18 @@ fn permit(
     let sends = method.class() == Class::Write;
     let visible_to = if sends { q.visible_to.clone() } else { VisibleTo::default() };
     let (epoch, shared_logs_only) = (snapshot.epoch(), Vec::new());
-    Permit { call, method, plan, user, org, epoch, visible_to, shared_logs_only, reads_past: false }
+    Permit {
+        call,
+        method,
+        plan,
+        user,
+        org,
+        epoch,
+        visible_to,
+        shared_logs_only,
+        reads_past: false,
+        rests_on_pin: false,
+    }
 }
 
 /// How a call without a target is answered.

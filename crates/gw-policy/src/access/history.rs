@@ -25,7 +25,8 @@ pub fn owner_stood(snapshot: &Snapshot, permit: &Permit, time: Timestamp) -> Res
     if since.is_some_and(|since| since > time) { Err(DenyReason::HistoryNotPermitted) } else { Ok(()) }
 }
 
-fn state_of(call: &Call) -> Option<Address> {
+/// The address whose state a call reads.
+pub(super) fn state_of(call: &Call) -> Option<Address> {
     match call {
         Call::Balance(address, _) | Call::Nonce(address, _) | Call::Code(address, _) => Some(*address),
         Call::Storage { address, .. } | Call::Proof { address, .. } => Some(*address),

@@ -45,7 +45,7 @@ pub fn rights(snapshot: &Snapshot, user: UserId, now: Timestamp) -> Vec<OrgRight
         if group.org == Organization::ANONYMOUS || snapshot.organization(group.org).is_none() {
             continue;
         }
-        let access = snapshot.access(group.id);
+        let access = snapshot.access(group.id).filter(|access| access.active(now));
         let claims = access.map_or(Claims::NONE, |access| access.claims);
         let is_org_admin = group.is_org_admin || claims.has(Claim::Admin);
         let more = Permissions {

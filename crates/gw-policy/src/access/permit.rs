@@ -95,6 +95,8 @@ pub enum Plan {
     CodeCheck,
     /// Trace at a pinned block, judge the trace, answer from it.
     Simulate,
+    /// `eth_call` while its tracing is switched off (X9): forwarded at a pinned block, answered as the node answers.
+    Untraced,
     /// Trace, judge, then forward. Every send is traced, plain value too: only the trace shows whether the
     /// receiver has code (X1).
     Send,
@@ -112,6 +114,7 @@ pub struct Permit {
     pub(super) visible_to: VisibleTo,
     pub(super) shared_logs_only: Vec<Address>,
     pub(super) reads_past: bool,
+    pub(super) rests_on_pin: bool,
 }
 
 impl Permit {
@@ -149,6 +152,12 @@ impl Permit {
     /// owner owned then. Whoever knows the block's time asks [`super::owner_stood`], or says it to `judge_trace`.
     pub fn reads_past(&self) -> bool {
         self.reads_past
+    }
+
+    /// X6: state of a shared contract was asked for, and is the caller's to read only while the code there is the
+    /// pinned one. Whoever has that code asks [`super::check_pin`].
+    pub fn rests_on_pin(&self) -> Option<Address> {
+        super::history::state_of(&self.call).filter(|_| self.rests_on_pin)
     }
 
     /// `eth_getLogs`: addresses the caller holds no grant on. They answer with rows of the caller's own and shared

@@ -125,6 +125,8 @@ impl<'s, 'c> Subject<'s, 'c> {
 /// The owner of the target; an address reserved for several of the caller's organizations is the named one's.
 fn owning(standing: &Standing<'_>, named: NamedOrg) -> Option<OrgId> {
     match (standing.contract, named) {
+        // Registered elsewhere, but everybody's: not a matter of its owner (X6).
+        (Some(_), _) if standing.shared.is_some() && standing.reach.is_none() => None,
         (Some(contract), _) => Some(contract.org),
         (None, NamedOrg::Org(org)) => standing.reserved_in.contains(&org).then_some(org),
         (None, NamedOrg::Unnamed | NamedOrg::Unreadable) => standing.reserved_in.first().copied(),

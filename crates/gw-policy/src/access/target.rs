@@ -3,7 +3,7 @@
 use super::{functions::Functions, permissions::OrgRights};
 use crate::{
     knobs::Knobs,
-    snapshot::{Contract, ContractGrant, Group, Snapshot},
+    snapshot::{Contract, ContractGrant, Group, SharedInfra, Snapshot},
     visibility::{is_precompile, owns},
 };
 use gw_types::{Address, Claim, Claims, OrgId, Timestamp, UserId};
@@ -58,7 +58,8 @@ pub fn reach<'s>(
     }
     let mut found: Option<Reach<'s>> = None;
     for (grant, group) in held_grants(snapshot, member, contract) {
-        let of_group = snapshot.access(group.id).map_or(Claims::NONE, |access| access.claims);
+        let access = snapshot.access(group.id).filter(|access| access.active(member.now));
+        let of_group = access.map_or(Claims::NONE, |access| access.claims);
         let claims = grant.claims.union(of_group);
         // Who holds `admin` on the contract is beyond its function rules (C2).
         let functions =
@@ -98,6 +99,9 @@ pub struct Standing<'s> {
     pub public: bool,
     /// [`owns`]
     pub owned: bool,
+    /// Shared infrastructure: within everybody's reach, logs excepted, while its code is the pinned one. Whoever uses
+    /// this must check that ([`super::check_pin`], [`super::judge_trace`]).
+    pub shared: Option<&'s SharedInfra>,
     /// The registered contract there, whoever owns it.
     pub contract: Option<&'s Arc<Contract>>,
     /// How the caller reaches that contract.
@@ -111,7 +115,7 @@ impl Standing<'_> {
     /// Whether balance and nonce show (K8): the ground of a reservation is left out, for it would need a look at
     /// the code first, and what is not deployed yet has nothing but zero to show.
     pub fn is_full(&self) -> bool {
-        self.public || self.owned || self.reach.is_some()
+        self.public || self.owned || self.reach.is_some() || self.shared.is_some()
     }
 }
 
@@ -132,6 +136,7 @@ pub fn standing<'s>(snapshot: &'s Snapshot, member: &Member, address: Address, k
     Standing {
         public: is_public(address),
         owned: owns(snapshot, member.user, address),
+        shared: snapshot.shared(address),
         contract,
         reach: contract.and_then(|contract| reach(snapshot, member, contract, knobs)),
         reserved_in,

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     knobs::Knobs,
     sealed::Sealed,
-    snapshot::{Contract, Snapshot},
+    snapshot::{CodePin, Contract, Snapshot, SystemToggle},
     visibility::owns,
 };
 use alloy_eips::eip2930::{AccessList, AccessListItem};
@@ -128,6 +128,7 @@ pub fn judge_trace(
         knobs,
         created: created(&trace.frames),
         delegations: delegations(request)?,
+        grants_inside: knobs.toggle(snapshot, SystemToggle::IntraOrgGrantTracing, now),
     };
     let mut judged = Judged::default();
     run.frames(&mut judged)?;
@@ -140,7 +141,7 @@ pub fn judge_trace(
         // A send is judged by what it changes too (HD15).
         (Plan::Send, None) => return Err(DenyReason::TracingUnavailable),
         (Plan::Simulate, _) => {}
-        (Plan::Local | Plan::Live | Plan::Forward | Plan::ZeroQuantity | Plan::CodeCheck, _) => {
+        (Plan::Local | Plan::Live | Plan::Forward | Plan::ZeroQuantity | Plan::CodeCheck | Plan::Untraced, _) => {
             return Err(DenyReason::TraceMismatch);
         }
     }
@@ -189,6 +190,8 @@ enum Place<'s> {
     Public,
     /// The sender, an address of the caller, the coinbase, an own reservation: known and without code of others.
     Own,
+    /// Shared infrastructure with its pinned code.
+    Shared,
     /// Got its code in this run.
     Created,
     /// A registered contract of an organization the caller is in.
@@ -208,6 +211,8 @@ struct Judged<'a> {
     admitted: HashMap<Address, Place<'a>>,
     /// Addresses whose own code ran.
     executed: HashSet<Address>,
+    /// Implementations that pinned shared proxies delegated to.
+    implementations: HashSet<Address>,
     /// Whether a wallet that is not Full occurred.
     wallets: bool,
 }
@@ -224,6 +229,17 @@ struct Run<'a> {
     knobs: &'a Knobs,
     created: HashSet<Address>,
     delegations: Vec<(Address, Address)>,
+    /// X8: own contracts need a grant in every frame.
+    grants_inside: bool,
+}
+
+/// What the frames above one say about it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Above {
+    /// Code runs that the caller brought along, or could direct at will.
+    authored: bool,
+    /// A router trusted by this organization passed the call on, and nobody's else code since (F5).
+    router: Option<OrgId>,
 }
 
 impl<'a> Run<'a> {
@@ -239,7 +255,40 @@ impl<'a> Run<'a> {
         std::iter::once(address).chain(delegation(self.code(address))).chain(here)
     }
 
+    /// Whether the address is shared infrastructure and holds its pinned code (X6).
+    fn shared(&self, address: Address) -> bool {
+        self.snapshot.shared(address).is_some_and(|shared| shared.pin.is_none_or(|pin| pin.is_code(self.code(address))))
+    }
+
+    /// Why an address that no row of X6 admits is refused: other code than the pinned one makes a tag void (D3).
+    fn refusal(&self, address: Address, otherwise: DenyReason) -> DenyReason {
+        if self.snapshot.is_tagged_shared(address) { DenyReason::CodehashMismatch } else { otherwise }
+    }
+
+    /// HD9: whether the frame is a shared proxy running its pinned implementation. The proxy runs as itself, so what
+    /// it delegates to is what its own code and storage say.
+    fn runs_implementation(&self, frame: &Frame, parent: Option<&Frame>, address: Address) -> bool {
+        let Some(proxy) = parent else { return false };
+        let as_itself = matches!(proxy.kind, FrameKind::Call | FrameKind::StaticCall);
+        let pin: Option<CodePin> = proxy.to.and_then(|to| self.snapshot.shared(to)).and_then(|shared| shared.pin);
+        frame.kind == FrameKind::DelegateCall
+            && as_itself
+            && Some(frame.from) == proxy.to
+            && pin.is_some_and(|pin| pin.is_code(self.code(frame.from)) && pin.is_implementation(self.code(address)))
+    }
+
+    /// Whether `delegate` runs in the name of a wallet that may: W1 lets callers delegate their own wallets to shared
+    /// infrastructure whose code is pinned.
+    fn delegates_own(&self, wallet: Address, delegate: Address) -> bool {
+        let own = wallet == self.sender || owns(self.snapshot, self.member.user, wallet);
+        let pin = self.snapshot.shared(delegate).and_then(|shared| shared.pin);
+        own && pin.is_some_and(|pin| pin.is_code(self.code(delegate)))
+    }
+
     fn place(&self, address: Address) -> Place<'a> {
+        if self.shared(address) {
+            return Place::Shared;
+        }
         if let Some(contract) = self.snapshot.contract(address) {
             return match self.member.rights_in(contract.org) {
                 Some(_) => Place::Ours(contract),
@@ -267,26 +316,26 @@ impl<'a> Run<'a> {
 
     /// Every frame, in order.
     fn frames(&self, judged: &mut Judged<'a>) -> Result<(), DenyReason> {
-        // Whether code the caller brought along runs in a frame, or in one above it.
-        let mut authored: Vec<bool> = Vec::with_capacity(self.trace.frames.len());
+        // What each frame says of those below it.
+        let mut said: Vec<Above> = Vec::with_capacity(self.trace.frames.len());
         for frame in &self.trace.frames {
             let parent = frame.parent.and_then(|parent| self.trace.frames.get(parent));
-            let below_authored = frame.parent.and_then(|parent| authored.get(parent)).is_some_and(|above| *above);
+            let above = frame.parent.and_then(|parent| said.get(parent)).copied().unwrap_or_default();
             let here = match frame.kind {
                 FrameKind::Create | FrameKind::Create2 => {
                     self.creation(judged, frame)?;
-                    true
+                    Above { authored: true, router: None }
                 }
                 // Nothing of the beneficiary's runs.
                 FrameKind::SelfDestruct => {
                     self.admit(judged, frame.to.ok_or(DenyReason::TraceMismatch)?)?;
-                    false
+                    Above::default()
                 }
                 FrameKind::Call | FrameKind::StaticCall | FrameKind::DelegateCall | FrameKind::CallCode => {
-                    self.execution(judged, frame, parent, below_authored)?
+                    self.execution(judged, frame, parent, above)?
                 }
             };
-            authored.push(below_authored || here);
+            said.push(here);
         }
         Ok(())
     }
@@ -304,40 +353,58 @@ impl<'a> Run<'a> {
         self.admit(judged, address).map(drop)
     }
 
-    /// Code runs: at the frame's target, and for a wallet that delegates, at its delegate (HD15). Says whether it is
-    /// code the caller brought along.
+    /// Code runs: at the frame's target, and for a wallet that delegates, at its delegate (HD15). Returns what the
+    /// frames below go by.
     fn execution(
         &self,
         judged: &mut Judged<'a>,
         frame: &Frame,
         parent: Option<&Frame>,
-        below_authored: bool,
-    ) -> Result<bool, DenyReason> {
+        above: Above,
+    ) -> Result<Above, DenyReason> {
         let to = frame.to.ok_or(DenyReason::TraceMismatch)?;
-        let mut authored = false;
+        let mut below = above;
         for address in self.runs_at(to) {
-            let place = self.admit(judged, address)?;
             judged.executed.insert(address);
-            authored |= match place {
+            if self.runs_implementation(frame, parent, address) {
+                judged.implementations.insert(address);
+                continue;
+            }
+            // Shared code may be called, but runs in nobody else's name (X6).
+            let borrowed = address != to || matches!(frame.kind, FrameKind::DelegateCall | FrameKind::CallCode);
+            if borrowed && self.shared(address) && !(address != to && self.delegates_own(to, address)) {
+                return Err(DenyReason::DelegateSharedInfra);
+            }
+            let place = self.admit(judged, address)?;
+            let authored = match place {
                 Place::Created => true,
                 Place::Ours(contract) => {
-                    self.rules(contract, frame, parent, below_authored)?;
+                    self.rules(contract, frame, parent, above)?;
+                    if contract.trusted_router {
+                        below.router = Some(contract.org);
+                    }
                     contract.deployer == Some(self.member.user)
                 }
                 Place::Own => !self.code(address).is_empty(),
+                // A utility at the top does what its caller's input says: what it calls, the caller chose (T1).
+                Place::Shared => parent.is_none(),
                 Place::Public | Place::Foreign | Place::Wallet | Place::Unowned => false,
             };
+            if authored {
+                below = Above { authored: true, router: None };
+            }
         }
-        Ok(authored)
+        Ok(below)
     }
 
     /// Looked at, whether entered or not (X5).
     fn touches(&self, judged: &mut Judged<'a>) -> Result<(), DenyReason> {
-        self.trace.touched.keys().try_for_each(|address| self.admit(judged, *address).map(drop))
+        self.trace.touched.keys().try_for_each(|address| {
+            if judged.implementations.contains(address) { Ok(()) } else { self.admit(judged, *address).map(drop) }
+        })
     }
 
-    /// X6. Frames and touches have the same rows as long as there is no shared infrastructure, which may be called but
-    /// not delegated to.
+    /// X6. Frames and touches have the same rows; what may not be delegated to is refused in `execution`.
     fn admit(&self, judged: &mut Judged<'a>, address: Address) -> Result<Place<'a>, DenyReason> {
         if let Some(place) = judged.admitted.get(&address) {
             return Ok(*place);
@@ -348,34 +415,36 @@ impl<'a> Run<'a> {
             Place::Ours(contract) if self.past.is_some_and(|time| contract.since > time) => {
                 return Err(DenyReason::HistoryNotPermitted);
             }
-            Place::Public | Place::Own | Place::Created | Place::Ours(_) => {}
-            Place::Foreign => return Err(DenyReason::CrossOrg),
-            Place::Unowned => return Err(DenyReason::Unregistered),
+            Place::Public | Place::Own | Place::Shared | Place::Created | Place::Ours(_) => {}
+            Place::Foreign => return Err(self.refusal(address, DenyReason::CrossOrg)),
+            Place::Unowned => return Err(self.refusal(address, DenyReason::Unregistered)),
             Place::Wallet => judged.wallets = true,
         }
         judged.admitted.insert(address, place);
         Ok(place)
     }
 
-    /// The rules of grants inside an execution: a grant is needed in another of the caller's organizations (X6) and
-    /// below code the caller brought along (X8); where grants restrict functions, the frame's own input is judged (F5).
-    /// The place for `trusted_router` and for intra-org tracing (X8, X9), which are not there yet, is here.
+    /// The rules of grants inside an execution: a grant is needed in another of the caller's organizations (X6), below
+    /// code the caller brought along, and everywhere while `intra-org-grant-tracing` is on (X8); where grants restrict
+    /// functions, the frame's own input is judged, but for what a trusted router of the same organization passes on
+    /// (F5, HD4).
     fn rules(
         &self,
         contract: &'a Arc<Contract>,
         frame: &Frame,
         parent: Option<&Frame>,
-        below_authored: bool,
+        above: Above,
     ) -> Result<(), DenyReason> {
-        let Some(Reach { functions, .. }) = reach(self.snapshot, &self.member, contract, self.knobs) else {
-            let needed = parent.is_none() || below_authored || Some(contract.org) != self.org;
-            return if needed { Err(DenyReason::ContractNotPermitted) } else { Ok(()) };
-        };
         // A proxy that passes on what it was given: the verdict on its own frame holds.
         let passed_on = frame.kind == FrameKind::DelegateCall
-            && !below_authored
+            && !above.authored
             && parent.is_some_and(|parent| parent.input == frame.input);
-        if passed_on {
+        let Some(Reach { functions, .. }) = reach(self.snapshot, &self.member, contract, self.knobs) else {
+            let inside = self.grants_inside && !passed_on;
+            let needed = parent.is_none() || above.authored || inside || Some(contract.org) != self.org;
+            return if needed { Err(DenyReason::ContractNotPermitted) } else { Ok(()) };
+        };
+        if passed_on || above.router == Some(contract.org) {
             return Ok(());
         }
         functions.permit(self.snapshot, self.member.user, contract.abi.as_deref(), &frame.input)
@@ -386,7 +455,7 @@ impl<'a> Run<'a> {
         let of_account = judged.executed.iter().any(|address| match self.trace.touched.get(address) {
             Some(account) => probes_accounts(&account.code),
             // A registered contract the node shows no code of: unknown.
-            None => self.snapshot.contract(*address).is_some(),
+            None => self.snapshot.contract(*address).is_some() || self.snapshot.is_tagged_shared(*address),
         });
         let creations = || self.trace.frames.iter().filter(|frame| frame.is_creation());
         of_account || creations().any(|frame| probes_accounts(&frame.input) || probes_accounts(&frame.output))

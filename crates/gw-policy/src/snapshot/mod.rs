@@ -9,13 +9,14 @@ mod map;
 mod record;
 
 pub use record::{
-    AddressLink, AllowedTenant, Contract, ContractGrant, EventRule, EventRules, FunctionRule, Group, GroupAccess,
-    LinkKind, Membership, MustBe, Organization, ParamRule, Reservation, Revocation, TxVisibility, User,
+    AddressLink, AllowedTenant, CodePin, Contract, ContractGrant, EventRule, EventRules, FunctionRule, Group,
+    GroupAccess, LinkKind, Membership, MustBe, Organization, ParamRule, Reservation, Revocation, SharedInfra,
+    SystemToggle, ToggleState, TxVisibility, User,
 };
 
 use gw_types::{
     Address, AllowedTenantId, B256, ContractId, Epoch, ExternalId, GrantId, GroupId, LinkId, MembershipId, OrgId,
-    ReservationId, TenantId, TokenId, UserId, VisibilityId,
+    ReservationId, SharedInfraId, TenantId, Timestamp, ToggleId, TokenId, UserId, VisibilityId,
 };
 use index::{EndedLink, Index, Links};
 use map::Map;
@@ -51,6 +52,10 @@ pub enum Change {
     Revocation(TokenId, Option<Revocation>),
     /// An allowed directory tenant.
     Tenant(AllowedTenantId, Option<AllowedTenant>),
+    /// A shared contract.
+    SharedInfra(SharedInfraId, Option<SharedInfra>),
+    /// The override of a system toggle.
+    Toggle(ToggleId, Option<ToggleState>),
 }
 
 /// All policy at one epoch.
@@ -73,6 +78,9 @@ pub struct Snapshot {
     revocations: Map<TokenId, Revocation>,
     tenants: Map<AllowedTenantId, AllowedTenant>,
     tenants_by_name: Map<TenantId, AllowedTenant>,
+    shared: Map<SharedInfraId, SharedInfra>,
+    shared_by_address: Map<Address, SharedInfra>,
+    toggles: Map<ToggleId, ToggleState>,
 }
 
 impl Snapshot {
@@ -143,6 +151,19 @@ impl Snapshot {
                 }
                 put(&mut self.tenants, id, row);
             }
+            Change::SharedInfra(id, row) => {
+                if let Some(old) = self.shared.get(&id).copied() {
+                    // As with names.
+                    if self.shared_by_address.get(&old.address).is_some_and(|shared| shared.id == id) {
+                        self.shared_by_address.remove(&old.address);
+                    }
+                }
+                if let Some(shared) = row {
+                    self.shared_by_address.insert(shared.address, shared);
+                }
+                put(&mut self.shared, id, row);
+            }
+            Change::Toggle(id, row) => put(&mut self.toggles, id, row),
         }
     }
 
@@ -247,6 +268,21 @@ impl Snapshot {
         self.revocations.get(&id)
     }
 
+    /// The shared contract at an address, unless other code than its pin was found there.
+    pub fn shared(&self, address: Address) -> Option<&SharedInfra> {
+        self.shared_by_address.get(&address).filter(|shared| !shared.broken)
+    }
+
+    /// Whether an address is tagged as shared, whatever was found there.
+    pub fn is_tagged_shared(&self, address: Address) -> bool {
+        self.shared_by_address.get(&address).is_some()
+    }
+
+    /// What a toggle is overridden to now, if it is (X9).
+    pub fn toggle(&self, toggle: SystemToggle, now: Timestamp) -> Option<bool> {
+        self.toggles.get(&toggle.id()).filter(|state| state.until > now).map(|state| state.enabled)
+    }
+
     /// Whether both hold the same rows, whatever their history. For tests and the periodic self-check.
     pub fn same_rows(&self, other: &Self) -> bool {
         self.users == other.users
@@ -265,6 +301,9 @@ impl Snapshot {
             && self.revocations == other.revocations
             && self.tenants == other.tenants
             && self.tenants_by_name == other.tenants_by_name
+            && self.shared == other.shared
+            && self.shared_by_address == other.shared_by_address
+            && self.toggles == other.toggles
     }
 }
 

@@ -1,9 +1,10 @@
 //! The rows of policy as the core sees them.
 
+use alloy_primitives::keccak256;
 use gw_evm::{MethodSet, abi::ContractAbi};
 use gw_types::{
     Address, AllowedTenantId, B256, Claims, ContractId, ExternalId, GrantId, GroupId, LinkId, MembershipId, OrgId,
-    ReservationId, TenantId, Timestamp, TokenId, UserId, VisibilityId,
+    ReservationId, SharedInfraId, TenantId, Timestamp, ToggleId, TokenId, UserId, VisibilityId,
 };
 use std::sync::Arc;
 
@@ -88,6 +89,15 @@ pub struct GroupAccess {
     pub methods: MethodSet,
     /// Claims of the group.
     pub claims: Claims,
+    /// When all of it ends; `None` is never (G1).
+    pub expires_at: Option<Timestamp>,
+}
+
+impl GroupAccess {
+    /// Whether it still counts.
+    pub fn active(&self, now: Timestamp) -> bool {
+        self.expires_at.is_none_or(|end| end > now)
+    }
 }
 
 /// A user's place in a group (A7).
@@ -131,6 +141,84 @@ pub struct Contract {
     pub allow_visibleto_unlock: bool,
     /// K5 attestation.
     pub events_allow_dynamic_payload: bool,
+    /// Frames below it are not judged by function rules (F5, HD4): its administrators vouch for what it passes on.
+    pub trusted_router: bool,
+}
+
+/// A contract that every organization may call (X6, spec/80 section 9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SharedInfra {
+    /// Row id.
+    pub id: SharedInfraId,
+    /// Its address.
+    pub address: Address,
+    /// The code it was tagged with; without a pin any code will do.
+    pub pin: Option<CodePin>,
+    /// Whether other code than the pinned was found there since: the tag counts for nothing until an administrator
+    /// looked at it and pinned anew.
+    pub broken: bool,
+}
+
+/// The code that a tag is about; for a proxy the pair of its own and its implementation's (HD9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodePin {
+    /// keccak256 of the code at the address.
+    pub code: B256,
+    /// keccak256 of the code that it delegates to.
+    pub implementation: Option<B256>,
+}
+
+impl CodePin {
+    /// Whether this is the pinned code of the address itself.
+    pub fn is_code(&self, code: &[u8]) -> bool {
+        !code.is_empty() && keccak256(code) == self.code
+    }
+
+    /// Whether this is the pinned code of the implementation.
+    pub fn is_implementation(&self, code: &[u8]) -> bool {
+        !code.is_empty() && self.implementation == Some(keccak256(code))
+    }
+}
+
+/// A switch that the operator of the service may turn for a while (X9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum SystemToggle {
+    /// Whether calls of `eth_call` are traced. Sends always are.
+    EthCallTracing,
+    /// Whether frames into contracts of the caller's own organization need a grant, too (X8).
+    IntraOrgGrantTracing,
+}
+
+impl SystemToggle {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::EthCallTracing, Self::IntraOrgGrantTracing];
+
+    /// The key of its row.
+    pub const fn id(self) -> ToggleId {
+        match self {
+            Self::EthCallTracing => ToggleId::fixed(1),
+            Self::IntraOrgGrantTracing => ToggleId::fixed(2),
+        }
+    }
+
+    /// The name in paths and audit entries.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::EthCallTracing => "eth-call-tracing",
+            Self::IntraOrgGrantTracing => "intra-org-grant-tracing",
+        }
+    }
+}
+
+/// How a toggle stands until a moment; without a row, or after it, the configuration decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ToggleState {
+    /// Row id, one per toggle ([`SystemToggle::id`]).
+    pub id: ToggleId,
+    /// On or off.
+    pub enabled: bool,
+    /// The end of the override.
+    pub until: Timestamp,
 }
 
 /// A group's rights on one contract (F1-F4, C3).

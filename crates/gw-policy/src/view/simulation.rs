@@ -3,7 +3,7 @@
 //! A [`TraceVerdict`] holds the trace it was given on, and only [`judge_trace`](crate::access::judge_trace) makes one: an
 //! execution nobody judged says nothing.
 
-use super::error::DisclosedError;
+use super::{error::DisclosedError, shape::Shape, state::checked};
 use crate::{
     access::TraceVerdict,
     sealed::{Disclosed, RawJson, Sealed},
@@ -32,6 +32,11 @@ pub fn call_result(verdict: &TraceVerdict) -> Result<Disclosed, DisclosedError> 
         None => Ok(Disclosed::text(format!("\"{}\"", hex::encode_prefixed(&trace.top.output)))),
         Some(error) => Err(error),
     }
+}
+
+/// `eth_call` while its tracing is switched off (X9): as the node answers.
+pub fn untraced_call_result(answer: Sealed<RawJson>) -> Disclosed {
+    checked(answer, Shape::Bytes, Disclosed::NULL)
 }
 
 /// What a judged run of `eth_estimateGas` used, for the gateway's own search (HD3), or why it failed.

@@ -27,15 +27,22 @@ pub(super) fn quantity(answer: Sealed<RawJson>) -> Disclosed {
 }
 
 /// `eth_getCode` (decision 37): no code is `0x`, whoever owns the address; code is for those who reach the contract,
-/// and for the owner of a delegated wallet. `None` is the opaque 404.
+/// for the owner of a delegated wallet, and shared infrastructure's for everybody. `None` is the opaque 404.
 #[must_use]
 pub fn code(viewer: &Viewer<'_>, address: Address, answer: Sealed<RawJson>) -> Option<Disclosed> {
     let code = checked(answer, Shape::Bytes, Disclosed::NULL);
     if code.is_malformed() {
         return None;
     }
-    let may_see = code == Disclosed::NO_BYTES || viewer.reaches(address) || viewer.owns(address);
+    let may_see =
+        code == Disclosed::NO_BYTES || viewer.reaches(address) || viewer.owns(address) || viewer.is_utility(address);
     may_see.then_some(code)
+}
+
+/// Whether the node's `eth_getCode` says that there is none.
+#[must_use]
+pub fn is_no_code(answer: &Sealed<RawJson>) -> bool {
+    answer.peek().text().is_some_and(|text| text.trim() == "\"0x\"")
 }
 
 /// `eth_getStorageAt`, for a slot the access rules permitted.

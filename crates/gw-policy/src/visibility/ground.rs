@@ -14,7 +14,7 @@ pub(super) fn resolve(viewer: &Viewer<'_>, address: Address) -> (Level, LevelRea
             if standing.owned {
                 return (Level::Full, LevelReason::OwnAddress);
             }
-            if is_public(address) {
+            if is_public(viewer, address) {
                 return (Level::Full, LevelReason::PublicAddress);
             }
             if standing.reach.is_some() || !standing.reserved_in.is_empty() {
@@ -22,7 +22,7 @@ pub(super) fn resolve(viewer: &Viewer<'_>, address: Address) -> (Level, LevelRea
             }
             unreached(standing.contract.is_some())
         }
-        None if is_public(address) => return (Level::Full, LevelReason::PublicAddress),
+        None if is_public(viewer, address) => return (Level::Full, LevelReason::PublicAddress),
         None => unreached(viewer.snapshot.contract(address).is_some()),
     };
     match disclosed(viewer, address) {
@@ -36,9 +36,10 @@ const fn unreached(is_registered: bool) -> Level {
     if is_registered { Level::Redacted } else { Level::Hidden }
 }
 
-/// Grounds 1 to 3.
-fn is_public(address: Address) -> bool {
-    address.is_zero() || is_precompile(address) || is_shared_infrastructure(address)
+/// Grounds 1 to 3. The address of shared infrastructure is public knowledge: in a row that survives otherwise it is
+/// shown, but it makes no row survive and owns no list (HD9). A tag whose code was found changed counts no more.
+fn is_public(viewer: &Viewer<'_>, address: Address) -> bool {
+    address.is_zero() || is_precompile(address) || viewer.snapshot.shared(address).is_some()
 }
 
 /// Ground 2: 0x01-0x09 and the later forks' 0x0a-0x11 and 0x100 (spec/20 K2). On a chain whose fork lacks one of
@@ -46,12 +47,6 @@ fn is_public(address: Address) -> bool {
 pub fn is_precompile(address: Address) -> bool {
     let [zeros @ .., high, low] = address.into_array();
     zeros == [0; 18] && matches!((high, low), (0, 0x01..=0x11) | (1, 0))
-}
-
-/// Ground 3. Shared infrastructure has no rows in the snapshot yet; when it has, the entry counts while its code pin
-/// is absent or matches (HD9: such addresses are public in a row, but make no row survive).
-const fn is_shared_infrastructure(_address: Address) -> bool {
-    false
 }
 
 /// Ground 9. Disclosure grants have no rows in the snapshot yet; when they have, R7 and R7a (HD8) bound them, and the

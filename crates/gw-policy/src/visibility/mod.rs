@@ -117,6 +117,12 @@ impl<'s> Viewer<'s> {
         self.snapshot.contract(address).is_some()
     }
 
+    /// Whether the address is a utility of everybody: a precompile or shared infrastructure. It is shown in rows that
+    /// survive otherwise, and has no lists, counts or statistics of its own (HD9).
+    pub fn is_utility(&self, address: Address) -> bool {
+        is_precompile(address) || self.snapshot.shared(address).is_some()
+    }
+
     /// Whether balance and nonce of the address may be told (K8).
     pub fn shows_account(&self, address: Address) -> bool {
         match self.knobs.address_query {

@@ -5,12 +5,12 @@ use gw_policy::{
     Change, Snapshot,
     snapshot::{
         AddressLink, AllowedTenant, Contract, ContractGrant, EventRules, Group, GroupAccess, LinkKind, Membership,
-        Organization, Reservation, Revocation, TxVisibility, User,
+        Organization, Reservation, Revocation, SharedInfra, ToggleState, TxVisibility, User,
     },
 };
 use gw_types::{
     Address, AllowedTenantId, B256, Claim, Claims, ContractId, Epoch, ExternalId, GrantId, GroupId, LinkId,
-    MembershipId, OrgId, ReservationId, TenantId, Timestamp, TokenId, UserId, VisibilityId,
+    MembershipId, OrgId, ReservationId, SharedInfraId, TenantId, Timestamp, ToggleId, TokenId, UserId, VisibilityId,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -40,6 +40,7 @@ fn contract(id: u8, place: u8) -> Contract {
         abi: None,
         allow_visibleto_unlock: false,
         events_allow_dynamic_payload: false,
+        trusted_router: false,
     }
 }
 
@@ -65,7 +66,7 @@ fn row() -> impl Strategy<Value = Change> {
             2 => {
                 let group = GroupId::fixed(n);
                 let methods = if flag { MethodSet::ALL } else { MethodSet::EMPTY.with(Method::Call) };
-                let row = GroupAccess { group, methods, claims: Claims::NONE.with(Claim::Deploy) };
+                let row = GroupAccess { group, methods, claims: Claims::NONE.with(Claim::Deploy), expires_at: None };
                 Change::GroupAccess(group, present.then_some(row))
             }
             3 => {
@@ -151,9 +152,22 @@ fn tenants() -> impl Strategy<Value = Vec<Change>> {
     })
 }
 
+/// Which addresses are shared, by which rows, after one transaction, and how a toggle stands.
+fn shared() -> impl Strategy<Value = Vec<Change>> {
+    assignment().prop_map(|rows| {
+        let rows = rows.into_iter().flat_map(|(id, place)| {
+            let (id, toggle) = (SharedInfraId::fixed(id.into()), ToggleId::fixed(id.into()));
+            let row = |place| SharedInfra { id, address: Address::with_last_byte(place), pin: None, broken: false };
+            let state = |n: u8| ToggleState { id: toggle, enabled: n > 2, until: Timestamp::from_secs(n.into()) };
+            [Change::SharedInfra(id, place.map(row)), Change::Toggle(toggle, place.map(state))]
+        });
+        rows.collect()
+    })
+}
+
 /// One committed transaction.
 fn transaction() -> impl Strategy<Value = Vec<Change>> {
-    prop_oneof![4 => proptest::collection::vec(row(), 1..6), 1 => names(), 1 => places(), 1 => tenants()]
+    prop_oneof![4 => proptest::collection::vec(row(), 1..6), 1 => names(), 1 => places(), 1 => tenants(), 1 => shared()]
 }
 
 /// Which row a change is about, and whether it removes it.
@@ -172,6 +186,8 @@ fn about(change: &Change) -> ((u8, u128), bool) {
         Change::Visibility(id, row) => (9, id.0, row.is_none()),
         Change::Revocation(id, row) => (10, id.0, row.is_none()),
         Change::Tenant(id, row) => (11, id.0, row.is_none()),
+        Change::SharedInfra(id, row) => (12, id.0, row.is_none()),
+        Change::Toggle(id, row) => (13, id.0, row.is_none()),
     };
     ((kind, id.as_u128()), gone)
 }

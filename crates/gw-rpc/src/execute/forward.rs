@@ -14,7 +14,7 @@ use gw_evm::{
 use gw_node::{Answer, Budget, Head};
 use gw_policy::{
     Disclosed, RawJson, Sealed,
-    access::owner_stood,
+    access::{check_pin, owner_stood},
     view::{self, BlockTransactions, ErrorContext, FeeFacts, node_error},
 };
 use gw_types::{Address, DenyReason, U256};
@@ -55,8 +55,20 @@ pub(crate) async fn forward(asked: &Asked, judged: Judged, found: &mut Found) ->
     if let Some(time) = read_at {
         owner_stood(&judged.snapshot, &judged.permit, time).map_err(|reason| judged.denied(reason))?;
     }
-    let sealed = ask(state, judged.permit.call(), pin, found).await?;
-    let judged = asked.again(judged)?;
+    let (sealed, judged) = match judged.permit.rests_on_pin() {
+        None => (ask(state, judged.permit.call(), pin, found).await?, asked.again(judged)?),
+        Some(address) => {
+            let (code, sealed) = ask_beside(state, address, judged.permit.call(), pin, found).await?;
+            let judged = asked.again(judged)?;
+            if let Err(broken) = check_pin(&judged.snapshot, address, &code) {
+                if head.hash == pin.hash {
+                    state.pins.report(state, broken.into_iter().collect());
+                }
+                return untagged(&judged, code);
+            }
+            (sealed, judged)
+        }
+    };
     let shown = open(state, &judged, &head, sealed)?;
     shown_at(state, &shown, found).await?;
     if matches!(judged.permit.call(), Call::Receipt(_)) {
@@ -106,6 +118,7 @@ fn place(call: &Call) -> Place {
     match call {
         Call::Balance(_, block) | Call::Nonce(_, block) | Call::Code(_, block) => Place::State(*block),
         Call::Storage { block, .. } | Call::Proof { block, .. } => Place::State(*block),
+        Call::Simulate(simulation) => Place::State(simulation.block),
         Call::Block { block: BlockId::Number(number), .. }
         | Call::BlockTransactionCount(BlockId::Number(number))
         | Call::BlockReceipts(BlockId::Number(number))
@@ -121,6 +134,36 @@ pub(super) async fn ask(state: &Inner, call: &Call, pin: Pin, found: &mut Found)
         Ok(Answer::Result(sealed)) => Ok(sealed),
         Ok(Answer::Error(error)) => Err(Reply::NodeError(node_error(ErrorContext::Other, error))),
         Err(error) => Err(unanswered(state, &error)),
+    }
+}
+
+/// A call about a shared contract, and that contract's code in the same exchange and block (X6).
+async fn ask_beside(
+    state: &Inner,
+    address: Address,
+    call: &Call,
+    pin: Pin,
+    found: &mut Found,
+) -> Result<(Sealed<RawJson>, Sealed<RawJson>), Reply> {
+    let code = wire::body(&Call::Code(address, BlockId::LATEST), pin).ok_or(Reply::Internal)?;
+    let body = wire::body(call, pin).ok_or(Reply::Internal)?;
+    let answers = found.upstream(state, state.node().batch(&[code, body], Budget::Forward)).await;
+    let mut answers = answers.map_err(|error| unanswered(state, &error))?.into_iter();
+    match (answers.next(), answers.next()) {
+        (Some(Answer::Result(code)), Some(Answer::Result(answer))) => Ok((code, answer)),
+        (_, Some(Answer::Error(error))) | (Some(Answer::Error(error)), _) => {
+            Err(Reply::NodeError(node_error(ErrorContext::Other, error)))
+        }
+        (Some(_) | None, None) | (None, Some(_)) => Err(Reply::Internal),
+    }
+}
+
+/// D3: the answer as if the address were not tagged: code nobody registered.
+fn untagged(judged: &Judged, code: Sealed<RawJson>) -> Result<Disclosed, Reply> {
+    match judged.permit.call() {
+        Call::Balance(..) | Call::Nonce(..) => Ok(Disclosed::ZERO),
+        Call::Code(..) if view::is_no_code(&code) => Ok(Disclosed::NO_BYTES),
+        _ => Err(judged.denied(DenyReason::CodehashMismatch)),
     }
 }
 
@@ -144,6 +187,7 @@ fn open(state: &Inner, judged: &Judged, head: &Head, sealed: Sealed<RawJson>) ->
         Call::Code(address, _) => {
             view::code(&viewer, *address, sealed).ok_or_else(|| judged.denied(DenyReason::ContractNotPermitted))?
         }
+        Call::Simulate(_) => view::untraced_call_result(sealed),
         Call::Storage { .. } => view::storage(sealed),
         Call::Proof { address, .. } => view::proof(&viewer, *address, sealed),
         Call::Transaction(_) => view::transaction(&viewer, sealed),

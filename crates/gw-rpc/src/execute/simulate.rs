@@ -15,7 +15,7 @@ use gw_evm::{
 use gw_node::{Block, NoTrace, NodeError, Traced};
 use gw_policy::{
     Disclosed, Sealed,
-    access::{TraceFacts, TraceVerdict, judge_trace},
+    access::{TraceFacts, TraceVerdict, broken_pins, judge_trace},
     sealed::RawError,
     view::{self, ErrorContext, node_error},
 };
@@ -98,6 +98,11 @@ pub(crate) fn judge_run(
     trace: Sealed<Trace>,
     block: &Block,
 ) -> Result<TraceVerdict, Reply> {
+    let broken = broken_pins(&judged.snapshot, &trace);
+    // What an older block held says nothing of today's code.
+    if !broken.is_empty() && state.node().head().is_some_and(|head| head.hash == block.hash) {
+        state.pins.report(state, broken);
+    }
     judge_trace(&judged.snapshot, &judged.permit, trace, &facts(block), judged.now, state.knobs())
         .map_err(|reason| judged.denied(reason))
 }

@@ -138,8 +138,7 @@ async fn ws3_a_filter_does_not_outlive_the_right_to_read() {
     let access = |methods: &[&str]| gw_store::record::AccessInput {
         allowed_methods: methods.iter().map(|method| (*method).to_owned()).collect(),
         claims: Default::default(),
-        rpc_api_key: Default::default(),
-        verbose_errors: false,
+        ..Default::default()
     };
     world.change(async |tx| tx.set_access(holder.group, access(&FILTERS)).await.unwrap()).await;
     world.poll(&holder, &filter).await.assert_denied();

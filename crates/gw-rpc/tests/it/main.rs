@@ -16,6 +16,7 @@ mod real_methods;
 mod real_reads;
 mod real_sends;
 mod sends;
+mod shared;
 mod sockets;
 mod told;
 mod world;

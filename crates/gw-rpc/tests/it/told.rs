@@ -12,9 +12,9 @@ use gw_policy::{
 use gw_store::{
     Tx,
     record::{
-        AccessInput, ApiKey, ContractPatch, CreationKind, EventRule, EventRules, FunctionRule, LinkProof, MustBe,
-        NewContract, NewGrant, NewGroup, NewMembership, NewOrganization, NewReservation, NewTenant, NewUser, ParamRule,
-        SendAccepted, SendStart, SenderLink, UserPatch,
+        AccessInput, ContractPatch, CreationKind, EventRule, EventRules, FunctionRule, LinkProof, MustBe, NewContract,
+        NewGrant, NewGroup, NewMembership, NewOrganization, NewReservation, NewTenant, NewUser, ParamRule,
+        SendAccepted, SendStart, SenderLink, SharedInfraInput, UserPatch,
     },
 };
 use gw_types::{Address, ContractId, ExternalId, GroupId, OrgId, UserId};
@@ -45,7 +45,11 @@ impl Settled {
             | Change::GroupAccess(..)
             | Change::Tenant(..) => -2,
             Change::Membership(..) | Change::Contract(..) | Change::Grant(..) => -1,
-            Change::Reservation(..) | Change::Visibility(..) | Change::Revocation(..) => 2,
+            Change::Reservation(..)
+            | Change::Visibility(..)
+            | Change::Revocation(..)
+            | Change::SharedInfra(..)
+            | Change::Toggle(..) => 2,
         });
         world
             .change(async |tx| {
@@ -95,8 +99,8 @@ impl Settled {
                 let input = AccessInput {
                     allowed_methods: access.methods.names().into_iter().map(str::to_owned).collect(),
                     claims: access.claims,
-                    rpc_api_key: ApiKey::default(),
-                    verbose_errors: false,
+                    expires_at: access.expires_at,
+                    ..AccessInput::default()
                 };
                 tx.set_access(self.groups[told], input).await.unwrap();
             }
@@ -182,7 +186,18 @@ impl Settled {
                     assert_eq!(tx.accept_send(accepted).await.unwrap(), SenderLink::Unchanged);
                 }
             }
+            Change::SharedInfra(_, Some(shared)) => {
+                let input = SharedInfraInput {
+                    name: "shared".to_owned(),
+                    description: String::new(),
+                    codehash: shared.pin.map(|pin| pin.code),
+                    implementation_codehash: shared.pin.and_then(|pin| pin.implementation),
+                };
+                tx.create_shared_infra(shared.address, input).await.unwrap();
+            }
             Change::Revocation(..)
+            | Change::SharedInfra(_, None)
+            | Change::Toggle(..)
             | Change::Organization(_, None)
             | Change::Group(_, None)
             | Change::GroupAccess(_, None)
@@ -205,10 +220,11 @@ impl Settled {
             ..NewContract::plain(self.orgs[&contract.org], contract.address, &*contract.name)
         };
         let id = tx.create_contract(new).await.unwrap().id;
-        if contract.allow_visibleto_unlock || contract.events_allow_dynamic_payload {
+        if contract.allow_visibleto_unlock || contract.events_allow_dynamic_payload || contract.trusted_router {
             let patch = ContractPatch {
                 allow_visibleto_unlock: Some(contract.allow_visibleto_unlock),
                 events_allow_dynamic_payload: Some(contract.events_allow_dynamic_payload),
+                trusted_router: Some(contract.trusted_router),
                 ..ContractPatch::default()
             };
             tx.update_contract(id, patch).await.unwrap();

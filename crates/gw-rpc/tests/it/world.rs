@@ -17,9 +17,7 @@ use gw_policy::Knobs;
 use gw_rpc::{RpcSettings, RpcState, router, send::SendContext};
 use gw_store::{
     Actor, DirectoryLock, Feed, FeedTiming, Location, Store, StoreConfig, Tx, Uptime,
-    record::{
-        AccessInput, ApiKey, NewContract, NewGrant, NewGroup, NewMembership, NewOrganization, NewUser, UserPatch,
-    },
+    record::{AccessInput, NewContract, NewGrant, NewGroup, NewMembership, NewOrganization, NewUser, UserPatch},
 };
 use gw_testkit::{Anvil, FakeNode, anvil::anvil};
 use gw_types::{
@@ -160,8 +158,7 @@ impl World {
         let access = AccessInput {
             allowed_methods: methods.iter().map(|method| (*method).to_owned()).collect(),
             claims: claims.iter().copied().collect(),
-            rpc_api_key: ApiKey::default(),
-            verbose_errors: false,
+            ..AccessInput::default()
         };
         let slug = name.as_str().replace(':', "-");
         let (id, group) = self

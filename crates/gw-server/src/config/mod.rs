@@ -541,5 +541,7 @@ fn knobs(from: &Settings) -> Result<Knobs, &'static str> {
         raw_sender_policy: need(from, &var::RAW_SENDER_POLICY)?,
         raw_nonce_gap_max: need(from, &var::RAW_NONCE_GAP_MAX)?,
         reservation_ttl: profile.reservation_ttl,
+        eth_call_tracing: need(from, &var::RUNTIME_TRACING_ETH_CALL_ENABLED)?,
+        intra_org_grant_tracing: need(from, &var::RUNTIME_TRACING_INTRA_ORG_GRANTS_ENABLED)?,
     })
 }

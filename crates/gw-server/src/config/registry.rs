@@ -256,6 +256,10 @@ registry! {
     PRIVACY_ANCHOR: Anchor = Variable::new(Policy, &ANCHOR_KIND).default("none");
     /// Publishes a constant instead of the base fee.
     HIDE_BASE_FEE: bool = Variable::new(Policy, &kind::BOOL).default("false");
+    /// Traces `eth_call` and judges every frame; an administrator may switch it for a day at most. Sends are always traced.
+    RUNTIME_TRACING_ETH_CALL_ENABLED: bool = Variable::new(Policy, &kind::BOOL).default("true");
+    /// Asks for a grant in every frame, also into contracts of the caller's own organization; an administrator may switch it for a day at most.
+    RUNTIME_TRACING_INTRA_ORG_GRANTS_ENABLED: bool = Variable::new(Policy, &kind::BOOL).default("false");
 
     /// Policy store.
     DATABASE_URL: Secret = Variable::new(Store, &kind::DATABASE).secret().derived("SQLite, `<DATA_DIR>/gateway.db`")

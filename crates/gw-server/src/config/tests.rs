@@ -127,6 +127,8 @@ const BROKEN: &[(&str, &[&str])] = &[
     ("ADMIN_CLAIM_SEES_ALL", &["no"]),
     ("PRIVACY_ANCHOR", &["drop"]),
     ("HIDE_BASE_FEE", &["no"]),
+    ("RUNTIME_TRACING_ETH_CALL_ENABLED", &["no"]),
+    ("RUNTIME_TRACING_INTRA_ORG_GRANTS_ENABLED", &["no"]),
     ("DATABASE_URL", &["mysql://u:p@h/db", "postgres://u:p@h", "sqlite://gateway.db", "gateway.db"]),
     ("DB_MAX_OPEN_CONNS", &["x", "0", "10001"]),
     ("DB_CONN_MAX_LIFETIME", &["x", "1s", "25h"]),

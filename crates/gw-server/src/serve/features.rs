@@ -198,6 +198,7 @@ fn admin(on: &Foundation<'_>) -> anyhow::Result<AdminState> {
         node: Arc::clone(&on.node),
         key_cipher: Some(Arc::new(key_cipher)),
         sessions: Arc::new(Sessions(gw_identity::LoginSessions::new(on.cache.clone()))),
+        knobs: Arc::new(on.config.knobs.clone()),
         settings: AdminSettings {
             claim_delegation: on.config.admin.claim_delegation,
             confirm_deletes: on.config.admin.confirm_deletes,

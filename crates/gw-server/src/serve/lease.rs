@@ -39,6 +39,11 @@ impl Lease {
         }
     }
 
+    /// Whether no other instance was alive when this one began.
+    pub(super) const fn began_alone(&self) -> bool {
+        self.held.began_alone()
+    }
+
     /// Renews it until it is lost: then another instance may have started, and this one must end.
     pub(super) async fn keep(&self) -> Fault {
         loop {

@@ -76,6 +76,9 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
         Some(_) => Some(Lease::take(&store, config.store.cache_url.is_some()).await?),
         None => None,
     };
+    if lease.as_ref().is_none_or(Lease::began_alone) {
+        stores::restore_toggles(&store).await?;
+    }
     let feed =
         Feed::start(&store, FeedTiming::default(), Arc::new(BootClock)).await.context("policy cannot be loaded")?;
     let audit = stores::open_audit(&ground, &config).await?;

@@ -9,7 +9,7 @@ use crate::{
 use anyhow::{Context as _, bail};
 use gw_cache::{Cache, ConnectError};
 use gw_http::TokenSecrets;
-use gw_store::{DirectoryLock, Location, Store, StoreConfig, StoreError, audit::AuditStore};
+use gw_store::{Actor, DirectoryLock, Location, Store, StoreConfig, StoreError, audit::AuditStore};
 use gw_types::{Clock, Entropy, Secret};
 use std::{fs::DirBuilder, os::unix::fs::DirBuilderExt as _, path::Path, sync::Arc, time::Duration};
 use tokio::time::sleep;
@@ -184,4 +184,17 @@ impl Secrets {
             checkpoint: kept.or_kept(config.audit.checkpoint_key.clone(), "audit-checkpoint")?,
         })
     }
+}
+
+/// The first instance to start begins with what the configuration says of tracing (X9); later ones find what an
+/// administrator made of it since.
+pub(super) async fn restore_toggles(store: &Store) -> Result<(), Fault> {
+    let restored = async {
+        let mut tx = store.begin(&Actor::system()).await?;
+        match tx.clear_toggles("the service started anew").await? {
+            0 => tx.rollback().await,
+            _ => tx.commit().await.map(drop),
+        }
+    };
+    restored.await.context("the toggles of tracing cannot be restored").map_err(Fault::from)
 }

@@ -20,6 +20,7 @@ struct Victim {
     user: String,
     membership: String,
     address: String,
+    shared: String,
     tenant: String,
 }
 
@@ -43,6 +44,9 @@ impl Victim {
         w.gw.admin("POST", &format!("/orgs/{org}/contracts"), Some(body)).await.expect(201);
         let tenant = json!({"tenant_id": format!("00000000-0000-4000-8000-{n:012}"), "label": "victim"});
         let tenant = w.gw.admin("POST", "/directory-tenants", Some(tenant)).await.expect(201);
+        let shared = format!("0x{:040x}", 0x5a5a_0000 + n);
+        let tag = json!({"address": shared, "name": "victim"});
+        w.gw.admin("POST", "/shared-infrastructure", Some(tag)).await.expect(201);
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         Self {
             org,
@@ -51,6 +55,7 @@ impl Victim {
             user: text(&made["user_id"]),
             membership: text(&made["membership"]["id"]),
             address,
+            shared,
             tenant: text(&tenant["id"]),
         }
     }
@@ -76,6 +81,12 @@ impl Victim {
             ("POST", "/orgs") => Some(json!({"name": "New", "slug": format!("new-{}", self.org)})),
             ("POST", "/directory-tenants") => Some(json!({"tenant_id": self.org, "label": "new"})),
             ("PUT", "/directory-tenants/{id}") => Some(json!({"label": "changed", "disabled": true})),
+            ("POST", "/shared-infrastructure") => {
+                Some(json!({"address": self.shared.replace("5a5a", "6b6b"), "name": "new"}))
+            }
+            ("PUT", "/shared-infrastructure/{address}") => Some(json!({"name": "renamed"})),
+            ("POST", "/system/eth-call-tracing") => Some(json!({"enabled": true, "reason": "test"})),
+            ("POST", "/system/intra-org-grant-tracing") => Some(json!({"enabled": false, "reason": "test"})),
             ("PUT", "/orgs/{org_id}") => Some(json!({"name": "Renamed"})),
             ("POST", "/orgs/{org_id}/groups") => Some(json!({"name": "more", "slug": "more"})),
             ("PUT", "/orgs/{org_id}/groups/{group_id}") => Some(json!({"description": "changed"})),
@@ -99,6 +110,7 @@ impl Victim {
             ("PUT", "/orgs/{org_id}/contracts/{address}/visibleto-unlock") => {
                 Some(json!({"allow_visibleto_unlock": true}))
             }
+            ("PUT", "/orgs/{org_id}/contracts/{address}/trusted-router") => Some(json!({"trusted_router": true})),
             ("PUT", "/orgs/{org_id}/contracts/{address}/events-allow-dynamic-payload") => {
                 Some(json!({"events_allow_dynamic_payload": true}))
             }
@@ -113,6 +125,7 @@ impl Victim {
         };
         let path = path
             .replace("/directory-tenants/{id}", &format!("/directory-tenants/{}", self.tenant))
+            .replace("/shared-infrastructure/{address}", &format!("/shared-infrastructure/{}", self.shared))
             .replace("{session_id}", &session)
             .replace("{org_id}", &self.org)
             .replace("{group_id}", &group)

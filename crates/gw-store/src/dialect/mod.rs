@@ -266,6 +266,7 @@ fn conflict(cause: &dyn DatabaseError) -> Conflict {
         "address_links_user_id_address_key" => Conflict::Link,
         "refresh_tokens_hash_key" => Conflict::Token,
         "directory_tenants_tenant_id_key" => Conflict::Tenant,
+        "shared_infrastructure_address_key" => Conflict::SharedInfra,
         _ => Conflict::Other,
     }
 }

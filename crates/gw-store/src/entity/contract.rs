@@ -21,6 +21,7 @@ pub(crate) mod contracts {
         pub events_allow_dynamic_payload: bool,
         pub created_at: i64,
         pub updated_at: i64,
+        pub trusted_router: bool,
     }
 
     impl ActiveModelBehavior for ActiveModel {}

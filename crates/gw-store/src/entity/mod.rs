@@ -3,6 +3,7 @@
 //! Times are microseconds since 1970, addresses and hashes lower-case `0x` hex, rules JSON.
 #![expect(unreachable_pub, reason = "the derive makes its items as public as the model, whatever the module is")]
 
+mod access;
 mod audit;
 mod contract;
 mod directory;
@@ -11,6 +12,7 @@ mod send;
 mod system;
 mod user;
 
+pub(crate) use access::{shared_infrastructure, system_toggles};
 pub(crate) use audit::{chains, checkpoints, entries};
 pub(crate) use contract::{contract_grants, contracts};
 pub(crate) use directory::directory_tenants;

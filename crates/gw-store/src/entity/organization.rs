@@ -63,6 +63,8 @@ pub(crate) mod group_access {
         pub verbose_errors: bool,
         pub created_at: i64,
         pub updated_at: i64,
+        pub denied_methods: Json,
+        pub expires_at: Option<i64>,
     }
 
     impl ActiveModelBehavior for ActiveModel {}

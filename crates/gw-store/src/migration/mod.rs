@@ -5,6 +5,7 @@ mod m0001_policy;
 mod m0002_system;
 mod m0003_directory;
 mod m0004_proofs;
+mod m0005_access;
 
 use crate::dialect::Engine;
 use sea_orm::{ConnectionTrait, DbErr};
@@ -24,6 +25,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0002_system::System),
             Box::new(m0003_directory::Directory),
             Box::new(m0004_proofs::Proofs),
+            Box::new(m0005_access::Access),
         ]
     }
 }

@@ -1,5 +1,6 @@
 //! Every query of the administration, with scope, filter, order and paging in SQL (spec/80 sections 3 and 4).
 
+mod access;
 mod contracts;
 mod groups;
 mod links;

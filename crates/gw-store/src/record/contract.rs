@@ -27,6 +27,8 @@ pub struct Contract {
     pub allow_visibleto_unlock: bool,
     /// K5 attestation.
     pub events_allow_dynamic_payload: bool,
+    /// F5: its administrators vouch for the calls it passes on.
+    pub trusted_router: bool,
     /// When the row was made.
     pub created_at: Timestamp,
     /// When it last changed.
@@ -72,6 +74,8 @@ pub struct ContractPatch {
     pub allow_visibleto_unlock: Option<bool>,
     /// New flag.
     pub events_allow_dynamic_payload: Option<bool>,
+    /// New flag.
+    pub trusted_router: Option<bool>,
 }
 
 /// A group's rights on one contract (F1).

@@ -2,6 +2,7 @@
 //!
 //! `New…` is what creates a row, `…Patch` what changes one: an absent member keeps the stored value.
 
+mod access;
 mod contract;
 mod identity;
 mod link;
@@ -10,6 +11,7 @@ mod send;
 mod tenant;
 mod token;
 
+pub use access::{SharedInfra, SharedInfraInput, ToggleChange};
 pub use contract::{
     Contract, ContractPatch, EventRule, EventRules, FunctionRule, Grant, GrantPatch, MustBe, MustBeError, NewContract,
     NewGrant, ParamRule,

@@ -136,6 +136,10 @@ pub struct GroupAccess {
     pub rpc_api_key: Option<Secret>,
     /// Whether members get a reason with a denial (G5).
     pub verbose_errors: bool,
+    /// Methods taken out of the allowed ones before groups are united (G1).
+    pub denied_methods: Vec<String>,
+    /// When all of it ends; `None` is never.
+    pub expires_at: Option<Timestamp>,
     /// When the row was made.
     pub created_at: Timestamp,
     /// When it last changed.
@@ -151,6 +155,8 @@ impl GroupAccess {
             claims: Claims::NONE,
             rpc_api_key: None,
             verbose_errors: false,
+            denied_methods: Vec::new(),
+            expires_at: None,
             created_at: group.created_at,
             updated_at: group.created_at,
         }
@@ -168,6 +174,10 @@ pub struct AccessInput {
     pub rpc_api_key: ApiKey,
     /// Whether members get a reason with a denial (G5).
     pub verbose_errors: bool,
+    /// Methods taken out of the allowed ones; the store refuses names that are in no registry.
+    pub denied_methods: Vec<String>,
+    /// When all of it ends.
+    pub expires_at: Option<Timestamp>,
 }
 
 /// What a full replacement does to the upstream key.

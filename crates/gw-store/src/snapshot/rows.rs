@@ -5,7 +5,7 @@ use crate::{
     StoreError,
     entity::{
         address_links, contract_grants, contracts, directory_tenants, group_access, groups, memberships, organizations,
-        reservations, revocations, tx_visibility, users,
+        reservations, revocations, shared_infrastructure, system_toggles, tx_visibility, users,
     },
     record::{self, ReservationState},
     row::{self, Place},
@@ -14,8 +14,9 @@ use gw_evm::{Method, MethodSet, abi::ContractAbi};
 use gw_policy::{
     Change,
     snapshot::{
-        AddressLink, AllowedTenant, Contract, ContractGrant, EventRule, EventRules, FunctionRule, Group, GroupAccess,
-        Membership, MustBe, Organization, ParamRule, Reservation, Revocation, TxVisibility, User,
+        AddressLink, AllowedTenant, CodePin, Contract, ContractGrant, EventRule, EventRules, FunctionRule, Group,
+        GroupAccess, Membership, MustBe, Organization, ParamRule, Reservation, Revocation, SharedInfra, ToggleState,
+        TxVisibility, User,
     },
 };
 use gw_types::Timestamp;
@@ -133,9 +134,10 @@ impl Policy for group_access::Entity {
     }
     fn change(row: Self::Row) -> Result<Change, StoreError> {
         let access = record::GroupAccess::try_from(row)?;
-        let methods = method_set(&access.allowed_methods);
-        let group = access.group;
-        Ok(Change::GroupAccess(group, Some(GroupAccess { group, methods, claims: access.claims })))
+        // G1: what a group denies itself it does not bring into the union; other groups may.
+        let methods = method_set(&access.allowed_methods).without(method_set(&access.denied_methods));
+        let (group, claims, expires_at) = (access.group, access.claims, access.expires_at);
+        Ok(Change::GroupAccess(group, Some(GroupAccess { group, methods, claims, expires_at })))
     }
     fn removal(key: Uuid) -> Change {
         Change::GroupAccess(key.into(), None)
@@ -204,6 +206,7 @@ impl Policy for contracts::Entity {
             deployer: row.deployer,
             allow_visibleto_unlock: row.allow_visibleto_unlock,
             events_allow_dynamic_payload: row.events_allow_dynamic_payload,
+            trusted_router: row.trusted_router,
         };
         Ok(Change::Contract(contract.id, Some(contract)))
     }
@@ -376,5 +379,43 @@ impl Policy for revocations::Entity {
     }
     fn removal(key: Uuid) -> Change {
         Change::Revocation(key.into(), None)
+    }
+}
+
+impl Policy for shared_infrastructure::Entity {
+    type Row = shared_infrastructure::Model;
+    const KEY: Self::Column = shared_infrastructure::Column::Id;
+    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
+        select.into_model()
+    }
+    fn key(row: &Self::Row) -> Uuid {
+        row.id
+    }
+    fn change(row: Self::Row) -> Result<Change, StoreError> {
+        let row = record::SharedInfra::try_from(row)?;
+        let pin = row.codehash.map(|code| CodePin { code, implementation: row.implementation_codehash });
+        let broken = row.broken_codehash.is_some();
+        Ok(Change::SharedInfra(row.id, Some(SharedInfra { id: row.id, address: row.address, pin, broken })))
+    }
+    fn removal(key: Uuid) -> Change {
+        Change::SharedInfra(key.into(), None)
+    }
+}
+
+impl Policy for system_toggles::Entity {
+    type Row = system_toggles::Model;
+    const KEY: Self::Column = system_toggles::Column::Id;
+    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
+        select.into_model()
+    }
+    fn key(row: &Self::Row) -> Uuid {
+        row.id
+    }
+    fn change(row: Self::Row) -> Result<Change, StoreError> {
+        let (id, until) = (row.id.into(), Timestamp::from_micros(row.expires_at));
+        Ok(Change::Toggle(id, Some(ToggleState { id, enabled: row.enabled, until })))
+    }
+    fn removal(key: Uuid) -> Change {
+        Change::Toggle(key.into(), None)
     }
 }

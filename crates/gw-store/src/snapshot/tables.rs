@@ -5,7 +5,7 @@ use crate::{
     dialect::Engine,
     entity::{
         address_links, contract_grants, contracts, directory_tenants, group_access, groups, memberships, organizations,
-        reservations, revocations, tx_visibility, users,
+        reservations, revocations, shared_infrastructure, system_toggles, tx_visibility, users,
     },
 };
 use gw_policy::{Change, Snapshot};
@@ -32,10 +32,12 @@ pub(super) enum Entity {
     Visibility,
     Revocation,
     Tenant,
+    SharedInfra,
+    Toggle,
 }
 
 impl Entity {
-    pub(super) const ALL: [Self; 12] = [
+    pub(super) const ALL: [Self; 14] = [
         Self::User,
         Self::Organization,
         Self::Group,
@@ -48,6 +50,8 @@ impl Entity {
         Self::Visibility,
         Self::Revocation,
         Self::Tenant,
+        Self::SharedInfra,
+        Self::Toggle,
     ];
 
     const fn as_str(self) -> &'static str {
@@ -64,6 +68,8 @@ impl Entity {
             Self::Visibility => "visibility",
             Self::Revocation => "revocation",
             Self::Tenant => "directory_tenant",
+            Self::SharedInfra => "shared_infrastructure",
+            Self::Toggle => "system_toggle",
         }
     }
 
@@ -103,6 +109,8 @@ macro_rules! by_entity {
             Entity::Visibility => $run::<tx_visibility::Entity>($($argument),*).await,
             Entity::Revocation => $run::<revocations::Entity>($($argument),*).await,
             Entity::Tenant => $run::<directory_tenants::Entity>($($argument),*).await,
+            Entity::SharedInfra => $run::<shared_infrastructure::Entity>($($argument),*).await,
+            Entity::Toggle => $run::<system_toggles::Entity>($($argument),*).await,
         }
     };
 }

@@ -29,6 +29,7 @@ impl Tx {
             deployed_by_user_id: Set(new.deployer.map(|user| user.0)),
             allow_visibleto_unlock: Set(false),
             events_allow_dynamic_payload: Set(false),
+            trusted_router: Set(false),
             created_at: Set(self.now.micros()),
             updated_at: Set(self.now.micros()),
         };
@@ -57,6 +58,9 @@ impl Tx {
         }
         if let Some(flag) = patch.events_allow_dynamic_payload {
             row.events_allow_dynamic_payload = Set(flag);
+        }
+        if let Some(flag) = patch.trusted_router {
+            row.trusted_router = Set(flag);
         }
         row.updated_at = Set(self.now.micros());
         let after = Contract::try_from(row.update(&self.db).await?)?;

@@ -10,7 +10,7 @@ use crate::{
     entity::audit_outbox,
     record::{
         AllowedTenant, Application, Contract, Family, Grant, Group, GroupAccess, Link, Membership, OpenReservation,
-        Organization, PendingLogin, TenantEnd, User,
+        Organization, PendingLogin, SharedInfra, TenantEnd, ToggleChange, User,
     },
     row,
 };
@@ -156,6 +156,8 @@ impl Audited for GroupAccess {
             "claims": row::claims_text(self.claims),
             "rpc_api_key": { "set": self.rpc_api_key.is_some() },
             "verbose_errors": self.verbose_errors,
+            "denied_methods": self.denied_methods,
+            "expires_at": self.expires_at,
         })
     }
     fn changed_image(&self, before: &Self) -> Value {
@@ -225,6 +227,7 @@ impl Audited for Contract {
             "deployed_by_user_id": self.deployer,
             "allow_visibleto_unlock": self.allow_visibleto_unlock,
             "events_allow_dynamic_payload": self.events_allow_dynamic_payload,
+            "trusted_router": self.trusted_router,
         })
     }
 }
@@ -283,6 +286,48 @@ impl Audited for TenantEnd {
             members.insert("ended_refresh_tokens".to_owned(), self.refresh_tokens.into());
         }
         image
+    }
+}
+
+impl Audited for SharedInfra {
+    const RESOURCE: ResourceType = ResourceType::SharedInfrastructure;
+    fn resource_id(&self) -> String {
+        self.id.to_string()
+    }
+    fn resource_name(&self) -> String {
+        self.name.clone()
+    }
+    fn image(&self) -> Value {
+        json!({
+            "address": row::address_text(self.address),
+            "name": self.name,
+            "description": self.description,
+            "codehash": self.codehash,
+            "implementation_codehash": self.implementation_codehash,
+            "broken_codehash": self.broken_codehash,
+        })
+    }
+    /// A changed pin is what a reader must not overlook.
+    fn changed_image(&self, before: &Self) -> Value {
+        let pin = |row: &Self| (row.codehash, row.implementation_codehash);
+        let mut image = self.image();
+        if let Value::Object(members) = &mut image {
+            members.insert("codehash_changed".to_owned(), (pin(self) != pin(before)).into());
+        }
+        image
+    }
+}
+
+impl Audited for ToggleChange {
+    const RESOURCE: ResourceType = ResourceType::Setting;
+    fn resource_id(&self) -> String {
+        self.toggle.as_str().to_owned()
+    }
+    fn resource_name(&self) -> String {
+        self.toggle.as_str().to_owned()
+    }
+    fn image(&self) -> Value {
+        json!({ "enabled": self.enabled, "reason": self.reason, "expires_at": self.expires_at })
     }
 }
 

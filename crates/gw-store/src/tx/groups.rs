@@ -74,6 +74,7 @@ impl Tx {
     pub async fn set_access(&mut self, group: GroupId, input: AccessInput) -> Result<GroupAccess, StoreError> {
         let owner = Group::try_from(self.group_row(group).await?)?;
         let methods = canonical(input.allowed_methods)?;
+        let denied = canonical(input.denied_methods)?;
         let stored = group_access::Entity::find_by_id(group.0).one(&self.db).await?;
         let before = stored.clone().map(GroupAccess::try_from).transpose()?;
         let old_key = before.as_ref().and_then(|access| access.rpc_api_key.clone());
@@ -88,6 +89,8 @@ impl Tx {
             claims: Set(row::claims_text(input.claims)),
             rpc_api_key: Set(key.as_ref().map(Secret::expose).map(str::to_owned)),
             verbose_errors: Set(input.verbose_errors),
+            denied_methods: Set(denied.into()),
+            expires_at: Set(input.expires_at.map(|end| end.micros())),
             created_at: Set(stored.as_ref().map_or(self.now.micros(), |row| row.created_at)),
             updated_at: Set(self.now.micros()),
         };

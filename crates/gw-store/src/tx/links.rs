@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     Missing, StoreError,
-    entity::{address_links, contract_wallet_proofs, contracts, reservations},
+    entity::{address_links, contract_wallet_proofs, contracts, reservations, shared_infrastructure},
     record::{Link, LinkProof, Linked, ReservationState, SenderLink, WalletProof},
     row,
 };
@@ -230,7 +230,7 @@ impl Tx {
             .filter(address_links::Column::RevokedAt.is_null())
     }
 
-    /// Registered, or reserved and not yet over (HD10).
+    /// Registered, shared, or reserved and not yet over (HD10).
     async fn is_contract(&self, address: Address) -> Result<bool, StoreError> {
         let address = row::address_text(address);
         let registered = contracts::Entity::find()
@@ -241,6 +241,10 @@ impl Tx {
             .one(&self.db)
             .await?;
         if registered.is_some() {
+            return Ok(true);
+        }
+        let shared = shared_infrastructure::Column::Address.eq(&address);
+        if shared_infrastructure::Entity::find().filter(shared).count(&self.db).await? > 0 {
             return Ok(true);
         }
         let open = [ReservationState::Reserved, ReservationState::Sent].map(ReservationState::as_str);

@@ -3,6 +3,7 @@
 //! Invariant: a [`Tx`] holds the one epoch row from its first statement to its commit, so before-images are read
 //! under lock, no two mutations interleave on any instance, and epochs are contiguous and in commit order (E-1).
 
+mod access;
 mod contracts;
 mod entry;
 mod groups;

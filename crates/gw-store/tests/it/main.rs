@@ -2,6 +2,8 @@
 
 // `cfg(test)` although this is a test already: clippy grants its exemptions to what is marked so.
 #[cfg(test)]
+mod access;
+#[cfg(test)]
 mod audit;
 #[cfg(test)]
 mod epochs;

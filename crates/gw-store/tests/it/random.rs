@@ -1,13 +1,13 @@
 //! The snapshot that followed any sequence of mutations equals the one loaded fresh, on both engines.
 
 use crate::world::{World, did};
-use gw_policy::snapshot::{Group, Organization};
+use gw_policy::snapshot::{Group, Organization, SystemToggle};
 use gw_store::{
     BootClock, Feed, FeedTiming, StoreError, Tx,
     record::{
         AccessInput, CreationKind, GrantPatch, GroupPatch, LinkProof, Mined, MinedContract, NewContract, NewGrant,
         NewGroup, NewMembership, NewOrganization, NewReservation, NewTenant, NewUser, Object, SendAccepted, SendStart,
-        TenantPatch, UserPatch,
+        SharedInfraInput, TenantPatch, UserPatch,
     },
 };
 use gw_types::{Address, B256, OrgId, Seconds, TenantId, TokenId, UserId};
@@ -39,6 +39,11 @@ enum Step {
     Revoke(u8),
     AllowTenant(u8, bool),
     DeleteTenant(u8),
+    Tag(u8, bool),
+    BreakTag(u8),
+    Untag(u8),
+    Turn(bool),
+    TurnBack,
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -66,6 +71,11 @@ fn step() -> impl Strategy<Value = Step> {
         2 => n().prop_map(Step::Revoke),
         2 => (n(), any::<bool>()).prop_map(|(a, b)| Step::AllowTenant(a, b)),
         1 => n().prop_map(Step::DeleteTenant),
+        2 => (n(), any::<bool>()).prop_map(|(a, b)| Step::Tag(a, b)),
+        1 => n().prop_map(Step::BreakTag),
+        1 => n().prop_map(Step::Untag),
+        1 => any::<bool>().prop_map(Step::Turn),
+        1 => Just(Step::TurnBack),
     ]
 }
 
@@ -207,6 +217,25 @@ async fn take(tx: &mut Tx, step: &Step) -> Result<(), StoreError> {
             Some(known) => tx.delete_tenant(known.id).await.map(|_| ()),
             None => Ok(()),
         },
+        Step::Tag(n, pinned) => {
+            let input = SharedInfraInput {
+                name: "shared".into(),
+                description: String::new(),
+                codehash: pinned.then_some(B256::ZERO),
+                implementation_codehash: None,
+            };
+            match tx.read().find_shared_infra(address(n)).await? {
+                Some(_) => tx.update_shared_infra(address(n), input).await.map(|_| ()),
+                None => tx.create_shared_infra(address(n), input).await.map(|_| ()),
+            }
+        }
+        Step::BreakTag(n) => tx.break_shared_infra(address(n), B256::repeat_byte(9)).await,
+        Step::Untag(n) => tx.delete_shared_infra(address(n)).await.map(|_| ()),
+        Step::Turn(enabled) => {
+            let until = tx.now().plus(Seconds(60));
+            tx.set_toggle(SystemToggle::EthCallTracing, enabled, "because".into(), until).await.map(|_| ())
+        }
+        Step::TurnBack => tx.clear_toggles("enough").await.map(|_| ()),
     }
 }
 

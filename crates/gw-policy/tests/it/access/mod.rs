@@ -5,6 +5,7 @@ mod identify;
 mod orgs;
 mod properties;
 mod send;
+mod shared;
 mod support;
 mod table;
 mod target;

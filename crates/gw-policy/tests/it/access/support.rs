@@ -146,6 +146,7 @@ fn plan(permit: &Permit) -> &'static str {
         Plan::ZeroQuantity => "ZERO",
         Plan::CodeCheck => "NO-CODE",
         Plan::Simulate => "TRACE",
+        Plan::Untraced => "NODE",
         Plan::Send => "SEND",
         Plan::Live => "LIVE",
     }

@@ -11,7 +11,7 @@ use gw_evm::{
 use gw_policy::{
     Knobs, Sealed, Snapshot,
     access::{Permit, TraceFacts, judge_trace},
-    snapshot::MustBe,
+    snapshot::{MustBe, SystemToggle},
     testing::{FUTURE, NOW, World, address_of, calldata, function, world},
 };
 use gw_types::{Address, B256, Bytes, Claim, DenyReason, U256};
@@ -549,4 +549,145 @@ fn h1_a_past_run_reads_only_what_was_the_organizations_by_then() {
     assert_eq!(run(recent, before), Err(DenyReason::HistoryNotPermitted));
     assert_eq!(run(recent, since), Ok(()));
     assert_eq!(run(gw_evm::BlockId::LATEST, before), Ok(()), "the present is nobody's past");
+}
+
+/// The bank's world with a utility tagged as everybody's.
+fn utility(tag: impl FnOnce(World) -> World) -> Snapshot {
+    tag(bank()).snapshot()
+}
+
+/// X6, D3: the row of shared infrastructure, in each column and by the state of its pin. Without the tag it is unowned
+/// code, and denied.
+#[test]
+fn x6_shared_infrastructure_may_be_called_while_its_code_is_the_pinned_one() {
+    let with = |snapshot: &Snapshot, kind| {
+        let told = call(snapshot, "analyst", "bond").account("bond", CODE).frame(1, kind, "utility");
+        told.account("utility", CODE).judge(snapshot)
+    };
+    let touch = |snapshot: &Snapshot| {
+        call(snapshot, "analyst", "bond").account("bond", CODE).account("utility", CODE).judge(snapshot)
+    };
+    let untagged = utility(|w| w);
+    assert_eq!(with(&untagged, FrameKind::Call), Err(DenyReason::Unregistered));
+    assert_eq!(touch(&untagged), Err(DenyReason::Unregistered));
+    for good in [utility(|w| w.shared("utility")), utility(|w| w.shared_pinned("utility", CODE, None))] {
+        for kind in [FrameKind::Call, FrameKind::StaticCall] {
+            assert_eq!(with(&good, kind), OK, "{kind:?}");
+        }
+        for kind in [FrameKind::DelegateCall, FrameKind::CallCode] {
+            assert_eq!(with(&good, kind), Err(DenyReason::DelegateSharedInfra), "{kind:?}");
+        }
+        assert_eq!(touch(&good), OK);
+    }
+    for bad in [utility(|w| w.shared_pinned("utility", PROBING, None)), utility(|w| w.shared_broken("utility"))] {
+        for kind in [FrameKind::Call, FrameKind::StaticCall, FrameKind::DelegateCall] {
+            assert_eq!(with(&bad, kind), Err(DenyReason::CodehashMismatch), "{kind:?}");
+        }
+        assert_eq!(touch(&bad), Err(DenyReason::CodehashMismatch));
+    }
+    // Treated as untagged: the rows of ownership go on, so an own contract is an own contract all the same.
+    let own = utility(|w| w.shared_pinned("ledger", PROBING, None));
+    let told = call(&own, "analyst", "bond").account("bond", CODE).frame(1, FrameKind::Call, "ledger");
+    assert_eq!(told.account("ledger", CODE).judge(&own), OK);
+}
+
+/// HD9: the skip concerns that address alone; what it calls is judged.
+#[test]
+fn hd9_frames_below_shared_infrastructure_are_judged() {
+    let snapshot = utility(|w| w.shared("utility"));
+    let below = |user: &str, name: &str| {
+        let told = call(&snapshot, user, "utility").account("utility", CODE).frame(1, FrameKind::Call, name);
+        told.account(name, CODE).judge(&snapshot)
+    };
+    assert_eq!(below("analyst", "bond"), OK, "granted");
+    assert_eq!(below("analyst", "foreign"), Err(DenyReason::CrossOrg));
+    assert_eq!(below("analyst", "unowned"), Err(DenyReason::Unregistered));
+    // T1: what a utility at the top calls, the caller chose; ownership alone is no ground.
+    assert_eq!(below("analyst", "ledger"), Err(DenyReason::ContractNotPermitted));
+    // Below a contract of the organization, that contract chose.
+    let chosen = call(&snapshot, "analyst", "bond").account("bond", CODE).frame(1, FrameKind::Call, "utility");
+    let chosen = chosen.account("utility", CODE).frame(2, FrameKind::Call, "ledger").account("ledger", CODE);
+    assert_eq!(chosen.judge(&snapshot), OK);
+}
+
+/// HD9: for a proxy the pin is the pair; a new implementation voids it, whoever put it there.
+#[test]
+fn hd9_a_shared_proxy_runs_its_pinned_implementation_only() {
+    let run = |snapshot: &Snapshot, implementation: &'static [u8]| {
+        let told = call(snapshot, "analyst", "proxy").account("proxy", CODE);
+        told.frame(1, FrameKind::DelegateCall, "logic").account("logic", implementation).judge(snapshot)
+    };
+    let pair = utility(|w| w.shared_pinned("proxy", CODE, Some(&[0x60, 0x01])));
+    assert_eq!(run(&pair, &[0x60, 0x01]), OK);
+    assert_eq!(run(&pair, &[0x60, 0x02]), Err(DenyReason::Unregistered));
+    // A pin without its second half admits no implementation.
+    let half = utility(|w| w.shared_pinned("proxy", CODE, None));
+    assert_eq!(run(&half, &[0x60, 0x01]), Err(DenyReason::Unregistered));
+    // The implementation is the proxy's alone: nobody else may run it.
+    let direct = call(&pair, "analyst", "bond").account("bond", CODE).frame(1, FrameKind::DelegateCall, "logic");
+    assert_eq!(direct.account("logic", Bytes::from_static(&[0x60, 0x01])).judge(&pair), Err(DenyReason::Unregistered));
+    // Nor may a contract borrow the proxy's code and let it run its own logic in another name.
+    let borrowed = call(&pair, "analyst", "bond").account("bond", CODE).frame(1, FrameKind::DelegateCall, "proxy");
+    let borrowed = borrowed.account("proxy", CODE).frame(2, FrameKind::DelegateCall, "logic");
+    assert_eq!(
+        borrowed.account("logic", Bytes::from_static(&[0x60, 0x01])).judge(&pair),
+        Err(DenyReason::DelegateSharedInfra)
+    );
+}
+
+/// X8, X9: with the toggle on, frames into own contracts need a grant, but what a proxy passes on inherits.
+#[test]
+fn x8_intra_org_tracing_asks_for_a_grant_in_every_frame() {
+    let run = |snapshot: &Snapshot, name: &str| {
+        let told = call(snapshot, "analyst", "bond").account("bond", CODE).frame(1, FrameKind::Call, name);
+        told.account(name, CODE).judge(snapshot)
+    };
+    let off = bank().snapshot();
+    assert_eq!(run(&off, "ledger"), OK);
+    let on = bank().toggle(SystemToggle::IntraOrgGrantTracing, true, FUTURE).snapshot();
+    assert_eq!(run(&on, "ledger"), Err(DenyReason::ContractNotPermitted));
+    let ended = bank().toggle(SystemToggle::IntraOrgGrantTracing, true, NOW).snapshot();
+    assert_eq!(run(&ended, "ledger"), OK, "re-armed by itself");
+    let proxied = call(&on, "analyst", "bond").account("bond", CODE).frame(1, FrameKind::DelegateCall, "ledger");
+    assert_eq!(proxied.account("ledger", CODE).judge(&on), OK, "unchanged input: the verdict on the proxy holds");
+    // Reservations excepted for those who may deploy: the address is theirs, and nobody's contract yet.
+    let reserved =
+        bank().user("ops").reservation("soon", FUTURE).toggle(SystemToggle::IntraOrgGrantTracing, true, FUTURE);
+    let reserved = reserved.snapshot();
+    let told = call(&reserved, "ops", "bond").account("bond", CODE).frame(1, FrameKind::Call, "soon").wallet("soon");
+    assert_eq!(told.judge(&reserved), OK);
+    // Even when off: frames reached through a contract the caller deployed.
+    let deployed = bank().contract("mine").deployed_by("analyst").snapshot();
+    let told = call(&deployed, "analyst", "mine").account("mine", CODE).frame(1, FrameKind::Call, "ledger");
+    assert_eq!(told.account("ledger", CODE).judge(&deployed), Err(DenyReason::ContractNotPermitted));
+}
+
+/// F5, HD4: a forwarder of the own organization does not lift function rules, unless its administrators vouch for it.
+#[test]
+fn hd4_only_a_trusted_router_passes_on_what_rules_forbid() {
+    let world = |trusted: bool| {
+        let world = bank().contract("router").grant("analysts");
+        let world = if trusted { world.trusted_router() } else { world };
+        let world = world.contract("token").abi(TOKEN_ABI).grant("analysts");
+        world.functions([function("balanceOf(address)", [(0, MustBe::Own)])])
+    };
+    let of = |name: &str| calldata("balanceOf(address)", [address_of(name).into_word()]);
+    let through = |snapshot: &Snapshot, via: &[&str], whose: &str| {
+        let mut told = call(snapshot, "analyst", via[0]).account(via[0], CODE);
+        for (depth, name) in via.iter().enumerate().skip(1) {
+            told = told.frame(u32::try_from(depth).unwrap(), FrameKind::Call, name).account(name, CODE);
+        }
+        let depth = u32::try_from(via.len()).unwrap();
+        told.frame(depth, FrameKind::StaticCall, "token").input(of(whose)).account("token", CODE).judge(snapshot)
+    };
+    let plain = world(false).snapshot();
+    assert_eq!(through(&plain, &["router"], "analyst-wallet"), OK);
+    assert_eq!(through(&plain, &["router"], "victim-wallet"), Err(DenyReason::ParamRule));
+    let trusted = world(true).snapshot();
+    assert_eq!(through(&trusted, &["router"], "victim-wallet"), OK);
+    assert_eq!(through(&trusted, &["bond", "router"], "victim-wallet"), OK);
+    // Code the caller brought along, between the router and the token, is not vouched for.
+    let mine = world(true).contract("mine").deployed_by("analyst").snapshot();
+    assert_eq!(through(&mine, &["router", "mine"], "victim-wallet"), Err(DenyReason::ParamRule));
+    assert_eq!(through(&mine, &["mine", "router"], "victim-wallet"), OK, "the router itself decides what it passes on");
 }

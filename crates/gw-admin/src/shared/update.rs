@@ -1,0 +1,39 @@
+use super::said;
+use crate::{
+    AdminState,
+    error::Failure,
+    input,
+    scope::Admin,
+    wire::{SharedInfraInput, SharedInfrastructure},
+};
+use axum::{
+    Json,
+    extract::{Path, State},
+};
+use gw_http::{ApiError, JsonBody};
+
+/// Replaces what is said of a shared contract; super only. The address cannot change.
+#[utoipa::path(put, path = "/api/v1/admin/shared-infrastructure/{address}", tag = "shared infrastructure",
+    params(("address" = String, Path)), request_body = SharedInfraInput,
+    responses((status = 200, body = SharedInfrastructure), (status = 400), (status = 401), (status = 403),
+        (status = 404)))]
+pub(crate) async fn update_shared_infra(
+    admin: Admin,
+    State(state): State<AdminState>,
+    Path(address): Path<String>,
+    body: Result<JsonBody<SharedInfraInput>, ApiError>,
+) -> Result<Json<SharedInfrastructure>, Failure> {
+    admin.require_super()?;
+    let JsonBody(body) = body?;
+    let address = input::address(&address)?;
+    if let Some(other) = body.address.as_deref()
+        && input::address(other)? != address
+    {
+        return Err(Failure::bad("the address of a shared contract cannot change: delete it and tag the other"));
+    }
+    let input = said(&body)?;
+    let mut tx = state.store.begin(&admin.actor()).await?;
+    let changed = tx.update_shared_infra(address, input).await?;
+    tx.commit().await?;
+    Ok(Json(changed.into()))
+}

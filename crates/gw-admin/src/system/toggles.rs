@@ -1,0 +1,112 @@
+use crate::{
+    AdminState,
+    error::Failure,
+    input,
+    scope::Admin,
+    wire::{SystemToggleRequest, SystemToggleResponse},
+};
+use axum::{Json, extract::State};
+use gw_http::{ApiError, JsonBody};
+use gw_policy::snapshot::SystemToggle;
+use gw_types::{Seconds, Timestamp};
+
+/// The longest an override lasts, and how long it lasts unless said (X9).
+const LONGEST: Seconds = Seconds(24 * 60 * 60);
+
+/// Whether calls of `eth_call` are traced and judged frame by frame.
+#[utoipa::path(get, path = "/api/v1/admin/system/eth-call-tracing", tag = "system",
+    responses((status = 200, body = SystemToggleResponse), (status = 401), (status = 403)))]
+pub(crate) async fn get_eth_call_tracing(
+    _admin: Admin,
+    State(state): State<AdminState>,
+) -> Result<Json<SystemToggleResponse>, Failure> {
+    shown(&state, SystemToggle::EthCallTracing).await
+}
+
+/// Switches tracing of `eth_call` for at most a day; super only. Sends are traced whatever this says.
+#[utoipa::path(post, path = "/api/v1/admin/system/eth-call-tracing", tag = "system",
+    request_body = SystemToggleRequest,
+    responses((status = 200, body = SystemToggleResponse), (status = 400), (status = 401), (status = 403)))]
+pub(crate) async fn set_eth_call_tracing(
+    admin: Admin,
+    State(state): State<AdminState>,
+    body: Result<JsonBody<SystemToggleRequest>, ApiError>,
+) -> Result<Json<SystemToggleResponse>, Failure> {
+    turn(&admin, &state, SystemToggle::EthCallTracing, body).await
+}
+
+/// Whether frames into contracts of the caller's own organization need a grant, too.
+#[utoipa::path(get, path = "/api/v1/admin/system/intra-org-grant-tracing", tag = "system",
+    responses((status = 200, body = SystemToggleResponse), (status = 401), (status = 403)))]
+pub(crate) async fn get_intra_org_grant_tracing(
+    _admin: Admin,
+    State(state): State<AdminState>,
+) -> Result<Json<SystemToggleResponse>, Failure> {
+    shown(&state, SystemToggle::IntraOrgGrantTracing).await
+}
+
+/// Switches the need of grants inside executions for at most a day; super only.
+#[utoipa::path(post, path = "/api/v1/admin/system/intra-org-grant-tracing", tag = "system",
+    request_body = SystemToggleRequest,
+    responses((status = 200, body = SystemToggleResponse), (status = 400), (status = 401), (status = 403)))]
+pub(crate) async fn set_intra_org_grant_tracing(
+    admin: Admin,
+    State(state): State<AdminState>,
+    body: Result<JsonBody<SystemToggleRequest>, ApiError>,
+) -> Result<Json<SystemToggleResponse>, Failure> {
+    turn(&admin, &state, SystemToggle::IntraOrgGrantTracing, body).await
+}
+
+async fn turn(
+    admin: &Admin,
+    state: &AdminState,
+    toggle: SystemToggle,
+    body: Result<JsonBody<SystemToggleRequest>, ApiError>,
+) -> Result<Json<SystemToggleResponse>, Failure> {
+    admin.require_super()?;
+    let JsonBody(body) = body?;
+    let reason = input::text(body.reason.trim(), "reason", 500)?;
+    if reason.is_empty() {
+        return Err(Failure::bad("reason must have 1 to 500 characters"));
+    }
+    let mut tx = state.store.begin(&admin.actor()).await?;
+    let until = until(body.expires_at.as_deref(), tx.now())?;
+    tx.set_toggle(toggle, body.enabled, reason, until).await?;
+    tx.commit().await?;
+    shown(state, toggle).await
+}
+
+fn until(text: Option<&str>, now: Timestamp) -> Result<Timestamp, Failure> {
+    let latest = now.plus(LONGEST);
+    match input::expiry(text, now)? {
+        None => Ok(latest),
+        Some(end) if end <= latest => Ok(end),
+        Some(_) => Err(Failure::bad("expires_at must be at most 24 hours ahead")),
+    }
+}
+
+async fn shown(state: &AdminState, toggle: SystemToggle) -> Result<Json<SystemToggleResponse>, Failure> {
+    let env_default = state.knobs.configured(toggle);
+    let now = state.clock.now();
+    let change = state.store.read().find_toggle(toggle).await?.filter(|change| change.expires_at > now);
+    Ok(Json(match change {
+        Some(change) => SystemToggleResponse {
+            enabled: change.enabled,
+            env_default,
+            source: "runtime",
+            changed_at: Some(change.changed_at),
+            changed_by: Some(change.changed_by),
+            reason: Some(change.reason),
+            expires_at: Some(change.expires_at),
+        },
+        None => SystemToggleResponse {
+            enabled: env_default,
+            env_default,
+            source: "env",
+            changed_at: None,
+            changed_by: None,
+            reason: None,
+            expires_at: None,
+        },
+    }))
+}

@@ -1,0 +1,33 @@
+//! Shared infrastructure and system toggles.
+
+use super::{Reads, all, one};
+use crate::{
+    StoreError,
+    entity::{shared_infrastructure, system_toggles},
+    record::{SharedInfra, ToggleChange},
+    row,
+};
+use gw_policy::snapshot::SystemToggle;
+use gw_types::Address;
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
+
+impl Reads<'_> {
+    /// The shared contract at an address.
+    pub async fn find_shared_infra(&self, address: Address) -> Result<Option<SharedInfra>, StoreError> {
+        let at = shared_infrastructure::Column::Address.eq(row::address_text(address));
+        one(shared_infrastructure::Entity::find().filter(at).one(&self.conn).await?)
+    }
+
+    /// All shared contracts, by name, then id.
+    pub async fn list_shared_infra(&self) -> Result<Vec<SharedInfra>, StoreError> {
+        let found = shared_infrastructure::Entity::find()
+            .order_by_asc(shared_infrastructure::Column::Name)
+            .order_by_asc(shared_infrastructure::Column::Id);
+        all(found.all(&self.conn).await?)
+    }
+
+    /// How a toggle was last turned, if it was.
+    pub async fn find_toggle(&self, toggle: SystemToggle) -> Result<Option<ToggleChange>, StoreError> {
+        one(system_toggles::Entity::find_by_id(toggle.id().0).one(&self.conn).await?)
+    }
+}
