@@ -1,6 +1,7 @@
 //! Who may do what (spec/20).
 
 mod decide;
+mod differential;
 mod identify;
 mod orgs;
 mod properties;
