@@ -78,7 +78,7 @@ async fn hd20_an_answer_is_opened_under_the_newest_policy() {
     asking.await.unwrap().assert_denied();
 }
 
-/// HD20, decision 45: policy that went stale meanwhile opens nothing either.
+/// HD20, I7, decision 45: policy that went stale meanwhile opens nothing either.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn decision_45_stale_policy_serves_metadata_only() {
     let (world, fake) = scripted().await;

@@ -143,7 +143,7 @@ async fn b1_b8_init_code_reaches_nothing_out_of_reach() {
     assert_eq!(harmless.status, 200, "{}", harmless.text);
 }
 
-/// HD3, B5: a call that behaves at full gas and steals in a gas window meets a judged trace in every window.
+/// HD3, X13, B5: a call that behaves at full gas and steals in a gas window meets a judged trace in every window.
 #[tokio::test]
 async fn hd3_an_estimate_runs_no_gas_window_unseen() {
     let chain = chain().await;

@@ -77,7 +77,7 @@ async fn load(
     (answered, handles)
 }
 
-/// HD22, HD25, 70 rules 11-13: SIGKILL under load loses no record and breaks no chain.
+/// HD22, HD25, L4, 70 rules 11-13: SIGKILL under load loses no record and breaks no chain.
 async fn killed_under_load(engine: Engine) {
     let mut w = World::start(engine).await;
     let mut expected = HashSet::new();

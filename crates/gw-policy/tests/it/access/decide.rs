@@ -50,6 +50,48 @@ fn g3_a_star_reaches_no_method_outside_the_table() {
     }
 }
 
+/// B17: what would use a key of the node's is nobody's, whatever a list says.
+#[test]
+fn b17_keys_of_the_node_sign_for_nobody() {
+    let snapshot = bank().snapshot();
+    let names =
+        ["eth_sign", "eth_signTransaction", "eth_signTypedData", "eth_signTypedData_v3", "eth_signTypedData_v4"];
+    for name in
+        names.into_iter().chain(["personal_sign", "personal_unlockAccount", "eth_fillTransaction", "eth_resend"])
+    {
+        assert_eq!(reason(&ask(&snapshot, "analyst").rpc(name, json!([]))), DenyReason::MethodNotAllowed, "{name}");
+    }
+}
+
+/// I6, X12: what is decided holds for the snapshot that decided it; the next question after a change is asked of the new
+/// one, and nothing remembers the old answer.
+#[test]
+fn i6_x12_the_end_of_a_grant_a_membership_or_a_link_holds_from_the_next_question_on() {
+    let (call, send) = (json!([{"to": address_of("bond"), "data": "0x01020304"}]), [1u8, 2, 3, 4]);
+    let snapshot = bank().snapshot();
+    let user = snapshot.user(user_id("analyst")).unwrap().clone();
+    let grants: Vec<_> =
+        snapshot.grants(snapshot.contract(address_of("bond")).unwrap().id).iter().map(|g| g.id).collect();
+    let (membership, link) = (snapshot.memberships(user.id)[0].id, snapshot.links_of(user.id)[0].id);
+    let ends = [
+        (grants.into_iter().map(|id| Change::Grant(id, None)).collect::<Vec<_>>(), "contract_not_permitted"),
+        (vec![Change::Membership(membership, None)], "foreign_org"),
+    ];
+    for (changes, refused) in ends {
+        let after = snapshot.apply(Epoch(2), changes);
+        assert_eq!(verdict(&ask(&snapshot, "analyst").rpc("eth_call", call.clone())), "TRACE");
+        assert_eq!(verdict(&ask(&after, "analyst").rpc("eth_call", call.clone())), refused);
+        assert_eq!(
+            verdict(&ask(&after, "analyst").send_raw(address_of("wallet"), Some(address_of("bond")), send)),
+            refused
+        );
+    }
+    let balance =
+        |snapshot: &Snapshot| verdict(&ask(snapshot, "analyst").rpc("eth_getBalance", json!([address_of("wallet")])));
+    assert_eq!(balance(&snapshot), "FORWARD");
+    assert_eq!(balance(&snapshot.apply(Epoch(2), [Change::Link(link, None)])), "ZERO");
+}
+
 #[test]
 fn a10_a_ban_holds_for_metadata_too_and_from_the_snapshot_that_decides() {
     let snapshot = bank().snapshot();

@@ -136,7 +136,7 @@ fn plain_payments_reach_any_wallet_but_no_contract_out_of_reach() {
     assert_eq!(reason(&asked.call(Method::Call, &call)), DenyReason::Unregistered);
 }
 
-/// Decision 5, HD6: constant zero unless Full, for every kind of address, never 404.
+/// Decision 5, HD6, B21: constant zero unless Full, for every kind of address, never 404.
 #[test]
 fn k8_balance_and_nonce_of_what_is_not_full_are_zero_whatever_it_is() {
     let snapshot = bank().user("deployer").member("analysts").contract("own-work").deployed_by("deployer").snapshot();
