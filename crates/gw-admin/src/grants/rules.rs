@@ -3,7 +3,8 @@
 
 use crate::{AdminState, error::Failure};
 use gw_evm::abi::{ContractAbi, WordKind};
-use gw_store::record::{Contract, EventRule, EventRules, FunctionRule, MustBe, Organization, ParamRule};
+use gw_policy::access::belongs;
+use gw_store::record::{Comparison, Contract, EventRule, EventRules, FunctionRule, MustBe, Organization, ParamRule};
 use gw_types::{Address, B256};
 use std::sync::Arc;
 
@@ -66,9 +67,9 @@ pub(super) fn check_events(
         for param in &rule.param_rules {
             let kind = event.input_kind(usize::from(param.index));
             check_param(param, kind, "the event")?;
-            if let MustBe::Literal { word, .. } = &param.must_be {
+            for literal in param.must_be.literals() {
                 literals += 1;
-                if kind == Some(WordKind::Address) && !belongs(state, org, *word) {
+                if kind == Some(WordKind::Address) && !owned(state, org, literal.word) {
                     return Err(Failure::forbidden("a listed address does not belong to the organization"));
                 }
             }
@@ -84,31 +85,30 @@ fn check_param(rule: &ParamRule, kind: Option<WordKind>, of: &str) -> Result<(),
     let Some(kind) = kind else {
         return Err(Failure::bad(format!("{of} has no one-word parameter {}", rule.index)));
     };
-    match &rule.must_be {
-        MustBe::Own if kind != WordKind::Address => {
-            Err(Failure::bad(format!("parameter {} of {of} is no address: `self` cannot hold", rule.index)))
-        }
-        MustBe::Literal { word, .. } if !kind.is_clean(word) => {
-            Err(Failure::bad(format!("the literal does not fit the type of parameter {} of {of}", rule.index)))
-        }
-        MustBe::Own | MustBe::Literal { .. } => Ok(()),
+    if rule.must_be.literals().iter().any(|literal| !kind.is_clean(&literal.word)) {
+        return Err(Failure::bad(format!("the literal does not fit the type of parameter {} of {of}", rule.index)));
     }
+    let ordered = match rule.must_be {
+        MustBe::Own | MustBe::Org if kind != WordKind::Address => {
+            let text = "is no address: neither `self` nor `org` can hold";
+            return Err(Failure::bad(format!("parameter {} of {of} {text}", rule.index)));
+        }
+        MustBe::Own | MustBe::Org | MustBe::Literal(_) | MustBe::OneOf(_) => false,
+        MustBe::Compare(Comparison::NotEqual, _) => false,
+        MustBe::Compare(_, _) => true,
+    };
+    if ordered && !matches!(kind, WordKind::Uint(_) | WordKind::Int(_)) {
+        return Err(Failure::bad(format!(
+            "parameter {} of {of} is no number: it is neither less nor more",
+            rule.index
+        )));
+    }
+    Ok(())
 }
 
-/// Whether an address is a contract, a reservation or a member's wallet of the organization.
-fn belongs(state: &AdminState, org: &Organization, word: B256) -> bool {
-    let address = Address::from_word(word);
-    let snapshot = state.feed.pin().snapshot;
-    let now = state.clock.now();
-    let member = |user| {
-        snapshot
-            .memberships(user)
-            .iter()
-            .any(|m| m.active(now) && snapshot.group(m.group).is_some_and(|group| group.org == org.id))
-    };
-    snapshot.contract(address).is_some_and(|contract| contract.org == org.id)
-        || snapshot.reservations(address).iter().any(|r| r.org == org.id && r.expires_at > now)
-        || snapshot.links_at(address).iter().any(|link| member(link.user))
+/// Whether the word is an address of the organization.
+fn owned(state: &AdminState, org: &Organization, word: B256) -> bool {
+    belongs(&state.feed.pin().snapshot, org.id, Address::from_word(word), state.clock.now())
 }
 
 #[cfg(test)]
@@ -129,6 +129,16 @@ mod tests {
         assert!(check_functions(Some(&rule(1, "self")), Some(abi)).is_err(), "no such parameter");
         let long = format!("0x{}", "1".repeat(64));
         assert!(check_functions(Some(&rule(0, &long)), Some(abi)).is_err(), "longer than an address");
+        let rule_of = |index, must_be: &str| {
+            let must_be = serde_json::from_str(must_be).unwrap();
+            let param_rules = vec![ParamRule { index, must_be }];
+            [FunctionRule { selector: [0xa9, 0x05, 0x9c, 0xbb], param_rules }]
+        };
+        let less = r#"{"op":"lt","value":"0x64"}"#;
+        assert!(check_functions(Some(&rule_of(1, less)), Some(abi)).is_ok());
+        assert!(check_functions(Some(&rule_of(0, less)), Some(abi)).is_err(), "an address has no order");
+        assert!(check_functions(Some(&rule_of(0, r#"{"op":"org"}"#)), Some(abi)).is_ok());
+        assert!(check_functions(Some(&rule_of(1, r#"{"op":"org"}"#)), Some(abi)).is_err(), "an amount is no address");
         let mut unknown = rule(0, "self");
         unknown[0].selector = [1, 2, 3, 4];
         assert!(check_functions(Some(&unknown), Some(abi)).is_err());

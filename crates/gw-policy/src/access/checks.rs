@@ -203,8 +203,7 @@ impl Checks<'_> {
             return Ok(());
         }
         if let Some(reach) = &standing.reach {
-            let abi = reach.contract.abi.as_deref();
-            return reach.functions.permit(self.snapshot, self.member.user, abi, &request.input);
+            return reach.functions.permit(self.snapshot, self.member, reach.contract, &request.input);
         }
         if standing.contract.is_some() {
             return Err(DenyReason::ContractNotPermitted);

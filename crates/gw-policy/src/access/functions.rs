@@ -1,11 +1,12 @@
 //! Which functions of a contract may be called, and with which parameters (spec/20 §5 F1-F3, G7).
 
+use super::target::Member;
 use crate::{
-    snapshot::{FunctionRule, MustBe, ParamRule, Snapshot},
+    snapshot::{Contract, FunctionRule, MustBe, ParamRule, Snapshot},
     visibility::owns,
 };
-use gw_evm::abi::{Arguments, ContractAbi};
-use gw_types::{DenyReason, UserId};
+use gw_evm::abi::Arguments;
+use gw_types::{Address, DenyReason, OrgId, Timestamp};
 
 /// The functions a caller's grants open together.
 #[derive(Clone, Debug)]
@@ -43,8 +44,8 @@ impl<'s> Functions<'s> {
     pub fn permit(
         &self,
         snapshot: &Snapshot,
-        user: UserId,
-        abi: Option<&ContractAbi>,
+        member: &Member,
+        contract: &Contract,
         input: &[u8],
     ) -> Result<(), DenyReason> {
         let Self::Only(rules) = self else { return Ok(()) };
@@ -57,17 +58,31 @@ impl<'s> Functions<'s> {
             return Ok(());
         }
         // No ABI, short data, dirty padding, trailing bytes: no argument to look at, so no rule holds (F3).
-        let arguments = abi.and_then(|abi| abi.arguments(input).ok()).ok_or(DenyReason::ParamRule)?;
-        let holds = |rule: &ParamRule| holds(snapshot, user, &arguments, rule);
+        let arguments = contract.abi.as_ref().and_then(|abi| abi.arguments(input).ok()).ok_or(DenyReason::ParamRule)?;
+        let holds = |rule: &ParamRule| holds(snapshot, member, contract.org, &arguments, rule);
         if candidates.any(|rule| rule.params.iter().all(holds)) { Ok(()) } else { Err(DenyReason::ParamRule) }
     }
 }
 
 /// Whether one parameter is what its rule demands; a parameter that is not there, or not one word, is not.
-fn holds(snapshot: &Snapshot, user: UserId, arguments: &Arguments, rule: &ParamRule) -> bool {
+fn holds(snapshot: &Snapshot, member: &Member, org: OrgId, arguments: &Arguments, rule: &ParamRule) -> bool {
     let Some(argument) = arguments.word(rule.index) else { return false };
-    match rule.must_be {
-        MustBe::Own => argument.address().is_some_and(|address| owns(snapshot, user, address)),
-        MustBe::Word(word) => argument.word == word,
+    match &rule.must_be {
+        MustBe::Own => argument.address().is_some_and(|address| owns(snapshot, member.user, address)),
+        MustBe::Org => argument.address().is_some_and(|address| belongs(snapshot, org, address, member.now)),
+        MustBe::Word(word) => argument.word == *word,
+        MustBe::OneOf(words) => words.contains(&argument.word),
+        MustBe::Compare(comparison, word) => comparison.holds(Some(argument.kind), &argument.word, word),
     }
+}
+
+/// Whether an address is an organization's: its contract, its reservation, or an active member's own wallet (F3, F4).
+pub fn belongs(snapshot: &Snapshot, org: OrgId, address: Address, now: Timestamp) -> bool {
+    let member = |user| {
+        let mut held = snapshot.memberships(user).iter().filter(|held| held.active(now));
+        held.any(|held| snapshot.group(held.group).is_some_and(|group| group.org == org))
+    };
+    snapshot.contract(address).is_some_and(|contract| contract.org == org)
+        || snapshot.reservations(address).iter().any(|held| held.org == org && held.expires_at > now)
+        || snapshot.links_at(address).iter().any(|link| owns(snapshot, link.user, address) && member(link.user))
 }

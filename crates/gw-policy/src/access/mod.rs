@@ -23,7 +23,7 @@ mod trace;
 
 pub use crate::visibility::owns;
 pub use decide::decide;
-pub use functions::Functions;
+pub use functions::{Functions, belongs};
 pub use history::owner_stood;
 pub use identify::{Caller, Refused, TokenFacts, identify};
 pub use permissions::{OrgRights, Permissions, active_orgs, permissions, rights};

@@ -447,7 +447,7 @@ impl<'a> Run<'a> {
         if passed_on || above.router == Some(contract.org) {
             return Ok(());
         }
-        functions.permit(self.snapshot, self.member.user, contract.abi.as_deref(), &frame.input)
+        functions.permit(self.snapshot, &self.member, contract, &frame.input)
     }
 
     /// HD6: whether code that ran can ask for another account's balance or code hash.

@@ -9,8 +9,8 @@ mod map;
 mod record;
 
 pub use record::{
-    AddressLink, AllowedTenant, CodePin, Contract, ContractGrant, EventRule, EventRules, FunctionRule, Group,
-    GroupAccess, LinkKind, Membership, MustBe, Organization, ParamRule, Reservation, Revocation, SharedInfra,
+    AddressLink, AllowedTenant, CodePin, Comparison, Contract, ContractGrant, EventRule, EventRules, FunctionRule,
+    Group, GroupAccess, LinkKind, Membership, MustBe, Organization, ParamRule, Reservation, Revocation, SharedInfra,
     SystemToggle, ToggleState, TxVisibility, User,
 };
 

@@ -1,7 +1,10 @@
 //! The rows of policy as the core sees them.
 
 use alloy_primitives::keccak256;
-use gw_evm::{MethodSet, abi::ContractAbi};
+use gw_evm::{
+    MethodSet,
+    abi::{ContractAbi, WordKind},
+};
 use gw_types::{
     Address, AllowedTenantId, B256, Claims, ContractId, ExternalId, GrantId, GroupId, LinkId, MembershipId, OrgId,
     ReservationId, SharedInfraId, TenantId, Timestamp, ToggleId, TokenId, UserId, VisibilityId,
@@ -261,8 +264,55 @@ pub struct ParamRule {
 pub enum MustBe {
     /// An address linked to the caller.
     Own,
+    /// An address of the contract's organization: its contract, reservation, or a member's wallet.
+    Org,
     /// Exactly this ABI word.
     Word(B256),
+    /// One of these words.
+    OneOf(Vec<B256>),
+    /// Compared with this word; what has no order is neither less nor more.
+    Compare(Comparison, B256),
+}
+
+/// How a parameter compares with a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// `ne`
+    NotEqual,
+    /// `lt`
+    Less,
+    /// `lte`
+    AtMost,
+    /// `gt`
+    More,
+    /// `gte`
+    AtLeast,
+}
+
+impl Comparison {
+    /// Whether `word`, of this type, stands so to `other`. Numbers alone have an order; without a type there is none.
+    pub fn holds(self, kind: Option<WordKind>, word: &B256, other: &B256) -> bool {
+        // In two's complement the sign is the top bit: turned over, the order of bytes is the order of numbers.
+        let key = |word: &B256| match kind {
+            Some(WordKind::Uint(_)) => Some(*word),
+            Some(WordKind::Int(_)) => {
+                let mut word = *word;
+                if let Some(first) = word.first_mut() {
+                    *first ^= 0x80;
+                }
+                Some(word)
+            }
+            Some(WordKind::Address | WordKind::Bool | WordKind::FixedBytes(_) | WordKind::Function) | None => None,
+        };
+        match (self, key(word), key(other)) {
+            (Self::NotEqual, _, _) => word != other,
+            (Self::Less, Some(word), Some(other)) => word < other,
+            (Self::AtMost, Some(word), Some(other)) => word <= other,
+            (Self::More, Some(word), Some(other)) => word > other,
+            (Self::AtLeast, Some(word), Some(other)) => word >= other,
+            (Self::Less | Self::AtMost | Self::More | Self::AtLeast, _, _) => false,
+        }
+    }
 }
 
 /// The event rules of a grant (F4, decision 19).

@@ -117,6 +117,12 @@ impl<'s> Viewer<'s> {
         self.snapshot.contract(address).is_some()
     }
 
+    /// Whether the address is the organization's own (F3).
+    pub(crate) fn belongs(&self, org: OrgId, address: Address) -> bool {
+        let now = self.member.as_ref().map(|member| member.now);
+        now.is_some_and(|now| crate::access::belongs(self.snapshot, org, address, now))
+    }
+
     /// Whether the address is a utility of everybody: a precompile or shared infrastructure. It is shown in rows that
     /// survive otherwise, and has no lists, counts or statistics of its own (HD9).
     pub fn is_utility(&self, address: Address) -> bool {

@@ -253,6 +253,9 @@ fn params(rules: &[snapshot::ParamRule]) -> Vec<ParamRule> {
     let must_be = |rule: &snapshot::MustBe| match rule {
         snapshot::MustBe::Own => MustBe::Own,
         snapshot::MustBe::Word(word) => MustBe::parse(&word.to_string()).unwrap(),
+        snapshot::MustBe::Org | snapshot::MustBe::OneOf(_) | snapshot::MustBe::Compare(..) => {
+            panic!("no told world needs it: {rule:?}")
+        }
     };
     rules
         .iter()

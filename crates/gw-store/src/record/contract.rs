@@ -1,6 +1,7 @@
 //! Contracts, the grants on them, and the rules inside a grant (spec/20 sections 4 and 5).
 
 use super::Object;
+pub use gw_policy::snapshot::Comparison;
 use gw_types::{Address, B256, Claims, ContractId, GrantId, GroupId, OrgId, Timestamp, UserId};
 use serde::{Deserialize, Serialize};
 
@@ -154,33 +155,92 @@ pub struct ParamRule {
     pub must_be: MustBe,
 }
 
-/// `self`, or a literal of at most 32 bytes.
+/// What a parameter must be: `self`, a literal of at most 32 bytes, or `{op, value}` (F3).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[serde(try_from = "MustBeWire", into = "MustBeWire")]
 pub enum MustBe {
     /// An address linked to the caller.
     Own,
+    /// An address of the contract's organization.
+    Org,
     /// A hex literal.
-    Literal {
-        /// As it was given.
-        text: String,
-        /// Its ABI word: shorter ones are numbers or addresses, padded on the left.
-        word: B256,
-    },
+    Literal(Literal),
+    /// One of several literals.
+    OneOf(Vec<Literal>),
+    /// Compared with a literal.
+    Compare(Comparison, Literal),
 }
 
-/// A text that is neither `self` nor a hex literal of 1 to 32 bytes.
+/// A hex literal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Literal {
+    /// As it was given.
+    pub text: String,
+    /// Its ABI word: shorter ones are numbers or addresses, padded on the left.
+    pub word: B256,
+}
+
+/// A text that is neither `self` nor a hex literal of 1 to 32 bytes, or an operator without its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("neither `self` nor a hex literal of at most 32 bytes")]
+#[error("neither `self`, a hex literal of at most 32 bytes, nor an operator with its value")]
 pub struct MustBeError;
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Operator {
+    Eq,
+    Ne,
+    In,
+    Lt,
+    Lte,
+    Gt,
+    Gte,
+    #[serde(rename = "self")]
+    Own,
+    Org,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+enum OneOrMore {
+    One(String),
+    More(Vec<String>),
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+enum MustBeWire {
+    Text(String),
+    Operator(OperatorWire),
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OperatorWire {
+    op: Operator,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    value: Option<OneOrMore>,
+}
 
 impl MustBe {
     /// Reads `self` or a `0x` literal.
     pub fn parse(text: &str) -> Result<Self, MustBeError> {
-        if text == "self" {
-            return Ok(Self::Own);
+        if text == "self" { Ok(Self::Own) } else { Literal::parse(text).map(Self::Literal) }
+    }
+
+    /// The literals it names.
+    pub fn literals(&self) -> &[Literal] {
+        match self {
+            Self::Own | Self::Org => &[],
+            Self::Literal(one) | Self::Compare(_, one) => std::slice::from_ref(one),
+            Self::OneOf(literals) => literals,
         }
-        literal_word(text).map(|word| Self::Literal { text: text.to_owned(), word }).ok_or(MustBeError)
+    }
+}
+
+impl Literal {
+    fn parse(text: &str) -> Result<Self, MustBeError> {
+        literal_word(text).map(|word| Self { text: text.to_owned(), word }).ok_or(MustBeError)
     }
 }
 
@@ -192,18 +252,52 @@ fn literal_word(text: &str) -> Option<B256> {
     format!("0x{digits:0>64}").parse().ok()
 }
 
-impl TryFrom<String> for MustBe {
+impl TryFrom<MustBeWire> for MustBe {
     type Error = MustBeError;
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        Self::parse(&text)
+    fn try_from(wire: MustBeWire) -> Result<Self, MustBeError> {
+        let wire = match wire {
+            MustBeWire::Text(text) => return Self::parse(&text),
+            MustBeWire::Operator(wire) => wire,
+        };
+        let comparison = match (wire.op, &wire.value) {
+            (Operator::Own, None) => return Ok(Self::Own),
+            (Operator::Org, None) => return Ok(Self::Org),
+            (Operator::In, Some(OneOrMore::More(texts))) if !texts.is_empty() => {
+                return texts.iter().map(|text| Literal::parse(text)).collect::<Result<_, _>>().map(Self::OneOf);
+            }
+            (Operator::Own | Operator::Org | Operator::In, _) => return Err(MustBeError),
+            (Operator::Eq, _) => None,
+            (Operator::Ne, _) => Some(Comparison::NotEqual),
+            (Operator::Lt, _) => Some(Comparison::Less),
+            (Operator::Lte, _) => Some(Comparison::AtMost),
+            (Operator::Gt, _) => Some(Comparison::More),
+            (Operator::Gte, _) => Some(Comparison::AtLeast),
+        };
+        let Some(OneOrMore::One(text)) = wire.value else { return Err(MustBeError) };
+        let literal = Literal::parse(&text)?;
+        Ok(match comparison {
+            None => Self::Literal(literal),
+            Some(comparison) => Self::Compare(comparison, literal),
+        })
     }
 }
 
-impl From<MustBe> for String {
+impl From<MustBe> for MustBeWire {
     fn from(rule: MustBe) -> Self {
+        let one = |op, literal: Literal| Self::Operator(OperatorWire { op, value: Some(OneOrMore::One(literal.text)) });
         match rule {
-            MustBe::Own => "self".to_owned(),
-            MustBe::Literal { text, .. } => text,
+            MustBe::Own => Self::Text("self".to_owned()),
+            MustBe::Org => Self::Operator(OperatorWire { op: Operator::Org, value: None }),
+            MustBe::Literal(literal) => Self::Text(literal.text),
+            MustBe::OneOf(literals) => {
+                let texts = literals.into_iter().map(|literal| literal.text).collect();
+                Self::Operator(OperatorWire { op: Operator::In, value: Some(OneOrMore::More(texts)) })
+            }
+            MustBe::Compare(Comparison::NotEqual, literal) => one(Operator::Ne, literal),
+            MustBe::Compare(Comparison::Less, literal) => one(Operator::Lt, literal),
+            MustBe::Compare(Comparison::AtMost, literal) => one(Operator::Lte, literal),
+            MustBe::Compare(Comparison::More, literal) => one(Operator::Gt, literal),
+            MustBe::Compare(Comparison::AtLeast, literal) => one(Operator::Gte, literal),
         }
     }
 }
@@ -284,11 +378,42 @@ mod tests {
     #[test]
     fn f3_literals_become_words_padded_on_the_left() {
         let rule = MustBe::parse("0xABc").unwrap();
-        assert!(matches!(&rule, MustBe::Literal { word, .. } if word.0[30..] == [0x0a, 0xbc]));
-        assert_eq!(String::from(rule), "0xABc", "what was given is shown again");
+        assert!(matches!(&rule, MustBe::Literal(literal) if literal.word.0[30..] == [0x0a, 0xbc]));
+        assert_eq!(serde_json::to_string(&rule).unwrap(), "\"0xABc\"", "what was given is shown again");
         assert_eq!(MustBe::parse("self"), Ok(MustBe::Own));
         for bad in ["", "0x", "Self", "12", "0xzz", &format!("0x{}", "0".repeat(65))] {
             assert_eq!(MustBe::parse(bad), Err(MustBeError), "{bad}");
+        }
+    }
+
+    #[test]
+    fn f3_operators_come_with_their_values() {
+        for good in [
+            r#""self""#,
+            r#"{"op":"org"}"#,
+            r#"{"op":"ne","value":"0x00"}"#,
+            r#"{"op":"in","value":["0x01","0x02"]}"#,
+            r#"{"op":"lte","value":"0x64"}"#,
+        ] {
+            let rule: MustBe = serde_json::from_str(good).unwrap();
+            assert_eq!(serde_json::to_string(&rule).unwrap(), good);
+        }
+        assert_eq!(serde_json::from_str::<MustBe>(r#"{"op":"self"}"#).unwrap(), MustBe::Own);
+        assert_eq!(
+            serde_json::from_str::<MustBe>(r#"{"op":"eq","value":"0x1"}"#).unwrap(),
+            MustBe::parse("0x1").unwrap()
+        );
+        for bad in [
+            "1",
+            r#"{"op":"lt"}"#,
+            r#"{"op":"in","value":[]}"#,
+            r#"{"op":"in","value":"0x1"}"#,
+            r#"{"op":"gt","value":["0x1"]}"#,
+            r#"{"op":"self","value":"0x1"}"#,
+            r#"{"op":"like","value":"0x1"}"#,
+            r#"{"op":"eq","value":"0x1","also":1}"#,
+        ] {
+            assert!(serde_json::from_str::<MustBe>(bad).is_err(), "{bad}");
         }
     }
 

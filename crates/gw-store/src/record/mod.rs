@@ -13,8 +13,8 @@ mod token;
 
 pub use access::{SharedInfra, SharedInfraInput, ToggleChange};
 pub use contract::{
-    Contract, ContractPatch, EventRule, EventRules, FunctionRule, Grant, GrantPatch, MustBe, MustBeError, NewContract,
-    NewGrant, ParamRule,
+    Comparison, Contract, ContractPatch, EventRule, EventRules, FunctionRule, Grant, GrantPatch, Literal, MustBe,
+    MustBeError, NewContract, NewGrant, ParamRule,
 };
 pub use identity::{Membership, MembershipSource, NewMembership, NewUser, User, UserPatch};
 pub use link::{Collision, Link, LinkProof, Linked, SenderLink, WalletLink, WalletProof};

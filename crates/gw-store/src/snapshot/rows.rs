@@ -260,7 +260,10 @@ fn event_rule(rule: record::EventRule) -> EventRule {
 fn param_rules(rules: &[record::ParamRule]) -> Vec<ParamRule> {
     let core = |must_be: &record::MustBe| match must_be {
         record::MustBe::Own => MustBe::Own,
-        record::MustBe::Literal { word, .. } => MustBe::Word(*word),
+        record::MustBe::Org => MustBe::Org,
+        record::MustBe::Literal(literal) => MustBe::Word(literal.word),
+        record::MustBe::OneOf(literals) => MustBe::OneOf(literals.iter().map(|literal| literal.word).collect()),
+        record::MustBe::Compare(comparison, literal) => MustBe::Compare(*comparison, literal.word),
     };
     rules.iter().map(|rule| ParamRule { index: usize::from(rule.index), must_be: core(&rule.must_be) }).collect()
 }

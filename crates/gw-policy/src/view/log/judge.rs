@@ -17,6 +17,7 @@ use gw_evm::{
     TopicFilter,
     abi::{EventShape, Held, WordKind, clean_address, zero_opaque, zero_word},
 };
+use gw_types::OrgId;
 use std::collections::HashMap;
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
@@ -188,7 +189,7 @@ impl<'v, 's> LogReader<'v, 's> {
                     let has_abi = rights.contract.abi.is_some();
                     let mut admitted = false;
                     for rule in rules {
-                        admitted |= judged.meets(rule, right.is_recipient, has_abi)?;
+                        admitted |= judged.meets(rule, right.is_recipient, has_abi, rights.contract.org)?;
                     }
                     admitted
                 }
@@ -253,21 +254,21 @@ impl Judged<'_, '_, '_, '_> {
 
     /// Whether the log meets an event rule. Parameter rules are alternatives; a shared log needs none of them
     /// (section 6.1). An anonymous event meets no rule.
-    fn meets(&mut self, rule: &EventRule, is_recipient: bool, has_abi: bool) -> Result<bool, Malformed> {
+    fn meets(&mut self, rule: &EventRule, is_recipient: bool, has_abi: bool, org: OrgId) -> Result<bool, Malformed> {
         if self.log.topics().first() != Some(&rule.topic0) || self.shape.is_some_and(EventShape::is_anonymous) {
             return Ok(false);
         }
         let mut met = rule.params.is_empty() || is_recipient;
         for param in &rule.params {
-            met = met || self.holds(param, has_abi)?;
+            met = met || self.holds(param, has_abi, org)?;
         }
         Ok(met)
     }
 
     /// Whether a parameter is what it must be, as far as the viewer may see it (HD1): a word that would be masked
     /// equals no constant.
-    fn holds(&mut self, param: &ParamRule, has_abi: bool) -> Result<bool, Malformed> {
-        let (word, held) = match self.shape {
+    fn holds(&mut self, param: &ParamRule, has_abi: bool, org: OrgId) -> Result<bool, Malformed> {
+        let (word, held, kind) = match self.shape {
             Some(shape) => {
                 let log = self.log;
                 let Some(found) = shape.input(param.index, log.topics(), self.data()?) else { return Ok(false) };
@@ -279,20 +280,32 @@ impl Judged<'_, '_, '_, '_> {
                     }
                     WordKind::Uint(_) | WordKind::Int(_) | WordKind::Bool | WordKind::FixedBytes(_) => Held::Nothing,
                 };
-                (found.word, held)
+                (found.word, held, Some(found.kind))
             }
             // The ABI does not explain this log: nothing is known about its parameters.
             None if has_abi => return Ok(false),
             None => {
                 let topic = param.index.checked_add(1).and_then(|position| self.log.topics().get(position));
                 let Some(topic) = topic else { return Ok(false) };
-                (*topic, Held::undeclared(topic))
+                (*topic, Held::undeclared(topic), None)
             }
         };
-        Ok(match param.must_be {
+        Ok(match &param.must_be {
             MustBe::Own => self.is_own(&word, held),
-            MustBe::Word(must_be) => word == must_be && self.levels.shows(held),
+            MustBe::Org => self.levels.shows(held) && self.is_of(org, held),
+            MustBe::Word(must_be) => word == *must_be && self.levels.shows(held),
+            MustBe::OneOf(words) => words.contains(&word) && self.levels.shows(held),
+            // What is masked compares with nothing, `ne` included.
+            MustBe::Compare(comparison, other) => comparison.holds(kind, &word, other) && self.levels.shows(held),
         })
+    }
+
+    /// Whether the word is an address of the organization. Without an ABI it only looks like one.
+    fn is_of(&self, org: OrgId, held: Held) -> bool {
+        match held {
+            Held::Address(address) => self.viewer.belongs(org, address),
+            Held::Nothing | Held::Perhaps(_) | Held::Dirty => false,
+        }
     }
 
     fn is_own(&self, word: &B256, held: Held) -> bool {

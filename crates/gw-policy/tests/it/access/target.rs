@@ -7,7 +7,7 @@ use gw_policy::{
     Snapshot,
     access::Decision,
     knobs::AddressQuery,
-    snapshot::MustBe,
+    snapshot::{Comparison, MustBe},
     testing::{FUTURE, NOW, PAST, World, address_of, calldata, function, selector, world},
 };
 use gw_types::{Address, B256, Bytes, Claim, DenyReason, U256};
@@ -275,6 +275,53 @@ fn f3_without_an_abi_an_index_or_an_address_type_no_rule_holds() {
     let snapshot = bank().contract("bond").abi(TOKEN_ABI).grant("analysts").functions([amount]).snapshot();
     let data = calldata("transfer(address,uint256)", [B256::ZERO, word(address_of("wallet"))]);
     assert_eq!(functions_of(&snapshot, "analyst", data), "param_rule");
+}
+
+/// F3: every operator, against an amount and an address.
+#[test]
+fn f3_operators_compare_numbers_and_name_the_organizations_own() {
+    let number = |n: u8| B256::with_last_byte(n);
+    let holds = |index, must_be: MustBe, to: B256, amount: B256| {
+        let rule = function("transfer(address,uint256)", [(index, must_be)]);
+        let snapshot = bank().contract("bond").abi(TOKEN_ABI).grant("analysts").functions([rule]).snapshot();
+        functions_of(&snapshot, "analyst", calldata("transfer(address,uint256)", [to, amount])) == "ok"
+    };
+    let amount = |must_be: MustBe, n: B256| holds(1, must_be, B256::ZERO, n);
+    let compare = |comparison| MustBe::Compare(comparison, number(5));
+    for (comparison, four, five, six) in [
+        (Comparison::NotEqual, true, false, true),
+        (Comparison::Less, true, false, false),
+        (Comparison::AtMost, true, true, false),
+        (Comparison::More, false, false, true),
+        (Comparison::AtLeast, false, true, true),
+    ] {
+        let found = [4, 5, 6].map(|n| amount(compare(comparison), number(n)));
+        assert_eq!(found, [four, five, six], "{comparison:?}");
+    }
+    let huge = B256::repeat_byte(0xff);
+    assert!(amount(compare(Comparison::More), huge), "unsigned: all ones is the largest, not minus one");
+    let one_of = || MustBe::OneOf(vec![number(1), number(3)]);
+    assert_eq!([1, 2, 3].map(|n| amount(one_of(), number(n))), [true, false, true]);
+    // An address has no order, and only an address is the organization's.
+    let to = |must_be: MustBe, name: &str| holds(0, must_be, word(address_of(name)), B256::ZERO);
+    assert!(!to(compare(Comparison::More), "bond") && !to(compare(Comparison::AtMost), "bond"));
+    assert!(to(MustBe::Org, "bond") && to(MustBe::Org, "wallet"));
+    assert!(!to(MustBe::Org, "victim-wallet") && !to(MustBe::Org, "nobody"));
+    assert!(!amount(MustBe::Org, word(address_of("bond"))), "a number that spells an address");
+}
+
+/// F3: signed numbers are ordered by their sign.
+#[test]
+fn f3_signed_numbers_have_their_order() {
+    let abi = r#"[{"type":"function","name":"move","stateMutability":"view","inputs":[{"name":"by","type":"int8"}],
+        "outputs":[]}]"#;
+    let rule = function("move(int8)", [(0, MustBe::Compare(Comparison::Less, B256::ZERO))]);
+    let snapshot = bank().contract("bond").abi(abi).grant("analysts").functions([rule]).snapshot();
+    let by = |by: B256| functions_of(&snapshot, "analyst", calldata("move(int8)", [by]));
+    assert_eq!(by(B256::repeat_byte(0xff)), "ok", "minus one");
+    assert_eq!(by(B256::ZERO), "param_rule");
+    assert_eq!(by(B256::with_last_byte(0x7f)), "param_rule");
+    assert_eq!(by(B256::with_last_byte(0xff)), "param_rule", "dirty: 255 is no int8");
 }
 
 /// HD13: an address inferred for the caller but proved by somebody else is not `self`.
