@@ -7,6 +7,7 @@
 //! judged here.
 
 mod contracts;
+mod diagnostics;
 mod error;
 mod grants;
 mod groups;
@@ -24,6 +25,7 @@ mod tenants;
 mod users;
 mod wire;
 
+pub use diagnostics::{BadToken, CallTester, TestAnswer, TestCall};
 pub use key_cipher::{KeyCipher, KeyCipherError};
 pub use sessions::{Answer, LoginSession, LoginSessions, SessionsAway};
 pub use state::{AdminSettings, AdminState};
@@ -87,6 +89,7 @@ fn routes() -> OpenApiRouter<AdminState> {
         .routes(routes!(shared::refresh_codehash::refresh_codehash))
         .routes(routes!(system::toggles::get_eth_call_tracing, system::toggles::set_eth_call_tracing))
         .routes(routes!(system::toggles::get_intra_org_grant_tracing, system::toggles::set_intra_org_grant_tracing))
+        .routes(routes!(diagnostics::test_request::test_request))
         .routes(routes!(sessions::list::list_sessions))
         .routes(routes!(sessions::delete::delete_session))
         .routes(routes!(records::logs::list_logs))

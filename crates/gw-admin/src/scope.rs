@@ -68,6 +68,11 @@ impl Admin {
         self.caller.is_super()
     }
 
+    /// Where the administrator is.
+    pub(crate) fn ip(&self) -> IpAddr {
+        self.ip
+    }
+
     /// For audit entries.
     pub(crate) fn actor(&self) -> Actor {
         let actor = match &self.caller {

@@ -1,6 +1,6 @@
 //! What the handlers draw on.
 
-use crate::{KeyCipher, LoginSessions};
+use crate::{CallTester, KeyCipher, LoginSessions};
 use axum::extract::FromRef;
 use gw_http::Edge;
 use gw_journal::Journal;
@@ -29,6 +29,8 @@ pub struct AdminState {
     pub key_cipher: Option<Arc<KeyCipher>>,
     /// Logins on their way.
     pub sessions: Arc<dyn LoginSessions>,
+    /// Runs calls as callers do.
+    pub tester: Arc<dyn CallTester>,
     /// Decision knobs, as every decision takes them.
     pub knobs: Arc<Knobs>,
     /// Switches.

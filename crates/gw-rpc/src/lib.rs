@@ -22,8 +22,10 @@ mod redact;
 mod reply;
 pub mod send;
 mod state;
+mod trial;
 
 pub use api::api;
 pub use http::router;
 pub use reply::{DENIAL_CODE, DENIAL_MESSAGE};
 pub use state::{RpcSettings, RpcState};
+pub use trial::{Trial, Tried};

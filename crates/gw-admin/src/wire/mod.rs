@@ -1,6 +1,7 @@
 //! The records of the admin API, named and shaped as clients know them (`spec/95`), converted here and nowhere else.
 
 mod contract;
+mod diagnostics;
 mod grant;
 mod group;
 mod log;
@@ -16,6 +17,7 @@ pub(crate) use contract::{
     ContractEventsResponse, ContractLookupFullResponse, ContractLookupGrantInfo, ContractTrustedRouterRequest,
     ContractUpdateRequest, ContractVisibleToUnlockRequest, EventInput, EventSignature, lower,
 };
+pub(crate) use diagnostics::{TestRequestInput, TestRequestResponse};
 pub(crate) use grant::{ContractGrant, ContractGrantCreateRequest, ContractGrantUpdateRequest, EventRulesField};
 pub(crate) use group::{
     Group, GroupAccess, GroupAccessRequest, GroupCreateRequest, GroupUpdateRequest, GroupWithAccess,

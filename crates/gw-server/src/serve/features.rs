@@ -1,6 +1,6 @@
 //! The features' routers on what they share, and the document that describes them.
 
-use super::{sessions::Sessions, stores::Secrets, surface};
+use super::{sessions::Sessions, stores::Secrets, surface, tester::Tester};
 use crate::{
     config::{
         Config,
@@ -61,10 +61,11 @@ pub(super) struct Features {
 
 /// Makes every feature.
 pub(super) fn features(on: &Foundation<'_>) -> anyhow::Result<Features> {
-    let public = Router::from(gw_identity::router(identity(on)?)).merge(gw_rpc::router(rpc(on)?));
+    let rpc = rpc(on)?;
+    let public = Router::from(gw_identity::router(identity(on)?)).merge(gw_rpc::router(rpc.clone()));
     // Where another front end is, its page is the one.
     let public = if web::login_page(&on.config.edge).1 { public.merge(web::router()) } else { public };
-    Ok(Features { public, admin: guard(gw_admin::router(admin(on)?), Arc::clone(&on.edge)) })
+    Ok(Features { public, admin: guard(gw_admin::router(admin(on, rpc)?), Arc::clone(&on.edge)) })
 }
 
 /// The description of everything that is served, as it stands at `/openapi.json`.
@@ -187,7 +188,7 @@ fn rpc(on: &Foundation<'_>) -> anyhow::Result<RpcState> {
     Ok(RpcState::new(Arc::clone(&on.edge), sends(on), settings, on.end.clone()))
 }
 
-fn admin(on: &Foundation<'_>) -> anyhow::Result<AdminState> {
+fn admin(on: &Foundation<'_>, rpc: RpcState) -> anyhow::Result<AdminState> {
     let key_cipher = KeyCipher::new(&on.secrets.key_encryption).context("RPC_API_KEY_ENCRYPTION_KEY cannot be used")?;
     Ok(AdminState {
         edge: Arc::clone(&on.edge),
@@ -197,6 +198,7 @@ fn admin(on: &Foundation<'_>) -> anyhow::Result<AdminState> {
         journal: Arc::clone(&on.journal),
         node: Arc::clone(&on.node),
         key_cipher: Some(Arc::new(key_cipher)),
+        tester: Arc::new(Tester(rpc)),
         sessions: Arc::new(Sessions(gw_identity::LoginSessions::new(on.cache.clone()))),
         knobs: Arc::new(on.config.knobs.clone()),
         settings: AdminSettings {

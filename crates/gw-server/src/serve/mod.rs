@@ -17,6 +17,7 @@ mod ready;
 mod sessions;
 pub(crate) mod stores;
 mod surface;
+mod tester;
 
 pub(crate) use fault::Fault;
 pub(crate) use features::api_document;

@@ -13,6 +13,8 @@ mod bad_input;
 #[cfg(test)]
 mod clients;
 #[cfg(test)]
+mod diagnostics;
+#[cfg(test)]
 mod directory;
 #[cfg(test)]
 mod durability;
