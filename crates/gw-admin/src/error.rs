@@ -70,6 +70,7 @@ fn said(error: &StoreError) -> ApiError {
             Missing::Tenant => "tenant not found",
             Missing::Session => "session not found",
             Missing::SharedInfra => "shared contract not found",
+            Missing::PersonalUrl => "rpc url not found",
             Missing::Reservation | Missing::Visibility | Missing::Chain => "not found",
         }),
         StoreError::Conflict(conflict) => ApiError::conflict(match conflict {

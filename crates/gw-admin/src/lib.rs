@@ -38,12 +38,18 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 /// [`gw_http::admin::guard`].
 pub fn router(state: AdminState) -> Router {
     let record = from_fn_with_state(state.clone(), record::record);
-    Router::from(routes()).layer(record).with_state(state)
+    let routes = if state.settings.personal_urls { routes().merge(rpc_urls()) } else { routes() };
+    Router::from(routes).layer(record).with_state(state)
 }
 
 /// The description of every operation.
 pub fn api() -> OpenApi {
-    routes().into_openapi()
+    routes().merge(rpc_urls()).into_openapi()
+}
+
+/// PERSONAL_RPC_URLS: without it these are not there.
+fn rpc_urls() -> OpenApiRouter<AdminState> {
+    OpenApiRouter::new().routes(routes!(users::rpc_urls::list_rpc_urls)).routes(routes!(users::rpc_urls::end_rpc_url))
 }
 
 fn routes() -> OpenApiRouter<AdminState> {

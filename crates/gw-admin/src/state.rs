@@ -48,6 +48,8 @@ pub struct AdminSettings {
     pub claim_delegation: bool,
     /// `ADMIN_CONFIRM_DELETES`: deleting an organization that holds something needs `confirm=<slug>`.
     pub confirm_deletes: bool,
+    /// `PERSONAL_RPC_URLS`: users have personal RPC URLs.
+    pub personal_urls: bool,
 }
 
 impl FromRef<AdminState> for Arc<Edge> {

@@ -10,7 +10,9 @@ use crate::record::{
     AccessRecord, Action, AdminEntry, AuthMethod, MatchedVia, Outcome, ResourceType, SecurityEvent, SecurityKind,
     SendIntent, SendOutcome, TraceKind,
 };
-use gw_types::{Address, B256, Claim, Claims, DenyReason, Entropy, Epoch, ExternalId, OrgId, SessionId, UserId};
+use gw_types::{
+    Address, B256, Claim, Claims, DenyReason, Entropy, Epoch, ExternalId, OrgId, PersonalUrlId, SessionId, UserId,
+};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -52,6 +54,7 @@ fields! {
         filed org_id,
         plain method,
         personal ip_address,
+        plain rpc_url_id,
         plain trace_kind,
         plain auth_method,
         plain duration_us,
@@ -472,7 +475,7 @@ macro_rules! uuids {
     )*};
 }
 
-uuids!(UserId SessionId crate::ShardId);
+uuids!(UserId SessionId PersonalUrlId crate::ShardId);
 
 impl Value for B256 {
     fn put(&self, to: &mut Writer<'_>) {

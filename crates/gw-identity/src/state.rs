@@ -46,6 +46,8 @@ pub struct IdentityConfig {
     pub humanity_verify_url: Option<String>,
     /// Seals the tokens of completed logins, and makes OAuth codes; the refresh secret serves, so that instances agree.
     pub vault_secret: Secret,
+    /// PERSONAL_RPC_URLS: users make URLs for wallets that know nothing of tokens.
+    pub personal_urls: bool,
     /// First-party applications.
     pub oauth: OauthConfig,
 }

@@ -65,8 +65,22 @@ fn rpc() {}
 #[expect(dead_code, reason = "carries the description only")]
 fn rpc_in_org() {}
 
+/// The same by a personal RPC URL, within its scope; it needs no header and takes no Authorization.
+#[utoipa::path(post, path = "/rpc/u/{secret}", tag = "rpc", request_body = JSONRPCRequestEnvelope,
+    params(("secret" = String, Path, description = "Shown once, when the URL was made")),
+    responses((status = 200, body = JSONRPCResponseEnvelope), (status = 400, body = JSONRPCResponseEnvelope),
+        (status = 404), (status = 413), (status = 429), (status = 502), (status = 503)))]
+#[expect(dead_code, reason = "carries the description only")]
+fn rpc_by_personal_url() {}
+
+/// A WebSocket: every message is a call or a batch, and subscriptions deliver.
+#[utoipa::path(get, path = "/rpc/ws", tag = "rpc",
+    responses((status = 101), (status = 400), (status = 401), (status = 404), (status = 429), (status = 503)))]
+#[expect(dead_code, reason = "carries the description only")]
+fn rpc_socket() {}
+
 #[derive(Debug, OpenApi)]
-#[openapi(paths(rpc, rpc_in_org))]
+#[openapi(paths(rpc, rpc_in_org, rpc_by_personal_url, rpc_socket))]
 struct Description;
 
 /// The description of the RPC routes.

@@ -8,17 +8,18 @@ use crate::{
     reply::{BodyFault, Reply},
     state::{Inner, RpcState},
 };
-use ::http::{HeaderMap, HeaderValue, StatusCode, header};
+use ::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::{
     Router,
     body::Body,
     extract::{Path, Request, State},
     response::{IntoResponse, Response},
-    routing::{get, post},
+    routing::{any as any_verb, get, post},
 };
 use bytes::Bytes;
 use gw_evm::envelope::{self, EnvelopeError, Incoming};
-use gw_http::{ApiError, CorrelationId};
+use gw_http::{ApiError, CorrelationId, route_not_found};
+use gw_types::DenyReason;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
@@ -35,11 +36,17 @@ pub fn router(state: RpcState) -> Router {
     });
     let any =
         post(|State(state): State<RpcState>, request: Request| async move { serve(&state.0, None, request).await });
+    // Whatever the verb: what is no personal URL is nothing at all.
+    let personal = any_verb(|State(state): State<RpcState>, Path(secret): Path<String>, request: Request| async move {
+        serve_personal(&state.0, &secret, request).await
+    });
     Router::new()
         .route("/rpc", any.clone())
         .route("/", any)
         .route("/rpc/{org_id}", org)
         .route("/rpc/ws", get(live::socket::open))
+        // Its path is a secret: nothing but the template may name it (HD17 PU-3).
+        .route("/rpc/u/{secret}", personal)
         .with_state(state)
 }
 
@@ -51,7 +58,38 @@ async fn serve(state: &Arc<Inner>, org: Option<String>, request: Request) -> Res
         Ok(body) => body,
         Err(reply) => return refuse(state, &Arc::new(origin), reply).await,
     };
-    match converse(state, &Arc::new(origin), &body).await {
+    answer(state, origin, &body).await
+}
+
+/// `/rpc/u/{secret}`. Unknown, revoked, expired and switched off are the same bytes as any path that is not there.
+async fn serve_personal(state: &Arc<Inner>, secret: &str, request: Request) -> Response {
+    if !state.settings.personal_urls || request.method() != Method::POST {
+        return route_not_found().await.into_response();
+    }
+    let (parts, body) = request.into_parts();
+    let client = state.edge.client(&parts.extensions, &parts.headers);
+    let mut origin = Origin::new(client, parts.extensions.get::<CorrelationId>().cloned());
+    if parts.headers.contains_key(header::AUTHORIZATION) {
+        return refuse(state, &Arc::new(origin), Reply::Body(BodyFault::TwoCallers)).await;
+    }
+    if !origin.come_by(&state.feed().pin().snapshot, secret, state.clock().now()) {
+        recorded(state, &Arc::new(origin), Reply::denied(DenyReason::AuthRequired, None)).await;
+        return route_not_found().await.into_response();
+    }
+    let received = async {
+        let body = read(&parts.headers, body).await?;
+        // A header may name the organization, but only that of the URL.
+        origin.name_org(None, &parts.headers).map_err(Reply::Body)?;
+        Ok::<_, Reply>(body)
+    };
+    match received.await {
+        Ok(body) => answer(state, origin, &body).await,
+        Err(reply) => refuse(state, &Arc::new(origin), reply).await,
+    }
+}
+
+async fn answer(state: &Arc<Inner>, origin: Origin, body: &[u8]) -> Response {
+    match converse(state, &Arc::new(origin), body).await {
         Said::One(reply, id) => respond(state, &reply, &id),
         Said::Many(body) => json(StatusCode::OK, body),
     }
@@ -89,6 +127,14 @@ async fn receive(
     headers: &HeaderMap,
     body: Body,
 ) -> Result<Bytes, Reply> {
+    let body = read(headers, body).await?;
+    origin.authenticate(&state.edge, headers, state.clock().now()).map_err(Reply::Unauthorized)?;
+    origin.name_org(org, headers).map_err(Reply::Body)?;
+    Ok(body)
+}
+
+/// Encoding and size (J2).
+async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, Reply> {
     if headers.get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
         return Err(Reply::Body(BodyFault::Encoded));
     }
@@ -96,14 +142,11 @@ async fn receive(
         return Err(Reply::Body(BodyFault::TwoLengths));
     }
     // Counted while it is read: nobody has to say how long a body is.
-    let body = match Limited::new(body, BODY_LIMIT).collect().await {
-        Ok(body) => body.to_bytes(),
-        Err(error) if error.is::<LengthLimitError>() => return Err(Reply::Body(BodyFault::TooLarge)),
-        Err(_) => return Err(Reply::Body(BodyFault::Incomplete)),
-    };
-    origin.authenticate(&state.edge, headers, state.clock().now()).map_err(Reply::Unauthorized)?;
-    origin.name_org(org, headers).map_err(Reply::Body)?;
-    Ok(body)
+    match Limited::new(body, BODY_LIMIT).collect().await {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(Reply::Body(BodyFault::TooLarge)),
+        Err(_) => Err(Reply::Body(BodyFault::Incomplete)),
+    }
 }
 
 /// Refuses a request that never became a call.

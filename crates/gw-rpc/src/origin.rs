@@ -6,9 +6,10 @@ use gw_audit::AuthMethod;
 use gw_http::{AddressKey, AuthError, ClientAddress, CorrelationId, Edge, Presented, token::SKEW};
 use gw_policy::{
     Snapshot,
-    access::{Caller, NamedOrg, Refused, TokenFacts, identify},
+    access::{Caller, NamedOrg, Refused, TokenFacts, identify, identify_url},
 };
-use gw_types::{DenyReason, ExternalId, OrgId, Timestamp};
+use gw_types::{B256, DenyReason, ExternalId, OrgId, PersonalUrlId, Timestamp};
+use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
 
 /// The header that names an organization.
@@ -26,13 +27,22 @@ pub(crate) struct Origin {
     token: Option<TokenFacts>,
     /// When the token ends.
     expires_at: Option<Timestamp>,
+    url: Option<Url>,
+}
+
+/// The personal URL a request came by. Of its secret only the hash is kept.
+#[derive(Clone, Debug)]
+struct Url {
+    secret: B256,
+    id: PersonalUrlId,
+    subject: ExternalId,
 }
 
 impl Origin {
     /// From somewhere, by nobody yet.
     pub(crate) fn new(client: ClientAddress, correlation_id: Option<CorrelationId>) -> Self {
         let (auth, named) = (AuthMethod::Anonymous, NamedOrg::Unnamed);
-        Self { client, correlation_id, auth, named, message: None, token: None, expires_at: None }
+        Self { client, correlation_id, auth, named, message: None, token: None, expires_at: None, url: None }
     }
 
     /// Reads the token (J1, decision 4): a bad one is refused on every method, a bad cookie is nobody's. Whom it names
@@ -54,6 +64,26 @@ impl Origin {
         self.expires_at = Some(claims.expires_at);
         self.auth = auth;
         Ok(())
+    }
+
+    /// Makes the request one by the owner of a personal URL, in its organization; whether there is such a URL.
+    pub(crate) fn come_by(&mut self, snapshot: &Snapshot, secret: &str, now: Timestamp) -> bool {
+        let secret = B256::from_slice(&Sha256::digest(secret.as_bytes()));
+        let Some(url) = snapshot.personal_url(secret) else { return false };
+        let Some(user) = snapshot.user(url.user) else { return false };
+        // Who is shut out meets the denial of every method, as with a token.
+        if matches!(identify_url(snapshot, secret, now), Err(Refused::Revoked | Refused::UnknownUser)) {
+            return false;
+        }
+        self.auth = AuthMethod::PersonalUrl;
+        self.named = NamedOrg::Org(url.org);
+        self.url = Some(Url { secret, id: url.id, subject: user.external_id.clone() });
+        true
+    }
+
+    /// The personal URL it came by.
+    pub(crate) fn url_id(&self) -> Option<PersonalUrlId> {
+        self.url.as_ref().map(|url| url.id)
     }
 
     /// Reads the one token of a connection that stays (WS-1): the header decides alone, then the subprotocol. Never the
@@ -109,7 +139,14 @@ impl Origin {
     }
 
     /// Who that is in this snapshot (A9, A10).
-    pub(crate) fn caller(&self, snapshot: &Snapshot) -> Result<Caller, Reply> {
+    pub(crate) fn caller(&self, snapshot: &Snapshot, now: Timestamp) -> Result<Caller, Reply> {
+        if let Some(url) = &self.url {
+            return match identify_url(snapshot, url.secret, now) {
+                Ok((user, url)) => Ok(Caller::Url(user, url)),
+                Err(Refused::Revoked | Refused::UnknownUser) => Err(Reply::denied(DenyReason::AuthRequired, None)),
+                Err(Refused::Banned | Refused::TenantNotAllowed) => Err(Reply::denied(DenyReason::Banned, None)),
+            };
+        }
         let Some(token) = &self.token else { return Ok(Caller::Anonymous) };
         match identify(snapshot, token) {
             Ok(user) => Ok(Caller::User(user)),
@@ -123,13 +160,14 @@ impl Origin {
 
     /// The name in the token.
     pub(crate) fn subject(&self) -> Option<&ExternalId> {
-        self.token.as_ref().map(|token| &token.subject)
+        let by_url = || self.url.as_ref().map(|url| &url.subject);
+        self.token.as_ref().map(|token| &token.subject).or_else(by_url)
     }
 
     /// Whose calls in flight this one counts to.
     pub(crate) fn party(&self, caller: &Caller) -> Party {
         match caller {
-            Caller::User(user) => Party::User(user.id),
+            Caller::User(user) | Caller::Url(user, _) => Party::User(user.id),
             Caller::Anonymous => Party::Address(AddressKey::from(self.client)),
         }
     }

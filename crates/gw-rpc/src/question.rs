@@ -35,7 +35,7 @@ pub(crate) struct Judged {
 impl Judged {
     /// The caller as somebody who looks at answers.
     pub(crate) fn viewer<'a>(&'a self, state: &'a Inner) -> Viewer<'a> {
-        Viewer::new(&self.snapshot, self.permit.user(), self.now, state.knobs())
+        Viewer::new(&self.snapshot, self.permit.user(), self.now, state.knobs()).own_only(self.permit.own_only())
     }
 
     pub(crate) fn denied(&self, reason: DenyReason) -> Reply {
@@ -100,7 +100,7 @@ impl Asked {
             return Err(Reply::PolicyUnavailable);
         }
         let now = self.state.clock().now();
-        let caller = self.origin.caller(&pinned.snapshot)?;
+        let caller = self.origin.caller(&pinned.snapshot, now)?;
         let question = Question {
             caller: &caller,
             lookup: self.lookup,

@@ -135,6 +135,7 @@ impl Recorder {
             org_id: self.found.org,
             denial_reason,
             auth_method: self.origin.auth,
+            rpc_url_id: self.origin.url_id(),
             duration_us: u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX),
             node_called: self.found.upstream.is_some(),
             upstream_ms: self.found.upstream.map(|took| u32::try_from(took.as_millis()).unwrap_or(u32::MAX)),

@@ -95,6 +95,8 @@ pub(crate) enum BodyFault {
     Incomplete,
     /// Path and header name two organizations.
     TwoOrganizations,
+    /// A personal URL and an Authorization header: two callers (HD17 PU-2).
+    TwoCallers,
 }
 
 impl BodyFault {
@@ -102,7 +104,7 @@ impl BodyFault {
         match self {
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Encoded => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::TwoLengths | Self::Incomplete | Self::TwoOrganizations => StatusCode::BAD_REQUEST,
+            Self::TwoLengths | Self::Incomplete | Self::TwoOrganizations | Self::TwoCallers => StatusCode::BAD_REQUEST,
         }
     }
 
@@ -113,6 +115,7 @@ impl BodyFault {
             Self::TwoLengths => "a request body has a length or a transfer encoding, not both",
             Self::Incomplete => "request body broke off",
             Self::TwoOrganizations => "path and X-Org-Id name different organizations",
+            Self::TwoCallers => "a personal URL takes no Authorization header",
         }
     }
 }

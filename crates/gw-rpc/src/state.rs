@@ -55,6 +55,8 @@ pub struct RpcSettings {
     pub wait_for_fsync: bool,
     /// `AUDIT_FULL_POLICY=open_reads`: reads go on unrecorded while the journal is full (spec/70 rule 14).
     pub open_reads: bool,
+    /// `PERSONAL_RPC_URLS`: personal URLs are served.
+    pub personal_urls: bool,
     /// `AUDIT_LOG_PARAMS`: records keep the parameters, redacted.
     pub log_params: bool,
 }
@@ -70,6 +72,7 @@ impl Default for RpcSettings {
             anonymous_per_minute: None,
             wait_for_fsync: false,
             open_reads: false,
+            personal_urls: false,
             log_params: false,
         }
     }

@@ -83,6 +83,8 @@ pub enum Missing {
     Tenant,
     /// A shared contract.
     SharedInfra,
+    /// A personal RPC URL.
+    PersonalUrl,
     /// A chain of the audit log.
     Chain,
 }
@@ -102,6 +104,7 @@ impl core::fmt::Display for Missing {
             Self::Visibility => "visibility row",
             Self::Tenant => "tenant",
             Self::SharedInfra => "shared contract",
+            Self::PersonalUrl => "personal URL",
             Self::Chain => "chain",
         })
     }

@@ -4,15 +4,15 @@ use crate::{
     StoreError,
     entity::{
         address_links, contract_grants, contracts, directory_tenants, group_access, groups, memberships, organizations,
-        refresh_tokens, reservations, shared_infrastructure, system_toggles, users,
+        personal_urls, refresh_tokens, reservations, shared_infrastructure, system_toggles, users,
     },
     record::{
         AllowedTenant, Contract, CreationKind, EventRules, Grant, Group, GroupAccess, Link, Membership,
-        MembershipSource, Object, OpenReservation, Organization, RefreshToken, ReservationState, SharedInfra,
-        ToggleChange, TokenHash, User,
+        MembershipSource, Object, OpenReservation, Organization, PersonalUrl, RefreshToken, ReservationState,
+        SharedInfra, ToggleChange, TokenHash, User,
     },
 };
-use gw_policy::snapshot::{LinkKind, SystemToggle};
+use gw_policy::snapshot::{LinkKind, SystemToggle, UrlReach};
 use gw_types::{Address, Claims, Secret, Timestamp};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -202,6 +202,29 @@ impl TryFrom<system_toggles::Model> for ToggleChange {
             reason: row.reason,
             changed_by: row.changed_by,
             changed_at: at(row.changed_at),
+            expires_at: at(row.expires_at),
+        })
+    }
+}
+
+impl TryFrom<personal_urls::Model> for PersonalUrl {
+    type Error = StoreError;
+    fn try_from(row: personal_urls::Model) -> Result<Self, StoreError> {
+        let place = Place::new("personal_urls", row.id);
+        let contracts: Vec<Address> = place.json("contracts", row.contracts)?;
+        Ok(Self {
+            id: row.id.into(),
+            secret: place.parse("secret_hash", &row.secret_hash)?,
+            user: row.user_id.into(),
+            org: row.org_id.into(),
+            name: row.name,
+            reach: match row.scope.as_str() {
+                "wallet" => UrlReach::Wallet,
+                "contracts" => UrlReach::Contracts(contracts.into()),
+                "all" => UrlReach::All,
+                _ => return Err(place.bad("scope")),
+            },
+            created_at: at(row.created_at),
             expires_at: at(row.expires_at),
         })
     }

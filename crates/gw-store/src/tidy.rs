@@ -3,7 +3,7 @@
 use crate::{
     Actor, Store, StoreError,
     dialect::Engine,
-    entity::{refresh_tokens, reservations, revocations},
+    entity::{personal_urls, refresh_tokens, reservations, revocations},
     record::ReservationState,
 };
 use gw_types::{Epoch, Seconds};
@@ -24,6 +24,8 @@ impl Store {
             .exec(&tx.db)
             .await?;
         revocations::Entity::delete_many().filter(revocations::Column::Until.lt(now.micros())).exec(&tx.db).await?;
+        let over = personal_urls::Column::ExpiresAt.lt(now.micros());
+        personal_urls::Entity::delete_many().filter(over).exec(&tx.db).await?;
         let open = [ReservationState::Reserved, ReservationState::Sent].map(ReservationState::as_str);
         reservations::Entity::delete_many()
             .filter(reservations::Column::State.is_not_in(open))

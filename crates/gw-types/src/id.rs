@@ -69,6 +69,8 @@ ids! {
     SharedInfraId;
     /// The override of a system toggle.
     ToggleId;
+    /// A personal RPC URL.
+    PersonalUrlId;
 }
 
 /// The version of all policy: every mutation raises it by one (design.md section 2).

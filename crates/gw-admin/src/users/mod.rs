@@ -5,5 +5,6 @@ pub(crate) mod get;
 pub(crate) mod links;
 pub(crate) mod list;
 pub(crate) mod memberships;
+pub(crate) mod rpc_urls;
 pub(crate) mod sessions;
 pub(crate) mod update;

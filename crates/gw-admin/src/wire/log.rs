@@ -1,6 +1,6 @@
 use gw_audit::{Action, AuthMethod, MatchedVia, ResourceType, TraceKind};
 use gw_store::audit;
-use gw_types::{DenyReason, OrgId, Timestamp, UserId};
+use gw_types::{DenyReason, OrgId, PersonalUrlId, Timestamp, UserId};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::{borrow::Cow, net::IpAddr};
@@ -43,6 +43,10 @@ pub(crate) struct AccessLog {
     denial_reason: Option<DenyReason>,
     #[schema(value_type = String)]
     auth_method: AuthMethod,
+    /// The personal RPC URL the call came by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = Uuid)]
+    rpc_url_id: Option<PersonalUrlId>,
     duration_us: u64,
     node_called: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,6 +84,7 @@ impl AccessLog {
             org_id: record.org_id,
             denial_reason: record.denial_reason,
             auth_method: record.auth_method,
+            rpc_url_id: record.rpc_url_id,
             duration_us: record.duration_us,
             node_called: record.node_called,
             upstream_ms: record.upstream_ms,

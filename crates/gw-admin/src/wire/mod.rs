@@ -10,6 +10,7 @@ mod session;
 mod shared;
 mod system;
 mod tenant;
+mod url;
 mod user;
 
 pub(crate) use contract::{
@@ -30,6 +31,7 @@ pub(crate) use system::{SystemToggleRequest, SystemToggleResponse};
 pub(crate) use tenant::{
     AllowedDirectoryTenant, DirectoryTenantCreateRequest, DirectoryTenantListResponse, DirectoryTenantUpdateRequest,
 };
+pub(crate) use url::{RpcUrlEntry, UserRpcUrlsResponse};
 pub(crate) use user::{
     AddressLinkCollision, EthAddressCollisionsResponse, LinkedAddressEntry, MembershipByDidRemovalRequest,
     MembershipByDidRequest, MembershipByDidResponse, MembershipCreateRequest, MembershipListItem,

@@ -1,7 +1,7 @@
 //! The access record (spec/70 section 2, spec/20 L1).
 
 use crate::code::codes;
-use gw_types::{DenyReason, Epoch, ExternalId, OrgId};
+use gw_types::{DenyReason, Epoch, ExternalId, OrgId, PersonalUrlId};
 use std::borrow::Cow;
 use std::net::IpAddr;
 
@@ -74,6 +74,8 @@ pub struct AccessRecord {
     pub denial_reason: Option<DenyReason>,
     /// How the caller proved who calls.
     pub auth_method: AuthMethod,
+    /// The personal URL the call came by (HD17 PU-4).
+    pub rpc_url_id: Option<PersonalUrlId>,
     /// From the first byte to the answer, in microseconds.
     pub duration_us: u64,
     /// Whether the node was asked.
@@ -102,6 +104,7 @@ impl AccessRecord {
             org_id: None,
             denial_reason: None,
             auth_method: AuthMethod::Anonymous,
+            rpc_url_id: None,
             duration_us: 0,
             node_called: false,
             upstream_ms: None,

@@ -73,6 +73,8 @@ codes! {
         BaseCurrency = "base_currency",
         /// A directory tenant.
         DirectoryTenant = "directory_tenant",
+        /// A personal RPC URL.
+        RpcUrl = "rpc_url",
         /// Shared infrastructure.
         SharedInfrastructure = "shared_infrastructure",
         /// A disclosure request.

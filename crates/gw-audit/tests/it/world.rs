@@ -115,6 +115,7 @@ fn access() -> impl Strategy<Value = Record> {
             org_id: judged.0,
             denial_reason: judged.1,
             auth_method: judged.2,
+            rpc_url_id: judged.0.map(|org| gw_types::PersonalUrlId(org.0)),
             matched_via: judged.3,
             trace_kind: judged.4,
             duration_us: measured.0,

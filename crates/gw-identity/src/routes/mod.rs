@@ -24,7 +24,8 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 /// description names the versioned ones.
 pub fn router(state: IdentityState) -> OpenApiRouter {
     let aliases: axum::Router = both_ways(|routes, of| limited(routes, of, &state)).with_state(state.clone()).into();
-    let own = versioned_only().route_layer(from_fn_with_state(state.clone(), recorded));
+    let own = if state.inner.config.personal_urls { versioned_only().merge(rpc_urls()) } else { versioned_only() };
+    let own = own.route_layer(from_fn_with_state(state.clone(), recorded));
     let versioned = both_ways(|routes, of| limited(routes, of, &state)).merge(own).with_state(state.clone());
     // Set here too, so that no wiring can let a token reply be kept by a cache (TK-10).
     let oauth = oauth(|routes, of| limited(routes, of, &state)).with_state(state.clone());
@@ -39,7 +40,7 @@ pub fn router(state: IdentityState) -> OpenApiRouter {
 /// The description of all routes, without anything behind them.
 pub fn api() -> OpenApi {
     OpenApiRouter::<IdentityState>::new()
-        .nest("/api/v1", both_ways(|routes, _| routes).merge(versioned_only()))
+        .nest("/api/v1", both_ways(|routes, _| routes).merge(versioned_only()).merge(rpc_urls()))
         .merge(oauth(|routes, _| routes))
         .into_openapi()
 }
@@ -96,6 +97,11 @@ fn both_ways(
 
 fn versioned_only() -> OpenApiRouter<IdentityState> {
     OpenApiRouter::new().routes(routes!(me::admin_status::admin_status)).routes(routes!(me::orgs::orgs))
+}
+
+/// PERSONAL_RPC_URLS: without it these are not there.
+fn rpc_urls() -> OpenApiRouter<IdentityState> {
+    OpenApiRouter::new().routes(routes!(me::rpc_urls::list, me::rpc_urls::create)).routes(routes!(me::rpc_urls::end))
 }
 
 /// The OAuth routes have one path each: their clients take it from what they were configured with.

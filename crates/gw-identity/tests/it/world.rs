@@ -185,6 +185,7 @@ impl World {
             humanity: None,
             humanity_verify_url: Some("https://verify.example".to_owned()),
             vault_secret: Secret::new("the refresh secret"),
+            personal_urls: true,
             oauth: OauthConfig {
                 clients: Clients::parse(&setup.oauth_clients, "", setup.production).unwrap(),
                 require_pkce: setup.require_pkce,

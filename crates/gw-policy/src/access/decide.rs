@@ -9,6 +9,7 @@ use super::{
     permit::{Decision, Denial, Invalid, NamedOrg, Permit, Plan, Question},
     subject::{Subject, effective},
     target::Member,
+    url::{narrowed, within},
 };
 use crate::{
     knobs::KycGate,
@@ -63,18 +64,34 @@ fn judge(snapshot: &Snapshot, q: &Question<'_>) -> Result<Permit, (Refused, Opti
         return Err((DenyReason::MethodNotAllowed.into(), org));
     }
     let call = held(q).map_err(|refused| (refused, org))?;
+    // How far a personal URL reaches of what its owner may.
+    let url = if let Caller::Url(_, url) = q.caller { Some(&**url) } else { None };
+    if let Some(url) = url {
+        within(url, method, call).map_err(|reason| (reason.into(), org))?;
+    }
     // Multicall, history, target, grant, slot or selector, parameters, upgrade, claims; at last the sender.
     let checks = Checks { snapshot, q, member: &member, scope };
     let (plan, shared_logs_only) = checks.call(call, &subject).map_err(|refused| (refused, org))?;
     let (reads_past, rests_on_pin) = (checks.reads_past(&subject), checks.rests_on_pin(&subject));
     let mut permit = permit(snapshot, q, method, Some(user.id), org, plan, effective(call, subject.is_owned()));
     (permit.shared_logs_only, permit.reads_past, permit.rests_on_pin) = (shared_logs_only, reads_past, rests_on_pin);
+    if let Some(url) = url {
+        // Logs of a picked contract are what the scope is about.
+        let (plan, own_only) = narrowed(url, &subject, permit.plan);
+        (permit.plan, permit.own_only) = (plan, own_only && method.class() != Class::Log);
+    }
     Ok(permit)
 }
 
 /// The caller's present row; `None` is an anonymous caller.
 fn present<'s>(snapshot: &'s Snapshot, caller: &Caller) -> Result<Option<&'s Arc<User>>, DenyReason> {
-    let Caller::User(then) = caller else { return Ok(None) };
+    let Some(then) = caller.user() else { return Ok(None) };
+    if let Caller::Url(_, url) = caller {
+        let present = snapshot.personal_url(url.secret).is_some_and(|now| now == url);
+        if !present || url.user != then.id {
+            return Err(DenyReason::AuthRequired);
+        }
+    }
     let user = snapshot.user(then.id).ok_or(DenyReason::UnknownUser)?;
     if snapshot.shuts_out(user) { Err(DenyReason::Banned) } else { Ok(Some(user)) }
 }
@@ -132,6 +149,7 @@ fn permit(
         shared_logs_only,
         reads_past: false,
         rests_on_pin: false,
+        own_only: false,
     }
 }
 

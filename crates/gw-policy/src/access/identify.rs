@@ -2,8 +2,8 @@
 //!
 //! Signature, expiry and audience of the token are checked by whoever verified it; here only policy is asked.
 
-use crate::snapshot::{Snapshot, User};
-use gw_types::{ExternalId, Timestamp, TokenId};
+use crate::snapshot::{PersonalUrl, Snapshot, User};
+use gw_types::{B256, ExternalId, Timestamp, TokenId};
 use std::sync::Arc;
 
 /// Who a call is made for.
@@ -13,6 +13,18 @@ pub enum Caller {
     Anonymous,
     /// A token of this user; the row is looked up again in the snapshot that decides.
     User(Arc<User>),
+    /// A personal URL of this user; both rows are looked up again.
+    Url(Arc<User>, Arc<PersonalUrl>),
+}
+
+impl Caller {
+    /// The user it is, if it is one.
+    pub fn user(&self) -> Option<&Arc<User>> {
+        match self {
+            Self::Anonymous => None,
+            Self::User(user) | Self::Url(user, _) => Some(user),
+        }
+    }
 }
 
 /// What a verified access token says.
@@ -60,4 +72,25 @@ pub fn identify(snapshot: &Snapshot, token: &TokenFacts) -> Result<Arc<User>, Re
         return Err(Refused::Revoked);
     }
     Ok(Arc::clone(user))
+}
+
+/// The user behind a personal URL, by the hash of its secret (HD17). A ban is answered before anything else, as for
+/// tokens; a URL that is over, or was made before all the user's tokens ended, is none.
+pub fn identify_url(
+    snapshot: &Snapshot,
+    secret: B256,
+    now: Timestamp,
+) -> Result<(Arc<User>, Arc<PersonalUrl>), Refused> {
+    let url = snapshot.personal_url(secret).filter(|url| now < url.expires_at).ok_or(Refused::Revoked)?;
+    let user = snapshot.user(url.user).ok_or(Refused::Revoked)?;
+    if user.banned {
+        return Err(Refused::Banned);
+    }
+    if snapshot.shuts_out(user) {
+        return Err(Refused::TenantNotAllowed);
+    }
+    if user.tokens_valid_from.is_some_and(|from| url.created_at < from) {
+        return Err(Refused::Revoked);
+    }
+    Ok((Arc::clone(user), Arc::clone(url)))
 }

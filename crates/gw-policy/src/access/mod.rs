@@ -20,12 +20,13 @@ pub mod send;
 mod subject;
 mod target;
 mod trace;
+mod url;
 
 pub use crate::visibility::owns;
 pub use decide::decide;
 pub use functions::{Functions, belongs};
 pub use history::owner_stood;
-pub use identify::{Caller, Refused, TokenFacts, identify};
+pub use identify::{Caller, Refused, TokenFacts, identify, identify_url};
 pub use permissions::{OrgRights, Permissions, active_orgs, permissions, rights};
 pub use permit::{Decision, Denial, HeadFacts, Invalid, NamedOrg, Permit, Plan, Question};
 pub use pin::{BrokenPin, broken_pins, check_pin};

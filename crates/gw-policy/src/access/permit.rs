@@ -115,6 +115,7 @@ pub struct Permit {
     pub(super) shared_logs_only: Vec<Address>,
     pub(super) reads_past: bool,
     pub(super) rests_on_pin: bool,
+    pub(super) own_only: bool,
 }
 
 impl Permit {
@@ -158,6 +159,11 @@ impl Permit {
     /// pinned one. Whoever has that code asks [`super::check_pin`].
     pub fn rests_on_pin(&self) -> Option<Address> {
         super::history::state_of(&self.call).filter(|_| self.rests_on_pin)
+    }
+
+    /// HD17: of transactions only those show whose sender or receiver the caller is, whatever else they may see.
+    pub fn own_only(&self) -> bool {
+        self.own_only
     }
 
     /// `eth_getLogs`: addresses the caller holds no grant on. They answer with rows of the caller's own and shared

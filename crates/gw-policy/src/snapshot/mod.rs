@@ -10,13 +10,13 @@ mod record;
 
 pub use record::{
     AddressLink, AllowedTenant, CodePin, Comparison, Contract, ContractGrant, EventRule, EventRules, FunctionRule,
-    Group, GroupAccess, LinkKind, Membership, MustBe, Organization, ParamRule, Reservation, Revocation, SharedInfra,
-    SystemToggle, ToggleState, TxVisibility, User,
+    Group, GroupAccess, LinkKind, Membership, MustBe, Organization, ParamRule, PersonalUrl, Reservation, Revocation,
+    SharedInfra, SystemToggle, ToggleState, TxVisibility, UrlReach, User,
 };
 
 use gw_types::{
     Address, AllowedTenantId, B256, ContractId, Epoch, ExternalId, GrantId, GroupId, LinkId, MembershipId, OrgId,
-    ReservationId, SharedInfraId, TenantId, Timestamp, ToggleId, TokenId, UserId, VisibilityId,
+    PersonalUrlId, ReservationId, SharedInfraId, TenantId, Timestamp, ToggleId, TokenId, UserId, VisibilityId,
 };
 use index::{EndedLink, Index, Links};
 use map::Map;
@@ -52,6 +52,8 @@ pub enum Change {
     Revocation(TokenId, Option<Revocation>),
     /// An allowed directory tenant.
     Tenant(AllowedTenantId, Option<AllowedTenant>),
+    /// A personal RPC URL.
+    PersonalUrl(PersonalUrlId, Option<PersonalUrl>),
     /// A shared contract.
     SharedInfra(SharedInfraId, Option<SharedInfra>),
     /// The override of a system toggle.
@@ -78,6 +80,8 @@ pub struct Snapshot {
     revocations: Map<TokenId, Revocation>,
     tenants: Map<AllowedTenantId, AllowedTenant>,
     tenants_by_name: Map<TenantId, AllowedTenant>,
+    personal_urls: Map<PersonalUrlId, Arc<PersonalUrl>>,
+    urls_by_secret: Map<B256, Arc<PersonalUrl>>,
     shared: Map<SharedInfraId, SharedInfra>,
     shared_by_address: Map<Address, SharedInfra>,
     toggles: Map<ToggleId, ToggleState>,
@@ -151,6 +155,19 @@ impl Snapshot {
                 }
                 put(&mut self.tenants, id, row);
             }
+            Change::PersonalUrl(id, row) => {
+                let row = row.map(Arc::new);
+                if let Some(old) = self.personal_urls.get(&id) {
+                    // As with names.
+                    if self.urls_by_secret.get(&old.secret).is_some_and(|url| url.id == id) {
+                        self.urls_by_secret.remove(&old.secret);
+                    }
+                }
+                if let Some(url) = &row {
+                    self.urls_by_secret.insert(url.secret, Arc::clone(url));
+                }
+                put(&mut self.personal_urls, id, row);
+            }
             Change::SharedInfra(id, row) => {
                 if let Some(old) = self.shared.get(&id).copied() {
                     // As with names.
@@ -165,6 +182,11 @@ impl Snapshot {
             }
             Change::Toggle(id, row) => put(&mut self.toggles, id, row),
         }
+    }
+
+    /// The personal URL with this hash of its secret, expired or not.
+    pub fn personal_url(&self, secret: B256) -> Option<&Arc<PersonalUrl>> {
+        self.urls_by_secret.get(&secret)
     }
 
     /// The epoch these rows belong to.
@@ -301,6 +323,8 @@ impl Snapshot {
             && self.revocations == other.revocations
             && self.tenants == other.tenants
             && self.tenants_by_name == other.tenants_by_name
+            && self.personal_urls == other.personal_urls
+            && self.urls_by_secret == other.urls_by_secret
             && self.shared == other.shared
             && self.shared_by_address == other.shared_by_address
             && self.toggles == other.toggles

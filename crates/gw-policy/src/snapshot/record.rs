@@ -7,7 +7,7 @@ use gw_evm::{
 };
 use gw_types::{
     Address, AllowedTenantId, B256, Claims, ContractId, ExternalId, GrantId, GroupId, LinkId, MembershipId, OrgId,
-    ReservationId, SharedInfraId, TenantId, Timestamp, ToggleId, TokenId, UserId, VisibilityId,
+    PersonalUrlId, ReservationId, SharedInfraId, TenantId, Timestamp, ToggleId, TokenId, UserId, VisibilityId,
 };
 use std::sync::Arc;
 
@@ -37,6 +37,36 @@ pub struct AllowedTenant {
     pub tenant: TenantId,
     /// Kept on the list, but shut out for the time being.
     pub disabled: bool,
+}
+
+/// A personal RPC URL (HD17): who calls by it, where, and how far it reaches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PersonalUrl {
+    /// Row id.
+    pub id: PersonalUrlId,
+    /// SHA-256 of the secret in its path.
+    pub secret: B256,
+    /// Whose it is.
+    pub user: UserId,
+    /// The one organization it acts in.
+    pub org: OrgId,
+    /// How far it reaches.
+    pub reach: UrlReach,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it ends.
+    pub expires_at: Timestamp,
+}
+
+/// What may be done by a personal URL, of all its owner may (PU-1). Every page a wallet is connected to acts by it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UrlReach {
+    /// What a wallet needs: the chain, own balance and nonce, gas, sends, own transactions.
+    Wallet,
+    /// The same, with `eth_call` and `eth_getLogs` on these contracts.
+    Contracts(Arc<[Address]>),
+    /// Everything but traces.
+    All,
 }
 
 /// An organization (A1).

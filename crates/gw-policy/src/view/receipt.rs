@@ -117,7 +117,7 @@ impl<'a> Receipt<'a> {
             to: self.0.optional_address("to")?,
         };
         let admission = parties.admission(viewer);
-        let by_log = entitlement == Entitlement::AdmissionOrLog && parties.to.is_some();
+        let by_log = entitlement == Entitlement::AdmissionOrLog && parties.to.is_some() && !viewer.is_own_only();
         if admission == Admission::None && !by_log {
             return Ok(false);
         }

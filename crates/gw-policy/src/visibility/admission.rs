@@ -21,6 +21,8 @@ impl Viewer<'_> {
     pub fn admission(&self, tx_hash: B256, from: Address, to: Option<Address>) -> Admission {
         if self.is_participant(from, to) {
             Admission::Participant
+        } else if self.is_own_only() {
+            Admission::None
         } else if self.is_recipient(tx_hash) {
             Admission::Shared
         } else if to.is_some_and(|to| self.administers_contract(to)) {

@@ -35,6 +35,7 @@ pub struct Viewer<'s> {
     user: Option<&'s Arc<User>>,
     member: Option<Member>,
     knobs: &'s Knobs,
+    own_only: bool,
 }
 
 impl<'s> Viewer<'s> {
@@ -43,7 +44,18 @@ impl<'s> Viewer<'s> {
     pub fn new(snapshot: &'s Snapshot, user: Option<UserId>, now: Timestamp, knobs: &'s Knobs) -> Self {
         let user = user.and_then(|id| snapshot.user(id)).filter(|user| !snapshot.shuts_out(user));
         let member = user.map(|user| Member::new(snapshot, user.id, now));
-        Self { snapshot, user, member, knobs }
+        Self { snapshot, user, member, knobs, own_only: false }
+    }
+
+    /// The same, who is shown no transactions but the own ones (HD17).
+    #[must_use]
+    pub fn own_only(self, own_only: bool) -> Self {
+        Self { own_only, ..self }
+    }
+
+    /// Whether only own transactions show.
+    pub(crate) fn is_own_only(&self) -> bool {
+        self.own_only
     }
 
     /// The settings this viewer's views follow.

@@ -188,6 +188,7 @@ fn about(change: &Change) -> ((u8, u128), bool) {
         Change::Tenant(id, row) => (11, id.0, row.is_none()),
         Change::SharedInfra(id, row) => (12, id.0, row.is_none()),
         Change::Toggle(id, row) => (13, id.0, row.is_none()),
+        Change::PersonalUrl(id, row) => (14, id.0, row.is_none()),
     };
     ((kind, id.as_u128()), gone)
 }

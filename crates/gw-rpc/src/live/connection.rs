@@ -113,10 +113,10 @@ impl Connection {
     }
 
     fn note_orgs(&self) {
-        let pinned = self.state.feed().pin();
+        let (pinned, now) = (self.state.feed().pin(), self.state.clock().now());
         let mut who = self.who();
-        if let Ok(Caller::User(user)) = who.origin.caller(&pinned.snapshot) {
-            who.orgs = active_orgs(&pinned.snapshot, user.id, self.state.clock().now());
+        if let Ok(Caller::User(user)) = who.origin.caller(&pinned.snapshot, now) {
+            who.orgs = active_orgs(&pinned.snapshot, user.id, now);
         }
     }
 
@@ -133,7 +133,7 @@ impl Connection {
     fn stands(&self) -> Option<Arc<Origin>> {
         let (pinned, now) = (self.state.feed().pin(), self.state.clock().now());
         let who = self.who();
-        let Ok(Caller::User(user)) = who.origin.caller(&pinned.snapshot) else { return None };
+        let Ok(Caller::User(user)) = who.origin.caller(&pinned.snapshot, now) else { return None };
         let present = active_orgs(&pinned.snapshot, user.id, now);
         let stands = pinned.fresh && who.origin.is_in_time(now) && who.orgs.iter().all(|org| present.contains(org));
         stands.then(|| Arc::clone(&who.origin))
@@ -145,7 +145,7 @@ impl Connection {
         let mut who = self.who();
         let mut origin = Origin::clone(&who.origin);
         origin.present(&self.state.edge, token, now).map_err(Stranger::Token)?;
-        let caller = origin.caller(&pinned.snapshot).map_err(|_| Stranger::Token(AuthError::Invalid))?;
+        let caller = origin.caller(&pinned.snapshot, now).map_err(|_| Stranger::Token(AuthError::Invalid))?;
         match who.origin.subject() {
             Some(subject) if origin.subject() != Some(subject) => return Err(Stranger::OtherSubject),
             Some(_) => {}

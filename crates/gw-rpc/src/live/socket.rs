@@ -77,9 +77,9 @@ pub(crate) async fn open(State(state): State<RpcState>, request: Request) -> Res
     }
     // Whoever says who they are is judged before the connection stands.
     let pinned = state.feed().pin();
-    let party = match origin.caller(&pinned.snapshot) {
+    let party = match origin.caller(&pinned.snapshot, now) {
         _ if !pinned.fresh => return refuse(&state, &Arc::new(origin), Reply::PolicyUnavailable).await,
-        Ok(Caller::User(user)) => Party::User(user.id),
+        Ok(Caller::User(user) | Caller::Url(user, _)) => Party::User(user.id),
         Ok(Caller::Anonymous) => Party::Address(AddressKey::from(client)),
         Err(reply) => return refuse(&state, &Arc::new(origin), reply).await,
     };

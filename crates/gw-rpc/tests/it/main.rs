@@ -11,6 +11,7 @@ mod hidden;
 mod live;
 mod logs;
 mod order;
+mod personal;
 mod reads;
 mod real_methods;
 mod real_reads;

@@ -49,7 +49,8 @@ impl Settled {
             | Change::Visibility(..)
             | Change::Revocation(..)
             | Change::SharedInfra(..)
-            | Change::Toggle(..) => 2,
+            | Change::Toggle(..)
+            | Change::PersonalUrl(..) => 2,
         });
         world
             .change(async |tx| {
@@ -209,6 +210,7 @@ impl Settled {
             | Change::LinkEnded(..)
             | Change::Reservation(_, None)
             | Change::Visibility(_, None)
+            | Change::PersonalUrl(..)
             | Change::Tenant(_, None) => panic!("cannot be written: {change:?}"),
         }
     }

@@ -137,6 +137,12 @@ impl World {
         Self { app, store, feed, node, journal, clock, uptime, sends, end, url, edge, ids, _place: place }
     }
 
+    /// The same world behind other switches.
+    pub(crate) fn with(self, settings: RpcSettings) -> Self {
+        let state = RpcState::new(Arc::clone(&self.edge), self.sends.clone(), settings, self.end.clone());
+        Self { app: router(state), ..self }
+    }
+
     // ── policy ──
 
     pub(crate) async fn change<T>(&self, change: impl AsyncFnOnce(&mut Tx) -> T) -> T {

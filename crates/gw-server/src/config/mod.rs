@@ -167,6 +167,8 @@ pub struct Identity {
     pub oauth_clients: Clients,
     /// Whether they must use a proof key.
     pub oauth_require_pkce: bool,
+    /// Users make personal RPC URLs.
+    pub personal_urls: bool,
     /// The credential every login must show; `None` is Path A.
     pub humanity: Option<Humanity>,
 }
@@ -371,6 +373,7 @@ impl Config {
                 mock_login: need(from, &var::ALLOW_MOCK_LOGIN)?,
                 oauth_clients: rules::oauth_clients(from).map_err(|_| var::OAUTH_FIRST_PARTY_CLIENTS.name())?,
                 oauth_require_pkce: need(from, &var::OAUTH_REQUIRE_PKCE)?,
+                personal_urls: need(from, &var::PERSONAL_RPC_URLS)?,
                 humanity: humanity(from)?,
             },
             admin: Admin {

@@ -180,6 +180,9 @@ registry! {
         .rule("clients of OAUTH_FIRST_PARTY_CLIENTS; https in production; no fragment, user information or backslash");
     /// Whether every application must use a proof key (PKCE, S256).
     OAUTH_REQUIRE_PKCE: bool = Variable::new(Identity, &kind::BOOL).default("false");
+    /// Lets users make personal RPC URLs, for wallets that know nothing of tokens: whoever has one calls with its owner's
+    /// rights, within its scope, and so does every web page the wallet is connected to.
+    PERSONAL_RPC_URLS: bool = Variable::new(Identity, &kind::BOOL).default("false");
 
     /// Super-administrator's token (`X-Admin-Token`).
     ADMIN_API_TOKEN: Secret = Variable::new(Admin, &kind::SECRET).secret().derived("made at each start and printed once")

@@ -56,6 +56,7 @@ const BROKEN: &[(&str, &[&str])] = &[
     ("ACCESS_TOKEN_TTL", &["soon", "59s", "25h"]),
     ("REFRESH_TOKEN_TTL", &["never", "4m", "91d"]),
     ("AUTO_KYC_IDP", &["yes"]),
+    ("PERSONAL_RPC_URLS", &["yes"]),
     ("AUTO_KYC_DIRECTORY_USER", &["yes"]),
     ("AUTO_KYC_DIRECTORY_SERVICE_PRINCIPAL", &["yes"]),
     ("DIRECTORY_CLIENT_ID", &["a b", "a,b", "ключ"]),

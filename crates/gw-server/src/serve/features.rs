@@ -102,6 +102,7 @@ fn identity(on: &Foundation<'_>) -> anyhow::Result<IdentityState> {
         introspect_require_client: identity.introspect_require_client,
         humanity_verify_url: identity.humanity_verify_url.as_ref().map(ToString::to_string),
         vault_secret: on.secrets.refresh.current.clone(),
+        personal_urls: identity.personal_urls,
         oauth: OauthConfig {
             clients: identity.oauth_clients.clone(),
             require_pkce: identity.oauth_require_pkce,
@@ -183,6 +184,7 @@ fn rpc(on: &Foundation<'_>) -> anyhow::Result<RpcState> {
         anonymous_per_minute: limits.anonymous.per_minute(),
         wait_for_fsync: on.config.audit.durability == Durability::Power,
         open_reads: on.config.audit.full_policy == FullPolicy::OpenReads,
+        personal_urls: on.config.identity.personal_urls,
         log_params: on.config.audit.log_params,
     };
     Ok(RpcState::new(Arc::clone(&on.edge), sends(on), settings, on.end.clone()))
@@ -204,6 +206,7 @@ fn admin(on: &Foundation<'_>, rpc: RpcState) -> anyhow::Result<AdminState> {
         settings: AdminSettings {
             claim_delegation: on.config.admin.claim_delegation,
             confirm_deletes: on.config.admin.confirm_deletes,
+            personal_urls: on.config.identity.personal_urls,
         },
         clock: Arc::clone(&on.edge.clock),
         entropy: Arc::clone(&on.edge.entropy),

@@ -122,6 +122,12 @@ impl Victim {
             ("PUT", "/orgs/{org_id}/contracts/{address}/grants/{group_id}") => Some(json!({"functions": []})),
             _ => None,
         };
+        let mut url = UNKNOWN.to_owned();
+        if path.contains("/rpc-urls/{id}") {
+            let token = w.gw.login(&self.did).await;
+            let made = w.gw.as_user(&token, "POST", "/api/v1/me/rpc-urls", Some(json!({}))).await.expect(201);
+            url = made["id"].as_str().unwrap().to_owned();
+        }
         let session = match path.trim_start_matches("/api/v1/admin") {
             "/users/{user_id}/sessions/{session_id}" => family(&w.gw.login(&self.did).await),
             path if path.contains("{session_id}") => self.log_in(w).await,
@@ -130,6 +136,7 @@ impl Victim {
         let path = path
             .replace("/directory-tenants/{id}", &format!("/directory-tenants/{}", self.tenant))
             .replace("/shared-infrastructure/{address}", &format!("/shared-infrastructure/{}", self.shared))
+            .replace("/rpc-urls/{id}", &format!("/rpc-urls/{url}"))
             .replace("{session_id}", &session)
             .replace("{org_id}", &self.org)
             .replace("{group_id}", &group)

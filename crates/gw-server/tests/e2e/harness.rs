@@ -134,6 +134,7 @@ impl Gateway {
             ("ALLOW_MOCK_LOGIN", "true"),
             ("LOG_LEVEL", "warn"),
             ("SHUTDOWN_DELAY", "0s"),
+            ("PERSONAL_RPC_URLS", "true"),
         ]
         .into_iter()
         .chain(extra.iter().copied())
@@ -375,8 +376,17 @@ fn binary(settings: &[(String, String)]) -> Command {
     command
 }
 
+/// Not a setting: where the process writes its lines.
+pub(crate) const KEEP_LINES: &str = "lines of the process";
+
 fn spawn(settings: &[(String, String)]) -> Process {
-    Process(binary(settings).arg("serve").stdin(Stdio::null()).spawn().expect("the gateway starts"))
+    let (kept, settings): (Vec<_>, Vec<_>) = settings.iter().cloned().partition(|(name, _)| name == KEEP_LINES);
+    let mut command = binary(&settings);
+    if let Some((_, path)) = kept.first() {
+        let lines = std::fs::File::create(path).unwrap();
+        command.stdout(lines.try_clone().unwrap()).stderr(lines);
+    }
+    Process(command.arg("serve").stdin(Stdio::null()).spawn().expect("the gateway starts"))
 }
 
 pub(crate) fn key(n: usize) -> PrivateKeySigner {

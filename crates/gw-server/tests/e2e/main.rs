@@ -25,6 +25,8 @@ mod links;
 #[cfg(test)]
 mod oauth;
 #[cfg(test)]
+mod personal;
+#[cfg(test)]
 mod reads;
 #[cfg(test)]
 mod sends;

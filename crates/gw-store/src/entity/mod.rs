@@ -10,6 +10,7 @@ mod directory;
 mod organization;
 mod send;
 mod system;
+mod url;
 mod user;
 
 pub(crate) use access::{shared_infrastructure, system_toggles};
@@ -19,6 +20,7 @@ pub(crate) use directory::directory_tenants;
 pub(crate) use organization::{group_access, groups, organizations};
 pub(crate) use send::{reservations, tx_visibility};
 pub(crate) use system::{audit_outbox, instances};
+pub(crate) use url::personal_urls;
 pub(crate) use user::{
     address_links, contract_wallet_proofs, login_nullifiers, memberships, refresh_tokens, revocations, user_tombstones,
     users,

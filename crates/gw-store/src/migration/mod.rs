@@ -6,6 +6,7 @@ mod m0002_system;
 mod m0003_directory;
 mod m0004_proofs;
 mod m0005_access;
+mod m0006_personal_urls;
 
 use crate::dialect::Engine;
 use sea_orm::{ConnectionTrait, DbErr};
@@ -26,6 +27,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0003_directory::Directory),
             Box::new(m0004_proofs::Proofs),
             Box::new(m0005_access::Access),
+            Box::new(m0006_personal_urls::PersonalUrls),
         ]
     }
 }

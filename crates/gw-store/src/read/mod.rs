@@ -7,6 +7,7 @@ mod links;
 mod organizations;
 mod tenants;
 mod tokens;
+mod urls;
 mod users;
 
 pub use contracts::{ContractFilter, GrantSummary};

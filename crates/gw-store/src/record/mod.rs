@@ -10,6 +10,7 @@ mod organization;
 mod send;
 mod tenant;
 mod token;
+mod url;
 
 pub use access::{SharedInfra, SharedInfraInput, ToggleChange};
 pub use contract::{
@@ -27,6 +28,8 @@ pub use send::{
 };
 pub use tenant::{AllowedTenant, NewTenant, TenantEnd, TenantPatch};
 pub use token::{Application, Family, NewRefreshToken, PendingLogin, RefreshToken, Rotation, TokenHash};
+pub(crate) use url::scope_text;
+pub use url::{NewPersonalUrl, PersonalUrl};
 
 /// A JSON object.
 pub type Object = serde_json::Map<String, serde_json::Value>;

@@ -5,7 +5,7 @@ use crate::{
     StoreError,
     entity::{
         address_links, contract_grants, contracts, directory_tenants, group_access, groups, memberships, organizations,
-        reservations, revocations, shared_infrastructure, system_toggles, tx_visibility, users,
+        personal_urls, reservations, revocations, shared_infrastructure, system_toggles, tx_visibility, users,
     },
     record::{self, ReservationState},
     row::{self, Place},
@@ -15,8 +15,8 @@ use gw_policy::{
     Change,
     snapshot::{
         AddressLink, AllowedTenant, CodePin, Contract, ContractGrant, EventRule, EventRules, FunctionRule, Group,
-        GroupAccess, Membership, MustBe, Organization, ParamRule, Reservation, Revocation, SharedInfra, ToggleState,
-        TxVisibility, User,
+        GroupAccess, Membership, MustBe, Organization, ParamRule, PersonalUrl, Reservation, Revocation, SharedInfra,
+        ToggleState, TxVisibility, User,
     },
 };
 use gw_types::Timestamp;
@@ -313,6 +313,25 @@ impl Policy for directory_tenants::Entity {
     }
     fn removal(key: Uuid) -> Change {
         Change::Tenant(key.into(), None)
+    }
+}
+
+impl Policy for personal_urls::Entity {
+    type Row = personal_urls::Model;
+    const KEY: Self::Column = personal_urls::Column::Id;
+    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
+        select.into_model()
+    }
+    fn key(row: &Self::Row) -> Uuid {
+        row.id
+    }
+    fn change(row: Self::Row) -> Result<Change, StoreError> {
+        let record::PersonalUrl { id, secret, user, org, reach, created_at, expires_at, .. } = row.try_into()?;
+        let url = PersonalUrl { id, secret, user, org, reach, created_at, expires_at };
+        Ok(Change::PersonalUrl(id, Some(url)))
+    }
+    fn removal(key: Uuid) -> Change {
+        Change::PersonalUrl(key.into(), None)
     }
 }
 

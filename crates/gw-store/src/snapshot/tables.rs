@@ -5,7 +5,7 @@ use crate::{
     dialect::Engine,
     entity::{
         address_links, contract_grants, contracts, directory_tenants, group_access, groups, memberships, organizations,
-        reservations, revocations, shared_infrastructure, system_toggles, tx_visibility, users,
+        personal_urls, reservations, revocations, shared_infrastructure, system_toggles, tx_visibility, users,
     },
 };
 use gw_policy::{Change, Snapshot};
@@ -32,12 +32,13 @@ pub(super) enum Entity {
     Visibility,
     Revocation,
     Tenant,
+    PersonalUrl,
     SharedInfra,
     Toggle,
 }
 
 impl Entity {
-    pub(super) const ALL: [Self; 14] = [
+    pub(super) const ALL: [Self; 15] = [
         Self::User,
         Self::Organization,
         Self::Group,
@@ -50,6 +51,7 @@ impl Entity {
         Self::Visibility,
         Self::Revocation,
         Self::Tenant,
+        Self::PersonalUrl,
         Self::SharedInfra,
         Self::Toggle,
     ];
@@ -68,6 +70,7 @@ impl Entity {
             Self::Visibility => "visibility",
             Self::Revocation => "revocation",
             Self::Tenant => "directory_tenant",
+            Self::PersonalUrl => "personal_url",
             Self::SharedInfra => "shared_infrastructure",
             Self::Toggle => "system_toggle",
         }
@@ -109,6 +112,7 @@ macro_rules! by_entity {
             Entity::Visibility => $run::<tx_visibility::Entity>($($argument),*).await,
             Entity::Revocation => $run::<revocations::Entity>($($argument),*).await,
             Entity::Tenant => $run::<directory_tenants::Entity>($($argument),*).await,
+            Entity::PersonalUrl => $run::<personal_urls::Entity>($($argument),*).await,
             Entity::SharedInfra => $run::<shared_infrastructure::Entity>($($argument),*).await,
             Entity::Toggle => $run::<system_toggles::Entity>($($argument),*).await,
         }

@@ -10,12 +10,13 @@ use crate::{
     entity::audit_outbox,
     record::{
         AllowedTenant, Application, Contract, Family, Grant, Group, GroupAccess, Link, Membership, OpenReservation,
-        Organization, PendingLogin, SharedInfra, TenantEnd, ToggleChange, User,
+        Organization, PendingLogin, PersonalUrl, SharedInfra, TenantEnd, ToggleChange, User,
     },
     row,
 };
 pub(crate) use gw_audit::Action;
 use gw_audit::ResourceType;
+use gw_policy::snapshot::UrlReach;
 use gw_types::OrgId;
 use sea_orm::{ActiveValue, ActiveValue::Set, EntityTrait};
 use serde_json::{Value, json};
@@ -328,6 +329,28 @@ impl Audited for ToggleChange {
     }
     fn image(&self) -> Value {
         json!({ "enabled": self.enabled, "reason": self.reason, "expires_at": self.expires_at })
+    }
+}
+
+/// Not its secret, nor the hash of it.
+impl Audited for PersonalUrl {
+    const RESOURCE: ResourceType = ResourceType::RpcUrl;
+    fn resource_id(&self) -> String {
+        self.id.to_string()
+    }
+    fn resource_name(&self) -> String {
+        self.name.clone()
+    }
+    fn image(&self) -> Value {
+        let contracts = if let UrlReach::Contracts(contracts) = &self.reach { &**contracts } else { &[] };
+        json!({
+            "user_id": self.user,
+            "org_id": self.org,
+            "name": self.name,
+            "scope": self.scope(),
+            "contracts": contracts.iter().copied().map(row::address_text).collect::<Vec<_>>(),
+            "expires_at": self.expires_at.to_rfc3339(),
+        })
     }
 }
 

@@ -12,6 +12,7 @@ mod organizations;
 mod sends;
 mod tenants;
 mod tokens;
+mod urls;
 mod users;
 
 use crate::{Actor, Reads, StoreError, dialect, entity::audit_outbox, store::Inner};

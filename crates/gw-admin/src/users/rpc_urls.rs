@@ -1,0 +1,61 @@
+use crate::{
+    AdminState,
+    error::Failure,
+    scope::Admin,
+    wire::{RpcUrlEntry, UserRpcUrlsResponse},
+};
+use axum::{
+    Json,
+    extract::{Path, State},
+};
+use gw_http::Message;
+use gw_store::read::Scope;
+use gw_types::{OrgId, PersonalUrlId};
+
+const UNKNOWN: &str = "rpc url not found";
+
+fn covers(scope: &Scope, org: OrgId) -> bool {
+    match scope {
+        Scope::All => true,
+        Scope::Orgs(orgs) => orgs.contains(&org),
+    }
+}
+
+/// A user's live personal RPC URLs, of organizations in scope. Never their addresses.
+#[utoipa::path(get, path = "/api/v1/admin/users/{user_id}/rpc-urls", tag = "users",
+    params(("user_id" = String, Path, format = Uuid)),
+    responses((status = 200, body = UserRpcUrlsResponse), (status = 401), (status = 403), (status = 404)))]
+pub(crate) async fn list_rpc_urls(
+    admin: Admin,
+    State(state): State<AdminState>,
+    Path(user): Path<String>,
+) -> Result<Json<UserRpcUrlsResponse>, Failure> {
+    let scope = admin.scope()?;
+    let user = admin.readable_user(&state.store.read(), &user).await?;
+    let rows = state.store.read().list_personal_urls(user.id, state.clock.now()).await?;
+    let shown = rows.into_iter().filter(|row| covers(&scope, row.org)).map(RpcUrlEntry::from).collect();
+    Ok(Json(UserRpcUrlsResponse { rpc_urls: shown }))
+}
+
+/// Ends a user's personal RPC URL.
+#[utoipa::path(delete, path = "/api/v1/admin/users/{user_id}/rpc-urls/{id}", tag = "users",
+    params(("user_id" = String, Path, format = Uuid), ("id" = String, Path, format = Uuid)),
+    responses((status = 200, body = Message), (status = 401), (status = 403), (status = 404)))]
+pub(crate) async fn end_rpc_url(
+    admin: Admin,
+    State(state): State<AdminState>,
+    Path((user, id)): Path<(String, String)>,
+) -> Result<Message, Failure> {
+    admin.require_writer()?;
+    let scope = admin.scope()?;
+    let mut tx = state.store.begin(&admin.actor()).await?;
+    let user = admin.writable_user(&tx.read(), &user).await?;
+    let id: PersonalUrlId = id.parse().map_err(|_| Failure::not_found(UNKNOWN))?;
+    // Another organization's is not there.
+    if !covers(&scope, tx.find_personal_url(user.id, id).await?.org) {
+        return Err(Failure::not_found(UNKNOWN));
+    }
+    tx.revoke_personal_url(user.id, id).await?;
+    tx.commit().await?;
+    Ok(Message::new("rpc url ended"))
+}

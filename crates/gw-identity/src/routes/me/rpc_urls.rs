@@ -1,0 +1,314 @@
+//! `/me/rpc-urls`: personal RPC URLs, for wallets that know nothing of tokens (HD17, decision 51).
+
+use crate::{error::detached, link::parse_address, routes::Provenance, state::IdentityState};
+use axum::{
+    Json,
+    extract::{Path, State},
+};
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use gw_http::{ApiError, Authenticated, ErrorBody, JsonBody, Message};
+use gw_policy::{
+    access::{Member, active_orgs, reach},
+    knobs::Knobs,
+    snapshot::{Organization, UrlReach},
+};
+use gw_store::{
+    Actor, Missing, StoreError,
+    record::{NewPersonalUrl, PersonalUrl},
+};
+use gw_types::{Address, B256, OrgId, PersonalUrlId, Seconds};
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+/// Without a wish, and at most.
+const LIFE: u32 = 8 * 3600;
+const LONGEST: u32 = 30 * 86_400;
+/// The most contracts of one URL.
+const CONTRACTS: usize = 64;
+const NAME: usize = 100;
+
+/// What the widest scope means, said when it is chosen (PU-1).
+const WARNING: &str = "Whoever has this URL reads and sends with all your rights, and so does every web page that your \
+wallet is connected to. Prefer the scope `wallet`, or `contracts`.";
+
+/// A personal URL to be made.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+pub(crate) struct RpcUrlCreateRequest {
+    /// `wallet` (default), `contracts` or `all`.
+    scope: Option<String>,
+    /// With `contracts`: those that `eth_call` and `eth_getLogs` may ask.
+    contracts: Option<Vec<String>>,
+    /// The one organization it acts in; may be left out by members of one.
+    org_id: Option<String>,
+    /// How long it lives: 8 hours without, 30 days at most.
+    ttl_seconds: Option<u32>,
+    /// For its owner.
+    name: Option<String>,
+}
+
+/// A personal URL. Its address is shown once, when it is made.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(crate) struct RpcUrlResponse {
+    #[schema(value_type = String, format = Uuid)]
+    id: PersonalUrlId,
+    name: String,
+    scope: &'static str,
+    contracts: Vec<String>,
+    #[schema(value_type = String, format = Uuid)]
+    org_id: OrgId,
+    created_at: String,
+    expires_at: String,
+    /// Only when it is made: nobody can be told again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+    /// What the scope means, where it is wide.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<&'static str>,
+}
+
+/// The caller's live URLs, newest first.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(crate) struct RpcUrlListResponse {
+    rpc_urls: Vec<RpcUrlResponse>,
+}
+
+impl RpcUrlResponse {
+    fn of(row: PersonalUrl) -> Self {
+        let scope = row.scope();
+        let contracts = match &row.reach {
+            UrlReach::Contracts(contracts) => contracts.iter().map(|address| format!("{address:#x}")).collect(),
+            UrlReach::Wallet | UrlReach::All => Vec::new(),
+        };
+        Self {
+            id: row.id,
+            name: row.name,
+            scope,
+            contracts,
+            org_id: row.org,
+            created_at: row.created_at.to_rfc3339(),
+            expires_at: row.expires_at.to_rfc3339(),
+            url: None,
+            warning: None,
+        }
+    }
+}
+
+/// Why there is no URL.
+#[derive(Debug, thiserror::Error)]
+enum UrlError {
+    /// As many as anybody may have.
+    #[error("too many")]
+    TooMany,
+    /// Not there, or somebody else's.
+    #[error("unknown")]
+    Unknown,
+    /// The store failed.
+    #[error("the store failed")]
+    Store(#[source] StoreError),
+}
+
+impl From<StoreError> for UrlError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Rule("too_many_rpc_urls") => Self::TooMany,
+            StoreError::NotFound(Missing::PersonalUrl) => Self::Unknown,
+            other => Self::Store(other),
+        }
+    }
+}
+
+impl From<UrlError> for ApiError {
+    fn from(error: UrlError) -> Self {
+        match error {
+            UrlError::TooMany => Self::conflict("too many RPC URLs: 16 at most; end one first"),
+            UrlError::Unknown => Self::not_found("rpc url not found"),
+            UrlError::Store(error) => {
+                tracing::error!(error = &error as &dyn std::error::Error, "a personal URL could not be kept");
+                Self::internal()
+            }
+        }
+    }
+}
+
+/// List my RPC URLs
+#[utoipa::path(
+    get,
+    path = "/me/rpc-urls",
+    operation_id = "myRpcUrls",
+    tag = "me",
+    security(("bearer" = [])),
+    responses(
+        (status = 200, body = RpcUrlListResponse),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+        (status = 503, body = ErrorBody),
+    ),
+)]
+pub(crate) async fn list(
+    State(state): State<IdentityState>,
+    caller: Authenticated,
+) -> Result<Json<RpcUrlListResponse>, ApiError> {
+    let rows = state.store.read().list_personal_urls(caller.user.id, state.edge.now()).await.map_err(UrlError::from)?;
+    Ok(Json(RpcUrlListResponse { rpc_urls: rows.into_iter().map(RpcUrlResponse::of).collect() }))
+}
+
+/// Make an RPC URL
+///
+/// Its address holds a secret, is shown once, and needs no token: treat it like one.
+#[utoipa::path(
+    post,
+    path = "/me/rpc-urls",
+    operation_id = "createRpcUrl",
+    tag = "me",
+    security(("bearer" = [])),
+    request_body = RpcUrlCreateRequest,
+    responses(
+        (status = 201, body = RpcUrlResponse),
+        (status = 400, body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody),
+        (status = 503, body = ErrorBody),
+    ),
+)]
+pub(crate) async fn create(
+    State(state): State<IdentityState>,
+    caller: Authenticated,
+    provenance: Provenance,
+    JsonBody(body): JsonBody<RpcUrlCreateRequest>,
+) -> Result<(StatusCode, Json<RpcUrlResponse>), ApiError> {
+    let org = organization(&state, &caller, body.org_id.as_deref())?;
+    let reach = scope(&state, &caller, org, body.scope.as_deref(), body.contracts.as_deref().unwrap_or_default())?;
+    let life = body.ttl_seconds.unwrap_or(LIFE);
+    if !(60..=LONGEST).contains(&life) {
+        return Err(ApiError::bad_request("`ttl_seconds`: from 60 seconds to 30 days (2592000)"));
+    }
+    let name = body.name.unwrap_or_default().trim().to_owned();
+    if name.chars().count() > NAME || name.chars().any(char::is_control) {
+        return Err(ApiError::bad_request("`name`: at most 100 characters, on one line"));
+    }
+    let mut bits = [0; 32];
+    state.edge.entropy.fill(&mut bits);
+    let secret = URL_SAFE_NO_PAD.encode(bits);
+    let new = NewPersonalUrl {
+        secret: B256::from_slice(&Sha256::digest(secret.as_bytes())),
+        user: caller.user.id,
+        org,
+        name,
+        reach,
+        expires_at: state.edge.now().plus(Seconds(life)),
+    };
+    let actor = provenance.act(Actor::user(caller.user.id, &caller.user.external_id));
+    let worker = state.clone();
+    let made = detached(&state.tasks, async move {
+        let mut tx = worker.store.begin(&actor).await?;
+        let made = tx.create_personal_url(new).await?;
+        tx.commit().await?;
+        Ok::<_, UrlError>(made)
+    })
+    .await?;
+    let warning = (made.reach == UrlReach::All).then_some(WARNING);
+    let url = Some(format!("{}/rpc/u/{secret}", state.inner.config.base_url));
+    Ok((StatusCode::CREATED, Json(RpcUrlResponse { url, warning, ..RpcUrlResponse::of(made) })))
+}
+
+/// End an RPC URL
+#[utoipa::path(
+    delete,
+    path = "/me/rpc-urls/{id}",
+    operation_id = "endRpcUrl",
+    tag = "me",
+    security(("bearer" = [])),
+    params(("id" = String, Path, format = Uuid)),
+    responses(
+        (status = 200, body = Message),
+        (status = 401, body = ErrorBody),
+        (status = 403, body = ErrorBody),
+        (status = 404, body = ErrorBody),
+        (status = 503, body = ErrorBody),
+    ),
+)]
+pub(crate) async fn end(
+    State(state): State<IdentityState>,
+    caller: Authenticated,
+    provenance: Provenance,
+    Path(id): Path<String>,
+) -> Result<Message, ApiError> {
+    let id: PersonalUrlId = id.parse().map_err(|_| UrlError::Unknown)?;
+    let actor = provenance.act(Actor::user(caller.user.id, &caller.user.external_id));
+    let (worker, user) = (state.clone(), caller.user.id);
+    detached(&state.tasks, async move {
+        let mut tx = worker.store.begin(&actor).await?;
+        tx.revoke_personal_url(user, id).await?;
+        tx.commit().await?;
+        Ok::<_, UrlError>(())
+    })
+    .await?;
+    Ok(Message::new("rpc url ended"))
+}
+
+/// The one organization: the named one, or the caller's only one, the default one aside.
+fn organization(state: &IdentityState, caller: &Authenticated, named: Option<&str>) -> Result<OrgId, ApiError> {
+    let mine = active_orgs(&caller.snapshot, caller.user.id, state.edge.now());
+    match named.filter(|text| !text.is_empty()) {
+        Some(text) => {
+            let org = text.parse().ok().filter(|org| mine.contains(org));
+            org.ok_or_else(|| ApiError::bad_request("`org_id`: not one of your organizations"))
+        }
+        None => {
+            let others: Vec<OrgId> = mine.iter().copied().filter(|org| *org != Organization::DEFAULT).collect();
+            match (others.as_slice(), mine.as_slice()) {
+                ([only], _) | ([], [only]) => Ok(*only),
+                ([], _) => Err(ApiError::bad_request("you are a member of no organization")),
+                _ => Err(ApiError::bad_request("`org_id`: you are a member of several organizations, name one")),
+            }
+        }
+    }
+}
+
+fn scope(
+    state: &IdentityState,
+    caller: &Authenticated,
+    org: OrgId,
+    scope: Option<&str>,
+    contracts: &[String],
+) -> Result<UrlReach, ApiError> {
+    let reach = match scope.unwrap_or("wallet") {
+        "wallet" => UrlReach::Wallet,
+        "all" => UrlReach::All,
+        "contracts" => {
+            if !(1..=CONTRACTS).contains(&contracts.len()) {
+                return Err(ApiError::bad_request("`contracts`: from 1 to 64 addresses"));
+            }
+            let mut picked: Vec<Address> = Vec::with_capacity(contracts.len());
+            for text in contracts {
+                let address =
+                    parse_address(text).ok_or_else(|| ApiError::bad_request("`contracts`: not an address"))?;
+                // Foreign and unregistered read alike.
+                if !reaches(state, caller, org, address) {
+                    return Err(ApiError::bad_request("`contracts`: not a contract you may use in this organization"));
+                }
+                if !picked.contains(&address) {
+                    picked.push(address);
+                }
+            }
+            return Ok(UrlReach::Contracts(picked.into()));
+        }
+        _ => return Err(ApiError::bad_request("`scope`: `wallet`, `contracts` or `all`")),
+    };
+    if contracts.is_empty() {
+        Ok(reach)
+    } else {
+        Err(ApiError::bad_request("`contracts` goes with the scope `contracts`"))
+    }
+}
+
+/// Whether the caller uses the contract in this organization now; each call is judged anew.
+fn reaches(state: &IdentityState, caller: &Authenticated, org: OrgId, address: Address) -> bool {
+    let member = Member::new(&caller.snapshot, caller.user.id, state.edge.now());
+    let contract = caller.snapshot.contract(address).filter(|contract| contract.org == org);
+    contract.is_some_and(|contract| reach(&caller.snapshot, &member, contract, &Knobs::default()).is_some())
+}

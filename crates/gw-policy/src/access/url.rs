@@ -1,0 +1,59 @@
+//! What a personal URL reaches of all its owner may do (HD17 PU-1).
+//!
+//! Whoever is connected to the wallet that holds the URL acts by it: any web page, with the user's rights. So it starts
+//! from nothing and adds what the scope names; it never gives what the owner has not.
+
+use super::{permit::Plan, subject::Subject};
+use crate::snapshot::{PersonalUrl, UrlReach};
+use gw_evm::{Call, Class, Method};
+use gw_types::{Address, DenyReason};
+
+/// Whether this call may come by the URL at all.
+pub(super) fn within(url: &PersonalUrl, method: Method, call: &Call) -> Result<(), DenyReason> {
+    let picked: &[Address] = match &url.reach {
+        UrlReach::All if method.class() == Class::Trace => return Err(DenyReason::MethodNotAllowed),
+        UrlReach::All => return Ok(()),
+        UrlReach::Wallet => &[],
+        UrlReach::Contracts(contracts) => contracts,
+    };
+    if is_wallets(method) {
+        return Ok(());
+    }
+    match call {
+        Call::Simulate(simulation) if method == Method::Call => {
+            let target = simulation.request.to.is_some_and(|to| picked.contains(&to));
+            if target { Ok(()) } else { Err(DenyReason::ContractNotPermitted) }
+        }
+        Call::Logs(filter) if method == Method::GetLogs && !filter.addresses.is_empty() => {
+            let all = filter.addresses.iter().all(|address| picked.contains(address));
+            if all { Ok(()) } else { Err(DenyReason::ContractNotPermitted) }
+        }
+        _ => Err(DenyReason::MethodNotAllowed),
+    }
+}
+
+/// What a wallet needs to show an account, price a transaction, send it and see it mined. Not which addresses are the
+/// user's own: a page need not know.
+fn is_wallets(method: Method) -> bool {
+    match method.class() {
+        Class::Meta | Class::Write => true,
+        Class::Chain => !matches!(method, Method::Accounts | Method::Coinbase),
+        Class::State => matches!(method, Method::GetBalance | Method::GetTransactionCount),
+        Class::Sim => method == Method::EstimateGas,
+        Class::Tx => matches!(method, Method::GetTransactionByHash | Method::GetTransactionReceipt),
+        // Wallets read base fee and time of the block their transaction is in.
+        Class::Block => matches!(method, Method::GetBlockByNumber | Method::GetBlockByHash),
+        Class::Log | Class::Trace | Class::Live => false,
+    }
+}
+
+/// Balances and nonces but the owner's own read zero, and of transactions only the owner's own show.
+pub(super) fn narrowed(url: &PersonalUrl, subject: &Subject<'_, '_>, plan: Plan) -> (Plan, bool) {
+    match url.reach {
+        UrlReach::All => (plan, false),
+        UrlReach::Wallet | UrlReach::Contracts(_) => {
+            let foreign = matches!(subject, Subject::Quantity(..)) && !subject.is_owned();
+            (if foreign { Plan::ZeroQuantity } else { plan }, true)
+        }
+    }
+}
