@@ -19,17 +19,14 @@ pub(super) fn within(url: &PersonalUrl, method: Method, call: &Call) -> Result<(
     if is_wallets(method) {
         return Ok(());
     }
-    match call {
-        Call::Simulate(simulation) if method == Method::Call => {
-            let target = simulation.request.to.is_some_and(|to| picked.contains(&to));
-            if target { Ok(()) } else { Err(DenyReason::ContractNotPermitted) }
-        }
-        Call::Logs(filter) if method == Method::GetLogs && !filter.addresses.is_empty() => {
-            let all = filter.addresses.iter().all(|address| picked.contains(address));
-            if all { Ok(()) } else { Err(DenyReason::ContractNotPermitted) }
-        }
-        _ => Err(DenyReason::MethodNotAllowed),
-    }
+    let picks = if let (Method::Call, Call::Simulate(simulation)) = (method, call) {
+        simulation.request.to.is_some_and(|to| picked.contains(&to))
+    } else if let (Method::GetLogs, Call::Logs(filter)) = (method, call) {
+        !filter.addresses.is_empty() && filter.addresses.iter().all(|address| picked.contains(address))
+    } else {
+        return Err(DenyReason::MethodNotAllowed);
+    };
+    if picks { Ok(()) } else { Err(DenyReason::ContractNotPermitted) }
 }
 
 /// What a wallet needs to show an account, price a transaction, send it and see it mined. Not which addresses are the
