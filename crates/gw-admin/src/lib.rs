@@ -75,6 +75,10 @@ fn routes() -> OpenApiRouter<AdminState> {
             contracts::update::update_contract,
             contracts::delete::delete_contract
         ))
+        .routes(routes!(contracts::claim::claim_contract))
+        .routes(routes!(contracts::sync::sync_check))
+        .routes(routes!(contracts::sync::sync_delete))
+        .routes(routes!(contracts::batch_move::batch_move))
         .routes(routes!(contracts::abi::set_abi))
         .routes(routes!(contracts::events::list_events))
         .routes(routes!(contracts::flags::set_visibleto_unlock))

@@ -82,6 +82,20 @@ impl Node {
         Ok(code.len() > 2)
     }
 
+    /// Whether there is code at each address at the head, in one exchange; `None` where the node could not tell.
+    pub async fn have_code(&self, addresses: &[Address]) -> Result<Vec<Option<bool>>, NodeError> {
+        let block = self.head().ok_or(NodeError::NoHead)?.hash;
+        let params: Vec<String> =
+            addresses.iter().map(|address| format!(r#"["{address:#x}",{{"blockHash":"{block:#x}"}}]"#)).collect();
+        let calls: Vec<(&str, &str)> = params.iter().map(|params| ("eth_getCode", params.as_str())).collect();
+        let answers = self.ask(&calls, Budget::Fact).await?;
+        let has_code = |answer: Answer<bytes::Bytes>| match answer {
+            Answer::Result(code) => parse::<Bytes>(&code).ok().map(|code| !code.is_empty()),
+            Answer::Error(_) => None,
+        };
+        Ok(answers.into_iter().map(has_code).collect())
+    }
+
     /// The hash of the code at `address` at the head, and of what it delegates to if it is a proxy (ERC-1967 or
     /// ERC-1167); nothing without code.
     pub async fn code_pair(&self, address: Address) -> Result<Option<CodePair>, NodeError> {

@@ -1,3 +1,4 @@
+use super::{claim::FAILED, proof::deployed_by_member};
 use crate::{
     AdminState,
     error::Failure,
@@ -10,8 +11,7 @@ use axum::{
     extract::{Path, State},
 };
 use gw_http::{ApiError, ErrorCode, JsonBody};
-use gw_store::record::{NewContract, Organization};
-use gw_types::{Address, B256};
+use gw_store::record::NewContract;
 use http::StatusCode;
 
 /// Registers a contract for an organization.
@@ -35,11 +35,14 @@ pub(crate) async fn create_contract(
         let proof =
             body.deployment_tx_hash.as_deref().map(|hash| input::hash(hash, "deployment_tx_hash")).transpose()?;
         let proved = match proof {
-            Some(hash) => deployed_by_member(&state, &org, address, hash).await?,
+            Some(hash) => deployed_by_member(&state, &org, address, hash).await.map_err(|error| {
+                tracing::warn!(error = &error as &dyn std::error::Error, "a registration could not be checked");
+                Failure::Api(ApiError::new(ErrorCode::BadGateway, "the node did not answer"))
+            })?,
             None => false,
         };
         if !proved {
-            return Err(Failure::bad("contract registration failed"));
+            return Err(Failure::bad(FAILED));
         }
     }
     let name = if body.name.is_empty() { String::new() } else { input::name(&body.name)? };
@@ -48,34 +51,4 @@ pub(crate) async fn create_contract(
     let made = tx.create_contract(new).await?;
     tx.commit().await?;
     Ok((StatusCode::CREATED, Json(made.into())))
-}
-
-/// K3, K4: what the chain and the links say about who created the contract.
-async fn deployed_by_member(
-    state: &AdminState,
-    org: &Organization,
-    address: Address,
-    hash: B256,
-) -> Result<bool, Failure> {
-    let snapshot = state.feed.pin().snapshot;
-    if !snapshot.links_at(address).is_empty() {
-        return Ok(false);
-    }
-    let unreachable = |_| Failure::Api(ApiError::new(ErrorCode::BadGateway, "the node did not answer"));
-    let Some(mined) = state.node.mined(hash).await.map_err(unreachable)? else { return Ok(false) };
-    if !mined.succeeded || mined.created != Some(address) {
-        return Ok(false);
-    }
-    let now = state.clock.now();
-    let member = |user| {
-        snapshot
-            .memberships(user)
-            .iter()
-            .any(|m| m.active(now) && snapshot.group(m.group).is_some_and(|group| group.org == org.id))
-    };
-    if !snapshot.links_at(mined.sender).iter().any(|link| member(link.user)) {
-        return Ok(false);
-    }
-    let Some(head) = state.node.head() else { return Err(unreachable(gw_node::NodeError::Timeout)) };
-    state.node.has_code(address, head.hash).await.map_err(unreachable)
 }

@@ -1,6 +1,7 @@
 //! The records of the admin API, named and shaped as clients know them (`spec/95`), converted here and nowhere else.
 
 mod contract;
+mod contract_batch;
 mod diagnostics;
 mod grant;
 mod group;
@@ -17,6 +18,11 @@ pub(crate) use contract::{
     Contract, ContractAbiUpdateRequest, ContractCreateRequest, ContractEventsAllowDynamicPayloadRequest,
     ContractEventsResponse, ContractLookupFullResponse, ContractLookupGrantInfo, ContractTrustedRouterRequest,
     ContractUpdateRequest, ContractVisibleToUnlockRequest, EventInput, EventSignature, lower,
+};
+pub(crate) use contract_batch::{
+    ContractBatchMoveAccess, ContractBatchMoveNewGroup, ContractBatchMoveRequest, ContractBatchMoveResponse,
+    ContractClaimRequest, ContractClaimResponse, ContractSyncCheckResponse, ContractSyncDeleteRequest,
+    ContractSyncDeleteResponse, ContractSyncDeleteSkipped, ContractSyncStatus,
 };
 pub(crate) use diagnostics::{TestRequestInput, TestRequestResponse};
 pub(crate) use grant::{ContractGrant, ContractGrantCreateRequest, ContractGrantUpdateRequest, EventRulesField};

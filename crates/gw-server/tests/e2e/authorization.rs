@@ -20,6 +20,7 @@ struct Victim {
     user: String,
     membership: String,
     address: String,
+    contract: String,
     shared: String,
     tenant: String,
 }
@@ -28,7 +29,7 @@ struct Victim {
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 /// Spec/80 §12.7: what asks and changes nothing.
-const EXEMPT: [&str; 1] = ["/api/v1/admin/test-request"];
+const EXEMPT: [&str; 2] = ["/api/v1/admin/orgs/{org_id}/contracts/sync-check", "/api/v1/admin/test-request"];
 
 const UNKNOWN: &str = "99999999-9999-4999-8999-999999999999";
 
@@ -44,7 +45,7 @@ impl Victim {
         let made = w.gw.admin("POST", &by_did, Some(json!({"did": did, "group_id": group}))).await.expect(201);
         let address = format!("0x{:040x}", 0xc0de_0000 + n);
         let body = json!({"address": address, "name": "victim", "metadata": {"token_type": "ERC20"}});
-        w.gw.admin("POST", &format!("/orgs/{org}/contracts"), Some(body)).await.expect(201);
+        let contract = w.gw.admin("POST", &format!("/orgs/{org}/contracts"), Some(body)).await.expect(201);
         let tenant = json!({"tenant_id": format!("00000000-0000-4000-8000-{n:012}"), "label": "victim"});
         let tenant = w.gw.admin("POST", "/directory-tenants", Some(tenant)).await.expect(201);
         let shared = format!("0x{:040x}", 0x5a5a_0000 + n);
@@ -58,6 +59,7 @@ impl Victim {
             user: text(&made["user_id"]),
             membership: text(&made["membership"]["id"]),
             address,
+            contract: text(&contract["id"]),
             shared,
             tenant: text(&tenant["id"]),
         }
@@ -106,6 +108,14 @@ impl Victim {
             }
             ("DELETE", "/orgs/{org_id}/memberships/by-did") => Some(json!({"did": self.did, "group_id": self.group})),
             ("DELETE", "/users/{user_id}/linked-addresses/{address}") => Some(json!({"reason": "test"})),
+            ("POST", "/orgs/{org_id}/contracts/claim") => {
+                Some(json!({"address": self.address, "deployment_tx_hash": format!("0x{}", "11".repeat(32))}))
+            }
+            ("POST", "/orgs/{org_id}/contracts/sync-delete") => Some(json!({"contract_ids": [self.contract]})),
+            ("POST", "/orgs/{org_id}/contracts/batch-move") => {
+                let slug = format!("moved-{}", NEXT.fetch_add(1, Ordering::Relaxed));
+                Some(json!({"contract_ids": [self.contract], "new_group": {"name": slug, "slug": slug}}))
+            }
             ("POST", "/orgs/{org_id}/contracts") => {
                 Some(json!({"address": self.address.replace("c0de", "beef"), "name": "n"}))
             }

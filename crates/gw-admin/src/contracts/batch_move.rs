@@ -1,0 +1,113 @@
+use super::sync::ids;
+use crate::{
+    AdminState,
+    error::Failure,
+    input,
+    scope::Admin,
+    wire::{ContractBatchMoveAccess, ContractBatchMoveNewGroup, ContractBatchMoveRequest, ContractBatchMoveResponse},
+};
+use axum::{
+    Json,
+    extract::{Path, State},
+};
+use gw_http::JsonBody;
+use gw_store::{
+    Tx,
+    record::{AccessInput, NewGrant, NewGroup, Organization},
+};
+use gw_types::{Claim, Claims, GroupId};
+
+/// Moves contracts to a group: grants it each of them, and drops the grants of groups that the gateway made for
+/// deployers. All or nothing.
+///
+/// A new group may use every grantable method and deploy, unless `access` says less.
+#[utoipa::path(post, path = "/api/v1/admin/orgs/{org_id}/contracts/batch-move", tag = "contracts",
+    params(("org_id" = String, Path, format = Uuid)), request_body = ContractBatchMoveRequest,
+    responses((status = 200, body = ContractBatchMoveResponse), (status = 400), (status = 401), (status = 403),
+        (status = 404), (status = 409)))]
+pub(crate) async fn batch_move(
+    admin: Admin,
+    State(state): State<AdminState>,
+    Path(org): Path<String>,
+    JsonBody(body): JsonBody<ContractBatchMoveRequest>,
+) -> Result<Json<ContractBatchMoveResponse>, Failure> {
+    let org = admin.writable_org(&state, &org).await?;
+    let ids = ids(&body.contract_ids)?;
+    let mut tx = state.store.begin(&admin.actor()).await?;
+    let rows = tx.read().contracts_by_id(&ids).await?;
+    if rows.len() != ids.len() || rows.iter().any(|row| row.org != org.id) {
+        return Err(Failure::bad("contract_ids must all name contracts of the organization"));
+    }
+    let (target, access) = match (&body.target_group_id, &body.new_group) {
+        (Some(group), None) => {
+            let found = admin.group_of(&tx.read(), &org, group).await?;
+            admin.may_touch(&found)?;
+            (found.group.id, None)
+        }
+        (None, Some(new)) => {
+            let (group, access) = new_group(&admin, &state, &mut tx, &org, new).await?;
+            (group, Some(access))
+        }
+        (Some(_), Some(_)) | (None, None) => {
+            return Err(Failure::bad("exactly one of target_group_id and new_group must be given"));
+        }
+    };
+    let mut sources: Vec<GroupId> = Vec::new();
+    for contract in &ids {
+        let grants = tx.read().list_grants(*contract).await?;
+        if !grants.iter().any(|grant| grant.group == target) {
+            tx.create_grant(NewGrant::full(*contract, target)).await?;
+        }
+        for group in grants.into_iter().map(|grant| grant.group).filter(|group| *group != target) {
+            if tx.read().find_group(group).await?.is_some_and(|group| group.auto_created) {
+                tx.delete_grant(*contract, group).await?;
+                if !sources.contains(&group) {
+                    sources.push(group);
+                }
+            }
+        }
+    }
+    let mut deleted_group_ids = Vec::new();
+    if body.delete_empty_auto_groups {
+        for impact in tx.read().group_impact(&sources).await? {
+            if impact.contracts.is_empty() {
+                tx.delete_group(impact.group.id).await?;
+                deleted_group_ids.push(impact.group.id);
+            }
+        }
+    }
+    tx.commit().await?;
+    Ok(Json(ContractBatchMoveResponse { target_group_id: target, moved_count: ids.len(), deleted_group_ids, access }))
+}
+
+/// K6, G3: `*` reaches grantable methods only, whatever it is later called on.
+async fn new_group(
+    admin: &Admin,
+    state: &AdminState,
+    tx: &mut Tx,
+    org: &Organization,
+    new: &ContractBatchMoveNewGroup,
+) -> Result<(GroupId, ContractBatchMoveAccess), Failure> {
+    let access = match &new.access {
+        None => AccessInput {
+            allowed_methods: vec!["*".to_owned()],
+            claims: Claims::NONE.with(Claim::Deploy),
+            ..AccessInput::default()
+        },
+        Some(said) => AccessInput {
+            allowed_methods: input::methods(&said.allowed_methods)?,
+            claims: input::claims(&said.claims)?,
+            ..AccessInput::default()
+        },
+    };
+    if access.claims.has(Claim::Admin) && !state.settings.claim_delegation {
+        admin.require_super()?;
+    }
+    let group = tx.create_group(NewGroup::plain(org.id, input::slug(&new.slug)?, input::name(&new.name)?)).await?;
+    let set = tx.set_access(group.id, access).await?;
+    let said = ContractBatchMoveAccess {
+        allowed_methods: set.allowed_methods,
+        claims: set.claims.iter().map(|claim| claim.as_str().to_owned()).collect(),
+    };
+    Ok((group.id, said))
+}

@@ -1,0 +1,45 @@
+//! What proves that an organization's member created a contract (K3, K4).
+
+use crate::AdminState;
+use gw_node::{NoTrace, NodeError};
+use gw_policy::access::owns;
+use gw_store::record::Organization;
+use gw_types::{Address, B256};
+
+/// Why the chain could not be asked.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ProofError {
+    #[error("the node did not answer")]
+    Node(#[from] NodeError),
+    #[error("the creating transaction could not be traced")]
+    Trace(#[from] NoTrace),
+}
+
+/// The transaction is mined with success, sent by an active member's wallet, and created the contract itself or through
+/// a factory; there is code at the address, and it is nobody's wallet.
+pub(super) async fn deployed_by_member(
+    state: &AdminState,
+    org: &Organization,
+    address: Address,
+    hash: B256,
+) -> Result<bool, ProofError> {
+    let snapshot = state.feed.pin().snapshot;
+    if !snapshot.links_at(address).is_empty() || snapshot.is_tagged_shared(address) {
+        return Ok(false);
+    }
+    let Some(mined) = state.node.mined(hash).await?.filter(|mined| mined.succeeded) else { return Ok(false) };
+    let now = state.clock.now();
+    let member = |user| {
+        let mut held = snapshot.memberships(user).iter().filter(|held| held.active(now));
+        held.any(|held| snapshot.group(held.group).is_some_and(|group| group.org == org.id))
+    };
+    let links = snapshot.links_at(mined.sender);
+    if !links.iter().any(|link| owns(&snapshot, link.user, mined.sender) && member(link.user)) {
+        return Ok(false);
+    }
+    if mined.created != Some(address) && !state.node.created_by(hash).await?.contains(&address) {
+        return Ok(false);
+    }
+    let head = state.node.head().ok_or(NodeError::NoHead)?;
+    Ok(state.node.has_code(address, head.hash).await?)
+}
