@@ -60,7 +60,7 @@ async fn hd17_a_url_is_made_used_and_ended() {
     w.gw.as_user(&w.ops.token, "DELETE", &format!("{me}/{}", id(&made)), None).await.expect(200);
     let gone = post(&w.gw, &secret(&made), "eth_chainId", json!([])).await;
     assert_eq!(gone.status, 404);
-    let user = user_id(&w.gw, &w.ops.did).await;
+    let user = user_id(&w.gw, w.ops.did).await;
     let admin = format!("/api/v1/admin/users/{user}/rpc-urls");
     let seen = w.gw.as_user(&w.admin.token, "GET", &admin, None).await.expect(200);
     assert_eq!(seen["rpc_urls"].as_array().unwrap().len(), 2);
@@ -110,7 +110,7 @@ async fn pu3_the_secret_is_told_nowhere() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hd17_off_is_not_there() {
     let w = World::start_with(Engine::Sqlite, &[("PERSONAL_RPC_URLS", "false")]).await;
-    let user = user_id(&w.gw, &w.ops.did).await;
+    let user = user_id(&w.gw, w.ops.did).await;
     w.gw.as_user(&w.ops.token, "GET", "/api/v1/me/rpc-urls", None).await.expect(404);
     w.gw.as_user(&w.ops.token, "POST", "/api/v1/me/rpc-urls", Some(json!({}))).await.expect(404);
     w.gw.admin("GET", &format!("/users/{user}/rpc-urls"), None).await.expect(404);
