@@ -71,6 +71,8 @@ fn said(error: &StoreError) -> ApiError {
             Missing::Session => "session not found",
             Missing::SharedInfra => "shared contract not found",
             Missing::PersonalUrl => "rpc url not found",
+            Missing::Suspension => "suspension not found",
+            Missing::Quarantine => "quarantine not found",
             Missing::Reservation | Missing::Visibility | Missing::Chain => "not found",
         }),
         StoreError::Conflict(conflict) => ApiError::conflict(match conflict {

@@ -13,6 +13,7 @@ mod grants;
 mod groups;
 mod input;
 mod key_cipher;
+mod mined;
 mod orgs;
 mod record;
 mod records;
@@ -100,6 +101,10 @@ fn routes() -> OpenApiRouter<AdminState> {
         .routes(routes!(system::toggles::get_eth_call_tracing, system::toggles::set_eth_call_tracing))
         .routes(routes!(system::toggles::get_intra_org_grant_tracing, system::toggles::set_intra_org_grant_tracing))
         .routes(routes!(diagnostics::test_request::test_request))
+        .routes(routes!(mined::suspensions::list_suspensions))
+        .routes(routes!(mined::clear_suspension::clear_suspension))
+        .routes(routes!(mined::quarantines::list_quarantines))
+        .routes(routes!(mined::clear_quarantine::clear_quarantine))
         .routes(routes!(sessions::list::list_sessions))
         .routes(routes!(sessions::delete::delete_session))
         .routes(routes!(records::logs::list_logs))

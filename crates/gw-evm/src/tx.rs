@@ -7,7 +7,7 @@ use crate::error::ParamError;
 use alloy_consensus::{Transaction as _, TxEnvelope, Typed2718 as _, transaction::SignerRecoverable as _};
 use alloy_eips::{
     eip2718::{Decodable2718 as _, Encodable2718 as _},
-    eip7702::SignedAuthorization,
+    eip7702::{Authorization, SignedAuthorization},
 };
 use alloy_primitives::{Address, Bytes, U256, keccak256};
 
@@ -84,6 +84,12 @@ fn request(envelope: &TxEnvelope, sender: Address) -> CallRequest {
 /// Where a plain creation by `sender` at `nonce` puts its code (R1).
 pub fn create_address(sender: Address, nonce: u64) -> Address {
     sender.create(nonce)
+}
+
+/// The wallet that an EIP-7702 authorization of a mined transaction delegates; `None` if nobody can be recovered.
+pub fn delegating_wallet(chain: U256, delegate: Address, nonce: u64, parity: u8, [r, s]: [U256; 2]) -> Option<Address> {
+    let inner = Authorization { chain_id: chain, address: delegate, nonce };
+    SignedAuthorization::new_unchecked(inner, parity, r, s).recover_authority().ok()
 }
 
 /// Who signed an EIP-7702 authorization; `None` if nobody can be recovered or the authorization is for another

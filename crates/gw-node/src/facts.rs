@@ -49,6 +49,64 @@ struct WireReceipt {
     contract_address: Option<Address>,
 }
 
+/// A block and who sent what in it.
+#[derive(Clone, Debug)]
+pub struct BlockWithSenders {
+    /// The block.
+    pub block: Block,
+    /// Its transactions.
+    pub transactions: Vec<Sent>,
+}
+
+/// One transaction of a block.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    /// Its hash.
+    pub hash: B256,
+    /// Its sender.
+    pub sender: Address,
+    /// Its nonce.
+    pub nonce: u64,
+    /// Wallets it delegates, and to what (EIP-7702).
+    pub delegations: Vec<(Address, Address)>,
+}
+
+#[derive(Deserialize)]
+struct WireSenders {
+    transactions: Vec<WireSent>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireSent {
+    hash: B256,
+    from: Address,
+    nonce: U256,
+    #[serde(default)]
+    authorization_list: Option<Vec<WireDelegation>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireDelegation {
+    chain_id: U256,
+    address: Address,
+    nonce: U256,
+    #[serde(alias = "v")]
+    y_parity: U256,
+    r: U256,
+    s: U256,
+}
+
+impl WireDelegation {
+    /// Wallet and delegate; one that nobody signed delegates nothing.
+    fn read(self) -> Option<(Address, Address)> {
+        let (nonce, parity) = (small(self.nonce).ok()?, self.y_parity.try_into().ok()?);
+        let wallet = gw_evm::tx::delegating_wallet(self.chain_id, self.address, nonce, parity, [self.r, self.s])?;
+        Some((wallet, self.address))
+    }
+}
+
 /// A transaction's place, from `eth_getTransactionByHash`; all other members are left unread.
 #[derive(Deserialize)]
 struct Exists {}
@@ -155,7 +213,12 @@ impl Node {
                 }
                 self.fact("eth_getBlockByNumber", &format!(r#"["{number:#x}",false]"#)).await?
             }
-            BlockId::Hash { hash, .. } => self.fact("eth_getBlockByHash", &format!(r#"["{hash:#x}",false]"#)).await?,
+            BlockId::Hash { hash, .. } => {
+                let block = self.fact("eth_getBlockByHash", &format!(r#"["{hash:#x}",false]"#)).await?;
+                let Some(block) = read_block(&block)? else { return Ok(None) };
+                self.raise(block.number).await?;
+                return Ok((block.number <= head()?.number).then_some(block));
+            }
             BlockId::Tag(BlockTag::Safe) => self.fact("eth_getBlockByNumber", r#"["safe",false]"#).await?,
             BlockId::Tag(BlockTag::Finalized) => self.fact("eth_getBlockByNumber", r#"["finalized",false]"#).await?,
             BlockId::Tag(BlockTag::Earliest) => self.fact("eth_getBlockByNumber", r#"["0x0",false]"#).await?,
@@ -173,6 +236,23 @@ impl Node {
             Answer::Error(_) => Err(NodeError::Unparsable),
         };
         answers.into_iter().map(read).collect()
+    }
+
+    /// A block by its hash, with who sent what in it.
+    pub async fn block_with_senders(&self, hash: B256) -> Result<BlockWithSenders, NodeError> {
+        let text = self.fact("eth_getBlockByHash", &format!(r#"["{hash:#x}",true]"#)).await?;
+        let block = read_block(&text)?.ok_or(NodeError::Unparsable)?;
+        let sent = |sent: WireSent| {
+            let delegations = sent.authorization_list.unwrap_or_default().into_iter().filter_map(WireDelegation::read);
+            Ok(Sent {
+                hash: sent.hash,
+                sender: sent.from,
+                nonce: small(sent.nonce)?,
+                delegations: delegations.collect(),
+            })
+        };
+        let transactions = parse::<WireSenders>(&text)?.transactions.into_iter().map(sent);
+        Ok(BlockWithSenders { block, transactions: transactions.collect::<Result<_, NodeError>>()? })
     }
 
     /// The time of a block in seconds since 1970.

@@ -17,10 +17,10 @@ mod trail;
 mod transport;
 
 pub use config::{Connections, NodeConfig, NodeConfigError, Patience, Upkeep};
-pub use facts::{CodePair, Mined};
+pub use facts::{BlockWithSenders, CodePair, Mined, Sent};
 pub use head::{Block, Head};
 pub use message::Answer;
-pub use node::{Node, NodeError, SealedAnswer};
-pub use trace::{NoTrace, SendTrace, Traced};
+pub use node::{Admitting, Gate, Node, NodeError, SealedAnswer};
+pub use trace::{MinedRun, NoTrace, SendTrace, Traced};
 pub use trail::Trail;
 pub use transport::Budget;

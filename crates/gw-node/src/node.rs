@@ -1,7 +1,7 @@
 //! The node as the rest of the gateway sees it.
 
 use crate::{
-    Budget, Head, NodeConfig,
+    Block, Budget, Head, NodeConfig,
     head::{self, HeadCell},
     message::{self, Answer},
     probe,
@@ -13,7 +13,8 @@ use gw_evm::wire::{TraceForm, UpstreamCall};
 use gw_policy::sealed::{RawJson, Sealed};
 use gw_types::U256;
 use std::{
-    sync::{Arc, Weak},
+    pin::Pin,
+    sync::{Arc, OnceLock, Weak},
     time::Duration,
 };
 use tokio::{
@@ -51,6 +52,9 @@ pub enum NodeError {
     /// The head cannot be confirmed.
     #[error("the node's head is not known")]
     NoHead,
+    /// A new block could not be looked at; nobody reads at it before (HD2).
+    #[error("a new block is not validated")]
+    NotValidated(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl NodeError {
@@ -58,7 +62,7 @@ impl NodeError {
     pub fn is_before_sending(&self) -> bool {
         match self {
             Self::Unreachable(error) => error.is_connect(),
-            Self::RateLimited | Self::NoHead | Self::Tls(_) => true,
+            Self::RateLimited | Self::NoHead | Self::NotValidated(_) | Self::Tls(_) => true,
             Self::Broken(_) | Self::Timeout | Self::TooLarge | Self::Unparsable => false,
         }
     }
@@ -67,6 +71,15 @@ impl NodeError {
 /// How long the last confirmed head serves while the node does not answer.
 const HEAD_GRACE: Duration = Duration::from_secs(5);
 
+/// What new blocks must pass before anybody reads at them (HD2).
+pub trait Gate: core::fmt::Debug + Send + Sync {
+    /// Lets the block in; `last` is the newest one let in before, if there is one.
+    fn admit<'a>(&'a self, node: &'a Node, last: Option<Block>, block: Block) -> Admitting<'a>;
+}
+
+/// A gate's work on one block.
+pub type Admitting<'a> = Pin<Box<dyn Future<Output = Result<(), NodeError>> + Send + 'a>>;
+
 /// The upstream node, its followed head and what it can trace.
 #[derive(Debug)]
 pub struct Node {
@@ -74,6 +87,7 @@ pub struct Node {
     chain_id: u64,
     head: HeadCell,
     trail: Mutex<Arc<Trail>>,
+    gate: OnceLock<Arc<dyn Gate>>,
     tracing: probe::Tracing,
 }
 
@@ -83,7 +97,7 @@ impl Node {
         let transport = Transport::new(config).map_err(NodeError::Tls)?;
         let chain_id = chain_id(&transport).await?;
         let (head, trail, tracing) = (HeadCell::default(), Mutex::default(), probe::Tracing::default());
-        let node = Arc::new(Self { transport, chain_id, head, trail, tracing });
+        let node = Arc::new(Self { transport, chain_id, head, trail, gate: OnceLock::new(), tracing });
         node.refresh_head().await?;
         node.probe().await;
         tokio::spawn(follow(Arc::downgrade(&node), config.upkeep().head));
@@ -103,7 +117,23 @@ impl Node {
 
     /// Looks at the head now; what follows reads the state after everything accepted before (decision 41).
     pub async fn refresh_head(&self) -> Result<(), NodeError> {
-        self.head.renew(async || head::read(&self.ask(&head::LOOK, Budget::Fact).await?)).await
+        let look = async || {
+            let head = head::read(&self.ask(&head::LOOK, Budget::Fact).await?)?;
+            let last = self.head().map(|head| head.block);
+            match self.gate.get() {
+                Some(gate) if last != Some(head.block) => gate.admit(self, last, head.block).await?,
+                Some(_) | None => {}
+            }
+            Ok(head)
+        };
+        self.head.renew(look).await
+    }
+
+    /// Sets what blocks must pass from now on, the present head included: until it has, there is none.
+    pub fn guard(&self, gate: Arc<dyn Gate>) {
+        if self.gate.set(gate).is_ok() {
+            self.head.publish(None);
+        }
     }
 
     /// A block number is about to leave: the head is raised to it first, so that no client is shown a block it

@@ -7,11 +7,12 @@ use crate::{
 use bytes::Bytes;
 use gw_evm::{
     CallRequest,
-    trace::{Trace, TraceError},
+    trace::{Mined, Trace, TraceError, transactions},
     wire::{self, NextBlock, Pin, TraceForm, TraceScope, UpstreamCall},
 };
 use gw_policy::sealed::{RawError, Sealed};
 use gw_types::{Address, B256, U256};
+use serde_json::value::RawValue;
 
 /// What came of tracing.
 #[derive(Debug)]
@@ -32,6 +33,19 @@ pub struct SendTrace {
     pub next: Traced,
     /// The nonce the sender's next transaction needs, pending ones counted.
     pub pending_nonce: u64,
+}
+
+/// What a mined transaction did.
+#[derive(Debug)]
+pub struct MinedRun {
+    /// Which transaction.
+    pub hash: B256,
+    /// All of it, if it can be read.
+    pub trace: Result<Sealed<Trace>, TraceError>,
+    /// The accounts whose storage it changed.
+    pub changed: Vec<Address>,
+    /// The contracts it created and kept.
+    pub created: Vec<Address>,
 }
 
 /// Why there is no trace: the call is refused, nothing is forwarded (X11).
@@ -92,6 +106,30 @@ impl Node {
         let calls = wire::trace_transaction(hash, TraceScope::Read, form);
         let answers = self.exchange(&calls, Budget::ReadTrace).await.map_err(NoTrace::Node)?;
         trace(answers, TraceScope::Read, form)?.map_err(|_| NoTrace::Unusable(TraceError::Malformed))
+    }
+
+    /// What the named transactions of a block did, in its order, from one trace of the block by its hash (HD2). What
+    /// others did in it is not looked at.
+    pub async fn trace_block(&self, block: B256, wanted: &[B256]) -> Result<Vec<MinedRun>, NoTrace> {
+        let form = self.trace_form().ok_or(NoTrace::Unsupported)?;
+        let calls = wire::trace_block(block, TraceScope::Send, form);
+        let unusable = || NoTrace::Unusable(TraceError::Malformed);
+        let mut texts = Vec::with_capacity(calls.len());
+        for answer in self.exchange(&calls, Budget::SendTrace).await.map_err(NoTrace::Node)? {
+            let Answer::Result(text) = answer else { return Err(unusable()) };
+            texts.push(text);
+        }
+        let texts: Result<Vec<&RawValue>, _> = texts.iter().map(|text| serde_json::from_slice(text)).collect();
+        let mined = transactions(&texts.map_err(|_| unusable())?).map_err(NoTrace::Unusable)?;
+        let run = |run: &Mined<'_>| {
+            let trace = Trace::parse(&run.results, TraceScope::Send, form);
+            let created = trace.as_ref().map(|trace| trace.created().collect()).unwrap_or_default();
+            let changed = Trace::changed(&run.results).unwrap_or_default();
+            MinedRun { hash: run.hash, trace: trace.map(Sealed::new), changed, created }
+        };
+        let runs: Vec<MinedRun> = mined.iter().filter(|run| wanted.contains(&run.hash)).map(run).collect();
+        // A transaction of this block that is missing from its trace is not one that did nothing.
+        if runs.len() == wanted.len() { Ok(runs) } else { Err(unusable()) }
     }
 
     /// The probe's own trace, of nobody's call.

@@ -92,6 +92,17 @@ pub enum RawSenderPolicy {
     Any,
 }
 
+/// What becomes of a send that did, once mined, what it had not done when it was judged (HD2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MinedTrace {
+    /// Its blocks are looked at before anybody reads at them: sender suspended, contracts quarantined, event.
+    Quarantine,
+    /// They are looked at; an event says what was found.
+    Alert,
+    /// Nobody looks.
+    Off,
+}
+
 /// All of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Knobs {
@@ -127,6 +138,8 @@ pub struct Knobs {
     pub raw_sender_policy: RawSenderPolicy,
     /// `RAW_NONCE_GAP_MAX`: how far above the pending nonce a signed transaction may be.
     pub raw_nonce_gap_max: u64,
+    /// `MINED_TRACE`.
+    pub mined_trace: MinedTrace,
     /// How long an unmined reservation lives (HD14).
     pub reservation_ttl: Seconds,
     /// `RUNTIME_TRACING_ETH_CALL_ENABLED`: what [`SystemToggle::EthCallTracing`] is without an override.
@@ -154,6 +167,7 @@ impl Knobs {
         kyc_gate: KycGate::Writes,
         raw_sender_policy: RawSenderPolicy::Unclaimed,
         raw_nonce_gap_max: 64,
+        mined_trace: MinedTrace::Quarantine,
         reservation_ttl: Seconds(30 * 60),
         eth_call_tracing: true,
         intra_org_grant_tracing: false,
@@ -205,6 +219,7 @@ mod tests {
         assert_eq!(knobs.dynamic_fields, DynamicFields::Pass);
         assert_eq!(knobs.anchor, Anchor::None);
         assert_eq!((knobs.raw_sender_policy, knobs.raw_nonce_gap_max), (RawSenderPolicy::Unclaimed, 64));
+        assert_eq!(knobs.mined_trace, MinedTrace::Quarantine);
         assert!(knobs.hide_block_roots && !knobs.hide_base_fee && knobs.admin_claim_sees_all);
     }
 }

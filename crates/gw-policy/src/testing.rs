@@ -20,14 +20,15 @@ pub mod corpus;
 
 use crate::snapshot::{
     AddressLink, Change, CodePin, Contract, ContractGrant, EventRule, EventRules, FunctionRule, Group, GroupAccess,
-    LinkKind, Membership, MustBe, Organization, ParamRule, Reservation, Revocation, SharedInfra, Snapshot,
-    SystemToggle, ToggleState, TxVisibility, User,
+    LinkKind, Membership, MustBe, Organization, ParamRule, Quarantine, Reservation, Revocation, SharedInfra, Snapshot,
+    Suspension, SystemToggle, ToggleState, TxVisibility, User,
 };
 use alloy_primitives::keccak256;
 use gw_evm::{Method, MethodSet, abi::ContractAbi};
 use gw_types::{
     Address, B256, Claim, Claims, ContractId, Epoch, ExternalId, GrantId, GroupId, LinkId, MembershipId, OrgId,
-    ReservationId, Seconds, SharedInfraId, Timestamp, ToggleId, TokenId, UserId, VisibilityId,
+    QuarantineId, ReservationId, Seconds, SharedInfraId, SuspensionId, Timestamp, ToggleId, TokenId, UserId,
+    VisibilityId,
 };
 use std::{collections::BTreeMap, sync::Arc};
 use uuid::Uuid;
@@ -149,6 +150,8 @@ pub struct World {
     revocations: BTreeMap<TokenId, Revocation>,
     shared: BTreeMap<SharedInfraId, SharedInfra>,
     toggles: BTreeMap<ToggleId, ToggleState>,
+    suspensions: BTreeMap<SuspensionId, Suspension>,
+    quarantines: BTreeMap<QuarantineId, Quarantine>,
     org: String,
     group: Option<GroupId>,
     user: Option<UserId>,
@@ -524,6 +527,23 @@ impl World {
         self
     }
 
+    /// The user lost the right to send (HD2).
+    #[must_use]
+    pub fn suspended(mut self) -> Self {
+        let user = self.current_user();
+        let id = SuspensionId(uuid("suspension", &user.to_string()));
+        self.suspensions.insert(id, Suspension { id, user });
+        self
+    }
+
+    /// Nobody reads the address of this name (HD2).
+    #[must_use]
+    pub fn quarantined(mut self, name: &str) -> Self {
+        let id = QuarantineId(uuid("quarantine", name));
+        self.quarantines.insert(id, Quarantine { id, address: address_of(name) });
+        self
+    }
+
     /// A revoked token or family.
     #[must_use]
     pub fn revoked(mut self, id: TokenId) -> Self {
@@ -553,6 +573,8 @@ impl World {
             .chain(rows(&self.revocations, Change::Revocation))
             .chain(rows(&self.shared, Change::SharedInfra))
             .chain(rows(&self.toggles, Change::Toggle))
+            .chain(rows(&self.suspensions, Change::Suspension))
+            .chain(rows(&self.quarantines, Change::Quarantine))
             .collect()
     }
 

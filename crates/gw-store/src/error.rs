@@ -85,6 +85,10 @@ pub enum Missing {
     SharedInfra,
     /// A personal RPC URL.
     PersonalUrl,
+    /// A suspension.
+    Suspension,
+    /// A quarantine.
+    Quarantine,
     /// A chain of the audit log.
     Chain,
 }
@@ -105,6 +109,8 @@ impl core::fmt::Display for Missing {
             Self::Tenant => "tenant",
             Self::SharedInfra => "shared contract",
             Self::PersonalUrl => "personal URL",
+            Self::Suspension => "suspension",
+            Self::Quarantine => "quarantine",
             Self::Chain => "chain",
         })
     }

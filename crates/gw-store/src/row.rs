@@ -4,12 +4,13 @@ use crate::{
     StoreError,
     entity::{
         address_links, contract_grants, contracts, directory_tenants, group_access, groups, memberships, organizations,
-        personal_urls, refresh_tokens, reservations, shared_infrastructure, system_toggles, users,
+        personal_urls, quarantines, refresh_tokens, reservations, shared_infrastructure, suspensions, system_toggles,
+        users, watched_sends,
     },
     record::{
         AllowedTenant, Contract, CreationKind, EventRules, Grant, Group, GroupAccess, Link, Membership,
-        MembershipSource, Object, OpenReservation, Organization, PersonalUrl, RefreshToken, ReservationState,
-        SharedInfra, ToggleChange, TokenHash, User,
+        MembershipSource, Object, OpenReservation, Organization, PersonalUrl, Quarantine, RefreshToken,
+        ReservationState, SharedInfra, Suspension, ToggleChange, TokenHash, User, Watched,
     },
 };
 use gw_policy::snapshot::{LinkKind, SystemToggle, UrlReach};
@@ -323,6 +324,53 @@ impl TryFrom<refresh_tokens::Model> for RefreshToken {
             created_at: at(row.created_at),
             expires_at: at(row.expires_at),
             used_at: row.used_at.map(at),
+        })
+    }
+}
+
+impl TryFrom<watched_sends::Model> for Watched {
+    type Error = StoreError;
+    fn try_from(row: watched_sends::Model) -> Result<Self, StoreError> {
+        let place = Place::new("watched_sends", row.id);
+        Ok(Self {
+            id: row.id.into(),
+            tx_hash: row.tx_hash.map(|hash| place.parse("tx_hash", &hash)).transpose()?,
+            sender: place.parse("sender", &row.sender)?,
+            nonce: place.parse("nonce", &row.nonce)?,
+            user: row.user_id.into(),
+            org: row.org_id.into(),
+        })
+    }
+}
+
+impl TryFrom<suspensions::Model> for Suspension {
+    type Error = StoreError;
+    fn try_from(row: suspensions::Model) -> Result<Self, StoreError> {
+        let place = Place::new("suspensions", row.id);
+        Ok(Self {
+            id: row.id.into(),
+            user: row.user_id.into(),
+            org: row.org_id.map(Into::into),
+            tx_hash: place.parse("tx_hash", &row.tx_hash)?,
+            block_hash: place.parse("block_hash", &row.block_hash)?,
+            reason: row.reason,
+            created_at: at(row.created_at),
+        })
+    }
+}
+
+impl TryFrom<quarantines::Model> for Quarantine {
+    type Error = StoreError;
+    fn try_from(row: quarantines::Model) -> Result<Self, StoreError> {
+        let place = Place::new("quarantines", row.id);
+        Ok(Self {
+            id: row.id.into(),
+            address: place.parse("address", &row.address)?,
+            org: row.org_id.map(Into::into),
+            tx_hash: place.parse("tx_hash", &row.tx_hash)?,
+            block_hash: place.parse("block_hash", &row.block_hash)?,
+            reason: row.reason,
+            created_at: at(row.created_at),
         })
     }
 }

@@ -61,6 +61,12 @@ ids! {
     SessionId;
     /// One token (`jti`).
     TokenId;
+    /// A user's lost right to send (HD2).
+    SuspensionId;
+    /// An address whose state nobody reads (HD2).
+    QuarantineId;
+    /// A send whose mined trace is looked at (HD2).
+    WatchId;
     /// A tenant of the enterprise directory (`tid`).
     TenantId;
     /// The row that allows a directory tenant.

@@ -6,6 +6,7 @@ mod diagnostics;
 mod grant;
 mod group;
 mod log;
+mod mined;
 mod organization;
 mod session;
 mod shared;
@@ -30,6 +31,9 @@ pub(crate) use group::{
     Group, GroupAccess, GroupAccessRequest, GroupCreateRequest, GroupUpdateRequest, GroupWithAccess,
 };
 pub(crate) use log::{AccessLog, AdminLogsResponse, AuditLogEntry};
+pub(crate) use mined::{
+    ClearMinedRequest, MinedQuarantine, MinedQuarantineListResponse, MinedSuspension, MinedSuspensionListResponse,
+};
 pub(crate) use organization::{OrgCreateRequest, OrgUpdateRequest, Organization};
 pub(crate) use session::{SessionInfoResponse, SessionListResponse, UserSession, UserSessionsResponse};
 pub(crate) use shared::{SharedInfraInput, SharedInfraListResponse, SharedInfrastructure};

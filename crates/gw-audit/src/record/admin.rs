@@ -87,6 +87,10 @@ codes! {
         ExplorerUserTxs = "explorer_user_txs",
         /// A personal RPC URL.
         PersonalRpcUrl = "personal_rpc_url",
+        /// A user's lost right to send.
+        Suspension = "suspension",
+        /// An address whose state nobody reads.
+        Quarantine = "quarantine",
         /// The service's own settings and keys.
         Setting = "setting",
         /// The audit log itself.

@@ -164,6 +164,13 @@ impl Trace {
         Ok(Self { frames, touched, changes: diff.map(prestate::changes).transpose()?, top })
     }
 
+    /// The accounts whose storage the execution changes, of results whose call tree may be unusable: the diff comes last.
+    pub fn changed(results: &[&RawValue]) -> Result<Vec<Address>, TraceError> {
+        let changes = prestate::changes(results.last().ok_or(TraceError::Malformed)?)?;
+        let stored = changes.into_iter().filter(|(_, change)| !change.storage.is_empty());
+        Ok(stored.map(|(address, _)| address).collect())
+    }
+
     /// What the execution creates, in order; creations that are undone do not count.
     pub fn created(&self) -> impl Iterator<Item = Address> {
         self.frames.iter().filter(|frame| frame.is_creation() && !frame.undone).filter_map(|frame| frame.to)

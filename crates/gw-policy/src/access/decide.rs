@@ -54,6 +54,10 @@ fn judge(snapshot: &Snapshot, q: &Question<'_>) -> Result<Permit, (Refused, Opti
     if !user.kyc && kyc_gated(q.knobs.kyc_gate, method) {
         return Err((DenyReason::KycRequired.into(), filed));
     }
+    // HD2: who slipped past a trace sends nothing more until somebody has looked at it.
+    if method.class() == Class::Write && snapshot.is_suspended(user.id) {
+        return Err((DenyReason::TraceMismatch.into(), filed));
+    }
     // The organization, then its list, then the error held so far: who may not use a method is told nothing about
     // parameters.
     let subject = q.call.map_or(Subject::Nothing, |call| Subject::of(snapshot, &member, call, q.knobs));

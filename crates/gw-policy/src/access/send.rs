@@ -4,7 +4,7 @@
 use super::{checks::Refused, permit::Permit, subject::Signed, trace::TraceVerdict};
 use crate::{
     knobs::{Knobs, RawSenderPolicy},
-    snapshot::{AddressLink, LinkKind, Snapshot},
+    snapshot::{AddressLink, LinkKind, Snapshot, User},
     visibility::owns,
 };
 use gw_evm::ParamError;
@@ -33,7 +33,10 @@ pub(super) fn check_sender(
 ) -> Result<(), DenyReason> {
     let links = snapshot.links_at(sender);
     // Sends are gated by KYC under either setting: a proved owner who may not send may not be relayed either.
-    let barred = |owner: UserId| snapshot.user(owner).is_none_or(|owner| snapshot.shuts_out(owner) || !owner.kyc);
+    let barred = |owner: UserId| {
+        let shut = |owner: &User| snapshot.shuts_out(owner) || !owner.kyc || snapshot.is_suspended(owner.id);
+        snapshot.user(owner).is_none_or(|owner| shut(owner))
+    };
     if links.iter().any(|link| link.kind == LinkKind::User && link.user != user && barred(link.user)) {
         return Err(DenyReason::SenderNotOwned);
     }

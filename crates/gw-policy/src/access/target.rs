@@ -52,6 +52,10 @@ pub fn reach<'s>(
     contract: &'s Arc<Contract>,
     knobs: &Knobs,
 ) -> Option<Reach<'s>> {
+    // HD2: what may hold loot is read by nobody, its administrators included.
+    if snapshot.is_quarantined(contract.address) {
+        return None;
+    }
     let permissions = member.rights_in(contract.org)?.permissions;
     if permissions.in_admin_group || (permissions.is_org_admin && knobs.admin_claim_sees_all) {
         return Some(Reach { contract, functions: Functions::All, claims: Claims::ALL });
@@ -123,7 +127,7 @@ impl Standing<'_> {
 pub fn standing<'s>(snapshot: &'s Snapshot, member: &Member, address: Address, knobs: &Knobs) -> Standing<'s> {
     let contract = snapshot.contract(address);
     let mut reserved_in: Vec<OrgId> = Vec::new();
-    if contract.is_none() {
+    if contract.is_none() && !snapshot.is_quarantined(address) {
         for reservation in snapshot.reservations(address) {
             let live = reservation.expires_at > member.now;
             let deploys = member.rights_in(reservation.org).is_some_and(|r| r.permissions.claims.has(Claim::Deploy));

@@ -5,6 +5,7 @@
 //! organizations owns is never run or looked at on their behalf.
 
 use super::{
+    mined::MinedSend,
     permit::{Permit, Plan},
     subject::Signed,
     target::{Member, Reach, is_public, reach, standing},
@@ -125,17 +126,13 @@ pub fn judge_trace(
         sender,
         coinbase: facts.coinbase,
         past: permit.reads_past().then_some(facts.time),
+        lately: None,
         knobs,
         created: created(&trace.frames),
         delegations: delegations(request)?,
         grants_inside: knobs.toggle(snapshot, SystemToggle::IntraOrgGrantTracing, now),
     };
-    let mut judged = Judged::default();
-    run.frames(&mut judged)?;
-    run.touches(&mut judged)?;
-    if judged.wallets && run.probes(&judged) {
-        return Err(DenyReason::Unregistered);
-    }
+    run.judge()?;
     match (permit.plan(), &trace.changes) {
         (Plan::Send, Some(changes)) => run.upgrades(changes)?,
         // A send is judged by what it changes too (HD15).
@@ -202,6 +199,8 @@ enum Place<'s> {
     Wallet,
     /// Code nobody registered.
     Unowned,
+    /// What a transaction put there that slipped past its trace (HD2).
+    Quarantined,
 }
 
 /// What has been found so far.
@@ -217,7 +216,7 @@ struct Judged<'a> {
     wallets: bool,
 }
 
-struct Run<'a> {
+pub(super) struct Run<'a> {
     snapshot: &'a Snapshot,
     trace: &'a Trace,
     member: Member,
@@ -226,6 +225,8 @@ struct Run<'a> {
     coinbase: Address,
     /// The time of the block, if it is one of the past to this caller (H1).
     past: Option<Timestamp>,
+    /// Contracts of the last blocks that are not registered yet, and whose they will be.
+    lately: Option<&'a HashMap<Address, OrgId>>,
     knobs: &'a Knobs,
     created: HashSet<Address>,
     delegations: Vec<(Address, Address)>,
@@ -243,6 +244,52 @@ struct Above {
 }
 
 impl<'a> Run<'a> {
+    /// A transaction as it was mined, for the one who sent it (HD2).
+    pub(super) fn mined(
+        snapshot: &'a Snapshot,
+        sent: &MinedSend<'a>,
+        trace: &'a Trace,
+        now: Timestamp,
+        knobs: &'a Knobs,
+    ) -> Self {
+        Self {
+            snapshot,
+            trace,
+            member: Member::new(snapshot, sent.user, now),
+            org: Some(sent.org),
+            sender: sent.sender,
+            coinbase: sent.coinbase,
+            past: None,
+            lately: Some(sent.lately),
+            knobs,
+            created: created(&trace.frames),
+            delegations: sent.delegations.clone(),
+            grants_inside: knobs.toggle(snapshot, SystemToggle::IntraOrgGrantTracing, now),
+        }
+    }
+
+    /// Every frame, every touch, and both together (HD6).
+    pub(super) fn judge(&self) -> Result<(), DenyReason> {
+        let mut judged = Judged::default();
+        self.frames(&mut judged)?;
+        self.touches(&mut judged)?;
+        if judged.wallets && self.probes(&judged) { Err(DenyReason::Unregistered) } else { Ok(()) }
+    }
+
+    /// The other organizations that own what occurs here; `None` if something does that has no owner to name.
+    pub(super) fn wronged(&self) -> Option<HashSet<OrgId>> {
+        let entered = self.trace.frames.iter().filter_map(|frame| frame.to);
+        let mut owners = HashSet::new();
+        for address in entered.chain(self.trace.touched.keys().copied()) {
+            match self.place(address) {
+                Place::Foreign => owners.extend(self.snapshot.contract(address).map(|contract| contract.org)),
+                Place::Unowned | Place::Quarantined => return None,
+                Place::Public | Place::Own | Place::Shared | Place::Created | Place::Ours(_) | Place::Wallet => {}
+            }
+        }
+        Some(owners)
+    }
+
     /// The code an address had before the run. Nodes leave empty accounts out, so an absent one has none.
     fn code(&self, address: Address) -> &'a [u8] {
         self.trace.touched.get(&address).map_or(&[], |account| &account.code)
@@ -286,6 +333,9 @@ impl<'a> Run<'a> {
     }
 
     fn place(&self, address: Address) -> Place<'a> {
+        if self.snapshot.is_quarantined(address) {
+            return Place::Quarantined;
+        }
         if self.shared(address) {
             return Place::Shared;
         }
@@ -301,6 +351,10 @@ impl<'a> Run<'a> {
         let code = self.code(address);
         // A 7702 wallet is a wallet; what it delegates to is judged for itself (HD15).
         let wallet = code.is_empty() || delegation(code).is_some();
+        let ours = |org: &OrgId| self.member.rights_in(*org).is_some();
+        if !wallet && self.lately.and_then(|lately| lately.get(&address)).is_some_and(ours) {
+            return Place::Created;
+        }
         if !wallet {
             return if address == self.sender { Place::Own } else { Place::Unowned };
         }
@@ -388,7 +442,7 @@ impl<'a> Run<'a> {
                 Place::Own => !self.code(address).is_empty(),
                 // A utility at the top does what its caller's input says: what it calls, the caller chose (T1).
                 Place::Shared => parent.is_none(),
-                Place::Public | Place::Foreign | Place::Wallet | Place::Unowned => false,
+                Place::Public | Place::Foreign | Place::Wallet | Place::Unowned | Place::Quarantined => false,
             };
             if authored {
                 below = Above { authored: true, router: None };
@@ -418,6 +472,7 @@ impl<'a> Run<'a> {
             Place::Public | Place::Own | Place::Shared | Place::Created | Place::Ours(_) => {}
             Place::Foreign => return Err(self.refusal(address, DenyReason::CrossOrg)),
             Place::Unowned => return Err(self.refusal(address, DenyReason::Unregistered)),
+            Place::Quarantined => return Err(DenyReason::ContractNotPermitted),
             Place::Wallet => judged.wallets = true,
         }
         judged.admitted.insert(address, place);
@@ -462,7 +517,7 @@ impl<'a> Run<'a> {
     }
 
     /// U2: whoever writes a proxy's slots upgrades it, whichever function did.
-    fn upgrades(&self, changes: &BTreeMap<Address, Change>) -> Result<(), DenyReason> {
+    pub(super) fn upgrades(&self, changes: &BTreeMap<Address, Change>) -> Result<(), DenyReason> {
         for (address, change) in changes {
             let Some(contract) = self.snapshot.contract(*address) else { continue };
             let slots = UPGRADE_SLOTS.iter().any(|slot| change.storage.contains_key(slot));

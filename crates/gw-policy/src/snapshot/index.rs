@@ -2,9 +2,11 @@
 
 use super::{
     map::Map,
-    record::{AddressLink, ContractGrant, Membership, Reservation, TxVisibility},
+    record::{AddressLink, ContractGrant, Membership, Quarantine, Reservation, Suspension, TxVisibility},
 };
-use gw_types::{Address, GrantId, LinkId, MembershipId, ReservationId, UserId, VisibilityId};
+use gw_types::{
+    Address, GrantId, LinkId, MembershipId, QuarantineId, ReservationId, SuspensionId, UserId, VisibilityId,
+};
 use std::{hash::Hash, sync::Arc};
 
 /// A row that knows its id.
@@ -33,6 +35,8 @@ rows! {
     EndedLink => LinkId,
     Reservation => ReservationId,
     Arc<TxVisibility> => VisibilityId,
+    Suspension => SuspensionId,
+    Quarantine => QuarantineId,
 }
 
 /// That a link was there: whose it was no longer matters.

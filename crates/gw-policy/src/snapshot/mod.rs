@@ -10,13 +10,14 @@ mod record;
 
 pub use record::{
     AddressLink, AllowedTenant, CodePin, Comparison, Contract, ContractGrant, EventRule, EventRules, FunctionRule,
-    Group, GroupAccess, LinkKind, Membership, MustBe, Organization, ParamRule, PersonalUrl, Reservation, Revocation,
-    SharedInfra, SystemToggle, ToggleState, TxVisibility, UrlReach, User,
+    Group, GroupAccess, LinkKind, Membership, MustBe, Organization, ParamRule, PersonalUrl, Quarantine, Reservation,
+    Revocation, SharedInfra, Suspension, SystemToggle, ToggleState, TxVisibility, UrlReach, User,
 };
 
 use gw_types::{
     Address, AllowedTenantId, B256, ContractId, Epoch, ExternalId, GrantId, GroupId, LinkId, MembershipId, OrgId,
-    PersonalUrlId, ReservationId, SharedInfraId, TenantId, Timestamp, ToggleId, TokenId, UserId, VisibilityId,
+    PersonalUrlId, QuarantineId, ReservationId, SharedInfraId, SuspensionId, TenantId, Timestamp, ToggleId, TokenId,
+    UserId, VisibilityId,
 };
 use index::{EndedLink, Index, Links};
 use map::Map;
@@ -50,6 +51,10 @@ pub enum Change {
     Visibility(VisibilityId, Option<TxVisibility>),
     /// A revoked token or family.
     Revocation(TokenId, Option<Revocation>),
+    /// A lost right to send.
+    Suspension(SuspensionId, Option<Suspension>),
+    /// An address nobody reads.
+    Quarantine(QuarantineId, Option<Quarantine>),
     /// An allowed directory tenant.
     Tenant(AllowedTenantId, Option<AllowedTenant>),
     /// A personal RPC URL.
@@ -78,6 +83,8 @@ pub struct Snapshot {
     reservations: Index<Address, Reservation>,
     visibility: Index<B256, Arc<TxVisibility>>,
     revocations: Map<TokenId, Revocation>,
+    suspensions: Index<UserId, Suspension>,
+    quarantines: Index<Address, Quarantine>,
     tenants: Map<AllowedTenantId, AllowedTenant>,
     tenants_by_name: Map<TenantId, AllowedTenant>,
     personal_urls: Map<PersonalUrlId, Arc<PersonalUrl>>,
@@ -143,6 +150,8 @@ impl Snapshot {
             Change::Reservation(id, row) => self.reservations.put(id, row.map(|r| (r.address, r))),
             Change::Visibility(id, row) => self.visibility.put(id, row.map(|v| (v.tx_hash, Arc::new(v)))),
             Change::Revocation(id, row) => put(&mut self.revocations, id, row),
+            Change::Suspension(id, row) => self.suspensions.put(id, row.map(|s| (s.user, s))),
+            Change::Quarantine(id, row) => self.quarantines.put(id, row.map(|q| (q.address, q))),
             Change::Tenant(id, row) => {
                 if let Some(old) = self.tenants.get(&id).copied() {
                     // As with names.
@@ -305,6 +314,16 @@ impl Snapshot {
         self.toggles.get(&toggle.id()).filter(|state| state.until > now).map(|state| state.enabled)
     }
 
+    /// Whether the user lost the right to send (HD2).
+    pub fn is_suspended(&self, user: UserId) -> bool {
+        !self.suspensions.get(user).is_empty()
+    }
+
+    /// Whether nobody may read the state of the address (HD2).
+    pub fn is_quarantined(&self, address: Address) -> bool {
+        !self.quarantines.get(address).is_empty()
+    }
+
     /// Whether both hold the same rows, whatever their history. For tests and the periodic self-check.
     pub fn same_rows(&self, other: &Self) -> bool {
         self.users == other.users
@@ -321,6 +340,8 @@ impl Snapshot {
             && self.reservations == other.reservations
             && self.visibility == other.visibility
             && self.revocations == other.revocations
+            && self.suspensions == other.suspensions
+            && self.quarantines == other.quarantines
             && self.tenants == other.tenants
             && self.tenants_by_name == other.tenants_by_name
             && self.personal_urls == other.personal_urls

@@ -7,7 +7,8 @@ use gw_evm::{
 };
 use gw_types::{
     Address, AllowedTenantId, B256, Claims, ContractId, ExternalId, GrantId, GroupId, LinkId, MembershipId, OrgId,
-    PersonalUrlId, ReservationId, SharedInfraId, TenantId, Timestamp, ToggleId, TokenId, UserId, VisibilityId,
+    PersonalUrlId, QuarantineId, ReservationId, SharedInfraId, SuspensionId, TenantId, Timestamp, ToggleId, TokenId,
+    UserId, VisibilityId,
 };
 use std::sync::Arc;
 
@@ -417,6 +418,24 @@ pub struct TxVisibility {
     pub recipients: Vec<ExternalId>,
     /// Whether the node accepted the transaction (W5).
     pub active: bool,
+}
+
+/// A user who lost the right to send: a transaction of theirs did, once mined, what it had not done when it was judged (HD2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Suspension {
+    /// Row id.
+    pub id: SuspensionId,
+    /// Whose right.
+    pub user: UserId,
+}
+
+/// An address whose state such a transaction changed, or which spoke in it: nobody reads it until it is cleared (HD2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quarantine {
+    /// Row id.
+    pub id: QuarantineId,
+    /// The address.
+    pub address: Address,
 }
 
 /// A dead token (`jti`) or token family (`sid`), kept until it would have expired anyway.

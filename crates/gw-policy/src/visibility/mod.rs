@@ -141,6 +141,11 @@ impl<'s> Viewer<'s> {
         is_precompile(address) || self.snapshot.shared(address).is_some()
     }
 
+    /// Whether nobody may read the address (HD2).
+    pub(crate) fn is_quarantined(&self, address: Address) -> bool {
+        self.snapshot.is_quarantined(address)
+    }
+
     /// Whether balance and nonce of the address may be told (K8).
     pub fn shows_account(&self, address: Address) -> bool {
         match self.knobs.address_query {

@@ -189,6 +189,8 @@ fn about(change: &Change) -> ((u8, u128), bool) {
         Change::SharedInfra(id, row) => (12, id.0, row.is_none()),
         Change::Toggle(id, row) => (13, id.0, row.is_none()),
         Change::PersonalUrl(id, row) => (14, id.0, row.is_none()),
+        Change::Suspension(id, row) => (15, id.0, row.is_none()),
+        Change::Quarantine(id, row) => (16, id.0, row.is_none()),
     };
     ((kind, id.as_u128()), gone)
 }

@@ -96,7 +96,9 @@ async fn once(
     let snapshot = context.feed.pin().snapshot;
     let visibility = snapshot.visibility(hash).iter().find(|row| !row.active && row.sender == user).map(|row| row.id);
     let open = context.store.read().open_reservations(Some(hash)).await?;
-    let rows = SendRows { visibility, reservations: open.iter().map(|reservation| reservation.id).collect() };
+    let watched = context.store.read().watched_sends(u64::MAX).await?;
+    let watch = watched.iter().find(|watched| watched.tx_hash == Some(hash)).map(|watched| watched.id);
+    let rows = SendRows { visibility, reservations: open.iter().map(|reservation| reservation.id).collect(), watch };
     let mut tx = context.store.begin(&Actor::system()).await?;
     if taken {
         tx.accept_send(SendAccepted { rows, tx_hash: hash, link: Some((user, sender)) }).await?;

@@ -1,10 +1,12 @@
-//! What a send writes to the policy store: reservations, the visibility row, the inferred link (R1, W5, W6).
+//! What a send writes to the policy store: reservations, the visibility row, the watch over its block, the inferred link (R1,
+//! W5, W6, HD2).
 
 use super::{SendContext, prepare::Facts};
 use gw_audit::{SecurityEvent, SecurityKind};
+use gw_policy::knobs::MinedTrace;
 use gw_store::{
     StoreError,
-    record::{CreationKind, NewReservation, SendAccepted, SendRows, SendStart, SenderLink},
+    record::{CreationKind, NewReservation, NewWatch, SendAccepted, SendRows, SendStart, SenderLink},
 };
 use gw_types::B256;
 
@@ -25,8 +27,10 @@ pub(super) async fn start(context: &SendContext, facts: &Facts) -> Result<SendRo
         // Without a hash there is nothing to share yet.
         visible_to: if facts.hash.is_some() { facts.recipients.clone() } else { Vec::new() },
         reservations: reservations.collect(),
+        watch: (context.knobs.mined_trace != MinedTrace::Off)
+            .then_some(NewWatch { sender: facts.sender, nonce: facts.nonce }),
     };
-    if start.visible_to.is_empty() && start.reservations.is_empty() {
+    if start.visible_to.is_empty() && start.reservations.is_empty() && start.watch.is_none() {
         return Ok(SendRows::default());
     }
     let mut tx = context.store.begin(&facts.actor).await?;
@@ -40,7 +44,10 @@ pub(super) async fn accept(context: &SendContext, facts: &Facts, rows: SendRows,
     let linked = context.feed.pin().snapshot.links_of(facts.user).iter().any(|link| link.address == facts.sender);
     let link = (facts.hash.is_some() && !linked).then_some((facts.user, facts.sender));
     let shared_now = facts.hash.is_none() && !facts.recipients.is_empty();
-    if rows.is_empty() && link.is_none() && !shared_now {
+    // A watch alone needs nothing more, unless only now there is a hash to watch for.
+    let settled =
+        rows.visibility.is_none() && rows.reservations.is_empty() && (rows.watch.is_none() || facts.hash.is_some());
+    if settled && link.is_none() && !shared_now {
         return Ok(());
     }
     let mut tx = context.store.begin(&facts.actor).await?;
@@ -48,7 +55,8 @@ pub(super) async fn accept(context: &SendContext, facts: &Facts, rows: SendRows,
     if shared_now {
         let (visible_to, reservations) = (facts.recipients.clone(), Vec::new());
         let (user, org) = (facts.user, facts.org);
-        let rows = tx.start_send(SendStart { user, org, tx_hash: Some(hash), visible_to, reservations }).await?;
+        let rows =
+            tx.start_send(SendStart { user, org, tx_hash: Some(hash), visible_to, reservations, watch: None }).await?;
         tx.accept_send(SendAccepted { rows, tx_hash: hash, link: None }).await?;
     }
     tx.commit().await?;

@@ -1,7 +1,8 @@
 //! Reads against a real node: answers from traces, and the ways around them that its opcodes offer (spec/20 §11, §18).
 
-use crate::world::{Person, World, account, artifact, real};
+use crate::world::{Person, World, account, artifact, real_with};
 use alloy_sol_types::{SolCall, SolValue, sol};
+use gw_policy::Knobs;
 use gw_testkit::Anvil;
 use gw_types::{Address, Bytes, Claim, DenyReason, U256};
 use serde_json::{Value, json};
@@ -28,7 +29,11 @@ pub(crate) struct Chain {
 }
 
 pub(crate) async fn chain() -> Chain {
-    let (world, anvil) = real().await;
+    chain_with(Knobs::default()).await
+}
+
+pub(crate) async fn chain_with(knobs: Knobs) -> Chain {
+    let (world, anvil) = real_with(knobs).await;
     let (bank, rival) = (world.org("bank").await, world.org("rival").await);
     let caller = world.person("caller", bank, &["*"], &[Claim::Deploy]).await;
     let wallet = account(0).address();

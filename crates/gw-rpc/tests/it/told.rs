@@ -50,7 +50,9 @@ impl Settled {
             | Change::Revocation(..)
             | Change::SharedInfra(..)
             | Change::Toggle(..)
-            | Change::PersonalUrl(..) => 2,
+            | Change::PersonalUrl(..)
+            | Change::Suspension(..)
+            | Change::Quarantine(..) => 2,
         });
         world
             .change(async |tx| {
@@ -169,6 +171,7 @@ impl Settled {
                     tx_hash: None,
                     visible_to: Vec::new(),
                     reservations: vec![new],
+                    watch: None,
                 };
                 let _kept = tx.start_send(start).await.unwrap();
             }
@@ -180,6 +183,7 @@ impl Settled {
                     tx_hash: Some(shared.tx_hash),
                     visible_to: shared.recipients.clone(),
                     reservations: Vec::new(),
+                    watch: None,
                 };
                 let rows = tx.start_send(start).await.unwrap();
                 if shared.active {
@@ -199,6 +203,8 @@ impl Settled {
             Change::Revocation(..)
             | Change::SharedInfra(_, None)
             | Change::Toggle(..)
+            | Change::Suspension(..)
+            | Change::Quarantine(..)
             | Change::Organization(_, None)
             | Change::Group(_, None)
             | Change::GroupAccess(_, None)

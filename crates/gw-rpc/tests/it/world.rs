@@ -83,8 +83,12 @@ pub(crate) async fn scripted_with(settings: RpcSettings, knobs: Knobs, journal_b
 
 /// An instance with a real node.
 pub(crate) async fn real() -> (World, Anvil) {
+    real_with(Knobs::default()).await
+}
+
+pub(crate) async fn real_with(knobs: Knobs) -> (World, Anvil) {
     let anvil = anvil();
-    let world = World::start(anvil.url(), RpcSettings::default(), Knobs::default(), 64 << 20).await;
+    let world = World::start(anvil.url(), RpcSettings::default(), knobs, 64 << 20).await;
     (world, anvil)
 }
 
@@ -315,6 +319,10 @@ impl World {
         self.sends.tasks.close();
         self.sends.tasks.wait().await;
         self.sends.tasks.reopen();
+    }
+
+    pub(crate) fn url(&self) -> &str {
+        &self.url
     }
 
     // ── the real chain, past the gateway ──

@@ -9,7 +9,8 @@ use super::{
 };
 use gw_identity::ResolverConfig;
 use gw_policy::knobs::{
-    AddressQuery, AdminTx, Anchor, DynamicFields, KycGate, NoAbi, OneSided, RawSenderPolicy, TransactionLogs,
+    AddressQuery, AdminTx, Anchor, DynamicFields, KycGate, MinedTrace, NoAbi, OneSided, RawSenderPolicy,
+    TransactionLogs,
 };
 use gw_types::{Address, ExternalId, Secret};
 use gw_zk::circuit::Circuit;
@@ -229,6 +230,9 @@ registry! {
     RAW_SENDER_POLICY: RawSenderPolicy = Variable::new(Policy, &RAW_SENDER_KIND).default("unclaimed");
     /// How far above the pending nonce a sent transaction may be.
     RAW_NONCE_GAP_MAX: u64 = Variable::new(Policy, kind!(u64, "a whole number from 0 to 1000000", |t| number(t, 0, 1_000_000))).default("64");
+    /// A send that does, once mined, what its trace had not shown: its sender sends no more and what it wrote is read by
+    /// nobody until cleared; or only an event says so; or nobody looks.
+    MINED_TRACE: MinedTrace = Variable::new(Policy, &MINED_TRACE_KIND).default("quarantine");
     /// HTTP status of a denial on `/rpc`; the body is the same.
     RPC_DENY_HTTP_STATUS: u16 = Variable::new(Policy, kind!(u16, "`404` or `200`", |t| number(t, 200, 404).filter(|n| *n == 404 || *n == 200))).default("404");
     /// Start value of the PRIVACY_* switches that are not set themselves.
@@ -308,6 +312,9 @@ registry! {
 words_of!(KycGate, KYC_GATE_KIND, "`writes` or `all`" { Writes = "writes", All = "all" });
 words_of!(RawSenderPolicy, RAW_SENDER_KIND, "`unclaimed`, `owner` or `any`" {
     Unclaimed = "unclaimed", Owner = "owner", Any = "any"
+});
+words_of!(MinedTrace, MINED_TRACE_KIND, "`quarantine`, `alert` or `off`" {
+    Quarantine = "quarantine", Alert = "alert", Off = "off"
 });
 words_of!(OneSided, ONE_SIDED_KIND, "`mask` or `drop`" { Mask = "mask", Drop = "drop" });
 words_of!(TransactionLogs, LOGS_KIND, "`all` or `granted`" { All = "all", Granted = "granted" });

@@ -112,6 +112,7 @@ const BROKEN: &[(&str, &[&str])] = &[
     ("ETH_CALL_TRACE_TIMEOUT", &["x", "10ms", "31s"]),
     ("KYC_GATE", &["none"]),
     ("RAW_SENDER_POLICY", &["none"]),
+    ("MINED_TRACE", &["on"]),
     ("RAW_NONCE_GAP_MAX", &["-1", "1000001"]),
     ("RPC_DENY_HTTP_STATUS", &["403", "300"]),
     ("PRIVACY_PROFILE", &["lax"]),

@@ -20,7 +20,8 @@ use gw_identity::{
 };
 use gw_journal::{Journal, Recovery};
 use gw_node::Node;
-use gw_rpc::{RpcSettings, RpcState, send::SendContext};
+use gw_policy::knobs::MinedTrace;
+use gw_rpc::{MinedGate, RpcSettings, RpcState, send::SendContext};
 use gw_store::{Feed, Store, audit::AuditStore};
 use gw_types::{Address, B256, Seconds};
 use http::StatusCode;
@@ -61,6 +62,7 @@ pub(super) struct Features {
 
 /// Makes every feature.
 pub(super) fn features(on: &Foundation<'_>) -> anyhow::Result<Features> {
+    guard_head(on);
     let rpc = rpc(on)?;
     let public = Router::from(gw_identity::router(identity(on)?)).merge(gw_rpc::router(rpc.clone()));
     // Where another front end is, its page is the one.
@@ -157,6 +159,13 @@ impl Chain for OwnChain {
                 ChainAway
             })
         })
+    }
+}
+
+/// HD2: from here on a block is read only after what was sent into it has been looked at.
+fn guard_head(on: &Foundation<'_>) {
+    if on.config.knobs.mined_trace != MinedTrace::Off {
+        on.node.guard(Arc::new(MinedGate::new(&sends(on))));
     }
 }
 

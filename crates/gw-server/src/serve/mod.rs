@@ -166,6 +166,10 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
             end: end.clone(),
         };
         let features = features::features(&foundation)?;
+        // Sends of before the last end are looked at before anybody is served; what fails is tried again.
+        if let Err(error) = foundation.node.refresh_head().await {
+            tracing::warn!(error = &error as &dyn std::error::Error, "there is no head yet");
+        }
         foundation.start_workers(recovery, &end);
         let api: Arc<str> = api_document()?.into();
         served.replace(surface(features, ready, metrics.clone(), api, config.edge.internal.is_some()));

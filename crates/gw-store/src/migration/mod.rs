@@ -7,6 +7,7 @@ mod m0003_directory;
 mod m0004_proofs;
 mod m0005_access;
 mod m0006_personal_urls;
+mod m0007_mined;
 
 use crate::dialect::Engine;
 use sea_orm::{ConnectionTrait, DbErr};
@@ -28,6 +29,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0004_proofs::Proofs),
             Box::new(m0005_access::Access),
             Box::new(m0006_personal_urls::PersonalUrls),
+            Box::new(m0007_mined::Mined),
         ]
     }
 }

@@ -4,6 +4,7 @@ mod access;
 mod contracts;
 mod groups;
 mod links;
+mod mined;
 mod organizations;
 mod tenants;
 mod tokens;

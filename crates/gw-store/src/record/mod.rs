@@ -6,6 +6,7 @@ mod access;
 mod contract;
 mod identity;
 mod link;
+mod mined;
 mod organization;
 mod send;
 mod tenant;
@@ -19,6 +20,7 @@ pub use contract::{
 };
 pub use identity::{Membership, MembershipSource, NewMembership, NewUser, User, UserPatch};
 pub use link::{Collision, Link, LinkProof, Linked, SenderLink, WalletLink, WalletProof};
+pub use mined::{Finding, NewWatch, Quarantine, Suspension, Watched};
 pub use organization::{
     AccessInput, ApiKey, Group, GroupAccess, GroupPatch, NewGroup, NewOrganization, Organization, OrganizationPatch,
 };

@@ -1,7 +1,7 @@
 //! What the send path writes: reserved addresses, per-transaction visibility, inferred links (R1-R4, W5, W6, HD14).
 
-use super::Object;
-use gw_types::{Address, B256, ExternalId, OrgId, ReservationId, Timestamp, UserId, VisibilityId};
+use super::{NewWatch, Object};
+use gw_types::{Address, B256, ExternalId, OrgId, ReservationId, Timestamp, UserId, VisibilityId, WatchId};
 
 /// Written before a send is forwarded; the visibility row is inactive until the node accepts (W5).
 #[derive(Clone, Debug)]
@@ -16,6 +16,8 @@ pub struct SendStart {
     pub visible_to: Vec<ExternalId>,
     /// Addresses that the transaction will create.
     pub reservations: Vec<NewReservation>,
+    /// How it is found in its block, if somebody looks (HD2).
+    pub watch: Option<NewWatch>,
 }
 
 /// An address to reserve.
@@ -68,12 +70,14 @@ pub struct SendRows {
     pub visibility: Option<VisibilityId>,
     /// The reservations, in the order given.
     pub reservations: Vec<ReservationId>,
+    /// The watch over its block.
+    pub watch: Option<WatchId>,
 }
 
 impl SendRows {
     /// Whether the send wrote nothing.
     pub fn is_empty(&self) -> bool {
-        self.visibility.is_none() && self.reservations.is_empty()
+        self.visibility.is_none() && self.reservations.is_empty() && self.watch.is_none()
     }
 }
 

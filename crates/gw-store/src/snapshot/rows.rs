@@ -5,7 +5,8 @@ use crate::{
     StoreError,
     entity::{
         address_links, contract_grants, contracts, directory_tenants, group_access, groups, memberships, organizations,
-        personal_urls, reservations, revocations, shared_infrastructure, system_toggles, tx_visibility, users,
+        personal_urls, quarantines, reservations, revocations, shared_infrastructure, suspensions, system_toggles,
+        tx_visibility, users,
     },
     record::{self, ReservationState},
     row::{self, Place},
@@ -15,8 +16,8 @@ use gw_policy::{
     Change,
     snapshot::{
         AddressLink, AllowedTenant, CodePin, Contract, ContractGrant, EventRule, EventRules, FunctionRule, Group,
-        GroupAccess, Membership, MustBe, Organization, ParamRule, PersonalUrl, Reservation, Revocation, SharedInfra,
-        ToggleState, TxVisibility, User,
+        GroupAccess, Membership, MustBe, Organization, ParamRule, PersonalUrl, Quarantine, Reservation, Revocation,
+        SharedInfra, Suspension, ToggleState, TxVisibility, User,
     },
 };
 use gw_types::Timestamp;
@@ -383,6 +384,43 @@ impl Policy for tx_visibility::Entity {
     }
     fn removal(key: Uuid) -> Change {
         Change::Visibility(key.into(), None)
+    }
+}
+
+impl Policy for suspensions::Entity {
+    type Row = suspensions::Model;
+    const KEY: Self::Column = suspensions::Column::Id;
+    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
+        select.into_model()
+    }
+    fn key(row: &Self::Row) -> Uuid {
+        row.id
+    }
+    fn change(row: Self::Row) -> Result<Change, StoreError> {
+        let suspension = Suspension { id: row.id.into(), user: row.user_id.into() };
+        Ok(Change::Suspension(suspension.id, Some(suspension)))
+    }
+    fn removal(key: Uuid) -> Change {
+        Change::Suspension(key.into(), None)
+    }
+}
+
+impl Policy for quarantines::Entity {
+    type Row = quarantines::Model;
+    const KEY: Self::Column = quarantines::Column::Id;
+    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
+        select.into_model()
+    }
+    fn key(row: &Self::Row) -> Uuid {
+        row.id
+    }
+    fn change(row: Self::Row) -> Result<Change, StoreError> {
+        let address = Place::new("quarantines", row.id).parse("address", &row.address)?;
+        let quarantine = Quarantine { id: row.id.into(), address };
+        Ok(Change::Quarantine(quarantine.id, Some(quarantine)))
+    }
+    fn removal(key: Uuid) -> Change {
+        Change::Quarantine(key.into(), None)
     }
 }
 

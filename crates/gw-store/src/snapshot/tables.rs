@@ -5,7 +5,8 @@ use crate::{
     dialect::Engine,
     entity::{
         address_links, contract_grants, contracts, directory_tenants, group_access, groups, memberships, organizations,
-        personal_urls, reservations, revocations, shared_infrastructure, system_toggles, tx_visibility, users,
+        personal_urls, quarantines, reservations, revocations, shared_infrastructure, suspensions, system_toggles,
+        tx_visibility, users,
     },
 };
 use gw_policy::{Change, Snapshot};
@@ -33,12 +34,14 @@ pub(super) enum Entity {
     Revocation,
     Tenant,
     PersonalUrl,
+    Quarantine,
     SharedInfra,
+    Suspension,
     Toggle,
 }
 
 impl Entity {
-    pub(super) const ALL: [Self; 15] = [
+    pub(super) const ALL: [Self; 17] = [
         Self::User,
         Self::Organization,
         Self::Group,
@@ -54,6 +57,8 @@ impl Entity {
         Self::PersonalUrl,
         Self::SharedInfra,
         Self::Toggle,
+        Self::Suspension,
+        Self::Quarantine,
     ];
 
     const fn as_str(self) -> &'static str {
@@ -73,6 +78,8 @@ impl Entity {
             Self::PersonalUrl => "personal_url",
             Self::SharedInfra => "shared_infrastructure",
             Self::Toggle => "system_toggle",
+            Self::Suspension => "suspension",
+            Self::Quarantine => "quarantine",
         }
     }
 
@@ -115,6 +122,8 @@ macro_rules! by_entity {
             Entity::PersonalUrl => $run::<personal_urls::Entity>($($argument),*).await,
             Entity::SharedInfra => $run::<shared_infrastructure::Entity>($($argument),*).await,
             Entity::Toggle => $run::<system_toggles::Entity>($($argument),*).await,
+            Entity::Suspension => $run::<suspensions::Entity>($($argument),*).await,
+            Entity::Quarantine => $run::<quarantines::Entity>($($argument),*).await,
         }
     };
 }

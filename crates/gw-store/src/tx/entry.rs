@@ -10,7 +10,7 @@ use crate::{
     entity::audit_outbox,
     record::{
         AllowedTenant, Application, Contract, Family, Grant, Group, GroupAccess, Link, Membership, OpenReservation,
-        Organization, PendingLogin, PersonalUrl, SharedInfra, TenantEnd, ToggleChange, User,
+        Organization, PendingLogin, PersonalUrl, Quarantine, SharedInfra, Suspension, TenantEnd, ToggleChange, User,
     },
     row,
 };
@@ -389,6 +389,37 @@ impl Audited for OpenReservation {
             "tx_hash": self.tx_hash,
             "state": self.state.as_str(),
             "expires_at": self.expires_at,
+        })
+    }
+}
+
+impl Audited for Suspension {
+    const RESOURCE: ResourceType = ResourceType::Suspension;
+    fn resource_id(&self) -> String {
+        self.id.to_string()
+    }
+    fn resource_name(&self) -> String {
+        String::new()
+    }
+    fn image(&self) -> Value {
+        json!({ "user_id": self.user, "tx_hash": self.tx_hash, "block_hash": self.block_hash, "found": self.reason })
+    }
+}
+
+impl Audited for Quarantine {
+    const RESOURCE: ResourceType = ResourceType::Quarantine;
+    fn resource_id(&self) -> String {
+        self.id.to_string()
+    }
+    fn resource_name(&self) -> String {
+        row::address_text(self.address)
+    }
+    fn image(&self) -> Value {
+        json!({
+            "address": row::address_text(self.address),
+            "tx_hash": self.tx_hash,
+            "block_hash": self.block_hash,
+            "found": self.reason,
         })
     }
 }

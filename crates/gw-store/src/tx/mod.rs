@@ -8,6 +8,7 @@ mod contracts;
 mod entry;
 mod groups;
 mod links;
+mod mined;
 mod organizations;
 mod sends;
 mod tenants;

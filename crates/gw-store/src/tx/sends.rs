@@ -5,7 +5,7 @@
 use super::{Tx, entry::Action};
 use crate::{
     StoreError,
-    entity::{contracts, groups, memberships, reservations, tx_visibility},
+    entity::{contracts, groups, memberships, reservations, tx_visibility, watched_sends},
     record::{
         Contract, Mined, NewContract, NewGrant, NewGroup, NewMembership, OpenReservation, ReservationState,
         SendAccepted, SendRows, SendStart, SenderLink,
@@ -35,6 +35,23 @@ impl Tx {
             };
             tx_visibility::Entity::insert(row).exec_without_returning(&self.db).await?;
             rows.visibility = Some(id.into());
+        }
+        if let Some(watch) = start.watch {
+            let id = self.new_id();
+            let row = watched_sends::Model {
+                id,
+                tx_hash: start.tx_hash.map(|hash| hash.to_string()),
+                sender: row::address_text(watch.sender),
+                nonce: watch.nonce.to_string(),
+                user_id: start.user.0,
+                org_id: start.org.0,
+                created_at: self.now.micros(),
+                block_number: None,
+            };
+            watched_sends::Entity::insert(watched_sends::ActiveModel::from(row))
+                .exec_without_returning(&self.db)
+                .await?;
+            rows.watch = Some(id.into());
         }
         let mut reserved = Vec::with_capacity(start.reservations.len());
         for new in &start.reservations {
@@ -84,6 +101,14 @@ impl Tx {
                 .exec(&self.db)
                 .await?;
         }
+        if let Some(id) = rows.watch {
+            watched_sends::Entity::update_many()
+                .col_expr(watched_sends::Column::TxHash, Expr::value(tx_hash.to_string()))
+                .filter(watched_sends::Column::Id.eq(id.0))
+                .filter(watched_sends::Column::TxHash.is_null())
+                .exec(&self.db)
+                .await?;
+        }
         match link {
             Some((user, sender)) => self.link_sender(user, sender).await,
             None => Ok(SenderLink::Unchanged),
@@ -98,6 +123,9 @@ impl Tx {
                 .filter(tx_visibility::Column::Active.eq(false))
                 .exec(&self.db)
                 .await?;
+        }
+        if let Some(id) = rows.watch {
+            watched_sends::Entity::delete_by_id(id.0).exec(&self.db).await?;
         }
         let unsent = Condition::all()
             .add(by_ids(&rows.reservations))

@@ -189,7 +189,8 @@ async fn take(tx: &mut Tx, step: &Step) -> Result<(), StoreError> {
         Step::Share(u, n) => {
             let (user, org) = (user(tx, u).await?, org(tx, n).await?);
             let tx_hash = Some(B256::repeat_byte(n));
-            let start = SendStart { user, org, tx_hash, visible_to: vec![did("u0")], reservations: Vec::new() };
+            let start =
+                SendStart { user, org, tx_hash, visible_to: vec![did("u0")], reservations: Vec::new(), watch: None };
             tx.start_send(start).await.map(|_| ())
         }
         Step::Revoke(n) => {
@@ -244,7 +245,8 @@ async fn deploy(tx: &mut Tx, user: UserId, org: OrgId, n: u8) -> Result<(), Stor
     let address = address(n + 20);
     let expires_at = at.plus(Seconds(1800));
     let new = NewReservation { address, kind: CreationKind::Runtime, sender: address, nonce: 0, expires_at };
-    let start = SendStart { user, org, tx_hash: Some(tx_hash), visible_to: Vec::new(), reservations: vec![new] };
+    let start =
+        SendStart { user, org, tx_hash: Some(tx_hash), visible_to: Vec::new(), reservations: vec![new], watch: None };
     let rows = tx.start_send(start).await?;
     match n % 3 {
         0 => tx.refuse_send(rows).await,

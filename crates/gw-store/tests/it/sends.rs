@@ -66,6 +66,7 @@ async fn start(world: &World, cast: &Cast) -> SendRows {
         tx_hash: Some(TX),
         visible_to: vec![did("b")],
         reservations: vec![reservation(world)],
+        watch: None,
     };
     let rows = tx.start_send(start).await.unwrap();
     tx.commit().await.unwrap();

@@ -147,6 +147,10 @@ impl<'v, 's> LogReader<'v, 's> {
     /// Section 6.1. Whoever sees a log whole by one row sees it whole; the rows that admit it masked come after.
     pub(super) fn render(&mut self, log: &Log<'_>, right: TxRight) -> Result<Rendering, Malformed> {
         let knobs = self.viewer.knobs();
+        // HD2: what may be loot is told to nobody, whoever sent the transaction.
+        if self.viewer.is_quarantined(log.address) {
+            return Ok(Rendering::Dropped);
+        }
         // Row 3: [S] participants see everything of their transactions.
         if right.is_participant && knobs.participant_logs == TransactionLogs::All {
             return Ok(Rendering::Whole);

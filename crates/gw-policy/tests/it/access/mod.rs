@@ -3,6 +3,7 @@
 mod decide;
 mod differential;
 mod identify;
+mod mined;
 mod orgs;
 mod properties;
 mod send;

@@ -1,0 +1,24 @@
+use super::reason;
+use crate::{AdminState, error::Failure, scope::Admin, wire::ClearMinedRequest};
+use axum::extract::{Path, State};
+use gw_http::{JsonBody, Message};
+
+/// Opens an address to its readers again; super only. The reason stands in the audit log.
+#[utoipa::path(post, path = "/api/v1/admin/mined/quarantines/{id}/clear", tag = "mined",
+    params(("id" = String, Path, format = Uuid)), request_body = ClearMinedRequest,
+    responses((status = 200, body = Message), (status = 400), (status = 401), (status = 403), (status = 404)))]
+pub(crate) async fn clear_quarantine(
+    admin: Admin,
+    State(state): State<AdminState>,
+    Path(id): Path<String>,
+    body: Result<JsonBody<ClearMinedRequest>, gw_http::ApiError>,
+) -> Result<Message, Failure> {
+    admin.require_super()?;
+    let id = id.parse().map_err(|_| Failure::not_found("quarantine not found"))?;
+    let JsonBody(body) = body?;
+    let reason = reason(&body)?;
+    let mut tx = state.store.begin(&admin.actor()).await?;
+    tx.lift_quarantine(id, reason).await?;
+    tx.commit().await?;
+    Ok(Message::new("quarantine cleared"))
+}

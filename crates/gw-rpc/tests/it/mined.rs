@@ -1,0 +1,207 @@
+//! HD2 on a real node: what behaves under the trace and steals when it is mined brings nothing home.
+
+use crate::{
+    real_reads::{Chain, chain_with},
+    world::{Answer, account, artifact, signed},
+};
+use alloy_sol_types::{SolCall, SolValue, sol};
+use gw_audit::{Record, SecurityKind};
+use gw_policy::{Knobs, knobs::MinedTrace};
+use gw_rpc::MinedGate;
+use gw_types::{Address, B256, Bytes, DenyReason, U256};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+sol! {
+    function balanceOf(address account) external view returns (uint256);
+    function transfer(address to, uint256 value) external returns (bool);
+    function take(address target, bytes data, uint256 from) external;
+    function loot() external view returns (uint256);
+    function create() external returns (address child);
+}
+
+/// What the rival's token says of its owner: the secret.
+const SECRET: u64 = 1_000_000;
+
+async fn scene(mined_trace: MinedTrace) -> (Chain, Address) {
+    let chain = chain_with(Knobs { mined_trace, ..Knobs::default() }).await;
+    if mined_trace != MinedTrace::Off {
+        chain.world.node.guard(Arc::new(MinedGate::new(&chain.world.sends)));
+        chain.world.node.refresh_head().await.unwrap();
+    }
+    let latch = chain.own("Latch").await;
+    (chain, latch)
+}
+
+impl Chain {
+    async fn nonce(&self) -> u64 {
+        self.world.node.mined_nonce(self.wallet).await.unwrap()
+    }
+
+    async fn raw(&self, nonce: u64, to: Option<Address>, input: impl Into<Bytes>) -> (Answer, B256) {
+        let (raw, hash) = signed(&account(0), nonce, to, 0, input.into());
+        (self.ask("eth_sendRawTransaction", json!([raw])).await, hash)
+    }
+
+    /// The theft: waits behind a gap of nonces until a block that no trace has run in.
+    async fn steal(&self, latch: Address) -> B256 {
+        let (nonce, head) = (self.nonce().await, self.world.node.head().unwrap().number);
+        let data = balanceOfCall { account: account(3).address() }.abi_encode().into();
+        let take = takeCall { target: self.theirs, data, from: U256::from(head + 3) }.abi_encode();
+        let (answer, hash) = self.raw(nonce + 1, Some(latch), take).await;
+        assert_eq!(answer.body["result"], json!(hash), "it behaves: {}", answer.text);
+        self.world.anvil("anvil_mine", json!(["0x4"])).await;
+        let nothing = transferCall { to: account(1).address(), value: U256::ZERO }.abi_encode();
+        let (answer, _) = self.raw(nonce, Some(self.mine), nothing).await;
+        assert!(answer.body.get("result").is_some(), "{}", answer.text);
+        self.world.mined(head + 5).await;
+        hash
+    }
+
+    async fn loot(&self, latch: Address) -> Answer {
+        let data = Bytes::from(lootCall {}.abi_encode());
+        self.ask("eth_call", json!([{"to": latch, "data": data}, "latest"])).await
+    }
+
+    async fn violations(&self) -> usize {
+        let records = self.world.records().await;
+        let found = |record: &&Record| matches!(record, Record::Security(event) if event.kind == SecurityKind::MinedTraceViolation);
+        records.iter().filter(found).count()
+    }
+}
+
+fn number(value: u64) -> Value {
+    json!(Bytes::from(U256::from(value).abi_encode()))
+}
+
+/// The attack, without the rule.
+#[tokio::test]
+async fn hd2_without_the_rule_the_loot_is_read() {
+    let (chain, latch) = scene(MinedTrace::Off).await;
+    chain.steal(latch).await;
+    assert_eq!(chain.loot(latch).await.body["result"], number(SECRET));
+}
+
+/// With it: the contract is closed to everybody, its events are told to nobody, and its sender sends no more, until an
+/// administrator clears both.
+#[tokio::test]
+async fn hd2_a_theft_in_the_block_is_found_before_anybody_reads() {
+    let (chain, latch) = scene(MinedTrace::Quarantine).await;
+    let hash = chain.steal(latch).await;
+    assert_eq!(chain.violations().await, 1);
+    chain.assert_denied(chain.loot(latch).await, DenyReason::ContractNotPermitted).await;
+    // Its administrator is no exception, nor is a read of the slot, nor the event in the thief's own receipt.
+    let org = chain.world.feed.pin().snapshot.contract(latch).unwrap().org;
+    let boss = chain.world.person("boss", org, &["*"], &[gw_types::Claim::Admin]).await;
+    let slot = json!([latch, B256::ZERO, "latest"]);
+    chain.world.ask(Some(&boss), "eth_getStorageAt", slot.clone()).send().await.assert_denied();
+    let receipt = chain.ask("eth_getTransactionReceipt", json!([hash])).await;
+    assert_eq!((&receipt.body["result"]["status"], &receipt.body["result"]["logs"]), (&json!("0x1"), &json!([])));
+    chain.world.clock.pass(2);
+    let trace = chain.ask("debug_traceTransaction", json!([hash, {"tracer": "callTracer"}])).await;
+    assert_eq!((trace.status, trace.body["result"].get("calls")), (200, None), "{}", trace.text);
+    // No other contract reads it for them.
+    let forwarder = chain.own("Forwarder").await;
+    sol! { function forward(address target, bytes data) external payable returns (bytes); }
+    let through = forwardCall { target: latch, data: lootCall {}.abi_encode().into() }.abi_encode();
+    let through = chain.ask("eth_call", json!([{"to": forwarder, "data": Bytes::from(through)}, "latest"])).await;
+    chain.assert_denied(through, DenyReason::ContractNotPermitted).await;
+    // The sender reads on and sends nothing.
+    let nothing = transferCall { to: account(1).address(), value: U256::ZERO }.abi_encode();
+    let (answer, _) = chain.raw(chain.nonce().await, Some(chain.mine), nothing.clone()).await;
+    chain.assert_denied(answer, DenyReason::TraceMismatch).await;
+    let call = json!([{"to": chain.mine, "data": "0x18160ddd"}, "latest"]);
+    assert_eq!(chain.ask("eth_call", call).await.status, 200);
+    // A colleague does not relay it either.
+    let colleague = chain.world.person("colleague", org, &["*"], &[]).await;
+    chain.world.link(&chain.caller, chain.wallet).await;
+    let (raw, _) = signed(&account(0), chain.nonce().await, Some(chain.mine), 0, nothing.clone().into());
+    chain.world.ask(Some(&colleague), "eth_sendRawTransaction", json!([raw])).send().await.assert_denied();
+    // Cleared by somebody who looked at it.
+    let reads = chain.world.store.read();
+    let (suspended, closed) = (reads.list_suspensions().await.unwrap(), reads.list_quarantines().await.unwrap());
+    assert_eq!((suspended.len(), closed.len(), closed[0].address), (1, 1, latch));
+    assert_eq!(
+        (suspended[0].user, suspended[0].tx_hash, suspended[0].reason.as_str()),
+        (chain.caller.id, hash, "cross_org")
+    );
+    chain
+        .world
+        .change(async |tx| {
+            tx.lift_suspension(suspended[0].id, "a test").await.unwrap();
+            tx.lift_quarantine(closed[0].id, "a test").await.unwrap();
+        })
+        .await;
+    assert_eq!(chain.loot(latch).await.body["result"], number(SECRET));
+    let (answer, sent) = chain.raw(chain.nonce().await, Some(chain.mine), nothing).await;
+    assert_eq!(answer.body["result"], json!(sent), "{}", answer.text);
+}
+
+/// An alert says so, and changes nothing else.
+#[tokio::test]
+async fn hd2_an_alert_closes_nothing() {
+    let (chain, latch) = scene(MinedTrace::Alert).await;
+    chain.steal(latch).await;
+    assert_eq!(chain.loot(latch).await.body["result"], number(SECRET));
+    assert_eq!(chain.violations().await, 1);
+}
+
+/// Honest sends find nobody suspended: payments, deployments, and calls of what was deployed a block or a moment before.
+#[tokio::test]
+async fn hd2_honest_sends_pass() {
+    let (chain, latch) = scene(MinedTrace::Quarantine).await;
+    let nonce = chain.nonce().await;
+    let send = async |nonce, to, input: Vec<u8>| {
+        let (answer, hash) = chain.raw(nonce, to, input).await;
+        assert_eq!(answer.body["result"], json!(hash), "{}", answer.text);
+    };
+    send(nonce, Some(account(1).address()), Vec::new()).await;
+    // Deployed and called in one block: the call's trace has seen no code there.
+    chain.world.anvil("evm_setAutomine", json!([false])).await;
+    let factory = chain.wallet.create(nonce + 1);
+    send(nonce + 1, None, artifact("Factory").0.to_vec()).await;
+    send(nonce + 2, Some(factory), createCall {}.abi_encode()).await;
+    chain.world.anvil("evm_mine", json!([])).await;
+    chain.world.anvil("evm_setAutomine", json!([true])).await;
+    chain.world.node.refresh_head().await.unwrap();
+    // And once more before it is registered.
+    send(
+        nonce + 3,
+        Some(latch),
+        takeCall { target: chain.mine, data: lootCall {}.abi_encode().into(), from: U256::MAX }.abi_encode(),
+    )
+    .await;
+    chain.world.node.refresh_head().await.unwrap();
+    assert_eq!(chain.violations().await, 0);
+    let reads = chain.world.store.read();
+    assert!(reads.list_suspensions().await.unwrap().is_empty() && reads.list_quarantines().await.unwrap().is_empty());
+    assert!(reads.watched_sends(u64::MAX).await.unwrap().is_empty(), "every send was found in its block");
+}
+
+/// A block nobody could look at is shown to nobody: the head waits below it.
+#[tokio::test]
+async fn hd2_an_unseen_block_is_no_head() {
+    let (chain, latch) = scene(MinedTrace::Quarantine).await;
+    let node = &chain.world.node;
+    chain.world.anvil("evm_setAutomine", json!([false])).await;
+    let before = node.head().unwrap().number;
+    let nothing = transferCall { to: account(1).address(), value: U256::ZERO }.abi_encode();
+    chain.raw(chain.nonce().await, Some(chain.mine), nothing).await;
+    // The policy cannot be confirmed: nothing can be judged by it.
+    chain.world.uptime.pass(10);
+    chain.world.anvil("evm_mine", json!([])).await;
+    assert!(matches!(node.refresh_head().await, Err(gw_node::NodeError::NotValidated(_))));
+    assert_eq!(node.head().unwrap().number, before);
+    // It can again.
+    chain.world.link(&chain.caller, Address::repeat_byte(0x55)).await;
+    node.refresh_head().await.unwrap();
+    assert_eq!(node.head().unwrap().number, before + 1);
+    chain.world.anvil("evm_setAutomine", json!([true])).await;
+    chain.steal(latch).await;
+    // What a restart finds: sends in blocks it has not looked at are looked at before there is a head.
+    let restarted = gw_node::Node::connect(&gw_node::NodeConfig::new(chain.world.url()).unwrap()).await.unwrap();
+    restarted.guard(Arc::new(MinedGate::new(&chain.world.sends)));
+    assert!(restarted.head().is_none());
+    restarted.refresh_head().await.unwrap();
+    assert_eq!(restarted.head().unwrap().number, node.head().unwrap().number);
+}

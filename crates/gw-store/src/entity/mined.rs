@@ -1,0 +1,63 @@
+//! What became of sends once they were mined.
+
+pub(crate) mod watched_sends {
+    use sea_orm::entity::prelude::*;
+
+    #[sea_orm::model]
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "watched_sends")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub id: Uuid,
+        pub tx_hash: Option<String>,
+        pub sender: String,
+        /// A decimal: nonces have 64 bits, signed columns 63.
+        pub nonce: String,
+        pub user_id: Uuid,
+        pub org_id: Uuid,
+        pub created_at: i64,
+        pub block_number: Option<i64>,
+    }
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+pub(crate) mod suspensions {
+    use sea_orm::entity::prelude::*;
+
+    #[sea_orm::model]
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "suspensions")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub id: Uuid,
+        pub user_id: Uuid,
+        pub org_id: Option<Uuid>,
+        pub tx_hash: String,
+        pub block_hash: String,
+        pub reason: String,
+        pub created_at: i64,
+    }
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+pub(crate) mod quarantines {
+    use sea_orm::entity::prelude::*;
+
+    #[sea_orm::model]
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "quarantines")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub id: Uuid,
+        pub address: String,
+        pub org_id: Option<Uuid>,
+        pub tx_hash: String,
+        pub block_hash: String,
+        pub reason: String,
+        pub created_at: i64,
+    }
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
