@@ -27,11 +27,11 @@ impl World {
         for contract in [TOKEN, OTHER] {
             self.contract(bank, contract, Some(&erc20()), &[owner.group]).await;
         }
-        let url = self.url(&owner, bank, reach, SECRET).await;
+        let url = self.personal_url(&owner, bank, reach, SECRET).await;
         (owner, bank, url)
     }
 
-    async fn url(&self, owner: &Person, org: OrgId, reach: UrlReach, secret: &str) -> PersonalUrl {
+    async fn personal_url(&self, owner: &Person, org: OrgId, reach: UrlReach, secret: &str) -> PersonalUrl {
         let new = NewPersonalUrl {
             secret: B256::from_slice(&Sha256::digest(secret.as_bytes())),
             user: owner.id,
@@ -146,7 +146,7 @@ async fn pu2_what_is_no_url_is_nothing_at_all() {
     let same = |answer: Answer| assert_eq!((answer.status, answer.text.as_str()), (404, nothing.text.as_str()));
     same(world.by_url("another", &call).await);
     same(world.by_url(&url.secret.to_string(), &call).await);
-    world.url(&owner, bank, UrlReach::Wallet, "short").await;
+    world.personal_url(&owner, bank, UrlReach::Wallet, "short").await;
     world.change(async |tx| tx.revoke_personal_url(owner.id, url.id).await.unwrap()).await;
     same(world.by_url(SECRET, &call).await);
     assert_eq!(world.by_url("short", &call).await.status, 200);
@@ -161,7 +161,7 @@ async fn pu2_what_is_no_url_is_nothing_at_all() {
     world.feed.catch_up_to(world.feed.epoch()).await;
     world.change(async |tx| tx.revoke_user_tokens(owner.id).await.unwrap()).await;
     same(world.by_url("short", &call).await);
-    let later = world.url(&owner, bank, UrlReach::Wallet, "later").await;
+    let later = world.personal_url(&owner, bank, UrlReach::Wallet, "later").await;
     assert_eq!(world.by_url("later", &call).await.status, 200);
     world.clock.set(later.expires_at);
     world.feed.catch_up_to(world.feed.epoch()).await;
@@ -224,7 +224,7 @@ async fn hd17_a_wallet_lives_on_its_scope() {
     let owner = world.person("owner", bank, &["*"], &[]).await;
     let (key, to) = (account(0), account(1).address());
     world.link(&owner, key.address()).await;
-    world.url(&owner, bank, UrlReach::Wallet, SECRET).await;
+    world.personal_url(&owner, bank, UrlReach::Wallet, SECRET).await;
     let result = async |method: &str, params: Value| {
         let answer = world.call_by_url(method, params).await;
         assert!(answer.body.get("result").is_some(), "{method}: {}", answer.text);
