@@ -13,6 +13,8 @@ mod bad_input;
 #[cfg(test)]
 mod clients;
 #[cfg(test)]
+mod contracts;
+#[cfg(test)]
 mod diagnostics;
 #[cfg(test)]
 mod directory;
@@ -28,6 +30,8 @@ mod oauth;
 mod personal;
 #[cfg(test)]
 mod reads;
+#[cfg(test)]
+mod rights;
 #[cfg(test)]
 mod sends;
 #[cfg(test)]
