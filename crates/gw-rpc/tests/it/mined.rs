@@ -198,10 +198,11 @@ async fn hd2_an_unseen_block_is_no_head() {
     assert_eq!(node.head().unwrap().number, before + 1);
     chain.world.anvil("evm_setAutomine", json!([true])).await;
     chain.steal(latch).await;
+    let seen = node.head().unwrap().number;
     // What a restart finds: sends in blocks it has not looked at are looked at before there is a head.
     let restarted = gw_node::Node::connect(&gw_node::NodeConfig::new(chain.world.url()).unwrap()).await.unwrap();
     restarted.guard(Arc::new(MinedGate::new(&chain.world.sends)));
     assert!(restarted.head().is_none());
     restarted.refresh_head().await.unwrap();
-    assert_eq!(restarted.head().unwrap().number, node.head().unwrap().number);
+    assert!(restarted.head().unwrap().number >= seen);
 }
