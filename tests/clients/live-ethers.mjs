@@ -45,6 +45,10 @@ await check("nothing pending", async () => {
   }
   throw new Error("subscribed to what is pending");
 });
+// `off` does not wait for its own eth_unsubscribe, which `destroy` then cancels.
+process.on("unhandledRejection", (error) => {
+  if (error?.operation !== "eth_unsubscribe") throw error;
+});
 await provider.destroy();
 
 const request = new FetchRequest(settings.url);

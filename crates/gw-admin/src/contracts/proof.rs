@@ -40,6 +40,10 @@ pub(super) async fn deployed_by_member(
     if mined.created != Some(address) && !state.node.created_by(hash).await?.contains(&address) {
         return Ok(false);
     }
+    // Who claims at once is not told to wait for the head to be followed.
+    if state.node.head().is_none_or(|head| head.block.number < mined.block_number) {
+        state.node.refresh_head().await?;
+    }
     let head = state.node.head().ok_or(NodeError::NoHead)?;
     Ok(state.node.has_code(address, head.hash).await?)
 }
