@@ -192,7 +192,7 @@ fn who_may_use_which_method() {
         let cells = ROLES.iter().map(|role| verdict(&typical(&as_role(&snapshot, role), *method, role)));
         (method.as_str().to_owned(), cells.collect())
     });
-    insta::with_settings!({snapshot_path => "../snapshots", prepend_module_to_snapshot => false}, {
+    insta::with_settings!({snapshot_path => "../../../../../docs/tables", prepend_module_to_snapshot => false}, {
         insta::assert_snapshot!("role_by_method", table("on the contract `granted`", &ROLES, rows));
     });
 }
@@ -258,7 +258,7 @@ fn what_each_target_answers() {
             ["eth_call", "estimateGas", "send", "plain payment", "getBalance", "getCode", "storage 0x0", "getLogs"];
         let _ = writeln!(text, "{}\n", table(&format!("as {role}"), &columns, rows));
     }
-    insta::with_settings!({snapshot_path => "../snapshots", prepend_module_to_snapshot => false}, {
+    insta::with_settings!({snapshot_path => "../../../../../docs/tables", prepend_module_to_snapshot => false}, {
         insta::assert_snapshot!("target_by_method", text);
     });
 }

@@ -211,5 +211,7 @@ fn viewer_by_field() {
         };
         table.row(&format!("code of {name}"), all(&code).iter().map(|shown| cell(Some(shown), &json!("0x6001"))));
     }
-    insta::assert_snapshot!(table.0.trim_end());
+    insta::with_settings!({snapshot_path => "../../../../../docs/tables", prepend_module_to_snapshot => false}, {
+        insta::assert_snapshot!("viewer_by_field", table.0.trim_end());
+    });
 }
