@@ -5,8 +5,8 @@ use alloy_signer::SignerSync as _;
 use alloy_signer_local::PrivateKeySigner;
 use gw_audit::SecurityKind;
 use gw_identity::{ChainAway, Ens};
-use gw_store::record::{NewContract, NewOrganization};
-use gw_types::{Address, B256};
+use gw_store::record::{CreationKind, NewContract, NewOrganization, NewReservation, SendStart};
+use gw_types::{Address, B256, Seconds};
 use http::{Method, StatusCode};
 use serde_json::json;
 
@@ -300,6 +300,33 @@ async fn lk4_a_registered_contract_is_not_asked() {
     let open = challenge(&world, &alice).await;
     let refused = answer(&world, &alice, &open.nonce, &lower(contract), "0x1234").await;
     assert_eq!(refused.refusal(), (400, "signature verification failed"));
+}
+
+/// LK-4, HD14: nor is code that was sent through the gateway and is not registered yet: its maker would ask it anything.
+#[tokio::test]
+async fn lk4_a_reserved_address_is_not_asked() {
+    let world = World::new().await;
+    let alice = world.log_in("alice").await;
+    let user = world.user("alice").await.unwrap();
+    let contract = Address::repeat_byte(0xc0);
+    world.chain.wallets.lock().unwrap().insert(contract, Err(ChainAway));
+    let open = challenge(&world, &alice).await;
+    let hand_in = async || answer(&world, &alice, &open.nonce, &lower(contract), "0x1234").await;
+    assert_eq!(hand_in().await.refusal(), (503, "node unavailable"), "asked, without a reservation");
+    let mut tx = world.begin().await;
+    let org = tx.create_organization(NewOrganization { slug: "bank".into(), ..Default::default() }).await.unwrap();
+    let reservation = NewReservation {
+        address: contract,
+        kind: CreationKind::Plain,
+        sender: Address::repeat_byte(1),
+        nonce: 0,
+        expires_at: world.edge.now().plus(Seconds(1800)),
+    };
+    let (tx_hash, visible_to, watch) = (Some(B256::repeat_byte(7)), Vec::new(), None);
+    let start = SendStart { user: user.id, org: org.id, tx_hash, visible_to, reservations: vec![reservation], watch };
+    let _rows = tx.start_send(start).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(hand_in().await.refusal(), (400, "signature verification failed"));
 }
 
 /// LK-8: an own address only, and only where a name service is configured.

@@ -86,8 +86,8 @@ struct Proved {
 
 /// The address's own key signed; or there is a contract that takes the signature for its own (LK-4).
 ///
-/// What came through the gateway is registered and cannot be linked (HD10), so nobody asks a contract of their own
-/// making about what they may not see.
+/// Nobody asks a contract of their own making about what they may not see: what came through the gateway is registered,
+/// or reserved until it is, and cannot be linked (HD10).
 async fn proof(
     state: &IdentityState,
     address: Address,
@@ -98,8 +98,12 @@ async fn proof(
         return Ok(Some(LinkProof::Challenge));
     }
     let Some(signature) = parse_bytes(signature) else { return Ok(None) };
-    let registered = state.edge.policy.pin().is_none_or(|policy| policy.contract(address).is_some());
-    if registered {
+    let known = state.edge.policy.pin().is_none_or(|policy| {
+        policy.contract(address).is_some()
+            || !policy.reservations(address).is_empty()
+            || policy.is_tagged_shared(address)
+    });
+    if known {
         return Ok(None);
     }
     let hash = challenge_hash(message);
