@@ -13,6 +13,7 @@ use gw_types::{OrgId, Secret};
 
 /// Who asks where no token is given: an anonymous caller.
 const NOBODY: &str = "test:dashboard";
+const BAD_TOKEN: &str = "jwt_token is not valid";
 
 /// Runs one JSON-RPC call as the bearer of a token would, through everything that a call goes through, and says what comes
 /// of it and why. The caller's answer is the opaque one; the reason is for administrators.
@@ -41,20 +42,10 @@ pub(crate) async fn test_request(
     if writes && !(body.allow_write && admin.is_super()) {
         return Err(Failure::bad("sends are not tested: they take effect. allow_write and the super token run one"));
     }
-    let token = body.jwt_token.filter(|token| !token.trim().is_empty());
-    let claims = match &token {
-        Some(token) => {
-            let token = token.trim().trim_start_matches("Bearer ");
-            Some(
-                state
-                    .edge
-                    .tokens
-                    .access(token, state.clock.now())
-                    .map_err(|_| Failure::bad("jwt_token is not valid"))?,
-            )
-        }
-        None => None,
-    };
+    let token = body.jwt_token.as_deref().map(|token| token.trim().trim_start_matches("Bearer "));
+    let token = token.filter(|token| !token.is_empty());
+    let claims = token.map(|token| state.edge.tokens.access(token, state.clock.now())).transpose();
+    let claims = claims.map_err(|_| Failure::bad(BAD_TOKEN))?;
     let identity = claims.as_ref().map_or(NOBODY.to_owned(), |claims| claims.subject.as_str().to_owned());
     if !admin.is_super() {
         let Some(org) = org else { return Err(Failure::bad("org_id is required")) };
@@ -69,14 +60,8 @@ pub(crate) async fn test_request(
         }
     }
     let began = state.clock.now();
-    let call = TestCall {
-        token: token.map(|token| Secret::new(token.trim().trim_start_matches("Bearer "))),
-        org,
-        method,
-        params: body.params,
-        client: admin.ip(),
-    };
-    let said = state.tester.run(call).await.map_err(|BadToken| Failure::bad("jwt_token is not valid"))?;
+    let call = TestCall { token: token.map(Secret::new), org, method, params: body.params, client: admin.ip() };
+    let said = state.tester.run(call).await.map_err(|BadToken| Failure::bad(BAD_TOKEN))?;
     let latency = state.clock.now().micros().saturating_sub(began.micros()).max(0) / 1000;
     let message = said.answer.pointer("/error/message").and_then(|text| text.as_str());
     let error = message.map(|text| match said.reason {

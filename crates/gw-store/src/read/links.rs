@@ -9,7 +9,7 @@ use crate::{
 };
 use gw_types::{Address, Timestamp, UserId};
 use sea_orm::{
-    ColumnTrait, Condition, EntityTrait, JoinType, QueryFilter, QueryOrder, QuerySelect, QueryTrait,
+    ColumnTrait, Condition, EntityTrait, JoinType, QueryFilter, QueryOrder, QuerySelect, QueryTrait, RelationDef,
     sea_query::{Expr, ExprTrait},
 };
 use uuid::Uuid;
@@ -56,13 +56,7 @@ impl Reads<'_> {
             which = which.add(address_links::Column::Address.in_subquery(touching));
         }
         let held: Vec<(Uuid, String, Uuid, String, String)> = address_links::Entity::find()
-            .join(
-                JoinType::InnerJoin,
-                address_links::Entity::belongs_to(users::Entity)
-                    .from(address_links::Column::UserId)
-                    .to(users::Column::Id)
-                    .into(),
-            )
+            .join(JoinType::InnerJoin, links_to_users())
             .select_only()
             .column(address_links::Column::Id)
             .column(address_links::Column::Address)
@@ -99,13 +93,7 @@ impl Reads<'_> {
                     .to(address_links::Column::Id)
                     .into(),
             )
-            .join(
-                JoinType::InnerJoin,
-                address_links::Entity::belongs_to(users::Entity)
-                    .from(address_links::Column::UserId)
-                    .to(users::Column::Id)
-                    .into(),
-            )
+            .join(JoinType::InnerJoin, links_to_users())
             .select_only()
             .column(address_links::Column::Id)
             .column(address_links::Column::UserId)
@@ -140,6 +128,10 @@ impl Reads<'_> {
             .order_by_asc(address_links::Column::Id);
         all(found.all(&self.conn).await?)
     }
+}
+
+fn links_to_users() -> RelationDef {
+    address_links::Entity::belongs_to(users::Entity).from(address_links::Column::UserId).to(users::Column::Id).into()
 }
 
 fn live_addresses() -> sea_orm::Select<address_links::Entity> {
