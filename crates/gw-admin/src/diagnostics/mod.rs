@@ -1,5 +1,6 @@
 //! Seeing why: what would come of a call, through the very pipeline that serves callers (spec/20 §16).
 
+pub(crate) mod access_check;
 pub(crate) mod test_request;
 
 use gw_types::{OrgId, Secret};

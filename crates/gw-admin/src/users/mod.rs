@@ -1,6 +1,7 @@
 //! `/users`, memberships by user and by DID, linked addresses
 pub(crate) mod by_did;
 pub(crate) mod delete;
+pub(crate) mod effective_permissions;
 pub(crate) mod get;
 pub(crate) mod links;
 pub(crate) mod list;

@@ -25,7 +25,9 @@ pub(crate) use contract_batch::{
     ContractClaimRequest, ContractClaimResponse, ContractSyncCheckResponse, ContractSyncDeleteRequest,
     ContractSyncDeleteResponse, ContractSyncDeleteSkipped, ContractSyncStatus,
 };
-pub(crate) use diagnostics::{TestRequestInput, TestRequestResponse};
+pub(crate) use diagnostics::{
+    AccessCheckRequest, AccessCheckResult, EffectivePermissions, Explanation, TestRequestInput, TestRequestResponse,
+};
 pub(crate) use grant::{ContractGrant, ContractGrantCreateRequest, ContractGrantUpdateRequest, EventRulesField};
 pub(crate) use group::{
     Group, GroupAccess, GroupAccessRequest, GroupCreateRequest, GroupUpdateRequest, GroupWithAccess,

@@ -9,6 +9,8 @@
 pub mod admin;
 mod checks;
 mod decide;
+mod effective;
+mod explain;
 mod functions;
 mod history;
 mod identify;
@@ -25,6 +27,8 @@ mod url;
 
 pub use crate::visibility::owns;
 pub use decide::decide;
+pub use effective::{ContractRights, Effective, effective};
+pub use explain::{Explanation, GrantSays, GroupSays, Rule, TargetSays, Way, explain};
 pub use functions::{Functions, belongs};
 pub use history::owner_stood;
 pub use identify::{Caller, Refused, TokenFacts, identify, identify_url};

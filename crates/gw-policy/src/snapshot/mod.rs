@@ -259,6 +259,11 @@ impl Snapshot {
         self.contracts_by_address.get(&address)
     }
 
+    /// Every registered contract, in no order.
+    pub fn contracts(&self) -> impl Iterator<Item = &Arc<Contract>> {
+        self.contracts.values()
+    }
+
     /// All grants on a contract.
     pub fn grants(&self, contract: ContractId) -> &[Arc<ContractGrant>] {
         self.grants.get(contract)

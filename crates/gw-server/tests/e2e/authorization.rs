@@ -29,7 +29,8 @@ struct Victim {
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 /// Spec/80 §12.7: what asks and changes nothing.
-const EXEMPT: [&str; 2] = ["/api/v1/admin/orgs/{org_id}/contracts/sync-check", "/api/v1/admin/test-request"];
+const EXEMPT: [&str; 3] =
+    ["/api/v1/admin/orgs/{org_id}/contracts/sync-check", "/api/v1/admin/test-request", "/api/v1/admin/access/check"];
 
 const UNKNOWN: &str = "99999999-9999-4999-8999-999999999999";
 
@@ -84,6 +85,9 @@ impl Victim {
         }
         let body = match (method, path.trim_start_matches("/api/v1/admin")) {
             ("POST", "/test-request") => Some(json!({"method": "eth_chainId", "org_id": self.org})),
+            ("POST", "/access/check") => {
+                Some(json!({"method": "eth_call", "org_id": self.org, "user_external_id": self.did}))
+            }
             ("POST", "/orgs") => Some(json!({"name": "New", "slug": format!("new-{}", self.org)})),
             ("POST", "/directory-tenants") => Some(json!({"tenant_id": self.org, "label": "new"})),
             ("PUT", "/directory-tenants/{id}") => Some(json!({"label": "changed", "disabled": true})),
@@ -156,7 +160,8 @@ impl Victim {
             .replace("{user_id}", &self.user)
             .replace("{membership_id}", &self.membership)
             .replace("{address}", &self.address);
-        (path, body)
+        let query = if path.ends_with("/effective-permissions") { "?org=meridian" } else { "" };
+        (format!("{path}{query}"), body)
     }
 }
 

@@ -1,0 +1,265 @@
+use crate::{
+    AdminState,
+    error::Failure,
+    input,
+    scope::{Admin, TARGET_DENIED, covers},
+    wire::{AccessCheckRequest, AccessCheckResult, Explanation, lower},
+};
+use axum::{Json, extract::State};
+use gw_evm::{
+    Call, Lookup, Method, ParamError, VisibleTo,
+    call::{self, ChainRules},
+};
+use gw_http::{ApiError, JsonBody};
+use gw_policy::{
+    Snapshot,
+    access::{self, Caller, Decision, HeadFacts, Member, NamedOrg, Question, Rule},
+    snapshot::User,
+};
+use gw_store::read::Scope;
+use gw_types::{Address, Claim, Claims, DenyReason, ExternalId, OrgId, Timestamp};
+use serde_json::{Value, json, value::to_raw_value};
+use std::sync::Arc;
+
+/// May this user make this call? Decided by the function that decides on calls, before any execution is traced; the
+/// answer says which rule settled it and which groups and grants it stood on.
+///
+/// Administrators of an organization name it, and ask about its members. Whatever is outside of that is one refusal.
+#[utoipa::path(post, path = "/api/v1/admin/access/check", tag = "diagnostics", request_body = AccessCheckRequest,
+    responses((status = 200, body = AccessCheckResult), (status = 400), (status = 401), (status = 403), (status = 404)))]
+pub(crate) async fn check_access(
+    admin: Admin,
+    State(state): State<AdminState>,
+    JsonBody(body): JsonBody<AccessCheckRequest>,
+) -> Result<Json<AccessCheckResult>, Failure> {
+    let scope = admin.scope()?;
+    let pinned = state.feed.pin();
+    if !pinned.fresh {
+        return Err(ApiError::policy_unavailable().into());
+    }
+    let (snapshot, now) = (&*pinned.snapshot, state.clock.now());
+    let who = Who::of(&admin, &scope, snapshot, &body, now)?;
+    let method = body.method.trim();
+    if method.is_empty() || method.len() > Method::NAME_MAX {
+        return Err(Failure::bad("method must have 1 to 128 characters"));
+    }
+    let required = input::claims(&body.required_claims)?;
+    let lookup = Method::lookup(method);
+    let asked = Asked::of(&state, lookup, &body, who.user.as_deref(), snapshot)?;
+    let caller = who.user.clone().map_or(Caller::Anonymous, Caller::User);
+    let question = Question {
+        caller: &caller,
+        lookup,
+        call: asked.call.as_ref(),
+        visible_to: &VisibleTo::default(),
+        named_org: who.org.map_or(NamedOrg::Unnamed, NamedOrg::Org),
+        now,
+        head: HeadFacts { number: state.node.head().map_or(0, |head| head.number) },
+        knobs: &state.knobs,
+    };
+    let decision = access::decide(snapshot, &question);
+    let found = access::explain(snapshot, &question, &decision);
+    let held = who.user.as_deref().map_or(Claims::NONE, |user| claims(&state, snapshot, user, &found, &asked, now));
+    let mut result = AccessCheckResult {
+        allowed: false,
+        auth_required: false,
+        claims: held.iter().map(Claim::as_str).collect(),
+        org_id: who.org.or(found.org),
+        reason: None,
+        user_id: who.user.as_ref().map(|user| user.id),
+        explanation: Explanation::of(&found, None),
+    };
+    match &decision {
+        Decision::Allow(permit) => {
+            result.allowed = true;
+            result.explanation.plan = Some(permit.plan_name());
+        }
+        // Only the method was asked about, and it is the caller's to use.
+        Decision::Invalid(invalid) if !asked.given && invalid.reason == DenyReason::InvalidRequestShape => {
+            result.allowed = true;
+            result.explanation.rule = Rule::Passed.as_str();
+            result.explanation.text = "the method is listed; nothing was said of its parameters".into();
+        }
+        Decision::Deny(denial) => {
+            result.auth_required = denial.reason == DenyReason::AuthRequired;
+            result.reason = Some(told(&admin, denial.reason).as_str());
+        }
+        Decision::Invalid(invalid) => {
+            result.reason = Some(invalid.reason.as_str());
+            result.explanation.text = invalid.error.message().to_owned().into();
+        }
+    }
+    let missing = required.iter().filter(|claim| !held.has(*claim)).map(Claim::as_str);
+    let missing: Vec<_> = missing.collect();
+    if result.allowed && !missing.is_empty() {
+        (result.allowed, result.reason, result.explanation.plan) = (false, Some("missing_claim"), None);
+        result.explanation.rule = Rule::Claim.as_str();
+        result.explanation.text = format!("the user lacks: {}", missing.join(", ")).into();
+    }
+    Ok(Json(result))
+}
+
+/// T2: administrators of organizations do not learn from a code whether an address is somebody else's contract.
+pub(crate) fn told(admin: &Admin, reason: DenyReason) -> DenyReason {
+    match reason {
+        DenyReason::ForeignOrg | DenyReason::CrossOrg if !admin.is_super() => DenyReason::Unregistered,
+        reason => reason,
+    }
+}
+
+/// Whose right is asked about, and where.
+struct Who {
+    user: Option<Arc<User>>,
+    org: Option<OrgId>,
+}
+
+impl Who {
+    /// V4: one refusal for everything that is not the caller's to ask.
+    fn of(
+        admin: &Admin,
+        scope: &Scope,
+        snapshot: &Snapshot,
+        body: &AccessCheckRequest,
+        now: Timestamp,
+    ) -> Result<Self, Failure> {
+        let given = |text: &Option<String>| text.as_deref().map(str::trim).filter(|t| !t.is_empty()).map(str::to_owned);
+        let by_id = given(&body.org_id).map(|text| text.parse::<OrgId>().ok());
+        let by_slug =
+            given(&body.org_slug).map(|slug| snapshot.organizations().find(|org| *org.slug == *slug).map(|org| org.id));
+        let named = match (by_id, by_slug) {
+            (Some(one), Some(other)) if one != other => Some(None),
+            (one, other) => one.or(other),
+        };
+        let org = named.map(|org| org.filter(|org| snapshot.organization(*org).is_some()));
+        let did = given(&body.user_external_id);
+        let user = did.map(|did| ExternalId::new(&did).ok().and_then(|did| snapshot.user_by_external(&did)).cloned());
+        if admin.is_super() {
+            let org = match org {
+                Some(None) => return Err(Failure::not_found("organization not found")),
+                Some(Some(org)) => Some(org),
+                None => None,
+            };
+            let user = match user {
+                Some(None) => return Err(Failure::not_found("user not found")),
+                Some(Some(user)) => Some(user),
+                None => None,
+            };
+            return Ok(Self { user, org });
+        }
+        let refused = || Failure::forbidden(TARGET_DENIED);
+        let org = org.flatten().filter(|org| covers(scope, *org)).ok_or_else(refused)?;
+        let shares = |user: &Arc<User>| Member::new(snapshot, user.id, now).rights_in(org).is_some();
+        let user = match user {
+            None => None,
+            Some(user) => Some(user.filter(shares).ok_or_else(refused)?),
+        };
+        Ok(Self { user, org: Some(org) })
+    }
+}
+
+/// The call that is asked about.
+struct Asked {
+    call: Result<Call, ParamError>,
+    /// Whether anything was said of its parameters.
+    given: bool,
+    target: Option<Address>,
+}
+
+impl Asked {
+    fn of(
+        state: &AdminState,
+        lookup: Lookup,
+        body: &AccessCheckRequest,
+        user: Option<&User>,
+        snapshot: &Snapshot,
+    ) -> Result<Self, Failure> {
+        let text = |text: &Option<String>| text.as_deref().map(str::trim).filter(|t| !t.is_empty()).map(str::to_owned);
+        let target = text(&body.target_address).map(|text| input::address(&text)).transpose()?;
+        let selector = text(&body.function_selector).map(|text| selector(&text)).transpose()?;
+        if selector.is_some() && target.is_none() {
+            return Err(Failure::bad("function_selector needs a target_address"));
+        }
+        if body.params.is_some() && target.is_some() {
+            return Err(Failure::bad("give params or target_address, not both"));
+        }
+        let unparsed = |given| Self { call: Err(ParamError::invalid("not parsed")), given, target };
+        let Lookup::Known(method) = lookup else { return Ok(unparsed(body.params.is_some())) };
+        let params = match (&body.params, target) {
+            (Some(params), _) => Some(params.clone()),
+            (None, Some(target)) => {
+                let own = user.and_then(|user| {
+                    let mut links = snapshot.links_of(user.id).iter().map(|link| link.address);
+                    links.find(|address| access::owns(snapshot, user.id, *address))
+                });
+                Some(
+                    about(method, target, selector.as_deref(), own)
+                        .ok_or_else(|| Failure::bad(format!("`{}` takes no address: give params", method.as_str())))?,
+                )
+            }
+            (None, None) => None,
+        };
+        let raw = params.as_ref().map(to_raw_value).transpose().map_err(|_| Failure::bad("params must be JSON"))?;
+        // A signed send is not made up: it is judged as the send of the same content.
+        let read_as = match (method, target) {
+            (Method::SendRawTransaction, Some(_)) => Method::SendTransaction,
+            (method, _) => method,
+        };
+        let chain = ChainRules { chain_id: state.node.chain_id() };
+        let call = call::parse(read_as, raw.as_deref(), chain).map(|parsed| parsed.call);
+        match call {
+            Err(error) if params.is_some() => Err(Failure::bad(error.message().to_owned())),
+            call => Ok(Self { call, given: params.is_some(), target }),
+        }
+    }
+}
+
+fn selector(text: &str) -> Result<String, Failure> {
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    if digits.len() != 8 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return Err(Failure::bad("function_selector must be four bytes of hex"));
+    }
+    Ok(format!("0x{}", digits.to_ascii_lowercase()))
+}
+
+/// Parameters of a call about this address.
+fn about(method: Method, target: Address, selector: Option<&str>, own: Option<Address>) -> Option<Vec<Value>> {
+    let target = lower(target);
+    let data = selector.unwrap_or("0x");
+    Some(match method {
+        Method::Call | Method::EstimateGas | Method::CreateAccessList | Method::DebugTraceCall => {
+            vec![json!({"to": target, "data": data})]
+        }
+        Method::SendTransaction | Method::SendRawTransaction => {
+            vec![json!({"from": lower(own.unwrap_or(Address::repeat_byte(0xff))), "to": target, "data": data})]
+        }
+        Method::GetBalance | Method::GetTransactionCount | Method::GetCode => vec![json!(target)],
+        Method::GetStorageAt => vec![json!(target), json!("0x0")],
+        Method::GetProof => vec![json!(target), json!([])],
+        Method::GetLogs | Method::NewFilter => vec![json!({"address": target})],
+        _ => return None,
+    })
+}
+
+/// The claims the user holds: on the target if it is within reach, and in the organization.
+fn claims(
+    state: &AdminState,
+    snapshot: &Snapshot,
+    user: &User,
+    found: &access::Explanation<'_>,
+    asked: &Asked,
+    now: Timestamp,
+) -> Claims {
+    let Some(org) = found.org else { return Claims::NONE };
+    let member = Member::new(snapshot, user.id, now);
+    let in_org = member.rights_in(org).map_or(Claims::NONE, |rights| rights.permissions.claims);
+    let target = found.targets.first().map(|target| target.address).or(asked.target);
+    let contract = target.and_then(|target| snapshot.contract(target)).filter(|contract| contract.org == org);
+    match contract.map(|contract| access::reach(snapshot, &member, contract, &state.knobs)) {
+        None => in_org,
+        // `deploy` is about the organization, the others about the contract.
+        Some(reach) => {
+            let deploy = in_org.iter().filter(|claim| *claim == Claim::Deploy).collect();
+            reach.map_or(Claims::NONE, |reach| reach.claims).union(deploy)
+        }
+    }
+}
