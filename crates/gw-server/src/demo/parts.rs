@@ -94,6 +94,7 @@ impl Parts {
             .env("NODE_URL", &node)
             .env("ADMIN_API_TOKEN", admin.expose())
             .env("ALLOW_MOCK_LOGIN", "true")
+            .env("PERSONAL_RPC_URLS", "true")
             .env("ACCESS_TOKEN_TTL", TOKEN_TTL)
             .env("RATE_LIMIT_AUTH", "off")
             .env("RATE_LIMIT_ANON", "off")

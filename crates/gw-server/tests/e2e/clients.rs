@@ -1,16 +1,25 @@
 //! The libraries dApp developers use, each through its whole life cycle, as they are.
 
 use crate::{harness::Engine, world::World};
+use serde_json::json;
 use std::process::Command;
 
 /// Runs one script of `tests/clients`; its last line counts what passed.
 async fn run(program: &str, script: &str) {
-    let w = World::start(Engine::Sqlite).await;
+    run_in(&World::start(Engine::Sqlite).await, "wallet", program, script).await;
+}
+
+/// The same in a world made ready for it, with a personal URL of this scope.
+async fn run_in(w: &World, scope: &str, program: &str, script: &str) {
+    let made =
+        w.gw.as_user(&w.ops.token, "POST", "/api/v1/me/rpc-urls", Some(json!({"scope": scope}))).await.expect(201);
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");
     let program = if program.starts_with("target/") { format!("{root}{program}") } else { program.to_owned() };
     let output = Command::new(&program)
         .arg(format!("{root}tests/clients/{script}"))
         .env("GW_RPC_URL", format!("{}/rpc", w.gw.url))
+        .env("GW_PERSONAL_URL", made["url"].as_str().unwrap())
+        .env("GW_CONTRACT", w.erc20.to_string())
         .env("GW_TOKEN", &w.ops.token)
         .env("GW_PRIVATE_KEY", format!("0x{}", crate::harness::KEYS[0]))
         .env("GW_RECIPIENT", w.analyst.address().to_string())
@@ -50,4 +59,21 @@ async fn cast() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn web3_py() {
     run("target/venv/bin/python", "web3_client.py").await;
+}
+
+/// A browser wallet: no token, a personal URL of the default scope (HD17, decision 51).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hd17_metamask() {
+    run("node", "metamask.mjs").await;
+}
+
+/// `forge script --broadcast` by a personal URL, `forge create` by a header. Foundry asks for the code of the
+/// deterministic deployment proxy before anything else: shared infrastructure, as an operator registers it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn forge() {
+    let w = World::start(Engine::Sqlite).await;
+    let proxy =
+        json!({"address": "0x4e59b44847b379578588920ca78fbf26c0b4956c", "name": "Deterministic deployment proxy"});
+    w.gw.admin("POST", "/shared-infrastructure", Some(proxy)).await.expect(201);
+    run_in(&w, "all", "bash", "forge.sh").await;
 }
