@@ -8,7 +8,7 @@ demo: setup ## a real node, a gateway and three viewers who ask the same questio
 test: setup ## everything CI runs, cheapest first
 	cargo xtask ci
 
-bench: setup ## throughput and latency beside nginx, logins beside snarkjs, then decisions, tokens and the journal by criterion
+bench: setup ## throughput and latency beside nginx, calls beside the node, logins beside snarkjs, then decisions, tokens and the journal by criterion
 	scripts/bench.sh
 
 fmt: ## format the code

@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""`eth_call` of 1, 20 and 200 frames through the gateway, beside the node alone: a part of `make bench`.
+
+The gateway answers a call from the trace it judges, so two figures are told: the whole call beside the node's plain
+`eth_call`, and what the gateway adds to the node's time for the very bytes the gateway sends it (caught once on their
+way), which is the gateway's own part.
+"""
+
+import http.client
+import http.server
+import json
+import os
+import pathlib
+import statistics
+import tempfile
+import threading
+import time
+import urllib.request
+
+from bench import ADMIN, RELEASE, ROOT, free_port, request, start, stop_all, wait_for
+
+TIMES = int(os.environ.get("BENCH_CALLS", "200"))
+FROM = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266"
+DID = "did:test:frames"
+# calls(uint256)
+CALLS = "0xd183ce14"
+
+
+class Line:
+    """One kept connection and how long an exchange over it takes."""
+
+    def __init__(self, port, path="/", token=None):
+        self.connection, self.path = http.client.HTTPConnection("127.0.0.1", port, timeout=60), path
+        self.headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
+
+    def take(self, body):
+        began = time.perf_counter()
+        self.connection.request("POST", self.path, body, self.headers)
+        answer = self.connection.getresponse()
+        said = answer.read()
+        taken = time.perf_counter() - began
+        assert answer.status == 200, said
+        return taken, said
+
+
+class Tap(http.server.BaseHTTPRequestHandler):
+    """Passes on what it is sent and keeps it."""
+
+    protocol_version = "HTTP/1.1"
+    node, bodies = None, []
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.bodies.append(body)
+        made = urllib.request.Request(self.node, data=body, headers={"Content-Type": "application/json"})
+        with urllib.request.urlopen(made, timeout=60) as answer:
+            said = answer.read()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(said)))
+        self.end_headers()
+        self.wfile.write(said)
+
+    def log_message(self, *_):
+        pass
+
+
+def gateway(node, work):
+    """A gateway in front of `node`; its port."""
+    port = free_port()
+    base = f"http://127.0.0.1:{port}"
+    env = {
+        "PATH": os.environ["PATH"], "ENVIRONMENT": "development", "ALLOW_MOCK_LOGIN": "true", "PORT": str(port),
+        "BASE_URL": base, "NODE_URL": node, "ADMIN_API_TOKEN": ADMIN, "LOG_LEVEL": "warn", "DATA_DIR": str(work),
+        "ACCESS_TOKEN_TTL": "8h",
+    }
+    start(RELEASE / "ledger-gateway-dev", "serve", env=env)
+    wait_for(f"{base}/ready")
+    return port, base
+
+
+def seed(base, contract):
+    """A member who may call the contract; their token."""
+    admin = {"X-Admin-Token": ADMIN}
+    org = request(base, "POST", "/api/v1/admin/orgs", {"name": "Bench", "slug": "bench"}, admin)["id"]
+    group = request(base, "POST", f"/api/v1/admin/orgs/{org}/groups", {"name": "g", "slug": "g"}, admin)["id"]
+    request(base, "PUT", f"/api/v1/admin/orgs/{org}/groups/{group}/access", {"allowed_methods": ["eth_call"], "claims": []}, admin)
+    user = request(base, "POST", f"/api/v1/admin/orgs/{org}/memberships/by-did", {"did": DID, "group_id": group}, admin)["user_id"]
+    request(base, "PUT", f"/api/v1/admin/users/{user}", {"kyc": True}, admin)
+    request(base, "POST", f"/api/v1/admin/orgs/{org}/contracts", {"address": contract, "name": "Frames"}, admin)
+    request(base, "POST", f"/api/v1/admin/orgs/{org}/contracts/{contract}/grants", {"group_id": group}, admin)
+    opened = request(base, "POST", "/auth/request", {})
+    return request(base, "POST", "/auth/verify", {"jwz_token": f"mock.{DID}", "session_id": opened["session_id"]})["access_token"]
+
+
+def main():
+    work = pathlib.Path(tempfile.mkdtemp(prefix="gw-bench-"))
+    node_port, tap_port = free_port(), free_port()
+    start(ROOT / "tests/clients/node_modules/.bin/anvil", "--silent", "--port", str(node_port))
+    node = f"http://127.0.0.1:{node_port}"
+
+    def ask(method, params):
+        said = request(node, "POST", "/", {"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+        assert "error" not in said, said
+        return said["result"]
+
+    for _ in range(100):
+        try:
+            ask("eth_chainId", [])
+            break
+        except OSError:
+            time.sleep(0.1)
+    code = json.loads((ROOT / "contracts/artifacts/Frames.json").read_text())["bytecode"]
+    sent = ask("eth_sendTransaction", [{"from": FROM, "input": code, "gas": "0x200000"}])
+    contract = ask("eth_getTransactionReceipt", [sent])["contractAddress"]
+
+    Tap.node = node
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", tap_port), Tap)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    port, base = gateway(node, work / "measured")
+    token = seed(base, contract)
+    tapped_port, tapped_base = gateway(f"http://127.0.0.1:{tap_port}", work / "tapped")
+    tapped = Line(tapped_port, "/rpc", seed(tapped_base, contract))
+
+    plain, traced, through = Line(node_port), Line(node_port), Line(port, "/rpc", token)
+    rows = []
+    for frames in (1, 20, 200):
+        data = CALLS + f"{frames - 1:064x}"
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "eth_call", "params": [{"to": contract, "data": data}, "latest"]})
+        Tap.bodies.clear()
+        tapped.take(body)
+        asked = [b for b in Tap.bodies if b"debug_traceCall" in b]
+        assert len(asked) == 1, "one round trip"
+        figures = []
+        for turn in range(TIMES + 10):
+            times = [plain.take(body)[0], traced.take(asked[0])[0], through.take(body)]
+            assert json.loads(times[2][1])["result"] == f"0x{frames - 1:064x}", times[2][1]
+            if turn >= 10:
+                figures.append((times[0], times[1], times[2][0]))
+        call, trace, whole = (statistics.median(f[i] for f in figures) for i in range(3))
+        own = statistics.median(f[2] - f[1] for f in figures)
+        rows.append((f"eth_call of {frames} frames", "one round trip; own part under a tenth of the node's",
+                     f"1; {own / trace:.2f}", f"{whole * 1e6:.0f} us, the node's trace {trace * 1e6:.0f} us, its plain call {call * 1e6:.0f} us ({whole / call:.1f} times)"))
+    print("\n| figure | goal | measured | detail |\n|---|---|---|---|")
+    for row in rows:
+        print("| " + " | ".join(row) + " |")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    finally:
+        stop_all()
