@@ -35,10 +35,12 @@ pub struct Received {
 }
 
 type Script = Box<dyn FnMut(&Value) -> Reply + Send>;
+type Improviser = Box<dyn FnMut(&Received) -> Option<Reply> + Send>;
 
 #[derive(Default)]
 struct Inner {
     scripts: BTreeMap<String, Script>,
+    improviser: Option<Improviser>,
     bodies: Vec<Bytes>,
 }
 
@@ -109,6 +111,11 @@ impl FakeNode {
         lock(&self.inner).scripts.insert(method.to_owned(), Box::new(script));
     }
 
+    /// Answers what has no script by this function from now on; where it has no answer, honestly.
+    pub fn improvise(&self, improviser: impl FnMut(&Received) -> Option<Reply> + Send + 'static) {
+        lock(&self.inner).improviser = Some(Box::new(improviser));
+    }
+
     /// The bodies received since the last look, as bytes.
     pub fn take_bodies(&self) -> Vec<Bytes> {
         std::mem::take(&mut lock(&self.inner).bodies)
@@ -153,9 +160,10 @@ async fn answer(State(inner): State<Arc<Mutex<Inner>>>, body: Bytes) -> axum::re
     let replies: Vec<(Value, Reply)> = {
         let mut inner = lock(&inner);
         inner.bodies.push(body);
-        let mut reply = |call: &Received| match inner.scripts.get_mut(&call.method) {
+        let Inner { scripts, improviser, .. } = &mut *inner;
+        let mut reply = |call: &Received| match scripts.get_mut(&call.method) {
             Some(script) => script(&call.params),
-            None => honest(call),
+            None => improviser.as_mut().and_then(|improvise| improvise(call)).unwrap_or_else(|| honest(call)),
         };
         calls.iter().map(|(id, call)| (id.clone(), reply(call))).collect()
     };
