@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex};
 
 /// Stands for everything a stranger may not see: an address, and the head of every hidden word.
 const CANARY: &str = "ca9a51e5ca9a51e5ca9a51e5ca9a51e5ca9a51e5";
+const HIDDEN: &str = "ca9a51e5ca9a51e5";
 const TOKEN: Address = Address::repeat_byte(0x11);
 const FOREIGN: Address = Address::repeat_byte(0x22);
 
@@ -197,9 +198,8 @@ impl Assault {
             assert!(ASKED.contains(&call.method.as_str()), "{}\nforwarded {}", said(), call.method);
         }
         // Nothing hidden, unless it stood in the question. (A node that lies may put anything into a figure of the chain.)
-        let hidden = &CANARY[..16];
-        if who < 2 && !matches!(mood, Mood::Told(_)) && !asked.to_ascii_lowercase().contains(hidden) {
-            assert!(!answer.text.to_ascii_lowercase().contains(hidden), "{}", said());
+        if who < 2 && !matches!(mood, Mood::Told(_)) && !asked.to_ascii_lowercase().contains(HIDDEN) {
+            assert!(!answer.text.to_ascii_lowercase().contains(HIDDEN), "{}", said());
         }
         if who == 0 && matches!(mood, Mood::Canary) {
             assert!(!answer.text.contains("\"logs\"") && !answer.text.contains("\"from\""), "{}", said());
@@ -225,7 +225,7 @@ impl Assault {
             _ => {}
         }
         let mut request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-        if of.next() % 16 == 0 {
+        if of.one_in(16) {
             request["visibleTo"] = self.value(of, 1);
         }
         request
@@ -246,12 +246,12 @@ impl Assault {
             "debug_traceCall" => vec![call(of), tag(of), json!({"tracer": "callTracer"})],
             "debug_traceTransaction" => vec![hash(of), json!({"tracer": "callTracer"})],
             "eth_getLogs" | "eth_newFilter" => {
-                let emitter = if of.next() % 2 == 0 { address(of) } else { json!([address(of), address(of)]) };
+                let emitter = if of.one_in(2) { address(of) } else { json!([address(of), address(of)]) };
                 vec![json!({"address": emitter, "fromBlock": tag(of), "toBlock": tag(of)})]
             }
             "eth_getTransactionByHash" | "eth_getTransactionReceipt" => vec![hash(of)],
-            "eth_getBlockByHash" => vec![hash(of), json!(of.next() % 2 == 0)],
-            "eth_getBlockByNumber" => vec![tag(of), json!(of.next() % 2 == 0)],
+            "eth_getBlockByHash" => vec![hash(of), json!(of.one_in(2))],
+            "eth_getBlockByNumber" => vec![tag(of), json!(of.one_in(2))],
             "eth_getBlockReceipts" | "eth_getBlockTransactionCountByNumber" => vec![tag(of)],
             "eth_getBlockTransactionCountByHash" => vec![hash(of)],
             "eth_getTransactionByBlockHashAndIndex" => vec![hash(of), json!("0x0")],
@@ -383,7 +383,7 @@ fn canary(call: &Received) -> Option<Value> {
             json!({"type": "CALL", "from": address, "to": FOREIGN, "input": word, "output": word,
             "gas": "0x1", "gasUsed": "0x1", "value": word})
         }
-        "eth_getBalance" if call.params[0] != json!(account(1).address()) => json!(format!("0x{}", &CANARY[..32])),
+        "eth_getBalance" if call.params[0] != json!(account(1).address()) => json!(format!("0x{HIDDEN}{HIDDEN}")),
         _ => return None,
     })
 }
@@ -425,13 +425,13 @@ fn call(of: &mut Choices<'_>) -> Value {
         1 => call["data"] = json!(Bytes::copy_from_slice(&of.take())),
         _ => {
             call["data"] =
-                json!(format!("0x70a08231{}{}", "0".repeat(24), &address(of).as_str().unwrap_or_default()[2..]))
+                json!(format!("0x70a08231{:0>64}", address(of).as_str().unwrap_or_default().trim_start_matches("0x")))
         }
     }
-    if of.next() % 2 == 0 {
+    if of.one_in(2) {
         call["from"] = address(of);
     }
-    if of.next() % 8 == 0 {
+    if of.one_in(8) {
         call["value"] = json!("0x1");
     }
     call
@@ -449,6 +449,10 @@ impl Choices<'_> {
             }
             None => 0,
         }
+    }
+
+    fn one_in(&mut self, many: u8) -> bool {
+        self.next().is_multiple_of(many)
     }
 
     fn take(&mut self) -> Vec<u8> {

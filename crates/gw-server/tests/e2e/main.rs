@@ -11,6 +11,8 @@ mod authorization;
 #[cfg(test)]
 mod bad_input;
 #[cfg(test)]
+mod canary;
+#[cfg(test)]
 mod clients;
 #[cfg(test)]
 mod contracts;
