@@ -1,12 +1,14 @@
-//! Where the node is and how we name ourselves to it.
+//! Where the node is, or the nodes of one chain are, and how we name ourselves to them.
 
 use gw_types::Secret;
 use http::{HeaderName, HeaderValue, Uri};
 
 /// The node's address and the key it may ask for. Neither is ever printed: the path of a hosted node's URL is a key.
+///
+/// Several addresses are several nodes of one chain, the preferred one first; all of them are given the same key.
 #[derive(Clone)]
 pub struct NodeConfig {
-    uri: Uri,
+    uris: Vec<Uri>,
     api_key: Option<(HeaderName, HeaderValue)>,
     upkeep: Upkeep,
     patience: Patience,
@@ -52,11 +54,24 @@ pub struct Upkeep {
     pub head: std::time::Duration,
     /// Between two probes of tracing and chain id (X11).
     pub probe: std::time::Duration,
+    /// Between two looks at the nodes that are not in use.
+    pub standby: std::time::Duration,
+    /// How long a preferred node must have been well before it is used again.
+    pub settle: std::time::Duration,
+    /// How long the last confirmed head serves while no node confirms it.
+    pub grace: std::time::Duration,
 }
 
 impl Default for Upkeep {
     fn default() -> Self {
-        Self { head: std::time::Duration::from_millis(200), probe: std::time::Duration::from_secs(30) }
+        let seconds = std::time::Duration::from_secs;
+        Self {
+            head: std::time::Duration::from_millis(200),
+            probe: seconds(30),
+            standby: seconds(2),
+            settle: seconds(30),
+            grace: seconds(5),
+        }
     }
 }
 
@@ -77,21 +92,19 @@ pub enum NodeConfigError {
 impl NodeConfig {
     /// A node at `url`, without a key.
     pub fn new(url: &str) -> Result<Self, NodeConfigError> {
-        let uri: Uri = url.trim().parse().map_err(|_| NodeConfigError::Url)?;
-        if !matches!(uri.scheme_str(), Some("http" | "https")) {
-            return Err(NodeConfigError::Url);
-        }
-        match uri.authority() {
-            None => Err(NodeConfigError::Url),
-            Some(authority) if authority.as_str().contains('@') => Err(NodeConfigError::Credentials),
-            Some(_) => Ok(Self {
-                uri,
-                api_key: None,
-                upkeep: Upkeep::default(),
-                patience: Patience::default(),
-                connections: Connections::default(),
-            }),
-        }
+        Ok(Self {
+            uris: vec![address(url)?],
+            api_key: None,
+            upkeep: Upkeep::default(),
+            patience: Patience::default(),
+            connections: Connections::default(),
+        })
+    }
+
+    /// The same with one more node, used when those before it cannot be.
+    pub fn or(mut self, url: &str) -> Result<Self, NodeConfigError> {
+        self.uris.push(address(url)?);
+        Ok(self)
     }
 
     /// The same with a key sent in `header` (RPC_API_KEY, RPC_API_KEY_HEADER).
@@ -132,8 +145,8 @@ impl NodeConfig {
         self.patience
     }
 
-    pub(crate) fn uri(&self) -> &Uri {
-        &self.uri
+    pub(crate) fn uris(&self) -> &[Uri] {
+        &self.uris
     }
 
     pub(crate) fn api_key(&self) -> Option<(HeaderName, HeaderValue)> {
@@ -142,6 +155,18 @@ impl NodeConfig {
 
     pub(crate) fn upkeep(&self) -> Upkeep {
         self.upkeep
+    }
+}
+
+fn address(url: &str) -> Result<Uri, NodeConfigError> {
+    let uri: Uri = url.trim().parse().map_err(|_| NodeConfigError::Url)?;
+    if !matches!(uri.scheme_str(), Some("http" | "https")) {
+        return Err(NodeConfigError::Url);
+    }
+    match uri.authority() {
+        None => Err(NodeConfigError::Url),
+        Some(authority) if authority.as_str().contains('@') => Err(NodeConfigError::Credentials),
+        Some(_) => Ok(uri),
     }
 }
 
@@ -163,6 +188,9 @@ mod tests {
             assert_eq!(NodeConfig::new(bad).err(), Some(NodeConfigError::Url), "{bad}");
         }
         assert_eq!(NodeConfig::new("http://a:b@node.example").err(), Some(NodeConfigError::Credentials));
+        let one = NodeConfig::new("http://127.0.0.1:8545").unwrap();
+        assert_eq!(one.clone().or("node.example").err(), Some(NodeConfigError::Url));
+        assert_eq!(one.or("https://node.example").map(|two| two.uris().len()).ok(), Some(2));
     }
 
     #[test]

@@ -75,10 +75,21 @@ impl core::ops::Deref for Head {
 /// The calls of one look, in the order [`read`] expects.
 pub(crate) const LOOK: [(&str, &str); 2] = [("eth_getBlockByNumber", r#"["latest",false]"#), ("eth_gasPrice", "[]")];
 
+/// What is asked beside it of a node that is not in use, in the order [`read`] expects.
+pub(crate) const WHO: (&str, &str) = ("eth_chainId", "[]");
+
 /// Reads the answers to [`LOOK`].
 pub(crate) fn read(answers: &[Answer<Bytes>]) -> Result<Head, NodeError> {
-    let [Answer::Result(block), Answer::Result(price)] = answers else { return Err(NodeError::Unparsable) };
+    let [Answer::Result(block), Answer::Result(price), ..] = answers else { return Err(NodeError::Unparsable) };
     Ok(Head { block: read_block(block)?.ok_or(NodeError::Unparsable)?, gas_price: parse(price)? })
+}
+
+/// Reads the answer to [`WHO`].
+pub(crate) fn read_chain_id(answer: Option<&Answer<Bytes>>) -> Result<u64, NodeError> {
+    match answer {
+        Some(Answer::Result(id)) => small(parse::<U256>(id)?),
+        Some(Answer::Error(_)) | None => Err(NodeError::Unparsable),
+    }
 }
 
 /// Reads a block with or without transactions; `null` is no block.

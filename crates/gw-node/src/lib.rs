@@ -1,12 +1,16 @@
 //! The upstream node: one exchange per question, a deadline and a cap on each, answers sealed as they arrive.
 //!
+//! Several nodes of one chain are one node here: one of them is in use, another takes its place when it fails.
+//!
 //! Start with [`Node`]. Bodies are built from typed calls (`gw_evm::wire`), never from client bytes; ids are ours.
 //! What a client may see of an answer is not decided here: [`Sealed`](gw_policy::sealed::Sealed) goes to the views
 //! of `gw-policy`. The few facts the gateway needs for itself (the head, a nonce, a receipt's outcome) are read here,
 //! before sealing, and carry nothing of a caller.
 
+mod choice;
 mod config;
 mod contract_wallet;
+mod endpoint;
 mod facts;
 mod head;
 mod message;
@@ -17,10 +21,12 @@ mod trail;
 mod transport;
 
 pub use config::{Connections, NodeConfig, NodeConfigError, Patience, Upkeep};
+pub use endpoint::{NodeState, NodeStatus};
 pub use facts::{BlockWithSenders, CodePair, Mined, Sent};
+pub use gw_evm::wire::TraceForm;
 pub use head::{Block, Head};
 pub use message::Answer;
-pub use node::{Admitting, Gate, Node, NodeError, SealedAnswer};
+pub use node::{Admitting, Gate, Node, NodeError, Resend, SealedAnswer};
 pub use trace::{MinedRun, NoTrace, SendTrace, Traced};
 pub use trail::Trail;
 pub use transport::Budget;

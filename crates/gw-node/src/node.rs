@@ -1,25 +1,25 @@
-//! The node as the rest of the gateway sees it.
+//! The node as the rest of the gateway sees it: one, whichever of several it is at the moment ([`crate::choice`]).
 
 use crate::{
-    Block, Budget, Head, NodeConfig,
-    head::{self, HeadCell},
+    Block, Budget, Head, NodeConfig, NodeStatus, Upkeep, choice,
+    endpoint::Endpoint,
+    head::{self, HeadCell, WHO},
     message::{self, Answer},
-    probe,
     trail::Trail,
-    transport::Transport,
 };
 use bytes::Bytes;
 use gw_evm::wire::{TraceForm, UpstreamCall};
 use gw_policy::sealed::{RawJson, Sealed};
-use gw_types::U256;
 use std::{
     pin::Pin,
-    sync::{Arc, OnceLock, Weak},
-    time::Duration,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 use tokio::{
     sync::{Mutex, watch},
-    time::Instant,
+    task::JoinSet,
 };
 
 /// What a forwarded call brings back.
@@ -37,6 +37,12 @@ pub enum NodeError {
     /// No answer in time.
     #[error("the node did not answer in time")]
     Timeout,
+    /// What stands in front of the node does not reach it (HTTP 502, 503 or 504 without JSON).
+    #[error("what stands in front of the node does not reach it")]
+    Unavailable,
+    /// Another node was taken in its place while it was waited for.
+    #[error("the node was given up for another one")]
+    GivenUp,
     /// More bytes than allowed.
     #[error("the node's answer is too large")]
     TooLarge,
@@ -52,6 +58,24 @@ pub enum NodeError {
     /// The head cannot be confirmed.
     #[error("the node's head is not known")]
     NoHead,
+    /// Its newest block is older than what clients were shown.
+    #[error("the node is behind the followed head")]
+    Behind,
+    /// It is not on the chain the gateway stands for.
+    #[error("the node serves another chain")]
+    OtherChain,
+    /// The nodes of one list serve different chains; they are named by their places.
+    #[error("the nodes serve different chains: number {one} chain {chain}, number {other} chain {other_chain}")]
+    ChainsDiffer {
+        /// The place of one node, from one.
+        one: usize,
+        /// Its chain.
+        chain: u64,
+        /// The place of another.
+        other: usize,
+        /// Its chain.
+        other_chain: u64,
+    },
     /// A new block could not be looked at; nobody reads at it before (HD2).
     #[error("a new block is not validated")]
     NotValidated(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -62,14 +86,55 @@ impl NodeError {
     pub fn is_before_sending(&self) -> bool {
         match self {
             Self::Unreachable(error) => error.is_connect(),
-            Self::RateLimited | Self::NoHead | Self::NotValidated(_) | Self::Tls(_) => true,
-            Self::Broken(_) | Self::Timeout | Self::TooLarge | Self::Unparsable => false,
+            Self::RateLimited
+            | Self::NoHead
+            | Self::Behind
+            | Self::OtherChain
+            | Self::ChainsDiffer { .. }
+            | Self::NotValidated(_)
+            | Self::Tls(_) => true,
+            Self::Broken(_) | Self::Timeout | Self::Unavailable | Self::GivenUp | Self::TooLarge | Self::Unparsable => {
+                false
+            }
+        }
+    }
+
+    /// Whether the way to the node failed, rather than the node's answer.
+    pub(crate) const fn is_of_transport(&self) -> bool {
+        match self {
+            Self::Unreachable(_) | Self::Broken(_) | Self::Timeout | Self::Unavailable | Self::GivenUp => true,
+            Self::TooLarge
+            | Self::Unparsable
+            | Self::RateLimited
+            | Self::Tls(_)
+            | Self::NoHead
+            | Self::Behind
+            | Self::OtherChain
+            | Self::ChainsDiffer { .. }
+            | Self::NotValidated(_) => false,
         }
     }
 }
 
-/// How long the last confirmed head serves while the node does not answer.
-const HEAD_GRACE: Duration = Duration::from_secs(5);
+/// An error that may be the node's.
+pub(crate) trait Failure: From<NodeError> {
+    fn is_of_transport(&self) -> bool;
+}
+
+impl Failure for NodeError {
+    fn is_of_transport(&self) -> bool {
+        self.is_of_transport()
+    }
+}
+
+/// What may be done with a send whose node failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resend {
+    /// Another node may have it if the first surely never heard it: under its own hash it cannot happen twice.
+    IfUnheard,
+    /// No other node: what a node signs with its own key is that node's.
+    Never,
+}
 
 /// What new blocks must pass before anybody reads at them (HD2).
 pub trait Gate: core::fmt::Debug + Send + Sync {
@@ -81,58 +146,126 @@ pub trait Gate: core::fmt::Debug + Send + Sync {
 pub type Admitting<'a> = Pin<Box<dyn Future<Output = Result<(), NodeError>> + Send + 'a>>;
 
 /// The upstream node, its followed head and what it can trace.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Node {
-    transport: Transport,
+    pub(crate) shared: Arc<Shared>,
+    /// The one node this view asks; without it, whichever is in use.
+    via: Option<usize>,
+}
+
+/// What all views of the node share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    endpoints: Vec<Endpoint>,
+    active: AtomicUsize,
     chain_id: u64,
-    head: HeadCell,
+    pub(crate) head: HeadCell,
     trail: Mutex<Arc<Trail>>,
     gate: OnceLock<Arc<dyn Gate>>,
-    tracing: probe::Tracing,
+    upkeep: Upkeep,
+}
+
+impl Shared {
+    pub(crate) fn endpoints(&self) -> &[Endpoint] {
+        &self.endpoints
+    }
+
+    pub(crate) fn endpoint(&self, place: usize) -> Option<&Endpoint> {
+        self.endpoints.get(place)
+    }
+
+    pub(crate) fn active(&self) -> usize {
+        self.active.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn set_active(&self, place: usize) {
+        self.active.store(place, Ordering::SeqCst);
+    }
+
+    pub(crate) fn gate(&self) -> Option<&Arc<dyn Gate>> {
+        self.gate.get()
+    }
+
+    pub(crate) const fn upkeep(&self) -> Upkeep {
+        self.upkeep
+    }
 }
 
 impl Node {
-    /// Asks the node who it is and starts to follow it. The upkeep ends when the last handle is dropped.
+    /// Asks the nodes who they are and starts to follow one of them. The upkeep ends when the last handle is dropped.
+    ///
+    /// One that answers is enough; those that do must agree on their chain.
     pub async fn connect(config: &NodeConfig) -> Result<Arc<Self>, NodeError> {
-        let transport = Transport::new(config).map_err(NodeError::Tls)?;
-        let chain_id = chain_id(&transport).await?;
-        let (head, trail, tracing) = (HeadCell::default(), Mutex::default(), probe::Tracing::default());
-        let node = Arc::new(Self { transport, chain_id, head, trail, gate: OnceLock::new(), tracing });
+        let endpoints = config.uris().iter().map(|uri| Endpoint::new(config, uri));
+        let endpoints = endpoints.collect::<Result<Vec<_>, _>>().map_err(NodeError::Tls)?;
+        let several = endpoints.len() > 1;
+        let (chain_id, first, endpoints) = agreed_chain(endpoints).await?;
+        let node = Self::on(Arc::new(Shared {
+            endpoints,
+            active: AtomicUsize::new(first),
+            chain_id,
+            head: HeadCell::default(),
+            trail: Mutex::default(),
+            gate: OnceLock::new(),
+            upkeep: config.upkeep(),
+        }));
         node.refresh_head().await?;
-        node.probe().await;
-        tokio::spawn(follow(Arc::downgrade(&node), config.upkeep().head));
-        tokio::spawn(keep_probing(Arc::downgrade(&node), config.upkeep().probe));
-        Ok(node)
+        node.via(node.shared.active()).probe().await;
+        if several {
+            node.look_around().await;
+            node.reconsider().await;
+            tokio::spawn(choice::keep_looking_around(Arc::downgrade(&node.shared), config.upkeep().standby));
+        }
+        node.shared.show_active();
+        tokio::spawn(choice::follow(Arc::downgrade(&node.shared), config.upkeep().head));
+        tokio::spawn(choice::keep_probing(Arc::downgrade(&node.shared), config.upkeep().probe));
+        Ok(Arc::new(node))
     }
 
-    /// The chain the node served at start. It does not change: a node that says otherwise is no node.
-    pub const fn chain_id(&self) -> u64 {
-        self.chain_id
+    /// A view of whichever node is in use.
+    pub(crate) const fn on(shared: Arc<Shared>) -> Self {
+        Self { shared, via: None }
+    }
+
+    /// A view of the node at this place.
+    pub(crate) fn via(&self, place: usize) -> Self {
+        Self { via: Some(place), ..self.clone() }
+    }
+
+    /// The place of the node this view asks.
+    pub(crate) fn place(&self) -> usize {
+        self.via.unwrap_or_else(|| self.shared.active())
+    }
+
+    pub(crate) fn endpoint(&self) -> Option<&Endpoint> {
+        self.shared.endpoint(self.place())
+    }
+
+    /// The chain served at start. It does not change: a node that says otherwise is no node.
+    pub fn chain_id(&self) -> u64 {
+        self.shared.chain_id
     }
 
     /// The followed head, or `None` while it cannot be confirmed.
     pub fn head(&self) -> Option<Arc<Head>> {
-        self.head.load()
+        self.shared.head.load()
+    }
+
+    /// How every node of the list is, in its order.
+    pub fn statuses(&self) -> Vec<NodeStatus> {
+        let active = self.shared.active();
+        self.shared.endpoints.iter().enumerate().map(|(place, node)| node.status(place == active)).collect()
     }
 
     /// Looks at the head now; what follows reads the state after everything accepted before (decision 41).
     pub async fn refresh_head(&self) -> Result<(), NodeError> {
-        let look = async || {
-            let head = head::read(&self.ask(&head::LOOK, Budget::Fact).await?)?;
-            let last = self.head().map(|head| head.block);
-            match self.gate.get() {
-                Some(gate) if last != Some(head.block) => gate.admit(self, last, head.block).await?,
-                Some(_) | None => {}
-            }
-            Ok(head)
-        };
-        self.head.renew(look).await
+        self.shared.head.renew(async || self.look().await).await
     }
 
     /// Sets what blocks must pass from now on, the present head included: until it has, there is none.
     pub fn guard(&self, gate: Arc<dyn Gate>) {
-        if self.gate.set(gate).is_ok() {
-            self.head.publish(None);
+        if self.shared.gate.set(gate).is_ok() {
+            self.shared.head.publish(None);
         }
     }
 
@@ -144,12 +277,12 @@ impl Node {
 
     /// Marked changed whenever the head is another one, or cannot be confirmed any more.
     pub fn head_moves(&self) -> watch::Receiver<()> {
-        self.head.moves()
+        self.shared.head.moves()
     }
 
     /// The newest blocks, ending with the followed head: what streams tell apart blocks by that came and that left.
     pub async fn trail(&self) -> Result<Arc<Trail>, NodeError> {
-        let mut known = self.trail.lock().await;
+        let mut known = self.shared.trail.lock().await;
         let head = self.head().ok_or(NodeError::NoHead)?.block;
         if known.hash(head.number) != Some(head.hash) || known.end() != head.number.saturating_add(1) {
             let longer = known.extended(head, |numbers| self.blocks(numbers)).await?;
@@ -160,13 +293,35 @@ impl Node {
 
     /// Which trace the node gives, if any (X11).
     pub fn trace_form(&self) -> Option<TraceForm> {
-        self.tracing.load()
+        self.endpoint().and_then(|node| node.tracing.load())
     }
 
     /// One call.
     pub async fn call(&self, call: &UpstreamCall, budget: Budget) -> Result<SealedAnswer, NodeError> {
-        let body = self.transport.exchange(message::single(call.method, &call.params), budget).await?;
-        message::read_single(&body).map(Answer::sealed)
+        let body = message::single(call.method, &call.params);
+        self.reading(|on| {
+            let body = body.clone();
+            async move { message::read_single(&on.post(body, budget).await?).map(Answer::sealed) }
+        })
+        .await
+    }
+
+    /// One call that changes the chain. It goes to one node only: to another one at most if the first was never reached.
+    pub async fn send(&self, call: &UpstreamCall, resend: Resend) -> Result<SealedAnswer, NodeError> {
+        let on = self.via(self.place());
+        let body = message::single(call.method, &call.params);
+        let said = match on.post(body.clone(), Budget::Forward).await {
+            Err(error)
+                if resend == Resend::IfUnheard
+                    && error.is_of_transport()
+                    && error.is_before_sending()
+                    && self.has_left(on.place()).await =>
+            {
+                self.via(self.place()).post(body, Budget::Forward).await
+            }
+            said => said,
+        };
+        message::read_single(&said?).map(Answer::sealed)
     }
 
     /// Several calls in one exchange; the answers come in their order.
@@ -180,58 +335,108 @@ impl Node {
         calls: &[UpstreamCall],
         budget: Budget,
     ) -> Result<Vec<Answer<Bytes>>, NodeError> {
-        let body = message::batch(calls.iter().map(|call| (call.method, call.params.as_str())));
-        message::read_batch(&self.transport.exchange(body, budget).await?, calls.len())
+        let calls: Vec<_> = calls.iter().map(|call| (call.method, call.params.as_str())).collect();
+        self.ask(&calls, budget).await
     }
 
     /// Facts of our own, with fixed or typed parameters.
     pub(crate) async fn ask(&self, calls: &[(&str, &str)], budget: Budget) -> Result<Vec<Answer<Bytes>>, NodeError> {
         let body = message::batch(calls.iter().copied());
-        message::read_batch(&self.transport.exchange(body, budget).await?, calls.len())
+        self.reading(|on| {
+            let body = body.clone();
+            async move { message::read_batch(&on.post(body, budget).await?, calls.len()) }
+        })
+        .await
     }
 
-    /// Probes tracing and chain id; a node of another chain gives no trace we can use.
-    async fn probe(&self) {
-        let same_chain = match chain_id(&self.transport).await {
-            Ok(id) => id == self.chain_id,
-            Err(_) => false,
-        };
-        self.tracing.store(if same_chain { probe::probe(self).await } else { None });
+    async fn post(&self, body: Bytes, budget: Budget) -> Result<Bytes, NodeError> {
+        let endpoint = self.endpoint().ok_or(NodeError::NoHead)?;
+        endpoint.transport.exchange(body, budget).await
     }
-}
 
-async fn chain_id(transport: &Transport) -> Result<u64, NodeError> {
-    let body = transport.exchange(message::single("eth_chainId", "[]"), Budget::Fact).await?;
-    match message::read_single(&body)? {
-        Answer::Result(id) => head::small(head::parse::<U256>(&id)?),
-        Answer::Error(_) => Err(NodeError::Unparsable),
-    }
-}
-
-/// Keeps the head fresh while somebody holds the node.
-async fn follow(node: Weak<Node>, every: Duration) {
-    let mut confirmed = Instant::now();
-    loop {
-        tokio::time::sleep(every).await;
-        let Some(node) = node.upgrade() else { return };
-        let began = Instant::now();
-        match node.refresh_head().await {
-            Ok(()) => confirmed = began,
-            Err(error) if confirmed.elapsed() > HEAD_GRACE => {
-                if node.head().is_some() {
-                    tracing::warn!(error = %error, "the head cannot be confirmed: reads are refused until it can");
-                    node.head.publish(None);
-                }
+    /// Asks one node all of `question`, so that its parts fit together. If the way to it fails and another node is in
+    /// use by then, that one is asked instead, once.
+    pub(crate) async fn reading<T, E, F>(&self, question: impl Fn(Self) -> F) -> Result<T, E>
+    where
+        E: Failure,
+        F: Future<Output = Result<T, E>>,
+    {
+        if self.via.is_some() || self.shared.endpoints.len() == 1 {
+            return question(self.clone()).await;
+        }
+        let on = self.via(self.place());
+        let given_up = async {
+            match on.endpoint() {
+                Some(endpoint) => endpoint.abandoned().await,
+                None => std::future::pending().await,
             }
-            Err(_) => {}
+        };
+        let said = tokio::select! {
+            biased;
+            said = question(on.clone()) => said,
+            () = given_up => Err(NodeError::GivenUp.into()),
+        };
+        match said {
+            Err(error) if error.is_of_transport() && self.has_left(on.place()).await => {
+                question(self.via(self.place())).await
+            }
+            said => said,
         }
     }
+
+    /// Whether another node than the one at this place is in use, after a look at the head if there was none since.
+    /// A call that failed does not tell that its node did: it may just be a heavy one.
+    async fn has_left(&self, place: usize) -> bool {
+        if self.shared.active() == place && self.shared.endpoints.len() > 1 {
+            // What it comes to is asked for below.
+            let _ = self.renewed().await;
+        }
+        self.shared.active() != place
+    }
+
+    /// [`Self::refresh_head`] for those that it goes through itself.
+    fn renewed(&self) -> Admitting<'_> {
+        Box::pin(self.refresh_head())
+    }
 }
 
-async fn keep_probing(node: Weak<Node>, every: Duration) {
-    loop {
-        tokio::time::sleep(every).await;
-        let Some(node) = node.upgrade() else { return };
-        node.probe().await;
+/// The chain of the nodes that answer, and the first of them.
+async fn agreed_chain(endpoints: Vec<Endpoint>) -> Result<(u64, usize, Vec<Endpoint>), NodeError> {
+    let mut asked = JoinSet::new();
+    for (place, endpoint) in endpoints.into_iter().enumerate() {
+        asked.spawn(async move {
+            let chain = chain_id(&endpoint).await;
+            (place, endpoint, chain)
+        });
     }
+    let mut answered = asked.join_all().await;
+    answered.sort_by_key(|(place, ..)| *place);
+    let (mut agreed, mut failed, mut endpoints) = (None, None, Vec::new());
+    for (place, endpoint, chain) in answered {
+        match (chain, agreed) {
+            (Ok(chain), None) => agreed = Some((chain, place)),
+            (Ok(other_chain), Some((chain, first))) if chain != other_chain => {
+                let (one, other) = (place_name(first), place_name(place));
+                return Err(NodeError::ChainsDiffer { one, chain, other, other_chain });
+            }
+            (Ok(_), Some(_)) => {}
+            (Err(error), _) => failed = failed.or(Some(error)),
+        }
+        endpoints.push(endpoint);
+    }
+    match agreed {
+        Some((chain, first)) => Ok((chain, first, endpoints)),
+        None => Err(failed.unwrap_or(NodeError::NoHead)),
+    }
+}
+
+/// Nodes are told apart by their place in the list, from one.
+const fn place_name(place: usize) -> usize {
+    place.saturating_add(1)
+}
+
+async fn chain_id(endpoint: &Endpoint) -> Result<u64, NodeError> {
+    let (method, params) = WHO;
+    let body = endpoint.transport.exchange(message::single(method, params), Budget::Fact).await?;
+    head::read_chain_id(Some(&message::read_single(&body)?))
 }

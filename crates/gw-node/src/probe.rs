@@ -4,7 +4,7 @@
 use crate::Node;
 use gw_evm::{
     CallRequest,
-    wire::{self, TraceForm, TraceScope},
+    wire::{self, Pin, TraceForm, TraceScope},
 };
 use gw_types::{Address, Bytes};
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -36,8 +36,7 @@ impl Tracing {
 
 /// Tries both forms on a call of an address that has nothing; the better one whose answer reads as a trace, and lists that
 /// address: what a node leaves out because it is empty cannot be judged (HD6).
-pub(crate) async fn probe(node: &Node) -> Option<TraceForm> {
-    let pin = node.head()?.block.pin();
+pub(crate) async fn probe(node: &Node, pin: Pin) -> Option<TraceForm> {
     // Nobody could foresee it, so nobody has paid it.
     let empty = Address::from_word(pin.hash);
     let call = CallRequest { to: Some(empty), input: Bytes::from_static(b"gate"), ..CallRequest::default() };

@@ -3,6 +3,7 @@
 use crate::{
     Answer, Budget, Node, NodeError,
     head::{parse, small},
+    node::Failure,
 };
 use bytes::Bytes;
 use gw_evm::{
@@ -59,16 +60,27 @@ pub enum NoTrace {
     Unusable(#[source] TraceError),
     /// The node did not answer.
     #[error("the node gave no trace")]
-    Node(#[source] NodeError),
+    Node(#[from] NodeError),
+}
+
+impl Failure for NoTrace {
+    fn is_of_transport(&self) -> bool {
+        match self {
+            Self::Node(error) => error.is_of_transport(),
+            Self::Unsupported | Self::Unusable(_) => false,
+        }
+    }
 }
 
 impl Node {
     /// Traces a simulation on the state of `pin`.
     pub async fn trace(&self, request: &CallRequest, pin: Pin, scope: TraceScope) -> Result<Traced, NoTrace> {
-        let form = self.trace_form().ok_or(NoTrace::Unsupported)?;
-        let calls = wire::trace_batch(request, pin, scope, form, None);
-        let answers = self.exchange(&calls, Budget::ReadTrace).await.map_err(NoTrace::Node)?;
-        read(answers, scope, form)
+        self.reading(|on| async move {
+            let form = on.trace_form().ok_or(NoTrace::Unsupported)?;
+            let calls = wire::trace_batch(request, pin, scope, form, None);
+            read(on.exchange(&calls, Budget::ReadTrace).await?, scope, form)
+        })
+        .await
     }
 
     /// Traces a mined transaction.
@@ -79,21 +91,25 @@ impl Node {
     /// Traces a send twice, as of `pin` and as of the block after it, and asks for the sender's pending nonce, all in
     /// one exchange (HD2, HD13, HD15).
     pub async fn trace_send(&self, request: &CallRequest, pin: Pin, next: NextBlock) -> Result<SendTrace, NoTrace> {
-        let form = self.trace_form().ok_or(NoTrace::Unsupported)?;
         let sender = request.from.unwrap_or(Address::ZERO);
-        let mut calls = wire::trace_batch(request, pin, TraceScope::Send, form, None);
-        let each = calls.len();
-        calls.extend(wire::trace_batch(request, pin, TraceScope::Send, form, Some(next)));
-        calls.push(UpstreamCall { method: "eth_getTransactionCount", params: format!(r#"["{sender:#x}","pending"]"#) });
-        let mut now = self.exchange(&calls, Budget::SendTrace).await.map_err(NoTrace::Node)?;
-        let mut later = now.split_off(each);
-        let Some(Answer::Result(nonce)) = later.pop() else { return Err(NoTrace::Node(NodeError::Unparsable)) };
-        let pending_nonce = parse::<U256>(&nonce).and_then(small).map_err(NoTrace::Node)?;
-        Ok(SendTrace {
-            now: read(now, TraceScope::Send, form)?,
-            next: read(later, TraceScope::Send, form)?,
-            pending_nonce,
+        self.reading(|on| async move {
+            let form = on.trace_form().ok_or(NoTrace::Unsupported)?;
+            let mut calls = wire::trace_batch(request, pin, TraceScope::Send, form, None);
+            let each = calls.len();
+            calls.extend(wire::trace_batch(request, pin, TraceScope::Send, form, Some(next)));
+            let params = format!(r#"["{sender:#x}","pending"]"#);
+            calls.push(UpstreamCall { method: "eth_getTransactionCount", params });
+            let mut now = on.exchange(&calls, Budget::SendTrace).await?;
+            let mut later = now.split_off(each);
+            let Some(Answer::Result(nonce)) = later.pop() else { return Err(NoTrace::Node(NodeError::Unparsable)) };
+            let pending_nonce = parse::<U256>(&nonce).and_then(small)?;
+            Ok(SendTrace {
+                now: read(now, TraceScope::Send, form)?,
+                next: read(later, TraceScope::Send, form)?,
+                pending_nonce,
+            })
         })
+        .await
     }
 
     /// What a mined transaction created and kept, from its own trace (R3, HD14).
@@ -102,20 +118,28 @@ impl Node {
     }
 
     async fn mined_trace(&self, hash: B256) -> Result<Trace, NoTrace> {
-        let form = self.trace_form().ok_or(NoTrace::Unsupported)?;
-        let calls = wire::trace_transaction(hash, TraceScope::Read, form);
-        let answers = self.exchange(&calls, Budget::ReadTrace).await.map_err(NoTrace::Node)?;
-        trace(answers, TraceScope::Read, form)?.map_err(|_| NoTrace::Unusable(TraceError::Malformed))
+        self.reading(|on| async move {
+            let form = on.trace_form().ok_or(NoTrace::Unsupported)?;
+            let calls = wire::trace_transaction(hash, TraceScope::Read, form);
+            let answers = on.exchange(&calls, Budget::ReadTrace).await?;
+            trace(answers, TraceScope::Read, form)?.map_err(|_| NoTrace::Unusable(TraceError::Malformed))
+        })
+        .await
     }
 
     /// What the named transactions of a block did, in its order, from one trace of the block by its hash (HD2). What
     /// others did in it is not looked at.
     pub async fn trace_block(&self, block: B256, wanted: &[B256]) -> Result<Vec<MinedRun>, NoTrace> {
-        let form = self.trace_form().ok_or(NoTrace::Unsupported)?;
-        let calls = wire::trace_block(block, TraceScope::Send, form);
         let unusable = || NoTrace::Unusable(TraceError::Malformed);
-        let mut texts = Vec::with_capacity(calls.len());
-        for answer in self.exchange(&calls, Budget::SendTrace).await.map_err(NoTrace::Node)? {
+        let (form, answers) = self
+            .reading(|on| async move {
+                let form = on.trace_form().ok_or(NoTrace::Unsupported)?;
+                let calls = wire::trace_block(block, TraceScope::Send, form);
+                Ok::<_, NoTrace>((form, on.exchange(&calls, Budget::SendTrace).await?))
+            })
+            .await?;
+        let mut texts = Vec::with_capacity(answers.len());
+        for answer in answers {
             let Answer::Result(text) = answer else { return Err(unusable()) };
             texts.push(text);
         }

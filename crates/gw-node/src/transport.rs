@@ -26,6 +26,8 @@ pub enum Budget {
     SendTrace,
     /// A fact the gateway asks for itself: 5 s, 8 MiB.
     Fact,
+    /// Whether a node is well, where another one can take its place: 2 s, 8 MiB.
+    Look,
 }
 
 const MIB: usize = 1024 * 1024;
@@ -37,6 +39,7 @@ impl Budget {
             Self::SendTrace => patience.send_trace,
             Self::ReadTrace => patience.read_trace,
             Self::Fact => Duration::from_secs(5),
+            Self::Look => Duration::from_secs(2),
         }
     }
 
@@ -44,7 +47,7 @@ impl Budget {
         match self {
             Self::Forward => 128 * MIB,
             Self::ReadTrace | Self::SendTrace => 64 * MIB,
-            Self::Fact => 8 * MIB,
+            Self::Fact | Self::Look => 8 * MIB,
         }
     }
 }
@@ -72,7 +75,8 @@ impl core::fmt::Debug for Transport {
 }
 
 impl Transport {
-    pub(crate) fn new(config: &NodeConfig) -> Result<Self, std::io::Error> {
+    /// To the node at `uri`, which is one of the configuration's.
+    pub(crate) fn new(config: &NodeConfig, uri: &Uri) -> Result<Self, std::io::Error> {
         let mut connector = HttpConnector::new();
         connector.set_nodelay(true);
         connector.set_connect_timeout(Some(Duration::from_secs(5)));
@@ -83,7 +87,7 @@ impl Transport {
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(bounds.idle)
             .pool_max_idle_per_host(bounds.max_idle.min(bounds.max.unwrap_or(usize::MAX)));
-        let client = if config.uri().scheme() == Some(&http::uri::Scheme::HTTPS) {
+        let client = if uri.scheme() == Some(&http::uri::Scheme::HTTPS) {
             let tls = HttpsConnectorBuilder::new().with_native_roots()?.https_only().enable_http1();
             Pool::Tls(builder.build(tls.wrap_connector(connector)))
         } else {
@@ -95,7 +99,7 @@ impl Transport {
             headers.insert(name, value);
         }
         let in_use = bounds.max.map(|max| Semaphore::new(max.min(Semaphore::MAX_PERMITS)));
-        Ok(Self { client, uri: config.uri().clone(), headers, patience: config.patience(), in_use })
+        Ok(Self { client, uri: uri.clone(), headers, patience: config.patience(), in_use })
     }
 
     /// Posts `body` and reads the whole answer.
@@ -121,11 +125,23 @@ impl Transport {
         }
         .await
         .map_err(NodeError::Unreachable)?;
-        if response.status() == StatusCode::TOO_MANY_REQUESTS {
-            return Err(NodeError::RateLimited);
+        match response.status() {
+            StatusCode::TOO_MANY_REQUESTS => return Err(NodeError::RateLimited),
+            // What stands in front of a node says so when it does not reach it; a node's own words are JSON.
+            StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT
+                if !is_json(response.headers()) =>
+            {
+                return Err(NodeError::Unavailable);
+            }
+            _ => {}
         }
         collect(response.into_body(), cap).await
     }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.starts_with("application/json"))
 }
 
 /// Reads a body of at most `cap` bytes; an answer in one frame is not copied.

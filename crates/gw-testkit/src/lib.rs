@@ -9,11 +9,13 @@ pub mod fake_node;
 pub mod jwt;
 pub mod postgres;
 pub mod redis;
+pub mod relay;
 #[cfg(feature = "wallet")]
 pub mod wallet;
 
 pub use anvil::Anvil;
 pub use fake_node::FakeNode;
 pub use redis::RedisServer;
+pub use relay::Relay;
 #[cfg(feature = "wallet")]
 pub use wallet::Wallet;

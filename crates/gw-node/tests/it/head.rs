@@ -24,7 +24,7 @@ async fn decision_41_a_higher_number_asks_the_node_once_and_a_known_one_not_at_a
 #[tokio::test(start_paused = true)]
 async fn a_head_nobody_confirms_is_no_head() {
     let fake = FakeNode::start().await;
-    let often = Upkeep { head: Duration::from_millis(200), probe: Duration::from_secs(3600) };
+    let often = Upkeep { head: Duration::from_millis(200), probe: Duration::from_secs(3600), ..Upkeep::default() };
     let node = Node::connect(&config(fake.url()).with_upkeep(often)).await.unwrap();
     assert!(node.head().is_some());
     fake.on("eth_getBlockByNumber", serde_json::json!({"number": "0x65"}));

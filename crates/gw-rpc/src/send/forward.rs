@@ -15,7 +15,7 @@ use crate::{
 use gw_audit::{Outcome, Record, SendIntent, SendOutcome};
 use gw_evm::{Call, wire};
 use gw_journal::{JournalError, Reservation};
-use gw_node::{Answer, Budget, NodeError};
+use gw_node::{Answer, NodeError, Resend};
 use gw_policy::{
     sealed::{RawError, Sealed},
     view::{ErrorContext, node_error, sent_hash},
@@ -92,7 +92,9 @@ async fn ask(state: &Inner, facts: &Facts, call: &Call, found: &mut Found) -> Fa
         Err(reply) => return Fate::NotTaken(reply, None),
     };
     let Some(body) = wire::body(call, pin) else { return Fate::NotTaken(Reply::Internal, None) };
-    match found.upstream(state, state.node().call(&body, Budget::Forward)).await {
+    // Raw transactions have a hash of their own; what the node signs happens anew wherever it is said.
+    let resend = if facts.hash.is_some() { Resend::IfUnheard } else { Resend::Never };
+    match found.upstream(state, state.node().send(&body, resend)).await {
         Ok(Answer::Result(result)) => match (facts.hash, sent_hash(&result)) {
             // W6: acceptance is a result that equals our hash; a transaction the node signed has only its word.
             (Some(ours), Some(said)) if ours == said => Fate::Taken(ours),

@@ -121,7 +121,8 @@ impl World {
         };
         let (journal, _) = Journal::open(journal, Arc::clone(&clock) as Arc<dyn Clock>, Arc::clone(&entropy)).unwrap();
         let journal = Arc::new(journal);
-        let rarely = Upkeep { head: Duration::from_secs(3600), probe: Duration::from_secs(3600) };
+        let hour = Duration::from_secs(3600);
+        let rarely = Upkeep { head: hour, probe: hour, ..Upkeep::default() };
         let node = Node::connect(&NodeConfig::new(url).unwrap().with_upkeep(rarely)).await.unwrap();
         let end = CancellationToken::new();
         let edge = edge(&feed, &clock, entropy);

@@ -11,6 +11,7 @@ use crate::{
 };
 use anyhow::{Context as _, bail};
 use gw_cache::Cache;
+use gw_node::NodeState;
 use gw_store::{Store, StoreError};
 use std::{process::ExitCode, sync::Arc};
 
@@ -75,5 +76,11 @@ async fn a_node(config: &Config) -> anyhow::Result<String> {
     let node = node::connect(config).await?;
     let head = node.head().context("it has no head")?;
     let tracing = node.trace_form().context("it gives no traces: calls and sends would be refused")?;
-    Ok(format!("chain {}, block {}, traces ({tracing:?})", node.chain_id(), head.number))
+    let nodes = node.statuses();
+    let well = nodes.iter().filter(|status| status.state == NodeState::Up).count();
+    if well < nodes.len() {
+        bail!("only {well} of {} nodes can be used", nodes.len());
+    }
+    let all = if well > 1 { format!("; all {well} nodes can be used") } else { String::new() };
+    Ok(format!("chain {}, block {}, traces ({tracing:?}){all}", node.chain_id(), head.number))
 }

@@ -129,6 +129,12 @@ pub static UPSTREAM: Kind<Url> = Kind {
     parse: |text| Url::parse(text).ok().filter(is_web),
 };
 
+/// Nodes of one chain, the preferred one first.
+pub static UPSTREAMS: Kind<Vec<Url>> = Kind {
+    rule: "an `http://` or `https://` address without credentials, or a comma-separated list of them",
+    parse: |text| list(text, |one| (UPSTREAM.parse)(one)),
+};
+
 /// Browser origins, or `*`.
 pub static ORIGINS: Kind<Vec<ListedOrigin>> = Kind {
     rule: "a comma-separated list of origins such as `https://app.example`, or `*`",

@@ -241,8 +241,8 @@ pub struct Admin {
 /// The node.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// Where it is.
-    pub url: Url,
+    /// Where it is; further ones stand by.
+    pub urls: Vec<Url>,
     /// The chain it must be on.
     pub expected_chain: Option<u64>,
     /// Idle connections per address: the smaller of the two limits.
@@ -385,7 +385,7 @@ impl Config {
                 confirm_deletes: need(from, &var::ADMIN_CONFIRM_DELETES)?,
             },
             node: Node {
-                url: need(from, &var::NODE_URL)?,
+                urls: need(from, &var::NODE_URL)?,
                 expected_chain: from.get(&var::EXPECTED_CHAIN_ID),
                 idle_connections: need(from, &var::NODE_HTTP_MAX_IDLE_CONNS)?
                     .min(need(from, &var::NODE_HTTP_MAX_IDLE_CONNS_PER_HOST)?),

@@ -199,8 +199,8 @@ registry! {
     /// Deleting an organization that holds contracts or members needs `confirm=<slug>`.
     ADMIN_CONFIRM_DELETES: bool = Variable::new(Admin, &kind::BOOL).default("false");
 
-    /// JSON-RPC address of the node.
-    NODE_URL: Url = Variable::new(Node, &kind::UPSTREAM).shown_as_origin().default("http://localhost:8545").required();
+    /// JSON-RPC address of the node, or of several nodes of one chain: the first is preferred, the others stand by.
+    NODE_URL: Vec<Url> = Variable::new(Node, &kind::UPSTREAMS).shown_as_origin().default("http://localhost:8545").required();
     /// Chain the node must be on; a mismatch aborts.
     EXPECTED_CHAIN_ID: u64 = Variable::new(Node, kind!(u64, "a whole number from 1", |t| number(t, 1, u64::MAX)));
     /// Idle connections kept to the node.
@@ -211,7 +211,7 @@ registry! {
     NODE_HTTP_MAX_CONNS_PER_HOST: u32 = Variable::new(Node, kind!(u32, "a whole number from 0 to 65535", |t| number(t, 0, 65535))).default("0");
     /// How long an idle connection to the node is kept.
     NODE_HTTP_IDLE_CONN_TIMEOUT: Duration = Variable::new(Node, kind!(Duration, "a span from 1s to 1h", |t| span(t, 1, HOUR))).default("90s");
-    /// Key sent to the node where a group has none of its own.
+    /// Key sent to the node where a group has none of its own; all nodes of a list are sent the same.
     RPC_API_KEY: Secret = Variable::new(Node, &kind::SECRET).secret();
     /// Header that carries the key.
     RPC_API_KEY_HEADER: http::HeaderName = Variable::new(Node, &kind::HEADER).default("Authorization");

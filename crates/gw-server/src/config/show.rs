@@ -24,7 +24,10 @@ fn shown(entry: &dyn Entry, settings: &Settings) -> String {
     match (entry.shown(), settings.text(entry)) {
         (Shown::Secret, _) => if settings.is_set(entry) { "set" } else { "unset" }.to_owned(),
         (Shown::Origin, Some(text)) => {
-            Url::parse(text).map_or_else(|_| "set".to_owned(), |url| url.origin().ascii_serialization())
+            let origin = |one: &str| {
+                Url::parse(one.trim()).map_or_else(|_| "set".to_owned(), |url| url.origin().ascii_serialization())
+            };
+            text.split(',').map(origin).collect::<Vec<_>>().join(",")
         }
         (Shown::Plain, Some(text)) => text.escape_debug().to_string(),
         (Shown::Plain | Shown::Origin, None) => match entry.unset() {

@@ -99,7 +99,7 @@ const BROKEN: &[(&str, &[&str])] = &[
     ("ADMIN_REQUIRE_ORG_ADMIN_GROUP", &["1"]),
     ("ADMIN_CLAIM_DELEGATION", &["0"]),
     ("ADMIN_CONFIRM_DELETES", &["on"]),
-    ("NODE_URL", &["localhost:8545", "ws://node", "http://u:p@node"]),
+    ("NODE_URL", &["localhost:8545", "ws://node", "http://u:p@node", "http://node,", "http://node,localhost:8545"]),
     ("EXPECTED_CHAIN_ID", &["mainnet", "0", "0x1"]),
     ("NODE_HTTP_MAX_IDLE_CONNS", &["-1", "65536"]),
     ("NODE_HTTP_MAX_IDLE_CONNS_PER_HOST", &["x", "65536"]),

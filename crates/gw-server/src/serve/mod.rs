@@ -115,6 +115,10 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
             .with("tracing", {
                 let node = Arc::clone(&node);
                 move || node.get().is_some_and(|node| node.trace_form().is_some())
+            })
+            .showing_nodes({
+                let node = Arc::clone(&node);
+                move || node.get().map(|node| node.statuses()).unwrap_or_default()
             }),
     );
     let ready = ReadyState { readiness: Arc::clone(&readiness), edge: Arc::clone(&edge) };

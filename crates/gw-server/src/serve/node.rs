@@ -13,7 +13,10 @@ pub(crate) async fn connect(config: &Config) -> anyhow::Result<Arc<Node>> {
         max_idle: usize::try_from(config.node.idle_connections)?,
         idle: config.node.idle_timeout,
     };
-    let upstream = NodeConfig::new(config.node.url.as_str()).context("NODE_URL cannot be used")?;
+    let (first, others) = config.node.urls.split_first().context("NODE_URL names no node")?;
+    let upstream = NodeConfig::new(first.as_str());
+    let upstream = others.iter().fold(upstream, |named, url| named.and_then(|named| named.or(url.as_str())));
+    let upstream = upstream.context("NODE_URL cannot be used")?;
     let mut upstream = upstream.with_patience(patience).with_connections(connections);
     if let Some(key) = &config.node.api_key {
         let header = config.node.api_key_header.as_str();
@@ -30,5 +33,8 @@ pub(crate) async fn connect(config: &Config) -> anyhow::Result<Arc<Node>> {
 
 /// Whether waiting may help: the node could not be asked.
 pub(super) fn is_down(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<NodeError>().is_some()
+    match error.downcast_ref::<NodeError>() {
+        Some(NodeError::ChainsDiffer { .. }) | None => false,
+        Some(_) => true,
+    }
 }

@@ -2,6 +2,7 @@
 
 use axum::{Json, extract::State, response::IntoResponse};
 use gw_http::{Edge, client};
+use gw_node::{NodeState, NodeStatus, TraceForm};
 use http::{HeaderMap, StatusCode};
 use serde::Serialize;
 use std::{
@@ -16,6 +17,7 @@ use utoipa::ToSchema;
 /// What the gateway cannot work without, and whether it has it.
 pub(crate) struct Readiness {
     needs: Vec<Need>,
+    nodes: Box<dyn Fn() -> Vec<NodeStatus> + Send + Sync>,
     stage: AtomicU8,
 }
 
@@ -34,7 +36,13 @@ impl core::fmt::Debug for Readiness {
 
 impl Readiness {
     pub(crate) fn new() -> Self {
-        Self { needs: Vec::new(), stage: AtomicU8::new(Stage::Starting as u8) }
+        Self { needs: Vec::new(), nodes: Box::new(Vec::new), stage: AtomicU8::new(Stage::Starting as u8) }
+    }
+
+    /// Showing how each node is. The question must not wait.
+    pub(crate) fn showing_nodes(mut self, nodes: impl Fn() -> Vec<NodeStatus> + Send + Sync + 'static) -> Self {
+        self.nodes = Box::new(nodes);
+        self
     }
 
     /// With one more thing that must be there. The question is asked often: it must not wait.
@@ -70,6 +78,7 @@ impl Readiness {
             status: if ready { "ready" } else { "not ready" },
             draining: stage == Stage::Draining as u8,
             dependencies: Some(states),
+            nodes: Some((self.nodes)().iter().enumerate().map(|(place, node)| OneNode::of(place, node)).collect()),
         }
     }
 }
@@ -93,6 +102,49 @@ pub(crate) struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     dependencies: Option<BTreeMap<&'static str, Level>>,
+    /// Each node of `NODE_URL`, in its order; on the internal network only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nodes: Option<Vec<OneNode>>,
+}
+
+/// One node. Its place in `NODE_URL` names it, for the address may hold a key.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct OneNode {
+    /// Its place, from one.
+    node: usize,
+    /// Whether it is the one in use.
+    active: bool,
+    /// `ok`, `down`, or `other chain`: then it is never used.
+    state: &'static str,
+    /// Which trace it gives: `mux`, `batch` or `none`.
+    tracing: &'static str,
+    /// Its newest block when it was looked at last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    head: Option<u64>,
+    /// How long that is ago, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    head_age_ms: Option<u64>,
+}
+
+impl OneNode {
+    fn of(place: usize, status: &NodeStatus) -> Self {
+        Self {
+            node: place.saturating_add(1),
+            active: status.active,
+            state: match status.state {
+                NodeState::Up => "ok",
+                NodeState::Down => "down",
+                NodeState::OtherChain => "other chain",
+            },
+            tracing: match status.traces {
+                Some(TraceForm::Mux) => "mux",
+                Some(TraceForm::Batch) => "batch",
+                None => "none",
+            },
+            head: status.head,
+            head_age_ms: status.head_age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -140,7 +192,7 @@ pub(crate) async fn ready(
     let status = if report.status == "ready" { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let edge = &state.edge;
     if !edge.network.admits(&edge.proxies, client::peer(&extensions), &headers) {
-        report.dependencies = None;
+        (report.dependencies, report.nodes) = (None, None);
     }
     (status, Json(report))
 }
@@ -162,7 +214,10 @@ mod tests {
         let report = readiness.report();
         assert_eq!(report.status, "not ready");
         let text = serde_json::to_string(&report).expect("json");
-        assert_eq!(text, r#"{"status":"not ready","draining":false,"dependencies":{"db":"ok","node":"down"}}"#);
+        assert_eq!(
+            text,
+            r#"{"status":"not ready","draining":false,"dependencies":{"db":"ok","node":"down"},"nodes":[]}"#
+        );
         there.store(true, Ordering::Relaxed);
         readiness.drain();
         assert_eq!(readiness.report().status, "not ready");

@@ -119,12 +119,24 @@ pub(crate) struct Gateway {
     pub(crate) process: Process,
     settings: Vec<(String, String)>,
     data: tempfile::TempDir,
-    _node: Option<gw_testkit::anvil::Anvil>,
+    _node: Option<Box<dyn core::fmt::Debug + Send + Sync>>,
 }
 
 impl Gateway {
     pub(crate) async fn start_with(engine: Engine, extra: &[(&str, &str)]) -> Self {
         let node = gw_testkit::anvil::anvil();
+        let url = node.url().to_owned();
+        Self::start_on(engine, extra, node, &url, &url).await
+    }
+
+    /// In front of `node`, which ends with it. The test itself asks it at `node_url`; the gateway is given `urls`.
+    pub(crate) async fn start_on(
+        engine: Engine,
+        extra: &[(&str, &str)],
+        node: impl core::fmt::Debug + Send + Sync + 'static,
+        node_url: &str,
+        urls: &str,
+    ) -> Self {
         let data = tempfile::tempdir().unwrap();
         let port = free_port();
         let url = format!("http://127.0.0.1:{port}");
@@ -142,7 +154,7 @@ impl Gateway {
         .collect();
         settings.push(("PORT".into(), port.to_string()));
         settings.push(("BASE_URL".into(), url.clone()));
-        settings.push(("NODE_URL".into(), node.url().to_string()));
+        settings.push(("NODE_URL".into(), urls.to_owned()));
         settings.push(("DATA_DIR".into(), data.path().display().to_string()));
         if engine == Engine::Postgres {
             let database = || gw_testkit::postgres::database().expect("PostgreSQL").expect("not to be left out here");
@@ -151,7 +163,8 @@ impl Gateway {
         }
         let process = spawn(&settings);
         let http = client();
-        let gateway = Self { url, node_url: node.url().to_string(), http, process, settings, data, _node: Some(node) };
+        let (node_url, node) = (node_url.to_owned(), Some(Box::new(node) as Box<_>));
+        let gateway = Self { url, node_url, http, process, settings, data, _node: node };
         gateway.wait_ready().await;
         gateway
     }

@@ -27,6 +27,8 @@ mod instances;
 #[cfg(test)]
 mod links;
 #[cfg(test)]
+mod nodes;
+#[cfg(test)]
 mod oauth;
 #[cfg(test)]
 mod personal;

@@ -68,7 +68,10 @@ impl World {
     }
 
     pub(crate) async fn start_with(engine: Engine, extra: &[(&str, &str)]) -> Self {
-        let gw = Gateway::start_with(engine, extra).await;
+        Self::on(Gateway::start_with(engine, extra).await).await
+    }
+
+    pub(crate) async fn on(gw: Gateway) -> Self {
         let meridian = org(&gw, "Meridian Bank", "meridian").await;
         let volta = org(&gw, "Volta Bank", "volta").await;
         let reads = json!([

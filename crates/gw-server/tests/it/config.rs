@@ -43,12 +43,12 @@ fn no_secret_is_ever_printed() {
         ("ADMIN_API_TOKEN", "canary-three"),
         ("DATABASE_URL", "mysql://u:canary-four@h/db"),
         ("AUDIT_DATABASE_URL", "postgres://u:canary-five@h/db"),
-        ("NODE_URL", "https://node.example/v3/canary-six"),
+        ("NODE_URL", "https://node.example/v3/canary-six,https://spare.example/canary-eight"),
         ("RPC_API_KEY_ENCRYPTION_KEY", "canary-seven"),
     ];
     let output = gateway(&["config", "print"], &env);
     let all = format!("{}{}", String::from_utf8_lossy(&output.stdout), stderr(&output));
     assert_eq!(output.status.code(), Some(78));
     assert!(!all.contains("canary"), "{all}");
-    assert!(all.contains("JWT_REFRESH_SECRET") && all.contains("https://node.example"));
+    assert!(all.contains("JWT_REFRESH_SECRET") && all.contains("https://node.example,https://spare.example "));
 }

@@ -1,7 +1,7 @@
 //! `serve` from its start to its end (spec/85 sections 3, 4 and 6).
 
 use crate::process::{Serving, ask, command, free_port, gateway, stderr};
-use gw_testkit::anvil::anvil;
+use gw_testkit::anvil::{Anvil, AnvilOptions, anvil};
 use std::net::{Shutdown, TcpListener, TcpStream};
 
 #[test]
@@ -108,6 +108,20 @@ fn a_node_on_another_chain_is_refused() {
     let output = gateway(&["serve"], &env);
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("EXPECTED_CHAIN_ID: the node is on chain 31337, not on 1"), "{}", stderr(&output));
+}
+
+/// Nodes that stand in for each other serve one chain.
+#[test]
+fn nodes_on_two_chains_are_refused() {
+    let other = Anvil::start(&AnvilOptions { chain_id: Some(5), ..AnvilOptions::default() });
+    let node = anvil();
+    let dir = tempfile::tempdir().expect("a directory");
+    let data = dir.path().to_string_lossy().into_owned();
+    let (port, urls) = (free_port().to_string(), format!("{},{}", node.url(), other.url()));
+    let output = gateway(&["serve"], &[("NODE_URL", &urls), ("DATA_DIR", &data), ("PORT", &port)]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = stderr(&output);
+    assert!(said.contains("the nodes serve different chains: number 1 chain 31337, number 2 chain 5"), "{said}");
 }
 
 /// HD24: a second process on one data directory ends with 78 and names the holder.
