@@ -77,6 +77,42 @@ def rpc(method, params):
     return json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
 
 
+def gateway(port, node, data, **more):
+    """A gateway in front of `node`; its address."""
+    base = f"http://127.0.0.1:{port}"
+    env = {
+        "PATH": os.environ["PATH"], "ENVIRONMENT": "development", "ALLOW_MOCK_LOGIN": "true", "PORT": str(port),
+        "BASE_URL": base, "NODE_URL": node, "ADMIN_API_TOKEN": ADMIN, "LOG_LEVEL": "warn", "DATA_DIR": str(data),
+        "ACCESS_TOKEN_TTL": "8h", **more,
+    }
+    start(RELEASE / "ledger-gateway-dev", "serve", env=env)
+    # Not `/ready`: not every upstream here answers traces.
+    wait_for(f"{base}/api/v1/auth/providers")
+    return base
+
+
+def member(base, methods, contract, metadata=None):
+    """Somebody who may use these methods on the contract; their token."""
+    admin = {"X-Admin-Token": ADMIN}
+    org = request(base, "POST", "/api/v1/admin/orgs", {"name": "Bench", "slug": "bench"}, admin)["id"]
+    groups = f"/api/v1/admin/orgs/{org}/groups"
+    group = request(base, "POST", groups, {"name": "g", "slug": "g"}, admin)["id"]
+    request(base, "PUT", f"{groups}/{group}/access", {"allowed_methods": methods, "claims": []}, admin)
+    user = request(base, "POST", f"/api/v1/admin/orgs/{org}/memberships/by-did", {"did": DID, "group_id": group}, admin)["user_id"]
+    request(base, "PUT", f"/api/v1/admin/users/{user}", {"kyc": True}, admin)
+    contracts = f"/api/v1/admin/orgs/{org}/contracts"
+    request(base, "POST", contracts, {"address": contract, "name": "C", "metadata": metadata or {}}, admin)
+    request(base, "POST", f"{contracts}/{contract}/grants", {"group_id": group}, admin)
+    opened = request(base, "POST", "/auth/request", {})
+    return request(base, "POST", "/auth/verify", {"jwz_token": f"mock.{DID}", "session_id": opened["session_id"]})["access_token"]
+
+
+def table(rows):
+    print("\n| figure | goal | measured | detail |\n|---|---|---|---|")
+    for row in rows:
+        print("| " + " | ".join(row) + " |")
+
+
 def wrk(url, body, token, connections, seconds=SECONDS):
     script = tempfile.NamedTemporaryFile("w", suffix=".lua", delete=False)
     script.write(f"wrk.method='POST'\nwrk.body={json.dumps(body)}\nwrk.headers['Content-Type']='application/json'\n")
@@ -101,9 +137,9 @@ def wrk(url, body, token, connections, seconds=SECONDS):
     return {"rate": rate, "p50": percentile(50), "p99": percentile(99)}
 
 
-def pairs(gateway, nginx, body, token, connections):
+def pairs(ours, nginx, body, token, connections):
     """Gateway and nginx in turn, so that a drift of the machine hits both."""
-    runs = [(wrk(gateway, body, token, connections), wrk(nginx, body, token, connections)) for _ in range(ROUNDS)]
+    runs = [(wrk(ours, body, token, connections), wrk(nginx, body, token, connections)) for _ in range(ROUNDS)]
     return {k: statistics.median(g[k] / n[k] for g, n in runs) for k in ("rate", "p50", "p99")}, runs
 
 
@@ -142,30 +178,11 @@ def main():
         'location / { proxy_pass http://node; proxy_http_version 1.1; proxy_set_header Connection ""; } } }\n'
     )
     start("nginx", "-c", str(conf), "-p", str(work), stderr=subprocess.DEVNULL)
-    base = f"http://127.0.0.1:{gateway_port}"
-    env = {
-        "PATH": os.environ["PATH"], "ENVIRONMENT": "development", "ALLOW_MOCK_LOGIN": "true", "PORT": str(gateway_port),
-        "BASE_URL": base, "NODE_URL": f"http://127.0.0.1:{upstream_port}", "ADMIN_API_TOKEN": ADMIN, "LOG_LEVEL": "warn",
-        "DATA_DIR": str(work / "data"), "ACCESS_TOKEN_TTL": "8h", "MAX_CONCURRENT_REQUESTS": "1000",
-    }
-    start(RELEASE / "ledger-gateway-dev", "serve", env=env)
-    # Not `/ready`: this upstream answers no traces, and what is measured here takes none.
-    wait_for(f"{base}/api/v1/auth/providers")
-
-    admin = {"X-Admin-Token": ADMIN}
-    org = request(base, "POST", "/api/v1/admin/orgs", {"name": "Bench", "slug": "bench"}, admin)["id"]
-    group = request(base, "POST", f"/api/v1/admin/orgs/{org}/groups", {"name": "g", "slug": "g"}, admin)["id"]
-    request(base, "PUT", f"/api/v1/admin/orgs/{org}/groups/{group}/access", {"allowed_methods": ["*"], "claims": []}, admin)
-    user = request(base, "POST", f"/api/v1/admin/orgs/{org}/memberships/by-did", {"did": DID, "group_id": group}, admin)["user_id"]
-    request(base, "PUT", f"/api/v1/admin/users/{user}", {"kyc": True}, admin)
+    base = gateway(gateway_port, f"http://127.0.0.1:{upstream_port}", work / "data", MAX_CONCURRENT_REQUESTS="1000")
     token_contract = "0x5fbdb2315678afecb367f032d93f642f64180aa3"
-    request(base, "POST", f"/api/v1/admin/orgs/{org}/contracts", {"address": token_contract, "name": "T", "metadata": {"token_type": "ERC20"}}, admin)
-    request(base, "POST", f"/api/v1/admin/orgs/{org}/contracts/{token_contract}/grants", {"group_id": group}, admin)
-    opened = request(base, "POST", "/auth/request", {})
-    pair = request(base, "POST", "/auth/verify", {"jwz_token": f"mock.{DID}", "session_id": opened["session_id"]})
-    token = pair["access_token"]
+    token = member(base, ["*"], token_contract, {"token_type": "ERC20"})
 
-    gateway, nginx = f"{base}/rpc", f"http://127.0.0.1:{nginx_port}/rpc"
+    ours, nginx = f"{base}/rpc", f"http://127.0.0.1:{nginx_port}/rpc"
     code = rpc("eth_getCode", ["0x00000000000000000000000000000000deadbeef", "latest"])
     chain = rpc("eth_blockNumber", [])
     logs = rpc("eth_getLogs", [{"address": token_contract, "fromBlock": "0x0"}])
@@ -175,25 +192,23 @@ def main():
         rows.append((figure, goal, value, detail))
         print(f"{figure}: {value}  (goal {goal}; {detail})", flush=True)
 
-    wrk(gateway, code, token, 32, 2)
-    ratio, runs = pairs(gateway, nginx, code, token, 32)
+    wrk(ours, code, token, 32, 2)
+    ratio, runs = pairs(ours, nginx, code, token, 32)
     row("throughput, cheap read through policy and record, 32 connections", "0.6 of nginx, next 0.9", f"{ratio['rate']:.2f}",
         f"{runs[0][0]['rate']:.0f}/s beside {runs[0][1]['rate']:.0f}/s")
-    ratio, runs = pairs(gateway, nginx, chain, token, 32)
+    ratio, runs = pairs(ours, nginx, chain, token, 32)
     row("throughput, metadata, 32 connections", "above nginx", f"{ratio['rate']:.2f}",
         f"{runs[0][0]['rate']:.0f}/s beside {runs[0][1]['rate']:.0f}/s")
-    ratio, runs = pairs(gateway, nginx, code, token, 1)
+    ratio, runs = pairs(ours, nginx, code, token, 1)
     row("latency of one connection, p50", "1.5 of nginx", f"{ratio['p50']:.2f}", f"{runs[0][0]['p50'] * 1e6:.0f} us beside {runs[0][1]['p50'] * 1e6:.0f} us")
     row("latency of one connection, p99", "1.5 of nginx", f"{ratio['p99']:.2f}", f"{runs[0][0]['p99'] * 1e6:.0f} us beside {runs[0][1]['p99'] * 1e6:.0f} us")
-    timed(gateway, logs, token, 3)
-    through, size = timed(gateway, logs, token)
+    timed(ours, logs, token, 3)
+    through, size = timed(ours, logs, token)
     plain, plain_size = timed(nginx, logs, token)
     row("10,000 logs filtered and masked, wall time", "1.5 of nginx", f"{through / plain:.2f}",
         f"{through * 1e3:.1f} ms for {size} bytes beside {plain * 1e3:.1f} ms for {plain_size} bytes")
 
-    print("\n| figure | goal | measured | detail |\n|---|---|---|---|")
-    for figure in rows:
-        print("| " + " | ".join(figure) + " |")
+    table(rows)
 
 
 if __name__ == "__main__":

@@ -17,11 +17,10 @@ import threading
 import time
 import urllib.request
 
-from bench import ADMIN, RELEASE, ROOT, free_port, request, start, stop_all, wait_for
+from bench import ROOT, free_port, gateway, member, request, start, stop_all, table
 
 TIMES = int(os.environ.get("BENCH_CALLS", "200"))
 FROM = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266"
-DID = "did:test:frames"
 # calls(uint256)
 CALLS = "0xd183ce14"
 
@@ -53,8 +52,12 @@ class Tap(http.server.BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         self.bodies.append(body)
         made = urllib.request.Request(self.node, data=body, headers={"Content-Type": "application/json"})
-        with urllib.request.urlopen(made, timeout=60) as answer:
-            said = answer.read()
+        try:
+            with urllib.request.urlopen(made, timeout=60) as answer:
+                said = answer.read()
+        except OSError:  # The node is stopped first.
+            self.close_connection = True
+            return
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(said)))
@@ -63,34 +66,6 @@ class Tap(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *_):
         pass
-
-
-def gateway(node, work):
-    """A gateway in front of `node`; its port."""
-    port = free_port()
-    base = f"http://127.0.0.1:{port}"
-    env = {
-        "PATH": os.environ["PATH"], "ENVIRONMENT": "development", "ALLOW_MOCK_LOGIN": "true", "PORT": str(port),
-        "BASE_URL": base, "NODE_URL": node, "ADMIN_API_TOKEN": ADMIN, "LOG_LEVEL": "warn", "DATA_DIR": str(work),
-        "ACCESS_TOKEN_TTL": "8h",
-    }
-    start(RELEASE / "ledger-gateway-dev", "serve", env=env)
-    wait_for(f"{base}/ready")
-    return port, base
-
-
-def seed(base, contract):
-    """A member who may call the contract; their token."""
-    admin = {"X-Admin-Token": ADMIN}
-    org = request(base, "POST", "/api/v1/admin/orgs", {"name": "Bench", "slug": "bench"}, admin)["id"]
-    group = request(base, "POST", f"/api/v1/admin/orgs/{org}/groups", {"name": "g", "slug": "g"}, admin)["id"]
-    request(base, "PUT", f"/api/v1/admin/orgs/{org}/groups/{group}/access", {"allowed_methods": ["eth_call"], "claims": []}, admin)
-    user = request(base, "POST", f"/api/v1/admin/orgs/{org}/memberships/by-did", {"did": DID, "group_id": group}, admin)["user_id"]
-    request(base, "PUT", f"/api/v1/admin/users/{user}", {"kyc": True}, admin)
-    request(base, "POST", f"/api/v1/admin/orgs/{org}/contracts", {"address": contract, "name": "Frames"}, admin)
-    request(base, "POST", f"/api/v1/admin/orgs/{org}/contracts/{contract}/grants", {"group_id": group}, admin)
-    opened = request(base, "POST", "/auth/request", {})
-    return request(base, "POST", "/auth/verify", {"jwz_token": f"mock.{DID}", "session_id": opened["session_id"]})["access_token"]
 
 
 def main():
@@ -117,10 +92,10 @@ def main():
     Tap.node = node
     server = http.server.ThreadingHTTPServer(("127.0.0.1", tap_port), Tap)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    port, base = gateway(node, work / "measured")
-    token = seed(base, contract)
-    tapped_port, tapped_base = gateway(f"http://127.0.0.1:{tap_port}", work / "tapped")
-    tapped = Line(tapped_port, "/rpc", seed(tapped_base, contract))
+    port, tapped_port = free_port(), free_port()
+    token = member(gateway(port, node, work / "measured"), ["eth_call"], contract)
+    tapped_token = member(gateway(tapped_port, f"http://127.0.0.1:{tap_port}", work / "tapped"), ["eth_call"], contract)
+    tapped = Line(tapped_port, "/rpc", tapped_token)
 
     plain, traced, through = Line(node_port), Line(node_port), Line(port, "/rpc", token)
     rows = []
@@ -141,9 +116,7 @@ def main():
         own = statistics.median(f[2] - f[1] for f in figures)
         rows.append((f"eth_call of {frames} frames", "one round trip; own part under a tenth of the node's",
                      f"1; {own / trace:.2f}", f"{whole * 1e6:.0f} us, the node's trace {trace * 1e6:.0f} us, its plain call {call * 1e6:.0f} us ({whole / call:.1f} times)"))
-    print("\n| figure | goal | measured | detail |\n|---|---|---|---|")
-    for row in rows:
-        print("| " + " | ".join(row) + " |")
+    table(rows)
 
 
 if __name__ == "__main__":
