@@ -44,10 +44,9 @@ fi
 # A stamp holds what was installed: the list's own digest, as times change with every checkout.
 is_stamped() { [ "$(cat "$1" 2>/dev/null)" = "$(cksum <"$2")" ]; }
 
-# A real node, the client libraries and the wallet that proves logins, at the versions of the lock files.
-for folder in tests/clients tests/wallet; do
-  lock=$folder/package-lock.json
-  stamp=$folder/node_modules/.installed
+# Installs the npm packages of a folder at the versions of its lock file.
+install_npm() {
+  local folder=$1 lock=$1/package-lock.json stamp=$1/node_modules/.installed
   if have npm && ! is_stamped "$stamp" "$lock"; then
     echo "setup: installing the npm packages of $folder"
     if (cd "$folder" && npm ci --no-audit --no-fund --loglevel=error); then
@@ -56,19 +55,19 @@ for folder in tests/clients tests/wallet; do
       missing+=("npm packages of $folder (npm ci failed)")
     fi
   fi
-done
+}
 
-# A certified OpenID provider, for directory logins.
-lock=tests/directory/package-lock.json
-stamp=tests/directory/node_modules/.installed
-if have npm && ! is_stamped "$stamp" "$lock"; then
-  echo "setup: installing the OpenID provider"
-  if (cd tests/directory && npm ci --no-audit --no-fund --loglevel=error); then
-    cksum <"$lock" >"$stamp"
-  else
-    missing+=("npm packages of tests/directory (npm ci failed)")
-  fi
+# A real node, the client libraries, the wallet that proves logins, and a certified OpenID provider.
+for folder in tests/clients tests/wallet tests/directory; do install_npm "$folder"; done
+
+# Hardhat 3 takes Node.js 22.13 and newer, and npm leaves out its parts under an older one: then it gets one of its own.
+system_path=$PATH
+if have node && ! node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 22 || (a == 22 && b >= 13) ? 0 : 1)'; then
+  install_npm tests/nodes/runtime
+  for own in "$PWD"/tests/nodes/runtime/node_modules/node-*/bin; do PATH=$own:$PATH; done
 fi
+install_npm tests/nodes
+PATH=$system_path
 
 # web3.py, in an environment of its own.
 list=tests/clients/requirements.txt
