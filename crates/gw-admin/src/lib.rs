@@ -12,7 +12,6 @@ mod error;
 mod grants;
 mod groups;
 mod input;
-mod key_cipher;
 mod mined;
 mod orgs;
 mod record;
@@ -27,7 +26,6 @@ mod users;
 mod wire;
 
 pub use diagnostics::{BadToken, CallTester, TestAnswer, TestCall};
-pub use key_cipher::{KeyCipher, KeyCipherError};
 pub use sessions::{Answer, LoginSession, LoginSessions, SessionsAway};
 pub use state::{AdminSettings, AdminState};
 

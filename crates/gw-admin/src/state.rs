@@ -1,10 +1,10 @@
 //! What the handlers draw on.
 
-use crate::{CallTester, KeyCipher, LoginSessions};
+use crate::{CallTester, LoginSessions};
 use axum::extract::FromRef;
 use gw_http::Edge;
 use gw_journal::Journal;
-use gw_node::Node;
+use gw_node::{KeyCipher, Node};
 use gw_policy::Knobs;
 use gw_store::{Feed, Store, audit::AuditStore};
 use gw_types::{Clock, Entropy};

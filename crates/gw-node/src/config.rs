@@ -1,7 +1,9 @@
 //! Where the node is, or the nodes of one chain are, and how we name ourselves to them.
 
+use crate::{KeyCipher, key::UpstreamKey};
 use gw_types::Secret;
-use http::{HeaderName, HeaderValue, Uri};
+use http::{HeaderName, Uri, header};
+use std::sync::Arc;
 
 /// The node's address and the key it may ask for. Neither is ever printed: the path of a hosted node's URL is a key.
 ///
@@ -9,7 +11,9 @@ use http::{HeaderName, HeaderValue, Uri};
 #[derive(Clone)]
 pub struct NodeConfig {
     uris: Vec<Uri>,
-    api_key: Option<(HeaderName, HeaderValue)>,
+    key_header: HeaderName,
+    api_key: Option<UpstreamKey>,
+    group_keys: Option<Arc<KeyCipher>>,
     upkeep: Upkeep,
     patience: Patience,
     connections: Connections,
@@ -94,7 +98,9 @@ impl NodeConfig {
     pub fn new(url: &str) -> Result<Self, NodeConfigError> {
         Ok(Self {
             uris: vec![address(url)?],
+            key_header: header::AUTHORIZATION,
             api_key: None,
+            group_keys: None,
             upkeep: Upkeep::default(),
             patience: Patience::default(),
             connections: Connections::default(),
@@ -107,13 +113,23 @@ impl NodeConfig {
         Ok(self)
     }
 
-    /// The same with a key sent in `header` (RPC_API_KEY, RPC_API_KEY_HEADER).
-    pub fn with_api_key(mut self, header: &str, key: &Secret) -> Result<Self, NodeConfigError> {
-        let name: HeaderName = header.parse().map_err(|_| NodeConfigError::ApiKey)?;
-        let mut value: HeaderValue = key.expose().parse().map_err(|_| NodeConfigError::ApiKey)?;
-        value.set_sensitive(true);
-        self.api_key = Some((name, value));
+    /// The same with the header that carries keys (`RPC_API_KEY_HEADER`).
+    pub fn with_key_header(mut self, header: &str) -> Result<Self, NodeConfigError> {
+        self.key_header = header.parse().map_err(|_| NodeConfigError::ApiKey)?;
         Ok(self)
+    }
+
+    /// The same with a key of our own (`RPC_API_KEY`).
+    pub fn with_api_key(mut self, key: &Secret) -> Result<Self, NodeConfigError> {
+        self.api_key = Some(UpstreamKey::new(key)?);
+        Ok(self)
+    }
+
+    /// The same with what keys of groups are decrypted with (`RPC_API_KEY_ENCRYPTION_KEY`).
+    #[must_use]
+    pub fn with_group_keys(mut self, cipher: Arc<KeyCipher>) -> Self {
+        self.group_keys = Some(cipher);
+        self
     }
 
     /// The same with another rhythm; tests that count bytes make it long.
@@ -149,8 +165,16 @@ impl NodeConfig {
         &self.uris
     }
 
-    pub(crate) fn api_key(&self) -> Option<(HeaderName, HeaderValue)> {
+    pub(crate) fn key_header(&self) -> HeaderName {
+        self.key_header.clone()
+    }
+
+    pub(crate) fn api_key(&self) -> Option<UpstreamKey> {
         self.api_key.clone()
+    }
+
+    pub(crate) fn group_keys(&self) -> Option<Arc<KeyCipher>> {
+        self.group_keys.clone()
     }
 
     pub(crate) fn upkeep(&self) -> Upkeep {
@@ -196,7 +220,7 @@ mod tests {
     #[test]
     fn neither_url_nor_key_shows_in_debug_output() {
         let config = NodeConfig::new("https://node.example/hunter2")
-            .and_then(|c| c.with_api_key("Authorization", &Secret::new("Bearer hunter3")))
+            .and_then(|c| c.with_api_key(&Secret::new("Bearer hunter3")))
             .unwrap();
         assert!(!format!("{config:?}").contains("hunter"));
     }

@@ -1,15 +1,17 @@
 //! The node as the rest of the gateway sees it: one, whichever of several it is at the moment ([`crate::choice`]).
 
 use crate::{
-    Block, Budget, Head, NodeConfig, NodeStatus, Upkeep, choice,
+    Block, Budget, GroupKeyError, Head, KeyCipher, KeyId, NodeConfig, NodeStatus, Upkeep, choice,
     endpoint::Endpoint,
     head::{self, HeadCell, WHO},
+    key::UpstreamKey,
     message::{self, Answer},
     trail::Trail,
 };
 use bytes::Bytes;
 use gw_evm::wire::{TraceForm, UpstreamCall};
 use gw_policy::sealed::{RawJson, Sealed};
+use gw_types::Secret;
 use std::{
     pin::Pin,
     sync::{
@@ -49,9 +51,9 @@ pub enum NodeError {
     /// Not the answer to what was asked.
     #[error("the node's answer is not understood")]
     Unparsable,
-    /// HTTP 429.
+    /// HTTP 429 to what was asked by this key (J8).
     #[error("the node limits our rate")]
-    RateLimited,
+    RateLimited(KeyId),
     /// TLS could not be set up.
     #[error("no TLS for the node")]
     Tls(#[source] std::io::Error),
@@ -86,7 +88,7 @@ impl NodeError {
     pub fn is_before_sending(&self) -> bool {
         match self {
             Self::Unreachable(error) => error.is_connect(),
-            Self::RateLimited
+            Self::RateLimited(_)
             | Self::NoHead
             | Self::Behind
             | Self::OtherChain
@@ -105,7 +107,7 @@ impl NodeError {
             Self::Unreachable(_) | Self::Broken(_) | Self::Timeout | Self::Unavailable | Self::GivenUp => true,
             Self::TooLarge
             | Self::Unparsable
-            | Self::RateLimited
+            | Self::RateLimited(_)
             | Self::Tls(_)
             | Self::NoHead
             | Self::Behind
@@ -151,6 +153,8 @@ pub struct Node {
     pub(crate) shared: Arc<Shared>,
     /// The one node this view asks; without it, whichever is in use.
     via: Option<usize>,
+    /// The key of a caller's group, in place of our own.
+    key: Option<Arc<UpstreamKey>>,
 }
 
 /// What all views of the node share.
@@ -163,6 +167,7 @@ pub(crate) struct Shared {
     trail: Mutex<Arc<Trail>>,
     gate: OnceLock<Arc<dyn Gate>>,
     upkeep: Upkeep,
+    group_keys: Option<Arc<KeyCipher>>,
 }
 
 impl Shared {
@@ -208,6 +213,7 @@ impl Node {
             trail: Mutex::default(),
             gate: OnceLock::new(),
             upkeep: config.upkeep(),
+            group_keys: config.group_keys(),
         }));
         node.refresh_head().await?;
         node.via(node.shared.active()).probe().await;
@@ -224,12 +230,25 @@ impl Node {
 
     /// A view of whichever node is in use.
     pub(crate) const fn on(shared: Arc<Shared>) -> Self {
-        Self { shared, via: None }
+        Self { shared, via: None, key: None }
     }
 
     /// A view of the node at this place.
     pub(crate) fn via(&self, place: usize) -> Self {
         Self { via: Some(place), ..self.clone() }
+    }
+
+    /// The node as callers reach it whose group has a key of its own: what is asked for them is asked by that key. What
+    /// the gateway asks for itself is not.
+    pub fn for_group(&self, stored: &Secret) -> Result<Self, GroupKeyError> {
+        let key = UpstreamKey::of_group(stored, self.shared.group_keys.as_deref())?;
+        Ok(Self { key: Some(Arc::new(key)), ..self.clone() })
+    }
+
+    /// By which key the node is asked.
+    pub fn key_id(&self) -> KeyId {
+        let own = || self.endpoint().map_or(KeyId::NONE, |node| node.transport.own_key());
+        self.key.as_ref().map_or_else(own, |key| key.id())
     }
 
     /// The place of the node this view asks.
@@ -259,7 +278,9 @@ impl Node {
 
     /// Looks at the head now; what follows reads the state after everything accepted before (decision 41).
     pub async fn refresh_head(&self) -> Result<(), NodeError> {
-        self.shared.head.renew(async || self.look().await).await
+        // Everybody's head: looked at by our own key.
+        let own = Self::on(Arc::clone(&self.shared));
+        self.shared.head.renew(async || own.look().await).await
     }
 
     /// Sets what blocks must pass from now on, the present head included: until it has, there is none.
@@ -351,7 +372,7 @@ impl Node {
 
     async fn post(&self, body: Bytes, budget: Budget) -> Result<Bytes, NodeError> {
         let endpoint = self.endpoint().ok_or(NodeError::NoHead)?;
-        endpoint.transport.exchange(body, budget).await
+        endpoint.transport.exchange(body, budget, self.key.as_deref()).await
     }
 
     /// Asks one node all of `question`, so that its parts fit together. If the way to it fails and another node is in
@@ -437,6 +458,6 @@ const fn place_name(place: usize) -> usize {
 
 async fn chain_id(endpoint: &Endpoint) -> Result<u64, NodeError> {
     let (method, params) = WHO;
-    let body = endpoint.transport.exchange(message::single(method, params), Budget::Fact).await?;
+    let body = endpoint.transport.exchange(message::single(method, params), Budget::Fact, None).await?;
     head::read_chain_id(Some(&message::read_single(&body)?))
 }

@@ -2,9 +2,9 @@
 //!
 //! Not for JSON-RPC: what the bytes mean is `message`'s business.
 
-use crate::{NodeConfig, NodeError, Patience};
+use crate::{KeyId, NodeConfig, NodeError, Patience, key::UpstreamKey};
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, header};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Body as _;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -57,6 +57,8 @@ pub(crate) struct Transport {
     client: Pool,
     uri: Uri,
     headers: HeaderMap,
+    key_header: HeaderName,
+    own_key: KeyId,
     patience: Patience,
     /// One permit per connection that may be in use; an HTTP/1 connection carries one exchange at a time.
     in_use: Option<Semaphore>,
@@ -95,25 +97,42 @@ impl Transport {
         };
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        if let Some((name, value)) = config.api_key() {
-            headers.insert(name, value);
+        let (key_header, own) = (config.key_header(), config.api_key());
+        let own_key = own.as_ref().map_or(KeyId::NONE, UpstreamKey::id);
+        if let Some(own) = own {
+            headers.insert(key_header.clone(), own.value());
         }
         let in_use = bounds.max.map(|max| Semaphore::new(max.min(Semaphore::MAX_PERMITS)));
-        Ok(Self { client, uri: uri.clone(), headers, patience: config.patience(), in_use })
+        let (uri, patience) = (uri.clone(), config.patience());
+        Ok(Self { client, uri, headers, key_header, own_key, patience, in_use })
     }
 
-    /// Posts `body` and reads the whole answer.
-    pub(crate) async fn exchange(&self, body: Bytes, budget: Budget) -> Result<Bytes, NodeError> {
+    /// By which key the node is asked, if not by `key`.
+    pub(crate) const fn own_key(&self) -> KeyId {
+        self.own_key
+    }
+
+    /// Posts `body`, with `key` in place of our own, and reads the whole answer.
+    pub(crate) async fn exchange(
+        &self,
+        body: Bytes,
+        budget: Budget,
+        key: Option<&UpstreamKey>,
+    ) -> Result<Bytes, NodeError> {
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.uri.clone();
         *request.headers_mut() = self.headers.clone();
-        tokio::time::timeout(budget.time(&self.patience), self.round_trip(request, budget.size()))
+        if let Some(key) = key {
+            request.headers_mut().insert(self.key_header.clone(), key.value());
+        }
+        let by = key.map_or(self.own_key, UpstreamKey::id);
+        tokio::time::timeout(budget.time(&self.patience), self.round_trip(request, budget.size(), by))
             .await
             .map_err(|_| NodeError::Timeout)?
     }
 
-    async fn round_trip(&self, request: Request<Full<Bytes>>, cap: usize) -> Result<Bytes, NodeError> {
+    async fn round_trip(&self, request: Request<Full<Bytes>>, cap: usize, by: KeyId) -> Result<Bytes, NodeError> {
         let _in_use = match &self.in_use {
             // Never closed, so there is always a permit to wait for; the deadline ends the waiting.
             Some(free) => free.acquire().await.ok(),
@@ -126,7 +145,7 @@ impl Transport {
         .await
         .map_err(NodeError::Unreachable)?;
         match response.status() {
-            StatusCode::TOO_MANY_REQUESTS => return Err(NodeError::RateLimited),
+            StatusCode::TOO_MANY_REQUESTS => return Err(NodeError::RateLimited(by)),
             // What stands in front of a node says so when it does not reach it; a node's own words are JSON.
             StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT
                 if !is_json(response.headers()) =>

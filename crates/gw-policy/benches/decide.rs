@@ -56,6 +56,7 @@ fn organizations() -> impl Iterator<Item = Change> {
             methods: MethodSet::ALL,
             claims: Claims::NONE.with(Claim::Deploy),
             expires_at: None,
+            upstream_key: None,
         };
         [
             Change::Organization(org, Some(Organization { id: org, slug: name.clone(), name, is_system: false })),

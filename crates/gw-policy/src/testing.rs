@@ -215,10 +215,22 @@ impl World {
     fn with_access(mut self, change: impl FnOnce(&mut GroupAccess)) -> Self {
         assert!(self.group.is_some(), "no group named yet");
         if let Some(group) = self.group {
-            let fresh = GroupAccess { group, methods: MethodSet::EMPTY, claims: Claims::NONE, expires_at: None };
+            let fresh = GroupAccess {
+                group,
+                methods: MethodSet::EMPTY,
+                claims: Claims::NONE,
+                expires_at: None,
+                upstream_key: None,
+            };
             change(self.access.entry(group).or_insert(fresh));
         }
         self
+    }
+
+    /// The node is asked by this key for the group's members, as it would be stored.
+    #[must_use]
+    pub fn upstream_key(self, stored: &str) -> Self {
+        self.with_access(|access| access.upstream_key = Some(gw_types::Secret::new(stored)))
     }
 
     /// The group may use these methods.

@@ -1,12 +1,13 @@
 //! How much at once and how often (spec/20 J8, spec/85 section 5): calls in flight and per minute, and the pause after the node said "too many".
 
 use gw_http::{AddressKey, ClientAddress, RateLimit};
+use gw_node::KeyId;
 use gw_types::{Clock, ExternalId, Seconds, Timestamp, UserId};
 use std::{
     collections::HashMap,
     num::NonZeroU32,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicI64, Ordering},
     },
 };
@@ -131,24 +132,42 @@ impl TraceQuota {
     }
 }
 
-/// After HTTP 429 from the node nothing is forwarded for a second.
+/// After HTTP 429 from the node nothing is forwarded by the same key for a second: it is that key's calls the node counts.
 #[derive(Debug, Default)]
-pub(crate) struct Breaker(AtomicI64);
+pub(crate) struct Breakers {
+    /// When the last of them closes; mostly long ago, and then there is nothing to look up.
+    last: AtomicI64,
+    closes: Mutex<HashMap<KeyId, i64>>,
+}
 
-impl Breaker {
-    pub(crate) fn is_open(&self, now: Timestamp) -> bool {
-        now.micros() < self.0.load(Ordering::Relaxed)
+impl Breakers {
+    pub(crate) fn is_open(&self, key: KeyId, now: Timestamp) -> bool {
+        self.any_open(now) && self.closes().get(&key).is_some_and(|closes| now.micros() < *closes)
     }
 
-    pub(crate) fn open(&self, now: Timestamp) {
-        self.0.fetch_max(now.plus(Seconds(1)).micros(), Ordering::Relaxed);
+    /// Whether it is worth asking by which key.
+    pub(crate) fn any_open(&self, now: Timestamp) -> bool {
+        now.micros() < self.last.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn open(&self, key: KeyId, now: Timestamp) {
+        let at = now.plus(Seconds(1)).micros();
+        let mut closes = self.closes();
+        closes.retain(|_, closes| now.micros() < *closes);
+        closes.insert(key, at);
+        self.last.fetch_max(at, Ordering::Relaxed);
         metrics::counter!("ledger_gateway_circuit_breaker_trips_total").increment(1);
+    }
+
+    fn closes(&self) -> MutexGuard<'_, HashMap<KeyId, i64>> {
+        self.closes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gw_types::Secret;
 
     #[test]
     fn j8_slots_are_counted_per_party_and_come_back() {
@@ -163,12 +182,16 @@ mod tests {
     }
 
     #[test]
-    fn j8_the_breaker_closes_after_a_second() {
-        let breaker = Breaker::default();
-        let now = Timestamp::from_secs(10);
-        assert!(!breaker.is_open(now));
-        breaker.open(now);
-        assert!(breaker.is_open(now) && !breaker.is_open(now.plus(Seconds(1))));
+    fn j8_a_breaker_is_one_keys_and_closes_after_a_second() {
+        let breakers = Breakers::default();
+        let (now, later) = (Timestamp::from_secs(10), Timestamp::from_secs(11));
+        let [one, other] = ["one", "other"].map(|key| KeyId::of(&Secret::new(key)));
+        assert!(!breakers.is_open(one, now));
+        breakers.open(one, now);
+        assert!(breakers.is_open(one, now) && !breakers.is_open(other, now) && !breakers.is_open(one, later));
+        breakers.open(other, later);
+        assert!(breakers.is_open(other, later) && !breakers.is_open(one, later));
+        assert_eq!(breakers.closes().len(), 1, "closed ones are forgotten");
     }
 
     #[test]

@@ -113,7 +113,7 @@ fn told(answer: Result<Disclosed, Reply>) -> Reply {
 
 impl Place {
     fn take(&mut self, state: &Inner, judged: &Judged) -> Result<(), Reply> {
-        if state.breaker.is_open(judged.now) {
+        if state.breakers.any_open(judged.now) && state.breakers.is_open(judged.node(state)?.key_id(), judged.now) {
             return Err(Reply::Busy(DenyReason::RateLimited));
         }
         if self.0.is_none() {

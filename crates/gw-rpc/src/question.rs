@@ -6,9 +6,10 @@ use gw_evm::{
     call::{self, ChainRules},
     envelope::Request,
 };
+use gw_node::Node;
 use gw_policy::{
     Snapshot, Viewer,
-    access::{Decision, HeadFacts, Permit, Question, decide},
+    access::{Decision, HeadFacts, Permit, Question, decide, upstream_key},
 };
 use gw_types::{DenyReason, Timestamp};
 use std::sync::Arc;
@@ -36,6 +37,21 @@ impl Judged {
     /// The caller as somebody who looks at answers.
     pub(crate) fn viewer<'a>(&'a self, state: &'a Inner) -> Viewer<'a> {
         Viewer::new(&self.snapshot, self.permit.user(), self.now, state.knobs()).own_only(self.permit.own_only())
+    }
+
+    /// The node as it is asked for this caller: by the key of their group in the organization, if one has a key (G1). A key
+    /// that cannot be used is no reason to ask by another one.
+    pub(crate) fn node(&self, state: &Inner) -> Result<Node, Reply> {
+        let key = match (self.permit.user(), self.permit.org()) {
+            (Some(user), Some(org)) => upstream_key(&self.snapshot, user, org, self.now),
+            (Some(_) | None, _) => None,
+        };
+        let Some((group, stored)) = key else { return Ok(Node::clone(state.node())) };
+        state.node().for_group(stored).map_err(|error| {
+            let error = &error as &dyn std::error::Error;
+            tracing::error!(error, group.id = %group, "the upstream key of a group cannot be used: its members are refused");
+            Reply::NodeUnreachable
+        })
     }
 
     pub(crate) fn denied(&self, reason: DenyReason) -> Reply {

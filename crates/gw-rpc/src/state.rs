@@ -1,7 +1,7 @@
 //! What the pipeline draws on.
 
 use crate::{
-    limits::{Breaker, InFlight, Rates, TraceQuota},
+    limits::{Breakers, InFlight, Rates, TraceQuota},
     live::{Filters, Sockets},
     meter::Meters,
     pins::Pins,
@@ -29,7 +29,7 @@ pub(crate) struct Inner {
     pub(crate) in_flight: Arc<InFlight>,
     pub(crate) rates: Rates,
     pub(crate) traces: TraceQuota,
-    pub(crate) breaker: Breaker,
+    pub(crate) breakers: Breakers,
     pub(crate) filters: Filters,
     pub(crate) sockets: Sockets,
     pub(crate) meters: Meters,
@@ -85,10 +85,10 @@ impl RpcState {
     pub fn new(edge: Arc<Edge>, sends: SendContext, settings: RpcSettings, end: CancellationToken) -> Self {
         let in_flight = InFlight::new(settings.max_concurrent, settings.max_concurrent_anonymous);
         let rates = Rates::new(settings.per_minute, settings.anonymous_per_minute, &sends.clock);
-        let (breaker, traces) = (Breaker::default(), TraceQuota::default());
+        let (breakers, traces) = (Breakers::default(), TraceQuota::default());
         let (filters, sockets, meters) = (Filters::default(), Sockets::new(end), Meters::new());
         let pins = Pins::default();
-        let inner = Inner { edge, sends, settings, in_flight, rates, traces, breaker, filters, sockets, meters, pins };
+        let inner = Inner { edge, sends, settings, in_flight, rates, traces, breakers, filters, sockets, meters, pins };
         Self(Arc::new(inner))
     }
 }

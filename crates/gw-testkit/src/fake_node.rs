@@ -5,7 +5,13 @@
 //! require silence.
 
 use alloy_primitives::Address;
-use axum::{Router, body::Bytes, extract::State, http::StatusCode, response::IntoResponse};
+use axum::{
+    Router,
+    body::Bytes,
+    extract::State,
+    http::{HeaderMap, StatusCode},
+    response::IntoResponse,
+};
 use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
@@ -42,6 +48,8 @@ struct Inner {
     scripts: BTreeMap<String, Script>,
     improviser: Option<Improviser>,
     bodies: Vec<Bytes>,
+    keys: Vec<Option<String>>,
+    limited: Option<String>,
 }
 
 /// A scripted node on a free port, stopped when dropped.
@@ -126,6 +134,16 @@ impl FakeNode {
         self.take_bodies().iter().flat_map(|body| calls(body).1).map(|(_, call)| call).collect()
     }
 
+    /// What the requests since the last look carried as `Authorization`.
+    pub fn take_keys(&self) -> Vec<Option<String>> {
+        std::mem::take(&mut lock(&self.inner).keys)
+    }
+
+    /// Answers 429 to every request with this `Authorization` from now on, and to no other.
+    pub fn limit(&self, key: Option<&str>) {
+        lock(&self.inner).limited = key.map(str::to_owned);
+    }
+
     /// Requires that nothing arrived since the last look.
     ///
     /// # Panics
@@ -155,11 +173,17 @@ fn calls(body: &[u8]) -> (bool, Vec<(Value, Received)>) {
     }
 }
 
-async fn answer(State(inner): State<Arc<Mutex<Inner>>>, body: Bytes) -> axum::response::Response {
+async fn answer(State(inner): State<Arc<Mutex<Inner>>>, headers: HeaderMap, body: Bytes) -> axum::response::Response {
     let (is_batch, calls) = calls(&body);
     let replies: Vec<(Value, Reply)> = {
         let mut inner = lock(&inner);
         inner.bodies.push(body);
+        let key = headers.get("authorization").and_then(|key| key.to_str().ok()).map(str::to_owned);
+        let is_limited = key.is_some() && key == inner.limited;
+        inner.keys.push(key);
+        if is_limited {
+            return (StatusCode::TOO_MANY_REQUESTS, "slow down").into_response();
+        }
         let Inner { scripts, improviser, .. } = &mut *inner;
         let mut reply = |call: &Received| match scripts.get_mut(&call.method) {
             Some(script) => script(&call.params),

@@ -113,7 +113,13 @@ fn snapshot(now: Timestamp) -> Snapshot {
             is_system: false,
         };
         let claims = if name == "claimed" { Claims::NONE.with(Claim::Admin) } else { Claims::NONE };
-        let access = GroupAccess { group: group.id, methods: gw_evm::MethodSet::EMPTY, claims, expires_at: None };
+        let access = GroupAccess {
+            group: group.id,
+            methods: gw_evm::MethodSet::EMPTY,
+            claims,
+            expires_at: None,
+            upstream_key: None,
+        };
         let membership = Membership {
             id: MembershipId::fixed(n),
             user: UserId::fixed(n),

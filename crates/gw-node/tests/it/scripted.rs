@@ -52,7 +52,7 @@ async fn b20_what_is_no_answer_is_unparsable_whatever_its_status() {
         }
     }
     fake.reply("eth_syncing", Reply::Http(429, "slow down"));
-    assert!(matches!(node.call(&call("eth_syncing"), Budget::Forward).await, Err(NodeError::RateLimited)));
+    assert!(matches!(node.call(&call("eth_syncing"), Budget::Forward).await, Err(NodeError::RateLimited(_))));
 }
 
 #[tokio::test]
@@ -83,7 +83,7 @@ async fn the_api_key_goes_into_its_header() {
         async { "no".into_response() }
     });
     let server = tokio::spawn(async move { axum::serve(listener, app).await });
-    let keyed = config(&url).with_api_key("X-Key", &Secret::new("k1")).unwrap();
+    let keyed = config(&url).with_key_header("X-Key").unwrap().with_api_key(&Secret::new("k1")).unwrap();
     assert!(matches!(Node::connect(&keyed).await, Err(NodeError::Unparsable)));
     assert_eq!(headers.recv().await.flatten().unwrap(), "k1");
     server.abort();

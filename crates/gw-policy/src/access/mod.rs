@@ -33,7 +33,7 @@ pub use functions::{Functions, belongs};
 pub use history::owner_stood;
 pub use identify::{Caller, Refused, TokenFacts, identify, identify_url};
 pub use mined::{MinedFinding, MinedSend, judge_mined, unreadable_mined};
-pub use permissions::{OrgRights, Permissions, active_orgs, permissions, rights};
+pub use permissions::{OrgRights, Permissions, active_orgs, permissions, rights, upstream_key};
 pub use permit::{Decision, Denial, HeadFacts, Invalid, NamedOrg, Permit, Plan, Question};
 pub use pin::{BrokenPin, broken_pins, check_pin};
 pub(crate) use target::held_grants;

@@ -2,7 +2,7 @@
 
 use crate::snapshot::{Organization, Snapshot};
 use gw_evm::{Method, MethodSet};
-use gw_types::{Claim, Claims, OrgId, Timestamp, UserId};
+use gw_types::{Claim, Claims, GroupId, OrgId, Secret, Timestamp, UserId};
 
 /// The union of a user's active memberships in one organization.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,6 +82,18 @@ pub fn permissions(snapshot: &Snapshot, user: UserId, org: OrgId, now: Timestamp
         .into_iter()
         .find(|known| known.org == org)
         .map_or_else(Permissions::default, |known| known.permissions)
+}
+
+/// The key by which the node is asked for this user in this organization, and the group it is from: of the groups whose
+/// access counts, the one with the lowest id that has a key. Encrypted, as it is stored.
+pub fn upstream_key(snapshot: &Snapshot, user: UserId, org: OrgId, now: Timestamp) -> Option<(GroupId, &Secret)> {
+    let of_group = |group: GroupId| {
+        snapshot.group(group).filter(|group| group.org == org)?;
+        let access = snapshot.access(group).filter(|access| access.active(now))?;
+        access.upstream_key.as_ref().map(|key| (group, key))
+    };
+    let memberships = snapshot.memberships(user).iter().filter(|membership| membership.active(now));
+    memberships.filter_map(|membership| of_group(membership.group)).min_by_key(|(group, _)| *group)
 }
 
 /// The organizations the user is an active member of, by id, the default one last.

@@ -244,6 +244,11 @@ impl Snapshot {
         self.access.get(&group)
     }
 
+    /// The access of all groups, in no order.
+    pub fn accesses(&self) -> impl Iterator<Item = &Arc<GroupAccess>> {
+        self.access.values()
+    }
+
     /// All memberships of a user, expired ones included.
     pub fn memberships(&self, user: UserId) -> &[Membership] {
         self.memberships.get(user)

@@ -7,8 +7,8 @@ use gw_evm::{
 };
 use gw_types::{
     Address, AllowedTenantId, B256, Claims, ContractId, ExternalId, GrantId, GroupId, LinkId, MembershipId, OrgId,
-    PersonalUrlId, QuarantineId, ReservationId, SharedInfraId, SuspensionId, TenantId, Timestamp, ToggleId, TokenId,
-    UserId, VisibilityId,
+    PersonalUrlId, QuarantineId, ReservationId, Secret, SharedInfraId, SuspensionId, TenantId, Timestamp, ToggleId,
+    TokenId, UserId, VisibilityId,
 };
 use std::sync::Arc;
 
@@ -125,6 +125,8 @@ pub struct GroupAccess {
     pub claims: Claims,
     /// When all of it ends; `None` is never (G1).
     pub expires_at: Option<Timestamp>,
+    /// The key the node is asked by for its members, as it is stored: encrypted (G1).
+    pub upstream_key: Option<Secret>,
 }
 
 impl GroupAccess {

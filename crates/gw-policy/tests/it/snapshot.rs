@@ -66,7 +66,13 @@ fn row() -> impl Strategy<Value = Change> {
             2 => {
                 let group = GroupId::fixed(n);
                 let methods = if flag { MethodSet::ALL } else { MethodSet::EMPTY.with(Method::Call) };
-                let row = GroupAccess { group, methods, claims: Claims::NONE.with(Claim::Deploy), expires_at: None };
+                let row = GroupAccess {
+                    group,
+                    methods,
+                    claims: Claims::NONE.with(Claim::Deploy),
+                    expires_at: None,
+                    upstream_key: None,
+                };
                 Change::GroupAccess(group, present.then_some(row))
             }
             3 => {

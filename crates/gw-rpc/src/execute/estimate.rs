@@ -24,7 +24,7 @@ pub(super) async fn estimate(
     block: &Block,
     found: &mut Found,
 ) -> Result<Disclosed, Reply> {
-    let cap = cap(asked, &request, block, found).await?;
+    let cap = cap(asked, &judged, &request, block, found).await?;
     let mut search: Option<Search> = None;
     for _ in 0..MAX_PROBES {
         let Some(gas) = search.as_mut().map_or(Some(cap), Search::next) else { break };
@@ -49,12 +49,18 @@ pub(super) async fn estimate(
 
 /// The most gas to try: what the caller allows, what a block holds, what the named sender can pay for at the named
 /// price. It is the caller's own address (X10), so its balance tells nothing new.
-async fn cap(asked: &Asked, request: &CallRequest, block: &Block, found: &mut Found) -> Result<u64, Reply> {
+async fn cap(
+    asked: &Asked,
+    judged: &Judged,
+    request: &CallRequest,
+    block: &Block,
+    found: &mut Found,
+) -> Result<u64, Reply> {
     let cap = request.gas.unwrap_or(block.gas_limit).min(block.gas_limit);
     let price = request.gas_price.or(request.max_fee_per_gas).unwrap_or(0);
     let (Some(sender), 1..) = (request.from, price) else { return Ok(cap) };
     let state = asked.state();
-    let balance = found.upstream(state, state.node().balance(sender, block.hash)).await;
+    let balance = found.upstream(state, judged.node(state)?.balance(sender, block.hash)).await;
     let balance = balance.map_err(|error| unanswered(state, &error))?;
     let affordable = balance.saturating_sub(request.value.unwrap_or_default()) / U256::from(price);
     Ok(cap.min(affordable.try_into().unwrap_or(u64::MAX)))

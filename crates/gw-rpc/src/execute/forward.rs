@@ -35,7 +35,7 @@ pub(crate) async fn forward(asked: &Asked, judged: Judged, found: &mut Found) ->
     let mut read_at = None;
     let pin = match place(judged.permit.call()) {
         Place::State(block) => {
-            let block = pinned(state, block, found).await?;
+            let block = pinned(state, &judged, block, found).await?;
             read_at = Some(time(&block));
             block.pin()
         }
@@ -56,9 +56,9 @@ pub(crate) async fn forward(asked: &Asked, judged: Judged, found: &mut Found) ->
         owner_stood(&judged.snapshot, &judged.permit, time).map_err(|reason| judged.denied(reason))?;
     }
     let (sealed, judged) = match judged.permit.rests_on_pin() {
-        None => (ask(state, judged.permit.call(), pin, found).await?, asked.again(judged)?),
+        None => (ask(state, &judged, judged.permit.call(), pin, found).await?, asked.again(judged)?),
         Some(address) => {
-            let (code, sealed) = ask_beside(state, address, judged.permit.call(), pin, found).await?;
+            let (code, sealed) = ask_beside(state, address, &judged, pin, found).await?;
             let judged = asked.again(judged)?;
             if let Err(broken) = check_pin(&judged.snapshot, address, &code) {
                 if head.hash == pin.hash {
@@ -128,9 +128,15 @@ fn place(call: &Call) -> Place {
 }
 
 /// One call to the node, its body written from the typed call.
-pub(super) async fn ask(state: &Inner, call: &Call, pin: Pin, found: &mut Found) -> Result<Sealed<RawJson>, Reply> {
+pub(super) async fn ask(
+    state: &Inner,
+    judged: &Judged,
+    call: &Call,
+    pin: Pin,
+    found: &mut Found,
+) -> Result<Sealed<RawJson>, Reply> {
     let body = wire::body(call, pin).ok_or(Reply::Internal)?;
-    match found.upstream(state, state.node().call(&body, Budget::Forward)).await {
+    match found.upstream(state, judged.node(state)?.call(&body, Budget::Forward)).await {
         Ok(Answer::Result(sealed)) => Ok(sealed),
         Ok(Answer::Error(error)) => Err(Reply::NodeError(node_error(ErrorContext::Other, error))),
         Err(error) => Err(unanswered(state, &error)),
@@ -141,13 +147,13 @@ pub(super) async fn ask(state: &Inner, call: &Call, pin: Pin, found: &mut Found)
 async fn ask_beside(
     state: &Inner,
     address: Address,
-    call: &Call,
+    judged: &Judged,
     pin: Pin,
     found: &mut Found,
 ) -> Result<(Sealed<RawJson>, Sealed<RawJson>), Reply> {
     let code = wire::body(&Call::Code(address, BlockId::LATEST), pin).ok_or(Reply::Internal)?;
-    let body = wire::body(call, pin).ok_or(Reply::Internal)?;
-    let answers = found.upstream(state, state.node().batch(&[code, body], Budget::Forward)).await;
+    let body = wire::body(judged.permit.call(), pin).ok_or(Reply::Internal)?;
+    let answers = found.upstream(state, judged.node(state)?.batch(&[code, body], Budget::Forward)).await;
     let mut answers = answers.map_err(|error| unanswered(state, &error))?.into_iter();
     match (answers.next(), answers.next()) {
         (Some(Answer::Result(code)), Some(Answer::Result(answer))) => Ok((code, answer)),

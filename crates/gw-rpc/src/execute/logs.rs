@@ -40,14 +40,14 @@ pub(super) async fn logs(
     let sealed = match bounded {
         Some((bounded, pin)) => {
             let upstream = Call::Logs(view::upstream_filter(&judged.viewer(state), &bounded));
-            ask(state, &upstream, pin, found).await?
+            ask(state, &judged, &upstream, pin, found).await?
         }
         // Blocks that are not there have no logs; whether the caller may ask for them is judged all the same.
         None => Sealed::new(RawJson::new(Bytes::from_static(b"[]"))),
     };
     let judged = asked.again(judged)?;
     let needed = view::parties_needed(&judged.viewer(state), filter, &sealed);
-    let parties = parties(asked, &needed, found).await?;
+    let parties = parties(asked, &judged, &needed, found).await?;
     let judged = asked.again(judged)?;
     match view::logs(&judged.viewer(state), filter, judged.permit.shared_logs_only(), &parties, sealed) {
         LogsAnswer::NotPermitted => Err(judged.denied(DenyReason::ContractNotPermitted)),
@@ -70,8 +70,8 @@ async fn bounded(
 ) -> Result<Option<(LogFilter, Pin)>, Reply> {
     let state = asked.state();
     let LogRange::Range { from, to } = filter.range else { return Ok(Some((filter.clone(), head(state)?.pin()))) };
-    let from = number(asked, from, found).await?;
-    let to = number(asked, to, found).await?;
+    let from = number(asked, judged, from, found).await?;
+    let to = number(asked, judged, to, found).await?;
     if from > to {
         return Err(judged.invalid(ParamError::invalid("fromBlock is above toBlock")));
     }
@@ -86,16 +86,21 @@ async fn bounded(
     Ok((from <= head.number).then(|| (LogFilter { range, ..filter.clone() }, head)))
 }
 
-async fn number(asked: &Asked, block: BlockId, found: &mut Found) -> Result<u64, Reply> {
+async fn number(asked: &Asked, judged: &Judged, block: BlockId, found: &mut Found) -> Result<u64, Reply> {
     match block {
         BlockId::Number(number) => Ok(number),
         BlockId::Tag(BlockTag::Earliest) => Ok(0),
-        BlockId::Tag(_) | BlockId::Hash { .. } => Ok(pinned(asked.state(), block, found).await?.number),
+        BlockId::Tag(_) | BlockId::Hash { .. } => Ok(pinned(asked.state(), judged, block, found).await?.number),
     }
 }
 
 /// Senders and receivers of the transactions the viewer might be a party of, in one exchange.
-async fn parties(asked: &Asked, needed: &[PartiesNeeded], found: &mut Found) -> Result<TxParties, Reply> {
+async fn parties(
+    asked: &Asked,
+    judged: &Judged,
+    needed: &[PartiesNeeded],
+    found: &mut Found,
+) -> Result<TxParties, Reply> {
     let mut known = TxParties::default();
     if needed.is_empty() {
         return Ok(known);
@@ -114,7 +119,7 @@ async fn parties(asked: &Asked, needed: &[PartiesNeeded], found: &mut Found) -> 
             ),
         }
     }
-    let answers = found.upstream(state, state.node().batch(&calls, Budget::Forward)).await;
+    let answers = found.upstream(state, judged.node(state)?.batch(&calls, Budget::Forward)).await;
     for answer in answers.map_err(|error| unanswered(state, &error))? {
         // A transaction the node does not give is somebody else's.
         if let Answer::Result(sealed) = answer {

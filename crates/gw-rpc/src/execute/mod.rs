@@ -11,7 +11,7 @@ pub(crate) use forward::forward;
 pub(crate) use local::{local, metadata};
 pub(crate) use simulate::{judge_again, judge_run, simulate, untraced, unwilling};
 
-use crate::{record::Found, reply::Reply, state::Inner};
+use crate::{question::Judged, record::Found, reply::Reply, state::Inner};
 use gw_evm::BlockId;
 use gw_node::{Block, Head, NodeError};
 use gw_policy::{
@@ -28,11 +28,12 @@ pub(crate) fn head(state: &Inner) -> Result<Arc<Head>, Reply> {
 
 /// The block that the state of this call is read at. Numbers and hashes passed the history guard (H1); one that nobody
 /// has is an error like the node's own.
-async fn pinned(state: &Inner, block: BlockId, found: &mut Found) -> Result<Block, Reply> {
+async fn pinned(state: &Inner, judged: &Judged, block: BlockId, found: &mut Found) -> Result<Block, Reply> {
     if let BlockId::Tag(gw_evm::BlockTag::Latest | gw_evm::BlockTag::Pending) = block {
         return Ok(head(state)?.block);
     }
-    let named = found.upstream(state, state.node().block(block)).await.map_err(|error| unanswered(state, &error))?;
+    let named =
+        found.upstream(state, judged.node(state)?.block(block)).await.map_err(|error| unanswered(state, &error))?;
     named.ok_or_else(|| {
         let error = RawError { code: -32000, message: String::new(), data: None };
         Reply::NodeError(node_error(ErrorContext::Other, Sealed::new(error)))
@@ -44,11 +45,12 @@ fn time(block: &Block) -> Timestamp {
     Timestamp::from_secs(i64::try_from(block.timestamp).unwrap_or(i64::MAX))
 }
 
-/// No answer: one line for us, one constant text for the caller. "Too many" opens the breaker (J8).
+/// No answer: one line for us, one constant text for the caller. "Too many" opens the breaker of the key by which the node
+/// was asked (J8).
 pub(crate) fn unanswered(state: &Inner, error: &NodeError) -> Reply {
-    if matches!(error, NodeError::RateLimited) {
+    if let NodeError::RateLimited(key) = error {
         state.meters.node_busy();
-        state.breaker.open(state.clock().now());
+        state.breakers.open(*key, state.clock().now());
         return Reply::Busy(DenyReason::RateLimited);
     }
     tracing::warn!(error = error as &dyn std::error::Error, "the node did not answer a call");

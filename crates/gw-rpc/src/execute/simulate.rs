@@ -24,7 +24,7 @@ use gw_types::DenyReason;
 pub(crate) async fn simulate(asked: &Asked, judged: Judged, found: &mut Found) -> Result<Disclosed, Reply> {
     let Call::Simulate(simulation) = judged.permit.call() else { return Err(Reply::Internal) };
     let Simulation { kind, request, block } = Simulation::clone(simulation);
-    let block = pinned(asked.state(), block, found).await?;
+    let block = pinned(asked.state(), &judged, block, found).await?;
     match kind {
         SimulationKind::Call => {
             let run = run(asked, judged, &request, &block, TraceScope::Read, found).await?;
@@ -80,7 +80,7 @@ pub(super) async fn run(
 ) -> Result<Run, Reply> {
     let state = asked.state();
     let judged = asked.again(judged)?;
-    let traced = found.upstream(state, state.node().trace(request, block.pin(), scope)).await;
+    let traced = found.upstream(state, judged.node(state)?.trace(request, block.pin(), scope)).await;
     let judged = asked.again(judged)?;
     match traced.map_err(|error| untraced(state, error))? {
         Traced::Refused(error) => Err(unwilling(error)),

@@ -16,7 +16,7 @@ use gw_types::{B256, DenyReason};
 pub(super) async fn mined(asked: &Asked, judged: Judged, hash: B256, found: &mut Found) -> Result<Disclosed, Reply> {
     let state = asked.state();
     let pin = head(state)?.pin();
-    let transaction = ask(state, &Call::Transaction(TransactionRef::Hash(hash)), pin, found).await?;
+    let transaction = ask(state, &judged, &Call::Transaction(TransactionRef::Hash(hash)), pin, found).await?;
     let judged = asked.again(judged)?;
     // Unknown, or of others: the same denial.
     let block = view::traceable(&judged.viewer(state), &transaction);
@@ -25,7 +25,7 @@ pub(super) async fn mined(asked: &Asked, judged: Judged, hash: B256, found: &mut
     if number > head(state)?.number {
         raise(state, number, found).await?;
     }
-    let trace = found.upstream(state, state.node().trace_mined(hash)).await;
+    let trace = found.upstream(state, judged.node(state)?.trace_mined(hash)).await;
     let trace = trace.map_err(|error| untraced(state, error))?;
     let judged = asked.again(judged)?;
     view::mined_call_tree(&judged.viewer(state), &transaction, trace)

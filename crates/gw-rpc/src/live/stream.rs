@@ -62,6 +62,11 @@ impl Stream {
         }
     }
 
+    /// The same about the topic of this stream.
+    pub(crate) fn question_now(&self, state: &Arc<Inner>, origin: &Arc<Origin>) -> Asked {
+        Self::question(state, origin, &self.topic)
+    }
+
     /// What came since the last look, as its owner sees it now. The position moves only with an answer.
     pub(crate) async fn look(
         &mut self,

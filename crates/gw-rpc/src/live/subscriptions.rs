@@ -117,15 +117,19 @@ async fn one(connection: &Arc<Connection>, subscription: &Subscription) -> bool 
     let state = connection.state();
     // Each delivery is by the right of its moment (HD20); whoever lost it gets nothing, and the connection ends.
     let Some(origin) = connection.standing() else { return true };
-    if state.breaker.is_open(state.clock().now()) {
-        return false;
-    }
     // Without a head there is no news; the next one wakes us.
     if state.node().head().is_none() {
         return true;
     }
     let mut found = Found::default();
     let mut stream = subscription.stream.lock().await;
+    // The pause of the key it would be asked by. Whoever may not ask at all is found out below.
+    if state.breakers.any_open(state.clock().now())
+        && let Ok(judged) = stream.question_now(state, &origin).judge()
+        && judged.node(state).is_ok_and(|node| state.breakers.is_open(node.key_id(), judged.now))
+    {
+        return false;
+    }
     let next = stream.next();
     let news = match stream.look(state, &origin, &mut found).await {
         Ok(news) => texts(connection, &origin, subscription.id, news, &mut found).await,

@@ -13,7 +13,7 @@ use crate::{
     state::Inner,
 };
 use gw_audit::{Outcome, Record, SendIntent, SendOutcome};
-use gw_evm::{Call, wire};
+use gw_evm::wire;
 use gw_journal::{JournalError, Reservation};
 use gw_node::{Answer, NodeError, Resend};
 use gw_policy::{
@@ -39,7 +39,7 @@ pub(super) async fn forward(asked: &Asked, ready: Ready, found: &mut Found) -> R
     };
     // HD20: the newest policy, once more.
     let fate = match ready.again(asked) {
-        Ok(ready) => ask(state, &facts, &ready.call, found).await,
+        Ok(ready) => ask(state, &facts, &ready, found).await,
         Err(reply) => Fate::NotTaken(reply, None),
     };
     match fate {
@@ -86,15 +86,15 @@ enum Fate {
     Unknown(Reply),
 }
 
-async fn ask(state: &Inner, facts: &Facts, call: &Call, found: &mut Found) -> Fate {
-    let pin = match head(state) {
-        Ok(head) => head.pin(),
-        Err(reply) => return Fate::NotTaken(reply, None),
+async fn ask(state: &Inner, facts: &Facts, ready: &Ready, found: &mut Found) -> Fate {
+    let (pin, node) = match (head(state), ready.judged.node(state)) {
+        (Ok(head), Ok(node)) => (head.pin(), node),
+        (Err(reply), _) | (_, Err(reply)) => return Fate::NotTaken(reply, None),
     };
-    let Some(body) = wire::body(call, pin) else { return Fate::NotTaken(Reply::Internal, None) };
+    let Some(body) = wire::body(&ready.call, pin) else { return Fate::NotTaken(Reply::Internal, None) };
     // Raw transactions have a hash of their own; what the node signs happens anew wherever it is said.
     let resend = if facts.hash.is_some() { Resend::IfUnheard } else { Resend::Never };
-    match found.upstream(state, state.node().send(&body, resend)).await {
+    match found.upstream(state, node.send(&body, resend)).await {
         Ok(Answer::Result(result)) => match (facts.hash, sent_hash(&result)) {
             // W6: acceptance is a result that equals our hash; a transaction the node signed has only its word.
             (Some(ours), Some(said)) if ours == said => Fate::Taken(ours),

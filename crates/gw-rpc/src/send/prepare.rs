@@ -57,7 +57,7 @@ pub(super) async fn prepare(asked: &Asked, judged: Judged, found: &mut Found) ->
     let request = CallRequest { from: Some(sender), ..request.clone() };
     // HD2: as of now, and as of the block it would run in.
     let next = NextBlock { number: block.number.saturating_add(1), timestamp: block.timestamp.saturating_add(1) };
-    let traced = found.upstream(state, state.node().trace_send(&request, block.pin(), next)).await;
+    let traced = found.upstream(state, judged.node(state)?.trace_send(&request, block.pin(), next)).await;
     let judged = asked.again(judged)?;
     let traced = traced.map_err(|error| untraced(state, error))?;
     let (now, next) = (trace(traced.now)?, trace(traced.next)?);

@@ -9,6 +9,7 @@ mod denials;
 mod edge;
 mod filters;
 mod hidden;
+mod keys;
 mod live;
 mod logs;
 mod mined;

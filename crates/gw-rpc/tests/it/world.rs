@@ -12,7 +12,7 @@ use gw_http::{
     TrustedProxies,
 };
 use gw_journal::{Journal, Options};
-use gw_node::{Node, NodeConfig, Upkeep};
+use gw_node::{KeyCipher, Node, NodeConfig, Upkeep};
 use gw_policy::Knobs;
 use gw_rpc::{RpcSettings, RpcState, router, send::SendContext};
 use gw_store::{
@@ -92,6 +92,11 @@ pub(crate) async fn real_with(knobs: Knobs) -> (World, Anvil) {
     (world, anvil)
 }
 
+/// What the groups' upstream keys are encrypted with.
+pub(crate) fn group_keys() -> KeyCipher {
+    KeyCipher::new(&Secret::new("11".repeat(32))).unwrap()
+}
+
 impl World {
     async fn start(url: &str, settings: RpcSettings, knobs: Knobs, journal_bytes: u64) -> Self {
         let place = tempfile::tempdir().unwrap();
@@ -123,7 +128,8 @@ impl World {
         let journal = Arc::new(journal);
         let hour = Duration::from_secs(3600);
         let rarely = Upkeep { head: hour, probe: hour, ..Upkeep::default() };
-        let node = Node::connect(&NodeConfig::new(url).unwrap().with_upkeep(rarely)).await.unwrap();
+        let config = NodeConfig::new(url).unwrap().with_upkeep(rarely).with_group_keys(Arc::new(group_keys()));
+        let node = Node::connect(&config).await.unwrap();
         let end = CancellationToken::new();
         let edge = edge(&feed, &clock, entropy);
         let sends = SendContext {

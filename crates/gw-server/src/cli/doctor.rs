@@ -11,8 +11,8 @@ use crate::{
 };
 use anyhow::{Context as _, bail};
 use gw_cache::Cache;
-use gw_node::NodeState;
-use gw_store::{Store, StoreError};
+use gw_node::{KeyCipher, NodeState};
+use gw_store::{BootClock, Feed, FeedTiming, Store, StoreError};
 use std::{process::ExitCode, sync::Arc};
 
 /// The configuration was read to get here, so that line is always good.
@@ -22,8 +22,12 @@ pub(super) async fn run(config: Config) -> Result<ExitCode, Fault> {
     match Ground::hold(&config) {
         Ok(ground) => {
             visit.note("data directory", Ok(format!("`{}` can be held", config.data_dir.display())));
-            visit.note("secrets", Secrets::complete(&config, &*ground.entropy).map(|_| "complete".to_owned()));
+            let secrets = Secrets::complete(&config, &*ground.entropy);
             visit.note("policy store", policy_store(&ground, &config).await);
+            if let Ok(secrets) = &secrets {
+                visit.note("upstream keys of groups", group_keys(&ground, &config, secrets).await);
+            }
+            visit.note("secrets", secrets.map(|_| "complete".to_owned()));
             if let Some(url) = &config.store.cache_url {
                 let reached = Cache::connect(url, Arc::clone(&ground.clock)).await;
                 visit.note("shared cache", reached.map(|_| "reachable".to_owned()).map_err(Into::into));
@@ -61,6 +65,21 @@ async fn policy_store(ground: &Ground, config: &Config) -> anyhow::Result<String
     }
 }
 
+/// G1: whoever's key cannot be decrypted is refused.
+async fn group_keys(ground: &Ground, config: &Config, secrets: &Secrets) -> anyhow::Result<String> {
+    let store = Store::open(ground.policy_store(config)?).await?;
+    if store.check_schema().await.is_err() {
+        return Ok("none yet".to_owned());
+    }
+    let feed = Feed::start(&store, FeedTiming::default(), Arc::new(BootClock)).await?;
+    let unreadable = node::unreadable_keys(&KeyCipher::new(&secrets.key_encryption)?, &feed.pin().snapshot);
+    if unreadable.is_empty() {
+        return Ok("can be decrypted".to_owned());
+    }
+    let named: Vec<String> = unreadable.iter().map(ToString::to_string).collect();
+    bail!("RPC_API_KEY_ENCRYPTION_KEY does not decrypt those of: {}", named.join(", "))
+}
+
 /// HD25: in production a journal must outlive its container.
 fn journal_directory(config: &Config) -> anyhow::Result<String> {
     let dir = &config.audit.journal_dir;
@@ -73,7 +92,7 @@ fn journal_directory(config: &Config) -> anyhow::Result<String> {
 }
 
 async fn a_node(config: &Config) -> anyhow::Result<String> {
-    let node = node::connect(config).await?;
+    let node = node::connect(config, None).await?;
     let head = node.head().context("it has no head")?;
     let tracing = node.trace_form().context("it gives no traces: calls and sends would be refused")?;
     let nodes = node.statuses();

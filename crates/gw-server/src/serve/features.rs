@@ -11,7 +11,7 @@ use crate::{
 use anyhow::Context as _;
 use axum::Router;
 use futures_util::future::BoxFuture;
-use gw_admin::{AdminSettings, AdminState, KeyCipher};
+use gw_admin::{AdminSettings, AdminState};
 use gw_cache::Cache;
 use gw_http::{Edge, admin::guard};
 use gw_identity::{
@@ -19,7 +19,7 @@ use gw_identity::{
     ProofVerifier, Resolvers, Room, SecuritySink, ZkVerifier, oauth::OauthConfig,
 };
 use gw_journal::{Journal, Recovery};
-use gw_node::Node;
+use gw_node::{KeyCipher, Node};
 use gw_policy::knobs::MinedTrace;
 use gw_rpc::{MinedGate, RpcSettings, RpcState, send::SendContext};
 use gw_store::{Feed, Store, audit::AuditStore};
@@ -33,6 +33,8 @@ use utoipa::openapi::{Info, OpenApiBuilder};
 pub(super) struct Foundation<'a> {
     pub(super) config: &'a Config,
     pub(super) secrets: &'a Secrets,
+    /// What the groups' node keys are encrypted with.
+    pub(super) group_keys: Arc<KeyCipher>,
     /// The credential every login must show.
     pub(super) humanity: Option<Arc<Humanity>>,
     pub(super) edge: Arc<Edge>,
@@ -200,7 +202,6 @@ fn rpc(on: &Foundation<'_>) -> anyhow::Result<RpcState> {
 }
 
 fn admin(on: &Foundation<'_>, rpc: RpcState) -> anyhow::Result<AdminState> {
-    let key_cipher = KeyCipher::new(&on.secrets.key_encryption).context("RPC_API_KEY_ENCRYPTION_KEY cannot be used")?;
     Ok(AdminState {
         edge: Arc::clone(&on.edge),
         store: on.store.clone(),
@@ -208,7 +209,7 @@ fn admin(on: &Foundation<'_>, rpc: RpcState) -> anyhow::Result<AdminState> {
         audit: on.audit.clone(),
         journal: Arc::clone(&on.journal),
         node: Arc::clone(&on.node),
-        key_cipher: Some(Arc::new(key_cipher)),
+        key_cipher: Some(Arc::clone(&on.group_keys)),
         tester: Arc::new(Tester(rpc)),
         sessions: Arc::new(Sessions(gw_identity::LoginSessions::new(on.cache.clone()))),
         knobs: Arc::new(on.config.knobs.clone()),

@@ -35,7 +35,7 @@ use arc_swap::ArcSwap;
 use axum::Router;
 use features::Foundation;
 use gw_identity::Resolvers;
-use gw_node::Node;
+use gw_node::{KeyCipher, Node};
 use gw_store::{BootClock, Feed, FeedTiming};
 use lease::Lease;
 use listen::{Connections, Served};
@@ -85,6 +85,11 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
     let audit = stores::open_audit(&ground, &config).await?;
     journal::nothing_is_missing(&audit, &secrets).await?;
     let cache = stores::open_cache(&ground, &config).await?;
+    let group_keys = KeyCipher::new(&secrets.key_encryption).context("RPC_API_KEY_ENCRYPTION_KEY cannot be used")?;
+    let group_keys = Arc::new(group_keys);
+    for group in node::unreadable_keys(&group_keys, &feed.pin().snapshot) {
+        tracing::error!(group.id = %group, "the upstream key of a group cannot be decrypted: its members are refused");
+    }
     let (journal, recovery) = journal::open(&config, &secrets, &ground)?;
     let (journal, recovery) = journal::in_step(journal, recovery, &audit).await?;
     let edge = edge::edge(&config, &secrets, &ground, &feed)?;
@@ -149,7 +154,7 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
     let tasks = TaskTracker::new();
     let gateway = async {
         let node = {
-            let connected = reach_node(&config).await?;
+            let connected = reach_node(&config, &group_keys).await?;
             Arc::clone(node.get_or_init(|| connected))
         };
         let humanity = humanity::humanity(&config).await?;
@@ -158,6 +163,7 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
             config: &config,
             humanity,
             secrets: &secrets,
+            group_keys,
             edge,
             store: store.clone(),
             cache,
@@ -232,9 +238,9 @@ async fn finish(operation: &Operation, end: &CancellationToken, connections: &Co
 }
 
 /// A node that is down is waited for; one on another chain is none (spec/85 section 3, step 6).
-async fn reach_node(config: &Config) -> Result<Arc<Node>, Fault> {
+async fn reach_node(config: &Config, group_keys: &Arc<KeyCipher>) -> Result<Arc<Node>, Fault> {
     loop {
-        match node::connect(config).await {
+        match node::connect(config, Some(Arc::clone(group_keys))).await {
             Ok(node) => return Ok(node),
             Err(error) if node::is_down(&error) => {
                 tracing::warn!(

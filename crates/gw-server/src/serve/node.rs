@@ -2,11 +2,13 @@
 
 use crate::config::Config;
 use anyhow::{Context as _, bail};
-use gw_node::{Connections, Node, NodeConfig, NodeError, Patience};
+use gw_node::{Connections, KeyCipher, Node, NodeConfig, NodeError, Patience};
+use gw_policy::{Snapshot, snapshot::GroupAccess};
+use gw_types::GroupId;
 use std::sync::Arc;
 
 /// Connects and compares the chain (spec/85 section 3, step 6).
-pub(crate) async fn connect(config: &Config) -> anyhow::Result<Arc<Node>> {
+pub(crate) async fn connect(config: &Config, group_keys: Option<Arc<KeyCipher>>) -> anyhow::Result<Arc<Node>> {
     let patience = Patience { read_trace: config.node.call_trace_timeout, send_trace: config.node.trace_timeout };
     let connections = Connections {
         max: config.node.max_connections.map(usize::try_from).transpose()?,
@@ -18,9 +20,13 @@ pub(crate) async fn connect(config: &Config) -> anyhow::Result<Arc<Node>> {
     let upstream = others.iter().fold(upstream, |named, url| named.and_then(|named| named.or(url.as_str())));
     let upstream = upstream.context("NODE_URL cannot be used")?;
     let mut upstream = upstream.with_patience(patience).with_connections(connections);
+    let header = config.node.api_key_header.as_str();
+    upstream = upstream.with_key_header(header).context("RPC_API_KEY_HEADER cannot be used")?;
     if let Some(key) = &config.node.api_key {
-        let header = config.node.api_key_header.as_str();
-        upstream = upstream.with_api_key(header, key).context("RPC_API_KEY cannot be used")?;
+        upstream = upstream.with_api_key(key).context("RPC_API_KEY cannot be used")?;
+    }
+    if let Some(cipher) = group_keys {
+        upstream = upstream.with_group_keys(cipher);
     }
     let node = Node::connect(&upstream).await.context("the node cannot be used")?;
     match config.node.expected_chain {
@@ -29,6 +35,13 @@ pub(crate) async fn connect(config: &Config) -> anyhow::Result<Arc<Node>> {
         }
         Some(_) | None => Ok(node),
     }
+}
+
+/// The groups whose upstream key cannot be decrypted: their members are refused until that is mended (G1).
+pub(crate) fn unreadable_keys(cipher: &KeyCipher, snapshot: &Snapshot) -> Vec<GroupId> {
+    let is_unreadable =
+        |access: &&Arc<GroupAccess>| access.upstream_key.as_ref().is_some_and(|key| cipher.open(key).is_err());
+    snapshot.accesses().filter(is_unreadable).map(|access| access.group).collect()
 }
 
 /// Whether waiting may help: the node could not be asked.

@@ -138,7 +138,8 @@ impl Policy for group_access::Entity {
         // G1: what a group denies itself it does not bring into the union; other groups may.
         let methods = method_set(&access.allowed_methods).without(method_set(&access.denied_methods));
         let (group, claims, expires_at) = (access.group, access.claims, access.expires_at);
-        Ok(Change::GroupAccess(group, Some(GroupAccess { group, methods, claims, expires_at })))
+        let upstream_key = access.rpc_api_key;
+        Ok(Change::GroupAccess(group, Some(GroupAccess { group, methods, claims, expires_at, upstream_key })))
     }
     fn removal(key: Uuid) -> Change {
         Change::GroupAccess(key.into(), None)

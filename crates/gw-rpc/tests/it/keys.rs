@@ -1,0 +1,179 @@
+//! By which key the node is asked (spec/20 G1), and who pauses when it says "too many" (J8).
+
+use crate::world::{Person, World, account, group_keys, scripted, signed};
+use gw_store::record::{AccessInput, ApiKey, NewGroup, NewMembership};
+use gw_testkit::FakeNode;
+use gw_types::{Address, Bytes, Clock as _, Entropy, GroupId, OrgId, Seconds, Secret};
+use serde_json::{Value, json};
+
+#[derive(Debug)]
+struct Fixed;
+impl Entropy for Fixed {
+    fn fill(&self, bytes: &mut [u8]) {
+        bytes.fill(7);
+    }
+}
+
+/// Gives a group a key, as an administrator would.
+async fn keyed(world: &World, group: GroupId, methods: &[&str], key: &str) {
+    let stored = group_keys().seal(key, &Fixed).unwrap();
+    store(world, group, methods, stored).await;
+}
+
+async fn store(world: &World, group: GroupId, methods: &[&str], stored: Secret) {
+    let access = AccessInput {
+        allowed_methods: methods.iter().map(|method| (*method).to_owned()).collect(),
+        rpc_api_key: ApiKey::Set(stored),
+        ..AccessInput::default()
+    };
+    world.change(async |tx| tx.set_access(group, access).await.unwrap()).await;
+}
+
+const METHODS: [&str; 5] = ["eth_syncing", "eth_call", "eth_getBlockByNumber", "eth_sendRawTransaction", "eth_getCode"];
+const CONTRACT: Address = Address::repeat_byte(0xc0);
+
+async fn bank(world: &World) -> (OrgId, Person, Person) {
+    let bank = world.org("bank").await;
+    let keyed_one = world.person("keyed", bank, &METHODS, &[]).await;
+    let plain = world.person("plain", bank, &METHODS, &[]).await;
+    keyed(world, keyed_one.group, &METHODS, "Bearer group-key").await;
+    world.contract(bank, CONTRACT, None, &[keyed_one.group, plain.group]).await;
+    (bank, keyed_one, plain)
+}
+
+fn keys(fake: &FakeNode) -> Vec<Option<String>> {
+    fake.take();
+    fake.take_keys()
+}
+
+/// One answer of the node for each kind of plan: a read, a trace, a block, code.
+async fn every_kind(world: &World, who: &Person) {
+    let call = json!([{"to": CONTRACT, "data": "0x01"}, "latest"]);
+    let asked: [(&str, Value); 4] = [
+        ("eth_syncing", json!([])),
+        ("eth_call", call),
+        ("eth_getBlockByNumber", json!(["latest", false])),
+        ("eth_getCode", json!([CONTRACT, "latest"])),
+    ];
+    for (method, params) in asked {
+        world.result(who, method, params).await;
+    }
+}
+
+#[tokio::test]
+async fn g1_a_groups_key_goes_with_its_members_calls_and_no_others() {
+    let (world, fake) = scripted().await;
+    let (_, with_key, plain) = bank(&world).await;
+    keys(&fake);
+    every_kind(&world, &with_key).await;
+    let sent = keys(&fake);
+    assert!(sent.len() >= 4 && sent.iter().all(|key| key.as_deref() == Some("Bearer group-key")), "{sent:?}");
+    every_kind(&world, &plain).await;
+    let sent = keys(&fake);
+    assert!(sent.len() >= 4 && sent.iter().all(Option::is_none), "{sent:?}");
+    // The gateway's own facts are its own.
+    world.node.refresh_head().await.unwrap();
+    assert_eq!(keys(&fake), [None]);
+}
+
+/// Traces of a send, and the send.
+#[tokio::test]
+async fn g1_a_send_is_traced_and_forwarded_by_the_groups_key() {
+    let (world, fake) = scripted().await;
+    let (_, with_key, _) = bank(&world).await;
+    world.link(&with_key, account(0).address()).await;
+    let (raw, hash) = signed(&account(0), 0, Some(Address::repeat_byte(9)), 0, Bytes::new());
+    fake.on("eth_sendRawTransaction", json!(hash));
+    fake.take();
+    fake.take_keys();
+    let answer = world.ask(Some(&with_key), "eth_sendRawTransaction", json!([raw])).send().await;
+    assert_eq!((answer.status, answer.body["result"].clone()), (200, json!(hash)), "{}", answer.text);
+    let bodies = fake.take_bodies();
+    for (body, key) in bodies.iter().zip(fake.take_keys()) {
+        let text = String::from_utf8_lossy(body);
+        // The look at the head after it is everybody's.
+        let expected = (!text.contains("eth_gasPrice")).then(|| "Bearer group-key".to_owned());
+        assert_eq!(key, expected, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn g1_of_several_groups_the_lowest_id_decides_and_of_the_callers_organization_only() {
+    let (world, fake) = scripted().await;
+    let (bank, caller, _) = bank(&world).await;
+    let other = world.org("other").await;
+    let join = async |org: OrgId, slug: &str, key: &str| {
+        let new = NewGroup::plain(org, slug.to_owned(), slug.to_owned());
+        let group = world.change(async |tx| tx.create_group(new).await.unwrap().id).await;
+        keyed(&world, group, &METHODS, key).await;
+        let ends = world.clock.now().plus(Seconds(3600));
+        let membership = NewMembership { user: caller.id, group, expires_at: Some(ends) };
+        let made = world.change(async |tx| tx.add_membership(membership).await.unwrap()).await;
+        (group, made)
+    };
+    let (second, _) = join(bank, "second", "Bearer second").await;
+    join(other, "elsewhere", "Bearer elsewhere").await;
+    keys(&fake);
+    let asked = async || {
+        let call = json!([{"to": CONTRACT, "data": "0x01"}, "latest"]);
+        world.result(&caller, "eth_call", call).await;
+        keys(&fake).pop().flatten()
+    };
+    let mut by_id = [(caller.group, "Bearer group-key"), (second, "Bearer second")];
+    by_id.sort();
+    assert_eq!(asked().await.as_deref(), Some(by_id[0].1));
+    // The lower one ends: the other one's key goes.
+    let access = AccessInput {
+        allowed_methods: METHODS.map(str::to_owned).to_vec(),
+        rpc_api_key: ApiKey::Clear,
+        ..AccessInput::default()
+    };
+    world.change(async |tx| tx.set_access(by_id[0].0, access).await.unwrap()).await;
+    assert_eq!(asked().await.as_deref(), Some(by_id[1].1));
+    // A membership that has ended brings no key.
+    world.clock.pass(7200);
+    let (token, token_id) = world.log_in(&caller.name);
+    let caller = Person { token, token_id, ..caller };
+    let expected = (by_id[1].0 == caller.group).then_some("Bearer group-key");
+    world.result(&caller, "eth_syncing", json!([])).await;
+    assert_eq!(keys(&fake).pop().flatten().as_deref(), expected);
+}
+
+/// A key that cannot be decrypted is no reason to ask by another one.
+#[tokio::test]
+async fn g1_a_key_that_cannot_be_read_refuses_its_members_and_nobody_else() {
+    let (world, fake) = scripted().await;
+    let (_, with_key, plain) = bank(&world).await;
+    store(&world, with_key.group, &METHODS, Secret::new("encv1:00")).await;
+    fake.take();
+    let answer = world.ask(Some(&with_key), "eth_syncing", json!([])).send().await;
+    assert_eq!(answer.error(), (502, -32603), "{}", answer.text);
+    fake.assert_silent();
+    // What needs no node is answered.
+    world.result(&with_key, "eth_chainId", json!([])).await;
+    world.result(&plain, "eth_syncing", json!([])).await;
+}
+
+/// J8: the node counts calls by key, so the pause is that key's.
+#[tokio::test]
+async fn j8_too_many_by_one_key_pauses_that_key_only() {
+    let (world, fake) = scripted().await;
+    let (bank, with_key, plain) = bank(&world).await;
+    let colleague = world.person("colleague", bank, &METHODS, &[]).await;
+    keyed(&world, colleague.group, &METHODS, "Bearer group-key").await;
+    fake.take();
+    fake.limit(Some("Bearer group-key"));
+    let syncing = async |who: &Person| world.ask(Some(who), "eth_syncing", json!([])).send().await;
+    assert_eq!(syncing(&with_key).await.error(), (429, -32005));
+    assert_eq!(fake.take().len(), 1);
+    // A trace, and another group with the very same key, wait as well; nothing more is forwarded.
+    let call = json!([{"to": CONTRACT, "data": "0x01"}, "latest"]);
+    assert_eq!(world.ask(Some(&with_key), "eth_call", call).send().await.error(), (429, -32005));
+    assert_eq!(syncing(&colleague).await.error(), (429, -32005));
+    fake.assert_silent();
+    // Others go on.
+    assert_eq!(syncing(&plain).await.status, 200);
+    world.clock.pass(1);
+    fake.limit(None);
+    assert_eq!(syncing(&with_key).await.status, 200);
+}
