@@ -9,9 +9,12 @@ use gw_testkit::{
     FakeNode,
     fake_node::{Received, Reply, block, trace},
 };
-use gw_types::{Address, B256, Bytes, Claim, OrgId};
+use gw_types::{Address, B256, Bytes, Claim, Clock as _, OrgId, Seconds, Timestamp};
 use serde_json::{Map, Value, json};
-use std::sync::{Arc, Mutex};
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicU32, Ordering},
+};
 
 /// Stands for everything a stranger may not see: an address, and the head of every hidden word.
 const CANARY: &str = "ca9a51e5ca9a51e5ca9a51e5ca9a51e5ca9a51e5";
@@ -84,6 +87,8 @@ pub(crate) struct Assault {
     orgs: Vec<OrgId>,
     raws: Vec<String>,
     mood: Arc<Mutex<Mood>>,
+    began: Timestamp,
+    turn: AtomicU32,
 }
 
 /// How the node answers.
@@ -126,7 +131,7 @@ impl Assault {
         let raws = [(0, Some(TOKEN)), (0, None), (1, Some(TOKEN)), (1, Some(FOREIGN)), (1, None), (2, Some(TOKEN))]
             .map(|(key, to)| signed(&account(key), 0, to, 0, Bytes::from_static(&[0x60, 0x80, 0x52])).0)
             .to_vec();
-        let mood = Arc::new(Mutex::new(Mood::default()));
+        let (mood, began) = (Arc::new(Mutex::new(Mood::default())), world.clock.now());
         let saying = Arc::clone(&mood);
         fake.improvise(move |call| saying.lock().unwrap().clone().says(call));
         Self {
@@ -136,6 +141,8 @@ impl Assault {
             orgs: vec![bank, rival],
             raws,
             mood,
+            began,
+            turn: AtomicU32::new(0),
         }
     }
 
@@ -170,7 +177,9 @@ impl Assault {
             _ => self.request(&mut of).to_string().into_bytes(),
         };
         *self.mood.lock().unwrap() = mood.clone();
-        self.world.clock.pass(2);
+        // Quotas go by seconds; a token lives for a day of them, then the day begins again.
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        self.world.clock.set(self.began.plus(Seconds(2 * (turn % 40_000))));
         let mut ask = self.world.raw(body.clone()).path(&path);
         if let Some(person) = &self.callers[who] {
             ask = ask.by(person);
@@ -348,6 +357,11 @@ fn canary(call: &Received) -> Option<Value> {
         "effectiveGasPrice": "0x1", "logs": [log], "logsBloom": format!("0x{}", CANARY.repeat(13)), "status": "0x1",
         "type": "0x2", "root": word, "unheard": address
     });
+    // Own, a precompile, the zero address: public to the stranger (spec/20 §10).
+    let public = || {
+        let public = [account(1).address(), Address::with_last_byte(4), Address::ZERO];
+        call.params.get(0).is_some_and(|about| public.iter().any(|address| json!(address) == *about))
+    };
     let full = call.params.get(1).and_then(Value::as_bool).unwrap_or(false);
     Some(match call.method.as_str() {
         "eth_getBlockByNumber" | "eth_getBlockByHash" => {
@@ -366,7 +380,7 @@ fn canary(call: &Received) -> Option<Value> {
         "eth_getTransactionReceipt" => receipt,
         "eth_getBlockReceipts" => json!([receipt]),
         "eth_getLogs" => json!([log]),
-        "eth_getStorageAt" | "eth_getCode" => json!(word),
+        "eth_getStorageAt" | "eth_getCode" if !public() => json!(word),
         "eth_getProof" => {
             json!({"address": address, "balance": word, "codeHash": hash, "nonce": "0x1", "storageHash": hash,
             "accountProof": [word], "storageProof": [{"key": word, "value": word, "proof": [word]}], "unheard": address})
@@ -383,14 +397,7 @@ fn canary(call: &Received) -> Option<Value> {
             json!({"type": "CALL", "from": address, "to": FOREIGN, "input": word, "output": word,
             "gas": "0x1", "gasUsed": "0x1", "value": word})
         }
-        // Own, of a precompile, of the zero address: public to the stranger (spec/20 §10).
-        "eth_getBalance"
-            if ![account(1).address(), Address::with_last_byte(4), Address::ZERO]
-                .map(|a| json!(a))
-                .contains(&call.params[0]) =>
-        {
-            json!(format!("0x{HIDDEN}{HIDDEN}"))
-        }
+        "eth_getBalance" if !public() => json!(format!("0x{HIDDEN}{HIDDEN}")),
         _ => return None,
     })
 }
