@@ -1,4 +1,8 @@
-//! The closed method registry (spec/20 section 9): a method absent here does not exist.
+//! The closed method registry (spec/20 section 9): a method absent here does not exist, unless the operator's file names
+//! it ([`crate::extras`]).
+
+use crate::extras::Extra;
+use std::sync::Arc;
 
 macro_rules! registry {
     ($($class:ident { $($name:ident = $text:literal),* $(,)? })*) => {
@@ -123,15 +127,28 @@ registry! {
     }
 }
 
-/// What a name means to the registry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a name means.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lookup {
     /// A row of the table.
     Known(Method),
+    /// A method of the operator's, beside the table (section 13).
+    Extra(Arc<Extra>),
     /// Listed as blocked: exists on nodes, never served.
     Blocked,
     /// In no table.
     Unknown,
+}
+
+impl Lookup {
+    /// The row the call is judged by, if there is one.
+    pub fn row(&self) -> Option<Method> {
+        match self {
+            Self::Known(method) => Some(*method),
+            Self::Extra(extra) => extra.row(),
+            Self::Blocked | Self::Unknown => None,
+        }
+    }
 }
 
 impl Method {
@@ -144,7 +161,7 @@ impl Method {
         Self::ALL.iter().copied().find(|method| method.as_str().eq_ignore_ascii_case(name))
     }
 
-    /// What `name` means.
+    /// What `name` means to the registry alone.
     pub fn lookup(name: &str) -> Lookup {
         if name.len() > Self::NAME_MAX {
             return Lookup::Unknown;
@@ -157,7 +174,7 @@ impl Method {
     }
 }
 
-mod blocked {
+pub(crate) mod blocked {
     //! The BLOCKED rows of spec/20 section 9. They are denied like unknown names; the list only tells the access
     //! record apart what a node would have served from what no node knows.
 
@@ -218,11 +235,18 @@ mod blocked {
     /// ERC-4337 bundlers name their methods `eth_*UserOperation*`.
     const USER_OPERATION: &str = "useroperation";
 
-    pub(super) fn contains(name: &str) -> bool {
+    pub(crate) fn contains(name: &str) -> bool {
         let name = name.to_ascii_lowercase();
         NAMES.contains(&name.as_str())
             || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
             || name.strip_prefix("eth_").is_some_and(|rest| rest.contains(USER_OPERATION))
+    }
+
+    /// Whether a name that starts like this can be blocked.
+    pub(crate) fn meets(prefix: &str) -> bool {
+        let prefix = prefix.to_ascii_lowercase();
+        let families = PREFIXES.iter().any(|family| family.starts_with(&prefix) || prefix.starts_with(family));
+        families || NAMES.iter().any(|name| name.starts_with(&prefix)) || "eth_".starts_with(&prefix)
     }
 }
 

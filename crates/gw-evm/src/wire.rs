@@ -1,7 +1,7 @@
 //! What is sent to the node: bodies written from typed calls, canonical, pinned to one block.
 //!
 //! Invariant: nothing here copies client text; every byte comes from a typed field (J5), and whatever executes names
-//! its sender (decision 38).
+//! its sender (decision 38). Only of calls that pass unexamined the values are the client's (N3).
 
 use crate::{
     call::{BlockId, BlockTag, Call, CallRequest, LogFilter, LogRange, SimulationKind, TopicFilter, TransactionRef},
@@ -9,7 +9,10 @@ use crate::{
 };
 use alloy_eips::{eip2930::AccessList, eip7702::SignedAuthorization};
 use alloy_primitives::{Address, B256};
-use std::fmt::{Display, LowerHex, Write as _};
+use std::{
+    borrow::Cow,
+    fmt::{Display, LowerHex, Write as _},
+};
 
 /// The block a call was resolved to (X3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -24,7 +27,7 @@ pub struct Pin {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpstreamCall {
     /// The method.
-    pub method: &'static str,
+    pub method: Cow<'static, str>,
     /// The parameters, a JSON array.
     pub params: String,
 }
@@ -75,8 +78,35 @@ pub fn body(call: &Call, pin: Pin) -> Option<UpstreamCall> {
             request.from = Some(send.from);
             upstream("eth_sendTransaction", &[object(&request, request.nonce)])
         }
+        // Its strings and numbers are the caller's (N3); the text is ours.
+        Call::Unexamined(call) => {
+            UpstreamCall { method: Cow::Owned(call.method.clone()), params: list(call.params.iter()) }
+        }
         Call::Sha3(_) | Call::UncleCount | Call::Uncle | Call::TraceTransaction(_) | Call::Live(_) => return None,
     })
+}
+
+/// The body of `call` under the name of a method that stands for `row` (N2). Where the gateway asks something else than
+/// the row's own question, to derive the answer itself, it asks as for the row.
+pub fn body_as(call: &Call, pin: Pin, row: Method, name: &str) -> Option<UpstreamCall> {
+    let asked = body(&by_number(call, pin), pin)?;
+    if asked.method != row.as_str() {
+        return Some(asked);
+    }
+    Some(UpstreamCall { method: Cow::Owned(name.to_owned()), params: asked.params })
+}
+
+/// The pinned block by its number, where a method takes no hash.
+fn by_number(call: &Call, pin: Pin) -> Call {
+    let head = |block: &BlockId| matches!(block, BlockId::Tag(BlockTag::Latest | BlockTag::Pending));
+    let number = BlockId::Number(pin.number);
+    match call {
+        Call::Block { block, full } if head(block) => Call::Block { block: number, full: *full },
+        Call::Transaction(TransactionRef::BlockNumberAndIndex(block, index)) if head(block) => {
+            Call::Transaction(TransactionRef::BlockNumberAndIndex(number, *index))
+        }
+        other => other.clone(),
+    }
 }
 
 /// Which way a node gives the call tree and the state touches in one round trip (decision 7).
@@ -172,7 +202,7 @@ const fn tracers(scope: TraceScope, form: TraceForm) -> &'static [&'static str] 
 }
 
 fn upstream(method: &'static str, params: &[String]) -> UpstreamCall {
-    UpstreamCall { method, params: list(params.iter()) }
+    UpstreamCall { method: Cow::Borrowed(method), params: list(params.iter()) }
 }
 
 fn transaction(which: TransactionRef, pin: Pin) -> UpstreamCall {

@@ -319,7 +319,7 @@ impl Node {
 
     /// One call.
     pub async fn call(&self, call: &UpstreamCall, budget: Budget) -> Result<SealedAnswer, NodeError> {
-        let body = message::single(call.method, &call.params);
+        let body = message::single(&call.method, &call.params);
         self.reading(|on| {
             let body = body.clone();
             async move { message::read_single(&on.post(body, budget).await?).map(Answer::sealed) }
@@ -330,7 +330,7 @@ impl Node {
     /// One call that changes the chain. It goes to one node only: to another one at most if the first was never reached.
     pub async fn send(&self, call: &UpstreamCall, resend: Resend) -> Result<SealedAnswer, NodeError> {
         let on = self.via(self.place());
-        let body = message::single(call.method, &call.params);
+        let body = message::single(&call.method, &call.params);
         let said = match on.post(body.clone(), Budget::Forward).await {
             Err(error)
                 if resend == Resend::IfUnheard
@@ -356,7 +356,7 @@ impl Node {
         calls: &[UpstreamCall],
         budget: Budget,
     ) -> Result<Vec<Answer<Bytes>>, NodeError> {
-        let calls: Vec<_> = calls.iter().map(|call| (call.method, call.params.as_str())).collect();
+        let calls: Vec<_> = calls.iter().map(|call| (&*call.method, call.params.as_str())).collect();
         self.ask(&calls, budget).await
     }
 

@@ -98,7 +98,7 @@ impl Node {
             let each = calls.len();
             calls.extend(wire::trace_batch(request, pin, TraceScope::Send, form, Some(next)));
             let params = format!(r#"["{sender:#x}","pending"]"#);
-            calls.push(UpstreamCall { method: "eth_getTransactionCount", params });
+            calls.push(UpstreamCall { method: "eth_getTransactionCount".into(), params });
             let mut now = on.exchange(&calls, Budget::SendTrace).await?;
             let mut later = now.split_off(each);
             let Some(Answer::Result(nonce)) = later.pop() else { return Err(NoTrace::Node(NodeError::Unparsable)) };

@@ -11,7 +11,8 @@ use criterion::{
     measurement::{Measurement, ValueFormatter, WallTime},
 };
 use gw_evm::{
-    BlockId, Call, CallRequest, Lookup, Method, MethodSet, SignedTransaction, Simulation, SimulationKind, VisibleTo,
+    BlockId, Call, CallRequest, ExtraNames, Lookup, Method, MethodSet, SignedTransaction, Simulation, SimulationKind,
+    VisibleTo,
 };
 use gw_policy::{
     Change, Knobs, Snapshot,
@@ -54,6 +55,7 @@ fn organizations() -> impl Iterator<Item = Change> {
         let access = GroupAccess {
             group: id,
             methods: MethodSet::ALL,
+            extras: ExtraNames::default(),
             claims: Claims::NONE.with(Claim::Deploy),
             expires_at: None,
             upstream_key: None,

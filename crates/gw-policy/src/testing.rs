@@ -24,7 +24,7 @@ use crate::snapshot::{
     Suspension, SystemToggle, ToggleState, TxVisibility, User,
 };
 use alloy_primitives::keccak256;
-use gw_evm::{Method, MethodSet, abi::ContractAbi};
+use gw_evm::{ExtraNames, Method, MethodSet, abi::ContractAbi};
 use gw_types::{
     Address, B256, Claim, Claims, ContractId, Epoch, ExternalId, GrantId, GroupId, LinkId, MembershipId, OrgId,
     QuarantineId, ReservationId, Seconds, SharedInfraId, SuspensionId, Timestamp, ToggleId, TokenId, UserId,
@@ -218,6 +218,7 @@ impl World {
             let fresh = GroupAccess {
                 group,
                 methods: MethodSet::EMPTY,
+                extras: ExtraNames::default(),
                 claims: Claims::NONE,
                 expires_at: None,
                 upstream_key: None,
@@ -245,6 +246,13 @@ impl World {
     #[must_use]
     pub fn every_method(self) -> Self {
         self.with_access(|access| access.methods = MethodSet::ALL)
+    }
+
+    /// The group's lists name these beside the registry.
+    #[must_use]
+    pub fn extras(self, allowed: &[&str], denied: &[&str]) -> Self {
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        self.with_access(|access| access.extras = ExtraNames::of(&owned(allowed), &owned(denied)))
     }
 
     /// The group holds a claim.

@@ -13,7 +13,7 @@ use crate::{
     state::Inner,
 };
 use gw_audit::TraceKind;
-use gw_evm::{Class, Method, envelope::Request};
+use gw_evm::{Class, envelope::Request};
 use gw_policy::{Disclosed, access::Plan};
 use gw_types::DenyReason;
 use std::sync::Arc;
@@ -28,9 +28,9 @@ pub(crate) struct Place(Option<Arc<Slot>>);
 /// Before this, once per HTTP request (`http`): size and encoding, token, depth, duplicates, envelope, batch.
 pub(crate) async fn answer(state: &Arc<Inner>, origin: &Arc<Origin>, call: Request<'_>, place: &mut Place) -> Reply {
     // The canonical name.
-    let lookup = Method::lookup(call.method);
+    let lookup = state.settings.extras.lookup(call.method);
     // Room for the record, before anything is done that would have to be recorded.
-    let mut recorder = match Recorder::of_call(state, origin, lookup, call.method) {
+    let mut recorder = match Recorder::of_call(state, origin, &lookup, call.method) {
         Ok(recorder) => recorder,
         Err(reply) => return reply,
     };
@@ -51,6 +51,7 @@ pub(crate) async fn answer(state: &Arc<Inner>, origin: &Arc<Origin>, call: Reque
     };
     recorder.found.org = judged.permit.org();
     recorder.found.epoch = Some(judged.permit.epoch());
+    recorder.found.listed = judged.permit.listed();
     // What we know ourselves takes no place and no trip to the node.
     if let Some(known) = known(&asked, &judged) {
         return recorder.finish(told(known), false).await;
@@ -60,7 +61,9 @@ pub(crate) async fn answer(state: &Arc<Inner>, origin: &Arc<Origin>, call: Reque
         return recorder.finish(reply, false).await;
     }
     // Traces for their own sake are costly: charged before the node is asked (J8).
-    if judged.permit.method().class() == Class::Trace && state.traces.refuse(judged.party, judged.now) {
+    if judged.permit.method().is_some_and(|row| row.class() == Class::Trace)
+        && state.traces.refuse(judged.party, judged.now)
+    {
         return recorder.finish(Reply::Busy(DenyReason::RateLimited), false).await;
     }
     match judged.permit.plan() {
@@ -82,6 +85,16 @@ pub(crate) async fn answer(state: &Arc<Inner>, origin: &Arc<Origin>, call: Reque
             let answer = execute::simulate(&asked, judged, &mut recorder.found).await;
             recorder.finish(told(answer), false).await
         }
+        // To the node and back, apart from the connection: it may be a send (HD21).
+        Plan::Unexamined => {
+            let place = place.clone();
+            let passing = state.sends.tasks.spawn(async move {
+                let answer = execute::pass(&asked, judged, &mut recorder.found).await;
+                drop(place);
+                recorder.finish(told(answer), true).await
+            });
+            passing.await.unwrap_or(Reply::Internal)
+        }
         // Whose it is; then the read it stands for, judged as if it were called.
         Plan::Live => {
             let answer = live::filters::answer(&asked, &judged, &mut recorder.found).await;
@@ -97,13 +110,19 @@ pub(crate) async fn answer(state: &Arc<Inner>, origin: &Arc<Origin>, call: Reque
 
 /// The answer, if it needs no node.
 fn known(asked: &Asked, judged: &Judged) -> Option<Result<Disclosed, Reply>> {
-    if judged.permit.method().class() == Class::Meta {
-        return Some(execute::metadata(asked.state(), judged.permit.method()));
+    if let Some(row) = judged.permit.method().filter(|row| row.class() == Class::Meta) {
+        return Some(execute::metadata(asked.state(), row));
     }
     match judged.permit.plan() {
         Plan::Local => Some(execute::local(asked, judged)),
         Plan::ZeroQuantity => Some(Ok(Disclosed::ZERO)),
-        Plan::Live | Plan::Forward | Plan::CodeCheck | Plan::Untraced | Plan::Simulate | Plan::Send => None,
+        Plan::Live
+        | Plan::Forward
+        | Plan::CodeCheck
+        | Plan::Untraced
+        | Plan::Simulate
+        | Plan::Send
+        | Plan::Unexamined => None,
     }
 }
 

@@ -66,9 +66,10 @@ impl Judged {
 impl Asked {
     pub(crate) fn new(state: &Arc<Inner>, origin: &Arc<Origin>, lookup: Lookup, request: Request<'_>) -> Self {
         let chain = ChainRules { chain_id: state.node().chain_id() };
-        let parsed = match lookup {
-            Lookup::Known(method) => call::parse(method, request.params, chain),
-            Lookup::Blocked | Lookup::Unknown => Err(ParamError::invalid("unknown method")),
+        let parsed = match (&lookup, lookup.row()) {
+            (_, Some(row)) => call::parse(row, request.params, chain),
+            (Lookup::Extra(extra), None) => call::unexamined(extra.name(), request.params),
+            (Lookup::Known(_) | Lookup::Blocked | Lookup::Unknown, None) => Err(ParamError::invalid("unknown method")),
         };
         let mut visible_to = request.visible_to;
         let parsed = parsed.map(|mut parsed| {
@@ -105,21 +106,21 @@ impl Asked {
     }
 
     fn ask(&self) -> Result<Judged, Reply> {
-        let method = match self.lookup {
-            Lookup::Known(method) => method,
+        let row = match &self.lookup {
+            Lookup::Known(_) | Lookup::Extra(_) => self.lookup.row(),
             Lookup::Blocked => return Err(Reply::denied(DenyReason::MethodNotAllowed, None)),
             Lookup::Unknown => return Err(Reply::denied(DenyReason::MethodUnknown, None)),
         };
         let pinned = self.state.feed().pin();
         // While policy cannot be trusted, metadata is all there is (decision 45).
-        if !pinned.fresh && method.class() != Class::Meta {
+        if !pinned.fresh && row.is_none_or(|row| row.class() != Class::Meta) {
             return Err(Reply::PolicyUnavailable);
         }
         let now = self.state.clock().now();
         let caller = self.origin.caller(&pinned.snapshot, now)?;
         let question = Question {
             caller: &caller,
-            lookup: self.lookup,
+            lookup: self.lookup.clone(),
             call: self.parsed.as_ref().map(|parsed| &parsed.call),
             visible_to: &self.visible_to,
             named_org: self.origin.named,

@@ -6,7 +6,7 @@
 
 use crate::{meter::Ended, origin::Origin, reply::Reply, state::Inner};
 use gw_audit::{AccessRecord, MatchedVia, TraceKind};
-use gw_evm::{Class, Lookup, Method};
+use gw_evm::{Class, Listed, Lookup, Method};
 use gw_journal::{JournalError, Position, Reservation};
 use gw_types::{DenyReason, Epoch, OrgId};
 use std::{
@@ -45,6 +45,8 @@ pub(crate) struct Found {
     pub(crate) epoch: Option<Epoch>,
     pub(crate) params: Option<String>,
     pub(crate) trace: Option<TraceKind>,
+    /// By which entry a list let a method through that is beside the registry.
+    pub(crate) listed: Option<Listed>,
     upstream: Option<Duration>,
 }
 
@@ -66,11 +68,20 @@ const CLIENT_GONE: u16 = 499;
 
 impl Recorder {
     /// The record of a call of `name`.
-    pub(crate) fn of_call(state: &Arc<Inner>, origin: &Arc<Origin>, lookup: Lookup, name: &str) -> Result<Self, Reply> {
+    pub(crate) fn of_call(
+        state: &Arc<Inner>,
+        origin: &Arc<Origin>,
+        lookup: &Lookup,
+        name: &str,
+    ) -> Result<Self, Reply> {
+        // What passes unexamined may be a send.
+        let writes = |row: Option<Method>| row.is_none_or(|row| row.class() == Class::Write);
         match lookup {
-            Lookup::Known(method) => {
-                let writes = method.class() == Class::Write;
-                Self::open(state, origin, Cow::Borrowed(method.as_str()), Some(method), !writes)
+            Lookup::Known(row) => {
+                Self::open(state, origin, Cow::Borrowed(row.as_str()), Some(*row), !writes(Some(*row)))
+            }
+            Lookup::Extra(extra) => {
+                Self::open(state, origin, Cow::Owned(extra.name().to_owned()), extra.row(), !writes(extra.row()))
             }
             Lookup::Blocked | Lookup::Unknown => Self::open(state, origin, Cow::Owned(legible(name)), None, true),
         }
@@ -153,11 +164,14 @@ impl Recorder {
     }
 
     fn matched_via(&self) -> Option<MatchedVia> {
-        Some(match (self.method?.class(), self.origin.subject()) {
-            (Class::Meta, _) => MatchedVia::Metadata,
-            (_, None) => MatchedVia::AnonymousList,
-            (_, Some(_)) => MatchedVia::Method,
-        })
+        match (self.found.listed, self.method.map(Method::class), self.origin.subject()) {
+            (Some(Listed::ByPrefix), ..) => Some(MatchedVia::Prefix),
+            (Some(Listed::ByName), ..) => Some(MatchedVia::Method),
+            (None, None, _) => None,
+            (None, Some(Class::Meta), _) => Some(MatchedVia::Metadata),
+            (None, Some(_), None) => Some(MatchedVia::AnonymousList),
+            (None, Some(_), Some(_)) => Some(MatchedVia::Method),
+        }
     }
 
     fn measure(&self, reply: &Reply) {

@@ -39,7 +39,8 @@ fn redacted(call: &Call) -> Value {
         Call::Sha3(_)
         | Call::Proof { .. }
         | Call::Transaction(TransactionRef::SenderAndNonce(..))
-        | Call::TraceTransaction(_) => json!({"_redacted": "unsupported method"}),
+        | Call::TraceTransaction(_)
+        | Call::Unexamined(_) => json!({"_redacted": "unsupported method"}),
     }
 }
 

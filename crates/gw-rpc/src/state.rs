@@ -8,6 +8,7 @@ use crate::{
     send::SendContext,
 };
 use ::http::StatusCode;
+use gw_evm::Extras;
 use gw_http::Edge;
 use gw_journal::Journal;
 use gw_node::Node;
@@ -59,6 +60,8 @@ pub struct RpcSettings {
     pub personal_urls: bool,
     /// `AUDIT_LOG_PARAMS`: records keep the parameters, redacted.
     pub log_params: bool,
+    /// `EXTRA_RPC_NAMESPACES_FILE`: methods beside the registry.
+    pub extras: Arc<Extras>,
 }
 
 impl Default for RpcSettings {
@@ -74,6 +77,7 @@ impl Default for RpcSettings {
             open_reads: false,
             personal_urls: false,
             log_params: false,
+            extras: Arc::default(),
         }
     }
 }

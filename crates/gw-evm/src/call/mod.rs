@@ -6,9 +6,11 @@ mod logs;
 mod object;
 mod params;
 mod parse;
+mod unexamined;
 
 pub use live::{Live, LiveId, Topic};
 pub use parse::{ChainRules, ParsedCall, parse};
+pub use unexamined::{Mention, Unexamined, unexamined};
 
 use crate::method::Method;
 use alloy_primitives::{Address, B256, Bytes, U256};
@@ -269,4 +271,6 @@ pub enum Call {
     TraceTransaction(B256),
     /// Filters and subscriptions
     Live(Live),
+    /// A method beside the registry that passes through (spec/20 N3).
+    Unexamined(Box<Unexamined>),
 }

@@ -14,6 +14,11 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use serde_json::value::RawValue;
 use std::{borrow::Cow, fmt};
 
+/// Whether JSON text names no member twice and is not too deep (J3).
+pub(crate) fn unambiguous(json: &str) -> Result<(), EnvelopeError> {
+    audit(json)
+}
+
 /// A whole body.
 #[derive(Debug)]
 pub enum Incoming<'a> {

@@ -12,6 +12,7 @@ mod abi;
 mod abi_prop;
 mod call;
 mod envelope;
+mod extras;
 mod trace;
 mod tx;
 mod wire;

@@ -6,7 +6,9 @@ use alloy_primitives::{Address, B256, Bytes, U256, address};
 use gw_evm::{
     BlockId, BlockTag, Call, CallRequest, ChainRules, LogFilter, LogRange, Method, SendRequest, SignedTransaction,
     Simulation, SimulationKind, TopicFilter, TransactionRef, call,
-    wire::{NextBlock, Pin, TraceForm, TraceScope, UpstreamCall, body, trace_batch, trace_block, trace_transaction},
+    wire::{
+        NextBlock, Pin, TraceForm, TraceScope, UpstreamCall, body, body_as, trace_batch, trace_block, trace_transaction,
+    },
 };
 use serde_json::{Value, json, value::to_raw_value};
 
@@ -28,7 +30,7 @@ fn params(call: &UpstreamCall) -> Value {
 #[track_caller]
 fn sends(call: Call, method: &str, expected: Value) {
     let upstream = body(&call, PIN).expect("goes to the node");
-    assert_eq!((upstream.method, params(&upstream)), (method, expected));
+    assert_eq!((&*upstream.method, params(&upstream)), (method, expected));
 }
 
 fn simulation(kind: SimulationKind, request: CallRequest) -> Call {
@@ -98,7 +100,7 @@ fn x2_a_trace_gets_every_field_that_executes() {
     ];
     assert_eq!(calls.len(), 3);
     for (call, tracer) in calls.iter().zip(tracers) {
-        assert_eq!((call.method, params(call)), ("debug_traceCall", json!([full_object(), pinned(), tracer])));
+        assert_eq!((&*call.method, params(call)), ("debug_traceCall", json!([full_object(), pinned(), tracer])));
     }
 }
 
@@ -128,7 +130,7 @@ fn decision_7_forms_and_scopes() {
         let of_block = trace_block(H, TraceScope::Send, form);
         let of_call = trace_batch(&CallRequest::default(), PIN, TraceScope::Send, form, None);
         for ((tx, block), call) in of_tx.iter().zip(&of_block).zip(&of_call) {
-            assert_eq!((tx.method, block.method), ("debug_traceTransaction", "debug_traceBlockByHash"));
+            assert_eq!((&*tx.method, &*block.method), ("debug_traceTransaction", "debug_traceBlockByHash"));
             assert_eq!(params(tx), json!([H, params(call)[2]]));
             assert_eq!(params(block), params(tx));
         }
@@ -259,4 +261,28 @@ fn j5_a_written_object_reads_back_as_itself() {
         panic!()
     };
     assert_eq!(read.request, request);
+}
+
+/// N2: under its own name where the row's own question is asked, at the pinned block whatever the method takes.
+#[test]
+fn n2_an_aliased_method_is_asked_under_its_own_name() {
+    let latest = || BlockId::LATEST;
+    let own = |call: Call, row: Method| {
+        let asked = body_as(&call, PIN, row, "linea_own").unwrap();
+        (asked.method.into_owned(), serde_json::from_str::<Value>(&asked.params).unwrap())
+    };
+    assert_eq!(
+        own(Call::Block { block: latest(), full: false }, Method::GetBlockByNumber),
+        ("linea_own".to_owned(), json!([format!("{:#x}", PIN.number), true]))
+    );
+    let which = TransactionRef::BlockNumberAndIndex(latest(), 3);
+    assert_eq!(
+        own(Call::Transaction(which), Method::GetTransactionByBlockNumberAndIndex),
+        ("linea_own".to_owned(), json!([format!("{:#x}", PIN.number), "0x3"]))
+    );
+    let (name, _) = own(Call::Balance(Address::ZERO, latest()), Method::GetBalance);
+    assert_eq!(name, "linea_own");
+    // The count is taken from the block itself.
+    let (name, _) = own(Call::BlockTransactionCount(latest()), Method::GetBlockTransactionCountByNumber);
+    assert_eq!(name, "eth_getBlockByHash");
 }

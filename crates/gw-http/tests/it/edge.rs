@@ -116,6 +116,7 @@ fn snapshot(now: Timestamp) -> Snapshot {
         let access = GroupAccess {
             group: group.id,
             methods: gw_evm::MethodSet::EMPTY,
+            extras: gw_evm::ExtraNames::default(),
             claims,
             expires_at: None,
             upstream_key: None,

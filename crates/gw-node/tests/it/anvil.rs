@@ -26,7 +26,7 @@ async fn decision_7_anvil_traces_by_a_pair_of_tracers_in_one_batch() {
 async fn send(node: &gw_node::Node, to: Option<Address>, input: &str) -> Option<Address> {
     let to = to.map_or_else(String::new, |to| format!(r#""to":"{to:#x}","#));
     let params = format!(r#"[{{"from":"{FUNDED:#x}",{to}"input":"{input}","gas":"0x200000"}}]"#);
-    let send = UpstreamCall { method: "eth_sendTransaction", params };
+    let send = UpstreamCall { method: "eth_sendTransaction".into(), params };
     let sent = match node.call(&send, Budget::Forward).await.unwrap() {
         Answer::Result(sent) => Some(sent),
         Answer::Error(_) => None,
@@ -65,7 +65,7 @@ async fn lk4_contract_wallets_answer_for_themselves() {
     }
     // HD15: an account that lent its address to this very contract.
     let lent = format!(r#"["{:#x}","0xef0100{wallet:x}"]"#, signer.address());
-    let set_code = UpstreamCall { method: "anvil_setCode", params: lent };
+    let set_code = UpstreamCall { method: "anvil_setCode".into(), params: lent };
     assert!(matches!(node.call(&set_code, Budget::Forward).await.unwrap(), Answer::Result(_)));
     assert_eq!(says(signer.address(), hash).await, None);
 }
@@ -75,7 +75,7 @@ async fn facts_of_a_transaction_that_is_mined() {
     let anvil = anvil();
     let node = connect(anvil.url()).await;
     let send = UpstreamCall {
-        method: "eth_sendTransaction",
+        method: "eth_sendTransaction".into(),
         params: format!(r#"[{{"from":"{FUNDED:#x}","input":"0x6001600c60003960016000f300","gas":"0x20000"}}]"#),
     };
     let Answer::Result(sent) = node.call(&send, Budget::Forward).await.unwrap() else { panic!("refused") };

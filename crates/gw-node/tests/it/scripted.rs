@@ -16,7 +16,7 @@ use std::{
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 fn call(method: &'static str) -> UpstreamCall {
-    UpstreamCall { method, params: "[]".to_owned() }
+    UpstreamCall { method: method.into(), params: "[]".to_owned() }
 }
 
 #[tokio::test]

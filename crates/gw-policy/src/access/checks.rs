@@ -2,7 +2,9 @@
 
 use super::{
     decide::plain_plan,
+    extras::listed_in,
     orgs::Scope,
+    permissions::OrgRights,
     permit::{NamedOrg, Plan, Question},
     send::{check_sender, invalid_sender},
     subject::{Signed, Slot, Subject, is_history},
@@ -14,7 +16,7 @@ use crate::{
     visibility::owns,
 };
 use gw_evm::{
-    BlockId, BlockTag, Call, CallRequest, Method, ParamError, Simulation, SimulationKind,
+    BlockId, BlockTag, Call, CallRequest, Lookup, Method, ParamError, Simulation, SimulationKind,
     code::{self, is_multicall},
 };
 use gw_types::{Address, B256, Claim, DenyReason};
@@ -263,6 +265,14 @@ impl Checks<'_> {
         }
     }
 
+    /// Whether the organization of an emitter grants the method that asks for its logs.
+    fn lists_logs(&self, owner: &OrgRights) -> bool {
+        match &self.q.lookup {
+            Lookup::Extra(extra) => listed_in(self.snapshot, self.member, owner.org, extra).is_some(),
+            Lookup::Known(_) | Lookup::Blocked | Lookup::Unknown => owner.permissions.allows(Method::GetLogs),
+        }
+    }
+
     /// LOG: every address in its owner (decision 40). What is out of reach shows only rows of own and shared
     /// transactions (decision 20), the same way whether it is foreign, unregistered or a wallet (T2).
     fn emitters(&self, emitters: &[(Address, Standing<'_>)]) -> Result<Vec<Address>, DenyReason> {
@@ -277,7 +287,7 @@ impl Checks<'_> {
             {
                 return Err(DenyReason::OrgMismatch);
             }
-            let allowed = owner.is_some_and(|owner| owner.permissions.allows(Method::GetLogs));
+            let allowed = owner.is_some_and(|owner| self.lists_logs(owner));
             if !(standing.public || (standing.reach.is_some() && allowed)) {
                 shared_only.push(*address);
             }

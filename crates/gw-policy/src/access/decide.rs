@@ -4,11 +4,13 @@
 
 use super::{
     checks::{Checks, Refused},
+    extras::listed,
     identify::Caller,
     orgs,
     permit::{Decision, Denial, Invalid, NamedOrg, Permit, Plan, Question},
     subject::{Subject, effective},
     target::Member,
+    unexamined,
     url::{narrowed, within},
 };
 use crate::{
@@ -34,8 +36,9 @@ pub fn decide(snapshot: &Snapshot, question: &Question<'_>) -> Decision {
 /// The order of spec/20 §17. Each step may only refuse; the second part tells where the refusal is filed.
 fn judge(snapshot: &Snapshot, q: &Question<'_>) -> Result<Permit, (Refused, Option<OrgId>)> {
     // The name, before anything about the caller.
-    let method = match q.lookup {
-        Lookup::Known(method) => method,
+    let (method, extra) = match &q.lookup {
+        Lookup::Known(method) => (Some(*method), None),
+        Lookup::Extra(extra) => (extra.row(), Some(extra)),
         Lookup::Blocked => return Err((DenyReason::MethodNotAllowed.into(), None)),
         Lookup::Unknown => return Err((DenyReason::MethodUnknown.into(), None)),
     };
@@ -44,11 +47,16 @@ fn judge(snapshot: &Snapshot, q: &Question<'_>) -> Result<Permit, (Refused, Opti
         return anonymous(snapshot, q, method).map_err(|refused| (refused, None));
     };
     let member = Member::new(snapshot, user.id, q.now);
+    let method = match (method, extra) {
+        (Some(method), _) => method,
+        (None, Some(extra)) => return unexamined::judge(snapshot, q, extra, user, &member),
+        (None, None) => return Err((DenyReason::MethodUnknown.into(), None)),
+    };
     let filed = orgs::filed_under(&member, q.named_org);
     // Metadata is open to everybody who is not banned.
     if method.class() == Class::Meta {
         let call = held(q).map_err(|refused| (refused, filed))?;
-        return Ok(permit(snapshot, q, method, Some(user.id), filed, Plan::Forward, call.clone()));
+        return Ok(permit(snapshot, q, Some(method), Some(user.id), filed, Plan::Forward, call.clone()));
     }
     // KYC, before anything that depends on the target (decision 3).
     if !user.kyc && kyc_gated(q.knobs.kyc_gate, method) {
@@ -64,7 +72,9 @@ fn judge(snapshot: &Snapshot, q: &Question<'_>) -> Result<Permit, (Refused, Opti
     let scope =
         orgs::resolve(&member, q.named_org, subject.owner(q.named_org)).map_err(|reason| (reason.into(), filed))?;
     let org = scope.org();
-    if !scope.allows(method) {
+    // What is beside the registry is listed by its own name (G3).
+    let listed = extra.and_then(|extra| listed(snapshot, &member, &scope, extra));
+    if if extra.is_some() { listed.is_none() } else { !scope.allows(method) } {
         return Err((DenyReason::MethodNotAllowed.into(), org));
     }
     let call = held(q).map_err(|refused| (refused, org))?;
@@ -77,7 +87,9 @@ fn judge(snapshot: &Snapshot, q: &Question<'_>) -> Result<Permit, (Refused, Opti
     let checks = Checks { snapshot, q, member: &member, scope };
     let (plan, shared_logs_only) = checks.call(call, &subject).map_err(|refused| (refused, org))?;
     let (reads_past, rests_on_pin) = (checks.reads_past(&subject), checks.rests_on_pin(&subject));
-    let mut permit = permit(snapshot, q, method, Some(user.id), org, plan, effective(call, subject.is_owned()));
+    let call = effective(call, subject.is_owned());
+    let mut permit = permit(snapshot, q, Some(method), Some(user.id), org, plan, call);
+    permit.listed = listed;
     (permit.shared_logs_only, permit.reads_past, permit.rests_on_pin) = (shared_logs_only, reads_past, rests_on_pin);
     if let Some(url) = url {
         // Logs of a picked contract are what the scope is about.
@@ -101,7 +113,12 @@ fn present<'s>(snapshot: &'s Snapshot, caller: &Caller) -> Result<Option<&'s Arc
 }
 
 /// The anonymous list, narrowed to what may ever be in force there (A3).
-fn anonymous(snapshot: &Snapshot, q: &Question<'_>, method: Method) -> Result<Permit, Refused> {
+fn anonymous(snapshot: &Snapshot, q: &Question<'_>, method: Option<Method>) -> Result<Permit, Refused> {
+    let Some(method) = method else { return Err(DenyReason::AuthRequired.into()) };
+    // Of what is beside the registry only metadata: no list of theirs can name the rest.
+    if matches!(q.lookup, Lookup::Extra(_)) && method.class() != Class::Meta {
+        return Err(DenyReason::AuthRequired.into());
+    }
     let grantable = match method.class() {
         // Nobody in particular owns no address to have sent from.
         Class::Meta | Class::Chain | Class::Block | Class::Tx => method != Method::GetTransactionBySenderAndNonce,
@@ -115,11 +132,11 @@ fn anonymous(snapshot: &Snapshot, q: &Question<'_>, method: Method) -> Result<Pe
         return Err(DenyReason::OrgMismatch.into());
     }
     let call = held(q)?;
-    Ok(permit(snapshot, q, method, None, None, plain_plan(call), call.clone()))
+    Ok(permit(snapshot, q, Some(method), None, None, plain_plan(call), call.clone()))
 }
 
 /// The parsed call, or the error held until here.
-fn held<'a>(q: &Question<'a>) -> Result<&'a Call, Refused> {
+pub(super) fn held<'a>(q: &Question<'a>) -> Result<&'a Call, Refused> {
     q.call.map_err(|error| Refused::Invalid(error.clone(), DenyReason::InvalidRequestShape))
 }
 
@@ -130,21 +147,24 @@ fn kyc_gated(gate: KycGate, method: Method) -> bool {
     }
 }
 
-fn permit(
+pub(super) fn permit(
     snapshot: &Snapshot,
     q: &Question<'_>,
-    method: Method,
+    method: Option<Method>,
     user: Option<UserId>,
     org: Option<OrgId>,
     plan: Plan,
     call: Call,
 ) -> Permit {
-    let sends = method.class() == Class::Write;
+    let sends = method.is_some_and(|method| method.class() == Class::Write);
+    let extra = if let Lookup::Extra(extra) = &q.lookup { Some(Arc::clone(extra)) } else { None };
     let visible_to = if sends { q.visible_to.clone() } else { VisibleTo::default() };
     let (epoch, shared_logs_only) = (snapshot.epoch(), Vec::new());
     Permit {
         call,
         method,
+        extra,
+        listed: None,
         plan,
         user,
         org,

@@ -45,6 +45,7 @@ pub(super) fn state_of(call: &Call) -> Option<Address> {
         | Call::SendRaw(_)
         | Call::Send(_)
         | Call::TraceTransaction(_)
-        | Call::Live(_) => None,
+        | Call::Live(_)
+        | Call::Unexamined(_) => None,
     }
 }

@@ -11,6 +11,7 @@ mod checks;
 mod decide;
 mod effective;
 mod explain;
+mod extras;
 mod functions;
 mod history;
 mod identify;
@@ -23,6 +24,7 @@ pub mod send;
 mod subject;
 mod target;
 mod trace;
+mod unexamined;
 mod url;
 
 pub use crate::visibility::owns;

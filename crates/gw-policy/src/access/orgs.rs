@@ -28,6 +28,11 @@ impl<'m> Scope<'m> {
         }
     }
 
+    /// The organizations.
+    pub(super) fn orgs(&self) -> impl Iterator<Item = OrgId> {
+        self.rights.iter().map(|rights| rights.org)
+    }
+
     /// Whether any of the organizations grants the method.
     pub(super) fn allows(&self, method: Method) -> bool {
         self.any(|permissions| permissions.allows(method))

@@ -3,11 +3,15 @@
 
 use super::identify::Caller;
 use crate::knobs::Knobs;
-use gw_evm::{Call, Lookup, Method, ParamError, VisibleTo};
+use gw_evm::{
+    Call, Extra, Listed, Lookup, Method, ParamError, VisibleTo,
+    wire::{self, Pin, UpstreamCall},
+};
 use gw_types::{Address, DenyReason, Epoch, OrgId, Timestamp, UserId};
+use std::sync::Arc;
 
 /// Everything a decision depends on besides the snapshot.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Question<'a> {
     /// Who calls.
     pub caller: &'a Caller,
@@ -100,13 +104,17 @@ pub enum Plan {
     /// Trace, judge, then forward. Every send is traced, plain value too: only the trace shows whether the
     /// receiver has code (X1).
     Send,
+    /// As it is to the node, the answer as it is to the caller (N3).
+    Unexamined,
 }
 
 /// Proof that a call was allowed, by whom it was made and under which policy. Only [`super::decide`] makes one.
 #[derive(Clone, Debug)]
 pub struct Permit {
     pub(super) call: Call,
-    pub(super) method: Method,
+    pub(super) method: Option<Method>,
+    pub(super) extra: Option<Arc<Extra>>,
+    pub(super) listed: Option<Listed>,
     pub(super) plan: Plan,
     pub(super) user: Option<UserId>,
     pub(super) org: Option<OrgId>,
@@ -124,9 +132,23 @@ impl Permit {
         &self.call
     }
 
-    /// The registry row.
-    pub fn method(&self) -> Method {
+    /// The registry row; `None` passes through unexamined (N3).
+    pub fn method(&self) -> Option<Method> {
         self.method
+    }
+
+    /// By which entry a list lets a method through that is beside the registry.
+    pub fn listed(&self) -> Option<Listed> {
+        self.listed
+    }
+
+    /// What the node is asked for `call`, which is the permitted call or a narrower one: under the name of the method
+    /// that was called (N2). `None` is answered without the node, or from a trace.
+    pub fn body(&self, call: &Call, pin: Pin) -> Option<UpstreamCall> {
+        match (&self.extra, self.method) {
+            (Some(extra), Some(row)) => wire::body_as(call, pin, row, extra.name()),
+            (Some(_) | None, _) => wire::body(call, pin),
+        }
     }
 
     /// How it is answered.

@@ -95,7 +95,9 @@ impl<'s, 'c> Subject<'s, 'c> {
             // What it is about is judged as the read it stands for, then and at each delivery.
             | Call::Live(_)
             // Whose transaction it is, the chain tells.
-            | Call::TraceTransaction(_) => Self::Nothing,
+            | Call::TraceTransaction(_)
+            // Judged by itself (N3).
+            | Call::Unexamined(_) => Self::Nothing,
         }
     }
 
@@ -167,7 +169,8 @@ pub(super) fn effective(call: &Call, owned: bool) -> Call {
         | Call::SendRaw(_)
         | Call::Send(_)
         | Call::TraceTransaction(_)
-        | Call::Live(_) => {}
+        | Call::Live(_)
+        | Call::Unexamined(_) => {}
     }
     call
 }

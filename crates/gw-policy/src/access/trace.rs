@@ -138,9 +138,16 @@ pub fn judge_trace(
         // A send is judged by what it changes too (HD15).
         (Plan::Send, None) => return Err(DenyReason::TracingUnavailable),
         (Plan::Simulate, _) => {}
-        (Plan::Local | Plan::Live | Plan::Forward | Plan::ZeroQuantity | Plan::CodeCheck | Plan::Untraced, _) => {
-            return Err(DenyReason::TraceMismatch);
-        }
+        (
+            Plan::Local
+            | Plan::Live
+            | Plan::Forward
+            | Plan::ZeroQuantity
+            | Plan::CodeCheck
+            | Plan::Untraced
+            | Plan::Unexamined,
+            _,
+        ) => return Err(DenyReason::TraceMismatch),
     }
     let is_code = |code: &[u8]| !code.is_empty() && delegation(code).is_none();
     let target_has_code = top.to.is_some_and(|to| is_code(run.code(to)));

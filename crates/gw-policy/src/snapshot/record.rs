@@ -2,7 +2,7 @@
 
 use alloy_primitives::keccak256;
 use gw_evm::{
-    MethodSet,
+    ExtraNames, MethodSet,
     abi::{ContractAbi, WordKind},
 };
 use gw_types::{
@@ -121,6 +121,8 @@ pub struct GroupAccess {
     pub group: GroupId,
     /// Granted methods.
     pub methods: MethodSet,
+    /// Entries beside the registry (G4).
+    pub extras: ExtraNames,
     /// Claims of the group.
     pub claims: Claims,
     /// When all of it ends; `None` is never (G1).

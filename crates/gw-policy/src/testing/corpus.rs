@@ -216,16 +216,19 @@ impl Case {
             | Call::SendRaw(_)
             | Call::Send(_)
             | Call::TraceTransaction(_)
-            | Call::Live(_) => return Err(wrong(format!("the corpus has no view for `{}`", self.method))),
+            | Call::Live(_)
+            | Call::Unexamined(_) => return Err(wrong(format!("the corpus has no view for `{}`", self.method))),
         };
         let shown = serde_json::from_str(shown.as_str()).map_err(|error| wrong(error.to_string()))?;
         Ok(Expected::Result(shown))
     }
 
     /// The method the gateway asks the node for.
-    pub fn upstream_method(&self) -> Result<&'static str, CaseError> {
+    pub fn upstream_method(&self) -> Result<String, CaseError> {
         let pin = Pin { number: 100, hash: B256::ZERO };
-        wire::body(&self.call()?, pin).map(|body| body.method).ok_or_else(|| wrong("answered without the node"))
+        wire::body(&self.call()?, pin)
+            .map(|body| body.method.into_owned())
+            .ok_or_else(|| wrong("answered without the node"))
     }
 
     fn call(&self) -> Result<Call, CaseError> {

@@ -19,6 +19,7 @@ mod simulation;
 mod state;
 mod transaction;
 mod tree;
+mod unexamined;
 
 pub use block::{BlockTransactions, block, block_transaction_count};
 pub use chain::{FeeFacts, fee_history, figure, flag, local, syncing, text};
@@ -30,6 +31,7 @@ pub use simulation::{access_list, call_result, gas_used, trace, untraced_call_re
 pub use state::{balance, code, is_no_code, nonce, proof, sent_hash, storage};
 pub use transaction::transaction;
 pub use tree::{call_tree, mined_call_tree, traceable};
+pub use unexamined::unexamined;
 
 use crate::{
     sealed::Disclosed,

@@ -1,6 +1,6 @@
 //! The snapshot's invariant: changes applied step by step give what a fresh load gives.
 
-use gw_evm::{Method, MethodSet};
+use gw_evm::{ExtraNames, Method, MethodSet};
 use gw_policy::{
     Change, Snapshot,
     snapshot::{
@@ -69,6 +69,7 @@ fn row() -> impl Strategy<Value = Change> {
                 let row = GroupAccess {
                     group,
                     methods,
+                    extras: ExtraNames::default(),
                     claims: Claims::NONE.with(Claim::Deploy),
                     expires_at: None,
                     upstream_key: None,

@@ -14,7 +14,7 @@ use gw_evm::{
 use gw_node::{Answer, Budget, Head};
 use gw_policy::{
     Disclosed, RawJson, Sealed,
-    access::{check_pin, owner_stood},
+    access::{Permit, check_pin, owner_stood},
     view::{self, BlockTransactions, ErrorContext, FeeFacts, node_error},
 };
 use gw_types::{Address, DenyReason, U256};
@@ -135,7 +135,7 @@ pub(super) async fn ask(
     pin: Pin,
     found: &mut Found,
 ) -> Result<Sealed<RawJson>, Reply> {
-    let body = wire::body(call, pin).ok_or(Reply::Internal)?;
+    let body = judged.permit.body(call, pin).ok_or(Reply::Internal)?;
     match found.upstream(state, judged.node(state)?.call(&body, Budget::Forward)).await {
         Ok(Answer::Result(sealed)) => Ok(sealed),
         Ok(Answer::Error(error)) => Err(Reply::NodeError(node_error(ErrorContext::Other, error))),
@@ -152,7 +152,7 @@ async fn ask_beside(
     found: &mut Found,
 ) -> Result<(Sealed<RawJson>, Sealed<RawJson>), Reply> {
     let code = wire::body(&Call::Code(address, BlockId::LATEST), pin).ok_or(Reply::Internal)?;
-    let body = wire::body(judged.permit.call(), pin).ok_or(Reply::Internal)?;
+    let body = judged.permit.body(judged.permit.call(), pin).ok_or(Reply::Internal)?;
     let answers = found.upstream(state, judged.node(state)?.batch(&[code, body], Budget::Forward)).await;
     let mut answers = answers.map_err(|error| unanswered(state, &error))?.into_iter();
     match (answers.next(), answers.next()) {

@@ -4,11 +4,13 @@ mod estimate;
 mod forward;
 mod local;
 mod logs;
+mod pass;
 mod simulate;
 mod trace;
 
 pub(crate) use forward::forward;
 pub(crate) use local::{local, metadata};
+pub(crate) use pass::pass;
 pub(crate) use simulate::{judge_again, judge_run, simulate, untraced, unwilling};
 
 use crate::{question::Judged, record::Found, reply::Reply, state::Inner};

@@ -13,7 +13,6 @@ use crate::{
     state::Inner,
 };
 use gw_audit::{Outcome, Record, SendIntent, SendOutcome};
-use gw_evm::wire;
 use gw_journal::{JournalError, Reservation};
 use gw_node::{Answer, NodeError, Resend};
 use gw_policy::{
@@ -91,7 +90,7 @@ async fn ask(state: &Inner, facts: &Facts, ready: &Ready, found: &mut Found) -> 
         (Ok(head), Ok(node)) => (head.pin(), node),
         (Err(reply), _) | (_, Err(reply)) => return Fate::NotTaken(reply, None),
     };
-    let Some(body) = wire::body(&ready.call, pin) else { return Fate::NotTaken(Reply::Internal, None) };
+    let Some(body) = ready.judged.permit.body(&ready.call, pin) else { return Fate::NotTaken(Reply::Internal, None) };
     // Raw transactions have a hash of their own; what the node signs happens anew wherever it is said.
     let resend = if facts.hash.is_some() { Resend::IfUnheard } else { Resend::Never };
     match found.upstream(state, node.send(&body, resend)).await {

@@ -88,7 +88,7 @@ fn script(fake: &FakeNode, name: &str, case: &Case) {
         Reply::Result(json!({"hash": params[0], "transactions": inside}))
     });
     let upstream = case.upstream_method().unwrap_or_else(|error| panic!("{name}: {error}"));
-    fake.on(upstream, case.node.clone());
+    fake.on(&upstream, case.node.clone());
 }
 
 /// A world that cannot be written is a failure, not a case less.

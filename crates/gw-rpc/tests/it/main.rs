@@ -7,6 +7,7 @@ mod consistency;
 mod corpus;
 mod denials;
 mod edge;
+mod extras;
 mod filters;
 mod hidden;
 mod keys;

@@ -7,6 +7,7 @@ use alloy_signer::SignerSync as _;
 use alloy_signer_local::PrivateKeySigner;
 use axum::{Router, body::Body, extract::ConnectInfo};
 use gw_audit::{AccessRecord, Content, Entry, Record, SendIntent, SendOutcome};
+use gw_evm::Extras;
 use gw_http::{
     AccessClaims, AdminGate, Amr, Edge, Origin, OwnOrigins, PolicySource, PrivateNetwork, TokenCodec, TokenSecrets,
     TrustedProxies,
@@ -55,6 +56,7 @@ pub(crate) struct World {
     pub(crate) end: CancellationToken,
     url: String,
     edge: Arc<Edge>,
+    extras: Arc<Extras>,
     ids: AtomicU64,
     _place: tempfile::TempDir,
 }
@@ -143,15 +145,16 @@ impl World {
         };
         let state = RpcState::new(Arc::clone(&edge), sends.clone(), settings, end.clone());
         let app = router(state);
-        let ids = AtomicU64::new(1);
+        let (ids, extras) = (AtomicU64::new(1), Arc::default());
         let url = url.to_owned();
-        Self { app, store, feed, node, journal, clock, uptime, sends, end, url, edge, ids, _place: place }
+        Self { app, store, feed, node, journal, clock, uptime, sends, end, url, edge, extras, ids, _place: place }
     }
 
     /// The same world behind other switches.
     pub(crate) fn with(self, settings: RpcSettings) -> Self {
+        let extras = Arc::clone(&settings.extras);
         let state = RpcState::new(Arc::clone(&self.edge), self.sends.clone(), settings, self.end.clone());
-        Self { app: router(state), ..self }
+        Self { app: router(state), extras, ..self }
     }
 
     // ── policy ──
@@ -175,6 +178,7 @@ impl World {
         let access = AccessInput {
             allowed_methods: methods.iter().map(|method| (*method).to_owned()).collect(),
             claims: claims.iter().copied().collect(),
+            extras: Arc::clone(&self.extras),
             ..AccessInput::default()
         };
         let slug = name.as_str().replace(':', "-");
@@ -348,7 +352,7 @@ impl World {
 
     /// One call to the node itself.
     pub(crate) async fn anvil(&self, method: &'static str, params: Value) {
-        let call = gw_evm::wire::UpstreamCall { method, params: params.to_string() };
+        let call = gw_evm::wire::UpstreamCall { method: method.into(), params: params.to_string() };
         let answer = self.node.call(&call, gw_node::Budget::Fact).await.unwrap();
         assert!(matches!(answer, gw_node::Answer::Result(_)), "{method}");
     }

@@ -1,7 +1,9 @@
 //! Organizations, groups and what groups may do (spec/20 sections 1 and 3).
 
 use super::Object;
+use gw_evm::Extras;
 use gw_types::{Claims, GroupId, OrgId, Secret, Timestamp};
+use std::sync::Arc;
 
 /// An organization (A1).
 #[derive(Clone, Debug, PartialEq)]
@@ -166,7 +168,7 @@ impl GroupAccess {
 /// A full replacement of a group's access.
 #[derive(Clone, Debug, Default)]
 pub struct AccessInput {
-    /// Canonical method names, or `*`; the store refuses names that are in no registry.
+    /// Method names, or `*`; the store keeps them canonical and refuses names that mean nothing.
     pub allowed_methods: Vec<String>,
     /// Claims.
     pub claims: Claims,
@@ -174,8 +176,10 @@ pub struct AccessInput {
     pub rpc_api_key: ApiKey,
     /// Whether members get a reason with a denial (G5).
     pub verbose_errors: bool,
-    /// Methods taken out of the allowed ones; the store refuses names that are in no registry.
+    /// Methods taken out of the allowed ones, read likewise.
     pub denied_methods: Vec<String>,
+    /// What may be named beside the registry.
+    pub extras: Arc<Extras>,
     /// When all of it ends.
     pub expires_at: Option<Timestamp>,
 }

@@ -12,7 +12,6 @@ use crate::{
 };
 use gw_policy::{Change, Snapshot};
 use gw_types::Epoch;
-pub(crate) use rows::registered;
 use sea_orm::{ConnectionTrait, DatabaseTransaction, Statement, Value};
 use std::{cmp::Ordering, collections::BTreeMap};
 use tables::Entity;

@@ -11,7 +11,7 @@ use crate::{
     record::{self, ReservationState},
     row::{self, Place},
 };
-use gw_evm::{Method, MethodSet, abi::ContractAbi};
+use gw_evm::{ExtraNames, Method, MethodSet, abi::ContractAbi};
 use gw_policy::{
     Change,
     snapshot::{
@@ -137,26 +137,22 @@ impl Policy for group_access::Entity {
         let access = record::GroupAccess::try_from(row)?;
         // G1: what a group denies itself it does not bring into the union; other groups may.
         let methods = method_set(&access.allowed_methods).without(method_set(&access.denied_methods));
+        let extras = ExtraNames::of(&access.allowed_methods, &access.denied_methods);
         let (group, claims, expires_at) = (access.group, access.claims, access.expires_at);
         let upstream_key = access.rpc_api_key;
-        Ok(Change::GroupAccess(group, Some(GroupAccess { group, methods, claims, expires_at, upstream_key })))
+        Ok(Change::GroupAccess(group, Some(GroupAccess { group, methods, extras, claims, expires_at, upstream_key })))
     }
     fn removal(key: Uuid) -> Change {
         Change::GroupAccess(key.into(), None)
     }
 }
 
-/// The named methods; a name that is in no registry any more grants nothing.
+/// The named rows; a name that is no row is nothing of the registry's.
 fn method_set(names: &[String]) -> MethodSet {
     names.iter().fold(MethodSet::EMPTY, |set, name| match name.as_str() {
         "*" => set.union(MethodSet::ALL),
-        name => registered(name).map_or(set, |method| set.with(method)),
+        name => Method::by_name(name).map_or(set, |method| set.with(method)),
     })
-}
-
-/// The registry's method of a name, whatever the case (G2).
-pub(crate) fn registered(name: &str) -> Option<Method> {
-    Method::ALL.iter().copied().find(|method| method.as_str().eq_ignore_ascii_case(name))
 }
 
 impl Policy for memberships::Entity {

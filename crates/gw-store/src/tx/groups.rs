@@ -6,8 +6,8 @@ use crate::{
     entity::{contract_grants, group_access, groups, memberships},
     record::{AccessInput, ApiKey, Grant, Group, GroupAccess, GroupPatch, Membership, NewGroup},
     row,
-    snapshot::registered,
 };
+use gw_evm::Extras;
 use gw_types::{GroupId, Secret};
 use sea_orm::{
     ActiveModelTrait, ActiveValue::Set, ColumnTrait, EntityTrait, IntoActiveModel, ModelTrait, QueryFilter, QueryOrder,
@@ -73,8 +73,8 @@ impl Tx {
     /// Replaces a group's access, a system group's too (the caller is super then).
     pub async fn set_access(&mut self, group: GroupId, input: AccessInput) -> Result<GroupAccess, StoreError> {
         let owner = Group::try_from(self.group_row(group).await?)?;
-        let methods = canonical(input.allowed_methods)?;
-        let denied = canonical(input.denied_methods)?;
+        let methods = canonical(&input.allowed_methods, &input.extras)?;
+        let denied = canonical(&input.denied_methods, &input.extras)?;
         let stored = group_access::Entity::find_by_id(group.0).one(&self.db).await?;
         let before = stored.clone().map(GroupAccess::try_from).transpose()?;
         let old_key = before.as_ref().and_then(|access| access.rpc_api_key.clone());
@@ -130,16 +130,13 @@ impl Tx {
     }
 }
 
-/// Canonical names, each once, in the order given (G2); a name that is in no registry is refused (G3).
-fn canonical(names: Vec<String>) -> Result<Vec<String>, StoreError> {
+/// Canonical names, each once, in the order given (G2); a name that means nothing is refused (G3).
+fn canonical(names: &[String], extras: &Extras) -> Result<Vec<String>, StoreError> {
     let mut methods: Vec<String> = Vec::with_capacity(names.len());
     for name in names {
-        let name = match name.as_str() {
-            "*" => "*",
-            name => registered(name).ok_or(StoreError::Rule("unknown_method"))?.as_str(),
-        };
-        if !methods.iter().any(|known| known == name) {
-            methods.push(name.to_owned());
+        let name = extras.entry(name).map_err(|_| StoreError::Rule("unknown_method"))?;
+        if !methods.contains(&name) {
+            methods.push(name);
         }
     }
     Ok(methods)

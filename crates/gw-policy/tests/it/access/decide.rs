@@ -365,7 +365,7 @@ fn the_permit_carries_what_was_decided() {
     let snapshot: Snapshot = bank().snapshot();
     let permit = permit(ask(&snapshot, "analyst").eth_call(address_of("bond"), [1, 2, 3, 4]));
     assert_eq!(permit.plan(), Plan::Simulate);
-    assert_eq!(permit.method(), Method::Call);
+    assert_eq!(permit.method(), Some(Method::Call));
     assert_eq!(permit.org(), Some(org_id("bank")));
     assert_eq!(permit.user(), Some(user_id("analyst")));
     assert_eq!(permit.epoch(), snapshot.epoch());

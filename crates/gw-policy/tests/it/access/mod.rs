@@ -2,6 +2,7 @@
 
 mod decide;
 mod differential;
+mod extras;
 mod identify;
 mod mined;
 mod orgs;

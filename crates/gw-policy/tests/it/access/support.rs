@@ -1,8 +1,8 @@
 //! Asking for a decision in one line.
 
 use gw_evm::{
-    BlockId, Call, CallRequest, ChainRules, Lookup, Method, ParamError, SignedTransaction, Simulation, SimulationKind,
-    VisibleTo, call,
+    BlockId, Call, CallRequest, ChainRules, Extras, Lookup, Method, ParamError, SignedTransaction, Simulation,
+    SimulationKind, VisibleTo, call,
 };
 use gw_policy::{
     Knobs, Snapshot,
@@ -23,6 +23,7 @@ pub(super) struct Ask<'s> {
     pub(super) visible_to: VisibleTo,
     pub(super) knobs: Knobs,
     pub(super) now: Timestamp,
+    pub(super) extras: Extras,
 }
 
 /// Asks as the user of this name, as the snapshot knows them.
@@ -44,6 +45,7 @@ pub(super) fn ask_as(snapshot: &Snapshot, caller: Caller) -> Ask<'_> {
         visible_to: VisibleTo::default(),
         knobs: Knobs::default(),
         now: NOW,
+        extras: Extras::default(),
     }
 }
 
@@ -55,6 +57,12 @@ impl Ask<'_> {
 
     pub(super) fn sharing(mut self, entries: &[&str]) -> Self {
         self.visible_to = VisibleTo::read(&to_raw_value(entries).unwrap());
+        self
+    }
+
+    /// Where the operator's file says this.
+    pub(super) fn beside(mut self, file: &serde_json::Value) -> Self {
+        self.extras = Extras::parse(&file.to_string(), true).unwrap();
         self
     }
 
@@ -70,12 +78,14 @@ impl Ask<'_> {
 
     /// Asks about a method by name, its parameters as a client writes them.
     pub(super) fn rpc(&self, name: &str, params: serde_json::Value) -> Decision {
-        let lookup = Method::lookup(name);
+        let lookup = self.extras.lookup(name);
         let raw = to_raw_value(&params).unwrap();
-        let parsed = match lookup {
-            Lookup::Known(method) => call::parse(method, Some(&raw), ChainRules { chain_id: 1 }).map(|p| p.call),
-            Lookup::Blocked | Lookup::Unknown => Err(ParamError::invalid("not parsed")),
+        let parsed = match (&lookup, lookup.row()) {
+            (_, Some(row)) => call::parse(row, Some(&raw), ChainRules { chain_id: 1 }),
+            (Lookup::Extra(extra), None) => call::unexamined(extra.name(), Some(&raw)),
+            (_, None) => Err(ParamError::invalid("not parsed")),
         };
+        let parsed = parsed.map(|parsed| parsed.call);
         self.judge(lookup, parsed.as_ref())
     }
 
@@ -148,6 +158,7 @@ fn plan(permit: &Permit) -> &'static str {
         Plan::Simulate => "TRACE",
         Plan::Untraced => "NODE",
         Plan::Send => "SEND",
+        Plan::Unexamined => "UNEXAMINED",
         Plan::Live => "LIVE",
     }
 }
