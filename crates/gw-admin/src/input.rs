@@ -1,7 +1,7 @@
 //! Reading what administrators send: each check says which member is wrong and what it should be.
 
 use crate::error::Failure;
-use gw_evm::{Lookup, Method};
+use gw_evm::Extras;
 use gw_types::{Address, B256, Claims, ExternalId, Timestamp};
 use serde::Deserialize;
 
@@ -90,18 +90,14 @@ pub(crate) fn claims(names: &[String]) -> Result<Claims, Failure> {
         .map_err(|e| Failure::bad(e.to_string()))
 }
 
-/// Canonical method names; `*` alone stands for all. Unknown and blocked names are refused (G3).
-pub(crate) fn methods(names: &[String]) -> Result<Vec<String>, Failure> {
+/// Canonical method names; `*` alone stands for every row of the registry. Unknown and blocked names are refused (G3), and
+/// prefixes the operator did not register (G4).
+pub(crate) fn methods(names: &[String], extras: &Extras) -> Result<Vec<String>, Failure> {
     let mut methods = Vec::with_capacity(names.len());
     for name in names {
-        let canonical = match Method::lookup(name) {
-            Lookup::Known(method) => method.as_str(),
-            Lookup::Unknown if name == "*" => "*",
-            Lookup::Blocked => return Err(Failure::bad(format!("method `{name}` cannot be granted"))),
-            Lookup::Unknown => return Err(Failure::bad(format!("method `{name}` is unknown"))),
-        };
-        if !methods.iter().any(|known| known == canonical) {
-            methods.push(canonical.to_owned());
+        let canonical = extras.entry(name).map_err(|error| Failure::bad(format!("method `{name}` {error}")))?;
+        if !methods.contains(&canonical) {
+            methods.push(canonical);
         }
     }
     Ok(methods)
@@ -131,7 +127,8 @@ mod tests {
 
     #[test]
     fn g3_unknown_and_blocked_methods_are_refused() {
-        let list = |names: &[&str]| methods(&names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>());
+        let list =
+            |names: &[&str]| methods(&names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>(), &Extras::default());
         assert_eq!(list(&["ETH_CALL", "eth_call", "*"]).unwrap(), ["eth_call", "*"]);
         for bad in ["eth_sign", "debug_storageRangeAt", "eth_", "eth_cal*", "nope"] {
             assert!(list(&[bad]).is_err(), "{bad}");

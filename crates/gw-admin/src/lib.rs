@@ -27,7 +27,7 @@ mod wire;
 
 pub use diagnostics::{BadToken, CallTester, TestAnswer, TestCall};
 pub use sessions::{Answer, LoginSession, LoginSessions, SessionsAway};
-pub use state::{AdminSettings, AdminState};
+pub use state::{AdminSettings, AdminState, InstanceFacts};
 
 use axum::{Router, middleware::from_fn_with_state};
 use utoipa::openapi::OpenApi;
@@ -97,6 +97,7 @@ fn routes() -> OpenApiRouter<AdminState> {
             shared::delete::delete_shared_infra
         ))
         .routes(routes!(shared::refresh_codehash::refresh_codehash))
+        .routes(routes!(system::status::get_status))
         .routes(routes!(system::toggles::get_eth_call_tracing, system::toggles::set_eth_call_tracing))
         .routes(routes!(system::toggles::get_intra_org_grant_tracing, system::toggles::set_intra_org_grant_tracing))
         .routes(routes!(diagnostics::test_request::test_request))

@@ -2,6 +2,7 @@
 
 use crate::{CallTester, LoginSessions};
 use axum::extract::FromRef;
+use gw_evm::Extras;
 use gw_http::Edge;
 use gw_journal::Journal;
 use gw_node::{KeyCipher, Node};
@@ -31,14 +32,27 @@ pub struct AdminState {
     pub sessions: Arc<dyn LoginSessions>,
     /// Runs calls as callers do.
     pub tester: Arc<dyn CallTester>,
+    /// Methods beside the registry.
+    pub extras: Arc<Extras>,
     /// Decision knobs, as every decision takes them.
     pub knobs: Arc<Knobs>,
     /// Switches.
     pub settings: AdminSettings,
+    /// What is told of this instance.
+    pub facts: InstanceFacts,
     /// Time.
     pub clock: Arc<dyn Clock>,
     /// Chance.
     pub entropy: Arc<dyn Entropy>,
+}
+
+/// What administrators are told of the instance they talk to.
+#[derive(Clone, Debug)]
+pub struct InstanceFacts {
+    /// The public port.
+    pub port: u16,
+    /// Scheme, host and port of the node.
+    pub node_origin: String,
 }
 
 /// Switches of the admin API.

@@ -86,6 +86,11 @@ pub fn body(call: &Call, pin: Pin) -> Option<UpstreamCall> {
     })
 }
 
+/// Which chain the node is on.
+pub fn chain_id() -> UpstreamCall {
+    upstream(Method::ChainId.as_str(), &[])
+}
+
 /// The body of `call` under the name of a method that stands for `row` (N2). Where the gateway asks something else than
 /// the row's own question, to derive the answer itself, it asks as for the row.
 pub fn body_as(call: &Call, pin: Pin, row: Method, name: &str) -> Option<UpstreamCall> {
@@ -100,13 +105,17 @@ pub fn body_as(call: &Call, pin: Pin, row: Method, name: &str) -> Option<Upstrea
 fn by_number(call: &Call, pin: Pin) -> Call {
     let head = |block: &BlockId| matches!(block, BlockId::Tag(BlockTag::Latest | BlockTag::Pending));
     let number = BlockId::Number(pin.number);
-    match call {
-        Call::Block { block, full } if head(block) => Call::Block { block: number, full: *full },
-        Call::Transaction(TransactionRef::BlockNumberAndIndex(block, index)) if head(block) => {
-            Call::Transaction(TransactionRef::BlockNumberAndIndex(number, *index))
-        }
-        other => other.clone(),
+    if let Call::Block { block, full } = call
+        && head(block)
+    {
+        return Call::Block { block: number, full: *full };
     }
+    if let Call::Transaction(TransactionRef::BlockNumberAndIndex(block, index)) = call
+        && head(block)
+    {
+        return Call::Transaction(TransactionRef::BlockNumberAndIndex(number, *index));
+    }
+    call.clone()
 }
 
 /// Which way a node gives the call tree and the state touches in one round trip (decision 7).

@@ -16,6 +16,7 @@ use gw_store::{
     record::{AccessInput, NewGrant, NewGroup, Organization},
 };
 use gw_types::{Claim, Claims, GroupId};
+use std::sync::Arc;
 
 /// Moves contracts to a group: grants it each of them, and drops the grants of groups that the gateway made for
 /// deployers. All or nothing.
@@ -95,8 +96,9 @@ async fn new_group(
             ..AccessInput::default()
         },
         Some(said) => AccessInput {
-            allowed_methods: input::methods(&said.allowed_methods)?,
+            allowed_methods: input::methods(&said.allowed_methods, &state.extras)?,
             claims: input::claims(&said.claims)?,
+            extras: Arc::clone(&state.extras),
             ..AccessInput::default()
         },
     };

@@ -44,8 +44,8 @@ pub(crate) async fn check_access(
         return Err(Failure::bad("method must have 1 to 128 characters"));
     }
     let required = input::claims(&body.required_claims)?;
-    let lookup = Method::lookup(method);
-    let asked = Asked::of(&state, lookup, &body, who.user.as_deref(), snapshot)?;
+    let lookup = state.extras.lookup(method);
+    let asked = Asked::of(&state, &lookup, &body, who.user.as_deref(), snapshot)?;
     let caller = who.user.clone().map_or(Caller::Anonymous, Caller::User);
     let question = Question {
         caller: &caller,
@@ -168,7 +168,7 @@ struct Asked {
 impl Asked {
     fn of(
         state: &AdminState,
-        lookup: Lookup,
+        lookup: &Lookup,
         body: &AccessCheckRequest,
         user: Option<&User>,
         snapshot: &Snapshot,
@@ -183,7 +183,14 @@ impl Asked {
             return Err(Failure::bad("give params or target_address, not both"));
         }
         let unparsed = |given| Self { call: Err(ParamError::invalid("not parsed")), given, target };
-        let Lookup::Known(method) = lookup else { return Ok(unparsed(body.params.is_some())) };
+        if let (Lookup::Extra(extra), None) = (lookup, lookup.row()) {
+            let params = body.params.clone().or_else(|| target.map(|target| vec![json!(lower(target))]));
+            let raw = params.as_ref().map(to_raw_value).transpose().map_err(|_| Failure::bad("params must be JSON"))?;
+            let call = call::unexamined(extra.name(), raw.as_deref()).map(|parsed| parsed.call);
+            let call = call.map_err(|error| Failure::bad(error.message().to_owned()))?;
+            return Ok(Self { call: Ok(call), given: params.is_some(), target });
+        }
+        let Some(method) = lookup.row() else { return Ok(unparsed(body.params.is_some())) };
         let params = match (&body.params, target) {
             (Some(params), _) => Some(params.clone()),
             (None, Some(target)) => {

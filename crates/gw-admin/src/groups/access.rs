@@ -17,6 +17,7 @@ use gw_store::{
     record::{AccessInput, ApiKey},
 };
 use gw_types::Claim;
+use std::sync::Arc;
 
 /// What the members of a group may do; empty lists if it was never set.
 #[utoipa::path(get, path = "/api/v1/admin/orgs/{org_id}/groups/{group_id}/access", tag = "groups",
@@ -57,7 +58,7 @@ pub(crate) async fn set_access(
     if claims.has(Claim::Admin) && !state.settings.claim_delegation {
         admin.require_super()?;
     }
-    let methods = input::methods(&body.allowed_methods)?;
+    let methods = input::methods(&body.allowed_methods, &state.extras)?;
     if found.group.is_org_admin && !claims.is_empty() {
         return Err(Failure::bad("an administrator group takes no claims: it has them all"));
     }
@@ -72,7 +73,8 @@ pub(crate) async fn set_access(
         claims,
         rpc_api_key: api_key(&state, body.rpc_api_key, &found)?,
         verbose_errors: body.verbose_errors,
-        denied_methods: input::methods(&body.denied_methods)?,
+        denied_methods: input::methods(&body.denied_methods, &state.extras)?,
+        extras: Arc::clone(&state.extras),
         expires_at: input::expiry(body.expires_at.as_deref(), tx.now())?,
     };
     let changed = tx.set_access(found.group.id, input).await?;
@@ -84,7 +86,7 @@ pub(crate) async fn set_access(
 fn anonymous(methods: &[String], body: &GroupAccessRequest) -> Result<(), Failure> {
     let open = |name: &String| match Method::lookup(name) {
         Lookup::Known(method) => matches!(method.class(), Class::Meta | Class::Chain | Class::Block | Class::Tx),
-        Lookup::Blocked | Lookup::Unknown => false,
+        Lookup::Extra(_) | Lookup::Blocked | Lookup::Unknown => false,
     };
     if let Some(closed) = methods.iter().find(|name| !open(name)) {
         return Err(Failure::bad(format!("method `{closed}` cannot be opened to anonymous callers")));

@@ -222,7 +222,7 @@ pub(crate) struct EffectivePermissions {
     user_id: UserId,
     #[schema(value_type = String, format = Uuid)]
     org_id: OrgId,
-    allowed_methods: Vec<&'static str>,
+    allowed_methods: Vec<String>,
     claims: Vec<&'static str>,
     /// By address of the contract.
     contract_access: BTreeMap<String, ContractAccess>,
@@ -267,7 +267,14 @@ impl EffectivePermissions {
             id: format!("{user_id}:{org_id}"),
             user_id,
             org_id,
-            allowed_methods: found.permissions.methods.names(),
+            allowed_methods: found
+                .permissions
+                .methods
+                .names()
+                .iter()
+                .chain(&found.extras)
+                .map(ToString::to_string)
+                .collect(),
             claims: names(found.permissions.claims),
             contract_access: found.contracts.iter().map(|c| (super::lower(c.contract.address), access(c))).collect(),
             computed_at,

@@ -39,7 +39,9 @@ pub(crate) use mined::{
 pub(crate) use organization::{OrgCreateRequest, OrgUpdateRequest, Organization};
 pub(crate) use session::{SessionInfoResponse, SessionListResponse, UserSession, UserSessionsResponse};
 pub(crate) use shared::{SharedInfraInput, SharedInfraListResponse, SharedInfrastructure};
-pub(crate) use system::{SystemToggleRequest, SystemToggleResponse};
+pub(crate) use system::{
+    MethodsStatus, NodeStatus, ProxyStatus, SecurityStatus, StatusResponse, SystemToggleRequest, SystemToggleResponse,
+};
 pub(crate) use tenant::{
     AllowedDirectoryTenant, DirectoryTenantCreateRequest, DirectoryTenantListResponse, DirectoryTenantUpdateRequest,
 };

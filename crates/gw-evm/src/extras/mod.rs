@@ -171,9 +171,15 @@ impl ExtraNames {
         let beside = |names: &[String]| {
             let names =
                 names.iter().filter(|name| *name != crate::MethodSet::WILDCARD && Method::by_name(name).is_none());
-            names.map(|name| name.to_ascii_lowercase().into_boxed_str()).collect()
+            names.map(|name| Box::from(name.as_str())).collect()
         };
         Self { allowed: beside(allowed), denied: beside(denied) }
+    }
+
+    /// The entries that let something through.
+    pub fn entries(&self) -> impl Iterator<Item = &str> {
+        let open = |entry: &&str| !self.denied.iter().any(|denied| denied.eq_ignore_ascii_case(entry));
+        self.allowed.iter().map(|entry| &**entry).filter(open)
     }
 
     /// Whether the lists let the method through, and by which entry. `*` alone never does (G3).

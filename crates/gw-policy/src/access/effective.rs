@@ -17,6 +17,8 @@ use gw_types::{Claims, OrgId, Timestamp, UserId};
 pub struct Effective<'s> {
     /// Methods and claims.
     pub permissions: Permissions,
+    /// What the groups' lists name beside the registry.
+    pub extras: Vec<&'s str>,
     /// When the first of the memberships it stands on ends.
     pub expires_at: Option<Timestamp>,
     /// The contracts of the organization within reach, by address.
@@ -44,7 +46,8 @@ pub fn effective<'s>(
     now: Timestamp,
     knobs: &'s Knobs,
 ) -> Effective<'s> {
-    let mut found = Effective { permissions: Permissions::default(), expires_at: None, contracts: Vec::new() };
+    let mut found =
+        Effective { permissions: Permissions::default(), extras: Vec::new(), expires_at: None, contracts: Vec::new() };
     if snapshot.user(user).is_none_or(|user| snapshot.shuts_out(user)) {
         return found;
     }
@@ -52,8 +55,12 @@ pub fn effective<'s>(
     let Some(rights) = member.rights_in(org) else { return found };
     found.permissions = rights.permissions;
     let here = |group| snapshot.group(group).is_some_and(|group| group.org == org);
-    let live = snapshot.memberships(user).iter().filter(|held| held.active(now) && here(held.group));
-    found.expires_at = live.filter_map(|held| held.expires_at).min();
+    let live = || snapshot.memberships(user).iter().filter(|held| held.active(now) && here(held.group));
+    found.expires_at = live().filter_map(|held| held.expires_at).min();
+    let lists = live().filter_map(|held| snapshot.access(held.group)).filter(|access| access.active(now));
+    found.extras = lists.flat_map(|access| access.extras.entries()).collect();
+    found.extras.sort_unstable();
+    found.extras.dedup();
     let viewer = Viewer::new(snapshot, Some(user), now, knobs);
     for contract in snapshot.contracts().filter(|contract| contract.org == org) {
         let Some(reach) = reach(snapshot, &member, contract, knobs) else { continue };

@@ -9,7 +9,7 @@ use super::{
     subject::Signed,
     target::{Member, Standing, standing},
 };
-use crate::snapshot::{Contract, ContractGrant, Group, Membership, Snapshot};
+use crate::snapshot::{Contract, ContractGrant, Group, GroupAccess, Membership, Snapshot};
 use gw_evm::{Call, Class, Lookup, Method};
 use gw_types::{Address, Claim, Claims, DenyReason, OrgId};
 use std::sync::Arc;
@@ -90,12 +90,12 @@ impl Rule {
     }
 
     /// The check that refuses for this reason.
-    pub const fn of(reason: DenyReason, lookup: Lookup) -> Self {
+    pub const fn of(reason: DenyReason, lookup: &Lookup) -> Self {
         match reason {
             DenyReason::MethodUnknown => Self::Method,
             DenyReason::MethodNotAllowed => match lookup {
                 Lookup::Blocked | Lookup::Unknown => Self::Method,
-                Lookup::Known(_) => Self::MethodList,
+                Lookup::Known(_) | Lookup::Extra(_) => Self::MethodList,
             },
             DenyReason::AuthRequired | DenyReason::UnknownUser | DenyReason::Banned => Self::Identity,
             DenyReason::KycRequired => Self::Kyc,
@@ -218,8 +218,8 @@ pub struct GrantSays<'s> {
 pub fn explain<'s>(snapshot: &'s Snapshot, q: &Question<'_>, decision: &Decision) -> Explanation<'s> {
     let (rule, org) = match decision {
         Decision::Allow(permit) => (Rule::Passed, permit.org()),
-        Decision::Deny(denial) => (Rule::of(denial.reason, q.lookup), denial.org),
-        Decision::Invalid(invalid) => (Rule::of(invalid.reason, q.lookup), invalid.org),
+        Decision::Deny(denial) => (Rule::of(denial.reason, &q.lookup), denial.org),
+        Decision::Invalid(invalid) => (Rule::of(invalid.reason, &q.lookup), invalid.org),
     };
     // HD2: the only reason of this code before any trace.
     let none = Explanation { rule, org, groups: Vec::new(), targets: Vec::new() };
@@ -239,19 +239,23 @@ fn groups<'s>(snapshot: &'s Snapshot, q: &Question<'_>, member: &Member, org: Or
             group,
             membership: *membership,
             active: membership.active(q.now) && access.is_none_or(|access| access.active(q.now)),
-            lists_method: access.is_some_and(|access| lists(access.methods, q.lookup)),
+            lists_method: access.is_some_and(|access| lists(access, &q.lookup)),
             claims: access.map_or(Claims::NONE, |access| access.claims),
         })
     };
     snapshot.memberships(member.user).iter().filter_map(of).collect()
 }
 
-fn lists(methods: gw_evm::MethodSet, lookup: Lookup) -> bool {
+fn lists(access: &GroupAccess, lookup: &Lookup) -> bool {
+    let methods = access.methods;
     match lookup {
         Lookup::Known(Method::SendRawTransaction) => {
             methods.has(Method::SendRawTransaction) || methods.has(Method::SendTransaction)
         }
-        Lookup::Known(method) => methods.has(method) || method.class() == Class::Meta,
+        Lookup::Known(method) => methods.has(*method) || method.class() == Class::Meta,
+        Lookup::Extra(extra) => {
+            access.extras.lists(extra).is_some() || extra.row().is_some_and(|row| row.class() == Class::Meta)
+        }
         Lookup::Blocked | Lookup::Unknown => false,
     }
 }
@@ -357,6 +361,7 @@ impl Permit {
             Plan::Simulate => "trace",
             Plan::Untraced => "untraced",
             Plan::Send => "send",
+            Plan::Unexamined => "unexamined",
         }
     }
 }

@@ -45,12 +45,12 @@ async fn insider(world: &World, bank: OrgId) -> Person {
 }
 
 async fn last(world: &World) -> AccessRecord {
-    world.access_records().await.pop().expect("something was recorded")
+    world.access_records().await.pop().unwrap()
 }
 
 /// What the node was asked last.
 fn asked(fake: &FakeNode) -> (String, Value) {
-    let call = fake.take().pop().expect("something was asked");
+    let call = fake.take().pop().unwrap();
     (call.method, call.params)
 }
 

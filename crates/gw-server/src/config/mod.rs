@@ -22,6 +22,7 @@ pub use show::{print, reference};
 pub use source::{ProcessEnv, Settings, Source};
 pub use variable::{Entry, Section, Shown};
 
+use gw_evm::Extras;
 use gw_http::{Origin, OwnOrigins};
 use gw_identity::ResolverConfig;
 use gw_identity::oauth::Clients;
@@ -34,6 +35,7 @@ use registry as var;
 use std::{
     net::{IpAddr, SocketAddr},
     path::PathBuf,
+    sync::Arc,
     time::Duration,
 };
 use url::Url;
@@ -82,6 +84,8 @@ pub struct Config {
     pub node: Node,
     /// Access and privacy, with the profile already applied.
     pub knobs: Knobs,
+    /// Methods beside the registry.
+    pub extras: Arc<Extras>,
     /// HTTP status of a denial on `/rpc` (decision 14).
     pub deny_status: u16,
     /// Policy store.
@@ -398,6 +402,7 @@ impl Config {
                 call_trace_timeout: need(from, &var::ETH_CALL_TRACE_TIMEOUT)?,
             },
             knobs: knobs(from)?,
+            extras: Arc::new(rules::extras(from).map_err(|_| var::EXTRA_RPC_NAMESPACES_FILE.name())?),
             deny_status: need(from, &var::RPC_DENY_HTTP_STATUS)?,
             store: Store {
                 max_connections,

@@ -233,6 +233,12 @@ registry! {
     /// A send that does, once mined, what its trace had not shown: its sender sends no more and what it wrote is read by
     /// nobody until cleared; or only an event says so; or nobody looks.
     MINED_TRACE: MinedTrace = Variable::new(Policy, &MINED_TRACE_KIND).default("quarantine");
+    /// JSON file with methods beside the registry: names that stand for one of its methods, and prefixes that pass through
+    /// unexamined (docs/rpc.md).
+    EXTRA_RPC_NAMESPACES_FILE: PathBuf = Variable::new(Policy, &kind::PATH)
+        .rule("`version` 1 or 2; no name that is blocked, of the registry or there twice; read at start only");
+    /// Prefixes of EXTRA_RPC_NAMESPACES_FILE are accepted: neither parameters nor answers of their methods are examined.
+    ALLOW_UNFILTERED_WILDCARDS: bool = Variable::new(Policy, &kind::BOOL).default("false");
     /// HTTP status of a denial on `/rpc`; the body is the same.
     RPC_DENY_HTTP_STATUS: u16 = Variable::new(Policy, kind!(u16, "`404` or `200`", |t| number(t, 200, 404).filter(|n| *n == 404 || *n == 200))).default("404");
     /// Start value of the PRIVACY_* switches that are not set themselves.

@@ -8,6 +8,7 @@ use super::{
     registry as var,
     variable::{Entry, Variable},
 };
+use gw_evm::Extras;
 use gw_identity::oauth::{Clients, ClientsError};
 use gw_types::Secret;
 use std::time::Duration;
@@ -41,6 +42,7 @@ pub(super) fn check(from: &Settings, build: Build, report: &mut Report) {
     rules.directory();
     rules.oauth();
     rules.identity_networks();
+    rules.namespaces();
     rules.humanity();
     if from.environment() == Some(Environment::Production) {
         rules.required();
@@ -170,6 +172,14 @@ impl Rules<'_> {
         }
     }
 
+    /// N1, class A: all that is wrong with the file.
+    fn namespaces(&mut self) {
+        let Err(wrong) = extras(self.from) else { return };
+        for rule in wrong {
+            self.broken(&var::EXTRA_RPC_NAMESPACES_FILE, rule);
+        }
+    }
+
     /// Class A: nobody could log in, or everybody without what was asked for.
     fn humanity(&mut self) {
         let from = self.from;
@@ -254,6 +264,14 @@ pub(super) fn oauth_clients(from: &Settings) -> Result<Clients, Vec<ClientsError
     let redirect_uris = from.get(&var::OAUTH_REDIRECT_URIS).unwrap_or_default();
     let production = from.environment() == Some(Environment::Production);
     Clients::parse(clients.as_ref().map_or("", Secret::expose), &redirect_uris, production)
+}
+
+/// Methods beside the registry.
+pub(super) fn extras(from: &Settings) -> Result<Extras, Vec<String>> {
+    let Some(path) = from.get(&var::EXTRA_RPC_NAMESPACES_FILE) else { return Ok(Extras::default()) };
+    let text = std::fs::read_to_string(path).map_err(|error| vec![format!("cannot be read: {}", error.kind())])?;
+    let unfiltered = from.get(&var::ALLOW_UNFILTERED_WILDCARDS) == Some(true);
+    Extras::parse(&text, unfiltered).map_err(|wrong| wrong.iter().map(ToString::to_string).collect())
 }
 
 /// The public address: what was set, or this machine's.

@@ -114,6 +114,8 @@ const BROKEN: &[(&str, &[&str])] = &[
     ("RAW_SENDER_POLICY", &["none"]),
     ("MINED_TRACE", &["on"]),
     ("RAW_NONCE_GAP_MAX", &["-1", "1000001"]),
+    ("EXTRA_RPC_NAMESPACES_FILE", &["a\0b"]),
+    ("ALLOW_UNFILTERED_WILDCARDS", &["yes"]),
     ("RPC_DENY_HTTP_STATUS", &["403", "300"]),
     ("PRIVACY_PROFILE", &["lax"]),
     ("PRIVACY_ONE_SIDED", &["show"]),
@@ -410,4 +412,39 @@ fn oa8_wrong_oauth_clients_are_all_named() {
             "OAUTH_REDIRECT_URIS: an address of client `explorer` holds a fragment",
         ]
     );
+}
+
+/// N1: everything that is wrong with the file of methods is in the one report, by namespace and method.
+#[test]
+fn n1_methods_beside_the_registry_are_read_whole_or_not_at_all() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("methods.json");
+    let name = path.to_string_lossy().into_owned();
+    let file = |text: &str, more: &[(&str, &str)]| {
+        std::fs::write(&path, text).expect("written");
+        let set = [("EXTRA_RPC_NAMESPACES_FILE", name.as_str())];
+        let env: Vec<_> = set.iter().chain(more).copied().collect();
+        (problems(&[], &env), Config::load(&ProcessEnv::of(env), Build::Release))
+    };
+    let good = r#"{"version":1,"namespaces":{"linea":[{"method":"linea_estimateGas","alias":"eth_estimateGas"}]}}"#;
+    let (found, config) = file(good, &[]);
+    let config = config.unwrap_or_else(|_| panic!("{found:?}"));
+    let row = config.extras.lookup("linea_estimateGas").row();
+    assert_eq!(row, Some(gw_evm::Method::EstimateGas));
+    let bad = r#"{"version":2,"namespaces":{"x":{"explicit":[{"method":"eth_sign","alias":"eth_call"},{"method":"x_a"}],
+        "wildcard":{"prefix":"debug_"}}}}"#;
+    let (found, _) = file(bad, &[("ALLOW_UNFILTERED_WILDCARDS", "true")]);
+    assert_eq!(
+        found,
+        [
+            "EXTRA_RPC_NAMESPACES_FILE: namespace `x`, method `eth_sign`: blocked methods are never served",
+            "EXTRA_RPC_NAMESPACES_FILE: namespace `x`, method `x_a`: `alias` is missing",
+            "EXTRA_RPC_NAMESPACES_FILE: namespace `x`, wildcard `debug_`: methods of this namespace are the registry's",
+        ]
+    );
+    let wild = r#"{"version":2,"namespaces":{"x":{"wildcard":{"prefix":"x_"}}}}"#;
+    assert_eq!(file(wild, &[]).0.len(), 1);
+    assert!(file(wild, &[("ALLOW_UNFILTERED_WILDCARDS", "true")]).1.is_ok());
+    let missing = problems(&[], &[("EXTRA_RPC_NAMESPACES_FILE", "/nowhere/methods.json")]);
+    assert_eq!(missing, ["EXTRA_RPC_NAMESPACES_FILE: cannot be read: entity not found"]);
 }

@@ -11,7 +11,7 @@ use crate::{
 use anyhow::Context as _;
 use axum::Router;
 use futures_util::future::BoxFuture;
-use gw_admin::{AdminSettings, AdminState};
+use gw_admin::{AdminSettings, AdminState, InstanceFacts};
 use gw_cache::Cache;
 use gw_http::{Edge, admin::guard};
 use gw_identity::{
@@ -197,6 +197,7 @@ fn rpc(on: &Foundation<'_>) -> anyhow::Result<RpcState> {
         open_reads: on.config.audit.full_policy == FullPolicy::OpenReads,
         personal_urls: on.config.identity.personal_urls,
         log_params: on.config.audit.log_params,
+        extras: Arc::clone(&on.config.extras),
     };
     Ok(RpcState::new(Arc::clone(&on.edge), sends(on), settings, on.end.clone()))
 }
@@ -212,7 +213,12 @@ fn admin(on: &Foundation<'_>, rpc: RpcState) -> anyhow::Result<AdminState> {
         key_cipher: Some(Arc::clone(&on.group_keys)),
         tester: Arc::new(Tester(rpc)),
         sessions: Arc::new(Sessions(gw_identity::LoginSessions::new(on.cache.clone()))),
+        extras: Arc::clone(&on.config.extras),
         knobs: Arc::new(on.config.knobs.clone()),
+        facts: InstanceFacts {
+            port: on.config.edge.listen.port(),
+            node_origin: on.config.node.url.origin().ascii_serialization(),
+        },
         settings: AdminSettings {
             claim_delegation: on.config.admin.claim_delegation,
             confirm_deletes: on.config.admin.confirm_deletes,

@@ -23,6 +23,8 @@ mod directory;
 #[cfg(test)]
 mod durability;
 #[cfg(test)]
+mod extras;
+#[cfg(test)]
 mod instances;
 #[cfg(test)]
 mod links;
