@@ -51,8 +51,8 @@ pub struct AdminState {
 pub struct InstanceFacts {
     /// The public port.
     pub port: u16,
-    /// Scheme, host and port of the node.
-    pub node_origin: String,
+    /// Scheme, host and port of every node, in their order.
+    pub node_origins: Vec<String>,
 }
 
 /// Switches of the admin API.

@@ -36,5 +36,7 @@ async fn node(state: &AdminState) -> NodeStatus {
     };
     let latency_ms = state.clock.now().micros().saturating_sub(began.micros()).max(0) / 1000;
     let status = if error.is_none() { "ok" } else { "error" };
-    NodeStatus { url: state.facts.node_origin.clone(), status, latency_ms, error }
+    let active = state.node.statuses().iter().position(|node| node.active).unwrap_or_default();
+    let url = state.facts.node_origins.get(active).cloned().unwrap_or_default();
+    NodeStatus { url, status, latency_ms, error }
 }

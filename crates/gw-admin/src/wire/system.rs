@@ -53,7 +53,7 @@ pub(crate) struct ProxyStatus {
     pub(crate) port: String,
 }
 
-/// The node behind it.
+/// The node in use.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct NodeStatus {
     /// Scheme, host and port.

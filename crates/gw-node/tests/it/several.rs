@@ -36,7 +36,7 @@ fn active(node: &Node) -> usize {
 }
 
 fn call(method: &'static str, params: &str) -> UpstreamCall {
-    UpstreamCall { method, params: params.to_owned() }
+    UpstreamCall { method: method.into(), params: params.to_owned() }
 }
 
 async fn balance(node: &Node) -> Result<(), NodeError> {

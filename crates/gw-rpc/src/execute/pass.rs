@@ -1,19 +1,29 @@
 //! Calls that pass through unexamined (spec/20 N3).
 
-use super::{forward::ask, head};
+use super::{head, unanswered};
 use crate::{
     question::{Asked, Judged},
     record::Found,
     reply::Reply,
 };
-use gw_policy::{Disclosed, view};
+use gw_node::{Answer, Resend};
+use gw_policy::{
+    Disclosed,
+    view::{self, ErrorContext, node_error},
+};
 
-/// Asks the node what the caller asked, and tells what it says, if the policy of that moment still lets it.
+/// Asks the node what the caller asked, and tells what it says, if the policy of that moment still lets it. It may be a
+/// send, so one node hears it once.
 pub(crate) async fn pass(asked: &Asked, judged: Judged, found: &mut Found) -> Result<Disclosed, Reply> {
     let state = asked.state();
     let pin = head(state)?.pin();
     let judged = asked.again(judged)?;
-    let sealed = ask(state, &judged.permit, judged.permit.call(), pin, found).await?;
+    let body = judged.permit.body(judged.permit.call(), pin).ok_or(Reply::Internal)?;
+    let answer = found.upstream(state, state.node().send(&body, Resend::Never)).await;
+    let answer = answer.map_err(|error| unanswered(state, &error))?;
     let judged = asked.again(judged)?;
-    Ok(view::unexamined(&judged.permit, sealed))
+    match answer {
+        Answer::Result(sealed) => Ok(view::unexamined(&judged.permit, sealed)),
+        Answer::Error(error) => Err(Reply::NodeError(node_error(ErrorContext::Other, error))),
+    }
 }

@@ -217,7 +217,7 @@ fn admin(on: &Foundation<'_>, rpc: RpcState) -> anyhow::Result<AdminState> {
         knobs: Arc::new(on.config.knobs.clone()),
         facts: InstanceFacts {
             port: on.config.edge.listen.port(),
-            node_origin: on.config.node.url.origin().ascii_serialization(),
+            node_origins: on.config.node.urls.iter().map(|url| url.origin().ascii_serialization()).collect(),
         },
         settings: AdminSettings {
             claim_delegation: on.config.admin.claim_delegation,
