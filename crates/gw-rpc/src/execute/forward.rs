@@ -14,7 +14,7 @@ use gw_evm::{
 use gw_node::{Answer, Budget, Head};
 use gw_policy::{
     Disclosed, RawJson, Sealed,
-    access::{Permit, check_pin, owner_stood},
+    access::{check_pin, owner_stood},
     view::{self, BlockTransactions, ErrorContext, FeeFacts, node_error},
 };
 use gw_types::{Address, DenyReason, U256};

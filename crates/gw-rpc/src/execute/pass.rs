@@ -19,7 +19,7 @@ pub(crate) async fn pass(asked: &Asked, judged: Judged, found: &mut Found) -> Re
     let pin = head(state)?.pin();
     let judged = asked.again(judged)?;
     let body = judged.permit.body(judged.permit.call(), pin).ok_or(Reply::Internal)?;
-    let answer = found.upstream(state, state.node().send(&body, Resend::Never)).await;
+    let answer = found.upstream(state, judged.node(state)?.send(&body, Resend::Never)).await;
     let answer = answer.map_err(|error| unanswered(state, &error))?;
     let judged = asked.again(judged)?;
     match answer {
