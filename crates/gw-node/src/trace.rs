@@ -8,11 +8,12 @@ use crate::{
 use bytes::Bytes;
 use gw_evm::{
     CallRequest,
-    trace::{Mined, Trace, TraceError, transactions},
+    trace::{Trace, TraceError, transactions},
     wire::{self, NextBlock, Pin, TraceForm, TraceScope, UpstreamCall},
 };
 use gw_policy::sealed::{RawError, Sealed};
 use gw_types::{Address, B256, U256};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 /// What came of tracing.
@@ -128,32 +129,39 @@ impl Node {
     }
 
     /// What the named transactions of a block did, in its order, from one trace of the block by its hash (HD2). What
-    /// others did in it is not looked at.
+    /// others did in it is not looked at. Nodes that trace no blocks are asked for each of the transactions, and which
+    /// block it is in.
     pub async fn trace_block(&self, block: B256, wanted: &[B256]) -> Result<Vec<MinedRun>, NoTrace> {
-        let unusable = || NoTrace::Unusable(TraceError::Malformed);
-        let (form, answers) = self
-            .reading(|on| async move {
-                let form = on.trace_form().ok_or(NoTrace::Unsupported)?;
-                let calls = wire::trace_block(block, TraceScope::Send, form);
-                Ok::<_, NoTrace>((form, on.exchange(&calls, Budget::SendTrace).await?))
-            })
-            .await?;
-        let mut texts = Vec::with_capacity(answers.len());
-        for answer in answers {
-            let Answer::Result(text) = answer else { return Err(unusable()) };
-            texts.push(text);
+        self.reading(|on| async move {
+            let form = on.trace_form().ok_or(NoTrace::Unsupported)?;
+            let calls = wire::trace_block(block, TraceScope::Send, form);
+            match results(on.exchange(&calls, Budget::SendTrace).await?) {
+                Some(texts) => runs_of_block(&texts, wanted, form),
+                None => on.trace_each(block, wanted, form).await,
+            }
+        })
+        .await
+    }
+
+    async fn trace_each(&self, block: B256, wanted: &[B256], form: TraceForm) -> Result<Vec<MinedRun>, NoTrace> {
+        let mut calls = Vec::new();
+        for hash in wanted {
+            calls.extend(wire::trace_transaction(*hash, TraceScope::Send, form));
+            calls.push(UpstreamCall { method: "eth_getTransactionReceipt", params: format!(r#"["{hash:#x}"]"#) });
         }
-        let texts: Result<Vec<&RawValue>, _> = texts.iter().map(|text| serde_json::from_slice(text)).collect();
-        let mined = transactions(&texts.map_err(|_| unusable())?).map_err(NoTrace::Unusable)?;
-        let run = |run: &Mined<'_>| {
-            let trace = Trace::parse(&run.results, TraceScope::Send, form);
-            let created = trace.as_ref().map(|trace| trace.created().collect()).unwrap_or_default();
-            let changed = Trace::changed(&run.results).unwrap_or_default();
-            MinedRun { hash: run.hash, trace: trace.map(Sealed::new), changed, created }
+        let unusable = || NoTrace::Unusable(TraceError::Malformed);
+        let texts = results(self.exchange(&calls, Budget::SendTrace).await?).ok_or_else(unusable)?;
+        let each = calls.len().checked_div(wanted.len()).filter(|each| *each > 0).ok_or_else(unusable)?;
+        let run = |(hash, texts): (&B256, &[Bytes])| {
+            let (receipt, traces) = texts.split_last().ok_or_else(unusable)?;
+            // The transaction may have moved to another block meanwhile: that one is looked at in its turn.
+            if parse::<InBlock>(receipt)?.block_hash != block {
+                return Err(unusable());
+            }
+            let traces: Result<Vec<&RawValue>, _> = traces.iter().map(|text| serde_json::from_slice(text)).collect();
+            Ok(run(*hash, &traces.map_err(|_| unusable())?, form))
         };
-        let runs: Vec<MinedRun> = mined.iter().filter(|run| wanted.contains(&run.hash)).map(run).collect();
-        // A transaction of this block that is missing from its trace is not one that did nothing.
-        if runs.len() == wanted.len() { Ok(runs) } else { Err(unusable()) }
+        wanted.iter().zip(texts.chunks(each)).map(run).collect()
     }
 
     /// The probe's own trace, of nobody's call.
@@ -161,6 +169,39 @@ impl Node {
         let answers = self.exchange(calls, Budget::Fact).await.ok()?;
         trace(answers, TraceScope::Read, form).ok()?.ok()
     }
+}
+
+/// Where a transaction was mined.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct InBlock {
+    block_hash: B256,
+}
+
+/// All results, or nothing if one is an error.
+fn results(answers: Vec<Answer<Bytes>>) -> Option<Vec<Bytes>> {
+    let result = |answer| match answer {
+        Answer::Result(text) => Some(text),
+        Answer::Error(_) => None,
+    };
+    answers.into_iter().map(result).collect()
+}
+
+fn runs_of_block(texts: &[Bytes], wanted: &[B256], form: TraceForm) -> Result<Vec<MinedRun>, NoTrace> {
+    let unusable = || NoTrace::Unusable(TraceError::Malformed);
+    let texts: Result<Vec<&RawValue>, _> = texts.iter().map(|text| serde_json::from_slice(text)).collect();
+    let mined = transactions(&texts.map_err(|_| unusable())?).map_err(NoTrace::Unusable)?;
+    let ours = mined.iter().filter(|mined| wanted.contains(&mined.hash));
+    let runs: Vec<MinedRun> = ours.map(|mined| run(mined.hash, &mined.results, form)).collect();
+    // A transaction of this block that is missing from its trace is not one that did nothing.
+    if runs.len() == wanted.len() { Ok(runs) } else { Err(unusable()) }
+}
+
+fn run(hash: B256, results: &[&RawValue], form: TraceForm) -> MinedRun {
+    let trace = Trace::parse(results, TraceScope::Send, form);
+    let created = trace.as_ref().map(|trace| trace.created().collect()).unwrap_or_default();
+    let changed = Trace::changed(results).unwrap_or_default();
+    MinedRun { hash, trace: trace.map(Sealed::new), changed, created }
 }
 
 fn read(answers: Vec<Answer<Bytes>>, scope: TraceScope, form: TraceForm) -> Result<Traced, NoTrace> {

@@ -6,6 +6,7 @@
 pub mod anvil;
 pub mod directory;
 pub mod fake_node;
+pub mod hardhat;
 pub mod jwt;
 pub mod postgres;
 pub mod redis;
@@ -15,6 +16,7 @@ pub mod wallet;
 
 pub use anvil::Anvil;
 pub use fake_node::FakeNode;
+pub use hardhat::Hardhat;
 pub use redis::RedisServer;
 pub use relay::Relay;
 #[cfg(feature = "wallet")]

@@ -3,6 +3,7 @@
 
 mod anvil;
 mod head;
+mod makes;
 mod scripted;
 mod several;
 

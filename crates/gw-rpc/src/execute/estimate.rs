@@ -14,6 +14,8 @@ use gw_types::U256;
 
 /// HD3.
 const MAX_PROBES: u32 = 12;
+/// The most gas of one transaction where EIP-7825 holds.
+const MOST_GAS: u64 = 1 << 24;
 /// What a payment to a wallet costs, exactly.
 const PLAIN_PAYMENT: u64 = 21_000;
 
@@ -24,12 +26,19 @@ pub(super) async fn estimate(
     block: &Block,
     found: &mut Found,
 ) -> Result<Disclosed, Reply> {
-    let cap = cap(asked, &judged, &request, block, found).await?;
+    let mut cap = cap(asked, &judged, &request, block, found).await?;
     let mut search: Option<Search> = None;
     for _ in 0..MAX_PROBES {
         let Some(gas) = search.as_mut().map_or(Some(cap), Search::next) else { break };
         request.gas = Some(gas);
-        let run = run(asked, judged, &request, block, TraceScope::Read, found).await?;
+        let run = match run(asked, judged, &request, block, TraceScope::Read, found).await {
+            // Where a transaction may use less than a block holds, the node runs no more than that.
+            Err(Reply::TracingUnavailable(_)) if search.is_none() && cap > MOST_GAS => {
+                (cap, judged) = (MOST_GAS, asked.judge()?);
+                continue;
+            }
+            run => run?,
+        };
         judged = run.judged;
         let used = view::gas_used(&run.verdict);
         match &mut search {

@@ -137,6 +137,19 @@ impl Gateway {
         node_url: &str,
         urls: &str,
     ) -> Self {
+        let gateway = Self::launch_on(engine, extra, node, node_url, urls);
+        gateway.wait_ready().await;
+        gateway
+    }
+
+    /// The same without waiting until it is ready.
+    pub(crate) fn launch_on(
+        engine: Engine,
+        extra: &[(&str, &str)],
+        node: impl core::fmt::Debug + Send + Sync + 'static,
+        node_url: &str,
+        urls: &str,
+    ) -> Self {
         let data = tempfile::tempdir().unwrap();
         let port = free_port();
         let url = format!("http://127.0.0.1:{port}");
@@ -164,9 +177,7 @@ impl Gateway {
         let process = spawn(&settings);
         let http = client();
         let (node_url, node) = (node_url.to_owned(), Some(Box::new(node) as Box<_>));
-        let gateway = Self { url, node_url, http, process, settings, data, _node: node };
-        gateway.wait_ready().await;
-        gateway
+        Self { url, node_url, http, process, settings, data, _node: node }
     }
 
     /// Another instance beside this one: the same settings, its own port and directory.

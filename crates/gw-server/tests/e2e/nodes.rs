@@ -1,12 +1,13 @@
 //! What the gateway stands in front of: several nodes of one chain, and nodes of several makes.
 
 use crate::{
-    harness::{Engine, Gateway},
-    world::{World, balance_of, transfer},
+    harness::{Answer, Engine, Gateway, key},
+    world::{World, balance_of, group, member, org, transfer},
 };
 use alloy_primitives::U256;
-use gw_testkit::{Relay, anvil::anvil};
+use gw_testkit::{Hardhat, Relay, anvil::anvil};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 async fn nodes(w: &World) -> Value {
     w.gw.request("GET", "/ready", &[], None).await.expect(200)["nodes"].clone()
@@ -40,4 +41,88 @@ async fn another_node_takes_over_reads_traces_and_sends() {
     }
     let hidden = w.gw.request("GET", "/ready", &[("x-forwarded-for", "198.51.100.9")], None).await;
     assert!(!hidden.body.contains("nodes"), "{}", hidden.body);
+}
+
+/// Hardhat 3 knows `muxTracer`, traces no whole blocks, and runs no call above the most gas of a transaction: deployments,
+/// sends, calls, estimates and traces work all the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hardhat_3_does_everything() {
+    let node = Hardhat::Three.start();
+    let url = node.url().to_owned();
+    // Deploys, calls and sends through the gateway, each judged again once it was mined.
+    let w = World::on(Gateway::start_on(Engine::Sqlite, &[], node, &url, &url).await).await;
+    let state = nodes(&w).await;
+    assert_eq!((state[0]["tracing"].clone(), state[0]["state"].clone()), (json!("mux"), json!("ok")), "{state}");
+    let read = w.call(&w.analyst, balance_of(w.analyst.address())).await;
+    let balance = read.json()["result"].as_str().and_then(|word| word.parse::<U256>().ok());
+    assert_eq!(balance, Some(U256::from(1000)), "{}", read.body);
+    assert_eq!(w.call(&w.trader, balance_of(w.analyst.address())).await.status, 404);
+    let input = transfer(w.analyst.address(), 1);
+    let call = json!([{"from": w.ops.address(), "to": w.erc20, "data": input}]);
+    let gas = w.gw.result(&w.ops.token, "eth_estimateGas", call).await;
+    let gas = gas.as_str().and_then(|gas| gas.parse::<U256>().ok());
+    assert!(gas.is_some_and(|gas| gas > U256::from(30_000) && gas < U256::from(100_000)), "{gas:?}");
+    let hash = w.gw.send(&w.ops.token, &w.ops.key, Some(w.erc20), U256::ZERO, input).await;
+    let receipt = w.gw.result(&w.ops.token, "eth_getTransactionReceipt", json!([hash])).await;
+    assert_eq!((receipt["status"].clone(), receipt["logs"].as_array().map(Vec::len)), (json!("0x1"), Some(1)));
+    let tree = w.gw.result(&w.ops.token, "debug_traceTransaction", json!([hash, {"tracer": "callTracer"}])).await;
+    assert_eq!(tree["type"], json!("CALL"), "{tree}");
+    let logs = json!([{"address": w.erc20, "fromBlock": "0x0", "toBlock": "latest"}]);
+    assert!(w.gw.result(&w.ops.token, "eth_getLogs", logs).await.as_array().is_some_and(|rows| rows.len() >= 2));
+}
+
+/// X11: Hardhat 2 knows no named tracer. What needs a trace is refused, the rest is served, and readiness says so.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x11_hardhat_2_serves_what_needs_no_trace() {
+    let node = Hardhat::Two.start();
+    let url = node.url().to_owned();
+    let gw = Gateway::launch_on(Engine::Sqlite, &[], node, &url, &url);
+    let ready = until_served(&gw).await;
+    assert_eq!(ready.status, 503);
+    let ready = ready.json();
+    assert_eq!(
+        (ready["dependencies"]["node"].clone(), ready["dependencies"]["tracing"].clone()),
+        (json!("ok"), json!("down")),
+        "{ready}"
+    );
+    assert_eq!(
+        (ready["nodes"][0]["state"].clone(), ready["nodes"][0]["tracing"].clone()),
+        (json!("ok"), json!("none"))
+    );
+    let bank = org(&gw, "Meridian Bank", "meridian").await;
+    let everything = group(&gw, &bank, "ops", false, json!(["*"]), json!(["deploy"])).await;
+    let ops = member(&gw, &bank, &everything, "did:test:ops", 0, true).await;
+    for (method, params) in [
+        ("eth_blockNumber", json!([])),
+        ("eth_getBalance", json!([ops.address(), "latest"])),
+        ("eth_getTransactionCount", json!([ops.address(), "pending"])),
+        ("eth_getBlockByNumber", json!(["latest", false])),
+        ("eth_feeHistory", json!(["0x1", "latest", []])),
+    ] {
+        gw.result(&ops.token, method, params).await;
+    }
+    let before = gw.node("eth_blockNumber", json!([])).await;
+    let (_, raw) = gw.sign(&ops.key, Some(key(4).address()), U256::from(1), alloy_primitives::Bytes::new()).await;
+    let creation = json!([{"from": ops.address(), "data": "0x6001600c60003960016000f300"}]);
+    for (method, params) in [("eth_sendRawTransaction", json!([raw])), ("eth_estimateGas", creation)] {
+        let refused = gw.rpc(&ops.token, method, params).await;
+        assert_eq!((refused.status, refused.json()["error"]["code"].clone()), (503, json!(-32002)), "{}", refused.body);
+    }
+    assert_eq!(gw.node("eth_blockNumber", json!([])).await, before, "nothing was forwarded");
+}
+
+/// Readiness once the node was connected; it never becomes ready.
+async fn until_served(gw: &Gateway) -> Answer {
+    for _ in 0..300 {
+        let request = http::Request::get(format!("{}/ready", gw.url)).body(http_body_util::Full::default()).unwrap();
+        if gw.http.request(request).await.is_ok() {
+            let ready = gw.request("GET", "/ready", &[], None).await;
+            let orgs = gw.admin("GET", "/orgs", None).await;
+            if orgs.status == 200 {
+                return ready;
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("the gateway did not serve within half a minute");
 }
