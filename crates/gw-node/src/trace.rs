@@ -147,7 +147,8 @@ impl Node {
         let mut calls = Vec::new();
         for hash in wanted {
             calls.extend(wire::trace_transaction(*hash, TraceScope::Send, form));
-            calls.push(UpstreamCall { method: "eth_getTransactionReceipt", params: format!(r#"["{hash:#x}"]"#) });
+            calls
+                .push(UpstreamCall { method: "eth_getTransactionReceipt".into(), params: format!(r#"["{hash:#x}"]"#) });
         }
         let unusable = || NoTrace::Unusable(TraceError::Malformed);
         let texts = results(self.exchange(&calls, Budget::SendTrace).await?).ok_or_else(unusable)?;
