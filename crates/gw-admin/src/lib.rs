@@ -12,6 +12,7 @@ mod error;
 mod grants;
 mod groups;
 mod input;
+mod last_admin;
 mod mined;
 mod orgs;
 mod record;
@@ -57,6 +58,8 @@ fn routes() -> OpenApiRouter<AdminState> {
         .routes(routes!(orgs::get::get_org, orgs::update::update_org, orgs::delete::delete_org))
         .routes(routes!(groups::list::list_groups, groups::create::create_group))
         .routes(routes!(groups::get::get_group, groups::update::update_group, groups::delete::delete_group))
+        .routes(routes!(groups::batch_delete::batch_delete_preview))
+        .routes(routes!(groups::batch_delete::batch_delete))
         .routes(routes!(groups::access::get_access, groups::access::set_access))
         .routes(routes!(users::list::list_users))
         .routes(routes!(users::get::get_user, users::update::update_user, users::delete::delete_user))

@@ -33,15 +33,15 @@ pub(crate) async fn create_grant(
     else {
         return Err(Failure::bad("group_id must name a group of the organization"));
     };
-    let event_rules = body.event_rules.into();
+    let (mut functions, mut event_rules) = (body.functions, body.event_rules.into());
     let abi = rules::effective_abi(&contract)?;
-    rules::check_functions(body.functions.as_deref(), abi.as_deref())?;
-    rules::check_events(&state, &org, &event_rules, abi.as_deref())?;
+    rules::check_functions(functions.as_mut(), abi.as_deref())?;
+    rules::check_events(&state, &org, &mut event_rules, abi.as_deref())?;
     let new = NewGrant {
         contract: contract.id,
         group: group.id,
-        claims: input::claims(&body.claims)?,
-        functions: body.functions,
+        claims: input::claims(body.claims.as_deref().unwrap_or_default())?,
+        functions,
         event_rules,
     };
     let made = tx.create_grant(new).await?;

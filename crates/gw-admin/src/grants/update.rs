@@ -13,7 +13,7 @@ use axum::{
 use gw_http::JsonBody;
 use gw_store::record::{EventRules, GrantPatch};
 
-/// Changes a grant: an absent member is kept, `null` lifts the restriction (F1, decision 19).
+/// Changes a grant: an absent member is kept, `null` lifts a restriction and takes claims away (F1, C3, decision 19).
 #[utoipa::path(put, path = "/api/v1/admin/orgs/{org_id}/contracts/{address}/grants/{group_id}", tag = "grants",
     params(("org_id" = String, Path, format = Uuid), ("address" = String, Path), ("group_id" = String, Path, format = Uuid)),
     request_body = ContractGrantUpdateRequest,
@@ -28,16 +28,18 @@ pub(crate) async fn update_grant(
     let mut tx = state.store.begin(&admin.actor()).await?;
     let contract = admin.contract_of(&tx.read(), &org, &address).await?;
     let group = admin.group_of(&tx.read(), &org, &group).await?.group.id;
-    let event_rules: Option<EventRules> =
+    let mut functions = body.functions;
+    let mut event_rules: Option<EventRules> =
         body.event_rules.map(|given| given.map_or(EventRules::Unset, |field: EventRulesField| field.into()));
     let abi = rules::effective_abi(&contract)?;
-    rules::check_functions(body.functions.as_ref().and_then(|f| f.as_deref()), abi.as_deref())?;
-    if let Some(rules) = &event_rules {
+    rules::check_functions(functions.as_mut().and_then(Option::as_mut), abi.as_deref())?;
+    if let Some(rules) = &mut event_rules {
         rules::check_events(&state, &org, rules, abi.as_deref())?;
     }
     let patch = GrantPatch {
-        claims: body.claims.as_deref().map(input::claims).transpose()?,
-        functions: body.functions,
+        // `null` clears as an empty list does.
+        claims: body.claims.map(|given| input::claims(given.as_deref().unwrap_or_default())).transpose()?,
+        functions,
         event_rules,
     };
     let changed = tx.update_grant(contract.id, group, patch).await?;

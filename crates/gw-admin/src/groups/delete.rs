@@ -1,4 +1,4 @@
-use crate::{AdminState, error::Failure, scope::Admin};
+use crate::{AdminState, error::Failure, last_admin::LastAdmin, scope::Admin};
 use axum::extract::{Path, State};
 use gw_http::Message;
 
@@ -15,7 +15,9 @@ pub(crate) async fn delete_group(
     let mut tx = state.store.begin(&admin.actor()).await?;
     let found = admin.group_of(&tx.read(), &org, &group).await?;
     admin.may_touch(&found)?;
+    let before = LastAdmin::of(&tx, &[org.id]).await?;
     tx.delete_group(found.group.id).await?;
+    before.keep(&admin, &mut tx).await?;
     tx.commit().await?;
     Ok(Message::new("group deleted"))
 }

@@ -1,5 +1,6 @@
 //! `/orgs/{org_id}/groups`
 pub(crate) mod access;
+pub(crate) mod batch_delete;
 pub(crate) mod create;
 pub(crate) mod delete;
 pub(crate) mod get;

@@ -2,6 +2,7 @@ use crate::{
     AdminState,
     error::Failure,
     input,
+    last_admin::LastAdmin,
     scope::Admin,
     wire::{Group, GroupUpdateRequest},
 };
@@ -52,7 +53,9 @@ pub(crate) async fn update_group(
         body.is_org_admin.unwrap_or(found.group.is_org_admin),
         body.is_org_readonly_admin.unwrap_or(found.group.is_org_readonly_admin),
     )?;
+    let before = LastAdmin::of(&tx, &[org.id]).await?;
     let changed = tx.update_group(found.group.id, patch).await?;
+    before.keep(&admin, &mut tx).await?;
     tx.commit().await?;
     Ok(Json(changed.into()))
 }

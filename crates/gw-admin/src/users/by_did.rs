@@ -2,6 +2,7 @@ use crate::{
     AdminState,
     error::Failure,
     input,
+    last_admin::LastAdmin,
     scope::{Admin, TARGET_DENIED},
     wire::{MembershipByDidRemovalRequest, MembershipByDidRequest, MembershipByDidResponse},
 };
@@ -64,7 +65,9 @@ pub(crate) async fn remove_by_did(
         None => None,
     };
     let Some(membership) = found else { return Err(Failure::forbidden(TARGET_DENIED)) };
+    let before = LastAdmin::of(&tx, &[org.id]).await?;
     tx.remove_membership(membership.id).await?;
+    before.keep(&admin, &mut tx).await?;
     tx.commit().await?;
     Ok(Message::new("membership removed"))
 }

@@ -1,4 +1,4 @@
-use crate::{AdminState, error::Failure, scope::Admin};
+use crate::{AdminState, error::Failure, last_admin::LastAdmin, scope::Admin};
 use axum::extract::{Path, State};
 use gw_http::{ApiError, Message};
 use gw_store::read::Scope;
@@ -23,7 +23,10 @@ pub(crate) async fn delete_user(
             return Err(ApiError::conflict("the user administers an organization: remove that membership first").into());
         }
     }
+    let orgs = tx.read().organizations_of(user.id).await?;
+    let before = LastAdmin::of(&tx, &orgs).await?;
     tx.delete_user(user.id).await?;
+    before.keep(&admin, &mut tx).await?;
     tx.commit().await?;
     Ok(Message::new("user deleted"))
 }

@@ -2,6 +2,7 @@ use crate::{
     AdminState,
     error::Failure,
     input,
+    last_admin::LastAdmin,
     scope::Admin,
     wire::{MembershipCreateRequest, MembershipListItem, UserMembership},
 };
@@ -84,7 +85,9 @@ pub(crate) async fn remove_membership(
         return Err(admin.unknown_target("membership not found"));
     };
     admin.target_group(&tx.read(), &item.group.id.to_string()).await?;
+    let before = LastAdmin::of(&tx, &[item.group.org]).await?;
     tx.remove_membership(item.membership.id).await?;
+    before.keep(&admin, &mut tx).await?;
     tx.commit().await?;
     Ok(Message::new("membership removed"))
 }

@@ -46,8 +46,9 @@ impl From<record::Grant> for ContractGrant {
 pub(crate) struct ContractGrantCreateRequest {
     #[schema(value_type = String, format = Uuid)]
     pub(crate) group_id: String,
+    /// On this contract only; `null` is none.
     #[serde(default)]
-    pub(crate) claims: Vec<String>,
+    pub(crate) claims: Option<Vec<String>>,
     #[serde(default)]
     #[schema(value_type = Option<Vec<Object>>)]
     pub(crate) functions: Option<Vec<FunctionRule>>,
@@ -56,11 +57,12 @@ pub(crate) struct ContractGrantCreateRequest {
     pub(crate) event_rules: EventRulesField,
 }
 
-/// Changes a grant: an absent member is kept, `null` lifts the restriction (F1, decision 19).
+/// Changes a grant: an absent member is kept, `null` lifts a restriction and takes claims away (F1, C3, decision 19).
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct ContractGrantUpdateRequest {
-    #[serde(default)]
-    pub(crate) claims: Option<Vec<String>>,
+    #[serde(default, deserialize_with = "super::present")]
+    #[schema(value_type = Option<Vec<String>>)]
+    pub(crate) claims: Option<Option<Vec<String>>>,
     #[serde(default, deserialize_with = "super::present")]
     #[schema(value_type = Option<Vec<Object>>)]
     pub(crate) functions: Option<Option<Vec<FunctionRule>>>,
@@ -105,6 +107,8 @@ mod tests {
         assert!(read("{}").functions.is_none() && read("{}").event_rules.is_none());
         assert!(matches!(read(r#"{"functions":null}"#).functions, Some(None)));
         assert!(matches!(read(r#"{"event_rules":null}"#).event_rules, Some(None)));
+        assert!(read("{}").claims.is_none());
+        assert!(matches!(read(r#"{"claims":null}"#).claims, Some(None)), "C3: cleared, not kept");
         assert!(matches!(read(r#"{"functions":[]}"#).functions, Some(Some(list)) if list.is_empty()));
     }
 

@@ -1,4 +1,4 @@
-use gw_store::record;
+use gw_store::{read::GroupImpact, record};
 use gw_types::{GroupId, OrgId, Timestamp};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -158,4 +158,50 @@ pub(crate) struct GroupAccessRequest {
     /// RFC 3339: from then on the group's methods and claims count for nothing.
     #[serde(default)]
     pub(crate) expires_at: Option<String>,
+}
+
+/// Groups to delete together.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct GroupBatchDeleteRequest {
+    /// 1 to 200.
+    #[schema(value_type = Vec<String>)]
+    pub(crate) group_ids: Vec<String>,
+}
+
+/// What a deletion would take along.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct GroupBatchDeletePreviewResponse {
+    pub(crate) groups: Vec<GroupBatchDeletePreviewEntry>,
+}
+
+/// One group of it.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct GroupBatchDeletePreviewEntry {
+    #[schema(value_type = String, format = Uuid)]
+    id: GroupId,
+    name: String,
+    slug: String,
+    member_count: u64,
+    contract_count: usize,
+    /// The addresses its grants are on.
+    contracts: Vec<String>,
+}
+
+impl From<GroupImpact> for GroupBatchDeletePreviewEntry {
+    fn from(impact: GroupImpact) -> Self {
+        Self {
+            id: impact.group.id,
+            name: impact.group.name,
+            slug: impact.group.slug,
+            member_count: impact.members,
+            contract_count: impact.contracts.len(),
+            contracts: impact.contracts.into_iter().map(super::lower).collect(),
+        }
+    }
+}
+
+/// How many groups went.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct GroupBatchDeleteResponse {
+    pub(crate) deleted_count: usize,
 }

@@ -30,7 +30,8 @@ pub(crate) use diagnostics::{
 };
 pub(crate) use grant::{ContractGrant, ContractGrantCreateRequest, ContractGrantUpdateRequest, EventRulesField};
 pub(crate) use group::{
-    Group, GroupAccess, GroupAccessRequest, GroupCreateRequest, GroupUpdateRequest, GroupWithAccess,
+    Group, GroupAccess, GroupAccessRequest, GroupBatchDeletePreviewEntry, GroupBatchDeletePreviewResponse,
+    GroupBatchDeleteRequest, GroupBatchDeleteResponse, GroupCreateRequest, GroupUpdateRequest, GroupWithAccess,
 };
 pub(crate) use log::{AccessLog, AdminLogsResponse, AuditLogEntry};
 pub(crate) use mined::{

@@ -29,8 +29,12 @@ struct Victim {
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 /// Spec/80 §12.7: what asks and changes nothing.
-const EXEMPT: [&str; 3] =
-    ["/api/v1/admin/orgs/{org_id}/contracts/sync-check", "/api/v1/admin/test-request", "/api/v1/admin/access/check"];
+const EXEMPT: [&str; 4] = [
+    "/api/v1/admin/orgs/{org_id}/contracts/sync-check",
+    "/api/v1/admin/orgs/{org_id}/groups/batch-delete-preview",
+    "/api/v1/admin/test-request",
+    "/api/v1/admin/access/check",
+];
 
 const UNKNOWN: &str = "99999999-9999-4999-8999-999999999999";
 
@@ -104,6 +108,9 @@ impl Victim {
             ("POST", "/orgs/{org_id}/groups") => Some(json!({"name": "more", "slug": "more"})),
             ("PUT", "/orgs/{org_id}/groups/{group_id}") => Some(json!({"description": "changed"})),
             ("PUT", "/orgs/{org_id}/groups/{group_id}/access") => Some(json!({"allowed_methods": ["eth_getLogs"]})),
+            ("POST", "/orgs/{org_id}/groups/batch-delete" | "/orgs/{org_id}/groups/batch-delete-preview") => {
+                Some(json!({"group_ids": [self.group]}))
+            }
             ("PUT", "/users/{user_id}") => Some(json!({"kyc": true})),
             ("POST", "/users/{user_id}/memberships") => {
                 let slug = format!("group-{}", NEXT.fetch_add(1, Ordering::Relaxed));

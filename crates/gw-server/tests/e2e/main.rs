@@ -25,6 +25,8 @@ mod durability;
 #[cfg(test)]
 mod extras;
 #[cfg(test)]
+mod groups;
+#[cfg(test)]
 mod instances;
 #[cfg(test)]
 mod links;

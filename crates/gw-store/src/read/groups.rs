@@ -3,7 +3,7 @@
 use super::{Page, Paging, Reads, contains, one};
 use crate::{
     StoreError,
-    entity::{contract_grants, contracts, group_access, groups, memberships},
+    entity::{contract_grants, contracts, group_access, groups, memberships, users},
     record::{Group, GroupAccess},
     row::Place,
 };
@@ -111,13 +111,19 @@ impl Reads<'_> {
         Ok(impacts)
     }
 
-    /// How many live members the organization's org-admin groups have together, the given groups aside
-    /// (spec/80 section 6 rule 7).
+    /// How many live members, none of them banned, the organization's org-admin groups have together, the given groups
+    /// aside (spec/80 section 6 rule 7).
     pub async fn live_org_admins(&self, org: OrgId, except: &[GroupId], now: Timestamp) -> Result<u64, StoreError> {
+        let active = Query::select()
+            .column(users::Column::Id)
+            .from(users::Entity)
+            .and_where(users::Column::Banned.eq(false))
+            .take();
         let members = memberships::Entity::find()
             .join(JoinType::InnerJoin, memberships_to_groups())
             .filter(groups::Column::OrgId.eq(org.0))
             .filter(groups::Column::IsOrgAdmin.eq(true))
+            .filter(memberships::Column::UserId.in_subquery(active))
             .filter(groups::Column::Id.is_not_in(except.iter().map(|group| group.0)))
             .filter(live(now));
         Ok(members.count(&self.conn).await?)

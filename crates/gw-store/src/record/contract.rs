@@ -228,6 +228,15 @@ impl MustBe {
         if text == "self" { Ok(Self::Own) } else { Literal::parse(text).map(Self::Literal) }
     }
 
+    /// The literals it names, to be written as the words they mean.
+    pub fn literals_mut(&mut self) -> &mut [Literal] {
+        match self {
+            Self::Own | Self::Org => &mut [],
+            Self::Literal(one) | Self::Compare(_, one) => std::slice::from_mut(one),
+            Self::OneOf(literals) => literals,
+        }
+    }
+
     /// The literals it names.
     pub fn literals(&self) -> &[Literal] {
         match self {
@@ -239,6 +248,16 @@ impl MustBe {
 }
 
 impl Literal {
+    /// The bytes as they were given; `None` if they are half ones.
+    pub fn bytes(&self) -> Option<Vec<u8>> {
+        hex::decode(self.text.strip_prefix("0x")?).ok()
+    }
+
+    /// The literal as a whole ABI word.
+    pub fn whole(word: B256) -> Self {
+        Self { text: word.to_string(), word }
+    }
+
     fn parse(text: &str) -> Result<Self, MustBeError> {
         literal_word(text).map(|word| Self { text: text.to_owned(), word }).ok_or(MustBeError)
     }

@@ -70,6 +70,19 @@ impl Tx {
         });
     }
 
+    /// Says something about the change in the entries it has made so far in one organization.
+    pub fn say_in_entries(&mut self, org: OrgId, word: &'static str) {
+        for entry in self.entries.iter_mut().filter(|entry| entry.org_id == Set(Some(org.0))) {
+            let said = match &entry.new_value {
+                Set(Some(text)) => serde_json::from_str(text).ok(),
+                _ => None,
+            };
+            let mut members = if let Some(Value::Object(members)) = said { members } else { serde_json::Map::new() };
+            members.insert(word.to_owned(), true.into());
+            entry.new_value = Set(Some(Value::Object(members).to_string()));
+        }
+    }
+
     pub(super) async fn write_entries(&mut self) -> Result<(), StoreError> {
         let mut entries = core::mem::take(&mut self.entries);
         while !entries.is_empty() {
