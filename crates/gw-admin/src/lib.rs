@@ -26,7 +26,7 @@ mod tenants;
 mod users;
 mod wire;
 
-pub use diagnostics::{BadToken, CallTester, TestAnswer, TestCall};
+pub use diagnostics::{BadRehearsal, BadToken, CallTester, Rehearsal, Rehearsed, TestAnswer, TestCall};
 pub use sessions::{Answer, LoginSession, LoginSessions, SessionsAway};
 pub use state::{AdminSettings, AdminState, InstanceFacts};
 
@@ -39,7 +39,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 pub fn router(state: AdminState) -> Router {
     let record = from_fn_with_state(state.clone(), record::record);
     let routes = if state.settings.personal_urls { routes().merge(rpc_urls()) } else { routes() };
-    Router::from(routes).layer(record).with_state(state)
+    Router::from(routes).merge(diagnostics::view_as::mirror()).layer(record).with_state(state)
 }
 
 /// The description of every operation.
@@ -105,6 +105,8 @@ fn routes() -> OpenApiRouter<AdminState> {
         .routes(routes!(system::toggles::get_intra_org_grant_tracing, system::toggles::set_intra_org_grant_tracing))
         .routes(routes!(diagnostics::test_request::test_request))
         .routes(routes!(diagnostics::access_check::check_access))
+        .routes(routes!(diagnostics::dry_run::dry_run))
+        .routes(routes!(diagnostics::view_as::view_as))
         .routes(routes!(mined::suspensions::list_suspensions))
         .routes(routes!(mined::clear_suspension::clear_suspension))
         .routes(routes!(mined::quarantines::list_quarantines))

@@ -68,6 +68,34 @@ impl Admin {
         self.caller.is_super()
     }
 
+    /// Which user the administrator is, if it is one.
+    pub(crate) fn user_id(&self) -> Option<UserId> {
+        match &self.caller {
+            AdminCaller::User(admin) => Some(admin.user.id),
+            AdminCaller::Super | AdminCaller::Operator => None,
+        }
+    }
+
+    /// Somebody accountable: a person, not a token of a machine (spec/80 section 2 rule 5).
+    pub(crate) fn require_person(&self) -> Result<UserId, ApiError> {
+        self.caller.require_user().map(|admin| admin.user.id)
+    }
+
+    /// Whether the administration of the organization is theirs to read.
+    pub(crate) fn may_read(&self, org: OrgId) -> bool {
+        self.caller.may_read(org)
+    }
+
+    /// Somebody who administers this organization in full.
+    pub(crate) fn require_writer_of(&self, org: OrgId) -> Result<(), ApiError> {
+        if self.caller.may_write(org) { Ok(()) } else { Err(read_only()) }
+    }
+
+    /// The correlation id of the request.
+    pub(crate) fn correlation_id(&self) -> Option<&str> {
+        self.correlation_id.as_deref()
+    }
+
     /// Where the administrator is.
     pub(crate) fn ip(&self) -> IpAddr {
         self.ip

@@ -2,12 +2,17 @@
 
 use aes_gcm::{Aes256Gcm, Key, KeyInit, Nonce, aead::Aead};
 use gw_types::{Entropy, Secret};
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
 
 const MARK: &str = "encv1:";
 const NONCE: usize = 12;
 
 /// Encrypts and decrypts upstream keys.
-pub struct KeyCipher(Box<Aes256Gcm>);
+pub struct KeyCipher {
+    cipher: Box<Aes256Gcm>,
+    digests: Hmac<Sha256>,
+}
 
 /// Why a key cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -31,14 +36,28 @@ impl KeyCipher {
     pub fn new(key: &Secret) -> Result<Self, KeyCipherError> {
         let mut bytes = [0u8; 32];
         hex::decode_to_slice(key.expose(), &mut bytes).map_err(|_| KeyCipherError::Key)?;
-        Ok(Self(Box::new(Aes256Gcm::new(&Key::<Aes256Gcm>::from(bytes)))))
+        // A key of their own for digests, so that the one says nothing of the other.
+        let mut derived = <Hmac<Sha256> as KeyInit>::new_from_slice(&bytes).map_err(|_| KeyCipherError::Key)?;
+        derived.update(b"ledger-gateway parameter digests");
+        let digests = <Hmac<Sha256> as KeyInit>::new_from_slice(&derived.finalize().into_bytes());
+        Ok(Self {
+            cipher: Box::new(Aes256Gcm::new(&Key::<Aes256Gcm>::from(bytes))),
+            digests: digests.map_err(|_| KeyCipherError::Key)?,
+        })
+    }
+
+    /// A digest that only who holds the key can compare with a guess (HD12).
+    pub fn digest(&self, bytes: &[u8]) -> String {
+        let mut mac = self.digests.clone();
+        mac.update(bytes);
+        format!("hmac-sha256:{}", hex::encode(mac.finalize().into_bytes()))
     }
 
     /// The text to store.
     pub fn seal(&self, key: &str, entropy: &dyn Entropy) -> Result<Secret, KeyCipherError> {
         let mut nonce = [0u8; NONCE];
         entropy.fill(&mut nonce);
-        let sealed = self.0.encrypt(&Nonce::from(nonce), key.as_bytes()).map_err(|_| KeyCipherError::Stored)?;
+        let sealed = self.cipher.encrypt(&Nonce::from(nonce), key.as_bytes()).map_err(|_| KeyCipherError::Stored)?;
         Ok(Secret::new(format!("{MARK}{}{}", hex::encode(nonce), hex::encode(sealed))))
     }
 
@@ -47,7 +66,7 @@ impl KeyCipher {
         let stored = stored.expose().strip_prefix(MARK).ok_or(KeyCipherError::Stored)?;
         let bytes = hex::decode(stored).map_err(|_| KeyCipherError::Stored)?;
         let (nonce, sealed) = bytes.split_first_chunk::<NONCE>().ok_or(KeyCipherError::Stored)?;
-        let opened = self.0.decrypt(&Nonce::from(*nonce), sealed).map_err(|_| KeyCipherError::Stored)?;
+        let opened = self.cipher.decrypt(&Nonce::from(*nonce), sealed).map_err(|_| KeyCipherError::Stored)?;
         String::from_utf8(opened).map(Secret::new).map_err(|_| KeyCipherError::Stored)
     }
 
@@ -70,6 +89,14 @@ mod tests {
         fn fill(&self, bytes: &mut [u8]) {
             bytes.fill(self.0);
         }
+    }
+
+    #[test]
+    fn hd12_digests_are_keyed() {
+        let of = |key: &str| KeyCipher::new(&Secret::new(key.repeat(32))).unwrap().digest(b"[]");
+        assert_eq!(of("11"), of("11"));
+        assert_ne!(of("11"), of("22"));
+        assert!(of("11").starts_with("hmac-sha256:") && of("11").len() == 12 + 64);
     }
 
     #[test]

@@ -6,9 +6,9 @@ use gw_audit::AuthMethod;
 use gw_http::{AddressKey, AuthError, ClientAddress, CorrelationId, Edge, Presented, token::SKEW};
 use gw_policy::{
     Snapshot,
-    access::{Caller, NamedOrg, Refused, TokenFacts, identify, identify_url},
+    access::{Beside, Caller, NamedOrg, Refused, TokenFacts, identify, identify_url},
 };
-use gw_types::{B256, DenyReason, ExternalId, OrgId, PersonalUrlId, Timestamp};
+use gw_types::{B256, DenyReason, ExternalId, OrgId, PersonalUrlId, Timestamp, UserId};
 use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
 
@@ -28,6 +28,8 @@ pub(crate) struct Origin {
     /// When the token ends.
     expires_at: Option<Timestamp>,
     url: Option<Url>,
+    /// Whose call an administrator wants to see the outcome of (HD7).
+    shoulder: Option<(UserId, Beside)>,
 }
 
 /// The personal URL a request came by. Of its secret only the hash is kept.
@@ -42,7 +44,23 @@ impl Origin {
     /// From somewhere, by nobody yet.
     pub(crate) fn new(client: ClientAddress, correlation_id: Option<CorrelationId>) -> Self {
         let (auth, named) = (AuthMethod::Anonymous, NamedOrg::Unnamed);
-        Self { client, correlation_id, auth, named, message: None, token: None, expires_at: None, url: None }
+        Self {
+            client,
+            correlation_id,
+            auth,
+            named,
+            message: None,
+            token: None,
+            expires_at: None,
+            url: None,
+            shoulder: None,
+        }
+    }
+
+    /// Makes it nobody's request: an administrator looks over this user's shoulder.
+    pub(crate) fn look_over(&mut self, user: UserId, beside: Beside) {
+        self.named = NamedOrg::Org(beside.org());
+        self.shoulder = Some((user, beside));
     }
 
     /// Reads the token (J1, decision 4): a bad one is refused on every method, a bad cookie is nobody's. Whom it names
@@ -140,6 +158,10 @@ impl Origin {
 
     /// Who that is in this snapshot (A9, A10).
     pub(crate) fn caller(&self, snapshot: &Snapshot, now: Timestamp) -> Result<Caller, Reply> {
+        if let Some((user, beside)) = &self.shoulder {
+            let user = snapshot.user(*user).ok_or_else(|| Reply::denied(DenyReason::UnknownUser, None))?;
+            return Ok(Caller::Beside(Arc::clone(user), *beside));
+        }
         if let Some(url) = &self.url {
             return match identify_url(snapshot, url.secret, now) {
                 Ok((user, url)) => Ok(Caller::Url(user, url)),
@@ -168,6 +190,8 @@ impl Origin {
     pub(crate) fn party(&self, caller: &Caller) -> Party {
         match caller {
             Caller::User(user) | Caller::Url(user, _) => Party::User(user.id),
+            // Who asks pays.
+            Caller::Beside(_, beside) => Party::User(beside.operator()),
             Caller::Anonymous => Party::Address(AddressKey::from(self.client)),
         }
     }

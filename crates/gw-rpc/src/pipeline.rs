@@ -6,7 +6,7 @@ use crate::{
     live,
     origin::Origin,
     question::{Asked, Judged},
-    record::Recorder,
+    record::{Found, Recorder},
     redact,
     reply::Reply,
     send,
@@ -79,12 +79,6 @@ pub(crate) async fn answer(state: &Arc<Inner>, origin: &Arc<Origin>, call: Reque
             });
             sending.await.unwrap_or(Reply::Internal)
         }
-        // Pin, trace, frames and touches; the answer from that very trace.
-        Plan::Simulate => {
-            recorder.found.trace = Some(TraceKind::Simulation);
-            let answer = execute::simulate(&asked, judged, &mut recorder.found).await;
-            recorder.finish(told(answer), false).await
-        }
         // To the node and back, apart from the connection: it may be a send (HD21).
         Plan::Unexamined => {
             let place = place.clone();
@@ -100,11 +94,52 @@ pub(crate) async fn answer(state: &Arc<Inner>, origin: &Arc<Origin>, call: Reque
             let answer = live::filters::answer(&asked, &judged, &mut recorder.found).await;
             recorder.finish(told(answer), false).await
         }
-        // The typed body out; the answer opened under the policy of the moment it came.
-        Plan::Forward | Plan::CodeCheck | Plan::Untraced | Plan::Local | Plan::ZeroQuantity => {
-            let answer = execute::forward(&asked, judged, &mut recorder.found).await;
+        Plan::Simulate | Plan::Forward | Plan::CodeCheck | Plan::Untraced | Plan::Local | Plan::ZeroQuantity => {
+            let answer = read(&asked, judged, &mut recorder.found).await;
             recorder.finish(told(answer), false).await
         }
+    }
+}
+
+/// A permitted call without effect.
+async fn read(asked: &Asked, judged: Judged, found: &mut Found) -> Result<Disclosed, Reply> {
+    if judged.permit.plan() == Plan::Simulate {
+        // Pin, trace, frames and touches; the answer from that very trace.
+        found.trace = Some(TraceKind::Simulation);
+        execute::simulate(asked, judged, found).await
+    } else {
+        // The typed body out; the answer opened under the policy of the moment it came.
+        execute::forward(asked, judged, found).await
+    }
+}
+
+/// What comes of a call that somebody else asks about (V1, V2). It takes the same steps, and leaves no record of the
+/// user's: who asks has left one already, of their own. A send ends where something would happen.
+pub(crate) async fn rehearse(asked: &Asked, found: &mut Found) -> (Reply, Option<send::Effects>) {
+    let rehearsed = async {
+        let judged = asked.judge()?;
+        if let Some(known) = known(asked, &judged) {
+            return Ok((known?, None));
+        }
+        let mut place = Place::default();
+        place.take(asked.state(), &judged)?;
+        if judged.permit.method().is_some_and(|row| row.class() == Class::Trace)
+            && asked.state().traces.refuse(judged.party, judged.now)
+        {
+            return Err(Reply::Busy(DenyReason::RateLimited));
+        }
+        match judged.permit.plan() {
+            Plan::Send => send::rehearse(asked, judged, found).await.map(|effects| (Disclosed::NULL, Some(effects))),
+            // What goes on after its answer is nobody else's to begin, and what nobody examines nobody else's to see.
+            Plan::Live | Plan::Unexamined => Err(judged.denied(DenyReason::MethodNotAllowed)),
+            Plan::Simulate | Plan::Forward | Plan::CodeCheck | Plan::Untraced | Plan::Local | Plan::ZeroQuantity => {
+                read(asked, judged, found).await.map(|answer| (answer, None))
+            }
+        }
+    };
+    match rehearsed.await {
+        Ok((answer, effects)) => (Reply::Result(answer), effects),
+        Err(reply) => (reply, None),
     }
 }
 

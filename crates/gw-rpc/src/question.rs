@@ -36,7 +36,12 @@ pub(crate) struct Judged {
 impl Judged {
     /// The caller as somebody who looks at answers.
     pub(crate) fn viewer<'a>(&'a self, state: &'a Inner) -> Viewer<'a> {
-        Viewer::new(&self.snapshot, self.permit.user(), self.now, state.knobs()).own_only(self.permit.own_only())
+        let viewer = Viewer::new(&self.snapshot, self.permit.user(), self.now, state.knobs());
+        let viewer = viewer.own_only(self.permit.own_only());
+        match self.permit.beside() {
+            None => viewer,
+            Some(beside) => viewer.beside(beside.operator()),
+        }
     }
 
     /// The node as it is asked for this caller: by the key of their group in the organization, if one has a key (G1). A key

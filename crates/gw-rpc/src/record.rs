@@ -8,6 +8,7 @@ use crate::{meter::Ended, origin::Origin, reply::Reply, state::Inner};
 use gw_audit::{AccessRecord, MatchedVia, TraceKind};
 use gw_evm::{Class, Listed, Lookup, Method};
 use gw_journal::{JournalError, Position, Reservation};
+use gw_policy::access::StoppedAt;
 use gw_types::{DenyReason, Epoch, OrgId};
 use std::{
     borrow::Cow,
@@ -47,6 +48,8 @@ pub(crate) struct Found {
     pub(crate) trace: Option<TraceKind>,
     /// By which entry a list let a method through that is beside the registry.
     pub(crate) listed: Option<Listed>,
+    /// Where an execution was refused, for an administrator who asks (V1).
+    pub(crate) stopped: Option<StoppedAt>,
     upstream: Option<Duration>,
 }
 

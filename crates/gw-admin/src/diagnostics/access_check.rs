@@ -13,7 +13,7 @@ use gw_evm::{
 use gw_http::{ApiError, JsonBody};
 use gw_policy::{
     Snapshot,
-    access::{self, Caller, Decision, HeadFacts, Member, NamedOrg, Question, Rule},
+    access::{self, Beside, Caller, Decision, HeadFacts, Member, NamedOrg, Question, Rule},
     snapshot::User,
 };
 use gw_store::read::Scope;
@@ -46,7 +46,7 @@ pub(crate) async fn check_access(
     let required = input::claims(&body.required_claims)?;
     let lookup = state.extras.lookup(method);
     let asked = Asked::of(&state, &lookup, &body, who.user.as_deref(), snapshot)?;
-    let caller = who.user.clone().map_or(Caller::Anonymous, Caller::User);
+    let caller = who.caller(&admin, asked.chosen);
     let question = Question {
         caller: &caller,
         lookup,
@@ -114,6 +114,18 @@ struct Who {
 }
 
 impl Who {
+    /// HD7: who asks about somebody else as an administrator learns nothing of wallets that were not disclosed to them.
+    fn caller(&self, admin: &Admin, chosen: Option<Address>) -> Caller {
+        let Some(user) = self.user.clone() else { return Caller::Anonymous };
+        match (admin.user_id(), self.org) {
+            (Some(operator), Some(org)) if operator != user.id => {
+                let beside = Beside::new(operator, org);
+                Caller::Beside(user, chosen.map_or(beside, |sender| beside.sending_from(sender)))
+            }
+            _ => Caller::User(user),
+        }
+    }
+
     /// V4: one refusal for everything that is not the caller's to ask.
     fn of(
         admin: &Admin,
@@ -163,6 +175,8 @@ struct Asked {
     /// Whether anything was said of its parameters.
     given: bool,
     target: Option<Address>,
+    /// The sender that was put in for the user.
+    chosen: Option<Address>,
 }
 
 impl Asked {
@@ -182,19 +196,20 @@ impl Asked {
         if body.params.is_some() && target.is_some() {
             return Err(Failure::bad("give params or target_address, not both"));
         }
-        let unparsed = |given| Self { call: Err(ParamError::invalid("not parsed")), given, target };
+        let unparsed = |given| Self { call: Err(ParamError::invalid("not parsed")), given, target, chosen: None };
         if let (Lookup::Extra(extra), None) = (lookup, lookup.row()) {
             let params = body.params.clone().or_else(|| target.map(|target| vec![json!(lower(target))]));
             let raw = params.as_ref().map(to_raw_value).transpose().map_err(|_| Failure::bad("params must be JSON"))?;
             let call = call::unexamined(extra.name(), raw.as_deref()).map(|parsed| parsed.call);
             let call = call.map_err(|error| Failure::bad(error.message().to_owned()))?;
-            return Ok(Self { call: Ok(call), given: params.is_some(), target });
+            return Ok(Self { call: Ok(call), given: params.is_some(), target, chosen: None });
         }
         let Some(method) = lookup.row() else { return Ok(unparsed(body.params.is_some())) };
+        let mut own = None;
         let params = match (&body.params, target) {
             (Some(params), _) => Some(params.clone()),
             (None, Some(target)) => {
-                let own = user.and_then(|user| {
+                own = user.and_then(|user| {
                     let mut links = snapshot.links_of(user.id).iter().map(|link| link.address);
                     links.find(|address| access::owns(snapshot, user.id, *address))
                 });
@@ -215,7 +230,7 @@ impl Asked {
         let call = call::parse(read_as, raw.as_deref(), chain).map(|parsed| parsed.call);
         match call {
             Err(error) if params.is_some() => Err(Failure::bad(error.message().to_owned())),
-            call => Ok(Self { call, given: params.is_some(), target }),
+            call => Ok(Self { call, given: params.is_some(), target, chosen: own }),
         }
     }
 }

@@ -201,9 +201,11 @@ pub(crate) const fn words(rule: access::Rule) -> &'static str {
         Rule::Target => "the address is not within the user's reach",
         Rule::Grant => "no active group of the user holds a grant on the contract",
         Rule::Function => "no grant of the user opens the function",
-        Rule::ParamRule => "a parameter is not what the grants demand, or the storage slot is not a standard one",
+        Rule::ParamRule => {
+            "a parameter is not what the grants demand (an address of the user counts only where it is known to you), or the storage slot is not a standard one"
+        }
         Rule::Claim => "the user lacks the claim",
-        Rule::Sender => "the sender is not linked to the user",
+        Rule::Sender => "the sender is not linked to the user, or not known to you as the user's",
         Rule::Pin => "the code of the shared contract is not the pinned one",
         Rule::Trace => "something the execution enters or reads is not within the user's reach",
         Rule::Compliance => "compliance refuses",
@@ -302,4 +304,98 @@ fn param(rule: &snapshot::ParamRule) -> record::ParamRule {
         snapshot::MustBe::Compare(comparison, word) => record::MustBe::Compare(*comparison, literal(word)),
     };
     record::ParamRule { index: u16::try_from(rule.index).unwrap_or(u16::MAX), must_be }
+}
+
+/// A call to be run as a member, without effect.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct DryRunRequest {
+    /// Whose call it would be.
+    pub(crate) user_did: String,
+    pub(crate) rpc: DryRunRpcBlock,
+}
+
+/// The call.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = DryRunRPCBlock)]
+pub(crate) struct DryRunRpcBlock {
+    pub(crate) method: String,
+    #[serde(default)]
+    #[schema(value_type = Vec<Object>)]
+    pub(crate) params: Vec<Value>,
+}
+
+/// What would come of it.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct DryRunResponseDoc {
+    /// `allowed` or `denied`.
+    pub(crate) decision: &'static str,
+    /// Why not: a code of the access log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<&'static str>,
+    /// What a read answers, or how its execution failed. What only the member sees reads "visible to the target".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub(crate) response: Option<Value>,
+    /// The call tree of a send, frames out of the member's reach cut.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub(crate) trace: Option<Value>,
+    /// The events of a send.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<Object>>)]
+    pub(crate) logs_emitted: Option<Vec<Value>>,
+    /// Those of them that the member would see.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<Object>>)]
+    pub(crate) logs_visible_to_user: Option<Vec<Value>>,
+    /// Where the execution was stopped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) stopped_at: Option<StoppedFrame>,
+    pub(crate) explanation: Explanation,
+}
+
+/// A place in an execution.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct StoppedFrame {
+    /// The frame, counted from 0 in the order they are entered; absent if an account was only looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    frame: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    depth: Option<u32>,
+    /// What it is about, if both of you may know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<String>,
+}
+
+impl From<access::StoppedAt> for StoppedFrame {
+    fn from(found: access::StoppedAt) -> Self {
+        Self { frame: found.frame, depth: found.depth, address: found.address.map(super::lower) }
+    }
+}
+
+/// A read to be made as a member. The other members of a JSON-RPC envelope may be there.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct ViewAsRequest {
+    pub(crate) method: String,
+    #[serde(default)]
+    #[schema(value_type = Vec<Object>)]
+    pub(crate) params: Vec<Value>,
+    /// Echoed.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub(crate) id: Option<Value>,
+}
+
+/// The JSON-RPC answer.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ViewAsAnswer {
+    pub(crate) jsonrpc: &'static str,
+    #[schema(value_type = Option<Object>)]
+    pub(crate) id: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub(crate) result: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub(crate) error: Option<Value>,
 }

@@ -26,7 +26,8 @@ pub(crate) use contract_batch::{
     ContractSyncDeleteResponse, ContractSyncDeleteSkipped, ContractSyncStatus,
 };
 pub(crate) use diagnostics::{
-    AccessCheckRequest, AccessCheckResult, EffectivePermissions, Explanation, TestRequestInput, TestRequestResponse,
+    AccessCheckRequest, AccessCheckResult, DryRunRequest, DryRunResponseDoc, EffectivePermissions, Explanation,
+    StoppedFrame, TestRequestInput, TestRequestResponse, ViewAsAnswer, ViewAsRequest, words,
 };
 pub(crate) use grant::{ContractGrant, ContractGrantCreateRequest, ContractGrantUpdateRequest, EventRulesField};
 pub(crate) use group::{

@@ -13,7 +13,6 @@ use super::{
 use crate::{
     knobs::{AddressQuery, TransactionLogs},
     snapshot::{Snapshot, SystemToggle},
-    visibility::owns,
 };
 use gw_evm::{
     BlockId, BlockTag, Call, CallRequest, Lookup, Method, ParamError, Simulation, SimulationKind,
@@ -146,7 +145,7 @@ impl Checks<'_> {
         let pays = matches!(simulation.kind, SimulationKind::EstimateGas | SimulationKind::TraceCall);
         self.target(request, target, pays)?;
         match request.from {
-            Some(from) if !owns(self.snapshot, self.member.user, from) => Err(invalid_sender()),
+            Some(from) if !self.member.owns(self.snapshot, from) => Err(invalid_sender()),
             Some(_) | None => Ok(()),
         }
     }
@@ -156,7 +155,9 @@ impl Checks<'_> {
     fn untraced(&self, simulation: &Simulation, target: Option<&Standing<'_>>) -> bool {
         let request = &simulation.request;
         let off = || !self.q.knobs.toggle(self.snapshot, SystemToggle::EthCallTracing, self.q.now);
+        // B14: nobody else's call goes unjudged.
         simulation.kind == SimulationKind::Call
+            && !self.member.is_watched()
             && matches!(simulation.block, BlockId::Tag(BlockTag::Latest | BlockTag::Pending))
             && request.access_list.is_none()
             && request.authorization_list.is_empty()
@@ -173,11 +174,15 @@ impl Checks<'_> {
         self.upgrade(request, target)?;
         match signed.signed_nonce {
             Some(nonce) if request.to.is_none() => self.created_address(signed.sender.create(nonce))?,
-            None if !owns(self.snapshot, self.member.user, signed.sender) => return Err(invalid_sender()),
+            None if !self.member.owns(self.snapshot, signed.sender) => return Err(invalid_sender()),
             Some(_) | None => {}
         }
         let attaches = !self.q.visible_to.is_empty();
-        check_sender(self.snapshot, self.member.user, signed.sender, request.to.is_none() || attaches, self.q.knobs)?;
+        // HD7: of a sender that is taken to be the user's nothing is looked up.
+        if !self.member.assumes(signed.sender) {
+            let own_only = request.to.is_none() || attaches;
+            check_sender(self.snapshot, self.member.user, signed.sender, own_only, self.q.knobs)?;
+        }
         Ok(())
     }
 
@@ -222,7 +227,7 @@ impl Checks<'_> {
             let known = match self.snapshot.contract(item.address) {
                 _ if self.snapshot.shared(item.address).is_some() => true,
                 Some(contract) => self.member.rights_in(contract.org).is_some(),
-                None => is_public(item.address) || owns(self.snapshot, self.member.user, item.address),
+                None => is_public(item.address) || self.member.owns(self.snapshot, item.address),
             };
             if !known {
                 return Err(DenyReason::Unregistered);
@@ -235,7 +240,7 @@ impl Checks<'_> {
     fn authorizations(&self, request: &CallRequest) -> Result<(), DenyReason> {
         for authorization in &request.authorization_list {
             let authority = authorization.recover_authority().map_err(|_| DenyReason::SenderNotOwned)?;
-            if !owns(self.snapshot, self.member.user, authority) {
+            if !self.member.owns(self.snapshot, authority) {
                 return Err(DenyReason::SenderNotOwned);
             }
             let delegate = super::target::standing(self.snapshot, self.member, authorization.address, self.q.knobs);

@@ -3,6 +3,7 @@
 //! Invariant: an `Allow` is reached only by passing every check below; whatever none of them settles is denied.
 
 use super::{
+    beside::Beside,
     checks::{Checks, Refused},
     extras::listed,
     identify::Caller,
@@ -46,7 +47,8 @@ fn judge(snapshot: &Snapshot, q: &Question<'_>) -> Result<Permit, (Refused, Opti
     let Some(user) = present(snapshot, q.caller).map_err(|reason| (reason.into(), None))? else {
         return anonymous(snapshot, q, method).map_err(|refused| (refused, None));
     };
-    let member = Member::new(snapshot, user.id, q.now);
+    let beside = beside(snapshot, q).map_err(|reason| (reason.into(), None))?;
+    let member = Member::beside(snapshot, user.id, q.now, beside);
     let method = match (method, extra) {
         (Some(method), _) => method,
         (None, Some(extra)) => return unexamined::judge(snapshot, q, extra, user, &member),
@@ -112,6 +114,20 @@ fn present<'s>(snapshot: &'s Snapshot, caller: &Caller) -> Result<Option<&'s Arc
     if snapshot.shuts_out(user) { Err(DenyReason::Banned) } else { Ok(Some(user)) }
 }
 
+/// Who looks over the caller's shoulder, as long as that is an administrator of the organization in question. The signer
+/// of a transaction is taken to be the caller.
+fn beside(snapshot: &Snapshot, q: &Question<'_>) -> Result<Option<Beside>, DenyReason> {
+    let Some(beside) = q.caller.beside() else { return Ok(None) };
+    if q.named_org != NamedOrg::Org(beside.org()) || !beside.administers(snapshot, q.now) {
+        return Err(DenyReason::OrgMismatch);
+    }
+    Ok(Some(signed_by(beside, q)))
+}
+
+fn signed_by(beside: Beside, q: &Question<'_>) -> Beside {
+    if let Ok(Call::SendRaw(raw)) = q.call { beside.sending_from(raw.sender) } else { beside }
+}
+
 /// The anonymous list, narrowed to what may ever be in force there (A3).
 fn anonymous(snapshot: &Snapshot, q: &Question<'_>, method: Option<Method>) -> Result<Permit, Refused> {
     let Some(method) = method else { return Err(DenyReason::AuthRequired.into()) };
@@ -174,6 +190,7 @@ pub(super) fn permit(
         reads_past: false,
         rests_on_pin: false,
         own_only: false,
+        beside: q.caller.beside().map(|beside| Box::new(signed_by(beside, q))),
     }
 }
 

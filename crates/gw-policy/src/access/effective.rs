@@ -68,7 +68,7 @@ pub fn effective<'s>(
             Functions::All => None,
             Functions::Only(rules) => Some(rules),
         };
-        let events = match EventRights::of(&viewer, contract.address).map(|rights| rights.events) {
+        let events = match EventRights::of(viewer.person(), contract.address).map(|rights| rights.events) {
             Some(Admitted::All) => None,
             Some(Admitted::Only(rules)) => Some(rules),
             None => Some(Vec::new()),

@@ -68,7 +68,7 @@ impl<'s> Functions<'s> {
 fn holds(snapshot: &Snapshot, member: &Member, org: OrgId, arguments: &Arguments, rule: &ParamRule) -> bool {
     let Some(argument) = arguments.word(rule.index) else { return false };
     match &rule.must_be {
-        MustBe::Own => argument.address().is_some_and(|address| owns(snapshot, member.user, address)),
+        MustBe::Own => argument.address().is_some_and(|address| member.owns(snapshot, address)),
         MustBe::Org => argument.address().is_some_and(|address| belongs(snapshot, org, address, member.now)),
         MustBe::Word(word) => argument.word == *word,
         MustBe::OneOf(words) => words.contains(&argument.word),

@@ -2,6 +2,7 @@
 //!
 //! Signature, expiry and audience of the token are checked by whoever verified it; here only policy is asked.
 
+use super::beside::Beside;
 use crate::snapshot::{PersonalUrl, Snapshot, User};
 use gw_types::{B256, ExternalId, Timestamp, TokenId};
 use std::sync::Arc;
@@ -15,6 +16,8 @@ pub enum Caller {
     User(Arc<User>),
     /// A personal URL of this user; both rows are looked up again.
     Url(Arc<User>, Arc<PersonalUrl>),
+    /// Nobody: an administrator wants to see what would come of a call of this user (HD7).
+    Beside(Arc<User>, Beside),
 }
 
 impl Caller {
@@ -22,7 +25,15 @@ impl Caller {
     pub fn user(&self) -> Option<&Arc<User>> {
         match self {
             Self::Anonymous => None,
-            Self::User(user) | Self::Url(user, _) => Some(user),
+            Self::User(user) | Self::Url(user, _) | Self::Beside(user, _) => Some(user),
+        }
+    }
+
+    /// Who looks over the user's shoulder.
+    pub fn beside(&self) -> Option<Beside> {
+        match self {
+            Self::Anonymous | Self::User(_) | Self::Url(..) => None,
+            Self::Beside(_, beside) => Some(*beside),
         }
     }
 }

@@ -7,6 +7,7 @@
 //! [`Permit`], and what no rule settles is denied.
 
 pub mod admin;
+mod beside;
 mod checks;
 mod decide;
 mod effective;
@@ -28,6 +29,7 @@ mod unexamined;
 mod url;
 
 pub use crate::visibility::owns;
+pub use beside::Beside;
 pub use decide::decide;
 pub use effective::{ContractRights, Effective, effective};
 pub use explain::{Explanation, GrantSays, GroupSays, Rule, TargetSays, Way, explain};
@@ -40,4 +42,4 @@ pub use permit::{Decision, Denial, HeadFacts, Invalid, NamedOrg, Permit, Plan, Q
 pub use pin::{BrokenPin, broken_pins, check_pin};
 pub(crate) use target::held_grants;
 pub use target::{Member, Reach, Standing, reach, standing};
-pub use trace::{TraceFacts, TraceVerdict, judge_trace};
+pub use trace::{StoppedAt, TraceFacts, TraceVerdict, judge_trace, stopped_at};

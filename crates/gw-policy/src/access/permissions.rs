@@ -1,6 +1,6 @@
 //! What a user may do in an organization: the union over active memberships (spec/20 A8, G6, C1).
 
-use crate::snapshot::{Organization, Snapshot};
+use crate::snapshot::{Group, Organization, Snapshot};
 use gw_evm::{Method, MethodSet};
 use gw_types::{Claim, Claims, GroupId, OrgId, Secret, Timestamp, UserId};
 
@@ -39,10 +39,20 @@ pub struct OrgRights {
 ///
 /// A membership counts only while its group and organization exist; nobody is a member of the anonymous one.
 pub fn rights(snapshot: &Snapshot, user: UserId, now: Timestamp) -> Vec<OrgRights> {
+    rights_by(snapshot, user, now, |_| true)
+}
+
+/// The same, of those groups that count.
+pub(super) fn rights_by(
+    snapshot: &Snapshot,
+    user: UserId,
+    now: Timestamp,
+    counts: impl Fn(&Group) -> bool,
+) -> Vec<OrgRights> {
     let mut rights: Vec<OrgRights> = Vec::new();
     for membership in snapshot.memberships(user).iter().filter(|membership| membership.active(now)) {
         let Some(group) = snapshot.group(membership.group) else { continue };
-        if group.org == Organization::ANONYMOUS || snapshot.organization(group.org).is_none() {
+        if group.org == Organization::ANONYMOUS || snapshot.organization(group.org).is_none() || !counts(group) {
             continue;
         }
         let access = snapshot.access(group.id).filter(|access| access.active(now));

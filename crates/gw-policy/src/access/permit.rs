@@ -1,7 +1,7 @@
 //! What a decision is: a permit that only [`super::decide`] can make, a denial with its reason, or an error the
 //! caller may see.
 
-use super::identify::Caller;
+use super::{beside::Beside, identify::Caller};
 use crate::knobs::Knobs;
 use gw_evm::{
     Call, Extra, Listed, Lookup, Method, ParamError, VisibleTo,
@@ -124,6 +124,7 @@ pub struct Permit {
     pub(super) reads_past: bool,
     pub(super) rests_on_pin: bool,
     pub(super) own_only: bool,
+    pub(super) beside: Option<Box<Beside>>,
 }
 
 impl Permit {
@@ -181,6 +182,11 @@ impl Permit {
     /// pinned one. Whoever has that code asks [`super::check_pin`].
     pub fn rests_on_pin(&self) -> Option<Address> {
         super::history::state_of(&self.call).filter(|_| self.rests_on_pin)
+    }
+
+    /// HD7: who looks over the user's shoulder. Nothing may come of the call then but an answer to them.
+    pub fn beside(&self) -> Option<Beside> {
+        self.beside.as_deref().copied()
     }
 
     /// HD17: of transactions only those show whose sender or receiver the caller is, whatever else they may see.

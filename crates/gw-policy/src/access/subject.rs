@@ -5,7 +5,7 @@ use super::{
     permit::NamedOrg,
     target::{Member, Standing, standing},
 };
-use crate::{knobs::Knobs, snapshot::Snapshot, visibility::owns};
+use crate::{knobs::Knobs, snapshot::Snapshot};
 use gw_evm::{BlockId, BlockTag, Call, CallRequest, LogFilter, Simulation, TransactionRef};
 use gw_types::{Address, B256, OrgId};
 
@@ -80,7 +80,7 @@ impl<'s, 'c> Subject<'s, 'c> {
             Call::Logs(LogFilter { addresses, .. }) => Self::Emitters(addresses.iter().map(|a| (*a, at(*a))).collect()),
             Call::Proof { address, slots, block } => Self::Proof(slots, *block, at(*address)),
             Call::Transaction(TransactionRef::SenderAndNonce(sender, _)) => {
-                Self::SentBy(owns(snapshot, member.user, *sender))
+                Self::SentBy(member.owns(snapshot, *sender))
             }
             Call::Plain(_)
             | Call::FeeHistory { .. }

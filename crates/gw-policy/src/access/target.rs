@@ -1,6 +1,10 @@
 //! What an address is to one caller (spec/20 §10): public, owned, a contract within reach, a reservation, or nothing.
 
-use super::{functions::Functions, permissions::OrgRights};
+use super::{
+    beside::Beside,
+    functions::Functions,
+    permissions::{OrgRights, rights_by},
+};
 use crate::{
     knobs::Knobs,
     snapshot::{Contract, ContractGrant, Group, SharedInfra, Snapshot},
@@ -18,12 +22,40 @@ pub struct Member {
     pub rights: Vec<OrgRights>,
     /// The moment expiry is judged at.
     pub now: Timestamp,
+    /// Who looks over their shoulder (HD7).
+    beside: Option<Beside>,
 }
 
 impl Member {
     /// The user's standing at `now`.
     pub fn new(snapshot: &Snapshot, user: UserId, now: Timestamp) -> Self {
-        Self { user, rights: super::rights(snapshot, user, now), now }
+        Self::beside(snapshot, user, now, None)
+    }
+
+    /// The same, as far as it holds for who looks over their shoulder too (HD7).
+    pub fn beside(snapshot: &Snapshot, user: UserId, now: Timestamp, beside: Option<Beside>) -> Self {
+        let counts = |group: &Group| beside.is_none_or(|beside| beside.counts(snapshot, group, now));
+        Self { user, rights: rights_by(snapshot, user, now, counts), now, beside }
+    }
+
+    /// Whether the address is the user's own, and may be told to be (R6, HD7).
+    pub fn owns(&self, snapshot: &Snapshot, address: Address) -> bool {
+        match self.beside {
+            None => owns(snapshot, self.user, address),
+            // Whose a sender is that was taken to be the user's is not looked up.
+            Some(beside) if beside.sender() == Some(address) => true,
+            Some(beside) => owns(snapshot, self.user, address) && beside.knows(snapshot, address),
+        }
+    }
+
+    /// Whether it is the user's by assumption.
+    pub(super) fn assumes(&self, sender: Address) -> bool {
+        self.beside.is_some_and(|beside| beside.sender() == Some(sender))
+    }
+
+    /// Whether somebody looks over their shoulder.
+    pub(super) fn is_watched(&self) -> bool {
+        self.beside.is_some()
     }
 
     /// The rights in one organization; `None` without an active membership.
@@ -92,7 +124,8 @@ pub(crate) fn held_grants<'s>(
     let (memberships, now, org) = (snapshot.memberships(member.user), member.now, contract.org);
     snapshot.grants(contract.id).iter().filter_map(move |grant| {
         memberships.iter().find(|membership| membership.group == grant.group && membership.active(now))?;
-        Some((grant, snapshot.group(grant.group).filter(|group| group.org == org)?))
+        let counts = |group: &Arc<Group>| member.beside.is_none_or(|beside| beside.counts(snapshot, group, now));
+        Some((grant, snapshot.group(grant.group).filter(|group| group.org == org && counts(group))?))
     })
 }
 
@@ -139,7 +172,7 @@ pub fn standing<'s>(snapshot: &'s Snapshot, member: &Member, address: Address, k
     }
     Standing {
         public: is_public(address),
-        owned: owns(snapshot, member.user, address),
+        owned: member.owns(snapshot, address),
         shared: snapshot.shared(address),
         contract,
         reach: contract.and_then(|contract| reach(snapshot, member, contract, knobs)),

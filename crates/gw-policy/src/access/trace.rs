@@ -14,7 +14,7 @@ use crate::{
     knobs::Knobs,
     sealed::Sealed,
     snapshot::{CodePin, Contract, Snapshot, SystemToggle},
-    visibility::owns,
+    visibility::Viewer,
 };
 use alloy_eips::eip2930::{AccessList, AccessListItem};
 use gw_evm::{
@@ -24,6 +24,7 @@ use gw_evm::{
 };
 use gw_types::{Address, Claim, DenyReason, OrgId, Timestamp};
 use std::{
+    cell::Cell,
     collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
 };
@@ -112,47 +113,46 @@ pub fn judge_trace(
     knobs: &Knobs,
 ) -> Result<TraceVerdict, DenyReason> {
     let trace = sealed.peek();
-    let user = permit.user().ok_or(DenyReason::AuthRequired)?;
-    if snapshot.shuts_out(snapshot.user(user).ok_or(DenyReason::UnknownUser)?) {
-        return Err(DenyReason::Banned);
-    }
-    let (request, sender) = executed(permit).ok_or(DenyReason::TraceMismatch)?;
-    let top = trace.frames.first().filter(|top| matches(top, request, sender)).ok_or(DenyReason::TraceMismatch)?;
-    let run = Run {
-        snapshot,
-        trace,
-        member: Member::new(snapshot, user, now),
-        org: permit.org(),
-        sender,
-        coinbase: facts.coinbase,
-        past: permit.reads_past().then_some(facts.time),
-        lately: None,
-        knobs,
-        created: created(&trace.frames),
-        delegations: delegations(request)?,
-        grants_inside: knobs.toggle(snapshot, SystemToggle::IntraOrgGrantTracing, now),
-    };
-    run.judge()?;
-    match (permit.plan(), &trace.changes) {
-        (Plan::Send, Some(changes)) => run.upgrades(changes)?,
-        // A send is judged by what it changes too (HD15).
-        (Plan::Send, None) => return Err(DenyReason::TracingUnavailable),
-        (Plan::Simulate, _) => {}
-        (
-            Plan::Local
-            | Plan::Live
-            | Plan::Forward
-            | Plan::ZeroQuantity
-            | Plan::CodeCheck
-            | Plan::Untraced
-            | Plan::Unexamined,
-            _,
-        ) => return Err(DenyReason::TraceMismatch),
-    }
+    let (run, top) = Run::of(snapshot, permit, trace, facts, now, knobs)?;
+    run.passes(permit)?;
     let is_code = |code: &[u8]| !code.is_empty() && delegation(code).is_none();
     let target_has_code = top.to.is_some_and(|to| is_code(run.code(to)));
     let created_inside = run.kept_creations();
     Ok(TraceVerdict { trace: sealed, created_inside, target_has_code })
+}
+
+/// Where an execution was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoppedAt {
+    /// The frame, counted in the order they are entered; `None` if something was refused that no frame enters, or the
+    /// execution as a whole.
+    pub frame: Option<usize>,
+    /// How deep it lies.
+    pub depth: Option<u32>,
+    /// What it is about, if that is known to the user, and to who is beside them.
+    pub address: Option<Address>,
+}
+
+/// Where [`judge_trace`] refuses this execution, for administrators (V1); nothing if it does not.
+pub fn stopped_at(
+    snapshot: &Snapshot,
+    permit: &Permit,
+    sealed: &Sealed<Trace>,
+    facts: &TraceFacts,
+    now: Timestamp,
+    knobs: &Knobs,
+) -> Option<StoppedAt> {
+    let nowhere = StoppedAt { frame: None, depth: None, address: None };
+    let Ok((run, _)) = Run::of(snapshot, permit, sealed.peek(), facts, now, knobs) else { return Some(nowhere) };
+    run.passes(permit).err()?;
+    let Some((frame, address)) = run.looked_at.get() else { return Some(nowhere) };
+    let viewer = Viewer::new(snapshot, permit.user(), now, knobs);
+    let viewer = match permit.beside() {
+        None => viewer,
+        Some(beside) => viewer.beside(beside.operator()),
+    };
+    let depth = frame.and_then(|frame| run.trace.frames.get(frame)).map(|frame| frame.depth);
+    Some(StoppedAt { frame, depth, address: address.filter(|address| viewer.sees(*address)) })
 }
 
 /// What a permit executes, and as whom; a call without sender runs as the zero address (decision 38).
@@ -239,6 +239,8 @@ pub(super) struct Run<'a> {
     delegations: Vec<(Address, Address)>,
     /// X8: own contracts need a grant in every frame.
     grants_inside: bool,
+    /// What is being judged: a frame, and the address it is about. For those who ask where it stopped.
+    looked_at: Cell<Option<(Option<usize>, Option<Address>)>>,
 }
 
 /// What the frames above one say about it.
@@ -251,6 +253,60 @@ struct Above {
 }
 
 impl<'a> Run<'a> {
+    /// The execution of a permitted call, and its top frame.
+    fn of(
+        snapshot: &'a Snapshot,
+        permit: &Permit,
+        trace: &'a Trace,
+        facts: &TraceFacts,
+        now: Timestamp,
+        knobs: &'a Knobs,
+    ) -> Result<(Self, &'a Frame), DenyReason> {
+        let user = permit.user().ok_or(DenyReason::AuthRequired)?;
+        if snapshot.shuts_out(snapshot.user(user).ok_or(DenyReason::UnknownUser)?) {
+            return Err(DenyReason::Banned);
+        }
+        let (request, sender) = executed(permit).ok_or(DenyReason::TraceMismatch)?;
+        let top = trace.frames.first().filter(|top| matches(top, request, sender)).ok_or(DenyReason::TraceMismatch)?;
+        let run = Self {
+            snapshot,
+            trace,
+            member: Member::beside(snapshot, user, now, permit.beside()),
+            org: permit.org(),
+            sender,
+            coinbase: facts.coinbase,
+            past: permit.reads_past().then_some(facts.time),
+            lately: None,
+            knobs,
+            created: created(&trace.frames),
+            delegations: delegations(request)?,
+            grants_inside: knobs.toggle(snapshot, SystemToggle::IntraOrgGrantTracing, now),
+            looked_at: Cell::new(None),
+        };
+        Ok((run, top))
+    }
+
+    /// All that the plan of the permit asks.
+    fn passes(&self, permit: &Permit) -> Result<(), DenyReason> {
+        self.judge()?;
+        match (permit.plan(), &self.trace.changes) {
+            (Plan::Send, Some(changes)) => self.upgrades(changes),
+            // A send is judged by what it changes too (HD15).
+            (Plan::Send, None) => Err(DenyReason::TracingUnavailable),
+            (Plan::Simulate, _) => Ok(()),
+            (
+                Plan::Local
+                | Plan::Live
+                | Plan::Forward
+                | Plan::ZeroQuantity
+                | Plan::CodeCheck
+                | Plan::Untraced
+                | Plan::Unexamined,
+                _,
+            ) => Err(DenyReason::TraceMismatch),
+        }
+    }
+
     /// A transaction as it was mined, for the one who sent it (HD2).
     pub(super) fn mined(
         snapshot: &'a Snapshot,
@@ -272,6 +328,7 @@ impl<'a> Run<'a> {
             created: created(&trace.frames),
             delegations: sent.delegations.clone(),
             grants_inside: knobs.toggle(snapshot, SystemToggle::IntraOrgGrantTracing, now),
+            looked_at: Cell::new(None),
         }
     }
 
@@ -280,6 +337,7 @@ impl<'a> Run<'a> {
         let mut judged = Judged::default();
         self.frames(&mut judged)?;
         self.touches(&mut judged)?;
+        self.looked_at.set(None);
         if judged.wallets && self.probes(&judged) { Err(DenyReason::Unregistered) } else { Ok(()) }
     }
 
@@ -334,7 +392,7 @@ impl<'a> Run<'a> {
     /// Whether `delegate` runs in the name of a wallet that may: W1 lets callers delegate their own wallets to shared
     /// infrastructure whose code is pinned.
     fn delegates_own(&self, wallet: Address, delegate: Address) -> bool {
-        let own = wallet == self.sender || owns(self.snapshot, self.member.user, wallet);
+        let own = wallet == self.sender || self.member.owns(self.snapshot, wallet);
         let pin = self.snapshot.shared(delegate).and_then(|shared| shared.pin);
         own && pin.is_some_and(|pin| pin.is_code(self.code(delegate)))
     }
@@ -370,7 +428,7 @@ impl<'a> Run<'a> {
         }
         let known = address == self.sender
             || address == self.coinbase
-            || owns(self.snapshot, self.member.user, address)
+            || self.member.owns(self.snapshot, address)
             || !standing(self.snapshot, &self.member, address, self.knobs).reserved_in.is_empty();
         if known { Place::Own } else { Place::Wallet }
     }
@@ -379,7 +437,8 @@ impl<'a> Run<'a> {
     fn frames(&self, judged: &mut Judged<'a>) -> Result<(), DenyReason> {
         // What each frame says of those below it.
         let mut said: Vec<Above> = Vec::with_capacity(self.trace.frames.len());
-        for frame in &self.trace.frames {
+        for (index, frame) in self.trace.frames.iter().enumerate() {
+            self.looked_at.set(Some((Some(index), frame.to)));
             let parent = frame.parent.and_then(|parent| self.trace.frames.get(parent));
             let above = frame.parent.and_then(|parent| said.get(parent)).copied().unwrap_or_default();
             let here = match frame.kind {
@@ -461,6 +520,7 @@ impl<'a> Run<'a> {
     /// Looked at, whether entered or not (X5).
     fn touches(&self, judged: &mut Judged<'a>) -> Result<(), DenyReason> {
         self.trace.touched.keys().try_for_each(|address| {
+            self.looked_at.set(Some((None, Some(*address))));
             if judged.implementations.contains(address) { Ok(()) } else { self.admit(judged, *address).map(drop) }
         })
     }
@@ -526,6 +586,7 @@ impl<'a> Run<'a> {
     /// U2: whoever writes a proxy's slots upgrades it, whichever function did.
     pub(super) fn upgrades(&self, changes: &BTreeMap<Address, Change>) -> Result<(), DenyReason> {
         for (address, change) in changes {
+            self.looked_at.set(Some((None, Some(*address))));
             let Some(contract) = self.snapshot.contract(*address) else { continue };
             let slots = UPGRADE_SLOTS.iter().any(|slot| change.storage.contains_key(slot));
             if !slots && !self.cuts(*address, change) {

@@ -71,13 +71,13 @@ pub fn block(
         }
         let block = Object::read(&mut Scan::new(text), &BLOCK)?;
         let mut list = String::from("[");
-        admitted(viewer, block.get("transactions")?, |transaction, admission| {
+        admitted(viewer, block.get("transactions")?, |transaction| {
             if list.len() > 1 {
                 list.push(',');
             }
             match transactions {
                 BlockTransactions::Hashes => list.push_str(transaction.hash_text()?),
-                BlockTransactions::Full => transaction.write(viewer, admission, &mut list)?,
+                BlockTransactions::Full => transaction.write(viewer, &mut list)?,
             }
             Ok(())
         })?;
@@ -111,7 +111,7 @@ pub fn block_transaction_count(viewer: &Viewer<'_>, answer: Sealed<RawJson>) -> 
         }
         let block = Object::read(&mut Scan::new(text), &BLOCK)?;
         let mut count = U256::ZERO;
-        admitted(viewer, block.get("transactions")?, |_, _| {
+        admitted(viewer, block.get("transactions")?, |_| {
             count = count.saturating_add(U256::ONE);
             Ok(())
         })?;
@@ -123,15 +123,13 @@ pub fn block_transaction_count(viewer: &Viewer<'_>, answer: Sealed<RawJson>) -> 
 fn admitted<'a>(
     viewer: &Viewer<'_>,
     transactions: &'a str,
-    mut each: impl FnMut(&Transaction<'a>, Admission) -> Result<(), Malformed>,
+    mut each: impl FnMut(&Transaction<'a>) -> Result<(), Malformed>,
 ) -> Result<(), Malformed> {
     Scan::new(transactions).list(|scan| {
         let transaction = Transaction::read(scan)?;
         match transaction.admission(viewer)? {
             Admission::None => Ok(()),
-            admission @ (Admission::OrgAdmin | Admission::Shared | Admission::Participant) => {
-                each(&transaction, admission)
-            }
+            Admission::OrgAdmin | Admission::Shared | Admission::Participant => each(&transaction),
         }
     })
 }

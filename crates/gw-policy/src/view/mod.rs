@@ -25,7 +25,7 @@ pub use block::{BlockTransactions, block, block_transaction_count};
 pub use chain::{FeeFacts, fee_history, figure, flag, local, syncing, text};
 pub use error::{DisclosedError, ErrorContext, node_error};
 pub use live::{Item, header, listed, rows};
-pub use log::{LogsAnswer, PartiesNeeded, TxParties, logs, parties_needed, upstream_filter};
+pub use log::{LogsAnswer, PartiesNeeded, RunLog, TxParties, logs, parties_needed, run_logs, upstream_filter};
 pub use receipt::{block_receipts, receipt};
 pub use simulation::{access_list, call_result, gas_used, trace, untraced_call_result};
 pub use state::{balance, code, is_no_code, nonce, proof, sent_hash, storage};
@@ -34,11 +34,18 @@ pub use tree::{call_tree, mined_call_tree, traceable};
 pub use unexamined::unexamined;
 
 use crate::{
+    knobs::AdminTx,
     sealed::Disclosed,
-    visibility::{Admission, Viewer},
+    visibility::{Admission, Person, Viewer},
 };
 use alloy_primitives::{Address, B256};
 use scan::Malformed;
+
+/// What stands where the person sees something that who looks over their shoulder does not (HD7): that much, and no more.
+const VISIBLE_TO_TARGET: &str = "\"visible to the target\"";
+
+/// And where it is the other way round.
+const HIDDEN_FROM_TARGET: &str = "\"hidden from the target\"";
 
 /// Opens an answer, with the constant that stands in place of a malformed one.
 fn malformed_as(otherwise: Disclosed, open: impl FnOnce() -> Result<Disclosed, Malformed>) -> Disclosed {
@@ -56,5 +63,50 @@ struct Parties {
 impl Parties {
     fn admission(&self, viewer: &Viewer<'_>) -> Admission {
         viewer.admission(self.tx_hash, self.from, self.to)
+    }
+
+    /// The same of one person alone.
+    fn admission_of(&self, person: &Person<'_>) -> Admission {
+        person.admission(self.tx_hash, self.from, self.to)
+    }
+}
+
+/// What of a transaction or receipt shows to one person besides the members open to whoever sees it at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Open {
+    from: bool,
+    to: bool,
+    /// Everything else that could name the sender (K7).
+    rest: bool,
+}
+
+impl Open {
+    /// Participants and those it was shared with see both sides (section 2.4); for an administrator everything is masked
+    /// that names or gives back the sender (K7, section 5.2), and for whoever sees but a log of it.
+    fn to(person: &Person<'_>, parties: &Parties) -> Self {
+        let masks = match parties.admission_of(person) {
+            Admission::Participant | Admission::Shared => false,
+            Admission::OrgAdmin => person.knobs.admin_tx == AdminTx::Masked,
+            Admission::None => true,
+        };
+        Self {
+            from: !masks || person.sees(parties.from),
+            to: !masks || parties.to.is_none_or(|to| person.sees(to)),
+            rest: !masks,
+        }
+    }
+}
+
+/// What stands in place of a member: nothing where it shows.
+fn in_place(
+    viewer: &Viewer<'_>,
+    parties: &Parties,
+) -> impl Fn(fn(&Open) -> bool, &'static str) -> Option<&'static str> {
+    let own = Open::to(viewer.person(), parties);
+    let beside = viewer.operator().map(|operator| Open::to(operator, parties));
+    move |open, constant| match (open(&own), beside.as_ref().is_none_or(open)) {
+        (true, true) => None,
+        (true, false) => Some(VISIBLE_TO_TARGET),
+        (false, _) => Some(constant),
     }
 }

@@ -1,7 +1,7 @@
 //! Receipts (spec/30 sections 5.1, 5.2, 8).
 
 use super::{
-    Parties,
+    Parties, VISIBLE_TO_TARGET, in_place,
     log::LogReader,
     malformed_as,
     scan::{Malformed, Scan},
@@ -9,9 +9,8 @@ use super::{
     transaction::NOBODY,
 };
 use crate::{
-    knobs::AdminTx,
     sealed::{Disclosed, RawJson, Sealed},
-    visibility::{Admission, Viewer},
+    visibility::{Admission, Person, Viewer},
 };
 
 /// 256 zero bytes.
@@ -57,8 +56,11 @@ pub fn receipt(viewer: &Viewer<'_>, answer: Sealed<RawJson>) -> Disclosed {
         let mut reader = LogReader::new(viewer);
         let mut out = String::with_capacity(text.len());
         let receipt = Receipt::read(&mut Scan::new(text))?;
-        let shown = receipt.write(&mut reader, Entitlement::AdmissionOrLog, &mut out)?;
-        Ok(if shown { Disclosed::text(out) } else { Disclosed::NULL })
+        Ok(match receipt.write(&mut reader, Entitlement::AdmissionOrLog, &mut out)? {
+            Entitled::Both => Disclosed::text(out),
+            Entitled::PersonOnly => Disclosed::constant(VISIBLE_TO_TARGET),
+            Entitled::Nobody => Disclosed::NULL,
+        })
     })
 }
 
@@ -78,7 +80,7 @@ pub fn block_receipts(viewer: &Viewer<'_>, answer: Sealed<RawJson>) -> Disclosed
                 out.push(',');
             }
             let receipt = Receipt::read(scan)?;
-            if !receipt.write(&mut reader, Entitlement::Admission, &mut out)? {
+            if receipt.write(&mut reader, Entitlement::Admission, &mut out)? != Entitled::Both {
                 out.truncate(before);
             }
             Ok(())
@@ -95,6 +97,17 @@ enum Entitlement {
     AdmissionOrLog,
 }
 
+/// To whom a receipt shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Entitled {
+    /// To the viewer, and whoever is beside them.
+    Both,
+    /// Not to who is beside them.
+    PersonOnly,
+    /// Not to the viewer.
+    Nobody,
+}
+
 struct Receipt<'a>(Object<'a, 'static, { RECEIPT.len() }>);
 
 impl<'a> Receipt<'a> {
@@ -102,46 +115,46 @@ impl<'a> Receipt<'a> {
         Object::read(scan, &RECEIPT).map(Self)
     }
 
-    /// Appends the receipt and says whether there was anything to show; if not, `out` ends as it began or holds a
+    /// Appends the receipt and says to whom there was anything to show; if not to both, `out` ends as it began or holds a
     /// part to be cut off by the caller.
     fn write(
         &self,
         reader: &mut LogReader<'_, '_>,
         entitlement: Entitlement,
         out: &mut String,
-    ) -> Result<bool, Malformed> {
+    ) -> Result<Entitled, Malformed> {
         let viewer = reader.viewer();
         let parties = Parties {
             tx_hash: self.0.word("transactionHash")?,
             from: self.0.address("from")?,
             to: self.0.optional_address("to")?,
         };
-        let admission = parties.admission(viewer);
         let by_log = entitlement == Entitlement::AdmissionOrLog && parties.to.is_some() && !viewer.is_own_only();
-        if admission == Admission::None && !by_log {
-            return Ok(false);
+        if parties.admission_of(viewer.person()) == Admission::None && !by_log {
+            return Ok(Entitled::Nobody);
         }
-        let (logs, count) = reader.logs_of(&parties, self.0.get("logs")?)?;
-        let masks = match admission {
-            Admission::Participant | Admission::Shared => false,
-            Admission::OrgAdmin => viewer.knobs().admin_tx == AdminTx::Masked,
-            Admission::None if count == 0 => return Ok(false),
-            Admission::None => true,
-        };
-        let shows_from = !masks || viewer.sees(parties.from);
-        let shows_to = !masks || parties.to.is_none_or(|to| viewer.sees(to));
+        let shown = reader.logs_of(&parties, self.0.get("logs")?)?;
+        let entitled = |person: &Person<'_>, any| parties.admission_of(person) != Admission::None || (by_log && any);
+        if !entitled(viewer.person(), shown.any_to_person) {
+            return Ok(Entitled::Nobody);
+        }
+        if !viewer.operator().is_none_or(|operator| entitled(operator, shown.any_beside)) {
+            return Ok(Entitled::PersonOnly);
+        }
+        let in_place = in_place(viewer, &parties);
+        let logs = shown.text;
         let gas_used = self.0.get("gasUsed")?;
         self.0.write(out, |name| match name {
-            "from" => (!shows_from).then_some(NOBODY),
-            "to" => (!shows_to).then_some(NOBODY),
+            "from" => in_place(|open| open.from, NOBODY),
+            "to" => in_place(|open| open.to, NOBODY),
             // Only a deployment has one, and its receipt is for its sender and those it was shared with.
-            "contractAddress" => masks.then_some("null"),
+            "contractAddress" => in_place(|open| open.rest, "null"),
             // The sum counts the gas of earlier, hidden transactions (section 8).
             "cumulativeGasUsed" => Some(gas_used),
             "logsBloom" => Some(ZERO_BLOOM),
             "logs" => Some(&logs),
             _ => None,
         });
-        Ok(true)
+        Ok(Entitled::Both)
     }
 }

@@ -34,9 +34,8 @@ pub fn code(viewer: &Viewer<'_>, address: Address, answer: Sealed<RawJson>) -> O
     if code.is_malformed() {
         return None;
     }
-    let may_see =
-        code == Disclosed::NO_BYTES || viewer.reaches(address) || viewer.owns(address) || viewer.is_utility(address);
-    may_see.then_some(code)
+    let reached = || viewer.all(|person| person.reaches(address) || person.owns(address));
+    (code == Disclosed::NO_BYTES || viewer.is_utility(address) || reached()).then_some(code)
 }
 
 /// Whether the node's `eth_getCode` says that there is none.

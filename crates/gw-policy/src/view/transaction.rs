@@ -1,12 +1,11 @@
 //! One transaction (spec/30 sections 5.1, 5.2; K7).
 
 use super::{
-    malformed_as,
+    VISIBLE_TO_TARGET, in_place, malformed_as,
     scan::{Malformed, Scan},
     shape::{self, Field, Object, Shape},
 };
 use crate::{
-    knobs::AdminTx,
     sealed::{Disclosed, RawJson, Sealed},
     visibility::{Admission, Viewer},
 };
@@ -52,11 +51,13 @@ pub fn transaction(viewer: &Viewer<'_>, answer: Sealed<RawJson>) -> Disclosed {
             return Ok(Disclosed::NULL);
         }
         let transaction = Transaction::read(&mut Scan::new(text))?;
-        Ok(match transaction.admission(viewer)? {
-            Admission::None => Disclosed::NULL,
-            admission @ (Admission::OrgAdmin | Admission::Shared | Admission::Participant) => {
+        let parties = transaction.parties()?;
+        Ok(match parties.admission(viewer) {
+            Admission::None if parties.admission_of(viewer.person()) == Admission::None => Disclosed::NULL,
+            Admission::None => Disclosed::constant(VISIBLE_TO_TARGET),
+            Admission::OrgAdmin | Admission::Shared | Admission::Participant => {
                 let mut out = String::with_capacity(text.len());
-                transaction.write(viewer, admission, &mut out)?;
+                transaction.write(viewer, &mut out)?;
                 Disclosed::text(out)
             }
         })
@@ -102,22 +103,16 @@ impl<'a> Transaction<'a> {
         self.parties().map(|parties| parties.admission(viewer))
     }
 
-    /// Writes it for somebody admitted. Participants and those it was shared with see both sides (section 2.4);
-    /// for an administrator everything is masked that names or gives back the sender (K7, section 5.2).
-    pub(super) fn write(&self, viewer: &Viewer<'_>, admission: Admission, out: &mut String) -> Result<(), Malformed> {
-        let masks = match admission {
-            Admission::Participant | Admission::Shared => false,
-            Admission::OrgAdmin => viewer.knobs().admin_tx == AdminTx::Masked,
-            Admission::None => return Err(Malformed),
-        };
-        let shows_from = !masks || viewer.sees(self.0.address("from")?);
-        let shows_to = !masks || self.0.optional_address("to")?.is_none_or(|to| viewer.sees(to));
+    /// Writes it for somebody admitted.
+    pub(super) fn write(&self, viewer: &Viewer<'_>, out: &mut String) -> Result<(), Malformed> {
+        let parties = self.parties()?;
+        let in_place = in_place(viewer, &parties);
         self.0.write(out, |name| match name {
-            "from" => (!shows_from).then_some(NOBODY),
-            "to" => (!shows_to).then_some(NOBODY),
-            "value" | "nonce" | "v" | "r" | "s" | "yParity" => masks.then_some("\"0x0\""),
-            "input" => masks.then_some("\"0x\""),
-            "accessList" | "authorizationList" => masks.then_some("[]"),
+            "from" => in_place(|open| open.from, NOBODY),
+            "to" => in_place(|open| open.to, NOBODY),
+            "value" | "nonce" | "v" | "r" | "s" | "yParity" => in_place(|open| open.rest, "\"0x0\""),
+            "input" => in_place(|open| open.rest, "\"0x\""),
+            "accessList" | "authorizationList" => in_place(|open| open.rest, "[]"),
             _ => None,
         });
         Ok(())

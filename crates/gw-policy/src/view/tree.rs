@@ -2,9 +2,11 @@
 //! reach cut off, what is left masked like internal transactions (spec/30 section 5).
 //!
 //! A frame is cut with everything below it where code runs that the viewer does not reach. A wallet that is not Full stands
-//! as nobody, and what passed between it and the other side is left out.
+//! as nobody, and what passed between it and the other side is left out. With somebody beside the viewer, what is hidden
+//! only from them is said to be there (HD7).
 
 use super::{
+    Parties, VISIBLE_TO_TARGET,
     error::DisclosedError,
     malformed_as,
     scan::{Malformed, Scan},
@@ -14,19 +16,27 @@ use crate::{
     access::TraceVerdict,
     knobs::AdminTx,
     sealed::{Disclosed, RawJson, Sealed},
-    visibility::{Admission, Viewer},
+    visibility::{Admission, Person, Viewer},
 };
 use alloy_primitives::hex;
 use gw_evm::{
     code::delegation,
     trace::{Frame, FrameKind, Trace},
 };
-use gw_types::{Address, U256};
+use gw_types::Address;
 use std::fmt::Write as _;
 
 /// `debug_traceCall`: the tree of a judged run.
 pub fn call_tree(viewer: &Viewer<'_>, verdict: &TraceVerdict) -> Disclosed {
-    Tree::new(viewer, verdict.trace(), false).disclosed()
+    let trace = verdict.trace();
+    let tree = Tree::new(viewer, trace, Party { is_party: true, payload_hidden: false });
+    let sender = trace.frames.first().map(|top| top.from);
+    tree.beside(viewer, |operator| {
+        // K7: of somebody else's run the payload may name the sender.
+        let knows = sender.is_none_or(|sender| operator.sees(sender));
+        Party { is_party: knows, payload_hidden: !knows && operator.knobs.admin_tx == AdminTx::Masked }
+    })
+    .disclosed()
 }
 
 /// The block of a transaction that this viewer may see the execution of: as a party, or as administrator of the contract
@@ -39,61 +49,95 @@ pub fn traceable(viewer: &Viewer<'_>, transaction: &Sealed<RawJson>) -> Option<O
 /// `debug_traceTransaction`: the tree of a mined transaction for somebody admitted to it; `None` for others.
 #[must_use]
 pub fn mined_call_tree(viewer: &Viewer<'_>, transaction: &Sealed<RawJson>, trace: Sealed<Trace>) -> Option<Disclosed> {
-    let (admission, _) = admitted(viewer, transaction).ok()?;
-    let payload_hidden = match admission {
-        Admission::Participant => false,
+    let (parties, _) = admitted(viewer, transaction).ok()?;
+    let party = |person: &Person<'_>| match parties.admission_of(person) {
+        Admission::Participant => Party { is_party: true, payload_hidden: false },
         // K7: the payload may name the sender.
-        Admission::OrgAdmin => viewer.knobs().admin_tx == AdminTx::Masked,
-        Admission::Shared | Admission::None => return None,
+        Admission::OrgAdmin | Admission::Shared | Admission::None => {
+            Party { is_party: false, payload_hidden: person.knobs.admin_tx == AdminTx::Masked }
+        }
     };
     Some(malformed_as(Disclosed::NULL, || {
         let trace = trace.open();
-        let mut tree = Tree::new(viewer, &trace, payload_hidden);
-        tree.is_party = admission == Admission::Participant;
-        Ok(tree.disclosed())
+        Ok(Tree::new(viewer, &trace, party(viewer.person())).beside(viewer, party).disclosed())
     }))
 }
 
-fn admitted(viewer: &Viewer<'_>, transaction: &Sealed<RawJson>) -> Result<(Admission, Option<u64>), Malformed> {
+fn admitted(viewer: &Viewer<'_>, transaction: &Sealed<RawJson>) -> Result<(Parties, Option<u64>), Malformed> {
     let text = Scan::whole(transaction.peek().text().ok_or(Malformed)?)?;
     let transaction = Transaction::read(&mut Scan::new(text))?;
-    match transaction.admission(viewer)? {
-        admission @ (Admission::Participant | Admission::OrgAdmin) => Ok((admission, transaction.block_number()?)),
-        Admission::Shared | Admission::None => Err(Malformed),
-    }
+    let parties = transaction.parties()?;
+    let traces = |person: &Person<'_>| match parties.admission_of(person) {
+        Admission::Participant | Admission::OrgAdmin => true,
+        Admission::Shared | Admission::None => false,
+    };
+    if viewer.all(traces) { Ok((parties, transaction.block_number()?)) } else { Err(Malformed) }
 }
 
-struct Tree<'a> {
-    viewer: &'a Viewer<'a>,
+struct Tree<'a, 's> {
     trace: &'a Trace,
     /// The calls of each frame.
     below: Vec<Vec<usize>>,
-    /// Whether the viewer is a party: both parties are known to them.
+    person: Eyes<'a, 's>,
+    beside: Option<Eyes<'a, 's>>,
+}
+
+/// What somebody is to the transaction.
+#[derive(Clone, Copy)]
+struct Party {
+    /// Whether they are a party: both parties are known to them.
     is_party: bool,
     /// Whether calldata, output and values are left out everywhere (K7).
     payload_hidden: bool,
 }
 
-/// How much of a frame shows.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Shown {
-    /// All of it.
-    Open,
-    /// That it was entered, but nothing of what it did.
-    Entry,
-    /// Nothing.
-    Cut,
+/// One person looking at the trace.
+struct Eyes<'a, 's> {
+    viewer: &'a Person<'s>,
+    trace: &'a Trace,
+    party: Party,
 }
 
-impl<'a> Tree<'a> {
-    fn new(viewer: &'a Viewer<'a>, trace: &'a Trace, payload_hidden: bool) -> Self {
+/// How much of a frame shows.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Shown {
+    /// Nothing.
+    Cut,
+    /// That it was entered, but nothing of what it did.
+    Entry,
+    /// All of it.
+    Open,
+}
+
+impl<'a, 's> Tree<'a, 's> {
+    fn new(viewer: &'a Viewer<'s>, trace: &'a Trace, party: Party) -> Self {
         let mut below: Vec<Vec<usize>> = vec![Vec::new(); trace.frames.len()];
         for (index, frame) in trace.frames.iter().enumerate() {
             if let Some(calls) = frame.parent.and_then(|parent| below.get_mut(parent)) {
                 calls.push(index);
             }
         }
-        Self { viewer, trace, below, is_party: true, payload_hidden }
+        Self { trace, below, person: Eyes { viewer: viewer.person(), trace, party }, beside: None }
+    }
+
+    fn beside(mut self, viewer: &'a Viewer<'s>, party: impl Fn(&Person<'s>) -> Party) -> Self {
+        let trace = self.trace;
+        self.beside = viewer.operator().map(|viewer| Eyes { viewer, trace, party: party(viewer) });
+        self
+    }
+
+    /// Whether it shows: to both, to the person only, or not at all.
+    fn shows(&self, test: impl Fn(&Eyes<'a, 's>) -> bool) -> Shows {
+        match (test(&self.person), self.beside.as_ref().is_none_or(test)) {
+            (true, true) => Shows::Yes,
+            (true, false) => Shows::ToTarget,
+            (false, _) => Shows::No,
+        }
+    }
+
+    fn shown(&self, frame: &Frame) -> Shown {
+        let own = self.person.shown(frame);
+        self.beside.as_ref().map_or(own, |beside| beside.shown(frame).min(own))
     }
 
     fn disclosed(&self) -> Disclosed {
@@ -107,56 +151,26 @@ impl<'a> Tree<'a> {
         if out.is_empty() { Disclosed::NULL } else { Disclosed::text(out) }
     }
 
-    fn code(&self, address: Address) -> &[u8] {
-        self.trace.touched.get(&address).map_or(&[], |account| &account.code)
-    }
-
-    fn is_side_of_top(&self, address: Address) -> bool {
-        let sides = self.trace.frames.first().map(|top| [Some(top.from), top.to]);
-        self.is_party && sides.is_some_and(|sides| sides.contains(&Some(address)))
-    }
-
-    /// Whether the address may be named.
-    fn names(&self, address: Address) -> bool {
-        self.viewer.sees(address) || self.is_side_of_top(address) || self.is_new(address)
-    }
-
-    /// Code that the viewer's own run put where there is none, and nobody registered.
-    fn is_new(&self, address: Address) -> bool {
-        let here = |frame: &Frame| frame.is_creation() && frame.to == Some(address);
-        self.is_party && !self.viewer.is_registered(address) && self.trace.frames.iter().any(here)
-    }
-
-    fn shown(&self, frame: &Frame) -> Shown {
-        let Some(to) = frame.to else { return Shown::Open };
-        let delegate = delegation(self.code(to));
-        let runs_reached = |address| self.viewer.sees(address) || self.is_new(address);
-        if runs_reached(to) {
-            // What an own wallet runs is its delegate's.
-            return if delegate.is_none_or(runs_reached) { Shown::Open } else { Shown::Entry };
-        }
-        let wallet = !self.viewer.is_registered(to) && (self.code(to).is_empty() || delegate.is_some());
-        if wallet { Shown::Entry } else { Shown::Cut }
-    }
-
     fn write(&self, index: usize, shown: Shown, out: &mut String) {
         let Some(frame) = self.trace.frames.get(index) else { return };
-        let names_from = self.names(frame.from);
-        let names_to = frame.to.is_none_or(|to| self.names(to));
-        let passes = names_from && names_to && !self.payload_hidden;
-        let text = |known: bool, address: Address| {
-            if known { format!("\"{address:#x}\"") } else { NOBODY.to_owned() }
+        let passes = self.shows(|eyes| eyes.passes(frame));
+        let text = |shows: Shows, text: &dyn Fn() -> String, hidden: &str| match shows {
+            Shows::Yes => text(),
+            Shows::ToTarget => VISIBLE_TO_TARGET.to_owned(),
+            Shows::No => hidden.to_owned(),
         };
+        let named =
+            |address: Address| text(self.shows(|eyes| eyes.names(address)), &|| format!("\"{address:#x}\""), NOBODY);
         // Writing to a string cannot fail.
-        let _ = write!(out, "{{\"from\":{}", text(names_from, frame.from));
+        let _ = write!(out, "{{\"from\":{}", named(frame.from));
         let _ = write!(out, ",\"gas\":\"{:#x}\"", frame.gas.unwrap_or_default());
         let _ = write!(out, ",\"gasUsed\":\"{:#x}\"", frame.gas_used.unwrap_or_default());
         if let Some(to) = frame.to {
-            let _ = write!(out, ",\"to\":{}", text(names_to, to));
+            let _ = write!(out, ",\"to\":{}", named(to));
         }
-        let input: &[u8] = if passes { &frame.input } else { &[] };
-        let _ = write!(out, ",\"input\":\"{}\"", hex::encode_prefixed(input));
-        if shown == Shown::Open && passes {
+        let input = text(passes, &|| format!("\"{}\"", hex::encode_prefixed(&frame.input)), "\"0x\"");
+        let _ = write!(out, ",\"input\":{input}");
+        if shown == Shown::Open && passes == Shows::Yes {
             if !frame.output.is_empty() {
                 let _ = write!(out, ",\"output\":\"{}\"", hex::encode_prefixed(&frame.output));
             }
@@ -169,8 +183,8 @@ impl<'a> Tree<'a> {
             self.write_calls(index, out);
         }
         if !matches!(frame.kind, FrameKind::StaticCall) {
-            let value = if passes { frame.value } else { U256::ZERO };
-            let _ = write!(out, ",\"value\":\"{value:#x}\"");
+            let value = text(passes, &|| format!("\"{:#x}\"", frame.value), "\"0x0\"");
+            let _ = write!(out, ",\"value\":{value}");
         }
         let _ = write!(out, ",\"type\":\"{}\"}}", name(frame.kind));
     }
@@ -178,17 +192,74 @@ impl<'a> Tree<'a> {
     fn write_calls(&self, index: usize, out: &mut String) {
         let mut any = false;
         for call in self.below.get(index).into_iter().flatten() {
-            let Some(shown) = self.trace.frames.get(*call).map(|frame| self.shown(frame)) else { continue };
-            if shown == Shown::Cut {
+            let Some(frame) = self.trace.frames.get(*call) else { continue };
+            let shown = self.shown(frame);
+            if shown == Shown::Cut && self.person.shown(frame) == Shown::Cut {
                 continue;
             }
             out.push_str(if any { "," } else { ",\"calls\":[" });
             any = true;
-            self.write(*call, shown, out);
+            if shown == Shown::Cut {
+                out.push_str(VISIBLE_TO_TARGET);
+            } else {
+                self.write(*call, shown, out);
+            }
         }
         if any {
             out.push(']');
         }
+    }
+}
+
+/// To whom something shows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shows {
+    Yes,
+    /// Not to who is beside the person.
+    ToTarget,
+    No,
+}
+
+impl Eyes<'_, '_> {
+    fn code(&self, address: Address) -> &[u8] {
+        self.trace.touched.get(&address).map_or(&[], |account| &account.code)
+    }
+
+    fn is_registered(&self, address: Address) -> bool {
+        self.viewer.snapshot.contract(address).is_some()
+    }
+
+    fn is_side_of_top(&self, address: Address) -> bool {
+        let sides = self.trace.frames.first().map(|top| [Some(top.from), top.to]);
+        self.party.is_party && sides.is_some_and(|sides| sides.contains(&Some(address)))
+    }
+
+    /// Whether the address may be named.
+    fn names(&self, address: Address) -> bool {
+        self.viewer.sees(address) || self.is_side_of_top(address) || self.is_new(address)
+    }
+
+    /// Whether what passed between the sides of a frame shows.
+    fn passes(&self, frame: &Frame) -> bool {
+        self.names(frame.from) && frame.to.is_none_or(|to| self.names(to)) && !self.party.payload_hidden
+    }
+
+    /// Code that the viewer's own run put where there is none, and nobody registered.
+    fn is_new(&self, address: Address) -> bool {
+        let here = |frame: &Frame| frame.is_creation() && frame.to == Some(address);
+        self.party.is_party && !self.is_registered(address) && self.trace.frames.iter().any(here)
+    }
+
+    fn shown(&self, frame: &Frame) -> Shown {
+        let Some(to) = frame.to else { return Shown::Open };
+        let delegate = delegation(self.code(to));
+        let runs_reached = |address| self.viewer.sees(address) || self.is_new(address);
+        if runs_reached(to) {
+            // What an own wallet runs is its delegate's.
+            return if delegate.is_none_or(runs_reached) { Shown::Open } else { Shown::Entry };
+        }
+        let wallet = !self.is_registered(to) && (self.code(to).is_empty() || delegate.is_some());
+        if wallet { Shown::Entry } else { Shown::Cut }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Admitted(tx) of spec/30 section 5: one function for every method.
 
-use super::Viewer;
+use super::Person;
 use gw_types::{Address, B256};
 
 /// By what right a viewer sees a transaction as such; the strongest wins.
@@ -16,12 +16,12 @@ pub enum Admission {
     Participant,
 }
 
-impl Viewer<'_> {
-    /// By what right this viewer sees the transaction.
-    pub fn admission(&self, tx_hash: B256, from: Address, to: Option<Address>) -> Admission {
+impl Person<'_> {
+    /// By what right they see the transaction.
+    pub(crate) fn admission(&self, tx_hash: B256, from: Address, to: Option<Address>) -> Admission {
         if self.is_participant(from, to) {
             Admission::Participant
-        } else if self.is_own_only() {
+        } else if self.own_only {
             Admission::None
         } else if self.is_recipient(tx_hash) {
             Admission::Shared
@@ -32,9 +32,9 @@ impl Viewer<'_> {
         }
     }
 
-    /// Whether the viewer owns the transaction's sender or receiver (HD10). A contract is nobody's wallet: an address
+    /// Whether they own the transaction's sender or receiver (HD10). A contract is nobody's wallet: an address
     /// that got linked before it was registered, or by the word of its own code, makes its owner no receiver.
-    pub fn is_participant(&self, from: Address, to: Option<Address>) -> bool {
+    pub(crate) fn is_participant(&self, from: Address, to: Option<Address>) -> bool {
         self.owns(from) || to.is_some_and(|to| self.receives_at(to))
     }
 
@@ -43,8 +43,8 @@ impl Viewer<'_> {
         self.snapshot.contract(to).is_none() && self.owns(to) && !self.user.is_some_and(|user| of_code(user.id))
     }
 
-    /// Whether the transaction was shared with the viewer and the node accepted it (R27, W5).
-    pub fn is_recipient(&self, tx_hash: B256) -> bool {
+    /// Whether the transaction was shared with them and the node accepted it (R27, W5).
+    pub(crate) fn is_recipient(&self, tx_hash: B256) -> bool {
         self.user.is_some_and(|user| {
             let rows = self.snapshot.visibility(tx_hash);
             rows.iter().any(|row| row.active && row.recipients.contains(&user.external_id))

@@ -1,6 +1,6 @@
 //! Which events of a contract a viewer may see, before any single log is looked at (spec/30 section 6.1).
 
-use super::Viewer;
+use super::Person;
 use crate::{
     access,
     snapshot::{Contract, ContractGrant, EventRule, EventRules, Group},
@@ -35,7 +35,7 @@ pub(crate) enum Admitted<'s> {
 
 impl<'s> EventRights<'s> {
     /// The viewer's rights to the events of `emitter`; `None` if it is no registered contract.
-    pub(crate) fn of(viewer: &Viewer<'s>, emitter: Address) -> Option<Self> {
+    pub(crate) fn of(viewer: &Person<'s>, emitter: Address) -> Option<Self> {
         let contract = viewer.snapshot.contract(emitter)?;
         let mut rights = Self {
             contract,

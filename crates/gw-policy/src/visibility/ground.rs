@@ -1,12 +1,12 @@
 //! The grounds of spec/30 section 2.2, in the order of their reasons (R4): own, public, rbac, disclosure.
 
-use super::Viewer;
+use super::Person;
 use crate::access;
 use gw_types::{Address, Level, LevelReason};
 
 /// The strongest ground. Every ground is looked at (R3); reasons are compared in the order of R4, so the first Full
 /// one is also the one to name; weaker levels never lower a stronger ground (R2).
-pub(super) fn resolve(viewer: &Viewer<'_>, address: Address) -> (Level, LevelReason) {
+pub(super) fn resolve(viewer: &Person<'_>, address: Address) -> (Level, LevelReason) {
     let base = match &viewer.member {
         Some(member) => {
             // Grounds 4 to 8 are what gives reach on RPC: one function, so that both layers agree (I1).
@@ -38,7 +38,7 @@ const fn unreached(is_registered: bool) -> Level {
 
 /// Grounds 1 to 3. The address of shared infrastructure is public knowledge: in a row that survives otherwise it is
 /// shown, but it makes no row survive and owns no list (HD9). A tag whose code was found changed counts no more.
-fn is_public(viewer: &Viewer<'_>, address: Address) -> bool {
+fn is_public(viewer: &Person<'_>, address: Address) -> bool {
     address.is_zero() || is_precompile(address) || viewer.snapshot.shared(address).is_some()
 }
 
@@ -51,6 +51,6 @@ pub fn is_precompile(address: Address) -> bool {
 
 /// Ground 9. Disclosure grants have no rows in the snapshot yet; when they have, R7 and R7a (HD8) bound them, and the
 /// row's block time becomes an argument here and of `level`.
-const fn disclosed(_viewer: &Viewer<'_>, _address: Address) -> Option<Level> {
+const fn disclosed(_viewer: &Person<'_>, _address: Address) -> Option<Level> {
     None
 }

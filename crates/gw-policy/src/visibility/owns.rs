@@ -3,6 +3,11 @@
 use crate::{Snapshot, snapshot::LinkKind};
 use gw_types::{Address, UserId};
 
+/// Whether `user` knows what the wallet `address` is: its owner, or who it was disclosed to in full (HD7).
+pub(crate) fn knows(snapshot: &Snapshot, user: UserId, address: Address) -> bool {
+    owns(snapshot, user, address)
+}
+
 /// Whether `user` owns `address` (R6).
 ///
 /// A proved (`user`) link always counts. An inferred (`system`) link counts only while nobody else has proved the

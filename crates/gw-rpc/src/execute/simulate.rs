@@ -15,7 +15,7 @@ use gw_evm::{
 use gw_node::{Block, NoTrace, NodeError, Traced};
 use gw_policy::{
     Disclosed, Sealed,
-    access::{TraceFacts, TraceVerdict, broken_pins, judge_trace},
+    access::{TraceFacts, TraceVerdict, broken_pins, judge_trace, stopped_at},
     sealed::RawError,
     view::{self, ErrorContext, node_error},
 };
@@ -85,7 +85,7 @@ pub(super) async fn run(
     match traced.map_err(|error| untraced(state, error))? {
         Traced::Refused(error) => Err(unwilling(error)),
         Traced::Trace(trace) => {
-            let verdict = judge_run(state, &judged, trace, block)?;
+            let verdict = judge_run(state, &judged, trace, block, found)?;
             Ok(Run { judged, verdict })
         }
     }
@@ -97,13 +97,19 @@ pub(crate) fn judge_run(
     judged: &Judged,
     trace: Sealed<Trace>,
     block: &Block,
+    found: &mut Found,
 ) -> Result<TraceVerdict, Reply> {
     let broken = broken_pins(&judged.snapshot, &trace);
     // What an older block held says nothing of today's code.
     if !broken.is_empty() && state.node().head().is_some_and(|head| head.hash == block.hash) {
         state.pins.report(state, broken);
     }
-    judge_trace(&judged.snapshot, &judged.permit, trace, &facts(block), judged.now, state.knobs())
+    let facts = facts(block);
+    if judged.permit.beside().is_some() {
+        found.stopped =
+            stopped_at(&judged.snapshot, &judged.permit, &trace, &facts, judged.now, state.knobs()).or(found.stopped);
+    }
+    judge_trace(&judged.snapshot, &judged.permit, trace, &facts, judged.now, state.knobs())
         .map_err(|reason| judged.denied(reason))
 }
 

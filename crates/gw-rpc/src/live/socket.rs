@@ -79,7 +79,7 @@ pub(crate) async fn open(State(state): State<RpcState>, request: Request) -> Res
     let pinned = state.feed().pin();
     let party = match origin.caller(&pinned.snapshot, now) {
         _ if !pinned.fresh => return refuse(&state, &Arc::new(origin), Reply::PolicyUnavailable).await,
-        Ok(Caller::User(user) | Caller::Url(user, _)) => Party::User(user.id),
+        Ok(Caller::User(user) | Caller::Url(user, _) | Caller::Beside(user, _)) => Party::User(user.id),
         Ok(Caller::Anonymous) => Party::Address(AddressKey::from(client)),
         Err(reply) => return refuse(&state, &Arc::new(origin), reply).await,
     };

@@ -22,7 +22,11 @@ use crate::{
 };
 use gw_journal::Journal;
 use gw_node::Node;
-use gw_policy::{knobs::Knobs, view};
+use gw_policy::{
+    Disclosed,
+    knobs::Knobs,
+    view::{self, RunLog},
+};
 use gw_store::{Feed, Store};
 use gw_types::Clock;
 use std::sync::Arc;
@@ -45,6 +49,21 @@ pub struct SendContext {
     pub knobs: Arc<Knobs>,
     /// Work that shutdown waits for.
     pub tasks: TaskTracker,
+}
+
+/// What a send would do, as far as both see it (V1).
+#[derive(Debug)]
+pub(crate) struct Effects {
+    pub(crate) trace: Disclosed,
+    pub(crate) logs: Vec<RunLog>,
+}
+
+/// Everything that a send must pass before anything happens; nothing happens after it.
+pub(crate) async fn rehearse(asked: &Asked, judged: Judged, found: &mut Found) -> Result<Effects, Reply> {
+    let ready = prepare::prepare(asked, judged, found).await?;
+    let (judged, verdict) = ready.run();
+    let viewer = judged.viewer(asked.state());
+    Ok(Effects { trace: view::call_tree(&viewer, verdict), logs: view::run_logs(&viewer, verdict) })
 }
 
 /// Carries out a permitted send: the hash, or what the caller is told instead.

@@ -61,8 +61,8 @@ pub(super) async fn prepare(asked: &Asked, judged: Judged, found: &mut Found) ->
     let judged = asked.again(judged)?;
     let traced = traced.map_err(|error| untraced(state, error))?;
     let (now, next) = (trace(traced.now)?, trace(traced.next)?);
-    let verdict = judge_run(state, &judged, now, &block)?;
-    let later = judge_run(state, &judged, next, &block)?;
+    let verdict = judge_run(state, &judged, now, &block, found)?;
+    let later = judge_run(state, &judged, next, &block, found)?;
     let pending = traced.pending_nonce;
     check_nonce(&judged.permit, pending, state.knobs()).map_err(|error| judged.invalid(error))?;
     let recipients = recipients(&judged.snapshot, &judged.permit, &verdict).map_err(|error| judged.invalid(error))?;
@@ -96,6 +96,12 @@ pub(super) async fn prepare(asked: &Asked, judged: Judged, found: &mut Found) ->
 }
 
 impl Ready {
+    /// The run on the state of the head, and for whom it was judged.
+    pub(super) fn run(&self) -> (&Judged, &TraceVerdict) {
+        let [now, _] = &self.verdicts;
+        (&self.judged, now)
+    }
+
     /// HD20: asked once more directly before forwarding; whoever changed the policy meanwhile is heard, on the call
     /// and on what its traces showed.
     pub(super) fn again(self, asked: &Asked) -> Result<Self, Reply> {

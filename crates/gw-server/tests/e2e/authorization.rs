@@ -92,6 +92,12 @@ impl Victim {
             ("POST", "/access/check") => {
                 Some(json!({"method": "eth_call", "org_id": self.org, "user_external_id": self.did}))
             }
+            ("POST", "/orgs/{org_id}/dry-run") => {
+                Some(json!({"user_did": self.did, "rpc": {"method": "eth_getBalance", "params": [self.address]}}))
+            }
+            ("POST", "/impersonate/{did}/in/{org_id}/rpc") => {
+                Some(json!({"method": "eth_getBalance", "params": [self.address]}))
+            }
             ("POST", "/orgs") => Some(json!({"name": "New", "slug": format!("new-{}", self.org)})),
             ("POST", "/directory-tenants") => Some(json!({"tenant_id": self.org, "label": "new"})),
             ("PUT", "/directory-tenants/{id}") => Some(json!({"label": "changed", "disabled": true})),
@@ -163,6 +169,7 @@ impl Victim {
             .replace("/rpc-urls/{id}", &format!("/rpc-urls/{url}"))
             .replace("{session_id}", &session)
             .replace("{org_id}", &self.org)
+            .replace("{did}", &self.did)
             .replace("{group_id}", &group)
             .replace("{user_id}", &self.user)
             .replace("{membership_id}", &self.membership)

@@ -1,10 +1,11 @@
 //! Seeing why, through the pipeline that serves callers (spec/20 §16).
 
 use crate::{
-    harness::Engine,
-    world::{World, balance_of},
+    harness::{Engine, init_code},
+    world::{World, balance_of, forwardCall, transfer},
 };
-use alloy_primitives::Address;
+use alloy_primitives::{Address, Bytes, U256};
+use alloy_sol_types::SolCall;
 use serde_json::{Value, json};
 
 /// V3, B13: a test request is the caller's own call: same rules, same trace, same redaction; administrators see why.
@@ -92,6 +93,12 @@ async fn v4_access_check_and_effective_permissions() {
     let rule = ask(analyst(json!({"params": foreign}))).await.expect(200);
     assert_eq!((&rule["reason"], &rule["explanation"]["rule"]), (&json!("param_rule"), &json!("param_rule")));
     let ops = json!({"user_external_id": w.ops.did, "org_id": w.meridian, "method": "eth_call", "params": foreign});
+    // HD7: whether a wallet is the user's, an administrator who does not know it is not told; the super token is.
+    let own = json!([{"to": w.erc20, "data": balance_of(w.analyst.address())}, "latest"]);
+    let (own, foreign_said) =
+        (ask(analyst(json!({"params": own}))).await, ask(analyst(json!({"params": foreign}))).await);
+    assert_eq!(own.json()["reason"], "param_rule", "{}", own.body);
+    assert_eq!(own.body, foreign_said.body);
     let allowed = ask(ops.clone()).await.expect(200);
     assert_eq!((&allowed["allowed"], &allowed["explanation"]["plan"]), (&json!(true), &json!("trace")), "{allowed}");
     let mut claimed = ops;
@@ -144,4 +151,190 @@ async fn v4_access_check_and_effective_permissions() {
     let default = format!("/users/{}/effective-permissions", w.outsider.user_id);
     let plain = w.gw.admin("GET", &default, None).await.expect(200);
     assert!(plain["allowed_methods"].as_array().unwrap().contains(&json!("eth_chainId")), "{plain}");
+}
+
+/// What came of a dry-run of this call by `did`, asked by Meridian's administrator.
+async fn dry_run(w: &World, did: &str, method: &str, params: Value) -> crate::harness::Answer {
+    let path = format!("/api/v1/admin/orgs/{}/dry-run", w.meridian);
+    let body = json!({"user_did": did, "rpc": {"method": method, "params": params}});
+    w.gw.as_user(&w.admin.token, "POST", &path, Some(body)).await
+}
+
+fn hex(address: Address) -> String {
+    format!("{address:x}")
+}
+
+/// V1, B14, HD7: a dry-run takes the member's own way through everything, and shows what the administrator sees too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn v1_b14_hd7_a_dry_run_shows_what_both_see() {
+    let w = World::start(Engine::Sqlite).await;
+    let wallet = hex(w.ops.address());
+    let sent = w.gw.send(&w.ops.token, &w.ops.key, Some(w.erc20), U256::ZERO, transfer(w.analyst.address(), 5)).await;
+    let calls = |found: &Value| found["total"].as_i64().unwrap();
+    let of_ops = format!("/logs?external_id={}", w.ops.did);
+    let before = (w.gw.node("eth_blockNumber", json!([])).await, w.gw.admin("GET", &of_ops, None).await.expect(200));
+
+    // B14, unfiltered transactions: the member's own view names the wallet, this one does not.
+    let own = w.gw.result(&w.ops.token, "eth_getTransactionByHash", json!([sent])).await;
+    assert_eq!(own["from"].as_str().unwrap().to_lowercase(), format!("0x{wallet}"), "the attack, with the rule off");
+    let before_last = w.gw.admin("GET", &of_ops, None).await.expect(200);
+    let seen = dry_run(&w, w.ops.did, "eth_getTransactionByHash", json!([sent])).await.expect(200);
+    assert_eq!((&seen["decision"], &seen["explanation"]["rule"]), (&json!("allowed"), &json!("passed")), "{seen}");
+    assert_eq!(seen["response"]["from"], "visible to the target");
+    assert_eq!(seen["response"]["to"].as_str().unwrap().to_lowercase(), format!("0x{}", hex(w.erc20)));
+    let receipt = dry_run(&w, w.ops.did, "eth_getTransactionReceipt", json!([sent])).await.expect(200);
+    assert_eq!(receipt["response"]["logs"][0]["topics"][1], "visible to the target", "{receipt}");
+
+    // Contract data is the administrator's; what hangs on a wallet that was not disclosed is not told.
+    let total = json!([{"to": w.erc20, "data": "0x18160ddd"}, "latest"]);
+    let supply = dry_run(&w, w.ops.did, "eth_call", total.clone()).await.expect(200);
+    assert_eq!(supply["response"], w.gw.result(&w.ops.token, "eth_call", total.clone()).await);
+    for of in [w.analyst.address(), w.outsider.address()] {
+        let ask = json!([{"to": w.erc20, "data": balance_of(of)}, "latest"]);
+        let denied = dry_run(&w, w.analyst.did, "eth_call", ask).await.expect(200);
+        assert_eq!((&denied["decision"], &denied["reason"]), (&json!("denied"), &json!("param_rule")), "{denied}");
+        let from = json!([{"from": of, "to": w.erc20, "data": "0x18160ddd"}, "latest"]);
+        let denied = dry_run(&w, w.ops.did, "eth_call", from).await.expect(200);
+        assert_eq!(denied["reason"], "sender_not_linked", "{denied}");
+    }
+    let own = dry_run(&w, w.ops.did, "eth_getBalance", json!([w.ops.address()])).await.expect(200);
+    assert_eq!(own["response"], "0x0");
+
+    // Sends are traced, and nothing comes of them.
+    let nonce = async || w.gw.node("eth_getTransactionCount", json!([w.ops.address(), "pending"])).await;
+    let at = nonce().await;
+    let call = json!([{"to": w.erc20, "data": transfer(w.trader.address(), 7)}]);
+    let sent = dry_run(&w, w.ops.did, "eth_sendTransaction", call.clone()).await;
+    let said = sent.expect(200);
+    assert_eq!((&said["decision"], &said["explanation"]["plan"]), (&json!("allowed"), &json!("send")), "{said}");
+    assert_eq!(
+        (&said["trace"]["from"], said["logs_emitted"].as_array().unwrap().len()),
+        (&json!("visible to the target"), 1)
+    );
+    assert_eq!(said["logs_visible_to_user"], said["logs_emitted"]);
+    assert!(!sent.body.to_lowercase().contains(&wallet), "{}", sent.body);
+    let (_, raw) = w.gw.sign(&w.ops.key, Some(w.erc20), U256::ZERO, transfer(w.trader.address(), 7)).await;
+    let raw = dry_run(&w, w.ops.did, "eth_sendRawTransaction", json!([raw])).await.expect(200);
+    assert_eq!(
+        (&raw["decision"], &raw["trace"]["from"]),
+        (&json!("allowed"), &json!("visible to the target")),
+        "{raw}"
+    );
+    let failing = json!([{"to": w.erc20, "data": transfer(w.trader.address(), 1 << 60)}]);
+    let failing = dry_run(&w, w.ops.did, "eth_sendTransaction", failing).await.expect(200);
+    assert_eq!(failing["decision"], "allowed", "the contract refuses, not the policy: {failing}");
+    let paying = json!([{"to": w.erc20, "value": "0x1"}]);
+    dry_run(&w, w.ops.did, "eth_sendTransaction", paying).await.expect(400);
+    assert_eq!(nonce().await, at, "nothing was forwarded");
+
+    // B14, foreign frames: a contract of the other bank, reached through one of the member's own.
+    let forwarder = w.gw.deploy(&w.ops.token, &w.ops.key, init_code("Forwarder", &[])).await;
+    let foreign = w.gw.deploy(&w.ops.token, &w.ops.key, init_code("Forwarder", &[])).await;
+    let path = format!("/orgs/{}/contracts/{foreign}", w.meridian);
+    w.gw.admin("DELETE", &path, None).await.expect(200);
+    let body = json!({"address": foreign, "name": "theirs"});
+    w.gw.admin("POST", &format!("/orgs/{}/contracts", w.volta), Some(body)).await.expect(201);
+    let data: Bytes = forwardCall { target: foreign, data: Bytes::new() }.abi_encode().into();
+    let through = json!([{"to": forwarder, "data": data}, "latest"]);
+    let bare = w.gw.node("eth_call", through.clone()).await;
+    assert!(bare.is_string(), "the attack works against the bare node: {bare}");
+    let stopped = dry_run(&w, w.ops.did, "eth_call", through).await;
+    let said = stopped.expect(200);
+    assert_eq!((&said["decision"], &said["explanation"]["rule"]), (&json!("denied"), &json!("trace")), "{said}");
+    assert_eq!((&said["stopped_at"]["frame"], &said["reason"]), (&json!(1), &json!("unregistered")), "{said}");
+    assert!(said["stopped_at"].get("address").is_none() && said.get("response").is_none(), "{said}");
+
+    // Recorded in the trail of the organization, with a keyed digest and none of the parameters; not as calls of theirs.
+    let trail = format!("/api/v1/admin/audit-logs?resource_type=user&resource_id={}&action=access", w.ops.user_id);
+    let trail = w.gw.as_user(&w.admin.token, "GET", &trail, None).await;
+    let entries = trail.expect(200);
+    let first = &entries[0];
+    assert_eq!(
+        (&first["actor_external_id"], &first["new_value"]["impersonation"]),
+        (&json!(w.admin.did), &json!("dry_run"))
+    );
+    assert!(first["new_value"]["params_digest"].as_str().unwrap().starts_with("hmac-sha256:"), "{first}");
+    assert!(!trail.body.contains("0x18160ddd"), "{}", trail.body);
+    let deployed = calls(&w.gw.admin("GET", &of_ops, None).await.expect(200));
+    let (block, earlier) = before;
+    assert_ne!(block, Value::Null);
+    assert!(calls(&earlier) <= calls(&before_last) && calls(&before_last) <= deployed);
+    let dry = format!("/logs?external_id={}&method=eth_sendTransaction", w.ops.did);
+    assert_eq!(calls(&w.gw.admin("GET", &dry, None).await.expect(200)), 0, "no call of the member's");
+}
+
+/// V1, V2: who may look over whose shoulder.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn v1_v2_only_administrators_in_person_and_only_over_members() {
+    let w = World::start(Engine::Sqlite).await;
+    let readers = crate::world::group(&w.gw, &w.meridian, "readers", false, json!([]), json!([])).await;
+    let flag = json!({"is_org_readonly_admin": true});
+    w.gw.admin("PUT", &format!("/orgs/{}/groups/{readers}", w.meridian), Some(flag)).await.expect(200);
+    let reader = json!({"did": "did:test:reader", "group_id": readers});
+    w.gw.admin("POST", &format!("/orgs/{}/memberships/by-did", w.meridian), Some(reader)).await.expect(201);
+    let reader = w.gw.login("did:test:reader").await;
+    let rpc = json!({"method": "eth_getBalance", "params": [w.erc20]});
+    let dry = |did: &str| json!({"user_did": did, "rpc": rpc});
+    let paths = |org: &str, did: &str| {
+        let base = "/api/v1/admin";
+        [
+            (format!("{base}/orgs/{org}/dry-run"), dry(did)),
+            (format!("{base}/impersonate/{did}/in/{org}/rpc"), rpc.clone()),
+        ]
+    };
+    let refused = async |token: &str, org: &str, did: &str, status: u16| {
+        for (path, body) in paths(org, did) {
+            let answer = w.gw.as_user(token, "POST", &path, Some(body)).await;
+            assert_eq!(answer.status, status, "{path}: {}", answer.body);
+        }
+    };
+    refused(&w.admin.token, &w.meridian, w.ops.did, 200).await;
+    refused(&w.admin.token, &w.volta, w.trader.did, 403).await;
+    refused(&w.admin.token, "nonsense", w.trader.did, 403).await;
+    refused(&w.admin.token, &w.meridian, w.trader.did, 404).await;
+    refused(&w.admin.token, &w.meridian, "did:test:nobody", 404).await;
+    refused(&w.admin.token, &w.meridian, w.admin.did, 400).await;
+    refused(&reader, &w.meridian, w.ops.did, 403).await;
+    refused(&w.ops.token, &w.meridian, w.analyst.did, 403).await;
+    for (path, body) in paths(&w.meridian, w.ops.did) {
+        let path = path.trim_start_matches("/api/v1/admin");
+        w.gw.admin("POST", path, Some(body)).await.expect(403);
+    }
+    let other = dry_run(&w, w.ops.did, "eth_blockNumber", json!([])).await;
+    assert!(other.status == 400 && other.body.contains("eth_getLogs"), "{}", other.body);
+    dry_run(&w, w.ops.did, "eth_getBalance", json!(["0x12"])).await.expect(400);
+
+    // V2: reads only; the answer is the member's, as far as both see it.
+    let look = async |method: &str, params: Value| {
+        let path = format!("/api/v1/admin/impersonate/{}/in/{}/rpc", w.ops.did, w.meridian);
+        w.gw.as_user(&w.admin.token, "POST", &path, Some(json!({"method": method, "params": params, "id": 7}))).await
+    };
+    let head = look("eth_chainId", json!([])).await.expect(200);
+    assert_eq!(head, json!({"jsonrpc": "2.0", "id": 7, "result": "0x7a69"}));
+    let denied = look("eth_sign", json!([])).await.expect(200);
+    assert_eq!(denied["error"]["message"], "method not found", "{denied}");
+    look("eth_sendRawTransaction", json!(["0x02"])).await.expect(400);
+    look("eth_newFilter", json!([{"address": w.erc20}])).await.expect(400);
+    let block = look("eth_getBlockByNumber", json!(["latest", true])).await;
+    let (shown, wallet) = (block.expect(200), hex(w.ops.address()));
+    assert_eq!(shown["result"]["transactions"][0]["from"], "visible to the target", "{shown}");
+    assert!(!block.body.to_lowercase().contains(&wallet));
+    assert_eq!(look("eth_accounts", json!([])).await.expect(200)["result"], json!([]));
+
+    // The reads of the explorer will be mirrored here: the way in is there, and nothing behind it.
+    let get = async |path: String| w.gw.as_user(&w.admin.token, "GET", &path, None).await.status;
+    let in_org = |org: &str, did: &str| format!("/api/v1/admin/impersonate/{did}/in/{org}/api/v1/explorer/blocks");
+    assert_eq!(get(in_org(&w.meridian, w.ops.did)).await, 404);
+    assert_eq!(get(in_org(&w.volta, w.ops.did)).await, 403);
+    assert_eq!(get(in_org(&w.meridian, w.trader.did)).await, 404);
+    assert_eq!(get(format!("/api/v1/admin/impersonate/{}/api/v1/explorer/blocks", w.ops.did)).await, 400);
+    let tree = in_org(&w.meridian, w.ops.did);
+    for method in ["POST", "PUT", "DELETE"] {
+        assert_eq!(w.gw.as_user(&w.admin.token, method, &tree, None).await.status, 405, "{method}");
+    }
+    let tree = tree.trim_start_matches("/api/v1/admin").to_owned();
+    assert_eq!(w.gw.admin("GET", &tree, None).await.status, 403);
+    let trail = format!("/audit-logs?resource_type=user&resource_id={}&action=access", w.ops.user_id);
+    let trail = w.gw.admin("GET", &trail, None).await.expect(200);
+    assert!(trail.as_array().unwrap().iter().any(|entry| entry["new_value"]["impersonation"] == "view_as"), "{trail}");
 }

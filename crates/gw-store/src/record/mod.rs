@@ -5,6 +5,7 @@
 mod access;
 mod contract;
 mod identity;
+mod impersonation;
 mod link;
 mod mined;
 mod organization;
@@ -19,6 +20,7 @@ pub use contract::{
     MustBeError, NewContract, NewGrant, ParamRule,
 };
 pub use identity::{Membership, MembershipSource, NewMembership, NewUser, User, UserPatch};
+pub use impersonation::Impersonation;
 pub use link::{Collision, Link, LinkProof, Linked, SenderLink, WalletLink, WalletProof};
 pub use mined::{Finding, NewWatch, Quarantine, Suspension, Watched};
 pub use organization::{

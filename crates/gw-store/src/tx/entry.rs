@@ -9,8 +9,9 @@ use crate::{
     dialect::Engine,
     entity::audit_outbox,
     record::{
-        AllowedTenant, Application, Contract, Family, Grant, Group, GroupAccess, Link, Membership, OpenReservation,
-        Organization, PendingLogin, PersonalUrl, Quarantine, SharedInfra, Suspension, TenantEnd, ToggleChange, User,
+        AllowedTenant, Application, Contract, Family, Grant, Group, GroupAccess, Impersonation, Link, Membership,
+        OpenReservation, Organization, PendingLogin, PersonalUrl, Quarantine, SharedInfra, Suspension, TenantEnd,
+        ToggleChange, User,
     },
     row,
 };
@@ -182,6 +183,19 @@ impl Audited for GroupAccess {
             *key = json!({ "changed": true, "set": self.rpc_api_key.is_some() });
         }
         image
+    }
+}
+
+impl Audited for Impersonation {
+    const RESOURCE: ResourceType = ResourceType::User;
+    fn resource_id(&self) -> String {
+        self.user.to_string()
+    }
+    fn resource_name(&self) -> String {
+        self.external_id.as_str().to_owned()
+    }
+    fn image(&self) -> Value {
+        json!({ "impersonation": self.way, "what": self.what, "params_digest": self.params_digest })
     }
 }
 

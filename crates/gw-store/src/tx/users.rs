@@ -4,7 +4,7 @@ use super::{Tx, entry::Action};
 use crate::{
     Missing, StoreError,
     entity::{address_links, groups, login_nullifiers, memberships, refresh_tokens, user_tombstones, users},
-    record::{Link, Membership, MembershipSource, NewMembership, NewUser, User, UserPatch},
+    record::{Impersonation, Link, Membership, MembershipSource, NewMembership, NewUser, User, UserPatch},
     row::Place,
 };
 use gw_types::{ExternalId, GroupId, MembershipId, OrgId, TenantId, UserId};
@@ -15,6 +15,11 @@ use sea_orm::{
 use serde_json::Value;
 
 impl Tx {
+    /// An administrator is about to look through a user's eyes. Nothing of policy changes.
+    pub fn note_impersonation(&mut self, record: &Impersonation) {
+        self.note(Action::Access, Some(record.org), None, Some(record));
+    }
+
     /// Makes a user, with memberships in the named groups. A ban that outlived a deleted row is kept, and tokens of
     /// the deleted row stay dead (spec/80 section 7).
     pub async fn create_user(&mut self, new: NewUser) -> Result<User, StoreError> {

@@ -1,16 +1,18 @@
-//! Whether and how one log is shown to one viewer.
+//! Whether and how one log is shown to one viewer: to each of its persons by their own rights, then what both see (HD7).
 
 use super::{
     super::{
-        Parties,
+        HIDDEN_FROM_TARGET, Parties, VISIBLE_TO_TARGET,
         scan::{Malformed, Scan},
     },
+    RunLog,
     record::{Log, LogOrder, is_masked},
 };
 use crate::{
     knobs::{DynamicFields, NoAbi, TransactionLogs},
+    sealed::Disclosed,
     snapshot::{EventRule, MustBe, ParamRule},
-    visibility::{Admitted, EventRights, Viewer},
+    visibility::{Admitted, EventRights, Person, Viewer},
 };
 use alloy_primitives::{Address, B256};
 use gw_evm::{
@@ -23,12 +25,26 @@ use std::collections::HashMap;
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
 /// What the viewer is to the transaction of a log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TxRight {
     /// Owner of its sender or receiver.
     pub(super) is_participant: bool,
     /// Listed in its `visibleTo`.
     pub(super) is_recipient: bool,
+}
+
+/// The same of each of the persons a viewer is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct TxRights {
+    pub(super) person: TxRight,
+    beside: TxRight,
+}
+
+impl TxRights {
+    /// What `right` says of each.
+    pub(super) fn of<'s>(viewer: &Viewer<'s>, right: impl Fn(&Person<'s>) -> TxRight) -> Self {
+        Self { person: right(viewer.person()), beside: viewer.operator().map(right).unwrap_or_default() }
+    }
 }
 
 /// How a log is shown.
@@ -42,6 +58,8 @@ pub(super) enum Rendering {
     Masked {
         /// Topic positions, one bit each.
         topics: u8,
+        /// Those of them that are hidden only from who looks over the person's shoulder.
+        told: u8,
         /// The data to show, if not the log's own.
         data: Option<Vec<u8>>,
     },
@@ -72,7 +90,24 @@ impl Rendering {
         match self {
             Self::Dropped => {}
             Self::Whole => log.write_whole(out),
-            Self::Masked { topics, data } => log.write_masked(*topics, data.as_deref(), out),
+            Self::Masked { topics, told, data } => log.write_masked(*topics, *told, data.as_deref(), out),
+        }
+    }
+
+    /// What shows of it to somebody who is shown it so, when it is shown so to who is beside them.
+    fn meet(self, beside: Self) -> Self {
+        match (self, beside) {
+            (Self::Dropped, _) | (_, Self::Dropped) => Self::Dropped,
+            (Self::Whole, Self::Whole) => Self::Whole,
+            (masked @ Self::Masked { .. }, Self::Whole) => masked,
+            (Self::Whole, Self::Masked { topics, data, .. }) => Self::Masked { topics, told: topics, data },
+            (Self::Masked { topics, data, .. }, Self::Masked { topics: more, data: other, .. }) => {
+                let data = match (data, other) {
+                    (Some(one), Some(other)) => Some(one.iter().zip(other).map(|(one, other)| one & other).collect()),
+                    (one, other) => one.or(other),
+                };
+                Self::Masked { topics: topics | more, told: more & !topics, data }
+            }
         }
     }
 }
@@ -81,14 +116,33 @@ impl Rendering {
 #[derive(Debug)]
 pub(in crate::view) struct LogReader<'v, 's> {
     viewer: &'v Viewer<'s>,
+    person: PersonReader<'v, 's>,
+    beside: Option<PersonReader<'v, 's>>,
+}
+
+/// The same for one person.
+#[derive(Debug)]
+struct PersonReader<'v, 's> {
+    viewer: &'v Person<'s>,
     emitters: Map<Address, Option<EventRights<'s>>>,
     levels: Levels<'v, 's>,
+}
+
+/// The logs of one receipt as they are shown.
+#[derive(Debug)]
+pub(in crate::view) struct LogsShown {
+    /// As a list.
+    pub(in crate::view) text: String,
+    /// Whether the person alone sees any.
+    pub(in crate::view) any_to_person: bool,
+    /// Whether who is beside them sees any.
+    pub(in crate::view) any_beside: bool,
 }
 
 /// Which addresses are Full, each asked for once.
 #[derive(Debug)]
 struct Levels<'v, 's> {
-    viewer: &'v Viewer<'s>,
+    viewer: &'v Person<'s>,
     known: Map<Address, bool>,
 }
 
@@ -110,43 +164,92 @@ impl Levels<'_, '_> {
 
 impl<'v, 's> LogReader<'v, 's> {
     pub(in crate::view) fn new(viewer: &'v Viewer<'s>) -> Self {
-        Self { viewer, emitters: Map::default(), levels: Levels { viewer, known: Map::default() } }
+        Self { viewer, person: PersonReader::new(viewer.person()), beside: viewer.operator().map(PersonReader::new) }
     }
 
     pub(in crate::view) const fn viewer(&self) -> &'v Viewer<'s> {
         self.viewer
     }
 
-    /// The logs of one receipt: those the viewer sees, as a list, and how many they are.
-    pub(in crate::view) fn logs_of(&mut self, parties: &Parties, list: &str) -> Result<(String, usize), Malformed> {
-        let right = TxRight {
-            is_participant: self.viewer.is_participant(parties.from, parties.to),
-            is_recipient: self.viewer.is_recipient(parties.tx_hash),
-        };
-        let (mut out, mut count, mut order) = (String::from("["), 0usize, LogOrder::default());
+    /// The logs of one receipt: those the viewer sees. Which they are nobody chose, so those that are hidden only from who
+    /// is beside the person are said to be there.
+    pub(in crate::view) fn logs_of(&mut self, parties: &Parties, list: &str) -> Result<LogsShown, Malformed> {
+        let right = TxRights::of(self.viewer, |person| TxRight {
+            is_participant: person.is_participant(parties.from, parties.to),
+            is_recipient: person.is_recipient(parties.tx_hash),
+        });
+        let (mut out, mut order) = (String::from("["), LogOrder::default());
+        let (mut any_to_person, mut any_beside) = (false, false);
         Scan::new(list).list(|scan| {
             let log = Log::read(scan, &mut order)?;
             if log.tx_hash != parties.tx_hash {
                 return Err(Malformed);
             }
-            let rendering = self.render(&log, right)?;
-            if rendering == Rendering::Dropped {
+            let (own, beside) = self.renderings(&log, right)?;
+            any_to_person |= own != Rendering::Dropped;
+            any_beside |= beside.as_ref().is_some_and(|beside| *beside != Rendering::Dropped);
+            if own == Rendering::Dropped {
                 return Ok(());
             }
-            if count > 0 {
+            if out.len() > 1 {
                 out.push(',');
             }
-            count = count.saturating_add(1);
-            rendering.write(&log, &mut out);
+            match beside {
+                None => own.write(&log, &mut out),
+                Some(Rendering::Dropped) => out.push_str(VISIBLE_TO_TARGET),
+                Some(beside) => own.meet(beside).write(&log, &mut out),
+            }
             Ok(())
         })?;
         out.push(']');
-        Ok((out, count))
+        Ok(LogsShown { text: out, any_to_person, any_beside })
+    }
+
+    fn renderings(&mut self, log: &Log<'_>, right: TxRights) -> Result<(Rendering, Option<Rendering>), Malformed> {
+        let own = self.person.render(log, right.person)?;
+        let beside = self.beside.as_mut().map(|beside| beside.render(log, right.beside)).transpose()?;
+        Ok((own, beside))
+    }
+
+    /// A log of a run that has not happened; nothing if neither sees it.
+    pub(super) fn told(&mut self, log: &Log<'_>, right: TxRights) -> Result<Option<RunLog>, Malformed> {
+        let (own, beside) = self.renderings(log, right)?;
+        let hidden = |text| Disclosed::constant(text);
+        let written = |rendering: &Rendering| {
+            let mut out = String::new();
+            rendering.write(log, &mut out);
+            // It is in no transaction yet.
+            Disclosed::text(out.replace(&format!(",\"transactionHash\":\"{:#x}\"", B256::ZERO), ""))
+        };
+        let to_person = own != Rendering::Dropped;
+        let shown = match (to_person, beside) {
+            (true, None) => written(&own),
+            (true, Some(Rendering::Dropped)) => hidden(VISIBLE_TO_TARGET),
+            (true, Some(beside)) => written(&own.meet(beside)),
+            (false, None | Some(Rendering::Dropped)) => return Ok(None),
+            (false, Some(_)) => hidden(HIDDEN_FROM_TARGET),
+        };
+        Ok(Some(RunLog { shown, to_person }))
+    }
+
+    /// What both see of a log.
+    pub(super) fn render(&mut self, log: &Log<'_>, right: TxRights) -> Result<Rendering, Malformed> {
+        let (own, beside) = self.renderings(log, right)?;
+        Ok(match beside {
+            None => own,
+            Some(beside) => own.meet(beside),
+        })
+    }
+}
+
+impl<'v, 's> PersonReader<'v, 's> {
+    fn new(viewer: &'v Person<'s>) -> Self {
+        Self { viewer, emitters: Map::default(), levels: Levels { viewer, known: Map::default() } }
     }
 
     /// Section 6.1. Whoever sees a log whole by one row sees it whole; the rows that admit it masked come after.
-    pub(super) fn render(&mut self, log: &Log<'_>, right: TxRight) -> Result<Rendering, Malformed> {
-        let knobs = self.viewer.knobs();
+    fn render(&mut self, log: &Log<'_>, right: TxRight) -> Result<Rendering, Malformed> {
+        let knobs = self.viewer.knobs;
         // HD2: what may be loot is told to nobody, whoever sent the transaction.
         if self.viewer.is_quarantined(log.address) {
             return Ok(Rendering::Dropped);
@@ -207,7 +310,7 @@ struct Judged<'l, 'a, 'v, 's> {
     log: &'l Log<'a>,
     shape: Option<&'l EventShape>,
     levels: &'l mut Levels<'v, 's>,
-    viewer: &'v Viewer<'s>,
+    viewer: &'v Person<'s>,
     data: Option<Vec<u8>>,
 }
 
@@ -253,7 +356,7 @@ impl Judged<'_, '_, '_, '_> {
     }
 
     fn rendering(topics: u8, data: Option<Vec<u8>>) -> Rendering {
-        if topics == 0 && data.is_none() { Rendering::Whole } else { Rendering::Masked { topics, data } }
+        if topics == 0 && data.is_none() { Rendering::Whole } else { Rendering::Masked { topics, told: 0, data } }
     }
 
     /// Whether the log meets an event rule. Parameter rules are alternatives; a shared log needs none of them

@@ -16,12 +16,13 @@ use super::{
     scan::{Malformed, Scan},
 };
 use crate::{
+    access::TraceVerdict,
     sealed::{Disclosed, RawJson, Sealed},
-    visibility::{Viewer, is_precompile},
+    visibility::{Person, Viewer, is_precompile},
 };
 use alloy_primitives::{Address, B256};
 use gw_evm::{LogFilter, TopicFilter, abi::clean_address};
-use judge::{Rendering, TxRight};
+use judge::{Rendering, TxRight, TxRights};
 use record::{Log, LogOrder};
 use std::collections::{HashMap, HashSet};
 
@@ -82,7 +83,10 @@ pub fn parties_needed(viewer: &Viewer<'_>, filter: &LogFilter, answer: &Sealed<R
         if seen.contains(&log.tx_hash) || !could_match(&asked, log) {
             return Ok(());
         }
-        let right = TxRight { is_participant: false, is_recipient: viewer.is_recipient(log.tx_hash) };
+        let right = TxRights::of(viewer, |person| TxRight {
+            is_participant: false,
+            is_recipient: person.is_recipient(log.tx_hash),
+        });
         if !reader.render(log, right)?.is_whole() {
             seen.insert(log.tx_hash);
             needed.push(PartiesNeeded { block_hash: log.block_hash()?, tx_hash: log.tx_hash });
@@ -104,6 +108,40 @@ pub enum LogsAnswer {
     NotPermitted,
 }
 
+/// An event of a run that has not happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunLog {
+    /// The event as both see it, or that it is visible to the one, or hidden from them.
+    pub shown: Disclosed,
+    /// Whether the person would see it.
+    pub to_person: bool,
+}
+
+/// The events of a judged run of the viewer's own, in the order of its frames (V1): what neither sees is left out.
+pub fn run_logs(viewer: &Viewer<'_>, verdict: &TraceVerdict) -> Vec<RunLog> {
+    let trace = verdict.trace();
+    let sender = trace.frames.first().map(|top| top.from);
+    let knows = |person: &Person<'_>| sender.is_some_and(|sender| person.sees(sender));
+    // The run is the person's whoever its sender turns out to be.
+    let mut right = TxRights::of(viewer, |person| TxRight { is_participant: knows(person), is_recipient: false });
+    right.person.is_participant = true;
+    let mut reader = LogReader::new(viewer);
+    let mut logs = Vec::new();
+    for log in trace.frames.iter().flat_map(|frame| &frame.logs) {
+        let text = format!(
+            r#"{{"address":"{:#x}","topics":[{}],"data":"{}","transactionHash":"{:#x}"}}"#,
+            log.address,
+            log.topics.iter().map(|topic| format!("\"{topic:#x}\"")).collect::<Vec<_>>().join(","),
+            log.data,
+            B256::ZERO,
+        );
+        let shown = Log::read(&mut Scan::new(&text), &mut LogOrder::default()).and_then(|log| reader.told(&log, right));
+        // What cannot be read shows to nobody.
+        logs.extend(shown.ok().flatten());
+    }
+    logs
+}
+
 /// `eth_getLogs`. `filter` is the caller's own: it is matched against the logs as rendered (HD1). Of the emitters
 /// `shared_only` ([`Permit::shared_logs_only`](crate::access::Permit::shared_logs_only)) only rows of own and shared
 /// transactions show, also where the viewer reaches the contract: the owner's groups must list the method (decision 40).
@@ -122,7 +160,7 @@ pub fn logs(
         let mut reader = LogReader::new(viewer);
         let mut out = String::with_capacity(raw.text().map_or(0, str::len));
         out.push('[');
-        let mut last: Option<(B256, TxRight)> = None;
+        let mut last: Option<(B256, TxRights)> = None;
         each_log(&raw, |log| {
             if !could_match(filter, log) {
                 return Ok(());
@@ -132,7 +170,7 @@ pub fn logs(
                 Some(_) | None => right_to(viewer, parties, log.tx_hash),
             };
             last = Some((log.tx_hash, right));
-            if !(right.is_participant || right.is_recipient) && shared_only.contains(&log.address) {
+            if !(right.person.is_participant || right.person.is_recipient) && shared_only.contains(&log.address) {
                 return Ok(());
             }
             let rendering = reader.render(log, right)?;
@@ -159,12 +197,12 @@ pub fn logs(
     LogsAnswer::Rows(rows, count)
 }
 
-fn right_to(viewer: &Viewer<'_>, parties: &TxParties, tx_hash: B256) -> TxRight {
+fn right_to(viewer: &Viewer<'_>, parties: &TxParties, tx_hash: B256) -> TxRights {
     let known = parties.known.get(&tx_hash);
-    TxRight {
-        is_participant: known.is_some_and(|parties| viewer.is_participant(parties.from, parties.to)),
-        is_recipient: viewer.is_recipient(tx_hash),
-    }
+    TxRights::of(viewer, |person| TxRight {
+        is_participant: known.is_some_and(|parties| person.is_participant(parties.from, parties.to)),
+        is_recipient: person.is_recipient(tx_hash),
+    })
 }
 
 fn each_log(raw: &RawJson, mut each: impl FnMut(&Log<'_>) -> Result<(), Malformed>) -> Result<(), Malformed> {

@@ -1,6 +1,7 @@
 //! One log in the node's text.
 
 use super::super::{
+    VISIBLE_TO_TARGET,
     scan::{Malformed, Scan},
     shape::{self, Field, Object, Order, Shape, ZERO_WORD},
 };
@@ -87,16 +88,20 @@ impl<'a> Log<'a> {
         }
     }
 
-    /// Writes the log with the zero word in place of the topics in `masked` (one bit per position), and with other
-    /// data if any are given.
-    pub(super) fn write_masked(&self, masked: u8, data: Option<&[u8]>, out: &mut String) {
+    /// Writes the log with the zero word in place of the topics in `masked` (one bit per position), those in `told` said to
+    /// be visible to the person, and with other data if any are given.
+    pub(super) fn write_masked(&self, masked: u8, told: u8, data: Option<&[u8]>, out: &mut String) {
         self.object.write_with(out, |name, out| match (name, data) {
             ("topics", _) => {
                 let mut before = '[';
                 for (position, text) in self.topic_texts.iter().take(self.topic_count).enumerate() {
                     out.push(before);
                     before = ',';
-                    out.push_str(if is_masked(masked, position) { ZERO_WORD } else { text });
+                    out.push_str(match text {
+                        _ if is_masked(told, position) => VISIBLE_TO_TARGET,
+                        _ if is_masked(masked, position) => ZERO_WORD,
+                        text => text,
+                    });
                 }
                 out.push_str(if before == '[' { "[]" } else { "]" });
                 true

@@ -1,5 +1,6 @@
 //! Who may do what (spec/20).
 
+mod beside;
 mod decide;
 mod differential;
 mod extras;

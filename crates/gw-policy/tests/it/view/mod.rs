@@ -1,5 +1,6 @@
 //! What viewers see: the visibility rules and the views (spec/30).
 
+mod beside;
 mod chain;
 mod corpus;
 mod golden;

@@ -1,6 +1,6 @@
 //! Promises about everything a viewer gets, over random worlds (spec/30 section 10).
 
-use super::support::{filter, get_logs, log, number, one, sealed, transaction, transfer, viewer, word};
+use super::support::{beside, filter, get_logs, log, number, one, sealed, transaction, transfer, viewer, within, word};
 use alloy_primitives::{Address, B256, keccak256};
 use gw_evm::TopicFilter;
 use gw_policy::{
@@ -236,28 +236,45 @@ impl Node {
 
 /// Everything a viewer can ask about the block; the receipts and transactions of `asked` by hash.
 fn everything(snapshot: &Snapshot, user: &str, transactions: &[Tx], asked: &[Tx]) -> Vec<String> {
-    let viewer = viewer(snapshot, user, &Knobs::SPEC);
+    everything_to(&viewer(snapshot, user, &Knobs::SPEC), transactions, asked)
+}
+
+fn everything_to(viewer: &Viewer<'_>, transactions: &[Tx], asked: &[Tx]) -> Vec<String> {
     let mut shown = Vec::new();
     for kind in [BlockTransactions::Full, BlockTransactions::Hashes] {
-        shown.push(view::block(&viewer, kind, None, sealed(&block(transactions))));
+        shown.push(view::block(viewer, kind, None, sealed(&block(transactions))));
     }
-    shown.push(view::block_transaction_count(&viewer, sealed(&block(transactions))));
+    shown.push(view::block_transaction_count(viewer, sealed(&block(transactions))));
     let receipts: Vec<Value> = transactions.iter().map(Tx::receipt).collect();
-    shown.push(view::block_receipts(&viewer, sealed(&json!(receipts))));
+    shown.push(view::block_receipts(viewer, sealed(&json!(receipts))));
     for tx in asked {
-        shown.push(view::transaction(&viewer, sealed(&tx.transaction())));
-        shown.push(view::receipt(&viewer, sealed(&tx.receipt())));
+        shown.push(view::transaction(viewer, sealed(&tx.transaction())));
+        shown.push(view::receipt(viewer, sealed(&tx.receipt())));
     }
     assert!(shown.iter().all(|shown| !shown.is_malformed()), "the test's node is a proper one");
     let mut texts: Vec<String> = shown.into_iter().map(|shown| shown.into_string()).collect();
     let node = Node::new(transactions);
     for emitter in CONTRACTS {
-        texts.push(format!("{:?}", node.get_logs(&viewer, &[emitter], vec![])));
+        texts.push(format!("{:?}", node.get_logs(viewer, &[emitter], vec![])));
     }
     for topics in [vec![one(transfer())], vec![TopicFilter::Any, one(B256::ZERO)]] {
-        texts.push(format!("{:?}", node.get_logs(&viewer, &["a-token", "b-multi"], topics)));
+        texts.push(format!("{:?}", node.get_logs(viewer, &["a-token", "b-multi"], topics)));
     }
     texts
+}
+
+/// The same, rows that are only said to be there left out.
+fn within_but_for_marks(shown: &Value, seen: &Value) -> bool {
+    fn unmarked(shown: &Value) -> Value {
+        match shown {
+            Value::Array(rows) => rows.iter().filter(|row| **row != "visible to the target").map(unmarked).collect(),
+            Value::Object(members) => {
+                Value::Object(members.iter().map(|(name, member)| (name.clone(), unmarked(member))).collect())
+            }
+            other => other.clone(),
+        }
+    }
+    within(&unmarked(shown), seen)
 }
 
 proptest! {
@@ -279,6 +296,49 @@ proptest! {
         for name in WALLETS.iter().chain(&CONTRACTS) {
             prop_assert!(!nobody.contains(&format!("{:x}", address_of(name))), "{name}");
         }
+    }
+
+    /// I9, HD7: what shows of somebody's view to who looks over their shoulder is contained in that view, and in their own.
+    #[test]
+    fn i9_hd7_what_both_see_is_what_each_of_them_sees(
+        scene in scene(),
+        user in 0..USERS.len(),
+        operator in 0..USERS.len(),
+        knobs in select(vec![Knobs::SPEC, Knobs::STRICT]),
+    ) {
+        let snapshot = scene.world().snapshot();
+        let (own, other) = (viewer(&snapshot, USERS[user], &knobs), viewer(&snapshot, USERS[operator], &knobs));
+        let both = beside(&snapshot, USERS[user], USERS[operator], &knobs);
+        for name in WALLETS.iter().chain(&CONTRACTS) {
+            let address = address_of(name);
+            prop_assert_eq!(both.level(address).0, own.level(address).0.min(other.level(address).0), "{}", name);
+        }
+        let look = |viewer| everything_to(viewer, &scene.transactions, &scene.transactions);
+        let value = |text: &str| {
+            // Answers to log queries are printed as they are; a refusal shows nothing.
+            let rows = text.strip_prefix("Rows(Disclosed { text: \"").and_then(|text| text.split_once("\", malformed"));
+            let rows = rows.map(|(rows, _)| rows.replace("\\\"", "\""));
+            let text = if text == "NotPermitted" { "null" } else { rows.as_deref().unwrap_or(text) };
+            serde_json::from_str::<Value>(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+        };
+        for (index, ((both, own), other)) in look(&both).iter().zip(look(&own)).zip(look(&other)).enumerate() {
+            // The count of a block.
+            if index == 2 {
+                continue;
+            }
+            prop_assert!(within(&value(both), &value(&own)), "{both}\nis not in the target's\n{own}");
+            // That something is there, the marks say; what it is, nothing says.
+            let unmarked = if both.starts_with("\"visible") { Value::Null } else { value(both) };
+            prop_assert!(within_but_for_marks(&unmarked, &value(&other)), "{both}\nis not in the operator's\n{other}");
+        }
+        let (mine, theirs) = (scene.readable(user), scene.readable(operator));
+        for name in WALLETS.iter().chain(&CONTRACTS).filter(|name| !(mine.contains(*name) && theirs.contains(*name))) {
+            let canary = format!("{:x}", address_of(name));
+            prop_assert!(!look(&both).join("").to_lowercase().contains(&canary), "{name}");
+        }
+        // Whoever looks over their own shoulder sees what they see.
+        let alone = beside(&snapshot, USERS[user], USERS[user], &knobs);
+        prop_assert_eq!(look(&alone), look(&own));
     }
 
     /// I5, decision 34: transactions that do not concern a viewer, wherever they stand in the block, and what others link,

@@ -22,6 +22,28 @@ pub(super) fn viewer<'s>(snapshot: &'s Snapshot, name: &str, knobs: &'s Knobs) -
     Viewer::new(snapshot, (name != "nobody").then(|| user_id(name)), NOW, knobs)
 }
 
+/// The same with somebody beside them (HD7).
+pub(super) fn beside<'s>(snapshot: &'s Snapshot, name: &str, operator: &str, knobs: &'s Knobs) -> Viewer<'s> {
+    viewer(snapshot, name, knobs).beside(user_id(operator))
+}
+
+/// Whether what is shown is contained in what somebody sees: the same, or masked, or cut, or said to be there.
+pub(super) fn within(shown: &Value, seen: &Value) -> bool {
+    let masks = ["0x0", "0x", "0x0000000000000000000000000000000000000000", &format!("{:#x}", B256::ZERO)];
+    match (shown, seen) {
+        (Value::Null, _) => true,
+        (Value::String(text), _) if text == "visible to the target" || masks.contains(&text.as_str()) => true,
+        (Value::String(text), Value::String(seen)) => {
+            text.len() == seen.len() && text.bytes().zip(seen.bytes()).all(|(one, other)| one == other || one == b'0')
+        }
+        (Value::Array(rows), Value::Array(seen)) => rows.iter().all(|row| seen.iter().any(|seen| within(row, seen))),
+        (Value::Object(members), Value::Object(seen)) => {
+            members.iter().all(|(name, member)| seen.get(name).is_some_and(|seen| within(member, seen)))
+        }
+        (shown, seen) => shown == seen,
+    }
+}
+
 pub(super) fn word(name: &str) -> B256 {
     address_of(name).into_word()
 }

@@ -1,0 +1,106 @@
+//! One person's own rights.
+
+use super::{ground, owns};
+use crate::{
+    Snapshot,
+    access::Member,
+    knobs::{AddressQuery, Knobs},
+    snapshot::User,
+};
+use gw_types::{Address, Claim, Level, LevelReason, OrgId, Timestamp, UserId};
+use std::sync::Arc;
+
+/// One person, or nobody, by their own rights.
+#[derive(Debug)]
+pub(crate) struct Person<'s> {
+    pub(crate) snapshot: &'s Snapshot,
+    pub(super) user: Option<&'s Arc<User>>,
+    pub(super) member: Option<Member>,
+    pub(crate) knobs: &'s Knobs,
+    pub(super) now: Timestamp,
+    pub(super) own_only: bool,
+}
+
+impl<'s> Person<'s> {
+    pub(super) fn new(snapshot: &'s Snapshot, user: Option<UserId>, now: Timestamp, knobs: &'s Knobs) -> Self {
+        let user = user.and_then(|id| snapshot.user(id)).filter(|user| !snapshot.shuts_out(user));
+        let member = user.map(|user| Member::new(snapshot, user.id, now));
+        Self { snapshot, user, member, knobs, now, own_only: false }
+    }
+
+    pub(super) fn level(&self, address: Address) -> (Level, LevelReason) {
+        ground::resolve(self, address)
+    }
+
+    pub(crate) fn sees(&self, address: Address) -> bool {
+        self.level(address).0 == Level::Full
+    }
+
+    pub(crate) fn owns(&self, address: Address) -> bool {
+        self.user.is_some_and(|user| owns(self.snapshot, user.id, address))
+    }
+
+    /// Whether they own any address, and so can be a participant at all.
+    pub(super) fn owns_any(&self) -> bool {
+        let links = self.user.map_or(&[][..], |user| self.snapshot.links_of(user.id));
+        links.iter().any(|link| self.owns(link.address))
+    }
+
+    pub(super) fn own_addresses(&self) -> Vec<Address> {
+        let links = self.user.map_or(&[][..], |user| self.snapshot.links_of(user.id));
+        let mut links: Vec<_> = links.iter().filter(|link| self.owns(link.address)).collect();
+        links.sort_by_key(|link| (link.verified_at, link.id));
+        let mut own: Vec<Address> = Vec::with_capacity(links.len());
+        for link in links {
+            if !own.contains(&link.address) {
+                own.push(link.address);
+            }
+        }
+        own
+    }
+
+    pub(crate) fn administers(&self, org: OrgId) -> bool {
+        self.member.as_ref().and_then(|member| member.rights_in(org)).is_some_and(|rights| {
+            let by_claim = rights.permissions.is_org_admin && self.knobs.admin_claim_sees_all;
+            rights.permissions.in_admin_group || by_claim
+        })
+    }
+
+    pub(crate) fn reaches(&self, address: Address) -> bool {
+        self.member.as_ref().is_some_and(|member| {
+            let standing = crate::access::standing(self.snapshot, member, address, self.knobs);
+            standing.reach.is_some() || !standing.reserved_in.is_empty()
+        })
+    }
+
+    pub(super) fn reads_every_slot(&self, address: Address) -> bool {
+        self.member.as_ref().is_some_and(|member| {
+            let standing = crate::access::standing(self.snapshot, member, address, self.knobs);
+            standing.reach.is_some_and(|reach| reach.claims.has(Claim::Admin))
+        })
+    }
+
+    /// Whether the address is the organization's own (F3).
+    pub(crate) fn belongs(&self, org: OrgId, address: Address) -> bool {
+        self.member.is_some() && crate::access::belongs(self.snapshot, org, address, self.now)
+    }
+
+    /// Whether nobody may read the address (HD2).
+    pub(crate) fn is_quarantined(&self, address: Address) -> bool {
+        self.snapshot.is_quarantined(address)
+    }
+
+    pub(super) fn shows_account(&self, address: Address) -> bool {
+        match self.knobs.address_query {
+            AddressQuery::Strict => self.sees(address),
+            AddressQuery::Linked => self.sees(address) || !self.is_linked_elsewhere(address),
+            AddressQuery::Off => true,
+        }
+    }
+
+    /// Whether somebody else holds a link to the address (K8 `linked`).
+    fn is_linked_elsewhere(&self, address: Address) -> bool {
+        let own = self.user.map(|user| user.id);
+        self.snapshot.links_at(address).iter().any(|link| Some(link.user) != own)
+    }
+}
