@@ -16,9 +16,9 @@ use http::StatusCode;
 
 /// Registers a contract for an organization.
 ///
-/// Super registers any address. An organization's administrator names the transaction that created the contract
-/// (K3, decision 48): mined with success, sent by a member of the organization, code at the address, and nobody's
-/// wallet. Every miss is one refusal.
+/// Super registers any address. An organization's administrator names the transaction that created the contract, unless
+/// the organization reserved the address by sending it through the gateway (K3, decision 48): mined with success, sent by
+/// a member of the organization, code at the address, and nobody's wallet. Every miss is one refusal.
 #[utoipa::path(post, path = "/api/v1/admin/orgs/{org_id}/contracts", tag = "contracts",
     params(("org_id" = String, Path, format = Uuid)), request_body = ContractCreateRequest,
     responses((status = 201, body = Contract), (status = 400), (status = 401), (status = 403), (status = 404),
@@ -32,8 +32,12 @@ pub(crate) async fn create_contract(
     let org = admin.writable_org(&state, &org).await?;
     let address = input::address(&body.address)?;
     if !admin.is_super() {
-        let proof =
+        let named =
             body.deployment_tx_hash.as_deref().map(|hash| input::hash(hash, "deployment_tx_hash")).transpose()?;
+        let proof = match named {
+            Some(hash) => Some(hash),
+            None => state.store.read().reserving_transaction(org.id, address).await?,
+        };
         let proved = match proof {
             Some(hash) => deployed_by_member(&state, &org, address, hash).await.map_err(|error| {
                 tracing::warn!(error = &error as &dyn std::error::Error, "a registration could not be checked");

@@ -73,6 +73,18 @@ async fn k3_k4_b15_a_contract_is_claimed_by_the_transaction_that_made_it() {
     assert_eq!(register(json!({"address": other, "name": "x"})).await.expect(400)["error"], FAILED);
     assert_eq!(register(json!({"address": w.outsider.address()})).await.expect(400)["error"], FAILED, "a wallet");
     register(json!({"address": other, "name": "x", "deployment_tx_hash": hash})).await.expect(201);
+
+    // What a member deployed through the gateway is proved by the organization's own reservation, and by no other's.
+    let contract = format!("/orgs/{}/contracts/{}", w.meridian, w.erc20);
+    w.gw.admin("DELETE", &contract, None).await.expect(200);
+    let admins = group(&w.gw, &w.volta, "volta-admins", true, json!(["eth_call"]), json!([])).await;
+    let body = json!({"did": w.trader.did, "group_id": admins});
+    w.gw.admin("POST", &format!("/orgs/{}/memberships/by-did", w.volta), Some(body)).await.expect(201);
+    let rivals = format!("/api/v1/admin/orgs/{}/contracts", w.volta);
+    let body = json!({"address": w.erc20, "name": "x"});
+    let theirs = w.gw.as_user(&w.trader.token, "POST", &rivals, Some(body.clone())).await;
+    assert_eq!(theirs.expect(400)["error"], FAILED);
+    register(body).await.expect(201);
 }
 
 /// K5: what is not on the chain any more is found, and goes; what is there, foreign or unknown stays, the last two for one

@@ -137,4 +137,16 @@ impl Reads<'_> {
             .order_by_asc(reservations::Column::Id);
         all(found.all(&self.conn).await?)
     }
+
+    /// The newest transaction for which the organization reserved the address, whatever became of it (K3).
+    pub async fn reserving_transaction(&self, org: OrgId, address: Address) -> Result<Option<B256>, StoreError> {
+        let found = reservations::Entity::find()
+            .filter(reservations::Column::OrgId.eq(org.0))
+            .filter(reservations::Column::Address.eq(row::address_text(address)))
+            .filter(reservations::Column::TxHash.is_not_null())
+            .order_by_desc(reservations::Column::CreatedAt)
+            .order_by_desc(reservations::Column::Id);
+        let found: Option<OpenReservation> = one(found.one(&self.conn).await?)?;
+        Ok(found.and_then(|reservation| reservation.tx_hash))
+    }
 }
