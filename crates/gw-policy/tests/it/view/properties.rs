@@ -298,7 +298,8 @@ proptest! {
         }
     }
 
-    /// I9, HD7: what shows of somebody's view to who looks over their shoulder is contained in that view, and in their own.
+    /// I9, HD7, R9: what shows of somebody's view to who looks over their shoulder is contained in that view, and in their own,
+    /// never the union of both.
     #[test]
     fn i9_hd7_what_both_see_is_what_each_of_them_sees(
         scene in scene(),
