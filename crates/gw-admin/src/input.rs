@@ -20,6 +20,28 @@ pub(crate) fn id<T: std::str::FromStr>(text: &str, what: &str) -> Result<T, Fail
     text.parse().map_err(|_| Failure::bad(format!("{what} must be a UUID")))
 }
 
+/// The most ids of one call on many records.
+pub(crate) const MOST_IDS: usize = 200;
+
+/// The ids of a call on many records, each once; `field` must name some of them, called `records`.
+pub(crate) fn ids<T: std::str::FromStr + PartialEq>(
+    texts: &[String],
+    field: &str,
+    records: &str,
+) -> Result<Vec<T>, Failure> {
+    if texts.is_empty() || texts.len() > MOST_IDS {
+        return Err(Failure::bad(format!("{field} must name 1 to {MOST_IDS} {records}")));
+    }
+    let mut ids = Vec::with_capacity(texts.len());
+    for text in texts {
+        let id = self::id(text, field)?;
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
+    Ok(ids)
+}
+
 /// A 20-byte hex address; mixed case is fine, a checksum is not required.
 pub(crate) fn address(text: &str) -> Result<Address, Failure> {
     if !text.starts_with("0x") {

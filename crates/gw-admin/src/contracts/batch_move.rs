@@ -1,4 +1,3 @@
-use super::sync::ids;
 use crate::{
     AdminState,
     error::Failure,
@@ -33,7 +32,7 @@ pub(crate) async fn batch_move(
     JsonBody(body): JsonBody<ContractBatchMoveRequest>,
 ) -> Result<Json<ContractBatchMoveResponse>, Failure> {
     let org = admin.writable_org(&state, &org).await?;
-    let ids = ids(&body.contract_ids)?;
+    let ids = input::ids(&body.contract_ids, "contract_ids", "contracts")?;
     let mut tx = state.store.begin(&admin.actor()).await?;
     let rows = tx.read().contracts_by_id(&ids).await?;
     if rows.len() != ids.len() || rows.iter().any(|row| row.org != org.id) {

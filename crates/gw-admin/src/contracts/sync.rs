@@ -19,16 +19,13 @@ use gw_store::{
     read::{ContractFilter, Paging},
     record::Contract,
 };
-use gw_types::{Address, ContractId, Seconds};
+use gw_types::{Address, Seconds};
 use std::collections::HashMap;
 
 /// How many contracts one exchange asks about.
 const TOGETHER: usize = 16;
 /// How long the whole may take.
 const PATIENCE: Seconds = Seconds(25);
-/// The most contracts of one request.
-pub(super) const MOST: usize = 200;
-
 /// What the chain says of one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Found {
@@ -77,7 +74,7 @@ pub(crate) async fn sync_delete(
     JsonBody(body): JsonBody<ContractSyncDeleteRequest>,
 ) -> Result<Json<ContractSyncDeleteResponse>, Failure> {
     let org = admin.writable_org(&state, &org).await?;
-    let ids = ids(&body.contract_ids)?;
+    let ids = input::ids(&body.contract_ids, "contract_ids", "contracts")?;
     let own = |rows: Vec<Contract>| rows.into_iter().filter(|row| row.org == org.id).collect::<Vec<_>>();
     let rows = own(state.store.read().contracts_by_id(&ids).await?);
     let found = look(&state, &rows).await;
@@ -104,21 +101,6 @@ pub(crate) async fn sync_delete(
     answer.deleted_count = answer.deleted_addresses.len();
     tx.commit().await?;
     Ok(Json(answer))
-}
-
-/// 1 to 200 ids, each once.
-pub(super) fn ids(texts: &[String]) -> Result<Vec<ContractId>, Failure> {
-    if texts.is_empty() || texts.len() > MOST {
-        return Err(Failure::bad(format!("contract_ids must name 1 to {MOST} contracts")));
-    }
-    let mut ids: Vec<ContractId> = Vec::with_capacity(texts.len());
-    for text in texts {
-        let id = input::id(text, "contract_ids")?;
-        if !ids.contains(&id) {
-            ids.push(id);
-        }
-    }
-    Ok(ids)
 }
 
 /// What the head of the chain shows at each address; what is not reached in time is left out.

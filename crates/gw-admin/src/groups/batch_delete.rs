@@ -1,6 +1,7 @@
 use crate::{
     AdminState,
     error::Failure,
+    input,
     last_admin::LastAdmin,
     scope::{Admin, GROUP_DENIED},
     wire::{
@@ -15,9 +16,6 @@ use axum::{
 use gw_http::JsonBody;
 use gw_store::{Reads, record::Organization};
 use gw_types::GroupId;
-
-/// The most groups of one call.
-const MOST: usize = 200;
 
 /// What deleting these groups would take along.
 #[utoipa::path(post, path = "/api/v1/admin/orgs/{org_id}/groups/batch-delete-preview", tag = "groups",
@@ -71,16 +69,7 @@ async fn of_org(
     org: &Organization,
     body: &GroupBatchDeleteRequest,
 ) -> Result<Vec<GroupId>, Failure> {
-    if body.group_ids.is_empty() || body.group_ids.len() > MOST {
-        return Err(Failure::bad(format!("group_ids must name 1 to {MOST} groups")));
-    }
-    let mut ids: Vec<GroupId> = Vec::with_capacity(body.group_ids.len());
-    for text in &body.group_ids {
-        let id = text.parse().map_err(|_| Failure::bad("group_ids must be UUIDs"))?;
-        if !ids.contains(&id) {
-            ids.push(id);
-        }
-    }
+    let ids = input::ids(&body.group_ids, "group_ids", "groups")?;
     for id in &ids {
         if reads.find_group(*id).await?.is_none_or(|group| group.org != org.id) {
             return Err(Failure::forbidden(GROUP_DENIED));

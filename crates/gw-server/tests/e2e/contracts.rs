@@ -1,32 +1,14 @@
 //! Contracts that came to the chain past the gateway: proved, compared with the chain, moved (spec/20 K3 to K6).
 
 use crate::{
-    harness::{Engine, Gateway, init_code, key},
+    harness::{Engine, init_code, key},
     world::{World, createCall, group},
 };
-use alloy_primitives::{Address, hex};
-use alloy_signer_local::PrivateKeySigner;
+use alloy_primitives::Address;
 use alloy_sol_types::SolCall as _;
 use serde_json::{Value, json};
 
 const FAILED: &str = "contract registration failed";
-
-/// Sends past the gateway, mined when this returns: the transaction and what it created.
-async fn past(gw: &Gateway, key: &PrivateKeySigner, to: Option<Address>, input: &[u8]) -> (String, Option<Address>) {
-    let mut call = json!({"from": key.address(), "gas": "0x200000", "data": hex::encode_prefixed(input)});
-    if let Some(to) = to {
-        call["to"] = json!(to);
-    }
-    let hash = gw.node("eth_sendTransaction", json!([call])).await;
-    loop {
-        let receipt = gw.node("eth_getTransactionReceipt", json!([hash])).await;
-        if !receipt.is_null() {
-            assert_eq!(receipt["status"], "0x1");
-            let created = receipt["contractAddress"].as_str().map(|text| text.parse().unwrap());
-            return (hash.as_str().unwrap().to_owned(), created);
-        }
-    }
-}
 
 /// K3, K4, B15: an administrator gets what a member's transaction made, itself or through a factory, and nothing else: no
 /// wallet, no stranger's contract, nothing twice; and every refusal is the same.
@@ -42,10 +24,10 @@ async fn k3_k4_b15_a_contract_is_claimed_by_the_transaction_that_made_it() {
         assert_eq!(claim(address, hash).await.expect(400)["error"], FAILED, "{why}");
     };
     let code = init_code("Factory", &[]);
-    let (hash, factory) = past(&w.gw, &w.ops.key, None, &code).await;
+    let (hash, factory) = w.gw.past(&w.ops.key, None, &code).await;
     let factory = factory.unwrap();
-    let (strangers_hash, strangers) = past(&w.gw, &w.outsider.key, None, &code).await;
-    let (rivals_hash, rivals) = past(&w.gw, &w.trader.key, None, &code).await;
+    let (strangers_hash, strangers) = w.gw.past(&w.outsider.key, None, &code).await;
+    let (rivals_hash, rivals) = w.gw.past(&w.trader.key, None, &code).await;
 
     refused(strangers.unwrap(), &strangers_hash, "sent by nobody of the organization").await;
     refused(rivals.unwrap(), &rivals_hash, "sent by the other bank's").await;
@@ -59,7 +41,7 @@ async fn k3_k4_b15_a_contract_is_claimed_by_the_transaction_that_made_it() {
 
     // What a member's factory call made.
     let child = factory.create(1);
-    let (hash, _) = past(&w.gw, &w.ops.key, Some(factory), &createCall {}.abi_encode()).await;
+    let (hash, _) = w.gw.past(&w.ops.key, Some(factory), &createCall {}.abi_encode()).await;
     refused(factory.create(2), &hash, "not what it made").await;
     claim(child, &hash).await.expect(201);
 
@@ -68,7 +50,7 @@ async fn k3_k4_b15_a_contract_is_claimed_by_the_transaction_that_made_it() {
         let path = format!("/api/v1/admin/orgs/{}/contracts", w.meridian);
         w.gw.as_user(&w.admin.token, "POST", &path, Some(body)).await
     };
-    let (hash, other) = past(&w.gw, &w.ops.key, None, &code).await;
+    let (hash, other) = w.gw.past(&w.ops.key, None, &code).await;
     let other = other.unwrap();
     assert_eq!(register(json!({"address": other, "name": "x"})).await.expect(400)["error"], FAILED);
     assert_eq!(register(json!({"address": w.outsider.address()})).await.expect(400)["error"], FAILED, "a wallet");

@@ -310,6 +310,29 @@ impl Gateway {
         answer["result"].clone()
     }
 
+    /// Sends from one of the node's own accounts past the gateway, mined when this returns: the transaction, and what it
+    /// created.
+    pub(crate) async fn past(
+        &self,
+        key: &PrivateKeySigner,
+        to: Option<Address>,
+        input: &[u8],
+    ) -> (String, Option<Address>) {
+        let mut call = json!({"from": key.address(), "gas": "0x200000", "data": hex::encode_prefixed(input)});
+        if let Some(to) = to {
+            call["to"] = json!(to);
+        }
+        let hash = self.node("eth_sendTransaction", json!([call])).await;
+        loop {
+            let receipt = self.node("eth_getTransactionReceipt", json!([hash])).await;
+            if !receipt.is_null() {
+                assert_eq!(receipt["status"], "0x1");
+                let created = receipt["contractAddress"].as_str().map(|text| text.parse().unwrap());
+                return (hash.as_str().unwrap().to_owned(), created);
+            }
+        }
+    }
+
     /// Logs in by mock proof and returns the access token.
     pub(crate) async fn login(&self, did: &str) -> String {
         self.login_pair(did).await["access_token"].as_str().unwrap().to_owned()

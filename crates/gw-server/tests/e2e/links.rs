@@ -4,26 +4,10 @@ use crate::{
     authorization::family,
     harness::{Engine, Gateway, init_code, key},
 };
-use alloy_primitives::{Address, B256, hex, keccak256};
+use alloy_primitives::{B256, hex, keccak256};
 use alloy_signer::SignerSync as _;
 use serde_json::{Value, json};
 use std::{process::Command, time::Duration};
-
-/// Sends from the node's own first account, past the gateway; returns what was created.
-async fn on_node(gw: &Gateway, to: Option<Address>, input: &[u8]) -> Option<Address> {
-    let mut call = json!({"from": key(0).address(), "gas": "0x200000", "data": hex::encode_prefixed(input)});
-    if let Some(to) = to {
-        call["to"] = json!(to);
-    }
-    let hash = gw.node("eth_sendTransaction", json!([call])).await;
-    loop {
-        let receipt = gw.node("eth_getTransactionReceipt", json!([hash])).await;
-        if !receipt.is_null() {
-            assert_eq!(receipt["status"], "0x1");
-            return receipt["contractAddress"].as_str().map(|text| text.parse().unwrap());
-        }
-    }
-}
 
 async fn linked(gw: &Gateway, token: &str) -> Vec<String> {
     let listed = gw.as_user(token, "GET", "/eth/addresses", None).await.expect(200);
@@ -45,7 +29,7 @@ async fn lk4_hd10_a_contract_wallet_is_linked_while_it_says_so() {
     let mut gw = Gateway::start_with(Engine::Sqlite, &[]).await;
     let token = gw.login("did:example:alice").await;
     let owner = key(1);
-    let wallet = on_node(&gw, None, &init_code("Wallet", owner.address().into_word().as_slice())).await.unwrap();
+    let wallet = gw.past(&key(0), None, &init_code("Wallet", owner.address().into_word().as_slice())).await.1.unwrap();
     let challenge = gw.as_user(&token, "POST", "/eth/link/challenge", None).await.expect(200);
     let text = challenge["message"].as_str().unwrap().as_bytes();
     let answer = |signer: usize| {
@@ -67,7 +51,7 @@ async fn lk4_hd10_a_contract_wallet_is_linked_while_it_says_so() {
 
     // The wallet has another owner now: whose it was ends with it.
     let data = [&keccak256("setOwner(address)")[..4], key(2).address().into_word().as_slice()].concat();
-    on_node(&gw, Some(wallet), &data).await;
+    gw.past(&key(0), Some(wallet), &data).await;
     gw.process.kill();
     a_day_passes(&gw);
     gw.restart().await;
