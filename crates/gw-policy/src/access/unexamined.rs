@@ -3,8 +3,8 @@
 //! Nothing is known of such a method, not even whether it reads or writes, so all that may be asked of a caller is asked:
 //! an account with KYC that may send, a list that names it, no personal URL. Of its parameters the addresses are known. One
 //! that is written as an address must be within the caller's reach, whatever it is otherwise, so that no answer tells
-//! whether somebody has it (HD6); where twenty bytes may be part of a number, only what is known to be somebody else's
-//! is refused.
+//! whether somebody has it (HD6); where twenty bytes may be part of a number, only another's contract or reservation is
+//! refused: an answer that told wallets from numbers would tell who has one.
 
 use super::{
     checks::Refused,
@@ -73,10 +73,9 @@ fn owners(
     call: &Unexamined,
 ) -> Result<BTreeSet<OrgId>, DenyReason> {
     let mut owners = BTreeSet::new();
-    let known = |address: Address| {
+    let deployed = |address: Address| {
         snapshot.contract(address).is_some()
             || !snapshot.reservations(address).is_empty()
-            || !snapshot.links_at(address).is_empty()
             || snapshot.is_quarantined(address)
     };
     call.mentions(|mention| match mention {
@@ -84,7 +83,7 @@ fn owners(
             owners.extend(within(snapshot, q, member, address)?);
             Ok(())
         }
-        Mention::Bytes(address) if known(address) => {
+        Mention::Bytes(address) if deployed(address) => {
             owners.extend(within(snapshot, q, member, address)?);
             Ok(())
         }

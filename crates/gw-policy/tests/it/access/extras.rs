@@ -123,7 +123,6 @@ fn n3_a_call_that_passes_unexamined_names_nobody_elses_address() {
         ("secret", DenyReason::ForeignOrg),
         ("planned", DenyReason::ForeignOrg),
         ("vault", DenyReason::ContractNotPermitted),
-        ("theirs", DenyReason::Unregistered),
     ] {
         for written in [json!(hex(name)), json!(word(name)), json!(packed(name)), json!({"a": [{"b": hex(name)}]})] {
             assert_eq!(reason(&reads(written.clone())), refused, "{name} as {written}");
@@ -146,8 +145,18 @@ fn n3_a_call_that_passes_unexamined_names_nobody_elses_address() {
 fn n3_hd6_an_unused_address_is_refused_like_a_linked_one() {
     let snapshot = bank().snapshot();
     let analyst = asking(&snapshot, "analyst");
-    let reads = |name: &str| reason(&analyst.rpc("linea_getState", json!([address_of(name)])));
-    assert_eq!(reads("theirs"), reads("nobody's"));
+    let reads = |what: Value| analyst.rpc("linea_getState", json!([what]));
+    for name in ["theirs", "nobody's"] {
+        let word = format!("0x70a08231{}{:x}", "0".repeat(24), address_of(name));
+        for written in [json!(address_of(name)), json!(word)] {
+            assert_eq!(reason(&reads(written)), DenyReason::Unregistered, "{name}");
+        }
+    }
+    // Where the bytes may as well be a number, neither is refused.
+    for name in ["theirs", "nobody's"] {
+        let packed = format!("0x01{:x}ff", address_of(name));
+        assert_eq!(plan(reads(json!(packed))), Plan::Unexamined, "{name}");
+    }
     // An amount is no address.
     assert_eq!(plan(analyst.rpc("linea_x", json!([format!("0x{:064x}", 1_u128 << 100)]))), Plan::Unexamined);
 }
