@@ -91,6 +91,25 @@ def gateway(port, node, data, **more):
     return base
 
 
+def proxy(work, upstream_port):
+    """nginx in front of the same upstream; its address."""
+    if not shutil.which("nginx"):
+        raise SystemExit("nginx is missing: run scripts/setup.sh")
+    port, conf = free_port(), work / "nginx.conf"
+    conf.write_text(
+        f"worker_processes 1; daemon off; pid {work}/nginx.pid; error_log {work}/error.log;\n"
+        "events { worker_connections 1024; }\n"
+        f"http {{ access_log {work}/access.log; client_body_temp_path {work}/b; proxy_temp_path {work}/p;\n"
+        f"fastcgi_temp_path {work}/f; uwsgi_temp_path {work}/u; scgi_temp_path {work}/s; proxy_buffers 16 256k;\n"
+        "proxy_buffer_size 256k; proxy_busy_buffers_size 512k;\n"
+        f"upstream node {{ server 127.0.0.1:{upstream_port}; keepalive 64; }}\n"
+        f"server {{ listen 127.0.0.1:{port}; keepalive_requests 10000000;\n"
+        'location / { proxy_pass http://node; proxy_http_version 1.1; proxy_set_header Connection ""; } } }\n'
+    )
+    start("nginx", "-c", str(conf), "-p", str(work), stderr=subprocess.DEVNULL)
+    return f"http://127.0.0.1:{port}"
+
+
 def member(base, methods, contract, metadata=None):
     """Somebody who may use these methods on the contract; their token."""
     admin = {"X-Admin-Token": ADMIN}
@@ -160,29 +179,17 @@ def timed(url, body, token, times=15):
 
 
 def main():
-    for tool in ("nginx", "wrk"):
-        if not shutil.which(tool):
-            raise SystemExit(f"{tool} is missing: run scripts/setup.sh")
+    if not shutil.which("wrk"):
+        raise SystemExit("wrk is missing: run scripts/setup.sh")
     work = pathlib.Path(tempfile.mkdtemp(prefix="gw-bench-"))
-    upstream_port, nginx_port, gateway_port = free_port(), free_port(), free_port()
+    upstream_port, gateway_port = free_port(), free_port()
     start(RELEASE / "constant-upstream", str(upstream_port))
-    conf = work / "nginx.conf"
-    conf.write_text(
-        f"worker_processes 1; daemon off; pid {work}/nginx.pid; error_log {work}/error.log;\n"
-        "events { worker_connections 1024; }\n"
-        f"http {{ access_log {work}/access.log; client_body_temp_path {work}/b; proxy_temp_path {work}/p;\n"
-        f"fastcgi_temp_path {work}/f; uwsgi_temp_path {work}/u; scgi_temp_path {work}/s; proxy_buffers 16 256k;\n"
-        "proxy_buffer_size 256k; proxy_busy_buffers_size 512k;\n"
-        f"upstream node {{ server 127.0.0.1:{upstream_port}; keepalive 64; }}\n"
-        f"server {{ listen 127.0.0.1:{nginx_port}; keepalive_requests 10000000;\n"
-        'location / { proxy_pass http://node; proxy_http_version 1.1; proxy_set_header Connection ""; } } }\n'
-    )
-    start("nginx", "-c", str(conf), "-p", str(work), stderr=subprocess.DEVNULL)
+    beside = proxy(work, upstream_port)
     base = gateway(gateway_port, f"http://127.0.0.1:{upstream_port}", work / "data", MAX_CONCURRENT_REQUESTS="1000")
     token_contract = "0x5fbdb2315678afecb367f032d93f642f64180aa3"
     token = member(base, ["*"], token_contract, {"token_type": "ERC20"})
 
-    ours, nginx = f"{base}/rpc", f"http://127.0.0.1:{nginx_port}/rpc"
+    ours, nginx = f"{base}/rpc", f"{beside}/rpc"
     code = rpc("eth_getCode", ["0x00000000000000000000000000000000deadbeef", "latest"])
     chain = rpc("eth_blockNumber", [])
     logs = rpc("eth_getLogs", [{"address": token_contract, "fromBlock": "0x0"}])

@@ -3,7 +3,7 @@
 
 The gateway answers a call from the trace it judges, so two figures are told: the whole call beside the node's plain
 `eth_call`, and what the gateway adds to the node's time for the very bytes the gateway sends it (caught once on their
-way), which is the gateway's own part.
+way), which is the gateway's own part. What nginx adds to those bytes is told too: a second hop has a price of its own.
 """
 
 import http.client
@@ -17,7 +17,7 @@ import threading
 import time
 import urllib.request
 
-from bench import ROOT, free_port, gateway, member, request, start, stop_all, table
+from bench import ROOT, free_port, gateway, member, proxy, request, start, stop_all, table
 
 TIMES = int(os.environ.get("BENCH_CALLS", "200"))
 FROM = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266"
@@ -79,15 +79,20 @@ def main():
         assert "error" not in said, said
         return said["result"]
 
-    for _ in range(100):
-        try:
-            ask("eth_chainId", [])
-            break
-        except OSError:
+    def wait_for(said):
+        for _ in range(100):
+            try:
+                if (answer := said()) is not None:
+                    return answer
+            except OSError:
+                pass
             time.sleep(0.1)
+        raise SystemExit("the node did not answer within 10 s")
+
+    wait_for(lambda: ask("eth_chainId", []))
     code = json.loads((ROOT / "contracts/artifacts/Frames.json").read_text())["bytecode"]
     sent = ask("eth_sendTransaction", [{"from": FROM, "input": code, "gas": "0x200000"}])
-    contract = ask("eth_getTransactionReceipt", [sent])["contractAddress"]
+    contract = wait_for(lambda: ask("eth_getTransactionReceipt", [sent]))["contractAddress"]
 
     Tap.node = node
     server = http.server.ThreadingHTTPServer(("127.0.0.1", tap_port), Tap)
@@ -98,6 +103,7 @@ def main():
     tapped = Line(tapped_port, "/rpc", tapped_token)
 
     plain, traced, through = Line(node_port), Line(node_port), Line(port, "/rpc", token)
+    hopped = Line(int(proxy(work, node_port).rsplit(":", 1)[1]))
     rows = []
     for frames in (1, 20, 200):
         data = CALLS + f"{frames - 1:064x}"
@@ -108,14 +114,14 @@ def main():
         assert len(asked) == 1, "one round trip"
         figures = []
         for turn in range(TIMES + 10):
-            times = [plain.take(body)[0], traced.take(asked[0])[0], through.take(body)]
-            assert json.loads(times[2][1])["result"] == f"0x{frames - 1:064x}", times[2][1]
+            whole, said = through.take(body)
+            assert json.loads(said)["result"] == f"0x{frames - 1:064x}", said
             if turn >= 10:
-                figures.append((times[0], times[1], times[2][0]))
+                figures.append((plain.take(body)[0], traced.take(asked[0])[0], whole, hopped.take(asked[0])[0]))
         call, trace, whole = (statistics.median(f[i] for f in figures) for i in range(3))
-        own = statistics.median(f[2] - f[1] for f in figures)
+        own, hop = (statistics.median(f[i] - f[1] for f in figures) for i in (2, 3))
         rows.append((f"eth_call of {frames} frames", "one round trip; own part under a tenth of the node's",
-                     f"1; {own / trace:.2f}", f"{whole * 1e6:.0f} us, the node's trace {trace * 1e6:.0f} us, its plain call {call * 1e6:.0f} us ({whole / call:.1f} times)"))
+                     f"1; {own / trace:.2f}", f"{whole * 1e6:.0f} us, the node's trace {trace * 1e6:.0f} us, its plain call {call * 1e6:.0f} us ({whole / call:.1f} times); nginx adds {hop / trace:.2f} to the trace"))
     table(rows)
 
 

@@ -19,6 +19,16 @@ pub enum Answer<T> {
     Error(Sealed<RawError>),
 }
 
+impl Answer<&RawValue> {
+    /// The same answer on its own, without a copy; `body` is where it stands.
+    pub(crate) fn cut_from(self, body: &Bytes) -> Answer<Bytes> {
+        match self {
+            Self::Result(result) => Answer::Result(cut(body, result)),
+            Self::Error(error) => Answer::Error(error),
+        }
+    }
+}
+
 impl Answer<Bytes> {
     /// The same answer with its result sealed.
     pub(crate) fn sealed(self) -> Answer<Sealed<RawJson>> {
@@ -86,14 +96,14 @@ fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, 
     <&RawValue>::deserialize(from).map(Some)
 }
 
-impl Wire<'_> {
-    fn answer(self, body: &Bytes) -> Result<Answer<Bytes>, NodeError> {
+impl<'a> Wire<'a> {
+    fn answer(self, body: &Bytes) -> Result<Answer<&'a RawValue>, NodeError> {
         match (self.error, self.result) {
             (Some(WireError { code, message, data }), _) => {
                 let data = data.map(|data| RawJson::new(cut(body, data)));
                 Ok(Answer::Error(Sealed::new(RawError { code, message, data })))
             }
-            (None, Some(result)) => Ok(Answer::Result(cut(body, result))),
+            (None, Some(result)) => Ok(Answer::Result(result)),
             (None, None) => Err(NodeError::Unparsable),
         }
     }
@@ -105,13 +115,14 @@ fn cut(body: &Bytes, part: &RawValue) -> Bytes {
 
 /// Reads the answer to [`single`].
 pub(crate) fn read_single(body: &Bytes) -> Result<Answer<Bytes>, NodeError> {
-    serde_json::from_slice::<Wire<'_>>(body).map_err(|_| NodeError::Unparsable)?.answer(body)
+    let wire: Wire<'_> = serde_json::from_slice(body).map_err(|_| NodeError::Unparsable)?;
+    Ok(wire.answer(body)?.cut_from(body))
 }
 
 /// Reads the answers to [`batch`], in the order of the calls.
-pub(crate) fn read_batch(body: &Bytes, count: usize) -> Result<Vec<Answer<Bytes>>, NodeError> {
+pub(crate) fn read_batch(body: &Bytes, count: usize) -> Result<Vec<Answer<&RawValue>>, NodeError> {
     let wires: Vec<Wire<'_>> = serde_json::from_slice(body).map_err(|_| NodeError::Unparsable)?;
-    let mut answers: Vec<Option<Answer<Bytes>>> = std::iter::repeat_with(|| None).take(count).collect();
+    let mut answers: Vec<Option<Answer<&RawValue>>> = std::iter::repeat_with(|| None).take(count).collect();
     for wire in wires {
         let Some(Id::Ours(id)) = wire.id else { return Err(NodeError::Unparsable) };
         let place = answers.get_mut(id).ok_or(NodeError::Unparsable)?;
@@ -165,7 +176,8 @@ mod tests {
     #[test]
     fn batch_answers_are_matched_by_id_and_complete() {
         let swapped = Bytes::from_static(br#"[{"id":1,"result":"b"},{"id":0,"result":"a"}]"#);
-        let answers: Vec<_> = read_batch(&swapped, 2).unwrap().into_iter().map(text).collect();
+        let answers: Vec<_> =
+            read_batch(&swapped, 2).unwrap().into_iter().map(|answer| text(answer.cut_from(&swapped))).collect();
         assert_eq!(answers, [r#""a""#, r#""b""#]);
         for bad in [
             r#"[{"id":0,"result":"a"}]"#,

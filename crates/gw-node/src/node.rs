@@ -319,12 +319,8 @@ impl Node {
 
     /// One call.
     pub async fn call(&self, call: &UpstreamCall, budget: Budget) -> Result<SealedAnswer, NodeError> {
-        let body = message::single(&call.method, &call.params);
-        self.reading(|on| {
-            let body = body.clone();
-            async move { message::read_single(&on.post(body, budget).await?).map(Answer::sealed) }
-        })
-        .await
+        let body = self.read(message::single(&call.method, &call.params), budget).await?;
+        message::read_single(&body).map(Answer::sealed)
     }
 
     /// One call that changes the chain. It goes to one node only: to another one at most if the first was never reached.
@@ -347,25 +343,27 @@ impl Node {
 
     /// Several calls in one exchange; the answers come in their order.
     pub async fn batch(&self, calls: &[UpstreamCall], budget: Budget) -> Result<Vec<SealedAnswer>, NodeError> {
-        let answers = self.exchange(calls, budget).await?;
-        Ok(answers.into_iter().map(Answer::sealed).collect())
+        let body = self.exchange(calls, budget).await?;
+        let answers = message::read_batch(&body, calls.len())?.into_iter();
+        Ok(answers.map(|answer| answer.cut_from(&body).sealed()).collect())
     }
 
-    pub(crate) async fn exchange(
-        &self,
-        calls: &[UpstreamCall],
-        budget: Budget,
-    ) -> Result<Vec<Answer<Bytes>>, NodeError> {
-        let calls: Vec<_> = calls.iter().map(|call| (&*call.method, call.params.as_str())).collect();
-        self.ask(&calls, budget).await
+    /// Several calls in one exchange; the whole body of their answers, for [`message::read_batch`].
+    pub(crate) async fn exchange(&self, calls: &[UpstreamCall], budget: Budget) -> Result<Bytes, NodeError> {
+        self.read(message::batch(calls.iter().map(|call| (&*call.method, call.params.as_str()))), budget).await
     }
 
     /// Facts of our own, with fixed or typed parameters.
     pub(crate) async fn ask(&self, calls: &[(&str, &str)], budget: Budget) -> Result<Vec<Answer<Bytes>>, NodeError> {
-        let body = message::batch(calls.iter().copied());
+        let body = self.read(message::batch(calls.iter().copied()), budget).await?;
+        Ok(message::read_batch(&body, calls.len())?.into_iter().map(|answer| answer.cut_from(&body)).collect())
+    }
+
+    /// Posts what has no effect and reads the whole answer.
+    async fn read(&self, body: Bytes, budget: Budget) -> Result<Bytes, NodeError> {
         self.reading(|on| {
             let body = body.clone();
-            async move { message::read_batch(&on.post(body, budget).await?, calls.len()) }
+            async move { on.post(body, budget).await }
         })
         .await
     }

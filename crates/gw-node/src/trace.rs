@@ -1,18 +1,13 @@
 //! Traces of calls that have not happened (spec/20 X2-X5): one exchange each, whichever form the node knows.
 
-use crate::{
-    Answer, Budget, Node, NodeError,
-    head::{parse, small},
-    node::Failure,
-};
-use bytes::Bytes;
+use crate::{Answer, Budget, Node, NodeError, head::small, message::read_batch, node::Failure};
 use gw_evm::{
     CallRequest,
     trace::{Trace, TraceError, transactions},
     wire::{self, NextBlock, Pin, TraceForm, TraceScope, UpstreamCall},
 };
 use gw_policy::sealed::{RawError, Sealed};
-use gw_types::{Address, B256, U256};
+use gw_types::{Address, B256};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -79,7 +74,8 @@ impl Node {
         self.reading(|on| async move {
             let form = on.trace_form().ok_or(NoTrace::Unsupported)?;
             let calls = wire::trace_batch(request, pin, scope, form, None);
-            read(on.exchange(&calls, Budget::ReadTrace).await?, scope, form)
+            let body = on.exchange(&calls, Budget::ReadTrace).await?;
+            read(read_batch(&body, calls.len())?, scope, form)
         })
         .await
     }
@@ -100,10 +96,11 @@ impl Node {
             calls.extend(wire::trace_batch(request, pin, TraceScope::Send, form, Some(next)));
             let params = format!(r#"["{sender:#x}","pending"]"#);
             calls.push(UpstreamCall { method: "eth_getTransactionCount".into(), params });
-            let mut now = on.exchange(&calls, Budget::SendTrace).await?;
+            let body = on.exchange(&calls, Budget::SendTrace).await?;
+            let mut now = read_batch(&body, calls.len())?;
             let mut later = now.split_off(each);
             let Some(Answer::Result(nonce)) = later.pop() else { return Err(NoTrace::Node(NodeError::Unparsable)) };
-            let pending_nonce = parse::<U256>(&nonce).and_then(small)?;
+            let pending_nonce = serde_json::from_str(nonce.get()).map_err(|_| NodeError::Unparsable).and_then(small)?;
             Ok(SendTrace {
                 now: read(now, TraceScope::Send, form)?,
                 next: read(later, TraceScope::Send, form)?,
@@ -122,8 +119,9 @@ impl Node {
         self.reading(|on| async move {
             let form = on.trace_form().ok_or(NoTrace::Unsupported)?;
             let calls = wire::trace_transaction(hash, TraceScope::Read, form);
-            let answers = on.exchange(&calls, Budget::ReadTrace).await?;
-            trace(answers, TraceScope::Read, form)?.map_err(|_| NoTrace::Unusable(TraceError::Malformed))
+            let body = on.exchange(&calls, Budget::ReadTrace).await?;
+            trace(read_batch(&body, calls.len())?, TraceScope::Read, form)?
+                .map_err(|_| NoTrace::Unusable(TraceError::Malformed))
         })
         .await
     }
@@ -135,8 +133,9 @@ impl Node {
         self.reading(|on| async move {
             let form = on.trace_form().ok_or(NoTrace::Unsupported)?;
             let calls = wire::trace_block(block, TraceScope::Send, form);
-            match results(on.exchange(&calls, Budget::SendTrace).await?) {
-                Some(texts) => runs_of_block(&texts, wanted, form),
+            let body = on.exchange(&calls, Budget::SendTrace).await?;
+            match results(read_batch(&body, calls.len())?) {
+                Some(results) => runs_of_block(&results, wanted, form),
                 None => on.trace_each(block, wanted, form).await,
             }
         })
@@ -151,24 +150,25 @@ impl Node {
                 .push(UpstreamCall { method: "eth_getTransactionReceipt".into(), params: format!(r#"["{hash:#x}"]"#) });
         }
         let unusable = || NoTrace::Unusable(TraceError::Malformed);
-        let texts = results(self.exchange(&calls, Budget::SendTrace).await?).ok_or_else(unusable)?;
+        let body = self.exchange(&calls, Budget::SendTrace).await?;
+        let texts = results(read_batch(&body, calls.len())?).ok_or_else(unusable)?;
         let each = calls.len().checked_div(wanted.len()).filter(|each| *each > 0).ok_or_else(unusable)?;
-        let run = |(hash, texts): (&B256, &[Bytes])| {
+        let run = |(hash, texts): (&B256, &[&RawValue])| {
             let (receipt, traces) = texts.split_last().ok_or_else(unusable)?;
+            let receipt: InBlock = serde_json::from_str(receipt.get()).map_err(|_| NodeError::Unparsable)?;
             // The transaction may have moved to another block meanwhile: that one is looked at in its turn.
-            if parse::<InBlock>(receipt)?.block_hash != block {
+            if receipt.block_hash != block {
                 return Err(unusable());
             }
-            let traces: Result<Vec<&RawValue>, _> = traces.iter().map(|text| serde_json::from_slice(text)).collect();
-            Ok(run(*hash, &traces.map_err(|_| unusable())?, form))
+            Ok(run(*hash, traces, form))
         };
         wanted.iter().zip(texts.chunks(each)).map(run).collect()
     }
 
     /// The probe's own trace, of nobody's call.
     pub(crate) async fn trace_in(&self, form: TraceForm, calls: &[UpstreamCall]) -> Option<Trace> {
-        let answers = self.exchange(calls, Budget::Fact).await.ok()?;
-        trace(answers, TraceScope::Read, form).ok()?.ok()
+        let body = self.exchange(calls, Budget::Fact).await.ok()?;
+        trace(read_batch(&body, calls.len()).ok()?, TraceScope::Read, form).ok()?.ok()
     }
 }
 
@@ -180,22 +180,20 @@ struct InBlock {
 }
 
 /// All results, or nothing if one is an error.
-fn results(answers: Vec<Answer<Bytes>>) -> Option<Vec<Bytes>> {
+fn results(answers: Vec<Answer<&RawValue>>) -> Option<Vec<&RawValue>> {
     let result = |answer| match answer {
-        Answer::Result(text) => Some(text),
+        Answer::Result(result) => Some(result),
         Answer::Error(_) => None,
     };
     answers.into_iter().map(result).collect()
 }
 
-fn runs_of_block(texts: &[Bytes], wanted: &[B256], form: TraceForm) -> Result<Vec<MinedRun>, NoTrace> {
-    let unusable = || NoTrace::Unusable(TraceError::Malformed);
-    let texts: Result<Vec<&RawValue>, _> = texts.iter().map(|text| serde_json::from_slice(text)).collect();
-    let mined = transactions(&texts.map_err(|_| unusable())?).map_err(NoTrace::Unusable)?;
+fn runs_of_block(results: &[&RawValue], wanted: &[B256], form: TraceForm) -> Result<Vec<MinedRun>, NoTrace> {
+    let mined = transactions(results).map_err(NoTrace::Unusable)?;
     let ours = mined.iter().filter(|mined| wanted.contains(&mined.hash));
     let runs: Vec<MinedRun> = ours.map(|mined| run(mined.hash, &mined.results, form)).collect();
     // A transaction of this block that is missing from its trace is not one that did nothing.
-    if runs.len() == wanted.len() { Ok(runs) } else { Err(unusable()) }
+    if runs.len() == wanted.len() { Ok(runs) } else { Err(NoTrace::Unusable(TraceError::Malformed)) }
 }
 
 fn run(hash: B256, results: &[&RawValue], form: TraceForm) -> MinedRun {
@@ -205,7 +203,7 @@ fn run(hash: B256, results: &[&RawValue], form: TraceForm) -> MinedRun {
     MinedRun { hash, trace: trace.map(Sealed::new), changed, created }
 }
 
-fn read(answers: Vec<Answer<Bytes>>, scope: TraceScope, form: TraceForm) -> Result<Traced, NoTrace> {
+fn read(answers: Vec<Answer<&RawValue>>, scope: TraceScope, form: TraceForm) -> Result<Traced, NoTrace> {
     Ok(match trace(answers, scope, form)? {
         Ok(trace) => Traced::Trace(Sealed::new(trace)),
         Err(refusal) => Traced::Refused(refusal),
@@ -214,7 +212,7 @@ fn read(answers: Vec<Answer<Bytes>>, scope: TraceScope, form: TraceForm) -> Resu
 
 /// The trace in the answers, or the node's refusal to run it.
 fn trace(
-    answers: Vec<Answer<Bytes>>,
+    answers: Vec<Answer<&RawValue>>,
     scope: TraceScope,
     form: TraceForm,
 ) -> Result<Result<Trace, Sealed<RawError>>, NoTrace> {
@@ -225,7 +223,5 @@ fn trace(
             Answer::Error(error) => return Ok(Err(error)),
         }
     }
-    let texts: Result<Vec<_>, _> = results.iter().map(|text| serde_json::from_slice(text)).collect();
-    let texts = texts.map_err(|_| NoTrace::Unusable(TraceError::Malformed))?;
-    Trace::parse(&texts, scope, form).map(Ok).map_err(NoTrace::Unusable)
+    Trace::parse(&results, scope, form).map(Ok).map_err(NoTrace::Unusable)
 }

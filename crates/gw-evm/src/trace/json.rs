@@ -93,12 +93,13 @@ impl<'a> Reader<'a> {
         self.take(b'"')?;
         let start = self.at;
         loop {
-            match self.peek() {
-                Some(b'"') => break,
-                Some(b'\\') => self.at += 2,
-                Some(_) => self.at += 1,
-                None => return Err(TraceError::Malformed),
+            let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
+            let found = rest.iter().position(|byte| matches!(byte, b'"' | b'\\')).ok_or(TraceError::Malformed)?;
+            self.at += found;
+            if rest.get(found) == Some(&b'"') {
+                break;
             }
+            self.at += 2;
         }
         let text = self.since(start);
         self.at += 1;

@@ -27,7 +27,7 @@ pub use error::{DisclosedError, ErrorContext, node_error};
 pub use live::{Item, header, listed, rows};
 pub use log::{LogsAnswer, PartiesNeeded, RunLog, TxParties, logs, parties_needed, run_logs, upstream_filter};
 pub use receipt::{block_receipts, receipt};
-pub use simulation::{access_list, call_result, gas_used, trace, untraced_call_result};
+pub use simulation::{access_list, call_result, gas_used, untraced_call_result};
 pub use state::{balance, code, is_no_code, nonce, proof, sent_hash, storage};
 pub use transaction::transaction;
 pub use tree::{call_tree, mined_call_tree, traceable};

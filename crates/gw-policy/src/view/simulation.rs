@@ -10,19 +10,8 @@ use crate::{
 };
 use alloy_eips::eip2930::AccessList;
 use alloy_primitives::hex;
-use gw_evm::{
-    trace::{Trace, TraceError},
-    wire::{TraceForm, TraceScope},
-};
-use serde_json::value::RawValue;
+use gw_evm::trace::Trace;
 use std::fmt::Write as _;
-
-/// Reads what the tracers answered. The trace stays sealed.
-pub fn trace(results: &[Sealed<RawJson>], scope: TraceScope, form: TraceForm) -> Result<Sealed<Trace>, TraceError> {
-    let texts: Option<Vec<&str>> = results.iter().map(|result| result.peek().text()).collect();
-    let values: Result<Vec<&RawValue>, _> = texts.unwrap_or_default().into_iter().map(serde_json::from_str).collect();
-    Trace::parse(&values.map_err(|_| TraceError::Malformed)?, scope, form).map(Sealed::new)
-}
 
 /// `eth_call`: the output of the judged run, or its failure in known words. Return data is not redacted (spec/30
 /// section 8).
