@@ -263,6 +263,36 @@ async fn v1_b14_hd7_a_dry_run_shows_what_both_see() {
     assert_eq!(calls(&w.gw.admin("GET", &dry, None).await.expect(200)), 0, "no call of the member's");
 }
 
+/// HD7: what cannot be recorded is not seen, and the node is not asked.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn v1_v2_hd7_nothing_is_shown_that_could_not_be_recorded() {
+    let w = World::start(Engine::Sqlite).await;
+    let total = json!({"method": "eth_call", "params": [{"to": w.erc20, "data": "0x18160ddd"}, "latest"]});
+    let asked = [
+        (format!("/api/v1/admin/orgs/{}/dry-run", w.meridian), json!({"user_did": w.ops.did, "rpc": total})),
+        (format!("/api/v1/admin/impersonate/{}/in/{}/rpc", w.ops.did, w.meridian), total),
+    ];
+    let forwarded = async || {
+        let metrics = w.gw.request("GET", "/metrics", &[], None).await.body;
+        let count = "ledger_gateway_rpc_node_forward_duration_seconds_count";
+        metrics.lines().find(|line| line.starts_with(count)).map(str::to_owned)
+    };
+    let before = forwarded().await;
+    w.gw.in_database("CREATE TRIGGER full BEFORE INSERT ON audit_outbox BEGIN SELECT RAISE(ABORT, 'no'); END");
+    for (path, body) in &asked {
+        let refused = w.gw.as_user(&w.admin.token, "POST", path, Some(body.clone())).await;
+        assert_eq!(refused.expect(503)["error"], "audit unavailable");
+        assert!(!refused.body.contains("0x"), "{path}: {}", refused.body);
+    }
+    assert_eq!(forwarded().await, before);
+    w.gw.in_database("DROP TRIGGER full");
+    for (path, body) in &asked {
+        let shown = w.gw.as_user(&w.admin.token, "POST", path, Some(body.clone())).await;
+        assert!(shown.body.contains("0x"), "the attack, with the rule off: {path}: {}", shown.body);
+    }
+    assert_ne!(forwarded().await, before);
+}
+
 /// V1, V2: who may look over whose shoulder.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn v1_v2_only_administrators_in_person_and_only_over_members() {

@@ -205,6 +205,17 @@ impl Gateway {
         self.data.path()
     }
 
+    /// Runs a statement in the SQLite database behind the gateway's back; how many rows it changed.
+    pub(crate) fn in_database(&self, statement: &str) -> i64 {
+        let script = "import sqlite3,sys; db=sqlite3.connect(sys.argv[1]); \
+                      print(db.execute(sys.argv[2]).rowcount); db.commit()";
+        let mut command = Command::new("python3");
+        command.args(["-c", script]).arg(self.data_dir().join("gateway.db")).arg(statement);
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        said.trim().parse().unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)))
+    }
+
     /// Runs another command of the binary with the same settings and returns its exit code and output.
     pub(crate) fn command(&self, arguments: &[&str]) -> (Option<i32>, String) {
         self.command_with(&[], arguments)

@@ -7,7 +7,7 @@ use crate::{
 use alloy_primitives::{B256, hex, keccak256};
 use alloy_signer::SignerSync as _;
 use serde_json::{Value, json};
-use std::{process::Command, time::Duration};
+use std::time::Duration;
 
 async fn linked(gw: &Gateway, token: &str) -> Vec<String> {
     let listed = gw.as_user(token, "GET", "/eth/addresses", None).await.expect(200);
@@ -16,11 +16,7 @@ async fn linked(gw: &Gateway, token: &str) -> Vec<String> {
 
 /// Lets a day pass for what the gateway remembers of contract wallets. Their check is due at the next start then.
 fn a_day_passes(gw: &Gateway) {
-    let database = gw.data_dir().join("gateway.db");
-    let script = "import sqlite3,sys; db=sqlite3.connect(sys.argv[1]); \
-                  print(db.execute('UPDATE contract_wallet_proofs SET checked_at=0').rowcount); db.commit()";
-    let output = Command::new("python3").args(["-c", script]).arg(database).output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "1", "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(gw.in_database("UPDATE contract_wallet_proofs SET checked_at=0"), 1);
 }
 
 /// LK-4, HD10: a contract wallet is linked by its own word, which is asked for again every day.
