@@ -11,6 +11,7 @@ const NONCE: usize = 12;
 /// Encrypts and decrypts upstream keys.
 pub struct KeyCipher {
     cipher: Box<Aes256Gcm>,
+    previous: Option<Box<Aes256Gcm>>,
     digests: Hmac<Sha256>,
 }
 
@@ -34,16 +35,17 @@ impl std::fmt::Debug for KeyCipher {
 impl KeyCipher {
     /// From `RPC_API_KEY_ENCRYPTION_KEY`.
     pub fn new(key: &Secret) -> Result<Self, KeyCipherError> {
-        let mut bytes = [0u8; 32];
-        hex::decode_to_slice(key.expose(), &mut bytes).map_err(|_| KeyCipherError::Key)?;
+        let bytes = bytes(key)?;
         // A key of their own for digests, so that the one says nothing of the other.
         let mut derived = <Hmac<Sha256> as KeyInit>::new_from_slice(&bytes).map_err(|_| KeyCipherError::Key)?;
         derived.update(b"ledger-gateway parameter digests");
         let digests = <Hmac<Sha256> as KeyInit>::new_from_slice(&derived.finalize().into_bytes());
-        Ok(Self {
-            cipher: Box::new(Aes256Gcm::new(&Key::<Aes256Gcm>::from(bytes))),
-            digests: digests.map_err(|_| KeyCipherError::Key)?,
-        })
+        Ok(Self { cipher: cipher(bytes), previous: None, digests: digests.map_err(|_| KeyCipherError::Key)? })
+    }
+
+    /// Reads what was made with `RPC_API_KEY_ENCRYPTION_KEY_PREVIOUS` too.
+    pub fn with_previous(self, key: &Secret) -> Result<Self, KeyCipherError> {
+        Ok(Self { previous: Some(cipher(bytes(key)?)), ..self })
     }
 
     /// A digest that only who holds the key can compare with a guess (HD12).
@@ -63,11 +65,14 @@ impl KeyCipher {
 
     /// The key itself.
     pub fn open(&self, stored: &Secret) -> Result<Secret, KeyCipherError> {
-        let stored = stored.expose().strip_prefix(MARK).ok_or(KeyCipherError::Stored)?;
-        let bytes = hex::decode(stored).map_err(|_| KeyCipherError::Stored)?;
-        let (nonce, sealed) = bytes.split_first_chunk::<NONCE>().ok_or(KeyCipherError::Stored)?;
-        let opened = self.cipher.decrypt(&Nonce::from(*nonce), sealed).map_err(|_| KeyCipherError::Stored)?;
-        String::from_utf8(opened).map(Secret::new).map_err(|_| KeyCipherError::Stored)
+        let current = decrypt(&self.cipher, stored);
+        let previous = || self.previous.as_ref().map(|previous| decrypt(previous, stored));
+        current.or_else(|error| previous().unwrap_or(Err(error)))
+    }
+
+    /// Whether the previous key is needed for it.
+    pub fn is_outdated(&self, stored: &Secret) -> bool {
+        decrypt(&self.cipher, stored).is_err() && self.open(stored).is_ok()
     }
 
     /// The last four characters, if the key is long enough that they tell nothing.
@@ -77,6 +82,24 @@ impl KeyCipher {
         let tail = chars.len().checked_sub(4)?;
         (chars.len() >= 16).then(|| chars.into_iter().skip(tail).collect())
     }
+}
+
+fn bytes(key: &Secret) -> Result<[u8; 32], KeyCipherError> {
+    let mut bytes = [0u8; 32];
+    hex::decode_to_slice(key.expose(), &mut bytes).map_err(|_| KeyCipherError::Key)?;
+    Ok(bytes)
+}
+
+fn cipher(key: [u8; 32]) -> Box<Aes256Gcm> {
+    Box::new(Aes256Gcm::new(&Key::<Aes256Gcm>::from(key)))
+}
+
+fn decrypt(cipher: &Aes256Gcm, stored: &Secret) -> Result<Secret, KeyCipherError> {
+    let stored = stored.expose().strip_prefix(MARK).ok_or(KeyCipherError::Stored)?;
+    let bytes = hex::decode(stored).map_err(|_| KeyCipherError::Stored)?;
+    let (nonce, sealed) = bytes.split_first_chunk::<NONCE>().ok_or(KeyCipherError::Stored)?;
+    let opened = cipher.decrypt(&Nonce::from(*nonce), sealed).map_err(|_| KeyCipherError::Stored)?;
+    String::from_utf8(opened).map(Secret::new).map_err(|_| KeyCipherError::Stored)
 }
 
 #[cfg(test)]
@@ -110,5 +133,19 @@ mod tests {
         let other = KeyCipher::new(&Secret::new("22".repeat(32))).unwrap();
         assert_eq!(other.open(&stored).unwrap_err(), KeyCipherError::Stored);
         assert!(KeyCipher::new(&Secret::new("11")).is_err());
+    }
+
+    #[test]
+    fn g1_the_previous_key_reads_and_does_not_write() {
+        let key = |digits: &str| Secret::new(digits.repeat(32));
+        let old = KeyCipher::new(&key("11")).unwrap();
+        let stored = old.seal("sk-upstream-0123456789", &Fixed(7)).unwrap();
+        let new = KeyCipher::new(&key("22")).unwrap().with_previous(&key("11")).unwrap();
+        assert_eq!(new.open(&stored).unwrap().expose(), "sk-upstream-0123456789");
+        assert!(new.is_outdated(&stored) && !old.is_outdated(&stored));
+        let anew = new.seal("sk", &Fixed(7)).unwrap();
+        assert!(!new.is_outdated(&anew) && old.open(&anew).is_err());
+        let third = KeyCipher::new(&key("33")).unwrap().with_previous(&key("22")).unwrap();
+        assert!(third.open(&stored).is_err() && !third.is_outdated(&stored), "two keys back");
     }
 }

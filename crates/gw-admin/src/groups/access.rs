@@ -11,6 +11,7 @@ use axum::{
 };
 use gw_evm::{Class, Lookup, Method};
 use gw_http::JsonBody;
+use gw_node::KeyCipher;
 use gw_policy::snapshot;
 use gw_store::{
     read::GroupWithAccess,
@@ -97,19 +98,30 @@ fn anonymous(methods: &[String], body: &GroupAccessRequest) -> Result<(), Failur
     Ok(())
 }
 
-/// Absent or the mask keeps the key, `null` or empty clears it (spec/80 §6).
+/// Absent or the mask keeps the key, `null` or empty clears it (spec/80 §6). A kept key is stored anew if it rests under
+/// the previous encryption key.
 fn api_key(state: &AdminState, given: Option<Option<String>>, found: &GroupWithAccess) -> Result<ApiKey, Failure> {
+    let seal = |cipher: &KeyCipher, key: &str| {
+        let sealed = cipher.seal(key, &*state.entropy).map_err(|_| gw_http::ApiError::internal())?;
+        Ok(ApiKey::Set(sealed))
+    };
+    let keep = || match (&state.key_cipher, &found.access.rpc_api_key) {
+        (Some(cipher), Some(stored)) if cipher.is_outdated(stored) => {
+            let key = cipher.open(stored).map_err(|_| gw_http::ApiError::internal())?;
+            seal(cipher, key.expose())
+        }
+        _ => Ok(ApiKey::Keep),
+    };
     match given {
-        None => Ok(ApiKey::Keep),
-        Some(Some(mask)) if mask == GroupAccess::MASK && found.access.rpc_api_key.is_some() => Ok(ApiKey::Keep),
+        None => keep(),
+        Some(Some(mask)) if mask == GroupAccess::MASK && found.access.rpc_api_key.is_some() => keep(),
         Some(None) => Ok(ApiKey::Clear),
         Some(Some(key)) if key.is_empty() => Ok(ApiKey::Clear),
         Some(Some(key)) => {
             let Some(cipher) = &state.key_cipher else {
                 return Err(Failure::bad("RPC_API_KEY_ENCRYPTION_KEY is not set: upstream keys cannot be stored"));
             };
-            let sealed = cipher.seal(&key, &*state.entropy).map_err(|_| gw_http::ApiError::internal())?;
-            Ok(ApiKey::Set(sealed))
+            seal(cipher, &key)
         }
     }
 }

@@ -11,8 +11,9 @@ use crate::{
 };
 use anyhow::{Context as _, bail};
 use gw_cache::Cache;
-use gw_node::{KeyCipher, NodeState};
+use gw_node::NodeState;
 use gw_store::{BootClock, Feed, FeedTiming, Store, StoreError};
+use gw_types::GroupId;
 use std::{process::ExitCode, sync::Arc};
 
 /// The configuration was read to get here, so that line is always good.
@@ -72,12 +73,17 @@ async fn group_keys(ground: &Ground, config: &Config, secrets: &Secrets) -> anyh
         return Ok("none yet".to_owned());
     }
     let feed = Feed::start(&store, FeedTiming::default(), Arc::new(BootClock)).await?;
-    let unreadable = node::unreadable_keys(&KeyCipher::new(&secrets.key_encryption)?, &feed.pin().snapshot);
-    if unreadable.is_empty() {
-        return Ok("can be decrypted".to_owned());
+    let (cipher, snapshot) = (node::group_keys(config, secrets)?, feed.pin().snapshot);
+    let named = |groups: Vec<GroupId>| groups.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let unreadable = node::unreadable_keys(&cipher, &snapshot);
+    if !unreadable.is_empty() {
+        bail!("RPC_API_KEY_ENCRYPTION_KEY does not decrypt those of: {}", named(unreadable));
     }
-    let named: Vec<String> = unreadable.iter().map(ToString::to_string).collect();
-    bail!("RPC_API_KEY_ENCRYPTION_KEY does not decrypt those of: {}", named.join(", "))
+    let outdated = node::outdated_keys(&cipher, &snapshot);
+    if !outdated.is_empty() {
+        return Ok(format!("can be decrypted; RPC_API_KEY_ENCRYPTION_KEY_PREVIOUS is needed for: {}", named(outdated)));
+    }
+    Ok("can be decrypted".to_owned())
 }
 
 /// HD25: in production a journal must outlive its container.

@@ -261,6 +261,8 @@ pub struct Node {
     pub api_key_header: http::HeaderName,
     /// Encrypts the groups' keys.
     pub key_encryption: Option<Secret>,
+    /// Encrypted them before.
+    pub key_encryption_previous: Option<Secret>,
     /// Longest trace.
     pub trace_timeout: Duration,
     /// Longest trace of a call.
@@ -398,6 +400,7 @@ impl Config {
                 api_key: from.get(&var::RPC_API_KEY),
                 api_key_header: need(from, &var::RPC_API_KEY_HEADER)?,
                 key_encryption: from.get(&var::RPC_API_KEY_ENCRYPTION_KEY),
+                key_encryption_previous: from.get(&var::RPC_API_KEY_ENCRYPTION_KEY_PREVIOUS),
                 trace_timeout: need(from, &var::TRACE_TIMEOUT)?,
                 call_trace_timeout: need(from, &var::ETH_CALL_TRACE_TIMEOUT)?,
             },

@@ -217,6 +217,8 @@ registry! {
     RPC_API_KEY_HEADER: http::HeaderName = Variable::new(Node, &kind::HEADER).default("Authorization");
     /// Encrypts the groups' node keys at rest.
     RPC_API_KEY_ENCRYPTION_KEY: Secret = Variable::new(Node, &kind::KEY_256).secret().derived("generated and kept in DATA_DIR").required();
+    /// Older key of RPC_API_KEY_ENCRYPTION_KEY: reads what rests under it until that is stored anew.
+    RPC_API_KEY_ENCRYPTION_KEY_PREVIOUS: Secret = Variable::new(Node, &kind::KEY_256).secret();
     /// Longest trace of a send, a gas estimate or a client's own trace.
     TRACE_TIMEOUT: Duration = Variable::new(Node, kind!(Duration, "a span from 1s to 10m", |t| span(t, 1, 600))).default("30s")
         .rule("shorter than the 60s an answer may take");

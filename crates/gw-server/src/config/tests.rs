@@ -108,6 +108,10 @@ const BROKEN: &[(&str, &[&str])] = &[
     ("RPC_API_KEY", &[" x"]),
     ("RPC_API_KEY_HEADER", &["X Key", "X_Key", "ключ"]),
     ("RPC_API_KEY_ENCRYPTION_KEY", &["07", "zz07070707070707070707070707070707070707070707070707070707070707"]),
+    (
+        "RPC_API_KEY_ENCRYPTION_KEY_PREVIOUS",
+        &["07", "zz07070707070707070707070707070707070707070707070707070707070707"],
+    ),
     ("TRACE_TIMEOUT", &["x", "0s", "60s", "11m"]),
     ("ETH_CALL_TRACE_TIMEOUT", &["x", "10ms", "31s"]),
     ("KYC_GATE", &["none"]),

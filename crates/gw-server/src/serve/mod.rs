@@ -85,8 +85,7 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
     let audit = stores::open_audit(&ground, &config).await?;
     journal::nothing_is_missing(&audit, &secrets).await?;
     let cache = stores::open_cache(&ground, &config).await?;
-    let group_keys = KeyCipher::new(&secrets.key_encryption).context("RPC_API_KEY_ENCRYPTION_KEY cannot be used")?;
-    let group_keys = Arc::new(group_keys);
+    let group_keys = Arc::new(node::group_keys(&config, &secrets)?);
     for group in node::unreadable_keys(&group_keys, &feed.pin().snapshot) {
         tracing::error!(group.id = %group, "the upstream key of a group cannot be decrypted: its members are refused");
     }

@@ -1,10 +1,11 @@
 //! The upstream node, as configured.
 
+use super::stores::Secrets;
 use crate::config::Config;
 use anyhow::{Context as _, bail};
 use gw_node::{Connections, KeyCipher, Node, NodeConfig, NodeError, Patience};
 use gw_policy::{Snapshot, snapshot::GroupAccess};
-use gw_types::GroupId;
+use gw_types::{GroupId, Secret};
 use std::sync::Arc;
 
 /// Connects and compares the chain (spec/85 section 3, step 6).
@@ -37,11 +38,28 @@ pub(crate) async fn connect(config: &Config, group_keys: Option<Arc<KeyCipher>>)
     }
 }
 
+/// What upstream keys of groups rest under.
+pub(crate) fn group_keys(config: &Config, secrets: &Secrets) -> anyhow::Result<KeyCipher> {
+    let cipher = KeyCipher::new(&secrets.key_encryption).context("RPC_API_KEY_ENCRYPTION_KEY cannot be used")?;
+    match &config.node.key_encryption_previous {
+        None => Ok(cipher),
+        Some(key) => cipher.with_previous(key).context("RPC_API_KEY_ENCRYPTION_KEY_PREVIOUS cannot be used"),
+    }
+}
+
 /// The groups whose upstream key cannot be decrypted: their members are refused until that is mended (G1).
 pub(crate) fn unreadable_keys(cipher: &KeyCipher, snapshot: &Snapshot) -> Vec<GroupId> {
-    let is_unreadable =
-        |access: &&Arc<GroupAccess>| access.upstream_key.as_ref().is_some_and(|key| cipher.open(key).is_err());
-    snapshot.accesses().filter(is_unreadable).map(|access| access.group).collect()
+    groups_whose_key(snapshot, |key| cipher.open(key).is_err())
+}
+
+/// The groups whose upstream key rests under the previous encryption key.
+pub(crate) fn outdated_keys(cipher: &KeyCipher, snapshot: &Snapshot) -> Vec<GroupId> {
+    groups_whose_key(snapshot, |key| cipher.is_outdated(key))
+}
+
+fn groups_whose_key(snapshot: &Snapshot, is_meant: impl Fn(&Secret) -> bool) -> Vec<GroupId> {
+    let meant = |access: &&Arc<GroupAccess>| access.upstream_key.as_ref().is_some_and(&is_meant);
+    snapshot.accesses().filter(meant).map(|access| access.group).collect()
 }
 
 /// Whether waiting may help: the node could not be asked.

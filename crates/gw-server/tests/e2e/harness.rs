@@ -237,6 +237,12 @@ impl Gateway {
         self.wait_ready().await;
     }
 
+    /// The same with other settings from now on.
+    pub(crate) async fn restart_with(&mut self, settings: &[(&str, &str)]) {
+        self.settings.extend(settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        self.restart().await;
+    }
+
     async fn wait_ready(&self) {
         for _ in 0..300 {
             let request = http::Request::get(format!("{}/ready", self.url)).body(Full::default()).unwrap();

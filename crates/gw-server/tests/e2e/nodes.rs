@@ -126,3 +126,43 @@ async fn until_served(gw: &Gateway) -> Answer {
     }
     panic!("the gateway did not serve within half a minute");
 }
+
+/// G1: the key under which groups' keys rest is exchanged, and `doctor` says when the previous one can go.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn g1_encryption_keys_are_exchanged() {
+    const NOW: &str = "RPC_API_KEY_ENCRYPTION_KEY";
+    const PREVIOUS: &str = "RPC_API_KEY_ENCRYPTION_KEY_PREVIOUS";
+    let (first, second, third) = ("11".repeat(32), "22".repeat(32), "33".repeat(32));
+    let mut gw = Gateway::start_with(Engine::Sqlite, &[(NOW, &first)]).await;
+    let bank = org(&gw, "Meridian Bank", "meridian").await;
+    let keyed = group(&gw, &bank, "keyed", false, json!(["*"]), json!([])).await;
+    let access = format!("/orgs/{bank}/groups/{keyed}/access");
+    let with_key = |key: &str| json!({"allowed_methods": ["*"], "claims": [], "rpc_api_key": key});
+    let shown = gw.admin("PUT", &access, Some(with_key("sk-upstream-0123456789"))).await.expect(200);
+    let teller = member(&gw, &bank, &keyed, "did:test:teller", 0, true).await;
+    let reads = async |gw: &Gateway| gw.rpc(&teller.token, "eth_getBlockByNumber", json!(["latest", false])).await;
+    reads(&gw).await.expect(200);
+
+    gw.restart_with(&[(NOW, &second)]).await;
+    assert_eq!(reads(&gw).await.status, 502, "what cannot be read is not replaced by another key");
+    gw.process.kill();
+    let (code, said) = gw.command(&["doctor"]);
+    assert!(code != Some(0) && said.contains(&format!("does not decrypt those of: {keyed}")), "{said}");
+
+    gw.restart_with(&[(PREVIOUS, &first)]).await;
+    reads(&gw).await.expect(200);
+    gw.process.kill();
+    let (_, said) = gw.command(&["doctor"]);
+    assert!(said.contains(&format!("{PREVIOUS} is needed for: {keyed}")), "{said}");
+
+    // Whatever is changed of the access, its key is stored anew.
+    gw.restart().await;
+    let mask = shown["rpc_api_key"].as_str().unwrap();
+    let kept = gw.admin("PUT", &access, Some(with_key(mask))).await.expect(200);
+    assert_eq!(kept["rpc_api_key_hint"], shown["rpc_api_key_hint"], "{kept}");
+    gw.process.kill();
+    let (_, said) = gw.command(&["doctor"]);
+    assert!(said.contains("upstream keys of groups: can be decrypted\n"), "{said}");
+    gw.restart_with(&[(PREVIOUS, &third)]).await;
+    reads(&gw).await.expect(200);
+}
