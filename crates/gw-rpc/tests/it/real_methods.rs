@@ -21,10 +21,13 @@ fn read(chain: &Chain, target: Address) -> Bytes {
 
 impl Chain {
     /// Sends a call of the wallet's to a contract and mines it.
+    /// Sent through the gateway, mined when this returns.
     async fn sent(&self, nonce: u64, to: Address, input: Bytes) -> B256 {
+        let head = self.world.node.head().unwrap().number;
         let (raw, hash) = signed(&account(0), nonce, Some(to), 0, input);
         let answer = self.ask("eth_sendRawTransaction", json!([raw])).await;
         assert_eq!(answer.body["result"], json!(hash), "{}", answer.text);
+        self.world.mined(head + 1).await;
         hash
     }
 
