@@ -122,8 +122,37 @@ impl Node {
         self.nonce(sender, "latest").await
     }
 
-    async fn nonce(&self, sender: Address, tag: &str) -> Result<u64, NodeError> {
-        let params = format!(r#"["{sender:#x}","{tag}"]"#);
+    /// The block up to number `head` that used this nonce of a sender, by how many they had used when each block ended;
+    /// `None` if none did. [`NodeError::Unparsable`] where the node keeps no state that old.
+    pub async fn block_of_nonce(&self, sender: Address, nonce: u64, head: u64) -> Result<Option<B256>, NodeError> {
+        let used = async |block: u64| Ok::<_, NodeError>(self.nonce(sender, &format!("{block:#x}")).await? > nonce);
+        if !used(head).await? {
+            return Ok(None);
+        }
+        // Back in growing steps, so that no state is asked for that is twice as old; then between the last two.
+        let (mut after, mut before, mut step) = (head, None, 1_u64);
+        while before.is_none() && after > 0 {
+            let block = after.saturating_sub(step);
+            if used(block).await? {
+                (after, step) = (block, step.saturating_mul(2));
+            } else {
+                before = Some(block);
+            }
+        }
+        while let Some(open) = before.filter(|open| after - open > 1) {
+            let middle = open.midpoint(after);
+            if used(middle).await? {
+                after = middle;
+            } else {
+                before = Some(middle);
+            }
+        }
+        let block = self.fact("eth_getBlockByNumber", &format!(r#"["{after:#x}",false]"#)).await?;
+        Ok(read_block(&block)?.map(|block| block.hash))
+    }
+
+    async fn nonce(&self, sender: Address, block: &str) -> Result<u64, NodeError> {
+        let params = format!(r#"["{sender:#x}","{block}"]"#);
         small(parse::<U256>(&self.fact("eth_getTransactionCount", &params).await?)?)
     }
 

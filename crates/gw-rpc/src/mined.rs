@@ -22,7 +22,7 @@ use gw_store::{
 };
 use gw_types::{Address, B256, Clock, OrgId};
 use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     sync::Arc,
 };
 use tokio::sync::Mutex;
@@ -244,16 +244,30 @@ async fn branch(node: &Node, known: &Known, last: Block, block: Block) -> Result
 }
 
 /// The blocks up to this one that hold awaited sends, oldest first: at a start, and after a long silence.
-async fn holding(node: &Node, watched: &[Watched], block: Block) -> Result<Vec<BlockWithSenders>, NodeError> {
-    let mut found = BTreeMap::new();
-    for hash in watched.iter().filter_map(|watched| watched.tx_hash) {
-        if let Some(mined) = node.mined(hash).await?.filter(|mined| mined.block_number <= block.number) {
-            found.insert(mined.block_number, mined.block_hash);
+async fn holding(node: &Node, watched: &[Watched], head: Block) -> Result<Vec<BlockWithSenders>, NodeError> {
+    let mut hashes = BTreeSet::new();
+    for watched in watched {
+        let mined = match watched.tx_hash {
+            Some(hash) => node.mined(hash).await?.map(|mined| mined.block_hash),
+            // Signed by the node, and nobody heard under which hash.
+            None => match node.block_of_nonce(watched.sender, watched.nonce, head.number).await {
+                Err(error @ NodeError::Unparsable) => {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::error!(error, user.id = %watched.user, nonce = watched.nonce, "a send that the node signed is \
+                        not looked at: the node keeps no state as old as its block");
+                    None
+                }
+                found => found?,
+            },
+        };
+        hashes.extend(mined);
+    }
+    let mut blocks = BTreeMap::new();
+    for hash in hashes {
+        let block = node.block_with_senders(hash).await?;
+        if block.block.number <= head.number {
+            blocks.insert(block.block.number, block);
         }
     }
-    let mut blocks = Vec::with_capacity(found.len());
-    for hash in found.into_values() {
-        blocks.push(node.block_with_senders(hash).await?);
-    }
-    Ok(blocks)
+    Ok(blocks.into_values().collect())
 }

@@ -3,8 +3,11 @@
 use crate::{config, connect};
 use gw_evm::wire::{TraceForm, UpstreamCall};
 use gw_node::{Answer, Budget, Connections, Node, NodeError};
-use gw_testkit::{FakeNode, fake_node::Reply};
-use gw_types::Secret;
+use gw_testkit::{
+    FakeNode,
+    fake_node::{Reply, block},
+};
+use gw_types::{Address, Secret};
 use serde_json::{Value, json};
 use std::{
     sync::{
@@ -111,6 +114,39 @@ async fn x11_tracing_is_believed_only_when_it_answers_what_was_asked() {
     assert_eq!(connect(fake.url()).await.trace_form(), None);
     fake.reply("debug_traceCall", Reply::Error(-32601, "no debug", json!(null)));
     assert_eq!(connect(fake.url()).await.trace_form(), None);
+}
+
+/// HD22: which block used a nonce; older state than twice its age is not needed.
+#[tokio::test]
+async fn hd22_the_block_of_a_nonce_is_found() {
+    // The blocks in which the sender's nonces 0, 1, … were used; older state than `kept` is gone.
+    for used in [vec![], vec![0], vec![3, 3, 7, 20], (0..26).collect::<Vec<u64>>(), vec![25, 25]] {
+        for kept in [0, 6, 19] {
+            let fake = FakeNode::start().await;
+            let number =
+                |text: &Value| u64::from_str_radix(text.as_str().unwrap().trim_start_matches("0x"), 16).unwrap();
+            let counted = used.clone();
+            fake.script("eth_getTransactionCount", move |params| match number(&params[1]) {
+                block if block < kept => Reply::Error(-32000, "missing trie node", json!(null)),
+                block => Reply::Result(json!(format!("{:#x}", counted.iter().filter(|at| **at <= block).count()))),
+            });
+            let hash = |number: u64| format!("0x{number:064x}");
+            fake.script("eth_getBlockByNumber", move |params| match &params[0] {
+                tag if tag == "latest" => Reply::Result(block(25, &hash(25))),
+                named => Reply::Result(block(number(named), &hash(number(named)))),
+            });
+            let node = connect(fake.url()).await;
+            for (nonce, at) in used.iter().enumerate() {
+                let found = node.block_of_nonce(Address::repeat_byte(7), nonce as u64, 25).await;
+                match found {
+                    Ok(found) => assert_eq!(found.map(|hash| hash.to_string()), Some(hash(*at)), "{nonce} of {used:?}"),
+                    Err(NodeError::Unparsable) => assert!(25 < kept + 2 * (25 - at) + 1, "{nonce} of {used:?}, {kept}"),
+                    Err(error) => panic!("{error:?}"),
+                }
+            }
+            assert_eq!(node.block_of_nonce(Address::repeat_byte(7), used.len() as u64, 25).await.unwrap(), None);
+        }
+    }
 }
 
 /// A relay in front of a node that holds every answer back for `hold`; it counts how many are connected now, and at most.

@@ -8,6 +8,7 @@ use alloy_sol_types::{SolCall, SolValue, sol};
 use gw_audit::{Record, SecurityKind};
 use gw_policy::{Knobs, knobs::MinedTrace};
 use gw_rpc::MinedGate;
+use gw_store::record::{NewWatch, SendStart};
 use gw_types::{Address, B256, Bytes, DenyReason, U256};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -212,4 +213,38 @@ async fn hd2_an_unseen_block_is_no_head() {
     assert!(restarted.head().is_none());
     restarted.refresh_head().await.unwrap();
     assert!(restarted.head().unwrap().number >= seen);
+}
+
+/// HD2, HD22: of what the node signed the gateway may die before it hears the hash. It is found by its nonce then.
+#[tokio::test]
+async fn hd2_hd22_a_send_without_a_hash_is_looked_at_after_a_restart() {
+    let (chain, latch) = scene(MinedTrace::Quarantine).await;
+    let (nonce, head) = (chain.nonce().await, chain.world.node.head().unwrap().number);
+    let data = balanceOfCall { account: account(3).address() }.abi_encode().into();
+    let take = Bytes::from(takeCall { target: chain.theirs, data, from: U256::ZERO }.abi_encode());
+    let sent =
+        json!([{"from": chain.wallet, "to": latch, "input": take, "nonce": U256::from(nonce), "gas": "0x7a1200"}]);
+    chain.world.anvil("eth_sendTransaction", sent).await;
+    chain.world.mined(head + 1).await;
+    // The nonce is used up long before the head, and others after it.
+    chain.world.anvil("anvil_mine", json!(["0x2d"])).await;
+    for _ in 0..2 {
+        let sent = json!([{"from": chain.wallet, "to": chain.wallet}]);
+        chain.world.anvil("eth_sendTransaction", sent).await;
+    }
+    chain.world.mined(head + 0x2d + 2).await;
+    assert_eq!(chain.loot(latch).await.body["result"], number(SECRET), "the attack: nobody knew of the send");
+
+    let (org, user) = (chain.world.feed.pin().snapshot.contract(latch).unwrap().org, chain.caller.id);
+    let watch = Some(NewWatch { sender: chain.wallet, nonce });
+    let left = SendStart { user, org, tx_hash: None, visible_to: Vec::new(), reservations: Vec::new(), watch };
+    drop(chain.world.change(async |tx| tx.start_send(left.clone()).await.unwrap()).await);
+    let restarted = gw_node::Node::connect(&gw_node::NodeConfig::new(chain.world.url()).unwrap()).await.unwrap();
+    restarted.guard(Arc::new(MinedGate::new(&chain.world.sends)));
+    restarted.refresh_head().await.unwrap();
+    assert_eq!(chain.violations().await, 1);
+    chain.assert_denied(chain.loot(latch).await, DenyReason::ContractNotPermitted).await;
+    // What is not mined yet is waited for.
+    let found = restarted.block_of_nonce(chain.wallet, nonce + 100, restarted.head().unwrap().number).await.unwrap();
+    assert_eq!(found, None);
 }
