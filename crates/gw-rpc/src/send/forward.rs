@@ -19,7 +19,7 @@ use gw_policy::{
     sealed::{RawError, Sealed},
     view::{ErrorContext, node_error, sent_hash},
 };
-use gw_types::B256;
+use gw_types::{Address, B256};
 
 pub(super) async fn forward(asked: &Asked, ready: Ready, found: &mut Found) -> Result<B256, Reply> {
     let state = asked.state();
@@ -156,10 +156,13 @@ async fn written(context: &SendContext, room: &mut Reservation, record: impl Int
 impl Facts {
     /// By what the intent is found again: the hash, or for a transaction the node signs sender and nonce.
     fn key(&self) -> B256 {
-        self.hash.unwrap_or_else(|| {
-            let mut key = self.sender.to_vec();
-            key.extend_from_slice(&self.nonce.to_be_bytes());
-            alloy_primitives::keccak256(key)
-        })
+        self.hash.unwrap_or_else(|| key_without_hash(self.sender, self.nonce))
     }
+}
+
+/// Stands where the hash of a transaction would that the node signs.
+pub(super) fn key_without_hash(sender: Address, nonce: u64) -> B256 {
+    let mut key = sender.to_vec();
+    key.extend_from_slice(&nonce.to_be_bytes());
+    alloy_primitives::keccak256(key)
 }

@@ -1,7 +1,11 @@
 //! Sends of which nobody knows whether the node took them, or whose rows could not be settled: the chain tells, by the
 //! hash (HD22).
 
-use super::{SendContext, forward::Log, prepare::Facts};
+use super::{
+    SendContext,
+    forward::{Log, key_without_hash},
+    prepare::Facts,
+};
 use gw_audit::{Outcome, SendIntent, SendOutcome};
 use gw_node::NodeError;
 use gw_store::{
@@ -54,6 +58,8 @@ async fn resolve_intent(context: &SendContext, intent: SendIntent) {
     let snapshot = context.feed.pin().snapshot;
     let user = intent.subject.as_ref().and_then(|subject| snapshot.user_by_external(subject)).map(|user| user.id);
     let outcome = match (user, intent.sender) {
+        // Signed by the node: that its nonce is used would not tell by whom.
+        (Some(_), Some(sender)) if intent.hash == key_without_hash(sender, intent.nonce) => Some(Outcome::Unknown),
         (Some(user), Some(sender)) => resolve(context, user, intent.hash, sender).await,
         // Erased since: nobody to settle it for.
         (Some(_) | None, _) => Some(Outcome::Unknown),

@@ -182,6 +182,28 @@ async fn hd22_open_intents_are_resolved_at_start() {
     assert_eq!(world.feed.pin().snapshot.links_of(sender.id).len(), 1);
 }
 
+/// HD22: what the node signed has a key and no hash to ask by, so its outcome stays unknown; it is not said to be refused.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn hd22_an_open_intent_of_what_the_node_signs_stays_unknown() {
+    let (world, fake) = scripted().await;
+    let (_, sender) = bank_with_sender(&world).await;
+    world.link(&sender, account(0).address()).await;
+    let gate = Gate::on(&fake, "eth_sendTransaction", Reply::Result(json!(B256::repeat_byte(9))));
+    let call = json!([{"from": account(0).address(), "to": TO, "value": "0x1"}]);
+    let asking = tokio::spawn(world.ask(Some(&sender), "eth_sendTransaction", call).answering());
+    let gate = gate.reached().await;
+    let (open, ..) = world.sends_recorded().await;
+    gate.open();
+    assert_eq!(asking.await.unwrap().status, 200);
+    fake.take();
+    // As a crash before the answer would have left it.
+    gw_rpc::send::resolve_intents(&world.sends, open.clone()).await;
+    fake.assert_silent();
+    let (_, outcomes, _) = world.sends_recorded().await;
+    let last = outcomes.last().unwrap();
+    assert_eq!((last.hash, last.outcome), (open[0].hash, Outcome::Unknown));
+}
+
 /// J8: a node that turns it away unread has not taken it.
 #[tokio::test]
 async fn j8_a_send_turned_away_with_429_is_released() {
