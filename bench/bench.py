@@ -92,7 +92,7 @@ def gateway(port, node, data, **more):
 
 
 def proxy(work, upstream_port):
-    """nginx in front of the same upstream; its address."""
+    """nginx in front of the same upstream; its port."""
     if not shutil.which("nginx"):
         raise SystemExit("nginx is missing: run scripts/setup.sh")
     port, conf = free_port(), work / "nginx.conf"
@@ -107,7 +107,7 @@ def proxy(work, upstream_port):
         'location / { proxy_pass http://node; proxy_http_version 1.1; proxy_set_header Connection ""; } } }\n'
     )
     start("nginx", "-c", str(conf), "-p", str(work), stderr=subprocess.DEVNULL)
-    return f"http://127.0.0.1:{port}"
+    return port
 
 
 def member(base, methods, contract, metadata=None):
@@ -184,12 +184,12 @@ def main():
     work = pathlib.Path(tempfile.mkdtemp(prefix="gw-bench-"))
     upstream_port, gateway_port = free_port(), free_port()
     start(RELEASE / "constant-upstream", str(upstream_port))
-    beside = proxy(work, upstream_port)
+    nginx_port = proxy(work, upstream_port)
     base = gateway(gateway_port, f"http://127.0.0.1:{upstream_port}", work / "data", MAX_CONCURRENT_REQUESTS="1000")
     token_contract = "0x5fbdb2315678afecb367f032d93f642f64180aa3"
     token = member(base, ["*"], token_contract, {"token_type": "ERC20"})
 
-    ours, nginx = f"{base}/rpc", f"{beside}/rpc"
+    ours, nginx = f"{base}/rpc", f"http://127.0.0.1:{nginx_port}/rpc"
     code = rpc("eth_getCode", ["0x00000000000000000000000000000000deadbeef", "latest"])
     chain = rpc("eth_blockNumber", [])
     logs = rpc("eth_getLogs", [{"address": token_contract, "fromBlock": "0x0"}])

@@ -102,8 +102,8 @@ def main():
     tapped_token = member(gateway(tapped_port, f"http://127.0.0.1:{tap_port}", work / "tapped"), ["eth_call"], contract)
     tapped = Line(tapped_port, "/rpc", tapped_token)
 
-    plain, traced, through = Line(node_port), Line(node_port), Line(port, "/rpc", token)
-    hopped = Line(int(proxy(work, node_port).rsplit(":", 1)[1]))
+    plain, traced, hopped = Line(node_port), Line(node_port), Line(proxy(work, node_port))
+    through = Line(port, "/rpc", token)
     rows = []
     for frames in (1, 20, 200):
         data = CALLS + f"{frames - 1:064x}"

@@ -21,7 +21,7 @@ pub(crate) fn id<T: std::str::FromStr>(text: &str, what: &str) -> Result<T, Fail
 }
 
 /// The most ids of one call on many records.
-pub(crate) const MOST_IDS: usize = 200;
+const MOST_IDS: usize = 200;
 
 /// The ids of a call on many records, each once; `field` must name some of them, called `records`.
 pub(crate) fn ids<T: std::str::FromStr + PartialEq>(

@@ -130,24 +130,24 @@ impl Node {
             return Ok(None);
         }
         // Back in growing steps, so that no state is asked for that is twice as old; then between the last two.
-        let (mut after, mut before, mut step) = (head, None, 1_u64);
-        while before.is_none() && after > 0 {
-            let block = after.saturating_sub(step);
+        let (mut used_by, mut unused_by, mut step) = (head, None, 1_u64);
+        while unused_by.is_none() && used_by > 0 {
+            let block = used_by.saturating_sub(step);
             if used(block).await? {
-                (after, step) = (block, step.saturating_mul(2));
+                (used_by, step) = (block, step.saturating_mul(2));
             } else {
-                before = Some(block);
+                unused_by = Some(block);
             }
         }
-        while let Some(open) = before.filter(|open| after - open > 1) {
-            let middle = open.midpoint(after);
+        while let Some(unused) = unused_by.filter(|unused| used_by - unused > 1) {
+            let middle = unused.midpoint(used_by);
             if used(middle).await? {
-                after = middle;
+                used_by = middle;
             } else {
-                before = Some(middle);
+                unused_by = Some(middle);
             }
         }
-        let block = self.fact("eth_getBlockByNumber", &format!(r#"["{after:#x}",false]"#)).await?;
+        let block = self.fact("eth_getBlockByNumber", &format!(r#"["{used_by:#x}",false]"#)).await?;
         Ok(read_block(&block)?.map(|block| block.hash))
     }
 

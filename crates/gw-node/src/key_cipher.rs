@@ -65,14 +65,23 @@ impl KeyCipher {
 
     /// The key itself.
     pub fn open(&self, stored: &Secret) -> Result<Secret, KeyCipherError> {
-        let current = decrypt(&self.cipher, stored);
-        let previous = || self.previous.as_ref().map(|previous| decrypt(previous, stored));
-        current.or_else(|error| previous().unwrap_or(Err(error)))
+        decrypt(&self.cipher, stored).or_else(|error| match &self.previous {
+            Some(previous) => decrypt(previous, stored),
+            None => Err(error),
+        })
     }
 
     /// Whether the previous key is needed for it.
     pub fn is_outdated(&self, stored: &Secret) -> bool {
         decrypt(&self.cipher, stored).is_err() && self.open(stored).is_ok()
+    }
+
+    /// The same under the current key, if the previous one is needed for it.
+    pub fn renewed(&self, stored: &Secret, entropy: &dyn Entropy) -> Result<Option<Secret>, KeyCipherError> {
+        if !self.is_outdated(stored) {
+            return Ok(None);
+        }
+        self.seal(self.open(stored)?.expose(), entropy).map(Some)
     }
 
     /// The last four characters, if the key is long enough that they tell nothing.
@@ -145,6 +154,9 @@ mod tests {
         assert!(new.is_outdated(&stored) && !old.is_outdated(&stored));
         let anew = new.seal("sk", &Fixed(7)).unwrap();
         assert!(!new.is_outdated(&anew) && old.open(&anew).is_err());
+        assert_eq!(new.renewed(&anew, &Fixed(7)).unwrap().map(|_| ()), None);
+        let renewed = new.renewed(&stored, &Fixed(7)).unwrap().unwrap();
+        assert!(!new.is_outdated(&renewed) && new.open(&renewed).unwrap().expose() == "sk-upstream-0123456789");
         let third = KeyCipher::new(&key("33")).unwrap().with_previous(&key("22")).unwrap();
         assert!(third.open(&stored).is_err() && !third.is_outdated(&stored), "two keys back");
     }

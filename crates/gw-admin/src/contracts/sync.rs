@@ -26,6 +26,7 @@ use std::collections::HashMap;
 const TOGETHER: usize = 16;
 /// How long the whole may take.
 const PATIENCE: Seconds = Seconds(25);
+
 /// What the chain says of one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Found {

@@ -10,8 +10,7 @@ use axum::{
     extract::{Path, State},
 };
 use gw_evm::{Class, Lookup, Method};
-use gw_http::JsonBody;
-use gw_node::KeyCipher;
+use gw_http::{ApiError, JsonBody};
 use gw_policy::snapshot;
 use gw_store::{
     read::GroupWithAccess,
@@ -101,16 +100,13 @@ fn anonymous(methods: &[String], body: &GroupAccessRequest) -> Result<(), Failur
 /// Absent or the mask keeps the key, `null` or empty clears it (spec/80 §6). A kept key is stored anew if it rests under
 /// the previous encryption key.
 fn api_key(state: &AdminState, given: Option<Option<String>>, found: &GroupWithAccess) -> Result<ApiKey, Failure> {
-    let seal = |cipher: &KeyCipher, key: &str| {
-        let sealed = cipher.seal(key, &*state.entropy).map_err(|_| gw_http::ApiError::internal())?;
-        Ok(ApiKey::Set(sealed))
-    };
+    let failed = |_| Failure::from(ApiError::internal());
     let keep = || match (&state.key_cipher, &found.access.rpc_api_key) {
-        (Some(cipher), Some(stored)) if cipher.is_outdated(stored) => {
-            let key = cipher.open(stored).map_err(|_| gw_http::ApiError::internal())?;
-            seal(cipher, key.expose())
+        (Some(cipher), Some(stored)) => {
+            let renewed = cipher.renewed(stored, &*state.entropy).map_err(failed)?;
+            Ok(renewed.map_or(ApiKey::Keep, ApiKey::Set))
         }
-        _ => Ok(ApiKey::Keep),
+        (Some(_) | None, None) | (None, Some(_)) => Ok(ApiKey::Keep),
     };
     match given {
         None => keep(),
@@ -121,7 +117,7 @@ fn api_key(state: &AdminState, given: Option<Option<String>>, found: &GroupWithA
             let Some(cipher) = &state.key_cipher else {
                 return Err(Failure::bad("RPC_API_KEY_ENCRYPTION_KEY is not set: upstream keys cannot be stored"));
             };
-            seal(cipher, &key)
+            cipher.seal(&key, &*state.entropy).map(ApiKey::Set).map_err(failed)
         }
     }
 }
