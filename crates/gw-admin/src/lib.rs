@@ -30,7 +30,8 @@ pub use diagnostics::{BadRehearsal, BadToken, CallTester, Rehearsal, Rehearsed, 
 pub use sessions::{Answer, LoginSession, LoginSessions, SessionsAway};
 pub use state::{AdminSettings, AdminState, InstanceFacts};
 
-use axum::{Router, middleware::from_fn_with_state};
+use axum::{Extension, Router, middleware::from_fn_with_state};
+use gw_http::KnownQueries;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -38,8 +39,10 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 /// [`gw_http::admin::guard`].
 pub fn router(state: AdminState) -> Router {
     let record = from_fn_with_state(state.clone(), record::record);
+    // Nobody takes a parameter that the description does not name (HD33).
+    let known = Extension(KnownQueries::of(&api(), &[]));
     let routes = if state.settings.personal_urls { routes().merge(rpc_urls()) } else { routes() };
-    Router::from(routes).merge(diagnostics::view_as::mirror()).layer(record).with_state(state)
+    Router::from(routes).merge(diagnostics::view_as::mirror()).layer(known).layer(record).with_state(state)
 }
 
 /// The description of every operation.

@@ -5,7 +5,7 @@
 
 use crate::{AdminState, error::Failure, input, record::Who};
 use axum::extract::{FromRef, FromRequestParts};
-use gw_http::{AdminCaller, ApiError, CorrelationId, Edge, Page};
+use gw_http::{AdminCaller, ApiError, CorrelationId, Edge, KnownQueries, Page};
 use gw_policy::snapshot;
 use gw_store::{
     Actor, Reads,
@@ -44,6 +44,10 @@ where
         let caller = AdminCaller::of(&edge, client, &parts.headers)?;
         if let Some(who) = parts.extensions.get::<Who>() {
             who.is(&caller);
+        }
+        // Here rather than in front: who may not come in at all is not told how to ask.
+        if let Some(known) = parts.extensions.get::<KnownQueries>() {
+            known.check_request(parts)?;
         }
         let correlation_id = parts.extensions.get::<CorrelationId>().map(|id| id.as_str().to_owned());
         Ok(Self { caller, ip: client.0, correlation_id })

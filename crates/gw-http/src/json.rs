@@ -1,8 +1,10 @@
 //! JSON bodies: at most 1 MiB, 64 levels, an object of the expected shape, or a 400 that names the field.
 //!
+//! Unknown members are refused at every level, and `null` is the empty list wherever a list is taken: see [`Strict`].
+//!
 //! The content type is not looked at: clients of the versioned API send all sorts.
 
-use crate::error::ApiError;
+use crate::{error::ApiError, nearest::unknown_member, strict::Strict};
 use axum::{
     body::Body,
     extract::{FromRequest, OptionalFromRequest, Request},
@@ -48,8 +50,31 @@ pub async fn read_body(body: Body) -> Result<Bytes, ApiError> {
     }
 }
 
-/// A JSON object of type `T`.
+/// A JSON object of type `T`, without members that `T` does not have.
+///
+/// # Errors
+///
+/// 400 that names the member.
 pub fn parse_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
+    parse(body, |source| serde_path_to_error::deserialize(Strict(source)))
+}
+
+/// The same for bodies whose specification has unknown members ignored: OAuth's (RFC 6749 section 3.2).
+///
+/// # Errors
+///
+/// 400 that names the member.
+pub fn parse_open_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
+    parse(body, |source| serde_path_to_error::deserialize(source))
+}
+
+/// Deserializes from a reader of a JSON text in memory.
+type Source<'b> = serde_json::Deserializer<serde_json::de::SliceRead<'b>>;
+
+fn parse<T>(
+    body: &[u8],
+    read: impl FnOnce(&mut Source<'_>) -> Result<T, serde_path_to_error::Error<serde_json::Error>>,
+) -> Result<T, ApiError> {
     if body.trim_ascii().first() != Some(&b'{') {
         return Err(ApiError::bad_request("request body must be a JSON object"));
     }
@@ -57,7 +82,7 @@ pub fn parse_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
         return Err(ApiError::bad_request("request body is nested too deeply"));
     }
     let mut source = serde_json::Deserializer::from_slice(body);
-    let value = serde_path_to_error::deserialize(&mut source).map_err(|error| {
+    let value = read(&mut source).map_err(|error| {
         let path = error.path().to_string();
         let inner = error.into_inner();
         if inner.is_data() {
@@ -72,12 +97,24 @@ pub fn parse_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
 
 /// What is wrong with which field, in words for the client: no positions, no names of our types.
 fn field_text(path: &str, cause: &str) -> String {
-    let cause = cause.split_once(" at line ").map_or(cause, |(what, _)| what);
+    let cause = cause.rsplit_once(" at line ").map_or(cause, |(what, _)| what);
+    // The words of serde, where a type refuses members by itself.
+    if let Some((name, known)) = cause.strip_prefix("unknown field `").and_then(|rest| rest.split_once("`, expected "))
+    {
+        let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
+        return at_path(path, unknown_member(name, &known));
+    }
     let cause = match cause.split_once("expected struct ") {
         Some((what, _)) => format!("{what}expected an object"),
         None => cause.to_owned(),
     };
-    if path == "." { cause } else { format!("`{path}`: {cause}") }
+    at_path(path, cause)
+}
+
+/// The cause beside the place; a member that was not read yet has none of its own.
+fn at_path(path: &str, cause: String) -> String {
+    let place = path.strip_suffix('?').map_or(path, |above| above.strip_suffix('.').unwrap_or(above));
+    if matches!(place, "" | ".") { cause } else { format!("`{place}`: {cause}") }
 }
 
 /// How deep brackets nest, strings apart.
@@ -122,6 +159,52 @@ mod tests {
         parse_json::<Outer>(body.as_bytes()).unwrap_err().text().to_owned()
     }
 
+    #[derive(Debug, Default, PartialEq, Deserialize)]
+    #[serde(default)]
+    struct Lists {
+        text: String,
+        methods: Vec<String>,
+        parts: Vec<Part>,
+        /// `null` says something of its own.
+        functions: Option<Vec<Part>>,
+        free: serde_json::Map<String, serde_json::Value>,
+    }
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    struct Part {
+        index: u32,
+    }
+
+    /// HD33, decision 61: at every level, by nothing but the fields of the struct.
+    #[test]
+    fn hd33_unknown_members_are_refused_at_every_level() {
+        let said = |body: &str| parse_json::<Lists>(body.as_bytes()).map_err(|error| error.text().to_owned());
+        let refused = |text: &str| Err::<Lists, _>(text.to_owned());
+        assert_eq!(said(r#"{"method": []}"#), refused("unknown member `method`: did you mean `methods`?"));
+        assert_eq!(
+            said(r#"{"parts": [{"index": 1}, {"index": 1, "indx": 2}]}"#),
+            refused("`parts[1]`: unknown member `indx`: did you mean `index`?")
+        );
+        assert_eq!(
+            said(r#"{"functions": [{"index": 1, "must": 2}]}"#),
+            refused("`functions[0]`: unknown member `must`: did you mean `index`?")
+        );
+        // What is free stays free.
+        assert!(said(r#"{"free": {"anything": {"at": ["all"]}}}"#).is_ok());
+    }
+
+    /// RTO1: clients write an empty list so.
+    #[test]
+    fn rto1_null_is_the_empty_list() {
+        let read = |body: &str| parse_json::<Lists>(body.as_bytes()).unwrap();
+        assert_eq!(read(r#"{"methods": null, "parts": null, "functions": null}"#), Lists::default());
+        assert_eq!(read(r#"{"functions": []}"#).functions, Some(Vec::new()), "null and `[]` stay apart there");
+        let said = parse_json::<Lists>(br#"{"methods": "x"}"#).unwrap_err();
+        assert_eq!(said.text(), "`methods`: invalid type: string \"x\", expected a sequence");
+        let said = parse_json::<Lists>(br#"{"free": null}"#).unwrap_err();
+        assert!(said.text().starts_with("`free`: invalid type: null"), "{said:?}");
+    }
+
     #[test]
     fn a_refusal_names_the_field_and_no_type_of_ours() {
         assert!(parse_json::<Outer>(br#" {"name": "x", "inner": {"count": 1}} "#).is_ok());
@@ -145,8 +228,9 @@ mod tests {
 
     #[test]
     fn edge_depth_64_is_the_limit() {
-        let nested = |n: usize| format!(r#"{{"name":"[[[[","x":{}{}}}"#, "[".repeat(n), "]".repeat(n));
-        assert!(parse_json::<Outer>(nested(63).as_bytes()).is_ok());
-        assert_eq!(refusal(&nested(64)), "request body is nested too deeply");
+        let nested = |n: usize| format!(r#"{{"text":"[[[[","free":{{"x":{}{}}}}}"#, "[".repeat(n), "]".repeat(n));
+        let said = |n| parse_json::<Lists>(nested(n).as_bytes()).map_err(|error| error.text().to_owned());
+        assert!(said(62).is_ok());
+        assert_eq!(said(63), Err("request body is nested too deeply".to_owned()));
     }
 }

@@ -12,7 +12,7 @@ use crate::{
 };
 use axum::extract::FromRef;
 use gw_cache::Cache;
-use gw_http::Edge;
+use gw_http::{Edge, KnownQueries};
 use gw_store::Store;
 use gw_types::{ExternalId, Seconds, Secret};
 use gw_zk::circuit::Circuit;
@@ -121,6 +121,8 @@ pub(crate) struct Inner {
     pub(crate) challenges: Challenges,
     pub(crate) limits: Limits,
     pub(crate) oauth: Oauth,
+    /// Which query parameters a route takes.
+    pub(crate) queries: KnownQueries,
 }
 
 impl IdentityState {
@@ -136,6 +138,7 @@ impl IdentityState {
             challenges: Challenges::new(cache.clone()),
             oauth: Oauth::new(&config.oauth, &config.vault_secret, cache.clone(), &*edge.entropy),
             limits: Limits::new(&config, cache),
+            queries: crate::routes::queries(),
             config,
         };
         Self { edge, store, security, chain, ens, tasks, inner: Arc::new(inner), directory: None }

@@ -7,9 +7,9 @@ use crate::{
 };
 use axum::{
     Json,
-    extract::{Path, Query, State},
+    extract::{Path, State},
 };
-use gw_http::{Page, PageQuery, Paged};
+use gw_http::{Page, PageQuery, Paged, QueryParams};
 use gw_store::read::ContractFilter;
 use serde::Deserialize;
 
@@ -38,7 +38,7 @@ pub(crate) async fn list_contracts(
     admin: Admin,
     State(state): State<AdminState>,
     Path(org): Path<String>,
-    Query(filter): Query<Filter>,
+    QueryParams(filter): QueryParams<Filter>,
     page: Page,
 ) -> Result<Json<Paged<Contract>>, Failure> {
     let org = admin.readable_org(&state, &org).await?;

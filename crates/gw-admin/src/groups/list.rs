@@ -6,9 +6,9 @@ use crate::{
 };
 use axum::{
     Json,
-    extract::{Path, Query, State},
+    extract::{Path, State},
 };
-use gw_http::{Page, PageQuery, Paged};
+use gw_http::{Page, PageQuery, Paged, QueryParams};
 use serde::Deserialize;
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -28,7 +28,7 @@ pub(crate) async fn list_groups(
     admin: Admin,
     State(state): State<AdminState>,
     Path(org): Path<String>,
-    Query(filter): Query<Filter>,
+    QueryParams(filter): QueryParams<Filter>,
     page: Page,
 ) -> Result<Json<Paged<GroupWithAccess>>, Failure> {
     let org = admin.readable_org(&state, &org).await?;

@@ -1,6 +1,6 @@
 use crate::{AdminState, error::Failure, scope::Admin};
-use axum::extract::{Path, Query, State};
-use gw_http::Message;
+use axum::extract::{Path, State};
+use gw_http::{Message, QueryParams};
 use gw_policy::snapshot;
 use gw_store::read::{ContractFilter, Paging};
 use serde::Deserialize;
@@ -22,7 +22,7 @@ pub(crate) async fn delete_org(
     admin: Admin,
     State(state): State<AdminState>,
     Path(org): Path<String>,
-    Query(query): Query<Confirmation>,
+    QueryParams(query): QueryParams<Confirmation>,
 ) -> Result<Message, Failure> {
     admin.require_super_or_operator()?;
     let org = admin.readable_org_or_operator(&state, &org).await?;

@@ -1,9 +1,6 @@
 use crate::{AdminState, error::Failure, scope::Admin, wire::Organization};
-use axum::{
-    Json,
-    extract::{Query, State},
-};
-use gw_http::{Page, PageQuery, Paged};
+use axum::{Json, extract::State};
+use gw_http::{Page, PageQuery, Paged, QueryParams};
 use gw_store::read::OrganizationFilter;
 use serde::Deserialize;
 
@@ -22,7 +19,7 @@ pub(crate) struct Filter {
 pub(crate) async fn list_orgs(
     admin: Admin,
     State(state): State<AdminState>,
-    Query(filter): Query<Filter>,
+    QueryParams(filter): QueryParams<Filter>,
     page: Page,
 ) -> Result<Json<Paged<Organization>>, Failure> {
     let filter = OrganizationFilter {

@@ -5,12 +5,8 @@ use crate::{
     scope::{Admin, paging},
     wire::AuditLogEntry,
 };
-use axum::{
-    Json,
-    extract::{Query, State},
-    response::AppendHeaders,
-};
-use gw_http::{Page, PageQuery};
+use axum::{Json, extract::State, response::AppendHeaders};
+use gw_http::{Page, PageQuery, QueryParams};
 use gw_store::audit::AuditFilter;
 use serde::Deserialize;
 use std::str::FromStr;
@@ -49,7 +45,7 @@ pub(crate) struct Filter {
 pub(crate) async fn list_audit_logs(
     admin: Admin,
     State(state): State<AdminState>,
-    Query(query): Query<Filter>,
+    QueryParams(query): QueryParams<Filter>,
     page: Page<100>,
 ) -> Result<(AppendHeaders<[(&'static str, String); 1]>, Json<Vec<AuditLogEntry>>), Failure> {
     let org = match query.org_id.as_deref() {

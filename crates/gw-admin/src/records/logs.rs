@@ -5,11 +5,8 @@ use crate::{
     scope::{Admin, paging},
     wire::{AccessLog, AdminLogsResponse},
 };
-use axum::{
-    Json,
-    extract::{Query, State},
-};
-use gw_http::{Page, PageQuery};
+use axum::{Json, extract::State};
+use gw_http::{Page, PageQuery, QueryParams};
 use gw_store::audit::{AccessFilter, StatusFilter};
 use gw_types::DenyReason;
 use serde::Deserialize;
@@ -52,7 +49,7 @@ pub(crate) struct Filter {
 pub(crate) async fn list_logs(
     admin: Admin,
     State(state): State<AdminState>,
-    Query(query): Query<Filter>,
+    QueryParams(query): QueryParams<Filter>,
     page: Page<100>,
 ) -> Result<Json<AdminLogsResponse>, Failure> {
     let filter = AccessFilter {

@@ -7,9 +7,9 @@ use crate::{
 };
 use axum::{
     Json,
-    extract::{Query, State},
+    extract::State,
 };
-use gw_http::{Page, PageQuery};
+use gw_http::{Page, PageQuery, QueryParams};
 use gw_policy::Snapshot;
 use gw_store::read::Scope;
 use serde::Deserialize;
@@ -57,7 +57,7 @@ impl Wanted {
 pub(crate) async fn list_sessions(
     admin: Admin,
     State(state): State<AdminState>,
-    Query(filter): Query<Filter>,
+    QueryParams(filter): QueryParams<Filter>,
     page: Page<1000>,
 ) -> Result<Json<SessionListResponse>, Failure> {
     let scope = admin.scope()?;

@@ -1,7 +1,7 @@
 use super::row;
 use crate::{AdminState, error::Failure, input::Preview, scope::Admin};
-use axum::extract::{Path, Query, State};
-use gw_http::Message;
+use axum::extract::{Path, State};
+use gw_http::{Message, QueryParams};
 
 /// Takes a directory tenant off the list; super only. Its users are banned and all their tokens end with it. With
 /// `dry_run=true` nothing happens: the answer says how many users it would ban.
@@ -12,7 +12,7 @@ pub(crate) async fn delete_tenant(
     admin: Admin,
     State(state): State<AdminState>,
     Path(id): Path<String>,
-    Query(preview): Query<Preview>,
+    QueryParams(preview): QueryParams<Preview>,
 ) -> Result<Message, Failure> {
     admin.require_super()?;
     let mut tx = state.store.begin(&admin.actor()).await?;

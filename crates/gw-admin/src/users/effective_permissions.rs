@@ -6,9 +6,9 @@ use crate::{
 };
 use axum::{
     Json,
-    extract::{Path, Query, State},
+    extract::{Path, State},
 };
-use gw_http::ApiError;
+use gw_http::{ApiError, QueryParams};
 use gw_policy::access;
 use serde::Deserialize;
 
@@ -35,7 +35,7 @@ pub(crate) async fn effective_permissions(
     admin: Admin,
     State(state): State<AdminState>,
     Path(user): Path<String>,
-    Query(InOrg { org }): Query<InOrg>,
+    QueryParams(InOrg { org }): QueryParams<InOrg>,
 ) -> Result<Json<EffectivePermissions>, Failure> {
     let scope = admin.scope()?;
     let user = admin.readable_user(&state.store.read(), &user).await?;

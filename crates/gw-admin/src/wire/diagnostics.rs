@@ -1,7 +1,7 @@
 use gw_policy::{access, snapshot};
 use gw_store::record;
 use gw_types::{B256, Claim, Claims, ContractId, GrantId, GroupId, MembershipId, OrgId, Timestamp, UserId};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::IgnoredAny};
 use serde_json::Value;
 use std::{borrow::Cow, collections::BTreeMap};
 use utoipa::ToSchema;
@@ -373,7 +373,7 @@ impl From<access::StoppedAt> for StoppedFrame {
     }
 }
 
-/// A read to be made as a member. The other members of a JSON-RPC envelope may be there.
+/// A read to be made as a member, in the form of a JSON-RPC request.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct ViewAsRequest {
     pub(crate) method: String,
@@ -384,6 +384,10 @@ pub(crate) struct ViewAsRequest {
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     pub(crate) id: Option<Value>,
+    /// `2.0`, as clients of JSON-RPC write it.
+    #[serde(default, rename = "jsonrpc")]
+    #[schema(value_type = Option<String>)]
+    pub(crate) _jsonrpc: Option<IgnoredAny>,
 }
 
 /// The JSON-RPC answer.

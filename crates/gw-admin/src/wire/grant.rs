@@ -1,6 +1,10 @@
+use core::fmt;
 use gw_store::record::{self, EventRules, FunctionRule};
 use gw_types::{ContractId, GrantId, GroupId, Timestamp};
-use serde::{Deserialize, Serialize};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{Error, MapAccess, SeqAccess, Unexpected, Visitor},
+};
 use utoipa::ToSchema;
 
 /// A group's rights on one contract.
@@ -72,18 +76,67 @@ pub(crate) struct ContractGrantUpdateRequest {
 }
 
 /// Event rules as given: `null`, `"*"`, a list, or `{wildcard, rules}` (decision 48).
-#[derive(Debug, Default, Deserialize)]
-#[serde(untagged)]
+#[derive(Debug, Default)]
 pub(crate) enum EventRulesField {
     Object {
-        #[serde(default)]
         wildcard: bool,
-        #[serde(default)]
         rules: Vec<record::EventRule>,
     },
     Plain(EventRules),
     #[default]
     Absent,
+}
+
+/// By hand: a derived untagged enum buffers what it reads, and members unknown below it would pass unseen (HD33).
+impl<'de> Deserialize<'de> for EventRulesField {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Shapes;
+
+        impl<'de> Visitor<'de> for Shapes {
+            type Value = EventRulesField;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("null, \"*\", a list or an object with `wildcard` or `rules`")
+            }
+
+            fn visit_unit<E: Error>(self) -> Result<EventRulesField, E> {
+                Ok(EventRulesField::Absent)
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<EventRulesField, E> {
+                match text {
+                    "*" => Ok(EventRulesField::Plain(EventRules::Wildcard)),
+                    _ => Err(E::invalid_value(Unexpected::Str(text), &self)),
+                }
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<EventRulesField, A::Error> {
+                let mut rules = Vec::new();
+                while let Some(rule) = items.next_element()? {
+                    rules.push(rule);
+                }
+                Ok(EventRulesField::Plain(EventRules::List(rules)))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<EventRulesField, A::Error> {
+                let (mut wildcard, mut rules) = (None, None);
+                while let Some(name) = members.next_key::<String>()? {
+                    let twice = match name.as_str() {
+                        "wildcard" => wildcard.replace(members.next_value()?).is_some(),
+                        "rules" => rules.replace(members.next_value::<Option<_>>()?.unwrap_or_default()).is_some(),
+                        unknown => return Err(A::Error::unknown_field(unknown, &["wildcard", "rules"])),
+                    };
+                    if twice {
+                        return Err(A::Error::custom(format_args!("duplicate field `{name}`")));
+                    }
+                }
+                let (wildcard, rules) = (wildcard.unwrap_or_default(), rules.unwrap_or_default());
+                Ok(EventRulesField::Object { wildcard, rules })
+            }
+        }
+
+        deserializer.deserialize_any(Shapes)
+    }
 }
 
 impl From<EventRulesField> for EventRules {

@@ -1,6 +1,6 @@
 use gw_store::{read::GroupImpact, record};
 use gw_types::{GroupId, OrgId, Timestamp};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::IgnoredAny};
 use utoipa::ToSchema;
 
 /// A group of an organization. `parent_id`, `path` and `depth` are stored for old clients and have no effect.
@@ -125,6 +125,10 @@ pub(crate) struct GroupCreateRequest {
     pub(crate) is_org_admin: bool,
     #[serde(default)]
     pub(crate) is_org_readonly_admin: bool,
+    /// Taken from old clients and ignored: groups are flat.
+    #[serde(default, rename = "parent_id")]
+    #[schema(value_type = Option<String>)]
+    pub(crate) _parent_id: Option<IgnoredAny>,
 }
 
 /// Changes a group; absent members keep their value.

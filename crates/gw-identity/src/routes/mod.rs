@@ -16,7 +16,7 @@ use crate::{
     state::IdentityState,
 };
 use axum::middleware::from_fn_with_state;
-use gw_http::SecureHeaders;
+use gw_http::{KnownQueries, SecureHeaders, known_queries};
 use utoipa::openapi::OpenApi;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -25,6 +25,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 pub fn router(state: IdentityState) -> OpenApiRouter {
     let aliases: axum::Router = both_ways(|routes, of| limited(routes, of, &state)).with_state(state.clone()).into();
     let own = if state.inner.config.personal_urls { versioned_only().merge(rpc_urls()) } else { versioned_only() };
+    let own = own.route_layer(from_fn_with_state(state.inner.queries.clone(), known_queries));
     let own = own.route_layer(from_fn_with_state(state.clone(), recorded));
     let versioned = both_ways(|routes, of| limited(routes, of, &state)).merge(own).with_state(state.clone());
     // Set here too, so that no wiring can let a token reply be kept by a cache (TK-10).
@@ -45,6 +46,11 @@ pub fn api() -> OpenApi {
         .into_openapi()
 }
 
+/// The query parameters of every route. RFC 6749 sections 3.1 and 3.2 have two endpoints ignore what they do not know.
+pub(crate) fn queries() -> KnownQueries {
+    KnownQueries::of(&api(), &["/oauth/authorize", "/oauth/token"])
+}
+
 /// Routes that share a limit per address.
 #[derive(Clone, Copy, Debug)]
 enum Limited {
@@ -57,6 +63,7 @@ enum Limited {
 
 fn limited(routes: OpenApiRouter<IdentityState>, of: Limited, state: &IdentityState) -> OpenApiRouter<IdentityState> {
     let limits = &state.inner.limits;
+    let routes = routes.route_layer(from_fn_with_state(state.inner.queries.clone(), known_queries));
     let rate = match of {
         Limited::Auth => limits.auth,
         Limited::Polls => limits.polls,

@@ -12,7 +12,10 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::get,
 };
-use gw_http::{ApiError, Correlate, Cors, Edge, SecureHeaders, method_not_allowed, network, route_not_found};
+use gw_http::{
+    ApiError, Correlate, Cors, Edge, KnownQueries, SecureHeaders, known_queries, method_not_allowed, network,
+    route_not_found,
+};
 use http::{HeaderValue, header};
 use std::{any::Any, sync::Arc};
 use tower::ServiceBuilder;
@@ -37,8 +40,10 @@ pub(super) fn surface(
     internal: bool,
 ) -> Surface {
     let edge = Arc::clone(&ready.edge);
-    let operation =
-        Router::new().route("/health", get(ready::health)).route("/ready", get(ready::ready).with_state(ready));
+    let operation = Router::new()
+        .route("/health", get(ready::health))
+        .route("/ready", get(ready::ready).with_state(ready))
+        .route_layer(from_fn_with_state(KnownQueries::of(&self::api(), &[]), known_queries));
     let inside = Router::new()
         .route("/metrics", get(render).with_state(metrics))
         .layer(from_fn_with_state(Arc::clone(&edge), network::private_only))

@@ -31,6 +31,8 @@ mod instances;
 #[cfg(test)]
 mod links;
 #[cfg(test)]
+mod members;
+#[cfg(test)]
 mod nodes;
 #[cfg(test)]
 mod oauth;

@@ -3,7 +3,11 @@
 use super::Object;
 pub use gw_policy::snapshot::Comparison;
 use gw_types::{Address, B256, Claims, ContractId, GrantId, GroupId, OrgId, Timestamp, UserId};
-use serde::{Deserialize, Serialize};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{Error, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
+};
+use std::fmt;
 
 /// A registered contract (K1).
 #[derive(Clone, Debug, PartialEq)]
@@ -200,14 +204,14 @@ enum Operator {
     Org,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 enum OneOrMore {
     One(String),
     More(Vec<String>),
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 enum MustBeWire {
     Text(String),
@@ -220,6 +224,59 @@ struct OperatorWire {
     op: Operator,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     value: Option<OneOrMore>,
+}
+
+/// By hand, here and below: the words of a derived untagged enum name our types, not what is wrong (HD33).
+impl<'de> Deserialize<'de> for OneOrMore {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Shapes;
+
+        impl<'de> Visitor<'de> for Shapes {
+            type Value = OneOrMore;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a hex literal or a list of them")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<OneOrMore, E> {
+                Ok(OneOrMore::One(text.to_owned()))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<OneOrMore, A::Error> {
+                let mut texts = Vec::new();
+                while let Some(text) = items.next_element()? {
+                    texts.push(text);
+                }
+                Ok(OneOrMore::More(texts))
+            }
+        }
+
+        deserializer.deserialize_any(Shapes)
+    }
+}
+
+impl<'de> Deserialize<'de> for MustBeWire {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Shapes;
+
+        impl<'de> Visitor<'de> for Shapes {
+            type Value = MustBeWire;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("`self`, a hex literal or an object with `op` and `value`")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<MustBeWire, E> {
+                Ok(MustBeWire::Text(text.to_owned()))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<MustBeWire, A::Error> {
+                OperatorWire::deserialize(MapAccessDeserializer::new(members)).map(MustBeWire::Operator)
+            }
+        }
+
+        deserializer.deserialize_any(Shapes)
+    }
 }
 
 impl MustBe {

@@ -10,7 +10,7 @@ use axum::{
     Json,
     extract::{RawQuery, Request, State},
 };
-use gw_http::{ApiError, ErrorBody, read_body};
+use gw_http::{ApiError, ErrorBody, parse_json, read_body};
 use serde::Deserialize;
 
 /// A JSON body; the other form is the bare token.
@@ -49,7 +49,9 @@ pub(crate) async fn callback(
 ) -> Result<Json<AuthResponse>, ApiError> {
     let session = parameter(query.as_deref().unwrap_or_default(), "session").ok_or(LoginError::NoSession)?;
     let session = parse_session(&session)?;
-    let token = proof_in(&read_body(request.into_body()).await?);
+    let body = read_body(request.into_body()).await?;
+    known_members(&body)?;
+    let token = proof_in(&body);
     let pair = complete(&state, Attempt { session, token, provenance }).await?;
     Ok(Json(AuthResponse::new(pair, state.edge.now())))
 }
@@ -65,6 +67,18 @@ pub(in crate::routes) fn parameter(query: &str, wanted: &str) -> Option<String> 
 /// A text that is no id names no session.
 pub(in crate::routes) fn parse_session(text: &str) -> Result<LoginId, LoginError> {
     uuid::Uuid::parse_str(text).map(LoginId).map_err(|_| LoginError::SessionOver)
+}
+
+/// Refuses a JSON object with other members than the proof's (decision 61). Whatever else is wrong with it counts as an
+/// attempt without a proof.
+pub(in crate::routes) fn known_members(body: &[u8]) -> Result<(), ApiError> {
+    if body.trim_ascii().first() != Some(&b'{') {
+        return Ok(());
+    }
+    match parse_json::<CallbackBody>(body) {
+        Err(refusal) if refusal.text().starts_with("unknown member") => Err(refusal),
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
 
 /// The proof in a body: bare text or a member of a JSON object; outer blanks and one pair of quotes are dropped.
@@ -86,20 +100,26 @@ mod tests {
 
     #[test]
     fn zk20_a_proof_is_found_in_all_its_forms() {
-        for body in [
-            "a.b.c",
-            "  a.b.c\n",
-            "\"a.b.c\"",
-            r#"{"token": "a.b.c"}"#,
-            r#"{"jwz_token": " \"a.b.c\" "}"#,
-            r#"{"other": 1, "jwz_token": "a.b.c"}"#,
-        ] {
+        for body in ["a.b.c", "  a.b.c\n", "\"a.b.c\"", r#"{"token": "a.b.c"}"#, r#"{"jwz_token": " \"a.b.c\" "}"#] {
             assert_eq!(proof_in(body.as_bytes()).unwrap(), "a.b.c", "{body}");
         }
         for body in ["", " ", "\"\"", "{}", "{", r#"{"token": ""}"#, r#"{"token": 1}"#] {
             assert!(matches!(proof_in(body.as_bytes()), Err(LoginError::NoToken)), "{body}");
         }
         assert!(matches!(proof_in(&[0xff, 0xfe]), Err(LoginError::NoToken)));
+    }
+
+    /// Decision 61.
+    #[test]
+    fn hd33_other_members_than_the_proof_are_refused() {
+        let said = |body: &str| known_members(body.as_bytes()).map_err(|refusal| refusal.text().to_owned());
+        for body in
+            ["a.b.c", r#"{"token": "a.b.c"}"#, r#"{"jwz_token": "a.b.c", "token": null}"#, "{", r#"{"token": 1}"#]
+        {
+            assert_eq!(said(body), Ok(()), "{body}");
+        }
+        let refusal = "unknown member `jwz`: did you mean `token`?";
+        assert_eq!(said(r#"{"jwz": "a.b.c"}"#), Err(refusal.to_owned()));
     }
 
     #[test]

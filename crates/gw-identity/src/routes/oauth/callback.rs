@@ -7,7 +7,7 @@ use crate::{
     oauth::{GrantedLogin, Progress},
     routes::{
         Provenance,
-        auth::callback::{parameter, parse_session, proof_in},
+        auth::callback::{known_members, parameter, parse_session, proof_in},
         oauth::SessionError,
     },
     state::IdentityState,
@@ -96,7 +96,9 @@ pub(crate) async fn callback(
     let login = parameter(&query, "session").ok_or(LoginError::NoSession)?;
     let oauth = parameter(&query, "oauth_session").ok_or(CallbackError::NoSession)?;
     let login = parse_session(&login)?;
-    let token = proof_in(&read_body(request.into_body()).await?);
+    let body = read_body(request.into_body()).await?;
+    known_members(&body)?;
+    let token = proof_in(&body);
     let attempt = Attempt { session: login, token, provenance };
     let redirect_url = finish(&state, &oauth, attempt).await?;
     Ok(Json(OauthCallbackResponse { status: "completed", redirect_url }))

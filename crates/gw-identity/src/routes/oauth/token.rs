@@ -20,7 +20,7 @@ use axum::{
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use gw_audit::SecurityKind;
 use gw_cache::Window;
-use gw_http::{AddressKey, ErrorCode, parse_json, read_body};
+use gw_http::{AddressKey, ErrorCode, parse_open_json, read_body};
 use gw_store::{Actor, record::Rotation};
 use gw_types::Seconds;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -115,7 +115,8 @@ fn read(headers: &HeaderMap, body: &[u8]) -> Result<TokenRequest, OauthError> {
     let kind = kind.to_ascii_lowercase();
     let looks_like_json = !kind.contains("x-www-form-urlencoded") && body.trim_ascii().first() == Some(&b'{');
     if kind.contains("json") || looks_like_json {
-        return parse_json(body).map_err(|_| OauthError::Body);
+        // RFC 6749 section 3.2: what is unknown is ignored.
+        return parse_open_json(body).map_err(|_| OauthError::Body);
     }
     let mut asked = TokenRequest::default();
     for (name, value) in form_urlencoded::parse(body) {

@@ -1,0 +1,181 @@
+//! Members of bodies and parameters of queries that a route does not know (HD33, decision 61), and lists that are null
+//! (RTO1): every route of the API description is asked.
+
+use crate::{
+    harness::{ADMIN_TOKEN, Answer, Engine},
+    world::World,
+};
+use serde_json::{Value, json};
+
+/// OAuth has these ignore what they do not know (RFC 6749 sections 3.1 and 3.2, RFC 7662 section 2.1).
+const OPEN_QUERIES: [&str; 2] = ["/oauth/authorize", "/oauth/token"];
+const OPEN_BODIES: [&str; 2] = ["/oauth/token", "/api/v1/introspect"];
+
+/// Without a directory these are not there, whatever is sent.
+const ABSENT: [&str; 2] = ["/api/v1/auth/directory/callback", "/api/v1/auth/directory/service-principal"];
+
+/// An operation, with what it takes.
+struct Route {
+    method: String,
+    path: String,
+    /// The path with ids of the world.
+    concrete: String,
+    body: Option<Value>,
+}
+
+/// Every operation outside `/rpc` (decision 39).
+fn routes(w: &World, described: &Value) -> Vec<Route> {
+    let mut routes = Vec::new();
+    for (path, operations) in described["paths"].as_object().unwrap() {
+        if path.starts_with("/rpc") {
+            continue;
+        }
+        for (method, operation) in operations.as_object().unwrap() {
+            let id = "99999999-9999-4999-8999-999999999999";
+            let mut concrete = path
+                .replace("{org_id}", &w.meridian)
+                .replace("{user_id}", &w.analyst.user_id)
+                .replace("{group_id}", &w.analysts)
+                .replace("{did}", w.analyst.did)
+                .replace("{address}", &w.erc20.to_string());
+            while let (Some(open), Some(close)) = (concrete.find('{'), concrete.find('}')) {
+                concrete.replace_range(open..=close, id);
+            }
+            concrete += match path.as_str() {
+                "/api/v1/auth/callback" => "?session=99999999-9999-4999-8999-999999999999",
+                "/oauth/callback" => "?session=99999999-9999-4999-8999-999999999999&oauth_session=x",
+                _ => "",
+            };
+            let body = operation.get("requestBody").cloned();
+            routes.push(Route { method: method.to_uppercase(), path: path.clone(), concrete, body });
+        }
+    }
+    routes
+}
+
+async fn ask(w: &World, route: &Route, query: &str, body: Option<Value>) -> Answer {
+    let bearer = format!("Bearer {}", w.admin.token);
+    let person = route.path.ends_with("/dry-run") || route.path.contains("/impersonate/");
+    let header = match route.path.starts_with("/api/v1/admin") && !person {
+        true => ("x-admin-token", ADMIN_TOKEN),
+        false => ("authorization", bearer.as_str()),
+    };
+    let separator = if route.concrete.contains('?') { '&' } else { '?' };
+    let path = if query.is_empty() { route.concrete.clone() } else { format!("{}{separator}{query}", route.concrete) };
+    w.gw.request(&route.method, &path, &[header], body).await
+}
+
+/// HD33: `function` for `functions` granted everything.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hd33_every_route_refuses_what_it_does_not_know() {
+    let w = World::start(Engine::Sqlite).await;
+    let described = w.gw.request("GET", "/openapi.json", &[], None).await.expect(200);
+    let mut wrong = Vec::new();
+    for route in routes(&w, &described) {
+        let mut judge = |what: &str, name: &str, answer: Answer| {
+            let named = serde_json::from_str::<Value>(&answer.body).ok();
+            let text = named.as_ref().and_then(|body| body["error"].as_str()).unwrap_or_default();
+            if answer.status != 400 || !text.contains(&format!("unknown {what} `{name}`")) {
+                wrong.push(format!("{} {} ({what}): {} {}", route.method, route.path, answer.status, answer.body));
+            }
+        };
+        if !OPEN_QUERIES.contains(&route.path.as_str()) {
+            judge(
+                "query parameter",
+                "unexpected",
+                ask(&w, &route, "unexpected=1", route.body.as_ref().map(|_| json!({}))).await,
+            );
+        }
+        let takes_any = OPEN_BODIES.contains(&route.path.as_str()) || ABSENT.contains(&route.path.as_str());
+        if route.body.is_some() && !takes_any {
+            judge("member", "unexpected", ask(&w, &route, "", Some(json!({"unexpected": 1}))).await);
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// HD33: inside of bodies too, with the nearest known name.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hd33_a_misspelt_member_widens_no_right() {
+    let w = World::start(Engine::Sqlite).await;
+    let grants = format!("/orgs/{}/contracts/{}/grants", w.meridian, w.erc20);
+    let grant = format!("{grants}/{}", w.analysts);
+    let access = format!("/orgs/{}/groups/{}/access", w.meridian, w.analysts);
+    let moves = format!("/orgs/{}/contracts/batch-move", w.meridian);
+    let topic0 = format!("0x{}", "11".repeat(32));
+    let param = |rule: Value| json!({"functions": [{"selector": "0x70a08231", "param_rules": [rule]}]});
+    let event = |rule: Value| json!({"event_rules": [{"topic0": topic0, "param_rules": [rule]}]});
+    let before = w.gw.admin("GET", &grants, None).await.expect(200);
+    for (method, path, body, member, meant) in [
+        ("POST", &grants, json!({"group_id": w.analysts, "function": []}), "function", "functions"),
+        ("PUT", &grant, json!({"event_rule": []}), "event_rule", "event_rules"),
+        (
+            "PUT",
+            &grant,
+            json!({"functions": [{"selector": "0x70a08231", "param_rule": []}]}),
+            "param_rule",
+            "param_rules",
+        ),
+        ("PUT", &grant, param(json!({"index": 0, "must_be": "self", "mustbe": 1})), "mustbe", "must_be"),
+        ("PUT", &grant, param(json!({"index": 0, "must_be": {"op": "org", "values": []}})), "values", "value"),
+        ("PUT", &grant, event(json!({"index": 0, "must_be": "self", "indx": 1})), "indx", "index"),
+        ("PUT", &grant, json!({"event_rules": [{"topic0": topic0, "topic": 1}]}), "topic", "topic0"),
+        ("PUT", &grant, json!({"event_rules": {"wildcards": true}}), "wildcards", "wildcard"),
+        ("PUT", &grant, json!({"event_rules": {"rules": [{"topic0": topic0, "topic1": 1}]}}), "topic1", "topic0"),
+        ("PUT", &access, json!({"allowed_method": ["eth_call"]}), "allowed_method", "allowed_methods"),
+        (
+            "POST",
+            &moves,
+            json!({"contract_ids": [], "new_group": {"name": "x", "slug": "x", "acces": {}}}),
+            "acces",
+            "access",
+        ),
+        (
+            "POST",
+            &moves,
+            json!({"contract_ids": [], "new_group": {"name": "x", "slug": "x", "access": {"claim": []}}}),
+            "claim",
+            "claims",
+        ),
+    ] {
+        let said = w.gw.admin(method, path, Some(body.clone())).await.expect(400);
+        let text = said["error"].as_str().unwrap();
+        assert!(text.ends_with(&format!("unknown member `{member}`: did you mean `{meant}`?")), "{body}: {text}");
+    }
+    assert_eq!(w.gw.admin("GET", &grants, None).await.expect(200), before, "nothing was changed");
+    // Old clients send these.
+    let made = json!({"name": "old", "slug": "old", "parent_id": null});
+    w.gw.admin("POST", &format!("/orgs/{}/groups", w.meridian), Some(made)).await.expect(201);
+}
+
+/// RTO1: a Go client writes an empty list as null.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rto1_null_is_the_empty_list_in_every_body() {
+    let w = World::start(Engine::Sqlite).await;
+    let described = w.gw.request("GET", "/openapi.json", &[], None).await.expect(200);
+    let mut asked = 0;
+    for route in routes(&w, &described) {
+        let schema = route.body.iter().find_map(|body| body.pointer("/content/application~1json/schema/$ref"));
+        let Some(name) = schema.and_then(Value::as_str).and_then(|path| path.strip_prefix('#')) else { continue };
+        for (member, kind) in described.pointer(name).unwrap()["properties"].as_object().into_iter().flatten() {
+            if kind["type"] != "array" && !kind["type"].as_array().is_some_and(|kinds| kinds.contains(&json!("array")))
+            {
+                continue;
+            }
+            asked += 1;
+            let said = ask(&w, &route, "", Some(json!({member: null}))).await;
+            assert!(!said.body.contains("invalid type"), "{} {} `{member}`: {}", route.method, route.path, said.body);
+        }
+    }
+    assert!(asked > 10, "the description names lists: {asked}");
+
+    // The case that stopped ten of a peer's tests.
+    let access = format!("/orgs/{}/groups/{}/access", w.meridian, w.analysts);
+    let body = json!({"allowed_methods": ["eth_call"], "claims": null, "denied_methods": null});
+    let set = w.gw.admin("PUT", &access, Some(body)).await.expect(200);
+    assert_eq!((&set["allowed_methods"], &set["claims"]), (&json!(["eth_call"]), &json!([])));
+    // Where null says something of its own, it goes on to.
+    let grant = format!("/orgs/{}/contracts/{}/grants/{}", w.meridian, w.erc20, w.analysts);
+    let all = w.gw.admin("PUT", &grant, Some(json!({"functions": null, "event_rules": null}))).await.expect(200);
+    assert_eq!((&all["functions"], &all["event_rules"]), (&Value::Null, &Value::Null), "F1: every function");
+}
