@@ -15,6 +15,7 @@ mod input;
 mod last_admin;
 mod mined;
 mod orgs;
+mod private;
 mod record;
 mod records;
 mod scope;
@@ -39,10 +40,11 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 /// [`gw_http::admin::guard`].
 pub fn router(state: AdminState) -> Router {
     let record = from_fn_with_state(state.clone(), record::record);
+    let mask = from_fn_with_state(state.clone(), private::mask);
     // Nobody takes a parameter that the description does not name (HD33).
     let known = Extension(KnownQueries::of(&api(), &[]));
     let routes = if state.settings.personal_urls { routes().merge(rpc_urls()) } else { routes() };
-    Router::from(routes).merge(diagnostics::view_as::mirror()).layer(known).layer(record).with_state(state)
+    Router::from(routes).merge(diagnostics::view_as::mirror()).layer(known).layer(mask).layer(record).with_state(state)
 }
 
 /// The description of every operation.

@@ -12,24 +12,88 @@ use axum::{
 };
 use gw_audit::{AccessRecord, AuthMethod};
 use gw_http::{AdminCaller, ApiError, CorrelationId};
-use gw_types::{ExternalId, OrgId};
+use gw_store::read::Scope;
+use gw_types::{ExternalId, OrgId, UserId};
 use http::Method;
-use std::sync::{Arc, OnceLock};
+use serde_json::{Map, Value};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// Who turned out to be calling; filled by the extractor that found out.
+/// Who turned out to be calling, and what they looked for; filled by the extractor that found out, and by handlers.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Who(Arc<OnceLock<(Option<ExternalId>, AuthMethod)>>);
+pub(crate) struct Who(Arc<Found>);
+
+#[derive(Debug, Default)]
+struct Found {
+    caller: OnceLock<Caller>,
+    terms: Mutex<Vec<(String, String)>>,
+}
+
+/// A caller as records and masks need them.
+#[derive(Debug)]
+struct Caller {
+    external_id: Option<ExternalId>,
+    auth_method: AuthMethod,
+    administrator: Option<(UserId, Scope)>,
+}
 
 impl Who {
     pub(crate) fn is(&self, caller: &AdminCaller) {
-        let who = match caller {
-            AdminCaller::Super | AdminCaller::Operator => (None, AuthMethod::AdminToken),
-            AdminCaller::User(admin) => (Some(admin.user.external_id.clone()), AuthMethod::Bearer),
+        let caller = match caller {
+            AdminCaller::Super | AdminCaller::Operator => {
+                Caller { external_id: None, auth_method: AuthMethod::AdminToken, administrator: None }
+            }
+            AdminCaller::User(admin) => Caller {
+                external_id: Some(admin.user.external_id.clone()),
+                auth_method: AuthMethod::Bearer,
+                administrator: Some((admin.user.id, crate::scope::orgs_of(admin))),
+            },
         };
         // A second extractor of one request finds the same caller.
-        let _first = self.0.set(who);
+        let _first = self.0.caller.set(caller);
+    }
+
+    /// The administrator by name and the organizations they read, if it is not a token of the platform.
+    pub(crate) fn administrator(&self) -> Option<(UserId, Scope)> {
+        self.0.caller.get()?.administrator.clone()
+    }
+
+    /// Adds what was looked for to the record of the request, as a keyed digest.
+    pub(crate) fn looked_for(&self, name: &str, term: &str) {
+        let mut terms = self.0.terms.lock().unwrap_or_else(PoisonError::into_inner);
+        terms.push((name.to_owned(), term.to_owned()));
     }
 }
+
+/// What a request looked for: its query, the addresses and people in its path, and what its handler added. An auditor
+/// with the key can compare a digest with a guess; nobody can read it (HD12, RT3).
+fn terms(state: &AdminState, template: &str, uri: &http::Uri, who: &Who) -> Option<String> {
+    let cipher = state.key_cipher.as_ref()?;
+    let query = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
+    let query = query.filter(|(name, _)| !matches!(&**name, "limit" | "offset"));
+    let query = query.map(|(name, value)| (name.into_owned(), value.into_owned()));
+    let in_path = template.split('/').zip(uri.path().split('/')).filter_map(|(part, value)| match part {
+        "{address}" | "{did}" => Some((part.trim_matches(['{', '}']).to_owned(), value.to_owned())),
+        _ => None,
+    });
+    let added = std::mem::take(&mut *who.0.terms.lock().unwrap_or_else(PoisonError::into_inner));
+    let mut found = Map::new();
+    for (name, value) in query.chain(in_path).chain(added) {
+        let name: String = name.chars().take(64).collect();
+        let digests = found.entry(name).or_insert_with(|| Value::Array(Vec::new()));
+        if let Value::Array(digests) = digests
+            && digests.len() < MOST_TERMS
+        {
+            digests.push(cipher.digest(value.to_ascii_lowercase().as_bytes()).into());
+        }
+        if found.len() >= MOST_TERMS {
+            break;
+        }
+    }
+    (!found.is_empty()).then(|| Value::Object(found).to_string())
+}
+
+/// The most names, and values of a name, that a record holds.
+const MOST_TERMS: usize = 16;
 
 /// The middleware around every administrative route.
 pub(crate) async fn record(State(state): State<AdminState>, mut request: Request, next: Next) -> Response {
@@ -40,18 +104,21 @@ pub(crate) async fn record(State(state): State<AdminState>, mut request: Request
     let who = Who::default();
     request.extensions_mut().insert(who.clone());
     let mutates = !matches!(*request.method(), Method::GET | Method::HEAD);
-    let path = request.extensions().get::<MatchedPath>().map_or("unmatched", MatchedPath::as_str);
+    let matched = request.extensions().get::<MatchedPath>().cloned();
+    let path = matched.as_ref().map_or("unmatched", MatchedPath::as_str);
     let method = format!("{} {path}", request.method());
     let org = org_of(path, request.uri().path());
+    let uri = request.uri().clone();
     let ip = state.edge.client(request.extensions(), request.headers()).0;
     let correlation_id = request.extensions().get::<CorrelationId>().map(|id| id.as_str().to_owned());
 
     let answer = next.run(request).await;
 
     let mut record = AccessRecord::new(method, answer.status().as_u16());
-    if let Some((external_id, auth_method)) = who.0.get() {
-        record.external_id.clone_from(external_id);
-        record.auth_method = *auth_method;
+    if let Some(caller) = who.0.caller.get() {
+        record.external_id.clone_from(&caller.external_id);
+        record.auth_method = caller.auth_method;
+        record.request_params = terms(&state, path, &uri, &who);
         // HD12: filed under an organization only for those who got in.
         record.org_id = org.filter(|_| answer.status().is_success());
     }

@@ -3,9 +3,9 @@
 //! For the super token the unknown is an honest 404. For everybody else the unknown and the foreign are one 403,
 //! byte for byte.
 
-use crate::{AdminState, error::Failure, input, record::Who};
+use crate::{AdminState, error::Failure, input, private::AddressView, record::Who};
 use axum::extract::{FromRef, FromRequestParts};
-use gw_http::{AdminCaller, ApiError, CorrelationId, Edge, KnownQueries, Page};
+use gw_http::{AdminCaller, ApiError, CorrelationId, Edge, KnownQueries, Page, admin::AdminUser};
 use gw_policy::snapshot;
 use gw_store::{
     Actor, Reads,
@@ -29,6 +29,7 @@ pub(crate) struct Admin {
     caller: AdminCaller,
     ip: IpAddr,
     correlation_id: Option<String>,
+    who: Option<Who>,
 }
 
 impl<S> FromRequestParts<S> for Admin
@@ -42,7 +43,8 @@ where
         let edge = Arc::<Edge>::from_ref(state);
         let client = edge.client(&parts.extensions, &parts.headers);
         let caller = AdminCaller::of(&edge, client, &parts.headers)?;
-        if let Some(who) = parts.extensions.get::<Who>() {
+        let who = parts.extensions.get::<Who>().cloned();
+        if let Some(who) = &who {
             who.is(&caller);
         }
         // Here rather than in front: who may not come in at all is not told how to ask.
@@ -50,13 +52,18 @@ where
             known.check_request(parts)?;
         }
         let correlation_id = parts.extensions.get::<CorrelationId>().map(|id| id.as_str().to_owned());
-        Ok(Self { caller, ip: client.0, correlation_id })
+        Ok(Self { caller, ip: client.0, correlation_id, who })
     }
 }
 
 /// The store's form of a page.
 pub(crate) fn paging<const DEFAULT: u32>(page: Page<DEFAULT>) -> Paging {
     Paging { limit: u64::from(page.limit), offset: page.offset }
+}
+
+/// The organizations whose rows a person reads.
+pub(crate) fn orgs_of(admin: &AdminUser) -> Scope {
+    Scope::Orgs(admin.full.iter().chain(&admin.readonly).copied().collect())
 }
 
 /// Whether rows of `org` are in `scope`.
@@ -93,6 +100,23 @@ impl Admin {
     /// Somebody who administers this organization in full.
     pub(crate) fn require_writer_of(&self, org: OrgId) -> Result<(), ApiError> {
         if self.caller.may_write(org) { Ok(()) } else { Err(read_only()) }
+    }
+
+    /// What this caller may be told of addresses.
+    pub(crate) fn address_view<'s>(
+        &self,
+        state: &'s AdminState,
+        snapshot: &'s snapshot::Snapshot,
+        scope: &'s Scope,
+    ) -> AddressView<'s> {
+        AddressView::new(snapshot, scope, self.user_id(), state.clock.now(), &state.knobs)
+    }
+
+    /// Adds what was looked for to the record of the request, as a keyed digest.
+    pub(crate) fn looked_for(&self, name: &str, term: &str) {
+        if let Some(who) = &self.who {
+            who.looked_for(name, term);
+        }
     }
 
     /// The correlation id of the request.
@@ -142,7 +166,7 @@ impl Admin {
         match &self.caller {
             AdminCaller::Super => Ok(Scope::All),
             AdminCaller::Operator => Err(ApiError::forbidden("insufficient permissions")),
-            AdminCaller::User(admin) => Ok(Scope::Orgs(admin.full.iter().chain(&admin.readonly).copied().collect())),
+            AdminCaller::User(admin) => Ok(orgs_of(admin)),
         }
     }
 

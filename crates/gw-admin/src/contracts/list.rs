@@ -16,7 +16,7 @@ use serde::Deserialize;
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Filter {
-    /// A part of name or address.
+    /// A part of the name, or a whole address.
     #[serde(default)]
     #[param(required = false)]
     search: Option<String>,

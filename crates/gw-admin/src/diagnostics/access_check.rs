@@ -7,7 +7,7 @@ use crate::{
 };
 use axum::{Json, extract::State};
 use gw_evm::{
-    Call, Lookup, Method, ParamError, VisibleTo,
+    Call, Class, Lookup, Method, ParamError, VisibleTo,
     call::{self, ChainRules},
 };
 use gw_http::{ApiError, JsonBody};
@@ -38,6 +38,11 @@ pub(crate) async fn check_access(
         return Err(ApiError::policy_unavailable().into());
     }
     let (snapshot, now) = (&*pinned.snapshot, state.clock.now());
+    for (name, term) in [("user_external_id", &body.user_external_id), ("target_address", &body.target_address)] {
+        if let Some(term) = term {
+            admin.looked_for(name, term);
+        }
+    }
     let who = Who::of(&admin, &scope, snapshot, &body, now)?;
     let method = body.method.trim();
     if method.is_empty() || method.len() > Method::NAME_MAX {
@@ -45,7 +50,7 @@ pub(crate) async fn check_access(
     }
     let required = input::claims(&body.required_claims)?;
     let lookup = state.extras.lookup(method);
-    let asked = Asked::of(&state, &lookup, &body, who.user.as_deref(), snapshot)?;
+    let asked = Asked::of(&state, &lookup, &body, who.sender(&admin, snapshot))?;
     let caller = who.caller(&admin, asked.chosen);
     let question = Question {
         caller: &caller,
@@ -107,6 +112,9 @@ pub(crate) fn told(admin: &Admin, reason: DenyReason) -> DenyReason {
     }
 }
 
+/// Nobody has the key to it.
+const NOBODYS: Address = Address::repeat_byte(0xff);
+
 /// Whose right is asked about, and where.
 struct Who {
     user: Option<Arc<User>>,
@@ -124,6 +132,23 @@ impl Who {
             }
             _ => Caller::User(user),
         }
+    }
+
+    /// Whether somebody else asks, who may not learn the user's wallets.
+    fn is_watched(&self, admin: &Admin) -> bool {
+        let Some(user) = &self.user else { return false };
+        self.org.is_some() && admin.user_id().is_some_and(|operator| operator != user.id)
+    }
+
+    /// Where a send of the user comes from. Whoever may not learn the user's wallets is told of a send from an address
+    /// that is nobody's: an own one would be recognized again as the target (RT10).
+    fn sender(&self, admin: &Admin, snapshot: &Snapshot) -> Option<Address> {
+        let user = self.user.as_ref()?;
+        if self.is_watched(admin) {
+            return Some(NOBODYS);
+        }
+        let mut links = snapshot.links_of(user.id).iter().map(|link| link.address);
+        links.find(|address| access::owns(snapshot, user.id, *address))
     }
 
     /// V4: one refusal for everything that is not the caller's to ask.
@@ -184,8 +209,7 @@ impl Asked {
         state: &AdminState,
         lookup: &Lookup,
         body: &AccessCheckRequest,
-        user: Option<&User>,
-        snapshot: &Snapshot,
+        sender: Option<Address>,
     ) -> Result<Self, Failure> {
         let text = |text: &Option<String>| text.as_deref().map(str::trim).filter(|t| !t.is_empty()).map(str::to_owned);
         let target = text(&body.target_address).map(|text| input::address(&text)).transpose()?;
@@ -205,16 +229,13 @@ impl Asked {
             return Ok(Self { call: Ok(call), given: params.is_some(), target, chosen: None });
         }
         let Some(method) = lookup.row() else { return Ok(unparsed(body.params.is_some())) };
-        let mut own = None;
+        let mut chosen = None;
         let params = match (&body.params, target) {
             (Some(params), _) => Some(params.clone()),
             (None, Some(target)) => {
-                own = user.and_then(|user| {
-                    let mut links = snapshot.links_of(user.id).iter().map(|link| link.address);
-                    links.find(|address| access::owns(snapshot, user.id, *address))
-                });
+                chosen = sender.filter(|_| method.class() == Class::Write);
                 Some(
-                    about(method, target, selector.as_deref(), own)
+                    about(method, target, selector.as_deref(), sender)
                         .ok_or_else(|| Failure::bad(format!("`{}` takes no address: give params", method.as_str())))?,
                 )
             }
@@ -230,7 +251,7 @@ impl Asked {
         let call = call::parse(read_as, raw.as_deref(), chain).map(|parsed| parsed.call);
         match call {
             Err(error) if params.is_some() => Err(Failure::bad(error.message().to_owned())),
-            call => Ok(Self { call, given: params.is_some(), target, chosen: own }),
+            call => Ok(Self { call, given: params.is_some(), target, chosen }),
         }
     }
 }
@@ -252,7 +273,7 @@ fn about(method: Method, target: Address, selector: Option<&str>, own: Option<Ad
             vec![json!({"to": target, "data": data})]
         }
         Method::SendTransaction | Method::SendRawTransaction => {
-            vec![json!({"from": lower(own.unwrap_or(Address::repeat_byte(0xff))), "to": target, "data": data})]
+            vec![json!({"from": lower(own.unwrap_or(NOBODYS)), "to": target, "data": data})]
         }
         Method::GetBalance | Method::GetTransactionCount | Method::GetCode => vec![json!(target)],
         Method::GetStorageAt => vec![json!(target), json!("0x0")],

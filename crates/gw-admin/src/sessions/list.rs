@@ -5,13 +5,11 @@ use crate::{
     scope::{Admin, covers},
     wire::{SessionInfoResponse, SessionListResponse},
 };
-use axum::{
-    Json,
-    extract::State,
-};
+use axum::{Json, extract::State};
 use gw_http::{Page, PageQuery, QueryParams};
 use gw_policy::Snapshot;
 use gw_store::read::Scope;
+use gw_types::Timestamp;
 use serde::Deserialize;
 
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
@@ -62,9 +60,10 @@ pub(crate) async fn list_sessions(
 ) -> Result<Json<SessionListResponse>, Failure> {
     let scope = admin.scope()?;
     let wanted = filter.state.as_deref().filter(|text| !text.is_empty()).map(Wanted::parse).transpose()?;
-    let snapshot = state.feed.pin().snapshot;
+    let (snapshot, now) = (state.feed.pin().snapshot, state.clock.now());
     let mut found = state.sessions.list().await?;
-    found.retain(|session| is_shown(&snapshot, &scope, session) && wanted.is_none_or(|w| w == Wanted::of(session)));
+    found
+        .retain(|session| is_shown(&snapshot, &scope, now, session) && wanted.is_none_or(|w| w == Wanted::of(session)));
     let total = found.len();
     let skipped = usize::try_from(page.offset).unwrap_or(usize::MAX);
     let shown = found.into_iter().skip(skipped).take(usize::try_from(page.limit).unwrap_or(usize::MAX));
@@ -72,13 +71,13 @@ pub(crate) async fn list_sessions(
     Ok(Json(SessionListResponse { sessions: shown.map(|s| SessionInfoResponse::new(s, super_admin)).collect(), total }))
 }
 
-fn is_shown(snapshot: &Snapshot, scope: &Scope, session: &LoginSession) -> bool {
+fn is_shown(snapshot: &Snapshot, scope: &Scope, now: Timestamp, session: &LoginSession) -> bool {
     if matches!(scope, Scope::All) {
         return true;
     }
     let user = session.subject.as_ref().and_then(|subject| snapshot.user_by_external(subject));
     user.is_some_and(|user| {
-        let memberships = snapshot.memberships(user.id).iter();
+        let memberships = snapshot.memberships(user.id).iter().filter(|membership| membership.active(now));
         memberships.filter_map(|membership| snapshot.group(membership.group)).any(|group| covers(scope, group.org))
     })
 }

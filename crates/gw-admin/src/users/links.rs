@@ -2,10 +2,11 @@ use crate::{
     AdminState,
     error::Failure,
     input,
-    scope::Admin,
+    private::PRIVATE,
+    scope::{Admin, covers},
     wire::{
         AddressLinkCollision, EthAddressCollisionsResponse, LinkedAddressEntry, RevokeLinkRequest,
-        UserLinkedAddressesResponse, lower,
+        UserLinkedAddressesResponse,
     },
 };
 use axum::{
@@ -15,10 +16,7 @@ use axum::{
 use gw_http::{JsonBody, Message};
 use gw_policy::snapshot::LinkKind;
 use gw_store::{read::Scope, record::Link};
-use std::collections::HashSet;
-
-/// Stands for what the caller may not see.
-const PRIVATE: &str = "[PRIVATE]";
+use gw_types::{LinkId, UserId};
 
 const fn kind(kind: LinkKind) -> &'static str {
     match kind {
@@ -27,7 +25,8 @@ const fn kind(kind: LinkKind) -> &'static str {
     }
 }
 
-/// A user's live links. Administrators of an organization see that there are links, not to which wallets (HD12).
+/// A user's live links. Administrators of an organization see that there are links; to which wallets, only where the
+/// address is Full for them (HD12, HD30).
 #[utoipa::path(get, path = "/api/v1/admin/users/{user_id}/linked-addresses", tag = "links",
     params(("user_id" = String, Path, format = Uuid)),
     responses((status = 200, body = UserLinkedAddressesResponse), (status = 401), (status = 403), (status = 404)))]
@@ -37,21 +36,29 @@ pub(crate) async fn list_linked_addresses(
     Path(user): Path<String>,
 ) -> Result<Json<UserLinkedAddressesResponse>, Failure> {
     let user = admin.readable_user(&state.store.read(), &user).await?;
-    let open = admin.is_super();
-    let entry = |link: Link| LinkedAddressEntry {
-        address: if open { lower(link.address) } else { PRIVATE.to_owned() },
-        link_type: kind(link.kind),
-        ens_name: link.ens_name.filter(|_| open),
-        ens_resolved_at: link.ens_resolved_at.filter(|_| open),
-        verified_at: link.verified_at,
-        created_at: link.created_at,
-        revoked_at: link.revoked_at,
+    let (scope, snapshot) = (admin.scope()?, state.feed.pin().snapshot);
+    let view = admin.address_view(&state, &snapshot, &scope);
+    let entry = |link: Link| {
+        let open = view.shows(link.address);
+        LinkedAddressEntry {
+            id: link.id,
+            address: view.print(link.address),
+            link_type: kind(link.kind),
+            ens_name: link.ens_name.filter(|_| open),
+            ens_resolved_at: link.ens_resolved_at.filter(|_| open),
+            verified_at: link.verified_at,
+            created_at: link.created_at,
+            revoked_at: link.revoked_at,
+        }
     };
     let links = state.store.read().list_links(user.id).await?;
     Ok(Json(UserLinkedAddressesResponse { addresses: links.into_iter().map(entry).collect() }))
 }
 
 /// Ends a link judged a compromise: visibility derived from it ends at once, and proving it again is refused.
+///
+/// The link is named by its address or by its id. An administrator of an organization names a wallet that is not Full for
+/// them by the id: its address is answered as one that is not linked (HD30).
 #[utoipa::path(delete, path = "/api/v1/admin/users/{user_id}/linked-addresses/{address}", tag = "links",
     params(("user_id" = String, Path, format = Uuid), ("address" = String, Path)), request_body = RevokeLinkRequest,
     responses((status = 200, body = Message), (status = 400), (status = 401), (status = 403), (status = 404)))]
@@ -65,18 +72,28 @@ pub(crate) async fn revoke_linked_address(
     let mut tx = state.store.begin(&admin.actor()).await?;
     let user = admin.writable_user(&tx.read(), &user).await?;
     admin.all_orgs_of(&tx.read(), user.id).await?;
-    let address = input::address(&address)?;
     let reason = body.reason.trim();
     if reason.is_empty() || reason.chars().count() > 500 {
         return Err(Failure::bad("reason must have 1 to 500 characters"));
     }
+    let links = tx.read().list_links(user.id).await?;
+    let link = match address.parse::<LinkId>() {
+        Ok(id) => links.iter().find(|link| link.id == id),
+        Err(_) => {
+            let address = input::address(&address)?;
+            let (scope, snapshot) = (admin.scope()?, state.feed.pin().snapshot);
+            let shown = admin.address_view(&state, &snapshot, &scope).shows(address);
+            links.iter().find(|link| shown && link.address == address)
+        }
+    };
+    let address = link.ok_or_else(|| Failure::not_found("address not found"))?.address;
     tx.revoke_link(user.id, address, reason).await?;
     tx.commit().await?;
     Ok(Message::new("link revoked"))
 }
 
 /// Addresses that several users hold. For an organization's administrator: only those touching the scope, with names
-/// outside it hidden.
+/// outside it hidden, and with the address only where it is Full for them (HD30).
 #[utoipa::path(get, path = "/api/v1/admin/eth-addresses/collisions", tag = "links",
     responses((status = 200, body = EthAddressCollisionsResponse), (status = 401), (status = 403)))]
 pub(crate) async fn list_collisions(
@@ -85,21 +102,32 @@ pub(crate) async fn list_collisions(
 ) -> Result<Json<EthAddressCollisionsResponse>, Failure> {
     let scope = admin.scope()?;
     let found = state.store.read().list_collisions(&scope).await?;
+    let (snapshot, now) = (state.feed.pin().snapshot, state.clock.now());
+    let view = admin.address_view(&state, &snapshot, &scope);
+    let in_scope = |user: UserId| {
+        let held = snapshot.memberships(user).iter().filter(|held| held.active(now));
+        held.filter_map(|held| snapshot.group(held.group)).any(|group| covers(&scope, group.org))
+    };
     let mut collisions = Vec::with_capacity(found.len());
     for collision in found {
-        let mut row = AddressLinkCollision { eth_address: collision.address, dids: Vec::new(), link_types: Vec::new() };
-        for (user, name, how) in collision.holders {
-            let shown = match &scope {
-                Scope::All => true,
-                Scope::Orgs(orgs) => {
-                    let mine: HashSet<_> = orgs.iter().collect();
-                    state.store.read().organizations_of(user).await?.iter().any(|org| mine.contains(org))
-                }
-            };
-            row.dids.push(if shown { name.to_string() } else { PRIVATE.to_owned() });
-            row.link_types.push(kind(how));
+        let shown = |user: UserId| matches!(scope, Scope::All) || in_scope(user);
+        let open = view.shows(collision.address);
+        let mine = collision.holders.iter().any(|(user, _, _)| admin.user_id() == Some(*user));
+        // Who forwarded somebody's transaction would learn here whose the wallet is.
+        if (mine && !open) || !collision.holders.iter().any(|(user, _, _)| shown(*user)) {
+            continue;
         }
-        collisions.push(row);
+        let mut holders: Vec<(String, &'static str)> = Vec::with_capacity(collision.holders.len());
+        for (user, name, how) in collision.holders {
+            holders.push((if shown(user) { name.to_string() } else { PRIVATE.to_owned() }, kind(how)));
+        }
+        holders.sort();
+        let (dids, link_types) = holders.into_iter().unzip();
+        collisions.push(AddressLinkCollision { eth_address: view.print(collision.address), dids, link_types });
+    }
+    if !admin.is_super() {
+        // The order of the addresses would tell something of those that are hidden.
+        collisions.sort_by(|a, b| (&a.dids, &a.eth_address).cmp(&(&b.dids, &b.eth_address)));
     }
     Ok(Json(EthAddressCollisionsResponse { count: collisions.len(), collisions }))
 }

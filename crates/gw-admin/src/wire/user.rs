@@ -1,6 +1,6 @@
 use super::Group;
 use gw_store::record;
-use gw_types::{Address, ExternalId, GroupId, MembershipId, OrgId, TenantId, Timestamp, UserId};
+use gw_types::{ExternalId, GroupId, LinkId, MembershipId, OrgId, TenantId, Timestamp, UserId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -166,6 +166,9 @@ pub(crate) struct UserLinkedAddressesResponse {
 /// A linked address; `[PRIVATE]` for administrators without the right to see wallets (HD12).
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct LinkedAddressEntry {
+    /// Names the link, whatever shows of its address.
+    #[schema(value_type = String, format = Uuid)]
+    pub(crate) id: LinkId,
     pub(crate) address: String,
     /// `user` or `system`.
     pub(crate) link_type: &'static str,
@@ -197,11 +200,10 @@ pub(crate) struct EthAddressCollisionsResponse {
     pub(crate) count: usize,
 }
 
-/// One such address; names outside the caller's scope read `[PRIVATE]`.
+/// One such address; an address that is not Full for the caller, and names outside the scope, read `[PRIVATE]`.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AddressLinkCollision {
-    #[schema(value_type = String)]
-    pub(crate) eth_address: Address,
+    pub(crate) eth_address: String,
     pub(crate) dids: Vec<String>,
     pub(crate) link_types: Vec<&'static str>,
 }

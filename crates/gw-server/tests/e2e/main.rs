@@ -7,6 +7,8 @@ mod harness;
 mod world;
 
 #[cfg(test)]
+mod administrators;
+#[cfg(test)]
 mod authorization;
 #[cfg(test)]
 mod bad_input;

@@ -14,7 +14,7 @@ use uuid::Uuid;
 /// Which contracts of an organization.
 #[derive(Clone, Debug, Default)]
 pub struct ContractFilter {
-    /// A substring of name or address.
+    /// A substring of the name, or a whole address.
     pub search: Option<String>,
     /// Registered at or after this moment.
     pub created_after: Option<Timestamp>,
@@ -52,9 +52,10 @@ impl Reads<'_> {
         paging: Paging,
     ) -> Result<Page<Contract>, StoreError> {
         let found = filter.search.as_deref().map(|text| {
+            let address = text.trim().parse::<Address>().ok().filter(|_| text.trim_start().starts_with("0x"));
             Condition::any()
                 .add(contains(contracts::Column::Name, text))
-                .add(contains(contracts::Column::Address, text))
+                .add_option(address.map(|address| contracts::Column::Address.eq(row::address_text(address))))
         });
         let created = contracts::Column::CreatedAt;
         let which = Condition::all()

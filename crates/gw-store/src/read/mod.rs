@@ -14,7 +14,7 @@ mod users;
 pub use contracts::{ContractFilter, GrantSummary};
 pub use groups::{GroupImpact, GroupWithAccess};
 pub use organizations::OrganizationFilter;
-pub use users::{MembershipItem, Role, UserFilter, UserGroup, UserItem};
+pub use users::{MembershipItem, Role, UserFilter, UserGroup, UserItem, UserSearch};
 
 use crate::{StoreError, dialect};
 use gw_types::OrgId;

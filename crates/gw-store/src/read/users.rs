@@ -1,7 +1,7 @@
 //! Users and memberships.
 
 use super::{
-    Page, Paging, Reads, Scope, contains,
+    Page, Paging, Reads, Scope,
     groups::{live, memberships_to_groups},
     one,
 };
@@ -9,8 +9,9 @@ use crate::{
     StoreError,
     entity::{address_links, group_access, groups, memberships, users},
     record::{Group, Membership, User},
+    row,
 };
-use gw_types::{ExternalId, GroupId, MembershipId, OrgId, Timestamp, UserId};
+use gw_types::{Address, ExternalId, GroupId, MembershipId, OrgId, Timestamp, UserId};
 use sea_orm::{
     ColumnTrait, Condition, EntityTrait, JoinType, QueryFilter, QueryOrder, QuerySelect, QueryTrait,
     sea_query::{ExprTrait, Query, SelectStatement},
@@ -25,14 +26,25 @@ pub struct UserFilter {
     pub scope: Scope,
     /// Members of this organization.
     pub org: Option<OrgId>,
-    /// A substring of the external id or of a linked address.
-    pub search: Option<String>,
+    /// Whom the search names.
+    pub search: Option<UserSearch>,
     /// Members of any of these groups.
     pub groups: Vec<GroupId>,
     /// Holders of this role.
     pub role: Option<Role>,
     /// For roles: memberships that ended do not count.
     pub now: Timestamp,
+}
+
+/// Whom a search names, by whole values only: a part would let a value be guessed piece by piece (HD30).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UserSearch {
+    /// The user of this external id.
+    ExternalId(String),
+    /// Who holds a live link to this address.
+    Holder(Address),
+    /// Nobody.
+    Nobody,
 }
 
 /// A role by which users are filtered.
@@ -94,18 +106,19 @@ impl Reads<'_> {
     /// Users by external id, then id.
     pub async fn list_users(&self, filter: &UserFilter, paging: Paging) -> Result<Page<UserItem>, StoreError> {
         let mut which = Condition::all();
-        if let Some(text) = &filter.search {
-            let holders = Query::select()
-                .column(address_links::Column::UserId)
-                .from(address_links::Entity)
-                .and_where(address_links::Column::RevokedAt.is_null())
-                .and_where(contains(address_links::Column::Address, text))
-                .take();
-            which = which.add(
-                Condition::any()
-                    .add(contains(users::Column::ExternalId, text))
-                    .add(users::Column::Id.in_subquery(holders)),
-            );
+        match &filter.search {
+            None => {}
+            Some(UserSearch::ExternalId(name)) => which = which.add(users::Column::ExternalId.eq(name.as_str())),
+            Some(UserSearch::Holder(address)) => {
+                let holders = Query::select()
+                    .column(address_links::Column::UserId)
+                    .from(address_links::Entity)
+                    .and_where(address_links::Column::RevokedAt.is_null())
+                    .and_where(address_links::Column::Address.eq(row::address_text(*address)))
+                    .take();
+                which = which.add(users::Column::Id.in_subquery(holders));
+            }
+            Some(UserSearch::Nobody) => return Ok(Page { rows: Vec::new(), total: 0 }),
         }
         if let Some(members) = members(filter) {
             which = which.add(users::Column::Id.in_subquery(members));

@@ -3,7 +3,7 @@
 use crate::world::{World, did, on_both_engines};
 use gw_policy::snapshot::{Group, Organization};
 use gw_store::{
-    read::{ContractFilter, OrganizationFilter, Page, Paging, Role, Scope, UserFilter},
+    read::{ContractFilter, OrganizationFilter, Page, Paging, Role, Scope, UserFilter, UserSearch},
     record::{AccessInput, LinkProof, NewContract, NewGrant, NewGroup, NewMembership, NewOrganization, NewUser, User},
 };
 use gw_types::{Address, Claim, Claims, Clock, GroupId, OrgId, Seconds};
@@ -109,11 +109,15 @@ async fn spec80_7_users_are_found_by_name_address_group_and_role(world: &World) 
     tx.link_address(banks.users[0].id, wallet, LinkProof::Challenge).await.unwrap();
     tx.unlink_address(banks.users[0].id, wallet).await.unwrap();
     tx.commit().await.unwrap();
-    let search = |text: &str| UserFilter { search: Some(text.to_owned()), ..any(world) };
-    assert_eq!(names(world, search("TRAD")).await, ["trader"]);
-    assert_eq!(names(world, search("0xC0ffee")).await, Vec::<String>::new(), "a substring, not a prefix of digits");
-    assert_eq!(names(world, search("C0ffee0")).await, ["nobody"], "ended links do not count");
-    assert_eq!(names(world, search("a_m%")).await, Vec::<String>::new(), "a search text is no pattern");
+    // HD30: whole values only.
+    let search = |search: UserSearch| UserFilter { search: Some(search), ..any(world) };
+    let named = |text: &str| search(UserSearch::ExternalId(text.to_owned()));
+    assert_eq!(names(world, named(banks.users[1].external_id.as_str())).await.len(), 1);
+    for part in ["TRAD", "trad", "%", "did:%", "C0ffee0", &wallet.to_string()] {
+        assert_eq!(names(world, named(part)).await, Vec::<String>::new(), "{part}");
+    }
+    assert_eq!(names(world, search(UserSearch::Holder(wallet))).await, ["nobody"], "ended links do not count");
+    assert_eq!(names(world, search(UserSearch::Nobody)).await, Vec::<String>::new());
     let groups = UserFilter { groups: vec![banks.admins, banks.claimed], ..any(world) };
     assert_eq!(names(world, groups).await, ["admin", "claimed"]);
     let role = |role| UserFilter { role: Some(role), ..any(world) };
@@ -144,7 +148,10 @@ async fn spec80_8_contracts_are_found_by_name_address_and_time(world: &World) {
     let search = |text: &str| ContractFilter { search: Some(text.to_owned()), ..Default::default() };
     assert_eq!(found(ContractFilter::default()).await, ["Gold Token", "Silver Token", "Vault"]);
     assert_eq!(found(search("token")).await, ["Gold Token", "Silver Token"]);
-    assert_eq!(found(search("CDCD")).await, ["Silver Token"]);
+    assert_eq!(found(search(&Address::repeat_byte(0xcd).to_string())).await, ["Silver Token"]);
+    for part in ["CDCD", "0xcdcd", &Address::repeat_byte(0xcd).to_string()[..40]] {
+        assert_eq!(found(search(part)).await, Vec::<String>::new(), "{part}");
+    }
     let after = ContractFilter { created_after: Some(start.plus(Seconds(20))), ..Default::default() };
     assert_eq!(found(after).await, ["Silver Token", "Vault"]);
     let before = ContractFilter { created_before: Some(start.plus(Seconds(10))), ..Default::default() };
