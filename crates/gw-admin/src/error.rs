@@ -99,7 +99,16 @@ fn said(error: &StoreError) -> ApiError {
         StoreError::Rule("default_group_admin") => {
             ApiError::bad_request("default_group_id must not name a group of administrators")
         }
-        StoreError::Rule(rule) => ApiError::bad_request(format!("the change breaks a rule: {rule}")),
+        StoreError::Rule("grant_organization") => {
+            ApiError::bad_request("the group and the contract belong to different organizations")
+        }
+        StoreError::Rule("address_is_contract") => ApiError::bad_request("the address is a contract"),
+        StoreError::Rule("foreign_key") => ApiError::bad_request("the change names a record that does not exist"),
+        StoreError::Rule("not_null") => ApiError::bad_request("the change leaves out a value that is needed"),
+        StoreError::Rule("check") => ApiError::bad_request("the change breaks a rule of the record"),
+        StoreError::Rule(rule) => {
+            ApiError::bad_request(format!("the change breaks a rule: {}", rule.replace('_', " ")))
+        }
         StoreError::LinkRevoked => ApiError::forbidden("the link was revoked by an administrator"),
         fault => {
             tracing::error!(error = fault as &dyn std::error::Error, "an administrative call failed");

@@ -7,6 +7,7 @@
 //! judged here.
 
 mod contracts;
+mod dev;
 mod diagnostics;
 mod error;
 mod grants;
@@ -112,6 +113,7 @@ fn routes() -> OpenApiRouter<AdminState> {
         .routes(routes!(diagnostics::access_check::check_access))
         .routes(routes!(diagnostics::dry_run::dry_run))
         .routes(routes!(diagnostics::view_as::view_as))
+        .routes(routes!(dev::deploy_demo_erc20::deploy_demo_erc20))
         .routes(routes!(mined::suspensions::list_suspensions))
         .routes(routes!(mined::clear_suspension::clear_suspension))
         .routes(routes!(mined::quarantines::list_quarantines))

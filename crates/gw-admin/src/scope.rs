@@ -92,6 +92,15 @@ impl Admin {
         self.caller.require_user().map(|admin| admin.user.id)
     }
 
+    /// The organization of an administrator of one.
+    pub(crate) fn only_org(&self) -> Result<OrgId, Failure> {
+        match &self.caller {
+            AdminCaller::User(admin) if admin.full.len() == 1 => admin.full.first().copied(),
+            AdminCaller::User(_) | AdminCaller::Super | AdminCaller::Operator => None,
+        }
+        .ok_or_else(|| Failure::bad("org_id is required"))
+    }
+
     /// Whether the administration of the organization is theirs to read.
     pub(crate) fn may_read(&self, org: OrgId) -> bool {
         self.caller.may_read(org)

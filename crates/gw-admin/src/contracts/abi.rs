@@ -23,7 +23,7 @@ pub(crate) async fn set_abi(
     JsonBody(body): JsonBody<ContractAbiUpdateRequest>,
 ) -> Result<Json<Contract>, Failure> {
     if let Some(text) = &body.abi {
-        gw_evm::abi::ContractAbi::parse(text).map_err(|why| Failure::bad(format!("abi is malformed: {why}")))?;
+        gw_evm::abi::ContractAbi::parse(text).map_err(|why| Failure::bad(why.to_string()))?;
     }
     let patch = ContractPatch { abi: Some(body.abi), ..ContractPatch::default() };
     super::update::change(&admin, &state, &org, &address, patch).await

@@ -20,7 +20,7 @@ const MOST_LITERALS: usize = 100;
 pub(super) fn effective_abi(contract: &Contract) -> Result<Option<Arc<ContractAbi>>, Failure> {
     if let Some(text) = &contract.abi {
         let abi =
-            ContractAbi::parse(text).map_err(|why| Failure::bad(format!("the stored abi is malformed: {why}")))?;
+            ContractAbi::parse(text).map_err(|why| Failure::bad(format!("the stored abi cannot be used: {why}")))?;
         return Ok(Some(Arc::new(abi)));
     }
     let token_type = contract.metadata.get("token_type").and_then(serde_json::Value::as_str);

@@ -2,6 +2,7 @@
 
 mod contract;
 mod contract_batch;
+mod dev;
 mod diagnostics;
 mod grant;
 mod group;
@@ -25,6 +26,7 @@ pub(crate) use contract_batch::{
     ContractClaimRequest, ContractClaimResponse, ContractSyncCheckResponse, ContractSyncDeleteRequest,
     ContractSyncDeleteResponse, ContractSyncDeleteSkipped, ContractSyncStatus,
 };
+pub(crate) use dev::{DeployDemoErc20Request, DeployDemoErc20Response};
 pub(crate) use diagnostics::{
     AccessCheckRequest, AccessCheckResult, DryRunRequest, DryRunResponseDoc, EffectivePermissions, Explanation,
     StoppedFrame, TestRequestInput, TestRequestResponse, ViewAsAnswer, ViewAsRequest, words,

@@ -239,3 +239,30 @@ async fn hd30_registering_confirms_no_wallet() {
         }
     }
 }
+
+/// RTO6: the demo token takes the way of every send, and is the administrator's organization's.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rto6_a_demo_token_is_deployed_through_the_gateway() {
+    let w = World::start(Engine::Sqlite).await;
+    let deploy = async |body: Value| w.as_admin("POST", "/dev/deploy-demo-erc20", Some(body)).await;
+    let denied = deploy(json!({})).await.expect(403);
+    assert_eq!(denied["error"], "the send is denied: method_not_allowed", "no group of theirs lists sends");
+    let groups = w.gw.admin("GET", &format!("/orgs/{}/groups?search=admins", w.meridian), None).await.expect(200);
+    let admins = groups["data"][0]["group"]["id"].as_str().unwrap();
+    let access = format!("/orgs/{}/groups/{admins}/access", w.meridian);
+    w.gw.admin("PUT", &access, Some(json!({"allowed_methods": ["*"]}))).await.expect(200);
+
+    let made = deploy(json!({"name": "Gold", "org_id": w.meridian})).await.expect(200);
+    assert_eq!((&made["name"], &made["registered"]), (&json!("Gold"), &json!(true)), "{made}");
+    let address = made["address"].as_str().unwrap();
+    let found = w.as_admin("GET", &format!("/orgs/{}/contracts/{address}", w.meridian), None).await.expect(200);
+    assert_eq!((&found["name"], &found["deployed_by_user_id"]), (&json!("Gold"), &json!(w.admin.user_id)), "{found}");
+    let own = json!([{"to": address, "data": balance_of(w.admin.address())}, "latest"]);
+    assert_eq!(w.gw.result(&w.admin.token, "eth_call", own).await, format!("0x{:064x}", 10_u128.pow(24)));
+    let entries = w.gw.admin("GET", "/audit-logs?resource_type=contract&limit=10", None).await.expect(200);
+    assert!(entries.to_string().contains(address), "{entries}");
+
+    // Neither another bank's, nor by a token that has no wallet.
+    deploy(json!({"org_id": w.volta})).await.expect(403);
+    w.gw.admin("POST", "/dev/deploy-demo-erc20", Some(json!({"org_id": w.meridian}))).await.expect(403);
+}

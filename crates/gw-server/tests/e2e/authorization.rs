@@ -98,6 +98,7 @@ impl Victim {
             ("POST", "/impersonate/{did}/in/{org_id}/rpc") => {
                 Some(json!({"method": "eth_getBalance", "params": [self.address]}))
             }
+            ("POST", "/dev/deploy-demo-erc20") => Some(json!({"org_id": self.org})),
             ("POST", "/orgs") => Some(json!({"name": "New", "slug": format!("new-{}", self.org)})),
             ("POST", "/directory-tenants") => Some(json!({"tenant_id": self.org, "label": "new"})),
             ("PUT", "/directory-tenants/{id}") => Some(json!({"label": "changed", "disabled": true})),

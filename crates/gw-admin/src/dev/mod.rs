@@ -1,0 +1,2 @@
+//! `/dev`: help for development; refused in production.
+pub(crate) mod deploy_demo_erc20;
