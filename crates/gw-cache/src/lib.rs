@@ -9,10 +9,11 @@
 //! value is a new line in `space.rs`. Keys are the caller's: a hash or a random id, never a token in the clear.
 //!
 //! ```
-//! # use gw_cache::{Cache, Change, Entry, PutError, Space, Window, Rate, Unavailable};
+//! # use gw_cache::{Cache, Change, Entry, Group, PutError, Space, Window, Rate, Unavailable};
 //! # async fn example(cache: &Cache) -> Result<(), Box<dyn std::error::Error>> {
-//! // Keep something for its space's life, among at most 20 of one address.
-//! cache.put(Entry::new(Space::OauthSession, "key", b"value").among("198.51.100.1", 20)).await?;
+//! // Keep something for its space's life, among at most 20 of one address and 200 of its network.
+//! let groups = [Group::new("198.51.100.1", 20), Group::new("198.51.100.0/24", 200)];
+//! cache.put(Entry::new(Space::OauthSession, "key", b"value").among(&groups)).await?;
 //!
 //! // Used once: of any number of parallel takes one gets it.
 //! let code = cache.take(Space::OauthCode, "hash").await?;
@@ -37,7 +38,9 @@
 //! # Invariants
 //!
 //! - A value ends exactly on time: at its end nothing finds it any more.
-//! - Nobody's value is pushed out: what is full refuses ([`PutError`]).
+//! - A group never holds more than it may: it refuses, and says when it will have room ([`PutError`]).
+//! - A full space refuses values without a group. A value with groups takes the place of the oldest value of the fullest
+//!   network (the last group of each value): who takes most places yields first, and nobody closes a space for all.
 //! - [`Cache::take`], [`Cache::put_new`], [`Cache::update`], [`Cache::hit`] and [`Cache::pace`] are atomic among all
 //!   instances.
 //! - When the shared cache is away every call says so within a second ([`Unavailable`]), and works again by itself once
@@ -78,12 +81,12 @@ pub struct Entry<'a> {
     key: &'a str,
     value: &'a [u8],
     life: Duration,
-    group: Option<Group<'a>>,
+    groups: &'a [Group<'a>],
 }
 
-/// Whose values are counted together.
-#[derive(Clone, Copy)]
-struct Group<'a> {
+/// Whose values are counted together: one address, or one network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Group<'a> {
     name: &'a str,
     most: u32,
 }
@@ -127,19 +130,37 @@ pub struct Unavailable;
 pub enum PutError {
     /// Its space holds all it may.
     #[error("no room for another entry")]
-    Full,
-    /// Its group holds all it may.
+    Full {
+        /// By then there is room.
+        wait: Seconds,
+    },
+    /// A group of it holds all it may.
     #[error("no room for another entry of the group")]
-    GroupFull,
+    GroupFull {
+        /// By then there is room.
+        wait: Seconds,
+    },
     /// The shared cache cannot be reached.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
 }
 
+impl<'a> Group<'a> {
+    /// At most `most` live values of `name`.
+    pub const fn new(name: &'a str, most: u32) -> Self {
+        Self { name, most }
+    }
+
+    /// All live values of `name`, without a limit of their own.
+    pub const fn unlimited(name: &'a str) -> Self {
+        Self { name, most: u32::MAX }
+    }
+}
+
 impl<'a> Entry<'a> {
     /// A value of `space`, for as long as values of its kind live.
     pub const fn new(space: Space, key: &'a str, value: &'a [u8]) -> Self {
-        Self { space, key, value, life: space.life(), group: None }
+        Self { space, key, value, life: space.life(), groups: &[] }
     }
 
     /// For so long instead; nothing is kept for no time.
@@ -149,10 +170,10 @@ impl<'a> Entry<'a> {
         self
     }
 
-    /// As one of at most `most` live values of `group`, say of one address. Groups are counted within the space.
+    /// As one of the values of these groups, the widest last. Groups are counted within the space.
     #[must_use]
-    pub const fn among(mut self, group: &'a str, most: u32) -> Self {
-        self.group = Some(Group { name: group, most });
+    pub const fn among(mut self, groups: &'a [Group<'a>]) -> Self {
+        self.groups = groups;
         self
     }
 }

@@ -34,13 +34,16 @@ struct Shelf {
     entries: HashMap<Arc<str>, Held>,
     /// The same keys by their end.
     ends: BTreeSet<(Timestamp, Arc<str>)>,
-    groups: HashMap<Arc<str>, u32>,
+    /// The keys of each group by their end.
+    groups: HashMap<Arc<str>, BTreeSet<(Timestamp, Arc<str>)>>,
+    /// How many values each network holds: the last group of each value.
+    networks: BTreeSet<(usize, Arc<str>)>,
 }
 
 struct Held {
     until: Timestamp,
     value: Bytes,
-    group: Option<Arc<str>>,
+    groups: Vec<Arc<str>>,
 }
 
 #[derive(Debug, Default)]
@@ -65,18 +68,24 @@ impl Memory {
         if only_new && old.is_some() {
             return Ok(false);
         }
-        if old.is_none() && shelf.entries.len() >= entry.space.most() {
-            return Err(PutError::Full);
+        // A value in the place of one of the same group needs no further room in it.
+        let held = |name: &str| old.is_some_and(|old| old.groups.iter().any(|group| &**group == name));
+        let full = entry.groups.iter().filter(|group| !held(group.name)).filter_map(|group| {
+            let members = shelf.groups.get(group.name)?;
+            (members.len() >= usize::try_from(group.most).unwrap_or(usize::MAX)).then(|| wait(now, members))
+        });
+        if let Some(wait) = full.max() {
+            return Err(PutError::GroupFull { wait });
         }
-        if let Some(group) = entry.group {
-            // A value in the place of one of the same group needs no further room.
-            let same = old.and_then(|held| held.group.as_deref()) == Some(group.name);
-            if !same && shelf.groups.get(group.name).is_some_and(|count| *count >= group.most) {
-                return Err(PutError::GroupFull);
+        if old.is_none() && shelf.entries.len() >= entry.space.most() {
+            let yields = if entry.groups.is_empty() { None } else { shelf.oldest_of_fullest() };
+            match yields {
+                Some(key) => drop(shelf.remove(&key)),
+                None => return Err(PutError::Full { wait: wait(now, &shelf.ends) }),
             }
         }
         shelf.remove(entry.key);
-        shelf.insert(entry.key, entry.value, entry.group.map(|group| group.name), end(now, entry.life));
+        shelf.insert(entry, end(now, entry.life));
         Ok(true)
     }
 
@@ -125,7 +134,8 @@ impl Memory {
             None if full => return Err(Unavailable),
             None => {
                 let until = end(now, window.life());
-                shelf.insert(key, &1u64.to_be_bytes(), None, until);
+                let value = Bytes::copy_from_slice(&1u64.to_be_bytes());
+                shelf.hold(key, Held { until, value, groups: Vec::new() });
                 (1, until)
             }
         };
@@ -186,29 +196,58 @@ impl Memory {
 }
 
 impl Shelf {
-    fn insert(&mut self, key: &str, value: &[u8], group: Option<&str>, until: Timestamp) {
+    fn insert(&mut self, entry: &Entry<'_>, until: Timestamp) {
+        let groups = entry.groups.iter().map(|group| Arc::from(group.name)).collect();
+        self.hold(entry.key, Held { until, value: Bytes::copy_from_slice(entry.value), groups });
+    }
+
+    fn hold(&mut self, key: &str, held: Held) {
         let key: Arc<str> = key.into();
-        let group: Option<Arc<str>> = group.map(Arc::from);
-        if let Some(group) = &group {
-            *self.groups.entry(Arc::clone(group)).or_default() += 1;
+        for group in &held.groups {
+            self.groups.entry(Arc::clone(group)).or_default().insert((held.until, Arc::clone(&key)));
         }
-        self.ends.insert((until, Arc::clone(&key)));
-        self.entries.insert(key, Held { until, value: Bytes::copy_from_slice(value), group });
+        if let Some(network) = held.groups.last() {
+            let count = self.groups.get(network).map_or(0, BTreeSet::len);
+            self.networks.remove(&(count.saturating_sub(1), Arc::clone(network)));
+            self.networks.insert((count, Arc::clone(network)));
+        }
+        self.ends.insert((held.until, Arc::clone(&key)));
+        self.entries.insert(key, held);
     }
 
     fn remove(&mut self, key: &str) -> Option<Held> {
         let (key, held) = self.entries.remove_entry(key)?;
-        if let Some(group) = &held.group
-            && let Some(count) = self.groups.get_mut(group)
-        {
-            *count -= 1;
-            if *count == 0 {
-                self.groups.remove(group);
+        let place = (held.until, key);
+        for group in &held.groups {
+            if let Some(members) = self.groups.get_mut(group) {
+                members.remove(&place);
+                if members.is_empty() {
+                    self.groups.remove(group);
+                }
             }
         }
-        self.ends.remove(&(held.until, key));
+        if let Some(network) = held.groups.last() {
+            let left = self.groups.get(network).map_or(0, BTreeSet::len);
+            self.networks.remove(&(left.saturating_add(1), Arc::clone(network)));
+            if left > 0 {
+                self.networks.insert((left, Arc::clone(network)));
+            }
+        }
+        self.ends.remove(&place);
         Some(held)
     }
+
+    /// Whose place is taken when none is left: the oldest value of the network that holds most.
+    fn oldest_of_fullest(&self) -> Option<Arc<str>> {
+        let (_, network) = self.networks.last()?;
+        self.groups.get(network)?.first().map(|(_, key)| Arc::clone(key))
+    }
+}
+
+/// Until the first of them ends.
+fn wait(now: Timestamp, ends: &BTreeSet<(Timestamp, Arc<str>)>) -> Seconds {
+    let micros = ends.first().map_or(0, |(until, _)| until.micros().saturating_sub(now.micros()));
+    pace::wait(u64::try_from(micros).unwrap_or(0))
 }
 
 impl core::fmt::Debug for Shelf {

@@ -38,12 +38,16 @@ kinds! {
     Space:
     /// Login sessions on their way (ZK-10; 10 000 open ones, spec/10 §1).
     LoginSession = "login", 600 s, 10_000;
+    /// Completed logins whose tokens wait for their page: none of them holds a place of an open one.
+    FinishedLogin = "logged_in", 600 s, 10_000;
     /// Challenges to link an address (LK-1).
     LinkChallenge = "link", 300 s, 100_000;
     /// Hashes of accepted login messages (ZK-48).
     AcceptedMessage = "message", 86_400 s, 1_000_000;
     /// First-party OAuth sessions (OA-2).
     OauthSession = "oauth", 600 s, 1_000;
+    /// OAuth sessions that have their code.
+    FinishedOauth = "oauth_done", 600 s, 10_000;
     /// OAuth codes by their hash (OA-6).
     OauthCode = "code", 300 s, 10_000;
     /// Used OAuth codes by their hash, and the login minted from each (OA-6).

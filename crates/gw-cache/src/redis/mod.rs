@@ -95,21 +95,24 @@ impl Redis {
             return Ok(true);
         }
         let place = Place::new(entry.space, entry.key);
-        let (group, most) = entry.group.map_or((Cow::Borrowed(""), 0), |group| (bounded(group.name), group.most));
-        let args = vec![
+        let mut args = vec![
             place.tag.into(),
             place.member.into(),
             life.to_string().into(),
-            stored(group.as_bytes(), entry.value),
+            stored(&[], entry.value),
             Value::from(if only_new { "1" } else { "0" }),
             entry.space.most().to_string().into(),
-            most.to_string().into(),
         ];
-        match self.run::<i64>(&self.scripts.put, vec![place.value, place.index], args).await? {
+        for group in entry.groups {
+            args.extend([bounded(group.name).into_owned().into(), group.most.to_string().into()]);
+        }
+        let (said, millis): (i64, u64) = self.run(&self.scripts.put, vec![place.value, place.index], args).await?;
+        let wait = pace::wait(millis.saturating_mul(1_000));
+        match said {
             1 => Ok(true),
             0 => Ok(false),
-            -2 => Err(PutError::GroupFull),
-            _ => Err(PutError::Full),
+            -2 => Err(PutError::GroupFull { wait }),
+            _ => Err(PutError::Full { wait }),
         }
     }
 
@@ -136,8 +139,8 @@ impl Redis {
             let wanted = match change {
                 Change::Keep => return Ok(Some(result)),
                 Change::Set(new) => {
-                    let group = seen.get(2..seen.len() - value.len()).unwrap_or_default();
-                    stored(group, &new)
+                    let prefix = seen.get(2..seen.len() - value.len()).unwrap_or_default();
+                    stored(prefix, &new)
                 }
                 Change::Remove => Value::from(""),
             };
@@ -154,12 +157,12 @@ impl Redis {
 
     pub(crate) async fn list(&self, space: Space, offset: usize, limit: usize) -> Result<Listed, Unavailable> {
         let place = Place::new(space, "");
-        let last = offset.saturating_add(limit);
-        let args = match last.checked_sub(1) {
-            Some(last) if limit > 0 => vec![place.value.into(), offset.to_string().into(), last.to_string().into()],
+        let (first, last) = match offset.saturating_add(limit).checked_sub(1) {
+            Some(last) if limit > 0 => (offset, last),
             // From behind the end: none.
-            _ => vec![place.value.into(), Value::from("1"), Value::from("0")],
+            _ => (1, 0),
         };
+        let args = vec![place.value.into(), first.to_string().into(), last.to_string().into(), place.tag.into()];
         let found: Vec<Bytes> = self.run(&self.scripts.list, vec![place.index], args).await?;
         let mut found = found.into_iter();
         let total = found.next().and_then(|total| str::from_utf8(&total).ok()?.parse().ok()).unwrap_or_default();
@@ -258,11 +261,11 @@ fn bounded(key: &str) -> Cow<'_, str> {
     if key.len() <= LONGEST_KEY { Cow::Borrowed(key) } else { Cow::Owned(hex::encode(Sha256::digest(key))) }
 }
 
-/// A value as it is stored: behind its group.
-fn stored(group: &[u8], value: &[u8]) -> Value {
-    // Names are bounded, so their length fits.
-    let len = u16::try_from(group.len()).unwrap_or(0);
-    Value::Bytes([&len.to_be_bytes()[..], group, value].concat().into())
+/// A value as it is stored: behind two bytes of length and as many of a prefix. Earlier versions kept the value's group
+/// there; nothing reads it any more.
+fn stored(prefix: &[u8], value: &[u8]) -> Value {
+    let len = u16::try_from(prefix.len()).unwrap_or(0);
+    Value::Bytes([&len.to_be_bytes()[..], prefix, value].concat().into())
 }
 
 fn payload(mut stored: Bytes) -> Bytes {

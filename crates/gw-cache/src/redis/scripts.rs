@@ -1,15 +1,17 @@
 //! What is done in one step, in the server's own language and by its own clock.
 //!
-//! Of a space the server holds each value under its key, an index of the keys by their end (for room and for lists)
-//! and one such index per group. All of them carry the space's name as their hash tag, so that in a cluster they lie on
-//! one node. A stored value begins with its group's name, two bytes of length first.
+//! Of a space the server holds each value under its key, an index of the keys by their end (for room and for lists),
+//! one such index per group, the groups of each key (`m`), and how many values each network holds (`n`). All of them carry
+//! the space's name as their hash tag, so that in a cluster they lie on one node.
 //!
 //! A key expires a millisecond before the end noted in the index: the server keeps a key to the end of the millisecond
 //! named as its expiry, but at its end nothing may find a value any more.
 
 use fred::types::scripts::Script;
 
-/// Common to the scripts of spaces: the time in milliseconds, and leaving index and group.
+/// Common to the scripts of spaces: the time in milliseconds, the groups of a key, and joining and leaving an index.
+///
+/// Groups stand packed under their key, each as its length, a colon and its name; the last one is the network.
 macro_rules! of_space {
     ($body:literal) => {
         concat!(
@@ -18,21 +20,51 @@ local function ms()
   local t = redis.call('TIME')
   return t[1] * 1000 + math.floor(t[2] / 1000)
 end
-local function group(stored)
-  local len = string.byte(stored, 1) * 256 + string.byte(stored, 2)
-  return string.sub(stored, 3, 2 + len)
-end
 local function payload(stored)
   return string.sub(stored, 3 + string.byte(stored, 1) * 256 + string.byte(stored, 2))
 end
-local function leave(tag, index, member, stored)
+local function unpacked(packed)
+  local names, at = {}, 1
+  while at <= #packed do
+    local colon = string.find(packed, ':', at, true)
+    local len = tonumber(string.sub(packed, at, colon - 1))
+    names[#names + 1] = string.sub(packed, colon + 1, colon + len)
+    at = colon + len + 1
+  end
+  return names
+end
+local function leave(tag, index, member)
   redis.call('ZREM', index, member)
-  local name = group(stored)
-  if name ~= '' then redis.call('ZREM', tag .. ':g:' .. name, member) end
+  local packed = redis.call('HGET', tag .. ':m', member)
+  if not packed then return end
+  redis.call('HDEL', tag .. ':m', member)
+  local names = unpacked(packed)
+  for _, name in ipairs(names) do redis.call('ZREM', tag .. ':g:' .. name, member) end
+  local network = names[#names]
+  if tonumber(redis.call('ZINCRBY', tag .. ':n', -1, network)) <= 0 then
+    redis.call('ZREM', tag .. ':n', network)
+  end
+end
+local function prune(tag, index, now)
+  if redis.call('EXISTS', tag .. ':m') == 0 then
+    redis.call('ZREMRANGEBYSCORE', index, '-inf', now)
+    return
+  end
+  repeat
+    local gone = redis.call('ZRANGEBYSCORE', index, '-inf', now, 'LIMIT', 0, 1000)
+    for _, member in ipairs(gone) do leave(tag, index, member) end
+  until #gone < 1000
+end
+local function last(key, ends, now)
+  if redis.call('PTTL', key) < ends - now then redis.call('PEXPIREAT', key, ends) end
 end
 local function join(index, member, ends, now)
   redis.call('ZADD', index, ends, member)
-  if redis.call('PTTL', index) < ends - now then redis.call('PEXPIREAT', index, ends) end
+  last(index, ends, now)
+end
+local function first_end(index, now)
+  local first = redis.call('ZRANGE', index, 0, 0, 'WITHSCORES')
+  return math.max(0, tonumber(first[2] or now) - now)
 end
 ",
             $body
@@ -40,30 +72,44 @@ end
     };
 }
 
-/// KEYS value, index; ARGV tag, member, life, stored, new only, most, most of the group.
-/// 1 kept, 0 there already, -1 full, -2 group full.
+/// KEYS value, index; ARGV tag, member, life, stored, new only, most, then each group and how many it may hold.
+/// 1 kept, 0 there already, -1 full, -2 group full; and when there will be room, in milliseconds.
 const PUT: &str = of_space!(
     r"
 local tag, member = ARGV[1], ARGV[2]
 local now = ms()
 local old = redis.call('GET', KEYS[1])
-if old and ARGV[5] == '1' then return 0 end
-redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now)
-if not old and redis.call('ZCARD', KEYS[2]) >= tonumber(ARGV[6]) then return -1 end
-local name = group(ARGV[4])
-local members = tag .. ':g:' .. name
-if name ~= '' then
-  redis.call('ZREMRANGEBYSCORE', members, '-inf', now)
-  if not redis.call('ZSCORE', members, member) and redis.call('ZCARD', members) >= tonumber(ARGV[7]) then
-    return -2
+if old and ARGV[5] == '1' then return { 0, 0 } end
+prune(tag, KEYS[2], now)
+local wait, packed, network = -1, '', nil
+for at = 7, #ARGV, 2 do
+  network = ARGV[at]
+  packed = packed .. #network .. ':' .. network
+  local members = tag .. ':g:' .. network
+  if not redis.call('ZSCORE', members, member) and redis.call('ZCARD', members) >= tonumber(ARGV[at + 1]) then
+    wait = math.max(wait, first_end(members, now))
   end
 end
-if old then leave(tag, KEYS[2], member, old) end
+if wait >= 0 then return { -2, wait } end
+if not old and redis.call('ZCARD', KEYS[2]) >= tonumber(ARGV[6]) then
+  local fullest = network and redis.call('ZREVRANGE', tag .. ':n', 0, 0)[1]
+  local oldest = fullest and redis.call('ZRANGE', tag .. ':g:' .. fullest, 0, 0)[1]
+  if not oldest then return { -1, first_end(KEYS[2], now) } end
+  redis.call('DEL', tag .. ':v:' .. oldest)
+  leave(tag, KEYS[2], oldest)
+end
+leave(tag, KEYS[2], member)
 local ends = now + tonumber(ARGV[3])
 redis.call('SET', KEYS[1], ARGV[4], 'PXAT', string.format('%.0f', ends - 1))
 join(KEYS[2], member, ends, now)
-if name ~= '' then join(members, member, ends, now) end
-return 1
+if network then
+  for at = 7, #ARGV, 2 do join(tag .. ':g:' .. ARGV[at], member, ends, now) end
+  redis.call('HSET', tag .. ':m', member, packed)
+  last(tag .. ':m', ends, now)
+  redis.call('ZINCRBY', tag .. ':n', 1, network)
+  last(tag .. ':n', ends, now)
+end
+return { 1, 0 }
 "
 );
 
@@ -73,7 +119,7 @@ const TAKE: &str = of_space!(
 local stored = redis.call('GET', KEYS[1])
 if not stored then return false end
 redis.call('DEL', KEYS[1])
-leave(ARGV[1], KEYS[2], ARGV[2], stored)
+leave(ARGV[1], KEYS[2], ARGV[2])
 return payload(stored)
 "
 );
@@ -87,7 +133,7 @@ if not stored then return -1 end
 if stored ~= ARGV[3] then return 0 end
 if ARGV[4] == '' then
   redis.call('DEL', KEYS[1])
-  leave(ARGV[1], KEYS[2], ARGV[2], stored)
+  leave(ARGV[1], KEYS[2], ARGV[2])
 else
   redis.call('SET', KEYS[1], ARGV[4], 'KEEPTTL')
 end
@@ -95,10 +141,10 @@ return 1
 "
 );
 
-/// KEYS index; ARGV prefix of the values' keys, first, last. How many there are, then keys and payloads in turn.
+/// KEYS index; ARGV prefix of the values' keys, first, last, tag. How many there are, then keys and payloads in turn.
 const LIST: &str = of_space!(
     r"
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', ms())
+prune(ARGV[4], KEYS[1], ms())
 local found = { tostring(redis.call('ZCARD', KEYS[1])) }
 for _, member in ipairs(redis.call('ZRANGE', KEYS[1], ARGV[2], ARGV[3])) do
   local stored = redis.call('GET', ARGV[1] .. member)

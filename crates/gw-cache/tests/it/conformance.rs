@@ -1,6 +1,6 @@
 //! The one suite that every inside of the cache passes.
 
-use gw_cache::{Bytes, Cache, Change, Entry, PutError, Rate, Space, Window};
+use gw_cache::{Bytes, Cache, Change, Entry, Group, PutError, Rate, Space, Window};
 use gw_types::{Clock, Secret, Timestamp};
 use std::{
     num::NonZeroU32,
@@ -63,6 +63,10 @@ conformance! {
     a_group_holds_so_many
     parallel_puts_never_overfill_a_group
     a_full_space_refuses
+    rts4_hd34_every_group_of_a_value_counts_it
+    rts4_hd34_when_full_the_fullest_network_gives_way
+    rts4_hd34_what_has_ended_counts_for_no_network
+    rts4_hd34_waits_are_told
     a_page_is_in_order_of_ends
     a_window_counts_every_hit
     a_window_ends
@@ -123,7 +127,7 @@ async fn an_update_keeps_the_end(cache: &Cache) {
 }
 
 async fn an_update_keeps_sets_or_removes(cache: &Cache) {
-    cache.put(Entry::new(Space::OauthCode, "a", b"1").among("g", 1)).await.unwrap();
+    cache.put(Entry::new(Space::OauthCode, "a", b"1").among(&[Group::new("g", 1)])).await.unwrap();
     assert_eq!(
         cache.update(Space::OauthCode, "a", |seen| (Change::Keep, seen.to_vec())).await,
         Ok(Some(b"1".to_vec()))
@@ -134,7 +138,7 @@ async fn an_update_keeps_sets_or_removes(cache: &Cache) {
     assert_eq!(cache.get(Space::OauthCode, "a").await, Ok(None));
     assert_eq!(cache.update(Space::OauthCode, "a", |_| (Change::Remove, ())).await, Ok(None));
     cache
-        .put(Entry::new(Space::OauthCode, "b", b"").among("g", 1))
+        .put(Entry::new(Space::OauthCode, "b", b"").among(&[Group::new("g", 1)]))
         .await
         .expect("its place in the group is free again");
 }
@@ -207,20 +211,23 @@ async fn parallel_updates_lose_nothing(cache: &Cache) {
 
 async fn a_group_holds_so_many(cache: &Cache) {
     let entry = |key| Entry::new(Space::LoginSession, key, b"");
-    cache.put(entry("a").among("g", 2)).await.unwrap();
-    cache.put(entry("b").among("g", 2).living(Duration::from_millis(200))).await.unwrap();
-    assert_eq!(cache.put(entry("c").among("g", 2)).await, Err(PutError::GroupFull));
+    cache.put(entry("a").among(&[Group::new("g", 2)])).await.unwrap();
+    cache.put(entry("b").among(&[Group::new("g", 2)]).living(Duration::from_millis(200))).await.unwrap();
+    assert!(matches!(cache.put(entry("c").among(&[Group::new("g", 2)])).await, Err(PutError::GroupFull { .. })));
     assert_eq!(cache.get(Space::LoginSession, "c").await, Ok(None));
-    cache.put(entry("c").among("h", 2)).await.expect("groups are counted apart");
-    cache.put(Entry::new(Space::OauthSession, "c", b"").among("g", 2)).await.expect("in each space apart");
-    cache.put(entry("a").among("g", 2)).await.expect("a value in its own place needs no further room");
+    cache.put(entry("c").among(&[Group::new("h", 2)])).await.expect("groups are counted apart");
+    cache
+        .put(Entry::new(Space::OauthSession, "c", b"").among(&[Group::new("g", 2)]))
+        .await
+        .expect("in each space apart");
+    cache.put(entry("a").among(&[Group::new("g", 2)])).await.expect("a value in its own place needs no further room");
     tokio::time::sleep(Duration::from_millis(201)).await;
-    cache.put(entry("d").among("g", 2)).await.expect("what has ended counts no more");
-    assert_eq!(cache.put(entry("e").among("g", 2)).await, Err(PutError::GroupFull));
+    cache.put(entry("d").among(&[Group::new("g", 2)])).await.expect("what has ended counts no more");
+    assert!(matches!(cache.put(entry("e").among(&[Group::new("g", 2)])).await, Err(PutError::GroupFull { .. })));
     cache.take(Space::LoginSession, "a").await.unwrap();
-    cache.put(entry("e").among("g", 2)).await.expect("nor does what was taken");
-    cache.put(entry("d").among("h", 2)).await.expect("a value may change its group");
-    cache.put(entry("f").among("g", 2)).await.expect("and leaves room in the old one");
+    cache.put(entry("e").among(&[Group::new("g", 2)])).await.expect("nor does what was taken");
+    cache.put(entry("d").among(&[Group::new("h", 2)])).await.expect("a value may change its group");
+    cache.put(entry("f").among(&[Group::new("g", 2)])).await.expect("and leaves room in the old one");
 }
 
 async fn parallel_puts_never_overfill_a_group(cache: &Cache) {
@@ -229,7 +236,7 @@ async fn parallel_puts_never_overfill_a_group(cache: &Cache) {
         let cache = putter.clone();
         async move {
             let key = index.to_string();
-            cache.put(Entry::new(Space::LoginSession, &key, b"").among("g", 20)).await.is_ok()
+            cache.put(Entry::new(Space::LoginSession, &key, b"").among(&[Group::new("g", 20)])).await.is_ok()
         }
     });
     assert_eq!(put.await, 20);
@@ -240,8 +247,8 @@ async fn a_full_space_refuses(cache: &Cache) {
     for key in 0..Space::OauthSession.most() {
         cache.put(Entry::new(Space::OauthSession, &key.to_string(), b"")).await.unwrap();
     }
-    assert_eq!(cache.put(Entry::new(Space::OauthSession, "x", b"")).await, Err(PutError::Full));
-    assert_eq!(cache.put_new(Entry::new(Space::OauthSession, "x", b"")).await, Err(PutError::Full));
+    assert!(matches!(cache.put(Entry::new(Space::OauthSession, "x", b"")).await, Err(PutError::Full { .. })));
+    assert!(matches!(cache.put_new(Entry::new(Space::OauthSession, "x", b"")).await, Err(PutError::Full { .. })));
     assert_eq!(cache.put_new(Entry::new(Space::OauthSession, "0", b"")).await, Ok(false), "it is not new");
     cache.put(Entry::new(Space::OauthSession, "0", b"1")).await.expect("a value in its own place");
     cache.take(Space::OauthSession, "0").await.unwrap();
@@ -304,8 +311,89 @@ async fn keys_and_values_may_be_any_bytes(cache: &Cache) {
     let long = "k".repeat(10_000);
     let value: Vec<u8> = (0..=255).collect();
     for key in ["", " ", "{a}", "ü\r\n\0", "*", &long] {
-        cache.put(Entry::new(Space::OauthCode, key, &value).among("gr}o\nup", 10)).await.unwrap();
+        cache.put(Entry::new(Space::OauthCode, key, &value).among(&[Group::new("gr}o\nup", 10)])).await.unwrap();
         assert_eq!(cache.get(Space::OauthCode, key).await, Ok(some(&value)), "{key:?}");
         assert_eq!(cache.take(Space::OauthCode, key).await, Ok(some(&value)), "{key:?}");
+    }
+}
+
+fn v6(address: u32, network: u32) -> [String; 2] {
+    [format!("{address}"), format!("net {network}")]
+}
+
+async fn put_in(cache: &Cache, key: &str, [address, network]: &[String; 2]) -> Result<(), PutError> {
+    let groups = [Group::new(address, 20), Group::new(network, 200)];
+    cache.put(Entry::new(Space::OauthSession, key, b"").among(&groups)).await
+}
+
+async fn rts4_hd34_every_group_of_a_value_counts_it(cache: &Cache) {
+    for n in 0..200 {
+        put_in(cache, &n.to_string(), &v6(n / 20, 0)).await.unwrap();
+    }
+    assert!(matches!(put_in(cache, "x", &v6(0, 1)).await, Err(PutError::GroupFull { .. })), "the address is full");
+    assert!(matches!(put_in(cache, "x", &v6(99, 0)).await, Err(PutError::GroupFull { .. })), "its network is");
+    put_in(cache, "x", &v6(99, 1)).await.unwrap();
+    cache.take(Space::OauthSession, "0").await.unwrap();
+    put_in(cache, "y", &v6(0, 1)).await.expect("room in the address");
+    put_in(cache, "z", &v6(99, 0)).await.expect("and in the network");
+}
+
+async fn rts4_hd34_when_full_the_fullest_network_gives_way(cache: &Cache) {
+    // The fullest one holds 200, four more 190, and twenty hold two.
+    let mut keys = Vec::new();
+    for (network, many) in [(0, 200), (1, 190), (2, 190), (3, 190), (4, 190)].into_iter().chain((5..25).map(|n| (n, 2)))
+    {
+        for n in 0..many {
+            let key = format!("{network}-{n}");
+            put_in(cache, &key, &v6(network * 100 + n / 20, network)).await.unwrap();
+            keys.push(key);
+        }
+    }
+    assert_eq!(keys.len(), Space::OauthSession.most());
+    for n in 0..5 {
+        put_in(cache, &format!("new-{n}"), &v6(9_000 + n, 100 + n)).await.expect("the fullest gives way");
+    }
+    assert_eq!(cache.list(Space::OauthSession, 0, 1).await.unwrap().total, Space::OauthSession.most());
+    for n in 0..6 {
+        let gone = cache.get(Space::OauthSession, &format!("0-{n}")).await.unwrap().is_none();
+        assert_eq!(gone, n < 5, "the oldest first: {n}");
+    }
+    for key in keys.iter().filter(|key| !key.starts_with("0-")) {
+        assert!(cache.get(Space::OauthSession, key).await.unwrap().is_some(), "{key}");
+    }
+    let ungrouped = cache.put(Entry::new(Space::OauthSession, "plain", b"")).await;
+    assert!(matches!(ungrouped, Err(PutError::Full { .. })), "what belongs to nobody pushes nobody out");
+    assert_eq!(cache.put_new(Entry::new(Space::OauthSession, "new-0", b"")).await, Ok(false));
+}
+
+async fn rts4_hd34_what_has_ended_counts_for_no_network(cache: &Cache) {
+    let groups = |network: &'static str| [Group::new(network, 1_000)];
+    for n in 0..100 {
+        let short = groups("short");
+        let key = format!("short-{n}");
+        cache
+            .put(Entry::new(Space::OauthSession, &key, b"").among(&short).living(Duration::from_millis(300)))
+            .await
+            .unwrap();
+    }
+    for n in 0..3 {
+        cache.put(Entry::new(Space::OauthSession, &format!("three-{n}"), b"").among(&groups("three"))).await.unwrap();
+    }
+    tokio::time::sleep(Duration::from_millis(301)).await;
+    for n in 0..997 {
+        let name = format!("one-{n}");
+        cache.put(Entry::new(Space::OauthSession, &name, b"").among(&[Group::new(&name, 5)])).await.unwrap();
+    }
+    cache.put(Entry::new(Space::OauthSession, "last", b"").among(&groups("last"))).await.unwrap();
+    assert_eq!(cache.get(Space::OauthSession, "three-0").await, Ok(None), "three is the most now");
+    assert!(cache.get(Space::OauthSession, "three-1").await.unwrap().is_some());
+}
+
+async fn rts4_hd34_waits_are_told(cache: &Cache) {
+    let groups = [Group::new("g", 1)];
+    cache.put(Entry::new(Space::LoginSession, "a", b"").among(&groups).living(Duration::from_secs(90))).await.unwrap();
+    match cache.put(Entry::new(Space::LoginSession, "b", b"").among(&groups)).await {
+        Err(PutError::GroupFull { wait }) => assert!((85..=90).contains(&wait.0), "{wait:?}"),
+        other => panic!("{other:?}"),
     }
 }

@@ -1,6 +1,6 @@
 //! Ends by a clock that stands still: exact in memory, where the clock is ours.
 
-use gw_cache::{Cache, Entry, PutError, Rate, Space, Window};
+use gw_cache::{Cache, Entry, Group, PutError, Rate, Space, Window};
 use gw_types::{Clock, Seconds, Timestamp};
 use std::{
     num::NonZeroU32,
@@ -50,10 +50,11 @@ async fn a_full_space_refuses_and_room_comes_back_with_time() {
         cache.put(Entry::new(Space::OauthSession, &key.to_string(), b"")).await.unwrap();
     }
     let another = Entry::new(Space::OauthSession, "another", b"");
-    assert_eq!(cache.put(another).await, Err(PutError::Full));
+    clock.advance(100_000_000);
+    assert_eq!(cache.put(another).await, Err(PutError::Full { wait: Seconds(500) }));
     assert!(cache.get(Space::OauthSession, "0").await.unwrap().is_some(), "nobody is pushed out");
     cache.put(Entry::new(Space::OauthSession, "0", b"replaced")).await.unwrap();
-    clock.advance(600_000_000);
+    clock.advance(500_000_000);
     cache.put(another).await.unwrap();
 }
 
@@ -82,4 +83,20 @@ async fn a_window_ends_on_time_and_does_not_move() {
     assert_eq!((hits.count, hits.ends_in), (2, Duration::from_micros(1)));
     clock.advance(1);
     assert_eq!(cache.hits(Window::ClientFailures, "a").await, Ok(0));
+}
+
+#[tokio::test]
+async fn rts4_hd34_a_full_group_says_when_it_has_room() {
+    let (cache, clock) = memory();
+    let groups = [Group::new("address", 2), Group::new("network", 3)];
+    let elsewhere = [Group::new("other address", 2), Group::new("network", 3)];
+    cache.put(Entry::new(Space::LoginSession, "a", b"").among(&groups)).await.unwrap();
+    clock.advance(100_000_000);
+    cache.put(Entry::new(Space::LoginSession, "b", b"").among(&groups)).await.unwrap();
+    let wait = |wait| Err(PutError::GroupFull { wait: Seconds(wait) });
+    assert_eq!(cache.put(Entry::new(Space::LoginSession, "c", b"").among(&groups)).await, wait(500));
+    cache.put(Entry::new(Space::LoginSession, "c", b"").among(&elsewhere)).await.unwrap();
+    assert_eq!(cache.put(Entry::new(Space::LoginSession, "d", b"").among(&elsewhere)).await, wait(500));
+    clock.advance(500_000_000);
+    cache.put(Entry::new(Space::LoginSession, "d", b"").among(&elsewhere)).await.unwrap();
 }
