@@ -227,6 +227,7 @@ impl TryFrom<personal_urls::Model> for PersonalUrl {
             },
             created_at: at(row.created_at),
             expires_at: at(row.expires_at),
+            login: row.login.map(Into::into),
         })
     }
 }
@@ -318,6 +319,7 @@ impl TryFrom<refresh_tokens::Model> for RefreshToken {
             hash: TokenHash(row.hash.try_into().map_err(|_| place.bad("hash"))?),
             id: row.id.into(),
             family: row.family.into(),
+            login: row.login.unwrap_or(row.family).into(),
             user: row.user_id.into(),
             amr: row.amr,
             family_started: at(row.family_started),

@@ -39,6 +39,7 @@ impl World {
             name: String::new(),
             reach,
             expires_at: self.clock.now_plus(Seconds(8 * 3600)),
+            login: None,
         };
         self.change(async |tx| tx.create_personal_url(new).await.unwrap()).await
     }

@@ -17,6 +17,7 @@ pub(crate) mod personal_urls {
         pub contracts: Json,
         pub created_at: i64,
         pub expires_at: i64,
+        pub login: Option<Uuid>,
     }
 
     impl ActiveModelBehavior for ActiveModel {}

@@ -131,6 +131,7 @@ pub(crate) mod refresh_tokens {
         #[sea_orm(column_type = "VarBinary(StringLen::None)")]
         pub hash: Vec<u8>,
         pub family: Uuid,
+        pub login: Option<Uuid>,
         pub user_id: Uuid,
         pub amr: String,
         pub family_started: i64,

@@ -8,6 +8,7 @@ mod m0004_proofs;
 mod m0005_access;
 mod m0006_personal_urls;
 mod m0007_mined;
+mod m0013_logins;
 
 use crate::dialect::Engine;
 use sea_orm::{ConnectionTrait, DbErr};
@@ -30,6 +31,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0005_access::Access),
             Box::new(m0006_personal_urls::PersonalUrls),
             Box::new(m0007_mined::Mined),
+            Box::new(m0013_logins::Logins),
         ]
     }
 }

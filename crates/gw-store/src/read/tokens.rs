@@ -4,7 +4,7 @@ use super::{Reads, all, one};
 use crate::{
     StoreError,
     entity::refresh_tokens,
-    record::{Family, RefreshToken, TokenHash},
+    record::{Family, Login, RefreshToken, TokenHash},
 };
 use gw_types::{SessionId, Timestamp, UserId};
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
@@ -26,6 +26,31 @@ impl Reads<'_> {
             .order_by_asc(refresh_tokens::Column::Id);
         let tokens: Vec<RefreshToken> = all(found.all(&self.conn).await?)?;
         Ok(tokens.into_iter().map(Family::from).collect())
+    }
+
+    /// A user's logins that can still refresh, newest first: one each, whatever it made.
+    pub async fn list_logins(&self, user: UserId, now: Timestamp) -> Result<Vec<Login>, StoreError> {
+        let mut logins: Vec<Login> = Vec::new();
+        for family in self.list_families(user, now).await? {
+            match logins.iter_mut().find(|login| login.id == family.login) {
+                Some(login) => login.expires_at = login.expires_at.max(family.expires_at),
+                None => logins.push(Login {
+                    id: family.login,
+                    amr: family.amr,
+                    started: family.started,
+                    expires_at: family.expires_at,
+                }),
+            }
+        }
+        Ok(logins)
+    }
+
+    /// The family of this id, if anything is left of it.
+    pub async fn find_family(&self, family: SessionId) -> Result<Option<Family>, StoreError> {
+        let found = refresh_tokens::Entity::find()
+            .filter(refresh_tokens::Column::Family.eq(family.0))
+            .order_by_desc(refresh_tokens::Column::ExpiresAt);
+        Ok(one::<_, RefreshToken>(found.one(&self.conn).await?)?.map(Family::from))
     }
 
     /// Whose a family is.

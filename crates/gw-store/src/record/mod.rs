@@ -31,7 +31,9 @@ pub use send::{
     SendStart,
 };
 pub use tenant::{AllowedTenant, NewTenant, TenantEnd, TenantPatch};
-pub use token::{Application, Family, NewRefreshToken, PendingLogin, RefreshToken, Rotation, TokenHash};
+pub use token::{
+    Application, Family, Login, LoginUrls, NewRefreshToken, PendingLogin, RefreshToken, Rotation, TokenHash,
+};
 pub(crate) use url::scope_text;
 pub use url::{NewPersonalUrl, PersonalUrl};
 

@@ -14,8 +14,10 @@ pub struct RefreshToken {
     pub hash: TokenHash,
     /// The token's `jti`.
     pub id: TokenId,
-    /// The family (`sid`): one login and all its refreshes.
+    /// The family (`sid`): a first token and all its refreshes.
     pub family: SessionId,
+    /// The login: the first family it made. The wallet's family, the page's and those of applications are of one login.
+    pub login: SessionId,
     /// Whose it is.
     pub user: UserId,
     /// How the login was proved (`amr`).
@@ -39,6 +41,8 @@ pub struct NewRefreshToken {
     pub id: TokenId,
     /// The family.
     pub family: SessionId,
+    /// The login: the first family it made.
+    pub login: SessionId,
     /// Whose it is.
     pub user: UserId,
     /// How the login was proved.
@@ -91,6 +95,8 @@ pub struct PendingLogin {
 pub struct Family {
     /// The family (`sid`).
     pub id: SessionId,
+    /// The login: the first family it made.
+    pub login: SessionId,
     /// Whose it is.
     pub user: UserId,
     /// How the login was proved.
@@ -99,4 +105,26 @@ pub struct Family {
     pub started: Timestamp,
     /// When its newest token ends.
     pub expires_at: Timestamp,
+}
+
+/// A login, for the list of a user's sessions: one row whatever it made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Login {
+    /// Its id: the first family it made.
+    pub id: SessionId,
+    /// How it was proved.
+    pub amr: String,
+    /// When it took place.
+    pub started: Timestamp,
+    /// When the newest of its refresh tokens ends.
+    pub expires_at: Timestamp,
+}
+
+/// What becomes of the personal URLs that a login made when it ends (HD35).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoginUrls {
+    /// They end with it.
+    End,
+    /// They stay until they end by themselves: their owner said so.
+    Keep,
 }

@@ -1,7 +1,7 @@
 //! Personal RPC URLs (HD17).
 
 use gw_policy::snapshot::UrlReach;
-use gw_types::{B256, OrgId, PersonalUrlId, Timestamp, UserId};
+use gw_types::{B256, OrgId, PersonalUrlId, SessionId, Timestamp, UserId};
 
 /// A personal URL. Its secret is not kept.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +22,8 @@ pub struct PersonalUrl {
     pub created_at: Timestamp,
     /// When it ends.
     pub expires_at: Timestamp,
+    /// The login that made it, and with which it ends (HD35); unknown for those made before it was noted.
+    pub login: Option<SessionId>,
 }
 
 /// What makes a personal URL.
@@ -39,6 +41,8 @@ pub struct NewPersonalUrl {
     pub reach: UrlReach,
     /// When it ends.
     pub expires_at: Timestamp,
+    /// The login that makes it.
+    pub login: Option<SessionId>,
 }
 
 impl PersonalUrl {

@@ -9,13 +9,14 @@ use super::{
 use crate::{
     Missing, StoreError,
     entity::{refresh_tokens, revocations},
-    record::{Application, Family, NewRefreshToken, PendingLogin, RefreshToken, Rotation, TokenHash, User},
+    record::{Application, Family, LoginUrls, NewRefreshToken, PendingLogin, RefreshToken, Rotation, TokenHash, User},
 };
 use gw_types::{Seconds, SessionId, Timestamp, TokenId, UserId};
 use sea_orm::{
-    ActiveModelTrait, ActiveValue::Set, ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder,
+    ActiveModelTrait, ActiveValue::Set, ColumnTrait, Condition, EntityTrait, IntoActiveModel, QueryFilter,
     sea_query::OnConflict,
 };
+use std::collections::BTreeSet;
 use uuid::Uuid;
 
 /// Within this time a second use is a parallel refresh; after it, somebody has a copy (TK-5).
@@ -30,6 +31,7 @@ impl Tx {
     pub async fn store_refresh_token(&mut self, new: NewRefreshToken) -> Result<(), StoreError> {
         let family = Family {
             id: new.family,
+            login: new.login,
             user: new.user,
             amr: new.amr.clone(),
             started: new.family_started,
@@ -54,6 +56,7 @@ impl Tx {
     ) -> Result<(), StoreError> {
         let family = Family {
             id: new.family,
+            login: new.login,
             user: new.user,
             amr: new.amr.clone(),
             started: new.family_started,
@@ -94,6 +97,7 @@ impl Tx {
         row.update(&self.db).await?;
         self.insert_refresh_token(NewRefreshToken {
             family: token.family,
+            login: token.login,
             user: token.user,
             amr: token.amr,
             family_started: token.family_started,
@@ -104,18 +108,52 @@ impl Tx {
         Ok(Rotation::Done)
     }
 
-    /// Ends a family: its refresh tokens go, its access tokens are dead until `until`, when the last has expired.
-    /// Whether it could still refresh.
+    /// Ends a family: its refresh tokens go, its access tokens are dead until `until`, when the last has expired, and
+    /// the personal URLs of its login end (HD35). Whether it could still refresh.
     pub async fn revoke_family(&mut self, family: SessionId, until: Timestamp) -> Result<bool, StoreError> {
-        let newest = refresh_tokens::Entity::find()
-            .filter(refresh_tokens::Column::Family.eq(family.0))
-            .order_by_desc(refresh_tokens::Column::ExpiresAt)
-            .one(&self.db)
-            .await?;
+        let found = self.read().find_family(family).await?;
+        self.end_urls_of_login(found.as_ref().map_or(family, |found| found.login)).await?;
+        self.end_family(family, found, until).await
+    }
+
+    /// Ends the login of a family with all it made: every family, and the personal URLs unless they are to be kept (HD35).
+    /// The families that could still refresh.
+    pub async fn revoke_login(
+        &mut self,
+        family: SessionId,
+        until: Timestamp,
+        urls: LoginUrls,
+    ) -> Result<Vec<SessionId>, StoreError> {
+        let login = self.read().find_family(family).await?.map_or(family, |found| found.login);
+        let of_login = Condition::any()
+            .add(refresh_tokens::Column::Login.eq(login.0))
+            .add(refresh_tokens::Column::Family.is_in([login.0, family.0]));
+        let rows = refresh_tokens::Entity::find().filter(of_login).all(&self.db).await?;
+        let mut families: BTreeSet<SessionId> = rows.into_iter().map(|row| row.family.into()).collect();
+        // Dead even if nothing is left of them: their access tokens may be.
+        families.extend([login, family]);
+        if urls == LoginUrls::End {
+            self.end_urls_of_login(login).await?;
+        }
+        let mut ended = Vec::new();
+        for family in families {
+            let found = self.read().find_family(family).await?;
+            if self.end_family(family, found, until).await? {
+                ended.push(family);
+            }
+        }
+        Ok(ended)
+    }
+
+    async fn end_family(
+        &mut self,
+        family: SessionId,
+        newest: Option<Family>,
+        until: Timestamp,
+    ) -> Result<bool, StoreError> {
         // Revoked even if unknown: an access token may outlive its family's rows.
         self.insert_revocation(family.0, until).await?;
-        let Some(newest) = newest else { return Ok(false) };
-        let ended = Family::from(RefreshToken::try_from(newest)?);
+        let Some(ended) = newest else { return Ok(false) };
         refresh_tokens::Entity::delete_many()
             .filter(refresh_tokens::Column::Family.eq(family.0))
             .exec(&self.db)
@@ -124,12 +162,18 @@ impl Tx {
         Ok(true)
     }
 
-    /// Ends a family of `user` with every token of it; nothing if the user has no such family.
+    /// Ends a login of `user`, named by any of its families, with all it made; nothing if the user has no such login.
     pub async fn end_session(&mut self, user: UserId, family: SessionId) -> Result<(), StoreError> {
-        if self.read().find_family_owner(family).await? != Some(user) {
-            return Err(StoreError::NotFound(Missing::Session));
-        }
-        self.revoke_family(family, self.now.plus(LONGEST_ACCESS)).await.map(drop)
+        let of_login = Condition::any()
+            .add(refresh_tokens::Column::Family.eq(family.0))
+            .add(refresh_tokens::Column::Login.eq(family.0));
+        let found = refresh_tokens::Entity::find()
+            .filter(of_login)
+            .filter(refresh_tokens::Column::UserId.eq(user.0))
+            .one(&self.db)
+            .await?
+            .ok_or(StoreError::NotFound(Missing::Session))?;
+        self.revoke_login(found.family.into(), self.now.plus(LONGEST_ACCESS), LoginUrls::End).await.map(drop)
     }
 
     /// Ends all families of `user`, and every access token issued so far; says how many there were.
@@ -165,6 +209,7 @@ impl Tx {
             id: Set(new.id.0),
             hash: Set(new.hash.0.to_vec()),
             family: Set(new.family.0),
+            login: Set(Some(new.login.0)),
             user_id: Set(new.user.0),
             amr: Set(new.amr),
             family_started: Set(new.family_started.micros()),
@@ -193,6 +238,7 @@ impl From<RefreshToken> for Family {
     fn from(token: RefreshToken) -> Self {
         Self {
             id: token.family,
+            login: token.login,
             user: token.user,
             amr: token.amr,
             started: token.family_started,

@@ -8,7 +8,7 @@ use crate::{
     row,
 };
 use gw_policy::snapshot::UrlReach;
-use gw_types::{PersonalUrlId, UserId};
+use gw_types::{PersonalUrlId, SessionId, UserId};
 use sea_orm::{ActiveModelTrait, ActiveValue::Set, ColumnTrait, EntityTrait, ModelTrait, PaginatorTrait, QueryFilter};
 
 /// The most live URLs of one user.
@@ -37,6 +37,7 @@ impl Tx {
             contracts: Set(contracts.into()),
             created_at: Set(self.now.micros()),
             expires_at: Set(new.expires_at.micros()),
+            login: Set(new.login.map(|login| login.0)),
         };
         let made = PersonalUrl::try_from(row.insert(&self.db).await?)?;
         self.note(Action::Create, Some(made.org), None, Some(&made));
@@ -55,6 +56,17 @@ impl Tx {
         row.delete(&self.db).await?;
         self.note(Action::Revoke, Some(ended.org), Some(&ended), None);
         Ok(ended)
+    }
+
+    /// Ends the URLs that a login made (HD35).
+    pub(super) async fn end_urls_of_login(&mut self, login: SessionId) -> Result<(), StoreError> {
+        let made = personal_urls::Entity::find().filter(personal_urls::Column::Login.eq(login.0)).all(&self.db).await?;
+        for row in made {
+            let ended = PersonalUrl::try_from(row.clone())?;
+            row.delete(&self.db).await?;
+            self.note(Action::Revoke, Some(ended.org), Some(&ended), None);
+        }
+        Ok(())
     }
 
     async fn url_row(&self, user: UserId, id: PersonalUrlId) -> Result<personal_urls::Model, StoreError> {

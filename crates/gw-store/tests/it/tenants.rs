@@ -59,6 +59,7 @@ async fn person(world: &World, name: &str, tenant: Option<TenantId>, n: u128) ->
         hash: TokenHash([u8::try_from(n).unwrap(); 32]),
         id: TokenId::fixed(n),
         family: SessionId::fixed(n),
+        login: SessionId::fixed(n),
         user,
         amr: "directory".into(),
         family_started: tx.now(),

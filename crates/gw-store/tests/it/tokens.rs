@@ -30,6 +30,7 @@ fn token(world: &World, n: u8) -> NewRefreshToken {
         hash: TokenHash([n; 32]),
         id: TokenId::fixed(u128::from(n)),
         family: FAMILY,
+        login: FAMILY,
         user: UserId::fixed(0),
         amr: "zk".to_owned(),
         family_started: world.clock.now(),
