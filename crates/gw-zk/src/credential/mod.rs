@@ -22,7 +22,7 @@ use crate::did::{Did, Id};
 use crate::groth16::{Proof, ProofError, RawProof};
 use crate::hash::LinkedQuery;
 use crate::number;
-use crate::query::{Operator, ProofType, Requested};
+use crate::query::{Operator, ProofType, Requested, is_linked};
 use crate::state::{self, Outdated, State, StateError};
 
 /// How old a proof may be (ZK-67).
@@ -191,15 +191,24 @@ struct Entry {
 /// that may be busy.
 ///
 /// # Errors
-/// [`CredentialError`]; `Absent` for a query without entry.
+/// [`CredentialError`]; `Absent` for a query without entry, unless the query is optional.
 pub fn examine(
     requested: &[Requested],
     scope: &[Value],
     user: Id,
     now: Timestamp,
 ) -> Result<Examined, CredentialError> {
-    let entries = requested.iter().map(|query| Ok((query, find(scope, query.id)?)));
+    let entries = requested.iter().filter_map(|query| match find(scope, query.id) {
+        Err(CredentialError::Absent(_)) if query.optional => None,
+        found => Some(found.map(|entry| (query, entry))),
+    });
     let entries: Vec<(&Requested, Entry)> = entries.collect::<Result<_, CredentialError>>()?;
+    // A linked answer speaks of the credential it is linked to; alone it says nothing.
+    for (query, _) in entries.iter().filter(|(query, _)| is_linked(query.circuit)) {
+        if !entries.iter().any(|(other, _)| !is_linked(other.circuit) && other.group == query.group) {
+            return Err(CredentialError::Link);
+        }
+    }
     let mut credentials = Vec::new();
     let mut issuance = Vec::new();
     let mut non_revocation = Vec::new();

@@ -152,6 +152,8 @@ pub struct Requested {
     pub group: Option<u64>,
     /// Whether a nullifier is asked for.
     pub nullification: Option<Nullification>,
+    /// Whether an answer may leave it out. One that is there must hold all the same.
+    pub optional: bool,
 }
 
 #[derive(Deserialize)]
@@ -162,6 +164,8 @@ struct Entry {
     query: Query,
     #[serde(default)]
     params: Option<Params>,
+    #[serde(default)]
+    optional: bool,
 }
 
 #[derive(Deserialize)]
@@ -247,6 +251,7 @@ impl Requested {
             proof_types: proof_types(query.proof_type)?,
             group: query.group_id.filter(|group| *group != 0),
             nullification: nullification(entry.params, verifier)?,
+            optional: entry.optional,
         })
     }
 }
@@ -322,7 +327,8 @@ pub(super) fn operands(operator: Operator, value: &Value) -> Option<&[Value]> {
     };
     let fits = match operator.arity() {
         Arity::None => return Some(&[]),
-        Arity::One => !value.is_array(),
+        // A list of one value says the same: wallets and tools write both.
+        Arity::One => values.len() == 1,
         Arity::Two => value.is_array() && values.len() == 2,
         Arity::Many => (1..=QUERY_VALUES).contains(&values.len()),
     };

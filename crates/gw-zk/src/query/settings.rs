@@ -77,7 +77,7 @@ pub enum SettingsError {
         /// As written.
         operator: String,
     },
-    /// A list where one value belongs, or the other way round, or an empty or overlong one.
+    /// A list of several values where one belongs, or the other way round, or an empty or overlong one.
     #[error("operator `{operator}` of `{field}` takes {expected}")]
     Values {
         /// The field.
@@ -246,7 +246,7 @@ fn check_field(field: &str, asked: &Value, errors: &mut Vec<SettingsError>) {
             continue;
         };
         let wants_list = matches!(operator, Operator::In | Operator::Nin);
-        let Some(values) = operands(operator, value).filter(|_| wants_list == value.is_array()) else {
+        let Some(values) = operands(operator, value).filter(|_| !wants_list || value.is_array()) else {
             let expected =
                 if wants_list { format!("a list of 1 to {QUERY_VALUES} values") } else { "one value".into() };
             errors.push(SettingsError::Values { field: field.into(), operator: name.clone(), expected });

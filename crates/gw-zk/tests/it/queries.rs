@@ -1,5 +1,7 @@
 //! The configured query, and what requests may ask (ZK-2, ZK-75, D8).
 
+use gw_zk::credential::{self, CredentialError};
+use gw_zk::did::Did;
 use gw_zk::query::{self, CredentialQuery, QueryError, Settings, SettingsError};
 use gw_zk::schema::{Documents, SchemaError};
 use serde_json::{Value, json};
@@ -106,7 +108,7 @@ fn zk75_start_up_refuses_what_no_proof_could_show() {
         assert_eq!(errors(json!({ "age": { operator: 1 } })), [refused]);
     }
     let long: Vec<u64> = (0..65).collect();
-    for asked in [json!({ "$in": long }), json!({ "$in": [] }), json!({ "$in": 5 }), json!({ "$eq": [5] })] {
+    for asked in [json!({ "$in": long }), json!({ "$in": [] }), json!({ "$in": 5 }), json!({ "$eq": [5, 6] })] {
         assert!(matches!(errors(json!({ "age": asked }))[..], [SettingsError::Values { .. }]), "{asked}");
     }
     assert!(configured(&json!({ "age": { "$in": &long[1..] } })).is_ok());
@@ -191,4 +193,53 @@ fn zk73_linked_queries_need_the_credential_they_are_linked_to() {
     assert_eq!(compute(&[entry(2, "linkedMultiQuery", 0)]), Err(QueryError::Unlinked(2)));
     assert_eq!(compute(&[anchor.clone(), anchor]), Err(QueryError::SameId(1)));
     assert_eq!(compute(&[entry(1, "authV2", 0)]), Err(QueryError::Circuit("authV2".into())));
+}
+
+/// A list of one value says what the value says: other tools write `$eq` so.
+#[test]
+fn rts14_a_list_of_one_value_is_that_value() {
+    let values = |asked: &Value| {
+        let documents = schema()?;
+        let query = configured(&json!({ "documentType": asked })).unwrap();
+        assert_eq!(
+            query.scope()[0]["query"]["credentialSubject"]["documentType"],
+            *asked,
+            "asked for as it is written"
+        );
+        Some(query.compute(&documents).unwrap()[0].predicates.clone())
+    };
+    for operator in ["$eq", "$ne", "$lt", "$gt"] {
+        assert_eq!(values(&json!({ operator: [99] })), values(&json!({ operator: 99 })), "{operator}");
+    }
+    assert!(matches!(
+        configured(&json!({ "documentType": { "$eq": [[99]] } })).unwrap_err()[..],
+        [SettingsError::Value { .. }]
+    ));
+}
+
+/// An optional query may be left unanswered; answered, it is judged as any other, and a linked one needs its credential.
+#[test]
+fn rts14_an_optional_query_may_be_left_out() {
+    let Some(documents) = schema() else { return };
+    let entry = |id: u64, circuit: &str, optional: bool| {
+        json!({ "id": id, "circuitId": circuit, "optional": optional, "query": {
+            "context": CONTEXT, "type": "KYCEmployee", "groupId": 1,
+            "credentialSubject": { "documentType": { "$eq": 1 } } } })
+    };
+    let user = Did::parse(ISSUER).unwrap().id();
+    let judge = |optional: [bool; 2], answered: &[u64]| {
+        let asked = [entry(1, "credentialAtomicQueryV3", optional[0]), entry(2, "linkedMultiQuery", optional[1])];
+        let requested = query::compute(&asked, VERIFIER, &documents).unwrap();
+        let proof = json!({ "pi_a": ["1", "2", "1"], "pi_b": [["1", "2"], ["1", "2"], ["1", "0"]],
+            "pi_c": ["1", "2", "1"], "protocol": "groth16" });
+        let answer =
+            |id| json!({ "id": id, "circuitId": "credentialAtomicQueryV3", "proof": proof, "pub_signals": [] });
+        let answers: Vec<Value> = answered.iter().map(answer).collect();
+        credential::examine(&requested, &answers, user, gw_types::Timestamp::from_secs(0)).map(|_| ())
+    };
+    assert_eq!(judge([true, true], &[]), Ok(()));
+    assert_eq!(judge([false, true], &[]), Err(CredentialError::Absent(1)));
+    assert_eq!(judge([true, false], &[]), Err(CredentialError::Absent(2)));
+    assert_eq!(judge([true, true], &[2]), Err(CredentialError::Link), "about nobody's credential");
+    assert!(matches!(judge([true, true], &[1]), Err(error) if error != CredentialError::Absent(1)), "it is judged");
 }
