@@ -7,7 +7,7 @@ use crate::{
     auth::{AuthError, Presented},
     client::ClientAddress,
     edge::Edge,
-    error::ApiError,
+    error::{ApiError, Challenge},
     json::BODY_LIMIT,
     limit::AddressKey,
     network::private_only,
@@ -54,6 +54,8 @@ pub struct AdminUser {
     pub readonly: Vec<OrgId>,
     /// The snapshot they were judged by.
     pub snapshot: Arc<Snapshot>,
+    /// Whether their token came in a cookie.
+    pub by_cookie: bool,
 }
 
 impl AdminCaller {
@@ -111,23 +113,24 @@ impl AdminCaller {
                 ApiError::unauthorized("invalid or missing X-Admin-Token")
             });
         }
-        let token = match Presented::of(headers, &edge.origins) {
-            Ok(Presented::Bearer(token) | Presented::Cookie(token)) => token,
+        let (token, by_cookie) = match Presented::of(headers, &edge.origins) {
+            Ok(Presented::Bearer(token)) => (token, false),
+            Ok(Presented::Cookie(token)) => (token, true),
             Ok(Presented::Nothing) | Err(_) => return Err(ApiError::unauthorized("admin authentication required")),
         };
-        let user = Self::by_token(edge, token, now).map_err(refusal)?;
+        let user = Self::by_token(edge, token, by_cookie, now).map_err(refusal)?;
         if user.full.is_empty() && user.readonly.is_empty() {
             return Err(ApiError::forbidden("insufficient permissions"));
         }
         Ok(Self::User(user))
     }
 
-    fn by_token(edge: &Edge, token: &str, now: Timestamp) -> Result<AdminUser, AuthError> {
+    fn by_token(edge: &Edge, token: &str, by_cookie: bool, now: Timestamp) -> Result<AdminUser, AuthError> {
         let claims = edge.tokens.access(token, now)?;
         let snapshot = edge.policy.pin().ok_or(AuthError::PolicyStale)?;
         let user = identify(&snapshot, &claims.facts())?;
         let admin::AdminStatus { full, readonly } = edge.admin.status(&snapshot, user.id, now);
-        Ok(AdminUser { user, full, readonly, snapshot })
+        Ok(AdminUser { user, full, readonly, snapshot, by_cookie })
     }
 }
 
@@ -135,7 +138,9 @@ impl AdminCaller {
 fn refusal(error: AuthError) -> ApiError {
     match error {
         AuthError::Missing | AuthError::Format => ApiError::unauthorized("admin authentication required"),
-        AuthError::Invalid | AuthError::Expired => ApiError::unauthorized("invalid or expired token"),
+        AuthError::Invalid | AuthError::Expired => {
+            ApiError::unauthorized("invalid or expired token").challenging(Challenge::InvalidToken)
+        }
         AuthError::Banned => ApiError::forbidden("user is banned"),
         AuthError::Revoked | AuthError::UnknownUser | AuthError::TenantNotAllowed | AuthError::PolicyStale => {
             error.into()

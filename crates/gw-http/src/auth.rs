@@ -2,7 +2,7 @@
 
 use crate::{
     edge::Edge,
-    error::ApiError,
+    error::{ApiError, Challenge},
     origin::OwnOrigins,
     token::{AccessClaims, TokenError},
 };
@@ -15,8 +15,11 @@ use gw_policy::{
 use http::{HeaderMap, header, request::Parts};
 use std::sync::Arc;
 
-/// The name of the cookie that holds an access token.
+/// The name of the cookie that holds an access token (decision 4).
 pub const COOKIE: &str = "pp_access";
+/// The same for this host alone: browsers take it from no neighbour (RFC 6265bis §4.1.3.2). Set beside the other one where
+/// we are served over https, and preferred to it.
+pub const HOST_COOKIE: &str = "__Host-pp_access";
 
 /// How a request names its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,11 +88,13 @@ impl From<AuthError> for ApiError {
     fn from(error: AuthError) -> Self {
         match error {
             AuthError::Missing => Self::unauthorized("missing Authorization header"),
-            AuthError::Format => Self::unauthorized("invalid Authorization header format"),
-            AuthError::Invalid => Self::unauthorized("invalid token"),
-            AuthError::Expired => Self::unauthorized("token expired"),
-            AuthError::Revoked => Self::unauthorized("token revoked"),
-            AuthError::UnknownUser => Self::unauthorized("user not found"),
+            AuthError::Format => {
+                Self::unauthorized("invalid Authorization header format").challenging(Challenge::InvalidRequest)
+            }
+            AuthError::Invalid => Self::unauthorized("invalid token").challenging(Challenge::InvalidToken),
+            AuthError::Expired => Self::unauthorized("token expired").challenging(Challenge::InvalidToken),
+            AuthError::Revoked => Self::unauthorized("token revoked").challenging(Challenge::InvalidToken),
+            AuthError::UnknownUser => Self::unauthorized("user not found").challenging(Challenge::InvalidToken),
             AuthError::Banned => Self::forbidden("account is banned"),
             AuthError::TenantNotAllowed => Self::forbidden("tenant is not authorized"),
             AuthError::PolicyStale => Self::policy_unavailable(),
@@ -104,7 +109,7 @@ impl<'a> Presented<'a> {
         match (authorization.next(), authorization.next()) {
             (Some(value), None) => bearer(value.to_str().map_err(|_| AuthError::Format)?).map(Self::Bearer),
             (Some(_), Some(_)) => Err(AuthError::Format),
-            (None, _) => Ok(match cookie(headers, COOKIE) {
+            (None, _) => Ok(match access_cookie(headers) {
                 Some(token) if own.sent_by_own_page(headers) => Self::Cookie(token),
                 Some(_) | None => Self::Nothing,
             }),
@@ -120,6 +125,11 @@ fn bearer(value: &str) -> Result<&str, AuthError> {
         }
         Some(_) | None => Err(AuthError::Format),
     }
+}
+
+/// The access token in a cookie.
+pub fn access_cookie(headers: &HeaderMap) -> Option<&str> {
+    cookie(headers, HOST_COOKIE).or_else(|| cookie(headers, COOKIE))
 }
 
 /// The value of a cookie. Sent twice with different values it is nobody's: a neighbour site may have planted one.
@@ -149,19 +159,22 @@ pub struct Authenticated {
     pub claims: AccessClaims,
     /// The snapshot the request was judged by.
     pub snapshot: Arc<Snapshot>,
+    /// Whether the token came in a cookie.
+    pub by_cookie: bool,
 }
 
 impl Authenticated {
     /// Who calls, by the headers of a request.
     pub fn of(edge: &Edge, headers: &HeaderMap) -> Result<Self, AuthError> {
-        let token = match Presented::of(headers, &edge.origins)? {
-            Presented::Bearer(token) | Presented::Cookie(token) => token,
+        let (token, by_cookie) = match Presented::of(headers, &edge.origins)? {
+            Presented::Bearer(token) => (token, false),
+            Presented::Cookie(token) => (token, true),
             Presented::Nothing => return Err(AuthError::Missing),
         };
         let claims = edge.tokens.access(token, edge.now())?;
         let snapshot = edge.policy.pin().ok_or(AuthError::PolicyStale)?;
         let user = identify(&snapshot, &claims.facts())?;
-        Ok(Self { user, claims, snapshot })
+        Ok(Self { user, claims, snapshot, by_cookie })
     }
 }
 

@@ -8,7 +8,10 @@ use serde::{Deserialize, Serialize};
 use std::{
     convert::Infallible,
     net::{IpAddr, Ipv4Addr, SocketAddr},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 const FORWARDED_FOR: &str = "x-forwarded-for";
@@ -43,23 +46,40 @@ pub fn peer(extensions: &Extensions) -> Option<IpAddr> {
 
 /// TRUSTED_PROXIES: whose forwarding headers are believed.
 #[derive(Clone, Debug, Default)]
-pub struct TrustedProxies(Vec<IpNet>);
+pub struct TrustedProxies {
+    networks: Vec<IpNet>,
+    /// Whether an unlisted proxy has been warned of.
+    warned: Arc<AtomicBool>,
+}
 
 impl TrustedProxies {
     /// These networks.
     pub fn new(networks: Vec<IpNet>) -> Self {
-        Self(networks)
+        Self { networks, warned: Arc::default() }
     }
 
     /// Whether `address` is a trusted proxy.
     pub fn contains(&self, address: IpAddr) -> bool {
-        self.0.iter().any(|network| network.contains(&address.to_canonical()))
+        self.networks.iter().any(|network| network.contains(&address.to_canonical()))
     }
 
     /// Who stands behind `peer`. `None` as peer (no socket) is counted under one address of its own.
     pub fn client(&self, peer: Option<IpAddr>, headers: &HeaderMap) -> ClientAddress {
         let Some(peer) = peer else { return ClientAddress(IpAddr::V4(Ipv4Addr::UNSPECIFIED)) };
+        if self.is_first_of_unlisted(peer, headers) {
+            tracing::warn!(
+                peer = %peer,
+                "a request was forwarded by a proxy that TRUSTED_PROXIES does not list: all clients behind it count as one \
+                 address; list the proxy there, or have it send no X-Forwarded-For"
+            );
+        }
         ClientAddress(self.forwarded(peer, headers).unwrap_or(peer))
+    }
+
+    /// Whether this is the first request that an unlisted `peer` says it passed on (HD34).
+    fn is_first_of_unlisted(&self, peer: IpAddr, headers: &HeaderMap) -> bool {
+        let unlisted = headers.contains_key(FORWARDED_FOR) && !self.contains(peer);
+        unlisted && !self.warned.swap(true, Ordering::Relaxed)
     }
 
     /// The client a trusted `peer` names: the rightmost hop that is no trusted proxy; if all are, the leftmost.
@@ -103,6 +123,18 @@ mod tests {
             headers.append(FORWARDED_FOR, value.parse().unwrap());
         }
         proxies.client(Some(peer.parse().unwrap()), &headers).to_string()
+    }
+
+    #[test]
+    fn rts2_hd34_an_unlisted_proxy_is_warned_of_once() {
+        let proxies = TrustedProxies::new(vec!["10.0.0.0/8".parse().unwrap()]);
+        let mut headers = HeaderMap::new();
+        let unlisted: IpAddr = "203.0.113.9".parse().unwrap();
+        assert!(!proxies.is_first_of_unlisted(unlisted, &headers), "nobody forwards");
+        headers.append(FORWARDED_FOR, "198.51.100.1".parse().unwrap());
+        assert!(!proxies.is_first_of_unlisted("10.0.0.1".parse().unwrap(), &headers), "it is listed");
+        assert!(proxies.is_first_of_unlisted(unlisted, &headers));
+        assert!(!proxies.clone().is_first_of_unlisted(unlisted, &headers), "said once");
     }
 
     #[test]

@@ -21,7 +21,7 @@ const REQUEST_HEADERS: HeaderValue = HeaderValue::from_static(
      x-disclosure-token, if-match, idempotency-key",
 );
 const READABLE: HeaderValue =
-    HeaderValue::from_static("x-correlation-id, x-login-secret, x-total-count, etag, retry-after");
+    HeaderValue::from_static("x-correlation-id, x-login-secret, x-total-count, etag, retry-after, www-authenticate");
 const TRUE: HeaderValue = HeaderValue::from_static("true");
 /// Ten minutes: a change of the list is felt soon.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("600");

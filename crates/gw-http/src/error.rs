@@ -73,7 +73,36 @@ pub struct ApiError {
     error: Cow<'static, str>,
     retry_after: Option<Seconds>,
     extra: Map<String, Value>,
+    challenge: Option<Challenge>,
 }
+
+/// What a 401 says of the token that was shown, beside asking for one (RFC 6750 §3.1, RFC 9470).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Challenge {
+    /// The request names its caller in a way that cannot be read.
+    InvalidRequest,
+    /// The token is expired, revoked or none of ours.
+    InvalidToken,
+    /// The login behind the token is older than this operation takes.
+    LoginTooOld(Seconds),
+}
+
+impl Challenge {
+    fn text(this: Option<Self>, error: &str) -> String {
+        let told = match this {
+            None => return format!("Bearer realm=\"{REALM}\""),
+            Some(Self::InvalidRequest) => "invalid_request".to_owned(),
+            Some(Self::InvalidToken) => "invalid_token".to_owned(),
+            Some(Self::LoginTooOld(Seconds(age))) => {
+                return format!("Bearer realm=\"{REALM}\", error=\"insufficient_user_authentication\", max_age={age}");
+            }
+        };
+        // Our own texts; none of them has a quote.
+        format!("Bearer realm=\"{REALM}\", error=\"{told}\", error_description=\"{error}\"")
+    }
+}
+
+const REALM: &str = "ledger-gateway";
 
 /// The body of an error.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -112,7 +141,7 @@ impl IntoResponse for Message {
 impl ApiError {
     /// An error with its text.
     pub fn new(code: ErrorCode, error: impl Into<Cow<'static, str>>) -> Self {
-        Self { code, error: error.into(), retry_after: None, extra: Map::new() }
+        Self { code, error: error.into(), retry_after: None, extra: Map::new(), challenge: None }
     }
 
     /// 400.
@@ -177,6 +206,13 @@ impl ApiError {
         self
     }
 
+    /// With what is wrong with the token, in `WWW-Authenticate`.
+    #[must_use]
+    pub fn challenging(mut self, challenge: Challenge) -> Self {
+        self.challenge = Some(challenge);
+        self
+    }
+
     /// With one more member in the body.
     #[must_use]
     pub fn with(mut self, member: &'static str, value: impl Into<Value>) -> Self {
@@ -217,6 +253,11 @@ impl IntoResponse for ApiError {
         if let Some(Seconds(wait)) = self.retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait));
         }
+        if self.code == ErrorCode::Unauthorized
+            && let Ok(value) = HeaderValue::from_str(&Challenge::text(self.challenge, &self.error))
+        {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, value);
+        }
         // `Correlate` finds it there and writes the body again with the request's id.
         response.extensions_mut().insert(self);
         response
@@ -245,6 +286,20 @@ mod tests {
                 assert!(a.status() != b.status() && a.as_str() != b.as_str(), "{a:?} {b:?}");
             }
         }
+    }
+
+    /// RFC 9110 §11.6.1: a 401 names the scheme; RFC 6750 §3.1: nothing more where no token was shown.
+    #[test]
+    fn rts12_a_401_names_the_scheme() {
+        let header = |error: ApiError| error.into_response().headers().get("www-authenticate").cloned();
+        assert_eq!(header(ApiError::forbidden("no")), None);
+        assert_eq!(header(ApiError::unauthorized("no")).unwrap(), "Bearer realm=\"ledger-gateway\"");
+        let invalid = ApiError::unauthorized("token expired").challenging(Challenge::InvalidToken);
+        let text = "Bearer realm=\"ledger-gateway\", error=\"invalid_token\", error_description=\"token expired\"";
+        assert_eq!(header(invalid).unwrap(), text);
+        let old = ApiError::unauthorized("log in again").challenging(Challenge::LoginTooOld(Seconds(300)));
+        let text = "Bearer realm=\"ledger-gateway\", error=\"insufficient_user_authentication\", max_age=300";
+        assert_eq!(header(old).unwrap(), text);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The headers every answer carries (85 §5).
 
 use axum::response::{IntoResponse, Response};
-use http::{HeaderName, HeaderValue, Request, header};
+use http::{HeaderName, HeaderValue, Request, StatusCode, header};
 use pin_project_lite::pin_project;
 use std::{
     future::Future,
@@ -28,6 +28,8 @@ const ALWAYS: [(HeaderName, HeaderValue); 3] = [
     (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
     (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
 ];
+/// How callers authenticate, where an answer does not say more.
+const BEARER: HeaderValue = HeaderValue::from_static("Bearer realm=\"ledger-gateway\"");
 const HSTS: HeaderValue = HeaderValue::from_static("max-age=31536000; includeSubDomains");
 
 impl<S> Layer<S> for SecureHeaders {
@@ -83,9 +85,14 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let mut response = ready!(this.inner.poll(cx))?.into_response();
+        let unauthorized = response.status() == StatusCode::UNAUTHORIZED;
         let headers = response.headers_mut();
         for (name, value) in ALWAYS {
             headers.entry(name).or_insert(value);
+        }
+        if unauthorized {
+            // RFC 9110 §11.6.1: also where the answer is no error of the REST kind.
+            headers.entry(header::WWW_AUTHENTICATE).or_insert(BEARER);
         }
         if *this.hsts {
             headers.entry(header::STRICT_TRANSPORT_SECURITY).or_insert(HSTS);

@@ -6,6 +6,7 @@ use governor::{
     Quota, RateLimiter, clock::Clock as _, middleware::NoOpMiddleware, nanos::Nanos, state::keyed::DashMapStateStore,
 };
 use gw_types::{Clock, Seconds};
+use ipnet::IpNet;
 use std::{
     hash::Hash,
     net::{IpAddr, Ipv6Addr},
@@ -32,6 +33,30 @@ impl From<ClientAddress> for AddressKey {
         Self(match address.to_canonical() {
             IpAddr::V4(v4) => IpAddr::V4(v4),
             IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & (u128::MAX << 64))),
+        })
+    }
+}
+
+/// The networks an address belongs to, as places are counted: what one subscriber may hold, what a site, what a whole
+/// allocation; the widest last. For IPv6 /64, /56 and /48, for IPv4 the address and its /24.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Networks(Vec<String>);
+
+impl Networks {
+    /// Their names: the address as limits count it first.
+    pub fn names(&self) -> &[String] {
+        &self.0
+    }
+}
+
+impl From<ClientAddress> for Networks {
+    fn from(ClientAddress(address): ClientAddress) -> Self {
+        let net = |prefix: u8| {
+            IpNet::new(address.to_canonical(), prefix).map_or_else(|_| String::new(), |net| net.trunc().to_string())
+        };
+        Self(match address.to_canonical() {
+            IpAddr::V4(_) => vec![net(32), net(24)],
+            IpAddr::V6(_) => vec![net(64), net(56), net(48)],
         })
     }
 }
@@ -109,6 +134,14 @@ mod tests {
         clock.advance(Seconds(6));
         assert_eq!(limit.check(&one), Ok(()));
         assert_eq!(limit.check(&one), Err(Seconds(6)));
+    }
+
+    #[test]
+    fn rts4_hd34_networks_of_an_address() {
+        let of = |text: &str| Networks::from(ClientAddress(text.parse().unwrap())).names().to_vec();
+        assert_eq!(of("2001:db8:1:2:3::4"), ["2001:db8:1:2::/64", "2001:db8:1::/56", "2001:db8:1::/48"]);
+        assert_eq!(of("198.51.100.77"), ["198.51.100.77/32", "198.51.100.0/24"]);
+        assert_eq!(of("::ffff:198.51.100.77"), of("198.51.100.77"));
     }
 
     #[test]

@@ -103,6 +103,25 @@ impl OwnOrigins {
         headers.get("sec-fetch-site").is_some_and(|site| site == "cross-site")
     }
 
+    /// Whether the browser goes to us from somebody else's page, as by a link: it shows what we answer, and the page sees
+    /// nothing of it. In a frame it would (Sec-Fetch, HD34).
+    pub fn is_navigation(headers: &HeaderMap) -> bool {
+        let is = |name: &str, wanted: &str| headers.get(name).is_none_or(|value| value == wanted);
+        !headers.contains_key(header::ORIGIN)
+            && headers.get("sec-fetch-mode").is_some_and(|mode| mode == "navigate")
+            && is("sec-fetch-dest", "document")
+    }
+
+    /// Whether a browser sent the request, by what only browsers send (HD34).
+    pub fn sent_by_browser(headers: &HeaderMap) -> bool {
+        headers.keys().any(|name| *name == header::ORIGIN || name.as_str().starts_with("sec-fetch-"))
+    }
+
+    /// Whether we are served over https.
+    pub fn is_https(&self) -> bool {
+        self.base.0.starts_with("https://")
+    }
+
     /// Whether cookies of ours travel between the frontend and us only as third-party ones (HD19).
     pub fn frontend_is_foreign(&self) -> bool {
         self.frontend.as_ref().is_some_and(|frontend| !same_site(frontend, &self.base))
@@ -183,6 +202,24 @@ mod tests {
         assert!(!sent(&[("origin", "http://localhost:3000")]), "development reads, but never with the cookie");
         assert!(!sent(&[("sec-fetch-site", "same-site")]));
         assert!(!sent(&[("origin", "https://gate.example"), ("origin", "https://evil.example")]));
+    }
+
+    #[test]
+    fn rts8_hd34_only_a_whole_window_navigates() {
+        let is = |pairs: &[(&'static str, &'static str)]| {
+            let headers = pairs.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
+            OwnOrigins::is_navigation(&headers.collect::<HeaderMap>())
+        };
+        assert!(is(&[
+            ("sec-fetch-site", "cross-site"),
+            ("sec-fetch-mode", "navigate"),
+            ("sec-fetch-dest", "document")
+        ]));
+        assert!(is(&[("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate")]));
+        assert!(!is(&[("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "iframe")]));
+        assert!(!is(&[("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "no-cors")]));
+        assert!(!is(&[("sec-fetch-mode", "navigate"), ("origin", "https://evil.example")]));
+        assert!(!is(&[]));
     }
 
     #[test]

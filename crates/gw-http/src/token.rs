@@ -20,6 +20,9 @@ pub const AUDIENCE: &str = "ledger-gateway";
 /// revoked token must wait for it too.
 pub const SKEW: Seconds = Seconds(5);
 
+/// No setting allows longer lives (decision 35, TK-5).
+const LONGEST: TokenLives = TokenLives { access: Seconds(86_400), refresh: Seconds(30 * 86_400) };
+
 /// Longer texts are no tokens of ours.
 const MAX_LEN: usize = 2048;
 
@@ -30,6 +33,15 @@ pub struct TokenSecrets {
     pub current: Secret,
     /// Validate only, never sign (TK-2).
     pub previous: Vec<Secret>,
+}
+
+/// The longest lives that are accepted, whatever a token says of its own end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TokenLives {
+    /// ACCESS_TOKEN_TTL.
+    pub access: Seconds,
+    /// REFRESH_TOKEN_TTL.
+    pub refresh: Seconds,
 }
 
 /// How the subject proved who they are (`amr`).
@@ -151,9 +163,17 @@ impl TokenCodec {
         }
         Ok(Self {
             issuer: issuer.to_owned(),
-            access: Kind::new("at+jwt", &of_access)?,
-            refresh: Kind::new("rt+jwt", &of_refresh)?,
+            access: Kind::new("at+jwt", &of_access, LONGEST.access)?,
+            refresh: Kind::new("rt+jwt", &of_refresh, LONGEST.refresh)?,
         })
+    }
+
+    /// The same, accepting no longer lives than these.
+    #[must_use]
+    pub fn with_lives(mut self, lives: TokenLives) -> Self {
+        self.access.longest = lives.access;
+        self.refresh.longest = lives.refresh;
+        self
     }
 
     /// The text of an access token.
@@ -167,6 +187,7 @@ impl TokenCodec {
             iat: claims.issued_at.secs(),
             nbf: claims.issued_at.secs(),
             exp: claims.expires_at.secs(),
+            micros: micros_of(claims.issued_at),
             amr: [claims.amr],
             kyc: Some(claims.kyc),
         })
@@ -183,6 +204,7 @@ impl TokenCodec {
             iat: claims.issued_at.secs(),
             nbf: claims.issued_at.secs(),
             exp: claims.expires_at.secs(),
+            micros: micros_of(claims.issued_at),
             amr: [claims.amr],
             kyc: None,
         })
@@ -191,12 +213,12 @@ impl TokenCodec {
     /// Reads an access token. That it is not revoked and its subject may enter is judged elsewhere.
     pub fn access(&self, text: &str, now: Timestamp) -> Result<AccessClaims, TokenError> {
         let buffer = self.access.open(text)?;
-        let wire = self.check(&buffer, now)?;
+        let wire = self.check(&self.access, &buffer, now)?;
         Ok(AccessClaims {
             subject: ExternalId::new(&wire.sub).map_err(|_| TokenError::Invalid)?,
             token: wire.jti,
             session: wire.sid,
-            issued_at: Timestamp::from_secs(wire.iat),
+            issued_at: wire.issued_at(),
             expires_at: Timestamp::from_secs(wire.exp),
             kyc: wire.kyc.ok_or(TokenError::Invalid)?,
             amr: wire.amr[0],
@@ -206,22 +228,24 @@ impl TokenCodec {
     /// Reads a refresh token.
     pub fn refresh(&self, text: &str, now: Timestamp) -> Result<RefreshClaims, TokenError> {
         let buffer = self.refresh.open(text)?;
-        let wire = self.check(&buffer, now)?;
+        let wire = self.check(&self.refresh, &buffer, now)?;
         Ok(RefreshClaims {
             subject: ExternalId::new(&wire.sub).map_err(|_| TokenError::Invalid)?,
             token: wire.jti,
             session: wire.sid,
-            issued_at: Timestamp::from_secs(wire.iat),
+            issued_at: wire.issued_at(),
             expires_at: Timestamp::from_secs(wire.exp),
             amr: wire.amr[0],
         })
     }
 
-    fn check<'a>(&self, payload: &'a [u8], now: Timestamp) -> Result<Wire<'a>, TokenError> {
-        let wire: Wire<'a> = serde_json::from_slice(payload).map_err(|_| TokenError::Invalid)?;
-        if wire.iss != self.issuer || wire.aud != AUDIENCE {
+    fn check<'a>(&self, kind: &Kind, payload: &'a [u8], now: Timestamp) -> Result<Wire<'a>, TokenError> {
+        let mut wire: Wire<'a> = serde_json::from_slice(payload).map_err(|_| TokenError::Invalid)?;
+        if wire.iss != self.issuer || wire.aud != AUDIENCE || wire.micros >= MICROS {
             return Err(TokenError::Invalid);
         }
+        // A longer life than is configured now was given under an older setting, or by nobody of ours.
+        wire.exp = wire.exp.min(wire.iat.saturating_add(i64::from(kind.longest.0)));
         let soon = now.plus(SKEW);
         if Timestamp::from_secs(wire.nbf) > soon || Timestamp::from_secs(wire.iat) > soon {
             return Err(TokenError::Invalid);
@@ -247,14 +271,38 @@ struct Wire<'a> {
     iat: i64,
     nbf: i64,
     exp: i64,
+    /// Microseconds of the issue within the second `iat`: what ends all tokens of a moment must not end those made later
+    /// in the same second.
+    #[serde(default, rename = "iat_us", skip_serializing_if = "is_zero")]
+    micros: u32,
     /// RFC 8176: a list; ours holds exactly one.
     amr: [Amr; 1],
     #[serde(default, skip_serializing_if = "Option::is_none")]
     kyc: Option<bool>,
 }
 
+/// Microseconds of a second.
+const MICROS: u32 = 1_000_000;
+
+fn micros_of(at: Timestamp) -> u32 {
+    u32::try_from(at.micros().rem_euclid(i64::from(MICROS))).unwrap_or(0)
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
+const fn is_zero(micros: &u32) -> bool {
+    *micros == 0
+}
+
+impl Wire<'_> {
+    fn issued_at(&self) -> Timestamp {
+        Timestamp::from_micros(Timestamp::from_secs(self.iat).micros().saturating_add(i64::from(self.micros)))
+    }
+}
+
 /// One kind of token: its header and its keys, the signing one first.
 struct Kind {
+    /// The longest life that is accepted.
+    longest: Seconds,
     /// The encoded header with the dot behind it.
     header: String,
     keys: Vec<Hmac<Sha256>>,
@@ -267,13 +315,13 @@ impl core::fmt::Debug for Kind {
 }
 
 impl Kind {
-    fn new(typ: &str, secrets: &[Secret]) -> Result<Self, SecretsError> {
+    fn new(typ: &str, secrets: &[Secret], longest: Seconds) -> Result<Self, SecretsError> {
         let header = URL_SAFE_NO_PAD.encode(format!(r#"{{"alg":"HS256","typ":"{typ}"}}"#)) + ".";
         let keys = secrets
             .iter()
             .map(|secret| Hmac::new_from_slice(secret.expose().as_bytes()).map_err(|_| SecretsError::Empty))
             .collect::<Result<_, _>>()?;
-        Ok(Self { header, keys })
+        Ok(Self { longest, header, keys })
     }
 
     fn sign(&self, claims: &Wire<'_>) -> Secret {

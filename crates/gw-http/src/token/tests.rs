@@ -11,8 +11,10 @@ fn secrets(current: &str, previous: &[&str]) -> TokenSecrets {
     TokenSecrets { current: Secret::new(current), previous: previous.iter().copied().map(Secret::new).collect() }
 }
 
+const LIVES: TokenLives = TokenLives { access: Seconds(3_600), refresh: Seconds(7 * 86_400) };
+
 fn codec() -> TokenCodec {
-    TokenCodec::new(ISSUER, &secrets(ACCESS, &[]), &secrets(REFRESH, &[])).unwrap()
+    TokenCodec::new(ISSUER, &secrets(ACCESS, &[]), &secrets(REFRESH, &[])).unwrap().with_lives(LIVES)
 }
 
 fn claims() -> AccessClaims {
@@ -144,7 +146,7 @@ fn decision_36_clocks_may_differ_by_five_seconds() {
     assert!(with("exp", at(-4)).is_ok());
     assert_eq!(with("exp", at(-5)), Err(TokenError::Expired));
     // Extremes neither wrap nor panic.
-    assert!(with("exp", json!(i64::MAX)).is_ok());
+    assert!(with("exp", json!(i64::MAX)).is_ok(), "and lives as long as any");
     assert_eq!(with("exp", json!(i64::MIN)), Err(TokenError::Expired));
 }
 
@@ -180,4 +182,34 @@ fn any_changed_byte_is_refused() {
     for other in ["", ".", "..", "x.y.z", &format!("{text}."), &format!("{text}="), &"x".repeat(MAX_LEN + 1)] {
         assert_eq!(codec().access(other, NOW), Err(TokenError::Invalid), "{other:?}");
     }
+}
+
+/// HD35: whoever holds a secret that still validates makes no token of a hundred years.
+#[test]
+fn rts7_a_token_lives_no_longer_than_is_configured() {
+    let end = NOW.plus(LIVES.access);
+    for exp in [json!(end.secs()), json!(NOW.secs() + 100 * 365 * 86_400), json!(i64::MAX)] {
+        assert_eq!(with("exp", exp).unwrap().expires_at, end);
+    }
+    let forever = {
+        let mut payload = payload();
+        payload["exp"] = json!(i64::MAX);
+        forge(&at_header(), &payload, ACCESS)
+    };
+    assert!(codec().access(&forever, NOW.plus(Seconds(3_604))).is_ok());
+    assert_eq!(codec().access(&forever, NOW.plus(Seconds(3_605))), Err(TokenError::Expired));
+    let refresh = codec().sign_refresh(&RefreshClaims { expires_at: NOW.plus(Seconds(u32::MAX)), ..refresh_claims() });
+    assert_eq!(codec().refresh(refresh.expose(), NOW).unwrap().expires_at, NOW.plus(LIVES.refresh));
+}
+
+/// The moment of issue is read back to the microsecond.
+#[test]
+fn rts10_the_issue_is_known_within_its_second() {
+    let at = |micros: i64| Timestamp::from_micros(NOW.micros() + micros);
+    for micros in [1, 499_999, 999_999] {
+        let text = codec().sign_access(&AccessClaims { issued_at: at(micros), ..claims() });
+        assert_eq!(codec().access(text.expose(), NOW).unwrap().issued_at, at(micros));
+    }
+    assert_eq!(with("iat_us", json!(1_000_000)), Err(TokenError::Invalid));
+    assert_eq!(with("iat_us", json!(-1)), Err(TokenError::Invalid));
 }
