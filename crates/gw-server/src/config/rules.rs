@@ -23,13 +23,22 @@ const SECRET_MIN_BYTES: usize = 32;
 /// Secrets with fewer different bytes than this are weak, whatever their length.
 const SECRET_MIN_DISTINCT: usize = 8;
 
-/// The secrets that are judged for weakness.
-const SIGNING_OR_OPENING: [&Variable<Secret>; 5] = [
-    &var::JWT_SECRET,
-    &var::JWT_REFRESH_SECRET,
-    &var::ADMIN_API_TOKEN,
-    &var::ADMIN_API_TOKEN_PREVIOUS,
-    &var::OPERATOR_API_TOKEN,
+/// Networks with shorter prefixes hold more than anybody's own machines: the widest private ranges are 10.0.0.0/8 and
+/// fc00::/7.
+const WIDEST_V4: u8 = 8;
+const WIDEST_V6: u8 = 7;
+
+/// Secrets of one use, older ones included: by what they are named, and what they are.
+type Purpose = (&'static [&'static Variable<Secret>], Option<&'static Variable<Vec<Secret>>>);
+
+/// Every secret that signs, opens or encrypts. All of them are judged alike: a previous one still opens.
+const PURPOSES: [Purpose; 6] = [
+    (&[&var::JWT_SECRET], Some(&var::JWT_SECRET_PREVIOUS)),
+    (&[&var::JWT_REFRESH_SECRET], Some(&var::JWT_REFRESH_SECRET_PREVIOUS)),
+    (&[&var::ADMIN_API_TOKEN, &var::ADMIN_API_TOKEN_PREVIOUS], None),
+    (&[&var::OPERATOR_API_TOKEN], None),
+    (&[&var::RPC_API_KEY_ENCRYPTION_KEY, &var::RPC_API_KEY_ENCRYPTION_KEY_PREVIOUS], None),
+    (&[&var::AUDIT_CHECKPOINT_KEY], None),
 ];
 
 /// Applies every rule.
@@ -47,6 +56,8 @@ pub(super) fn check(from: &Settings, build: Build, report: &mut Report) {
     if from.environment() == Some(Environment::Production) {
         rules.required();
         rules.strength();
+        rules.one_use_each();
+        rules.networks();
         rules.addresses();
         rules.stores();
     }
@@ -214,11 +225,55 @@ impl Rules<'_> {
     }
 
     fn strength(&mut self) {
-        for variable in SIGNING_OR_OPENING {
-            if self.from.get(variable).is_some_and(|secret| is_weak(secret.expose())) {
+        let rule = format!(
+            "must have at least {SECRET_MIN_BYTES} bytes, {SECRET_MIN_DISTINCT} of them different, in production"
+        );
+        for (variables, previous) in PURPOSES {
+            for variable in variables {
+                if self.from.get(variable).is_some_and(|secret| is_weak(secret.expose())) {
+                    self.broken(*variable, rule.as_str());
+                }
+            }
+            if let Some(variable) = previous
+                && self.from.get(variable).unwrap_or_default().iter().any(|secret| is_weak(secret.expose()))
+            {
+                self.broken(variable, format!("each {rule}"));
+            }
+        }
+    }
+
+    /// A secret of one use must not open another: whoever learns it by the one has the other.
+    fn one_use_each(&mut self) {
+        let secrets = PURPOSES.map(|(variables, previous)| {
+            let now = variables.iter().filter_map(|variable| self.from.get(variable));
+            let before = previous.and_then(|variable| self.from.get(variable)).unwrap_or_default();
+            now.chain(before).collect::<Vec<_>>()
+        });
+        for (at, ((variables, _), own)) in PURPOSES.iter().zip(&secrets).enumerate() {
+            let Some(variable) = variables.first() else { continue };
+            let shared =
+                PURPOSES.iter().zip(&secrets).take(at).find(|(_, other)| other.iter().any(|s| own.contains(s)));
+            if let Some(((others, _), _)) = shared
+                && let Some(other) = others.first()
+                && !self.report.names(variable.name())
+            {
+                self.broken(*variable, format!("must differ from {}, older ones included", other.name()));
+            }
+        }
+    }
+
+    /// Whoever is in these networks is believed.
+    fn networks(&mut self) {
+        for variable in [&var::TRUSTED_PROXIES, &var::TRUSTED_INTERNAL_CIDRS] {
+            let listed = self.from.get(variable).unwrap_or_default();
+            let wide = listed.iter().find(|network| {
+                let widest = if network.addr().is_ipv4() { WIDEST_V4 } else { WIDEST_V6 };
+                network.prefix_len() < widest
+            });
+            if let Some(network) = wide {
                 self.broken(
                     variable,
-                    format!("must have at least {SECRET_MIN_BYTES} bytes, {SECRET_MIN_DISTINCT} of them different, in production"),
+                    format!("must not hold `{network}` in production: anybody could be in it; list your own machines"),
                 );
             }
         }
@@ -293,14 +348,17 @@ fn exceeds<T: PartialOrd>(value: Option<T>, limit: Option<T>) -> bool {
     matches!((value, limit), (Some(value), Some(limit)) if value > limit)
 }
 
+/// What is written in hex is judged by what it says.
 fn is_weak(secret: &str) -> bool {
+    let bytes = hex::decode(secret).ok().filter(|bytes| bytes.len() >= SECRET_MIN_BYTES);
+    let bytes = bytes.unwrap_or_else(|| secret.as_bytes().to_vec());
     let mut seen = [false; 256];
-    for byte in secret.bytes() {
-        if let Some(seen) = seen.get_mut(usize::from(byte)) {
+    for byte in &bytes {
+        if let Some(seen) = seen.get_mut(usize::from(*byte)) {
             *seen = true;
         }
     }
-    secret.len() < SECRET_MIN_BYTES || seen.iter().filter(|seen| **seen).count() < SECRET_MIN_DISTINCT
+    bytes.len() < SECRET_MIN_BYTES || seen.iter().filter(|seen| **seen).count() < SECRET_MIN_DISTINCT
 }
 
 fn has_password(url: &str) -> bool {

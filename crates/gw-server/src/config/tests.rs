@@ -14,9 +14,13 @@ const PRODUCTION: &[(&str, &str)] = &[
     ("NODE_URL", "http://node:8545"),
     ("DATABASE_URL", "postgres://gateway:secret@db/gateway"),
     ("AUDIT_BUFFER_DIR", "/var/lib/gateway/audit"),
-    ("AUDIT_CHECKPOINT_KEY", "0707070707070707070707070707070707070707070707070707070707070707"),
-    ("RPC_API_KEY_ENCRYPTION_KEY", "0808080808080808080808080808080808080808080808080808080808080808"),
+    ("AUDIT_CHECKPOINT_KEY", "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"),
+    ("RPC_API_KEY_ENCRYPTION_KEY", "202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f"),
 ];
+
+/// Long enough, and of two different bytes.
+const WEAK: &str = "abababababababababababababababababababab-";
+const ZEROS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
 /// The problems of an environment made of a base and changes; an empty value removes one.
 fn problems(base: &[(&str, &str)], changes: &[(&str, &str)]) -> Vec<String> {
@@ -231,11 +235,30 @@ fn row_1_what_may_be_missing() {
 fn row_2_production_refuses() {
     let cases: &[(&[(&str, &str)], &str)] = &[
         (&[("JWT_REFRESH_SECRET", "access-0123456789abcdef0123456789")], "JWT_REFRESH_SECRET: must differ"),
-        (
-            &[("JWT_REFRESH_SECRET_PREVIOUS", "old,access-0123456789abcdef0123456789")],
-            "JWT_REFRESH_SECRET: must differ",
-        ),
+        (&[("JWT_REFRESH_SECRET_PREVIOUS", "access-0123456789abcdef0123456789")], "JWT_REFRESH_SECRET: must differ"),
         (&[("JWT_SECRET", "short")], "JWT_SECRET: must have at least 32 bytes"),
+        // RTS7: a previous secret still opens, and every secret opens one thing.
+        (&[("JWT_SECRET_PREVIOUS", "short")], "JWT_SECRET_PREVIOUS: each must have at least 32 bytes"),
+        (&[("JWT_REFRESH_SECRET_PREVIOUS", WEAK)], "JWT_REFRESH_SECRET_PREVIOUS: each must have at least 32 bytes"),
+        (&[("AUDIT_CHECKPOINT_KEY", ZEROS)], "AUDIT_CHECKPOINT_KEY: must have at least 32 bytes"),
+        (&[("RPC_API_KEY_ENCRYPTION_KEY_PREVIOUS", ZEROS)], "RPC_API_KEY_ENCRYPTION_KEY_PREVIOUS: must have at least"),
+        (&[("ADMIN_API_TOKEN", "access-0123456789abcdef0123456789")], "ADMIN_API_TOKEN: must differ from JWT_SECRET"),
+        (
+            &[("JWT_SECRET_PREVIOUS", "0123456789abcdef0123456789abcdef")],
+            "ADMIN_API_TOKEN: must differ from JWT_SECRET",
+        ),
+        (
+            &[("OPERATOR_API_TOKEN", "refresh-0123456789abcdef012345678")],
+            "OPERATOR_API_TOKEN: must differ from JWT_REFRESH_SECRET",
+        ),
+        (
+            &[("AUDIT_CHECKPOINT_KEY", "202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f")],
+            "AUDIT_CHECKPOINT_KEY: must differ from RPC_API_KEY_ENCRYPTION_KEY",
+        ),
+        (&[("TRUSTED_PROXIES", "0.0.0.0/0")], "TRUSTED_PROXIES: must not hold `0.0.0.0/0`"),
+        (&[("TRUSTED_PROXIES", "10.0.0.0/8,::/0")], "TRUSTED_PROXIES: must not hold `::/0`"),
+        (&[("TRUSTED_PROXIES", "0.0.0.0/1,128.0.0.0/1")], "TRUSTED_PROXIES: must not hold `0.0.0.0/1`"),
+        (&[("TRUSTED_INTERNAL_CIDRS", "0.0.0.0/0")], "TRUSTED_INTERNAL_CIDRS: must not hold `0.0.0.0/0`"),
         (
             &[("ADMIN_API_TOKEN", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa")],
             "ADMIN_API_TOKEN: must have at least 32 bytes",
