@@ -17,6 +17,7 @@ use gw_types::{ExternalId, OrgId, UserId};
 use http::Method;
 use serde_json::{Map, Value};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use tracing::Instrument as _;
 
 /// Who turned out to be calling, and what they looked for; filled by the extractor that found out, and by handlers.
 #[derive(Clone, Debug, Default)]
@@ -44,7 +45,7 @@ impl Who {
             }
             AdminCaller::User(admin) => Caller {
                 external_id: Some(admin.user.external_id.clone()),
-                auth_method: AuthMethod::Bearer,
+                auth_method: if admin.by_cookie { AuthMethod::Cookie } else { AuthMethod::Bearer },
                 administrator: Some((admin.user.id, crate::scope::orgs_of(admin))),
             },
         };
@@ -95,8 +96,14 @@ fn terms(state: &AdminState, template: &str, uri: &http::Uri, who: &Who) -> Opti
 /// The most names, and values of a name, that a record holds.
 const MOST_TERMS: usize = 16;
 
-/// The middleware around every administrative route.
-pub(crate) async fn record(State(state): State<AdminState>, mut request: Request, next: Next) -> Response {
+/// The middleware around every administrative route. The request runs to its record even if its client goes away (HD21).
+pub(crate) async fn record(State(state): State<AdminState>, request: Request, next: Next) -> Response {
+    let tasks = state.tasks.clone();
+    let work = answer_and_record(state, request, next).in_current_span();
+    tasks.spawn(work).await.unwrap_or_else(|_| ApiError::internal().into_response())
+}
+
+async fn answer_and_record(state: AdminState, mut request: Request, next: Next) -> Response {
     let Ok(mut room) = state.journal.reserve(1) else {
         return ApiError::audit_unavailable().into_response();
     };

@@ -10,6 +10,7 @@ use gw_policy::Knobs;
 use gw_store::{Feed, Store, audit::AuditStore};
 use gw_types::{Clock, Entropy};
 use std::sync::Arc;
+use tokio_util::task::TaskTracker;
 
 /// What the handlers draw on; cheap to clone.
 #[derive(Clone, Debug)]
@@ -44,6 +45,8 @@ pub struct AdminState {
     pub clock: Arc<dyn Clock>,
     /// Chance.
     pub entropy: Arc<dyn Entropy>,
+    /// Work that outlives its request.
+    pub tasks: TaskTracker,
 }
 
 /// What administrators are told of the instance they talk to.

@@ -23,12 +23,13 @@ pub(crate) async fn list_user_sessions(
 ) -> Result<Json<UserSessionsResponse>, Failure> {
     let reads = state.store.read();
     let user = admin.readable_user(&reads, &user).await?;
-    let families = reads.list_families(user.id, state.clock.now()).await?;
-    let sessions: Vec<_> = families.into_iter().map(UserSession::from).collect();
+    let logins = reads.list_logins(user.id, state.clock.now()).await?;
+    let sessions: Vec<_> = logins.into_iter().map(UserSession::from).collect();
     Ok(Json(UserSessionsResponse { total: sessions.len(), sessions }))
 }
 
-/// Ends one login of a user: its refresh tokens and its access tokens are dead at once.
+/// Ends one login of a user with all it made: its refresh tokens and its access tokens are dead at once, and its personal
+/// URLs end (HD35).
 #[utoipa::path(delete, path = "/api/v1/admin/users/{user_id}/sessions/{session_id}", tag = "sessions",
     params(("user_id" = String, Path, format = Uuid), ("session_id" = String, Path, format = Uuid)),
     responses((status = 200, body = Message), (status = 400), (status = 401), (status = 403), (status = 404)))]

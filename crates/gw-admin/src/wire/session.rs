@@ -1,5 +1,5 @@
 use crate::sessions::LoginSession;
-use gw_store::record::Family;
+use gw_store::record::Login;
 use gw_types::{ExternalId, Timestamp};
 use serde::Serialize;
 use std::net::IpAddr;
@@ -16,6 +16,7 @@ pub(crate) struct SessionListResponse {
 /// A login on its way.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SessionInfoResponse {
+    /// A handle that ends the session and polls nothing.
     id: Uuid,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
@@ -80,8 +81,8 @@ pub(crate) struct UserSession {
     expires_at: Timestamp,
 }
 
-impl From<Family> for UserSession {
-    fn from(family: Family) -> Self {
-        Self { id: family.id.0, provider: family.amr, created_at: family.started, expires_at: family.expires_at }
+impl From<Login> for UserSession {
+    fn from(login: Login) -> Self {
+        Self { id: login.id.0, provider: login.amr, created_at: login.started, expires_at: login.expires_at }
     }
 }
