@@ -9,6 +9,7 @@ use axum::{
 use gw_audit::{AccessRecord, AuthMethod, Record, SecurityEvent, SecurityKind};
 use gw_http::{ApiError, Authenticated, CorrelationId};
 use std::sync::Arc;
+use tracing::Instrument as _;
 
 /// The journal took no record: what should have been recorded must not happen or not be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -76,8 +77,14 @@ pub(crate) fn event(kind: SecurityKind, provenance: &Provenance) -> SecurityEven
 }
 
 /// One access record per request for the caller's own data, refusals included. Room for it is taken first, and it is
-/// written before the answer leaves.
+/// written before the answer leaves; whether anybody waits for the answer makes no difference (HD21).
 pub(crate) async fn recorded(State(state): State<IdentityState>, request: Request, next: Next) -> Response {
+    let tasks = state.tasks.clone();
+    let work = answer_and_record(state, request, next).in_current_span();
+    tasks.spawn(work).await.unwrap_or_else(|_| ApiError::internal().into_response())
+}
+
+async fn answer_and_record(state: IdentityState, request: Request, next: Next) -> Response {
     let Ok(mut room) = state.security.reserve(1) else { return ApiError::audit_unavailable().into_response() };
     let began = state.edge.now();
     let path = request.extensions().get::<MatchedPath>().map_or("unmatched", MatchedPath::as_str);
@@ -86,7 +93,7 @@ pub(crate) async fn recorded(State(state): State<IdentityState>, request: Reques
     record.correlation_id = request.extensions().get::<CorrelationId>().map(|id| id.as_str().to_owned().into());
     if let Ok(caller) = Authenticated::of(&state.edge, request.headers()) {
         record.external_id = Some(caller.user.external_id.clone());
-        record.auth_method = AuthMethod::Bearer;
+        record.auth_method = if caller.by_cookie { AuthMethod::Cookie } else { AuthMethod::Bearer };
         record.policy_epoch = Some(caller.snapshot.epoch());
     }
     let answer = next.run(request).await;

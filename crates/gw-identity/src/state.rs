@@ -132,7 +132,7 @@ impl IdentityState {
         let inner = Inner {
             issuer: TokenIssuer::new(Arc::clone(&edge), config.access_ttl, config.refresh_ttl),
             verifier,
-            sessions: LoginSessions::new(cache.clone()),
+            sessions: LoginSessions::new(cache.clone(), &config.vault_secret),
             failures: Failures::new(cache.clone()),
             vault: Vault::new(&config.vault_secret, Arc::clone(&edge.entropy)),
             challenges: Challenges::new(cache.clone()),

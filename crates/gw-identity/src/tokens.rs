@@ -1,6 +1,8 @@
 //! Issuing token pairs (spec/10 section 4). What a token looks like is `gw-http`'s, what is stored `gw-store`'s.
 
-use gw_http::{AccessClaims, Amr, Edge, RefreshClaims, token::SKEW};
+use crate::state::IdentityState;
+use gw_http::{AccessClaims, Amr, ApiError, Edge, RefreshClaims, token::SKEW};
+use gw_policy::access::{Refused, TokenFacts, identify};
 use gw_store::record::{NewRefreshToken, TokenHash, User};
 use gw_types::{Seconds, Secret, SessionId, Timestamp, TokenId};
 use serde::{Serialize, Serializer};
@@ -36,6 +38,8 @@ pub struct TokenPair {
 pub struct Family {
     /// Its id (`sid`).
     pub id: SessionId,
+    /// The login: the first family it made. What a login made ends with it (HD35).
+    pub login: SessionId,
     /// When the login took place.
     pub started: Timestamp,
     /// How it was proved.
@@ -49,7 +53,13 @@ impl TokenIssuer {
 
     /// A login of this moment.
     pub fn new_family(&self, amr: Amr, now: Timestamp) -> Family {
-        Family { id: SessionId(self.edge.entropy.uuid()), started: now, amr }
+        let id = SessionId(self.edge.entropy.uuid());
+        Family { id, login: id, started: now, amr }
+    }
+
+    /// Another family of the same login, so that rotation of one does not kill the other (HD19).
+    pub(crate) fn sibling(&self, family: Family) -> Family {
+        Family { id: SessionId(self.edge.entropy.uuid()), ..family }
     }
 
     /// A pair of the family, and the row by which the refresh token will be known. No token outlives its family.
@@ -81,6 +91,7 @@ impl TokenIssuer {
             hash: hash(&pair.refresh),
             id: refresh.token,
             family: family.id,
+            login: family.login,
             user: user.id,
             amr: family.amr.as_str().to_owned(),
             family_started: family.started,
@@ -88,6 +99,20 @@ impl TokenIssuer {
         };
         (pair, row)
     }
+}
+
+/// Whether the login of a pair that waits for its page has ended meanwhile: logged out, revoked, banned. A user whom this
+/// instance does not know yet has just been made by another.
+pub(crate) fn has_ended(state: &IdentityState, pair: &TokenPair) -> Result<bool, ApiError> {
+    let Ok(claims) = state.edge.tokens.refresh(pair.refresh.expose(), state.edge.now()) else { return Ok(true) };
+    let facts = TokenFacts {
+        subject: claims.subject,
+        token: claims.token,
+        session: TokenId(claims.session.0),
+        issued_at: claims.issued_at,
+    };
+    let snapshot = state.edge.policy.pin().ok_or_else(ApiError::policy_unavailable)?;
+    Ok(!matches!(identify(&snapshot, &facts), Ok(_) | Err(Refused::UnknownUser)))
 }
 
 /// What is stored of a token (TK-3).

@@ -17,10 +17,10 @@ pub(crate) enum DirectoryError {
     Unavailable,
     /// Too many logins on their way.
     #[error("too many open directory logins")]
-    Busy,
-    /// Too many of one address.
-    #[error("too many open directory logins of one address")]
-    TooManyLogins,
+    Busy(Seconds),
+    /// Too many of one address or network; by then one of them has ended.
+    #[error("too many open directory logins of one network")]
+    TooManyLogins(Seconds),
     /// No redirect was named.
     #[error("no redirect was named")]
     NoRedirect,
@@ -60,7 +60,7 @@ impl DirectoryError {
     /// The code in the record of a refused login; nothing where nobody tried to come in.
     pub(crate) fn reason(&self) -> Option<&'static str> {
         match self {
-            Self::NotConfigured | Self::NoRedirect | Self::Redirect | Self::Busy | Self::TooManyLogins => None,
+            Self::NotConfigured | Self::NoRedirect | Self::Redirect | Self::Busy(_) | Self::TooManyLogins(_) => None,
             Self::Unavailable => Some("directory_unavailable"),
             Self::State => Some("invalid_state"),
             Self::NoToken | Self::Token(_) => Some("verification_failed"),
@@ -78,8 +78,8 @@ impl From<DirectoryError> for ApiError {
         match error {
             DirectoryError::NotConfigured => Self::not_found("not found"),
             DirectoryError::Unavailable => Self::unavailable("directory unavailable").retry_after(Seconds(60)),
-            DirectoryError::Busy => Self::unavailable("too many open login sessions").retry_after(Seconds(60)),
-            DirectoryError::TooManyLogins => Self::rate_limited(Seconds(60)),
+            DirectoryError::Busy(wait) => Self::unavailable("too many open login sessions").retry_after(wait),
+            DirectoryError::TooManyLogins(wait) => Self::rate_limited(wait),
             DirectoryError::NoRedirect => Self::bad_request("redirect_uri query parameter required"),
             DirectoryError::Redirect => Self::bad_request("redirect_uri is not allowed"),
             DirectoryError::State => Self::bad_request("invalid or expired state token"),
@@ -104,8 +104,8 @@ mod tests {
         let table = [
             (DirectoryError::NotConfigured, 404, "not found", None),
             (DirectoryError::Unavailable, 503, "directory unavailable", Some("directory_unavailable")),
-            (DirectoryError::Busy, 503, "too many open login sessions", None),
-            (DirectoryError::TooManyLogins, 429, "rate limit exceeded", None),
+            (DirectoryError::Busy(Seconds(9)), 503, "too many open login sessions", None),
+            (DirectoryError::TooManyLogins(Seconds(9)), 429, "rate limit exceeded", None),
             (DirectoryError::NoRedirect, 400, "redirect_uri query parameter required", None),
             (DirectoryError::Redirect, 400, "redirect_uri is not allowed", None),
             (DirectoryError::State, 400, "invalid or expired state token", Some("invalid_state")),

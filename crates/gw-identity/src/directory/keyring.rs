@@ -2,7 +2,7 @@
 
 use super::KeySet;
 use gw_types::{Seconds, Timestamp};
-use std::sync::Arc;
+use std::{collections::VecDeque, sync::Arc};
 
 /// From this age on the directory is asked again.
 const FRESH: Seconds = Seconds(86_400);
@@ -10,8 +10,25 @@ const FRESH: Seconds = Seconds(86_400);
 const USABLE: Seconds = Seconds(2 * 86_400);
 /// Between attempts while it does not answer.
 const RETRY: Seconds = Seconds(60);
-/// Between attempts because of unknown keys: anybody can name one.
-const UNKNOWN_KEY: Seconds = Seconds(300);
+/// So long a key is not looked for again that the directory did not know.
+const ABSENT: Seconds = Seconds(300);
+/// So many of those are remembered.
+const ABSENT_MAX: usize = 256;
+/// Longer names are no key's.
+const LONGEST_ID: usize = 256;
+/// Unknown keys make us ask so often in a row, then once in so long: anybody can invent names, and a new key of the
+/// directory's must be found all the same.
+const BURST: i64 = 6;
+const INTERVAL: Seconds = Seconds(10);
+
+/// Who named an unknown key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NamedBy {
+    /// The directory itself, in a token it gave us.
+    Directory,
+    /// A caller, in a token of theirs.
+    Caller,
+}
 
 /// Where the directory answers what.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +51,11 @@ pub(super) struct Known {
 pub(super) struct Keyring {
     known: Option<(Arc<Known>, Timestamp)>,
     tried: Option<Timestamp>,
-    tried_for_unknown_key: Option<Timestamp>,
+    /// Keys that the directory did not know, and until when that counts.
+    absent: VecDeque<(String, Timestamp)>,
+    /// When all that was asked because of unknown keys would have been due at an even pace.
+    due_for_directory: Option<Timestamp>,
+    due_for_callers: Option<Timestamp>,
 }
 
 impl Keyring {
@@ -59,13 +80,31 @@ impl Keyring {
         due
     }
 
-    /// The same for an unknown key.
-    pub(super) fn begin_for_unknown_key(&mut self, now: Timestamp) -> bool {
-        let may = self.tried_for_unknown_key.is_none_or(|tried| now >= tried.plus(UNKNOWN_KEY));
+    /// The same for an unknown key: not for one that is known to be none, and not without end for ever new ones.
+    pub(super) fn begin_for_unknown_key(&mut self, id: &str, named_by: NamedBy, now: Timestamp) -> bool {
+        self.absent.retain(|(_, until)| *until > now);
+        if id.len() > LONGEST_ID || self.absent.iter().any(|(absent, _)| absent == id) {
+            return false;
+        }
+        let due = match named_by {
+            NamedBy::Directory => &mut self.due_for_directory,
+            NamedBy::Caller => &mut self.due_for_callers,
+        };
+        let from = due.map_or(now, |due| due.max(now));
+        let ahead = from.micros().saturating_sub(now.micros());
+        let may = ahead <= (BURST - 1) * i64::from(INTERVAL.0) * 1_000_000;
         if may {
-            self.tried_for_unknown_key = Some(now);
+            *due = Some(from.plus(INTERVAL));
         }
         may
+    }
+
+    /// Notes that the directory was asked and does not know this key.
+    pub(super) fn note_absent(&mut self, id: &str, now: Timestamp) {
+        if self.absent.len() >= ABSENT_MAX {
+            self.absent.pop_front();
+        }
+        self.absent.push_back((id.to_owned(), now.plus(ABSENT)));
     }
 
     /// Keeps what the directory told.
@@ -115,12 +154,38 @@ mod tests {
     }
 
     #[test]
-    fn ds6_unknown_keys_make_it_ask_once_in_five_minutes() {
+    fn rts12_ds6_an_unknown_key_is_looked_for_once_in_five_minutes() {
         let mut ring = Keyring::default();
         ring.keep(known(), at(0));
-        assert!(ring.begin_for_unknown_key(at(10)));
-        assert!(!ring.begin_for_unknown_key(at(10)));
-        assert!(!ring.begin_for_unknown_key(at(309)));
-        assert!(ring.begin_for_unknown_key(at(310)));
+        assert!(ring.begin_for_unknown_key("bogus", NamedBy::Caller, at(10)));
+        ring.note_absent("bogus", at(10));
+        assert!(!ring.begin_for_unknown_key("bogus", NamedBy::Caller, at(309)));
+        assert!(ring.begin_for_unknown_key("new", NamedBy::Caller, at(10)), "another one at once");
+        assert!(ring.begin_for_unknown_key("bogus", NamedBy::Caller, at(310)));
+        assert!(!ring.begin_for_unknown_key(&"x".repeat(257), NamedBy::Caller, at(400)));
+    }
+
+    #[test]
+    fn rts12_ds6_invented_keys_delay_a_new_one_by_seconds_only() {
+        let mut ring = Keyring::default();
+        ring.keep(known(), at(0));
+        let mut asked = 0;
+        for n in 0..1_000 {
+            let id = n.to_string();
+            if ring.begin_for_unknown_key(&id, NamedBy::Caller, at(10)) {
+                asked += 1;
+                ring.note_absent(&id, at(10));
+            }
+        }
+        assert_eq!(asked, BURST);
+        assert!(
+            ring.begin_for_unknown_key("new", NamedBy::Directory, at(10)),
+            "what the directory names is found at once"
+        );
+        assert!(ring.begin_for_unknown_key("new", NamedBy::Caller, at(20)), "what a caller names, within ten seconds");
+        for n in 0..1_000 {
+            ring.note_absent(&n.to_string(), at(10));
+        }
+        assert!(ring.absent.len() <= ABSENT_MAX);
     }
 }

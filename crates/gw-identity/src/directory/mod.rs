@@ -22,7 +22,7 @@ use state_token::Pending;
 use self::http::{AskError, Http};
 use gw_cache::Cache;
 use gw_types::{Clock, Entropy, Secret, Timestamp};
-use keyring::{Keyring, Known};
+use keyring::{Keyring, Known, NamedBy};
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -103,18 +103,22 @@ impl Directory {
     }
 
     /// Asks for keys again because a token named one we do not know. Whether there is a newer set to look at.
-    async fn refresh_for_unknown_key(&self, seen: &Arc<Known>) -> Option<Arc<Known>> {
+    async fn refresh_for_unknown_key(&self, id: &str, named_by: NamedBy, seen: &Arc<Known>) -> Option<Arc<Known>> {
         let _one_at_a_time = self.asking.lock().await;
         let now = self.clock.now();
         let newer = |known: &Arc<Known>| !Arc::ptr_eq(known, seen);
         if let Some(known) = self.known(now).filter(newer) {
             return Some(known);
         }
-        if !self.lock().begin_for_unknown_key(now) {
+        if !self.lock().begin_for_unknown_key(id, named_by, now) {
             return None;
         }
         self.refresh().await;
-        self.known(now).filter(newer)
+        let known = self.known(now).filter(newer)?;
+        if known.keys.named(id).next().is_none() {
+            self.lock().note_absent(id, now);
+        }
+        Some(known)
     }
 
     async fn refresh(&self) {
@@ -130,15 +134,19 @@ impl Directory {
     }
 
     /// What `judge` says of a token under the known keys; asked again under newer ones if it names an unknown key.
-    async fn judged(&self, judge: impl Fn(&KeySet) -> Result<Identity, Fault>) -> Result<Identity, DirectoryError> {
+    async fn judged(
+        &self,
+        token: &Secret,
+        named_by: NamedBy,
+        judge: impl Fn(&KeySet) -> Result<Identity, Fault>,
+    ) -> Result<Identity, DirectoryError> {
         let known = self.known(self.clock.now()).ok_or(DirectoryError::Unavailable)?;
-        let said = match judge(&known.keys) {
-            Err(Fault::UnknownKey) => match self.refresh_for_unknown_key(&known).await {
-                Some(newer) => judge(&newer.keys),
-                None => Err(Fault::UnknownKey),
-            },
-            said => said,
-        };
+        let said = judge(&known.keys);
+        if let (Err(Fault::UnknownKey), Some(id)) = (&said, token::key_id(token.expose()))
+            && let Some(newer) = self.refresh_for_unknown_key(&id, named_by, &known).await
+        {
+            return Ok(judge(&newer.keys)?);
+        }
         Ok(said?)
     }
 
@@ -160,13 +168,13 @@ impl Directory {
             })?;
         let judge =
             |keys: &KeySet| id_token(token.expose(), keys, &self.settings.rules, &pending.nonce, self.clock.now());
-        self.judged(judge).await
+        self.judged(&token, NamedBy::Directory, judge).await
     }
 
     /// Which machine a token stands for (DS-5).
     pub(crate) async fn machine(&self, token: &Secret) -> Result<Identity, DirectoryError> {
         let judge = |keys: &KeySet| service_principal(token.expose(), keys, &self.settings.rules, self.clock.now());
-        self.judged(judge).await
+        self.judged(token, NamedBy::Caller, judge).await
     }
 
     fn lock(&self) -> MutexGuard<'_, Keyring> {

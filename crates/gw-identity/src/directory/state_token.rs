@@ -2,6 +2,7 @@
 //! began it.
 
 use super::{Directory, DirectoryError};
+use crate::login::Places;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use gw_cache::{Entry, PutError, Space};
 use gw_http::ClientAddress;
@@ -24,6 +25,8 @@ pub(crate) struct Pending {
     browser: [u8; 32],
     /// Where it began, for callers that are no browsers.
     opener: IpAddr,
+    /// Whether a browser began it: then only the secret counts (HD34).
+    begun_by_browser: bool,
 }
 
 /// A login that has begun.
@@ -39,7 +42,12 @@ pub(crate) struct Opened {
 
 impl Directory {
     /// Begins a login that comes back to `redirect_uri`.
-    pub(crate) async fn open(&self, redirect_uri: &str, opener: ClientAddress) -> Result<Opened, DirectoryError> {
+    pub(crate) async fn open(
+        &self,
+        redirect_uri: &str,
+        opener: ClientAddress,
+        begun_by_browser: bool,
+    ) -> Result<Opened, DirectoryError> {
         let known = self.known(self.clock.now()).ok_or(DirectoryError::Unavailable)?;
         let random = |bytes| random(&*self.entropy, bytes);
         let (state, browser) = (random(16), random(32));
@@ -49,6 +57,7 @@ impl Directory {
             verifier: random(32),
             browser: digest(&browser),
             opener: opener.0,
+            begun_by_browser,
         };
         let challenge = URL_SAFE_NO_PAD.encode(digest(&pending.verifier));
         let query = form_urlencoded::Serializer::new(String::new())
@@ -65,12 +74,14 @@ impl Directory {
         let endpoint = &known.endpoints.authorization;
         let separator = if endpoint.contains('?') { '&' } else { '?' };
         let record = serde_json::to_vec(&pending).map_err(|_| DirectoryError::Unavailable)?;
-        let (key, group) = (key(&state), opener.0.to_string());
-        let entry = Entry::new(Space::DirectoryState, &key, &record).among(&group, MAX_PER_ADDRESS);
-        self.cache.put(entry).await.map_err(|error| match error {
-            PutError::Full => DirectoryError::Busy,
-            PutError::GroupFull => DirectoryError::TooManyLogins,
-            PutError::Unavailable(_) => DirectoryError::Unavailable,
+        let (key, places) = (key(&state), Places::new(opener, MAX_PER_ADDRESS));
+        let groups = places.groups();
+        self.cache.put(Entry::new(Space::DirectoryState, &key, &record).among(&groups)).await.map_err(|error| {
+            match error {
+                PutError::Full { wait } => DirectoryError::Busy(wait),
+                PutError::GroupFull { wait } => DirectoryError::TooManyLogins(wait),
+                PutError::Unavailable(_) => DirectoryError::Unavailable,
+            }
         })?;
         Ok(Opened { url: format!("{endpoint}{separator}{query}"), state, browser })
     }
@@ -90,7 +101,7 @@ impl Directory {
         let record = record.map_err(|_| DirectoryError::Unavailable)?.ok_or(DirectoryError::State)?;
         let pending: Pending = serde_json::from_slice(&record).map_err(|_| DirectoryError::State)?;
         let shown = secrets.iter().any(|secret| digest(secret).ct_eq(&pending.browser).into());
-        let near = secrets.is_empty() && !page && caller.0 == pending.opener;
+        let near = secrets.is_empty() && !page && !pending.begun_by_browser && caller.0 == pending.opener;
         if shown || near { Ok(pending) } else { Err(DirectoryError::State) }
     }
 }

@@ -204,6 +204,12 @@ enum Audience {
     List(Vec<String>),
 }
 
+/// The key that a token names, unread otherwise.
+pub(super) fn key_id(text: &str) -> Option<String> {
+    let header = text.split_once('.')?.0;
+    serde_json::from_slice::<Header>(&URL_SAFE_NO_PAD.decode(header).ok()?).ok()?.kid
+}
+
 /// The claims of a token signed with a known key, and for whom that key signs.
 fn open(text: &str, keys: &KeySet) -> Result<(Claims, Option<String>), Fault> {
     if text.len() > MAX_LEN {

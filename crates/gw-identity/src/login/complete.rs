@@ -105,8 +105,9 @@ async fn issue(
     {
         return Err(LoginError::CredentialTaken);
     }
-    let (family, wallet) = start_family(state, &mut tx, &user, proved).await?;
-    let (_, page) = start_family(state, &mut tx, &user, proved).await?;
+    let family = state.inner.issuer.new_family(proved.amr, tx.now());
+    let wallet = start_family(state, &mut tx, &user, family).await?;
+    let page = start_family(state, &mut tx, &user, state.inner.issuer.sibling(family)).await?;
     let sealed = state.inner.vault.seal(session, &page).ok_or(LoginError::Unsealed)?;
     let by = LoggedIn { at: tx.now(), subject: user.external_id.clone(), provider: proved.amr.as_str().to_owned() };
     tx.commit().await?;
@@ -126,11 +127,9 @@ async fn start_family(
     state: &IdentityState,
     tx: &mut Tx,
     user: &User,
-    proved: &Proved,
-) -> Result<(Family, TokenPair), LoginError> {
-    let issuer = &state.inner.issuer;
-    let family = issuer.new_family(proved.amr, tx.now());
-    let (pair, row) = issuer.issue(user, family, tx.now());
+    family: Family,
+) -> Result<TokenPair, LoginError> {
+    let (pair, row) = state.inner.issuer.issue(user, family, tx.now());
     tx.store_refresh_token(row).await?;
-    Ok((family, pair))
+    Ok(pair)
 }

@@ -48,12 +48,12 @@ pub(crate) enum LoginError {
     /// The credential is asked for, and its schema is not at hand.
     #[error("the credential schema is not at hand")]
     NoSchema,
-    /// Too many open sessions in all.
+    /// Too many open sessions in all; by then one of them has ended.
     #[error("too many open login sessions")]
-    Busy,
-    /// Too many open sessions of one address.
-    #[error("too many open login sessions of one address")]
-    TooManySessions,
+    Busy(Seconds),
+    /// Too many open sessions of one address or network; by then one of them has ended.
+    #[error("too many open login sessions of one network")]
+    TooManySessions(Seconds),
     /// No session was named.
     #[error("no session was named")]
     NoSession,
@@ -109,8 +109,8 @@ impl LoginError {
         match self {
             Self::NoVerifierId
             | Self::NoSchema
-            | Self::Busy
-            | Self::TooManySessions
+            | Self::Busy(_)
+            | Self::TooManySessions(_)
             | Self::NoSession
             | Self::SessionOver
             | Self::TooManyFailures
@@ -131,8 +131,8 @@ impl LoginError {
 impl From<PutError> for LoginError {
     fn from(error: PutError) -> Self {
         match error {
-            PutError::Full => Self::Busy,
-            PutError::GroupFull => Self::TooManySessions,
+            PutError::Full { wait } => Self::Busy(wait),
+            PutError::GroupFull { wait } => Self::TooManySessions(wait),
             PutError::Unavailable(away) => Self::SessionsAway(away),
         }
     }
@@ -143,8 +143,8 @@ impl From<LoginError> for ApiError {
         match error {
             LoginError::NoVerifierId => Self::new(ErrorCode::Internal, "VERIFIER_ID not configured"),
             LoginError::NoSchema => Self::unavailable("verification unavailable").retry_after(Seconds(60)),
-            LoginError::Busy => Self::unavailable("too many open login sessions").retry_after(Seconds(60)),
-            LoginError::TooManySessions => Self::rate_limited(Seconds(60)),
+            LoginError::Busy(wait) => Self::unavailable("too many open login sessions").retry_after(wait),
+            LoginError::TooManySessions(wait) => Self::rate_limited(wait),
             LoginError::NoSession => Self::bad_request("session parameter required"),
             LoginError::SessionOver => Self::unauthorized("session not found or expired"),
             LoginError::TooManyFailures => Self::rate_limited(Seconds(600)),
@@ -180,8 +180,8 @@ mod tests {
         let table = [
             (LoginError::NoVerifierId, 500, "VERIFIER_ID not configured", None),
             (LoginError::NoSchema, 503, "verification unavailable", None),
-            (LoginError::Busy, 503, "too many open login sessions", None),
-            (LoginError::TooManySessions, 429, "rate limit exceeded", None),
+            (LoginError::Busy(Seconds(9)), 503, "too many open login sessions", None),
+            (LoginError::TooManySessions(Seconds(9)), 429, "rate limit exceeded", None),
             (LoginError::NoSession, 400, "session parameter required", None),
             (LoginError::SessionOver, 401, "session not found or expired", None),
             (LoginError::TooManyFailures, 429, "rate limit exceeded", None),
@@ -196,8 +196,8 @@ mod tests {
             (LoginError::Store(StoreError::NotPrimary), 500, "internal error", Some("authentication_failed")),
             (LoginError::Unrecorded(NotRecorded), 503, "audit unavailable", Some("authentication_failed")),
             (LoginError::Unsealed, 500, "internal error", Some("authentication_failed")),
-            (LoginError::from(PutError::Full), 503, "too many open login sessions", None),
-            (LoginError::from(PutError::GroupFull), 429, "rate limit exceeded", None),
+            (LoginError::from(PutError::Full { wait: Seconds(9) }), 503, "too many open login sessions", None),
+            (LoginError::from(PutError::GroupFull { wait: Seconds(9) }), 429, "rate limit exceeded", None),
             (LoginError::SessionsAway(Unavailable), 503, "login temporarily unavailable", None),
         ];
         for (error, status, text, reason) in table {

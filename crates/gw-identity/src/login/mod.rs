@@ -7,6 +7,8 @@ mod humanity;
 mod message;
 #[cfg(feature = "mock-login")]
 pub(crate) mod mock;
+mod opener;
+mod places;
 mod proof;
 mod session;
 mod vault;
@@ -18,8 +20,12 @@ pub(crate) use error::{LoginError, Reason};
 pub use humanity::{Humanity, HumanityConfig, HumanityError};
 pub use message::{AuthorizationRequest, RequestBody};
 pub(crate) use message::{PLACEHOLDER_VERIFIER, RequestFacts, callback_base};
+pub(crate) use opener::{Opener, Shown};
+pub(crate) use places::Places;
 pub use proof::{NoVerifier, Nullifier, ProofError, ProofVerifier, Proved};
-pub(crate) use session::{Failures, LoggedIn, LoginId, LoginSecret, LoginSession, Refusal, Status};
+pub(crate) use session::{
+    Failures, LoggedIn, LoginId, LoginSecret, LoginSession, MAX_OPEN_PER_ADDRESS, Refusal, Status,
+};
 pub use session::{LoginSessions, Progress, SessionView};
 pub(crate) use vault::Vault;
 pub use verifier::ZkVerifier;

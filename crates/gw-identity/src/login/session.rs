@@ -1,21 +1,25 @@
-//! Login sessions and what each state allows (ZK-10 to ZK-14, HD19).
+//! Login sessions and what each state allows (ZK-10 to ZK-14, HD19, HD34).
 //!
 //! Invariant: of all proofs for one session at most one leads to tokens: it claims the session first, by a
 //! compare-and-set among all instances, and what is claimed or completed can be neither claimed again nor marked as
 //! refused.
+//!
+//! An open session holds a place of its opener's network; a completed one waits for its page elsewhere and holds none.
 
-use super::{AuthorizationRequest, Reason, vault::SealedPair};
+use super::{AuthorizationRequest, Opener, Reason, places::Places, vault::SealedPair};
 use gw_cache::{Cache, Change, Entry, PutError, Space, Unavailable, Window};
 use gw_http::{AddressKey, ClientAddress};
 use gw_types::{Entropy, ExternalId, Seconds, Secret, Timestamp};
+use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
-use subtle::ConstantTimeEq;
+use sha2::Sha256;
+use std::time::Duration;
 use uuid::Uuid;
 
 /// How long a session lives (ZK-10).
 pub(crate) const LIFE: Seconds = Space::LoginSession.seconds();
-const MAX_OPEN_PER_ADDRESS: u32 = 20;
+pub(crate) const MAX_OPEN_PER_ADDRESS: u32 = 20;
+const HANDLE: &[u8] = b"ledger-gateway login handle v1";
 const MAX_FAILURES: u64 = 10;
 
 /// A login session's id. It stands in the QR code, so it opens nothing alone (ZK-13).
@@ -42,19 +46,14 @@ impl LoginSecret {
     pub(crate) fn expose(&self) -> &str {
         self.0.expose()
     }
-
-    fn hash(text: &str) -> [u8; 32] {
-        Sha256::digest(text.as_bytes()).into()
-    }
 }
 
 /// One login on its way, as the cache holds it: the secret as its hash, the tokens sealed.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct LoginSession {
     request: AuthorizationRequest,
-    opener: ClientAddress,
+    pub(crate) opener: Opener,
     opened_at: Timestamp,
-    secret: [u8; 32],
     state: State,
 }
 
@@ -103,7 +102,7 @@ pub(crate) enum Status {
 /// A session as administrators see it: neither request nor secret nor tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionView {
-    /// Its id.
+    /// Its handle: it names the session to administrators and opens nothing, unlike the id in the QR code (HD34).
     pub id: Uuid,
     /// When it was opened.
     pub opened_at: Timestamp,
@@ -139,20 +138,25 @@ pub enum Progress {
 }
 
 impl LoginSession {
-    pub(crate) fn new(
-        request: AuthorizationRequest,
-        opener: ClientAddress,
-        secret: &LoginSecret,
-        now: Timestamp,
-    ) -> Self {
-        let secret = LoginSecret::hash(secret.expose());
-        Self { request, opener, opened_at: now, secret, state: State::Pending { refused: None } }
+    pub(crate) fn new(request: AuthorizationRequest, opener: Opener, now: Timestamp) -> Self {
+        Self { request, opener, opened_at: now, state: State::Pending { refused: None } }
     }
 
-    /// Whether a poll may have the tokens: it shows the secret, or it comes from where the session was opened (HD19).
-    fn entitles(&self, secrets: &[&str], client: ClientAddress) -> bool {
-        let shown = secrets.iter().any(|text| LoginSecret::hash(text).ct_eq(&self.secret).into());
-        shown || client == self.opener
+    /// How far it is, for somebody who is its opener or not.
+    pub(crate) fn status(&self, to_opener: bool) -> Status {
+        match &self.state {
+            State::Pending { refused: Some(refusal) } if to_opener => Status::Pending { refused: Some(refusal.reason) },
+            State::Completed { pair, .. } if to_opener => Status::Completed(pair.clone()),
+            State::Pending { .. } | State::Claimed | State::Completed { .. } => Status::Pending { refused: None },
+        }
+    }
+
+    /// The request a proof must answer, while one is awaited.
+    pub(crate) fn pending(self) -> Option<AuthorizationRequest> {
+        match self.state {
+            State::Pending { .. } => Some(self.request),
+            State::Claimed | State::Completed { .. } => None,
+        }
     }
 
     /// What another version wrote and this one cannot read is no session.
@@ -169,36 +173,37 @@ impl LoginSession {
             }
         };
         let expires_at = self.opened_at.plus(LIFE);
-        SessionView { id, opened_at: self.opened_at, expires_at, opener: self.opener, progress }
+        SessionView { id, opened_at: self.opened_at, expires_at, opener: self.opener.address, progress }
     }
 }
 
 /// All login sessions.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct LoginSessions {
     cache: Cache,
+    /// Makes handles of ids.
+    mac: Option<Hmac<Sha256>>,
 }
 
 impl LoginSessions {
-    /// The sessions in `cache`.
-    pub fn new(cache: Cache) -> Self {
-        Self { cache }
+    /// The sessions in `cache`; instances that share `secret` call them by the same handles.
+    pub fn new(cache: Cache, secret: &Secret) -> Self {
+        // HMAC takes keys of every length.
+        let mac = <Hmac<Sha256> as KeyInit>::new_from_slice(secret.expose().as_bytes()).ok();
+        Self { cache, mac }
     }
 
     /// Opens a session.
     pub(crate) async fn open(&self, id: LoginId, session: &LoginSession) -> Result<(), PutError> {
         // A session of ours can always be written.
         let bytes = serde_json::to_vec(session).map_err(|_| Unavailable)?;
-        let opener = AddressKey::from(session.opener).to_string();
-        self.cache.put(Entry::new(Space::LoginSession, &id.key(), &bytes).among(&opener, MAX_OPEN_PER_ADDRESS)).await
+        let places = Places::new(session.opener.address, MAX_OPEN_PER_ADDRESS);
+        self.cache.put(Entry::new(Space::LoginSession, &id.key(), &bytes).among(&places.groups())).await
     }
 
     /// The request a proof must answer, while one is awaited.
     pub(crate) async fn pending(&self, id: LoginId) -> Result<Option<AuthorizationRequest>, Unavailable> {
-        Ok(self.find(id).await?.and_then(|session| match session.state {
-            State::Pending { .. } => Some(session.request),
-            State::Claimed | State::Completed { .. } => None,
-        }))
+        Ok(self.find(id).await?.and_then(LoginSession::pending))
     }
 
     /// Notes a refused proof; the session stays open (ZK-10).
@@ -228,56 +233,116 @@ impl LoginSessions {
         self.change(id, release).await.map(|_| ())
     }
 
-    /// Completes a claimed session.
+    /// Completes a claimed session: it gives its place back and waits for its page, for as long as it would have lived.
     pub(crate) async fn complete(&self, id: LoginId, pair: &SealedPair, by: &LoggedIn) -> Result<(), Unavailable> {
-        let complete = |state| match state {
-            State::Claimed => Some(State::Completed { pair: pair.clone(), by: by.clone() }),
-            State::Pending { .. } | State::Completed { .. } => None,
-        };
-        self.change(id, complete).await.map(|_| ())
+        let key = id.key();
+        let open = self.cache.get(Space::LoginSession, &key).await?;
+        let Some(session) = open.as_deref().and_then(LoginSession::read) else { return Ok(()) };
+        if !matches!(session.state, State::Claimed) {
+            return Ok(());
+        }
+        let left = session.opened_at.plus(LIFE).micros().saturating_sub(by.at.micros());
+        let places = Places::new(session.opener.address, MAX_OPEN_PER_ADDRESS);
+        let state = State::Completed { pair: pair.clone(), by: by.clone() };
+        let bytes = serde_json::to_vec(&LoginSession { state, ..session }).map_err(|_| Unavailable)?;
+        let left = Duration::from_micros(u64::try_from(left).unwrap_or(0));
+        let groups = places.unlimited();
+        let finished = Entry::new(Space::FinishedLogin, &key, &bytes).living(left).among(&groups);
+        // In this order: a poll in between sees one that is not completed yet, never none.
+        self.cache.put(finished).await.map_err(|_| Unavailable)?;
+        if self.cache.take(Space::LoginSession, &key).await?.is_none() {
+            // Ended meanwhile by an administrator.
+            self.cache.take(Space::FinishedLogin, &key).await?;
+        }
+        Ok(())
     }
 
-    /// How far a session is. Who may not have its tokens sees it as pending.
-    pub(crate) async fn status(
-        &self,
-        id: LoginId,
-        secrets: &[&str],
-        client: ClientAddress,
-    ) -> Result<Option<Status>, Unavailable> {
-        Ok(self.find(id).await?.map(|session| match &session.state {
-            State::Pending { refused } => Status::Pending { refused: refused.as_ref().map(|refusal| refusal.reason) },
-            State::Completed { pair, .. } if session.entitles(secrets, client) => Status::Completed(pair.clone()),
-            State::Claimed | State::Completed { .. } => Status::Pending { refused: None },
-        }))
-    }
-
-    /// All sessions, oldest first.
+    /// All sessions, the next to end first.
     pub async fn list(&self) -> Result<Vec<SessionView>, Unavailable> {
-        const PAGE: usize = 500;
-        let mut views = Vec::new();
-        loop {
-            let page = self.cache.list(Space::LoginSession, views.len(), PAGE).await?;
-            let last = page.entries.len() < PAGE;
-            views.extend(page.entries.iter().filter_map(|(key, bytes)| view(key, bytes)));
-            if last {
-                return Ok(views);
-            }
+        let mut views: Vec<SessionView> = Vec::new();
+        for space in [Space::LoginSession, Space::FinishedLogin] {
+            self.each(space, |id, session| {
+                views.push(session.view(self.handle(id)));
+                false
+            })
+            .await?;
+        }
+        views.sort_by_key(|view| view.expires_at);
+        // One that is being completed stands in both.
+        views.dedup_by_key(|view| view.id);
+        Ok(views)
+    }
+
+    /// The session of a handle.
+    pub async fn find_view(&self, handle: Uuid) -> Result<Option<SessionView>, Unavailable> {
+        let Some(id) = self.by_handle(handle).await? else { return Ok(None) };
+        Ok(self.find(id).await?.map(|session| session.view(handle)))
+    }
+
+    /// Ends the session of a handle; says whether there was one.
+    pub async fn end(&self, handle: Uuid) -> Result<bool, Unavailable> {
+        match self.by_handle(handle).await? {
+            Some(id) => self.remove(id).await,
+            None => Ok(false),
         }
     }
 
-    /// One session.
-    pub async fn find_view(&self, id: Uuid) -> Result<Option<SessionView>, Unavailable> {
-        Ok(self.find(LoginId(id)).await?.map(|session| session.view(id)))
-    }
-
     /// Ends a session; says whether there was one.
-    pub async fn end(&self, id: Uuid) -> Result<bool, Unavailable> {
-        Ok(self.cache.take(Space::LoginSession, &LoginId(id).key()).await?.is_some())
+    pub(crate) async fn remove(&self, id: LoginId) -> Result<bool, Unavailable> {
+        let open = self.cache.take(Space::LoginSession, &id.key()).await?;
+        let finished = self.cache.take(Space::FinishedLogin, &id.key()).await?;
+        Ok(open.is_some() || finished.is_some())
     }
 
-    async fn find(&self, id: LoginId) -> Result<Option<LoginSession>, Unavailable> {
-        let found = self.cache.get(Space::LoginSession, &id.key()).await?;
-        Ok(found.as_deref().and_then(LoginSession::read))
+    /// One session, open or completed.
+    pub(crate) async fn find(&self, id: LoginId) -> Result<Option<LoginSession>, Unavailable> {
+        for space in [Space::LoginSession, Space::FinishedLogin] {
+            let found = self.cache.get(space, &id.key()).await?;
+            if let Some(session) = found.as_deref().and_then(LoginSession::read) {
+                return Ok(Some(session));
+            }
+        }
+        Ok(None)
+    }
+
+    /// What administrators call a session: who knows it cannot poll.
+    fn handle(&self, id: LoginId) -> Uuid {
+        let tag = self.mac.clone().map(|mac| mac.chain_update(HANDLE).chain_update(id.0).finalize().into_bytes());
+        let bytes = tag.and_then(|tag| tag.first_chunk::<16>().copied()).unwrap_or_default();
+        uuid::Builder::from_custom_bytes(bytes).into_uuid()
+    }
+
+    async fn by_handle(&self, handle: Uuid) -> Result<Option<LoginId>, Unavailable> {
+        let mut found = None;
+        for space in [Space::LoginSession, Space::FinishedLogin] {
+            self.each(space, |id, _| {
+                let is = self.handle(id) == handle;
+                found = is.then_some(id).or(found);
+                is
+            })
+            .await?;
+        }
+        Ok(found)
+    }
+
+    /// Shows every session of a space to `look` until it says that it has seen enough.
+    async fn each(&self, space: Space, mut look: impl FnMut(LoginId, LoginSession) -> bool) -> Result<(), Unavailable> {
+        const PAGE: usize = 500;
+        let mut offset = 0;
+        loop {
+            let page = self.cache.list(space, offset, PAGE).await?;
+            for (key, bytes) in &page.entries {
+                if let (Ok(id), Some(session)) = (Uuid::parse_str(key), LoginSession::read(bytes))
+                    && look(LoginId(id), session)
+                {
+                    return Ok(());
+                }
+            }
+            if page.entries.len() < PAGE {
+                return Ok(());
+            }
+            offset += PAGE;
+        }
     }
 
     /// Moves a session to the state `next` names, if it names one; says whether it did.
@@ -289,9 +354,9 @@ impl LoginSessions {
         let key = id.key();
         let changed = self.cache.update(Space::LoginSession, &key, |bytes| {
             let moved = LoginSession::read(bytes).and_then(|session| {
-                let LoginSession { request, opener, opened_at, secret, state } = session;
+                let LoginSession { request, opener, opened_at, state } = session;
                 let state = next(state)?;
-                serde_json::to_vec(&LoginSession { request, opener, opened_at, secret, state }).ok()
+                serde_json::to_vec(&LoginSession { request, opener, opened_at, state }).ok()
             });
             match moved {
                 Some(bytes) => (Change::Set(bytes), true),
@@ -302,8 +367,10 @@ impl LoginSessions {
     }
 }
 
-fn view(key: &str, bytes: &[u8]) -> Option<SessionView> {
-    Some(LoginSession::read(bytes)?.view(Uuid::parse_str(key).ok()?))
+impl core::fmt::Debug for LoginSessions {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("LoginSessions")
+    }
 }
 
 /// Rejected proofs per session and address (spec/10 §9); the session itself lives on.
@@ -335,7 +402,10 @@ fn key(id: LoginId, client: ClientAddress) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{login::RequestFacts, testing::CountingEntropy};
+    use crate::{
+        login::{RequestFacts, Shown},
+        testing::CountingEntropy,
+    };
 
     /// What the cache holds would open nothing for whoever reads it (decision 26).
     #[test]
@@ -351,13 +421,16 @@ mod tests {
         };
         let request = AuthorizationRequest::new(&facts, &entropy);
         let secret = LoginSecret::fresh(&entropy);
-        let opener = ClientAddress("198.51.100.1".parse().unwrap());
-        let session = LoginSession::new(request.clone(), opener, &secret, facts.now);
+        let (address, elsewhere) = ("198.51.100.1".parse().unwrap(), "203.0.113.1".parse().unwrap());
+        let opener = Opener::new(secret.expose(), ClientAddress(address), &http::HeaderMap::new());
+        let session = LoginSession::new(request.clone(), opener, facts.now);
         let bytes = serde_json::to_vec(&session).unwrap();
         assert!(!String::from_utf8_lossy(&bytes).contains(secret.expose()));
         let read = LoginSession::read(&bytes).unwrap();
         assert_eq!(read.request, request);
-        assert!(read.entitles(&[secret.expose()], ClientAddress("203.0.113.1".parse().unwrap())));
+        let mut headers = http::HeaderMap::new();
+        headers.insert("x-login-secret", secret.expose().parse().unwrap());
+        assert!(read.opener.is(&Shown::of(&headers, ClientAddress(elsewhere))));
         assert!(LoginSession::read(b"{}").is_none());
     }
 }

@@ -6,17 +6,17 @@
 //! The code itself is stored nowhere, so that who reads the cache cannot redeem it.
 
 use super::{Challenge, RedirectUri};
+use crate::login::{MAX_OPEN_PER_ADDRESS, Opener, Places};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use gw_cache::{Cache, Change, Entry, PutError, Space, Unavailable};
-use gw_http::{Amr, ClientAddress};
+use gw_http::Amr;
 use gw_store::record::TokenHash;
-use gw_types::{Entropy, ExternalId, Secret, SessionId, Timestamp};
+use gw_types::{Entropy, ExternalId, Seconds, Secret, SessionId, Timestamp};
 use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use std::net::IpAddr;
-use subtle::ConstantTimeEq;
+use std::time::Duration;
 use uuid::Uuid;
 
 const LABEL: &[u8] = b"ledger-gateway oauth code v1";
@@ -57,9 +57,13 @@ pub(crate) struct OauthSession {
     pub(crate) login: Uuid,
     /// The message that the login's wallet answers.
     pub(crate) auth_request: Value,
-    /// SHA-256 of what the page shows to get the answer.
-    secret: [u8; 32],
-    opener: IpAddr,
+    /// Who began it: nobody else is told of it (HD34).
+    pub(crate) opener: Opener,
+    /// When it ends.
+    expires_at: Timestamp,
+    /// Who logged in.
+    #[serde(default)]
+    pub(crate) completed_by: Option<ExternalId>,
     pub(crate) progress: Progress,
 }
 
@@ -84,7 +88,7 @@ pub(crate) struct Asked {
 }
 
 impl OauthSession {
-    pub(crate) fn new(asked: Asked, initiator: Option<ExternalId>, opener: ClientAddress, secret: &str) -> Self {
+    pub(crate) fn new(asked: Asked, initiator: Option<ExternalId>, opener: Opener, now: Timestamp) -> Self {
         let Asked { client, redirect_uri, state, challenge } = asked;
         Self {
             client,
@@ -94,8 +98,9 @@ impl OauthSession {
             initiator,
             login: Uuid::nil(),
             auth_request: Value::Null,
-            secret: Sha256::digest(secret.as_bytes()).into(),
-            opener: opener.0,
+            opener,
+            expires_at: now.plus(Space::OauthSession.seconds()),
+            completed_by: None,
             progress: Progress::Pending,
         }
     }
@@ -103,12 +108,6 @@ impl OauthSession {
     /// With the login that answers it.
     pub(crate) fn answered_by(self, login: Uuid, auth_request: Value) -> Self {
         Self { login, auth_request, ..self }
-    }
-
-    /// Whether a poll may have the answer: it shows the secret, or comes from where the session was opened (OA-9, HD19).
-    pub(crate) fn entitles(&self, secrets: &[&str], client: ClientAddress) -> bool {
-        let hash = |text: &&str| -> [u8; 32] { Sha256::digest(text.as_bytes()).into() };
-        secrets.iter().any(|text| hash(text).ct_eq(&self.secret).into()) || client.0 == self.opener
     }
 }
 
@@ -159,7 +158,9 @@ impl GrantedLogin {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum OpenError {
     #[error("too many open sessions")]
-    Full,
+    Full(Seconds),
+    #[error("too many open sessions of one network")]
+    NetworkFull(Seconds),
     #[error("the cache is unavailable")]
     Unavailable,
 }
@@ -200,14 +201,23 @@ impl OauthSessions {
 
     pub(crate) async fn open(&self, id: &OauthId, session: &OauthSession) -> Result<(), OpenError> {
         let bytes = serde_json::to_vec(session).map_err(|_| OpenError::Unavailable)?;
-        self.cache.put(Entry::new(Space::OauthSession, id.as_str(), &bytes)).await.map_err(|error| match error {
-            PutError::Full | PutError::GroupFull => OpenError::Full,
+        let places = Places::new(session.opener.address, MAX_OPEN_PER_ADDRESS);
+        let groups = places.groups();
+        let entry = Entry::new(Space::OauthSession, id.as_str(), &bytes).among(&groups);
+        self.cache.put(entry).await.map_err(|error| match error {
+            PutError::Full { wait } => OpenError::Full(wait),
+            PutError::GroupFull { wait } => OpenError::NetworkFull(wait),
             PutError::Unavailable(_) => OpenError::Unavailable,
         })
     }
 
     pub(crate) async fn find(&self, id: &OauthId) -> Result<Option<OauthSession>, Unavailable> {
-        Ok(self.cache.get(Space::OauthSession, id.as_str()).await?.and_then(|bytes| read(&bytes)))
+        for space in [Space::OauthSession, Space::FinishedOauth] {
+            if let Some(found) = self.cache.get(space, id.as_str()).await?.and_then(|bytes| read(&bytes)) {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
     }
 
     /// Makes the session's code, once, and gives the address that carries it.
@@ -217,8 +227,10 @@ impl OauthSessions {
         session: &OauthSession,
         login: GrantedLogin,
         issuer: &str,
+        now: Timestamp,
     ) -> Result<String, CompleteError> {
         let code = self.code(id).ok_or(CompleteError::Unavailable)?;
+        let completed_by = Some(login.subject.clone());
         let grant = Grant {
             session: id.as_str().to_owned(),
             client: session.client.clone(),
@@ -231,12 +243,28 @@ impl OauthSessions {
         if !made.map_err(|_| CompleteError::Unavailable)? {
             return Err(CompleteError::Over);
         }
-        // Only now: who polls must not get the code before it counts.
-        let moved = self.advance(id.as_str(), Progress::Pending, Progress::Completed).await;
-        match moved.map_err(|_| CompleteError::Unavailable)? {
+        // Only now: who polls must not get the code before it counts. It gives its place back; a poll in between sees one
+        // that is not completed yet.
+        let done = OauthSession { completed_by, progress: Progress::Completed, ..session.clone() };
+        match self.finish(id, &done, now).await.map_err(|_| CompleteError::Unavailable)? {
             true => Ok(session.redirect_uri.with_code(code.expose(), &session.state, issuer)),
             false => Err(CompleteError::Over),
         }
+    }
+
+    /// Moves a session to those that are done, if it was open until now.
+    async fn finish(&self, id: &OauthId, done: &OauthSession, now: Timestamp) -> Result<bool, Unavailable> {
+        let bytes = serde_json::to_vec(done).map_err(|_| Unavailable)?;
+        let left = u64::try_from(done.expires_at.micros().saturating_sub(now.micros())).unwrap_or(0);
+        let places = Places::new(done.opener.address, MAX_OPEN_PER_ADDRESS);
+        let groups = places.unlimited();
+        let entry = Entry::new(Space::FinishedOauth, id.as_str(), &bytes).living(Duration::from_micros(left));
+        self.cache.put(entry.among(&groups)).await.map_err(|_| Unavailable)?;
+        let was_open = self.cache.take(Space::OauthSession, id.as_str()).await?.is_some();
+        if !was_open {
+            self.cache.take(Space::FinishedOauth, id.as_str()).await?;
+        }
+        Ok(was_open)
     }
 
     /// The address that carries the code of a completed session.
@@ -269,7 +297,7 @@ impl OauthSessions {
     }
 
     async fn advance(&self, id: &str, from: Progress, to: Progress) -> Result<bool, Unavailable> {
-        let moved = self.cache.update(Space::OauthSession, id, |bytes| {
+        let moved = self.cache.update(Space::FinishedOauth, id, |bytes| {
             let session = read::<OauthSession>(bytes).filter(|session| session.progress == from);
             let next = session.and_then(|session| serde_json::to_vec(&OauthSession { progress: to, ..session }).ok());
             next.map_or((Change::Keep, false), |next| (Change::Set(next), true))

@@ -1,22 +1,25 @@
 //! The HTTP surface. Each operation has its own file; its path mirrors the URL.
 
 mod auth;
-mod cookies;
+pub(crate) mod cookies;
 mod eth;
 mod me;
 mod oauth;
+mod pages;
 mod provenance;
 mod tokens;
 
+pub(crate) use auth::request::SECRET_HEADER;
 pub(crate) use provenance::Provenance;
 
 use crate::{
-    limits::{PerAddress, per_address},
+    limits::{PerAddress, own_pages_and_links_only, own_pages_only, per_address},
     security::recorded,
     state::IdentityState,
 };
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use gw_http::{KnownQueries, SecureHeaders, known_queries};
+use std::sync::Arc;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -51,11 +54,19 @@ pub(crate) fn queries() -> KnownQueries {
     KnownQueries::of(&api(), &["/oauth/authorize", "/oauth/token"])
 }
 
-/// Routes that share a limit per address.
+/// Routes that share a limit per address, and from whose pages they are taken.
 #[derive(Clone, Copy, Debug)]
 enum Limited {
+    /// From our own pages.
     Auth,
+    /// From our own pages, and by links of others; browsers are shown a page instead of JSON.
+    Navigated,
+    /// From anybody: a wallet may be a web page.
+    Proofs,
+    Revocations,
     Polls,
+    /// By session, in their handlers.
+    OwnPolls,
     Refreshes,
     /// By subject, in their extractor; what is read and changed is the caller's own, and recorded.
     Links,
@@ -64,13 +75,23 @@ enum Limited {
 fn limited(routes: OpenApiRouter<IdentityState>, of: Limited, state: &IdentityState) -> OpenApiRouter<IdentityState> {
     let limits = &state.inner.limits;
     let routes = routes.route_layer(from_fn_with_state(state.inner.queries.clone(), known_queries));
-    let rate = match of {
-        Limited::Auth => limits.auth,
-        Limited::Polls => limits.polls,
-        Limited::Refreshes => limits.refreshes,
-        Limited::Links => return routes.route_layer(from_fn_with_state(state.clone(), recorded)),
+    let counted = |routes: OpenApiRouter<IdentityState>, rate| {
+        routes.route_layer(from_fn_with_state(PerAddress::new(&state.edge, limits, rate), per_address))
     };
-    routes.route_layer(from_fn_with_state(PerAddress::new(&state.edge, limits, rate), per_address))
+    let own = || from_fn_with_state(Arc::clone(&state.edge), own_pages_only);
+    // What is layered last is asked first.
+    match of {
+        Limited::Auth => counted(routes, limits.auth).route_layer(own()),
+        Limited::Navigated => counted(routes, limits.auth)
+            .route_layer(from_fn_with_state(Arc::clone(&state.edge), own_pages_and_links_only))
+            .route_layer(from_fn(pages::for_browsers)),
+        Limited::Proofs => counted(routes, limits.proofs),
+        Limited::Revocations => counted(routes, limits.revocations).route_layer(own()),
+        Limited::Polls => counted(routes, limits.polls),
+        Limited::OwnPolls => routes,
+        Limited::Refreshes => counted(routes, limits.refreshes),
+        Limited::Links => routes.route_layer(from_fn_with_state(state.clone(), recorded)),
+    }
 }
 
 fn both_ways(
@@ -78,17 +99,16 @@ fn both_ways(
 ) -> OpenApiRouter<IdentityState> {
     let auth = OpenApiRouter::new()
         .routes(routes!(auth::request::request))
-        .routes(routes!(auth::callback::callback))
         .routes(routes!(auth::verify::verify))
         .routes(routes!(auth::directory::url::url))
         .routes(routes!(auth::directory::callback::callback))
         .routes(routes!(auth::directory::service_principal::service_principal))
-        .routes(routes!(tokens::revoke::revoke))
         .routes(routes!(tokens::introspect::introspect));
-    let polls = OpenApiRouter::new()
-        .routes(routes!(auth::status::status))
-        .routes(routes!(auth::providers::providers))
-        .routes(routes!(auth::qr::qr));
+    let proofs = OpenApiRouter::new().routes(routes!(auth::callback::callback));
+    let revocations =
+        OpenApiRouter::new().routes(routes!(tokens::revoke::revoke)).routes(routes!(tokens::logout::logout));
+    let polls = OpenApiRouter::new().routes(routes!(auth::providers::providers));
+    let own_polls = OpenApiRouter::new().routes(routes!(auth::status::status)).routes(routes!(auth::qr::qr));
     let refresh = OpenApiRouter::new().routes(routes!(tokens::refresh::refresh));
     let links = OpenApiRouter::new()
         .routes(routes!(eth::challenge::challenge))
@@ -97,13 +117,20 @@ fn both_ways(
         .routes(routes!(eth::unlink::unlink))
         .routes(routes!(eth::refresh_ens::refresh_ens));
     limit(auth, Limited::Auth)
+        .merge(limit(proofs, Limited::Proofs))
+        .merge(limit(revocations, Limited::Revocations))
         .merge(limit(polls, Limited::Polls))
+        .merge(limit(own_polls, Limited::OwnPolls))
         .merge(limit(refresh, Limited::Refreshes))
         .merge(limit(links, Limited::Links))
 }
 
 fn versioned_only() -> OpenApiRouter<IdentityState> {
-    OpenApiRouter::new().routes(routes!(me::admin_status::admin_status)).routes(routes!(me::orgs::orgs))
+    OpenApiRouter::new()
+        .routes(routes!(me::admin_status::admin_status))
+        .routes(routes!(me::orgs::orgs))
+        .routes(routes!(me::sessions::list))
+        .routes(routes!(me::sessions::end))
 }
 
 /// PERSONAL_RPC_URLS: without it these are not there.
@@ -115,19 +142,21 @@ fn rpc_urls() -> OpenApiRouter<IdentityState> {
 fn oauth(
     limit: impl Fn(OpenApiRouter<IdentityState>, Limited) -> OpenApiRouter<IdentityState>,
 ) -> OpenApiRouter<IdentityState> {
-    let auth = OpenApiRouter::new()
-        .routes(routes!(oauth::authorize::authorize))
-        .routes(routes!(oauth::callback::callback))
-        .routes(routes!(oauth::restart::restart))
-        .routes(routes!(oauth::silent_complete::silent_complete));
-    let polls = OpenApiRouter::new()
-        .routes(routes!(oauth::info::info))
-        .routes(routes!(oauth::status::status))
-        .routes(routes!(oauth::metadata::metadata));
+    let auth = OpenApiRouter::new().routes(routes!(oauth::silent_complete::silent_complete));
+    let navigated =
+        OpenApiRouter::new().routes(routes!(oauth::authorize::authorize)).routes(routes!(oauth::restart::restart));
+    let proofs = OpenApiRouter::new().routes(routes!(oauth::callback::callback));
+    let polls = OpenApiRouter::new().routes(routes!(oauth::metadata::metadata));
+    let own_polls = OpenApiRouter::new().routes(routes!(oauth::info::info)).routes(routes!(oauth::status::status));
     // An application brings all its users' codes from one address, so it is counted like refreshes are (decision 54);
     // its failures have a limit of their own.
     let token = OpenApiRouter::new().routes(routes!(oauth::token::token));
-    limit(auth, Limited::Auth).merge(limit(polls, Limited::Polls)).merge(limit(token, Limited::Refreshes))
+    limit(auth, Limited::Auth)
+        .merge(limit(navigated, Limited::Navigated))
+        .merge(limit(proofs, Limited::Proofs))
+        .merge(limit(polls, Limited::Polls))
+        .merge(limit(own_polls, Limited::OwnPolls))
+        .merge(limit(token, Limited::Refreshes))
 }
 
 /// What no release has stands in no description.

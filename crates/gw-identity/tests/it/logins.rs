@@ -20,7 +20,7 @@ const STRANGER: &str = "192.0.2.77";
 async fn zk10_zk80_a_proof_completes_the_session_and_makes_the_user() {
     let world = World::new().await;
     let login = world.open_login().await;
-    let pending = world.poll(&login, PAGE, &[]).await;
+    let pending = world.poll(&login, PAGE, &login.shown()).await;
     assert_eq!(pending.body, json!({ "completed": false }));
 
     let answer = world.prove(&login, "proof:did:test:alice").await;
@@ -120,7 +120,7 @@ async fn hd19_wallet_and_page_get_two_families() {
     let world = World::new().await;
     let login = world.open_login().await;
     let wallet = Tokens::of(&world.prove(&login, "proof:did:test:alice").await.body);
-    let polled = world.poll(&login, PAGE, &[]).await;
+    let polled = world.poll(&login, PAGE, &login.shown()).await;
     assert_eq!(polled.body["completed"], true);
     let page = Tokens::of(&polled.body["tokens"]);
     let family = |tokens: &Tokens| world.edge.tokens.access(&tokens.access, world.edge.now()).unwrap().session;
@@ -134,9 +134,9 @@ async fn hd19_wallet_and_page_get_two_families() {
     assert_eq!(world.post("/refresh", page.as_refresh()).send().await.status, StatusCode::OK);
 }
 
-/// ZK-13, HD19: the session id stands in the QR code; it opens nothing alone.
+/// ZK-13, HD19, HD34: the session id stands in the QR code; it opens nothing alone, nor does the address of a browser.
 #[tokio::test]
-async fn zk13_hd19_a_poll_needs_the_secret_or_the_address_of_the_opener() {
+async fn zk13_hd19_a_poll_needs_the_openers_secret() {
     let world = World::new().await;
     let login = world.open_login().await;
     world.prove(&login, "proof:did:test:alice").await;
@@ -147,11 +147,10 @@ async fn zk13_hd19_a_poll_needs_the_secret_or_the_address_of_the_opener() {
     assert_eq!(world.poll(&login, STRANGER, &[("cookie", "pp_login=guess")]).await.body, pending);
     assert_eq!(world.poll(&login, STRANGER, &[("x-login-secret", "guess")]).await.body, pending);
     assert_eq!(world.poll(&login, WALLET, &[]).await.body, pending);
-    for (peer, headers) in [
-        (STRANGER, vec![("cookie", cookie.as_str())]),
-        (STRANGER, vec![("x-login-secret", login.secret.as_str())]),
-        (PAGE, vec![]),
-    ] {
+    assert_eq!(world.poll(&login, PAGE, &[]).await.body, pending);
+    for (peer, headers) in
+        [(STRANGER, vec![("cookie", cookie.as_str())]), (STRANGER, vec![("x-login-secret", login.secret.as_str())])]
+    {
         let answer = world.poll(&login, peer, &headers).await;
         assert_eq!(answer.body["completed"], true, "{peer} {headers:?}");
     }
@@ -163,13 +162,13 @@ async fn decision_26_a_completed_poll_can_be_repeated_until_the_session_ends() {
     let world = World::new().await;
     let login = world.open_login().await;
     world.prove(&login, "proof:did:test:alice").await;
-    let first = world.poll(&login, PAGE, &[]).await;
+    let first = world.poll(&login, PAGE, &login.shown()).await;
     world.clock.pass(240);
-    let second = world.poll(&login, PAGE, &[]).await;
+    let second = world.poll(&login, PAGE, &login.shown()).await;
     assert_eq!(Tokens::of(&first.body["tokens"]), Tokens::of(&second.body["tokens"]));
     assert_eq!(second.body["tokens"]["expires_in"], 60);
     world.clock.pass(360);
-    assert_eq!(world.poll(&login, PAGE, &[]).await.refusal(), (401, "session not found or expired"));
+    assert_eq!(world.poll(&login, PAGE, &login.shown()).await.refusal(), (401, "session not found or expired"));
 }
 
 /// TK-9: a completed poll sets the cookie, but not for somebody else's page.
@@ -178,13 +177,16 @@ async fn tk9_a_completed_poll_sets_the_cookie_for_our_pages_only() {
     let world = World::new().await;
     let login = world.open_login().await;
     world.prove(&login, "proof:did:test:alice").await;
-    let own = world.poll(&login, PAGE, &[("origin", BASE)]).await;
+    let shown = ("x-login-secret", login.secret.as_str());
+    let own = world.poll(&login, PAGE, &[shown, ("origin", BASE)]).await;
     let cookies = own.cookies();
-    assert_eq!(cookies.len(), 1);
-    assert!(cookies[0].starts_with("pp_access="));
-    assert!(cookies[0].ends_with("; Path=/; HttpOnly; SameSite=Lax; Max-Age=300; Secure"), "{}", cookies[0]);
-    assert!(world.poll(&login, PAGE, &[("origin", "https://evil.example")]).await.cookies().is_empty());
-    assert!(world.poll(&login, PAGE, &[("sec-fetch-site", "cross-site")]).await.cookies().is_empty());
+    assert_eq!(cookies.len(), 2, "by the agreed name, and by one for this host alone");
+    assert!(cookies[0].starts_with("pp_access=") && cookies[1].starts_with("__Host-pp_access="));
+    for cookie in &cookies {
+        assert!(cookie.ends_with("; Path=/; HttpOnly; SameSite=Lax; Max-Age=300; Secure"), "{cookie}");
+    }
+    assert!(world.poll(&login, PAGE, &[shown, ("origin", "https://evil.example")]).await.cookies().is_empty());
+    assert!(world.poll(&login, PAGE, &[shown, ("sec-fetch-site", "cross-site")]).await.cookies().is_empty());
 }
 
 /// ZK-13, HD19: how the page's cookie looks.
@@ -192,7 +194,10 @@ async fn tk9_a_completed_poll_sets_the_cookie_for_our_pages_only() {
 async fn zk13_hd19_the_login_cookie_follows_the_frontend() {
     let world = World::new().await;
     let login = world.open_login().await;
-    assert_eq!(login.cookie, format!("pp_login={}; Path=/; HttpOnly; SameSite=Lax; Max-Age=600; Secure", login.secret));
+    assert_eq!(
+        login.cookie,
+        format!("__Host-pp_login={}; Path=/; HttpOnly; SameSite=Lax; Max-Age=600; Secure", login.secret)
+    );
     let without_origin = world.ask(Method::POST, "/auth/request").send().await;
     assert!(without_origin.cookies().is_empty());
     assert!(without_origin.headers.contains_key("x-login-secret"));
@@ -254,7 +259,7 @@ async fn zk10_a_rejected_proof_shows_in_the_session_and_a_valid_one_clears_it() 
             assert_eq!(answer.body["verify_url"], "https://verify.example");
             assert!(answer.body["message"].is_string());
         }
-        let poll = world.poll(&login, PAGE, &[]).await;
+        let poll = world.poll(&login, PAGE, &login.shown()).await;
         let mut expected = json!({ "completed": false, "failed": true, "reason": reason });
         if status == 403 {
             expected["verify_url"] = json!("https://verify.example");
@@ -263,7 +268,7 @@ async fn zk10_a_rejected_proof_shows_in_the_session_and_a_valid_one_clears_it() 
     }
     assert!(world.event_kinds().iter().all(|kind| *kind == SecurityKind::LoginRefused));
     assert_eq!(world.prove(&login, "proof:did:test:alice").await.status, StatusCode::OK);
-    let poll = world.poll(&login, PAGE, &[]).await;
+    let poll = world.poll(&login, PAGE, &login.shown()).await;
     assert_eq!((&poll.body["completed"], &poll.body["failed"]), (&Value::Bool(true), &Value::Null));
 }
 
@@ -280,7 +285,7 @@ async fn a_banned_account_gets_no_tokens() {
 
     let login = world.open_login().await;
     assert_eq!(world.prove(&login, "proof:did:test:alice").await.refusal(), (403, "account is banned"));
-    let poll = world.poll(&login, PAGE, &[]).await;
+    let poll = world.poll(&login, PAGE, &login.shown()).await;
     assert_eq!(poll.body, json!({ "completed": false, "failed": true, "reason": "authentication_failed" }));
     let now = world.edge.now();
     assert_eq!(world.store.read().list_families(alice.id, now).await.unwrap(), []);
@@ -295,7 +300,7 @@ async fn an_unrecorded_login_gives_no_tokens() {
     let login = world.open_login().await;
     world.fill_journal(true);
     assert_eq!(world.prove(&login, "proof:did:test:alice").await.refusal(), (503, "audit unavailable"));
-    assert_eq!(world.poll(&login, PAGE, &[]).await.body["completed"], false);
+    assert_eq!(world.poll(&login, PAGE, &login.shown()).await.body["completed"], false);
     assert!(world.user("alice").await.is_none(), "refused before any effect");
     world.fill_journal(false);
     assert_eq!(world.prove(&login, "proof:did:test:alice").await.status, StatusCode::OK);
@@ -363,7 +368,7 @@ async fn identity_9_auth_routes_are_limited_per_address() {
     let world = World::with(Setup { per_minute: 10, ..Setup::default() }).await;
     for _ in 0..5 {
         world.ask(Method::POST, "/auth/request").send().await;
-        world.post("/api/v1/revoke", json!({ "refresh_token": "x" })).send().await;
+        world.post("/api/v1/introspect", json!({})).send().await;
     }
     let refused = world.ask(Method::POST, "/api/v1/auth/request").send().await;
     assert_eq!(refused.refusal(), (429, "rate limit exceeded"));
@@ -378,10 +383,12 @@ async fn identity_9_polls_are_limited_per_session() {
     let world = World::new().await;
     let (one, other) = (world.open_login().await, world.open_login().await);
     for _ in 0..60 {
-        assert_eq!(world.poll(&one, PAGE, &[]).await.status, StatusCode::OK);
+        assert_eq!(world.poll(&one, PAGE, &one.shown()).await.status, StatusCode::OK);
+        assert_eq!(world.poll(&one, STRANGER, &[]).await.status, StatusCode::OK);
     }
+    assert_eq!(world.poll(&one, PAGE, &one.shown()).await.status, StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(world.poll(&one, STRANGER, &[]).await.status, StatusCode::TOO_MANY_REQUESTS);
-    assert_eq!(world.poll(&other, PAGE, &[]).await.status, StatusCode::OK);
+    assert_eq!(world.poll(&other, PAGE, &other.shown()).await.status, StatusCode::OK);
 }
 
 /// ZK-5: without VERIFIER_ID production starts no login, development takes a placeholder.
@@ -448,7 +455,7 @@ async fn zk77_one_persons_credential_serves_one_account() {
     assert_eq!(prove("proof:did:test:alice#77").await.0.status, StatusCode::OK, "again");
     let (fresh, login) = prove("proof:did:test:fresh#77").await;
     assert_eq!(fresh.refusal(), (401, "verification failed"));
-    assert_eq!(world.poll(&login, PAGE, &[]).await.body["reason"], "verification_failed");
+    assert_eq!(world.poll(&login, PAGE, &login.shown()).await.body["reason"], "verification_failed");
     assert!(world.user("fresh").await.is_none(), "nothing was made");
     assert_eq!(prove("proof:did:test:bob#78").await.0.status, StatusCode::OK, "somebody else");
 

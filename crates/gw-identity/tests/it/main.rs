@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod api;
 #[cfg(test)]
+mod attacks;
+#[cfg(test)]
 mod links;
 #[cfg(test)]
 mod logins;

@@ -29,7 +29,7 @@ async fn ops_6_4_logins_are_503_and_tokens_go_on() {
     assert!(start.elapsed() < Duration::from_secs(2), "after {:?}", start.elapsed());
     is_away(&world.prove(&login, "proof:did:test:alice").await);
     is_away(&world.prove(&login, "nonsense").await);
-    is_away(&world.poll(&login, PAGE, &[]).await);
+    is_away(&world.poll(&login, PAGE, &login.shown()).await);
     is_away(&world.post("/eth/link/challenge", json!({})).bearer(&alice.access).send().await);
     let answer = json!({ "address": "0x00", "signature": "0x00", "nonce": challenge.body["nonce"] });
     is_away(&world.post("/eth/link/verify", answer).bearer(&alice.access).send().await);

@@ -9,8 +9,8 @@ use gw_http::{
     TrustedProxies,
 };
 use gw_identity::{
-    AuthorizationRequest, Chain, ChainAway, Ens, IdentityConfig, IdentityParts, IdentityState, NotRecorded, Nullifier,
-    ProofError, ProofVerifier, Proved, Room, SecuritySink,
+    AuthorizationRequest, Chain, ChainAway, Ens, IdentityConfig, IdentityParts, IdentityState, LoginSessions,
+    NotRecorded, Nullifier, ProofError, ProofVerifier, Proved, Room, SecuritySink,
     oauth::{Clients, OauthConfig},
     router,
 };
@@ -112,6 +112,7 @@ pub(crate) struct World {
     recorded: Arc<Mutex<Vec<Record>>>,
     journal_full: Arc<AtomicBool>,
     stale: Arc<AtomicBool>,
+    cache: Cache,
     _place: tempfile::TempDir,
 }
 
@@ -202,7 +203,7 @@ impl World {
         let parts = IdentityParts {
             edge: Arc::clone(&edge),
             store: store.clone(),
-            cache,
+            cache: cache.clone(),
             security,
             chain: Arc::clone(&chain) as Arc<dyn Chain>,
             ens: setup.ens,
@@ -213,7 +214,21 @@ impl World {
         let (app, description) = router(state).split_for_parts();
         let description = serde_json::to_value(description).unwrap();
         let app = app.layer(Correlate::new(Arc::clone(&edge.entropy)));
-        Self { app, clock, store, edge, chain, tasks, feed, description, recorded, journal_full, stale, _place: place }
+        Self {
+            app,
+            clock,
+            store,
+            edge,
+            chain,
+            tasks,
+            feed,
+            description,
+            recorded,
+            journal_full,
+            stale,
+            cache,
+            _place: place,
+        }
     }
 
     /// A request from the page's address.
@@ -234,12 +249,7 @@ impl World {
     pub(crate) async fn open_login(&self) -> Login {
         let answer = self.ask(Method::POST, "/auth/request").header("origin", BASE).send().await;
         assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
-        let cookie = answer.headers[header::SET_COOKIE].to_str().unwrap().to_owned();
-        Login {
-            id: answer.body["session_id"].as_str().unwrap().to_owned(),
-            secret: answer.headers["x-login-secret"].to_str().unwrap().to_owned(),
-            cookie,
-        }
+        Login::of(&answer)
     }
 
     /// Logs `name` in as a wallet does.
@@ -260,6 +270,11 @@ impl World {
     pub(crate) async fn poll(&self, login: &Login, peer: &'static str, headers: &[(&str, &str)]) -> Answer {
         let path = format!("/api/v1/auth/session/{}/status", login.id);
         headers.iter().fold(self.get(&path).from(peer), |ask, (name, value)| ask.header(name, value)).send().await
+    }
+
+    /// The sessions as administrators see them.
+    pub(crate) fn sessions(&self) -> LoginSessions {
+        LoginSessions::new(self.cache.clone(), &Secret::new("the refresh secret"))
     }
 
     pub(crate) async fn begin(&self) -> Tx {
@@ -339,15 +354,17 @@ impl Ask<'_> {
 pub(crate) async fn ask(app: Router, mut request: Request<Body>, peer: IpAddr) -> Answer {
     request.extensions_mut().insert(ConnectInfo(SocketAddr::new(peer, 4711)));
     let (parts, body) = app.oneshot(request).await.unwrap().into_parts();
-    let body = body.collect().await.unwrap().to_bytes();
-    let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
-    Answer { status: parts.status, headers: parts.headers, body }
+    let bytes = body.collect().await.unwrap().to_bytes();
+    let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
+    Answer { status: parts.status, headers: parts.headers, body, text: String::from_utf8_lossy(&bytes).into_owned() }
 }
 
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Value,
+    /// The body as it came.
+    pub(crate) text: String,
 }
 
 impl Answer {
@@ -364,7 +381,23 @@ impl Answer {
 pub(crate) struct Login {
     pub(crate) id: String,
     pub(crate) secret: String,
+    /// Empty where none was set.
     pub(crate) cookie: String,
+}
+
+impl Login {
+    pub(crate) fn of(answer: &Answer) -> Self {
+        Self {
+            id: answer.body["session_id"].as_str().unwrap().to_owned(),
+            secret: answer.headers["x-login-secret"].to_str().unwrap().to_owned(),
+            cookie: answer.cookies().first().copied().unwrap_or_default().to_owned(),
+        }
+    }
+
+    /// What its opener shows with a poll.
+    pub(crate) fn shown(&self) -> [(&str, &str); 1] {
+        [("x-login-secret", &self.secret)]
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -426,6 +459,10 @@ impl Default for TestClock {
 impl TestClock {
     pub(crate) fn pass(&self, seconds: i64) {
         self.0.fetch_add(seconds * 1_000_000, Ordering::SeqCst);
+    }
+
+    pub(crate) fn pass_millis(&self, millis: i64) {
+        self.0.fetch_add(millis * 1_000, Ordering::SeqCst);
     }
 }
 

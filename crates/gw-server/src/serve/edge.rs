@@ -1,9 +1,12 @@
 //! The state all HTTP surfaces share, made from the configuration.
 
-use super::stores::{Ground, Secrets};
+use super::{
+    features::seconds,
+    stores::{Ground, Secrets},
+};
 use crate::config::{Config, Environment};
 use anyhow::Context as _;
-use gw_http::{AdminGate, Edge, PolicySource, PrivateNetwork, TokenCodec, TrustedProxies};
+use gw_http::{AdminGate, Edge, PolicySource, PrivateNetwork, TokenCodec, TokenLives, TrustedProxies};
 use gw_policy::access::admin::Qualifies;
 use gw_store::Feed;
 use std::sync::Arc;
@@ -12,7 +15,11 @@ use std::sync::Arc;
 pub(crate) fn edge(config: &Config, secrets: &Secrets, ground: &Ground, feed: &Feed) -> anyhow::Result<Arc<Edge>> {
     let production = config.environment == Environment::Production;
     let tokens = TokenCodec::new(&config.edge.base_url, &secrets.access, &secrets.refresh)
-        .context("the token secrets cannot be used")?;
+        .context("the token secrets cannot be used")?
+        .with_lives(TokenLives {
+            access: seconds(config.identity.access_ttl)?,
+            refresh: seconds(config.identity.refresh_ttl)?,
+        });
     let policy = {
         let feed = feed.clone();
         PolicySource::new(move || {

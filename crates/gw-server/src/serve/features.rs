@@ -68,7 +68,9 @@ pub(super) fn features(on: &Foundation<'_>) -> anyhow::Result<Features> {
     let rpc = rpc(on)?;
     let public = Router::from(gw_identity::router(identity(on)?)).merge(gw_rpc::router(rpc.clone()));
     // Where another front end is, its page is the one.
-    let public = if web::login_page(&on.config.edge).1 { public.merge(web::router()) } else { public };
+    let (login_page, is_ours) = web::login_page(&on.config.edge);
+    let public = public.merge(web::home(&login_page));
+    let public = if is_ours { public.merge(web::router()) } else { public };
     Ok(Features { public, admin: guard(gw_admin::router(admin(on, rpc)?), Arc::clone(&on.edge)) })
 }
 
@@ -212,7 +214,7 @@ fn admin(on: &Foundation<'_>, rpc: RpcState) -> anyhow::Result<AdminState> {
         node: Arc::clone(&on.node),
         key_cipher: Some(Arc::clone(&on.group_keys)),
         tester: Arc::new(Tester(rpc)),
-        sessions: Arc::new(Sessions(gw_identity::LoginSessions::new(on.cache.clone()))),
+        sessions: Arc::new(Sessions(gw_identity::LoginSessions::new(on.cache.clone(), &on.secrets.refresh.current))),
         extras: Arc::clone(&on.config.extras),
         knobs: Arc::new(on.config.knobs.clone()),
         facts: InstanceFacts {
@@ -226,6 +228,7 @@ fn admin(on: &Foundation<'_>, rpc: RpcState) -> anyhow::Result<AdminState> {
         },
         clock: Arc::clone(&on.edge.clock),
         entropy: Arc::clone(&on.edge.entropy),
+        tasks: on.tasks.clone(),
     })
 }
 
@@ -252,7 +255,7 @@ fn verifier(on: &Foundation<'_>) -> anyhow::Result<Arc<dyn ProofVerifier>> {
     Ok(if identity.mock_login { Arc::new(gw_identity::MockVerifier::before(real)) } else { real })
 }
 
-fn seconds(span: Duration) -> anyhow::Result<Seconds> {
+pub(super) fn seconds(span: Duration) -> anyhow::Result<Seconds> {
     u32::try_from(span.as_secs()).map(Seconds).context("a span is too long")
 }
 

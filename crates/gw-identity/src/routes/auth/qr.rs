@@ -2,7 +2,8 @@
 
 use super::callback::parse_session;
 use crate::{
-    login::{AuthorizationRequest, LoginError},
+    login::{AuthorizationRequest, LoginError, Shown},
+    routes::{Provenance, oauth::SessionError},
     state::IdentityState,
 };
 use axum::{
@@ -11,7 +12,7 @@ use axum::{
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use gw_http::{ApiError, ErrorBody};
-use http::{HeaderValue, header};
+use http::{HeaderMap, HeaderValue, header};
 use qrcode::{Color, EcLevel, QrCode};
 use std::fmt::Write as _;
 
@@ -20,7 +21,7 @@ const QUIET: usize = 4;
 
 /// Draw a login's QR code
 ///
-/// Black on white whatever the page's colours are: scanners need it so. Gone once the login is completed.
+/// For the page that opened the login: it shows its secret (`X-Login-Secret` or the `pp_login` cookie). Black on white whatever the page's colours are: scanners need it so. Gone once the login is completed.
 #[utoipa::path(
     get,
     path = "/auth/session/{id}/qr.svg",
@@ -30,16 +31,32 @@ const QUIET: usize = 4;
     responses(
         (status = 200, body = String, content_type = "image/svg+xml"),
         (status = 401, body = ErrorBody, description = "Unknown, expired or completed"),
+        (status = 403, body = ErrorBody, description = "Started in another browser"),
         (status = 429, body = ErrorBody),
         (status = 503, body = ErrorBody),
     ),
 )]
 pub(crate) async fn qr(
     State(state): State<IdentityState>,
+    provenance: Provenance,
     Path(id): Path<String>,
+    headers: HeaderMap,
 ) -> Result<impl IntoResponse, ApiError> {
-    let id = parse_session(&id)?;
-    let request = state.inner.sessions.pending(id).await.map_err(LoginError::from)?.ok_or(LoginError::SessionOver)?;
+    let inner = &state.inner;
+    let found = match parse_session(&id) {
+        Ok(id) => inner.sessions.find(id).await.map_err(LoginError::from)?.map(|session| (id, session)),
+        Err(_) => None,
+    };
+    let Some((id, session)) = found else {
+        inner.limits.poll_from(provenance.client).await?;
+        return Err(LoginError::SessionOver.into());
+    };
+    let by_opener = session.opener.is(&Shown::of(&headers, provenance.client));
+    inner.limits.poll_of(id, by_opener, provenance.client).await?;
+    if !by_opener {
+        return Err(SessionError::OtherBrowser.into());
+    }
+    let request = session.pending().ok_or(LoginError::SessionOver)?;
     let svg = text(&request).as_deref().and_then(draw).ok_or_else(ApiError::internal)?;
     const SVG: HeaderValue = HeaderValue::from_static("image/svg+xml");
     // Opened by itself it is a document: it loads nothing and runs nothing.

@@ -1,17 +1,19 @@
 //! `POST /auth/request`: opens a login session (ZK-1, ZK-4, ZK-5, ZK-13).
 
 use crate::{
-    login::{AuthorizationRequest, LoginError, LoginId, LoginSecret, LoginSession, RequestFacts, callback_base},
+    login::{
+        AuthorizationRequest, LoginError, LoginId, LoginSecret, LoginSession, Opener, RequestFacts, callback_base,
+    },
     routes::{Provenance, cookies},
     state::IdentityState,
 };
 use axum::{Json, extract::State, response::IntoResponse};
-use gw_http::{ApiError, ErrorBody, JsonBody};
-use http::{HeaderMap, HeaderValue, header};
+use gw_http::{ApiError, ErrorBody, JsonBody, OwnOrigins};
+use http::{HeaderMap, HeaderValue};
 use serde::{Deserialize, Serialize};
 
 /// Carries the session's secret to pages that fetch without cookies (HD19).
-pub(in crate::routes) const SECRET_HEADER: &str = "x-login-secret";
+pub(crate) const SECRET_HEADER: &str = "x-login-secret";
 
 /// What a login may start with.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
@@ -41,6 +43,7 @@ pub(crate) struct AuthRequestResponse {
     request_body = Option<AuthRequestBody>,
     responses(
         (status = 200, body = AuthRequestResponse),
+        (status = 403, body = ErrorBody, description = "A page of somebody else asks"),
         (status = 429, body = ErrorBody),
         (status = 500, body = ErrorBody, description = "VERIFIER_ID not configured"),
         (status = 503, body = ErrorBody, description = "too many open sessions, or the credential schema is not at hand"),
@@ -62,10 +65,11 @@ pub(crate) async fn request(
     let facts = RequestFacts { verifier, base: &base, session: id.0, scope, circuits: &config.auth_circuits, now };
     let auth_request = AuthorizationRequest::new(&facts, &*edge.entropy);
     let secret = LoginSecret::fresh(&*edge.entropy);
-    let session = LoginSession::new(auth_request.clone(), provenance.client, &secret, now);
+    let opener = Opener::new(secret.expose(), provenance.client, &headers);
+    let session = LoginSession::new(auth_request.clone(), opener, now);
     state.inner.sessions.open(id, &session).await.map_err(LoginError::from)?;
 
-    let mut answer = match headers.contains_key(header::ORIGIN) {
+    let mut answer = match OwnOrigins::sent_by_browser(&headers) {
         true => cookies::set_login(edge, &secret),
         false => HeaderMap::new(),
     };

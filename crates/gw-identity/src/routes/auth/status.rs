@@ -1,18 +1,18 @@
 //! `GET /auth/session/{id}/status`: the page asks whether its login is done (ZK-14, HD19).
 
-use super::{callback::parse_session, request::SECRET_HEADER};
+use super::callback::parse_session;
 use crate::{
-    login::{LoginError, Reason, Status},
+    login::{LoginError, Reason, Shown, Status},
     routes::{Provenance, cookies},
     state::IdentityState,
-    tokens::AuthResponse,
+    tokens::{AuthResponse, has_ended},
 };
 use axum::{
     Json,
     extract::{Path, State},
     response::IntoResponse,
 };
-use gw_http::{ApiError, ErrorBody, auth::cookie};
+use gw_http::{ApiError, ErrorBody};
 use http::HeaderMap;
 use serde::Serialize;
 
@@ -37,8 +37,9 @@ pub(crate) struct SessionStatusResponse {
 
 /// Poll a login
 ///
-/// Tokens are given to whoever shows the session's secret (`X-Login-Secret` or the `pp_login` cookie), or asks from
-/// the address that opened the session; to others the session looks pending.
+/// Tokens, and why a proof was refused, are told to whoever shows the session's secret (`X-Login-Secret` or the `pp_login`
+/// cookie). Where no browser opened the session, asking from the same address without a secret does, too. To others the
+/// session looks pending.
 #[utoipa::path(
     get,
     path = "/auth/session/{id}/status",
@@ -59,14 +60,27 @@ pub(crate) async fn status(
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, ApiError> {
     let (now, inner) = (state.edge.now(), &state.inner);
-    let id = parse_session(&id)?;
-    inner.limits.poll_of(id).await?;
-    let in_header = headers.get(SECRET_HEADER).and_then(|value| value.to_str().ok());
-    let secrets: Vec<&str> = [in_header, cookie(&headers, cookies::LOGIN)].into_iter().flatten().collect();
-    let status = inner.sessions.status(id, &secrets, provenance.client).await.map_err(LoginError::from)?;
-    let status = status.ok_or(LoginError::SessionOver)?;
+    let shown = Shown::of(&headers, provenance.client);
+    let found = match parse_session(&id) {
+        Ok(id) => inner.sessions.find(id).await.map_err(LoginError::from)?.map(|session| (id, session)),
+        Err(_) => None,
+    };
+    let Some((id, session)) = found else {
+        inner.limits.poll_from(provenance.client).await?;
+        return Err(LoginError::SessionOver.into());
+    };
+    let by_opener = session.opener.is(&shown);
+    inner.limits.poll_of(id, by_opener, provenance.client).await?;
+    let status = session.status(by_opener);
     let (tokens, refused) = match status {
-        Status::Completed(sealed) => (Some(inner.vault.open(id, &sealed).ok_or(LoginError::Unsealed)?), None),
+        Status::Completed(sealed) => {
+            let pair = inner.vault.open(id, &sealed).ok_or(LoginError::Unsealed)?;
+            if has_ended(&state, &pair)? {
+                inner.sessions.remove(id).await.map_err(LoginError::from)?;
+                return Err(LoginError::SessionOver.into());
+            }
+            (Some(pair), None)
+        }
         Status::Pending { refused } => (None, refused),
     };
     let lacking = refused == Some(Reason::HumanityRequired);

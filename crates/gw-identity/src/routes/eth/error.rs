@@ -80,7 +80,7 @@ impl From<Unusable> for LinkError {
 impl From<PutError> for LinkError {
     fn from(error: PutError) -> Self {
         match error {
-            PutError::Full | PutError::GroupFull => Self::Busy,
+            PutError::Full { .. } | PutError::GroupFull { .. } => Self::Busy,
             PutError::Unavailable(_) => Self::Away,
         }
     }

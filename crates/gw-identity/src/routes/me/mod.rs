@@ -3,3 +3,4 @@
 pub(super) mod admin_status;
 pub(super) mod orgs;
 pub(super) mod rpc_urls;
+pub(super) mod sessions;

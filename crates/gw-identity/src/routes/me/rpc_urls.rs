@@ -6,7 +6,7 @@ use axum::{
     extract::{Path, State},
 };
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use gw_http::{ApiError, Authenticated, ErrorBody, JsonBody, Message};
+use gw_http::{ApiError, Authenticated, Challenge, ErrorBody, JsonBody, Message};
 use gw_policy::{
     access::{Member, active_orgs, reach},
     knobs::Knobs,
@@ -24,6 +24,8 @@ use sha2::{Digest as _, Sha256};
 /// Without a wish, and at most.
 const LIFE: u32 = 8 * 3600;
 const LONGEST: u32 = 30 * 86_400;
+/// So long after a login it may make a URL (HD35).
+const FRESH: Seconds = Seconds(300);
 /// The most contracts of one URL.
 const CONTRACTS: usize = 64;
 const NAME: usize = 100;
@@ -103,6 +105,9 @@ enum UrlError {
     /// Not there, or somebody else's.
     #[error("unknown")]
     Unknown,
+    /// The login behind the token is too long ago: whoever holds a token for minutes must not get a URL for a month (HD35).
+    #[error("the login is too old")]
+    LoginTooOld,
     /// The store failed.
     #[error("the store failed")]
     Store(#[source] StoreError),
@@ -123,6 +128,9 @@ impl From<UrlError> for ApiError {
         match error {
             UrlError::TooMany => Self::conflict("too many RPC URLs: 16 at most; end one first"),
             UrlError::Unknown => Self::not_found("rpc url not found"),
+            UrlError::LoginTooOld => Self::unauthorized("log in again: an RPC URL is made within 5 minutes of a login")
+                .challenging(Challenge::LoginTooOld(FRESH))
+                .with("reason", "login_required"),
             UrlError::Store(error) => {
                 tracing::error!(error = &error as &dyn std::error::Error, "a personal URL could not be kept");
                 Self::internal()
@@ -156,7 +164,8 @@ pub(crate) async fn list(
 
 /// Make an RPC URL
 ///
-/// Its address holds a secret, is shown once, and needs no token: treat it like one.
+/// Its address holds a secret, is shown once, and needs no token: treat it like one. It is made within five minutes of a
+/// login (later: 401, `reason` `login_required`) and ends with that login.
 #[utoipa::path(
     post,
     path = "/me/rpc-urls",
@@ -193,18 +202,22 @@ pub(crate) async fn create(
     let mut bits = [0; 32];
     state.edge.entropy.fill(&mut bits);
     let secret = URL_SAFE_NO_PAD.encode(bits);
-    let new = NewPersonalUrl {
+    let mut new = NewPersonalUrl {
         secret: B256::from_slice(&Sha256::digest(secret.as_bytes())),
         user: caller.user.id,
         org,
         name,
         reach,
         expires_at: state.edge.now().plus(Seconds(life)),
+        login: None,
     };
     let actor = provenance.act(Actor::user(caller.user.id, &caller.user.external_id));
-    let worker = state.clone();
+    let (worker, family) = (state.clone(), caller.claims.session);
     let made = detached(&state.tasks, async move {
         let mut tx = worker.store.begin(&actor).await?;
+        // By the login, not by the token: a refresh makes no login of an old one.
+        let login = tx.read().find_family(family).await?.filter(|login| tx.now() <= login.started.plus(FRESH));
+        new.login = Some(login.ok_or(UrlError::LoginTooOld)?.login);
         let made = tx.create_personal_url(new).await?;
         tx.commit().await?;
         Ok::<_, UrlError>(made)

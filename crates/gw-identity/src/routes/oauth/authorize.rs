@@ -4,9 +4,9 @@
 
 use super::{OauthError, base_path, error::OAuthErrorResponse};
 use crate::{
-    login::{AuthorizationRequest, LoginError, LoginId, LoginSecret, LoginSession, RequestFacts},
+    login::{AuthorizationRequest, LoginError, LoginId, LoginSecret, LoginSession, Opener, RequestFacts},
     oauth::{Asked, Challenge, OauthId, OauthSession, RedirectUri},
-    routes::{Provenance, auth::request::SECRET_HEADER, cookies},
+    routes::{Provenance, SECRET_HEADER, cookies, pages::wants_page},
     state::IdentityState,
 };
 use axum::{
@@ -14,7 +14,7 @@ use axum::{
     extract::{RawQuery, State},
     response::{IntoResponse, Response},
 };
-use gw_http::auth::{COOKIE, cookie};
+use gw_http::{OwnOrigins, auth::access_cookie};
 use gw_policy::access::identify;
 use gw_types::ExternalId;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -37,7 +37,7 @@ pub(crate) struct OauthAuthorizeJSONResponse {
 
 /// Start the authorization code flow
 ///
-/// Browsers (`Accept: text/html`) are sent to the sign-in page, others get the message for the wallet. A Bearer token
+/// Browsers (`Accept: text/html`) are sent to the sign-in page and shown refusals as a page, others get JSON. A Bearer token
 /// or the `pp_access` cookie makes its user the one who may complete the session silently.
 #[utoipa::path(
     get,
@@ -56,6 +56,7 @@ pub(crate) struct OauthAuthorizeJSONResponse {
         (status = 200, body = OauthAuthorizeJSONResponse),
         (status = 302, description = "To the sign-in page"),
         (status = 400, body = OAuthErrorResponse),
+        (status = 403, description = "A page of somebody else asks, other than by a link"),
         (status = 429, body = OAuthErrorResponse),
         (status = 500, body = OAuthErrorResponse),
         (status = 503, body = OAuthErrorResponse, description = "Too many open sessions"),
@@ -87,21 +88,23 @@ pub(crate) async fn authorize(
     let secret = LoginSecret::fresh(&*edge.entropy);
 
     let message = serde_json::to_value(&auth_request).map_err(|_| OauthError::Unavailable)?;
-    let session = OauthSession::new(asked, initiator(&state, &headers), provenance.client, secret.expose())
-        .answered_by(login.0, message);
-    let login_session = LoginSession::new(auth_request.clone(), provenance.client, &secret, now);
-    // The login first: it is the one bounded by address, so that nobody takes all places of the other.
+    let (page, browser) = (wants_page(&headers), OwnOrigins::sent_by_browser(&headers));
+    let opener = Opener::new(secret.expose(), provenance.client, &headers);
+    let opener = if page { opener.with_cookie() } else { opener };
+    let initiator = initiator(&state, &headers);
+    let session = OauthSession::new(asked, initiator, opener.clone(), now).answered_by(login.0, message);
+    let login_session = LoginSession::new(auth_request.clone(), opener, now);
     state.inner.sessions.open(login, &login_session).await.map_err(LoginError::from)?;
     state.inner.oauth.sessions.open(&id, &session).await?;
 
-    if wants_page(&headers) {
+    if page {
         let to = HeaderValue::from_str(&format!("{}?oauth_session={}", state.inner.oauth.login_page, id.as_str()));
         let to = to.map_err(|_| OauthError::Unavailable)?;
-        let cookie = cookies::set_oauth_login(edge, &base_path(&state), &id, &secret);
+        let cookie = cookies::set_oauth_login(edge, &base_path(&state), &id, login.0, &secret);
         return Ok((StatusCode::FOUND, cookie, [(header::LOCATION, to)]).into_response());
     }
-    let mut answer = match headers.contains_key(header::ORIGIN) {
-        true => cookies::set_oauth_login(edge, &base_path(&state), &id, &secret),
+    let mut answer = match browser {
+        true => cookies::set_oauth_login(edge, &base_path(&state), &id, login.0, &secret),
         false => HeaderMap::new(),
     };
     if let Ok(value) = HeaderValue::from_str(secret.expose()) {
@@ -161,14 +164,9 @@ fn initiator(state: &IdentityState, headers: &HeaderMap) -> Option<ExternalId> {
     let token = match bearer {
         Some(token) => token,
         // Any page may send its visitor here, so the cookie proves no will of theirs; it need not (decision 4).
-        None => cookie(headers, COOKIE)?,
+        None => access_cookie(headers)?,
     };
     let claims = state.edge.tokens.access(token, state.edge.now()).ok()?;
     let user = identify(&*state.edge.policy.pin()?, &claims.facts()).ok()?;
     Some(user.external_id.clone())
-}
-
-fn wants_page(headers: &HeaderMap) -> bool {
-    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    accepted.flat_map(|value| value.split(',')).any(|kind| kind.trim().starts_with("text/html"))
 }

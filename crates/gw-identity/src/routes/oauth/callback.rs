@@ -130,7 +130,7 @@ async fn finish(state: &IdentityState, oauth: &str, attempt: Attempt) -> Result<
         let login =
             GrantedLogin::new(claims.subject.clone(), claims.amr, family, claims.issued_at, hash(&pair.refresh));
         let issuer = &worker.inner.config.base_url;
-        let completed = worker.inner.oauth.sessions.complete(&id, &found, login, issuer).await;
+        let completed = worker.inner.oauth.sessions.complete(&id, &found, login, issuer, worker.edge.now()).await;
         if completed.is_err() {
             let actor = provenance.act(Actor::named(claims.subject.as_str()));
             let mut tx = worker.store.begin(&actor).await?;

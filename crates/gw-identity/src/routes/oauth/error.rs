@@ -60,7 +60,9 @@ pub(crate) enum OauthError {
     #[error("too many failures of this client")]
     TooManyFailures(Seconds),
     #[error("too many open sessions")]
-    TooManySessions,
+    TooManySessions(Seconds),
+    #[error("all places for sign-ins are taken")]
+    Full(Seconds),
     #[error("VERIFIER_ID not configured")]
     NoVerifierId,
     #[error("not now, try again")]
@@ -87,11 +89,13 @@ impl OauthError {
             Self::GrantType => (StatusCode::BAD_REQUEST, "unsupported_grant_type"),
             Self::Client => (StatusCode::UNAUTHORIZED, "invalid_client"),
             Self::Grant => (StatusCode::BAD_REQUEST, "invalid_grant"),
-            Self::TooManyFailures(_) | Self::TooManySessions => {
+            Self::TooManyFailures(_) | Self::TooManySessions(_) => {
                 (StatusCode::TOO_MANY_REQUESTS, "temporarily_unavailable")
             }
             Self::NoVerifierId | Self::Store(_) => (StatusCode::INTERNAL_SERVER_ERROR, "server_error"),
-            Self::Unavailable | Self::Unrecorded(_) => (StatusCode::SERVICE_UNAVAILABLE, "temporarily_unavailable"),
+            Self::Full(_) | Self::Unavailable | Self::Unrecorded(_) => {
+                (StatusCode::SERVICE_UNAVAILABLE, "temporarily_unavailable")
+            }
         }
     }
 }
@@ -109,9 +113,12 @@ impl From<Busy> for OauthError {
 }
 
 impl From<OpenError> for OauthError {
-    fn from(_: OpenError) -> Self {
-        // Full or away: in both cases later is better.
-        Self::Unavailable
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Full(wait) => Self::Full(wait),
+            OpenError::NetworkFull(wait) => Self::TooManySessions(wait),
+            OpenError::Unavailable => Self::Unavailable,
+        }
     }
 }
 
@@ -128,11 +135,8 @@ impl IntoResponse for OauthError {
             Self::Client => {
                 headers.insert(header::WWW_AUTHENTICATE, CHALLENGE);
             }
-            Self::TooManyFailures(Seconds(wait)) => {
+            Self::TooManyFailures(Seconds(wait)) | Self::TooManySessions(Seconds(wait)) | Self::Full(Seconds(wait)) => {
                 headers.insert(header::RETRY_AFTER, HeaderValue::from(wait));
-            }
-            Self::TooManySessions => {
-                headers.insert(header::RETRY_AFTER, HeaderValue::from(60));
             }
             Self::Unavailable | Self::Unrecorded(_) => {
                 headers.insert(header::RETRY_AFTER, HeaderValue::from(1));
@@ -149,6 +153,9 @@ pub(crate) enum SessionError {
     /// Unknown or over.
     #[error("the session is unknown")]
     Unknown,
+    /// It was begun elsewhere: whoever completed it would sign somebody else in (HD34).
+    #[error("the session was started in another browser")]
+    OtherBrowser,
     /// It has its code already.
     #[error("the session is completed")]
     Done,
@@ -201,6 +208,7 @@ impl From<SessionError> for ApiError {
     fn from(error: SessionError) -> Self {
         match error {
             SessionError::Unknown => Self::not_found("session not found or expired"),
+            SessionError::OtherBrowser => Self::forbidden("this sign-in was started in another browser"),
             SessionError::Done => Self::conflict("session already completed"),
             SessionError::Caller(error) => error.into(),
             SessionError::ForeignPage => Self::forbidden("origin not allowed"),
@@ -220,11 +228,11 @@ impl From<LoginError> for OauthError {
     fn from(error: LoginError) -> Self {
         match error {
             LoginError::NoVerifierId => Self::NoVerifierId,
-            LoginError::TooManySessions => Self::TooManySessions,
+            LoginError::TooManySessions(wait) => Self::TooManySessions(wait),
+            LoginError::Busy(wait) => Self::Full(wait),
             LoginError::Store(error) => Self::Store(error),
-            // Full, or away: in both cases later is better. The others do not occur where a session is opened.
-            LoginError::Busy
-            | LoginError::NoSchema
+            // Away: later is better. The others do not occur where a session is opened.
+            LoginError::NoSchema
             | LoginError::NoSession
             | LoginError::SessionOver
             | LoginError::TooManyFailures
@@ -260,7 +268,8 @@ mod tests {
             (OauthError::TwoMethods, 400, "invalid_request"),
             (OauthError::Grant, 400, "invalid_grant"),
             (OauthError::TooManyFailures(Seconds(9)), 429, "temporarily_unavailable"),
-            (OauthError::TooManySessions, 429, "temporarily_unavailable"),
+            (OauthError::TooManySessions(Seconds(9)), 429, "temporarily_unavailable"),
+            (OauthError::Full(Seconds(9)), 503, "temporarily_unavailable"),
             (OauthError::NoVerifierId, 500, "server_error"),
             (OauthError::Unavailable, 503, "temporarily_unavailable"),
             (OauthError::Store(StoreError::NotPrimary), 500, "server_error"),
@@ -281,6 +290,7 @@ mod tests {
     fn oa9_oa10_every_refusal_has_its_status_and_text() {
         let table = [
             (SessionError::Unknown, 404, "session not found or expired"),
+            (SessionError::OtherBrowser, 403, "this sign-in was started in another browser"),
             (SessionError::Done, 409, "session already completed"),
             (SessionError::Caller(AuthError::Missing), 401, "missing Authorization header"),
             (SessionError::ForeignPage, 403, "origin not allowed"),

@@ -15,15 +15,40 @@ pub(super) mod token;
 pub(crate) use error::{OauthError, SessionError};
 
 use crate::{
+    login::{LoginId, Shown},
     oauth::{OauthId, OauthSession},
+    routes::Provenance,
     state::IdentityState,
 };
+use gw_http::ApiError;
+use http::HeaderMap;
 
 /// The session of this id, if it is there.
 async fn session(state: &IdentityState, id: &str) -> Result<(OauthId, OauthSession), SessionError> {
     let id = OauthId::parse(id).ok_or(SessionError::Unknown)?;
     let found = state.inner.oauth.sessions.find(&id).await?.ok_or(SessionError::Unknown)?;
     Ok((id, found))
+}
+
+/// The same for a poll, counted as its opener's or as somebody else's; and whose it is.
+async fn polled(
+    state: &IdentityState,
+    id: &str,
+    headers: &HeaderMap,
+    provenance: &Provenance,
+) -> Result<(OauthId, OauthSession, bool), ApiError> {
+    let limits = &state.inner.limits;
+    match session(state, id).await {
+        Ok((id, found)) => {
+            let by_opener = found.opener.is(&Shown::of(headers, provenance.client));
+            limits.poll_of(LoginId(found.login), by_opener, provenance.client).await?;
+            Ok((id, found, by_opener))
+        }
+        Err(error) => {
+            limits.poll_from(provenance.client).await?;
+            Err(error.into())
+        }
+    }
 }
 
 /// The path under which BASE_URL stands, without a slash at its end.

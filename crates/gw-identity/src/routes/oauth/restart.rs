@@ -2,11 +2,7 @@
 //! organization's directory. Only who was logged in when a session begins may complete it silently (OA-10).
 
 use super::{SessionError, base_path, session};
-use crate::{
-    oauth::Progress,
-    routes::{Provenance, auth::request::SECRET_HEADER, cookies},
-    state::IdentityState,
-};
+use crate::{login::Shown, oauth::Progress, routes::Provenance, state::IdentityState};
 use axum::{
     extract::{Path, State},
     response::IntoResponse,
@@ -38,9 +34,7 @@ pub(crate) async fn restart(
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, ApiError> {
     let (_, found) = session(&state, &id).await?;
-    let in_header = headers.get(SECRET_HEADER).and_then(|value| value.to_str().ok());
-    let secrets: Vec<&str> = in_header.into_iter().chain(cookies::all_logins(&headers)).collect();
-    if !found.entitles(&secrets, provenance.client) {
+    if !found.opener.is(&Shown::of(&headers, provenance.client)) {
         return Err(SessionError::Unknown.into());
     }
     if found.progress != Progress::Pending {

@@ -3,6 +3,7 @@
 use super::{SessionError, session, status::OAuthSessionStatusResponse};
 use crate::{
     error::detached,
+    login::Shown,
     oauth::{CompleteError, GrantedLogin, OauthId, OauthSession, Progress},
     routes::Provenance,
     security,
@@ -14,10 +15,7 @@ use axum::{
     extract::{Path, State},
 };
 use gw_audit::SecurityKind;
-use gw_http::{
-    AccessClaims, ApiError, AuthError, ErrorBody, Presented,
-    auth::{COOKIE, cookie},
-};
+use gw_http::{AccessClaims, ApiError, AuthError, ErrorBody, Presented, auth::access_cookie};
 use gw_policy::access::identify;
 use gw_store::{Actor, record::Application};
 use gw_types::Seconds;
@@ -39,7 +37,7 @@ const UNREDEEMED: Seconds = Seconds(300);
     responses(
         (status = 200, body = OAuthSessionStatusResponse),
         (status = 401, body = ErrorBody),
-        (status = 403, body = ErrorBody, description = "Another user, a foreign page, or a banned account"),
+        (status = 403, body = ErrorBody, description = "Another user or browser, a foreign page, or a banned account"),
         (status = 404, body = ErrorBody),
         (status = 409, body = ErrorBody, description = "Completed already"),
         (status = 429, body = ErrorBody),
@@ -55,6 +53,9 @@ pub(crate) async fn silent_complete(
 ) -> Result<Json<OAuthSessionStatusResponse>, ApiError> {
     let caller = caller(&state, &headers)?;
     let (id, found) = session(&state, &id).await?;
+    if !found.opener.is(&Shown::of(&headers, provenance.client)) {
+        return Err(SessionError::OtherBrowser.into());
+    }
     if found.progress != Progress::Pending {
         return Err(SessionError::Done.into());
     }
@@ -78,7 +79,7 @@ fn caller(state: &IdentityState, headers: &HeaderMap) -> Result<AccessClaims, Se
     let token = match Presented::of(headers, &edge.origins)? {
         Presented::Bearer(token) | Presented::Cookie(token) => token,
         Presented::Nothing if headers.contains_key(header::ORIGIN) => return Err(AuthError::Missing.into()),
-        Presented::Nothing => cookie(headers, COOKIE).ok_or(AuthError::Missing)?,
+        Presented::Nothing => access_cookie(headers).ok_or(AuthError::Missing)?,
     };
     let claims = edge.tokens.access(token, edge.now()).map_err(AuthError::from)?;
     let snapshot = edge.policy.pin().ok_or(AuthError::PolicyStale)?;
@@ -106,7 +107,7 @@ async fn finish(
     let families = tx.read().list_families(user.id, tx.now()).await?;
     let vouching = families.into_iter().find(|family| family.id == caller.session).ok_or(SessionError::LoginOver)?;
     let fresh = state.inner.issuer.new_family(caller.amr, tx.now());
-    let family = Family { started: vouching.started, ..fresh };
+    let family = Family { started: vouching.started, login: vouching.login, ..fresh };
     let (_, mut first) = state.inner.issuer.issue(&user, family, tx.now());
     first.expires_at = first.expires_at.min(tx.now().plus(UNREDEEMED));
     let login = GrantedLogin::new(caller.subject.clone(), caller.amr, family.id, family.started, first.hash);
@@ -120,7 +121,8 @@ async fn finish(
     event.session_id = Some(family.id);
     event.provider = Some(caller.amr.as_str().into());
     room.record(event)?;
-    let completed = state.inner.oauth.sessions.complete(id, found, login, &state.inner.config.base_url).await;
+    let issuer = &state.inner.config.base_url;
+    let completed = state.inner.oauth.sessions.complete(id, found, login, issuer, state.edge.now()).await;
     if completed.is_err() {
         let mut tx = state.store.begin(&actor).await?;
         tx.revoke_family(family.id, revoked_until(tx.now())).await?;

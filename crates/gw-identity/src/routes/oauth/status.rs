@@ -1,12 +1,12 @@
 //! `GET /oauth/session/{id}/status`: the page asks whether it may go on (OA-9).
 
-use super::{SessionError, session};
+use super::{SessionError, polled};
 use crate::{
     login::{LoginId, Reason, Status},
     oauth::Progress,
-    routes::{Provenance, auth::request::SECRET_HEADER, cookies},
+    routes::{Provenance, cookies},
     state::IdentityState,
-    tokens::AuthResponse,
+    tokens::{AuthResponse, has_ended},
 };
 use axum::{
     Json,
@@ -35,8 +35,9 @@ pub(crate) struct OAuthSessionStatusResponse {
 
 /// Poll an OAuth session
 ///
-/// The address with the code is given to whoever shows the session's secret (`X-Login-Secret` or the `pp_login`
-/// cookie), or asks from the address that opened the session; to others the session looks pending.
+/// The address with the code is given to whoever shows the session's secret (`X-Login-Secret` or the `pp_login` cookie).
+/// Where no browser opened the session, asking from the same address without a secret does, too. To others the session
+/// looks pending.
 #[utoipa::path(
     get,
     path = "/oauth/session/{id}/status",
@@ -56,14 +57,10 @@ pub(crate) async fn status(
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, ApiError> {
-    let (id, found) = session(&state, &id).await?;
+    let (id, found, by_opener) = polled(&state, &id, &headers, &provenance).await?;
     let (now, inner, login) = (state.edge.now(), &state.inner, LoginId(found.login));
-    inner.limits.poll_of(login).await?;
-    let in_header = headers.get(SECRET_HEADER).and_then(|value| value.to_str().ok());
-    let secrets: Vec<&str> = in_header.into_iter().chain(cookies::all_logins(&headers)).collect();
-    let entitled = found.entitles(&secrets, provenance.client);
-
-    let of_login = inner.sessions.status(login, &secrets, provenance.client).await.map_err(SessionError::from)?;
+    let of_login = inner.sessions.find(login).await.map_err(SessionError::from)?;
+    let of_login = of_login.map(|session| session.status(by_opener));
     let mut body = OAuthSessionStatusResponse::default();
     let mut answer = HeaderMap::new();
     match (found.progress, of_login) {
@@ -72,7 +69,7 @@ pub(crate) async fn status(
             body.reason = refused;
         }
         (Progress::Pending, Some(Status::Completed(_)) | None) => {}
-        (Progress::Completed | Progress::Redeemed, _) if !entitled => {}
+        (Progress::Completed | Progress::Redeemed, _) if !by_opener => {}
         (progress, of_login) => {
             body.completed = true;
             if progress == Progress::Completed {
@@ -81,6 +78,7 @@ pub(crate) async fn status(
             // The page's own tokens of the same login: its cookie lets the next application log in silently (TK-9).
             if let Some(Status::Completed(sealed)) = of_login
                 && let Some(pair) = inner.vault.open(login, &sealed)
+                && !has_ended(&state, &pair)?
             {
                 answer = cookies::set_access(&state.edge, &headers, &AuthResponse::new(pair, now));
             }

@@ -254,7 +254,8 @@ async fn exchange(
         tx.commit().await?;
         return Ok(None);
     }
-    let family = Family { id: login.family, started: login.started(), amr: login.amr };
+    let Some(stored) = tx.read().find_refresh_token(login.first()).await? else { return Ok(None) };
+    let family = Family { id: login.family, login: stored.login, started: login.started(), amr: login.amr };
     let (pair, successor) = state.inner.issuer.issue(&user, family, tx.now());
     match tx.rotate_refresh_token(login.first(), successor).await? {
         Rotation::Done => {

@@ -148,7 +148,7 @@ async fn rotate(
     if user.tokens_valid_from.is_some_and(|from| stored.created_at < from) {
         return Err(RefreshError::Revoked);
     }
-    let family = Family { id: claims.session, started: stored.family_started, amr: claims.amr };
+    let family = Family { id: claims.session, login: stored.login, started: stored.family_started, amr: claims.amr };
     let (pair, successor) = state.inner.issuer.issue(&user, family, tx.now());
     match tx.rotate_refresh_token(old, successor).await? {
         Rotation::Done => {

@@ -1,4 +1,4 @@
-//! `POST /revoke`: ends a login (TK-6). Effective at the next request, on this instance before the answer.
+//! `POST /revoke`: ends a login with all it made (TK-6, HD35). Effective at the next request, on this instance before the answer.
 
 use crate::{
     error::{detached, storage},
@@ -10,13 +10,14 @@ use crate::{
 use axum::{extract::State, response::IntoResponse};
 use gw_audit::SecurityKind;
 use gw_http::{AccessClaims, ApiError, ErrorBody, JsonBody, Message, RefreshClaims, token::SKEW};
-use gw_store::{Actor, StoreError};
+use gw_store::{Actor, StoreError, record::LoginUrls};
 use serde::Deserialize;
 
 /// The tokens to end.
 #[derive(Deserialize, utoipa::ToSchema)]
 pub(crate) struct RevokeRequest {
-    /// The refresh token, and with it its whole login.
+    /// The refresh token, and with it its whole login: the browser's tokens and the wallet's, those of applications that
+    /// signed in by it, and the personal URLs it made.
     refresh_token: String,
     /// An access token to end as well.
     access_token: Option<String>,
@@ -82,19 +83,19 @@ async fn end(
     let Some(subject) = subject.cloned() else { return Ok(()) };
     let mut room = state.security.reserve(1)?;
     let mut tx = state.store.begin(&provenance.act(Actor::named(subject.as_str()))).await?;
-    let mut ended = None;
+    let mut ended = Vec::new();
     if let Some(claims) = &refresh
         // A family without rows was ended before.
-        && tx.read().find_family_owner(claims.session).await?.is_some()
+        && tx.read().find_family(claims.session).await?.is_some()
     {
-        tx.revoke_family(claims.session, revoked_until(tx.now())).await?;
-        ended = Some(claims.session);
+        ended = tx.revoke_login(claims.session, revoked_until(tx.now()), LoginUrls::End).await?;
     }
     if let Some(claims) = &access {
         tx.revoke_access_token(claims.token, claims.expires_at.plus(SKEW)).await?;
     }
     tx.commit().await?;
-    if let Some(session) = ended {
+    if let (false, Some(claims)) = (ended.is_empty(), &refresh) {
+        let session = claims.session;
         let mut event = security::event(SecurityKind::SessionRevoked, provenance);
         event.external_id = Some(subject);
         event.session_id = Some(session);

@@ -8,7 +8,7 @@ use crate::{
     tokens::{AuthResponse, TokenPair},
 };
 use axum::{Json, extract::State, response::IntoResponse};
-use gw_http::{Amr, ApiError, ErrorBody, JsonBody, auth::cookie};
+use gw_http::{Amr, ApiError, ErrorBody, JsonBody};
 use http::{HeaderMap, header};
 use serde::Deserialize;
 
@@ -56,8 +56,8 @@ pub(crate) async fn callback(
     let pair = complete(&state, directory, &body, &headers, &provenance).await?;
     let tokens = AuthResponse::new(pair, state.edge.now());
     let mut answer = cookies::clear_directory(&state.edge);
-    if let Some(access) = cookies::set_access(&state.edge, &headers, &tokens).remove(header::SET_COOKIE) {
-        answer.append(header::SET_COOKIE, access);
+    for access in cookies::set_access(&state.edge, &headers, &tokens).get_all(header::SET_COOKIE) {
+        answer.append(header::SET_COOKIE, access.clone());
     }
     Ok((answer, Json(tokens)))
 }
@@ -74,7 +74,7 @@ async fn complete(
         error
     };
     let in_header = headers.get(SECRET_HEADER).and_then(|value| value.to_str().ok());
-    let secrets: Vec<&str> = [in_header, cookie(headers, cookies::DIRECTORY)].into_iter().flatten().collect();
+    let secrets: Vec<&str> = [in_header, cookies::directory_secret(headers)].into_iter().flatten().collect();
     // A page's POST always says where it comes from.
     let page = headers.contains_key(header::ORIGIN) || headers.contains_key("sec-fetch-site");
     let pending =

@@ -11,7 +11,7 @@ use axum::{
     extract::{RawQuery, State},
     response::IntoResponse,
 };
-use gw_http::{ApiError, ErrorBody};
+use gw_http::{ApiError, ErrorBody, OwnOrigins};
 use http::{HeaderMap, HeaderValue};
 use serde::Serialize;
 
@@ -56,7 +56,7 @@ pub(crate) async fn url(
         .filter(|value| !value.is_empty())
         .ok_or(DirectoryError::NoRedirect)?;
     check_redirect(&redirect, &state.edge.origins, state.edge.production)?;
-    let opened = directory.open(&redirect, provenance.client).await?;
+    let opened = directory.open(&redirect, provenance.client, OwnOrigins::sent_by_browser(&headers)).await?;
     let mut answer = cookies::set_directory(&state.edge, &headers, &opened.browser);
     if let Ok(value) = HeaderValue::from_str(&opened.browser) {
         answer.insert(SECRET_HEADER, value);

@@ -1,0 +1,62 @@
+//! Who opened a login, and what shows it (ZK-13, HD19, HD34).
+//!
+//! Invariant: tokens and facts of a session go to its opener only: to whoever shows the session's secret, or, where the
+//! opener was no browser and got no cookie, to whoever asks without any secret from the address that opened it. A wrong
+//! secret counts for less than none.
+
+use crate::routes::{SECRET_HEADER, cookies};
+use gw_http::{ClientAddress, OwnOrigins};
+use http::HeaderMap;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+/// Who opened a session, as the cache holds it: the secret as its hash.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Opener {
+    secret: [u8; 32],
+    pub(crate) address: ClientAddress,
+    /// Whether the address alone is enough.
+    by_address: bool,
+}
+
+/// What a request shows of having opened a session.
+#[derive(Debug)]
+pub(crate) struct Shown<'a> {
+    secrets: Vec<&'a str>,
+    client: ClientAddress,
+}
+
+impl Opener {
+    /// The opener behind a request: `secret` is what it gets, and `headers` say whether it is a browser.
+    pub(crate) fn new(secret: &str, address: ClientAddress, headers: &HeaderMap) -> Self {
+        Self { secret: hash(secret), address, by_address: !OwnOrigins::sent_by_browser(headers) }
+    }
+
+    /// The same with a cookie of its own: from then on only that counts.
+    pub(crate) fn with_cookie(self) -> Self {
+        Self { by_address: false, ..self }
+    }
+
+    /// Whether a request is the opener's.
+    pub(crate) fn is(&self, shown: &Shown<'_>) -> bool {
+        if shown.secrets.is_empty() {
+            return self.by_address && shown.client == self.address;
+        }
+        // Several may be shown, of logins begun in several tabs.
+        shown.secrets.iter().any(|text| hash(text).ct_eq(&self.secret).into())
+    }
+}
+
+impl<'a> Shown<'a> {
+    /// What a request from `client` shows.
+    pub(crate) fn of(headers: &'a HeaderMap, client: ClientAddress) -> Self {
+        // A header that is no text is a wrong secret, not none.
+        let in_headers = headers.get_all(SECRET_HEADER).iter().map(|value| value.to_str().unwrap_or_default());
+        Self { secrets: in_headers.chain(cookies::all_logins(headers)).collect(), client }
+    }
+}
+
+fn hash(text: &str) -> [u8; 32] {
+    Sha256::digest(text.as_bytes()).into()
+}
