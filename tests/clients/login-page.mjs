@@ -39,7 +39,7 @@ async function open(path, options = {}) {
   const page = await context.newPage();
   const wrong = [];
   page.on("pageerror", (error) => wrong.push(String(error)));
-  page.on("console", (line) => { if (line.type() === "error" && !/status of 40[01]/.test(line.text())) wrong.push(line.text()); });
+  page.on("console", (line) => { if (line.type() === "error" && !/status of 40[0134]/.test(line.text())) wrong.push(line.text()); });
   page.on("request", (request) => {
     if (![url, new URL(callback).origin].some((own) => request.url().startsWith(own))) wrong.push(`foreign request ${request.url()}`);
   });
@@ -106,14 +106,30 @@ await check("an application's user goes on to it, and the next time without a sc
   is((await page.locator("#lead").textContent()).includes("explorer"), true, "names the application");
   await shoot(page, "phone-oauth");
   is((await prove(page, "mock.did:test:browser")).status, 200, "the proof");
+  await page.getByTestId("continue").waitFor({ state: "visible", timeout: 15000 });
+  is(await page.getByTestId("confirm-client").textContent(), "explorer", "the application, before going on");
+  is(await page.getByTestId("confirm-did").textContent(), "did:test:browser", "who goes on");
+  await shoot(page, "phone-oauth-confirm");
+  await page.getByTestId("continue").click();
   await page.waitForURL(`${callback}**`, { timeout: 15000 });
   const brought = new URL(page.url()).searchParams;
   is(brought.get("state"), "browser state", "state");
   is(brought.get("code").length, 43, "code");
   await page.goto(`${url}${authorize}`);
+  await page.getByTestId("continue").waitFor({ state: "visible", timeout: 15000 });
+  is(await page.getByTestId("confirm-did").textContent(), "did:test:browser", "who goes on without a scan");
+  await page.getByTestId("continue").click();
   await page.waitForURL(`${callback}**`, { timeout: 15000 });
   is(new URL(page.url()).searchParams.get("code") === brought.get("code"), false, "another code");
   is(wrong.join(), "", "complaints");
+  await context.close();
+});
+
+await check("a link to a sign-in that somebody else began shows nothing to sign", async () => {
+  const begun = await (await fetch(`${url}${authorize}`)).json();
+  const { context, page } = await open(`/login?oauth_session=${begun.oauth_session_id}`);
+  await says(page, "another browser");
+  is(await page.getByTestId("qr-section").isVisible(), false, "no code");
   await context.close();
 });
 

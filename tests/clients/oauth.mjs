@@ -53,7 +53,8 @@ async function authorize(client, { did = "did:test:oauth", pkce = true } = {}) {
   const id = new URL(page.headers.get("location"), url).searchParams.get("oauth_session");
   const cookie = page.headers.get("set-cookie").split(";")[0];
 
-  const info = await (await fetch(`${url}/oauth/session/${id}/info`)).json();
+  is((await fetch(`${url}/oauth/session/${id}/info`)).status, 403, "info in another browser");
+  const info = await (await fetch(`${url}/oauth/session/${id}/info`, { headers: { cookie } })).json();
   const wallet = await fetch(info.auth_request.body.callbackUrl, { method: "POST", body: `mock.${did}` });
   is(wallet.status, 200, "wallet callback");
 
@@ -140,11 +141,14 @@ await check("a second application logs in silently", async () => {
   const access = answer.headers.get("set-cookie").split(";")[0];
   const to = new URL(server.authorization_endpoint);
   to.search = new URLSearchParams({ client_id: "reports", redirect_uri: redirect, response_type: "code", state: "s" });
-  const next = await (await fetch(to, { headers: { cookie: access } })).json();
+  const opened = await fetch(to, { headers: { cookie: access } });
+  const secret = { "x-login-secret": opened.headers.get("x-login-secret") };
+  const next = await opened.json();
   const path = `/oauth/session/${next.oauth_session_id}/silent-complete`;
-  is((await post(path, {})).status, 401, "nobody");
-  is((await post(path, {}, { cookie: access, origin: "https://evil.example" })).status, 401, "a foreign page");
-  const done = await post(path, {}, { cookie: access, origin: url });
+  is((await post(path, {}, secret)).status, 401, "nobody");
+  is((await post(path, {}, { ...secret, cookie: access, origin: "https://evil.example" })).status, 403, "a foreign page");
+  is((await post(path, {}, { cookie: access, origin: url })).status, 403, "another browser");
+  const done = await post(path, {}, { ...secret, cookie: access, origin: url });
   is(done.status, 200, "silent");
   const reports = { client_id: "reports" };
   const parameters = oauth.validateAuthResponse(server, reports, new URL((await done.json()).redirect_url), "s");

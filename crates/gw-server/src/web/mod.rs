@@ -9,8 +9,9 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use gw_http::Origin;
-use http::{HeaderName, HeaderValue, header};
+use gw_http::{ApiError, Origin};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use std::sync::Arc;
 
 const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("style.css");
@@ -41,6 +42,32 @@ pub(crate) fn router() -> Router {
         .route("/login/style.css", get(async || part("text/css; charset=utf-8", STYLE)))
         .route("/login/script.js", get(async || part("text/javascript; charset=utf-8", SCRIPT)))
         .route("/login/icon.svg", get(async || part("image/svg+xml", ICON)))
+}
+
+/// What a person finds who types the service's name into a browser; programs get what they get on every path that leads
+/// nowhere.
+pub(crate) fn home(login_page: &str) -> Router {
+    let text: Arc<str> = HOME.replace("{login}", &login_page.replace('&', "&amp;").replace('"', "&quot;")).into();
+    Router::new().route("/", get(async move |headers: HeaderMap| front(&headers, &text)))
+}
+
+const HOME: &str = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
+<meta name=\"color-scheme\" content=\"light dark\"><title>ledger-gateway</title></head><body><main>\
+<h1>ledger-gateway</h1><p>This is a gateway to a ledger, for programs and wallets.</p>\
+<ul><li><a href=\"{login}\">Sign in</a></li><li><a href=\"openapi.json\">Description of the interface</a></li></ul>\
+</main></body></html>\n";
+
+fn front(headers: &HeaderMap, text: &str) -> Response {
+    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    if !accepted.flat_map(|value| value.split(',')).any(|kind| kind.trim().starts_with("text/html")) {
+        return ApiError::not_found("not found").into_response();
+    }
+    let headers: [(HeaderName, HeaderValue); 2] = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+    ];
+    (headers, text.to_owned()).into_response()
 }
 
 /// The path under which BASE_URL stands.
@@ -86,6 +113,29 @@ mod tests {
         }
         for forbidden in ["innerHTML", "eval(", "document.write", "localStorage"] {
             assert!(!SCRIPT.contains(forbidden), "{forbidden}");
+        }
+    }
+
+    #[test]
+    fn rts12_a_browser_finds_a_page_and_a_program_json() {
+        let answer = |accept: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
+            let answer = front(&headers, HOME);
+            (answer.status().as_u16(), answer.headers()[header::CONTENT_TYPE].to_str().unwrap().to_owned())
+        };
+        assert_eq!(answer("text/html,*/*;q=0.8"), (200, "text/html; charset=utf-8".to_owned()));
+        assert_eq!(answer("*/*"), (404, "application/json".to_owned()));
+        assert!(!HOME.contains("<script") && !HOME.contains("style="));
+    }
+
+    #[test]
+    fn rts3_the_page_asks_before_it_goes_on() {
+        for part in ["started in another browser", "confirm(client, info.json.did", "confirm(client, after.json.did"] {
+            assert!(SCRIPT.contains(part), "{part}");
+        }
+        for id in ["confirm-client", "confirm-did", "\"go\""] {
+            assert!(PAGE.contains(id), "{id}");
         }
     }
 

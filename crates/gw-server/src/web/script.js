@@ -199,14 +199,31 @@ async function login() {
     (answer) => signedIn(answer.tokens));
 }
 
+/** Shows who goes on to which application, and waits for their word. */
+function confirm(client, did, go, other) {
+  show('scan', false);
+  show('more', false);
+  show('confirm');
+  head('Continue?', false);
+  say(`Go on to ${client}?`, 'good');
+  $('confirm-client').textContent = client;
+  $('confirm-did').textContent = did;
+  const answer = (then) => () => { show('confirm', false); then().catch(unreachable); };
+  $('go').onclick = answer(go);
+  show('other', Boolean(other));
+  if (other) $('other').onclick = answer(other);
+  $('go').focus();
+}
+
 async function oauth(id) {
   run += 1;
   const path = `oauth/session/${encodeURIComponent(id)}`;
   const info = await call('GET', `${path}/info`);
   if (info.status === 404) return gone();
+  if (info.status === 403) return stop('This sign-in was started in another browser. Go back to the application and start again here.', false);
   if (info.status !== 200) return stop('Signing in is not possible at the moment. Go back to the application and try again.', false);
   const client = info.json.client_id;
-  const onwards = (url) => {
+  const onwards = async (url) => {
     run += 1;
     clearInterval(timer);
     show('scan', false);
@@ -215,19 +232,30 @@ async function oauth(id) {
     say(`Signed in. Taking you to ${client} …`, 'good');
     leave(url);
   };
-  $('lead').textContent = `Prove who you are with your identity wallet to go on to ${client}.`;
-  if (info.json.silent) {
+  const byWallet = async () => {
+    head('Sign in');
+    show('more');
+    $('lead').textContent = `Prove who you are with your identity wallet to go on to ${client}.`;
+    const session = new URL(info.json.auth_request.body.callbackUrl).searchParams.get('session');
+    present(info.json.auth_request, session);
+    poll(`${path}/status`, {}, async (answer) => {
+      run += 1;
+      clearInterval(timer);
+      const after = await call('GET', `${path}/info`);
+      if (!answer.redirect_url || after.status !== 200) return onwards(answer.redirect_url);
+      confirm(client, after.json.did ?? '', () => onwards(answer.redirect_url));
+    }).catch(unreachable);
+    if (info.json.allow_mock) {
+      show('mock');
+      $('mock').onclick = () => call('POST', `${path}/mock-complete`, {});
+    }
+  };
+  if (!info.json.silent) return byWallet();
+  confirm(client, info.json.did ?? '', async () => {
     say('Looking for your sign-in …');
     const silent = await call('POST', `${path}/silent-complete`);
-    if (silent.status === 200) return onwards(silent.json.redirect_url);
-  }
-  const session = new URL(info.json.auth_request.body.callbackUrl).searchParams.get('session');
-  present(info.json.auth_request, session);
-  poll(`${path}/status`, {}, (answer) => onwards(answer.redirect_url));
-  if (info.json.allow_mock) {
-    show('mock');
-    $('mock').onclick = () => call('POST', `${path}/mock-complete`, {});
-  }
+    return silent.status === 200 ? onwards(silent.json.redirect_url) : byWallet();
+  }, byWallet);
 }
 
 /** Where the organization's directory sends the browser back to. */

@@ -70,12 +70,14 @@ impl Victim {
         }
     }
 
-    /// A login of the victim's, done.
+    /// A login of the victim's, done, by the handle that administrators see.
     async fn log_in(&self, w: &World) -> String {
         let opened = w.gw.request("POST", "/auth/request", &[], Some(json!({}))).await.expect(200);
         let proof = json!({"jwz_token": format!("mock.{}", self.did), "session_id": opened["session_id"]});
         w.gw.request("POST", "/auth/verify", &[], Some(proof)).await.expect(200);
-        opened["session_id"].as_str().unwrap().to_owned()
+        let listed = w.gw.admin("GET", "/sessions?state=completed", None).await.expect(200);
+        let newest = listed["sessions"].as_array().unwrap().iter().rev().find(|session| session["did"] == self.did);
+        newest.unwrap()["id"].as_str().unwrap().to_owned()
     }
 
     /// The path with this victim's ids, and a body that would do.

@@ -13,6 +13,8 @@ mod authorization;
 #[cfg(test)]
 mod bad_input;
 #[cfg(test)]
+mod callers;
+#[cfg(test)]
 mod canary;
 #[cfg(test)]
 mod clients;
