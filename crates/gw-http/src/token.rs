@@ -288,7 +288,7 @@ fn micros_of(at: Timestamp) -> u32 {
     u32::try_from(at.micros().rem_euclid(i64::from(MICROS))).unwrap_or(0)
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
+/// By reference, as serde asks.
 const fn is_zero(micros: &u32) -> bool {
     *micros == 0
 }

@@ -13,7 +13,7 @@ const OAUTH: [&str; 8] = [
     "POST /oauth/session/{id}/silent-complete",
     "POST /oauth/token",
 ];
-const BOTH_WAYS: [(Method, &str); 17] = [
+const BOTH_WAYS: [(Method, &str); 18] = [
     (Method::POST, "/auth/request"),
     (Method::POST, "/auth/callback"),
     (Method::POST, "/auth/verify"),
@@ -25,6 +25,7 @@ const BOTH_WAYS: [(Method, &str); 17] = [
     (Method::GET, "/auth/session/{id}/qr.svg"),
     (Method::POST, "/refresh"),
     (Method::POST, "/revoke"),
+    (Method::POST, "/logout"),
     (Method::POST, "/introspect"),
     (Method::POST, "/eth/link/challenge"),
     (Method::POST, "/eth/link/verify"),
@@ -56,6 +57,7 @@ async fn the_description_names_every_operation_once() {
     let described = world.description();
     let mut expected: Vec<String> = BOTH_WAYS.iter().map(|(method, path)| format!("{method} /api/v1{path}")).collect();
     expected.extend(["GET /api/v1/me/admin-status".to_owned(), "GET /api/v1/me/orgs".to_owned()]);
+    expected.extend(["GET /api/v1/me/sessions", "DELETE /api/v1/me/sessions/{id}"].map(str::to_owned));
     expected.extend(
         ["GET /api/v1/me/rpc-urls", "POST /api/v1/me/rpc-urls", "DELETE /api/v1/me/rpc-urls/{id}"].map(str::to_owned),
     );

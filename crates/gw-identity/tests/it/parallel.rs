@@ -56,7 +56,8 @@ async fn callbacks(on_postgres: bool, on_redis: bool) {
     let path = format!("/auth/callback?session={}", login.id);
     let answers = post_all(&world, &path, "proof:did:test:alice").await;
     let wallet = one_of(answers, (401, "session not found or expired"));
-    let poll = world.poll(&login, PAGE, &[("origin", BASE)]).await;
+    let [shown] = login.shown();
+    let poll = world.poll(&login, PAGE, &[shown, ("origin", BASE)]).await;
     let page = Tokens::of(&poll.body["tokens"]);
     assert_ne!(wallet, page);
     let logins = world.event_kinds().into_iter().filter(|kind| *kind == SecurityKind::Login).count();
