@@ -269,8 +269,9 @@ fn about(method: Method, target: Address, selector: Option<&str>, own: Option<Ad
     let target = lower(target);
     let data = selector.unwrap_or("0x");
     Some(match method {
-        Method::Call | Method::EstimateGas | Method::CreateAccessList | Method::DebugTraceCall => {
-            vec![json!({"to": target, "data": data})]
+        Method::Call | Method::EstimateGas | Method::CreateAccessList => vec![json!({"to": target, "data": data})],
+        Method::DebugTraceCall => {
+            vec![json!({"to": target, "data": data}), json!("latest"), json!({"tracer": "callTracer"})]
         }
         Method::SendTransaction | Method::SendRawTransaction => {
             vec![json!({"from": lower(own.unwrap_or(NOBODYS)), "to": target, "data": data})]

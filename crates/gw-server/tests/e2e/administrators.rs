@@ -94,14 +94,18 @@ async fn rt10_an_access_check_confirms_no_wallet() {
     let ask = async |of: &str, method: &str, more: Value| {
         let mut body = json!({"user_external_id": of, "org_id": w.meridian, "method": method});
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        w.as_admin("POST", "/access/check", Some(body)).await
+        let said = w.as_admin("POST", "/access/check", Some(body)).await;
+        // The name of the request is the one thing that may differ.
+        let mut told = said.json();
+        told.as_object_mut().unwrap().remove("correlation_id");
+        (said.status, told)
     };
     for method in methods {
         let random = ask(w.analyst.did, method, json!({"target_address": STRANGER})).await;
-        assert!(matches!(random.status, 200 | 400), "{method}: {}", random.body);
+        assert!(matches!(random.0, 200 | 400), "{method}: {}", random.1);
         for wallet in wallets {
             let hidden = ask(w.analyst.did, method, json!({"target_address": wallet})).await;
-            assert_eq!((hidden.status, hidden.body), (random.status, random.body.clone()), "{method} of {wallet}");
+            assert_eq!(hidden, random, "{method} of {wallet}");
         }
     }
     // Nor as the sender of a call, or within its data.
@@ -113,7 +117,7 @@ async fn rt10_an_access_check_confirms_no_wallet() {
         let random = ask(w.analyst.did, method, call(STRANGER.parse().unwrap())).await;
         for wallet in wallets {
             let hidden = ask(w.analyst.did, method, call(wallet)).await;
-            assert_eq!((hidden.status, hidden.body), (random.status, random.body.clone()), "{method} {about} {wallet}");
+            assert_eq!(hidden, random, "{method} {about} {wallet}");
         }
     }
 }
