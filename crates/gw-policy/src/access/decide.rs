@@ -12,7 +12,7 @@ use super::{
     subject::{Subject, effective},
     target::Member,
     unexamined,
-    url::{narrowed, within},
+    url::{check_url_sender, narrowed, within},
 };
 use crate::{
     knobs::KycGate,
@@ -84,6 +84,7 @@ fn judge(snapshot: &Snapshot, q: &Question<'_>) -> Result<Permit, (Refused, Opti
     let url = if let Caller::Url(_, url) = q.caller { Some(&**url) } else { None };
     if let Some(url) = url {
         within(url, method, call).map_err(|reason| (reason.into(), org))?;
+        check_url_sender(snapshot, url, call).map_err(|refused| (refused, org))?;
     }
     // Multicall, history, target, grant, slot or selector, parameters, upgrade, claims; at last the sender.
     let checks = Checks { snapshot, q, member: &member, scope };

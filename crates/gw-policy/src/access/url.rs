@@ -3,8 +3,13 @@
 //! Whoever is connected to the wallet that holds the URL acts by it: any web page, with the user's rights. So it starts
 //! from nothing and adds what the scope names; it never gives what the owner has not.
 
-use super::{permit::Plan, subject::Subject};
-use crate::snapshot::{PersonalUrl, UrlReach};
+use super::{
+    checks::Refused,
+    permit::Plan,
+    send::invalid_sender,
+    subject::{Signed, Subject},
+};
+use crate::snapshot::{LinkKind, PersonalUrl, Snapshot, UrlReach};
 use gw_evm::{Call, Class, Method};
 use gw_types::{Address, DenyReason};
 
@@ -27,6 +32,15 @@ pub(super) fn within(url: &PersonalUrl, method: Method, call: &Call) -> Result<(
         return Err(DenyReason::MethodNotAllowed);
     };
     if picks { Ok(()) } else { Err(DenyReason::ContractNotPermitted) }
+}
+
+/// By the URL only wallets send that its owner linked by their signature: a page that holds the URL could sign with any key
+/// of its own, and what it sends would count as the owner's.
+pub(super) fn check_url_sender(snapshot: &Snapshot, url: &PersonalUrl, call: &Call) -> Result<(), Refused> {
+    let Some(signed) = Signed::of(call) else { return Ok(()) };
+    let mut links = snapshot.links_at(signed.sender).iter();
+    let proved = links.any(|link| link.user == url.user && link.kind == LinkKind::User && !link.contract_wallet);
+    if proved { Ok(()) } else { Err(invalid_sender()) }
 }
 
 /// What a wallet needs to show an account, price a transaction, send it and see it mined. Not which addresses are the

@@ -1,16 +1,17 @@
 //! Sends: whose they are, how far ahead, who else sees them, what they create.
 
-use super::support::{Ask, ask, permit, reason, signed, verdict};
+use super::support::{Ask, ask, ask_as, permit, reason, signed, verdict};
 use gw_evm::{Call, Method, ParamError, trace};
 use gw_policy::{
-    Knobs, Sealed, Snapshot,
-    access::{Decision, Permit, TraceFacts, TraceVerdict, judge_trace, send},
+    Change, Knobs, Sealed, Snapshot,
+    access::{Caller, Decision, Permit, TraceFacts, TraceVerdict, judge_trace, send},
     knobs::RawSenderPolicy,
-    testing::{NOW, World, address_of, did, world},
+    snapshot::{PersonalUrl, UrlReach},
+    testing::{NOW, World, address_of, did, org_id, user_id, world},
 };
-use gw_types::{Address, Bytes, Claim, DenyReason, ExternalId};
+use gw_types::{Address, B256, Bytes, Claim, DenyReason, Epoch, ExternalId, PersonalUrlId, Seconds};
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 fn bank() -> World {
     world()
@@ -244,4 +245,32 @@ fn hd14_reservations_follow_the_transactions_own_nonce_and_none_lies_ahead() {
     let permit = permit(ask(&snapshot, "trader").call(Method::SendRawTransaction, &call));
     let verdict = judged(&snapshot, &permit, &[0x60], &[address_of("inner")]);
     assert_eq!(send::created_addresses(&permit, &verdict, 7), [address_of("inner")]);
+}
+
+/// RT6b: whoever holds a personal URL signs with any key: by it, only wallets send that its owner linked by signature,
+/// whatever its scope, and so nothing new is inferred to be the owner's.
+#[test]
+fn rt6b_hd17_by_a_personal_url_only_proved_wallets_send() {
+    let plain = bank().user("trader").system_link("inferred").contract_link("safe").snapshot();
+    let user = plain.user(user_id("trader")).unwrap().clone();
+    for reach in [UrlReach::Wallet, UrlReach::Contracts([address_of("bond")].into()), UrlReach::All] {
+        let url = PersonalUrl {
+            id: PersonalUrlId::fixed(1),
+            user: user.id,
+            org: org_id("bank"),
+            secret: B256::ZERO,
+            reach,
+            created_at: NOW,
+            expires_at: NOW.plus(Seconds(60)),
+        };
+        let snapshot = plain.apply(Epoch(9), [Change::PersonalUrl(url.id, Some(url.clone()))]);
+        let by_url = || ask_as(&snapshot, Caller::Url(user.clone(), Arc::new(url.clone()))).naming("bank");
+        assert_eq!(send_as(by_url(), "wallet"), "SEND");
+        for sender in ["nobodys", "inferred", "safe", "colleague-wallet", "former-wallet"] {
+            assert_eq!(send_as(by_url(), sender), "400", "{sender}");
+            let creation = by_url().send_raw(address_of(sender), None, [0x60, 0]);
+            assert_eq!(verdict(&creation), "400", "{sender}");
+        }
+    }
+    assert_eq!(send_as(ask(&plain, "trader"), "nobodys"), "SEND", "with a token, RAW_SENDER_POLICY decides");
 }
