@@ -16,6 +16,47 @@ contract Latch {
     }
 }
 
+/// Steals from a block on, as Latch does, and brings the loot home by every road a transaction has: its output, an event, a
+/// slot, and payments to its sender and to somebody else.
+contract Courier {
+    uint256 public loot;
+
+    event Took(uint256 loot);
+
+    receive() external payable {}
+
+    function carry(address target, bytes calldata data, uint256 from, address payable friend)
+        external
+        returns (uint256 out)
+    {
+        if (block.number < from) return 0;
+        out = fetch(target, data);
+        loot = out;
+        (bool ok,) = msg.sender.call{value: out}("");
+        require(ok, "not paid");
+        (ok,) = friend.call{value: out}("");
+        require(ok, "not paid");
+    }
+
+    /// And then calls so often that nobody reads the trace to its end.
+    function bury(address target, bytes calldata data, uint256 from, uint256 calls) external {
+        if (block.number < from) return;
+        fetch(target, data);
+        assembly {
+            for { let i := 0 } lt(i, calls) { i := add(i, 1) } {
+                pop(call(gas(), 0xdead, 0, 0, 0, 0, 0))
+            }
+        }
+    }
+
+    function fetch(address target, bytes calldata data) private returns (uint256 out) {
+        (bool ok, bytes memory answer) = target.staticcall(data);
+        require(ok, "nothing there");
+        out = abi.decode(answer, (uint256));
+        emit Took(out);
+    }
+}
+
 /// A proxy whose target stands in a slot of its own choosing.
 contract Switch {
     address private target;

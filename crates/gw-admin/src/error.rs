@@ -73,6 +73,7 @@ fn said(error: &StoreError) -> ApiError {
             Missing::PersonalUrl => "rpc url not found",
             Missing::Suspension => "suspension not found",
             Missing::Quarantine => "quarantine not found",
+            Missing::Conviction => "conviction not found",
             Missing::Reservation | Missing::Visibility | Missing::Chain => "not found",
         }),
         StoreError::Conflict(conflict) => ApiError::conflict(match conflict {

@@ -114,6 +114,8 @@ fn routes() -> OpenApiRouter<AdminState> {
         .routes(routes!(diagnostics::dry_run::dry_run))
         .routes(routes!(diagnostics::view_as::view_as))
         .routes(routes!(dev::deploy_demo_erc20::deploy_demo_erc20))
+        .routes(routes!(mined::convictions::list_convictions))
+        .routes(routes!(mined::clear_conviction::clear_conviction))
         .routes(routes!(mined::suspensions::list_suspensions))
         .routes(routes!(mined::clear_suspension::clear_suspension))
         .routes(routes!(mined::quarantines::list_quarantines))

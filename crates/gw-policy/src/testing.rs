@@ -19,15 +19,15 @@
 pub mod corpus;
 
 use crate::snapshot::{
-    AddressLink, Change, CodePin, Contract, ContractGrant, EventRule, EventRules, FunctionRule, Group, GroupAccess,
-    LinkKind, Membership, MustBe, Organization, ParamRule, Quarantine, Reservation, Revocation, SharedInfra, Snapshot,
-    Suspension, SystemToggle, ToggleState, TxVisibility, User,
+    AddressLink, Change, ClosedTo, CodePin, Contract, ContractGrant, Conviction, EventRule, EventRules, FunctionRule,
+    Group, GroupAccess, LinkKind, Membership, MustBe, Organization, ParamRule, Quarantine, Reservation, Revocation,
+    SharedInfra, Snapshot, Suspension, SystemToggle, ToggleState, TxVisibility, User,
 };
 use alloy_primitives::keccak256;
 use gw_evm::{ExtraNames, Method, MethodSet, abi::ContractAbi};
 use gw_types::{
-    Address, B256, Claim, Claims, ContractId, Epoch, ExternalId, GrantId, GroupId, LinkId, MembershipId, OrgId,
-    QuarantineId, ReservationId, Seconds, SharedInfraId, SuspensionId, Timestamp, ToggleId, TokenId, UserId,
+    Address, B256, Claim, Claims, ContractId, ConvictionId, Epoch, ExternalId, GrantId, GroupId, LinkId, MembershipId,
+    OrgId, QuarantineId, ReservationId, Seconds, SharedInfraId, SuspensionId, Timestamp, ToggleId, TokenId, UserId,
     VisibilityId,
 };
 use std::{collections::BTreeMap, sync::Arc};
@@ -152,6 +152,7 @@ pub struct World {
     toggles: BTreeMap<ToggleId, ToggleState>,
     suspensions: BTreeMap<SuspensionId, Suspension>,
     quarantines: BTreeMap<QuarantineId, Quarantine>,
+    convictions: BTreeMap<ConvictionId, Conviction>,
     org: String,
     group: Option<GroupId>,
     user: Option<UserId>,
@@ -552,15 +553,36 @@ impl World {
     pub fn suspended(mut self) -> Self {
         let user = self.current_user();
         let id = SuspensionId(uuid("suspension", &user.to_string()));
-        self.suspensions.insert(id, Suspension { id, user });
+        if let Some(user) = self.users.get(&user) {
+            self.suspensions.insert(id, Suspension { id, external_id: user.external_id.clone() });
+        }
         self
     }
 
-    /// Nobody reads the address of this name (HD2).
+    /// Nobody reads the address of this name (HD28).
     #[must_use]
     pub fn quarantined(mut self, name: &str) -> Self {
         let id = QuarantineId(uuid("quarantine", name));
-        self.quarantines.insert(id, Quarantine { id, address: address_of(name) });
+        let closed_to = ClosedTo::Everybody;
+        self.quarantines.insert(id, Quarantine { id, address: address_of(name), closed_to });
+        self
+    }
+
+    /// The address is closed to a sender and the members of organizations (HD28).
+    #[must_use]
+    pub fn closed_to_side(mut self, address: Address, sender: &str, orgs: &[&str]) -> Self {
+        let id = QuarantineId(uuid("quarantine", &address.to_string()));
+        let closed_to = ClosedTo::SenderSide(did(sender), orgs.iter().map(|org| org_id(org)).collect());
+        self.quarantines.insert(id, Quarantine { id, address, closed_to });
+        self
+    }
+
+    /// A transaction of this person's is withheld from all but members of these organizations (HD28).
+    #[must_use]
+    pub fn convicted(mut self, tx_hash: B256, sender: &str, touched: &[&str]) -> Self {
+        let id = ConvictionId(uuid("conviction", &format!("{tx_hash}{sender}")));
+        let touched = touched.iter().map(|org| org_id(org)).collect();
+        self.convictions.insert(id, Conviction { id, tx_hash, external_id: did(sender), touched });
         self
     }
 
@@ -595,6 +617,7 @@ impl World {
             .chain(rows(&self.toggles, Change::Toggle))
             .chain(rows(&self.suspensions, Change::Suspension))
             .chain(rows(&self.quarantines, Change::Quarantine))
+            .chain(rows(&self.convictions, Change::Conviction))
             .collect()
     }
 

@@ -13,7 +13,7 @@ use gw_journal::Journal;
 use gw_node::{Admitting, Block, BlockWithSenders, Gate, MinedRun, NoTrace, Node, NodeError, Sent};
 use gw_policy::{
     Knobs, Snapshot,
-    access::{MinedFinding, MinedSend, judge_mined, unreadable_mined},
+    access::{MinedFinding, MinedSend, UnreadableRun, judge_mined, unreadable_mined},
     knobs::MinedTrace,
 };
 use gw_store::{
@@ -22,7 +22,7 @@ use gw_store::{
 };
 use gw_types::{Address, B256, Clock, OrgId};
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque},
     sync::Arc,
 };
 use tokio::sync::Mutex;
@@ -50,6 +50,13 @@ struct Known {
     blocks: VecDeque<B256>,
     /// What sends created, whose it will be, and in which block it appeared.
     created: HashMap<Address, (OrgId, u64)>,
+}
+
+/// What the transactions before one left behind.
+struct Earlier<'a> {
+    created: &'a HashMap<Address, (OrgId, u64)>,
+    /// By findings that are not written down yet.
+    tainted: &'a HashSet<Address>,
 }
 
 /// Why a block could not be looked at.
@@ -140,11 +147,17 @@ impl MinedGate {
             return Err(Unseen::Stale);
         }
         let mut findings = Vec::new();
+        // Of this block, in its order: what an earlier transaction brought home a later one must not carry on.
+        let mut tainted = HashSet::new();
         for run in &runs {
             let Some(sent) = block.transactions.iter().find(|sent| sent.hash == run.hash) else { continue };
             for watched in of(sent).filter(|watched| ours(sent, watched)) {
-                match self.judge(&pinned.snapshot, known, block, sent, watched, run) {
-                    Some(found) => findings.push((found, *watched, sent.hash)),
+                let earlier = Earlier { created: &known.created, tainted: &tainted };
+                match self.judge(&pinned.snapshot, &earlier, block, sent, watched, run) {
+                    Some(found) => {
+                        tainted.extend(&found.closed);
+                        findings.push((found, watched.clone(), sent));
+                    }
                     None => {
                         let new = run.created.iter().map(|new| (*new, (watched.org, block.block.number)));
                         known.created.extend(new);
@@ -155,22 +168,29 @@ impl MinedGate {
         let mut tx = self.store.begin(&Actor::system()).await?;
         tx.settle_watched(&settled, block.block.number).await?;
         if self.knobs.mined_trace == MinedTrace::Quarantine {
-            for (found, watched, tx_hash) in &findings {
+            for (found, watched, sent) in &findings {
+                let found = found.clone();
                 let finding = Finding {
-                    user: watched.user,
+                    external_id: watched.external_id.clone(),
                     org: watched.org,
-                    tx_hash: *tx_hash,
+                    sender: sent.sender,
+                    tx_hash: sent.hash,
                     block_hash: block.block.hash,
                     reason: found.reason.as_str(),
-                    tainted: found.tainted.clone(),
+                    closed: found.closed,
+                    closed_to_side: found.closed_to_side,
+                    side: found.side,
+                    touched: found.touched,
+                    wronged: found.wronged,
+                    suspends: found.suspends,
                 };
                 tx.record_finding(&finding).await?;
             }
         }
         // Returns when this instance has applied it.
         tx.commit().await?;
-        for (found, watched, tx_hash) in &findings {
-            self.report(&pinned.snapshot, found, watched, *tx_hash);
+        for (found, watched, sent) in &findings {
+            self.report(&pinned.snapshot, found, watched, sent.hash);
         }
         Ok(())
     }
@@ -178,35 +198,43 @@ impl MinedGate {
     fn judge(
         &self,
         snapshot: &Snapshot,
-        known: &Known,
+        earlier: &Earlier<'_>,
         block: &BlockWithSenders,
         sent: &Sent,
         watched: &Watched,
         run: &MinedRun,
     ) -> Option<MinedFinding> {
-        let Ok(trace) = &run.trace else { return Some(unreadable_mined(run.changed.iter().copied())) };
-        let lately: HashMap<Address, OrgId> = known.created.iter().map(|(new, (org, _))| (*new, *org)).collect();
+        let lately: HashMap<Address, OrgId> = earlier.created.iter().map(|(new, (org, _))| (*new, *org)).collect();
         let sent = MinedSend {
-            user: watched.user,
+            external_id: &watched.external_id,
             org: watched.org,
+            orgs: &watched.orgs,
             sender: sent.sender,
             coinbase: block.block.coinbase,
             delegations: sent.delegations.clone(),
             lately: &lately,
+            tainted: earlier.tainted,
         };
-        judge_mined(snapshot, &sent, trace, self.clock.now(), &self.knobs)
+        match &run.trace {
+            Ok(trace) => judge_mined(snapshot, &sent, trace, self.clock.now(), &self.knobs),
+            Err(_) => {
+                let written = run.changed.iter().chain(&run.created).copied().collect();
+                let run = UnreadableRun { written, touched: Vec::new() };
+                Some(unreadable_mined(snapshot, &sent, &run, self.clock.now(), &self.knobs))
+            }
+        }
     }
 
     fn report(&self, snapshot: &Snapshot, found: &MinedFinding, watched: &Watched, tx_hash: B256) {
         metrics::counter!("ledger_gateway_mined_trace_violations_total").increment(1);
         tracing::error!(tx.hash = %tx_hash, reason = %found.reason, "a send did, once mined, what its trace had not shown");
         let event = SecurityEvent {
-            external_id: snapshot.user(watched.user).map(|user| user.external_id.clone()),
-            user_id: Some(watched.user),
+            external_id: Some(watched.external_id.clone()),
+            user_id: snapshot.user_by_external(&watched.external_id).map(|user| user.id),
             org_id: Some(watched.org),
             address: Some(watched.sender),
             reason: Some(found.reason.as_str().into()),
-            count: Some(found.tainted.len() as u64),
+            count: Some(found.closed.len() as u64),
             ..SecurityEvent::new(SecurityKind::MinedTraceViolation)
         };
         if let Err(error) = self.journal.append(event) {
@@ -253,7 +281,7 @@ async fn holding(node: &Node, watched: &[Watched], head: Block) -> Result<Vec<Bl
             None => match node.block_of_nonce(watched.sender, watched.nonce, head.number).await {
                 Err(error @ NodeError::Unparsable) => {
                     let error = &error as &dyn std::error::Error;
-                    tracing::error!(error, user.id = %watched.user, nonce = watched.nonce, "a send that the node signed is \
+                    tracing::error!(error, user.external_id = %watched.external_id, nonce = watched.nonce, "a send that the node signed is \
                         not looked at: the node keeps no state as old as its block");
                     None
                 }

@@ -89,6 +89,8 @@ pub enum Missing {
     Suspension,
     /// A quarantine.
     Quarantine,
+    /// A conviction.
+    Conviction,
     /// A chain of the audit log.
     Chain,
 }
@@ -111,6 +113,7 @@ impl core::fmt::Display for Missing {
             Self::PersonalUrl => "personal URL",
             Self::Suspension => "suspension",
             Self::Quarantine => "quarantine",
+            Self::Conviction => "conviction",
             Self::Chain => "chain",
         })
     }

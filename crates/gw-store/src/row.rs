@@ -3,12 +3,12 @@
 use crate::{
     StoreError,
     entity::{
-        address_links, contract_grants, contracts, directory_tenants, group_access, groups, memberships, organizations,
-        personal_urls, quarantines, refresh_tokens, reservations, shared_infrastructure, suspensions, system_toggles,
-        users, watched_sends,
+        address_links, contract_grants, contracts, convictions, directory_tenants, group_access, groups, memberships,
+        organizations, personal_urls, quarantines, refresh_tokens, reservations, shared_infrastructure, suspensions,
+        system_toggles, users, watched_sends,
     },
     record::{
-        AllowedTenant, Contract, CreationKind, EventRules, Grant, Group, GroupAccess, Link, Membership,
+        AllowedTenant, Contract, Conviction, CreationKind, EventRules, Grant, Group, GroupAccess, Link, Membership,
         MembershipSource, Object, OpenReservation, Organization, PersonalUrl, Quarantine, RefreshToken,
         ReservationState, SharedInfra, Suspension, ToggleChange, TokenHash, User, Watched,
     },
@@ -339,8 +339,30 @@ impl TryFrom<watched_sends::Model> for Watched {
             tx_hash: row.tx_hash.map(|hash| place.parse("tx_hash", &hash)).transpose()?,
             sender: place.parse("sender", &row.sender)?,
             nonce: place.parse("nonce", &row.nonce)?,
-            user: row.user_id.into(),
+            external_id: place.parse("external_id", &row.external_id)?,
             org: row.org_id.into(),
+            orgs: place.json("org_ids", row.org_ids)?,
+        })
+    }
+}
+
+impl TryFrom<convictions::Model> for Conviction {
+    type Error = StoreError;
+    fn try_from(row: convictions::Model) -> Result<Self, StoreError> {
+        let place = Place::new("convictions", row.id);
+        Ok(Self {
+            id: row.id.into(),
+            tx_hash: place.parse("tx_hash", &row.tx_hash)?,
+            block_hash: place.parse("block_hash", &row.block_hash)?,
+            sender: row.sender.map(|sender| place.parse("sender", &sender)).transpose()?,
+            external_id: place.parse("external_id", &row.external_id)?,
+            org: row.org_id.map(Into::into),
+            touched: place.json("touched_org_ids", row.touched_org_ids)?,
+            wronged: place.json("wronged_org_ids", row.wronged_org_ids)?,
+            reason: row.reason,
+            created_at: at(row.created_at),
+            cleared_at: row.cleared_at.map(at),
+            cleared_by: row.cleared_by,
         })
     }
 }
@@ -351,8 +373,9 @@ impl TryFrom<suspensions::Model> for Suspension {
         let place = Place::new("suspensions", row.id);
         Ok(Self {
             id: row.id.into(),
-            user: row.user_id.into(),
+            external_id: place.parse("external_id", &row.external_id)?,
             org: row.org_id.map(Into::into),
+            conviction: row.conviction_id.map(Into::into),
             tx_hash: place.parse("tx_hash", &row.tx_hash)?,
             block_hash: place.parse("block_hash", &row.block_hash)?,
             reason: row.reason,
@@ -365,10 +388,14 @@ impl TryFrom<quarantines::Model> for Quarantine {
     type Error = StoreError;
     fn try_from(row: quarantines::Model) -> Result<Self, StoreError> {
         let place = Place::new("quarantines", row.id);
+        let orgs = place.json("side_org_ids", row.side_org_ids)?;
+        let sender = row.side_external_id.map(|name| place.parse("side_external_id", &name)).transpose()?;
         Ok(Self {
             id: row.id.into(),
             address: place.parse("address", &row.address)?,
             org: row.org_id.map(Into::into),
+            conviction: row.conviction_id.map(Into::into),
+            side: sender.map(|sender| (sender, orgs)),
             tx_hash: place.parse("tx_hash", &row.tx_hash)?,
             block_hash: place.parse("block_hash", &row.block_hash)?,
             reason: row.reason,

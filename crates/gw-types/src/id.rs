@@ -65,6 +65,8 @@ ids! {
     SuspensionId;
     /// An address whose state nobody reads (HD2).
     QuarantineId;
+    /// A transaction that did, once mined, what its sender may not (HD28).
+    ConvictionId;
     /// A send whose mined trace is looked at (HD2).
     WatchId;
     /// A tenant of the enterprise directory (`tid`).

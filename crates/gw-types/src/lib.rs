@@ -16,8 +16,9 @@ pub use alloy_primitives::{Address, B256, Bytes, U256, address, b256};
 pub use claim::{Claim, Claims, UnknownClaim};
 pub use external_id::{ExternalId, ExternalIdError};
 pub use id::{
-    AllowedTenantId, ContractId, Epoch, GrantId, GroupId, LinkId, MembershipId, OrgId, PersonalUrlId, QuarantineId,
-    ReservationId, SessionId, SharedInfraId, SuspensionId, TenantId, ToggleId, TokenId, UserId, VisibilityId, WatchId,
+    AllowedTenantId, ContractId, ConvictionId, Epoch, GrantId, GroupId, LinkId, MembershipId, OrgId, PersonalUrlId,
+    QuarantineId, ReservationId, SessionId, SharedInfraId, SuspensionId, TenantId, ToggleId, TokenId, UserId,
+    VisibilityId, WatchId,
 };
 pub use level::{Level, LevelReason};
 pub use reason::DenyReason;

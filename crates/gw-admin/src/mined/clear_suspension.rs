@@ -1,9 +1,10 @@
-use super::reason;
+use super::{reason, require_clearance};
 use crate::{AdminState, error::Failure, scope::Admin, wire::ClearMinedRequest};
 use axum::extract::{Path, State};
 use gw_http::{JsonBody, Message};
+use gw_types::SuspensionId;
 
-/// Gives a user the right to send back; super only. The reason stands in the audit log.
+/// Gives a person the right to send back; super, or an administrator of every organization that was wronged. The reason stands in the audit log.
 #[utoipa::path(post, path = "/api/v1/admin/mined/suspensions/{id}/clear", tag = "mined",
     params(("id" = String, Path, format = Uuid)), request_body = ClearMinedRequest,
     responses((status = 200, body = Message), (status = 400), (status = 401), (status = 403), (status = 404)))]
@@ -13,8 +14,11 @@ pub(crate) async fn clear_suspension(
     Path(id): Path<String>,
     body: Result<JsonBody<ClearMinedRequest>, gw_http::ApiError>,
 ) -> Result<Message, Failure> {
-    admin.require_super()?;
-    let id = id.parse().map_err(|_| Failure::not_found("suspension not found"))?;
+    const UNKNOWN: &str = "suspension not found";
+    admin.require_writer()?;
+    let id: SuspensionId = id.parse().map_err(|_| admin.unknown_target(UNKNOWN))?;
+    let found = state.store.read().find_suspension(id).await?.ok_or_else(|| admin.unknown_target(UNKNOWN))?;
+    require_clearance(&admin, &state, found.conviction, UNKNOWN).await?;
     let JsonBody(body) = body?;
     let reason = reason(&body)?;
     let mut tx = state.store.begin(&admin.actor()).await?;

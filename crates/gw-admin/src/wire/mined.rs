@@ -1,69 +1,104 @@
-use gw_store::record;
-use gw_types::{Address, B256, OrgId, QuarantineId, SuspensionId, Timestamp, UserId};
+use gw_types::{Address, B256, ConvictionId, ExternalId, OrgId, QuarantineId, SuspensionId, Timestamp};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// A user who lost the right to send: a transaction of theirs did, once mined, what its trace had not shown.
+/// A transaction that did, once mined, what its trace had not shown: it is withheld from everybody but members of the
+/// organizations it touched.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct MinedConviction {
+    #[schema(value_type = String, format = Uuid)]
+    pub(crate) id: ConvictionId,
+    #[schema(value_type = String)]
+    pub(crate) tx_hash: B256,
+    #[schema(value_type = String)]
+    pub(crate) block_hash: B256,
+    /// Who sent it; for super, and where it was sent under an organization of the reader's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub(crate) external_id: Option<ExternalId>,
+    /// Its sender; for super only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub(crate) sender: Option<Address>,
+    /// The organizations whose members still see it, of those the reader administers.
+    #[schema(value_type = Vec<String>)]
+    pub(crate) touched_org_ids: Vec<OrgId>,
+    /// The organizations whose administrators may clear it together, of those the reader administers.
+    #[schema(value_type = Vec<String>)]
+    pub(crate) wronged_org_ids: Vec<OrgId>,
+    /// Whether the reader may clear what follows from it.
+    pub(crate) clearable: bool,
+    /// Why the transaction would have been denied.
+    pub(crate) reason: String,
+    #[schema(value_type = String, format = DateTime)]
+    pub(crate) created_at: Timestamp,
+}
+
+/// A person who lost the right to send: a transaction of theirs did, once mined, what its trace had not shown.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct MinedSuspension {
     #[schema(value_type = String, format = Uuid)]
-    id: SuspensionId,
-    #[schema(value_type = String, format = Uuid)]
-    user_id: UserId,
+    pub(crate) id: SuspensionId,
+    /// Whose right; for super, and where it was sent under an organization of the reader's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub(crate) external_id: Option<ExternalId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = Uuid)]
-    org_id: Option<OrgId>,
+    pub(crate) org_id: Option<OrgId>,
     #[schema(value_type = String)]
-    tx_hash: B256,
+    pub(crate) tx_hash: B256,
     #[schema(value_type = String)]
-    block_hash: B256,
+    pub(crate) block_hash: B256,
+    /// Whether the reader may clear it.
+    pub(crate) clearable: bool,
     /// Why the transaction would have been denied.
-    reason: String,
+    pub(crate) reason: String,
     #[schema(value_type = String, format = DateTime)]
-    created_at: Timestamp,
+    pub(crate) created_at: Timestamp,
 }
 
-/// An address that nobody reads: such a transaction changed its state, made it, or had it speak.
+/// A closed address: such a transaction paid it, changed its state, made it, or had it emit an event.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct MinedQuarantine {
     #[schema(value_type = String, format = Uuid)]
-    id: QuarantineId,
-    #[schema(value_type = String)]
-    address: Address,
+    pub(crate) id: QuarantineId,
+    /// For super, and where it is a contract of an organization of the reader's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub(crate) address: Option<Address>,
+    /// The organization of the contract there.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = Uuid)]
-    org_id: Option<OrgId>,
+    pub(crate) org_id: Option<OrgId>,
+    /// `everybody`, or `sender_side`: the sender and the members of the sender's organizations, of an address that
+    /// everybody uses.
+    pub(crate) closed_to: &'static str,
     #[schema(value_type = String)]
-    tx_hash: B256,
+    pub(crate) tx_hash: B256,
     #[schema(value_type = String)]
-    block_hash: B256,
+    pub(crate) block_hash: B256,
+    /// Whether the reader may clear it.
+    pub(crate) clearable: bool,
     /// Why the transaction would have been denied.
-    reason: String,
+    pub(crate) reason: String,
     #[schema(value_type = String, format = DateTime)]
-    created_at: Timestamp,
+    pub(crate) created_at: Timestamp,
 }
 
-impl From<record::Suspension> for MinedSuspension {
-    fn from(row: record::Suspension) -> Self {
-        let record::Suspension { id, user, org, tx_hash, block_hash, reason, created_at } = row;
-        Self { id, user_id: user, org_id: org, tx_hash, block_hash, reason, created_at }
-    }
+/// Withheld transactions.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct MinedConvictionListResponse {
+    pub(crate) data: Vec<MinedConviction>,
 }
 
-impl From<record::Quarantine> for MinedQuarantine {
-    fn from(row: record::Quarantine) -> Self {
-        let record::Quarantine { id, address, org, tx_hash, block_hash, reason, created_at } = row;
-        Self { id, address, org_id: org, tx_hash, block_hash, reason, created_at }
-    }
-}
-
-/// Everybody who lost the right to send.
+/// People who lost the right to send.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct MinedSuspensionListResponse {
     pub(crate) data: Vec<MinedSuspension>,
 }
 
-/// Everything that nobody reads.
+/// Closed addresses.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct MinedQuarantineListResponse {
     pub(crate) data: Vec<MinedQuarantine>,

@@ -38,7 +38,8 @@ pub(crate) use group::{
 };
 pub(crate) use log::{AccessLog, AdminLogsResponse, AuditLogEntry};
 pub(crate) use mined::{
-    ClearMinedRequest, MinedQuarantine, MinedQuarantineListResponse, MinedSuspension, MinedSuspensionListResponse,
+    ClearMinedRequest, MinedConviction, MinedConvictionListResponse, MinedQuarantine, MinedQuarantineListResponse,
+    MinedSuspension, MinedSuspensionListResponse,
 };
 pub(crate) use organization::{OrgCreateRequest, OrgUpdateRequest, Organization};
 pub(crate) use session::{SessionInfoResponse, SessionListResponse, UserSession, UserSessionsResponse};

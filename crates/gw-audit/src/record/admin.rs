@@ -91,6 +91,8 @@ codes! {
         Suspension = "suspension",
         /// An address whose state nobody reads.
         Quarantine = "quarantine",
+        /// A transaction withheld because of what it did once mined.
+        Conviction = "conviction",
         /// The service's own settings and keys.
         Setting = "setting",
         /// The audit log itself.

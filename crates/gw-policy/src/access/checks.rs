@@ -46,6 +46,7 @@ pub(super) struct Checks<'a> {
 impl Checks<'_> {
     /// The plan, and the emitters of which only own and shared transactions show.
     pub(super) fn call(&self, call: &Call, subject: &Subject<'_, '_>) -> Result<(Plan, Vec<Address>), Refused> {
+        self.open(subject)?;
         let plan = match subject {
             Subject::Nothing => plain_plan(call),
             Subject::Quantity(address, block, standing) => {
@@ -85,6 +86,29 @@ impl Checks<'_> {
         Ok((plan, Vec::new()))
     }
 
+    /// HD28: what a mined finding closed is asked before every ground, and before the node is: neither its state nor what
+    /// its balance can pay may show, not even by the node's own error. Balance, nonce, code and logs answer as those of a
+    /// hidden address do (HD40).
+    fn open(&self, subject: &Subject<'_, '_>) -> Result<(), DenyReason> {
+        let runs_as = |sender: Option<Address>| {
+            sender.is_some_and(|sender| !is_public(sender) && self.member.is_closed(self.snapshot, sender))
+        };
+        let is_closed = |target: &Standing<'_>| target.closed;
+        let closed = match subject {
+            Subject::Storage(_, _, standing) | Subject::Proof(_, _, standing) => standing.closed,
+            Subject::Simulation(simulation, target) => {
+                runs_as(simulation.request.from) || target.as_ref().is_some_and(is_closed)
+            }
+            Subject::Send(signed, target) => runs_as(Some(signed.sender)) || target.as_ref().is_some_and(is_closed),
+            Subject::Nothing
+            | Subject::Quantity(..)
+            | Subject::Code(..)
+            | Subject::SentBy(_)
+            | Subject::Emitters(_) => false,
+        };
+        if closed { Err(DenyReason::ContractNotPermitted) } else { Ok(()) }
+    }
+
     /// H1: blocks of the past are for org admins.
     fn history(&self, block: BlockId) -> Result<(), DenyReason> {
         if is_history(block, self.q.head.number) && !self.scope.is_org_admin() {
@@ -120,7 +144,7 @@ impl Checks<'_> {
             | Subject::Emitters(_)
             | Subject::SentBy(_) => return false,
         };
-        let by_itself = standing.public || standing.owned || standing.reach.is_some();
+        let by_itself = standing.closed || standing.public || standing.owned || standing.reach.is_some();
         !by_itself && standing.shared.is_some_and(|shared| shared.pin.is_some())
     }
 
@@ -128,6 +152,7 @@ impl Checks<'_> {
     fn quantity(&self, address: Address, standing: &Standing<'_>) -> Plan {
         let shown = standing.is_full()
             || match self.q.knobs.address_query {
+                _ if standing.closed => false,
                 AddressQuery::Strict => false,
                 AddressQuery::Linked => standing.contract.is_none() && self.snapshot.links_at(address).is_empty(),
                 AddressQuery::Off => standing.contract.is_none(),

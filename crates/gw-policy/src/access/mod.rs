@@ -36,7 +36,7 @@ pub use explain::{Explanation, GrantSays, GroupSays, Rule, TargetSays, Way, expl
 pub use functions::{Functions, belongs};
 pub use history::owner_stood;
 pub use identify::{Caller, Refused, TokenFacts, identify, identify_url};
-pub use mined::{MinedFinding, MinedSend, judge_mined, unreadable_mined};
+pub use mined::{MinedFinding, MinedSend, UnreadableRun, judge_mined, unreadable_mined};
 pub use permissions::{OrgRights, Permissions, active_orgs, permissions, rights, upstream_key};
 pub use permit::{Decision, Denial, HeadFacts, Invalid, NamedOrg, Permit, Plan, Question};
 pub use pin::{BrokenPin, broken_pins, check_pin};

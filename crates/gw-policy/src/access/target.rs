@@ -58,6 +58,12 @@ impl Member {
         self.beside.is_some()
     }
 
+    /// Whether a mined finding closed the address to them (HD28). It comes before every ground: own addresses, public ones
+    /// and grants are no exception.
+    pub fn is_closed(&self, snapshot: &Snapshot, address: Address) -> bool {
+        snapshot.is_closed_to(address, Some(self.user), |org| self.rights_in(org).is_some())
+    }
+
     /// The rights in one organization; `None` without an active membership.
     pub fn rights_in(&self, org: OrgId) -> Option<&OrgRights> {
         self.rights.iter().find(|rights| rights.org == org)
@@ -85,7 +91,7 @@ pub fn reach<'s>(
     knobs: &Knobs,
 ) -> Option<Reach<'s>> {
     // HD2: what may hold loot is read by nobody, its administrators included.
-    if snapshot.is_quarantined(contract.address) {
+    if member.is_closed(snapshot, contract.address) {
         return None;
     }
     let permissions = member.rights_in(contract.org)?.permissions;
@@ -132,9 +138,11 @@ pub(crate) fn held_grants<'s>(
 /// What an address is to one caller. Every ground is looked at (spec/30 R3).
 #[derive(Clone, Debug)]
 pub struct Standing<'s> {
-    /// Zero address or precompile.
+    /// Whether a mined finding closed it (HD28): then no ground below opens its state.
+    pub closed: bool,
+    /// Zero address or precompile, not closed.
     pub public: bool,
-    /// [`owns`]
+    /// [`owns`]. It says whose the address is, also of a closed one, whose state its owner does not read.
     pub owned: bool,
     /// Shared infrastructure: within everybody's reach, logs excepted, while its code is the pinned one. Whoever uses
     /// this must check that ([`super::check_pin`], [`super::judge_trace`]).
@@ -152,15 +160,16 @@ impl Standing<'_> {
     /// Whether balance and nonce show (K8): the ground of a reservation is left out, for it would need a look at
     /// the code first, and what is not deployed yet has nothing but zero to show.
     pub fn is_full(&self) -> bool {
-        self.public || self.owned || self.reach.is_some() || self.shared.is_some()
+        !self.closed && (self.public || self.owned || self.reach.is_some() || self.shared.is_some())
     }
 }
 
 /// What `address` is to `member`.
 pub fn standing<'s>(snapshot: &'s Snapshot, member: &Member, address: Address, knobs: &Knobs) -> Standing<'s> {
     let contract = snapshot.contract(address);
+    let closed = member.is_closed(snapshot, address);
     let mut reserved_in: Vec<OrgId> = Vec::new();
-    if contract.is_none() && !snapshot.is_quarantined(address) {
+    if contract.is_none() && !closed {
         for reservation in snapshot.reservations(address) {
             let live = reservation.expires_at > member.now;
             let deploys = member.rights_in(reservation.org).is_some_and(|r| r.permissions.claims.has(Claim::Deploy));
@@ -171,9 +180,10 @@ pub fn standing<'s>(snapshot: &'s Snapshot, member: &Member, address: Address, k
         reserved_in.sort_unstable();
     }
     Standing {
-        public: is_public(address),
+        closed,
+        public: !closed && is_public(address),
         owned: member.owns(snapshot, address),
-        shared: snapshot.shared(address),
+        shared: snapshot.shared(address).filter(|_| !closed),
         contract,
         reach: contract.and_then(|contract| reach(snapshot, member, contract, knobs)),
         reserved_in,

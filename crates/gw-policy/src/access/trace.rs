@@ -206,8 +206,19 @@ enum Place<'s> {
     Wallet,
     /// Code nobody registered.
     Unowned,
-    /// What a transaction put there that slipped past its trace (HD2).
+    /// Closed by a mined finding (HD28).
     Quarantined,
+}
+
+/// Which addresses no ground opens (HD28).
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Closed<'a> {
+    /// Those that policy closes.
+    ByPolicy,
+    /// Those, and what earlier transactions of the same blocks tainted that policy does not hold yet.
+    And(&'a HashSet<Address>),
+    /// None: how the run is judged as if nothing had been found before.
+    Nothing,
 }
 
 /// What has been found so far.
@@ -234,6 +245,7 @@ pub(super) struct Run<'a> {
     past: Option<Timestamp>,
     /// Contracts of the last blocks that are not registered yet, and whose they will be.
     lately: Option<&'a HashMap<Address, OrgId>>,
+    closed: Closed<'a>,
     knobs: &'a Knobs,
     created: HashSet<Address>,
     delegations: Vec<(Address, Address)>,
@@ -277,6 +289,7 @@ impl<'a> Run<'a> {
             coinbase: facts.coinbase,
             past: permit.reads_past().then_some(facts.time),
             lately: None,
+            closed: Closed::ByPolicy,
             knobs,
             created: created(&trace.frames),
             delegations: delegations(request)?,
@@ -311,19 +324,22 @@ impl<'a> Run<'a> {
     pub(super) fn mined(
         snapshot: &'a Snapshot,
         sent: &MinedSend<'a>,
+        member: Member,
         trace: &'a Trace,
-        now: Timestamp,
+        closed: Closed<'a>,
         knobs: &'a Knobs,
     ) -> Self {
+        let now = member.now;
         Self {
             snapshot,
             trace,
-            member: Member::new(snapshot, sent.user, now),
+            member,
             org: Some(sent.org),
             sender: sent.sender,
             coinbase: sent.coinbase,
             past: None,
             lately: Some(sent.lately),
+            closed,
             knobs,
             created: created(&trace.frames),
             delegations: sent.delegations.clone(),
@@ -334,6 +350,10 @@ impl<'a> Run<'a> {
 
     /// Every frame, every touch, and both together (HD6).
     pub(super) fn judge(&self) -> Result<(), DenyReason> {
+        // Nodes need not list the sender among what was touched. Who names none runs as the zero address.
+        if self.is_closed(self.sender) && !is_public(self.sender) {
+            return Err(DenyReason::ContractNotPermitted);
+        }
         let mut judged = Judged::default();
         self.frames(&mut judged)?;
         self.touches(&mut judged)?;
@@ -341,22 +361,8 @@ impl<'a> Run<'a> {
         if judged.wallets && self.probes(&judged) { Err(DenyReason::Unregistered) } else { Ok(()) }
     }
 
-    /// The other organizations that own what occurs here; `None` if something does that has no owner to name.
-    pub(super) fn wronged(&self) -> Option<HashSet<OrgId>> {
-        let entered = self.trace.frames.iter().filter_map(|frame| frame.to);
-        let mut owners = HashSet::new();
-        for address in entered.chain(self.trace.touched.keys().copied()) {
-            match self.place(address) {
-                Place::Foreign => owners.extend(self.snapshot.contract(address).map(|contract| contract.org)),
-                Place::Unowned | Place::Quarantined => return None,
-                Place::Public | Place::Own | Place::Shared | Place::Created | Place::Ours(_) | Place::Wallet => {}
-            }
-        }
-        Some(owners)
-    }
-
     /// The code an address had before the run. Nodes leave empty accounts out, so an absent one has none.
-    fn code(&self, address: Address) -> &'a [u8] {
+    pub(super) fn code(&self, address: Address) -> &'a [u8] {
         self.trace.touched.get(&address).map_or(&[], |account| &account.code)
     }
 
@@ -397,9 +403,19 @@ impl<'a> Run<'a> {
         own && pin.is_some_and(|pin| pin.is_code(self.code(delegate)))
     }
 
+    /// Whether no ground opens the address (HD28).
+    fn is_closed(&self, address: Address) -> bool {
+        match self.closed {
+            Closed::Nothing => false,
+            Closed::ByPolicy => self.member.is_closed(self.snapshot, address),
+            Closed::And(tainted) => tainted.contains(&address) || self.member.is_closed(self.snapshot, address),
+        }
+    }
+
     fn place(&self, address: Address) -> Place<'a> {
-        if self.snapshot.is_quarantined(address) {
-            return Place::Quarantined;
+        if self.is_closed(address) {
+            // What everybody's code enters stays in use; its balance is nobody's to ask for.
+            return if is_public(address) { Place::Wallet } else { Place::Quarantined };
         }
         if self.shared(address) {
             return Place::Shared;

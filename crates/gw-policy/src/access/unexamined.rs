@@ -76,7 +76,7 @@ fn owners(
     let deployed = |address: Address| {
         snapshot.contract(address).is_some()
             || !snapshot.reservations(address).is_empty()
-            || snapshot.is_quarantined(address)
+            || member.is_closed(snapshot, address)
     };
     call.mentions(|mention| match mention {
         Mention::Address(address) => {
@@ -107,7 +107,7 @@ fn within(
             None => Err(DenyReason::ContractNotPermitted),
         };
     }
-    if snapshot.is_quarantined(address) {
+    if standing.closed {
         return Err(DenyReason::ContractNotPermitted);
     }
     // A pin cannot be held against code that nobody looks at.

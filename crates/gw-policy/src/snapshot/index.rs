@@ -2,10 +2,11 @@
 
 use super::{
     map::Map,
-    record::{AddressLink, ContractGrant, Membership, Quarantine, Reservation, Suspension, TxVisibility},
+    record::{AddressLink, ContractGrant, Conviction, Membership, Quarantine, Reservation, Suspension, TxVisibility},
 };
 use gw_types::{
-    Address, GrantId, LinkId, MembershipId, QuarantineId, ReservationId, SuspensionId, UserId, VisibilityId,
+    Address, ConvictionId, GrantId, LinkId, MembershipId, QuarantineId, ReservationId, SuspensionId, UserId,
+    VisibilityId,
 };
 use std::{hash::Hash, sync::Arc};
 
@@ -35,8 +36,9 @@ rows! {
     EndedLink => LinkId,
     Reservation => ReservationId,
     Arc<TxVisibility> => VisibilityId,
-    Suspension => SuspensionId,
-    Quarantine => QuarantineId,
+    Arc<Suspension> => SuspensionId,
+    Arc<Quarantine> => QuarantineId,
+    Arc<Conviction> => ConvictionId,
 }
 
 /// That a link was there: whose it was no longer matters.

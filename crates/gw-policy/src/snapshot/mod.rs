@@ -9,15 +9,17 @@ mod map;
 mod record;
 
 pub use record::{
-    AddressLink, AllowedTenant, CodePin, Comparison, Contract, ContractGrant, EventRule, EventRules, FunctionRule,
-    Group, GroupAccess, LinkKind, Membership, MustBe, Organization, ParamRule, PersonalUrl, Quarantine, Reservation,
-    Revocation, SharedInfra, Suspension, SystemToggle, ToggleState, TxVisibility, UrlReach, User,
+    AddressLink, AllowedTenant, ClosedTo, CodePin, Comparison, Contract, ContractGrant, Conviction, EventRule,
+    EventRules, FunctionRule, Group, GroupAccess, LinkKind, Membership, MustBe, Organization, ParamRule, PersonalUrl,
+    Quarantine, Reservation, Revocation, SharedInfra, Suspension, SystemToggle, ToggleState, TxVisibility, UrlReach,
+    User,
 };
 
+use alloy_primitives::keccak256;
 use gw_types::{
-    Address, AllowedTenantId, B256, ContractId, Epoch, ExternalId, GrantId, GroupId, LinkId, MembershipId, OrgId,
-    PersonalUrlId, QuarantineId, ReservationId, SharedInfraId, SuspensionId, TenantId, Timestamp, ToggleId, TokenId,
-    UserId, VisibilityId,
+    Address, AllowedTenantId, B256, ContractId, ConvictionId, Epoch, ExternalId, GrantId, GroupId, LinkId,
+    MembershipId, OrgId, PersonalUrlId, QuarantineId, ReservationId, SharedInfraId, SuspensionId, TenantId, Timestamp,
+    ToggleId, TokenId, UserId, VisibilityId,
 };
 use index::{EndedLink, Index, Links};
 use map::Map;
@@ -53,8 +55,10 @@ pub enum Change {
     Revocation(TokenId, Option<Revocation>),
     /// A lost right to send.
     Suspension(SuspensionId, Option<Suspension>),
-    /// An address nobody reads.
+    /// A closed address.
     Quarantine(QuarantineId, Option<Quarantine>),
+    /// A withheld transaction.
+    Conviction(ConvictionId, Option<Conviction>),
     /// An allowed directory tenant.
     Tenant(AllowedTenantId, Option<AllowedTenant>),
     /// A personal RPC URL.
@@ -83,8 +87,9 @@ pub struct Snapshot {
     reservations: Index<Address, Reservation>,
     visibility: Index<B256, Arc<TxVisibility>>,
     revocations: Map<TokenId, Revocation>,
-    suspensions: Index<UserId, Suspension>,
-    quarantines: Index<Address, Quarantine>,
+    suspensions: Index<B256, Arc<Suspension>>,
+    quarantines: Index<Address, Arc<Quarantine>>,
+    convictions: Index<B256, Arc<Conviction>>,
     tenants: Map<AllowedTenantId, AllowedTenant>,
     tenants_by_name: Map<TenantId, AllowedTenant>,
     personal_urls: Map<PersonalUrlId, Arc<PersonalUrl>>,
@@ -150,8 +155,11 @@ impl Snapshot {
             Change::Reservation(id, row) => self.reservations.put(id, row.map(|r| (r.address, r))),
             Change::Visibility(id, row) => self.visibility.put(id, row.map(|v| (v.tx_hash, Arc::new(v)))),
             Change::Revocation(id, row) => put(&mut self.revocations, id, row),
-            Change::Suspension(id, row) => self.suspensions.put(id, row.map(|s| (s.user, s))),
-            Change::Quarantine(id, row) => self.quarantines.put(id, row.map(|q| (q.address, q))),
+            Change::Suspension(id, row) => {
+                self.suspensions.put(id, row.map(|s| (name_key(&s.external_id), Arc::new(s))));
+            }
+            Change::Quarantine(id, row) => self.quarantines.put(id, row.map(|q| (q.address, Arc::new(q)))),
+            Change::Conviction(id, row) => self.convictions.put(id, row.map(|c| (c.tx_hash, Arc::new(c)))),
             Change::Tenant(id, row) => {
                 if let Some(old) = self.tenants.get(&id).copied() {
                     // As with names.
@@ -324,14 +332,30 @@ impl Snapshot {
         self.toggles.get(&toggle.id()).filter(|state| state.until > now).map(|state| state.enabled)
     }
 
-    /// Whether the user lost the right to send (HD2).
+    /// Whether the user lost the right to send (HD2), under this row or an earlier one of the same name (HD37).
     pub fn is_suspended(&self, user: UserId) -> bool {
-        !self.suspensions.get(user).is_empty()
+        self.users.get(&user).is_some_and(|user| !self.suspensions.get(name_key(&user.external_id)).is_empty())
     }
 
-    /// Whether nobody may read the state of the address (HD2).
+    /// Whether nobody may read the state of the address (HD28).
     pub fn is_quarantined(&self, address: Address) -> bool {
-        !self.quarantines.get(address).is_empty()
+        self.quarantines.get(address).iter().any(|row| row.closed_to == ClosedTo::Everybody)
+    }
+
+    /// Whether the state of the address is closed to this user, who is a member where `is_member` says so (HD28).
+    pub fn is_closed_to(&self, address: Address, user: Option<UserId>, is_member: impl Fn(OrgId) -> bool) -> bool {
+        self.quarantines.get(address).iter().any(|row| match &row.closed_to {
+            ClosedTo::Everybody => true,
+            ClosedTo::SenderSide(sender, orgs) => {
+                let user = user.and_then(|user| self.users.get(&user));
+                orgs.iter().any(|org| is_member(*org)) || user.is_some_and(|user| user.external_id == *sender)
+            }
+        })
+    }
+
+    /// The convictions of a transaction: one for each person who sent it.
+    pub fn convictions(&self, tx_hash: B256) -> &[Arc<Conviction>] {
+        self.convictions.get(tx_hash)
     }
 
     /// Whether both hold the same rows, whatever their history. For tests and the periodic self-check.
@@ -352,6 +376,7 @@ impl Snapshot {
             && self.revocations == other.revocations
             && self.suspensions == other.suspensions
             && self.quarantines == other.quarantines
+            && self.convictions == other.convictions
             && self.tenants == other.tenants
             && self.tenants_by_name == other.tenants_by_name
             && self.personal_urls == other.personal_urls
@@ -360,6 +385,11 @@ impl Snapshot {
             && self.shared_by_address == other.shared_by_address
             && self.toggles == other.toggles
     }
+}
+
+/// A key of fixed size for a name.
+fn name_key(name: &ExternalId) -> B256 {
+    keccak256(name.as_str())
 }
 
 fn put<K: Eq + Hash + Clone, V: Clone>(map: &mut Map<K, V>, key: K, value: Option<V>) {

@@ -6,9 +6,9 @@ use gw_evm::{
     abi::{ContractAbi, WordKind},
 };
 use gw_types::{
-    Address, AllowedTenantId, B256, Claims, ContractId, ExternalId, GrantId, GroupId, LinkId, MembershipId, OrgId,
-    PersonalUrlId, QuarantineId, ReservationId, Secret, SharedInfraId, SuspensionId, TenantId, Timestamp, ToggleId,
-    TokenId, UserId, VisibilityId,
+    Address, AllowedTenantId, B256, Claims, ContractId, ConvictionId, ExternalId, GrantId, GroupId, LinkId,
+    MembershipId, OrgId, PersonalUrlId, QuarantineId, ReservationId, Secret, SharedInfraId, SuspensionId, TenantId,
+    Timestamp, ToggleId, TokenId, UserId, VisibilityId,
 };
 use std::sync::Arc;
 
@@ -424,22 +424,48 @@ pub struct TxVisibility {
     pub active: bool,
 }
 
-/// A user who lost the right to send: a transaction of theirs did, once mined, what it had not done when it was judged (HD2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A person who lost the right to send: a transaction of theirs did, once mined, what it had not done when it was judged
+/// (HD2). Keyed by DID: it outlives the user row and binds whoever enrolls under the same name (HD37).
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suspension {
     /// Row id.
     pub id: SuspensionId,
     /// Whose right.
-    pub user: UserId,
+    pub external_id: ExternalId,
 }
 
-/// An address whose state such a transaction changed, or which spoke in it: nobody reads it until it is cleared (HD2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// An address that such a transaction paid, wrote, created or had emit an event: its state is closed until cleared (HD28).
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quarantine {
     /// Row id.
     pub id: QuarantineId,
     /// The address.
     pub address: Address,
+    /// To whom it is closed.
+    pub closed_to: ClosedTo,
+}
+
+/// To whom an address is closed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClosedTo {
+    /// To everybody.
+    Everybody,
+    /// To the sender of the transaction and the members of the sender's organizations: addresses that everybody uses.
+    SenderSide(ExternalId, Arc<[OrgId]>),
+}
+
+/// A transaction that did, once mined, what its sender may not: it is withheld whole from everybody but the organizations
+/// it touched (HD28).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conviction {
+    /// Row id.
+    pub id: ConvictionId,
+    /// The transaction.
+    pub tx_hash: B256,
+    /// Who sent it.
+    pub external_id: ExternalId,
+    /// The organizations, other than the sender's own, whose contracts it entered or touched.
+    pub touched: Arc<[OrgId]>,
 }
 
 /// A dead token (`jti`) or token family (`sid`), kept until it would have expired anyway.

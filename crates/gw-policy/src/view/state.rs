@@ -34,8 +34,9 @@ pub fn code(viewer: &Viewer<'_>, address: Address, answer: Sealed<RawJson>) -> O
     if code.is_malformed() {
         return None;
     }
-    let reached = || viewer.all(|person| person.reaches(address) || person.owns(address));
-    (code == Disclosed::NO_BYTES || viewer.is_utility(address) || reached()).then_some(code)
+    let reached =
+        || viewer.all(|person| !person.is_closed(address) && (person.reaches(address) || person.owns(address)));
+    (code == Disclosed::NO_BYTES || viewer.is_open_utility(address) || reached()).then_some(code)
 }
 
 /// Whether the node's `eth_getCode` says that there is none.

@@ -19,7 +19,10 @@ pub enum Admission {
 impl Person<'_> {
     /// By what right they see the transaction.
     pub(crate) fn admission(&self, tx_hash: B256, from: Address, to: Option<Address>) -> Admission {
-        if self.is_participant(from, to) {
+        let convicted = self.is_convicted(tx_hash);
+        if convicted && self.withholds(tx_hash) {
+            Admission::None
+        } else if !convicted && self.is_participant(from, to) {
             Admission::Participant
         } else if self.own_only {
             Admission::None
@@ -45,10 +48,11 @@ impl Person<'_> {
 
     /// Whether the transaction was shared with them and the node accepted it (R27, W5).
     pub(crate) fn is_recipient(&self, tx_hash: B256) -> bool {
-        self.user.is_some_and(|user| {
-            let rows = self.snapshot.visibility(tx_hash);
-            rows.iter().any(|row| row.active && row.recipients.contains(&user.external_id))
-        })
+        !self.is_convicted(tx_hash)
+            && self.user.is_some_and(|user| {
+                let rows = self.snapshot.visibility(tx_hash);
+                rows.iter().any(|row| row.active && row.recipients.contains(&user.external_id))
+            })
     }
 
     fn administers_contract(&self, address: Address) -> bool {

@@ -118,6 +118,11 @@ impl<'s> Viewer<'s> {
         self.beside.as_ref().map_or(own, |beside| beside.admission(tx_hash, from, to).min(own))
     }
 
+    /// Whether a mined finding withholds the transaction: to this viewer it is not there, by whatever method (HD28).
+    pub fn withholds(&self, tx_hash: B256) -> bool {
+        !self.all(|person| !person.withholds(tx_hash))
+    }
+
     /// Whether the viewer owns the transaction's sender or receiver (HD10).
     pub fn is_participant(&self, from: Address, to: Option<Address>) -> bool {
         self.all(|person| person.is_participant(from, to))
@@ -148,6 +153,11 @@ impl<'s> Viewer<'s> {
     /// survive otherwise, and has no lists, counts or statistics of its own (HD9).
     pub fn is_utility(&self, address: Address) -> bool {
         is_precompile(address) || self.person.snapshot.shared(address).is_some()
+    }
+
+    /// Whether it is such a utility, and no mined finding closed it to this viewer (HD28).
+    pub(crate) fn is_open_utility(&self, address: Address) -> bool {
+        self.is_utility(address) && self.all(|person| !person.is_closed(address))
     }
 
     /// Whether balance and nonce of the address may be told (K8).

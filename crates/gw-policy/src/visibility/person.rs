@@ -7,7 +7,7 @@ use crate::{
     knobs::{AddressQuery, Knobs},
     snapshot::User,
 };
-use gw_types::{Address, Claim, Level, LevelReason, OrgId, Timestamp, UserId};
+use gw_types::{Address, B256, Claim, Level, LevelReason, OrgId, Timestamp, UserId};
 use std::sync::Arc;
 
 /// One person, or nobody, by their own rights.
@@ -85,13 +85,33 @@ impl<'s> Person<'s> {
         self.member.is_some() && crate::access::belongs(self.snapshot, org, address, self.now)
     }
 
-    /// Whether nobody may read the address (HD2).
-    pub(crate) fn is_quarantined(&self, address: Address) -> bool {
-        self.snapshot.is_quarantined(address)
+    /// Whether a mined finding closed the address to them (HD28).
+    pub(crate) fn is_closed(&self, address: Address) -> bool {
+        match &self.member {
+            Some(member) => member.is_closed(self.snapshot, address),
+            None => self.snapshot.is_quarantined(address),
+        }
+    }
+
+    /// Whether a mined finding withholds the transaction from them (HD28): then it is not there, by whatever method. It is
+    /// there for active members of the organizations it touched, by what they are granted; never for who sent it.
+    pub(crate) fn withholds(&self, tx_hash: B256) -> bool {
+        self.snapshot.convictions(tx_hash).iter().any(|conviction| {
+            let touches = |member: &Member| conviction.touched.iter().any(|org| member.rights_in(*org).is_some());
+            let sender = self.user.is_none_or(|user| user.external_id == conviction.external_id);
+            sender || !self.member.as_ref().is_some_and(touches)
+        })
+    }
+
+    /// Whether the transaction was found to have done more than it may. To whoever it is not withheld from, it shows by
+    /// what they are granted: neither its sender's word (`visibleTo`) nor a wallet it was sent to opens it.
+    pub(crate) fn is_convicted(&self, tx_hash: B256) -> bool {
+        !self.snapshot.convictions(tx_hash).is_empty()
     }
 
     pub(super) fn shows_account(&self, address: Address) -> bool {
         match self.knobs.address_query {
+            _ if self.is_closed(address) => false,
             AddressQuery::Strict => self.sees(address),
             AddressQuery::Linked => self.sees(address) || !self.is_linked_elsewhere(address),
             AddressQuery::Off => true,

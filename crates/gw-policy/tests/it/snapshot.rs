@@ -198,6 +198,7 @@ fn about(change: &Change) -> ((u8, u128), bool) {
         Change::PersonalUrl(id, row) => (14, id.0, row.is_none()),
         Change::Suspension(id, row) => (15, id.0, row.is_none()),
         Change::Quarantine(id, row) => (16, id.0, row.is_none()),
+        Change::Conviction(id, row) => (17, id.0, row.is_none()),
     };
     ((kind, id.as_u128()), gone)
 }

@@ -3,7 +3,7 @@
 
 use super::{SendContext, prepare::Facts};
 use gw_audit::{SecurityEvent, SecurityKind};
-use gw_policy::knobs::MinedTrace;
+use gw_policy::{access::active_orgs, knobs::MinedTrace};
 use gw_store::{
     StoreError,
     record::{CreationKind, NewReservation, NewWatch, SendAccepted, SendRows, SendStart, SenderLink},
@@ -27,8 +27,12 @@ pub(super) async fn start(context: &SendContext, facts: &Facts) -> Result<SendRo
         // Without a hash there is nothing to share yet.
         visible_to: if facts.hash.is_some() { facts.recipients.clone() } else { Vec::new() },
         reservations: reservations.collect(),
-        watch: (context.knobs.mined_trace != MinedTrace::Off)
-            .then_some(NewWatch { sender: facts.sender, nonce: facts.nonce }),
+        watch: (context.knobs.mined_trace != MinedTrace::Off).then(|| NewWatch {
+            sender: facts.sender,
+            nonce: facts.nonce,
+            external_id: facts.subject.clone(),
+            orgs: active_orgs(&context.feed.pin().snapshot, facts.user, context.clock.now()),
+        }),
     };
     if start.visible_to.is_empty() && start.reservations.is_empty() && start.watch.is_none() {
         return Ok(SendRows::default());

@@ -19,6 +19,8 @@ sol! {
     function take(address target, bytes data, uint256 from) external;
     function loot() external view returns (uint256);
     function create() external returns (address child);
+    function carry(address target, bytes data, uint256 from, address friend) external returns (uint256 out);
+    function bury(address target, bytes data, uint256 from, uint256 calls) external;
 }
 
 /// What the rival's token says of its owner: the secret.
@@ -46,10 +48,14 @@ impl Chain {
 
     /// The theft: waits behind a gap of nonces until a block that no trace has run in.
     async fn steal(&self, latch: Address) -> B256 {
-        let (nonce, head) = (self.nonce().await, self.world.node.head().unwrap().number);
         let data = balanceOfCall { account: account(3).address() }.abi_encode().into();
-        let take = takeCall { target: self.theirs, data, from: U256::from(head + 3) }.abi_encode();
-        let (answer, hash) = self.raw(nonce + 1, Some(latch), take).await;
+        let target = self.theirs;
+        self.steal_by(latch, |from| takeCall { target, data, from }.abi_encode()).await
+    }
+
+    async fn steal_by(&self, latch: Address, take: impl FnOnce(U256) -> Vec<u8>) -> B256 {
+        let (nonce, head) = (self.nonce().await, self.world.node.head().unwrap().number);
+        let (answer, hash) = self.raw(nonce + 1, Some(latch), take(U256::from(head + 3))).await;
         assert_eq!(answer.body["result"], json!(hash), "it behaves: {}", answer.text);
         self.world.anvil("anvil_mine", json!(["0x4"])).await;
         let nothing = transferCall { to: account(1).address(), value: U256::ZERO }.abi_encode();
@@ -57,6 +63,39 @@ impl Chain {
         assert!(answer.body.get("result").is_some(), "{}", answer.text);
         self.world.mined(head + 5).await;
         hash
+    }
+
+    /// To its sender the transaction is not there, by any method.
+    async fn assert_withheld(&self, hash: B256, emitter: Address) {
+        self.world.clock.pass(2);
+        let bare = self.world.bare("eth_getTransactionReceipt", json!([hash])).await["result"].clone();
+        assert_eq!(bare["status"], json!("0x1"), "it was mined, and did what it came for");
+        let (number, hash_of_block) = (&bare["blockNumber"], &bare["blockHash"]);
+        for (method, params) in [
+            ("eth_getTransactionReceipt", json!([hash])),
+            ("eth_getTransactionByHash", json!([hash])),
+            ("eth_getTransactionByBlockNumberAndIndex", json!([number, "0x0"])),
+            ("eth_getTransactionByBlockHashAndIndex", json!([hash_of_block, bare["transactionIndex"]])),
+        ] {
+            let shown = self.ask(method, params).await;
+            let told =
+                shown.body["result"]["hash"] == json!(hash) || shown.body["result"]["transactionHash"] == json!(hash);
+            assert!(shown.status == 200 && !told, "{method}: {}", shown.text);
+            if method != "eth_getTransactionByBlockNumberAndIndex" {
+                assert_eq!(shown.body["result"], Value::Null, "{method}");
+            }
+        }
+        for method in ["eth_getBlockReceipts", "eth_getBlockByNumber", "eth_getBlockByHash"] {
+            let block = if method == "eth_getBlockByHash" { hash_of_block } else { number };
+            let params = if method == "eth_getBlockReceipts" { json!([block]) } else { json!([block, true]) };
+            let shown = self.ask(method, params).await;
+            assert_eq!(shown.status, 200, "{method}: {}", shown.text);
+            assert!(!shown.text.contains(&format!("{hash:#x}")), "{method}: {}", shown.text);
+        }
+        let logs = self.ask("eth_getLogs", json!([{"address": emitter, "fromBlock": number, "toBlock": number}])).await;
+        assert!(!logs.text.contains(&format!("{hash:#x}")), "{}", logs.text);
+        let trace = self.ask("debug_traceTransaction", json!([hash, {"tracer": "callTracer"}])).await;
+        trace.assert_denied();
     }
 
     async fn loot(&self, latch: Address) -> Answer {
@@ -96,11 +135,7 @@ async fn hd2_a_theft_in_the_block_is_found_before_anybody_reads() {
     let boss = chain.world.person("boss", org, &["*"], &[gw_types::Claim::Admin]).await;
     let slot = json!([latch, B256::ZERO, "latest"]);
     chain.world.ask(Some(&boss), "eth_getStorageAt", slot.clone()).send().await.assert_denied();
-    let receipt = chain.ask("eth_getTransactionReceipt", json!([hash])).await;
-    assert_eq!((&receipt.body["result"]["status"], &receipt.body["result"]["logs"]), (&json!("0x1"), &json!([])));
-    chain.world.clock.pass(2);
-    let trace = chain.ask("debug_traceTransaction", json!([hash, {"tracer": "callTracer"}])).await;
-    assert_eq!((trace.status, trace.body["result"].get("calls")), (200, None), "{}", trace.text);
+    chain.assert_withheld(hash, latch).await;
     // No other contract reads it for them.
     let forwarder = chain.own("Forwarder").await;
     sol! { function forward(address target, bytes data) external payable returns (bytes); }
@@ -121,21 +156,125 @@ async fn hd2_a_theft_in_the_block_is_found_before_anybody_reads() {
     // Cleared by somebody who looked at it.
     let reads = chain.world.store.read();
     let (suspended, closed) = (reads.list_suspensions().await.unwrap(), reads.list_quarantines().await.unwrap());
-    assert_eq!((suspended.len(), closed.len(), closed[0].address), (1, 1, latch));
-    assert_eq!(
-        (suspended[0].user, suspended[0].tx_hash, suspended[0].reason.as_str()),
-        (chain.caller.id, hash, "cross_org")
-    );
+    let mut addresses: Vec<Address> = closed.iter().map(|row| row.address).collect();
+    addresses.sort_unstable();
+    let mut expected = vec![latch, chain.wallet];
+    expected.sort_unstable();
+    assert_eq!((suspended.len(), addresses), (1, expected));
+    let name = chain.world.feed.pin().snapshot.user(chain.caller.id).unwrap().external_id.clone();
+    let found = (&suspended[0].external_id, suspended[0].tx_hash, suspended[0].reason.as_str());
+    assert_eq!(found, (&name, hash, "cross_org"));
+    let convicted = reads.list_convictions().await.unwrap();
+    let rival = chain.world.feed.pin().snapshot.contract(chain.theirs).unwrap().org;
+    assert_eq!((convicted.len(), &convicted[0].touched, &convicted[0].wronged), (1, &vec![rival], &vec![rival]));
     chain
         .world
         .change(async |tx| {
             tx.lift_suspension(suspended[0].id, "a test").await.unwrap();
-            tx.lift_quarantine(closed[0].id, "a test").await.unwrap();
+            for row in &closed {
+                tx.lift_quarantine(row.id, "a test").await.unwrap();
+            }
+            tx.clear_conviction(convicted[0].id, None, "a test").await.unwrap();
         })
         .await;
     assert_eq!(chain.loot(latch).await.body["result"], number(SECRET));
+    let receipt = chain.ask("eth_getTransactionReceipt", json!([hash])).await;
+    assert_eq!(
+        (&receipt.body["result"]["status"], &receipt.body["result"]["logs"][0]["address"]),
+        (&json!("0x1"), &json!(latch))
+    );
     let (answer, sent) = chain.raw(chain.nonce().await, Some(chain.mine), nothing).await;
     assert_eq!(answer.body["result"], json!(sent), "{}", answer.text);
+}
+
+/// RT2a, HD28: neither the thief nor who was paid reads the loot as a balance, an output or an event, by any way.
+#[tokio::test]
+async fn rt2a_the_loot_comes_home_by_no_road() {
+    let (chain, _) = scene(MinedTrace::Quarantine).await;
+    let courier = chain.own("Courier").await;
+    let probe = chain.own("Probe").await;
+    let funds = json!([courier, "0x8ac7230489e80000"]);
+    chain.world.anvil("anvil_setBalance", funds).await;
+    let org = chain.world.feed.pin().snapshot.contract(courier).unwrap().org;
+    let friend = chain.world.person("friend", org, &["*"], &[]).await;
+    let pocket = account(2).address();
+    chain.world.link(&friend, pocket).await;
+    let shown = chain.ask("eth_getBalance", json!([chain.wallet, "latest"])).await;
+    assert_ne!(shown.body["result"], json!("0x0"), "before");
+    let data: Bytes = balanceOfCall { account: account(3).address() }.abi_encode().into();
+    let target = chain.theirs;
+    let hash = chain.steal_by(courier, |from| carryCall { target, data, from, friend: pocket }.abi_encode()).await;
+    assert_eq!(chain.violations().await, 1);
+    chain.assert_withheld(hash, courier).await;
+    let balance = |account| Bytes::from(balanceOfCall { account }.abi_encode());
+    for (who, wallet) in [(&chain.caller, chain.wallet), (&friend, pocket)] {
+        let ask = async |method: &str, params: Value| chain.world.ask(Some(who), method, params).send().await;
+        for method in ["eth_getBalance", "eth_getTransactionCount"] {
+            assert_eq!(ask(method, json!([wallet, "latest"])).await.body["result"], json!("0x0"), "{method}");
+        }
+        ask("eth_call", json!([{"to": probe, "data": balance(wallet)}, "latest"])).await.assert_denied();
+        ask("eth_call", json!([{"to": probe, "from": wallet, "data": balance(wallet)}, "latest"]))
+            .await
+            .assert_denied();
+        // Whether it can pay tells as much: below, above, and by creation.
+        for value in ["0x1", "0xffffffffffffffffffffffffffffffff"] {
+            for method in ["eth_estimateGas", "eth_call", "eth_createAccessList"] {
+                let pays = json!([{"from": wallet, "to": chain.mine, "value": value}]);
+                ask(method, pays).await.assert_denied();
+                let pays = json!([{"from": wallet, "to": account(5).address(), "value": value}]);
+                ask(method, pays).await.assert_denied();
+            }
+        }
+        for slot in gw_evm::code::PROXY_SLOTS {
+            ask("eth_getStorageAt", json!([wallet, slot, "latest"])).await.assert_denied();
+            ask("eth_getProof", json!([wallet, [slot], "latest"])).await.assert_denied();
+        }
+    }
+    chain.ask("eth_getStorageAt", json!([courier, B256::ZERO, "latest"])).await.assert_denied();
+    // A colleague who sent nothing uses what is not closed as before.
+    let call = json!([{"to": probe, "data": balance(Address::ZERO)}, "latest"]);
+    assert_eq!(chain.world.ask(Some(&friend), "eth_call", call).send().await.status, 200);
+}
+
+/// RT2c, HD28, HD36: the trace cannot be read to its end, so nothing speaks for it: its logs are withheld with the rest.
+#[tokio::test]
+async fn rt2c_an_unreadable_trace_withholds_its_logs() {
+    let (chain, _) = scene(MinedTrace::Quarantine).await;
+    let courier = chain.own("Courier").await;
+    let data: Bytes = balanceOfCall { account: account(3).address() }.abi_encode().into();
+    let target = chain.theirs;
+    let calls = U256::from(10_100);
+    let hash = chain.steal_by(courier, |from| buryCall { target, data, from, calls }.abi_encode()).await;
+    assert_eq!(chain.violations().await, 1);
+    chain.assert_withheld(hash, courier).await;
+    assert!(chain.world.feed.pin().snapshot.is_suspended(chain.caller.id));
+    let found = chain.world.store.read().list_convictions().await.unwrap();
+    assert_eq!((found[0].reason.as_str(), found[0].wronged.len()), ("trace_depth_exceeded", 0), "super clears");
+}
+
+/// RT20, HD37: an administrator deletes who sent while the theft still waits: it is looked at all the same, judged as
+/// nobody's, and the person is suspended who enrolls again under the same name.
+#[tokio::test]
+async fn rt20_a_deleted_sender_is_found_all_the_same() {
+    let (chain, latch) = scene(MinedTrace::Quarantine).await;
+    let user = chain.caller.id;
+    let name = chain.world.feed.pin().snapshot.user(user).unwrap().external_id.clone();
+    let (nonce, head) = (chain.nonce().await, chain.world.node.head().unwrap().number);
+    let data = balanceOfCall { account: account(3).address() }.abi_encode().into();
+    let take = takeCall { target: chain.theirs, data, from: U256::from(head + 3) }.abi_encode();
+    let (answer, hash) = chain.raw(nonce + 1, Some(latch), take).await;
+    assert_eq!(answer.body["result"], json!(hash), "{}", answer.text);
+    chain.world.anvil("anvil_mine", json!(["0x4"])).await;
+    chain.world.change(async |tx| tx.delete_user(user).await.unwrap()).await;
+    // Past the gateway: whoever fills the gap.
+    let (raw, _) = signed(&account(0), nonce, Some(chain.wallet), 0, Bytes::new());
+    chain.world.bare("eth_sendRawTransaction", json!([raw])).await;
+    chain.world.mined(head + 5).await;
+    assert_eq!(chain.violations().await, 1);
+    let snapshot = chain.world.feed.pin().snapshot;
+    assert!(snapshot.is_quarantined(latch) && snapshot.convictions(hash).len() == 1);
+    let found = chain.world.store.read().list_suspensions().await.unwrap();
+    assert_eq!((found.len(), &found[0].external_id), (1, &name));
 }
 
 /// An alert says so, and changes nothing else.
@@ -236,7 +375,8 @@ async fn hd2_hd22_a_send_without_a_hash_is_looked_at_after_a_restart() {
     assert_eq!(chain.loot(latch).await.body["result"], number(SECRET), "the attack: nobody knew of the send");
 
     let (org, user) = (chain.world.feed.pin().snapshot.contract(latch).unwrap().org, chain.caller.id);
-    let watch = Some(NewWatch { sender: chain.wallet, nonce });
+    let external_id = chain.world.feed.pin().snapshot.user(user).unwrap().external_id.clone();
+    let watch = Some(NewWatch { sender: chain.wallet, nonce, external_id, orgs: vec![org] });
     let left = SendStart { user, org, tx_hash: None, visible_to: Vec::new(), reservations: Vec::new(), watch };
     drop(chain.world.change(async |tx| tx.start_send(left.clone()).await.unwrap()).await);
     let restarted = gw_node::Node::connect(&gw_node::NodeConfig::new(chain.world.url()).unwrap()).await.unwrap();

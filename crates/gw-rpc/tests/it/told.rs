@@ -52,7 +52,8 @@ impl Settled {
             | Change::Toggle(..)
             | Change::PersonalUrl(..)
             | Change::Suspension(..)
-            | Change::Quarantine(..) => 2,
+            | Change::Quarantine(..)
+            | Change::Conviction(..) => 2,
         });
         world
             .change(async |tx| {
@@ -205,6 +206,7 @@ impl Settled {
             | Change::Toggle(..)
             | Change::Suspension(..)
             | Change::Quarantine(..)
+            | Change::Conviction(..)
             | Change::Organization(_, None)
             | Change::Group(_, None)
             | Change::GroupAccess(_, None)

@@ -110,9 +110,10 @@ impl Victim {
             ("PUT", "/shared-infrastructure/{address}") => Some(json!({"name": "renamed"})),
             ("POST", "/system/eth-call-tracing") => Some(json!({"enabled": true, "reason": "test"})),
             ("POST", "/system/intra-org-grant-tracing") => Some(json!({"enabled": false, "reason": "test"})),
-            ("POST", "/mined/suspensions/{id}/clear" | "/mined/quarantines/{id}/clear") => {
-                Some(json!({"reason": "looked at"}))
-            }
+            (
+                "POST",
+                "/mined/convictions/{id}/clear" | "/mined/suspensions/{id}/clear" | "/mined/quarantines/{id}/clear",
+            ) => Some(json!({"reason": "looked at"})),
             ("PUT", "/orgs/{org_id}") => Some(json!({"name": "Renamed"})),
             ("POST", "/orgs/{org_id}/groups") => Some(json!({"name": "more", "slug": "more"})),
             ("PUT", "/orgs/{org_id}/groups/{group_id}") => Some(json!({"description": "changed"})),

@@ -13,10 +13,36 @@ pub(crate) mod watched_sends {
         pub sender: String,
         /// A decimal: nonces have 64 bits, signed columns 63.
         pub nonce: String,
-        pub user_id: Uuid,
+        pub external_id: String,
         pub org_id: Uuid,
+        pub org_ids: Json,
         pub created_at: i64,
         pub block_number: Option<i64>,
+    }
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+pub(crate) mod convictions {
+    use sea_orm::entity::prelude::*;
+
+    #[sea_orm::model]
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "convictions")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub id: Uuid,
+        pub tx_hash: String,
+        pub block_hash: String,
+        pub sender: Option<String>,
+        pub external_id: String,
+        pub org_id: Option<Uuid>,
+        pub touched_org_ids: Json,
+        pub wronged_org_ids: Json,
+        pub reason: String,
+        pub created_at: i64,
+        pub cleared_at: Option<i64>,
+        pub cleared_by: Option<String>,
     }
 
     impl ActiveModelBehavior for ActiveModel {}
@@ -31,8 +57,9 @@ pub(crate) mod suspensions {
     pub struct Model {
         #[sea_orm(primary_key, auto_increment = false)]
         pub id: Uuid,
-        pub user_id: Uuid,
+        pub external_id: String,
         pub org_id: Option<Uuid>,
+        pub conviction_id: Option<Uuid>,
         pub tx_hash: String,
         pub block_hash: String,
         pub reason: String,
@@ -53,6 +80,9 @@ pub(crate) mod quarantines {
         pub id: Uuid,
         pub address: String,
         pub org_id: Option<Uuid>,
+        pub conviction_id: Option<Uuid>,
+        pub side_external_id: Option<String>,
+        pub side_org_ids: Json,
         pub tx_hash: String,
         pub block_hash: String,
         pub reason: String,

@@ -8,6 +8,7 @@ mod m0004_proofs;
 mod m0005_access;
 mod m0006_personal_urls;
 mod m0007_mined;
+mod m0008_convictions;
 mod m0013_logins;
 
 use crate::dialect::Engine;
@@ -31,6 +32,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0005_access::Access),
             Box::new(m0006_personal_urls::PersonalUrls),
             Box::new(m0007_mined::Mined),
+            Box::new(m0008_convictions::Convictions),
             Box::new(m0013_logins::Logins),
         ]
     }
@@ -162,6 +164,33 @@ mod tests {
             )
             .await
             .unwrap();
+            // What step m0007 kept by user is kept by name.
+            let found = from == 7;
+            if found {
+                tx.execute_unprepared(
+                    "INSERT INTO organizations (id, slug, name, settings, is_system, created_at, updated_at) \
+                     VALUES (x'00000000000000000000000000000001', 'bank', 'bank', '{}', 0, 1, 1)",
+                )
+                .await
+                .unwrap();
+                for (table, columns, values) in [
+                    ("suspensions", "user_id", "x'00000000000000000000000000000001'"),
+                    ("quarantines", "address", "'0x22'"),
+                ] {
+                    let sql = format!(
+                        "INSERT INTO {table} (id, {columns}, tx_hash, block_hash, reason, created_at) \
+                         VALUES (x'00000000000000000000000000000003', {values}, '0xaa', '0xbb', 'cross_org', 1)"
+                    );
+                    tx.execute_unprepared(&sql).await.unwrap();
+                }
+                tx.execute_unprepared(
+                    "INSERT INTO watched_sends (id, sender, nonce, user_id, org_id, created_at) VALUES \
+                     (x'00000000000000000000000000000004', '0x11', '7', x'00000000000000000000000000000001', \
+                     x'00000000000000000000000000000001', 1)",
+                )
+                .await
+                .unwrap();
+            }
             run::<Migrator>(&tx).await.unwrap();
             let count = async |sql: &str| {
                 let row = tx.query_one_raw(Engine::of(&tx).statement(sql.to_owned())).await.unwrap().unwrap();
@@ -169,6 +198,11 @@ mod tests {
             };
             assert_eq!(count("SELECT count(*) FROM users").await, 1, "from step {from}");
             assert_eq!(count("SELECT count(*) FROM address_links").await, 1, "from step {from}");
+            for table in ["suspensions", "convictions", "watched_sends"] {
+                let kept = count(&format!("SELECT count(*) FROM {table} WHERE external_id = 'did:test:a'")).await;
+                assert_eq!(kept, i64::from(found), "{table} from step {from}");
+            }
+            assert_eq!(count("SELECT count(*) FROM quarantines").await, i64::from(found), "from step {from}");
             let before = count("SELECT count(*) FROM policy_changes").await;
             tx.execute_unprepared("UPDATE policy_epoch SET epoch = epoch + 1").await.unwrap();
             tx.execute_unprepared("UPDATE users SET banned = 1").await.unwrap();

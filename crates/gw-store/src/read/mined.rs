@@ -3,9 +3,10 @@
 use super::{Reads, all};
 use crate::{
     StoreError,
-    entity::{quarantines, suspensions, watched_sends},
-    record::{Quarantine, Suspension, Watched},
+    entity::{convictions, quarantines, suspensions, watched_sends},
+    record::{Conviction, Quarantine, Suspension, Watched},
 };
+use gw_types::{ConvictionId, QuarantineId, SuspensionId};
 use sea_orm::{ColumnTrait, Condition, EntityTrait, QueryFilter, QueryOrder};
 
 impl Reads<'_> {
@@ -17,7 +18,30 @@ impl Reads<'_> {
         all(found.all(&self.conn).await?)
     }
 
-    /// Users who lost the right to send, the newest first.
+    /// Convicted transactions, cleared ones too, the newest first.
+    pub async fn list_convictions(&self) -> Result<Vec<Conviction>, StoreError> {
+        let found = convictions::Entity::find()
+            .order_by_desc(convictions::Column::CreatedAt)
+            .order_by_asc(convictions::Column::Id);
+        all(found.all(&self.conn).await?)
+    }
+
+    /// One conviction.
+    pub async fn find_conviction(&self, id: ConvictionId) -> Result<Option<Conviction>, StoreError> {
+        convictions::Entity::find_by_id(id.0).one(&self.conn).await?.map(Conviction::try_from).transpose()
+    }
+
+    /// One suspension.
+    pub async fn find_suspension(&self, id: SuspensionId) -> Result<Option<Suspension>, StoreError> {
+        suspensions::Entity::find_by_id(id.0).one(&self.conn).await?.map(Suspension::try_from).transpose()
+    }
+
+    /// One quarantine.
+    pub async fn find_quarantine(&self, id: QuarantineId) -> Result<Option<Quarantine>, StoreError> {
+        quarantines::Entity::find_by_id(id.0).one(&self.conn).await?.map(Quarantine::try_from).transpose()
+    }
+
+    /// People who lost the right to send, the newest first.
     pub async fn list_suspensions(&self) -> Result<Vec<Suspension>, StoreError> {
         let found = suspensions::Entity::find()
             .order_by_desc(suspensions::Column::CreatedAt)
@@ -25,7 +49,7 @@ impl Reads<'_> {
         all(found.all(&self.conn).await?)
     }
 
-    /// Addresses nobody reads, the newest first.
+    /// Closed addresses, the newest first.
     pub async fn list_quarantines(&self) -> Result<Vec<Quarantine>, StoreError> {
         let found = quarantines::Entity::find()
             .order_by_desc(quarantines::Column::CreatedAt)

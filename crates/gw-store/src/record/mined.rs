@@ -1,18 +1,23 @@
-//! What became of sends once they were mined (spec/02 HD2).
+//! What became of sends once they were mined (spec/02 HD2, HD28). People stand under their DID, so that what guards others
+//! outlives the user and the organization (HD37).
 
-use gw_types::{Address, B256, OrgId, QuarantineId, SuspensionId, Timestamp, UserId, WatchId};
+use gw_types::{Address, B256, ConvictionId, ExternalId, OrgId, QuarantineId, SuspensionId, Timestamp, WatchId};
 
 /// A send to be found again in its block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewWatch {
     /// Its sender.
     pub sender: Address,
     /// The sender's nonce.
     pub nonce: u64,
+    /// Who sends it through the gateway.
+    pub external_id: ExternalId,
+    /// The organizations they are an active member of.
+    pub orgs: Vec<OrgId>,
 }
 
 /// A send whose block is awaited, or was looked at a little while ago.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watched {
     /// Row id.
     pub id: WatchId,
@@ -23,37 +28,82 @@ pub struct Watched {
     /// The sender's nonce.
     pub nonce: u64,
     /// Who sent it through the gateway.
-    pub user: UserId,
+    pub external_id: ExternalId,
     /// Under which organization.
     pub org: OrgId,
+    /// The organizations they were an active member of.
+    pub orgs: Vec<OrgId>,
 }
 
-/// What a mined transaction did that would have been denied.
+/// What a mined transaction did that would have been denied, and what follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Who sent it.
-    pub user: UserId,
+    /// Who sent it through the gateway.
+    pub external_id: ExternalId,
     /// Under which organization.
     pub org: OrgId,
+    /// Its sender.
+    pub sender: Address,
     /// The transaction.
     pub tx_hash: B256,
     /// Its block.
     pub block_hash: B256,
     /// Why it would have been denied.
     pub reason: &'static str,
-    /// What nobody reads from now on.
-    pub tainted: Vec<Address>,
+    /// What is closed to everybody from now on.
+    pub closed: Vec<Address>,
+    /// What is closed to the sender's side.
+    pub closed_to_side: Vec<Address>,
+    /// That side.
+    pub side: Vec<OrgId>,
+    /// The organizations that see the transaction all the same.
+    pub touched: Vec<OrgId>,
+    /// The organizations whose administrators may clear it; none if only a super admin may.
+    pub wronged: Vec<OrgId>,
+    /// Whether the sender loses the right to send.
+    pub suspends: bool,
 }
 
-/// A user's lost right to send.
+/// A transaction that is withheld.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conviction {
+    /// Row id.
+    pub id: ConvictionId,
+    /// The transaction.
+    pub tx_hash: B256,
+    /// Its block.
+    pub block_hash: B256,
+    /// Its sender; unknown for what was found before senders were kept.
+    pub sender: Option<Address>,
+    /// Who sent it through the gateway.
+    pub external_id: ExternalId,
+    /// Under which organization.
+    pub org: Option<OrgId>,
+    /// The organizations whose contracts it entered or touched, but for the sender's own.
+    pub touched: Vec<OrgId>,
+    /// The organizations whose administrators may clear it, all of them together; none if only a super admin may.
+    pub wronged: Vec<OrgId>,
+    /// Why it would have been denied.
+    pub reason: String,
+    /// When it was found.
+    pub created_at: Timestamp,
+    /// When it was cleared.
+    pub cleared_at: Option<Timestamp>,
+    /// By whom.
+    pub cleared_by: Option<String>,
+}
+
+/// A person's lost right to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suspension {
     /// Row id.
     pub id: SuspensionId,
     /// Whose right.
-    pub user: UserId,
+    pub external_id: ExternalId,
     /// Under which organization the transaction was sent.
     pub org: Option<OrgId>,
+    /// What it follows from.
+    pub conviction: Option<ConvictionId>,
     /// The transaction.
     pub tx_hash: B256,
     /// Its block.
@@ -64,15 +114,19 @@ pub struct Suspension {
     pub created_at: Timestamp,
 }
 
-/// An address nobody reads.
+/// A closed address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quarantine {
     /// Row id.
     pub id: QuarantineId,
     /// The address.
     pub address: Address,
-    /// The organization of the contract there, else the one the transaction was sent under.
+    /// The organization of the contract there.
     pub org: Option<OrgId>,
+    /// What it follows from.
+    pub conviction: Option<ConvictionId>,
+    /// Whose side it is closed to; closed to everybody without one.
+    pub side: Option<(ExternalId, Vec<OrgId>)>,
     /// The transaction.
     pub tx_hash: B256,
     /// Its block.

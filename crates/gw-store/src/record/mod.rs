@@ -22,7 +22,7 @@ pub use contract::{
 pub use identity::{Membership, MembershipSource, NewMembership, NewUser, User, UserPatch};
 pub use impersonation::Impersonation;
 pub use link::{Collision, Link, LinkProof, Linked, SenderLink, WalletLink, WalletProof};
-pub use mined::{Finding, NewWatch, Quarantine, Suspension, Watched};
+pub use mined::{Conviction, Finding, NewWatch, Quarantine, Suspension, Watched};
 pub use organization::{
     AccessInput, ApiKey, Group, GroupAccess, GroupPatch, NewGroup, NewOrganization, Organization, OrganizationPatch,
 };

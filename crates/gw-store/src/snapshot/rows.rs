@@ -4,9 +4,9 @@ use super::tables::Policy;
 use crate::{
     StoreError,
     entity::{
-        address_links, contract_grants, contracts, directory_tenants, group_access, groups, memberships, organizations,
-        personal_urls, quarantines, reservations, revocations, shared_infrastructure, suspensions, system_toggles,
-        tx_visibility, users,
+        address_links, contract_grants, contracts, convictions, directory_tenants, group_access, groups, memberships,
+        organizations, personal_urls, quarantines, reservations, revocations, shared_infrastructure, suspensions,
+        system_toggles, tx_visibility, users,
     },
     record::{self, ReservationState},
     row::{self, Place},
@@ -15,9 +15,9 @@ use gw_evm::{ExtraNames, Method, MethodSet, abi::ContractAbi};
 use gw_policy::{
     Change,
     snapshot::{
-        AddressLink, AllowedTenant, CodePin, Contract, ContractGrant, EventRule, EventRules, FunctionRule, Group,
-        GroupAccess, Membership, MustBe, Organization, ParamRule, PersonalUrl, Quarantine, Reservation, Revocation,
-        SharedInfra, Suspension, ToggleState, TxVisibility, User,
+        AddressLink, AllowedTenant, ClosedTo, CodePin, Contract, ContractGrant, Conviction, EventRule, EventRules,
+        FunctionRule, Group, GroupAccess, Membership, MustBe, Organization, ParamRule, PersonalUrl, Quarantine,
+        Reservation, Revocation, SharedInfra, Suspension, ToggleState, TxVisibility, User,
     },
 };
 use gw_types::Timestamp;
@@ -394,7 +394,8 @@ impl Policy for suspensions::Entity {
         row.id
     }
     fn change(row: Self::Row) -> Result<Change, StoreError> {
-        let suspension = Suspension { id: row.id.into(), user: row.user_id.into() };
+        let external_id = Place::new("suspensions", row.id).parse("external_id", &row.external_id)?;
+        let suspension = Suspension { id: row.id.into(), external_id };
         Ok(Change::Suspension(suspension.id, Some(suspension)))
     }
     fn removal(key: Uuid) -> Change {
@@ -412,12 +413,31 @@ impl Policy for quarantines::Entity {
         row.id
     }
     fn change(row: Self::Row) -> Result<Change, StoreError> {
-        let address = Place::new("quarantines", row.id).parse("address", &row.address)?;
-        let quarantine = Quarantine { id: row.id.into(), address };
-        Ok(Change::Quarantine(quarantine.id, Some(quarantine)))
+        let record::Quarantine { id, address, side, .. } = row.try_into()?;
+        let closed_to = side.map_or(ClosedTo::Everybody, |(sender, orgs)| ClosedTo::SenderSide(sender, orgs.into()));
+        Ok(Change::Quarantine(id, Some(Quarantine { id, address, closed_to })))
     }
     fn removal(key: Uuid) -> Change {
         Change::Quarantine(key.into(), None)
+    }
+}
+
+impl Policy for convictions::Entity {
+    type Row = convictions::Model;
+    const KEY: Self::Column = convictions::Column::Id;
+    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
+        select.into_model()
+    }
+    fn key(row: &Self::Row) -> Uuid {
+        row.id
+    }
+    fn change(row: Self::Row) -> Result<Change, StoreError> {
+        let record::Conviction { id, tx_hash, external_id, touched, cleared_at, .. } = row.try_into()?;
+        let conviction = Conviction { id, tx_hash, external_id, touched: touched.into() };
+        Ok(Change::Conviction(id, cleared_at.is_none().then_some(conviction)))
+    }
+    fn removal(key: Uuid) -> Change {
+        Change::Conviction(key.into(), None)
     }
 }
 

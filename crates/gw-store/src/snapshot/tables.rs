@@ -4,9 +4,9 @@ use crate::{
     StoreError,
     dialect::Engine,
     entity::{
-        address_links, contract_grants, contracts, directory_tenants, group_access, groups, memberships, organizations,
-        personal_urls, quarantines, reservations, revocations, shared_infrastructure, suspensions, system_toggles,
-        tx_visibility, users,
+        address_links, contract_grants, contracts, convictions, directory_tenants, group_access, groups, memberships,
+        organizations, personal_urls, quarantines, reservations, revocations, shared_infrastructure, suspensions,
+        system_toggles, tx_visibility, users,
     },
 };
 use gw_policy::{Change, Snapshot};
@@ -27,6 +27,7 @@ pub(super) enum Entity {
     GroupAccess,
     Membership,
     Contract,
+    Conviction,
     Grant,
     Link,
     Reservation,
@@ -41,7 +42,7 @@ pub(super) enum Entity {
 }
 
 impl Entity {
-    pub(super) const ALL: [Self; 17] = [
+    pub(super) const ALL: [Self; 18] = [
         Self::User,
         Self::Organization,
         Self::Group,
@@ -59,6 +60,7 @@ impl Entity {
         Self::Toggle,
         Self::Suspension,
         Self::Quarantine,
+        Self::Conviction,
     ];
 
     const fn as_str(self) -> &'static str {
@@ -80,6 +82,7 @@ impl Entity {
             Self::Toggle => "system_toggle",
             Self::Suspension => "suspension",
             Self::Quarantine => "quarantine",
+            Self::Conviction => "conviction",
         }
     }
 
@@ -124,6 +127,7 @@ macro_rules! by_entity {
             Entity::Toggle => $run::<system_toggles::Entity>($($argument),*).await,
             Entity::Suspension => $run::<suspensions::Entity>($($argument),*).await,
             Entity::Quarantine => $run::<quarantines::Entity>($($argument),*).await,
+            Entity::Conviction => $run::<convictions::Entity>($($argument),*).await,
         }
     };
 }

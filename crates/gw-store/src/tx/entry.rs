@@ -9,9 +9,9 @@ use crate::{
     dialect::Engine,
     entity::audit_outbox,
     record::{
-        AllowedTenant, Application, Contract, Family, Grant, Group, GroupAccess, Impersonation, Link, Membership,
-        OpenReservation, Organization, PendingLogin, PersonalUrl, Quarantine, SharedInfra, Suspension, TenantEnd,
-        ToggleChange, User,
+        AllowedTenant, Application, Contract, Conviction, Family, Grant, Group, GroupAccess, Impersonation, Link,
+        Membership, OpenReservation, Organization, PendingLogin, PersonalUrl, Quarantine, SharedInfra, Suspension,
+        TenantEnd, ToggleChange, User,
     },
     row,
 };
@@ -420,6 +420,26 @@ impl Audited for OpenReservation {
     }
 }
 
+impl Audited for Conviction {
+    const RESOURCE: ResourceType = ResourceType::Conviction;
+    fn resource_id(&self) -> String {
+        self.id.to_string()
+    }
+    fn resource_name(&self) -> String {
+        self.tx_hash.to_string()
+    }
+    fn image(&self) -> Value {
+        json!({
+            "tx_hash": self.tx_hash,
+            "block_hash": self.block_hash,
+            "found": self.reason,
+            "touched_org_ids": self.touched,
+            "wronged_org_ids": self.wronged,
+            "cleared_at": self.cleared_at,
+        })
+    }
+}
+
 impl Audited for Suspension {
     const RESOURCE: ResourceType = ResourceType::Suspension;
     fn resource_id(&self) -> String {
@@ -429,7 +449,12 @@ impl Audited for Suspension {
         String::new()
     }
     fn image(&self) -> Value {
-        json!({ "user_id": self.user, "tx_hash": self.tx_hash, "block_hash": self.block_hash, "found": self.reason })
+        json!({
+            "external_id": self.external_id,
+            "tx_hash": self.tx_hash,
+            "block_hash": self.block_hash,
+            "found": self.reason,
+        })
     }
 }
 
@@ -444,6 +469,7 @@ impl Audited for Quarantine {
     fn image(&self) -> Value {
         json!({
             "address": row::address_text(self.address),
+            "closed_to_side": self.side.is_some(),
             "tx_hash": self.tx_hash,
             "block_hash": self.block_hash,
             "found": self.reason,

@@ -43,8 +43,9 @@ impl Tx {
                 tx_hash: start.tx_hash.map(|hash| hash.to_string()),
                 sender: row::address_text(watch.sender),
                 nonce: watch.nonce.to_string(),
-                user_id: start.user.0,
+                external_id: watch.external_id.as_str().to_owned(),
                 org_id: start.org.0,
+                org_ids: json!(watch.orgs),
                 created_at: self.now.micros(),
                 block_number: None,
             };

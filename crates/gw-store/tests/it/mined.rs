@@ -10,7 +10,8 @@ use gw_types::{Address, B256, OrgId, UserId};
 
 on_both_engines! {
     hd2_a_send_is_watched_from_before_it_is_forwarded,
-    hd2_a_finding_suspends_and_closes_once_and_is_cleared_with_a_reason,
+    hd28_a_finding_convicts_suspends_and_closes_once_and_is_cleared_with_a_reason,
+    rt20_a_guard_outlives_its_subject,
 }
 
 const TX: B256 = B256::repeat_byte(0xaa);
@@ -29,7 +30,7 @@ async fn cast(world: &World) -> (OrgId, UserId) {
 
 async fn start(world: &World, (org, user): (OrgId, UserId), tx_hash: Option<B256>, nonce: u64) -> SendRows {
     let mut tx = world.begin().await;
-    let watch = Some(NewWatch { sender: WALLET, nonce });
+    let watch = Some(NewWatch { sender: WALLET, nonce, external_id: did("a"), orgs: vec![org] });
     let (visible_to, reservations) = (Vec::new(), Vec::new());
     let rows = tx.start_send(SendStart { user, org, tx_hash, visible_to, reservations, watch }).await.unwrap();
     tx.commit().await.unwrap();
@@ -69,48 +70,120 @@ async fn hd2_a_send_is_watched_from_before_it_is_forwarded(world: &World) {
     assert_eq!(watched(world, 0).await, []);
 }
 
-async fn hd2_a_finding_suspends_and_closes_once_and_is_cleared_with_a_reason(world: &World) {
+fn finding(org: OrgId, tx_hash: B256) -> Finding {
+    Finding {
+        external_id: did("a"),
+        org,
+        sender: WALLET,
+        tx_hash,
+        block_hash: BLOCK,
+        reason: "cross_org",
+        closed: vec![LATCH, WALLET],
+        closed_to_side: vec![Address::ZERO],
+        side: vec![org],
+        touched: vec![OrgId::fixed(9)],
+        wronged: vec![OrgId::fixed(9)],
+        suspends: true,
+    }
+}
+
+async fn record(world: &World, finding: &Finding) {
+    let mut tx = world.begin().await;
+    tx.record_finding(finding).await.unwrap();
+    tx.commit().await.unwrap();
+}
+
+async fn hd28_a_finding_convicts_suspends_and_closes_once_and_is_cleared_with_a_reason(world: &World) {
     let (org, user) = cast(world).await;
     let mut tx = world.begin().await;
-    let other =
-        tx.create_organization(NewOrganization { slug: "other".into(), name: "other".into(), ..Default::default() });
-    let other = other.await.unwrap().id;
-    tx.create_contract(NewContract::plain(other, LATCH, "latch".to_owned())).await.unwrap();
+    tx.create_contract(NewContract::plain(org, LATCH, "latch".to_owned())).await.unwrap();
     tx.commit().await.unwrap();
     let before = world.store.outbox(0, 1000).await.unwrap().len();
-    let tainted = vec![LATCH, WALLET];
-    let finding = Finding { user, org, tx_hash: TX, block_hash: BLOCK, reason: "cross_org", tainted };
-    for _ in 0..2 {
-        let mut tx = world.begin().await;
-        tx.record_finding(&finding).await.unwrap();
-        tx.commit().await.unwrap();
-    }
+    let finding = finding(org, TX);
+    record(world, &finding).await;
+    record(world, &finding).await;
+    let snapshot = world.store.load().await.unwrap();
+    assert!(snapshot.is_suspended(user) && snapshot.is_quarantined(LATCH) && snapshot.is_quarantined(WALLET));
+    assert!(!snapshot.is_quarantined(Address::ZERO), "it is closed to the sender's side only");
+    assert!(snapshot.is_closed_to(Address::ZERO, None, |member| member == org));
+    let touched: Vec<_> = snapshot.convictions(TX).iter().flat_map(|row| row.touched.to_vec()).collect();
+    assert_eq!(touched, finding.touched);
     let reads = world.store.read();
     let (suspended, closed) = (reads.list_suspensions().await.unwrap(), reads.list_quarantines().await.unwrap());
-    assert_eq!((suspended.len(), closed.len(), suspended[0].user), (1, 2, user));
-    let latch = closed.iter().find(|row| row.address == LATCH).unwrap();
-    assert_eq!((latch.org, latch.tx_hash, latch.block_hash), (Some(other), TX, BLOCK));
+    let convicted = reads.list_convictions().await.unwrap();
+    assert_eq!((convicted.len(), suspended.len(), closed.len()), (1, 1, 3));
+    assert_eq!((&suspended[0].external_id, suspended[0].conviction), (&did("a"), Some(convicted[0].id)));
+    let row = |address| closed.iter().find(|row| row.address == address).unwrap();
+    assert_eq!((row(LATCH).org, row(WALLET).org, row(LATCH).tx_hash), (Some(org), None, TX));
+    assert_eq!(row(Address::ZERO).side, Some((did("a"), vec![org])));
     let mut tx = world.begin().await;
+    tx.clear_conviction(convicted[0].id, None, "looked at").await.unwrap();
     tx.lift_suspension(suspended[0].id, "looked at").await.unwrap();
-    tx.lift_quarantine(latch.id, "looked at").await.unwrap();
-    let again = tx.lift_quarantine(latch.id, "looked at").await;
+    tx.lift_quarantine(row(LATCH).id, "looked at").await.unwrap();
+    let again = tx.lift_quarantine(row(LATCH).id, "looked at").await;
     assert!(matches!(again, Err(StoreError::NotFound(Missing::Quarantine))), "{again:?}");
+    let again = tx.clear_conviction(convicted[0].id, None, "looked at").await;
+    assert!(matches!(again, Err(StoreError::NotFound(Missing::Conviction))), "{again:?}");
     tx.commit().await.unwrap();
+    // Another instance that looks at the same block later closes nothing again.
+    record(world, &finding).await;
+    let snapshot = world.store.load().await.unwrap();
+    assert!(snapshot.convictions(TX).is_empty() && !snapshot.is_suspended(user));
+    assert!(!snapshot.is_quarantined(LATCH) && snapshot.is_quarantined(WALLET));
     let reads = world.store.read();
-    assert_eq!((reads.list_suspensions().await.unwrap().len(), reads.list_quarantines().await.unwrap().len()), (0, 1));
+    assert_eq!((reads.list_suspensions().await.unwrap().len(), reads.list_quarantines().await.unwrap().len()), (0, 2));
     let entries = world.store.outbox(0, 1000).await.unwrap().split_off(before);
     let said: Vec<_> = entries.iter().map(|row| (row.entry.action, row.entry.resource_type)).collect();
     let (suspension, quarantine) = (ResourceType::Suspension, ResourceType::Quarantine);
     assert_eq!(
         said,
         [
+            (Action::Create, ResourceType::Conviction),
             (Action::Create, suspension),
             (Action::Create, quarantine),
             (Action::Create, quarantine),
+            (Action::Create, quarantine),
+            (Action::Update, ResourceType::Conviction),
             (Action::Delete, suspension),
             (Action::Delete, quarantine),
         ]
     );
     let old = entries.last().and_then(|row| row.entry.old_value.clone()).unwrap();
     assert!(old.contains("looked at") && old.contains("cross_org"), "{old}");
+    // In another block it is another deed.
+    record(world, &Finding { block_hash: B256::repeat_byte(0xcc), ..finding }).await;
+    assert_eq!(world.store.load().await.unwrap().convictions(TX).len(), 1);
+}
+
+/// RT20, HD37: what guards others survives the user and the organization it is about, and binds the same name again.
+async fn rt20_a_guard_outlives_its_subject(world: &World) {
+    let (org, user) = cast(world).await;
+    let _rows = start(world, (org, user), Some(B256::repeat_byte(0xdd)), 5).await;
+    record(world, &finding(org, TX)).await;
+    // One that is cleared leaves the other in force.
+    record(world, &finding(org, B256::repeat_byte(0xab))).await;
+    let mut tx = world.begin().await;
+    tx.delete_user(user).await.unwrap();
+    tx.delete_organization(org).await.unwrap();
+    tx.commit().await.unwrap();
+    let watched = world.store.read().watched_sends(u64::MAX).await.unwrap();
+    assert_eq!(watched.len(), 1, "the send is still looked at");
+    assert_eq!((&watched[0].external_id, watched[0].org, &watched[0].orgs), (&did("a"), org, &vec![org]));
+    let mut tx = world.begin().await;
+    let new = NewUser { external_id: did("a"), kyc: true, auth_tenant_id: None, groups: Vec::new() };
+    let again = tx.create_user(new).await.unwrap().id;
+    tx.commit().await.unwrap();
+    let snapshot = world.store.load().await.unwrap();
+    assert!(snapshot.is_suspended(again) && snapshot.is_quarantined(WALLET));
+    assert_eq!(snapshot.convictions(TX).len(), 1);
+    let reads = world.store.read();
+    let first = reads.list_suspensions().await.unwrap().into_iter().find(|row| row.tx_hash == TX).unwrap();
+    let closed = reads.list_quarantines().await.unwrap();
+    let wallet = closed.into_iter().find(|row| row.tx_hash == TX && row.address == WALLET).unwrap();
+    let mut tx = world.begin().await;
+    tx.lift_suspension(first.id, "looked at").await.unwrap();
+    tx.lift_quarantine(wallet.id, "looked at").await.unwrap();
+    tx.commit().await.unwrap();
+    let snapshot = world.store.load().await.unwrap();
+    assert!(snapshot.is_suspended(again) && snapshot.is_quarantined(WALLET), "the second finding holds");
 }

@@ -80,7 +80,7 @@ pub fn parties_needed(viewer: &Viewer<'_>, filter: &LogFilter, answer: &Sealed<R
     let mut reader = LogReader::new(viewer);
     let (mut needed, mut seen) = (Vec::new(), HashSet::new());
     let read = each_log(answer.peek(), |log| {
-        if seen.contains(&log.tx_hash) || !could_match(&asked, log) {
+        if seen.contains(&log.tx_hash) || viewer.withholds(log.tx_hash) || !could_match(&asked, log) {
             return Ok(());
         }
         let right = TxRights::of(viewer, |person| TxRight {
@@ -162,7 +162,7 @@ pub fn logs(
         out.push('[');
         let mut last: Option<(B256, TxRights)> = None;
         each_log(&raw, |log| {
-            if !could_match(filter, log) {
+            if viewer.withholds(log.tx_hash) || !could_match(filter, log) {
                 return Ok(());
             }
             let right = match last {
@@ -200,7 +200,8 @@ pub fn logs(
 fn right_to(viewer: &Viewer<'_>, parties: &TxParties, tx_hash: B256) -> TxRights {
     let known = parties.known.get(&tx_hash);
     TxRights::of(viewer, |person| TxRight {
-        is_participant: known.is_some_and(|parties| person.is_participant(parties.from, parties.to)),
+        is_participant: !person.is_convicted(tx_hash)
+            && known.is_some_and(|parties| person.is_participant(parties.from, parties.to)),
         is_recipient: person.is_recipient(tx_hash),
     })
 }

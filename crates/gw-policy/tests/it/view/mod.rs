@@ -2,6 +2,7 @@
 
 mod beside;
 mod chain;
+mod convictions;
 mod corpus;
 mod golden;
 mod levels;

@@ -1,0 +1,30 @@
+use super::{reason, require_clearance};
+use crate::{AdminState, error::Failure, scope::Admin, wire::ClearMinedRequest};
+use axum::extract::{Path, State};
+use gw_http::{JsonBody, Message};
+use gw_types::ConvictionId;
+
+/// Shows a withheld transaction again; super, or an administrator of every organization that was wronged. The reason stands in the audit log.
+#[utoipa::path(post, path = "/api/v1/admin/mined/convictions/{id}/clear", tag = "mined",
+    params(("id" = String, Path, format = Uuid)), request_body = ClearMinedRequest,
+    responses((status = 200, body = Message), (status = 400), (status = 401), (status = 403), (status = 404)))]
+pub(crate) async fn clear_conviction(
+    admin: Admin,
+    State(state): State<AdminState>,
+    Path(id): Path<String>,
+    body: Result<JsonBody<ClearMinedRequest>, gw_http::ApiError>,
+) -> Result<Message, Failure> {
+    const UNKNOWN: &str = "conviction not found";
+    admin.require_writer()?;
+    let id: ConvictionId = id.parse().map_err(|_| admin.unknown_target(UNKNOWN))?;
+    let found = state.store.read().find_conviction(id).await?.ok_or_else(|| admin.unknown_target(UNKNOWN))?;
+    require_clearance(&admin, &state, Some(found.id), UNKNOWN).await?;
+    let JsonBody(body) = body?;
+    let reason = reason(&body)?;
+    let mut tx = state.store.begin(&admin.actor()).await?;
+    // Filed where its administrators find it, if it wronged one organization only.
+    let org = if let [only] = found.wronged.as_slice() { Some(*only) } else { None };
+    tx.clear_conviction(id, org, reason).await?;
+    tx.commit().await?;
+    Ok(Message::new("conviction cleared"))
+}
