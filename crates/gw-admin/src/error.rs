@@ -111,6 +111,10 @@ fn said(error: &StoreError) -> ApiError {
             ApiError::bad_request(format!("the change breaks a rule: {}", rule.replace('_', " ")))
         }
         StoreError::LinkRevoked => ApiError::forbidden("the link was revoked by an administrator"),
+        away if away.is_unavailable() => {
+            tracing::warn!(error = away as &dyn std::error::Error, "the policy store cannot be reached");
+            ApiError::unavailable("the policy store is temporarily unavailable")
+        }
         fault => {
             tracing::error!(error = fault as &dyn std::error::Error, "an administrative call failed");
             ApiError::internal()
@@ -129,6 +133,7 @@ mod tests {
         assert_eq!(status(StoreError::Conflict(Conflict::ContractAddress)), 409);
         assert_eq!(status(StoreError::Immutable), 403);
         assert_eq!(status(StoreError::Rule("groups.admin_flags")), 400);
+        assert_eq!(status(StoreError::NotPrimary), 503);
         assert_eq!(status(StoreError::Detached), 500);
     }
 }

@@ -45,7 +45,9 @@ pub fn router(state: AdminState) -> Router {
     // Nobody takes a parameter that the description does not name (HD33).
     let known = Extension(KnownQueries::of(&api(), &[]));
     let routes = if state.settings.personal_urls { routes().merge(rpc_urls()) } else { routes() };
-    Router::from(routes).merge(diagnostics::view_as::mirror()).layer(known).layer(mask).layer(record).with_state(state)
+    let fresh = from_fn_with_state(state.clone(), record::require_fresh_policy);
+    let routes = Router::from(routes).merge(diagnostics::view_as::mirror());
+    routes.layer(fresh).layer(known).layer(mask).layer(record).with_state(state)
 }
 
 /// The description of every operation.

@@ -144,6 +144,12 @@ async fn answer_and_record(state: AdminState, mut request: Request, next: Next) 
     }
 }
 
+/// Refuses at once while the policy store cannot be confirmed (RTO8): a query would only wait for it. It stands below
+/// [`record()`], so that refusals are recorded.
+pub(crate) async fn require_fresh_policy(State(state): State<AdminState>, request: Request, next: Next) -> Response {
+    if state.feed.pin().fresh { next.run(request).await } else { ApiError::policy_unavailable().into_response() }
+}
+
 /// The organization in the path, if the route has one.
 fn org_of(template: &str, path: &str) -> Option<OrgId> {
     let at = template.split('/').position(|part| part == "{org_id}")?;

@@ -92,6 +92,7 @@ async fn answer(state: &Arc<Inner>, origin: Origin, body: &[u8]) -> Response {
     match converse(state, &Arc::new(origin), body).await {
         Said::One(reply, id) => respond(state, &reply, &id),
         Said::Many(body) => json(StatusCode::OK, body),
+        Said::Nothing => StatusCode::NO_CONTENT.into_response(),
     }
 }
 
@@ -101,6 +102,8 @@ pub(crate) enum Said {
     One(Reply, String),
     /// To a batch, written out.
     Many(Vec<u8>),
+    /// To a batch of notifications alone.
+    Nothing,
 }
 
 /// Answers a body, whatever brought it.
@@ -110,7 +113,7 @@ pub(crate) async fn converse(state: &Arc<Inner>, origin: &Arc<Origin>, body: &[u
             let id = call.id.as_json().to_owned();
             Said::One(pipeline::answer(state, origin, call, &mut Place::default()).await, id)
         }
-        Ok(Incoming::Batch(calls)) => Said::Many(batch(state, origin, calls).await),
+        Ok(Incoming::Batch(calls)) => batch(state, origin, calls).await.map_or(Said::Nothing, Said::Many),
         Err(error) => {
             let reply = recorded(state, origin, Reply::Envelope(error)).await;
             let id = reply.id().to_owned();
@@ -165,21 +168,20 @@ async fn recorded(state: &Arc<Inner>, origin: &Arc<Origin>, reply: Reply) -> Rep
 }
 
 /// J7, HD20: every element alone, in order, under the policy of its own moment; all of them within a minute.
+/// Notifications are carried out and get no answer; `None` if there is nothing to answer.
 async fn batch(
     state: &Arc<Inner>,
     origin: &Arc<Origin>,
     calls: Vec<Result<envelope::Request<'_>, EnvelopeError>>,
-) -> Vec<u8> {
+) -> Option<Vec<u8>> {
     let end = Instant::now() + BATCH_TIME;
     let mut place = Place::default();
-    let mut out = vec![b'['];
+    let mut out = Vec::new();
     for call in calls {
-        if out.len() > 1 {
-            out.push(b',');
-        }
+        let separator = if out.is_empty() { b'[' } else { b',' };
         match call {
             Ok(call) => {
-                let id = call.id.clone();
+                let (id, is_notification) = (call.id.clone(), call.is_notification);
                 let reply = if Instant::now() < end {
                     let answer = pipeline::answer(state, origin, call, &mut place);
                     // A send that has begun goes on without us, and every call leaves its record.
@@ -187,16 +189,23 @@ async fn batch(
                 } else {
                     recorded(state, origin, Reply::OutOfTime).await
                 };
-                reply.write(id.as_json(), &mut out);
+                if !is_notification {
+                    out.push(separator);
+                    reply.write(id.as_json(), &mut out);
+                }
             }
             Err(error) => {
                 let reply = recorded(state, origin, Reply::Envelope(error)).await;
+                out.push(separator);
                 reply.write(reply.id(), &mut out);
             }
         }
     }
+    if out.is_empty() {
+        return None;
+    }
     out.push(b']');
-    out
+    Some(out)
 }
 
 fn respond(state: &Inner, reply: &Reply, id: &str) -> Response {

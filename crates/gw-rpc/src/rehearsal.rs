@@ -72,8 +72,13 @@ impl RpcState {
         let mut origin = Origin::new(client, None);
         origin.look_over(target, beside);
         let raw = to_raw_value(&params).ok();
-        let request =
-            Request { id: RequestId::NULL, method: &method, params: raw.as_deref(), visible_to: VisibleTo::default() };
+        let request = Request {
+            id: RequestId::NULL,
+            is_notification: false,
+            method: &method,
+            params: raw.as_deref(),
+            visible_to: VisibleTo::default(),
+        };
         let asked = Asked::new(state, &Arc::new(origin), lookup, request);
         let mut found = Found::default();
         let (reply, effects) = pipeline::rehearse(&asked, &mut found).await;

@@ -61,6 +61,7 @@ impl RpcState {
                 out = body;
                 (200, None)
             }
+            Said::Nothing => (204, None),
         };
         let answer = serde_json::from_slice(&out).unwrap_or_default();
         Ok(Tried { status, answer, reason })

@@ -38,6 +38,8 @@ pub enum SecretError {
     },
 }
 
+/// Where they lie in the data directory.
+const DIRECTORY: &str = "secrets";
 /// 32 random bytes as hex digits.
 const DIGITS: usize = 64;
 
@@ -58,7 +60,7 @@ pub struct KeptSecrets<'a> {
 impl<'a> KeptSecrets<'a> {
     /// Those of a data directory.
     pub fn new(data_dir: &Path, entropy: &'a dyn Entropy) -> Self {
-        Self { directory: data_dir.join("secrets"), entropy }
+        Self { directory: data_dir.join(DIRECTORY), entropy }
     }
 
     /// What was configured, else what is kept under `name`, made now if there is none.
@@ -82,6 +84,12 @@ impl<'a> KeptSecrets<'a> {
             Err(error) => Err(failed(error)),
         }
     }
+}
+
+/// The secret kept under `name`, if one was made; makes none.
+pub fn find_kept(data_dir: &Path, name: &str) -> Result<Option<Secret>, SecretError> {
+    let path = data_dir.join(DIRECTORY).join(name);
+    if path.exists() { read(&path).map(Some) } else { Ok(None) }
 }
 
 fn read(path: &Path) -> Result<Secret, SecretError> {

@@ -2,7 +2,7 @@
 
 use crate::lock::DirectoryLock;
 use gw_types::{Clock, Entropy, ExternalId, Secret, UserId};
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{net::IpAddr, path::PathBuf, sync::Arc, time::Duration};
 
 /// Where a database lives. Both engines are told apart here and in `dialect`, nowhere else.
 #[derive(Clone, Debug)]
@@ -13,6 +13,11 @@ pub enum Location {
         directory: Arc<DirectoryLock>,
         /// The file's name in it.
         file: String,
+    },
+    /// The same file for a process that only reads: no lock is needed, another process may hold the directory and write.
+    SqliteReadOnly {
+        /// The file; it must exist.
+        file: PathBuf,
     },
     /// A PostgreSQL primary.
     Postgres {

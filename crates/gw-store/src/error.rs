@@ -1,6 +1,6 @@
 //! What may go wrong, as the callers need to tell it apart.
 
-use sea_orm::DbErr;
+use sea_orm::{DbErr, RuntimeErr, sqlx};
 
 /// A failed store operation.
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +54,29 @@ pub enum StoreError {
     /// The database refused or could not be reached.
     #[error("the database failed")]
     Database(#[source] DbErr),
+}
+
+impl StoreError {
+    /// Whether the database could not be reached or is shutting down: trying again later may help, and nothing is wrong
+    /// with the request (RTO8).
+    pub fn is_unavailable(&self) -> bool {
+        match self {
+            Self::NotPrimary | Self::Database(DbErr::ConnectionAcquire(_) | DbErr::Conn(_)) => true,
+            Self::Database(DbErr::Exec(RuntimeErr::SqlxError(cause)) | DbErr::Query(RuntimeErr::SqlxError(cause))) => {
+                is_connection_lost(cause)
+            }
+            _ => false,
+        }
+    }
+}
+
+fn is_connection_lost(cause: &sqlx::Error) -> bool {
+    match cause {
+        sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed => true,
+        // PostgreSQL class 57P: the server shuts down, crashed, or takes no connections.
+        sqlx::Error::Database(error) => error.code().is_some_and(|code| code.starts_with("57P")),
+        _ => false,
+    }
 }
 
 /// What was not found.

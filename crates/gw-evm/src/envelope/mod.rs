@@ -33,6 +33,9 @@ pub enum Incoming<'a> {
 pub struct Request<'a> {
     /// What to echo.
     pub id: RequestId<'a>,
+    /// Whether the request has no `id`: a notification, which gets no answer inside a batch (JSON-RPC 2.0 §4.1, §6). Alone
+    /// it is answered with the id `null` (J4), so that HTTP clients read the outcome.
+    pub is_notification: bool,
     /// The method as written between the quotes: escapes are kept, so that they match no name (J6).
     pub method: &'a str,
     /// The parameter array; absent and `null` are `None` (decision 39).
@@ -230,7 +233,14 @@ fn request(members: Members<'_>) -> Result<Request<'_>, EnvelopeError> {
         return Err(invalid_params("params must be an array").echoing(&id));
     }
     let visible_to = [members.visible_to, members.private_for].into_iter().flatten().map(VisibleTo::read);
-    Ok(Request { id, method, params, visible_to: visible_to.fold(VisibleTo::default(), VisibleTo::union) })
+    let is_notification = members.id.is_none();
+    Ok(Request {
+        id,
+        is_notification,
+        method,
+        params,
+        visible_to: visible_to.fold(VisibleTo::default(), VisibleTo::union),
+    })
 }
 
 struct MembersVisitor;

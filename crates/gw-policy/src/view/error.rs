@@ -24,6 +24,8 @@ pub struct DisclosedError {
     data: Option<String>,
 }
 
+/// JSON-RPC's code of a method that a server does not have.
+const METHOD_NOT_FOUND: i64 = -32601;
 const REVERTED: &str = "execution reverted";
 
 /// The known texts, in geth's words, with what other nodes say instead. The first match wins, so a text stands before
@@ -83,6 +85,10 @@ impl DisclosedError {
     /// What this text is known as. Everything beyond the known words (addresses, amounts, nonces) is left out.
     pub(super) fn known(code: i64, message: &str) -> Self {
         let lower = message.to_ascii_lowercase();
+        // A denial reads -32601 `method not found`; that the node lacks a method is another fact, in other words.
+        if code == METHOD_NOT_FOUND {
+            return Self { code: -32000, message: "the node does not support this method".into(), data: None };
+        }
         let code = if code == -32602 { -32602 } else { -32000 };
         if lower.contains(REVERTED) {
             return Self { code: 3, message: REVERTED.into(), data: None };

@@ -16,7 +16,10 @@ use crate::{
 use axum::extract::ws::{Message, WebSocket};
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream::SplitStream};
-use gw_evm::envelope::{self, Incoming};
+use gw_evm::{
+    Class,
+    envelope::{self, Incoming},
+};
 use gw_http::AuthError;
 use gw_policy::{
     Disclosed,
@@ -42,6 +45,8 @@ const LOOK: Duration = Duration::from_millis(250);
 const AT_ONCE: usize = 16;
 /// The message that says who it is, and later that it still is.
 const AUTHENTICATE: &str = "gateway_authenticate";
+/// What a client reads that asks for anything but metadata before it authenticated.
+const AUTHENTICATE_FIRST: &str = "authenticate first: send gateway_authenticate with an access token";
 
 /// One connection.
 #[derive(Debug)]
@@ -192,6 +197,42 @@ impl Connection {
         Some(taken.is_ok())
     }
 
+    /// One message of a client that has not authenticated: metadata is answered, anything else is refused. The refusal
+    /// depends on the method names alone, which the client chose.
+    async fn answer_anonymous(&self, body: &[u8]) {
+        let is_metadata = |method: &str| {
+            let lookup = self.state.settings.extras.lookup(method);
+            lookup.row().is_some_and(|row| row.class() == Class::Meta)
+        };
+        let metadata_only = match envelope::parse(body, self.state.settings.batch_max) {
+            Ok(Incoming::Single(call)) => is_metadata(call.method),
+            Ok(Incoming::Batch(calls)) => calls.iter().flatten().all(|call| is_metadata(call.method)),
+            // The pipeline says what is wrong with it.
+            Err(_) => true,
+        };
+        let mut out = Vec::new();
+        if metadata_only {
+            match converse(&self.state, &self.origin(), body).await {
+                Said::One(reply, id) => reply.write(&id, &mut out),
+                Said::Many(body) => out = body,
+                Said::Nothing => return,
+            }
+        } else {
+            let recorder = Recorder::of_own(&self.state, &self.origin(), AUTHENTICATE);
+            if let Ok(recorder) = recorder {
+                let _recorded = recorder.finish(Reply::Unauthorized(AuthError::Missing), false).await;
+            }
+            let id = match envelope::parse(body, 0) {
+                Ok(Incoming::Single(call)) => call.id.as_json().to_owned(),
+                Ok(Incoming::Batch(_)) | Err(_) => "null".to_owned(),
+            };
+            out =
+                format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32001,"message":"{AUTHENTICATE_FIRST}"}}}}"#)
+                    .into_bytes();
+        }
+        self.say(out);
+    }
+
     fn say(&self, text: Vec<u8>) {
         // What is written here is JSON of ours.
         self.outbox.push(String::from_utf8(text).unwrap_or_default());
@@ -206,6 +247,7 @@ impl Connection {
         match converse(&self.state, &origin, &body).await {
             Said::One(reply, id) => reply.write(&id, &mut out),
             Said::Many(body) => out = body,
+            Said::Nothing => return made.answered(),
         }
         self.say(out);
         made.answered();
@@ -223,7 +265,7 @@ pub(crate) async fn run(connection: Arc<Connection>, socket: WebSocket) {
     let listening = async {
         tokio::select! {
             () = connection.outbox.ended() => {}
-            // Whoever only leaves needs no reason.
+            // An earlier reason stands.
             () = attend(&connection, stream) => connection.outbox.end(Ending::Gone),
         }
     };
@@ -233,8 +275,10 @@ pub(crate) async fn run(connection: Arc<Connection>, socket: WebSocket) {
 
 /// Everything a connection does but write. Dropped when it ends, with the calls under way; a send goes on without it.
 async fn attend(connection: &Arc<Connection>, mut stream: SplitStream<WebSocket>) {
-    if connection.origin().subject().is_none() && !introduced(connection, &mut stream).await {
-        connection.outbox.end_after_said(Ending::Right);
+    if connection.origin().subject().is_none()
+        && let Err(why) = await_authentication(connection, &mut stream).await
+    {
+        connection.outbox.end_after_said(why);
         return connection.outbox.ended().await;
     }
     tokio::join!(hear(connection, stream), subscriptions::deliver(connection), watch(connection));
@@ -246,15 +290,20 @@ async fn hear(connection: &Arc<Connection>, stream: SplitStream<WebSocket>) {
     connection.outbox.end(Ending::Gone);
 }
 
-/// The first message says who it is, within its time.
-async fn introduced(connection: &Arc<Connection>, stream: &mut SplitStream<WebSocket>) -> bool {
-    let first = async {
-        match read(stream).await {
-            Ok(body) => connection.authenticate(&body).await.unwrap_or(false),
-            Err(_) => false,
+/// Waits for `gateway_authenticate` (WS-1). Until then the metadata methods are answered as over HTTP, and every other
+/// call is told to authenticate first. An invalid token ends the connection, as does the end of the time.
+async fn await_authentication(connection: &Arc<Connection>, stream: &mut SplitStream<WebSocket>) -> Result<(), Ending> {
+    let authenticated = async {
+        loop {
+            let body = read(stream).await?;
+            match connection.authenticate(&body).await {
+                Some(true) => return Ok(()),
+                Some(false) => return Err(Ending::Unauthenticated),
+                None => connection.answer_anonymous(&body).await,
+            }
         }
     };
-    tokio::time::timeout(INTRODUCTION, first).await.unwrap_or(false)
+    tokio::time::timeout(INTRODUCTION, authenticated).await.unwrap_or(Err(Ending::Unauthenticated))
 }
 
 /// WS-6: looks whether the connection may stay, at each change of policy and as time passes.
@@ -303,7 +352,8 @@ async fn read(stream: &mut SplitStream<WebSocket>) -> Result<Bytes, Ending> {
             Some(Ok(Message::Text(text))) => return Ok(Bytes::from(text)),
             Some(Ok(Message::Binary(bytes))) => return Ok(bytes),
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
-            Some(Ok(Message::Close(_))) | None => return Err(Ending::Gone),
+            Some(Ok(Message::Close(_))) => return Err(Ending::Closed),
+            None => return Err(Ending::Gone),
             // Beyond the limit, or no WebSocket at all: the protocol has no way on from there.
             Some(Err(_)) => return Err(Ending::TooLarge),
         }

@@ -30,7 +30,11 @@ pub(crate) enum Ending {
     Shutdown,
     /// A message beyond what a request may be.
     TooLarge,
-    /// The other side left, or says nothing any more.
+    /// The client did not authenticate in time, or with a token that is not valid.
+    Unauthenticated,
+    /// The client closed the connection: its close frame is answered with the same code (RFC 6455 §5.5.1).
+    Closed,
+    /// The connection broke, or the other side says nothing any more.
     Gone,
 }
 
@@ -41,7 +45,9 @@ impl Ending {
             Self::Slow => (1013, "too slow"),
             Self::Shutdown => (1001, "going away"),
             Self::TooLarge => (1009, "message too large"),
-            Self::Gone => return None,
+            Self::Unauthenticated => (1008, "authenticate first"),
+            // The protocol library echoes the close frame by itself.
+            Self::Closed | Self::Gone => return None,
         };
         Some(CloseFrame { code, reason: reason.into() })
     }
@@ -127,6 +133,10 @@ impl Outbox {
         if let Some(frame) = why.frame() {
             // A reader that takes nothing takes no goodbye either.
             let _ = tokio::time::timeout(FAREWELL, sink.send(Message::Close(Some(frame)))).await;
+        }
+        if why == Ending::Closed {
+            // The echo is queued when the close frame is read; it leaves with the next flush.
+            let _ = tokio::time::timeout(FAREWELL, sink.flush()).await;
         }
     }
 }

@@ -42,6 +42,26 @@ async fn j7_elements_are_judged_alone_in_order_and_answered_with_200() {
     assert_eq!(world.access_records().await.len(), 6, "one record per element");
 }
 
+/// RTO12, JSON-RPC 2.0 §6: inside a batch a notification is carried out, recorded, and not answered; a batch of nothing
+/// else gets no body.
+#[tokio::test]
+async fn rto12_a_notification_inside_a_batch_is_not_answered() {
+    let (world, _fake) = scripted().await;
+    let bank = world.org("bank").await;
+    let caller = world.person("caller", bank, &["eth_getBalance"], &[]).await;
+    let notification =
+        json!({"jsonrpc": "2.0", "method": "eth_getBalance", "params": [Address::repeat_byte(1), "latest"]});
+    let body = json!([notification, call(7, "eth_chainId", json!([])), notification]);
+    let answer = world.raw(body.to_string()).by(&caller).send().await;
+    assert_eq!((answer.status, answer.text.as_str()), (200, r#"[{"jsonrpc":"2.0","id":7,"result":"0x7a69"}]"#));
+    let answer = world.raw(json!([notification]).to_string()).by(&caller).send().await;
+    assert_eq!((answer.status, answer.text.as_str()), (204, ""));
+    // Alone it is answered (J4): an HTTP client reads the outcome.
+    let answer = world.raw(notification.to_string()).by(&caller).send().await;
+    assert_eq!((answer.status, answer.text.as_str()), (200, r#"{"jsonrpc":"2.0","id":null,"result":"0x0"}"#));
+    assert_eq!(world.access_records().await.len(), 5, "one record per element");
+}
+
 #[tokio::test]
 async fn decision_8_the_bound_counts_and_zero_switches_batches_off() {
     let (world, fake) =

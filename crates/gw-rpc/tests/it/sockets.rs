@@ -12,12 +12,19 @@ use std::{net::SocketAddr, time::Duration};
 use tokio::net::TcpStream;
 use tokio_tungstenite::{
     MaybeTlsStream, WebSocketStream, connect_async,
-    tungstenite::{Error, Message, client::IntoClientRequest as _, http::HeaderMap},
+    tungstenite::{
+        Error, Message,
+        client::IntoClientRequest as _,
+        http::HeaderMap,
+        protocol::{CloseFrame, frame::coding::CloseCode},
+    },
 };
 
 const OTHER: Address = Address::repeat_byte(0xcc);
 /// What the connection ends with, whatever right was lost.
 const ACCESS_ENDED: Option<(u16, &str)> = Some((1008, "access ended"));
+/// What a connection ends with that nobody authenticated.
+const AUTHENTICATE_FIRST: Option<(u16, &str)> = Some((1008, "authenticate first"));
 
 struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
 
@@ -142,7 +149,49 @@ async fn ws1_a_connection_says_who_it_is() {
     assert!(socket.result("eth_getBlockByNumber", block.clone()).await.is_object());
 }
 
-/// WS-1: nobody unknown keeps a connection: no token, a bad one, a cookie, a query, another call first.
+/// RTO10, WS-1: before it authenticates a connection gets metadata as over HTTP, and is told to authenticate for the rest;
+/// a batch of both is refused whole. It may authenticate then.
+#[tokio::test]
+async fn rto10_an_unauthenticated_connection_is_told_to_authenticate() {
+    let (world, fake) = scripted().await;
+    let holder = holder(&world, "holder").await;
+    let _chain = Chain::on(&fake);
+    world.node.refresh_head().await.unwrap();
+    let (mut socket, _) = open(world.listen().await, By::Nothing).await.unwrap();
+    assert!(socket.result("eth_chainId", json!([])).await.is_string());
+    let refusal =
+        json!({"code": -32001, "message": "authenticate first: send gateway_authenticate with an access token"});
+    for method in ["eth_getBlockByNumber", "eth_getBalance", "no_such_method", "eth_subscribe"] {
+        let answer = socket.call(method, json!(["latest", false])).await;
+        assert_eq!(answer, json!({"jsonrpc": "2.0", "id": 1, "error": refusal}), "{method}");
+    }
+    let call = |method: &str| json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": []});
+    socket.send(json!([call("eth_chainId"), call("eth_accounts")])).await;
+    assert_eq!(socket.next().await.unwrap(), json!({"jsonrpc": "2.0", "id": null, "error": refusal}));
+    assert_eq!(socket.result("gateway_authenticate", json!([holder.token])).await, true);
+    assert!(socket.result("eth_getBlockByNumber", json!(["latest", false])).await.is_object());
+}
+
+/// RTO10, RFC 6455 §5.5.1: a close frame is answered with its own code.
+#[tokio::test]
+async fn rto10_a_close_is_echoed() {
+    let (world, fake) = scripted().await;
+    let holder = holder(&world, "holder").await;
+    let _chain = Chain::on(&fake);
+    world.node.refresh_head().await.unwrap();
+    let at = world.listen().await;
+    for (by, said) in [(By::Header(&holder.token), true), (By::Header(&holder.token), false), (By::Nothing, false)] {
+        let (mut socket, _) = open(at, by).await.unwrap();
+        if said {
+            socket.result("eth_chainId", json!([])).await;
+        }
+        let frame = CloseFrame { code: CloseCode::Normal, reason: "done".into() };
+        socket.0.send(Message::Close(Some(frame))).await.unwrap();
+        is(&socket.ended().await, Some((1000, "done")));
+    }
+}
+
+/// WS-1: nobody unknown keeps a connection: no token, a bad one, a cookie, a query.
 #[tokio::test]
 async fn ws1_a_stranger_is_shown_out() {
     let (world, fake) = scripted().await;
@@ -154,18 +203,17 @@ async fn ws1_a_stranger_is_shown_out() {
         assert_eq!(open(at, by).await.err(), Some(401));
     }
     let call = |method: &str, params: Value| json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-    for first in [call("eth_chainId", json!([])), call("gateway_authenticate", json!(["nonsense"])), json!([])] {
-        let (mut socket, _) = open(at, By::Nothing).await.unwrap();
-        socket.send(first).await;
-        is(&socket.ended().await, ACCESS_ENDED);
-    }
+    let (mut socket, _) = open(at, By::Nothing).await.unwrap();
+    socket.send(call("gateway_authenticate", json!(["nonsense"]))).await;
+    is(&socket.ended().await, AUTHENTICATE_FIRST);
     // The browser sends the cookie along with any page's connection: it says nothing here.
     let mut request = format!("ws://{at}/rpc/ws?token={}", holder.token).into_client_request().unwrap();
     request.headers_mut().insert("cookie", format!("pp_access={}", holder.token).parse().unwrap());
     let (socket, _) = connect_async(request).await.unwrap();
     let mut socket = Socket(socket);
     socket.send(call("eth_getBlockByNumber", json!(["latest", false]))).await;
-    is(&socket.ended().await, ACCESS_ENDED);
+    assert_eq!(socket.next().await.unwrap()["error"]["code"], -32001);
+    is(&socket.ended().await, AUTHENTICATE_FIRST);
     // And whoever is shut out does not get in.
     world.update(&holder, UserPatch { banned: Some(true), ..UserPatch::default() }).await;
     assert_eq!(open(at, By::Header(&holder.token)).await.err(), Some(404));
@@ -179,7 +227,7 @@ async fn ws1_silence_is_no_introduction() {
     let (world, _fake) = scripted().await;
     let (mut socket, _) = open(world.listen().await, By::Nothing).await.unwrap();
     let began = tokio::time::Instant::now();
-    is(&socket.ended().await, ACCESS_ENDED);
+    is(&socket.ended().await, AUTHENTICATE_FIRST);
     assert!((4..8).contains(&began.elapsed().as_secs()));
 }
 

@@ -1,8 +1,8 @@
 //! `audit verify`: every chain of the audit store, entry by entry, against what was signed (spec/70 rule 20).
 //!
-//! Reads only. Exit code 0: clean; 1: a finding; 2: wrong usage; 3: not finished in time.
+//! Reads only and takes no lock, so it runs beside the service. Exit codes: [`super`].
 
-use super::{complain, say};
+use super::{EXIT_FINDING, complain, say};
 use crate::{
     config::{
         Config,
@@ -10,7 +10,7 @@ use crate::{
     },
     serve::{
         CLUSTER, Fault,
-        stores::{Ground, Secrets},
+        stores::{Ground, checkpoint_key},
     },
 };
 use anyhow::Context as _;
@@ -26,7 +26,6 @@ use tokio::time::timeout;
 
 /// Rows read at once.
 const PAGE: u64 = 2000;
-const FINDING: u8 = 1;
 const INCOMPLETE: u8 = 3;
 
 #[derive(Debug, Subcommand)]
@@ -77,17 +76,17 @@ enum Format {
 
 pub(super) async fn run(command: Command, config: Config) -> Result<ExitCode, Fault> {
     let Command::Verify(options) = command;
-    let ground = Ground::hold(&config)?;
+    let ground = Ground::read_only(&config);
     let keys = if options.public_key.is_empty() {
-        own_key(&config, &ground).map(|key| vec![key])
+        own_key(&config).map(|key| vec![key])
     } else {
         options.public_key.iter().map(read_key).collect()
-    }?;
-    let audit = AuditStore::open(ground.audit_store(&config)?).await.context("the audit store cannot be opened")?;
-    audit.check_schema().await.context("the audit store's schema is not this version's")?;
+    }
+    .map_err(Fault::Unreadable)?;
+    let audit = open(&ground, &config).await.map_err(Fault::Unreadable)?;
     match timeout(options.timeout, verify(&audit, &keys, &options)).await {
-        Ok(Ok(clean)) => Ok(if clean { ExitCode::SUCCESS } else { ExitCode::from(FINDING) }),
-        Ok(Err(error)) => Err(error.into()),
+        Ok(Ok(clean)) => Ok(if clean { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FINDING) }),
+        Ok(Err(error)) => Err(Fault::Unreadable(error)),
         Err(_) => {
             complain(format_args!("not finished within {} s", options.timeout.as_secs()));
             Ok(ExitCode::from(INCOMPLETE))
@@ -95,9 +94,17 @@ pub(super) async fn run(command: Command, config: Config) -> Result<ExitCode, Fa
     }
 }
 
+async fn open(ground: &Ground, config: &Config) -> anyhow::Result<AuditStore> {
+    let audit = AuditStore::open(ground.audit_store(config)?).await.context("the audit store cannot be opened")?;
+    audit.check_schema().await.context("the audit store's schema is not this version's")?;
+    Ok(audit)
+}
+
 /// The public half of the key in use.
-fn own_key(config: &Config, ground: &Ground) -> anyhow::Result<CheckpointPublicKey> {
-    let secret = Secrets::complete(config, &*ground.entropy)?.checkpoint;
+fn own_key(config: &Config) -> anyhow::Result<CheckpointPublicKey> {
+    let secret = checkpoint_key(config)?.context(
+        "there is no checkpoint key yet: set AUDIT_CHECKPOINT_KEY, or name the public one with --public-key",
+    )?;
     let key = signing_key(secret.expose()).context("the checkpoint key cannot be read")?;
     CheckpointPublicKey::from_bytes(&key.verifying_key().to_bytes()).context("the checkpoint key cannot be used")
 }

@@ -1,79 +1,134 @@
 //! `doctor`: what the gateway depends on, one line each, without starting it.
+//!
+//! Reads only and takes no lock, so it runs beside the service. Everything that `serve` needs has a line here.
 
-use super::say;
+use super::{EXIT_FINDING, migrate::schema_state, say};
 use crate::{
-    config::{Config, Environment},
+    config::{Config, Environment, registry::Migrate},
     mount,
     serve::{
-        Fault, node,
-        stores::{Ground, Secrets},
+        Fault, humanity, journal, node,
+        stores::{Ground, Secrets, checkpoint_key},
     },
 };
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use gw_cache::Cache;
 use gw_node::NodeState;
-use gw_store::{BootClock, Feed, FeedTiming, Store, StoreError};
+use gw_store::{BootClock, Feed, FeedTiming, Store, audit::AuditStore};
 use gw_types::GroupId;
-use std::{process::ExitCode, sync::Arc};
+use std::{path::Path, process::ExitCode, sync::Arc};
 
 /// The configuration was read to get here, so that line is always good.
 pub(super) async fn run(config: Config) -> Result<ExitCode, Fault> {
-    let mut visit = Visit { ill: 0 };
-    visit.note("configuration", Ok("valid".to_owned()));
-    match Ground::hold(&config) {
-        Ok(ground) => {
-            visit.note("data directory", Ok(format!("`{}` can be held", config.data_dir.display())));
-            let secrets = Secrets::complete(&config, &*ground.entropy);
-            visit.note("policy store", policy_store(&ground, &config).await);
-            if let Ok(secrets) = &secrets {
-                visit.note("upstream keys of groups", group_keys(&ground, &config, secrets).await);
-            }
-            visit.note("secrets", secrets.map(|_| "complete".to_owned()));
-            if let Some(url) = &config.store.cache_url {
-                let reached = Cache::connect(url, Arc::clone(&ground.clock)).await;
-                visit.note("shared cache", reached.map(|_| "reachable".to_owned()).map_err(Into::into));
-            }
-        }
-        Err(fault) => visit.note("data directory", Err(anyhow::anyhow!("{fault}"))),
+    let mut report = Report { findings: 0 };
+    report.line("configuration", Ok("valid".to_owned()));
+    let ground = Ground::read_only(&config);
+    report.line("data directory", data_directory(&config));
+    report.line("secrets", Secrets::check(&config));
+    report.line("policy store", policy_store(&ground, &config).await);
+    report.line("upstream keys of groups", group_keys(&ground, &config).await);
+    report.line("audit store", audit_store(&ground, &config).await);
+    report.line("journal directory", journal_directory(&config));
+    if let Some(url) = &config.store.cache_url {
+        let reached = Cache::connect(url, Arc::clone(&ground.clock)).await;
+        report.line("shared cache", reached.map(|_| "reachable".to_owned()).map_err(Into::into));
     }
-    visit.note("journal directory", journal_directory(&config));
-    visit.note("node", a_node(&config).await);
-    Ok(if visit.ill == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    match humanity::humanity(&config).await {
+        Ok(None) => {}
+        Ok(Some(_)) => report.line("humanity credential", Ok("its schema and query can be used".to_owned())),
+        Err(fault) => report.line("humanity credential", Err(anyhow!("{fault}"))),
+    }
+    report.line("node", a_node(&config).await);
+    Ok(if report.findings == 0 { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FINDING) })
 }
 
-struct Visit {
-    ill: usize,
+struct Report {
+    findings: usize,
 }
 
-impl Visit {
-    fn note(&mut self, what: &str, found: anyhow::Result<String>) {
-        match found {
-            Ok(found) => say(format_args!("✓ {what}: {found}\n")),
+impl Report {
+    fn line(&mut self, what: &str, checked: anyhow::Result<String>) {
+        match checked {
+            Ok(state) => say(format_args!("✓ {what}: {state}\n")),
             Err(error) => {
-                self.ill += 1;
+                self.findings += 1;
                 say(format_args!("✗ {what}: {error:#}\n"));
             }
         }
     }
 }
 
+fn data_directory(config: &Config) -> anyhow::Result<String> {
+    let directory = config.data_dir.display();
+    if config.store.url.is_some() && config.audit.url.is_some() && config.environment == Environment::Production {
+        return Ok("not needed: both stores are databases".to_owned());
+    }
+    match std::fs::read_dir(&config.data_dir) {
+        Ok(_) => Ok(format!("`{directory}` can be read")),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let parent = config.data_dir.parent().filter(|parent| !parent.as_os_str().is_empty());
+            writable(parent.unwrap_or(Path::new(".")))?;
+            Ok(format!("`{directory}` is made by the first start"))
+        }
+        Err(error) => Err(error).with_context(|| format!("`{directory}` cannot be read")),
+    }
+}
+
+fn writable(directory: &Path) -> anyhow::Result<()> {
+    let metadata = std::fs::metadata(directory).with_context(|| format!("`{}` cannot be read", directory.display()))?;
+    if metadata.permissions().readonly() {
+        bail!("`{}` cannot be written", directory.display());
+    }
+    Ok(())
+}
+
 async fn policy_store(ground: &Ground, config: &Config) -> anyhow::Result<String> {
-    let store = Store::open(ground.policy_store(config)?).await?;
-    match store.check_schema().await {
-        Ok(()) => Ok("reachable, the schema is up to date".to_owned()),
-        Err(StoreError::Schema(state)) => Ok(format!("reachable, the schema is {state}")),
-        Err(error) => Err(error.into()),
+    let checked = async { Store::open(ground.policy_store(config)?).await?.check_schema().await.map_err(Into::into) };
+    schema(config, checked.await)
+}
+
+async fn audit_store(ground: &Ground, config: &Config) -> anyhow::Result<String> {
+    let opened = async { Ok(AuditStore::open(ground.audit_store(config)?).await?) };
+    let audit = match opened.await {
+        Ok(audit) => audit,
+        Err(error) => return schema(config, Err(error)),
+    };
+    let state = schema(config, audit.check_schema().await.map_err(Into::into))?;
+    if audit.check_schema().await.is_err() {
+        return Ok(state);
+    }
+    let may_rewrite = audit.may_rewrite().await.context("its privileges cannot be read")?;
+    if may_rewrite && config.environment == Environment::Production {
+        bail!("AUDIT_DATABASE_URL: its role may change or delete sealed entries, which production refuses");
+    }
+    match checkpoint_key(config)? {
+        Some(key) => journal::nothing_is_missing(&audit, &key).await?,
+        None => return Ok(format!("{state}; nothing was signed yet")),
+    }
+    Ok(format!("{state}; no chain is shorter than what was signed"))
+}
+
+/// An old schema is mended by the next start, unless migrations are off.
+fn schema(config: &Config, checked: anyhow::Result<()>) -> anyhow::Result<String> {
+    match schema_state(checked).map_err(|fault| anyhow!("{fault}"))? {
+        None => Ok("reachable, the schema is up to date".to_owned()),
+        Some(state) if config.store.migrate == Migrate::Auto => {
+            Ok(format!("the schema is {state}; the next start brings it up to date (MIGRATE=auto)"))
+        }
+        Some(state) => bail!("the schema is {state}, and MIGRATE=off: run `ledger-gateway migrate apply`"),
     }
 }
 
 /// G1: whoever's key cannot be decrypted is refused.
-async fn group_keys(ground: &Ground, config: &Config, secrets: &Secrets) -> anyhow::Result<String> {
-    let store = Store::open(ground.policy_store(config)?).await?;
+async fn group_keys(ground: &Ground, config: &Config) -> anyhow::Result<String> {
+    let Some(key) = Secrets::find_key_encryption(config)? else { return Ok("none yet".to_owned()) };
+    let opened = async { Ok::<_, anyhow::Error>(Store::open(ground.policy_store(config)?).await?) };
+    let Ok(store) = opened.await else { return Ok("none yet".to_owned()) };
     if store.check_schema().await.is_err() {
         return Ok("none yet".to_owned());
     }
     let feed = Feed::start(&store, FeedTiming::default(), Arc::new(BootClock)).await?;
-    let (cipher, snapshot) = (node::group_keys(config, secrets)?, feed.pin().snapshot);
+    let (cipher, snapshot) = (node::group_keys(config, &key)?, feed.pin().snapshot);
     let named = |groups: Vec<GroupId>| groups.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let unreadable = node::unreadable_keys(&cipher, &snapshot);
     if !unreadable.is_empty() {

@@ -1,4 +1,8 @@
 //! The command line.
+//!
+//! Exit codes: 0 done and nothing found; 1 a finding (`doctor`, `audit verify`, `migrate status`), or the service ended on
+//! an error; 2 wrong usage; 3 not finished in time; 74 what was to be read cannot be read; 75 another process holds it, try
+//! again; 78 wrong configuration, or (`serve`) the place is held by another process (HD24).
 
 mod audit;
 mod config;
@@ -10,8 +14,11 @@ use crate::{
     config::{Build, Config, EXIT_CONFIG, ProcessEnv},
     serve::{self, Fault},
 };
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use std::{io::Write as _, process::ExitCode};
+
+/// A reading command found something that is not as it must be.
+const EXIT_FINDING: u8 = 1;
 
 /// Privacy-governed gateway in front of an EVM node.
 #[derive(Debug, Parser)]
@@ -62,7 +69,11 @@ pub fn main(build: Build) -> ExitCode {
         complain("this build holds mock code: run `ledger-gateway-dev`, or build without feature `mock-login`");
         return ExitCode::from(EXIT_CONFIG);
     }
-    let said = match Arguments::parse().command {
+    let name = match build {
+        Build::Release => "ledger-gateway",
+        Build::Development => "ledger-gateway-dev",
+    };
+    let said = match arguments(name).command {
         Command::Serve => {
             configured(build).and_then(|config| run(async { serve::run(config).await.map(|()| ExitCode::SUCCESS) }))
         }
@@ -79,6 +90,12 @@ pub fn main(build: Build) -> ExitCode {
         complain(&fault);
         ExitCode::from(fault.exit_code())
     })
+}
+
+/// The parsed command line of the binary called `name`; ends the process on `--help`, `--version` and wrong usage.
+fn arguments(name: &'static str) -> Arguments {
+    let matches = Arguments::command().name(name).bin_name(name).get_matches();
+    Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
 fn configured(build: Build) -> Result<Config, Fault> {

@@ -10,16 +10,37 @@ pub(crate) enum Fault {
     Configuration(Report),
     /// Another process holds a directory (HD24).
     Held(String),
+    /// A command found the place held by a running process; it may try again later.
+    Busy(String),
+    /// What a command was to read cannot be read.
+    Unreadable(anyhow::Error),
     /// Something outside is not as it must be.
     Other(anyhow::Error),
 }
+
+/// `EX_IOERR`: what a command was to read cannot be read, which is no finding.
+const EXIT_UNREADABLE: u8 = 74;
+/// `EX_TEMPFAIL`: another process holds it, try again.
+const EXIT_BUSY: u8 = 75;
 
 impl Fault {
     /// The code the process ends with.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::Configuration(_) | Self::Held(_) => EXIT_CONFIG,
+            Self::Busy(_) => EXIT_BUSY,
+            Self::Unreadable(_) => EXIT_UNREADABLE,
             Self::Other(_) => 1,
+        }
+    }
+
+    /// For commands that write once and end: a held directory is no wrong configuration (HD24 is about `serve`).
+    pub(crate) fn as_busy(self) -> Self {
+        match self {
+            Self::Held(what) => {
+                Self::Busy(format!("{what}; stop it first, or let it migrate by itself (MIGRATE=auto)"))
+            }
+            other => other,
         }
     }
 }
@@ -29,8 +50,8 @@ impl core::fmt::Display for Fault {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Self::Configuration(report) => report.fmt(f),
-            Self::Held(what) => f.write_str(what),
-            Self::Other(error) => write!(f, "{error:#}"),
+            Self::Held(what) | Self::Busy(what) => f.write_str(what),
+            Self::Unreadable(error) | Self::Other(error) => write!(f, "{error:#}"),
         }
     }
 }

@@ -12,7 +12,7 @@ use anyhow::{Context as _, bail};
 use gw_audit::{Checkpoint, CheckpointPublicKey, SecurityEvent, SecurityKind};
 use gw_journal::{Journal, OpenError, Options, Recovery, Standing, StoredHead};
 use gw_store::audit::AuditStore;
-use gw_types::Seconds;
+use gw_types::{Seconds, Secret};
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
 
@@ -127,8 +127,8 @@ fn note(journal: &Journal, kind: SecurityKind, count: u64) -> anyhow::Result<()>
 }
 
 /// No chain may end below what was signed of it (spec/85 section 3, step 4): then entries were taken away.
-pub(super) async fn nothing_is_missing(audit: &AuditStore, secrets: &Secrets) -> anyhow::Result<()> {
-    let key = signing_key(secrets.checkpoint.expose()).context("the checkpoint key cannot be read")?;
+pub(crate) async fn nothing_is_missing(audit: &AuditStore, key: &Secret) -> anyhow::Result<()> {
+    let key = signing_key(key.expose()).context("the checkpoint key cannot be read")?;
     let keys = [CheckpointPublicKey::from_bytes(&key.verifying_key().to_bytes())
         .context("the checkpoint key cannot be used")?];
     for (chain, head) in audit.chains().await.context("the audit store's chains cannot be read")? {

@@ -7,8 +7,8 @@ mod directory;
 mod edge;
 mod fault;
 mod features;
-mod humanity;
-mod journal;
+pub(crate) mod humanity;
+pub(crate) mod journal;
 mod lease;
 mod listen;
 pub(crate) mod node;
@@ -39,7 +39,7 @@ use gw_node::{KeyCipher, Node};
 use gw_store::{BootClock, Feed, FeedTiming};
 use lease::Lease;
 use listen::{Connections, Served};
-use ready::{Readiness, ReadyState};
+use ready::{Readiness, ReadyDetail, ReadyState};
 use std::{
     net::SocketAddr,
     sync::{Arc, OnceLock},
@@ -83,9 +83,9 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
     let feed =
         Feed::start(&store, FeedTiming::default(), Arc::new(BootClock)).await.context("policy cannot be loaded")?;
     let audit = stores::open_audit(&ground, &config).await?;
-    journal::nothing_is_missing(&audit, &secrets).await?;
+    journal::nothing_is_missing(&audit, &secrets.checkpoint).await?;
     let cache = stores::open_cache(&ground, &config).await?;
-    let group_keys = Arc::new(node::group_keys(&config, &secrets)?);
+    let group_keys = Arc::new(node::group_keys(&config, &secrets.key_encryption)?);
     for group in node::unreadable_keys(&group_keys, &feed.pin().snapshot) {
         tracing::error!(group.id = %group, "the upstream key of a group cannot be decrypted: its members are refused");
     }
@@ -125,12 +125,14 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
                 move || node.get().map(|node| node.statuses()).unwrap_or_default()
             }),
     );
-    let ready = ReadyState { readiness: Arc::clone(&readiness), edge: Arc::clone(&edge) };
+    let ready =
+        ReadyState { readiness: Arc::clone(&readiness), edge: Arc::clone(&edge), detail: ReadyDetail::PrivateNetwork };
 
     let end = CancellationToken::new();
     let connections = Connections::new(end.clone());
     let listeners = Listeners::bind(&config).await?;
-    let served = listeners.serve(&connections, not_yet(&ready));
+    let internal = config.edge.internal.is_some();
+    let served = listeners.serve(&connections, &not_yet(&ready.clone().for_public(internal)), &not_yet(&ready));
     tracing::info!(address = %config.edge.listen, "listening");
 
     // Sealing begins with the journal and ends after everything that writes to it.
@@ -181,7 +183,7 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
         }
         foundation.start_workers(recovery, &end);
         let api: Arc<str> = api_document()?.into();
-        served.replace(surface(features, ready, metrics.clone(), api, config.edge.internal.is_some()));
+        served.replace(surface(features, ready, metrics.clone(), api, internal));
         readiness.serve();
         tracing::info!("serving");
         // The histograms grow until they are read; nobody may.
@@ -277,9 +279,9 @@ impl Listeners {
         Ok(Self { public: bind(config.edge.listen).await?, internal })
     }
 
-    fn serve(self, connections: &Connections, router: Router) -> Switch {
-        let served = || Arc::new(ArcSwap::from_pointee(router.clone()));
-        let switch = Switch { public: served(), internal: served() };
+    fn serve(self, connections: &Connections, public: &Router, internal: &Router) -> Switch {
+        let served = |router: &Router| Arc::new(ArcSwap::from_pointee(router.clone()));
+        let switch = Switch { public: served(public), internal: served(internal) };
         connections.serve(self.public, Arc::clone(&switch.public));
         if let Some(listener) = self.internal {
             connections.serve(listener, Arc::clone(&switch.internal));

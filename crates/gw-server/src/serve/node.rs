@@ -1,6 +1,5 @@
 //! The upstream node, as configured.
 
-use super::stores::Secrets;
 use crate::config::Config;
 use anyhow::{Context as _, bail};
 use gw_node::{Connections, KeyCipher, Node, NodeConfig, NodeError, Patience};
@@ -39,8 +38,8 @@ pub(crate) async fn connect(config: &Config, group_keys: Option<Arc<KeyCipher>>)
 }
 
 /// What upstream keys of groups rest under.
-pub(crate) fn group_keys(config: &Config, secrets: &Secrets) -> anyhow::Result<KeyCipher> {
-    let cipher = KeyCipher::new(&secrets.key_encryption).context("RPC_API_KEY_ENCRYPTION_KEY cannot be used")?;
+pub(crate) fn group_keys(config: &Config, key: &Secret) -> anyhow::Result<KeyCipher> {
+    let cipher = KeyCipher::new(key).context("RPC_API_KEY_ENCRYPTION_KEY cannot be used")?;
     match &config.node.key_encryption_previous {
         None => Ok(cipher),
         Some(key) => cipher.with_previous(key).context("RPC_API_KEY_ENCRYPTION_KEY_PREVIOUS cannot be used"),

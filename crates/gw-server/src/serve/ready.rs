@@ -173,11 +173,28 @@ pub(crate) async fn health() -> Json<Health> {
     Json(Health { status: "ok" })
 }
 
-/// What `/ready` draws on: the edge once there is one.
+/// What `/ready` of one listener draws on.
 #[derive(Clone, Debug)]
 pub(crate) struct ReadyState {
     pub(crate) readiness: Arc<Readiness>,
     pub(crate) edge: Arc<Edge>,
+    pub(crate) detail: ReadyDetail,
+}
+
+/// Whether a listener tells the state of each dependency and node, or only whether the instance is ready (HD16).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReadyDetail {
+    /// To callers of the internal network: the internal listener, or the only one.
+    PrivateNetwork,
+    /// To nobody: the public listener, where `INTERNAL_BIND_ADDR` names another one.
+    Never,
+}
+
+impl ReadyState {
+    /// For the listeners of one process: the public one tells no detail where there is an internal one.
+    pub(crate) fn for_public(self, internal_listener: bool) -> Self {
+        Self { detail: if internal_listener { ReadyDetail::Never } else { ReadyDetail::PrivateNetwork }, ..self }
+    }
 }
 
 /// Whether this instance can do its work; each dependency's state on the internal network only (HD16).
@@ -191,7 +208,11 @@ pub(crate) async fn ready(
     let mut report = state.readiness.report();
     let status = if report.status == "ready" { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let edge = &state.edge;
-    if !edge.network.admits(&edge.proxies, client::peer(&extensions), &headers) {
+    let admitted = match state.detail {
+        ReadyDetail::Never => false,
+        ReadyDetail::PrivateNetwork => edge.network.admits(&edge.proxies, client::peer(&extensions), &headers),
+    };
+    if !admitted {
         (report.dependencies, report.nodes) = (None, None);
     }
     (status, Json(report))

@@ -11,7 +11,13 @@ use gw_cache::{Cache, ConnectError};
 use gw_http::TokenSecrets;
 use gw_store::{Actor, DirectoryLock, Location, Store, StoreConfig, StoreError, audit::AuditStore};
 use gw_types::{Clock, Entropy, Secret};
-use std::{fs::DirBuilder, os::unix::fs::DirBuilderExt as _, path::Path, sync::Arc, time::Duration};
+use std::{
+    fs::DirBuilder,
+    os::unix::fs::DirBuilderExt as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 use tokio::time::sleep;
 
 /// Tries to reach a database that is not there yet, and the rest between them.
@@ -22,14 +28,29 @@ const CACHE_TRIES: u32 = 10;
 
 const POLICY_FILE: &str = "gateway.db";
 const AUDIT_FILE: &str = "audit.db";
+/// The names under which a development machine keeps its secrets.
+const ACCESS_SECRET: &str = "access-token";
+const REFRESH_SECRET: &str = "refresh-token";
+const KEY_ENCRYPTION_SECRET: &str = "node-key-encryption";
+const CHECKPOINT_SECRET: &str = "audit-checkpoint";
 
 /// The ground everything stands on: time, chance, and the directory this process holds.
 #[derive(Clone, Debug)]
 pub(crate) struct Ground {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
-    /// `None` where nothing is kept on this machine.
-    directory: Option<Arc<DirectoryLock>>,
+    directory: DataDirectory,
+}
+
+/// What this process may do with the data directory.
+#[derive(Clone, Debug)]
+enum DataDirectory {
+    /// Nothing is kept on this machine.
+    Unused,
+    /// Held by this process: it may write.
+    Held(Arc<DirectoryLock>),
+    /// Only read; a running service may hold it.
+    ReadOnly(PathBuf),
 }
 
 impl Ground {
@@ -39,20 +60,36 @@ impl Ground {
         let generates = config.environment != Environment::Production;
         let directory = if embedded || generates {
             make_private(&config.data_dir)?;
-            Some(Arc::new(DirectoryLock::acquire(&config.data_dir)?))
+            DataDirectory::Held(Arc::new(DirectoryLock::acquire(&config.data_dir)?))
         } else {
-            None
+            DataDirectory::Unused
         };
-        Ok(Self { clock: Arc::new(SystemClock::default()), entropy: Arc::new(SystemEntropy), directory })
+        Ok(Self::on(directory))
+    }
+
+    /// For commands that change nothing: no lock is taken, so they run beside the service, and nothing is created.
+    pub(crate) fn read_only(config: &Config) -> Self {
+        Self::on(DataDirectory::ReadOnly(config.data_dir.clone()))
+    }
+
+    fn on(directory: DataDirectory) -> Self {
+        Self { clock: Arc::new(SystemClock::default()), entropy: Arc::new(SystemEntropy), directory }
     }
 
     fn location(&self, config: &Config, url: Option<&Secret>, file: &str) -> anyhow::Result<Location> {
-        match url {
-            Some(url) => Ok(Location::postgres(url.clone()).with_lifetime(config.store.max_lifetime)),
-            None => {
-                let directory = self.directory.clone().context("an embedded store needs the data directory")?;
-                Ok(Location::Sqlite { directory, file: file.to_owned() })
+        match (url, &self.directory) {
+            (Some(url), _) => Ok(Location::postgres(url.clone()).with_lifetime(config.store.max_lifetime)),
+            (None, DataDirectory::Held(directory)) => {
+                Ok(Location::Sqlite { directory: Arc::clone(directory), file: file.to_owned() })
             }
+            (None, DataDirectory::ReadOnly(directory)) => {
+                let file = directory.join(file);
+                if !file.exists() {
+                    return Err(NoStoreYet { file }.into());
+                }
+                Ok(Location::SqliteReadOnly { file })
+            }
+            (None, DataDirectory::Unused) => bail!("an embedded store needs the data directory"),
         }
     }
 
@@ -74,6 +111,13 @@ impl Ground {
             entropy: Arc::clone(&self.entropy),
         })
     }
+}
+
+/// A reading command found no database file: the service was never started here.
+#[derive(Debug, thiserror::Error)]
+#[error("`{}` does not exist: the service was never started with this data directory", file.display())]
+pub(crate) struct NoStoreYet {
+    file: PathBuf,
 }
 
 /// Makes a directory that others cannot read, where there is none yet: links, grants and calls lie in it.
@@ -138,7 +182,9 @@ pub(crate) async fn reach<T>(what: &str, open: impl AsyncFn() -> anyhow::Result<
             Err(error) if tries >= TRIES || !is_worth_waiting(&error) => {
                 return Err(error.context(format!("{what} cannot be opened")));
             }
-            Err(_) => tracing::warn!(tries, "{what} cannot be reached yet"),
+            Err(error) => {
+                tracing::warn!(tries, of = TRIES, error = format!("{error:#}"), "{what} cannot be reached yet")
+            }
         }
         tries += 1;
         sleep(BETWEEN).await;
@@ -164,24 +210,56 @@ pub(crate) struct Secrets {
     pub(crate) checkpoint: Secret,
 }
 
+/// The checkpoint key: configured, or kept in the data directory. Reads only; `None` where none was made yet.
+pub(crate) fn checkpoint_key(config: &Config) -> anyhow::Result<Option<Secret>> {
+    match &config.audit.checkpoint_key {
+        Some(configured) => Ok(Some(configured.clone())),
+        None => Ok(secrets::find_kept(&config.data_dir, CHECKPOINT_SECRET)?),
+    }
+}
+
 impl Secrets {
+    /// What encrypts the groups' upstream keys: configured, or kept. Reads only; `None` where none was made yet.
+    pub(crate) fn find_key_encryption(config: &Config) -> anyhow::Result<Option<Secret>> {
+        match &config.node.key_encryption {
+            Some(configured) => Ok(Some(configured.clone())),
+            None => Ok(secrets::find_kept(&config.data_dir, KEY_ENCRYPTION_SECRET)?),
+        }
+    }
+
+    /// Whether all are configured or kept, or will be made by the next start. Reads only.
+    pub(crate) fn check(config: &Config) -> anyhow::Result<String> {
+        let identity = &config.identity;
+        let secrets = [
+            (identity.access_secret.is_some(), ACCESS_SECRET),
+            (identity.refresh_secret.is_some(), REFRESH_SECRET),
+            (config.node.key_encryption.is_some(), KEY_ENCRYPTION_SECRET),
+            (config.audit.checkpoint_key.is_some(), CHECKPOINT_SECRET),
+        ];
+        let mut missing = 0;
+        for (_, name) in secrets.into_iter().filter(|(configured, _)| !configured) {
+            missing += usize::from(secrets::find_kept(&config.data_dir, name)?.is_none());
+        }
+        Ok(if missing == 0 { "complete".to_owned() } else { format!("{missing} are made by the first start") })
+    }
+
     /// What is configured, else what is kept in the data directory. Production configures all of them.
     pub(crate) fn complete(config: &Config, entropy: &dyn Entropy) -> anyhow::Result<Self> {
         let kept = KeptSecrets::new(&config.data_dir, entropy);
         let identity = &config.identity;
         Ok(Self {
             access: TokenSecrets {
-                current: kept.or_kept(identity.access_secret.clone(), "access-token")?,
+                current: kept.or_kept(identity.access_secret.clone(), ACCESS_SECRET)?,
                 previous: identity.access_secret_previous.clone(),
             },
             refresh: TokenSecrets {
-                current: kept.or_kept(identity.refresh_secret.clone(), "refresh-token")?,
+                current: kept.or_kept(identity.refresh_secret.clone(), REFRESH_SECRET)?,
                 previous: identity.refresh_secret_previous.clone(),
             },
             admin_is_fresh: config.admin.token.is_none(),
             admin: config.admin.token.clone().unwrap_or_else(|| secrets::fresh(entropy)),
-            key_encryption: kept.or_kept(config.node.key_encryption.clone(), "node-key-encryption")?,
-            checkpoint: kept.or_kept(config.audit.checkpoint_key.clone(), "audit-checkpoint")?,
+            key_encryption: kept.or_kept(config.node.key_encryption.clone(), KEY_ENCRYPTION_SECRET)?,
+            checkpoint: kept.or_kept(config.audit.checkpoint_key.clone(), CHECKPOINT_SECRET)?,
         })
     }
 }

@@ -40,19 +40,22 @@ pub(super) fn surface(
     internal: bool,
 ) -> Surface {
     let edge = Arc::clone(&ready.edge);
-    let operation = Router::new()
-        .route("/health", get(ready::health))
-        .route("/ready", get(ready::ready).with_state(ready))
-        .route_layer(from_fn_with_state(KnownQueries::of(&self::api(), &[]), known_queries));
+    let operation = |ready: ReadyState| {
+        Router::new()
+            .route("/health", get(ready::health))
+            .route("/ready", get(ready::ready).with_state(ready))
+            .route_layer(from_fn_with_state(KnownQueries::of(&self::api(), &[]), known_queries))
+    };
     let inside = Router::new()
         .route("/metrics", get(render).with_state(metrics))
         .layer(from_fn_with_state(Arc::clone(&edge), network::private_only))
         .merge(features.admin);
-    let public =
-        operation.clone().route("/openapi.json", get(move || api_document(Arc::clone(&api)))).merge(features.public);
+    let public = operation(ready.clone().for_public(internal))
+        .route("/openapi.json", get(move || api_document(Arc::clone(&api))))
+        .merge(features.public);
     let public = if internal { public } else { public.merge(inside.clone()) };
     let finish = |routes: Router| dress(routes.fallback(route_not_found), &edge);
-    Surface { public: finish(public), internal: finish(operation.merge(inside)) }
+    Surface { public: finish(public), internal: finish(operation(ready).merge(inside)) }
 }
 
 /// The description of the operator's routes.

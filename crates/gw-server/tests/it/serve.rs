@@ -46,6 +46,20 @@ fn hd16_an_internal_listener_takes_metrics_and_administration() {
     assert_eq!(ask(internal, "GET", "/api/v1/admin/orgs", &[], "").status, 401);
     assert_eq!(ask(internal, "GET", "/ready", &[], "").status, 200);
     assert_eq!(ask(internal, "POST", "/rpc", &[], "{}").status, 404);
+    // RTO9: the detail of readiness too, even for callers of this machine.
+    let (inside, outside) = (ask(internal, "GET", "/ready", &[], ""), gateway.get("/ready"));
+    assert!(inside.body.contains("dependencies") && inside.body.contains("nodes"), "{}", inside.body);
+    assert_eq!(outside.body, r#"{"status":"ready","draining":false}"#);
+}
+
+/// RTO9: the same before the node was reached for the first time.
+#[test]
+fn rto9_readiness_detail_stays_inside_while_starting() {
+    let internal = free_port();
+    let nowhere = format!("http://127.0.0.1:{}", free_port());
+    let gateway = Serving::start(&nowhere, &[("INTERNAL_BIND_ADDR", &format!("127.0.0.1:{internal}"))]);
+    assert_eq!(gateway.get("/ready").body, r#"{"status":"not ready","draining":false}"#);
+    assert!(ask(internal, "GET", "/ready", &[], "").body.contains(r#""node":"down""#));
 }
 
 #[test]

@@ -12,6 +12,7 @@ use sea_orm::{
     ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr, RuntimeErr, Statement,
     sqlx::error::{DatabaseError, ErrorKind},
 };
+use std::time::Duration;
 use uuid::Uuid;
 
 /// Which engine, for the few statements that differ.
@@ -104,6 +105,9 @@ impl Engine {
     }
 }
 
+/// How long a query waits for a connection. A database that is away answers nothing for longer; callers get 503 then.
+pub(super) const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
+
 /// Connections to one database.
 #[derive(Clone, Debug)]
 pub(crate) struct Pools {
@@ -117,6 +121,7 @@ impl Pools {
     pub(crate) async fn open(location: &Location, connections: u32) -> Result<Self, StoreError> {
         match location {
             Location::Sqlite { directory, file } => sqlite::open(&directory.directory().join(file), connections).await,
+            Location::SqliteReadOnly { file } => sqlite::open_read_only(file).await,
             Location::Postgres { url, lifetime, .. } => postgres::open(url, connections, *lifetime).await,
         }
         .map_err(StoreError::from)

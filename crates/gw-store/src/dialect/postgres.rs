@@ -43,7 +43,7 @@ pub(super) async fn open(url: &Secret, connections: u32, lifetime: Duration) -> 
     let pool = PgPoolOptions::new()
         .max_connections(connections.max(2))
         .max_lifetime(lifetime)
-        .acquire_timeout(Duration::from_secs(30))
+        .acquire_timeout(super::ACQUIRE_TIMEOUT)
         .after_connect(|connection, _| {
             Box::pin(async move {
                 connection.execute(SESSION).await?;

@@ -39,12 +39,24 @@ pub(super) async fn open(file: &Path, connections: u32) -> Result<Pools, DbErr> 
     Ok(Pools { writer, reader, engine: Engine::Sqlite })
 }
 
+/// Opens an existing file for reading; every write through these pools fails.
+pub(super) async fn open_read_only(file: &Path) -> Result<Pools, DbErr> {
+    let options = SqliteConnectOptions::new()
+        .filename(file)
+        .create_if_missing(false)
+        .read_only(true)
+        .busy_timeout(Duration::from_secs(10))
+        .row_buffer_size(4096);
+    let reader = connect(options, 2).await?;
+    Ok(Pools { writer: reader.clone(), reader, engine: Engine::Sqlite })
+}
+
 async fn connect(options: SqliteConnectOptions, connections: u32) -> Result<DatabaseConnection, DbErr> {
     let pool = SqlitePoolOptions::new()
         .max_connections(connections)
         .idle_timeout(None)
         .max_lifetime(None)
-        .acquire_timeout(Duration::from_secs(30))
+        .acquire_timeout(super::ACQUIRE_TIMEOUT)
         .connect_with(options)
         .await
         .map_err(|cause| DbErr::Conn(RuntimeErr::SqlxError(Arc::new(cause))))?;

@@ -22,7 +22,7 @@ const PING: &str = "ping";
 /// The URL to listen on, if this database has notifications.
 pub(super) fn url(location: &Location) -> Option<Secret> {
     match location {
-        Location::Sqlite { .. } => None,
+        Location::Sqlite { .. } | Location::SqliteReadOnly { .. } => None,
         Location::Postgres { url, direct, .. } => Some(direct.clone().unwrap_or_else(|| url.clone())),
     }
 }

@@ -53,10 +53,14 @@ pub(crate) async fn run<M: MigratorTrait>(conn: &sea_orm::DatabaseTransaction) -
     M::up(conn, None).await
 }
 
+/// What a database without any step of ours is called.
+const EMPTY: &str = "missing: nothing was ever applied to this database";
+
 /// Where the schema stands against `M`, without changing it.
 pub(crate) async fn check<M: MigratorTrait>(conn: &impl ConnectionTrait) -> Result<(), crate::StoreError> {
     match M::get_pending_migrations_read_only(conn).await {
         Ok(pending) if pending.is_empty() => Ok(()),
+        Ok(pending) if pending.len() == M::migrations().len() => Err(crate::StoreError::Schema(EMPTY)),
         Ok(_) => Err(crate::StoreError::Schema("older than this build")),
         // A step in the database that this build does not know.
         Err(DbErr::Custom(_)) => Err(crate::StoreError::Schema("newer than this build")),

@@ -134,6 +134,7 @@ async fn raw(location: &Location) -> DatabaseConnection {
     let url = match location {
         Location::Postgres { url, .. } => url.expose().to_owned(),
         Location::Sqlite { directory, file } => format!("sqlite://{}", directory.directory().join(file).display()),
+        Location::SqliteReadOnly { file } => format!("sqlite://{}", file.display()),
     };
     Database::connect(url).await.unwrap()
 }

@@ -145,6 +145,8 @@ fn w7_errors_in_known_words() {
         (3, "execution reverted: balance of 0xdeadbeef is 5", (3, "execution reverted")),
         (-32000, "Execution Reverted", (3, "execution reverted")),
         (-32001, "resource not found", (-32000, "upstream error")),
+        // RTO12: no denial, and no riddle.
+        (-32601, "the method eth_x does not exist/is not available", (-32000, "the node does not support this method")),
         (-32005, "limit exceeded", (-32000, "upstream error")),
         (3, "unknown account 0xdeadbeef", (-32000, "upstream error")),
         (1, "", (-32000, "upstream error")),
