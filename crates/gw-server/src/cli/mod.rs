@@ -71,7 +71,7 @@ pub fn main(build: Build) -> ExitCode {
     }
     let name = match build {
         Build::Release => "ledger-gateway",
-        Build::Development => "ledger-gateway-dev",
+        Build::Mock => "ledger-gateway-dev",
     };
     let said = match arguments(name).command {
         Command::Serve => {

@@ -14,7 +14,7 @@ use std::{path::Path, sync::Arc};
 const MAX_SCOPE: usize = 1_200;
 
 /// The query; `None` without REQUIRE_PROOF_OF_HUMANITY.
-pub(super) async fn humanity(config: &Config) -> anyhow::Result<Option<Arc<Humanity>>> {
+pub(crate) async fn humanity(config: &Config) -> anyhow::Result<Option<Arc<Humanity>>> {
     let Some(settings) = &config.identity.humanity else { return Ok(None) };
     let verifier = config.identity.verifier.as_ref().context("VERIFIER_ID has no value")?;
     let query = query(settings, verifier.as_str())?;
