@@ -19,14 +19,30 @@ pub fn minimal_proxy(code: &[u8]) -> Option<Address> {
     Address::try_from(address).ok()
 }
 
-/// Whether live code can ask for another account's balance or code hash (HD6): BALANCE or EXTCODEHASH outside PUSH
-/// data and outside blocks nothing can jump into.
+const BALANCE: u8 = 0x31;
+const EXTCODECOPY: u8 = 0x3c;
+const EXTCODEHASH: u8 = 0x3f;
+const COINBASE: u8 = 0x41;
+const CALLCODE: u8 = 0xf2;
+const DELEGATECALL: u8 = 0xf4;
+
+/// Whether live code can ask for another account's balance, code or code hash (HD6, HD29): BALANCE, EXTCODECOPY or
+/// EXTCODEHASH outside PUSH data and outside blocks nothing can jump into. Not EXTCODESIZE, which compilers put before
+/// every call.
+pub fn probes_accounts(code: &[u8]) -> bool {
+    executes(code, |opcode| matches!(opcode, BALANCE | EXTCODECOPY | EXTCODEHASH))
+}
+
+/// Whether live code can ask who the block's beneficiary is.
+pub fn asks_for_beneficiary(code: &[u8]) -> bool {
+    executes(code, |opcode| opcode == COINBASE)
+}
+
+/// Whether one of these opcodes can run.
 ///
 /// Errs towards yes: every JUMPDEST counts as reached, also one that stands in a compiler's metadata by chance, for a
 /// computed jump could reach it.
-pub fn probes_accounts(code: &[u8]) -> bool {
-    const EXTCODEHASH: u8 = 0x3f;
-    const BALANCE: u8 = 0x31;
+fn executes(code: &[u8], is_wanted: impl Fn(u8) -> bool) -> bool {
     const STOP: u8 = 0x00;
     const JUMP: u8 = 0x56;
     const JUMPDEST: u8 = 0x5b;
@@ -41,7 +57,7 @@ pub fn probes_accounts(code: &[u8]) -> bool {
     let mut bytes = code.iter().copied();
     while let Some(opcode) = bytes.next() {
         match opcode {
-            BALANCE | EXTCODEHASH if reachable => return true,
+            opcode if reachable && is_wanted(opcode) => return true,
             STOP | JUMP | RETURN | REVERT | INVALID | SELFDESTRUCT => reachable = false,
             JUMPDEST => reachable = true,
             PUSH1..=PUSH32 => {
@@ -62,10 +78,14 @@ pub struct Upgrade {
 }
 
 /// Selectors that replace an implementation, with the position of its address (U1).
-const UPGRADES: [([u8; 4], usize); 5] = [
+const UPGRADES: [([u8; 4], usize); 9] = [
     ([0x36, 0x59, 0xcf, 0xe6], 0), // upgradeTo(address)
     ([0x4f, 0x1e, 0xf2, 0x86], 0), // upgradeToAndCall(address,bytes)
     ([0xd7, 0x84, 0xd4, 0x26], 0), // setImplementation(address)
+    ([0x5a, 0xab, 0xca, 0xd5], 0), // upgradeBeaconToAndCall(address,bytes,bool)
+    ([0x32, 0x53, 0x55, 0xec], 0), // upgradeBeaconToAndCall(address,bytes)
+    ([0x2f, 0x11, 0xfd, 0xc3], 0), // upgradeBeaconTo(address)
+    ([0xd4, 0x2a, 0xfb, 0x56], 0), // setBeacon(address)
     ([0x99, 0xa8, 0x8e, 0xc4], 1), // upgrade(address,address)
     ([0x96, 0x23, 0x60, 0x9d], 1), // upgradeAndCall(address,address,bytes)
 ];
@@ -117,6 +137,36 @@ pub const UPGRADE_SLOTS: [B256; 3] = [IMPLEMENTATION_SLOT, ADMIN_SLOT, BEACON_SL
 
 /// The function of EIP-2535 that changes a diamond's selectors (U2).
 pub const DIAMOND_CUT: [u8; 4] = [0x1f, 0x93, 0x1c, 0x1c];
+
+/// The facets that calldata of `diamondCut` names, the zero address of removals left out; `None` if it is no clean list.
+pub fn diamond_facets(input: &[u8]) -> Option<Vec<Address>> {
+    let words = input.strip_prefix(&DIAMOND_CUT)?.as_chunks::<32>().0;
+    let number = |at: usize| -> Option<usize> { U256::from_be_bytes(*words.get(at)?).try_into().ok() };
+    let offset = |at: usize| number(at).filter(|offset| offset.is_multiple_of(32)).map(|offset| offset / 32);
+    let list = offset(0)?;
+    let length = number(list)?;
+    let first = list.checked_add(1)?;
+    if length > words.len() {
+        return None;
+    }
+    let mut facets = Vec::new();
+    for item in 0..length {
+        let cut = first.checked_add(offset(first.checked_add(item)?)?)?;
+        let facet = crate::abi::clean_address(&B256::from(*words.get(cut)?))?;
+        if !facet.is_zero() {
+            facets.push(facet);
+        }
+    }
+    Some(facets)
+}
+
+/// Whether code answers `implementation()` and delegates nothing: a beacon (ERC-1967), or what administers proxies. Where
+/// it keeps addresses is its own affair; whoever writes one there decides what other contracts run (U2).
+pub fn is_beacon(code: &[u8]) -> bool {
+    const IMPLEMENTATION: [u8; 5] = [0x63, 0x5c, 0x60, 0xda, 0x1b];
+    code.array_windows::<5>().any(|window| *window == IMPLEMENTATION)
+        && !executes(code, |opcode| matches!(opcode, DELEGATECALL | CALLCODE))
+}
 
 /// Whether code keeps its selectors where the reference diamonds do: the place stands in it as a constant.
 pub fn keeps_diamond_selectors(code: &[u8]) -> bool {
@@ -175,12 +225,14 @@ mod tests {
     }
 
     #[test]
-    fn hd6_balance_and_extcodehash_in_live_code() {
+    fn hd6_hd29_opcodes_that_look_at_accounts_in_live_code() {
         assert!(probes("31") && probes("3f"));
         assert!(probes("73 0000000000000000000000000000000000000001 31 00"), "PUSH20 BALANCE");
         assert!(probes("5f 5b 3f"));
         assert!(!probes("47"), "SELFBALANCE asks about itself");
-        assert!(!probes("3b 3c"), "EXTCODESIZE and EXTCODECOPY are touches with code");
+        assert!(probes("3c"), "EXTCODECOPY names a delegate (RT15)");
+        assert!(!probes("3b"), "EXTCODESIZE stands before every call");
+        assert!(asks_for_beneficiary(&[0x41]) && !asks_for_beneficiary(&[0x60, 0x41]));
         assert!(!probes(""));
     }
 
@@ -235,6 +287,10 @@ mod tests {
             ("upgradeTo(address)", first),
             ("upgradeToAndCall(address,bytes)", first),
             ("setImplementation(address)", first),
+            ("upgradeBeaconToAndCall(address,bytes,bool)", first),
+            ("upgradeBeaconToAndCall(address,bytes)", first),
+            ("upgradeBeaconTo(address)", first),
+            ("setBeacon(address)", first),
             ("upgrade(address,address)", second),
             ("upgradeAndCall(address,address,bytes)", second),
         ] {
@@ -246,6 +302,32 @@ mod tests {
         }
         assert_eq!(upgrade(&keccak256("transfer(address,uint256)")[..4]), None);
         assert_eq!(upgrade(&[0x36, 0x59, 0xcf]), None);
+    }
+
+    #[test]
+    fn rt30_the_facets_of_a_cut() {
+        let number = |n: u64| B256::from(U256::from(n));
+        let facet = Address::repeat_byte(7);
+        let cut = |count: u64, facet: B256| {
+            let words = [number(0x60), B256::ZERO, B256::ZERO, number(count), number(0x20), facet, B256::ZERO];
+            [&DIAMOND_CUT[..], words.concat().as_slice()].concat()
+        };
+        assert_eq!(diamond_facets(&cut(1, facet.into_word())), Some(vec![facet]));
+        assert_eq!(diamond_facets(&cut(1, B256::ZERO)), Some(vec![]), "a removal");
+        assert_eq!(diamond_facets(&cut(0, B256::ZERO)), Some(vec![]));
+        assert_eq!(diamond_facets(&cut(1, B256::repeat_byte(0xff))), None, "dirty");
+        assert_eq!(diamond_facets(&cut(u64::MAX, B256::ZERO)), None);
+        assert_eq!(diamond_facets(&cut(2, facet.into_word())), None, "cut off");
+        assert_eq!(diamond_facets(&DIAMOND_CUT), None);
+        assert_eq!(diamond_facets(&[1, 2, 3, 4]), None);
+    }
+
+    #[test]
+    fn rt30_what_answers_implementation_and_delegates_nothing_is_a_beacon() {
+        assert_eq!(keccak256("implementation()")[..4], [0x5c, 0x60, 0xda, 0x1b]);
+        assert!(is_beacon(&[0x63, 0x5c, 0x60, 0xda, 0x1b, 0x14]));
+        assert!(!is_beacon(&[0x63, 0x5c, 0x60, 0xda, 0x1b, 0x14, 0xf4]));
+        assert!(!is_beacon(&[0x5c, 0x60, 0xda, 0x1b]));
     }
 
     #[test]
