@@ -11,6 +11,7 @@ use alloy_eips::{eip2930::AccessList, eip7702::SignedAuthorization};
 use alloy_primitives::{Address, B256};
 use std::{
     borrow::Cow,
+    collections::BTreeSet,
     fmt::{Display, LowerHex, Write as _},
 };
 
@@ -158,12 +159,37 @@ pub fn trace_batch(
     form: TraceForm,
     next: Option<NextBlock>,
 ) -> Vec<UpstreamCall> {
-    let request = executed(request);
     let overrides = next.map(|next| {
         let block = Members::new().json("number", hex(next.number)).json("time", hex(next.timestamp)).end();
         format!(",\"blockOverrides\":{block}")
     });
-    let overrides = overrides.unwrap_or_default();
+    trace_calls(request, pin, scope, form, &overrides.unwrap_or_default())
+}
+
+/// The same without effect, on a state in which these accounts look as if they had never been there: no balance, no
+/// nonce.
+pub fn trace_batch_as_new(
+    request: &CallRequest,
+    pin: Pin,
+    scope: TraceScope,
+    form: TraceForm,
+    accounts: &BTreeSet<Address>,
+) -> Vec<UpstreamCall> {
+    let account = |account: &Address| format!(r#""{account:#x}":{{"balance":"0x0","nonce":"0x0"}}"#);
+    let accounts: Vec<String> = accounts.iter().map(account).collect();
+    let overrides =
+        if accounts.is_empty() { String::new() } else { format!(",\"stateOverrides\":{{{}}}", accounts.join(",")) };
+    trace_calls(request, pin, scope, form, &overrides)
+}
+
+fn trace_calls(
+    request: &CallRequest,
+    pin: Pin,
+    scope: TraceScope,
+    form: TraceForm,
+    overrides: &str,
+) -> Vec<UpstreamCall> {
+    let request = executed(request);
     let call = |tracer: &&str| {
         upstream("debug_traceCall", &[request.clone(), pinned(pin.hash), format!("{{{tracer}{overrides}}}")])
     };

@@ -10,6 +10,7 @@ use gw_policy::sealed::{RawError, Sealed};
 use gw_types::{Address, B256};
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use std::collections::BTreeSet;
 
 /// What came of tracing.
 #[derive(Debug)]
@@ -71,9 +72,20 @@ impl Failure for NoTrace {
 impl Node {
     /// Traces a simulation on the state of `pin`.
     pub async fn trace(&self, request: &CallRequest, pin: Pin, scope: TraceScope) -> Result<Traced, NoTrace> {
+        self.trace_as_new(request, pin, scope, &BTreeSet::new()).await
+    }
+
+    /// The same on a state in which these accounts look as if they had never been there (RT9).
+    pub async fn trace_as_new(
+        &self,
+        request: &CallRequest,
+        pin: Pin,
+        scope: TraceScope,
+        accounts: &BTreeSet<Address>,
+    ) -> Result<Traced, NoTrace> {
         self.reading(|on| async move {
             let form = on.trace_form().ok_or(NoTrace::Unsupported)?;
-            let calls = wire::trace_batch(request, pin, scope, form, None);
+            let calls = wire::trace_batch_as_new(request, pin, scope, form, accounts);
             let body = on.exchange(&calls, Budget::ReadTrace).await?;
             read(read_batch(&body, calls.len())?, scope, form)
         })
