@@ -37,7 +37,7 @@ impl Judged {
     /// The caller as somebody who looks at answers.
     pub(crate) fn viewer<'a>(&'a self, state: &'a Inner) -> Viewer<'a> {
         let viewer = Viewer::new(&self.snapshot, self.permit.user(), self.now, state.knobs());
-        let viewer = viewer.own_only(self.permit.own_only());
+        let viewer = viewer.restricted_to(self.permit.named_org()).own_only(self.permit.own_only());
         match self.permit.beside() {
             None => viewer,
             Some(beside) => viewer.beside(beside.operator()),

@@ -5,10 +5,10 @@ use super::{
     extras::listed_in,
     orgs::Scope,
     permissions::OrgRights,
-    permit::{NamedOrg, Plan, Question},
+    permit::{Plan, Question},
     send::{check_sender, invalid_sender},
-    subject::{Signed, Slot, Subject, is_history},
-    target::{Member, Standing, is_public},
+    subject::{Signed, Slot, StateAge, Subject},
+    target::{Member, Standing},
 };
 use crate::{
     knobs::{AddressQuery, TransactionLogs},
@@ -111,24 +111,23 @@ impl Checks<'_> {
 
     /// H1: blocks of the past are for org admins.
     fn history(&self, block: BlockId) -> Result<(), DenyReason> {
-        if is_history(block, self.q.head.number) && !self.scope.is_org_admin() {
+        if StateAge::of(block, self.q.head.number) == StateAge::Old && !self.scope.is_org_admin() {
             return Err(DenyReason::HistoryNotPermitted);
         }
         Ok(())
     }
 
-    /// H1: whether the state is read at a number below the head, which to anybody but org admins shows only what was its
-    /// present owner's by then.
-    pub(super) fn reads_past(&self, subject: &Subject<'_, '_>) -> bool {
+    /// H1: how old the state is that the call reads. Whose it was then is judged with the block's number and time.
+    pub(super) fn state_age(&self, subject: &Subject<'_, '_>) -> StateAge {
         let block = match subject {
             Subject::Quantity(_, block, _)
             | Subject::Code(block, _)
             | Subject::Storage(_, block, _)
             | Subject::Proof(_, block, _) => *block,
             Subject::Simulation(simulation, _) => simulation.block,
-            Subject::Nothing | Subject::Send(..) | Subject::Emitters(_) | Subject::SentBy(_) => return false,
+            Subject::Nothing | Subject::Send(..) | Subject::Emitters(_) | Subject::SentBy(_) => BlockId::LATEST,
         };
-        matches!(block, BlockId::Number(number) if number < self.q.head.number) && !self.scope.is_org_admin()
+        StateAge::of(block, self.q.head.number)
     }
 
     /// X6: whether a shared address must hold its pinned code for the answer to be opened, as no trace shows it.
@@ -245,14 +244,15 @@ impl Checks<'_> {
         if standing.public || standing.owned || reserved || payment { Ok(()) } else { Err(DenyReason::Unregistered) }
     }
 
-    /// §9: addresses in an access list are address inputs too. Judged like frames of a trace, so that listing a
-    /// candidate tells nothing: what is not within one's own organizations is refused, registered or not.
+    /// §9: addresses in an access list are address inputs too. Judged like touches in a trace (HD29), so that listing a
+    /// candidate tells nothing: what is not within reach is refused, registered or not.
     fn access_list(&self, request: &CallRequest) -> Result<(), DenyReason> {
         for item in request.access_list.iter().flat_map(|list| list.0.iter()) {
-            let known = match self.snapshot.contract(item.address) {
-                _ if self.snapshot.shared(item.address).is_some() => true,
-                Some(contract) => self.member.rights_in(contract.org).is_some(),
-                None => is_public(item.address) || self.member.owns(self.snapshot, item.address),
+            let standing = super::target::standing(self.snapshot, self.member, item.address, self.q.knobs);
+            let known = match standing.contract {
+                _ if standing.shared.is_some() => true,
+                Some(_) => standing.reach.is_some(),
+                None => standing.public || standing.owned,
             };
             if !known {
                 return Err(DenyReason::Unregistered);
@@ -311,12 +311,11 @@ impl Checks<'_> {
         }
         let mut shared_only = Vec::new();
         for (address, standing) in emitters {
-            let owner = standing.contract.map(|contract| contract.org).and_then(|org| self.member.rights_in(org));
-            if let (Some(owner), NamedOrg::Org(named)) = (owner, self.q.named_org)
-                && owner.org != named
-            {
+            let owner = standing.contract.map(|contract| contract.org);
+            if owner.is_some_and(|org| self.member.is_elsewhere(org)) {
                 return Err(DenyReason::OrgMismatch);
             }
+            let owner = owner.and_then(|org| self.member.rights_in(org));
             let allowed = owner.is_some_and(|owner| self.lists_logs(owner));
             if !(standing.public || (standing.reach.is_some() && allowed)) {
                 shared_only.push(*address);

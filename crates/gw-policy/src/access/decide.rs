@@ -9,10 +9,10 @@ use super::{
     identify::Caller,
     orgs,
     permit::{Decision, Denial, Invalid, NamedOrg, Permit, Plan, Question},
-    subject::{Subject, effective},
+    subject::{StateAge, Subject, effective},
     target::Member,
     unexamined,
-    url::{check_url_sender, narrowed, within},
+    url::{Narrowed, check_url_sender, narrowed, within},
 };
 use crate::{
     knobs::KycGate,
@@ -48,7 +48,7 @@ fn judge(snapshot: &Snapshot, q: &Question<'_>) -> Result<Permit, (Refused, Opti
         return anonymous(snapshot, q, method).map_err(|refused| (refused, None));
     };
     let beside = beside(snapshot, q).map_err(|reason| (reason.into(), None))?;
-    let member = Member::beside(snapshot, user.id, q.now, beside);
+    let member = Member::beside(snapshot, user.id, q.now, beside).restricted_to(q.named_org.org());
     let method = match (method, extra) {
         (Some(method), _) => method,
         (None, Some(extra)) => return unexamined::judge(snapshot, q, extra, user, &member),
@@ -83,21 +83,20 @@ fn judge(snapshot: &Snapshot, q: &Question<'_>) -> Result<Permit, (Refused, Opti
     // How far a personal URL reaches of what its owner may.
     let url = if let Caller::Url(_, url) = q.caller { Some(&**url) } else { None };
     if let Some(url) = url {
-        within(url, method, call).map_err(|reason| (reason.into(), org))?;
+        within(snapshot, url, method, call).map_err(|reason| (reason.into(), org))?;
         check_url_sender(snapshot, url, call).map_err(|refused| (refused, org))?;
     }
     // Multicall, history, target, grant, slot or selector, parameters, upgrade, claims; at last the sender.
     let checks = Checks { snapshot, q, member: &member, scope };
     let (plan, shared_logs_only) = checks.call(call, &subject).map_err(|refused| (refused, org))?;
-    let (reads_past, rests_on_pin) = (checks.reads_past(&subject), checks.rests_on_pin(&subject));
+    let (age, rests_on_pin) = (checks.state_age(&subject), checks.rests_on_pin(&subject));
     let call = effective(call, subject.is_owned());
     let mut permit = permit(snapshot, q, Some(method), Some(user.id), org, plan, call);
     permit.listed = listed;
-    (permit.shared_logs_only, permit.reads_past, permit.rests_on_pin) = (shared_logs_only, reads_past, rests_on_pin);
+    (permit.shared_logs_only, permit.age, permit.rests_on_pin) = (shared_logs_only, age, rests_on_pin);
     if let Some(url) = url {
-        // Logs of a picked contract are what the scope is about.
-        let (plan, own_only) = narrowed(url, &subject, permit.plan);
-        (permit.plan, permit.own_only) = (plan, own_only && method.class() != Class::Log);
+        let Narrowed { plan, own_only, no_revert_data } = narrowed(url, &permit.call, &subject, permit.plan);
+        (permit.plan, permit.own_only, permit.no_revert_data) = (plan, own_only, no_revert_data);
     }
     Ok(permit)
 }
@@ -185,12 +184,15 @@ pub(super) fn permit(
         plan,
         user,
         org,
+        named: q.named_org.org(),
         epoch,
         visible_to,
         shared_logs_only,
-        reads_past: false,
+        age: StateAge::Present,
+        head: q.head.number,
         rests_on_pin: false,
         own_only: false,
+        no_revert_data: false,
         beside: q.caller.beside().map(|beside| Box::new(signed_by(beside, q))),
     }
 }

@@ -224,7 +224,7 @@ pub fn explain<'s>(snapshot: &'s Snapshot, q: &Question<'_>, decision: &Decision
     // HD2: the only reason of this code before any trace.
     let none = Explanation { rule, org, groups: Vec::new(), targets: Vec::new() };
     let (Some(user), Some(org)) = (q.caller.user(), org) else { return none };
-    let member = Member::beside(snapshot, user.id, q.now, q.caller.beside());
+    let member = Member::beside(snapshot, user.id, q.now, q.caller.beside()).restricted_to(q.named_org.org());
     let groups = groups(snapshot, q, &member, org);
     let addresses = q.call.map(addressed).unwrap_or_default();
     let targets = addresses.into_iter().map(|address| target(snapshot, q, &member, org, address)).collect();

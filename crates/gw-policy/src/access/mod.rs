@@ -26,6 +26,7 @@ mod subject;
 mod target;
 mod trace;
 mod unexamined;
+mod upgrades;
 mod url;
 
 pub use crate::visibility::owns;
@@ -34,7 +35,7 @@ pub use decide::decide;
 pub use effective::{ContractRights, Effective, effective};
 pub use explain::{Explanation, GrantSays, GroupSays, Rule, TargetSays, Way, explain};
 pub use functions::{Functions, belongs};
-pub use history::owner_stood;
+pub use history::{ReadBlock, owner_stood};
 pub use identify::{Caller, Refused, TokenFacts, identify, identify_url};
 pub use mined::{MinedFinding, MinedSend, UnreadableRun, judge_mined, unreadable_mined};
 pub use permissions::{OrgRights, Permissions, active_orgs, permissions, rights, upstream_key};

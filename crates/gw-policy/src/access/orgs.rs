@@ -98,7 +98,7 @@ pub(super) fn resolve(member: &Member, named_org: NamedOrg, owner: Owner) -> Res
         (Owner::Org(owner), NamedOrg::Org(org)) => named(member, org).and_then(|scope| {
             if org == owner {
                 Ok(scope)
-            } else if member.rights_in(owner).is_some() {
+            } else if member.is_elsewhere(owner) {
                 Err(DenyReason::OrgMismatch)
             } else {
                 Err(DenyReason::ForeignOrg)

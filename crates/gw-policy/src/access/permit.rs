@@ -1,7 +1,7 @@
 //! What a decision is: a permit that only [`super::decide`] can make, a denial with its reason, or an error the
 //! caller may see.
 
-use super::{beside::Beside, identify::Caller};
+use super::{beside::Beside, identify::Caller, subject::StateAge};
 use crate::knobs::Knobs;
 use gw_evm::{
     Call, Extra, Listed, Lookup, Method, ParamError, VisibleTo,
@@ -41,6 +41,16 @@ pub enum NamedOrg {
     Org(OrgId),
     /// Something that is no UUID: no organization (decision 40).
     Unreadable,
+}
+
+impl NamedOrg {
+    /// The organization, if one is named.
+    pub const fn org(self) -> Option<OrgId> {
+        match self {
+            Self::Org(org) => Some(org),
+            Self::Unnamed | Self::Unreadable => None,
+        }
+    }
 }
 
 /// What is known about the chain when a call is judged.
@@ -118,12 +128,15 @@ pub struct Permit {
     pub(super) plan: Plan,
     pub(super) user: Option<UserId>,
     pub(super) org: Option<OrgId>,
+    pub(super) named: Option<OrgId>,
     pub(super) epoch: Epoch,
     pub(super) visible_to: VisibleTo,
     pub(super) shared_logs_only: Vec<Address>,
-    pub(super) reads_past: bool,
+    pub(super) age: StateAge,
+    pub(super) head: u64,
     pub(super) rests_on_pin: bool,
     pub(super) own_only: bool,
+    pub(super) no_revert_data: bool,
     pub(super) beside: Option<Box<Beside>>,
 }
 
@@ -167,15 +180,20 @@ impl Permit {
         self.org
     }
 
+    /// HD39: the organization that the request names. It bounds what the answer shows: rights of the user's other
+    /// organizations count for nothing ([`crate::visibility::Viewer::restricted_to`]).
+    pub fn named_org(&self) -> Option<OrgId> {
+        self.named
+    }
+
     /// The policy it was allowed under; when it moved, decide again (HD20).
     pub fn epoch(&self) -> Epoch {
         self.epoch
     }
 
-    /// H1: the state is read at a block of the recent past by somebody who is no org admin: only of what its present
-    /// owner owned then. Whoever knows the block's time asks [`super::owner_stood`], or says it to `judge_trace`.
-    pub fn reads_past(&self) -> bool {
-        self.reads_past
+    /// H1: how old the state is that the call reads, now that the number of its block is known.
+    pub(super) fn age_at(&self, number: u64) -> StateAge {
+        self.age.at(number, self.head)
     }
 
     /// X6: state of a shared contract was asked for, and is the caller's to read only while the code there is the
@@ -189,7 +207,13 @@ impl Permit {
         self.beside.as_deref().copied()
     }
 
-    /// HD17: of transactions only those show whose sender or receiver the caller is, whatever else they may see.
+    /// HD17: that a run reverts is told, but not what it reverts with: that is an answer of the code that ran.
+    pub fn no_revert_data(&self) -> bool {
+        self.no_revert_data
+    }
+
+    /// HD17: of transactions only those show whose sender or receiver the caller is, and of code only
+    /// that there is none, whatever else they may see.
     pub fn own_only(&self) -> bool {
         self.own_only
     }

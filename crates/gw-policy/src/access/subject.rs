@@ -178,11 +178,45 @@ pub(super) fn effective(call: &Call, owned: bool) -> Call {
 /// How far below the head a numeric block still counts as the present (H1).
 const RECENT_BLOCKS: u64 = 64;
 
-/// Whether the block is history for everybody but org admins (H1).
-pub(super) fn is_history(block: BlockId, head: u64) -> bool {
-    match block {
-        BlockId::Tag(BlockTag::Latest | BlockTag::Pending | BlockTag::Safe | BlockTag::Finalized) => false,
-        BlockId::Tag(BlockTag::Earliest) | BlockId::Hash { .. } => true,
-        BlockId::Number(number) => number < head.saturating_sub(RECENT_BLOCKS),
+/// How old the state is that a call reads (H1): every block but the head is history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StateAge {
+    /// The head.
+    Present,
+    /// At most [`RECENT_BLOCKS`] below the head: for everybody, as far as its present owner owned it then.
+    Recent,
+    /// Older, or named by its hash: for administrators of the organization whose contract it is.
+    Old,
+    /// A tag for a block below the head. Only the node knows which: [`Self::at`].
+    Tagged,
+}
+
+impl StateAge {
+    /// Of what a call names, while the head is at this number.
+    pub(super) fn of(block: BlockId, head: u64) -> Self {
+        match block {
+            BlockId::Tag(BlockTag::Latest | BlockTag::Pending) => Self::Present,
+            BlockId::Tag(BlockTag::Safe | BlockTag::Finalized) => Self::Tagged,
+            BlockId::Tag(BlockTag::Earliest) | BlockId::Hash { .. } => Self::Old,
+            BlockId::Number(number) => Self::of_number(number, head),
+        }
+    }
+
+    fn of_number(number: u64, head: u64) -> Self {
+        if number >= head {
+            Self::Present
+        } else if number >= head.saturating_sub(RECENT_BLOCKS) {
+            Self::Recent
+        } else {
+            Self::Old
+        }
+    }
+
+    /// The same once the number of the block is known.
+    pub(super) fn at(self, number: u64, head: u64) -> Self {
+        match self {
+            Self::Tagged => Self::of_number(number, head),
+            Self::Present | Self::Recent | Self::Old => self,
+        }
     }
 }

@@ -18,8 +18,11 @@ use std::sync::Arc;
 pub struct Member {
     /// The user.
     pub user: UserId,
-    /// Rights per organization, by id, the default one last ([`super::rights`]).
+    /// Rights per organization, by id, the default one last ([`super::rights`]); of the named organization only, if the
+    /// request names one (HD39).
     pub rights: Vec<OrgRights>,
+    /// Organizations of the user that do not count, because the request names another one (HD39).
+    elsewhere: Vec<OrgId>,
     /// The moment expiry is judged at.
     pub now: Timestamp,
     /// Who looks over their shoulder (HD7).
@@ -35,7 +38,24 @@ impl Member {
     /// The same, as far as it holds for who looks over their shoulder too (HD7).
     pub fn beside(snapshot: &Snapshot, user: UserId, now: Timestamp, beside: Option<Beside>) -> Self {
         let counts = |group: &Group| beside.is_none_or(|beside| beside.counts(snapshot, group, now));
-        Self { user, rights: rights_by(snapshot, user, now, counts), now, beside }
+        Self { user, rights: rights_by(snapshot, user, now, counts), elsewhere: Vec::new(), now, beside }
+    }
+
+    /// The same user with the rights of the organization that the request names, and of no other one (HD39): as if it
+    /// were the user's only organization. `None` names no organization and changes nothing. Own addresses stay own.
+    #[must_use]
+    pub fn restricted_to(mut self, named: Option<OrgId>) -> Self {
+        if let Some(named) = named {
+            let others = self.rights.iter().map(|rights| rights.org).filter(|org| *org != named);
+            self.elsewhere.extend(others);
+            self.rights.retain(|rights| rights.org == named);
+        }
+        self
+    }
+
+    /// Whether the user is in the organization, but the request names another one.
+    pub(super) fn is_elsewhere(&self, org: OrgId) -> bool {
+        self.elsewhere.contains(&org)
     }
 
     /// Whether the address is the user's own, and may be told to be (R6, HD7).
@@ -62,6 +82,11 @@ impl Member {
     /// and grants are no exception.
     pub fn is_closed(&self, snapshot: &Snapshot, address: Address) -> bool {
         snapshot.is_closed_to(address, Some(self.user), |org| self.rights_in(org).is_some())
+    }
+
+    /// Whether the user administers any organization.
+    pub(super) fn administers_any(&self) -> bool {
+        self.rights.iter().any(|rights| rights.permissions.is_org_admin)
     }
 
     /// The rights in one organization; `None` without an active membership.
@@ -128,7 +153,8 @@ pub(crate) fn held_grants<'s>(
     contract: &Contract,
 ) -> impl Iterator<Item = (&'s Arc<ContractGrant>, &'s Arc<Group>)> {
     let (memberships, now, org) = (snapshot.memberships(member.user), member.now, contract.org);
-    snapshot.grants(contract.id).iter().filter_map(move |grant| {
+    let counts_here = member.rights_in(org).is_some();
+    snapshot.grants(contract.id).iter().filter(move |_| counts_here).filter_map(move |grant| {
         memberships.iter().find(|membership| membership.group == grant.group && membership.active(now))?;
         let counts = |group: &Arc<Group>| member.beside.is_none_or(|beside| beside.counts(snapshot, group, now));
         Some((grant, snapshot.group(grant.group).filter(|group| group.org == org && counts(group))?))

@@ -1,10 +1,12 @@
 //! The judgement of a trace: every frame and every touched account of one execution (spec/20 §11 X5-X8; HD4, HD6,
-//! HD14, HD15; U2).
+//! HD14, HD15, HD29). What it upgrades is judged in [`super::upgrades`].
 //!
-//! Invariant: a run passes only if every address in it is explained by a row of X6; code that nobody in the caller's
-//! organizations owns is never run or looked at on their behalf.
+//! Invariants: a run passes only if every address in it is explained by a row of X6; code that nobody in the caller's
+//! organizations owns is never run or looked at on their behalf. A touch needs what the direct question needs. Rights are
+//! those in the organization of each contract, never those of the organization the request was resolved to.
 
 use super::{
+    history::Past,
     mined::MinedSend,
     permit::{Permit, Plan},
     subject::Signed,
@@ -19,13 +21,13 @@ use crate::{
 use alloy_eips::eip2930::{AccessList, AccessListItem};
 use gw_evm::{
     Call, CallRequest,
-    code::{DIAMOND_CUT, UPGRADE_SLOTS, delegation, diamond_cut_slots, keeps_diamond_selectors, probes_accounts},
-    trace::{Change, Frame, FrameKind, Trace},
+    code::{asks_for_beneficiary, delegation, probes_accounts},
+    trace::{Frame, FrameKind, Trace},
 };
 use gw_types::{Address, Claim, DenyReason, OrgId, Timestamp};
 use std::{
     cell::Cell,
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -34,6 +36,8 @@ use std::{
 pub struct TraceFacts {
     /// Its beneficiary.
     pub coinbase: Address,
+    /// Its number.
+    pub number: u64,
     /// Its time.
     pub time: Timestamp,
 }
@@ -45,6 +49,7 @@ pub struct TraceFacts {
 pub struct TraceVerdict {
     trace: Sealed<Trace>,
     created_inside: Vec<Address>,
+    existence: Vec<Address>,
     pub(super) target_has_code: bool,
 }
 
@@ -68,14 +73,14 @@ impl TraceVerdict {
 
     /// What the run read and wrote besides its own sender, target and the block's beneficiary: what naming it
     /// beforehand would make cheaper (HD3). Accounts without code or storage are left out; who listed one would have to
-    /// say how it is known.
-    pub fn access_list(&self, request: &CallRequest, coinbase: Address) -> AccessList {
+    /// say how it is known. So is what the viewer does not see (HD30).
+    pub fn access_list(&self, viewer: &Viewer<'_>, request: &CallRequest, coinbase: Address) -> AccessList {
         let mut list = request.access_list.clone().unwrap_or_default();
         let Some(top) = self.trace().frames.first() else { return list };
         for (address, account) in &self.trace().touched {
             let implied = is_public(*address) || [Some(top.from), top.to, Some(coinbase)].contains(&Some(*address));
             let wallet = account.code.is_empty() || delegation(&account.code).is_some();
-            if account.slots.is_empty() && (implied || wallet) {
+            if !viewer.sees(*address) || (account.slots.is_empty() && (implied || wallet)) {
                 continue;
             }
             let item = match list.0.iter().position(|item| item.address == *address) {
@@ -93,6 +98,20 @@ impl TraceVerdict {
             }
         }
         list
+    }
+
+    /// Wallets that are not Full, whose existence the gas of this run may tell: a payment to an account that is not there
+    /// costs more, if there is gas for it at all (RT9). An answer is taken from a run in which all of them look new.
+    pub fn tells_existence_of(&self) -> &[Address] {
+        &self.existence
+    }
+
+    /// Whether all these accounts looked new in the run, so that the node did as it was asked.
+    pub fn looked_new<'a>(&self, accounts: impl IntoIterator<Item = &'a Address>) -> bool {
+        accounts.into_iter().all(|account| {
+            let seen = self.trace().touched.get(account);
+            seen.is_none_or(|seen| seen.balance.is_zero() && seen.nonce == 0)
+        })
     }
 
     /// Contracts the run created below its top frame and kept.
@@ -114,11 +133,12 @@ pub fn judge_trace(
 ) -> Result<TraceVerdict, DenyReason> {
     let trace = sealed.peek();
     let (run, top) = Run::of(snapshot, permit, trace, facts, now, knobs)?;
-    run.passes(permit)?;
+    let hidden = run.passes(permit)?;
+    let existence = run.existence(hidden);
     let is_code = |code: &[u8]| !code.is_empty() && delegation(code).is_none();
     let target_has_code = top.to.is_some_and(|to| is_code(run.code(to)));
     let created_inside = run.kept_creations();
-    Ok(TraceVerdict { trace: sealed, created_inside, target_has_code })
+    Ok(TraceVerdict { trace: sealed, created_inside, existence, target_has_code })
 }
 
 /// Where an execution was refused.
@@ -146,7 +166,7 @@ pub fn stopped_at(
     let Ok((run, _)) = Run::of(snapshot, permit, sealed.peek(), facts, now, knobs) else { return Some(nowhere) };
     run.passes(permit).err()?;
     let Some((frame, address)) = run.looked_at.get() else { return Some(nowhere) };
-    let viewer = Viewer::new(snapshot, permit.user(), now, knobs);
+    let viewer = Viewer::new(snapshot, permit.user(), now, knobs).restricted_to(permit.named_org());
     let viewer = match permit.beside() {
         None => viewer,
         Some(beside) => viewer.beside(beside.operator()),
@@ -192,7 +212,7 @@ fn delegations(request: &CallRequest) -> Result<Vec<(Address, Address)>, DenyRea
 enum Place<'s> {
     /// Zero address or precompile.
     Public,
-    /// The sender, an address of the caller, the coinbase, an own reservation: known and without code of others.
+    /// The sender, an address of the caller, an own reservation: known and without code of others.
     Own,
     /// Shared infrastructure with its pinned code.
     Shared,
@@ -230,29 +250,34 @@ struct Judged<'a> {
     executed: HashSet<Address>,
     /// Implementations that pinned shared proxies delegated to.
     implementations: HashSet<Address>,
-    /// Whether a wallet that is not Full occurred.
-    wallets: bool,
+    /// Wallets that are not Full.
+    wallets: BTreeSet<Address>,
+    /// Whether a contract was entered that the caller could not ask about (X6).
+    unreached: bool,
+    /// Whether the block's beneficiary is listed, and not Full. Nodes list it in every run.
+    beneficiary: bool,
 }
 
 pub(super) struct Run<'a> {
-    snapshot: &'a Snapshot,
-    trace: &'a Trace,
-    member: Member,
-    org: Option<OrgId>,
+    pub(super) snapshot: &'a Snapshot,
+    pub(super) trace: &'a Trace,
+    pub(super) member: Member,
+    /// The organization that owns what the run creates. It lends no rights on anything else.
+    pub(super) org: Option<OrgId>,
     sender: Address,
     coinbase: Address,
-    /// The time of the block, if it is one of the past to this caller (H1).
-    past: Option<Timestamp>,
+    /// How old the state is (H1).
+    past: Past,
     /// Contracts of the last blocks that are not registered yet, and whose they will be.
-    lately: Option<&'a HashMap<Address, OrgId>>,
+    pub(super) lately: Option<&'a HashMap<Address, OrgId>>,
     closed: Closed<'a>,
-    knobs: &'a Knobs,
-    created: HashSet<Address>,
+    pub(super) knobs: &'a Knobs,
+    pub(super) created: HashSet<Address>,
     delegations: Vec<(Address, Address)>,
     /// X8: own contracts need a grant in every frame.
     grants_inside: bool,
     /// What is being judged: a frame, and the address it is about. For those who ask where it stopped.
-    looked_at: Cell<Option<(Option<usize>, Option<Address>)>>,
+    pub(super) looked_at: Cell<Option<(Option<usize>, Option<Address>)>>,
 }
 
 /// What the frames above one say about it.
@@ -283,11 +308,11 @@ impl<'a> Run<'a> {
         let run = Self {
             snapshot,
             trace,
-            member: Member::beside(snapshot, user, now, permit.beside()),
+            member: Member::beside(snapshot, user, now, permit.beside()).restricted_to(permit.named_org()),
             org: permit.org(),
             sender,
             coinbase: facts.coinbase,
-            past: permit.reads_past().then_some(facts.time),
+            past: Past { age: permit.age_at(facts.number), time: facts.time },
             lately: None,
             closed: Closed::ByPolicy,
             knobs,
@@ -299,14 +324,14 @@ impl<'a> Run<'a> {
         Ok((run, top))
     }
 
-    /// All that the plan of the permit asks.
-    fn passes(&self, permit: &Permit) -> Result<(), DenyReason> {
-        self.judge()?;
+    /// All that the plan of the permit asks. Returns the wallets that occur and are not Full.
+    fn passes(&self, permit: &Permit) -> Result<BTreeSet<Address>, DenyReason> {
+        let hidden = self.examine()?;
         match (permit.plan(), &self.trace.changes) {
-            (Plan::Send, Some(changes)) => self.upgrades(changes),
+            (Plan::Send, Some(changes)) => self.upgrades(changes)?,
             // A send is judged by what it changes too (HD15).
-            (Plan::Send, None) => Err(DenyReason::TracingUnavailable),
-            (Plan::Simulate, _) => Ok(()),
+            (Plan::Send, None) => return Err(DenyReason::TracingUnavailable),
+            (Plan::Simulate, _) => {}
             (
                 Plan::Local
                 | Plan::Live
@@ -316,8 +341,9 @@ impl<'a> Run<'a> {
                 | Plan::Untraced
                 | Plan::Unexamined,
                 _,
-            ) => Err(DenyReason::TraceMismatch),
+            ) => return Err(DenyReason::TraceMismatch),
         }
+        Ok(hidden)
     }
 
     /// A transaction as it was mined, for the one who sent it (HD2).
@@ -337,7 +363,7 @@ impl<'a> Run<'a> {
             org: Some(sent.org),
             sender: sent.sender,
             coinbase: sent.coinbase,
-            past: None,
+            past: Past::PRESENT,
             lately: Some(sent.lately),
             closed,
             knobs,
@@ -350,6 +376,11 @@ impl<'a> Run<'a> {
 
     /// Every frame, every touch, and both together (HD6).
     pub(super) fn judge(&self) -> Result<(), DenyReason> {
+        self.examine().map(drop)
+    }
+
+    /// The same; the wallets that occur and are not Full.
+    fn examine(&self) -> Result<BTreeSet<Address>, DenyReason> {
         // Nodes need not list the sender among what was touched. Who names none runs as the zero address.
         if self.is_closed(self.sender) && !is_public(self.sender) {
             return Err(DenyReason::ContractNotPermitted);
@@ -358,7 +389,12 @@ impl<'a> Run<'a> {
         self.frames(&mut judged)?;
         self.touches(&mut judged)?;
         self.looked_at.set(None);
-        if judged.wallets && self.probes(&judged) { Err(DenyReason::Unregistered) } else { Ok(()) }
+        let wallets = !judged.wallets.is_empty() || (judged.beneficiary && self.may_name_beneficiary(&judged));
+        if (wallets || judged.unreached) && self.probes(&judged) {
+            // HD29: who was let in without a grant does not get to look at what they entered.
+            return Err(if wallets { DenyReason::Unregistered } else { DenyReason::ContractNotPermitted });
+        }
+        Ok(judged.wallets)
     }
 
     /// The code an address had before the run. Nodes leave empty accounts out, so an absent one has none.
@@ -443,7 +479,6 @@ impl<'a> Run<'a> {
             return Place::Created;
         }
         let known = address == self.sender
-            || address == self.coinbase
             || self.member.owns(self.snapshot, address)
             || !standing(self.snapshot, &self.member, address, self.knobs).reserved_in.is_empty();
         if known { Place::Own } else { Place::Wallet }
@@ -459,12 +494,12 @@ impl<'a> Run<'a> {
             let above = frame.parent.and_then(|parent| said.get(parent)).copied().unwrap_or_default();
             let here = match frame.kind {
                 FrameKind::Create | FrameKind::Create2 => {
-                    self.creation(judged, frame)?;
+                    self.creation(judged, frame, parent)?;
                     Above { authored: true, router: None }
                 }
                 // Nothing of the beneficiary's runs.
                 FrameKind::SelfDestruct => {
-                    self.admit(judged, frame.to.ok_or(DenyReason::TraceMismatch)?)?;
+                    self.touch(judged, frame.to.ok_or(DenyReason::TraceMismatch)?)?;
                     Above::default()
                 }
                 FrameKind::Call | FrameKind::StaticCall | FrameKind::DelegateCall | FrameKind::CallCode => {
@@ -476,17 +511,31 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// X7: creations need the claim, and take nothing from another organization.
-    fn creation(&self, judged: &mut Judged<'a>, frame: &Frame) -> Result<(), DenyReason> {
-        let rights = self.org.and_then(|org| self.member.rights_in(org));
-        if !rights.is_some_and(|rights| rights.permissions.claims.has(Claim::Deploy)) {
+    /// X7: creations need the claim where the creation will belong, and where the contract belongs that creates (HD29);
+    /// they take nothing from another organization.
+    fn creation(&self, judged: &mut Judged<'a>, frame: &Frame, parent: Option<&Frame>) -> Result<(), DenyReason> {
+        let deploys =
+            |org: OrgId| self.member.rights_in(org).is_some_and(|rights| rights.permissions.claims.has(Claim::Deploy));
+        let factories = [Some(frame.from), parent.and_then(|parent| parent.to)].into_iter().flatten();
+        let mut owners = factories.filter_map(|factory| match self.place(factory) {
+            Place::Ours(contract) => Some(contract.org),
+            Place::Public
+            | Place::Own
+            | Place::Shared
+            | Place::Created
+            | Place::Foreign
+            | Place::Wallet
+            | Place::Unowned
+            | Place::Quarantined => None,
+        });
+        if !self.org.is_some_and(deploys) || !owners.all(deploys) {
             return Err(DenyReason::DeployClaimRequired);
         }
         let Some(address) = frame.to else { return Ok(()) };
         if self.snapshot.contract(address).is_some_and(|contract| Some(contract.org) != self.org) {
             return Err(DenyReason::CrossOrg);
         }
-        self.admit(judged, address).map(drop)
+        self.touch(judged, address)
     }
 
     /// Code runs: at the frame's target, and for a wallet that delegates, at its delegate (HD15). Returns what the
@@ -515,7 +564,7 @@ impl<'a> Run<'a> {
             let authored = match place {
                 Place::Created => true,
                 Place::Ours(contract) => {
-                    self.rules(contract, frame, parent, above)?;
+                    self.rules(judged, contract, frame, parent, above)?;
                     if contract.trusted_router {
                         below.router = Some(contract.org);
                     }
@@ -537,26 +586,58 @@ impl<'a> Run<'a> {
     fn touches(&self, judged: &mut Judged<'a>) -> Result<(), DenyReason> {
         self.trace.touched.keys().try_for_each(|address| {
             self.looked_at.set(Some((None, Some(*address))));
-            if judged.implementations.contains(address) { Ok(()) } else { self.admit(judged, *address).map(drop) }
+            if judged.implementations.contains(address) {
+                Ok(())
+            } else if judged.executed.contains(address) || self.created.contains(address) {
+                self.admit(judged, *address).map(drop)
+            } else if *address == self.coinbase {
+                judged.beneficiary |= !self.may_ask_about(self.place(*address));
+                Ok(())
+            } else {
+                self.touch(judged, *address)
+            }
         })
     }
 
-    /// X6. Frames and touches have the same rows; what may not be delegated to is refused in `execution`.
+    /// HD29: looking at an account is the question for its balance or code, and needs the same right.
+    fn touch(&self, judged: &mut Judged<'a>, address: Address) -> Result<(), DenyReason> {
+        let place = self.admit(judged, address)?;
+        let is_hidden_wallet = matches!(place, Place::Wallet);
+        if is_hidden_wallet || address == self.sender || self.may_ask_about(place) {
+            Ok(())
+        } else {
+            Err(DenyReason::ContractNotPermitted)
+        }
+    }
+
+    /// Whether the caller is answered who asks for balance and code.
+    fn may_ask_about(&self, place: Place<'a>) -> bool {
+        match place {
+            Place::Public | Place::Own | Place::Shared | Place::Created => true,
+            Place::Ours(contract) => reach(self.snapshot, &self.member, contract, self.knobs).is_some(),
+            Place::Foreign | Place::Wallet | Place::Unowned | Place::Quarantined => false,
+        }
+    }
+
+    /// X6. Frames and touches have the same rows; what may not be delegated to is refused in `execution`, what may only be
+    /// entered in `touch`.
     fn admit(&self, judged: &mut Judged<'a>, address: Address) -> Result<Place<'a>, DenyReason> {
         if let Some(place) = judged.admitted.get(&address) {
             return Ok(*place);
         }
         let place = self.place(address);
         match place {
-            // H1: what happened in a contract before it was its organization's.
-            Place::Ours(contract) if self.past.is_some_and(|time| contract.since > time) => {
-                return Err(DenyReason::HistoryNotPermitted);
-            }
-            Place::Public | Place::Own | Place::Shared | Place::Created | Place::Ours(_) => {}
+            Place::Ours(contract) => self.past.of_contract(&self.member, contract)?,
+            Place::Own => self.past.of_account(self.snapshot, &self.member, address)?,
+            Place::Public | Place::Shared => self.past.of_utility(&self.member)?,
+            Place::Created => {}
             Place::Foreign => return Err(self.refusal(address, DenyReason::CrossOrg)),
             Place::Unowned => return Err(self.refusal(address, DenyReason::Unregistered)),
             Place::Quarantined => return Err(DenyReason::ContractNotPermitted),
-            Place::Wallet => judged.wallets = true,
+            Place::Wallet => {
+                self.past.of_utility(&self.member)?;
+                judged.wallets.insert(address);
+            }
         }
         judged.admitted.insert(address, place);
         Ok(place)
@@ -568,6 +649,7 @@ impl<'a> Run<'a> {
     /// (F5, HD4).
     fn rules(
         &self,
+        judged: &mut Judged<'a>,
         contract: &'a Arc<Contract>,
         frame: &Frame,
         parent: Option<&Frame>,
@@ -580,6 +662,7 @@ impl<'a> Run<'a> {
         let Some(Reach { functions, .. }) = reach(self.snapshot, &self.member, contract, self.knobs) else {
             let inside = self.grants_inside && !passed_on;
             let needed = parent.is_none() || above.authored || inside || Some(contract.org) != self.org;
+            judged.unreached = true;
             return if needed { Err(DenyReason::ContractNotPermitted) } else { Ok(()) };
         };
         if passed_on || above.router == Some(contract.org) {
@@ -588,7 +671,7 @@ impl<'a> Run<'a> {
         functions.permit(self.snapshot, &self.member, contract, &frame.input)
     }
 
-    /// HD6: whether code that ran can ask for another account's balance or code hash.
+    /// HD6: whether code that ran can ask for another account's balance, code or code hash.
     fn probes(&self, judged: &Judged<'_>) -> bool {
         let of_account = judged.executed.iter().any(|address| match self.trace.touched.get(address) {
             Some(account) => probes_accounts(&account.code),
@@ -599,44 +682,37 @@ impl<'a> Run<'a> {
         of_account || creations().any(|frame| probes_accounts(&frame.input) || probes_accounts(&frame.output))
     }
 
-    /// U2: whoever writes a proxy's slots upgrades it, whichever function did.
-    pub(super) fn upgrades(&self, changes: &BTreeMap<Address, Change>) -> Result<(), DenyReason> {
-        for (address, change) in changes {
-            self.looked_at.set(Some((None, Some(*address))));
-            let Some(contract) = self.snapshot.contract(*address) else { continue };
-            let slots = UPGRADE_SLOTS.iter().any(|slot| change.storage.contains_key(slot));
-            if !slots && !self.cuts(*address, change) {
-                continue;
-            }
-            let reach = reach(self.snapshot, &self.member, contract, self.knobs);
-            if !reach.is_some_and(|reach| reach.claims.has(Claim::Upgrade)) {
-                return Err(DenyReason::UpgradeClaimRequired);
-            }
-        }
-        Ok(())
+    /// Whether the run may look at the block's beneficiary on purpose: code it brought along, the opcode, or the address
+    /// in what is passed on. Its listing alone says nothing.
+    fn may_name_beneficiary(&self, judged: &Judged<'_>) -> bool {
+        let address = self.coinbase.into_array();
+        let names = |bytes: &[u8]| bytes.windows(address.len()).any(|window| window == address);
+        let creates = self.trace.frames.iter().any(Frame::is_creation);
+        creates
+            || self.trace.frames.iter().any(|frame| names(&frame.input))
+            || judged.executed.iter().map(|at| self.code(*at)).any(|code| asks_for_beneficiary(code) || names(code))
     }
 
-    /// U2: whether a diamond's selectors change, by its own function or by any other.
-    fn cuts(&self, diamond: Address, change: &Change) -> bool {
-        // Frames that run on its storage.
-        let frames = || {
-            self.trace.frames.iter().filter(move |frame| match frame.kind {
-                FrameKind::Call => frame.to == Some(diamond),
-                FrameKind::DelegateCall | FrameKind::CallCode => frame.from == diamond,
-                FrameKind::StaticCall | FrameKind::Create | FrameKind::Create2 | FrameKind::SelfDestruct => false,
-            })
+    /// Of these wallets, which are not Full, those whose existence the gas of the run may tell (RT9): if one is paid below
+    /// the top frame, or a frame ended otherwise than by a revert, perhaps for want of the gas that a new account costs. A
+    /// delegated wallet exists anyway.
+    fn existence(&self, hidden: BTreeSet<Address>) -> Vec<Address> {
+        let is_hidden = |frame: &Frame| frame.to.is_some_and(|to| hidden.contains(&to));
+        let pays = |frame: &Frame| match frame.kind {
+            FrameKind::Call => frame.parent.is_some() && !frame.value.is_zero(),
+            FrameKind::SelfDestruct => true,
+            FrameKind::StaticCall
+            | FrameKind::DelegateCall
+            | FrameKind::CallCode
+            | FrameKind::Create
+            | FrameKind::Create2 => false,
         };
-        if change.storage.is_empty() {
-            return false;
+        let halts = |frame: &Frame| frame.error.as_deref().is_some_and(|error| !error.contains("revert"));
+        let tells = |frame: &Frame| halts(frame) || (pays(frame) && is_hidden(frame));
+        if !self.trace.frames.iter().any(tells) {
+            return Vec::new();
         }
-        let effective = |frame: &&Frame| !frame.undone;
-        if frames().filter(effective).any(|frame| frame.input.first_chunk::<4>() == Some(&DIAMOND_CUT)) {
-            return true;
-        }
-        let codes = || frames().filter_map(|frame| frame.to).map(|code| self.code(code));
-        codes().any(keeps_diamond_selectors)
-            && diamond_cut_slots(codes().chain(frames().map(|frame| frame.input.as_ref())))
-                .any(|slot| change.storage.contains_key(&slot))
+        hidden.into_iter().filter(|wallet| self.code(*wallet).is_empty()).collect()
     }
 
     /// What the run created below its top frame, and did not undo.

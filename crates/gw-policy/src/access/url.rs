@@ -10,27 +10,24 @@ use super::{
     subject::{Signed, Subject},
 };
 use crate::snapshot::{LinkKind, PersonalUrl, Snapshot, UrlReach};
-use gw_evm::{Call, Class, Method};
+use gw_evm::{Call, CallRequest, Class, Method};
 use gw_types::{Address, DenyReason};
 
 /// Whether this call may come by the URL at all.
-pub(super) fn within(url: &PersonalUrl, method: Method, call: &Call) -> Result<(), DenyReason> {
-    let picked: &[Address] = match &url.reach {
+pub(super) fn within(snapshot: &Snapshot, url: &PersonalUrl, method: Method, call: &Call) -> Result<(), DenyReason> {
+    let picked = match &url.reach {
         UrlReach::All if method.class() == Class::Trace => return Err(DenyReason::MethodNotAllowed),
         UrlReach::All => return Ok(()),
-        UrlReach::Wallet => &[],
-        UrlReach::Contracts(contracts) => contracts,
+        UrlReach::Wallet | UrlReach::Contracts(_) => picked(url),
     };
+    if let (Class::Sim, Call::Simulate(simulation)) = (method.class(), call) {
+        return simulated(snapshot, method, &simulation.request, picked);
+    }
     if is_wallets(method) {
         return Ok(());
     }
-    let picks = if let (Method::Call, Call::Simulate(simulation)) = (method, call) {
-        simulation.request.to.is_some_and(|to| picked.contains(&to))
-    } else if let (Method::GetLogs, Call::Logs(filter)) = (method, call) {
-        !filter.addresses.is_empty() && filter.addresses.iter().all(|address| picked.contains(address))
-    } else {
-        return Err(DenyReason::MethodNotAllowed);
-    };
+    let (Method::GetLogs, Call::Logs(filter)) = (method, call) else { return Err(DenyReason::MethodNotAllowed) };
+    let picks = !filter.addresses.is_empty() && filter.addresses.iter().all(|address| picked.contains(address));
     if picks { Ok(()) } else { Err(DenyReason::ContractNotPermitted) }
 }
 
@@ -43,28 +40,68 @@ pub(super) fn check_url_sender(snapshot: &Snapshot, url: &PersonalUrl, call: &Ca
     if proved { Ok(()) } else { Err(invalid_sender()) }
 }
 
+/// The contracts the owner picked.
+fn picked(url: &PersonalUrl) -> &[Address] {
+    match &url.reach {
+        UrlReach::Contracts(contracts) => contracts,
+        UrlReach::Wallet | UrlReach::All => &[],
+    }
+}
+
+/// Calls of picked contracts, and what a payment costs. Nothing is created: init code answers whatever it likes.
+fn simulated(snapshot: &Snapshot, method: Method, request: &CallRequest, picked: &[Address]) -> Result<(), DenyReason> {
+    let to = request.to.ok_or(DenyReason::ContractNotPermitted)?;
+    let estimates = method == Method::EstimateGas;
+    if !estimates && method != Method::Call {
+        return Err(DenyReason::MethodNotAllowed);
+    }
+    let plain = request.input.is_empty() && request.authorization_list.is_empty() && request.access_list.is_none();
+    let pays = estimates && plain && snapshot.contract(to).is_none();
+    if picked.contains(&to) || pays { Ok(()) } else { Err(DenyReason::ContractNotPermitted) }
+}
+
 /// What a wallet needs to show an account, price a transaction, send it and see it mined. Not which addresses are the
 /// user's own: a page need not know.
 fn is_wallets(method: Method) -> bool {
     match method.class() {
         Class::Meta | Class::Write => true,
         Class::Chain => !matches!(method, Method::Accounts | Method::Coinbase),
-        Class::State => matches!(method, Method::GetBalance | Method::GetTransactionCount),
-        Class::Sim => method == Method::EstimateGas,
+        // Of code, that there is none: wallets ask it of every receiver.
+        Class::State => matches!(method, Method::GetBalance | Method::GetTransactionCount | Method::GetCode),
         Class::Tx => matches!(method, Method::GetTransactionByHash | Method::GetTransactionReceipt),
         // Wallets read base fee and time of the block their transaction is in.
         Class::Block => matches!(method, Method::GetBlockByNumber | Method::GetBlockByHash),
-        Class::Log | Class::Trace | Class::Live => false,
+        Class::Sim | Class::Log | Class::Trace | Class::Live => false,
     }
 }
 
-/// Balances and nonces but the owner's own read zero, and of transactions only the owner's own show.
-pub(super) fn narrowed(url: &PersonalUrl, subject: &Subject<'_, '_>, plan: Plan) -> (Plan, bool) {
+/// What is left of an answer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Narrowed {
+    pub(super) plan: Plan,
+    /// Of transactions only the owner's own show, of code only that there is none.
+    pub(super) own_only: bool,
+    /// What a run reverts with is not told.
+    pub(super) no_revert_data: bool,
+}
+
+/// Balances and nonces but the owner's own read zero, of transactions only the owner's own show, of code only that there
+/// is none, of a payment that fails only that it does.
+pub(super) fn narrowed(url: &PersonalUrl, call: &Call, subject: &Subject<'_, '_>, plan: Plan) -> Narrowed {
     match url.reach {
-        UrlReach::All => (plan, false),
+        UrlReach::All => Narrowed { plan, own_only: false, no_revert_data: false },
         UrlReach::Wallet | UrlReach::Contracts(_) => {
+            let picked = picked(url);
             let foreign = matches!(subject, Subject::Quantity(..)) && !subject.is_owned();
-            (if foreign { Plan::ZeroQuantity } else { plan }, true)
+            // Logs and code of a picked contract are what the scope is about.
+            let picks =
+                matches!(call, Call::Logs(_)) || matches!(call, Call::Code(address, _) if picked.contains(address));
+            let no_revert_data = if let Call::Simulate(simulation) = call {
+                simulation.request.to.is_none_or(|to| !picked.contains(&to))
+            } else {
+                false
+            };
+            Narrowed { plan: if foreign { Plan::ZeroQuantity } else { plan }, own_only: !picks, no_revert_data }
         }
     }
 }

@@ -64,6 +64,12 @@ impl DisclosedError {
         self.data.as_deref()
     }
 
+    /// The same without what the reverting code wrote.
+    #[must_use]
+    pub fn without_data(self) -> Self {
+        if self.is_revert() { Self { code: 3, message: REVERTED.into(), data: None } } else { self }
+    }
+
     /// The message without what the reverting code wrote.
     pub(super) fn plain(&self) -> &str {
         if self.is_revert() { REVERTED } else { &self.message }

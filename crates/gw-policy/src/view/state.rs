@@ -36,7 +36,9 @@ pub fn code(viewer: &Viewer<'_>, address: Address, answer: Sealed<RawJson>) -> O
     }
     let reached =
         || viewer.all(|person| !person.is_closed(address) && (person.reaches(address) || person.owns(address)));
-    (code == Disclosed::NO_BYTES || viewer.is_open_utility(address) || reached()).then_some(code)
+    // HD17: whoever is shown own things only is told where no code is, and nothing of code.
+    let shown = || !viewer.is_own_only() && (viewer.is_open_utility(address) || reached());
+    (code == Disclosed::NO_BYTES || shown()).then_some(code)
 }
 
 /// Whether the node's `eth_getCode` says that there is none.

@@ -48,6 +48,15 @@ impl<'s> Viewer<'s> {
         Self { beside: Some(Person::new(snapshot, Some(operator), now, knobs)), ..self }
     }
 
+    /// The same person with the rights of this organization and of no other one (HD39): what they see is what they would
+    /// see if it were their only organization. Own addresses stay own, and so do own and shared transactions. `None`
+    /// names no organization and changes nothing.
+    #[must_use]
+    pub fn restricted_to(mut self, named: Option<OrgId>) -> Self {
+        self.person.member = self.person.member.map(|member| member.restricted_to(named));
+        self
+    }
+
     /// The same, who is shown no transactions but the own ones (HD17).
     #[must_use]
     pub fn own_only(mut self, own_only: bool) -> Self {

@@ -45,7 +45,8 @@ pub(super) async fn estimate(
             Some(search) => search.learn(gas, used.is_ok()),
             // What fails with all the gas there is fails for good, with its reason.
             None => {
-                let used = used.map_err(Reply::NodeError)?;
+                let untold = judged.permit.no_revert_data();
+                let used = used.map_err(|error| Reply::NodeError(if untold { error.without_data() } else { error }))?;
                 if used == PLAIN_PAYMENT && request.input.is_empty() {
                     return Ok(view::local::figure(U256::from(PLAIN_PAYMENT)));
                 }

@@ -14,7 +14,7 @@ use gw_evm::{
 use gw_node::{Answer, Budget, Head};
 use gw_policy::{
     Disclosed, RawJson, Sealed,
-    access::{check_pin, owner_stood},
+    access::{ReadBlock, check_pin, owner_stood},
     view::{self, BlockTransactions, ErrorContext, FeeFacts, node_error},
 };
 use gw_types::{Address, DenyReason, U256};
@@ -36,7 +36,7 @@ pub(crate) async fn forward(asked: &Asked, judged: Judged, found: &mut Found) ->
     let pin = match place(judged.permit.call()) {
         Place::State(block) => {
             let block = pinned(state, &judged, block, found).await?;
-            read_at = Some(time(&block));
+            read_at = Some(ReadBlock { number: block.number, time: time(&block) });
             block.pin()
         }
         // Nothing above the followed head is there; a higher number makes the gateway look once (decision 41).
@@ -52,8 +52,8 @@ pub(crate) async fn forward(asked: &Asked, judged: Judged, found: &mut Found) ->
         Place::Block(_) | Place::Head => head.pin(),
     };
     let judged = asked.again(judged)?;
-    if let Some(time) = read_at {
-        owner_stood(&judged.snapshot, &judged.permit, time).map_err(|reason| judged.denied(reason))?;
+    if let Some(block) = read_at {
+        owner_stood(&judged.snapshot, &judged.permit, block, judged.now).map_err(|reason| judged.denied(reason))?;
     }
     let (sealed, judged) = match judged.permit.rests_on_pin() {
         None => (ask(state, &judged, judged.permit.call(), pin, found).await?, asked.again(judged)?),

@@ -19,7 +19,8 @@ use gw_policy::{
     sealed::RawError,
     view::{self, ErrorContext, node_error},
 };
-use gw_types::DenyReason;
+use gw_types::{Address, DenyReason};
+use std::collections::BTreeSet;
 
 pub(crate) async fn simulate(asked: &Asked, judged: Judged, found: &mut Found) -> Result<Disclosed, Reply> {
     let Call::Simulate(simulation) = judged.permit.call() else { return Err(Reply::Internal) };
@@ -54,7 +55,7 @@ async fn access_list(
     loop {
         let run = run(asked, judged, &request, block, TraceScope::AccessList, found).await?;
         tried += 1;
-        let list = run.verdict.access_list(&request, block.coinbase);
+        let list = run.verdict.access_list(&run.judged.viewer(asked.state()), &request, block.coinbase);
         if tried == LISTS || list == request.access_list.clone().unwrap_or_default() {
             return Ok(view::access_list(&run.verdict, &list));
         }
@@ -69,7 +70,14 @@ pub(super) struct Run {
     pub(super) verdict: TraceVerdict,
 }
 
+/// Rounds of one run until its gas tells nothing: each may meet wallets that the one before had no gas for.
+const ROUNDS: u32 = 4;
+
 /// One run of the permitted call, at `request`'s gas: traced, and judged under the policy as it stands then (HD20).
+///
+/// RT9: a payment to an account that is not there costs more. So that no gas tells who is there, the answer is taken from a
+/// run in which every wallet that is paid and not Full looks new; it is an upper bound, and runs again whether they are
+/// there or not.
 pub(super) async fn run(
     asked: &Asked,
     judged: Judged,
@@ -79,16 +87,30 @@ pub(super) async fn run(
     found: &mut Found,
 ) -> Result<Run, Reply> {
     let state = asked.state();
-    let judged = asked.again(judged)?;
-    let traced = found.upstream(state, judged.node(state)?.trace(request, block.pin(), scope)).await;
-    let judged = asked.again(judged)?;
-    match traced.map_err(|error| untraced(state, error))? {
-        Traced::Refused(error) => Err(unwilling(error)),
-        Traced::Trace(trace) => {
-            let verdict = judge_run(state, &judged, trace, block, found)?;
-            Ok(Run { judged, verdict })
+    let mut judged = asked.again(judged)?;
+    let mut new: BTreeSet<Address> = BTreeSet::new();
+    for _ in 0..ROUNDS {
+        let node = judged.node(state)?;
+        let traced = found.upstream(state, node.trace_as_new(request, block.pin(), scope, &new)).await;
+        judged = asked.again(judged)?;
+        let trace = match traced.map_err(|error| untraced(state, &judged, error))? {
+            Traced::Refused(error) => return Err(unwilling(error)),
+            Traced::Trace(trace) => trace,
+        };
+        let verdict = judge_run(state, &judged, trace, block, found)?;
+        if !verdict.looked_new(&new) {
+            tracing::error!(
+                "the node traces no call on a changed state (`stateOverrides`): payments to wallets are not simulated"
+            );
+            break;
+        }
+        let known = new.len();
+        new.extend(verdict.tells_existence_of());
+        if new.len() == known {
+            return Ok(Run { judged, verdict });
         }
     }
+    Err(Reply::TracingUnavailable(DenyReason::TracingUnavailable))
 }
 
 /// X5-X8: every frame and every touch.
@@ -126,7 +148,7 @@ pub(crate) fn judge_again(
 }
 
 fn facts(block: &Block) -> TraceFacts {
-    TraceFacts { coinbase: block.coinbase, time: time(block) }
+    TraceFacts { coinbase: block.coinbase, number: block.number, time: time(block) }
 }
 
 /// HD15: the node would not run it. In known words that is the answer; in any other there is no trace.
@@ -142,12 +164,14 @@ pub(crate) fn unwilling(error: Sealed<RawError>) -> Reply {
 /// What errors in no known words are called (decision 44).
 const UNKNOWN: &str = "upstream error";
 
-/// X11: without a trace nothing is answered and nothing forwarded.
-pub(crate) fn untraced(state: &Inner, error: NoTrace) -> Reply {
+/// X11: without a trace nothing is answered and nothing forwarded. A frame that nobody can judge is a verdict on what the
+/// trace holds (decision 58).
+pub(crate) fn untraced(state: &Inner, judged: &Judged, error: NoTrace) -> Reply {
     let reason = match &error {
+        NoTrace::Unusable(TraceError::UnknownFrame) => return judged.denied(DenyReason::TraceMismatch),
         NoTrace::Unusable(TraceError::TooDeep | TraceError::TooManyFrames) => DenyReason::TraceDepthExceeded,
         NoTrace::Unsupported
-        | NoTrace::Unusable(TraceError::Malformed | TraceError::UnknownFrame)
+        | NoTrace::Unusable(TraceError::Malformed)
         | NoTrace::Node(NodeError::Timeout | NodeError::TooLarge | NodeError::Unparsable) => {
             DenyReason::TracingUnavailable
         }

@@ -26,7 +26,7 @@ pub(super) async fn mined(asked: &Asked, judged: Judged, hash: B256, found: &mut
         raise(state, number, found).await?;
     }
     let trace = found.upstream(state, judged.node(state)?.trace_mined(hash)).await;
-    let trace = trace.map_err(|error| untraced(state, error))?;
+    let trace = trace.map_err(|error| untraced(state, &judged, error))?;
     let judged = asked.again(judged)?;
     view::mined_call_tree(&judged.viewer(state), &transaction, trace)
         .ok_or_else(|| judged.denied(DenyReason::ContractNotPermitted))

@@ -59,7 +59,7 @@ pub(super) async fn prepare(asked: &Asked, judged: Judged, found: &mut Found) ->
     let next = NextBlock { number: block.number.saturating_add(1), timestamp: block.timestamp.saturating_add(1) };
     let traced = found.upstream(state, judged.node(state)?.trace_send(&request, block.pin(), next)).await;
     let judged = asked.again(judged)?;
-    let traced = traced.map_err(|error| untraced(state, error))?;
+    let traced = traced.map_err(|error| untraced(state, &judged, error))?;
     let (now, next) = (trace(traced.now)?, trace(traced.next)?);
     let verdict = judge_run(state, &judged, now, &block, found)?;
     let later = judge_run(state, &judged, next, &block, found)?;

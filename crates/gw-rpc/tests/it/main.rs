@@ -21,6 +21,7 @@ mod real_attacks;
 mod real_methods;
 mod real_reads;
 mod real_sends;
+mod rights;
 mod sends;
 mod shared;
 mod sockets;

@@ -7,9 +7,9 @@ use crate::{
 use gw_audit::AuthMethod;
 use gw_policy::{Knobs, snapshot::UrlReach};
 use gw_rpc::RpcSettings;
-use gw_store::record::{NewPersonalUrl, PersonalUrl, UserPatch};
+use gw_store::record::{AccessInput, NewPersonalUrl, PersonalUrl, UserPatch};
 use gw_testkit::{FakeNode, fake_node::Reply};
-use gw_types::{Address, B256, Bytes, OrgId, Seconds};
+use gw_types::{Address, B256, Bytes, Claim, OrgId, Seconds};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -20,6 +20,18 @@ const OTHER: Address = Address::repeat_byte(0x22);
 const NOTHING: &str = r#"{"code":"not_found","error":"not found"}"#;
 
 impl World {
+    async fn set_claims(&self, person: &Person, claims: &[Claim]) {
+        let access = AccessInput {
+            allowed_methods: vec!["*".to_owned()],
+            claims: claims.iter().copied().collect(),
+            ..AccessInput::default()
+        };
+        self.change(async |tx| {
+            tx.set_access(person.group, access).await.unwrap();
+        })
+        .await;
+    }
+
     /// Somebody with every right on two contracts, and a personal URL.
     async fn owner(&self, reach: UrlReach) -> (Person, OrgId, PersonalUrl) {
         let bank = self.org("bank").await;
@@ -27,11 +39,12 @@ impl World {
         for contract in [TOKEN, OTHER] {
             self.contract(bank, contract, Some(&erc20()), &[owner.group]).await;
         }
+        self.set_claims(&owner, &[Claim::Deploy]).await;
         let url = self.personal_url(&owner, bank, reach, SECRET).await;
         (owner, bank, url)
     }
 
-    async fn personal_url(&self, owner: &Person, org: OrgId, reach: UrlReach, secret: &str) -> PersonalUrl {
+    pub(crate) async fn personal_url(&self, owner: &Person, org: OrgId, reach: UrlReach, secret: &str) -> PersonalUrl {
         let new = NewPersonalUrl {
             secret: B256::from_slice(&Sha256::digest(secret.as_bytes())),
             user: owner.id,
@@ -62,7 +75,8 @@ async fn serving() -> (World, FakeNode) {
 async fn pu1_a_scope_gives_what_it_names_and_no_more() {
     let call = |to: Address| json!([{"to": to, "input": "0x70a08231"}, "latest"]);
     let logs = |addresses: Value| json!([{"address": addresses}]);
-    let rows: [(&str, Value, [bool; 3]); 21] = [
+    let estimate = |to: Value, input: &str| json!([{"to": to, "input": input}]);
+    let rows: [(&str, Value, [bool; 3]); 28] = [
         ("eth_chainId", json!([]), [true, true, true]),
         ("eth_maxPriorityFeePerGas", json!([]), [true, true, true]),
         ("eth_feeHistory", json!(["0x1", "latest", []]), [true, true, true]),
@@ -70,14 +84,23 @@ async fn pu1_a_scope_gives_what_it_names_and_no_more() {
         ("eth_coinbase", json!([]), [false, false, true]),
         ("eth_getBalance", json!([TOKEN, "latest"]), [true, true, true]),
         ("eth_getTransactionCount", json!([TOKEN, "latest"]), [true, true, true]),
-        ("eth_getCode", json!([TOKEN, "latest"]), [false, false, true]),
-        ("eth_estimateGas", json!([{"to": TOKEN, "input": "0x70a08231"}]), [true, true, true]),
+        // RTO11: wallets ask it of every receiver; there is no code here.
+        ("eth_getCode", json!([TOKEN, "latest"]), [true, true, true]),
+        ("eth_getCode", json!([Address::repeat_byte(0x33), "latest"]), [true, true, true]),
+        // RT6a: payments and picked contracts; no creation.
+        ("eth_estimateGas", estimate(json!(TOKEN), "0x70a08231"), [false, true, true]),
+        ("eth_estimateGas", estimate(json!(OTHER), "0x70a08231"), [false, false, true]),
+        ("eth_estimateGas", estimate(json!(OTHER), "0x"), [false, false, true]),
+        ("eth_estimateGas", estimate(json!(Address::repeat_byte(0x33)), "0x"), [true, true, true]),
+        ("eth_estimateGas", estimate(Value::Null, "0x6001"), [false, false, true]),
+        ("eth_createAccessList", estimate(Value::Null, "0x6001"), [false, false, true]),
+        ("eth_createAccessList", estimate(json!(TOKEN), "0x70a08231"), [false, false, true]),
         ("eth_getTransactionReceipt", json!([B256::ZERO]), [true, true, true]),
         ("eth_getBlockByNumber", json!(["latest", false]), [true, true, true]),
         ("eth_getBlockReceipts", json!(["latest"]), [false, false, true]),
         ("eth_call", call(TOKEN), [false, true, true]),
         ("eth_call", call(OTHER), [false, false, true]),
-        ("eth_call", json!([{"input": "0x6001"}, "latest"]), [false, false, false]),
+        ("eth_call", json!([{"input": "0x6001"}, "latest"]), [false, false, true]),
         ("eth_getLogs", logs(json!(TOKEN)), [false, true, true]),
         ("eth_getLogs", logs(json!([TOKEN, OTHER])), [false, false, true]),
         ("eth_newFilter", logs(json!(TOKEN)), [false, false, true]),
@@ -132,6 +155,74 @@ async fn pu1_a_wallets_url_shows_own_things_only() {
     assert!(world.call_by_url("eth_getTransactionReceipt", asked).await.body["result"].is_object());
 }
 
+/// HD17: what a run reverts with is an answer of the code that ran; the page behind a wallet gets none.
+#[tokio::test]
+async fn rt6a_a_wallets_url_is_told_no_revert_data() {
+    let canary = "0xc0ffee00";
+    for (reach, to, told) in [
+        (UrlReach::Wallet, Address::repeat_byte(0x33), false),
+        (UrlReach::Contracts([TOKEN].into()), Address::repeat_byte(0x33), false),
+        (UrlReach::Contracts([TOKEN].into()), TOKEN, true),
+        (UrlReach::All, TOKEN, true),
+    ] {
+        let (world, fake) = serving().await;
+        world.owner(reach).await;
+        fake.script("debug_traceCall", move |params| match gw_testkit::fake_node::trace(params) {
+            Reply::Result(mut tree) if tree.get("type").is_some() => {
+                tree["error"] = json!("execution reverted");
+                tree["output"] = json!(canary);
+                Reply::Result(tree)
+            }
+            other => other,
+        });
+        let answer = world.call_by_url("eth_estimateGas", json!([{"to": to}])).await;
+        assert_eq!(answer.body["error"]["message"], "execution reverted", "{}", answer.text);
+        assert_eq!(answer.text.contains(canary), told, "{}", answer.text);
+    }
+}
+
+/// RTO11, decision 37: no code is `0x`, whoever owns the address; any code is refused but that of picked contracts.
+#[tokio::test]
+async fn rto11_a_wallets_url_says_where_no_code_is() {
+    for (reach, told) in [(UrlReach::Wallet, false), (UrlReach::Contracts([TOKEN].into()), true), (UrlReach::All, true)]
+    {
+        let (world, fake) = serving().await;
+        world.owner(reach).await;
+        let code = |of: Address| world.call_by_url("eth_getCode", json!([of, "latest"]));
+        assert_eq!(code(Address::repeat_byte(0x33)).await.body["result"], "0x");
+        fake.on("eth_getCode", json!("0x6001"));
+        code(Address::repeat_byte(0x33)).await.assert_denied();
+        let picked = code(TOKEN).await;
+        assert_eq!(picked.text != DENIED, told, "{}", picked.text);
+    }
+}
+
+/// HD17: whoever is connected to the wallet can sign with a key of their own; by the URL only its owner's proved addresses
+/// send, and none becomes the owner's.
+#[tokio::test]
+async fn rt6b_by_url_only_proved_addresses_send() {
+    for reach in [UrlReach::Wallet, UrlReach::Contracts([TOKEN].into()), UrlReach::All] {
+        let (world, fake) = serving().await;
+        let (owner, ..) = world.owner(reach).await;
+        let key = account(1);
+        let (raw, hash) = signed(&key, 0, None, 0, Bytes::from_static(&[0x5f, 0x5f, 0xf3]));
+        fake.on("eth_sendRawTransaction", json!(hash));
+        fake.take();
+        world.call_by_url("eth_sendRawTransaction", json!([raw])).await.assert_denied();
+        assert!(fake.take().iter().all(|call| call.method != "eth_sendRawTransaction"));
+        assert!(world.feed.pin().snapshot.links_of(owner.id).is_empty());
+        // Inferred is not proved.
+        let (raw, hash) = signed(&key, 0, Some(Address::repeat_byte(0x33)), 1, Bytes::new());
+        fake.on("eth_sendRawTransaction", json!(hash));
+        assert_eq!(world.result(&owner, "eth_sendRawTransaction", json!([raw])).await, json!(hash), "with the token");
+        assert_eq!(world.feed.pin().snapshot.links_of(owner.id).len(), 1, "a link of the system's");
+        world.call_by_url("eth_sendRawTransaction", json!([raw])).await.assert_denied();
+        world.link(&owner, key.address()).await;
+        let sent = world.call_by_url("eth_sendRawTransaction", json!([raw])).await;
+        assert_eq!(sent.body["result"], json!(hash), "{}", sent.text);
+    }
+}
+
 /// PU-2: unknown, expired, revoked and switched off are one answer; with a token beside it none of them matters.
 #[tokio::test]
 async fn pu2_what_is_no_url_is_nothing_at_all() {
@@ -174,7 +265,7 @@ async fn pu2_what_is_no_url_is_nothing_at_all() {
 async fn pu4_the_rules_of_its_owner_apply() {
     let (world, _fake) = serving().await;
     let (owner, _, _) = world.owner(UrlReach::Wallet).await;
-    let estimate = || world.call_by_url("eth_estimateGas", json!([{"to": TOKEN, "input": "0x70a08231"}]));
+    let estimate = || world.call_by_url("eth_estimateGas", json!([{"to": Address::repeat_byte(0x33)}]));
     assert_eq!(estimate().await.status, 200);
     // Told of its parameters: it may send.
     let send = || world.call_by_url("eth_sendRawTransaction", json!(["0x00"]));

@@ -225,6 +225,12 @@ impl Rows {
         any.then_some(Some(open))
     }
 
+    /// Whether a person reaches a place, by their rights in the named organization if one is named (HD39).
+    fn reaches(&self, person: usize, place: usize, named: Option<usize>) -> bool {
+        let counts = |org: usize| named.is_none_or(|named| named == org);
+        self.contracts[place].is_some_and(|(org, _)| counts(org)) && self.functions(person, place).is_some()
+    }
+
     /// R6: a proof counts, an inference only while nobody else has proved the address.
     fn owns(&self, person: usize, wallet: usize) -> bool {
         let here = self.links.iter().filter(|link| link.1 == wallet);
@@ -276,8 +282,9 @@ impl Rows {
         // Whose rights judge: the owner of what is touched, where its owner may make a difference at all.
         let owner = match asked {
             Asked::Call { place, .. } | Asked::Send { place, .. } => self.contracts[*place].map(|(org, _)| org),
-            Asked::Balance(place) => self.functions(person, *place).and(self.contracts[*place]).map(|(org, _)| org),
-            Asked::Meta | Asked::Chain | Asked::BalanceOfWallet(_) => None,
+            // HD39: reach in another organization than the named one counts for nothing, and nothing is zero (K8).
+            Asked::Balance(place) if self.reaches(person, *place, named) => self.contracts[*place].map(|(org, _)| org),
+            Asked::Balance(_) | Asked::Meta | Asked::Chain | Asked::BalanceOfWallet(_) => None,
         };
         let judged = match (owner, named) {
             (_, Some(named)) if !mine.contains(&named) => return "org_mismatch".to_owned(),
@@ -296,7 +303,7 @@ impl Rows {
         let refusal = match asked {
             Asked::Meta | Asked::Chain => None,
             Asked::Balance(place) => {
-                return if self.functions(person, *place).is_some() { "FORWARD" } else { "ZERO" }.to_owned();
+                return if self.reaches(person, *place, named) { "FORWARD" } else { "ZERO" }.to_owned();
             }
             Asked::BalanceOfWallet(wallet) => {
                 return if self.owns(person, *wallet) { "FORWARD" } else { "ZERO" }.to_owned();

@@ -3,9 +3,11 @@
 mod beside;
 mod decide;
 mod differential;
+mod execution;
 mod extras;
 mod identify;
 mod mined;
+mod narrowing;
 mod orgs;
 mod properties;
 mod send;
@@ -14,3 +16,4 @@ mod support;
 mod table;
 mod target;
 mod trace;
+mod trace_rights;

@@ -17,7 +17,7 @@ const GROUPS: [&str; 3] = ["readers", "makers", "chiefs"];
 
 /// One more row of an organization.
 #[derive(Clone, Copy, Debug)]
-enum Step {
+pub(super) enum Step {
     Contract { place: usize, deployer: bool },
     Grant { place: usize, group: usize, restricted: bool, claim: Option<Claim> },
     Member { group: usize, ends: Option<bool> },
@@ -42,7 +42,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// An organization of these rows and its person. Contracts of two organizations never share an address (K1).
-fn organization(mut world: World, org: &str, person: &str, steps: &[Step], taken: &mut Vec<usize>) -> World {
+pub(super) fn organization(mut world: World, org: &str, person: &str, steps: &[Step], taken: &mut Vec<usize>) -> World {
     let start = taken.len();
     world = world.org(org).user(person);
     for group in GROUPS {
@@ -90,12 +90,12 @@ fn organization(mut world: World, org: &str, person: &str, steps: &[Step], taken
     world
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step(), 0..24)
 }
 
 /// Everything worth asking about the places of the world.
-fn questions(asked: &Ask<'_>) -> Vec<(String, Decision)> {
+pub(super) fn questions(asked: &Ask<'_>) -> Vec<(String, Decision)> {
     let mut answers = vec![
         ("eth_chainId".to_owned(), asked.rpc("eth_chainId", json!([]))),
         ("eth_syncing".to_owned(), asked.rpc("eth_syncing", json!([]))),

@@ -173,7 +173,7 @@ fn judged(snapshot: &Snapshot, permit: &Permit, code: &'static [u8], inner: &[Ad
         changes: Some(BTreeMap::new()),
         top: trace::Outcome::default(),
     };
-    let facts = TraceFacts { coinbase: Address::ZERO, time: NOW };
+    let facts = TraceFacts { coinbase: Address::ZERO, number: 1000, time: NOW };
     judge_trace(snapshot, permit, Sealed::new(trace), &facts, NOW, &Knobs::default()).unwrap()
 }
 

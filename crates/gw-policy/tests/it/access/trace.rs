@@ -1,156 +1,23 @@
-//! The judgement of traces: X5-X8, HD4, HD6, HD14, HD15, U2.
+//! The judgement of traces: X5-X8, HD4, HD6, HD14, HD15, U2. Rights of the organizations in one are `trace_rights`.
 
-use super::support::{ask, permit, signed};
+use super::{
+    execution::{CODE, COINBASE, OK, PROBING, TOKEN_ABI, Told, bank, call, judge, send, told},
+    support::{ask, permit, signed},
+};
 use alloy_eips::eip7702::{Authorization, SignedAuthorization};
 use alloy_primitives::keccak256;
 use gw_evm::{
     Method,
     code::{DIAMOND_CUT, DIAMOND_SLOT, IMPLEMENTATION_SLOT},
-    trace::{Account, Change, Frame, FrameKind, Outcome, Trace},
+    trace::{FrameKind, Outcome, Trace},
 };
 use gw_policy::{
-    Knobs, Sealed, Snapshot,
-    access::{Permit, TraceFacts, judge_trace},
+    Snapshot,
     snapshot::{MustBe, SystemToggle},
-    testing::{FUTURE, NOW, World, address_of, calldata, function, world},
+    testing::{FUTURE, NOW, World, address_of, calldata, function},
 };
 use gw_types::{Address, B256, Bytes, Claim, DenyReason, U256};
 use std::collections::BTreeMap;
-
-const CODE: &[u8] = &[0x60, 0x00, 0x54];
-/// PUSH0, BALANCE
-const PROBING: &[u8] = &[0x5f, 0x31];
-const COINBASE: &str = "validator";
-
-const TOKEN_ABI: &str = r#"[{"type":"function","name":"balanceOf","stateMutability":"view",
-    "inputs":[{"name":"owner","type":"address"}],"outputs":[{"type":"uint256"}]}]"#;
-
-/// An execution in the making: frames below one call, by depth.
-struct Told {
-    permit: Permit,
-    frames: Vec<Frame>,
-    touched: BTreeMap<Address, Account>,
-    changes: BTreeMap<Address, Change>,
-}
-
-/// The execution of `user`'s call to `to`.
-fn call(snapshot: &Snapshot, user: &str, to: &str) -> Told {
-    told(permit(ask(snapshot, user).eth_call(address_of(to), [1, 2, 3, 4])), Address::ZERO, FrameKind::Call, Some(to))
-}
-
-/// The execution of a send by `user` from their wallet `<user>-wallet`.
-fn send(snapshot: &Snapshot, user: &str, to: Option<&str>) -> Told {
-    let sender = address_of(&format!("{user}-wallet"));
-    let call = signed(sender, 0, to.map(address_of), [1, 2, 3, 4]);
-    let kind = if to.is_some() { FrameKind::Call } else { FrameKind::Create };
-    told(permit(ask(snapshot, user).call(Method::SendRawTransaction, &call)), sender, kind, to)
-}
-
-fn told(permit: Permit, from: Address, kind: FrameKind, to: Option<&str>) -> Told {
-    let told = Told { permit, frames: Vec::new(), touched: BTreeMap::new(), changes: BTreeMap::new() };
-    told.frame(0, kind, to.unwrap_or("new")).edit(|top| top.from = from)
-}
-
-impl Told {
-    /// A frame at this depth, below the last one above it.
-    fn frame(mut self, depth: u32, kind: FrameKind, to: &str) -> Self {
-        let parent = self.frames.iter().rposition(|frame| frame.depth + 1 == depth);
-        let from = parent.and_then(|parent| self.frames[parent].to).unwrap_or_default();
-        self.frames.push(Frame {
-            kind,
-            from,
-            to: Some(address_of(to)),
-            input: Bytes::from_static(&[1, 2, 3, 4]),
-            output: Bytes::new(),
-            value: Default::default(),
-            gas: None,
-            gas_used: None,
-            error: None,
-            depth,
-            parent,
-            failed: false,
-            undone: parent.is_some_and(|parent| self.frames[parent].undone),
-            logs: Vec::new(),
-        });
-        self
-    }
-
-    fn edit(mut self, change: impl FnOnce(&mut Frame)) -> Self {
-        change(self.frames.last_mut().unwrap());
-        self
-    }
-
-    fn input(self, input: impl Into<Bytes>) -> Self {
-        let input = input.into();
-        self.edit(|frame| frame.input = input)
-    }
-
-    fn failed(self) -> Self {
-        self.edit(|frame| (frame.failed, frame.undone) = (true, true))
-    }
-
-    /// An account that is read, with this code.
-    fn account(mut self, name: &str, code: impl Into<Bytes>) -> Self {
-        self.touched.insert(address_of(name), Account { code: code.into(), ..Account::default() });
-        self
-    }
-
-    fn wallet(self, name: &str) -> Self {
-        self.account(name, Bytes::new())
-    }
-
-    fn writes(mut self, name: &str, slot: B256) -> Self {
-        let change = self.changes.entry(address_of(name)).or_default();
-        change.storage.insert(slot, B256::with_last_byte(1));
-        self
-    }
-
-    fn judge(self, snapshot: &Snapshot) -> Result<Vec<Address>, DenyReason> {
-        let sends = self.permit.plan() == gw_policy::access::Plan::Send;
-        let changes = sends.then_some(self.changes);
-        let trace = Trace { frames: self.frames, touched: self.touched, changes, top: Outcome::default() };
-        judge(snapshot, &self.permit, trace)
-    }
-}
-
-fn judge(snapshot: &Snapshot, permit: &Permit, trace: Trace) -> Result<Vec<Address>, DenyReason> {
-    let facts = TraceFacts { coinbase: address_of(COINBASE), time: NOW };
-    judge_trace(snapshot, permit, Sealed::new(trace), &facts, NOW, &Knobs::default())
-        .map(|verdict| verdict.created_inside().to_vec())
-}
-
-fn bank() -> World {
-    world()
-        .org("bank")
-        .group("analysts")
-        .every_method()
-        .group("deployers")
-        .every_method()
-        .claim(Claim::Deploy)
-        .group("others")
-        .contract("bond")
-        .grant("analysts")
-        .grant("deployers")
-        .contract("ledger")
-        .grant("others")
-        .user("analyst")
-        .member("analysts")
-        .link("analyst-wallet")
-        .user("ops")
-        .member("deployers")
-        .link("ops-wallet")
-        .org("rival")
-        .group("members")
-        .every_method()
-        .contract("foreign")
-        .grant("members")
-        .user("victim")
-        .member("members")
-        .link("victim-wallet")
-        .org("bank")
-}
-
-const OK: Result<Vec<Address>, DenyReason> = Ok(Vec::new());
 
 #[test]
 fn x6_calls_reach_own_organizations_and_precompiles_and_nothing_else() {
@@ -181,7 +48,8 @@ fn x5_looking_at_code_out_of_reach_is_denied_like_calling_it() {
     let snapshot = bank().snapshot();
     let touch =
         |name: &str| call(&snapshot, "analyst", "bond").account("bond", CODE).account(name, CODE).judge(&snapshot);
-    assert_eq!(touch("ledger"), OK);
+    // A touch needs what the direct question needs (HD29): `rt5_…` in `trace_rights`.
+    assert_eq!(touch("ledger"), Err(DenyReason::ContractNotPermitted));
     assert_eq!(touch("foreign"), Err(DenyReason::CrossOrg));
     assert_eq!(touch("unowned"), Err(DenyReason::Unregistered));
 }
@@ -229,8 +97,20 @@ fn hd6_wallets_and_probing_code_do_not_go_together() {
     }
     // What is Full is no secret.
     assert_eq!(run("analyst-wallet", PROBING), OK);
-    assert_eq!(run(COINBASE, PROBING), OK);
-    assert_eq!(run("ledger", PROBING), OK);
+    assert_eq!(run("bond", PROBING), OK);
+    // HD29: that nodes list the block's beneficiary says nothing; who pays it, asks for it by its opcode or names it, in
+    // code that looks at accounts, reads a wallet like any other.
+    assert_eq!(run(COINBASE, CODE), OK);
+    assert_eq!(run(COINBASE, PROBING), Err(DenyReason::Unregistered));
+    let listed = |code: Vec<u8>, input: Vec<u8>| {
+        let told = call(&snapshot, "analyst", "bond").account("bond", code).frame(1, FrameKind::Call, "bond");
+        told.input(input).wallet(COINBASE).judge(&snapshot)
+    };
+    let address = address_of(COINBASE).to_vec();
+    assert_eq!(listed(PROBING.to_vec(), vec![9]), OK);
+    assert_eq!(listed([PROBING, &[0x41]].concat(), vec![9]), Err(DenyReason::Unregistered));
+    assert_eq!(listed(PROBING.to_vec(), address.clone()), Err(DenyReason::Unregistered));
+    assert_eq!(listed([PROBING, &[0x73], &address].concat(), vec![9]), Err(DenyReason::Unregistered));
 }
 
 #[test]
@@ -406,7 +286,8 @@ fn f5_a_proxy_that_passes_its_input_on_is_judged_once() {
 #[test]
 fn u2_writing_a_proxy_slot_needs_the_upgrade_claim() {
     let told = |snapshot: &Snapshot, slot| {
-        send(snapshot, "analyst", Some("bond")).account("bond", CODE).writes("bond", slot).judge(snapshot)
+        let told = send(snapshot, "analyst", Some("bond")).account("bond", CODE);
+        told.writes_word("bond", slot, address_of("ledger").into_word()).judge(snapshot)
     };
     let without = bank().snapshot();
     let with = bank().contract("bond").grant("analysts").grant_claim(Claim::Upgrade).snapshot();
@@ -436,8 +317,10 @@ fn u2_changing_a_diamonds_selectors_needs_the_upgrade_claim() {
     };
     let denied = Err(DenyReason::UpgradeClaimRequired);
     // By its own function, whatever is written.
-    assert_eq!(cut(&without, DIAMOND_CUT.to_vec(), CODE, B256::ZERO), denied);
-    assert_eq!(cut(&with, DIAMOND_CUT.to_vec(), CODE, B256::ZERO), OK);
+    let empty = [&DIAMOND_CUT[..], B256::with_last_byte(0x20).as_slice(), B256::ZERO.as_slice()].concat();
+    assert_eq!(cut(&without, empty.clone(), CODE, B256::ZERO), denied);
+    assert_eq!(cut(&with, empty, CODE, B256::ZERO), OK);
+    assert_eq!(cut(&with, DIAMOND_CUT.to_vec(), CODE, B256::ZERO), denied, "nobody knows which facets (RT30)");
     // By another: the entry of a selector that the calldata, or the code, mentions.
     let mentioned = [&[1, 2, 3, 4][..], &word].concat();
     assert_eq!(cut(&without, mentioned.clone(), &diamond, entry), denied);
@@ -540,15 +423,13 @@ fn h1_a_past_run_reads_only_what_was_the_organizations_by_then() {
             .account("bond", CODE)
             .frame(1, FrameKind::Call, "bought")
             .account("bought", CODE);
-        let trace = Trace { frames: told.frames, touched: told.touched, changes: None, top: Outcome::default() };
-        let facts = TraceFacts { coinbase: address_of(COINBASE), time };
-        judge_trace(&snapshot, &told.permit, Sealed::new(trace), &facts, NOW, &Knobs::default()).map(drop)
+        told.judge_at(&snapshot, super::support::HEAD - 1, time)
     };
     let recent = gw_evm::BlockId::Number(super::support::HEAD - 1);
     let before = since.minus(gw_types::Seconds(1));
     assert_eq!(run(recent, before), Err(DenyReason::HistoryNotPermitted));
-    assert_eq!(run(recent, since), Ok(()));
-    assert_eq!(run(gw_evm::BlockId::LATEST, before), Ok(()), "the present is nobody's past");
+    assert_eq!(run(recent, since), OK);
+    assert_eq!(run(gw_evm::BlockId::LATEST, before), OK, "the present is nobody's past");
 }
 
 /// The bank's world with a utility tagged as everybody's.

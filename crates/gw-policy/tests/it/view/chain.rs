@@ -229,7 +229,7 @@ fn judged<T>(top: Outcome, then: impl Fn(&gw_policy::access::TraceVerdict) -> T)
     };
     let touched = [(address_of("c"), Account::default())].into();
     let trace = Sealed::new(Trace { frames: vec![frame], touched, changes: None, top });
-    let facts = TraceFacts { coinbase: address_of("coinbase"), time: NOW };
+    let facts = TraceFacts { coinbase: address_of("coinbase"), number: 100, time: NOW };
     let verdict = judge_trace(&snapshot, &permit, trace, &facts, NOW, &Knobs::SPEC).unwrap();
     then(&verdict)
 }
