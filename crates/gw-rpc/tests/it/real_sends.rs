@@ -138,9 +138,9 @@ async fn u2_writing_an_implementation_slot_needs_the_upgrade_claim() {
     let (bank, alice) = deployer(&world).await;
     let upgrader = world.person("upgrader", bank, &["*"], &[Claim::Upgrade]).await;
     world.link(&upgrader, account(1).address()).await;
-    // PUSH1 1 PUSH32 <ERC-1967 implementation slot> SSTORE, deployed as it stands.
+    // ADDRESS PUSH32 <ERC-1967 implementation slot> SSTORE, deployed as it stands: an own contract is put there (RT30).
     let slot: Bytes = "0x360894a13ba1a3210667c828492db98dca3e2076cc3735a920a3ca505d382bbc".parse().unwrap();
-    let runtime = [&[0x60, 0x01, 0x7f][..], &slot, &[0x55, 0x00]].concat();
+    let runtime = [&[0x30, 0x7f][..], &slot, &[0x55, 0x00]].concat();
     let size = u8::try_from(runtime.len()).unwrap();
     let init = [&[0x60, size, 0x60, 0x0b, 0x5f, 0x39, 0x60, size, 0x5f, 0xf3, 0x00][..], &runtime].concat();
     let proxy = world.deploy(&init).await;
