@@ -51,10 +51,24 @@ pub(super) fn check_sender(
 }
 
 /// HD13: a signed transaction may not lie far ahead of the sender's pending nonce, where it would outlive revocation.
-pub fn check_nonce(permit: &Permit, pending: u64, knobs: &Knobs) -> Result<(), ParamError> {
-    let limit = pending.saturating_add(knobs.raw_nonce_gap_max);
-    if Signed::of(permit.call()).and_then(|signed| signed.signed_nonce).is_some_and(|nonce| nonce > limit) {
+///
+/// HD28: what calls code may not lie ahead at all. Its trace ran where it will not run, so it could wait for a block in which it
+/// does something else, and many such could wait together before the first is found out. A payment without data to an address
+/// without code runs nothing. A creation may wait as well (HD14), because tools deploy in parallel: what it makes is judged in
+/// its block like anything else, and is its organization's whether it was reserved or not (HD27).
+pub fn check_nonce(permit: &Permit, verdict: &TraceVerdict, pending: u64, knobs: &Knobs) -> Result<(), ParamError> {
+    let Some(signed) = Signed::of(permit.call()) else { return Ok(()) };
+    let Some(nonce) = signed.signed_nonce.filter(|nonce| *nonce > pending) else { return Ok(()) };
+    if nonce > pending.saturating_add(knobs.raw_nonce_gap_max) {
         return Err(ParamError::invalid("nonce too far ahead of the pending transactions"));
+    }
+    let has_code = |to: &Address| verdict.trace().touched.get(to).is_some_and(|account| !account.code.is_empty());
+    let request = signed.request;
+    let calls = request.to.as_ref().is_some_and(|to| !request.input.is_empty() || has_code(to));
+    if calls || !request.authorization_list.is_empty() {
+        let text = "nonce ahead of the pending transactions: a contract is called in its turn only, send what comes before it \
+                    first";
+        return Err(ParamError::invalid(text));
     }
     Ok(())
 }

@@ -64,7 +64,7 @@ pub(super) async fn prepare(asked: &Asked, judged: Judged, found: &mut Found) ->
     let verdict = judge_run(state, &judged, now, &block, found)?;
     let later = judge_run(state, &judged, next, &block, found)?;
     let pending = traced.pending_nonce;
-    check_nonce(&judged.permit, pending, state.knobs()).map_err(|error| judged.invalid(error))?;
+    check_nonce(&judged.permit, &verdict, pending, state.knobs()).map_err(|error| judged.invalid(error))?;
     let recipients = recipients(&judged.snapshot, &judged.permit, &verdict).map_err(|error| judged.invalid(error))?;
     let mut creates = created_addresses(&judged.permit, &verdict, pending);
     for address in created_addresses(&judged.permit, &later, pending) {

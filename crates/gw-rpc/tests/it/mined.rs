@@ -46,21 +46,26 @@ impl Chain {
         (self.ask("eth_sendRawTransaction", json!([raw])).await, hash)
     }
 
-    /// The theft: waits behind a gap of nonces until a block that no trace has run in.
+    /// The theft: waits in the pool until a block that no trace has run in.
     async fn steal(&self, latch: Address) -> B256 {
         let data = balanceOfCall { account: account(3).address() }.abi_encode().into();
         let target = self.theirs;
         self.steal_by(latch, |from| takeCall { target, data, from }.abi_encode()).await
     }
 
+    /// A call of `take` from a block on: it is judged before that block, and mined in it or later.
     async fn steal_by(&self, latch: Address, take: impl FnOnce(U256) -> Vec<u8>) -> B256 {
         let (nonce, head) = (self.nonce().await, self.world.node.head().unwrap().number);
-        let (answer, hash) = self.raw(nonce + 1, Some(latch), take(U256::from(head + 3))).await;
+        let take = take(U256::from(head + 3));
+        self.world.anvil("evm_setAutomine", json!([false])).await;
+        let (raw, hash) = signed(&account(0), nonce, Some(latch), 0, take.into());
+        let answer = self.ask("eth_sendRawTransaction", json!([raw])).await;
         assert_eq!(answer.body["result"], json!(hash), "it behaves: {}", answer.text);
+        self.world.anvil("anvil_dropAllTransactions", json!([])).await;
         self.world.anvil("anvil_mine", json!(["0x4"])).await;
-        let nothing = transferCall { to: account(1).address(), value: U256::ZERO }.abi_encode();
-        let (answer, _) = self.raw(nonce, Some(self.mine), nothing).await;
-        assert!(answer.body.get("result").is_some(), "{}", answer.text);
+        assert_eq!(self.world.bare("eth_sendRawTransaction", json!([raw])).await["result"], json!(hash));
+        self.world.anvil("evm_mine", json!([])).await;
+        self.world.anvil("evm_setAutomine", json!([true])).await;
         self.world.mined(head + 5).await;
         hash
     }

@@ -119,13 +119,31 @@ fn x10_the_node_signs_for_linked_senders_only() {
 fn hd13_a_nonce_far_ahead_is_refused() {
     let snapshot = bank().snapshot();
     let at = |nonce| {
-        let call = signed(address_of("wallet"), nonce, Some(address_of("bond")), [1, 2, 3, 4]);
+        let call = signed(address_of("wallet"), nonce, None, [0x60]);
         let permit = permit(ask(&snapshot, "trader").call(Method::SendRawTransaction, &call));
-        send::check_nonce(&permit, 10, &Knobs::default())
+        send::check_nonce(&permit, &judged(&snapshot, &permit, b"", &[]), 10, &Knobs::default())
     };
     assert_eq!(at(0), Ok(()));
     assert_eq!(at(74), Ok(()));
     assert_eq!(at(75).map_err(|error| error.code()), Err(-32602));
+}
+
+/// RT21, HD28: code is called in its turn; what runs nothing, and what is created, may wait.
+#[test]
+fn rt21_hd28_code_is_called_in_its_turn_only() {
+    let snapshot = bank().snapshot();
+    let at = |nonce, to: Option<&str>, input: &'static [u8], code: &'static [u8]| {
+        let call = signed(address_of("wallet"), nonce, to.map(address_of), input);
+        let permit = permit(ask(&snapshot, "trader").call(Method::SendRawTransaction, &call));
+        send::check_nonce(&permit, &judged(&snapshot, &permit, code, &[]), 10, &Knobs::default()).is_ok()
+    };
+    let (data, code): (&[u8], &[u8]) = (&[1, 2, 3, 4], &[0x00]);
+    for nonce in [9, 10] {
+        assert!(at(nonce, Some("bond"), data, code), "in its turn");
+    }
+    assert!(!at(11, Some("bond"), data, code));
+    assert!(at(11, Some("colleague-wallet"), b"", b""), "a payment");
+    assert!(at(11, None, &[0x60], b""), "a creation");
 }
 
 /// R2, and the address a creation takes (R1).
