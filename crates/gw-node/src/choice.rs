@@ -95,7 +95,7 @@ impl Node {
 
     /// Whether there is another node to wait for.
     fn look_budget(&self) -> Budget {
-        if self.shared.endpoints().len() > 1 { Budget::Look } else { Budget::Fact }
+        if self.shared.endpoints().len() > 1 { Budget::Look } else { Budget::Block }
     }
 
     /// Looks at a node that is not in use, and at its chain.

@@ -16,8 +16,12 @@ pub struct NodeConfig {
     group_keys: Option<Arc<KeyCipher>>,
     upkeep: Upkeep,
     patience: Patience,
+    largest_trace: usize,
     connections: Connections,
 }
+
+/// The largest answer to a question for traces.
+const LARGEST_TRACE: usize = 64 * 1024 * 1024;
 
 /// How many connections to the node there are, and how long one that nobody uses is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,6 +107,7 @@ impl NodeConfig {
             group_keys: None,
             upkeep: Upkeep::default(),
             patience: Patience::default(),
+            largest_trace: LARGEST_TRACE,
             connections: Connections::default(),
         })
     }
@@ -146,6 +151,13 @@ impl NodeConfig {
         self
     }
 
+    /// The same, taking no larger answer to a question for traces than this.
+    #[must_use]
+    pub fn with_largest_trace(mut self, bytes: usize) -> Self {
+        self.largest_trace = bytes;
+        self
+    }
+
     /// The same with other bounds on connections.
     #[must_use]
     pub fn with_connections(mut self, connections: Connections) -> Self {
@@ -155,6 +167,10 @@ impl NodeConfig {
 
     pub(crate) fn connections(&self) -> Connections {
         self.connections
+    }
+
+    pub(crate) fn largest_trace(&self) -> usize {
+        self.largest_trace
     }
 
     pub(crate) fn patience(&self) -> Patience {

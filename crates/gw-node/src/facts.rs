@@ -49,64 +49,6 @@ struct WireReceipt {
     contract_address: Option<Address>,
 }
 
-/// A block and who sent what in it.
-#[derive(Clone, Debug)]
-pub struct BlockWithSenders {
-    /// The block.
-    pub block: Block,
-    /// Its transactions.
-    pub transactions: Vec<Sent>,
-}
-
-/// One transaction of a block.
-#[derive(Clone, Debug)]
-pub struct Sent {
-    /// Its hash.
-    pub hash: B256,
-    /// Its sender.
-    pub sender: Address,
-    /// Its nonce.
-    pub nonce: u64,
-    /// Wallets it delegates, and to what (EIP-7702).
-    pub delegations: Vec<(Address, Address)>,
-}
-
-#[derive(Deserialize)]
-struct WireSenders {
-    transactions: Vec<WireSent>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct WireSent {
-    hash: B256,
-    from: Address,
-    nonce: U256,
-    #[serde(default)]
-    authorization_list: Option<Vec<WireDelegation>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct WireDelegation {
-    chain_id: U256,
-    address: Address,
-    nonce: U256,
-    #[serde(alias = "v")]
-    y_parity: U256,
-    r: U256,
-    s: U256,
-}
-
-impl WireDelegation {
-    /// Wallet and delegate; one that nobody signed delegates nothing.
-    fn read(self) -> Option<(Address, Address)> {
-        let (nonce, parity) = (small(self.nonce).ok()?, self.y_parity.try_into().ok()?);
-        let wallet = gw_evm::tx::delegating_wallet(self.chain_id, self.address, nonce, parity, [self.r, self.s])?;
-        Some((wallet, self.address))
-    }
-}
-
 /// A transaction's place, from `eth_getTransactionByHash`; all other members are left unread.
 #[derive(Deserialize)]
 struct Exists {}
@@ -123,7 +65,7 @@ impl Node {
     }
 
     /// The block up to number `head` that used this nonce of a sender, by how many they had used when each block ended;
-    /// `None` if none did. [`NodeError::Unparsable`] where the node keeps no state that old.
+    /// `None` if none did. [`NodeError::NoAnswer`] where the node keeps no state that old.
     pub async fn block_of_nonce(&self, sender: Address, nonce: u64, head: u64) -> Result<Option<B256>, NodeError> {
         let used = async |block: u64| Ok::<_, NodeError>(self.nonce(sender, &format!("{block:#x}")).await? > nonce);
         if !used(head).await? {
@@ -147,7 +89,7 @@ impl Node {
                 unused_by = Some(middle);
             }
         }
-        let block = self.fact("eth_getBlockByNumber", &format!(r#"["{used_by:#x}",false]"#)).await?;
+        let block = self.fact_in("eth_getBlockByNumber", &format!(r#"["{used_by:#x}",false]"#), Budget::Block).await?;
         Ok(read_block(&block)?.map(|block| block.hash))
     }
 
@@ -211,7 +153,7 @@ impl Node {
 
     /// The mined transaction with this hash, if it is mined.
     pub async fn mined(&self, hash: B256) -> Result<Option<Mined>, NodeError> {
-        let receipt = self.fact("eth_getTransactionReceipt", &format!(r#"["{hash:#x}"]"#)).await?;
+        let receipt = self.fact_in("eth_getTransactionReceipt", &format!(r#"["{hash:#x}"]"#), Budget::Block).await?;
         let Some(receipt) = parse::<Option<WireReceipt>>(&receipt)? else { return Ok(None) };
         Ok(Some(Mined {
             block_hash: receipt.block_hash,
@@ -224,15 +166,15 @@ impl Node {
 
     /// Whether the node has the transaction at all, pending or mined.
     pub async fn has_transaction(&self, hash: B256) -> Result<bool, NodeError> {
-        let answer = self.fact("eth_getTransactionByHash", &format!(r#"["{hash:#x}"]"#)).await?;
+        let answer = self.fact_in("eth_getTransactionByHash", &format!(r#"["{hash:#x}"]"#), Budget::Block).await?;
         Ok(parse::<Option<Exists>>(&answer)?.is_some())
     }
 
-    /// The block a call names, never above the followed head: a higher one makes the gateway look once (decision 41).
-    /// `None` is a block nobody has.
+    /// The block a call names: one of those that lead to the followed head. For any other the gateway looks at the head once
+    /// (decision 41, HD28). `None` is a block nobody has.
     pub async fn block(&self, id: BlockId) -> Result<Option<Block>, NodeError> {
         let head = || self.head().map(|head| head.block).ok_or(NodeError::NoHead);
-        let block = match id {
+        let (method, named) = match id {
             BlockId::Tag(BlockTag::Latest | BlockTag::Pending) => return head().map(Some),
             BlockId::Number(number) if head()?.number == number => return head().map(Some),
             BlockId::Number(number) => {
@@ -240,48 +182,48 @@ impl Node {
                 if number > head()?.number {
                     return Ok(None);
                 }
-                self.fact("eth_getBlockByNumber", &format!(r#"["{number:#x}",false]"#)).await?
+                ("eth_getBlockByNumber", format!("{number:#x}"))
             }
-            BlockId::Hash { hash, .. } => {
-                let block = self.fact("eth_getBlockByHash", &format!(r#"["{hash:#x}",false]"#)).await?;
-                let Some(block) = read_block(&block)? else { return Ok(None) };
-                self.raise(block.number).await?;
-                return Ok((block.number <= head()?.number).then_some(block));
-            }
-            BlockId::Tag(BlockTag::Safe) => self.fact("eth_getBlockByNumber", r#"["safe",false]"#).await?,
-            BlockId::Tag(BlockTag::Finalized) => self.fact("eth_getBlockByNumber", r#"["finalized",false]"#).await?,
-            BlockId::Tag(BlockTag::Earliest) => self.fact("eth_getBlockByNumber", r#"["0x0",false]"#).await?,
+            BlockId::Hash { hash, .. } => ("eth_getBlockByHash", format!("{hash:#x}")),
+            BlockId::Tag(BlockTag::Safe) => ("eth_getBlockByNumber", "safe".to_owned()),
+            BlockId::Tag(BlockTag::Finalized) => ("eth_getBlockByNumber", "finalized".to_owned()),
+            BlockId::Tag(BlockTag::Earliest) => ("eth_getBlockByNumber", "0x0".to_owned()),
         };
-        read_block(&block)
+        let params = format!(r#"["{named}",false]"#);
+        for again in [false, true] {
+            if again {
+                self.refresh_head().await?;
+            }
+            let Some(block) = read_block(&self.fact_in(method, &params, Budget::Block).await?)? else {
+                return Ok(None);
+            };
+            if self.follows(block.number, block.hash).await? {
+                return Ok(Some(block));
+            }
+        }
+        Ok(None)
     }
 
     /// Blocks by number, in one exchange. All of them, or none.
     pub(crate) async fn blocks(&self, numbers: Range<u64>) -> Result<Vec<Block>, NodeError> {
         let params: Vec<_> = numbers.map(|number| format!(r#"["{number:#x}",false]"#)).collect();
         let calls: Vec<_> = params.iter().map(|params| ("eth_getBlockByNumber", params.as_str())).collect();
-        let answers = self.ask(&calls, Budget::Fact).await?;
+        let answers = match self.ask(&calls, Budget::Block).await {
+            // Too much at once: each alone.
+            Err(NodeError::TooLarge) if calls.len() > 1 => {
+                let mut each = Vec::with_capacity(calls.len());
+                for call in calls {
+                    each.extend(self.ask(&[call], Budget::Block).await?);
+                }
+                each
+            }
+            answers => answers?,
+        };
         let read = |answer: Answer<bytes::Bytes>| match answer {
             Answer::Result(block) => read_block(&block)?.ok_or(NodeError::Unparsable),
             Answer::Error(_) => Err(NodeError::Unparsable),
         };
         answers.into_iter().map(read).collect()
-    }
-
-    /// A block by its hash, with who sent what in it.
-    pub async fn block_with_senders(&self, hash: B256) -> Result<BlockWithSenders, NodeError> {
-        let text = self.fact("eth_getBlockByHash", &format!(r#"["{hash:#x}",true]"#)).await?;
-        let block = read_block(&text)?.ok_or(NodeError::Unparsable)?;
-        let sent = |sent: WireSent| {
-            let delegations = sent.authorization_list.unwrap_or_default().into_iter().filter_map(WireDelegation::read);
-            Ok(Sent {
-                hash: sent.hash,
-                sender: sent.from,
-                nonce: small(sent.nonce)?,
-                delegations: delegations.collect(),
-            })
-        };
-        let transactions = parse::<WireSenders>(&text)?.transactions.into_iter().map(sent);
-        Ok(BlockWithSenders { block, transactions: transactions.collect::<Result<_, NodeError>>()? })
     }
 
     /// The time of a block in seconds since 1970.
@@ -292,9 +234,15 @@ impl Node {
 
     /// One fact; an error of the node is no fact.
     async fn fact(&self, method: &str, params: &str) -> Result<bytes::Bytes, NodeError> {
-        match self.ask(&[(method, params)], Budget::Fact).await?.pop() {
+        self.fact_in(method, params, Budget::Fact).await
+    }
+
+    /// The same of what others made, as large as they made it (HD36).
+    pub(crate) async fn fact_in(&self, method: &str, params: &str, budget: Budget) -> Result<bytes::Bytes, NodeError> {
+        match self.ask(&[(method, params)], budget).await?.pop() {
             Some(Answer::Result(fact)) => Ok(fact),
-            Some(Answer::Error(_)) | None => Err(NodeError::Unparsable),
+            Some(Answer::Error(_)) => Err(NodeError::NoAnswer),
+            None => Err(NodeError::Unparsable),
         }
     }
 }

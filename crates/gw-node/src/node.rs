@@ -11,7 +11,7 @@ use crate::{
 use bytes::Bytes;
 use gw_evm::wire::{TraceForm, UpstreamCall};
 use gw_policy::sealed::{RawJson, Sealed};
-use gw_types::Secret;
+use gw_types::{B256, Secret};
 use std::{
     pin::Pin,
     sync::{
@@ -51,6 +51,9 @@ pub enum NodeError {
     /// Not the answer to what was asked.
     #[error("the node's answer is not understood")]
     Unparsable,
+    /// An error in place of a fact: it does not have it, or keeps no state that old.
+    #[error("the node answers a question with an error")]
+    NoAnswer,
     /// HTTP 429 to what was asked by this key (J8).
     #[error("the node limits our rate")]
     RateLimited(KeyId),
@@ -95,9 +98,13 @@ impl NodeError {
             | Self::ChainsDiffer { .. }
             | Self::NotValidated(_)
             | Self::Tls(_) => true,
-            Self::Broken(_) | Self::Timeout | Self::Unavailable | Self::GivenUp | Self::TooLarge | Self::Unparsable => {
-                false
-            }
+            Self::Broken(_)
+            | Self::Timeout
+            | Self::Unavailable
+            | Self::GivenUp
+            | Self::TooLarge
+            | Self::Unparsable
+            | Self::NoAnswer => false,
         }
     }
 
@@ -107,6 +114,7 @@ impl NodeError {
             Self::Unreachable(_) | Self::Broken(_) | Self::Timeout | Self::Unavailable | Self::GivenUp => true,
             Self::TooLarge
             | Self::Unparsable
+            | Self::NoAnswer
             | Self::RateLimited(_)
             | Self::Tls(_)
             | Self::NoHead
@@ -216,6 +224,8 @@ impl Node {
             group_keys: config.group_keys(),
         }));
         node.refresh_head().await?;
+        // From here on it is known which blocks were followed.
+        node.trail().await?;
         node.via(node.shared.active()).probe().await;
         if several {
             node.look_around().await;
@@ -310,6 +320,18 @@ impl Node {
             *known = Arc::new(longer);
         }
         Ok(Arc::clone(&known))
+    }
+
+    /// Whether the block of this number and hash is one of those that lead to the followed head, and so has been let in.
+    /// Blocks older than the [trail](Self::trail) are taken to be: it begins with the first block followed, and reaches far
+    /// deeper than a reorganization.
+    pub async fn follows(&self, number: u64, hash: B256) -> Result<bool, NodeError> {
+        let head = self.head().ok_or(NodeError::NoHead)?.block;
+        if number >= head.number {
+            return Ok((number, hash) == (head.number, head.hash));
+        }
+        let trail = self.trail().await?;
+        Ok(trail.hash(number).is_none_or(|known| known == hash))
     }
 
     /// Which trace the node gives, if any (X11).

@@ -3,12 +3,11 @@
 use crate::{Answer, Budget, Node, NodeError, head::small, message::read_batch, node::Failure};
 use gw_evm::{
     CallRequest,
-    trace::{Trace, TraceError, transactions},
+    trace::{Trace, TraceError},
     wire::{self, NextBlock, Pin, TraceForm, TraceScope, UpstreamCall},
 };
 use gw_policy::sealed::{RawError, Sealed};
 use gw_types::{Address, B256};
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeSet;
 
@@ -31,19 +30,6 @@ pub struct SendTrace {
     pub next: Traced,
     /// The nonce the sender's next transaction needs, pending ones counted.
     pub pending_nonce: u64,
-}
-
-/// What a mined transaction did.
-#[derive(Debug)]
-pub struct MinedRun {
-    /// Which transaction.
-    pub hash: B256,
-    /// All of it, if it can be read.
-    pub trace: Result<Sealed<Trace>, TraceError>,
-    /// The accounts whose storage it changed.
-    pub changed: Vec<Address>,
-    /// The contracts it created and kept.
-    pub created: Vec<Address>,
 }
 
 /// Why there is no trace: the call is refused, nothing is forwarded (X11).
@@ -138,81 +124,11 @@ impl Node {
         .await
     }
 
-    /// What the named transactions of a block did, in its order, from one trace of the block by its hash (HD2). What
-    /// others did in it is not looked at. Nodes that trace no blocks are asked for each of the transactions, and which
-    /// block it is in.
-    pub async fn trace_block(&self, block: B256, wanted: &[B256]) -> Result<Vec<MinedRun>, NoTrace> {
-        self.reading(|on| async move {
-            let form = on.trace_form().ok_or(NoTrace::Unsupported)?;
-            let calls = wire::trace_block(block, TraceScope::Send, form);
-            let body = on.exchange(&calls, Budget::SendTrace).await?;
-            match results(read_batch(&body, calls.len())?) {
-                Some(results) => runs_of_block(&results, wanted, form),
-                None => on.trace_each(block, wanted, form).await,
-            }
-        })
-        .await
-    }
-
-    async fn trace_each(&self, block: B256, wanted: &[B256], form: TraceForm) -> Result<Vec<MinedRun>, NoTrace> {
-        let mut calls = Vec::new();
-        for hash in wanted {
-            calls.extend(wire::trace_transaction(*hash, TraceScope::Send, form));
-            calls
-                .push(UpstreamCall { method: "eth_getTransactionReceipt".into(), params: format!(r#"["{hash:#x}"]"#) });
-        }
-        let unusable = || NoTrace::Unusable(TraceError::Malformed);
-        let body = self.exchange(&calls, Budget::SendTrace).await?;
-        let texts = results(read_batch(&body, calls.len())?).ok_or_else(unusable)?;
-        let each = calls.len().checked_div(wanted.len()).filter(|each| *each > 0).ok_or_else(unusable)?;
-        let run = |(hash, texts): (&B256, &[&RawValue])| {
-            let (receipt, traces) = texts.split_last().ok_or_else(unusable)?;
-            let receipt: InBlock = serde_json::from_str(receipt.get()).map_err(|_| NodeError::Unparsable)?;
-            // The transaction may have moved to another block meanwhile: that one is looked at in its turn.
-            if receipt.block_hash != block {
-                return Err(unusable());
-            }
-            Ok(run(*hash, traces, form))
-        };
-        wanted.iter().zip(texts.chunks(each)).map(run).collect()
-    }
-
     /// The probe's own trace, of nobody's call.
     pub(crate) async fn trace_in(&self, form: TraceForm, calls: &[UpstreamCall]) -> Option<Trace> {
         let body = self.exchange(calls, Budget::Fact).await.ok()?;
         trace(read_batch(&body, calls.len()).ok()?, TraceScope::Read, form).ok()?.ok()
     }
-}
-
-/// Where a transaction was mined.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct InBlock {
-    block_hash: B256,
-}
-
-/// All results, or nothing if one is an error.
-fn results(answers: Vec<Answer<&RawValue>>) -> Option<Vec<&RawValue>> {
-    let result = |answer| match answer {
-        Answer::Result(result) => Some(result),
-        Answer::Error(_) => None,
-    };
-    answers.into_iter().map(result).collect()
-}
-
-fn runs_of_block(results: &[&RawValue], wanted: &[B256], form: TraceForm) -> Result<Vec<MinedRun>, NoTrace> {
-    let mined = transactions(results).map_err(NoTrace::Unusable)?;
-    let ours = mined.iter().filter(|mined| wanted.contains(&mined.hash));
-    let runs: Vec<MinedRun> = ours.map(|mined| run(mined.hash, &mined.results, form)).collect();
-    // A transaction of this block that is missing from its trace is not one that did nothing.
-    if runs.len() == wanted.len() { Ok(runs) } else { Err(NoTrace::Unusable(TraceError::Malformed)) }
-}
-
-fn run(hash: B256, results: &[&RawValue], form: TraceForm) -> MinedRun {
-    let trace = Trace::parse(results, TraceScope::Send, form);
-    let created = trace.as_ref().map(|trace| trace.created().collect()).unwrap_or_default();
-    let changed = Trace::changed(results).unwrap_or_default();
-    MinedRun { hash, trace: trace.map(Sealed::new), changed, created }
 }
 
 fn read(answers: Vec<Answer<&RawValue>>, scope: TraceScope, form: TraceForm) -> Result<Traced, NoTrace> {

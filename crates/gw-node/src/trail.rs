@@ -51,8 +51,8 @@ impl Trail {
     {
         let mut newer = VecDeque::from([head]);
         let mut lowest = head;
-        // The first trail begins with its head; so does one that lags too far behind to be caught up with.
-        let begins = self.hashes.is_empty() || self.end().saturating_add(LENGTH as u64) <= head.number;
+        // The first trail begins with its head.
+        let begins = self.hashes.is_empty();
         while !begins
             && newer.len() < LENGTH
             && lowest.number > 0
@@ -116,7 +116,7 @@ mod tests {
         let moved = followed(&longer, 400, NEVER).await;
         assert_eq!((moved.hashes.len(), moved.end()), (LENGTH, 401));
         let far = followed(&moved, 10_000, NEVER).await;
-        assert_eq!((far.first, far.resume(&moved, 401)), (10_000, 401));
+        assert_eq!((far.first, far.end(), far.resume(&moved, 401)), (10_001 - LENGTH as u64, 10_001, 401));
     }
 
     #[tokio::test]

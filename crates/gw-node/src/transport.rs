@@ -20,13 +20,16 @@ use tokio::sync::Semaphore;
 pub enum Budget {
     /// A forwarded call: 30 s, 128 MiB.
     Forward,
-    /// The trace of a read: [`Patience::read_trace`], 64 MiB.
+    /// The trace of a read: [`Patience::read_trace`], [`NodeConfig::with_largest_trace`].
     ReadTrace,
-    /// The trace of a send: [`Patience::send_trace`], 64 MiB.
+    /// The trace of a send: [`Patience::send_trace`], [`NodeConfig::with_largest_trace`].
     SendTrace,
     /// A fact the gateway asks for itself: 5 s, 8 MiB.
     Fact,
-    /// Whether a node is well, where another one can take its place: 2 s, 8 MiB.
+    /// A block with the hashes of its transactions, or one transaction: 5 s, 128 MiB, which is more than any block can
+    /// need (HD36).
+    Block,
+    /// Whether a node is well, where another one can take its place: 2 s, 128 MiB.
     Look,
 }
 
@@ -38,16 +41,16 @@ impl Budget {
             Self::Forward => Duration::from_secs(30),
             Self::SendTrace => patience.send_trace,
             Self::ReadTrace => patience.read_trace,
-            Self::Fact => Duration::from_secs(5),
+            Self::Fact | Self::Block => Duration::from_secs(5),
             Self::Look => Duration::from_secs(2),
         }
     }
 
-    const fn size(self) -> usize {
+    const fn size(self, largest_trace: usize) -> usize {
         match self {
-            Self::Forward => 128 * MIB,
-            Self::ReadTrace | Self::SendTrace => 64 * MIB,
-            Self::Fact | Self::Look => 8 * MIB,
+            Self::Forward | Self::Block | Self::Look => 128 * MIB,
+            Self::ReadTrace | Self::SendTrace => largest_trace,
+            Self::Fact => 8 * MIB,
         }
     }
 }
@@ -60,6 +63,7 @@ pub(crate) struct Transport {
     key_header: HeaderName,
     own_key: KeyId,
     patience: Patience,
+    largest_trace: usize,
     /// One permit per connection that may be in use; an HTTP/1 connection carries one exchange at a time.
     in_use: Option<Semaphore>,
 }
@@ -103,8 +107,8 @@ impl Transport {
             headers.insert(key_header.clone(), own.value());
         }
         let in_use = bounds.max.map(|max| Semaphore::new(max.min(Semaphore::MAX_PERMITS)));
-        let (uri, patience) = (uri.clone(), config.patience());
-        Ok(Self { client, uri, headers, key_header, own_key, patience, in_use })
+        let (uri, patience, largest_trace) = (uri.clone(), config.patience(), config.largest_trace());
+        Ok(Self { client, uri, headers, key_header, own_key, patience, largest_trace, in_use })
     }
 
     /// By which key the node is asked, if not by `key`.
@@ -127,7 +131,7 @@ impl Transport {
             request.headers_mut().insert(self.key_header.clone(), key.value());
         }
         let by = key.map_or(self.own_key, UpstreamKey::id);
-        tokio::time::timeout(budget.time(&self.patience), self.round_trip(request, budget.size(), by))
+        tokio::time::timeout(budget.time(&self.patience), self.round_trip(request, budget.size(self.largest_trace), by))
             .await
             .map_err(|_| NodeError::Timeout)?
     }

@@ -342,6 +342,7 @@ impl TryFrom<watched_sends::Model> for Watched {
             external_id: place.parse("external_id", &row.external_id)?,
             org: row.org_id.into(),
             orgs: place.json("org_ids", row.org_ids)?,
+            block_number: row.block_number.map(|number| u64::try_from(number).unwrap_or_default()),
         })
     }
 }

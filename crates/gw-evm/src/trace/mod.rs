@@ -4,7 +4,10 @@
 
 mod calls;
 mod json;
+mod parts;
 mod prestate;
+
+pub use parts::{changed, emitters, made, touched};
 
 use crate::wire::{TraceForm, TraceScope};
 use alloy_primitives::{Address, B256, Bytes, U256};
@@ -162,13 +165,6 @@ impl Trace {
         let (frames, top) = calls::parse(tree)?;
         let touched = prestate::touched(prestate)?;
         Ok(Self { frames, touched, changes: diff.map(prestate::changes).transpose()?, top })
-    }
-
-    /// The accounts whose storage the execution changes, of results whose call tree may be unusable: the diff comes last.
-    pub fn changed(results: &[&RawValue]) -> Result<Vec<Address>, TraceError> {
-        let changes = prestate::changes(results.last().ok_or(TraceError::Malformed)?)?;
-        let stored = changes.into_iter().filter(|(_, change)| !change.storage.is_empty());
-        Ok(stored.map(|(address, _)| address).collect())
     }
 
     /// What the execution creates, in order; creations that are undone do not count.

@@ -57,11 +57,6 @@ pub(super) fn touched(json: &RawValue) -> Result<BTreeMap<Address, Account>, Tra
 /// that differ; a slot that becomes zero is missing from `post`, a slot that was zero from `pre`, and an account that
 /// is gone from `post` altogether.
 pub(super) fn changes(json: &RawValue) -> Result<BTreeMap<Address, Change>, TraceError> {
-    #[derive(Deserialize)]
-    struct Diff {
-        pre: Accounts,
-        post: Accounts,
-    }
     let mut diff: Diff = serde_json::from_str(json.get()).map_err(|_| TraceError::Malformed)?;
     let mut changes = BTreeMap::new();
     for (address, before) in diff.pre {
@@ -78,6 +73,25 @@ pub(super) fn changes(json: &RawValue) -> Result<BTreeMap<Address, Change>, Trac
         changes.insert(address, change(created)?);
     }
     Ok(changes)
+}
+
+/// Accounts that had used no nonce before, and have afterwards.
+pub(super) fn first_nonces(json: &RawValue) -> Result<Vec<Address>, TraceError> {
+    let Diff { mut pre, post } = serde_json::from_str(json.get()).map_err(|_| TraceError::Malformed)?;
+    let mut first = Vec::new();
+    for (address, after) in post {
+        let before = pre.remove(&address).and_then(|before| before.nonce);
+        if nonce(after.nonce)?.is_some_and(|used| used > 0) && nonce(before)?.unwrap_or_default() == 0 {
+            first.push(address);
+        }
+    }
+    Ok(first)
+}
+
+#[derive(Deserialize)]
+struct Diff {
+    pre: Accounts,
+    post: Accounts,
 }
 
 fn change(after: AccountText) -> Result<Change, TraceError> {

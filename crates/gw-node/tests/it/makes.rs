@@ -2,7 +2,7 @@
 
 use crate::connect;
 use gw_evm::wire::{TraceForm, UpstreamCall};
-use gw_node::{Answer, Budget, NoTrace, Node};
+use gw_node::{Answer, Budget, Looked, NoTrace, Node};
 use gw_testkit::{Hardhat, anvil::anvil};
 use gw_types::{B256, U256};
 
@@ -33,12 +33,12 @@ async fn decision_7_hardhat_3_knows_the_combined_tracer() {
         let node = connect(url).await;
         assert_eq!((node.chain_id(), node.trace_form()), (31337, Some(form)));
         let (hash, block) = paid(&node).await;
-        // Anvil by the block, Hardhat by each transaction: it traces no blocks.
-        let runs = node.trace_block(block, &[hash]).await.unwrap();
-        assert_eq!((runs.len(), runs[0].hash), (1, hash));
-        assert!(runs[0].trace.is_ok() && runs[0].created.is_empty());
+        let looked = node.look_at(block, &[hash]).await.unwrap();
+        assert!(matches!(&looked[..], [Looked::Run(run)] if run.sent.hash == hash && run.created.is_empty()));
+        // Many of a block at once: Anvil by the block, Hardhat by each transaction, for it traces no blocks.
+        assert_eq!(node.look_at(block, &[hash; 9]).await.unwrap().len(), 9);
         // HD2: what was mined elsewhere is not told of this block.
-        assert!(node.trace_block(B256::from(U256::from(7)), &[hash]).await.is_err());
+        assert!(node.look_at(B256::from(U256::from(7)), &[hash]).await.is_err());
         assert!(node.trace_mined(hash).await.is_ok());
     }
 }
@@ -50,6 +50,6 @@ async fn x11_hardhat_2_gives_no_traces() {
     let node = connect(hardhat.url()).await;
     assert_eq!((node.chain_id(), node.trace_form()), (31337, None));
     let (hash, block) = paid(&node).await;
-    assert!(matches!(node.trace_block(block, &[hash]).await, Err(NoTrace::Unsupported)));
-    assert!(node.block_with_senders(block).await.unwrap().transactions.iter().any(|sent| sent.hash == hash));
+    assert!(matches!(node.look_at(block, &[hash]).await, Err(NoTrace::Unsupported)));
+    assert!(node.listing(block).await.unwrap().transactions.contains(&hash));
 }

@@ -140,7 +140,7 @@ async fn hd22_the_block_of_a_nonce_is_found() {
                 let found = node.block_of_nonce(Address::repeat_byte(7), nonce as u64, 25).await;
                 match found {
                     Ok(found) => assert_eq!(found.map(|hash| hash.to_string()), Some(hash(*at)), "{nonce} of {used:?}"),
-                    Err(NodeError::Unparsable) => assert!(25 < kept + 2 * (25 - at) + 1, "{nonce} of {used:?}, {kept}"),
+                    Err(NodeError::NoAnswer) => assert!(25 < kept + 2 * (25 - at) + 1, "{nonce} of {used:?}, {kept}"),
                     Err(error) => panic!("{error:?}"),
                 }
             }

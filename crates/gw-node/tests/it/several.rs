@@ -204,7 +204,7 @@ impl Gate for Asked {
     fn admit<'a>(&'a self, node: &'a Node, last: Option<Block>, block: Block) -> Admitting<'a> {
         Box::pin(async move {
             // The node of the gate is the one that has the block.
-            let seen = node.block_with_senders(block.hash).await?;
+            let seen = node.listing(block.hash).await?;
             self.0.lock().unwrap().push((last.map(|last| last.number), block.number, seen.block.hash == block.hash));
             if format!("{:#x}", block.hash) == OTHER { Err(NodeError::NotValidated("loot".into())) } else { Ok(()) }
         })

@@ -1,7 +1,7 @@
 //! `eth_getLogs`: what may be asked upstream, whose transactions they are, what this viewer sees (HD1, J9).
 
 use super::{
-    forward::{ask, raise, shown_at},
+    forward::{ask_of_followed, raise},
     head, pinned, unanswered,
 };
 use crate::{
@@ -14,7 +14,7 @@ use gw_evm::{
     BlockId, BlockTag, Call, LogFilter, LogRange, ParamError, TransactionRef,
     wire::{self, Pin},
 };
-use gw_node::{Answer, Budget};
+use gw_node::{Answer, Budget, NodeError};
 use gw_policy::{
     Disclosed, RawJson, Sealed,
     view::{self, LogsAnswer, PartiesNeeded, TxParties},
@@ -27,6 +27,8 @@ const MAX_BLOCKS: u64 = 10_000;
 const MAX_ROWS: usize = 10_000;
 /// From so many transactions of one block on, the whole block is cheaper to ask for.
 const WHOLE_BLOCK: usize = 4;
+/// The most transactions of one question where whole blocks are too large.
+const AT_ONCE: usize = 64;
 
 pub(super) async fn logs(
     asked: &Asked,
@@ -36,16 +38,14 @@ pub(super) async fn logs(
 ) -> Result<Disclosed, Reply> {
     let state = asked.state();
     let bounded = bounded(asked, &judged, filter, found).await?;
-    let judged = asked.again(judged)?;
-    let sealed = match bounded {
-        Some((bounded, pin)) => {
-            let upstream = Call::Logs(view::upstream_filter(&judged.viewer(state), &bounded));
-            ask(state, &judged, &upstream, pin, found).await?
-        }
-        // Blocks that are not there have no logs; whether the caller may ask for them is judged all the same.
-        None => Sealed::new(RawJson::new(Bytes::from_static(b"[]"))),
-    };
-    let judged = asked.again(judged)?;
+    let mut judged = asked.again(judged)?;
+    let mut answer = None;
+    if let Some((bounded, pin)) = bounded {
+        let upstream = Call::Logs(view::upstream_filter(&judged.viewer(state), &bounded));
+        (answer, judged) = ask_of_followed(asked, judged, &upstream, pin, found).await?;
+    }
+    // Blocks that are not there have no logs; whether the caller may ask for them is judged all the same.
+    let sealed = answer.unwrap_or_else(|| Sealed::new(RawJson::new(Bytes::from_static(b"[]"))));
     let needed = view::parties_needed(&judged.viewer(state), filter, &sealed);
     let parties = parties(asked, &judged, &needed, found).await?;
     let judged = asked.again(judged)?;
@@ -54,10 +54,7 @@ pub(super) async fn logs(
         LogsAnswer::Rows(_, count) if count > MAX_ROWS => {
             Err(judged.invalid(ParamError::limit("too many results: 10000 at most")))
         }
-        LogsAnswer::Rows(rows, _) => {
-            shown_at(state, &rows, found).await?;
-            Ok(rows)
-        }
+        LogsAnswer::Rows(rows, _) => Ok(rows),
     }
 }
 
@@ -119,8 +116,24 @@ async fn parties(
             ),
         }
     }
-    let answers = found.upstream(state, judged.node(state)?.batch(&calls, Budget::Forward)).await;
-    for answer in answers.map_err(|error| unanswered(state, &error))? {
+    let node = judged.node(state)?;
+    let each = async {
+        match node.batch(&calls, Budget::Forward).await {
+            // What others put into those blocks keeps nobody from their own logs (HD36).
+            Err(NodeError::TooLarge) => {
+                let mut answers = Vec::with_capacity(needed.len());
+                for few in needed.chunks(AT_ONCE) {
+                    let transaction =
+                        |one: &PartiesNeeded| wire::body(&Call::Transaction(TransactionRef::Hash(one.tx_hash)), pin);
+                    let calls: Vec<_> = few.iter().filter_map(transaction).collect();
+                    answers.extend(node.batch(&calls, Budget::Forward).await?);
+                }
+                Ok(answers)
+            }
+            answers => answers,
+        }
+    };
+    for answer in found.upstream(state, each).await.map_err(|error| unanswered(state, &error))? {
         // A transaction the node does not give is somebody else's.
         if let Answer::Result(sealed) = answer {
             known.learn(&sealed);

@@ -172,7 +172,7 @@ pub(crate) fn untraced(state: &Inner, judged: &Judged, error: NoTrace) -> Reply 
         NoTrace::Unusable(TraceError::TooDeep | TraceError::TooManyFrames) => DenyReason::TraceDepthExceeded,
         NoTrace::Unsupported
         | NoTrace::Unusable(TraceError::Malformed)
-        | NoTrace::Node(NodeError::Timeout | NodeError::TooLarge | NodeError::Unparsable) => {
+        | NoTrace::Node(NodeError::Timeout | NodeError::TooLarge | NodeError::Unparsable | NodeError::NoAnswer) => {
             DenyReason::TracingUnavailable
         }
         NoTrace::Node(error) => return unanswered(state, error),

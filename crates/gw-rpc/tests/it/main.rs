@@ -3,6 +3,7 @@
 
 mod assault;
 mod batch;
+mod blocks;
 mod consistency;
 mod corpus;
 mod denials;

@@ -227,6 +227,7 @@ async fn decision_41_an_answer_raises_the_head_to_its_block() {
     let hash = B256::repeat_byte(1);
     let mut mined = transaction(hash, WALLET, OTHER);
     mined["blockNumber"] = json!("0x65");
+    mined["blockHash"] = json!(B256::repeat_byte(0x65));
     fake.on("eth_getTransactionByHash", mined);
     fake.on("eth_getBlockByNumber", fake_node::block(101, &format!("0x{}", "65".repeat(32))));
     world.result(&caller, "eth_getTransactionByHash", json!([hash])).await;

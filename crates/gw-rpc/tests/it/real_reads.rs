@@ -33,7 +33,10 @@ pub(crate) async fn chain() -> Chain {
 }
 
 pub(crate) async fn chain_with(knobs: Knobs) -> Chain {
-    let (world, anvil) = real_with(knobs).await;
+    chain_on(real_with(knobs).await).await
+}
+
+pub(crate) async fn chain_on((world, anvil): (World, Anvil)) -> Chain {
     let (bank, rival) = (world.org("bank").await, world.org("rival").await);
     let caller = world.person("caller", bank, &["*"], &[Claim::Deploy]).await;
     let wallet = account(0).address();

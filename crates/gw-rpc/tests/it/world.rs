@@ -89,7 +89,11 @@ pub(crate) async fn real() -> (World, Anvil) {
 }
 
 pub(crate) async fn real_with(knobs: Knobs) -> (World, Anvil) {
-    let anvil = anvil();
+    real_on(anvil(), knobs).await
+}
+
+/// An instance with this node.
+pub(crate) async fn real_on(anvil: Anvil, knobs: Knobs) -> (World, Anvil) {
     let world = World::start(anvil.url(), RpcSettings::default(), knobs, 64 << 20).await;
     (world, anvil)
 }

@@ -266,7 +266,8 @@ impl Foundation<'_> {
         // What a crash left open is settled beside the requests: nobody waits for it.
         tokio::spawn(async move { gw_rpc::send::resolve_intents(&context, recovery.open_intents).await });
         let (store, node, clock) = (self.store.clone(), Arc::clone(&self.node), Arc::clone(&self.edge.clock));
-        self.tasks.spawn(workers::watch_reservations(store, node, clock, end.clone()));
+        let gated = self.config.knobs.mined_trace != MinedTrace::Off;
+        self.tasks.spawn(workers::watch_reservations(store, node, clock, gated, end.clone()));
         let (resolvers, until) = (Arc::clone(&self.resolvers), end.clone());
         self.tasks.spawn(async move { resolvers.keep_checking(&until).await });
         if let (Some(humanity), until) = (self.humanity.clone(), end.clone()) {

@@ -1,6 +1,9 @@
-//! Follows sends that create contracts from the reservation to the registered contract (20 R3, R4; HD14).
+//! Follows reservations until nothing can come of them any more (20 R3, R4; HD14).
 //!
-//! Gathers what the chain says about a transaction, decides its [`Fate`], and writes that down. A contract belongs to
+//! What a send created is registered by the gate of `gw_rpc::mined`, before anybody reads at its block (HD27), and so are
+//! reorganizations followed. Here reservations end whose transaction never will be mined. Where the gate does not stand
+//! (`MINED_TRACE=off`), or lets in what it could not look at (`alert`), what was reserved is registered here, some moments
+//! late: gathers what the chain says about a transaction, decides its [`Fate`], and writes that down. A contract belongs to
 //! the organization of the transaction whose own mined trace created it, never to whoever reserved its address first.
 //! Everything it needs is in the store, so that it goes on after a restart; only the watch for reorganizations of the
 //! last blocks starts anew.
@@ -11,7 +14,7 @@ use gw_store::{
     Actor, Store,
     record::{self, CreationKind, MinedContract, OpenReservation, ReservationState},
 };
-use gw_types::{Address, B256, Clock, ReservationId, Timestamp};
+use gw_types::{Address, B256, Clock, OrgId, ReservationId, Timestamp};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 
@@ -22,9 +25,9 @@ const SWEEP: Duration = Duration::from_secs(30);
 /// A block this deep is not reorganized any more.
 const FINAL_DEPTH: u64 = 64;
 
-/// Watches until told to end.
-pub(crate) async fn watch(store: Store, node: Arc<Node>, clock: Arc<dyn Clock>, end: CancellationToken) {
-    let mut watcher = Watcher { store, node, clock, recent: Vec::new() };
+/// Watches until told to end; `gated` is whether the gate follows reorganizations.
+pub(crate) async fn watch(store: Store, node: Arc<Node>, clock: Arc<dyn Clock>, gated: bool, end: CancellationToken) {
+    let mut watcher = Watcher { store, node, clock, gated, recent: Vec::new() };
     let mut seen = None;
     let mut idle = Duration::ZERO;
     loop {
@@ -47,8 +50,9 @@ struct Watcher {
     store: Store,
     node: Arc<Node>,
     clock: Arc<dyn Clock>,
+    gated: bool,
     /// Transactions mined a little while ago, and in which block.
-    recent: Vec<(B256, Mined)>,
+    recent: Vec<(B256, (OrgId, Mined))>,
 }
 
 /// What the chain says about one transaction.
@@ -88,15 +92,21 @@ fn fate(reservation: &OpenReservation, facts: &Facts) -> Fate {
 
 impl Watcher {
     async fn step(&mut self) -> anyhow::Result<()> {
-        self.recheck().await?;
+        if !self.gated {
+            self.recheck().await?;
+        }
         let mut by_transaction: BTreeMap<Option<B256>, Vec<OpenReservation>> = BTreeMap::new();
         for reservation in self.store.read().open_reservations(None).await? {
             by_transaction.entry(reservation.tx_hash).or_default().push(reservation);
         }
+        let mut failed = None;
         for (hash, reservations) in by_transaction {
-            self.follow(hash, &reservations).await?;
+            // One that cannot be followed keeps no other one waiting (HD36).
+            if let Err(error) = self.follow(hash, &reservations).await {
+                failed = failed.or(Some(error));
+            }
         }
-        Ok(())
+        failed.map_or(Ok(()), Err)
     }
 
     /// Follows the reservations of one transaction; without a hash it was never forwarded by us.
@@ -133,6 +143,10 @@ impl Watcher {
 
     /// Registers what the transaction created; reservations it did not create end with it.
     async fn register(&mut self, hash: B256, mined: Mined, of: &OpenReservation) -> anyhow::Result<()> {
+        // Where the gate has not come yet, it is quicker than this.
+        if self.gated && self.node.head().is_none_or(|head| head.number < mined.block_number) {
+            return Ok(());
+        }
         let created = self.node.created_by(hash).await?;
         let at = i64::try_from(self.node.block_time(mined.block_hash).await?).context("the block's time is absurd")?;
         let mut tx = self.store.begin(&Actor::system()).await?;
@@ -140,30 +154,33 @@ impl Watcher {
             tx_hash: hash,
             block_hash: mined.block_hash,
             at: Timestamp::from_secs(at),
-            user: of.user,
+            user: Some(of.user),
+            grant: true,
             org: of.org,
             created: created.into_iter().map(|address| contract(address, &mined)).collect(),
         })
         .await?;
         tx.commit().await?;
-        self.recent.push((hash, mined));
+        if !self.gated {
+            self.recent.push((hash, (of.org, mined)));
+        }
         Ok(())
     }
 
     /// HD14: a reorganization returns contracts of dropped blocks to reserved.
     async fn recheck(&mut self) -> anyhow::Result<()> {
         let Some(head) = self.node.head() else { return Ok(()) };
-        self.recent.retain(|(_, mined)| mined.block_number + FINAL_DEPTH > head.number);
+        self.recent.retain(|(_, (_, mined))| mined.block_number + FINAL_DEPTH > head.number);
         let mut dropped = Vec::new();
-        for (hash, was) in &self.recent {
+        for (hash, (org, was)) in &self.recent {
             let is = self.node.mined(*hash).await?;
             if is.is_none_or(|is| is.block_hash != was.block_hash) {
-                dropped.push(*hash);
+                dropped.push((*org, *hash));
             }
         }
-        for hash in dropped {
+        for (org, hash) in dropped {
             let mut tx = self.store.begin(&Actor::system()).await?;
-            tx.undo_mined(hash).await?;
+            tx.undo_mined(org, hash).await?;
             tx.commit().await?;
             self.recent.retain(|(mined, _)| *mined != hash);
         }
@@ -179,7 +196,7 @@ fn contract(address: Address, mined: &Mined) -> MinedContract {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gw_types::{OrgId, UserId};
+    use gw_types::UserId;
 
     const NOW: Timestamp = Timestamp::from_secs(1000);
 

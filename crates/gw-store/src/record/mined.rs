@@ -33,6 +33,8 @@ pub struct Watched {
     pub org: OrgId,
     /// The organizations they were an active member of.
     pub orgs: Vec<OrgId>,
+    /// The number of the block it was found in; none while it is awaited.
+    pub block_number: Option<u64>,
 }
 
 /// What a mined transaction did that would have been denied, and what follows.

@@ -165,8 +165,10 @@ pub struct Mined {
     pub block_hash: B256,
     /// That block's time.
     pub at: Timestamp,
-    /// The deployer.
-    pub user: UserId,
+    /// The deployer, if there still is one.
+    pub user: Option<UserId>,
+    /// Whether the deployer's own group is granted it: not for somebody who left the organization meanwhile.
+    pub grant: bool,
     /// The organization of the transaction.
     pub org: OrgId,
     /// What it created; contracts already registered elsewhere are left alone.

@@ -10,7 +10,7 @@ use crate::{
     record::{Conviction, Finding, Quarantine, Suspension},
     row,
 };
-use gw_types::{ConvictionId, OrgId, QuarantineId, SuspensionId, WatchId};
+use gw_types::{B256, ConvictionId, OrgId, QuarantineId, SuspensionId, WatchId};
 use sea_orm::{
     ActiveModelTrait, ActiveValue::Set, ColumnTrait, EntityTrait, IntoActiveModel, ModelTrait, QueryFilter,
     sea_query::Expr,
@@ -113,11 +113,27 @@ impl Tx {
         Ok(())
     }
 
-    /// The sends were found in this block.
-    pub async fn settle_watched(&mut self, ids: &[WatchId], block_number: u64) -> Result<(), StoreError> {
+    /// The sends were found in this block, as this transaction if it is known.
+    pub async fn settle_watched(
+        &mut self,
+        ids: &[WatchId],
+        tx_hash: Option<B256>,
+        block_number: u64,
+    ) -> Result<(), StoreError> {
         let number = i64::try_from(block_number).unwrap_or(i64::MAX);
+        let mut update =
+            watched_sends::Entity::update_many().col_expr(watched_sends::Column::BlockNumber, Expr::value(number));
+        if let Some(hash) = tx_hash {
+            update = update.col_expr(watched_sends::Column::TxHash, Expr::value(hash.to_string()));
+        }
+        update.filter(watched_sends::Column::Id.is_in(ids.iter().map(|id| id.0))).exec(&self.db).await?;
+        Ok(())
+    }
+
+    /// The block they were found in left the chain.
+    pub async fn await_again(&mut self, ids: &[WatchId]) -> Result<(), StoreError> {
         watched_sends::Entity::update_many()
-            .col_expr(watched_sends::Column::BlockNumber, Expr::value(number))
+            .col_expr(watched_sends::Column::BlockNumber, Expr::value(Option::<i64>::None))
             .filter(watched_sends::Column::Id.is_in(ids.iter().map(|id| id.0)))
             .exec(&self.db)
             .await?;

@@ -5,7 +5,7 @@
 use super::{Tx, entry::Action};
 use crate::{
     StoreError,
-    entity::{contracts, groups, memberships, reservations, tx_visibility, watched_sends},
+    entity::{contracts, groups, memberships, organizations, reservations, tx_visibility, users, watched_sends},
     record::{
         Contract, Mined, NewContract, NewGrant, NewGroup, NewMembership, OpenReservation, ReservationState,
         SendAccepted, SendRows, SendStart, SenderLink,
@@ -153,11 +153,23 @@ impl Tx {
         let registered: HashSet<String> =
             registered.all(&self.db).await?.into_iter().map(|contract| contract.address).collect();
         let mut fresh = mined.created.clone();
-        fresh.retain(|new| !registered.contains(&row::address_text(new.address)));
+        let mut seen = HashSet::new();
+        fresh.retain(|new| seen.insert(new.address) && !registered.contains(&row::address_text(new.address)));
         if fresh.is_empty() {
             return Ok(Vec::new());
         }
-        let group = self.deployer_group(mined.user, mined.org).await?;
+        // An organization that is gone owns nothing; what a user who is gone made is their organization's all the same.
+        if organizations::Entity::find_by_id(mined.org.0).one(&self.db).await?.is_none() {
+            return Ok(Vec::new());
+        }
+        let deployer = match mined.user {
+            Some(user) => users::Entity::find_by_id(user.0).one(&self.db).await?.map(|_| user),
+            None => None,
+        };
+        let group = match deployer.filter(|_| mined.grant) {
+            Some(user) => Some(self.deployer_group(user, mined.org).await?),
+            None => None,
+        };
         let mut made = Vec::with_capacity(fresh.len());
         for new in fresh {
             let mut metadata = new.metadata;
@@ -169,31 +181,32 @@ impl Tx {
                 .create_contract(NewContract {
                     metadata,
                     deployed_at: Some(mined.at),
-                    deployer: Some(mined.user),
+                    deployer,
                     ..NewContract::plain(mined.org, new.address, row::address_text(new.address))
                 })
                 .await?;
-            self.create_grant(NewGrant::full(contract.id, group)).await?;
+            if let Some(group) = group {
+                self.create_grant(NewGrant::full(contract.id, group)).await?;
+            }
             made.push(contract.id);
         }
         Ok(made)
     }
 
     /// A reorganization dropped a mined transaction: what it registered goes, its reservations wait again (HD14).
-    pub async fn undo_mined(&mut self, tx_hash: B256) -> Result<(), StoreError> {
+    pub async fn undo_mined(&mut self, org: OrgId, tx_hash: B256) -> Result<(), StoreError> {
         let own = reservations::Entity::find().filter(reservations::Column::TxHash.eq(tx_hash.to_string()));
         for row in own.all(&self.db).await? {
-            if row.state != ReservationState::Mined.as_str() {
-                continue;
+            if row.state == ReservationState::Mined.as_str() {
+                self.settle(row, ReservationState::Sent).await?;
             }
-            let at = contracts::Entity::find().filter(contracts::Column::Address.eq(&row.address));
-            if let Some(contract) = at.one(&self.db).await? {
-                let contract = Contract::try_from(contract)?;
-                if contract.metadata.get("tx_hash") == Some(&json!(tx_hash.to_string())) {
-                    self.delete_contract(contract.id).await?;
-                }
+        }
+        for row in contracts::Entity::find().filter(contracts::Column::OrgId.eq(org.0)).all(&self.db).await? {
+            let contract = Contract::try_from(row)?;
+            let registered = contract.metadata.get("auto_registered") == Some(&true.into());
+            if registered && contract.metadata.get("tx_hash") == Some(&json!(tx_hash.to_string())) {
+                self.delete_contract(contract.id).await?;
             }
-            self.settle(row, ReservationState::Sent).await?;
         }
         Ok(())
     }

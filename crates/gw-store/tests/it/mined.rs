@@ -60,7 +60,7 @@ async fn hd2_a_send_is_watched_from_before_it_is_forwarded(world: &World) {
     assert_eq!(watched(world, u64::MAX).await, [(Some(TX), u64::MAX)]);
     let found = world.store.read().watched_sends(u64::MAX).await.unwrap();
     let mut tx = world.begin().await;
-    tx.settle_watched(&[found[0].id], 7).await.unwrap();
+    tx.settle_watched(&[found[0].id], None, 7).await.unwrap();
     tx.commit().await.unwrap();
     // Another instance may not have looked at block 7 yet.
     assert_eq!((watched(world, 7).await.len(), watched(world, 6).await.len()), (0, 1));

@@ -255,7 +255,9 @@ async fn deploy(tx: &mut Tx, user: UserId, org: OrgId, n: u8) -> Result<(), Stor
             tx.accept_send(SendAccepted { rows, tx_hash, link: None }).await?;
             let created = vec![MinedContract { address, kind: CreationKind::Runtime, metadata: Object::new() }];
             let block_hash = B256::repeat_byte(1);
-            tx.settle_mined(Mined { tx_hash, block_hash, at, user, org, created }).await.map(|_| ())
+            tx.settle_mined(Mined { tx_hash, block_hash, at, user: Some(user), grant: true, org, created })
+                .await
+                .map(|_| ())
         }
     }
 }

@@ -112,7 +112,8 @@ fn mined(world: &World, cast: &Cast) -> Mined {
         tx_hash: TX,
         block_hash: B256::repeat_byte(0xbb),
         at: world.clock.now(),
-        user: cast.user,
+        user: Some(cast.user),
+        grant: true,
         org: cast.org,
         created: vec![MinedContract { address: CREATED, kind: CreationKind::Plain, metadata: Object::new() }],
     }
@@ -147,7 +148,7 @@ async fn hd14_a_reorganization_takes_the_registration_back(world: &World) {
     accept(world, rows, None).await;
     let mut tx = world.begin().await;
     tx.settle_mined(mined(world, &cast)).await.unwrap();
-    tx.undo_mined(TX).await.unwrap();
+    tx.undo_mined(cast.org, TX).await.unwrap();
     tx.commit().await.unwrap();
     let snapshot = world.store.load().await.unwrap();
     assert!(snapshot.contract(CREATED).is_none());

@@ -1,0 +1,431 @@
+//! What was mined: a block by the hashes of its transactions, who had used which nonce by then, and what single transactions
+//! did (HD2, HD36).
+//!
+//! Invariant: how large a block is decides nothing. A block is asked for without its transactions, and what is asked of
+//! several transactions at once is asked of each alone when it cannot be had so. A transaction that cannot be read even
+//! then, while the node answers other questions, is [`Unreadable`]; a node that does not answer is an error.
+
+use crate::{
+    Answer, Block, Budget, NoTrace, Node, NodeError,
+    head::{self, LOOK, parse, read_block, small},
+    message::read_batch,
+    probe,
+};
+use gw_evm::{
+    trace::{Trace, TraceError, changed, emitters, made, touched},
+    wire::{self, TraceForm, TraceScope, UpstreamCall},
+};
+use gw_policy::sealed::Sealed;
+use gw_types::{Address, B256, Bytes, U256};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::{collections::BTreeSet, time::Duration};
+
+/// How often a transaction is asked for that cannot be read, and the rest in between.
+const TRIES: u32 = 2;
+const REST: Duration = Duration::from_millis(100);
+/// The most transactions of one question.
+const AT_ONCE: usize = 8;
+/// The most small facts of one question.
+const FACTS: usize = 200;
+/// From so many transactions of one block on, a trace of the whole block is tried first.
+const WHOLE_BLOCK: usize = 4;
+
+/// A block and what is in it, by hash.
+#[derive(Clone, Debug)]
+pub struct Listing {
+    /// The block.
+    pub block: Block,
+    /// Its transactions, in their order.
+    pub transactions: Vec<B256>,
+}
+
+/// A transaction as it was sent.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    /// Its hash.
+    pub hash: B256,
+    /// Its sender.
+    pub sender: Address,
+    /// Its nonce.
+    pub nonce: u64,
+    /// Its recipient; none for a deployment.
+    pub to: Option<Address>,
+    /// Wallets it delegates, and to what (EIP-7702).
+    pub delegations: Vec<(Address, Address)>,
+}
+
+/// What a mined transaction did.
+#[derive(Debug)]
+pub struct MinedRun {
+    /// The transaction.
+    pub sent: Sent,
+    /// All of it.
+    pub trace: Sealed<Trace>,
+    /// The contracts it created and kept.
+    pub created: Vec<Address>,
+}
+
+/// What is known of a transaction that cannot be read: as much as its parts tell.
+#[derive(Debug)]
+pub struct Unreadable {
+    /// Its hash.
+    pub hash: B256,
+    /// The transaction, if at least that can be read.
+    pub sent: Option<Sent>,
+    /// Accounts that it changed or created, its recipient, and the emitters of its logs.
+    pub written: Vec<Address>,
+    /// Accounts that it entered or looked at.
+    pub touched: Vec<Address>,
+    /// Contracts it created.
+    pub created: Vec<Address>,
+}
+
+/// What came of reading a mined transaction.
+#[derive(Debug)]
+pub enum Looked {
+    /// It was read.
+    Run(MinedRun),
+    /// It cannot be.
+    Unreadable(Unreadable),
+}
+
+impl Looked {
+    /// Which transaction.
+    pub const fn hash(&self) -> B256 {
+        match self {
+            Self::Run(run) => run.sent.hash,
+            Self::Unreadable(unreadable) => unreadable.hash,
+        }
+    }
+
+    /// The contracts it created.
+    pub fn created(&self) -> &[Address] {
+        match self {
+            Self::Run(run) => &run.created,
+            Self::Unreadable(unreadable) => &unreadable.created,
+        }
+    }
+
+    /// The transaction, if it is known.
+    pub const fn sent(&self) -> Option<&Sent> {
+        match self {
+            Self::Run(run) => Some(&run.sent),
+            Self::Unreadable(unreadable) => unreadable.sent.as_ref(),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct WireHashes {
+    transactions: Vec<B256>,
+}
+
+/// Where a transaction is; nothing while it waits.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WirePlace {
+    block_hash: Option<B256>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireSent {
+    hash: B256,
+    from: Address,
+    nonce: U256,
+    #[serde(default)]
+    to: Option<Address>,
+    #[serde(default)]
+    block_hash: Option<B256>,
+    #[serde(default)]
+    authorization_list: Option<Vec<WireDelegation>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireDelegation {
+    chain_id: U256,
+    address: Address,
+    nonce: U256,
+    #[serde(alias = "v")]
+    y_parity: U256,
+    r: U256,
+    s: U256,
+}
+
+impl WireDelegation {
+    /// Wallet and delegate; one that nobody signed delegates nothing.
+    fn read(self) -> Option<(Address, Address)> {
+        let (nonce, parity) = (small(self.nonce).ok()?, self.y_parity.try_into().ok()?);
+        let wallet = gw_evm::tx::delegating_wallet(self.chain_id, self.address, nonce, parity, [self.r, self.s])?;
+        Some((wallet, self.address))
+    }
+}
+
+impl WireSent {
+    fn read(self) -> Option<Sent> {
+        let delegations = self.authorization_list.unwrap_or_default().into_iter().filter_map(WireDelegation::read);
+        Some(Sent {
+            hash: self.hash,
+            sender: self.from,
+            nonce: small(self.nonce).ok()?,
+            to: self.to,
+            delegations: delegations.collect(),
+        })
+    }
+}
+
+impl Node {
+    /// A block by its hash.
+    pub async fn listing(&self, hash: B256) -> Result<Listing, NodeError> {
+        let text = self.fact_in("eth_getBlockByHash", &format!(r#"["{hash:#x}",false]"#), Budget::Block).await?;
+        let block = read_block(&text)?.filter(|block| block.hash == hash).ok_or(NodeError::Unparsable)?;
+        Ok(Listing { block, transactions: parse::<WireHashes>(&text)?.transactions })
+    }
+
+    /// How many nonces each of the senders had used when this block ended.
+    pub async fn nonces_at(&self, senders: &[Address], block: B256) -> Result<Vec<u64>, NodeError> {
+        let mut nonces = Vec::with_capacity(senders.len());
+        for senders in senders.chunks(FACTS) {
+            let params: Vec<_> =
+                senders.iter().map(|sender| format!(r#"["{sender:#x}",{{"blockHash":"{block:#x}"}}]"#)).collect();
+            let calls: Vec<_> = params.iter().map(|params| ("eth_getTransactionCount", params.as_str())).collect();
+            for answer in self.ask(&calls, Budget::Fact).await? {
+                let Answer::Result(nonce) = answer else { return Err(NodeError::NoAnswer) };
+                nonces.push(small(parse::<U256>(&nonce)?)?);
+            }
+        }
+        Ok(nonces)
+    }
+
+    /// The block that a transaction is in, if it is in one.
+    pub async fn block_of(&self, hash: B256) -> Result<Option<B256>, NodeError> {
+        let text = self.fact_in("eth_getTransactionByHash", &format!(r#"["{hash:#x}"]"#), Budget::Block).await?;
+        Ok(parse::<Option<WirePlace>>(&text)?.and_then(|place| place.block_hash))
+    }
+
+    /// The transaction of this block that used the nonce; `None` if none that can be read did.
+    pub async fn sent_with(&self, listing: &Listing, sender: Address, nonce: u64) -> Result<Option<B256>, NodeError> {
+        for hashes in listing.transactions.chunks(AT_ONCE) {
+            for sent in self.sent(listing.block.hash, hashes).await? {
+                if let Some(sent) = sent.filter(|sent| (sent.sender, sent.nonce) == (sender, nonce)) {
+                    return Ok(Some(sent.hash));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// What these transactions of a block did, in the order given.
+    pub async fn look_at(&self, block: B256, wanted: &[B256]) -> Result<Vec<Looked>, NoTrace> {
+        let form = self.trace_form().ok_or(NoTrace::Unsupported)?;
+        if wanted.len() >= WHOLE_BLOCK
+            && let Some(looked) = self.whole(block, wanted, form).await
+        {
+            return Ok(looked);
+        }
+        let mut looked = Vec::with_capacity(wanted.len());
+        for hashes in wanted.chunks(AT_ONCE) {
+            match self.together(block, hashes, form).await {
+                Some(runs) => looked.extend(runs),
+                None => {
+                    for hash in hashes {
+                        looked.push(self.alone(block, *hash, form).await?);
+                    }
+                }
+            }
+        }
+        Ok(looked)
+    }
+
+    /// All of them from one trace of the whole block, where that can be had.
+    async fn whole(&self, block: B256, wanted: &[B256], form: TraceForm) -> Option<Vec<Looked>> {
+        let calls = wire::trace_block(block, TraceScope::Send, form);
+        let body = self.exchange(&calls, Budget::SendTrace).await.ok()?;
+        let results = results(read_batch(&body, calls.len()).ok()?)?;
+        let mined = gw_evm::trace::transactions(&results).ok()?;
+        let mut sent = Vec::with_capacity(wanted.len());
+        for hashes in wanted.chunks(AT_ONCE) {
+            sent.extend(self.sent(block, hashes).await.ok()?);
+        }
+        let look = |(hash, sent): (&B256, Option<Sent>)| {
+            let results = &mined.iter().find(|mined| mined.hash == *hash)?.results;
+            run(sent?, results, form).map(Looked::Run)
+        };
+        wanted.iter().zip(sent).map(look).collect()
+    }
+
+    /// A few of them in one exchange, where all of them can be had so.
+    async fn together(&self, block: B256, hashes: &[B256], form: TraceForm) -> Option<Vec<Looked>> {
+        let mut calls = Vec::new();
+        for hash in hashes {
+            calls.push(transaction(*hash));
+            calls.extend(wire::trace_transaction(*hash, TraceScope::Send, form));
+        }
+        let body = self.exchange(&calls, Budget::SendTrace).await.ok()?;
+        let results = results(read_batch(&body, calls.len()).ok()?)?;
+        let each = calls.len().checked_div(hashes.len())?;
+        let look = |(hash, results): (&B256, &[&RawValue])| {
+            let (sent, traces) = results.split_first()?;
+            run(read_sent(sent, *hash, block)?, traces, form).map(Looked::Run)
+        };
+        hashes.iter().zip(results.chunks(each)).map(look).collect()
+    }
+
+    /// One of them, tried again; unreadable if the node answers other questions all the while.
+    async fn alone(&self, block: B256, hash: B256, form: TraceForm) -> Result<Looked, NoTrace> {
+        for again in 0..TRIES {
+            if again > 0 {
+                tokio::time::sleep(REST).await;
+            }
+            if let Some(looked) = self.together(block, &[hash], form).await.and_then(|mut looked| looked.pop()) {
+                return Ok(looked);
+            }
+        }
+        // Whose fault is it? A node that is away, traces nothing, or left the block behind, says nothing of a transaction.
+        let head = head::read(&self.ask(&LOOK, Budget::Block).await?)?;
+        if probe::probe(self, head.pin()).await.is_none() {
+            return Err(NoTrace::Unsupported);
+        }
+        let listing = self.listing(block).await?;
+        if self.block_of(hash).await.is_ok_and(|place| place != Some(block)) {
+            return Err(NoTrace::Unusable(TraceError::Malformed));
+        }
+        let unreadable = self.parts(&listing, hash).await?;
+        tracing::error!(tx.hash = %hash, "a mined transaction cannot be read");
+        Ok(Looked::Unreadable(unreadable))
+    }
+
+    /// What the parts of a transaction tell that cannot be read as a whole.
+    async fn parts(&self, listing: &Listing, hash: B256) -> Result<Unreadable, NodeError> {
+        let block = listing.block.hash;
+        let sent = self.sent(block, &[hash]).await.ok().and_then(|mut sent| sent.pop().flatten());
+        let (mut written, mut made_here) = (BTreeSet::new(), BTreeSet::new());
+        written.extend(sent.as_ref().and_then(|sent| sent.to));
+        made_here.extend(sent.as_ref().filter(|sent| sent.to.is_none()).map(|sent| sent.sender.create(sent.nonce)));
+        if let Some(receipt) = self.part("eth_getTransactionReceipt", hash).await {
+            let (spoke, created) = emitters(&receipt);
+            written.extend(spoke);
+            made_here.extend(created);
+        }
+        // The tree is the largest part: the others may still be had.
+        let parts = wire::trace_transaction(hash, TraceScope::Send, TraceForm::Batch);
+        let [_, touches, changes] = parts.as_slice() else { return Err(NodeError::Unparsable) };
+        let touched = self.result(touches).await.map(|touches| touched(&touches)).unwrap_or_default();
+        match self.result(changes).await {
+            Some(diff) => {
+                written.extend(changed(&diff));
+                made_here.extend(made(&diff));
+            }
+            // Without the diff, what was looked at may have been written, and what has code now and had none before may be
+            // this one's: whose it is nobody can say, so nobody reads it.
+            None => {
+                let codeless =
+                    touched.iter().filter(|(_, had_code)| !**had_code).map(|(address, _)| *address).collect();
+                written.extend(self.came_about(codeless, &listing.block).await?);
+                written.extend(touched.iter().filter(|(_, had_code)| **had_code).map(|(address, _)| *address));
+            }
+        }
+        let created = self.came_about(made_here, &listing.block).await?;
+        written.extend(created.iter().copied());
+        let (written, touched) = (written.into_iter().collect(), touched.into_keys().collect());
+        Ok(Unreadable { hash, sent, written, touched, created })
+    }
+
+    /// Which of the addresses have code in this block and had none before it.
+    async fn came_about(&self, addresses: BTreeSet<Address>, block: &Block) -> Result<Vec<Address>, NodeError> {
+        let addresses: Vec<Address> = addresses.into_iter().collect();
+        let now = self.code_at(&addresses, block.hash).await?;
+        let before = self.code_at(&addresses, block.parent).await?;
+        let came = addresses.into_iter().zip(now.into_iter().zip(before)).filter(|(_, (now, before))| *now && !*before);
+        Ok(came.map(|(address, _)| address).collect())
+    }
+
+    async fn part(&self, method: &'static str, hash: B256) -> Option<Box<RawValue>> {
+        self.result(&UpstreamCall { method: method.into(), params: format!(r#"["{hash:#x}"]"#) }).await
+    }
+
+    async fn result(&self, call: &UpstreamCall) -> Option<Box<RawValue>> {
+        let body = self.exchange(std::slice::from_ref(call), Budget::SendTrace).await.ok()?;
+        results(read_batch(&body, 1).ok()?)?.pop().map(ToOwned::to_owned)
+    }
+
+    /// Whether there is code of its own at each address in this block: not that of a wallet which delegates. Where the node
+    /// cannot tell, there is.
+    async fn code_at(&self, addresses: &[Address], block: B256) -> Result<Vec<bool>, NodeError> {
+        let mut has_code = Vec::with_capacity(addresses.len());
+        for addresses in addresses.chunks(FACTS) {
+            let params: Vec<_> =
+                addresses.iter().map(|address| format!(r#"["{address:#x}",{{"blockHash":"{block:#x}"}}]"#)).collect();
+            let calls: Vec<_> = params.iter().map(|params| ("eth_getCode", params.as_str())).collect();
+            for answer in self.ask(&calls, Budget::Block).await? {
+                has_code.push(match answer {
+                    Answer::Result(code) => {
+                        let code = parse::<Bytes>(&code)?;
+                        !code.is_empty() && gw_evm::code::delegation(&code).is_none()
+                    }
+                    Answer::Error(_) => true,
+                });
+            }
+        }
+        Ok(has_code)
+    }
+
+    /// Transactions of this block as they were sent; nothing for one that cannot be read or is not in it.
+    async fn sent(&self, block: B256, hashes: &[B256]) -> Result<Vec<Option<Sent>>, NodeError> {
+        let calls: Vec<_> = hashes.iter().map(|hash| transaction(*hash)).collect();
+        let read = |body: &bytes::Bytes, hashes: &[B256]| {
+            let answers = read_batch(body, hashes.len())?;
+            let each = answers.into_iter().zip(hashes).map(|(answer, hash)| match answer {
+                Answer::Result(sent) => read_sent(sent, *hash, block),
+                Answer::Error(_) => None,
+            });
+            Ok::<Vec<_>, NodeError>(each.collect())
+        };
+        match self.exchange(&calls, Budget::SendTrace).await {
+            Ok(body) => read(&body, hashes),
+            // Too much at once.
+            Err(NodeError::TooLarge) => {
+                let mut sent = Vec::with_capacity(hashes.len());
+                for (hash, call) in hashes.iter().zip(&calls) {
+                    sent.push(match self.exchange(std::slice::from_ref(call), Budget::SendTrace).await {
+                        Ok(body) => read(&body, &[*hash])?.pop().flatten(),
+                        Err(NodeError::TooLarge) => None,
+                        Err(error) => return Err(error),
+                    });
+                }
+                Ok(sent)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn transaction(hash: B256) -> UpstreamCall {
+    UpstreamCall { method: "eth_getTransactionByHash".into(), params: format!(r#"["{hash:#x}"]"#) }
+}
+
+/// The transaction, if it is the one asked for and in this block: one that moved to another is looked at there.
+fn read_sent(text: &RawValue, hash: B256, block: B256) -> Option<Sent> {
+    let sent: WireSent = serde_json::from_str(text.get()).ok()?;
+    if sent.hash != hash || sent.block_hash != Some(block) {
+        return None;
+    }
+    sent.read()
+}
+
+/// All results, or nothing if one is an error.
+fn results(answers: Vec<Answer<&RawValue>>) -> Option<Vec<&RawValue>> {
+    let result = |answer| match answer {
+        Answer::Result(result) => Some(result),
+        Answer::Error(_) => None,
+    };
+    answers.into_iter().map(result).collect()
+}
+
+fn run(sent: Sent, results: &[&RawValue], form: TraceForm) -> Option<MinedRun> {
+    let trace = Trace::parse(results, TraceScope::Send, form).ok()?;
+    let created = trace.created().collect();
+    Some(MinedRun { sent, trace: Sealed::new(trace), created })
+}

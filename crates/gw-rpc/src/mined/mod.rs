@@ -1,0 +1,327 @@
+//! Every send of the gateway's is looked at in the block that holds it, before anybody reads at that block (spec/02 HD2).
+//!
+//! Gathers where awaited sends are ([`awaited`]) and what they did, lets `gw_policy::access::judge_mined` say whether that
+//! would have been denied, and writes down what follows: what they created is their organization's; of what would have been
+//! denied the sender loses the right to send, and what may be loot is closed. Those are rows of policy, so every instance
+//! knows them; each instance looks at each block for itself all the same, for it must not show a block that another one has
+//! not finished with.
+//!
+//! Invariant: a block is let in only after all of that is in force here. What its content makes unreadable is convicted
+//! (HD36); only a node or a store that does not answer, or policy that is stale, holds it back.
+
+mod awaited;
+
+use crate::send::SendContext;
+use awaited::{Chain, Found, Places};
+use gw_audit::{SecurityEvent, SecurityKind};
+use gw_journal::Journal;
+use gw_node::{Admitting, Block, Gate, Listing, Looked, NoTrace, Node, NodeError};
+use gw_policy::{
+    Knobs, Snapshot,
+    access::{MinedFinding, MinedSend, UnreadableRun, judge_mined, unreadable_mined},
+    knobs::MinedTrace,
+};
+use gw_store::{
+    Actor, Feed, Store, StoreError,
+    record::{CreationKind, Finding, Mined, MinedContract, Object, Watched},
+};
+use gw_types::{Address, B256, Clock, OrgId, Timestamp, WatchId};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+use tokio::sync::Mutex;
+
+/// How far down a reorganization is followed, and how many blocks may come at once.
+const DEPTH: u64 = 64;
+
+/// Looks at new blocks.
+#[derive(Debug)]
+pub struct MinedGate {
+    store: Store,
+    feed: Feed,
+    journal: Arc<Journal>,
+    clock: Arc<dyn Clock>,
+    knobs: Arc<Knobs>,
+    chain: Mutex<Chain>,
+}
+
+/// Why a block could not be looked at.
+#[derive(Debug, thiserror::Error)]
+enum Unseen {
+    #[error("the node did not answer")]
+    Node(#[from] NodeError),
+    #[error("the block was not traced")]
+    Trace(#[from] NoTrace),
+    #[error("the store did not answer")]
+    Store(#[from] StoreError),
+    #[error("the policy is stale")]
+    Stale,
+}
+
+impl Gate for MinedGate {
+    fn admit<'a>(&'a self, node: &'a Node, last: Option<Block>, block: Block) -> Admitting<'a> {
+        Box::pin(async move {
+            match (self.look(node, last, block).await, self.knobs.mined_trace) {
+                (Ok(()), _) => Ok(()),
+                (Err(error), MinedTrace::Quarantine) => Err(NodeError::NotValidated(Box::new(error))),
+                (Err(error), MinedTrace::Alert | MinedTrace::Off) => {
+                    tracing::error!(error = &error as &dyn std::error::Error, "a block was not looked at");
+                    Ok(())
+                }
+            }
+        })
+    }
+}
+
+/// What is to be written of one block, or of a part of it.
+#[derive(Debug, Default)]
+struct Written<'a> {
+    settled: Vec<Found<'a>>,
+    made: Vec<Mined>,
+    findings: Vec<(MinedFinding, Found<'a>)>,
+}
+
+impl MinedGate {
+    /// For the sends of this context.
+    pub fn new(context: &SendContext) -> Self {
+        let SendContext { store, feed, journal, clock, knobs, .. } = context.clone();
+        Self { store, feed, journal, clock, knobs, chain: Mutex::default() }
+    }
+
+    async fn look(&self, node: &Node, last: Option<Block>, head: Block) -> Result<(), Unseen> {
+        let mut chain = self.chain.lock().await;
+        if last.is_none() {
+            chain.clear();
+        }
+        // A send found in a block of the last few may be found again in another one.
+        let above = last.map_or(u64::MAX, |last| last.number.min(head.number).saturating_sub(DEPTH));
+        let watched = self.store.read().watched_sends(above).await?;
+        if watched.is_empty() {
+            remember(&mut chain, &[head]);
+            return Ok(());
+        }
+        let places = awaited::places(node, &watched, &chain, last, head).await?;
+        // First what left the chain: an address may be another's in the blocks that came.
+        self.conclude(&places, head).await?;
+        for (listing, found) in &places.blocks {
+            self.look_into(node, listing, found).await?;
+        }
+        if let Some(above) = places.forked_above {
+            chain.retain(|(number, _)| *number <= above);
+        }
+        let new: Vec<Block> = places.blocks.iter().map(|(listing, _)| listing.block).chain([head]).collect();
+        remember(&mut chain, &new);
+        Ok(())
+    }
+
+    /// Looks at awaited sends in one block, in the order they ran.
+    async fn look_into(&self, node: &Node, listing: &Listing, found: &[Found<'_>]) -> Result<(), Unseen> {
+        if found.is_empty() {
+            return Ok(());
+        }
+        let mut wanted: Vec<B256> = found.iter().map(|found| found.hash).collect();
+        wanted.dedup();
+        let looked = node.look_at(listing.block.hash, &wanted).await?;
+        let mut snapshot = self.snapshot()?;
+        let mut written = Written::default();
+        // What sends of this block created that is not registered yet, and whose it will be.
+        let mut lately = HashMap::new();
+        for looked in &looked {
+            let hash = looked.hash();
+            for found in found.iter().filter(|found| found.hash == hash) {
+                written.settled.push(*found);
+                written.made.push(self.made(&snapshot, listing, found, looked));
+                match self.judge(&snapshot, &lately, listing, found, looked) {
+                    None => lately.extend(looked.created().iter().map(|new| (*new, found.watched.org))),
+                    Some(finding) => {
+                        written.findings.push((finding, *found));
+                        // What ran after it is judged by what follows from it: loot may have been carried on.
+                        self.write(&snapshot, std::mem::take(&mut written), &listing.block).await?;
+                        snapshot = self.snapshot()?;
+                        lately.clear();
+                    }
+                }
+            }
+        }
+        self.write(&snapshot, written, &listing.block).await
+    }
+
+    fn snapshot(&self) -> Result<Arc<Snapshot>, Unseen> {
+        let pinned = self.feed.pin();
+        if pinned.fresh { Ok(pinned.snapshot) } else { Err(Unseen::Stale) }
+    }
+
+    fn judge(
+        &self,
+        snapshot: &Snapshot,
+        lately: &HashMap<Address, OrgId>,
+        listing: &Listing,
+        found: &Found<'_>,
+        looked: &Looked,
+    ) -> Option<MinedFinding> {
+        let delegations = looked.sent().map(|sent| sent.delegations.clone()).unwrap_or_default();
+        // What earlier sends of the block tainted is in the snapshot already: findings are written one by one.
+        let tainted = HashSet::new();
+        let sent = MinedSend { delegations, ..mined_send(found.watched, &listing.block, lately, &tainted) };
+        match looked {
+            Looked::Run(run) => judge_mined(snapshot, &sent, &run.trace, self.clock.now(), &self.knobs),
+            Looked::Unreadable(run) => {
+                let run = UnreadableRun { written: run.written.clone(), touched: run.touched.clone() };
+                Some(unreadable_mined(snapshot, &sent, &run, self.clock.now(), &self.knobs))
+            }
+        }
+    }
+
+    /// HD27: what a send made, reserved or not, whatever it did besides.
+    fn made(&self, snapshot: &Snapshot, listing: &Listing, found: &Found<'_>, looked: &Looked) -> Mined {
+        let org = found.watched.org;
+        let user = snapshot.user_by_external(&found.watched.external_id).map(|user| user.id);
+        let at = i64::try_from(listing.block.timestamp).unwrap_or(i64::MAX);
+        let top = looked.sent().filter(|sent| sent.to.is_none()).map(|sent| sent.sender.create(sent.nonce));
+        let contract = |address: &Address| {
+            let kind = if top == Some(*address) { CreationKind::Plain } else { CreationKind::Runtime };
+            MinedContract { address: *address, kind, metadata: Object::new() }
+        };
+        let now = self.clock.now();
+        let memberships = user.map_or(&[][..], |user| snapshot.memberships(user));
+        let mut groups = memberships.iter().filter(|held| held.active(now)).map(|held| held.group);
+        Mined {
+            tx_hash: found.hash,
+            block_hash: listing.block.hash,
+            at: Timestamp::from_secs(at),
+            user,
+            grant: groups.any(|group| snapshot.group(group).is_some_and(|group| group.org == org)),
+            org,
+            created: looked.created().iter().map(contract).collect(),
+        }
+    }
+
+    /// In one transaction: what the sends made is registered, what they did wrong has its consequences, and they are awaited
+    /// no more. Returns when this instance has applied it.
+    async fn write(&self, snapshot: &Snapshot, written: Written<'_>, block: &Block) -> Result<(), Unseen> {
+        if written.settled.is_empty() {
+            return Ok(());
+        }
+        let mut tx = self.store.begin(&Actor::system()).await?;
+        for mined in written.made {
+            tx.settle_mined(mined).await?;
+        }
+        for found in &written.settled {
+            tx.settle_watched(&[found.watched.id], Some(found.hash), block.number).await?;
+        }
+        if self.knobs.mined_trace == MinedTrace::Quarantine {
+            for (finding, found) in &written.findings {
+                tx.record_finding(&record(finding, found, block.hash)).await?;
+            }
+        }
+        tx.commit().await?;
+        for (finding, found) in &written.findings {
+            self.report(snapshot, finding, found.watched, found.hash);
+        }
+        Ok(())
+    }
+
+    /// What happened to awaited sends outside of the blocks that were looked into.
+    async fn conclude(&self, places: &Places<'_>, head: Block) -> Result<(), Unseen> {
+        if places.replaced.is_empty() && places.lost.is_empty() && places.dropped.is_empty() {
+            return Ok(());
+        }
+        let snapshot = self.snapshot()?;
+        let mut tx = self.store.begin(&Actor::system()).await?;
+        tx.settle_watched(&places.replaced, None, head.number).await?;
+        // HD14: what they made is gone with their blocks.
+        let dropped: Vec<WatchId> = places.dropped.iter().map(|watched| watched.id).collect();
+        tx.await_again(&dropped).await?;
+        for watched in &places.dropped {
+            if let Some(hash) = watched.tx_hash {
+                tx.undo_mined(watched.org, hash).await?;
+            }
+        }
+        let mut findings = Vec::new();
+        for watched in &places.lost {
+            tracing::error!(nonce = watched.nonce, "a send that was mined cannot be found any more");
+            tx.settle_watched(&[watched.id], None, head.number).await?;
+            let found = Found { watched, hash: watched.tx_hash.unwrap_or_default() };
+            let (lately, tainted) = (HashMap::new(), HashSet::new());
+            let sent = mined_send(watched, &head, &lately, &tainted);
+            let run = UnreadableRun::default();
+            let finding = unreadable_mined(&snapshot, &sent, &run, self.clock.now(), &self.knobs);
+            if self.knobs.mined_trace == MinedTrace::Quarantine {
+                tx.record_finding(&record(&finding, &found, head.hash)).await?;
+            }
+            findings.push((finding, found));
+        }
+        tx.commit().await?;
+        for (finding, found) in &findings {
+            self.report(&snapshot, finding, found.watched, found.hash);
+        }
+        Ok(())
+    }
+
+    fn report(&self, snapshot: &Snapshot, found: &MinedFinding, watched: &Watched, tx_hash: B256) {
+        metrics::counter!("ledger_gateway_mined_trace_violations_total").increment(1);
+        tracing::error!(tx.hash = %tx_hash, reason = %found.reason, "a send did, once mined, what its trace had not shown");
+        let event = SecurityEvent {
+            external_id: Some(watched.external_id.clone()),
+            user_id: snapshot.user_by_external(&watched.external_id).map(|user| user.id),
+            org_id: Some(watched.org),
+            address: Some(watched.sender),
+            reason: Some(found.reason.as_str().into()),
+            count: Some(found.closed.len() as u64),
+            ..SecurityEvent::new(SecurityKind::MinedTraceViolation)
+        };
+        if let Err(error) = self.journal.append(event) {
+            tracing::error!(error = &error as &dyn std::error::Error, "a mined trace was not reported");
+        }
+    }
+}
+
+/// An awaited send as the policy judges it in this block.
+fn mined_send<'a>(
+    watched: &'a Watched,
+    block: &Block,
+    lately: &'a HashMap<Address, OrgId>,
+    tainted: &'a HashSet<Address>,
+) -> MinedSend<'a> {
+    MinedSend {
+        external_id: &watched.external_id,
+        org: watched.org,
+        orgs: &watched.orgs,
+        sender: watched.sender,
+        coinbase: block.coinbase,
+        delegations: Vec::new(),
+        lately,
+        tainted,
+    }
+}
+
+fn record(finding: &MinedFinding, found: &Found<'_>, block_hash: B256) -> Finding {
+    let finding = finding.clone();
+    Finding {
+        external_id: found.watched.external_id.clone(),
+        org: found.watched.org,
+        sender: found.watched.sender,
+        tx_hash: found.hash,
+        block_hash,
+        reason: finding.reason.as_str(),
+        closed: finding.closed,
+        closed_to_side: finding.closed_to_side,
+        side: finding.side,
+        touched: finding.touched,
+        wronged: finding.wronged,
+        suspends: finding.suspends,
+    }
+}
+
+/// The newest blocks that were let in.
+fn remember(chain: &mut Chain, new: &[Block]) {
+    for block in new {
+        if !chain.contains(&(block.number, block.hash)) {
+            chain.push_back((block.number, block.hash));
+        }
+    }
+    while chain.len() as u64 > DEPTH.saturating_mul(2) {
+        chain.pop_front();
+    }
+}
