@@ -330,8 +330,12 @@ impl Node {
         if number >= head.number {
             return Ok((number, hash) == (head.number, head.hash));
         }
-        let trail = self.trail().await?;
-        Ok(trail.hash(number).is_none_or(|known| known == hash))
+        match self.trail().await {
+            Ok(trail) => Ok(trail.hash(number).is_none_or(|known| known == hash)),
+            // The chain left the followed head while it was read: which blocks lead there nobody can say.
+            Err(NodeError::NoHead) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Which trace the node gives, if any (X11).

@@ -142,6 +142,7 @@ fn rt21_hd28_code_is_called_in_its_turn_only() {
         assert!(at(nonce, Some("bond"), data, code), "in its turn");
     }
     assert!(!at(11, Some("bond"), data, code));
+    assert!(!at(11, Some("bond"), data, b""), "code may be there once it runs");
     assert!(at(11, Some("colleague-wallet"), b"", b""), "a payment");
     assert!(at(11, None, &[0x60], b""), "a creation");
 }
