@@ -6,7 +6,7 @@ use super::{
     orgs::Scope,
     permissions::OrgRights,
     permit::{Plan, Question},
-    send::{check_sender, invalid_sender},
+    send::{check_sender, invalid_sender, names_recipients},
     subject::{Signed, Slot, StateAge, Subject},
     target::{Member, Standing},
 };
@@ -182,6 +182,8 @@ impl Checks<'_> {
         // B14: nobody else's call goes unjudged.
         simulation.kind == SimulationKind::Call
             && !self.member.is_watched()
+            // What no trace shows may read the base fee.
+            && !self.q.knobs.hide_base_fee
             && matches!(simulation.block, BlockId::Tag(BlockTag::Latest | BlockTag::Pending))
             && request.access_list.is_none()
             && request.authorization_list.is_empty()
@@ -202,6 +204,11 @@ impl Checks<'_> {
             Some(_) | None => {}
         }
         let attaches = !self.q.visible_to.is_empty();
+        if attaches {
+            // Decision 57: before any trace is asked for.
+            names_recipients(self.q.visible_to, request)
+                .map_err(|error| Refused::Invalid(error, DenyReason::InvalidRequestShape))?;
+        }
         // HD7: of a sender that is taken to be the user's nothing is looked up.
         if !self.member.assumes(signed.sender) {
             let own_only = request.to.is_none() || attaches;

@@ -7,7 +7,7 @@ use crate::{
     snapshot::{AddressLink, LinkKind, Snapshot, User},
     visibility::owns,
 };
-use gw_evm::ParamError;
+use gw_evm::{CallRequest, ParamError, VisibleTo};
 use gw_types::{Address, DenyReason, ExternalId, UserId};
 use std::cmp::Reverse;
 
@@ -73,16 +73,29 @@ pub fn check_nonce(permit: &Permit, verdict: &TraceVerdict, pending: u64, knobs:
     Ok(())
 }
 
+/// The raw entries of a send that names recipients, if it may name any as far as the call alone tells (decision 57).
+/// Counted before any look-up (`VisibleTo::MAX`).
+pub(super) fn names_recipients<'a>(
+    visible_to: &'a VisibleTo,
+    request: &CallRequest,
+) -> Result<&'a [String], ParamError> {
+    let entries = visible_to.entries()?;
+    if request.to.is_some() && !request.input.is_empty() { Ok(entries) } else { Err(not_a_call()) }
+}
+
+fn not_a_call() -> ParamError {
+    ParamError::invalid("visibleTo: only for contract calls")
+}
+
 /// Who may see the transaction besides its parties (W4, R26): asked after the trace, before anything is forwarded.
 pub fn recipients(snapshot: &Snapshot, permit: &Permit, verdict: &TraceVerdict) -> Result<Vec<ExternalId>, ParamError> {
     if permit.visible_to.is_empty() {
         return Ok(Vec::new());
     }
-    // Counted before any look-up (`VisibleTo::MAX`).
-    let entries = permit.visible_to.entries()?;
-    let calls = |signed: Signed<'_>| signed.request.to.is_some() && !signed.request.input.is_empty();
-    if !(verdict.target_has_code && Signed::of(permit.call()).is_some_and(calls)) {
-        return Err(ParamError::invalid("visibleTo: only for contract calls"));
+    let signed = Signed::of(permit.call()).ok_or_else(not_a_call)?;
+    let entries = names_recipients(&permit.visible_to, signed.request)?;
+    if !verdict.target_has_code {
+        return Err(not_a_call());
     }
     let mut recipients: Vec<ExternalId> = Vec::with_capacity(entries.len());
     for entry in entries {

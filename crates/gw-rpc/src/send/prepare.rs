@@ -1,10 +1,11 @@
 //! Everything a send must pass before anything happens: traces in two blocks, their judgement, nonce, recipients.
 
 use crate::{
-    execute::{head, judge_again, judge_run, untraced, unwilling},
+    execute::{head, judge_again, judge_run, unanswered, untraced, unwilling},
     question::{Asked, Judged},
     record::Found,
     reply::Reply,
+    state::Inner,
 };
 use gw_evm::{Call, CallRequest, trace::Trace, wire::NextBlock};
 use gw_node::{Block, Traced};
@@ -66,6 +67,10 @@ pub(super) async fn prepare(asked: &Asked, judged: Judged, found: &mut Found) ->
     let pending = traced.pending_nonce;
     check_nonce(&judged.permit, &verdict, pending, state.knobs()).map_err(|error| judged.invalid(error))?;
     let recipients = recipients(&judged.snapshot, &judged.permit, &verdict).map_err(|error| judged.invalid(error))?;
+    let recipients = match signed {
+        Some((hash, _)) if !recipients.is_empty() && is_known(state, &judged, hash, found).await? => Vec::new(),
+        Some(_) | None => recipients,
+    };
     let mut creates = created_addresses(&judged.permit, &verdict, pending);
     for address in created_addresses(&judged.permit, &later, pending) {
         if !creates.contains(&address) {
@@ -117,6 +122,15 @@ impl Ready {
         };
         Ok(Self { judged, verdicts, ..self })
     }
+}
+
+/// Whether these bytes were sent before (decision 59): who may see them was settled then, and a second send changes nothing
+/// of it, whatever the node answers.
+async fn is_known(state: &Inner, judged: &Judged, hash: B256, found: &mut Found) -> Result<bool, Reply> {
+    if !judged.snapshot.visibility(hash).is_empty() {
+        return Ok(true);
+    }
+    found.upstream(state, judged.node(state)?.has_transaction(hash)).await.map_err(|error| unanswered(state, &error))
 }
 
 /// What is sent, whoever signs it.

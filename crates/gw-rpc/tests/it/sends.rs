@@ -149,7 +149,12 @@ async fn hd22_an_unanswered_send_is_settled_by_its_hash() {
     world.contract(bank, CONTRACT, None, &[sender.group]).await;
     let (raw, hash) = contract_call(&fake);
     fake.reply(SEND, Reply::Http(502, "<html>bad gateway</html>"));
-    fake.on("eth_getTransactionByHash", json!({"hash": hash}));
+    // Decision 59: it was not there before.
+    let asked = std::sync::atomic::AtomicU32::new(0);
+    fake.script("eth_getTransactionByHash", move |_| match asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+        0 => Reply::Result(Value::Null),
+        _ => Reply::Result(json!({"hash": hash})),
+    });
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": SEND, "params": [raw], "visibleTo": ["did:test:friend"]});
     assert_eq!(world.raw(body.to_string()).by(&sender).send().await.error(), (502, -32603));
     while world.feed.pin().snapshot.visibility(hash).iter().all(|row| !row.active) {
@@ -238,6 +243,51 @@ async fn w5_b25_the_visibility_row_is_written_before_forwarding() {
     assert!(world.feed.pin().snapshot.visibility(hash)[0].active);
     let sent: Vec<_> = fake.take().into_iter().filter(|call| call.method == SEND).collect();
     assert_eq!(sent[0].params, json!([raw]), "stripped before forwarding");
+}
+
+fn naming(raw: &str, recipients: &[&str]) -> String {
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": SEND, "params": [raw], "visibleTo": recipients});
+    body.to_string()
+}
+
+/// RTO2, R27, decision 59: the attack sent the same bytes again with other names, and a node that answers the hash opened
+/// the transaction to them.
+#[tokio::test]
+async fn rto2_the_same_bytes_are_shared_once() {
+    let (world, fake) = scripted().await;
+    let (bank, sender) = bank_with_sender(&world).await;
+    world.contract(bank, CONTRACT, None, &[sender.group]).await;
+    let (raw, hash) = contract_call(&fake);
+    fake.on(SEND, json!(hash));
+    for names in [&["did:test:first"][..], &["did:test:other"], &["did:test:first", "did:test:other"], &[]] {
+        assert_eq!(world.raw(naming(&raw, names)).by(&sender).send().await.status, 200);
+        let rows = world.feed.pin().snapshot.visibility(hash).to_vec();
+        let named: Vec<_> = rows.iter().flat_map(|row| &row.recipients).map(ToString::to_string).collect();
+        assert_eq!((named, rows[0].active), (vec!["did:test:first".to_owned()], true), "{names:?}");
+    }
+    // Sent to nobody in particular first: nor afterwards.
+    let (raw, hash) = signed(&account(0), 1, Some(CONTRACT), 0, Bytes::from_static(&[1, 2, 3, 4]));
+    fake.on(SEND, json!(hash));
+    assert_eq!(send(&world, &sender, &raw).await.status, 200);
+    fake.on("eth_getTransactionByHash", json!({"hash": hash}));
+    assert_eq!(world.raw(naming(&raw, &["did:test:other"])).by(&sender).send().await.status, 200);
+    assert!(world.feed.pin().snapshot.visibility(hash).is_empty());
+}
+
+/// RTO3, decision 57: a list that cannot stand costs no trace.
+#[tokio::test]
+async fn rto3_a_wrong_list_asks_the_node_nothing() {
+    let (world, fake) = scripted().await;
+    let (bank, sender) = bank_with_sender(&world).await;
+    world.contract(bank, CONTRACT, None, &[sender.group]).await;
+    let (raw, _) = contract_call(&fake);
+    let (plain, _) = signed(&account(0), 0, Some(TO), 1, Bytes::new());
+    fake.take();
+    for (raw, names) in [(&raw, vec!["did:test:a"; 33]), (&plain, vec!["did:test:a"])] {
+        let answer = world.raw(naming(raw, &names)).by(&sender).send().await;
+        assert_eq!(answer.error(), (400, -32602), "{}", answer.text);
+        assert!(fake.take().is_empty(), "nothing was asked");
+    }
 }
 
 /// W6, LK-7: the recovered sender of an accepted raw transaction is linked, once, with a security event.

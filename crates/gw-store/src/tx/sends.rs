@@ -19,11 +19,18 @@ use sha2::{Digest, Sha256};
 use std::collections::HashSet;
 
 impl Tx {
-    /// Before forwarding: reserves addresses and writes the visibility row, inactive.
+    /// Before forwarding: reserves addresses and writes the visibility row, inactive. The first row of a hash stays: a later
+    /// send of the same bytes writes none (R27, decision 59).
     pub async fn start_send(&mut self, start: SendStart) -> Result<SendRows, StoreError> {
         let mut rows = SendRows::default();
-        if !start.visible_to.is_empty() {
+        let tx_hash = if start.visible_to.is_empty() {
+            None
+        } else {
             let tx_hash = start.tx_hash.ok_or(StoreError::Rule("visibility_without_hash"))?;
+            let first = tx_visibility::Entity::find().filter(tx_visibility::Column::TxHash.eq(tx_hash.to_string()));
+            first.one(&self.db).await?.is_none().then_some(tx_hash)
+        };
+        if let Some(tx_hash) = tx_hash {
             let id = self.new_id();
             let row = tx_visibility::ActiveModel {
                 id: Set(id),

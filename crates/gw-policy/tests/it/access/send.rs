@@ -1,7 +1,7 @@
 //! Sends: whose they are, how far ahead, who else sees them, what they create.
 
 use super::support::{Ask, ask, ask_as, permit, reason, signed, verdict};
-use gw_evm::{Call, Method, ParamError, trace};
+use gw_evm::{Call, Method, ParamError, VisibleTo, trace};
 use gw_policy::{
     Change, Knobs, Sealed, Snapshot,
     access::{Caller, Decision, Permit, TraceFacts, TraceVerdict, judge_trace, send},
@@ -217,25 +217,40 @@ fn w4_recipients_are_dids_and_holders_of_addresses_and_the_unknown_are_dropped()
 }
 
 #[test]
-fn w4_recipients_are_for_contract_calls_with_calldata() {
+fn w4_recipients_are_for_calls_of_contracts() {
     let snapshot = bank().snapshot();
     let error = recipients(&snapshot, &["did:test:auditor"], &[]).unwrap_err();
     assert_eq!(error.code(), -32602);
-    let asked = || ask(&snapshot, "trader").sharing(&["did:test:auditor"]);
-    let refused = |permit: Permit| {
-        send::recipients(&snapshot, &permit, &judged(&snapshot, &permit, &[0x60], &[])).map_err(|error| error.code())
-    };
-    let payment = super::support::payment(address_of("wallet"), address_of("bond"));
-    assert_eq!(refused(permit(asked().call(Method::SendRawTransaction, &payment))), Err(-32602));
-    assert_eq!(refused(permit(asked().send_raw(address_of("wallet"), None, [0x60]))), Err(-32602));
 }
 
 #[test]
 fn w4_at_most_32_raw_entries() {
     let snapshot = bank().snapshot();
-    let repeated = |n| recipients(&snapshot, &vec!["did:test:auditor"; n], &[0x60]).map_err(|error| error.code());
-    assert_eq!(repeated(32), Ok(vec![did("auditor")]));
-    assert_eq!(repeated(33), Err(-32602));
+    let repeated = recipients(&snapshot, &["did:test:auditor"; 32], &[0x60]).map_err(|error| error.code());
+    assert_eq!(repeated, Ok(vec![did("auditor")]), "33 are refused by the decision (RTO3)");
+}
+
+/// RTO3, decision 57: what is wrong with the list is said before any trace is asked for, after the target's own denial.
+#[test]
+fn rto3_a_wrong_list_is_refused_without_a_trace() {
+    let snapshot = bank().org("other").contract("foreign").snapshot();
+    let to = |name| Some(address_of(name));
+    let send = |entries: &[&str], to, data: &'static [u8]| {
+        verdict(&ask(&snapshot, "trader").sharing(entries).send_raw(address_of("wallet"), to, data))
+    };
+    let many = ["did:test:auditor"; 33];
+    let one = &many[..1];
+    assert_eq!(send(one, to("bond"), &[1, 2, 3, 4]), "SEND");
+    assert_eq!(send(&many[..32], to("bond"), &[1, 2, 3, 4]), "SEND");
+    assert_eq!(send(&many, to("bond"), &[1, 2, 3, 4]), "400");
+    assert_eq!(send(one, to("bond"), &[]), "400", "no calldata");
+    assert_eq!(send(one, None, &[0x60]), "400", "a creation");
+    assert_eq!(send(&many, to("foreign"), &[1, 2, 3, 4]), "foreign_org");
+    let malformed = VisibleTo::read(&serde_json::value::to_raw_value(&json!([1])).unwrap());
+    let asked = Ask { visible_to: malformed, ..ask(&snapshot, "trader") };
+    assert_eq!(verdict(&asked.send_raw(address_of("wallet"), to("bond"), [1, 2, 3, 4])), "400");
+    let request = json!([{"from": address_of("wallet"), "to": address_of("bond")}]);
+    assert_eq!(verdict(&ask(&snapshot, "trader").sharing(one).rpc("eth_sendTransaction", request)), "400");
 }
 
 /// Decision 25.
