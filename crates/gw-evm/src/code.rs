@@ -42,6 +42,13 @@ pub fn asks_for_beneficiary(code: &[u8]) -> bool {
 ///
 /// Errs towards yes: every JUMPDEST counts as reached, also one that stands in a compiler's metadata by chance, for a
 /// computed jump could reach it.
+/// Whether live code can ask for the base fee of its block, or for the blob base fee; errs as [`probes_accounts`] does.
+pub fn reads_base_fee(code: &[u8]) -> bool {
+    const BASEFEE: u8 = 0x48;
+    const BLOBBASEFEE: u8 = 0x4a;
+    executes(code, |opcode| matches!(opcode, BASEFEE | BLOBBASEFEE))
+}
+
 fn executes(code: &[u8], is_wanted: impl Fn(u8) -> bool) -> bool {
     const STOP: u8 = 0x00;
     const JUMP: u8 = 0x56;
@@ -234,6 +241,13 @@ mod tests {
         assert!(!probes("3b"), "EXTCODESIZE stands before every call");
         assert!(asks_for_beneficiary(&[0x41]) && !asks_for_beneficiary(&[0x60, 0x41]));
         assert!(!probes(""));
+    }
+
+    #[test]
+    fn rt14_base_fees_in_live_code() {
+        let reads = |code: &str| reads_base_fee(&hex::decode(code).unwrap());
+        assert!(reads("48") && reads("4a") && reads("60015048"));
+        assert!(!reads("604850") && !reads("0048") && !reads("3a31") && !reads(""));
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub enum TransactionLogs {
 /// K3: a log whose emitter has no ABI for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoAbi {
-    /// Data unmodified, topics still checked \[S\].
+    /// Kept, topics and data masked by the shape of their words (HD31).
     Pass,
     /// The whole log dropped but for administrators of the emitter (strict).
     Drop,
@@ -35,7 +35,7 @@ pub enum NoAbi {
 /// K5: a `bytes` or `string` field in a decodable event of a contract that does not attest its payload (decision 50).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DynamicFields {
-    /// Unmodified \[S\].
+    /// Kept, but for words shaped like an address (HD31).
     Pass,
     /// Zero bytes of equal length.
     Zero,

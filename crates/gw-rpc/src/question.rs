@@ -36,12 +36,7 @@ pub(crate) struct Judged {
 impl Judged {
     /// The caller as somebody who looks at answers.
     pub(crate) fn viewer<'a>(&'a self, state: &'a Inner) -> Viewer<'a> {
-        let viewer = Viewer::new(&self.snapshot, self.permit.user(), self.now, state.knobs());
-        let viewer = viewer.restricted_to(self.permit.named_org()).own_only(self.permit.own_only());
-        match self.permit.beside() {
-            None => viewer,
-            Some(beside) => viewer.beside(beside.operator()),
-        }
+        self.permit.viewer(&self.snapshot, self.now, state.knobs())
     }
 
     /// The node as it is asked for this caller: by the key of their group in the organization, if one has a key (G1). A key

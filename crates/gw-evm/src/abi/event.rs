@@ -3,6 +3,7 @@
 use super::{
     ContractAbi, clean_address,
     function::Word,
+    possible_address,
     types::{Type, WordKind},
     walk::{Layout, Walk, WalkError, walk},
 };
@@ -16,16 +17,16 @@ pub enum Held {
     Nothing,
     /// An address.
     Address(Address),
-    /// An address only if somebody is known to have it (R22).
+    /// Declared as something else, or not at all, but shaped like an address (R22, HD31).
     Perhaps(Address),
     /// Something in the place of an address that is none; to be zeroed.
     Dirty,
 }
 
 impl Held {
-    /// A word nobody declared (R20): twelve leading zero bytes make it an address.
+    /// A word that nobody declared an address (R20, HD31): an address by its shape.
     pub fn undeclared(word: &B256) -> Self {
-        clean_address(word).map_or(Self::Nothing, Self::Address)
+        possible_address(word).map_or(Self::Nothing, Self::Perhaps)
     }
 }
 
@@ -76,24 +77,19 @@ impl EventShape {
         usize::from(!self.anonymous)
     }
 
-    fn matches(&self, topics: &[B256]) -> bool {
+    pub(super) fn matches(&self, topics: &[B256]) -> bool {
         topics.len() == self.indexed.len() + self.signature_topics()
     }
 
-    /// What the topic at `position` of the log holds (R19, R20).
+    /// What the topic at `position` of the log holds (R19, R20). A declared type may only add to what is taken for an
+    /// address: which inputs are indexed is what the author of the ABI says (HD31).
     pub fn topic(&self, position: usize, topic: &B256) -> Held {
         let Some(index) = position.checked_sub(self.signature_topics()) else { return Held::Nothing };
         match self.indexed.get(index).copied().flatten() {
             Some(WordKind::Address) => clean_address(topic).map_or(Held::Dirty, Held::Address),
             Some(WordKind::Function) => topic.first_chunk().map_or(Held::Dirty, |bytes| Held::Address(bytes.into())),
-            // Nothing proves that a log with as many topics is this event.
-            _ if self.anonymous => Held::undeclared(topic),
-            Some(WordKind::FixedBytes(32)) => match clean_address(topic) {
-                Some(address) if !address.is_zero() => Held::Perhaps(address),
-                _ => Held::Nothing,
-            },
             Some(WordKind::Uint(_) | WordKind::Int(_) | WordKind::Bool | WordKind::FixedBytes(_)) | None => {
-                Held::Nothing
+                Held::undeclared(topic)
             }
         }
     }
@@ -120,6 +116,11 @@ impl EventShape {
             }
         };
         kind.is_clean(&word).then_some(Word { kind, word })
+    }
+
+    /// Whether the input at `index` is a topic.
+    pub fn is_indexed(&self, index: usize) -> bool {
+        matches!(self.inputs.get(index), Some(Place::Indexed(_)))
     }
 
     /// The type of the input at `index`, if it is one word: what a parameter rule can be about.

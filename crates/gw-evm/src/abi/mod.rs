@@ -8,12 +8,14 @@ mod event;
 mod function;
 mod types;
 mod walk;
+mod well_known;
 
 pub use builtin::builtin;
 pub use event::{EventShape, Held};
 pub use function::{Arguments, CallDataError, Word};
 pub use types::WordKind;
 pub use walk::{Opaque, Slot, Walk, WalkError, zero_opaque, zero_word};
+pub use well_known::well_known;
 
 use alloy_json_abi::JsonAbi;
 use alloy_primitives::{Address, B256};
@@ -78,4 +80,21 @@ impl ContractAbi {
 pub fn clean_address(word: &B256) -> Option<Address> {
     let (high, low) = word.split_first_chunk::<12>()?;
     (high == &[0; 12]).then(|| Address::from_slice(low))
+}
+
+/// The address a word may hold, whatever its declared type: the upper 12 bytes are zero and the value is above 2^64.
+/// Smaller values are numbers: no key and no deployment gives such an address (HD31).
+pub fn possible_address(word: &B256) -> Option<Address> {
+    clean_address(word).filter(|address| address.iter().take(12).any(|byte| *byte != 0))
+}
+
+/// The address-shaped words of log data, by their offsets, whatever their declared types. Data that is no list of words
+/// has none.
+pub fn possible_addresses(data: &[u8]) -> impl Iterator<Item = Slot> {
+    let (words, _) = data.as_chunks::<32>();
+    let slot = |(index, word): (usize, &[u8; 32])| {
+        let address = possible_address(&B256::from(word))?;
+        Some(Slot { offset: index * types::WORD, address })
+    };
+    words.iter().enumerate().filter_map(slot)
 }

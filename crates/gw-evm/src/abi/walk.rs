@@ -1,7 +1,7 @@
 //! The walk over ABI-encoded bytes: every head, offset, length and element (R22), in time linear in the data.
 
 use super::{
-    clean_address,
+    clean_address, possible_address,
     types::{Shape, Type, WORD, WordKind, heads},
 };
 use alloy_primitives::{Address, B256, U256};
@@ -12,7 +12,7 @@ use std::ops::Range;
 pub struct Walk {
     /// Words of type `address` (or `function`), in order.
     pub addresses: Vec<Slot>,
-    /// `bytes32` words shaped like an address: they hold one only if it is known to be somebody's (R22).
+    /// Words of other types that are shaped like an address (R22, HD31).
     pub perhaps: Vec<Slot>,
     /// Contents of `bytes` and `string` (K5).
     pub opaque: Vec<Opaque>,
@@ -182,12 +182,11 @@ impl Walker<'_> {
                 let address = word.first_chunk::<20>().ok_or(WalkError::Short)?;
                 self.found.addresses.push(Slot { offset: at, address: Address::from(address) });
             }
-            WordKind::FixedBytes(32) => {
-                if let Some(address) = clean_address(&word).filter(|address| !address.is_zero()) {
+            WordKind::Uint(_) | WordKind::Int(_) | WordKind::Bool | WordKind::FixedBytes(_) => {
+                if let Some(address) = possible_address(&word) {
                     self.found.perhaps.push(Slot { offset: at, address });
                 }
             }
-            WordKind::Uint(_) | WordKind::Int(_) | WordKind::Bool | WordKind::FixedBytes(_) => {}
         }
         if self.layout == Layout::Canonical && !kind.is_clean(&word) {
             return Err(WalkError::NotCanonical);

@@ -1,7 +1,8 @@
 use alloy_dyn_abi::DynSolValue as V;
 use alloy_primitives::{Address, B256, U256, address, hex, keccak256};
 use gw_evm::abi::{
-    CallDataError, ContractAbi, Held, Opaque, Slot, WalkError, WordKind, builtin, zero_opaque, zero_word,
+    CallDataError, ContractAbi, Held, Opaque, Slot, WalkError, WordKind, builtin, possible_addresses, well_known,
+    zero_opaque, zero_word,
 };
 use serde_json::{Value, json};
 
@@ -162,8 +163,30 @@ fn r22_bytes32_in_the_shape_of_an_address_is_told_apart() {
     let data = encode(vec![V::FixedBytes(A.into_word(), 32), V::FixedBytes(B256::repeat_byte(1), 32)]);
     let found = walk(&["bytes32", "bytes32"], &data).unwrap();
     assert_eq!((found.addresses.len(), found.perhaps), (0, vec![Slot { offset: 0, address: A }]));
+    let number = encode(vec![V::Uint(U256::from_be_bytes(A.into_word().0), 256), V::Uint(U256::from(u64::MAX), 256)]);
+    let found = walk(&["uint256", "uint256"], &number).unwrap();
+    assert_eq!(found.perhaps, [Slot { offset: 0, address: A }], "HD31: whatever the type");
     let zero = encode(vec![V::FixedBytes(B256::ZERO, 32), V::Uint(U256::from(100), 256)]);
     assert!(walk(&["bytes32", "uint256"], &zero).unwrap().perhaps.is_empty());
+}
+
+/// HD31: shapes by signature and count, whatever else was declared.
+#[test]
+fn hd31_well_known_events_by_their_topics() {
+    let of = |signature: &str, count: usize| {
+        let topics = topics(signature, &vec![A.into_word(); count]);
+        well_known(&topics).map(|shape| (0..=count).map(|at| shape.topic(at, &topics[at])).collect::<Vec<_>>())
+    };
+    let (a, n) = (Held::Address(A), Held::Nothing);
+    let transfer = "Transfer(address,address,uint256)";
+    assert_eq!((of(transfer, 2), of(transfer, 3)), (Some(vec![n, a, a]), Some(vec![n, a, a, Held::Perhaps(A)])));
+    assert_eq!((of(transfer, 0), of(transfer, 1)), (None, None));
+    assert_eq!(of("Withdrawal(address,uint256)", 1), Some(vec![n, a]));
+    assert_eq!(of("TransferSingle(address,address,address,uint256,uint256)", 3), Some(vec![n, a, a, a]));
+    assert_eq!((of("Other(address)", 1), well_known(&[])), (None, None));
+    let offsets = |data: &[u8]| possible_addresses(data).map(|slot| slot.offset).collect::<Vec<_>>();
+    assert_eq!(offsets(&[word(1), A.into_word().0, word(u64::MAX), B.into_word().0].concat()), [32, 96]);
+    assert!(offsets(&[1; 31]).is_empty());
 }
 
 #[test]
@@ -190,7 +213,12 @@ fn r19_r20_topics() {
     assert_eq!(held, [Held::Nothing, Held::Address(A), Held::Nothing, Held::Perhaps(B)], "an NFT id of 100 stays");
     assert_eq!(shape.topic(1, &hash), Held::Dirty);
     assert_eq!(shape.topic(9, &A.into_word()), Held::Nothing);
-    assert_eq!(Held::undeclared(&A.into_word()), Held::Address(A));
+    assert_eq!(Held::undeclared(&A.into_word()), Held::Perhaps(A));
+    assert_eq!(Held::undeclared(&B256::from(U256::from(u64::MAX))), Held::Nothing);
+    assert_eq!(
+        Held::undeclared(&B256::from(U256::from(1_u128 << 64))),
+        Held::Perhaps(Address::left_padding_from(&[1, 0, 0, 0, 0, 0, 0, 0, 0]))
+    );
     assert_eq!(Held::undeclared(&hash), Held::Nothing);
 }
 
@@ -199,7 +227,9 @@ fn r19_indexed_values_of_which_only_a_hash_is_stored_hold_nothing() {
     let abi = event(&["indexed string", "indexed address[]"]);
     let topics = [keccak256("E(string,address[])"), A.into_word(), A.into_word()];
     let shape = abi.event(&topics).unwrap();
-    assert_eq!((shape.topic(1, &topics[1]), shape.topic(2, &topics[2])), (Held::Nothing, Held::Nothing));
+    // HD31: that only a hash is stored is what the ABI says.
+    assert_eq!((shape.topic(1, &topics[1]), shape.topic(2, &topics[2])), (Held::Perhaps(A), Held::Perhaps(A)));
+    assert_eq!(shape.topic(1, &topics[0]), Held::Nothing);
 }
 
 #[test]
@@ -249,7 +279,7 @@ fn r19_anonymous_events_test_every_topic() {
     let topics = [A.into_word(), B.into_word()];
     let shape = abi.event(&topics).unwrap();
     assert!(shape.is_anonymous());
-    assert_eq!((shape.topic(0, &topics[0]), shape.topic(1, &topics[1])), (Held::Address(A), Held::Address(B)));
+    assert_eq!((shape.topic(0, &topics[0]), shape.topic(1, &topics[1])), (Held::Address(A), Held::Perhaps(B)));
     assert_eq!(shape.data(&encode(vec![V::Address(A)])).unwrap().addresses, [Slot { offset: 0, address: A }]);
     assert!(abi.event(&topics[..1]).is_none());
 }

@@ -8,7 +8,7 @@ use super::{
     permit::{Plan, Question},
     send::{check_sender, invalid_sender, names_recipients},
     subject::{Signed, Slot, StateAge, Subject},
-    target::{Member, Standing},
+    target::{Member, Standing, is_public},
 };
 use crate::{
     knobs::{AddressQuery, TransactionLogs},

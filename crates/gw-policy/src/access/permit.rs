@@ -2,7 +2,7 @@
 //! caller may see.
 
 use super::{beside::Beside, identify::Caller, subject::StateAge};
-use crate::knobs::Knobs;
+use crate::{knobs::Knobs, snapshot::Snapshot, visibility::Viewer};
 use gw_evm::{
     Call, Extra, Listed, Lookup, Method, ParamError, VisibleTo,
     wire::{self, Pin, UpstreamCall},
@@ -205,6 +205,16 @@ impl Permit {
     /// HD7: who looks over the user's shoulder. Nothing may come of the call then but an answer to them.
     pub fn beside(&self) -> Option<Beside> {
         self.beside.as_deref().copied()
+    }
+
+    /// Who looks at the answer: the user within the limits of this permit, beside an administrator if there is one.
+    pub fn viewer<'s>(&self, snapshot: &'s Snapshot, now: Timestamp, knobs: &'s Knobs) -> Viewer<'s> {
+        let viewer = Viewer::new(snapshot, self.user, now, knobs);
+        let viewer = viewer.restricted_to(self.named_org()).own_only(self.own_only);
+        match &self.beside {
+            None => viewer,
+            Some(beside) => viewer.beside(beside.operator()),
+        }
     }
 
     /// HD17: that a run reverts is told, but not what it reverts with: that is an answer of the code that ran.

@@ -16,7 +16,6 @@ use crate::{
     knobs::Knobs,
     sealed::Sealed,
     snapshot::{CodePin, Contract, Snapshot, SystemToggle},
-    visibility::Viewer,
 };
 use alloy_eips::eip2930::{AccessList, AccessListItem};
 use gw_evm::{
@@ -166,11 +165,7 @@ pub fn stopped_at(
     let Ok((run, _)) = Run::of(snapshot, permit, sealed.peek(), facts, now, knobs) else { return Some(nowhere) };
     run.passes(permit).err()?;
     let Some((frame, address)) = run.looked_at.get() else { return Some(nowhere) };
-    let viewer = Viewer::new(snapshot, permit.user(), now, knobs).restricted_to(permit.named_org());
-    let viewer = match permit.beside() {
-        None => viewer,
-        Some(beside) => viewer.beside(beside.operator()),
-    };
+    let viewer = permit.viewer(snapshot, now, knobs);
     let depth = frame.and_then(|frame| run.trace.frames.get(frame)).map(|frame| frame.depth);
     Some(StoppedAt { frame, depth, address: address.filter(|address| viewer.sees(*address)) })
 }

@@ -135,6 +135,12 @@ impl<K: Eq + Hash + Copy, V: Row> Index<K, V> {
         self.rows.get(key)
     }
 
+    /// The row with this id.
+    pub(super) fn find(&self, id: V::Id) -> Option<&V> {
+        let key = self.keys.get(&id)?;
+        self.rows.get(*key).iter().find(|row| row.id() == id)
+    }
+
     /// Puts a row in the place of the one with this id, or takes that away.
     pub(super) fn put(&mut self, id: V::Id, row: Option<(K, V)>) {
         if let Some(old) = self.keys.get(&id).copied() {

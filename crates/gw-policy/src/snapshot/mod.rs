@@ -86,6 +86,8 @@ pub struct Snapshot {
     ended_links: Index<Address, EndedLink>,
     reservations: Index<Address, Reservation>,
     visibility: Index<B256, Arc<TxVisibility>>,
+    /// How many transactions are shared with each.
+    shares: Map<ExternalId, u32>,
     revocations: Map<TokenId, Revocation>,
     suspensions: Index<B256, Arc<Suspension>>,
     quarantines: Index<Address, Arc<Quarantine>>,
@@ -153,7 +155,13 @@ impl Snapshot {
                 self.ended_links.put(id, Some((address, EndedLink { id })));
             }
             Change::Reservation(id, row) => self.reservations.put(id, row.map(|r| (r.address, r))),
-            Change::Visibility(id, row) => self.visibility.put(id, row.map(|v| (v.tx_hash, Arc::new(v)))),
+            Change::Visibility(id, row) => {
+                let row = row.map(Arc::new);
+                let old = self.visibility.find(id).cloned();
+                self.count_shares(old.as_deref(), |count| count.saturating_sub(1));
+                self.count_shares(row.as_deref(), |count| count.saturating_add(1));
+                self.visibility.put(id, row.map(|v| (v.tx_hash, v)));
+            }
             Change::Revocation(id, row) => put(&mut self.revocations, id, row),
             Change::Suspension(id, row) => {
                 self.suspensions.put(id, row.map(|s| (name_key(&s.external_id), Arc::new(s))));
@@ -199,6 +207,18 @@ impl Snapshot {
             }
             Change::Toggle(id, row) => put(&mut self.toggles, id, row),
         }
+    }
+
+    fn count_shares(&mut self, row: Option<&TxVisibility>, count: impl Fn(u32) -> u32) {
+        for recipient in row.filter(|row| row.active).into_iter().flat_map(|row| &row.recipients) {
+            let count = count(self.shares.get(recipient).copied().unwrap_or(0));
+            put(&mut self.shares, recipient.clone(), (count > 0).then_some(count));
+        }
+    }
+
+    /// Whether any transaction is shared with this name, and was accepted.
+    pub fn shares_with(&self, recipient: &ExternalId) -> bool {
+        self.shares.get(recipient).is_some()
     }
 
     /// The personal URL with this hash of its secret, expired or not.
@@ -373,6 +393,7 @@ impl Snapshot {
             && self.ended_links == other.ended_links
             && self.reservations == other.reservations
             && self.visibility == other.visibility
+            && self.shares == other.shares
             && self.revocations == other.revocations
             && self.suspensions == other.suspensions
             && self.quarantines == other.quarantines

@@ -53,6 +53,21 @@ pub fn syncing(answer: Sealed<RawJson>) -> Disclosed {
     })
 }
 
+/// The price published in place of gas price and base fee under `HIDE_BASE_FEE`: the node's, rounded up to a power of two.
+/// The node's own price follows the base fee wei by wei; the step says no more than its order of magnitude, and what is
+/// priced by it is taken.
+#[must_use]
+pub fn published_price(gas_price: U256) -> U256 {
+    if gas_price.is_zero() { U256::ZERO } else { gas_price.checked_next_power_of_two().unwrap_or(gas_price) }
+}
+
+/// The tip published under `HIDE_BASE_FEE`: one gwei, on chains whose price reaches it. The node's own, taken from its
+/// price, leaves the base fee.
+#[must_use]
+pub fn published_tip(gas_price: U256) -> U256 {
+    published_price(gas_price).min(U256::from(1_000_000_000))
+}
+
 /// What `eth_feeHistory` is computed from besides the node's own answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeeFacts {
@@ -86,11 +101,15 @@ pub fn fee_history(viewer: &Viewer<'_>, facts: FeeFacts, answer: Sealed<RawJson>
         history.get("oldestBlock")?;
         let rows = length(history.find("gasUsedRatio").unwrap_or("null"))?;
         let hides_fee = viewer.knobs().hide_base_fee;
-        let price = quoted(facts.gas_price);
+        let price = quoted(published_price(facts.gas_price));
         let base_fees = fees(history.find("baseFeePerGas"), hides_fee.then_some(&price))?;
         let blob_fees = fees(history.find("baseFeePerBlobGas"), hides_fee.then_some("\"0x1\""))?;
         let blob_rows = length(history.find("blobGasUsedRatio").unwrap_or("null"))?;
-        let tip = if hides_fee { U256::ZERO } else { facts.gas_price.saturating_sub(facts.head_base_fee) };
+        let tip = if hides_fee {
+            published_tip(facts.gas_price)
+        } else {
+            facts.gas_price.saturating_sub(facts.head_base_fee)
+        };
 
         let mut out = format!("{{\"oldestBlock\":{}", history.get("oldestBlock")?);
         if let Some(columns) = facts.percentiles {

@@ -23,13 +23,15 @@ mod tree;
 mod unexamined;
 
 pub use block::{BlockTransactions, block, block_transaction_count};
-pub use chain::{FeeFacts, fee_history, figure, flag, local, syncing, text};
+pub use chain::{FeeFacts, fee_history, figure, flag, local, published_price, published_tip, syncing, text};
 pub use error::{DisclosedError, ErrorContext, node_error};
 pub use live::{Item, header, listed, rows};
-pub use log::{LogsAnswer, PartiesNeeded, RunLog, TxParties, logs, parties_needed, run_logs, upstream_filter};
+pub use log::{
+    LogsAnswer, PartiesNeeded, RunLog, TxParties, logs, parties_needed, run_logs, shows_nothing, upstream_filter,
+};
 pub use named::blocks_named;
 pub use receipt::{block_receipts, receipt};
-pub use simulation::{access_list, call_result, gas_used, untraced_call_result};
+pub use simulation::{access_list, call_result, gas_used, reads_base_fee, untraced_call_result};
 pub use state::{balance, code, is_no_code, nonce, proof, sent_hash, storage};
 pub use transaction::transaction;
 pub use tree::{call_tree, mined_call_tree, traceable};
@@ -43,10 +45,7 @@ use crate::{
 use alloy_primitives::{Address, B256};
 use scan::Malformed;
 
-/// What stands where the person sees something that who looks over their shoulder does not (HD7): that much, and no more.
-const VISIBLE_TO_TARGET: &str = "\"visible to the target\"";
-
-/// And where it is the other way round.
+/// What stands in a dry run for an event of an administrator's own contract that the user would not see.
 const HIDDEN_FROM_TARGET: &str = "\"hidden from the target\"";
 
 /// Opens an answer, with the constant that stands in place of a malformed one.
@@ -106,9 +105,5 @@ fn in_place(
 ) -> impl Fn(fn(&Open) -> bool, &'static str) -> Option<&'static str> {
     let own = Open::to(viewer.person(), parties);
     let beside = viewer.operator().map(|operator| Open::to(operator, parties));
-    move |open, constant| match (open(&own), beside.as_ref().is_none_or(open)) {
-        (true, true) => None,
-        (true, false) => Some(VISIBLE_TO_TARGET),
-        (false, _) => Some(constant),
-    }
+    move |open, constant| (!(open(&own) && beside.as_ref().is_none_or(open))).then_some(constant)
 }

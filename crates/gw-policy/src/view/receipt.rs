@@ -1,12 +1,12 @@
 //! Receipts (spec/30 sections 5.1, 5.2, 8).
 
 use super::{
-    Parties, VISIBLE_TO_TARGET, in_place,
+    Parties, in_place,
     log::LogReader,
     malformed_as,
     scan::{Malformed, Scan},
     shape::{Field, Object, Shape},
-    transaction::NOBODY,
+    transaction::{NOBODY, is_of_fixed_price},
 };
 use crate::{
     sealed::{Disclosed, RawJson, Sealed},
@@ -56,11 +56,8 @@ pub fn receipt(viewer: &Viewer<'_>, answer: Sealed<RawJson>) -> Disclosed {
         let mut reader = LogReader::new(viewer);
         let mut out = String::with_capacity(text.len());
         let receipt = Receipt::read(&mut Scan::new(text))?;
-        Ok(match receipt.write(&mut reader, Entitlement::AdmissionOrLog, &mut out)? {
-            Entitled::Both => Disclosed::text(out),
-            Entitled::PersonOnly => Disclosed::constant(VISIBLE_TO_TARGET),
-            Entitled::Nobody => Disclosed::NULL,
-        })
+        let shows = receipt.write(&mut reader, Entitlement::AdmissionOrLog, &mut out)?;
+        Ok(if shows { Disclosed::text(out) } else { Disclosed::NULL })
     })
 }
 
@@ -80,7 +77,7 @@ pub fn block_receipts(viewer: &Viewer<'_>, answer: Sealed<RawJson>) -> Disclosed
                 out.push(',');
             }
             let receipt = Receipt::read(scan)?;
-            if receipt.write(&mut reader, Entitlement::Admission, &mut out)? != Entitled::Both {
+            if !receipt.write(&mut reader, Entitlement::Admission, &mut out)? {
                 out.truncate(before);
             }
             Ok(())
@@ -97,17 +94,6 @@ enum Entitlement {
     AdmissionOrLog,
 }
 
-/// To whom a receipt shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Entitled {
-    /// To the viewer, and whoever is beside them.
-    Both,
-    /// Not to who is beside them.
-    PersonOnly,
-    /// Not to the viewer.
-    Nobody,
-}
-
 struct Receipt<'a>(Object<'a, 'static, { RECEIPT.len() }>);
 
 impl<'a> Receipt<'a> {
@@ -115,14 +101,13 @@ impl<'a> Receipt<'a> {
         Object::read(scan, &RECEIPT).map(Self)
     }
 
-    /// Appends the receipt and says to whom there was anything to show; if not to both, `out` ends as it began or holds a
-    /// part to be cut off by the caller.
+    /// Appends the receipt and says whether there was anything to show; if not, `out` ends as it began.
     fn write(
         &self,
         reader: &mut LogReader<'_, '_>,
         entitlement: Entitlement,
         out: &mut String,
-    ) -> Result<Entitled, Malformed> {
+    ) -> Result<bool, Malformed> {
         let viewer = reader.viewer();
         let parties = Parties {
             tx_hash: self.0.word("transactionHash")?,
@@ -131,19 +116,19 @@ impl<'a> Receipt<'a> {
         };
         let by_log = entitlement == Entitlement::AdmissionOrLog && parties.to.is_some() && !viewer.is_own_only();
         if parties.admission_of(viewer.person()) == Admission::None && !by_log {
-            return Ok(Entitled::Nobody);
+            return Ok(false);
         }
         let shown = reader.logs_of(&parties, self.0.get("logs")?)?;
         let entitled = |person: &Person<'_>, any| parties.admission_of(person) != Admission::None || (by_log && any);
-        if !entitled(viewer.person(), shown.any_to_person) {
-            return Ok(Entitled::Nobody);
-        }
-        if !viewer.operator().is_none_or(|operator| entitled(operator, shown.any_beside)) {
-            return Ok(Entitled::PersonOnly);
+        let to_operator = viewer.operator().is_none_or(|operator| entitled(operator, shown.any_beside));
+        if !(entitled(viewer.person(), shown.any_to_person) && to_operator) {
+            return Ok(false);
         }
         let in_place = in_place(viewer, &parties);
         let logs = shown.text;
         let gas_used = self.0.get("gasUsed")?;
+        let hides_fee = viewer.knobs().hide_base_fee;
+        let hides_price = hides_fee && !self.0.find("type").is_some_and(is_of_fixed_price);
         self.0.write(out, |name| match name {
             "from" => in_place(|open| open.from, NOBODY),
             "to" => in_place(|open| open.to, NOBODY),
@@ -151,10 +136,12 @@ impl<'a> Receipt<'a> {
             "contractAddress" => in_place(|open| open.rest, "null"),
             // The sum counts the gas of earlier, hidden transactions (section 8).
             "cumulativeGasUsed" => Some(gas_used),
+            "effectiveGasPrice" => hides_price.then_some("\"0x0\""),
+            "blobGasPrice" => hides_fee.then_some("\"0x1\""),
             "logsBloom" => Some(ZERO_BLOOM),
             "logs" => Some(&logs),
             _ => None,
         });
-        Ok(Entitled::Both)
+        Ok(true)
     }
 }

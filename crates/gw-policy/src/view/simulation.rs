@@ -7,10 +7,12 @@ use super::{error::DisclosedError, shape::Shape, state::checked};
 use crate::{
     access::TraceVerdict,
     sealed::{Disclosed, RawJson, Sealed},
+    visibility::is_precompile,
 };
 use alloy_eips::eip2930::AccessList;
 use alloy_primitives::hex;
-use gw_evm::trace::Trace;
+use gw_evm::{code, trace::Trace};
+use gw_types::Address;
 use std::fmt::Write as _;
 
 /// `eth_call`: the output of the judged run, or its failure in known words. Return data is not redacted (spec/30
@@ -50,6 +52,22 @@ pub fn access_list(verdict: &TraceVerdict, list: &AccessList) -> Disclosed {
     // Known words hold no quotes.
     let error = failure(trace).map(|error| format!("\"error\":\"{}\",", error.plain())).unwrap_or_default();
     Disclosed::text(format!("{{\"accessList\":[{items}],{error}\"gasUsed\":\"{:#x}\"}}", trace.top.gas_used))
+}
+
+/// Whether code of this run could ask for the base fee (`HIDE_BASE_FEE`): its answer is given to nobody then. Code that
+/// the trace does not show counts as such.
+#[must_use]
+pub fn reads_base_fee(verdict: &TraceVerdict) -> bool {
+    let trace = verdict.trace();
+    let creations = || trace.frames.iter().filter(|frame| frame.is_creation());
+    let is_shown = |address: Address| {
+        is_precompile(address)
+            || trace.touched.contains_key(&address)
+            || creations().any(|made| made.to == Some(address))
+    };
+    trace.touched.values().any(|account| code::reads_base_fee(&account.code))
+        || creations().any(|made| code::reads_base_fee(&made.input) || code::reads_base_fee(&made.output))
+        || trace.frames.iter().filter_map(|frame| frame.to).any(|address| !is_shown(address))
 }
 
 fn failure(trace: &Trace) -> Option<DisclosedError> {

@@ -9,7 +9,8 @@ use crate::{
     sealed::{Disclosed, RawJson, Sealed},
     visibility::Viewer,
 };
-use alloy_primitives::{Address, B256};
+use alloy_primitives::{Address, B256, hex};
+use gw_evm::code::delegation;
 
 /// `eth_getBalance` (K8).
 pub fn balance(viewer: &Viewer<'_>, address: Address, answer: Sealed<RawJson>) -> Disclosed {
@@ -27,7 +28,8 @@ pub(super) fn quantity(answer: Sealed<RawJson>) -> Disclosed {
 }
 
 /// `eth_getCode` (decision 37): no code is `0x`, whoever owns the address; code is for those who reach the contract,
-/// for the owner of a delegated wallet, and shared infrastructure's for everybody. `None` is the opaque 404.
+/// for the owner of a delegated wallet, and shared infrastructure's for everybody. To everybody else a delegated wallet
+/// is a plain one (HD40). `None` is the opaque 404.
 #[must_use]
 pub fn code(viewer: &Viewer<'_>, address: Address, answer: Sealed<RawJson>) -> Option<Disclosed> {
     let code = checked(answer, Shape::Bytes, Disclosed::NULL);
@@ -35,16 +37,25 @@ pub fn code(viewer: &Viewer<'_>, address: Address, answer: Sealed<RawJson>) -> O
         return None;
     }
     let reached =
-        || viewer.all(|person| !person.is_closed(address) && (person.reaches(address) || person.owns(address)));
+        || viewer.all(|person| !person.is_closed(address) && (person.reaches_code(address) || person.owns(address)));
     // HD17: whoever is shown own things only is told where no code is, and nothing of code.
-    let shown = || !viewer.is_own_only() && (viewer.is_open_utility(address) || reached());
-    (code == Disclosed::NO_BYTES || shown()).then_some(code)
+    if !viewer.is_own_only() && (viewer.is_open_utility(address) || reached()) {
+        return Some(code);
+    }
+    is_wallet(code.as_str()).then_some(Disclosed::NO_BYTES)
 }
 
-/// Whether the node's `eth_getCode` says that there is none.
+/// Whether the node's `eth_getCode` says that there is none, or a delegation only.
 #[must_use]
 pub fn is_no_code(answer: &Sealed<RawJson>) -> bool {
-    answer.peek().text().is_some_and(|text| text.trim() == "\"0x\"")
+    answer.peek().text().is_some_and(|text| is_wallet(text.trim()))
+}
+
+/// Whether this is what a wallet has for code: nothing, or where it delegates to (EIP-7702).
+fn is_wallet(code: &str) -> bool {
+    let digits = code.strip_prefix("\"0x").and_then(|code| code.strip_suffix('"'));
+    let code = digits.and_then(|digits| hex::decode(digits).ok());
+    code.is_some_and(|code| code.is_empty() || delegation(&code).is_some())
 }
 
 /// `eth_getStorageAt`, for a slot the access rules permitted.

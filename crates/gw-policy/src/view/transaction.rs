@@ -1,7 +1,7 @@
 //! One transaction (spec/30 sections 5.1, 5.2; K7).
 
 use super::{
-    VISIBLE_TO_TARGET, in_place, malformed_as,
+    in_place, malformed_as,
     scan::{Malformed, Scan},
     shape::{self, Field, Object, Shape},
 };
@@ -53,8 +53,7 @@ pub fn transaction(viewer: &Viewer<'_>, answer: Sealed<RawJson>) -> Disclosed {
         let transaction = Transaction::read(&mut Scan::new(text))?;
         let parties = transaction.parties()?;
         Ok(match parties.admission(viewer) {
-            Admission::None if parties.admission_of(viewer.person()) == Admission::None => Disclosed::NULL,
-            Admission::None => Disclosed::constant(VISIBLE_TO_TARGET),
+            Admission::None => Disclosed::NULL,
             Admission::OrgAdmin | Admission::Shared | Admission::Participant => {
                 let mut out = String::with_capacity(text.len());
                 transaction.write(viewer, &mut out)?;
@@ -62,6 +61,11 @@ pub fn transaction(viewer: &Viewer<'_>, answer: Sealed<RawJson>) -> Disclosed {
             }
         })
     })
+}
+
+/// Whether a transaction of this type pays the price it names, whatever the base fee is.
+pub(super) fn is_of_fixed_price(kind: &str) -> bool {
+    matches!(kind, "\"0x0\"" | "\"0x1\"")
 }
 
 /// A transaction object, inside a block or alone.
@@ -107,10 +111,15 @@ impl<'a> Transaction<'a> {
     pub(super) fn write(&self, viewer: &Viewer<'_>, out: &mut String) -> Result<(), Malformed> {
         let parties = self.parties()?;
         let in_place = in_place(viewer, &parties);
+        // Of a mined transaction that names a limit it is what was paid: base fee and tip. Its limit is what it reads
+        // while it is pending.
+        let limit = self.0.find("maxFeePerGas").unwrap_or("\"0x0\"");
+        let hides_price = viewer.knobs().hide_base_fee && !self.0.find("type").is_some_and(is_of_fixed_price);
         self.0.write(out, |name| match name {
             "from" => in_place(|open| open.from, NOBODY),
             "to" => in_place(|open| open.to, NOBODY),
             "value" | "nonce" | "v" | "r" | "s" | "yParity" => in_place(|open| open.rest, "\"0x0\""),
+            "gasPrice" => hides_price.then_some(limit),
             "input" => in_place(|open| open.rest, "\"0x\""),
             "accessList" | "authorizationList" => in_place(|open| open.rest, "[]"),
             _ => None,

@@ -2,11 +2,11 @@
 //! reach cut off, what is left masked like internal transactions (spec/30 section 5).
 //!
 //! A frame is cut with everything below it where code runs that the viewer does not reach. A wallet that is not Full stands
-//! as nobody, and what passed between it and the other side is left out. With somebody beside the viewer, what is hidden
-//! only from them is said to be there (HD7).
+//! as nobody, and what passed between it and the other side is left out. With somebody beside the viewer, what shows is what
+//! both see (HD7, HD40).
 
 use super::{
-    Parties, VISIBLE_TO_TARGET,
+    Parties,
     error::DisclosedError,
     malformed_as,
     scan::{Malformed, Scan},
@@ -126,13 +126,9 @@ impl<'a, 's> Tree<'a, 's> {
         self
     }
 
-    /// Whether it shows: to both, to the person only, or not at all.
-    fn shows(&self, test: impl Fn(&Eyes<'a, 's>) -> bool) -> Shows {
-        match (test(&self.person), self.beside.as_ref().is_none_or(test)) {
-            (true, true) => Shows::Yes,
-            (true, false) => Shows::ToTarget,
-            (false, _) => Shows::No,
-        }
+    /// Whether it shows to everybody who looks.
+    fn shows(&self, test: impl Fn(&Eyes<'a, 's>) -> bool) -> bool {
+        test(&self.person) && self.beside.as_ref().is_none_or(test)
     }
 
     fn shown(&self, frame: &Frame) -> Shown {
@@ -154,11 +150,8 @@ impl<'a, 's> Tree<'a, 's> {
     fn write(&self, index: usize, shown: Shown, out: &mut String) {
         let Some(frame) = self.trace.frames.get(index) else { return };
         let passes = self.shows(|eyes| eyes.passes(frame));
-        let text = |shows: Shows, text: &dyn Fn() -> String, hidden: &str| match shows {
-            Shows::Yes => text(),
-            Shows::ToTarget => VISIBLE_TO_TARGET.to_owned(),
-            Shows::No => hidden.to_owned(),
-        };
+        let text =
+            |shows: bool, text: &dyn Fn() -> String, hidden: &str| if shows { text() } else { hidden.to_owned() };
         let named =
             |address: Address| text(self.shows(|eyes| eyes.names(address)), &|| format!("\"{address:#x}\""), NOBODY);
         // Writing to a string cannot fail.
@@ -170,7 +163,7 @@ impl<'a, 's> Tree<'a, 's> {
         }
         let input = text(passes, &|| format!("\"{}\"", hex::encode_prefixed(&frame.input)), "\"0x\"");
         let _ = write!(out, ",\"input\":{input}");
-        if shown == Shown::Open && passes == Shows::Yes {
+        if shown == Shown::Open && passes {
             if !frame.output.is_empty() {
                 let _ = write!(out, ",\"output\":\"{}\"", hex::encode_prefixed(&frame.output));
             }
@@ -194,30 +187,17 @@ impl<'a, 's> Tree<'a, 's> {
         for call in self.below.get(index).into_iter().flatten() {
             let Some(frame) = self.trace.frames.get(*call) else { continue };
             let shown = self.shown(frame);
-            if shown == Shown::Cut && self.person.shown(frame) == Shown::Cut {
+            if shown == Shown::Cut {
                 continue;
             }
             out.push_str(if any { "," } else { ",\"calls\":[" });
             any = true;
-            if shown == Shown::Cut {
-                out.push_str(VISIBLE_TO_TARGET);
-            } else {
-                self.write(*call, shown, out);
-            }
+            self.write(*call, shown, out);
         }
         if any {
             out.push(']');
         }
     }
-}
-
-/// To whom something shows.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Shows {
-    Yes,
-    /// Not to who is beside the person.
-    ToTarget,
-    No,
 }
 
 impl Eyes<'_, '_> {
@@ -253,7 +233,11 @@ impl Eyes<'_, '_> {
     fn shown(&self, frame: &Frame) -> Shown {
         let Some(to) = frame.to else { return Shown::Open };
         let delegate = delegation(self.code(to));
-        let runs_reached = |address| self.viewer.sees(address) || self.is_new(address);
+        let runs_reached = |address| {
+            // RT18: a reservation shows no code that is there already.
+            let by_reservation = !self.code(address).is_empty() && self.viewer.only_reserves(address);
+            (self.viewer.sees(address) && !by_reservation) || self.is_new(address)
+        };
         if runs_reached(to) {
             // What an own wallet runs is its delegate's.
             return if delegate.is_none_or(runs_reached) { Shown::Open } else { Shown::Entry };

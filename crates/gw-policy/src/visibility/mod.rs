@@ -40,8 +40,7 @@ impl<'s> Viewer<'s> {
         Self { person: Person::new(snapshot, user, now, knobs), beside: None }
     }
 
-    /// The same, as far as `operator` sees it too (HD7, I9). What is hidden only from the operator is said to be visible to
-    /// the person, without its content.
+    /// The same, as far as `operator` sees it too (HD7, I9). What is hidden from either is as if it were not there (HD40).
     #[must_use]
     pub fn beside(self, operator: UserId) -> Self {
         let Person { snapshot, knobs, now, .. } = self.person;
@@ -114,6 +113,11 @@ impl<'s> Viewer<'s> {
         self.person.owns_any() || self.beside.as_ref().is_some_and(Person::owns_any)
     }
 
+    /// Whether anything can show that the viewer does not reach: who looks owns an address, or was shared a transaction.
+    pub fn owns_or_was_shared_any(&self) -> bool {
+        self.owns_any() || self.person.has_shares() || self.beside.as_ref().is_some_and(Person::has_shares)
+    }
+
     /// The viewer's own addresses, in the order they were linked.
     pub fn own_addresses(&self) -> Vec<Address> {
         let mut own = self.person.own_addresses();
@@ -151,6 +155,12 @@ impl<'s> Viewer<'s> {
     /// column code-touching). By the same grounds it is Full in the explorer (I1).
     pub fn reaches(&self, address: Address) -> bool {
         self.all(|person| person.reaches(address))
+    }
+
+    /// Whether the viewer reaches the contract that stands there: as [`Self::reaches`], without reservations, which end
+    /// with the first code at the address (HD14).
+    pub fn reaches_code(&self, address: Address) -> bool {
+        self.all(|person| person.reaches(address) && !person.only_reserves(address))
     }
 
     /// Whether the viewer may read any storage slot of the contract: holds `admin` on it (spec/20 section 9).

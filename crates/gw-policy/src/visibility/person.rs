@@ -46,6 +46,11 @@ impl<'s> Person<'s> {
         links.iter().any(|link| self.owns(link.address))
     }
 
+    /// Whether any transaction is shared with them.
+    pub(super) fn has_shares(&self) -> bool {
+        self.user.is_some_and(|user| self.snapshot.shares_with(&user.external_id))
+    }
+
     pub(super) fn own_addresses(&self) -> Vec<Address> {
         let links = self.user.map_or(&[][..], |user| self.snapshot.links_of(user.id));
         let mut links: Vec<_> = links.iter().filter(|link| self.owns(link.address)).collect();
@@ -70,6 +75,14 @@ impl<'s> Person<'s> {
         self.member.as_ref().is_some_and(|member| {
             let standing = crate::access::standing(self.snapshot, member, address, self.knobs);
             standing.reach.is_some() || !standing.reserved_in.is_empty()
+        })
+    }
+
+    /// Whether they reach the address by a reservation alone.
+    pub(crate) fn only_reserves(&self, address: Address) -> bool {
+        self.member.as_ref().is_some_and(|member| {
+            let standing = crate::access::standing(self.snapshot, member, address, self.knobs);
+            !standing.is_full() && !standing.reserved_in.is_empty()
         })
     }
 

@@ -229,10 +229,15 @@ fn untagged(judged: &Judged, code: Sealed<RawJson>) -> Result<Disclosed, Reply> 
 
 fn open(state: &Inner, judged: &Judged, head: &Head, sealed: Sealed<RawJson>) -> Result<Disclosed, Reply> {
     let viewer = judged.viewer(state);
-    let published = viewer.knobs().hide_base_fee.then_some(head.gas_price);
+    let published = viewer.knobs().hide_base_fee.then(|| view::published_price(head.gas_price));
     Ok(match judged.permit.call() {
         Call::Plain(Method::Syncing) => view::syncing(sealed),
         Call::Plain(Method::ProtocolVersion) => view::text(sealed),
+        // HIDE_BASE_FEE: price less tip is the base fee.
+        Call::Plain(Method::MaxPriorityFeePerGas) if published.is_some() => {
+            view::local::figure(view::published_tip(head.gas_price))
+        }
+        Call::Plain(Method::BlobBaseFee) if published.is_some() => view::local::figure(U256::ONE),
         Call::Plain(Method::MaxPriorityFeePerGas | Method::BlobBaseFee | Method::PeerCount) => view::figure(sealed),
         Call::FeeHistory { percentiles, .. } => {
             let facts = FeeFacts {

@@ -16,7 +16,11 @@ pub(crate) fn metadata(state: &Inner, method: Method) -> Result<Disclosed, Reply
     match method {
         Method::BlockNumber => Ok(view::local::figure(U256::from(head(state)?.number))),
         Method::ChainId => Ok(view::local::figure(U256::from(state.node().chain_id()))),
-        Method::GasPrice => Ok(view::local::figure(head(state)?.gas_price)),
+        Method::GasPrice => {
+            let price = head(state)?.gas_price;
+            let hides = state.knobs().hide_base_fee;
+            Ok(view::local::figure(if hides { view::published_price(price) } else { price }))
+        }
         Method::NetVersion => Ok(view::local::net_version(state.node().chain_id())),
         Method::NetListening => Ok(if state.node().head().is_some() { Disclosed::TRUE } else { Disclosed::FALSE }),
         Method::ClientVersion => Ok(view::local::client_version()),

@@ -37,6 +37,9 @@ pub(super) async fn logs(
     found: &mut Found,
 ) -> Result<Disclosed, Reply> {
     let state = asked.state();
+    if view::shows_nothing(&judged.viewer(state), filter, judged.permit.shared_logs_only()) {
+        return Err(judged.denied(DenyReason::ContractNotPermitted));
+    }
     let bounded = bounded(asked, &judged, filter, found).await?;
     let mut judged = asked.again(judged)?;
     let mut answer = None;

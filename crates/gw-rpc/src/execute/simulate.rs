@@ -20,7 +20,7 @@ use gw_policy::{
     view::{self, ErrorContext, node_error},
 };
 use gw_types::{Address, DenyReason};
-use std::collections::BTreeSet;
+use std::{borrow::Cow, collections::BTreeSet};
 
 pub(crate) async fn simulate(asked: &Asked, judged: Judged, found: &mut Found) -> Result<Disclosed, Reply> {
     let Call::Simulate(simulation) = judged.permit.call() else { return Err(Reply::Internal) };
@@ -89,15 +89,19 @@ pub(super) async fn run(
     let state = asked.state();
     let mut judged = asked.again(judged)?;
     let mut new: BTreeSet<Address> = BTreeSet::new();
+    let request = priceless(state, request);
     for _ in 0..ROUNDS {
         let node = judged.node(state)?;
-        let traced = found.upstream(state, node.trace_as_new(request, block.pin(), scope, &new)).await;
+        let traced = found.upstream(state, node.trace_as_new(&request, block.pin(), scope, &new)).await;
         judged = asked.again(judged)?;
         let trace = match traced.map_err(|error| untraced(state, &judged, error))? {
             Traced::Refused(error) => return Err(unwilling(error)),
             Traced::Trace(trace) => trace,
         };
         let verdict = judge_run(state, &judged, trace, block, found)?;
+        if state.knobs().hide_base_fee && view::reads_base_fee(&verdict) {
+            return Err(judged.denied(DenyReason::ContractNotPermitted));
+        }
         if !verdict.looked_new(&new) {
             tracing::error!(
                 "the node traces no call on a changed state (`stateOverrides`): payments to wallets are not simulated"
@@ -111,6 +115,17 @@ pub(super) async fn run(
         }
     }
     Err(Reply::TracingUnavailable(DenyReason::TracingUnavailable))
+}
+
+/// `HIDE_BASE_FEE`: a simulation names no price. Whether the node would take a price, and what GASPRICE makes of a limit,
+/// are told by the base fee.
+fn priceless<'r>(state: &Inner, request: &'r CallRequest) -> Cow<'r, CallRequest> {
+    if !state.knobs().hide_base_fee {
+        return Cow::Borrowed(request);
+    }
+    let unpriced =
+        CallRequest { gas_price: None, max_fee_per_gas: None, max_priority_fee_per_gas: None, ..request.clone() };
+    Cow::Owned(unpriced)
 }
 
 /// X5-X8: every frame and every touch.

@@ -56,6 +56,28 @@ async fn hd1_a_hidden_address_in_a_query_is_said_to_nobody() {
     assert!(!rows.to_string().contains(&"bb".repeat(20)), "I2");
 }
 
+/// RT16, HD30: where nothing can show, the node is not asked: how long it takes would tell how much there is.
+#[tokio::test]
+async fn rt16_what_cannot_show_is_not_asked_for() {
+    let (world, fake) = scripted().await;
+    let holder = holder(&world).await;
+    let rival = world.org("rival").await;
+    let foreign = Address::repeat_byte(0x22);
+    world.contract(rival, foreign, Some(&erc20()), &[]).await;
+    fake.on("eth_getLogs", json!([]));
+    let nobodys = Address::repeat_byte(0x33);
+    for emitters in [json!(foreign), json!(nobodys), json!([TOKEN, foreign]), json!([TOKEN, nobodys])] {
+        world.ask(Some(&holder), "eth_getLogs", json!([{"address": emitters}])).send().await.assert_denied();
+        assert!(fake.take().is_empty(), "{emitters}");
+    }
+    world.result(&holder, "eth_getLogs", json!([{"address": TOKEN}])).await;
+    assert_eq!(fake.take().len(), 1, "within reach");
+    // Who takes part in something may be a party of a transaction there.
+    world.link(&holder, Address::repeat_byte(0xaa)).await;
+    world.ask(Some(&holder), "eth_getLogs", json!([{"address": foreign}])).send().await.assert_denied();
+    assert_eq!(fake.take().len(), 1);
+}
+
 /// Participation is asked of the node only for viewers who could take part, in one exchange, and opens whole rows.
 #[tokio::test]
 async fn logs_of_own_transactions_are_whole() {

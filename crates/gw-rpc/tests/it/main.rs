@@ -9,6 +9,7 @@ mod corpus;
 mod denials;
 mod edge;
 mod extras;
+mod fees;
 mod filters;
 mod hidden;
 mod keys;

@@ -2,7 +2,7 @@
 
 use super::{
     super::{
-        HIDDEN_FROM_TARGET, Parties, VISIBLE_TO_TARGET,
+        HIDDEN_FROM_TARGET, Parties,
         scan::{Malformed, Scan},
     },
     RunLog,
@@ -17,7 +17,10 @@ use crate::{
 use alloy_primitives::{Address, B256};
 use gw_evm::{
     TopicFilter,
-    abi::{EventShape, Held, WordKind, clean_address, zero_opaque, zero_word},
+    abi::{
+        EventShape, Held, Walk, WordKind, clean_address, possible_address, possible_addresses, well_known, zero_opaque,
+        zero_word,
+    },
 };
 use gw_types::OrgId;
 use std::collections::HashMap;
@@ -58,8 +61,6 @@ pub(super) enum Rendering {
     Masked {
         /// Topic positions, one bit each.
         topics: u8,
-        /// Those of them that are hidden only from who looks over the person's shoulder.
-        told: u8,
         /// The data to show, if not the log's own.
         data: Option<Vec<u8>>,
     },
@@ -90,23 +91,21 @@ impl Rendering {
         match self {
             Self::Dropped => {}
             Self::Whole => log.write_whole(out),
-            Self::Masked { topics, told, data } => log.write_masked(*topics, *told, data.as_deref(), out),
+            Self::Masked { topics, data } => log.write_masked(*topics, data.as_deref(), out),
         }
     }
 
-    /// What shows of it to somebody who is shown it so, when it is shown so to who is beside them.
+    /// What two viewers both see. Nothing tells which of them a part is hidden from (HD40).
     fn meet(self, beside: Self) -> Self {
         match (self, beside) {
             (Self::Dropped, _) | (_, Self::Dropped) => Self::Dropped,
-            (Self::Whole, Self::Whole) => Self::Whole,
-            (masked @ Self::Masked { .. }, Self::Whole) => masked,
-            (Self::Whole, Self::Masked { topics, data, .. }) => Self::Masked { topics, told: topics, data },
-            (Self::Masked { topics, data, .. }, Self::Masked { topics: more, data: other, .. }) => {
+            (Self::Whole, other) | (other, Self::Whole) => other,
+            (Self::Masked { topics, data }, Self::Masked { topics: more, data: other }) => {
                 let data = match (data, other) {
                     (Some(one), Some(other)) => Some(one.iter().zip(other).map(|(one, other)| one & other).collect()),
                     (one, other) => one.or(other),
                 };
-                Self::Masked { topics: topics | more, told: more & !topics, data }
+                Self::Masked { topics: topics | more, data }
             }
         }
     }
@@ -171,8 +170,7 @@ impl<'v, 's> LogReader<'v, 's> {
         self.viewer
     }
 
-    /// The logs of one receipt: those the viewer sees. Which they are nobody chose, so those that are hidden only from who
-    /// is beside the person are said to be there.
+    /// The logs of one receipt that the viewer sees.
     pub(in crate::view) fn logs_of(&mut self, parties: &Parties, list: &str) -> Result<LogsShown, Malformed> {
         let right = TxRights::of(self.viewer, |person| TxRight {
             is_participant: person.is_participant(parties.from, parties.to),
@@ -188,17 +186,14 @@ impl<'v, 's> LogReader<'v, 's> {
             let (own, beside) = self.renderings(&log, right)?;
             any_to_person |= own != Rendering::Dropped;
             any_beside |= beside.as_ref().is_some_and(|beside| *beside != Rendering::Dropped);
-            if own == Rendering::Dropped {
-                return Ok(());
-            }
-            if out.len() > 1 {
+            let shown = match beside {
+                None => own,
+                Some(beside) => own.meet(beside),
+            };
+            if shown != Rendering::Dropped && out.len() > 1 {
                 out.push(',');
             }
-            match beside {
-                None => own.write(&log, &mut out),
-                Some(Rendering::Dropped) => out.push_str(VISIBLE_TO_TARGET),
-                Some(beside) => own.meet(beside).write(&log, &mut out),
-            }
+            shown.write(&log, &mut out);
             Ok(())
         })?;
         out.push(']');
@@ -211,7 +206,8 @@ impl<'v, 's> LogReader<'v, 's> {
         Ok((own, beside))
     }
 
-    /// A log of a run that has not happened; nothing if neither sees it.
+    /// A log of a run that has not happened, if both see it. That it is hidden from the person is said only of contracts
+    /// which the administrator beside them administers: nothing else tells of the person's rights elsewhere (HD40).
     pub(super) fn told(&mut self, log: &Log<'_>, right: TxRights) -> Result<Option<RunLog>, Malformed> {
         let (own, beside) = self.renderings(log, right)?;
         let hidden = |text| Disclosed::constant(text);
@@ -224,12 +220,18 @@ impl<'v, 's> LogReader<'v, 's> {
         let to_person = own != Rendering::Dropped;
         let shown = match (to_person, beside) {
             (true, None) => written(&own),
-            (true, Some(Rendering::Dropped)) => hidden(VISIBLE_TO_TARGET),
+            (true, Some(Rendering::Dropped)) | (false, None | Some(Rendering::Dropped)) => return Ok(None),
             (true, Some(beside)) => written(&own.meet(beside)),
-            (false, None | Some(Rendering::Dropped)) => return Ok(None),
-            (false, Some(_)) => hidden(HIDDEN_FROM_TARGET),
+            (false, Some(_)) if self.operator_administers(log.address) => hidden(HIDDEN_FROM_TARGET),
+            (false, Some(_)) => return Ok(None),
         };
         Ok(Some(RunLog { shown, to_person }))
+    }
+
+    fn operator_administers(&self, emitter: Address) -> bool {
+        self.viewer.operator().is_some_and(|operator| {
+            operator.snapshot.contract(emitter).is_some_and(|contract| operator.administers(contract.org))
+        })
     }
 
     /// What both see of a log.
@@ -260,9 +262,12 @@ impl<'v, 's> PersonReader<'v, 's> {
             return Ok(Rendering::Whole);
         }
         let rights = self.emitters.entry(log.address).or_insert_with(|| EventRights::of(self.viewer, log.address));
-        let event = rights.as_ref().and_then(|rights| Some((rights.contract.abi.as_deref()?, log.topics())));
-        let shape = event.and_then(|(abi, topics)| abi.event(topics));
-        let mut judged = Judged { log, shape, levels: &mut self.levels, viewer: self.viewer, data: None };
+        let declared = rights.as_ref().and_then(|rights| rights.contract.abi.as_deref()?.event(log.topics()));
+        let standard = well_known(log.topics());
+        let shape = standard.or(declared);
+        let (levels, viewer) = (&mut self.levels, self.viewer);
+        let is_standard = standard.is_some();
+        let mut judged = Judged { log, shape, is_standard, declared, levels, viewer, data: None };
         let zeroes_opaque = knobs.dynamic_fields != DynamicFields::Pass;
         let Some(rights) = rights.as_ref() else {
             // An emitter nobody registered: only what was shared with the viewer (row 4).
@@ -283,8 +288,8 @@ impl<'v, 's> PersonReader<'v, 's> {
             return judged.masked(zeroes_opaque && !attests);
         }
         // Row 5: no grant. K3 and K5: what cannot be masked.
-        let is_opaque = judged.shape.is_some_and(EventShape::has_opaque) && !attests;
-        let is_unreadable = (judged.shape.is_none() && knobs.no_abi == NoAbi::Drop)
+        let is_opaque = declared.is_some_and(EventShape::has_opaque) && !attests;
+        let is_unreadable = (declared.is_none() && knobs.no_abi == NoAbi::Drop)
             || (is_opaque && knobs.dynamic_fields == DynamicFields::Drop);
         if !rights.is_granted || is_unreadable {
             return Ok(Rendering::Dropped);
@@ -309,7 +314,12 @@ impl<'v, 's> PersonReader<'v, 's> {
 /// A log under judgement.
 struct Judged<'l, 'a, 'v, 's> {
     log: &'l Log<'a>,
+    /// The standard's shape, else the declared one.
     shape: Option<&'l EventShape>,
+    /// Whether the shape is the standard's: its numbers are numbers.
+    is_standard: bool,
+    /// What the emitter's ABI says it is.
+    declared: Option<&'l EventShape>,
     levels: &'l mut Levels<'v, 's>,
     viewer: &'v Person<'s>,
     data: Option<Vec<u8>>,
@@ -323,7 +333,8 @@ impl Judged<'_, '_, '_, '_> {
         self.data.as_deref().ok_or(Malformed)
     }
 
-    /// R19 to R22: what is not Full becomes zero, in topics and data.
+    /// R19 to R22: what is not Full becomes zero, in topics and data. A declared shape adds to what is taken for an
+    /// address and takes nothing away (HD31): only the standards say that a large number is none.
     fn masked(mut self, zeroes_opaque: bool) -> Result<Rendering, Malformed> {
         let mut masked = 0u8;
         for (position, topic) in self.log.topics().iter().enumerate() {
@@ -332,20 +343,25 @@ impl Judged<'_, '_, '_, '_> {
                 masked |= 1 << position;
             }
         }
-        // Without an ABI for it the data field is returned unmodified [S].
-        let Some(shape) = self.shape else { return Ok(Self::rendering(masked, None)) };
+        let shape = self.shape;
         let bytes = self.data()?;
-        let Ok(found) = shape.data(bytes) else {
-            let zeroes = vec![0; bytes.len()];
-            return Ok(Self::rendering(masked, Some(zeroes)));
-        };
-        let levels = &mut self.levels;
-        let mut hidden: Vec<usize> = Vec::new();
-        for slot in found.addresses.iter().chain(&found.perhaps) {
-            if !levels.sees(slot.address) {
-                hidden.push(slot.offset);
+        let found = match shape.map(|shape| shape.data(bytes)) {
+            Some(Ok(found)) => found,
+            None if bytes.len() % 32 == 0 => Walk::default(),
+            // What cannot be read, or is no list of words, cannot be masked in part.
+            Some(Err(_)) | None => {
+                let zeroes = vec![0; bytes.len()];
+                return Ok(Self::rendering(masked, Some(zeroes)));
             }
+        };
+        let mut slots = found.addresses;
+        if !self.is_standard {
+            slots.extend(found.perhaps);
+            slots.extend(possible_addresses(self.data()?));
         }
+        let levels = &mut self.levels;
+        slots.retain(|slot| !levels.sees(slot.address));
+        let hidden: Vec<usize> = slots.into_iter().map(|slot| slot.offset).collect();
         let opaque = if zeroes_opaque { found.opaque.as_slice() } else { &[] };
         if hidden.is_empty() && opaque.is_empty() {
             return Ok(Self::rendering(masked, None));
@@ -357,13 +373,14 @@ impl Judged<'_, '_, '_, '_> {
     }
 
     fn rendering(topics: u8, data: Option<Vec<u8>>) -> Rendering {
-        if topics == 0 && data.is_none() { Rendering::Whole } else { Rendering::Masked { topics, told: 0, data } }
+        if topics == 0 && data.is_none() { Rendering::Whole } else { Rendering::Masked { topics, data } }
     }
 
     /// Whether the log meets an event rule. Parameter rules are alternatives; a shared log needs none of them
     /// (section 6.1). An anonymous event meets no rule.
     fn meets(&mut self, rule: &EventRule, is_recipient: bool, has_abi: bool, org: OrgId) -> Result<bool, Malformed> {
-        if self.log.topics().first() != Some(&rule.topic0) || self.shape.is_some_and(EventShape::is_anonymous) {
+        let is_anonymous = self.declared.is_some_and(EventShape::is_anonymous);
+        if self.log.topics().first() != Some(&rule.topic0) || is_anonymous {
             return Ok(false);
         }
         let mut met = rule.params.is_empty() || is_recipient;
@@ -382,11 +399,18 @@ impl Judged<'_, '_, '_, '_> {
                 let Some(found) = shape.input(param.index, log.topics(), self.data()?) else { return Ok(false) };
                 let held = match found.kind {
                     WordKind::Address => found.address().map_or(Held::Dirty, Held::Address),
-                    WordKind::FixedBytes(32) => clean_address(&found.word).map_or(Held::Nothing, Held::Perhaps),
                     WordKind::Function => {
                         found.word.first_chunk().map_or(Held::Dirty, |bytes| Held::Address(bytes.into()))
                     }
-                    WordKind::Uint(_) | WordKind::Int(_) | WordKind::Bool | WordKind::FixedBytes(_) => Held::Nothing,
+                    // As it is shown: a standard's number is one, another word is what it looks like (HD31).
+                    WordKind::Uint(_) | WordKind::Int(_) | WordKind::Bool | WordKind::FixedBytes(_)
+                        if self.is_standard && !shape.is_indexed(param.index) =>
+                    {
+                        Held::Nothing
+                    }
+                    WordKind::Uint(_) | WordKind::Int(_) | WordKind::Bool | WordKind::FixedBytes(_) => {
+                        Held::undeclared(&found.word)
+                    }
                 };
                 (found.word, held, Some(found.kind))
             }
@@ -395,7 +419,7 @@ impl Judged<'_, '_, '_, '_> {
             None => {
                 let topic = param.index.checked_add(1).and_then(|position| self.log.topics().get(position));
                 let Some(topic) = topic else { return Ok(false) };
-                (*topic, Held::undeclared(topic), None)
+                (*topic, possible_address(topic).map_or(Held::Nothing, Held::Address), None)
             }
         };
         Ok(match &param.must_be {

@@ -142,6 +142,21 @@ pub fn run_logs(viewer: &Viewer<'_>, verdict: &TraceVerdict) -> Vec<RunLog> {
     logs
 }
 
+/// The emitters of a filter that the viewer holds no grant on.
+fn ungranted(viewer: &Viewer<'_>, filter: &LogFilter, shared_only: &[Address]) -> Vec<Address> {
+    let mut ungranted: Vec<Address> = filter.addresses.clone();
+    ungranted.retain(|address| shared_only.contains(address) || !(viewer.reaches(*address) || is_precompile(*address)));
+    ungranted
+}
+
+/// Whether [`logs`] answers [`LogsAnswer::NotPermitted`] whatever the node says: then it is not asked, so that the time
+/// of the answer tells nothing of logs that nobody is shown.
+#[must_use]
+pub fn shows_nothing(viewer: &Viewer<'_>, filter: &LogFilter, shared_only: &[Address]) -> bool {
+    filter.addresses.is_empty()
+        || (!viewer.owns_or_was_shared_any() && !ungranted(viewer, filter, shared_only).is_empty())
+}
+
 /// `eth_getLogs`. `filter` is the caller's own: it is matched against the logs as rendered (HD1). Of the emitters
 /// `shared_only` ([`Permit::shared_logs_only`](crate::access::Permit::shared_logs_only)) only rows of own and shared
 /// transactions show, also where the viewer reaches the contract: the owner's groups must list the method (decision 40).
@@ -153,8 +168,7 @@ pub fn logs(
     answer: Sealed<RawJson>,
 ) -> LogsAnswer {
     let raw = answer.open();
-    let mut ungranted: Vec<Address> = filter.addresses.clone();
-    ungranted.retain(|address| shared_only.contains(address) || !(viewer.reaches(*address) || is_precompile(*address)));
+    let mut ungranted = ungranted(viewer, filter, shared_only);
     let mut count = 0_usize;
     let rows = malformed_as(Disclosed::EMPTY_LIST, || {
         let mut reader = LogReader::new(viewer);

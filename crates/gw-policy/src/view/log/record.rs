@@ -1,7 +1,6 @@
 //! One log in the node's text.
 
 use super::super::{
-    VISIBLE_TO_TARGET,
     scan::{Malformed, Scan},
     shape::{self, Field, Object, Order, Shape, ZERO_WORD},
 };
@@ -88,9 +87,9 @@ impl<'a> Log<'a> {
         }
     }
 
-    /// Writes the log with the zero word in place of the topics in `masked` (one bit per position), those in `told` said to
-    /// be visible to the person, and with other data if any are given.
-    pub(super) fn write_masked(&self, masked: u8, told: u8, data: Option<&[u8]>, out: &mut String) {
+    /// Writes the log with the zero word in place of the topics in `masked` (one bit per position), and with other data if
+    /// any are given.
+    pub(super) fn write_masked(&self, masked: u8, data: Option<&[u8]>, out: &mut String) {
         self.object.write_with(out, |name, out| match (name, data) {
             ("topics", _) => {
                 let mut before = '[';
@@ -98,7 +97,6 @@ impl<'a> Log<'a> {
                     out.push(before);
                     before = ',';
                     out.push_str(match text {
-                        _ if is_masked(told, position) => VISIBLE_TO_TARGET,
                         _ if is_masked(masked, position) => ZERO_WORD,
                         text => text,
                     });

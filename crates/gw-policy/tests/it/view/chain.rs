@@ -44,11 +44,16 @@ fn decision_42_fee_history() {
 
     let hiding = Knobs { hide_base_fee: true, ..Knobs::SPEC };
     let hidden = value(&view::fee_history(&viewer(&snapshot, "nobody", &hiding), facts(Some(1)), sealed(&answer)));
-    assert_eq!(hidden["baseFeePerGas"], json!(["0xc", "0xc", "0xc"]));
+    // RT14: in steps, so that neither the figure nor what is left of it without the tip follows the base fee.
+    assert_eq!(hidden["baseFeePerGas"], json!(["0x10", "0x10", "0x10"]));
     assert_eq!(
         (&hidden["reward"], &hidden["baseFeePerBlobGas"]),
-        (&json!([["0x0"], ["0x0"]]), &json!(["0x1", "0x1", "0x1"]))
+        (&json!([["0x10"], ["0x10"]]), &json!(["0x1", "0x1", "0x1"]))
     );
+    let price = |wei: u64| view::published_price(U256::from(wei)).to::<u64>();
+    assert_eq!((price(0), price(1), price(4), price(5), price(1_875_000_000)), (0, 1, 4, 8, 1 << 31));
+    assert_eq!(view::published_price(U256::MAX), U256::MAX);
+    assert_eq!(view::published_tip(U256::from(1_875_000_000)), U256::from(1_000_000_000));
 
     let legacy = json!({ "oldestBlock": "0x5", "gasUsedRatio": [0.1] });
     assert_eq!(

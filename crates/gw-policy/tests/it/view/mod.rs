@@ -12,3 +12,4 @@ mod objects;
 mod properties;
 mod support;
 mod tree;
+mod uploads;

@@ -5,9 +5,10 @@ use alloy_primitives::{Address, B256, U256};
 use gw_policy::{
     Disclosed, Knobs, RawJson, Sealed, Snapshot,
     knobs::{AddressQuery, AdminTx},
-    testing::{address_of, hash_of, world},
+    testing::{FUTURE, address_of, hash_of, world},
     view::{self, BlockTransactions},
 };
+use gw_types::Claim;
 use serde_json::{Value, json};
 
 const SPEC: &Knobs = &Knobs::SPEC;
@@ -320,6 +321,39 @@ fn decision_37_code_by_reach() {
     assert_eq!(code("payer", "payer", "0xef0100"), Some("\"0xef0100\"".to_owned()));
     assert_eq!(code("holder", "token", "6001"), None);
     assert_eq!(code("holder", "token", "0x600"), None);
+}
+
+/// RT18, HD14: a reservation gives reach only while there is no code; what somebody else put there is not shown.
+#[test]
+fn rt18_code_under_a_reservation_is_not_shown() {
+    let snapshot = world()
+        .org("bank")
+        .group("makers")
+        .claim(Claim::Deploy)
+        .user("maker")
+        .member("makers")
+        .reservation("reserved", FUTURE)
+        .snapshot();
+    let maker = viewer(&snapshot, "maker", SPEC);
+    let code =
+        |code: &str| view::code(&maker, address_of("reserved"), sealed(&json!(code))).map(Disclosed::into_string);
+    assert_eq!(code("0x"), Some("\"0x\"".to_owned()));
+    assert_eq!(code("0x6001"), None);
+}
+
+/// RT31, HD40: a delegated wallet that is not Full answers as a plain one.
+#[test]
+fn rt31_a_delegated_wallet_answers_as_a_plain_one() {
+    let snapshot = snapshot();
+    let delegated = format!("0xef0100{:x}", address_of("delegate"));
+    let code = |user, of: &str, code: &str| {
+        view::code(&viewer(&snapshot, user, SPEC), address_of(of), sealed(&json!(code))).map(Disclosed::into_string)
+    };
+    for user in ["payer", "holder", "nobody"] {
+        assert_eq!(code(user, "stranger", &delegated), code(user, "stranger", "0x"), "{user}");
+    }
+    assert_eq!(code("payer", "payer", &delegated), Some(format!("\"{delegated}\"")));
+    assert_eq!(code("nobody", "stranger", "0xef0100"), None, "no delegation");
 }
 
 /// Storage is one word; HD11: a proof keeps the account's own branch to itself under K9.

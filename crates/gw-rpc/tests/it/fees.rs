@@ -1,0 +1,72 @@
+//! `HIDE_BASE_FEE` against a real node: two base fees, the same bytes (spec/30 section 8, HD11).
+
+use crate::world::{World, account, real_with, signed};
+use gw_policy::Knobs;
+use gw_types::{B256, Bytes, Claim};
+use serde_json::{Value, json};
+
+/// What is asked about one block with one transaction of the caller's, what differs from block to block left out.
+async fn everything(world: &World, who: &crate::world::Person, hash: B256) -> Vec<String> {
+    let ask = async |method: &str, params: Value| world.ask(Some(who), method, params).send().await.body;
+    let mut answers = Vec::new();
+    for method in ["eth_gasPrice", "eth_maxPriorityFeePerGas", "eth_blobBaseFee"] {
+        answers.push(ask(method, json!([])).await.to_string());
+    }
+    let history = ask("eth_feeHistory", json!(["0x1", "latest", [50]])).await;
+    for member in ["baseFeePerGas", "reward", "baseFeePerBlobGas"] {
+        answers.push(history["result"][member].to_string());
+    }
+    answers.push(ask("eth_getBlockByNumber", json!(["latest", false])).await["result"]["baseFeePerGas"].to_string());
+    let block = ask("eth_getBlockByNumber", json!(["latest", true])).await;
+    let alone = ask("eth_getTransactionByHash", json!([hash])).await;
+    for transaction in [&block["result"]["transactions"][0], &alone["result"]] {
+        answers.push(transaction["gasPrice"].to_string());
+    }
+    let receipts = ask("eth_getBlockReceipts", json!(["latest"])).await;
+    let alone = ask("eth_getTransactionReceipt", json!([hash])).await;
+    for receipt in [&receipts["result"][0], &alone["result"]] {
+        answers.push(receipt["effectiveGasPrice"].to_string());
+    }
+    // The opcodes: BASEFEE, BLOBBASEFEE and, under a limit of the caller's, GASPRICE; and whether a limit suffices.
+    let returning = |opcode: &str| format!("0x{opcode}5f5260205ff3");
+    for opcode in ["48", "4a", "3a"] {
+        for priced in [false, true] {
+            let mut call = json!({"from": account(0).address(), "data": returning(opcode)});
+            if priced {
+                call["maxFeePerGas"] = json!("0x77359400");
+                call["maxPriorityFeePerGas"] = json!("0x1");
+            }
+            answers.push(ask("eth_call", json!([call, "latest"])).await.to_string());
+            answers.push(ask("eth_estimateGas", json!([call, "latest"])).await.to_string());
+        }
+    }
+    answers
+}
+
+/// RT14: the figures, tip arithmetic, receipts and the opcodes told the base fee that the header hid.
+#[tokio::test]
+async fn rt14_two_base_fees_read_alike() {
+    for hides in [false, true] {
+        let (world, _anvil) = real_with(Knobs { hide_base_fee: hides, ..Knobs::default() }).await;
+        let bank = world.org("bank").await;
+        let payer = world.person("payer", bank, &["*"], &[Claim::Deploy]).await;
+        world.link(&payer, account(0).address()).await;
+        let mut seen = Vec::new();
+        for (nonce, base_fee) in [(0, 2_200_000_000_u64), (1, 1_500_000_000)] {
+            world.anvil("anvil_setNextBlockBaseFeePerGas", json!([format!("{base_fee:#x}")])).await;
+            let (raw, hash) = signed(&account(0), nonce, Some(account(1).address()), 1, Bytes::new());
+            let sent = world.ask(Some(&payer), "eth_sendRawTransaction", json!([raw])).send().await;
+            assert_eq!(sent.body["result"], json!(hash), "{}", sent.text);
+            world.mined(nonce + 1).await;
+            let block = world.bare("eth_getBlockByNumber", json!(["latest", false])).await;
+            assert!(block.to_string().contains(&format!("{base_fee:#x}")), "planted: {block}");
+            seen.push(everything(&world, &payer, hash).await);
+        }
+        let differing = seen[0].iter().zip(&seen[1]).filter(|(one, other)| one != other).count();
+        if hides {
+            assert_eq!(seen[0], seen[1]);
+        } else {
+            assert!(differing > 8, "{differing} answers tell where nothing is hidden: {seen:?}");
+        }
+    }
+}
