@@ -38,10 +38,6 @@ pub fn asks_for_beneficiary(code: &[u8]) -> bool {
     executes(code, |opcode| opcode == COINBASE)
 }
 
-/// Whether one of these opcodes can run.
-///
-/// Errs towards yes: every JUMPDEST counts as reached, also one that stands in a compiler's metadata by chance, for a
-/// computed jump could reach it.
 /// Whether live code can ask for the base fee of its block, or for the blob base fee; errs as [`probes_accounts`] does.
 pub fn reads_base_fee(code: &[u8]) -> bool {
     const BASEFEE: u8 = 0x48;
@@ -49,6 +45,10 @@ pub fn reads_base_fee(code: &[u8]) -> bool {
     executes(code, |opcode| matches!(opcode, BASEFEE | BLOBBASEFEE))
 }
 
+/// Whether one of these opcodes can run.
+///
+/// Errs towards yes: every JUMPDEST counts as reached, also one that stands in a compiler's metadata by chance, for a
+/// computed jump could reach it.
 fn executes(code: &[u8], is_wanted: impl Fn(u8) -> bool) -> bool {
     const STOP: u8 = 0x00;
     const JUMP: u8 = 0x56;

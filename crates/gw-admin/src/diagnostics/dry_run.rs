@@ -45,7 +45,7 @@ const METHODS: [Method; 11] = [
 /// happens. Said is why, and where an execution was stopped.
 ///
 /// For administrators of the organization, in person, and recorded before it is answered. Shown is what the administrator
-/// may see too; what only the member sees reads "visible to the target". A send without `from` is one of the member's own
+/// may see too; what only the member sees is not there, or masked. A send without `from` is one of the member's own
 /// address, which is not told.
 #[utoipa::path(post, path = "/api/v1/admin/orgs/{org_id}/dry-run", tag = "diagnostics", request_body = DryRunRequest,
     params(("org_id" = String, Path, format = Uuid)),

@@ -19,7 +19,7 @@ use gw_http::{ApiError, JsonBody};
 use serde_json::Value;
 
 /// One read, as this member would make it (V2): answered as far as the administrator may see it too. What only the member
-/// sees reads "visible to the target".
+/// sees is not there, or masked.
 ///
 /// For administrators of the organization, in person, and recorded before it is answered. A denial is the one that the
 /// member would meet.

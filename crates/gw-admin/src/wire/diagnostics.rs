@@ -332,7 +332,7 @@ pub(crate) struct DryRunResponseDoc {
     /// Why not: a code of the access log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<&'static str>,
-    /// What a read answers, or how its execution failed. What only the member sees reads "visible to the target".
+    /// What a read answers, or how its execution failed. What only the member sees is not there, or masked.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub(crate) response: Option<Value>,

@@ -36,8 +36,8 @@ pub fn code(viewer: &Viewer<'_>, address: Address, answer: Sealed<RawJson>) -> O
     if code.is_malformed() {
         return None;
     }
-    let reached =
-        || viewer.all(|person| !person.is_closed(address) && (person.reaches_code(address) || person.owns(address)));
+    let open = || viewer.all(|person| !person.is_closed(address));
+    let reached = || open() && (viewer.reaches_code(address) || viewer.owns(address));
     // HD17: whoever is shown own things only is told where no code is, and nothing of code.
     if !viewer.is_own_only() && (viewer.is_open_utility(address) || reached()) {
         return Some(code);

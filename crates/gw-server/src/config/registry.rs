@@ -269,7 +269,7 @@ registry! {
     ADMIN_CLAIM_SEES_ALL: bool = Variable::new(Policy, &kind::BOOL).default("true");
     /// A transaction with both sides hidden but a visible token transfer (K12). For the explorer, which is not part of this version.
     PRIVACY_ANCHOR: Anchor = Variable::new(Policy, &ANCHOR_KIND).default("none");
-    /// Publishes a constant instead of the base fee.
+    /// Hides the base fee: gas price and base fee read as the node's price rounded up to a power of two, the tip as one gwei, prices paid by typed transactions as their limit or zero; simulations name no price, and one whose code could read the base fee is refused.
     HIDE_BASE_FEE: bool = Variable::new(Policy, &kind::BOOL).default("false");
     /// Traces `eth_call` and judges every frame; an administrator may switch it for a day at most. Sends are always traced.
     RUNTIME_TRACING_ETH_CALL_ENABLED: bool = Variable::new(Policy, &kind::BOOL).default("true");
