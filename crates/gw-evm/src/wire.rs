@@ -33,6 +33,25 @@ pub struct UpstreamCall {
     pub params: String,
 }
 
+impl UpstreamCall {
+    /// Whether the node runs code for it that its parameters choose (HD26). Sends run in a block, for everybody to see.
+    pub fn is_execution(&self) -> bool {
+        const EXECUTIONS: [&str; 10] = [
+            "eth_call",
+            "eth_callBundle",
+            "eth_callMany",
+            "eth_createAccessList",
+            "eth_estimateGas",
+            "eth_simulateV1",
+            "debug_traceCall",
+            "debug_traceCallMany",
+            "trace_call",
+            "trace_callMany",
+        ];
+        EXECUTIONS.contains(&&*self.method)
+    }
+}
+
 /// The body of `call` at `pin`; `None` for what the gateway answers itself or from a trace.
 ///
 /// State and simulation calls run at the pin, whichever block they named; only `pending` balances and nonces, which

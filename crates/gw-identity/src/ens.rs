@@ -12,6 +12,7 @@ use alloy_sol_types::SolValue as _;
 use gw_types::{Address, B256, address};
 use http::Uri;
 use std::{io, time::Duration};
+use tokio::sync::OnceCell;
 
 /// The registry, on every chain that has one.
 const REGISTRY: Address = address!("00000000000C2E074eC69A0dFb2997BA6C7d2e1e");
@@ -29,6 +30,9 @@ pub(crate) enum EnsError {
     /// The node gave no answer.
     #[error("the node of the name service gave no answer")]
     Call(#[from] CallError),
+    /// The node serves the chain the gateway stands in front of, where names are contracts of its users (HD26).
+    #[error("the node of the name service serves the gateway's own chain")]
+    OwnChain,
     /// It took too long.
     #[error("the name service took too long")]
     Timeout,
@@ -39,6 +43,8 @@ pub(crate) enum EnsError {
 pub struct Ens {
     outbound: Outbound,
     node: Uri,
+    /// The chain of the node, once it told it.
+    chain: OnceCell<u64>,
 }
 
 impl core::fmt::Debug for Ens {
@@ -51,12 +57,20 @@ impl core::fmt::Debug for Ens {
 impl Ens {
     /// Look-ups at this node; fails on a machine without trusted certificates.
     pub fn new(node: Uri) -> Result<Self, io::Error> {
-        Ok(Self { outbound: Outbound::new()?, node })
+        Ok(Self { outbound: Outbound::new()?, node, chain: OnceCell::new() })
     }
 
-    /// The name of the address, if it has one that leads back to it.
-    pub(crate) async fn name_of(&self, address: Address) -> Result<Option<String>, EnsError> {
-        tokio::time::timeout(DEADLINE, self.look_up(address)).await.map_err(|_| EnsError::Timeout)?
+    /// The name of the address, if it has one that leads back to it. Nothing is asked of a node of `own_chain`: the
+    /// resolver of a name is whatever contract its owner chose (HD26).
+    pub(crate) async fn name_of(&self, address: Address, own_chain: Option<u64>) -> Result<Option<String>, EnsError> {
+        let look_up = async {
+            let chain = self.chain.get_or_try_init(|| foreign_node::chain_id(&self.outbound, &self.node)).await?;
+            if own_chain.is_none_or(|own| own == *chain) {
+                return Err(EnsError::OwnChain);
+            }
+            self.look_up(address).await
+        };
+        tokio::time::timeout(DEADLINE, look_up).await.map_err(|_| EnsError::Timeout)?
     }
 
     async fn look_up(&self, address: Address) -> Result<Option<String>, EnsError> {
@@ -151,7 +165,7 @@ mod tests {
     async fn lk8_a_name_counts_if_it_leads_back() {
         let chain = Chain::start().await;
         let ens = Ens::new(chain.uri.clone()).unwrap();
-        let name_of = async |address| ens.name_of(address).await.unwrap();
+        let name_of = async |address| ens.name_of(address, Some(1)).await.unwrap();
         let [alice, mallory, odd, nobody] = [1, 2, 3, 4].map(Address::repeat_byte);
         assert_eq!(name_of(alice).await, None, "no record");
         chain.name(alice, "alice.eth", alice).await;
@@ -161,8 +175,13 @@ mod tests {
         assert_eq!(name_of(mallory).await, None, "the name is somebody else's");
         assert_eq!(name_of(odd).await, None, "not in its normal form");
         assert_eq!(name_of(nobody).await, None);
+        for own in [Some(31_337), None] {
+            let refused = ens.name_of(alice, own).await;
+            assert!(matches!(refused, Err(EnsError::OwnChain)), "HD26: not on a chain of ours: {refused:?}");
+        }
         drop(chain);
-        assert!(matches!(ens.name_of(alice).await, Err(EnsError::Call(_))), "nobody to ask is no answer");
+        let refused = ens.name_of(alice, Some(1)).await;
+        assert!(matches!(refused, Err(EnsError::Call(_))), "nobody to ask is no answer");
     }
 
     #[test]

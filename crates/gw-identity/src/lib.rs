@@ -26,7 +26,7 @@ mod tokens;
 
 pub use directory::{Directory, DirectorySettings};
 pub use ens::Ens;
-pub use link::{Chain, ChainAway};
+pub use link::{Chain, ChainAway, ask_wallet};
 #[cfg(feature = "mock-login")]
 pub use login::mock::MockVerifier;
 pub use login::{

@@ -13,6 +13,7 @@ use crate::{
 use axum::extract::FromRef;
 use gw_cache::Cache;
 use gw_http::{Edge, KnownQueries};
+use gw_policy::Knobs;
 use gw_store::Store;
 use gw_types::{ExternalId, Seconds, Secret};
 use gw_zk::circuit::Circuit;
@@ -86,6 +87,8 @@ pub struct IdentityParts {
     pub security: SecuritySink,
     /// Our own chain.
     pub chain: Arc<dyn Chain>,
+    /// Settings of decisions.
+    pub knobs: Arc<Knobs>,
     /// Where names of addresses are looked up, if anywhere.
     pub ens: Option<Ens>,
     /// Who is believed at login.
@@ -101,6 +104,7 @@ pub struct IdentityState {
     pub(crate) store: Store,
     pub(crate) security: SecuritySink,
     pub(crate) chain: Arc<dyn Chain>,
+    pub(crate) knobs: Arc<Knobs>,
     /// Where names of addresses are looked up, if anywhere.
     pub(crate) ens: Option<Ens>,
     /// Work that outlives its request.
@@ -128,7 +132,7 @@ pub(crate) struct Inner {
 impl IdentityState {
     /// The state of one instance; made once.
     pub fn new(config: IdentityConfig, on: IdentityParts) -> Self {
-        let IdentityParts { edge, store, cache, security, chain, ens, verifier, tasks } = on;
+        let IdentityParts { edge, store, cache, security, chain, knobs, ens, verifier, tasks } = on;
         let inner = Inner {
             issuer: TokenIssuer::new(Arc::clone(&edge), config.access_ttl, config.refresh_ttl),
             verifier,
@@ -141,7 +145,7 @@ impl IdentityState {
             queries: crate::routes::queries(),
             config,
         };
-        Self { edge, store, security, chain, ens, tasks, inner: Arc::new(inner), directory: None }
+        Self { edge, store, security, chain, knobs, ens, tasks, inner: Arc::new(inner), directory: None }
     }
 
     /// The same with a directory to log in with.

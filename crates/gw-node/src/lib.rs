@@ -6,10 +6,12 @@
 //! What a client may see of an answer is not decided here: [`Sealed`](gw_policy::sealed::Sealed) goes to the views
 //! of `gw-policy`. The few facts the gateway needs for itself (the head, a nonce, a receipt's outcome) are read here,
 //! before sealing, and carry nothing of a caller.
+//!
+//! Invariant (HD26): nothing here runs code whose target or data a caller chose, but [`Node::trace`] and its kin, which
+//! return a sealed trace, and [`Node::permitted`], which takes a permit. `tests/it/execution.rs` holds it.
 
 mod choice;
 mod config;
-mod contract_wallet;
 mod endpoint;
 mod facts;
 mod head;

@@ -9,8 +9,14 @@ use crate::{
     trail::Trail,
 };
 use bytes::Bytes;
-use gw_evm::wire::{TraceForm, UpstreamCall};
-use gw_policy::sealed::{RawJson, Sealed};
+use gw_evm::{
+    Call,
+    wire::{self, TraceForm, UpstreamCall},
+};
+use gw_policy::{
+    access::{Permit, Plan},
+    sealed::{RawJson, Sealed},
+};
 use gw_types::{B256, Secret};
 use std::{
     pin::Pin,
@@ -60,6 +66,9 @@ pub enum NodeError {
     /// TLS could not be set up.
     #[error("no TLS for the node")]
     Tls(#[source] std::io::Error),
+    /// It would run code at the node, and nobody judged that (HD26).
+    #[error("an execution without a permit or a trace was not asked for")]
+    Unjudged,
     /// The head cannot be confirmed.
     #[error("the node's head is not known")]
     NoHead,
@@ -92,6 +101,7 @@ impl NodeError {
         match self {
             Self::Unreachable(error) => error.is_connect(),
             Self::RateLimited(_)
+            | Self::Unjudged
             | Self::NoHead
             | Self::Behind
             | Self::OtherChain
@@ -117,6 +127,7 @@ impl NodeError {
             | Self::NoAnswer
             | Self::RateLimited(_)
             | Self::Tls(_)
+            | Self::Unjudged
             | Self::NoHead
             | Self::Behind
             | Self::OtherChain
@@ -343,14 +354,38 @@ impl Node {
         self.endpoint().and_then(|node| node.tracing.load())
     }
 
-    /// One call.
+    /// One call that runs no code ([`NodeError::Unjudged`]).
     pub async fn call(&self, call: &UpstreamCall, budget: Budget) -> Result<SealedAnswer, NodeError> {
+        runs_nothing(call)?;
+        self.exchange_one(call, budget).await
+    }
+
+    /// A permitted call, or a narrower one; `None` where the gateway answers it without the node. An execution needs a
+    /// permit to run without a trace ([`NodeError::Unjudged`]).
+    pub async fn permitted(
+        &self,
+        permit: &Permit,
+        call: &Call,
+        pin: wire::Pin,
+        budget: Budget,
+    ) -> Result<Option<SealedAnswer>, NodeError> {
+        if matches!(call, Call::Simulate(_)) && permit.plan() != Plan::Untraced {
+            return Err(NodeError::Unjudged);
+        }
+        match permit.body(call, pin) {
+            Some(body) => self.exchange_one(&body, budget).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    async fn exchange_one(&self, call: &UpstreamCall, budget: Budget) -> Result<SealedAnswer, NodeError> {
         let body = self.read(message::single(&call.method, &call.params), budget).await?;
         message::read_single(&body).map(Answer::sealed)
     }
 
     /// One call that changes the chain. It goes to one node only: to another one at most if the first was never reached.
     pub async fn send(&self, call: &UpstreamCall, resend: Resend) -> Result<SealedAnswer, NodeError> {
+        runs_nothing(call)?;
         let on = self.via(self.place());
         let body = message::single(&call.method, &call.params);
         let said = match on.post(body.clone(), Budget::Forward).await {
@@ -367,8 +402,9 @@ impl Node {
         message::read_single(&said?).map(Answer::sealed)
     }
 
-    /// Several calls in one exchange; the answers come in their order.
+    /// Several calls in one exchange, none of which runs code ([`NodeError::Unjudged`]); the answers come in their order.
     pub async fn batch(&self, calls: &[UpstreamCall], budget: Budget) -> Result<Vec<SealedAnswer>, NodeError> {
+        calls.iter().try_for_each(runs_nothing)?;
         let body = self.exchange(calls, budget).await?;
         let answers = message::read_batch(&body, calls.len())?.into_iter();
         Ok(answers.map(|answer| answer.cut_from(&body).sealed()).collect())
@@ -443,6 +479,11 @@ impl Node {
     fn renewed(&self) -> Admitting<'_> {
         Box::pin(self.refresh_head())
     }
+}
+
+/// HD26: executions go by [`Node::trace`] or [`Node::permitted`].
+fn runs_nothing(call: &UpstreamCall) -> Result<(), NodeError> {
+    if call.is_execution() { Err(NodeError::Unjudged) } else { Ok(()) }
 }
 
 /// The chain of the nodes that answer, and the first of them.

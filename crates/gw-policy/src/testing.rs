@@ -20,7 +20,8 @@ pub mod corpus;
 
 use crate::snapshot::{
     AddressLink, Change, ClosedTo, CodePin, Contract, ContractGrant, Conviction, EventRule, EventRules, FunctionRule,
-    Group, GroupAccess, LinkKind, Membership, MustBe, Organization, ParamRule, Quarantine, Reservation, Revocation,
+    Group, GroupAccess, LinkKind, Membership, MustBe, Organization, ParamRule, Quarantine, Reservation, RetiredContract,
+    Revocation,
     SharedInfra, Snapshot, Suspension, SystemToggle, ToggleState, TxVisibility, User,
 };
 use alloy_primitives::keccak256;
@@ -142,6 +143,7 @@ pub struct World {
     users: BTreeMap<UserId, User>,
     memberships: BTreeMap<MembershipId, Membership>,
     contracts: BTreeMap<ContractId, Contract>,
+    retired: BTreeMap<ContractId, RetiredContract>,
     grants: BTreeMap<GrantId, ContractGrant>,
     links: BTreeMap<LinkId, AddressLink>,
     ended_links: BTreeMap<LinkId, Address>,
@@ -416,6 +418,18 @@ impl World {
         self.with_contract(|contract| contract.since = since)
     }
 
+    /// The registration of the contract is deleted.
+    #[must_use]
+    pub fn retired(mut self) -> Self {
+        let contract = self.contract.and_then(|id| self.contracts.remove(&id));
+        assert!(contract.is_some(), "no contract named yet");
+        if let Some(Contract { id, org, address, since, .. }) = contract {
+            self.grants.retain(|_, grant| grant.contract != id);
+            self.retired.insert(id, RetiredContract { id, address, org, since, retired_at: NOW });
+        }
+        self
+    }
+
     /// Who deployed the contract.
     #[must_use]
     pub fn deployed_by(self, user: &str) -> Self {
@@ -465,6 +479,14 @@ impl World {
     #[must_use]
     pub fn shared_broken(self, name: &str) -> Self {
         self.tagged(name, None, true)
+    }
+
+    /// This very address is shared infrastructure.
+    #[must_use]
+    pub fn shared_at(mut self, address: Address, pin: Option<CodePin>) -> Self {
+        let id = SharedInfraId(uuid("shared", &address.to_string()));
+        self.shared.insert(id, SharedInfra { id, address, pin, broken: false });
+        self
     }
 
     fn tagged(mut self, name: &str, pin: Option<CodePin>, broken: bool) -> Self {
@@ -530,8 +552,18 @@ impl World {
 
     /// The user reserved the address of this name for the organization until a moment.
     #[must_use]
-    pub fn reservation(mut self, name: &str, expires_at: Timestamp) -> Self {
-        let (user, org, address) = (self.current_user(), org_id(&self.org), address_of(name));
+    pub fn reservation(self, name: &str, expires_at: Timestamp) -> Self {
+        self.reserved(address_of(name), expires_at)
+    }
+
+    /// The user reserved this very address for the organization.
+    #[must_use]
+    pub fn reservation_at(self, address: Address) -> Self {
+        self.reserved(address, FUTURE)
+    }
+
+    fn reserved(mut self, address: Address, expires_at: Timestamp) -> Self {
+        let (user, org) = (self.current_user(), org_id(&self.org));
         let id = ReservationId(uuid("reservation", &format!("{org}{address}")));
         self.reservations.insert(id, Reservation { id, address, org, user, expires_at });
         self
@@ -561,10 +593,15 @@ impl World {
 
     /// Nobody reads the address of this name (HD28).
     #[must_use]
-    pub fn quarantined(mut self, name: &str) -> Self {
-        let id = QuarantineId(uuid("quarantine", name));
-        let closed_to = ClosedTo::Everybody;
-        self.quarantines.insert(id, Quarantine { id, address: address_of(name), closed_to });
+    pub fn quarantined(self, name: &str) -> Self {
+        self.quarantined_at(address_of(name))
+    }
+
+    /// Nobody reads this very address (HD28).
+    #[must_use]
+    pub fn quarantined_at(mut self, address: Address) -> Self {
+        let id = QuarantineId(uuid("quarantine", &address.to_string()));
+        self.quarantines.insert(id, Quarantine { id, address, closed_to: ClosedTo::Everybody });
         self
     }
 
@@ -607,6 +644,7 @@ impl World {
             .chain(rows(&self.users, Change::User))
             .chain(rows(&self.memberships, Change::Membership))
             .chain(rows(&self.contracts, Change::Contract))
+            .chain(rows(&self.retired, Change::RetiredContract))
             .chain(rows(&self.grants, Change::Grant))
             .chain(rows(&self.links, Change::Link))
             .chain(self.ended_links.iter().map(|(id, address)| Change::LinkEnded(*id, *address)))

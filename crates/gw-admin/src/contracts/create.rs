@@ -50,7 +50,11 @@ pub(crate) async fn create_contract(
         }
     }
     let name = if body.name.is_empty() { String::new() } else { input::name(&body.name)? };
-    let new = NewContract { metadata: body.metadata.unwrap_or_default(), ..NewContract::plain(org.id, address, name) };
+    let new = NewContract {
+        metadata: body.metadata.unwrap_or_default(),
+        takes_over_retired: admin.is_super(),
+        ..NewContract::plain(org.id, address, name)
+    };
     let mut tx = state.store.begin(&admin.actor()).await?;
     let made = tx.create_contract(new).await?;
     tx.commit().await?;

@@ -5,7 +5,7 @@
 mod chain;
 mod signature;
 
-pub use chain::{Chain, ChainAway};
+pub use chain::{Chain, ChainAway, ask_wallet};
 pub(crate) use signature::{challenge_hash, parse_address, parse_bytes, signer};
 
 use gw_cache::{Cache, Change, Entry, PutError, Space, Unavailable};

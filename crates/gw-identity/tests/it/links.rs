@@ -5,7 +5,9 @@ use alloy_signer::SignerSync as _;
 use alloy_signer_local::PrivateKeySigner;
 use gw_audit::SecurityKind;
 use gw_identity::{ChainAway, Ens};
-use gw_store::record::{CreationKind, NewContract, NewOrganization, NewReservation, SendStart};
+use gw_store::record::{
+    CreationKind, NewContract, NewGrant, NewGroup, NewMembership, NewOrganization, NewReservation, SendStart,
+};
 use gw_types::{Address, B256, Seconds};
 use http::{Method, StatusCode};
 use serde_json::json;
@@ -286,33 +288,71 @@ async fn lk4_a_contract_wallet_answers_for_its_address() {
     assert!(link.contract_wallet, "HD10: takes part in nothing that is sent there");
 }
 
-/// LK-4, HD10: code that is registered is not even asked.
+/// HD26: the wallet may say yes; what it looked at to say so makes it a no. All noes are one answer.
 #[tokio::test]
-async fn lk4_a_registered_contract_is_not_asked() {
+async fn rt1a_hd26_a_wallet_that_looks_around_is_refused_like_a_wrong_signature() {
     let world = World::new().await;
     let alice = world.log_in("alice").await;
-    let contract = Address::repeat_byte(0xc0);
+    let (contract, other) = (Address::repeat_byte(0xc0), Address::repeat_byte(0xc1));
     world.chain.wallets.lock().unwrap().insert(contract, Ok(true));
-    let mut tx = world.begin().await;
-    let org = tx.create_organization(NewOrganization { slug: "bank".into(), ..Default::default() }).await.unwrap();
-    tx.create_contract(NewContract::plain(org.id, contract, "t")).await.unwrap();
-    tx.commit().await.unwrap();
     let open = challenge(&world, &alice).await;
-    let refused = answer(&world, &alice, &open.nonce, &lower(contract), "0x1234").await;
+    let hand_in = async || answer(&world, &alice, &open.nonce, &lower(contract), "0x1234").await;
+    world.chain.looked_at.lock().unwrap().push(other);
+    let refused = hand_in().await;
     assert_eq!(refused.refusal(), (400, "signature verification failed"));
+    world.chain.wallets.lock().unwrap().insert(contract, Ok(false));
+    assert_eq!(hand_in().await.body, refused.body, "byte by byte");
+    world.chain.wallets.lock().unwrap().insert(contract, Ok(true));
+    world.chain.looked_at.lock().unwrap().clear();
+    assert_eq!(hand_in().await.status, StatusCode::OK);
 }
 
-/// LK-4, HD14: nor is code that was sent through the gateway and is not registered yet: its maker would ask it anything.
+/// RTS11, HD10: a registered contract is linked by a member who reaches it, and by nobody else; once its registration was
+/// deleted, by nobody.
 #[tokio::test]
-async fn lk4_a_reserved_address_is_not_asked() {
+async fn rts11_hd10_a_registered_contract_is_linked_by_who_reaches_it() {
+    let world = World::new().await;
+    let (alice, mallory) = (world.log_in("alice").await, world.log_in("mallory").await);
+    let user = world.user("alice").await.unwrap();
+    let (contract, deleted) = (Address::repeat_byte(0xc0), Address::repeat_byte(0xc1));
+    world.chain.wallets.lock().unwrap().extend([(contract, Ok(true)), (deleted, Ok(true))]);
+    let mut tx = world.begin().await;
+    let org = tx.create_organization(NewOrganization { slug: "bank".into(), ..Default::default() }).await.unwrap();
+    let group = tx.create_group(NewGroup::plain(org.id, "treasury", "Treasury")).await.unwrap();
+    tx.add_membership(NewMembership { user: user.id, group: group.id, expires_at: None }).await.unwrap();
+    for address in [contract, deleted] {
+        let made = tx.create_contract(NewContract::plain(org.id, address, "safe")).await.unwrap();
+        tx.create_grant(NewGrant::full(made.id, group.id)).await.unwrap();
+        if address == deleted {
+            tx.delete_contract(made.id).await.unwrap();
+        }
+    }
+    tx.commit().await.unwrap();
+    for (who, address, status) in [
+        (&mallory, contract, StatusCode::BAD_REQUEST),
+        (&mallory, deleted, StatusCode::BAD_REQUEST),
+        (&alice, deleted, StatusCode::BAD_REQUEST),
+        (&alice, contract, StatusCode::OK),
+    ] {
+        let open = challenge(&world, who).await;
+        let said = answer(&world, who, &open.nonce, &lower(address), "0x1234").await;
+        assert_eq!(said.status, status, "{address}");
+    }
+    assert_eq!(listed(&world, &alice).await, [lower(contract)]);
+    let snapshot = world.edge.policy.pin().unwrap();
+    assert!(snapshot.links_of(user.id)[0].contract_wallet, "HD10: takes part in nothing that is sent there");
+}
+
+/// LK-4, HD14: code that was sent through the gateway and is not registered yet is somebody's.
+#[tokio::test]
+async fn lk4_a_reserved_address_is_no_wallet() {
     let world = World::new().await;
     let alice = world.log_in("alice").await;
     let user = world.user("alice").await.unwrap();
     let contract = Address::repeat_byte(0xc0);
-    world.chain.wallets.lock().unwrap().insert(contract, Err(ChainAway));
+    world.chain.wallets.lock().unwrap().insert(contract, Ok(true));
     let open = challenge(&world, &alice).await;
     let hand_in = async || answer(&world, &alice, &open.nonce, &lower(contract), "0x1234").await;
-    assert_eq!(hand_in().await.refusal(), (503, "node unavailable"), "asked, without a reservation");
     let mut tx = world.begin().await;
     let org = tx.create_organization(NewOrganization { slug: "bank".into(), ..Default::default() }).await.unwrap();
     let reservation = NewReservation {
@@ -324,9 +364,13 @@ async fn lk4_a_reserved_address_is_not_asked() {
     };
     let (tx_hash, visible_to, watch) = (Some(B256::repeat_byte(7)), Vec::new(), None);
     let start = SendStart { user: user.id, org: org.id, tx_hash, visible_to, reservations: vec![reservation], watch };
-    let _rows = tx.start_send(start).await.unwrap();
+    let rows = tx.start_send(start).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(hand_in().await.refusal(), (400, "signature verification failed"));
+    let mut tx = world.begin().await;
+    tx.refuse_send(rows).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(hand_in().await.status, StatusCode::OK, "without the reservation");
 }
 
 /// LK-8: an own address only, and only where a name service is configured.

@@ -4,6 +4,7 @@ use axum::{Router, body::Body, extract::ConnectInfo};
 use futures_util::future::BoxFuture;
 use gw_audit::{AccessRecord, Record, SecurityEvent, SecurityKind};
 use gw_cache::Cache;
+use gw_evm::trace::{Account, Frame, FrameKind, Outcome, Trace};
 use gw_http::{
     AdminGate, Amr, Correlate, Edge, Origin, OwnOrigins, PolicySource, PrivateNetwork, TokenCodec, TokenSecrets,
     TrustedProxies,
@@ -14,8 +15,12 @@ use gw_identity::{
     oauth::{Clients, OauthConfig},
     router,
 };
+use gw_policy::{
+    Sealed,
+    access::{TraceFacts, WalletQuestion, WalletTrace},
+};
 use gw_store::{Actor, DirectoryLock, Feed, FeedTiming, Location, Store, StoreConfig, Tx, Uptime, record::User};
-use gw_types::{Address, B256, Clock, Entropy, ExternalId, Seconds, Secret, Timestamp};
+use gw_types::{Address, Bytes, Clock, Entropy, ExternalId, Seconds, Secret, Timestamp};
 use gw_zk::circuit::Circuit;
 use http::{HeaderMap, Method, Request, StatusCode, header};
 use http_body_util::BodyExt as _;
@@ -81,6 +86,8 @@ impl Default for Setup {
 #[derive(Debug, Default)]
 pub(crate) struct TestChain {
     pub(crate) wallets: Mutex<BTreeMap<Address, Result<bool, ChainAway>>>,
+    /// What they look at besides.
+    pub(crate) looked_at: Mutex<Vec<Address>>,
 }
 
 impl Chain for TestChain {
@@ -88,14 +95,47 @@ impl Chain for TestChain {
         Some(31337)
     }
 
-    fn contract_signature<'a>(
-        &'a self,
-        wallet: Address,
-        _: B256,
-        _: &'a [u8],
-    ) -> BoxFuture<'a, Result<Option<bool>, ChainAway>> {
-        let said = self.wallets.lock().unwrap().get(&wallet).copied();
-        Box::pin(std::future::ready(said.transpose()))
+    fn trace_wallet<'a>(&'a self, question: &'a WalletQuestion) -> BoxFuture<'a, Result<WalletTrace, ChainAway>> {
+        let said = self.wallets.lock().unwrap().get(&question.wallet).copied().transpose();
+        Box::pin(std::future::ready(said.map(|said| self.execution(question, said))))
+    }
+}
+
+impl TestChain {
+    /// What a node traces of a wallet that looks at nothing but itself and what a test adds; without an answer there is
+    /// no contract.
+    fn execution(&self, question: &WalletQuestion, said: Option<bool>) -> WalletTrace {
+        let word = |yes: bool| {
+            let mut word = [0; 32];
+            word[..4].copy_from_slice(if yes { &[0x16, 0x26, 0xba, 0x7e] } else { &[0xff; 4] });
+            Bytes::copy_from_slice(&word)
+        };
+        let request = question.request();
+        let output = said.map(word).unwrap_or_default();
+        let top = Frame {
+            kind: FrameKind::Call,
+            from: request.from.unwrap(),
+            to: request.to,
+            input: request.input,
+            output: output.clone(),
+            value: Default::default(),
+            gas: None,
+            gas_used: None,
+            error: None,
+            depth: 0,
+            parent: None,
+            failed: false,
+            undone: false,
+            logs: Vec::new(),
+        };
+        let code = |present: bool| if present { Bytes::from_static(&[0x5f]) } else { Bytes::new() };
+        let looked_at = self.looked_at.lock().unwrap().iter().map(|address| (*address, code(true))).collect::<Vec<_>>();
+        let touched = looked_at.into_iter().chain([(question.wallet, code(said.is_some()))]);
+        let touched = touched.map(|(address, code)| (address, Account { code, ..Account::default() })).collect();
+        let top_end = Outcome { output, ..Outcome::default() };
+        let trace = Trace { frames: vec![top], touched, changes: None, top: top_end };
+        let facts = TraceFacts { coinbase: Address::ZERO, time: Timestamp::from_secs(0) };
+        WalletTrace { trace: Some(Sealed::new(trace)), facts }
     }
 }
 
@@ -205,6 +245,7 @@ impl World {
             store: store.clone(),
             cache: cache.clone(),
             security,
+            knobs: Arc::default(),
             chain: Arc::clone(&chain) as Arc<dyn Chain>,
             ens: setup.ens,
             verifier: setup.verifier,

@@ -1,9 +1,6 @@
 //! The same against a real node.
 
 use crate::connect;
-use alloy_primitives::keccak256;
-use alloy_signer::SignerSync as _;
-use alloy_signer_local::PrivateKeySigner;
 use gw_evm::{
     BlockId,
     wire::{TraceForm, UpstreamCall},
@@ -23,7 +20,7 @@ async fn decision_7_anvil_traces_by_a_pair_of_tracers_in_one_batch() {
 }
 
 /// Sends from an account of the node's own and waits until it is mined: what it created.
-async fn send(node: &gw_node::Node, to: Option<Address>, input: &str) -> Option<Address> {
+pub(crate) async fn send(node: &gw_node::Node, to: Option<Address>, input: &str) -> Option<Address> {
     let to = to.map_or_else(String::new, |to| format!(r#""to":"{to:#x}","#));
     let params = format!(r#"[{{"from":"{FUNDED:#x}",{to}"input":"{input}","gas":"0x200000"}}]"#);
     let send = UpstreamCall { method: "eth_sendTransaction".into(), params };
@@ -38,36 +35,6 @@ async fn send(node: &gw_node::Node, to: Option<Address>, input: &str) -> Option<
             return mined.created;
         }
     }
-}
-
-/// LK-4: a contract wallet's yes, its noes, and what is no contract.
-#[tokio::test]
-async fn lk4_contract_wallets_answer_for_themselves() {
-    let anvil = anvil();
-    let node = connect(anvil.url()).await;
-    let artifact: serde_json::Value =
-        serde_json::from_str(include_str!("../../../../contracts/artifacts/Wallet.json")).unwrap();
-    let signer = PrivateKeySigner::from_bytes(&B256::repeat_byte(7)).unwrap();
-    let code = format!("{}{:x}", artifact["bytecode"].as_str().unwrap(), signer.address().into_word());
-    let wallet = send(&node, None, &code).await.unwrap();
-    let hash = B256::repeat_byte(3);
-    let signature = signer.sign_hash_sync(&hash).unwrap().as_bytes();
-    let says = async |at: Address, hash: B256| node.contract_signature(at, hash, &signature).await.unwrap();
-    assert_eq!(says(wallet, hash).await, Some(true));
-    assert_eq!(says(wallet, B256::repeat_byte(4)).await, Some(false), "another text");
-    assert_eq!(node.contract_signature(wallet, hash, &[]).await.unwrap(), Some(false));
-    assert_eq!(says(FUNDED, hash).await, None, "an account");
-    assert_eq!(says(Address::repeat_byte(9), hash).await, None, "nothing there");
-    let selector = |text: &str| hex::encode(&keccak256(text)[..4]);
-    for (mood, why) in [(1, "it reverts"), (2, "it burns all gas"), (3, "too many bytes")] {
-        send(&node, Some(wallet), &format!("0x{}{mood:064x}", selector("setMood(uint256)"))).await;
-        assert_eq!(says(wallet, hash).await, Some(false), "{why}");
-    }
-    // HD15: an account that lent its address to this very contract.
-    let lent = format!(r#"["{:#x}","0xef0100{wallet:x}"]"#, signer.address());
-    let set_code = UpstreamCall { method: "anvil_setCode".into(), params: lent };
-    assert!(matches!(node.call(&set_code, Budget::Forward).await.unwrap(), Answer::Result(_)));
-    assert_eq!(says(signer.address(), hash).await, None);
 }
 
 #[tokio::test]

@@ -2,10 +2,12 @@
 #![expect(clippy::unwrap_used, reason = "a test without its node is over")]
 
 mod anvil;
+mod execution;
 mod head;
 mod makes;
 mod scripted;
 mod several;
+mod wallet;
 
 use gw_node::{Node, NodeConfig, Upkeep};
 use std::{sync::Arc, time::Duration};

@@ -153,8 +153,8 @@ impl Checks<'_> {
             || match self.q.knobs.address_query {
                 _ if standing.closed => false,
                 AddressQuery::Strict => false,
-                AddressQuery::Linked => standing.contract.is_none() && self.snapshot.links_at(address).is_empty(),
-                AddressQuery::Off => standing.contract.is_none(),
+                AddressQuery::Linked => !standing.is_owned_by_org() && self.snapshot.links_at(address).is_empty(),
+                AddressQuery::Off => !standing.is_owned_by_org(),
             };
         if shown { Plan::Forward } else { Plan::ZeroQuantity }
     }
@@ -247,6 +247,9 @@ impl Checks<'_> {
             return Err(DenyReason::ContractNotPermitted);
         }
         let reserved = self.scope.org().is_some_and(|org| standing.reserved_in.contains(&org));
+        if standing.retired.is_some() && !reserved {
+            return Err(DenyReason::ContractNotPermitted);
+        }
         let payment = pays && request.input.is_empty();
         if standing.public || standing.owned || reserved || payment { Ok(()) } else { Err(DenyReason::Unregistered) }
     }
@@ -259,6 +262,7 @@ impl Checks<'_> {
             let known = match standing.contract {
                 _ if standing.shared.is_some() => true,
                 Some(_) => standing.reach.is_some(),
+                None if standing.is_owned_by_org() => false,
                 None => standing.public || standing.owned,
             };
             if !known {
@@ -296,8 +300,8 @@ impl Checks<'_> {
 
     /// R2: a creation whose address is already another organization's contract.
     fn created_address(&self, created: Address) -> Result<(), DenyReason> {
-        match self.snapshot.contract(created) {
-            Some(contract) if Some(contract.org) != self.scope.org() => Err(DenyReason::CrossOrg),
+        match self.snapshot.owner(created) {
+            Some(org) if Some(org) != self.scope.org() => Err(DenyReason::CrossOrg),
             Some(_) | None => Ok(()),
         }
     }
@@ -357,11 +361,11 @@ fn proof(standing: &Standing<'_>, slots: &[B256]) -> Result<(), DenyReason> {
 }
 
 fn reads_every_slot(standing: &Standing<'_>) -> Result<bool, DenyReason> {
-    match (&standing.reach, standing.contract) {
-        (Some(reach), _) => Ok(reach.claims.has(Claim::Admin)),
-        (None, _) if standing.shared.is_some() => Ok(false),
-        (None, Some(_)) => Err(DenyReason::ContractNotPermitted),
-        (None, None) if standing.public || standing.owned => Ok(false),
-        (None, None) => Err(DenyReason::Unregistered),
+    match &standing.reach {
+        Some(reach) => Ok(reach.claims.has(Claim::Admin)),
+        None if standing.shared.is_some() => Ok(false),
+        None if standing.is_owned_by_org() => Err(DenyReason::ContractNotPermitted),
+        None if standing.public || standing.owned => Ok(false),
+        None => Err(DenyReason::Unregistered),
     }
 }

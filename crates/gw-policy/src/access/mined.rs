@@ -161,8 +161,7 @@ enum Taint {
 
 impl Case<'_> {
     fn owner(&self, address: Address) -> Option<OrgId> {
-        let registered = self.snapshot.contract(address).map(|contract| contract.org);
-        registered.or_else(|| self.sent.lately.get(&address).copied())
+        self.snapshot.owner(address).or_else(|| self.sent.lately.get(&address).copied())
     }
 
     /// Whether no organization owns the address, nor everybody.

@@ -28,6 +28,7 @@ mod trace;
 mod unexamined;
 mod upgrades;
 mod url;
+mod wallet;
 
 pub use crate::visibility::owns;
 pub use beside::Beside;
@@ -44,3 +45,4 @@ pub use pin::{BrokenPin, broken_pins, check_pin};
 pub(crate) use target::held_grants;
 pub use target::{Member, Reach, Standing, reach, standing};
 pub use trace::{StoppedAt, TraceFacts, TraceVerdict, judge_trace, stopped_at};
+pub use wallet::{WalletAnswer, WalletQuestion, WalletTrace, judge_wallet_signature};

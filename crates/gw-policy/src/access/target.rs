@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     knobs::Knobs,
-    snapshot::{Contract, ContractGrant, Group, SharedInfra, Snapshot},
+    snapshot::{Contract, ContractGrant, Group, RetiredContract, SharedInfra, Snapshot},
     visibility::{is_precompile, owns},
 };
 use gw_types::{Address, Claim, Claims, OrgId, Timestamp, UserId};
@@ -61,11 +61,22 @@ impl Member {
     /// Whether the address is the user's own, and may be told to be (R6, HD7).
     pub fn owns(&self, snapshot: &Snapshot, address: Address) -> bool {
         match self.beside {
-            None => owns(snapshot, self.user, address),
+            None => owns(snapshot, self.user, address) && self.may_hold(snapshot, address),
             // Whose a sender is that was taken to be the user's is not looked up.
             Some(beside) if beside.sender() == Some(address) => true,
-            Some(beside) => owns(snapshot, self.user, address) && beside.knows(snapshot, address),
+            Some(beside) => {
+                owns(snapshot, self.user, address)
+                    && self.may_hold(snapshot, address)
+                    && beside.knows(snapshot, address)
+            }
         }
+    }
+
+    /// An organization's contract that was linked by the word of its own code is the user's only while the user is an
+    /// active member there (HD10).
+    fn may_hold(&self, snapshot: &Snapshot, address: Address) -> bool {
+        let by_key = || snapshot.links_at(address).iter().any(|link| link.user == self.user && !link.contract_wallet);
+        snapshot.contract(address).is_none_or(|contract| self.rights_in(contract.org).is_some() || by_key())
     }
 
     /// Whether it is the user's by assumption.
@@ -175,6 +186,8 @@ pub struct Standing<'s> {
     pub shared: Option<&'s SharedInfra>,
     /// The registered contract there, whoever owns it.
     pub contract: Option<&'s Arc<Contract>>,
+    /// The contract there whose registration was deleted: nobody's to reach (HD27).
+    pub retired: Option<&'s RetiredContract>,
     /// How the caller reaches that contract.
     pub reach: Option<Reach<'s>>,
     /// The caller's organizations with a live reservation of it, in which the caller may deploy (R1). It gives
@@ -183,6 +196,11 @@ pub struct Standing<'s> {
 }
 
 impl Standing<'_> {
+    /// Whether an organization owns the address: a contract is registered there, or was (HD27).
+    pub fn is_owned_by_org(&self) -> bool {
+        self.contract.is_some() || self.retired.is_some()
+    }
+
     /// Whether balance and nonce show (K8): the ground of a reservation is left out, for it would need a look at
     /// the code first, and what is not deployed yet has nothing but zero to show.
     pub fn is_full(&self) -> bool {
@@ -194,12 +212,15 @@ impl Standing<'_> {
 pub fn standing<'s>(snapshot: &'s Snapshot, member: &Member, address: Address, knobs: &Knobs) -> Standing<'s> {
     let contract = snapshot.contract(address);
     let closed = member.is_closed(snapshot, address);
+    let retired = snapshot.retired(address);
     let mut reserved_in: Vec<OrgId> = Vec::new();
     if contract.is_none() && !closed {
         for reservation in snapshot.reservations(address) {
             let live = reservation.expires_at > member.now;
             let deploys = member.rights_in(reservation.org).is_some_and(|r| r.permissions.claims.has(Claim::Deploy));
-            if live && deploys && !reserved_in.contains(&reservation.org) {
+            // Who owned what was there may build there again.
+            let free = retired.is_none_or(|retired| retired.org == reservation.org);
+            if live && deploys && free && !reserved_in.contains(&reservation.org) {
                 reserved_in.push(reservation.org);
             }
         }
@@ -211,6 +232,7 @@ pub fn standing<'s>(snapshot: &'s Snapshot, member: &Member, address: Address, k
         owned: member.owns(snapshot, address),
         shared: snapshot.shared(address).filter(|_| !closed),
         contract,
+        retired,
         reach: contract.and_then(|contract| reach(snapshot, member, contract, knobs)),
         reserved_in,
     }

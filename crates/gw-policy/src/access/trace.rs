@@ -461,6 +461,11 @@ impl<'a> Run<'a> {
             return Place::Public;
         }
         let code = self.code(address);
+        if let Some(retired) = self.snapshot.retired(address) {
+            // HD27: nobody reaches it. Its organization may build anew where there is no code any more.
+            let rebuilt = code.is_empty() && self.created.contains(&address) && Some(retired.org) == self.org;
+            return if rebuilt { Place::Created } else { Place::Foreign };
+        }
         // A 7702 wallet is a wallet; what it delegates to is judged for itself (HD15).
         let wallet = code.is_empty() || delegation(code).is_some();
         let ours = |org: &OrgId| self.member.rights_in(*org).is_some();
@@ -527,7 +532,7 @@ impl<'a> Run<'a> {
             return Err(DenyReason::DeployClaimRequired);
         }
         let Some(address) = frame.to else { return Ok(()) };
-        if self.snapshot.contract(address).is_some_and(|contract| Some(contract.org) != self.org) {
+        if self.snapshot.owner(address).is_some_and(|owner| Some(owner) != self.org) {
             return Err(DenyReason::CrossOrg);
         }
         self.touch(judged, address)
@@ -671,7 +676,7 @@ impl<'a> Run<'a> {
         let of_account = judged.executed.iter().any(|address| match self.trace.touched.get(address) {
             Some(account) => probes_accounts(&account.code),
             // A registered contract the node shows no code of: unknown.
-            None => self.snapshot.contract(*address).is_some() || self.snapshot.is_tagged_shared(*address),
+            None => self.snapshot.owner(*address).is_some() || self.snapshot.is_tagged_shared(*address),
         });
         let creations = || self.trace.frames.iter().filter(|frame| frame.is_creation());
         of_account || creations().any(|frame| probes_accounts(&frame.input) || probes_accounts(&frame.output))

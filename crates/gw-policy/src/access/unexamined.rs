@@ -74,7 +74,7 @@ fn owners(
 ) -> Result<BTreeSet<OrgId>, DenyReason> {
     let mut owners = BTreeSet::new();
     let deployed = |address: Address| {
-        snapshot.contract(address).is_some()
+        snapshot.owner(address).is_some()
             || !snapshot.reservations(address).is_empty()
             || member.is_closed(snapshot, address)
     };
@@ -107,7 +107,7 @@ fn within(
             None => Err(DenyReason::ContractNotPermitted),
         };
     }
-    if standing.closed {
+    if standing.retired.is_some() || standing.closed {
         return Err(DenyReason::ContractNotPermitted);
     }
     // A pin cannot be held against code that nobody looks at.

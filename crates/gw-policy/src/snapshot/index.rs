@@ -2,10 +2,13 @@
 
 use super::{
     map::Map,
-    record::{AddressLink, ContractGrant, Conviction, Membership, Quarantine, Reservation, Suspension, TxVisibility},
+    record::{
+        AddressLink, ContractGrant, Conviction, Membership, Quarantine, Reservation, RetiredContract, Suspension,
+        TxVisibility,
+    },
 };
 use gw_types::{
-    Address, ConvictionId, GrantId, LinkId, MembershipId, QuarantineId, ReservationId, SuspensionId, UserId,
+    Address, ContractId, ConvictionId, GrantId, LinkId, MembershipId, QuarantineId, ReservationId, SuspensionId, UserId,
     VisibilityId,
 };
 use std::{hash::Hash, sync::Arc};
@@ -39,6 +42,7 @@ rows! {
     Arc<Suspension> => SuspensionId,
     Arc<Quarantine> => QuarantineId,
     Arc<Conviction> => ConvictionId,
+    RetiredContract => ContractId,
 }
 
 /// That a link was there: whose it was no longer matters.

@@ -11,8 +11,8 @@ mod record;
 pub use record::{
     AddressLink, AllowedTenant, ClosedTo, CodePin, Comparison, Contract, ContractGrant, Conviction, EventRule,
     EventRules, FunctionRule, Group, GroupAccess, LinkKind, Membership, MustBe, Organization, ParamRule, PersonalUrl,
-    Quarantine, Reservation, Revocation, SharedInfra, Suspension, SystemToggle, ToggleState, TxVisibility, UrlReach,
-    User,
+    Quarantine, Reservation, RetiredContract, Revocation, SharedInfra, Suspension, SystemToggle, ToggleState,
+    TxVisibility, UrlReach, User,
 };
 
 use alloy_primitives::keccak256;
@@ -40,6 +40,8 @@ pub enum Change {
     Membership(MembershipId, Option<Membership>),
     /// A contract.
     Contract(ContractId, Option<Contract>),
+    /// A contract whose registration was deleted.
+    RetiredContract(ContractId, Option<RetiredContract>),
     /// A contract grant.
     Grant(GrantId, Option<ContractGrant>),
     /// An address link that holds; `None` when the row is gone.
@@ -81,6 +83,7 @@ pub struct Snapshot {
     memberships: Index<UserId, Membership>,
     contracts: Map<ContractId, Arc<Contract>>,
     contracts_by_address: Map<Address, Arc<Contract>>,
+    retired: Index<Address, RetiredContract>,
     grants: Index<ContractId, Arc<ContractGrant>>,
     links: Links,
     ended_links: Index<Address, EndedLink>,
@@ -145,6 +148,7 @@ impl Snapshot {
                 }
                 put(&mut self.contracts, id, row);
             }
+            Change::RetiredContract(id, row) => self.retired.put(id, row.map(|r| (r.address, r))),
             Change::Grant(id, row) => self.grants.put(id, row.map(|g| (g.contract, Arc::new(g)))),
             Change::Link(id, row) => {
                 self.links.put(id, row);
@@ -292,6 +296,18 @@ impl Snapshot {
         self.contracts_by_address.get(&address)
     }
 
+    /// The contract at an address whose registration was deleted, unless it is registered again.
+    pub fn retired(&self, address: Address) -> Option<&RetiredContract> {
+        self.retired.get(address).last().filter(|_| self.contract(address).is_none())
+    }
+
+    /// Which organization owns an address, for judgement: the one its contract is registered to, or was until the
+    /// registration was deleted (HD27).
+    pub fn owner(&self, address: Address) -> Option<OrgId> {
+        let retired = || self.retired(address).map(|retired| retired.org);
+        self.contract(address).map(|contract| contract.org).or_else(retired)
+    }
+
     /// Every registered contract, in no order.
     pub fn contracts(&self) -> impl Iterator<Item = &Arc<Contract>> {
         self.contracts.values()
@@ -388,6 +404,7 @@ impl Snapshot {
             && self.memberships == other.memberships
             && self.contracts == other.contracts
             && self.contracts_by_address == other.contracts_by_address
+            && self.retired == other.retired
             && self.grants == other.grants
             && self.links == other.links
             && self.ended_links == other.ended_links

@@ -183,6 +183,21 @@ pub struct Contract {
     pub trusted_router: bool,
 }
 
+/// A contract whose registration was deleted. Its organization still owns it for judgement, and nobody reaches it (HD27).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetiredContract {
+    /// The id of the deleted registration.
+    pub id: ContractId,
+    /// Its address.
+    pub address: Address,
+    /// The organization it was registered to, which may be gone itself.
+    pub org: OrgId,
+    /// Since when the organization owned it.
+    pub since: Timestamp,
+    /// When the registration was deleted.
+    pub retired_at: Timestamp,
+}
+
 /// A contract that every organization may call (X6, spec/80 section 9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedInfra {

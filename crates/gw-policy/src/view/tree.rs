@@ -206,7 +206,7 @@ impl Eyes<'_, '_> {
     }
 
     fn is_registered(&self, address: Address) -> bool {
-        self.viewer.snapshot.contract(address).is_some()
+        self.viewer.snapshot.owner(address).is_some()
     }
 
     fn is_side_of_top(&self, address: Address) -> bool {

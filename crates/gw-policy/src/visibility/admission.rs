@@ -43,7 +43,7 @@ impl Person<'_> {
 
     fn receives_at(&self, to: Address) -> bool {
         let of_code = |user| self.snapshot.links_at(to).iter().any(|link| link.user == user && link.contract_wallet);
-        self.snapshot.contract(to).is_none() && self.owns(to) && !self.user.is_some_and(|user| of_code(user.id))
+        self.snapshot.owner(to).is_none() && self.owns(to) && !self.user.is_some_and(|user| of_code(user.id))
     }
 
     /// Whether the transaction was shared with them and the node accepted it (R27, W5).

@@ -20,10 +20,10 @@ pub(super) fn resolve(viewer: &Person<'_>, address: Address) -> (Level, LevelRea
             if standing.reach.is_some() || !standing.reserved_in.is_empty() {
                 return (Level::Full, LevelReason::RbacGroupMember);
             }
-            unreached(standing.contract.is_some())
+            unreached(standing.is_owned_by_org())
         }
         None if is_public(viewer, address) => return (Level::Full, LevelReason::PublicAddress),
-        None => unreached(viewer.snapshot.contract(address).is_some()),
+        None => unreached(viewer.snapshot.owner(address).is_some()),
     };
     match disclosed(viewer, address) {
         Some(level) if level > base => (level, LevelReason::DisclosureGrant),

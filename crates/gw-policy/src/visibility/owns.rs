@@ -11,9 +11,13 @@ pub(crate) fn knows(snapshot: &Snapshot, user: UserId, address: Address) -> bool
 /// Whether `user` owns `address` (R6).
 ///
 /// A proved (`user`) link always counts. An inferred (`system`) link counts only while nobody else has proved the
-/// address: forwarding somebody's signed transaction must not make the forwarder its owner.
+/// address: forwarding somebody's signed transaction must not make the forwarder its owner. A link by the word of a
+/// contract's own code ends with the contract's registration (HD27).
 pub fn owns(snapshot: &Snapshot, user: UserId, address: Address) -> bool {
     let links = snapshot.links_at(address);
+    if links.iter().any(|link| link.contract_wallet) && snapshot.retired(address).is_some() {
+        return false;
+    }
     let proved = |by_viewer: bool| links.iter().any(|l| l.kind == LinkKind::User && (l.user == user) == by_viewer);
     let inferred = links.iter().any(|l| l.kind == LinkKind::System && l.user == user);
     proved(true) || (inferred && !proved(false))

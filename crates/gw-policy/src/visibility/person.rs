@@ -1,6 +1,6 @@
 //! One person's own rights.
 
-use super::{ground, owns};
+use super::ground;
 use crate::{
     Snapshot,
     access::Member,
@@ -37,7 +37,7 @@ impl<'s> Person<'s> {
     }
 
     pub(crate) fn owns(&self, address: Address) -> bool {
-        self.user.is_some_and(|user| owns(self.snapshot, user.id, address))
+        self.member.as_ref().is_some_and(|member| member.owns(self.snapshot, address))
     }
 
     /// Whether they own any address, and so can be a participant at all.

@@ -5,7 +5,7 @@ use gw_policy::{
     Change, Snapshot,
     snapshot::{
         AddressLink, AllowedTenant, Contract, ContractGrant, EventRules, Group, GroupAccess, LinkKind, Membership,
-        Organization, Reservation, Revocation, SharedInfra, ToggleState, TxVisibility, User,
+        Organization, Reservation, RetiredContract, Revocation, SharedInfra, ToggleState, TxVisibility, User,
     },
 };
 use gw_types::{
@@ -47,7 +47,7 @@ fn contract(id: u8, place: u8) -> Contract {
 /// One row, its id and content from small numbers; `None` removes it. Rows whose keys are unique in the store
 /// (external ids, contract addresses) come as whole sets from [`names`] and [`places`].
 fn row() -> impl Strategy<Value = Change> {
-    let numbers = (0..9u8, 0..IDS, 0..IDS, any::<bool>(), proptest::bool::weighted(0.75));
+    let numbers = (0..10u8, 0..IDS, 0..IDS, any::<bool>(), proptest::bool::weighted(0.75));
     numbers.prop_map(|(kind, id, key, flag, present)| {
         let (n, k) = (u128::from(id), u128::from(key));
         match kind {
@@ -110,6 +110,12 @@ fn row() -> impl Strategy<Value = Change> {
                 let (id, tx_hash, sender) = (VisibilityId::fixed(n), B256::with_last_byte(key), UserId::fixed(k));
                 let row = TxVisibility { id, tx_hash, sender, recipients: Vec::new(), active: flag };
                 Change::Visibility(id, present.then_some(row))
+            }
+            8 => {
+                let (id, address) = (ContractId::fixed(n), Address::with_last_byte(key));
+                let (org, since, retired_at) = (OrgId::fixed(k), Timestamp::from_secs(1), Timestamp::from_secs(2));
+                let row = RetiredContract { id, address, org, since, retired_at };
+                Change::RetiredContract(id, present.then_some(row))
             }
             _ => {
                 let (id, until) = (TokenId::fixed(n), Timestamp::from_secs(i64::from(key)));
@@ -199,6 +205,7 @@ fn about(change: &Change) -> ((u8, u128), bool) {
         Change::Suspension(id, row) => (15, id.0, row.is_none()),
         Change::Quarantine(id, row) => (16, id.0, row.is_none()),
         Change::Conviction(id, row) => (17, id.0, row.is_none()),
+        Change::RetiredContract(id, row) => (18, id.0, row.is_none()),
     };
     ((kind, id.as_u128()), gone)
 }

@@ -139,10 +139,11 @@ pub(super) async fn ask(
     pin: Pin,
     found: &mut Found,
 ) -> Result<Sealed<RawJson>, Reply> {
-    let body = judged.permit.body(call, pin).ok_or(Reply::Internal)?;
-    match found.upstream(state, judged.node(state)?.call(&body, Budget::Forward)).await {
-        Ok(Answer::Result(sealed)) => Ok(sealed),
-        Ok(Answer::Error(error)) => Err(Reply::NodeError(node_error(ErrorContext::Other, error))),
+    let node = judged.node(state)?;
+    match found.upstream(state, node.permitted(&judged.permit, call, pin, Budget::Forward)).await {
+        Ok(None) => Err(Reply::Internal),
+        Ok(Some(Answer::Result(sealed))) => Ok(sealed),
+        Ok(Some(Answer::Error(error))) => Err(Reply::NodeError(node_error(ErrorContext::Other, error))),
         Err(error) => Err(unanswered(state, &error)),
     }
 }

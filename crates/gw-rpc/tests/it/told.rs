@@ -44,7 +44,7 @@ impl Settled {
             | Change::Group(..)
             | Change::GroupAccess(..)
             | Change::Tenant(..) => -2,
-            Change::Membership(..) | Change::Contract(..) | Change::Grant(..) => -1,
+            Change::Membership(..) | Change::Contract(..) | Change::RetiredContract(..) | Change::Grant(..) => -1,
             Change::Reservation(..)
             | Change::Visibility(..)
             | Change::Revocation(..)
@@ -127,6 +127,11 @@ impl Settled {
                 tx.add_membership(NewMembership { user, group, expires_at: member.expires_at }).await.unwrap();
             }
             Change::Contract(told, Some(contract)) => self.contract(tx, *told, contract).await,
+            Change::RetiredContract(_, Some(retired)) => {
+                let new = NewContract::plain(self.orgs[&retired.org], retired.address, "retired");
+                let made = tx.create_contract(new).await.unwrap();
+                tx.delete_contract(made.id).await.unwrap();
+            }
             Change::Grant(_, Some(grant)) => {
                 let new = NewGrant {
                     contract: self.contracts[&grant.contract],
@@ -207,6 +212,7 @@ impl Settled {
             | Change::Suspension(..)
             | Change::Quarantine(..)
             | Change::Conviction(..)
+            | Change::RetiredContract(_, None)
             | Change::Organization(_, None)
             | Change::Group(_, None)
             | Change::GroupAccess(_, None)

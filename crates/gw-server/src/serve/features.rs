@@ -13,17 +13,21 @@ use axum::Router;
 use futures_util::future::BoxFuture;
 use gw_admin::{AdminSettings, AdminState, InstanceFacts};
 use gw_cache::Cache;
+use gw_evm::wire::TraceScope;
 use gw_http::{Edge, admin::guard};
 use gw_identity::{
     Chain, ChainAway, Directory, Ens, Humanity, IdentityConfig, IdentityParts, IdentityState, NotRecorded,
     ProofVerifier, Resolvers, Room, SecuritySink, ZkVerifier, oauth::OauthConfig,
 };
 use gw_journal::{Journal, Recovery};
-use gw_node::{KeyCipher, Node};
-use gw_policy::knobs::MinedTrace;
+use gw_node::{KeyCipher, NoTrace, Node, NodeError, Traced};
+use gw_policy::{
+    access::{TraceFacts, WalletQuestion, WalletTrace},
+    knobs::MinedTrace,
+};
 use gw_rpc::{MinedGate, RpcSettings, RpcState, send::SendContext};
 use gw_store::{Feed, Store, audit::AuditStore};
-use gw_types::{Address, B256, Seconds};
+use gw_types::{Seconds, Timestamp};
 use http::StatusCode;
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -135,6 +139,7 @@ fn identity(on: &Foundation<'_>) -> anyhow::Result<IdentityState> {
         cache: on.cache.clone(),
         security,
         chain: Arc::new(OwnChain(Arc::clone(&on.node))),
+        knobs: Arc::new(on.config.knobs.clone()),
         ens,
         verifier: verifier(on)?,
         tasks: on.tasks.clone(),
@@ -151,17 +156,22 @@ impl Chain for OwnChain {
         Some(self.0.chain_id())
     }
 
-    fn contract_signature<'a>(
-        &'a self,
-        wallet: Address,
-        hash: B256,
-        signature: &'a [u8],
-    ) -> BoxFuture<'a, Result<Option<bool>, ChainAway>> {
+    fn trace_wallet<'a>(&'a self, question: &'a WalletQuestion) -> BoxFuture<'a, Result<WalletTrace, ChainAway>> {
         Box::pin(async move {
-            self.0.contract_signature(wallet, hash, signature).await.map_err(|error| {
-                tracing::warn!(error = &error as &dyn core::error::Error, "a contract wallet could not be asked");
-                ChainAway
-            })
+            // The wallet may have been made in a block that nobody looked at yet.
+            self.0.refresh_head().await.map_err(|_| ChainAway)?;
+            let head = self.0.head().ok_or(ChainAway)?;
+            let time = Timestamp::from_secs(i64::try_from(head.timestamp).map_err(|_| ChainAway)?);
+            let trace = match self.0.trace(&question.request(), head.pin(), TraceScope::Read).await {
+                Ok(Traced::Trace(trace)) => Some(trace),
+                // What the execution itself brings about says no.
+                Ok(Traced::Refused(_)) | Err(NoTrace::Unusable(_) | NoTrace::Node(NodeError::TooLarge)) => None,
+                Err(error @ (NoTrace::Unsupported | NoTrace::Node(_))) => {
+                    tracing::warn!(error = &error as &dyn core::error::Error, "a contract wallet could not be asked");
+                    return Err(ChainAway);
+                }
+            };
+            Ok(WalletTrace { trace, facts: TraceFacts { coinbase: head.coinbase, time } })
         })
     }
 }
@@ -276,9 +286,10 @@ impl Foundation<'_> {
         self.tasks.spawn(workers::tidy(self.store.clone(), end.clone()));
         let asking = workers::ContractWallets {
             store: self.store.clone(),
-            node: Arc::clone(&self.node),
+            chain: Arc::new(OwnChain(Arc::clone(&self.node))),
+            edge: Arc::clone(&self.edge),
+            knobs: Arc::new(self.config.knobs.clone()),
             journal: Arc::clone(&self.journal),
-            clock: Arc::clone(&self.edge.clock),
         };
         self.tasks.spawn(asking.ask_daily(end.clone()));
         if let Some(directory) = self.directory.clone() {

@@ -1,11 +1,16 @@
 //! Asks contract wallets every day whether they still take the signature that linked them (HD10): their owner may have
-//! changed, and with it whose address it is.
+//! changed, and with it whose address it is; or its owner may have lost the right to ask it.
 
 use gw_audit::{SecurityEvent, SecurityKind};
+use gw_http::Edge;
+use gw_identity::{Chain, ask_wallet};
 use gw_journal::Journal;
-use gw_node::Node;
+use gw_policy::{
+    Knobs,
+    access::{WalletAnswer, WalletQuestion},
+};
 use gw_store::{Actor, Missing, Store, StoreError, record::WalletLink};
-use gw_types::{Clock, Seconds};
+use gw_types::Seconds;
 use std::{sync::Arc, time::Duration};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -19,9 +24,10 @@ const MOST: u64 = 500;
 /// What asking draws on.
 pub(crate) struct ContractWallets {
     pub(crate) store: Store,
-    pub(crate) node: Arc<Node>,
+    pub(crate) chain: Arc<dyn Chain>,
+    pub(crate) edge: Arc<Edge>,
+    pub(crate) knobs: Arc<Knobs>,
     pub(crate) journal: Arc<Journal>,
-    pub(crate) clock: Arc<dyn Clock>,
 }
 
 impl ContractWallets {
@@ -38,14 +44,17 @@ impl ContractWallets {
     }
 
     async fn ask_all(&self, end: &CancellationToken) -> Result<(), StoreError> {
-        let before = self.clock.now().minus(DAY);
+        let before = self.edge.now().minus(DAY);
         for link in self.store.read().list_unconfirmed_wallets(before, MOST).await? {
             if end.is_cancelled() {
                 return Ok(());
             }
-            match self.node.contract_signature(link.address, link.proof.hash, &link.proof.signature).await {
-                Ok(Some(true)) => self.confirm(&link).await?,
-                Ok(Some(false) | None) => self.end(&link).await?,
+            let question =
+                WalletQuestion { wallet: link.address, hash: link.proof.hash, signature: link.proof.signature.clone() };
+            let (policy, now) = (&self.edge.policy, self.edge.now());
+            match ask_wallet(&*self.chain, policy, &self.knobs, link.user, &question, now).await {
+                Ok(WalletAnswer::Yes { .. }) => self.confirm(&link).await?,
+                Ok(WalletAnswer::No) => self.end(&link).await?,
                 Err(error) => {
                     tracing::warn!(error = &error as &dyn core::error::Error, "a contract wallet could not be asked");
                 }

@@ -2,9 +2,10 @@
 
 use crate::{
     authorization::family,
-    harness::{Engine, Gateway, init_code, key},
+    harness::{Answer, Engine, Gateway, init_code, key},
+    world::World,
 };
-use alloy_primitives::{B256, hex, keccak256};
+use alloy_primitives::{Address, B256, U256, hex, keccak256};
 use alloy_signer::SignerSync as _;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -60,6 +61,38 @@ async fn lk4_hd10_a_contract_wallet_is_linked_while_it_says_so() {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     panic!("the link stands though its wallet says no");
+}
+
+/// The answer to a fresh challenge: a signature by `signer`, or these bytes.
+async fn hand_in(gw: &Gateway, token: &str, wallet: Address, sign: impl FnOnce(&[u8]) -> Vec<u8>) -> Answer {
+    let challenge = gw.as_user(token, "POST", "/eth/link/challenge", None).await.expect(200);
+    let signature = hex::encode_prefixed(sign(challenge["message"].as_str().unwrap().as_bytes()));
+    let body = json!({"address": wallet, "nonce": challenge["nonce"], "signature": signature});
+    gw.as_user(token, "POST", "/eth/link/verify", Some(body)).await
+}
+
+/// RTS11, RT1a: a contract wallet that was deployed through the gateway is linked by its owner, and by nobody else; one
+/// whose registration its deployer deleted is no oracle.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rts11_rt1a_a_wallet_deployed_through_the_gateway_is_linked_and_a_deleted_one_is_no_oracle() {
+    let w = World::start(Engine::Sqlite).await;
+    let by = |signer: usize| move |text: &[u8]| key(signer).sign_message_sync(text).unwrap().as_bytes().to_vec();
+    let owner = key(4);
+    let init = init_code("Wallet", owner.address().into_word().as_slice());
+    let wallet = w.gw.deploy(&w.ops.token, &w.ops.key, init).await;
+    hand_in(&w.gw, &w.ops.token, wallet, by(5)).await.expect(400);
+    hand_in(&w.gw, &w.trader.token, wallet, by(4)).await.expect(400);
+    hand_in(&w.gw, &w.ops.token, wallet, by(4)).await.expect(200);
+    assert!(linked(&w.gw, &w.ops.token).await.contains(&format!("{wallet:#x}")));
+
+    let oracle = w.gw.deploy(&w.ops.token, &w.ops.key, init_code("OracleWallet", &[])).await;
+    let path = format!("/api/v1/admin/orgs/{}/contracts/{oracle}", w.meridian);
+    w.gw.as_user(&w.admin.token, "DELETE", &path, None).await.expect(200);
+    // "Is its balance at least nothing?" is a true yes.
+    let words = [U256::ZERO, U256::from_be_slice(w.erc20.as_slice()), U256::from(128), U256::ZERO, U256::ZERO];
+    let question: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes::<32>()).collect();
+    let refused = hand_in(&w.gw, &w.ops.token, oracle, |_| question).await.expect(400);
+    assert_eq!(refused["error"], "signature verification failed");
 }
 
 /// Spec/80 section 11: the logins of one user, ended one by one or all at once.

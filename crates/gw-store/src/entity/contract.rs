@@ -1,4 +1,4 @@
-//! Contracts and grants.
+//! Contracts and grants, and contracts whose registration was deleted.
 
 pub(crate) mod contracts {
     use sea_orm::entity::prelude::*;
@@ -44,6 +44,26 @@ pub(crate) mod contract_grants {
         pub event_rules: Option<Json>,
         pub created_at: i64,
         pub updated_at: i64,
+    }
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+pub(crate) mod retired_contracts {
+    use sea_orm::entity::prelude::*;
+
+    #[sea_orm::model]
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "retired_contracts")]
+    pub struct Model {
+        /// The id of the deleted registration.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub id: Uuid,
+        pub address: String,
+        pub org_id: Uuid,
+        pub deployed_by_user_id: Option<Uuid>,
+        pub since: i64,
+        pub retired_at: i64,
     }
 
     impl ActiveModelBehavior for ActiveModel {}

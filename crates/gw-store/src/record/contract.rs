@@ -40,6 +40,14 @@ pub struct Contract {
     pub updated_at: Timestamp,
 }
 
+impl Contract {
+    /// Since when the organization owns it (H1): a deployment through the gateway made it this organization's before the
+    /// row was written.
+    pub fn since(&self) -> Timestamp {
+        self.deployed_at.map_or(self.created_at, |at| at.min(self.created_at))
+    }
+}
+
 /// What makes a contract.
 #[derive(Clone, Debug)]
 pub struct NewContract {
@@ -57,12 +65,23 @@ pub struct NewContract {
     pub deployed_at: Option<Timestamp>,
     /// Who deployed it through the gateway.
     pub deployer: Option<UserId>,
+    /// Whether it may take the place of another organization's contract whose registration was deleted (HD27).
+    pub takes_over_retired: bool,
 }
 
 impl NewContract {
     /// A contract with nothing but a place and a name.
     pub fn plain(org: OrgId, address: Address, name: impl Into<String>) -> Self {
-        Self { org, address, name: name.into(), abi: None, metadata: Object::new(), deployed_at: None, deployer: None }
+        Self {
+            org,
+            address,
+            name: name.into(),
+            abi: None,
+            metadata: Object::new(),
+            deployed_at: None,
+            deployer: None,
+            takes_over_retired: false,
+        }
     }
 }
 

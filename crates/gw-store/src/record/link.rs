@@ -1,7 +1,7 @@
 //! Links between addresses and users (spec/10 section 7).
 
 use gw_policy::snapshot::LinkKind;
-use gw_types::{Address, B256, ExternalId, LinkId, Timestamp, UserId};
+use gw_types::{Address, B256, ExternalId, LinkId, OrgId, Timestamp, UserId};
 
 /// A link row; one per user and address, kept after it ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,8 +35,13 @@ pub struct Link {
 pub enum LinkProof {
     /// A signed challenge.
     Challenge,
-    /// A contract wallet said yes to this signature (ERC-1271).
-    ContractWallet(WalletProof),
+    /// A contract wallet said yes to a signature (ERC-1271).
+    ContractWallet {
+        /// What it said yes to.
+        proof: WalletProof,
+        /// The organization whose registered contract it is, as it was judged; `None` for one that nobody registered.
+        owner: Option<OrgId>,
+    },
 }
 
 /// What a contract wallet said yes to.

@@ -5,7 +5,8 @@ use crate::{
     StoreError,
     entity::{
         address_links, contract_grants, contracts, convictions, directory_tenants, group_access, groups, memberships,
-        organizations, personal_urls, quarantines, reservations, revocations, shared_infrastructure, suspensions,
+        organizations, personal_urls, quarantines, reservations, retired_contracts, revocations, shared_infrastructure,
+        suspensions,
         system_toggles, tx_visibility, users,
     },
     record::{self, ReservationState},
@@ -17,7 +18,7 @@ use gw_policy::{
     snapshot::{
         AddressLink, AllowedTenant, ClosedTo, CodePin, Contract, ContractGrant, Conviction, EventRule, EventRules,
         FunctionRule, Group, GroupAccess, Membership, MustBe, Organization, ParamRule, PersonalUrl, Quarantine,
-        Reservation, Revocation, SharedInfra, Suspension, ToggleState, TxVisibility, User,
+        Reservation, RetiredContract, Revocation, SharedInfra, Suspension, ToggleState, TxVisibility, User,
     },
 };
 use gw_types::Timestamp;
@@ -193,8 +194,7 @@ impl Policy for contracts::Entity {
             id: row.id,
             org: row.org,
             address: row.address,
-            // A deployment through the gateway made it this organization's before the row was written.
-            since: row.deployed_at.map_or(row.created_at, |at| at.min(row.created_at)),
+            since: row.since(),
             // Neither a malformed text nor an unknown token type gives an ABI: what needs one denies then (F3).
             abi: row
                 .abi
@@ -216,6 +216,30 @@ impl Policy for contracts::Entity {
 /// The ABI that `metadata.token_type` names (K1).
 fn built_in_abi(row: &record::Contract) -> Option<Arc<ContractAbi>> {
     row.metadata.get("token_type").and_then(serde_json::Value::as_str).and_then(gw_evm::abi::builtin)
+}
+
+impl Policy for retired_contracts::Entity {
+    type Row = retired_contracts::Model;
+    const KEY: Self::Column = retired_contracts::Column::Id;
+    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
+        select.into_model()
+    }
+    fn key(row: &Self::Row) -> Uuid {
+        row.id
+    }
+    fn change(row: Self::Row) -> Result<Change, StoreError> {
+        let retired = RetiredContract {
+            id: row.id.into(),
+            address: Place::new("retired_contracts", row.id).parse("address", &row.address)?,
+            org: row.org_id.into(),
+            since: Timestamp::from_micros(row.since),
+            retired_at: Timestamp::from_micros(row.retired_at),
+        };
+        Ok(Change::RetiredContract(retired.id, Some(retired)))
+    }
+    fn removal(key: Uuid) -> Change {
+        Change::RetiredContract(key.into(), None)
+    }
 }
 
 impl Policy for contract_grants::Entity {

@@ -2,22 +2,27 @@
 
 use super::{Tx, entry::Action};
 use crate::{
-    Missing, StoreError,
-    entity::{contract_grants, contracts},
+    Conflict, Missing, StoreError,
+    entity::{address_links, contract_grants, contracts, retired_contracts},
     record::{Contract, ContractPatch, EventRules, FunctionRule, Grant, GrantPatch, NewContract, NewGrant},
     row,
 };
 use gw_evm::abi::ContractAbi;
-use gw_types::{ContractId, GroupId, OrgId};
+use gw_types::{Address, ContractId, GroupId, OrgId};
 use sea_orm::{
-    ActiveModelTrait, ActiveValue::Set, ColumnTrait, EntityTrait, IntoActiveModel, ModelTrait, QueryFilter, QueryOrder,
+    ActiveModelTrait, ActiveValue::Set, ColumnTrait, EntityTrait, IntoActiveModel, ModelTrait, PaginatorTrait,
+    QueryFilter, QueryOrder,
 };
 use serde_json::Value;
 
 impl Tx {
-    /// Registers a contract.
+    /// Registers a contract. One whose registration was deleted stays its organization's to register (HD27).
     pub async fn create_contract(&mut self, new: NewContract) -> Result<Contract, StoreError> {
         check_abi(new.abi.as_deref())?;
+        let retired = self.retired_row(new.address).await?;
+        if retired.as_ref().is_some_and(|row| row.org_id != new.org.0 && !new.takes_over_retired) {
+            return Err(StoreError::Conflict(Conflict::ContractAddress));
+        }
         let row = contracts::ActiveModel {
             id: Set(self.new_id()),
             org_id: Set(new.org.0),
@@ -34,6 +39,9 @@ impl Tx {
             updated_at: Set(self.now.micros()),
         };
         let made = Contract::try_from(row.insert(&self.db).await?)?;
+        if let Some(retired) = retired {
+            retired.delete(&self.db).await?;
+        }
         self.note(Action::Create, Some(made.org), None, Some(&made));
         Ok(made)
     }
@@ -68,8 +76,15 @@ impl Tx {
         Ok(after)
     }
 
-    /// Deletes a contract with its grants.
+    /// Deletes a contract with its grants. Its address stays the organization's for judgement (HD27).
     pub async fn delete_contract(&mut self, id: ContractId) -> Result<Contract, StoreError> {
+        let deleted = self.drop_contract(id).await?;
+        self.retire(&deleted).await?;
+        Ok(deleted)
+    }
+
+    /// Deletes a contract that is not on the chain any more, so that nothing of it needs an owner.
+    pub(super) async fn drop_contract(&mut self, id: ContractId) -> Result<Contract, StoreError> {
         let row = self.contract_row(id).await?;
         let before = Contract::try_from(row.clone())?;
         let grants = contract_grants::Entity::find().filter(contract_grants::Column::ContractId.eq(id.0));
@@ -79,6 +94,33 @@ impl Tx {
         row.delete(&self.db).await?;
         self.note(Action::Delete, Some(before.org), Some(&before), None);
         Ok(before)
+    }
+
+    /// Keeps whose contract it was. An address that signed for somebody is a wallet, whoever registered it.
+    pub(super) async fn retire(&self, contract: &Contract) -> Result<(), StoreError> {
+        let address = row::address_text(contract.address);
+        let signed = address_links::Entity::find()
+            .filter(address_links::Column::Address.eq(&address))
+            .filter(address_links::Column::ContractWallet.eq(false));
+        if signed.count(&self.db).await? > 0 {
+            return Ok(());
+        }
+        let row = retired_contracts::Model {
+            id: contract.id.0,
+            address,
+            org_id: contract.org.0,
+            deployed_by_user_id: contract.deployer.map(|user| user.0),
+            since: contract.since().micros(),
+            retired_at: self.now.micros(),
+        };
+        row.into_active_model().reset_all().insert(&self.db).await?;
+        Ok(())
+    }
+
+    /// What is kept of a deleted registration at this address.
+    pub(super) async fn retired_row(&self, address: Address) -> Result<Option<retired_contracts::Model>, StoreError> {
+        let at = retired_contracts::Column::Address.eq(row::address_text(address));
+        Ok(retired_contracts::Entity::find().filter(at).one(&self.db).await?)
     }
 
     /// Grants a group rights on a contract; both must be of one organization.

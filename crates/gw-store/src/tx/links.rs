@@ -9,37 +9,61 @@ use super::{
 };
 use crate::{
     Missing, StoreError,
-    entity::{address_links, contract_wallet_proofs, contracts, reservations, shared_infrastructure},
+    entity::{
+        address_links, contract_wallet_proofs, contracts, reservations, retired_contracts, shared_infrastructure,
+    },
     record::{Link, LinkProof, Linked, ReservationState, SenderLink, WalletProof},
     row,
 };
 use gw_policy::snapshot::LinkKind;
-use gw_types::{Address, Seconds, UserId};
+use gw_types::{Address, OrgId, Seconds, UserId};
 use sea_orm::{
-    ActiveModelTrait, ActiveValue::Set, ColumnTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter,
-    QuerySelect, sea_query::Expr,
+    ActiveModelTrait, ActiveValue::Set, ColumnTrait, EntityTrait, IntoActiveModel, ModelTrait, PaginatorTrait,
+    QueryFilter, QuerySelect, sea_query::Expr,
 };
 
 /// How long an administrator's revocation keeps a link from being inferred again (spec/80 section 7).
 const REVOCATION_HOLDS: Seconds = Seconds(30 * 86_400);
 
+/// What an address is besides a wallet.
+enum Claimed {
+    /// A contract registered to this organization.
+    Registered(OrgId),
+    /// A contract whose registration was deleted.
+    Retired(retired_contracts::Model),
+    /// Shared infrastructure.
+    Utility,
+    /// Reserved for a deployment.
+    Reserved,
+}
+
 impl Tx {
     /// Links an address that its owner proved; proves an inferred link, and revives one that its owner had ended.
     ///
     /// A link that an administrator revoked is refused ([`StoreError::LinkRevoked`], LK-2), and so is an address
-    /// that is registered or reserved as a contract (HD10).
+    /// that is registered, shared or reserved as a contract (HD10), or was registered (HD27). A registered contract may
+    /// be linked by its own word where it was judged to be the user's to ask; who shows the key of an address whose
+    /// registration was deleted shows that it never was a contract.
     pub async fn link_address(
         &mut self,
         user: UserId,
         address: Address,
         proof: LinkProof,
     ) -> Result<Linked, StoreError> {
-        if self.is_contract(address).await? {
-            return Err(StoreError::Rule("address_is_contract"));
+        match (self.claimed(address).await?, &proof) {
+            (None, LinkProof::Challenge | LinkProof::ContractWallet { owner: None, .. }) => {}
+            (Some(Claimed::Retired(row)), LinkProof::Challenge) => {
+                row.delete(&self.db).await?;
+            }
+            (Some(Claimed::Registered(org)), LinkProof::ContractWallet { owner: Some(owner), .. }) if org == *owner => {
+            }
+            (None | Some(Claimed::Registered(_) | Claimed::Retired(_) | Claimed::Utility | Claimed::Reserved), _) => {
+                return Err(StoreError::Rule("address_is_contract"));
+            }
         }
         let proof = match proof {
             LinkProof::Challenge => None,
-            LinkProof::ContractWallet(proof) => Some(proof),
+            LinkProof::ContractWallet { proof, .. } => Some(proof),
         };
         let linked = match self.link_row(user, address).await? {
             None => self.insert_link(user, address, LinkKind::User, proof.is_some()).await?,
@@ -106,7 +130,7 @@ impl Tx {
         if proved_by_others > 0 {
             return Ok(SenderLink::Contested { others: proved_by_others });
         }
-        if self.is_contract(sender).await? {
+        if self.claimed(sender).await?.is_some() {
             return Ok(SenderLink::Unchanged);
         }
         let linked = match stored {
@@ -230,30 +254,33 @@ impl Tx {
             .filter(address_links::Column::RevokedAt.is_null())
     }
 
-    /// Registered, shared, or reserved and not yet over (HD10).
-    async fn is_contract(&self, address: Address) -> Result<bool, StoreError> {
-        let address = row::address_text(address);
+    /// Shared, registered, once registered, or reserved and not yet over (HD10, HD27).
+    async fn claimed(&self, address: Address) -> Result<Option<Claimed>, StoreError> {
+        let text = row::address_text(address);
+        let shared = shared_infrastructure::Column::Address.eq(&text);
+        if shared_infrastructure::Entity::find().filter(shared).count(&self.db).await? > 0 {
+            return Ok(Some(Claimed::Utility));
+        }
         let registered = contracts::Entity::find()
             .select_only()
-            .column(contracts::Column::Id)
-            .filter(contracts::Column::Address.eq(&address))
+            .column(contracts::Column::OrgId)
+            .filter(contracts::Column::Address.eq(&text))
             .into_tuple::<uuid::Uuid>()
             .one(&self.db)
             .await?;
-        if registered.is_some() {
-            return Ok(true);
+        if let Some(org) = registered {
+            return Ok(Some(Claimed::Registered(org.into())));
         }
-        let shared = shared_infrastructure::Column::Address.eq(&address);
-        if shared_infrastructure::Entity::find().filter(shared).count(&self.db).await? > 0 {
-            return Ok(true);
+        if let Some(row) = self.retired_row(address).await? {
+            return Ok(Some(Claimed::Retired(row)));
         }
         let open = [ReservationState::Reserved, ReservationState::Sent].map(ReservationState::as_str);
         let reserved = reservations::Entity::find()
-            .filter(reservations::Column::Address.eq(&address))
+            .filter(reservations::Column::Address.eq(&text))
             .filter(reservations::Column::State.is_in(open))
             .filter(reservations::Column::ExpiresAt.gt(self.now.micros()))
             .count(&self.db)
             .await?;
-        Ok(reserved > 0)
+        Ok((reserved > 0).then_some(Claimed::Reserved))
     }
 }

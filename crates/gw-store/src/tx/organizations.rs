@@ -53,7 +53,8 @@ impl Tx {
         Ok(after)
     }
 
-    /// Deletes an organization with its groups, memberships, contracts and grants; users and links stay.
+    /// Deletes an organization with its groups, memberships, contracts and grants; users and links stay,
+    /// and its contracts' addresses stay its own for judgement (HD27).
     pub async fn delete_organization(&mut self, id: OrgId) -> Result<Organization, StoreError> {
         let row = self.organization_row(id).await?;
         let before = Organization::try_from(row.clone())?;
@@ -66,7 +67,9 @@ impl Tx {
             contracts::Entity::find().filter(contracts::Column::OrgId.eq(id.0)).order_by_asc(contracts::Column::Id);
         for contract in contracts.all(&self.db).await? {
             // Its grants belong to the groups above.
-            self.note::<Contract>(Action::Delete, Some(id), Some(&contract.try_into()?), None);
+            let contract = Contract::try_from(contract)?;
+            self.retire(&contract).await?;
+            self.note(Action::Delete, Some(id), Some(&contract), None);
         }
         row.delete(&self.db).await?;
         self.note(Action::Delete, Some(id), Some(&before), None);

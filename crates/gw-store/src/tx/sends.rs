@@ -5,7 +5,10 @@
 use super::{Tx, entry::Action};
 use crate::{
     StoreError,
-    entity::{contracts, groups, memberships, organizations, reservations, tx_visibility, users, watched_sends},
+    entity::{
+        contracts, groups, memberships, organizations, reservations, retired_contracts, tx_visibility, users,
+        watched_sends,
+    },
     record::{
         Contract, Mined, NewContract, NewGrant, NewGroup, NewMembership, OpenReservation, ReservationState,
         SendAccepted, SendRows, SendStart, SenderLink,
@@ -159,9 +162,15 @@ impl Tx {
         let registered = contracts::Entity::find().filter(contracts::Column::Address.is_in(created.iter()));
         let registered: HashSet<String> =
             registered.all(&self.db).await?.into_iter().map(|contract| contract.address).collect();
+        // Nor is what another organization registered once and deleted (HD27).
+        let retired = retired_contracts::Entity::find()
+            .filter(retired_contracts::Column::Address.is_in(created.iter()))
+            .filter(retired_contracts::Column::OrgId.ne(mined.org.0));
+        let retired: HashSet<String> = retired.all(&self.db).await?.into_iter().map(|row| row.address).collect();
+        let taken = |address: &String| registered.contains(address) || retired.contains(address);
         let mut fresh = mined.created.clone();
         let mut seen = HashSet::new();
-        fresh.retain(|new| seen.insert(new.address) && !registered.contains(&row::address_text(new.address)));
+        fresh.retain(|new| seen.insert(new.address) && !taken(&row::address_text(new.address)));
         if fresh.is_empty() {
             return Ok(Vec::new());
         }
@@ -212,7 +221,7 @@ impl Tx {
             let contract = Contract::try_from(row)?;
             let registered = contract.metadata.get("auto_registered") == Some(&true.into());
             if registered && contract.metadata.get("tx_hash") == Some(&json!(tx_hash.to_string())) {
-                self.delete_contract(contract.id).await?;
+                self.drop_contract(contract.id).await?;
             }
         }
         Ok(())

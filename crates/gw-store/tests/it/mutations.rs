@@ -7,10 +7,10 @@ use gw_store::{
     Actor, Conflict, Missing, StoreError,
     record::{
         AccessInput, ApiKey, ContractPatch, EventRules, GrantPatch, GroupPatch, LinkProof, NewContract, NewGrant,
-        NewGroup, NewMembership, NewOrganization, NewUser, OrganizationPatch, UserPatch,
+        NewGroup, NewMembership, NewOrganization, NewUser, OrganizationPatch, UserPatch, WalletProof,
     },
 };
-use gw_types::{Address, Claim, Claims, Secret, TenantId};
+use gw_types::{Address, B256, Claim, Claims, Secret, TenantId};
 
 on_both_engines! {
     c6_a_mutation_leaves_one_entry_per_touched_record,
@@ -24,6 +24,8 @@ on_both_engines! {
     g2_g3_methods_are_stored_canonical_and_unknown_ones_refused,
     spec80_7_a_ban_outlives_the_deleted_row,
     spec80_8_a_grant_stays_within_its_organization,
+    rt1a_hd27_a_deleted_registration_still_names_its_owner,
+    rt1a_hd27_a_key_shows_that_an_address_never_was_a_contract,
 }
 
 /// All entries so far, oldest first.
@@ -256,4 +258,69 @@ async fn spec80_8_a_grant_stays_within_its_organization(world: &World) {
     assert_eq!((changed.functions, changed.event_rules), (None, EventRules::Unset));
     let bad = ContractPatch { abi: Some(Some("{}".into())), ..Default::default() };
     assert!(matches!(tx.update_contract(contract.id, bad).await, Err(StoreError::Rule("abi"))));
+}
+
+fn by_its_own_word() -> LinkProof {
+    LinkProof::ContractWallet { proof: WalletProof { hash: B256::ZERO, signature: vec![1] }, owner: None }
+}
+
+/// HD27: a deleted registration does not turn the contract into nobody's code, whichever way it was deleted.
+async fn rt1a_hd27_a_deleted_registration_still_names_its_owner(world: &World) {
+    let mut tx = world.store.begin(&Actor::system()).await.unwrap();
+    let (bank, rival) = (tx.create_organization(bank("bank")).await.unwrap().id, tx.create_organization(bank("rival")));
+    let rival = rival.await.unwrap().id;
+    let person = tx.create_user(user("a")).await.unwrap().id;
+    let (one, other) = (Address::repeat_byte(1), Address::repeat_byte(2));
+    let deleted = tx.create_contract(NewContract::plain(bank, one, "one")).await.unwrap();
+    tx.create_contract(NewContract::plain(bank, other, "other")).await.unwrap();
+    tx.delete_contract(deleted.id).await.unwrap();
+    tx.commit().await.unwrap();
+    world.clock.pass(60);
+    let owner = async |address| world.store.load().await.unwrap().owner(address);
+    assert_eq!(owner(one).await, Some(bank));
+
+    let attempt = async |org, address, takes_over_retired| {
+        let mut tx = world.store.begin(&Actor::system()).await.unwrap();
+        let new = NewContract { takes_over_retired, ..NewContract::plain(org, address, "again") };
+        tx.create_contract(new).await?;
+        tx.commit().await
+    };
+    let foreign = attempt(rival, one, false).await;
+    assert!(matches!(foreign, Err(StoreError::Conflict(Conflict::ContractAddress))), "{foreign:?}");
+    let mut tx = world.store.begin(&Actor::system()).await.unwrap();
+    let linked = tx.link_address(person, one, by_its_own_word()).await;
+    assert!(matches!(linked, Err(StoreError::Rule("address_is_contract"))), "{linked:?}");
+    drop(tx);
+
+    // Its organization registers it anew, from then on and not from the beginning.
+    attempt(bank, one, false).await.unwrap();
+    let snapshot = world.store.load().await.unwrap();
+    let again = snapshot.contract(one).unwrap();
+    assert!(again.since > deleted.since() && snapshot.retired(one).is_none());
+
+    // What is deleted with its organization stays the organization's, and an administrator of all may give it away.
+    let mut tx = world.store.begin(&Actor::system()).await.unwrap();
+    tx.delete_organization(bank).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!((owner(one).await, owner(other).await), (Some(bank), Some(bank)));
+    assert!(attempt(rival, other, false).await.is_err());
+    attempt(rival, other, true).await.unwrap();
+    assert_eq!(owner(other).await, Some(rival));
+}
+
+/// An address that signs is a wallet: whoever registered it and deleted that takes it from nobody.
+async fn rt1a_hd27_a_key_shows_that_an_address_never_was_a_contract(world: &World) {
+    let mut tx = world.store.begin(&Actor::system()).await.unwrap();
+    let bank = tx.create_organization(bank("bank")).await.unwrap().id;
+    let person = tx.create_user(user("a")).await.unwrap().id;
+    let (before, after) = (Address::repeat_byte(1), Address::repeat_byte(2));
+    tx.link_address(person, before, LinkProof::Challenge).await.unwrap();
+    for address in [before, after] {
+        let contract = tx.create_contract(NewContract::plain(bank, address, "squatted")).await.unwrap();
+        tx.delete_contract(contract.id).await.unwrap();
+    }
+    tx.link_address(person, after, LinkProof::Challenge).await.unwrap();
+    tx.commit().await.unwrap();
+    let snapshot = world.store.load().await.unwrap();
+    assert_eq!((snapshot.owner(before), snapshot.owner(after)), (None, None));
 }

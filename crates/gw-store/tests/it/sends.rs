@@ -217,7 +217,7 @@ async fn hd10_contracts_cannot_be_linked(world: &World) {
     let cast = cast(world).await;
     let _reserved = start(world, &cast).await;
     let mut tx = world.begin().await;
-    let reserved = tx.link_address(cast.other, CREATED, LinkProof::ContractWallet(wallet_proof())).await;
+    let reserved = tx.link_address(cast.other, CREATED, wallet_proof()).await;
     assert!(matches!(reserved, Err(StoreError::Rule("address_is_contract"))));
     tx.create_contract(NewContract::plain(cast.org, WALLET, "t")).await.unwrap();
     let registered = tx.link_address(cast.other, WALLET, LinkProof::Challenge).await;
@@ -225,8 +225,12 @@ async fn hd10_contracts_cannot_be_linked(world: &World) {
     assert_eq!(tx.link_sender(cast.other, WALLET).await.unwrap(), SenderLink::Unchanged);
 }
 
-fn wallet_proof() -> WalletProof {
+fn said_yes() -> WalletProof {
     WalletProof { hash: TX, signature: vec![1, 2, 3] }
+}
+
+fn wallet_proof() -> LinkProof {
+    LinkProof::ContractWallet { proof: said_yes(), owner: None }
 }
 
 async fn hd10_contract_wallets_are_asked_again(world: &World) {
@@ -236,7 +240,7 @@ async fn hd10_contract_wallets_are_asked_again(world: &World) {
         world.store.read().list_unconfirmed_wallets(yesterday, 10).await.unwrap()
     };
     let mut tx = world.begin().await;
-    tx.link_address(cast.user, WALLET, LinkProof::ContractWallet(wallet_proof())).await.unwrap();
+    tx.link_address(cast.user, WALLET, wallet_proof()).await.unwrap();
     tx.link_address(cast.other, CREATED, LinkProof::Challenge).await.unwrap();
     tx.commit().await.unwrap();
     assert!(due(world).await.is_empty(), "just proved");
@@ -244,7 +248,7 @@ async fn hd10_contract_wallets_are_asked_again(world: &World) {
     let found = due(world).await;
     assert_eq!(found.len(), 1, "keys are not asked");
     let link = &found[0];
-    assert_eq!((link.user, link.address, &link.proof), (cast.user, WALLET, &wallet_proof()));
+    assert_eq!((link.user, link.address, &link.proof), (cast.user, WALLET, &said_yes()));
 
     let mut tx = world.begin().await;
     tx.confirm_wallet_link(cast.user, WALLET).await.unwrap();

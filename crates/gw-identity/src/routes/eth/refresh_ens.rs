@@ -83,7 +83,7 @@ async fn refresh(
     address: Address,
     provenance: &Provenance,
 ) -> Result<Option<String>, LinkError> {
-    let name = ens.name_of(address).await.map_err(|error: EnsError| {
+    let name = ens.name_of(address, state.chain.id()).await.map_err(|error: EnsError| {
         tracing::warn!(error = &error as &dyn core::error::Error, "the name service gave no answer");
         LinkError::EnsAway
     })?;

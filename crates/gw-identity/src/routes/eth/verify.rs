@@ -3,7 +3,7 @@
 use super::{LinkError, Linker};
 use crate::{
     error::detached,
-    link::{challenge_hash, parse_address, parse_bytes, signer},
+    link::{ask_wallet, challenge_hash, parse_address, parse_bytes, signer},
     routes::Provenance,
     security::{self, NotRecorded, Room},
     state::IdentityState,
@@ -11,7 +11,10 @@ use crate::{
 use axum::{Json, extract::State};
 use gw_audit::SecurityKind;
 use gw_http::{ApiError, ErrorBody, JsonBody};
-use gw_policy::snapshot::User;
+use gw_policy::{
+    access::{WalletAnswer, WalletQuestion},
+    snapshot::User,
+};
 use gw_store::{
     Actor,
     record::{LinkProof, Linked, WalletProof},
@@ -67,7 +70,7 @@ pub(crate) async fn verify(
     let challenges = &state.inner.challenges;
     let message = challenges.message(&body.nonce, caller.user.id).await.map_err(LinkError::from)?;
     let address = parse_address(&body.address).ok_or(LinkError::Address)?;
-    let Some(proof) = proof(&state, address, &message, &body.signature).await? else {
+    let Some(proof) = proof(&state, &caller.user, address, &message, &body.signature).await? else {
         challenges.fail(&body.nonce).await.map_err(LinkError::from)?;
         return Err(LinkError::Signature.into());
     };
@@ -86,10 +89,11 @@ struct Proved {
 
 /// The address's own key signed; or there is a contract that takes the signature for its own (LK-4).
 ///
-/// Nobody asks a contract of their own making about what they may not see: what came through the gateway is registered,
-/// or reserved until it is, and cannot be linked (HD10).
+/// The contract may be of the caller's own making: what it did to answer is judged, and a no is a no for whatever reason
+/// (HD26).
 async fn proof(
     state: &IdentityState,
+    user: &User,
     address: Address,
     message: &str,
     signature: &str,
@@ -98,17 +102,15 @@ async fn proof(
         return Ok(Some(LinkProof::Challenge));
     }
     let Some(signature) = parse_bytes(signature) else { return Ok(None) };
-    let known = state.edge.policy.pin().is_none_or(|policy| {
-        policy.contract(address).is_some()
-            || !policy.reservations(address).is_empty()
-            || policy.is_tagged_shared(address)
-    });
-    if known {
-        return Ok(None);
-    }
-    let hash = challenge_hash(message);
-    let said = state.chain.contract_signature(address, hash, &signature).await?;
-    Ok((said == Some(true)).then_some(LinkProof::ContractWallet(WalletProof { hash, signature })))
+    let question = WalletQuestion { wallet: address, hash: challenge_hash(message), signature };
+    let (policy, now) = (&state.edge.policy, state.edge.now());
+    Ok(match ask_wallet(&*state.chain, policy, &state.knobs, user.id, &question, now).await? {
+        WalletAnswer::No => None,
+        WalletAnswer::Yes { owner } => {
+            let WalletQuestion { hash, signature, .. } = question;
+            Some(LinkProof::ContractWallet { proof: WalletProof { hash, signature }, owner })
+        }
+    })
 }
 
 /// Uses the challenge up. Taken out first, it cannot link two addresses; only success keeps it out (D6).

@@ -270,8 +270,9 @@ impl<'v, 's> PersonReader<'v, 's> {
         let mut judged = Judged { log, shape, is_standard, declared, levels, viewer, data: None };
         let zeroes_opaque = knobs.dynamic_fields != DynamicFields::Pass;
         let Some(rights) = rights.as_ref() else {
-            // An emitter nobody registered: only what was shared with the viewer (row 4).
-            let is_shared = right.is_recipient && knobs.shared_logs == TransactionLogs::All;
+            // An emitter nobody registered, or ever did (HD27): only what was shared with the viewer (row 4).
+            let retired = self.viewer.snapshot.retired(log.address).is_some();
+            let is_shared = !retired && right.is_recipient && knobs.shared_logs == TransactionLogs::All;
             return if is_shared { judged.masked(zeroes_opaque) } else { Ok(Rendering::Dropped) };
         };
         let attests = rights.contract.events_allow_dynamic_payload;

@@ -42,6 +42,37 @@ fn x6_calls_reach_own_organizations_and_precompiles_and_nothing_else() {
     assert_eq!(precompile.judge(&snapshot), OK);
 }
 
+/// RT1a, HD27: a deleted registration opens the contract to nobody, its own organization included.
+#[test]
+fn rt1a_hd27_a_contract_whose_registration_was_deleted_is_nobodys_to_run_or_look_at() {
+    let world = bank().org("bank").contract("old").grant("analysts").retired();
+    let snapshot = world.snapshot();
+    for user in ["analyst", "victim"] {
+        let target = if user == "analyst" { "bond" } else { "foreign" };
+        let told = || call(&snapshot, user, target).account(target, CODE);
+        for code in [CODE, &[]] {
+            let entered = told().frame(1, FrameKind::StaticCall, "old").account("old", code);
+            assert_eq!(entered.judge(&snapshot), Err(DenyReason::CrossOrg), "{user}");
+            assert_eq!(told().account("old", code).judge(&snapshot), Err(DenyReason::CrossOrg), "{user}");
+        }
+        let direct = ask(&snapshot, user).eth_call(address_of("old"), [1, 2, 3, 4]);
+        assert!(matches!(direct, gw_policy::access::Decision::Deny(_)), "{user}: {direct:?}");
+    }
+    // Its organization may build anew where nothing is left; nobody else may.
+    let built = |user, code: &'static [u8]| {
+        send(&snapshot, user, Some("bond"))
+            .account("bond", CODE)
+            .frame(1, FrameKind::Create2, "old")
+            .account("old", code)
+            .judge(&snapshot)
+    };
+    assert_eq!(built("ops", &[]), Ok(vec![address_of("old")]));
+    assert_eq!(built("ops", CODE), Err(DenyReason::CrossOrg));
+    let rival = bank().org("rival").contract("old").retired().org("bank").snapshot();
+    let told = send(&rival, "ops", Some("bond")).account("bond", CODE).frame(1, FrameKind::Create2, "old");
+    assert_eq!(told.wallet("old").judge(&rival), Err(DenyReason::CrossOrg));
+}
+
 /// X5, B8: BALANCE, EXTCODESIZE and their kin are touches.
 #[test]
 fn x5_looking_at_code_out_of_reach_is_denied_like_calling_it() {

@@ -194,6 +194,24 @@ fn hd10_a_contract_wallets_owner_takes_part_in_nothing_sent_to_it() {
     assert!(viewer(&snapshot, "owner").owns(wallet) && viewer(&snapshot, "owner").sees(wallet));
 }
 
+/// RTS11, HD10, HD27: an organization's contract that was linked as a wallet is its linker's while they are a member
+/// there and the contract is registered.
+#[test]
+fn rts11_hd27_a_wallet_of_an_organization_is_owned_no_longer_than_its_contract() {
+    let told = |contract_link: bool, member: bool, retired: bool| {
+        let world = world().org("bank").group("treasury").contract("w").grant("treasury").user("owner");
+        let world = if contract_link { world.contract_link("w") } else { world.link("w") };
+        let world = if member { world.member("treasury") } else { world };
+        let snapshot = if retired { world.retired() } else { world }.snapshot();
+        let viewer = viewer(&snapshot, "owner");
+        (viewer.owns(address_of("w")), viewer.sees(address_of("w")))
+    };
+    assert_eq!(told(true, true, false), (true, true));
+    assert_eq!(told(true, false, false), (false, false), "no member any more");
+    assert_eq!(told(true, true, true), (false, false), "the registration was deleted");
+    assert_eq!(told(false, false, false), (true, true), "a key is a key, whoever registered its address");
+}
+
 /// W5, R27: a share counts once the node has accepted its transaction.
 #[test]
 fn w5_a_share_that_was_not_accepted_admits_nobody() {
