@@ -73,6 +73,7 @@ fn routes() -> OpenApiRouter<AdminState> {
         .routes(routes!(users::get::get_user, users::update::update_user, users::delete::delete_user))
         .routes(routes!(users::memberships::list_memberships, users::memberships::add_membership))
         .routes(routes!(users::memberships::remove_membership))
+        .routes(routes!(users::memberships::confirm_membership))
         .routes(routes!(users::by_did::add_by_did, users::by_did::remove_by_did))
         .routes(routes!(users::sessions::list_user_sessions, users::sessions::end_user_sessions))
         .routes(routes!(users::sessions::end_user_session))

@@ -3,7 +3,7 @@
 //! For the super token the unknown is an honest 404. For everybody else the unknown and the foreign are one 403,
 //! byte for byte.
 
-use crate::{AdminState, error::Failure, input, private::AddressView, record::Who};
+use crate::{AdminState, error::Failure, input, private::AddressView, record::Who, wire};
 use axum::extract::{FromRef, FromRequestParts};
 use gw_http::{AdminCaller, ApiError, CorrelationId, Edge, KnownQueries, Page, admin::AdminUser};
 use gw_policy::snapshot;
@@ -64,6 +64,36 @@ pub(crate) fn paging<const DEFAULT: u32>(page: Page<DEFAULT>) -> Paging {
 /// The organizations whose rows a person reads.
 pub(crate) fn orgs_of(admin: &AdminUser) -> Scope {
     Scope::Orgs(admin.full.iter().chain(&admin.readonly).copied().collect())
+}
+
+/// What is to be done with what is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Read,
+    Write,
+}
+
+/// A user, and for which organizations the caller asks about them.
+#[derive(Debug)]
+pub(crate) struct KnownUser {
+    pub(crate) user: User,
+    /// None of them: for the platform.
+    pub(crate) orgs: Vec<OrgId>,
+}
+
+impl KnownUser {
+    /// The user as these organizations know them: their own record, and what the platform says of them only once the user
+    /// agreed to be a member.
+    pub(crate) async fn shown(self, reads: &Reads<'_>) -> Result<wire::User, Failure> {
+        let Self { user, orgs } = self;
+        if orgs.is_empty() {
+            return Ok(user.into());
+        }
+        let records = reads.org_user_records(&user.external_id, &orgs).await?;
+        let memberships = reads.list_memberships(user.id, &Scope::Orgs(orgs)).await?;
+        let memberships: Vec<_> = memberships.into_iter().map(|item| item.membership).collect();
+        Ok(wire::User::in_orgs(user, &memberships, &records))
+    }
 }
 
 /// Whether rows of `org` are in `scope`.
@@ -273,13 +303,13 @@ impl Admin {
         Ok(())
     }
 
-    /// A user that shares an organization with the caller.
+    /// A user that agreed to be a member of an organization whose administration the caller may read (HD32).
     pub(crate) async fn readable_user(&self, reads: &Reads<'_>, user: &str) -> Result<User, Failure> {
         let scope = self.scope()?;
         self.user(reads, user, |org| covers(&scope, org)).await
     }
 
-    /// A user that is a member of an organization the caller may change.
+    /// A user that agreed to be a member of an organization the caller may change.
     pub(crate) async fn writable_user(&self, reads: &Reads<'_>, user: &str) -> Result<User, Failure> {
         self.user(reads, user, |org| self.caller.may_write(org)).await
     }
@@ -296,17 +326,46 @@ impl Admin {
         Err(self.unknown_target("user not found"))
     }
 
-    /// A11: what binds everywhere needs all the user's organizations in scope, the system ones aside.
-    pub(crate) async fn all_orgs_of(&self, reads: &Reads<'_>, user: UserId) -> Result<(), Failure> {
+    /// A11: what binds everywhere is super's. Whether the user belongs elsewhere too makes no difference, or the answer
+    /// would tell (HD40).
+    pub(crate) fn require_platform_wide(&self) -> Result<(), Failure> {
+        if self.is_super() { Ok(()) } else { Err(Failure::forbidden(TARGET_DENIED)) }
+    }
+
+    /// A user whose name an organization of the caller's holds, whether the user agreed to that or not: of them only what
+    /// the organizations themselves gave and noted may be shown or changed. `named` picks one of the organizations.
+    pub(crate) async fn known_user(
+        &self,
+        reads: &Reads<'_>,
+        user: &str,
+        named: Option<&str>,
+        to: Access,
+    ) -> Result<KnownUser, Failure> {
+        let unknown = || self.unknown_target("user not found");
+        let found = match user.parse::<UserId>() {
+            Ok(id) => reads.find_user(id).await?,
+            Err(_) => None,
+        };
+        let user = found.ok_or_else(unknown)?;
+        let named = match named.filter(|text| !text.is_empty()) {
+            Some(text) => Some(text.parse::<OrgId>().map_err(|_| self.denied_org())?),
+            None => None,
+        };
         if self.is_super() {
-            return Ok(());
+            if let Some(org) = named
+                && reads.find_organization(org).await?.is_none()
+            {
+                return Err(self.denied_org());
+            }
+            return Ok(KnownUser { user, orgs: named.into_iter().collect() });
         }
-        let system = [snapshot::Organization::DEFAULT, snapshot::Organization::ANONYMOUS];
-        let orgs = reads.organizations_of(user).await?;
-        if orgs.into_iter().filter(|org| !system.contains(org)).all(|org| self.caller.may_write(org)) {
-            return Ok(());
-        }
-        Err(Failure::forbidden(TARGET_DENIED))
+        let mine = |org: &OrgId| match to {
+            Access::Read => self.caller.may_read(*org),
+            Access::Write => self.caller.may_write(*org),
+        };
+        let mut orgs = reads.organizations_knowing(user.id).await?;
+        orgs.retain(|org| mine(org) && named.is_none_or(|named| named == *org));
+        if orgs.is_empty() { Err(unknown()) } else { Ok(KnownUser { user, orgs }) }
     }
 
     /// A contract of an organization that the caller was let into.

@@ -18,7 +18,8 @@ use gw_policy::{
     Change, Knobs, Snapshot,
     access::{Caller, Decision, HeadFacts, NamedOrg, Question, decide},
     snapshot::{
-        AddressLink, Contract, ContractGrant, EventRules, Group, GroupAccess, LinkKind, Membership, Organization, User,
+        AddressLink, Contract, ContractGrant, EventRules, Group, GroupAccess, LinkKind, Membership, MembershipState,
+        Organization, User,
     },
 };
 use gw_types::{
@@ -80,7 +81,17 @@ fn users() -> impl Iterator<Item = Change> {
                 user,
                 Some(User { id: user, external_id, kyc: true, banned: false, tenant: None, tokens_valid_from: None }),
             ),
-            Change::Membership(membership, Some(Membership { id: membership, user, group, expires_at: None })),
+            Change::Membership(
+                membership,
+                Some(Membership {
+                    id: membership,
+                    user,
+                    group,
+                    expires_at: None,
+                    state: MembershipState::Accepted,
+                    since: Timestamp::from_secs(0),
+                }),
+            ),
             Change::Link(
                 link,
                 Some(AddressLink {

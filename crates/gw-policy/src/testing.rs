@@ -20,16 +20,16 @@ pub mod corpus;
 
 use crate::snapshot::{
     AddressLink, Change, ClosedTo, CodePin, Contract, ContractGrant, Conviction, EventRule, EventRules, FunctionRule,
-    Group, GroupAccess, LinkKind, Membership, MustBe, Organization, ParamRule, Quarantine, Reservation, RetiredContract,
-    Revocation,
-    SharedInfra, Snapshot, Suspension, SystemToggle, ToggleState, TxVisibility, User,
+    Group, GroupAccess, LinkKind, Membership, MembershipState, MustBe, OrgUserRecord, Organization, ParamRule,
+    Quarantine, Reservation, RetiredContract, Revocation, SharedInfra, Snapshot, Suspension, SystemToggle, ToggleState,
+    TxVisibility, User,
 };
 use alloy_primitives::keccak256;
 use gw_evm::{ExtraNames, Method, MethodSet, abi::ContractAbi};
 use gw_types::{
     Address, B256, Claim, Claims, ContractId, ConvictionId, Epoch, ExternalId, GrantId, GroupId, LinkId, MembershipId,
-    OrgId, QuarantineId, ReservationId, Seconds, SharedInfraId, SuspensionId, Timestamp, ToggleId, TokenId, UserId,
-    VisibilityId,
+    OrgId, OrgUserRecordId, QuarantineId, ReservationId, Seconds, SharedInfraId, SuspensionId, Timestamp, ToggleId,
+    TokenId, UserId, VisibilityId,
 };
 use std::{collections::BTreeMap, sync::Arc};
 use uuid::Uuid;
@@ -142,6 +142,7 @@ pub struct World {
     access: BTreeMap<GroupId, GroupAccess>,
     users: BTreeMap<UserId, User>,
     memberships: BTreeMap<MembershipId, Membership>,
+    org_users: BTreeMap<OrgUserRecordId, OrgUserRecord>,
     contracts: BTreeMap<ContractId, Contract>,
     retired: BTreeMap<ContractId, RetiredContract>,
     grants: BTreeMap<GrantId, ContractGrant>,
@@ -313,11 +314,50 @@ impl World {
         self.with_user(|user| user.tokens_valid_from = Some(from))
     }
 
-    fn membership(mut self, group: &str, expires_at: Option<Timestamp>) -> Self {
+    fn membership(self, group: &str, expires_at: Option<Timestamp>) -> Self {
+        self.membership_in(group, expires_at, MembershipState::Accepted)
+    }
+
+    fn membership_in(mut self, group: &str, expires_at: Option<Timestamp>, state: MembershipState) -> Self {
         let (user, group) = (self.current_user(), self.known_group(group));
         let id = MembershipId(uuid("membership", &format!("{user}{group}")));
-        self.memberships.insert(id, Membership { id, user, group, expires_at });
+        let since = Timestamp::from_secs(0);
+        self.memberships.insert(id, Membership { id, user, group, expires_at, state, since });
         self
+    }
+
+    /// The user was put into a group while a member elsewhere, and has not agreed.
+    #[must_use]
+    pub fn invited(self, group: &str) -> Self {
+        self.membership_in(group, None, MembershipState::Invited)
+    }
+
+    /// The user was put into a group while a member of nothing else, and has not agreed.
+    #[must_use]
+    pub fn provisional(self, group: &str) -> Self {
+        self.membership_in(group, None, MembershipState::Provisional)
+    }
+
+    fn org_user(mut self, org: &str, change: impl FnOnce(&mut OrgUserRecord)) -> Self {
+        let (user, org) = (self.current_user(), org_id(org));
+        let Some(user) = self.users.get(&user) else { return self };
+        let id = OrgUserRecordId(uuid("org_user_record", &format!("{org}{}", user.external_id)));
+        let external_id = user.external_id.clone();
+        let fresh = OrgUserRecord { id, org, external_id, kyc: false, banned: false };
+        change(self.org_users.entry(id).or_insert(fresh));
+        self
+    }
+
+    /// The organization banned the user.
+    #[must_use]
+    pub fn banned_in(self, org: &str) -> Self {
+        self.org_user(org, |record| record.banned = true)
+    }
+
+    /// The organization completed KYC of the user.
+    #[must_use]
+    pub fn verified_in(self, org: &str) -> Self {
+        self.org_user(org, |record| record.kyc = true)
     }
 
     /// The user is a permanent member of a group.
@@ -643,6 +683,7 @@ impl World {
             .chain(rows(&self.access, Change::GroupAccess))
             .chain(rows(&self.users, Change::User))
             .chain(rows(&self.memberships, Change::Membership))
+            .chain(rows(&self.org_users, Change::OrgUserRecord))
             .chain(rows(&self.contracts, Change::Contract))
             .chain(rows(&self.retired, Change::RetiredContract))
             .chain(rows(&self.grants, Change::Grant))

@@ -8,6 +8,7 @@
 //! No policy is judged here, and nothing of a client's body is ever forwarded.
 
 mod api;
+mod consent;
 mod execute;
 mod http;
 mod limits;

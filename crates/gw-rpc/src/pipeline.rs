@@ -1,7 +1,7 @@
 //! One call, from its name to its answer: the order of spec/20 §17 around the pure decisions of `gw-policy`.
 
 use crate::{
-    execute,
+    consent, execute,
     limits::Slot,
     live,
     origin::Origin,
@@ -38,6 +38,8 @@ pub(crate) async fn answer(state: &Arc<Inner>, origin: &Arc<Origin>, call: Reque
     if state.rates.refuse(origin.subject(), origin.client) {
         return recorder.finish(Reply::Busy(DenyReason::RateLimited), false).await;
     }
+    // Naming an organization for the first time accepts its invitation.
+    consent::accept_named(state, origin).await;
     // Parameters get their types; what is wrong with them is held until the caller may use the method at all.
     let asked = Asked::new(state, origin, lookup, call);
     if state.settings.log_params {
@@ -52,6 +54,7 @@ pub(crate) async fn answer(state: &Arc<Inner>, origin: &Arc<Origin>, call: Reque
     recorder.found.org = judged.permit.org();
     recorder.found.epoch = Some(judged.permit.epoch());
     recorder.found.listed = judged.permit.listed();
+    consent::accept_used(state, origin, &judged);
     // What we know ourselves takes no place and no trip to the node.
     if let Some(known) = known(&asked, &judged) {
         return recorder.finish(told(known), false).await;

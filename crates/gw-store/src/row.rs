@@ -4,16 +4,16 @@ use crate::{
     StoreError,
     entity::{
         address_links, contract_grants, contracts, convictions, directory_tenants, group_access, groups, memberships,
-        organizations, personal_urls, quarantines, refresh_tokens, reservations, shared_infrastructure, suspensions,
-        system_toggles, users, watched_sends,
+        org_user_records, organizations, personal_urls, quarantines, refresh_tokens, reservations,
+        shared_infrastructure, suspensions, system_toggles, users, watched_sends,
     },
     record::{
         AllowedTenant, Contract, Conviction, CreationKind, EventRules, Grant, Group, GroupAccess, Link, Membership,
-        MembershipSource, Object, OpenReservation, Organization, PersonalUrl, Quarantine, RefreshToken,
+        MembershipSource, Object, OpenReservation, OrgUserRecord, Organization, PersonalUrl, Quarantine, RefreshToken,
         ReservationState, SharedInfra, Suspension, ToggleChange, TokenHash, User, Watched,
     },
 };
-use gw_policy::snapshot::{LinkKind, SystemToggle, UrlReach};
+use gw_policy::snapshot::{LinkKind, MembershipState, SystemToggle, UrlReach};
 use gw_types::{Address, Claims, Secret, Timestamp};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -243,6 +243,40 @@ impl TryFrom<memberships::Model> for Membership {
             source: MembershipSource::parse(&row.source).ok_or_else(|| place.bad("source"))?,
             zk_credential_ref: row.zk_credential_ref,
             expires_at: row.expires_at.map(at),
+            state: membership_state(&row.state).ok_or_else(|| place.bad("state"))?,
+            accepted_at: row.accepted_at.map(at),
+            created_at: at(row.created_at),
+            updated_at: at(row.updated_at),
+        })
+    }
+}
+
+/// The column text of a membership's state.
+pub(crate) const fn membership_state_text(state: MembershipState) -> &'static str {
+    match state {
+        MembershipState::Accepted => "accepted",
+        MembershipState::Provisional => "provisional",
+        MembershipState::Invited => "invited",
+    }
+}
+
+pub(crate) fn membership_state(text: &str) -> Option<MembershipState> {
+    let states = [MembershipState::Accepted, MembershipState::Provisional, MembershipState::Invited];
+    states.into_iter().find(|state| membership_state_text(*state) == text)
+}
+
+impl TryFrom<org_user_records::Model> for OrgUserRecord {
+    type Error = StoreError;
+    fn try_from(row: org_user_records::Model) -> Result<Self, StoreError> {
+        let place = Place::new("org_user_records", row.id);
+        Ok(Self {
+            id: row.id.into(),
+            org: row.org_id.into(),
+            external_id: place.parse("external_id", &row.external_id)?,
+            kyc: row.kyc,
+            banned: row.banned,
+            note: row.note,
+            metadata: place.object("metadata", row.metadata)?,
             created_at: at(row.created_at),
             updated_at: at(row.updated_at),
         })

@@ -64,7 +64,7 @@ impl Store {
 
     /// Queries outside a mutation.
     pub fn read(&self) -> Reads<'_> {
-        Reads::new((&self.inner.pools.reader).into())
+        Reads::new((&self.inner.pools.reader).into(), self.inner.now())
     }
 
     /// All policy as it stands, read in one transaction (HD23 E-3).

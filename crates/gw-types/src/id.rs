@@ -47,6 +47,8 @@ ids! {
     GroupId;
     /// A user's membership in a group.
     MembershipId;
+    /// What an organization noted and decided about a person.
+    OrgUserRecordId;
     /// A registered contract.
     ContractId;
     /// A group's grant on a contract.

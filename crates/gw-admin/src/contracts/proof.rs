@@ -15,8 +15,8 @@ pub(super) enum ProofError {
     Trace(#[from] NoTrace),
 }
 
-/// The transaction is mined with success, sent by an active member's wallet, and created the contract itself or through
-/// a factory; there is code at the address, and it is nobody's wallet.
+/// The transaction is mined with success, sent by the wallet of somebody who was an active member by then and still is,
+/// and created the contract itself or through a factory; there is code at the address, and it is nobody's wallet.
 pub(super) async fn deployed_by_member(
     state: &AdminState,
     org: &Organization,
@@ -26,9 +26,11 @@ pub(super) async fn deployed_by_member(
     let snapshot = state.feed.pin().snapshot;
     let Some(mined) = state.node.mined(hash).await?.filter(|mined| mined.succeeded) else { return Ok(false) };
     let now = state.clock.now();
+    // RT24: who came later brings nothing along, and who never agreed nothing at all.
+    let seconds = i64::try_from(state.node.block_time(mined.block_hash).await?).unwrap_or(i64::MAX);
     let member = |user| {
-        let mut held = snapshot.memberships(user).iter().filter(|held| held.active(now));
-        held.any(|held| snapshot.group(held.group).is_some_and(|group| group.org == org.id))
+        let mut held = snapshot.active_memberships(user, now).filter(|(held, _)| held.is_accepted(now));
+        held.any(|(held, group)| group.org == org.id && held.since.secs() < seconds)
     };
     let links = snapshot.links_at(mined.sender);
     if !links.iter().any(|link| owns(&snapshot, link.user, mined.sender) && member(link.user)) {

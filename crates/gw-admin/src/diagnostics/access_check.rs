@@ -185,7 +185,9 @@ impl Who {
         }
         let refused = || Failure::forbidden(TARGET_DENIED);
         let org = org.flatten().filter(|org| covers(scope, *org)).ok_or_else(refused)?;
-        let shares = |user: &Arc<User>| Member::new(snapshot, user.id, now).rights_in(org).is_some();
+        let shares = |user: &Arc<User>| {
+            snapshot.has_accepted(user.id, org, now) && Member::new(snapshot, user.id, now).rights_in(org).is_some()
+        };
         let user = match user {
             None => None,
             Some(user) => Some(user.filter(shares).ok_or_else(refused)?),

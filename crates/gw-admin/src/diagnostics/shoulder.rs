@@ -60,7 +60,9 @@ impl Shoulder {
         }
         let (snapshot, now) = (pinned.snapshot, state.clock.now());
         let user = ExternalId::new(did.trim()).ok().and_then(|did| snapshot.user_by_external(&did)).cloned();
-        let member = |user: &Arc<User>| Member::new(&snapshot, user.id, now).rights_in(org).is_some();
+        let member = |user: &Arc<User>| {
+            snapshot.has_accepted(user.id, org, now) && Member::new(&snapshot, user.id, now).rights_in(org).is_some()
+        };
         let target = user.filter(member).ok_or_else(|| Failure::not_found("user not found"))?;
         if target.id == operator {
             return Err(Failure::bad("you are this user: make the call yourself"));

@@ -48,7 +48,8 @@ pub(super) fn check_functions(rules: Option<&mut Vec<FunctionRule>>, abi: Option
     Ok(())
 }
 
-/// F4: topics are in the ABI, parameters fit, literal addresses are the organization's own.
+/// F4: topics are in the ABI, parameters fit, literal addresses are the organization's own contracts or reservations;
+/// whose wallet an address is makes no difference (RT26).
 pub(super) fn check_events(
     state: &AdminState,
     org: &Organization,

@@ -27,7 +27,7 @@ pub(crate) async fn delete_session(
         };
         let Some(user) = user else { return Err(admin.unknown_target(UNKNOWN)) };
         admin.writable_user(&tx.read(), &user.id.to_string()).await?;
-        admin.all_orgs_of(&tx.read(), user.id).await?;
+        admin.require_platform_wide()?;
     }
     tx.note_login_ended(&PendingLogin { id, opened_at: found.opened_at, completed: found.completed_at.is_some() });
     // Noted first: a session must not end unrecorded. One that ended by itself meanwhile has an entry all the same.

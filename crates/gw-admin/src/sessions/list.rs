@@ -2,7 +2,7 @@ use super::LoginSession;
 use crate::{
     AdminState,
     error::Failure,
-    scope::{Admin, covers},
+    scope::Admin,
     wire::{SessionInfoResponse, SessionListResponse},
 };
 use axum::{Json, extract::State};
@@ -72,12 +72,7 @@ pub(crate) async fn list_sessions(
 }
 
 fn is_shown(snapshot: &Snapshot, scope: &Scope, now: Timestamp, session: &LoginSession) -> bool {
-    if matches!(scope, Scope::All) {
-        return true;
-    }
+    let Scope::Orgs(orgs) = scope else { return true };
     let user = session.subject.as_ref().and_then(|subject| snapshot.user_by_external(subject));
-    user.is_some_and(|user| {
-        let memberships = snapshot.memberships(user.id).iter().filter(|membership| membership.active(now));
-        memberships.filter_map(|membership| snapshot.group(membership.group)).any(|group| covers(scope, group.org))
-    })
+    user.is_some_and(|user| orgs.iter().any(|org| snapshot.has_accepted(user.id, *org, now)))
 }

@@ -15,7 +15,8 @@ use gw_store::record::{NewMembership, NewUser};
 use http::StatusCode;
 
 /// Puts whoever logs in as `did` into a group of the organization, creating the user (without the default group) if
-/// need be. The answer is the same whether the user existed or is banned (C5).
+/// need be. The answer is the same whether the user existed, belongs elsewhere or is banned (C5, HD40): it waits for the
+/// user's agreement. Somebody who belongs to nobody else has the rights of the group at once.
 #[utoipa::path(post, path = "/api/v1/admin/orgs/{org_id}/memberships/by-did", tag = "memberships",
     params(("org_id" = String, Path, format = Uuid)), request_body = MembershipByDidRequest,
     responses((status = 201, body = MembershipByDidResponse), (status = 400), (status = 401), (status = 403),
@@ -40,7 +41,8 @@ pub(crate) async fn add_by_did(
             tx.create_user(new).await?
         }
     };
-    let made = tx.add_membership(NewMembership { user: user.id, group: group.group.id, expires_at }).await?;
+    let new = NewMembership { user: user.id, group: group.group.id, expires_at };
+    let made = if admin.is_super() { tx.add_membership(new).await? } else { tx.offer_membership(new).await? };
     tx.commit().await?;
     Ok((StatusCode::CREATED, Json(MembershipByDidResponse { user_id: user.id, membership: made.into() })))
 }

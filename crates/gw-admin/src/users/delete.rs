@@ -1,9 +1,16 @@
-use crate::{AdminState, error::Failure, last_admin::LastAdmin, scope::Admin};
+use crate::{
+    AdminState,
+    error::Failure,
+    last_admin::LastAdmin,
+    scope::{Access, Admin, KnownUser},
+};
 use axum::extract::{Path, State};
 use gw_http::{ApiError, Message};
-use gw_store::read::Scope;
+use gw_store::{Tx, read::Scope};
 
-/// Deletes a user with memberships, links and tokens. A ban outlives the row.
+/// Super deletes the account with memberships, links and tokens; a ban outlives the row. An administrator of an
+/// organization ends the memberships there: the account is not theirs, and whether the user belongs elsewhere makes no
+/// difference (HD40).
 #[utoipa::path(delete, path = "/api/v1/admin/users/{user_id}", tag = "users",
     params(("user_id" = String, Path, format = Uuid)),
     responses((status = 200, body = Message), (status = 401), (status = 403), (status = 404), (status = 409)))]
@@ -14,19 +21,29 @@ pub(crate) async fn delete_user(
 ) -> Result<Message, Failure> {
     admin.require_writer()?;
     let mut tx = state.store.begin(&admin.actor()).await?;
-    let user = admin.writable_user(&tx.read(), &user).await?;
-    admin.all_orgs_of(&tx.read(), user.id).await?;
-    if !admin.is_super() {
-        // Spec/80 §6 rule 7 and C4: an administrator of the organization is not deleted by another one.
-        let memberships = tx.read().list_memberships(user.id, &Scope::All).await?;
-        if memberships.iter().any(|item| item.group.is_org_admin) {
-            return Err(ApiError::conflict("the user administers an organization: remove that membership first").into());
-        }
+    let known = admin.known_user(&tx.read(), &user, None, Access::Write).await?;
+    if known.orgs.is_empty() {
+        let orgs = tx.read().organizations_of(known.user.id).await?;
+        let before = LastAdmin::of(&tx, &orgs).await?;
+        tx.delete_user(known.user.id).await?;
+        before.keep(&admin, &mut tx).await?;
+    } else {
+        end_memberships(&admin, &mut tx, known).await?;
     }
-    let orgs = tx.read().organizations_of(user.id).await?;
-    let before = LastAdmin::of(&tx, &orgs).await?;
-    tx.delete_user(user.id).await?;
-    before.keep(&admin, &mut tx).await?;
     tx.commit().await?;
     Ok(Message::new("user deleted"))
+}
+
+async fn end_memberships(admin: &Admin, tx: &mut Tx, known: KnownUser) -> Result<(), Failure> {
+    let memberships = tx.read().list_memberships(known.user.id, &Scope::Orgs(known.orgs.clone())).await?;
+    // Spec/80 §6 rule 7 and C4: an administrator of the organization is not deleted by another one.
+    if memberships.iter().any(|item| item.group.is_org_admin) {
+        return Err(ApiError::conflict("the user administers an organization: remove that membership first").into());
+    }
+    let before = LastAdmin::of(tx, &known.orgs).await?;
+    for item in memberships {
+        admin.target_group(&tx.read(), &item.group.id.to_string()).await?;
+        tx.remove_membership(item.membership.id).await?;
+    }
+    before.keep(admin, tx).await
 }

@@ -48,6 +48,10 @@ pub(crate) async fn effective_permissions(
     let org = pinned.snapshot.organizations().find(named).map(|org| org.id).filter(|org| covers(&scope, *org));
     let org = org.ok_or_else(|| Failure::not_found("organization not found"))?;
     let now = state.clock.now();
+    // Until the user agreed, what a membership gives is not told: it would tell whether they belong elsewhere.
+    if !admin.is_super() && !pinned.snapshot.has_accepted(user.id, org, now) {
+        return Err(Failure::not_found("organization not found"));
+    }
     let found = access::effective(&pinned.snapshot, user.id, org, now, &state.knobs);
     Ok(Json(EffectivePermissions::of(user.id, org, &found, now)))
 }

@@ -3,7 +3,7 @@ use crate::{
     error::Failure,
     input,
     private::PRIVATE,
-    scope::{Admin, covers},
+    scope::Admin,
     wire::{
         AddressLinkCollision, EthAddressCollisionsResponse, LinkedAddressEntry, RevokeLinkRequest,
         UserLinkedAddressesResponse,
@@ -71,7 +71,7 @@ pub(crate) async fn revoke_linked_address(
     admin.require_writer()?;
     let mut tx = state.store.begin(&admin.actor()).await?;
     let user = admin.writable_user(&tx.read(), &user).await?;
-    admin.all_orgs_of(&tx.read(), user.id).await?;
+    admin.require_platform_wide()?;
     let reason = body.reason.trim();
     if reason.is_empty() || reason.chars().count() > 500 {
         return Err(Failure::bad("reason must have 1 to 500 characters"));
@@ -104,13 +104,12 @@ pub(crate) async fn list_collisions(
     let found = state.store.read().list_collisions(&scope).await?;
     let (snapshot, now) = (state.feed.pin().snapshot, state.clock.now());
     let view = admin.address_view(&state, &snapshot, &scope);
-    let in_scope = |user: UserId| {
-        let held = snapshot.memberships(user).iter().filter(|held| held.active(now));
-        held.filter_map(|held| snapshot.group(held.group)).any(|group| covers(&scope, group.org))
+    let shown = |user: UserId| match &scope {
+        Scope::All => true,
+        Scope::Orgs(orgs) => orgs.iter().any(|org| snapshot.has_accepted(user, *org, now)),
     };
     let mut collisions = Vec::with_capacity(found.len());
     for collision in found {
-        let shown = |user: UserId| matches!(scope, Scope::All) || in_scope(user);
         let open = view.shows(collision.address);
         let mine = collision.holders.iter().any(|(user, _, _)| admin.user_id() == Some(*user));
         // Who forwarded somebody's transaction would learn here whose the wallet is.

@@ -3,7 +3,7 @@ use crate::{
     error::Failure,
     input,
     scope::{Admin, paging},
-    wire::{UserGroupMembership, UserListItem},
+    wire::{User, UserGroupMembership, UserListItem},
 };
 use axum::{
     Json,
@@ -75,7 +75,7 @@ pub(crate) async fn list_users(
     }
     let found = state.store.read().list_users(&filter, paging(page)).await?;
     let rows = found.rows.into_iter().map(|row| UserListItem {
-        user: row.user.into(),
+        user: if admin.is_super() { row.user.into() } else { User::in_orgs(row.user, &row.memberships, &row.records) },
         groups: row
             .groups
             .into_iter()

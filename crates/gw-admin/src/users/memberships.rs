@@ -3,7 +3,7 @@ use crate::{
     error::Failure,
     input,
     last_admin::LastAdmin,
-    scope::Admin,
+    scope::{Access, Admin},
     wire::{MembershipCreateRequest, MembershipListItem, UserMembership},
 };
 use axum::{
@@ -24,14 +24,15 @@ pub(crate) async fn list_memberships(
     State(state): State<AdminState>,
     Path(user): Path<String>,
 ) -> Result<Json<Vec<MembershipListItem>>, Failure> {
-    let user = admin.readable_user(&state.store.read(), &user).await?;
+    let scope = admin.scope()?;
+    let user = admin.known_user(&state.store.read(), &user, None, Access::Read).await?.user;
     let now = state.clock.now();
-    let found = state.store.read().list_memberships(user.id, &admin.scope()?).await?;
+    let found = state.store.read().list_memberships(user.id, &scope).await?;
     Ok(Json(
         found
             .into_iter()
             .map(|item| MembershipListItem {
-                expired: !item.membership.active(now),
+                expired: item.membership.has_ended(now),
                 membership: item.membership.into(),
                 group: item.group.into(),
             })
@@ -39,7 +40,8 @@ pub(crate) async fn list_memberships(
     ))
 }
 
-/// Puts a user into a group of the caller's scope. Only super fills administrator groups (C4).
+/// Puts a user into a group of the caller's scope. Only super fills administrator groups (C4). What an administrator of
+/// an organization does so waits for the user's agreement; what super does, does not (HD32).
 #[utoipa::path(post, path = "/api/v1/admin/users/{user_id}/memberships", tag = "memberships",
     params(("user_id" = String, Path, format = Uuid)), request_body = MembershipCreateRequest,
     responses((status = 201, body = UserMembership), (status = 400), (status = 401), (status = 403), (status = 404),
@@ -52,14 +54,14 @@ pub(crate) async fn add_membership(
 ) -> Result<(StatusCode, Json<UserMembership>), Failure> {
     admin.require_writer()?;
     let mut tx = state.store.begin(&admin.actor()).await?;
-    let user = admin.writable_user(&tx.read(), &user).await?;
+    let user = admin.known_user(&tx.read(), &user, None, Access::Write).await?.user;
     let group = admin.target_group(&tx.read(), &body.group_id).await?;
     let new = NewMembership {
         user: user.id,
         group: group.group.id,
         expires_at: input::expiry(body.expires_at.as_deref(), tx.now())?,
     };
-    let made = tx.add_membership(new).await?;
+    let made = if admin.is_super() { tx.add_membership(new).await? } else { tx.offer_membership(new).await? };
     tx.commit().await?;
     Ok((StatusCode::CREATED, Json(made.into())))
 }
@@ -75,7 +77,7 @@ pub(crate) async fn remove_membership(
 ) -> Result<Message, Failure> {
     admin.require_writer()?;
     let mut tx = state.store.begin(&admin.actor()).await?;
-    let user = admin.writable_user(&tx.read(), &user).await?;
+    let user = admin.known_user(&tx.read(), &user, None, Access::Write).await?.user;
     let found = match membership.parse::<MembershipId>() {
         Ok(id) => tx.read().find_membership(id).await?,
         Err(_) => None,
@@ -90,4 +92,26 @@ pub(crate) async fn remove_membership(
     before.keep(&admin, &mut tx).await?;
     tx.commit().await?;
     Ok(Message::new("membership removed"))
+}
+
+/// Super confirms a membership in the user's place.
+#[utoipa::path(post, path = "/api/v1/admin/users/{user_id}/memberships/{membership_id}/confirm", tag = "memberships",
+    params(("user_id" = String, Path, format = Uuid), ("membership_id" = String, Path, format = Uuid)),
+    responses((status = 200, body = UserMembership), (status = 401), (status = 403), (status = 404)))]
+pub(crate) async fn confirm_membership(
+    admin: Admin,
+    State(state): State<AdminState>,
+    Path((user, membership)): Path<(String, String)>,
+) -> Result<Json<UserMembership>, Failure> {
+    admin.require_super()?;
+    let mut tx = state.store.begin(&admin.actor()).await?;
+    let found = match membership.parse::<MembershipId>() {
+        Ok(id) => tx.read().find_membership(id).await?,
+        Err(_) => None,
+    };
+    let found = found.filter(|item| item.membership.user.to_string() == user);
+    let found = found.ok_or_else(|| Failure::not_found("membership not found"))?;
+    let confirmed = tx.confirm_membership(found.membership.id).await?;
+    tx.commit().await?;
+    Ok(Json(confirmed.into()))
 }

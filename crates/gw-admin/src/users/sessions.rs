@@ -41,7 +41,7 @@ pub(crate) async fn end_user_session(
     admin.require_writer()?;
     let mut tx = state.store.begin(&admin.actor()).await?;
     let user = admin.writable_user(&tx.read(), &user).await?;
-    admin.all_orgs_of(&tx.read(), user.id).await?;
+    admin.require_platform_wide()?;
     let session: SessionId = input::id(&session, "session_id")?;
     tx.end_session(user.id, session).await?;
     tx.commit().await?;
@@ -60,7 +60,7 @@ pub(crate) async fn end_user_sessions(
     admin.require_writer()?;
     let mut tx = state.store.begin(&admin.actor()).await?;
     let user = admin.writable_user(&tx.read(), &user).await?;
-    admin.all_orgs_of(&tx.read(), user.id).await?;
+    admin.require_platform_wide()?;
     let ended = tx.end_sessions(user.id).await?;
     tx.commit().await?;
     Ok(Message::new(format!("sessions ended: {ended}")))

@@ -135,13 +135,12 @@ pub(crate) struct EventInput {
     pub(crate) indexed: bool,
 }
 
-/// Everything about the contract at an address; an administrator of another organization learns only that it is
-/// registered.
+/// Everything about the contract at an address.
 #[derive(Debug, Serialize, ToSchema)]
-#[serde(untagged)]
-pub(crate) enum ContractLookupFullResponse {
-    Full { contract: Box<Contract>, organization: Box<Organization>, grants: Vec<ContractLookupGrantInfo> },
-    Registered { address: String, registered: bool },
+pub(crate) struct ContractLookupFullResponse {
+    pub(crate) contract: Contract,
+    pub(crate) organization: Organization,
+    pub(crate) grants: Vec<ContractLookupGrantInfo>,
 }
 
 /// A grant with its group.

@@ -1,4 +1,5 @@
 use super::Group;
+use gw_policy::snapshot::MembershipState;
 use gw_store::record;
 use gw_types::{ExternalId, GroupId, LinkId, MembershipId, OrgId, TenantId, Timestamp, UserId};
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,34 @@ pub(crate) struct User {
     created_at: Timestamp,
     #[schema(value_type = String, format = DateTime)]
     updated_at: Timestamp,
+}
+
+impl User {
+    /// The user as organizations know them that hold these memberships and records: their own notes, their KYC mark and
+    /// ban. What the platform knows beside that shows once the user agreed to one of the memberships; before, an answer
+    /// about somebody who is known elsewhere must read like one about somebody new (HD40).
+    pub(crate) fn in_orgs(
+        row: record::User,
+        memberships: &[record::Membership],
+        records: &[record::OrgUserRecord],
+    ) -> Self {
+        let agreed = memberships.iter().any(|held| held.state == MembershipState::Accepted);
+        let text = records.iter().map(|record| &record.note).find(|note| !note.is_empty());
+        let metadata = records.iter().map(|record| &record.metadata).find(|object| !object.is_empty());
+        let created_at = memberships.iter().map(|held| held.created_at).min().unwrap_or(row.created_at);
+        let updated_at = records.iter().map(|record| record.updated_at).max().unwrap_or(created_at);
+        Self {
+            id: row.id,
+            external_id: row.external_id,
+            kyc: (agreed && row.kyc) || records.iter().any(|record| record.kyc),
+            banned: (agreed && row.banned) || records.iter().any(|record| record.banned),
+            note: text.cloned().unwrap_or_default(),
+            metadata: metadata.cloned().unwrap_or_default(),
+            auth_tenant_id: row.auth_tenant_id.filter(|_| agreed),
+            created_at,
+            updated_at,
+        }
+    }
 }
 
 impl From<record::User> for User {
@@ -86,6 +115,8 @@ pub(crate) struct UserMembership {
     group_id: GroupId,
     /// `admin` or `zk_attested`.
     source: &'static str,
+    /// `active`, or `pending` until the member agreed; what it gives the member meanwhile is not told.
+    status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     zk_credential_ref: Option<String>,
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -103,6 +134,7 @@ impl From<record::Membership> for UserMembership {
             user_id: row.user,
             group_id: row.group,
             source: row.source.as_str(),
+            status: row.status(),
             zk_credential_ref: row.zk_credential_ref,
             expires_at: row.expires_at,
             created_at: row.created_at,

@@ -126,6 +126,8 @@ fn snapshot(now: Timestamp) -> Snapshot {
             user: UserId::fixed(n),
             group: group.id,
             expires_at: (name == "former").then_some(now),
+            state: gw_policy::snapshot::MembershipState::Accepted,
+            since: now,
         };
         changes.push(Change::Group(group.id, Some(group)));
         changes.push(Change::GroupAccess(access.group, Some(access)));

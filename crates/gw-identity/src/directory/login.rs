@@ -28,6 +28,8 @@ pub(crate) async fn enter(
         let actor = provenance.act(Actor::named(identity.subject.as_str()));
         let mut tx = state.store.begin(&actor).await?;
         let user = account(&mut tx, &identity, auto_kyc).await?;
+        // As with wallets.
+        tx.accept_only_offer(user.id).await?;
         let family = state.inner.issuer.new_family(amr, tx.now());
         let (pair, row) = state.inner.issuer.issue(&user, family, tx.now());
         tx.store_refresh_token(row).await?;

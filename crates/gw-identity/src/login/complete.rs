@@ -105,6 +105,8 @@ async fn issue(
     {
         return Err(LoginError::CredentialTaken);
     }
+    // Who was put into one organization and agreed to none agrees by logging in.
+    tx.accept_only_offer(user.id).await?;
     let family = state.inner.issuer.new_family(proved.amr, tx.now());
     let wallet = start_family(state, &mut tx, &user, family).await?;
     let page = start_family(state, &mut tx, &user, state.inner.issuer.sibling(family)).await?;

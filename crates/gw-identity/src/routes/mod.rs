@@ -129,6 +129,9 @@ fn versioned_only() -> OpenApiRouter<IdentityState> {
     OpenApiRouter::new()
         .routes(routes!(me::admin_status::admin_status))
         .routes(routes!(me::orgs::orgs))
+        .routes(routes!(me::invitations::list))
+        .routes(routes!(me::invitations::accept))
+        .routes(routes!(me::invitations::leave))
         .routes(routes!(me::sessions::list))
         .routes(routes!(me::sessions::end))
 }

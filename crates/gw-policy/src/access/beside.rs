@@ -59,7 +59,7 @@ impl Beside {
     /// Whether a group of the user counts: of this organization, or the administrator is in it or administers its
     /// organization.
     pub(super) fn counts(&self, snapshot: &Snapshot, group: &Group, now: Timestamp) -> bool {
-        let held = || snapshot.memberships(self.operator).iter().any(|held| held.group == group.id && held.active(now));
+        let held = || snapshot.active_memberships(self.operator, now).any(|(_, held)| held.id == group.id);
         group.org == self.org || held() || permissions(snapshot, self.operator, group.org, now).is_org_admin
     }
 

@@ -212,7 +212,8 @@ impl Checks<'_> {
         // HD7: of a sender that is taken to be the user's nothing is looked up.
         if !self.member.assumes(signed.sender) {
             let own_only = request.to.is_none() || attaches;
-            check_sender(self.snapshot, self.member.user, signed.sender, own_only, self.q.knobs)?;
+            let orgs: Vec<_> = self.scope.orgs().collect();
+            check_sender(self.snapshot, self.member.user, signed.sender, own_only, &orgs, self.q.knobs)?;
         }
         Ok(())
     }

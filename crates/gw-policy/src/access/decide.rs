@@ -51,7 +51,7 @@ fn judge(snapshot: &Snapshot, q: &Question<'_>) -> Result<Permit, (Refused, Opti
     let member = Member::beside(snapshot, user.id, q.now, beside).restricted_to(q.named_org.org());
     let method = match (method, extra) {
         (Some(method), _) => method,
-        (None, Some(extra)) => return unexamined::judge(snapshot, q, extra, user, &member),
+        (None, Some(extra)) => return unexamined::judge(snapshot, q, extra, user, member),
         (None, None) => return Err((DenyReason::MethodUnknown.into(), None)),
     };
     let filed = orgs::filed_under(&member, q.named_org);
@@ -61,9 +61,11 @@ fn judge(snapshot: &Snapshot, q: &Question<'_>) -> Result<Permit, (Refused, Opti
         return Ok(permit(snapshot, q, Some(method), Some(user.id), filed, Plan::Forward, call.clone()));
     }
     // KYC, before anything that depends on the target (decision 3).
-    if !user.kyc && kyc_gated(q.knobs.kyc_gate, method) {
-        return Err((DenyReason::KycRequired.into(), filed));
-    }
+    let member = if kyc_gated(q.knobs.kyc_gate, method) {
+        verified(snapshot, user, member, q.named_org).map_err(|reason| (reason.into(), filed))?
+    } else {
+        member
+    };
     // HD2: who slipped past a trace sends nothing more until somebody has looked at it.
     if method.class() == Class::Write && snapshot.is_suspended(user.id) {
         return Err((DenyReason::TraceMismatch.into(), filed));
@@ -106,7 +108,7 @@ fn present<'s>(snapshot: &'s Snapshot, caller: &Caller) -> Result<Option<&'s Arc
     let Some(then) = caller.user() else { return Ok(None) };
     if let Caller::Url(_, url) = caller {
         let present = snapshot.personal_url(url.secret).is_some_and(|now| now == url);
-        if !present || url.user != then.id {
+        if !present || url.user != then.id || snapshot.is_banned_in(url.user, url.org) {
             return Err(DenyReason::AuthRequired);
         }
     }
@@ -156,7 +158,23 @@ pub(super) fn held<'a>(q: &Question<'a>) -> Result<&'a Call, Refused> {
     q.call.map_err(|error| Refused::Invalid(error.clone(), DenyReason::InvalidRequestShape))
 }
 
-fn kyc_gated(gate: KycGate, method: Method) -> bool {
+/// The caller's rights where KYC is completed: everywhere if by the platform, in one organization if by that (RT24).
+pub(super) fn verified(
+    snapshot: &Snapshot,
+    user: &User,
+    mut member: Member,
+    named: NamedOrg,
+) -> Result<Member, DenyReason> {
+    if user.kyc {
+        return Ok(member);
+    }
+    member.retain_verified(snapshot);
+    let unverified = matches!(named, NamedOrg::Org(org) if member.rights_in(org).is_none());
+    if member.rights.is_empty() || unverified { Err(DenyReason::KycRequired) } else { Ok(member) }
+}
+
+/// Whether a method needs KYC.
+pub(super) fn kyc_gated(gate: KycGate, method: Method) -> bool {
     match gate {
         KycGate::All => true,
         KycGate::Writes => method.class() == Class::Write,

@@ -54,10 +54,9 @@ pub fn effective<'s>(
     let member = Member::new(snapshot, user, now);
     let Some(rights) = member.rights_in(org) else { return found };
     found.permissions = rights.permissions;
-    let here = |group| snapshot.group(group).is_some_and(|group| group.org == org);
-    let live = || snapshot.memberships(user).iter().filter(|held| held.active(now) && here(held.group));
-    found.expires_at = live().filter_map(|held| held.expires_at).min();
-    let lists = live().filter_map(|held| snapshot.access(held.group)).filter(|access| access.active(now));
+    let live = || snapshot.active_memberships(user, now).filter(|(_, group)| group.org == org);
+    found.expires_at = live().filter_map(|(held, _)| held.expires_at).min();
+    let lists = live().filter_map(|(_, group)| snapshot.access(group.id)).filter(|access| access.active(now));
     found.extras = lists.flat_map(|access| access.extras.entries()).collect();
     found.extras.sort_unstable();
     found.extras.dedup();

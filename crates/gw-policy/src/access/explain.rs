@@ -232,13 +232,15 @@ pub fn explain<'s>(snapshot: &'s Snapshot, q: &Question<'_>, decision: &Decision
 }
 
 fn groups<'s>(snapshot: &'s Snapshot, q: &Question<'_>, member: &Member, org: OrgId) -> Vec<GroupSays<'s>> {
+    let active: Vec<_> = snapshot.active_memberships(member.user, q.now).map(|(held, _)| held.id).collect();
+    let counts = |membership: &Membership| active.contains(&membership.id);
     let of = |membership: &Membership| {
         let group = snapshot.group(membership.group).filter(|group| group.org == org)?;
         let access = snapshot.access(group.id);
         Some(GroupSays {
             group,
             membership: *membership,
-            active: membership.active(q.now) && access.is_none_or(|access| access.active(q.now)),
+            active: counts(membership) && access.is_none_or(|access| access.active(q.now)),
             lists_method: access.is_some_and(|access| lists(access, &q.lookup)),
             claims: access.map_or(Claims::NONE, |access| access.claims),
         })

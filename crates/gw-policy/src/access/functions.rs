@@ -1,10 +1,7 @@
 //! Which functions of a contract may be called, and with which parameters (spec/20 §5 F1-F3, G7).
 
 use super::target::Member;
-use crate::{
-    snapshot::{Contract, FunctionRule, MustBe, ParamRule, Snapshot},
-    visibility::owns,
-};
+use crate::snapshot::{Contract, FunctionRule, MustBe, ParamRule, Snapshot};
 use gw_evm::abi::Arguments;
 use gw_types::{Address, DenyReason, OrgId, Timestamp};
 
@@ -76,13 +73,9 @@ fn holds(snapshot: &Snapshot, member: &Member, org: OrgId, arguments: &Arguments
     }
 }
 
-/// Whether an address is an organization's: its contract, its reservation, or an active member's own wallet (F3, F4).
+/// Whether an address is an organization's: its contract or its reservation (F3, F4). The wallets of members are not: a
+/// verdict on them would tell whose wallet an address is (RT26).
 pub fn belongs(snapshot: &Snapshot, org: OrgId, address: Address, now: Timestamp) -> bool {
-    let member = |user| {
-        let mut held = snapshot.memberships(user).iter().filter(|held| held.active(now));
-        held.any(|held| snapshot.group(held.group).is_some_and(|group| group.org == org))
-    };
     snapshot.contract(address).is_some_and(|contract| contract.org == org)
         || snapshot.reservations(address).iter().any(|held| held.org == org && held.expires_at > now)
-        || snapshot.links_at(address).iter().any(|link| owns(snapshot, link.user, address) && member(link.user))
 }

@@ -97,6 +97,10 @@ pub fn identify_url(
     if user.banned {
         return Err(Refused::Banned);
     }
+    // Whom the organization banned has no URL there: as if it had been ended.
+    if snapshot.is_banned_in(user.id, url.org) {
+        return Err(Refused::Revoked);
+    }
     if snapshot.shuts_out(user) {
         return Err(Refused::TenantNotAllowed);
     }

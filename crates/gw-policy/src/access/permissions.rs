@@ -50,8 +50,7 @@ pub(super) fn rights_by(
     counts: impl Fn(&Group) -> bool,
 ) -> Vec<OrgRights> {
     let mut rights: Vec<OrgRights> = Vec::new();
-    for membership in snapshot.memberships(user).iter().filter(|membership| membership.active(now)) {
-        let Some(group) = snapshot.group(membership.group) else { continue };
+    for (_, group) in snapshot.active_memberships(user, now) {
         if group.org == Organization::ANONYMOUS || snapshot.organization(group.org).is_none() || !counts(group) {
             continue;
         }
@@ -97,13 +96,12 @@ pub fn permissions(snapshot: &Snapshot, user: UserId, org: OrgId, now: Timestamp
 /// The key by which the node is asked for this user in this organization, and the group it is from: of the groups whose
 /// access counts, the one with the lowest id that has a key. Encrypted, as it is stored.
 pub fn upstream_key(snapshot: &Snapshot, user: UserId, org: OrgId, now: Timestamp) -> Option<(GroupId, &Secret)> {
-    let of_group = |group: GroupId| {
-        snapshot.group(group).filter(|group| group.org == org)?;
-        let access = snapshot.access(group).filter(|access| access.active(now))?;
-        access.upstream_key.as_ref().map(|key| (group, key))
+    let key = |group: &Group| {
+        let access = snapshot.access(group.id).filter(|access| access.active(now))?;
+        access.upstream_key.as_ref().map(|key| (group.id, key))
     };
-    let memberships = snapshot.memberships(user).iter().filter(|membership| membership.active(now));
-    memberships.filter_map(|membership| of_group(membership.group)).min_by_key(|(group, _)| *group)
+    let groups = snapshot.active_memberships(user, now).map(|(_, group)| group).filter(|group| group.org == org);
+    groups.filter_map(|group| key(group)).min_by_key(|(group, _)| *group)
 }
 
 /// The organizations the user is an active member of, by id, the default one last.

@@ -8,7 +8,7 @@ use crate::{
     visibility::owns,
 };
 use gw_evm::{CallRequest, ParamError, VisibleTo};
-use gw_types::{Address, DenyReason, ExternalId, UserId};
+use gw_types::{Address, DenyReason, ExternalId, OrgId, UserId};
 use std::cmp::Reverse;
 
 /// The longest DID accepted as a recipient (W4).
@@ -24,17 +24,24 @@ pub(super) fn invalid_sender() -> Refused {
 ///
 /// `own_only`: creations and `visibleTo` decide about more than one transaction, so under every policy they need an
 /// owner, or a sender that nobody ever linked: what a former holder signed is not the next one's to relay.
+///
+/// `orgs` judge the call: their bans and KYC marks count beside the platform's.
 pub(super) fn check_sender(
     snapshot: &Snapshot,
     user: UserId,
     sender: Address,
     own_only: bool,
+    orgs: &[OrgId],
     knobs: &Knobs,
 ) -> Result<(), DenyReason> {
     let links = snapshot.links_at(sender);
     // Sends are gated by KYC under either setting: a proved owner who may not send may not be relayed either.
     let barred = |owner: UserId| {
-        let shut = |owner: &User| snapshot.shuts_out(owner) || !owner.kyc || snapshot.is_suspended(owner.id);
+        let shut = |owner: &User| {
+            let verified = owner.kyc || orgs.iter().any(|org| snapshot.is_verified_in(owner.id, *org));
+            let banned = snapshot.shuts_out(owner) || orgs.iter().any(|org| snapshot.is_banned_in(owner.id, *org));
+            banned || !verified || snapshot.is_suspended(owner.id)
+        };
         snapshot.user(owner).is_none_or(|owner| shut(owner))
     };
     if links.iter().any(|link| link.kind == LinkKind::User && link.user != user && barred(link.user)) {

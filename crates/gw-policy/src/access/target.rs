@@ -100,6 +100,12 @@ impl Member {
         self.rights.iter().any(|rights| rights.permissions.is_org_admin)
     }
 
+    /// Leaves the rights of those organizations where KYC counts as completed: of all of them if the platform completed it.
+    pub(crate) fn retain_verified(&mut self, snapshot: &Snapshot) {
+        let user = self.user;
+        self.rights.retain(|rights| snapshot.is_verified_in(user, rights.org));
+    }
+
     /// The rights in one organization; `None` without an active membership.
     pub fn rights_in(&self, org: OrgId) -> Option<&OrgRights> {
         self.rights.iter().find(|rights| rights.org == org)
@@ -163,12 +169,12 @@ pub(crate) fn held_grants<'s>(
     member: &Member,
     contract: &Contract,
 ) -> impl Iterator<Item = (&'s Arc<ContractGrant>, &'s Arc<Group>)> {
-    let (memberships, now, org) = (snapshot.memberships(member.user), member.now, contract.org);
+    let (now, org) = (member.now, contract.org);
     let counts_here = member.rights_in(org).is_some();
     snapshot.grants(contract.id).iter().filter(move |_| counts_here).filter_map(move |grant| {
-        memberships.iter().find(|membership| membership.group == grant.group && membership.active(now))?;
+        let (_, group) = snapshot.active_memberships(member.user, now).find(|(held, _)| held.group == grant.group)?;
         let counts = |group: &Arc<Group>| member.beside.is_none_or(|beside| beside.counts(snapshot, group, now));
-        Some((grant, snapshot.group(grant.group).filter(|group| group.org == org && counts(group))?))
+        (group.org == org && counts(group)).then_some((grant, group))
     })
 }
 

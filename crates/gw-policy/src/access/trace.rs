@@ -6,6 +6,7 @@
 //! those in the organization of each contract, never those of the organization the request was resolved to.
 
 use super::{
+    decide::kyc_gated,
     history::Past,
     mined::MinedSend,
     permit::{Permit, Plan},
@@ -300,10 +301,14 @@ impl<'a> Run<'a> {
         }
         let (request, sender) = executed(permit).ok_or(DenyReason::TraceMismatch)?;
         let top = trace.frames.first().filter(|top| matches(top, request, sender)).ok_or(DenyReason::TraceMismatch)?;
+        let mut member = Member::beside(snapshot, user, now, permit.beside()).restricted_to(permit.named_org());
+        if permit.method().is_none_or(|method| kyc_gated(knobs.kyc_gate, method)) {
+            member.retain_verified(snapshot);
+        }
         let run = Self {
             snapshot,
             trace,
-            member: Member::beside(snapshot, user, now, permit.beside()).restricted_to(permit.named_org()),
+            member,
             org: permit.org(),
             sender,
             coinbase: facts.coinbase,

@@ -25,13 +25,11 @@ pub(super) fn judge(
     q: &Question<'_>,
     extra: &Arc<Extra>,
     user: &User,
-    member: &Member,
+    member: Member,
 ) -> Result<Permit, (Refused, Option<OrgId>)> {
-    let filed = orgs::filed_under(member, q.named_org);
+    let filed = orgs::filed_under(&member, q.named_org);
     let early = |reason: DenyReason| (Refused::from(reason), filed);
-    if !user.kyc {
-        return Err(early(DenyReason::KycRequired));
-    }
+    let member = &super::decide::verified(snapshot, user, member, q.named_org).map_err(early)?;
     // HD2: it may be a send.
     if snapshot.is_suspended(user.id) {
         return Err(early(DenyReason::TraceMismatch));

@@ -3,15 +3,16 @@
 use super::{
     map::Map,
     record::{
-        AddressLink, ContractGrant, Conviction, Membership, Quarantine, Reservation, RetiredContract, Suspension,
-        TxVisibility,
+        AddressLink, ContractGrant, Conviction, Membership, OrgUserRecord, Quarantine, Reservation, RetiredContract,
+        Suspension, TxVisibility,
     },
 };
 use gw_types::{
-    Address, ContractId, ConvictionId, GrantId, LinkId, MembershipId, QuarantineId, ReservationId, SuspensionId, UserId,
+    Address, ContractId, ConvictionId, GrantId, LinkId, MembershipId, OrgUserRecordId, QuarantineId, ReservationId,
+    SuspensionId, UserId,
     VisibilityId,
 };
-use std::{hash::Hash, sync::Arc};
+use std::{borrow::Borrow, hash::Hash, sync::Arc};
 
 /// A row that knows its id.
 pub(super) trait Row: Clone {
@@ -34,6 +35,7 @@ macro_rules! rows {
 
 rows! {
     Membership => MembershipId,
+    OrgUserRecord => OrgUserRecordId,
     Arc<ContractGrant> => GrantId,
     AddressLink => LinkId,
     EndedLink => LinkId,
@@ -85,20 +87,20 @@ impl<K: Eq + Hash, V: PartialEq> PartialEq for ByKey<K, V> {
     }
 }
 
-impl<K: Eq + Hash + Copy, V: Row> ByKey<K, V> {
-    fn get(&self, key: K) -> &[V] {
-        self.rows.get(&key).map_or(&[], Rows::as_slice)
+impl<K: Eq + Hash + Clone, V: Row> ByKey<K, V> {
+    fn get(&self, key: impl Borrow<K>) -> &[V] {
+        self.rows.get(key.borrow()).map_or(&[], Rows::as_slice)
     }
 
     /// Adds a row that is not there yet.
     fn add(&mut self, key: K, row: V) {
-        let mut rows = self.get(key).to_vec();
+        let mut rows = self.get(&key).to_vec();
         rows.insert(rows.partition_point(|other| other.id() < row.id()), row);
         self.set(key, rows);
     }
 
     fn remove(&mut self, key: K, id: V::Id) {
-        let rows = self.get(key).iter().filter(|row| row.id() != id).cloned().collect();
+        let rows = self.get(&key).iter().filter(|row| row.id() != id).cloned().collect();
         self.set(key, rows);
     }
 
@@ -133,26 +135,26 @@ impl<K: Eq + Hash, V: Row + PartialEq> PartialEq for Index<K, V> {
     }
 }
 
-impl<K: Eq + Hash + Copy, V: Row> Index<K, V> {
+impl<K: Eq + Hash + Clone, V: Row> Index<K, V> {
     /// The rows of a key.
-    pub(super) fn get(&self, key: K) -> &[V] {
+    pub(super) fn get(&self, key: impl Borrow<K>) -> &[V] {
         self.rows.get(key)
     }
 
     /// The row with this id.
     pub(super) fn find(&self, id: V::Id) -> Option<&V> {
         let key = self.keys.get(&id)?;
-        self.rows.get(*key).iter().find(|row| row.id() == id)
+        self.rows.get(key).iter().find(|row| row.id() == id)
     }
 
     /// Puts a row in the place of the one with this id, or takes that away.
     pub(super) fn put(&mut self, id: V::Id, row: Option<(K, V)>) {
-        if let Some(old) = self.keys.get(&id).copied() {
+        if let Some(old) = self.keys.get(&id).cloned() {
             self.rows.remove(old, id);
             self.keys.remove(&id);
         }
         if let Some((key, row)) = row {
-            self.keys.insert(id, key);
+            self.keys.insert(id, key.clone());
             self.rows.add(key, row);
         }
     }

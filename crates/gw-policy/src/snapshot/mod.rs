@@ -10,15 +10,16 @@ mod record;
 
 pub use record::{
     AddressLink, AllowedTenant, ClosedTo, CodePin, Comparison, Contract, ContractGrant, Conviction, EventRule,
-    EventRules, FunctionRule, Group, GroupAccess, LinkKind, Membership, MustBe, Organization, ParamRule, PersonalUrl,
-    Quarantine, Reservation, RetiredContract, Revocation, SharedInfra, Suspension, SystemToggle, ToggleState,
-    TxVisibility, UrlReach, User,
+    EventRules, FunctionRule, Group, GroupAccess, LinkKind, Membership, MembershipState, MustBe, OrgUserRecord,
+    Organization, ParamRule, PersonalUrl, Quarantine, Reservation, RetiredContract, Revocation, SharedInfra, Suspension,
+    SystemToggle, ToggleState, TxVisibility, UrlReach, User,
 };
 
 use alloy_primitives::keccak256;
 use gw_types::{
     Address, AllowedTenantId, B256, ContractId, ConvictionId, Epoch, ExternalId, GrantId, GroupId, LinkId,
-    MembershipId, OrgId, PersonalUrlId, QuarantineId, ReservationId, SharedInfraId, SuspensionId, TenantId, Timestamp,
+    MembershipId, OrgId, OrgUserRecordId, PersonalUrlId, QuarantineId, ReservationId, SharedInfraId, SuspensionId,
+    TenantId, Timestamp,
     ToggleId, TokenId, UserId, VisibilityId,
 };
 use index::{EndedLink, Index, Links};
@@ -38,6 +39,8 @@ pub enum Change {
     GroupAccess(GroupId, Option<GroupAccess>),
     /// A membership.
     Membership(MembershipId, Option<Membership>),
+    /// What an organization decided about a person.
+    OrgUserRecord(OrgUserRecordId, Option<OrgUserRecord>),
     /// A contract.
     Contract(ContractId, Option<Contract>),
     /// A contract whose registration was deleted.
@@ -81,6 +84,7 @@ pub struct Snapshot {
     groups: Map<GroupId, Arc<Group>>,
     access: Map<GroupId, Arc<GroupAccess>>,
     memberships: Index<UserId, Membership>,
+    org_users: Index<ExternalId, OrgUserRecord>,
     contracts: Map<ContractId, Arc<Contract>>,
     contracts_by_address: Map<Address, Arc<Contract>>,
     retired: Index<Address, RetiredContract>,
@@ -135,6 +139,7 @@ impl Snapshot {
             Change::Group(id, row) => put(&mut self.groups, id, row.map(Arc::new)),
             Change::GroupAccess(id, row) => put(&mut self.access, id, row.map(Arc::new)),
             Change::Membership(id, row) => self.memberships.put(id, row.map(|m| (m.user, m))),
+            Change::OrgUserRecord(id, row) => self.org_users.put(id, row.map(|r| (r.external_id.clone(), r))),
             Change::Contract(id, row) => {
                 let row = row.map(Arc::new);
                 if let Some(old) = self.contracts.get(&id) {
@@ -281,9 +286,53 @@ impl Snapshot {
         self.access.values()
     }
 
-    /// All memberships of a user, expired ones included.
+    /// All memberships of a user: ended ones and invitations included. Rights follow from
+    /// [`Snapshot::active_memberships`].
     pub fn memberships(&self, user: UserId) -> &[Membership] {
         self.memberships.get(user)
+    }
+
+    /// The memberships that count, with their groups (A8, HD32): not ended, agreed to, and in an organization that did not
+    /// ban the person. A provisional one counts while the person has accepted no other organization.
+    pub fn active_memberships(&self, user: UserId, now: Timestamp) -> impl Iterator<Item = (&Membership, &Arc<Group>)> {
+        let (all, records) = (self.memberships(user), self.org_users(user));
+        all.iter().filter_map(move |membership| {
+            let group = self.groups.get(&membership.group).filter(|_| membership.active(now))?;
+            let provisional = membership.state == MembershipState::Provisional;
+            let counts = !(provisional && self.has_accepted_another(all, group.org, now))
+                && !records.iter().any(|record| record.org == group.org && record.banned);
+            counts.then_some((membership, group))
+        })
+    }
+
+    /// Whether one of the memberships is accepted in an organization other than `org`; system organizations do not count.
+    fn has_accepted_another(&self, memberships: &[Membership], org: OrgId, now: Timestamp) -> bool {
+        let of = |membership: &Membership| self.groups.get(&membership.group).map(|group| group.org);
+        let plain = |org: OrgId| self.orgs.get(&org).is_some_and(|org| !org.is_system);
+        let accepted = memberships.iter().filter(|membership| membership.is_accepted(now));
+        accepted.filter_map(of).any(|other| other != org && plain(other))
+    }
+
+    /// Whether the user agreed to be a member of the organization, and still is: what gives its administrators rights over
+    /// them, a ban of the organization or not.
+    pub fn has_accepted(&self, user: UserId, org: OrgId, now: Timestamp) -> bool {
+        let mut accepted = self.memberships(user).iter().filter(|membership| membership.is_accepted(now));
+        accepted.any(|membership| self.groups.get(&membership.group).is_some_and(|group| group.org == org))
+    }
+
+    fn org_users(&self, user: UserId) -> &[OrgUserRecord] {
+        self.users.get(&user).map_or(&[], |user| self.org_users.get(&user.external_id))
+    }
+
+    /// Whether the organization banned the user. Bans of the platform stand in the user's row.
+    pub fn is_banned_in(&self, user: UserId, org: OrgId) -> bool {
+        self.org_users(user).iter().any(|record| record.org == org && record.banned)
+    }
+
+    /// Whether KYC of the user is completed, by the platform or by this organization.
+    pub fn is_verified_in(&self, user: UserId, org: OrgId) -> bool {
+        self.users.get(&user).is_some_and(|user| user.kyc)
+            || self.org_users(user).iter().any(|record| record.org == org && record.kyc)
     }
 
     /// The contract with this id.
@@ -402,6 +451,7 @@ impl Snapshot {
             && self.groups == other.groups
             && self.access == other.access
             && self.memberships == other.memberships
+            && self.org_users == other.org_users
             && self.contracts == other.contracts
             && self.contracts_by_address == other.contracts_by_address
             && self.retired == other.retired

@@ -7,7 +7,8 @@ use gw_evm::{
 };
 use gw_types::{
     Address, AllowedTenantId, B256, Claims, ContractId, ConvictionId, ExternalId, GrantId, GroupId, LinkId,
-    MembershipId, OrgId, PersonalUrlId, QuarantineId, ReservationId, Secret, SharedInfraId, SuspensionId, TenantId,
+    MembershipId, OrgId, OrgUserRecordId, PersonalUrlId, QuarantineId, ReservationId, Secret, SharedInfraId,
+    SuspensionId, TenantId,
     Timestamp, ToggleId, TokenId, UserId, VisibilityId,
 };
 use std::sync::Arc;
@@ -149,13 +150,61 @@ pub struct Membership {
     pub group: GroupId,
     /// End of the membership; `None` is permanent.
     pub expires_at: Option<Timestamp>,
+    /// Whether the member agreed to it.
+    pub state: MembershipState,
+    /// Since when it is in this state.
+    pub since: Timestamp,
+}
+
+/// Whether a member agreed to a membership (HD32, decision 62).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MembershipState {
+    /// By an act of their own, or confirmed by super. Only such a membership gives administrators rights over the person.
+    Accepted,
+    /// Made by an organization for a person who had accepted no other one. It gives the person their rights at once,
+    /// until they accept another organization.
+    Provisional,
+    /// Made by an organization for a person who had accepted another one. It gives nothing.
+    Invited,
 }
 
 impl Membership {
-    /// The one predicate of A8.
+    /// The predicate of A8 on one row. Whether the membership counts depends on others as well:
+    /// [`super::Snapshot::active_memberships`].
     pub fn active(&self, now: Timestamp) -> bool {
-        self.expires_at.is_none_or(|end| end > now)
+        self.state != MembershipState::Invited && !self.has_ended(now)
     }
+
+    /// Whether the member agreed, and it has not ended.
+    pub fn is_accepted(&self, now: Timestamp) -> bool {
+        self.state == MembershipState::Accepted && !self.has_ended(now)
+    }
+
+    /// Whether the member has yet to agree, and it has not ended.
+    pub fn is_pending(&self, now: Timestamp) -> bool {
+        self.state != MembershipState::Accepted && !self.has_ended(now)
+    }
+
+    /// Whether its end has come.
+    pub fn has_ended(&self, now: Timestamp) -> bool {
+        self.expires_at.is_some_and(|end| end <= now)
+    }
+}
+
+/// What one organization decided about a person (RT24). It binds in that organization only, and is kept by name: it
+/// outlives the account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrgUserRecord {
+    /// Row id.
+    pub id: OrgUserRecordId,
+    /// The organization.
+    pub org: OrgId,
+    /// The person.
+    pub external_id: ExternalId,
+    /// The organization completed KYC of them.
+    pub kyc: bool,
+    /// The organization banned them.
+    pub banned: bool,
 }
 
 /// A registered contract (K1).

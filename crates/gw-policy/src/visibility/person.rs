@@ -4,7 +4,7 @@ use super::ground;
 use crate::{
     Snapshot,
     access::Member,
-    knobs::{AddressQuery, Knobs},
+    knobs::{AddressQuery, Knobs, KycGate},
     snapshot::User,
 };
 use gw_types::{Address, B256, Claim, Level, LevelReason, OrgId, Timestamp, UserId};
@@ -24,7 +24,14 @@ pub(crate) struct Person<'s> {
 impl<'s> Person<'s> {
     pub(super) fn new(snapshot: &'s Snapshot, user: Option<UserId>, now: Timestamp, knobs: &'s Knobs) -> Self {
         let user = user.and_then(|id| snapshot.user(id)).filter(|user| !snapshot.shuts_out(user));
-        let member = user.map(|user| Member::new(snapshot, user.id, now));
+        let member = user.map(|user| {
+            let mut member = Member::new(snapshot, user.id, now);
+            // Where every call needs KYC, an organization without it shows nothing through another one (RT24).
+            if knobs.kyc_gate == KycGate::All {
+                member.retain_verified(snapshot);
+            }
+            member
+        });
         Self { snapshot, user, member, knobs, now, own_only: false }
     }
 

@@ -5,12 +5,14 @@ use gw_policy::{
     Change, Snapshot,
     snapshot::{
         AddressLink, AllowedTenant, Contract, ContractGrant, EventRules, Group, GroupAccess, LinkKind, Membership,
-        Organization, Reservation, RetiredContract, Revocation, SharedInfra, ToggleState, TxVisibility, User,
+        MembershipState, OrgUserRecord, Organization, Reservation, RetiredContract, Revocation, SharedInfra, ToggleState,
+        TxVisibility, User,
     },
 };
 use gw_types::{
     Address, AllowedTenantId, B256, Claim, Claims, ContractId, Epoch, ExternalId, GrantId, GroupId, LinkId,
-    MembershipId, OrgId, ReservationId, SharedInfraId, TenantId, Timestamp, ToggleId, TokenId, UserId, VisibilityId,
+    MembershipId, OrgId, OrgUserRecordId, ReservationId, SharedInfraId, TenantId, Timestamp, ToggleId, TokenId, UserId,
+    VisibilityId,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -79,7 +81,9 @@ fn row() -> impl Strategy<Value = Change> {
             3 => {
                 let (id, user, group) = (MembershipId::fixed(n), UserId::fixed(k), GroupId::fixed(k));
                 let expires_at = flag.then_some(Timestamp::from_secs(i64::from(key)));
-                Change::Membership(id, present.then_some(Membership { id, user, group, expires_at }))
+                let state = if flag { MembershipState::Invited } else { MembershipState::Accepted };
+                let since = Timestamp::from_secs(i64::from(key));
+                Change::Membership(id, present.then_some(Membership { id, user, group, expires_at, state, since }))
             }
             4 => {
                 let (id, contract, group) = (GrantId::fixed(n), ContractId::fixed(k), GroupId::fixed(k));
@@ -105,6 +109,13 @@ fn row() -> impl Strategy<Value = Change> {
                 let (id, address) = (ReservationId::fixed(n), Address::with_last_byte(key));
                 let (org, user, expires_at) = (OrgId::fixed(k), UserId::fixed(k), Timestamp::from_secs(1));
                 Change::Reservation(id, present.then_some(Reservation { id, address, org, user, expires_at }))
+            }
+            // A record may change its person and its organization.
+            7 if flag => {
+                let external_id = ExternalId::new(&format!("did:test:{key}")).unwrap();
+                let (id, org) = (OrgUserRecordId::fixed(n), OrgId::fixed(k));
+                let row = OrgUserRecord { id, org, external_id, kyc: key > 1, banned: key < 3 };
+                Change::OrgUserRecord(id, present.then_some(row))
             }
             7 => {
                 let (id, tx_hash, sender) = (VisibilityId::fixed(n), B256::with_last_byte(key), UserId::fixed(k));
@@ -206,6 +217,7 @@ fn about(change: &Change) -> ((u8, u128), bool) {
         Change::Quarantine(id, row) => (16, id.0, row.is_none()),
         Change::Conviction(id, row) => (17, id.0, row.is_none()),
         Change::RetiredContract(id, row) => (18, id.0, row.is_none()),
+        Change::OrgUserRecord(id, row) => (19, id.0, row.is_none()),
     };
     ((kind, id.as_u128()), gone)
 }

@@ -167,6 +167,16 @@ impl Victim {
             path if path.contains("{session_id}") => self.log_in(w).await,
             _ => String::new(),
         };
+        // What is confirmed has to wait for it.
+        let (mut user, mut membership) = (self.user.clone(), self.membership.clone());
+        if path.ends_with("/confirm") {
+            let did = format!("{}-{}", self.did, NEXT.fetch_add(1, Ordering::Relaxed));
+            let join = format!("/api/v1/admin/orgs/{}/memberships/by-did", self.org);
+            let body = json!({"did": did, "group_id": self.group});
+            let made = w.gw.as_user(&w.admin.token, "POST", &join, Some(body)).await.expect(201);
+            user = made["user_id"].as_str().unwrap().to_owned();
+            membership = made["membership"]["id"].as_str().unwrap().to_owned();
+        }
         let path = path
             .replace("/directory-tenants/{id}", &format!("/directory-tenants/{}", self.tenant))
             .replace("/shared-infrastructure/{address}", &format!("/shared-infrastructure/{}", self.shared))
@@ -175,8 +185,8 @@ impl Victim {
             .replace("{org_id}", &self.org)
             .replace("{did}", &self.did)
             .replace("{group_id}", &group)
-            .replace("{user_id}", &self.user)
-            .replace("{membership_id}", &self.membership)
+            .replace("{user_id}", &user)
+            .replace("{membership_id}", &membership)
             .replace("{address}", &self.address);
         let query = if path.ends_with("/effective-permissions") { "?org=meridian" } else { "" };
         (format!("{path}{query}"), body)

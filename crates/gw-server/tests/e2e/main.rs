@@ -37,6 +37,8 @@ mod links;
 #[cfg(test)]
 mod members;
 #[cfg(test)]
+mod membership;
+#[cfg(test)]
 mod nodes;
 #[cfg(test)]
 mod oauth;

@@ -45,11 +45,13 @@ async fn a3_what_anonymous_callers_may_is_supers_to_say() {
     assert_eq!(w.gw.rpc("", "eth_blockNumber", json!([])).await.status, 404, "no longer listed");
 }
 
-/// A11, B22, C6: KYC and bans bind everywhere, so they take all of a user's organizations; the entry shows what was.
+/// A11, B22, C6, RT24: KYC marks, bans and notes of an organization are its own, whoever else the user belongs to; the
+/// account's are super's. The entry shows what was.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a11_b22_kyc_and_bans_take_all_organizations_of_the_user() {
+async fn a11_b22_an_organization_marks_for_itself_and_super_for_all() {
     let w = World::start(Engine::Sqlite).await;
     let own = format!("/users/{}", w.analyst.user_id);
+    as_admin(&w, "PUT", &own, Some(json!({"kyc": true}))).await.expect(200);
     as_admin(&w, "PUT", &own, Some(json!({"kyc": false}))).await.expect(200);
     let entry = w.gw.admin("GET", "/audit-logs?limit=1", None).await.expect(200)[0].clone();
     let image = |which: &str| serde_json::from_str::<Value>(entry[which].as_str().unwrap_or("{}")).unwrap_or_default();
@@ -57,15 +59,19 @@ async fn a11_b22_kyc_and_bans_take_all_organizations_of_the_user() {
     let kyc =
         |value: &Value, which: &str| if value.is_object() { value["kyc"].clone() } else { image(which)["kyc"].clone() };
     assert_eq!((kyc(&old, "old_value"), kyc(&new, "new_value")), (json!(true), json!(false)), "{entry}");
+    assert_eq!(entry["org_id"], json!(w.meridian), "{entry}");
 
-    // The other bank takes the analyst in: nobody's alone any more.
+    // The other bank takes the analyst in: it makes no difference.
     let traders = group(&w.gw, &w.volta, "guests", false, json!([]), json!([])).await;
     let body = json!({"did": w.analyst.did, "group_id": traders});
     w.gw.admin("POST", &format!("/orgs/{}/memberships/by-did", w.volta), Some(body)).await.expect(201);
     for body in [json!({"kyc": true}), json!({"banned": true}), json!({"note": "x", "banned": false})] {
-        as_admin(&w, "PUT", &own, Some(body)).await.expect(403);
+        as_admin(&w, "PUT", &own, Some(body)).await.expect(200);
     }
-    as_admin(&w, "PUT", &own, Some(json!({"note": "known here"}))).await.expect(200);
+    assert_eq!(as_admin(&w, "GET", &own, None).await.expect(200)["note"], json!("x"));
+    assert_eq!(w.gw.admin("GET", &own, None).await.expect(200)["note"], json!(""), "the account has another");
+    let of_org = w.gw.admin("GET", &format!("{own}?org_id={}", w.meridian), None).await.expect(200);
+    assert_eq!(of_org["note"], json!("x"));
     as_admin(&w, "DELETE", &format!("{own}/sessions"), None).await.expect(403);
     w.gw.admin("PUT", &own, Some(json!({"kyc": true, "banned": true}))).await.expect(200);
     assert_eq!(w.gw.rpc(&w.analyst.token, "eth_chainId", json!([])).await.status, 404, "A10: on every method");

@@ -55,6 +55,30 @@ pub(crate) mod memberships {
         pub expires_at: Option<i64>,
         pub created_at: i64,
         pub updated_at: i64,
+        pub state: String,
+        pub accepted_at: Option<i64>,
+    }
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+pub(crate) mod org_user_records {
+    use sea_orm::entity::prelude::*;
+
+    #[sea_orm::model]
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "org_user_records")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub id: Uuid,
+        pub org_id: Uuid,
+        pub external_id: String,
+        pub kyc: bool,
+        pub banned: bool,
+        pub note: String,
+        pub metadata: Json,
+        pub created_at: i64,
+        pub updated_at: i64,
     }
 
     impl ActiveModelBehavior for ActiveModel {}

@@ -10,6 +10,7 @@ mod m0006_personal_urls;
 mod m0007_mined;
 mod m0008_convictions;
 mod m0009_retired_contracts;
+mod m0011_membership_state;
 mod m0013_logins;
 
 use crate::dialect::Engine;
@@ -35,6 +36,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0007_mined::Mined),
             Box::new(m0008_convictions::Convictions),
             Box::new(m0009_retired_contracts::RetiredContracts),
+            Box::new(m0011_membership_state::MembershipState),
             Box::new(m0013_logins::Logins),
         ]
     }

@@ -3,14 +3,15 @@
 use super::{Page, Paging, Reads, contains, one};
 use crate::{
     StoreError,
-    entity::{contract_grants, contracts, group_access, groups, memberships, users},
+    entity::{contract_grants, contracts, group_access, groups, memberships, org_user_records, users},
     record::{Group, GroupAccess},
-    row::Place,
+    row::{self, Place},
 };
+use gw_policy::snapshot::MembershipState;
 use gw_types::{Address, GroupId, OrgId, Timestamp};
 use sea_orm::{
     ColumnTrait, Condition, EntityTrait, JoinType, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
-    sea_query::Query,
+    sea_query::{Query, SimpleExpr},
 };
 use std::collections::HashMap;
 use uuid::Uuid;
@@ -114,16 +115,24 @@ impl Reads<'_> {
     /// How many live members, none of them banned, the organization's org-admin groups have together, the given groups
     /// aside (spec/80 section 6 rule 7).
     pub async fn live_org_admins(&self, org: OrgId, except: &[GroupId], now: Timestamp) -> Result<u64, StoreError> {
+        let banned = Query::select()
+            .column(org_user_records::Column::ExternalId)
+            .from(org_user_records::Entity)
+            .and_where(org_user_records::Column::OrgId.eq(org.0))
+            .and_where(org_user_records::Column::Banned.eq(true))
+            .take();
         let active = Query::select()
             .column(users::Column::Id)
             .from(users::Entity)
             .and_where(users::Column::Banned.eq(false))
+            .and_where(users::Column::ExternalId.not_in_subquery(banned))
             .take();
         let members = memberships::Entity::find()
             .join(JoinType::InnerJoin, memberships_to_groups())
             .filter(groups::Column::OrgId.eq(org.0))
             .filter(groups::Column::IsOrgAdmin.eq(true))
             .filter(memberships::Column::UserId.in_subquery(active))
+            .filter(accepted())
             .filter(groups::Column::Id.is_not_in(except.iter().map(|group| group.0)))
             .filter(live(now));
         Ok(members.count(&self.conn).await?)
@@ -142,7 +151,12 @@ pub(super) fn memberships_to_groups() -> sea_orm::RelationDef {
     memberships::Entity::belongs_to(groups::Entity).from(memberships::Column::GroupId).to(groups::Column::Id).into()
 }
 
-/// The predicate of A8 in SQL.
+/// Whether a membership has not ended, in SQL.
 pub(super) fn live(now: Timestamp) -> Condition {
     Condition::any().add(memberships::Column::ExpiresAt.is_null()).add(memberships::Column::ExpiresAt.gt(now.micros()))
+}
+
+/// Whether the member agreed, in SQL (HD32).
+pub(super) fn accepted() -> SimpleExpr {
+    memberships::Column::State.eq(row::membership_state_text(MembershipState::Accepted))
 }

@@ -1,9 +1,9 @@
 //! Linked addresses and collisions.
 
-use super::{Reads, Scope, all, groups::memberships_to_groups, one};
+use super::{Reads, Scope, all, one, users::agreed_members};
 use crate::{
     StoreError,
-    entity::{address_links, contract_wallet_proofs, groups, memberships, users},
+    entity::{address_links, contract_wallet_proofs, groups, users},
     record::{Collision, Link, WalletLink, WalletProof},
     row::{self, Place},
 };
@@ -46,12 +46,7 @@ impl Reads<'_> {
             .add(address_links::Column::RevokedAt.is_null())
             .add(address_links::Column::Address.in_subquery(shared));
         if let Some(in_scope) = scope.holds(groups::Column::OrgId) {
-            let members = memberships::Entity::find()
-                .join(JoinType::InnerJoin, memberships_to_groups())
-                .select_only()
-                .column(memberships::Column::UserId)
-                .filter(in_scope)
-                .into_query();
+            let members = agreed_members(in_scope, self.now);
             let touching = live_addresses().filter(address_links::Column::UserId.in_subquery(members)).into_query();
             which = which.add(address_links::Column::Address.in_subquery(touching));
         }

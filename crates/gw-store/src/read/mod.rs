@@ -17,7 +17,7 @@ pub use organizations::OrganizationFilter;
 pub use users::{MembershipItem, Role, UserFilter, UserGroup, UserItem, UserSearch};
 
 use crate::{StoreError, dialect};
-use gw_types::OrgId;
+use gw_types::{OrgId, Timestamp};
 use sea_orm::{
     ColumnTrait, DatabaseExecutor, EntityTrait, PaginatorTrait, QuerySelect, Select,
     sea_query::{Expr, ExprTrait, Func, LikeExpr, SimpleExpr},
@@ -54,11 +54,13 @@ pub struct Page<T> {
 #[derive(Debug)]
 pub struct Reads<'a> {
     pub(crate) conn: DatabaseExecutor<'a>,
+    /// The moment by which ends are judged.
+    pub(crate) now: Timestamp,
 }
 
 impl<'a> Reads<'a> {
-    pub(crate) fn new(conn: DatabaseExecutor<'a>) -> Self {
-        Self { conn }
+    pub(crate) fn new(conn: DatabaseExecutor<'a>, now: Timestamp) -> Self {
+        Self { conn, now }
     }
 
     /// One page of an ordered selection, and how long the whole is.

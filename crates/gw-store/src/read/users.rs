@@ -1,20 +1,20 @@
 //! Users and memberships.
 
 use super::{
-    Page, Paging, Reads, Scope,
-    groups::{live, memberships_to_groups},
+    Page, Paging, Reads, Scope, all,
+    groups::{accepted, live, memberships_to_groups},
     one,
 };
 use crate::{
     StoreError,
-    entity::{address_links, group_access, groups, memberships, users},
-    record::{Group, Membership, User},
+    entity::{address_links, group_access, groups, memberships, org_user_records, users},
+    record::{Group, Membership, OrgUserRecord, User},
     row,
 };
 use gw_types::{Address, ExternalId, GroupId, MembershipId, OrgId, Timestamp, UserId};
 use sea_orm::{
     ColumnTrait, Condition, EntityTrait, JoinType, QueryFilter, QueryOrder, QuerySelect, QueryTrait,
-    sea_query::{ExprTrait, Query, SelectStatement},
+    sea_query::{ExprTrait, Query, SelectStatement, SimpleExpr},
 };
 use std::collections::HashMap;
 use uuid::Uuid;
@@ -65,6 +65,10 @@ pub struct UserItem {
     pub user: User,
     /// Groups within the scope, by name.
     pub groups: Vec<UserGroup>,
+    /// The memberships in them.
+    pub memberships: Vec<Membership>,
+    /// What organizations of the scope noted and decided about the user; empty without a scope.
+    pub records: Vec<OrgUserRecord>,
 }
 
 /// One group of a listed user.
@@ -117,6 +121,10 @@ impl Reads<'_> {
                     .and_where(address_links::Column::Address.eq(row::address_text(*address)))
                     .take();
                 which = which.add(users::Column::Id.in_subquery(holders));
+                // By their wallets only those are found that agreed to be members.
+                if let Some(in_scope) = filter.scope.holds(groups::Column::OrgId) {
+                    which = which.add(users::Column::Id.in_subquery(agreed_members(in_scope, filter.now)));
+                }
             }
             Some(UserSearch::Nobody) => return Ok(Page { rows: Vec::new(), total: 0 }),
         }
@@ -127,17 +135,42 @@ impl Reads<'_> {
             users::Entity::find().filter(which).order_by_asc(users::Column::ExternalId).order_by_asc(users::Column::Id);
         let page: Page<User> = self.page(select, paging).await?;
         let mut groups = self.groups_of(&page.rows, &filter.scope).await?;
-        let item = |user: User| UserItem { groups: groups.remove(&user.id.0).unwrap_or_default(), user };
+        let mut records = self.records_of(&page.rows, &filter.scope).await?;
+        let item = |user: User| {
+            let (groups, memberships) = groups.remove(&user.id.0).unwrap_or_default();
+            let records = records.remove(&user.external_id).unwrap_or_default();
+            UserItem { user, groups, memberships, records }
+        };
         Ok(Page { rows: page.rows.into_iter().map(item).collect(), total: page.total })
     }
 
-    /// All organizations a user belongs to, ended memberships included (A11).
+    /// The organizations that a user agreed to be a member of, and still is: those whose administrators have rights over
+    /// them (HD32).
     pub async fn organizations_of(&self, user: UserId) -> Result<Vec<OrgId>, StoreError> {
+        self.organizations_by(user, Condition::all().add(live(self.now)).add(accepted())).await
+    }
+
+    /// The same with those that wait for the user's agreement: those whose administrators know the name.
+    pub async fn organizations_knowing(&self, user: UserId) -> Result<Vec<OrgId>, StoreError> {
+        self.organizations_by(user, live(self.now)).await
+    }
+
+    /// What organizations noted and decided about a person.
+    pub async fn org_user_records(&self, name: &ExternalId, orgs: &[OrgId]) -> Result<Vec<OrgUserRecord>, StoreError> {
+        let found = org_user_records::Entity::find()
+            .filter(org_user_records::Column::ExternalId.eq(name.as_str()))
+            .filter(org_user_records::Column::OrgId.is_in(orgs.iter().map(|org| org.0)))
+            .order_by_asc(org_user_records::Column::OrgId);
+        all(found.all(&self.conn).await?)
+    }
+
+    async fn organizations_by(&self, user: UserId, which: Condition) -> Result<Vec<OrgId>, StoreError> {
         let found: Vec<Uuid> = memberships::Entity::find()
             .join(JoinType::InnerJoin, memberships_to_groups())
             .select_only()
             .column(groups::Column::OrgId)
             .filter(memberships::Column::UserId.eq(user.0))
+            .filter(which)
             .distinct()
             .order_by_asc(groups::Column::OrgId)
             .into_tuple()
@@ -185,13 +218,36 @@ impl Reads<'_> {
         Ok(items)
     }
 
-    async fn groups_of(&self, users: &[User], scope: &Scope) -> Result<HashMap<Uuid, Vec<UserGroup>>, StoreError> {
+    async fn records_of(
+        &self,
+        users: &[User],
+        scope: &Scope,
+    ) -> Result<HashMap<ExternalId, Vec<OrgUserRecord>>, StoreError> {
+        let mut by_name: HashMap<ExternalId, Vec<OrgUserRecord>> = HashMap::new();
+        let Some(in_scope) = scope.holds(org_user_records::Column::OrgId) else { return Ok(by_name) };
+        let found = org_user_records::Entity::find()
+            .filter(org_user_records::Column::ExternalId.is_in(users.iter().map(|user| user.external_id.as_str())))
+            .filter(in_scope)
+            .order_by_asc(org_user_records::Column::OrgId);
+        for record in all::<_, OrgUserRecord>(found.all(&self.conn).await?)? {
+            by_name.entry(record.external_id.clone()).or_default().push(record);
+        }
+        Ok(by_name)
+    }
+
+    async fn groups_of(
+        &self,
+        users: &[User],
+        scope: &Scope,
+    ) -> Result<HashMap<Uuid, (Vec<UserGroup>, Vec<Membership>)>, StoreError> {
         let which = Condition::all()
             .add(memberships::Column::UserId.is_in(users.iter().map(|user| user.id.0)))
             .add_option(scope.holds(groups::Column::OrgId));
-        let mut by_user: HashMap<Uuid, Vec<UserGroup>> = HashMap::new();
+        let mut by_user: HashMap<Uuid, (Vec<UserGroup>, Vec<Membership>)> = HashMap::new();
         for MembershipItem { membership, group } in self.membership_items(which).await? {
-            by_user.entry(membership.user.0).or_default().push(UserGroup {
+            let (groups, memberships) = by_user.entry(membership.user.0).or_default();
+            memberships.push(membership);
+            groups.push(UserGroup {
                 id: group.id,
                 org: group.org,
                 name: group.name,
@@ -203,9 +259,25 @@ impl Reads<'_> {
     }
 }
 
+/// The users who agreed to a membership in scope that has not ended.
+pub(super) fn agreed_members(in_scope: SimpleExpr, now: Timestamp) -> SelectStatement {
+    memberships::Entity::find()
+        .join(JoinType::InnerJoin, memberships_to_groups())
+        .select_only()
+        .column(memberships::Column::UserId)
+        .filter(in_scope)
+        .filter(live(now))
+        .filter(accepted())
+        .into_query()
+}
+
 /// The users with a membership as the filter wants it; `None` if it asks for none.
 fn members(filter: &UserFilter) -> Option<SelectStatement> {
     let mut which = Condition::all().add_option(filter.scope.holds(groups::Column::OrgId));
+    // An ended membership shows nobody to an administrator.
+    if filter.scope != Scope::All {
+        which = which.add(live(filter.now));
+    }
     if let Some(org) = filter.org {
         which = which.add(groups::Column::OrgId.eq(org.0));
     }

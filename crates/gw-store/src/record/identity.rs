@@ -1,7 +1,8 @@
 //! Users and their memberships (spec/20 A7-A10).
 
 use super::Object;
-use gw_types::{ExternalId, GroupId, MembershipId, TenantId, Timestamp, UserId};
+use gw_policy::snapshot::MembershipState;
+use gw_types::{ExternalId, GroupId, MembershipId, OrgId, OrgUserRecordId, TenantId, Timestamp, UserId};
 
 /// A person or machine (A9).
 #[derive(Clone, Debug, PartialEq)]
@@ -69,6 +70,10 @@ pub struct Membership {
     pub zk_credential_ref: Option<String>,
     /// End; `None` is permanent.
     pub expires_at: Option<Timestamp>,
+    /// Whether the member agreed (HD32).
+    pub state: MembershipState,
+    /// When they did, if that was after the row was made.
+    pub accepted_at: Option<Timestamp>,
     /// When the row was made.
     pub created_at: Timestamp,
     /// When it last changed.
@@ -76,10 +81,42 @@ pub struct Membership {
 }
 
 impl Membership {
-    /// The predicate of A8, for lists; decisions take it from the snapshot.
-    pub fn active(&self, now: Timestamp) -> bool {
-        self.expires_at.is_none_or(|end| end > now)
+    /// Whether its end has come, for lists; decisions take the predicate of A8 from the snapshot.
+    pub fn has_ended(&self, now: Timestamp) -> bool {
+        self.expires_at.is_some_and(|end| end <= now)
     }
+
+    /// What an administrator is told of its state: the same of every membership that waits for the member, whether it
+    /// gives the member anything meanwhile or not. The difference would tell that the member belongs elsewhere (HD40).
+    pub const fn status(&self) -> &'static str {
+        match self.state {
+            MembershipState::Accepted => "active",
+            MembershipState::Provisional | MembershipState::Invited => "pending",
+        }
+    }
+}
+
+/// What one organization noted and decided about a person (RT24). It binds in that organization only.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OrgUserRecord {
+    /// Row id.
+    pub id: OrgUserRecordId,
+    /// The organization.
+    pub org: OrgId,
+    /// The person, by name: the record outlives the account.
+    pub external_id: ExternalId,
+    /// The organization completed KYC of them.
+    pub kyc: bool,
+    /// The organization banned them.
+    pub banned: bool,
+    /// The organization's note.
+    pub note: String,
+    /// The organization's metadata.
+    pub metadata: Object,
+    /// When the row was made.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
 }
 
 /// Where a membership came from; `zk_attested` is read, never written (decision 54).

@@ -19,7 +19,7 @@ pub use contract::{
     Comparison, Contract, ContractPatch, EventRule, EventRules, FunctionRule, Grant, GrantPatch, Literal, MustBe,
     MustBeError, NewContract, NewGrant, ParamRule,
 };
-pub use identity::{Membership, MembershipSource, NewMembership, NewUser, User, UserPatch};
+pub use identity::{Membership, MembershipSource, NewMembership, NewUser, OrgUserRecord, User, UserPatch};
 pub use impersonation::Impersonation;
 pub use link::{Collision, Link, LinkProof, Linked, SenderLink, WalletLink, WalletProof};
 pub use mined::{Conviction, Finding, NewWatch, Quarantine, Suspension, Watched};

@@ -5,9 +5,8 @@ use crate::{
     StoreError,
     entity::{
         address_links, contract_grants, contracts, convictions, directory_tenants, group_access, groups, memberships,
-        organizations, personal_urls, quarantines, reservations, retired_contracts, revocations, shared_infrastructure,
-        suspensions,
-        system_toggles, tx_visibility, users,
+        org_user_records, organizations, personal_urls, quarantines, reservations, retired_contracts, revocations,
+        shared_infrastructure, suspensions, system_toggles, tx_visibility, users,
     },
     record::{self, ReservationState},
     row::{self, Place},
@@ -17,8 +16,8 @@ use gw_policy::{
     Change,
     snapshot::{
         AddressLink, AllowedTenant, ClosedTo, CodePin, Contract, ContractGrant, Conviction, EventRule, EventRules,
-        FunctionRule, Group, GroupAccess, Membership, MustBe, Organization, ParamRule, PersonalUrl, Quarantine,
-        Reservation, RetiredContract, Revocation, SharedInfra, Suspension, ToggleState, TxVisibility, User,
+        FunctionRule, Group, GroupAccess, Membership, MustBe, OrgUserRecord, Organization, ParamRule, PersonalUrl,
+        Quarantine, Reservation, RetiredContract, Revocation, SharedInfra, Suspension, ToggleState, TxVisibility, User,
     },
 };
 use gw_types::Timestamp;
@@ -44,6 +43,9 @@ pub(super) struct MembershipRow {
     user_id: Uuid,
     group_id: Uuid,
     expires_at: Option<i64>,
+    created_at: i64,
+    state: String,
+    accepted_at: Option<i64>,
 }
 
 #[derive(DerivePartialModel)]
@@ -171,11 +173,33 @@ impl Policy for memberships::Entity {
             user: row.user_id.into(),
             group: row.group_id.into(),
             expires_at: row.expires_at.map(Timestamp::from_micros),
+            state: row::membership_state(&row.state).ok_or_else(|| Place::new("memberships", row.id).bad("state"))?,
+            since: Timestamp::from_micros(row.accepted_at.unwrap_or(row.created_at)),
         };
         Ok(Change::Membership(membership.id, Some(membership)))
     }
     fn removal(key: Uuid) -> Change {
         Change::Membership(key.into(), None)
+    }
+}
+
+impl Policy for org_user_records::Entity {
+    type Row = org_user_records::Model;
+    const KEY: Self::Column = org_user_records::Column::Id;
+    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
+        select.into_model()
+    }
+    fn key(row: &Self::Row) -> Uuid {
+        row.id
+    }
+    fn change(row: Self::Row) -> Result<Change, StoreError> {
+        let (id, org) = (row.id.into(), row.org_id.into());
+        let external_id = Place::new("org_user_records", row.id).parse("external_id", &row.external_id)?;
+        let (kyc, banned) = (row.kyc, row.banned);
+        Ok(Change::OrgUserRecord(id, Some(OrgUserRecord { id, org, external_id, kyc, banned })))
+    }
+    fn removal(key: Uuid) -> Change {
+        Change::OrgUserRecord(key.into(), None)
     }
 }
 

@@ -5,9 +5,8 @@ use crate::{
     dialect::Engine,
     entity::{
         address_links, contract_grants, contracts, convictions, directory_tenants, group_access, groups, memberships,
-        organizations, personal_urls, quarantines, reservations, retired_contracts, revocations, shared_infrastructure,
-        suspensions,
-        system_toggles, tx_visibility, users,
+        org_user_records, organizations, personal_urls, quarantines, reservations, retired_contracts, revocations,
+        shared_infrastructure, suspensions, system_toggles, tx_visibility, users,
     },
 };
 use gw_policy::{Change, Snapshot};
@@ -27,6 +26,7 @@ pub(super) enum Entity {
     Group,
     GroupAccess,
     Membership,
+    OrgUserRecord,
     Contract,
     Conviction,
     RetiredContract,
@@ -50,6 +50,7 @@ impl Entity {
         Self::Group,
         Self::GroupAccess,
         Self::Membership,
+        Self::OrgUserRecord,
         Self::Contract,
         Self::RetiredContract,
         Self::Grant,
@@ -73,6 +74,7 @@ impl Entity {
             Self::Group => "group",
             Self::GroupAccess => "group_access",
             Self::Membership => "membership",
+            Self::OrgUserRecord => "org_user_record",
             Self::Contract => "contract",
             Self::RetiredContract => "retired_contract",
             Self::Grant => "grant",
@@ -119,6 +121,7 @@ macro_rules! by_entity {
             Entity::Group => $run::<groups::Entity>($($argument),*).await,
             Entity::GroupAccess => $run::<group_access::Entity>($($argument),*).await,
             Entity::Membership => $run::<memberships::Entity>($($argument),*).await,
+            Entity::OrgUserRecord => $run::<org_user_records::Entity>($($argument),*).await,
             Entity::Contract => $run::<contracts::Entity>($($argument),*).await,
             Entity::RetiredContract => $run::<retired_contracts::Entity>($($argument),*).await,
             Entity::Grant => $run::<contract_grants::Entity>($($argument),*).await,

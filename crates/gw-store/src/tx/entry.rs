@@ -10,7 +10,8 @@ use crate::{
     entity::audit_outbox,
     record::{
         AllowedTenant, Application, Contract, Conviction, Family, Grant, Group, GroupAccess, Impersonation, Link,
-        Membership, OpenReservation, Organization, PendingLogin, PersonalUrl, Quarantine, SharedInfra, Suspension,
+        Membership, OpenReservation, OrgUserRecord, Organization, PendingLogin, PersonalUrl, Quarantine, SharedInfra,
+        Suspension,
         TenantEnd, ToggleChange, User,
     },
     row,
@@ -18,7 +19,7 @@ use crate::{
 pub(crate) use gw_audit::Action;
 use gw_audit::ResourceType;
 use gw_policy::snapshot::UrlReach;
-use gw_types::OrgId;
+use gw_types::{OrgId, UserId};
 use sea_orm::{ActiveValue, ActiveValue::Set, EntityTrait};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -186,6 +187,13 @@ impl Audited for GroupAccess {
     }
 }
 
+/// What an organization's record says of a user.
+#[derive(Debug)]
+pub(crate) struct OrgUserChange<'a> {
+    pub(crate) user: UserId,
+    pub(crate) record: &'a OrgUserRecord,
+}
+
 impl Audited for Impersonation {
     const RESOURCE: ResourceType = ResourceType::User;
     fn resource_id(&self) -> String {
@@ -219,6 +227,26 @@ impl Audited for User {
     }
 }
 
+impl Audited for OrgUserChange<'_> {
+    const RESOURCE: ResourceType = ResourceType::User;
+    fn resource_id(&self) -> String {
+        self.user.to_string()
+    }
+    fn resource_name(&self) -> String {
+        self.record.external_id.as_str().to_owned()
+    }
+    fn image(&self) -> Value {
+        json!({
+            "external_id": self.record.external_id,
+            "org_id": self.record.org,
+            "kyc": self.record.kyc,
+            "banned": self.record.banned,
+            "note": self.record.note,
+            "metadata": self.record.metadata,
+        })
+    }
+}
+
 impl Audited for Membership {
     const RESOURCE: ResourceType = ResourceType::Membership;
     fn resource_id(&self) -> String {
@@ -232,6 +260,8 @@ impl Audited for Membership {
             "user_id": self.user,
             "group_id": self.group,
             "source": self.source.as_str(),
+            // Not whether it gives anything meanwhile: administrators of the organization read this (HD40).
+            "status": self.status(),
             "expires_at": self.expires_at,
         })
     }

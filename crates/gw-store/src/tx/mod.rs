@@ -44,7 +44,7 @@ impl Tx {
 
     /// Queries that see what this mutation has written so far.
     pub fn read(&self) -> Reads<'_> {
-        Reads::new((&self.db).into())
+        Reads::new((&self.db).into(), self.now)
     }
 
     /// The time all rows and entries of this mutation carry.

@@ -1,12 +1,21 @@
 //! Users and memberships (spec/80 section 7).
 
-use super::{Tx, entry::Action};
+use super::{
+    Tx,
+    entry::{Action, OrgUserChange},
+};
 use crate::{
     Missing, StoreError,
-    entity::{address_links, groups, login_nullifiers, memberships, refresh_tokens, user_tombstones, users},
-    record::{Impersonation, Link, Membership, MembershipSource, NewMembership, NewUser, User, UserPatch},
-    row::Place,
+    entity::{
+        address_links, groups, login_nullifiers, memberships, org_user_records, refresh_tokens, user_tombstones, users,
+    },
+    read::{MembershipItem, Scope},
+    record::{
+        Impersonation, Link, Membership, MembershipSource, NewMembership, NewUser, OrgUserRecord, User, UserPatch,
+    },
+    row::{self, Place},
 };
+use gw_policy::snapshot::{MembershipState, Organization};
 use gw_types::{ExternalId, GroupId, MembershipId, OrgId, TenantId, UserId};
 use sea_orm::{
     ActiveModelTrait, ActiveValue::Set, ColumnTrait, EntityTrait, IntoActiveModel, ModelTrait, QueryFilter, QueryOrder,
@@ -146,10 +155,160 @@ impl Tx {
         Ok(before)
     }
 
-    /// Puts a user into a group.
+    /// Puts a user into a group, by their own act or as super confirms it.
     pub async fn add_membership(&mut self, new: NewMembership) -> Result<Membership, StoreError> {
+        self.insert_membership(new, MembershipState::Accepted).await
+    }
+
+    /// Puts a user into a group, as an organization wants it: until the user agrees it gives administrators nothing, and
+    /// the user nothing either if they have accepted another organization (HD32, decision 62).
+    pub async fn offer_membership(&mut self, new: NewMembership) -> Result<Membership, StoreError> {
+        let group = self.group_row(new.group).await?;
+        let state = self.state_of_offer(new.user, group.org_id.into()).await?;
+        self.insert_membership(new, state).await
+    }
+
+    async fn state_of_offer(&self, user: UserId, org: OrgId) -> Result<MembershipState, StoreError> {
+        let mut state = MembershipState::Provisional;
+        for MembershipItem { membership, group } in self.read().list_memberships(user, &Scope::All).await? {
+            if membership.has_ended(self.now) {
+                continue;
+            }
+            match (group.org == org, membership.state) {
+                (true, MembershipState::Accepted) => return Ok(MembershipState::Accepted),
+                (true, MembershipState::Invited) => state = MembershipState::Invited,
+                (false, MembershipState::Accepted) if !is_system(group.org) => state = MembershipState::Invited,
+                (true, MembershipState::Provisional)
+                | (false, MembershipState::Accepted | MembershipState::Provisional | MembershipState::Invited) => {}
+            }
+        }
+        Ok(state)
+    }
+
+    /// The user agrees to be a member of the organization: all memberships there that wait for it. Without one, nothing is
+    /// changed and it is [`Missing::Membership`].
+    pub async fn accept_memberships(&mut self, user: UserId, org: OrgId) -> Result<(), StoreError> {
+        let pending = self
+            .memberships_in(user, org)
+            .await?
+            .into_iter()
+            .filter(|held| held.status() == "pending" && !held.has_ended(self.now));
+        let pending: Vec<MembershipId> = pending.map(|held| held.id).collect();
+        if pending.is_empty() {
+            return Err(StoreError::NotFound(Missing::Membership));
+        }
+        for id in pending {
+            self.confirm_membership(id).await?;
+        }
+        Ok(())
+    }
+
+    /// A login is an agreement for a user who has accepted no organization and was put into exactly one.
+    pub async fn accept_only_offer(&mut self, user: UserId) -> Result<(), StoreError> {
+        let mut offers: Vec<OrgId> = Vec::new();
+        for MembershipItem { membership, group } in self.read().list_memberships(user, &Scope::All).await? {
+            if membership.has_ended(self.now) || is_system(group.org) {
+                continue;
+            }
+            match membership.state {
+                MembershipState::Accepted => return Ok(()),
+                MembershipState::Provisional if !offers.contains(&group.org) => offers.push(group.org),
+                MembershipState::Provisional | MembershipState::Invited => {}
+            }
+        }
+        match offers.as_slice() {
+            [only] => self.accept_memberships(user, *only).await,
+            [] | [_, ..] => Ok(()),
+        }
+    }
+
+    /// Makes one membership an accepted one; one that is stays as it is.
+    pub async fn confirm_membership(&mut self, id: MembershipId) -> Result<Membership, StoreError> {
+        let row = memberships::Entity::find_by_id(id.0).one(&self.db).await?;
+        let row = row.ok_or(StoreError::NotFound(Missing::Membership))?;
+        let before = Membership::try_from(row.clone())?;
+        if before.state == MembershipState::Accepted {
+            return Ok(before);
+        }
+        let mut row = row.into_active_model();
+        row.state = Set(row::membership_state_text(MembershipState::Accepted).to_owned());
+        row.accepted_at = Set(Some(self.now.micros()));
+        row.updated_at = Set(self.now.micros());
+        let after = Membership::try_from(row.update(&self.db).await?)?;
+        let org = self.organization_of(after.group).await?;
+        self.note(Action::Update, org, Some(&before), Some(&after));
+        Ok(after)
+    }
+
+    /// The user leaves an organization, or declines to come: every membership there ends. An administrator of it is
+    /// refused with [`StoreError::Rule`]: that is not left by the way.
+    pub async fn leave_organization(&mut self, user: UserId, org: OrgId) -> Result<(), StoreError> {
+        let memberships = self.memberships_in(user, org).await?;
+        if memberships.is_empty() {
+            return Err(StoreError::NotFound(Missing::Membership));
+        }
+        for membership in &memberships {
+            if self.group_row(membership.group).await?.is_org_admin {
+                return Err(StoreError::Rule("administers_organization"));
+            }
+        }
+        for membership in memberships {
+            self.remove_membership(membership.id).await?;
+        }
+        Ok(())
+    }
+
+    async fn memberships_in(&self, user: UserId, org: OrgId) -> Result<Vec<Membership>, StoreError> {
+        let found = self.read().list_memberships(user, &Scope::Orgs(vec![org])).await?;
+        Ok(found.into_iter().map(|item| item.membership).collect())
+    }
+
+    /// Changes what an organization noted and decided about a user.
+    pub async fn update_org_user(
+        &mut self,
+        org: OrgId,
+        user: &User,
+        patch: UserPatch,
+    ) -> Result<OrgUserRecord, StoreError> {
+        let stored = org_user_records::Entity::find()
+            .filter(org_user_records::Column::OrgId.eq(org.0))
+            .filter(org_user_records::Column::ExternalId.eq(user.external_id.as_str()));
+        let stored = stored.one(&self.db).await?;
+        let before = stored.clone().map(OrgUserRecord::try_from).transpose()?;
+        let old = |of: fn(&OrgUserRecord) -> bool| before.as_ref().is_some_and(of);
+        let note = patch.note.or_else(|| before.as_ref().map(|record| record.note.clone()));
+        let metadata = patch.metadata.or_else(|| before.as_ref().map(|record| record.metadata.clone()));
+        let row = org_user_records::ActiveModel {
+            id: Set(stored.as_ref().map_or_else(|| self.new_id(), |row| row.id)),
+            org_id: Set(org.0),
+            external_id: Set(user.external_id.as_str().to_owned()),
+            kyc: Set(patch.kyc.unwrap_or_else(|| old(|record| record.kyc))),
+            banned: Set(patch.banned.unwrap_or_else(|| old(|record| record.banned))),
+            note: Set(note.unwrap_or_default()),
+            metadata: Set(Value::Object(metadata.unwrap_or_default())),
+            created_at: Set(stored.as_ref().map_or(self.now.micros(), |row| row.created_at)),
+            updated_at: Set(self.now.micros()),
+        };
+        let row = if stored.is_some() { row.update(&self.db).await? } else { row.insert(&self.db).await? };
+        let after = OrgUserRecord::try_from(row)?;
+        let of = |record| OrgUserChange { user: user.id, record };
+        self.note(Action::Update, Some(org), before.as_ref().map(of).as_ref(), Some(&of(&after)));
+        Ok(after)
+    }
+
+    async fn insert_membership(
+        &mut self,
+        new: NewMembership,
+        state: MembershipState,
+    ) -> Result<Membership, StoreError> {
         let group = self.group_row(new.group).await?;
         self.user_row(new.user).await?;
+        // One that has ended makes room.
+        if let Some(old) = self.read().find_membership_of(new.user, new.group).await?
+            && old.has_ended(self.now)
+        {
+            self.remove_membership(old.id).await?;
+        }
         let row = memberships::ActiveModel {
             id: Set(self.new_id()),
             user_id: Set(new.user.0),
@@ -159,6 +318,8 @@ impl Tx {
             expires_at: Set(new.expires_at.map(|end| end.micros())),
             created_at: Set(self.now.micros()),
             updated_at: Set(self.now.micros()),
+            state: Set(row::membership_state_text(state).to_owned()),
+            accepted_at: Set(None),
         };
         let made = Membership::try_from(row.insert(&self.db).await?)?;
         self.note(Action::Assign, Some(group.org_id.into()), None, Some(&made));
@@ -201,4 +362,9 @@ impl Tx {
         user_tombstones::Entity::insert(stone).on_conflict(again).exec_without_returning(&self.db).await?;
         Ok(())
     }
+}
+
+/// The default and the anonymous organization: being in them is no banking elsewhere.
+fn is_system(org: OrgId) -> bool {
+    [Organization::DEFAULT, Organization::ANONYMOUS].contains(&org)
 }

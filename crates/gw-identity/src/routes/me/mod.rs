@@ -1,6 +1,7 @@
 //! `/me`: what the caller is here.
 
 pub(super) mod admin_status;
+pub(super) mod invitations;
 pub(super) mod orgs;
 pub(super) mod rpc_urls;
 pub(super) mod sessions;

@@ -152,6 +152,8 @@ async fn rotate(
     let (pair, successor) = state.inner.issuer.issue(&user, family, tx.now());
     match tx.rotate_refresh_token(old, successor).await? {
         Rotation::Done => {
+            // As at a login.
+            tx.accept_only_offer(user.id).await?;
             tx.commit().await?;
             Ok(pair)
         }

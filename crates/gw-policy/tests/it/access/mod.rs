@@ -6,6 +6,7 @@ mod differential;
 mod execution;
 mod extras;
 mod identify;
+mod membership;
 mod mined;
 mod narrowing;
 mod orgs;
