@@ -17,9 +17,8 @@ pub use claim::{Claim, Claims, UnknownClaim};
 pub use external_id::{ExternalId, ExternalIdError};
 pub use id::{
     AllowedTenantId, ContractId, ConvictionId, Epoch, GrantId, GroupId, LinkId, MembershipId, OrgId, OrgUserRecordId,
-    PersonalUrlId,
-    QuarantineId, ReservationId, SessionId, SharedInfraId, SuspensionId, TenantId, ToggleId, TokenId, UserId,
-    VisibilityId, WatchId,
+    PersonalUrlId, QuarantineId, ReservationId, SessionId, SharedInfraId, SuspensionId, TenantId, ToggleId, TokenId,
+    UserId, VisibilityId, WatchId,
 };
 pub use level::{Level, LevelReason};
 pub use reason::DenyReason;

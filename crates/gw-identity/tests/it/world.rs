@@ -134,7 +134,7 @@ impl TestChain {
         let touched = touched.map(|(address, code)| (address, Account { code, ..Account::default() })).collect();
         let top_end = Outcome { output, ..Outcome::default() };
         let trace = Trace { frames: vec![top], touched, changes: None, top: top_end };
-        let facts = TraceFacts { coinbase: Address::ZERO, time: Timestamp::from_secs(0) };
+        let facts = TraceFacts { coinbase: Address::ZERO, number: 0, time: Timestamp::from_secs(0) };
         WalletTrace { trace: Some(Sealed::new(trace)), facts }
     }
 }

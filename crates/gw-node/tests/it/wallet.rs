@@ -54,7 +54,7 @@ async fn asked(node: &Node, question: &WalletQuestion) -> WalletTrace {
         Ok(Traced::Trace(trace)) => Some(trace),
         Ok(Traced::Refused(_)) | Err(NoTrace::Unusable(_) | NoTrace::Unsupported | NoTrace::Node(_)) => None,
     };
-    WalletTrace { trace, facts: TraceFacts { coinbase: head.coinbase, time: NOW } }
+    WalletTrace { trace, facts: TraceFacts { coinbase: head.coinbase, number: head.number, time: NOW } }
 }
 
 async fn says(node: &Node, snapshot: &Snapshot, user: &str, wallet: Address, signature: &[u8]) -> WalletAnswer {

@@ -17,6 +17,7 @@ use crate::{
     knobs::Knobs,
     sealed::Sealed,
     snapshot::{CodePin, Contract, Snapshot, SystemToggle},
+    visibility::Viewer,
 };
 use alloy_eips::eip2930::{AccessList, AccessListItem};
 use gw_evm::{

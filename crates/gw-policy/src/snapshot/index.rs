@@ -9,8 +9,7 @@ use super::{
 };
 use gw_types::{
     Address, ContractId, ConvictionId, GrantId, LinkId, MembershipId, OrgUserRecordId, QuarantineId, ReservationId,
-    SuspensionId, UserId,
-    VisibilityId,
+    SuspensionId, UserId, VisibilityId,
 };
 use std::{borrow::Borrow, hash::Hash, sync::Arc};
 

@@ -11,16 +11,15 @@ mod record;
 pub use record::{
     AddressLink, AllowedTenant, ClosedTo, CodePin, Comparison, Contract, ContractGrant, Conviction, EventRule,
     EventRules, FunctionRule, Group, GroupAccess, LinkKind, Membership, MembershipState, MustBe, OrgUserRecord,
-    Organization, ParamRule, PersonalUrl, Quarantine, Reservation, RetiredContract, Revocation, SharedInfra, Suspension,
-    SystemToggle, ToggleState, TxVisibility, UrlReach, User,
+    Organization, ParamRule, PersonalUrl, Quarantine, Reservation, RetiredContract, Revocation, SharedInfra,
+    Suspension, SystemToggle, ToggleState, TxVisibility, UrlReach, User,
 };
 
 use alloy_primitives::keccak256;
 use gw_types::{
     Address, AllowedTenantId, B256, ContractId, ConvictionId, Epoch, ExternalId, GrantId, GroupId, LinkId,
     MembershipId, OrgId, OrgUserRecordId, PersonalUrlId, QuarantineId, ReservationId, SharedInfraId, SuspensionId,
-    TenantId, Timestamp,
-    ToggleId, TokenId, UserId, VisibilityId,
+    TenantId, Timestamp, ToggleId, TokenId, UserId, VisibilityId,
 };
 use index::{EndedLink, Index, Links};
 use map::Map;

@@ -8,8 +8,7 @@ use gw_evm::{
 use gw_types::{
     Address, AllowedTenantId, B256, Claims, ContractId, ConvictionId, ExternalId, GrantId, GroupId, LinkId,
     MembershipId, OrgId, OrgUserRecordId, PersonalUrlId, QuarantineId, ReservationId, Secret, SharedInfraId,
-    SuspensionId, TenantId,
-    Timestamp, ToggleId, TokenId, UserId, VisibilityId,
+    SuspensionId, TenantId, Timestamp, ToggleId, TokenId, UserId, VisibilityId,
 };
 use std::sync::Arc;
 

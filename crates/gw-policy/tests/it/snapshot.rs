@@ -5,8 +5,8 @@ use gw_policy::{
     Change, Snapshot,
     snapshot::{
         AddressLink, AllowedTenant, Contract, ContractGrant, EventRules, Group, GroupAccess, LinkKind, Membership,
-        MembershipState, OrgUserRecord, Organization, Reservation, RetiredContract, Revocation, SharedInfra, ToggleState,
-        TxVisibility, User,
+        MembershipState, OrgUserRecord, Organization, Reservation, RetiredContract, Revocation, SharedInfra,
+        ToggleState, TxVisibility, User,
     },
 };
 use gw_types::{

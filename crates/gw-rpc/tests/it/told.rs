@@ -44,7 +44,11 @@ impl Settled {
             | Change::Group(..)
             | Change::GroupAccess(..)
             | Change::Tenant(..) => -2,
-            Change::Membership(..) | Change::Contract(..) | Change::RetiredContract(..) | Change::Grant(..) => -1,
+            Change::Membership(..)
+            | Change::OrgUserRecord(..)
+            | Change::Contract(..)
+            | Change::RetiredContract(..)
+            | Change::Grant(..) => -1,
             Change::Reservation(..)
             | Change::Visibility(..)
             | Change::Revocation(..)
@@ -213,6 +217,7 @@ impl Settled {
             | Change::Quarantine(..)
             | Change::Conviction(..)
             | Change::RetiredContract(_, None)
+            | Change::OrgUserRecord(..)
             | Change::Organization(_, None)
             | Change::Group(_, None)
             | Change::GroupAccess(_, None)

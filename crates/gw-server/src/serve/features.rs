@@ -171,7 +171,7 @@ impl Chain for OwnChain {
                     return Err(ChainAway);
                 }
             };
-            Ok(WalletTrace { trace, facts: TraceFacts { coinbase: head.coinbase, time } })
+            Ok(WalletTrace { trace, facts: TraceFacts { coinbase: head.coinbase, number: head.number, time } })
         })
     }
 }

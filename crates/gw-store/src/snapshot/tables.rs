@@ -44,7 +44,7 @@ pub(super) enum Entity {
 }
 
 impl Entity {
-    pub(super) const ALL: [Self; 18] = [
+    pub(super) const ALL: [Self; 20] = [
         Self::User,
         Self::Organization,
         Self::Group,

@@ -11,8 +11,7 @@ use crate::{
     record::{
         AllowedTenant, Application, Contract, Conviction, Family, Grant, Group, GroupAccess, Impersonation, Link,
         Membership, OpenReservation, OrgUserRecord, Organization, PendingLogin, PersonalUrl, Quarantine, SharedInfra,
-        Suspension,
-        TenantEnd, ToggleChange, User,
+        Suspension, TenantEnd, ToggleChange, User,
     },
     row,
 };

@@ -7,7 +7,7 @@ use gw_store::{
     read::Scope,
     record::{NewGroup, NewMembership, NewOrganization, NewUser, User, UserPatch},
 };
-use gw_types::{GroupId, OrgId, Seconds};
+use gw_types::{Clock as _, GroupId, OrgId, Seconds};
 
 on_both_engines! {
     hd32_an_offer_waits_for_whoever_agreed_to_another_organization,
