@@ -39,8 +39,8 @@ await check("fee market: the block names a base fee", async () => {
   const { baseFeePerGas } = await result("eth_getBlockByNumber", ["latest", false]);
   if (!baseFeePerGas) throw new Error("no baseFeePerGas");
 });
-await check("is the recipient a contract? Not in a wallet's URL; MetaMask takes it for an account", async () => {
-  equal((await ask("eth_getCode", [settings.recipient, block])).status, 404, "status");
+await check("is the recipient a contract? No code is there", async () => {
+  equal(await result("eth_getCode", [settings.recipient, block]), "0x", "code");
 });
 await check("fee history of five blocks", async () => {
   const { baseFeePerGas } = await result("eth_feeHistory", ["0x5", "latest", [10, 20, 30]]);

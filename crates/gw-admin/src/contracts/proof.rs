@@ -30,7 +30,7 @@ pub(super) async fn deployed_by_member(
     let seconds = i64::try_from(state.node.block_time(mined.block_hash).await?).unwrap_or(i64::MAX);
     let member = |user| {
         let mut held = snapshot.active_memberships(user, now).filter(|(held, _)| held.is_accepted(now));
-        held.any(|(held, group)| group.org == org.id && held.since.secs() < seconds)
+        held.any(|(held, group)| group.org == org.id && held.since.secs() <= seconds)
     };
     let links = snapshot.links_at(mined.sender);
     if !links.iter().any(|link| owns(&snapshot, link.user, mined.sender) && member(link.user)) {

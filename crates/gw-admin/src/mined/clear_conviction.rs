@@ -16,10 +16,10 @@ pub(crate) async fn clear_conviction(
 ) -> Result<Message, Failure> {
     const UNKNOWN: &str = "conviction not found";
     admin.require_writer()?;
+    let JsonBody(body) = body?;
     let id: ConvictionId = id.parse().map_err(|_| admin.unknown_target(UNKNOWN))?;
     let found = state.store.read().find_conviction(id).await?.ok_or_else(|| admin.unknown_target(UNKNOWN))?;
     require_clearance(&admin, &state, Some(found.id), UNKNOWN).await?;
-    let JsonBody(body) = body?;
     let reason = reason(&body)?;
     let mut tx = state.store.begin(&admin.actor()).await?;
     // Filed where its administrators find it, if it wronged one organization only.

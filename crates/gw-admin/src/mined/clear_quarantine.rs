@@ -16,10 +16,10 @@ pub(crate) async fn clear_quarantine(
 ) -> Result<Message, Failure> {
     const UNKNOWN: &str = "quarantine not found";
     admin.require_writer()?;
+    let JsonBody(body) = body?;
     let id: QuarantineId = id.parse().map_err(|_| admin.unknown_target(UNKNOWN))?;
     let found = state.store.read().find_quarantine(id).await?.ok_or_else(|| admin.unknown_target(UNKNOWN))?;
     require_clearance(&admin, &state, found.conviction, UNKNOWN).await?;
-    let JsonBody(body) = body?;
     let reason = reason(&body)?;
     let mut tx = state.store.begin(&admin.actor()).await?;
     tx.lift_quarantine(id, reason).await?;

@@ -57,6 +57,9 @@ async fn the_description_names_every_operation_once() {
     let described = world.description();
     let mut expected: Vec<String> = BOTH_WAYS.iter().map(|(method, path)| format!("{method} /api/v1{path}")).collect();
     expected.extend(["GET /api/v1/me/admin-status".to_owned(), "GET /api/v1/me/orgs".to_owned()]);
+    let invitations =
+        ["GET /api/v1/me/invitations", "POST /api/v1/me/orgs/{org_id}/accept", "DELETE /api/v1/me/orgs/{org_id}"];
+    expected.extend(invitations.map(str::to_owned));
     expected.extend(["GET /api/v1/me/sessions", "DELETE /api/v1/me/sessions/{id}"].map(str::to_owned));
     expected.extend(
         ["GET /api/v1/me/rpc-urls", "POST /api/v1/me/rpc-urls", "DELETE /api/v1/me/rpc-urls/{id}"].map(str::to_owned),

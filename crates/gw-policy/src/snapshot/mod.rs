@@ -298,9 +298,9 @@ impl Snapshot {
         all.iter().filter_map(move |membership| {
             let group = self.groups.get(&membership.group).filter(|_| membership.active(now))?;
             let provisional = membership.state == MembershipState::Provisional;
-            let counts = !(provisional && self.has_accepted_another(all, group.org, now))
-                && !records.iter().any(|record| record.org == group.org && record.banned);
-            counts.then_some((membership, group))
+            let is_banned = records.iter().any(|record| record.org == group.org && record.banned);
+            let is_outranked = provisional && self.has_accepted_another(all, group.org, now);
+            (!is_banned && !is_outranked).then_some((membership, group))
         })
     }
 

@@ -26,6 +26,10 @@ pub struct DisclosedError {
 
 /// JSON-RPC's code of a method that a server does not have.
 const METHOD_NOT_FOUND: i64 = -32601;
+/// What a method that the node does not have is called.
+const UNSUPPORTED: &str = "the node does not support this method";
+/// What errors in no known words are called.
+const UNKNOWN: &str = "upstream error";
 const REVERTED: &str = "execution reverted";
 
 /// The known texts, in geth's words, with what other nodes say instead. The first match wins, so a text stands before
@@ -57,6 +61,11 @@ impl DisclosedError {
     /// A known text, or `upstream error`.
     pub fn message(&self) -> &str {
         &self.message
+    }
+
+    /// Whether the node says in known words why an execution failed. Anything else tells nothing of the execution.
+    pub fn tells_outcome(&self) -> bool {
+        ![UNKNOWN, UNSUPPORTED].contains(&self.message())
     }
 
     /// Revert bytes as a hex text.
@@ -93,13 +102,13 @@ impl DisclosedError {
         let lower = message.to_ascii_lowercase();
         // A denial reads -32601 `method not found`; that the node lacks a method is another fact, in other words.
         if code == METHOD_NOT_FOUND {
-            return Self { code: -32000, message: "the node does not support this method".into(), data: None };
+            return Self { code: -32000, message: UNSUPPORTED.into(), data: None };
         }
         let code = if code == -32602 { -32602 } else { -32000 };
         if lower.contains(REVERTED) {
             return Self { code: 3, message: REVERTED.into(), data: None };
         }
-        let message = KNOWN.iter().find(|(text, _)| lower.contains(text)).map_or("upstream error", |known| known.1);
+        let message = KNOWN.iter().find(|(text, _)| lower.contains(text)).map_or(UNKNOWN, |known| known.1);
         Self { code, message: message.into(), data: None }
     }
 }

@@ -169,15 +169,12 @@ fn facts(block: &Block) -> TraceFacts {
 /// HD15: the node would not run it. In known words that is the answer; in any other there is no trace.
 pub(crate) fn unwilling(error: Sealed<RawError>) -> Reply {
     let said = node_error(ErrorContext::Other, error);
-    if said.message() == UNKNOWN {
-        Reply::TracingUnavailable(DenyReason::TracingUnavailable)
-    } else {
+    if said.tells_outcome() {
         Reply::NodeError(said)
+    } else {
+        Reply::TracingUnavailable(DenyReason::TracingUnavailable)
     }
 }
-
-/// What errors in no known words are called (decision 44).
-const UNKNOWN: &str = "upstream error";
 
 /// X11: without a trace nothing is answered and nothing forwarded. A frame that nobody can judge is a verdict on what the
 /// trace holds (decision 58).

@@ -321,6 +321,11 @@ async fn rt2b_hd28_a_block_beside_the_head_is_judged_first() {
     assert_eq!(receipt["result"]["blockNumber"], json!(format!("{:#x}", head + 3)), "below the followed head");
     let answer = chain.ask("eth_getTransactionReceipt", json!([hash])).await;
     assert!(!answer.text.contains(&secret), "{}", answer.text);
+    // Once its branch is the followed one, it is found there.
+    chain.world.bare("anvil_mine", json!(["0x5"])).await;
+    chain.world.node.refresh_head().await.unwrap();
+    let answer = chain.ask("eth_getTransactionReceipt", json!([hash])).await;
+    assert!(!answer.text.contains(&secret), "{}", answer.text);
     assert_eq!(chain.suspended().await, 1);
 }
 

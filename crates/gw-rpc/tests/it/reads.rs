@@ -87,12 +87,18 @@ async fn hd15_node_errors_are_told_in_known_words() {
     let (world, fake) = scripted().await;
     let bank = world.org("bank").await;
     let caller = world.person("caller", bank, ALL, &[]).await;
-    for code in [-32601, -32001, -32002, -32003, -32004, -32005, -32603, 17] {
+    for code in [-32001, -32002, -32003, -32004, -32005, -32603, 17] {
         fake.reply("eth_syncing", Reply::Error(code, "dial tcp 10.0.0.7:8545", json!("0x1234")));
         let answer = world.ask(Some(&caller), "eth_syncing", json!([])).send().await;
         assert_eq!(answer.text, r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"upstream error"}}"#);
         assert_eq!(answer.status, 200);
     }
+    // RTO12: no denial either.
+    fake.reply("eth_syncing", Reply::Error(-32601, "the method does not exist", json!("0x1234")));
+    let answer = world.ask(Some(&caller), "eth_syncing", json!([])).send().await;
+    let unsupported =
+        r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"the node does not support this method"}}"#;
+    assert_eq!((answer.status, answer.text.as_str()), (200, unsupported));
 }
 
 fn transaction(hash: B256, from: Address, to: Address) -> Value {

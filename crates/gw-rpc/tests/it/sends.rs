@@ -266,6 +266,7 @@ async fn rto2_the_same_bytes_are_shared_once() {
         assert_eq!((named, rows[0].active), (vec!["did:test:first".to_owned()], true), "{names:?}");
     }
     // Sent to nobody in particular first: nor afterwards.
+    fake.on("eth_getTransactionCount", json!("0x1"));
     let (raw, hash) = signed(&account(0), 1, Some(CONTRACT), 0, Bytes::from_static(&[1, 2, 3, 4]));
     fake.on(SEND, json!(hash));
     assert_eq!(send(&world, &sender, &raw).await.status, 200);

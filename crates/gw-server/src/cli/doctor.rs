@@ -7,7 +7,7 @@ use crate::{
     config::{Config, Environment, registry::Migrate},
     mount,
     serve::{
-        Fault, humanity, journal, node,
+        Fault, causes, humanity, journal, node,
         stores::{Ground, Secrets, checkpoint_key},
     },
 };
@@ -52,7 +52,7 @@ impl Report {
             Ok(state) => say(format_args!("✓ {what}: {state}\n")),
             Err(error) => {
                 self.findings += 1;
-                say(format_args!("✗ {what}: {error:#}\n"));
+                say(format_args!("✗ {what}: {}\n", causes(&error)));
             }
         }
     }

@@ -51,9 +51,23 @@ impl core::fmt::Display for Fault {
         match self {
             Self::Configuration(report) => report.fmt(f),
             Self::Held(what) | Self::Busy(what) => f.write_str(what),
-            Self::Unreadable(error) | Self::Other(error) => write!(f, "{error:#}"),
+            Self::Unreadable(error) | Self::Other(error) => f.write_str(&causes(error)),
         }
     }
+}
+
+/// The causes of an error on one line. A cause that the text before it ends with already is not said twice: some libraries
+/// repeat their sources in their own text.
+pub(crate) fn causes(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if line.is_empty() {
+            line = cause;
+        } else if !line.ends_with(&cause) {
+            line = format!("{line}: {cause}");
+        }
+    }
+    line
 }
 
 impl From<Report> for Fault {

@@ -19,7 +19,7 @@ pub(crate) mod stores;
 mod surface;
 mod tester;
 
-pub(crate) use fault::Fault;
+pub(crate) use fault::{Fault, causes};
 pub(crate) use features::api_document;
 pub(crate) use journal::CLUSTER;
 

@@ -1,6 +1,6 @@
 //! Opening what is kept: the data directory, the policy store and the secrets in use (spec/85 section 3, steps 1-3).
 
-use super::fault::Fault;
+use super::fault::{Fault, causes};
 use crate::{
     ambient::{SystemClock, SystemEntropy},
     config::{Config, Environment, registry::Migrate},
@@ -183,7 +183,7 @@ pub(crate) async fn reach<T>(what: &str, open: impl AsyncFn() -> anyhow::Result<
                 return Err(error.context(format!("{what} cannot be opened")));
             }
             Err(error) => {
-                tracing::warn!(tries, of = TRIES, error = format!("{error:#}"), "{what} cannot be reached yet")
+                tracing::warn!(tries, of = TRIES, error = causes(&error), "{what} cannot be reached yet")
             }
         }
         tries += 1;

@@ -39,7 +39,11 @@ async fn bird(w: &World, group: &str) -> Persona {
     let joins = format!("/orgs/{}/memberships/by-did", w.meridian);
     let made = w.gw.admin("POST", &joins, Some(json!({"did": did, "group_id": group}))).await.expect(201);
     let user_id = made["user_id"].as_str().unwrap().to_owned();
-    w.gw.admin("PUT", &format!("/users/{user_id}"), Some(json!({"kyc": true, "note": NOTE}))).await.expect(200);
+    w.gw.admin("PUT", &format!("/users/{user_id}"), Some(json!({"kyc": true}))).await.expect(200);
+    // A note is its organization's own (HD32).
+    w.gw.as_user(&w.admin.token, "PUT", &format!("/api/v1/admin/users/{user_id}"), Some(json!({"note": NOTE})))
+        .await
+        .expect(200);
     let (token, key) = (w.gw.login(did).await, PrivateKeySigner::from_slice(&[0x7b; 32]).unwrap());
     w.gw.node("anvil_setBalance", json!([key.address(), "0xde0b6b3a7640000"])).await;
     w.gw.link(&token, &key).await;

@@ -64,6 +64,13 @@ impl World {
         (answer.expect(200), cookie)
     }
 
+    /// Begins a login as a tool does that is no browser.
+    async fn begin_as_tool(&self) -> Value {
+        let redirect: String = form_urlencoded::byte_serialize(REDIRECT.as_bytes()).collect();
+        let path = format!("/api/v1/auth/directory/url?redirect_uri={redirect}");
+        self.gw.request("GET", &path, &[], None).await.expect(200)
+    }
+
     /// What the directory sends the browser of `oid` back with.
     async fn at_directory(&self, url: &str, oid: &str) -> BTreeMap<String, String> {
         let mut browser = Browser { http: &self.gw.http, cookies: BTreeMap::new() };
@@ -299,12 +306,16 @@ async fn ds2_a_login_ends_where_it_began() {
     refused(&w.callback(&back["code"], &back["state"], &wrong).await, 400, invalid);
     refused(&w.callback("code", "no such state", &[]).await, 400, invalid);
 
-    // A caller that is no browser may come from where it began; the code serves once.
+    // What a browser began only its secret ends (HD34).
     let (begun, _) = w.begin().await;
+    let back = w.at_directory(begun["url"].as_str().unwrap(), PERSON).await;
+    refused(&w.callback(&back["code"], &back["state"], &[]).await, 400, invalid);
+    // A caller that is no browser may come from where it began; the code serves once.
+    let begun = w.begin_as_tool().await;
     let back = w.at_directory(begun["url"].as_str().unwrap(), PERSON).await;
     w.callback(&back["code"], &back["state"], &[]).await.expect(200);
     refused(&w.callback(&back["code"], &back["state"], &[]).await, 400, invalid);
-    let (begun, _) = w.begin().await;
+    let begun = w.begin_as_tool().await;
     let answer = w.callback(&back["code"], begun["state"].as_str().unwrap(), &[]).await;
     refused(&answer, 401, "directory authentication failed");
 

@@ -58,11 +58,16 @@ fn rto7_reading_commands_create_nothing() {
 /// RTO7: doctor looks at the audit store as `serve` does.
 #[test]
 fn rto7_doctor_finds_a_broken_audit_store() {
-    let node = anvil();
-    let gateway = Serving::start(node.url(), &[]).ready();
-    let data = gateway.data_dir();
-    std::fs::write(format!("{data}/audit.db"), "no database").expect("written");
-    let (code, said) = run(&["doctor"], &[("DATA_DIR", &data), ("NODE_URL", node.url())]);
+    let (node, dir) = (anvil(), tempfile::tempdir().expect("a directory"));
+    let data = dir.path().join("data");
+    let settings = [("DATA_DIR", data.to_str().expect("text")), ("NODE_URL", node.url())];
+    let (status, said) = Serving::start(node.url(), &settings).ready().end();
+    assert!(status.success(), "{said}");
+    for left in ["audit.db-wal", "audit.db-shm"] {
+        let _ = std::fs::remove_file(data.join(left));
+    }
+    std::fs::write(data.join("audit.db"), "no database").expect("written");
+    let (code, said) = run(&["doctor"], &settings);
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("✗ audit store"), "{said}");
     assert!(said.contains("✓ policy store"), "{said}");

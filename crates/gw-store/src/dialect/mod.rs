@@ -105,8 +105,10 @@ impl Engine {
     }
 }
 
-/// How long a query waits for a connection. A database that is away answers nothing for longer; callers get 503 then.
-pub(super) const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long a query waits for a connection of the pool: a burst of callers may queue for the one writer.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long the first connection may take when a store is opened.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Connections to one database.
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@ use sea_orm::{
     AccessMode, ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbErr, IsolationLevel, RuntimeErr,
     SqlxPostgresConnector, TransactionTrait,
     sqlx::{
-        Executor,
+        self, ConnectOptions as _, Connection as _, Executor,
         postgres::{PgConnectOptions, PgPoolOptions},
     },
 };
@@ -40,6 +40,10 @@ const MIGRATION_LOCK: &str = "SET LOCAL lock_timeout = 0; SET LOCAL statement_ti
 pub(super) async fn open(url: &Secret, connections: u32, lifetime: Duration) -> Result<Pools, DbErr> {
     let failed = |cause| DbErr::Conn(RuntimeErr::SqlxError(Arc::new(cause)));
     let options = PgConnectOptions::from_str(url.expose()).map_err(failed)?.application_name("ledger-gateway");
+    // The pool retries until its time is up and says only that; one connection of our own says why (RTO8).
+    let first = tokio::time::timeout(super::CONNECT_TIMEOUT, options.connect()).await;
+    let first = first.map_err(|_| failed(sqlx::Error::PoolTimedOut))?.map_err(failed)?;
+    first.close().await.map_err(failed)?;
     let pool = PgPoolOptions::new()
         .max_connections(connections.max(2))
         .max_lifetime(lifetime)

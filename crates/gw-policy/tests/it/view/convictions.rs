@@ -4,7 +4,7 @@
 use super::support::{beside, filter, get_logs, log, number, rows, sealed, transaction, transfer, viewer, word};
 use gw_evm::trace::{Account, Frame, FrameKind, Outcome, Trace};
 use gw_policy::{
-    Knobs, Sealed, Snapshot, Viewer,
+    Disclosed, Knobs, Sealed, Snapshot, Viewer,
     testing::{World, address_of, hash_of, world},
     view::{self, BlockTransactions, LogsAnswer},
 };
@@ -233,7 +233,8 @@ fn rt21_a_closed_wallet_shows_as_a_hidden_one() {
     assert_eq!(view::balance(&own, receiver, sealed(&json!("0xf4240"))).as_str(), "\"0x0\"");
     assert_eq!(view::nonce(&own, receiver, sealed(&json!("0x7"))).as_str(), "\"0x0\"");
     let delegated = sealed(&json!(format!("0xef0100{}", "11".repeat(20))));
-    assert_eq!(view::code(&own, receiver, delegated), None);
+    // RT31: as any delegated wallet that is not the viewer's.
+    assert_eq!(view::code(&own, receiver, delegated), Some(Disclosed::NO_BYTES));
     assert_eq!(own.own_addresses(), [receiver], "whose it is does not change");
     let zero = scene().closed_to_side(Address::ZERO, "thief", &["bank"]).snapshot();
     let told = |who: &str| {
