@@ -30,9 +30,12 @@ impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for QueryParams<T> {
     }
 }
 
+/// The operations of one route, each with the parameters it takes.
+type Operations = Vec<(Method, Vec<String>)>;
+
 /// The query parameters of every described route.
 #[derive(Clone, Debug, Default)]
-pub struct KnownQueries(Arc<HashMap<String, Vec<(Method, Vec<String>)>>>);
+pub struct KnownQueries(Arc<HashMap<String, Operations>>);
 
 impl KnownQueries {
     /// Those of a description. Routes with one of these `lenient` paths take any parameter.

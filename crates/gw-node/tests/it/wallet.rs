@@ -22,7 +22,7 @@ const YES: WalletAnswer = WalletAnswer::Yes { owner: None };
 
 fn artifact(text: &str) -> String {
     let artifact: serde_json::Value = serde_json::from_str(text).unwrap();
-    artifact["bytecode"].as_str().unwrap().to_owned()
+    artifact.get("bytecode").unwrap().as_str().unwrap().to_owned()
 }
 
 macro_rules! init_code {
@@ -40,7 +40,7 @@ fn signed(by: &PrivateKeySigner) -> Vec<u8> {
 }
 
 fn calldata(function: &str, argument: B256) -> String {
-    format!("0x{}{}", hex::encode(&keccak256(function)[..4]), hex::encode(argument))
+    format!("0x{}{}", hex::encode(keccak256(function).first_chunk::<4>().unwrap()), hex::encode(argument))
 }
 
 async fn deploy(node: &Node, code: &str, argument: Address) -> Address {
@@ -126,7 +126,7 @@ enum Fact {
 /// The signature that asks whether a fact about the target is at least `bound`.
 fn is_at_least(fact: Fact, target: Address, bound: u64) -> Vec<u8> {
     let number = U256::from(fact as u8);
-    let data = Bytes::copy_from_slice(&keccak256("secret()")[..4]);
+    let data = Bytes::copy_from_slice(keccak256("secret()").first_chunk::<4>().unwrap());
     (number, target, data, U256::from(bound)).abi_encode_params()
 }
 

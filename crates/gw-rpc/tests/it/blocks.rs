@@ -261,7 +261,9 @@ async fn rt1b_hd14_a_reorganization_takes_back_what_the_gate_registered() {
 /// HD28: whoever polls for the receipt finds the block judged, however quick they are.
 #[tokio::test]
 async fn rt2b_hd28_nothing_of_a_block_leaves_before_it_is_judged() {
-    let ways: [(&str, fn(B256, u64, Address) -> Value); 4] = [
+    /// The parameters by transaction, block number and contract.
+    type Params = fn(B256, u64, Address) -> Value;
+    let ways: [(&str, Params); 4] = [
         ("eth_getTransactionReceipt", |hash, _, _| json!([hash])),
         ("eth_getLogs", |_, _, latch| json!([{"address": latch, "fromBlock": "0x0", "toBlock": "latest"}])),
         (

@@ -25,7 +25,7 @@ pub(super) async fn run(command: Command, config: Config) -> Result<ExitCode, Fa
         Command::Status => status(&config).await,
         Command::Apply => {
             // Another process that holds the directory is only in the way for the moment.
-            let ground = Ground::hold(&config).map_err(Fault::as_busy)?;
+            let ground = Ground::hold(&config).map_err(Fault::into_busy)?;
             let mut config = config;
             config.store.migrate = Migrate::Auto;
             open_policy(&ground, &config).await?;

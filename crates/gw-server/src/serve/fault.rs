@@ -35,7 +35,7 @@ impl Fault {
     }
 
     /// For commands that write once and end: a held directory is no wrong configuration (HD24 is about `serve`).
-    pub(crate) fn as_busy(self) -> Self {
+    pub(crate) fn into_busy(self) -> Self {
         match self {
             Self::Held(what) => {
                 Self::Busy(format!("{what}; stop it first, or let it migrate by itself (MIGRATE=auto)"))

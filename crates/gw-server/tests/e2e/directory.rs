@@ -320,7 +320,7 @@ async fn ds2_a_login_ends_where_it_began() {
     refused(&answer, 401, "directory authentication failed");
 
     // Another redirect than the login's.
-    let (begun, _) = w.begin().await;
+    let begun = w.begin_as_tool().await;
     let body = json!({ "code": "c", "state": begun["state"], "redirect_uri": "http://localhost:1/" });
     let answer = w.gw.request("POST", "/api/v1/auth/directory/callback", &[], Some(body)).await;
     refused(&answer, 400, "redirect_uri is not allowed");

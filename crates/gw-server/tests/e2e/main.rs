@@ -7,6 +7,7 @@ mod harness;
 mod world;
 
 #[cfg(test)]
+#[expect(clippy::string_slice, reason = "addresses and names cut in these tests are ASCII")]
 mod administrators;
 #[cfg(test)]
 mod authorization;

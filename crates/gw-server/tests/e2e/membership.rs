@@ -237,7 +237,7 @@ async fn hd32_an_invitation_is_accepted_by_the_persons_own_act() {
         assert!(invitations(&persona.token).await.is_empty(), "{way}");
         let made = rival.takes(persona.did).await;
         assert_eq!(made["membership"]["status"], json!("pending"), "{way}");
-        assert_eq!(invitations(&persona.token).await, [w.volta.clone()], "{way}");
+        assert_eq!(invitations(&persona.token).await, std::slice::from_ref(&w.volta), "{way}");
         let user = format!("/users/{}", persona.user_id);
         rival.asks("GET", &format!("{user}/linked-addresses"), None).await.expect(403);
         let membership = made["membership"]["id"].as_str().unwrap();
@@ -276,10 +276,10 @@ async fn hd32_who_belongs_to_nobody_else_is_taken_in_at_once() {
     let rival = Rival::of(&w).await;
     w.gw.admin("PUT", &format!("/users/{}", w.outsider.user_id), Some(json!({"kyc": true}))).await.expect(200);
     rival.takes(w.outsider.did).await;
-    let own = json!([w.outsider.address(), "latest"]);
-    assert_eq!(w.gw.rpc(&w.outsider.token, "eth_getBalance", own).await.status, 200, "at once");
     let links = format!("/users/{}/linked-addresses", w.outsider.user_id);
     rival.asks("GET", &links, None).await.expect(403);
+    let own = json!([w.outsider.address(), "latest"]);
+    assert_eq!(w.gw.rpc(&w.outsider.token, "eth_getBalance", own).await.status, 200, "at once");
     w.gw.login(w.outsider.did).await;
     rival.asks("GET", &links, None).await.expect(200);
 }
