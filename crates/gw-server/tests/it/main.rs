@@ -6,5 +6,6 @@ mod commands;
 mod config;
 #[cfg(feature = "mock-login")]
 mod demo;
+mod documents;
 mod process;
 mod serve;
