@@ -8,7 +8,7 @@
 //! an address asks [`AddressView`] itself. Not masked here: answers of the pipeline of `/rpc`, which `gw_policy::view` has
 //! opened for its viewers, and the names of people.
 
-use crate::{AdminState, record::Who};
+use crate::{AdminState, record::CallerSlot};
 use axum::{
     body::{Body, to_bytes},
     extract::{MatchedPath, Request, State},
@@ -73,10 +73,12 @@ impl<'s> AddressView<'s> {
 
 /// The middleware around every administrative route.
 pub(crate) async fn mask(State(state): State<AdminState>, request: Request, next: Next) -> Response {
-    let who = request.extensions().get::<Who>().cloned();
+    let who = request.extensions().get::<CallerSlot>().cloned();
     let judged = request.extensions().get::<MatchedPath>().is_some_and(|path| JUDGED.contains(&path.as_str()));
     let answer = next.run(request).await;
-    let Some((user, scope)) = who.as_ref().and_then(Who::administrator).filter(|_| !judged) else { return answer };
+    let Some((user, scope)) = who.as_ref().and_then(CallerSlot::administrator).filter(|_| !judged) else {
+        return answer;
+    };
     let (mut parts, body) = answer.into_parts();
     let Ok(bytes) = to_bytes(body, usize::MAX).await else { return ApiError::internal().into_response() };
     let pinned = state.feed.pin();

@@ -19,12 +19,12 @@ use serde_json::{Map, Value};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tracing::Instrument as _;
 
-/// Who turned out to be calling, and what they looked for; filled by the extractor that found out, and by handlers.
+/// Carries the caller and the search terms of one request from its extractors and handlers to its record.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Who(Arc<Found>);
+pub(crate) struct CallerSlot(Arc<RequestDetails>);
 
 #[derive(Debug, Default)]
-struct Found {
+struct RequestDetails {
     caller: OnceLock<Caller>,
     terms: Mutex<Vec<(String, String)>>,
 }
@@ -37,7 +37,7 @@ struct Caller {
     administrator: Option<(UserId, Scope)>,
 }
 
-impl Who {
+impl CallerSlot {
     pub(crate) fn is(&self, caller: &AdminCaller) {
         let caller = match caller {
             AdminCaller::Super | AdminCaller::Operator => {
@@ -67,7 +67,7 @@ impl Who {
 
 /// What a request looked for: its query, the addresses and people in its path, and what its handler added. An auditor
 /// with the key can compare a digest with a guess; nobody can read it (HD12, RT3).
-fn terms(state: &AdminState, template: &str, uri: &http::Uri, who: &Who) -> Option<String> {
+fn terms(state: &AdminState, template: &str, uri: &http::Uri, who: &CallerSlot) -> Option<String> {
     let cipher = state.key_cipher.as_ref()?;
     let query = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
     let query = query.filter(|(name, _)| !matches!(&**name, "limit" | "offset"));
@@ -108,7 +108,7 @@ async fn answer_and_record(state: AdminState, mut request: Request, next: Next) 
         return ApiError::audit_unavailable().into_response();
     };
     let began = state.clock.now();
-    let who = Who::default();
+    let who = CallerSlot::default();
     request.extensions_mut().insert(who.clone());
     let mutates = !matches!(*request.method(), Method::GET | Method::HEAD);
     let matched = request.extensions().get::<MatchedPath>().cloned();

@@ -3,7 +3,7 @@
 //! For the super token the unknown is an honest 404. For everybody else the unknown and the foreign are one 403,
 //! byte for byte.
 
-use crate::{AdminState, error::Failure, input, private::AddressView, record::Who, wire};
+use crate::{AdminState, error::Failure, input, private::AddressView, record::CallerSlot, wire};
 use axum::extract::{FromRef, FromRequestParts};
 use gw_http::{AdminCaller, ApiError, CorrelationId, Edge, KnownQueries, Page, admin::AdminUser};
 use gw_policy::snapshot;
@@ -23,13 +23,13 @@ pub(crate) const TARGET_DENIED: &str = "access denied to target resource";
 /// The refusal for a group named in a body.
 pub(crate) const GROUP_DENIED: &str = "access denied to target group";
 
-/// Who administers, and from where.
+/// The administrator of a request, and where the request came from.
 #[derive(Debug)]
 pub(crate) struct Admin {
     caller: AdminCaller,
     ip: IpAddr,
     correlation_id: Option<String>,
-    who: Option<Who>,
+    who: Option<CallerSlot>,
 }
 
 impl<S> FromRequestParts<S> for Admin
@@ -43,7 +43,7 @@ where
         let edge = Arc::<Edge>::from_ref(state);
         let client = edge.client(&parts.extensions, &parts.headers);
         let caller = AdminCaller::of(&edge, client, &parts.headers)?;
-        let who = parts.extensions.get::<Who>().cloned();
+        let who = parts.extensions.get::<CallerSlot>().cloned();
         if let Some(who) = &who {
             who.is(&caller);
         }

@@ -13,7 +13,7 @@
 //! # async fn example(cache: &Cache) -> Result<(), Box<dyn std::error::Error>> {
 //! // Keep something for its space's life, among at most 20 of one address and 200 of its network.
 //! let groups = [Group::new("198.51.100.1", 20), Group::new("198.51.100.0/24", 200)];
-//! cache.put(Entry::new(Space::OauthSession, "key", b"value").among(&groups)).await?;
+//! cache.put(Entry::new(Space::OauthSession, "key", b"value").with_group_limits(&groups)).await?;
 //!
 //! // Used once: of any number of parallel takes one gets it.
 //! let code = cache.take(Space::OauthCode, "hash").await?;
@@ -172,7 +172,7 @@ impl<'a> Entry<'a> {
 
     /// As one of the values of these groups, the widest last. Groups are counted within the space.
     #[must_use]
-    pub const fn among(mut self, groups: &'a [Group<'a>]) -> Self {
+    pub const fn with_group_limits(mut self, groups: &'a [Group<'a>]) -> Self {
         self.groups = groups;
         self
     }

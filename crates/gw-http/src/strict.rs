@@ -182,7 +182,7 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Items<A> {
     type Error = A::Error;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, A::Error> {
-        self.0.next_element_seed(Inner(seed))
+        self.0.next_element_seed(StrictSeed(seed))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -211,7 +211,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Members<A> {
     type Error = A::Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
-        let Some(fields) = self.fields else { return self.inner.next_key_seed(Inner(seed)) };
+        let Some(fields) = self.fields else { return self.inner.next_key_seed(StrictSeed(seed)) };
         let Some(name) = self.inner.next_key::<String>()? else { return Ok(None) };
         if !fields.contains(&name.as_str()) {
             return Err(A::Error::custom(unknown_member(&name, fields)));
@@ -220,7 +220,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Members<A> {
     }
 
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, A::Error> {
-        self.inner.next_value_seed(Inner(seed))
+        self.inner.next_value_seed(StrictSeed(seed))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -229,9 +229,9 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Members<A> {
 }
 
 /// A value below.
-struct Inner<T>(T);
+struct StrictSeed<T>(T);
 
-impl<'de, T: DeserializeSeed<'de>> DeserializeSeed<'de> for Inner<T> {
+impl<'de, T: DeserializeSeed<'de>> DeserializeSeed<'de> for StrictSeed<T> {
     type Value = T::Value;
 
     fn deserialize<D: Deserializer<'de>>(self, inner: D) -> Result<T::Value, D::Error> {
@@ -259,7 +259,7 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Variants<A> {
     }
 
     fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, A::Error> {
-        self.0.newtype_variant_seed(Inner(seed))
+        self.0.newtype_variant_seed(StrictSeed(seed))
     }
 
     fn tuple_variant<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, A::Error> {

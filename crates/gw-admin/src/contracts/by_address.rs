@@ -10,7 +10,8 @@ use axum::{
     extract::{Path, State},
 };
 
-/// Who registered an address. To an administrator of another organization it is as if nobody had.
+/// Looks a contract up by its address. An administrator of another organization gets the answer for an unregistered
+/// address.
 #[utoipa::path(get, path = "/api/v1/admin/contracts/by-address/{address}", tag = "contracts",
     params(("address" = String, Path)),
     responses((status = 200, body = ContractLookupFullResponse), (status = 400), (status = 401), (status = 403),

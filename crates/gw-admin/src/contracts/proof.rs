@@ -15,8 +15,9 @@ pub(super) enum ProofError {
     Trace(#[from] NoTrace),
 }
 
-/// The transaction is mined with success, sent by the wallet of somebody who was an active member by then and still is,
-/// and created the contract itself or through a factory; there is code at the address, and it is nobody's wallet.
+/// Whether the transaction proves that a member of the organization created the contract (K3, K4). It must have succeeded
+/// and have created the contract, directly or through a factory. A wallet of an active member must have sent it, and that
+/// member must have joined before. The address must hold code, and no user may have linked it.
 pub(super) async fn deployed_by_member(
     state: &AdminState,
     org: &Organization,

@@ -43,7 +43,7 @@ pub(crate) async fn deploy_demo_erc20(
     if state.edge.production {
         return Err(Failure::forbidden("demo contracts are deployed in development only"));
     }
-    // A transaction has a sender: somebody with a wallet, not a token of the platform.
+    // The send needs a wallet, and the platform token has none.
     let user = admin.require_person()?;
     let body = body.map(|JsonBody(body)| body).unwrap_or_default();
     let org = match body.org_id.as_deref().filter(|text| !text.is_empty()) {

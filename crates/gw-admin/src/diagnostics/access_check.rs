@@ -134,14 +134,14 @@ impl Who {
         }
     }
 
-    /// Whether somebody else asks, who may not learn the user's wallets.
+    /// Whether the caller is an administrator other than the user. Such a caller must not learn the user's wallets.
     fn is_watched(&self, admin: &Admin) -> bool {
         let Some(user) = &self.user else { return false };
         self.org.is_some() && admin.user_id().is_some_and(|operator| operator != user.id)
     }
 
-    /// Where a send of the user comes from. Whoever may not learn the user's wallets is told of a send from an address
-    /// that is nobody's: an own one would be recognized again as the target (RT10).
+    /// The sender that the check assumes. For a caller who must not learn the user's wallets it is an address that nobody
+    /// owns: the check would treat a wallet of the user as the user's own if it were also the target (RT10).
     fn sender(&self, admin: &Admin, snapshot: &Snapshot) -> Option<Address> {
         let user = self.user.as_ref()?;
         if self.is_watched(admin) {

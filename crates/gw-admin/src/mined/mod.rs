@@ -67,8 +67,8 @@ impl<'a> Findings<'a> {
     }
 }
 
-/// Whether what follows from a conviction is the administrator's to clear. Something older than convictions, and what may
-/// have wronged somebody who cannot be named, is super's.
+/// Whether the administrator may clear what follows from a conviction. Only super clears rows from before convictions were
+/// kept, and convictions that name no wronged organization.
 fn may_clear(admin: &Admin, conviction: Option<&Conviction>) -> bool {
     let wronged = conviction.map_or(&[][..], |conviction| conviction.wronged.as_slice());
     admin.is_super() || all_theirs(wronged, |org| admin.require_writer_of(org).is_ok())

@@ -127,7 +127,7 @@ async fn an_update_keeps_the_end(cache: &Cache) {
 }
 
 async fn an_update_keeps_sets_or_removes(cache: &Cache) {
-    cache.put(Entry::new(Space::OauthCode, "a", b"1").among(&[Group::new("g", 1)])).await.unwrap();
+    cache.put(Entry::new(Space::OauthCode, "a", b"1").with_group_limits(&[Group::new("g", 1)])).await.unwrap();
     assert_eq!(
         cache.update(Space::OauthCode, "a", |seen| (Change::Keep, seen.to_vec())).await,
         Ok(Some(b"1".to_vec()))
@@ -138,7 +138,7 @@ async fn an_update_keeps_sets_or_removes(cache: &Cache) {
     assert_eq!(cache.get(Space::OauthCode, "a").await, Ok(None));
     assert_eq!(cache.update(Space::OauthCode, "a", |_| (Change::Remove, ())).await, Ok(None));
     cache
-        .put(Entry::new(Space::OauthCode, "b", b"").among(&[Group::new("g", 1)]))
+        .put(Entry::new(Space::OauthCode, "b", b"").with_group_limits(&[Group::new("g", 1)]))
         .await
         .expect("its place in the group is free again");
 }
@@ -211,23 +211,32 @@ async fn parallel_updates_lose_nothing(cache: &Cache) {
 
 async fn a_group_holds_so_many(cache: &Cache) {
     let entry = |key| Entry::new(Space::LoginSession, key, b"");
-    cache.put(entry("a").among(&[Group::new("g", 2)])).await.unwrap();
-    cache.put(entry("b").among(&[Group::new("g", 2)]).living(Duration::from_millis(200))).await.unwrap();
-    assert!(matches!(cache.put(entry("c").among(&[Group::new("g", 2)])).await, Err(PutError::GroupFull { .. })));
+    cache.put(entry("a").with_group_limits(&[Group::new("g", 2)])).await.unwrap();
+    cache.put(entry("b").with_group_limits(&[Group::new("g", 2)]).living(Duration::from_millis(200))).await.unwrap();
+    assert!(matches!(
+        cache.put(entry("c").with_group_limits(&[Group::new("g", 2)])).await,
+        Err(PutError::GroupFull { .. })
+    ));
     assert_eq!(cache.get(Space::LoginSession, "c").await, Ok(None));
-    cache.put(entry("c").among(&[Group::new("h", 2)])).await.expect("groups are counted apart");
+    cache.put(entry("c").with_group_limits(&[Group::new("h", 2)])).await.expect("groups are counted apart");
     cache
-        .put(Entry::new(Space::OauthSession, "c", b"").among(&[Group::new("g", 2)]))
+        .put(Entry::new(Space::OauthSession, "c", b"").with_group_limits(&[Group::new("g", 2)]))
         .await
         .expect("in each space apart");
-    cache.put(entry("a").among(&[Group::new("g", 2)])).await.expect("a value in its own place needs no further room");
+    cache
+        .put(entry("a").with_group_limits(&[Group::new("g", 2)]))
+        .await
+        .expect("a value in its own place needs no further room");
     tokio::time::sleep(Duration::from_millis(201)).await;
-    cache.put(entry("d").among(&[Group::new("g", 2)])).await.expect("what has ended counts no more");
-    assert!(matches!(cache.put(entry("e").among(&[Group::new("g", 2)])).await, Err(PutError::GroupFull { .. })));
+    cache.put(entry("d").with_group_limits(&[Group::new("g", 2)])).await.expect("what has ended counts no more");
+    assert!(matches!(
+        cache.put(entry("e").with_group_limits(&[Group::new("g", 2)])).await,
+        Err(PutError::GroupFull { .. })
+    ));
     cache.take(Space::LoginSession, "a").await.unwrap();
-    cache.put(entry("e").among(&[Group::new("g", 2)])).await.expect("nor does what was taken");
-    cache.put(entry("d").among(&[Group::new("h", 2)])).await.expect("a value may change its group");
-    cache.put(entry("f").among(&[Group::new("g", 2)])).await.expect("and leaves room in the old one");
+    cache.put(entry("e").with_group_limits(&[Group::new("g", 2)])).await.expect("nor does what was taken");
+    cache.put(entry("d").with_group_limits(&[Group::new("h", 2)])).await.expect("a value may change its group");
+    cache.put(entry("f").with_group_limits(&[Group::new("g", 2)])).await.expect("and leaves room in the old one");
 }
 
 async fn parallel_puts_never_overfill_a_group(cache: &Cache) {
@@ -236,7 +245,10 @@ async fn parallel_puts_never_overfill_a_group(cache: &Cache) {
         let cache = putter.clone();
         async move {
             let key = index.to_string();
-            cache.put(Entry::new(Space::LoginSession, &key, b"").among(&[Group::new("g", 20)])).await.is_ok()
+            cache
+                .put(Entry::new(Space::LoginSession, &key, b"").with_group_limits(&[Group::new("g", 20)]))
+                .await
+                .is_ok()
         }
     });
     assert_eq!(put.await, 20);
@@ -311,7 +323,10 @@ async fn keys_and_values_may_be_any_bytes(cache: &Cache) {
     let long = "k".repeat(10_000);
     let value: Vec<u8> = (0..=255).collect();
     for key in ["", " ", "{a}", "ü\r\n\0", "*", &long] {
-        cache.put(Entry::new(Space::OauthCode, key, &value).among(&[Group::new("gr}o\nup", 10)])).await.unwrap();
+        cache
+            .put(Entry::new(Space::OauthCode, key, &value).with_group_limits(&[Group::new("gr}o\nup", 10)]))
+            .await
+            .unwrap();
         assert_eq!(cache.get(Space::OauthCode, key).await, Ok(some(&value)), "{key:?}");
         assert_eq!(cache.take(Space::OauthCode, key).await, Ok(some(&value)), "{key:?}");
     }
@@ -323,7 +338,7 @@ fn v6(address: u32, network: u32) -> [String; 2] {
 
 async fn put_in(cache: &Cache, key: &str, [address, network]: &[String; 2]) -> Result<(), PutError> {
     let groups = [Group::new(address, 20), Group::new(network, 200)];
-    cache.put(Entry::new(Space::OauthSession, key, b"").among(&groups)).await
+    cache.put(Entry::new(Space::OauthSession, key, b"").with_group_limits(&groups)).await
 }
 
 async fn rts4_hd34_every_group_of_a_value_counts_it(cache: &Cache) {
@@ -372,27 +387,38 @@ async fn rts4_hd34_what_has_ended_counts_for_no_network(cache: &Cache) {
         let short = groups("short");
         let key = format!("short-{n}");
         cache
-            .put(Entry::new(Space::OauthSession, &key, b"").among(&short).living(Duration::from_millis(300)))
+            .put(
+                Entry::new(Space::OauthSession, &key, b"").with_group_limits(&short).living(Duration::from_millis(300)),
+            )
             .await
             .unwrap();
     }
     for n in 0..3 {
-        cache.put(Entry::new(Space::OauthSession, &format!("three-{n}"), b"").among(&groups("three"))).await.unwrap();
+        cache
+            .put(Entry::new(Space::OauthSession, &format!("three-{n}"), b"").with_group_limits(&groups("three")))
+            .await
+            .unwrap();
     }
     tokio::time::sleep(Duration::from_millis(301)).await;
     for n in 0..997 {
         let name = format!("one-{n}");
-        cache.put(Entry::new(Space::OauthSession, &name, b"").among(&[Group::new(&name, 5)])).await.unwrap();
+        cache
+            .put(Entry::new(Space::OauthSession, &name, b"").with_group_limits(&[Group::new(&name, 5)]))
+            .await
+            .unwrap();
     }
-    cache.put(Entry::new(Space::OauthSession, "last", b"").among(&groups("last"))).await.unwrap();
+    cache.put(Entry::new(Space::OauthSession, "last", b"").with_group_limits(&groups("last"))).await.unwrap();
     assert_eq!(cache.get(Space::OauthSession, "three-0").await, Ok(None), "three is the most now");
     assert!(cache.get(Space::OauthSession, "three-1").await.unwrap().is_some());
 }
 
 async fn rts4_hd34_waits_are_told(cache: &Cache) {
     let groups = [Group::new("g", 1)];
-    cache.put(Entry::new(Space::LoginSession, "a", b"").among(&groups).living(Duration::from_secs(90))).await.unwrap();
-    match cache.put(Entry::new(Space::LoginSession, "b", b"").among(&groups)).await {
+    cache
+        .put(Entry::new(Space::LoginSession, "a", b"").with_group_limits(&groups).living(Duration::from_secs(90)))
+        .await
+        .unwrap();
+    match cache.put(Entry::new(Space::LoginSession, "b", b"").with_group_limits(&groups)).await {
         Err(PutError::GroupFull { wait }) => assert!((85..=90).contains(&wait.0), "{wait:?}"),
         other => panic!("{other:?}"),
     }

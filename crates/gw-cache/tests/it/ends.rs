@@ -90,13 +90,13 @@ async fn rts4_hd34_a_full_group_says_when_it_has_room() {
     let (cache, clock) = memory();
     let groups = [Group::new("address", 2), Group::new("network", 3)];
     let elsewhere = [Group::new("other address", 2), Group::new("network", 3)];
-    cache.put(Entry::new(Space::LoginSession, "a", b"").among(&groups)).await.unwrap();
+    cache.put(Entry::new(Space::LoginSession, "a", b"").with_group_limits(&groups)).await.unwrap();
     clock.advance(100_000_000);
-    cache.put(Entry::new(Space::LoginSession, "b", b"").among(&groups)).await.unwrap();
+    cache.put(Entry::new(Space::LoginSession, "b", b"").with_group_limits(&groups)).await.unwrap();
     let wait = |wait| Err(PutError::GroupFull { wait: Seconds(wait) });
-    assert_eq!(cache.put(Entry::new(Space::LoginSession, "c", b"").among(&groups)).await, wait(500));
-    cache.put(Entry::new(Space::LoginSession, "c", b"").among(&elsewhere)).await.unwrap();
-    assert_eq!(cache.put(Entry::new(Space::LoginSession, "d", b"").among(&elsewhere)).await, wait(500));
+    assert_eq!(cache.put(Entry::new(Space::LoginSession, "c", b"").with_group_limits(&groups)).await, wait(500));
+    cache.put(Entry::new(Space::LoginSession, "c", b"").with_group_limits(&elsewhere)).await.unwrap();
+    assert_eq!(cache.put(Entry::new(Space::LoginSession, "d", b"").with_group_limits(&elsewhere)).await, wait(500));
     clock.advance(500_000_000);
-    cache.put(Entry::new(Space::LoginSession, "d", b"").among(&elsewhere)).await.unwrap();
+    cache.put(Entry::new(Space::LoginSession, "d", b"").with_group_limits(&elsewhere)).await.unwrap();
 }

@@ -106,8 +106,8 @@ async fn what_cannot_be_connected_to_is_told_apart() {
 async fn two_instances_share_everything() {
     let Some(server) = server() else { return };
     let (one, other) = (connect(&server).await, connect(&server).await);
-    one.put(Entry::new(Space::OauthCode, "a", b"1").among(&[Group::new("g", 1)])).await.unwrap();
-    let full = other.put(Entry::new(Space::OauthCode, "b", b"1").among(&[Group::new("g", 1)])).await;
+    one.put(Entry::new(Space::OauthCode, "a", b"1").with_group_limits(&[Group::new("g", 1)])).await.unwrap();
+    let full = other.put(Entry::new(Space::OauthCode, "b", b"1").with_group_limits(&[Group::new("g", 1)])).await;
     assert!(matches!(full, Err(PutError::GroupFull { .. })), "{full:?}");
     assert!(other.take(Space::OauthCode, "a").await.unwrap().is_some());
     assert_eq!(one.take(Space::OauthCode, "a").await, Ok(None));

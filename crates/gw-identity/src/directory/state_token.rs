@@ -76,13 +76,13 @@ impl Directory {
         let record = serde_json::to_vec(&pending).map_err(|_| DirectoryError::Unavailable)?;
         let (key, places) = (key(&state), Places::new(opener, MAX_PER_ADDRESS));
         let groups = places.groups();
-        self.cache.put(Entry::new(Space::DirectoryState, &key, &record).among(&groups)).await.map_err(|error| {
-            match error {
+        self.cache.put(Entry::new(Space::DirectoryState, &key, &record).with_group_limits(&groups)).await.map_err(
+            |error| match error {
                 PutError::Full { wait } => DirectoryError::Busy(wait),
                 PutError::GroupFull { wait } => DirectoryError::TooManyLogins(wait),
                 PutError::Unavailable(_) => DirectoryError::Unavailable,
-            }
-        })?;
+            },
+        )?;
         Ok(Opened { url: format!("{endpoint}{separator}{query}"), state, browser })
     }
 

@@ -20,7 +20,7 @@ pub(crate) use error::{LoginError, Reason};
 pub use humanity::{Humanity, HumanityConfig, HumanityError};
 pub use message::{AuthorizationRequest, RequestBody};
 pub(crate) use message::{PLACEHOLDER_VERIFIER, RequestFacts, callback_base};
-pub(crate) use opener::{Opener, Shown};
+pub(crate) use opener::{Opener, OpenerEvidence};
 pub(crate) use places::Places;
 pub use proof::{NoVerifier, Nullifier, ProofError, ProofVerifier, Proved};
 pub(crate) use session::{

@@ -22,7 +22,7 @@ pub(crate) struct Opener {
 
 /// What a request shows of having opened a session.
 #[derive(Debug)]
-pub(crate) struct Shown<'a> {
+pub(crate) struct OpenerEvidence<'a> {
     secrets: Vec<&'a str>,
     client: ClientAddress,
 }
@@ -39,7 +39,7 @@ impl Opener {
     }
 
     /// Whether a request is the opener's.
-    pub(crate) fn is(&self, shown: &Shown<'_>) -> bool {
+    pub(crate) fn is(&self, shown: &OpenerEvidence<'_>) -> bool {
         if shown.secrets.is_empty() {
             return self.by_address && shown.client == self.address;
         }
@@ -48,7 +48,7 @@ impl Opener {
     }
 }
 
-impl<'a> Shown<'a> {
+impl<'a> OpenerEvidence<'a> {
     /// What a request from `client` shows.
     pub(crate) fn of(headers: &'a HeaderMap, client: ClientAddress) -> Self {
         // A header that is no text is a wrong secret, not none.

@@ -198,7 +198,7 @@ impl LoginSessions {
         // A session of ours can always be written.
         let bytes = serde_json::to_vec(session).map_err(|_| Unavailable)?;
         let places = Places::new(session.opener.address, MAX_OPEN_PER_ADDRESS);
-        self.cache.put(Entry::new(Space::LoginSession, &id.key(), &bytes).among(&places.groups())).await
+        self.cache.put(Entry::new(Space::LoginSession, &id.key(), &bytes).with_group_limits(&places.groups())).await
     }
 
     /// The request a proof must answer, while one is awaited.
@@ -247,7 +247,7 @@ impl LoginSessions {
         let bytes = serde_json::to_vec(&LoginSession { state, ..session }).map_err(|_| Unavailable)?;
         let left = Duration::from_micros(u64::try_from(left).unwrap_or(0));
         let groups = places.unlimited();
-        let finished = Entry::new(Space::FinishedLogin, &key, &bytes).living(left).among(&groups);
+        let finished = Entry::new(Space::FinishedLogin, &key, &bytes).living(left).with_group_limits(&groups);
         // In this order: a poll in between sees one that is not completed yet, never none.
         self.cache.put(finished).await.map_err(|_| Unavailable)?;
         if self.cache.take(Space::LoginSession, &key).await?.is_none() {
@@ -403,7 +403,7 @@ fn key(id: LoginId, client: ClientAddress) -> String {
 mod tests {
     use super::*;
     use crate::{
-        login::{RequestFacts, Shown},
+        login::{OpenerEvidence, RequestFacts},
         testing::CountingEntropy,
     };
 
@@ -430,7 +430,7 @@ mod tests {
         assert_eq!(read.request, request);
         let mut headers = http::HeaderMap::new();
         headers.insert("x-login-secret", secret.expose().parse().unwrap());
-        assert!(read.opener.is(&Shown::of(&headers, ClientAddress(elsewhere))));
+        assert!(read.opener.is(&OpenerEvidence::of(&headers, ClientAddress(elsewhere))));
         assert!(LoginSession::read(b"{}").is_none());
     }
 }

@@ -203,7 +203,7 @@ impl OauthSessions {
         let bytes = serde_json::to_vec(session).map_err(|_| OpenError::Unavailable)?;
         let places = Places::new(session.opener.address, MAX_OPEN_PER_ADDRESS);
         let groups = places.groups();
-        let entry = Entry::new(Space::OauthSession, id.as_str(), &bytes).among(&groups);
+        let entry = Entry::new(Space::OauthSession, id.as_str(), &bytes).with_group_limits(&groups);
         self.cache.put(entry).await.map_err(|error| match error {
             PutError::Full { wait } => OpenError::Full(wait),
             PutError::GroupFull { wait } => OpenError::NetworkFull(wait),
@@ -259,7 +259,7 @@ impl OauthSessions {
         let places = Places::new(done.opener.address, MAX_OPEN_PER_ADDRESS);
         let groups = places.unlimited();
         let entry = Entry::new(Space::FinishedOauth, id.as_str(), &bytes).living(Duration::from_micros(left));
-        self.cache.put(entry.among(&groups)).await.map_err(|_| Unavailable)?;
+        self.cache.put(entry.with_group_limits(&groups)).await.map_err(|_| Unavailable)?;
         let was_open = self.cache.take(Space::OauthSession, id.as_str()).await?.is_some();
         if !was_open {
             self.cache.take(Space::FinishedOauth, id.as_str()).await?;

@@ -12,7 +12,7 @@ use super::{
     subject::{StateAge, Subject, effective},
     target::Member,
     unexamined,
-    url::{Narrowed, check_url_sender, narrowed, within},
+    url::{UrlScope, apply_url_scope, check_url_scope, check_url_sender},
 };
 use crate::{
     knobs::KycGate,
@@ -85,7 +85,7 @@ fn judge(snapshot: &Snapshot, q: &Question<'_>) -> Result<Permit, (Refused, Opti
     // How far a personal URL reaches of what its owner may.
     let url = if let Caller::Url(_, url) = q.caller { Some(&**url) } else { None };
     if let Some(url) = url {
-        within(snapshot, url, method, call).map_err(|reason| (reason.into(), org))?;
+        check_url_scope(snapshot, url, method, call).map_err(|reason| (reason.into(), org))?;
         check_url_sender(snapshot, url, call).map_err(|refused| (refused, org))?;
     }
     // Multicall, history, target, grant, slot or selector, parameters, upgrade, claims; at last the sender.
@@ -97,7 +97,7 @@ fn judge(snapshot: &Snapshot, q: &Question<'_>) -> Result<Permit, (Refused, Opti
     permit.listed = listed;
     (permit.shared_logs_only, permit.age, permit.rests_on_pin) = (shared_logs_only, age, rests_on_pin);
     if let Some(url) = url {
-        let Narrowed { plan, own_only, no_revert_data } = narrowed(url, &permit.call, &subject, permit.plan);
+        let UrlScope { plan, own_only, no_revert_data } = apply_url_scope(url, &permit.call, &subject, permit.plan);
         (permit.plan, permit.own_only, permit.no_revert_data) = (plan, own_only, no_revert_data);
     }
     Ok(permit)

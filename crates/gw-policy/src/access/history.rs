@@ -25,7 +25,12 @@ pub struct ReadBlock {
 ///
 /// Simulations are judged by their trace, which names every contract they read. What is out of the caller's reach is not
 /// looked up: it answers the same constants at every block.
-pub fn owner_stood(snapshot: &Snapshot, permit: &Permit, block: ReadBlock, now: Timestamp) -> Result<(), DenyReason> {
+pub fn check_historical_ownership(
+    snapshot: &Snapshot,
+    permit: &Permit,
+    block: ReadBlock,
+    now: Timestamp,
+) -> Result<(), DenyReason> {
     let age = permit.age_at(block.number);
     let (Some(address), Some(user)) = (state_of(permit.call()), permit.user()) else { return Ok(()) };
     if age == StateAge::Present || permit.plan() != Plan::Forward {

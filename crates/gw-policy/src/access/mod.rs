@@ -36,7 +36,7 @@ pub use decide::decide;
 pub use effective::{ContractRights, Effective, effective};
 pub use explain::{Explanation, GrantSays, GroupSays, Rule, TargetSays, Way, explain};
 pub use functions::{Functions, belongs};
-pub use history::{ReadBlock, owner_stood};
+pub use history::{ReadBlock, check_historical_ownership};
 pub use identify::{Caller, Refused, TokenFacts, identify, identify_url};
 pub use mined::{MinedFinding, MinedSend, UnreadableRun, judge_mined, unreadable_mined};
 pub use permissions::{OrgRights, Permissions, active_orgs, permissions, rights, upstream_key};

@@ -14,7 +14,12 @@ use gw_evm::{Call, CallRequest, Class, Method};
 use gw_types::{Address, DenyReason};
 
 /// Whether this call may come by the URL at all.
-pub(super) fn within(snapshot: &Snapshot, url: &PersonalUrl, method: Method, call: &Call) -> Result<(), DenyReason> {
+pub(super) fn check_url_scope(
+    snapshot: &Snapshot,
+    url: &PersonalUrl,
+    method: Method,
+    call: &Call,
+) -> Result<(), DenyReason> {
     let picked = match &url.reach {
         UrlReach::All if method.class() == Class::Trace => return Err(DenyReason::MethodNotAllowed),
         UrlReach::All => return Ok(()),
@@ -77,7 +82,7 @@ fn is_wallets(method: Method) -> bool {
 
 /// What is left of an answer.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Narrowed {
+pub(super) struct UrlScope {
     pub(super) plan: Plan,
     /// Of transactions only the owner's own show, of code only that there is none.
     pub(super) own_only: bool,
@@ -87,9 +92,9 @@ pub(super) struct Narrowed {
 
 /// Balances and nonces but the owner's own read zero, of transactions only the owner's own show, of code only that there
 /// is none, of a payment that fails only that it does.
-pub(super) fn narrowed(url: &PersonalUrl, call: &Call, subject: &Subject<'_, '_>, plan: Plan) -> Narrowed {
+pub(super) fn apply_url_scope(url: &PersonalUrl, call: &Call, subject: &Subject<'_, '_>, plan: Plan) -> UrlScope {
     match url.reach {
-        UrlReach::All => Narrowed { plan, own_only: false, no_revert_data: false },
+        UrlReach::All => UrlScope { plan, own_only: false, no_revert_data: false },
         UrlReach::Wallet | UrlReach::Contracts(_) => {
             let picked = picked(url);
             let foreign = matches!(subject, Subject::Quantity(..)) && !subject.is_owned();
@@ -101,7 +106,7 @@ pub(super) fn narrowed(url: &PersonalUrl, call: &Call, subject: &Subject<'_, '_>
             } else {
                 false
             };
-            Narrowed { plan: if foreign { Plan::ZeroQuantity } else { plan }, own_only: !picks, no_revert_data }
+            UrlScope { plan: if foreign { Plan::ZeroQuantity } else { plan }, own_only: !picks, no_revert_data }
         }
     }
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 /// block.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Placed {
+struct BlockReference {
     #[serde(default)]
     block_number: Option<U256>,
     #[serde(default)]
@@ -45,7 +45,7 @@ fn block_of(text: &str) -> Option<Option<(u64, B256)>> {
     if !text.trim_start().starts_with('{') {
         return Some(None);
     }
-    let Placed { block_number, block_hash, number, hash } = serde_json::from_str(text).ok()?;
+    let BlockReference { block_number, block_hash, number, hash } = serde_json::from_str(text).ok()?;
     let place = match (block_number, block_hash, number) {
         (Some(number), Some(hash), _) => Some((number, hash)),
         (None, None, Some(number)) => Some((number, hash?)),

@@ -15,7 +15,7 @@ use gw_evm::{
 use gw_node::{Answer, Budget, Head, NodeError};
 use gw_policy::{
     Disclosed, RawJson, Sealed,
-    access::{ReadBlock, check_pin, owner_stood},
+    access::{ReadBlock, check_historical_ownership, check_pin},
     view::{self, BlockTransactions, ErrorContext, FeeFacts, node_error},
 };
 use gw_types::{Address, DenyReason, U256};
@@ -54,7 +54,8 @@ pub(crate) async fn forward(asked: &Asked, judged: Judged, found: &mut Found) ->
     };
     let judged = asked.again(judged)?;
     if let Some(block) = read_at {
-        owner_stood(&judged.snapshot, &judged.permit, block, judged.now).map_err(|reason| judged.denied(reason))?;
+        check_historical_ownership(&judged.snapshot, &judged.permit, block, judged.now)
+            .map_err(|reason| judged.denied(reason))?;
     }
     let (sealed, judged) = match judged.permit.rests_on_pin() {
         None => {

@@ -2,7 +2,7 @@
 
 use super::callback::parse_session;
 use crate::{
-    login::{AuthorizationRequest, LoginError, Shown},
+    login::{AuthorizationRequest, LoginError, OpenerEvidence},
     routes::{Provenance, oauth::SessionError},
     state::IdentityState,
 };
@@ -51,7 +51,7 @@ pub(crate) async fn qr(
         inner.limits.poll_from(provenance.client).await?;
         return Err(LoginError::SessionOver.into());
     };
-    let by_opener = session.opener.is(&Shown::of(&headers, provenance.client));
+    let by_opener = session.opener.is(&OpenerEvidence::of(&headers, provenance.client));
     inner.limits.poll_of(id, by_opener, provenance.client).await?;
     if !by_opener {
         return Err(SessionError::OtherBrowser.into());

@@ -2,7 +2,7 @@
 
 use super::callback::parse_session;
 use crate::{
-    login::{LoginError, Reason, Shown, Status},
+    login::{LoginError, OpenerEvidence, Reason, Status},
     routes::{Provenance, cookies},
     state::IdentityState,
     tokens::{AuthResponse, has_ended},
@@ -60,7 +60,7 @@ pub(crate) async fn status(
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, ApiError> {
     let (now, inner) = (state.edge.now(), &state.inner);
-    let shown = Shown::of(&headers, provenance.client);
+    let shown = OpenerEvidence::of(&headers, provenance.client);
     let found = match parse_session(&id) {
         Ok(id) => inner.sessions.find(id).await.map_err(LoginError::from)?.map(|session| (id, session)),
         Err(_) => None,

@@ -15,7 +15,7 @@ pub(super) mod token;
 pub(crate) use error::{OauthError, SessionError};
 
 use crate::{
-    login::{LoginId, Shown},
+    login::{LoginId, OpenerEvidence},
     oauth::{OauthId, OauthSession},
     routes::Provenance,
     state::IdentityState,
@@ -40,7 +40,7 @@ async fn polled(
     let limits = &state.inner.limits;
     match session(state, id).await {
         Ok((id, found)) => {
-            let by_opener = found.opener.is(&Shown::of(headers, provenance.client));
+            let by_opener = found.opener.is(&OpenerEvidence::of(headers, provenance.client));
             limits.poll_of(LoginId(found.login), by_opener, provenance.client).await?;
             Ok((id, found, by_opener))
         }

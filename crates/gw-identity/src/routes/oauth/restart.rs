@@ -2,7 +2,7 @@
 //! organization's directory. Only who was logged in when a session begins may complete it silently (OA-10).
 
 use super::{SessionError, base_path, session};
-use crate::{login::Shown, oauth::Progress, routes::Provenance, state::IdentityState};
+use crate::{login::OpenerEvidence, oauth::Progress, routes::Provenance, state::IdentityState};
 use axum::{
     extract::{Path, State},
     response::IntoResponse,
@@ -34,7 +34,7 @@ pub(crate) async fn restart(
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, ApiError> {
     let (_, found) = session(&state, &id).await?;
-    if !found.opener.is(&Shown::of(&headers, provenance.client)) {
+    if !found.opener.is(&OpenerEvidence::of(&headers, provenance.client)) {
         return Err(SessionError::Unknown.into());
     }
     if found.progress != Progress::Pending {

@@ -3,7 +3,7 @@
 use super::{SessionError, session, status::OAuthSessionStatusResponse};
 use crate::{
     error::detached,
-    login::Shown,
+    login::OpenerEvidence,
     oauth::{CompleteError, GrantedLogin, OauthId, OauthSession, Progress},
     routes::Provenance,
     security,
@@ -53,7 +53,7 @@ pub(crate) async fn silent_complete(
 ) -> Result<Json<OAuthSessionStatusResponse>, ApiError> {
     let caller = caller(&state, &headers)?;
     let (id, found) = session(&state, &id).await?;
-    if !found.opener.is(&Shown::of(&headers, provenance.client)) {
+    if !found.opener.is(&OpenerEvidence::of(&headers, provenance.client)) {
         return Err(SessionError::OtherBrowser.into());
     }
     if found.progress != Progress::Pending {

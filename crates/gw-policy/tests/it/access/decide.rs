@@ -4,7 +4,7 @@ use super::support::{HEAD, ask, ask_anonymously, ask_as, denial, permit, reason,
 use gw_evm::{Call, Method};
 use gw_policy::{
     Change, Snapshot,
-    access::{Caller, Decision, Plan, ReadBlock, owner_stood},
+    access::{Caller, Decision, Plan, ReadBlock, check_historical_ownership},
     knobs::KycGate,
     testing::{NOW, World, address_of, org_id, user_id, world},
 };
@@ -295,7 +295,7 @@ fn h1_the_recent_past_of_what_changed_hands_is_history() {
         .snapshot();
     let stood = |user: &str, name: &str, what: &str, number: u64, time| {
         let asked = ask(&snapshot, user).rpc(name, json!([address_of(what), format!("{number:#x}")]));
-        owner_stood(&snapshot, &permit(asked), ReadBlock { number, time }, NOW)
+        check_historical_ownership(&snapshot, &permit(asked), ReadBlock { number, time }, NOW)
     };
     let before = since.minus(gw_types::Seconds(1));
     for name in ["eth_getBalance", "eth_getTransactionCount", "eth_getCode"] {
@@ -341,7 +341,7 @@ fn rt8_a_tag_below_the_head_is_history() {
         .snapshot();
     let stood = |user: &str, what: &str, block: serde_json::Value, number: u64, time| {
         let asked = ask(&snapshot, user).rpc("eth_getBalance", json!([address_of(what), block]));
-        owner_stood(&snapshot, &permit(asked), ReadBlock { number, time }, NOW)
+        check_historical_ownership(&snapshot, &permit(asked), ReadBlock { number, time }, NOW)
     };
     let refused = Err(DenyReason::HistoryNotPermitted);
     for tag in ["safe", "finalized"] {
@@ -374,7 +374,9 @@ fn rt7_the_past_of_a_contract_is_for_administrators_of_its_own_organization() {
     let old = |what: &str| {
         let asked = ask(&snapshot, "chief").rpc("eth_getBalance", json!([address_of(what), "0x1"]));
         match asked {
-            Decision::Allow(permit) => owner_stood(&snapshot, &permit, ReadBlock { number: 1, time: NOW }, NOW),
+            Decision::Allow(permit) => {
+                check_historical_ownership(&snapshot, &permit, ReadBlock { number: 1, time: NOW }, NOW)
+            }
             other => Err(reason(&other)),
         }
     };
