@@ -18,8 +18,10 @@ use tokio::sync::Semaphore;
 /// How long one exchange may take and how large its answer may be (spec/20 J9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Budget {
-    /// A forwarded call: 30 s, 128 MiB.
+    /// A forwarded call that the node may have to compute for: 30 s, 128 MiB.
     Forward,
+    /// A forwarded call for what the node has at hand, such as a balance or a receipt: 10 s, 128 MiB.
+    Lookup,
     /// The trace of a read: [`Patience::read_trace`], [`NodeConfig::with_largest_trace`].
     ReadTrace,
     /// The trace of a send: [`Patience::send_trace`], [`NodeConfig::with_largest_trace`].
@@ -39,6 +41,7 @@ impl Budget {
     const fn time(self, patience: &Patience) -> Duration {
         match self {
             Self::Forward => Duration::from_secs(30),
+            Self::Lookup => Duration::from_secs(10),
             Self::SendTrace => patience.send_trace,
             Self::ReadTrace => patience.read_trace,
             Self::Fact | Self::Block => Duration::from_secs(5),
@@ -48,7 +51,7 @@ impl Budget {
 
     const fn size(self, largest_trace: usize) -> usize {
         match self {
-            Self::Forward | Self::Block | Self::Look => 128 * MIB,
+            Self::Forward | Self::Lookup | Self::Block | Self::Look => 128 * MIB,
             Self::ReadTrace | Self::SendTrace => largest_trace,
             Self::Fact => 8 * MIB,
         }

@@ -19,7 +19,6 @@ use gw_policy::{
     view::{self, BlockTransactions, ErrorContext, FeeFacts, node_error},
 };
 use gw_types::{Address, DenyReason, U256};
-use std::time::Duration;
 
 /// Asks the node and opens its answer under the policy of the moment it came.
 pub(crate) async fn forward(asked: &Asked, judged: Judged, found: &mut Found) -> Result<Disclosed, Reply> {
@@ -75,38 +74,7 @@ pub(crate) async fn forward(asked: &Asked, judged: Judged, found: &mut Found) ->
             (sealed, judged)
         }
     };
-    let shown = open(state, &judged, &head, sealed)?;
-    if matches!(judged.permit.call(), Call::Receipt(_)) {
-        registered(state, &shown).await;
-    }
-    Ok(shown)
-}
-
-/// How long a receipt waits for the registration of what it created, and how often that is looked at.
-const REGISTRATION: Duration = Duration::from_secs(3);
-const LOOK: Duration = Duration::from_millis(10);
-
-/// Whoever is shown that a deployment is mined can use the contract: between the block and the registration it would
-/// be nobody's (R3, HD14). Libraries ask for the receipt and call the contract at once.
-async fn registered(state: &Inner, receipt: &Disclosed) {
-    let Some(address) = created_address(receipt.as_str()) else { return };
-    let waiting = || {
-        let snapshot = state.feed().pin().snapshot;
-        snapshot.contract(address).is_none() && !snapshot.reservations(address).is_empty()
-    };
-    let look = async {
-        while waiting() {
-            tokio::time::sleep(LOOK).await;
-        }
-    };
-    if tokio::time::timeout(REGISTRATION, look).await.is_err() {
-        tracing::warn!("a mined deployment is not registered yet");
-    }
-}
-
-fn created_address(receipt: &str) -> Option<Address> {
-    let (_, rest) = receipt.split_once(r#""contractAddress":""#)?;
-    rest.split_once('"')?.0.parse().ok()
+    open(state, &judged, &head, sealed)
 }
 
 /// Where on the chain a call looks.
@@ -132,6 +100,34 @@ fn place(call: &Call) -> Place {
     }
 }
 
+/// How long a call may take: what a node looks up it has at hand, what it computes may be long.
+fn budget(call: &Call) -> Budget {
+    match call {
+        Call::Plain(_)
+        | Call::Balance(..)
+        | Call::Nonce(..)
+        | Call::Code(..)
+        | Call::Storage { .. }
+        | Call::Transaction(_)
+        | Call::Receipt(_)
+        | Call::Block { .. }
+        | Call::BlockTransactionCount(_)
+        | Call::UncleCount
+        | Call::Uncle => Budget::Lookup,
+        Call::FeeHistory { .. }
+        | Call::Sha3(_)
+        | Call::Proof { .. }
+        | Call::Simulate(_)
+        | Call::Logs(_)
+        | Call::BlockReceipts(_)
+        | Call::SendRaw(_)
+        | Call::Send(_)
+        | Call::TraceTransaction(_)
+        | Call::Live(_)
+        | Call::Unexamined(_) => Budget::Forward,
+    }
+}
+
 /// One call to the node, its body written from the typed call.
 pub(super) async fn ask(
     state: &Inner,
@@ -141,7 +137,7 @@ pub(super) async fn ask(
     found: &mut Found,
 ) -> Result<Sealed<RawJson>, Reply> {
     let node = judged.node(state)?;
-    match found.upstream(state, node.permitted(&judged.permit, call, pin, Budget::Forward)).await {
+    match found.upstream(state, node.permitted(&judged.permit, call, pin, budget(call))).await {
         Ok(None) => Err(Reply::Internal),
         Ok(Some(Answer::Result(sealed))) => Ok(sealed),
         Ok(Some(Answer::Error(error))) => Err(Reply::NodeError(node_error(ErrorContext::Other, error))),
@@ -209,7 +205,7 @@ async fn ask_beside(
 ) -> Result<(Sealed<RawJson>, Sealed<RawJson>), Reply> {
     let code = wire::body(&Call::Code(address, BlockId::LATEST), pin).ok_or(Reply::Internal)?;
     let body = judged.permit.body(judged.permit.call(), pin).ok_or(Reply::Internal)?;
-    let answers = found.upstream(state, judged.node(state)?.batch(&[code, body], Budget::Forward)).await;
+    let answers = found.upstream(state, judged.node(state)?.batch(&[code, body], budget(judged.permit.call()))).await;
     let mut answers = answers.map_err(|error| unanswered(state, &error))?.into_iter();
     match (answers.next(), answers.next()) {
         (Some(Answer::Result(code)), Some(Answer::Result(answer))) => Ok((code, answer)),
@@ -271,4 +267,29 @@ fn open(state: &Inner, judged: &Judged, head: &Head, sealed: Sealed<RawJson>) ->
 pub(super) async fn raise(state: &Inner, number: u64, found: &mut Found) -> Result<(), Reply> {
     let raised = found.upstream(state, state.node().raise(number)).await;
     raised.map_err(|error| unanswered(state, &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RTO8: what a node has at hand is waited for less long than what it computes.
+    #[test]
+    fn rto8_a_lookup_has_a_shorter_deadline_than_a_computation() {
+        let address = Address::ZERO;
+        for lookup in [
+            Call::Balance(address, BlockId::LATEST),
+            Call::Nonce(address, BlockId::LATEST),
+            Call::Code(address, BlockId::LATEST),
+            Call::Transaction(TransactionRef::Hash(Default::default())),
+            Call::Receipt(Default::default()),
+            Call::Block { block: BlockId::LATEST, full: true },
+        ] {
+            assert_eq!(budget(&lookup), Budget::Lookup, "{lookup:?}");
+        }
+        let history = Call::FeeHistory { count: 1024, newest: BlockId::LATEST, percentiles: None };
+        for computed in [Call::BlockReceipts(BlockId::LATEST), history] {
+            assert_eq!(budget(&computed), Budget::Forward, "{computed:?}");
+        }
+    }
 }
