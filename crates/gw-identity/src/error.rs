@@ -5,8 +5,13 @@ use gw_store::StoreError;
 use gw_types::Seconds;
 use tokio_util::task::TaskTracker;
 
-/// A fault of the store: logged here, the caller learns no more than that it was ours (house rule 17).
+/// A fault of the store, logged here: 503 while it cannot be reached (RTO8); otherwise the caller learns no more than that
+/// the fault was ours (house rule 17).
 pub(crate) fn storage(error: &StoreError) -> ApiError {
+    if error.is_unavailable() {
+        tracing::warn!(error = error as &dyn std::error::Error, "the policy store cannot be reached");
+        return ApiError::unavailable("the policy store is temporarily unavailable");
+    }
     tracing::error!(error = error as &dyn std::error::Error, "the policy store failed");
     ApiError::internal()
 }

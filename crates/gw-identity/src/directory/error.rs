@@ -117,7 +117,13 @@ mod tests {
             (DirectoryError::NotProvisioned, 403, "account is not provisioned", Some("not_provisioned")),
             (DirectoryError::OtherTenant, 403, "account belongs to another tenant", Some("other_tenant")),
             (DirectoryError::Banned, 403, "account is banned", Some("banned")),
-            (DirectoryError::Store(StoreError::NotPrimary), 500, "internal error", Some("authentication_failed")),
+            (
+                DirectoryError::Store(StoreError::NotPrimary),
+                503,
+                "the policy store is temporarily unavailable",
+                Some("authentication_failed"),
+            ),
+            (DirectoryError::Store(StoreError::Detached), 500, "internal error", Some("authentication_failed")),
             (DirectoryError::Unrecorded(NotRecorded), 503, "audit unavailable", Some("authentication_failed")),
         ];
         for (error, status, text, reason) in table {

@@ -124,7 +124,8 @@ mod tests {
             (LinkError::from(StoreError::LinkRevoked), 403, "address cannot be linked"),
             (LinkError::from(StoreError::Rule("address_is_contract")), 403, "address cannot be linked"),
             (LinkError::from(StoreError::NotFound(Missing::Link)), 404, "address not found"),
-            (LinkError::from(StoreError::NotPrimary), 500, "internal error"),
+            (LinkError::from(StoreError::NotPrimary), 503, "the policy store is temporarily unavailable"),
+            (LinkError::from(StoreError::Detached), 500, "internal error"),
             (LinkError::Unrecorded(NotRecorded), 503, "audit unavailable"),
         ];
         for (error, status, text) in table {

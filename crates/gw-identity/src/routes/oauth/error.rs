@@ -92,6 +92,9 @@ impl OauthError {
             Self::TooManyFailures(_) | Self::TooManySessions(_) => {
                 (StatusCode::TOO_MANY_REQUESTS, "temporarily_unavailable")
             }
+            Self::Store(error) if error.is_unavailable() => {
+                (StatusCode::SERVICE_UNAVAILABLE, "temporarily_unavailable")
+            }
             Self::NoVerifierId | Self::Store(_) => (StatusCode::INTERNAL_SERVER_ERROR, "server_error"),
             Self::Full(_) | Self::Unavailable | Self::Unrecorded(_) => {
                 (StatusCode::SERVICE_UNAVAILABLE, "temporarily_unavailable")
@@ -138,7 +141,8 @@ impl IntoResponse for OauthError {
             Self::TooManyFailures(Seconds(wait)) | Self::TooManySessions(Seconds(wait)) | Self::Full(Seconds(wait)) => {
                 headers.insert(header::RETRY_AFTER, HeaderValue::from(wait));
             }
-            Self::Unavailable | Self::Unrecorded(_) => {
+            // RTO8: whatever the cause, a 503 says when to come back.
+            _ if status == StatusCode::SERVICE_UNAVAILABLE => {
                 headers.insert(header::RETRY_AFTER, HeaderValue::from(1));
             }
             _ => {}
@@ -272,7 +276,8 @@ mod tests {
             (OauthError::Full(Seconds(9)), 503, "temporarily_unavailable"),
             (OauthError::NoVerifierId, 500, "server_error"),
             (OauthError::Unavailable, 503, "temporarily_unavailable"),
-            (OauthError::Store(StoreError::NotPrimary), 500, "server_error"),
+            (OauthError::Store(StoreError::NotPrimary), 503, "temporarily_unavailable"),
+            (OauthError::Store(StoreError::Detached), 500, "server_error"),
             (OauthError::Unrecorded(NotRecorded), 503, "temporarily_unavailable"),
         ];
         for (error, status, code) in table {
@@ -298,7 +303,8 @@ mod tests {
             (SessionError::Banned, 403, "account is banned"),
             (SessionError::LoginOver, 401, "token revoked"),
             (SessionError::Unavailable, 503, "session store unavailable"),
-            (SessionError::Store(StoreError::NotPrimary), 500, "internal error"),
+            (SessionError::Store(StoreError::NotPrimary), 503, "the policy store is temporarily unavailable"),
+            (SessionError::Store(StoreError::Detached), 500, "internal error"),
             (SessionError::Unrecorded(NotRecorded), 503, "audit unavailable"),
         ];
         for (error, status, text) in table {
