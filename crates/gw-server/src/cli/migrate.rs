@@ -5,7 +5,7 @@ use crate::{
     config::{Config, registry::Migrate},
     serve::{
         Fault,
-        stores::{Ground, NoStoreYet, open_audit, open_policy},
+        stores::{Ground, NoStoreYet, migrate_audit, open_policy},
     },
 };
 use clap::Subcommand;
@@ -29,7 +29,7 @@ pub(super) async fn run(command: Command, config: Config) -> Result<ExitCode, Fa
             let mut config = config;
             config.store.migrate = Migrate::Auto;
             open_policy(&ground, &config).await?;
-            open_audit(&ground, &config).await?;
+            migrate_audit(&ground, &config).await?;
             say("the schemas are up to date\n");
             Ok(ExitCode::SUCCESS)
         }

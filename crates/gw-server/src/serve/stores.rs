@@ -140,14 +140,21 @@ pub(crate) async fn open_policy(ground: &Ground, config: &Config) -> anyhow::Res
     Ok(store)
 }
 
-/// Opens the audit store and brings its schema up to date, or compares it.
-pub(crate) async fn open_audit(ground: &Ground, config: &Config) -> anyhow::Result<AuditStore> {
+/// Opens the audit store and brings its schema up to date, or compares it. For commands: the role that migrates owns the
+/// tables, so it may rewrite them, too.
+pub(crate) async fn migrate_audit(ground: &Ground, config: &Config) -> anyhow::Result<AuditStore> {
     let open = async || AuditStore::open(ground.audit_store(config)?).await.map_err(Into::into);
     let audit = reach("the audit store", open).await?;
     match config.store.migrate {
         Migrate::Auto => audit.migrate().await.context("the audit store's schema cannot be brought up to date")?,
         Migrate::Off => audit.check_schema().await.context("the audit store's schema is not this version's")?,
     }
+    Ok(audit)
+}
+
+/// Opens the audit store for sealing.
+pub(crate) async fn open_audit(ground: &Ground, config: &Config) -> anyhow::Result<AuditStore> {
+    let audit = migrate_audit(ground, config).await?;
     // Spec/70 rule 25: what seals must not be able to rewrite.
     let may_rewrite = audit.may_rewrite().await.context("the audit store's privileges cannot be read")?;
     if may_rewrite && config.environment == Environment::Production {
