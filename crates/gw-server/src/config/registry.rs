@@ -40,6 +40,15 @@ macro_rules! kind {
 const HOUR: u64 = 3600;
 const DAY: u64 = 24 * HOUR;
 
+/// What production asks of every secret, older ones too (RTS7).
+const STRONG: &str =
+    "in production at least 32 bytes with 8 different ones, and no other secret's value, older ones included";
+const STRONG_EACH: &str =
+    "in production each at least 32 bytes with 8 different ones, and no other secret's value, older ones included";
+
+/// Whoever is in these networks is believed (RTS7).
+const NARROW: &str = "in production no network wider than /8, of IPv6 addresses than /7: list your own machines";
+
 registry! {
     /// What kind of deployment this is. Production refuses weak and missing settings.
     ENVIRONMENT: Environment = Variable::new(Deployment, &super::ENVIRONMENT_KIND).default("development");
@@ -60,9 +69,9 @@ registry! {
     CORS_ALLOWED_ORIGINS: Vec<kind::ListedOrigin> = Variable::new(Edge, &kind::ORIGINS)
         .derived("none in production, `*` elsewhere").rule("`*` is every origin of this machine, and not for production");
     /// Proxies whose forwarding headers are believed.
-    TRUSTED_PROXIES: Vec<IpNet> = Variable::new(Edge, &kind::NETWORKS);
+    TRUSTED_PROXIES: Vec<IpNet> = Variable::new(Edge, &kind::NETWORKS).rule(NARROW);
     /// Networks beside the private ranges that count as internal.
-    TRUSTED_INTERNAL_CIDRS: Vec<IpNet> = Variable::new(Edge, &kind::NETWORKS);
+    TRUSTED_INTERNAL_CIDRS: Vec<IpNet> = Variable::new(Edge, &kind::NETWORKS).rule(NARROW);
 
     /// Requests one caller may have in flight.
     MAX_CONCURRENT_REQUESTS: u32 = Variable::new(Limits, kind!(u32, "a whole number from 1 to 100000", |t| number(t, 1, 100_000))).default("50");
@@ -113,14 +122,14 @@ registry! {
     HUMANITY_VERIFY_URL: Url = Variable::new(Identity, &kind::WEB).rule("https in production");
     /// Signs access tokens.
     JWT_SECRET: Secret = Variable::new(Identity, &kind::SECRET).secret().derived("generated and kept in DATA_DIR")
-        .required().rule("in production at least 32 bytes with 8 different ones; differs from JWT_REFRESH_SECRET");
+        .required().rule("differs from JWT_REFRESH_SECRET, older ones included; in production at least 32 bytes with 8 different ones, and no other secret's value, older ones included");
     /// Older access-token secrets, accepted for validation only.
-    JWT_SECRET_PREVIOUS: Vec<Secret> = Variable::new(Identity, &kind::SECRETS).secret();
+    JWT_SECRET_PREVIOUS: Vec<Secret> = Variable::new(Identity, &kind::SECRETS).secret().rule(STRONG_EACH);
     /// Signs refresh tokens.
     JWT_REFRESH_SECRET: Secret = Variable::new(Identity, &kind::SECRET).secret().derived("generated and kept in DATA_DIR")
-        .required().rule("in production at least 32 bytes with 8 different ones; differs from JWT_SECRET");
+        .required().rule("differs from JWT_SECRET, older ones included; in production at least 32 bytes with 8 different ones, and no other secret's value, older ones included");
     /// Older refresh-token secrets, accepted for validation only.
-    JWT_REFRESH_SECRET_PREVIOUS: Vec<Secret> = Variable::new(Identity, &kind::SECRETS).secret();
+    JWT_REFRESH_SECRET_PREVIOUS: Vec<Secret> = Variable::new(Identity, &kind::SECRETS).secret().rule(STRONG_EACH);
     /// Life of an access token.
     ACCESS_TOKEN_TTL: Duration = Variable::new(Identity, kind!(Duration, "a span from 60s to 24h", |t| span(t, 60, DAY))).default("300");
     /// Life of a refresh token.
@@ -187,11 +196,12 @@ registry! {
 
     /// Super-administrator's token (`X-Admin-Token`).
     ADMIN_API_TOKEN: Secret = Variable::new(Admin, &kind::SECRET).secret().derived("made at each start and printed once")
-        .required().rule("in production at least 32 bytes with 8 different ones");
+        .required().rule(STRONG);
     /// Older super-administrator's token, accepted while tokens are exchanged.
-    ADMIN_API_TOKEN_PREVIOUS: Secret = Variable::new(Admin, &kind::SECRET).secret();
+    ADMIN_API_TOKEN_PREVIOUS: Secret = Variable::new(Admin, &kind::SECRET).secret().rule(STRONG);
     /// Token that may create organizations and name their administrators, and read no data.
-    OPERATOR_API_TOKEN: Secret = Variable::new(Admin, &kind::SECRET).secret().rule("differs from ADMIN_API_TOKEN");
+    OPERATOR_API_TOKEN: Secret = Variable::new(Admin, &kind::SECRET).secret()
+        .rule("differs from ADMIN_API_TOKEN, the older one included; in production at least 32 bytes with 8 different ones, and no other secret's value, older ones included");
     /// Only membership in an organization-admin group makes an administrator, not the `admin` claim.
     ADMIN_REQUIRE_ORG_ADMIN_GROUP: bool = Variable::new(Admin, &kind::BOOL).default("false");
     /// Organization administrators may hand out the `admin` claim.
@@ -216,9 +226,9 @@ registry! {
     /// Header that carries the key.
     RPC_API_KEY_HEADER: http::HeaderName = Variable::new(Node, &kind::HEADER).default("Authorization");
     /// Encrypts the groups' node keys at rest.
-    RPC_API_KEY_ENCRYPTION_KEY: Secret = Variable::new(Node, &kind::KEY_256).secret().derived("generated and kept in DATA_DIR").required();
+    RPC_API_KEY_ENCRYPTION_KEY: Secret = Variable::new(Node, &kind::KEY_256).secret().derived("generated and kept in DATA_DIR").required().rule(STRONG);
     /// Older key of RPC_API_KEY_ENCRYPTION_KEY: reads what rests under it until that is stored anew.
-    RPC_API_KEY_ENCRYPTION_KEY_PREVIOUS: Secret = Variable::new(Node, &kind::KEY_256).secret();
+    RPC_API_KEY_ENCRYPTION_KEY_PREVIOUS: Secret = Variable::new(Node, &kind::KEY_256).secret().rule(STRONG);
     /// Longest trace of a send, a gas estimate or a client's own trace.
     TRACE_TIMEOUT: Duration = Variable::new(Node, kind!(Duration, "a span from 1s to 10m", |t| span(t, 1, 600))).default("30s")
         .rule("shorter than the 60s an answer may take");
@@ -301,7 +311,7 @@ registry! {
     /// Which answers wait for the disk: those of sends and administration, or all.
     AUDIT_DURABILITY: Durability = Variable::new(Audit, &DURABILITY_KIND).default("process");
     /// Signs the checkpoints of the audit log.
-    AUDIT_CHECKPOINT_KEY: Secret = Variable::new(Audit, &kind::SIGNING_KEY).secret().derived("generated and kept in DATA_DIR").required();
+    AUDIT_CHECKPOINT_KEY: Secret = Variable::new(Audit, &kind::SIGNING_KEY).secret().derived("generated and kept in DATA_DIR").required().rule(STRONG);
     /// Time between checkpoints.
     AUDIT_CHECKPOINT_INTERVAL: Duration = Variable::new(Audit, kind!(Duration, "a span from 1s to 24h", |t| span(t, 1, DAY))).default("1m");
     /// Records the (shortened) parameters of requests.

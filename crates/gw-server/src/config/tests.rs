@@ -281,6 +281,10 @@ fn row_2_production_refuses() {
     for (changes, expected) in cases {
         let found = problems(PRODUCTION, changes);
         assert!(found.len() == 1 && found.iter().all(|line| line.starts_with(expected)), "{changes:?}: {found:?}");
+        // RTO13: what production refuses of a variable stands in its row of the reference.
+        let name = format!("| `{}` |", expected.split(':').next().unwrap_or_default());
+        let row = reference().lines().find(|line| line.starts_with(&name)).map(str::to_owned).unwrap_or_default();
+        assert!(row.split_once("*Rules:").is_some_and(|(_, rules)| rules.contains("production")), "{expected}: {row}");
     }
 }
 
