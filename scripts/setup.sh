@@ -19,6 +19,12 @@ have redis-server || packages+=(redis-server)
 have nginx || packages+=(nginx-light)
 have wrk || packages+=(wrk)
 have python3 || packages+=(python3)
+# What the pages of docs/ are typed with.
+have bash || packages+=(bash)
+have curl || packages+=(curl)
+have jq || packages+=(jq)
+have openssl || packages+=(openssl)
+have psql || packages+=(postgresql-client)
 # The sign-in page is looked at in a real browser.
 have chromium || packages+=(chromium)
 python3 -c 'import venv, ensurepip' 2>/dev/null || packages+=(python3-venv)

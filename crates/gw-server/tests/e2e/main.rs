@@ -26,6 +26,8 @@ mod diagnostics;
 #[cfg(test)]
 mod directory;
 #[cfg(test)]
+mod documents;
+#[cfg(test)]
 mod durability;
 #[cfg(test)]
 mod extras;
@@ -39,6 +41,8 @@ mod links;
 mod members;
 #[cfg(test)]
 mod membership;
+#[cfg(test)]
+mod methods;
 #[cfg(test)]
 mod nodes;
 #[cfg(test)]
