@@ -54,8 +54,8 @@ impl UpstreamCall {
 
 /// The body of `call` at `pin`; `None` for what the gateway answers itself or from a trace.
 ///
-/// State and simulation calls run at the pin, whichever block they named; only `pending` balances and nonces, which
-/// nobody but their owner may ask for, stay pending. Block, log and transaction getters keep the number or hash they
+/// State and simulation calls run at the pin, whichever block they named; only a `pending` nonce, which nobody but its
+/// owner may ask for, stays pending: a pending balance would tell of blocks that nobody judged yet (HD28). Block, log and transaction getters keep the number or hash they
 /// named; `latest` and `pending` become the pin, and no range ends above it (HD2).
 pub fn body(call: &Call, pin: Pin) -> Option<UpstreamCall> {
     Some(match call {
@@ -65,7 +65,7 @@ pub fn body(call: &Call, pin: Pin) -> Option<UpstreamCall> {
             let rewards = list(percentiles.iter().flatten());
             upstream("eth_feeHistory", &[hex(*count), capped(*newest, pin), rewards])
         }
-        Call::Balance(address, block) => upstream("eth_getBalance", &[hex(address), own_state(*block, pin)]),
+        Call::Balance(address, _) => upstream("eth_getBalance", &[hex(address), pinned(pin.hash)]),
         Call::Nonce(address, block) => upstream("eth_getTransactionCount", &[hex(address), own_state(*block, pin)]),
         Call::Code(address, _) => upstream("eth_getCode", &[hex(address), pinned(pin.hash)]),
         Call::Storage { address, slot, .. } => {
@@ -104,6 +104,11 @@ pub fn body(call: &Call, pin: Pin) -> Option<UpstreamCall> {
         }
         Call::Sha3(_) | Call::UncleCount | Call::Uncle | Call::TraceTransaction(_) | Call::Live(_) => return None,
     })
+}
+
+/// The code of an account as the node has it now, judged blocks or not: for decisions only.
+pub fn pending_code(address: Address) -> UpstreamCall {
+    upstream("eth_getCode", &[hex(address), tag("pending")])
 }
 
 /// Which chain the node is on.

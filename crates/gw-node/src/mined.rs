@@ -30,6 +30,13 @@ const AT_ONCE: usize = 8;
 const FACTS: usize = 200;
 /// From so many transactions of one block on, a trace of the whole block is tried first.
 const WHOLE_BLOCK: usize = 4;
+/// How long a trace may take besides a second for each million of gas: what takes longer for its gas was made to.
+const TRACE_START: Duration = Duration::from_secs(5);
+const GAS_A_MILLISECOND: u64 = 1000;
+
+fn allowance(gas: u64) -> Budget {
+    Budget::MinedTrace(TRACE_START.saturating_add(Duration::from_millis(gas / GAS_A_MILLISECOND)))
+}
 
 /// A block and what is in it, by hash.
 #[derive(Clone, Debug)]
@@ -163,6 +170,12 @@ impl WireDelegation {
     }
 }
 
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireGas {
+    gas_used: U256,
+}
+
 impl WireSent {
     fn read(self) -> Option<Sent> {
         let delegations = self.authorization_list.unwrap_or_default().into_iter().filter_map(WireDelegation::read);
@@ -217,32 +230,59 @@ impl Node {
         Ok(None)
     }
 
-    /// What these transactions of a block did, in the order given.
+    /// What these transactions of a block did, in the order given. No block takes longer than its gas says: whose transaction
+    /// took longer once, of that sender's others in the block only the parts are asked for (HD36).
     pub async fn look_at(&self, block: B256, wanted: &[B256]) -> Result<Vec<Looked>, NoTrace> {
         let form = self.trace_form().ok_or(NoTrace::Unsupported)?;
+        let gas = self.gas_used(wanted).await?;
+        let wanted: Vec<(B256, u64)> = wanted.iter().copied().zip(gas).collect();
         if wanted.len() >= WHOLE_BLOCK
-            && let Some(looked) = self.whole(block, wanted, form).await
+            && let Some(looked) = self.whole(block, &wanted, form).await
         {
             return Ok(looked);
         }
         let mut looked = Vec::with_capacity(wanted.len());
-        for hashes in wanted.chunks(AT_ONCE) {
-            match self.together(block, hashes, form).await {
-                Some(runs) => looked.extend(runs),
-                None => {
-                    for hash in hashes {
-                        looked.push(self.alone(block, *hash, form).await?);
-                    }
+        let mut unread = BTreeSet::new();
+        for some in wanted.chunks(AT_ONCE) {
+            let together = if some.len() > 1 { self.together(block, some, form).await } else { None };
+            if let Some(runs) = together {
+                looked.extend(runs);
+                continue;
+            }
+            for one in some {
+                let run = self.alone(block, *one, form, &unread).await?;
+                if let Looked::Unreadable(Unreadable { sent: Some(sent), .. }) = &run {
+                    unread.insert(sent.sender);
                 }
+                looked.push(run);
             }
         }
         Ok(looked)
     }
 
+    /// The gas that each of these mined transactions used.
+    async fn gas_used(&self, hashes: &[B256]) -> Result<Vec<u64>, NodeError> {
+        let mut gas = Vec::with_capacity(hashes.len());
+        for hashes in hashes.chunks(AT_ONCE) {
+            let params: Vec<_> = hashes.iter().map(|hash| format!(r#"["{hash:#x}"]"#)).collect();
+            let calls: Vec<_> = params.iter().map(|params| ("eth_getTransactionReceipt", params.as_str())).collect();
+            for answer in self.ask(&calls, Budget::Block).await? {
+                gas.push(match answer {
+                    Answer::Result(receipt) => {
+                        parse::<Option<WireGas>>(&receipt)?.map_or(Ok(0), |receipt| small(receipt.gas_used))?
+                    }
+                    Answer::Error(_) => 0,
+                });
+            }
+        }
+        Ok(gas)
+    }
+
     /// All of them from one trace of the whole block, where that can be had.
-    async fn whole(&self, block: B256, wanted: &[B256], form: TraceForm) -> Option<Vec<Looked>> {
+    async fn whole(&self, block: B256, wanted: &[(B256, u64)], form: TraceForm) -> Option<Vec<Looked>> {
         let calls = wire::trace_block(block, TraceScope::Send, form);
-        let body = self.exchange(&calls, Budget::SendTrace).await.ok()?;
+        let (wanted, gas): (Vec<B256>, Vec<u64>) = wanted.iter().copied().unzip();
+        let body = self.exchange(&calls, allowance(gas.into_iter().fold(0, u64::saturating_add))).await.ok()?;
         let results = results(read_batch(&body, calls.len()).ok()?)?;
         let mined = gw_evm::trace::transactions(&results).ok()?;
         let mut sent = Vec::with_capacity(wanted.len());
@@ -257,13 +297,14 @@ impl Node {
     }
 
     /// A few of them in one exchange, where all of them can be had so.
-    async fn together(&self, block: B256, hashes: &[B256], form: TraceForm) -> Option<Vec<Looked>> {
+    async fn together(&self, block: B256, some: &[(B256, u64)], form: TraceForm) -> Option<Vec<Looked>> {
         let mut calls = Vec::new();
-        for hash in hashes {
+        let (hashes, gas): (Vec<B256>, Vec<u64>) = some.iter().copied().unzip();
+        for hash in &hashes {
             calls.push(transaction(*hash));
             calls.extend(wire::trace_transaction(*hash, TraceScope::Send, form));
         }
-        let body = self.exchange(&calls, Budget::SendTrace).await.ok()?;
+        let body = self.exchange(&calls, allowance(gas.into_iter().fold(0, u64::saturating_add))).await.ok()?;
         let results = results(read_batch(&body, calls.len()).ok()?)?;
         let each = calls.len().checked_div(hashes.len())?;
         let look = |(hash, results): (&B256, &[&RawValue])| {
@@ -274,12 +315,21 @@ impl Node {
     }
 
     /// One of them, tried again; unreadable if the node answers other questions all the while.
-    async fn alone(&self, block: B256, hash: B256, form: TraceForm) -> Result<Looked, NoTrace> {
-        for again in 0..TRIES {
+    async fn alone(
+        &self,
+        block: B256,
+        one: (B256, u64),
+        form: TraceForm,
+        unread: &BTreeSet<Address>,
+    ) -> Result<Looked, NoTrace> {
+        let (hash, _) = one;
+        let is_unread = !unread.is_empty()
+            && self.sent(block, &[hash]).await?.pop().flatten().is_some_and(|sent| unread.contains(&sent.sender));
+        for again in 0..if is_unread { 0 } else { TRIES } {
             if again > 0 {
                 tokio::time::sleep(REST).await;
             }
-            if let Some(looked) = self.together(block, &[hash], form).await.and_then(|mut looked| looked.pop()) {
+            if let Some(looked) = self.together(block, &[one], form).await.and_then(|mut looked| looked.pop()) {
                 return Ok(looked);
             }
         }
@@ -347,7 +397,7 @@ impl Node {
     }
 
     async fn result(&self, call: &UpstreamCall) -> Option<Box<RawValue>> {
-        let body = self.exchange(std::slice::from_ref(call), Budget::SendTrace).await.ok()?;
+        let body = self.exchange(std::slice::from_ref(call), allowance(0)).await.ok()?;
         results(read_batch(&body, 1).ok()?)?.pop().map(ToOwned::to_owned)
     }
 
@@ -428,4 +478,19 @@ fn run(sent: Sent, results: &[&RawValue], form: TraceForm) -> Option<MinedRun> {
     let trace = Trace::parse(results, TraceScope::Send, form).ok()?;
     let created = trace.created().collect();
     Some(MinedRun { sent, trace: Sealed::new(trace), created })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// HD36: a small transaction cannot hold a block for as long as a large one.
+    #[test]
+    fn hd36_a_trace_may_take_as_long_as_its_gas_says() {
+        let of = |gas| match allowance(gas) {
+            Budget::MinedTrace(time) => time.as_secs(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!([of(0), of(900_000), of(8_000_000), of(30_000_000)], [5, 5, 13, 35]);
+    }
 }

@@ -26,6 +26,8 @@ pub enum Budget {
     ReadTrace,
     /// The trace of a send: [`Patience::send_trace`], [`NodeConfig::with_largest_trace`].
     SendTrace,
+    /// The trace of mined transactions: so long, [`Patience::send_trace`] at most; [`NodeConfig::with_largest_trace`].
+    MinedTrace(Duration),
     /// A fact the gateway asks for itself: 5 s, 8 MiB.
     Fact,
     /// A block with the hashes of its transactions, or one transaction: 5 s, 128 MiB, which is more than any block can
@@ -38,12 +40,13 @@ pub enum Budget {
 const MIB: usize = 1024 * 1024;
 
 impl Budget {
-    const fn time(self, patience: &Patience) -> Duration {
+    fn time(self, patience: &Patience) -> Duration {
         match self {
             Self::Forward => Duration::from_secs(30),
             Self::Lookup => Duration::from_secs(10),
             Self::SendTrace => patience.send_trace,
             Self::ReadTrace => patience.read_trace,
+            Self::MinedTrace(time) => time.min(patience.send_trace),
             Self::Fact | Self::Block => Duration::from_secs(5),
             Self::Look => Duration::from_secs(2),
         }
@@ -52,7 +55,7 @@ impl Budget {
     const fn size(self, largest_trace: usize) -> usize {
         match self {
             Self::Forward | Self::Lookup | Self::Block | Self::Look => 128 * MIB,
-            Self::ReadTrace | Self::SendTrace => largest_trace,
+            Self::ReadTrace | Self::SendTrace | Self::MinedTrace(_) => largest_trace,
             Self::Fact => 8 * MIB,
         }
     }

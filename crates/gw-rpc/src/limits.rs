@@ -8,7 +8,7 @@ use std::{
     num::NonZeroU32,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicI64, Ordering},
+        atomic::{AtomicBool, AtomicI64, Ordering},
     },
 };
 
@@ -132,6 +132,70 @@ impl TraceQuota {
     }
 }
 
+/// A pause for whose executions the node could not finish, or whose traces were too large to read: the node works on for a
+/// while when the gateway has long given up (HD36). Doubled each time, and forgotten an hour after the last.
+///
+/// While a node is busy with one such execution everybody else's time out, too. So of those that did not come back in
+/// time only the one that began first is counted, until an execution that began later comes back.
+#[derive(Debug, Default)]
+pub(crate) struct Pauses {
+    any: AtomicBool,
+    inner: Mutex<Paused>,
+}
+
+#[derive(Debug, Default)]
+struct Paused {
+    /// Since when the node is busy with an execution that was counted.
+    busy_since: Option<Timestamp>,
+    of: HashMap<Party, (u32, Timestamp)>,
+}
+
+/// The first pause, and the longest one.
+const FIRST_PAUSE: u32 = 10;
+const DOUBLINGS: u32 = 8;
+const FORGOTTEN: Seconds = Seconds(3600);
+
+impl Pauses {
+    /// Whether the party has to wait.
+    pub(crate) fn refuse(&self, party: Party, now: Timestamp) -> bool {
+        self.any.load(Ordering::Relaxed) && self.lock().of.get(&party).is_some_and(|(_, ends)| now < *ends)
+    }
+
+    /// An execution that began then came back.
+    pub(crate) fn came_back(&self, began: Timestamp) {
+        if self.any.load(Ordering::Relaxed) {
+            let mut paused = self.lock();
+            paused.busy_since = paused.busy_since.filter(|since| began <= *since);
+        }
+    }
+
+    /// An execution of the party did not come back in time.
+    pub(crate) fn timed_out(&self, party: Party, now: Timestamp) {
+        let mut paused = self.lock();
+        if paused.busy_since.is_none() {
+            paused.busy_since = Some(now);
+            self.count(&mut paused, party, now);
+        }
+    }
+
+    /// The trace of an execution of the party was too much to read.
+    pub(crate) fn too_large(&self, party: Party, now: Timestamp) {
+        self.count(&mut self.lock(), party, now);
+    }
+
+    fn count(&self, paused: &mut Paused, party: Party, now: Timestamp) {
+        paused.of.retain(|_, (_, ends)| now < ends.plus(FORGOTTEN));
+        let (times, ends) = paused.of.entry(party).or_insert((0, now));
+        let pause = FIRST_PAUSE.saturating_mul(1 << (*times).min(DOUBLINGS));
+        (*times, *ends) = (times.saturating_add(1), now.plus(Seconds(pause.into())));
+        self.any.store(true, Ordering::Relaxed);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Paused> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// After HTTP 429 from the node nothing is forwarded by the same key for a second: it is that key's calls the node counts.
 #[derive(Debug, Default)]
 pub(crate) struct Breakers {
@@ -203,6 +267,32 @@ mod tests {
         let passed = (1..200).filter(|second| !quota.refuse(one, at(*second))).count();
         assert_eq!(passed, 99);
         assert!(quota.refuse(one, at(86_399)) && !quota.refuse(one, at(86_400)));
+    }
+
+    #[test]
+    fn hd36_who_keeps_the_node_busy_waits_longer_each_time_and_nobody_else_does() {
+        let pauses = Pauses::default();
+        let (one, other) = (Party::User(UserId::fixed(1)), Party::User(UserId::fixed(2)));
+        let at = |second: i64| Timestamp::from_secs(second);
+        pauses.timed_out(one, at(5));
+        // Held up by the first one.
+        pauses.timed_out(other, at(6));
+        assert!(pauses.refuse(one, at(14)) && !pauses.refuse(other, at(6)) && !pauses.refuse(one, at(15)));
+        // One that began before says nothing of now.
+        pauses.came_back(at(4));
+        pauses.timed_out(other, at(16));
+        assert!(!pauses.refuse(other, at(16)));
+        pauses.came_back(at(17));
+        pauses.timed_out(one, at(20));
+        assert!(pauses.refuse(one, at(39)) && !pauses.refuse(one, at(40)));
+        pauses.too_large(other, at(21));
+        assert!(pauses.refuse(other, at(30)) && !pauses.refuse(other, at(31)));
+        for _ in 0..40 {
+            pauses.too_large(one, at(40));
+        }
+        assert!(pauses.refuse(one, at(40 + 2559)) && !pauses.refuse(one, at(40 + 2560)));
+        pauses.too_large(other, at(20_000));
+        assert_eq!(pauses.lock().of.len(), 1, "forgotten");
     }
 
     #[derive(Debug)]

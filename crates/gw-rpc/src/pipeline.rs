@@ -59,7 +59,7 @@ pub(crate) async fn answer(state: &Arc<Inner>, origin: &Arc<Origin>, call: Reque
     if let Some(known) = known(&asked, &judged) {
         return recorder.finish(told(known), false).await;
     }
-    // The pause the node asked for; calls in flight.
+    // The pause the node asked for, or whose executions keep it busy; calls in flight.
     if let Err(reply) = place.take(state, &judged) {
         return recorder.finish(reply, false).await;
     }
@@ -171,6 +171,10 @@ fn told(answer: Result<Disclosed, Reply>) -> Reply {
 impl Place {
     fn take(&mut self, state: &Inner, judged: &Judged) -> Result<(), Reply> {
         if state.breakers.any_open(judged.now) && state.breakers.is_open(judged.node(state)?.key_id(), judged.now) {
+            return Err(Reply::Busy(DenyReason::RateLimited));
+        }
+        if matches!(judged.permit.plan(), Plan::Simulate | Plan::Send) && state.pauses.refuse(judged.party, judged.now)
+        {
             return Err(Reply::Busy(DenyReason::RateLimited));
         }
         if self.0.is_none() {

@@ -1,7 +1,7 @@
 //! What the pipeline draws on.
 
 use crate::{
-    limits::{Breakers, InFlight, Rates, TraceQuota},
+    limits::{Breakers, InFlight, Pauses, Rates, TraceQuota},
     live::{Filters, Sockets},
     meter::Meters,
     pins::Pins,
@@ -30,6 +30,7 @@ pub(crate) struct Inner {
     pub(crate) in_flight: Arc<InFlight>,
     pub(crate) rates: Rates,
     pub(crate) traces: TraceQuota,
+    pub(crate) pauses: Pauses,
     pub(crate) breakers: Breakers,
     pub(crate) filters: Filters,
     pub(crate) sockets: Sockets,
@@ -89,10 +90,11 @@ impl RpcState {
     pub fn new(edge: Arc<Edge>, sends: SendContext, settings: RpcSettings, end: CancellationToken) -> Self {
         let in_flight = InFlight::new(settings.max_concurrent, settings.max_concurrent_anonymous);
         let rates = Rates::new(settings.per_minute, settings.anonymous_per_minute, &sends.clock);
-        let (breakers, traces) = (Breakers::default(), TraceQuota::default());
+        let (breakers, traces, pauses) = (Breakers::default(), TraceQuota::default(), Pauses::default());
         let (filters, sockets, meters) = (Filters::default(), Sockets::new(end), Meters::new());
         let pins = Pins::default();
-        let inner = Inner { edge, sends, settings, in_flight, rates, traces, breakers, filters, sockets, meters, pins };
+        let inner =
+            Inner { edge, sends, settings, in_flight, rates, traces, pauses, breakers, filters, sockets, meters, pins };
         Self(Arc::new(inner))
     }
 }

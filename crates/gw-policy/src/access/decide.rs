@@ -12,7 +12,7 @@ use super::{
     subject::{StateAge, Subject, effective},
     target::Member,
     unexamined,
-    url::{UrlScope, apply_url_scope, check_url_scope, check_url_sender},
+    url::{apply_url_scope, check_url_scope, check_url_sender},
 };
 use crate::{
     knobs::KycGate,
@@ -97,8 +97,9 @@ fn judge(snapshot: &Snapshot, q: &Question<'_>) -> Result<Permit, (Refused, Opti
     permit.listed = listed;
     (permit.shared_logs_only, permit.age, permit.rests_on_pin) = (shared_logs_only, age, rests_on_pin);
     if let Some(url) = url {
-        let UrlScope { plan, own_only, no_revert_data } = apply_url_scope(url, &permit.call, &subject, permit.plan);
-        (permit.plan, permit.own_only, permit.no_revert_data) = (plan, own_only, no_revert_data);
+        let scope = apply_url_scope(url, &permit.call, &subject, permit.plan);
+        (permit.plan, permit.own_only, permit.no_revert_data) = (scope.plan, scope.own_only, scope.no_revert_data);
+        permit.picked = scope.picked;
     }
     Ok(permit)
 }
@@ -211,6 +212,7 @@ pub(super) fn permit(
         rests_on_pin: false,
         own_only: false,
         no_revert_data: false,
+        picked: None,
         beside: q.caller.beside().map(|beside| Box::new(signed_by(beside, q))),
     }
 }

@@ -138,6 +138,8 @@ pub struct Permit {
     pub(super) rests_on_pin: bool,
     pub(super) own_only: bool,
     pub(super) no_revert_data: bool,
+    /// HD17: the only contracts of organizations that a simulation calls, if the scope of a personal URL names them.
+    pub(super) picked: Option<Arc<[Address]>>,
     pub(super) beside: Option<Box<Beside>>,
 }
 

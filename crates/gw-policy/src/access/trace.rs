@@ -273,6 +273,8 @@ pub(super) struct Run<'a> {
     delegations: Vec<(Address, Address)>,
     /// X8: own contracts need a grant in every frame.
     grants_inside: bool,
+    /// HD17: the only contracts of organizations that may be called, or looked at, if the scope of a personal URL names them.
+    picked: Option<Arc<[Address]>>,
     /// What is being judged: a frame, and the address it is about. For those who ask where it stopped.
     pub(super) looked_at: Cell<Option<(Option<usize>, Option<Address>)>>,
 }
@@ -320,6 +322,7 @@ impl<'a> Run<'a> {
             created: created(&trace.frames),
             delegations: delegations(request)?,
             grants_inside: knobs.toggle(snapshot, SystemToggle::IntraOrgGrantTracing, now),
+            picked: permit.picked.clone(),
             looked_at: Cell::new(None),
         };
         Ok((run, top))
@@ -371,6 +374,7 @@ impl<'a> Run<'a> {
             created: created(&trace.frames),
             delegations: sent.delegations.clone(),
             grants_inside: knobs.toggle(snapshot, SystemToggle::IntraOrgGrantTracing, now),
+            picked: None,
             looked_at: Cell::new(None),
         }
     }
@@ -570,6 +574,10 @@ impl<'a> Run<'a> {
             let authored = match place {
                 Place::Created => true,
                 Place::Ours(contract) => {
+                    // What is delegated to runs as its caller, on its caller's state.
+                    if matches!(frame.kind, FrameKind::Call | FrameKind::StaticCall) && address == to {
+                        self.picks(address)?;
+                    }
                     self.rules(judged, contract, frame, parent, above)?;
                     if contract.trusted_router {
                         below.router = Some(contract.org);
@@ -608,12 +616,21 @@ impl<'a> Run<'a> {
     /// HD29: looking at an account is the question for its balance or code, and needs the same right.
     fn touch(&self, judged: &mut Judged<'a>, address: Address) -> Result<(), DenyReason> {
         let place = self.admit(judged, address)?;
+        if matches!(place, Place::Ours(_)) {
+            self.picks(address)?;
+        }
         let is_hidden_wallet = matches!(place, Place::Wallet);
         if is_hidden_wallet || address == self.sender || self.may_ask_about(place) {
             Ok(())
         } else {
             Err(DenyReason::ContractNotPermitted)
         }
+    }
+
+    /// HD17: a page that holds a personal URL reads the picked contracts, not what they can reach.
+    fn picks(&self, address: Address) -> Result<(), DenyReason> {
+        let picked = self.picked.as_ref().is_none_or(|picked| picked.contains(&address));
+        if picked { Ok(()) } else { Err(DenyReason::ContractNotPermitted) }
     }
 
     /// Whether the caller is answered who asks for balance and code.

@@ -12,6 +12,7 @@ use super::{
 use crate::snapshot::{LinkKind, PersonalUrl, Snapshot, UrlReach};
 use gw_evm::{Call, CallRequest, Class, Method};
 use gw_types::{Address, DenyReason};
+use std::sync::Arc;
 
 /// Whether this call may come by the URL at all.
 pub(super) fn check_url_scope(
@@ -81,20 +82,22 @@ fn is_wallets(method: Method) -> bool {
 }
 
 /// What is left of an answer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct UrlScope {
     pub(super) plan: Plan,
     /// Of transactions only the owner's own show, of code only that there is none.
     pub(super) own_only: bool,
     /// What a run reverts with is not told.
     pub(super) no_revert_data: bool,
+    /// The only contracts of organizations that a simulation calls.
+    pub(super) picked: Option<Arc<[Address]>>,
 }
 
 /// Balances and nonces but the owner's own read zero, of transactions only the owner's own show, of code only that there
 /// is none, of a payment that fails only that it does.
 pub(super) fn apply_url_scope(url: &PersonalUrl, call: &Call, subject: &Subject<'_, '_>, plan: Plan) -> UrlScope {
     match url.reach {
-        UrlReach::All => UrlScope { plan, own_only: false, no_revert_data: false },
+        UrlReach::All => UrlScope { plan, own_only: false, no_revert_data: false, picked: None },
         UrlReach::Wallet | UrlReach::Contracts(_) => {
             let picked = picked(url);
             let foreign = matches!(subject, Subject::Quantity(..)) && !subject.is_owned();
@@ -106,7 +109,9 @@ pub(super) fn apply_url_scope(url: &PersonalUrl, call: &Call, subject: &Subject<
             } else {
                 false
             };
-            UrlScope { plan: if foreign { Plan::ZeroQuantity } else { plan }, own_only: !picks, no_revert_data }
+            let plan = if foreign { Plan::ZeroQuantity } else { plan };
+            let picked = (plan == Plan::Simulate).then(|| picked.into());
+            UrlScope { plan, own_only: !picks, no_revert_data, picked }
         }
     }
 }

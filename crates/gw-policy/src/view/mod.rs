@@ -32,7 +32,7 @@ pub use log::{
 pub use named::blocks_named;
 pub use receipt::{block_receipts, receipt};
 pub use simulation::{access_list, call_result, gas_used, reads_base_fee, untraced_call_result};
-pub use state::{balance, code, is_no_code, nonce, proof, sent_hash, storage};
+pub use state::{balance, code, is_no_code, nonce, proof, runs_no_code, sent_hash, storage};
 pub use transaction::transaction;
 pub use tree::{call_tree, mined_call_tree, traceable};
 pub use unexamined::unexamined;

@@ -51,6 +51,11 @@ pub fn is_no_code(answer: &Sealed<RawJson>) -> bool {
     answer.peek().text().is_some_and(|text| is_wallet(text.trim()))
 }
 
+/// Whether the account runs no code at all, not even another's (EIP-7702).
+pub fn runs_no_code(answer: &Sealed<RawJson>) -> bool {
+    answer.peek().text().is_some_and(|text| text.trim() == "\"0x\"")
+}
+
 /// Whether this is what a wallet has for code: nothing, or where it delegates to (EIP-7702).
 fn is_wallet(code: &str) -> bool {
     let digits = code.strip_prefix("\"0x").and_then(|code| code.strip_suffix('"'));

@@ -1,7 +1,10 @@
 //! `eth_estimateGas` without asking the node for an estimate: the gateway searches itself, and every probe is a judged
 //! trace (HD3), so that no gas window exists that nobody looked at.
 
-use super::{simulate::run, unanswered};
+use super::{
+    simulate::{MOST_SIMULATED, run},
+    unanswered,
+};
 use crate::{
     question::{Asked, Judged},
     record::Found,
@@ -66,7 +69,7 @@ async fn cap(
     block: &Block,
     found: &mut Found,
 ) -> Result<u64, Reply> {
-    let cap = request.gas.unwrap_or(block.gas_limit).min(block.gas_limit);
+    let cap = request.gas.unwrap_or(block.gas_limit).min(block.gas_limit).min(MOST_SIMULATED);
     let price = request.gas_price.or(request.max_fee_per_gas).unwrap_or(0);
     let (Some(sender), 1..) = (request.from, price) else { return Ok(cap) };
     let state = asked.state();

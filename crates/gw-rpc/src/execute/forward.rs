@@ -9,7 +9,7 @@ use crate::{
 };
 use bytes::Bytes;
 use gw_evm::{
-    BlockId, Call, Method, TransactionRef,
+    BlockId, BlockTag, Call, Method, TransactionRef,
     wire::{self, Pin},
 };
 use gw_node::{Answer, Budget, Head, NodeError};
@@ -136,6 +136,9 @@ pub(super) async fn ask(
     pin: Pin,
     found: &mut Found,
 ) -> Result<Sealed<RawJson>, Reply> {
+    if let Call::Nonce(address, BlockId::Tag(BlockTag::Pending)) = call {
+        return pending_nonce(state, judged, *address, pin, found).await;
+    }
     let node = judged.node(state)?;
     match found.upstream(state, node.permitted(&judged.permit, call, pin, budget(call))).await {
         Ok(None) => Err(Reply::Internal),
@@ -143,6 +146,30 @@ pub(super) async fn ask(
         Ok(Some(Answer::Error(error))) => Err(Reply::NodeError(node_error(ErrorContext::Other, error))),
         Err(error) => Err(unanswered(state, &error)),
     }
+}
+
+/// The nonce its owner sends with next. Code that runs as a wallet uses nonces too, for what it creates; how many it used in
+/// a block that nobody judged yet is not told (HD28): of a wallet that runs code the judged nonce is.
+async fn pending_nonce(
+    state: &Inner,
+    judged: &Judged,
+    address: Address,
+    pin: Pin,
+    found: &mut Found,
+) -> Result<Sealed<RawJson>, Reply> {
+    let nonce = |block| judged.permit.body(&Call::Nonce(address, block), pin).ok_or(Reply::Internal);
+    let pending = BlockId::Tag(BlockTag::Pending);
+    let calls = [wire::pending_code(address), nonce(pending)?, nonce(BlockId::LATEST)?];
+    let answers = found.upstream(state, judged.node(state)?.batch(&calls, Budget::Lookup)).await;
+    let mut results = Vec::with_capacity(calls.len());
+    for answer in answers.map_err(|error| unanswered(state, &error))? {
+        match answer {
+            Answer::Result(sealed) => results.push(sealed),
+            Answer::Error(error) => return Err(Reply::NodeError(node_error(ErrorContext::Other, error))),
+        }
+    }
+    let [code, pending, judged] = <[_; 3]>::try_from(results).map_err(|_| Reply::Internal)?;
+    Ok(if view::runs_no_code(&code) { pending } else { judged })
 }
 
 /// How often a question is asked whose answer is about blocks that the gateway does not follow.

@@ -89,11 +89,15 @@ pub(super) async fn run(
     let state = asked.state();
     let mut judged = asked.again(judged)?;
     let mut new: BTreeSet<Address> = BTreeSet::new();
-    let request = priceless(state, request);
+    let request = bounded(&priceless(state, request), block);
     for _ in 0..ROUNDS {
         let node = judged.node(state)?;
+        let began = judged.now;
         let traced = found.upstream(state, node.trace_as_new(&request, block.pin(), scope, &new)).await;
         judged = asked.again(judged)?;
+        if traced.is_ok() {
+            state.pauses.came_back(began);
+        }
         let trace = match traced.map_err(|error| untraced(state, &judged, error))? {
             Traced::Refused(error) => return Err(unwilling(error)),
             Traced::Trace(trace) => trace,
@@ -115,6 +119,17 @@ pub(super) async fn run(
         }
     }
     Err(Reply::TracingUnavailable(DenyReason::TracingUnavailable))
+}
+
+/// The most gas of a simulation (J9): nothing is paid for it, so what a caller names is no bound. Where blocks hold more,
+/// nodes run this much by themselves.
+pub(super) const MOST_SIMULATED: u64 = 50_000_000;
+
+/// At most what a block holds, as it could never be sent.
+fn bounded(request: &CallRequest, block: &Block) -> CallRequest {
+    let most = block.gas_limit.min(MOST_SIMULATED);
+    let gas = request.gas.or((block.gas_limit > most).then_some(most)).map(|gas| gas.min(most));
+    CallRequest { gas, ..request.clone() }
 }
 
 /// `HIDE_BASE_FEE`: a simulation names no price. Whether the node would take a price, and what GASPRICE makes of a limit,
@@ -179,6 +194,13 @@ pub(crate) fn unwilling(error: Sealed<RawError>) -> Reply {
 /// X11: without a trace nothing is answered and nothing forwarded. A frame that nobody can judge is a verdict on what the
 /// trace holds (decision 58).
 pub(crate) fn untraced(state: &Inner, judged: &Judged, error: NoTrace) -> Reply {
+    match &error {
+        NoTrace::Node(NodeError::Timeout) => state.pauses.timed_out(judged.party, judged.now),
+        NoTrace::Node(NodeError::TooLarge) | NoTrace::Unusable(TraceError::TooDeep | TraceError::TooManyFrames) => {
+            state.pauses.too_large(judged.party, judged.now);
+        }
+        NoTrace::Unsupported | NoTrace::Node(_) | NoTrace::Unusable(_) => {}
+    }
     let reason = match &error {
         NoTrace::Unusable(TraceError::UnknownFrame) => return judged.denied(DenyReason::TraceMismatch),
         NoTrace::Unusable(TraceError::TooDeep | TraceError::TooManyFrames) => DenyReason::TraceDepthExceeded,

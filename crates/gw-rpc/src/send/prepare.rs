@@ -7,7 +7,7 @@ use crate::{
     reply::Reply,
     state::Inner,
 };
-use gw_evm::{Call, CallRequest, trace::Trace, wire::NextBlock};
+use gw_evm::{Call, CallRequest, ParamError, trace::Trace, wire::NextBlock};
 use gw_node::{Block, Traced};
 use gw_policy::{
     Sealed,
@@ -15,9 +15,10 @@ use gw_policy::{
         TraceVerdict, permissions,
         send::{check_nonce, created_addresses, recipients},
     },
+    view,
 };
 use gw_store::Actor;
-use gw_types::{Address, B256, Claims, DenyReason, ExternalId, OrgId, UserId};
+use gw_types::{Address, B256, Claims, DenyReason, ExternalId, OrgId, U256, UserId};
 
 /// A send that passed everything: what forwarding needs to know.
 #[derive(Debug)]
@@ -51,15 +52,31 @@ pub(super) struct Facts {
 
 pub(super) async fn prepare(asked: &Asked, judged: Judged, found: &mut Found) -> Result<Ready, Reply> {
     let state = asked.state();
-    let block = head(state)?.block;
+    let head = head(state)?;
+    let block = head.block;
     let call = judged.permit.call().clone();
     let Transaction { sender, request, signed } = Transaction::of(&call).ok_or(Reply::Internal)?;
     // The node runs it as whom the gateway names, never as an account of its own choosing.
     let request = CallRequest { from: Some(sender), ..request.clone() };
+    // A block could not hold it, and the node would run it all the same to trace it.
+    if request.gas.is_some_and(|gas| gas > block.gas_limit) {
+        return Err(judged.invalid(ParamError::invalid("the gas limit is above the block's")));
+    }
+    // HIDE_BASE_FEE: the node refuses what is below the base fee; so all below the published price is refused here.
+    let offered = request.gas_price.or(request.max_fee_per_gas);
+    if state.knobs().hide_base_fee
+        && offered.is_some_and(|offered| U256::from(offered) < view::published_price(head.gas_price))
+    {
+        return Err(judged.invalid(ParamError::invalid("max fee per gas less than eth_gasPrice")));
+    }
     // HD2: as of now, and as of the block it would run in.
     let next = NextBlock { number: block.number.saturating_add(1), timestamp: block.timestamp.saturating_add(1) };
     let traced = found.upstream(state, judged.node(state)?.trace_send(&request, block.pin(), next)).await;
+    let began = judged.now;
     let judged = asked.again(judged)?;
+    if traced.is_ok() {
+        state.pauses.came_back(began);
+    }
     let traced = traced.map_err(|error| untraced(state, &judged, error))?;
     let (now, next) = (trace(traced.now)?, trace(traced.next)?);
     let verdict = judge_run(state, &judged, now, &block, found)?;

@@ -5,6 +5,7 @@ use crate::{
     real_reads::{Chain, chain_on},
     world::{Answer, account, artifact, real_on, scripted, signed},
 };
+use alloy_primitives::hex;
 use alloy_sol_types::{SolCall, SolValue, sol};
 use gw_node::{Node, NodeConfig, NodeError, Upkeep};
 use gw_policy::Knobs;
@@ -400,4 +401,31 @@ async fn rt22_hd36_a_garbled_answer_is_no_lost_state() {
     world.node.refresh_head().await.unwrap();
     assert_eq!(world.store.read().list_suspensions().await.unwrap().len(), 1, "nobody can look at it any more");
     assert!(world.store.read().watched_sends(u64::MAX).await.unwrap().is_empty());
+}
+
+/// HD28: `pending` tells nothing of a block that nobody judged yet, whose balances and created contracts it may hold.
+#[tokio::test]
+async fn hd28_pending_tells_nothing_of_an_unjudged_block() {
+    let chain = scene(&[]).await;
+    let (wallet, other) = (chain.wallet, account(1));
+    chain.world.link(&chain.caller, other.address()).await;
+    let balance =
+        async |tag: &str| chain.ask("eth_getBalance", json!([other.address(), tag])).await.body["result"].clone();
+    let nonce =
+        async |of: Address| chain.ask("eth_getTransactionCount", json!([of, "pending"])).await.body["result"].clone();
+    let (before, first) = (balance("latest").await, chain.next_nonce().await);
+    chain.mining(false).await;
+    // A block that the gateway has not looked at yet.
+    let pay = json!([{"from": account(3).address(), "to": other.address(), "value": "0x1"}]);
+    chain.world.bare("eth_sendTransaction", pay).await;
+    chain.world.anvil("evm_mine", json!([])).await;
+    let there = chain.world.bare("eth_getBalance", json!([other.address(), "latest"])).await["result"].clone();
+    assert_ne!(there, before, "planted");
+    assert_eq!(balance("pending").await, before);
+    // Its owner's next nonce is told; not what code made of it that runs as the wallet.
+    chain.sends(first, Some(account(2).address()), Vec::new()).await;
+    assert_eq!(nonce(wallet).await, json!(format!("{:#x}", first + 1)));
+    let delegated = format!("0xef0100{}", hex::encode(chain.mine));
+    chain.world.anvil("anvil_setCode", json!([wallet, delegated])).await;
+    assert_eq!(nonce(wallet).await, json!(format!("{first:#x}")));
 }

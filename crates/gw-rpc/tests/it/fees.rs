@@ -1,8 +1,9 @@
 //! `HIDE_BASE_FEE` against a real node: two base fees, the same bytes (spec/30 section 8, HD11).
 
-use crate::world::{World, account, real_with, signed};
+use crate::world::{World, account, real_with, signed, signed_with};
+use alloy_consensus::TxEip1559;
 use gw_policy::Knobs;
-use gw_types::{B256, Bytes, Claim};
+use gw_types::{B256, Bytes, Claim, U256};
 use serde_json::{Value, json};
 
 /// What is asked about one block with one transaction of the caller's, what differs from block to block left out.
@@ -69,4 +70,40 @@ async fn rt14_two_base_fees_read_alike() {
             assert!(differing > 8, "{differing} answers tell where nothing is hidden: {seen:?}");
         }
     }
+}
+
+/// RT14, HD11: which price the node takes for a send told the base fee to whoever searched for it.
+#[tokio::test]
+async fn rt14_a_refused_price_tells_no_base_fee() {
+    let (world, _anvil) = real_with(Knobs { hide_base_fee: true, ..Knobs::default() }).await;
+    let bank = world.org("bank").await;
+    let payer = world.person("payer", bank, &["*"], &[]).await;
+    world.link(&payer, account(0).address()).await;
+    world.anvil("anvil_setNextBlockBaseFeePerGas", json!(["0x77359400"])).await;
+    world.anvil("evm_mine", json!([])).await;
+    world.node.refresh_head().await.unwrap();
+    let published: U256 = world.result(&payer, "eth_gasPrice", json!([])).await.as_str().unwrap().parse().unwrap();
+    let actual = U256::from(2_000_000_000_u64);
+    assert!(published > actual);
+    let send = async |price: U256, nonce: u64| {
+        let (raw, _) = signed_with(
+            &account(0),
+            TxEip1559 {
+                chain_id: 31337,
+                nonce,
+                gas_limit: 21_000,
+                max_fee_per_gas: price.to(),
+                to: account(1).address().into(),
+                ..TxEip1559::default()
+            },
+        );
+        world.ask(Some(&payer), "eth_sendRawTransaction", json!([raw])).send().await.body
+    };
+    let low = send(U256::ONE, 0).await;
+    assert_eq!(low["error"]["code"], -32602, "{low}");
+    for price in [actual - U256::ONE, actual, actual + U256::ONE, published - U256::ONE] {
+        assert_eq!(send(price, 0).await, low, "{price}");
+    }
+    let taken = send(published, 0).await;
+    assert!(taken["result"].is_string(), "{taken}");
 }

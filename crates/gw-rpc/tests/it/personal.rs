@@ -2,16 +2,23 @@
 
 use crate::{
     live::erc20,
-    world::{Answer, DENIED, Person, World, account, real, scripted_with, signed},
+    world::{Answer, DENIED, Person, World, account, artifact, real, scripted_with, signed},
 };
+use alloy_sol_types::{SolCall as _, SolValue as _, sol};
 use gw_audit::AuthMethod;
 use gw_policy::{Knobs, snapshot::UrlReach};
 use gw_rpc::RpcSettings;
 use gw_store::record::{AccessInput, NewPersonalUrl, PersonalUrl, UserPatch};
 use gw_testkit::{FakeNode, fake_node::Reply};
-use gw_types::{Address, B256, Bytes, Claim, OrgId, Seconds};
+use gw_types::{Address, B256, Bytes, Claim, OrgId, Seconds, U256};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
+
+sol! {
+    function forward(address target, bytes data) external payable returns (bytes);
+    function delegate(address target, bytes data) external payable returns (bytes);
+    function totalSupply() external view returns (uint256);
+}
 
 const SECRET: &str = "a-secret-that-must-stand-nowhere-but-in-the-path";
 const TOKEN: Address = Address::repeat_byte(0x11);
@@ -348,4 +355,43 @@ async fn hd17_a_wallet_lives_on_its_scope() {
     assert_eq!(answers[0]["result"], receipt["blockNumber"]);
     assert_eq!(answers[1]["result"], "0x1");
     assert_eq!(answers[2]["error"]["code"], -32601);
+}
+
+/// HD17 PU-1: a page that holds the URL calls the picked contracts, not what they can reach.
+#[tokio::test]
+async fn hd17_a_picked_forwarder_reads_no_other_contract() {
+    let (world, _anvil) = real().await;
+    let world = world.with(RpcSettings { personal_urls: true, ..RpcSettings::default() });
+    let bank = world.org("bank").await;
+    let owner = world.person("owner", bank, &["*"], &[]).await;
+    world.link(&owner, account(0).address()).await;
+    let arguments = ("Token".to_owned(), "T".to_owned(), U256::from(99)).abi_encode_params();
+    let token = world.deploy(&[artifact("DemoERC20").0.to_vec(), arguments].concat()).await;
+    let forwarder = world.deploy(&artifact("Forwarder").0).await;
+    for contract in [token, forwarder] {
+        world.contract(bank, contract, None, &[owner.group]).await;
+    }
+    let ways = async |secret: &str| {
+        let inner = totalSupplyCall {}.abi_encode();
+        let forwarded = Bytes::from(forwardCall { target: token, data: inner.clone().into() }.abi_encode());
+        let delegated = Bytes::from(delegateCall { target: token, data: inner.into() }.abi_encode());
+        let of = |method: &str, data: &Bytes| {
+            let call = json!([{"from": account(0).address(), "to": forwarder, "data": data}, "latest"]);
+            let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": call});
+            world.by_url(secret, body)
+        };
+        let calls = [of("eth_call", &forwarded), of("eth_estimateGas", &forwarded), of("eth_call", &delegated)];
+        futures_util::future::join_all(calls).await
+    };
+    world.personal_url(&owner, bank, UrlReach::Contracts([forwarder].into()), SECRET).await;
+    let [call, estimate, delegated] = <[Answer; 3]>::try_from(ways(SECRET).await).unwrap();
+    call.assert_denied();
+    estimate.assert_denied();
+    // Borrowed code runs on the forwarder's own state.
+    assert!(delegated.text.contains("result"), "{}", delegated.text);
+    let both = "another-secret-that-names-both-of-the-contracts";
+    world.personal_url(&owner, bank, UrlReach::Contracts([forwarder, token].into()), both).await;
+    for answer in ways(both).await {
+        assert!(answer.text.contains("result"), "{}", answer.text);
+    }
 }

@@ -3,9 +3,9 @@
 
 use crate::{
     real_reads::{Chain, chain},
-    world::{Answer, account, signed},
+    world::{Answer, Person, account, signed, signed_with},
 };
-use alloy_consensus::{SignableTransaction as _, TxEip7702, TxEnvelope};
+use alloy_consensus::{SignableTransaction as _, TxEip1559, TxEip7702, TxEnvelope};
 use alloy_eips::{
     eip2718::Encodable2718 as _,
     eip7702::{Authorization, SignedAuthorization},
@@ -15,7 +15,7 @@ use alloy_signer::SignerSync as _;
 use alloy_signer_local::PrivateKeySigner;
 use alloy_sol_types::{SolCall, sol};
 use gw_evm::code::{DIAMOND_SLOT, IMPLEMENTATION_SLOT};
-use gw_types::{Address, B256, Bytes, DenyReason, U256};
+use gw_types::{Address, B256, Bytes, Claim, DenyReason, U256};
 use serde_json::{Value, json};
 
 sol! {
@@ -211,4 +211,51 @@ async fn b10_b17_the_nodes_own_methods_are_not_there() {
     ] {
         chain.ask(method, params).await.assert_denied();
     }
+}
+
+/// HD36, J9: nobody pays for the gas of a simulation, so no more runs than a block holds, whatever the caller names.
+#[tokio::test]
+async fn hd36_a_simulation_has_no_more_gas_than_a_block() {
+    let chain = chain().await;
+    let forever = |gas: &str| json!([{"from": chain.wallet, "data": "0x5b5f56", "gas": gas}, "latest"]);
+    for method in ["eth_call", "eth_estimateGas", "eth_createAccessList"] {
+        let answer = chain.ask(method, forever("0xffffffffffff")).await;
+        assert_eq!(answer.status, 200, "{method}: {}", answer.text);
+        assert!(answer.text.contains("out of gas"), "{method}: {}", answer.text);
+    }
+    // A block could not hold it: it is not traced either.
+    let (nonce, to) = (chain.next_nonce().await, account(1).address());
+    let (raw, _) = signed_with(
+        &account(0),
+        TxEip1559 {
+            chain_id: 31337,
+            nonce,
+            gas_limit: 1 << 48,
+            max_fee_per_gas: 20_000_000_000,
+            to: to.into(),
+            ..TxEip1559::default()
+        },
+    );
+    let answer = chain.ask("eth_sendRawTransaction", json!([raw])).await;
+    assert_eq!(answer.body["error"]["code"], -32602, "{}", answer.text);
+}
+
+/// HD36: whose runs are more than anybody can read waits before the next one; everybody else goes on.
+#[tokio::test]
+async fn hd36_whose_runs_cannot_be_read_waits() {
+    let chain = chain().await;
+    let org = chain.world.feed.pin().snapshot.contract(chain.mine).unwrap().org;
+    let other = chain.world.person("other", org, &["*"], &[Claim::Deploy]).await;
+    let ask = async |who: &Person, data: &str| {
+        chain.world.ask(Some(who), "eth_call", json!([{"data": data}, "latest"])).send().await
+    };
+    // 10,100 calls of nothing.
+    let bomb = "0x6127745b5f5f5f5f5f5afa50600190038060035700";
+    assert_eq!(ask(&chain.caller, "0x00").await.status, 200);
+    assert_eq!(ask(&chain.caller, bomb).await.status, 503);
+    let answer = ask(&chain.caller, "0x00").await;
+    assert_eq!(answer.status, 429, "{}", answer.text);
+    assert_eq!(ask(&other, "0x00").await.status, 200);
+    let cheap = chain.ask("eth_getBalance", json!([chain.wallet, "latest"])).await;
+    assert_eq!(cheap.status, 200, "{}", cheap.text);
 }

@@ -489,17 +489,24 @@ pub(crate) fn signed(
     value: u64,
     input: Bytes,
 ) -> (String, B256) {
-    let transaction = TxEip1559 {
-        chain_id: 31337,
-        nonce,
-        gas_limit: 3_000_000,
-        max_fee_per_gas: 20_000_000_000,
-        max_priority_fee_per_gas: 1_000_000_000,
-        to: to.map_or(TxKind::Create, TxKind::Call),
-        value: U256::from(value),
-        access_list: Default::default(),
-        input,
-    };
+    signed_with(
+        by,
+        TxEip1559 {
+            chain_id: 31337,
+            nonce,
+            gas_limit: 3_000_000,
+            max_fee_per_gas: 20_000_000_000,
+            max_priority_fee_per_gas: 1_000_000_000,
+            to: to.map_or(TxKind::Create, TxKind::Call),
+            value: U256::from(value),
+            access_list: Default::default(),
+            input,
+        },
+    )
+}
+
+/// The same of any transaction.
+pub(crate) fn signed_with(by: &PrivateKeySigner, transaction: TxEip1559) -> (String, B256) {
     let signature = by.sign_hash_sync(&transaction.signature_hash()).unwrap();
     let signed = TxEnvelope::from(transaction.into_signed(signature));
     (Bytes::from(signed.encoded_2718()).to_string(), *signed.tx_hash())
