@@ -187,7 +187,7 @@ impl Pauses {
         paused.of.retain(|_, (_, ends)| now < ends.plus(FORGOTTEN));
         let (times, ends) = paused.of.entry(party).or_insert((0, now));
         let pause = FIRST_PAUSE.saturating_mul(1 << (*times).min(DOUBLINGS));
-        (*times, *ends) = (times.saturating_add(1), now.plus(Seconds(pause.into())));
+        (*times, *ends) = (times.saturating_add(1), now.plus(Seconds(pause)));
         self.any.store(true, Ordering::Relaxed);
     }
 
