@@ -2,7 +2,7 @@
 
 use crate::SessionsAway;
 use axum::response::{IntoResponse, Response};
-use gw_http::ApiError;
+use gw_http::{ApiError, ErrorCode};
 use gw_store::{Conflict, Missing, StoreError};
 use std::borrow::Cow;
 
@@ -104,6 +104,7 @@ fn said(error: &StoreError) -> ApiError {
             ApiError::bad_request("the group and the contract belong to different organizations")
         }
         StoreError::Rule("address_is_contract") => ApiError::bad_request("the address is a contract"),
+        StoreError::Rule("contract_first_block") => ApiError::new(ErrorCode::BadGateway, "the node did not answer"),
         StoreError::Rule("foreign_key") => ApiError::bad_request("the change names a record that does not exist"),
         StoreError::Rule("not_null") => ApiError::bad_request("the change leaves out a value that is needed"),
         StoreError::Rule("check") => ApiError::bad_request("the change breaks a rule of the record"),

@@ -115,6 +115,7 @@ fn contracts() -> impl Iterator<Item = Change> {
             org: OrgId::fixed(owner),
             address: address(2, n),
             since: Timestamp::from_secs(0),
+            owned_from: None,
             name: format!("contract-{n}").into(),
             deployer: None,
             abi: None,

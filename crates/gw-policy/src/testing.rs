@@ -21,8 +21,8 @@ pub mod corpus;
 use crate::snapshot::{
     AddressLink, Change, ClosedTo, CodePin, Contract, ContractGrant, Conviction, EventRule, EventRules, FunctionRule,
     Group, GroupAccess, LinkKind, Membership, MembershipState, MustBe, OrgUserRecord, Organization, ParamRule,
-    Quarantine, Reservation, RetiredContract, Revocation, SharedInfra, Snapshot, Suspension, SystemToggle, ToggleState,
-    TxVisibility, User,
+    PastContract, Quarantine, Reservation, RetiredContract, Revocation, SharedInfra, Snapshot, Suspension,
+    SystemToggle, ToggleState, TxVisibility, User,
 };
 use alloy_primitives::keccak256;
 use gw_evm::{ExtraNames, Method, MethodSet, abi::ContractAbi};
@@ -145,6 +145,7 @@ pub struct World {
     org_users: BTreeMap<OrgUserRecordId, OrgUserRecord>,
     contracts: BTreeMap<ContractId, Contract>,
     retired: BTreeMap<ContractId, RetiredContract>,
+    past: BTreeMap<ContractId, PastContract>,
     grants: BTreeMap<GrantId, ContractGrant>,
     links: BTreeMap<LinkId, AddressLink>,
     ended_links: BTreeMap<LinkId, Address>,
@@ -426,6 +427,7 @@ impl World {
             org: org_id(&self.org),
             address: address_of(name),
             since: PAST,
+            owned_from: None,
             name: name.into(),
             deployer: None,
             abi: None,
@@ -466,6 +468,33 @@ impl World {
         if let Some(Contract { id, org, address, since, .. }) = contract {
             self.grants.retain(|_, grant| grant.contract != id);
             self.retired.insert(id, RetiredContract { id, address, org, since, retired_at: NOW });
+        }
+        self
+    }
+
+    /// The registration of the contract ends with its grants after this block (HD41).
+    #[must_use]
+    pub fn owned_until(mut self, block: u64) -> Self {
+        let contract = self.contract.and_then(|id| self.contracts.remove(&id));
+        assert!(contract.is_some(), "no contract named yet");
+        if let Some(contract) = contract {
+            let id = contract.id;
+            let grants = self.grants.values().filter(|grant| grant.contract == id).cloned().map(Arc::new).collect();
+            self.grants.retain(|_, grant| grant.contract != id);
+            let past = PastContract { contract: Arc::new(contract), grants, owned_until: Some(block) };
+            self.past.insert(id, past);
+        }
+        self
+    }
+
+    /// The contract of this name ended at one organization and is the present one's from this block on (HD41).
+    #[must_use]
+    pub fn owned_from(mut self, name: &str, block: u64) -> Self {
+        let id = contract_id(&format!("{}/{name}", self.org));
+        self = self.contract(name);
+        let contract = self.contract.replace(id).and_then(|fresh| self.contracts.remove(&fresh));
+        if let Some(contract) = contract {
+            self.contracts.insert(id, Contract { id, owned_from: Some(block), ..contract });
         }
         self
     }
@@ -686,6 +715,7 @@ impl World {
             .chain(rows(&self.org_users, Change::OrgUserRecord))
             .chain(rows(&self.contracts, Change::Contract))
             .chain(rows(&self.retired, Change::RetiredContract))
+            .chain(rows(&self.past, Change::PastContract))
             .chain(rows(&self.grants, Change::Grant))
             .chain(rows(&self.links, Change::Link))
             .chain(self.ended_links.iter().map(|(id, address)| Change::LinkEnded(*id, *address)))

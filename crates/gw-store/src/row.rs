@@ -42,7 +42,7 @@ impl Place {
         serde_json::from_value(value).map_err(|_| self.bad(column))
     }
 
-    fn object(self, column: &'static str, value: Value) -> Result<Object, StoreError> {
+    pub(crate) fn object(self, column: &'static str, value: Value) -> Result<Object, StoreError> {
         match value {
             Value::Object(object) => Ok(object),
             _ => Err(self.bad(column)),
@@ -251,6 +251,16 @@ impl TryFrom<memberships::Model> for Membership {
     }
 }
 
+/// A block's number in a column.
+pub(crate) fn block(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or_default()
+}
+
+/// The same to be written; what no chain reaches is the last.
+pub(crate) fn block_column(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
 /// The column text of a membership's state.
 pub(crate) const fn membership_state_text(state: MembershipState) -> &'static str {
     match state {
@@ -299,6 +309,7 @@ impl TryFrom<contracts::Model> for Contract {
             allow_visibleto_unlock: row.allow_visibleto_unlock,
             events_allow_dynamic_payload: row.events_allow_dynamic_payload,
             trusted_router: row.trusted_router,
+            owned_from: row.owned_from.map(block),
             created_at: at(row.created_at),
             updated_at: at(row.updated_at),
         })

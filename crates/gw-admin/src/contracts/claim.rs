@@ -1,4 +1,4 @@
-use super::proof::deployed_by_member;
+use super::proof::{deployed_by_member, first_block};
 use crate::{
     AdminState,
     error::Failure,
@@ -42,9 +42,13 @@ pub(crate) async fn claim_contract(
     if !proved {
         return Err(Failure::bad(FAILED));
     }
+    let first_block = first_block(&state, address).await;
+    let new = NewContract { first_block, ..NewContract::plain(org.id, address, name) };
     let mut tx = state.store.begin(&admin.actor()).await?;
-    let made = match tx.create_contract(NewContract::plain(org.id, address, name)).await {
-        Err(StoreError::Conflict(Conflict::ContractAddress)) => return Err(Failure::bad(FAILED)),
+    let made = match tx.create_contract(new).await {
+        Err(StoreError::Conflict(Conflict::ContractAddress) | StoreError::Rule("contract_first_block")) => {
+            return Err(Failure::bad(FAILED));
+        }
         made => made?,
     };
     tx.commit().await?;

@@ -1,4 +1,7 @@
-use super::{claim::FAILED, proof::deployed_by_member};
+use super::{
+    claim::FAILED,
+    proof::{deployed_by_member, first_block},
+};
 use crate::{
     AdminState,
     error::Failure,
@@ -53,6 +56,7 @@ pub(crate) async fn create_contract(
     let new = NewContract {
         metadata: body.metadata.unwrap_or_default(),
         takes_over_retired: admin.is_super(),
+        first_block: first_block(&state, address).await,
         ..NewContract::plain(org.id, address, name)
     };
     let mut tx = state.store.begin(&admin.actor()).await?;

@@ -49,3 +49,14 @@ pub(super) async fn deployed_by_member(
     // Last of all: before, the answer for a hidden wallet would come sooner than one for a random address (HD30).
     Ok(has_code && snapshot.links_at(address).is_empty() && !snapshot.is_tagged_shared(address))
 }
+
+/// The first block that can be the organization's which a contract is registered for now, if the address was ever
+/// registered before (HD41): the one after the newest. The store tells whether it matters, and refuses where the node did
+/// not say.
+pub(super) async fn first_block(state: &AdminState, address: Address) -> Option<u64> {
+    if !state.feed.pin().snapshot.was_registered(address) {
+        return None;
+    }
+    state.node.refresh_head().await.ok()?;
+    state.node.head()?.number.checked_add(1)
+}

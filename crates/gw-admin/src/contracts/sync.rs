@@ -79,6 +79,7 @@ pub(crate) async fn sync_delete(
     let own = |rows: Vec<Contract>| rows.into_iter().filter(|row| row.org == org.id).collect::<Vec<_>>();
     let rows = own(state.store.read().contracts_by_id(&ids).await?);
     let found = look(&state, &rows).await;
+    let last_block = state.node.head().map(|head| head.number);
     let mut tx = state.store.begin(&admin.actor()).await?;
     // As they stand now, under lock.
     let rows = own(tx.read().contracts_by_id(&ids).await?);
@@ -89,7 +90,7 @@ pub(crate) async fn sync_delete(
         let reason = match row.map(|row| (row, found.get(&row.address))) {
             None => "not found",
             Some((row, Some(Found::Missing))) => {
-                tx.delete_contract(id).await?;
+                tx.delete_contract(id, last_block).await?;
                 answer.deleted_addresses.push(lower(row.address));
                 continue;
             }

@@ -329,7 +329,7 @@ async fn rts11_hd10_a_registered_contract_is_linked_by_who_reaches_it() {
         let made = tx.create_contract(NewContract::plain(org.id, address, "safe")).await.unwrap();
         tx.create_grant(NewGrant::full(made.id, group.id)).await.unwrap();
         if address == deleted {
-            tx.delete_contract(made.id).await.unwrap();
+            tx.delete_contract(made.id, None).await.unwrap();
         }
     }
     tx.commit().await.unwrap();

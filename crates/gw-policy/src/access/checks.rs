@@ -8,7 +8,7 @@ use super::{
     permit::{Plan, Question},
     send::{check_sender, invalid_sender, names_recipients},
     subject::{Signed, Slot, StateAge, Subject},
-    target::{Member, Standing, is_public},
+    target::{Member, Standing, is_public, reached_registrations},
 };
 use crate::{
     knobs::{AddressQuery, TransactionLogs},
@@ -316,20 +316,23 @@ impl Checks<'_> {
     }
 
     /// LOG: every address in its owner (decision 40). What is out of reach shows only rows of own and shared
-    /// transactions (decision 20), the same way whether it is foreign, unregistered or a wallet (T2).
+    /// transactions (decision 20), the same way whether it is foreign, unregistered or a wallet (T2). Within reach is also
+    /// what was the caller's organization's once (HD41): the view shows each its own blocks.
     fn emitters(&self, emitters: &[(Address, Standing<'_>)]) -> Result<Vec<Address>, DenyReason> {
         if emitters.is_empty() {
             return Err(DenyReason::InvalidRequestShape);
         }
         let mut shared_only = Vec::new();
         for (address, standing) in emitters {
+            let reached = reached_registrations(self.snapshot, self.member, *address, self.q.knobs);
+            let mut owners = reached.map(|contract| self.member.rights_in(contract.org)).peekable();
+            let is_reached = owners.peek().is_some();
             let owner = standing.contract.map(|contract| contract.org);
-            if owner.is_some_and(|org| self.member.is_elsewhere(org)) {
+            if !is_reached && owner.is_some_and(|org| self.member.is_elsewhere(org)) {
                 return Err(DenyReason::OrgMismatch);
             }
-            let owner = owner.and_then(|org| self.member.rights_in(org));
-            let allowed = owner.is_some_and(|owner| self.lists_logs(owner));
-            if !(standing.public || (standing.reach.is_some() && allowed)) {
+            let allowed = is_reached && owners.all(|owner| owner.is_some_and(|owner| self.lists_logs(owner)));
+            if !(standing.public || allowed) {
                 shared_only.push(*address);
             }
         }

@@ -67,10 +67,9 @@ pub fn effective<'s>(
             Functions::All => None,
             Functions::Only(rules) => Some(rules),
         };
-        let events = match EventRights::of(viewer.person(), contract.address).map(|rights| rights.events) {
-            Some(Admitted::All) => None,
-            Some(Admitted::Only(rules)) => Some(rules),
-            None => Some(Vec::new()),
+        let events = match EventRights::of(viewer.person(), contract).events {
+            Admitted::All => None,
+            Admitted::Only(rules) => Some(rules),
         };
         found.contracts.push(ContractRights { contract, claims: reach.claims, functions, events });
     }

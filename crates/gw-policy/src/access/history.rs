@@ -1,13 +1,14 @@
 //! The past (spec/20 H1, HD29): within the last 64 blocks a block is readable if the target's owner has not changed since;
 //! older ones are for administrators of the organization whose contract it is. The tag or number alone does not tell; the
-//! block's number and time do, and only the node knows them.
+//! block's number and time do, and only the node knows them. Blocks in which the contract was another organization's are for
+//! nobody of its present one (HD41).
 
 use super::{
     permit::{Permit, Plan},
     subject::StateAge,
     target::Member,
 };
-use crate::snapshot::{Contract, Snapshot};
+use crate::snapshot::{Contract, Moment, Snapshot};
 use gw_evm::Call;
 use gw_types::{Address, DenyReason, Timestamp};
 
@@ -20,8 +21,8 @@ pub struct ReadBlock {
     pub time: Timestamp,
 }
 
-/// Whether the state the permit reads was its present owner's at the block it is read at, or the caller administers the
-/// owner.
+/// Whether the state the permit reads was its present owner's at the block it is read at, or nobody's and the caller
+/// administers the owner.
 ///
 /// Simulations are judged by their trace, which names every contract they read. What is out of the caller's reach is not
 /// looked up: it answers the same constants at every block.
@@ -37,7 +38,7 @@ pub fn check_historical_ownership(
         return Ok(());
     }
     let member = Member::beside(snapshot, user, now, permit.beside()).restricted_to(permit.named_org());
-    let past = Past { age, time: block.time };
+    let past = Past { age, time: block.time, number: block.number };
     match snapshot.contract(address) {
         Some(contract) => past.of_contract(&member, contract),
         None => past.of_account(snapshot, &member, address),
@@ -49,17 +50,20 @@ pub fn check_historical_ownership(
 pub(super) struct Past {
     pub(super) age: StateAge,
     pub(super) time: Timestamp,
+    pub(super) number: u64,
 }
 
 impl Past {
     /// The head: nobody's past.
-    pub(super) const PRESENT: Self = Self { age: StateAge::Present, time: Timestamp::from_secs(0) };
+    pub(super) const PRESENT: Self = Self { age: StateAge::Present, time: Timestamp::from_secs(0), number: 0 };
 
     /// Whether the caller may read a contract there, by the rights in its own organization.
     pub(super) fn of_contract(self, member: &Member, contract: &Contract) -> Result<(), DenyReason> {
         let administers = || member.rights_in(contract.org).is_some_and(|rights| rights.permissions.is_org_admin);
         let stood = match self.age {
             StateAge::Present => true,
+            // HD41: nor for its administrators.
+            _ if !contract.owned_at(Moment::Block(self.number)) => false,
             StateAge::Recent => contract.since <= self.time || administers(),
             StateAge::Old | StateAge::Tagged => administers(),
         };

@@ -42,7 +42,7 @@ pub use mined::{MinedFinding, MinedSend, UnreadableRun, judge_mined, unreadable_
 pub use permissions::{OrgRights, Permissions, active_orgs, permissions, rights, upstream_key};
 pub use permit::{Decision, Denial, HeadFacts, Invalid, NamedOrg, Permit, Plan, Question};
 pub use pin::{BrokenPin, broken_pins, check_pin};
-pub(crate) use target::held_grants;
 pub use target::{Member, Reach, Standing, reach, standing};
+pub(crate) use target::{held_grants, reached_registrations};
 pub use trace::{StoppedAt, TraceFacts, TraceVerdict, judge_trace, stopped_at};
 pub use wallet::{WalletAnswer, WalletQuestion, WalletTrace, judge_wallet_signature};

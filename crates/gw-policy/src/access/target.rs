@@ -162,6 +162,18 @@ pub fn reach<'s>(
     found
 }
 
+/// The registrations of an address within the caller's reach, the present one first: those that ended still show what was
+/// theirs (HD41), and open nothing else.
+pub(crate) fn reached_registrations<'s>(
+    snapshot: &'s Snapshot,
+    member: &Member,
+    address: Address,
+    knobs: &Knobs,
+) -> impl Iterator<Item = &'s Arc<Contract>> {
+    let is_reached = move |contract: &&'s Arc<Contract>| reach(snapshot, member, contract, knobs).is_some();
+    snapshot.registrations(address).filter(is_reached)
+}
+
 /// The grants on a contract held through active memberships in the owning organization. A row that grants to another
 /// organization's group gives nothing (spec/80 section 8, spec/20 O4).
 pub(crate) fn held_grants<'s>(

@@ -315,7 +315,7 @@ impl<'a> Run<'a> {
             org: permit.org(),
             sender,
             coinbase: facts.coinbase,
-            past: Past { age: permit.age_at(facts.number), time: facts.time },
+            past: Past { age: permit.age_at(facts.number), time: facts.time, number: facts.number },
             lately: None,
             closed: Closed::ByPolicy,
             knobs,

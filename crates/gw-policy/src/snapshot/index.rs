@@ -3,8 +3,8 @@
 use super::{
     map::Map,
     record::{
-        AddressLink, ContractGrant, Conviction, Membership, OrgUserRecord, Quarantine, Reservation, RetiredContract,
-        Suspension, TxVisibility,
+        AddressLink, ContractGrant, Conviction, Membership, OrgUserRecord, PastContract, Quarantine, Reservation,
+        RetiredContract, Suspension, TxVisibility,
     },
 };
 use gw_types::{
@@ -44,6 +44,14 @@ rows! {
     Arc<Quarantine> => QuarantineId,
     Arc<Conviction> => ConvictionId,
     RetiredContract => ContractId,
+}
+
+impl Row for Arc<PastContract> {
+    type Id = ContractId;
+
+    fn id(&self) -> ContractId {
+        self.contract.id
+    }
 }
 
 /// That a link was there: whose it was no longer matters.

@@ -10,9 +10,9 @@ mod record;
 
 pub use record::{
     AddressLink, AllowedTenant, ClosedTo, CodePin, Comparison, Contract, ContractGrant, Conviction, EventRule,
-    EventRules, FunctionRule, Group, GroupAccess, LinkKind, Membership, MembershipState, MustBe, OrgUserRecord,
-    Organization, ParamRule, PersonalUrl, Quarantine, Reservation, RetiredContract, Revocation, SharedInfra,
-    Suspension, SystemToggle, ToggleState, TxVisibility, UrlReach, User,
+    EventRules, FunctionRule, Group, GroupAccess, LinkKind, Membership, MembershipState, Moment, MustBe, OrgUserRecord,
+    Organization, ParamRule, PastContract, PersonalUrl, Quarantine, Reservation, RetiredContract, Revocation,
+    SharedInfra, Suspension, SystemToggle, ToggleState, TxVisibility, UrlReach, User,
 };
 
 use alloy_primitives::keccak256;
@@ -44,6 +44,8 @@ pub enum Change {
     Contract(ContractId, Option<Contract>),
     /// A contract whose registration was deleted.
     RetiredContract(ContractId, Option<RetiredContract>),
+    /// A registration that ended.
+    PastContract(ContractId, Option<PastContract>),
     /// A contract grant.
     Grant(GrantId, Option<ContractGrant>),
     /// An address link that holds; `None` when the row is gone.
@@ -87,6 +89,7 @@ pub struct Snapshot {
     contracts: Map<ContractId, Arc<Contract>>,
     contracts_by_address: Map<Address, Arc<Contract>>,
     retired: Index<Address, RetiredContract>,
+    past: Index<Address, Arc<PastContract>>,
     grants: Index<ContractId, Arc<ContractGrant>>,
     links: Links,
     ended_links: Index<Address, EndedLink>,
@@ -153,6 +156,9 @@ impl Snapshot {
                 put(&mut self.contracts, id, row);
             }
             Change::RetiredContract(id, row) => self.retired.put(id, row.map(|r| (r.address, r))),
+            Change::PastContract(id, row) => {
+                self.past.put(id, row.map(|past| (past.contract.address, Arc::new(past))));
+            }
             Change::Grant(id, row) => self.grants.put(id, row.map(|g| (g.contract, Arc::new(g)))),
             Change::Link(id, row) => {
                 self.links.put(id, row);
@@ -349,6 +355,24 @@ impl Snapshot {
         self.retired.get(address).last().filter(|_| self.contract(address).is_none())
     }
 
+    /// The contract at an address as it was registered when something happened, by the present registration or one that
+    /// ended (HD41). Each moment belongs to one registration at most.
+    pub fn contract_at(&self, address: Address, moment: Moment) -> Option<&Arc<Contract>> {
+        let past = || self.past.get(address).iter().find(|past| past.owned_at(moment)).map(|past| &past.contract);
+        self.contract(address).filter(|contract| contract.owned_at(moment)).or_else(past)
+    }
+
+    /// Every registration of an address that blocks may be seen by: the present one, and those that ended (HD41).
+    pub fn registrations(&self, address: Address) -> impl Iterator<Item = &Arc<Contract>> {
+        let past = self.past.get(address).iter().filter(|past| past.owned_until.is_some()).map(|past| &past.contract);
+        self.contract(address).into_iter().chain(past)
+    }
+
+    /// Whether a registration of the address ended.
+    pub fn was_registered(&self, address: Address) -> bool {
+        !self.past.get(address).is_empty() || !self.retired.get(address).is_empty()
+    }
+
     /// Which organization owns an address, for judgement: the one its contract is registered to, or was until the
     /// registration was deleted (HD27).
     pub fn owner(&self, address: Address) -> Option<OrgId> {
@@ -361,9 +385,9 @@ impl Snapshot {
         self.contracts.values()
     }
 
-    /// All grants on a contract.
+    /// All grants on a contract; of a registration that ended, those it ended with.
     pub fn grants(&self, contract: ContractId) -> &[Arc<ContractGrant>] {
-        self.grants.get(contract)
+        self.past.find(contract).map_or_else(|| self.grants.get(contract), |past| &past.grants)
     }
 
     /// All links of a user.
@@ -454,6 +478,7 @@ impl Snapshot {
             && self.contracts == other.contracts
             && self.contracts_by_address == other.contracts_by_address
             && self.retired == other.retired
+            && self.past == other.past
             && self.grants == other.grants
             && self.links == other.links
             && self.ended_links == other.ended_links

@@ -217,6 +217,9 @@ pub struct Contract {
     pub address: Address,
     /// Since when the organization owns it: its registration, or the deployment through the gateway before (H1).
     pub since: Timestamp,
+    /// The first block that is the organization's, if the contract was another one's before (HD41). Without one every block
+    /// is.
+    pub owned_from: Option<u64>,
     /// Display name.
     pub name: Arc<str>,
     /// Who deployed it through the gateway (K7).
@@ -229,6 +232,50 @@ pub struct Contract {
     pub events_allow_dynamic_payload: bool,
     /// Frames below it are not judged by function rules (F5, HD4): its administrators vouch for what it passes on.
     pub trusted_router: bool,
+}
+
+impl Contract {
+    /// Whether what happened then was the organization's (HD41).
+    pub fn owned_at(&self, moment: Moment) -> bool {
+        match (self.owned_from, moment) {
+            (None, _) | (Some(_), Moment::Now) => true,
+            (Some(first), Moment::Block(number)) => number >= first,
+            (Some(_), Moment::Unknown) => false,
+        }
+    }
+}
+
+/// When something happened, as far as it decides whose a contract was (HD41).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// In no block yet.
+    Now,
+    /// In the block of this number.
+    Block(u64),
+    /// In a block whose number the node did not say.
+    Unknown,
+}
+
+/// A registration that ended (HD41): what the contract did until then stays the organization's to see, by the rights that its
+/// members have today and the grants as they were when it ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PastContract {
+    /// The contract as it was registered.
+    pub contract: Arc<Contract>,
+    /// The grants on it.
+    pub grants: Vec<Arc<ContractGrant>>,
+    /// The last block that was the organization's; without one none is shown by this registration.
+    pub owned_until: Option<u64>,
+}
+
+impl PastContract {
+    /// Whether what happened then was the organization's.
+    pub fn owned_at(&self, moment: Moment) -> bool {
+        match (self.owned_until, moment) {
+            (Some(last), Moment::Block(number)) => number <= last && self.contract.owned_at(moment),
+            (None, _) | (Some(_), Moment::Now | Moment::Unknown) => false,
+        }
+    }
 }
 
 /// A contract whose registration was deleted. Its organization still owns it for judgement, and nobody reaches it (HD27).

@@ -8,7 +8,7 @@ use super::{
     shape,
 };
 use crate::sealed::Disclosed;
-use alloy_primitives::{B256, U256};
+use alloy_primitives::B256;
 
 /// One row of a log answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,17 +48,13 @@ pub fn rows(answer: &Disclosed) -> Vec<Item> {
 
 fn item(row: &str) -> Result<Item, Malformed> {
     let (mut hash, mut number, mut index) = (None, None, None);
-    let small = |text: &str| -> Result<u64, Malformed> {
-        let digits = text.strip_prefix("\"0x").and_then(|text| text.strip_suffix('"')).ok_or(Malformed)?;
-        U256::from_str_radix(digits, 16).ok().and_then(|number| number.try_into().ok()).ok_or(Malformed)
-    };
     Scan::new(row).object(|scan| {
         let name = scan.key()?;
         let value = scan.value()?;
         match name {
             "blockHash" => hash = Some(shape::word(value)?),
-            "blockNumber" => number = Some(small(value)?),
-            "logIndex" => index = Some(small(value)?),
+            "blockNumber" => number = Some(shape::number(value)?),
+            "logIndex" => index = Some(shape::number(value)?),
             _ => {}
         }
         Ok(())

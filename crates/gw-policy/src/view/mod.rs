@@ -40,6 +40,7 @@ pub use unexamined::unexamined;
 use crate::{
     knobs::AdminTx,
     sealed::Disclosed,
+    snapshot::Moment,
     visibility::{Admission, Person, Viewer},
 };
 use alloy_primitives::{Address, B256};
@@ -59,16 +60,18 @@ struct Parties {
     tx_hash: B256,
     from: Address,
     to: Option<Address>,
+    /// When it was carried out.
+    moment: Moment,
 }
 
 impl Parties {
     fn admission(&self, viewer: &Viewer<'_>) -> Admission {
-        viewer.admission(self.tx_hash, self.from, self.to)
+        viewer.admission(self.tx_hash, self.from, self.to, self.moment)
     }
 
     /// The same of one person alone.
     fn admission_of(&self, person: &Person<'_>) -> Admission {
-        person.admission(self.tx_hash, self.from, self.to)
+        person.admission(self.tx_hash, self.from, self.to, self.moment)
     }
 }
 
@@ -92,7 +95,7 @@ impl Open {
         };
         Self {
             from: !masks || person.sees(parties.from),
-            to: !masks || parties.to.is_none_or(|to| person.sees(to)),
+            to: !masks || parties.to.is_none_or(|to| person.sees(to) || person.sees_at(to, parties.moment)),
             rest: !masks,
         }
     }

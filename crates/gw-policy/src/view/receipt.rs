@@ -5,7 +5,7 @@ use super::{
     log::LogReader,
     malformed_as,
     scan::{Malformed, Scan},
-    shape::{Field, Object, Shape},
+    shape::{self, Field, Object, Shape},
     transaction::{NOBODY, is_of_fixed_price},
 };
 use crate::{
@@ -113,6 +113,7 @@ impl<'a> Receipt<'a> {
             tx_hash: self.0.word("transactionHash")?,
             from: self.0.address("from")?,
             to: self.0.optional_address("to")?,
+            moment: shape::moment(self.0.find("blockNumber"))?,
         };
         let by_log = entitlement == Entitlement::AdmissionOrLog && parties.to.is_some() && !viewer.is_own_only();
         if parties.admission_of(viewer.person()) == Admission::None && !by_log {

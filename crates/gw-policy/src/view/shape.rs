@@ -4,7 +4,8 @@
 //! copied as it is.
 
 use super::scan::{Malformed, Scan};
-use alloy_primitives::{Address, B256, hex};
+use crate::snapshot::Moment;
+use alloy_primitives::{Address, B256, U256, hex};
 
 /// 32 zero bytes.
 pub(super) const ZERO_WORD: &str = "\"0x0000000000000000000000000000000000000000000000000000000000000000\"";
@@ -126,6 +127,20 @@ pub(super) fn byte_digits(value: &str) -> Result<&str, Malformed> {
     digits(value).ok_or(Malformed)
 }
 
+/// A number of a block or a place in one.
+pub(super) fn number(value: &str) -> Result<u64, Malformed> {
+    U256::from_str_radix(byte_digits(value)?, 16).ok().and_then(|number| number.try_into().ok()).ok_or(Malformed)
+}
+
+/// When something happened, by the `blockNumber` the node says of it.
+pub(super) fn moment(number: Option<&str>) -> Result<Moment, Malformed> {
+    match number {
+        None => Ok(Moment::Unknown),
+        Some("null") => Ok(Moment::Now),
+        Some(text) => self::number(text).map(Moment::Block),
+    }
+}
+
 /// A member that may be copied, by name and shape.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Field(pub(super) &'static str, pub(super) Shape);
@@ -201,10 +216,14 @@ impl<'a, 't, const N: usize> Object<'a, 't, N> {
         self.values.get(place).copied().flatten().ok_or(Malformed)
     }
 
+    /// The same of a member the node need not have sent.
+    pub(super) fn find_at(&self, place: usize) -> Option<&'a str> {
+        self.values.get(place).copied().flatten()
+    }
+
     /// The value of a member the node sent.
     pub(super) fn find(&self, name: &str) -> Option<&'a str> {
-        let at = self.table.iter().position(|field| field.0 == name)?;
-        self.values.get(at).copied().flatten()
+        self.find_at(self.table.iter().position(|field| field.0 == name)?)
     }
 
     /// The value of a member that must be there.

@@ -9,7 +9,6 @@ use crate::{
     sealed::{Disclosed, RawJson, Sealed},
     visibility::{Admission, Viewer},
 };
-use alloy_primitives::U256;
 
 /// The zero address where a hidden one stood: clients require an address there (section 5.2).
 pub(super) const NOBODY: &str = "\"0x0000000000000000000000000000000000000000\"";
@@ -87,11 +86,7 @@ impl<'a> Transaction<'a> {
     pub(super) fn block_number(&self) -> Result<Option<u64>, Malformed> {
         match self.0.get("blockNumber")? {
             "null" => Ok(None),
-            number => U256::from_str_radix(shape::byte_digits(number)?, 16)
-                .ok()
-                .and_then(|number| number.try_into().ok())
-                .map(Some)
-                .ok_or(Malformed),
+            number => shape::number(number).map(Some),
         }
     }
 
@@ -100,6 +95,7 @@ impl<'a> Transaction<'a> {
             tx_hash: self.0.word("hash")?,
             from: self.0.address("from")?,
             to: self.0.optional_address("to")?,
+            moment: shape::moment(self.0.find("blockNumber"))?,
         })
     }
 

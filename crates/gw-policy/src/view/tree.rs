@@ -16,6 +16,7 @@ use crate::{
     access::TraceVerdict,
     knobs::AdminTx,
     sealed::{Disclosed, RawJson, Sealed},
+    snapshot::Moment,
     visibility::{Admission, Person, Viewer},
 };
 use alloy_primitives::hex;
@@ -29,12 +30,13 @@ use std::fmt::Write as _;
 /// `debug_traceCall`: the tree of a judged run.
 pub fn call_tree(viewer: &Viewer<'_>, verdict: &TraceVerdict) -> Disclosed {
     let trace = verdict.trace();
-    let tree = Tree::new(viewer, trace, Party { is_party: true, payload_hidden: false });
+    let tree = Tree::new(viewer, trace, Party { is_party: true, payload_hidden: false, moment: Moment::Now });
     let sender = trace.frames.first().map(|top| top.from);
     tree.beside(viewer, |operator| {
         // K7: of somebody else's run the payload may name the sender.
         let knows = sender.is_none_or(|sender| operator.sees(sender));
-        Party { is_party: knows, payload_hidden: !knows && operator.knobs.admin_tx == AdminTx::Masked }
+        let payload_hidden = !knows && operator.knobs.admin_tx == AdminTx::Masked;
+        Party { is_party: knows, payload_hidden, moment: Moment::Now }
     })
     .disclosed()
 }
@@ -50,11 +52,12 @@ pub fn traceable(viewer: &Viewer<'_>, transaction: &Sealed<RawJson>) -> Option<O
 #[must_use]
 pub fn mined_call_tree(viewer: &Viewer<'_>, transaction: &Sealed<RawJson>, trace: Sealed<Trace>) -> Option<Disclosed> {
     let (parties, _) = admitted(viewer, transaction).ok()?;
+    let moment = parties.moment;
     let party = |person: &Person<'_>| match parties.admission_of(person) {
-        Admission::Participant => Party { is_party: true, payload_hidden: false },
+        Admission::Participant => Party { is_party: true, payload_hidden: false, moment },
         // K7: the payload may name the sender.
         Admission::OrgAdmin | Admission::Shared | Admission::None => {
-            Party { is_party: false, payload_hidden: person.knobs.admin_tx == AdminTx::Masked }
+            Party { is_party: false, payload_hidden: person.knobs.admin_tx == AdminTx::Masked, moment }
         }
     };
     Some(malformed_as(Disclosed::NULL, || {
@@ -89,6 +92,8 @@ struct Party {
     is_party: bool,
     /// Whether calldata, output and values are left out everywhere (K7).
     payload_hidden: bool,
+    /// When it was carried out: whose code ran is asked of that moment (HD41).
+    moment: Moment,
 }
 
 /// One person looking at the trace.
@@ -216,7 +221,8 @@ impl Eyes<'_, '_> {
 
     /// Whether the address may be named.
     fn names(&self, address: Address) -> bool {
-        self.viewer.sees(address) || self.is_side_of_top(address) || self.is_new(address)
+        let is_known = self.viewer.sees(address) || self.viewer.sees_at(address, self.party.moment);
+        is_known || self.is_side_of_top(address) || self.is_new(address)
     }
 
     /// Whether what passed between the sides of a frame shows.
@@ -236,7 +242,7 @@ impl Eyes<'_, '_> {
         let runs_reached = |address| {
             // RT18: a reservation shows no code that is there already.
             let by_reservation = !self.code(address).is_empty() && self.viewer.only_reserves(address);
-            (self.viewer.sees(address) && !by_reservation) || self.is_new(address)
+            (self.viewer.sees_at(address, self.party.moment) && !by_reservation) || self.is_new(address)
         };
         if runs_reached(to) {
             // What an own wallet runs is its delegate's.

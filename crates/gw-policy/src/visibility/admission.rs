@@ -1,6 +1,7 @@
 //! Admitted(tx) of spec/30 section 5: one function for every method.
 
 use super::Person;
+use crate::snapshot::Moment;
 use gw_types::{Address, B256};
 
 /// By what right a viewer sees a transaction as such; the strongest wins.
@@ -17,8 +18,8 @@ pub enum Admission {
 }
 
 impl Person<'_> {
-    /// By what right they see the transaction.
-    pub(crate) fn admission(&self, tx_hash: B256, from: Address, to: Option<Address>) -> Admission {
+    /// By what right they see the transaction, which was carried out at this moment.
+    pub(crate) fn admission(&self, tx_hash: B256, from: Address, to: Option<Address>, moment: Moment) -> Admission {
         let convicted = self.is_convicted(tx_hash);
         if convicted && self.withholds(tx_hash) {
             Admission::None
@@ -28,7 +29,7 @@ impl Person<'_> {
             Admission::None
         } else if self.is_recipient(tx_hash) {
             Admission::Shared
-        } else if to.is_some_and(|to| self.administers_contract(to)) {
+        } else if to.is_some_and(|to| self.administers_contract(to, moment)) {
             Admission::OrgAdmin
         } else {
             Admission::None
@@ -55,7 +56,8 @@ impl Person<'_> {
             })
     }
 
-    fn administers_contract(&self, address: Address) -> bool {
-        self.snapshot.contract(address).is_some_and(|contract| self.administers(contract.org))
+    /// HD41: a contract's transactions are for the administrators of whoever owned it then.
+    fn administers_contract(&self, address: Address, moment: Moment) -> bool {
+        self.snapshot.contract_at(address, moment).is_some_and(|contract| self.administers(contract.org))
     }
 }

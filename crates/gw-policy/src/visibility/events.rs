@@ -5,10 +5,10 @@ use crate::{
     access,
     snapshot::{Contract, ContractGrant, EventRule, EventRules, Group},
 };
-use gw_types::{Address, Claim};
+use gw_types::Claim;
 use std::sync::Arc;
 
-/// A viewer's rights to the events of one registered contract.
+/// A viewer's rights to the events of one contract under one registration, the present one or one that ended (HD41).
 #[derive(Clone, Debug)]
 pub(crate) struct EventRights<'s> {
     /// The contract.
@@ -34,9 +34,8 @@ pub(crate) enum Admitted<'s> {
 }
 
 impl<'s> EventRights<'s> {
-    /// The viewer's rights to the events of `emitter`; `None` if it is no registered contract.
-    pub(crate) fn of(viewer: &Person<'s>, emitter: Address) -> Option<Self> {
-        let contract = viewer.snapshot.contract(emitter)?;
+    /// The viewer's rights to what the contract emitted under this registration.
+    pub(crate) fn of(viewer: &Person<'s>, contract: &'s Arc<Contract>) -> Self {
         let mut rights = Self {
             contract,
             is_org_admin: viewer.administers(contract.org),
@@ -46,7 +45,7 @@ impl<'s> EventRights<'s> {
         };
         let member = viewer.member.as_ref();
         let reach = member.and_then(|m| access::reach(viewer.snapshot, m, contract, viewer.knobs));
-        let (Some(member), Some(reach)) = (member, reach) else { return Some(rights) };
+        let (Some(member), Some(reach)) = (member, reach) else { return rights };
         rights.is_granted = true;
         let grants: Vec<(&Arc<ContractGrant>, &Arc<Group>)> =
             access::held_grants(viewer.snapshot, member, contract).collect();
@@ -59,7 +58,7 @@ impl<'s> EventRights<'s> {
         } else {
             Admitted::Only(grants.into_iter().flat_map(|(grant, _)| listed(&grant.events)).collect())
         };
-        Some(rights)
+        rights
     }
 }
 

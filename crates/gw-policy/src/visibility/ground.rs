@@ -38,7 +38,7 @@ const fn unreached(is_registered: bool) -> Level {
 
 /// Grounds 1 to 3. The address of shared infrastructure is public knowledge: in a row that survives otherwise it is
 /// shown, but it makes no row survive and owns no list (HD9). A tag whose code was found changed counts no more.
-fn is_public(viewer: &Person<'_>, address: Address) -> bool {
+pub(super) fn is_public(viewer: &Person<'_>, address: Address) -> bool {
     address.is_zero() || is_precompile(address) || viewer.snapshot.shared(address).is_some()
 }
 

@@ -21,7 +21,7 @@ pub(crate) use owns::knows;
 pub use owns::owns;
 pub(crate) use person::Person;
 
-use crate::{Snapshot, knobs::Knobs};
+use crate::{Snapshot, knobs::Knobs, snapshot::Moment};
 use gw_types::{Address, B256, Level, LevelReason, OrgId, Timestamp, UserId};
 
 /// One person, or nobody, looking at one moment; alone, or with somebody beside them.
@@ -125,10 +125,10 @@ impl<'s> Viewer<'s> {
         own
     }
 
-    /// By what right this viewer sees the transaction.
-    pub fn admission(&self, tx_hash: B256, from: Address, to: Option<Address>) -> Admission {
-        let own = self.person.admission(tx_hash, from, to);
-        self.beside.as_ref().map_or(own, |beside| beside.admission(tx_hash, from, to).min(own))
+    /// By what right this viewer sees the transaction, which was carried out at this moment.
+    pub fn admission(&self, tx_hash: B256, from: Address, to: Option<Address>, moment: Moment) -> Admission {
+        let own = self.person.admission(tx_hash, from, to, moment);
+        self.beside.as_ref().map_or(own, |beside| beside.admission(tx_hash, from, to, moment).min(own))
     }
 
     /// Whether a mined finding withholds the transaction: to this viewer it is not there, by whatever method (HD28).
@@ -155,6 +155,16 @@ impl<'s> Viewer<'s> {
     /// column code-touching). By the same grounds it is Full in the explorer (I1).
     pub fn reaches(&self, address: Address) -> bool {
         self.all(|person| person.reaches(address))
+    }
+
+    /// Whether the viewer reaches the contract as it was registered then (HD41): what it did at that moment is theirs to see.
+    pub fn reaches_at(&self, address: Address, moment: Moment) -> bool {
+        self.all(|person| person.reaches_at(address, moment))
+    }
+
+    /// Whether the viewer reaches the contract, or did in blocks of the past that are still theirs to see (HD41).
+    pub(crate) fn reaches_ever(&self, address: Address) -> bool {
+        self.all(|person| person.reaches(address) || person.reaches_any_time(address))
     }
 
     /// Whether the viewer reaches the contract that stands there: as [`Self::reaches`], without reservations, which end

@@ -3,9 +3,9 @@
 use super::ground;
 use crate::{
     Snapshot,
-    access::Member,
+    access::{self, Member},
     knobs::{AddressQuery, Knobs, KycGate},
-    snapshot::User,
+    snapshot::{Moment, User},
 };
 use gw_types::{Address, B256, Claim, Level, LevelReason, OrgId, Timestamp, UserId};
 use std::sync::Arc;
@@ -80,29 +80,53 @@ impl<'s> Person<'s> {
 
     pub(crate) fn reaches(&self, address: Address) -> bool {
         self.member.as_ref().is_some_and(|member| {
-            let standing = crate::access::standing(self.snapshot, member, address, self.knobs);
+            let standing = access::standing(self.snapshot, member, address, self.knobs);
             standing.reach.is_some() || !standing.reserved_in.is_empty()
         })
+    }
+
+    /// Whether they reach the contract as it was registered then (HD41).
+    pub(super) fn reaches_at(&self, address: Address, moment: Moment) -> bool {
+        let contract = self.snapshot.contract_at(address, moment);
+        let reach = |member| access::reach(self.snapshot, member, contract?, self.knobs);
+        self.member.as_ref().and_then(reach).is_some()
+    }
+
+    /// Whether they reach it by any registration, present or past: there are blocks of it they may see (HD41).
+    pub(super) fn reaches_any_time(&self, address: Address) -> bool {
+        let reached = |member| access::reached_registrations(self.snapshot, member, address, self.knobs).next();
+        self.member.as_ref().and_then(reached).is_some()
+    }
+
+    /// Whether the address is Full in what happened then: a contract by the rights in whose it was (HD41), anything else by
+    /// the grounds of today.
+    pub(crate) fn sees_at(&self, address: Address, moment: Moment) -> bool {
+        let (then, now) = (self.snapshot.contract_at(address, moment), self.snapshot.contract(address));
+        if then.map(|contract| contract.id) == now.map(|contract| contract.id) {
+            return self.sees(address);
+        }
+        let owned_or_public = || self.owns(address) || ground::is_public(self, address);
+        self.reaches_at(address, moment) || owned_or_public()
     }
 
     /// Whether they reach the address by a reservation alone.
     pub(crate) fn only_reserves(&self, address: Address) -> bool {
         self.member.as_ref().is_some_and(|member| {
-            let standing = crate::access::standing(self.snapshot, member, address, self.knobs);
+            let standing = access::standing(self.snapshot, member, address, self.knobs);
             !standing.is_full() && !standing.reserved_in.is_empty()
         })
     }
 
     pub(super) fn reads_every_slot(&self, address: Address) -> bool {
         self.member.as_ref().is_some_and(|member| {
-            let standing = crate::access::standing(self.snapshot, member, address, self.knobs);
+            let standing = access::standing(self.snapshot, member, address, self.knobs);
             standing.reach.is_some_and(|reach| reach.claims.has(Claim::Admin))
         })
     }
 
     /// Whether the address is the organization's own (F3).
     pub(crate) fn belongs(&self, org: OrgId, address: Address) -> bool {
-        self.member.is_some() && crate::access::belongs(self.snapshot, org, address, self.now)
+        self.member.is_some() && access::belongs(self.snapshot, org, address, self.now)
     }
 
     /// Whether a mined finding closed the address to them (HD28).

@@ -5,8 +5,8 @@ use gw_policy::{
     Change, Snapshot,
     snapshot::{
         AddressLink, AllowedTenant, Contract, ContractGrant, EventRules, Group, GroupAccess, LinkKind, Membership,
-        MembershipState, OrgUserRecord, Organization, Reservation, RetiredContract, Revocation, SharedInfra,
-        ToggleState, TxVisibility, User,
+        MembershipState, OrgUserRecord, Organization, PastContract, Reservation, RetiredContract, Revocation,
+        SharedInfra, ToggleState, TxVisibility, User,
     },
 };
 use gw_types::{
@@ -15,7 +15,7 @@ use gw_types::{
     VisibilityId,
 };
 use proptest::prelude::*;
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 /// Few ids and few keys, so that rows meet, move and return.
 const IDS: u8 = 4;
@@ -37,6 +37,7 @@ fn contract(id: u8, place: u8) -> Contract {
         org: OrgId::fixed(1),
         address: Address::with_last_byte(place),
         since: Timestamp::from_secs(i64::from(id)),
+        owned_from: None,
         name: "contract".into(),
         deployer: None,
         abi: None,
@@ -49,7 +50,7 @@ fn contract(id: u8, place: u8) -> Contract {
 /// One row, its id and content from small numbers; `None` removes it. Rows whose keys are unique in the store
 /// (external ids, contract addresses) come as whole sets from [`names`] and [`places`].
 fn row() -> impl Strategy<Value = Change> {
-    let numbers = (0..10u8, 0..IDS, 0..IDS, any::<bool>(), proptest::bool::weighted(0.75));
+    let numbers = (0..11u8, 0..IDS, 0..IDS, any::<bool>(), proptest::bool::weighted(0.75));
     numbers.prop_map(|(kind, id, key, flag, present)| {
         let (n, k) = (u128::from(id), u128::from(key));
         match kind {
@@ -127,6 +128,12 @@ fn row() -> impl Strategy<Value = Change> {
                 let (org, since, retired_at) = (OrgId::fixed(k), Timestamp::from_secs(1), Timestamp::from_secs(2));
                 let row = RetiredContract { id, address, org, since, retired_at };
                 Change::RetiredContract(id, present.then_some(row))
+            }
+            9 => {
+                let contract = Arc::new(contract(id, key));
+                let owned_until = flag.then_some(u64::from(key));
+                let row = PastContract { contract, grants: Vec::new(), owned_until };
+                Change::PastContract(row.contract.id, present.then_some(row))
             }
             _ => {
                 let (id, until) = (TokenId::fixed(n), Timestamp::from_secs(i64::from(key)));
@@ -218,6 +225,7 @@ fn about(change: &Change) -> ((u8, u128), bool) {
         Change::Conviction(id, row) => (17, id.0, row.is_none()),
         Change::RetiredContract(id, row) => (18, id.0, row.is_none()),
         Change::OrgUserRecord(id, row) => (19, id.0, row.is_none()),
+        Change::PastContract(id, row) => (20, id.0, row.is_none()),
     };
     ((kind, id.as_u128()), gone)
 }

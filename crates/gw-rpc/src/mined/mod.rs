@@ -189,6 +189,7 @@ impl MinedGate {
         Mined {
             tx_hash: found.hash,
             block_hash: listing.block.hash,
+            block_number: listing.block.number,
             at: Timestamp::from_secs(at),
             user,
             grant: groups.any(|group| snapshot.group(group).is_some_and(|group| group.org == org)),

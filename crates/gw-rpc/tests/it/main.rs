@@ -16,6 +16,7 @@ mod keys;
 mod live;
 mod logs;
 mod mined;
+mod moved;
 mod order;
 mod personal;
 mod reads;

@@ -48,6 +48,7 @@ impl Settled {
             | Change::OrgUserRecord(..)
             | Change::Contract(..)
             | Change::RetiredContract(..)
+            | Change::PastContract(..)
             | Change::Grant(..) => -1,
             Change::Reservation(..)
             | Change::Visibility(..)
@@ -134,7 +135,7 @@ impl Settled {
             Change::RetiredContract(_, Some(retired)) => {
                 let new = NewContract::plain(self.orgs[&retired.org], retired.address, "retired");
                 let made = tx.create_contract(new).await.unwrap();
-                tx.delete_contract(made.id).await.unwrap();
+                tx.delete_contract(made.id, None).await.unwrap();
             }
             Change::Grant(_, Some(grant)) => {
                 let new = NewGrant {
@@ -217,6 +218,7 @@ impl Settled {
             | Change::Quarantine(..)
             | Change::Conviction(..)
             | Change::RetiredContract(_, None)
+            | Change::PastContract(..)
             | Change::OrgUserRecord(..)
             | Change::Organization(_, None)
             | Change::Group(_, None)

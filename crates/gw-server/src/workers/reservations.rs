@@ -153,6 +153,7 @@ impl Watcher {
         tx.settle_mined(record::Mined {
             tx_hash: hash,
             block_hash: mined.block_hash,
+            block_number: mined.block_number,
             at: Timestamp::from_secs(at),
             user: Some(of.user),
             grant: true,

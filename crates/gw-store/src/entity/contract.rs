@@ -1,4 +1,4 @@
-//! Contracts and grants, and contracts whose registration was deleted.
+//! Contracts and grants, contracts whose registration was deleted, and whose they were.
 
 pub(crate) mod contracts {
     use sea_orm::entity::prelude::*;
@@ -22,6 +22,8 @@ pub(crate) mod contracts {
         pub created_at: i64,
         pub updated_at: i64,
         pub trusted_router: bool,
+        /// The first block that is the organization's, if another one had it before.
+        pub owned_from: Option<i64>,
     }
 
     impl ActiveModelBehavior for ActiveModel {}
@@ -64,6 +66,37 @@ pub(crate) mod retired_contracts {
         pub deployed_by_user_id: Option<Uuid>,
         pub since: i64,
         pub retired_at: i64,
+    }
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+pub(crate) mod past_contracts {
+    use sea_orm::entity::prelude::*;
+
+    #[sea_orm::model]
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "past_contracts")]
+    pub struct Model {
+        /// The id of the registration that ended.
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub id: Uuid,
+        pub address: String,
+        pub org_id: Uuid,
+        #[sea_orm(column_type = "Text", nullable)]
+        pub abi: Option<String>,
+        pub metadata: Json,
+        pub deployed_by_user_id: Option<Uuid>,
+        pub allow_visibleto_unlock: bool,
+        pub events_allow_dynamic_payload: bool,
+        /// Those it ended with.
+        pub grants: Json,
+        /// The first block that was the organization's, if another one had it before.
+        pub owned_from: Option<i64>,
+        /// The last one; without it none is shown by this registration.
+        pub owned_until: Option<i64>,
+        pub since: i64,
+        pub ended_at: i64,
     }
 
     impl ActiveModelBehavior for ActiveModel {}

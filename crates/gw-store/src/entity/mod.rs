@@ -16,7 +16,7 @@ mod user;
 
 pub(crate) use access::{shared_infrastructure, system_toggles};
 pub(crate) use audit::{chains, checkpoints, entries};
-pub(crate) use contract::{contract_grants, contracts, retired_contracts};
+pub(crate) use contract::{contract_grants, contracts, past_contracts, retired_contracts};
 pub(crate) use directory::directory_tenants;
 pub(crate) use mined::{convictions, quarantines, suspensions, watched_sends};
 pub(crate) use organization::{group_access, groups, organizations};

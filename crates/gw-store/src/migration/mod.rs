@@ -12,6 +12,7 @@ mod m0008_convictions;
 mod m0009_retired_contracts;
 mod m0011_membership_state;
 mod m0013_logins;
+mod m0014_past_contracts;
 
 use crate::dialect::Engine;
 use sea_orm::{ConnectionTrait, DbErr};
@@ -38,6 +39,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0009_retired_contracts::RetiredContracts),
             Box::new(m0011_membership_state::MembershipState),
             Box::new(m0013_logins::Logins),
+            Box::new(m0014_past_contracts::PastContracts),
         ]
     }
 }

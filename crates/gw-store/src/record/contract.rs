@@ -34,6 +34,8 @@ pub struct Contract {
     pub events_allow_dynamic_payload: bool,
     /// F5: its administrators vouch for the calls it passes on.
     pub trusted_router: bool,
+    /// The first block that is the organization's, if another one had the contract before (HD41).
+    pub owned_from: Option<u64>,
     /// When the row was made.
     pub created_at: Timestamp,
     /// When it last changed.
@@ -67,6 +69,9 @@ pub struct NewContract {
     pub deployer: Option<UserId>,
     /// Whether it may take the place of another organization's contract whose registration was deleted (HD27).
     pub takes_over_retired: bool,
+    /// The first block that may be the organization's, if another one had the contract before (HD41). The store refuses such
+    /// a contract without it.
+    pub first_block: Option<u64>,
 }
 
 impl NewContract {
@@ -81,6 +86,7 @@ impl NewContract {
             deployed_at: None,
             deployer: None,
             takes_over_retired: false,
+            first_block: None,
         }
     }
 }
@@ -121,6 +127,16 @@ pub struct Grant {
     pub created_at: Timestamp,
     /// When it last changed.
     pub updated_at: Timestamp,
+}
+
+/// What is kept of a grant when its contract's registration ends (HD41): which events its holders see.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct PastGrant {
+    pub(crate) id: uuid::Uuid,
+    pub(crate) group: uuid::Uuid,
+    /// The column text.
+    pub(crate) claims: String,
+    pub(crate) events: EventRules,
 }
 
 /// What makes a grant.

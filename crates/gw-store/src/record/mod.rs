@@ -15,6 +15,7 @@ mod token;
 mod url;
 
 pub use access::{SharedInfra, SharedInfraInput, ToggleChange};
+pub(crate) use contract::PastGrant;
 pub use contract::{
     Comparison, Contract, ContractPatch, EventRule, EventRules, FunctionRule, Grant, GrantPatch, Literal, MustBe,
     MustBeError, NewContract, NewGrant, ParamRule,

@@ -163,6 +163,8 @@ pub struct Mined {
     pub tx_hash: B256,
     /// The block that holds it.
     pub block_hash: B256,
+    /// That block's number.
+    pub block_number: u64,
     /// That block's time.
     pub at: Timestamp,
     /// The deployer, if there still is one.

@@ -5,8 +5,8 @@ use crate::{
     StoreError,
     entity::{
         address_links, contract_grants, contracts, convictions, directory_tenants, group_access, groups, memberships,
-        org_user_records, organizations, personal_urls, quarantines, reservations, retired_contracts, revocations,
-        shared_infrastructure, suspensions, system_toggles, tx_visibility, users,
+        org_user_records, organizations, past_contracts, personal_urls, quarantines, reservations, retired_contracts,
+        revocations, shared_infrastructure, suspensions, system_toggles, tx_visibility, users,
     },
     record::{self, ReservationState},
     row::{self, Place},
@@ -16,8 +16,9 @@ use gw_policy::{
     Change,
     snapshot::{
         AddressLink, AllowedTenant, ClosedTo, CodePin, Contract, ContractGrant, Conviction, EventRule, EventRules,
-        FunctionRule, Group, GroupAccess, Membership, MustBe, OrgUserRecord, Organization, ParamRule, PersonalUrl,
-        Quarantine, Reservation, RetiredContract, Revocation, SharedInfra, Suspension, ToggleState, TxVisibility, User,
+        FunctionRule, Group, GroupAccess, Membership, MustBe, OrgUserRecord, Organization, ParamRule, PastContract,
+        PersonalUrl, Quarantine, Reservation, RetiredContract, Revocation, SharedInfra, Suspension, ToggleState,
+        TxVisibility, User,
     },
 };
 use gw_types::Timestamp;
@@ -219,11 +220,12 @@ impl Policy for contracts::Entity {
             org: row.org,
             address: row.address,
             since: row.since(),
+            owned_from: row.owned_from,
             // Neither a malformed text nor an unknown token type gives an ABI: what needs one denies then (F3).
             abi: row
                 .abi
                 .as_deref()
-                .map_or_else(|| built_in_abi(&row), |text| ContractAbi::parse(text).ok().map(Arc::new)),
+                .map_or_else(|| built_in_abi(&row.metadata), |text| ContractAbi::parse(text).ok().map(Arc::new)),
             name: row.name.into(),
             deployer: row.deployer,
             allow_visibleto_unlock: row.allow_visibleto_unlock,
@@ -238,8 +240,8 @@ impl Policy for contracts::Entity {
 }
 
 /// The ABI that `metadata.token_type` names (K1).
-fn built_in_abi(row: &record::Contract) -> Option<Arc<ContractAbi>> {
-    row.metadata.get("token_type").and_then(serde_json::Value::as_str).and_then(gw_evm::abi::builtin)
+fn built_in_abi(metadata: &record::Object) -> Option<Arc<ContractAbi>> {
+    metadata.get("token_type").and_then(serde_json::Value::as_str).and_then(gw_evm::abi::builtin)
 }
 
 impl Policy for retired_contracts::Entity {
@@ -266,6 +268,52 @@ impl Policy for retired_contracts::Entity {
     }
 }
 
+impl Policy for past_contracts::Entity {
+    type Row = past_contracts::Model;
+    const KEY: Self::Column = past_contracts::Column::Id;
+    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
+        select.into_model()
+    }
+    fn key(row: &Self::Row) -> Uuid {
+        row.id
+    }
+    fn change(row: Self::Row) -> Result<Change, StoreError> {
+        let place = Place::new("past_contracts", row.id);
+        let id = row.id.into();
+        let grants: Vec<record::PastGrant> = place.json("grants", row.grants)?;
+        let grant = |grant: record::PastGrant| {
+            let (group, claims) = (grant.group.into(), place.claims(&grant.claims)?);
+            // Nothing is called by it any more.
+            let functions = Some(Vec::new());
+            let events = events(grant.events);
+            Ok(Arc::new(ContractGrant { id: grant.id.into(), contract: id, group, claims, functions, events }))
+        };
+        let grants = grants.into_iter().map(grant).collect::<Result<_, StoreError>>()?;
+        let metadata = place.object("metadata", row.metadata)?;
+        let contract = Contract {
+            id,
+            org: row.org_id.into(),
+            address: place.parse("address", &row.address)?,
+            since: Timestamp::from_micros(row.since),
+            owned_from: row.owned_from.map(crate::row::block),
+            name: "".into(),
+            deployer: row.deployed_by_user_id.map(Into::into),
+            abi: row
+                .abi
+                .as_deref()
+                .map_or_else(|| built_in_abi(&metadata), |text| ContractAbi::parse(text).ok().map(Arc::new)),
+            allow_visibleto_unlock: row.allow_visibleto_unlock,
+            events_allow_dynamic_payload: row.events_allow_dynamic_payload,
+            trusted_router: false,
+        };
+        let owned_until = row.owned_until.map(crate::row::block);
+        Ok(Change::PastContract(id, Some(PastContract { contract: Arc::new(contract), grants, owned_until })))
+    }
+    fn removal(key: Uuid) -> Change {
+        Change::PastContract(key.into(), None)
+    }
+}
+
 impl Policy for contract_grants::Entity {
     type Row = contract_grants::Model;
     const KEY: Self::Column = contract_grants::Column::Id;
@@ -283,15 +331,19 @@ impl Policy for contract_grants::Entity {
             group: grant.group,
             claims: grant.claims,
             functions: grant.functions.map(|rules| rules.into_iter().map(function_rule).collect()),
-            events: match grant.event_rules {
-                record::EventRules::Unset | record::EventRules::Wildcard => EventRules::All,
-                record::EventRules::List(rules) => EventRules::Only(rules.into_iter().map(event_rule).collect()),
-            },
+            events: events(grant.event_rules),
         };
         Ok(Change::Grant(grant.id, Some(grant)))
     }
     fn removal(key: Uuid) -> Change {
         Change::Grant(key.into(), None)
+    }
+}
+
+fn events(rules: record::EventRules) -> EventRules {
+    match rules {
+        record::EventRules::Unset | record::EventRules::Wildcard => EventRules::All,
+        record::EventRules::List(rules) => EventRules::Only(rules.into_iter().map(event_rule).collect()),
     }
 }
 

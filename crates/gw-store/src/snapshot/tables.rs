@@ -5,8 +5,8 @@ use crate::{
     dialect::Engine,
     entity::{
         address_links, contract_grants, contracts, convictions, directory_tenants, group_access, groups, memberships,
-        org_user_records, organizations, personal_urls, quarantines, reservations, retired_contracts, revocations,
-        shared_infrastructure, suspensions, system_toggles, tx_visibility, users,
+        org_user_records, organizations, past_contracts, personal_urls, quarantines, reservations, retired_contracts,
+        revocations, shared_infrastructure, suspensions, system_toggles, tx_visibility, users,
     },
 };
 use gw_policy::{Change, Snapshot};
@@ -30,6 +30,7 @@ pub(super) enum Entity {
     Contract,
     Conviction,
     RetiredContract,
+    PastContract,
     Grant,
     Link,
     Reservation,
@@ -44,7 +45,7 @@ pub(super) enum Entity {
 }
 
 impl Entity {
-    pub(super) const ALL: [Self; 20] = [
+    pub(super) const ALL: [Self; 21] = [
         Self::User,
         Self::Organization,
         Self::Group,
@@ -53,6 +54,7 @@ impl Entity {
         Self::OrgUserRecord,
         Self::Contract,
         Self::RetiredContract,
+        Self::PastContract,
         Self::Grant,
         Self::Link,
         Self::Reservation,
@@ -77,6 +79,7 @@ impl Entity {
             Self::OrgUserRecord => "org_user_record",
             Self::Contract => "contract",
             Self::RetiredContract => "retired_contract",
+            Self::PastContract => "past_contract",
             Self::Grant => "grant",
             Self::Link => "link",
             Self::Reservation => "reservation",
@@ -124,6 +127,7 @@ macro_rules! by_entity {
             Entity::OrgUserRecord => $run::<org_user_records::Entity>($($argument),*).await,
             Entity::Contract => $run::<contracts::Entity>($($argument),*).await,
             Entity::RetiredContract => $run::<retired_contracts::Entity>($($argument),*).await,
+            Entity::PastContract => $run::<past_contracts::Entity>($($argument),*).await,
             Entity::Grant => $run::<contract_grants::Entity>($($argument),*).await,
             Entity::Link => $run::<address_links::Entity>($($argument),*).await,
             Entity::Reservation => $run::<reservations::Entity>($($argument),*).await,

@@ -3,26 +3,28 @@
 use super::{Tx, entry::Action};
 use crate::{
     Conflict, Missing, StoreError,
-    entity::{address_links, contract_grants, contracts, retired_contracts},
-    record::{Contract, ContractPatch, EventRules, FunctionRule, Grant, GrantPatch, NewContract, NewGrant},
+    entity::{address_links, contract_grants, contracts, past_contracts, retired_contracts},
+    record::{Contract, ContractPatch, EventRules, FunctionRule, Grant, GrantPatch, NewContract, NewGrant, PastGrant},
     row,
 };
 use gw_evm::abi::ContractAbi;
 use gw_types::{Address, ContractId, GroupId, OrgId};
 use sea_orm::{
     ActiveModelTrait, ActiveValue::Set, ColumnTrait, EntityTrait, IntoActiveModel, ModelTrait, PaginatorTrait,
-    QueryFilter, QueryOrder,
+    QueryFilter, QueryOrder, sea_query::Expr,
 };
 use serde_json::Value;
 
 impl Tx {
-    /// Registers a contract. One whose registration was deleted stays its organization's to register (HD27).
+    /// Registers a contract. One whose registration was deleted stays its organization's to register (HD27); one that was
+    /// another organization's is this one's from the given block on, and not before (HD41).
     pub async fn create_contract(&mut self, new: NewContract) -> Result<Contract, StoreError> {
         check_abi(new.abi.as_deref())?;
         let retired = self.retired_row(new.address).await?;
         if retired.as_ref().is_some_and(|row| row.org_id != new.org.0 && !new.takes_over_retired) {
             return Err(StoreError::Conflict(Conflict::ContractAddress));
         }
+        let owned_from = self.owned_from(&new, retired.as_ref()).await?;
         let row = contracts::ActiveModel {
             id: Set(self.new_id()),
             org_id: Set(new.org.0),
@@ -35,6 +37,7 @@ impl Tx {
             allow_visibleto_unlock: Set(false),
             events_allow_dynamic_payload: Set(false),
             trusted_router: Set(false),
+            owned_from: Set(owned_from),
             created_at: Set(self.now.micros()),
             updated_at: Set(self.now.micros()),
         };
@@ -76,11 +79,42 @@ impl Tx {
         Ok(after)
     }
 
-    /// Deletes a contract with its grants. Its address stays the organization's for judgement (HD27).
-    pub async fn delete_contract(&mut self, id: ContractId) -> Result<Contract, StoreError> {
+    /// Deletes a contract with its grants. Its address stays the organization's for judgement (HD27), and the blocks up to
+    /// the last one to see by whoever could (HD41): without a last one, nobody's.
+    pub async fn delete_contract(&mut self, id: ContractId, last_block: Option<u64>) -> Result<Contract, StoreError> {
+        let grants = contract_grants::Entity::find().filter(contract_grants::Column::ContractId.eq(id.0));
+        let grants = grants.order_by_asc(contract_grants::Column::Id).all(&self.db).await?;
         let deleted = self.drop_contract(id).await?;
-        self.retire(&deleted).await?;
+        let grants = grants.into_iter().map(Grant::try_from).collect::<Result<Vec<_>, _>>()?;
+        self.retire(&deleted, &grants, last_block).await?;
         Ok(deleted)
+    }
+
+    /// The first block that a new registration shows, if another organization had the contract before. One that comes back
+    /// to the organization it was taken from last continues as it was.
+    async fn owned_from(
+        &self,
+        new: &NewContract,
+        retired: Option<&retired_contracts::Model>,
+    ) -> Result<Option<i64>, StoreError> {
+        let past = past_contracts::Entity::find()
+            .filter(past_contracts::Column::Address.eq(row::address_text(new.address)))
+            .order_by_desc(past_contracts::Column::EndedAt)
+            .order_by_desc(past_contracts::Column::Id)
+            .all(&self.db)
+            .await?;
+        let continued = match past.first() {
+            Some(last) => (last.org_id == new.org.0).then_some(last.owned_from),
+            // Deleted before such rows were written.
+            None => retired.is_none_or(|retired| retired.org_id == new.org.0).then_some(None),
+        };
+        if let Some(owned_from) = continued {
+            return Ok(owned_from);
+        }
+        let first = new.first_block.map(row::block_column).ok_or(StoreError::Rule("contract_first_block"))?;
+        // Whatever the node said then and says now: no block is two organizations'.
+        let after_all = past.iter().filter_map(|past| past.owned_until).map(|last| last.saturating_add(1)).max();
+        Ok(Some(after_all.map_or(first, |after| after.max(first))))
     }
 
     /// Deletes a contract that is not on the chain any more, so that nothing of it needs an owner.
@@ -96,13 +130,42 @@ impl Tx {
         Ok(before)
     }
 
-    /// Keeps whose contract it was. An address that signed for somebody is a wallet, whoever registered it.
-    pub(super) async fn retire(&self, contract: &Contract) -> Result<(), StoreError> {
+    /// Keeps whose contract it was. An address that signed for somebody is a wallet, whoever registered it: nothing of it is
+    /// that organization's.
+    pub(super) async fn retire(
+        &self,
+        contract: &Contract,
+        grants: &[Grant],
+        last_block: Option<u64>,
+    ) -> Result<(), StoreError> {
         let address = row::address_text(contract.address);
         let signed = address_links::Entity::find()
             .filter(address_links::Column::Address.eq(&address))
             .filter(address_links::Column::ContractWallet.eq(false));
-        if signed.count(&self.db).await? > 0 {
+        let is_wallet = signed.count(&self.db).await? > 0;
+        let grants = grants.iter().map(|grant| PastGrant {
+            id: grant.id.0,
+            group: grant.group.0,
+            claims: row::claims_text(grant.claims),
+            events: grant.event_rules.clone(),
+        });
+        let past = past_contracts::Model {
+            id: contract.id.0,
+            address: address.clone(),
+            org_id: contract.org.0,
+            abi: contract.abi.clone(),
+            metadata: Value::Object(contract.metadata.clone()),
+            deployed_by_user_id: contract.deployer.map(|user| user.0),
+            allow_visibleto_unlock: contract.allow_visibleto_unlock,
+            events_allow_dynamic_payload: contract.events_allow_dynamic_payload,
+            grants: serde_json::json!(grants.collect::<Vec<_>>()),
+            owned_from: contract.owned_from.map(row::block_column),
+            owned_until: last_block.filter(|_| !is_wallet).map(row::block_column),
+            since: contract.since().micros(),
+            ended_at: self.now.micros(),
+        };
+        past.into_active_model().reset_all().insert(&self.db).await?;
+        if is_wallet {
             return Ok(());
         }
         let row = retired_contracts::Model {
@@ -114,6 +177,16 @@ impl Tx {
             retired_at: self.now.micros(),
         };
         row.into_active_model().reset_all().insert(&self.db).await?;
+        Ok(())
+    }
+
+    /// Who shows the key of an address shows that it never was a contract: nothing of it stays an organization's to see.
+    pub(super) async fn forget_past_contracts(&self, address: Address) -> Result<(), StoreError> {
+        past_contracts::Entity::update_many()
+            .col_expr(past_contracts::Column::OwnedUntil, Expr::value(None::<i64>))
+            .filter(past_contracts::Column::Address.eq(row::address_text(address)))
+            .exec(&self.db)
+            .await?;
         Ok(())
     }
 

@@ -62,7 +62,10 @@ impl Tx {
             }
         }
         let proof = match proof {
-            LinkProof::Challenge => None,
+            LinkProof::Challenge => {
+                self.forget_past_contracts(address).await?;
+                None
+            }
             LinkProof::ContractWallet { proof, .. } => Some(proof),
         };
         let linked = match self.link_row(user, address).await? {

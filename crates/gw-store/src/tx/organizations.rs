@@ -68,7 +68,8 @@ impl Tx {
         for contract in contracts.all(&self.db).await? {
             // Its grants belong to the groups above.
             let contract = Contract::try_from(contract)?;
-            self.retire(&contract).await?;
+            // Nor is anybody left to see what it did.
+            self.retire(&contract, &[], None).await?;
             self.note(Action::Delete, Some(id), Some(&contract), None);
         }
         row.delete(&self.db).await?;

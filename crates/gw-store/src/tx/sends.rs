@@ -198,6 +198,7 @@ impl Tx {
                     metadata,
                     deployed_at: Some(mined.at),
                     deployer,
+                    first_block: Some(mined.block_number),
                     ..NewContract::plain(mined.org, new.address, row::address_text(new.address))
                 })
                 .await?;

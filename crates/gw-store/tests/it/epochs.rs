@@ -76,7 +76,19 @@ async fn hd23_e2_a_cascade_names_every_row_it_removes(world: &World) {
 
     let sql = format!("SELECT entity FROM policy_changes WHERE epoch = {epoch} ORDER BY entity");
     let named = world.texts(&sql, "entity").await;
-    assert_eq!(named, ["contract", "grant", "group", "group_access", "membership", "organization", "retired_contract"]);
+    assert_eq!(
+        named,
+        [
+            "contract",
+            "grant",
+            "group",
+            "group_access",
+            "membership",
+            "organization",
+            "past_contract",
+            "retired_contract"
+        ]
+    );
     let snapshot = world.store.load().await.unwrap();
     assert!(snapshot.user(user.id).is_some(), "users stay");
     assert_eq!(snapshot.memberships(user.id).len(), 1, "in the default group");

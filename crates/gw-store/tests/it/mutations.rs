@@ -2,15 +2,16 @@
 
 use crate::world::{World, did, on_both_engines};
 use gw_audit::{Action, AdminEntry, ResourceType};
-use gw_policy::snapshot::{Group, Organization};
+use gw_policy::snapshot::{Group, Moment, Organization};
 use gw_store::{
-    Actor, Conflict, Missing, StoreError,
+    Actor, BootClock, Conflict, Feed, FeedTiming, Missing, StoreError,
     record::{
         AccessInput, ApiKey, ContractPatch, EventRules, GrantPatch, GroupPatch, LinkProof, NewContract, NewGrant,
         NewGroup, NewMembership, NewOrganization, NewUser, OrganizationPatch, UserPatch, WalletProof,
     },
 };
-use gw_types::{Address, B256, Claim, Claims, Secret, TenantId};
+use gw_types::{Address, B256, Claim, Claims, OrgId, Secret, TenantId};
+use std::{sync::Arc, time::Duration};
 
 on_both_engines! {
     c6_a_mutation_leaves_one_entry_per_touched_record,
@@ -26,6 +27,8 @@ on_both_engines! {
     spec80_8_a_grant_stays_within_its_organization,
     rt1a_hd27_a_deleted_registration_still_names_its_owner,
     rt1a_hd27_a_key_shows_that_an_address_never_was_a_contract,
+    rt29_hd41_a_contract_that_moves_leaves_its_blocks_behind,
+    rt29_hd41_what_was_no_contract_leaves_nothing_behind,
 }
 
 /// All entries so far, oldest first.
@@ -273,7 +276,7 @@ async fn rt1a_hd27_a_deleted_registration_still_names_its_owner(world: &World) {
     let (one, other) = (Address::repeat_byte(1), Address::repeat_byte(2));
     let deleted = tx.create_contract(NewContract::plain(bank, one, "one")).await.unwrap();
     tx.create_contract(NewContract::plain(bank, other, "other")).await.unwrap();
-    tx.delete_contract(deleted.id).await.unwrap();
+    tx.delete_contract(deleted.id, Some(7)).await.unwrap();
     tx.commit().await.unwrap();
     world.clock.pass(60);
     let owner = async |address| world.store.load().await.unwrap().owner(address);
@@ -281,7 +284,7 @@ async fn rt1a_hd27_a_deleted_registration_still_names_its_owner(world: &World) {
 
     let attempt = async |org, address, takes_over_retired| {
         let mut tx = world.store.begin(&Actor::system()).await.unwrap();
-        let new = NewContract { takes_over_retired, ..NewContract::plain(org, address, "again") };
+        let new = NewContract { takes_over_retired, first_block: Some(9), ..NewContract::plain(org, address, "again") };
         tx.create_contract(new).await?;
         tx.commit().await
     };
@@ -317,10 +320,94 @@ async fn rt1a_hd27_a_key_shows_that_an_address_never_was_a_contract(world: &Worl
     tx.link_address(person, before, LinkProof::Challenge).await.unwrap();
     for address in [before, after] {
         let contract = tx.create_contract(NewContract::plain(bank, address, "squatted")).await.unwrap();
-        tx.delete_contract(contract.id).await.unwrap();
+        tx.delete_contract(contract.id, Some(7)).await.unwrap();
     }
     tx.link_address(person, after, LinkProof::Challenge).await.unwrap();
     tx.commit().await.unwrap();
     let snapshot = world.store.load().await.unwrap();
     assert_eq!((snapshot.owner(before), snapshot.owner(after)), (None, None));
+}
+
+/// HD41: each registration has its blocks, whatever the order of events, and an incremental reload tells the same.
+async fn rt29_hd41_a_contract_that_moves_leaves_its_blocks_behind(world: &World) {
+    let mut tx = world.store.begin(&Actor::system()).await.unwrap();
+    let old = tx.create_organization(bank("old")).await.unwrap().id;
+    let new = tx.create_organization(bank("new")).await.unwrap().id;
+    let group = tx.create_group(NewGroup::plain(old, "staff", "Staff")).await.unwrap().id;
+    let address = Address::repeat_byte(1);
+    let first = NewContract { abi: Some("[]".to_owned()), ..NewContract::plain(old, address, "token") };
+    let first = tx.create_contract(first).await.unwrap().id;
+    let rules = EventRules::List(Vec::new());
+    tx.create_grant(NewGrant { event_rules: rules, ..NewGrant::full(first, group) }).await.unwrap();
+    tx.commit().await.unwrap();
+    let at = async |block: Option<u64>| {
+        let moment = block.map_or(Moment::Now, Moment::Block);
+        let snapshot = world.store.load().await.unwrap();
+        snapshot.contract_at(address, moment).map(|contract| (contract.org, contract.id))
+    };
+    let move_to = async |from, to: OrgId, last_block, first_block| {
+        let mut tx = world.store.begin(&Actor::system()).await.unwrap();
+        tx.delete_contract(from, last_block).await?;
+        world.clock.pass(1);
+        let new = NewContract { takes_over_retired: true, first_block, ..NewContract::plain(to, address, "token") };
+        let id = tx.create_contract(new).await?.id;
+        tx.commit().await.map(|_| id)
+    };
+    assert_eq!(at(Some(3)).await, Some((old, first)), "the only owner yet has every block");
+    let unknown = move_to(first, new, Some(100), None).await;
+    assert!(matches!(unknown, Err(StoreError::Rule("contract_first_block"))), "{unknown:?}");
+
+    let timing = FeedTiming { max_skew: Duration::MAX, ..FeedTiming::default() };
+    let feed = Feed::start(&world.store, timing, Arc::new(BootClock)).await.unwrap();
+    let second = move_to(first, new, Some(100), Some(102)).await.unwrap();
+    for (block, whose) in [(3, Some((old, first))), (100, Some((old, first))), (101, None), (102, Some((new, second)))]
+    {
+        assert_eq!(at(Some(block)).await, whose, "{block}");
+    }
+    assert_eq!(at(None).await, Some((new, second)));
+    let loaded = world.store.load().await.unwrap();
+    assert!(feed.pin().snapshot.same_rows(&loaded), "what an instance follows is what a load finds");
+    let grants = loaded.grants(first);
+    assert_eq!((grants.len(), grants[0].group), (1, group));
+    assert_eq!(grants[0].events, gw_policy::snapshot::EventRules::Only(Vec::new()));
+    assert!(loaded.contract_at(address, Moment::Block(3)).unwrap().abi.is_some());
+    assert!(loaded.contract_at(address, Moment::Unknown).is_none());
+
+    // A head that went back gives nobody the same block, and nobody a block without a last one.
+    let third = move_to(second, old, None, Some(50)).await.unwrap();
+    assert_eq!((at(Some(102)).await, at(Some(101)).await), (Some((old, third)), Some((old, third))));
+    assert_eq!(at(Some(100)).await, Some((old, first)));
+    // Registered anew by the same organization it goes on as it was.
+    let fourth = move_to(third, old, Some(200), None).await.unwrap();
+    for (block, whose) in [(100, first), (101, fourth), (150, fourth), (201, fourth)] {
+        assert_eq!(at(Some(block)).await, Some((old, whose)), "{block}");
+    }
+    // With the organization its members go; the next one gets nothing of its blocks.
+    let mut tx = world.store.begin(&Actor::system()).await.unwrap();
+    tx.delete_organization(old).await.unwrap();
+    let taken =
+        NewContract { takes_over_retired: true, first_block: Some(300), ..NewContract::plain(new, address, "t") };
+    let last = tx.create_contract(taken).await.unwrap().id;
+    tx.commit().await.unwrap();
+    assert_eq!((at(Some(250)).await, at(Some(300)).await), (None, Some((new, last))));
+}
+
+/// An address with a key is a wallet: whoever had it registered sees nothing of it afterwards.
+async fn rt29_hd41_what_was_no_contract_leaves_nothing_behind(world: &World) {
+    let mut tx = world.store.begin(&Actor::system()).await.unwrap();
+    let bank = tx.create_organization(bank("bank")).await.unwrap().id;
+    let person = tx.create_user(user("a")).await.unwrap().id;
+    let (before, after) = (Address::repeat_byte(1), Address::repeat_byte(2));
+    tx.link_address(person, before, LinkProof::Challenge).await.unwrap();
+    for address in [before, after] {
+        let contract = tx.create_contract(NewContract::plain(bank, address, "squatted")).await.unwrap();
+        tx.delete_contract(contract.id, Some(100)).await.unwrap();
+    }
+    tx.link_address(person, after, LinkProof::Challenge).await.unwrap();
+    tx.commit().await.unwrap();
+    let snapshot = world.store.load().await.unwrap();
+    for address in [before, after] {
+        assert!(snapshot.contract_at(address, Moment::Block(1)).is_none());
+        assert_eq!(snapshot.registrations(address).count(), 0);
+    }
 }

@@ -159,7 +159,7 @@ async fn take(tx: &mut Tx, step: &Step) -> Result<(), StoreError> {
             tx.create_contract(NewContract::plain(org, address(n), "c")).await.map(|_| ())
         }
         Step::DeleteContract(n) => match contract(tx, n).await? {
-            Some(contract) => tx.delete_contract(contract.id).await.map(|_| ()),
+            Some(contract) => tx.delete_contract(contract.id, Some(7)).await.map(|_| ()),
             None => Ok(()),
         },
         Step::Grant(c, g) => match contract(tx, c).await? {
@@ -254,10 +254,19 @@ async fn deploy(tx: &mut Tx, user: UserId, org: OrgId, n: u8) -> Result<(), Stor
         _ => {
             tx.accept_send(SendAccepted { rows, tx_hash, link: None }).await?;
             let created = vec![MinedContract { address, kind: CreationKind::Runtime, metadata: Object::new() }];
-            let block_hash = B256::repeat_byte(1);
-            tx.settle_mined(Mined { tx_hash, block_hash, at, user: Some(user), grant: true, org, created })
-                .await
-                .map(|_| ())
+            let (block_hash, block_number) = (B256::repeat_byte(1), 1);
+            tx.settle_mined(Mined {
+                tx_hash,
+                block_hash,
+                block_number,
+                at,
+                user: Some(user),
+                grant: true,
+                org,
+                created,
+            })
+            .await
+            .map(|_| ())
         }
     }
 }

@@ -111,6 +111,7 @@ fn mined(world: &World, cast: &Cast) -> Mined {
     Mined {
         tx_hash: TX,
         block_hash: B256::repeat_byte(0xbb),
+        block_number: 40,
         at: world.clock.now(),
         user: Some(cast.user),
         grant: true,

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     knobs::{DynamicFields, NoAbi, TransactionLogs},
     sealed::Disclosed,
-    snapshot::{EventRule, MustBe, ParamRule},
+    snapshot::{EventRule, Moment, MustBe, ParamRule},
     visibility::{Admitted, EventRights, Person, Viewer},
 };
 use alloy_primitives::{Address, B256};
@@ -22,7 +22,7 @@ use gw_evm::{
         zero_word,
     },
 };
-use gw_types::OrgId;
+use gw_types::{ContractId, OrgId};
 use std::collections::HashMap;
 
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
@@ -123,7 +123,7 @@ pub(in crate::view) struct LogReader<'v, 's> {
 #[derive(Debug)]
 struct PersonReader<'v, 's> {
     viewer: &'v Person<'s>,
-    emitters: Map<Address, Option<EventRights<'s>>>,
+    emitters: Map<ContractId, EventRights<'s>>,
     levels: Levels<'v, 's>,
 }
 
@@ -183,7 +183,7 @@ impl<'v, 's> LogReader<'v, 's> {
             if log.tx_hash != parties.tx_hash {
                 return Err(Malformed);
             }
-            let (own, beside) = self.renderings(&log, right)?;
+            let (own, beside) = self.renderings(&log, right, log.moment()?)?;
             any_to_person |= own != Rendering::Dropped;
             any_beside |= beside.as_ref().is_some_and(|beside| *beside != Rendering::Dropped);
             let shown = match beside {
@@ -200,16 +200,21 @@ impl<'v, 's> LogReader<'v, 's> {
         Ok(LogsShown { text: out, any_to_person, any_beside })
     }
 
-    fn renderings(&mut self, log: &Log<'_>, right: TxRights) -> Result<(Rendering, Option<Rendering>), Malformed> {
-        let own = self.person.render(log, right.person)?;
-        let beside = self.beside.as_mut().map(|beside| beside.render(log, right.beside)).transpose()?;
+    fn renderings(
+        &mut self,
+        log: &Log<'_>,
+        right: TxRights,
+        moment: Moment,
+    ) -> Result<(Rendering, Option<Rendering>), Malformed> {
+        let own = self.person.render(log, right.person, moment)?;
+        let beside = self.beside.as_mut().map(|beside| beside.render(log, right.beside, moment)).transpose()?;
         Ok((own, beside))
     }
 
     /// A log of a run that has not happened, if both see it. That it is hidden from the person is said only of contracts
     /// which the administrator beside them administers: nothing else tells of the person's rights elsewhere (HD40).
     pub(super) fn told(&mut self, log: &Log<'_>, right: TxRights) -> Result<Option<RunLog>, Malformed> {
-        let (own, beside) = self.renderings(log, right)?;
+        let (own, beside) = self.renderings(log, right, Moment::Now)?;
         let hidden = |text| Disclosed::constant(text);
         let written = |rendering: &Rendering| {
             let mut out = String::new();
@@ -236,7 +241,7 @@ impl<'v, 's> LogReader<'v, 's> {
 
     /// What both see of a log.
     pub(super) fn render(&mut self, log: &Log<'_>, right: TxRights) -> Result<Rendering, Malformed> {
-        let (own, beside) = self.renderings(log, right)?;
+        let (own, beside) = self.renderings(log, right, log.moment()?)?;
         Ok(match beside {
             None => own,
             Some(beside) => own.meet(beside),
@@ -250,7 +255,7 @@ impl<'v, 's> PersonReader<'v, 's> {
     }
 
     /// Section 6.1. Whoever sees a log whole by one row sees it whole; the rows that admit it masked come after.
-    fn render(&mut self, log: &Log<'_>, right: TxRight) -> Result<Rendering, Malformed> {
+    fn render(&mut self, log: &Log<'_>, right: TxRight, moment: Moment) -> Result<Rendering, Malformed> {
         let knobs = self.viewer.knobs;
         // HD28: what may be loot is told to nobody, whoever sent the transaction; a convicted one only to whom it touched.
         if self.viewer.is_closed(log.address) || self.viewer.withholds(log.tx_hash) {
@@ -261,7 +266,10 @@ impl<'v, 's> PersonReader<'v, 's> {
         if right.is_participant && knobs.participant_logs == TransactionLogs::All {
             return Ok(Rendering::Whole);
         }
-        let rights = self.emitters.entry(log.address).or_insert_with(|| EventRights::of(self.viewer, log.address));
+        // HD41: by the registration it was emitted under.
+        let contract = self.viewer.snapshot.contract_at(log.address, moment);
+        let rights = contract
+            .map(|contract| self.emitters.entry(contract.id).or_insert_with(|| EventRights::of(self.viewer, contract)));
         let declared = rights.as_ref().and_then(|rights| rights.contract.abi.as_deref()?.event(log.topics()));
         let standard = well_known(log.topics());
         let shape = standard.or(declared);

@@ -142,10 +142,11 @@ pub fn run_logs(viewer: &Viewer<'_>, verdict: &TraceVerdict) -> Vec<RunLog> {
     logs
 }
 
-/// The emitters of a filter that the viewer holds no grant on.
+/// The emitters of a filter that the viewer holds no grant on, nor held one while they were the organization's (HD41).
 fn ungranted(viewer: &Viewer<'_>, filter: &LogFilter, shared_only: &[Address]) -> Vec<Address> {
     let mut ungranted: Vec<Address> = filter.addresses.clone();
-    ungranted.retain(|address| shared_only.contains(address) || !(viewer.reaches(*address) || is_precompile(*address)));
+    ungranted
+        .retain(|address| shared_only.contains(address) || !(viewer.reaches_ever(*address) || is_precompile(*address)));
     ungranted
 }
 

@@ -4,6 +4,7 @@ use super::super::{
     scan::{Malformed, Scan},
     shape::{self, Field, Object, Order, Shape, ZERO_WORD},
 };
+use crate::snapshot::Moment;
 use alloy_primitives::{Address, B256, hex};
 
 /// HD11: what of a log may leave. The topics are checked by decoding them.
@@ -24,6 +25,7 @@ const LOG: [Field; 10] = [
 const ADDRESS: usize = 0;
 const TOPICS: usize = 1;
 const DATA: usize = 2;
+const BLOCK_NUMBER: usize = 3;
 const TRANSACTION_HASH: usize = 4;
 const BLOCK_HASH: usize = 6;
 
@@ -76,6 +78,11 @@ impl<'a> Log<'a> {
 
     pub(super) fn block_hash(&self) -> Result<B256, Malformed> {
         shape::word(self.object.at(BLOCK_HASH)?)
+    }
+
+    /// When it was emitted, as the node says.
+    pub(super) fn moment(&self) -> Result<Moment, Malformed> {
+        shape::moment(self.object.find_at(BLOCK_NUMBER))
     }
 
     /// Writes the log as the node wrote it.

@@ -4,6 +4,7 @@ use alloy_primitives::{Address, address};
 use gw_policy::{
     Knobs, Snapshot, Viewer,
     knobs::AddressQuery,
+    snapshot::Moment,
     testing::{FUTURE, NOW, PAST, World, address_of, hash_of, user_id, world},
     visibility::Admission,
 };
@@ -158,7 +159,8 @@ fn hd10_admission_by_party_share_and_administration() {
         .link("wallet-contract")
         .snapshot();
     let (wallet, other) = (address_of("wallet"), address_of("unknown"));
-    let admission = |name: &str, tx: &str, from, to| viewer(&snapshot, name).admission(hash_of(tx), from, to);
+    let admission =
+        |name: &str, tx: &str, from, to| viewer(&snapshot, name).admission(hash_of(tx), from, to, Moment::Block(100));
     assert_eq!(admission("deployer", "t", wallet, Some(other)), Admission::Participant);
     assert_eq!(admission("deployer", "t", other, Some(wallet)), Admission::Participant);
     assert_eq!(admission("member", "t", wallet, None), Admission::None, "inferred, and proved by another");
@@ -187,7 +189,8 @@ fn hd10_a_contract_wallets_owner_takes_part_in_nothing_sent_to_it() {
         if contract { world.contract_link("w") } else { world.link("w") }.snapshot()
     };
     let (wallet, other) = (address_of("w"), address_of("unknown"));
-    let admission = |contract, from, to| viewer(&by(contract), "owner").admission(hash_of("t"), from, Some(to));
+    let admission =
+        |contract, from, to| viewer(&by(contract), "owner").admission(hash_of("t"), from, Some(to), Moment::Block(100));
     assert_eq!(admission(false, other, wallet), Admission::Participant, "without the rule");
     assert_eq!(admission(true, other, wallet), Admission::None);
     let snapshot = by(true);

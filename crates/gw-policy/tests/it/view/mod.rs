@@ -8,6 +8,7 @@ mod golden;
 mod levels;
 mod logs;
 mod masking;
+mod moved;
 mod objects;
 mod properties;
 mod support;
