@@ -18,11 +18,20 @@ use axum::{
 use gw_http::ApiError;
 use gw_policy::{Knobs, Snapshot, visibility::Viewer};
 use gw_store::read::Scope;
-use gw_types::{Address, Timestamp, UserId};
+use gw_types::{Address, DenyReason, Timestamp, UserId};
 use http::header;
 
 /// Stands for what the caller may not see.
 pub(crate) const PRIVATE: &str = "[PRIVATE]";
+
+/// What an administrator of an organization is told in place of a reason (T2, HD40): not whether an address is somebody
+/// else's contract.
+pub(crate) const fn reason(reason: DenyReason) -> DenyReason {
+    match reason {
+        DenyReason::ForeignOrg | DenyReason::CrossOrg => DenyReason::Unregistered,
+        reason => reason,
+    }
+}
 
 /// Routes that answer with what the pipeline of `/rpc` shows.
 const JUDGED: [&str; 3] = [

@@ -106,10 +106,7 @@ pub(crate) async fn check_access(
 
 /// T2: administrators of organizations do not learn from a code whether an address is somebody else's contract.
 pub(crate) fn told(admin: &Admin, reason: DenyReason) -> DenyReason {
-    match reason {
-        DenyReason::ForeignOrg | DenyReason::CrossOrg if !admin.is_super() => DenyReason::Unregistered,
-        reason => reason,
-    }
+    if admin.is_super() { reason } else { crate::private::reason(reason) }
 }
 
 /// Nobody has the key to it.

@@ -64,7 +64,7 @@ pub(crate) async fn list_audit_logs(
     };
     let found = state.audit.list_audit_logs(&state.store, &filter, paging(page)).await?;
     let total = AppendHeaders([("x-total-count", found.total.to_string())]);
-    Ok((total, Json(found.rows.into_iter().map(AuditLogEntry::from).collect())))
+    Ok((total, Json(found.rows.into_iter().map(|row| AuditLogEntry::new(row, admin.is_super())).collect())))
 }
 
 fn code<T: FromStr>(text: Option<&str>, what: &str) -> Result<Option<T>, Failure> {

@@ -57,7 +57,12 @@ pub(crate) async fn list_logs(
         method: query.method.filter(|text| !text.is_empty()),
         correlation_id: query.correlation_id.filter(|text| !text.is_empty()),
         status: status(query.status_code.as_deref(), query.outcome.as_deref())?,
-        denial_reason: query.denial_reason.as_deref().map(reason).transpose()?,
+        denial_reasons: query
+            .denial_reason
+            .as_deref()
+            .map(reason)
+            .transpose()?
+            .map_or_else(Vec::new, |reason| if admin.is_super() { vec![reason] } else { indistinct(reason) }),
         from: input::time(query.from.as_deref(), "from")?,
         to: input::time(query.to.as_deref(), "to")?,
         ..AccessFilter::all(admin.scope()?)
@@ -88,6 +93,13 @@ fn status(code: Option<&str>, outcome: Option<&str>) -> Result<StatusFilter, Fai
     }
 }
 
+/// T2, HD40: whose an address is, if anybody's, is not told to administrators of organizations, as a filter neither: the
+/// reasons that [`AccessLog`] shows them as one are asked for as one.
+fn indistinct(reason: DenyReason) -> Vec<DenyReason> {
+    let shown = crate::private::reason(reason);
+    DenyReason::ALL.iter().copied().filter(|other| crate::private::reason(*other) == shown).collect()
+}
+
 fn reason(text: &str) -> Result<DenyReason, Failure> {
     let known = DenyReason::ALL.iter().copied().find(|reason| reason.as_str() == text);
     known.ok_or_else(|| Failure::bad("invalid denial_reason"))
@@ -96,6 +108,14 @@ fn reason(text: &str) -> Result<DenyReason, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hd40_a_filter_does_not_tell_foreign_from_unknown() {
+        let foreign = indistinct(DenyReason::ForeignOrg);
+        assert_eq!(foreign, indistinct(DenyReason::Unregistered));
+        assert!(foreign.contains(&DenyReason::ForeignOrg) && foreign.contains(&DenyReason::Unregistered));
+        assert_eq!(indistinct(DenyReason::Banned), [DenyReason::Banned]);
+    }
 
     #[test]
     fn rule_26_status_or_outcome() {

@@ -1,3 +1,4 @@
+use crate::private;
 use gw_audit::{Action, AuthMethod, MatchedVia, ResourceType, TraceKind};
 use gw_store::audit;
 use gw_types::{DenyReason, OrgId, PersonalUrlId, Timestamp, UserId};
@@ -18,6 +19,7 @@ pub(crate) struct AdminLogsResponse {
 /// One call or retrieval, as sealed.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AccessLog {
+    /// Stays the same; only for super does it also count the records.
     id: i64,
     /// Empty for anonymous callers and for administrative tokens.
     external_id: String,
@@ -48,9 +50,11 @@ pub(crate) struct AccessLog {
     #[schema(value_type = Option<String>, format = Uuid)]
     rpc_url_id: Option<PersonalUrlId>,
     duration_us: u64,
+    /// For administrators of organizations false where the call was denied for what it named.
     node_called: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     upstream_ms: Option<u32>,
+    /// Super only: it counts everybody's changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     policy_epoch: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,7 +71,8 @@ pub(crate) struct AccessLog {
 }
 
 impl AccessLog {
-    pub(crate) fn new(row: audit::AccessLog, with_params: bool) -> Self {
+    /// As super sees it.
+    fn whole(row: audit::AccessLog) -> Self {
         let record = row.record;
         Self {
             id: row.id,
@@ -77,10 +82,7 @@ impl AccessLog {
             response_status: record.response_status,
             ip_address: record.ip_address,
             correlation_id: record.correlation_id,
-            request_params: record
-                .request_params
-                .filter(|_| with_params)
-                .and_then(|params| RawValue::from_string(params).ok()),
+            request_params: record.request_params.and_then(|params| RawValue::from_string(params).ok()),
             org_id: record.org_id,
             denial_reason: record.denial_reason,
             auth_method: record.auth_method,
@@ -96,11 +98,34 @@ impl AccessLog {
             created_at: row.created_at,
         }
     }
+
+    /// As one administrator sees it: none but super learns what others do and have (HD12, HD40).
+    pub(crate) fn new(row: audit::AccessLog, is_super: bool) -> Self {
+        if is_super {
+            return Self::whole(row);
+        }
+        let id = number(row.hash.as_slice());
+        let mut shown = Self { id, request_params: None, policy_epoch: None, ..Self::whole(row) };
+        if let Some(reason) = shown.denial_reason.map(private::reason) {
+            shown.denial_reason = Some(reason);
+            // How far a call came tells a foreign contract from nobody's as well.
+            if reason == DenyReason::Unregistered {
+                (shown.node_called, shown.upstream_ms, shown.trace_kind, shown.matched_via) = (false, None, None, None);
+            }
+        }
+        shown
+    }
+}
+
+/// A number that stands for a record and counts nothing, exact in every client's floating point.
+fn number(digest: &[u8]) -> i64 {
+    digest.iter().take(6).fold(0, |number, byte| number << 8 | i64::from(*byte))
 }
 
 /// One mutation.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AuditLogEntry {
+    /// Stays the same; only for super does it also count the entries.
     id: i64,
     #[schema(value_type = String)]
     action: Action,
@@ -130,8 +155,25 @@ pub(crate) struct AuditLogEntry {
     entry_hash: Option<String>,
 }
 
-impl From<audit::AuditLog> for AuditLogEntry {
-    fn from(row: audit::AuditLog) -> Self {
+impl AuditLogEntry {
+    /// As one administrator sees it: to none but super its id counts what others changed (HD40).
+    pub(crate) fn new(row: audit::AuditLog, is_super: bool) -> Self {
+        let shown = Self::whole(row);
+        if is_super { shown } else { Self { id: shown.own_number(), ..shown } }
+    }
+
+    /// A number made of what is shown anyway, the same before and after the entry is sealed.
+    fn own_number(&self) -> i64 {
+        let moment = self.created_at.micros().to_be_bytes();
+        let correlation = self.correlation_id.as_deref().unwrap_or_default();
+        let texts = [correlation, self.action.as_str(), self.resource_type.as_str(), &self.resource_id];
+        let bytes = moment.iter().chain(texts.iter().flat_map(|text| text.as_bytes()));
+        // FNV-1a: spreads, and hides nothing.
+        let spread = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        number(&bytes.fold(0xcbf2_9ce4_8422_2325, spread).to_be_bytes())
+    }
+
+    fn whole(row: audit::AuditLog) -> Self {
         let entry = row.entry;
         let json = |text: Option<String>| text.and_then(|text| RawValue::from_string(text).ok());
         Self {

@@ -26,8 +26,8 @@ pub struct AccessFilter {
     pub correlation_id: Option<String>,
     /// With these outcomes.
     pub status: StatusFilter,
-    /// Denied for this reason.
-    pub denial_reason: Option<DenyReason>,
+    /// Denied for one of these reasons; none means any outcome.
+    pub denial_reasons: Vec<DenyReason>,
     /// At or after this moment.
     pub from: Option<Timestamp>,
     /// At or before this moment.
@@ -43,7 +43,7 @@ impl AccessFilter {
             method: None,
             correlation_id: None,
             status: StatusFilter::Any,
-            denial_reason: None,
+            denial_reasons: Vec::new(),
             from: None,
             to: None,
         }
@@ -139,6 +139,8 @@ impl AuditStore {
             StatusFilter::Denied => Some(C::StatusCode.between(400, 499)),
             StatusFilter::Error => Some(C::StatusCode.between(500, 599)),
         };
+        let reasons = filter.denial_reasons.iter().map(|reason| reason.as_str());
+        let reasons = (!filter.denial_reasons.is_empty()).then(|| C::DenialReason.is_in(reasons));
         let which = Condition::all()
             .add(C::Kind.eq(Kind::Access.as_str()))
             .add_option(filter.scope.holds(C::OrgId))
@@ -146,7 +148,7 @@ impl AuditStore {
             .add_option(filter.method.as_ref().map(|method| C::Method.eq(method)))
             .add_option(filter.correlation_id.as_ref().map(|id| C::CorrelationId.eq(id)))
             .add_option(status)
-            .add_option(filter.denial_reason.map(|reason| C::DenialReason.eq(reason.as_str())))
+            .add_option(reasons)
             .add_option(filter.from.map(|at| C::CreatedAt.gte(at.micros())))
             .add_option(filter.to.map(|at| C::CreatedAt.lte(at.micros())));
         let found = entries::Entity::find().filter(which);

@@ -191,7 +191,8 @@ async fn spec70_27_access_logs_keep_to_scope_and_filters(world: &World) {
     let (from, to) = (Some(world.clock.now().minus(Seconds(1))), Some(world.clock.now().minus(Seconds(1))));
     assert_eq!(statuses(AccessFilter { from, to, ..here() }).await, expected[1..2]);
     let reason = Some(DenyReason::ContractNotPermitted);
-    let filter = AccessFilter { denial_reason: reason, correlation_id: Some("call-1".into()), ..here() };
+    let filter =
+        AccessFilter { denial_reasons: reason.into_iter().collect(), correlation_id: Some("call-1".into()), ..here() };
     let found = writer.audit.list_access_logs(&filter, ALL).await.unwrap().rows.remove(0);
     assert_eq!(found.record, denied, "the whole record, as it was hashed");
 }
