@@ -1,5 +1,6 @@
 //! The canary scan: one bank's member does private business, everybody else looks everywhere, and no answer, header, log
-//! line or metric holds what they may not see (spec/30 I2, HD12, HD17 PU-3).
+//! line or metric holds what they may not see (spec/30 I2, HD12, HD17 PU-3). An answer may repeat its question here;
+//! `noninterference` asks with the secrets in the question, and compares two worlds.
 
 use crate::{
     harness::{ADMIN_TOKEN, Answer, Engine, KEEP_LINES, init_code},

@@ -1,0 +1,371 @@
+//! Every route of the API description, with every planted value where it takes one.
+
+use super::seed::{BOTH, MARKED, NOBODY, OWNER, PAWN, TRADER, UNKNOWN, WORDS, recipient, third_wallet, wallets};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A request; `<name>` in it stands for what has that name in each world.
+#[derive(Clone, Debug)]
+pub(super) struct Question {
+    pub(super) method: String,
+    /// As the description has it.
+    pub(super) route: String,
+    pub(super) path: String,
+    pub(super) body: Option<Value>,
+    pub(super) form: bool,
+}
+
+impl Question {
+    pub(super) fn get(path: &str) -> Self {
+        Self { method: "GET".into(), route: path.into(), path: path.into(), body: None, form: false }
+    }
+
+    pub(super) fn rpc(path: &str, method: &str, params: &Value) -> Self {
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        Self { method: "POST".into(), route: path.into(), path: path.into(), body: Some(body), form: false }
+    }
+
+    /// What the question itself names, and may find in its answer.
+    pub(super) fn named<'n>(
+        &self,
+        names: &'n BTreeMap<&'static str, String>,
+    ) -> impl Iterator<Item = (&'static str, &'n str)> + use<'n> {
+        let text = format!("{}{}", self.path, self.body.as_ref().map(Value::to_string).unwrap_or_default());
+        names
+            .iter()
+            .filter(move |(name, _)| text.contains(&format!("<{name}>")))
+            .map(|(name, value)| (*name, value.as_str()))
+    }
+}
+
+/// Of each route of administration one question, and all of the others: for those who administer nothing.
+pub(super) fn thinned(questions: &[Question]) -> Vec<Question> {
+    let mut seen = BTreeSet::new();
+    let first = |question: &&Question| {
+        !question.path.starts_with("/api/v1/admin") || seen.insert((question.method.clone(), question.route.clone()))
+    };
+    questions.iter().filter(first).cloned().collect()
+}
+
+/// Routes that are asked, but not through the description.
+pub(super) const UNDESCRIBED: [&str; 7] = [
+    "/",
+    "/login",
+    "/login/style.css",
+    "/login/script.js",
+    "/openapi.json",
+    "/auth/directory/callback",
+    "/rpc/u/unknown-secret",
+];
+
+/// Described, and not asked here.
+pub(super) const LEFT_OUT: [(&str, &str); 3] = [
+    ("/rpc", "its methods are asked one by one"),
+    ("/rpc/{org_id}", "likewise"),
+    ("/rpc/u/{secret}", "likewise, with the secrets of personal URLs"),
+];
+
+const DIDS: [&str; 6] = [OWNER, MARKED, BOTH, PAWN, NOBODY, "did:test:never-heard-of"];
+
+/// What a parameter of a path may be.
+fn parameter(path: &str, name: &str) -> Vec<String> {
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+    match name {
+        "org_id" => words(&["<meridian>", "<volta>"]),
+        "user_id" => words(&["<owner>", "<marked>", "<both>", "<pawn>", "<nobody>"]),
+        "group_id" => words(&["<m_ops>", "<m_secret>", "<v_spare>"]),
+        "address" => {
+            let [left, right] = wallets();
+            let mut all = vec![left.to_string(), right.to_string(), third_wallet().to_string()];
+            all.extend(["<vault>".into(), "<maybe>".into()]);
+            all
+        }
+        "did" => words(&DIDS),
+        "membership_id" | "session_id" | "secret" => words(&[UNKNOWN]),
+        "id" if path.contains("rpc-urls") => words(&["<owner_url>", "<marked_url>"]),
+        "id" => words(&[UNKNOWN]),
+        _ => panic!("no question for the parameter `{name}` of {path}"),
+    }
+}
+
+/// What a member of a query may be.
+fn query(path: &str, name: &str) -> Vec<String> {
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+    match name {
+        "search" => {
+            let [left, right] = wallets().map(|wallet| wallet.to_string());
+            let mut all: Vec<String> = words(&DIDS);
+            all.extend([left[..8].to_owned(), left, right, third_wallet().to_string(), recipient().to_string()]);
+            all.extend(["<vault>".into(), "<maybe>".into(), "planted".into()]);
+            all.extend(WORDS.map(String::from));
+            all
+        }
+        "org_id" => words(&["<meridian>", "<volta>"]),
+        "org" => words(&["meridian", "volta"]),
+        "group_id" => words(&["<m_ops>", "<m_secret>"]),
+        "external_id" | "actor_id" => words(&DIDS),
+        "resource_id" => words(&["<owner>", "<marked>", "<vault>", "<maybe>", "<m_secret>"]),
+        "resource_type" => words(&["user", "contract", "membership", "rpc_url"]),
+        "role" => words(&["admin"]),
+        "action" => words(&["create", "update"]),
+        "state" => words(&["completed", "pending"]),
+        "method" => words(&["eth_sendRawTransaction"]),
+        "correlation_id" => words(&["planted"]),
+        "status_code" => words(&["200"]),
+        "outcome" => words(&["allowed"]),
+        "denial_reason" => words(&["banned", "foreign_org", "unregistered"]),
+        "include_system" | "dry_run" | "confirm" => words(&["true"]),
+        "limit" | "offset" => words(&["1"]),
+        "from" | "to" | "created_after" | "created_before" => words(&["2026-01-01T00:00:00Z"]),
+        "session" | "oauth_session" | "state_id" => words(&[UNKNOWN]),
+        "redirect_uri" => words(&["https://explorer.example/callback"]),
+        "client_id" => words(&["explorer"]),
+        "response_type" => words(&["code"]),
+        "code_challenge" => words(&["E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"]),
+        "code_challenge_method" => words(&["S256"]),
+        _ => panic!("no question for the query `{name}` of {path}"),
+    }
+}
+
+/// Bodies for the routes that take one.
+fn bodies(method: &str, path: &str) -> Option<Vec<Value>> {
+    let [left, right] = wallets();
+    let about = |call: Value| [OWNER, MARKED, BOTH, PAWN, NOBODY].map(|did| (did, call.clone())).into_iter();
+    let reads = || {
+        vec![
+            ("eth_getBalance", json!([left, "latest"])),
+            ("eth_call", json!([{"to": "<vault>", "data": "0x18160ddd"}, "latest"])),
+            ("eth_call", json!([{"to": "<maybe>", "data": "0x85bb7d69"}, "latest"])),
+            ("eth_getTransactionByHash", json!(["<acted>"])),
+            ("eth_getLogs", json!([{"address": "<vault>", "fromBlock": "0x0"}])),
+        ]
+    };
+    let hash = format!("0x{}", "11".repeat(32));
+    let all = match (method, path.trim_start_matches("/api/v1")) {
+        ("POST", "/admin/access/check") => {
+            let call = |method: &str| json!({"method": method, "params": []});
+            let mut all = Vec::new();
+            for slug in ["meridian", "volta"] {
+                for (did, _) in about(call("eth_call")) {
+                    for target in [json!(left), json!(right), json!("<vault>"), json!("<maybe>"), Value::Null] {
+                        let body = json!({"method": "eth_call", "org_slug": slug, "user_external_id": did,
+                            "target_address": target, "function_selector": "0x70a08231"});
+                        all.push(body);
+                    }
+                    all.push(json!({"method": "eth_getBalance", "params": [left, "latest"], "org_slug": slug,
+                        "user_external_id": did}));
+                }
+            }
+            all
+        }
+        ("POST", "/admin/impersonate/{did}/in/{org_id}/rpc") => {
+            reads().into_iter().map(|(method, params)| json!({"method": method, "params": params})).collect()
+        }
+        ("POST", "/admin/orgs/{org_id}/dry-run") => {
+            let mut all = Vec::new();
+            for (method, params) in reads() {
+                for did in DIDS {
+                    all.push(json!({"user_did": did, "rpc": {"method": method, "params": params}}));
+                }
+            }
+            all
+        }
+        ("POST", "/admin/test-request") => vec![json!({"method": "eth_getBalance", "params": [left, "latest"]})],
+        ("POST", "/admin/dev/deploy-demo-erc20") => vec![json!({"org_id": "<meridian>"})],
+        ("POST", "/admin/directory-tenants") => vec![json!({"tenant_id": UNKNOWN, "label": "new"})],
+        ("PUT", "/admin/directory-tenants/{id}") => vec![json!({"label": "changed"})],
+        (
+            "POST",
+            "/admin/mined/convictions/{id}/clear"
+            | "/admin/mined/quarantines/{id}/clear"
+            | "/admin/mined/suspensions/{id}/clear",
+        ) => vec![json!({"reason": "looked at"})],
+        ("POST", "/admin/orgs") => ["meridian", "planted"].map(|slug| json!({"name": "N", "slug": slug})).into(),
+        ("PUT", "/admin/orgs/{org_id}") => vec![json!({"name": "Renamed"}), json!({"slug": "meridian"})],
+        ("POST", "/admin/orgs/{org_id}/contracts") => {
+            let at = |address: Value| json!({"address": address, "name": "mine"});
+            let proof = |hash: &str| json!({"address": "<maybe>", "name": "mine", "deployment_tx_hash": hash});
+            let mut all: Vec<_> = [json!(left), json!(right), json!("<vault>"), json!("<maybe>")].map(at).into();
+            all.extend(["<tx>", "<acted>", hash.as_str()].map(proof));
+            all
+        }
+        ("POST", "/admin/orgs/{org_id}/contracts/claim") => {
+            let claim = |address: &str| json!({"address": address, "deployment_tx_hash": "<tx>", "name": "mine"});
+            ["<vault>", "<maybe>"].map(claim).into()
+        }
+        ("POST", "/admin/orgs/{org_id}/contracts/sync-check") => vec![Value::Null],
+        ("POST", "/admin/orgs/{org_id}/contracts/sync-delete") => vec![json!({"contract_ids": ["<maybe_contract>"]})],
+        ("POST", "/admin/orgs/{org_id}/contracts/batch-move") => vec![
+            json!({"contract_ids": ["<maybe_contract>"], "target_group_id": "<m_secret>"}),
+            json!({"contract_ids": ["<probe_contract>"], "target_group_id": "<m_ops>"}),
+        ],
+        ("PUT", "/admin/orgs/{org_id}/contracts/{address}") => vec![json!({"name": "renamed"})],
+        ("PUT", "/admin/orgs/{org_id}/contracts/{address}/abi") => vec![json!({"abi": "[]"}), json!({"abi": null})],
+        ("PUT", "/admin/orgs/{org_id}/contracts/{address}/visibleto-unlock") => {
+            vec![json!({"allow_visibleto_unlock": true})]
+        }
+        ("PUT", "/admin/orgs/{org_id}/contracts/{address}/trusted-router") => vec![json!({"trusted_router": true})],
+        ("PUT", "/admin/orgs/{org_id}/contracts/{address}/events-allow-dynamic-payload") => {
+            vec![json!({"events_allow_dynamic_payload": true})]
+        }
+        ("POST", "/admin/orgs/{org_id}/contracts/{address}/grants") => {
+            let rule = |address: Value| {
+                json!({"group_id": "<v_spare>", "functions": [{"selector": "0x70a08231",
+                    "param_rules": [{"index": 0, "must_be": address}]}]})
+            };
+            let mut all: Vec<_> = [json!(left), json!(right), json!("<vault>"), json!("<maybe>")].map(rule).into();
+            all.extend(["<m_ops>", "<m_secret>", "<v_spare>"].map(|group| json!({"group_id": group})));
+            all
+        }
+        ("PUT", "/admin/orgs/{org_id}/contracts/{address}/grants/{group_id}") => vec![json!({"functions": []})],
+        ("POST", "/admin/orgs/{org_id}/groups") => {
+            ["planted-group", "ops"].map(|slug| json!({"name": slug, "slug": slug})).into()
+        }
+        ("POST", "/admin/orgs/{org_id}/groups/batch-delete" | "/admin/orgs/{org_id}/groups/batch-delete-preview") => {
+            ["<m_secret>", "<m_ops>"].map(|group| json!({"group_ids": [group]})).into()
+        }
+        ("PUT", "/admin/orgs/{org_id}/groups/{group_id}") => vec![json!({"description": "changed"})],
+        ("PUT", "/admin/orgs/{org_id}/groups/{group_id}/access") => vec![json!({"allowed_methods": ["eth_call"]})],
+        ("POST" | "DELETE", "/admin/orgs/{org_id}/memberships/by-did") => {
+            let mut all: Vec<Value> = DIDS.map(|did| json!({"did": did, "group_id": "<v_spare>"})).into();
+            all.push(json!({"did": OWNER, "group_id": "<m_secret>"}));
+            all
+        }
+        ("POST", "/admin/shared-infrastructure") => vec![json!({"address": "<maybe>", "name": "new"})],
+        ("PUT", "/admin/shared-infrastructure/{address}") => vec![json!({"name": "renamed"})],
+        ("POST", "/admin/system/eth-call-tracing" | "/admin/system/intra-org-grant-tracing") => {
+            vec![json!({"enabled": true, "reason": "test"})]
+        }
+        ("PUT", "/admin/users/{user_id}") => vec![
+            json!({"kyc": true}),
+            json!({"banned": true}),
+            json!({"banned": false, "note": WORDS[0], "metadata": {"wallet": left}}),
+        ],
+        ("DELETE", "/admin/users/{user_id}/linked-addresses/{address}") => vec![json!({"reason": "test"})],
+        ("POST", "/admin/users/{user_id}/memberships") => {
+            ["<m_ops>", "<v_spare>"].map(|group| json!({"group_id": group})).into()
+        }
+        ("POST", "/auth/callback" | "/oauth/callback") => vec![json!("not a token")],
+        ("POST", "/auth/directory/callback") => {
+            vec![json!({"code": "c", "redirect_uri": "https://explorer.example/callback", "state": "s"})]
+        }
+        ("POST", "/auth/directory/service-principal") => vec![json!({"access_token": "x"})],
+        ("POST", "/auth/request") => vec![json!({})],
+        ("POST", "/auth/verify") => vec![json!({"jwz_token": "none", "session_id": UNKNOWN})],
+        ("POST", "/eth/link/verify") => [left, right, third_wallet()]
+            .map(|address| json!({"address": address, "nonce": "00", "signature": format!("0x{}", "22".repeat(65))}))
+            .into(),
+        ("POST", "/introspect") => vec![json!("token=nonsense")],
+        ("POST", "/logout") => vec![json!({"refresh_token": "nonsense"})],
+        ("POST", "/me/rpc-urls") => vec![
+            json!({"scope": "contracts", "contracts": ["<vault>"]}),
+            json!({"scope": "contracts", "contracts": ["<maybe>"]}),
+            json!({"scope": "contracts", "contracts": [left]}),
+            json!({"scope": "contracts", "contracts": [right]}),
+            json!({"org_id": "<meridian>"}),
+        ],
+        ("POST", "/refresh") => vec![json!({"refresh_token": "nonsense"})],
+        ("POST", "/revoke") => vec![json!({"refresh_token": "nonsense"})],
+        ("POST", "/oauth/token") => vec![json!({"grant_type": "authorization_code", "client_id": "explorer",
+            "client_secret": "nonsense", "code": "nonsense", "redirect_uri": "https://explorer.example/callback"})],
+        _ => return None,
+    };
+    Some(all)
+}
+
+/// The combinations of what the parameters of a path may be.
+fn paths(path: &str) -> Vec<String> {
+    let Some((before, after)) = path.split_once('{') else { return vec![path.to_owned()] };
+    let (name, after) = after.split_once('}').unwrap();
+    let mut all = Vec::new();
+    for rest in paths(after) {
+        for value in parameter(path, name) {
+            all.push(format!("{before}{value}{rest}"));
+        }
+    }
+    all
+}
+
+/// The names of an operation's members that stand in the query, and which of them it needs.
+fn queries(operation: &Value) -> (Vec<&str>, Vec<&str>) {
+    let members = operation["parameters"].as_array().into_iter().flatten().filter(|member| member["in"] == "query");
+    let (mut all, mut needed) = (Vec::new(), Vec::new());
+    for member in members {
+        let name = member["name"].as_str().unwrap();
+        all.push(name);
+        if member["required"] == true {
+            needed.push(name);
+        }
+    }
+    (all, needed)
+}
+
+/// What to ask of the described routes: with `reads`, those that change nothing, else the others, deletions last.
+///
+/// # Panics
+/// When there is a route, a parameter or a body that this table does not know: a new one needs its questions.
+pub(super) fn all(described: &Value, reads: bool) -> Vec<Question> {
+    let mut questions = Vec::new();
+    let methods: &[&str] = if reads { &["get"] } else { &["put", "post", "patch", "delete"] };
+    for method in methods {
+        for (path, operations) in described["paths"].as_object().unwrap() {
+            let Some(operation) = operations.get(method) else { continue };
+            if LEFT_OUT.iter().any(|(out, _)| out == path) {
+                continue;
+            }
+            let method = method.to_uppercase();
+            let content = operation["requestBody"]["content"].as_object();
+            let form = content.is_some_and(|kinds| !kinds.contains_key("application/json"));
+            let bodies = match content {
+                None => vec![None],
+                Some(_) => {
+                    let bodies = bodies(&method, path);
+                    let bodies = bodies.unwrap_or_else(|| panic!("no question for route {method} {path}"));
+                    bodies.into_iter().map(|body| Some(body).filter(|body| !body.is_null())).collect()
+                }
+            };
+            let (all, needed) = queries(operation);
+            let value = |name: &str, n: usize| format!("{name}={}", query(path, name)[n]);
+            let needed: Vec<String> = needed.iter().map(|name| value(name, 0)).collect();
+            let mut asked = vec![needed.join("&")];
+            if reads {
+                for name in all {
+                    let values = query(path, name);
+                    let with = (0..values.len()).map(|n| {
+                        let others = needed.iter().filter(|other| !other.starts_with(&format!("{name}=")));
+                        others.cloned().chain([value(name, n)]).collect::<Vec<_>>().join("&")
+                    });
+                    asked.extend(with);
+                }
+            }
+            for concrete in paths(path) {
+                for query in &asked {
+                    let asked = if query.is_empty() { concrete.clone() } else { format!("{concrete}?{query}") };
+                    for body in &bodies {
+                        questions.push(Question {
+                            method: method.clone(),
+                            route: path.clone(),
+                            path: asked.clone(),
+                            body: body.clone(),
+                            form,
+                        });
+                    }
+                }
+            }
+        }
+    }
+    if reads {
+        let get = Question::get;
+        questions.extend(UNDESCRIBED.map(get));
+        questions.push(get(&format!("/api/v1/admin/users?search={TRADER}")));
+    }
+    // Who is asked to join is known from then on, so that comes late; what ends the asker's own login, last.
+    let order = |question: &Question| match question.path.as_str() {
+        path if path.ends_with("/logout") || path.ends_with("/revoke") => 2,
+        // Its members are named by ids: they are known from the other lists by then.
+        path if path.contains("memberships/by-did") || path.ends_with("/grant-summary") => 1,
+        _ => 0,
+    };
+    questions.sort_by_key(order);
+    questions
+}
