@@ -42,7 +42,7 @@ async fn transfer(world: &World, token: Address) -> Sent {
             break answer;
         }
     };
-    let number = u64::from_str_radix(&receipt["blockNumber"].as_str().unwrap()[2..], 16).unwrap();
+    let number = u64::from_str_radix(receipt["blockNumber"].as_str().unwrap().trim_start_matches("0x"), 16).unwrap();
     assert_eq!(receipt["logs"].as_array().unwrap().len(), 1);
     world.mined(number).await;
     Sent { hash, number, block: receipt["blockHash"].clone(), index: receipt["transactionIndex"].clone() }
