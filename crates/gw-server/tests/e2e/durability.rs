@@ -76,7 +76,9 @@ async fn load(
                     Ok(answer) if answer.status() == 200 || answer.status() == 429 => {
                         answered.lock().unwrap().insert(id);
                     }
-                    Ok(_) | Err(_) => return,
+                    // Busy for a moment, as a loaded machine may be.
+                    Ok(_) => tokio::time::sleep(Duration::from_millis(5)).await,
+                    Err(_) => return,
                 }
             }
         }));

@@ -7,7 +7,7 @@
 //! - the order of the few lists that come in the order of ids ([`UNORDERED`]);
 //! - moments (RFC 3339, and the members of [`MOMENTS`]), spans (`duration_ms`) and secrets ([`SECRETS`]);
 //! - the gateway's own address, which has another port in each world;
-//! - the headers of [`HEADERS`].
+//! - the headers of [`HEADERS`], and for how long `Retry-After` asks to wait: the worlds are asked a moment apart.
 
 use crate::harness::Answer;
 use serde_json::Value;
@@ -21,6 +21,8 @@ const HEADERS: [&str; 2] = ["date", "content-length"];
 
 /// The secret of a login just begun.
 const LOGIN_SECRET: &str = "x-login-secret";
+
+const RETRY_AFTER: &str = "retry-after";
 
 /// Members whose strings are drawn by chance.
 const SECRETS: [&str; 15] = [
@@ -187,7 +189,7 @@ pub(super) fn told(answer: &Answer, path: &str, own_url: &str) -> String {
             Some(((cookie, _), end)) if name == "set-cookie" => format!("{cookie}={}", &value[end..]),
             _ => value.into_owned(),
         };
-        let value = if name == LOGIN_SECRET { String::new() } else { value };
+        let value = if [LOGIN_SECRET, RETRY_AFTER].contains(&name.as_str()) { String::new() } else { value };
         lines.push(format!("{name}: {value}"));
     }
     lines.sort();
