@@ -121,15 +121,14 @@ pub(super) async fn run(
     Err(Reply::TracingUnavailable(DenyReason::TracingUnavailable))
 }
 
-/// The most gas of a simulation (J9): nothing is paid for it, so what a caller names is no bound. Where blocks hold more,
-/// nodes run this much by themselves.
+/// The most gas of a simulation (J9): nothing is paid for it, so what a caller names is no bound. Without a name the node
+/// takes its own.
 pub(super) const MOST_SIMULATED: u64 = 50_000_000;
 
 /// At most what a block holds, as it could never be sent.
 fn bounded(request: &CallRequest, block: &Block) -> CallRequest {
     let most = block.gas_limit.min(MOST_SIMULATED);
-    let gas = request.gas.or((block.gas_limit > most).then_some(most)).map(|gas| gas.min(most));
-    CallRequest { gas, ..request.clone() }
+    CallRequest { gas: request.gas.map(|gas| gas.min(most)), ..request.clone() }
 }
 
 /// `HIDE_BASE_FEE`: a simulation names no price. Whether the node would take a price, and what GASPRICE makes of a limit,

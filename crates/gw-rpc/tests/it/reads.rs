@@ -298,7 +298,9 @@ async fn x11_without_a_usable_trace_there_is_no_answer() {
     let (world, fake) = scripted().await;
     let bank = world.org("bank").await;
     let caller = world.person("caller", bank, ALL, &[]).await;
-    world.contract(bank, OTHER, None, &[caller.group]).await;
+    // Whose run cannot be read waits, so another one asks next.
+    let other = world.person("other", bank, ALL, &[]).await;
+    world.contract(bank, OTHER, None, &[caller.group, other.group]).await;
     let frame = |calls: Value| {
         json!({"type": "CALL", "from": Address::ZERO, "to": OTHER, "gas": "0x1", "gasUsed": "0x1",
         "input": "0x12345678", "output": "0x", "value": "0x0", "calls": calls})
@@ -314,8 +316,8 @@ async fn x11_without_a_usable_trace_there_is_no_answer() {
         (Reply::Result(deep), "trace_depth_exceeded"),
     ] {
         fake.reply("debug_traceCall", reply);
-        for method in ["eth_call", "eth_estimateGas"] {
-            let answer = world.ask(Some(&caller), method, json!([{"to": OTHER, "data": "0x12345678"}])).send().await;
+        for (who, method) in [(&caller, "eth_call"), (&other, "eth_estimateGas")] {
+            let answer = world.ask(Some(who), method, json!([{"to": OTHER, "data": "0x12345678"}])).send().await;
             assert_eq!(
                 answer.text,
                 r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32002,"message":"tracing unavailable"}}"#
