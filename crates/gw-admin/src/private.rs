@@ -24,8 +24,8 @@ use http::header;
 /// Stands for what the caller may not see.
 pub(crate) const PRIVATE: &str = "[PRIVATE]";
 
-/// What an administrator of an organization is told in place of a reason (T2, HD40): not whether an address is somebody
-/// else's contract.
+/// Replaces a denial reason that tells a foreign contract from an unregistered address (T2, HD40). Organization
+/// administrators see the replacement.
 pub(crate) const fn reason(reason: DenyReason) -> DenyReason {
     match reason {
         DenyReason::ForeignOrg | DenyReason::CrossOrg => DenyReason::Unregistered,

@@ -54,8 +54,8 @@ impl UpstreamCall {
 
 /// The body of `call` at `pin`; `None` for what the gateway answers itself or from a trace.
 ///
-/// State and simulation calls run at the pin, whichever block they named; only a `pending` nonce, which nobody but its
-/// owner may ask for, stays pending: a pending balance would tell of blocks that nobody judged yet (HD28). Block, log and transaction getters keep the number or hash they
+/// State and simulation calls run at the pin, whichever block they named. Only a `pending` nonce stays pending, and only its
+/// owner may ask for it. A pending balance would show blocks that are not validated yet (HD28). Block, log and transaction getters keep the number or hash they
 /// named; `latest` and `pending` become the pin, and no range ends above it (HD2).
 pub fn body(call: &Call, pin: Pin) -> Option<UpstreamCall> {
     Some(match call {

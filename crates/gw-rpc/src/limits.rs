@@ -157,7 +157,7 @@ const FORGOTTEN: Seconds = Seconds(3600);
 
 impl Pauses {
     /// Whether the party has to wait.
-    pub(crate) fn refuse(&self, party: Party, now: Timestamp) -> bool {
+    pub(crate) fn is_paused(&self, party: Party, now: Timestamp) -> bool {
         self.any.load(Ordering::Relaxed) && self.lock().of.get(&party).is_some_and(|(_, ends)| now < *ends)
     }
 
@@ -277,20 +277,20 @@ mod tests {
         pauses.timed_out(one, at(5));
         // Held up by the first one.
         pauses.timed_out(other, at(6));
-        assert!(pauses.refuse(one, at(14)) && !pauses.refuse(other, at(6)) && !pauses.refuse(one, at(15)));
+        assert!(pauses.is_paused(one, at(14)) && !pauses.is_paused(other, at(6)) && !pauses.is_paused(one, at(15)));
         // One that began before says nothing of now.
         pauses.came_back(at(4));
         pauses.timed_out(other, at(16));
-        assert!(!pauses.refuse(other, at(16)));
+        assert!(!pauses.is_paused(other, at(16)));
         pauses.came_back(at(17));
         pauses.timed_out(one, at(20));
-        assert!(pauses.refuse(one, at(39)) && !pauses.refuse(one, at(40)));
+        assert!(pauses.is_paused(one, at(39)) && !pauses.is_paused(one, at(40)));
         pauses.too_large(other, at(21));
-        assert!(pauses.refuse(other, at(30)) && !pauses.refuse(other, at(31)));
+        assert!(pauses.is_paused(other, at(30)) && !pauses.is_paused(other, at(31)));
         for _ in 0..40 {
             pauses.too_large(one, at(40));
         }
-        assert!(pauses.refuse(one, at(40 + 2559)) && !pauses.refuse(one, at(40 + 2560)));
+        assert!(pauses.is_paused(one, at(40 + 2559)) && !pauses.is_paused(one, at(40 + 2560)));
         pauses.too_large(other, at(20_000));
         assert_eq!(pauses.lock().of.len(), 1, "forgotten");
     }

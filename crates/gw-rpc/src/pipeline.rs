@@ -173,7 +173,8 @@ impl Place {
         if state.breakers.any_open(judged.now) && state.breakers.is_open(judged.node(state)?.key_id(), judged.now) {
             return Err(Reply::Busy(DenyReason::RateLimited));
         }
-        if matches!(judged.permit.plan(), Plan::Simulate | Plan::Send) && state.pauses.refuse(judged.party, judged.now)
+        if matches!(judged.permit.plan(), Plan::Simulate | Plan::Send)
+            && state.pauses.is_paused(judged.party, judged.now)
         {
             return Err(Reply::Busy(DenyReason::RateLimited));
         }

@@ -14,7 +14,7 @@ pub(crate) async fn delete_contract(
     let org = admin.writable_org(&state, &org).await?;
     let mut tx = state.store.begin(&admin.actor()).await?;
     let found = admin.contract_of(&tx.read(), &org, &address).await?;
-    // HD41: what it did until now stays to be seen by whoever could see it.
+    // HD41: the organization keeps its view of the contract's blocks up to the head.
     tx.delete_contract(found.id, state.node.head().map(|head| head.number)).await?;
     tx.commit().await?;
     Ok(Message::new("contract deleted"))

@@ -137,8 +137,8 @@ impl Who {
         self.org.is_some() && admin.user_id().is_some_and(|operator| operator != user.id)
     }
 
-    /// The sender that the check assumes. For a caller who must not learn the user's wallets it is an address that nobody
-    /// owns: the check would treat a wallet of the user as the user's own if it were also the target (RT10).
+    /// Returns the sender that the check assumes. A caller who must not learn the user's wallets gets an address without an
+    /// owner: with a real wallet the check would tell whether the target is that wallet (RT10).
     fn sender(&self, admin: &Admin, snapshot: &Snapshot) -> Option<Address> {
         let user = self.user.as_ref()?;
         if self.is_watched(admin) {

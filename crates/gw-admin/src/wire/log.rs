@@ -108,7 +108,7 @@ impl AccessLog {
         let mut shown = Self { id, request_params: None, policy_epoch: None, ..Self::whole(row) };
         if let Some(reason) = shown.denial_reason.map(private::reason) {
             shown.denial_reason = Some(reason);
-            // How far a call came tells a foreign contract from nobody's as well.
+            // The gateway asks the node for some foreign contracts and for no unregistered address.
             if reason == DenyReason::Unregistered {
                 (shown.node_called, shown.upstream_ms, shown.trace_kind, shown.matched_via) = (false, None, None, None);
             }

@@ -48,7 +48,7 @@ fn x3_state_calls_run_at_the_pin_whatever_they_named() {
         let proof = Call::Proof { address: A, slots: vec![H], block };
         sends(proof, "eth_getProof", json!([format!("{A:#x}"), [H], pinned()]));
     }
-    // HD28: a pending balance would tell of blocks that nobody judged yet.
+    // HD28: a pending balance would show blocks that are not validated yet.
     sends(Call::Balance(A, PENDING), "eth_getBalance", json!([format!("{A:#x}"), pinned()]));
     sends(Call::Nonce(A, PENDING), "eth_getTransactionCount", json!([format!("{A:#x}"), "pending"]));
 }

@@ -1,7 +1,7 @@
 //! The past (spec/20 H1, HD29): within the last 64 blocks a block is readable if the target's owner has not changed since;
 //! older ones are for administrators of the organization whose contract it is. The tag or number alone does not tell; the
-//! block's number and time do, and only the node knows them. Blocks in which the contract was another organization's are for
-//! nobody of its present one (HD41).
+//! block's number and time do, and only the node knows them. No member of the present
+//! owner, administrators included, reads blocks in which another organization owned the contract (HD41).
 
 use super::{
     permit::{Permit, Plan},

@@ -100,32 +100,21 @@ fn place(call: &Call) -> Place {
     }
 }
 
-/// How long a call may take: what a node looks up it has at hand, what it computes may be long.
+/// Deadline class of a forwarded call (RTO8): short for what the node stores, long for what it computes.
 fn budget(call: &Call) -> Budget {
-    match call {
+    let is_lookup = matches!(
+        call,
         Call::Plain(_)
-        | Call::Balance(..)
-        | Call::Nonce(..)
-        | Call::Code(..)
-        | Call::Storage { .. }
-        | Call::Transaction(_)
-        | Call::Receipt(_)
-        | Call::Block { .. }
-        | Call::BlockTransactionCount(_)
-        | Call::UncleCount
-        | Call::Uncle => Budget::Lookup,
-        Call::FeeHistory { .. }
-        | Call::Sha3(_)
-        | Call::Proof { .. }
-        | Call::Simulate(_)
-        | Call::Logs(_)
-        | Call::BlockReceipts(_)
-        | Call::SendRaw(_)
-        | Call::Send(_)
-        | Call::TraceTransaction(_)
-        | Call::Live(_)
-        | Call::Unexamined(_) => Budget::Forward,
-    }
+            | Call::Balance(..)
+            | Call::Nonce(..)
+            | Call::Code(..)
+            | Call::Storage { .. }
+            | Call::Transaction(_)
+            | Call::Receipt(_)
+            | Call::Block { .. }
+            | Call::BlockTransactionCount(_)
+    );
+    if is_lookup { Budget::Lookup } else { Budget::Forward }
 }
 
 /// One call to the node, its body written from the typed call.

@@ -19,18 +19,18 @@ struct Sent {
     index: Value,
 }
 
-/// What somebody is shown of a mined transfer, by each method.
+/// Which methods show a mined transfer to a person.
 #[derive(Debug, PartialEq, Eq)]
-struct Shown {
+struct Visible {
     /// `eth_getLogs` by number and by hash, `eth_getFilterLogs`, the receipt.
     by_log: [bool; 4],
     /// The transaction by hash and by place, its block's transactions, their count, the block's receipts, its trace.
     whole: [bool; 6],
 }
 
-const NOTHING: Shown = Shown { by_log: [false; 4], whole: [false; 6] };
-const LOGS: Shown = Shown { by_log: [true; 4], whole: [false; 6] };
-const ALL: Shown = Shown { by_log: [true; 4], whole: [true; 6] };
+const NOTHING: Visible = Visible { by_log: [false; 4], whole: [false; 6] };
+const LOGS: Visible = Visible { by_log: [true; 4], whole: [false; 6] };
+const ALL: Visible = Visible { by_log: [true; 4], whole: [true; 6] };
 
 async fn transfer(world: &World, token: Address) -> Sent {
     let data = Bytes::from(transferCall { to: Address::repeat_byte(0x99), value: U256::from(7) }.abi_encode());
@@ -48,7 +48,7 @@ async fn transfer(world: &World, token: Address) -> Sent {
     Sent { hash, number, block: receipt["blockHash"].clone(), index: receipt["transactionIndex"].clone() }
 }
 
-async fn shown(world: &World, who: &Person, token: Address, sent: &Sent) -> Shown {
+async fn shown(world: &World, who: &Person, token: Address, sent: &Sent) -> Visible {
     // The next minute: everybody may trace again.
     world.clock.pass(60);
     let number = format!("{:#x}", sent.number);
@@ -80,7 +80,7 @@ async fn shown(world: &World, who: &Person, token: Address, sent: &Sent) -> Show
         let all = ask("eth_getLogs", json!([{"address": token, "fromBlock": "0x0", "toBlock": "latest"}])).await.1;
         assert!(!all.contains(sent.hash.as_str().unwrap()), "{all}");
     }
-    Shown { by_log, whole }
+    Visible { by_log, whole }
 }
 
 async fn admin(world: &World, name: &str, org: OrgId) -> Person {

@@ -177,7 +177,7 @@ fn without(text: String, members: &[&str], is_end: fn(char) -> bool, opening: &s
 }
 
 /// Status, headers and body as one text.
-pub(super) fn told(answer: &Answer, path: &str, own_url: &str) -> String {
+pub(super) fn comparable_text(answer: &Answer, path: &str, own_url: &str) -> String {
     let mut lines: Vec<String> = Vec::new();
     for (name, value) in &answer.headers {
         if HEADERS.contains(&name.as_str()) {

@@ -14,7 +14,7 @@ use alloy_primitives::B256;
 use bytes::Bytes;
 use compare::Pairs;
 use http_body_util::Full;
-use routes::Question;
+use routes::RequestTemplate;
 use seed::{Planted, Role, Side, recipient, seed, wallets};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,7 +41,7 @@ fn rendered(text: &str, names: &BTreeMap<&'static str, String>) -> String {
     names.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("<{name}>"), value))
 }
 
-async fn ask(side: &Side, role: &Role, question: &Question, id: &str) -> Answer {
+async fn ask(side: &Side, role: &Role, question: &RequestTemplate, id: &str) -> Answer {
     let path = rendered(&question.path, &side.names);
     let mut headers = vec![("x-correlation-id", id)];
     if let Some((name, value)) = &role.header {
@@ -64,7 +64,7 @@ async fn ask(side: &Side, role: &Role, question: &Question, id: &str) -> Answer 
 }
 
 /// Asks until the gateway knows its policy: under load it may miss the moment to confirm it, and says so to everybody.
-async fn ask_when_ready(side: &Side, role: &Role, question: &Question, id: &str) -> (Answer, bool) {
+async fn ask_when_ready(side: &Side, role: &Role, question: &RequestTemplate, id: &str) -> (Answer, bool) {
     for n in 0..50 {
         let answer = ask(side, role, question, id).await;
         if answer.status != 503 {
@@ -107,7 +107,7 @@ impl Worlds {
     }
 
     /// Asks one question in both worlds; whether the answers are the same.
-    async fn ask(&mut self, who: &(Role, Role), question: &Question) -> Option<(Answer, Answer)> {
+    async fn ask(&mut self, who: &(Role, Role), question: &RequestTemplate) -> Option<(Answer, Answer)> {
         let id = format!("noninterference-{}", self.asked);
         self.asked += 1;
         let records = question.path.starts_with("/api/v1/admin/logs");
@@ -115,11 +115,11 @@ impl Worlds {
             ask_when_ready(&self.left, &who.0, question, &id),
             ask_when_ready(&self.right, &who.1, question, &id)
         );
-        let told = |answer: &Answer, side: &Side| {
-            let text = compare::told(answer, &question.path, &side.gw.url);
+        let text_of = |answer: &Answer, side: &Side| {
+            let text = compare::comparable_text(answer, &question.path, &side.gw.url);
             question.named(&side.names).fold(text, |text, (name, value)| text.replace(value, &format!("<{name}>")))
         };
-        let (one, other) = (told(&left, &self.left), told(&right, &self.right));
+        let (one, other) = (text_of(&left, &self.left), text_of(&right, &self.right));
         let hidden =
             if who.0.insider { BTreeSet::new() } else { self.left.hidden.union(&self.right.hidden).cloned().collect() };
         for answer in [&left, &right] {
@@ -142,12 +142,12 @@ impl Worlds {
 
     async fn call(&mut self, who: &(Role, Role), method: &str, params: &Value) -> Option<(Answer, Answer)> {
         if who.0.rpc == who.1.rpc {
-            return self.ask(who, &Question::rpc(&who.0.rpc, method, params)).await;
+            return self.ask(who, &RequestTemplate::rpc(&who.0.rpc, method, params)).await;
         }
         // A personal URL has a secret of its own in each world.
         self.left.names.insert("rpc", who.0.rpc.clone());
         self.right.names.insert("rpc", who.1.rpc.clone());
-        let question = Question::rpc("<rpc>", method, params);
+        let question = RequestTemplate::rpc("<rpc>", method, params);
         self.ask(who, &question).await
     }
 
@@ -196,7 +196,7 @@ impl Worlds {
         }
     }
 
-    async fn routes(&mut self, who: &(Role, Role), questions: &[Question]) {
+    async fn routes(&mut self, who: &(Role, Role), questions: &[RequestTemplate]) {
         for question in questions {
             self.ask(who, question).await;
         }
@@ -253,7 +253,7 @@ impl Worlds {
     }
 
     /// A question whose answers must differ: what is planted is there, and this finds it.
-    async fn control(&mut self, name: &str, question: Question) {
+    async fn control(&mut self, name: &str, question: RequestTemplate) {
         let who = self.role(name);
         let before = self.different.len();
         let same = self.ask(&who, &question).await;
@@ -277,12 +277,12 @@ fn administers(name: &str) -> bool {
     matches!(name, "chief" | "reader" | "boss" | "overseer")
 }
 
-fn get(path: &str) -> Question {
-    Question::get(&format!("/api/v1{path}"))
+fn get(path: &str) -> RequestTemplate {
+    RequestTemplate::get(&format!("/api/v1{path}"))
 }
 
-fn rpc(method: &str, params: Value) -> Question {
-    Question::rpc("/rpc", method, &params)
+fn rpc(method: &str, params: Value) -> RequestTemplate {
+    RequestTemplate::rpc("/rpc", method, &params)
 }
 
 /// I5, I10, HD5, HD30, HD40: a bank's wallets, balances, contracts, slots, notes, members, marks, groups, links, URLs,
@@ -349,7 +349,8 @@ async fn i5_hd5_hd40_another_bank_changes_no_byte_of_any_answer() {
     }
     worlds.settle().await;
     let who = worlds.role("reader");
-    let seen: Vec<Question> = few_gets.into_iter().filter(|question| !question.path.contains("/admin/logs")).collect();
+    let seen: Vec<RequestTemplate> =
+        few_gets.into_iter().filter(|question| !question.path.contains("/admin/logs")).collect();
     worlds.routes(&who, &seen).await;
     worlds.done();
 }

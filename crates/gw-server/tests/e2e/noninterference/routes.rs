@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A request; `<name>` in it stands for what has that name in each world.
 #[derive(Clone, Debug)]
-pub(super) struct Question {
+pub(super) struct RequestTemplate {
     pub(super) method: String,
     /// As the description has it.
     pub(super) route: String,
@@ -15,7 +15,7 @@ pub(super) struct Question {
     pub(super) form: bool,
 }
 
-impl Question {
+impl RequestTemplate {
     pub(super) fn get(path: &str) -> Self {
         Self { method: "GET".into(), route: path.into(), path: path.into(), body: None, form: false }
     }
@@ -39,9 +39,9 @@ impl Question {
 }
 
 /// Of each route of administration one question, and all of the others: for those who administer nothing.
-pub(super) fn thinned(questions: &[Question]) -> Vec<Question> {
+pub(super) fn thinned(questions: &[RequestTemplate]) -> Vec<RequestTemplate> {
     let mut seen = BTreeSet::new();
-    let first = |question: &&Question| {
+    let first = |question: &&RequestTemplate| {
         !question.path.starts_with("/api/v1/admin") || seen.insert((question.method.clone(), question.route.clone()))
     };
     questions.iter().filter(first).cloned().collect()
@@ -304,7 +304,7 @@ fn queries(operation: &Value) -> (Vec<&str>, Vec<&str>) {
 ///
 /// # Panics
 /// When there is a route, a parameter or a body that this table does not know: a new one needs its questions.
-pub(super) fn all(described: &Value, reads: bool) -> Vec<Question> {
+pub(super) fn all(described: &Value, reads: bool) -> Vec<RequestTemplate> {
     let mut questions = Vec::new();
     let methods: &[&str] = if reads { &["get"] } else { &["put", "post", "patch", "delete"] };
     for method in methods {
@@ -342,7 +342,7 @@ pub(super) fn all(described: &Value, reads: bool) -> Vec<Question> {
                 for query in &asked {
                     let asked = if query.is_empty() { concrete.clone() } else { format!("{concrete}?{query}") };
                     for body in &bodies {
-                        questions.push(Question {
+                        questions.push(RequestTemplate {
                             method: method.clone(),
                             route: path.clone(),
                             path: asked.clone(),
@@ -355,12 +355,12 @@ pub(super) fn all(described: &Value, reads: bool) -> Vec<Question> {
         }
     }
     if reads {
-        let get = Question::get;
+        let get = RequestTemplate::get;
         questions.extend(UNDESCRIBED.map(get));
         questions.push(get(&format!("/api/v1/admin/users?search={TRADER}")));
     }
     // Who is asked to join is known from then on, so that comes late; what ends the asker's own login, last.
-    let order = |question: &Question| match question.path.as_str() {
+    let order = |question: &RequestTemplate| match question.path.as_str() {
         path if path.ends_with("/logout") || path.ends_with("/revoke") => 2,
         // Its members are named by ids: they are known from the other lists by then.
         path if path.contains("memberships/by-did") || path.ends_with("/grant-summary") => 1,

@@ -107,12 +107,12 @@ struct Seed {
 
 impl Seed {
     /// Whether what only the left world has is here.
-    fn present(&self) -> bool {
+    fn has_planted(&self) -> bool {
         self.left || self.planted == Planted::Wallet
     }
 
     fn pick<T: Copy>(&self, of: [T; 2]) -> T {
-        of[usize::from(!self.present())]
+        of[usize::from(!self.has_planted())]
     }
 
     fn wallet(&self) -> PrivateKeySigner {
@@ -290,7 +290,7 @@ impl Seed {
         let grants = format!("/orgs/{}/contracts/{vault}/grants", self.id("meridian"));
         self.gw.admin("POST", &grants, Some(rights)).await.expect(201);
         // The same code at the same address: the bank's in one world, nobody's in the other.
-        let maybe = if self.present() {
+        let maybe = if self.has_planted() {
             self.deploy(token, key, init_code("Child", &[])).await
         } else {
             let hash = self.send_past(key, None, init_code("Child", &[])).await;
@@ -332,7 +332,7 @@ impl Seed {
         for name in ["m_secret", "nobody", "owner_url", "owner_url_secret", "marked_url"] {
             self.names.insert(name, UNKNOWN.into());
         }
-        if !self.present() {
+        if !self.has_planted() {
             return;
         }
         let abi = json!({"abi": artifact("DemoERC20")["abi"].to_string()});
