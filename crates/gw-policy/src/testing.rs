@@ -316,13 +316,18 @@ impl World {
     }
 
     fn membership(self, group: &str, expires_at: Option<Timestamp>) -> Self {
-        self.membership_in(group, expires_at, MembershipState::Accepted)
+        self.membership_in(group, expires_at, MembershipState::Accepted, Timestamp::from_secs(0))
     }
 
-    fn membership_in(mut self, group: &str, expires_at: Option<Timestamp>, state: MembershipState) -> Self {
+    fn membership_in(
+        mut self,
+        group: &str,
+        expires_at: Option<Timestamp>,
+        state: MembershipState,
+        since: Timestamp,
+    ) -> Self {
         let (user, group) = (self.current_user(), self.known_group(group));
         let id = MembershipId(uuid("membership", &format!("{user}{group}")));
-        let since = Timestamp::from_secs(0);
         self.memberships.insert(id, Membership { id, user, group, expires_at, state, since });
         self
     }
@@ -330,13 +335,19 @@ impl World {
     /// The user was put into a group while a member elsewhere, and has not agreed.
     #[must_use]
     pub fn invited(self, group: &str) -> Self {
-        self.membership_in(group, None, MembershipState::Invited)
+        self.membership_in(group, None, MembershipState::Invited, Timestamp::from_secs(0))
     }
 
     /// The user was put into a group while a member of nothing else, and has not agreed.
     #[must_use]
     pub fn provisional(self, group: &str) -> Self {
-        self.membership_in(group, None, MembershipState::Provisional)
+        self.provisional_since(group, 0)
+    }
+
+    /// The same at this second.
+    #[must_use]
+    pub fn provisional_since(self, group: &str, since: i64) -> Self {
+        self.membership_in(group, None, MembershipState::Provisional, Timestamp::from_secs(since))
     }
 
     fn org_user(mut self, org: &str, change: impl FnOnce(&mut OrgUserRecord)) -> Self {

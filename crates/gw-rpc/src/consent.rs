@@ -1,9 +1,9 @@
-//! Agreeing to a membership by using it (HD32, decision 62).
+//! Agreeing to a membership by naming its organization (HD32, decision 62).
 //!
 //! The first call that names an organization accepts its invitation. That call waits for one write, as a send does; the
-//! calls after it find the membership in the snapshot.
+//! calls after it find the membership in the snapshot. A call that names none agrees to nothing, whatever it stands on.
 
-use crate::{origin::Origin, question::Judged, state::Inner};
+use crate::{origin::Origin, state::Inner};
 use gw_policy::{
     Snapshot,
     access::{Caller, NamedOrg},
@@ -24,17 +24,6 @@ pub(crate) async fn accept_named(state: &Arc<Inner>, origin: &Origin) {
         let accepting = state.sends.tasks.spawn(accept(Arc::clone(state), actor(&user, origin), user.id, org));
         // A task that is gone has stored nothing, or everything.
         let _ = accepting.await;
-    }
-}
-
-/// Accepts the membership that a permitted call stood on, without making the call wait: the user has it already.
-pub(crate) fn accept_used(state: &Arc<Inner>, origin: &Origin, judged: &Judged) {
-    let (Some(user), Some(org)) = (judged.permit.user(), judged.permit.org()) else { return };
-    if judged.snapshot.has_accepted(user, org, judged.now) || !waits(&judged.snapshot, user, org, judged.now) {
-        return;
-    }
-    if let Ok(Caller::User(user)) = origin.caller(&judged.snapshot, judged.now) {
-        state.sends.tasks.spawn(accept(Arc::clone(state), actor(&user, origin), user.id, org));
     }
 }
 

@@ -54,7 +54,6 @@ pub(crate) async fn answer(state: &Arc<Inner>, origin: &Arc<Origin>, call: Reque
     recorder.found.org = judged.permit.org();
     recorder.found.epoch = Some(judged.permit.epoch());
     recorder.found.listed = judged.permit.listed();
-    consent::accept_used(state, origin, &judged);
     // What we know ourselves takes no place and no trip to the node.
     if let Some(known) = known(&asked, &judged) {
         return recorder.finish(told(known), false).await;

@@ -19,7 +19,7 @@ use crate::{
     snapshot::{Group, Snapshot, User},
 };
 use gw_evm::{Call, Class, Lookup, Method, VisibleTo};
-use gw_types::{DenyReason, OrgId, UserId};
+use gw_types::{DenyReason, OrgId, Timestamp, UserId};
 use std::sync::Arc;
 
 /// May this call go on, and how?
@@ -44,7 +44,7 @@ fn judge(snapshot: &Snapshot, q: &Question<'_>) -> Result<Permit, (Refused, Opti
         Lookup::Unknown => return Err((DenyReason::MethodUnknown.into(), None)),
     };
     // The caller as this snapshot knows them: a ban holds for metadata too (A10).
-    let Some(user) = present(snapshot, q.caller).map_err(|reason| (reason.into(), None))? else {
+    let Some(user) = present(snapshot, q.caller, q.now).map_err(|reason| (reason.into(), None))? else {
         return anonymous(snapshot, q, method).map_err(|refused| (refused, None));
     };
     let beside = beside(snapshot, q).map_err(|reason| (reason.into(), None))?;
@@ -105,11 +105,11 @@ fn judge(snapshot: &Snapshot, q: &Question<'_>) -> Result<Permit, (Refused, Opti
 }
 
 /// The caller's present row; `None` is an anonymous caller.
-fn present<'s>(snapshot: &'s Snapshot, caller: &Caller) -> Result<Option<&'s Arc<User>>, DenyReason> {
+fn present<'s>(snapshot: &'s Snapshot, caller: &Caller, now: Timestamp) -> Result<Option<&'s Arc<User>>, DenyReason> {
     let Some(then) = caller.user() else { return Ok(None) };
     if let Caller::Url(_, url) = caller {
         let present = snapshot.personal_url(url.secret).is_some_and(|now| now == url);
-        if !present || url.user != then.id || snapshot.is_banned_in(url.user, url.org) {
+        if !present || url.user != then.id || !snapshot.is_member(url.user, url.org, now) {
             return Err(DenyReason::AuthRequired);
         }
     }

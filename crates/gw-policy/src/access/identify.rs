@@ -86,7 +86,8 @@ pub fn identify(snapshot: &Snapshot, token: &TokenFacts) -> Result<Arc<User>, Re
 }
 
 /// The user behind a personal URL, by the hash of its secret (HD17). A ban is answered before anything else, as for
-/// tokens; a URL that is over, or was made before all the user's tokens ended, is none.
+/// tokens; a URL that is over, or was made before all the user's tokens ended, is none. Nor is one in an organization
+/// where the user is no member now (HD35): banned there, removed, or a member until a time that has come.
 pub fn identify_url(
     snapshot: &Snapshot,
     secret: B256,
@@ -97,8 +98,7 @@ pub fn identify_url(
     if user.banned {
         return Err(Refused::Banned);
     }
-    // Whom the organization banned has no URL there: as if it had been ended.
-    if snapshot.is_banned_in(user.id, url.org) {
+    if !snapshot.is_member(user.id, url.org, now) {
         return Err(Refused::Revoked);
     }
     if snapshot.shuts_out(user) {

@@ -298,24 +298,48 @@ impl Snapshot {
     }
 
     /// The memberships that count, with their groups (A8, HD32): not ended, agreed to, and in an organization that did not
-    /// ban the person. A provisional one counts while the person has accepted no other organization.
+    /// ban the person. Provisional ones count while the person has accepted no other organization, those of one organization
+    /// only: of several that wait, the first.
     pub fn active_memberships(&self, user: UserId, now: Timestamp) -> impl Iterator<Item = (&Membership, &Arc<Group>)> {
-        let (all, records) = (self.memberships(user), self.org_users(user));
+        let (all, first) = (self.memberships(user), self.first_provisional(user, now));
         all.iter().filter_map(move |membership| {
             let group = self.groups.get(&membership.group).filter(|_| membership.active(now))?;
-            let provisional = membership.state == MembershipState::Provisional;
-            let is_banned = records.iter().any(|record| record.org == group.org && record.banned);
-            let is_outranked = provisional && self.has_accepted_another(all, group.org, now);
-            (!is_banned && !is_outranked).then_some((membership, group))
+            let is_void = self.is_banned_in(user, group.org);
+            let is_outranked = membership.state == MembershipState::Provisional
+                && (self.has_accepted_another(all, group.org, now)
+                    || (self.is_plain(group.org) && first != Some(group.org)));
+            (!is_void && !is_outranked).then_some((membership, group))
         })
+    }
+
+    /// Whether the user has a membership in the organization that counts.
+    pub fn is_member(&self, user: UserId, org: OrgId, now: Timestamp) -> bool {
+        self.active_memberships(user, now).any(|(_, group)| group.org == org)
+    }
+
+    /// The organization whose provisional memberships may count (HD32): the one that made its first one before the others.
+    /// So a later one takes nobody over, and keeps nobody out. A ban gives the place up, as an end does; system
+    /// organizations have no part in it.
+    fn first_provisional(&self, user: UserId, now: Timestamp) -> Option<OrgId> {
+        let waiting = self.memberships(user).iter().filter_map(|membership| {
+            let waits = membership.state == MembershipState::Provisional && !membership.has_ended(now);
+            let group = self.groups.get(&membership.group).filter(|_| waits)?;
+            let counts = self.is_plain(group.org) && !self.is_banned_in(user, group.org);
+            counts.then_some((membership.since, group.org))
+        });
+        waiting.min().map(|(_, org)| org)
+    }
+
+    /// Whether there is such an organization, and it is not one of the system's.
+    fn is_plain(&self, org: OrgId) -> bool {
+        self.orgs.get(&org).is_some_and(|org| !org.is_system)
     }
 
     /// Whether one of the memberships is accepted in an organization other than `org`; system organizations do not count.
     fn has_accepted_another(&self, memberships: &[Membership], org: OrgId, now: Timestamp) -> bool {
         let of = |membership: &Membership| self.groups.get(&membership.group).map(|group| group.org);
-        let plain = |org: OrgId| self.orgs.get(&org).is_some_and(|org| !org.is_system);
         let accepted = memberships.iter().filter(|membership| membership.is_accepted(now));
-        accepted.filter_map(of).any(|other| other != org && plain(other))
+        accepted.filter_map(of).any(|other| other != org && self.is_plain(other))
     }
 
     /// Whether the user agreed to be a member of the organization, and still is: what gives its administrators rights over

@@ -161,9 +161,10 @@ pub enum MembershipState {
     /// By an act of their own, or confirmed by super. Only such a membership gives administrators rights over the person.
     Accepted,
     /// Made by an organization for a person who had accepted no other one. It gives the person their rights at once,
-    /// until they accept another organization.
+    /// until they accept another organization; unless another organization's was there before.
     Provisional,
-    /// Made by an organization for a person who had accepted another one. It gives nothing.
+    /// Made by an organization for a person who had accepted another one, or who had declined or left this one. It gives
+    /// nothing.
     Invited,
 }
 

@@ -1,6 +1,7 @@
 //! One connection that stays: it says who it is, every message is a call, and it ends with the right to it.
 
 use super::{
+    ground::Ground,
     outbox::{Ending, Out, Outbox},
     socket::Seat,
     subscriptions::{self, Message as Made, Subscriptions},
@@ -21,11 +22,7 @@ use gw_evm::{
     envelope::{self, Incoming},
 };
 use gw_http::AuthError;
-use gw_policy::{
-    Disclosed,
-    access::{Caller, active_orgs},
-};
-use gw_types::OrgId;
+use gw_policy::{Disclosed, access::Caller};
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -62,8 +59,8 @@ pub(crate) struct Connection {
 #[derive(Debug)]
 struct Who {
     origin: Arc<Origin>,
-    /// Where its owner was a member when it was opened: losing one of these ends it (WS-6).
-    orgs: Vec<OrgId>,
+    /// The memberships of its owner when it was opened: losing one of these organizations ends it (WS-6).
+    ground: Ground,
     seat: Seat,
 }
 
@@ -91,9 +88,9 @@ impl Connection {
     pub(crate) fn begin(state: Arc<Inner>, origin: Origin, seat: Seat) -> Arc<Self> {
         let (sender, queue) = mpsc::unbounded_channel();
         let outbox = Outbox::new(sender, state.sockets.end.child_token());
-        let who = Mutex::new(Who { origin: Arc::new(origin), orgs: Vec::new(), seat });
+        let who = Mutex::new(Who { origin: Arc::new(origin), ground: Ground::default(), seat });
         let this = Self { state, who, subscriptions: Arc::default(), outbox, queue: Mutex::new(Some(queue)) };
-        this.note_orgs();
+        this.note_ground();
         Arc::new(this)
     }
 
@@ -117,11 +114,11 @@ impl Connection {
         Arc::clone(&self.who().origin)
     }
 
-    fn note_orgs(&self) {
+    fn note_ground(&self) {
         let (pinned, now) = (self.state.feed().pin(), self.state.clock().now());
         let mut who = self.who();
         if let Ok(Caller::User(user)) = who.origin.caller(&pinned.snapshot, now) {
-            who.orgs = active_orgs(&pinned.snapshot, user.id, now);
+            who.ground = Ground::of(&pinned.snapshot, user.id, None, now);
         }
     }
 
@@ -139,8 +136,7 @@ impl Connection {
         let (pinned, now) = (self.state.feed().pin(), self.state.clock().now());
         let who = self.who();
         let Ok(Caller::User(user)) = who.origin.caller(&pinned.snapshot, now) else { return None };
-        let present = active_orgs(&pinned.snapshot, user.id, now);
-        let stands = pinned.fresh && who.origin.is_in_time(now) && who.orgs.iter().all(|org| present.contains(org));
+        let stands = pinned.fresh && who.origin.is_in_time(now) && who.ground.holds(&pinned.snapshot, user.id, now);
         stands.then(|| Arc::clone(&who.origin))
     }
 
@@ -158,7 +154,7 @@ impl Connection {
                 let Caller::User(user) = caller else { return Err(Stranger::Token(AuthError::Invalid)) };
                 let seat = self.state.sockets.change_seat(&who.seat, Party::User(user.id));
                 who.seat = seat.ok_or(Stranger::Crowded)?;
-                who.orgs = active_orgs(&pinned.snapshot, user.id, now);
+                who.ground = Ground::of(&pinned.snapshot, user.id, None, now);
             }
         }
         who.origin = Arc::new(origin);

@@ -1,7 +1,10 @@
 //! Filters: made, polled and ended over any transport, kept for (user, organization) in this instance. Subscriptions
 //! come by here, too, on their way to their connection.
 
-use super::stream::{News, Stream};
+use super::{
+    ground::Ground,
+    stream::{News, Stream},
+};
 use crate::{
     execute,
     question::{Asked, Judged},
@@ -47,6 +50,7 @@ pub(crate) struct Filters(Mutex<HashMap<LiveId, Filter>>);
 #[derive(Debug)]
 struct Filter {
     owner: Owner,
+    ground: Ground,
     used: Timestamp,
     /// One poll at a time: each tells of the blocks after the one before.
     stream: Arc<Turn<Stream>>,
@@ -57,35 +61,41 @@ impl Filters {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn insert(&self, id: LiveId, owner: Owner, stream: Stream, now: Timestamp) -> Result<(), LiveFault> {
+    fn insert(&self, id: LiveId, owner: Owner, stream: Stream, judged: &Judged) -> Result<(), LiveFault> {
+        let now = judged.now;
+        let ground = Ground::of(&judged.snapshot, owner.user, owner.org, now);
         let mut known = self.known();
         known.retain(|_, filter| !filter.is_idle(now));
         let own = known.values().filter(|filter| filter.owner.user == owner.user).count();
         if own >= PER_USER || known.len() >= IN_ALL {
             return Err(LiveFault::TooManyFilters);
         }
-        known.insert(id, Filter { owner, used: now, stream: Arc::new(Turn::new(stream)) });
+        known.insert(id, Filter { owner, ground, used: now, stream: Arc::new(Turn::new(stream)) });
         Ok(())
     }
 
-    /// The caller's own filter of this name. Foreign, expired and unknown are one.
-    fn find(&self, id: Option<LiveId>, owner: Owner, now: Timestamp) -> Result<Arc<Turn<Stream>>, LiveFault> {
+    /// The caller's own filter of this name. Foreign, expired, unknown, and made on a membership that is over, are one.
+    fn find(&self, id: Option<LiveId>, owner: Owner, judged: &Judged) -> Result<Arc<Turn<Stream>>, LiveFault> {
         let mut known = self.known();
-        let filter = id.and_then(|id| known.get_mut(&id)).filter(|filter| filter.owner == owner);
-        let filter = filter.filter(|filter| !filter.is_idle(now)).ok_or(LiveFault::NoFilter)?;
-        filter.used = now;
+        let filter = id.and_then(|id| known.get_mut(&id)).filter(|filter| filter.is_of(owner, judged));
+        let filter = filter.ok_or(LiveFault::NoFilter)?;
+        filter.used = judged.now;
         Ok(Arc::clone(&filter.stream))
     }
 
-    fn remove(&self, id: Option<LiveId>, owner: Owner, now: Timestamp) -> bool {
+    fn remove(&self, id: Option<LiveId>, owner: Owner, judged: &Judged) -> bool {
         let mut known = self.known();
         let Some(id) = id else { return false };
-        let is_own = known.get(&id).is_some_and(|filter| filter.owner == owner && !filter.is_idle(now));
+        let is_own = known.get(&id).is_some_and(|filter| filter.is_of(owner, judged));
         is_own && known.remove(&id).is_some()
     }
 }
 
 impl Filter {
+    fn is_of(&self, owner: Owner, judged: &Judged) -> bool {
+        self.owner == owner && !self.is_idle(judged.now) && self.ground.holds(&judged.snapshot, owner.user, judged.now)
+    }
+
     fn is_idle(&self, now: Timestamp) -> bool {
         now > self.used.plus(IDLE)
     }
@@ -99,7 +109,7 @@ pub(crate) async fn answer(asked: &Asked, judged: &Judged, found: &mut Found) ->
         Live::NewFilter(filter) => create(asked, judged, owner, Topic::Logs(filter.clone()), found).await,
         Live::NewBlockFilter => create(asked, judged, owner, Topic::Heads, found).await,
         Live::Changes(id) => {
-            let stream = state.filters.find(*id, owner, judged.now).map_err(Reply::Live)?;
+            let stream = state.filters.find(*id, owner, judged).map_err(Reply::Live)?;
             let mut stream = stream.lock().await;
             Ok(match stream.look(state, asked.origin(), found).await? {
                 News::Logs(rows) => view::listed(&rows),
@@ -107,7 +117,7 @@ pub(crate) async fn answer(asked: &Asked, judged: &Judged, found: &mut Found) ->
             })
         }
         Live::Logs(id) => {
-            let stream = state.filters.find(*id, owner, judged.now).map_err(Reply::Live)?;
+            let stream = state.filters.find(*id, owner, judged).map_err(Reply::Live)?;
             let topic = stream.lock().await.topic.clone();
             let Topic::Logs(filter) = topic else { return Err(Reply::Live(LiveFault::NoFilter)) };
             let asked = Asked::reading(state, asked.origin(), Method::GetLogs, Call::Logs(filter));
@@ -115,7 +125,7 @@ pub(crate) async fn answer(asked: &Asked, judged: &Judged, found: &mut Found) ->
             execute::forward(&asked, judged, found).await
         }
         Live::Uninstall(id) => {
-            let removed = state.filters.remove(*id, owner, judged.now);
+            let removed = state.filters.remove(*id, owner, judged);
             Ok(if removed { Disclosed::TRUE } else { Disclosed::FALSE })
         }
         Live::Subscribe(topic) => {
@@ -146,7 +156,7 @@ async fn create(
     Stream::question(state, asked.origin(), &topic).judge()?;
     let stream = Stream::begin(state, topic, found).await?;
     let id = fresh_id(state);
-    state.filters.insert(id, owner, stream, judged.now).map_err(Reply::Live)?;
+    state.filters.insert(id, owner, stream, judged).map_err(Reply::Live)?;
     Ok(view::local::live_id(id))
 }
 

@@ -10,6 +10,7 @@
 
 mod connection;
 pub(crate) mod filters;
+mod ground;
 mod outbox;
 pub(crate) mod socket;
 mod stream;

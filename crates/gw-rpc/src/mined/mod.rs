@@ -184,15 +184,13 @@ impl MinedGate {
             MinedContract { address: *address, kind, metadata: Object::new() }
         };
         let now = self.clock.now();
-        let memberships = user.map_or(&[][..], |user| snapshot.memberships(user));
-        let mut groups = memberships.iter().filter(|held| held.active(now)).map(|held| held.group);
         Mined {
             tx_hash: found.hash,
             block_hash: listing.block.hash,
             block_number: listing.block.number,
             at: Timestamp::from_secs(at),
             user,
-            grant: groups.any(|group| snapshot.group(group).is_some_and(|group| group.org == org)),
+            grant: user.is_some_and(|user| snapshot.is_member(user, org, now)),
             org,
             created: looked.created().iter().map(contract).collect(),
         }

@@ -4,6 +4,7 @@
 mod assault;
 mod batch;
 mod blocks;
+mod consent;
 mod consistency;
 mod corpus;
 mod denials;

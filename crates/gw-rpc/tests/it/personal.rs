@@ -8,7 +8,7 @@ use alloy_sol_types::{SolCall as _, SolValue as _, sol};
 use gw_audit::AuthMethod;
 use gw_policy::{Knobs, snapshot::UrlReach};
 use gw_rpc::RpcSettings;
-use gw_store::record::{AccessInput, NewPersonalUrl, PersonalUrl, UserPatch};
+use gw_store::record::{AccessInput, NewMembership, NewPersonalUrl, PersonalUrl, UserPatch};
 use gw_testkit::{FakeNode, fake_node::Reply};
 use gw_types::{Address, B256, Bytes, Claim, OrgId, Seconds, U256};
 use serde_json::{Value, json};
@@ -283,11 +283,62 @@ async fn pu4_the_rules_of_its_owner_apply() {
     let elsewhere = world.raw(r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}"#);
     let elsewhere = elsewhere.header("x-org-id", &OrgId::fixed(77).to_string()).path(&format!("/rpc/u/{SECRET}"));
     assert_eq!(elsewhere.send().await.status, 400, "one organization");
-    let membership = world.feed.pin().snapshot.memberships(owner.id)[0].id;
-    drop(world.change(async |tx| tx.remove_membership(membership).await.unwrap()).await);
-    estimate().await.assert_denied();
     world.update(&owner, UserPatch { banned: Some(true), ..UserPatch::default() }).await;
     world.call_by_url("eth_chainId", json!([])).await.assert_denied();
+}
+
+/// HD35: a URL ends with its owner's place in its organization, for metadata too, and does not come back with it.
+#[tokio::test]
+async fn at1_ap1_hd35_a_url_ends_with_the_membership_for_good() {
+    for way in ["ban", "removal", "time"] {
+        let (world, _fake) = serving().await;
+        let (owner, bank, _) = world.owner(UrlReach::Wallet).await;
+        let ended = async |when: &str| {
+            for (method, params) in
+                [("eth_chainId", json!([])), ("eth_estimateGas", json!([{"to": Address::repeat_byte(0x33)}]))]
+            {
+                let answer = world.call_by_url(method, params).await;
+                assert_eq!((answer.status, answer.text.as_str()), (404, NOTHING), "{way}, {when}: {method}");
+            }
+        };
+        let membership = world.feed.pin().snapshot.memberships(owner.id)[0];
+        let user = world.store.read().find_user(owner.id).await.unwrap().unwrap();
+        let ban = |banned| UserPatch { banned: Some(banned), ..UserPatch::default() };
+        let again = NewMembership { user: owner.id, group: membership.group, expires_at: None };
+        match way {
+            "ban" => {
+                world.change(async |tx| drop(tx.update_org_user(bank, &user, ban(true)).await.unwrap())).await;
+                ended("banned").await;
+                world.change(async |tx| drop(tx.update_org_user(bank, &user, ban(false)).await.unwrap())).await;
+            }
+            "removal" => {
+                world.change(async |tx| drop(tx.remove_membership(membership.id).await.unwrap())).await;
+                ended("removed").await;
+                world.change(async |tx| drop(tx.offer_membership(again).await.unwrap())).await;
+                ended("invited").await;
+                world.change(async |tx| tx.accept_memberships(owner.id, bank).await.unwrap()).await;
+            }
+            _ => {
+                let until = NewMembership { expires_at: Some(world.clock.now_plus(Seconds(60))), ..again };
+                let made = world
+                    .change(async |tx| {
+                        tx.remove_membership(membership.id).await.unwrap();
+                        tx.add_membership(until).await.unwrap()
+                    })
+                    .await;
+                world.personal_url(&owner, bank, UrlReach::Wallet, "for-a-time").await;
+                let call = json!({"jsonrpc": "2.0", "id": 1, "method": "eth_chainId", "params": []});
+                assert_eq!(world.by_url("for-a-time", &call).await.status, 200);
+                world.clock.pass(61);
+                world.feed.catch_up_to(world.feed.epoch()).await;
+                assert_eq!(world.by_url("for-a-time", &call).await.status, 404);
+                assert!(made.has_ended(gw_types::Clock::now(&*world.clock)));
+                world.change(async |tx| drop(tx.add_membership(again).await.unwrap())).await;
+                assert_eq!(world.by_url("for-a-time", &call).await.status, 404, "taken in again");
+            }
+        }
+        ended("back again").await;
+    }
 }
 
 /// PU-3, PU-4: records carry the URL's id, and the secret stands in none of them.

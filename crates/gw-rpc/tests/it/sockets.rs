@@ -419,6 +419,31 @@ async fn ws6_a_connection_ends_with_the_right_to_it() {
     }
 }
 
+/// HD35: a connection stands on the memberships it was opened with; one that was ended and made again is another one.
+#[tokio::test]
+async fn at1_ap1_hd35_a_connection_does_not_outlive_the_membership_it_stood_on() {
+    let (world, fake) = scripted().await;
+    let holder = holder(&world, "holder").await;
+    let chain = Chain::on(&fake);
+    world.node.refresh_head().await.unwrap();
+    let mut socket = world.connect(&holder).await;
+    let heads = socket.result("eth_subscribe", json!(["newHeads"])).await;
+    chain.mine(0, &[]);
+    world.node.refresh_head().await.unwrap();
+    socket.item(&heads).await;
+    let membership = world.feed.pin().snapshot.memberships(holder.id)[0];
+    world
+        .change(async |tx| {
+            tx.remove_membership(membership.id).await.unwrap();
+            let new = gw_store::record::NewMembership { user: holder.id, group: membership.group, expires_at: None };
+            tx.add_membership(new).await.unwrap();
+        })
+        .await;
+    chain.mine(0, &[]);
+    world.node.refresh_head().await.unwrap();
+    is(&socket.next().await.unwrap_err(), ACCESS_ENDED);
+}
+
 /// WS-1: the same subject's next token extends; another's does not, and changes nothing.
 #[tokio::test]
 async fn ws1_a_connection_is_extended_by_its_own_subject_only() {

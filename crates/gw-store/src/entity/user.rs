@@ -84,6 +84,23 @@ pub(crate) mod org_user_records {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
+pub(crate) mod declined_organizations {
+    use sea_orm::entity::prelude::*;
+
+    #[sea_orm::model]
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "declined_organizations")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub id: Uuid,
+        pub org_id: Uuid,
+        pub external_id: String,
+        pub declined_at: i64,
+    }
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
 pub(crate) mod address_links {
     use sea_orm::entity::prelude::*;
 

@@ -13,6 +13,7 @@ mod m0009_retired_contracts;
 mod m0011_membership_state;
 mod m0013_logins;
 mod m0014_past_contracts;
+mod m0016_declined_organizations;
 
 use crate::dialect::Engine;
 use sea_orm::{ConnectionTrait, DbErr};
@@ -40,6 +41,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0011_membership_state::MembershipState),
             Box::new(m0013_logins::Logins),
             Box::new(m0014_past_contracts::PastContracts),
+            Box::new(m0016_declined_organizations::DeclinedOrganizations),
         ]
     }
 }

@@ -5,6 +5,7 @@
 
 mod access;
 mod contracts;
+mod declines;
 mod entry;
 mod groups;
 mod links;

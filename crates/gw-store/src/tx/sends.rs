@@ -281,7 +281,8 @@ impl Tx {
             .one(&self.db)
             .await?;
         if member.is_none() {
-            self.add_membership(NewMembership { user, group, expires_at: None }).await?;
+            // A deployment agrees to nothing: for who has yet to agree to the organization, this waits as well (HD32).
+            self.offer_membership(NewMembership { user, group, expires_at: None }).await?;
         }
         Ok(group)
     }

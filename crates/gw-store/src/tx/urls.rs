@@ -4,19 +4,28 @@ use super::{Tx, entry::Action};
 use crate::{
     Missing, StoreError,
     entity::personal_urls,
+    read::Scope,
     record::{NewPersonalUrl, PersonalUrl, scope_text},
     row,
+    tx::users::is_system,
 };
-use gw_policy::snapshot::UrlReach;
-use gw_types::{PersonalUrlId, SessionId, UserId};
-use sea_orm::{ActiveModelTrait, ActiveValue::Set, ColumnTrait, EntityTrait, ModelTrait, PaginatorTrait, QueryFilter};
+use gw_policy::snapshot::{MembershipState, UrlReach};
+use gw_types::{OrgId, PersonalUrlId, SessionId, UserId};
+use sea_orm::{
+    ActiveModelTrait, ActiveValue::Set, ColumnTrait, Condition, EntityTrait, ModelTrait, PaginatorTrait, QueryFilter,
+    QueryOrder,
+};
+use std::collections::HashMap;
 
 /// The most live URLs of one user.
 const PER_USER: u64 = 16;
 
 impl Tx {
-    /// Makes a personal URL, unless its owner has as many as anybody may.
+    /// Makes a personal URL, unless its owner has as many as anybody may, or is no member of its organization.
     pub async fn create_personal_url(&mut self, new: NewPersonalUrl) -> Result<PersonalUrl, StoreError> {
+        if !self.grounds_of_urls(new.user).await?.contains(&new.org) {
+            return Err(StoreError::Rule("rpc_url_without_membership"));
+        }
         let live = personal_urls::Entity::find()
             .filter(personal_urls::Column::UserId.eq(new.user.0))
             .filter(personal_urls::Column::ExpiresAt.gt(self.now.micros()));
@@ -53,19 +62,95 @@ impl Tx {
     pub async fn revoke_personal_url(&mut self, user: UserId, id: PersonalUrlId) -> Result<PersonalUrl, StoreError> {
         let row = self.url_row(user, id).await?;
         let ended = PersonalUrl::try_from(row.clone())?;
-        row.delete(&self.db).await?;
-        self.note(Action::Revoke, Some(ended.org), Some(&ended), None);
+        self.end_url(row).await?;
         Ok(ended)
     }
 
     /// Ends the URLs that a login made (HD35).
     pub(super) async fn end_urls_of_login(&mut self, login: SessionId) -> Result<(), StoreError> {
-        let made = personal_urls::Entity::find().filter(personal_urls::Column::Login.eq(login.0)).all(&self.db).await?;
-        for row in made {
-            let ended = PersonalUrl::try_from(row.clone())?;
-            row.delete(&self.db).await?;
-            self.note(Action::Revoke, Some(ended.org), Some(&ended), None);
+        for row in self.urls(Condition::all().add(personal_urls::Column::Login.eq(login.0))).await? {
+            self.end_url(row).await?;
         }
+        Ok(())
+    }
+
+    /// Ends the URLs of a user who is about to go.
+    pub(super) async fn end_urls_of_user(&mut self, user: UserId) -> Result<(), StoreError> {
+        for row in self.urls(Condition::all().add(personal_urls::Column::UserId.eq(user.0))).await? {
+            self.end_url(row).await?;
+        }
+        Ok(())
+    }
+
+    /// Ends the URLs in an organization that is about to go.
+    pub(super) async fn end_urls_of_org(&mut self, org: OrgId) -> Result<(), StoreError> {
+        for row in self.urls(Condition::all().add(personal_urls::Column::OrgId.eq(org.0))).await? {
+            self.end_url(row).await?;
+        }
+        Ok(())
+    }
+
+    /// Ends the URLs of a user that have lost their ground, for good: whatever gives the user the organization back gives
+    /// no URL back (HD35). What is done in one organization ends, and puts on record, URLs of that one only.
+    pub(super) async fn end_groundless_urls_of_user(
+        &mut self,
+        user: UserId,
+        org: Option<OrgId>,
+    ) -> Result<(), StoreError> {
+        let in_org = org.map(|org| personal_urls::Column::OrgId.eq(org.0));
+        let of_user = Condition::all().add(personal_urls::Column::UserId.eq(user.0)).add_option(in_org);
+        self.end_groundless_urls(of_user).await
+    }
+
+    /// The same of all users, in one organization.
+    pub(super) async fn end_groundless_urls_of_org(&mut self, org: OrgId) -> Result<(), StoreError> {
+        self.end_groundless_urls(Condition::all().add(personal_urls::Column::OrgId.eq(org.0))).await
+    }
+
+    async fn end_groundless_urls(&mut self, which: Condition) -> Result<(), StoreError> {
+        let mut grounds: HashMap<UserId, Vec<OrgId>> = HashMap::new();
+        for row in self.urls(which).await? {
+            let user: UserId = row.user_id.into();
+            let orgs = match grounds.remove(&user) {
+                Some(orgs) => orgs,
+                None => self.grounds_of_urls(user).await?,
+            };
+            if !orgs.contains(&row.org_id.into()) {
+                self.end_url(row).await?;
+            }
+            grounds.insert(user, orgs);
+        }
+        Ok(())
+    }
+
+    /// The organizations in which a user may have URLs: a membership there counts (HD32), or waits for others to end.
+    async fn grounds_of_urls(&self, user: UserId) -> Result<Vec<OrgId>, StoreError> {
+        let mut held = self.read().list_memberships(user, &Scope::All).await?;
+        held.retain(|item| !item.membership.has_ended(self.now));
+        let orgs: Vec<OrgId> = held.iter().map(|item| item.group.org).collect();
+        let banned = self.banned_among(user, &orgs).await?;
+        let is_outranked = |org: OrgId| {
+            let accepted = held.iter().filter(|item| item.membership.state == MembershipState::Accepted);
+            accepted.map(|item| item.group.org).any(|other| other != org && !is_system(other))
+        };
+        let counts = |state: MembershipState, org: OrgId| match state {
+            MembershipState::Accepted => true,
+            MembershipState::Provisional => !is_outranked(org),
+            MembershipState::Invited => false,
+        };
+        let counting = held.iter().filter(|item| counts(item.membership.state, item.group.org));
+        Ok(counting.map(|item| item.group.org).filter(|org| !banned.contains(org)).collect())
+    }
+
+    async fn urls(&self, which: Condition) -> Result<Vec<personal_urls::Model>, StoreError> {
+        let found = personal_urls::Entity::find().filter(which).order_by_asc(personal_urls::Column::Id);
+        Ok(found.all(&self.db).await?)
+    }
+
+    async fn end_url(&mut self, row: personal_urls::Model) -> Result<(), StoreError> {
+        let ended = PersonalUrl::try_from(row.clone())?;
+        row.delete(&self.db).await?;
+        self.note(Action::Revoke, Some(ended.org), Some(&ended), None);
         Ok(())
     }
 

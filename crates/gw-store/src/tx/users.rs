@@ -47,8 +47,12 @@ impl Tx {
         };
         let made = User::try_from(row.insert(&self.db).await?)?;
         self.note(Action::Create, None, None, Some(&made));
+        let declined = self.declined_by(&made.external_id).await?;
         for group in new.groups {
-            self.add_membership(NewMembership { user: made.id, group, expires_at: None }).await?;
+            let org: OrgId = self.group_row(group).await?.org_id.into();
+            // Whoever left an organization is not taken back into it with a new account.
+            let state = if declined.contains(&org) { MembershipState::Invited } else { MembershipState::Accepted };
+            self.insert_membership(NewMembership { user: made.id, group, expires_at: None }, state).await?;
         }
         Ok(made)
     }
@@ -145,6 +149,7 @@ impl Tx {
             let org = self.organization_of(member.group_id.into()).await?;
             self.note::<Membership>(Action::Revoke, org, Some(&member.try_into()?), None);
         }
+        self.end_urls_of_user(id).await?;
         let links = address_links::Entity::find().filter(address_links::Column::UserId.eq(id.0));
         for link in links.order_by_asc(address_links::Column::Id).all(&self.db).await? {
             self.note::<Link>(Action::Delete, None, Some(&link.try_into()?), None);
@@ -161,7 +166,7 @@ impl Tx {
     }
 
     /// Puts a user into a group, as an organization wants it: until the user agrees it gives administrators nothing, and
-    /// the user nothing either if they have accepted another organization (HD32, decision 62).
+    /// the user nothing either if they have accepted another organization, or declined or left this one (HD32, decision 62).
     pub async fn offer_membership(&mut self, new: NewMembership) -> Result<Membership, StoreError> {
         let group = self.group_row(new.group).await?;
         let state = self.state_of_offer(new.user, group.org_id.into()).await?;
@@ -169,7 +174,8 @@ impl Tx {
     }
 
     async fn state_of_offer(&self, user: UserId, org: OrgId) -> Result<MembershipState, StoreError> {
-        let mut state = MembershipState::Provisional;
+        let declined = self.declined_by(&self.name_of(user).await?).await?.contains(&org);
+        let mut state = if declined { MembershipState::Invited } else { MembershipState::Provisional };
         for MembershipItem { membership, group } in self.read().list_memberships(user, &Scope::All).await? {
             if membership.has_ended(self.now) {
                 continue;
@@ -200,26 +206,34 @@ impl Tx {
         for id in pending {
             self.confirm_membership(id).await?;
         }
-        Ok(())
+        self.forget_decline(user, org).await
     }
 
-    /// A login is an agreement for a user who has accepted no organization and was put into exactly one.
+    /// A login is an agreement for a user who has accepted no organization and whom exactly one has put into a group of its
+    /// own. One that the user declined or left, or that banned the user, is not agreed to by the way, nor does it stand in
+    /// another's.
     pub async fn accept_only_offer(&mut self, user: UserId) -> Result<(), StoreError> {
-        let mut offers: Vec<OrgId> = Vec::new();
-        for MembershipItem { membership, group } in self.read().list_memberships(user, &Scope::All).await? {
-            if membership.has_ended(self.now) || is_system(group.org) {
-                continue;
-            }
-            match membership.state {
-                MembershipState::Accepted => return Ok(()),
-                MembershipState::Provisional if !offers.contains(&group.org) => offers.push(group.org),
-                MembershipState::Provisional | MembershipState::Invited => {}
-            }
+        let mut held = self.read().list_memberships(user, &Scope::All).await?;
+        held.retain(|item| !item.membership.has_ended(self.now) && !is_system(item.group.org));
+        if held.is_empty() || held.iter().any(|item| item.membership.state == MembershipState::Accepted) {
+            return Ok(());
         }
-        match offers.as_slice() {
-            [only] => self.accept_memberships(user, *only).await,
-            [] | [_, ..] => Ok(()),
-        }
+        let mut waiting: Vec<OrgId> = held.iter().map(|item| item.group.org).collect();
+        waiting.sort_unstable();
+        waiting.dedup();
+        let declined = self.declined_by(&self.name_of(user).await?).await?;
+        let banned = self.banned_among(user, &waiting).await?;
+        waiting.retain(|org| !declined.contains(org) && !banned.contains(org));
+        let [only] = waiting.as_slice() else { return Ok(()) };
+        let is_offered =
+            |item: &MembershipItem| item.group.org == *only && item.membership.state == MembershipState::Provisional;
+        if held.iter().any(is_offered) { self.accept_memberships(user, *only).await } else { Ok(()) }
+    }
+
+    /// Those of the organizations that banned the user.
+    pub(super) async fn banned_among(&self, user: UserId, orgs: &[OrgId]) -> Result<Vec<OrgId>, StoreError> {
+        let records = self.read().org_user_records(&self.name_of(user).await?, orgs).await?;
+        Ok(records.into_iter().filter(|record| record.banned).map(|record| record.org).collect())
     }
 
     /// Makes one membership an accepted one; one that is stays as it is.
@@ -237,11 +251,13 @@ impl Tx {
         let after = Membership::try_from(row.update(&self.db).await?)?;
         let org = self.organization_of(after.group).await?;
         self.note(Action::Update, org, Some(&before), Some(&after));
+        // Those that were provisional count no more.
+        self.end_groundless_urls_of_user(after.user, None).await?;
         Ok(after)
     }
 
-    /// The user leaves an organization, or declines to come: every membership there ends. An administrator of it is
-    /// refused with [`StoreError::Rule`]: that is not left by the way.
+    /// The user leaves an organization, or declines to come: every membership there ends, and that is remembered. An
+    /// administrator of it is refused with [`StoreError::Rule`]: that is not left by the way.
     pub async fn leave_organization(&mut self, user: UserId, org: OrgId) -> Result<(), StoreError> {
         let memberships = self.memberships_in(user, org).await?;
         if memberships.is_empty() {
@@ -255,7 +271,7 @@ impl Tx {
         for membership in memberships {
             self.remove_membership(membership.id).await?;
         }
-        Ok(())
+        self.remember_decline(user, org).await
     }
 
     async fn memberships_in(&self, user: UserId, org: OrgId) -> Result<Vec<Membership>, StoreError> {
@@ -263,7 +279,8 @@ impl Tx {
         Ok(found.into_iter().map(|item| item.membership).collect())
     }
 
-    /// Changes what an organization noted and decided about a user.
+    /// Changes what an organization noted and decided about a user. A ban ends the user's URLs there, and lifting it gives
+    /// none back (HD35).
     pub async fn update_org_user(
         &mut self,
         org: OrgId,
@@ -293,6 +310,9 @@ impl Tx {
         let after = OrgUserRecord::try_from(row)?;
         let of = |record| OrgUserChange { user: user.id, record };
         self.note(Action::Update, Some(org), before.as_ref().map(of).as_ref(), Some(&of(&after)));
+        if after.banned {
+            self.end_groundless_urls_of_user(user.id, Some(org)).await?;
+        }
         Ok(after)
     }
 
@@ -326,7 +346,7 @@ impl Tx {
         Ok(made)
     }
 
-    /// Takes a user out of a group.
+    /// Takes a user out of a group. With the last membership in the organization the user's URLs there end (HD35).
     pub async fn remove_membership(&mut self, id: MembershipId) -> Result<Membership, StoreError> {
         let row = memberships::Entity::find_by_id(id.0).one(&self.db).await?;
         let row = row.ok_or(StoreError::NotFound(Missing::Membership))?;
@@ -334,6 +354,7 @@ impl Tx {
         let org = self.organization_of(before.group).await?;
         row.delete(&self.db).await?;
         self.note(Action::Revoke, org, Some(&before), None);
+        self.end_groundless_urls_of_user(before.user, org).await?;
         Ok(before)
     }
 
@@ -365,6 +386,6 @@ impl Tx {
 }
 
 /// The default and the anonymous organization: being in them is no banking elsewhere.
-fn is_system(org: OrgId) -> bool {
+pub(super) fn is_system(org: OrgId) -> bool {
     [Organization::DEFAULT, Organization::ANONYMOUS].contains(&org)
 }

@@ -1,19 +1,23 @@
 //! What a membership is until its member agreed to it, and what organizations keep about a person (HD32, RT11, RT24).
 
 use crate::world::{World, did, on_both_engines};
-use gw_policy::snapshot::{Group, MembershipState};
+use gw_policy::snapshot::{Group, MembershipState, UrlReach};
 use gw_store::{
     Missing, StoreError, Tx,
     read::Scope,
-    record::{NewGroup, NewMembership, NewOrganization, NewUser, User, UserPatch},
+    record::{NewGroup, NewMembership, NewOrganization, NewPersonalUrl, NewUser, User, UserPatch},
 };
-use gw_types::{Clock as _, GroupId, OrgId, Seconds};
+use gw_types::{B256, Clock as _, GroupId, OrgId, Seconds};
 
 on_both_engines! {
     hd32_an_offer_waits_for_whoever_agreed_to_another_organization,
     hd32_agreeing_confirming_and_leaving,
     rt11_an_ended_or_pending_membership_is_no_scope,
     rt24_records_of_organizations_are_apart_and_outlive_the_account,
+    at1_ap1_hd35_a_ban_or_the_end_of_a_membership_ends_its_urls_for_good,
+    at1_ap1_hd35_a_membership_that_goes_on_keeps_its_urls,
+    at1_ap2_hd32_who_declined_or_left_comes_back_by_their_own_act_only,
+    at1_ap3_hd32_a_login_accepts_one_offer_and_no_void_one,
 }
 
 async fn bank(tx: &mut Tx, slug: &str) -> (OrgId, GroupId) {
@@ -139,4 +143,167 @@ async fn rt24_records_of_organizations_are_apart_and_outlive_the_account(world: 
     tx.commit().await.unwrap();
     let loaded = world.store.load().await.unwrap();
     assert!(loaded.is_banned_in(again.id, right), "HD37: it stands by the name");
+}
+
+async fn url(tx: &mut Tx, user: &User, org: OrgId, n: u8) {
+    let new = NewPersonalUrl {
+        secret: B256::repeat_byte(n),
+        user: user.id,
+        org,
+        name: String::new(),
+        reach: UrlReach::Wallet,
+        expires_at: tx.now().plus(Seconds(3600)),
+        login: None,
+    };
+    tx.create_personal_url(new).await.unwrap();
+}
+
+async fn url_orgs(world: &World, user: &User) -> Vec<OrgId> {
+    let urls = world.store.read().list_personal_urls(user.id, world.clock.now()).await.unwrap();
+    urls.into_iter().map(|url| url.org).collect()
+}
+
+/// HD35: whatever ends the ground of a URL ends the URL, in the same transaction and on record; nothing revives it.
+async fn at1_ap1_hd35_a_ban_or_the_end_of_a_membership_ends_its_urls_for_good(world: &World) {
+    let mut tx = world.begin().await;
+    let (left, lefts) = bank(&mut tx, "left").await;
+    let (right, rights) = bank(&mut tx, "right").await;
+    tx.commit().await.unwrap();
+    for (n, way) in ["ban", "removal", "leaving", "group", "time", "another bank"].into_iter().enumerate() {
+        let n = u8::try_from(n).unwrap();
+        let mut tx = world.begin().await;
+        let carol = person(&mut tx, &format!("carol{n}")).await;
+        let group = tx.create_group(NewGroup::plain(left, format!("g{n}"), format!("G{n}"))).await.unwrap().id;
+        let end = (way == "time").then(|| tx.now().plus(Seconds(60)));
+        let new = NewMembership { expires_at: end, ..of(&carol, group) };
+        let held = match way {
+            "another bank" => tx.offer_membership(new).await.unwrap(),
+            _ => tx.add_membership(new).await.unwrap(),
+        };
+        if way != "another bank" {
+            tx.add_membership(of(&carol, rights)).await.unwrap();
+            url(&mut tx, &carol, right, 100 + n).await;
+        }
+        url(&mut tx, &carol, left, n).await;
+        tx.commit().await.unwrap();
+        let revoked = "SELECT count(*) AS n FROM audit_outbox WHERE resource_type = 'rpc_url' AND action = 'revoke'";
+        let before = world.rows(revoked, "n").await[0];
+        if way == "time" {
+            world.clock.pass(61);
+        }
+        let mut tx = world.begin().await;
+        match way {
+            "ban" => {
+                let ban = |banned| UserPatch { banned: Some(banned), ..UserPatch::default() };
+                tx.update_org_user(left, &carol, ban(true)).await.unwrap();
+                tx.update_org_user(left, &carol, ban(false)).await.unwrap();
+            }
+            "removal" => drop(tx.remove_membership(held.id).await.unwrap()),
+            "leaving" => tx.leave_organization(carol.id, left).await.unwrap(),
+            "group" => drop(tx.delete_group(group).await.unwrap()),
+            // Taken in again after the time had come.
+            "time" => drop(tx.offer_membership(of(&carol, group)).await.unwrap()),
+            _ => {
+                tx.offer_membership(of(&carol, rights)).await.unwrap();
+                tx.accept_memberships(carol.id, right).await.unwrap();
+            }
+        }
+        tx.commit().await.unwrap();
+        let kept: &[OrgId] = if way == "another bank" { &[] } else { &[right] };
+        assert_eq!(url_orgs(world, &carol).await, kept, "{way}");
+        assert_eq!(world.rows(revoked, "n").await[0], before + 1, "{way}: on record");
+        let mut tx = world.begin().await;
+        tx.add_membership(of(&carol, lefts)).await.unwrap();
+        tx.commit().await.unwrap();
+        assert_eq!(url_orgs(world, &carol).await, kept, "{way}: taken in again");
+    }
+}
+
+async fn at1_ap1_hd35_a_membership_that_goes_on_keeps_its_urls(world: &World) {
+    let mut tx = world.begin().await;
+    let (left, lefts) = bank(&mut tx, "left").await;
+    let more = tx.create_group(NewGroup::plain(left, "more", "More")).await.unwrap().id;
+    let carol = person(&mut tx, "carol").await;
+    tx.offer_membership(of(&carol, lefts)).await.unwrap();
+    let other = tx.offer_membership(of(&carol, more)).await.unwrap();
+    url(&mut tx, &carol, left, 1).await;
+    // The organization of everybody is one too.
+    url(&mut tx, &carol, gw_policy::snapshot::Organization::DEFAULT, 2).await;
+    tx.remove_membership(other.id).await.unwrap();
+    tx.accept_only_offer(carol.id).await.unwrap();
+    tx.update_org_user(left, &carol, UserPatch { kyc: Some(true), ..UserPatch::default() }).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(url_orgs(world, &carol).await.len(), 2);
+}
+
+/// HD32, decision 62: the memory stands by the name, and only the person's own act ends it.
+async fn at1_ap2_hd32_who_declined_or_left_comes_back_by_their_own_act_only(world: &World) {
+    let mut tx = world.begin().await;
+    let (left, lefts) = bank(&mut tx, "left").await;
+    let (right, rights) = bank(&mut tx, "right").await;
+    let carol = person(&mut tx, "carol").await;
+    let is_in = async |tx: &Tx, user: &User| tx.read().organizations_of(user.id).await.unwrap().contains(&left);
+
+    // An administrator's removal is no decline.
+    let offer = tx.offer_membership(of(&carol, lefts)).await.unwrap();
+    tx.remove_membership(offer.id).await.unwrap();
+    let offer = tx.offer_membership(of(&carol, lefts)).await.unwrap();
+    assert_eq!(offer.state, MembershipState::Provisional);
+    // Declined.
+    tx.leave_organization(carol.id, left).await.unwrap();
+    let again = tx.offer_membership(of(&carol, lefts)).await.unwrap();
+    assert_eq!((again.state, again.status()), (MembershipState::Invited, "pending"), "never in force by itself");
+    tx.accept_only_offer(carol.id).await.unwrap();
+    assert!(!is_in(&tx, &carol).await, "nor by a login");
+    // What was declined does not stand in the way of another.
+    let other = tx.offer_membership(of(&carol, rights)).await.unwrap();
+    assert_eq!(other.state, MembershipState::Provisional);
+    tx.accept_only_offer(carol.id).await.unwrap();
+    assert!(tx.read().organizations_of(carol.id).await.unwrap().contains(&right));
+    tx.remove_membership(other.id).await.unwrap();
+    // By her own act she comes, and that is the end of the matter.
+    tx.accept_memberships(carol.id, left).await.unwrap();
+    assert!(is_in(&tx, &carol).await);
+    tx.remove_membership(again.id).await.unwrap();
+    let offer = tx.offer_membership(of(&carol, lefts)).await.unwrap();
+    assert_eq!(offer.state, MembershipState::Provisional, "removed by an administrator");
+    // Left after having agreed; and the account made anew, by the directory say.
+    tx.accept_only_offer(carol.id).await.unwrap();
+    assert!(is_in(&tx, &carol).await);
+    tx.leave_organization(carol.id, left).await.unwrap();
+    assert_eq!(tx.offer_membership(of(&carol, lefts)).await.unwrap().state, MembershipState::Invited);
+    tx.delete_user(carol.id).await.unwrap();
+    let groups = vec![lefts];
+    let new = NewUser { external_id: did("carol"), kyc: false, auth_tenant_id: None, groups };
+    let anew = tx.create_user(new).await.unwrap();
+    tx.accept_only_offer(anew.id).await.unwrap();
+    assert!(!is_in(&tx, &anew).await);
+    let dave = person(&mut tx, "dave").await;
+    assert_eq!(tx.offer_membership(of(&dave, lefts)).await.unwrap().state, MembershipState::Provisional);
+    tx.commit().await.unwrap();
+}
+
+/// HD32: of two that wait none is accepted by a login; one that a ban makes void is not accepted, nor in the way.
+async fn at1_ap3_hd32_a_login_accepts_one_offer_and_no_void_one(world: &World) {
+    let mut tx = world.begin().await;
+    let (left, lefts) = bank(&mut tx, "left").await;
+    let (right, rights) = bank(&mut tx, "right").await;
+    let carol = person(&mut tx, "carol").await;
+    let own = async |tx: &Tx| {
+        let orgs = tx.read().organizations_of(carol.id).await.unwrap();
+        [left, right].map(|org| orgs.contains(&org))
+    };
+    tx.offer_membership(of(&carol, lefts)).await.unwrap();
+    let ban = |banned| UserPatch { banned: Some(banned), ..UserPatch::default() };
+    tx.update_org_user(left, &carol, ban(true)).await.unwrap();
+    tx.accept_only_offer(carol.id).await.unwrap();
+    assert_eq!(own(&tx).await, [false, false], "banned there");
+    tx.offer_membership(of(&carol, rights)).await.unwrap();
+    tx.update_org_user(left, &carol, ban(false)).await.unwrap();
+    tx.accept_only_offer(carol.id).await.unwrap();
+    assert_eq!(own(&tx).await, [false, false], "two wait");
+    tx.update_org_user(left, &carol, ban(true)).await.unwrap();
+    tx.accept_only_offer(carol.id).await.unwrap();
+    assert_eq!(own(&tx).await, [false, true]);
+    tx.commit().await.unwrap();
 }

@@ -171,3 +171,77 @@ fn hd13_who_is_banned_in_the_organization_is_not_relayed() {
     let elsewhere = world().user("client").banned_in("harbour").snapshot();
     assert_eq!(permit(relayed(&elsewhere)).org(), Some(org_id("meridian")));
 }
+
+/// A client of nobody yet, whom two organizations took in, Harbour and Meridian, at these moments.
+fn taken_in(harbour: i64, meridian: i64, more: impl FnOnce(World) -> World) -> Snapshot {
+    let world = world().org("meridian").group("clients").every_method().contract("bond").grant("clients");
+    let world = world.org("harbour").group("takers").every_method().contract("fund").grant("takers").user("client");
+    let world = world.provisional_since("harbour/takers", harbour).provisional_since("meridian/clients", meridian);
+    more(world.link("wallet")).snapshot()
+}
+
+/// HD32: of several organizations that took somebody in, the first one's rights count; the next neither takes the person
+/// over nor keeps them out.
+#[test]
+fn at1_ap3_hd32_of_several_that_wait_the_first_counts() {
+    let client = user_id("client");
+    for (at, first, other) in [((10, 20), "harbour", "meridian"), ((20, 10), "meridian", "harbour")] {
+        let snapshot = taken_in(at.0, at.1, |world| world);
+        assert_eq!(active_orgs(&snapshot, client, NOW), [org_id(first)]);
+        let banned = taken_in(at.0, at.1, |world| world.banned_in(first));
+        assert_eq!(active_orgs(&banned, client, NOW), [org_id(other)], "a ban does not keep the place");
+        let default = taken_in(at.0, at.1, |world| world.member("default/default"));
+        assert!(!active_orgs(&default, client, NOW).contains(&org_id(other)));
+    }
+    let snapshot = taken_in(10, 20, |world| world);
+    let asked = ask(&snapshot, "client");
+    assert_eq!(reason(&asked.eth_call(address_of("bond"), [1, 2, 3, 4])), DenyReason::ForeignOrg);
+    assert_eq!(verdict(&asked.eth_call(address_of("fund"), [1, 2, 3, 4])), "TRACE");
+    let paid = ask(&snapshot, "client").send_raw(address_of("wallet"), Some(address_of("shop")), []);
+    assert_eq!(permit(paid).org(), Some(org_id("harbour")), "nor is a payment ambiguous");
+}
+
+/// HD32, RT24: a KYC mark of an organization whose membership does not count opens nothing.
+#[test]
+fn at1_ap3_hd32_a_mark_of_an_organization_that_waits_opens_nothing() {
+    let snapshot = taken_in(10, 20, |world| world.no_kyc().verified_in("meridian"));
+    for gate in [KycGate::All, KycGate::Writes] {
+        for org in [None, Some("harbour"), Some("meridian")] {
+            let asked = ask(&snapshot, "client").with(|knobs| knobs.kyc_gate = gate);
+            let asked = if let Some(org) = org { asked.naming(org) } else { asked };
+            let sent = asked.send_raw(address_of("wallet"), Some(address_of("shop")), []);
+            let expected = if org == Some("meridian") { DenyReason::OrgMismatch } else { DenyReason::KycRequired };
+            let told = reason(&sent);
+            assert!(told == expected || told == DenyReason::KycRequired, "{gate:?} {org:?}: {told:?}");
+        }
+    }
+}
+
+/// HD35: a personal URL is one while its owner's membership in its organization counts, and no longer.
+#[test]
+fn at1_ap1_hd35_a_personal_url_is_one_while_the_membership_counts() {
+    let url = PersonalUrl {
+        id: PersonalUrlId::fixed(1),
+        secret: B256::repeat_byte(1),
+        user: user_id("client"),
+        org: org_id("harbour"),
+        reach: UrlReach::All,
+        created_at: PAST,
+        expires_at: FUTURE,
+    };
+    let with_url = |world: World| world.snapshot().apply(Epoch(2), [Change::PersonalUrl(url.id, Some(url.clone()))]);
+    let member = with_url(meridian_and(|world| world.member("harbour/takers")));
+    let (user, held) = identify_url(&member, url.secret, NOW).unwrap();
+    for (why, world) in [
+        ("its time has come", meridian_and(|world| world.member_until("harbour/takers", PAST))),
+        ("removed", meridian_and(|world| world)),
+        ("invited again", meridian_and(|world| world.invited("harbour/takers"))),
+        ("outranked", meridian_and(|world| world.provisional("harbour/takers"))),
+    ] {
+        let snapshot = with_url(world);
+        assert_eq!(identify_url(&snapshot, url.secret, NOW).err(), Some(Refused::Revoked), "{why}");
+        let caller = Caller::Url(user.clone(), held.clone());
+        let asked = super::support::ask_as(&snapshot, caller).rpc("eth_chainId", json!([]));
+        assert_eq!(reason(&asked), DenyReason::AuthRequired, "{why}: looked up before, decided after");
+    }
+}
