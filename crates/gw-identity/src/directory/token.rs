@@ -261,11 +261,11 @@ impl Claims {
         }
     }
 
-    /// The object id is the same in every application of the tenant; the subject is not. A GUID has one text, so that
-    /// no spelling makes a second account.
+    /// The object id is the same in every application of the tenant; the subject is not. It is a GUID, and has one text, so
+    /// that no spelling makes a second account.
     fn subject(&self) -> Result<ExternalId, Fault> {
-        let oid = self.oid.as_deref().ok_or(Fault::Subject)?;
-        let oid = Uuid::try_parse(oid).map_or_else(|_| oid.to_owned(), |guid| guid.to_string());
+        let oid = self.oid.as_deref().and_then(|oid| Uuid::try_parse(oid).ok()).filter(|oid| !oid.is_nil());
+        let oid = oid.ok_or(Fault::Subject)?;
         ExternalId::new(&format!("directory:{oid}")).map_err(|_| Fault::Subject)
     }
 }

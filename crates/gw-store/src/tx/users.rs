@@ -22,6 +22,7 @@ use sea_orm::{
     sea_query::OnConflict,
 };
 use serde_json::Value;
+use std::collections::HashMap;
 
 impl Tx {
     /// An administrator is about to look through a user's eyes. Nothing of policy changes.
@@ -123,7 +124,9 @@ impl Tx {
         Ok(())
     }
 
-    /// Pins the directory tenant; refused with [`StoreError::Rule`] if another one is pinned (A9: write-once).
+    /// Pins the directory tenant; refused with [`StoreError::Rule`] if another one is pinned (A9: write-once). What
+    /// organizations with a directory of their own meant for somebody of theirs is not this person's: a name is one in a
+    /// tenant only, and the account of an invited name is whoever's tenant vouches first.
     pub async fn pin_tenant(&mut self, id: UserId, tenant: TenantId) -> Result<User, StoreError> {
         let row = self.user_row(id).await?;
         let before = User::try_from(row.clone())?;
@@ -137,6 +140,18 @@ impl Tx {
         row.updated_at = Set(self.now.micros());
         let after = User::try_from(row.update(&self.db).await?)?;
         self.note(Action::Update, None, Some(&before), Some(&after));
+        let mut meant_for: HashMap<OrgId, Vec<TenantId>> = HashMap::new();
+        for row in self.read().list_tenants().await? {
+            if let Some(org) = row.default_org {
+                meant_for.entry(org).or_default().push(row.tenant);
+            }
+        }
+        for MembershipItem { membership, group } in self.read().list_memberships(id, &Scope::All).await? {
+            let is_anothers = meant_for.get(&group.org).is_some_and(|tenants| !tenants.contains(&tenant));
+            if is_anothers && !is_system(group.org) {
+                self.remove_membership(membership.id).await?;
+            }
+        }
         Ok(after)
     }
 

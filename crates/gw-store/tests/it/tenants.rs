@@ -5,7 +5,10 @@ use gw_audit::{Action, AdminEntry, ResourceType};
 use gw_policy::snapshot::Organization;
 use gw_store::{
     BootClock, Conflict, Feed, FeedTiming, Missing, StoreError,
-    record::{AccessInput, NewGroup, NewOrganization, NewRefreshToken, NewTenant, NewUser, TenantPatch, TokenHash},
+    record::{
+        AccessInput, NewGroup, NewMembership, NewOrganization, NewRefreshToken, NewTenant, NewUser, TenantPatch,
+        TokenHash,
+    },
 };
 use gw_types::{AllowedTenantId, Claim, Claims, GroupId, OrgId, Seconds, SessionId, TenantId, TokenId, UserId};
 use std::{sync::Arc, time::Duration};
@@ -16,6 +19,7 @@ on_both_engines! {
     ds9_the_end_of_a_tenant_bans_its_users_and_ends_their_tokens,
     tk8_the_list_binds_at_the_next_snapshot,
     spec80_5_6_groups_and_organizations_that_go_leave_tenants_without_them,
+    at1_hd32_an_invitation_of_an_organization_with_a_directory_is_for_its_own_tenant,
 }
 
 const TENANT: TenantId = TenantId::fixed(0x1111);
@@ -233,4 +237,33 @@ async fn spec80_5_6_groups_and_organizations_that_go_leave_tenants_without_them(
         said,
         [(Delete, R::Group), (Update, R::DirectoryTenant), (Update, R::DirectoryTenant), (Delete, R::Organization)]
     );
+}
+
+/// An account that was invited by its directory name belongs to whichever allowed tenant vouches first. An organization
+/// with a directory of its own meant somebody of that directory.
+async fn at1_hd32_an_invitation_of_an_organization_with_a_directory_is_for_its_own_tenant(world: &World) {
+    let (org, group) = bank(world).await;
+    let mut tx = world.begin().await;
+    let plain = NewOrganization { slug: "plain".into(), name: "Plain".into(), ..Default::default() };
+    let plain = tx.create_organization(plain).await.unwrap().id;
+    let plains = tx.create_group(NewGroup::plain(plain, "staff", "Staff")).await.unwrap().id;
+    tx.create_tenant(NewTenant { default_org: Some(org), default_group: Some(group), ..tenant(TENANT) }).await.unwrap();
+    tx.create_tenant(NewTenant { label: "other".into(), ..tenant(OTHER) }).await.unwrap();
+    tx.commit().await.unwrap();
+    for (n, vouching, kept) in [(1, TENANT, vec![org, plain]), (2, OTHER, vec![plain])] {
+        let mut tx = world.begin().await;
+        let name = gw_types::ExternalId::new(&format!("directory:00000000-0000-4000-8000-00000000000{n}")).unwrap();
+        let new = NewUser { external_id: name, kyc: false, auth_tenant_id: None, groups: Vec::new() };
+        let user = tx.create_user(new).await.unwrap().id;
+        for group in [group, plains] {
+            tx.add_membership(NewMembership { user, group, expires_at: None }).await.unwrap();
+        }
+        tx.pin_tenant(user, vouching).await.unwrap();
+        let mut left = tx.read().organizations_of(user).await.unwrap();
+        tx.commit().await.unwrap();
+        let mut kept = kept;
+        kept.sort_unstable();
+        left.sort_unstable();
+        assert_eq!(left, kept, "vouched for by {vouching}");
+    }
 }
