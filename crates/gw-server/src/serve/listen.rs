@@ -110,7 +110,6 @@ async fn converse(stream: TcpStream, peer: SocketAddr, router: Served, end: Canc
         http1::Builder::new()
             .header_read_timeout(None)
             .max_header_size(MAX_HEADER_BYTES)
-            .pipeline_flush(true)
             .serve_connection(io, service)
             .with_upgrades()
     );

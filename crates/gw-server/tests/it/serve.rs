@@ -78,6 +78,16 @@ fn every_answer_is_dressed() {
     assert_eq!(wrong.status, 405, "{}", wrong.body);
 }
 
+/// A head that is no HTTP is answered, not hung up on.
+#[test]
+fn at1_a_control_byte_in_a_header_is_a_bad_request() {
+    let node = anvil();
+    let gateway = Serving::start(node.url(), &[]).ready();
+    for bad in ["a\u{1}b", "a\u{7f}b"] {
+        assert_eq!(gateway.ask("GET", "/health", &[("X-Correlation-ID", bad)], "").status, 400, "{bad:?}");
+    }
+}
+
 /// spec/85 section 3, step 6: a node that is down is waited for, and nothing is served until then.
 #[test]
 fn a_node_that_is_down_is_waited_for() {
