@@ -63,7 +63,7 @@ pub struct Application<'a> {
 }
 
 /// What became of an attempt to exchange a refresh token (TK-4, TK-5). Only [`Rotation::Done`] stored a successor;
-/// after [`Rotation::Reused`] the family is dead, and the transaction is to be committed nevertheless.
+/// after [`Rotation::Reused`] the login is dead, and the transaction is to be committed nevertheless.
 #[must_use]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rotation {
@@ -75,7 +75,7 @@ pub enum Rotation {
     Expired,
     /// It was used moments ago: a parallel refresh, refused without further ado.
     JustUsed,
-    /// It was used before: somebody has a copy, so the whole family is dead now.
+    /// It was used before: somebody has a copy, so the whole login is dead now, with all it made (HD35).
     Reused,
 }
 

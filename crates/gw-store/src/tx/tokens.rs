@@ -85,7 +85,7 @@ impl Tx {
             if self.now <= used.plus(PARALLEL) {
                 return Ok(Rotation::JustUsed);
             }
-            self.revoke_family(token.family, self.now.plus(LONGEST_ACCESS)).await?;
+            self.revoke_login(token.family, self.now.plus(LONGEST_ACCESS), LoginUrls::End).await?;
             return Ok(Rotation::Reused);
         }
         let family_end = token.family_started.plus(FAMILY_LIFE);

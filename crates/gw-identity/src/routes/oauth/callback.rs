@@ -18,7 +18,7 @@ use axum::{
     extract::{RawQuery, Request, State},
 };
 use gw_http::{ApiError, ErrorBody, read_body};
-use gw_store::{Actor, StoreError};
+use gw_store::{Actor, StoreError, record::LoginUrls};
 use serde::Serialize;
 
 /// The end of a flow.
@@ -134,7 +134,7 @@ async fn finish(state: &IdentityState, oauth: &str, attempt: Attempt) -> Result<
         if completed.is_err() {
             let actor = provenance.act(Actor::named(claims.subject.as_str()));
             let mut tx = worker.store.begin(&actor).await?;
-            tx.revoke_family(family, revoked_until(tx.now())).await?;
+            tx.revoke_login(family, revoked_until(tx.now()), LoginUrls::End).await?;
             tx.commit().await?;
         }
         Ok(completed.map_err(SessionError::from)?)

@@ -13,17 +13,17 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use gw_audit::SecurityKind;
-use gw_http::{ApiError, AuthError, Authenticated, ErrorBody, JsonBody, Message};
+use gw_http::{ApiError, AuthError, Authenticated, ErrorBody, JsonBody, Message, Presented};
 use gw_store::{Actor, record::LoginUrls};
 use gw_types::{ExternalId, SessionId};
 use http::HeaderMap;
 use serde::Deserialize;
 
-/// What ends, if not what the caller's token says.
+/// What ends besides the login of the caller's token.
 #[derive(Default, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LogoutRequest {
-    /// A refresh token of the login, for callers whose access token is over.
+    /// A refresh token of the login, for callers whose access token is over. The caller's own login ends as well.
     refresh_token: Option<String>,
     /// Whether the personal URLs that the login made stay. Without it they end, too.
     keep_rpc_urls: Option<bool>,
@@ -31,8 +31,9 @@ pub(crate) struct LogoutRequest {
 
 /// Log out
 ///
-/// Ends the login behind the caller's token, or behind a refresh token in the body: the browser's tokens and the wallet's,
-/// those of applications that signed in by it, the cookies, and the personal URLs it made, unless `keep_rpc_urls` is true.
+/// Ends the login behind the caller's token, and the one behind a refresh token in the body: the browser's tokens and the
+/// wallet's, those of applications that signed in by it, the cookies, and the personal URLs it made, unless `keep_rpc_urls`
+/// is true.
 #[utoipa::path(
     post,
     path = "/logout",
@@ -58,27 +59,47 @@ pub(crate) async fn logout(
     let JsonBody(body) = body.unwrap_or(JsonBody(LogoutRequest::default()));
     // Whatever else is wrong: a browser that asked to be logged out keeps no cookie.
     let clear = cookies::clear_access(&state.edge);
-    let (subject, family) = match who(&state, &headers, body.refresh_token.as_deref()) {
-        Ok(who) => who,
+    let logins = match logins(&state, &headers, body.refresh_token.as_deref()) {
+        Ok(logins) => logins,
         Err(error) => return Ok((clear, ApiError::from(error)).into_response()),
     };
     let urls = if body.keep_rpc_urls == Some(true) { LoginUrls::Keep } else { LoginUrls::End };
     let worker = state.clone();
-    detached(&state.tasks, async move { end_login(&worker, &subject, family, urls, &provenance).await }).await?;
+    detached(&state.tasks, async move {
+        for (subject, family) in logins {
+            end_login(&worker, &subject, family, urls, &provenance).await?;
+        }
+        Ok::<_, RevokeError>(())
+    })
+    .await?;
     Ok((clear, Message::new("logged out")).into_response())
 }
 
-fn who(
+/// The logins that end: the one named by its refresh token, and the caller's own. Beside a named one the caller's token
+/// need not serve for anything else than to say which login is theirs.
+fn logins(
     state: &IdentityState,
     headers: &HeaderMap,
     refresh_token: Option<&str>,
-) -> Result<(ExternalId, SessionId), AuthError> {
-    if let Some(token) = refresh_token {
-        let claims = state.edge.tokens.refresh(token, state.edge.now())?;
-        return Ok((claims.subject, claims.session));
+) -> Result<Vec<(ExternalId, SessionId)>, AuthError> {
+    let Some(named) = refresh_token else {
+        let caller = Authenticated::of(&state.edge, headers)?;
+        return Ok(vec![(caller.claims.subject, caller.claims.session)]);
+    };
+    let (edge, now) = (&*state.edge, state.edge.now());
+    let named = edge.tokens.refresh(named, now).map(|claims| (claims.subject, claims.session));
+    let own = match Presented::of(headers, &edge.origins) {
+        Ok(Presented::Bearer(token) | Presented::Cookie(token)) => edge.tokens.access(token, now).ok(),
+        Ok(Presented::Nothing) | Err(_) => None,
+    };
+    let own = own.map(|claims| (claims.subject, claims.session));
+    match (named, own) {
+        (Ok(named), Some(own)) if named.1 != own.1 => Ok(vec![named, own]),
+        (Ok(named), _) => Ok(vec![named]),
+        // A token that is none of ours names no login that could go on.
+        (Err(_), Some(own)) => Ok(vec![own]),
+        (Err(error), None) => Err(error.into()),
     }
-    let caller = Authenticated::of(&state.edge, headers)?;
-    Ok((caller.claims.subject, caller.claims.session))
 }
 
 /// Ends a login by any of its families, on record.
