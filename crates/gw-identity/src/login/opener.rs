@@ -1,12 +1,13 @@
 //! Who opened a login, and what shows it (ZK-13, HD19, HD34).
 //!
 //! Invariant: tokens and facts of a session go to its opener only: to whoever shows the session's secret, or, where the
-//! opener was no browser and got no cookie, to whoever asks without any secret from the address that opened it. A wrong
-//! secret counts for less than none.
+//! opener was no browser and got no cookie, to whoever asks from the address that opened it without any secret and is no
+//! browser either: a script behind somebody's address must not choose what their browser signs. A wrong secret counts for
+//! less than none.
 
 use crate::routes::{SECRET_HEADER, cookies};
 use gw_http::{ClientAddress, OwnOrigins};
-use http::HeaderMap;
+use http::{HeaderMap, header};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
@@ -25,6 +26,8 @@ pub(crate) struct Opener {
 pub(crate) struct OpenerEvidence<'a> {
     secrets: Vec<&'a str>,
     client: ClientAddress,
+    /// Whether a browser asks, by what only browsers send: such headers, or a cookie.
+    is_browser: bool,
 }
 
 impl Opener {
@@ -41,8 +44,13 @@ impl Opener {
     /// Whether a request is the opener's.
     pub(crate) fn is(&self, shown: &OpenerEvidence<'_>) -> bool {
         if shown.secrets.is_empty() {
-            return self.by_address && shown.client == self.address;
+            return self.by_address && !shown.is_browser && shown.client == self.address;
         }
+        self.has_shown_secret(shown)
+    }
+
+    /// Whether a request shows the secret, wherever it comes from.
+    pub(crate) fn has_shown_secret(&self, shown: &OpenerEvidence<'_>) -> bool {
         // Several may be shown, of logins begun in several tabs.
         shown.secrets.iter().any(|text| hash(text).ct_eq(&self.secret).into())
     }
@@ -53,7 +61,8 @@ impl<'a> OpenerEvidence<'a> {
     pub(crate) fn of(headers: &'a HeaderMap, client: ClientAddress) -> Self {
         // A header that is no text is a wrong secret, not none.
         let in_headers = headers.get_all(SECRET_HEADER).iter().map(|value| value.to_str().unwrap_or_default());
-        Self { secrets: in_headers.chain(cookies::all_logins(headers)).collect(), client }
+        let is_browser = OwnOrigins::sent_by_browser(headers) || headers.contains_key(header::COOKIE);
+        Self { secrets: in_headers.chain(cookies::all_logins(headers)).collect(), client, is_browser }
     }
 }
 

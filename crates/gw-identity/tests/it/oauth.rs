@@ -39,19 +39,19 @@ fn authorize_path(changes: &[(&str, &str)]) -> String {
 }
 
 /// An OAuth session and the login that answers it.
-struct Flow {
-    id: String,
-    login: String,
-    secret: String,
+pub(crate) struct Flow {
+    pub(crate) id: String,
+    pub(crate) login: String,
+    pub(crate) secret: String,
     callback: String,
 }
 
 impl Flow {
-    async fn open(world: &World, changes: &[(&str, &str)]) -> Self {
+    pub(crate) async fn open(world: &World, changes: &[(&str, &str)]) -> Self {
         Self::of(&world.get(&authorize_path(changes)).send().await)
     }
 
-    async fn opened_by(world: &World, token: &str) -> Self {
+    pub(crate) async fn opened_by(world: &World, token: &str) -> Self {
         Self::of(&world.get(&authorize_path(&[])).bearer(token).send().await)
     }
 
@@ -67,22 +67,22 @@ impl Flow {
         }
     }
 
-    async fn prove(&self, world: &World, proof: &str) -> Answer {
+    pub(crate) async fn prove(&self, world: &World, proof: &str) -> Answer {
         world.ask(Method::POST, &self.callback).from(WALLET).body(proof).send().await
     }
 
-    async fn status(&self, world: &World, peer: &'static str, headers: &[(&str, &str)]) -> Answer {
+    pub(crate) async fn status(&self, world: &World, peer: &'static str, headers: &[(&str, &str)]) -> Answer {
         let ask = world.get(&format!("/oauth/session/{}/status", self.id)).from(peer);
         headers.iter().fold(ask, |ask, (name, value)| ask.header(name, value)).send().await
     }
 
-    fn silent<'a>(&self, world: &'a World) -> Ask<'a> {
+    pub(crate) fn silent<'a>(&self, world: &'a World) -> Ask<'a> {
         world.ask(Method::POST, &format!("/oauth/session/{}/silent-complete", self.id))
     }
 }
 
 /// The parameters an address brings to the application.
-fn brought(url: &Value) -> BTreeMap<String, String> {
+pub(crate) fn brought(url: &Value) -> BTreeMap<String, String> {
     let url = url.as_str().unwrap_or_else(|| panic!("no address in {url}"));
     let (place, query) = url.split_once('?').unwrap();
     assert_eq!(place, "https://gate.example/cb");
@@ -103,7 +103,7 @@ fn exchange<'a>(world: &'a World, pairs: &[(&str, &str)]) -> Ask<'a> {
 }
 
 /// A good exchange of `code`, with changes.
-async fn redeem(world: &World, code: &str, changes: &[(&str, &str)]) -> Answer {
+pub(crate) async fn redeem(world: &World, code: &str, changes: &[(&str, &str)]) -> Answer {
     let mut all: BTreeMap<&str, &str> = BTreeMap::from([
         ("grant_type", "authorization_code"),
         ("client_id", "explorer"),
@@ -212,7 +212,8 @@ async fn oa5_oa6_oa7_oa9_a_code_becomes_tokens() {
         let flow = Flow::open(&world, &[("client_id", client)]).await;
         let pending = flow.status(&world, PAGE, &[]).await;
         assert_eq!(pending.body, json!({ "completed": false }));
-        let info = world.get(&format!("/oauth/session/{}/info", flow.id)).send().await;
+        let info = world.get(&format!("/oauth/session/{}/info", flow.id)).header("x-login-secret", &flow.secret);
+        let info = info.send().await;
         assert_eq!(info.body["auth_request"]["body"]["callbackUrl"], format!("{BASE}{}", flow.callback));
         assert_eq!((&info.body["allow_mock"], &info.body["client_id"]), (&json!(false), &json!(client)));
 
@@ -420,8 +421,8 @@ async fn oa10_silent_completion() {
     let world = World::new().await;
     let (alice, bob) = (world.log_in("alice").await, world.log_in("bob").await);
     let flow = Flow::opened_by(&world, &alice.access).await;
-    let info = world.get(&format!("/oauth/session/{}/info", flow.id)).send().await;
-    assert_eq!(info.body["silent"], true);
+    let info = world.get(&format!("/oauth/session/{}/info", flow.id)).header("x-login-secret", &flow.secret);
+    assert_eq!(info.send().await.body["silent"], true);
     world.events();
 
     assert_eq!(flow.silent(&world).send().await.status, StatusCode::UNAUTHORIZED);
@@ -442,7 +443,10 @@ async fn oa10_silent_completion() {
     world.fill_journal(true);
     assert_eq!(flow.silent(&world).bearer(&alice.access).send().await.refusal(), (503, "audit unavailable"));
     world.fill_journal(false);
-    let done = flow.silent(&world).header("cookie", &cookie).header("origin", BASE).send().await;
+    let done = flow.silent(&world).header("cookie", &cookie).header("origin", BASE);
+    assert_eq!(done.send().await.status, StatusCode::FORBIDDEN, "HD34: a browser that did not begin it");
+    let done = flow.silent(&world).header("cookie", &cookie).header("origin", BASE);
+    let done = done.header("x-login-secret", &flow.secret).send().await;
     assert_eq!((done.status, &done.body["completed"]), (StatusCode::OK, &json!(true)), "{}", done.body);
     let events = world.events();
     assert_eq!(events.len(), 1);
@@ -550,12 +554,13 @@ async fn zk6_the_qr_code_of_a_login() {
     let world = World::new().await;
     let flow = Flow::open(&world, &[]).await;
     let path = format!("/auth/session/{}/qr.svg", flow.login);
-    let drawn = world.get(&path).send().await;
+    let drawn = world.get(&path).header("x-login-secret", &flow.secret).send().await;
     assert_eq!(drawn.status, StatusCode::OK);
     assert_eq!(drawn.headers["content-type"], "image/svg+xml");
     assert_eq!(drawn.headers["cache-control"], "no-store");
     flow.prove(&world, "proof:did:test:alice").await;
-    assert_eq!(world.get(&path).send().await.refusal(), (401, "session not found or expired"));
+    let after = world.get(&path).header("x-login-secret", &flow.secret).send().await;
+    assert_eq!(after.refusal(), (401, "session not found or expired"));
     assert_eq!(world.get("/auth/session/x/qr.svg").send().await.status, StatusCode::UNAUTHORIZED);
 }
 

@@ -38,8 +38,8 @@ pub(crate) struct SessionStatusResponse {
 /// Poll a login
 ///
 /// Tokens, and why a proof was refused, are told to whoever shows the session's secret (`X-Login-Secret` or the `pp_login`
-/// cookie). Where no browser opened the session, asking from the same address without a secret does, too. To others the
-/// session looks pending.
+/// cookie). Where no browser opened the session, asking from the same address without a secret, and by no browser, does,
+/// too. To others the session looks pending.
 #[utoipa::path(
     get,
     path = "/auth/session/{id}/status",

@@ -93,7 +93,8 @@ pub(crate) async fn authorize(
     let opener = if page { opener.with_cookie() } else { opener };
     let initiator = initiator(&state, &headers);
     let session = OauthSession::new(asked, initiator, opener.clone(), now).answered_by(login.0, message);
-    let login_session = LoginSession::new(auth_request.clone(), opener, now);
+    // What the wallet signs is shown for the secret only, whoever began: it signs somebody in at an application.
+    let login_session = LoginSession::new(auth_request.clone(), opener.with_cookie(), now);
     state.inner.sessions.open(login, &login_session).await.map_err(LoginError::from)?;
     state.inner.oauth.sessions.open(&id, &session).await?;
 

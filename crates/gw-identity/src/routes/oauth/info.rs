@@ -1,7 +1,7 @@
 //! `GET /oauth/session/{id}/info`: what a sign-in page shows (OA-9).
 
 use super::{SessionError, polled};
-use crate::{routes::Provenance, state::IdentityState};
+use crate::{login::OpenerEvidence, routes::Provenance, state::IdentityState};
 use axum::{
     Json,
     extract::{Path, State},
@@ -31,7 +31,7 @@ pub(crate) struct OauthSessionInfoResponse {
 /// Describe an OAuth session
 ///
 /// For the page that began it: it shows the session's secret (`X-Login-Secret` or the `pp_login` cookie). A sign-in that
-/// somebody else began is not shown: whoever completed it would sign that somebody in.
+/// somebody else began is not shown: whoever completed it would sign that somebody in. The address alone is never enough.
 #[utoipa::path(
     get,
     path = "/oauth/session/{id}/info",
@@ -52,8 +52,8 @@ pub(crate) async fn info(
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<Json<OauthSessionInfoResponse>, ApiError> {
-    let (_, found, by_opener) = polled(&state, &id, &headers, &provenance).await?;
-    if !by_opener {
+    let (_, found, _) = polled(&state, &id, &headers, &provenance).await?;
+    if !found.opener.has_shown_secret(&OpenerEvidence::of(&headers, provenance.client)) {
         return Err(SessionError::OtherBrowser.into());
     }
     let silent = found.initiator.is_some();

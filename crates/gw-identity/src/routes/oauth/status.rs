@@ -36,8 +36,8 @@ pub(crate) struct OAuthSessionStatusResponse {
 /// Poll an OAuth session
 ///
 /// The address with the code is given to whoever shows the session's secret (`X-Login-Secret` or the `pp_login` cookie).
-/// Where no browser opened the session, asking from the same address without a secret does, too. To others the session
-/// looks pending.
+/// Where no browser opened the session, asking from the same address without a secret, and by no browser, does, too. To
+/// others the session looks pending.
 #[utoipa::path(
     get,
     path = "/oauth/session/{id}/status",
