@@ -4,14 +4,15 @@
 //!
 //! The content type is not looked at: clients of the versioned API send all sorts.
 
-use crate::{error::ApiError, nearest::unknown_member, strict::Strict};
+use crate::{auth::Authenticated, edge::Edge, error::ApiError, nearest::unknown_member, strict::Strict};
 use axum::{
     body::Body,
-    extract::{FromRequest, OptionalFromRequest, Request},
+    extract::{FromRef, FromRequest, OptionalFromRequest, Request},
 };
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
+use std::sync::Arc;
 
 /// The largest body, for JSON and for everything else.
 pub const BODY_LIMIT: usize = 1024 * 1024;
@@ -38,6 +39,34 @@ impl<S: Sync, T: DeserializeOwned> OptionalFromRequest<S> for JsonBody<T> {
             return Ok(None);
         }
         parse_json(&body).map(|value| Some(Self(value)))
+    }
+}
+
+/// Who calls, and a JSON object of type `T`. Judged before the body is read, and again when it is there: a request that was
+/// begun before a ban, a logout or a removal and is completed after it is refused (HD20).
+#[derive(Clone, Debug)]
+pub struct AuthenticatedBody<T> {
+    /// The caller, by the policy of the moment at which the body was there.
+    pub caller: Authenticated,
+    /// The body.
+    pub body: T,
+}
+
+impl<S, T> FromRequest<S> for AuthenticatedBody<T>
+where
+    S: Send + Sync,
+    T: DeserializeOwned,
+    Arc<Edge>: FromRef<S>,
+{
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let edge = Arc::<Edge>::from_ref(state);
+        let (parts, body) = request.into_parts();
+        Authenticated::of(&edge, &parts.headers)?;
+        let body = read_body(body).await?;
+        let caller = Authenticated::of(&edge, &parts.headers)?;
+        Ok(Self { caller, body: parse_json(&body)? })
     }
 }
 

@@ -22,14 +22,14 @@ fn peer(text: String) -> &'static str {
     Box::leak(text.into_boxed_str())
 }
 
-async fn open_from(world: &World, peer: &'static str, headers: &[(&str, &str)]) -> Login {
+pub(crate) async fn open_from(world: &World, peer: &'static str, headers: &[(&str, &str)]) -> Login {
     let ask = world.ask(Method::POST, "/auth/request").from(peer);
     let answer = headers.iter().fold(ask, |ask, (name, value)| ask.header(name, value)).send().await;
     assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
     Login::of(&answer)
 }
 
-fn is_pending(answer: &Answer) -> bool {
+pub(crate) fn is_pending(answer: &Answer) -> bool {
     answer.status == StatusCode::OK && answer.body == json!({ "completed": false }) && answer.cookies().is_empty()
 }
 
@@ -288,14 +288,14 @@ async fn rts8_hd34_foreign_polls_leave_the_owners_alone() {
 }
 
 /// A browser's own tokens: those of its poll.
-async fn log_in_by_page(world: &World, name: &str) -> (Tokens, Tokens) {
+pub(crate) async fn log_in_by_page(world: &World, name: &str) -> (Tokens, Tokens) {
     let login = open_from(world, PAGE, &[("origin", BASE)]).await;
     let wallet = Tokens::of(&world.prove(&login, &format!("proof:did:test:{name}")).await.body);
     let polled = world.poll(&login, PAGE, &[("x-login-secret", &login.secret), ("origin", BASE)]).await;
     (wallet, Tokens::of(&polled.body["tokens"]))
 }
 
-async fn entry(world: &World, tokens: &Tokens) -> StatusCode {
+pub(crate) async fn entry(world: &World, tokens: &Tokens) -> StatusCode {
     world.get("/api/v1/me/orgs").bearer(&tokens.access).send().await.status
 }
 
@@ -411,12 +411,12 @@ async fn rts5_hd35_revocations_have_their_own_limit() {
     assert_eq!(world.ask(Method::POST, "/auth/request").from(STRANGER).send().await.status, StatusCode::OK);
 }
 
-async fn urls(world: &World) -> usize {
+pub(crate) async fn urls(world: &World) -> usize {
     let user = world.user("alice").await.unwrap();
     world.store.read().list_personal_urls(user.id, world.edge.now()).await.unwrap().len()
 }
 
-async fn mint(world: &World, tokens: &Tokens) -> Answer {
+pub(crate) async fn mint(world: &World, tokens: &Tokens) -> Answer {
     world.post("/api/v1/me/rpc-urls", json!({ "name": "phone" })).bearer(&tokens.access).send().await
 }
 

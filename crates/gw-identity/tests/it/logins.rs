@@ -126,12 +126,11 @@ async fn hd19_wallet_and_page_get_two_families() {
     let family = |tokens: &Tokens| world.edge.tokens.access(&tokens.access, world.edge.now()).unwrap().session;
     assert_ne!(family(&wallet), family(&page));
 
-    for _ in 0..2 {
+    // Copies of one pair would kill each other here; a real second use ends the login whole (at1 AP4).
+    for tokens in [&wallet, &page] {
         world.clock.pass(60);
-        let answer = world.post("/refresh", wallet.as_refresh()).send().await;
-        let _second_use_kills_the_wallets_family = answer;
+        assert_eq!(world.post("/refresh", tokens.as_refresh()).send().await.status, StatusCode::OK);
     }
-    assert_eq!(world.post("/refresh", page.as_refresh()).send().await.status, StatusCode::OK);
 }
 
 /// ZK-13, HD19, HD34: the session id stands in the QR code; it opens nothing alone, nor does the address of a browser.

@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod api;
 #[cfg(test)]
+mod at1;
+#[cfg(test)]
 mod attacks;
 #[cfg(test)]
 mod links;

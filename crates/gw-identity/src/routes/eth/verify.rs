@@ -10,7 +10,7 @@ use crate::{
 };
 use axum::{Json, extract::State};
 use gw_audit::SecurityKind;
-use gw_http::{ApiError, ErrorBody, JsonBody};
+use gw_http::{ApiError, Authenticated, AuthenticatedBody, ErrorBody};
 use gw_policy::{
     access::{WalletAnswer, WalletQuestion},
     snapshot::User,
@@ -20,6 +20,7 @@ use gw_store::{
     record::{LinkProof, Linked, WalletProof},
 };
 use gw_types::Address;
+use http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -63,9 +64,10 @@ pub(crate) struct EthLinkVerifyResponse {
 )]
 pub(crate) async fn verify(
     State(state): State<IdentityState>,
-    Linker(caller): Linker,
+    _linker: Linker,
     provenance: Provenance,
-    JsonBody(body): JsonBody<VerifyLinkRequest>,
+    headers: HeaderMap,
+    AuthenticatedBody { caller, body }: AuthenticatedBody<VerifyLinkRequest>,
 ) -> Result<Json<EthLinkVerifyResponse>, ApiError> {
     let challenges = &state.inner.challenges;
     let message = challenges.message(&body.nonce, caller.user.id).await.map_err(LinkError::from)?;
@@ -74,6 +76,8 @@ pub(crate) async fn verify(
         challenges.fail(&body.nonce).await.map_err(LinkError::from)?;
         return Err(LinkError::Signature.into());
     };
+    // The node may have taken its time (HD20).
+    let caller = Authenticated::of(&state.edge, &headers)?;
     let proved = Proved { user: caller.user, address, proof };
     let worker = state.clone();
     detached(&state.tasks, async move { consume(&worker, proved, &body.nonce, &provenance).await }).await?;

@@ -6,7 +6,7 @@ use axum::{
     extract::{Path, State},
 };
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use gw_http::{ApiError, Authenticated, Challenge, ErrorBody, JsonBody, Message};
+use gw_http::{ApiError, Authenticated, AuthenticatedBody, Challenge, ErrorBody, Message};
 use gw_policy::{
     access::{Member, active_orgs, reach},
     knobs::Knobs,
@@ -29,6 +29,7 @@ const FRESH: Seconds = Seconds(300);
 /// The most contracts of one URL.
 const CONTRACTS: usize = 64;
 const NAME: usize = 100;
+const NOT_YOURS: &str = "`org_id`: not one of your organizations";
 
 /// What the widest scope means, said when it is chosen (PU-1).
 const WARNING: &str = "Whoever has this URL reads and sends with all your rights, and so does every web page that your \
@@ -105,6 +106,9 @@ enum UrlError {
     /// Not there, or somebody else's.
     #[error("unknown")]
     Unknown,
+    /// No member any more: it ended while the request was on its way.
+    #[error("no member of the organization")]
+    NotAMember,
     /// The login behind the token is too long ago: whoever holds a token for minutes must not get a URL for a month (HD35).
     #[error("the login is too old")]
     LoginTooOld,
@@ -117,6 +121,7 @@ impl From<StoreError> for UrlError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Rule("too_many_rpc_urls") => Self::TooMany,
+            StoreError::Rule("rpc_url_without_membership") => Self::NotAMember,
             StoreError::NotFound(Missing::PersonalUrl) => Self::Unknown,
             other => Self::Store(other),
         }
@@ -128,6 +133,7 @@ impl From<UrlError> for ApiError {
         match error {
             UrlError::TooMany => Self::conflict("too many RPC URLs: 16 at most; end one first"),
             UrlError::Unknown => Self::not_found("rpc url not found"),
+            UrlError::NotAMember => Self::bad_request(NOT_YOURS),
             UrlError::LoginTooOld => Self::unauthorized("log in again: an RPC URL is made within 5 minutes of a login")
                 .challenging(Challenge::LoginTooOld(FRESH))
                 .with("reason", "login_required"),
@@ -185,9 +191,8 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn create(
     State(state): State<IdentityState>,
-    caller: Authenticated,
     provenance: Provenance,
-    JsonBody(body): JsonBody<RpcUrlCreateRequest>,
+    AuthenticatedBody { caller, body }: AuthenticatedBody<RpcUrlCreateRequest>,
 ) -> Result<(StatusCode, Json<RpcUrlResponse>), ApiError> {
     let org = organization(&state, &caller, body.org_id.as_deref())?;
     let reach = scope(&state, &caller, org, body.scope.as_deref(), body.contracts.as_deref().unwrap_or_default())?;
@@ -269,7 +274,7 @@ fn organization(state: &IdentityState, caller: &Authenticated, named: Option<&st
     match named.filter(|text| !text.is_empty()) {
         Some(text) => {
             let org = text.parse().ok().filter(|org| mine.contains(org));
-            org.ok_or_else(|| ApiError::bad_request("`org_id`: not one of your organizations"))
+            org.ok_or_else(|| ApiError::bad_request(NOT_YOURS))
         }
         None => {
             let others: Vec<OrgId> = mine.iter().copied().filter(|org| *org != Organization::DEFAULT).collect();
