@@ -2,6 +2,7 @@
 
 use crate::error::Failure;
 use gw_evm::Extras;
+use gw_store::record::Object;
 use gw_types::{Address, B256, Claims, ExternalId, Timestamp};
 use serde::Deserialize;
 
@@ -61,8 +62,8 @@ pub(crate) fn hash(text: &str, what: &str) -> Result<B256, Failure> {
 /// A name of 1 to 255 characters.
 pub(crate) fn name(text: &str) -> Result<String, Failure> {
     let text = text.trim();
-    if text.is_empty() || text.chars().count() > 255 {
-        return Err(Failure::bad("name must have 1 to 255 characters"));
+    if text.is_empty() || text.chars().count() > 255 || text.chars().any(char::is_control) {
+        return Err(Failure::bad("name must have 1 to 255 characters, and no control characters"));
     }
     Ok(text.to_owned())
 }
@@ -71,6 +72,10 @@ pub(crate) fn name(text: &str) -> Result<String, Failure> {
 pub(crate) fn slug(text: &str) -> Result<String, Failure> {
     let mut bytes = text.bytes();
     let starts = bytes.next().is_some_and(|b| b.is_ascii_alphanumeric());
+    // An id in the place of a slug is never ambiguous.
+    if text.parse::<gw_types::OrgId>().is_ok() {
+        return Err(Failure::bad("slug must not be a UUID"));
+    }
     if !starts || text.len() > 100 || !bytes.all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-')) {
         return Err(Failure::bad("slug must match [A-Za-z0-9][A-Za-z0-9_-]* and have at most 100 characters"));
     }
@@ -130,7 +135,35 @@ pub(crate) fn text(text: &str, what: &str, most: usize) -> Result<String, Failur
     if text.chars().count() > most {
         return Err(Failure::bad(format!("{what} must have at most {most} characters")));
     }
+    if text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
+        return Err(Failure::bad(format!("{what} must not contain control characters")));
+    }
     Ok(text.to_owned())
+}
+
+/// The most bytes of an object that is kept as it comes, as JSON.
+pub(crate) const MOST_OBJECT: usize = 16 * 1024;
+
+/// A free object of at most [`MOST_OBJECT`] bytes.
+pub(crate) fn object(given: Option<Object>, what: &str) -> Result<Option<Object>, Failure> {
+    let Some(object) = given else { return Ok(None) };
+    let text = serde_json::to_string(&object).map_err(|_| Failure::bad(format!("{what} must be a JSON object")))?;
+    if text.len() > MOST_OBJECT {
+        return Err(Failure::bad(format!("{what} must have at most {MOST_OBJECT} bytes as JSON")));
+    }
+    // PostgreSQL keeps no such text.
+    if text.contains("\\u0000") {
+        return Err(Failure::bad(format!("{what} must not contain NUL characters")));
+    }
+    Ok(Some(object))
+}
+
+/// An upstream key: what a header carries.
+pub(crate) fn api_key(text: &str) -> Result<&str, Failure> {
+    if text.len() > 4096 || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(Failure::bad("rpc_api_key must have 1 to 4096 visible ASCII characters"));
+    }
+    Ok(text)
 }
 
 #[cfg(test)]
@@ -142,9 +175,36 @@ mod tests {
         for good in ["a", "Meridian-Bank_2", "0x"] {
             assert!(slug(good).is_ok(), "{good}");
         }
-        for bad in ["", "-a", "_a", "a b", "ä", &"a".repeat(101)] {
+        for bad in [
+            "99999999-9999-4999-8999-999999999999",
+            "99999999999949998999999999999999",
+            "",
+            "-a",
+            "_a",
+            "a b",
+            "ä",
+            &"a".repeat(101),
+        ] {
             assert!(slug(bad).is_err(), "{bad}");
         }
+    }
+
+    /// AD7 (stopping): what is kept as it comes has an end.
+    #[test]
+    fn at1_ad7_free_values_are_bounded() {
+        let of = |length: usize| Object::from_iter([("k".to_owned(), "x".repeat(length).into())]);
+        assert!(object(None, "metadata").unwrap().is_none());
+        assert!(object(Some(of(MOST_OBJECT - 8)), "metadata").unwrap().is_some());
+        assert!(object(Some(of(MOST_OBJECT - 7)), "metadata").is_err());
+        assert!(object(Some(Object::from_iter([("k".to_owned(), "\0".into())])), "metadata").is_err());
+        for good in ["k", "Bearer-1.2_3~4+/=", &"k".repeat(4096)] {
+            assert!(api_key(good).is_ok(), "{good}");
+        }
+        for bad in ["a b", "a\r\nX-Other: b", "a\0", "\u{e4}", &"k".repeat(4097)] {
+            assert!(api_key(bad).is_err(), "{bad:?}");
+        }
+        assert!(name(&"n".repeat(256)).is_err() && name("a\0b").is_err() && name("a\r\nb").is_err());
+        assert!(text("a\nb", "note", 9).is_ok() && text("a\0b", "note", 9).is_err());
     }
 
     #[test]

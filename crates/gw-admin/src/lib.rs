@@ -6,6 +6,7 @@
 //! entries and the epoch are one transaction, and the answer leaves when this instance has applied it. No policy is
 //! judged here.
 
+mod body;
 mod contracts;
 mod dev;
 mod diagnostics;

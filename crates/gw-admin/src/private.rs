@@ -28,7 +28,7 @@ pub(crate) const PRIVATE: &str = "[PRIVATE]";
 /// administrators see the replacement.
 pub(crate) const fn reason(reason: DenyReason) -> DenyReason {
     match reason {
-        DenyReason::ForeignOrg | DenyReason::CrossOrg => DenyReason::Unregistered,
+        DenyReason::ForeignOrg | DenyReason::CrossOrg | DenyReason::OrgMismatch => DenyReason::Unregistered,
         reason => reason,
     }
 }
@@ -39,6 +39,9 @@ const JUDGED: [&str; 3] = [
     "/api/v1/admin/orgs/{org_id}/dry-run",
     "/api/v1/admin/impersonate/{did}/in/{org_id}/rpc",
 ];
+
+/// An answer that is longer is masked beside the threads that serve everybody.
+const LONG: usize = 256 * 1024;
 
 /// Members that name a person. A DID may hold an address; who a member is, is no secret to their administrators.
 const NAMES: [&str; 7] = ["external_id", "actor_external_id", "did", "dids", "user_did", "requester_did", "identity"];
@@ -90,13 +93,18 @@ pub(crate) async fn mask(State(state): State<AdminState>, request: Request, next
     };
     let (mut parts, body) = answer.into_parts();
     let Ok(bytes) = to_bytes(body, usize::MAX).await else { return ApiError::internal().into_response() };
-    let pinned = state.feed.pin();
-    // With a stale policy nothing is known to be the caller's to see.
-    let user = Some(user).filter(|_| pinned.fresh);
-    let view = AddressView::new(&pinned.snapshot, &scope, user, state.clock.now(), &state.knobs);
-    let masked = masked(&bytes, |address| view.shows(address));
+    let long = bytes.len() > LONG;
+    let work = move || {
+        let pinned = state.feed.pin();
+        // With a stale policy nothing is known to be the caller's to see.
+        let user = Some(user).filter(|_| pinned.fresh);
+        let view = AddressView::new(&pinned.snapshot, &scope, user, state.clock.now(), &state.knobs);
+        masked(&bytes, |address| view.shows(address)).map_or_else(|| Body::from(bytes), Body::from)
+    };
+    let shown = if long { tokio::task::spawn_blocking(work).await } else { Ok(work()) };
+    let Ok(shown) = shown else { return ApiError::internal().into_response() };
     parts.headers.remove(header::CONTENT_LENGTH);
-    Response::from_parts(parts, masked.map_or_else(|| Body::from(bytes), Body::from))
+    Response::from_parts(parts, shown)
 }
 
 /// JSON text in which addresses that `shows` refuses read `[PRIVATE]`; `None` if there are none.

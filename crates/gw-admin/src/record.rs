@@ -11,7 +11,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use gw_audit::{AccessRecord, AuthMethod};
-use gw_http::{AdminCaller, ApiError, CorrelationId};
+use gw_http::{AdminCaller, ApiError, CorrelationId, Edge, admin::AdminUser};
 use gw_store::read::Scope;
 use gw_types::{ExternalId, OrgId, UserId};
 use http::Method;
@@ -34,7 +34,7 @@ struct RequestDetails {
 struct Caller {
     external_id: Option<ExternalId>,
     auth_method: AuthMethod,
-    administrator: Option<(UserId, Scope)>,
+    administrator: Option<AdminUser>,
 }
 
 impl CallerSlot {
@@ -46,7 +46,7 @@ impl CallerSlot {
             AdminCaller::User(admin) => Caller {
                 external_id: Some(admin.user.external_id.clone()),
                 auth_method: if admin.by_cookie { AuthMethod::Cookie } else { AuthMethod::Bearer },
-                administrator: Some((admin.user.id, crate::scope::orgs_of(admin))),
+                administrator: Some(admin.clone()),
             },
         };
         // A second extractor of one request finds the same caller.
@@ -55,7 +55,18 @@ impl CallerSlot {
 
     /// The administrator by name and the organizations they read, if it is not a token of the platform.
     pub(crate) fn administrator(&self) -> Option<(UserId, Scope)> {
-        self.0.caller.get()?.administrator.clone()
+        let admin = self.0.caller.get()?.administrator.as_ref()?;
+        Some((admin.user.id, crate::scope::orgs_of(admin)))
+    }
+
+    /// Whether the caller is by the newest policy still who they were when they came in (HD20).
+    pub(crate) fn still(&self, edge: &Edge) -> Result<(), ApiError> {
+        match self.0.caller.get() {
+            Some(Caller { administrator: Some(admin), .. }) => admin.still(edge),
+            Some(Caller { administrator: None, .. }) => Ok(()),
+            // Nobody has come in: whoever takes a body asks who sends it first.
+            None => Err(ApiError::unauthorized("admin authentication required")),
+        }
     }
 
     /// Adds what was looked for to the record of the request, as a keyed digest.

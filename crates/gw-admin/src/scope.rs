@@ -3,16 +3,23 @@
 //! For the super token the unknown is an honest 404. For everybody else the unknown and the foreign are one 403,
 //! byte for byte.
 
-use crate::{AdminState, error::Failure, input, private::AddressView, record::CallerSlot, wire};
+use crate::{
+    AdminState,
+    error::Failure,
+    input,
+    private::{self, AddressView},
+    record::CallerSlot,
+    wire,
+};
 use axum::extract::{FromRef, FromRequestParts};
 use gw_http::{AdminCaller, ApiError, CorrelationId, Edge, KnownQueries, Page, admin::AdminUser};
 use gw_policy::snapshot;
 use gw_store::{
-    Actor, Reads,
+    Actor, Reads, Tx,
     read::{GroupWithAccess, Paging, Scope},
     record::{Contract, Organization, User},
 };
-use gw_types::{Claim, GroupId, OrgId, UserId};
+use gw_types::{Claim, DenyReason, GroupId, OrgId, UserId};
 use http::request::Parts;
 use std::{net::IpAddr, sync::Arc};
 
@@ -178,6 +185,28 @@ impl Admin {
         actor.from_request(Some(self.ip), self.correlation_id.clone())
     }
 
+    /// Starts a mutation by this administrator, judged inside it by everything that was committed before: nothing else
+    /// changes the policy until it ends (HD20).
+    pub(crate) async fn begin(&self, state: &AdminState) -> Result<Tx, Failure> {
+        let tx = state.store.begin(&self.actor()).await?;
+        self.require_still(state, &tx).await?;
+        Ok(tx)
+    }
+
+    /// The same for a mutation that has begun.
+    pub(crate) async fn require_still(&self, state: &AdminState, tx: &Tx) -> Result<(), Failure> {
+        if state.feed.epoch() < tx.head() {
+            state.feed.catch_up_to(tx.head()).await;
+        }
+        Ok(self.caller.still(&state.edge)?)
+    }
+
+    /// Why something was denied, as this administrator is told (T2, HD30): from no reason an administrator of an organization
+    /// learns whether an address is somebody else's contract or nobody's.
+    pub(crate) fn told(&self, reason: DenyReason) -> DenyReason {
+        if self.is_super() { reason } else { private::reason(reason) }
+    }
+
     pub(crate) fn require_super(&self) -> Result<(), ApiError> {
         self.caller.require_super()
     }
@@ -299,6 +328,36 @@ impl Admin {
     pub(crate) fn may_touch(&self, group: &GroupWithAccess) -> Result<(), Failure> {
         if group.group.is_org_admin || group.access.claims.has(Claim::Admin) {
             self.require_super()?;
+        }
+        Ok(())
+    }
+
+    /// C4: the powers of administrators, read-only ones too, end by super's act only: a membership in a group that gives
+    /// them, and in every other way.
+    pub(crate) fn may_disempower(&self, group: &GroupWithAccess) -> Result<(), Failure> {
+        if group.group.is_org_readonly_admin {
+            self.require_super()?;
+        }
+        self.may_touch(group)
+    }
+
+    /// The same for what is done to a person in these organizations, by a ban or by a withdrawn KYC mark.
+    pub(crate) async fn may_disempower_in(
+        &self,
+        reads: &Reads<'_>,
+        user: UserId,
+        orgs: &[OrgId],
+    ) -> Result<(), Failure> {
+        if self.is_super() {
+            return Ok(());
+        }
+        for item in reads.list_memberships(user, &Scope::Orgs(orgs.to_vec())).await? {
+            if item.membership.has_ended(reads.now()) {
+                continue;
+            }
+            if let Some(group) = reads.find_access(item.group.id).await? {
+                self.may_disempower(&group)?;
+            }
         }
         Ok(())
     }

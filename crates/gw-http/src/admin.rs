@@ -19,7 +19,7 @@ use axum::{
 };
 use gw_policy::{
     Snapshot,
-    access::{admin, identify},
+    access::{TokenFacts, admin, identify},
     snapshot::User,
 };
 use gw_types::{OrgId, Seconds, Secret, Timestamp, UserId};
@@ -56,6 +56,19 @@ pub struct AdminUser {
     pub snapshot: Arc<Snapshot>,
     /// Whether their token came in a cookie.
     pub by_cookie: bool,
+    /// What their token says, to judge it once more.
+    token: TokenFacts,
+}
+
+impl AdminUser {
+    /// Whether they are, by the newest policy, still the administrator they were when they came in (HD20): who is not is
+    /// refused as at the door, and whose reach became smaller since, too.
+    pub fn still(&self, edge: &Edge) -> Result<(), ApiError> {
+        let now = AdminCaller::by_facts(edge, &self.token, self.by_cookie, edge.now())?;
+        let reads = |org: &OrgId| now.full.contains(org) || now.readonly.contains(org);
+        let keeps = self.full.iter().all(|org| now.full.contains(org)) && self.readonly.iter().all(reads);
+        if keeps { Ok(()) } else { Err(ApiError::forbidden("insufficient permissions")) }
+    }
 }
 
 impl AdminCaller {
@@ -118,19 +131,27 @@ impl AdminCaller {
             Ok(Presented::Cookie(token)) => (token, true),
             Ok(Presented::Nothing) | Err(_) => return Err(ApiError::unauthorized("admin authentication required")),
         };
-        let user = Self::by_token(edge, token, by_cookie, now).map_err(refusal)?;
-        if user.full.is_empty() && user.readonly.is_empty() {
-            return Err(ApiError::forbidden("insufficient permissions"));
-        }
-        Ok(Self::User(user))
+        let claims = edge.tokens.access(token, now).map_err(|bad| refusal(bad.into()))?;
+        Self::by_facts(edge, &claims.facts(), by_cookie, now).map(Self::User)
     }
 
-    fn by_token(edge: &Edge, token: &str, by_cookie: bool, now: Timestamp) -> Result<AdminUser, AuthError> {
-        let claims = edge.tokens.access(token, now)?;
-        let snapshot = edge.policy.pin().ok_or(AuthError::PolicyStale)?;
-        let user = identify(&snapshot, &claims.facts())?;
+    /// The same once more, by the newest policy: for who waits between the door and the deed, for a body or for their turn
+    /// (HD20).
+    pub fn still(&self, edge: &Edge) -> Result<(), ApiError> {
+        match self {
+            Self::Super | Self::Operator => Ok(()),
+            Self::User(admin) => admin.still(edge),
+        }
+    }
+
+    fn by_facts(edge: &Edge, token: &TokenFacts, by_cookie: bool, now: Timestamp) -> Result<AdminUser, ApiError> {
+        let snapshot = edge.policy.pin().ok_or(AuthError::PolicyStale).map_err(refusal)?;
+        let user = identify(&snapshot, token).map_err(|refused| refusal(refused.into()))?;
         let admin::AdminStatus { full, readonly } = edge.admin.status(&snapshot, user.id, now);
-        Ok(AdminUser { user, full, readonly, snapshot, by_cookie })
+        if full.is_empty() && readonly.is_empty() {
+            return Err(ApiError::forbidden("insufficient permissions"));
+        }
+        Ok(AdminUser { user, full, readonly, snapshot, by_cookie, token: token.clone() })
     }
 }
 

@@ -37,6 +37,6 @@ pub use json::{AuthenticatedBody, BODY_LIMIT, JsonBody, parse_json, parse_open_j
 pub use limit::{AddressKey, Networks, RateLimit};
 pub use network::PrivateNetwork;
 pub use origin::{Origin, OwnOrigins};
-pub use page::{Page, PageQuery, Paged};
+pub use page::{Page, PageQuery, Paged, fitting};
 pub use query::{KnownQueries, QueryParams, known_queries};
 pub use token::{AccessClaims, Amr, RefreshClaims, TokenCodec, TokenError, TokenLives, TokenSecrets};

@@ -3,10 +3,36 @@
 use axum::extract::FromRequestParts;
 use http::request::Parts;
 use serde::Serialize;
-use std::convert::Infallible;
+use std::{convert::Infallible, io};
 
 /// The most rows of one page.
 const MAX_LIMIT: u32 = 1000;
+
+/// The most bytes of the rows of one page, as JSON.
+const PAGE_BYTES: usize = 4 * 1024 * 1024;
+
+/// The first of these rows, as many as fit a page; one always does.
+pub fn fitting<T: Serialize>(mut rows: Vec<T>) -> Vec<T> {
+    let mut written = Count(0);
+    let fit =
+        rows.iter().take_while(|row| serde_json::to_writer(&mut written, row).is_err() || written.0 <= PAGE_BYTES);
+    let fit = fit.count().max(1);
+    rows.truncate(fit);
+    rows
+}
+
+/// Counts what is written.
+struct Count(usize);
+
+impl io::Write for Count {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 = self.0.saturating_add(bytes.len());
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
 
 /// Which part of a list is asked for. `DEFAULT` rows unless the query says otherwise; what makes no sense is the
 /// default, what is too much is 1000 rows.
@@ -22,7 +48,8 @@ pub struct Page<const DEFAULT: u32 = 50> {
 #[derive(Debug, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct PageQuery {
-    /// At most this many rows, up to 1000.
+    /// At most this many rows, up to 1000; fewer if they are long, about 4 MiB a page. The list goes on after the last row
+    /// that was given.
     #[param(required = false, minimum = 1, maximum = 1000)]
     pub limit: Option<u32>,
     /// Rows to skip.
@@ -37,7 +64,7 @@ pub struct Paged<T> {
     pub data: Vec<T>,
     /// How many rows the whole list has.
     pub total: u64,
-    /// The limit that was applied.
+    /// The limit that was applied; of a page with fewer rows, because they are long, how many they are.
     pub limit: u32,
     /// The offset that was applied.
     pub offset: u64,
@@ -63,9 +90,14 @@ impl<const DEFAULT: u32> Page<DEFAULT> {
         page
     }
 
-    /// The answer for this page.
-    pub fn of<T>(self, data: Vec<T>, total: u64) -> Paged<T> {
-        Paged { data, total, limit: self.limit, offset: self.offset }
+    /// The answer for this page: of long rows as many as fit, and their number is the limit then.
+    pub fn of<T: Serialize>(self, data: Vec<T>, total: u64) -> Paged<T> {
+        let data = fitting(data);
+        let limit = match u32::try_from(data.len()) {
+            Ok(given @ 1..) if self.offset.saturating_add(given.into()) < total => given.min(self.limit),
+            Ok(_) | Err(_) => self.limit,
+        };
+        Paged { data, total, limit, offset: self.offset }
     }
 }
 
@@ -96,5 +128,19 @@ mod tests {
             assert_eq!(Page::<50>::of_query(query), Page { limit, offset }, "{query}");
         }
         assert_eq!(Page::<100>::of_query("limit=x").limit, 100);
+    }
+
+    /// AD7 (stopping): rows are bounded together as well.
+    #[test]
+    fn at1_ad7_a_page_of_long_rows_has_fewer_of_them() {
+        let page = Page::<50> { limit: 1000, offset: 10 };
+        let long = || vec!["x".repeat(1024 * 1024); 8];
+        let cut = page.of(long(), 18);
+        assert_eq!((cut.data.len(), cut.limit, cut.total), (3, 3, 18));
+        let one = page.of(vec!["x".repeat(2 * PAGE_BYTES); 2], 12);
+        assert_eq!((one.data.len(), one.limit), (1, 1));
+        let whole = page.of(vec!["x"; 8], 18);
+        assert_eq!((whole.data.len(), whole.limit), (8, 1000));
+        assert!(page.of(Vec::<String>::new(), 18).data.is_empty());
     }
 }

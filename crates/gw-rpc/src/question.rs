@@ -1,6 +1,6 @@
 //! One question to the policy, and asking it again when the policy moved (HD20).
 
-use crate::{limits::Party, origin::Origin, reply::Reply, state::Inner};
+use crate::{limits::Party, origin::Origin, rehearsal::FundsUnknown, reply::Reply, state::Inner};
 use gw_evm::{
     Call, Class, Lookup, Method, ParamError, ParsedCall, VisibleTo,
     call::{self, ChainRules},
@@ -9,7 +9,7 @@ use gw_evm::{
 use gw_node::Node;
 use gw_policy::{
     Snapshot, Viewer,
-    access::{Decision, HeadFacts, Permit, Question, decide, upstream_key},
+    access::{Beside, Decision, HeadFacts, Permit, Question, decide, upstream_key},
 };
 use gw_types::{DenyReason, Timestamp};
 use std::sync::Arc;
@@ -77,6 +77,20 @@ impl Asked {
             parsed
         });
         Self { state: Arc::clone(state), origin: Arc::clone(origin), lookup, parsed, visible_to }
+    }
+
+    /// Makes a signed transaction one of nobody's, unless its signer is the administrator's own (HD7).
+    pub(crate) fn hide_signer(&mut self, beside: Beside) -> Result<(), FundsUnknown> {
+        let Ok(parsed) = &mut self.parsed else { return Ok(()) };
+        if !beside.hide_signer(&self.state.feed().pin().snapshot, &mut parsed.call) {
+            return Ok(());
+        }
+        if let Call::SendRaw(signed) = &parsed.call
+            && signed.request.value.is_some_and(|value| !value.is_zero())
+        {
+            return Err(FundsUnknown);
+        }
+        Ok(())
     }
 
     /// The read that a filter or a subscription of this caller stands for.

@@ -9,9 +9,9 @@ use gw_evm::{
 use gw_http::ClientAddress;
 use gw_policy::{
     Disclosed,
-    access::{Beside, StoppedAt, owns},
+    access::{Beside, StoppedAt},
 };
-use gw_types::{Address, DenyReason, OrgId, UserId};
+use gw_types::{DenyReason, OrgId, UserId};
 use serde_json::{Value, json, value::to_raw_value};
 use std::sync::Arc;
 
@@ -47,9 +47,12 @@ pub struct Rehearsed {
     pub effects: Option<(Value, Vec<(Value, bool)>)>,
 }
 
-/// The call asks what its sender can pay for, and names none: by amounts it would tell what a wallet holds.
+/// The call asks what its sender can pay for, and runs from an address that holds nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("without `from` neither value nor fees can be given: what the user's wallet holds is not told")]
+#[error(
+    "a send runs from an address of nobody's, unless you own its sender as well: neither value nor fees can be given, what \
+     the user's wallet holds is not told"
+)]
 pub struct FundsUnknown;
 
 /// The members of a call object that need funds, or tell of the account.
@@ -65,9 +68,9 @@ impl RpcState {
         // Who asks need not know a wallet of the user's to ask what a send of theirs would do.
         if let gw_evm::Lookup::Known(known) = lookup
             && known.class() == Class::Write
-            && let Some(sender) = self.sender_of(target, &mut params)?
+            && send_from_nobody(&mut params)?
         {
-            beside = beside.sending_from(sender);
+            beside = beside.sending_from(Beside::NOBODY);
         }
         let mut origin = Origin::new(client, None);
         origin.look_over(target, beside);
@@ -79,7 +82,8 @@ impl RpcState {
             params: raw.as_deref(),
             visible_to: VisibleTo::default(),
         };
-        let asked = Asked::new(state, &Arc::new(origin), lookup, request);
+        let mut asked = Asked::new(state, &Arc::new(origin), lookup, request);
+        asked.hide_signer(beside)?;
         let mut found = Found::default();
         let (reply, effects) = pipeline::rehearse(&asked, &mut found).await;
         let mut out = Vec::new();
@@ -96,26 +100,20 @@ impl RpcState {
             }),
         })
     }
+}
 
-    /// Puts the first own address of the user into a send that names no sender.
-    fn sender_of(&self, user: UserId, params: &mut [Value]) -> Result<Option<Address>, FundsUnknown> {
-        let Some(object) = params.first_mut().and_then(Value::as_object_mut) else { return Ok(None) };
-        if object.keys().any(|key| key.eq_ignore_ascii_case("from")) {
-            return Ok(None);
-        }
-        let is_zero = |value: &Value| {
-            value.as_str().is_some_and(|text| text.trim_start_matches("0x").trim_matches('0').is_empty())
-        };
-        if object.iter().any(|(name, value)| FUNDS.contains(&name.as_str()) && !value.is_null() && !is_zero(value)) {
-            return Err(FundsUnknown);
-        }
-        let snapshot = self.0.feed().pin().snapshot;
-        let mut links: Vec<_> = snapshot.links_of(user).iter().collect();
-        links.sort_by_key(|link| (link.verified_at, link.id));
-        let own = links.into_iter().map(|link| link.address).find(|address| owns(&snapshot, user, *address));
-        if let Some(own) = own {
-            object.insert("from".to_owned(), json!(own));
-        }
-        Ok(own)
+/// Makes a send that names no sender one of nobody's (HD7): the code it calls could tell from which wallet it came, and what
+/// that holds. Whether it did.
+fn send_from_nobody(params: &mut [Value]) -> Result<bool, FundsUnknown> {
+    let Some(object) = params.first_mut().and_then(Value::as_object_mut) else { return Ok(false) };
+    if object.keys().any(|key| key.eq_ignore_ascii_case("from")) {
+        return Ok(false);
     }
+    let is_zero =
+        |value: &Value| value.as_str().is_some_and(|text| text.trim_start_matches("0x").trim_matches('0').is_empty());
+    if object.iter().any(|(name, value)| FUNDS.contains(&name.as_str()) && !value.is_null() && !is_zero(value)) {
+        return Err(FundsUnknown);
+    }
+    object.insert("from".to_owned(), json!(Beside::NOBODY));
+    Ok(true)
 }

@@ -1,5 +1,6 @@
 use crate::{
     AdminState,
+    body::JsonBody,
     error::Failure,
     scope::Admin,
     wire::{Contract, ContractAbiUpdateRequest},
@@ -8,7 +9,6 @@ use axum::{
     Json,
     extract::{Path, State},
 };
-use gw_http::JsonBody;
 use gw_store::record::ContractPatch;
 
 /// Sets the ABI that parameter rules and log masking go by; `null` clears it.

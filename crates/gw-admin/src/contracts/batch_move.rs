@@ -1,5 +1,6 @@
 use crate::{
     AdminState,
+    body::JsonBody,
     error::Failure,
     input,
     scope::Admin,
@@ -9,7 +10,6 @@ use axum::{
     Json,
     extract::{Path, State},
 };
-use gw_http::JsonBody;
 use gw_store::{
     Tx,
     record::{AccessInput, NewGrant, NewGroup, Organization},
@@ -33,7 +33,7 @@ pub(crate) async fn batch_move(
 ) -> Result<Json<ContractBatchMoveResponse>, Failure> {
     let org = admin.writable_org(&state, &org).await?;
     let ids = input::ids(&body.contract_ids, "contract_ids", "contracts")?;
-    let mut tx = state.store.begin(&admin.actor()).await?;
+    let mut tx = admin.begin(&state).await?;
     let rows = tx.read().contracts_by_id(&ids).await?;
     if rows.len() != ids.len() || rows.iter().any(|row| row.org != org.id) {
         return Err(Failure::bad("contract_ids must all name contracts of the organization"));

@@ -1,6 +1,7 @@
 use super::proof::{deployed_by_member, first_block};
 use crate::{
     AdminState,
+    body::JsonBody,
     error::Failure,
     input,
     scope::Admin,
@@ -10,7 +11,6 @@ use axum::{
     Json,
     extract::{Path, State},
 };
-use gw_http::JsonBody;
 use gw_store::{Conflict, StoreError, record::NewContract};
 use http::StatusCode;
 
@@ -44,7 +44,7 @@ pub(crate) async fn claim_contract(
     }
     let first_block = first_block(&state, address).await;
     let new = NewContract { first_block, ..NewContract::plain(org.id, address, name) };
-    let mut tx = state.store.begin(&admin.actor()).await?;
+    let mut tx = admin.begin(&state).await?;
     let made = match tx.create_contract(new).await {
         Err(StoreError::Conflict(Conflict::ContractAddress) | StoreError::Rule("contract_first_block")) => {
             return Err(Failure::bad(FAILED));

@@ -4,6 +4,7 @@ use super::{
 };
 use crate::{
     AdminState,
+    body::JsonBody,
     error::Failure,
     input,
     scope::Admin,
@@ -13,7 +14,7 @@ use axum::{
     Json,
     extract::{Path, State},
 };
-use gw_http::{ApiError, ErrorCode, JsonBody};
+use gw_http::{ApiError, ErrorCode};
 use gw_store::record::NewContract;
 use http::StatusCode;
 
@@ -54,12 +55,12 @@ pub(crate) async fn create_contract(
     }
     let name = if body.name.is_empty() { String::new() } else { input::name(&body.name)? };
     let new = NewContract {
-        metadata: body.metadata.unwrap_or_default(),
+        metadata: input::object(body.metadata, "metadata")?.unwrap_or_default(),
         takes_over_retired: admin.is_super(),
         first_block: first_block(&state, address).await,
         ..NewContract::plain(org.id, address, name)
     };
-    let mut tx = state.store.begin(&admin.actor()).await?;
+    let mut tx = admin.begin(&state).await?;
     let made = tx.create_contract(new).await?;
     tx.commit().await?;
     Ok((StatusCode::CREATED, Json(made.into())))

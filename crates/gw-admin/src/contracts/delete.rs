@@ -12,7 +12,7 @@ pub(crate) async fn delete_contract(
     Path((org, address)): Path<(String, String)>,
 ) -> Result<Message, Failure> {
     let org = admin.writable_org(&state, &org).await?;
-    let mut tx = state.store.begin(&admin.actor()).await?;
+    let mut tx = admin.begin(&state).await?;
     let found = admin.contract_of(&tx.read(), &org, &address).await?;
     // HD41: the organization keeps its view of the contract's blocks up to the head.
     tx.delete_contract(found.id, state.node.head().map(|head| head.number)).await?;

@@ -1,5 +1,6 @@
 use crate::{
     AdminState,
+    body::JsonBody,
     error::Failure,
     scope::Admin,
     wire::{
@@ -11,7 +12,6 @@ use axum::{
     Json,
     extract::{Path, State},
 };
-use gw_http::JsonBody;
 use gw_store::record::ContractPatch;
 
 /// Lets grant holders named in `visibleTo` see the contract's events of that transaction unmasked (R29).

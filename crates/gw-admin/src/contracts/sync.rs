@@ -2,6 +2,7 @@
 
 use crate::{
     AdminState,
+    body::JsonBody,
     error::Failure,
     input,
     scope::Admin,
@@ -14,7 +15,6 @@ use axum::{
     Json,
     extract::{Path, State},
 };
-use gw_http::JsonBody;
 use gw_store::{
     read::{ContractFilter, Paging},
     record::Contract,
@@ -80,7 +80,7 @@ pub(crate) async fn sync_delete(
     let rows = own(state.store.read().contracts_by_id(&ids).await?);
     let found = look(&state, &rows).await;
     let last_block = state.node.head().map(|head| head.number);
-    let mut tx = state.store.begin(&admin.actor()).await?;
+    let mut tx = admin.begin(&state).await?;
     // As they stand now, under lock.
     let rows = own(tx.read().contracts_by_id(&ids).await?);
     let mut answer =

@@ -1,5 +1,6 @@
 use crate::{
     AdminState,
+    body::JsonBody,
     error::Failure,
     input,
     scope::Admin,
@@ -9,7 +10,6 @@ use axum::{
     Json,
     extract::{Path, State},
 };
-use gw_http::JsonBody;
 use gw_store::record::ContractPatch;
 
 /// Changes a contract's name or metadata.
@@ -23,7 +23,8 @@ pub(crate) async fn update_contract(
     JsonBody(body): JsonBody<ContractUpdateRequest>,
 ) -> Result<Json<Contract>, Failure> {
     let name = body.name.as_deref().map(input::name).transpose()?;
-    let patch = ContractPatch { name, metadata: body.metadata, ..ContractPatch::default() };
+    let metadata = input::object(body.metadata, "metadata")?;
+    let patch = ContractPatch { name, metadata, ..ContractPatch::default() };
     change(&admin, &state, &org, &address, patch).await
 }
 
@@ -36,7 +37,7 @@ pub(super) async fn change(
     patch: ContractPatch,
 ) -> Result<Json<Contract>, Failure> {
     let org = admin.writable_org(state, org).await?;
-    let mut tx = state.store.begin(&admin.actor()).await?;
+    let mut tx = admin.begin(state).await?;
     let found = admin.contract_of(&tx.read(), &org, address).await?;
     let changed = tx.update_contract(found.id, patch).await?;
     tx.commit().await?;

@@ -1,5 +1,6 @@
 use crate::{
     AdminState, BadToken, TestCall,
+    body::JsonBody,
     error::Failure,
     input,
     scope::Admin,
@@ -7,10 +8,10 @@ use crate::{
 };
 use alloy_primitives::{Bytes, U256};
 use axum::{Json, extract::State};
-use gw_http::{ApiError, ErrorCode, JsonBody, Presented};
+use gw_http::{ApiError, ErrorCode, Presented};
 use gw_policy::access::owns;
 use gw_store::record::{ContractPatch, Organization};
-use gw_types::{Address, B256, Seconds, Secret, UserId};
+use gw_types::{Address, B256, DenyReason, Seconds, Secret, UserId};
 use http::HeaderMap;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -66,7 +67,7 @@ pub(crate) async fn deploy_demo_erc20(
     };
     let said = state.tester.run(call).await.map_err(|BadToken| Failure::bad("the token is not valid"))?;
     let hash = said.answer.get("result").and_then(Value::as_str).and_then(|hash| hash.parse::<B256>().ok());
-    let hash = hash.ok_or_else(|| refused(said.status, said.reason, &said.answer))?;
+    let hash = hash.ok_or_else(|| refused(said.status, said.reason.map(DenyReason::as_str), &said.answer))?;
     let end = state.clock.now().plus(PATIENCE);
     let address = loop {
         let mined = state.node.mined(hash).await.map_err(|_| node_failed())?;
@@ -110,7 +111,7 @@ async fn describe(
     address: Address,
     name: &str,
 ) -> Result<(), Failure> {
-    let mut tx = state.store.begin(&admin.actor()).await?;
+    let mut tx = admin.begin(state).await?;
     let contract = admin.contract_of(&tx.read(), org, &lower(address)).await?;
     let mut metadata = contract.metadata.clone();
     metadata.insert("token_type".to_owned(), "ERC20".into());

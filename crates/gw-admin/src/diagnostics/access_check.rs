@@ -1,5 +1,6 @@
 use crate::{
     AdminState,
+    body::JsonBody,
     error::Failure,
     input,
     scope::{Admin, TARGET_DENIED, covers},
@@ -10,7 +11,7 @@ use gw_evm::{
     Call, Class, Lookup, Method, ParamError, VisibleTo,
     call::{self, ChainRules},
 };
-use gw_http::{ApiError, JsonBody};
+use gw_http::ApiError;
 use gw_policy::{
     Snapshot,
     access::{self, Beside, Caller, Decision, HeadFacts, Member, NamedOrg, Question, Rule},
@@ -50,8 +51,11 @@ pub(crate) async fn check_access(
     }
     let required = input::claims(&body.required_claims)?;
     let lookup = state.extras.lookup(method);
-    let asked = Asked::of(&state, &lookup, &body, who.sender(&admin, snapshot))?;
+    let mut asked = Asked::of(&state, &lookup, &body, who.sender(&admin, snapshot))?;
     let caller = who.caller(&admin, asked.chosen);
+    if let (Some(beside), Ok(call)) = (caller.beside(), &mut asked.call) {
+        beside.hide_signer(snapshot, call);
+    }
     let question = Question {
         caller: &caller,
         lookup,
@@ -87,7 +91,7 @@ pub(crate) async fn check_access(
         }
         Decision::Deny(denial) => {
             result.auth_required = denial.reason == DenyReason::AuthRequired;
-            result.reason = Some(told(&admin, denial.reason).as_str());
+            result.reason = Some(admin.told(denial.reason).as_str());
         }
         Decision::Invalid(invalid) => {
             result.reason = Some(invalid.reason.as_str());
@@ -103,14 +107,6 @@ pub(crate) async fn check_access(
     }
     Ok(Json(result))
 }
-
-/// T2: administrators of organizations do not learn from a code whether an address is somebody else's contract.
-pub(crate) fn told(admin: &Admin, reason: DenyReason) -> DenyReason {
-    if admin.is_super() { reason } else { crate::private::reason(reason) }
-}
-
-/// Nobody has the key to it.
-const NOBODYS: Address = Address::repeat_byte(0xff);
 
 /// Whose right is asked about, and where.
 struct Who {
@@ -142,7 +138,7 @@ impl Who {
     fn sender(&self, admin: &Admin, snapshot: &Snapshot) -> Option<Address> {
         let user = self.user.as_ref()?;
         if self.is_watched(admin) {
-            return Some(NOBODYS);
+            return Some(Beside::NOBODY);
         }
         let mut links = snapshot.links_of(user.id).iter().map(|link| link.address);
         links.find(|address| access::owns(snapshot, user.id, *address))
@@ -273,7 +269,7 @@ fn about(method: Method, target: Address, selector: Option<&str>, own: Option<Ad
             vec![json!({"to": target, "data": data}), json!("latest"), json!({"tracer": "callTracer"})]
         }
         Method::SendTransaction | Method::SendRawTransaction => {
-            vec![json!({"from": lower(own.unwrap_or(NOBODYS)), "to": target, "data": data})]
+            vec![json!({"from": lower(own.unwrap_or(Beside::NOBODY)), "to": target, "data": data})]
         }
         Method::GetBalance | Method::GetTransactionCount | Method::GetCode => vec![json!(target)],
         Method::GetStorageAt => vec![json!(target), json!("0x0")],

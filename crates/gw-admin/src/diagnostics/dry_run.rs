@@ -1,10 +1,10 @@
 use super::{
     BadRehearsal, Rehearsal, Rehearsed,
-    access_check::told,
     shoulder::{Shoulder, Way},
 };
 use crate::{
     AdminState,
+    body::JsonBody,
     error::Failure,
     scope::Admin,
     wire::{DryRunRequest, DryRunResponseDoc, Explanation, StoppedFrame, lower, words},
@@ -17,12 +17,12 @@ use gw_evm::{
     Class, Lookup, Method, ParamError, VisibleTo,
     call::{self, ChainRules},
 };
-use gw_http::{ApiError, JsonBody};
+use gw_http::ApiError;
 use gw_policy::{
     Snapshot,
     access::{self, Beside, Caller, HeadFacts, NamedOrg, Question, Rule},
 };
-use gw_types::{Address, DenyReason};
+use gw_types::DenyReason;
 use serde_json::{Value, value::to_raw_value};
 use std::sync::Arc;
 
@@ -45,8 +45,8 @@ const METHODS: [Method; 11] = [
 /// happens. Said is why, and where an execution was stopped.
 ///
 /// For administrators of the organization, in person, and recorded before it is answered. Shown is what the administrator
-/// may see too; what only the member sees is not there, or masked. A send without `from` is one of the member's own
-/// address, which is not told.
+/// may see too; what only the member sees is not there, or masked. A send without `from`, or signed by
+/// somebody else, runs from an address that is nobody's and holds nothing.
 #[utoipa::path(post, path = "/api/v1/admin/orgs/{org_id}/dry-run", tag = "diagnostics", request_body = DryRunRequest,
     params(("org_id" = String, Path, format = Uuid)),
     responses((status = 200, body = DryRunResponseDoc), (status = 400), (status = 401), (status = 403),
@@ -108,20 +108,22 @@ fn explain(
 ) -> Explanation {
     let mut params = params.to_vec();
     let mut beside = Beside::new(shoulder.operator, shoulder.org);
-    // Which own address stands in for an absent one makes no difference to the policy.
+    // What it ran from.
     if let (Method::SendTransaction, Some(Value::Object(object))) = (method, params.first_mut())
         && !object.contains_key("from")
     {
-        let sender = Address::repeat_byte(0xff);
-        object.insert("from".to_owned(), lower(sender).into());
-        beside = beside.sending_from(sender);
+        object.insert("from".to_owned(), lower(Beside::NOBODY).into());
+        beside = beside.sending_from(Beside::NOBODY);
     }
     let raw = to_raw_value(&params).ok();
     let chain = ChainRules { chain_id: state.node.chain_id() };
-    let call = match &raw {
+    let mut call = match &raw {
         Some(raw) => call::parse(method, Some(raw), chain).map(|parsed| parsed.call),
         None => Err(ParamError::invalid("not parsed")),
     };
+    if let Ok(call) = &mut call {
+        beside.hide_signer(snapshot, call);
+    }
     let caller = Caller::Beside(Arc::clone(&shoulder.target), beside);
     let question = Question {
         caller: &caller,
@@ -153,7 +155,7 @@ fn explain(
 fn document(admin: &Admin, method: Method, said: Rehearsed, explanation: Explanation) -> DryRunResponseDoc {
     // The node ran it, and it failed: that is an answer.
     let failed = said.reason == Some(DenyReason::UpstreamError);
-    let reason = said.reason.filter(|_| !failed).map(|reason| told(admin, reason));
+    let reason = said.reason.filter(|_| !failed).map(|reason| admin.told(reason));
     let allowed = reason.is_none();
     let (trace, logs) = said.effects.map_or((None, None), |(trace, logs)| (Some(trace), Some(logs)));
     let visible = logs.as_ref().map(|logs| logs.iter().filter(|(_, seen)| *seen).map(|(log, _)| log.clone()).collect());

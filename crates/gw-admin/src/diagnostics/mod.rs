@@ -80,7 +80,7 @@ pub struct TestAnswer {
     /// The JSON-RPC answer as the caller would see it.
     pub answer: Value,
     /// Why there is no result, which the caller would not see.
-    pub reason: Option<&'static str>,
+    pub reason: Option<DenyReason>,
 }
 
 /// The token is of no use.

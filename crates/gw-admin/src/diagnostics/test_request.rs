@@ -1,6 +1,7 @@
 use super::{BadToken, TestCall};
 use crate::{
     AdminState,
+    body::JsonBody,
     error::Failure,
     input,
     scope::{Admin, covers},
@@ -8,7 +9,6 @@ use crate::{
 };
 use axum::{Json, extract::State, http::StatusCode};
 use gw_evm::{Class, Lookup, Method};
-use gw_http::JsonBody;
 use gw_types::{OrgId, Secret};
 
 /// Who asks where no token is given: an anonymous caller.
@@ -70,7 +70,7 @@ pub(crate) async fn test_request(
     let latency = state.clock.now().micros().saturating_sub(began.micros()).max(0) / 1000;
     let message = said.answer.pointer("/error/message").and_then(|text| text.as_str());
     let error = message.map(|text| match said.reason {
-        Some(reason) => format!("{text} ({reason})"),
+        Some(reason) => format!("{text} ({})", admin.told(reason).as_str()),
         None => text.to_owned(),
     });
     let status = match said.status {

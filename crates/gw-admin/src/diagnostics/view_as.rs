@@ -4,6 +4,7 @@ use super::{
 };
 use crate::{
     AdminState,
+    body::JsonBody,
     error::Failure,
     scope::Admin,
     wire::{ViewAsAnswer, ViewAsRequest},
@@ -15,7 +16,7 @@ use axum::{
     routing::{any, get},
 };
 use gw_evm::{Class, Lookup, Method};
-use gw_http::{ApiError, JsonBody};
+use gw_http::ApiError;
 use serde_json::Value;
 
 /// One read, as this member would make it (V2): answered as far as the administrator may see it too. What only the member

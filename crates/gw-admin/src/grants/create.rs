@@ -1,6 +1,7 @@
 use super::rules;
 use crate::{
     AdminState,
+    body::JsonBody,
     error::Failure,
     input,
     scope::Admin,
@@ -10,7 +11,6 @@ use axum::{
     Json,
     extract::{Path, State},
 };
-use gw_http::JsonBody;
 use gw_store::record::NewGrant;
 use http::StatusCode;
 
@@ -27,7 +27,7 @@ pub(crate) async fn create_grant(
     JsonBody(body): JsonBody<ContractGrantCreateRequest>,
 ) -> Result<(StatusCode, Json<ContractGrant>), Failure> {
     let org = admin.writable_org(&state, &org).await?;
-    let mut tx = state.store.begin(&admin.actor()).await?;
+    let mut tx = admin.begin(&state).await?;
     let contract = admin.contract_of(&tx.read(), &org, &address).await?;
     let Some(group) = tx.read().find_group(input::id(&body.group_id, "group_id")?).await?.filter(|g| g.org == org.id)
     else {

@@ -12,7 +12,7 @@ pub(crate) async fn delete_grant(
     Path((org, address, group)): Path<(String, String, String)>,
 ) -> Result<Message, Failure> {
     let org = admin.writable_org(&state, &org).await?;
-    let mut tx = state.store.begin(&admin.actor()).await?;
+    let mut tx = admin.begin(&state).await?;
     let contract = admin.contract_of(&tx.read(), &org, &address).await?;
     let group = admin.group_of(&tx.read(), &org, &group).await?.group.id;
     tx.delete_grant(contract.id, group).await?;

@@ -1,6 +1,7 @@
 use super::rules;
 use crate::{
     AdminState,
+    body::JsonBody,
     error::Failure,
     input,
     scope::Admin,
@@ -10,7 +11,6 @@ use axum::{
     Json,
     extract::{Path, State},
 };
-use gw_http::JsonBody;
 use gw_store::record::{EventRules, GrantPatch};
 
 /// Changes a grant: an absent member is kept, `null` lifts a restriction and takes claims away (F1, C3, decision 19).
@@ -25,7 +25,7 @@ pub(crate) async fn update_grant(
     JsonBody(body): JsonBody<ContractGrantUpdateRequest>,
 ) -> Result<Json<ContractGrant>, Failure> {
     let org = admin.writable_org(&state, &org).await?;
-    let mut tx = state.store.begin(&admin.actor()).await?;
+    let mut tx = admin.begin(&state).await?;
     let contract = admin.contract_of(&tx.read(), &org, &address).await?;
     let group = admin.group_of(&tx.read(), &org, &group).await?.group.id;
     let mut functions = body.functions;

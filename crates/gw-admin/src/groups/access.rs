@@ -1,5 +1,6 @@
 use crate::{
     AdminState,
+    body::JsonBody,
     error::Failure,
     input,
     scope::Admin,
@@ -10,7 +11,7 @@ use axum::{
     extract::{Path, State},
 };
 use gw_evm::{Class, Lookup, Method};
-use gw_http::{ApiError, JsonBody};
+use gw_http::ApiError;
 use gw_policy::snapshot;
 use gw_store::{
     read::GroupWithAccess,
@@ -48,7 +49,7 @@ pub(crate) async fn set_access(
     JsonBody(body): JsonBody<GroupAccessRequest>,
 ) -> Result<Json<GroupAccess>, Failure> {
     let org = admin.writable_or_system_org(&state, &org).await?;
-    let mut tx = state.store.begin(&admin.actor()).await?;
+    let mut tx = admin.begin(&state).await?;
     let found = admin.group_of(&tx.read(), &org, &group).await?;
     if found.group.is_system {
         admin.require_super()?;
@@ -117,7 +118,7 @@ fn api_key(state: &AdminState, given: Option<Option<String>>, found: &GroupWithA
             let Some(cipher) = &state.key_cipher else {
                 return Err(Failure::bad("RPC_API_KEY_ENCRYPTION_KEY is not set: upstream keys cannot be stored"));
             };
-            cipher.seal(&key, &*state.entropy).map(ApiKey::Set).map_err(failed)
+            cipher.seal(input::api_key(&key)?, &*state.entropy).map(ApiKey::Set).map_err(failed)
         }
     }
 }

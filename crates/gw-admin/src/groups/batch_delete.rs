@@ -1,5 +1,6 @@
 use crate::{
     AdminState,
+    body::JsonBody,
     error::Failure,
     input,
     last_admin::LastAdmin,
@@ -13,7 +14,6 @@ use axum::{
     Json,
     extract::{Path, State},
 };
-use gw_http::JsonBody;
 use gw_store::{Reads, record::Organization};
 use gw_types::GroupId;
 
@@ -46,7 +46,7 @@ pub(crate) async fn batch_delete(
     JsonBody(body): JsonBody<GroupBatchDeleteRequest>,
 ) -> Result<Json<GroupBatchDeleteResponse>, Failure> {
     let org = admin.writable_org(&state, &org).await?;
-    let mut tx = state.store.begin(&admin.actor()).await?;
+    let mut tx = admin.begin(&state).await?;
     let ids = of_org(&tx.read(), &org, &body).await?;
     // C4: one administrator group and nothing is deleted.
     for id in &ids {

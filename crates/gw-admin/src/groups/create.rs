@@ -1,5 +1,6 @@
 use crate::{
     AdminState,
+    body::JsonBody,
     error::Failure,
     input,
     scope::Admin,
@@ -9,7 +10,6 @@ use axum::{
     Json,
     extract::{Path, State},
 };
-use gw_http::JsonBody;
 use gw_store::record::NewGroup;
 use http::StatusCode;
 
@@ -35,7 +35,7 @@ pub(crate) async fn create_group(
         is_org_readonly_admin: body.is_org_readonly_admin,
         ..NewGroup::plain(org.id, input::slug(&body.slug)?, input::name(&body.name)?)
     };
-    let mut tx = state.store.begin(&admin.actor()).await?;
+    let mut tx = admin.begin(&state).await?;
     let made = tx.create_group(new).await?;
     tx.commit().await?;
     Ok((StatusCode::CREATED, Json(made.into())))

@@ -12,7 +12,7 @@ pub(crate) async fn delete_group(
     Path((org, group)): Path<(String, String)>,
 ) -> Result<Message, Failure> {
     let org = admin.writable_org(&state, &org).await?;
-    let mut tx = state.store.begin(&admin.actor()).await?;
+    let mut tx = admin.begin(&state).await?;
     let found = admin.group_of(&tx.read(), &org, &group).await?;
     admin.may_touch(&found)?;
     let before = LastAdmin::of(&tx, &[org.id]).await?;

@@ -1,5 +1,6 @@
 use crate::{
     AdminState,
+    body::JsonBody,
     error::Failure,
     input,
     last_admin::LastAdmin,
@@ -10,7 +11,6 @@ use axum::{
     Json,
     extract::{Path, State},
 };
-use gw_http::JsonBody;
 use gw_store::record::GroupPatch;
 
 /// A5: nobody is administrator and read-only administrator by one group.
@@ -40,7 +40,7 @@ pub(crate) async fn update_group(
         is_org_admin: body.is_org_admin,
         is_org_readonly_admin: body.is_org_readonly_admin,
     };
-    let mut tx = state.store.begin(&admin.actor()).await?;
+    let mut tx = admin.begin(&state).await?;
     let found = admin.group_of(&tx.read(), &org, &group).await?;
     admin.may_touch(&found)?;
     if body.is_org_admin == Some(true) {

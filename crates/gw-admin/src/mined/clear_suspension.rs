@@ -1,7 +1,7 @@
 use super::{reason, require_clearance};
-use crate::{AdminState, error::Failure, scope::Admin, wire::ClearMinedRequest};
+use crate::{AdminState, body::JsonBody, error::Failure, scope::Admin, wire::ClearMinedRequest};
 use axum::extract::{Path, State};
-use gw_http::{JsonBody, Message};
+use gw_http::Message;
 use gw_types::SuspensionId;
 
 /// Gives a person the right to send back; super, or an administrator of every organization that was wronged. The reason stands in the audit log.
@@ -21,7 +21,7 @@ pub(crate) async fn clear_suspension(
     let found = state.store.read().find_suspension(id).await?.ok_or_else(|| admin.unknown_target(UNKNOWN))?;
     require_clearance(&admin, &state, found.conviction, UNKNOWN).await?;
     let reason = reason(&body)?;
-    let mut tx = state.store.begin(&admin.actor()).await?;
+    let mut tx = admin.begin(&state).await?;
     tx.lift_suspension(id, reason).await?;
     tx.commit().await?;
     Ok(Message::new("suspension cleared"))

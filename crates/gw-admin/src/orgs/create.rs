@@ -1,12 +1,12 @@
 use crate::{
     AdminState,
+    body::JsonBody,
     error::Failure,
     input,
     scope::Admin,
     wire::{OrgCreateRequest, Organization},
 };
 use axum::{Json, extract::State};
-use gw_http::JsonBody;
 use gw_store::record::NewOrganization;
 use http::StatusCode;
 
@@ -22,9 +22,9 @@ pub(crate) async fn create_org(
     let new = NewOrganization {
         slug: input::slug(&body.slug)?,
         name: input::name(&body.name)?,
-        settings: body.settings.unwrap_or_default(),
+        settings: input::object(body.settings, "settings")?.unwrap_or_default(),
     };
-    let mut tx = state.store.begin(&admin.actor()).await?;
+    let mut tx = admin.begin(&state).await?;
     let made = tx.create_organization(new).await?;
     tx.commit().await?;
     Ok((StatusCode::CREATED, Json(made.into())))

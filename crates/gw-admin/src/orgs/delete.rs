@@ -29,7 +29,7 @@ pub(crate) async fn delete_org(
     if org.id == snapshot::Organization::DEFAULT {
         return Err(Failure::bad("the default organization cannot be deleted"));
     }
-    let mut tx = state.store.begin(&admin.actor()).await?;
+    let mut tx = admin.begin(&state).await?;
     if state.settings.confirm_deletes && query.confirm.as_deref() != Some(&org.slug) {
         let one = Paging { limit: 1, offset: 0 };
         let groups = tx.read().list_groups(org.id, None, one).await?.total;

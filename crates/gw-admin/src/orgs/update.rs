@@ -1,5 +1,6 @@
 use crate::{
     AdminState,
+    body::JsonBody,
     error::Failure,
     input,
     scope::Admin,
@@ -9,7 +10,6 @@ use axum::{
     Json,
     extract::{Path, State},
 };
-use gw_http::JsonBody;
 use gw_store::record::OrganizationPatch;
 
 /// Changes an organization's name, slug or settings.
@@ -27,9 +27,9 @@ pub(crate) async fn update_org(
     let patch = OrganizationPatch {
         slug: body.slug.as_deref().map(input::slug).transpose()?,
         name: body.name.as_deref().map(input::name).transpose()?,
-        settings: body.settings,
+        settings: input::object(body.settings, "settings")?,
     };
-    let mut tx = state.store.begin(&admin.actor()).await?;
+    let mut tx = admin.begin(&state).await?;
     let changed = tx.update_organization(org.id, patch).await?;
     tx.commit().await?;
     Ok(Json(changed.into()))

@@ -6,7 +6,7 @@ use crate::{
     wire::AuditLogEntry,
 };
 use axum::{Json, extract::State, response::AppendHeaders};
-use gw_http::{Page, PageQuery, QueryParams};
+use gw_http::{Page, PageQuery, QueryParams, fitting};
 use gw_store::audit::AuditFilter;
 use serde::Deserialize;
 use std::str::FromStr;
@@ -64,7 +64,8 @@ pub(crate) async fn list_audit_logs(
     };
     let found = state.audit.list_audit_logs(&state.store, &filter, paging(page)).await?;
     let total = AppendHeaders([("x-total-count", found.total.to_string())]);
-    Ok((total, Json(found.rows.into_iter().map(|row| AuditLogEntry::new(row, admin.is_super())).collect())))
+    let rows = found.rows.into_iter().map(|row| AuditLogEntry::new(row, &admin)).collect();
+    Ok((total, Json(fitting(rows))))
 }
 
 fn code<T: FromStr>(text: Option<&str>, what: &str) -> Result<Option<T>, Failure> {

@@ -19,7 +19,7 @@ pub(crate) async fn delete_session(
     admin.require_writer()?;
     let Ok(id) = Uuid::parse_str(&session) else { return Err(admin.unknown_target(UNKNOWN)) };
     let Some(found) = state.sessions.find(id).await? else { return Err(admin.unknown_target(UNKNOWN)) };
-    let mut tx = state.store.begin(&admin.actor()).await?;
+    let mut tx = admin.begin(&state).await?;
     if !admin.is_super() {
         let user = match &found.subject {
             Some(subject) => tx.read().find_user_by_external_id(subject).await?,

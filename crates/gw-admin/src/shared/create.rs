@@ -1,13 +1,14 @@
 use super::said;
 use crate::{
     AdminState,
+    body::JsonBody,
     error::Failure,
     input,
     scope::Admin,
     wire::{SharedInfraInput, SharedInfrastructure},
 };
 use axum::{Json, extract::State};
-use gw_http::{ApiError, JsonBody};
+use gw_http::ApiError;
 use http::StatusCode;
 
 /// Lets every organization call a contract; super only. Without a `codehash` any code at the address will do;
@@ -25,7 +26,7 @@ pub(crate) async fn create_shared_infra(
     let JsonBody(body) = body?;
     let address = input::address(body.address.as_deref().unwrap_or_default())?;
     let input = said(&body)?;
-    let mut tx = state.store.begin(&admin.actor()).await?;
+    let mut tx = admin.begin(&state).await?;
     let made = tx.create_shared_infra(address, input).await?;
     tx.commit().await?;
     Ok((StatusCode::CREATED, Json(made.into())))

@@ -13,7 +13,7 @@ pub(crate) async fn delete_shared_infra(
 ) -> Result<Message, Failure> {
     admin.require_super()?;
     let address = input::address(&address)?;
-    let mut tx = state.store.begin(&admin.actor()).await?;
+    let mut tx = admin.begin(&state).await?;
     tx.delete_shared_infra(address).await?;
     tx.commit().await?;
     Ok(Message::new("shared contract deleted"))

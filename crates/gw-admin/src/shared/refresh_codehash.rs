@@ -28,7 +28,7 @@ pub(crate) async fn refresh_codehash(
     let Some(code) = code else {
         return Err(Failure::Api(ApiError::conflict("there is no code at this address")));
     };
-    let mut tx = state.store.begin(&admin.actor()).await?;
+    let mut tx = admin.begin(&state).await?;
     let pinned = tx.pin_shared_infra(address, code.code, code.implementation).await?;
     tx.commit().await?;
     Ok(Json(pinned.into()))

@@ -1,6 +1,7 @@
 use super::said;
 use crate::{
     AdminState,
+    body::JsonBody,
     error::Failure,
     input,
     scope::Admin,
@@ -10,7 +11,7 @@ use axum::{
     Json,
     extract::{Path, State},
 };
-use gw_http::{ApiError, JsonBody};
+use gw_http::ApiError;
 
 /// Replaces what is said of a shared contract; super only. The address cannot change.
 #[utoipa::path(put, path = "/api/v1/admin/shared-infrastructure/{address}", tag = "shared infrastructure",
@@ -32,7 +33,7 @@ pub(crate) async fn update_shared_infra(
         return Err(Failure::bad("the address of a shared contract cannot change: delete it and tag the other"));
     }
     let input = said(&body)?;
-    let mut tx = state.store.begin(&admin.actor()).await?;
+    let mut tx = admin.begin(&state).await?;
     let changed = tx.update_shared_infra(address, input).await?;
     tx.commit().await?;
     Ok(Json(changed.into()))

@@ -1,12 +1,13 @@
 use crate::{
     AdminState,
+    body::JsonBody,
     error::Failure,
     input,
     scope::Admin,
     wire::{SystemToggleRequest, SystemToggleResponse},
 };
 use axum::{Json, extract::State};
-use gw_http::{ApiError, JsonBody};
+use gw_http::ApiError;
 use gw_policy::snapshot::SystemToggle;
 use gw_types::{Seconds, Timestamp};
 
@@ -69,7 +70,7 @@ async fn turn(
     if reason.is_empty() {
         return Err(Failure::bad("reason must have 1 to 500 characters"));
     }
-    let mut tx = state.store.begin(&admin.actor()).await?;
+    let mut tx = admin.begin(state).await?;
     let until = until(body.expires_at.as_deref(), tx.now())?;
     tx.set_toggle(toggle, body.enabled, reason, until).await?;
     tx.commit().await?;

@@ -1,13 +1,13 @@
 use super::{reference, tenant};
 use crate::{
     AdminState,
+    body::JsonBody,
     error::Failure,
     input,
     scope::Admin,
     wire::{AllowedDirectoryTenant, DirectoryTenantCreateRequest},
 };
 use axum::{Json, extract::State};
-use gw_http::JsonBody;
 use gw_store::record::NewTenant;
 use http::StatusCode;
 
@@ -32,7 +32,7 @@ pub(crate) async fn create_tenant(
         default_org: reference(body.default_org_id.as_deref(), "default_org_id")?,
         default_group: reference(body.default_group_id.as_deref(), "default_group_id")?,
     };
-    let mut tx = state.store.begin(&admin.actor()).await?;
+    let mut tx = admin.begin(&state).await?;
     let made = tx.create_tenant(new).await?;
     tx.commit().await?;
     Ok((StatusCode::CREATED, Json(made.into())))

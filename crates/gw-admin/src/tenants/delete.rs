@@ -15,7 +15,7 @@ pub(crate) async fn delete_tenant(
     QueryParams(preview): QueryParams<Preview>,
 ) -> Result<Message, Failure> {
     admin.require_super()?;
-    let mut tx = state.store.begin(&admin.actor()).await?;
+    let mut tx = admin.begin(&state).await?;
     let end = tx.delete_tenant(row(&id)?).await?;
     if preview.dry_run {
         tx.rollback().await?;

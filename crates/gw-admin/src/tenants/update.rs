@@ -1,6 +1,7 @@
 use super::{reference, row, tenant};
 use crate::{
     AdminState,
+    body::JsonBody,
     error::Failure,
     input,
     scope::Admin,
@@ -10,7 +11,6 @@ use axum::{
     Json,
     extract::{Path, State},
 };
-use gw_http::JsonBody;
 use gw_store::record::TenantPatch;
 
 /// Changes a directory tenant; super only. `disabled` shuts its users out at their next request and lets them in
@@ -36,7 +36,7 @@ pub(crate) async fn update_tenant(
         default_org: body.default_org_id.map(|org| reference(Some(&org), "default_org_id")).transpose()?,
         default_group: body.default_group_id.map(|group| reference(Some(&group), "default_group_id")).transpose()?,
     };
-    let mut tx = state.store.begin(&admin.actor()).await?;
+    let mut tx = admin.begin(&state).await?;
     let changed = tx.update_tenant(id, patch).await?;
     tx.commit().await?;
     Ok(Json(changed.into()))

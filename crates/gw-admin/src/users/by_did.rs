@@ -1,5 +1,6 @@
 use crate::{
     AdminState,
+    body::JsonBody,
     error::Failure,
     input,
     last_admin::LastAdmin,
@@ -10,7 +11,7 @@ use axum::{
     Json,
     extract::{Path, State},
 };
-use gw_http::{JsonBody, Message};
+use gw_http::Message;
 use gw_store::record::{NewMembership, NewUser};
 use http::StatusCode;
 
@@ -29,7 +30,7 @@ pub(crate) async fn add_by_did(
 ) -> Result<(StatusCode, Json<MembershipByDidResponse>), Failure> {
     let org = admin.writable_org(&state, &org).await?;
     let did = input::did(&body.did)?;
-    let mut tx = state.store.begin(&admin.actor()).await?;
+    let mut tx = admin.begin(&state).await?;
     let group = admin.group_of(&tx.read(), &org, &body.group_id).await?;
     admin.may_touch(&group)?;
     let expires_at = input::expiry(body.expires_at.as_deref(), tx.now())?;
@@ -59,9 +60,9 @@ pub(crate) async fn remove_by_did(
 ) -> Result<Message, Failure> {
     let org = admin.writable_org(&state, &org).await?;
     let did = input::did(&body.did)?;
-    let mut tx = state.store.begin(&admin.actor()).await?;
+    let mut tx = admin.begin(&state).await?;
     let group = admin.group_of(&tx.read(), &org, &body.group_id).await?;
-    admin.may_touch(&group)?;
+    admin.may_disempower(&group)?;
     let found = match tx.read().find_user_by_external_id(&did).await? {
         Some(user) => tx.read().find_membership_of(user.id, group.group.id).await?,
         None => None,

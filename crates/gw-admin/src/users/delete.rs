@@ -5,7 +5,7 @@ use crate::{
     scope::{Access, Admin, KnownUser},
 };
 use axum::extract::{Path, State};
-use gw_http::{ApiError, Message};
+use gw_http::Message;
 use gw_store::{Tx, read::Scope};
 
 /// Super deletes the account with memberships, links and tokens; a ban outlives the row. An administrator of an
@@ -20,7 +20,7 @@ pub(crate) async fn delete_user(
     Path(user): Path<String>,
 ) -> Result<Message, Failure> {
     admin.require_writer()?;
-    let mut tx = state.store.begin(&admin.actor()).await?;
+    let mut tx = admin.begin(&state).await?;
     let known = admin.known_user(&tx.read(), &user, None, Access::Write).await?;
     if known.orgs.is_empty() {
         let orgs = tx.read().organizations_of(known.user.id).await?;
@@ -36,10 +36,8 @@ pub(crate) async fn delete_user(
 
 async fn end_memberships(admin: &Admin, tx: &mut Tx, known: KnownUser) -> Result<(), Failure> {
     let memberships = tx.read().list_memberships(known.user.id, &Scope::Orgs(known.orgs.clone())).await?;
-    // Spec/80 §6 rule 7 and C4: an administrator of the organization is not deleted by another one.
-    if memberships.iter().any(|item| item.group.is_org_admin) {
-        return Err(ApiError::conflict("the user administers an organization: remove that membership first").into());
-    }
+    // C4: an administrator of the organization is not deleted by another one.
+    admin.may_disempower_in(&tx.read(), known.user.id, &known.orgs).await?;
     let before = LastAdmin::of(tx, &known.orgs).await?;
     for item in memberships {
         admin.target_group(&tx.read(), &item.group.id.to_string()).await?;

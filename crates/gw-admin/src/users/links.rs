@@ -1,5 +1,6 @@
 use crate::{
     AdminState,
+    body::JsonBody,
     error::Failure,
     input,
     private::PRIVATE,
@@ -13,10 +14,10 @@ use axum::{
     Json,
     extract::{Path, State},
 };
-use gw_http::{JsonBody, Message};
+use gw_http::Message;
 use gw_policy::snapshot::LinkKind;
 use gw_store::{read::Scope, record::Link};
-use gw_types::{LinkId, UserId};
+use gw_types::{LinkId, Timestamp, UserId};
 
 const fn kind(kind: LinkKind) -> &'static str {
     match kind {
@@ -25,8 +26,9 @@ const fn kind(kind: LinkKind) -> &'static str {
     }
 }
 
-/// A user's live links. Administrators of an organization see that there are links; to which wallets, only where the
-/// address is Full for them (HD12, HD30).
+/// A user's live links. Administrators of an organization see which wallets are linked only where the address is Full for
+/// them (HD12, HD30); of others that the user proved one, and on which day. Links that the gateway made by itself, because a
+/// wallet sent something, tell of activity wherever it was: of hidden wallets they are not listed (HD40).
 #[utoipa::path(get, path = "/api/v1/admin/users/{user_id}/linked-addresses", tag = "links",
     params(("user_id" = String, Path, format = Uuid)),
     responses((status = 200, body = UserLinkedAddressesResponse), (status = 401), (status = 403), (status = 404)))]
@@ -40,19 +42,30 @@ pub(crate) async fn list_linked_addresses(
     let view = admin.address_view(&state, &snapshot, &scope);
     let entry = |link: Link| {
         let open = view.shows(link.address);
-        LinkedAddressEntry {
+        let time = |at: Timestamp| if open { at } else { day_of(at) };
+        let listed = match link.kind {
+            LinkKind::User => true,
+            LinkKind::System => open,
+        };
+        listed.then(|| LinkedAddressEntry {
             id: link.id,
             address: view.print(link.address),
             link_type: kind(link.kind),
             ens_name: link.ens_name.filter(|_| open),
             ens_resolved_at: link.ens_resolved_at.filter(|_| open),
-            verified_at: link.verified_at,
-            created_at: link.created_at,
+            verified_at: time(link.verified_at),
+            created_at: time(link.created_at),
             revoked_at: link.revoked_at,
-        }
+        })
     };
     let links = state.store.read().list_links(user.id).await?;
-    Ok(Json(UserLinkedAddressesResponse { addresses: links.into_iter().map(entry).collect() }))
+    Ok(Json(UserLinkedAddressesResponse { addresses: links.into_iter().filter_map(entry).collect() }))
+}
+
+/// The beginning of the day.
+fn day_of(at: Timestamp) -> Timestamp {
+    const DAY: i64 = 86_400_000_000;
+    Timestamp::from_micros(at.micros().div_euclid(DAY).saturating_mul(DAY))
 }
 
 /// Ends a link judged a compromise: visibility derived from it ends at once, and proving it again is refused.
@@ -69,7 +82,7 @@ pub(crate) async fn revoke_linked_address(
     JsonBody(body): JsonBody<RevokeLinkRequest>,
 ) -> Result<Message, Failure> {
     admin.require_writer()?;
-    let mut tx = state.store.begin(&admin.actor()).await?;
+    let mut tx = admin.begin(&state).await?;
     let user = admin.writable_user(&tx.read(), &user).await?;
     admin.require_platform_wide()?;
     let reason = body.reason.trim();

@@ -1,5 +1,6 @@
 use crate::{
     AdminState,
+    body::JsonBody,
     error::Failure,
     input,
     last_admin::LastAdmin,
@@ -10,7 +11,7 @@ use axum::{
     Json,
     extract::{Path, State},
 };
-use gw_http::{JsonBody, Message};
+use gw_http::Message;
 use gw_store::record::NewMembership;
 use gw_types::MembershipId;
 use http::StatusCode;
@@ -53,7 +54,7 @@ pub(crate) async fn add_membership(
     JsonBody(body): JsonBody<MembershipCreateRequest>,
 ) -> Result<(StatusCode, Json<UserMembership>), Failure> {
     admin.require_writer()?;
-    let mut tx = state.store.begin(&admin.actor()).await?;
+    let mut tx = admin.begin(&state).await?;
     let user = admin.known_user(&tx.read(), &user, None, Access::Write).await?.user;
     let group = admin.target_group(&tx.read(), &body.group_id).await?;
     let new = NewMembership {
@@ -66,7 +67,7 @@ pub(crate) async fn add_membership(
     Ok((StatusCode::CREATED, Json(made.into())))
 }
 
-/// Ends a membership.
+/// Ends a membership; one that gives administrator's powers is super's to end (C4).
 #[utoipa::path(delete, path = "/api/v1/admin/users/{user_id}/memberships/{membership_id}", tag = "memberships",
     params(("user_id" = String, Path, format = Uuid), ("membership_id" = String, Path, format = Uuid)),
     responses((status = 200, body = Message), (status = 401), (status = 403), (status = 404)))]
@@ -76,7 +77,7 @@ pub(crate) async fn remove_membership(
     Path((user, membership)): Path<(String, String)>,
 ) -> Result<Message, Failure> {
     admin.require_writer()?;
-    let mut tx = state.store.begin(&admin.actor()).await?;
+    let mut tx = admin.begin(&state).await?;
     let user = admin.known_user(&tx.read(), &user, None, Access::Write).await?.user;
     let found = match membership.parse::<MembershipId>() {
         Ok(id) => tx.read().find_membership(id).await?,
@@ -86,7 +87,8 @@ pub(crate) async fn remove_membership(
     let Some(item) = found.filter(|item| item.membership.user == user.id) else {
         return Err(admin.unknown_target("membership not found"));
     };
-    admin.target_group(&tx.read(), &item.group.id.to_string()).await?;
+    let group = admin.target_group(&tx.read(), &item.group.id.to_string()).await?;
+    admin.may_disempower(&group)?;
     let before = LastAdmin::of(&tx, &[item.group.org]).await?;
     tx.remove_membership(item.membership.id).await?;
     before.keep(&admin, &mut tx).await?;
@@ -104,7 +106,7 @@ pub(crate) async fn confirm_membership(
     Path((user, membership)): Path<(String, String)>,
 ) -> Result<Json<UserMembership>, Failure> {
     admin.require_super()?;
-    let mut tx = state.store.begin(&admin.actor()).await?;
+    let mut tx = admin.begin(&state).await?;
     let found = match membership.parse::<MembershipId>() {
         Ok(id) => tx.read().find_membership(id).await?,
         Err(_) => None,

@@ -48,7 +48,7 @@ pub(crate) async fn end_rpc_url(
 ) -> Result<Message, Failure> {
     admin.require_writer()?;
     let scope = admin.scope()?;
-    let mut tx = state.store.begin(&admin.actor()).await?;
+    let mut tx = admin.begin(&state).await?;
     let user = admin.writable_user(&tx.read(), &user).await?;
     let id: PersonalUrlId = id.parse().map_err(|_| Failure::not_found(UNKNOWN))?;
     // Another organization's is not there.

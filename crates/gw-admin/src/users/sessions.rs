@@ -39,7 +39,7 @@ pub(crate) async fn end_user_session(
     Path((user, session)): Path<(String, String)>,
 ) -> Result<Message, Failure> {
     admin.require_writer()?;
-    let mut tx = state.store.begin(&admin.actor()).await?;
+    let mut tx = admin.begin(&state).await?;
     let user = admin.writable_user(&tx.read(), &user).await?;
     admin.require_platform_wide()?;
     let session: SessionId = input::id(&session, "session_id")?;
@@ -58,7 +58,7 @@ pub(crate) async fn end_user_sessions(
     Path(user): Path<String>,
 ) -> Result<Message, Failure> {
     admin.require_writer()?;
-    let mut tx = state.store.begin(&admin.actor()).await?;
+    let mut tx = admin.begin(&state).await?;
     let user = admin.writable_user(&tx.read(), &user).await?;
     admin.require_platform_wide()?;
     let ended = tx.end_sessions(user.id).await?;

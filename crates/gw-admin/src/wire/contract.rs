@@ -63,6 +63,7 @@ pub(crate) struct ContractCreateRequest {
     pub(crate) address: String,
     #[serde(default)]
     pub(crate) name: String,
+    /// At most 16 KiB as JSON.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     pub(crate) metadata: Option<record::Object>,
@@ -76,6 +77,7 @@ pub(crate) struct ContractCreateRequest {
 pub(crate) struct ContractUpdateRequest {
     #[serde(default)]
     pub(crate) name: Option<String>,
+    /// At most 16 KiB as JSON.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     pub(crate) metadata: Option<record::Object>,

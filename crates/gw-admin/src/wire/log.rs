@@ -1,4 +1,4 @@
-use crate::private;
+use crate::scope::Admin;
 use gw_audit::{Action, AuthMethod, MatchedVia, ResourceType, TraceKind};
 use gw_store::audit;
 use gw_types::{DenyReason, OrgId, PersonalUrlId, Timestamp, UserId};
@@ -19,7 +19,8 @@ pub(crate) struct AdminLogsResponse {
 /// One call or retrieval, as sealed.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AccessLog {
-    /// Stays the same; only for super does it also count the records.
+    /// Names the record; super: in the order of their sealing. To others it says nothing: not how many calls the platform
+    /// had between two of them.
     id: i64,
     /// Empty for anonymous callers and for administrative tokens.
     external_id: String,
@@ -50,11 +51,10 @@ pub(crate) struct AccessLog {
     #[schema(value_type = Option<String>, format = Uuid)]
     rpc_url_id: Option<PersonalUrlId>,
     duration_us: u64,
-    /// For administrators of organizations false where the call was denied for what it named.
     node_called: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     upstream_ms: Option<u32>,
-    /// Super only: it counts everybody's changes.
+    /// Which policy it was judged by, counted over the platform; super only.
     #[serde(skip_serializing_if = "Option::is_none")]
     policy_epoch: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -71,7 +71,24 @@ pub(crate) struct AccessLog {
 }
 
 impl AccessLog {
-    /// As super sees it.
+    /// As this administrator reads it: only super learns what others do and have (HD12, HD18, HD40).
+    pub(crate) fn new(row: audit::AccessLog, admin: &Admin) -> Self {
+        if admin.is_super() {
+            return Self::whole(row);
+        }
+        let id = opaque(row.hash.as_ref());
+        let mut shown = Self { id, request_params: None, policy_epoch: None, ..Self::whole(row) };
+        if let Some(reason) = shown.denial_reason.map(|reason| admin.told(reason)) {
+            shown.denial_reason = Some(reason);
+            // The gateway asks the node for some foreign contracts and for no unregistered address.
+            if reason == DenyReason::Unregistered {
+                (shown.node_called, shown.upstream_ms, shown.trace_kind, shown.matched_via) = (false, None, None, None);
+            }
+        }
+        shown
+    }
+
+    /// As super reads it.
     fn whole(row: audit::AccessLog) -> Self {
         let record = row.record;
         Self {
@@ -98,34 +115,17 @@ impl AccessLog {
             created_at: row.created_at,
         }
     }
-
-    /// As one administrator sees it: none but super learns what others do and have (HD12, HD40).
-    pub(crate) fn new(row: audit::AccessLog, is_super: bool) -> Self {
-        if is_super {
-            return Self::whole(row);
-        }
-        let id = number(row.hash.as_slice());
-        let mut shown = Self { id, request_params: None, policy_epoch: None, ..Self::whole(row) };
-        if let Some(reason) = shown.denial_reason.map(private::reason) {
-            shown.denial_reason = Some(reason);
-            // The gateway asks the node for some foreign contracts and for no unregistered address.
-            if reason == DenyReason::Unregistered {
-                (shown.node_called, shown.upstream_ms, shown.trace_kind, shown.matched_via) = (false, None, None, None);
-            }
-        }
-        shown
-    }
 }
 
-/// A number that stands for a record and counts nothing, exact in every client's floating point.
-fn number(digest: &[u8]) -> i64 {
-    digest.iter().take(6).fold(0, |number, byte| number << 8 | i64::from(*byte))
+/// A number that names an entry and nothing else: the first 52 bits of its hash, which every reader of JSON takes exactly.
+fn opaque(hash: &[u8]) -> i64 {
+    hash.first_chunk::<8>().map_or(0, |first| i64::try_from(u64::from_be_bytes(*first) >> 12).unwrap_or(0))
 }
 
 /// One mutation.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AuditLogEntry {
-    /// Stays the same; only for super does it also count the entries.
+    /// The number of the entry: among those of its organization, from 1; for super among all.
     id: i64,
     #[schema(value_type = String)]
     action: Action,
@@ -156,28 +156,13 @@ pub(crate) struct AuditLogEntry {
 }
 
 impl AuditLogEntry {
-    /// As one administrator sees it: to none but super its id counts what others changed (HD40).
-    pub(crate) fn new(row: audit::AuditLog, is_super: bool) -> Self {
-        let shown = Self::whole(row);
-        if is_super { shown } else { Self { id: shown.own_number(), ..shown } }
-    }
-
-    /// A number made of what is shown anyway, the same before and after the entry is sealed.
-    fn own_number(&self) -> i64 {
-        let moment = self.created_at.micros().to_be_bytes();
-        let correlation = self.correlation_id.as_deref().unwrap_or_default();
-        let texts = [correlation, self.action.as_str(), self.resource_type.as_str(), &self.resource_id];
-        let bytes = moment.iter().chain(texts.iter().flat_map(|text| text.as_bytes()));
-        // FNV-1a: spreads, and hides nothing.
-        let spread = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        number(&bytes.fold(0xcbf2_9ce4_8422_2325, spread).to_be_bytes())
-    }
-
-    fn whole(row: audit::AuditLog) -> Self {
+    /// As this administrator reads it (HD18, HD40).
+    pub(crate) fn new(row: audit::AuditLog, admin: &Admin) -> Self {
+        let own = row.org_seq.map_or(0, |seq| i64::try_from(seq.saturating_add(1)).unwrap_or(i64::MAX));
         let entry = row.entry;
         let json = |text: Option<String>| text.and_then(|text| RawValue::from_string(text).ok());
         Self {
-            id: row.id,
+            id: if admin.is_super() { row.id } else { own },
             action: entry.action,
             actor_id: entry.actor_id,
             actor_external_id: entry.actor_external_id.map(String::from).unwrap_or_default(),

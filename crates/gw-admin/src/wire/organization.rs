@@ -38,6 +38,7 @@ impl From<record::Organization> for Organization {
 pub(crate) struct OrgCreateRequest {
     pub(crate) name: String,
     pub(crate) slug: String,
+    /// At most 16 KiB as JSON.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     pub(crate) settings: Option<record::Object>,
@@ -50,6 +51,7 @@ pub(crate) struct OrgUpdateRequest {
     pub(crate) name: Option<String>,
     #[serde(default)]
     pub(crate) slug: Option<String>,
+    /// At most 16 KiB as JSON.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     pub(crate) settings: Option<record::Object>,

@@ -99,6 +99,7 @@ pub(crate) struct RbacUserUpdateRequest {
     pub(crate) banned: Option<bool>,
     #[serde(default)]
     pub(crate) note: Option<String>,
+    /// At most 16 KiB as JSON.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     pub(crate) metadata: Option<record::Object>,

@@ -5,12 +5,17 @@
 //! of a wallet, or of another organization, that the administrator does not know of anyway. What of an answer shows is
 //! the [`Viewer`](crate::visibility::Viewer)'s, by the same rule.
 
+//!
+//! What runs, runs from an address that the administrator knows of as their own, or from [`Beside::NOBODY`]: the code that
+//! is called sees who calls it and what the caller holds, and may print both wherever it likes.
+
 use super::permissions::permissions;
 use crate::{
     snapshot::{Group, Snapshot},
     visibility::knows,
 };
-use gw_types::{Address, OrgId, Timestamp, UserId};
+use gw_evm::{Call, CallRequest};
+use gw_types::{Address, OrgId, Timestamp, UserId, address};
 
 /// Who looks over a user's shoulder, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +26,10 @@ pub struct Beside {
 }
 
 impl Beside {
+    /// Nobody's address, the same for every user: the last twenty bytes of the Keccak-256 hash of
+    /// `ledger-gateway: an address that is nobody's`. Nobody has the key to it.
+    pub const NOBODY: Address = address!("c842c300e4eccf6219055929ce476956e7e8f5c7");
+
     /// The administrator `operator`, in the organization `org`.
     pub const fn new(operator: UserId, org: OrgId) -> Self {
         Self { operator, org, sender: None }
@@ -31,6 +40,26 @@ impl Beside {
     #[must_use]
     pub const fn sending_from(self, sender: Address) -> Self {
         Self { sender: Some(sender), ..self }
+    }
+
+    /// Makes a signed transaction one of nobody's, unless the signer is the administrator's own: with the next nonce, and at
+    /// no price. Whether it did.
+    pub fn hide_signer(&self, snapshot: &Snapshot, call: &mut Call) -> bool {
+        let Call::SendRaw(signed) = call else { return false };
+        if knows(snapshot, self.operator, signed.sender) {
+            return false;
+        }
+        (signed.sender, signed.nonce) = (Self::NOBODY, 0);
+        let request = std::mem::take(&mut signed.request);
+        signed.request = CallRequest {
+            from: Some(Self::NOBODY),
+            nonce: Some(0),
+            gas_price: None,
+            max_fee_per_gas: None,
+            max_priority_fee_per_gas: None,
+            ..request
+        };
+        true
     }
 
     /// The administrator.

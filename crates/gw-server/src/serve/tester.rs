@@ -15,7 +15,7 @@ impl CallTester for Tester {
             let TestCall { token, org, method, params, client } = call;
             let trial = Trial { token, org, method, params, client: ClientAddress(client), correlation_id: None };
             let Tried { status, answer, reason } = self.0.try_call(trial).await.map_err(|_| BadToken)?;
-            Ok(TestAnswer { status, answer, reason: reason.map(|reason| reason.as_str()) })
+            Ok(TestAnswer { status, answer, reason })
         })
     }
 

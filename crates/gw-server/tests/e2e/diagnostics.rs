@@ -2,7 +2,7 @@
 
 use crate::{
     harness::{Engine, init_code},
-    world::{World, balance_of, forwardCall, transfer},
+    world::{World, approveCall, balance_of, forwardCall, transfer},
 };
 use alloy_primitives::{Address, B256, Bytes, U256};
 use alloy_sol_types::SolCall;
@@ -204,7 +204,9 @@ async fn v1_b14_hd7_a_dry_run_shows_what_both_see() {
     // Sends are traced, and nothing comes of them.
     let nonce = async || w.gw.node("eth_getTransactionCount", json!([w.ops.address(), "pending"])).await;
     let at = nonce().await;
-    let call = json!([{"to": w.erc20, "data": transfer(w.trader.address(), 7)}]);
+    // From nobody's address (HD7): it approves like any other, and has nothing to transfer.
+    let approve: Bytes = approveCall { spender: w.trader.address(), value: U256::from(7) }.abi_encode().into();
+    let call = json!([{"to": w.erc20, "data": approve}]);
     let sent = dry_run(&w, w.ops.did, "eth_sendTransaction", call.clone()).await;
     let said = sent.expect(200);
     assert_eq!((&said["decision"], &said["explanation"]["plan"]), (&json!("allowed"), &json!("send")), "{said}");

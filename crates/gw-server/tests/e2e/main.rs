@@ -7,6 +7,9 @@ mod harness;
 mod world;
 
 #[cfg(test)]
+#[expect(clippy::string_slice, reason = "hashes cut in these tests are ASCII")]
+mod administration;
+#[cfg(test)]
 #[expect(clippy::string_slice, reason = "addresses and names cut in these tests are ASCII")]
 mod administrators;
 #[cfg(test)]

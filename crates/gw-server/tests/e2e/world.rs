@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 sol! {
     function transfer(address to, uint256 value) external returns (bool);
+    function approve(address spender, uint256 value) external returns (bool);
     function balanceOf(address owner) external view returns (uint256);
     function symbol() external view returns (string);
     function forward(address target, bytes calldata data) external payable returns (bytes memory);

@@ -7,11 +7,12 @@ use super::{AuditStore, OutboxEntry};
 use crate::{
     Store, StoreError,
     entity::{audit_outbox, entries},
-    read::{Page, Paging, Scope},
+    read::{PAGE_BYTES, Page, Paging, Scope, Weigh, portion},
 };
 use gw_audit::{AccessRecord, Action, AdminEntry, Content, Hash, Kind, Record, ResourceType, StoredEntry};
 use gw_types::{DenyReason, OrgId, Timestamp, UserId};
 use sea_orm::{ColumnTrait, Condition, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect};
+use std::collections::HashMap;
 
 /// Which access records.
 #[derive(Clone, Debug)]
@@ -26,8 +27,8 @@ pub struct AccessFilter {
     pub correlation_id: Option<String>,
     /// With these outcomes.
     pub status: StatusFilter,
-    /// Denied for one of these reasons; none means any outcome.
-    pub denial_reasons: Vec<DenyReason>,
+    /// Denied for one of these reasons.
+    pub denial_reasons: Option<Vec<DenyReason>>,
     /// At or after this moment.
     pub from: Option<Timestamp>,
     /// At or before this moment.
@@ -43,7 +44,7 @@ impl AccessFilter {
             method: None,
             correlation_id: None,
             status: StatusFilter::Any,
-            denial_reasons: Vec::new(),
+            denial_reasons: None,
             from: None,
             to: None,
         }
@@ -120,6 +121,9 @@ impl AuditFilter {
 pub struct AuditLog {
     /// Its id, the same before and after it is sealed.
     pub id: i64,
+    /// Its number among the entries of its organization, from 0; the same before and after it is sealed. `None` without
+    /// organization.
+    pub org_seq: Option<u64>,
     /// When the mutation took place.
     pub created_at: Timestamp,
     /// The entry's hash, once it is sealed.
@@ -139,8 +143,7 @@ impl AuditStore {
             StatusFilter::Denied => Some(C::StatusCode.between(400, 499)),
             StatusFilter::Error => Some(C::StatusCode.between(500, 599)),
         };
-        let reasons = filter.denial_reasons.iter().map(|reason| reason.as_str());
-        let reasons = (!filter.denial_reasons.is_empty()).then(|| C::DenialReason.is_in(reasons));
+        let reasons = filter.denial_reasons.as_ref().map(|reasons| reasons.iter().map(|reason| reason.as_str()));
         let which = Condition::all()
             .add(C::Kind.eq(Kind::Access.as_str()))
             .add_option(filter.scope.holds(C::OrgId))
@@ -148,18 +151,13 @@ impl AuditStore {
             .add_option(filter.method.as_ref().map(|method| C::Method.eq(method)))
             .add_option(filter.correlation_id.as_ref().map(|id| C::CorrelationId.eq(id)))
             .add_option(status)
-            .add_option(reasons)
+            .add_option(reasons.map(|reasons| C::DenialReason.is_in(reasons)))
             .add_option(filter.from.map(|at| C::CreatedAt.gte(at.micros())))
             .add_option(filter.to.map(|at| C::CreatedAt.lte(at.micros())));
         let found = entries::Entity::find().filter(which);
         let total = found.clone().count(&self.pools.reader).await?;
-        let rows = found
-            .order_by_desc(C::CreatedAt)
-            .order_by_desc(C::Id)
-            .limit(paging.limit)
-            .offset(paging.offset)
-            .all(&self.pools.reader)
-            .await?;
+        let found = found.order_by_desc(C::CreatedAt).order_by_desc(C::Id);
+        let rows = portion(&self.pools.reader, found, paging, PAGE_BYTES).await?;
         Ok(Page { rows: rows.into_iter().map(AccessLog::try_from).collect::<Result<_, _>>()?, total })
     }
 
@@ -170,32 +168,84 @@ impl AuditStore {
         filter: &AuditFilter,
         paging: Paging,
     ) -> Result<Page<AuditLog>, StoreError> {
-        let (mut rows, waiting, floor) = waiting(policy, filter, paging).await?;
+        let Waiting { found, total, bytes, floor, places } = waiting(policy, filter, paging).await?;
+        let mut rows = self.numbered(found, floor, &places).await?;
         let sealed = entries::Entity::find().filter(sealed_condition(filter, floor));
-        let total = sealed.clone().count(&self.pools.reader).await?.saturating_add(waiting);
-        let left = paging.limit.saturating_sub(u64::try_from(rows.len()).unwrap_or(u64::MAX));
-        if left > 0 {
-            let found = sealed
-                .order_by_desc(entries::Column::OutboxId)
-                .limit(left)
-                .offset(paging.offset.saturating_sub(waiting))
-                .all(&self.pools.reader)
-                .await?;
-            for row in found {
-                rows.push(row.try_into()?);
-            }
+        let all = sealed.clone().count(&self.pools.reader).await?.saturating_add(total);
+        let read = u64::try_from(rows.len()).unwrap_or(u64::MAX);
+        // What waits and did not fit comes before what is sealed.
+        let cut = read < paging.limit && paging.offset.saturating_add(read) < total;
+        let left = Paging {
+            limit: if cut { 0 } else { paging.limit.saturating_sub(read) },
+            offset: paging.offset.saturating_sub(total),
+        };
+        let sealed = sealed.order_by_desc(entries::Column::OutboxId);
+        for row in portion(&self.pools.reader, sealed, left, PAGE_BYTES.saturating_sub(bytes)).await? {
+            rows.push(row.try_into()?);
         }
-        Ok(Page { rows, total })
+        Ok(Page { rows, total: all })
+    }
+
+    /// Waiting entries with the numbers among their organization's that they will be sealed with.
+    async fn numbered(
+        &self,
+        found: Vec<OutboxEntry>,
+        floor: Option<i64>,
+        places: &HashMap<i64, u64>,
+    ) -> Result<Vec<AuditLog>, StoreError> {
+        let mut sealed: HashMap<OrgId, u64> = HashMap::new();
+        let mut rows = Vec::with_capacity(found.len());
+        for OutboxEntry { id, created_at, entry } in found {
+            let org_seq = match (entry.org_id, places.get(&id)) {
+                (Some(org), Some(place)) => {
+                    let before = match sealed.get(&org) {
+                        Some(before) => *before,
+                        None => {
+                            let before = self.sealed_of(org, floor).await?;
+                            sealed.insert(org, before);
+                            before
+                        }
+                    };
+                    Some(before.saturating_add(*place))
+                }
+                (Some(_), None) | (None, _) => None,
+            };
+            rows.push(AuditLog { id, org_seq, created_at, hash: None, entry });
+        }
+        Ok(rows)
+    }
+
+    /// How many entries of an organization are sealed, without those that are still in the outbox.
+    async fn sealed_of(&self, org: OrgId, floor: Option<i64>) -> Result<u64, StoreError> {
+        use entries::Column as C;
+        let newest = entries::Entity::find()
+            .filter(C::Kind.eq(Kind::Admin.as_str()))
+            .filter(C::OrgId.eq(org.0))
+            .filter(Condition::all().add_option(floor.map(|floor| C::OutboxId.lt(floor))))
+            .order_by_desc(C::OutboxId)
+            .one(&self.pools.reader)
+            .await?;
+        let Some(row) = newest else { return Ok(0) };
+        let header = StoredEntry::new(row.bytes.clone(), row.openings.clone()).map_err(|_| malformed(&row))?.header;
+        Ok(header.org.map_or(0, |link| link.seq.saturating_add(1)))
     }
 }
 
-/// What of a page still waits in the outbox, how many wait that the filter wants, and the lowest waiting id: a row
-/// that is sealed between the two queries is taken from the outbox.
-async fn waiting(
-    policy: &Store,
-    filter: &AuditFilter,
-    paging: Paging,
-) -> Result<(Vec<AuditLog>, u64, Option<i64>), StoreError> {
+/// What of a page waits in the outbox.
+struct Waiting {
+    found: Vec<OutboxEntry>,
+    /// How many wait that the filter wants.
+    total: u64,
+    /// About how long the found ones are.
+    bytes: usize,
+    /// The lowest waiting id.
+    floor: Option<i64>,
+    /// The place of each waiting entry among those of its organization, from 0.
+    places: HashMap<i64, u64>,
+}
+
+/// What of a page still waits in the outbox; a row that is sealed between the two queries is taken from there.
+async fn waiting(policy: &Store, filter: &AuditFilter, paging: Paging) -> Result<Waiting, StoreError> {
     use audit_outbox::Column as C;
     let tx = policy.inner.pools.begin_read().await?;
     let floor: Option<Option<i64>> =
@@ -211,14 +261,26 @@ async fn waiting(
         .add_option(filter.to.map(|at| C::CreatedAt.lte(at.micros())));
     let found = audit_outbox::Entity::find().filter(which);
     let total = found.clone().count(&tx).await?;
-    let rows = found.order_by_desc(C::Id).limit(paging.limit).offset(paging.offset).all(&tx).await?;
-    tx.rollback().await?;
-    let mut logs = Vec::with_capacity(rows.len());
-    for row in rows {
-        let OutboxEntry { id, created_at, entry } = row.try_into()?;
-        logs.push(AuditLog { id, created_at, hash: None, entry });
+    let rows = portion(&tx, found.order_by_desc(C::Id), paging, PAGE_BYTES).await?;
+    let mut orgs: Vec<_> = rows.iter().filter_map(|row| row.org_id).collect();
+    orgs.sort_unstable();
+    orgs.dedup();
+    let mut all: Vec<(i64, uuid::Uuid)> = Vec::new();
+    if !orgs.is_empty() {
+        let waiting = audit_outbox::Entity::find().select_only().column(C::Id).column(C::OrgId);
+        all = waiting.filter(C::OrgId.is_in(orgs)).order_by_asc(C::Id).into_tuple().all(&tx).await?;
     }
-    Ok((logs, total, floor.flatten()))
+    tx.rollback().await?;
+    let mut counts: HashMap<uuid::Uuid, u64> = HashMap::new();
+    let mut places = HashMap::with_capacity(all.len());
+    for (id, org) in all {
+        let count = counts.entry(org).or_default();
+        places.insert(id, *count);
+        *count += 1;
+    }
+    let bytes = rows.iter().map(Weigh::weight).sum();
+    let found = rows.into_iter().map(OutboxEntry::try_from).collect::<Result<_, _>>()?;
+    Ok(Waiting { found, total, bytes, floor: floor.flatten(), places })
 }
 
 fn sealed_condition(filter: &AuditFilter, floor: Option<i64>) -> Condition {
@@ -237,11 +299,13 @@ fn sealed_condition(filter: &AuditFilter, floor: Option<i64>) -> Condition {
         .add_option(filter.to.map(|at| C::CreatedAt.lte(at.micros())))
 }
 
-/// The record inside a row, and the row's hash.
-fn opened(row: &entries::Model) -> Option<(Record, Hash)> {
+/// The record inside a row, its number among its organization's, and the row's hash.
+fn opened(row: &entries::Model) -> Option<(Record, Option<u64>, Hash)> {
     let entry = StoredEntry::new(row.bytes.clone(), row.openings.clone()).ok()?;
     match entry.content().ok()? {
-        Content::Record(record) => Some((record, Hash::try_from(row.hash.as_slice()).ok()?)),
+        Content::Record(record) => {
+            Some((record, entry.header.org.map(|link| link.seq), Hash::try_from(row.hash.as_slice()).ok()?))
+        }
         Content::Genesis(_) => None,
     }
 }
@@ -254,7 +318,7 @@ impl TryFrom<entries::Model> for AccessLog {
     type Error = StoreError;
     fn try_from(row: entries::Model) -> Result<Self, StoreError> {
         match opened(&row) {
-            Some((Record::Access(record), hash)) => {
+            Some((Record::Access(record), _, hash)) => {
                 Ok(Self { id: row.id, created_at: Timestamp::from_micros(row.created_at), hash, record })
             }
             _ => Err(malformed(&row)),
@@ -266,8 +330,9 @@ impl TryFrom<entries::Model> for AuditLog {
     type Error = StoreError;
     fn try_from(row: entries::Model) -> Result<Self, StoreError> {
         match (opened(&row), row.outbox_id) {
-            (Some((Record::Admin(entry), hash)), Some(id)) => Ok(Self {
+            (Some((Record::Admin(entry), org_seq, hash)), Some(id)) => Ok(Self {
                 id,
+                org_seq,
                 // The sealer chains an entry with the time of its mutation.
                 created_at: Timestamp::from_micros(row.created_at),
                 hash: Some(hash),

@@ -6,6 +6,7 @@ mod groups;
 mod links;
 mod mined;
 mod organizations;
+mod portion;
 mod tenants;
 mod tokens;
 mod urls;
@@ -14,12 +15,13 @@ mod users;
 pub use contracts::{ContractFilter, GrantSummary};
 pub use groups::{GroupImpact, GroupWithAccess};
 pub use organizations::OrganizationFilter;
+pub(crate) use portion::{PAGE_BYTES, Weigh, portion};
 pub use users::{MembershipItem, Role, UserFilter, UserGroup, UserItem, UserSearch};
 
 use crate::{StoreError, dialect};
 use gw_types::{OrgId, Timestamp};
 use sea_orm::{
-    ColumnTrait, DatabaseExecutor, EntityTrait, PaginatorTrait, QuerySelect, Select,
+    ColumnTrait, DatabaseExecutor, EntityTrait, PaginatorTrait, Select,
     sea_query::{Expr, ExprTrait, Func, LikeExpr, SimpleExpr},
 };
 
@@ -63,14 +65,19 @@ impl<'a> Reads<'a> {
         Self { conn, now }
     }
 
+    /// The moment by which ends are judged.
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
     /// One page of an ordered selection, and how long the whole is.
     async fn page<E, T>(&self, select: Select<E>, paging: Paging) -> Result<Page<T>, StoreError>
     where
-        E: EntityTrait<Model: Send + Sync>,
+        E: EntityTrait<Model: Weigh + Send + Sync>,
         T: TryFrom<E::Model, Error = StoreError>,
     {
         let total = select.clone().count(&self.conn).await?;
-        let rows = select.limit(paging.limit).offset(paging.offset).all(&self.conn).await?;
+        let rows = portion(&self.conn, select, paging, PAGE_BYTES).await?;
         let rows = rows.into_iter().map(T::try_from).collect::<Result<_, _>>()?;
         Ok(Page { rows, total })
     }

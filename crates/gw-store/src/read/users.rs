@@ -54,7 +54,7 @@ pub enum Role {
     OrgAdmin,
     /// A live member of a group with the admin claim, or of one flagged `is_org_admin` (D2).
     Admin,
-    /// A live member of a group with neither.
+    /// A live member of a group with neither, and not of read-only administrators.
     Member,
 }
 
@@ -296,7 +296,7 @@ fn members(filter: &UserFilter) -> Option<SelectStatement> {
         which = which.add(live(filter.now)).add(match role {
             Role::OrgAdmin => flagged,
             Role::Admin => flagged.or(claimed),
-            Role::Member => flagged.or(claimed).not(),
+            Role::Member => flagged.or(claimed).or(groups::Column::IsOrgReadonlyAdmin.eq(true)).not(),
         });
     }
     if which.is_empty() {

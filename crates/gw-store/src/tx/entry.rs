@@ -65,8 +65,8 @@ impl Tx {
             resource_id: Set(Some(subject.resource_id())),
             resource_name: Set((!name.is_empty()).then_some(name)),
             resource_type: Set(T::RESOURCE.as_str().to_owned()),
-            old_value: Set(before.map(|before| before.image().to_string())),
-            new_value: Set(new_value.map(|value| value.to_string())),
+            old_value: Set(before.map(|before| bounded(before.image()))),
+            new_value: Set(new_value.map(bounded)),
             correlation_id: Set(self.actor.correlation_id.clone()),
         });
     }
@@ -93,6 +93,30 @@ impl Tx {
         }
         Ok(())
     }
+}
+
+/// The most bytes of a value before or after a change.
+const MOST_IMAGE: usize = 16 * 1024;
+/// The most bytes of one member of a value that is longer.
+const MOST_MEMBER: usize = 512;
+
+/// An image as text. Of a long one the long members stand as digest and size: they show that something changed, and to
+/// what, and the short ones can still be read.
+fn bounded(image: Value) -> String {
+    let text = image.to_string();
+    if text.len() <= MOST_IMAGE {
+        return text;
+    }
+    let digest = |text: &str| json!({ "sha256": hex::encode(Sha256::digest(text)), "bytes": text.len() });
+    let Value::Object(mut members) = image else { return digest(&text).to_string() };
+    for value in members.values_mut() {
+        let text = value.to_string();
+        if text.len() > MOST_MEMBER {
+            *value = digest(&text);
+        }
+    }
+    let shortened = Value::Object(members).to_string();
+    if shortened.len() <= MOST_IMAGE { shortened } else { digest(&text).to_string() }
 }
 
 /// How many values a row of `audit_outbox` carries.
@@ -280,6 +304,7 @@ impl Audited for Contract {
             "name": self.name,
             // An ABI may be large: its digest shows that it changed, and to what.
             "abi_sha256": self.abi.as_deref().map(|abi| hex::encode(Sha256::digest(abi))),
+            "abi_bytes": self.abi.as_deref().map(str::len),
             "metadata": self.metadata,
             "deployed_by_user_id": self.deployer,
             "allow_visibleto_unlock": self.allow_visibleto_unlock,
@@ -555,5 +580,23 @@ impl Audited for Family {
     }
     fn image(&self) -> Value {
         json!({ "user_id": self.user, "amr": self.amr, "started": self.started, "expires_at": self.expires_at })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// AD7 (stopping): an entry does not keep what somebody fills a record with, and still says what was done.
+    #[test]
+    fn at1_ad7_values_in_entries_are_bounded() {
+        let short = json!({ "banned": true, "metadata": { "k": "v" } });
+        assert_eq!(bounded(short.clone()), short.to_string());
+        let long = bounded(json!({ "banned": true, "metadata": { "k": "x".repeat(MOST_IMAGE) } }));
+        let read: Value = serde_json::from_str(&long).unwrap();
+        assert_eq!((&read["banned"], &read["metadata"]["bytes"]), (&json!(true), &json!(MOST_IMAGE + 8)));
+        assert_eq!(read["metadata"]["sha256"].as_str().map(str::len), Some(64));
+        let many: serde_json::Map<_, _> = (0..100).map(|n| (n.to_string(), "x".repeat(300).into())).collect();
+        assert!(bounded(Value::Object(many)).len() < 200);
     }
 }

@@ -73,7 +73,7 @@ impl Tx {
     }
 
     /// Where policy stood when this mutation began.
-    pub(crate) const fn head(&self) -> Epoch {
+    pub const fn head(&self) -> Epoch {
         self.head
     }
 

@@ -10,7 +10,7 @@ use gw_store::{
     StoreError,
     audit::{AccessFilter, AuditFilter, AuditStore, Claim, StatusFilter, ToSeal},
     read::{Paging, Scope},
-    record::{NewOrganization, NewUser},
+    record::{NewOrganization, NewUser, OrganizationPatch},
 };
 use gw_types::{Clock, DenyReason, Entropy, OrgId, Seconds};
 use uuid::Uuid;
@@ -23,6 +23,8 @@ on_both_engines! {
     spec70_18_a_changed_column_shows,
     spec70_27_access_logs_keep_to_scope_and_filters,
     decision46_waiting_and_sealed_entries_are_one_list,
+    at1_ad3_hd40_an_entry_keeps_its_number_within_the_organization,
+    at1_ad7_a_page_of_long_entries_has_fewer_of_them,
     checkpoints_are_kept_once_in_order,
 }
 
@@ -190,9 +192,8 @@ async fn spec70_27_access_logs_keep_to_scope_and_filters(world: &World) {
     assert_eq!(statuses(AccessFilter { external_id: Some("did:test:b".into()), ..here() }).await, []);
     let (from, to) = (Some(world.clock.now().minus(Seconds(1))), Some(world.clock.now().minus(Seconds(1))));
     assert_eq!(statuses(AccessFilter { from, to, ..here() }).await, expected[1..2]);
-    let reason = Some(DenyReason::ContractNotPermitted);
-    let filter =
-        AccessFilter { denial_reasons: reason.into_iter().collect(), correlation_id: Some("call-1".into()), ..here() };
+    let reasons = Some(vec![DenyReason::ContractNotPermitted]);
+    let filter = AccessFilter { denial_reasons: reasons, correlation_id: Some("call-1".into()), ..here() };
     let found = writer.audit.list_access_logs(&filter, ALL).await.unwrap().rows.remove(0);
     assert_eq!(found.record, denied, "the whole record, as it was hashed");
 }
@@ -262,6 +263,55 @@ async fn decision46_waiting_and_sealed_entries_are_one_list(world: &World) {
     tx.create_organization(NewOrganization { slug: "next".into(), ..Default::default() }).await.unwrap();
     tx.commit().await.unwrap();
     assert!(world.store.outbox(sealed_to, 10).await.unwrap().len() == 1);
+}
+
+async fn at1_ad3_hd40_an_entry_keeps_its_number_within_the_organization(world: &World) {
+    let mut writer = writer(world, Stream::Admin).await;
+    let mut orgs = Vec::new();
+    for n in 0..3 {
+        let mut tx = world.begin().await;
+        let new = NewOrganization { slug: format!("o{n}"), ..Default::default() };
+        orgs.push(tx.create_organization(new).await.unwrap().id);
+        tx.commit().await.unwrap();
+    }
+    for (org, name) in [(orgs[0], "a"), (orgs[1], "b"), (orgs[0], "c")] {
+        let mut tx = world.begin().await;
+        tx.update_organization(org, OrganizationPatch { name: Some(name.into()), ..Default::default() }).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+    let newest = AuditFilter::all(Scope::All);
+    let own = AuditFilter { action: Some(Action::Update), ..AuditFilter::all(Scope::Orgs(vec![orgs[0]])) };
+    let numbers = async |writer: &Writer, filter: &AuditFilter| {
+        let rows = writer.audit.list_audit_logs(&world.store, filter, ALL).await.unwrap().rows;
+        rows.iter().map(|log| log.org_seq).collect::<Vec<_>>()
+    };
+    let all = [2, 1, 1, 0, 0, 0].map(Some);
+    assert_eq!(numbers(&writer, &newest).await, all);
+    for limit in [2, 2, 100] {
+        let sealed_to = seal_outbox(world, &mut writer, limit).await;
+        assert_eq!(numbers(&writer, &newest).await, all, "sealed but not forgotten");
+        world.store.forget_outbox(sealed_to).await.unwrap();
+        assert_eq!(numbers(&writer, &newest).await, all, "half here, half there");
+        assert_eq!(numbers(&writer, &own).await, [Some(2), Some(1)], "whatever is filtered");
+    }
+}
+
+async fn at1_ad7_a_page_of_long_entries_has_fewer_of_them(world: &World) {
+    let mut access = writer(world, Stream::Access).await;
+    for _ in 0..70 {
+        let params = Some(format!("\"{}\"", "x".repeat(256 * 1024)));
+        access.append(world, AccessRecord { request_params: params, ..call("eth_call", 200) }, None);
+    }
+    access.seal().await;
+    let mut read = 0;
+    while read < 70 {
+        let paging = Paging { limit: 1000, offset: read };
+        let page = access.audit.list_access_logs(&AccessFilter::all(Scope::All), paging).await.unwrap();
+        let rows = page.rows.len() as u64;
+        assert!(page.total == 70 && (1..=16).contains(&rows), "{rows}");
+        read += rows;
+    }
+    assert_eq!(read, 70, "each once");
 }
 
 async fn checkpoints_are_kept_once_in_order(world: &World) {

@@ -124,6 +124,14 @@ async fn spec80_7_users_are_found_by_name_address_group_and_role(world: &World) 
     assert_eq!(names(world, role(Role::OrgAdmin)).await, ["admin"]);
     assert_eq!(names(world, role(Role::Admin)).await, ["admin", "claimed"]);
     assert_eq!(names(world, role(Role::Member)).await, ["admin", "both", "foreign", "trader"]);
+    // AT1-AD8: a read-only administrator is no plain member.
+    let mut tx = world.begin().await;
+    let readers = NewGroup { is_org_readonly_admin: true, ..NewGroup::plain(banks.left, "readers", "Readers") };
+    let readers = tx.create_group(readers).await.unwrap().id;
+    let reader = NewUser { external_id: did("reader"), kyc: false, auth_tenant_id: None, groups: vec![readers] };
+    tx.create_user(reader).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(names(world, role(Role::Member)).await, ["admin", "both", "foreign", "trader"]);
 }
 
 async fn spec80_8_contracts_are_found_by_name_address_and_time(world: &World) {

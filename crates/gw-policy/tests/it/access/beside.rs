@@ -1,7 +1,8 @@
 //! HD7: decisions for somebody with an administrator beside them tell nothing that the administrator does not know.
 
-use super::support::{Ask, ask, ask_as, permit, verdict};
-use gw_evm::Method;
+use super::support::{Ask, ask, ask_as, permit, signed, verdict};
+use alloy_primitives::{Address, keccak256};
+use gw_evm::{Call, Method};
 use gw_policy::{
     Snapshot,
     access::{Beside, Caller, Plan},
@@ -142,4 +143,29 @@ fn b14_nothing_goes_untraced() {
     let traced = call(&both);
     assert_eq!((traced.plan(), traced.beside().map(|b| b.operator())), (Plan::Simulate, Some(user_id("admin"))));
     assert_eq!(traced.method(), Some(Method::Call));
+}
+
+/// AT1-AD1 (HD7): what runs for an administrator runs from nobody's address, unless the wallet is the administrator's own:
+/// code sees who calls it. The address is derived from a text, so nobody has its key.
+#[test]
+fn at1_ad1_hd7_a_signed_transaction_runs_as_nobodys() {
+    let digest = keccak256("ledger-gateway: an address that is nobody's");
+    assert_eq!(Beside::NOBODY, Address::from_slice(&digest[12..]));
+    let snapshot = scene().link("wallet").user("admin").link("mine").snapshot();
+    let beside = Beside::new(user_id("admin"), org_id("bank"));
+    let hidden = |signer: &str, nonce| {
+        let mut call = signed(address_of(signer), nonce, Some(address_of("plain")), [1, 2, 3, 4]);
+        if let Call::SendRaw(signed) = &mut call {
+            signed.request.max_fee_per_gas = Some(7);
+        }
+        (beside.hide_signer(&snapshot, &mut call), call)
+    };
+    let (did, mut own) = hidden("wallet", 5);
+    assert_eq!((did, &own), (true, &hidden("random", 9).1), "whoever signed it, and when");
+    let Call::SendRaw(run) = &mut own else { panic!("a signed transaction") };
+    assert_eq!((run.sender, run.nonce, run.request.max_fee_per_gas), (Beside::NOBODY, 0, None));
+    assert_eq!((run.request.from, run.request.nonce), (Some(Beside::NOBODY), Some(0)));
+    let (did, own) = hidden("mine", 5);
+    let Call::SendRaw(run) = own else { panic!("a signed transaction") };
+    assert_eq!((did, run.sender, run.nonce), (false, address_of("mine"), 5));
 }
