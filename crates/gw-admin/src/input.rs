@@ -189,9 +189,9 @@ mod tests {
         }
     }
 
-    /// AD7 (stopping): what is kept as it comes has an end.
+    /// What is kept as it comes has an end.
     #[test]
-    fn at1_ad7_free_values_are_bounded() {
+    fn free_values_are_bounded() {
         let of = |length: usize| Object::from_iter([("k".to_owned(), "x".repeat(length).into())]);
         assert!(object(None, "metadata").unwrap().is_none());
         assert!(object(Some(of(MOST_OBJECT - 8)), "metadata").unwrap().is_some());

@@ -130,9 +130,9 @@ mod tests {
         assert_eq!(Page::<100>::of_query("limit=x").limit, 100);
     }
 
-    /// AD7 (stopping): rows are bounded together as well.
+    /// Rows are bounded together as well.
     #[test]
-    fn at1_ad7_a_page_of_long_rows_has_fewer_of_them() {
+    fn a_page_of_long_rows_has_fewer_of_them() {
         let page = Page::<50> { limit: 1000, offset: 10 };
         let long = || vec!["x".repeat(1024 * 1024); 8];
         let cut = page.of(long(), 18);

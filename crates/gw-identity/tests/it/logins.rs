@@ -126,7 +126,7 @@ async fn hd19_wallet_and_page_get_two_families() {
     let family = |tokens: &Tokens| world.edge.tokens.access(&tokens.access, world.edge.now()).unwrap().session;
     assert_ne!(family(&wallet), family(&page));
 
-    // Copies of one pair would kill each other here; a real second use ends the login whole (at1 AP4).
+    // Copies of one pair would kill each other here; a real second use ends the login whole (HD35).
     for tokens in [&wallet, &page] {
         world.clock.pass(60);
         assert_eq!(world.post("/refresh", tokens.as_refresh()).send().await.status, StatusCode::OK);

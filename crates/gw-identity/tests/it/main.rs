@@ -4,9 +4,9 @@
 #[cfg(test)]
 mod api;
 #[cfg(test)]
-mod at1;
-#[cfg(test)]
 mod attacks;
+#[cfg(test)]
+mod ends;
 #[cfg(test)]
 mod links;
 #[cfg(test)]

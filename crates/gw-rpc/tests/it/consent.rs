@@ -56,7 +56,7 @@ async fn with_contract(slug: &str, world: &World, fake: &FakeNode, at: Address) 
 
 /// HD32: a call that names no organization makes nobody a member, whatever it stands on.
 #[tokio::test]
-async fn at1_ap3_hd32_an_unnamed_call_accepts_nothing() {
+async fn hd32_an_unnamed_call_accepts_nothing() {
     let (world, fake) = scripted().await;
     let (first, firsts) = with_contract("first", &world, &fake, Address::repeat_byte(0x22)).await;
     let (second, seconds) = with_contract("second", &world, &fake, CONTRACT).await;
@@ -84,7 +84,7 @@ async fn at1_ap3_hd32_an_unnamed_call_accepts_nothing() {
 
 /// HD35: a filter ends with the membership it was made in, and does not live again with the next one.
 #[tokio::test]
-async fn at1_ap1_hd35_a_filter_does_not_come_back_with_its_maker() {
+async fn hd35_a_filter_does_not_come_back_with_its_maker() {
     let (world, fake) = scripted().await;
     let holder = holder(&world, "holder").await;
     let chain = Chain::on(&fake);

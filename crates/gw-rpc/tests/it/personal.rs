@@ -289,7 +289,7 @@ async fn pu4_the_rules_of_its_owner_apply() {
 
 /// HD35: a URL ends with its owner's place in its organization, for metadata too, and does not come back with it.
 #[tokio::test]
-async fn at1_ap1_hd35_a_url_ends_with_the_membership_for_good() {
+async fn hd35_a_url_ends_with_the_membership_for_good() {
     for way in ["ban", "removal", "time"] {
         let (world, _fake) = serving().await;
         let (owner, bank, _) = world.owner(UrlReach::Wallet).await;

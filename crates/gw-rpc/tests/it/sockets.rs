@@ -421,7 +421,7 @@ async fn ws6_a_connection_ends_with_the_right_to_it() {
 
 /// HD35: a connection stands on the memberships it was opened with; one that was ended and made again is another one.
 #[tokio::test]
-async fn at1_ap1_hd35_a_connection_does_not_outlive_the_membership_it_stood_on() {
+async fn hd35_a_connection_does_not_outlive_the_membership_it_stood_on() {
     let (world, fake) = scripted().await;
     let holder = holder(&world, "holder").await;
     let chain = Chain::on(&fake);

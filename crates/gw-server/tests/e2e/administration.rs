@@ -1,4 +1,4 @@
-//! What the first attack on the administration showed (AT1), each as the attack was made.
+//! Attacks on the administration (HD7, HD18, HD20, HD30, HD40), each as it was carried out.
 
 use crate::{
     harness::{Answer, Engine, key},
@@ -59,10 +59,10 @@ fn making(code: &[u8]) -> Bytes {
     init.into()
 }
 
-/// AT1-AD1 (HD7): the code that a dry-run calls is the administrator's own and sees its caller. It runs from nobody's address:
+/// HD7: the code that a dry-run calls is the administrator's own and sees its caller. It runs from nobody's address:
 /// the answer is the same for every member, whatever wallets they have, and for one without any.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn at1_ad1_hd7_a_dry_run_tells_code_nothing_of_the_member() {
+async fn hd7_a_dry_run_tells_code_nothing_of_the_member() {
     let w = World::start(Engine::Sqlite).await;
     let ops = w.group_named("ops").await;
     let second = member(&w.gw, &w.meridian, &ops, "did:test:second", 6, true).await;
@@ -118,10 +118,10 @@ async fn at1_ad1_hd7_a_dry_run_tells_code_nothing_of_the_member() {
     assert_eq!(said[0], said[1], "whoever signed it");
 }
 
-/// AT1-AD2 (C4): an administrator's powers end by super's act only, in whatever way they would be taken; what is noted of
+/// C4: an administrator's powers end by super's act only, in whatever way they would be taken; what is noted of
 /// them stays the organization's.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn at1_ad2_c4_no_administrator_takes_a_fellows_powers() {
+async fn c4_no_administrator_takes_a_fellows_powers() {
     let w = World::start(Engine::Sqlite).await;
     let (admins, methods) = (w.group_named("admins").await, json!(["eth_call"]));
     let claimed = group(&w.gw, &w.meridian, "claimed", false, methods.clone(), json!(["admin"])).await;
@@ -156,14 +156,14 @@ async fn at1_ad2_c4_no_administrator_takes_a_fellows_powers() {
     w.asks("PUT", &format!("/users/{}", w.admin.user_id), Some(json!({"banned": true}))).await.expect(403);
     w.asks("PUT", &format!("/users/{}", w.analyst.user_id), Some(json!({"banned": true}))).await.expect(200);
 
-    // AT1-AD8: read-only administrators are no plain members.
+    // Read-only administrators are no plain members.
     let members = w.asks("GET", "/users?role=member", None).await.expect(200).to_string();
     assert!(members.contains(w.ops.did) && !members.contains("did:test:reader"), "{members}");
 }
 
-/// AT1-AD3 (HD18, HD40): no number of a row counts what other organizations do.
+/// HD18, HD40: no number of a row counts what other organizations do.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn at1_ad3_hd40_rows_count_nothing_of_others() {
+async fn hd40_rows_count_nothing_of_others() {
     let w = World::start(Engine::Sqlite).await;
     let contracts = format!("/orgs/{}/groups", w.meridian);
     let make = async |slug: &str| {
@@ -212,9 +212,9 @@ async fn at1_ad3_hd40_rows_count_nothing_of_others() {
     }
 }
 
-/// AT1-AD4 (HD30, HD40, B15): neither the log nor a test tells which address is another organization's contract.
+/// HD30, HD40, B15: neither the log nor a test tells which address is another organization's contract.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn at1_ad4_hd30_a_foreign_contract_reads_as_an_unregistered_one() {
+async fn hd30_a_foreign_contract_reads_as_an_unregistered_one() {
     let w = World::start(Engine::Sqlite).await;
     let foreign = w.gw.deploy(&w.ops.token, &w.ops.key, making(&telltale(false))).await;
     w.gw.admin("DELETE", &format!("/orgs/{}/contracts/{foreign}", w.meridian), None).await.expect(200);
@@ -283,10 +283,10 @@ impl HalfSent {
     }
 }
 
-/// AT1-AD5 (HD20, 80 §2 rule 3): who is judged is who is there when the body is: what an administrator began before they were
+/// HD20, 80 §2 rule 3: who is judged is who is there when the body is: what an administrator began before they were
 /// banned, removed or logged out has no effect.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn at1_ad5_hd20_a_half_sent_mutation_ends_with_its_senders_rights() {
+async fn hd20_a_half_sent_mutation_ends_with_its_senders_rights() {
     let w = World::start(Engine::Sqlite).await;
     let admins = w.group_named("admins").await;
     let groups = format!("/orgs/{}/groups", w.meridian);
@@ -328,9 +328,9 @@ async fn at1_ad5_hd20_a_half_sent_mutation_ends_with_its_senders_rights() {
     assert_eq!(w.asks("GET", &user, None).await.expect(200)["note"], "stays");
 }
 
-/// AT1-AD6 (HD40): an administrator learns of no activity elsewhere from the links of wallets that are hidden from them.
+/// HD40: an administrator learns of no activity elsewhere from the links of wallets that are hidden from them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn at1_ad6_hd40_links_tell_of_no_activity_elsewhere() {
+async fn hd40_links_tell_of_no_activity_elsewhere() {
     let w = World::start(Engine::Sqlite).await;
     let links = format!("/users/{}/linked-addresses", w.trader.user_id);
     // The trader is in both banks, and proved a wallet.
@@ -362,9 +362,9 @@ async fn at1_ad6_hd40_links_tell_of_no_activity_elsewhere() {
     assert_eq!(seen().await, before);
 }
 
-/// AT1-AD7 (stopping): what an administrator fills records with has an end, and so has a page of a list.
+/// What an administrator fills records with has an end, and so has a page of a list.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn at1_ad7_records_and_pages_are_bounded() {
+async fn records_and_pages_are_bounded() {
     let w = World::start(Engine::Sqlite).await;
     let big = json!({"k": "x".repeat(16 * 1024)});
     let (user, contract) =

@@ -80,7 +80,7 @@ fn every_answer_is_dressed() {
 
 /// A head that is no HTTP is answered, not hung up on.
 #[test]
-fn at1_a_control_byte_in_a_header_is_a_bad_request() {
+fn a_control_byte_in_a_header_is_a_bad_request() {
     let node = anvil();
     let gateway = Serving::start(node.url(), &[]).ready();
     for bad in ["a\u{1}b", "a\u{7f}b"] {

@@ -587,9 +587,9 @@ impl Audited for Family {
 mod tests {
     use super::*;
 
-    /// AD7 (stopping): an entry does not keep what somebody fills a record with, and still says what was done.
+    /// An entry does not keep what somebody fills a record with, and still says what was done.
     #[test]
-    fn at1_ad7_values_in_entries_are_bounded() {
+    fn values_in_entries_are_bounded() {
         let short = json!({ "banned": true, "metadata": { "k": "v" } });
         assert_eq!(bounded(short.clone()), short.to_string());
         let long = bounded(json!({ "banned": true, "metadata": { "k": "x".repeat(MOST_IMAGE) } }));

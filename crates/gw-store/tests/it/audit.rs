@@ -23,8 +23,8 @@ on_both_engines! {
     spec70_18_a_changed_column_shows,
     spec70_27_access_logs_keep_to_scope_and_filters,
     decision46_waiting_and_sealed_entries_are_one_list,
-    at1_ad3_hd40_an_entry_keeps_its_number_within_the_organization,
-    at1_ad7_a_page_of_long_entries_has_fewer_of_them,
+    hd40_an_entry_keeps_its_number_within_the_organization,
+    a_page_of_long_entries_has_fewer_of_them,
     checkpoints_are_kept_once_in_order,
 }
 
@@ -265,7 +265,7 @@ async fn decision46_waiting_and_sealed_entries_are_one_list(world: &World) {
     assert!(world.store.outbox(sealed_to, 10).await.unwrap().len() == 1);
 }
 
-async fn at1_ad3_hd40_an_entry_keeps_its_number_within_the_organization(world: &World) {
+async fn hd40_an_entry_keeps_its_number_within_the_organization(world: &World) {
     let mut writer = writer(world, Stream::Admin).await;
     let mut orgs = Vec::new();
     for n in 0..3 {
@@ -296,7 +296,7 @@ async fn at1_ad3_hd40_an_entry_keeps_its_number_within_the_organization(world: &
     }
 }
 
-async fn at1_ad7_a_page_of_long_entries_has_fewer_of_them(world: &World) {
+async fn a_page_of_long_entries_has_fewer_of_them(world: &World) {
     let mut access = writer(world, Stream::Access).await;
     for _ in 0..70 {
         let params = Some(format!("\"{}\"", "x".repeat(256 * 1024)));

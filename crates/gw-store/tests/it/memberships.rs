@@ -14,10 +14,10 @@ on_both_engines! {
     hd32_agreeing_confirming_and_leaving,
     rt11_an_ended_or_pending_membership_is_no_scope,
     rt24_records_of_organizations_are_apart_and_outlive_the_account,
-    at1_ap1_hd35_a_ban_or_the_end_of_a_membership_ends_its_urls_for_good,
-    at1_ap1_hd35_a_membership_that_goes_on_keeps_its_urls,
-    at1_ap2_hd32_who_declined_or_left_comes_back_by_their_own_act_only,
-    at1_ap3_hd32_a_login_accepts_one_offer_and_no_void_one,
+    hd35_a_ban_or_the_end_of_a_membership_ends_its_urls_for_good,
+    hd35_a_membership_that_goes_on_keeps_its_urls,
+    hd32_who_declined_or_left_comes_back_by_their_own_act_only,
+    hd32_a_login_accepts_one_offer_and_no_void_one,
 }
 
 async fn bank(tx: &mut Tx, slug: &str) -> (OrgId, GroupId) {
@@ -164,7 +164,7 @@ async fn url_orgs(world: &World, user: &User) -> Vec<OrgId> {
 }
 
 /// HD35: whatever ends the ground of a URL ends the URL, in the same transaction and on record; nothing revives it.
-async fn at1_ap1_hd35_a_ban_or_the_end_of_a_membership_ends_its_urls_for_good(world: &World) {
+async fn hd35_a_ban_or_the_end_of_a_membership_ends_its_urls_for_good(world: &World) {
     let mut tx = world.begin().await;
     let (left, lefts) = bank(&mut tx, "left").await;
     let (right, rights) = bank(&mut tx, "right").await;
@@ -219,7 +219,7 @@ async fn at1_ap1_hd35_a_ban_or_the_end_of_a_membership_ends_its_urls_for_good(wo
     }
 }
 
-async fn at1_ap1_hd35_a_membership_that_goes_on_keeps_its_urls(world: &World) {
+async fn hd35_a_membership_that_goes_on_keeps_its_urls(world: &World) {
     let mut tx = world.begin().await;
     let (left, lefts) = bank(&mut tx, "left").await;
     let more = tx.create_group(NewGroup::plain(left, "more", "More")).await.unwrap().id;
@@ -237,7 +237,7 @@ async fn at1_ap1_hd35_a_membership_that_goes_on_keeps_its_urls(world: &World) {
 }
 
 /// HD32, decision 62: the memory stands by the name, and only the person's own act ends it.
-async fn at1_ap2_hd32_who_declined_or_left_comes_back_by_their_own_act_only(world: &World) {
+async fn hd32_who_declined_or_left_comes_back_by_their_own_act_only(world: &World) {
     let mut tx = world.begin().await;
     let (left, lefts) = bank(&mut tx, "left").await;
     let (right, rights) = bank(&mut tx, "right").await;
@@ -284,7 +284,7 @@ async fn at1_ap2_hd32_who_declined_or_left_comes_back_by_their_own_act_only(worl
 }
 
 /// HD32: of two that wait none is accepted by a login; one that a ban makes void is not accepted, nor in the way.
-async fn at1_ap3_hd32_a_login_accepts_one_offer_and_no_void_one(world: &World) {
+async fn hd32_a_login_accepts_one_offer_and_no_void_one(world: &World) {
     let mut tx = world.begin().await;
     let (left, lefts) = bank(&mut tx, "left").await;
     let (right, rights) = bank(&mut tx, "right").await;

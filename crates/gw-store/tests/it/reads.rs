@@ -124,7 +124,7 @@ async fn spec80_7_users_are_found_by_name_address_group_and_role(world: &World) 
     assert_eq!(names(world, role(Role::OrgAdmin)).await, ["admin"]);
     assert_eq!(names(world, role(Role::Admin)).await, ["admin", "claimed"]);
     assert_eq!(names(world, role(Role::Member)).await, ["admin", "both", "foreign", "trader"]);
-    // AT1-AD8: a read-only administrator is no plain member.
+    // A read-only administrator is no plain member.
     let mut tx = world.begin().await;
     let readers = NewGroup { is_org_readonly_admin: true, ..NewGroup::plain(banks.left, "readers", "Readers") };
     let readers = tx.create_group(readers).await.unwrap().id;

@@ -19,7 +19,7 @@ on_both_engines! {
     ds9_the_end_of_a_tenant_bans_its_users_and_ends_their_tokens,
     tk8_the_list_binds_at_the_next_snapshot,
     spec80_5_6_groups_and_organizations_that_go_leave_tenants_without_them,
-    at1_hd32_an_invitation_of_an_organization_with_a_directory_is_for_its_own_tenant,
+    hd32_an_invitation_of_an_organization_with_a_directory_is_for_its_own_tenant,
 }
 
 const TENANT: TenantId = TenantId::fixed(0x1111);
@@ -241,7 +241,7 @@ async fn spec80_5_6_groups_and_organizations_that_go_leave_tenants_without_them(
 
 /// An account that was invited by its directory name belongs to whichever allowed tenant vouches first. An organization
 /// with a directory of its own meant somebody of that directory.
-async fn at1_hd32_an_invitation_of_an_organization_with_a_directory_is_for_its_own_tenant(world: &World) {
+async fn hd32_an_invitation_of_an_organization_with_a_directory_is_for_its_own_tenant(world: &World) {
     let (org, group) = bank(world).await;
     let mut tx = world.begin().await;
     let plain = NewOrganization { slug: "plain".into(), name: "Plain".into(), ..Default::default() };

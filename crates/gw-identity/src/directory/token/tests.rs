@@ -136,7 +136,7 @@ fn ds4_every_wrong_claim_of_an_id_token_is_refused() {
         ("oid", Value::Null, Fault::Subject),
         ("oid", "".into(), Fault::Subject),
         ("oid", "with blank".into(), Fault::Subject),
-        // What is no GUID names no account (at1).
+        // What is no GUID names no account.
         ("oid", "alice".into(), Fault::Subject),
         ("oid", "00000000-0000-0000-0000-000000000000".into(), Fault::Subject),
         ("oid", "x".repeat(300).into(), Fault::Subject),

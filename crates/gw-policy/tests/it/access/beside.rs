@@ -145,10 +145,10 @@ fn b14_nothing_goes_untraced() {
     assert_eq!(traced.method(), Some(Method::Call));
 }
 
-/// AT1-AD1 (HD7): what runs for an administrator runs from nobody's address, unless the wallet is the administrator's own:
+/// HD7: what runs for an administrator runs from nobody's address, unless the wallet is the administrator's own:
 /// code sees who calls it. The address is derived from a text, so nobody has its key.
 #[test]
-fn at1_ad1_hd7_a_signed_transaction_runs_as_nobodys() {
+fn hd7_a_signed_transaction_runs_as_nobodys() {
     let digest = keccak256("ledger-gateway: an address that is nobody's");
     assert_eq!(Beside::NOBODY, Address::from_slice(&digest[12..]));
     let snapshot = scene().link("wallet").user("admin").link("mine").snapshot();

@@ -183,7 +183,7 @@ fn taken_in(harbour: i64, meridian: i64, more: impl FnOnce(World) -> World) -> S
 /// HD32: of several organizations that took somebody in, the first one's rights count; the next neither takes the person
 /// over nor keeps them out.
 #[test]
-fn at1_ap3_hd32_of_several_that_wait_the_first_counts() {
+fn hd32_of_several_that_wait_the_first_counts() {
     let client = user_id("client");
     for (at, first, other) in [((10, 20), "harbour", "meridian"), ((20, 10), "meridian", "harbour")] {
         let snapshot = taken_in(at.0, at.1, |world| world);
@@ -203,7 +203,7 @@ fn at1_ap3_hd32_of_several_that_wait_the_first_counts() {
 
 /// HD32, RT24: a KYC mark of an organization whose membership does not count opens nothing.
 #[test]
-fn at1_ap3_hd32_a_mark_of_an_organization_that_waits_opens_nothing() {
+fn hd32_a_mark_of_an_organization_that_waits_opens_nothing() {
     let snapshot = taken_in(10, 20, |world| world.no_kyc().verified_in("meridian"));
     for gate in [KycGate::All, KycGate::Writes] {
         for org in [None, Some("harbour"), Some("meridian")] {
@@ -219,7 +219,7 @@ fn at1_ap3_hd32_a_mark_of_an_organization_that_waits_opens_nothing() {
 
 /// HD35: a personal URL is one while its owner's membership in its organization counts, and no longer.
 #[test]
-fn at1_ap1_hd35_a_personal_url_is_one_while_the_membership_counts() {
+fn hd35_a_personal_url_is_one_while_the_membership_counts() {
     let url = PersonalUrl {
         id: PersonalUrlId::fixed(1),
         secret: B256::repeat_byte(1),

@@ -1,4 +1,4 @@
-//! What the first round of attacks got through (HD20, HD32, HD34, HD35), each as it was carried out.
+//! What a logout, a removal, a decline or a stolen token ends (HD20, HD32, HD34, HD35), each as an attack on it.
 
 use crate::{
     attacks::{entry, is_pending, log_in_by_page, mint, open_from, urls},
@@ -56,7 +56,7 @@ async fn refreshed(world: &World, tokens: &Tokens) -> Tokens {
 
 /// HD32, decision 62: who declined or left is not taken back by an invitation and the next refresh or login.
 #[tokio::test]
-async fn at1_ap2_hd32_who_declined_or_left_is_not_taken_back() {
+async fn hd32_who_declined_or_left_is_not_taken_back() {
     let world = World::new().await;
     let (org, group) = bank(&world, "bank").await;
     for way in ["declined", "left"] {
@@ -85,7 +85,7 @@ async fn at1_ap2_hd32_who_declined_or_left_is_not_taken_back() {
 
 /// HD32: of two invitations the first is in force, and neither a login nor a refresh chooses between them.
 #[tokio::test]
-async fn at1_ap3_hd32_of_two_that_wait_a_login_chooses_none() {
+async fn hd32_of_two_that_wait_a_login_chooses_none() {
     let world = World::new().await;
     let (first, firsts) = bank(&world, "first").await;
     let (second, seconds) = bank(&world, "second").await;
@@ -110,7 +110,7 @@ async fn silent_code(world: &World, tokens: &Tokens) -> String {
 
 /// HD35, TK-5: somebody has a copy of a refresh token: the whole login ends, whatever it made, as by a logout.
 #[tokio::test]
-async fn at1_ap4_hd35_tk5_reuse_ends_the_whole_login() {
+async fn hd35_tk5_reuse_ends_the_whole_login() {
     let world = World::new().await;
     let (_, other) = log_in_by_page(&world, "alice").await;
     for way in ["reuse of the page's", "reuse of the application's", "logout"] {
@@ -152,7 +152,7 @@ const OF_BROWSERS: [(&str, &str); 5] = [
 /// HD34: a script behind the victim's address opens a sign-in; the victim's browser is shown nothing of it to sign, and
 /// nobody is without the secret.
 #[tokio::test]
-async fn at1_ap5_hd34_a_script_fixes_no_sign_in_of_a_browser() {
+async fn hd34_a_script_fixes_no_sign_in_of_a_browser() {
     let world = World::new().await;
     let flow = Flow::open(&world, &[]).await;
     let other = (403, "this sign-in was started in another browser");
@@ -176,7 +176,7 @@ async fn at1_ap5_hd34_a_script_fixes_no_sign_in_of_a_browser() {
 
 /// HD34: the same for a login that a script opened.
 #[tokio::test]
-async fn at1_ap5_hd34_a_browser_collects_nothing_of_a_scripts_login() {
+async fn hd34_a_browser_collects_nothing_of_a_scripts_login() {
     let world = World::new().await;
     let login = open_from(&world, PAGE, &[]).await;
     let qr = format!("/auth/session/{}/qr.svg", login.id);
@@ -194,7 +194,7 @@ async fn at1_ap5_hd34_a_browser_collects_nothing_of_a_scripts_login() {
 
 /// HD35: a logout that names another login's refresh token ends both that one and the caller's own.
 #[tokio::test]
-async fn at1_ap6_hd35_a_logout_ends_the_callers_login_and_the_one_named() {
+async fn hd35_a_logout_ends_the_callers_login_and_the_one_named() {
     let world = World::new().await;
     for by in ["bearer", "cookie", "neither", "bearer, nonsense named"] {
         let (own, _) = log_in_by_page(&world, "alice").await;
@@ -249,7 +249,7 @@ async fn half_sent(
 
 /// HD20, 80 section 2 rule 3: whoever may not when the body has come may not, whenever the request began.
 #[tokio::test]
-async fn at1_ap7_hd20_a_request_is_judged_when_its_body_has_come() {
+async fn hd20_a_request_is_judged_when_its_body_has_come() {
     let world = World::new().await;
     let (org, group) = bank(&world, "bank").await;
     let url = json!({ "name": "phone", "org_id": org });
