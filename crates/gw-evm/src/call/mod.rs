@@ -125,6 +125,18 @@ pub struct Simulation {
     pub block: BlockId,
 }
 
+impl Simulation {
+    /// Whether it asks what a plain payment would cost or do. As `eth_call` a call without data is none: its answer is that
+    /// of code.
+    pub fn is_payment(&self) -> bool {
+        let is_run = match self.kind {
+            SimulationKind::EstimateGas | SimulationKind::TraceCall => true,
+            SimulationKind::Call | SimulationKind::CreateAccessList => false,
+        };
+        is_run && self.request.input.is_empty()
+    }
+}
+
 /// One position of a topic criterion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TopicFilter {

@@ -166,8 +166,7 @@ impl Checks<'_> {
         }
         self.history(simulation.block)?;
         // The gas of a plain payment is everybody's to estimate, and its trace to see; its outcome as eth_call is not (§10).
-        let pays = matches!(simulation.kind, SimulationKind::EstimateGas | SimulationKind::TraceCall);
-        self.target(request, target, pays)?;
+        self.target(request, target, simulation.is_payment())?;
         match request.from {
             Some(from) if !self.member.owns(self.snapshot, from) => Err(invalid_sender()),
             Some(_) | None => Ok(()),
@@ -196,7 +195,7 @@ impl Checks<'_> {
         if is_multicall(request.to, &request.input) {
             return Err(DenyReason::Multicall.into());
         }
-        self.target(request, target, true)?;
+        self.target(request, target, request.input.is_empty())?;
         self.upgrade(request, target)?;
         match signed.signed_nonce {
             Some(nonce) if request.to.is_none() => self.created_address(signed.sender.create(nonce))?,
@@ -219,10 +218,10 @@ impl Checks<'_> {
     }
 
     /// The target itself, with function and parameter rules; the deploy claim without one.
-    fn target(&self, request: &CallRequest, target: Option<&Standing<'_>>, pays: bool) -> Result<(), DenyReason> {
+    fn target(&self, request: &CallRequest, target: Option<&Standing<'_>>, is_payment: bool) -> Result<(), DenyReason> {
         match target {
             None => self.creation(request)?,
-            Some(standing) => self.run(request, standing, pays)?,
+            Some(standing) => self.run(request, standing, is_payment)?,
         }
         self.access_list(request)?;
         self.authorizations(request)
@@ -236,13 +235,18 @@ impl Checks<'_> {
         if request.input.is_empty() { Err(DenyReason::InvalidRequestShape) } else { Ok(()) }
     }
 
-    /// The target table of §10, columns code-touching and plain value.
-    fn run(&self, request: &CallRequest, standing: &Standing<'_>, pays: bool) -> Result<(), DenyReason> {
+    /// The target table of §10, columns code-touching and plain value. A payment to what is out of reach is left to its
+    /// trace, whosever it is: refused here, it would tell a contract of an organization from nobody's by the mistakes that
+    /// are looked at in between (HD40).
+    fn run(&self, request: &CallRequest, standing: &Standing<'_>, is_payment: bool) -> Result<(), DenyReason> {
         if standing.shared.is_some() {
             return Ok(());
         }
         if let Some(reach) = &standing.reach {
             return reach.functions.permit(self.snapshot, self.member, reach.contract, &request.input);
+        }
+        if is_payment {
+            return Ok(());
         }
         if standing.contract.is_some() {
             return Err(DenyReason::ContractNotPermitted);
@@ -251,8 +255,7 @@ impl Checks<'_> {
         if standing.retired.is_some() && !reserved {
             return Err(DenyReason::ContractNotPermitted);
         }
-        let payment = pays && request.input.is_empty();
-        if standing.public || standing.owned || reserved || payment { Ok(()) } else { Err(DenyReason::Unregistered) }
+        if standing.public || standing.owned || reserved { Ok(()) } else { Err(DenyReason::Unregistered) }
     }
 
     /// §9: addresses in an access list are address inputs too. Judged like touches in a trace (HD29), so that listing a

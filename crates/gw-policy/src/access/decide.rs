@@ -85,7 +85,7 @@ fn judge(snapshot: &Snapshot, q: &Question<'_>) -> Result<Permit, (Refused, Opti
     // How far a personal URL reaches of what its owner may.
     let url = if let Caller::Url(_, url) = q.caller { Some(&**url) } else { None };
     if let Some(url) = url {
-        check_url_scope(snapshot, url, method, call).map_err(|reason| (reason.into(), org))?;
+        check_url_scope(url, method, call).map_err(|reason| (reason.into(), org))?;
         check_url_sender(snapshot, url, call).map_err(|refused| (refused, org))?;
     }
     // Multicall, history, target, grant, slot or selector, parameters, upgrade, claims; at last the sender.

@@ -114,8 +114,14 @@ impl<'s, 'c> Subject<'s, 'c> {
             Self::Quantity(_, _, standing) | Self::Code(_, standing) => {
                 org(standing.reach.as_ref().map(|reach| reach.contract.org), Owner::Nobody)
             }
+            Self::Simulation(simulation, Some(standing)) if simulation.is_payment() && standing.reach.is_none() => {
+                org(reserving(standing, named), Owner::Nobody)
+            }
             Self::Storage(_, _, standing) | Self::Proof(_, _, standing) | Self::Simulation(_, Some(standing)) => {
                 org(owning(standing, named), Owner::Nobody)
+            }
+            Self::Send(signed, Some(standing)) if signed.request.input.is_empty() && standing.reach.is_none() => {
+                org(reserving(standing, named), Owner::OneOfMine)
             }
             Self::Send(_, Some(standing)) => org(owning(standing, named), Owner::OneOfMine),
             Self::Simulation(_, None) | Self::Send(_, None) => Owner::OneOfMine,
@@ -124,14 +130,21 @@ impl<'s, 'c> Subject<'s, 'c> {
     }
 }
 
-/// The owner of the target; an address reserved for several of the caller's organizations is the named one's.
+/// The owner of the target.
 fn owning(standing: &Standing<'_>, named: NamedOrg) -> Option<OrgId> {
     match (standing.contract, named) {
         // Registered elsewhere, but everybody's: not a matter of its owner (X6).
         (Some(_), _) if standing.shared.is_some() && standing.reach.is_none() => None,
         (Some(contract), _) => Some(contract.org),
-        (None, NamedOrg::Org(org)) => standing.reserved_in.contains(&org).then_some(org),
-        (None, NamedOrg::Unnamed | NamedOrg::Unreadable) => standing.reserved_in.first().copied(),
+        (None, _) => reserving(standing, named),
+    }
+}
+
+/// The organization of the caller's that the address is reserved for; of several the named one.
+fn reserving(standing: &Standing<'_>, named: NamedOrg) -> Option<OrgId> {
+    match named {
+        NamedOrg::Org(org) => standing.reserved_in.contains(&org).then_some(org),
+        NamedOrg::Unnamed | NamedOrg::Unreadable => standing.reserved_in.first().copied(),
     }
 }
 

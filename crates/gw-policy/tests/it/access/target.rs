@@ -1,8 +1,11 @@
 //! What may be called, read and listed: the target table of §10, grants, functions, parameters, slots, claims.
 
-use super::support::{ask, permit, reason, verdict};
+use super::{
+    execution::told,
+    support::{ask, payment, permit, reason, verdict},
+};
 use alloy_eips::eip7702::{Authorization, SignedAuthorization};
-use gw_evm::{Call, Method, SimulationKind, VisibleTo};
+use gw_evm::{Call, Method, SimulationKind, VisibleTo, trace::FrameKind};
 use gw_policy::{
     Snapshot,
     access::Decision,
@@ -634,4 +637,67 @@ fn w1_authorizations_need_an_own_authority_and_a_delegate_within_reach() {
     }
     let decision = ask(&own("bond"), "analyst").call(Method::SendRawTransaction, &call);
     assert_eq!(reason(&decision), DenyReason::SenderNotOwned);
+}
+
+/// HD40: a mistake in a payment is answered the same whoever owns the code at its target: an organization whose contract is
+/// out of reach, or nobody. Who may not run that code learns it from the trace alone.
+#[test]
+fn hd40_a_wrong_payment_tells_no_registered_contract_from_nobodys() {
+    let snapshot = bank().snapshot();
+    let stranger = address_of("a-strangers-wallet");
+    let ask = |named: bool| {
+        let asked = ask(&snapshot, "analyst");
+        if named { asked.naming("bank") } else { asked }
+    };
+    let payment = |from: Address, to: Address| json!([{"from": from, "to": to, "value": "0x1"}]);
+    for named in [false, true] {
+        for (method, from, expected) in [
+            ("eth_sendTransaction", stranger, "400"),
+            ("eth_estimateGas", stranger, "400"),
+            ("debug_traceCall", stranger, "400"),
+            ("eth_sendTransaction", address_of("wallet"), "SEND"),
+            ("eth_estimateGas", address_of("wallet"), "TRACE"),
+            ("debug_traceCall", address_of("wallet"), "TRACE"),
+            ("eth_call", address_of("wallet"), "unregistered"),
+        ] {
+            let nobodys = ask(named).rpc(method, payment(from, address_of("nobodys")));
+            assert_eq!(verdict(&nobodys), expected, "{method}");
+            for theirs in ["foreign", "ungranted"] {
+                let said = ask(named).rpc(method, payment(from, address_of(theirs)));
+                match (&said, &nobodys) {
+                    (Decision::Deny(_), Decision::Deny(_)) => {}
+                    _ => assert_eq!(verdict(&said), expected, "{method} {theirs}"),
+                }
+            }
+        }
+        // With data it is a call, refused for both before anything else is looked at.
+        for to in ["foreign", "ungranted", "nobodys"] {
+            let call = json!([{"from": stranger, "to": address_of(to), "data": "0x01020304"}]);
+            assert!(matches!(ask(named).rpc("eth_sendTransaction", call), Decision::Deny(_)), "{to}");
+        }
+    }
+}
+
+/// X6: what a payment enters is judged by its trace: a contract out of reach is refused, whoever owns it.
+#[test]
+fn x6_a_payment_enters_no_contract_out_of_reach() {
+    let snapshot = bank().snapshot();
+    let sender = address_of("wallet");
+    let pay = |to: &str| {
+        let permit =
+            permit(ask(&snapshot, "analyst").call(Method::SendRawTransaction, &payment(sender, address_of(to))));
+        let run = told(permit, sender, FrameKind::Call, Some(to)).input([]).edit(|top| top.value = U256::from(1));
+        run.wallet("wallet")
+    };
+    for (to, reason) in [
+        ("foreign", DenyReason::CrossOrg),
+        ("ungranted", DenyReason::ContractNotPermitted),
+        ("nobodys", DenyReason::Unregistered),
+    ] {
+        assert_eq!(pay(to).account(to, [0x60, 0x00]).judge(&snapshot), Err(reason), "{to}");
+    }
+    // A registered contract without code is somebody's all the same.
+    assert_eq!(pay("foreign").wallet("foreign").judge(&snapshot), Err(DenyReason::CrossOrg));
+    assert_eq!(pay("nobodys").wallet("nobodys").judge(&snapshot), Ok(Vec::new()));
+    assert_eq!(pay("bond").account("bond", [0x60, 0x00]).judge(&snapshot), Ok(Vec::new()));
 }
