@@ -76,7 +76,14 @@ async fn account(tx: &mut Tx, identity: &Identity, auto_kyc: bool) -> Result<Use
         Some(user) => match user.auth_tenant_id {
             Some(pinned) if pinned != tenant => return Err(DirectoryError::OtherTenant),
             Some(_) => user,
-            None => tx.pin_tenant(user.id, tenant).await?,
+            None => {
+                let user = tx.pin_tenant(user.id, tenant).await?;
+                if allowed.auto_provision {
+                    let group = group_of(tx, &allowed).await?;
+                    tx.place_newcomer(&user, group).await?;
+                }
+                user
+            }
         },
         None if !allowed.auto_provision => return Err(DirectoryError::NotProvisioned),
         None => {

@@ -13,17 +13,19 @@ use gw_types::{Claim, DenyReason, OrgId};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scope<'m> {
     rights: &'m [OrgRights],
+    /// Whether none of them may have the call on its record (HD32).
+    unfiled: bool,
 }
 
 impl<'m> Scope<'m> {
     fn one(rights: &'m OrgRights) -> Self {
-        Self { rights: std::slice::from_ref(rights) }
+        Self { rights: std::slice::from_ref(rights), unfiled: false }
     }
 
     /// The one organization, if it is one: what the call is filed under.
     pub(super) fn org(&self) -> Option<OrgId> {
         match self.rights {
-            [only] => Some(only.org),
+            [only] if !self.unfiled => Some(only.org),
             _ => None,
         }
     }
@@ -72,7 +74,7 @@ pub(super) fn filed_under(member: &Member, named: NamedOrg) -> Option<OrgId> {
 }
 
 fn any(member: &Member) -> Scope<'_> {
-    Scope { rights: counting(member) }
+    Scope { rights: counting(member), unfiled: member.is_undecided }
 }
 
 fn named(member: &Member, org: OrgId) -> Result<Scope<'_>, DenyReason> {
@@ -108,6 +110,8 @@ pub(super) fn resolve(member: &Member, named_org: NamedOrg, owner: Owner) -> Res
         (Owner::Nobody, NamedOrg::Unnamed) => Ok(any(member)),
         (Owner::OneOfMine, NamedOrg::Unnamed) => match counting(member) {
             [_, _, ..] => Err(DenyReason::OrgAmbiguous),
+            // HD32: who has yet to choose deploys and pays in nobody's name unchosen.
+            [_] if member.is_undecided => Err(DenyReason::OrgAmbiguous),
             [] | [_] => Ok(any(member)),
         },
     }

@@ -23,6 +23,8 @@ pub struct Member {
     pub rights: Vec<OrgRights>,
     /// Organizations of the user that do not count, because the request names another one (HD39).
     elsewhere: Vec<OrgId>,
+    /// Whether several organizations wait for the user's word, and none of them is named (HD32).
+    pub(super) is_undecided: bool,
     /// The moment expiry is judged at.
     pub now: Timestamp,
     /// Who looks over their shoulder (HD7).
@@ -38,7 +40,8 @@ impl Member {
     /// The same, as far as it holds for who looks over their shoulder too (HD7).
     pub fn beside(snapshot: &Snapshot, user: UserId, now: Timestamp, beside: Option<Beside>) -> Self {
         let counts = |group: &Group| beside.is_none_or(|beside| beside.counts(snapshot, group, now));
-        Self { user, rights: rights_by(snapshot, user, now, counts), elsewhere: Vec::new(), now, beside }
+        let is_undecided = snapshot.is_undecided(user, now);
+        Self { user, rights: rights_by(snapshot, user, now, counts), elsewhere: Vec::new(), is_undecided, now, beside }
     }
 
     /// The same user with the rights of the organization that the request names, and of no other one (HD39): as if it
@@ -49,6 +52,7 @@ impl Member {
             let others = self.rights.iter().map(|rights| rights.org).filter(|org| *org != named);
             self.elsewhere.extend(others);
             self.rights.retain(|rights| rights.org == named);
+            self.is_undecided = false;
         }
         self
     }

@@ -321,13 +321,27 @@ impl Snapshot {
     /// So a later one takes nobody over, and keeps nobody out. A ban gives the place up, as an end does; system
     /// organizations have no part in it.
     fn first_provisional(&self, user: UserId, now: Timestamp) -> Option<OrgId> {
-        let waiting = self.memberships(user).iter().filter_map(|membership| {
+        self.provisional(user, now).min().map(|(_, org)| org)
+    }
+
+    /// Since when which organizations wait for the user's word.
+    fn provisional(&self, user: UserId, now: Timestamp) -> impl Iterator<Item = (Timestamp, OrgId)> {
+        self.memberships(user).iter().filter_map(move |membership| {
             let waits = membership.state == MembershipState::Provisional && !membership.has_ended(now);
             let group = self.groups.get(&membership.group).filter(|_| waits)?;
             let counts = self.is_plain(group.org) && !self.is_banned_in(user, group.org);
             counts.then_some((membership.since, group.org))
-        });
-        waiting.min().map(|(_, org)| org)
+        })
+    }
+
+    /// Whether several organizations wait for the word of a user who has accepted none (HD32). Then no call that names none
+    /// of them is any one's: not to be sent in its name, nor to be put on its record.
+    pub fn is_undecided(&self, user: UserId, now: Timestamp) -> bool {
+        let Some((_, first)) = self.provisional(user, now).next() else { return false };
+        let of = |membership: &Membership| self.groups.get(&membership.group).map(|group| group.org);
+        let mut accepted = self.memberships(user).iter().filter(|membership| membership.is_accepted(now));
+        !accepted.any(|membership| of(membership).is_some_and(|org| self.is_plain(org)))
+            && self.provisional(user, now).any(|(_, org)| org != first)
     }
 
     /// Whether there is such an organization, and it is not one of the system's.
@@ -424,12 +438,12 @@ impl Snapshot {
         self.links.at(address)
     }
 
-    /// Whether anybody holds or ever held a link to the address. Links that went with a deleted user are forgotten.
+    /// Whether anybody holds or ever held a link to the address, deleted accounts included.
     pub fn was_ever_linked(&self, address: Address) -> bool {
         !self.links.at(address).is_empty() || self.was_unlinked(address)
     }
 
-    /// Whether somebody's link to the address was ended, and not proved again by the same.
+    /// Whether somebody's link to the address was ended, by itself or with the account, and not proved again by the same.
     pub fn was_unlinked(&self, address: Address) -> bool {
         !self.ended_links.get(address).is_empty()
     }

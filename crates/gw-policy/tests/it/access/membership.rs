@@ -1,15 +1,15 @@
 //! What a membership gives before its member agreed to it, and what one organization's decisions about a person bind
 //! (HD32, decision 62; RT11, RT24).
 
-use super::support::{ask, denial, permit, reason, verdict};
+use super::support::{Ask, ask, denial, permit, reason, verdict};
 use gw_policy::{Change, Snapshot, visibility::Viewer};
 use gw_policy::{
-    access::{Caller, Refused, active_orgs, admin, identify_url, upstream_key},
+    access::{Caller, Decision, Refused, active_orgs, admin, identify_url, upstream_key},
     knobs::{Knobs, KycGate},
     snapshot::{PersonalUrl, UrlReach},
     testing::{FUTURE, NOW, PAST, World, address_of, did, org_id, user_id, world},
 };
-use gw_types::{B256, Claim, DenyReason, Epoch, PersonalUrlId};
+use gw_types::{Address, B256, Claim, DenyReason, Epoch, PersonalUrlId};
 use serde_json::json;
 
 /// A client of Meridian; Harbour put her into an all-powerful group of its own as well.
@@ -197,8 +197,46 @@ fn hd32_of_several_that_wait_the_first_counts() {
     let asked = ask(&snapshot, "client");
     assert_eq!(reason(&asked.eth_call(address_of("bond"), [1, 2, 3, 4])), DenyReason::ForeignOrg);
     assert_eq!(verdict(&asked.eth_call(address_of("fund"), [1, 2, 3, 4])), "TRACE");
+}
+
+/// HD12, HD32: while several organizations wait for somebody's word, what is sent without naming one is nobody's: the first
+/// one's administrators would own what is deployed, and read of every call.
+#[test]
+fn hd32_of_several_that_wait_none_has_unnamed_calls_on_its_record() {
+    let send = |asked: &Ask<'_>, to: Option<Address>| asked.send_raw(address_of("wallet"), to, [1, 2, 3, 4]);
+    let snapshot = taken_in(10, 20, |world| world);
+    for to in [Some(address_of("shop")), None] {
+        assert_eq!(reason(&send(&ask(&snapshot, "client"), to)), DenyReason::OrgAmbiguous, "{to:?}");
+    }
     let paid = ask(&snapshot, "client").send_raw(address_of("wallet"), Some(address_of("shop")), []);
-    assert_eq!(permit(paid).org(), Some(org_id("harbour")), "nor is a payment ambiguous");
+    assert_eq!(reason(&paid), DenyReason::OrgAmbiguous);
+    let filed = |snapshot: &Snapshot, method: &str| {
+        let asked = ask(snapshot, "client").rpc(method, json!([]));
+        match asked {
+            Decision::Allow(permit) => permit.org(),
+            Decision::Deny(denial) => denial.org,
+            Decision::Invalid(invalid) => invalid.org,
+        }
+    };
+    for method in ["eth_chainId", "eth_blockNumber", "eth_getFilterChanges", "debug_traceTransaction"] {
+        assert_eq!(filed(&snapshot, method), None, "{method}");
+    }
+    // One that asks for what is its own has that on record, and so has the one that is named.
+    let named = ask(&snapshot, "client").naming("harbour").send_raw(address_of("wallet"), Some(address_of("shop")), []);
+    assert_eq!(permit(named).org(), Some(org_id("harbour")));
+    assert_eq!(
+        permit(ask(&snapshot, "client").eth_call(address_of("fund"), [1, 2, 3, 4])).org(),
+        Some(org_id("harbour"))
+    );
+    // With one there is nothing to choose; nor is there after the choice.
+    for world in [
+        taken_in(10, 20, |world| world.banned_in("meridian")),
+        taken_in(10, 20, |world| world.member("harbour/takers")),
+    ] {
+        let paid = ask(&world, "client").send_raw(address_of("wallet"), Some(address_of("shop")), []);
+        assert_eq!(permit(paid).org(), Some(org_id("harbour")));
+        assert_eq!(filed(&world, "eth_blockNumber"), Some(org_id("harbour")));
+    }
 }
 
 /// HD32, RT24: a KYC mark of an organization whose membership does not count opens nothing.
