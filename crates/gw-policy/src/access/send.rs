@@ -48,6 +48,10 @@ pub(super) fn check_sender(
         return Err(DenyReason::SenderNotOwned);
     }
     let owned = owns(snapshot, user, sender);
+    // HD37: nor may who unlinked the address, or lost the link or the account, be relayed to slip by what is decided about them.
+    if !owned && links.is_empty() && snapshot.was_unlinked(sender) {
+        return Err(DenyReason::SenderNotOwned);
+    }
     let by_policy = match knobs.raw_sender_policy {
         RawSenderPolicy::Owner => owned,
         RawSenderPolicy::Unclaimed => owned || links.is_empty(),

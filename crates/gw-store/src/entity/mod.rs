@@ -24,6 +24,6 @@ pub(crate) use send::{reservations, tx_visibility};
 pub(crate) use system::{audit_outbox, instances};
 pub(crate) use url::personal_urls;
 pub(crate) use user::{
-    address_links, contract_wallet_proofs, declined_organizations, login_nullifiers, memberships, org_user_records,
-    refresh_tokens, revocations, user_tombstones, users,
+    address_links, contract_wallet_proofs, declined_organizations, former_links, login_nullifiers, memberships,
+    org_user_records, refresh_tokens, revocations, user_tombstones, users,
 };

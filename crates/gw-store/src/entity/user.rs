@@ -125,6 +125,24 @@ pub(crate) mod address_links {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
+pub(crate) mod former_links {
+    use sea_orm::entity::prelude::*;
+
+    #[sea_orm::model]
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "former_links")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub id: Uuid,
+        pub address: String,
+        pub external_id: String,
+        pub revoked_by_admin: bool,
+        pub ended_at: i64,
+    }
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
 pub(crate) mod contract_wallet_proofs {
     use sea_orm::entity::prelude::*;
 

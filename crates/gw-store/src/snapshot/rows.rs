@@ -4,9 +4,9 @@ use super::tables::Policy;
 use crate::{
     StoreError,
     entity::{
-        address_links, contract_grants, contracts, convictions, directory_tenants, group_access, groups, memberships,
-        org_user_records, organizations, past_contracts, personal_urls, quarantines, reservations, retired_contracts,
-        revocations, shared_infrastructure, suspensions, system_toggles, tx_visibility, users,
+        address_links, contract_grants, contracts, convictions, directory_tenants, former_links, group_access, groups,
+        memberships, org_user_records, organizations, past_contracts, personal_urls, quarantines, reservations,
+        retired_contracts, revocations, shared_infrastructure, suspensions, system_toggles, tx_visibility, users,
     },
     record::{self, ReservationState},
     row::{self, Place},
@@ -389,6 +389,25 @@ impl Policy for address_links::Entity {
             None => Change::Link(link.id, Some(link)),
             Some(_) => Change::LinkEnded(link.id, link.address),
         })
+    }
+    fn removal(key: Uuid) -> Change {
+        Change::Link(key.into(), None)
+    }
+}
+
+/// To the snapshot a link that went with its account is one that was ended.
+impl Policy for former_links::Entity {
+    type Row = former_links::Model;
+    const KEY: Self::Column = former_links::Column::Id;
+    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
+        select.into_model()
+    }
+    fn key(row: &Self::Row) -> Uuid {
+        row.id
+    }
+    fn change(row: Self::Row) -> Result<Change, StoreError> {
+        let address = Place::new("former_links", row.id).parse("address", &row.address)?;
+        Ok(Change::LinkEnded(row.id.into(), address))
     }
     fn removal(key: Uuid) -> Change {
         Change::Link(key.into(), None)

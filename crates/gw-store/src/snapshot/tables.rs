@@ -4,9 +4,9 @@ use crate::{
     StoreError,
     dialect::Engine,
     entity::{
-        address_links, contract_grants, contracts, convictions, directory_tenants, group_access, groups, memberships,
-        org_user_records, organizations, past_contracts, personal_urls, quarantines, reservations, retired_contracts,
-        revocations, shared_infrastructure, suspensions, system_toggles, tx_visibility, users,
+        address_links, contract_grants, contracts, convictions, directory_tenants, former_links, group_access, groups,
+        memberships, org_user_records, organizations, past_contracts, personal_urls, quarantines, reservations,
+        retired_contracts, revocations, shared_infrastructure, suspensions, system_toggles, tx_visibility, users,
     },
 };
 use gw_policy::{Change, Snapshot};
@@ -33,6 +33,7 @@ pub(super) enum Entity {
     PastContract,
     Grant,
     Link,
+    FormerLink,
     Reservation,
     Visibility,
     Revocation,
@@ -45,7 +46,7 @@ pub(super) enum Entity {
 }
 
 impl Entity {
-    pub(super) const ALL: [Self; 21] = [
+    pub(super) const ALL: [Self; 22] = [
         Self::User,
         Self::Organization,
         Self::Group,
@@ -57,6 +58,7 @@ impl Entity {
         Self::PastContract,
         Self::Grant,
         Self::Link,
+        Self::FormerLink,
         Self::Reservation,
         Self::Visibility,
         Self::Revocation,
@@ -82,6 +84,7 @@ impl Entity {
             Self::PastContract => "past_contract",
             Self::Grant => "grant",
             Self::Link => "link",
+            Self::FormerLink => "former_link",
             Self::Reservation => "reservation",
             Self::Visibility => "visibility",
             Self::Revocation => "revocation",
@@ -130,6 +133,7 @@ macro_rules! by_entity {
             Entity::PastContract => $run::<past_contracts::Entity>($($argument),*).await,
             Entity::Grant => $run::<contract_grants::Entity>($($argument),*).await,
             Entity::Link => $run::<address_links::Entity>($($argument),*).await,
+            Entity::FormerLink => $run::<former_links::Entity>($($argument),*).await,
             Entity::Reservation => $run::<reservations::Entity>($($argument),*).await,
             Entity::Visibility => $run::<tx_visibility::Entity>($($argument),*).await,
             Entity::Revocation => $run::<revocations::Entity>($($argument),*).await,

@@ -10,13 +10,14 @@ use super::{
 use crate::{
     Missing, StoreError,
     entity::{
-        address_links, contract_wallet_proofs, contracts, reservations, retired_contracts, shared_infrastructure,
+        address_links, contract_wallet_proofs, contracts, former_links, reservations, retired_contracts,
+        shared_infrastructure,
     },
     record::{Link, LinkProof, Linked, ReservationState, SenderLink, WalletProof},
     row,
 };
 use gw_policy::snapshot::LinkKind;
-use gw_types::{Address, OrgId, Seconds, UserId};
+use gw_types::{Address, ExternalId, OrgId, Seconds, UserId};
 use sea_orm::{
     ActiveModelTrait, ActiveValue::Set, ColumnTrait, EntityTrait, IntoActiveModel, ModelTrait, PaginatorTrait,
     QueryFilter, QuerySelect, sea_query::Expr,
@@ -61,6 +62,9 @@ impl Tx {
                 return Err(StoreError::Rule("address_is_contract"));
             }
         }
+        if self.was_revoked_before(user, address).await? {
+            return Err(StoreError::LinkRevoked);
+        }
         let proof = match proof {
             LinkProof::Challenge => {
                 self.forget_past_contracts(address).await?;
@@ -80,6 +84,41 @@ impl Tx {
         };
         self.keep_wallet_proof(&linked.link, proof.as_ref()).await?;
         Ok(linked)
+    }
+
+    /// Remembers a link of an account that is about to go, by the account's name (HD37).
+    pub(super) async fn remember_link(&self, name: &ExternalId, link: &address_links::Model) -> Result<(), StoreError> {
+        let known = former_links::Entity::find()
+            .filter(former_links::Column::ExternalId.eq(name.as_str()))
+            .filter(former_links::Column::Address.eq(&link.address))
+            .one(&self.db)
+            .await?;
+        // A revocation stays one, however often the account comes and goes.
+        let was_revoked = known.as_ref().is_some_and(|known| known.revoked_by_admin);
+        if let Some(known) = known {
+            known.delete(&self.db).await?;
+        }
+        let row = former_links::ActiveModel {
+            id: Set(self.new_id()),
+            address: Set(link.address.clone()),
+            external_id: Set(name.as_str().to_owned()),
+            revoked_by_admin: Set(was_revoked || (link.revoked_at.is_some() && link.revoked_by_admin)),
+            ended_at: Set(link.revoked_at.unwrap_or_else(|| self.now.micros())),
+        };
+        row.insert(&self.db).await?;
+        Ok(())
+    }
+
+    /// Whether an administrator revoked the link of an account of this name that was deleted since (LK-2, HD37).
+    async fn was_revoked_before(&self, user: UserId, address: Address) -> Result<bool, StoreError> {
+        let name = self.name_of(user).await?;
+        let found = former_links::Entity::find()
+            .filter(former_links::Column::ExternalId.eq(name.as_str()))
+            .filter(former_links::Column::Address.eq(row::address_text(address)))
+            .filter(former_links::Column::RevokedByAdmin.eq(true))
+            .count(&self.db)
+            .await?;
+        Ok(found > 0)
     }
 
     /// Keeps what a contract wallet said yes to, so that it can be asked again; a key's proof replaces it.
@@ -133,7 +172,7 @@ impl Tx {
         if proved_by_others > 0 {
             return Ok(SenderLink::Contested { others: proved_by_others });
         }
-        if self.claimed(sender).await?.is_some() {
+        if self.claimed(sender).await?.is_some() || self.was_revoked_before(user, sender).await? {
             return Ok(SenderLink::Unchanged);
         }
         let linked = match stored {

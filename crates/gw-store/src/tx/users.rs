@@ -48,14 +48,29 @@ impl Tx {
         };
         let made = User::try_from(row.insert(&self.db).await?)?;
         self.note(Action::Create, None, None, Some(&made));
-        let declined = self.declined_by(&made.external_id).await?;
         for group in new.groups {
-            let org: OrgId = self.group_row(group).await?.org_id.into();
-            // Whoever left an organization is not taken back into it with a new account.
-            let state = if declined.contains(&org) { MembershipState::Invited } else { MembershipState::Accepted };
-            self.insert_membership(NewMembership { user: made.id, group, expires_at: None }, state).await?;
+            self.place(&made, group).await?;
         }
         Ok(made)
+    }
+
+    /// Puts somebody new into the group that their directory has for them. Whoever left its organization is not taken back
+    /// into it.
+    async fn place(&mut self, user: &User, group: GroupId) -> Result<(), StoreError> {
+        let org: OrgId = self.group_row(group).await?.org_id.into();
+        let declined = self.declined_by(&user.external_id).await?.contains(&org);
+        let state = if declined { MembershipState::Invited } else { MembershipState::Accepted };
+        self.insert_membership(NewMembership { user: user.id, group, expires_at: None }, state).await?;
+        Ok(())
+    }
+
+    /// The first login of somebody whose name an organization knew before: they are as new as anybody, and join the group that
+    /// their directory has for them (HD32). One whose organization placed them already stays where it did.
+    pub async fn place_newcomer(&mut self, user: &User, group: GroupId) -> Result<(), StoreError> {
+        let org: OrgId = self.group_row(group).await?.org_id.into();
+        let held = self.read().list_memberships(user.id, &Scope::All).await?;
+        let is_placed = held.iter().any(|item| item.group.org == org || is_system(org));
+        if is_placed { Ok(()) } else { self.place(user, group).await }
     }
 
     /// Whose the credential with this nullifier is: `name`'s from now on, if it was nobody's (ZK-77).
@@ -167,6 +182,7 @@ impl Tx {
         self.end_urls_of_user(id).await?;
         let links = address_links::Entity::find().filter(address_links::Column::UserId.eq(id.0));
         for link in links.order_by_asc(address_links::Column::Id).all(&self.db).await? {
+            self.remember_link(&before.external_id, &link).await?;
             self.note::<Link>(Action::Delete, None, Some(&link.try_into()?), None);
         }
         self.bury(&before.external_id, before.banned).await?;
@@ -181,7 +197,8 @@ impl Tx {
     }
 
     /// Puts a user into a group, as an organization wants it: until the user agrees it gives administrators nothing, and
-    /// the user nothing either if they have accepted another organization, or declined or left this one (HD32, decision 62).
+    /// the user nothing either if another organization has them already, accepted or not, or they declined or left this one
+    /// (HD32, decision 62).
     pub async fn offer_membership(&mut self, new: NewMembership) -> Result<Membership, StoreError> {
         let group = self.group_row(new.group).await?;
         let state = self.state_of_offer(new.user, group.org_id.into()).await?;
@@ -198,7 +215,10 @@ impl Tx {
             match (group.org == org, membership.state) {
                 (true, MembershipState::Accepted) => return Ok(MembershipState::Accepted),
                 (true, MembershipState::Invited) => state = MembershipState::Invited,
-                (false, MembershipState::Accepted) if !is_system(group.org) => state = MembershipState::Invited,
+                // Whoever is somebody's already waits to be asked; so it stays when that membership ends.
+                (false, MembershipState::Accepted | MembershipState::Provisional) if !is_system(group.org) => {
+                    state = MembershipState::Invited;
+                }
                 (true, MembershipState::Provisional)
                 | (false, MembershipState::Accepted | MembershipState::Provisional | MembershipState::Invited) => {}
             }
@@ -338,6 +358,8 @@ impl Tx {
     ) -> Result<Membership, StoreError> {
         let group = self.group_row(new.group).await?;
         self.user_row(new.user).await?;
+        // What an expiry ended does not come back with another membership (HD35).
+        self.end_groundless_urls_of_user(new.user, Some(group.org_id.into())).await?;
         // One that has ended makes room.
         if let Some(old) = self.read().find_membership_of(new.user, new.group).await?
             && old.has_ended(self.now)
