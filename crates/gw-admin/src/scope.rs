@@ -229,6 +229,11 @@ impl Admin {
         }
     }
 
+    /// Somebody who may change what is this organization's. Rights in another organization of the same user do not count.
+    pub(crate) fn require_writer_in(&self, org: OrgId) -> Result<(), ApiError> {
+        if self.caller.may_write(org) { Ok(()) } else { Err(read_only()) }
+    }
+
     /// Whose rows the caller reads. The operator reads no tenant's data.
     pub(crate) fn scope(&self) -> Result<Scope, ApiError> {
         match &self.caller {
@@ -336,6 +341,14 @@ impl Admin {
     /// them, and in every other way.
     pub(crate) fn may_disempower(&self, group: &GroupWithAccess) -> Result<(), Failure> {
         if group.group.is_org_readonly_admin {
+            self.require_super()?;
+        }
+        self.may_touch(group)
+    }
+
+    /// The same for a group as a whole: what ends the powers of everybody in it.
+    pub(crate) async fn may_disempower_all(&self, reads: &Reads<'_>, group: &GroupWithAccess) -> Result<(), Failure> {
+        if group.group.is_org_readonly_admin && reads.has_members(group.group.id).await? {
             self.require_super()?;
         }
         self.may_touch(group)

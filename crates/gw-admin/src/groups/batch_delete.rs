@@ -48,10 +48,10 @@ pub(crate) async fn batch_delete(
     let org = admin.writable_org(&state, &org).await?;
     let mut tx = admin.begin(&state).await?;
     let ids = of_org(&tx.read(), &org, &body).await?;
-    // C4: one administrator group and nothing is deleted.
+    // C4: one administrator group, and nothing is deleted.
     for id in &ids {
         if let Some(found) = tx.read().find_access(*id).await? {
-            admin.may_touch(&found)?;
+            admin.may_disempower_all(&tx.read(), &found).await?;
         }
     }
     let before = LastAdmin::of(&tx, &[org.id]).await?;

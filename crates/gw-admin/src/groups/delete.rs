@@ -2,7 +2,8 @@ use crate::{AdminState, error::Failure, last_admin::LastAdmin, scope::Admin};
 use axum::extract::{Path, State};
 use gw_http::Message;
 
-/// Deletes a group with its memberships, access and grants. Only super touches administrator groups (C4).
+/// Deletes a group with its memberships, access and grants. Only super touches administrator groups, and those of read-only
+/// administrators that have members (C4).
 #[utoipa::path(delete, path = "/api/v1/admin/orgs/{org_id}/groups/{group_id}", tag = "groups",
     params(("org_id" = String, Path, format = Uuid), ("group_id" = String, Path, format = Uuid)),
     responses((status = 200, body = Message), (status = 401), (status = 403), (status = 404)))]
@@ -14,7 +15,7 @@ pub(crate) async fn delete_group(
     let org = admin.writable_org(&state, &org).await?;
     let mut tx = admin.begin(&state).await?;
     let found = admin.group_of(&tx.read(), &org, &group).await?;
-    admin.may_touch(&found)?;
+    admin.may_disempower_all(&tx.read(), &found).await?;
     let before = LastAdmin::of(&tx, &[org.id]).await?;
     tx.delete_group(found.group.id).await?;
     before.keep(&admin, &mut tx).await?;

@@ -21,7 +21,8 @@ pub(super) fn exclusive(admin: bool, readonly: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Changes a group. Only super touches administrator groups (C4).
+/// Changes a group. Only super touches administrator groups, and ends that a group with members makes read-only
+/// administrators (C4).
 #[utoipa::path(put, path = "/api/v1/admin/orgs/{org_id}/groups/{group_id}", tag = "groups",
     params(("org_id" = String, Path, format = Uuid), ("group_id" = String, Path, format = Uuid)),
     request_body = GroupUpdateRequest,
@@ -42,6 +43,9 @@ pub(crate) async fn update_group(
     };
     let mut tx = admin.begin(&state).await?;
     let found = admin.group_of(&tx.read(), &org, &group).await?;
+    if body.is_org_readonly_admin == Some(false) {
+        admin.may_disempower_all(&tx.read(), &found).await?;
+    }
     admin.may_touch(&found)?;
     if body.is_org_admin == Some(true) {
         admin.require_super()?;

@@ -37,7 +37,7 @@ pub(crate) async fn list_rpc_urls(
     Ok(Json(UserRpcUrlsResponse { rpc_urls: shown }))
 }
 
-/// Ends a user's personal RPC URL.
+/// Ends a user's personal RPC URL of an organization that the caller may change.
 #[utoipa::path(delete, path = "/api/v1/admin/users/{user_id}/rpc-urls/{id}", tag = "users",
     params(("user_id" = String, Path, format = Uuid), ("id" = String, Path, format = Uuid)),
     responses((status = 200, body = Message), (status = 401), (status = 403), (status = 404)))]
@@ -52,9 +52,11 @@ pub(crate) async fn end_rpc_url(
     let user = admin.writable_user(&tx.read(), &user).await?;
     let id: PersonalUrlId = id.parse().map_err(|_| Failure::not_found(UNKNOWN))?;
     // Another organization's is not there.
-    if !covers(&scope, tx.find_personal_url(user.id, id).await?.org) {
+    let org = tx.find_personal_url(user.id, id).await?.org;
+    if !covers(&scope, org) {
         return Err(Failure::not_found(UNKNOWN));
     }
+    admin.require_writer_in(org)?;
     tx.revoke_personal_url(user.id, id).await?;
     tx.commit().await?;
     Ok(Message::new("rpc url ended"))

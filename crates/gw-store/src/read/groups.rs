@@ -83,6 +83,14 @@ impl Reads<'_> {
         with_access(stored, group).map(Some)
     }
 
+    /// Whether the group has members whose membership has not ended.
+    pub async fn has_members(&self, id: GroupId) -> Result<bool, StoreError> {
+        let of_group = memberships::Entity::find().filter(memberships::Column::GroupId.eq(id.0));
+        let expiry = memberships::Column::ExpiresAt;
+        let lasts = Condition::any().add(expiry.is_null()).add(expiry.gt(self.now().micros()));
+        Ok(of_group.filter(lasts).count(&self.conn).await? > 0)
+    }
+
     /// What deleting these groups would take along, in the order of the ids; unknown ids are left out.
     pub async fn group_impact(&self, ids: &[GroupId]) -> Result<Vec<GroupImpact>, StoreError> {
         let mut impacts = Vec::with_capacity(ids.len());
