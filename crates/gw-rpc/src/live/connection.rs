@@ -59,7 +59,8 @@ pub(crate) struct Connection {
 #[derive(Debug)]
 struct Who {
     origin: Arc<Origin>,
-    /// The memberships of its owner when it was opened: losing one of these organizations ends it (WS-6).
+    /// The memberships of its owner when it was opened, or those in the organization that it names: losing one of these
+    /// organizations ends it (WS-6).
     ground: Ground,
     seat: Seat,
 }
@@ -118,7 +119,7 @@ impl Connection {
         let (pinned, now) = (self.state.feed().pin(), self.state.clock().now());
         let mut who = self.who();
         if let Ok(Caller::User(user)) = who.origin.caller(&pinned.snapshot, now) {
-            who.ground = Ground::of(&pinned.snapshot, user.id, None, now);
+            who.ground = Ground::of(&pinned.snapshot, user.id, who.origin.named.org(), now);
         }
     }
 
@@ -154,7 +155,7 @@ impl Connection {
                 let Caller::User(user) = caller else { return Err(Stranger::Token(AuthError::Invalid)) };
                 let seat = self.state.sockets.change_seat(&who.seat, Party::User(user.id));
                 who.seat = seat.ok_or(Stranger::Crowded)?;
-                who.ground = Ground::of(&pinned.snapshot, user.id, None, now);
+                who.ground = Ground::of(&pinned.snapshot, user.id, who.origin.named.org(), now);
             }
         }
         who.origin = Arc::new(origin);
