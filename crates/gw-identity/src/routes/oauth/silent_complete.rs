@@ -3,6 +3,7 @@
 use super::{SessionError, session, status::OAuthSessionStatusResponse};
 use crate::{
     error::detached,
+    login::LoginId,
     login::OpenerEvidence,
     oauth::{CompleteError, GrantedLogin, OauthId, OauthSession, Progress},
     routes::Provenance,
@@ -123,7 +124,15 @@ async fn finish(
     room.record(event)?;
     let issuer = &state.inner.config.base_url;
     let completed = state.inner.oauth.sessions.complete(id, found, login, issuer, state.edge.now()).await;
-    if completed.is_err() {
+    if completed.is_ok() {
+        // No wallet is waited for any more: its place is free (HD34). A login that cannot be closed now ends by itself.
+        if let Err(error) = state.inner.sessions.remove(LoginId(found.login)).await {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "the wallet's session of a silent sign-in stays open"
+            );
+        }
+    } else {
         let mut tx = state.store.begin(&actor).await?;
         tx.revoke_family(family.id, revoked_until(tx.now())).await?;
         tx.commit().await?;
