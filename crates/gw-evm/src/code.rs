@@ -23,6 +23,7 @@ const BALANCE: u8 = 0x31;
 const EXTCODECOPY: u8 = 0x3c;
 const EXTCODEHASH: u8 = 0x3f;
 const COINBASE: u8 = 0x41;
+const SELFBALANCE: u8 = 0x47;
 const CALLCODE: u8 = 0xf2;
 const DELEGATECALL: u8 = 0xf4;
 
@@ -31,6 +32,11 @@ const DELEGATECALL: u8 = 0xf4;
 /// every call.
 pub fn probes_accounts(code: &[u8]) -> bool {
     executes(code, |opcode| matches!(opcode, BALANCE | EXTCODECOPY | EXTCODEHASH))
+}
+
+/// Whether code can ask for the balance of the account it runs as.
+pub fn reads_own_balance(code: &[u8]) -> bool {
+    executes(code, |opcode| matches!(opcode, BALANCE | SELFBALANCE))
 }
 
 /// Whether live code can ask who the block's beneficiary is.
@@ -237,6 +243,7 @@ mod tests {
         assert!(probes("73 0000000000000000000000000000000000000001 31 00"), "PUSH20 BALANCE");
         assert!(probes("5f 5b 3f"));
         assert!(!probes("47"), "SELFBALANCE asks about itself");
+        assert!(reads_own_balance(&[0x47]) && reads_own_balance(&[0x30, 0x31]) && !reads_own_balance(&[0x60, 0x47]));
         assert!(probes("3c"), "EXTCODECOPY names a delegate (RT15)");
         assert!(!probes("3b"), "EXTCODESIZE stands before every call");
         assert!(asks_for_beneficiary(&[0x41]) && !asks_for_beneficiary(&[0x60, 0x41]));

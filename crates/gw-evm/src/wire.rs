@@ -8,10 +8,10 @@ use crate::{
     method::Method,
 };
 use alloy_eips::{eip2930::AccessList, eip7702::SignedAuthorization};
-use alloy_primitives::{Address, B256};
+use alloy_primitives::{Address, B256, Bytes, U256};
 use std::{
     borrow::Cow,
-    collections::BTreeSet,
+    collections::BTreeMap,
     fmt::{Display, LowerHex, Write as _},
 };
 
@@ -161,6 +161,65 @@ pub enum TraceScope {
     AccessList,
     /// A send: the state diff too (HD15).
     Send,
+    /// A mined send: the state diff, and the slots that were read or written.
+    Mined,
+}
+
+/// What an execution without effect finds of one account in place of what the chain holds; absent parts are the chain's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AccountOverride {
+    /// Its balance.
+    pub balance: Option<U256>,
+    /// Its nonce.
+    pub nonce: Option<u64>,
+    /// Its code.
+    pub code: Option<Bytes>,
+    /// Single slots.
+    pub slots: BTreeMap<B256, B256>,
+}
+
+/// The state that an execution without effect runs on, as far as it is not the chain's: what convicted transactions changed
+/// is as before them (HD28), and accounts whose existence gas would tell look new (RT9).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StateOverrides(BTreeMap<Address, AccountOverride>);
+
+impl StateOverrides {
+    /// With these accounts.
+    pub fn new(accounts: BTreeMap<Address, AccountOverride>) -> Self {
+        Self(accounts)
+    }
+
+    /// The same, with accounts that look as if they had never been there: no balance, no nonce.
+    #[must_use]
+    pub fn with_new<'a>(&self, accounts: impl IntoIterator<Item = &'a Address>) -> Self {
+        let mut all = self.0.clone();
+        for address in accounts {
+            let account = all.entry(*address).or_default();
+            (account.balance, account.nonce) = (Some(U256::ZERO), Some(0));
+        }
+        Self(all)
+    }
+
+    /// The member of a tracer's configuration, after another one; nothing without an account.
+    fn member(&self) -> String {
+        if self.0.is_empty() {
+            return String::new();
+        }
+        let mut accounts = Members::new();
+        for (address, account) in &self.0 {
+            let slots = account
+                .slots
+                .iter()
+                .fold(Members::new(), |all, (slot, word)| all.json(&format!("{slot:#x}"), hex(word)));
+            let one = Members::new()
+                .maybe("balance", account.balance.map(hex))
+                .maybe("nonce", account.nonce.map(hex))
+                .maybe("code", account.code.as_ref().map(hex))
+                .maybe("stateDiff", (!account.slots.is_empty()).then(|| slots.end()));
+            accounts = accounts.json(&format!("{address:#x}"), one.end());
+        }
+        format!(",\"stateOverrides\":{}", accounts.end())
+    }
 }
 
 /// Number and time of the block a send would run in (HD2).
@@ -172,8 +231,8 @@ pub struct NextBlock {
     pub timestamp: u64,
 }
 
-/// The calls of one trace of `request` on the state of `pin`, to be sent as one batch; their results in the same
-/// order go to [`crate::trace::Trace::parse`].
+/// The calls of one trace of `request` on the state of `pin`, but for what is overridden, to be sent as one batch; their
+/// results in the same order go to [`crate::trace::Trace::parse`].
 ///
 /// The nonce is left out: nodes run simulations at the sender's nonce, and some refuse another.
 pub fn trace_batch(
@@ -182,37 +241,13 @@ pub fn trace_batch(
     scope: TraceScope,
     form: TraceForm,
     next: Option<NextBlock>,
+    overrides: &StateOverrides,
 ) -> Vec<UpstreamCall> {
-    let overrides = next.map(|next| {
+    let block = next.map(|next| {
         let block = Members::new().json("number", hex(next.number)).json("time", hex(next.timestamp)).end();
         format!(",\"blockOverrides\":{block}")
     });
-    trace_calls(request, pin, scope, form, &overrides.unwrap_or_default())
-}
-
-/// The same without effect, on a state in which these accounts look as if they had never been there: no balance, no
-/// nonce.
-pub fn trace_batch_as_new(
-    request: &CallRequest,
-    pin: Pin,
-    scope: TraceScope,
-    form: TraceForm,
-    accounts: &BTreeSet<Address>,
-) -> Vec<UpstreamCall> {
-    let account = |account: &Address| format!(r#""{account:#x}":{{"balance":"0x0","nonce":"0x0"}}"#);
-    let accounts: Vec<String> = accounts.iter().map(account).collect();
-    let overrides =
-        if accounts.is_empty() { String::new() } else { format!(",\"stateOverrides\":{{{}}}", accounts.join(",")) };
-    trace_calls(request, pin, scope, form, &overrides)
-}
-
-fn trace_calls(
-    request: &CallRequest,
-    pin: Pin,
-    scope: TraceScope,
-    form: TraceForm,
-    overrides: &str,
-) -> Vec<UpstreamCall> {
+    let overrides = format!("{}{}", block.unwrap_or_default(), overrides.member());
     let request = executed(request);
     let call = |tracer: &&str| {
         upstream("debug_traceCall", &[request.clone(), pinned(pin.hash), format!("{{{tracer}{overrides}}}")])
@@ -255,6 +290,8 @@ const fn tracers(scope: TraceScope, form: TraceForm) -> &'static [&'static str] 
         (TraceForm::Mux, TraceScope::AccessList) => &[BOTH_SLOTS],
         (TraceForm::Batch, TraceScope::AccessList) => &[CALLS, SLOTS],
         (TraceForm::Mux, TraceScope::Send) => &[BOTH, CHANGES],
+        (TraceForm::Mux, TraceScope::Mined) => &[BOTH_SLOTS, CHANGES],
+        (TraceForm::Batch, TraceScope::Mined) => &[CALLS, SLOTS, CHANGES],
         (TraceForm::Batch, TraceScope::Read) => &[CALLS, TOUCHES],
         (TraceForm::Batch, TraceScope::Send) => &[CALLS, TOUCHES, CHANGES],
     }

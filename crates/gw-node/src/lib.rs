@@ -21,6 +21,7 @@ mod message;
 mod mined;
 mod node;
 mod probe;
+mod shown;
 mod trace;
 mod trail;
 mod transport;

@@ -12,14 +12,17 @@ use crate::{
     probe,
 };
 use gw_evm::{
-    trace::{Trace, TraceError, changed, emitters, made, touched},
+    trace::{Change, Trace, TraceError, changed, emitters, made, touched},
     wire::{self, TraceForm, TraceScope, UpstreamCall},
 };
 use gw_policy::sealed::Sealed;
 use gw_types::{Address, B256, Bytes, U256};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 /// How often a transaction is asked for that cannot be read, and the rest in between.
 const TRIES: u32 = 2;
@@ -80,10 +83,10 @@ pub struct Unreadable {
     pub hash: B256,
     /// The transaction, if at least that can be read.
     pub sent: Option<Sent>,
-    /// Accounts that it changed or created, its recipient, and the emitters of its logs.
-    pub written: Vec<Address>,
-    /// Accounts that it entered or looked at.
-    pub touched: Vec<Address>,
+    /// What it changed, if at least that can be read.
+    pub changes: Option<BTreeMap<Address, Change>>,
+    /// The emitters of its logs.
+    pub emitters: Vec<Address>,
     /// Contracts it created.
     pub created: Vec<Address>,
 }
@@ -280,7 +283,7 @@ impl Node {
 
     /// All of them from one trace of the whole block, where that can be had.
     async fn whole(&self, block: B256, wanted: &[(B256, u64)], form: TraceForm) -> Option<Vec<Looked>> {
-        let calls = wire::trace_block(block, TraceScope::Send, form);
+        let calls = wire::trace_block(block, TraceScope::Mined, form);
         let (wanted, gas): (Vec<B256>, Vec<u64>) = wanted.iter().copied().unzip();
         let body = self.exchange(&calls, allowance(gas.into_iter().fold(0, u64::saturating_add))).await.ok()?;
         let results = results(read_batch(&body, calls.len()).ok()?)?;
@@ -302,7 +305,7 @@ impl Node {
         let (hashes, gas): (Vec<B256>, Vec<u64>) = some.iter().copied().unzip();
         for hash in &hashes {
             calls.push(transaction(*hash));
-            calls.extend(wire::trace_transaction(*hash, TraceScope::Send, form));
+            calls.extend(wire::trace_transaction(*hash, TraceScope::Mined, form));
         }
         let body = self.exchange(&calls, allowance(gas.into_iter().fold(0, u64::saturating_add))).await.ok()?;
         let results = results(read_batch(&body, calls.len()).ok()?)?;
@@ -351,36 +354,30 @@ impl Node {
     async fn parts(&self, listing: &Listing, hash: B256) -> Result<Unreadable, NodeError> {
         let block = listing.block.hash;
         let sent = self.sent(block, &[hash]).await.ok().and_then(|mut sent| sent.pop().flatten());
-        let (mut written, mut made_here) = (BTreeSet::new(), BTreeSet::new());
-        written.extend(sent.as_ref().and_then(|sent| sent.to));
+        let (mut spoke, mut made_here) = (BTreeSet::new(), BTreeSet::new());
         made_here.extend(sent.as_ref().filter(|sent| sent.to.is_none()).map(|sent| sent.sender.create(sent.nonce)));
-        if let Some(receipt) = self.part("eth_getTransactionReceipt", hash).await {
-            let (spoke, created) = emitters(&receipt);
-            written.extend(spoke);
+        let receipt = UpstreamCall { method: "eth_getTransactionReceipt".into(), params: format!(r#"["{hash:#x}"]"#) };
+        if let Some(receipt) = self.result(&receipt).await? {
+            let (emitters, created) = emitters(&receipt);
+            spoke = emitters;
             made_here.extend(created);
         }
         // The tree is the largest part: the others may still be had.
         let parts = wire::trace_transaction(hash, TraceScope::Send, TraceForm::Batch);
-        let [_, touches, changes] = parts.as_slice() else { return Err(NodeError::Unparsable) };
-        let touched = self.result(touches).await.map(|touches| touched(&touches)).unwrap_or_default();
-        match self.result(changes).await {
-            Some(diff) => {
-                written.extend(changed(&diff));
-                made_here.extend(made(&diff));
-            }
-            // Without the diff, what was looked at may have been written, and what has code now and had none before may be
-            // this one's: whose it is nobody can say, so nobody reads it.
+        let [_, touches, diff] = parts.as_slice() else { return Err(NodeError::Unparsable) };
+        let diff = self.result(diff).await?;
+        let changes = diff.as_deref().and_then(changed);
+        match &diff {
+            Some(diff) => made_here.extend(made(diff)),
+            // Without the diff, what has code now and had none before may be this one's: whose it is nobody can say, so
+            // nobody reads it.
             None => {
-                let codeless =
-                    touched.iter().filter(|(_, had_code)| !**had_code).map(|(address, _)| *address).collect();
-                written.extend(self.came_about(codeless, &listing.block).await?);
-                written.extend(touched.iter().filter(|(_, had_code)| **had_code).map(|(address, _)| *address));
+                let touched = self.result(touches).await?.map(|touches| touched(&touches)).unwrap_or_default();
+                made_here.extend(touched.into_iter().filter(|(_, had_code)| !had_code).map(|(address, _)| address));
             }
         }
         let created = self.came_about(made_here, &listing.block).await?;
-        written.extend(created.iter().copied());
-        let (written, touched) = (written.into_iter().collect(), touched.into_keys().collect());
-        Ok(Unreadable { hash, sent, written, touched, created })
+        Ok(Unreadable { hash, sent, changes, emitters: spoke.into_iter().collect(), created })
     }
 
     /// Which of the addresses have code in this block and had none before it.
@@ -392,18 +389,19 @@ impl Node {
         Ok(came.map(|(address, _)| address).collect())
     }
 
-    async fn part(&self, method: &'static str, hash: B256) -> Option<Box<RawValue>> {
-        self.result(&UpstreamCall { method: method.into(), params: format!(r#"["{hash:#x}"]"#) }).await
-    }
-
-    async fn result(&self, call: &UpstreamCall) -> Option<Box<RawValue>> {
-        let body = self.exchange(std::slice::from_ref(call), allowance(0)).await.ok()?;
-        results(read_batch(&body, 1).ok()?)?.pop().map(ToOwned::to_owned)
+    /// What the node says to one question; nothing if it has no answer that can be taken. A node that is away is an error.
+    async fn result(&self, call: &UpstreamCall) -> Result<Option<Box<RawValue>>, NodeError> {
+        match self.exchange(std::slice::from_ref(call), allowance(0)).await {
+            Ok(body) => Ok(results(read_batch(&body, 1)?).and_then(|mut found| found.pop().map(ToOwned::to_owned))),
+            // As much as it holds, or takes to make.
+            Err(NodeError::TooLarge | NodeError::Timeout | NodeError::Broken(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Whether there is code of its own at each address in this block: not that of a wallet which delegates. Where the node
     /// cannot tell, there is.
-    async fn code_at(&self, addresses: &[Address], block: B256) -> Result<Vec<bool>, NodeError> {
+    pub async fn code_at(&self, addresses: &[Address], block: B256) -> Result<Vec<bool>, NodeError> {
         let mut has_code = Vec::with_capacity(addresses.len());
         for addresses in addresses.chunks(FACTS) {
             let params: Vec<_> =
@@ -475,7 +473,7 @@ fn results(answers: Vec<Answer<&RawValue>>) -> Option<Vec<&RawValue>> {
 }
 
 fn run(sent: Sent, results: &[&RawValue], form: TraceForm) -> Option<MinedRun> {
-    let trace = Trace::parse(results, TraceScope::Send, form).ok()?;
+    let trace = Trace::parse(results, TraceScope::Mined, form).ok()?;
     let created = trace.created().collect();
     Some(MinedRun { sent, trace: Sealed::new(trace), created })
 }

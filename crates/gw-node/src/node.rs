@@ -6,6 +6,7 @@ use crate::{
     head::{self, HeadCell, WHO},
     key::UpstreamKey,
     message::{self, Answer},
+    shown::LastShown,
     trail::Trail,
 };
 use bytes::Bytes;
@@ -187,6 +188,7 @@ pub(crate) struct Shared {
     gate: OnceLock<Arc<dyn Gate>>,
     upkeep: Upkeep,
     group_keys: Option<Arc<KeyCipher>>,
+    pub(crate) shown: LastShown,
 }
 
 impl Shared {
@@ -233,6 +235,7 @@ impl Node {
             gate: OnceLock::new(),
             upkeep: config.upkeep(),
             group_keys: config.group_keys(),
+            shown: LastShown::default(),
         }));
         node.refresh_head().await?;
         // From here on it is known which blocks were followed.

@@ -41,7 +41,7 @@ pub(crate) async fn probe(node: &Node, pin: Pin) -> Option<TraceForm> {
     let empty = Address::from_word(pin.hash);
     let call = CallRequest { to: Some(empty), input: Bytes::from_static(b"gate"), ..CallRequest::default() };
     for form in [TraceForm::Mux, TraceForm::Batch] {
-        let calls = wire::trace_batch(&call, pin, TraceScope::Read, form, None);
+        let calls = wire::trace_batch(&call, pin, TraceScope::Read, form, None, &wire::StateOverrides::default());
         match node.trace_in(form, &calls).await {
             Some(trace) if trace.touched.contains_key(&empty) => return Some(form),
             Some(_) => tracing::warn!(form = ?form, "the node leaves empty accounts out of its traces"),

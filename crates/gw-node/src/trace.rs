@@ -4,12 +4,11 @@ use crate::{Answer, Budget, Node, NodeError, head::small, message::read_batch, n
 use gw_evm::{
     CallRequest,
     trace::{Trace, TraceError},
-    wire::{self, NextBlock, Pin, TraceForm, TraceScope, UpstreamCall},
+    wire::{self, NextBlock, Pin, StateOverrides, TraceForm, TraceScope, UpstreamCall},
 };
 use gw_policy::sealed::{RawError, Sealed};
 use gw_types::{Address, B256};
 use serde_json::value::RawValue;
-use std::collections::BTreeSet;
 
 /// What came of tracing.
 #[derive(Debug)]
@@ -56,22 +55,17 @@ impl Failure for NoTrace {
 }
 
 impl Node {
-    /// Traces a simulation on the state of `pin`.
-    pub async fn trace(&self, request: &CallRequest, pin: Pin, scope: TraceScope) -> Result<Traced, NoTrace> {
-        self.trace_as_new(request, pin, scope, &BTreeSet::new()).await
-    }
-
-    /// The same on a state in which these accounts look as if they had never been there (RT9).
-    pub async fn trace_as_new(
+    /// Traces a simulation on the state of `pin`, but for what is overridden.
+    pub async fn trace(
         &self,
         request: &CallRequest,
         pin: Pin,
         scope: TraceScope,
-        accounts: &BTreeSet<Address>,
+        state: &StateOverrides,
     ) -> Result<Traced, NoTrace> {
         self.reading(|on| async move {
             let form = on.trace_form().ok_or(NoTrace::Unsupported)?;
-            let calls = wire::trace_batch_as_new(request, pin, scope, form, accounts);
+            let calls = wire::trace_batch(request, pin, scope, form, None, state);
             let body = on.exchange(&calls, Budget::ReadTrace).await?;
             read(read_batch(&body, calls.len())?, scope, form)
         })
@@ -84,14 +78,20 @@ impl Node {
     }
 
     /// Traces a send twice, as of `pin` and as of the block after it, and asks for the sender's pending nonce, all in
-    /// one exchange (HD2, HD13, HD15).
-    pub async fn trace_send(&self, request: &CallRequest, pin: Pin, next: NextBlock) -> Result<SendTrace, NoTrace> {
+    /// one exchange (HD2, HD13, HD15). Both run on the same state.
+    pub async fn trace_send(
+        &self,
+        request: &CallRequest,
+        pin: Pin,
+        next: NextBlock,
+        state: &StateOverrides,
+    ) -> Result<SendTrace, NoTrace> {
         let sender = request.from.unwrap_or(Address::ZERO);
         self.reading(|on| async move {
             let form = on.trace_form().ok_or(NoTrace::Unsupported)?;
-            let mut calls = wire::trace_batch(request, pin, TraceScope::Send, form, None);
+            let mut calls = wire::trace_batch(request, pin, TraceScope::Send, form, None, state);
             let each = calls.len();
-            calls.extend(wire::trace_batch(request, pin, TraceScope::Send, form, Some(next)));
+            calls.extend(wire::trace_batch(request, pin, TraceScope::Send, form, Some(next), state));
             let params = format!(r#"["{sender:#x}","pending"]"#);
             calls.push(UpstreamCall { method: "eth_getTransactionCount".into(), params });
             let body = on.exchange(&calls, Budget::SendTrace).await?;

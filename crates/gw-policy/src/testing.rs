@@ -19,17 +19,17 @@
 pub mod corpus;
 
 use crate::snapshot::{
-    AddressLink, Change, ClosedTo, CodePin, Contract, ContractGrant, Conviction, EventRule, EventRules, FunctionRule,
-    Group, GroupAccess, LinkKind, Membership, MembershipState, MustBe, OrgUserRecord, Organization, ParamRule,
-    PastContract, Quarantine, Reservation, RetiredContract, Revocation, SharedInfra, Snapshot, Suspension,
-    SystemToggle, ToggleState, TxVisibility, User,
+    AccountChange, AddressLink, Change, ClosedTo, CodePin, Contract, ContractGrant, Conviction, EventRule, EventRules,
+    FunctionRule, Group, GroupAccess, LinkKind, Membership, MembershipState, MustBe, OrgUserRecord, Organization,
+    ParamRule, PastContract, Quarantine, Reservation, RetiredContract, Revocation, SharedInfra, Snapshot, Suspension,
+    SystemToggle, ToggleState, TxVisibility, User, Withheld,
 };
 use alloy_primitives::keccak256;
 use gw_evm::{ExtraNames, Method, MethodSet, abi::ContractAbi};
 use gw_types::{
     Address, B256, Claim, Claims, ContractId, ConvictionId, Epoch, ExternalId, GrantId, GroupId, LinkId, MembershipId,
     OrgId, OrgUserRecordId, QuarantineId, ReservationId, Seconds, SharedInfraId, SuspensionId, Timestamp, ToggleId,
-    TokenId, UserId, VisibilityId,
+    TokenId, UserId, VisibilityId, WithheldId,
 };
 use std::{collections::BTreeMap, sync::Arc};
 use uuid::Uuid;
@@ -155,6 +155,7 @@ pub struct World {
     shared: BTreeMap<SharedInfraId, SharedInfra>,
     toggles: BTreeMap<ToggleId, ToggleState>,
     suspensions: BTreeMap<SuspensionId, Suspension>,
+    withheld: BTreeMap<WithheldId, Withheld>,
     quarantines: BTreeMap<QuarantineId, Quarantine>,
     convictions: BTreeMap<ConvictionId, Conviction>,
     org: String,
@@ -694,12 +695,20 @@ impl World {
         self
     }
 
-    /// A transaction of this person's is withheld from all but members of these organizations (HD28).
+    /// A transaction of this person's is withheld (HD28).
     #[must_use]
-    pub fn convicted(mut self, tx_hash: B256, sender: &str, touched: &[&str]) -> Self {
+    pub fn convicted(mut self, tx_hash: B256, sender: &str) -> Self {
         let id = ConvictionId(uuid("conviction", &format!("{tx_hash}{sender}")));
-        let touched = touched.iter().map(|org| org_id(org)).collect();
-        self.convictions.insert(id, Conviction { id, tx_hash, external_id: did(sender), touched });
+        self.convictions.insert(id, Conviction { id, tx_hash, external_id: did(sender) });
+        self
+    }
+
+    /// This change of an account is withheld from a block on (HD28).
+    #[must_use]
+    pub fn withheld(mut self, address: Address, block: u64, change: AccountChange) -> Self {
+        let place = self.withheld.len() as u64;
+        let id = WithheldId(uuid("withheld", &format!("{address}{place}")));
+        self.withheld.insert(id, Withheld { id, address, block, place, change });
         self
     }
 
@@ -738,6 +747,7 @@ impl World {
             .chain(rows(&self.suspensions, Change::Suspension))
             .chain(rows(&self.quarantines, Change::Quarantine))
             .chain(rows(&self.convictions, Change::Conviction))
+            .chain(rows(&self.withheld, Change::Withheld))
             .collect()
     }
 

@@ -5,12 +5,12 @@ use crate::{
     entity::{
         address_links, contract_grants, contracts, convictions, directory_tenants, group_access, groups, memberships,
         org_user_records, organizations, personal_urls, quarantines, refresh_tokens, reservations,
-        shared_infrastructure, suspensions, system_toggles, users, watched_sends,
+        shared_infrastructure, suspensions, system_toggles, users, watched_sends, withheld_changes,
     },
     record::{
         AllowedTenant, Contract, Conviction, CreationKind, EventRules, Grant, Group, GroupAccess, Link, Membership,
         MembershipSource, Object, OpenReservation, OrgUserRecord, Organization, PersonalUrl, Quarantine, RefreshToken,
-        ReservationState, SharedInfra, Suspension, ToggleChange, TokenHash, User, Watched,
+        ReservationState, SharedInfra, Suspension, ToggleChange, TokenHash, User, Watched, WithheldChange,
     },
 };
 use gw_policy::snapshot::{LinkKind, MembershipState, SystemToggle, UrlReach};
@@ -388,6 +388,7 @@ impl TryFrom<watched_sends::Model> for Watched {
             org: row.org_id.into(),
             orgs: place.json("org_ids", row.org_ids)?,
             block_number: row.block_number.map(|number| u64::try_from(number).unwrap_or_default()),
+            judged_block: row.judged_block.map(|block| place.parse("judged_block", &block)).transpose()?,
         })
     }
 }
@@ -403,7 +404,6 @@ impl TryFrom<convictions::Model> for Conviction {
             sender: row.sender.map(|sender| place.parse("sender", &sender)).transpose()?,
             external_id: place.parse("external_id", &row.external_id)?,
             org: row.org_id.map(Into::into),
-            touched: place.json("touched_org_ids", row.touched_org_ids)?,
             wronged: place.json("wronged_org_ids", row.wronged_org_ids)?,
             reason: row.reason,
             created_at: at(row.created_at),
@@ -445,6 +445,24 @@ impl TryFrom<quarantines::Model> for Quarantine {
             tx_hash: place.parse("tx_hash", &row.tx_hash)?,
             block_hash: place.parse("block_hash", &row.block_hash)?,
             reason: row.reason,
+            created_at: at(row.created_at),
+        })
+    }
+}
+
+impl TryFrom<withheld_changes::Model> for WithheldChange {
+    type Error = StoreError;
+    fn try_from(row: withheld_changes::Model) -> Result<Self, StoreError> {
+        let place = Place::new("withheld_changes", row.id);
+        Ok(Self {
+            id: row.id.into(),
+            conviction: row.conviction_id.into(),
+            address: place.parse("address", &row.address)?,
+            org: row.org_id.map(Into::into),
+            block: u64::try_from(row.block_number).map_err(|_| place.bad("block_number"))?,
+            block_time: at(row.block_time),
+            place: u64::try_from(row.place).map_err(|_| place.bad("place"))?,
+            change: place.json("change", row.change)?,
             created_at: at(row.created_at),
         })
     }

@@ -69,6 +69,8 @@ ids! {
     QuarantineId;
     /// A transaction that did, once mined, what its sender may not (HD28).
     ConvictionId;
+    /// What a convicted transaction changed of one account (HD28).
+    WithheldId;
     /// A send whose mined trace is looked at (HD2).
     WatchId;
     /// A tenant of the enterprise directory (`tid`).

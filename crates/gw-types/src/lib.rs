@@ -18,7 +18,7 @@ pub use external_id::{ExternalId, ExternalIdError};
 pub use id::{
     AllowedTenantId, ContractId, ConvictionId, Epoch, GrantId, GroupId, LinkId, MembershipId, OrgId, OrgUserRecordId,
     PersonalUrlId, QuarantineId, ReservationId, SessionId, SharedInfraId, SuspensionId, TenantId, ToggleId, TokenId,
-    UserId, VisibilityId, WatchId,
+    UserId, VisibilityId, WatchId, WithheldId,
 };
 pub use level::{Level, LevelReason};
 pub use reason::DenyReason;

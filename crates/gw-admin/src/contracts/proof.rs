@@ -46,6 +46,9 @@ pub(super) async fn deployed_by_member(
     }
     let head = state.node.head().ok_or(NodeError::NoHead)?;
     let has_code = state.node.has_code(address, head.hash).await?;
+    // HD28: what a withheld transaction made is not there, by the policy of the block that was let in.
+    let newest = state.feed.pin().snapshot;
+    let has_code = has_code && newest.convictions(hash).is_empty() && newest.shown_code(address, head.number).is_none();
     // Last of all: before, the answer for a hidden wallet would come sooner than one for a random address (HD30).
     Ok(has_code && snapshot.links_at(address).is_empty() && !snapshot.is_tagged_shared(address))
 }

@@ -27,10 +27,9 @@ pub(crate) async fn list_convictions(
             block_hash: found.block_hash,
             external_id: knows_sender.then(|| found.external_id.clone()),
             sender: found.sender.filter(|_| admin.is_super()),
-            touched_org_ids: theirs(&found.touched),
             wronged_org_ids: theirs(&found.wronged),
             clearable: findings.may_clear(Some(found)),
-            reason: found.reason.clone(),
+            reason: findings.told_reason(found.wronged.as_slice(), &found.reason),
             created_at: found.created_at,
         }
     });

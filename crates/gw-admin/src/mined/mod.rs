@@ -1,7 +1,7 @@
 //! `/mined`: what mined transactions were found to have done, and clearing it (spec/02 HD2, HD28, HD38).
 //!
 //! A super admin sees and clears everything. An organization's administrators see what concerns it: transactions that
-//! touched it or were sent under it, and its own closed contracts. They clear what follows from a transaction only if they
+//! wronged it or were sent under it, and its own contracts that another organization's transaction changed. They clear what follows from a transaction only if they
 //! administer every organization that it wronged: an administrator of the sender's organization alone may be the one who
 //! gains by it.
 pub(crate) mod clear_conviction;
@@ -52,7 +52,7 @@ impl<'a> Findings<'a> {
 
     /// Whether it was sent under an organization of theirs, or concerns one.
     fn is_theirs(&self, sent_under: Option<OrgId>, conviction: Option<&Conviction>) -> bool {
-        let touched = |found: &Conviction| self.concerns(&found.touched) || self.concerns(&found.wronged);
+        let touched = |found: &Conviction| self.concerns(&found.wronged);
         self.admin.is_super()
             || sent_under.is_some_and(|org| covers(&self.scope, org))
             || conviction.is_some_and(touched)
@@ -60,6 +60,12 @@ impl<'a> Findings<'a> {
 
     fn conviction(&self, id: Option<ConvictionId>) -> Option<&Conviction> {
         id.and_then(|id| self.convictions.get(&id))
+    }
+
+    /// The reason, for super and who was wronged; to the sender's side it would tell what was done.
+    fn told_reason(&self, wronged: &[OrgId], reason: &str) -> String {
+        const UNTOLD: &str = "mined_trace_violation";
+        if self.admin.is_super() || self.concerns(wronged) { reason.to_owned() } else { UNTOLD.to_owned() }
     }
 
     fn may_clear(&self, conviction: Option<&Conviction>) -> bool {
@@ -72,6 +78,12 @@ impl<'a> Findings<'a> {
 fn may_clear(admin: &Admin, conviction: Option<&Conviction>) -> bool {
     let wronged = conviction.map_or(&[][..], |conviction| conviction.wronged.as_slice());
     admin.is_super() || all_theirs(wronged, |org| admin.require_writer_of(org).is_ok())
+}
+
+/// Whether the administrator may release what was changed of a contract of this organization, which is not on the sender's
+/// side (HD38).
+fn may_release(admin: &Admin, owner: Option<OrgId>) -> bool {
+    admin.is_super() || owner.is_some_and(|org| admin.require_writer_of(org).is_ok())
 }
 
 fn all_theirs(wronged: &[OrgId], administers: impl Fn(OrgId) -> bool) -> bool {

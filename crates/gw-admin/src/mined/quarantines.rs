@@ -1,4 +1,4 @@
-use super::Findings;
+use super::{Findings, may_release};
 use crate::{
     AdminState,
     error::Failure,
@@ -6,8 +6,9 @@ use crate::{
     wire::{MinedQuarantine, MinedQuarantineListResponse},
 };
 use axum::{Json, extract::State};
+use gw_types::QuarantineId;
 
-/// Closed addresses, the newest first: all for super, those that concern their organizations for administrators. The address shows where it is a contract of theirs.
+/// Contracts of their organizations that a withheld transaction of another one changed, for administrators, the newest first; for super all accounts with withheld changes, and closed addresses.
 #[utoipa::path(get, path = "/api/v1/admin/mined/quarantines", tag = "mined",
     responses((status = 200, body = MinedQuarantineListResponse), (status = 401), (status = 403)))]
 pub(crate) async fn list_quarantines(
@@ -16,14 +17,30 @@ pub(crate) async fn list_quarantines(
 ) -> Result<Json<MinedQuarantineListResponse>, Failure> {
     let findings = Findings::load(&admin, &state).await?;
     let mut data = Vec::new();
+    // HD40: on the sender's side no row stands for what was changed there, for how many they are would tell what was done.
+    for row in state.store.read().list_withheld().await? {
+        let Some(conviction) = findings.conviction(Some(row.conviction)) else { continue };
+        if admin.is_super() || row.org.is_some_and(|org| findings.concerns(&[org])) {
+            data.push(MinedQuarantine {
+                id: QuarantineId(row.id.0),
+                address: Some(row.address),
+                org_id: row.org,
+                closed_to: "withheld",
+                tx_hash: conviction.tx_hash,
+                block_hash: conviction.block_hash,
+                clearable: may_release(&admin, row.org),
+                reason: conviction.reason.clone(),
+                created_at: row.created_at,
+            });
+        }
+    }
     for row in state.store.read().list_quarantines().await? {
-        let conviction = findings.conviction(row.conviction);
-        let owns = row.org.is_some_and(|org| findings.concerns(&[org]));
-        if owns || findings.is_theirs(None, conviction) {
+        if admin.is_super() {
+            let conviction = findings.conviction(row.conviction);
             data.push(MinedQuarantine {
                 id: row.id,
-                address: (owns || admin.is_super()).then_some(row.address),
-                org_id: row.org.filter(|org| findings.concerns(&[*org])),
+                address: Some(row.address),
+                org_id: row.org,
                 closed_to: if row.side.is_some() { "sender_side" } else { "everybody" },
                 tx_hash: row.tx_hash,
                 block_hash: row.block_hash,

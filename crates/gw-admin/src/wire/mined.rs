@@ -2,8 +2,7 @@ use gw_types::{Address, B256, ConvictionId, ExternalId, OrgId, QuarantineId, Sus
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// A transaction that did, once mined, what its trace had not shown: it is withheld from everybody but members of the
-/// organizations it touched.
+/// A transaction that did, once mined, what its trace had not shown: it is withheld from everybody, and so is what it changed.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct MinedConviction {
     #[schema(value_type = String, format = Uuid)]
@@ -20,9 +19,6 @@ pub(crate) struct MinedConviction {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub(crate) sender: Option<Address>,
-    /// The organizations whose members still see it, of those the reader administers.
-    #[schema(value_type = Vec<String>)]
-    pub(crate) touched_org_ids: Vec<OrgId>,
     /// The organizations whose administrators may clear it together, of those the reader administers.
     #[schema(value_type = Vec<String>)]
     pub(crate) wronged_org_ids: Vec<OrgId>,
@@ -58,7 +54,8 @@ pub(crate) struct MinedSuspension {
     pub(crate) created_at: Timestamp,
 }
 
-/// A closed address: such a transaction paid it, changed its state, made it, or had it emit an event.
+/// An account that such a transaction changed: everybody is shown it as before. Or an address that is closed because what the
+/// transaction changed cannot be known.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct MinedQuarantine {
     #[schema(value_type = String, format = Uuid)]
@@ -71,8 +68,8 @@ pub(crate) struct MinedQuarantine {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = Uuid)]
     pub(crate) org_id: Option<OrgId>,
-    /// `everybody`, or `sender_side`: the sender and the members of the sender's organizations, of an address that
-    /// everybody uses.
+    /// `withheld`: nothing is closed, what was changed is not shown. Else `everybody`, or `sender_side`: the sender and the
+    /// members of the sender's organizations.
     pub(crate) closed_to: &'static str,
     #[schema(value_type = String)]
     pub(crate) tx_hash: B256,

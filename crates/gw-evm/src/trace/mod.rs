@@ -92,7 +92,7 @@ pub struct Account {
     pub balance: U256,
     /// Its nonce.
     pub nonce: u64,
-    /// The slots read or written; none unless they were asked for ([`TraceScope::AccessList`]).
+    /// The slots read or written; none unless they were asked for ([`TraceScope::AccessList`], [`TraceScope::Mined`]).
     pub slots: BTreeSet<B256>,
 }
 
@@ -107,6 +107,26 @@ pub struct Change {
     pub storage: BTreeMap<B256, B256>,
     /// Whether the account is gone afterwards.
     pub removed: bool,
+    /// The account as it was, as far as it changed.
+    pub before: Before,
+}
+
+/// An account before a send changed it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Before {
+    /// Its balance.
+    pub balance: U256,
+    /// Its nonce.
+    pub nonce: u64,
+    /// The written slots with their old values; absent ones were zero.
+    pub storage: BTreeMap<B256, B256>,
+}
+
+impl Change {
+    /// Whether nothing changed: some nodes list accounts that were looked at only.
+    pub fn is_none(&self) -> bool {
+        self.balance.is_none() && self.nonce.is_none() && self.storage.is_empty() && !self.removed
+    }
 }
 
 /// How the top frame ended.
@@ -157,9 +177,11 @@ impl Trace {
     pub fn parse(results: &[&RawValue], scope: TraceScope, form: TraceForm) -> Result<Self, TraceError> {
         let (tree, prestate, diff) = match (form, scope, results) {
             (TraceForm::Mux, TraceScope::Read | TraceScope::AccessList, [both]) => mux(both, None)?,
-            (TraceForm::Mux, TraceScope::Send, [both, diff]) => mux(both, Some(diff))?,
+            (TraceForm::Mux, TraceScope::Send | TraceScope::Mined, [both, diff]) => mux(both, Some(diff))?,
             (TraceForm::Batch, TraceScope::Read | TraceScope::AccessList, [tree, prestate]) => (*tree, *prestate, None),
-            (TraceForm::Batch, TraceScope::Send, [tree, prestate, diff]) => (*tree, *prestate, Some(*diff)),
+            (TraceForm::Batch, TraceScope::Send | TraceScope::Mined, [tree, prestate, diff]) => {
+                (*tree, *prestate, Some(*diff))
+            }
             _ => return Err(TraceError::Malformed),
         };
         let (frames, top) = calls::parse(tree)?;

@@ -29,10 +29,11 @@ pub fn emitters(receipt: &RawValue) -> (BTreeSet<Address>, Option<Address>) {
     }
 }
 
-/// Of a diff: the accounts that changed in any way.
-pub fn changed(diff: &RawValue) -> Vec<Address> {
-    let changes = prestate::changes(diff).unwrap_or_default();
-    changes.into_iter().filter(|(_, change)| *change != Change::default()).map(|(address, _)| address).collect()
+/// Of a diff: the accounts that changed in any way, and how; nothing if it cannot be read.
+pub fn changed(diff: &RawValue) -> Option<BTreeMap<Address, Change>> {
+    let mut changes = prestate::changes(diff).ok()?;
+    changes.retain(|_, change| !change.is_none());
+    Some(changes)
 }
 
 /// Of a diff: the accounts that used their first nonce, as a contract does when it is created. A wallet does so too, with its
@@ -77,7 +78,10 @@ mod tests {
                 four.to_string(): {"nonce": "0x1", "balance": "0x0"},
             },
         }));
-        assert_eq!(changed(&diff), [one, two, three, four]);
+        let changes = changed(&diff).unwrap();
+        assert_eq!(changes.keys().copied().collect::<Vec<_>>(), [one, two, three, four]);
+        assert_eq!(changes[&two].before.nonce, 1);
+        assert_eq!(changed(&raw(json!("odd"))), None);
         assert_eq!(made(&diff), [three, four]);
         let touches = raw(json!({one.to_string(): {"code": "0x60"}, two.to_string(): {}}));
         assert_eq!(touched(&touches), [(one, true), (two, false)].into());

@@ -1,6 +1,6 @@
 //! Touched accounts and changes, as the prestateTracer writes them.
 
-use super::{Account, Change, TraceError};
+use super::{Account, Before, Change, TraceError};
 use alloy_primitives::{Address, B256, Bytes, U256};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -64,9 +64,14 @@ pub(super) fn changes(json: &RawValue) -> Result<BTreeMap<Address, Change>, Trac
         let removed = after.is_none();
         let mut change = change(after.unwrap_or_default())?;
         change.removed = removed;
-        for slot in before.storage.into_keys() {
-            change.storage.entry(slot).or_default();
+        for slot in before.storage.keys() {
+            change.storage.entry(*slot).or_default();
         }
+        change.before = Before {
+            balance: before.balance.unwrap_or_default(),
+            nonce: nonce(before.nonce)?.unwrap_or_default(),
+            storage: before.storage,
+        };
         changes.insert(address, change);
     }
     for (address, created) in diff.post {
@@ -95,5 +100,6 @@ struct Diff {
 }
 
 fn change(after: AccountText) -> Result<Change, TraceError> {
-    Ok(Change { balance: after.balance, nonce: nonce(after.nonce)?, storage: after.storage, removed: false })
+    let (balance, storage) = (after.balance, after.storage);
+    Ok(Change { balance, nonce: nonce(after.nonce)?, storage, removed: false, before: Before::default() })
 }

@@ -7,7 +7,8 @@ use gw_evm::{
     BlockId, BlockTag, Call, CallRequest, ChainRules, LogFilter, LogRange, Method, SendRequest, SignedTransaction,
     Simulation, SimulationKind, TopicFilter, TransactionRef, call,
     wire::{
-        NextBlock, Pin, TraceForm, TraceScope, UpstreamCall, body, body_as, trace_batch, trace_block, trace_transaction,
+        NextBlock, Pin, StateOverrides, TraceForm, TraceScope, UpstreamCall, body, body_as, trace_batch, trace_block,
+        trace_transaction,
     },
 };
 use serde_json::{Value, json, value::to_raw_value};
@@ -57,7 +58,9 @@ fn x3_state_calls_run_at_the_pin_whatever_they_named() {
 fn decision_38_every_execution_names_its_sender() {
     let call = simulation(SimulationKind::Call, CallRequest { to: Some(B), ..Default::default() });
     sends(call, "eth_call", json!([{"from": Address::ZERO, "to": format!("{B:#x}"), "input": "0x"}, pinned()]));
-    for call in trace_batch(&CallRequest::default(), PIN, TraceScope::Send, TraceForm::Batch, None) {
+    for call in
+        trace_batch(&CallRequest::default(), PIN, TraceScope::Send, TraceForm::Batch, None, &StateOverrides::default())
+    {
         assert_eq!(params(&call)[0], json!({"from": Address::ZERO, "input": "0x"}));
     }
 }
@@ -93,7 +96,7 @@ fn full_object() -> Value {
 
 #[test]
 fn x2_a_trace_gets_every_field_that_executes() {
-    let calls = trace_batch(&full_request(), PIN, TraceScope::Send, TraceForm::Batch, None);
+    let calls = trace_batch(&full_request(), PIN, TraceScope::Send, TraceForm::Batch, None, &StateOverrides::default());
     let tracers = [
         json!({"tracer": "callTracer", "tracerConfig": {"withLog": true}}),
         json!({"tracer": "prestateTracer", "tracerConfig": {"disableStorage": true, "includeEmpty": true}}),
@@ -109,7 +112,8 @@ fn x2_a_trace_gets_every_field_that_executes() {
 #[test]
 fn hd6_empty_accounts_are_asked_for() {
     for form in [TraceForm::Mux, TraceForm::Batch] {
-        for call in trace_batch(&CallRequest::default(), PIN, TraceScope::Send, form, None) {
+        for call in trace_batch(&CallRequest::default(), PIN, TraceScope::Send, form, None, &StateOverrides::default())
+        {
             let config = params(&call)[2]["tracerConfig"].to_string();
             assert_eq!(config.contains("disableStorage"), config.contains(r#""includeEmpty":true"#), "{config}");
             assert!(!(config.contains("diffMode") && config.contains("includeEmpty")), "{config}");
@@ -120,7 +124,7 @@ fn hd6_empty_accounts_are_asked_for() {
 #[test]
 fn decision_7_forms_and_scopes() {
     let tracers = |scope, form| -> Vec<Value> {
-        let calls = trace_batch(&CallRequest::default(), PIN, scope, form, None);
+        let calls = trace_batch(&CallRequest::default(), PIN, scope, form, None, &StateOverrides::default());
         calls.iter().map(|call| params(call)[2]["tracer"].clone()).collect()
     };
     assert_eq!(tracers(TraceScope::Read, TraceForm::Mux), ["muxTracer"]);
@@ -129,7 +133,8 @@ fn decision_7_forms_and_scopes() {
     for form in [TraceForm::Mux, TraceForm::Batch] {
         let of_tx = trace_transaction(H, TraceScope::Send, form);
         let of_block = trace_block(H, TraceScope::Send, form);
-        let of_call = trace_batch(&CallRequest::default(), PIN, TraceScope::Send, form, None);
+        let of_call =
+            trace_batch(&CallRequest::default(), PIN, TraceScope::Send, form, None, &StateOverrides::default());
         for ((tx, block), call) in of_tx.iter().zip(&of_block).zip(&of_call) {
             assert_eq!((&*tx.method, &*block.method), ("debug_traceTransaction", "debug_traceBlockByHash"));
             assert_eq!(params(tx), json!([H, params(call)[2]]));
@@ -142,7 +147,9 @@ fn decision_7_forms_and_scopes() {
 #[test]
 fn hd2_the_second_trace_runs_in_the_next_block() {
     let next = NextBlock { number: 17, timestamp: 1_700_000_000 };
-    for call in trace_batch(&full_request(), PIN, TraceScope::Send, TraceForm::Mux, Some(next)) {
+    for call in
+        trace_batch(&full_request(), PIN, TraceScope::Send, TraceForm::Mux, Some(next), &StateOverrides::default())
+    {
         assert_eq!(params(&call)[2]["blockOverrides"], json!({"number": "0x11", "time": "0x6553f100"}));
     }
 }

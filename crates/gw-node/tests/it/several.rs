@@ -69,7 +69,10 @@ async fn a_read_goes_to_the_other_node_when_the_way_to_the_first_is_cut() {
     // Traces, facts and sends follow.
     let request = CallRequest { to: Some(Address::repeat_byte(9)), ..CallRequest::default() };
     let pin = node.head().unwrap().pin();
-    assert!(matches!(node.trace(&request, pin, TraceScope::Read).await.unwrap(), Traced::Trace(_)));
+    assert!(matches!(
+        node.trace(&request, pin, TraceScope::Read, &gw_evm::wire::StateOverrides::default()).await.unwrap(),
+        Traced::Trace(_)
+    ));
     assert_eq!(node.block(BlockId::Number(0)).await.unwrap().map(|block| block.number), Some(0));
     assert_eq!(alone.statuses().len(), 1);
 }
@@ -97,7 +100,7 @@ async fn a_call_that_times_out_on_a_node_that_is_well_moves_nothing() {
     let (first, second) = (node.head().unwrap().pin(), CallRequest::default());
     one.reply("debug_traceCall", Reply::Silence);
     two.take();
-    let patient = node.trace(&second, first, TraceScope::Read).await;
+    let patient = node.trace(&second, first, TraceScope::Read, &gw_evm::wire::StateOverrides::default()).await;
     assert!(matches!(patient, Err(gw_node::NoTrace::Node(NodeError::Timeout))), "{patient:?}");
     assert_eq!(active(&node), 0);
     two.assert_silent();
@@ -316,7 +319,10 @@ async fn decision_7_a_retried_trace_has_the_form_of_the_other_node() {
     assert_eq!(node.trace_form(), Some(TraceForm::Mux));
     way.cut().await;
     let request = CallRequest { to: Some(Address::repeat_byte(9)), ..CallRequest::default() };
-    let traced = node.trace(&request, node.head().unwrap().pin(), TraceScope::Read).await.unwrap();
+    let traced = node
+        .trace(&request, node.head().unwrap().pin(), TraceScope::Read, &gw_evm::wire::StateOverrides::default())
+        .await
+        .unwrap();
     assert!(matches!(traced, Traced::Trace(_)), "{traced:?}");
     assert_eq!((active(&node), node.trace_form()), (1, Some(TraceForm::Batch)));
 }

@@ -50,7 +50,10 @@ async fn deploy(node: &Node, code: &str, argument: Address) -> Address {
 async fn asked(node: &Node, question: &WalletQuestion) -> WalletTrace {
     node.refresh_head().await.unwrap();
     let head = node.head().unwrap().block;
-    let trace = match node.trace(&question.request(), head.pin(), TraceScope::Read).await {
+    let trace = match node
+        .trace(&question.request(), head.pin(), TraceScope::Read, &gw_evm::wire::StateOverrides::default())
+        .await
+    {
         Ok(Traced::Trace(trace)) => Some(trace),
         Ok(Traced::Refused(_)) | Err(NoTrace::Unusable(_) | NoTrace::Unsupported | NoTrace::Node(_)) => None,
     };

@@ -181,6 +181,8 @@ impl Checks<'_> {
         // B14: nobody else's call goes unjudged.
         simulation.kind == SimulationKind::Call
             && !self.member.is_watched()
+            // HD28: what is withheld is undone in traces only.
+            && !self.snapshot.withholds_state(u64::MAX)
             // What no trace shows may read the base fee.
             && !self.q.knobs.hide_base_fee
             && matches!(simulation.block, BlockId::Tag(BlockTag::Latest | BlockTag::Pending))

@@ -2,25 +2,26 @@
 //! (spec/02 HD2, HD28, HD38).
 //!
 //! A contract may behave under the trace and act otherwise in a block: by its number, by gas, by code that was not there
-//! yet. Nothing can undo that; but nobody has to be shown what it brought home. The transaction is withheld, and every
-//! address that it paid, wrote, created or had emit an event is closed, on the sender's side only: a contract that another
-//! organization registered is never closed by what somebody else sent.
+//! yet. Nothing can undo that; but nobody has to be shown what it brought home. The transaction is withheld, and so is all
+//! that it changed: to everybody the state is what it was before. Nothing is closed, for what is closed and what is not
+//! would tell what it did.
 
 use super::{
+    framed::{Deed, Fault, NOBODY},
     target::{Member, is_public, reach},
-    trace::{Closed, Run},
+    trace::Run,
 };
 use crate::{
     knobs::Knobs,
     sealed::Sealed,
-    snapshot::{Organization, Snapshot},
+    snapshot::{AccountChange, Organization, Snapshot},
 };
 use gw_evm::{
     code::delegation,
     trace::{Change, Trace},
 };
-use gw_types::{Address, DenyReason, ExternalId, OrgId, Timestamp, UserId};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use gw_types::{Address, Bytes, DenyReason, ExternalId, OrgId, Timestamp};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// A mined transaction that was sent through the gateway.
 #[derive(Clone, Debug)]
@@ -40,18 +41,21 @@ pub struct MinedSend<'a> {
     /// Contracts of the last blocks that are not registered yet, and whose they will be: code that was not there when
     /// the transaction was judged is no theft because its registration takes a moment.
     pub lately: &'a HashMap<Address, OrgId>,
-    /// What earlier transactions of the same blocks were found to have tainted ([`MinedFinding::closed`]) that the
-    /// snapshot does not hold yet.
-    pub tainted: &'a HashSet<Address>,
+    /// The number of its block, and its place there.
+    pub at: (u64, u64),
+    /// Contracts that had no code yet when the transaction was judged.
+    pub came: &'a HashSet<Address>,
 }
 
 /// What is known of a mined transaction whose trace cannot be read to its end.
 #[derive(Clone, Debug, Default)]
 pub struct UnreadableRun {
-    /// Accounts that it changed, created or paid, and the emitters of its logs, as far as the node tells.
-    pub written: Vec<Address>,
-    /// Accounts that it entered or looked at, as far as the node tells.
-    pub touched: Vec<Address>,
+    /// What it changed, if the node tells at least that.
+    pub changes: Option<BTreeMap<Address, Change>>,
+    /// What it created, as far as the node tells.
+    pub created: Vec<Address>,
+    /// The emitters of its logs.
+    pub emitters: Vec<Address>,
 }
 
 /// What a mined transaction did that would have been denied, and what follows.
@@ -59,24 +63,22 @@ pub struct UnreadableRun {
 pub struct MinedFinding {
     /// Why it would have been denied.
     pub reason: DenyReason,
-    /// Addresses that are closed to everybody.
-    pub closed: Vec<Address>,
-    /// Addresses that everybody uses, closed to the sender's side.
+    /// What it changed: nobody is shown any of it.
+    pub changes: Vec<(Address, AccountChange)>,
+    /// Where what it changed cannot be known: addresses that are closed to the sender's side.
     pub closed_to_side: Vec<Address>,
     /// The sender's side: the organizations its sender was or is an active member of.
     pub side: Vec<OrgId>,
-    /// The other organizations whose contracts it entered or touched: they alone see the transaction.
-    pub touched: Vec<OrgId>,
     /// The organizations whose administrators may clear it, all of them together; empty if only a super admin may,
     /// because somebody unknown may have been wronged.
     pub wronged: Vec<OrgId>,
-    /// Whether its sender loses the right to send: not if all it did wrong was to touch what an earlier finding closed,
-    /// which it could not know of.
+    /// Whether its sender loses the right to send: not for what was not their doing, or if all it did was to rest on what an
+    /// earlier finding withheld, which they could not know of.
     pub suspends: bool,
 }
 
-/// Whether the transaction did what its sender may not. Every frame and touch, creations and upgrades, by the newest
-/// policy.
+/// Whether the transaction did what its sender may not, or rests on what is withheld. Every frame and touch, creations and
+/// upgrades, by the newest policy.
 #[must_use]
 pub fn judge_mined(
     snapshot: &Snapshot,
@@ -87,29 +89,40 @@ pub fn judge_mined(
 ) -> Option<MinedFinding> {
     let trace = sealed.peek();
     let member = member(snapshot, sent, now);
-    let judge = |closed| {
-        let run = Run::mined(snapshot, sent, member.clone(), trace, closed, knobs);
-        run.judge()?;
-        run.upgrades(trace.changes.as_ref().ok_or(DenyReason::TracingUnavailable)?)
+    let said = Deed { snapshot, sent, member: &member, trace, now, knobs }.judge();
+    let run = Run::mined(snapshot, sent, member.clone(), trace, knobs);
+    let (reason, suspends) = match said {
+        Err(Fault { reason, of_sender }) => (reason, of_sender),
+        Ok(()) if run.rests_on_withheld() => (DenyReason::ContractNotPermitted, false),
+        Ok(()) => return None,
     };
-    let reason = judge(Closed::And(sent.tainted)).err()?;
-    let suspends = judge(Closed::Nothing).is_err();
-    let changed = trace.changes.iter().flatten().filter(|(_, change)| **change != Change::default());
-    let spoke = trace.frames.iter().flat_map(|frame| &frame.logs).map(|log| log.address);
-    let written = changed.map(|(address, _)| *address).chain(spoke).chain(trace.created());
     let entered = trace.frames.iter().filter_map(|frame| frame.to);
     let touched: BTreeSet<Address> = entered.chain(trace.touched.keys().copied()).collect();
     let case = Case { snapshot, sent, member: &member, side: side(sent, &member), knobs };
-    let created: HashSet<Address> = trace.frames.iter().filter(|f| f.is_creation()).filter_map(|f| f.to).collect();
+    let created: HashSet<Address> = trace.created().collect();
     // Code that nobody registered, or something a wallet holds: nobody can be named who may forgive it.
     let is_code = |address: Address| {
-        let code = trace.touched.get(&address).map_or(&[][..], |account| &account.code);
+        let code = run.code(address);
         !code.is_empty() && delegation(code).is_none() && !created.contains(&address)
     };
     let unnamed = reason == DenyReason::Unregistered
         || !suspends
         || touched.iter().any(|address| is_code(*address) && case.is_nobodys(*address));
-    Some(case.finding(reason, written.collect(), &touched, unnamed, suspends))
+    let changes = case.changes(trace.changes.as_ref(), &created, |address| Some(run.code(address)));
+    Some(MinedFinding { changes, ..case.finding(reason, &touched, unnamed, suspends) })
+}
+
+/// The contracts whose code a mined transaction entered, and that were there before it.
+#[must_use]
+pub fn entered_code(sealed: &Sealed<Trace>) -> Vec<Address> {
+    let trace = sealed.peek();
+    let created: HashSet<Address> = trace.created().collect();
+    let entered: BTreeSet<Address> = trace.frames.iter().filter_map(|frame| frame.to).collect();
+    let is_code = |address: &Address| {
+        let code = trace.touched.get(address).map_or(&[][..], |account| &account.code);
+        !code.is_empty() && delegation(code).is_none() && !created.contains(address)
+    };
+    entered.into_iter().filter(is_code).collect()
 }
 
 /// The same for an execution that cannot be read to its end (X11): nothing speaks for it.
@@ -123,15 +136,17 @@ pub fn unreadable_mined(
 ) -> MinedFinding {
     let member = member(snapshot, sent, now);
     let case = Case { snapshot, sent, member: &member, side: side(sent, &member), knobs };
-    let written: BTreeSet<Address> = run.written.iter().copied().chain([sent.sender]).collect();
-    let touched: BTreeSet<Address> = run.touched.iter().chain(&written).copied().collect();
-    case.finding(DenyReason::TraceDepthExceeded, written, &touched, true, true)
+    let created: HashSet<Address> = run.created.iter().copied().collect();
+    let changes = case.changes(run.changes.as_ref(), &created, |_| None);
+    let finding = case.finding(DenyReason::TraceDepthExceeded, &BTreeSet::new(), true, true);
+    // What it changed is not known: its side does not look.
+    let closed = run.emitters.iter().copied().chain([sent.sender]).filter(|_| run.changes.is_none());
+    let closed: BTreeSet<Address> = closed.filter(|address| *address != sent.coinbase).collect();
+    MinedFinding { changes, closed_to_side: closed.into_iter().collect(), ..finding }
 }
 
 /// The rights of whoever bears the name now; none for a name that has no user any more.
 fn member(snapshot: &Snapshot, sent: &MinedSend<'_>, now: Timestamp) -> Member {
-    /// No row has it.
-    const NOBODY: UserId = UserId::fixed(0);
     let user = snapshot.user_by_external(sent.external_id);
     Member::new(snapshot, user.map_or(NOBODY, |user| user.id), now)
 }
@@ -152,13 +167,6 @@ struct Case<'a> {
     knobs: &'a Knobs,
 }
 
-/// To whom an address is closed.
-enum Taint {
-    Everybody,
-    SenderSide,
-    Nobody,
-}
-
 impl Case<'_> {
     fn owner(&self, address: Address) -> Option<OrgId> {
         self.snapshot.owner(address).or_else(|| self.sent.lately.get(&address).copied())
@@ -172,38 +180,41 @@ impl Case<'_> {
             && self.owner(address).is_none()
     }
 
-    fn taint(&self, address: Address) -> Taint {
-        let everybodys = is_public(address) || self.snapshot.is_tagged_shared(address);
-        match self.owner(address) {
-            // Every transaction pays it.
-            _ if address == self.sent.coinbase && address != self.sent.sender => Taint::Nobody,
-            _ if everybodys => Taint::SenderSide,
-            Some(owner) if self.side.contains(&owner) => Taint::Everybody,
-            // HD38: nobody closes what is another organization's.
-            Some(_) => Taint::Nobody,
-            None => Taint::Everybody,
+    /// What is withheld of the changes. Nonces that somebody needs to go on sending are not: the sender's, and those of
+    /// wallets. `code` is what an account had before, where that is known.
+    fn changes<'c>(
+        &self,
+        changes: Option<&BTreeMap<Address, Change>>,
+        created: &HashSet<Address>,
+        code: impl Fn(Address) -> Option<&'c [u8]>,
+    ) -> Vec<(Address, AccountChange)> {
+        let mut withheld: BTreeMap<Address, AccountChange> = BTreeMap::new();
+        for (address, change) in changes.into_iter().flatten().filter(|(_, change)| !change.is_none()) {
+            let before = code(*address);
+            let is_wallet = match before {
+                Some(code) => code.is_empty() || delegation(code).is_some(),
+                // A contract has used one since it was created, and writes.
+                None => change.storage.is_empty() && change.before.nonce == 0,
+            };
+            let sends = *address == self.sent.sender || (is_wallet && !created.contains(address));
+            let mut kept = AccountChange::of(change, sends);
+            if change.removed {
+                kept.code = before.map(Bytes::copy_from_slice);
+            }
+            withheld.insert(*address, kept);
         }
+        for address in created {
+            let change = withheld.entry(*address).or_default();
+            (change.created, change.code) = (true, Some(Bytes::new()));
+        }
+        withheld.retain(|_, change| !change.is_none());
+        withheld.into_iter().collect()
     }
 
-    fn finding(
-        &self,
-        reason: DenyReason,
-        written: BTreeSet<Address>,
-        touched: &BTreeSet<Address>,
-        unnamed: bool,
-        suspends: bool,
-    ) -> MinedFinding {
-        let (mut closed, mut closed_to_side) = (Vec::new(), Vec::new());
-        for address in written {
-            match self.taint(address) {
-                Taint::Everybody => closed.push(address),
-                Taint::SenderSide => closed_to_side.push(address),
-                Taint::Nobody => {}
-            }
-        }
+    fn finding(&self, reason: DenyReason, touched: &BTreeSet<Address>, unnamed: bool, suspends: bool) -> MinedFinding {
         let shared = |address: &Address| self.snapshot.shared(*address).is_some();
         let owned = || touched.iter().filter(|address| !shared(address)).filter_map(|a| Some((*a, self.owner(*a)?)));
-        let foreign: BTreeSet<OrgId> = owned().map(|(_, org)| org).filter(|org| !self.side.contains(org)).collect();
+        let foreign = owned().map(|(_, org)| org).filter(|org| !self.side.contains(org));
         // Of the sender's own organizations those are wronged whose contracts were out of reach.
         let out_of_reach = |address: Address| {
             self.snapshot
@@ -212,7 +223,7 @@ impl Case<'_> {
         };
         let own =
             owned().filter(|(address, org)| self.side.contains(org) && out_of_reach(*address)).map(|(_, org)| org);
-        let mut wronged: BTreeSet<OrgId> = foreign.iter().copied().chain(own).collect();
+        let mut wronged: BTreeSet<OrgId> = foreign.chain(own).collect();
         if unnamed {
             wronged.clear();
         } else if wronged.is_empty() {
@@ -221,10 +232,9 @@ impl Case<'_> {
         }
         MinedFinding {
             reason,
-            closed,
-            closed_to_side,
+            changes: Vec::new(),
+            closed_to_side: Vec::new(),
             side: self.side.iter().copied().collect(),
-            touched: foreign.into_iter().collect(),
             wronged: wronged.into_iter().collect(),
             suspends,
         }

@@ -206,7 +206,7 @@ fn delegations(request: &CallRequest) -> Result<Vec<(Address, Address)>, DenyRea
 
 /// What an address is in one run (X6).
 #[derive(Clone, Copy, Debug)]
-enum Place<'s> {
+pub(super) enum Place<'s> {
     /// Zero address or precompile.
     Public,
     /// The sender, an address of the caller, an own reservation: known and without code of others.
@@ -225,17 +225,6 @@ enum Place<'s> {
     Unowned,
     /// Closed by a mined finding (HD28).
     Quarantined,
-}
-
-/// Which addresses no ground opens (HD28).
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Closed<'a> {
-    /// Those that policy closes.
-    ByPolicy,
-    /// Those, and what earlier transactions of the same blocks tainted that policy does not hold yet.
-    And(&'a HashSet<Address>),
-    /// None: how the run is judged as if nothing had been found before.
-    Nothing,
 }
 
 /// What has been found so far.
@@ -261,13 +250,16 @@ pub(super) struct Run<'a> {
     pub(super) member: Member,
     /// The organization that owns what the run creates. It lends no rights on anything else.
     pub(super) org: Option<OrgId>,
-    sender: Address,
-    coinbase: Address,
+    pub(super) sender: Address,
+    pub(super) coinbase: Address,
     /// How old the state is (H1).
     past: Past,
     /// Contracts of the last blocks that are not registered yet, and whose they will be.
     pub(super) lately: Option<&'a HashMap<Address, OrgId>>,
-    closed: Closed<'a>,
+    /// Of a mined transaction, the number of its block and its place there.
+    pub(super) at: (u64, u64),
+    /// Code that the sender did not enter knowingly, and what it counts as.
+    pub(super) excused: HashMap<Address, Place<'a>>,
     pub(super) knobs: &'a Knobs,
     pub(super) created: HashSet<Address>,
     delegations: Vec<(Address, Address)>,
@@ -317,7 +309,8 @@ impl<'a> Run<'a> {
             coinbase: facts.coinbase,
             past: Past { age: permit.age_at(facts.number), time: facts.time, number: facts.number },
             lately: None,
-            closed: Closed::ByPolicy,
+            at: (u64::MAX, 0),
+            excused: HashMap::new(),
             knobs,
             created: created(&trace.frames),
             delegations: delegations(request)?,
@@ -356,7 +349,6 @@ impl<'a> Run<'a> {
         sent: &MinedSend<'a>,
         member: Member,
         trace: &'a Trace,
-        closed: Closed<'a>,
         knobs: &'a Knobs,
     ) -> Self {
         let now = member.now;
@@ -369,7 +361,8 @@ impl<'a> Run<'a> {
             coinbase: sent.coinbase,
             past: Past::PRESENT,
             lately: Some(sent.lately),
-            closed,
+            at: sent.at,
+            excused: HashMap::new(),
             knobs,
             created: created(&trace.frames),
             delegations: sent.delegations.clone(),
@@ -409,7 +402,7 @@ impl<'a> Run<'a> {
 
     /// Whose code runs when `address` is entered: its own, and what it delegates to before or through this very
     /// transaction (HD15).
-    fn runs_at(&self, address: Address) -> impl Iterator<Item = Address> {
+    pub(super) fn runs_at(&self, address: Address) -> impl Iterator<Item = Address> {
         let here = self.delegations.iter().filter(move |(wallet, _)| *wallet == address).map(|(_, delegate)| *delegate);
         std::iter::once(address).chain(delegation(self.code(address))).chain(here)
     }
@@ -446,14 +439,13 @@ impl<'a> Run<'a> {
 
     /// Whether no ground opens the address (HD28).
     fn is_closed(&self, address: Address) -> bool {
-        match self.closed {
-            Closed::Nothing => false,
-            Closed::ByPolicy => self.member.is_closed(self.snapshot, address),
-            Closed::And(tainted) => tainted.contains(&address) || self.member.is_closed(self.snapshot, address),
-        }
+        self.member.is_closed(self.snapshot, address)
     }
 
     fn place(&self, address: Address) -> Place<'a> {
+        if let Some(place) = self.excused.get(&address) {
+            return *place;
+        }
         if self.is_closed(address) {
             // What everybody's code enters stays in use; its balance is nobody's to ask for.
             return if is_public(address) { Place::Wallet } else { Place::Quarantined };
@@ -708,12 +700,17 @@ impl<'a> Run<'a> {
     /// Whether the run may look at the block's beneficiary on purpose: code it brought along, the opcode, or the address
     /// in what is passed on. Its listing alone says nothing.
     fn may_name_beneficiary(&self, judged: &Judged<'_>) -> bool {
+        self.may_ask_for_beneficiary(judged.executed.iter().copied())
+    }
+
+    /// The same of the code at these addresses.
+    pub(super) fn may_ask_for_beneficiary(&self, mut executed: impl Iterator<Item = Address>) -> bool {
         let address = self.coinbase.into_array();
         let names = |bytes: &[u8]| bytes.windows(address.len()).any(|window| window == address);
         let creates = self.trace.frames.iter().any(Frame::is_creation);
         creates
             || self.trace.frames.iter().any(|frame| names(&frame.input))
-            || judged.executed.iter().map(|at| self.code(*at)).any(|code| asks_for_beneficiary(code) || names(code))
+            || executed.any(|at| asks_for_beneficiary(self.code(at)) || names(self.code(at)))
     }
 
     /// Of these wallets, which are not Full, those whose existence the gas of the run may tell (RT9): if one is paid below

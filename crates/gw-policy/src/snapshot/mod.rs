@@ -7,6 +7,7 @@
 mod index;
 mod map;
 mod record;
+mod withheld;
 
 pub use record::{
     AddressLink, AllowedTenant, ClosedTo, CodePin, Comparison, Contract, ContractGrant, Conviction, EventRule,
@@ -14,16 +15,19 @@ pub use record::{
     Organization, ParamRule, PastContract, PersonalUrl, Quarantine, Reservation, RetiredContract, Revocation,
     SharedInfra, Suspension, SystemToggle, ToggleState, TxVisibility, UrlReach, User,
 };
+pub(crate) use withheld::undone_balance;
+pub use withheld::{AccountChange, Withheld};
 
 use alloy_primitives::keccak256;
 use gw_types::{
     Address, AllowedTenantId, B256, ContractId, ConvictionId, Epoch, ExternalId, GrantId, GroupId, LinkId,
     MembershipId, OrgId, OrgUserRecordId, PersonalUrlId, QuarantineId, ReservationId, SharedInfraId, SuspensionId,
-    TenantId, Timestamp, ToggleId, TokenId, UserId, VisibilityId,
+    TenantId, Timestamp, ToggleId, TokenId, UserId, VisibilityId, WithheldId,
 };
 use index::{EndedLink, Index, Links};
 use map::Map;
 use std::{hash::Hash, sync::Arc};
+use withheld::WithheldRows;
 
 /// One changed row: its new content, or `None` when it is gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +69,8 @@ pub enum Change {
     Quarantine(QuarantineId, Option<Quarantine>),
     /// A withheld transaction.
     Conviction(ConvictionId, Option<Conviction>),
+    /// What a withheld transaction changed of an account.
+    Withheld(WithheldId, Option<Withheld>),
     /// An allowed directory tenant.
     Tenant(AllowedTenantId, Option<AllowedTenant>),
     /// A personal RPC URL.
@@ -101,6 +107,7 @@ pub struct Snapshot {
     suspensions: Index<B256, Arc<Suspension>>,
     quarantines: Index<Address, Arc<Quarantine>>,
     convictions: Index<B256, Arc<Conviction>>,
+    withheld: WithheldRows,
     tenants: Map<AllowedTenantId, AllowedTenant>,
     tenants_by_name: Map<TenantId, AllowedTenant>,
     personal_urls: Map<PersonalUrlId, Arc<PersonalUrl>>,
@@ -182,6 +189,7 @@ impl Snapshot {
             }
             Change::Quarantine(id, row) => self.quarantines.put(id, row.map(|q| (q.address, Arc::new(q)))),
             Change::Conviction(id, row) => self.convictions.put(id, row.map(|c| (c.tx_hash, Arc::new(c)))),
+            Change::Withheld(id, row) => self.withheld.put(id, row),
             Change::Tenant(id, row) => {
                 if let Some(old) = self.tenants.get(&id).copied() {
                     // As with names.
@@ -527,6 +535,7 @@ impl Snapshot {
             && self.suspensions == other.suspensions
             && self.quarantines == other.quarantines
             && self.convictions == other.convictions
+            && self.withheld == other.withheld
             && self.tenants == other.tenants
             && self.tenants_by_name == other.tenants_by_name
             && self.personal_urls == other.personal_urls

@@ -545,7 +545,7 @@ pub struct Suspension {
     pub external_id: ExternalId,
 }
 
-/// An address that such a transaction paid, wrote, created or had emit an event: its state is closed until cleared (HD28).
+/// An address that is closed until cleared, because what such a transaction changed cannot be known (HD28).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quarantine {
     /// Row id.
@@ -565,8 +565,7 @@ pub enum ClosedTo {
     SenderSide(ExternalId, Arc<[OrgId]>),
 }
 
-/// A transaction that did, once mined, what its sender may not: it is withheld whole from everybody but the organizations
-/// it touched (HD28).
+/// A transaction that did, once mined, what its sender may not: it is withheld whole from everybody (HD28).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conviction {
     /// Row id.
@@ -575,8 +574,6 @@ pub struct Conviction {
     pub tx_hash: B256,
     /// Who sent it.
     pub external_id: ExternalId,
-    /// The organizations, other than the sender's own, whose contracts it entered or touched.
-    pub touched: Arc<[OrgId]>,
 }
 
 /// A dead token (`jti`) or token family (`sid`), kept until it would have expired anyway.

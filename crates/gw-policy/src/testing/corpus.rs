@@ -187,9 +187,9 @@ impl Case {
                 let shown = if *full { BlockTransactions::Full } else { BlockTransactions::Hashes };
                 view::block(&viewer, shown, None, answer())
             }
-            Call::Balance(address, _) => view::balance(&viewer, *address, answer()),
-            Call::Nonce(address, _) => view::nonce(&viewer, *address, answer()),
-            Call::Code(address, _) => match view::code(&viewer, *address, answer()) {
+            Call::Balance(address, _) => view::balance(&viewer, *address, u64::MAX, answer()),
+            Call::Nonce(address, _) => view::nonce(&viewer, *address, u64::MAX, answer()),
+            Call::Code(address, _) => match view::code(&viewer, *address, u64::MAX, answer()) {
                 Some(code) => code,
                 None => return Ok(Expected::Denied),
             },

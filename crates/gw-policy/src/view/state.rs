@@ -1,4 +1,7 @@
 //! State of one address (spec/30 section 5.1; K8, decisions 5 and 37, HD6, HD11).
+//!
+//! What convicted transactions changed is shown as it was before them, to everybody (HD28): each view takes the number of
+//! the block that it was read at.
 
 use super::{
     malformed_as,
@@ -9,17 +12,36 @@ use crate::{
     sealed::{Disclosed, RawJson, Sealed},
     visibility::Viewer,
 };
-use alloy_primitives::{Address, B256, hex};
+use alloy_primitives::{Address, B256, U256, hex, keccak256};
 use gw_evm::code::delegation;
 
 /// `eth_getBalance` (K8).
-pub fn balance(viewer: &Viewer<'_>, address: Address, answer: Sealed<RawJson>) -> Disclosed {
-    if viewer.shows_account(address) { quantity(answer) } else { Disclosed::ZERO }
+pub fn balance(viewer: &Viewer<'_>, address: Address, block: u64, answer: Sealed<RawJson>) -> Disclosed {
+    let shown = |held| viewer.person().snapshot.shown_balance(address, block, held);
+    if viewer.shows_account(address) { shown_quantity(answer, shown) } else { Disclosed::ZERO }
 }
 
 /// `eth_getTransactionCount` (K8).
-pub fn nonce(viewer: &Viewer<'_>, address: Address, answer: Sealed<RawJson>) -> Disclosed {
-    balance(viewer, address, answer)
+pub fn nonce(viewer: &Viewer<'_>, address: Address, block: u64, answer: Sealed<RawJson>) -> Disclosed {
+    let shown = |held| viewer.person().snapshot.shown_nonce(address, block, held);
+    if viewer.shows_account(address) { shown_quantity(answer, shown) } else { Disclosed::ZERO }
+}
+
+fn shown_quantity(answer: Sealed<RawJson>, shown: impl FnOnce(U256) -> U256) -> Disclosed {
+    malformed_as(Disclosed::ZERO, || Ok(Disclosed::text(number(shown(read_number(whole(&answer)?)?)))))
+}
+
+fn whole(answer: &Sealed<RawJson>) -> Result<&str, Malformed> {
+    Scan::whole(answer.peek().text().ok_or(Malformed)?)
+}
+
+fn read_number(value: &str) -> Result<U256, Malformed> {
+    Shape::Quantity.check(value)?;
+    serde_json::from_str(value).map_err(|_| Malformed)
+}
+
+fn number(value: U256) -> String {
+    format!("\"{value:#x}\"")
 }
 
 /// A quantity that may leave; anything else is zero.
@@ -31,8 +53,11 @@ pub(super) fn quantity(answer: Sealed<RawJson>) -> Disclosed {
 /// for the owner of a delegated wallet, and shared infrastructure's for everybody. To everybody else a delegated wallet
 /// is a plain one (HD40). `None` is the opaque 404.
 #[must_use]
-pub fn code(viewer: &Viewer<'_>, address: Address, answer: Sealed<RawJson>) -> Option<Disclosed> {
-    let code = checked(answer, Shape::Bytes, Disclosed::NULL);
+pub fn code(viewer: &Viewer<'_>, address: Address, block: u64, answer: Sealed<RawJson>) -> Option<Disclosed> {
+    let code = match viewer.person().snapshot.shown_code(address, block) {
+        Some(shown) => Disclosed::text(format!("\"{}\"", hex::encode_prefixed(shown))),
+        None => checked(answer, Shape::Bytes, Disclosed::NULL),
+    };
     if code.is_malformed() {
         return None;
     }
@@ -64,8 +89,12 @@ fn is_wallet(code: &str) -> bool {
 }
 
 /// `eth_getStorageAt`, for a slot the access rules permitted.
-pub fn storage(answer: Sealed<RawJson>) -> Disclosed {
-    checked(answer, Shape::Fixed(32), Disclosed::NULL)
+pub fn storage(viewer: &Viewer<'_>, address: Address, slot: B256, block: u64, answer: Sealed<RawJson>) -> Disclosed {
+    malformed_as(Disclosed::NULL, || {
+        let held = shape::word(whole(&answer)?)?;
+        let shown = viewer.person().snapshot.shown_slot(address, slot, block, held);
+        Ok(Disclosed::text(format!("\"{shown:#x}\"")))
+    })
 }
 
 const PROOF: [Field; 7] = [
@@ -84,7 +113,8 @@ const STORAGE_PROOF: [Field; 3] =
 /// `eth_getProof` of a contract the viewer reaches, for slots the access rules permitted. The account's own proof
 /// would lead to the state root and past its neighbours: it is empty under K9 (HD11). So are, for whoever may not read
 /// every slot, the proofs of slots: their nodes hold other slots' values, and the storage root confirms guesses at them.
-pub fn proof(viewer: &Viewer<'_>, address: Address, answer: Sealed<RawJson>) -> Disclosed {
+/// While anything is withheld there are no nodes of any account, for they would tell which ones it is about.
+pub fn proof(viewer: &Viewer<'_>, address: Address, block: u64, answer: Sealed<RawJson>) -> Disclosed {
     malformed_as(Disclosed::NULL, || {
         let raw = answer.open();
         let text = Scan::whole(raw.text().ok_or(Malformed)?)?;
@@ -92,7 +122,9 @@ pub fn proof(viewer: &Viewer<'_>, address: Address, answer: Sealed<RawJson>) -> 
         if object.address("address")? != address {
             return Err(Malformed);
         }
-        let hides_slots = viewer.knobs().hide_block_roots && !viewer.reads_every_slot(address);
+        let snapshot = viewer.person().snapshot;
+        let withholds = snapshot.withholds_state(block);
+        let hides_slots = withholds || (viewer.knobs().hide_block_roots && !viewer.reads_every_slot(address));
         let mut slots = String::from("[");
         Scan::new(object.get("storageProof")?).list(|scan| {
             if slots.len() > 1 {
@@ -100,20 +132,33 @@ pub fn proof(viewer: &Viewer<'_>, address: Address, answer: Sealed<RawJson>) -> 
             }
             let slot = Object::read(scan, &STORAGE_PROOF)?;
             nodes(slot.get("proof")?)?;
-            slot.write(&mut slots, |name| (hides_slots && name == "proof").then_some("[]"));
+            let key = B256::from(read_number(slot.get("key")?)?);
+            let held = B256::from(read_number(slot.get("value")?)?);
+            let shown = number(snapshot.shown_slot(address, key, block, held).into());
+            slot.write(&mut slots, |name| match name {
+                "proof" => hides_slots.then_some("[]"),
+                "value" => withholds.then_some(shown.as_str()),
+                _ => None,
+            });
             Ok(())
         })?;
         slots.push(']');
         let account = object.get("accountProof")?;
         nodes(account)?;
-        let account = if viewer.knobs().hide_block_roots { "[]" } else { account };
+        let account = if withholds || viewer.knobs().hide_block_roots { "[]" } else { account };
         let shows_account = viewer.shows_account(address);
+        let balance = number(snapshot.shown_balance(address, block, read_number(object.get("balance")?)?));
+        let nonce = number(snapshot.shown_nonce(address, block, read_number(object.get("nonce")?)?));
+        let code = snapshot.shown_code(address, block).map(|code| format!("\"{:#x}\"", keccak256(code)));
         let mut out = String::with_capacity(text.len());
         object.write(&mut out, |name| match name {
             "accountProof" => Some(account),
             "storageProof" => Some(&slots),
             "storageHash" => hides_slots.then_some(ZERO_WORD),
-            "balance" | "nonce" => (!shows_account).then_some("\"0x0\""),
+            "balance" | "nonce" if !shows_account => Some("\"0x0\""),
+            "balance" => withholds.then_some(balance.as_str()),
+            "nonce" => withholds.then_some(nonce.as_str()),
+            "codeHash" => code.as_deref(),
             _ => None,
         });
         Ok(Disclosed::text(out))

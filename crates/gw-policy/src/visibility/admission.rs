@@ -20,10 +20,9 @@ pub enum Admission {
 impl Person<'_> {
     /// By what right they see the transaction, which was carried out at this moment.
     pub(crate) fn admission(&self, tx_hash: B256, from: Address, to: Option<Address>, moment: Moment) -> Admission {
-        let convicted = self.is_convicted(tx_hash);
-        if convicted && self.withholds(tx_hash) {
+        if self.withholds(tx_hash) {
             Admission::None
-        } else if !convicted && self.is_participant(from, to) {
+        } else if self.is_participant(from, to) {
             Admission::Participant
         } else if self.own_only {
             Admission::None
@@ -49,7 +48,7 @@ impl Person<'_> {
 
     /// Whether the transaction was shared with them and the node accepted it (R27, W5).
     pub(crate) fn is_recipient(&self, tx_hash: B256) -> bool {
-        !self.is_convicted(tx_hash)
+        !self.withholds(tx_hash)
             && self.user.is_some_and(|user| {
                 let rows = self.snapshot.visibility(tx_hash);
                 rows.iter().any(|row| row.active && row.recipients.contains(&user.external_id))

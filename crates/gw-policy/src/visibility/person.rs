@@ -137,19 +137,9 @@ impl<'s> Person<'s> {
         }
     }
 
-    /// Whether a mined finding withholds the transaction from them (HD28): then it is not there, by whatever method. It is
-    /// there for active members of the organizations it touched, by what they are granted; never for who sent it.
+    /// Whether a mined finding withholds the transaction (HD28): then it is not there, by whatever method, for nobody. Whoever
+    /// it touched may be its sender's accomplice.
     pub(crate) fn withholds(&self, tx_hash: B256) -> bool {
-        self.snapshot.convictions(tx_hash).iter().any(|conviction| {
-            let touches = |member: &Member| conviction.touched.iter().any(|org| member.rights_in(*org).is_some());
-            let sender = self.user.is_none_or(|user| user.external_id == conviction.external_id);
-            sender || !self.member.as_ref().is_some_and(touches)
-        })
-    }
-
-    /// Whether the transaction was found to have done more than it may. To whoever it is not withheld from, it shows by
-    /// what they are granted: neither its sender's word (`visibleTo`) nor a wallet it was sent to opens it.
-    pub(crate) fn is_convicted(&self, tx_hash: B256) -> bool {
         !self.snapshot.convictions(tx_hash).is_empty()
     }
 

@@ -226,6 +226,7 @@ fn about(change: &Change) -> ((u8, u128), bool) {
         Change::RetiredContract(id, row) => (18, id.0, row.is_none()),
         Change::OrgUserRecord(id, row) => (19, id.0, row.is_none()),
         Change::PastContract(id, row) => (20, id.0, row.is_none()),
+        Change::Withheld(id, row) => (21, id.0, row.is_none()),
     };
     ((kind, id.as_u128()), gone)
 }

@@ -75,6 +75,7 @@ async fn cap(
     let state = asked.state();
     let balance = found.upstream(state, judged.node(state)?.balance(sender, block.hash)).await;
     let balance = balance.map_err(|error| unanswered(state, &error))?;
+    let balance = judged.snapshot.shown_balance(sender, block.number, balance);
     let affordable = balance.saturating_sub(request.value.unwrap_or_default()) / U256::from(price);
     Ok(cap.min(affordable.try_into().unwrap_or(u64::MAX)))
 }

@@ -74,7 +74,7 @@ pub(crate) async fn forward(asked: &Asked, judged: Judged, found: &mut Found) ->
             (sealed, judged)
         }
     };
-    open(state, &judged, &head, sealed)
+    open(state, &judged, &head, read_at.map_or(head.number, |block| block.number), sealed)
 }
 
 /// Where on the chain a call looks.
@@ -241,7 +241,8 @@ fn untagged(judged: &Judged, code: Sealed<RawJson>) -> Result<Disclosed, Reply> 
     }
 }
 
-fn open(state: &Inner, judged: &Judged, head: &Head, sealed: Sealed<RawJson>) -> Result<Disclosed, Reply> {
+/// Opens an answer that was read at the block of this number.
+fn open(state: &Inner, judged: &Judged, head: &Head, at: u64, sealed: Sealed<RawJson>) -> Result<Disclosed, Reply> {
     let viewer = judged.viewer(state);
     let published = viewer.knobs().hide_base_fee.then(|| view::published_price(head.gas_price));
     Ok(match judged.permit.call() {
@@ -261,14 +262,14 @@ fn open(state: &Inner, judged: &Judged, head: &Head, sealed: Sealed<RawJson>) ->
             };
             view::fee_history(&viewer, facts, sealed)
         }
-        Call::Balance(address, _) => view::balance(&viewer, *address, sealed),
-        Call::Nonce(address, _) => view::nonce(&viewer, *address, sealed),
+        Call::Balance(address, _) => view::balance(&viewer, *address, at, sealed),
+        Call::Nonce(address, _) => view::nonce(&viewer, *address, at, sealed),
         Call::Code(address, _) => {
-            view::code(&viewer, *address, sealed).ok_or_else(|| judged.denied(DenyReason::ContractNotPermitted))?
+            view::code(&viewer, *address, at, sealed).ok_or_else(|| judged.denied(DenyReason::ContractNotPermitted))?
         }
         Call::Simulate(_) => view::untraced_call_result(sealed),
-        Call::Storage { .. } => view::storage(sealed),
-        Call::Proof { address, .. } => view::proof(&viewer, *address, sealed),
+        Call::Storage { address, slot, .. } => view::storage(&viewer, *address, *slot, at, sealed),
+        Call::Proof { address, .. } => view::proof(&viewer, *address, at, sealed),
         Call::Transaction(_) => view::transaction(&viewer, sealed),
         Call::Receipt(_) => view::receipt(&viewer, sealed),
         Call::Block { full: true, .. } => view::block(&viewer, BlockTransactions::Full, published, sealed),

@@ -77,7 +77,7 @@ const ROUNDS: u32 = 4;
 ///
 /// RT9: a payment to an account that is not there costs more. So that no gas tells who is there, the answer is taken from a
 /// run in which every wallet that is paid and not Full looks new; it is an upper bound, and runs again whether they are
-/// there or not.
+/// there or not. HD28: it runs on the state that everybody is shown.
 pub(super) async fn run(
     asked: &Asked,
     judged: Judged,
@@ -93,7 +93,11 @@ pub(super) async fn run(
     for _ in 0..ROUNDS {
         let node = judged.node(state)?;
         let began = judged.now;
-        let traced = found.upstream(state, node.trace_as_new(&request, block.pin(), scope, &new)).await;
+        let traced = async {
+            let shown = node.shown_state(&judged.snapshot, block.pin()).await?;
+            node.trace(&request, block.pin(), scope, &shown.with_new(&new)).await
+        };
+        let traced = found.upstream(state, traced).await;
         judged = asked.again(judged)?;
         if traced.is_ok() {
             state.pauses.came_back(began);

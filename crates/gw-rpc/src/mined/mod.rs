@@ -2,8 +2,8 @@
 //!
 //! Gathers where awaited sends are ([`awaited`]) and what they did, lets `gw_policy::access::judge_mined` say whether that
 //! would have been denied, and writes down what follows: what they created is their organization's; of what would have been
-//! denied the sender loses the right to send, and what may be loot is closed. Those are rows of policy, so every instance
-//! knows them; each instance looks at each block for itself all the same, for it must not show a block that another one has
+//! denied the sender loses the right to send, and it is withheld with all that it changed. Those are rows of policy, so every
+//! instance knows them; each instance looks at each block for itself all the same, for it must not show a block that another one has
 //! not finished with.
 //!
 //! Invariant: a block is let in only after all of that is in force here. What its content makes unreadable is convicted
@@ -18,7 +18,7 @@ use gw_journal::Journal;
 use gw_node::{Admitting, Block, Gate, Listing, Looked, NoTrace, Node, NodeError};
 use gw_policy::{
     Knobs, Snapshot,
-    access::{MinedFinding, MinedSend, UnreadableRun, judge_mined, unreadable_mined},
+    access::{MinedFinding, MinedSend, UnreadableRun, entered_code, judge_mined, unreadable_mined},
     knobs::MinedTrace,
 };
 use gw_store::{
@@ -131,20 +131,24 @@ impl MinedGate {
             let hash = looked.hash();
             for found in found.iter().filter(|found| found.hash == hash) {
                 written.settled.push(*found);
-                written.made.push(self.made(&snapshot, listing, found, looked));
-                match self.judge(&snapshot, &lately, listing, found, looked) {
+                let finding = self.judge(node, &snapshot, &lately, listing, found, looked).await?;
+                // What is withheld is registered when it is shown: a registration would tell of it.
+                let withheld = finding.is_some() && self.knobs.mined_trace == MinedTrace::Quarantine;
+                let created = if withheld { &[][..] } else { looked.created() };
+                written.made.push(self.made(&snapshot, listing, found, looked, created));
+                match finding {
                     None => lately.extend(looked.created().iter().map(|new| (*new, found.watched.org))),
                     Some(finding) => {
                         written.findings.push((finding, *found));
                         // What ran after it is judged by what follows from it: loot may have been carried on.
-                        self.write(&snapshot, std::mem::take(&mut written), &listing.block).await?;
+                        self.write(&snapshot, std::mem::take(&mut written), listing).await?;
                         snapshot = self.snapshot()?;
                         lately.clear();
                     }
                 }
             }
         }
-        self.write(&snapshot, written, &listing.block).await
+        self.write(&snapshot, written, listing).await
     }
 
     fn snapshot(&self) -> Result<Arc<Snapshot>, Unseen> {
@@ -152,32 +156,55 @@ impl MinedGate {
         if pinned.fresh { Ok(pinned.snapshot) } else { Err(Unseen::Stale) }
     }
 
-    fn judge(
+    async fn judge(
         &self,
+        node: &Node,
         snapshot: &Snapshot,
         lately: &HashMap<Address, OrgId>,
         listing: &Listing,
         found: &Found<'_>,
         looked: &Looked,
-    ) -> Option<MinedFinding> {
+    ) -> Result<Option<MinedFinding>, Unseen> {
+        let (now, knobs) = (self.clock.now(), &self.knobs);
         let delegations = looked.sent().map(|sent| sent.delegations.clone()).unwrap_or_default();
-        // What earlier sends of the block tainted is in the snapshot already: findings are written one by one.
-        let tainted = HashSet::new();
-        let sent = MinedSend { delegations, ..mined_send(found.watched, &listing.block, lately, &tainted) };
-        match looked {
-            Looked::Run(run) => judge_mined(snapshot, &sent, &run.trace, self.clock.now(), &self.knobs),
+        let came = HashSet::new();
+        let sent = mined_send(found.watched, &listing.block, lately, &came);
+        let sent = MinedSend { delegations, at: (listing.block.number, place(listing, found.hash)), ..sent };
+        let run = match looked {
+            Looked::Run(run) => run,
             Looked::Unreadable(run) => {
-                let run = UnreadableRun { written: run.written.clone(), touched: run.touched.clone() };
-                Some(unreadable_mined(snapshot, &sent, &run, self.clock.now(), &self.knobs))
+                let (changes, created, emitters) = (run.changes.clone(), run.created.clone(), run.emitters.clone());
+                let run = UnreadableRun { changes, created, emitters };
+                return Ok(Some(unreadable_mined(snapshot, &sent, &run, now, knobs)));
             }
+        };
+        let finding = judge_mined(snapshot, &sent, &run.trace, now, knobs);
+        let (Some(true), Some(judged)) = (finding.as_ref().map(|found| found.suspends), found.watched.judged_block)
+        else {
+            return Ok(finding);
+        };
+        // HD38: for code that came between its judgement and its block nobody answers but who brought it.
+        let entered = entered_code(&run.trace);
+        let was_there = node.code_at(&entered, judged).await?;
+        let came: HashSet<Address> =
+            entered.into_iter().zip(was_there).filter(|(_, there)| !there).map(|(address, _)| address).collect();
+        if came.is_empty() {
+            return Ok(finding);
         }
+        Ok(judge_mined(snapshot, &MinedSend { came: &came, ..sent }, &run.trace, now, knobs))
     }
 
     /// HD27: what a send made, reserved or not, whatever it did besides.
-    fn made(&self, snapshot: &Snapshot, listing: &Listing, found: &Found<'_>, looked: &Looked) -> Mined {
+    fn made(
+        &self,
+        snapshot: &Snapshot,
+        listing: &Listing,
+        found: &Found<'_>,
+        looked: &Looked,
+        created: &[Address],
+    ) -> Mined {
         let org = found.watched.org;
         let user = snapshot.user_by_external(&found.watched.external_id).map(|user| user.id);
-        let at = i64::try_from(listing.block.timestamp).unwrap_or(i64::MAX);
         let top = looked.sent().filter(|sent| sent.to.is_none()).map(|sent| sent.sender.create(sent.nonce));
         let contract = |address: &Address| {
             let kind = if top == Some(*address) { CreationKind::Plain } else { CreationKind::Runtime };
@@ -188,17 +215,17 @@ impl MinedGate {
             tx_hash: found.hash,
             block_hash: listing.block.hash,
             block_number: listing.block.number,
-            at: Timestamp::from_secs(at),
+            at: time(&listing.block),
             user,
             grant: user.is_some_and(|user| snapshot.is_member(user, org, now)),
             org,
-            created: looked.created().iter().map(contract).collect(),
+            created: created.iter().map(contract).collect(),
         }
     }
 
     /// In one transaction: what the sends made is registered, what they did wrong has its consequences, and they are awaited
     /// no more. Returns when this instance has applied it.
-    async fn write(&self, snapshot: &Snapshot, written: Written<'_>, block: &Block) -> Result<(), Unseen> {
+    async fn write(&self, snapshot: &Snapshot, written: Written<'_>, listing: &Listing) -> Result<(), Unseen> {
         if written.settled.is_empty() {
             return Ok(());
         }
@@ -206,12 +233,14 @@ impl MinedGate {
         for mined in written.made {
             tx.settle_mined(mined).await?;
         }
+        let block = &listing.block;
         for found in &written.settled {
             tx.settle_watched(&[found.watched.id], Some(found.hash), block.number).await?;
+            tx.forget_changes(found.hash, Some(block.hash)).await?;
         }
         if self.knobs.mined_trace == MinedTrace::Quarantine {
             for (finding, found) in &written.findings {
-                tx.record_finding(&record(finding, found, block.hash)).await?;
+                tx.record_finding(&record(finding, found, block, place(listing, found.hash))).await?;
             }
         }
         tx.commit().await?;
@@ -235,6 +264,7 @@ impl MinedGate {
         for watched in &places.dropped {
             if let Some(hash) = watched.tx_hash {
                 tx.undo_mined(watched.org, hash).await?;
+                tx.forget_changes(hash, None).await?;
             }
         }
         let mut findings = Vec::new();
@@ -242,12 +272,12 @@ impl MinedGate {
             tracing::error!(nonce = watched.nonce, "a send that was mined cannot be found any more");
             tx.settle_watched(&[watched.id], None, head.number).await?;
             let found = Found { watched, hash: watched.tx_hash.unwrap_or_default() };
-            let (lately, tainted) = (HashMap::new(), HashSet::new());
-            let sent = mined_send(watched, &head, &lately, &tainted);
+            let (lately, came) = (HashMap::new(), HashSet::new());
+            let sent = mined_send(watched, &head, &lately, &came);
             let run = UnreadableRun::default();
             let finding = unreadable_mined(&snapshot, &sent, &run, self.clock.now(), &self.knobs);
             if self.knobs.mined_trace == MinedTrace::Quarantine {
-                tx.record_finding(&record(&finding, &found, head.hash)).await?;
+                tx.record_finding(&record(&finding, &found, &head, 0)).await?;
             }
             findings.push((finding, found));
         }
@@ -267,7 +297,6 @@ impl MinedGate {
             org_id: Some(watched.org),
             address: Some(watched.sender),
             reason: Some(found.reason.as_str().into()),
-            count: Some(found.closed.len() as u64),
             ..SecurityEvent::new(SecurityKind::MinedTraceViolation)
         };
         if let Err(error) = self.journal.append(event) {
@@ -281,7 +310,7 @@ fn mined_send<'a>(
     watched: &'a Watched,
     block: &Block,
     lately: &'a HashMap<Address, OrgId>,
-    tainted: &'a HashSet<Address>,
+    came: &'a HashSet<Address>,
 ) -> MinedSend<'a> {
     MinedSend {
         external_id: &watched.external_id,
@@ -291,23 +320,37 @@ fn mined_send<'a>(
         coinbase: block.coinbase,
         delegations: Vec::new(),
         lately,
-        tainted,
+        at: (block.number, 0),
+        came,
     }
 }
 
-fn record(finding: &MinedFinding, found: &Found<'_>, block_hash: B256) -> Finding {
+/// When the block was.
+fn time(block: &Block) -> Timestamp {
+    Timestamp::from_secs(i64::try_from(block.timestamp).unwrap_or(i64::MAX))
+}
+
+/// The place of a transaction in a block.
+fn place(listing: &Listing, hash: B256) -> u64 {
+    let place = listing.transactions.iter().position(|known| *known == hash);
+    place.and_then(|place| u64::try_from(place).ok()).unwrap_or(u64::MAX)
+}
+
+fn record(finding: &MinedFinding, found: &Found<'_>, block: &Block, place: u64) -> Finding {
     let finding = finding.clone();
     Finding {
         external_id: found.watched.external_id.clone(),
         org: found.watched.org,
         sender: found.watched.sender,
         tx_hash: found.hash,
-        block_hash,
+        block_hash: block.hash,
+        block: block.number,
+        block_time: time(block),
+        place,
         reason: finding.reason.as_str(),
-        closed: finding.closed,
+        changes: finding.changes,
         closed_to_side: finding.closed_to_side,
         side: finding.side,
-        touched: finding.touched,
         wronged: finding.wronged,
         suspends: finding.suspends,
     }

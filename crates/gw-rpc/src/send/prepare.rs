@@ -48,12 +48,16 @@ pub(super) struct Facts {
     pub(super) creates: Vec<Address>,
     pub(super) creates_at_top: bool,
     pub(super) claims: Claims,
+    /// The block at which it was judged.
+    pub(super) judged_block: B256,
 }
 
 pub(super) async fn prepare(asked: &Asked, judged: Judged, found: &mut Found) -> Result<Ready, Reply> {
     let state = asked.state();
     let head = head(state)?;
     let block = head.block;
+    // What is withheld of this block stands in the policy of now.
+    let judged = asked.again(judged)?;
     let call = judged.permit.call().clone();
     let Transaction { sender, request, signed } = Transaction::of(&call).ok_or(Reply::Internal)?;
     // The node runs it as whom the gateway names, never as an account of its own choosing.
@@ -71,8 +75,13 @@ pub(super) async fn prepare(asked: &Asked, judged: Judged, found: &mut Found) ->
     }
     // HD2: as of now, and as of the block it would run in.
     let next = NextBlock { number: block.number.saturating_add(1), timestamp: block.timestamp.saturating_add(1) };
-    let traced = found.upstream(state, judged.node(state)?.trace_send(&request, block.pin(), next)).await;
+    let node = judged.node(state)?;
     let began = judged.now;
+    let traced = async {
+        let shown = node.shown_state(&judged.snapshot, block.pin()).await?;
+        node.trace_send(&request, block.pin(), next, &shown).await
+    };
+    let traced = found.upstream(state, traced).await;
     let judged = asked.again(judged)?;
     if traced.is_ok() {
         state.pauses.came_back(began);
@@ -113,6 +122,7 @@ pub(super) async fn prepare(asked: &Asked, judged: Judged, found: &mut Found) ->
         creates,
         creates_at_top: request.to.is_none(),
         claims: permissions(&judged.snapshot, user, org, judged.now).claims,
+        judged_block: block.hash,
     };
     Ok(Ready { judged, call: numbered(call, nonce), facts, verdicts: [verdict, later], block })
 }

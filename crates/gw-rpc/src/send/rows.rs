@@ -32,6 +32,7 @@ pub(super) async fn start(context: &SendContext, facts: &Facts) -> Result<SendRo
             nonce: facts.nonce,
             external_id: facts.subject.clone(),
             orgs: active_orgs(&context.feed.pin().snapshot, facts.user, context.clock.now()),
+            judged_block: Some(facts.judged_block),
         }),
     };
     if start.visible_to.is_empty() && start.reservations.is_empty() && start.watch.is_none() {

@@ -30,4 +30,5 @@ mod sends;
 mod shared;
 mod sockets;
 mod told;
+mod withheld;
 mod world;

@@ -127,26 +127,29 @@ async fn hd2_without_the_rule_the_loot_is_read() {
     assert_eq!(chain.loot(latch).await.body["result"], number(SECRET));
 }
 
-/// With it: the contract is closed to everybody, its events are told to nobody, and its sender sends no more, until an
-/// administrator clears both.
+/// With it: nobody is shown what it wrote or told, nothing is closed, and its sender sends no more, until an administrator
+/// clears both.
 #[tokio::test]
 async fn hd2_a_theft_in_the_block_is_found_before_anybody_reads() {
     let (chain, latch) = scene(MinedTrace::Quarantine).await;
     let hash = chain.steal(latch).await;
     assert_eq!(chain.violations().await, 1);
-    chain.assert_denied(chain.loot(latch).await, DenyReason::ContractNotPermitted).await;
+    assert_eq!(chain.loot(latch).await.body["result"], number(0));
     // Its administrator is no exception, nor is a read of the slot, nor the event in the thief's own receipt.
     let org = chain.world.feed.pin().snapshot.contract(latch).unwrap().org;
     let boss = chain.world.person("boss", org, &["*"], &[gw_types::Claim::Admin]).await;
+    let granted = chain.world.feed.pin().snapshot.contract(latch).unwrap().id;
+    chain.world.change(async |tx| tx.create_grant(NewGrant::full(granted, boss.group)).await.unwrap()).await;
     let slot = json!([latch, B256::ZERO, "latest"]);
-    chain.world.ask(Some(&boss), "eth_getStorageAt", slot.clone()).send().await.assert_denied();
+    let read = chain.world.ask(Some(&boss), "eth_getStorageAt", slot.clone()).send().await;
+    assert_eq!(read.body["result"], json!(B256::ZERO), "{}", read.text);
     chain.assert_withheld(hash, latch).await;
     // No other contract reads it for them.
     let forwarder = chain.own("Forwarder").await;
     sol! { function forward(address target, bytes data) external payable returns (bytes); }
     let through = forwardCall { target: latch, data: lootCall {}.abi_encode().into() }.abi_encode();
     let through = chain.ask("eth_call", json!([{"to": forwarder, "data": Bytes::from(through)}, "latest"])).await;
-    chain.assert_denied(through, DenyReason::ContractNotPermitted).await;
+    assert!(through.status == 200 && !through.text.contains(&format!("{SECRET:064x}")), "{}", through.text);
     // The sender reads on and sends nothing.
     let nothing = transferCall { to: account(1).address(), value: U256::ZERO }.abi_encode();
     let (answer, _) = chain.raw(chain.nonce().await, Some(chain.mine), nothing.clone()).await;
@@ -160,25 +163,19 @@ async fn hd2_a_theft_in_the_block_is_found_before_anybody_reads() {
     chain.world.ask(Some(&colleague), "eth_sendRawTransaction", json!([raw])).send().await.assert_denied();
     // Cleared by somebody who looked at it.
     let reads = chain.world.store.read();
-    let (suspended, closed) = (reads.list_suspensions().await.unwrap(), reads.list_quarantines().await.unwrap());
-    let mut addresses: Vec<Address> = closed.iter().map(|row| row.address).collect();
-    addresses.sort_unstable();
-    let mut expected = vec![latch, chain.wallet];
-    expected.sort_unstable();
-    assert_eq!((suspended.len(), addresses), (1, expected));
+    let suspended = reads.list_suspensions().await.unwrap();
+    assert!(reads.list_quarantines().await.unwrap().is_empty(), "nothing is closed");
+    assert_eq!(suspended.len(), 1);
     let name = chain.world.feed.pin().snapshot.user(chain.caller.id).unwrap().external_id.clone();
     let found = (&suspended[0].external_id, suspended[0].tx_hash, suspended[0].reason.as_str());
     assert_eq!(found, (&name, hash, "cross_org"));
     let convicted = reads.list_convictions().await.unwrap();
     let rival = chain.world.feed.pin().snapshot.contract(chain.theirs).unwrap().org;
-    assert_eq!((convicted.len(), &convicted[0].touched, &convicted[0].wronged), (1, &vec![rival], &vec![rival]));
+    assert_eq!((convicted.len(), &convicted[0].wronged), (1, &vec![rival]));
     chain
         .world
         .change(async |tx| {
             tx.lift_suspension(suspended[0].id, "a test").await.unwrap();
-            for row in &closed {
-                tx.lift_quarantine(row.id, "a test").await.unwrap();
-            }
             tx.clear_conviction(convicted[0].id, None, "a test").await.unwrap();
         })
         .await;
@@ -217,28 +214,21 @@ async fn rt2a_the_loot_comes_home_by_no_road() {
     let balance = |account| Bytes::from(balanceOfCall { account }.abi_encode());
     for (who, wallet) in [(&chain.caller, chain.wallet), (&friend, pocket)] {
         let ask = async |method: &str, params: Value| chain.world.ask(Some(who), method, params).send().await;
-        for method in ["eth_getBalance", "eth_getTransactionCount"] {
-            assert_eq!(ask(method, json!([wallet, "latest"])).await.body["result"], json!("0x0"), "{method}");
-        }
-        ask("eth_call", json!([{"to": probe, "data": balance(wallet)}, "latest"])).await.assert_denied();
-        ask("eth_call", json!([{"to": probe, "from": wallet, "data": balance(wallet)}, "latest"]))
-            .await
-            .assert_denied();
-        // Whether it can pay tells as much: below, above, and by creation.
-        for value in ["0x1", "0xffffffffffffffffffffffffffffffff"] {
-            for method in ["eth_estimateGas", "eth_call", "eth_createAccessList"] {
-                let pays = json!([{"from": wallet, "to": chain.mine, "value": value}]);
-                ask(method, pays).await.assert_denied();
-                let pays = json!([{"from": wallet, "to": Address::repeat_byte(0x55), "value": value}]);
-                ask(method, pays).await.assert_denied();
-            }
-        }
-        for slot in gw_evm::code::PROXY_SLOTS {
-            ask("eth_getStorageAt", json!([wallet, slot, "latest"])).await.assert_denied();
-            ask("eth_getProof", json!([wallet, [slot], "latest"])).await.assert_denied();
+        let held = chain.world.bare("eth_getBalance", json!([wallet, "latest"])).await["result"].clone();
+        let before = json!([wallet, format!("{:#x}", chain.world.node.head().unwrap().number - 1)]);
+        let before = chain.world.bare("eth_getBalance", before).await["result"].clone();
+        let shown = ask("eth_getBalance", json!([wallet, "latest"])).await;
+        assert!(held != before && shown.body["result"] == before, "{}: {held}, {before}", shown.text);
+        let probed = ask("eth_call", json!([{"to": probe, "data": balance(wallet)}, "latest"])).await;
+        let before: U256 = serde_json::from_value(before).unwrap();
+        assert_eq!(probed.body["result"], json!(Bytes::from(before.abi_encode())), "{}", probed.text);
+        // Whether it can pay tells as much: what it has without the loot, and no more.
+        for (value, pays) in [(before, true), (before + U256::from(1), false)] {
+            let call = json!([{"from": wallet, "to": Address::repeat_byte(0x55), "value": value}]);
+            let answer = ask("eth_estimateGas", call).await;
+            assert_eq!(answer.body["result"].is_string(), pays, "{}", answer.text);
         }
     }
-    chain.ask("eth_getStorageAt", json!([courier, B256::ZERO, "latest"])).await.assert_denied();
     // A colleague who sent nothing uses what is not closed as before.
     let call = json!([{"to": probe, "data": balance(Address::ZERO)}, "latest"]);
     assert_eq!(chain.world.ask(Some(&friend), "eth_call", call).send().await.status, 200);
@@ -283,7 +273,8 @@ async fn rt20_a_deleted_sender_is_found_all_the_same() {
     chain.world.mined(head + 5).await;
     assert_eq!(chain.violations().await, 1);
     let snapshot = chain.world.feed.pin().snapshot;
-    assert!(snapshot.is_quarantined(latch) && snapshot.convictions(hash).len() == 1);
+    assert_eq!(snapshot.convictions(hash).len(), 1);
+    assert!(snapshot.withheld_of(latch, u64::MAX).next().is_some());
     let found = chain.world.store.read().list_suspensions().await.unwrap();
     assert_eq!((found.len(), &found[0].external_id), (1, &name));
 }
@@ -387,14 +378,14 @@ async fn hd2_hd22_a_send_without_a_hash_is_looked_at_after_a_restart() {
 
     let (org, user) = (chain.world.feed.pin().snapshot.contract(latch).unwrap().org, chain.caller.id);
     let external_id = chain.world.feed.pin().snapshot.user(user).unwrap().external_id.clone();
-    let watch = Some(NewWatch { sender: chain.wallet, nonce, external_id, orgs: vec![org] });
+    let watch = Some(NewWatch { sender: chain.wallet, nonce, external_id, orgs: vec![org], judged_block: None });
     let left = SendStart { user, org, tx_hash: None, visible_to: Vec::new(), reservations: Vec::new(), watch };
     drop(chain.world.change(async |tx| tx.start_send(left.clone()).await.unwrap()).await);
     let restarted = gw_node::Node::connect(&gw_node::NodeConfig::new(chain.world.url()).unwrap()).await.unwrap();
     restarted.guard(Arc::new(MinedGate::new(&chain.world.sends)));
     restarted.refresh_head().await.unwrap();
     assert_eq!(chain.violations().await, 1);
-    chain.assert_denied(chain.loot(latch).await, DenyReason::ContractNotPermitted).await;
+    assert_eq!(chain.loot(latch).await.body["result"], number(0));
     // What is not mined yet is waited for.
     let found = restarted.block_of_nonce(chain.wallet, nonce + 100, restarted.head().unwrap().number).await.unwrap();
     assert_eq!(found, None);

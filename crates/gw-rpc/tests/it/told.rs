@@ -58,7 +58,8 @@ impl Settled {
             | Change::PersonalUrl(..)
             | Change::Suspension(..)
             | Change::Quarantine(..)
-            | Change::Conviction(..) => 2,
+            | Change::Conviction(..)
+            | Change::Withheld(..) => 2,
         });
         world
             .change(async |tx| {
@@ -217,6 +218,7 @@ impl Settled {
             | Change::Suspension(..)
             | Change::Quarantine(..)
             | Change::Conviction(..)
+            | Change::Withheld(..)
             | Change::RetiredContract(_, None)
             | Change::PastContract(..)
             | Change::OrgUserRecord(..)

@@ -138,7 +138,7 @@ fn identity(on: &Foundation<'_>) -> anyhow::Result<IdentityState> {
         store: on.store.clone(),
         cache: on.cache.clone(),
         security,
-        chain: Arc::new(OwnChain(Arc::clone(&on.node))),
+        chain: Arc::new(OwnChain { node: Arc::clone(&on.node), feed: on.feed.clone() }),
         knobs: Arc::new(on.config.knobs.clone()),
         ens,
         verifier: verifier(on)?,
@@ -149,20 +149,25 @@ fn identity(on: &Foundation<'_>) -> anyhow::Result<IdentityState> {
 
 /// The chain behind the node.
 #[derive(Debug)]
-struct OwnChain(Arc<Node>);
+struct OwnChain {
+    node: Arc<Node>,
+    feed: Feed,
+}
 
 impl Chain for OwnChain {
     fn id(&self) -> Option<u64> {
-        Some(self.0.chain_id())
+        Some(self.node.chain_id())
     }
 
     fn trace_wallet<'a>(&'a self, question: &'a WalletQuestion) -> BoxFuture<'a, Result<WalletTrace, ChainAway>> {
         Box::pin(async move {
             // The wallet may have been made in a block that nobody looked at yet.
-            self.0.refresh_head().await.map_err(|_| ChainAway)?;
-            let head = self.0.head().ok_or(ChainAway)?;
+            self.node.refresh_head().await.map_err(|_| ChainAway)?;
+            let head = self.node.head().ok_or(ChainAway)?;
             let time = Timestamp::from_secs(i64::try_from(head.timestamp).map_err(|_| ChainAway)?);
-            let trace = match self.0.trace(&question.request(), head.pin(), TraceScope::Read).await {
+            // HD28: a wallet that a withheld transaction made, or gave its word, says nothing.
+            let shown = self.node.shown_state(&self.feed.pin().snapshot, head.pin()).await.map_err(|_| ChainAway)?;
+            let trace = match self.node.trace(&question.request(), head.pin(), TraceScope::Read, &shown).await {
                 Ok(Traced::Trace(trace)) => Some(trace),
                 // What the execution itself brings about says no.
                 Ok(Traced::Refused(_)) | Err(NoTrace::Unusable(_) | NoTrace::Node(NodeError::TooLarge)) => None,
@@ -286,7 +291,7 @@ impl Foundation<'_> {
         self.tasks.spawn(workers::tidy(self.store.clone(), end.clone()));
         let asking = workers::ContractWallets {
             store: self.store.clone(),
-            chain: Arc::new(OwnChain(Arc::clone(&self.node))),
+            chain: Arc::new(OwnChain { node: Arc::clone(&self.node), feed: self.feed.clone() }),
             edge: Arc::clone(&self.edge),
             knobs: Arc::new(self.config.knobs.clone()),
             journal: Arc::clone(&self.journal),

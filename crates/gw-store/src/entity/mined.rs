@@ -18,6 +18,7 @@ pub(crate) mod watched_sends {
         pub org_ids: Json,
         pub created_at: i64,
         pub block_number: Option<i64>,
+        pub judged_block: Option<String>,
     }
 
     impl ActiveModelBehavior for ActiveModel {}
@@ -86,6 +87,28 @@ pub(crate) mod quarantines {
         pub tx_hash: String,
         pub block_hash: String,
         pub reason: String,
+        pub created_at: i64,
+    }
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+pub(crate) mod withheld_changes {
+    use sea_orm::entity::prelude::*;
+
+    #[sea_orm::model]
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "withheld_changes")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub id: Uuid,
+        pub conviction_id: Uuid,
+        pub address: String,
+        pub org_id: Option<Uuid>,
+        pub block_number: i64,
+        pub block_time: i64,
+        pub place: i64,
+        pub change: Json,
         pub created_at: i64,
     }
 

@@ -18,7 +18,7 @@ pub(crate) use access::{shared_infrastructure, system_toggles};
 pub(crate) use audit::{chains, checkpoints, entries};
 pub(crate) use contract::{contract_grants, contracts, past_contracts, retired_contracts};
 pub(crate) use directory::directory_tenants;
-pub(crate) use mined::{convictions, quarantines, suspensions, watched_sends};
+pub(crate) use mined::{convictions, quarantines, suspensions, watched_sends, withheld_changes};
 pub(crate) use organization::{group_access, groups, organizations};
 pub(crate) use send::{reservations, tx_visibility};
 pub(crate) use system::{audit_outbox, instances};

@@ -13,6 +13,7 @@ mod m0009_retired_contracts;
 mod m0011_membership_state;
 mod m0013_logins;
 mod m0014_past_contracts;
+mod m0015_withheld;
 mod m0016_declined_organizations;
 mod m0017_former_links;
 
@@ -42,6 +43,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0011_membership_state::MembershipState),
             Box::new(m0013_logins::Logins),
             Box::new(m0014_past_contracts::PastContracts),
+            Box::new(m0015_withheld::WithheldChanges),
             Box::new(m0016_declined_organizations::DeclinedOrganizations),
             Box::new(m0017_former_links::FormerLinks),
         ]

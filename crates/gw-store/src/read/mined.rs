@@ -3,10 +3,10 @@
 use super::{Reads, all};
 use crate::{
     StoreError,
-    entity::{convictions, quarantines, suspensions, watched_sends},
-    record::{Conviction, Quarantine, Suspension, Watched},
+    entity::{convictions, quarantines, suspensions, watched_sends, withheld_changes},
+    record::{Conviction, Quarantine, Suspension, Watched, WithheldChange},
 };
-use gw_types::{ConvictionId, QuarantineId, SuspensionId};
+use gw_types::{ConvictionId, QuarantineId, SuspensionId, WithheldId};
 use sea_orm::{ColumnTrait, Condition, EntityTrait, QueryFilter, QueryOrder};
 
 impl Reads<'_> {
@@ -29,6 +29,19 @@ impl Reads<'_> {
     /// One conviction.
     pub async fn find_conviction(&self, id: ConvictionId) -> Result<Option<Conviction>, StoreError> {
         convictions::Entity::find_by_id(id.0).one(&self.conn).await?.map(Conviction::try_from).transpose()
+    }
+
+    /// What withheld transactions changed, the newest first.
+    pub async fn list_withheld(&self) -> Result<Vec<WithheldChange>, StoreError> {
+        let found = withheld_changes::Entity::find()
+            .order_by_desc(withheld_changes::Column::CreatedAt)
+            .order_by_asc(withheld_changes::Column::Id);
+        all(found.all(&self.conn).await?)
+    }
+
+    /// What a withheld transaction changed of one account.
+    pub async fn find_withheld(&self, id: WithheldId) -> Result<Option<WithheldChange>, StoreError> {
+        withheld_changes::Entity::find_by_id(id.0).one(&self.conn).await?.map(WithheldChange::try_from).transpose()
     }
 
     /// One suspension.

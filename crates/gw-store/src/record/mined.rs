@@ -1,7 +1,10 @@
 //! What became of sends once they were mined (spec/02 HD2, HD28). People stand under their DID, so that what guards others
 //! outlives the user and the organization (HD37).
 
-use gw_types::{Address, B256, ConvictionId, ExternalId, OrgId, QuarantineId, SuspensionId, Timestamp, WatchId};
+use gw_policy::snapshot::AccountChange;
+use gw_types::{
+    Address, B256, ConvictionId, ExternalId, OrgId, QuarantineId, SuspensionId, Timestamp, WatchId, WithheldId,
+};
 
 /// A send to be found again in its block.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +17,8 @@ pub struct NewWatch {
     pub external_id: ExternalId,
     /// The organizations they are an active member of.
     pub orgs: Vec<OrgId>,
+    /// The block at which it is judged.
+    pub judged_block: Option<B256>,
 }
 
 /// A send whose block is awaited, or was looked at a little while ago.
@@ -35,6 +40,8 @@ pub struct Watched {
     pub orgs: Vec<OrgId>,
     /// The number of the block it was found in; none while it is awaited.
     pub block_number: Option<u64>,
+    /// The block at which it was judged; unknown of what was sent before that was kept.
+    pub judged_block: Option<B256>,
 }
 
 /// What a mined transaction did that would have been denied, and what follows.
@@ -50,16 +57,20 @@ pub struct Finding {
     pub tx_hash: B256,
     /// Its block.
     pub block_hash: B256,
+    /// The number of that block.
+    pub block: u64,
+    /// When that block was.
+    pub block_time: Timestamp,
+    /// Its place in the block.
+    pub place: u64,
     /// Why it would have been denied.
     pub reason: &'static str,
-    /// What is closed to everybody from now on.
-    pub closed: Vec<Address>,
+    /// What it changed.
+    pub changes: Vec<(Address, AccountChange)>,
     /// What is closed to the sender's side.
     pub closed_to_side: Vec<Address>,
     /// That side.
     pub side: Vec<OrgId>,
-    /// The organizations that see the transaction all the same.
-    pub touched: Vec<OrgId>,
     /// The organizations whose administrators may clear it; none if only a super admin may.
     pub wronged: Vec<OrgId>,
     /// Whether the sender loses the right to send.
@@ -81,8 +92,6 @@ pub struct Conviction {
     pub external_id: ExternalId,
     /// Under which organization.
     pub org: Option<OrgId>,
-    /// The organizations whose contracts it entered or touched, but for the sender's own.
-    pub touched: Vec<OrgId>,
     /// The organizations whose administrators may clear it, all of them together; none if only a super admin may.
     pub wronged: Vec<OrgId>,
     /// Why it would have been denied.
@@ -135,6 +144,29 @@ pub struct Quarantine {
     pub block_hash: B256,
     /// Why it would have been denied.
     pub reason: String,
+    /// When it was found.
+    pub created_at: Timestamp,
+}
+
+/// What a withheld transaction changed of one account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WithheldChange {
+    /// Row id.
+    pub id: WithheldId,
+    /// What it follows from.
+    pub conviction: ConvictionId,
+    /// The account.
+    pub address: Address,
+    /// The organization of the contract there, if that is not on the sender's side.
+    pub org: Option<OrgId>,
+    /// Number of the block.
+    pub block: u64,
+    /// When that block was.
+    pub block_time: Timestamp,
+    /// Place of the transaction in the block.
+    pub place: u64,
+    /// What changed.
+    pub change: AccountChange,
     /// When it was found.
     pub created_at: Timestamp,
 }

@@ -23,7 +23,7 @@ pub use contract::{
 pub use identity::{Membership, MembershipSource, NewMembership, NewUser, OrgUserRecord, User, UserPatch};
 pub use impersonation::Impersonation;
 pub use link::{Collision, Link, LinkProof, Linked, SenderLink, WalletLink, WalletProof};
-pub use mined::{Conviction, Finding, NewWatch, Quarantine, Suspension, Watched};
+pub use mined::{Conviction, Finding, NewWatch, Quarantine, Suspension, Watched, WithheldChange};
 pub use organization::{
     AccessInput, ApiKey, Group, GroupAccess, GroupPatch, NewGroup, NewOrganization, Organization, OrganizationPatch,
 };

@@ -7,6 +7,7 @@ use crate::{
         address_links, contract_grants, contracts, convictions, directory_tenants, former_links, group_access, groups,
         memberships, org_user_records, organizations, past_contracts, personal_urls, quarantines, reservations,
         retired_contracts, revocations, shared_infrastructure, suspensions, system_toggles, tx_visibility, users,
+        withheld_changes,
     },
     record::{self, ReservationState},
     row::{self, Place},
@@ -18,7 +19,7 @@ use gw_policy::{
         AddressLink, AllowedTenant, ClosedTo, CodePin, Contract, ContractGrant, Conviction, EventRule, EventRules,
         FunctionRule, Group, GroupAccess, Membership, MustBe, OrgUserRecord, Organization, ParamRule, PastContract,
         PersonalUrl, Quarantine, Reservation, RetiredContract, Revocation, SharedInfra, Suspension, ToggleState,
-        TxVisibility, User,
+        TxVisibility, User, Withheld,
     },
 };
 use gw_types::Timestamp;
@@ -551,12 +552,30 @@ impl Policy for convictions::Entity {
         row.id
     }
     fn change(row: Self::Row) -> Result<Change, StoreError> {
-        let record::Conviction { id, tx_hash, external_id, touched, cleared_at, .. } = row.try_into()?;
-        let conviction = Conviction { id, tx_hash, external_id, touched: touched.into() };
+        let record::Conviction { id, tx_hash, external_id, cleared_at, .. } = row.try_into()?;
+        let conviction = Conviction { id, tx_hash, external_id };
         Ok(Change::Conviction(id, cleared_at.is_none().then_some(conviction)))
     }
     fn removal(key: Uuid) -> Change {
         Change::Conviction(key.into(), None)
+    }
+}
+
+impl Policy for withheld_changes::Entity {
+    type Row = withheld_changes::Model;
+    const KEY: Self::Column = withheld_changes::Column::Id;
+    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
+        select.into_model()
+    }
+    fn key(row: &Self::Row) -> Uuid {
+        row.id
+    }
+    fn change(row: Self::Row) -> Result<Change, StoreError> {
+        let record::WithheldChange { id, address, block, place, change, .. } = row.try_into()?;
+        Ok(Change::Withheld(id, Some(Withheld { id, address, block, place, change })))
+    }
+    fn removal(key: Uuid) -> Change {
+        Change::Withheld(key.into(), None)
     }
 }
 

@@ -7,6 +7,7 @@ use crate::{
         address_links, contract_grants, contracts, convictions, directory_tenants, former_links, group_access, groups,
         memberships, org_user_records, organizations, past_contracts, personal_urls, quarantines, reservations,
         retired_contracts, revocations, shared_infrastructure, suspensions, system_toggles, tx_visibility, users,
+        withheld_changes,
     },
 };
 use gw_policy::{Change, Snapshot};
@@ -43,10 +44,11 @@ pub(super) enum Entity {
     SharedInfra,
     Suspension,
     Toggle,
+    Withheld,
 }
 
 impl Entity {
-    pub(super) const ALL: [Self; 22] = [
+    pub(super) const ALL: [Self; 23] = [
         Self::User,
         Self::Organization,
         Self::Group,
@@ -69,6 +71,7 @@ impl Entity {
         Self::Suspension,
         Self::Quarantine,
         Self::Conviction,
+        Self::Withheld,
     ];
 
     const fn as_str(self) -> &'static str {
@@ -95,6 +98,7 @@ impl Entity {
             Self::Suspension => "suspension",
             Self::Quarantine => "quarantine",
             Self::Conviction => "conviction",
+            Self::Withheld => "withheld_change",
         }
     }
 
@@ -144,6 +148,7 @@ macro_rules! by_entity {
             Entity::Suspension => $run::<suspensions::Entity>($($argument),*).await,
             Entity::Quarantine => $run::<quarantines::Entity>($($argument),*).await,
             Entity::Conviction => $run::<convictions::Entity>($($argument),*).await,
+            Entity::Withheld => $run::<withheld_changes::Entity>($($argument),*).await,
         }
     };
 }

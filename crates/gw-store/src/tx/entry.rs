@@ -11,7 +11,7 @@ use crate::{
     record::{
         AllowedTenant, Application, Contract, Conviction, Family, Grant, Group, GroupAccess, Impersonation, Link,
         Membership, OpenReservation, OrgUserRecord, Organization, PendingLogin, PersonalUrl, Quarantine, SharedInfra,
-        Suspension, TenantEnd, ToggleChange, User,
+        Suspension, TenantEnd, ToggleChange, User, WithheldChange,
     },
     row,
 };
@@ -487,7 +487,6 @@ impl Audited for Conviction {
             "tx_hash": self.tx_hash,
             "block_hash": self.block_hash,
             "found": self.reason,
-            "touched_org_ids": self.touched,
             "wronged_org_ids": self.wronged,
             "cleared_at": self.cleared_at,
         })
@@ -528,6 +527,19 @@ impl Audited for Quarantine {
             "block_hash": self.block_hash,
             "found": self.reason,
         })
+    }
+}
+
+impl Audited for WithheldChange {
+    const RESOURCE: ResourceType = ResourceType::Quarantine;
+    fn resource_id(&self) -> String {
+        self.id.to_string()
+    }
+    fn resource_name(&self) -> String {
+        row::address_text(self.address)
+    }
+    fn image(&self) -> Value {
+        json!({ "address": row::address_text(self.address), "conviction": self.conviction })
     }
 }
 

@@ -58,6 +58,7 @@ impl Tx {
                 org_ids: json!(watch.orgs),
                 created_at: self.now.micros(),
                 block_number: None,
+                judged_block: watch.judged_block.map(|block| block.to_string()),
             };
             watched_sends::Entity::insert(watched_sends::ActiveModel::from(row))
                 .exec_without_returning(&self.db)

@@ -2,15 +2,17 @@
 
 use crate::world::{World, did, on_both_engines};
 use gw_audit::{Action, ResourceType};
+use gw_policy::{Snapshot, snapshot::AccountChange};
 use gw_store::{
     Missing, StoreError,
     record::{Finding, NewContract, NewOrganization, NewUser, NewWatch, SendAccepted, SendRows, SendStart},
 };
-use gw_types::{Address, B256, OrgId, UserId};
+use gw_types::{Address, B256, Bytes, OrgId, Timestamp, U256, UserId};
 
 on_both_engines! {
     hd2_a_send_is_watched_from_before_it_is_forwarded,
     hd28_a_finding_convicts_suspends_and_closes_once_and_is_cleared_with_a_reason,
+    hd28_withheld_changes_are_released_dropped_and_counted_once,
     rt20_a_guard_outlives_its_subject,
 }
 
@@ -18,6 +20,20 @@ const TX: B256 = B256::repeat_byte(0xaa);
 const BLOCK: B256 = B256::repeat_byte(0xbb);
 const WALLET: Address = Address::repeat_byte(0x11);
 const LATCH: Address = Address::repeat_byte(0x22);
+const CHILD: Address = Address::repeat_byte(0x33);
+
+fn written(before: u8, after: u8) -> AccountChange {
+    let [before, after] = [before, after].map(B256::with_last_byte);
+    AccountChange { slots: [(B256::ZERO, (before, after))].into(), ..AccountChange::default() }
+}
+
+fn paid(before: u64, after: u64) -> AccountChange {
+    AccountChange { balance: Some((U256::from(before), U256::from(after))), ..AccountChange::default() }
+}
+
+fn created() -> AccountChange {
+    AccountChange { created: true, code: Some(Bytes::new()), nonce: Some((0, 1)), ..AccountChange::default() }
+}
 
 async fn cast(world: &World) -> (OrgId, UserId) {
     let mut tx = world.begin().await;
@@ -30,7 +46,8 @@ async fn cast(world: &World) -> (OrgId, UserId) {
 
 async fn start(world: &World, (org, user): (OrgId, UserId), tx_hash: Option<B256>, nonce: u64) -> SendRows {
     let mut tx = world.begin().await;
-    let watch = Some(NewWatch { sender: WALLET, nonce, external_id: did("a"), orgs: vec![org] });
+    let watch =
+        Some(NewWatch { sender: WALLET, nonce, external_id: did("a"), orgs: vec![org], judged_block: Some(BLOCK) });
     let (visible_to, reservations) = (Vec::new(), Vec::new());
     let rows = tx.start_send(SendStart { user, org, tx_hash, visible_to, reservations, watch }).await.unwrap();
     tx.commit().await.unwrap();
@@ -78,10 +95,12 @@ fn finding(org: OrgId, tx_hash: B256) -> Finding {
         tx_hash,
         block_hash: BLOCK,
         reason: "cross_org",
-        closed: vec![LATCH, WALLET],
+        block: 7,
+        block_time: Timestamp::from_secs(1000),
+        place: 2,
+        changes: vec![(LATCH, written(1, 2)), (WALLET, paid(10, 15)), (CHILD, created())],
         closed_to_side: vec![Address::ZERO],
-        side: vec![org],
-        touched: vec![OrgId::fixed(9)],
+        side: vec![OrgId::fixed(8)],
         wronged: vec![OrgId::fixed(9)],
         suspends: true,
     }
@@ -103,24 +122,26 @@ async fn hd28_a_finding_convicts_suspends_and_closes_once_and_is_cleared_with_a_
     record(world, &finding).await;
     record(world, &finding).await;
     let snapshot = world.store.load().await.unwrap();
-    assert!(snapshot.is_suspended(user) && snapshot.is_quarantined(LATCH) && snapshot.is_quarantined(WALLET));
+    assert!(snapshot.is_suspended(user) && !snapshot.is_quarantined(LATCH) && !snapshot.is_quarantined(WALLET));
     assert!(!snapshot.is_quarantined(Address::ZERO), "it is closed to the sender's side only");
-    assert!(snapshot.is_closed_to(Address::ZERO, None, |member| member == org));
-    let touched: Vec<_> = snapshot.convictions(TX).iter().flat_map(|row| row.touched.to_vec()).collect();
-    assert_eq!(touched, finding.touched);
+    assert!(snapshot.is_closed_to(Address::ZERO, None, |member| member == OrgId::fixed(8)));
+    assert_eq!(shown(&snapshot), (1, 10, true));
+    assert_eq!(snapshot.shown_balance(WALLET, 6, U256::from(15)), U256::from(15), "before it");
     let reads = world.store.read();
     let (suspended, closed) = (reads.list_suspensions().await.unwrap(), reads.list_quarantines().await.unwrap());
     let convicted = reads.list_convictions().await.unwrap();
-    assert_eq!((convicted.len(), suspended.len(), closed.len()), (1, 1, 3));
+    assert_eq!((convicted.len(), suspended.len(), closed.len()), (1, 1, 1));
+    let withheld = reads.list_withheld().await.unwrap();
+    let of = |address| withheld.iter().find(|row| row.address == address).unwrap();
+    assert_eq!((withheld.len(), of(LATCH).org, of(WALLET).org), (3, Some(org), None));
+    assert_eq!(of(LATCH).change, written(1, 2));
     assert_eq!((&suspended[0].external_id, suspended[0].conviction), (&did("a"), Some(convicted[0].id)));
-    let row = |address| closed.iter().find(|row| row.address == address).unwrap();
-    assert_eq!((row(LATCH).org, row(WALLET).org, row(LATCH).tx_hash), (Some(org), None, TX));
-    assert_eq!(row(Address::ZERO).side, Some((did("a"), vec![org])));
+    assert_eq!(closed[0].side, Some((did("a"), vec![OrgId::fixed(8)])));
     let mut tx = world.begin().await;
     tx.clear_conviction(convicted[0].id, None, "looked at").await.unwrap();
     tx.lift_suspension(suspended[0].id, "looked at").await.unwrap();
-    tx.lift_quarantine(row(LATCH).id, "looked at").await.unwrap();
-    let again = tx.lift_quarantine(row(LATCH).id, "looked at").await;
+    tx.lift_quarantine(closed[0].id, "looked at").await.unwrap();
+    let again = tx.lift_quarantine(closed[0].id, "looked at").await;
     assert!(matches!(again, Err(StoreError::NotFound(Missing::Quarantine))), "{again:?}");
     let again = tx.clear_conviction(convicted[0].id, None, "looked at").await;
     assert!(matches!(again, Err(StoreError::NotFound(Missing::Conviction))), "{again:?}");
@@ -129,9 +150,10 @@ async fn hd28_a_finding_convicts_suspends_and_closes_once_and_is_cleared_with_a_
     record(world, &finding).await;
     let snapshot = world.store.load().await.unwrap();
     assert!(snapshot.convictions(TX).is_empty() && !snapshot.is_suspended(user));
-    assert!(!snapshot.is_quarantined(LATCH) && snapshot.is_quarantined(WALLET));
+    assert_eq!(shown(&snapshot), (2, 15, false));
+    assert_eq!(snapshot.contract(CHILD).map(|contract| contract.org), Some(org), "HD27");
     let reads = world.store.read();
-    assert_eq!((reads.list_suspensions().await.unwrap().len(), reads.list_quarantines().await.unwrap().len()), (0, 2));
+    assert_eq!((reads.list_suspensions().await.unwrap().len(), reads.list_quarantines().await.unwrap().len()), (0, 0));
     let entries = world.store.outbox(0, 1000).await.unwrap().split_off(before);
     let said: Vec<_> = entries.iter().map(|row| (row.entry.action, row.entry.resource_type)).collect();
     let (suspension, quarantine) = (ResourceType::Suspension, ResourceType::Quarantine);
@@ -141,8 +163,7 @@ async fn hd28_a_finding_convicts_suspends_and_closes_once_and_is_cleared_with_a_
             (Action::Create, ResourceType::Conviction),
             (Action::Create, suspension),
             (Action::Create, quarantine),
-            (Action::Create, quarantine),
-            (Action::Create, quarantine),
+            (Action::Create, ResourceType::Contract),
             (Action::Update, ResourceType::Conviction),
             (Action::Delete, suspension),
             (Action::Delete, quarantine),
@@ -153,6 +174,49 @@ async fn hd28_a_finding_convicts_suspends_and_closes_once_and_is_cleared_with_a_
     // In another block it is another deed.
     record(world, &Finding { block_hash: B256::repeat_byte(0xcc), ..finding }).await;
     assert_eq!(world.store.load().await.unwrap().convictions(TX).len(), 1);
+}
+
+/// What is shown of a slot, a balance and code where the chain holds what the transaction left there.
+fn shown(snapshot: &Snapshot) -> (u8, u64, bool) {
+    let slot = snapshot.shown_slot(LATCH, B256::ZERO, 7, B256::with_last_byte(2));
+    let balance = snapshot.shown_balance(WALLET, 7, U256::from(15));
+    (slot[31], balance.to::<u64>(), snapshot.shown_code(CHILD, 7).is_some())
+}
+
+/// HD28, HD38: the owner of a contract releases what was written there; what left the chain changed nothing; who sends the
+/// same transaction changes nothing twice.
+async fn hd28_withheld_changes_are_released_dropped_and_counted_once(world: &World) {
+    let (org, _) = cast(world).await;
+    let mut tx = world.begin().await;
+    tx.create_contract(NewContract::plain(org, LATCH, "latch".to_owned())).await.unwrap();
+    tx.commit().await.unwrap();
+    record(world, &finding(org, TX)).await;
+    record(world, &Finding { external_id: did("b"), ..finding(org, TX) }).await;
+    assert_eq!(shown(&world.store.load().await.unwrap()), (1, 10, true), "once");
+    let reads = world.store.read();
+    let convicted = reads.list_convictions().await.unwrap();
+    let first = convicted.iter().find(|row| row.external_id == did("a")).unwrap();
+    let mut tx = world.begin().await;
+    tx.clear_conviction(first.id, None, "looked at").await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(shown(&world.store.load().await.unwrap()), (1, 10, true), "the other one withholds it");
+    let latch = reads.list_withheld().await.unwrap().into_iter().find(|row| row.org == Some(org)).unwrap();
+    let mut tx = world.begin().await;
+    tx.release_change(latch.id, "ours").await.unwrap();
+    let again = tx.release_change(latch.id, "ours").await;
+    assert!(matches!(again, Err(StoreError::NotFound(_))), "{again:?}");
+    tx.commit().await.unwrap();
+    assert_eq!(shown(&world.store.load().await.unwrap()), (2, 10, true));
+    let mut tx = world.begin().await;
+    tx.forget_changes(TX, Some(BLOCK)).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(shown(&world.store.load().await.unwrap()), (2, 10, true), "it is still there");
+    let mut tx = world.begin().await;
+    tx.forget_changes(TX, None).await.unwrap();
+    tx.commit().await.unwrap();
+    let snapshot = world.store.load().await.unwrap();
+    assert_eq!(shown(&snapshot), (2, 15, false));
+    assert!(!snapshot.withholds_state(u64::MAX));
 }
 
 /// RT20, HD37: what guards others survives the user and the organization it is about, and binds the same name again.
@@ -174,16 +238,17 @@ async fn rt20_a_guard_outlives_its_subject(world: &World) {
     let again = tx.create_user(new).await.unwrap().id;
     tx.commit().await.unwrap();
     let snapshot = world.store.load().await.unwrap();
-    assert!(snapshot.is_suspended(again) && snapshot.is_quarantined(WALLET));
+    let closed = |snapshot: &Snapshot| snapshot.is_closed_to(Address::ZERO, Some(again), |_| false);
+    assert!(snapshot.is_suspended(again) && closed(&snapshot) && snapshot.withholds_state(7));
     assert_eq!(snapshot.convictions(TX).len(), 1);
     let reads = world.store.read();
     let first = reads.list_suspensions().await.unwrap().into_iter().find(|row| row.tx_hash == TX).unwrap();
-    let closed = reads.list_quarantines().await.unwrap();
-    let wallet = closed.into_iter().find(|row| row.tx_hash == TX && row.address == WALLET).unwrap();
+    let rows = reads.list_quarantines().await.unwrap();
+    let wallet = rows.into_iter().find(|row| row.tx_hash == TX).unwrap();
     let mut tx = world.begin().await;
     tx.lift_suspension(first.id, "looked at").await.unwrap();
     tx.lift_quarantine(wallet.id, "looked at").await.unwrap();
     tx.commit().await.unwrap();
     let snapshot = world.store.load().await.unwrap();
-    assert!(snapshot.is_suspended(again) && snapshot.is_quarantined(WALLET), "the second finding holds");
+    assert!(snapshot.is_suspended(again) && closed(&snapshot), "the second finding holds");
 }

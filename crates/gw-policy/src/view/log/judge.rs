@@ -257,11 +257,10 @@ impl<'v, 's> PersonReader<'v, 's> {
     /// Section 6.1. Whoever sees a log whole by one row sees it whole; the rows that admit it masked come after.
     fn render(&mut self, log: &Log<'_>, right: TxRight, moment: Moment) -> Result<Rendering, Malformed> {
         let knobs = self.viewer.knobs;
-        // HD28: what may be loot is told to nobody, whoever sent the transaction; a convicted one only to whom it touched.
+        // HD28: what may be loot is told to nobody, whoever sent the transaction.
         if self.viewer.is_closed(log.address) || self.viewer.withholds(log.tx_hash) {
             return Ok(Rendering::Dropped);
         }
-        let right = if self.viewer.is_convicted(log.tx_hash) { TxRight::default() } else { right };
         // Row 3: [S] participants see everything of their transactions.
         if right.is_participant && knobs.participant_logs == TransactionLogs::All {
             return Ok(Rendering::Whole);

@@ -215,7 +215,7 @@ pub fn logs(
 fn right_to(viewer: &Viewer<'_>, parties: &TxParties, tx_hash: B256) -> TxRights {
     let known = parties.known.get(&tx_hash);
     TxRights::of(viewer, |person| TxRight {
-        is_participant: !person.is_convicted(tx_hash)
+        is_participant: !person.withholds(tx_hash)
             && known.is_some_and(|parties| person.is_participant(parties.from, parties.to)),
         is_recipient: person.is_recipient(tx_hash),
     })

@@ -137,14 +137,14 @@ fn hd7_accounts_tell_no_link() {
     let snapshot = scene();
     let (alone, both) = (viewer(&snapshot, "bob", &Knobs::SPEC), watched(&snapshot, "bob", "admin", "bank"));
     let wallet = address_of("bob-wallet");
-    assert_eq!(view::balance(&alone, wallet, sealed(&json!("0x5"))).as_str(), "\"0x5\"");
+    assert_eq!(view::balance(&alone, wallet, 100, sealed(&json!("0x5"))).as_str(), "\"0x5\"");
     for name in ["bob-wallet", "admin-wallet", "random"] {
-        assert_eq!(view::balance(&both, address_of(name), sealed(&json!("0x5"))).as_str(), "\"0x0\"", "{name}");
+        assert_eq!(view::balance(&both, address_of(name), 100, sealed(&json!("0x5"))).as_str(), "\"0x0\"", "{name}");
         assert!(!both.owns(address_of(name)));
     }
     assert!(both.own_addresses().is_empty() && alone.own_addresses() == [wallet]);
     assert_eq!(both.level(address_of("token")).0, Level::Full);
     assert_eq!(both.level(address_of("foreign")).0, Level::Redacted);
-    let foreign = |viewer| view::code(viewer, address_of("foreign"), sealed(&json!("0x6001")));
+    let foreign = |viewer| view::code(viewer, address_of("foreign"), 100, sealed(&json!("0x6001")));
     assert!(foreign(&alone).is_some() && foreign(&both).is_none());
 }

@@ -202,11 +202,11 @@ fn viewer_by_field() {
 
     for (name, address) in [("sender", "sender"), ("token", "token"), ("stranger", "stranger")] {
         let balance = |viewer: &gw_policy::Viewer<'_>| {
-            parse(view::balance(viewer, address_of(address), sealed(&json!("0x5"))).as_str())
+            parse(view::balance(viewer, address_of(address), 100, sealed(&json!("0x5"))).as_str())
         };
         table.row(&format!("balance of {name}"), all(&balance).iter().map(|shown| cell(Some(shown), &json!("0x5"))));
         let code = |viewer: &gw_policy::Viewer<'_>| {
-            let code = view::code(viewer, address_of(address), sealed(&json!("0x6001")));
+            let code = view::code(viewer, address_of(address), 100, sealed(&json!("0x6001")));
             code.map_or(json!("404"), |code| parse(code.as_str()))
         };
         table.row(&format!("code of {name}"), all(&code).iter().map(|shown| cell(Some(shown), &json!("0x6001"))));

@@ -263,7 +263,7 @@ fn malformed_answers_are_never_the_nodes_body() {
     }
     let latin = || Sealed::new(RawJson::new(bytes::Bytes::from_static(&[0xff])));
     is(&view::transaction(&payer, latin()), "null", &json!("latin"));
-    is(&view::balance(&payer, address_of("payer"), latin()), "\"0x0\"", &json!("latin"));
+    is(&view::balance(&payer, address_of("payer"), 100, latin()), "\"0x0\"", &json!("latin"));
 }
 
 /// What does not exist is `null`, and not malformed.
@@ -290,18 +290,18 @@ fn k8_quantities_are_checked() {
     let snapshot = snapshot();
     let payer = viewer(&snapshot, "payer", SPEC);
     let own = address_of("payer");
-    assert_eq!(view::balance(&payer, own, sealed(&json!("0xff"))).as_str(), "\"0xff\"");
-    assert_eq!(view::nonce(&payer, own, sealed(&json!("0x7"))).as_str(), "\"0x7\"");
+    assert_eq!(view::balance(&payer, own, 100, sealed(&json!("0xff"))).as_str(), "\"0xff\"");
+    assert_eq!(view::nonce(&payer, own, 100, sealed(&json!("0x7"))).as_str(), "\"0x7\"");
     for bad in [json!("ff"), json!(255), json!("0x"), json!(null), json!({}), json!(["0x1"]), json!("0x1\" ")] {
-        let shown = view::balance(&payer, own, sealed(&bad));
+        let shown = view::balance(&payer, own, 100, sealed(&bad));
         assert_eq!((shown.as_str(), shown.is_malformed()), ("\"0x0\"", true), "{bad}");
     }
     for other in ["token", "stranger"] {
-        assert_eq!(view::balance(&payer, address_of(other), sealed(&json!("0xff"))), Disclosed::ZERO);
-        assert_eq!(view::nonce(&payer, address_of(other), sealed(&json!("0x7"))), Disclosed::ZERO);
+        assert_eq!(view::balance(&payer, address_of(other), 100, sealed(&json!("0xff"))), Disclosed::ZERO);
+        assert_eq!(view::nonce(&payer, address_of(other), 100, sealed(&json!("0x7"))), Disclosed::ZERO);
     }
     let off = Knobs { address_query: AddressQuery::Off, ..Knobs::SPEC };
-    let shown = view::balance(&viewer(&snapshot, "payer", &off), address_of("token"), sealed(&json!("0xff")));
+    let shown = view::balance(&viewer(&snapshot, "payer", &off), address_of("token"), 100, sealed(&json!("0xff")));
     assert_eq!(shown.as_str(), "\"0xff\"");
 }
 
@@ -310,7 +310,8 @@ fn k8_quantities_are_checked() {
 fn decision_37_code_by_reach() {
     let snapshot = snapshot();
     let code = |user, of: &str, code: &str| {
-        view::code(&viewer(&snapshot, user, SPEC), address_of(of), sealed(&json!(code))).map(Disclosed::into_string)
+        view::code(&viewer(&snapshot, user, SPEC), address_of(of), 100, sealed(&json!(code)))
+            .map(Disclosed::into_string)
     };
     for user in ["payer", "holder", "nobody"] {
         assert_eq!(code(user, "stranger", "0x"), Some("\"0x\"".to_owned()));
@@ -336,7 +337,7 @@ fn rt18_code_under_a_reservation_is_not_shown() {
         .snapshot();
     let maker = viewer(&snapshot, "maker", SPEC);
     let code =
-        |code: &str| view::code(&maker, address_of("reserved"), sealed(&json!(code))).map(Disclosed::into_string);
+        |code: &str| view::code(&maker, address_of("reserved"), 100, sealed(&json!(code))).map(Disclosed::into_string);
     assert_eq!(code("0x"), Some("\"0x\"".to_owned()));
     assert_eq!(code("0x6001"), None);
 }
@@ -347,7 +348,8 @@ fn rt31_a_delegated_wallet_answers_as_a_plain_one() {
     let snapshot = snapshot();
     let delegated = format!("0xef0100{:x}", address_of("delegate"));
     let code = |user, of: &str, code: &str| {
-        view::code(&viewer(&snapshot, user, SPEC), address_of(of), sealed(&json!(code))).map(Disclosed::into_string)
+        view::code(&viewer(&snapshot, user, SPEC), address_of(of), 100, sealed(&json!(code)))
+            .map(Disclosed::into_string)
     };
     for user in ["payer", "holder", "nobody"] {
         assert_eq!(code(user, "stranger", &delegated), code(user, "stranger", "0x"), "{user}");
@@ -360,8 +362,13 @@ fn rt31_a_delegated_wallet_answers_as_a_plain_one() {
 #[test]
 fn hd11_storage_and_proofs() {
     let slot = json!(number(5));
-    assert_eq!(value(&view::storage(sealed(&slot))), slot);
-    assert!(view::storage(sealed(&json!("0x5"))).is_malformed() && view::storage(sealed(&json!(null))).is_malformed());
+    let empty = world().snapshot();
+    let holder = viewer(&empty, "nobody", SPEC);
+    assert_eq!(value(&view::storage(&holder, address_of("token"), B256::ZERO, 100, sealed(&slot))), slot);
+    assert!(
+        view::storage(&holder, address_of("token"), B256::ZERO, 100, sealed(&json!("0x5"))).is_malformed()
+            && view::storage(&holder, address_of("token"), B256::ZERO, 100, sealed(&json!(null))).is_malformed()
+    );
 
     let snapshot = snapshot();
     let proof = json!({
@@ -371,7 +378,7 @@ fn hd11_storage_and_proofs() {
     });
     let open = Knobs { hide_block_roots: false, ..Knobs::SPEC };
     for (knobs, branch) in [(SPEC, json!([])), (&open, json!(["0xabcd"]))] {
-        let shown = value(&view::proof(&viewer(&snapshot, "holder", knobs), address_of("token"), sealed(&proof)));
+        let shown = value(&view::proof(&viewer(&snapshot, "holder", knobs), address_of("token"), 100, sealed(&proof)));
         assert_eq!(shown["accountProof"], branch);
         assert_eq!(shown["balance"], proof["balance"]);
         // The nodes on the way to one slot hold others: for who may read one slot only there are none.
@@ -382,8 +389,11 @@ fn hd11_storage_and_proofs() {
         assert_eq!(shown.get("extra"), None);
     }
     let holder = viewer(&snapshot, "holder", SPEC);
-    assert!(view::proof(&holder, address_of("other"), sealed(&proof)).is_malformed(), "of the address asked about");
+    assert!(
+        view::proof(&holder, address_of("other"), 100, sealed(&proof)).is_malformed(),
+        "of the address asked about"
+    );
     let mut odd = proof.clone();
     odd["storageProof"] = json!([{ "key": "0x0", "value": "0x9", "proof": [{}] }]);
-    assert!(view::proof(&holder, address_of("token"), sealed(&odd)).is_malformed());
+    assert!(view::proof(&holder, address_of("token"), 100, sealed(&odd)).is_malformed());
 }

@@ -382,8 +382,8 @@ proptest! {
             node.get_logs(&viewer, &emitters, naming("random"))
         );
         prop_assert_eq!(
-            view::balance(&viewer, address_of(hidden), sealed(&json!("0x5"))),
-            view::balance(&viewer, address_of("random"), sealed(&json!("0x7")))
+            view::balance(&viewer, address_of(hidden), 100, sealed(&json!("0x5"))),
+            view::balance(&viewer, address_of("random"), 100, sealed(&json!("0x7")))
         );
     }
 

@@ -1,0 +1,316 @@
+//! HD28, HD40 on a real node: what a convicted transaction changed is shown to nobody, and nothing of what is shown depends on
+//! what it did. The same attack runs on two chains that differ in a secret only; whoever asks, by whatever method, is told
+//! the same on both.
+
+use crate::{
+    real_reads::{Chain, chain},
+    world::{Person, account, artifact, signed},
+};
+use alloy_primitives::keccak256;
+use alloy_sol_types::{SolCall, SolValue, sol};
+use gw_audit::{Record, SecurityKind};
+use gw_rpc::MinedGate;
+use gw_store::record::NewGrant;
+use gw_types::{Address, B256, Bytes, Claim, OrgId, U256};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+sol! {
+    function balanceOf(address account) external view returns (uint256);
+    function transfer(address to, uint256 value) external returns (bool);
+    function siphon(address target, bytes data, uint256 from, address[] wallets, address[] boxes) external;
+    function kept() external view returns (uint256);
+    function keep(uint256 what) external;
+    function loot() external view returns (uint256);
+    function forward(address target, bytes data) external payable returns (bytes);
+}
+
+/// How many bits each attack tells.
+const BITS: usize = 4;
+
+/// After the attack.
+struct Scene {
+    chain: Chain,
+    bank: OrgId,
+    siphon: Address,
+    /// Open contracts of the thief's own organization, the last one another organization's.
+    boxes: Vec<Address>,
+    /// The thief's accomplice's wallets, then an honest person's of the robbed organization.
+    wallets: Vec<Address>,
+    children: Vec<Address>,
+    probe: Address,
+    colleague: Person,
+    boss: Person,
+    victim: Person,
+    other: Person,
+    hash: B256,
+    block: u64,
+}
+
+/// The thief reads `secret` in a block and tells it by what they touch there.
+async fn robbed(secret: u64) -> Scene {
+    let chain = chain().await;
+    let world = &chain.world;
+    world.node.guard(Arc::new(MinedGate::new(&world.sends)));
+    world.node.refresh_head().await.unwrap();
+    let snapshot = world.feed.pin().snapshot;
+    let (bank, rival) = [chain.mine, chain.theirs].map(|at| snapshot.contract(at).unwrap().org).into();
+    let third = world.org("third").await;
+    let colleague = world.person("colleague", bank, &["*"], &[Claim::Deploy]).await;
+    let boss = world.person("boss", bank, &["*"], &[Claim::Admin]).await;
+    let victim = world.person("victim", rival, &["*"], &[]).await;
+    let other = world.person("other", third, &["*"], &[]).await;
+    let supply = ("Vault".to_owned(), "V".to_owned(), U256::from(secret)).abi_encode_params();
+    let vault = world.deploy(&[artifact("DemoERC20").0.to_vec(), supply].concat()).await;
+    world.contract(rival, vault, None, &[victim.group]).await;
+    let siphon = chain.own("Siphon").await;
+    let probe = chain.own("Probe").await;
+    let mut boxes = Vec::new();
+    for _ in 0..BITS {
+        boxes.push(chain.own("Box").await);
+    }
+    for contract in boxes.iter().chain([&siphon, &probe]) {
+        let id = world.feed.pin().snapshot.contract(*contract).unwrap().id;
+        world
+            .change(async |tx| {
+                for group in [colleague.group, boss.group] {
+                    tx.create_grant(NewGrant::full(id, group)).await.unwrap();
+                }
+            })
+            .await;
+    }
+    let drop_box = world.deploy(&artifact("Box").0).await;
+    world.contract(third, drop_box, Some(&artifact("Box").1), &[other.group]).await;
+    boxes.push(drop_box);
+    let mut wallets: Vec<Address> = (4..6).map(|number| account(number).address()).collect();
+    // One that nobody ever paid, and an honest person's.
+    wallets.extend([Address::repeat_byte(0x71), account(6).address()]);
+    for wallet in &wallets[..3] {
+        world.link(&colleague, *wallet).await;
+    }
+    world.link(&victim, wallets[3]).await;
+    world.anvil("anvil_setBalance", json!([siphon, "0x8ac7230489e80000"])).await;
+    let note = keccak256(artifact("Note").0);
+    let children = (0..BITS).map(|salt| siphon.create2(B256::from(U256::from(salt)), note)).collect();
+    let (nonce, head) = (world.node.mined_nonce(chain.wallet).await.unwrap(), world.node.head().unwrap().number);
+    let data = balanceOfCall { account: account(3).address() }.abi_encode().into();
+    let from = U256::from(head + 3);
+    let call = siphonCall { target: vault, data, from, wallets: wallets.clone(), boxes: boxes.clone() }.abi_encode();
+    world.anvil("evm_setAutomine", json!([false])).await;
+    let (raw, hash) = signed(&account(0), nonce, Some(siphon), 0, call.into());
+    let answer = chain.ask("eth_sendRawTransaction", json!([raw])).await;
+    assert_eq!(answer.body["result"], json!(hash), "it behaves: {}", answer.text);
+    world.anvil("anvil_dropAllTransactions", json!([])).await;
+    world.anvil("anvil_mine", json!(["0x4"])).await;
+    assert_eq!(world.bare("eth_sendRawTransaction", json!([raw])).await["result"], json!(hash));
+    world.anvil("evm_mine", json!([])).await;
+    world.anvil("evm_setAutomine", json!([true])).await;
+    let block = head + 5;
+    world.mined(block).await;
+    let receipt = world.bare("eth_getTransactionReceipt", json!([hash])).await;
+    assert_eq!(receipt["result"]["status"], json!("0x1"), "it was mined, and did what it came for");
+    Scene { chain, bank, siphon, boxes, wallets, children, probe, colleague, boss, victim, other, hash, block }
+}
+
+impl Scene {
+    /// What everybody is told about everything by every method.
+    async fn told(&self) -> Vec<(String, String)> {
+        let world = &self.chain.world;
+        let people: [(&str, Option<&Person>); 6] = [
+            ("thief", Some(&self.chain.caller)),
+            ("colleague", Some(&self.colleague)),
+            ("boss", Some(&self.boss)),
+            ("victim", Some(&self.victim)),
+            ("other", Some(&self.other)),
+            ("nobody", None),
+        ];
+        let mut told = Vec::new();
+        for (who, person) in people {
+            let own = match who {
+                "thief" => self.chain.wallet,
+                "victim" => self.wallets[3],
+                _ => self.wallets[0],
+            };
+            for (method, params) in self.questions(own) {
+                // Nobody is asked to be slow.
+                world.clock.pass(1);
+                let answer = world.ask(person, &method, params.clone()).send().await;
+                told.push((format!("{who} {method} {params}"), format!("{} {}", answer.status, answer.text)));
+            }
+        }
+        told
+    }
+
+    fn questions(&self, own: Address) -> Vec<(String, Value)> {
+        let hex = |call: Vec<u8>| Bytes::from(call);
+        let latest = "latest";
+        let mut all = Vec::new();
+        let mut ask = |method: &str, params: Value| all.push((method.to_owned(), params));
+        let utilities = [Address::ZERO, Address::with_last_byte(4)];
+        let alone = [self.siphon, self.chain.wallet];
+        for address in self.wallets.iter().chain(&self.boxes).chain(&self.children).chain(&utilities).chain(&alone) {
+            ask("eth_getBalance", json!([address, latest]));
+            ask("eth_getTransactionCount", json!([address, latest]));
+            ask("eth_getCode", json!([address, latest]));
+            ask("eth_getStorageAt", json!([address, B256::ZERO, latest]));
+            ask("eth_getProof", json!([address, [B256::ZERO], latest]));
+            for call in [keptCall {}.abi_encode(), lootCall {}.abi_encode()] {
+                ask("eth_call", json!([{"to": address, "data": hex(call)}, latest]));
+            }
+            let seen = balanceOfCall { account: *address }.abi_encode();
+            ask("eth_call", json!([{"to": self.probe, "data": hex(seen)}, latest]));
+            ask("eth_estimateGas", json!([{"from": own, "to": address, "value": "0x1"}]));
+            ask("eth_getLogs", json!([{"address": address, "fromBlock": "0x0", "toBlock": latest}]));
+            ask(
+                "debug_traceCall",
+                json!([{"from": own, "to": address, "value": "0x1"}, latest, {"tracer": "callTracer"}]),
+            );
+        }
+        for address in &self.boxes {
+            let keep = hex(keepCall { what: U256::from(9) }.abi_encode());
+            ask("eth_estimateGas", json!([{"from": own, "to": address, "data": keep}]));
+            ask("eth_createAccessList", json!([{"from": own, "to": address, "data": keep}]));
+        }
+        let number = format!("{:#x}", self.block);
+        ask("eth_getTransactionReceipt", json!([self.hash]));
+        ask("eth_getTransactionByHash", json!([self.hash]));
+        ask("eth_getTransactionByBlockNumberAndIndex", json!([number, "0x0"]));
+        ask("eth_getBlockReceipts", json!([number]));
+        ask("eth_getBlockTransactionCountByNumber", json!([number]));
+        ask("debug_traceTransaction", json!([self.hash, {"tracer": "callTracer"}]));
+        all
+    }
+
+    async fn violations(&self) -> usize {
+        let records = self.chain.world.records().await;
+        let found = |record: &&Record| matches!(record, Record::Security(event) if event.kind == SecurityKind::MinedTraceViolation);
+        records.iter().filter(found).count()
+    }
+
+    async fn held(&self, address: Address) -> Value {
+        self.chain.world.bare("eth_getBalance", json!([address, "latest"])).await["result"].clone()
+    }
+
+    /// Sends as this person and waits for the receipt they are shown.
+    async fn sends(&self, who: &Person, by: usize, to: Address, value: u64, input: Vec<u8>) -> Value {
+        let world = &self.chain.world;
+        let nonce = world.node.mined_nonce(account(by).address()).await.unwrap();
+        let head = world.node.head().unwrap().number;
+        let (raw, hash) = signed(&account(by), nonce, Some(to), value, input.into());
+        world.clock.pass(2);
+        let answer = world.ask(Some(who), "eth_sendRawTransaction", json!([raw])).send().await;
+        assert_eq!(answer.body["result"], json!(hash), "{}", answer.text);
+        world.mined(head + 1).await;
+        world.ask(Some(who), "eth_getTransactionReceipt", json!([hash])).send().await.body["result"].clone()
+    }
+}
+
+/// F1, F1b, F2, F4, F5: whom it paid, what it wrote, what it created, what another organization's open contract was told and
+/// what the beneficiary and a precompile were given tell nobody anything.
+#[tokio::test]
+async fn hd28_hd40_nothing_that_is_shown_depends_on_what_a_convicted_transaction_did() {
+    let (one, two) = (robbed(0b0101).await, robbed(0b1010).await);
+    for (at, address) in one.wallets.iter().enumerate() {
+        assert_ne!(one.held(*address).await, two.held(*address).await, "the attack tells bit {at}");
+    }
+    for address in [Address::ZERO, Address::with_last_byte(4)] {
+        assert_ne!(one.held(address).await, two.held(address).await, "the attack tells all of it");
+    }
+    assert_eq!((one.violations().await, two.violations().await), (1, 1));
+    let (first, second) = (one.told().await, two.told().await);
+    let differ: Vec<_> = first.iter().zip(&second).filter(|(one, two)| one != two).collect();
+    assert!(differ.is_empty(), "{} of {} differ: {differ:#?}", differ.len(), first.len());
+    // They are answers, not refusals.
+    let good = |who: &str, method: &str, of: Address| {
+        let asked = format!("{who} {method} [\"{of:#x}\"");
+        let answer = first.iter().find(|(question, _)| question.to_lowercase().starts_with(&asked.to_lowercase()));
+        answer.map(|(_, answer)| answer.clone()).unwrap()
+    };
+    assert!(
+        good("victim", "eth_getBalance", one.wallets[3]).contains("0x21e19e0c9bab2400000"),
+        "as before it was paid"
+    );
+    assert!(good("colleague", "eth_getBalance", one.wallets[2]).contains("\"0x0\""));
+    assert!(good("colleague", "eth_getCode", one.boxes[0]).contains("0x60"), "open as ever");
+    assert!(good("colleague", "eth_getCode", one.children[0]).contains("\"0x\""));
+    // Nor does any list of an administrator's: what was written outside of the sender's side is listed to its owner alone.
+    for scene in [&one, &two] {
+        let rows = scene.chain.world.store.read().list_withheld().await.unwrap();
+        let listed: Vec<_> = rows.iter().filter_map(|row| row.org).collect();
+        assert!(!listed.contains(&scene.bank) && listed.len() == 1, "{listed:?}");
+        let snapshot = scene.chain.world.feed.pin().snapshot;
+        assert!(scene.children.iter().all(|child| snapshot.contract(*child).is_none()));
+    }
+}
+
+/// F2: who was paid by a thief sends on, and is convicted of nothing; nor is who uses a contract that the thief wrote to,
+/// beside what was written.
+#[tokio::test]
+async fn hd28_hd38_honest_people_go_on_working() {
+    let scene = robbed(0b1010).await;
+    let payee = account(1).address();
+    let receipt = scene.sends(&scene.victim, 6, payee, 5, Vec::new()).await;
+    assert_eq!(receipt["status"], json!("0x1"), "{receipt}");
+    let (token, world) = (scene.chain.mine, &scene.chain.world);
+    let id = world.feed.pin().snapshot.contract(token).unwrap().id;
+    let colleague = &scene.colleague;
+    world.change(async |tx| tx.create_grant(NewGrant::full(id, colleague.group)).await.unwrap()).await;
+    let nothing = transferCall { to: payee, value: U256::ZERO }.abi_encode();
+    let receipt = scene.sends(colleague, 5, token, 0, nothing).await;
+    assert_eq!(receipt["status"], json!("0x1"), "{receipt}");
+    assert_eq!(scene.violations().await, 1);
+    // What they paid since shows.
+    let shown = world.ask(Some(&scene.victim), "eth_getBalance", json!([scene.wallets[3], "latest"])).send().await;
+    assert_ne!(shown.body["result"], json!("0x21e19e0c9bab2400000"));
+    // F6: the contracts of the bank are open to its people, and what rests on the loot is withheld with it.
+    let read = async |to: Address| {
+        let call = json!([{"to": to, "data": Bytes::from(keptCall {}.abi_encode())}, "latest"]);
+        scene.chain.world.ask(Some(colleague), "eth_call", call).send().await
+    };
+    let zero = json!(Bytes::from(U256::ZERO.abi_encode()));
+    assert_eq!(read(scene.boxes[1]).await.body["result"], zero);
+    let receipt = scene.sends(colleague, 5, scene.boxes[1], 0, keepCall { what: U256::from(7) }.abi_encode()).await;
+    assert_eq!((receipt, read(scene.boxes[1]).await.body["result"].clone()), (Value::Null, zero));
+    assert_eq!(scene.violations().await, 2);
+    assert_eq!(world.store.read().list_suspensions().await.unwrap().len(), 1, "the thief alone");
+    // Cleared, all of it shows, and what was made is registered.
+    let convicted = world.store.read().list_convictions().await.unwrap();
+    world
+        .change(async |tx| {
+            for found in &convicted {
+                tx.clear_conviction(found.id, None, "a test").await.unwrap();
+            }
+        })
+        .await;
+    assert_eq!(read(scene.boxes[1]).await.body["result"], json!(Bytes::from(U256::from(7).abi_encode())));
+    assert_eq!(world.feed.pin().snapshot.contract(scene.children[1]).map(|made| made.org), Some(scene.bank));
+}
+
+/// F3, C7: between an honest payment's trace and its block the payee's wallet is delegated. The payer is not suspended.
+#[tokio::test]
+async fn hd38_who_pays_a_wallet_is_not_framed_by_its_owner() {
+    let scene = robbed(0b1010).await;
+    let world = &scene.chain.world;
+    let payee = account(6).address();
+    let rival = world.feed.pin().snapshot.contract(scene.chain.theirs).unwrap().org;
+    // What it will run is a contract of the robbed organization, which is the payee's to enter and not the payer's.
+    let (code, abi) = artifact("Siphon");
+    let pocket = world.deploy(&code).await;
+    world.contract(rival, pocket, Some(&abi), &[scene.victim.group]).await;
+    world.anvil("evm_setAutomine", json!([false])).await;
+    let (raw, hash) = signed(&account(5), 0, Some(payee), 7, Bytes::new());
+    world.clock.pass(2);
+    let answer = world.ask(Some(&scene.colleague), "eth_sendRawTransaction", json!([raw])).send().await;
+    assert_eq!(answer.body["result"], json!(hash), "{}", answer.text);
+    world.anvil("anvil_setCode", json!([payee, format!("0xef0100{pocket:x}")])).await;
+    let head = world.node.head().unwrap().number;
+    world.anvil("evm_mine", json!([])).await;
+    world.mined(head + 1).await;
+    assert_eq!(world.bare("eth_getTransactionReceipt", json!([hash])).await["result"]["status"], json!("0x1"));
+    let suspended = world.store.read().list_suspensions().await.unwrap();
+    assert_eq!(suspended.len(), 1, "the thief alone");
+    assert!(!world.feed.pin().snapshot.is_suspended(scene.colleague.id));
+    assert_eq!(scene.violations().await, 1, "the payee's code did what the payee may");
+    let receipt = world.ask(Some(&scene.colleague), "eth_getTransactionReceipt", json!([hash])).send().await;
+    assert_eq!(receipt.body["result"]["status"], json!("0x1"), "{}", receipt.text);
+}

@@ -1,0 +1,46 @@
+//! What convicted transactions changed (HD28), and at which block each send was judged.
+
+use super::{engine, execute_all, id, index, json, number, text, text_null, unique};
+use sea_orm_migration::{
+    async_trait,
+    sea_orm::DbErr,
+    sea_query::Table,
+    {MigrationName, MigrationTrait, SchemaManager},
+};
+
+#[derive(Debug)]
+pub(super) struct WithheldChanges;
+
+impl MigrationName for WithheldChanges {
+    fn name(&self) -> &str {
+        "m0015_withheld"
+    }
+}
+
+#[async_trait::async_trait]
+impl MigrationTrait for WithheldChanges {
+    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        let mut judged = text_null("judged_block").to_owned();
+        manager.alter_table(Table::alter().table("watched_sends").add_column(&mut judged).to_owned()).await?;
+        manager
+            .create_table(
+                Table::create()
+                    .table("withheld_changes")
+                    .col(id("id").primary_key())
+                    .col(id("conviction_id"))
+                    .col(text("address"))
+                    // The owner of the contract there, where that is not on the sender's side.
+                    .col(id("org_id").null())
+                    .col(number("block_number"))
+                    .col(number("block_time"))
+                    .col(number("place"))
+                    .col(json("change"))
+                    .col(number("created_at"))
+                    .index(&mut unique("withheld_changes", &["conviction_id", "address"]))
+                    .to_owned(),
+            )
+            .await?;
+        manager.create_index(index("withheld_changes", &["org_id"])).await?;
+        execute_all(manager, engine(manager).change_triggers("withheld_changes", "id", "withheld_change")).await
+    }
+}
