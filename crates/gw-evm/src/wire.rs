@@ -181,32 +181,40 @@ pub struct AccountOverride {
 /// The state that an execution without effect runs on, as far as it is not the chain's: what convicted transactions changed
 /// is as before them (HD28), and accounts whose existence gas would tell look new (RT9).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StateOverrides(BTreeMap<Address, AccountOverride>);
+pub struct StateOverrides {
+    accounts: BTreeMap<Address, AccountOverride>,
+    withholds: bool,
+}
 
 impl StateOverrides {
-    /// With these accounts.
+    /// In which the changes of these accounts are withheld.
     pub fn new(accounts: BTreeMap<Address, AccountOverride>) -> Self {
-        Self(accounts)
+        Self { withholds: !accounts.is_empty(), accounts }
+    }
+
+    /// Whether it withholds anything, so that nothing must run on the chain's own state.
+    pub const fn withholds(&self) -> bool {
+        self.withholds
     }
 
     /// The same, with accounts that look as if they had never been there: no balance, no nonce.
     #[must_use]
     pub fn with_new<'a>(&self, accounts: impl IntoIterator<Item = &'a Address>) -> Self {
-        let mut all = self.0.clone();
+        let mut all = self.accounts.clone();
         for address in accounts {
             let account = all.entry(*address).or_default();
             (account.balance, account.nonce) = (Some(U256::ZERO), Some(0));
         }
-        Self(all)
+        Self { accounts: all, withholds: self.withholds }
     }
 
     /// The member of a tracer's configuration, after another one; nothing without an account.
     fn member(&self) -> String {
-        if self.0.is_empty() {
+        if self.accounts.is_empty() {
             return String::new();
         }
         let mut accounts = Members::new();
-        for (address, account) in &self.0 {
+        for (address, account) in &self.accounts {
             let slots = account
                 .slots
                 .iter()

@@ -193,6 +193,7 @@ impl Node {
             (Ok(_) | Err(_), _) => None,
         };
         endpoint.tracing.store(form);
+        endpoint.overriding.store(false);
     }
 
     /// Looks at the nodes that are not in use, and at what is new among them.

@@ -1,6 +1,10 @@
 //! One of the nodes: the way to it, what it traces, and how it was found at the last look.
 
-use crate::{Block, NodeConfig, probe::Tracing, transport::Transport};
+use crate::{
+    Block, NodeConfig,
+    probe::{Overriding, Tracing},
+    transport::Transport,
+};
 use gw_evm::wire::TraceForm;
 use http::Uri;
 use std::{
@@ -15,6 +19,7 @@ use tokio::{sync::watch, time::Instant};
 pub(crate) struct Endpoint {
     pub(crate) transport: Transport,
     pub(crate) tracing: Tracing,
+    pub(crate) overriding: Overriding,
     health: Mutex<Health>,
     /// Whether another node was taken in its place: who waits for an answer of it need not.
     given_up: watch::Sender<bool>,
@@ -61,6 +66,7 @@ impl Endpoint {
         Ok(Self {
             transport: Transport::new(config, uri)?,
             tracing: Tracing::default(),
+            overriding: Overriding::default(),
             health: Mutex::default(),
             given_up: watch::Sender::new(false),
         })

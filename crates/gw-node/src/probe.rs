@@ -4,10 +4,10 @@
 use crate::Node;
 use gw_evm::{
     CallRequest,
-    wire::{self, Pin, TraceForm, TraceScope},
+    wire::{self, AccountOverride, Pin, StateOverrides, TraceForm, TraceScope},
 };
-use gw_types::{Address, Bytes};
-use std::sync::atomic::{AtomicU8, Ordering};
+use gw_types::{Address, B256, Bytes, U256};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 /// The last probe's finding; nothing found means no tracing.
 #[derive(Debug, Default)]
@@ -34,6 +34,41 @@ impl Tracing {
     }
 }
 
+/// Whether the node was seen to run calls on a changed state, since the last probe.
+#[derive(Debug, Default)]
+pub(crate) struct Overriding(AtomicBool);
+
+impl Overriding {
+    pub(crate) fn load(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn store(&self, overrides: bool) {
+        self.0.store(overrides, Ordering::Relaxed);
+    }
+}
+
+/// Adds its balance and its first slot.
+const SUM: &[u8] = &[0x60, 0x00, 0x54, 0x47, 0x01, 0x60, 0x00, 0x52, 0x60, 0x20, 0x60, 0x00, 0xf3];
+
+/// Whether the node runs a call on the balance, the code and the slots it is given. One that passes over what it does not know
+/// would run on what is withheld (HD28).
+pub(crate) async fn overrides(node: &Node, form: TraceForm, pin: Pin) -> bool {
+    let empty = Address::from_word(pin.hash);
+    let account = AccountOverride {
+        balance: Some(U256::from(5)),
+        nonce: Some(1),
+        code: Some(Bytes::from_static(SUM)),
+        slots: [(B256::ZERO, B256::with_last_byte(7))].into(),
+    };
+    let call = CallRequest { to: Some(empty), ..CallRequest::default() };
+    let state = StateOverrides::new([(empty, account)].into());
+    let calls = wire::trace_batch(&call, pin, TraceScope::Read, form, None, &state);
+    let trace = node.trace_in(form, &calls).await;
+    let output = trace.as_ref().and_then(|trace| trace.frames.first()).map(|frame| frame.output.as_ref());
+    output == Some(B256::with_last_byte(12).as_slice())
+}
+
 /// Tries both forms on a call of an address that has nothing; the better one whose answer reads as a trace, and lists that
 /// address: what a node leaves out because it is empty cannot be judged (HD6).
 pub(crate) async fn probe(node: &Node, pin: Pin) -> Option<TraceForm> {
@@ -41,7 +76,7 @@ pub(crate) async fn probe(node: &Node, pin: Pin) -> Option<TraceForm> {
     let empty = Address::from_word(pin.hash);
     let call = CallRequest { to: Some(empty), input: Bytes::from_static(b"gate"), ..CallRequest::default() };
     for form in [TraceForm::Mux, TraceForm::Batch] {
-        let calls = wire::trace_batch(&call, pin, TraceScope::Read, form, None, &wire::StateOverrides::default());
+        let calls = wire::trace_batch(&call, pin, TraceScope::Read, form, None, &StateOverrides::default());
         match node.trace_in(form, &calls).await {
             Some(trace) if trace.touched.contains_key(&empty) => return Some(form),
             Some(_) => tracing::warn!(form = ?form, "the node leaves empty accounts out of its traces"),

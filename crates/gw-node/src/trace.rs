@@ -1,6 +1,6 @@
 //! Traces of calls that have not happened (spec/20 X2-X5): one exchange each, whichever form the node knows.
 
-use crate::{Answer, Budget, Node, NodeError, head::small, message::read_batch, node::Failure};
+use crate::{Answer, Budget, Node, NodeError, head::small, message::read_batch, node::Failure, probe};
 use gw_evm::{
     CallRequest,
     trace::{Trace, TraceError},
@@ -65,6 +65,7 @@ impl Node {
     ) -> Result<Traced, NoTrace> {
         self.reading(|on| async move {
             let form = on.trace_form().ok_or(NoTrace::Unsupported)?;
+            on.require_overrides(form, pin, state).await?;
             let calls = wire::trace_batch(request, pin, scope, form, None, state);
             let body = on.exchange(&calls, Budget::ReadTrace).await?;
             read(read_batch(&body, calls.len())?, scope, form)
@@ -89,6 +90,7 @@ impl Node {
         let sender = request.from.unwrap_or(Address::ZERO);
         self.reading(|on| async move {
             let form = on.trace_form().ok_or(NoTrace::Unsupported)?;
+            on.require_overrides(form, pin, state).await?;
             let mut calls = wire::trace_batch(request, pin, TraceScope::Send, form, None, state);
             let each = calls.len();
             calls.extend(wire::trace_batch(request, pin, TraceScope::Send, form, Some(next), state));
@@ -122,6 +124,22 @@ impl Node {
                 .map_err(|_| NoTrace::Unusable(TraceError::Malformed))
         })
         .await
+    }
+
+    /// Where anything is withheld, a node that runs calls on the chain's own state gives no trace.
+    async fn require_overrides(&self, form: TraceForm, pin: Pin, state: &StateOverrides) -> Result<(), NoTrace> {
+        let endpoint = self.endpoint().ok_or(NoTrace::Unsupported)?;
+        if !state.withholds() || endpoint.overriding.load() {
+            return Ok(());
+        }
+        if !probe::overrides(self, form, pin).await {
+            tracing::error!(
+                "the node traces no call on a changed state (`stateOverrides`): nothing can be withheld of it"
+            );
+            return Err(NoTrace::Unsupported);
+        }
+        endpoint.overriding.store(true);
+        Ok(())
     }
 
     /// The probe's own trace, of nobody's call.

@@ -3,11 +3,11 @@
 use crate::config;
 use gw_evm::{
     BlockId, CallRequest,
-    wire::{TraceForm, TraceScope, UpstreamCall},
+    wire::{AccountOverride, StateOverrides, TraceForm, TraceScope, UpstreamCall},
 };
 use gw_node::{Admitting, Answer, Block, Budget, Gate, Node, NodeError, NodeState, Resend, Traced, Upkeep};
 use gw_testkit::{FakeNode, Relay, anvil::anvil, fake_node, fake_node::Reply};
-use gw_types::Address;
+use gw_types::{Address, U256};
 use serde_json::{Value, json};
 use std::{
     sync::{Arc, Mutex},
@@ -70,7 +70,7 @@ async fn a_read_goes_to_the_other_node_when_the_way_to_the_first_is_cut() {
     let request = CallRequest { to: Some(Address::repeat_byte(9)), ..CallRequest::default() };
     let pin = node.head().unwrap().pin();
     assert!(matches!(
-        node.trace(&request, pin, TraceScope::Read, &gw_evm::wire::StateOverrides::default()).await.unwrap(),
+        node.trace(&request, pin, TraceScope::Read, &StateOverrides::default()).await.unwrap(),
         Traced::Trace(_)
     ));
     assert_eq!(node.block(BlockId::Number(0)).await.unwrap().map(|block| block.number), Some(0));
@@ -100,10 +100,27 @@ async fn a_call_that_times_out_on_a_node_that_is_well_moves_nothing() {
     let (first, second) = (node.head().unwrap().pin(), CallRequest::default());
     one.reply("debug_traceCall", Reply::Silence);
     two.take();
-    let patient = node.trace(&second, first, TraceScope::Read, &gw_evm::wire::StateOverrides::default()).await;
+    let patient = node.trace(&second, first, TraceScope::Read, &StateOverrides::default()).await;
     assert!(matches!(patient, Err(gw_node::NoTrace::Node(NodeError::Timeout))), "{patient:?}");
     assert_eq!(active(&node), 0);
     two.assert_silent();
+}
+
+/// HD28: a node that knows no changed state runs nothing while anything is withheld.
+#[tokio::test]
+async fn hd28_a_node_that_passes_over_what_is_withheld_gives_no_trace() {
+    let (fake, anvil) = (FakeNode::start().await, anvil());
+    for (url, expected) in [(fake.url().to_owned(), false), (anvil.url().to_owned(), true)] {
+        let node = Node::connect(&config(&url)).await.unwrap();
+        let request = CallRequest { to: Some(Address::repeat_byte(9)), ..CallRequest::default() };
+        let pin = node.head().unwrap().pin();
+        let trace = async |state: &StateOverrides| node.trace(&request, pin, TraceScope::Read, state).await;
+        assert!(matches!(trace(&StateOverrides::default()).await, Ok(Traced::Trace(_))));
+        let paid = AccountOverride { balance: Some(U256::ONE), ..AccountOverride::default() };
+        let said = trace(&StateOverrides::new([(Address::repeat_byte(9), paid)].into())).await;
+        assert_eq!(matches!(said, Ok(Traced::Trace(_))), expected, "{said:?}");
+        assert_eq!(matches!(said, Err(gw_node::NoTrace::Unsupported)), !expected, "{said:?}");
+    }
 }
 
 /// A proxy that answers for a node it does not reach.
@@ -319,10 +336,8 @@ async fn decision_7_a_retried_trace_has_the_form_of_the_other_node() {
     assert_eq!(node.trace_form(), Some(TraceForm::Mux));
     way.cut().await;
     let request = CallRequest { to: Some(Address::repeat_byte(9)), ..CallRequest::default() };
-    let traced = node
-        .trace(&request, node.head().unwrap().pin(), TraceScope::Read, &gw_evm::wire::StateOverrides::default())
-        .await
-        .unwrap();
+    let traced =
+        node.trace(&request, node.head().unwrap().pin(), TraceScope::Read, &StateOverrides::default()).await.unwrap();
     assert!(matches!(traced, Traced::Trace(_)), "{traced:?}");
     assert_eq!((active(&node), node.trace_form()), (1, Some(TraceForm::Batch)));
 }
