@@ -115,11 +115,20 @@ async fn look(state: &AdminState, rows: &[Contract]) -> HashMap<Address, Found> 
             break;
         }
         match state.node.have_code(some).await {
-            Ok(codes) => found.extend(some.iter().copied().zip(codes.into_iter().map(|code| match code {
-                Some(true) => Found::Exists,
-                Some(false) => Found::Missing,
-                None => Found::Error("the node could not tell"),
-            }))),
+            Ok(codes) => {
+                // HD28: what a withheld transaction made is not there, and what it removed is, by the policy of the newest block.
+                let snapshot = state.feed.pin().snapshot;
+                let shown = |address| snapshot.shown_code(address, u64::MAX).map(|code| !code.is_empty());
+                let status = |(address, code): (&Address, Option<bool>)| {
+                    let status = match shown(*address).or(code) {
+                        Some(true) => Found::Exists,
+                        Some(false) => Found::Missing,
+                        None => Found::Error("the node could not tell"),
+                    };
+                    (*address, status)
+                };
+                found.extend(some.iter().zip(codes).map(status));
+            }
             Err(error) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "contracts could not be looked up");
                 found.extend(some.iter().map(|address| (*address, Found::Error("the node did not answer"))));

@@ -29,7 +29,7 @@ pub(crate) async fn list_quarantines(
                 tx_hash: conviction.tx_hash,
                 block_hash: conviction.block_hash,
                 clearable: may_release(&admin, row.org),
-                reason: conviction.reason.clone(),
+                reason: findings.told_reason(&conviction.wronged, &conviction.reason),
                 created_at: row.created_at,
             });
         }

@@ -502,12 +502,8 @@ impl Audited for Suspension {
         String::new()
     }
     fn image(&self) -> Value {
-        json!({
-            "external_id": self.external_id,
-            "tx_hash": self.tx_hash,
-            "block_hash": self.block_hash,
-            "found": self.reason,
-        })
+        // HD40: not why. It tells the organization it was sent under of what was done.
+        json!({ "external_id": self.external_id, "tx_hash": self.tx_hash, "block_hash": self.block_hash })
     }
 }
 
