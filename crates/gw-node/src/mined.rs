@@ -17,7 +17,7 @@ use gw_evm::{
 };
 use gw_policy::sealed::Sealed;
 use gw_types::{Address, B256, Bytes, U256};
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 use serde_json::value::RawValue;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -179,6 +179,11 @@ struct WireGas {
     gas_used: U256,
 }
 
+#[derive(Deserialize)]
+struct WireLogs {
+    logs: Vec<IgnoredAny>,
+}
+
 impl WireSent {
     fn read(self) -> Option<Sent> {
         let delegations = self.authorization_list.unwrap_or_default().into_iter().filter_map(WireDelegation::read);
@@ -279,6 +284,17 @@ impl Node {
             }
         }
         Ok(gas)
+    }
+
+    /// How many events a mined transaction emitted. As many as can be if the node cannot tell: then nothing behind it in its
+    /// block is told apart.
+    pub async fn log_count(&self, hash: B256) -> Result<u64, NodeError> {
+        let receipt = UpstreamCall { method: "eth_getTransactionReceipt".into(), params: format!(r#"["{hash:#x}"]"#) };
+        let receipt = self.result(&receipt).await?;
+        let count = receipt
+            .and_then(|receipt| serde_json::from_str::<WireLogs>(receipt.get()).ok())
+            .map(|receipt| receipt.logs.len());
+        Ok(count.and_then(|count| u64::try_from(count).ok()).unwrap_or(u64::MAX))
     }
 
     /// All of them from one trace of the whole block, where that can be had.

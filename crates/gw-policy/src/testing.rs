@@ -699,7 +699,17 @@ impl World {
     #[must_use]
     pub fn convicted(mut self, tx_hash: B256, sender: &str) -> Self {
         let id = ConvictionId(uuid("conviction", &format!("{tx_hash}{sender}")));
-        self.convictions.insert(id, Conviction { id, tx_hash, external_id: did(sender) });
+        let (block_hash, place, logs) = (B256::ZERO, 0, 0);
+        self.convictions.insert(id, Conviction { id, tx_hash, external_id: did(sender), block_hash, place, logs });
+        self
+    }
+
+    /// The same, where it stands at this place of a block and emitted so many events.
+    #[must_use]
+    pub fn convicted_at(mut self, tx_hash: B256, sender: &str, at: (B256, u64), logs: u64) -> Self {
+        let id = ConvictionId(uuid("conviction", &format!("{tx_hash}{sender}")));
+        let (block_hash, place) = at;
+        self.convictions.insert(id, Conviction { id, tx_hash, external_id: did(sender), block_hash, place, logs });
         self
     }
 

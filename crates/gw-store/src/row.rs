@@ -401,6 +401,8 @@ impl TryFrom<convictions::Model> for Conviction {
             id: row.id.into(),
             tx_hash: place.parse("tx_hash", &row.tx_hash)?,
             block_hash: place.parse("block_hash", &row.block_hash)?,
+            place: u64::try_from(row.place).unwrap_or_default(),
+            logs: u64::try_from(row.logs).unwrap_or_default(),
             sender: row.sender.map(|sender| place.parse("sender", &sender)).transpose()?,
             external_id: place.parse("external_id", &row.external_id)?,
             org: row.org_id.map(Into::into),

@@ -26,7 +26,7 @@ use gw_types::{
 };
 use index::{EndedLink, Index, Links};
 use map::Map;
-use std::{hash::Hash, sync::Arc};
+use std::{collections::BTreeMap, hash::Hash, sync::Arc};
 use withheld::WithheldRows;
 
 /// One changed row: its new content, or `None` when it is gone.
@@ -107,6 +107,8 @@ pub struct Snapshot {
     suspensions: Index<B256, Arc<Suspension>>,
     quarantines: Index<Address, Arc<Quarantine>>,
     convictions: Index<B256, Arc<Conviction>>,
+    /// The same by block.
+    convicted_in: Index<B256, Arc<Conviction>>,
     withheld: WithheldRows,
     tenants: Map<AllowedTenantId, AllowedTenant>,
     tenants_by_name: Map<TenantId, AllowedTenant>,
@@ -188,7 +190,11 @@ impl Snapshot {
                 self.suspensions.put(id, row.map(|s| (name_key(&s.external_id), Arc::new(s))));
             }
             Change::Quarantine(id, row) => self.quarantines.put(id, row.map(|q| (q.address, Arc::new(q)))),
-            Change::Conviction(id, row) => self.convictions.put(id, row.map(|c| (c.tx_hash, Arc::new(c)))),
+            Change::Conviction(id, row) => {
+                let row = row.map(Arc::new);
+                self.convicted_in.put(id, row.clone().map(|row| (row.block_hash, row)));
+                self.convictions.put(id, row.map(|row| (row.tx_hash, row)));
+            }
             Change::Withheld(id, row) => self.withheld.put(id, row),
             Change::Tenant(id, row) => {
                 if let Some(old) = self.tenants.get(&id).copied() {
@@ -510,6 +516,15 @@ impl Snapshot {
     /// The convictions of a transaction: one for each person who sent it.
     pub fn convictions(&self, tx_hash: B256) -> &[Arc<Conviction>] {
         self.convictions.get(tx_hash)
+    }
+
+    /// How many events of withheld transactions stand in this block before the transaction at this place: what is shown of
+    /// it is numbered as if they were not there (HD28).
+    pub fn logs_withheld_before(&self, block: B256, place: u64) -> u64 {
+        let before = self.convicted_in.get(block).iter().filter(|found| found.place < place);
+        // One transaction may be several people's.
+        let counts: BTreeMap<u64, u64> = before.map(|found| (found.place, found.logs)).collect();
+        counts.into_values().fold(0, u64::saturating_add)
     }
 
     /// Whether both hold the same rows, whatever their history. For tests and the periodic self-check.

@@ -574,6 +574,12 @@ pub struct Conviction {
     pub tx_hash: B256,
     /// Who sent it.
     pub external_id: ExternalId,
+    /// Its block.
+    pub block_hash: B256,
+    /// Its place there.
+    pub place: u64,
+    /// How many events it emitted.
+    pub logs: u64,
 }
 
 /// A dead token (`jti`) or token family (`sid`), kept until it would have expired anyway.

@@ -79,7 +79,8 @@ impl Gate for MinedGate {
 struct Written<'a> {
     settled: Vec<Found<'a>>,
     made: Vec<Mined>,
-    findings: Vec<(MinedFinding, Found<'a>)>,
+    /// With how many events each emitted.
+    findings: Vec<(MinedFinding, Found<'a>, u64)>,
 }
 
 impl MinedGate {
@@ -139,7 +140,7 @@ impl MinedGate {
                 match finding {
                     None => lately.extend(looked.created().iter().map(|new| (*new, found.watched.org))),
                     Some(finding) => {
-                        written.findings.push((finding, *found));
+                        written.findings.push((finding, *found, node.log_count(hash).await?));
                         // What ran after it is judged by what follows from it: loot may have been carried on.
                         self.write(&snapshot, std::mem::take(&mut written), listing).await?;
                         snapshot = self.snapshot()?;
@@ -239,12 +240,13 @@ impl MinedGate {
             tx.forget_changes(found.hash, Some(block.hash)).await?;
         }
         if self.knobs.mined_trace == MinedTrace::Quarantine {
-            for (finding, found) in &written.findings {
-                tx.record_finding(&record(finding, found, block, place(listing, found.hash))).await?;
+            for (finding, found, logs) in &written.findings {
+                let at = (place(listing, found.hash), *logs);
+                tx.record_finding(&record(finding, found, block, at)).await?;
             }
         }
         tx.commit().await?;
-        for (finding, found) in &written.findings {
+        for (finding, found, _) in &written.findings {
             self.report(snapshot, finding, found.watched, found.hash);
         }
         Ok(())
@@ -277,7 +279,7 @@ impl MinedGate {
             let run = UnreadableRun::default();
             let finding = unreadable_mined(&snapshot, &sent, &run, self.clock.now(), &self.knobs);
             if self.knobs.mined_trace == MinedTrace::Quarantine {
-                tx.record_finding(&record(&finding, &found, &head, 0)).await?;
+                tx.record_finding(&record(&finding, &found, &head, (0, 0))).await?;
             }
             findings.push((finding, found));
         }
@@ -336,8 +338,9 @@ fn place(listing: &Listing, hash: B256) -> u64 {
     place.and_then(|place| u64::try_from(place).ok()).unwrap_or(u64::MAX)
 }
 
-fn record(finding: &MinedFinding, found: &Found<'_>, block: &Block, place: u64) -> Finding {
-    let finding = finding.clone();
+/// `at` is its place in the block, and how many events it emitted.
+fn record(finding: &MinedFinding, found: &Found<'_>, block: &Block, at: (u64, u64)) -> Finding {
+    let (finding, (place, logs)) = (finding.clone(), at);
     Finding {
         external_id: found.watched.external_id.clone(),
         org: found.watched.org,
@@ -347,6 +350,7 @@ fn record(finding: &MinedFinding, found: &Found<'_>, block: &Block, place: u64) 
         block: block.number,
         block_time: time(block),
         place,
+        logs,
         reason: finding.reason.as_str(),
         changes: finding.changes,
         closed_to_side: finding.closed_to_side,

@@ -242,8 +242,8 @@ registry! {
     RAW_SENDER_POLICY: RawSenderPolicy = Variable::new(Policy, &RAW_SENDER_KIND).default("unclaimed");
     /// How far above the pending nonce a sent transaction may be.
     RAW_NONCE_GAP_MAX: u64 = Variable::new(Policy, kind!(u64, "a whole number from 0 to 1000000", |t| number(t, 0, 1_000_000))).default("64");
-    /// A send that does, once mined, what its trace had not shown: its sender sends no more and what it wrote is read by
-    /// nobody until cleared; or only an event says so; or nobody looks.
+    /// A send that does, once mined, what its trace had not shown: its sender sends no more and everybody is shown the
+    /// state without it until cleared; or only an event says so; or nobody looks.
     MINED_TRACE: MinedTrace = Variable::new(Policy, &MINED_TRACE_KIND).default("quarantine");
     /// JSON file with methods beside the registry: names that stand for one of its methods, and prefixes that pass through
     /// unexamined (docs/rpc.md).

@@ -44,6 +44,8 @@ pub(crate) mod convictions {
         pub created_at: i64,
         pub cleared_at: Option<i64>,
         pub cleared_by: Option<String>,
+        pub place: i64,
+        pub logs: i64,
     }
 
     impl ActiveModelBehavior for ActiveModel {}

@@ -22,6 +22,11 @@ impl MigrationTrait for WithheldChanges {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         let mut judged = text_null("judged_block").to_owned();
         manager.alter_table(Table::alter().table("watched_sends").add_column(&mut judged).to_owned()).await?;
+        // Where it stands in its block, and how many events it emitted: what stands behind it is numbered without them.
+        for column in ["place", "logs"] {
+            let mut column = number(column).default(0).to_owned();
+            manager.alter_table(Table::alter().table("convictions").add_column(&mut column).to_owned()).await?;
+        }
         manager
             .create_table(
                 Table::create()

@@ -63,6 +63,8 @@ pub struct Finding {
     pub block_time: Timestamp,
     /// Its place in the block.
     pub place: u64,
+    /// How many events it emitted.
+    pub logs: u64,
     /// Why it would have been denied.
     pub reason: &'static str,
     /// What it changed.
@@ -86,6 +88,10 @@ pub struct Conviction {
     pub tx_hash: B256,
     /// Its block.
     pub block_hash: B256,
+    /// Its place there.
+    pub place: u64,
+    /// How many events it emitted.
+    pub logs: u64,
     /// Its sender; unknown for what was found before senders were kept.
     pub sender: Option<Address>,
     /// Who sent it through the gateway.

@@ -552,8 +552,9 @@ impl Policy for convictions::Entity {
         row.id
     }
     fn change(row: Self::Row) -> Result<Change, StoreError> {
-        let record::Conviction { id, tx_hash, external_id, cleared_at, .. } = row.try_into()?;
-        let conviction = Conviction { id, tx_hash, external_id };
+        let record::Conviction { id, tx_hash, external_id, block_hash, place, logs, cleared_at, .. } =
+            row.try_into()?;
+        let conviction = Conviction { id, tx_hash, external_id, block_hash, place, logs };
         Ok(Change::Conviction(id, cleared_at.is_none().then_some(conviction)))
     }
     fn removal(key: Uuid) -> Change {

@@ -140,6 +140,8 @@ impl Tx {
             created_at: self.now.micros(),
             cleared_at: None,
             cleared_by: None,
+            place: i64::try_from(finding.place).unwrap_or(i64::MAX),
+            logs: i64::try_from(finding.logs).unwrap_or(i64::MAX),
         };
         let row = row.into_active_model().reset_all();
         // In another block it did something else: what was cleared of the first is not cleared of this one.

@@ -98,6 +98,7 @@ fn finding(org: OrgId, tx_hash: B256) -> Finding {
         block: 7,
         block_time: Timestamp::from_secs(1000),
         place: 2,
+        logs: 3,
         changes: vec![(LATCH, written(1, 2)), (WALLET, paid(10, 15)), (CHILD, created())],
         closed_to_side: vec![Address::ZERO],
         side: vec![OrgId::fixed(8)],

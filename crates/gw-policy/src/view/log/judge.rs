@@ -11,7 +11,7 @@ use super::{
 use crate::{
     knobs::{DynamicFields, NoAbi, TransactionLogs},
     sealed::Disclosed,
-    snapshot::{EventRule, Moment, MustBe, ParamRule},
+    snapshot::{EventRule, Moment, MustBe, ParamRule, Snapshot},
     visibility::{Admitted, EventRights, Person, Viewer},
 };
 use alloy_primitives::{Address, B256};
@@ -87,12 +87,15 @@ impl Rendering {
             })
     }
 
-    pub(super) fn write(&self, log: &Log<'_>, out: &mut String) {
+    pub(super) fn write(&self, log: &Log<'_>, snapshot: &Snapshot, out: &mut String) -> Result<(), Malformed> {
         match self {
             Self::Dropped => {}
-            Self::Whole => log.write_whole(out),
-            Self::Masked { topics, data } => log.write_masked(*topics, data.as_deref(), out),
+            Self::Whole => log.write_whole(log.shown_index(snapshot)?, out),
+            Self::Masked { topics, data } => {
+                log.write_masked(*topics, data.as_deref(), log.shown_index(snapshot)?, out);
+            }
         }
+        Ok(())
     }
 
     /// What two viewers both see. Nothing tells which of them a part is hidden from (HD40).
@@ -193,8 +196,7 @@ impl<'v, 's> LogReader<'v, 's> {
             if shown != Rendering::Dropped && out.len() > 1 {
                 out.push(',');
             }
-            shown.write(&log, &mut out);
-            Ok(())
+            shown.write(&log, self.viewer.person().snapshot, &mut out)
         })?;
         out.push(']');
         Ok(LogsShown { text: out, any_to_person, any_beside })
@@ -215,18 +217,18 @@ impl<'v, 's> LogReader<'v, 's> {
     /// which the administrator beside them administers: nothing else tells of the person's rights elsewhere (HD40).
     pub(super) fn told(&mut self, log: &Log<'_>, right: TxRights) -> Result<Option<RunLog>, Malformed> {
         let (own, beside) = self.renderings(log, right, Moment::Now)?;
-        let hidden = |text| Disclosed::constant(text);
+        let (hidden, snapshot) = (|text| Disclosed::constant(text), self.viewer.person().snapshot);
         let written = |rendering: &Rendering| {
             let mut out = String::new();
-            rendering.write(log, &mut out);
+            rendering.write(log, snapshot, &mut out)?;
             // It is in no transaction yet.
-            Disclosed::text(out.replace(&format!(",\"transactionHash\":\"{:#x}\"", B256::ZERO), ""))
+            Ok(Disclosed::text(out.replace(&format!(",\"transactionHash\":\"{:#x}\"", B256::ZERO), "")))
         };
         let to_person = own != Rendering::Dropped;
         let shown = match (to_person, beside) {
-            (true, None) => written(&own),
+            (true, None) => written(&own)?,
             (true, Some(Rendering::Dropped)) | (false, None | Some(Rendering::Dropped)) => return Ok(None),
-            (true, Some(beside)) => written(&own.meet(beside)),
+            (true, Some(beside)) => written(&own.meet(beside))?,
             (false, Some(_)) if self.operator_administers(log.address) => hidden(HIDDEN_FROM_TARGET),
             (false, Some(_)) => return Ok(None),
         };

@@ -196,7 +196,7 @@ pub fn logs(
                 out.push(',');
             }
             count = count.saturating_add(1);
-            rendering.write(log, &mut out);
+            rendering.write(log, viewer.person().snapshot, &mut out)?;
             if !ungranted.is_empty() {
                 ungranted.retain(|address| *address != log.address);
             }

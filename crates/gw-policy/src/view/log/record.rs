@@ -4,8 +4,9 @@ use super::super::{
     scan::{Malformed, Scan},
     shape::{self, Field, Object, Order, Shape, ZERO_WORD},
 };
-use crate::snapshot::Moment;
+use crate::snapshot::{Moment, Snapshot};
 use alloy_primitives::{Address, B256, hex};
+use std::fmt::Write as _;
 
 /// HD11: what of a log may leave. The topics are checked by decoding them.
 const LOG: [Field; 10] = [
@@ -27,7 +28,9 @@ const TOPICS: usize = 1;
 const DATA: usize = 2;
 const BLOCK_NUMBER: usize = 3;
 const TRANSACTION_HASH: usize = 4;
+const TRANSACTION_INDEX: usize = 5;
 const BLOCK_HASH: usize = 6;
+const LOG_INDEX: usize = 8;
 
 /// How the node orders the members of logs.
 pub(in crate::view) type LogOrder = Order<{ LOG.len() }>;
@@ -85,18 +88,29 @@ impl<'a> Log<'a> {
         shape::moment(self.object.find_at(BLOCK_NUMBER))
     }
 
-    /// Writes the log as the node wrote it.
-    pub(super) fn write_whole(&self, out: &mut String) {
-        if self.object.is_exact {
+    /// Its place in the block, where withheld transactions' events that stand before it do not count (HD28). `None` if it is
+    /// the node's.
+    pub(super) fn shown_index(&self, snapshot: &Snapshot) -> Result<Option<u64>, Malformed> {
+        let at = |field| self.object.find_at(field).filter(|value| *value != "null");
+        let (Some(block), Some(place), Some(index)) = (at(BLOCK_HASH), at(TRANSACTION_INDEX), at(LOG_INDEX)) else {
+            return Ok(None);
+        };
+        let withheld = snapshot.logs_withheld_before(shape::word(block)?, shape::number(place)?);
+        Ok(if withheld == 0 { None } else { Some(shape::number(index)?.saturating_sub(withheld)) })
+    }
+
+    /// Writes the log as the node wrote it, at this place in the block if it is not the node's.
+    pub(super) fn write_whole(&self, index: Option<u64>, out: &mut String) {
+        if self.object.is_exact && index.is_none() {
             out.push_str(self.object.text);
         } else {
-            self.object.write(out, |_| None);
+            self.object.write_with(out, |name, out| write_index(name, index, out));
         }
     }
 
     /// Writes the log with the zero word in place of the topics in `masked` (one bit per position), and with other data if
     /// any are given.
-    pub(super) fn write_masked(&self, masked: u8, data: Option<&[u8]>, out: &mut String) {
+    pub(super) fn write_masked(&self, masked: u8, data: Option<&[u8]>, index: Option<u64>, out: &mut String) {
         self.object.write_with(out, |name, out| match (name, data) {
             ("topics", _) => {
                 let mut before = '[';
@@ -115,9 +129,15 @@ impl<'a> Log<'a> {
                 shape::write_bytes(data, out);
                 true
             }
-            _ => false,
+            _ => write_index(name, index, out),
         });
     }
+}
+
+fn write_index(name: &str, index: Option<u64>, out: &mut String) -> bool {
+    let Some(index) = index.filter(|_| name == "logIndex") else { return false };
+    let _ = write!(out, "\"{index:#x}\"");
+    true
 }
 
 /// Whether the bit of this position is set.

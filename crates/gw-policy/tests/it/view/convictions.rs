@@ -188,6 +188,43 @@ fn rt21_other_transactions_show() {
     assert_ne!(everything(&viewer(&other, "thief", SPEC), "latch"), nothing(&viewer(&other, "thief", SPEC)));
 }
 
+/// HD28: what stands behind it in its block is numbered as if it had emitted nothing, by every method; what stands before it,
+/// or in another block, is not touched.
+#[test]
+fn hd28_the_events_of_a_convicted_transaction_do_not_count() {
+    let at = (hash_of("block"), 2);
+    let world = || scene().convicted_at(hash_of("other"), "thief", at, 5);
+    // Sent by two people, it emitted them once all the same.
+    for (world, expected) in
+        [(scene(), "0x9"), (world(), "0x4"), (world().convicted_at(hash_of("other"), "colleague", at, 5), "0x4")]
+    {
+        let snapshot = world.snapshot();
+        let victim = viewer(&snapshot, "victim", SPEC);
+        let thief = viewer(&snapshot, "thief", SPEC);
+        let told = |place: &str, block: B256| {
+            let mut row = logs().remove(1);
+            row["transactionIndex"] = json!(place);
+            row["blockHash"] = json!(block);
+            row["logIndex"] = json!("0x9");
+            let sent = transaction("tx", address_of("thief"), Some(address_of("latch")));
+            let LogsAnswer::Rows(rows, 1) =
+                get_logs(&victim, &filter(&["token"], vec![]), &[row.clone()], std::slice::from_ref(&sent))
+            else {
+                panic!("a row")
+            };
+            let rows: Value = serde_json::from_str(rows.as_str()).unwrap();
+            let mut receipt = receipt("latch");
+            receipt["logs"] = json!([row]);
+            let whole: Value = serde_json::from_str(view::receipt(&thief, sealed(&receipt)).as_str()).unwrap();
+            assert_eq!(whole["logs"][0]["logIndex"], rows[0]["logIndex"], "masked and whole");
+            rows[0]["logIndex"].clone()
+        };
+        assert_eq!(told("0x3", hash_of("block")), json!(expected));
+        assert_eq!(told("0x1", hash_of("block")), json!("0x9"), "before it");
+        assert_eq!(told("0x3", hash_of("uncle")), json!("0x9"), "another block");
+    }
+}
+
 fn change(balance: Option<(u64, u64)>, slot: Option<(u8, u8)>) -> AccountChange {
     let slot = slot.map(|(before, after)| (B256::ZERO, (B256::with_last_byte(before), B256::with_last_byte(after))));
     AccountChange {
