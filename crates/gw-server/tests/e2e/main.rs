@@ -47,6 +47,8 @@ mod membership;
 #[cfg(test)]
 mod methods;
 #[cfg(test)]
+mod mined;
+#[cfg(test)]
 mod nodes;
 #[cfg(test)]
 #[expect(clippy::string_slice, reason = "the texts cut in these tests are ASCII")]
