@@ -85,7 +85,7 @@ impl WithheldRows {
     pub(super) fn put(&mut self, id: WithheldId, row: Option<Withheld>) {
         if let Some(old) = Arc::make_mut(&mut self.addresses).remove(&id) {
             let rows = Arc::make_mut(&mut self.rows);
-            let left = rows.get_mut(&old).map_or(true, |rows| {
+            let left = rows.get_mut(&old).is_none_or(|rows| {
                 rows.retain(|row| row.id != id);
                 rows.is_empty()
             });
