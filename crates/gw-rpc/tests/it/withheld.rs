@@ -44,6 +44,8 @@ struct Scene {
     victim: Person,
     other: Person,
     hash: B256,
+    /// The chain before its block, and the transaction as it was sent.
+    before: (Value, String),
     /// A transaction of somebody else's behind it in the same block, which emits an event, and its token.
     behind: (B256, Address),
     block: u64,
@@ -109,6 +111,7 @@ async fn robbed(secret: u64) -> Scene {
     assert_eq!(answer.body["result"], json!(hash), "it behaves: {}", answer.text);
     world.anvil("anvil_dropAllTransactions", json!([])).await;
     world.anvil("anvil_mine", json!(["0x4"])).await;
+    let before = (world.bare("evm_snapshot", json!([])).await["result"].clone(), raw.clone());
     assert_eq!(world.bare("eth_sendRawTransaction", json!([raw])).await["result"], json!(hash));
     let transfer = transferCall { to: token, value: U256::ZERO }.abi_encode();
     let (behind, told) = signed(&account(2), 0, Some(token), 0, transfer.into());
@@ -119,7 +122,23 @@ async fn robbed(secret: u64) -> Scene {
     world.mined(block).await;
     let receipt = world.bare("eth_getTransactionReceipt", json!([hash])).await;
     assert_eq!(receipt["result"]["status"], json!("0x1"), "it was mined, and did what it came for");
-    Scene { chain, bank, siphon, boxes, wallets, children, probe, colleague, boss, victim, other, hash, behind, block }
+    Scene {
+        chain,
+        bank,
+        siphon,
+        boxes,
+        wallets,
+        children,
+        probe,
+        colleague,
+        boss,
+        victim,
+        other,
+        hash,
+        before,
+        behind,
+        block,
+    }
 }
 
 impl Scene {
@@ -319,6 +338,38 @@ async fn hd28_hd38_honest_people_go_on_working() {
         .await;
     assert_eq!(read(scene.boxes[1]).await.body["result"], json!(Bytes::from(U256::from(7).abi_encode())));
     assert_eq!(world.feed.pin().snapshot.contract(scene.children[1]).map(|made| made.org), Some(scene.bank));
+}
+
+/// C6, HD14: what left the chain is withheld no more; what comes back is. What is withheld stands in the store.
+#[tokio::test]
+async fn hd28_what_is_withheld_goes_by_the_chain() {
+    let scene = robbed(0b0101).await;
+    let world = &scene.chain.world;
+    let shown = async |of: Address| {
+        let answer = world.ask(Some(&scene.colleague), "eth_getBalance", json!([of, "latest"])).send().await;
+        answer.body["result"].clone()
+    };
+    let (paid, rows) = (scene.wallets[2], async || world.store.read().list_withheld().await.unwrap().len());
+    let all = rows().await;
+    assert!(all > 0);
+    assert_eq!((scene.held(paid).await, shown(paid).await), (json!("0x1"), json!("0x0")));
+    let (before, raw) = &scene.before;
+    assert_eq!(world.bare("evm_revert", json!([before])).await["result"], json!(true));
+    world.anvil("anvil_dropAllTransactions", json!([])).await;
+    world.anvil("anvil_mine", json!(["0x2", "0x7"])).await;
+    world.node.refresh_head().await.unwrap();
+    assert_eq!((rows().await, scene.held(paid).await, shown(paid).await), (0, json!("0x0"), json!("0x0")));
+    // Paid by somebody else meanwhile.
+    let (gift, _) = signed(&account(1), 0, Some(paid), 7, Bytes::new());
+    world.bare("eth_sendRawTransaction", json!([gift])).await;
+    world.mined(scene.block + 2).await;
+    assert_eq!(shown(paid).await, json!("0x7"));
+    assert_eq!(world.bare("eth_sendRawTransaction", json!([raw])).await["result"], json!(scene.hash));
+    world.mined(scene.block + 3).await;
+    assert_eq!((scene.held(paid).await, shown(paid).await), (json!("0x8"), json!("0x7")));
+    assert_eq!(rows().await, all);
+    let receipt = world.ask(Some(&scene.chain.caller), "eth_getTransactionReceipt", json!([scene.hash])).send().await;
+    assert_eq!(receipt.body["result"], Value::Null);
 }
 
 /// F3, C7: between an honest payment's trace and its block the payee's wallet is delegated. The payer is not suspended.
