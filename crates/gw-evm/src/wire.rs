@@ -6,6 +6,7 @@
 use crate::{
     call::{BlockId, BlockTag, Call, CallRequest, LogFilter, LogRange, SimulationKind, TopicFilter, TransactionRef},
     method::Method,
+    trace::Account,
 };
 use alloy_eips::{eip2930::AccessList, eip7702::SignedAuthorization};
 use alloy_primitives::{Address, B256, Bytes, U256};
@@ -165,6 +166,17 @@ pub enum TraceScope {
     Mined,
 }
 
+impl TraceScope {
+    /// The same with the slots that were read or written.
+    #[must_use]
+    pub const fn with_slots(self) -> Self {
+        match self {
+            Self::Read | Self::AccessList => Self::AccessList,
+            Self::Send | Self::Mined => Self::Mined,
+        }
+    }
+}
+
 /// What an execution without effect finds of one account in place of what the chain holds; absent parts are the chain's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccountOverride {
@@ -206,6 +218,44 @@ impl StateOverrides {
             (account.balance, account.nonce) = (Some(U256::ZERO), Some(0));
         }
         Self { accounts: all, withholds: self.withholds }
+    }
+
+    /// What of it these accounts are about, and these of their slots.
+    #[must_use]
+    pub fn of_touched<'a>(&self, touched: impl IntoIterator<Item = (&'a Address, &'a Account)>) -> Self {
+        let of = |(address, account): (&Address, &Account)| {
+            let mut changed = self.accounts.get(address)?.clone();
+            changed.slots.retain(|slot, _| account.slots.contains(slot));
+            Some((*address, changed))
+        };
+        Self { accounts: touched.into_iter().filter_map(of).collect(), withholds: self.withholds }
+    }
+
+    /// The same for accounts without their slots.
+    #[must_use]
+    pub fn of_accounts(&self, accounts: impl IntoIterator<Item = Address>) -> Self {
+        let none = Account::default();
+        let accounts: Vec<Address> = accounts.into_iter().collect();
+        self.of_touched(accounts.iter().map(|address| (address, &none)))
+    }
+
+    /// Takes up what another one holds of the same state; whether there was anything new in it.
+    pub fn extend(&mut self, other: Self) -> bool {
+        let mut is_new = false;
+        for (address, account) in other.accounts {
+            match self.accounts.get_mut(&address) {
+                None => {
+                    is_new = true;
+                    self.accounts.insert(address, account);
+                }
+                Some(known) => {
+                    let before = known.slots.len();
+                    known.slots.extend(account.slots);
+                    is_new |= known.slots.len() > before;
+                }
+            }
+        }
+        is_new
     }
 
     /// The member of a tracer's configuration, after another one; nothing without an account.

@@ -28,8 +28,8 @@ impl LastShown {
 }
 
 impl Node {
-    /// What executions on the state of `pin` are to find in place of what the chain holds there. All that is withheld is in
-    /// it, whatever the execution is about: a second look at what it touches would tell by its time.
+    /// What executions on the state of `pin` are to find in place of what the chain holds there: all that is withheld. Of it
+    /// each is told what it meets (`Looks`).
     pub async fn shown_state(&self, snapshot: &Snapshot, pin: Pin) -> Result<Arc<StateOverrides>, NodeError> {
         if !snapshot.withholds_state(pin.number) {
             return Ok(Arc::default());

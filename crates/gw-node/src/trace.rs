@@ -66,9 +66,16 @@ impl Node {
         self.reading(|on| async move {
             let form = on.trace_form().ok_or(NoTrace::Unsupported)?;
             on.require_overrides(form, pin, state).await?;
-            let calls = wire::trace_batch(request, pin, scope, form, None, state);
-            let body = on.exchange(&calls, Budget::ReadTrace).await?;
-            read(read_batch(&body, calls.len())?, scope, form)
+            let scope = Looks::scope(scope, state);
+            let mut looks = Looks::new(request, state);
+            loop {
+                let calls = wire::trace_batch(request, pin, scope, form, None, &looks.applied);
+                let body = on.exchange(&calls, Budget::ReadTrace).await?;
+                let traced = trace(read_batch(&body, calls.len())?, scope, form)?;
+                if looks.are_enough([&traced])? {
+                    return Ok(sealed(traced));
+                }
+            }
         })
         .await
     }
@@ -91,21 +98,27 @@ impl Node {
         self.reading(|on| async move {
             let form = on.trace_form().ok_or(NoTrace::Unsupported)?;
             on.require_overrides(form, pin, state).await?;
-            let mut calls = wire::trace_batch(request, pin, TraceScope::Send, form, None, state);
-            let each = calls.len();
-            calls.extend(wire::trace_batch(request, pin, TraceScope::Send, form, Some(next), state));
-            let params = format!(r#"["{sender:#x}","pending"]"#);
-            calls.push(UpstreamCall { method: "eth_getTransactionCount".into(), params });
-            let body = on.exchange(&calls, Budget::SendTrace).await?;
-            let mut now = read_batch(&body, calls.len())?;
-            let mut later = now.split_off(each);
-            let Some(Answer::Result(nonce)) = later.pop() else { return Err(NoTrace::Node(NodeError::Unparsable)) };
-            let pending_nonce = serde_json::from_str(nonce.get()).map_err(|_| NodeError::Unparsable).and_then(small)?;
-            Ok(SendTrace {
-                now: read(now, TraceScope::Send, form)?,
-                next: read(later, TraceScope::Send, form)?,
-                pending_nonce,
-            })
+            let scope = Looks::scope(TraceScope::Send, state);
+            let mut looks = Looks::new(request, state);
+            loop {
+                let applied = &looks.applied;
+                let mut calls = wire::trace_batch(request, pin, scope, form, None, applied);
+                let each = calls.len();
+                calls.extend(wire::trace_batch(request, pin, scope, form, Some(next), applied));
+                let params = format!(r#"["{sender:#x}","pending"]"#);
+                calls.push(UpstreamCall { method: "eth_getTransactionCount".into(), params });
+                let body = on.exchange(&calls, Budget::SendTrace).await?;
+                let mut now = read_batch(&body, calls.len())?;
+                let mut later = now.split_off(each);
+                let Some(Answer::Result(nonce)) = later.pop() else { return Err(NoTrace::Node(NodeError::Unparsable)) };
+                let pending_nonce =
+                    serde_json::from_str(nonce.get()).map_err(|_| NodeError::Unparsable).and_then(small)?;
+                let now = trace(now, scope, form)?;
+                let next = trace(later, scope, form)?;
+                if looks.are_enough([&now, &next])? {
+                    return Ok(SendTrace { now: sealed(now), next: sealed(next), pending_nonce });
+                }
+            }
         })
         .await
     }
@@ -149,11 +162,56 @@ impl Node {
     }
 }
 
-fn read(answers: Vec<Answer<&RawValue>>, scope: TraceScope, form: TraceForm) -> Result<Traced, NoTrace> {
-    Ok(match trace(answers, scope, form)? {
+/// The most looks at one run.
+const MOST_LOOKS: usize = 5;
+
+/// Looks at one run until everything it touches is as it is shown. What is withheld may be more than a node takes with a
+/// question; a run is told what it meets of it. There are two looks at least while anything is withheld, so that their number
+/// does not tell whether the run meets any.
+struct Looks<'s> {
+    state: &'s StateOverrides,
+    applied: StateOverrides,
+    count: usize,
+}
+
+impl<'s> Looks<'s> {
+    /// What has to be asked of a run: its slots as well, where any may be withheld.
+    fn scope(scope: TraceScope, state: &StateOverrides) -> TraceScope {
+        if state.withholds() { scope.with_slots() } else { scope }
+    }
+
+    fn new(request: &CallRequest, state: &'s StateOverrides) -> Self {
+        let known = [Some(request.from.unwrap_or(Address::ZERO)), request.to].into_iter().flatten();
+        let applied = if state.withholds() { state.of_accounts(known) } else { state.clone() };
+        Self { state, applied, count: 0 }
+    }
+
+    /// Whether these runs met nothing that they were not told.
+    fn are_enough<'t>(
+        &mut self,
+        runs: impl IntoIterator<Item = &'t Result<Trace, Sealed<RawError>>>,
+    ) -> Result<bool, NoTrace> {
+        self.count += 1;
+        if !self.state.withholds() {
+            return Ok(true);
+        }
+        let mut met_more = false;
+        for trace in runs.into_iter().flatten() {
+            met_more |= self.applied.extend(self.state.of_touched(&trace.touched));
+        }
+        match (met_more, self.count) {
+            (true, MOST_LOOKS..) => Err(NoTrace::Unusable(TraceError::Malformed)),
+            (true, _) | (false, 1) => Ok(false),
+            (false, _) => Ok(true),
+        }
+    }
+}
+
+fn sealed(traced: Result<Trace, Sealed<RawError>>) -> Traced {
+    match traced {
         Ok(trace) => Traced::Trace(Sealed::new(trace)),
         Err(refusal) => Traced::Refused(refusal),
-    })
+    }
 }
 
 /// The trace in the answers, or the node's refusal to run it.

@@ -6,9 +6,10 @@ use alloy_primitives::{Address, B256, Bytes, U256, address};
 use gw_evm::{
     BlockId, BlockTag, Call, CallRequest, ChainRules, LogFilter, LogRange, Method, SendRequest, SignedTransaction,
     Simulation, SimulationKind, TopicFilter, TransactionRef, call,
+    trace::Account,
     wire::{
-        NextBlock, Pin, StateOverrides, TraceForm, TraceScope, UpstreamCall, body, body_as, trace_batch, trace_block,
-        trace_transaction,
+        AccountOverride, NextBlock, Pin, StateOverrides, TraceForm, TraceScope, UpstreamCall, body, body_as,
+        trace_batch, trace_block, trace_transaction,
     },
 };
 use serde_json::{Value, json, value::to_raw_value};
@@ -293,4 +294,25 @@ fn n2_an_aliased_method_is_asked_under_its_own_name() {
     // The count is taken from the block itself.
     let (name, _) = own(Call::BlockTransactionCount(latest()), Method::GetBlockTransactionCountByNumber);
     assert_eq!(name, "eth_getBlockByHash");
+}
+
+/// HD36: a run is told of what is withheld only what it meets, however much that is in all.
+#[test]
+fn hd36_a_run_is_told_what_it_meets() {
+    let word = B256::repeat_byte(1);
+    let account = |slots: &[B256]| AccountOverride {
+        balance: Some(U256::from(1)),
+        slots: slots.iter().map(|slot| (*slot, word)).collect(),
+        ..AccountOverride::default()
+    };
+    let many: Vec<B256> = (0..2000_u64).map(|n| B256::from(U256::from(n))).collect();
+    let other = Address::repeat_byte(0xee);
+    let all = StateOverrides::new([(A, account(&many)), (other, account(&many))].into());
+    let touched = Account { slots: [many[3], B256::repeat_byte(9)].into_iter().collect(), ..Account::default() };
+    let met = all.of_touched([(&A, &touched), (&Address::ZERO, &touched)]);
+    assert_eq!(met, StateOverrides::new([(A, account(&many[3..4]))].into()));
+    let mut told = all.of_accounts([A]);
+    assert_eq!(told, StateOverrides::new([(A, account(&[]))].into()));
+    assert!(told.extend(met.clone()) && !told.extend(met));
+    assert!(told.withholds() && all.of_accounts([Address::ZERO]).withholds(), "withheld is more than was met");
 }
