@@ -713,12 +713,13 @@ impl World {
         self
     }
 
-    /// This change of an account is withheld from a block on (HD28).
+    /// This change of an account, by somebody of the organization `bank`, is withheld from a block on (HD28).
     #[must_use]
     pub fn withheld(mut self, address: Address, block: u64, change: AccountChange) -> Self {
         let place = self.withheld.len() as u64;
         let id = WithheldId(uuid("withheld", &format!("{address}{place}")));
-        self.withheld.insert(id, Withheld { id, address, block, place, change });
+        let side = vec![org_id("bank")];
+        self.withheld.insert(id, Withheld { id, address, block, place, side, change });
         self
     }
 

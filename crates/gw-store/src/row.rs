@@ -387,6 +387,7 @@ impl TryFrom<watched_sends::Model> for Watched {
             external_id: place.parse("external_id", &row.external_id)?,
             org: row.org_id.into(),
             orgs: place.json("org_ids", row.org_ids)?,
+            is_named: row.is_named,
             block_number: row.block_number.map(|number| u64::try_from(number).unwrap_or_default()),
             judged_block: row.judged_block.map(|block| place.parse("judged_block", &block)).transpose()?,
         })
@@ -461,6 +462,7 @@ impl TryFrom<withheld_changes::Model> for WithheldChange {
             conviction: row.conviction_id.into(),
             address: place.parse("address", &row.address)?,
             org: row.org_id.map(Into::into),
+            side: place.json("side_org_ids", row.side_org_ids)?,
             block: u64::try_from(row.block_number).map_err(|_| place.bad("block_number"))?,
             block_time: at(row.block_time),
             place: u64::try_from(row.place).map_err(|_| place.bad("place"))?,

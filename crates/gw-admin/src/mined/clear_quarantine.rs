@@ -1,10 +1,11 @@
-use super::{may_release, reason, require_clearance};
+use super::{reason, require_clearance};
 use crate::{AdminState, body::JsonBody, error::Failure, scope::Admin, wire::ClearMinedRequest};
 use axum::extract::{Path, State};
 use gw_http::Message;
 use gw_types::{QuarantineId, WithheldId};
 
-/// Shows what a withheld transaction changed of a contract again; super, or an administrator of its organization. Or opens a closed address again; super, or an administrator of every organization that was wronged. The reason stands in the audit log.
+/// Shows what a withheld transaction changed of a contract again, or opens a closed address again; super, or an administrator
+/// of every organization that was wronged. The reason stands in the audit log.
 #[utoipa::path(post, path = "/api/v1/admin/mined/quarantines/{id}/clear", tag = "mined",
     params(("id" = String, Path, format = Uuid)), request_body = ClearMinedRequest,
     responses((status = 200, body = Message), (status = 400), (status = 401), (status = 403), (status = 404)))]
@@ -18,13 +19,14 @@ pub(crate) async fn clear_quarantine(
     admin.require_writer()?;
     let JsonBody(body) = body?;
     let id: QuarantineId = id.parse().map_err(|_| admin.unknown_target(UNKNOWN))?;
-    // HD38: owners lift what concerns theirs.
+    // HD38: who was wronged lifts what concerns theirs.
     if let Some(found) = state.store.read().find_withheld(WithheldId(id.0)).await? {
-        if !may_release(&admin, found.org) {
+        require_clearance(&admin, &state, Some(found.conviction), UNKNOWN).await?;
+        if !admin.is_super() && found.org.is_none_or(|org| admin.require_writer_of(org).is_err()) {
             return Err(admin.unknown_target(UNKNOWN));
         }
         let reason = reason(&body)?;
-        let mut tx = state.store.begin(&admin.actor()).await?;
+        let mut tx = admin.begin(&state).await?;
         tx.release_change(found.id, reason).await?;
         tx.commit().await?;
         return Ok(Message::new("quarantine cleared"));

@@ -1,9 +1,9 @@
 //! `/mined`: what mined transactions were found to have done, and clearing it (spec/02 HD2, HD28, HD38).
 //!
-//! A super admin sees and clears everything. An organization's administrators see what concerns it: transactions that
-//! wronged it or were sent under it, and its own contracts that another organization's transaction changed. They clear what follows from a transaction only if they
-//! administer every organization that it wronged: an administrator of the sender's organization alone may be the one who
-//! gains by it.
+//! A super admin sees and clears everything. An organization's administrators see that there was something if it was sent under
+//! it. What such a transaction did and changed, whom it wronged, and that they may clear it, is for who administers every
+//! organization that it wronged: anybody else may be the one who gains by it, an administrator of the sender's organization, or
+//! of a third one that the loot was carried to.
 pub(crate) mod clear_conviction;
 pub(crate) mod clear_quarantine;
 pub(crate) mod clear_suspension;
@@ -50,22 +50,26 @@ impl<'a> Findings<'a> {
         orgs.iter().any(|org| covers(&self.scope, *org))
     }
 
-    /// Whether it was sent under an organization of theirs, or concerns one.
+    /// Whether it was sent under an organization of theirs, or wronged theirs and no other one: which others it touched besides
+    /// tells what it did.
     fn is_theirs(&self, sent_under: Option<OrgId>, conviction: Option<&Conviction>) -> bool {
-        let touched = |found: &Conviction| self.concerns(&found.wronged);
         self.admin.is_super()
             || sent_under.is_some_and(|org| covers(&self.scope, org))
-            || conviction.is_some_and(touched)
+            || conviction.is_some_and(|found| self.is_told(&found.wronged))
     }
 
     fn conviction(&self, id: Option<ConvictionId>) -> Option<&Conviction> {
         id.and_then(|id| self.convictions.get(&id))
     }
 
-    /// The reason, for super and who was wronged; to the sender's side it would tell what was done.
+    /// Whether the administrator reads for all organizations that were wronged: to others it is not told what was done.
+    fn is_told(&self, wronged: &[OrgId]) -> bool {
+        self.admin.is_super() || all_theirs(wronged, |org| covers(&self.scope, org))
+    }
+
     fn told_reason(&self, wronged: &[OrgId], reason: &str) -> String {
         const UNTOLD: &str = "mined_trace_violation";
-        if self.admin.is_super() || self.concerns(wronged) { reason.to_owned() } else { UNTOLD.to_owned() }
+        if self.is_told(wronged) { reason.to_owned() } else { UNTOLD.to_owned() }
     }
 
     fn may_clear(&self, conviction: Option<&Conviction>) -> bool {
@@ -78,12 +82,6 @@ impl<'a> Findings<'a> {
 fn may_clear(admin: &Admin, conviction: Option<&Conviction>) -> bool {
     let wronged = conviction.map_or(&[][..], |conviction| conviction.wronged.as_slice());
     admin.is_super() || all_theirs(wronged, |org| admin.require_writer_of(org).is_ok())
-}
-
-/// Whether the administrator may release what was changed of a contract of this organization, which is not on the sender's
-/// side (HD38).
-fn may_release(admin: &Admin, owner: Option<OrgId>) -> bool {
-    admin.is_super() || owner.is_some_and(|org| admin.require_writer_of(org).is_ok())
 }
 
 fn all_theirs(wronged: &[OrgId], administers: impl Fn(OrgId) -> bool) -> bool {

@@ -1,4 +1,4 @@
-use super::{Findings, may_release};
+use super::Findings;
 use crate::{
     AdminState,
     error::Failure,
@@ -8,7 +8,8 @@ use crate::{
 use axum::{Json, extract::State};
 use gw_types::QuarantineId;
 
-/// Contracts of their organizations that a withheld transaction of another one changed, for administrators, the newest first; for super all accounts with withheld changes, and closed addresses.
+/// Contracts of their organizations that a withheld transaction changed, for administrators of all the organizations that it
+/// wronged, the newest first; for super all accounts with withheld changes, and closed addresses.
 #[utoipa::path(get, path = "/api/v1/admin/mined/quarantines", tag = "mined",
     responses((status = 200, body = MinedQuarantineListResponse), (status = 401), (status = 403)))]
 pub(crate) async fn list_quarantines(
@@ -17,10 +18,12 @@ pub(crate) async fn list_quarantines(
 ) -> Result<Json<MinedQuarantineListResponse>, Failure> {
     let findings = Findings::load(&admin, &state).await?;
     let mut data = Vec::new();
-    // HD40: on the sender's side no row stands for what was changed there, for how many they are would tell what was done.
+    // HD40: which contracts were changed tells what was done. On the sender's side no row stands for it, nor for whoever the
+    // loot was carried to.
     for row in state.store.read().list_withheld().await? {
         let Some(conviction) = findings.conviction(Some(row.conviction)) else { continue };
-        if admin.is_super() || row.org.is_some_and(|org| findings.concerns(&[org])) {
+        let is_theirs = findings.is_told(&conviction.wronged) && row.org.is_some_and(|org| findings.concerns(&[org]));
+        if admin.is_super() || is_theirs {
             data.push(MinedQuarantine {
                 id: QuarantineId(row.id.0),
                 address: Some(row.address),
@@ -28,7 +31,7 @@ pub(crate) async fn list_quarantines(
                 closed_to: "withheld",
                 tx_hash: conviction.tx_hash,
                 block_hash: conviction.block_hash,
-                clearable: may_release(&admin, row.org),
+                clearable: findings.may_clear(Some(conviction)),
                 reason: findings.told_reason(&conviction.wronged, &conviction.reason),
                 created_at: row.created_at,
             });

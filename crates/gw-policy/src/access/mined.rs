@@ -32,6 +32,8 @@ pub struct MinedSend<'a> {
     pub org: OrgId,
     /// The organizations its sender was an active member of when it was sent.
     pub orgs: &'a [OrgId],
+    /// Whether the request named `org`, and so had rights in no other one (HD39).
+    pub is_named: bool,
     /// Its sender.
     pub sender: Address,
     /// The beneficiary of its block.
@@ -89,24 +91,27 @@ pub fn judge_mined(
 ) -> Option<MinedFinding> {
     let trace = sealed.peek();
     let member = member(snapshot, sent, now);
-    let said = Deed { snapshot, sent, member: &member, trace, now, knobs }.judge();
+    let said = Deed { snapshot, sent, member: &member, trace, knobs }.judge();
     let run = Run::mined(snapshot, sent, member.clone(), trace, knobs);
+    let rests = run.rests_on_withheld();
     let (reason, suspends) = match said {
         Err(Fault { reason, of_sender }) => (reason, of_sender),
-        Ok(()) if run.rests_on_withheld() => (DenyReason::ContractNotPermitted, false),
+        Ok(()) if rests => (DenyReason::ContractNotPermitted, false),
         Ok(()) => return None,
     };
     let entered = trace.frames.iter().filter_map(|frame| frame.to);
     let touched: BTreeSet<Address> = entered.chain(trace.touched.keys().copied()).collect();
     let case = Case { snapshot, sent, member: &member, side: side(sent, &member), knobs };
     let created: HashSet<Address> = trace.created().collect();
-    // Code that nobody registered, or something a wallet holds: nobody can be named who may forgive it.
+    // Code that nobody registered, something a wallet holds, or what was taken from whomever an earlier transaction wronged:
+    // nobody can be named who may forgive it.
     let is_code = |address: Address| {
         let code = run.code(address);
         !code.is_empty() && delegation(code).is_none() && !created.contains(&address)
     };
     let unnamed = reason == DenyReason::Unregistered
         || !suspends
+        || rests
         || touched.iter().any(|address| is_code(*address) && case.is_nobodys(*address));
     let changes = case.changes(trace.changes.as_ref(), &created, |address| Some(run.code(address)));
     Some(MinedFinding { changes, ..case.finding(reason, &touched, unnamed, suspends) })
@@ -148,10 +153,12 @@ pub fn unreadable_mined(
 /// The rights of whoever bears the name now; none for a name that has no user any more.
 fn member(snapshot: &Snapshot, sent: &MinedSend<'_>, now: Timestamp) -> Member {
     let user = snapshot.user_by_external(sent.external_id);
-    Member::new(snapshot, user.map_or(NOBODY, |user| user.id), now)
+    let member = Member::new(snapshot, user.map_or(NOBODY, |user| user.id), now);
+    member.restricted_to(sent.is_named.then_some(sent.org))
 }
 
-fn side(sent: &MinedSend<'_>, member: &Member) -> BTreeSet<OrgId> {
+/// The organizations that the sender was or is an active member of.
+pub(super) fn side(sent: &MinedSend<'_>, member: &Member) -> BTreeSet<OrgId> {
     let orgs = sent.orgs.iter().copied().chain(member.rights.iter().map(|rights| rights.org));
     // Everybody may be in those: they are nobody's side, unless it was sent under one.
     let system = [Organization::DEFAULT, Organization::ANONYMOUS];
@@ -227,8 +234,8 @@ impl Case<'_> {
         if unnamed {
             wronged.clear();
         } else if wronged.is_empty() {
-            // A function, an upgrade, a creation that was not granted there.
-            wronged.insert(self.sent.org);
+            // A function, an upgrade, a creation that was not granted there: by any of those whose contracts it met.
+            wronged.extend(owned().map(|(_, org)| org).chain([self.sent.org]));
         }
         MinedFinding {
             reason,

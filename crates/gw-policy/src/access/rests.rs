@@ -1,7 +1,8 @@
 //! Whether a mined transaction rests on what is withheld (HD28): what it did may tell of it then, and is withheld too.
 //!
 //! Read from the chain's own state, which is not the one that is shown. Being paid, or paying in plain sight, rests on
-//! nothing: whoever was paid by a thief goes on.
+//! nothing: whoever was paid by a thief goes on. Nor does anything that another side than the thief's sends: consequences fall
+//! on the sender's side only (HD38), or one member could have everybody's transactions withheld.
 
 use super::trace::Run;
 use crate::snapshot::{AccountChange, undone_balance};
@@ -32,7 +33,7 @@ impl Run<'_> {
             let slots = of().any(|change| account.slots.iter().any(|slot| change.slots.contains_key(slot)));
             let code = || of().any(|change| change.code.is_some());
             let balance = || probes && of().any(|change| change.balance.is_some());
-            slots || (!is_listed_only(*address) && (code() || balance()))
+            slots || (!is_listed_only(*address) && (code() || (*address != self.coinbase && balance())))
         });
         looked_at
             || executed.iter().any(|address| self.withheld(*address).any(|change| change.code.is_some()))
@@ -40,7 +41,7 @@ impl Run<'_> {
     }
 
     fn withheld(&self, address: Address) -> impl Iterator<Item = &AccountChange> {
-        self.snapshot.withheld_before(address, self.at)
+        self.snapshot.withheld_from(address, self.at, &self.side)
     }
 
     fn has_withheld_balance(&self, address: Address) -> bool {
@@ -61,8 +62,9 @@ impl Run<'_> {
         let asks_itself = runs_as.is_some_and(|at| self.has_withheld_balance(at)) && codes().any(reads_own_balance);
         let numbers = frame.kind == FrameKind::Create && self.withheld(frame.from).any(|change| change.nonce.is_some());
         let gives_all = frame.kind == FrameKind::SelfDestruct && self.has_withheld_balance(frame.from);
-        let moves = frame.parent.is_some() && !frame.value.is_zero();
-        let pays = moves && (self.may_lack(frame.from) || frame.to.is_some_and(|to| self.may_be_new(to)));
+        let moves = !frame.value.is_zero();
+        let meets_new = || frame.parent.is_some() && frame.to.is_some_and(|to| self.may_be_new(to));
+        let pays = moves && (self.may_lack(frame.from) || meets_new());
         asks_itself || numbers || gives_all || pays
     }
 

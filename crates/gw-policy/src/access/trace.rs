@@ -258,6 +258,8 @@ pub(super) struct Run<'a> {
     pub(super) lately: Option<&'a HashMap<Address, OrgId>>,
     /// Of a mined transaction, the number of its block and its place there.
     pub(super) at: (u64, u64),
+    /// The organizations of who sent it, once it is mined.
+    pub(super) side: BTreeSet<OrgId>,
     /// Code that the sender did not enter knowingly, and what it counts as.
     pub(super) excused: HashMap<Address, Place<'a>>,
     pub(super) knobs: &'a Knobs,
@@ -310,6 +312,7 @@ impl<'a> Run<'a> {
             past: Past { age: permit.age_at(facts.number), time: facts.time, number: facts.number },
             lately: None,
             at: (u64::MAX, 0),
+            side: BTreeSet::new(),
             excused: HashMap::new(),
             knobs,
             created: created(&trace.frames),
@@ -352,6 +355,7 @@ impl<'a> Run<'a> {
         knobs: &'a Knobs,
     ) -> Self {
         let now = member.now;
+        let side = super::mined::side(sent, &member);
         Self {
             snapshot,
             trace,
@@ -362,6 +366,7 @@ impl<'a> Run<'a> {
             past: Past::PRESENT,
             lately: Some(sent.lately),
             at: sent.at,
+            side,
             excused: HashMap::new(),
             knobs,
             created: created(&trace.frames),
@@ -563,6 +568,14 @@ impl<'a> Run<'a> {
                 return Err(DenyReason::DelegateSharedInfra);
             }
             let place = self.admit(judged, address)?;
+            // Code in somebody's delegated wallet answers its caller with the wallet's own balance and slots.
+            if address == to
+                && parent.is_some()
+                && matches!(place, Place::Wallet)
+                && delegation(self.code(to)).is_some()
+            {
+                return Err(DenyReason::ContractNotPermitted);
+            }
             let authored = match place {
                 Place::Created => true,
                 Place::Ours(contract) => {

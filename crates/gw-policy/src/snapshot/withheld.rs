@@ -9,7 +9,7 @@ use gw_evm::{
     trace::Change,
     wire::{AccountOverride, StateOverrides},
 };
-use gw_types::{Address, B256, Bytes, U256, WithheldId};
+use gw_types::{Address, B256, Bytes, OrgId, U256, WithheldId};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -70,6 +70,8 @@ pub struct Withheld {
     pub block: u64,
     /// Place of the transaction in the block.
     pub place: u64,
+    /// The sender's side: the organizations its sender was an active member of.
+    pub side: Vec<OrgId>,
     /// What changed.
     pub change: AccountChange,
 }
@@ -120,6 +122,18 @@ impl Snapshot {
         rows.iter().filter(move |row| (row.block, row.place) < at).map(|row| &row.change)
     }
 
+    /// The same of transactions that were sent from one of these organizations.
+    pub fn withheld_from<'s>(
+        &'s self,
+        address: Address,
+        at: (u64, u64),
+        orgs: &'s BTreeSet<OrgId>,
+    ) -> impl Iterator<Item = &'s AccountChange> {
+        let rows = self.withheld.rows.get(&address).map_or(&[][..], Vec::as_slice);
+        let is_theirs = move |row: &&Arc<Withheld>| row.side.iter().any(|org| orgs.contains(org));
+        rows.iter().filter(move |row| (row.block, row.place) < at).filter(is_theirs).map(|row| &row.change)
+    }
+
     /// The balance to show where the chain holds `held`: what everybody else paid and took since stays.
     pub fn shown_balance(&self, address: Address, block: u64, held: U256) -> U256 {
         undone_balance(self.withheld_of(address, block), held)
@@ -127,9 +141,8 @@ impl Snapshot {
 
     /// The nonce to show where the chain holds `held`.
     pub fn shown_nonce(&self, address: Address, block: u64, held: U256) -> U256 {
-        self.withheld_of(address, block).filter_map(|change| change.nonce).fold(held, |held, (before, after)| {
-            held.saturating_add(U256::from(before)).saturating_sub(U256::from(after))
-        })
+        let changes = self.withheld_of(address, block).filter_map(|change| change.nonce);
+        undone(changes.map(|(before, after)| (U256::from(before), U256::from(after))), held)
     }
 
     /// The code that stands in the place of the chain's, if another one does.
@@ -176,6 +189,14 @@ impl Snapshot {
 
 /// A balance without these changes.
 pub(crate) fn undone_balance<'a>(changes: impl Iterator<Item = &'a AccountChange>, held: U256) -> U256 {
-    let changes = changes.filter_map(|change| change.balance);
-    changes.fold(held, |held, (before, after)| held.saturating_add(before).saturating_sub(after))
+    undone(changes.filter_map(|change| change.balance), held)
+}
+
+/// A number without these changes. All that was taken is put back before what was given is taken away: on the way no number
+/// may fall below zero, or the next one would tell by how much.
+fn undone(changes: impl Iterator<Item = (U256, U256)>, held: U256) -> U256 {
+    let (put_back, taken_away) = changes.fold((held, U256::ZERO), |(held, taken), (before, after)| {
+        (held.saturating_add(before), taken.saturating_add(after))
+    });
+    put_back.saturating_sub(taken_away)
 }

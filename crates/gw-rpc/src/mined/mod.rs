@@ -318,6 +318,7 @@ fn mined_send<'a>(
         external_id: &watched.external_id,
         org: watched.org,
         orgs: &watched.orgs,
+        is_named: watched.is_named,
         sender: watched.sender,
         coinbase: block.coinbase,
         delegations: Vec::new(),

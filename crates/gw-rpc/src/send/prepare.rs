@@ -39,6 +39,8 @@ pub(super) struct Facts {
     pub(super) user: UserId,
     pub(super) subject: ExternalId,
     pub(super) org: OrgId,
+    /// Whether the request named it.
+    pub(super) is_named: bool,
     pub(super) sender: Address,
     pub(super) nonce: u64,
     /// Known before forwarding for raw transactions only.
@@ -115,6 +117,7 @@ pub(super) async fn prepare(asked: &Asked, judged: Judged, found: &mut Found) ->
         user,
         subject: row.external_id.clone(),
         org,
+        is_named: judged.permit.named_org().is_some(),
         sender,
         nonce,
         hash: signed.map(|(hash, _)| hash),

@@ -32,6 +32,7 @@ pub(super) async fn start(context: &SendContext, facts: &Facts) -> Result<SendRo
             nonce: facts.nonce,
             external_id: facts.subject.clone(),
             orgs: active_orgs(&context.feed.pin().snapshot, facts.user, context.clock.now()),
+            is_named: facts.is_named,
             judged_block: Some(facts.judged_block),
         }),
     };

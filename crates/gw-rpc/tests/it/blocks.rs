@@ -386,8 +386,14 @@ async fn rt22_hd36_a_garbled_answer_is_no_lost_state() {
     let bank = world.org("bank").await;
     let caller = world.person("caller", bank, &["*"], &[]).await;
     let external_id = world.feed.pin().snapshot.user(caller.id).unwrap().external_id.clone();
-    let watch =
-        Some(NewWatch { sender: account(0).address(), nonce: 0, external_id, orgs: vec![bank], judged_block: None });
+    let watch = Some(NewWatch {
+        sender: account(0).address(),
+        nonce: 0,
+        external_id,
+        orgs: vec![bank],
+        is_named: false,
+        judged_block: None,
+    });
     let (user, org) = (caller.id, bank);
     let left = SendStart { user, org, tx_hash: None, visible_to: Vec::new(), reservations: Vec::new(), watch };
     drop(world.change(async |tx| tx.start_send(left.clone()).await.unwrap()).await);

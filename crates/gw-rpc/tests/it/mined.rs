@@ -378,7 +378,14 @@ async fn hd2_hd22_a_send_without_a_hash_is_looked_at_after_a_restart() {
 
     let (org, user) = (chain.world.feed.pin().snapshot.contract(latch).unwrap().org, chain.caller.id);
     let external_id = chain.world.feed.pin().snapshot.user(user).unwrap().external_id.clone();
-    let watch = Some(NewWatch { sender: chain.wallet, nonce, external_id, orgs: vec![org], judged_block: None });
+    let watch = Some(NewWatch {
+        sender: chain.wallet,
+        nonce,
+        external_id,
+        orgs: vec![org],
+        is_named: false,
+        judged_block: None,
+    });
     let left = SendStart { user, org, tx_hash: None, visible_to: Vec::new(), reservations: Vec::new(), watch };
     drop(chain.world.change(async |tx| tx.start_send(left.clone()).await.unwrap()).await);
     let restarted = gw_node::Node::connect(&gw_node::NodeConfig::new(chain.world.url()).unwrap()).await.unwrap();

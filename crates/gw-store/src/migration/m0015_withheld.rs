@@ -1,6 +1,6 @@
 //! What convicted transactions changed (HD28), and at which block each send was judged.
 
-use super::{engine, execute_all, id, index, json, number, text, text_null, unique};
+use super::{engine, execute_all, flag, id, index, json, number, text, text_null, unique};
 use sea_orm_migration::{
     async_trait,
     sea_orm::DbErr,
@@ -22,6 +22,9 @@ impl MigrationTrait for WithheldChanges {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         let mut judged = text_null("judged_block").to_owned();
         manager.alter_table(Table::alter().table("watched_sends").add_column(&mut judged).to_owned()).await?;
+        // Whether its request named an organization.
+        let mut named = flag("is_named").default(false).to_owned();
+        manager.alter_table(Table::alter().table("watched_sends").add_column(&mut named).to_owned()).await?;
         // Where it stands in its block, and how many events it emitted: what stands behind it is numbered without them.
         for column in ["place", "logs"] {
             let mut column = number(column).default(0).to_owned();
@@ -36,6 +39,7 @@ impl MigrationTrait for WithheldChanges {
                     .col(text("address"))
                     // The owner of the contract there, where that is not on the sender's side.
                     .col(id("org_id").null())
+                    .col(json("side_org_ids"))
                     .col(number("block_number"))
                     .col(number("block_time"))
                     .col(number("place"))

@@ -17,6 +17,8 @@ pub struct NewWatch {
     pub external_id: ExternalId,
     /// The organizations they are an active member of.
     pub orgs: Vec<OrgId>,
+    /// Whether the request named its organization, and so has rights in no other one (HD39).
+    pub is_named: bool,
     /// The block at which it is judged.
     pub judged_block: Option<B256>,
 }
@@ -38,6 +40,8 @@ pub struct Watched {
     pub org: OrgId,
     /// The organizations they were an active member of.
     pub orgs: Vec<OrgId>,
+    /// Whether the request named its organization, and so had rights in no other one (HD39).
+    pub is_named: bool,
     /// The number of the block it was found in; none while it is awaited.
     pub block_number: Option<u64>,
     /// The block at which it was judged; unknown of what was sent before that was kept.
@@ -165,6 +169,8 @@ pub struct WithheldChange {
     pub address: Address,
     /// The organization of the contract there, if that is not on the sender's side.
     pub org: Option<OrgId>,
+    /// The sender's side.
+    pub side: Vec<OrgId>,
     /// Number of the block.
     pub block: u64,
     /// When that block was.

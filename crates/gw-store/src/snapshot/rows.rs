@@ -572,8 +572,8 @@ impl Policy for withheld_changes::Entity {
         row.id
     }
     fn change(row: Self::Row) -> Result<Change, StoreError> {
-        let record::WithheldChange { id, address, block, place, change, .. } = row.try_into()?;
-        Ok(Change::Withheld(id, Some(Withheld { id, address, block, place, change })))
+        let record::WithheldChange { id, address, side, block, place, change, .. } = row.try_into()?;
+        Ok(Change::Withheld(id, Some(Withheld { id, address, block, place, side, change })))
     }
     fn removal(key: Uuid) -> Change {
         Change::Withheld(key.into(), None)

@@ -73,6 +73,7 @@ impl Tx {
                 conviction_id: conviction.0,
                 address,
                 org_id: owner.filter(|owner| !finding.side.iter().any(|org| org.0 == *owner)),
+                side_org_ids: json!(finding.side),
                 block_number: i64::try_from(finding.block).unwrap_or(i64::MAX),
                 block_time: finding.block_time.micros(),
                 place: i64::try_from(finding.place).unwrap_or(i64::MAX),

@@ -56,6 +56,7 @@ impl Tx {
                 external_id: watch.external_id.as_str().to_owned(),
                 org_id: start.org.0,
                 org_ids: json!(watch.orgs),
+                is_named: watch.is_named,
                 created_at: self.now.micros(),
                 block_number: None,
                 judged_block: watch.judged_block.map(|block| block.to_string()),

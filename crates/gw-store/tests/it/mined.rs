@@ -46,8 +46,14 @@ async fn cast(world: &World) -> (OrgId, UserId) {
 
 async fn start(world: &World, (org, user): (OrgId, UserId), tx_hash: Option<B256>, nonce: u64) -> SendRows {
     let mut tx = world.begin().await;
-    let watch =
-        Some(NewWatch { sender: WALLET, nonce, external_id: did("a"), orgs: vec![org], judged_block: Some(BLOCK) });
+    let watch = Some(NewWatch {
+        sender: WALLET,
+        nonce,
+        external_id: did("a"),
+        orgs: vec![org],
+        is_named: false,
+        judged_block: Some(BLOCK),
+    });
     let (visible_to, reservations) = (Vec::new(), Vec::new());
     let rows = tx.start_send(SendStart { user, org, tx_hash, visible_to, reservations, watch }).await.unwrap();
     tx.commit().await.unwrap();

@@ -10,11 +10,11 @@ use gw_policy::{
     access::{MinedFinding, MinedSend, UnreadableRun, judge_mined, unreadable_mined},
     knobs::AddressQuery,
     snapshot::{AccountChange, User},
-    testing::{NOW, World, address_of, did, org_id, user_id, world},
+    testing::{NOW, World, address_of, did, function, org_id, user_id, world},
 };
 use gw_types::{Address, B256, Bytes, Claim, DenyReason, ExternalId, OrgId, U256, UserId};
 use serde_json::json;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 fn bank() -> World {
     world()
@@ -97,6 +97,7 @@ fn sent<'a>(
         external_id,
         org: org_id("bank"),
         orgs: &[],
+        is_named: false,
         sender: address_of("thief-wallet"),
         coinbase: address_of("validator"),
         delegations: Vec::new(),
@@ -280,6 +281,18 @@ fn rt21_hd28_loot_is_not_carried_on_by_the_next_transaction() {
         (carried.suspends, &carried.wronged, carried.reason),
         (false, &Vec::new(), DenyReason::ContractNotPermitted)
     );
+    // One that goes beyond its own rights as well: who is wronged by that may be the carrier's accomplice.
+    let carries = |world: &World| {
+        let found = judge(world, &run_as(&["drop-box"], &[("latch", &[0], 0, &[B256::ZERO])], |_| {})).unwrap();
+        (found.suspends, found.wronged)
+    };
+    assert_eq!(carries(&bank()), (true, orgs(&["third"])));
+    assert_eq!(carries(&tainted(slot_change())), (true, Vec::new()));
+    // HD38: what somebody of another side sends rests on nothing: one thief must not have everybody's transactions withheld.
+    let withheld = tainted(slot_change()).snapshot();
+    let bystander = BTreeSet::from([org_id("rival")]);
+    assert_eq!(withheld.withheld_from(latch, (100, 0), &bystander).count(), 0);
+    assert_eq!(withheld.withheld_from(latch, (100, 0), &BTreeSet::from([org_id("bank")])).count(), 1);
     // Another slot, a later transaction, one of a later block.
     let other = || run_as(&["vault"], &[("latch", &[0], 0, &[B256::repeat_byte(1)])], |_| {});
     assert_eq!(judge(&tainted(slot_change()), &other()), None);
@@ -351,9 +364,9 @@ fn hd38_an_honest_payer_is_not_framed() {
     };
     let snapshot = world.snapshot();
     let none = HashMap::new();
-    // The payee's own contracts are the payee's to enter.
-    assert_eq!(found(&snapshot, &trap(b"", "theirs"), &none), None);
-    // What is denied to the payee as well convicts the transaction, not the payer.
+    // HD29: what the late code may enter it may also look at, and keep what it sees of the payer.
+    let entered = found(&snapshot, &trap(b"", "theirs"), &none).unwrap();
+    assert!(!entered.suspends, "{entered:?}");
     let framed = found(&snapshot, &trap(b"", "drop-box"), &none).unwrap();
     assert!(!framed.suspends, "{framed:?}");
     let called = found(&snapshot, &trap(b"\x01\x02\x03\x04", "theirs"), &none).unwrap();
@@ -362,7 +375,7 @@ fn hd38_an_honest_payer_is_not_framed() {
     let came = HashSet::from([address_of("payee-2")]);
     let paid = || run_as(&["payee-2"], &[("payee-2", &[0], 0, &[])], |_| {});
     assert!(judged(&snapshot, &paid(), &none, &HashSet::new()).unwrap().suspends, "it was there");
-    assert_eq!(judged(&snapshot, &paid(), &none, &came), None, "it did nothing");
+    assert!(!judged(&snapshot, &paid(), &none, &came).unwrap().suspends);
     // The thief's own part is the thief's.
     let steals = run_as(&["payee-2", "theirs"], &[("payee-2", &[0], 0, &[])], |_| {});
     assert!(judged(&snapshot, &steals, &none, &came).unwrap().suspends);
@@ -507,4 +520,29 @@ fn hd2_a_quarantined_contract_is_read_by_nobody() {
     // Nor through another: a frame or a look at it is denied.
     let inner = found(&snapshot, &run(&["vault"], &["latch"], &[]), &HashMap::new());
     assert_eq!(inner.map(|found| found.reason), Some(DenyReason::ContractNotPermitted));
+}
+
+/// HD39: a send that names its organization has no other rights in its block than in its trace.
+#[test]
+fn hd39_a_named_send_is_judged_by_the_organization_it_named() {
+    let world =
+        bank().org("rival").group("guests").user("thief").member("guests").contract("open").grant("guests").org("bank");
+    let snapshot = world.snapshot();
+    let (external_id, lately, came) = (did("thief"), HashMap::new(), HashSet::new());
+    let entered = || run(&["open"], &["latch"], &[]);
+    for (is_named, reason) in [(false, None), (true, Some(DenyReason::CrossOrg))] {
+        let sent = MinedSend { is_named, ..sent(&external_id, &lately, &came) };
+        let found = judge_mined(&snapshot, &sent, &entered(), NOW, &Knobs::default());
+        assert_eq!(found.map(|found| found.reason), reason, "named: {is_named}");
+    }
+}
+
+/// HD38: a guest who goes beyond a function granted wrongs whose contract it is, not the organization sent under alone.
+#[test]
+fn hd38_a_guest_wrongs_whose_contract_it_is() {
+    let world = bank().org("rival").group("guests").user("thief").member("guests").contract("safe");
+    let world = world.grant("guests").functions([function("poke()", [])]).org("bank");
+    let found = found(&world.snapshot(), &run(&["safe"], &["latch"], &[]), &HashMap::new()).unwrap();
+    assert_eq!(found.reason, DenyReason::FunctionNotPermitted);
+    assert!(found.wronged.contains(&org_id("rival")), "{:?}", found.wronged);
 }

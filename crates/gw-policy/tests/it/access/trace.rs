@@ -165,16 +165,21 @@ fn hd6_init_code_and_inner_code_count_too() {
 /// HD15: a 7702 wallet is a wallet, and its delegate is judged as what runs there.
 #[test]
 fn hd15_a_delegating_wallet_is_judged_by_its_delegate() {
-    let snapshot = bank().snapshot();
     let delegating = |to: &str| [&[0xef, 0x01, 0x00][..], address_of(to).as_slice()].concat();
-    let run = |delegate: &str, code: &'static [u8]| {
-        let told = call(&snapshot, "analyst", "bond").account("bond", CODE).frame(1, FrameKind::Call, "smart-wallet");
-        told.account("smart-wallet", delegating(delegate)).account(delegate, code).judge(&snapshot)
+    let run_in = |snapshot: &Snapshot, delegate: &str, code: &'static [u8]| {
+        let told = call(snapshot, "analyst", "bond").account("bond", CODE).frame(1, FrameKind::Call, "smart-wallet");
+        told.account("smart-wallet", delegating(delegate)).account(delegate, code).judge(snapshot)
     };
+    // HD6, HD29: in somebody else's wallet the code would answer with what that wallet holds.
+    let snapshot = bank().snapshot();
+    for delegate in ["ledger", "foreign", "unowned"] {
+        assert_eq!(run_in(&snapshot, delegate, CODE), Err(DenyReason::ContractNotPermitted), "{delegate}");
+    }
+    let own = bank().user("analyst").link("smart-wallet").snapshot();
+    let run = |delegate: &str, code: &'static [u8]| run_in(&own, delegate, code);
     assert_eq!(run("ledger", CODE), OK);
     assert_eq!(run("foreign", CODE), Err(DenyReason::CrossOrg));
     assert_eq!(run("unowned", CODE), Err(DenyReason::Unregistered));
-    assert_eq!(run("ledger", PROBING), Err(DenyReason::Unregistered), "the wallet is not Full, the code probes");
     // Looked at only: nothing runs there.
     let touched =
         call(&snapshot, "analyst", "bond").account("bond", CODE).account("smart-wallet", delegating("foreign"));

@@ -322,3 +322,22 @@ fn rt21_a_closed_wallet_shows_as_a_hidden_one() {
     };
     assert_eq!((told("colleague"), told("victim")), ("\"0x0\"".to_owned(), "\"0x9\"".to_owned()));
 }
+
+/// HD28: what one convicted transaction paid in and the next one took out leaves nothing behind to read.
+#[test]
+fn hd28_withheld_balances_are_undone_together() {
+    let purse = address_of("purse");
+    for loot in [5_u64, 9] {
+        let change = |before: u64, after: u64| AccountChange {
+            balance: Some((U256::from(before), U256::from(after))),
+            nonce: Some((before, after)),
+            ..AccountChange::default()
+        };
+        let world = world().withheld(purse, 7, change(1, 1 + loot)).withheld(purse, 8, change(1 + loot, 0));
+        let snapshot = world.snapshot();
+        assert_eq!(snapshot.shown_balance(purse, 9, U256::ZERO), U256::from(1), "{loot}");
+        assert_eq!(snapshot.shown_nonce(purse, 9, U256::ZERO), U256::from(1), "{loot}");
+        // Who pays it since is not forgotten.
+        assert_eq!(snapshot.shown_balance(purse, 9, U256::from(3)), U256::from(4), "{loot}");
+    }
+}
