@@ -13,6 +13,9 @@ use std::sync::Arc;
 /// The bytes of an ABI word.
 const WORD: usize = 32;
 
+/// Most bytes of the function rules of one grant, as JSON.
+const MOST_FUNCTIONS: usize = 64 * 1024;
+
 /// Most literal rules of one grant (F4).
 const MOST_LITERALS: usize = 100;
 
@@ -27,9 +30,20 @@ pub(super) fn effective_abi(contract: &Contract) -> Result<Option<Arc<ContractAb
     Ok(token_type.and_then(gw_evm::abi::builtin))
 }
 
+/// Refuses rules that every list of grants would carry along for everybody.
+fn check_size(rules: &[FunctionRule]) -> Result<(), Failure> {
+    let text = serde_json::to_string(rules).map_err(|_| Failure::bad("functions cannot be read"))?;
+    if text.len() <= MOST_FUNCTIONS {
+        return Ok(());
+    }
+    Err(Failure::bad(format!("functions must have at most {MOST_FUNCTIONS} bytes as JSON")))
+}
+
 /// F3: every parameter rule names an input of the function that fits one word, and `self` an address.
 pub(super) fn check_functions(rules: Option<&mut Vec<FunctionRule>>, abi: Option<&ContractAbi>) -> Result<(), Failure> {
-    for rule in rules.into_iter().flatten() {
+    let Some(rules) = rules else { return Ok(()) };
+    check_size(rules)?;
+    for rule in rules {
         if rule.param_rules.is_empty() {
             continue;
         }

@@ -1,6 +1,6 @@
 //! The features' routers on what they share, and the document that describes them.
 
-use super::{sessions::Sessions, stores::Secrets, surface, tester::Tester};
+use super::{administration::AdminThread, sessions::Sessions, stores::Secrets, surface, tester::Tester};
 use crate::{
     config::{
         Config,
@@ -56,6 +56,8 @@ pub(super) struct Foundation<'a> {
     pub(super) tasks: TaskTracker,
     /// Told first at shutdown.
     pub(super) end: CancellationToken,
+    /// Carries out administration.
+    pub(super) administration: &'a AdminThread,
 }
 
 /// Routers with their state.
@@ -75,7 +77,8 @@ pub(super) fn features(on: &Foundation<'_>) -> anyhow::Result<Features> {
     let (login_page, is_ours) = web::login_page(&on.config.edge);
     let public = public.merge(web::home(&login_page));
     let public = if is_ours { public.merge(web::router()) } else { public };
-    Ok(Features { public, admin: guard(gw_admin::router(admin(on, rpc)?), Arc::clone(&on.edge)) })
+    let admin = on.administration.carry_out(gw_admin::router(admin(on, rpc)?));
+    Ok(Features { public, admin: guard(admin, Arc::clone(&on.edge)) })
 }
 
 /// The description of everything that is served, as it stands at `/openapi.json`.

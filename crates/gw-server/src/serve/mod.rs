@@ -2,6 +2,7 @@
 //!
 //! [`run`] reads like spec/85 section 3, the order of starting, and section 6.1, the order of ending.
 
+mod administration;
 mod body;
 mod directory;
 mod edge;
@@ -30,6 +31,7 @@ use crate::{
     telemetry::{self, Metrics},
     workers::{self, Sealing},
 };
+use administration::AdminThread;
 use anyhow::Context as _;
 use arc_swap::ArcSwap;
 use axum::Router;
@@ -153,6 +155,7 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
     let sealer = spawn_blocking(move || Handle::current().block_on(workers::seal(sealing, ended)));
 
     let tasks = TaskTracker::new();
+    let administration = AdminThread::start()?;
     let gateway = async {
         let node = {
             let connected = reach_node(&config, &group_keys).await?;
@@ -175,6 +178,7 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
             resolvers: Arc::new(Resolvers::new(config.identity.resolvers.clone(), Arc::clone(&ground.clock))),
             tasks: tasks.clone(),
             end: end.clone(),
+            administration: &administration,
         };
         let features = features::features(&foundation)?;
         // Sends of before the last end are looked at before anybody is served; what fails is tried again.
