@@ -347,7 +347,7 @@ async fn hd13_relaying_somebody_elses_transaction() {
 
 /// HD13: never linked is not the same as no longer linked: what a former holder signed creates nothing for the next.
 #[tokio::test]
-async fn hd13_a_former_holders_creation_is_not_relayed() {
+async fn hd13_hd37_what_a_former_holder_signed_is_not_relayed() {
     let (world, fake) = scripted().await;
     let (bank, relay) = bank_with_sender(&world).await;
     let former = world.person("former", bank, &[], &[]).await;
@@ -358,8 +358,12 @@ async fn hd13_a_former_holders_creation_is_not_relayed() {
     send(&world, &relay, &raw).await.assert_denied();
     assert_eq!(world.record().await.denial_reason, Some(DenyReason::SenderNotOwned));
     fake.assert_silent();
-    // Plain transactions of nobody's address may be relayed.
-    let (raw, hash) = signed(&account(1), 0, Some(TO), 1, Bytes::new());
+    // Nor is a payment: what was decided about the former holder would end with the link (HD37).
+    let (raw, _) = signed(&account(1), 0, Some(TO), 1, Bytes::new());
+    send(&world, &relay, &raw).await.assert_denied();
+    fake.assert_silent();
+    // Payments of an address that nobody ever had may be relayed.
+    let (raw, hash) = signed(&account(2), 0, Some(TO), 1, Bytes::new());
     fake.on(SEND, json!(hash));
     assert_eq!(send(&world, &relay, &raw).await.status, 200);
 }

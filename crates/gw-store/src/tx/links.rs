@@ -82,6 +82,7 @@ impl Tx {
                 self.revive(row, &before, LinkKind::User, proof.is_some()).await?
             }
         };
+        self.end_inferred_links(user, address).await?;
         self.keep_wallet_proof(&linked.link, proof.as_ref()).await?;
         Ok(linked)
     }
@@ -107,6 +108,33 @@ impl Tx {
         };
         row.insert(&self.db).await?;
         Ok(())
+    }
+
+    /// Ends what was inferred for others of an address that somebody proves: it shall not come back when the proved link ends,
+    /// and show them what its owner did meanwhile (LK-5, LK-7).
+    async fn end_inferred_links(&mut self, user: UserId, address: Address) -> Result<(), StoreError> {
+        let inferred = address_links::Column::LinkType.eq(row::link_kind_text(LinkKind::System));
+        for row in self.others(user, address).filter(inferred).all(&self.db).await? {
+            self.end_link(row.user_id.into(), address, false, "another user proved the address").await?;
+        }
+        Ok(())
+    }
+
+    /// Whether another user ever proved the address; of deleted accounts it is not known how they came to it.
+    async fn was_proved_by_others(&self, user: UserId, address: Address) -> Result<bool, StoreError> {
+        let text = row::address_text(address);
+        let proved = address_links::Entity::find()
+            .filter(address_links::Column::Address.eq(&text))
+            .filter(address_links::Column::UserId.ne(user.0))
+            .filter(address_links::Column::LinkType.eq(row::link_kind_text(LinkKind::User)));
+        if proved.count(&self.db).await? > 0 {
+            return Ok(true);
+        }
+        let name = self.name_of(user).await?;
+        let former = former_links::Entity::find()
+            .filter(former_links::Column::Address.eq(&text))
+            .filter(former_links::Column::ExternalId.ne(name.as_str()));
+        Ok(former.count(&self.db).await? > 0)
     }
 
     /// Whether an administrator revoked the link of an account of this name that was deleted since (LK-2, HD37).
@@ -172,7 +200,10 @@ impl Tx {
         if proved_by_others > 0 {
             return Ok(SenderLink::Contested { others: proved_by_others });
         }
-        if self.claimed(sender).await?.is_some() || self.was_revoked_before(user, sender).await? {
+        let is_open = self.claimed(sender).await?.is_none()
+            && !self.was_revoked_before(user, sender).await?
+            && !self.was_proved_by_others(user, sender).await?;
+        if !is_open {
             return Ok(SenderLink::Unchanged);
         }
         let linked = match stored {

@@ -12,6 +12,8 @@ mod feed;
 #[cfg(test)]
 mod leases;
 #[cfg(test)]
+mod links;
+#[cfg(test)]
 mod memberships;
 #[cfg(test)]
 mod mined;
