@@ -7,6 +7,7 @@ use gw_http::Amr;
 use gw_policy::snapshot::Group;
 use gw_store::{
     Actor, StoreError, Tx,
+    read::Scope,
     record::{AllowedTenant, NewUser, User},
 };
 use gw_types::{Claim, ExternalId, GroupId, TenantId};
@@ -77,6 +78,9 @@ async fn account(tx: &mut Tx, identity: &Identity, auto_kyc: bool) -> Result<Use
             Some(pinned) if pinned != tenant => return Err(DirectoryError::OtherTenant),
             Some(_) => user,
             None => {
+                if !allowed.auto_provision && !is_placed(tx, &user, &allowed).await? {
+                    return Err(DirectoryError::NotProvisioned);
+                }
                 let user = tx.pin_tenant(user.id, tenant).await?;
                 if allowed.auto_provision {
                     let group = group_of(tx, &allowed).await?;
@@ -98,6 +102,13 @@ async fn account(tx: &mut Tx, identity: &Identity, auto_kyc: bool) -> Result<Use
     };
     // A ban outlives the row: a new one may be banned at once.
     if user.banned { Err(DirectoryError::Banned) } else { Ok(user) }
+}
+
+/// Whether the tenant's own organization knows the person already; that another one named them provides for nothing.
+async fn is_placed(tx: &Tx, user: &User, tenant: &AllowedTenant) -> Result<bool, StoreError> {
+    let Some(org) = tenant.default_org else { return Ok(true) };
+    let held = tx.read().list_memberships(user.id, &Scope::Orgs(vec![org])).await?;
+    Ok(!held.is_empty())
 }
 
 /// The tenant's group, unless it is gone or came to make administrators since it was chosen.

@@ -208,15 +208,20 @@ impl Tx {
     async fn state_of_offer(&self, user: UserId, org: OrgId) -> Result<MembershipState, StoreError> {
         let declined = self.declined_by(&self.name_of(user).await?).await?.contains(&org);
         let mut state = if declined { MembershipState::Invited } else { MembershipState::Provisional };
-        for MembershipItem { membership, group } in self.read().list_memberships(user, &Scope::All).await? {
+        let held = self.read().list_memberships(user, &Scope::All).await?;
+        let orgs: Vec<OrgId> = held.iter().map(|item| item.group.org).collect();
+        let banned = self.banned_among(user, &orgs).await?;
+        for MembershipItem { membership, group } in held {
             if membership.has_ended(self.now) {
                 continue;
             }
             match (group.org == org, membership.state) {
                 (true, MembershipState::Accepted) => return Ok(MembershipState::Accepted),
                 (true, MembershipState::Invited) => state = MembershipState::Invited,
-                // Whoever is somebody's already waits to be asked; so it stays when that membership ends.
-                (false, MembershipState::Accepted | MembershipState::Provisional) if !is_system(group.org) => {
+                // Whoever is somebody's already waits to be asked; so it stays when that membership ends. One that a ban made
+                // void keeps no place.
+                (false, MembershipState::Accepted) if !is_system(group.org) => state = MembershipState::Invited,
+                (false, MembershipState::Provisional) if !is_system(group.org) && !banned.contains(&group.org) => {
                     state = MembershipState::Invited;
                 }
                 (true, MembershipState::Provisional)

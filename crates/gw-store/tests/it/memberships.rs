@@ -18,6 +18,7 @@ on_both_engines! {
     hd35_a_membership_that_goes_on_keeps_its_urls,
     hd32_who_declined_or_left_comes_back_by_their_own_act_only,
     hd32_a_login_accepts_one_offer_and_no_void_one,
+    hd32_a_second_offer_waits_for_the_persons_own_act,
 }
 
 async fn bank(tx: &mut Tx, slug: &str) -> (OrgId, GroupId) {
@@ -54,8 +55,8 @@ async fn hd32_an_offer_waits_for_whoever_agreed_to_another_organization(world: &
     assert_eq!(tx.read().find_membership(elsewhere.id).await.unwrap().unwrap().membership.state, elsewhere.state);
     // Nor to one of two.
     let dave = person(&mut tx, "dave").await;
-    for group in [lefts, rights] {
-        assert_eq!(tx.offer_membership(of(&dave, group)).await.unwrap().state, MembershipState::Provisional);
+    for (group, state) in [(lefts, MembershipState::Provisional), (rights, MembershipState::Invited)] {
+        assert_eq!(tx.offer_membership(of(&dave, group)).await.unwrap().state, state);
     }
     tx.accept_only_offer(dave.id).await.unwrap();
     assert!(tx.read().organizations_of(dave.id).await.unwrap().iter().all(|org| ![left, right].contains(org)));
@@ -169,12 +170,14 @@ async fn hd35_a_ban_or_the_end_of_a_membership_ends_its_urls_for_good(world: &Wo
     let (left, lefts) = bank(&mut tx, "left").await;
     let (right, rights) = bank(&mut tx, "right").await;
     tx.commit().await.unwrap();
-    for (n, way) in ["ban", "removal", "leaving", "group", "time", "another bank"].into_iter().enumerate() {
+    for (n, way) in
+        ["ban", "removal", "leaving", "group", "time", "time, another group", "another bank"].into_iter().enumerate()
+    {
         let n = u8::try_from(n).unwrap();
         let mut tx = world.begin().await;
         let carol = person(&mut tx, &format!("carol{n}")).await;
         let group = tx.create_group(NewGroup::plain(left, format!("g{n}"), format!("G{n}"))).await.unwrap().id;
-        let end = (way == "time").then(|| tx.now().plus(Seconds(60)));
+        let end = way.starts_with("time").then(|| tx.now().plus(Seconds(60)));
         let new = NewMembership { expires_at: end, ..of(&carol, group) };
         let held = match way {
             "another bank" => tx.offer_membership(new).await.unwrap(),
@@ -188,7 +191,7 @@ async fn hd35_a_ban_or_the_end_of_a_membership_ends_its_urls_for_good(world: &Wo
         tx.commit().await.unwrap();
         let revoked = "SELECT count(*) AS n FROM audit_outbox WHERE resource_type = 'rpc_url' AND action = 'revoke'";
         let before = world.rows(revoked, "n").await[0];
-        if way == "time" {
+        if way.starts_with("time") {
             world.clock.pass(61);
         }
         let mut tx = world.begin().await;
@@ -203,6 +206,7 @@ async fn hd35_a_ban_or_the_end_of_a_membership_ends_its_urls_for_good(world: &Wo
             "group" => drop(tx.delete_group(group).await.unwrap()),
             // Taken in again after the time had come.
             "time" => drop(tx.offer_membership(of(&carol, group)).await.unwrap()),
+            "time, another group" => drop(tx.offer_membership(of(&carol, lefts)).await.unwrap()),
             _ => {
                 tx.offer_membership(of(&carol, rights)).await.unwrap();
                 tx.accept_memberships(carol.id, right).await.unwrap();
@@ -213,7 +217,9 @@ async fn hd35_a_ban_or_the_end_of_a_membership_ends_its_urls_for_good(world: &Wo
         assert_eq!(url_orgs(world, &carol).await, kept, "{way}");
         assert_eq!(world.rows(revoked, "n").await[0], before + 1, "{way}: on record");
         let mut tx = world.begin().await;
-        tx.add_membership(of(&carol, lefts)).await.unwrap();
+        if way != "time, another group" {
+            tx.add_membership(of(&carol, lefts)).await.unwrap();
+        }
         tx.commit().await.unwrap();
         assert_eq!(url_orgs(world, &carol).await, kept, "{way}: taken in again");
     }
@@ -304,6 +310,34 @@ async fn hd32_a_login_accepts_one_offer_and_no_void_one(world: &World) {
     assert_eq!(own(&tx).await, [false, false], "two wait");
     tx.update_org_user(left, &carol, ban(true)).await.unwrap();
     tx.accept_only_offer(carol.id).await.unwrap();
+    assert_eq!(own(&tx).await, [false, true]);
+    tx.commit().await.unwrap();
+}
+
+/// HD32: who invites somebody that another organization has already gets nothing of them but by their own act: not when they
+/// are moved between groups there, not when that membership ends, and not by a login after it.
+async fn hd32_a_second_offer_waits_for_the_persons_own_act(world: &World) {
+    let mut tx = world.begin().await;
+    let (left, lefts) = bank(&mut tx, "left").await;
+    let (right, rights) = bank(&mut tx, "right").await;
+    let more = tx.create_group(NewGroup::plain(left, "more", "More")).await.unwrap().id;
+    let carol = person(&mut tx, "carol").await;
+    let own = async |tx: &Tx| {
+        let orgs = tx.read().organizations_of(carol.id).await.unwrap();
+        [left, right].map(|org| orgs.contains(&org))
+    };
+    let first = tx.offer_membership(of(&carol, lefts)).await.unwrap();
+    let second = tx.offer_membership(of(&carol, rights)).await.unwrap();
+    assert_eq!([first.state, second.state], [MembershipState::Provisional, MembershipState::Invited]);
+    let moved = tx.offer_membership(of(&carol, more)).await.unwrap();
+    assert_eq!(moved.state, MembershipState::Provisional, "the same organization's");
+    tx.remove_membership(first.id).await.unwrap();
+    tx.remove_membership(moved.id).await.unwrap();
+    tx.accept_only_offer(carol.id).await.unwrap();
+    assert_eq!(own(&tx).await, [false, false], "no login agrees to it");
+    let back = tx.offer_membership(of(&carol, lefts)).await.unwrap();
+    assert_eq!(back.state, MembershipState::Provisional, "nor does it keep the first one out");
+    tx.accept_memberships(carol.id, right).await.unwrap();
     assert_eq!(own(&tx).await, [false, true]);
     tx.commit().await.unwrap();
 }

@@ -5,6 +5,7 @@ use gw_audit::{Action, AdminEntry, ResourceType};
 use gw_policy::snapshot::Organization;
 use gw_store::{
     BootClock, Conflict, Feed, FeedTiming, Missing, StoreError,
+    read::Scope,
     record::{
         AccessInput, NewGroup, NewMembership, NewOrganization, NewRefreshToken, NewTenant, NewUser, TenantPatch,
         TokenHash,
@@ -20,6 +21,7 @@ on_both_engines! {
     tk8_the_list_binds_at_the_next_snapshot,
     spec80_5_6_groups_and_organizations_that_go_leave_tenants_without_them,
     hd32_an_invitation_of_an_organization_with_a_directory_is_for_its_own_tenant,
+    hd32_a_newcomer_joins_the_group_of_their_directory_whoever_named_them_first,
 }
 
 const TENANT: TenantId = TenantId::fixed(0x1111);
@@ -266,4 +268,32 @@ async fn hd32_an_invitation_of_an_organization_with_a_directory_is_for_its_own_t
         left.sort_unstable();
         assert_eq!(left, kept, "vouched for by {vouching}");
     }
+}
+
+/// HD32: an organization that knows the directory name of another one's people does not have them by naming them first.
+async fn hd32_a_newcomer_joins_the_group_of_their_directory_whoever_named_them_first(world: &World) {
+    let (org, group) = bank(world).await;
+    let mut tx = world.begin().await;
+    let rival = NewOrganization { slug: "rival".into(), name: "Rival".into(), ..Default::default() };
+    let rival = tx.create_organization(rival).await.unwrap().id;
+    let rivals = tx.create_group(NewGroup::plain(rival, "staff", "Staff")).await.unwrap().id;
+    let special = tx.create_group(NewGroup::plain(org, "special", "Special")).await.unwrap().id;
+    tx.create_tenant(NewTenant { default_org: Some(org), default_group: Some(group), ..tenant(TENANT) }).await.unwrap();
+    for (n, named, placed) in
+        [(1, vec![rivals], vec![group]), (2, vec![], vec![group]), (3, vec![special], vec![special])]
+    {
+        let name = gw_types::ExternalId::new(&format!("directory:00000000-0000-4000-8000-00000000000{n}")).unwrap();
+        let new = NewUser { external_id: name, kyc: false, auth_tenant_id: None, groups: Vec::new() };
+        let user = tx.create_user(new).await.unwrap();
+        for group in named {
+            tx.offer_membership(NewMembership { user: user.id, group, expires_at: None }).await.unwrap();
+        }
+        tx.pin_tenant(user.id, TENANT).await.unwrap();
+        tx.place_newcomer(&user, group).await.unwrap();
+        tx.accept_only_offer(user.id).await.unwrap();
+        assert_eq!(tx.read().organizations_of(user.id).await.unwrap(), [org], "{n}");
+        let held = tx.read().list_memberships(user.id, &Scope::Orgs(vec![org])).await.unwrap();
+        assert_eq!(held.iter().map(|item| item.group.id).collect::<Vec<_>>(), placed, "{n}");
+    }
+    tx.commit().await.unwrap();
 }
