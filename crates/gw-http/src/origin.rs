@@ -112,6 +112,12 @@ impl OwnOrigins {
             && is("sec-fetch-dest", "document")
     }
 
+    /// Whether a page of another site sent the browser here, and no click did (Sec-Fetch, HD34).
+    pub fn sent_by_foreign_script(headers: &HeaderMap) -> bool {
+        headers.get("sec-fetch-site").is_some_and(|site| site == "cross-site")
+            && !headers.contains_key("sec-fetch-user")
+    }
+
     /// Whether a browser sent the request, by what only browsers send (HD34).
     pub fn sent_by_browser(headers: &HeaderMap) -> bool {
         headers.keys().any(|name| *name == header::ORIGIN || name.as_str().starts_with("sec-fetch-"))

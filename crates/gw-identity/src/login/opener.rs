@@ -5,6 +5,7 @@
 //! browser either: a script behind somebody's address must not choose what their browser signs. A wrong secret counts for
 //! less than none.
 
+use super::{MAX_OPEN_PER_ADDRESS, Places};
 use crate::routes::{SECRET_HEADER, cookies};
 use gw_http::{ClientAddress, OwnOrigins};
 use http::{HeaderMap, header};
@@ -19,6 +20,9 @@ pub(crate) struct Opener {
     pub(crate) address: ClientAddress,
     /// Whether the address alone is enough.
     by_address: bool,
+    /// Whether a page of another site sent the browser there without anybody's click.
+    #[serde(default)]
+    by_foreign_script: bool,
 }
 
 /// What a request shows of having opened a session.
@@ -33,12 +37,24 @@ pub(crate) struct OpenerEvidence<'a> {
 impl Opener {
     /// The opener behind a request: `secret` is what it gets, and `headers` say whether it is a browser.
     pub(crate) fn new(secret: &str, address: ClientAddress, headers: &HeaderMap) -> Self {
-        Self { secret: hash(secret), address, by_address: !OwnOrigins::sent_by_browser(headers) }
+        Self {
+            secret: hash(secret),
+            address,
+            by_address: !OwnOrigins::sent_by_browser(headers),
+            by_foreign_script: OwnOrigins::sent_by_foreign_script(headers),
+        }
     }
 
     /// The same with a cookie of its own: from then on only that counts.
     pub(crate) fn with_cookie(self) -> Self {
         Self { by_address: false, ..self }
+    }
+
+    /// The places that the opener may take. A page can send its visitors to the login as often as it likes: it gets half of
+    /// them, so that whoever signs in by a click finds the other half (HD34).
+    pub(crate) fn places(&self) -> Places {
+        let most = if self.by_foreign_script { MAX_OPEN_PER_ADDRESS / 2 } else { MAX_OPEN_PER_ADDRESS };
+        Places::new(self.address, most)
     }
 
     /// Whether a request is the opener's.

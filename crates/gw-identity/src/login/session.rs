@@ -6,7 +6,7 @@
 //!
 //! An open session holds a place of its opener's network; a completed one waits for its page elsewhere and holds none.
 
-use super::{AuthorizationRequest, Opener, Reason, places::Places, vault::SealedPair};
+use super::{AuthorizationRequest, Opener, Reason, vault::SealedPair};
 use gw_cache::{Cache, Change, Entry, PutError, Space, Unavailable, Window};
 use gw_http::{AddressKey, ClientAddress};
 use gw_types::{Entropy, ExternalId, Seconds, Secret, Timestamp};
@@ -197,7 +197,7 @@ impl LoginSessions {
     pub(crate) async fn open(&self, id: LoginId, session: &LoginSession) -> Result<(), PutError> {
         // A session of ours can always be written.
         let bytes = serde_json::to_vec(session).map_err(|_| Unavailable)?;
-        let places = Places::new(session.opener.address, MAX_OPEN_PER_ADDRESS);
+        let places = session.opener.places();
         self.cache.put(Entry::new(Space::LoginSession, &id.key(), &bytes).with_group_limits(&places.groups())).await
     }
 
@@ -242,7 +242,7 @@ impl LoginSessions {
             return Ok(());
         }
         let left = session.opened_at.plus(LIFE).micros().saturating_sub(by.at.micros());
-        let places = Places::new(session.opener.address, MAX_OPEN_PER_ADDRESS);
+        let places = session.opener.places();
         let state = State::Completed { pair: pair.clone(), by: by.clone() };
         let bytes = serde_json::to_vec(&LoginSession { state, ..session }).map_err(|_| Unavailable)?;
         let left = Duration::from_micros(u64::try_from(left).unwrap_or(0));

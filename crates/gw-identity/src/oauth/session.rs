@@ -6,7 +6,7 @@
 //! The code itself is stored nowhere, so that who reads the cache cannot redeem it.
 
 use super::{Challenge, RedirectUri};
-use crate::login::{MAX_OPEN_PER_ADDRESS, Opener, Places};
+use crate::login::Opener;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use gw_cache::{Cache, Change, Entry, PutError, Space, Unavailable};
 use gw_http::Amr;
@@ -201,7 +201,7 @@ impl OauthSessions {
 
     pub(crate) async fn open(&self, id: &OauthId, session: &OauthSession) -> Result<(), OpenError> {
         let bytes = serde_json::to_vec(session).map_err(|_| OpenError::Unavailable)?;
-        let places = Places::new(session.opener.address, MAX_OPEN_PER_ADDRESS);
+        let places = session.opener.places();
         let groups = places.groups();
         let entry = Entry::new(Space::OauthSession, id.as_str(), &bytes).with_group_limits(&groups);
         self.cache.put(entry).await.map_err(|error| match error {
@@ -256,7 +256,7 @@ impl OauthSessions {
     async fn finish(&self, id: &OauthId, done: &OauthSession, now: Timestamp) -> Result<bool, Unavailable> {
         let bytes = serde_json::to_vec(done).map_err(|_| Unavailable)?;
         let left = u64::try_from(done.expires_at.micros().saturating_sub(now.micros())).unwrap_or(0);
-        let places = Places::new(done.opener.address, MAX_OPEN_PER_ADDRESS);
+        let places = done.opener.places();
         let groups = places.unlimited();
         let entry = Entry::new(Space::FinishedOauth, id.as_str(), &bytes).living(Duration::from_micros(left));
         self.cache.put(entry.with_group_limits(&groups)).await.map_err(|_| Unavailable)?;

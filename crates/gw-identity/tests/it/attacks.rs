@@ -267,6 +267,27 @@ async fn rts8_hd34_a_foreign_page_opens_nothing_and_uses_up_nothing() {
     assert_eq!(proof.status, StatusCode::UNAUTHORIZED, "not counted out by a page's");
 }
 
+/// HD34: a page that sends its visitor to the login again and again leaves places to those who click.
+#[tokio::test]
+async fn hd34_a_foreign_page_takes_half_of_the_places_at_most() {
+    let world = World::new().await;
+    let navigated = |clicked: bool| {
+        let ask = world.get(&authorize()).header("sec-fetch-site", "cross-site").header("sec-fetch-mode", "navigate");
+        let ask = ask.header("sec-fetch-dest", "document");
+        if clicked { ask.header("sec-fetch-user", "?1") } else { ask }
+    };
+    let mut opened = 0;
+    for _ in 0..30 {
+        opened += u32::from(navigated(false).send().await.status == StatusCode::OK);
+    }
+    assert_eq!(opened, 10);
+    for _ in 0..5 {
+        assert_eq!(navigated(true).send().await.status, StatusCode::OK, "who clicks comes in");
+    }
+    let login = world.ask(Method::POST, "/auth/request").header("origin", BASE);
+    assert_eq!(login.send().await.status, StatusCode::OK, "and so does a colleague behind the same address");
+}
+
 /// HD34: polls without the secret do not use up the owner's, wherever they come from.
 #[tokio::test]
 async fn rts8_hd34_foreign_polls_leave_the_owners_alone() {

@@ -462,6 +462,26 @@ async fn oa10_silent_completion() {
     assert_eq!(Some(claims.session), events[0].session_id);
 }
 
+/// HD34: a sign-in that is over holds no place, neither its own nor that of the wallet nobody waits for any more.
+#[tokio::test]
+async fn hd34_silent_sign_ins_give_their_places_back() {
+    let world = World::new().await;
+    let alice = world.log_in("alice").await;
+    for n in 0..25 {
+        let answer = world.get(&authorize_path(&[])).bearer(&alice.access).send().await;
+        assert_eq!(answer.status, StatusCode::OK, "{n}: {}", answer.body);
+        let flow = Flow::of(&answer);
+        let done = flow.silent(&world).bearer(&alice.access).send().await;
+        assert_eq!(done.status, StatusCode::OK, "{n}: {}", done.body);
+    }
+    // Those that nobody completes take theirs.
+    let mut answers = Vec::new();
+    for _ in 0..25 {
+        answers.push(world.get(&authorize_path(&[])).send().await.status);
+    }
+    assert!(answers.contains(&StatusCode::TOO_MANY_REQUESTS), "{answers:?}");
+}
+
 /// OA-10, TK-5: a silent login neither outlives a ban or a logout nor outlasts the login that vouched for it.
 #[tokio::test]
 async fn oa10_silent_completion_ends_with_what_vouches_for_it() {
