@@ -143,7 +143,7 @@ impl Admin {
         self.caller.may_read(org)
     }
 
-    /// Somebody who administers this organization in full.
+    /// Somebody who administers this organization in full; powers in another one do not count.
     pub(crate) fn require_writer_of(&self, org: OrgId) -> Result<(), ApiError> {
         if self.caller.may_write(org) { Ok(()) } else { Err(read_only()) }
     }
@@ -227,11 +227,6 @@ impl Admin {
             AdminCaller::User(admin) if admin.full.is_empty() => Err(read_only()),
             AdminCaller::User(_) => Ok(()),
         }
-    }
-
-    /// Somebody who may change what is this organization's. Rights in another organization of the same user do not count.
-    pub(crate) fn require_writer_in(&self, org: OrgId) -> Result<(), ApiError> {
-        if self.caller.may_write(org) { Ok(()) } else { Err(read_only()) }
     }
 
     /// Whose rows the caller reads. The operator reads no tenant's data.

@@ -15,7 +15,7 @@ use axum::{
     extract::{Path, State},
 };
 use gw_http::{ApiError, ErrorCode};
-use gw_store::record::NewContract;
+use gw_store::{Conflict, StoreError, record::NewContract};
 use http::StatusCode;
 
 /// Registers a contract for an organization.
@@ -36,6 +36,10 @@ pub(crate) async fn create_contract(
     let org = admin.writable_org(&state, &org).await?;
     let address = input::address(&body.address)?;
     if !admin.is_super() {
+        // Its own contract is taken, whether what reserved it is still known or not.
+        if state.store.read().find_contract(address).await?.is_some_and(|found| found.org == org.id) {
+            return Err(StoreError::Conflict(Conflict::ContractAddress).into());
+        }
         let named =
             body.deployment_tx_hash.as_deref().map(|hash| input::hash(hash, "deployment_tx_hash")).transpose()?;
         let proof = match named {

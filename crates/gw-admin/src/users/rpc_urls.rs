@@ -56,7 +56,7 @@ pub(crate) async fn end_rpc_url(
     if !covers(&scope, org) {
         return Err(Failure::not_found(UNKNOWN));
     }
-    admin.require_writer_in(org)?;
+    admin.require_writer_of(org)?;
     tx.revoke_personal_url(user.id, id).await?;
     tx.commit().await?;
     Ok(Message::new("rpc url ended"))

@@ -5,8 +5,8 @@ use crate::{
     world::{Person, World, account, real, scripted, signed},
 };
 use futures_util::{SinkExt as _, StreamExt as _};
-use gw_store::record::UserPatch;
-use gw_types::{Address, B256, Bytes, SessionId, TokenId};
+use gw_store::record::{NewGroup, NewMembership, UserPatch};
+use gw_types::{Address, B256, Bytes, OrgId, SessionId, TokenId};
 use serde_json::{Value, json};
 use std::{net::SocketAddr, time::Duration};
 use tokio::net::TcpStream;
@@ -31,6 +31,7 @@ struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
 /// How a connection is opened.
 enum By<'a> {
     Header(&'a str),
+    Named(&'a str, OrgId),
     Protocol(&'a str),
     Nothing,
 }
@@ -55,6 +56,10 @@ async fn open(at: SocketAddr, by: By<'_>) -> Result<(Socket, HeaderMap), u16> {
     match by {
         By::Header(token) => {
             request.headers_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
+        }
+        By::Named(token, org) => {
+            request.headers_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
+            request.headers_mut().insert("x-org-id", org.to_string().parse().unwrap());
         }
         By::Protocol(offered) => {
             request.headers_mut().insert("sec-websocket-protocol", offered.parse().unwrap());
@@ -435,13 +440,53 @@ async fn hd35_a_connection_does_not_outlive_the_membership_it_stood_on() {
     world
         .change(async |tx| {
             tx.remove_membership(membership.id).await.unwrap();
-            let new = gw_store::record::NewMembership { user: holder.id, group: membership.group, expires_at: None };
+            let new = NewMembership { user: holder.id, group: membership.group, expires_at: None };
             tx.add_membership(new).await.unwrap();
         })
         .await;
     chain.mine(0, &[]);
     world.node.refresh_head().await.unwrap();
     is(&socket.next().await.unwrap_err(), ACCESS_ENDED);
+}
+
+/// WS-6: a connection that names an organization stands on that one alone; another one's ban of their guest is no matter of
+/// its.
+#[tokio::test]
+async fn ws6_another_organizations_ban_ends_no_connection_that_names_its_own() {
+    let (world, fake) = scripted().await;
+    let holder = holder(&world, "holder").await;
+    let (own, other) = (world.feed.pin().snapshot.memberships(holder.id)[0], world.org("other").await);
+    let own = world.feed.pin().snapshot.group(own.group).unwrap().org;
+    world
+        .change(async |tx| {
+            let group = tx.create_group(NewGroup::plain(other, "guests", "Guests")).await.unwrap().id;
+            tx.add_membership(NewMembership { user: holder.id, group, expires_at: None }).await.unwrap();
+        })
+        .await;
+    let chain = Chain::on(&fake);
+    world.node.refresh_head().await.unwrap();
+    let at = world.listen().await;
+    let (mut named, _) = open(at, By::Named(&holder.token, own)).await.unwrap();
+    let (mut unnamed, _) = open(at, By::Header(&holder.token)).await.unwrap();
+    let heads = named.result("eth_subscribe", json!(["newHeads"])).await;
+    unnamed.result("eth_subscribe", json!(["newHeads"])).await;
+    let ban = UserPatch { banned: Some(true), ..UserPatch::default() };
+    let banned = async |org: OrgId| {
+        let ban = ban.clone();
+        world
+            .change(async |tx| {
+                let user = tx.read().find_user(holder.id).await.unwrap().unwrap();
+                tx.update_org_user(org, &user, ban).await.unwrap();
+            })
+            .await;
+        chain.mine(0, &[]);
+        world.node.refresh_head().await.unwrap();
+    };
+    banned(other).await;
+    is(&unnamed.next().await.unwrap_err(), ACCESS_ENDED);
+    named.item(&heads).await;
+    banned(own).await;
+    is(&named.next().await.unwrap_err(), ACCESS_ENDED);
 }
 
 /// WS-1: the same subject's next token extends; another's does not, and changes nothing.

@@ -37,8 +37,9 @@ fn same(answer: &Answer) -> Value {
         members.remove("correlation_id");
     }
     if let Some(explanation) = body.get_mut("explanation") {
-        // Whose membership it is.
+        // Whose membership it is, and what it holds.
         explanation["groups"] = Value::Null;
+        explanation["targets"] = Value::Null;
     }
     body
 }
@@ -74,6 +75,8 @@ async fn hd7_a_dry_run_tells_code_nothing_of_the_member() {
         let spy = w.gw.deploy(&w.ops.token, &w.ops.key, making(&telltale(fails))).await;
         let open = format!("/orgs/{}/contracts/{spy}/events-allow-dynamic-payload", w.meridian);
         w.gw.admin("PUT", &open, Some(json!({"events_allow_dynamic_payload": true}))).await.expect(200);
+        let grants = format!("/orgs/{}/contracts/{spy}/grants", w.meridian);
+        w.gw.admin("POST", &grants, Some(json!({"group_id": ops}))).await.expect(201);
         called.push(json!([{"to": spy, "data": "0x01"}]));
     }
     // The init code itself is code that runs.
@@ -155,6 +158,23 @@ async fn c4_no_administrator_takes_a_fellows_powers() {
     // Themselves included; and plain members are theirs to ban as ever.
     w.asks("PUT", &format!("/users/{}", w.admin.user_id), Some(json!({"banned": true}))).await.expect(403);
     w.asks("PUT", &format!("/users/{}", w.analyst.user_id), Some(json!({"banned": true}))).await.expect(200);
+
+    // A group is no way around it: as long as somebody has the powers by it, it stays what it is.
+    let groups = format!("/orgs/{}/groups", w.meridian);
+    let (path, unflagged) = (format!("{groups}/{readers}"), json!({"is_org_readonly_admin": false}));
+    w.asks("DELETE", &path, None).await.expect(403);
+    w.asks("PUT", &path, Some(unflagged.clone())).await.expect(403);
+    w.asks("POST", &format!("{groups}/batch-delete"), Some(json!({"group_ids": [readers]}))).await.expect(403);
+    assert_eq!(
+        w.asks("PUT", &path, Some(json!({"description": "auditors"}))).await.expect(200)["description"],
+        "auditors"
+    );
+    let empty = group(&w.gw, &w.meridian, "empty", false, json!(["eth_call"]), json!([])).await;
+    let path = format!("{groups}/{empty}");
+    w.asks("PUT", &path, Some(json!({"is_org_readonly_admin": true}))).await.expect(200);
+    w.asks("PUT", &path, Some(unflagged)).await.expect(200);
+    w.asks("PUT", &path, Some(json!({"is_org_readonly_admin": true}))).await.expect(200);
+    w.asks("DELETE", &path, None).await.expect(200);
 
     // Read-only administrators are no plain members.
     let members = w.asks("GET", "/users?role=member", None).await.expect(200).to_string();
@@ -394,4 +414,29 @@ async fn records_and_pages_are_bounded() {
     assert!(rows > 100 && u64::try_from(rows).unwrap() < total.parse().unwrap(), "{rows} of {total}");
     let rest = w.asks("GET", &format!("/audit-logs?limit=1000&resource_type=user&offset={rows}"), None).await;
     assert_eq!(rows + rest.expect(200).as_array().unwrap().len(), total.parse::<usize>().unwrap());
+}
+
+/// C4, spec/80 §2: who reads in one organization and administers another one changes nothing in the first, whoever is in both.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c4_powers_in_one_organization_change_nothing_in_another() {
+    let w = World::start(Engine::Sqlite).await;
+    // The trader of Volta is in Meridian, too, and made a URL there.
+    w.joins(w.trader.did, &w.analysts).await;
+    let here = json!({"org_id": w.meridian, "scope": "all"});
+    let trader = w.gw.login(w.trader.did).await;
+    let url = w.gw.as_user(&trader, "POST", "/api/v1/me/rpc-urls", Some(here)).await.expect(201);
+    let readers = group(&w.gw, &w.meridian, "readers", false, json!(["eth_call"]), json!([])).await;
+    let flag = json!({"is_org_readonly_admin": true});
+    w.gw.admin("PUT", &format!("/orgs/{}/groups/{readers}", w.meridian), Some(flag)).await.expect(200);
+    let heads = group(&w.gw, &w.volta, "heads", true, json!(["eth_chainId"]), json!([])).await;
+    let by_did = format!("/orgs/{}/memberships/by-did", w.volta);
+    let both = json!({"did": "did:test:both", "group_id": heads});
+    w.gw.admin("POST", &by_did, Some(both)).await.expect(201);
+    w.joins("did:test:both", &readers).await;
+    let both = w.gw.login("did:test:both").await;
+    let path = format!("/api/v1/admin/users/{}/rpc-urls", w.trader.user_id);
+    let listed = w.gw.as_user(&both, "GET", &path, None).await.expect(200);
+    assert_eq!(listed["rpc_urls"][0]["id"], url["id"], "{listed}");
+    let ended = w.gw.as_user(&both, "DELETE", &format!("{path}/{}", url["id"].as_str().unwrap()), None).await;
+    assert_eq!(ended.expect(403)["error"], "mutating actions are restricted for read-only admins");
 }

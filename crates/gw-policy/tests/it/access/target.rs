@@ -118,7 +118,7 @@ fn k2_precompiles_are_everybodys() {
 
 /// §10, third column: a plain payment, its estimate; not its eth_call.
 #[test]
-fn plain_payments_reach_any_wallet_but_no_contract_out_of_reach() {
+fn hd40_plain_payments_are_left_to_their_trace() {
     let snapshot = bank().snapshot();
     let asked = ask(&snapshot, "analyst");
     for (name, sent) in [
@@ -126,8 +126,8 @@ fn plain_payments_reach_any_wallet_but_no_contract_out_of_reach() {
         ("nobody", "SEND"),
         ("wallet", "SEND"),
         ("bond", "SEND"),
-        ("ungranted", "contract_not_permitted"),
-        ("foreign", "foreign_org"),
+        ("ungranted", "SEND"),
+        ("foreign", "SEND"),
     ] {
         let to = address_of(name);
         let payment = super::support::payment(address_of("wallet"), to);
@@ -649,7 +649,10 @@ fn hd40_a_wrong_payment_tells_no_registered_contract_from_nobodys() {
         let asked = ask(&snapshot, "analyst");
         if named { asked.naming("bank") } else { asked }
     };
-    let payment = |from: Address, to: Address| json!([{"from": from, "to": to, "value": "0x1"}]);
+    let payment = |method: &str, from: Address, to: Address| {
+        let call = json!({"from": from, "to": to, "value": "0x1"});
+        if method == "debug_traceCall" { json!([call, "latest", {"tracer": "callTracer"}]) } else { json!([call]) }
+    };
     for named in [false, true] {
         for (method, from, expected) in [
             ("eth_sendTransaction", stranger, "400"),
@@ -660,10 +663,10 @@ fn hd40_a_wrong_payment_tells_no_registered_contract_from_nobodys() {
             ("debug_traceCall", address_of("wallet"), "TRACE"),
             ("eth_call", address_of("wallet"), "unregistered"),
         ] {
-            let nobodys = ask(named).rpc(method, payment(from, address_of("nobodys")));
+            let nobodys = ask(named).rpc(method, payment(method, from, address_of("nobodys")));
             assert_eq!(verdict(&nobodys), expected, "{method}");
             for theirs in ["foreign", "ungranted"] {
-                let said = ask(named).rpc(method, payment(from, address_of(theirs)));
+                let said = ask(named).rpc(method, payment(method, from, address_of(theirs)));
                 match (&said, &nobodys) {
                     (Decision::Deny(_), Decision::Deny(_)) => {}
                     _ => assert_eq!(verdict(&said), expected, "{method} {theirs}"),
