@@ -69,6 +69,10 @@ pub(super) fn check_sender(
 /// its block like anything else, and is its organization's whether it was reserved or not (HD27).
 pub fn check_nonce(permit: &Permit, verdict: &TraceVerdict, pending: u64, knobs: &Knobs) -> Result<(), ParamError> {
     let Some(signed) = Signed::of(permit.call()) else { return Ok(()) };
+    // What the node signs gets the next nonce. Who asks for another one may be asking a second time: it must not be sent twice.
+    if signed.signed_nonce.is_none() && signed.request.nonce.is_some_and(|nonce| nonce != pending) {
+        return Err(ParamError::invalid("nonce: not the sender's next one; leave it out to take that"));
+    }
     let Some(nonce) = signed.signed_nonce.filter(|nonce| *nonce > pending) else { return Ok(()) };
     if nonce > pending.saturating_add(knobs.raw_nonce_gap_max) {
         return Err(ParamError::invalid("nonce too far ahead of the pending transactions"));

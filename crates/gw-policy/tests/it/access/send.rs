@@ -124,6 +124,23 @@ fn x10_the_node_signs_for_linked_senders_only() {
     }
 }
 
+/// A client that asks twice for the same nonce sends once.
+#[test]
+fn b6_a_named_nonce_is_the_next_one_or_none() {
+    let snapshot = bank().snapshot();
+    let at = |nonce: serde_json::Value| {
+        let call =
+            json!([{"from": address_of("wallet"), "to": address_of("bond"), "data": "0x01020304", "nonce": nonce}]);
+        let permit = permit(ask(&snapshot, "trader").rpc("eth_sendTransaction", call));
+        send::check_nonce(&permit, &judged(&snapshot, &permit, &[1, 2, 3, 4], &[]), 10, &Knobs::default())
+    };
+    assert_eq!(at(json!("0xa")), Ok(()));
+    assert_eq!(at(json!(null)), Ok(()));
+    for other in ["0x9", "0xb"] {
+        assert_eq!(at(json!(other)).map_err(|error| error.code()), Err(-32602), "{other}");
+    }
+}
+
 #[test]
 fn hd13_a_nonce_far_ahead_is_refused() {
     let snapshot = bank().snapshot();
@@ -169,15 +186,19 @@ fn r2_a_creation_does_not_take_another_organizations_address() {
 
 /// The verdict of the simplest trace of this permit: the top frame alone, with or without code at the target.
 fn judged(snapshot: &Snapshot, permit: &Permit, code: &'static [u8], inner: &[Address]) -> TraceVerdict {
-    let Call::SendRaw(sent) = permit.call() else { panic!("no raw send") };
-    let kind = if sent.request.to.is_none() { trace::FrameKind::Create } else { trace::FrameKind::Call };
+    let (sender, request) = match permit.call() {
+        Call::SendRaw(sent) => (sent.sender, &sent.request),
+        Call::Send(sent) => (sent.from, &sent.request),
+        other => panic!("no send: {other:?}"),
+    };
+    let kind = if request.to.is_none() { trace::FrameKind::Create } else { trace::FrameKind::Call };
     let top = trace::Frame {
         kind,
-        from: sent.sender,
-        to: sent.request.to.or(Some(address_of("top"))),
-        input: sent.request.input.clone(),
+        from: sender,
+        to: request.to.or(Some(address_of("top"))),
+        input: request.input.clone(),
         output: Bytes::new(),
-        value: sent.request.value.unwrap_or_default(),
+        value: request.value.unwrap_or_default(),
         gas: None,
         gas_used: None,
         error: None,
@@ -197,7 +218,7 @@ fn judged(snapshot: &Snapshot, permit: &Permit, code: &'static [u8], inner: &[Ad
     let account = trace::Account { code: Bytes::from_static(code), ..trace::Account::default() };
     let trace = trace::Trace {
         frames: std::iter::once(top.clone()).chain(creations).collect(),
-        touched: sent.request.to.map(|to| (to, account)).into_iter().collect(),
+        touched: request.to.map(|to| (to, account)).into_iter().collect(),
         changes: Some(BTreeMap::new()),
         top: trace::Outcome::default(),
     };
