@@ -6,8 +6,8 @@ use gw_http::{ApiError, Edge};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
-/// A JSON object of type `T`, from somebody who is an administrator when it is there (HD20): a body can take its time, and
-/// who was banned or removed meanwhile must not finish what they began. As `Option<JsonBody<T>>` it may be missing.
+/// A JSON object of type `T`. The caller is authorized again once the body has arrived: an administrator who was banned or
+/// removed while it was on its way must not finish the request (HD20). `Option<JsonBody<T>>` accepts an empty body.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct JsonBody<T>(pub(crate) T);
 
@@ -20,9 +20,9 @@ where
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        let who = request.extensions().get::<CallerSlot>().cloned().unwrap_or_default();
+        let caller = caller(&request);
         let body = <gw_http::JsonBody<T> as FromRequest<S>>::from_request(request, state).await;
-        who.still(&Arc::<Edge>::from_ref(state))?;
+        caller.reauthorize(&Arc::<Edge>::from_ref(state))?;
         body.map(|gw_http::JsonBody(body)| Self(body))
     }
 }
@@ -36,9 +36,13 @@ where
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Option<Self>, ApiError> {
-        let who = request.extensions().get::<CallerSlot>().cloned().unwrap_or_default();
+        let caller = caller(&request);
         let body = <gw_http::JsonBody<T> as OptionalFromRequest<S>>::from_request(request, state).await;
-        who.still(&Arc::<Edge>::from_ref(state))?;
+        caller.reauthorize(&Arc::<Edge>::from_ref(state))?;
         Ok(body?.map(|gw_http::JsonBody(body)| Self(body)))
     }
+}
+
+fn caller(request: &Request) -> CallerSlot {
+    request.extensions().get::<CallerSlot>().cloned().unwrap_or_default()
 }

@@ -60,11 +60,11 @@ impl CallerSlot {
     }
 
     /// Whether the caller is by the newest policy still who they were when they came in (HD20).
-    pub(crate) fn still(&self, edge: &Edge) -> Result<(), ApiError> {
+    pub(crate) fn reauthorize(&self, edge: &Edge) -> Result<(), ApiError> {
         match self.0.caller.get() {
-            Some(Caller { administrator: Some(admin), .. }) => admin.still(edge),
+            Some(Caller { administrator: Some(admin), .. }) => admin.reauthorize(edge),
             Some(Caller { administrator: None, .. }) => Ok(()),
-            // Nobody has come in: whoever takes a body asks who sends it first.
+            // Handlers extract `Admin` before the body; a route that does not is refused.
             None => Err(ApiError::unauthorized("admin authentication required")),
         }
     }

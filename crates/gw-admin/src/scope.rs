@@ -189,21 +189,24 @@ impl Admin {
     /// changes the policy until it ends (HD20).
     pub(crate) async fn begin(&self, state: &AdminState) -> Result<Tx, Failure> {
         let tx = state.store.begin(&self.actor()).await?;
-        self.require_still(state, &tx).await?;
+        self.reauthorize_in(state, &tx).await?;
         Ok(tx)
     }
 
-    /// The same for a mutation that has begun.
-    pub(crate) async fn require_still(&self, state: &AdminState, tx: &Tx) -> Result<(), Failure> {
+    /// Authorizes the administrator again by the policy of an open mutation (HD20).
+    ///
+    /// # Errors
+    /// 401 or 403 if the administrator lost rights since the request began.
+    pub(crate) async fn reauthorize_in(&self, state: &AdminState, tx: &Tx) -> Result<(), Failure> {
         if state.feed.epoch() < tx.head() {
             state.feed.catch_up_to(tx.head()).await;
         }
-        Ok(self.caller.still(&state.edge)?)
+        Ok(self.caller.reauthorize(&state.edge)?)
     }
 
-    /// Why something was denied, as this administrator is told (T2, HD30): from no reason an administrator of an organization
-    /// learns whether an address is somebody else's contract or nobody's.
-    pub(crate) fn told(&self, reason: DenyReason) -> DenyReason {
+    /// The denial reason that this administrator may read. Organization administrators read one reason for another
+    /// organization's contract and for an unregistered address (T2, HD30).
+    pub(crate) fn visible_reason(&self, reason: DenyReason) -> DenyReason {
         if self.is_super() { reason } else { private::reason(reason) }
     }
 
@@ -341,7 +344,7 @@ impl Admin {
         self.may_touch(group)
     }
 
-    /// The same for a group as a whole: what ends the powers of everybody in it.
+    /// Requires super for a change that ends the administrative powers of all members of a group (C4).
     pub(crate) async fn may_disempower_all(&self, reads: &Reads<'_>, group: &GroupWithAccess) -> Result<(), Failure> {
         if group.group.is_org_readonly_admin && reads.has_members(group.group.id).await? {
             self.require_super()?;

@@ -63,7 +63,7 @@ pub struct AdminUser {
 impl AdminUser {
     /// Whether they are, by the newest policy, still the administrator they were when they came in (HD20): who is not is
     /// refused as at the door, and whose reach became smaller since, too.
-    pub fn still(&self, edge: &Edge) -> Result<(), ApiError> {
+    pub fn reauthorize(&self, edge: &Edge) -> Result<(), ApiError> {
         let now = AdminCaller::by_facts(edge, &self.token, self.by_cookie, edge.now())?;
         let reads = |org: &OrgId| now.full.contains(org) || now.readonly.contains(org);
         let keeps = self.full.iter().all(|org| now.full.contains(org)) && self.readonly.iter().all(reads);
@@ -137,10 +137,10 @@ impl AdminCaller {
 
     /// The same once more, by the newest policy: for who waits between the door and the deed, for a body or for their turn
     /// (HD20).
-    pub fn still(&self, edge: &Edge) -> Result<(), ApiError> {
+    pub fn reauthorize(&self, edge: &Edge) -> Result<(), ApiError> {
         match self {
             Self::Super | Self::Operator => Ok(()),
-            Self::User(admin) => admin.still(edge),
+            Self::User(admin) => admin.reauthorize(edge),
         }
     }
 

@@ -29,7 +29,7 @@ impl LastShown {
 
 impl Node {
     /// What executions on the state of `pin` are to find in place of what the chain holds there: all that is withheld. Of it
-    /// each is told what it meets (`Looks`).
+    /// each is told what it meets (`OverrideRounds`).
     pub async fn shown_state(&self, snapshot: &Snapshot, pin: Pin) -> Result<Arc<StateOverrides>, NodeError> {
         if !snapshot.withholds_state(pin.number) {
             return Ok(Arc::default());

@@ -66,13 +66,13 @@ impl Node {
         self.reading(|on| async move {
             let form = on.trace_form().ok_or(NoTrace::Unsupported)?;
             on.require_overrides(form, pin, state).await?;
-            let scope = Looks::scope(scope, state);
-            let mut looks = Looks::new(request, state);
+            let scope = OverrideRounds::scope(scope, state);
+            let mut rounds = OverrideRounds::new(request, state);
             loop {
-                let calls = wire::trace_batch(request, pin, scope, form, None, &looks.applied);
+                let calls = wire::trace_batch(request, pin, scope, form, None, &rounds.applied);
                 let body = on.exchange(&calls, Budget::ReadTrace).await?;
                 let traced = trace(read_batch(&body, calls.len())?, scope, form)?;
-                if looks.are_enough([&traced])? {
+                if rounds.is_complete([&traced])? {
                     return Ok(sealed(traced));
                 }
             }
@@ -98,10 +98,10 @@ impl Node {
         self.reading(|on| async move {
             let form = on.trace_form().ok_or(NoTrace::Unsupported)?;
             on.require_overrides(form, pin, state).await?;
-            let scope = Looks::scope(TraceScope::Send, state);
-            let mut looks = Looks::new(request, state);
+            let scope = OverrideRounds::scope(TraceScope::Send, state);
+            let mut rounds = OverrideRounds::new(request, state);
             loop {
-                let applied = &looks.applied;
+                let applied = &rounds.applied;
                 let mut calls = wire::trace_batch(request, pin, scope, form, None, applied);
                 let each = calls.len();
                 calls.extend(wire::trace_batch(request, pin, scope, form, Some(next), applied));
@@ -115,7 +115,7 @@ impl Node {
                     serde_json::from_str(nonce.get()).map_err(|_| NodeError::Unparsable).and_then(small)?;
                 let now = trace(now, scope, form)?;
                 let next = trace(later, scope, form)?;
-                if looks.are_enough([&now, &next])? {
+                if rounds.is_complete([&now, &next])? {
                     return Ok(SendTrace { now: sealed(now), next: sealed(next), pending_nonce });
                 }
             }
@@ -162,20 +162,20 @@ impl Node {
     }
 }
 
-/// The most looks at one run.
-const MOST_LOOKS: usize = 5;
+/// Most traces of one run.
+const MAX_ROUNDS: usize = 5;
 
-/// Looks at one run until everything it touches is as it is shown. What is withheld may be more than a node takes with a
-/// question; a run is told what it meets of it. There are two looks at least while anything is withheld, so that their number
-/// does not tell whether the run meets any.
-struct Looks<'s> {
+/// Repeats the trace of a run until its overrides cover all withheld accounts and slots that it touches. One request cannot
+/// carry all withheld state: nodes limit its size (HD36). At least two traces run while anything is withheld, so that their
+/// number does not reveal whether the run touches it.
+struct OverrideRounds<'s> {
     state: &'s StateOverrides,
     applied: StateOverrides,
     count: usize,
 }
 
-impl<'s> Looks<'s> {
-    /// What has to be asked of a run: its slots as well, where any may be withheld.
+impl<'s> OverrideRounds<'s> {
+    /// The trace scope: with slots while anything is withheld.
     fn scope(scope: TraceScope, state: &StateOverrides) -> TraceScope {
         if state.withholds() { scope.with_slots() } else { scope }
     }
@@ -186,8 +186,11 @@ impl<'s> Looks<'s> {
         Self { state, applied, count: 0 }
     }
 
-    /// Whether these runs met nothing that they were not told.
-    fn are_enough<'t>(
+    /// Adds the overrides that these traces call for; `true` if there were none.
+    ///
+    /// # Errors
+    /// [`NoTrace::Unusable`] after [`MAX_ROUNDS`] traces.
+    fn is_complete<'t>(
         &mut self,
         runs: impl IntoIterator<Item = &'t Result<Trace, Sealed<RawError>>>,
     ) -> Result<bool, NoTrace> {
@@ -200,7 +203,7 @@ impl<'s> Looks<'s> {
             met_more |= self.applied.extend(self.state.of_touched(&trace.touched));
         }
         match (met_more, self.count) {
-            (true, MOST_LOOKS..) => Err(NoTrace::Unusable(TraceError::Malformed)),
+            (true, MAX_ROUNDS..) => Err(NoTrace::Unusable(TraceError::Malformed)),
             (true, _) | (false, 1) => Ok(false),
             (false, _) => Ok(true),
         }

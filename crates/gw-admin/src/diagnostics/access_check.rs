@@ -91,7 +91,7 @@ pub(crate) async fn check_access(
         }
         Decision::Deny(denial) => {
             result.auth_required = denial.reason == DenyReason::AuthRequired;
-            result.reason = Some(admin.told(denial.reason).as_str());
+            result.reason = Some(admin.visible_reason(denial.reason).as_str());
         }
         Decision::Invalid(invalid) => {
             result.reason = Some(invalid.reason.as_str());

@@ -46,7 +46,7 @@ const METHODS: [Method; 11] = [
 ///
 /// For administrators of the organization, in person, and recorded before it is answered. Shown is what the administrator
 /// may see too; what only the member sees is not there, or masked. A send without `from`, or signed by
-/// somebody else, runs from an address that is nobody's and holds nothing.
+/// somebody else, runs from a fixed address without key, links or funds.
 #[utoipa::path(post, path = "/api/v1/admin/orgs/{org_id}/dry-run", tag = "diagnostics", request_body = DryRunRequest,
     params(("org_id" = String, Path, format = Uuid)),
     responses((status = 200, body = DryRunResponseDoc), (status = 400), (status = 401), (status = 403),
@@ -155,7 +155,7 @@ fn explain(
 fn document(admin: &Admin, method: Method, said: Rehearsed, explanation: Explanation) -> DryRunResponseDoc {
     // The node ran it, and it failed: that is an answer.
     let failed = said.reason == Some(DenyReason::UpstreamError);
-    let reason = said.reason.filter(|_| !failed).map(|reason| admin.told(reason));
+    let reason = said.reason.filter(|_| !failed).map(|reason| admin.visible_reason(reason));
     let allowed = reason.is_none();
     let (trace, logs) = said.effects.map_or((None, None), |(trace, logs)| (Some(trace), Some(logs)));
     let visible = logs.as_ref().map(|logs| logs.iter().filter(|(_, seen)| *seen).map(|(log, _)| log.clone()).collect());

@@ -92,7 +92,7 @@ impl Shoulder {
             params_digest: cipher.digest(params.as_bytes()),
         };
         let mut tx = state.store.begin(&admin.actor()).await.map_err(unavailable)?;
-        admin.require_still(state, &tx).await?;
+        admin.reauthorize_in(state, &tx).await?;
         tx.note_impersonation(&entry);
         tx.commit().await.map_err(unavailable)?;
         let event = SecurityEvent {

@@ -70,7 +70,7 @@ pub(crate) async fn test_request(
     let latency = state.clock.now().micros().saturating_sub(began.micros()).max(0) / 1000;
     let message = said.answer.pointer("/error/message").and_then(|text| text.as_str());
     let error = message.map(|text| match said.reason {
-        Some(reason) => format!("{text} ({})", admin.told(reason).as_str()),
+        Some(reason) => format!("{text} ({})", admin.visible_reason(reason).as_str()),
         None => text.to_owned(),
     });
     let status = match said.status {

@@ -27,9 +27,9 @@ pub(crate) async fn list_convictions(
             block_hash: found.block_hash,
             external_id: knows_sender.then(|| found.external_id.clone()),
             sender: found.sender.filter(|_| admin.is_super()),
-            wronged_org_ids: if findings.is_told(&found.wronged) { theirs(&found.wronged) } else { Vec::new() },
+            wronged_org_ids: if findings.may_see_details(&found.wronged) { theirs(&found.wronged) } else { Vec::new() },
             clearable: findings.may_clear(Some(found)),
-            reason: findings.told_reason(found.wronged.as_slice(), &found.reason),
+            reason: findings.shown_reason(found.wronged.as_slice(), &found.reason),
             created_at: found.created_at,
         }
     });

@@ -55,7 +55,7 @@ impl<'a> Findings<'a> {
     fn is_theirs(&self, sent_under: Option<OrgId>, conviction: Option<&Conviction>) -> bool {
         self.admin.is_super()
             || sent_under.is_some_and(|org| covers(&self.scope, org))
-            || conviction.is_some_and(|found| self.is_told(&found.wronged))
+            || conviction.is_some_and(|found| self.may_see_details(&found.wronged))
     }
 
     fn conviction(&self, id: Option<ConvictionId>) -> Option<&Conviction> {
@@ -63,13 +63,13 @@ impl<'a> Findings<'a> {
     }
 
     /// Whether the administrator reads for all organizations that were wronged: to others it is not told what was done.
-    fn is_told(&self, wronged: &[OrgId]) -> bool {
+    fn may_see_details(&self, wronged: &[OrgId]) -> bool {
         self.admin.is_super() || all_theirs(wronged, |org| covers(&self.scope, org))
     }
 
-    fn told_reason(&self, wronged: &[OrgId], reason: &str) -> String {
+    fn shown_reason(&self, wronged: &[OrgId], reason: &str) -> String {
         const UNTOLD: &str = "mined_trace_violation";
-        if self.is_told(wronged) { reason.to_owned() } else { UNTOLD.to_owned() }
+        if self.may_see_details(wronged) { reason.to_owned() } else { UNTOLD.to_owned() }
     }
 
     fn may_clear(&self, conviction: Option<&Conviction>) -> bool {

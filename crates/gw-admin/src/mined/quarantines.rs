@@ -18,11 +18,12 @@ pub(crate) async fn list_quarantines(
 ) -> Result<Json<MinedQuarantineListResponse>, Failure> {
     let findings = Findings::load(&admin, &state).await?;
     let mut data = Vec::new();
-    // HD40: which contracts were changed tells what was done. On the sender's side no row stands for it, nor for whoever the
-    // loot was carried to.
+    // HD40: the list of changed contracts reveals what the transaction did. Only administrators of all wronged organizations
+    // see it.
     for row in state.store.read().list_withheld().await? {
         let Some(conviction) = findings.conviction(Some(row.conviction)) else { continue };
-        let is_theirs = findings.is_told(&conviction.wronged) && row.org.is_some_and(|org| findings.concerns(&[org]));
+        let is_theirs =
+            findings.may_see_details(&conviction.wronged) && row.org.is_some_and(|org| findings.concerns(&[org]));
         if admin.is_super() || is_theirs {
             data.push(MinedQuarantine {
                 id: QuarantineId(row.id.0),
@@ -32,7 +33,7 @@ pub(crate) async fn list_quarantines(
                 tx_hash: conviction.tx_hash,
                 block_hash: conviction.block_hash,
                 clearable: findings.may_clear(Some(conviction)),
-                reason: findings.told_reason(&conviction.wronged, &conviction.reason),
+                reason: findings.shown_reason(&conviction.wronged, &conviction.reason),
                 created_at: row.created_at,
             });
         }

@@ -27,7 +27,7 @@ pub(crate) async fn list_suspensions(
                 tx_hash: row.tx_hash,
                 block_hash: row.block_hash,
                 clearable: findings.may_clear(conviction),
-                reason: findings.told_reason(conviction.map_or(&[], |found| found.wronged.as_slice()), &row.reason),
+                reason: findings.shown_reason(conviction.map_or(&[], |found| found.wronged.as_slice()), &row.reason),
                 created_at: row.created_at,
             });
         }

@@ -43,8 +43,8 @@ pub(crate) struct Filter {
 
 /// Calls and retrievals, newest first, with their true outcome and, for denials, the reason.
 ///
-/// An administrator of an organization sees records filed under it; parameters are for super only (HD12). Whether a denied
-/// call was about another organization's contract or about nobody's, they do not see: both read `unregistered` (HD30).
+/// An administrator of an organization sees records filed under it; parameters are for super only (HD12). They read
+/// `unregistered` for denied calls to another organization's contract and to an unregistered address (HD30).
 #[utoipa::path(get, path = "/api/v1/admin/logs", tag = "logs", params(Filter, PageQuery),
     responses((status = 200, body = AdminLogsResponse), (status = 400), (status = 401), (status = 403)))]
 pub(crate) async fn list_logs(
@@ -88,7 +88,7 @@ fn status(code: Option<&str>, outcome: Option<&str>) -> Result<StatusFilter, Fai
 /// The reasons that this administrator reads as the one that is asked for (HD30).
 fn reasons(admin: &Admin, text: &str) -> Result<Vec<DenyReason>, Failure> {
     let asked = reason(text)?;
-    Ok(DenyReason::ALL.iter().copied().filter(|reason| admin.told(*reason) == asked).collect())
+    Ok(DenyReason::ALL.iter().copied().filter(|reason| admin.visible_reason(*reason) == asked).collect())
 }
 
 fn reason(text: &str) -> Result<DenyReason, Failure> {

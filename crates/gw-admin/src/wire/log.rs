@@ -78,7 +78,7 @@ impl AccessLog {
         }
         let id = opaque(row.hash.as_ref());
         let mut shown = Self { id, request_params: None, policy_epoch: None, ..Self::whole(row) };
-        if let Some(reason) = shown.denial_reason.map(|reason| admin.told(reason)) {
+        if let Some(reason) = shown.denial_reason.map(|reason| admin.visible_reason(reason)) {
             shown.denial_reason = Some(reason);
             // The gateway asks the node for some foreign contracts and for no unregistered address.
             if reason == DenyReason::Unregistered {

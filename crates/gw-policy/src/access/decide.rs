@@ -44,7 +44,7 @@ fn judge(snapshot: &Snapshot, q: &Question<'_>) -> Result<Permit, (Refused, Opti
         Lookup::Unknown => return Err((DenyReason::MethodUnknown.into(), None)),
     };
     // The caller as this snapshot knows them: a ban holds for metadata too (A10).
-    let Some(user) = present(snapshot, q.caller, q.now).map_err(|reason| (reason.into(), None))? else {
+    let Some(user) = current_user(snapshot, q.caller, q.now).map_err(|reason| (reason.into(), None))? else {
         return anonymous(snapshot, q, method).map_err(|refused| (refused, None));
     };
     let beside = beside(snapshot, q).map_err(|reason| (reason.into(), None))?;
@@ -105,7 +105,11 @@ fn judge(snapshot: &Snapshot, q: &Question<'_>) -> Result<Permit, (Refused, Opti
 }
 
 /// The caller's present row; `None` is an anonymous caller.
-fn present<'s>(snapshot: &'s Snapshot, caller: &Caller, now: Timestamp) -> Result<Option<&'s Arc<User>>, DenyReason> {
+fn current_user<'s>(
+    snapshot: &'s Snapshot,
+    caller: &Caller,
+    now: Timestamp,
+) -> Result<Option<&'s Arc<User>>, DenyReason> {
     let Some(then) = caller.user() else { return Ok(None) };
     if let Caller::Url(_, url) = caller {
         let present = snapshot.personal_url(url.secret).is_some_and(|now| now == url);

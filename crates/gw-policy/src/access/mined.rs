@@ -7,7 +7,7 @@
 //! would tell what it did.
 
 use super::{
-    framed::{Deed, Fault, NOBODY},
+    late_code::{MinedTransaction, NOBODY, Violation},
     target::{Member, is_public, reach},
     trace::Run,
 };
@@ -91,12 +91,12 @@ pub fn judge_mined(
 ) -> Option<MinedFinding> {
     let trace = sealed.peek();
     let member = member(snapshot, sent, now);
-    let said = Deed { snapshot, sent, member: &member, trace, knobs }.judge();
+    let said = MinedTransaction { snapshot, sent, member: &member, trace, knobs }.evaluate();
     let run = Run::mined(snapshot, sent, member.clone(), trace, knobs);
-    let rests = run.rests_on_withheld();
+    let depends = run.depends_on_withheld();
     let (reason, suspends) = match said {
-        Err(Fault { reason, of_sender }) => (reason, of_sender),
-        Ok(()) if rests => (DenyReason::ContractNotPermitted, false),
+        Err(Violation { reason, of_sender }) => (reason, of_sender),
+        Ok(()) if depends => (DenyReason::ContractNotPermitted, false),
         Ok(()) => return None,
     };
     let entered = trace.frames.iter().filter_map(|frame| frame.to);
@@ -111,7 +111,7 @@ pub fn judge_mined(
     };
     let unnamed = reason == DenyReason::Unregistered
         || !suspends
-        || rests
+        || depends
         || touched.iter().any(|address| is_code(*address) && case.is_nobodys(*address));
     let changes = case.changes(trace.changes.as_ref(), &created, |address| Some(run.code(address)));
     Some(MinedFinding { changes, ..case.finding(reason, &touched, unnamed, suspends) })

@@ -1,7 +1,7 @@
 //! One connection that stays: it says who it is, every message is a call, and it ends with the right to it.
 
 use super::{
-    ground::Ground,
+    membership_basis::MembershipBasis,
     outbox::{Ending, Out, Outbox},
     socket::Seat,
     subscriptions::{self, Message as Made, Subscriptions},
@@ -61,7 +61,7 @@ struct Who {
     origin: Arc<Origin>,
     /// The memberships of its owner when it was opened, or those in the organization that it names: losing one of these
     /// organizations ends it (WS-6).
-    ground: Ground,
+    basis: MembershipBasis,
     seat: Seat,
 }
 
@@ -89,9 +89,9 @@ impl Connection {
     pub(crate) fn begin(state: Arc<Inner>, origin: Origin, seat: Seat) -> Arc<Self> {
         let (sender, queue) = mpsc::unbounded_channel();
         let outbox = Outbox::new(sender, state.sockets.end.child_token());
-        let who = Mutex::new(Who { origin: Arc::new(origin), ground: Ground::default(), seat });
+        let who = Mutex::new(Who { origin: Arc::new(origin), basis: MembershipBasis::default(), seat });
         let this = Self { state, who, subscriptions: Arc::default(), outbox, queue: Mutex::new(Some(queue)) };
-        this.note_ground();
+        this.note_basis();
         Arc::new(this)
     }
 
@@ -115,11 +115,11 @@ impl Connection {
         Arc::clone(&self.who().origin)
     }
 
-    fn note_ground(&self) {
+    fn note_basis(&self) {
         let (pinned, now) = (self.state.feed().pin(), self.state.clock().now());
         let mut who = self.who();
         if let Ok(Caller::User(user)) = who.origin.caller(&pinned.snapshot, now) {
-            who.ground = Ground::of(&pinned.snapshot, user.id, who.origin.named.org(), now);
+            who.basis = MembershipBasis::of(&pinned.snapshot, user.id, who.origin.named.org(), now);
         }
     }
 
@@ -137,7 +137,7 @@ impl Connection {
         let (pinned, now) = (self.state.feed().pin(), self.state.clock().now());
         let who = self.who();
         let Ok(Caller::User(user)) = who.origin.caller(&pinned.snapshot, now) else { return None };
-        let stands = pinned.fresh && who.origin.is_in_time(now) && who.ground.holds(&pinned.snapshot, user.id, now);
+        let stands = pinned.fresh && who.origin.is_in_time(now) && who.basis.holds(&pinned.snapshot, user.id, now);
         stands.then(|| Arc::clone(&who.origin))
     }
 
@@ -155,7 +155,7 @@ impl Connection {
                 let Caller::User(user) = caller else { return Err(Stranger::Token(AuthError::Invalid)) };
                 let seat = self.state.sockets.change_seat(&who.seat, Party::User(user.id));
                 who.seat = seat.ok_or(Stranger::Crowded)?;
-                who.ground = Ground::of(&pinned.snapshot, user.id, who.origin.named.org(), now);
+                who.basis = MembershipBasis::of(&pinned.snapshot, user.id, who.origin.named.org(), now);
             }
         }
         who.origin = Arc::new(origin);

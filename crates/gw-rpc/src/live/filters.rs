@@ -2,7 +2,7 @@
 //! come by here, too, on their way to their connection.
 
 use super::{
-    ground::Ground,
+    membership_basis::MembershipBasis,
     stream::{News, Stream},
 };
 use crate::{
@@ -50,7 +50,7 @@ pub(crate) struct Filters(Mutex<HashMap<LiveId, Filter>>);
 #[derive(Debug)]
 struct Filter {
     owner: Owner,
-    ground: Ground,
+    basis: MembershipBasis,
     used: Timestamp,
     /// One poll at a time: each tells of the blocks after the one before.
     stream: Arc<Turn<Stream>>,
@@ -63,14 +63,14 @@ impl Filters {
 
     fn insert(&self, id: LiveId, owner: Owner, stream: Stream, judged: &Judged) -> Result<(), LiveFault> {
         let now = judged.now;
-        let ground = Ground::of(&judged.snapshot, owner.user, owner.org, now);
+        let basis = MembershipBasis::of(&judged.snapshot, owner.user, owner.org, now);
         let mut known = self.known();
         known.retain(|_, filter| !filter.is_idle(now));
         let own = known.values().filter(|filter| filter.owner.user == owner.user).count();
         if own >= PER_USER || known.len() >= IN_ALL {
             return Err(LiveFault::TooManyFilters);
         }
-        known.insert(id, Filter { owner, ground, used: now, stream: Arc::new(Turn::new(stream)) });
+        known.insert(id, Filter { owner, basis, used: now, stream: Arc::new(Turn::new(stream)) });
         Ok(())
     }
 
@@ -93,7 +93,7 @@ impl Filters {
 
 impl Filter {
     fn is_of(&self, owner: Owner, judged: &Judged) -> bool {
-        self.owner == owner && !self.is_idle(judged.now) && self.ground.holds(&judged.snapshot, owner.user, judged.now)
+        self.owner == owner && !self.is_idle(judged.now) && self.basis.holds(&judged.snapshot, owner.user, judged.now)
     }
 
     fn is_idle(&self, now: Timestamp) -> bool {

@@ -10,7 +10,7 @@
 
 mod connection;
 pub(crate) mod filters;
-mod ground;
+mod membership_basis;
 mod outbox;
 pub(crate) mod socket;
 mod stream;

@@ -67,7 +67,7 @@ impl Tx {
         self.note_group_end(&before).await?;
         self.note_tenants_without_group(id).await?;
         row.delete(&self.db).await?;
-        self.end_groundless_urls_of_org(before.org).await?;
+        self.end_urls_without_membership_of_org(before.org).await?;
         Ok(before)
     }
 

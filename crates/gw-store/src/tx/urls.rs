@@ -23,7 +23,7 @@ const PER_USER: u64 = 16;
 impl Tx {
     /// Makes a personal URL, unless its owner has as many as anybody may, or is no member of its organization.
     pub async fn create_personal_url(&mut self, new: NewPersonalUrl) -> Result<PersonalUrl, StoreError> {
-        if !self.grounds_of_urls(new.user).await?.contains(&new.org) {
+        if !self.orgs_with_membership(new.user).await?.contains(&new.org) {
             return Err(StoreError::Rule("rpc_url_without_membership"));
         }
         let live = personal_urls::Entity::find()
@@ -90,41 +90,41 @@ impl Tx {
         Ok(())
     }
 
-    /// Ends the URLs of a user that have lost their ground, for good: whatever gives the user the organization back gives
-    /// no URL back (HD35). What is done in one organization ends, and puts on record, URLs of that one only.
-    pub(super) async fn end_groundless_urls_of_user(
+    /// Ends a user's URLs in organizations where no membership counts. A new membership does not bring them back (HD35).
+    /// `org` limits the change to one organization.
+    pub(super) async fn end_urls_without_membership_of_user(
         &mut self,
         user: UserId,
         org: Option<OrgId>,
     ) -> Result<(), StoreError> {
         let in_org = org.map(|org| personal_urls::Column::OrgId.eq(org.0));
         let of_user = Condition::all().add(personal_urls::Column::UserId.eq(user.0)).add_option(in_org);
-        self.end_groundless_urls(of_user).await
+        self.end_urls_without_membership(of_user).await
     }
 
     /// The same of all users, in one organization.
-    pub(super) async fn end_groundless_urls_of_org(&mut self, org: OrgId) -> Result<(), StoreError> {
-        self.end_groundless_urls(Condition::all().add(personal_urls::Column::OrgId.eq(org.0))).await
+    pub(super) async fn end_urls_without_membership_of_org(&mut self, org: OrgId) -> Result<(), StoreError> {
+        self.end_urls_without_membership(Condition::all().add(personal_urls::Column::OrgId.eq(org.0))).await
     }
 
-    async fn end_groundless_urls(&mut self, which: Condition) -> Result<(), StoreError> {
-        let mut grounds: HashMap<UserId, Vec<OrgId>> = HashMap::new();
+    async fn end_urls_without_membership(&mut self, which: Condition) -> Result<(), StoreError> {
+        let mut memberships_of: HashMap<UserId, Vec<OrgId>> = HashMap::new();
         for row in self.urls(which).await? {
             let user: UserId = row.user_id.into();
-            let orgs = match grounds.remove(&user) {
+            let orgs = match memberships_of.remove(&user) {
                 Some(orgs) => orgs,
-                None => self.grounds_of_urls(user).await?,
+                None => self.orgs_with_membership(user).await?,
             };
             if !orgs.contains(&row.org_id.into()) {
                 self.end_url(row).await?;
             }
-            grounds.insert(user, orgs);
+            memberships_of.insert(user, orgs);
         }
         Ok(())
     }
 
-    /// The organizations in which a user may have URLs: a membership there counts (HD32), or waits for others to end.
-    async fn grounds_of_urls(&self, user: UserId) -> Result<Vec<OrgId>, StoreError> {
+    /// The organizations in which a user may have URLs, because a membership counts there (HD32).
+    async fn orgs_with_membership(&self, user: UserId) -> Result<Vec<OrgId>, StoreError> {
         let mut held = self.read().list_memberships(user, &Scope::All).await?;
         held.retain(|item| !item.membership.has_ended(self.now));
         let orgs: Vec<OrgId> = held.iter().map(|item| item.group.org).collect();

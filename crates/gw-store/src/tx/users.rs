@@ -292,7 +292,7 @@ impl Tx {
         let org = self.organization_of(after.group).await?;
         self.note(Action::Update, org, Some(&before), Some(&after));
         // Those that were provisional count no more.
-        self.end_groundless_urls_of_user(after.user, None).await?;
+        self.end_urls_without_membership_of_user(after.user, None).await?;
         Ok(after)
     }
 
@@ -351,7 +351,7 @@ impl Tx {
         let of = |record| OrgUserChange { user: user.id, record };
         self.note(Action::Update, Some(org), before.as_ref().map(of).as_ref(), Some(&of(&after)));
         if after.banned {
-            self.end_groundless_urls_of_user(user.id, Some(org)).await?;
+            self.end_urls_without_membership_of_user(user.id, Some(org)).await?;
         }
         Ok(after)
     }
@@ -364,7 +364,7 @@ impl Tx {
         let group = self.group_row(new.group).await?;
         self.user_row(new.user).await?;
         // What an expiry ended does not come back with another membership (HD35).
-        self.end_groundless_urls_of_user(new.user, Some(group.org_id.into())).await?;
+        self.end_urls_without_membership_of_user(new.user, Some(group.org_id.into())).await?;
         // One that has ended makes room.
         if let Some(old) = self.read().find_membership_of(new.user, new.group).await?
             && old.has_ended(self.now)
@@ -396,7 +396,7 @@ impl Tx {
         let org = self.organization_of(before.group).await?;
         row.delete(&self.db).await?;
         self.note(Action::Revoke, org, Some(&before), None);
-        self.end_groundless_urls_of_user(before.user, org).await?;
+        self.end_urls_without_membership_of_user(before.user, org).await?;
         Ok(before)
     }
 

@@ -15,7 +15,7 @@ use std::collections::HashSet;
 
 impl Run<'_> {
     /// Whether anything it read, entered or wrote may be other than what is shown.
-    pub(super) fn rests_on_withheld(&self) -> bool {
+    pub(super) fn depends_on_withheld(&self) -> bool {
         if !self.snapshot.withholds_state(u64::MAX) {
             return false;
         }
@@ -37,7 +37,7 @@ impl Run<'_> {
         });
         looked_at
             || executed.iter().any(|address| self.withheld(*address).any(|change| change.code.is_some()))
-            || self.trace.frames.iter().any(|frame| self.frame_rests(frame))
+            || self.trace.frames.iter().any(|frame| self.frame_depends(frame))
     }
 
     fn withheld(&self, address: Address) -> impl Iterator<Item = &AccountChange> {
@@ -48,7 +48,7 @@ impl Run<'_> {
         self.withheld(address).any(|change| change.balance.is_some())
     }
 
-    fn frame_rests(&self, frame: &Frame) -> bool {
+    fn frame_depends(&self, frame: &Frame) -> bool {
         // As whom its code runs.
         let runs_as = match frame.kind {
             FrameKind::Call | FrameKind::StaticCall | FrameKind::Create | FrameKind::Create2 => frame.to,

@@ -1,15 +1,15 @@
-//! The memberships that something lasting was made on (HD35).
+//! The memberships that a filter or a connection depends on (HD35).
 
 use gw_policy::{Snapshot, snapshot::Organization};
 use gw_types::{MembershipId, OrgId, Timestamp, UserId};
 
-/// The memberships that counted when a filter or a connection was made, by organization. They are known by their rows: one
-/// that is ended and made again is another one, and gives nothing of this back.
+/// Memberships that counted when a filter or a connection was created. Row ids identify them: a membership that is ended and
+/// created anew does not revive what depended on the old one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ground(Vec<(OrgId, MembershipId)>);
+pub(crate) struct MembershipBasis(Vec<(OrgId, MembershipId)>);
 
-impl Ground {
-    /// What counts for the user now: in one organization, or in all.
+impl MembershipBasis {
+    /// The user's memberships that count now, in one organization or in all.
     pub(crate) fn of(snapshot: &Snapshot, user: UserId, org: Option<OrgId>, now: Timestamp) -> Self {
         let held = snapshot.active_memberships(user, now).map(|(held, group)| (group.org, held.id));
         let is_wanted = |of: OrgId| org.is_none_or(|org| org == of);

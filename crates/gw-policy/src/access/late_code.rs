@@ -1,8 +1,8 @@
-//! Who answers for what a mined transaction did (HD2, HD38): its sender for what could be known when it was judged.
+//! Evaluates a mined transaction and attributes a violation (HD2, HD38).
 //!
-//! Between the trace and the block a payee may delegate their wallet, or put code at their address. An honest transaction enters
-//! that code then. What the code learns of its caller it may keep, so the transaction is convicted all the same; but it is not
-//! its sender's doing, who goes on sending.
+//! A payee can delegate the wallet, or deploy code at the address, after the send was traced and before it is mined. The
+//! transaction then enters that late code. The code may store what it reads of its caller, so the transaction is convicted.
+//! The violation is not attributed to the sender, who is not suspended.
 
 use super::{
     mined::MinedSend,
@@ -22,13 +22,13 @@ pub(super) const NOBODY: UserId = UserId::fixed(0);
 
 /// Why a transaction is convicted, and whether that is its sender's doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Fault {
+pub(super) struct Violation {
     pub(super) reason: DenyReason,
     pub(super) of_sender: bool,
 }
 
-/// One mined transaction to be judged.
-pub(super) struct Deed<'a> {
+/// A mined transaction under evaluation.
+pub(super) struct MinedTransaction<'a> {
     pub(super) snapshot: &'a Snapshot,
     pub(super) sent: &'a MinedSend<'a>,
     pub(super) member: &'a Member,
@@ -36,28 +36,31 @@ pub(super) struct Deed<'a> {
     pub(super) knobs: &'a Knobs,
 }
 
-/// Code of others that a frame enters.
+/// A frame that enters late code.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct LateEntry {
     frame: usize,
     at: Address,
 }
 
-impl Deed<'_> {
-    /// Judged as its sender's; what is not the sender's doing by whose it is.
-    pub(super) fn judge(&self) -> Result<(), Fault> {
+impl MinedTransaction<'_> {
+    /// Evaluates the whole trace by the sender's rights.
+    ///
+    /// # Errors
+    /// The violation, attributed to the sender unless late code explains all of it.
+    pub(super) fn evaluate(&self) -> Result<(), Violation> {
         let changes = self.trace.changes.as_ref();
-        let changes = changes.ok_or(Fault { reason: DenyReason::TracingUnavailable, of_sender: true })?;
+        let changes = changes.ok_or(Violation { reason: DenyReason::TracingUnavailable, of_sender: true })?;
         let run = Run::mined(self.snapshot, self.sent, self.member.clone(), self.trace, self.knobs);
         let Err(reason) = run.judge().and_then(|()| run.upgrades(changes)) else { return Ok(()) };
-        let entries = self.entries(&run);
-        let of_sender = entries.is_empty() || self.without(&run, &entries, changes).is_err();
-        Err(Fault { reason, of_sender })
+        let entries = self.late_entries(&run);
+        let of_sender = entries.is_empty() || self.evaluate_sender_part(&run, &entries, changes).is_err();
+        Err(Violation { reason, of_sender })
     }
 
-    /// Where code is entered that the sender could not know: of wallets that others delegated, of contracts that came after
-    /// the send was judged, or that nobody is shown.
-    fn entries(&self, run: &Run<'_>) -> Vec<Entry> {
+    /// The topmost frames that enter late code: wallets that others delegated, contracts deployed after the send was traced,
+    /// and contracts whose creation is withheld.
+    fn late_entries(&self, run: &Run<'_>) -> Vec<LateEntry> {
         let is_unknown = |address: Address| {
             let wallet = delegation(run.code(address)).is_some()
                 && address != self.sent.sender
@@ -71,15 +74,20 @@ impl Deed<'_> {
             let is_below = frame.parent.and_then(|parent| within.get(parent)).copied().unwrap_or_default();
             let at = frame.to.filter(|to| !is_below && !frame.is_creation() && is_unknown(*to));
             if let Some(at) = at {
-                entries.push(Entry { frame: index, at });
+                entries.push(LateEntry { frame: index, at });
             }
             within.push(is_below || at.is_some());
         }
         entries
     }
 
-    /// The sender's own part, as if these entries had met wallets: whatever may be theirs is left out.
-    fn without(&self, run: &Run<'_>, entries: &[Entry], changes: &BTreeMap<Address, Change>) -> Result<(), DenyReason> {
+    /// Evaluates the trace without the frames of late code, as if the entered addresses were plain wallets.
+    fn evaluate_sender_part(
+        &self,
+        run: &Run<'_>,
+        entries: &[LateEntry],
+        changes: &BTreeMap<Address, Change>,
+    ) -> Result<(), DenyReason> {
         let below = self.below(entries);
         let kept = |index: usize| !below.contains(&index) || entries.iter().any(|entry| entry.frame == index);
         let entered: HashSet<Address> = entries.iter().map(|entry| entry.at).collect();
@@ -90,7 +98,7 @@ impl Deed<'_> {
                 || entered.contains(address)
                 || [self.sent.sender, self.sent.coinbase].contains(address)
         };
-        let mut part = part(self.trace, kept, |address| is_sides(address));
+        let mut part = subtrace(self.trace, kept, |address| is_sides(address));
         for (_, account) in part.touched.iter_mut().filter(|(address, _)| entered.contains(*address)) {
             account.code = Bytes::new();
         }
@@ -106,7 +114,7 @@ impl Deed<'_> {
     }
 
     /// The frames of these entries and below them.
-    fn below(&self, entries: &[Entry]) -> HashSet<usize> {
+    fn below(&self, entries: &[LateEntry]) -> HashSet<usize> {
         let mut below: HashSet<usize> = entries.iter().map(|entry| entry.frame).collect();
         for (index, frame) in self.trace.frames.iter().enumerate() {
             if frame.parent.is_some_and(|parent| below.contains(&parent)) {
@@ -124,8 +132,8 @@ impl Deed<'_> {
     }
 }
 
-/// A part of a trace: these frames, and of what was touched these accounts.
-fn part(trace: &Trace, keep: impl Fn(usize) -> bool, shows: impl Fn(&Address) -> bool) -> Trace {
+/// The part of a trace with the selected frames and touched accounts.
+fn subtrace(trace: &Trace, keep: impl Fn(usize) -> bool, shows: impl Fn(&Address) -> bool) -> Trace {
     let mut places: HashMap<usize, usize> = HashMap::new();
     let mut frames: Vec<Frame> = Vec::new();
     for (index, frame) in trace.frames.iter().enumerate().filter(|(index, _)| keep(*index)) {
