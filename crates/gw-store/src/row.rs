@@ -389,7 +389,14 @@ impl TryFrom<watched_sends::Model> for Watched {
             orgs: place.json("org_ids", row.org_ids)?,
             is_named: row.is_named,
             block_number: row.block_number.map(|number| u64::try_from(number).unwrap_or_default()),
-            judged_block: row.judged_block.map(|block| place.parse("judged_block", &block)).transpose()?,
+            judged: match (row.judged_block, row.judged_number, row.judged_runs) {
+                (Some(block), Some(number), Some(digests)) => Some(gw_policy::access::JudgedRuns {
+                    block: place.parse("judged_block", &block)?,
+                    number: u64::try_from(number).unwrap_or_default(),
+                    digests: place.json("judged_runs", digests)?,
+                }),
+                _ => None,
+            },
         })
     }
 }

@@ -8,6 +8,7 @@
 
 use super::{
     late_code::{MinedTransaction, NOBODY, Violation},
+    run_digest::run_digest,
     target::{Member, is_public, reach},
     trace::Run,
 };
@@ -20,7 +21,7 @@ use gw_evm::{
     code::delegation,
     trace::{Change, Trace},
 };
-use gw_types::{Address, Bytes, DenyReason, ExternalId, OrgId, Timestamp};
+use gw_types::{Address, B256, Bytes, DenyReason, ExternalId, OrgId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// A mined transaction that was sent through the gateway.
@@ -47,6 +48,37 @@ pub struct MinedSend<'a> {
     pub at: (u64, u64),
     /// Contracts that had no code yet when the transaction was judged.
     pub came: &'a HashSet<Address>,
+    /// What it did when it was judged; unknown of what was sent before that was kept.
+    pub judged: Option<&'a JudgedRuns>,
+}
+
+/// The traces by which a send was judged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JudgedRuns {
+    /// The block on whose state they ran.
+    pub block: B256,
+    /// Its number.
+    pub number: u64,
+    /// [`TraceVerdict::digest`](super::TraceVerdict::digest) of each.
+    pub digests: Vec<B256>,
+}
+
+impl JudgedRuns {
+    /// For how many blocks a judgement holds: what waits longer is judged by the newest policy alone (HD13).
+    const BLOCKS: u64 = 64;
+
+    fn covers(&self, sent: &MinedSend<'_>, trace: &Sealed<Trace>) -> bool {
+        let (mined, _) = sent.at;
+        mined.saturating_sub(self.number) <= Self::BLOCKS && self.digests.contains(&run_digest(trace, sent.coinbase))
+    }
+}
+
+impl MinedSend<'_> {
+    /// Whether it did in its block what its sender was allowed when it was judged, whatever rights have ended since: no deceit
+    /// (HD38).
+    pub(super) fn ran_as_judged(&self, trace: &Sealed<Trace>) -> bool {
+        self.judged.is_some_and(|judged| judged.covers(self, trace))
+    }
 }
 
 /// What is known of a mined transaction whose trace cannot be read to its end.
@@ -91,7 +123,11 @@ pub fn judge_mined(
 ) -> Option<MinedFinding> {
     let trace = sealed.peek();
     let member = member(snapshot, sent, now);
-    let said = MinedTransaction { snapshot, sent, member: &member, trace, knobs }.evaluate();
+    let said = if sent.ran_as_judged(sealed) {
+        Ok(())
+    } else {
+        MinedTransaction { snapshot, sent, member: &member, trace, knobs }.evaluate()
+    };
     let run = Run::mined(snapshot, sent, member.clone(), trace, knobs);
     let depends = run.depends_on_withheld();
     let (reason, suspends) = match said {

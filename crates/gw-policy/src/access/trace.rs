@@ -10,6 +10,7 @@ use super::{
     history::Past,
     mined::MinedSend,
     permit::{Permit, Plan},
+    run_digest::run_digest,
     subject::Signed,
     target::{Member, Reach, is_public, reach, standing},
 };
@@ -25,7 +26,7 @@ use gw_evm::{
     code::{asks_for_beneficiary, delegation, probes_accounts},
     trace::{Frame, FrameKind, Trace},
 };
-use gw_types::{Address, Claim, DenyReason, OrgId, Timestamp};
+use gw_types::{Address, B256, Claim, DenyReason, OrgId, Timestamp};
 use std::{
     cell::Cell,
     collections::{BTreeSet, HashMap, HashSet},
@@ -113,6 +114,11 @@ impl TraceVerdict {
             let seen = self.trace().touched.get(account);
             seen.is_none_or(|seen| seen.balance.is_zero() && seen.nonce == 0)
         })
+    }
+
+    /// What tells this run from one that needs other rights; the run ran in a block with this beneficiary.
+    pub fn digest(&self, coinbase: Address) -> B256 {
+        run_digest(&self.trace, coinbase)
     }
 
     /// Contracts the run created below its top frame and kept.

@@ -180,13 +180,12 @@ impl MinedGate {
             }
         };
         let finding = judge_mined(snapshot, &sent, &run.trace, now, knobs);
-        let (Some(true), Some(judged)) = (finding.as_ref().map(|found| found.suspends), found.watched.judged_block)
-        else {
+        let (Some(true), Some(judged)) = (finding.as_ref().map(|found| found.suspends), &found.watched.judged) else {
             return Ok(finding);
         };
         // HD38: for code that came between its judgement and its block nobody answers but who brought it.
         let entered = entered_code(&run.trace);
-        let was_there = node.code_at(&entered, judged).await?;
+        let was_there = node.code_at(&entered, judged.block).await?;
         let came: HashSet<Address> =
             entered.into_iter().zip(was_there).filter(|(_, there)| !there).map(|(address, _)| address).collect();
         if came.is_empty() {
@@ -325,6 +324,7 @@ fn mined_send<'a>(
         lately,
         at: (block.number, 0),
         came,
+        judged: watched.judged.as_ref(),
     }
 }
 

@@ -12,7 +12,7 @@ use gw_node::{Block, Traced};
 use gw_policy::{
     Sealed,
     access::{
-        TraceVerdict, permissions,
+        JudgedRuns, TraceVerdict, permissions,
         send::{check_nonce, created_addresses, recipients},
     },
     view,
@@ -50,8 +50,8 @@ pub(super) struct Facts {
     pub(super) creates: Vec<Address>,
     pub(super) creates_at_top: bool,
     pub(super) claims: Claims,
-    /// The block at which it was judged.
-    pub(super) judged_block: B256,
+    /// The runs by which it was judged.
+    pub(super) judged: JudgedRuns,
 }
 
 pub(super) async fn prepare(asked: &Asked, judged: Judged, found: &mut Found) -> Result<Ready, Reply> {
@@ -125,7 +125,11 @@ pub(super) async fn prepare(asked: &Asked, judged: Judged, found: &mut Found) ->
         creates,
         creates_at_top: request.to.is_none(),
         claims: permissions(&judged.snapshot, user, org, judged.now).claims,
-        judged_block: block.hash,
+        judged: JudgedRuns {
+            block: block.hash,
+            number: block.number,
+            digests: [&verdict, &later].map(|verdict| verdict.digest(block.coinbase)).into(),
+        },
     };
     Ok(Ready { judged, call: numbered(call, nonce), facts, verdicts: [verdict, later], block })
 }

@@ -33,7 +33,7 @@ pub(super) async fn start(context: &SendContext, facts: &Facts) -> Result<SendRo
             external_id: facts.subject.clone(),
             orgs: active_orgs(&context.feed.pin().snapshot, facts.user, context.clock.now()),
             is_named: facts.is_named,
-            judged_block: Some(facts.judged_block),
+            judged: Some(facts.judged.clone()),
         }),
     };
     if start.visible_to.is_empty() && start.reservations.is_empty() && start.watch.is_none() {

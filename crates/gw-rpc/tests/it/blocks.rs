@@ -392,7 +392,7 @@ async fn rt22_hd36_a_garbled_answer_is_no_lost_state() {
         external_id,
         orgs: vec![bank],
         is_named: false,
-        judged_block: None,
+        judged: None,
     });
     let (user, org) = (caller.id, bank);
     let left = SendStart { user, org, tx_hash: None, visible_to: Vec::new(), reservations: Vec::new(), watch };

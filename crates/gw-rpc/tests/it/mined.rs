@@ -327,6 +327,30 @@ async fn hd2_honest_sends_pass() {
     assert!(reads.watched_sends(u64::MAX).await.unwrap().is_empty(), "every send was found in its block");
 }
 
+/// HD38: an administrator takes a grant away while what it allowed waits for its block. Its sender did what the trace had
+/// shown: nothing is withheld, nobody suspended. The next send needs the newest rights.
+#[tokio::test]
+async fn hd38_a_grant_that_ends_before_the_block_convicts_nobody() {
+    let (chain, _) = scene(MinedTrace::Quarantine).await;
+    let world = &chain.world;
+    let (nonce, head) = (chain.nonce().await, world.node.head().unwrap().number);
+    let give = || transferCall { to: account(3).address(), value: U256::ZERO }.abi_encode();
+    world.anvil("evm_setAutomine", json!([false])).await;
+    let (answer, hash) = chain.raw(nonce, Some(chain.mine), give()).await;
+    assert_eq!(answer.body["result"], json!(hash), "{}", answer.text);
+    let (id, group) = (world.feed.pin().snapshot.contract(chain.mine).unwrap().id, chain.caller.group);
+    world.change(async |tx| tx.delete_grant(id, group).await.unwrap()).await;
+    world.anvil("anvil_mine", json!(["0x3", "0x1"])).await;
+    world.anvil("evm_setAutomine", json!([true])).await;
+    world.mined(head + 3).await;
+    assert_eq!(world.bare("eth_getTransactionReceipt", json!([hash])).await["result"]["status"], json!("0x1"));
+    assert_eq!(chain.violations().await, 0);
+    assert!(!world.feed.pin().snapshot.is_suspended(chain.caller.id));
+    assert!(world.store.read().list_withheld().await.unwrap().is_empty());
+    let (answer, _) = chain.raw(nonce + 1, Some(chain.mine), give()).await;
+    chain.assert_denied(answer, DenyReason::ContractNotPermitted).await;
+}
+
 /// A block nobody could look at is shown to nobody: the head waits below it.
 #[tokio::test]
 async fn hd2_an_unseen_block_is_no_head() {
@@ -384,7 +408,7 @@ async fn hd2_hd22_a_send_without_a_hash_is_looked_at_after_a_restart() {
         external_id,
         orgs: vec![org],
         is_named: false,
-        judged_block: None,
+        judged: None,
     });
     let left = SendStart { user, org, tx_hash: None, visible_to: Vec::new(), reservations: Vec::new(), watch };
     drop(chain.world.change(async |tx| tx.start_send(left.clone()).await.unwrap()).await);

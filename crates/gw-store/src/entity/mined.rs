@@ -20,6 +20,8 @@ pub(crate) mod watched_sends {
         pub created_at: i64,
         pub block_number: Option<i64>,
         pub judged_block: Option<String>,
+        pub judged_number: Option<i64>,
+        pub judged_runs: Option<Json>,
     }
 
     impl ActiveModelBehavior for ActiveModel {}

@@ -16,6 +16,7 @@ mod m0014_past_contracts;
 mod m0015_withheld;
 mod m0016_declined_organizations;
 mod m0017_former_links;
+mod m0018_judged_runs;
 
 use crate::dialect::Engine;
 use sea_orm::{ConnectionTrait, DbErr};
@@ -46,6 +47,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0015_withheld::WithheldChanges),
             Box::new(m0016_declined_organizations::DeclinedOrganizations),
             Box::new(m0017_former_links::FormerLinks),
+            Box::new(m0018_judged_runs::JudgedRuns),
         ]
     }
 }

@@ -1,7 +1,7 @@
 //! What became of sends once they were mined (spec/02 HD2, HD28). People stand under their DID, so that what guards others
 //! outlives the user and the organization (HD37).
 
-use gw_policy::snapshot::AccountChange;
+use gw_policy::{access::JudgedRuns, snapshot::AccountChange};
 use gw_types::{
     Address, B256, ConvictionId, ExternalId, OrgId, QuarantineId, SuspensionId, Timestamp, WatchId, WithheldId,
 };
@@ -19,8 +19,8 @@ pub struct NewWatch {
     pub orgs: Vec<OrgId>,
     /// Whether the request named its organization, and so has rights in no other one (HD39).
     pub is_named: bool,
-    /// The block at which it is judged.
-    pub judged_block: Option<B256>,
+    /// The runs by which it is judged.
+    pub judged: Option<JudgedRuns>,
 }
 
 /// A send whose block is awaited, or was looked at a little while ago.
@@ -44,8 +44,8 @@ pub struct Watched {
     pub is_named: bool,
     /// The number of the block it was found in; none while it is awaited.
     pub block_number: Option<u64>,
-    /// The block at which it was judged; unknown of what was sent before that was kept.
-    pub judged_block: Option<B256>,
+    /// The runs by which it was judged; unknown of what was sent before that was kept.
+    pub judged: Option<JudgedRuns>,
 }
 
 /// What a mined transaction did that would have been denied, and what follows.

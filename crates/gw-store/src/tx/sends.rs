@@ -48,6 +48,7 @@ impl Tx {
         }
         if let Some(watch) = start.watch {
             let id = self.new_id();
+            let judged = watch.judged.as_ref();
             let row = watched_sends::Model {
                 id,
                 tx_hash: start.tx_hash.map(|hash| hash.to_string()),
@@ -59,7 +60,9 @@ impl Tx {
                 is_named: watch.is_named,
                 created_at: self.now.micros(),
                 block_number: None,
-                judged_block: watch.judged_block.map(|block| block.to_string()),
+                judged_block: judged.map(|judged| judged.block.to_string()),
+                judged_number: judged.map(|judged| i64::try_from(judged.number).unwrap_or(i64::MAX)),
+                judged_runs: judged.map(|judged| json!(judged.digests)),
             };
             watched_sends::Entity::insert(watched_sends::ActiveModel::from(row))
                 .exec_without_returning(&self.db)

@@ -2,7 +2,7 @@
 
 use crate::world::{World, did, on_both_engines};
 use gw_audit::{Action, ResourceType};
-use gw_policy::{Snapshot, snapshot::AccountChange};
+use gw_policy::{Snapshot, access::JudgedRuns, snapshot::AccountChange};
 use gw_store::{
     Missing, StoreError,
     record::{Finding, NewContract, NewOrganization, NewUser, NewWatch, SendAccepted, SendRows, SendStart},
@@ -52,12 +52,16 @@ async fn start(world: &World, (org, user): (OrgId, UserId), tx_hash: Option<B256
         external_id: did("a"),
         orgs: vec![org],
         is_named: false,
-        judged_block: Some(BLOCK),
+        judged: Some(judged()),
     });
     let (visible_to, reservations) = (Vec::new(), Vec::new());
     let rows = tx.start_send(SendStart { user, org, tx_hash, visible_to, reservations, watch }).await.unwrap();
     tx.commit().await.unwrap();
     rows
+}
+
+fn judged() -> JudgedRuns {
+    JudgedRuns { block: BLOCK, number: 7, digests: vec![TX, BLOCK] }
 }
 
 async fn watched(world: &World, above: u64) -> Vec<(Option<B256>, u64)> {

@@ -7,7 +7,7 @@ use gw_evm::{
 };
 use gw_policy::{
     Change as GwChange, Knobs, Sealed, Snapshot,
-    access::{MinedFinding, MinedSend, UnreadableRun, judge_mined, unreadable_mined},
+    access::{JudgedRuns, MinedFinding, MinedSend, UnreadableRun, judge_mined, run_digest, unreadable_mined},
     knobs::AddressQuery,
     snapshot::{AccountChange, User},
     testing::{NOW, World, address_of, did, function, org_id, user_id, world},
@@ -41,8 +41,7 @@ fn bank() -> World {
 
 /// thief → latch → the others, each of them writing if it is in `writing`.
 fn run(others: &[&str], writing: &[&str], speaking: &[&str]) -> Sealed<Trace> {
-    let change = || Change { storage: BTreeMap::from([(B256::ZERO, B256::with_last_byte(1))]), ..Change::default() };
-    run_with(others, speaking, writing.iter().map(|name| (address_of(name), change())).collect())
+    run_with(others, speaking, writing.iter().map(|name| (address_of(name), written())).collect())
 }
 
 fn run_with(others: &[&str], speaking: &[&str], changes: BTreeMap<Address, Change>) -> Sealed<Trace> {
@@ -104,6 +103,7 @@ fn sent<'a>(
         lately,
         at: (100, 1),
         came,
+        judged: None,
     }
 }
 
@@ -535,6 +535,61 @@ fn hd39_a_named_send_is_judged_by_the_organization_it_named() {
         let found = judge_mined(&snapshot, &sent, &entered(), NOW, &Knobs::default());
         assert_eq!(found.map(|found| found.reason), reason, "named: {is_named}");
     }
+}
+
+/// HD38: who did in the block what was allowed when it was judged is convicted of nothing, whatever rights ended since, and
+/// whoever became the block's beneficiary. Anything else that was entered, looked at or written is a finding, and so is what
+/// waited for long (HD13).
+#[test]
+fn hd38_who_ran_as_judged_is_not_convicted() {
+    let snapshot = bank().snapshot();
+    let (gone, lately, came) = (did("gone"), HashMap::new(), HashSet::new());
+    let honest = || raw_run(&["vault"], &[], BTreeMap::from([(address_of("latch"), written())]));
+    let validator = address_of("then-validator");
+    let judged = |number| JudgedRuns {
+        block: B256::ZERO,
+        number,
+        digests: vec![B256::ZERO, run_digest(&Sealed::new(honest()), validator)],
+    };
+    let found = |number, mined: Trace| {
+        let judged = judged(number);
+        let sent = MinedSend { judged: Some(&judged), ..sent(&gone, &lately, &came) };
+        judge_mined(&snapshot, &sent, &Sealed::new(mined), NOW, &Knobs::default()).is_some()
+    };
+    assert!(!found(100, honest()) && !found(36, honest()));
+    let by_another_validator = |mut trace: Trace| {
+        trace.touched.insert(address_of("validator"), Account::default());
+        trace
+    };
+    assert!(!found(100, by_another_validator(honest())));
+    assert!(found(35, honest()), "64 blocks later the newest policy judges");
+    type Edit = fn(&mut Trace);
+    let edits: [(&str, Edit); 8] = [
+        ("input", |trace| trace.frames[1].input = Bytes::from_static(&[1])),
+        ("value", |trace| trace.frames[1].value = U256::from(1)),
+        ("kind", |trace| trace.frames[1].kind = FrameKind::DelegateCall),
+        ("another frame", |trace| trace.frames.push(trace.frames[1].clone())),
+        ("a touch", |trace| drop(trace.touched.insert(address_of("theirs"), Account::default()))),
+        ("other code", |trace| {
+            trace.touched.get_mut(&address_of("vault")).unwrap().code = Bytes::from_static(&[0x31]);
+        }),
+        ("another slot", |trace| {
+            let changes = trace.changes.as_mut().unwrap();
+            changes.insert(address_of("vault"), Change { storage: [(B256::ZERO, B256::ZERO)].into(), ..Change::default() });
+        }),
+        ("the beneficiary called", |trace| {
+            trace.frames[1].to = Some(address_of("validator"));
+        }),
+    ];
+    for (what, edit) in edits {
+        let mut mined = honest();
+        edit(&mut mined);
+        assert!(found(100, mined), "{what}");
+    }
+}
+
+fn written() -> Change {
+    Change { storage: BTreeMap::from([(B256::ZERO, B256::with_last_byte(1))]), ..Change::default() }
 }
 
 /// HD38: a guest who goes beyond a function granted wrongs whose contract it is, not the organization sent under alone.

@@ -1,0 +1,28 @@
+//! By which runs each send was judged, so that what ran as judged is told from what did more (HD2, HD38).
+
+use super::{json_null, number_null};
+use sea_orm_migration::{
+    async_trait,
+    sea_orm::DbErr,
+    sea_query::Table,
+    {MigrationName, MigrationTrait, SchemaManager},
+};
+
+#[derive(Debug)]
+pub(super) struct JudgedRuns;
+
+impl MigrationName for JudgedRuns {
+    fn name(&self) -> &str {
+        "m0018_judged_runs"
+    }
+}
+
+#[async_trait::async_trait]
+impl MigrationTrait for JudgedRuns {
+    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        for mut column in [number_null("judged_number"), json_null("judged_runs")] {
+            manager.alter_table(Table::alter().table("watched_sends").add_column(&mut column).to_owned()).await?;
+        }
+        Ok(())
+    }
+}
