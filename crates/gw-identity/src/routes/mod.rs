@@ -68,6 +68,8 @@ enum Limited {
     /// By session, in their handlers.
     OwnPolls,
     Refreshes,
+    /// The same from our own pages and from applications' servers: failures of an application are counted.
+    Applications,
     /// By subject, in their extractor; what is read and changed is the caller's own, and recorded.
     Links,
 }
@@ -90,6 +92,7 @@ fn limited(routes: OpenApiRouter<IdentityState>, of: Limited, state: &IdentitySt
         Limited::Polls => counted(routes, limits.polls),
         Limited::OwnPolls => routes,
         Limited::Refreshes => counted(routes, limits.refreshes),
+        Limited::Applications => counted(routes, limits.refreshes).route_layer(own()),
         Limited::Links => routes.route_layer(from_fn_with_state(state.clone(), recorded)),
     }
 }
@@ -159,7 +162,7 @@ fn oauth(
         .merge(limit(proofs, Limited::Proofs))
         .merge(limit(polls, Limited::Polls))
         .merge(limit(own_polls, Limited::OwnPolls))
-        .merge(limit(token, Limited::Refreshes))
+        .merge(limit(token, Limited::Applications))
 }
 
 /// What no release has stands in no description.

@@ -246,6 +246,8 @@ async fn rts8_hd34_a_foreign_page_opens_nothing_and_uses_up_nothing() {
                 (Method::POST, "/auth/verify"),
                 (Method::GET, "/api/v1/auth/directory/url?redirect_uri=https://gate.example/"),
                 (Method::POST, "/api/v1/introspect"),
+                // Failures of an application are counted (spec/10 §9).
+                (Method::POST, "/oauth/token"),
             ] {
                 let answer = world.ask(method, path).header(name, value).send().await;
                 assert_eq!(answer.refusal(), refused, "{name} {path}");

@@ -249,6 +249,12 @@ async fn exchange(
 ) -> Result<Option<TokenPair>, OauthError> {
     let mut tx = state.store.begin(&provenance.act(Actor::named(login.subject.as_str()))).await?;
     let Some(user) = tx.read().find_user_by_external_id(&login.subject).await? else { return Ok(None) };
+    // TK-5, as refreshing does.
+    if let Some(tenant) = user.auth_tenant_id
+        && tx.read().find_tenant(tenant).await?.is_none_or(|tenant| tenant.disabled)
+    {
+        return Ok(None);
+    }
     if user.banned {
         tx.revoke_family(login.family, revoked_until(tx.now())).await?;
         tx.commit().await?;
