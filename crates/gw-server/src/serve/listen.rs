@@ -98,6 +98,8 @@ async fn converse(stream: TcpStream, peer: SocketAddr, router: Served, end: Canc
         let answer = Router::clone(&router.load()).call(request);
         let busy = busy.clone();
         async move {
+            // What a client sends without waiting for answers is there already: between two requests it is the others' turn.
+            tokio::task::yield_now().await;
             let answer = answer.await;
             // What became a WebSocket keeps its own time.
             if !answer.as_ref().is_ok_and(|answer| answer.status() == StatusCode::SWITCHING_PROTOCOLS) {
@@ -132,4 +134,52 @@ fn is_one_connections_own(error: &io::Error) -> bool {
         error.kind(),
         io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionRefused
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::routing::get;
+    use std::sync::Mutex;
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        task::yield_now,
+    };
+
+    /// HD36: requests that a client sends without waiting for answers take turns with everybody else's work.
+    #[tokio::test(flavor = "current_thread")]
+    async fn hd36_a_connection_full_of_requests_lets_others_have_their_turn() {
+        const REQUESTS: usize = 12;
+        let turns: Arc<Mutex<String>> = Arc::default();
+        let log = Arc::clone(&turns);
+        let handler = move || async move { log.lock().unwrap().push('r') };
+        let router = Arc::new(ArcSwap::from_pointee(Router::new().route("/", get(handler))));
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let end = CancellationToken::new();
+        let connections = Connections::new(end.clone());
+        connections.serve(listener, router);
+        let mut client = TcpStream::connect(address).await.unwrap();
+        let request = "GET / HTTP/1.1\r\nhost: gateway\r\n\r\n".repeat(REQUESTS);
+        client.write_all(request.as_bytes()).await.unwrap();
+        let log = Arc::clone(&turns);
+        let others = tokio::spawn(async move {
+            loop {
+                log.lock().unwrap().push('o');
+                yield_now().await;
+            }
+        });
+        let mut answers = Vec::new();
+        while answers.windows(4).filter(|bytes| bytes == b"200 ").count() < REQUESTS {
+            let mut some = [0; 4096];
+            let read = client.read(&mut some).await.unwrap();
+            answers.extend_from_slice(&some[..read]);
+        }
+        others.abort();
+        end.cancel();
+        let turns = turns.lock().unwrap().clone();
+        assert_eq!(turns.matches('r').count(), REQUESTS);
+        // Each round runs both in either order.
+        assert!(!turns.contains("rrr"), "{turns}");
+    }
 }
