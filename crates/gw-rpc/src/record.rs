@@ -185,7 +185,7 @@ impl Recorder {
         };
         self.state.meters.call(self.method, ended, self.began.elapsed());
         if let Some(reason) = reply.reason() {
-            metrics::counter!("ledger_gateway_denials_total", "reason_class" => reason.as_str()).increment(1);
+            metrics::counter!("ledger_gateway_denials_total", "reason_class" => reason.class()).increment(1);
         }
     }
 }

@@ -93,8 +93,71 @@ reasons! {
     GrantScope = "grant_scope",
 }
 
+impl DenyReason {
+    /// The reason as metrics count it. Who reads them may be anybody on the inside: what tells one target from another is one
+    /// class (HD40).
+    pub const fn class(self) -> &'static str {
+        match self {
+            Self::SenderNotLinked
+            | Self::SenderNotOwned
+            | Self::CrossOrg
+            | Self::DeployClaimRequired
+            | Self::OrgMismatch
+            | Self::ForeignOrg
+            | Self::Unregistered
+            | Self::ContractNotPermitted
+            | Self::FunctionNotPermitted
+            | Self::ParamRule
+            | Self::HistoryNotPermitted
+            | Self::Multicall
+            | Self::UpgradeClaimRequired
+            | Self::CodehashMismatch
+            | Self::DelegateSharedInfra
+            | Self::TraceMismatch
+            | Self::TraceDepthExceeded
+            | Self::GrantScope => "not_permitted",
+            Self::AuthRequired
+            | Self::MethodNotAllowed
+            | Self::MethodUnknown
+            | Self::InvalidRequestShape
+            | Self::TracingUnavailable
+            | Self::ComplianceBlocked
+            | Self::RateLimited
+            | Self::ConcurrencyLimited
+            | Self::UpstreamError
+            | Self::InternalError
+            | Self::KycRequired
+            | Self::Banned
+            | Self::UnknownUser
+            | Self::OrgAmbiguous
+            | Self::PolicyStale
+            | Self::AuditUnavailable => self.as_str(),
+        }
+    }
+}
+
 impl core::fmt::Display for DenyReason {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// HD40: metrics tell nobody whose contract a denied call was about.
+    #[test]
+    fn hd40_metrics_count_targets_alike() {
+        for reason in [
+            DenyReason::ForeignOrg,
+            DenyReason::Unregistered,
+            DenyReason::ContractNotPermitted,
+            DenyReason::CrossOrg,
+            DenyReason::SenderNotOwned,
+        ] {
+            assert_eq!(reason.class(), "not_permitted");
+        }
+        assert_eq!(DenyReason::PolicyStale.class(), "policy_stale");
     }
 }
