@@ -22,6 +22,19 @@ use alloy_primitives::{Address, B256};
 use function::FunctionShape;
 use std::collections::BTreeMap;
 
+/// The most array suffixes of a type: each is a call of its own to whoever reads the type (HD36).
+pub const MAX_ARRAYS: usize = 16;
+
+/// Whether any text of an ABI has more array suffixes. The depth of the JSON itself is bounded by its parser.
+fn nests_arrays_deeper_than(value: &serde_json::Value, most: usize) -> bool {
+    match value {
+        serde_json::Value::String(text) => text.bytes().filter(|byte| *byte == b'[').count() > most,
+        serde_json::Value::Array(values) => values.iter().any(|value| nests_arrays_deeper_than(value, most)),
+        serde_json::Value::Object(members) => members.values().any(|value| nests_arrays_deeper_than(value, most)),
+        serde_json::Value::Null | serde_json::Value::Bool(_) | serde_json::Value::Number(_) => false,
+    }
+}
+
 /// An ABI with its selectors and types resolved once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContractAbi {
@@ -40,6 +53,9 @@ pub enum AbiTextError {
     /// Not an ABI.
     #[error("malformed abi")]
     Malformed(#[source] serde_json::Error),
+    /// A type has more array suffixes than [`MAX_ARRAYS`].
+    #[error("a type has more than {MAX_ARRAYS} array suffixes")]
+    TooDeep,
     /// An event has an input of a type that is none.
     #[error("event `{0}` has an unknown type")]
     UnknownType(String),
@@ -50,6 +66,10 @@ impl ContractAbi {
     pub fn parse(text: &str) -> Result<Self, AbiTextError> {
         if !text.trim_start().starts_with('[') {
             return Err(AbiTextError::NotAnArray);
+        }
+        let value: serde_json::Value = serde_json::from_str(text).map_err(AbiTextError::Malformed)?;
+        if nests_arrays_deeper_than(&value, MAX_ARRAYS) {
+            return Err(AbiTextError::TooDeep);
         }
         Self::new(serde_json::from_str(text).map_err(AbiTextError::Malformed)?)
     }

@@ -1,8 +1,8 @@
 use alloy_dyn_abi::DynSolValue as V;
 use alloy_primitives::{Address, B256, U256, address, hex, keccak256};
 use gw_evm::abi::{
-    CallDataError, ContractAbi, Held, Opaque, Slot, WalkError, WordKind, builtin, possible_addresses, well_known,
-    zero_opaque, zero_word,
+    AbiTextError, CallDataError, ContractAbi, Held, Opaque, Slot, WalkError, WordKind, builtin, possible_addresses,
+    well_known, zero_opaque, zero_word,
 };
 use serde_json::{Value, json};
 
@@ -418,4 +418,22 @@ fn abi_texts_that_are_none() {
     let abi = abi(json!([function, known]));
     let judged: Vec<_> = abi.json().functions().map(|function| abi.has_function(function.selector().0)).collect();
     assert_eq!(judged, [false, true]);
+}
+
+/// HD36: a type of a hundred thousand array suffixes is refused before anything follows them, by a call each.
+#[test]
+fn hd36_types_of_many_array_suffixes_are_refused() {
+    for (suffix, escaped) in [("[]", "[]"), ("[1]", "[1]"), ("[]", "\\u005b]")] {
+        let abi = |depth: usize| {
+            let kind = format!("uint256{}", escaped.repeat(depth));
+            let text = format!(
+                r#"[{{"type":"function","name":"f","stateMutability":"view","inputs":[{{"name":"a","type":"{kind}"}}],"outputs":[]}}]"#
+            );
+            ContractAbi::parse(&text)
+        };
+        assert!(abi(16).is_ok(), "{suffix}");
+        for depth in [17, 200_000] {
+            assert!(matches!(abi(depth), Err(AbiTextError::TooDeep)), "{suffix} {depth}");
+        }
+    }
 }
