@@ -10,9 +10,10 @@ use axum::{
     Json,
     extract::{Path, State},
 };
+use gw_http::ApiError;
 use gw_store::record::OrganizationPatch;
 
-/// Changes an organization's name, slug or settings.
+/// Changes an organization's name, slug or settings; the slug is super's to change.
 #[utoipa::path(put, path = "/api/v1/admin/orgs/{org_id}", tag = "organizations",
     params(("org_id" = String, Path, format = Uuid)), request_body = OrgUpdateRequest,
     responses((status = 200, body = Organization), (status = 400), (status = 401), (status = 403), (status = 404),
@@ -24,8 +25,13 @@ pub(crate) async fn update_org(
     JsonBody(body): JsonBody<OrgUpdateRequest>,
 ) -> Result<Json<Organization>, Failure> {
     let org = admin.writable_org(&state, &org).await?;
+    let slug = body.slug.as_deref().map(input::slug).transpose()?.filter(|slug| *slug != org.slug);
+    // HD40: whether a name is free would tell which other organizations there are.
+    if slug.is_some() && admin.require_super_or_operator().is_err() {
+        return Err(Failure::Api(ApiError::forbidden("an organization's slug is changed by a super administrator")));
+    }
     let patch = OrganizationPatch {
-        slug: body.slug.as_deref().map(input::slug).transpose()?,
+        slug,
         name: body.name.as_deref().map(input::name).transpose()?,
         settings: input::object(body.settings, "settings")?,
     };

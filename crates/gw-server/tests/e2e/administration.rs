@@ -181,6 +181,20 @@ async fn c4_no_administrator_takes_a_fellows_powers() {
     assert!(members.contains(w.ops.did) && !members.contains("did:test:reader"), "{members}");
 }
 
+/// HD40: an administrator learns of no slug whether another organization has it: slugs are super's to change.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hd40_a_slug_tells_no_other_organization() {
+    let w = World::start(Engine::Sqlite).await;
+    let own = format!("/orgs/{}", w.meridian);
+    let put = async |body: Value| w.asks("PUT", &own, Some(body)).await;
+    let (taken, free) = (put(json!({"slug": "volta"})).await, put(json!({"slug": "nobody"})).await);
+    assert_eq!(taken.expect(403)["error"], free.expect(403)["error"]);
+    // The own one is no change.
+    put(json!({"slug": "meridian", "name": "Meridian"})).await.expect(200);
+    assert_eq!(w.gw.admin("PUT", &own, Some(json!({"slug": "volta"}))).await.status, 409);
+    w.gw.admin("PUT", &own, Some(json!({"slug": "meridian-bank"}))).await.expect(200);
+}
+
 /// HD18, HD40: no number of a row counts what other organizations do.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hd40_rows_count_nothing_of_others() {
