@@ -2,7 +2,7 @@
 
 use gw_http::{AddressKey, ClientAddress, RateLimit};
 use gw_node::KeyId;
-use gw_types::{Clock, ExternalId, Seconds, Timestamp, UserId};
+use gw_types::{Address, Clock, ExternalId, PersonalUrlId, Seconds, Timestamp, UserId};
 use std::{
     collections::HashMap,
     num::NonZeroU32,
@@ -17,6 +17,8 @@ use std::{
 pub(crate) enum Party {
     /// A known user, from wherever.
     User(UserId),
+    /// A personal URL: what pages do by it is not its owner's doing (HD17).
+    Url(PersonalUrlId),
     /// Anonymous callers of one address (decision 54).
     Address(AddressKey),
 }
@@ -38,7 +40,7 @@ impl InFlight {
     /// Takes a slot, given back when dropped; nothing if all are taken.
     pub(crate) fn take(self: &Arc<Self>, party: Party) -> Option<Slot> {
         let max = match party {
-            Party::User(_) => self.users,
+            Party::User(_) | Party::Url(_) => self.users,
             Party::Address(_) => self.addresses,
         };
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -135,6 +137,9 @@ impl TraceQuota {
 /// A pause for whose executions the node could not finish, or whose traces were too large to read: the node works on for a
 /// while when the gateway has long given up (HD36). Doubled each time, and forgotten an hour after the last.
 ///
+/// What one contract does may be somebody else's doing, so the first one is paused alone: everything is, once two were too much
+/// (HD38).
+///
 /// While a node is busy with one such execution everybody else's time out, too. So of those that did not come back in
 /// time only the one that began first is counted, until an execution that began later comes back.
 #[derive(Debug, Default)]
@@ -147,7 +152,15 @@ pub(crate) struct Pauses {
 struct Paused {
     /// Since when the node is busy with an execution that was counted.
     busy_since: Option<Timestamp>,
-    of: HashMap<Party, (u32, Timestamp)>,
+    of: HashMap<Party, Pause>,
+}
+
+#[derive(Debug)]
+struct Pause {
+    times: u32,
+    ends: Timestamp,
+    /// The target that alone is paused; nothing if everything is.
+    target: Option<Address>,
 }
 
 /// The first pause, and the longest one.
@@ -155,10 +168,27 @@ const FIRST_PAUSE: u32 = 10;
 const DOUBLINGS: u32 = 8;
 const FORGOTTEN: Seconds = Seconds(3600);
 
+/// A run of at most so much gas is never paused: nodes do it at once, whatever it does.
+const LIGHT: u64 = 100_000;
+
+/// An execution, as pauses go by it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Execution {
+    /// What it calls; nothing for a creation.
+    pub(crate) target: Option<Address>,
+    /// The gas it names.
+    pub(crate) gas: Option<u64>,
+}
+
 impl Pauses {
-    /// Whether the party has to wait.
-    pub(crate) fn is_paused(&self, party: Party, now: Timestamp) -> bool {
-        self.any.load(Ordering::Relaxed) && self.lock().of.get(&party).is_some_and(|(_, ends)| now < *ends)
+    /// Whether the party has to wait with this execution.
+    pub(crate) fn is_paused(&self, party: Party, execution: Execution, now: Timestamp) -> bool {
+        if !self.any.load(Ordering::Relaxed) || execution.gas.is_some_and(|gas| gas <= LIGHT) {
+            return false;
+        }
+        let paused = self.lock();
+        let pause = paused.of.get(&party).filter(|pause| now < pause.ends);
+        pause.is_some_and(|pause| pause.target.is_none() || pause.target == execution.target)
     }
 
     /// An execution that began then came back.
@@ -170,24 +200,28 @@ impl Pauses {
     }
 
     /// An execution of the party did not come back in time.
-    pub(crate) fn timed_out(&self, party: Party, now: Timestamp) {
+    pub(crate) fn timed_out(&self, party: Party, execution: Execution, now: Timestamp) {
         let mut paused = self.lock();
         if paused.busy_since.is_none() {
             paused.busy_since = Some(now);
-            self.count(&mut paused, party, now);
+            self.count(&mut paused, party, execution, now);
         }
     }
 
     /// The trace of an execution of the party was too much to read.
-    pub(crate) fn too_large(&self, party: Party, now: Timestamp) {
-        self.count(&mut self.lock(), party, now);
+    pub(crate) fn too_large(&self, party: Party, execution: Execution, now: Timestamp) {
+        self.count(&mut self.lock(), party, execution, now);
     }
 
-    fn count(&self, paused: &mut Paused, party: Party, now: Timestamp) {
-        paused.of.retain(|_, (_, ends)| now < ends.plus(FORGOTTEN));
-        let (times, ends) = paused.of.entry(party).or_insert((0, now));
-        let pause = FIRST_PAUSE.saturating_mul(1 << (*times).min(DOUBLINGS));
-        (*times, *ends) = (times.saturating_add(1), now.plus(Seconds(pause)));
+    fn count(&self, paused: &mut Paused, party: Party, execution: Execution, now: Timestamp) {
+        paused.of.retain(|_, pause| now < pause.ends.plus(FORGOTTEN));
+        let first = Pause { times: 0, ends: now, target: execution.target };
+        let pause = paused.of.entry(party).or_insert(first);
+        if pause.target != execution.target {
+            pause.target = None;
+        }
+        let length = FIRST_PAUSE.saturating_mul(1 << pause.times.min(DOUBLINGS));
+        (pause.times, pause.ends) = (pause.times.saturating_add(1), now.plus(Seconds(length)));
         self.any.store(true, Ordering::Relaxed);
     }
 
@@ -269,30 +303,53 @@ mod tests {
         assert!(quota.refuse(one, at(86_399)) && !quota.refuse(one, at(86_400)));
     }
 
+    const CALL: Execution = Execution { target: Some(Address::ZERO), gas: None };
+
     #[test]
     fn hd36_who_keeps_the_node_busy_waits_longer_each_time_and_nobody_else_does() {
         let pauses = Pauses::default();
         let (one, other) = (Party::User(UserId::fixed(1)), Party::User(UserId::fixed(2)));
         let at = |second: i64| Timestamp::from_secs(second);
-        pauses.timed_out(one, at(5));
+        let is_paused = |party, second| pauses.is_paused(party, CALL, at(second));
+        pauses.timed_out(one, CALL, at(5));
         // Held up by the first one.
-        pauses.timed_out(other, at(6));
-        assert!(pauses.is_paused(one, at(14)) && !pauses.is_paused(other, at(6)) && !pauses.is_paused(one, at(15)));
+        pauses.timed_out(other, CALL, at(6));
+        assert!(is_paused(one, 14) && !is_paused(other, 6) && !is_paused(one, 15));
         // One that began before says nothing of now.
         pauses.came_back(at(4));
-        pauses.timed_out(other, at(16));
-        assert!(!pauses.is_paused(other, at(16)));
+        pauses.timed_out(other, CALL, at(16));
+        assert!(!is_paused(other, 16));
         pauses.came_back(at(17));
-        pauses.timed_out(one, at(20));
-        assert!(pauses.is_paused(one, at(39)) && !pauses.is_paused(one, at(40)));
-        pauses.too_large(other, at(21));
-        assert!(pauses.is_paused(other, at(30)) && !pauses.is_paused(other, at(31)));
+        pauses.timed_out(one, CALL, at(20));
+        assert!(is_paused(one, 39) && !is_paused(one, 40));
+        pauses.too_large(other, CALL, at(21));
+        assert!(is_paused(other, 30) && !is_paused(other, 31));
         for _ in 0..40 {
-            pauses.too_large(one, at(40));
+            pauses.too_large(one, CALL, at(40));
         }
-        assert!(pauses.is_paused(one, at(40 + 2559)) && !pauses.is_paused(one, at(40 + 2560)));
-        pauses.too_large(other, at(20_000));
+        assert!(is_paused(one, 40 + 2559) && !is_paused(one, 40 + 2560));
+        pauses.too_large(other, CALL, at(20_000));
         assert_eq!(pauses.lock().of.len(), 1, "forgotten");
+    }
+
+    #[test]
+    fn hd38_one_heavy_contract_is_paused_alone_and_light_runs_never() {
+        let pauses = Pauses::default();
+        let (one, url) = (Party::User(UserId::fixed(1)), Party::Url(PersonalUrlId::fixed(1)));
+        let now = Timestamp::from_secs(5);
+        let call = |byte, gas| Execution { target: Some(Address::repeat_byte(byte)), gas };
+        let is_paused = |byte, gas| pauses.is_paused(one, call(byte, gas), now);
+        pauses.too_large(one, call(1, None), now);
+        assert!(
+            is_paused(1, None) && is_paused(1, Some(100_001)) && !is_paused(1, Some(100_000)) && !is_paused(2, None)
+        );
+        assert!(!pauses.is_paused(url, call(1, None), now), "a personal URL has pauses of its own");
+        pauses.too_large(one, call(2, None), now);
+        assert!(is_paused(1, None) && is_paused(3, None) && !is_paused(3, Some(21_000)));
+        assert!(pauses.is_paused(one, Execution { target: None, gas: None }, now));
+        // Creations are heavy together.
+        pauses.too_large(url, Execution { target: None, gas: None }, now);
+        assert!(pauses.is_paused(url, call(1, None), now));
     }
 
     #[derive(Debug)]

@@ -189,7 +189,8 @@ impl Origin {
     /// Whose calls in flight this one counts to.
     pub(crate) fn party(&self, caller: &Caller) -> Party {
         match caller {
-            Caller::User(user) | Caller::Url(user, _) => Party::User(user.id),
+            Caller::User(user) => Party::User(user.id),
+            Caller::Url(_, url) => Party::Url(url.id),
             // Who asks pays.
             Caller::Beside(_, beside) => Party::User(beside.operator()),
             Caller::Anonymous => Party::Address(AddressKey::from(self.client)),

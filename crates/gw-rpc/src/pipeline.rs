@@ -173,7 +173,7 @@ impl Place {
             return Err(Reply::Busy(DenyReason::RateLimited));
         }
         if matches!(judged.permit.plan(), Plan::Simulate | Plan::Send)
-            && state.pauses.is_paused(judged.party, judged.now)
+            && state.pauses.is_paused(judged.party, judged.execution(), judged.now)
         {
             return Err(Reply::Busy(DenyReason::RateLimited));
         }

@@ -1,6 +1,12 @@
 //! One question to the policy, and asking it again when the policy moved (HD20).
 
-use crate::{limits::Party, origin::Origin, rehearsal::FundsUnknown, reply::Reply, state::Inner};
+use crate::{
+    limits::{Execution, Party},
+    origin::Origin,
+    rehearsal::FundsUnknown,
+    reply::Reply,
+    state::Inner,
+};
 use gw_evm::{
     Call, Class, Lookup, Method, ParamError, ParsedCall, VisibleTo,
     call::{self, ChainRules},
@@ -52,6 +58,17 @@ impl Judged {
             tracing::error!(error, group.id = %group, "the upstream key of a group cannot be used: its members are refused");
             Reply::NodeUnreachable
         })
+    }
+
+    /// What it executes, as pauses go by it.
+    pub(crate) fn execution(&self) -> Execution {
+        let request = match self.permit.call() {
+            Call::Simulate(simulation) => Some(&simulation.request),
+            Call::SendRaw(raw) => Some(&raw.request),
+            Call::Send(send) => Some(&send.request),
+            _ => None,
+        };
+        Execution { target: request.and_then(|request| request.to), gas: request.and_then(|request| request.gas) }
     }
 
     pub(crate) fn denied(&self, reason: DenyReason) -> Reply {
