@@ -63,6 +63,21 @@ async fn ask(side: &Side, role: &Role, question: &RequestTemplate, id: &str) -> 
     harness::send(&side.gw.http, request).await
 }
 
+/// `<name>` in place of a value. A quantity is replaced as a whole only: a block's number may begin its hash.
+fn replace_whole(text: &str, value: &str, name: &str) -> String {
+    let is_quantity = value.starts_with("0x") && value.len() < 20;
+    let mut parts = text.split(value);
+    let mut replaced = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        if is_quantity && part.starts_with(|next: char| next.is_ascii_hexdigit()) {
+            replaced.extend([value, part]);
+        } else {
+            replaced.extend(["<", name, ">", part]);
+        }
+    }
+    replaced
+}
+
 /// Asks until the gateway knows its policy: under load it may miss the moment to confirm it, and says so to everybody.
 async fn ask_when_ready(side: &Side, role: &Role, question: &RequestTemplate, id: &str) -> (Answer, bool) {
     for n in 0..50 {
@@ -117,7 +132,7 @@ impl Worlds {
         );
         let text_of = |answer: &Answer, side: &Side| {
             let text = compare::comparable_text(answer, &question.path, &side.gw.url);
-            question.named(&side.names).fold(text, |text, (name, value)| text.replace(value, &format!("<{name}>")))
+            question.named(&side.names).fold(text, |text, (name, value)| replace_whole(&text, value, name))
         };
         let (one, other) = (text_of(&left, &self.left), text_of(&right, &self.right));
         let hidden =
