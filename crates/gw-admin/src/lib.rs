@@ -6,6 +6,7 @@
 //! entries and the epoch are one transaction, and the answer leaves when this instance has applied it. No policy is
 //! judged here.
 
+mod approved_code;
 mod body;
 mod contracts;
 mod dev;
@@ -110,6 +111,8 @@ fn routes() -> OpenApiRouter<AdminState> {
             shared::delete::delete_shared_infra
         ))
         .routes(routes!(shared::refresh_codehash::refresh_codehash))
+        .routes(routes!(approved_code::list::list_approved_code, approved_code::create::approve_code))
+        .routes(routes!(approved_code::delete::withdraw_approval))
         .routes(routes!(system::status::get_status))
         .routes(routes!(system::toggles::get_eth_call_tracing, system::toggles::set_eth_call_tracing))
         .routes(routes!(system::toggles::get_intra_org_grant_tracing, system::toggles::set_intra_org_grant_tracing))

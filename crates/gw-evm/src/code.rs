@@ -19,6 +19,12 @@ pub fn minimal_proxy(code: &[u8]) -> Option<Address> {
     Address::try_from(address).ok()
 }
 
+/// The same of the creation code that makes one, as the standard gives it.
+pub fn minimal_proxy_creation(init_code: &[u8]) -> Option<Address> {
+    const COPY: [u8; 10] = [0x3d, 0x60, 0x2d, 0x80, 0x60, 0x0a, 0x3d, 0x39, 0x81, 0xf3];
+    minimal_proxy(init_code.strip_prefix(&COPY)?)
+}
+
 const BALANCE: u8 = 0x31;
 const EXTCODECOPY: u8 = 0x3c;
 const EXTCODEHASH: u8 = 0x3f;
@@ -49,6 +55,17 @@ pub fn reads_base_fee(code: &[u8]) -> bool {
     const BASEFEE: u8 = 0x48;
     const BLOBBASEFEE: u8 = 0x4a;
     executes(code, |opcode| matches!(opcode, BASEFEE | BLOBBASEFEE))
+}
+
+/// Whether live code can ask for anything of the block it runs in, or for the price it is run at: on the same state it may do
+/// one thing in a trace and another in a block. Errs as [`probes_accounts`] does.
+pub fn reads_block(code: &[u8]) -> bool {
+    const GASPRICE: u8 = 0x3a;
+    const BLOCKHASH: u8 = 0x40;
+    const GASLIMIT: u8 = 0x45;
+    const BASEFEE: u8 = 0x48;
+    const BLOBBASEFEE: u8 = 0x4a;
+    executes(code, |opcode| matches!(opcode, GASPRICE | BLOCKHASH..=GASLIMIT | BASEFEE..=BLOBBASEFEE))
 }
 
 /// Whether one of these opcodes can run.

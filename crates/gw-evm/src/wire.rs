@@ -6,7 +6,6 @@
 use crate::{
     call::{BlockId, BlockTag, Call, CallRequest, LogFilter, LogRange, SimulationKind, TopicFilter, TransactionRef},
     method::Method,
-    trace::Account,
 };
 use alloy_eips::{eip2930::AccessList, eip7702::SignedAuthorization};
 use alloy_primitives::{Address, B256, Bytes, U256};
@@ -193,65 +192,31 @@ pub struct AccountOverride {
 /// The state that an execution without effect runs on, as far as it is not the chain's: what convicted transactions changed
 /// is as before them (HD28), and accounts whose existence gas would tell look new (RT9).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StateOverrides {
-    accounts: BTreeMap<Address, AccountOverride>,
-    withholds: bool,
-}
+pub struct StateOverrides(BTreeMap<Address, AccountOverride>);
 
 impl StateOverrides {
-    /// In which the changes of these accounts are withheld.
-    pub fn new(accounts: BTreeMap<Address, AccountOverride>) -> Self {
-        Self { withholds: !accounts.is_empty(), accounts }
+    /// Of these accounts.
+    pub const fn new(accounts: BTreeMap<Address, AccountOverride>) -> Self {
+        Self(accounts)
     }
 
-    /// Whether it withholds anything, so that nothing must run on the chain's own state.
-    pub const fn withholds(&self) -> bool {
-        self.withholds
-    }
-
-    /// The same, with accounts that look as if they had never been there: no balance, no nonce.
-    #[must_use]
-    pub fn with_new<'a>(&self, accounts: impl IntoIterator<Item = &'a Address>) -> Self {
-        let mut all = self.accounts.clone();
-        for address in accounts {
-            let account = all.entry(*address).or_default();
-            (account.balance, account.nonce) = (Some(U256::ZERO), Some(0));
-        }
-        Self { accounts: all, withholds: self.withholds }
-    }
-
-    /// What of it these accounts are about, and these of their slots.
-    #[must_use]
-    pub fn of_touched<'a>(&self, touched: impl IntoIterator<Item = (&'a Address, &'a Account)>) -> Self {
-        let of = |(address, account): (&Address, &Account)| {
-            let mut changed = self.accounts.get(address)?.clone();
-            changed.slots.retain(|slot, _| account.slots.contains(slot));
-            Some((*address, changed))
-        };
-        Self { accounts: touched.into_iter().filter_map(of).collect(), withholds: self.withholds }
-    }
-
-    /// The same for accounts without their slots.
-    #[must_use]
-    pub fn of_accounts(&self, accounts: impl IntoIterator<Item = Address>) -> Self {
-        let none = Account::default();
-        let accounts: Vec<Address> = accounts.into_iter().collect();
-        self.of_touched(accounts.iter().map(|address| (address, &none)))
-    }
-
-    /// Takes up what another one holds of the same state; whether there was anything new in it.
+    /// Adds accounts, and slots of known ones; whether there was anything new. What is known stays: a run on these overrides
+    /// finds them, and not the chain's own values.
     pub fn extend(&mut self, other: Self) -> bool {
         let mut is_new = false;
-        for (address, account) in other.accounts {
-            match self.accounts.get_mut(&address) {
+        for (address, account) in other.0 {
+            match self.0.get_mut(&address) {
                 None => {
                     is_new = true;
-                    self.accounts.insert(address, account);
+                    self.0.insert(address, account);
                 }
                 Some(known) => {
-                    let before = known.slots.len();
-                    known.slots.extend(account.slots);
-                    is_new |= known.slots.len() > before;
+                    for (slot, word) in account.slots {
+                        known.slots.entry(slot).or_insert_with(|| {
+                            is_new = true;
+                            word
+                        });
+                    }
                 }
             }
         }
@@ -260,11 +225,11 @@ impl StateOverrides {
 
     /// The member of a tracer's configuration, after another one; nothing without an account.
     fn member(&self) -> String {
-        if self.accounts.is_empty() {
+        if self.0.is_empty() {
             return String::new();
         }
         let mut accounts = Members::new();
-        for (address, account) in &self.accounts {
+        for (address, account) in &self.0 {
             let slots = account
                 .slots
                 .iter()

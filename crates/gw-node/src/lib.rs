@@ -21,7 +21,6 @@ mod message;
 mod mined;
 mod node;
 mod probe;
-mod shown;
 mod trace;
 mod trail;
 mod transport;

@@ -6,7 +6,6 @@ use crate::{
     head::{self, HeadCell, WHO},
     key::UpstreamKey,
     message::{self, Answer},
-    shown::LastShown,
     trail::Trail,
 };
 use bytes::Bytes;
@@ -188,7 +187,6 @@ pub(crate) struct Shared {
     gate: OnceLock<Arc<dyn Gate>>,
     upkeep: Upkeep,
     group_keys: Option<Arc<KeyCipher>>,
-    pub(crate) shown: LastShown,
 }
 
 impl Shared {
@@ -235,7 +233,6 @@ impl Node {
             gate: OnceLock::new(),
             upkeep: config.upkeep(),
             group_keys: config.group_keys(),
-            shown: LastShown::default(),
         }));
         node.refresh_head().await?;
         // From here on it is known which blocks were followed.

@@ -1,14 +1,24 @@
 //! Traces of calls that have not happened (spec/20 X2-X5): one exchange each, whichever form the node knows.
 
-use crate::{Answer, Budget, Node, NodeError, head::small, message::read_batch, node::Failure, probe};
+use crate::{
+    Answer, Budget, Node, NodeError,
+    head::{parse, small},
+    message::read_batch,
+    node::Failure,
+    probe,
+};
 use gw_evm::{
     CallRequest,
-    trace::{Trace, TraceError},
+    trace::{Account, Trace, TraceError},
     wire::{self, NextBlock, Pin, StateOverrides, TraceForm, TraceScope, UpstreamCall},
 };
-use gw_policy::sealed::{RawError, Sealed};
+use gw_policy::{
+    sealed::{RawError, Sealed},
+    snapshot::ShownState,
+};
 use gw_types::{Address, B256};
 use serde_json::value::RawValue;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What came of tracing.
 #[derive(Debug)]
@@ -61,13 +71,13 @@ impl Node {
         request: &CallRequest,
         pin: Pin,
         scope: TraceScope,
-        state: &StateOverrides,
+        state: &ShownState,
     ) -> Result<Traced, NoTrace> {
         self.reading(|on| async move {
             let form = on.trace_form().ok_or(NoTrace::Unsupported)?;
             on.require_overrides(form, pin, state).await?;
             let scope = OverrideRounds::scope(scope, state);
-            let mut rounds = OverrideRounds::new(request, state);
+            let mut rounds = OverrideRounds::begin(&on, request, pin, state).await?;
             loop {
                 let calls = wire::trace_batch(request, pin, scope, form, None, &rounds.applied);
                 let body = on.exchange(&calls, Budget::ReadTrace).await?;
@@ -92,14 +102,14 @@ impl Node {
         request: &CallRequest,
         pin: Pin,
         next: NextBlock,
-        state: &StateOverrides,
+        state: &ShownState,
     ) -> Result<SendTrace, NoTrace> {
         let sender = request.from.unwrap_or(Address::ZERO);
         self.reading(|on| async move {
             let form = on.trace_form().ok_or(NoTrace::Unsupported)?;
             on.require_overrides(form, pin, state).await?;
             let scope = OverrideRounds::scope(TraceScope::Send, state);
-            let mut rounds = OverrideRounds::new(request, state);
+            let mut rounds = OverrideRounds::begin(&on, request, pin, state).await?;
             loop {
                 let applied = &rounds.applied;
                 let mut calls = wire::trace_batch(request, pin, scope, form, None, applied);
@@ -140,7 +150,7 @@ impl Node {
     }
 
     /// Where anything is withheld, a node that runs calls on the chain's own state gives no trace.
-    async fn require_overrides(&self, form: TraceForm, pin: Pin, state: &StateOverrides) -> Result<(), NoTrace> {
+    async fn require_overrides(&self, form: TraceForm, pin: Pin, state: &ShownState) -> Result<(), NoTrace> {
         let endpoint = self.endpoint().ok_or(NoTrace::Unsupported)?;
         if !state.withholds() || endpoint.overriding.load() {
             return Ok(());
@@ -155,6 +165,17 @@ impl Node {
         Ok(())
     }
 
+    /// Balance and nonce of an account on the chain's own state.
+    async fn account_at(&self, address: Address, pin: Pin) -> Result<Account, NodeError> {
+        let params = format!(r#"["{address:#x}",{{"blockHash":"{:#x}"}}]"#, pin.hash);
+        let calls = [("eth_getBalance", params.as_str()), ("eth_getTransactionCount", params.as_str())];
+        let answers = self.ask(&calls, Budget::Fact).await?;
+        let [Answer::Result(balance), Answer::Result(nonce)] = answers.as_slice() else {
+            return Err(NodeError::NoAnswer);
+        };
+        Ok(Account { balance: parse(balance)?, nonce: small(parse(nonce)?)?, ..Account::default() })
+    }
+
     /// The probe's own trace, of nobody's call.
     pub(crate) async fn trace_in(&self, form: TraceForm, calls: &[UpstreamCall]) -> Option<Trace> {
         let body = self.exchange(calls, Budget::Fact).await.ok()?;
@@ -162,28 +183,37 @@ impl Node {
     }
 }
 
+/// So many rounds tell the run what it touched; later ones all that is withheld where it touched anything.
+const ROUNDS_BY_TOUCH: usize = 3;
+
 /// Most traces of one run.
-const MAX_ROUNDS: usize = 5;
+const MAX_ROUNDS: usize = 24;
 
 /// Repeats the trace of a run until its overrides cover all withheld accounts and slots that it touches. One request cannot
 /// carry all withheld state: nodes limit its size (HD36). At least two traces run while anything is withheld, so that their
 /// number does not reveal whether the run touches it.
 struct OverrideRounds<'s> {
-    state: &'s StateOverrides,
+    state: &'s ShownState,
     applied: StateOverrides,
     count: usize,
 }
 
 impl<'s> OverrideRounds<'s> {
     /// The trace scope: with slots while anything is withheld.
-    fn scope(scope: TraceScope, state: &StateOverrides) -> TraceScope {
+    fn scope(scope: TraceScope, state: &ShownState) -> TraceScope {
         if state.withholds() { scope.with_slots() } else { scope }
     }
 
-    fn new(request: &CallRequest, state: &'s StateOverrides) -> Self {
+    /// With the overrides of the accounts that are known before the first trace.
+    async fn begin(node: &Node, request: &CallRequest, pin: Pin, state: &'s ShownState) -> Result<Self, NodeError> {
         let known = [Some(request.from.unwrap_or(Address::ZERO)), request.to].into_iter().flatten();
-        let applied = if state.withholds() { state.of_accounts(known) } else { state.clone() };
-        Self { state, applied, count: 0 }
+        let differing = known.filter(|address| state.withholds() && state.differs(*address));
+        let mut held: BTreeMap<Address, Account> =
+            state.new_accounts().iter().map(|address| (*address, Account::default())).collect();
+        for address in differing.collect::<BTreeSet<_>>() {
+            held.insert(address, node.account_at(address, pin).await?);
+        }
+        Ok(Self { state, applied: state.overrides(&held), count: 0 })
     }
 
     /// Adds the overrides that these traces call for; `true` if there were none.
@@ -200,7 +230,12 @@ impl<'s> OverrideRounds<'s> {
         }
         let mut met_more = false;
         for trace in runs.into_iter().flatten() {
-            met_more |= self.applied.extend(self.state.of_touched(&trace.touched));
+            let met = if self.count < ROUNDS_BY_TOUCH {
+                self.state.overrides(&trace.touched)
+            } else {
+                self.state.whole_overrides(&trace.touched)
+            };
+            met_more |= self.applied.extend(met);
         }
         match (met_more, self.count) {
             (true, MAX_ROUNDS..) => Err(NoTrace::Unusable(TraceError::Malformed)),

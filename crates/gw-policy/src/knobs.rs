@@ -92,6 +92,15 @@ pub enum RawSenderPolicy {
     Any,
 }
 
+/// Which creations a send may make (HD2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deployments {
+    /// Any, with the claim.
+    Any,
+    /// Those of creation code that a super admin approved: no hostile code comes onto the chain.
+    Approved,
+}
+
 /// What becomes of a send that did, once mined, what it had not done when it was judged (HD2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MinedTrace {
@@ -138,6 +147,8 @@ pub struct Knobs {
     pub raw_sender_policy: RawSenderPolicy,
     /// `RAW_NONCE_GAP_MAX`: how far above the pending nonce a signed transaction may be.
     pub raw_nonce_gap_max: u64,
+    /// `DEPLOYMENTS`.
+    pub deployments: Deployments,
     /// `MINED_TRACE`.
     pub mined_trace: MinedTrace,
     /// How long an unmined reservation lives (HD14).
@@ -167,6 +178,7 @@ impl Knobs {
         kyc_gate: KycGate::Writes,
         raw_sender_policy: RawSenderPolicy::Unclaimed,
         raw_nonce_gap_max: 64,
+        deployments: Deployments::Any,
         mined_trace: MinedTrace::Quarantine,
         reservation_ttl: Seconds(30 * 60),
         eth_call_tracing: true,

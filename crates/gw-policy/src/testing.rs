@@ -19,17 +19,17 @@
 pub mod corpus;
 
 use crate::snapshot::{
-    AccountChange, AddressLink, Change, ClosedTo, CodePin, Contract, ContractGrant, Conviction, EventRule, EventRules,
-    FunctionRule, Group, GroupAccess, LinkKind, Membership, MembershipState, MustBe, OrgUserRecord, Organization,
-    ParamRule, PastContract, Quarantine, Reservation, RetiredContract, Revocation, SharedInfra, Snapshot, Suspension,
-    SystemToggle, ToggleState, TxVisibility, User, Withheld,
+    AccountChange, AddressLink, ApprovedCode, Change, ClosedTo, CodePin, Contract, ContractGrant, Conviction,
+    EventRule, EventRules, FunctionRule, Group, GroupAccess, LinkKind, Membership, MembershipState, MustBe,
+    OrgUserRecord, Organization, ParamRule, PastContract, Quarantine, Reservation, RetiredContract, Revocation,
+    SharedInfra, Snapshot, Suspension, SystemToggle, ToggleState, TxVisibility, User, Withheld,
 };
 use alloy_primitives::keccak256;
 use gw_evm::{ExtraNames, Method, MethodSet, abi::ContractAbi};
 use gw_types::{
-    Address, B256, Claim, Claims, ContractId, ConvictionId, Epoch, ExternalId, GrantId, GroupId, LinkId, MembershipId,
-    OrgId, OrgUserRecordId, QuarantineId, ReservationId, Seconds, SharedInfraId, SuspensionId, Timestamp, ToggleId,
-    TokenId, UserId, VisibilityId, WithheldId,
+    Address, ApprovedCodeId, B256, Claim, Claims, ContractId, ConvictionId, Epoch, ExternalId, GrantId, GroupId,
+    LinkId, MembershipId, OrgId, OrgUserRecordId, QuarantineId, ReservationId, Seconds, SharedInfraId, SuspensionId,
+    Timestamp, ToggleId, TokenId, UserId, VisibilityId, WithheldId,
 };
 use std::{collections::BTreeMap, sync::Arc};
 use uuid::Uuid;
@@ -153,6 +153,7 @@ pub struct World {
     visibility: BTreeMap<VisibilityId, TxVisibility>,
     revocations: BTreeMap<TokenId, Revocation>,
     shared: BTreeMap<SharedInfraId, SharedInfra>,
+    approved_code: BTreeMap<ApprovedCodeId, ApprovedCode>,
     toggles: BTreeMap<ToggleId, ToggleState>,
     suspensions: BTreeMap<SuspensionId, Suspension>,
     withheld: BTreeMap<WithheldId, Withheld>,
@@ -576,6 +577,15 @@ impl World {
         self
     }
 
+    /// This creation code is approved.
+    #[must_use]
+    pub fn approved_code(mut self, code: &[u8]) -> Self {
+        let (hash, size) = (keccak256(code), u32::try_from(code.len()).unwrap_or(u32::MAX));
+        let id = ApprovedCodeId(uuid("approved code", &hash.to_string()));
+        self.approved_code.insert(id, ApprovedCode { id, hash, size });
+        self
+    }
+
     /// A toggle stands otherwise than configured, until a moment.
     #[must_use]
     pub fn toggle(mut self, toggle: SystemToggle, enabled: bool, until: Timestamp) -> Self {
@@ -713,6 +723,15 @@ impl World {
         self
     }
 
+    /// This change of another account by the last withheld transaction.
+    #[must_use]
+    pub fn withheld_beside(mut self, address: Address, change: AccountChange) -> Self {
+        let last = self.withheld.values().max_by_key(|row| row.place).cloned();
+        let id = WithheldId(uuid("withheld beside", &address.to_string()));
+        self.withheld.extend(last.map(|row| (id, Withheld { id, address, change, ..row })));
+        self
+    }
+
     /// This change of an account, by somebody of the organization `bank`, is withheld from a block on (HD28).
     #[must_use]
     pub fn withheld(mut self, address: Address, block: u64, change: AccountChange) -> Self {
@@ -754,6 +773,7 @@ impl World {
             .chain(rows(&self.visibility, Change::Visibility))
             .chain(rows(&self.revocations, Change::Revocation))
             .chain(rows(&self.shared, Change::SharedInfra))
+            .chain(rows(&self.approved_code, Change::ApprovedCode))
             .chain(rows(&self.toggles, Change::Toggle))
             .chain(rows(&self.suspensions, Change::Suspension))
             .chain(rows(&self.quarantines, Change::Quarantine))

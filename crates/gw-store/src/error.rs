@@ -106,6 +106,8 @@ pub enum Missing {
     Tenant,
     /// A shared contract.
     SharedInfra,
+    /// Approved creation code.
+    ApprovedCode,
     /// A personal RPC URL.
     PersonalUrl,
     /// A suspension.
@@ -133,6 +135,7 @@ impl core::fmt::Display for Missing {
             Self::Visibility => "visibility row",
             Self::Tenant => "tenant",
             Self::SharedInfra => "shared contract",
+            Self::ApprovedCode => "approved code",
             Self::PersonalUrl => "personal URL",
             Self::Suspension => "suspension",
             Self::Quarantine => "quarantine",
@@ -167,6 +170,8 @@ pub enum Conflict {
     Tenant,
     /// `shared_infrastructure.address`
     SharedInfra,
+    /// `approved_code.code_hash`
+    ApprovedCode,
     /// A primary key or a constraint that callers cannot provoke
     Other,
 }
@@ -185,6 +190,7 @@ impl core::fmt::Display for Conflict {
             Self::Token => "the token",
             Self::Tenant => "the tenant",
             Self::SharedInfra => "the shared address",
+            Self::ApprovedCode => "the creation code",
             Self::Other => "the key",
         })
     }

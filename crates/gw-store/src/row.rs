@@ -3,14 +3,15 @@
 use crate::{
     StoreError,
     entity::{
-        address_links, contract_grants, contracts, convictions, directory_tenants, group_access, groups, memberships,
-        org_user_records, organizations, personal_urls, quarantines, refresh_tokens, reservations,
+        address_links, approved_code, contract_grants, contracts, convictions, directory_tenants, group_access, groups,
+        memberships, org_user_records, organizations, personal_urls, quarantines, refresh_tokens, reservations,
         shared_infrastructure, suspensions, system_toggles, users, watched_sends, withheld_changes,
     },
     record::{
-        AllowedTenant, Contract, Conviction, CreationKind, EventRules, Grant, Group, GroupAccess, Link, Membership,
-        MembershipSource, Object, OpenReservation, OrgUserRecord, Organization, PersonalUrl, Quarantine, RefreshToken,
-        ReservationState, SharedInfra, Suspension, ToggleChange, TokenHash, User, Watched, WithheldChange,
+        AllowedTenant, ApprovedCode, Contract, Conviction, CreationKind, EventRules, Grant, Group, GroupAccess, Link,
+        Membership, MembershipSource, Object, OpenReservation, OrgUserRecord, Organization, PersonalUrl, Quarantine,
+        RefreshToken, ReservationState, SharedInfra, Suspension, ToggleChange, TokenHash, User, Watched,
+        WithheldChange,
     },
 };
 use gw_policy::snapshot::{LinkKind, MembershipState, SystemToggle, UrlReach};
@@ -189,6 +190,21 @@ impl TryFrom<shared_infrastructure::Model> for SharedInfra {
             broken_codehash: hash("broken_codehash", row.broken_codehash)?,
             created_at: at(row.created_at),
             updated_at: at(row.updated_at),
+        })
+    }
+}
+
+impl TryFrom<approved_code::Model> for ApprovedCode {
+    type Error = StoreError;
+    fn try_from(row: approved_code::Model) -> Result<Self, StoreError> {
+        let place = Place::new("approved_code", row.id);
+        Ok(Self {
+            id: row.id.into(),
+            hash: place.parse("code_hash", &row.code_hash)?,
+            size: u32::try_from(row.code_size).map_err(|_| place.bad("code_size"))?,
+            name: row.name,
+            approved_by: row.approved_by,
+            created_at: at(row.created_at),
         })
     }
 }
@@ -394,6 +410,8 @@ impl TryFrom<watched_sends::Model> for Watched {
                     block: place.parse("judged_block", &block)?,
                     number: u64::try_from(number).unwrap_or_default(),
                     digests: place.json("judged_runs", digests)?,
+                    may_vary: row.judged_may_vary.unwrap_or(true),
+                    changes: row.judged_changes.map(|changes| place.json("judged_changes", changes)).transpose()?,
                 }),
                 _ => None,
             },

@@ -79,6 +79,8 @@ ids! {
     AllowedTenantId;
     /// A contract tagged as shared infrastructure.
     SharedInfraId;
+    /// Creation code that a super admin approved.
+    ApprovedCodeId;
     /// The override of a system toggle.
     ToggleId;
     /// A personal RPC URL.

@@ -9,7 +9,7 @@ use axum::{
     Json,
     extract::{Path, State},
 };
-use gw_store::record::ContractPatch;
+use gw_store::record::{AbiText, ContractPatch};
 
 /// Sets the ABI that parameter rules and log masking go by; `null` clears it.
 #[utoipa::path(put, path = "/api/v1/admin/orgs/{org_id}/contracts/{address}/abi", tag = "contracts",
@@ -22,9 +22,7 @@ pub(crate) async fn set_abi(
     Path((org, address)): Path<(String, String)>,
     JsonBody(body): JsonBody<ContractAbiUpdateRequest>,
 ) -> Result<Json<Contract>, Failure> {
-    if let Some(text) = &body.abi {
-        gw_evm::abi::ContractAbi::parse(text).map_err(|why| Failure::bad(why.to_string()))?;
-    }
-    let patch = ContractPatch { abi: Some(body.abi), ..ContractPatch::default() };
+    let abi = body.abi.map(AbiText::parse).transpose().map_err(|why| Failure::bad(why.to_string()))?;
+    let patch = ContractPatch { abi: Some(abi), ..ContractPatch::default() };
     super::update::change(&admin, &state, &org, &address, patch).await
 }

@@ -1,5 +1,6 @@
 //! The records of the admin API, named and shaped as clients know them (`spec/95`), converted here and nowhere else.
 
+mod approved_code;
 mod contract;
 mod contract_batch;
 mod dev;
@@ -16,6 +17,7 @@ mod tenant;
 mod url;
 mod user;
 
+pub(crate) use approved_code::{ApprovedCode, ApprovedCodeInput, ApprovedCodeListResponse};
 pub(crate) use contract::{
     Contract, ContractAbiUpdateRequest, ContractCreateRequest, ContractEventsAllowDynamicPayloadRequest,
     ContractEventsResponse, ContractLookupFullResponse, ContractLookupGrantInfo, ContractTrustedRouterRequest,

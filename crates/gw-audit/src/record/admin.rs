@@ -77,6 +77,8 @@ codes! {
         RpcUrl = "rpc_url",
         /// Shared infrastructure.
         SharedInfrastructure = "shared_infrastructure",
+        /// Approved creation code.
+        ApprovedCode = "approved_code",
         /// A disclosure request.
         DisclosureRequest = "disclosure_request",
         /// A disclosure grant.

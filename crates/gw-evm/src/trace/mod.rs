@@ -13,7 +13,7 @@ use crate::wire::{TraceForm, TraceScope};
 use alloy_primitives::{Address, B256, Bytes, U256};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The deepest call tree (X11).
 pub const MAX_DEPTH: u32 = 256;
@@ -92,8 +92,9 @@ pub struct Account {
     pub balance: U256,
     /// Its nonce.
     pub nonce: u64,
-    /// The slots read or written; none unless they were asked for ([`TraceScope::AccessList`], [`TraceScope::Mined`]).
-    pub slots: BTreeSet<B256>,
+    /// The slots read or written with their values; none unless they were asked for ([`TraceScope::AccessList`],
+    /// [`TraceScope::Mined`]).
+    pub slots: BTreeMap<B256, B256>,
 }
 
 /// What a send changes on one account; `None` and absent slots are unchanged.

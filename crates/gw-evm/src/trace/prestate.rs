@@ -46,7 +46,7 @@ pub(super) fn touched(json: &RawValue) -> Result<BTreeMap<Address, Account>, Tra
             code: text.code.unwrap_or_default(),
             balance: text.balance.unwrap_or_default(),
             nonce: nonce(text.nonce)?.unwrap_or_default(),
-            slots: text.storage.into_keys().collect(),
+            slots: text.storage,
         };
         Ok((address, account))
     };

@@ -6,7 +6,6 @@ use alloy_primitives::{Address, B256, Bytes, U256, address};
 use gw_evm::{
     BlockId, BlockTag, Call, CallRequest, ChainRules, LogFilter, LogRange, Method, SendRequest, SignedTransaction,
     Simulation, SimulationKind, TopicFilter, TransactionRef, call,
-    trace::Account,
     wire::{
         AccountOverride, NextBlock, Pin, StateOverrides, TraceForm, TraceScope, UpstreamCall, body, body_as,
         trace_batch, trace_block, trace_transaction,
@@ -298,21 +297,15 @@ fn n2_an_aliased_method_is_asked_under_its_own_name() {
 
 /// HD36: a run is told of what is withheld only what it meets, however much that is in all.
 #[test]
-fn hd36_a_run_is_told_what_it_meets() {
-    let word = B256::repeat_byte(1);
-    let account = |slots: &[B256]| AccountOverride {
-        balance: Some(U256::from(1)),
-        slots: slots.iter().map(|slot| (*slot, word)).collect(),
-        ..AccountOverride::default()
+fn hd36_overrides_of_a_run_are_added_once() {
+    let word = B256::repeat_byte;
+    let with = |slots: &[(u8, u8)]| {
+        let slots = slots.iter().map(|(slot, value)| (word(*slot), word(*value))).collect();
+        StateOverrides::new([(A, AccountOverride { slots, ..AccountOverride::default() })].into())
     };
-    let many: Vec<B256> = (0..2000_u64).map(|n| B256::from(U256::from(n))).collect();
-    let other = Address::repeat_byte(0xee);
-    let all = StateOverrides::new([(A, account(&many)), (other, account(&many))].into());
-    let touched = Account { slots: [many[3], B256::repeat_byte(9)].into_iter().collect(), ..Account::default() };
-    let met = all.of_touched([(&A, &touched), (&Address::ZERO, &touched)]);
-    assert_eq!(met, StateOverrides::new([(A, account(&many[3..4]))].into()));
-    let mut told = all.of_accounts([A]);
-    assert_eq!(told, StateOverrides::new([(A, account(&[]))].into()));
-    assert!(told.extend(met.clone()) && !told.extend(met));
-    assert!(told.withholds() && all.of_accounts([Address::ZERO]).withholds(), "withheld is more than was met");
+    let mut all = with(&[]);
+    assert!(all.extend(with(&[(1, 5)])) && !all.extend(with(&[(1, 6)])));
+    assert_eq!(all, with(&[(1, 5)]), "what a later run finds there is the override itself");
+    assert!(all.extend(with(&[(1, 7), (2, 8)])));
+    assert_eq!(all, with(&[(1, 5), (2, 8)]));
 }

@@ -278,12 +278,15 @@ impl Checks<'_> {
         Ok(())
     }
 
-    /// W1: every authority is the caller's, every delegate a contract within reach.
+    /// W1: every authority is the caller's, every delegate a contract within reach. The zero address ends a delegation.
     fn authorizations(&self, request: &CallRequest) -> Result<(), DenyReason> {
         for authorization in &request.authorization_list {
             let authority = authorization.recover_authority().map_err(|_| DenyReason::SenderNotOwned)?;
             if !self.member.owns(self.snapshot, authority) {
                 return Err(DenyReason::SenderNotOwned);
+            }
+            if authorization.address.is_zero() {
+                continue;
             }
             let delegate = super::target::standing(self.snapshot, self.member, authorization.address, self.q.knobs);
             if delegate.reach.is_none() && delegate.shared.is_none_or(|shared| shared.pin.is_none()) {

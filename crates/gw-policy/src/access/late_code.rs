@@ -52,7 +52,10 @@ impl MinedTransaction<'_> {
         let changes = self.trace.changes.as_ref();
         let changes = changes.ok_or(Violation { reason: DenyReason::TracingUnavailable, of_sender: true })?;
         let run = Run::mined(self.snapshot, self.sent, self.member.clone(), self.trace, self.knobs);
-        let Err(reason) = run.judge().and_then(|()| run.upgrades(changes)) else { return Ok(()) };
+        let Err(reason) = run.judge().and_then(|()| run.approved_creations()).and_then(|()| run.upgrades(changes))
+        else {
+            return Ok(());
+        };
         let entries = self.late_entries(&run);
         let of_sender = entries.is_empty() || self.evaluate_sender_part(&run, &entries, changes).is_err();
         Err(Violation { reason, of_sender })

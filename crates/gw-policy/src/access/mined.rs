@@ -10,7 +10,7 @@ use super::{
     late_code::{MinedTransaction, NOBODY, Violation},
     run_digest::run_digest,
     target::{Member, is_public, reach},
-    trace::Run,
+    trace::{Run, TraceVerdict},
 };
 use crate::{
     knobs::Knobs,
@@ -48,8 +48,29 @@ pub struct MinedSend<'a> {
     pub at: (u64, u64),
     /// Contracts that had no code yet when the transaction was judged.
     pub came: &'a HashSet<Address>,
+    /// What other sends changed since it was judged, as far as that is known.
+    pub between: &'a [OtherSend],
     /// What it did when it was judged; unknown of what was sent before that was kept.
     pub judged: Option<&'a JudgedRuns>,
+}
+
+/// Another send, and what it changed.
+#[derive(Clone, Debug)]
+pub struct OtherSend {
+    /// Who sent it.
+    pub external_id: ExternalId,
+    /// The organizations its sender was an active member of, and the one it was sent under.
+    pub orgs: Vec<OrgId>,
+    /// The accounts it changed, but for its own sender and the block's beneficiary.
+    pub changed: BTreeSet<Address>,
+}
+
+/// The accounts a mined run changed, but for its sender and the block's beneficiary.
+#[must_use]
+pub fn changed_accounts(sealed: &Sealed<Trace>, coinbase: Address) -> BTreeSet<Address> {
+    let trace = sealed.peek();
+    let sender = trace.frames.first().map(|top| top.from);
+    judged_changes(trace, sender.unwrap_or_default(), coinbase).into_keys().collect()
 }
 
 /// The traces by which a send was judged.
@@ -61,16 +82,68 @@ pub struct JudgedRuns {
     pub number: u64,
     /// [`TraceVerdict::digest`](super::TraceVerdict::digest) of each.
     pub digests: Vec<B256>,
+    /// Whether their code could do otherwise in another block on the same state, or with gas that the node chooses.
+    pub may_vary: bool,
+    /// What the run on the state of that block changed, but for its sender and the block's beneficiary; none if that is too
+    /// much to be kept.
+    pub changes: Option<BTreeMap<Address, AccountChange>>,
 }
 
 impl JudgedRuns {
     /// For how many blocks a judgement holds: what waits longer is judged by the newest policy alone (HD13).
     const BLOCKS: u64 = 64;
 
-    fn covers(&self, sent: &MinedSend<'_>, trace: &Sealed<Trace>) -> bool {
-        let (mined, _) = sent.at;
-        mined.saturating_sub(self.number) <= Self::BLOCKS && self.digests.contains(&run_digest(trace, sent.coinbase))
+    /// Most accounts and slots that are kept of one run.
+    const CHANGES: usize = 256;
+
+    /// From the verdicts on the runs of a send at `block`, whose beneficiary is `coinbase`. `may_vary` if the send leaves
+    /// anything of its run to the node.
+    pub fn of(block: (u64, B256), coinbase: Address, verdicts: [&TraceVerdict; 2], may_vary: bool) -> Self {
+        let [now, _] = verdicts;
+        let changes = now.changes(coinbase);
+        let size: usize = changes.values().map(|change| change.slots.len().saturating_add(1)).sum();
+        Self {
+            block: block.1,
+            number: block.0,
+            digests: verdicts.map(|verdict| verdict.digest(coinbase)).into(),
+            may_vary: may_vary || verdicts.iter().any(|verdict| verdict.reads_block()),
+            changes: (size <= Self::CHANGES).then_some(changes),
+        }
     }
+
+    fn is_recent(&self, sent: &MinedSend<'_>) -> bool {
+        let (mined, _) = sent.at;
+        mined.saturating_sub(self.number) <= Self::BLOCKS
+    }
+
+    fn covers(&self, sent: &MinedSend<'_>, trace: &Sealed<Trace>) -> bool {
+        self.is_recent(sent) && self.digests.contains(&run_digest(trace, sent.coinbase))
+    }
+
+    /// Whether these changes hold all that was judged, by as much. A balance or a counter may have moved meanwhile.
+    fn are_in(&self, mined: &BTreeMap<Address, AccountChange>) -> bool {
+        let same = |(address, judged): (&Address, &AccountChange)| {
+            mined.get(address).is_some_and(|mined| mined.is_as_much_as(judged))
+        };
+        self.changes.as_ref().is_some_and(|changes| changes.iter().all(same))
+    }
+}
+
+/// What a run changed, but for its sender and the block's beneficiary.
+pub(super) fn judged_changes(trace: &Trace, sender: Address, coinbase: Address) -> BTreeMap<Address, AccountChange> {
+    let created: HashSet<Address> = trace.created().collect();
+    let changes = trace.changes.iter().flatten().filter(|(_, change)| !change.is_none());
+    let mut all: BTreeMap<Address, AccountChange> = changes
+        .map(|(address, change)| {
+            let mut kept = AccountChange::of(change, false);
+            kept.created = created.contains(address);
+            (*address, kept)
+        })
+        .filter(|(_, change)| !change.is_none())
+        .collect();
+    all.remove(&sender);
+    all.remove(&coinbase);
+    all
 }
 
 impl MinedSend<'_> {
@@ -78,6 +151,25 @@ impl MinedSend<'_> {
     /// (HD38).
     pub(super) fn ran_as_judged(&self, trace: &Sealed<Trace>) -> bool {
         self.judged.is_some_and(|judged| judged.covers(self, trace))
+    }
+
+    /// Whether others sent it another way than it was judged, by what they changed of what it met. Whoever shares an
+    /// organization with its sender is none of them, for they could act together.
+    fn is_changed_by_others(&self, trace: &Trace, side: &BTreeSet<OrgId>) -> bool {
+        if self.judged.is_none_or(|judged| judged.may_vary || !judged.is_recent(self)) {
+            return false;
+        }
+        let meets = |other: &&OtherSend| {
+            let met = |address: &Address| {
+                trace.touched.contains_key(address) && ![self.sender, self.coinbase].contains(address)
+            };
+            other.changed.iter().any(met)
+        };
+        let met: Vec<&OtherSend> = self.between.iter().filter(meets).collect();
+        let is_own = |other: &&OtherSend| {
+            other.external_id == *self.external_id || other.orgs.iter().any(|org| side.contains(org))
+        };
+        !met.is_empty() && !met.iter().any(is_own)
     }
 }
 
@@ -131,7 +223,10 @@ pub fn judge_mined(
     let run = Run::mined(snapshot, sent, member.clone(), trace, knobs);
     let depends = run.depends_on_withheld();
     let (reason, suspends) = match said {
-        Err(Violation { reason, of_sender }) => (reason, of_sender),
+        // HD38: what others changed in front of it is no deceit of its sender's.
+        Err(Violation { reason, of_sender }) => {
+            (reason, of_sender && !sent.is_changed_by_others(trace, &side(sent, &member)))
+        }
         Ok(()) if depends => (DenyReason::ContractNotPermitted, false),
         Ok(()) => return None,
     };
@@ -149,7 +244,15 @@ pub fn judge_mined(
         || !suspends
         || depends
         || touched.iter().any(|address| is_code(*address) && case.is_nobodys(*address));
-    let changes = case.changes(trace.changes.as_ref(), &created, |address| Some(run.code(address)));
+    let mut changes = case.changes(trace.changes.as_ref(), &created, |address| Some(run.code(address)));
+    if !suspends && !depends {
+        // What it did as it was judged tells nothing, and others go on from there.
+        let mined = judged_changes(trace, sent.sender, sent.coinbase);
+        let judged = sent.judged.filter(|judged| judged.is_recent(sent) && judged.are_in(&mined));
+        let as_judged = judged.and_then(|judged| judged.changes.as_ref());
+        // Its sender and the beneficiary are not among it: fees tell the gas, and payments to them would be shown.
+        changes.retain(|(address, _)| as_judged.is_none_or(|judged| !judged.contains_key(address)));
+    }
     Some(MinedFinding { changes, ..case.finding(reason, &touched, unnamed, suspends) })
 }
 

@@ -41,7 +41,10 @@ pub use explain::{Explanation, GrantSays, GroupSays, Rule, TargetSays, Way, expl
 pub use functions::{Functions, belongs};
 pub use history::{ReadBlock, check_historical_ownership};
 pub use identify::{Caller, Refused, TokenFacts, identify, identify_url};
-pub use mined::{JudgedRuns, MinedFinding, MinedSend, UnreadableRun, entered_code, judge_mined, unreadable_mined};
+pub use mined::{
+    JudgedRuns, MinedFinding, MinedSend, OtherSend, UnreadableRun, changed_accounts, entered_code, judge_mined,
+    unreadable_mined,
+};
 pub use permissions::{OrgRights, Permissions, active_orgs, permissions, rights, upstream_key};
 pub use permit::{Decision, Denial, HeadFacts, Invalid, NamedOrg, Permit, Plan, Question};
 pub use pin::{BrokenPin, broken_pins, check_pin};

@@ -9,27 +9,28 @@ use super::{
     decide::kyc_gated,
     history::Past,
     mined::MinedSend,
+    mined::judged_changes,
     permit::{Permit, Plan},
     run_digest::run_digest,
     subject::Signed,
     target::{Member, Reach, is_public, reach, standing},
 };
 use crate::{
-    knobs::Knobs,
+    knobs::{Deployments, Knobs},
     sealed::Sealed,
-    snapshot::{CodePin, Contract, Snapshot, SystemToggle},
+    snapshot::{AccountChange, CodePin, Contract, Snapshot, SystemToggle},
     visibility::Viewer,
 };
 use alloy_eips::eip2930::{AccessList, AccessListItem};
 use gw_evm::{
     Call, CallRequest,
-    code::{asks_for_beneficiary, delegation, probes_accounts},
+    code::{asks_for_beneficiary, delegation, probes_accounts, reads_block},
     trace::{Frame, FrameKind, Trace},
 };
 use gw_types::{Address, B256, Claim, DenyReason, OrgId, Timestamp};
 use std::{
     cell::Cell,
-    collections::{BTreeSet, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -52,6 +53,7 @@ pub struct TraceVerdict {
     trace: Sealed<Trace>,
     created_inside: Vec<Address>,
     existence: Vec<Address>,
+    reads_block: bool,
     pub(super) target_has_code: bool,
 }
 
@@ -93,7 +95,7 @@ impl TraceVerdict {
                 }
             };
             let Some(item) = item else { continue };
-            for slot in &account.slots {
+            for slot in account.slots.keys() {
                 if !item.storage_keys.contains(slot) {
                     item.storage_keys.push(*slot);
                 }
@@ -102,8 +104,8 @@ impl TraceVerdict {
         list
     }
 
-    /// Wallets that are not Full, whose existence the gas of this run may tell: a payment to an account that is not there
-    /// costs more, if there is gas for it at all (RT9). An answer is taken from a run in which all of them look new.
+    /// Addresses that are not Full, whose existence or balance this run may tell: a payment to an account that is not there
+    /// costs more, if there is gas for it at all (RT9), and code that was created at a paid address reads what it holds. An answer is taken from a run in which all of them look new.
     pub fn tells_existence_of(&self) -> &[Address] {
         &self.existence
     }
@@ -119,6 +121,18 @@ impl TraceVerdict {
     /// What tells this run from one that needs other rights; the run ran in a block with this beneficiary.
     pub fn digest(&self, coinbase: Address) -> B256 {
         run_digest(&self.trace, coinbase)
+    }
+
+    /// Whether code that ran here may do otherwise in another block, on the same state: the choice of who calls it.
+    pub const fn reads_block(&self) -> bool {
+        self.reads_block
+    }
+
+    /// What the run changed, but for its sender and the block's beneficiary.
+    pub fn changes(&self, coinbase: Address) -> BTreeMap<Address, AccountChange> {
+        let trace = self.trace();
+        let sender = trace.frames.first().map(|top| top.from);
+        judged_changes(trace, sender.unwrap_or_default(), coinbase)
     }
 
     /// Contracts the run created below its top frame and kept.
@@ -145,7 +159,8 @@ pub fn judge_trace(
     let is_code = |code: &[u8]| !code.is_empty() && delegation(code).is_none();
     let target_has_code = top.to.is_some_and(|to| is_code(run.code(to)));
     let created_inside = run.kept_creations();
-    Ok(TraceVerdict { trace: sealed, created_inside, existence, target_has_code })
+    let reads_block = run.reads_block();
+    Ok(TraceVerdict { trace: sealed, created_inside, existence, reads_block, target_has_code })
 }
 
 /// Where an execution was refused.
@@ -199,6 +214,15 @@ fn matches(top: &Frame, request: &CallRequest, sender: Address) -> bool {
 /// Addresses that got code in this run: without code before it, they run only what one of its frames put there.
 fn created(frames: &[Frame]) -> HashSet<Address> {
     frames.iter().filter(|frame| frame.is_creation()).filter_map(|frame| frame.to).collect()
+}
+
+/// Proxies, each with code that it passed its own input on to: what runs on its state.
+fn passed_on(frames: &[Frame]) -> HashSet<(Address, Address)> {
+    let is_passed_on = |frame: &&Frame| {
+        let parent = frame.parent.and_then(|parent| frames.get(parent));
+        frame.kind == FrameKind::DelegateCall && parent.is_some_and(|parent| parent.input == frame.input)
+    };
+    frames.iter().filter(is_passed_on).filter_map(|frame| Some((frame.from, frame.to?))).collect()
 }
 
 /// Wallets this very transaction delegates, and to what: that code runs although the account shows none yet (W1).
@@ -270,6 +294,7 @@ pub(super) struct Run<'a> {
     pub(super) excused: HashMap<Address, Place<'a>>,
     pub(super) knobs: &'a Knobs,
     pub(super) created: HashSet<Address>,
+    passed_on: HashSet<(Address, Address)>,
     delegations: Vec<(Address, Address)>,
     /// X8: own contracts need a grant in every frame.
     grants_inside: bool,
@@ -322,6 +347,7 @@ impl<'a> Run<'a> {
             excused: HashMap::new(),
             knobs,
             created: created(&trace.frames),
+            passed_on: passed_on(&trace.frames),
             delegations: delegations(request)?,
             grants_inside: knobs.toggle(snapshot, SystemToggle::IntraOrgGrantTracing, now),
             picked: permit.picked.clone(),
@@ -334,7 +360,10 @@ impl<'a> Run<'a> {
     fn passes(&self, permit: &Permit) -> Result<BTreeSet<Address>, DenyReason> {
         let hidden = self.examine()?;
         match (permit.plan(), &self.trace.changes) {
-            (Plan::Send, Some(changes)) => self.upgrades(changes)?,
+            (Plan::Send, Some(changes)) => {
+                self.approved_creations()?;
+                self.upgrades(changes)?;
+            }
             // A send is judged by what it changes too (HD15).
             (Plan::Send, None) => return Err(DenyReason::TracingUnavailable),
             (Plan::Simulate, _) => {}
@@ -376,6 +405,7 @@ impl<'a> Run<'a> {
             excused: HashMap::new(),
             knobs,
             created: created(&trace.frames),
+            passed_on: passed_on(&trace.frames),
             delegations: sent.delegations.clone(),
             grants_inside: knobs.toggle(snapshot, SystemToggle::IntraOrgGrantTracing, now),
             picked: None,
@@ -524,6 +554,21 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
+    /// HD2: with `DEPLOYMENTS=approved` no send runs creation code that nobody approved, whoever creates.
+    pub(super) fn approved_creations(&self) -> Result<(), DenyReason> {
+        if self.knobs.deployments == Deployments::Any {
+            return Ok(());
+        }
+        let creations = self.trace.frames.iter().enumerate().filter(|(_, frame)| frame.is_creation());
+        for (index, frame) in creations {
+            self.looked_at.set(Some((Some(index), frame.to)));
+            if !self.snapshot.approves_creation(&frame.input) {
+                return Err(DenyReason::CodehashMismatch);
+            }
+        }
+        Ok(())
+    }
+
     /// X7: creations need the claim where the creation will belong, and where the contract belongs that creates (HD29);
     /// they take nothing from another organization.
     fn creation(&self, judged: &mut Judged<'a>, frame: &Frame, parent: Option<&Frame>) -> Result<(), DenyReason> {
@@ -590,7 +635,8 @@ impl<'a> Run<'a> {
                         self.picks(address)?;
                     }
                     self.rules(judged, contract, frame, parent, above)?;
-                    if contract.trusted_router {
+                    // Trust is in the router's checks, and those read its own storage.
+                    if contract.trusted_router && !borrowed {
                         below.router = Some(contract.org);
                     }
                     contract.deployer == Some(self.member.user)
@@ -689,6 +735,7 @@ impl<'a> Run<'a> {
         parent: Option<&Frame>,
         above: Above,
     ) -> Result<(), DenyReason> {
+        self.rules_of_proxy(contract, frame, parent, above)?;
         // A proxy that passes on what it was given: the verdict on its own frame holds.
         let passed_on = frame.kind == FrameKind::DelegateCall
             && !above.authored
@@ -705,6 +752,31 @@ impl<'a> Run<'a> {
         functions.permit(self.snapshot, &self.member, contract, &frame.input)
     }
 
+    /// F5, HD4: a proxy's own code that is entered once more, on the proxy's state and with other input than the proxy was
+    /// given, is a call of the proxy. Libraries, which it never passed its input on to, are not.
+    fn rules_of_proxy(
+        &self,
+        code: &Contract,
+        frame: &Frame,
+        parent: Option<&Frame>,
+        above: Above,
+    ) -> Result<(), DenyReason> {
+        let borrowed = matches!(frame.kind, FrameKind::DelegateCall | FrameKind::CallCode);
+        let is_passed_on = parent.is_some_and(|parent| parent.input == frame.input);
+        if !borrowed || is_passed_on || !self.passed_on.contains(&(frame.from, code.address)) {
+            return Ok(());
+        }
+        let Some(proxy) = self.snapshot.contract(frame.from) else { return Ok(()) };
+        let Some(Reach { functions, .. }) = reach(self.snapshot, &self.member, proxy, self.knobs) else {
+            return Ok(());
+        };
+        if above.router == Some(proxy.org) {
+            Ok(())
+        } else {
+            functions.permit(self.snapshot, &self.member, proxy, &frame.input)
+        }
+    }
+
     /// HD6: whether code that ran can ask for another account's balance, code or code hash.
     fn probes(&self, judged: &Judged<'_>) -> bool {
         let of_account = judged.executed.iter().any(|address| match self.trace.touched.get(address) {
@@ -714,6 +786,17 @@ impl<'a> Run<'a> {
         });
         let creations = || self.trace.frames.iter().filter(|frame| frame.is_creation());
         of_account || creations().any(|frame| probes_accounts(&frame.input) || probes_accounts(&frame.output))
+    }
+
+    /// Whether code that ran may ask for its block. Shared code is a super admin's word (HD9).
+    fn reads_block(&self) -> bool {
+        let entered = self.trace.frames.iter().filter(|frame| !frame.is_creation()).filter_map(|frame| frame.to);
+        let mut executed = entered.flat_map(|address| self.runs_at(address)).filter(|address| !self.shared(*address));
+        let creations = || self.trace.frames.iter().filter(|frame| frame.is_creation());
+        let is_unknown =
+            |address: Address| !self.trace.touched.contains_key(&address) && self.snapshot.owner(address).is_some();
+        executed.any(|address| is_unknown(address) || reads_block(self.code(address)))
+            || creations().any(|frame| reads_block(&frame.input) || reads_block(&frame.output))
     }
 
     /// Whether the run may look at the block's beneficiary on purpose: code it brought along, the opcode, or the address
@@ -748,10 +831,19 @@ impl<'a> Run<'a> {
         };
         let halts = |frame: &Frame| frame.error.as_deref().is_some_and(|error| !error.contains("revert"));
         let tells = |frame: &Frame| halts(frame) || (pays(frame) && is_hidden(frame));
-        if !self.trace.frames.iter().any(tells) {
-            return Vec::new();
-        }
-        hidden.into_iter().filter(|wallet| self.code(*wallet).is_empty()).collect()
+        let is_told = self.trace.frames.iter().any(tells);
+        let wallets = hidden.into_iter().filter(|wallet| is_told && self.code(*wallet).is_empty());
+        wallets.chain(self.paid_creations()).collect()
+    }
+
+    /// Addresses that somebody paid before the run puts code there: what they hold is not the caller's to read for having
+    /// created them in a simulation (K8), unless they are reserved for the caller's organization.
+    fn paid_creations(&self) -> impl Iterator<Item = Address> {
+        self.created.iter().copied().filter(|address| {
+            let held = self.trace.touched.get(address);
+            let is_paid = held.is_some_and(|account| !account.balance.is_zero());
+            is_paid && standing(self.snapshot, &self.member, *address, self.knobs).reserved_in.is_empty()
+        })
     }
 
     /// What the run created below its top frame, and did not undo.

@@ -30,7 +30,7 @@ impl Run<'_> {
             |address: Address| address == self.coinbase && !executed.contains(&address) && !names_beneficiary;
         let looked_at = self.trace.touched.iter().any(|(address, account)| {
             let of = || self.withheld(*address);
-            let slots = of().any(|change| account.slots.iter().any(|slot| change.slots.contains_key(slot)));
+            let slots = of().any(|change| account.slots.keys().any(|slot| change.slots.contains_key(slot)));
             let code = || of().any(|change| change.code.is_some());
             let balance = || probes && of().any(|change| change.balance.is_some());
             slots || (!is_listed_only(*address) && (code() || (*address != self.coinbase && balance())))

@@ -10,23 +10,28 @@ mod record;
 mod withheld;
 
 pub use record::{
-    AddressLink, AllowedTenant, ClosedTo, CodePin, Comparison, Contract, ContractGrant, Conviction, EventRule,
-    EventRules, FunctionRule, Group, GroupAccess, LinkKind, Membership, MembershipState, Moment, MustBe, OrgUserRecord,
-    Organization, ParamRule, PastContract, PersonalUrl, Quarantine, Reservation, RetiredContract, Revocation,
-    SharedInfra, Suspension, SystemToggle, ToggleState, TxVisibility, UrlReach, User,
+    AddressLink, AllowedTenant, ApprovedCode, ClosedTo, CodePin, Comparison, Contract, ContractGrant, Conviction,
+    EventRule, EventRules, FunctionRule, Group, GroupAccess, LinkKind, Membership, MembershipState, Moment, MustBe,
+    OrgUserRecord, Organization, ParamRule, PastContract, PersonalUrl, Quarantine, Reservation, RetiredContract,
+    Revocation, SharedInfra, Suspension, SystemToggle, ToggleState, TxVisibility, UrlReach, User,
 };
 pub(crate) use withheld::undone_balance;
-pub use withheld::{AccountChange, Withheld};
+pub use withheld::{AccountChange, ShownState, Withheld};
 
-use alloy_primitives::keccak256;
+use alloy_primitives::{Keccak256, keccak256};
+use gw_evm::code::minimal_proxy_creation;
 use gw_types::{
-    Address, AllowedTenantId, B256, ContractId, ConvictionId, Epoch, ExternalId, GrantId, GroupId, LinkId,
-    MembershipId, OrgId, OrgUserRecordId, PersonalUrlId, QuarantineId, ReservationId, SharedInfraId, SuspensionId,
-    TenantId, Timestamp, ToggleId, TokenId, UserId, VisibilityId, WithheldId,
+    Address, AllowedTenantId, ApprovedCodeId, B256, ContractId, ConvictionId, Epoch, ExternalId, GrantId, GroupId,
+    LinkId, MembershipId, OrgId, OrgUserRecordId, PersonalUrlId, QuarantineId, ReservationId, SharedInfraId,
+    SuspensionId, TenantId, Timestamp, ToggleId, TokenId, UserId, VisibilityId, WithheldId,
 };
 use index::{EndedLink, Index, Links};
 use map::Map;
-use std::{collections::BTreeMap, hash::Hash, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    hash::Hash,
+    sync::Arc,
+};
 use withheld::WithheldRows;
 
 /// One changed row: its new content, or `None` when it is gone.
@@ -77,6 +82,8 @@ pub enum Change {
     PersonalUrl(PersonalUrlId, Option<PersonalUrl>),
     /// A shared contract.
     SharedInfra(SharedInfraId, Option<SharedInfra>),
+    /// Approved creation code.
+    ApprovedCode(ApprovedCodeId, Option<ApprovedCode>),
     /// The override of a system toggle.
     Toggle(ToggleId, Option<ToggleState>),
 }
@@ -116,6 +123,9 @@ pub struct Snapshot {
     urls_by_secret: Map<B256, Arc<PersonalUrl>>,
     shared: Map<SharedInfraId, SharedInfra>,
     shared_by_address: Map<Address, SharedInfra>,
+    approved_code: Map<ApprovedCodeId, ApprovedCode>,
+    /// The same by size and hash.
+    approved_by_size: Arc<BTreeSet<(u32, B256)>>,
     toggles: Map<ToggleId, ToggleState>,
 }
 
@@ -232,6 +242,16 @@ impl Snapshot {
                     self.shared_by_address.insert(shared.address, shared);
                 }
                 put(&mut self.shared, id, row);
+            }
+            Change::ApprovedCode(id, row) => {
+                let by_size = Arc::make_mut(&mut self.approved_by_size);
+                if let Some(old) = self.approved_code.get(&id) {
+                    by_size.remove(&(old.size, old.hash));
+                }
+                if let Some(code) = &row {
+                    by_size.insert((code.size, code.hash));
+                }
+                put(&mut self.approved_code, id, row);
             }
             Change::Toggle(id, row) => put(&mut self.toggles, id, row),
         }
@@ -482,6 +502,27 @@ impl Snapshot {
         self.shared_by_address.get(&address).filter(|shared| !shared.broken)
     }
 
+    /// Whether a creation runs code that a super admin approved: it begins with approved creation code, whose constructor
+    /// arguments follow, or makes a minimal proxy (ERC-1167), which is code that is there already.
+    pub fn approves_creation(&self, init_code: &[u8]) -> bool {
+        if minimal_proxy_creation(init_code).is_some() {
+            return true;
+        }
+        let mut hasher = Keccak256::new();
+        let mut done = 0;
+        for (size, hash) in self.approved_by_size.iter() {
+            let Some(more) = usize::try_from(*size).ok().and_then(|size| init_code.get(done..size)) else {
+                return false;
+            };
+            hasher.update(more);
+            done = done.saturating_add(more.len());
+            if hasher.clone().finalize() == *hash {
+                return true;
+            }
+        }
+        false
+    }
+
     /// Whether an address is tagged as shared, whatever was found there.
     pub fn is_tagged_shared(&self, address: Address) -> bool {
         self.shared_by_address.get(&address).is_some()
@@ -557,6 +598,7 @@ impl Snapshot {
             && self.urls_by_secret == other.urls_by_secret
             && self.shared == other.shared
             && self.shared_by_address == other.shared_by_address
+            && self.approved_code == other.approved_code
             && self.toggles == other.toggles
     }
 }

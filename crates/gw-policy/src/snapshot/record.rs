@@ -6,8 +6,8 @@ use gw_evm::{
     abi::{ContractAbi, WordKind},
 };
 use gw_types::{
-    Address, AllowedTenantId, B256, Claims, ContractId, ConvictionId, ExternalId, GrantId, GroupId, LinkId,
-    MembershipId, OrgId, OrgUserRecordId, PersonalUrlId, QuarantineId, ReservationId, Secret, SharedInfraId,
+    Address, AllowedTenantId, ApprovedCodeId, B256, Claims, ContractId, ConvictionId, ExternalId, GrantId, GroupId,
+    LinkId, MembershipId, OrgId, OrgUserRecordId, PersonalUrlId, QuarantineId, ReservationId, Secret, SharedInfraId,
     SuspensionId, TenantId, Timestamp, ToggleId, TokenId, UserId, VisibilityId,
 };
 use std::sync::Arc;
@@ -306,6 +306,17 @@ pub struct SharedInfra {
     /// Whether other code than the pinned was found there since: the tag counts for nothing until an administrator
     /// looked at it and pinned anew.
     pub broken: bool,
+}
+
+/// Creation code that a super admin approved, whatever constructor arguments follow it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ApprovedCode {
+    /// Row id.
+    pub id: ApprovedCodeId,
+    /// Its keccak256.
+    pub hash: B256,
+    /// Its length in bytes.
+    pub size: u32,
 }
 
 /// The code that a tag is about; for a proxy the pair of its own and its implementation's (HD9).

@@ -6,7 +6,7 @@
 
 use super::Snapshot;
 use gw_evm::{
-    trace::Change,
+    trace::{Account, Change},
     wire::{AccountOverride, StateOverrides},
 };
 use gw_types::{Address, B256, Bytes, OrgId, U256, WithheldId};
@@ -57,6 +57,19 @@ impl AccountChange {
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
+
+    /// Whether another run changed the same parts of the account by the same amounts. Amounts only: a run that could choose
+    /// between the same amount and the same value would tell something by its choice.
+    pub fn is_as_much_as(&self, other: &Self) -> bool {
+        let amount = |(before, after): (U256, U256)| after.wrapping_sub(before);
+        let slot = |words: &(B256, B256)| amount((words.0.into(), words.1.into()));
+        let nonce = |change: Option<(u64, u64)>| change.map(|(before, after)| after.wrapping_sub(before));
+        self.balance.map(amount) == other.balance.map(amount)
+            && nonce(self.nonce) == nonce(other.nonce)
+            && (self.created, self.code.is_some()) == (other.created, other.code.is_some())
+            && self.slots.keys().eq(other.slots.keys())
+            && self.slots.values().map(slot).eq(other.slots.values().map(slot))
+    }
 }
 
 /// What a convicted transaction changed of one account.
@@ -102,6 +115,30 @@ impl WithheldRows {
             rows.insert(rows.partition_point(|other| key(other) < key(&row)), Arc::new(row));
         }
     }
+
+    /// What is withheld of an account, as of this block, in the order it came about.
+    fn of(&self, address: Address, block: u64) -> impl DoubleEndedIterator<Item = &AccountChange> {
+        let rows = self.rows.get(&address).map_or(&[][..], Vec::as_slice);
+        rows.iter().filter(move |row| row.block <= block).map(|row| &row.change)
+    }
+
+    fn balance(&self, address: Address, block: u64, held: U256) -> U256 {
+        undone_balance(self.of(address, block), held)
+    }
+
+    fn nonce(&self, address: Address, block: u64, held: U256) -> U256 {
+        let used = self.of(address, block).filter_map(|change| change.nonce).rev();
+        used.fold(held, |held, (before, after)| if held == U256::from(after) { U256::from(before) } else { held })
+    }
+
+    fn code(&self, address: Address, block: u64) -> Option<&Bytes> {
+        self.of(address, block).find_map(|change| change.code.as_ref())
+    }
+
+    fn slot(&self, address: Address, slot: B256, block: u64, held: B256) -> B256 {
+        let written = self.of(address, block).filter_map(|change| change.slots.get(&slot)).rev();
+        written.fold(held, |held, (before, after)| if held == *after { *before } else { held })
+    }
 }
 
 impl Snapshot {
@@ -112,8 +149,7 @@ impl Snapshot {
 
     /// What is withheld of an account, as of this block, in the order it came about.
     pub fn withheld_of(&self, address: Address, block: u64) -> impl DoubleEndedIterator<Item = &AccountChange> {
-        let rows = self.withheld.rows.get(&address).map_or(&[][..], Vec::as_slice);
-        rows.iter().filter(move |row| row.block <= block).map(|row| &row.change)
+        self.withheld.of(address, block)
     }
 
     /// The same before the transaction at this place of the block.
@@ -136,54 +172,140 @@ impl Snapshot {
 
     /// The balance to show where the chain holds `held`: what everybody else paid and took since stays.
     pub fn shown_balance(&self, address: Address, block: u64, held: U256) -> U256 {
-        undone_balance(self.withheld_of(address, block), held)
+        self.withheld.balance(address, block, held)
     }
 
-    /// The nonce to show where the chain holds `held`.
+    /// The nonce to show where the chain holds `held`: like a slot, for what others created since stands at the addresses of
+    /// the chain's own nonces.
     pub fn shown_nonce(&self, address: Address, block: u64, held: U256) -> U256 {
-        let changes = self.withheld_of(address, block).filter_map(|change| change.nonce);
-        undone(changes.map(|(before, after)| (U256::from(before), U256::from(after))), held)
+        self.withheld.nonce(address, block, held)
     }
 
     /// The code that stands in the place of the chain's, if another one does.
     pub fn shown_code(&self, address: Address, block: u64) -> Option<&Bytes> {
-        self.withheld_of(address, block).find_map(|change| change.code.as_ref())
+        self.withheld.code(address, block)
     }
 
     /// The word to show of a slot where the chain holds `held`: one that a withheld transaction left there is undone.
     pub fn shown_slot(&self, address: Address, slot: B256, block: u64, held: B256) -> B256 {
-        let written = self.withheld_of(address, block).filter_map(|change| change.slots.get(&slot)).rev();
-        written.fold(held, |held, (before, after)| if held == *after { *before } else { held })
+        self.withheld.slot(address, slot, block, held)
     }
 
-    /// The accounts whose balance is withheld as of this block.
-    pub fn withheld_balances(&self, block: u64) -> Vec<Address> {
-        let has = |address: &&Address| self.withheld_of(**address, block).any(|change| change.balance.is_some());
-        self.withheld.rows.keys().filter(has).copied().collect()
+    /// The state of this block that everybody is shown.
+    pub fn shown_state(&self, block: u64) -> ShownState {
+        let is_shown_whole = !self.withholds_state(block);
+        let withheld = if is_shown_whole { WithheldRows::default() } else { self.withheld.clone() };
+        ShownState { withheld, block, new: BTreeSet::new() }
+    }
+}
+
+/// The most slots, and the most created accounts, that a run is told of without having met them: nodes limit the size of a
+/// request.
+const MOST_SLOTS: usize = 4096;
+const MOST_CREATED: usize = 1024;
+
+/// The state of a block that everybody is shown, and everything runs on: what convicted transactions changed is as before them
+/// (HD28), and accounts whose existence gas would tell look new (RT9).
+#[derive(Clone, Debug, Default)]
+pub struct ShownState {
+    withheld: WithheldRows,
+    block: u64,
+    new: BTreeSet<Address>,
+}
+
+impl ShownState {
+    /// Whether it withholds anything, so that nothing must run on the chain's own state.
+    pub fn withholds(&self) -> bool {
+        !self.withheld.rows.is_empty()
     }
 
-    /// The state to run on at this block, where the chain holds these balances.
-    pub fn shown_state(&self, block: u64, held: &BTreeMap<Address, U256>) -> StateOverrides {
-        let accounts = self.withheld.rows.keys().filter(|address| self.withheld_of(**address, block).next().is_some());
-        StateOverrides::new(accounts.map(|address| (*address, self.shown_account(*address, block, held))).collect())
+    /// The same, with accounts that look as if they had never been there: no balance, no nonce.
+    #[must_use]
+    pub fn with_new<'a>(&self, accounts: impl IntoIterator<Item = &'a Address>) -> Self {
+        let mut state = self.clone();
+        state.new.extend(accounts);
+        state
     }
 
-    fn shown_account(&self, address: Address, block: u64, held: &BTreeMap<Address, U256>) -> AccountOverride {
-        let changes = || self.withheld_of(address, block);
-        let slots: BTreeSet<B256> = changes().flat_map(|change| change.slots.keys().copied()).collect();
-        let last = |slot: &B256| changes().filter_map(|change| change.slots.get(slot)).next_back();
-        let shown = |slot: B256| {
-            let (_, after) = last(&slot)?;
-            Some((slot, self.shown_slot(address, slot, block, *after)))
+    /// The accounts that look new.
+    pub const fn new_accounts(&self) -> &BTreeSet<Address> {
+        &self.new
+    }
+
+    /// Whether an account differs from the chain's in anything but slots.
+    pub fn differs(&self, address: Address) -> bool {
+        let is_more = |change: &AccountChange| {
+            change.balance.is_some() || change.nonce.is_some() || change.code.is_some() || change.created
         };
-        let nonce = changes().filter_map(|change| change.nonce).next_back();
-        let nonce = nonce.map(|(_, after)| self.shown_nonce(address, block, U256::from(after)));
-        AccountOverride {
-            balance: held.get(&address).map(|held| self.shown_balance(address, block, *held)),
-            nonce: nonce.and_then(|nonce| nonce.try_into().ok()),
-            code: self.shown_code(address, block).cloned(),
-            slots: slots.into_iter().filter_map(shown).collect(),
+        self.new.contains(&address) || self.withheld.of(address, self.block).any(is_more)
+    }
+
+    /// What a run must find in place of these accounts and slots, as the chain holds them. The work is theirs alone, however
+    /// much is withheld (HD36).
+    pub fn overrides<'a>(&self, held: impl IntoIterator<Item = (&'a Address, &'a Account)>) -> StateOverrides {
+        let of = |(address, held): (&Address, &Account)| Some((*address, self.account(*address, held)?));
+        StateOverrides::new(held.into_iter().filter_map(of).collect())
+    }
+
+    /// The same of all that is withheld of these accounts, read or not, and of what the transactions created that changed them:
+    /// for a run that meets it one after the other, so that how far it comes does not tell what there is (HD40). What was not
+    /// read is taken to be as the last withheld transaction left it.
+    pub fn whole_overrides<'a>(&self, held: impl IntoIterator<Item = (&'a Address, &'a Account)>) -> StateOverrides {
+        let mut all = BTreeMap::new();
+        let mut transactions = BTreeSet::new();
+        let mut slots = 0_usize;
+        for (address, held) in held {
+            let rows = self.withheld.rows.get(address).into_iter().flatten().filter(|row| row.block <= self.block);
+            let mut assumed = BTreeMap::new();
+            for row in rows {
+                transactions.insert((row.block, row.place));
+                assumed.extend(row.change.slots.iter().map(|(slot, (_, after))| (*slot, *after)));
+            }
+            slots = slots.saturating_add(assumed.len());
+            if slots > MOST_SLOTS {
+                assumed.clear();
+            }
+            assumed.extend(held.slots.iter().map(|(slot, word)| (*slot, *word)));
+            let held = Account { slots: assumed, ..held.clone() };
+            all.extend(self.account(*address, &held).map(|shown| (*address, shown)));
         }
+        let created = self.withheld.rows.values().flatten().filter(|row| {
+            row.change.created && row.block <= self.block && transactions.contains(&(row.block, row.place))
+        });
+        for row in created.take(MOST_CREATED) {
+            let left = |change: Option<(u64, u64)>| change.map_or(0, |(_, after)| after);
+            let balance = row.change.balance.map_or(U256::ZERO, |(_, after)| after);
+            let held = Account { balance, nonce: left(row.change.nonce), ..Account::default() };
+            if let Some(shown) = self.account(row.address, &held) {
+                all.entry(row.address).or_insert(shown);
+            }
+        }
+        StateOverrides::new(all)
+    }
+
+    fn account(&self, address: Address, held: &Account) -> Option<AccountOverride> {
+        let (withheld, block) = (&self.withheld, self.block);
+        let is_new = self.new.contains(&address);
+        if !is_new && withheld.of(address, block).next().is_none() {
+            return None;
+        }
+        let has = |part: fn(&AccountChange) -> bool| withheld.of(address, block).any(part);
+        let balance = has(|change| change.balance.is_some());
+        let nonce = has(|change| change.nonce.is_some());
+        let slots = held.slots.iter().filter_map(|(slot, word)| {
+            let shown = withheld.slot(address, *slot, block, *word);
+            (shown != *word).then_some((*slot, shown))
+        });
+        let mut shown = AccountOverride {
+            balance: balance.then(|| withheld.balance(address, block, held.balance)),
+            nonce: nonce.then(|| withheld.nonce(address, block, U256::from(held.nonce)).saturating_to()),
+            code: withheld.code(address, block).cloned(),
+            slots: slots.collect(),
+        };
+        if is_new {
+            (shown.balance, shown.nonce) = (Some(U256::ZERO), Some(0));
+        }
+        Some(shown)
     }
 }
 

@@ -227,6 +227,7 @@ fn about(change: &Change) -> ((u8, u128), bool) {
         Change::OrgUserRecord(id, row) => (19, id.0, row.is_none()),
         Change::PastContract(id, row) => (20, id.0, row.is_none()),
         Change::Withheld(id, row) => (21, id.0, row.is_none()),
+        Change::ApprovedCode(id, row) => (22, id.0, row.is_none()),
     };
     ((kind, id.as_u128()), gone)
 }

@@ -93,11 +93,8 @@ pub(super) async fn run(
     for _ in 0..ROUNDS {
         let node = judged.node(state)?;
         let began = judged.now;
-        let traced = async {
-            let shown = node.shown_state(&judged.snapshot, block.pin()).await?;
-            node.trace(&request, block.pin(), scope, &shown.with_new(&new)).await
-        };
-        let traced = found.upstream(state, traced).await;
+        let shown = judged.snapshot.shown_state(block.number).with_new(&new);
+        let traced = found.upstream(state, node.trace(&request, block.pin(), scope, &shown)).await;
         judged = asked.again(judged)?;
         if traced.is_ok() {
             state.pauses.came_back(began);
@@ -198,9 +195,9 @@ pub(crate) fn unwilling(error: Sealed<RawError>) -> Reply {
 /// trace holds (decision 58).
 pub(crate) fn untraced(state: &Inner, judged: &Judged, error: NoTrace) -> Reply {
     match &error {
-        NoTrace::Node(NodeError::Timeout) => state.pauses.timed_out(judged.party, judged.now),
+        NoTrace::Node(NodeError::Timeout) => state.pauses.timed_out(judged.party, judged.execution(), judged.now),
         NoTrace::Node(NodeError::TooLarge) | NoTrace::Unusable(TraceError::TooDeep | TraceError::TooManyFrames) => {
-            state.pauses.too_large(judged.party, judged.now);
+            state.pauses.too_large(judged.party, judged.execution(), judged.now);
         }
         NoTrace::Unsupported | NoTrace::Node(_) | NoTrace::Unusable(_) => {}
     }

@@ -18,7 +18,10 @@ use gw_journal::Journal;
 use gw_node::{Admitting, Block, Gate, Listing, Looked, NoTrace, Node, NodeError};
 use gw_policy::{
     Knobs, Snapshot,
-    access::{MinedFinding, MinedSend, UnreadableRun, entered_code, judge_mined, unreadable_mined},
+    access::{
+        MinedFinding, MinedSend, OtherSend, UnreadableRun, changed_accounts, entered_code, judge_mined,
+        unreadable_mined,
+    },
     knobs::MinedTrace,
 };
 use gw_store::{
@@ -27,8 +30,8 @@ use gw_store::{
 };
 use gw_types::{Address, B256, Clock, OrgId, Timestamp, WatchId};
 use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
+    collections::{HashMap, HashSet, VecDeque},
+    sync::{Arc, MutexGuard, PoisonError},
 };
 use tokio::sync::Mutex;
 
@@ -44,6 +47,30 @@ pub struct MinedGate {
     clock: Arc<dyn Clock>,
     knobs: Arc<Knobs>,
     chain: Mutex<Chain>,
+    others: std::sync::Mutex<Others>,
+}
+
+/// What the sends of the last blocks changed, oldest first. It is kept here alone: after a restart nobody is taken for having
+/// been sent another way by others.
+#[derive(Debug, Default)]
+struct Others(VecDeque<(u64, WatchId, OtherSend)>);
+
+impl Others {
+    fn add(&mut self, watched: &Watched, block: Block, looked: &Looked) {
+        self.0.retain(|(number, ..)| number.saturating_add(DEPTH) > block.number);
+        let Looked::Run(run) = looked else { return };
+        let orgs = watched.orgs.iter().copied().chain([watched.org]).collect();
+        let changed = changed_accounts(&run.trace, block.coinbase);
+        let send = OtherSend { external_id: watched.external_id.clone(), orgs, changed };
+        self.0.push_back((block.number, watched.id, send));
+    }
+
+    /// Those that were mined since this one was judged.
+    fn since(&self, watched: &Watched) -> Vec<OtherSend> {
+        let judged = watched.judged.as_ref().map_or(u64::MAX, |judged| judged.number);
+        let is_since = |(number, id, _): &&(u64, WatchId, OtherSend)| *number > judged && *id != watched.id;
+        self.0.iter().filter(is_since).map(|(.., send)| send.clone()).collect()
+    }
 }
 
 /// Why a block could not be looked at.
@@ -83,11 +110,24 @@ struct Written<'a> {
     findings: Vec<(MinedFinding, Found<'a>, u64)>,
 }
 
+/// What was mined before a send.
+#[derive(Clone, Copy, Debug)]
+struct Before<'a> {
+    /// What sends of its block created that is not registered yet, and whose it will be.
+    lately: &'a HashMap<Address, OrgId>,
+    /// What other sends changed since it was judged.
+    others: &'a [OtherSend],
+}
+
 impl MinedGate {
     /// For the sends of this context.
     pub fn new(context: &SendContext) -> Self {
         let SendContext { store, feed, journal, clock, knobs, .. } = context.clone();
-        Self { store, feed, journal, clock, knobs, chain: Mutex::default() }
+        Self { store, feed, journal, clock, knobs, chain: Mutex::default(), others: Default::default() }
+    }
+
+    fn others(&self) -> MutexGuard<'_, Others> {
+        self.others.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn look(&self, node: &Node, last: Option<Block>, head: Block) -> Result<(), Unseen> {
@@ -132,7 +172,9 @@ impl MinedGate {
             let hash = looked.hash();
             for found in found.iter().filter(|found| found.hash == hash) {
                 written.settled.push(*found);
-                let finding = self.judge(node, &snapshot, &lately, listing, found, looked).await?;
+                let before = Before { lately: &lately, others: &self.others().since(found.watched) };
+                let finding = self.judge(node, &snapshot, before, listing, found, looked).await?;
+                self.others().add(found.watched, listing.block, looked);
                 // What is withheld is registered when it is shown: a registration would tell of it.
                 let withheld = finding.is_some() && self.knobs.mined_trace == MinedTrace::Quarantine;
                 let created = if withheld { &[][..] } else { looked.created() };
@@ -161,7 +203,7 @@ impl MinedGate {
         &self,
         node: &Node,
         snapshot: &Snapshot,
-        lately: &HashMap<Address, OrgId>,
+        before: Before<'_>,
         listing: &Listing,
         found: &Found<'_>,
         looked: &Looked,
@@ -169,8 +211,9 @@ impl MinedGate {
         let (now, knobs) = (self.clock.now(), &self.knobs);
         let delegations = looked.sent().map(|sent| sent.delegations.clone()).unwrap_or_default();
         let came = HashSet::new();
-        let sent = mined_send(found.watched, &listing.block, lately, &came);
-        let sent = MinedSend { delegations, at: (listing.block.number, place(listing, found.hash)), ..sent };
+        let sent = mined_send(found.watched, &listing.block, before.lately, &came);
+        let at = (listing.block.number, place(listing, found.hash));
+        let sent = MinedSend { delegations, at, between: before.others, ..sent };
         let run = match looked {
             Looked::Run(run) => run,
             Looked::Unreadable(run) => {
@@ -324,6 +367,7 @@ fn mined_send<'a>(
         lately,
         at: (block.number, 0),
         came,
+        between: &[],
         judged: watched.judged.as_ref(),
     }
 }

@@ -54,6 +54,9 @@ pub(super) struct Facts {
     pub(super) judged: JudgedRuns,
 }
 
+/// The most addresses that one send reserves: each is a row that is written while others wait.
+const MOST_RESERVED: usize = 32;
+
 pub(super) async fn prepare(asked: &Asked, judged: Judged, found: &mut Found) -> Result<Ready, Reply> {
     let state = asked.state();
     let head = head(state)?;
@@ -79,11 +82,8 @@ pub(super) async fn prepare(asked: &Asked, judged: Judged, found: &mut Found) ->
     let next = NextBlock { number: block.number.saturating_add(1), timestamp: block.timestamp.saturating_add(1) };
     let node = judged.node(state)?;
     let began = judged.now;
-    let traced = async {
-        let shown = node.shown_state(&judged.snapshot, block.pin()).await?;
-        node.trace_send(&request, block.pin(), next, &shown).await
-    };
-    let traced = found.upstream(state, traced).await;
+    let shown = judged.snapshot.shown_state(block.number);
+    let traced = found.upstream(state, node.trace_send(&request, block.pin(), next, &shown)).await;
     let judged = asked.again(judged)?;
     if traced.is_ok() {
         state.pauses.came_back(began);
@@ -105,6 +105,8 @@ pub(super) async fn prepare(asked: &Asked, judged: Judged, found: &mut Found) ->
             creates.push(address);
         }
     }
+    // The rest is its organization's once it is mined (HD27); until then nobody reaches it.
+    creates.truncate(MOST_RESERVED);
     let (Some(user), Some(org)) = (judged.permit.user(), judged.permit.org()) else {
         return Err(judged.denied(DenyReason::OrgAmbiguous));
     };
@@ -125,11 +127,13 @@ pub(super) async fn prepare(asked: &Asked, judged: Judged, found: &mut Found) ->
         creates,
         creates_at_top: request.to.is_none(),
         claims: permissions(&judged.snapshot, user, org, judged.now).claims,
-        judged: JudgedRuns {
-            block: block.hash,
-            number: block.number,
-            digests: [&verdict, &later].map(|verdict| verdict.digest(block.coinbase)).into(),
-        },
+        // What names no gas, or no price, runs with what the node chooses.
+        judged: JudgedRuns::of(
+            (block.number, block.hash),
+            block.coinbase,
+            [&verdict, &later],
+            signed.is_none() && request.gas.is_none(),
+        ),
     };
     Ok(Ready { judged, call: numbered(call, nonce), facts, verdicts: [verdict, later], block })
 }

@@ -2,13 +2,18 @@
 
 use crate::{
     real_reads::{Chain, chain_with},
-    world::{Answer, account, artifact, signed},
+    world::{Answer, account, artifact, signed, signed_with},
 };
+use alloy_consensus::TxEip1559;
+use alloy_primitives::{TxKind, keccak256};
 use alloy_sol_types::{SolCall, SolValue, sol};
 use gw_audit::{Record, SecurityKind};
-use gw_policy::{Knobs, knobs::MinedTrace};
+use gw_policy::{
+    Knobs,
+    knobs::{Deployments, MinedTrace},
+};
 use gw_rpc::MinedGate;
-use gw_store::record::{NewGrant, NewWatch, SendStart};
+use gw_store::record::{NewGrant, NewWatch, SendStart, SharedInfraInput};
 use gw_types::{Address, B256, Bytes, DenyReason, U256};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -17,6 +22,7 @@ sol! {
     function balanceOf(address account) external view returns (uint256);
     function transfer(address to, uint256 value) external returns (bool);
     function take(address target, bytes data, uint256 from) external;
+    function aim(address to) external;
     function loot() external view returns (uint256);
     function create() external returns (address child);
     function carry(address target, bytes data, uint256 from, address friend) external returns (uint256 out);
@@ -327,6 +333,76 @@ async fn hd2_honest_sends_pass() {
     assert!(reads.watched_sends(u64::MAX).await.unwrap().is_empty(), "every send was found in its block");
 }
 
+/// HD2: with `DEPLOYMENTS=approved` code that nobody approved does not come onto the chain through the gateway.
+#[tokio::test]
+async fn hd2_only_approved_code_is_deployed() {
+    let chain = chain_with(Knobs { deployments: Deployments::Approved, ..Knobs::default() }).await;
+    let (code, nonce) = (artifact("Latch").0, chain.nonce().await);
+    let (answer, _) = chain.raw(nonce, None, code.to_vec()).await;
+    chain.assert_denied(answer, DenyReason::CodehashMismatch).await;
+    assert_eq!(chain.nonce().await, nonce);
+    let (hash, size) = (keccak256(&code), u32::try_from(code.len()).unwrap());
+    chain.world.change(async |tx| tx.approve_code(hash, size, "latch".into()).await.unwrap()).await;
+    let (answer, hash) = chain.raw(nonce, None, code.to_vec()).await;
+    assert_eq!(answer.body["result"], json!(hash), "{}", answer.text);
+    // What is there makes nothing else.
+    let factory = chain.own("Factory").await;
+    let (answer, _) = chain.raw(nonce + 1, Some(factory), createCall {}.abi_encode()).await;
+    chain.assert_denied(answer, DenyReason::CodehashMismatch).await;
+}
+
+/// HD38: somebody changes what a contract calls, in front of an honest transaction: it enters another organization's contract.
+/// It is withheld, but its sender goes on sending. A sender whose code asks for its block is suspended, as ever.
+#[tokio::test]
+async fn hd38_what_others_change_in_front_suspends_nobody() {
+    let (chain, latch) = scene(MinedTrace::Quarantine).await;
+    let world = &chain.world;
+    // What everybody may call, and anybody may set.
+    let switch = world.deploy(&artifact("Switch").0).await;
+    let shared = SharedInfraInput {
+        name: "switch".into(),
+        description: String::new(),
+        codehash: None,
+        implementation_codehash: None,
+    };
+    world.change(async |tx| tx.create_shared_infra(switch, shared.clone()).await.unwrap()).await;
+    let rival = world.feed.pin().snapshot.contract(chain.theirs).unwrap().org;
+    let framer = world.person("framer", rival, &["*"], &[]).await;
+    world.link(&framer, account(6).address()).await;
+    let (nonce, head) = (chain.nonce().await, world.node.head().unwrap().number);
+    let ask = balanceOfCall { account: account(3).address() }.abi_encode();
+    world.anvil("evm_setAutomine", json!([false])).await;
+    let (answer, hash) = chain.raw(nonce, Some(switch), ask).await;
+    assert_eq!(answer.body["result"], json!(hash), "it calls nobody yet: {}", answer.text);
+    let aim = TxEip1559 {
+        chain_id: 31337,
+        nonce: 0,
+        gas_limit: 100_000,
+        max_fee_per_gas: 100_000_000_000,
+        max_priority_fee_per_gas: 90_000_000_000,
+        to: TxKind::Call(switch),
+        input: aimCall { to: chain.theirs }.abi_encode().into(),
+        ..TxEip1559::default()
+    };
+    let (raw, aimed) = signed_with(&account(6), aim);
+    let answer = world.ask(Some(&framer), "eth_sendRawTransaction", json!([raw])).send().await;
+    assert_eq!(answer.body["result"], json!(aimed), "{}", answer.text);
+    let aimed = json!(aimed);
+    world.anvil("evm_mine", json!([])).await;
+    world.anvil("evm_setAutomine", json!([true])).await;
+    world.mined(head + 1).await;
+    let place = async |hash: Value| {
+        world.bare("eth_getTransactionByHash", json!([hash])).await["result"]["transactionIndex"].clone()
+    };
+    assert_eq!((place(aimed).await, place(json!(hash)).await), (json!("0x0"), json!("0x1")));
+    assert_eq!(chain.violations().await, 1, "the attack: it entered the rival's contract");
+    assert_eq!(world.feed.pin().snapshot.convictions(hash).len(), 1);
+    assert!(!world.feed.pin().snapshot.is_suspended(chain.caller.id));
+    assert!(world.store.read().list_suspensions().await.unwrap().is_empty());
+    chain.steal(latch).await;
+    assert!(world.feed.pin().snapshot.is_suspended(chain.caller.id));
+}
+
 /// HD38: an administrator takes a grant away while what it allowed waits for its block. Its sender did what the trace had
 /// shown: nothing is withheld, nobody suspended. The next send needs the newest rights.
 #[tokio::test]
@@ -402,14 +478,8 @@ async fn hd2_hd22_a_send_without_a_hash_is_looked_at_after_a_restart() {
 
     let (org, user) = (chain.world.feed.pin().snapshot.contract(latch).unwrap().org, chain.caller.id);
     let external_id = chain.world.feed.pin().snapshot.user(user).unwrap().external_id.clone();
-    let watch = Some(NewWatch {
-        sender: chain.wallet,
-        nonce,
-        external_id,
-        orgs: vec![org],
-        is_named: false,
-        judged: None,
-    });
+    let watch =
+        Some(NewWatch { sender: chain.wallet, nonce, external_id, orgs: vec![org], is_named: false, judged: None });
     let left = SendStart { user, org, tx_hash: None, visible_to: Vec::new(), reservations: Vec::new(), watch };
     drop(chain.world.change(async |tx| tx.start_send(left.clone()).await.unwrap()).await);
     let restarted = gw_node::Node::connect(&gw_node::NodeConfig::new(chain.world.url()).unwrap()).await.unwrap();

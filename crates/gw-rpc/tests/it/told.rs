@@ -12,8 +12,8 @@ use gw_policy::{
 use gw_store::{
     Tx,
     record::{
-        AccessInput, ContractPatch, CreationKind, EventRule, EventRules, FunctionRule, LinkProof, MustBe, NewContract,
-        NewGrant, NewGroup, NewMembership, NewOrganization, NewReservation, NewTenant, NewUser, ParamRule,
+        AbiText, AccessInput, ContractPatch, CreationKind, EventRule, EventRules, FunctionRule, LinkProof, MustBe,
+        NewContract, NewGrant, NewGroup, NewMembership, NewOrganization, NewReservation, NewTenant, NewUser, ParamRule,
         SendAccepted, SendStart, SenderLink, SharedInfraInput, UserPatch,
     },
 };
@@ -59,7 +59,8 @@ impl Settled {
             | Change::Suspension(..)
             | Change::Quarantine(..)
             | Change::Conviction(..)
-            | Change::Withheld(..) => 2,
+            | Change::Withheld(..)
+            | Change::ApprovedCode(..) => 2,
         });
         world
             .change(async |tx| {
@@ -218,6 +219,7 @@ impl Settled {
             | Change::Suspension(..)
             | Change::Quarantine(..)
             | Change::Conviction(..)
+            | Change::ApprovedCode(..)
             | Change::Withheld(..)
             | Change::RetiredContract(_, None)
             | Change::PastContract(..)
@@ -240,7 +242,7 @@ impl Settled {
 
     async fn contract(&mut self, tx: &mut Tx, told: ContractId, contract: &snapshot::Contract) {
         let new = NewContract {
-            abi: contract.abi.as_ref().map(|abi| serde_json::to_string(abi.json()).unwrap()),
+            abi: contract.abi.as_ref().map(|abi| AbiText::parse(serde_json::to_string(abi.json()).unwrap()).unwrap()),
             deployer: contract.deployer.map(|user| self.users[&user].0),
             ..NewContract::plain(self.orgs[&contract.org], contract.address, &*contract.name)
         };

@@ -18,7 +18,9 @@ use gw_policy::Knobs;
 use gw_rpc::{RpcSettings, RpcState, router, send::SendContext};
 use gw_store::{
     Actor, DirectoryLock, Feed, FeedTiming, Location, Store, StoreConfig, Tx, Uptime,
-    record::{AccessInput, NewContract, NewGrant, NewGroup, NewMembership, NewOrganization, NewUser, UserPatch},
+    record::{
+        AbiText, AccessInput, NewContract, NewGrant, NewGroup, NewMembership, NewOrganization, NewUser, UserPatch,
+    },
 };
 use gw_testkit::{Anvil, FakeNode, anvil::anvil};
 use gw_types::{
@@ -231,7 +233,10 @@ impl World {
         abi: Option<&Value>,
         to: &[GroupId],
     ) -> ContractId {
-        let new = NewContract { abi: abi.map(Value::to_string), ..NewContract::plain(org, address, "a contract") };
+        let new = NewContract {
+            abi: abi.map(|abi| AbiText::parse(abi.to_string()).unwrap()),
+            ..NewContract::plain(org, address, "a contract")
+        };
         self.change(async |tx| {
             let id = tx.create_contract(new).await.unwrap().id;
             for group in to {

@@ -550,6 +550,7 @@ fn knobs(from: &Settings) -> Result<Knobs, &'static str> {
         hide_base_fee: need(from, &var::HIDE_BASE_FEE)?,
         kyc_gate: need(from, &var::KYC_GATE)?,
         raw_sender_policy: need(from, &var::RAW_SENDER_POLICY)?,
+        deployments: need(from, &var::DEPLOYMENTS)?,
         mined_trace: need(from, &var::MINED_TRACE)?,
         raw_nonce_gap_max: need(from, &var::RAW_NONCE_GAP_MAX)?,
         reservation_ttl: profile.reservation_ttl,

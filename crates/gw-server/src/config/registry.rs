@@ -9,7 +9,7 @@ use super::{
 };
 use gw_identity::ResolverConfig;
 use gw_policy::knobs::{
-    AddressQuery, AdminTx, Anchor, DynamicFields, KycGate, MinedTrace, NoAbi, OneSided, RawSenderPolicy,
+    AddressQuery, AdminTx, Anchor, Deployments, DynamicFields, KycGate, MinedTrace, NoAbi, OneSided, RawSenderPolicy,
     TransactionLogs,
 };
 use gw_types::{Address, ExternalId, Secret};
@@ -242,6 +242,9 @@ registry! {
     RAW_SENDER_POLICY: RawSenderPolicy = Variable::new(Policy, &RAW_SENDER_KIND).default("unclaimed");
     /// How far above the pending nonce a sent transaction may be.
     RAW_NONCE_GAP_MAX: u64 = Variable::new(Policy, kind!(u64, "a whole number from 0 to 1000000", |t| number(t, 0, 1_000_000))).default("64");
+    /// Which contracts a send may create: any, with the claim; or those of creation code that a super admin approved, so that
+    /// no hostile code comes onto the chain (docs/production.md).
+    DEPLOYMENTS: Deployments = Variable::new(Policy, &DEPLOYMENTS_KIND).default("any");
     /// A send that does, once mined, what its trace had not shown: its sender sends no more and everybody is shown the
     /// state without it until cleared; or only an event says so; or nobody looks.
     MINED_TRACE: MinedTrace = Variable::new(Policy, &MINED_TRACE_KIND).default("quarantine");
@@ -331,6 +334,7 @@ words_of!(KycGate, KYC_GATE_KIND, "`writes` or `all`" { Writes = "writes", All =
 words_of!(RawSenderPolicy, RAW_SENDER_KIND, "`unclaimed`, `owner` or `any`" {
     Unclaimed = "unclaimed", Owner = "owner", Any = "any"
 });
+words_of!(Deployments, DEPLOYMENTS_KIND, "`any` or `approved`" { Any = "any", Approved = "approved" });
 words_of!(MinedTrace, MINED_TRACE_KIND, "`quarantine`, `alert` or `off`" {
     Quarantine = "quarantine", Alert = "alert", Off = "off"
 });

@@ -120,6 +120,7 @@ const BROKEN: &[(&str, &[&str])] = &[
     ("ETH_CALL_TRACE_TIMEOUT", &["x", "10ms", "31s"]),
     ("KYC_GATE", &["none"]),
     ("RAW_SENDER_POLICY", &["none"]),
+    ("DEPLOYMENTS", &["none"]),
     ("MINED_TRACE", &["on"]),
     ("RAW_NONCE_GAP_MAX", &["-1", "1000001"]),
     ("EXTRA_RPC_NAMESPACES_FILE", &["a\0b"]),

@@ -22,6 +22,8 @@ struct Victim {
     address: String,
     contract: String,
     shared: String,
+    /// The hash of approved code.
+    approved: String,
     tenant: String,
 }
 
@@ -56,6 +58,8 @@ impl Victim {
         let shared = format!("0x{:040x}", 0x5a5a_0000 + n);
         let tag = json!({"address": shared, "name": "victim"});
         w.gw.admin("POST", "/shared-infrastructure", Some(tag)).await.expect(201);
+        let code = json!({"name": "victim", "creation_code": shared});
+        let code = w.gw.admin("POST", "/approved-code", Some(code)).await.expect(201);
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         Self {
             org,
@@ -66,6 +70,7 @@ impl Victim {
             address,
             contract: text(&contract["id"]),
             shared,
+            approved: text(&code["hash"]),
             tenant: text(&tenant["id"]),
         }
     }
@@ -108,6 +113,9 @@ impl Victim {
                 Some(json!({"address": self.shared.replace("5a5a", "6b6b"), "name": "new"}))
             }
             ("PUT", "/shared-infrastructure/{address}") => Some(json!({"name": "renamed"})),
+            ("POST", "/approved-code") => {
+                Some(json!({"name": "new", "creation_code": self.shared.replace("0x", "0x6b")}))
+            }
             ("POST", "/system/eth-call-tracing") => Some(json!({"enabled": true, "reason": "test"})),
             ("POST", "/system/intra-org-grant-tracing") => Some(json!({"enabled": false, "reason": "test"})),
             (
@@ -180,6 +188,7 @@ impl Victim {
         let path = path
             .replace("/directory-tenants/{id}", &format!("/directory-tenants/{}", self.tenant))
             .replace("/shared-infrastructure/{address}", &format!("/shared-infrastructure/{}", self.shared))
+            .replace("/approved-code/{hash}", &format!("/approved-code/{}", self.approved))
             .replace("/rpc-urls/{id}", &format!("/rpc-urls/{url}"))
             .replace("{session_id}", &session)
             .replace("{org_id}", &self.org)

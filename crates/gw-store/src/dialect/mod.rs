@@ -274,6 +274,7 @@ fn conflict(cause: &dyn DatabaseError) -> Conflict {
         "refresh_tokens_hash_key" => Conflict::Token,
         "directory_tenants_tenant_id_key" => Conflict::Tenant,
         "shared_infrastructure_address_key" => Conflict::SharedInfra,
+        "approved_code_code_hash_key" => Conflict::ApprovedCode,
         _ => Conflict::Other,
     }
 }

@@ -1,4 +1,4 @@
-//! Shared infrastructure and system toggles.
+//! Shared infrastructure, approved code and system toggles.
 
 pub(crate) mod shared_infrastructure {
     use sea_orm::entity::prelude::*;
@@ -17,6 +17,25 @@ pub(crate) mod shared_infrastructure {
         pub broken_codehash: Option<String>,
         pub created_at: i64,
         pub updated_at: i64,
+    }
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+pub(crate) mod approved_code {
+    use sea_orm::entity::prelude::*;
+
+    #[sea_orm::model]
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "approved_code")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub id: Uuid,
+        pub code_hash: String,
+        pub code_size: i64,
+        pub name: String,
+        pub approved_by: String,
+        pub created_at: i64,
     }
 
     impl ActiveModelBehavior for ActiveModel {}

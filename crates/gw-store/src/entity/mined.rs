@@ -22,6 +22,8 @@ pub(crate) mod watched_sends {
         pub judged_block: Option<String>,
         pub judged_number: Option<i64>,
         pub judged_runs: Option<Json>,
+        pub judged_may_vary: Option<bool>,
+        pub judged_changes: Option<Json>,
     }
 
     impl ActiveModelBehavior for ActiveModel {}

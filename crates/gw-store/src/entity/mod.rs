@@ -14,7 +14,7 @@ mod system;
 mod url;
 mod user;
 
-pub(crate) use access::{shared_infrastructure, system_toggles};
+pub(crate) use access::{approved_code, shared_infrastructure, system_toggles};
 pub(crate) use audit::{chains, checkpoints, entries};
 pub(crate) use contract::{contract_grants, contracts, past_contracts, retired_contracts};
 pub(crate) use directory::directory_tenants;

@@ -1,6 +1,6 @@
 //! By which runs each send was judged, so that what ran as judged is told from what did more (HD2, HD38).
 
-use super::{json_null, number_null};
+use super::{flag_null, json_null, number_null};
 use sea_orm_migration::{
     async_trait,
     sea_orm::DbErr,
@@ -20,7 +20,12 @@ impl MigrationName for JudgedRuns {
 #[async_trait::async_trait]
 impl MigrationTrait for JudgedRuns {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
-        for mut column in [number_null("judged_number"), json_null("judged_runs")] {
+        for mut column in [
+            number_null("judged_number"),
+            json_null("judged_runs"),
+            flag_null("judged_may_vary"),
+            json_null("judged_changes"),
+        ] {
             manager.alter_table(Table::alter().table("watched_sends").add_column(&mut column).to_owned()).await?;
         }
         Ok(())

@@ -17,6 +17,7 @@ mod m0015_withheld;
 mod m0016_declined_organizations;
 mod m0017_former_links;
 mod m0018_judged_runs;
+mod m0019_approved_code;
 
 use crate::dialect::Engine;
 use sea_orm::{ConnectionTrait, DbErr};
@@ -48,6 +49,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0016_declined_organizations::DeclinedOrganizations),
             Box::new(m0017_former_links::FormerLinks),
             Box::new(m0018_judged_runs::JudgedRuns),
+            Box::new(m0019_approved_code::ApprovedCode),
         ]
     }
 }
@@ -127,6 +129,10 @@ fn text_null(name: &'static str) -> ColumnDef {
 
 fn flag(name: &'static str) -> ColumnDef {
     ColumnDef::new(name).boolean().not_null().to_owned()
+}
+
+fn flag_null(name: &'static str) -> ColumnDef {
+    ColumnDef::new(name).boolean().null().to_owned()
 }
 
 fn number(name: &'static str) -> ColumnDef {

@@ -3,8 +3,8 @@
 use super::{Reads, all, one};
 use crate::{
     StoreError,
-    entity::{shared_infrastructure, system_toggles},
-    record::{SharedInfra, ToggleChange},
+    entity::{approved_code, shared_infrastructure, system_toggles},
+    record::{ApprovedCode, SharedInfra, ToggleChange},
     row,
 };
 use gw_policy::snapshot::SystemToggle;
@@ -23,6 +23,14 @@ impl Reads<'_> {
         let found = shared_infrastructure::Entity::find()
             .order_by_asc(shared_infrastructure::Column::Name)
             .order_by_asc(shared_infrastructure::Column::Id);
+        all(found.all(&self.conn).await?)
+    }
+
+    /// All approved creation code, by name, then id.
+    pub async fn list_approved_code(&self) -> Result<Vec<ApprovedCode>, StoreError> {
+        let found = approved_code::Entity::find()
+            .order_by_asc(approved_code::Column::Name)
+            .order_by_asc(approved_code::Column::Id);
         all(found.all(&self.conn).await?)
     }
 

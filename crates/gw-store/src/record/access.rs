@@ -1,7 +1,7 @@
 //! Shared infrastructure and system toggles (spec/80 sections 9 and 11).
 
 use gw_policy::snapshot::SystemToggle;
-use gw_types::{Address, B256, SharedInfraId, Timestamp};
+use gw_types::{Address, ApprovedCodeId, B256, SharedInfraId, Timestamp};
 
 /// A contract that every organization may call (X6).
 #[derive(Clone, Debug, PartialEq)]
@@ -37,6 +37,23 @@ pub struct SharedInfraInput {
     pub codehash: Option<B256>,
     /// The pin of its implementation's code.
     pub implementation_codehash: Option<B256>,
+}
+
+/// Creation code that a super admin approved, whatever constructor arguments follow it (HD2).
+#[derive(Clone, Debug, PartialEq)]
+pub struct ApprovedCode {
+    /// Row id.
+    pub id: ApprovedCodeId,
+    /// Its keccak256.
+    pub hash: B256,
+    /// Its length in bytes.
+    pub size: u32,
+    /// For people.
+    pub name: String,
+    /// By whom.
+    pub approved_by: String,
+    /// When.
+    pub created_at: Timestamp,
 }
 
 /// How a toggle was last turned (X9).

@@ -59,8 +59,8 @@ pub struct NewContract {
     pub address: Address,
     /// Display name.
     pub name: String,
-    /// The uploaded ABI as JSON text.
-    pub abi: Option<String>,
+    /// The uploaded ABI.
+    pub abi: Option<AbiText>,
     /// Free metadata.
     pub metadata: Object,
     /// When the chain got it.
@@ -91,6 +91,26 @@ impl NewContract {
     }
 }
 
+/// The text of an ABI that the snapshot can read. It is parsed here, and never while a transaction holds the writer: an ABI may
+/// have thousands of entries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AbiText(String);
+
+impl AbiText {
+    /// A text that is an ABI.
+    ///
+    /// # Errors
+    /// What the parser says.
+    pub fn parse(text: String) -> Result<Self, gw_evm::abi::AbiTextError> {
+        gw_evm::abi::ContractAbi::parse(&text)?;
+        Ok(Self(text))
+    }
+
+    pub(crate) fn into_text(self) -> String {
+        self.0
+    }
+}
+
 /// A partial change of a contract.
 #[derive(Clone, Debug, Default)]
 pub struct ContractPatch {
@@ -98,8 +118,8 @@ pub struct ContractPatch {
     pub name: Option<String>,
     /// New metadata, replacing the old.
     pub metadata: Option<Object>,
-    /// New ABI; `Some(None)` clears it. The store refuses a text that is no ABI.
-    pub abi: Option<Option<String>>,
+    /// New ABI; `Some(None)` clears it.
+    pub abi: Option<Option<AbiText>>,
     /// New flag.
     pub allow_visibleto_unlock: Option<bool>,
     /// New flag.

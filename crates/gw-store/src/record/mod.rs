@@ -14,11 +14,11 @@ mod tenant;
 mod token;
 mod url;
 
-pub use access::{SharedInfra, SharedInfraInput, ToggleChange};
+pub use access::{ApprovedCode, SharedInfra, SharedInfraInput, ToggleChange};
 pub(crate) use contract::PastGrant;
 pub use contract::{
-    Comparison, Contract, ContractPatch, EventRule, EventRules, FunctionRule, Grant, GrantPatch, Literal, MustBe,
-    MustBeError, NewContract, NewGrant, ParamRule,
+    AbiText, Comparison, Contract, ContractPatch, EventRule, EventRules, FunctionRule, Grant, GrantPatch, Literal,
+    MustBe, MustBeError, NewContract, NewGrant, ParamRule,
 };
 pub use identity::{Membership, MembershipSource, NewMembership, NewUser, OrgUserRecord, User, UserPatch};
 pub use impersonation::Impersonation;

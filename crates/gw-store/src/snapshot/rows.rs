@@ -4,10 +4,10 @@ use super::tables::Policy;
 use crate::{
     StoreError,
     entity::{
-        address_links, contract_grants, contracts, convictions, directory_tenants, former_links, group_access, groups,
-        memberships, org_user_records, organizations, past_contracts, personal_urls, quarantines, reservations,
-        retired_contracts, revocations, shared_infrastructure, suspensions, system_toggles, tx_visibility, users,
-        withheld_changes,
+        address_links, approved_code, contract_grants, contracts, convictions, directory_tenants, former_links,
+        group_access, groups, memberships, org_user_records, organizations, past_contracts, personal_urls, quarantines,
+        reservations, retired_contracts, revocations, shared_infrastructure, suspensions, system_toggles,
+        tx_visibility, users, withheld_changes,
     },
     record::{self, ReservationState},
     row::{self, Place},
@@ -16,10 +16,10 @@ use gw_evm::{ExtraNames, Method, MethodSet, abi::ContractAbi};
 use gw_policy::{
     Change,
     snapshot::{
-        AddressLink, AllowedTenant, ClosedTo, CodePin, Contract, ContractGrant, Conviction, EventRule, EventRules,
-        FunctionRule, Group, GroupAccess, Membership, MustBe, OrgUserRecord, Organization, ParamRule, PastContract,
-        PersonalUrl, Quarantine, Reservation, RetiredContract, Revocation, SharedInfra, Suspension, ToggleState,
-        TxVisibility, User, Withheld,
+        AddressLink, AllowedTenant, ApprovedCode, ClosedTo, CodePin, Contract, ContractGrant, Conviction, EventRule,
+        EventRules, FunctionRule, Group, GroupAccess, Membership, MustBe, OrgUserRecord, Organization, ParamRule,
+        PastContract, PersonalUrl, Quarantine, Reservation, RetiredContract, Revocation, SharedInfra, Suspension,
+        ToggleState, TxVisibility, User, Withheld,
     },
 };
 use gw_types::Timestamp;
@@ -615,6 +615,24 @@ impl Policy for shared_infrastructure::Entity {
     }
     fn removal(key: Uuid) -> Change {
         Change::SharedInfra(key.into(), None)
+    }
+}
+
+impl Policy for approved_code::Entity {
+    type Row = approved_code::Model;
+    const KEY: Self::Column = approved_code::Column::Id;
+    fn rows(select: Select<Self>) -> Selector<SelectModel<Self::Row>> {
+        select.into_model()
+    }
+    fn key(row: &Self::Row) -> Uuid {
+        row.id
+    }
+    fn change(row: Self::Row) -> Result<Change, StoreError> {
+        let record::ApprovedCode { id, hash, size, .. } = row.try_into()?;
+        Ok(Change::ApprovedCode(id, Some(ApprovedCode { id, hash, size })))
+    }
+    fn removal(key: Uuid) -> Change {
+        Change::ApprovedCode(key.into(), None)
     }
 }
 

@@ -4,10 +4,10 @@ use crate::{
     StoreError,
     dialect::Engine,
     entity::{
-        address_links, contract_grants, contracts, convictions, directory_tenants, former_links, group_access, groups,
-        memberships, org_user_records, organizations, past_contracts, personal_urls, quarantines, reservations,
-        retired_contracts, revocations, shared_infrastructure, suspensions, system_toggles, tx_visibility, users,
-        withheld_changes,
+        address_links, approved_code, contract_grants, contracts, convictions, directory_tenants, former_links,
+        group_access, groups, memberships, org_user_records, organizations, past_contracts, personal_urls, quarantines,
+        reservations, retired_contracts, revocations, shared_infrastructure, suspensions, system_toggles,
+        tx_visibility, users, withheld_changes,
     },
 };
 use gw_policy::{Change, Snapshot};
@@ -41,6 +41,7 @@ pub(super) enum Entity {
     Tenant,
     PersonalUrl,
     Quarantine,
+    ApprovedCode,
     SharedInfra,
     Suspension,
     Toggle,
@@ -48,7 +49,7 @@ pub(super) enum Entity {
 }
 
 impl Entity {
-    pub(super) const ALL: [Self; 23] = [
+    pub(super) const ALL: [Self; 24] = [
         Self::User,
         Self::Organization,
         Self::Group,
@@ -67,6 +68,7 @@ impl Entity {
         Self::Tenant,
         Self::PersonalUrl,
         Self::SharedInfra,
+        Self::ApprovedCode,
         Self::Toggle,
         Self::Suspension,
         Self::Quarantine,
@@ -94,6 +96,7 @@ impl Entity {
             Self::Tenant => "directory_tenant",
             Self::PersonalUrl => "personal_url",
             Self::SharedInfra => "shared_infrastructure",
+            Self::ApprovedCode => "approved_code",
             Self::Toggle => "system_toggle",
             Self::Suspension => "suspension",
             Self::Quarantine => "quarantine",
@@ -144,6 +147,7 @@ macro_rules! by_entity {
             Entity::Tenant => $run::<directory_tenants::Entity>($($argument),*).await,
             Entity::PersonalUrl => $run::<personal_urls::Entity>($($argument),*).await,
             Entity::SharedInfra => $run::<shared_infrastructure::Entity>($($argument),*).await,
+            Entity::ApprovedCode => $run::<approved_code::Entity>($($argument),*).await,
             Entity::Toggle => $run::<system_toggles::Entity>($($argument),*).await,
             Entity::Suspension => $run::<suspensions::Entity>($($argument),*).await,
             Entity::Quarantine => $run::<quarantines::Entity>($($argument),*).await,

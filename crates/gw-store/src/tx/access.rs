@@ -6,8 +6,8 @@ use super::{
 };
 use crate::{
     Missing, StoreError,
-    entity::{shared_infrastructure, system_toggles},
-    record::{SharedInfra, SharedInfraInput, ToggleChange},
+    entity::{approved_code, shared_infrastructure, system_toggles},
+    record::{ApprovedCode, SharedInfra, SharedInfraInput, ToggleChange},
     row,
 };
 use gw_policy::snapshot::SystemToggle;
@@ -91,6 +91,31 @@ impl Tx {
     pub async fn delete_shared_infra(&mut self, address: Address) -> Result<SharedInfra, StoreError> {
         let row = self.shared_row(address).await?;
         let before = SharedInfra::try_from(row.clone())?;
+        row.delete(&self.db).await?;
+        self.note(Action::Delete, None, Some(&before), None);
+        Ok(before)
+    }
+
+    /// Approves creation code, of which this is the keccak256 and the length in bytes.
+    pub async fn approve_code(&mut self, hash: B256, size: u32, name: String) -> Result<ApprovedCode, StoreError> {
+        let row = approved_code::ActiveModel {
+            id: Set(self.new_id()),
+            code_hash: Set(hash.to_string()),
+            code_size: Set(size.into()),
+            name: Set(name),
+            approved_by: Set(self.actor.external_id.clone()),
+            created_at: Set(self.now.micros()),
+        };
+        let made = ApprovedCode::try_from(row.insert(&self.db).await?)?;
+        self.note(Action::Create, None, None, Some(&made));
+        Ok(made)
+    }
+
+    /// Takes an approval back: what was created stays, nothing more is created of it.
+    pub async fn withdraw_approval(&mut self, hash: B256) -> Result<ApprovedCode, StoreError> {
+        let found = approved_code::Entity::find().filter(approved_code::Column::CodeHash.eq(hash.to_string()));
+        let row = found.one(&self.db).await?.ok_or(StoreError::NotFound(Missing::ApprovedCode))?;
+        let before = ApprovedCode::try_from(row.clone())?;
         row.delete(&self.db).await?;
         self.note(Action::Delete, None, Some(&before), None);
         Ok(before)

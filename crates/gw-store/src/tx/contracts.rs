@@ -4,10 +4,11 @@ use super::{Tx, entry::Action};
 use crate::{
     Conflict, Missing, StoreError,
     entity::{address_links, contract_grants, contracts, past_contracts, retired_contracts},
-    record::{Contract, ContractPatch, EventRules, FunctionRule, Grant, GrantPatch, NewContract, NewGrant, PastGrant},
+    record::{
+        AbiText, Contract, ContractPatch, EventRules, FunctionRule, Grant, GrantPatch, NewContract, NewGrant, PastGrant,
+    },
     row,
 };
-use gw_evm::abi::ContractAbi;
 use gw_types::{Address, ContractId, GroupId, OrgId};
 use sea_orm::{
     ActiveModelTrait, ActiveValue::Set, ColumnTrait, EntityTrait, IntoActiveModel, ModelTrait, PaginatorTrait,
@@ -19,7 +20,6 @@ impl Tx {
     /// Registers a contract. One whose registration was deleted stays its organization's to register (HD27); one that was
     /// another organization's is this one's from the given block on, and not before (HD41).
     pub async fn create_contract(&mut self, new: NewContract) -> Result<Contract, StoreError> {
-        check_abi(new.abi.as_deref())?;
         let retired = self.retired_row(new.address).await?;
         if retired.as_ref().is_some_and(|row| row.org_id != new.org.0 && !new.takes_over_retired) {
             return Err(StoreError::Conflict(Conflict::ContractAddress));
@@ -30,7 +30,7 @@ impl Tx {
             org_id: Set(new.org.0),
             address: Set(row::address_text(new.address)),
             name: Set(new.name),
-            abi: Set(new.abi),
+            abi: Set(new.abi.map(AbiText::into_text)),
             metadata: Set(Value::Object(new.metadata)),
             deployed_at: Set(new.deployed_at.map(|at| at.micros())),
             deployed_by_user_id: Set(new.deployer.map(|user| user.0)),
@@ -61,8 +61,7 @@ impl Tx {
             row.metadata = Set(Value::Object(metadata));
         }
         if let Some(abi) = patch.abi {
-            check_abi(abi.as_deref())?;
-            row.abi = Set(abi);
+            row.abi = Set(abi.map(AbiText::into_text));
         }
         if let Some(flag) = patch.allow_visibleto_unlock {
             row.allow_visibleto_unlock = Set(flag);
@@ -264,14 +263,6 @@ impl Tx {
             .one(&self.db)
             .await?
             .ok_or(StoreError::NotFound(Missing::Grant))
-    }
-}
-
-fn check_abi(abi: Option<&str>) -> Result<(), StoreError> {
-    // By the parser that the snapshot reads it with: what is stored is usable.
-    match abi.map(ContractAbi::parse) {
-        None | Some(Ok(_)) => Ok(()),
-        Some(Err(_)) => Err(StoreError::Rule("abi")),
     }
 }
 

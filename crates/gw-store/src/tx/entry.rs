@@ -9,9 +9,9 @@ use crate::{
     dialect::Engine,
     entity::audit_outbox,
     record::{
-        AllowedTenant, Application, Contract, Conviction, Family, Grant, Group, GroupAccess, Impersonation, Link,
-        Membership, OpenReservation, OrgUserRecord, Organization, PendingLogin, PersonalUrl, Quarantine, SharedInfra,
-        Suspension, TenantEnd, ToggleChange, User, WithheldChange,
+        AllowedTenant, Application, ApprovedCode, Contract, Conviction, Family, Grant, Group, GroupAccess,
+        Impersonation, Link, Membership, OpenReservation, OrgUserRecord, Organization, PendingLogin, PersonalUrl,
+        Quarantine, SharedInfra, Suspension, TenantEnd, ToggleChange, User, WithheldChange,
     },
     row,
 };
@@ -368,6 +368,19 @@ impl Audited for TenantEnd {
             members.insert("ended_refresh_tokens".to_owned(), self.refresh_tokens.into());
         }
         image
+    }
+}
+
+impl Audited for ApprovedCode {
+    const RESOURCE: ResourceType = ResourceType::ApprovedCode;
+    fn resource_id(&self) -> String {
+        self.id.to_string()
+    }
+    fn resource_name(&self) -> String {
+        self.name.clone()
+    }
+    fn image(&self) -> Value {
+        json!({"hash": self.hash, "size": self.size, "name": self.name})
     }
 }
 

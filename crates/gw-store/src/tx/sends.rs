@@ -15,8 +15,10 @@ use crate::{
     },
     row,
 };
-use gw_types::{B256, ContractId, ExternalId, GroupId, OrgId, ReservationId, UserId};
-use sea_orm::{ActiveValue::Set, ColumnTrait, Condition, EntityTrait, ModelTrait, QueryFilter, sea_query::Expr};
+use gw_types::{B256, ContractId, ExternalId, GroupId, OrgId, ReservationId, Timestamp, UserId};
+use sea_orm::{
+    ActiveValue::Set, ColumnTrait, Condition, EntityTrait, ModelTrait, QueryFilter, QueryOrder, sea_query::Expr,
+};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
@@ -63,6 +65,8 @@ impl Tx {
                 judged_block: judged.map(|judged| judged.block.to_string()),
                 judged_number: judged.map(|judged| i64::try_from(judged.number).unwrap_or(i64::MAX)),
                 judged_runs: judged.map(|judged| json!(judged.digests)),
+                judged_may_vary: judged.map(|judged| judged.may_vary),
+                judged_changes: judged.and_then(|judged| judged.changes.as_ref()).map(|changes| json!(changes)),
             };
             watched_sends::Entity::insert(watched_sends::ActiveModel::from(row))
                 .exec_without_returning(&self.db)
@@ -268,28 +272,44 @@ impl Tx {
         let mut digest = hex::encode(Sha256::digest(name.as_str()));
         digest.truncate(12);
         let slug = format!("deployer-{digest}");
+        // One that an administrator made by hand is no deployer's group, whatever its slug.
         let stored = groups::Entity::find()
             .filter(groups::Column::OrgId.eq(org.0))
-            .filter(groups::Column::Slug.eq(&slug))
+            .filter(groups::Column::AutoCreated.eq(true))
+            .filter(groups::Column::Slug.starts_with(&slug))
+            .order_by_asc(groups::Column::Id)
             .one(&self.db)
             .await?;
-        let group = match stored {
-            Some(group) => group.id.into(),
-            None => {
-                let new = NewGroup { auto_created: true, ..NewGroup::plain(org, slug.clone(), slug) };
-                self.create_group(new).await?.id
-            }
-        };
-        let member = memberships::Entity::find()
-            .filter(memberships::Column::UserId.eq(user.0))
-            .filter(memberships::Column::GroupId.eq(group.0))
-            .one(&self.db)
-            .await?;
-        if member.is_none() {
-            // A deployment agrees to nothing: for who has yet to agree to the organization, this waits as well (HD32).
-            self.offer_membership(NewMembership { user, group, expires_at: None }).await?;
+        // Who is no member of it any more was removed: no deployment undoes that.
+        if let Some(group) = stored {
+            return Ok(group.id.into());
         }
+        // A name or slug that an administrator took must not keep a block from being settled (HD36).
+        let taken = groups::Entity::find()
+            .filter(groups::Column::OrgId.eq(org.0))
+            .filter(Condition::any().add(groups::Column::NameKey.eq(&slug)).add(groups::Column::Slug.eq(&slug)))
+            .one(&self.db)
+            .await?;
+        let slug = if taken.is_some() { format!("{slug}-{}", self.new_id()) } else { slug };
+        let new = NewGroup { auto_created: true, ..NewGroup::plain(org, slug.clone(), slug) };
+        let group = self.create_group(new).await?.id;
+        // A deployment agrees to nothing: for who has yet to agree to the organization, this waits as well (HD32).
+        let expires_at = self.end_of_memberships(user, org).await?;
+        self.offer_membership(NewMembership { user, group, expires_at }).await?;
         Ok(group)
+    }
+
+    /// When the last membership of a user in an organization ends; nothing if one has no end. What a deployment adds lasts no
+    /// longer than what it stands on (HD35).
+    async fn end_of_memberships(&self, user: UserId, org: OrgId) -> Result<Option<Timestamp>, StoreError> {
+        let rows = memberships::Entity::find().filter(memberships::Column::UserId.eq(user.0)).all(&self.db).await?;
+        let own = groups::Entity::find()
+            .filter(groups::Column::OrgId.eq(org.0))
+            .filter(groups::Column::Id.is_in(rows.iter().map(|row| row.group_id)));
+        let own: HashSet<_> = own.all(&self.db).await?.into_iter().map(|group| group.id).collect();
+        let ends = rows.into_iter().filter(|row| own.contains(&row.group_id)).map(|row| row.expires_at);
+        let ends: Option<Vec<i64>> = ends.collect();
+        Ok(ends.and_then(|ends| ends.into_iter().max()).map(Timestamp::from_micros))
     }
 }
 

@@ -14,6 +14,7 @@ use gw_types::{Address, B256, Seconds};
 on_both_engines! {
     x6_an_address_is_shared_once,
     d3_a_broken_tag_counts_again_with_a_new_pin,
+    hd2_creation_code_is_approved_once_and_withdrawn,
     hd10_a_shared_address_is_nobodys_wallet,
     x9_a_toggle_is_overridden_for_a_while,
     g1_denied_methods_are_taken_out_of_the_group_alone,
@@ -53,6 +54,30 @@ async fn x6_an_address_is_shared_once(world: &World) {
     let of = ResourceType::SharedInfrastructure;
     assert_eq!(said, [(Action::Create, of), (Action::Delete, of)]);
     assert!(world.store.load().await.unwrap().shared(PLACE).is_none());
+}
+
+async fn hd2_creation_code_is_approved_once_and_withdrawn(world: &World) {
+    // keccak256 of 0x6080.
+    let hash: B256 = "0x1a578b7a4b0b5755db6d121b4118d4bc68fe170dca840c59bc922f14175a76b0".parse().unwrap();
+    let mut tx = world.begin().await;
+    let made = tx.approve_code(hash, 2, "token 1.0".into()).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(world.store.read().list_approved_code().await.unwrap(), [made]);
+    assert!(world.store.load().await.unwrap().approves_creation(&[0x60, 0x80, 0xff]));
+    let mut tx = world.begin().await;
+    let twice = tx.approve_code(hash, 2, "again".into()).await;
+    assert!(matches!(twice, Err(StoreError::Conflict(Conflict::ApprovedCode))), "{twice:?}");
+    tx.rollback().await.unwrap();
+    let mut tx = world.begin().await;
+    tx.withdraw_approval(hash).await.unwrap();
+    let gone = tx.withdraw_approval(hash).await;
+    assert!(matches!(gone, Err(StoreError::NotFound(Missing::ApprovedCode))), "{gone:?}");
+    tx.commit().await.unwrap();
+    assert!(!world.store.load().await.unwrap().approves_creation(&[0x60, 0x80, 0xff]));
+    let rows = world.store.outbox(0, 10).await.unwrap();
+    let said: Vec<_> = rows.into_iter().map(|row| (row.entry.action, row.entry.resource_type)).collect();
+    let of = ResourceType::ApprovedCode;
+    assert_eq!(said, [(Action::Create, of), (Action::Delete, of)]);
 }
 
 async fn d3_a_broken_tag_counts_again_with_a_new_pin(world: &World) {

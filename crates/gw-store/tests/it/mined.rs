@@ -61,7 +61,13 @@ async fn start(world: &World, (org, user): (OrgId, UserId), tx_hash: Option<B256
 }
 
 fn judged() -> JudgedRuns {
-    JudgedRuns { block: BLOCK, number: 7, digests: vec![TX, BLOCK] }
+    JudgedRuns {
+        block: BLOCK,
+        number: 7,
+        digests: vec![TX, BLOCK],
+        may_vary: false,
+        changes: Some([(LATCH, written(0, 1))].into()),
+    }
 }
 
 async fn watched(world: &World, above: u64) -> Vec<(Option<B256>, u64)> {

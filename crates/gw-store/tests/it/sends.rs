@@ -5,8 +5,8 @@ use gw_policy::snapshot::LinkKind;
 use gw_store::{
     StoreError,
     record::{
-        CreationKind, LinkProof, Mined, MinedContract, NewContract, NewOrganization, NewReservation, NewUser, Object,
-        ReservationState, SendAccepted, SendRows, SendStart, SenderLink, WalletProof,
+        CreationKind, LinkProof, Mined, MinedContract, NewContract, NewGroup, NewMembership, NewOrganization,
+        NewReservation, NewUser, Object, ReservationState, SendAccepted, SendRows, SendStart, SenderLink, WalletProof,
     },
 };
 use gw_types::{Address, B256, Clock, OrgId, Seconds, UserId};
@@ -15,6 +15,8 @@ on_both_engines! {
     w5_visibility_is_inactive_until_the_node_accepts,
     r3_a_refused_send_takes_back_its_own_rows_only,
     r3_a_mined_creation_is_registered_for_the_deployer,
+    hd36_a_group_of_the_deployer_groups_name_keeps_no_block_back,
+    hd35_a_deployment_undoes_no_removal,
     hd14_a_reorganization_takes_the_registration_back,
     hd14_two_may_reserve_one_address,
     w6_an_accepted_sender_is_linked_once,
@@ -141,6 +143,76 @@ async fn r3_a_mined_creation_is_registered_for_the_deployer(world: &World) {
     assert!(snapshot.reservations(CREATED).is_empty(), "settled");
     let stored = world.store.read().find_contract(CREATED).await.unwrap().unwrap();
     assert_eq!((&stored.metadata["auto_registered"], &stored.metadata["via"]), (&true.into(), &"plain_create".into()));
+}
+
+async fn hd36_a_group_of_the_deployer_groups_name_keeps_no_block_back(world: &World) {
+    let cast = cast(world).await;
+    let mut tx = world.begin().await;
+    tx.settle_mined(mined(world, &cast)).await.unwrap();
+    let new = NewOrganization { slug: "second".into(), ..Default::default() };
+    let second = tx.create_organization(new).await.unwrap().id;
+    tx.commit().await.unwrap();
+    let snapshot = world.store.load().await.unwrap();
+    let group = snapshot.grants(snapshot.contract(CREATED).unwrap().id)[0].group;
+    let slug = snapshot.group(group).unwrap().slug.to_string();
+    // What an administrator of the second organization may do.
+    let mut tx = world.begin().await;
+    tx.create_group(NewGroup::plain(second, "other", slug.to_uppercase())).await.unwrap();
+    let address = Address::repeat_byte(0x23);
+    let created = vec![MinedContract { address, kind: CreationKind::Plain, metadata: Object::new() }];
+    tx.settle_mined(Mined { org: second, created, ..mined(world, &cast) }).await.unwrap();
+    tx.commit().await.unwrap();
+    let snapshot = world.store.load().await.unwrap();
+    let group = snapshot.grants(snapshot.contract(address).unwrap().id)[0].group;
+    let group = snapshot.group(group).unwrap();
+    assert!(group.slug.starts_with(&slug) && group.org == second, "{group:?}");
+}
+
+async fn hd35_a_deployment_undoes_no_removal(world: &World) {
+    let cast = cast(world).await;
+    let deploy = async |byte: u8| {
+        let mut tx = world.begin().await;
+        let address = Address::repeat_byte(byte);
+        let created = vec![MinedContract { address, kind: CreationKind::Plain, metadata: Object::new() }];
+        tx.settle_mined(Mined { created, ..mined(world, &cast) }).await.unwrap();
+        tx.commit().await.unwrap();
+    };
+    // Who is in for a time deploys: what that adds lasts no longer.
+    let end = world.clock.now().plus(Seconds(1800));
+    let mut tx = world.begin().await;
+    let staff = tx.create_group(NewGroup::plain(cast.org, "staff", "staff")).await.unwrap().id;
+    let new = NewMembership { user: cast.user, group: staff, expires_at: Some(end) };
+    let staff = tx.add_membership(new).await.unwrap().id;
+    tx.commit().await.unwrap();
+    deploy(0x22).await;
+    let mut tx = world.begin().await;
+    tx.remove_membership(staff).await.unwrap();
+    tx.commit().await.unwrap();
+    let snapshot = world.store.load().await.unwrap();
+    let [membership] = snapshot.memberships(cast.user) else { panic!("the first deployment joins its group") };
+    assert_eq!(membership.expires_at, Some(end));
+    let mut tx = world.begin().await;
+    tx.remove_membership(membership.id).await.unwrap();
+    tx.commit().await.unwrap();
+    deploy(0x23).await;
+    let snapshot = world.store.load().await.unwrap();
+    assert!(snapshot.memberships(cast.user).is_empty());
+    let group = |byte: u8| snapshot.grants(snapshot.contract(Address::repeat_byte(byte)).unwrap().id)[0].group;
+    assert_eq!(group(0x22), group(0x23), "what was deployed is the group's all the same");
+    // A group of that slug that an administrator made is not the deployer's.
+    let slug = snapshot.group(group(0x22)).unwrap().slug.to_string();
+    let mut tx = world.begin().await;
+    let new = NewOrganization { slug: "second".into(), ..Default::default() };
+    let second = tx.create_organization(new).await.unwrap().id;
+    let made =
+        tx.create_group(NewGroup { is_org_admin: true, ..NewGroup::plain(second, slug, "heads") }).await.unwrap().id;
+    let created = vec![MinedContract { address: CREATED, kind: CreationKind::Plain, metadata: Object::new() }];
+    let created = created.into_iter().map(|new| MinedContract { address: Address::repeat_byte(0x24), ..new }).collect();
+    tx.settle_mined(Mined { org: second, created, ..mined(world, &cast) }).await.unwrap();
+    tx.commit().await.unwrap();
+    let snapshot = world.store.load().await.unwrap();
+    assert!(snapshot.memberships(cast.user).iter().all(|membership| membership.group != made));
+    assert_eq!(snapshot.memberships(cast.user).len(), 1);
 }
 
 async fn hd14_a_reorganization_takes_the_registration_back(world: &World) {

@@ -7,7 +7,7 @@ use gw_evm::{
 };
 use gw_policy::{
     Knobs, Sealed, Snapshot,
-    access::{Permit, TraceFacts, judge_trace},
+    access::{Permit, TraceFacts, TraceVerdict, judge_trace},
     testing::{NOW, World, address_of, world},
 };
 use gw_types::{Address, B256, Bytes, Claim, DenyReason, Timestamp};
@@ -107,6 +107,14 @@ impl Told {
 
     pub(super) fn judge(self, snapshot: &Snapshot) -> Result<Vec<Address>, DenyReason> {
         self.judge_at(snapshot, HEAD, NOW)
+    }
+
+    /// Judged with other knobs than the default.
+    pub(super) fn verdict(self, snapshot: &Snapshot, knobs: &Knobs) -> Result<TraceVerdict, DenyReason> {
+        let changes = (self.permit.plan() == gw_policy::access::Plan::Send).then_some(self.changes);
+        let trace = Trace { frames: self.frames, touched: self.touched, changes, top: Outcome::default() };
+        let facts = TraceFacts { coinbase: address_of(COINBASE), number: HEAD, time: NOW };
+        judge_trace(snapshot, &self.permit, Sealed::new(trace), &facts, NOW, knobs)
     }
 
     /// Judged as run at a block of this number and time.

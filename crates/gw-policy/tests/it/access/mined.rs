@@ -7,7 +7,9 @@ use gw_evm::{
 };
 use gw_policy::{
     Change as GwChange, Knobs, Sealed, Snapshot,
-    access::{JudgedRuns, MinedFinding, MinedSend, UnreadableRun, judge_mined, run_digest, unreadable_mined},
+    access::{
+        JudgedRuns, MinedFinding, MinedSend, OtherSend, UnreadableRun, judge_mined, run_digest, unreadable_mined,
+    },
     knobs::AddressQuery,
     snapshot::{AccountChange, User},
     testing::{NOW, World, address_of, did, function, org_id, user_id, world},
@@ -103,6 +105,7 @@ fn sent<'a>(
         lately,
         at: (100, 1),
         came,
+        between: &[],
         judged: None,
     }
 }
@@ -260,7 +263,7 @@ fn run_as(
             code: Bytes::copy_from_slice(code),
             balance: U256::from(*balance),
             nonce: 0,
-            slots: slots.iter().copied().collect(),
+            slots: slots.iter().map(|slot| (*slot, B256::ZERO)).collect(),
         };
         trace.touched.insert(address_of(name), account);
     }
@@ -550,6 +553,8 @@ fn hd38_who_ran_as_judged_is_not_convicted() {
         block: B256::ZERO,
         number,
         digests: vec![B256::ZERO, run_digest(&Sealed::new(honest()), validator)],
+        may_vary: false,
+        changes: None,
     };
     let found = |number, mined: Trace| {
         let judged = judged(number);
@@ -575,7 +580,10 @@ fn hd38_who_ran_as_judged_is_not_convicted() {
         }),
         ("another slot", |trace| {
             let changes = trace.changes.as_mut().unwrap();
-            changes.insert(address_of("vault"), Change { storage: [(B256::ZERO, B256::ZERO)].into(), ..Change::default() });
+            changes.insert(
+                address_of("vault"),
+                Change { storage: [(B256::ZERO, B256::ZERO)].into(), ..Change::default() },
+            );
         }),
         ("the beneficiary called", |trace| {
             trace.frames[1].to = Some(address_of("validator"));
@@ -586,6 +594,70 @@ fn hd38_who_ran_as_judged_is_not_convicted() {
         edit(&mut mined);
         assert!(found(100, mined), "{what}");
     }
+}
+
+/// HD38: a run that went another way only because others changed the state in front of it suspends nobody. What it did as
+/// judged, by as much, is not withheld; one difference withholds all of it. Code that asks for its block, and what waited for
+/// long, is the sender's own choice.
+#[test]
+fn hd38_what_others_changed_in_front_is_not_the_senders() {
+    let snapshot = bank().snapshot();
+    let (thief, lately, came) = (did("thief"), HashMap::new(), HashSet::new());
+    let counted = |before: u64, after: u64| {
+        let word = |value: u64| B256::from(U256::from(value));
+        let before = Before { storage: [(B256::ZERO, word(before))].into(), ..Before::default() };
+        Change { storage: [(B256::ZERO, word(after))].into(), before, ..Change::default() }
+    };
+    let amount = AccountChange {
+        slots: [(B256::ZERO, (B256::ZERO, B256::with_last_byte(1)))].into(),
+        ..AccountChange::default()
+    };
+    let judged = |number, may_vary| JudgedRuns {
+        block: B256::ZERO,
+        number,
+        digests: vec![B256::ZERO],
+        may_vary,
+        changes: Some([(address_of("latch"), amount.clone())].into()),
+    };
+    let found = |judged: &JudgedRuns, changes: &[(&str, Change)]| {
+        let changes = changes.iter().map(|(name, change)| (address_of(name), change.clone())).collect();
+        let between = [other("framer", "rival", "latch")];
+        let sent = MinedSend { judged: Some(judged), between: &between, ..sent(&thief, &lately, &came) };
+        let found =
+            judge_mined(&snapshot, &sent, &run_with(&["theirs"], &[], changes), NOW, &Knobs::default()).unwrap();
+        assert_eq!(found.reason, DenyReason::CrossOrg);
+        (found.suspends, found.changes.into_iter().map(|(address, _)| address).collect::<Vec<_>>())
+    };
+    let theirs = ("theirs", counted(0, 9));
+    let both = addresses(&["latch", "theirs"]);
+    let honest = judged(100, false);
+    assert_eq!(found(&honest, &[("latch", counted(0, 1)), theirs.clone()]), (false, addresses(&["theirs"])));
+    assert_eq!(found(&honest, &[("latch", counted(7, 8)), theirs.clone()]), (false, addresses(&["theirs"])));
+    assert_eq!(found(&honest, &[("latch", counted(7, 9)), theirs.clone()]), (false, both.clone()));
+    assert_eq!(found(&honest, &[("vault", counted(0, 1)), theirs.clone()]), (false, addresses(&["theirs", "vault"])));
+    // What it paid its sender or the beneficiary is no part of it.
+    let paid = Change { balance: Some(U256::from(7)), ..Change::default() };
+    for payee in ["thief-wallet", "validator"] {
+        let changes = [("latch", counted(0, 1)), (payee, paid.clone())];
+        assert_eq!(found(&honest, &changes), (false, addresses(&[payee])), "{payee}");
+    }
+    assert_eq!(found(&judged(100, true), &[("latch", counted(0, 1)), theirs.clone()]), (true, both.clone()));
+    // Whoever shares an organization, and the sender's own second wallet, are no others; nor is who changed nothing it met, nor
+    // a state that nobody of ours changed.
+    let suspends = |between: &[OtherSend]| {
+        let sent = MinedSend { judged: Some(&honest), between, ..sent(&thief, &lately, &came) };
+        judge_mined(&snapshot, &sent, &run(&["theirs"], &["latch"], &[]), NOW, &Knobs::default()).unwrap().suspends
+    };
+    assert!(!suspends(&[other("framer", "rival", "latch")]));
+    assert!(suspends(&[other("thief", "rival", "latch")]) && suspends(&[other("pal", "bank", "latch")]));
+    assert!(suspends(&[other("framer", "rival", "drop-box")]) && suspends(&[]));
+    assert!(suspends(&[other("framer", "rival", "latch"), other("pal", "bank", "theirs")]));
+    assert_eq!(found(&judged(35, false), &[("latch", counted(0, 1)), theirs]), (true, both));
+}
+
+/// A send of this person under this organization that changed this account.
+fn other(name: &str, org: &str, changed: &str) -> OtherSend {
+    OtherSend { external_id: did(name), orgs: vec![org_id(org)], changed: [address_of(changed)].into() }
 }
 
 fn written() -> Change {

@@ -626,6 +626,19 @@ fn w1_authorizations_need_an_own_authority_and_a_delegate_within_reach() {
     assert_eq!(send(&bank().snapshot(), "bond"), "sender_not_owned");
     let own = |delegate: &str| bank().user("analyst").link_address(authority(delegate)).snapshot();
     assert_eq!(send(&own("bond"), "bond"), "SEND");
+    // The zero address ends a delegation, of one's own wallet only.
+    let clearing = Authorization { chain_id: U256::from(1), address: Address::ZERO, nonce: 0 };
+    let clearing = SignedAuthorization::new_unchecked(clearing, 0, U256::from(1), U256::from(9));
+    let clear = |snapshot: &Snapshot| {
+        let mut call = super::support::signed(address_of("wallet"), 0, Some(Address::ZERO), []);
+        if let Call::SendRaw(signed) = &mut call {
+            signed.request.authorization_list = vec![clearing.clone()];
+        }
+        verdict(&ask(snapshot, "analyst").call(Method::SendRawTransaction, &call))
+    };
+    let authority_of_clearing = clearing.recover_authority().unwrap();
+    assert_eq!(clear(&bank().user("analyst").link_address(authority_of_clearing).snapshot()), "SEND");
+    assert_eq!(clear(&bank().snapshot()), "sender_not_owned");
     for delegate in ["ungranted", "foreign", "unregistered"] {
         assert_eq!(send(&own(delegate), delegate), "contract_not_permitted", "{delegate}");
     }

@@ -9,10 +9,11 @@ use alloy_primitives::keccak256;
 use gw_evm::{
     Method,
     code::{DIAMOND_CUT, DIAMOND_SLOT, IMPLEMENTATION_SLOT},
-    trace::{FrameKind, Outcome, Trace},
+    trace::{Frame, FrameKind, Outcome, Trace},
 };
 use gw_policy::{
-    Snapshot,
+    Knobs, Snapshot,
+    knobs::Deployments,
     snapshot::{MustBe, SystemToggle},
     testing::{FUTURE, NOW, World, address_of, calldata, function},
 };
@@ -228,6 +229,22 @@ fn x7_creations_need_the_claim_and_take_nothing_of_others() {
     }
 }
 
+/// K8, HD29: what somebody paid to an address before a simulation creates code there is nobody's to read: it looks new. What the
+/// organization has reserved is its own.
+#[test]
+fn k8_a_simulated_creation_reads_no_balance_that_was_there() {
+    let told = |snapshot: &Snapshot, balance: u64| {
+        let told = call(snapshot, "ops", "bond").account("bond", CODE).frame(1, FrameKind::Create2, "new");
+        let mut told = told.frame(1, FrameKind::Call, "new").wallet("new");
+        told.touched.get_mut(&address_of("new")).unwrap().balance = U256::from(balance);
+        let verdict = told.verdict(snapshot, &Knobs::default()).unwrap();
+        verdict.tells_existence_of().to_vec()
+    };
+    assert_eq!(told(&bank().snapshot(), 5), [address_of("new")]);
+    assert!(told(&bank().snapshot(), 0).is_empty());
+    assert!(told(&bank().user("ops").reservation("new", FUTURE).snapshot(), 5).is_empty());
+}
+
 #[test]
 fn x7_what_the_run_creates_may_be_called_in_it_unless_it_was_there_before() {
     let snapshot = bank().snapshot();
@@ -237,6 +254,82 @@ fn x7_what_the_run_creates_may_be_called_in_it_unless_it_was_there_before() {
     };
     assert_eq!(run(&[]), Ok(vec![address_of("new")]));
     assert_eq!(run(CODE), Err(DenyReason::Unregistered), "a failed creation over somebody's contract");
+}
+
+/// HD2: with `DEPLOYMENTS=approved` a send creates contracts of approved code only, whatever arguments follow the code, at the
+/// top or below, kept or not. Simulations are free.
+#[test]
+fn hd2_a_send_creates_contracts_of_approved_code() {
+    let (approved, longer) = ([0x60, 0x80, 0x60], [0x60, 0x80, 0x61, 0x62]);
+    let snapshot = bank().approved_code(&approved).approved_code(&longer).snapshot();
+    let knobs = &Knobs { deployments: Deployments::Approved, ..Knobs::default() };
+    let clone =
+        [
+            &[
+                0x3d, 0x60, 0x2d, 0x80, 0x60, 0x0a, 0x3d, 0x39, 0x81, 0xf3, 0x36, 0x3d, 0x3d, 0x37, 0x3d, 0x3d, 0x3d,
+                0x36,
+            ][..],
+            &[0x3d, 0x73],
+            address_of("bond").as_slice(),
+            &[0x5a, 0xf4, 0x3d, 0x82, 0x80, 0x3e, 0x90, 0x3d, 0x91, 0x60, 0x2b, 0x57, 0xfd, 0x5b, 0xf3],
+        ]
+        .concat();
+    let inside = |init: &[u8], edit: fn(&mut Frame)| {
+        let told = send(&snapshot, "ops", Some("bond")).account("bond", CODE).frame(1, FrameKind::Create2, "new");
+        told.input(init.to_vec()).edit(edit)
+    };
+    let kept: fn(&mut Frame) = |_| ();
+    let undone: fn(&mut Frame) = |frame| (frame.failed, frame.undone) = (true, true);
+    for (init, is_approved) in [
+        (&approved[..], true),
+        (&[0x60, 0x80, 0x60, 0xff, 0xee], true),
+        (&longer, true),
+        (&[0x60, 0x80, 0x61, 0x62, 0x01], true),
+        (&clone, true),
+        (&[0x60, 0x80], false),
+        (&[0x60, 0x80, 0x61], false),
+        (&[0x60, 0x80, 0x61, 0x63], false),
+        (&[], false),
+        (&clone[..54], false),
+        (&[&clone[..], &[0]].concat(), false),
+    ] {
+        for edit in [kept, undone] {
+            let said = inside(init, edit).verdict(&snapshot, knobs).map(drop);
+            assert_eq!(said, if is_approved { Ok(()) } else { Err(DenyReason::CodehashMismatch) }, "{init:02x?}");
+        }
+        assert!(inside(init, kept).verdict(&snapshot, &Knobs::default()).is_ok());
+    }
+    // At the top, of `01020304`.
+    let top = |snapshot: &Snapshot| send(snapshot, "ops", None).verdict(snapshot, knobs).map(drop);
+    assert_eq!(top(&snapshot), Err(DenyReason::CodehashMismatch));
+    assert_eq!(top(&bank().approved_code(&[1, 2, 3]).snapshot()), Ok(()));
+    let simulated = call(&snapshot, "ops", "bond").account("bond", CODE).frame(1, FrameKind::Create, "new");
+    assert!(simulated.verdict(&snapshot, knobs).is_ok());
+}
+
+/// HD38: whether a run may do otherwise in another block on the same state: its code, what it creates and what a wallet
+/// delegates to ask for the block. Shared code is a super admin's word.
+#[test]
+fn hd38_a_run_may_vary_if_its_code_reads_the_block() {
+    const NUMBER: &[u8] = &[0x43, 0x50, 0x00];
+    let snapshot = bank().shared_pinned("utility", NUMBER, None).snapshot();
+    let entered = |name: &str, code: &'static [u8]| {
+        let told = send(&snapshot, "ops", Some("bond")).account("bond", CODE).frame(1, FrameKind::Call, name);
+        told.account(name, code).verdict(&snapshot, &Knobs::default()).unwrap().reads_block()
+    };
+    assert!(!entered("ledger", CODE) && entered("ledger", NUMBER) && !entered("utility", NUMBER));
+    for opcode in [0x3a, 0x40, 0x41, 0x42, 0x43, 0x44, 0x45, 0x48, 0x4a] {
+        assert!(gw_evm::code::reads_block(&[opcode]), "{opcode:x}");
+    }
+    for opcode in [0x30, 0x31, 0x33, 0x3f, 0x46, 0x47, 0x5a] {
+        assert!(!gw_evm::code::reads_block(&[opcode]), "{opcode:x}");
+    }
+    let created = |init: &'static [u8], runtime: &'static [u8]| {
+        let told = send(&snapshot, "ops", Some("bond")).account("bond", CODE).frame(1, FrameKind::Create, "new");
+        let told = told.input(init).edit(|frame| frame.output = Bytes::from_static(runtime));
+        told.verdict(&snapshot, &Knobs::default()).unwrap().reads_block()
+    };
+    assert!(!created(CODE, CODE) && created(NUMBER, CODE) && created(CODE, NUMBER));
 }
 
 #[test]
@@ -316,6 +409,42 @@ fn f5_a_proxy_that_passes_its_input_on_is_judged_once() {
     assert_eq!(through(FrameKind::DelegateCall, &[1, 2, 3, 4]), OK);
     assert_eq!(through(FrameKind::DelegateCall, &[4, 3, 2, 1]), Err(DenyReason::FunctionNotPermitted));
     assert_eq!(through(FrameKind::Call, &[1, 2, 3, 4]), Err(DenyReason::FunctionNotPermitted));
+}
+
+/// F5, HD4: what a proxy's own code runs on the proxy's state with other input than the proxy was given is a call of the proxy;
+/// a library's code is not.
+#[test]
+fn f5_a_proxys_code_entered_once_more_is_judged_as_a_call_of_the_proxy() {
+    let snapshot = bank()
+        .contract("proxy")
+        .grant("analysts")
+        .functions([function("multi()", [])])
+        .contract("code")
+        .grant("analysts")
+        .contract("library")
+        .grant("analysts")
+        .snapshot();
+    let (multi, secret) = (calldata("multi()", []), calldata("secret()", []));
+    let inner = |kind, target: &str, input: &Bytes| {
+        let data = multi.clone();
+        let told = super::execution::told(
+            permit(ask(&snapshot, "analyst").eth_call(address_of("proxy"), data.clone())),
+            Address::ZERO,
+            FrameKind::Call,
+            Some("proxy"),
+        );
+        let told = told.input(data.clone()).account("proxy", CODE);
+        let told = told.frame(1, FrameKind::DelegateCall, "code").input(data).account("code", CODE);
+        // The code runs as the proxy.
+        let told = told.frame(2, kind, target).input(input.clone());
+        told.edit(|frame| frame.from = address_of("proxy")).account(target, CODE).judge(&snapshot)
+    };
+    let denied = Err(DenyReason::FunctionNotPermitted);
+    assert_eq!(inner(FrameKind::DelegateCall, "code", &secret), denied);
+    assert_eq!(inner(FrameKind::CallCode, "code", &secret), denied);
+    assert_eq!(inner(FrameKind::DelegateCall, "proxy", &secret), denied);
+    assert_eq!(inner(FrameKind::DelegateCall, "code", &multi), OK);
+    assert_eq!(inner(FrameKind::DelegateCall, "library", &secret), OK);
 }
 
 /// U2: the state diff decides, whichever function wrote.
@@ -603,6 +732,13 @@ fn hd4_only_a_trusted_router_passes_on_what_rules_forbid() {
     let trusted = world(true).snapshot();
     assert_eq!(through(&trusted, &["router"], "victim-wallet"), OK);
     assert_eq!(through(&trusted, &["bond", "router"], "victim-wallet"), OK);
+    // Its code on another account's storage is not the router.
+    for kind in [FrameKind::DelegateCall, FrameKind::CallCode] {
+        let told =
+            call(&trusted, "analyst", "bond").account("bond", CODE).frame(1, kind, "router").account("router", CODE);
+        let told = told.frame(2, FrameKind::StaticCall, "token").input(of("victim-wallet")).account("token", CODE);
+        assert_eq!(told.judge(&trusted), Err(DenyReason::ParamRule), "{kind:?}");
+    }
     // Code the caller brought along, between the router and the token, is not vouched for.
     let mine = world(true).contract("mine").deployed_by("analyst").snapshot();
     assert_eq!(through(&mine, &["router", "mine"], "victim-wallet"), Err(DenyReason::ParamRule));

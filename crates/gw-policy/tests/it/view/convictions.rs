@@ -267,7 +267,13 @@ fn hd28_what_a_convicted_transaction_changed_reads_as_before() {
     let told = |block| view::proof(&thief, latch, block, sealed(&proof)).into_string();
     assert!(told(101).contains(r#""value":"0x1""#) && !told(101).contains("0x02"), "{}", told(101));
     // What executions run on.
-    let state = snapshot.shown_state(101, &[(receiver, U256::from(0x13))].into());
+    let held = [
+        (receiver, Account { balance: U256::from(0x13), ..Account::default() }),
+        (latch, Account { slots: [(B256::ZERO, B256::with_last_byte(9))].into(), ..Account::default() }),
+        (child, Account { nonce: 1, ..Account::default() }),
+        (address_of("friend"), Account::default()),
+    ];
+    let state = snapshot.shown_state(101).overrides(held.iter().map(|(address, held)| (address, held)));
     let expected = StateOverrides::new(
         [
             (receiver, AccountOverride { balance: Some(U256::from(0xe)), ..AccountOverride::default() }),
@@ -280,8 +286,11 @@ fn hd28_what_a_convicted_transaction_changed_reads_as_before() {
         .into(),
     );
     assert_eq!(state, expected);
-    assert_eq!(snapshot.shown_state(99, &Default::default()), StateOverrides::default());
-    assert_eq!(snapshot.withheld_balances(101), [receiver]);
+    // What was written past the gateway is run on as it is shown.
+    let later = [(latch, Account { slots: [(B256::ZERO, B256::with_last_byte(7))].into(), ..Account::default() })];
+    let state = snapshot.shown_state(101).overrides(later.iter().map(|(address, held)| (address, held)));
+    assert_eq!(state, StateOverrides::new([(latch, AccountOverride::default())].into()));
+    assert!(!snapshot.shown_state(99).withholds() && snapshot.shown_state(101).differs(receiver));
     // Cleared, all of it shows again.
     let before = scene().snapshot();
     assert_eq!(
@@ -340,4 +349,30 @@ fn hd28_withheld_balances_are_undone_together() {
         // Who pays it since is not forgotten.
         assert_eq!(snapshot.shown_balance(purse, 9, U256::from(3)), U256::from(4), "{loot}");
     }
+}
+
+/// HD40: a run that meets what is withheld one after the other is told all of it at once: every slot of the accounts it
+/// touched, as far as nobody wrote them since, and every contract that the same transactions created.
+#[test]
+fn hd40_a_run_learns_not_how_much_is_withheld() {
+    let (books, child) = (address_of("books"), address_of("child"));
+    let word = |value: u64| B256::from(U256::from(value));
+    let written = AccountChange {
+        slots: (0..100).map(|slot| (word(slot), (B256::ZERO, word(7)))).collect(),
+        ..AccountChange::default()
+    };
+    let created =
+        AccountChange { created: true, code: Some(Bytes::new()), nonce: Some((0, 1)), ..AccountChange::default() };
+    let mut world = world().withheld(books, 7, written);
+    // By the same transaction.
+    world = world.withheld_beside(child, created.clone()).withheld(address_of("elsewhere"), 8, created);
+    let state = world.snapshot().shown_state(9);
+    let met = Account { slots: [(word(1), word(7)), (word(2), word(9))].into(), ..Account::default() };
+    let slots = |overrides: &StateOverrides| format!("{overrides:?}").matches("0x").count();
+    let (touched, whole) = (state.overrides([(&books, &met)]), state.whole_overrides([(&books, &met)]));
+    assert!(slots(&touched) < 10 && slots(&whole) > 190, "{touched:?} {whole:?}");
+    let expected: Vec<_> = (0..100).filter(|slot| *slot != 2).map(|slot| (word(slot), B256::ZERO)).collect();
+    let books_shown = AccountOverride { slots: expected.into_iter().collect(), ..AccountOverride::default() };
+    let child_shown = AccountOverride { code: Some(Bytes::new()), nonce: Some(0), ..AccountOverride::default() };
+    assert_eq!(whole, StateOverrides::new([(books, books_shown), (child, child_shown)].into()));
 }

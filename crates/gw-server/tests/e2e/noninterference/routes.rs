@@ -1,6 +1,7 @@
 //! Every route of the API description, with every planted value where it takes one.
 
 use super::seed::{BOTH, MARKED, NOBODY, OWNER, PAWN, TRADER, UNKNOWN, WORDS, recipient, third_wallet, wallets};
+use gw_types::B256;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -84,6 +85,7 @@ fn parameter(path: &str, name: &str) -> Vec<String> {
         "membership_id" | "session_id" | "secret" => words(&[UNKNOWN]),
         "id" if path.contains("rpc-urls") => words(&["<owner_url>", "<marked_url>"]),
         "id" => words(&[UNKNOWN]),
+        "hash" => vec![B256::ZERO.to_string()],
         _ => panic!("no question for the parameter `{name}` of {path}"),
     }
 }
@@ -233,6 +235,7 @@ fn bodies(method: &str, path: &str) -> Option<Vec<Value>> {
         }
         ("POST", "/admin/shared-infrastructure") => vec![json!({"address": "<maybe>", "name": "new"})],
         ("PUT", "/admin/shared-infrastructure/{address}") => vec![json!({"name": "renamed"})],
+        ("POST", "/admin/approved-code") => vec![json!({"name": "new", "creation_code": "0x6080"})],
         ("POST", "/admin/system/eth-call-tracing" | "/admin/system/intra-org-grant-tracing") => {
             vec![json!({"enabled": true, "reason": "test"})]
         }
