@@ -19,10 +19,10 @@ pub fn minimal_proxy(code: &[u8]) -> Option<Address> {
     Address::try_from(address).ok()
 }
 
-/// The same of the creation code that makes one, as the standard gives it.
-pub fn minimal_proxy_creation(init_code: &[u8]) -> Option<Address> {
+/// Whether this is the creation code of a minimal proxy, as ERC-1167 defines it.
+pub fn creates_minimal_proxy(init_code: &[u8]) -> bool {
     const COPY: [u8; 10] = [0x3d, 0x60, 0x2d, 0x80, 0x60, 0x0a, 0x3d, 0x39, 0x81, 0xf3];
-    minimal_proxy(init_code.strip_prefix(&COPY)?)
+    init_code.strip_prefix(&COPY).and_then(minimal_proxy).is_some()
 }
 
 const BALANCE: u8 = 0x31;

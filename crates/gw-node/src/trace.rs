@@ -14,7 +14,7 @@ use gw_evm::{
 };
 use gw_policy::{
     sealed::{RawError, Sealed},
-    snapshot::ShownState,
+    snapshot::VisibleState,
 };
 use gw_types::{Address, B256};
 use serde_json::value::RawValue;
@@ -71,7 +71,7 @@ impl Node {
         request: &CallRequest,
         pin: Pin,
         scope: TraceScope,
-        state: &ShownState,
+        state: &VisibleState,
     ) -> Result<Traced, NoTrace> {
         self.reading(|on| async move {
             let form = on.trace_form().ok_or(NoTrace::Unsupported)?;
@@ -102,7 +102,7 @@ impl Node {
         request: &CallRequest,
         pin: Pin,
         next: NextBlock,
-        state: &ShownState,
+        state: &VisibleState,
     ) -> Result<SendTrace, NoTrace> {
         let sender = request.from.unwrap_or(Address::ZERO);
         self.reading(|on| async move {
@@ -150,7 +150,7 @@ impl Node {
     }
 
     /// Where anything is withheld, a node that runs calls on the chain's own state gives no trace.
-    async fn require_overrides(&self, form: TraceForm, pin: Pin, state: &ShownState) -> Result<(), NoTrace> {
+    async fn require_overrides(&self, form: TraceForm, pin: Pin, state: &VisibleState) -> Result<(), NoTrace> {
         let endpoint = self.endpoint().ok_or(NoTrace::Unsupported)?;
         if !state.withholds() || endpoint.overriding.load() {
             return Ok(());
@@ -193,19 +193,19 @@ const MAX_ROUNDS: usize = 24;
 /// carry all withheld state: nodes limit its size (HD36). At least two traces run while anything is withheld, so that their
 /// number does not reveal whether the run touches it.
 struct OverrideRounds<'s> {
-    state: &'s ShownState,
+    state: &'s VisibleState,
     applied: StateOverrides,
     count: usize,
 }
 
 impl<'s> OverrideRounds<'s> {
     /// The trace scope: with slots while anything is withheld.
-    fn scope(scope: TraceScope, state: &ShownState) -> TraceScope {
+    fn scope(scope: TraceScope, state: &VisibleState) -> TraceScope {
         if state.withholds() { scope.with_slots() } else { scope }
     }
 
     /// With the overrides of the accounts that are known before the first trace.
-    async fn begin(node: &Node, request: &CallRequest, pin: Pin, state: &'s ShownState) -> Result<Self, NodeError> {
+    async fn begin(node: &Node, request: &CallRequest, pin: Pin, state: &'s VisibleState) -> Result<Self, NodeError> {
         let known = [Some(request.from.unwrap_or(Address::ZERO)), request.to].into_iter().flatten();
         let differing = known.filter(|address| state.withholds() && state.differs(*address));
         let mut held: BTreeMap<Address, Account> =

@@ -14,7 +14,10 @@ use crate::{
         WithheldChange,
     },
 };
-use gw_policy::snapshot::{LinkKind, MembershipState, SystemToggle, UrlReach};
+use gw_policy::{
+    access::JudgedRuns,
+    snapshot::{LinkKind, MembershipState, SystemToggle, UrlReach},
+};
 use gw_types::{Address, Claims, Secret, Timestamp};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -406,7 +409,7 @@ impl TryFrom<watched_sends::Model> for Watched {
             is_named: row.is_named,
             block_number: row.block_number.map(|number| u64::try_from(number).unwrap_or_default()),
             judged: match (row.judged_block, row.judged_number, row.judged_runs) {
-                (Some(block), Some(number), Some(digests)) => Some(gw_policy::access::JudgedRuns {
+                (Some(block), Some(number), Some(digests)) => Some(JudgedRuns {
                     block: place.parse("judged_block", &block)?,
                     number: u64::try_from(number).unwrap_or_default(),
                     digests: place.json("judged_runs", digests)?,

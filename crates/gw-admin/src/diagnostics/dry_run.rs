@@ -45,8 +45,8 @@ const METHODS: [Method; 11] = [
 /// happens. Said is why, and where an execution was stopped.
 ///
 /// For administrators of the organization, in person, and recorded before it is answered. Shown is what the administrator
-/// may see too; what only the member sees is not there, or masked. A send without `from`, or signed by
-/// somebody else, runs from a fixed address without key, links or funds.
+/// may see too; what only the member sees is not there, or masked. A send without `from`, or
+/// signed by somebody else, runs from a fixed address that has no key, no links and no funds.
 #[utoipa::path(post, path = "/api/v1/admin/orgs/{org_id}/dry-run", tag = "diagnostics", request_body = DryRunRequest,
     params(("org_id" = String, Path, format = Uuid)),
     responses((status = 200, body = DryRunResponseDoc), (status = 400), (status = 401), (status = 403),

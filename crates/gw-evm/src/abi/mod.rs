@@ -22,7 +22,7 @@ use alloy_primitives::{Address, B256};
 use function::FunctionShape;
 use std::collections::BTreeMap;
 
-/// The most array suffixes of a type: each is a call of its own to whoever reads the type (HD36).
+/// The most array suffixes of a type. Type parsers recurse once for each suffix, and a long type overflows the stack (HD36).
 pub const MAX_ARRAYS: usize = 16;
 
 /// Whether any text of an ABI has more array suffixes. The depth of the JSON itself is bounded by its parser.

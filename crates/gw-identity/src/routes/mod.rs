@@ -68,7 +68,7 @@ enum Limited {
     /// By session, in their handlers.
     OwnPolls,
     Refreshes,
-    /// The same from our own pages and from applications' servers: failures of an application are counted.
+    /// Limited like refreshes. Pages of other sites are refused before the application's failures are counted.
     Applications,
     /// By subject, in their extractor; what is read and changed is the caller's own, and recorded.
     Links,

@@ -7,7 +7,7 @@ use gw_evm::{
 };
 use gw_node::{Admitting, Answer, Block, Budget, Gate, Node, NodeError, NodeState, Resend, Traced, Upkeep};
 use gw_policy::{
-    snapshot::{AccountChange, ShownState},
+    snapshot::{AccountChange, VisibleState},
     testing::world,
 };
 use gw_testkit::{FakeNode, Relay, anvil::anvil, fake_node, fake_node::Reply};
@@ -74,7 +74,7 @@ async fn a_read_goes_to_the_other_node_when_the_way_to_the_first_is_cut() {
     let request = CallRequest { to: Some(Address::repeat_byte(9)), ..CallRequest::default() };
     let pin = node.head().unwrap().pin();
     assert!(matches!(
-        node.trace(&request, pin, TraceScope::Read, &ShownState::default()).await.unwrap(),
+        node.trace(&request, pin, TraceScope::Read, &VisibleState::default()).await.unwrap(),
         Traced::Trace(_)
     ));
     assert_eq!(node.block(BlockId::Number(0)).await.unwrap().map(|block| block.number), Some(0));
@@ -104,7 +104,7 @@ async fn a_call_that_times_out_on_a_node_that_is_well_moves_nothing() {
     let (first, second) = (node.head().unwrap().pin(), CallRequest::default());
     one.reply("debug_traceCall", Reply::Silence);
     two.take();
-    let patient = node.trace(&second, first, TraceScope::Read, &ShownState::default()).await;
+    let patient = node.trace(&second, first, TraceScope::Read, &VisibleState::default()).await;
     assert!(matches!(patient, Err(gw_node::NoTrace::Node(NodeError::Timeout))), "{patient:?}");
     assert_eq!(active(&node), 0);
     two.assert_silent();
@@ -118,11 +118,11 @@ async fn hd28_a_node_that_passes_over_what_is_withheld_gives_no_trace() {
         let node = Node::connect(&config(&url)).await.unwrap();
         let request = CallRequest { to: Some(Address::repeat_byte(9)), ..CallRequest::default() };
         let pin = node.head().unwrap().pin();
-        let trace = async |state: &ShownState| node.trace(&request, pin, TraceScope::Read, state).await;
-        assert!(matches!(trace(&ShownState::default()).await, Ok(Traced::Trace(_))));
+        let trace = async |state: &VisibleState| node.trace(&request, pin, TraceScope::Read, state).await;
+        assert!(matches!(trace(&VisibleState::default()).await, Ok(Traced::Trace(_))));
         let paid = AccountChange { balance: Some((U256::ONE, U256::ZERO)), ..AccountChange::default() };
         let snapshot = world().withheld(Address::repeat_byte(9), 0, paid).snapshot();
-        let said = trace(&snapshot.shown_state(0)).await;
+        let said = trace(&snapshot.visible_state(0)).await;
         assert_eq!(matches!(said, Ok(Traced::Trace(_))), expected, "{said:?}");
         assert_eq!(matches!(said, Err(gw_node::NoTrace::Unsupported)), !expected, "{said:?}");
     }
@@ -342,7 +342,7 @@ async fn decision_7_a_retried_trace_has_the_form_of_the_other_node() {
     way.cut().await;
     let request = CallRequest { to: Some(Address::repeat_byte(9)), ..CallRequest::default() };
     let traced =
-        node.trace(&request, node.head().unwrap().pin(), TraceScope::Read, &ShownState::default()).await.unwrap();
+        node.trace(&request, node.head().unwrap().pin(), TraceScope::Read, &VisibleState::default()).await.unwrap();
     assert!(matches!(traced, Traced::Trace(_)), "{traced:?}");
     assert_eq!((active(&node), node.trace_form()), (1, Some(TraceForm::Batch)));
 }

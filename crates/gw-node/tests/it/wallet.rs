@@ -51,7 +51,7 @@ async fn asked(node: &Node, question: &WalletQuestion) -> WalletTrace {
     node.refresh_head().await.unwrap();
     let head = node.head().unwrap().block;
     let trace = match node
-        .trace(&question.request(), head.pin(), TraceScope::Read, &gw_policy::snapshot::ShownState::default())
+        .trace(&question.request(), head.pin(), TraceScope::Read, &gw_policy::snapshot::VisibleState::default())
         .await
     {
         Ok(Traced::Trace(trace)) => Some(trace),

@@ -48,15 +48,15 @@ pub struct MinedSend<'a> {
     pub at: (u64, u64),
     /// Contracts that had no code yet when the transaction was judged.
     pub came: &'a HashSet<Address>,
-    /// What other sends changed since it was judged, as far as that is known.
-    pub between: &'a [OtherSend],
+    /// The other sends that were mined since it was judged and before it, as far as they are known.
+    pub recent_sends: &'a [&'a RecentSend],
     /// What it did when it was judged; unknown of what was sent before that was kept.
     pub judged: Option<&'a JudgedRuns>,
 }
 
 /// Another send, and what it changed.
 #[derive(Clone, Debug)]
-pub struct OtherSend {
+pub struct RecentSend {
     /// Who sent it.
     pub external_id: ExternalId,
     /// The organizations its sender was an active member of, and the one it was sent under.
@@ -80,7 +80,7 @@ pub struct JudgedRuns {
     pub block: B256,
     /// Its number.
     pub number: u64,
-    /// [`TraceVerdict::digest`](super::TraceVerdict::digest) of each.
+    /// [`run_digest`] of each.
     pub digests: Vec<B256>,
     /// Whether their code could do otherwise in another block on the same state, or with gas that the node chooses.
     pub may_vary: bool,
@@ -153,20 +153,20 @@ impl MinedSend<'_> {
         self.judged.is_some_and(|judged| judged.covers(self, trace))
     }
 
-    /// Whether others sent it another way than it was judged, by what they changed of what it met. Whoever shares an
-    /// organization with its sender is none of them, for they could act together.
+    /// Whether a send of another organization changed an account that this one met, and none of the sender's own side did. People
+    /// who share an organization with the sender could act together, so their sends count as the sender's own.
     fn is_changed_by_others(&self, trace: &Trace, side: &BTreeSet<OrgId>) -> bool {
         if self.judged.is_none_or(|judged| judged.may_vary || !judged.is_recent(self)) {
             return false;
         }
-        let meets = |other: &&OtherSend| {
+        let meets = |other: &&&RecentSend| {
             let met = |address: &Address| {
                 trace.touched.contains_key(address) && ![self.sender, self.coinbase].contains(address)
             };
             other.changed.iter().any(met)
         };
-        let met: Vec<&OtherSend> = self.between.iter().filter(meets).collect();
-        let is_own = |other: &&OtherSend| {
+        let met: Vec<&RecentSend> = self.recent_sends.iter().filter(meets).copied().collect();
+        let is_own = |other: &&RecentSend| {
             other.external_id == *self.external_id || other.orgs.iter().any(|org| side.contains(org))
         };
         !met.is_empty() && !met.iter().any(is_own)

@@ -22,6 +22,7 @@ mod orgs;
 mod permissions;
 mod permit;
 mod pin;
+mod run_code;
 mod run_digest;
 pub mod send;
 mod subject;
@@ -42,7 +43,7 @@ pub use functions::{Functions, belongs};
 pub use history::{ReadBlock, check_historical_ownership};
 pub use identify::{Caller, Refused, TokenFacts, identify, identify_url};
 pub use mined::{
-    JudgedRuns, MinedFinding, MinedSend, OtherSend, UnreadableRun, changed_accounts, entered_code, judge_mined,
+    JudgedRuns, MinedFinding, MinedSend, RecentSend, UnreadableRun, changed_accounts, entered_code, judge_mined,
     unreadable_mined,
 };
 pub use permissions::{OrgRights, Permissions, active_orgs, permissions, rights, upstream_key};

@@ -16,7 +16,7 @@ use super::{
     target::{Member, Reach, is_public, reach, standing},
 };
 use crate::{
-    knobs::{Deployments, Knobs},
+    knobs::Knobs,
     sealed::Sealed,
     snapshot::{AccountChange, CodePin, Contract, Snapshot, SystemToggle},
     visibility::Viewer,
@@ -24,7 +24,7 @@ use crate::{
 use alloy_eips::eip2930::{AccessList, AccessListItem};
 use gw_evm::{
     Call, CallRequest,
-    code::{asks_for_beneficiary, delegation, probes_accounts, reads_block},
+    code::delegation,
     trace::{Frame, FrameKind, Trace},
 };
 use gw_types::{Address, B256, Claim, DenyReason, OrgId, Timestamp};
@@ -119,7 +119,7 @@ impl TraceVerdict {
     }
 
     /// What tells this run from one that needs other rights; the run ran in a block with this beneficiary.
-    pub fn digest(&self, coinbase: Address) -> B256 {
+    pub(super) fn digest(&self, coinbase: Address) -> B256 {
         run_digest(&self.trace, coinbase)
     }
 
@@ -129,7 +129,7 @@ impl TraceVerdict {
     }
 
     /// What the run changed, but for its sender and the block's beneficiary.
-    pub fn changes(&self, coinbase: Address) -> BTreeMap<Address, AccountChange> {
+    pub(super) fn changes(&self, coinbase: Address) -> BTreeMap<Address, AccountChange> {
         let trace = self.trace();
         let sender = trace.frames.first().map(|top| top.from);
         judged_changes(trace, sender.unwrap_or_default(), coinbase)
@@ -428,8 +428,9 @@ impl<'a> Run<'a> {
         self.frames(&mut judged)?;
         self.touches(&mut judged)?;
         self.looked_at.set(None);
-        let wallets = !judged.wallets.is_empty() || (judged.beneficiary && self.may_name_beneficiary(&judged));
-        if (wallets || judged.unreached) && self.probes(&judged) {
+        let wallets = !judged.wallets.is_empty()
+            || (judged.beneficiary && self.may_ask_for_beneficiary(judged.executed.iter().copied()));
+        if (wallets || judged.unreached) && self.probes(&judged.executed) {
             // HD29: who was let in without a grant does not get to look at what they entered.
             return Err(if wallets { DenyReason::Unregistered } else { DenyReason::ContractNotPermitted });
         }
@@ -449,7 +450,7 @@ impl<'a> Run<'a> {
     }
 
     /// Whether the address is shared infrastructure and holds its pinned code (X6).
-    fn shared(&self, address: Address) -> bool {
+    pub(super) fn shared(&self, address: Address) -> bool {
         self.snapshot.shared(address).is_some_and(|shared| shared.pin.is_none_or(|pin| pin.is_code(self.code(address))))
     }
 
@@ -550,21 +551,6 @@ impl<'a> Run<'a> {
                 }
             };
             said.push(here);
-        }
-        Ok(())
-    }
-
-    /// HD2: with `DEPLOYMENTS=approved` no send runs creation code that nobody approved, whoever creates.
-    pub(super) fn approved_creations(&self) -> Result<(), DenyReason> {
-        if self.knobs.deployments == Deployments::Any {
-            return Ok(());
-        }
-        let creations = self.trace.frames.iter().enumerate().filter(|(_, frame)| frame.is_creation());
-        for (index, frame) in creations {
-            self.looked_at.set(Some((Some(index), frame.to)));
-            if !self.snapshot.approves_creation(&frame.input) {
-                return Err(DenyReason::CodehashMismatch);
-            }
         }
         Ok(())
     }
@@ -775,80 +761,5 @@ impl<'a> Run<'a> {
         } else {
             functions.permit(self.snapshot, &self.member, proxy, &frame.input)
         }
-    }
-
-    /// HD6: whether code that ran can ask for another account's balance, code or code hash.
-    fn probes(&self, judged: &Judged<'_>) -> bool {
-        let of_account = judged.executed.iter().any(|address| match self.trace.touched.get(address) {
-            Some(account) => probes_accounts(&account.code),
-            // A registered contract the node shows no code of: unknown.
-            None => self.snapshot.owner(*address).is_some() || self.snapshot.is_tagged_shared(*address),
-        });
-        let creations = || self.trace.frames.iter().filter(|frame| frame.is_creation());
-        of_account || creations().any(|frame| probes_accounts(&frame.input) || probes_accounts(&frame.output))
-    }
-
-    /// Whether code that ran may ask for its block. Shared code is a super admin's word (HD9).
-    fn reads_block(&self) -> bool {
-        let entered = self.trace.frames.iter().filter(|frame| !frame.is_creation()).filter_map(|frame| frame.to);
-        let mut executed = entered.flat_map(|address| self.runs_at(address)).filter(|address| !self.shared(*address));
-        let creations = || self.trace.frames.iter().filter(|frame| frame.is_creation());
-        let is_unknown =
-            |address: Address| !self.trace.touched.contains_key(&address) && self.snapshot.owner(address).is_some();
-        executed.any(|address| is_unknown(address) || reads_block(self.code(address)))
-            || creations().any(|frame| reads_block(&frame.input) || reads_block(&frame.output))
-    }
-
-    /// Whether the run may look at the block's beneficiary on purpose: code it brought along, the opcode, or the address
-    /// in what is passed on. Its listing alone says nothing.
-    fn may_name_beneficiary(&self, judged: &Judged<'_>) -> bool {
-        self.may_ask_for_beneficiary(judged.executed.iter().copied())
-    }
-
-    /// The same of the code at these addresses.
-    pub(super) fn may_ask_for_beneficiary(&self, mut executed: impl Iterator<Item = Address>) -> bool {
-        let address = self.coinbase.into_array();
-        let names = |bytes: &[u8]| bytes.windows(address.len()).any(|window| window == address);
-        let creates = self.trace.frames.iter().any(Frame::is_creation);
-        creates
-            || self.trace.frames.iter().any(|frame| names(&frame.input))
-            || executed.any(|at| asks_for_beneficiary(self.code(at)) || names(self.code(at)))
-    }
-
-    /// Of these wallets, which are not Full, those whose existence the gas of the run may tell (RT9): if one is paid below
-    /// the top frame, or a frame ended otherwise than by a revert, perhaps for want of the gas that a new account costs. A
-    /// delegated wallet exists anyway.
-    fn existence(&self, hidden: BTreeSet<Address>) -> Vec<Address> {
-        let is_hidden = |frame: &Frame| frame.to.is_some_and(|to| hidden.contains(&to));
-        let pays = |frame: &Frame| match frame.kind {
-            FrameKind::Call => frame.parent.is_some() && !frame.value.is_zero(),
-            FrameKind::SelfDestruct => true,
-            FrameKind::StaticCall
-            | FrameKind::DelegateCall
-            | FrameKind::CallCode
-            | FrameKind::Create
-            | FrameKind::Create2 => false,
-        };
-        let halts = |frame: &Frame| frame.error.as_deref().is_some_and(|error| !error.contains("revert"));
-        let tells = |frame: &Frame| halts(frame) || (pays(frame) && is_hidden(frame));
-        let is_told = self.trace.frames.iter().any(tells);
-        let wallets = hidden.into_iter().filter(|wallet| is_told && self.code(*wallet).is_empty());
-        wallets.chain(self.paid_creations()).collect()
-    }
-
-    /// Addresses that somebody paid before the run puts code there: what they hold is not the caller's to read for having
-    /// created them in a simulation (K8), unless they are reserved for the caller's organization.
-    fn paid_creations(&self) -> impl Iterator<Item = Address> {
-        self.created.iter().copied().filter(|address| {
-            let held = self.trace.touched.get(address);
-            let is_paid = held.is_some_and(|account| !account.balance.is_zero());
-            is_paid && standing(self.snapshot, &self.member, *address, self.knobs).reserved_in.is_empty()
-        })
-    }
-
-    /// What the run created below its top frame, and did not undo.
-    fn kept_creations(&self) -> Vec<Address> {
-        let below = self.trace.frames.iter().filter(|frame| frame.parent.is_some());
-        below.filter(|frame| frame.is_creation() && !frame.undone).filter_map(|frame| frame.to).collect()
     }
 }

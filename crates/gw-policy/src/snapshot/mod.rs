@@ -16,10 +16,10 @@ pub use record::{
     Revocation, SharedInfra, Suspension, SystemToggle, ToggleState, TxVisibility, UrlReach, User,
 };
 pub(crate) use withheld::undone_balance;
-pub use withheld::{AccountChange, ShownState, Withheld};
+pub use withheld::{AccountChange, VisibleState, Withheld};
 
 use alloy_primitives::{Keccak256, keccak256};
-use gw_evm::code::minimal_proxy_creation;
+use gw_evm::code::creates_minimal_proxy;
 use gw_types::{
     Address, AllowedTenantId, ApprovedCodeId, B256, ContractId, ConvictionId, Epoch, ExternalId, GrantId, GroupId,
     LinkId, MembershipId, OrgId, OrgUserRecordId, PersonalUrlId, QuarantineId, ReservationId, SharedInfraId,
@@ -124,7 +124,7 @@ pub struct Snapshot {
     shared: Map<SharedInfraId, SharedInfra>,
     shared_by_address: Map<Address, SharedInfra>,
     approved_code: Map<ApprovedCodeId, ApprovedCode>,
-    /// The same by size and hash.
+    /// Size and hash of each approved code, in the order in which `approves_creation` compares prefixes.
     approved_by_size: Arc<BTreeSet<(u32, B256)>>,
     toggles: Map<ToggleId, ToggleState>,
 }
@@ -505,7 +505,7 @@ impl Snapshot {
     /// Whether a creation runs code that a super admin approved: it begins with approved creation code, whose constructor
     /// arguments follow, or makes a minimal proxy (ERC-1167), which is code that is there already.
     pub fn approves_creation(&self, init_code: &[u8]) -> bool {
-        if minimal_proxy_creation(init_code).is_some() {
+        if creates_minimal_proxy(init_code) {
             return true;
         }
         let mut hasher = Keccak256::new();

@@ -192,10 +192,10 @@ impl Snapshot {
     }
 
     /// The state of this block that everybody is shown.
-    pub fn shown_state(&self, block: u64) -> ShownState {
+    pub fn visible_state(&self, block: u64) -> VisibleState {
         let is_shown_whole = !self.withholds_state(block);
         let withheld = if is_shown_whole { WithheldRows::default() } else { self.withheld.clone() };
-        ShownState { withheld, block, new: BTreeSet::new() }
+        VisibleState { withheld, block, new: BTreeSet::new() }
     }
 }
 
@@ -207,13 +207,13 @@ const MOST_CREATED: usize = 1024;
 /// The state of a block that everybody is shown, and everything runs on: what convicted transactions changed is as before them
 /// (HD28), and accounts whose existence gas would tell look new (RT9).
 #[derive(Clone, Debug, Default)]
-pub struct ShownState {
+pub struct VisibleState {
     withheld: WithheldRows,
     block: u64,
     new: BTreeSet<Address>,
 }
 
-impl ShownState {
+impl VisibleState {
     /// Whether it withholds anything, so that nothing must run on the chain's own state.
     pub fn withholds(&self) -> bool {
         !self.withheld.rows.is_empty()
@@ -232,12 +232,12 @@ impl ShownState {
         &self.new
     }
 
-    /// Whether an account differs from the chain's in anything but slots.
+    /// Whether balance, nonce or code of an account are withheld.
     pub fn differs(&self, address: Address) -> bool {
         let is_more = |change: &AccountChange| {
             change.balance.is_some() || change.nonce.is_some() || change.code.is_some() || change.created
         };
-        self.new.contains(&address) || self.withheld.of(address, self.block).any(is_more)
+        self.withheld.of(address, self.block).any(is_more)
     }
 
     /// What a run must find in place of these accounts and slots, as the chain holds them. The work is theirs alone, however

@@ -93,7 +93,7 @@ pub(super) async fn run(
     for _ in 0..ROUNDS {
         let node = judged.node(state)?;
         let began = judged.now;
-        let shown = judged.snapshot.shown_state(block.number).with_new(&new);
+        let shown = judged.snapshot.visible_state(block.number).with_new(&new);
         let traced = found.upstream(state, node.trace(&request, block.pin(), scope, &shown)).await;
         judged = asked.again(judged)?;
         if traced.is_ok() {

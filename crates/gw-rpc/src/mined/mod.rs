@@ -19,7 +19,7 @@ use gw_node::{Admitting, Block, Gate, Listing, Looked, NoTrace, Node, NodeError}
 use gw_policy::{
     Knobs, Snapshot,
     access::{
-        MinedFinding, MinedSend, OtherSend, UnreadableRun, changed_accounts, entered_code, judge_mined,
+        MinedFinding, MinedSend, RecentSend, UnreadableRun, changed_accounts, entered_code, judge_mined,
         unreadable_mined,
     },
     knobs::MinedTrace,
@@ -31,7 +31,7 @@ use gw_store::{
 use gw_types::{Address, B256, Clock, OrgId, Timestamp, WatchId};
 use std::{
     collections::{HashMap, HashSet, VecDeque},
-    sync::{Arc, MutexGuard, PoisonError},
+    sync::Arc,
 };
 use tokio::sync::Mutex;
 
@@ -46,30 +46,46 @@ pub struct MinedGate {
     journal: Arc<Journal>,
     clock: Arc<dyn Clock>,
     knobs: Arc<Knobs>,
-    chain: Mutex<Chain>,
-    others: std::sync::Mutex<Others>,
+    followed: Mutex<Followed>,
 }
 
-/// What the sends of the last blocks changed, oldest first. It is kept here alone: after a restart nobody is taken for having
-/// been sent another way by others.
+/// What is remembered of the last blocks.
 #[derive(Debug, Default)]
-struct Others(VecDeque<(u64, WatchId, OtherSend)>);
+struct Followed {
+    chain: Chain,
+    sends: RecentSends,
+}
 
-impl Others {
-    fn add(&mut self, watched: &Watched, block: Block, looked: &Looked) {
-        self.0.retain(|(number, ..)| number.saturating_add(DEPTH) > block.number);
+/// What the sends of the last blocks changed, oldest first. Only this process knows: after a restart no sender is excused by
+/// what others changed before it (HD38).
+#[derive(Debug, Default)]
+struct RecentSends(VecDeque<MinedChange>);
+
+/// What one send changed, and where it stands in the chain.
+#[derive(Debug)]
+struct MinedChange {
+    watch: WatchId,
+    /// The number of its block, and its place there.
+    at: (u64, u64),
+    send: RecentSend,
+}
+
+impl RecentSends {
+    fn add(&mut self, watched: &Watched, at: (u64, u64), coinbase: Address, looked: &Looked) {
+        let (block, _) = at;
+        self.0.retain(|known| known.watch != watched.id && known.at.0.saturating_add(DEPTH) > block);
         let Looked::Run(run) = looked else { return };
         let orgs = watched.orgs.iter().copied().chain([watched.org]).collect();
-        let changed = changed_accounts(&run.trace, block.coinbase);
-        let send = OtherSend { external_id: watched.external_id.clone(), orgs, changed };
-        self.0.push_back((block.number, watched.id, send));
+        let changed = changed_accounts(&run.trace, coinbase);
+        let send = RecentSend { external_id: watched.external_id.clone(), orgs, changed };
+        self.0.push_back(MinedChange { watch: watched.id, at, send });
     }
 
-    /// Those that were mined since this one was judged.
-    fn since(&self, watched: &Watched) -> Vec<OtherSend> {
+    /// The other sends that were mined since this one was judged, and before it.
+    fn before(&self, watched: &Watched, at: (u64, u64)) -> Vec<&RecentSend> {
         let judged = watched.judged.as_ref().map_or(u64::MAX, |judged| judged.number);
-        let is_since = |(number, id, _): &&(u64, WatchId, OtherSend)| *number > judged && *id != watched.id;
-        self.0.iter().filter(is_since).map(|(.., send)| send.clone()).collect()
+        let is_before = |known: &&MinedChange| known.at.0 > judged && known.at < at && known.watch != watched.id;
+        self.0.iter().filter(is_before).map(|known| &known.send).collect()
     }
 }
 
@@ -110,28 +126,24 @@ struct Written<'a> {
     findings: Vec<(MinedFinding, Found<'a>, u64)>,
 }
 
-/// What was mined before a send.
+/// What a send met that was mined a moment before it.
 #[derive(Clone, Copy, Debug)]
-struct Before<'a> {
+struct BlockContext<'a> {
     /// What sends of its block created that is not registered yet, and whose it will be.
     lately: &'a HashMap<Address, OrgId>,
-    /// What other sends changed since it was judged.
-    others: &'a [OtherSend],
+    recent_sends: &'a [&'a RecentSend],
 }
 
 impl MinedGate {
     /// For the sends of this context.
     pub fn new(context: &SendContext) -> Self {
         let SendContext { store, feed, journal, clock, knobs, .. } = context.clone();
-        Self { store, feed, journal, clock, knobs, chain: Mutex::default(), others: Default::default() }
-    }
-
-    fn others(&self) -> MutexGuard<'_, Others> {
-        self.others.lock().unwrap_or_else(PoisonError::into_inner)
+        Self { store, feed, journal, clock, knobs, followed: Mutex::default() }
     }
 
     async fn look(&self, node: &Node, last: Option<Block>, head: Block) -> Result<(), Unseen> {
-        let mut chain = self.chain.lock().await;
+        let mut followed = self.followed.lock().await;
+        let Followed { chain, sends } = &mut *followed;
         if last.is_none() {
             chain.clear();
         }
@@ -139,25 +151,31 @@ impl MinedGate {
         let above = last.map_or(u64::MAX, |last| last.number.min(head.number).saturating_sub(DEPTH));
         let watched = self.store.read().watched_sends(above).await?;
         if watched.is_empty() {
-            remember(&mut chain, &[head]);
+            remember(chain, &[head]);
             return Ok(());
         }
-        let places = awaited::places(node, &watched, &chain, last, head).await?;
+        let places = awaited::places(node, &watched, chain, last, head).await?;
         // First what left the chain: an address may be another's in the blocks that came.
         self.conclude(&places, head).await?;
         for (listing, found) in &places.blocks {
-            self.look_into(node, listing, found).await?;
+            self.look_into(node, listing, found, sends).await?;
         }
         if let Some(above) = places.forked_above {
             chain.retain(|(number, _)| *number <= above);
         }
         let new: Vec<Block> = places.blocks.iter().map(|(listing, _)| listing.block).chain([head]).collect();
-        remember(&mut chain, &new);
+        remember(chain, &new);
         Ok(())
     }
 
     /// Looks at awaited sends in one block, in the order they ran.
-    async fn look_into(&self, node: &Node, listing: &Listing, found: &[Found<'_>]) -> Result<(), Unseen> {
+    async fn look_into(
+        &self,
+        node: &Node,
+        listing: &Listing,
+        found: &[Found<'_>],
+        sends: &mut RecentSends,
+    ) -> Result<(), Unseen> {
         if found.is_empty() {
             return Ok(());
         }
@@ -172,9 +190,10 @@ impl MinedGate {
             let hash = looked.hash();
             for found in found.iter().filter(|found| found.hash == hash) {
                 written.settled.push(*found);
-                let before = Before { lately: &lately, others: &self.others().since(found.watched) };
-                let finding = self.judge(node, &snapshot, before, listing, found, looked).await?;
-                self.others().add(found.watched, listing.block, looked);
+                let at = (listing.block.number, place(listing, found.hash));
+                let context = BlockContext { lately: &lately, recent_sends: &sends.before(found.watched, at) };
+                let finding = self.judge(node, &snapshot, context, listing, found, looked).await?;
+                sends.add(found.watched, at, listing.block.coinbase, looked);
                 // What is withheld is registered when it is shown: a registration would tell of it.
                 let withheld = finding.is_some() && self.knobs.mined_trace == MinedTrace::Quarantine;
                 let created = if withheld { &[][..] } else { looked.created() };
@@ -203,7 +222,7 @@ impl MinedGate {
         &self,
         node: &Node,
         snapshot: &Snapshot,
-        before: Before<'_>,
+        context: BlockContext<'_>,
         listing: &Listing,
         found: &Found<'_>,
         looked: &Looked,
@@ -211,9 +230,9 @@ impl MinedGate {
         let (now, knobs) = (self.clock.now(), &self.knobs);
         let delegations = looked.sent().map(|sent| sent.delegations.clone()).unwrap_or_default();
         let came = HashSet::new();
-        let sent = mined_send(found.watched, &listing.block, before.lately, &came);
+        let sent = mined_send(found.watched, &listing.block, context.lately, &came);
         let at = (listing.block.number, place(listing, found.hash));
-        let sent = MinedSend { delegations, at, between: before.others, ..sent };
+        let sent = MinedSend { delegations, at, recent_sends: context.recent_sends, ..sent };
         let run = match looked {
             Looked::Run(run) => run,
             Looked::Unreadable(run) => {
@@ -367,7 +386,7 @@ fn mined_send<'a>(
         lately,
         at: (block.number, 0),
         came,
-        between: &[],
+        recent_sends: &[],
         judged: watched.judged.as_ref(),
     }
 }

@@ -82,7 +82,7 @@ pub(super) async fn prepare(asked: &Asked, judged: Judged, found: &mut Found) ->
     let next = NextBlock { number: block.number.saturating_add(1), timestamp: block.timestamp.saturating_add(1) };
     let node = judged.node(state)?;
     let began = judged.now;
-    let shown = judged.snapshot.shown_state(block.number);
+    let shown = judged.snapshot.visible_state(block.number);
     let traced = found.upstream(state, node.trace_send(&request, block.pin(), next, &shown)).await;
     let judged = asked.again(judged)?;
     if traced.is_ok() {
@@ -127,7 +127,7 @@ pub(super) async fn prepare(asked: &Asked, judged: Judged, found: &mut Found) ->
         creates,
         creates_at_top: request.to.is_none(),
         claims: permissions(&judged.snapshot, user, org, judged.now).claims,
-        // What names no gas, or no price, runs with what the node chooses.
+        // The node chooses the gas of a transaction that names none.
         judged: JudgedRuns::of(
             (block.number, block.hash),
             block.coinbase,

@@ -106,12 +106,12 @@ async fn d3_changed_code_voids_the_tag_until_it_is_pinned_anew() {
     chain.world.anvil("anvil_setCode", json!([chain.utility, evil])).await;
     chain.world.anvil("anvil_mine", json!([])).await;
     chain.world.node.refresh_head().await.unwrap();
-    // Before anything noticed: the very call that meets the code is refused, reads beside a trace too.
+    // The first call that meets the code is refused for it, before the tag is void; reads beside a trace are refused, too.
+    chain.through(chain.mine).await.assert_denied();
+    assert_eq!(chain.last_reason().await, Some(DenyReason::CodehashMismatch));
     let [code, balance] = chain.state().await;
     code.assert_denied();
     assert_eq!(balance.body["result"], json!("0x0"));
-    chain.through(chain.mine).await.assert_denied();
-    assert_eq!(chain.last_reason().await, Some(DenyReason::CodehashMismatch));
     chain.world.settle().await;
     let row = chain.world.store.read().find_shared_infra(chain.utility).await.unwrap().unwrap();
     assert_eq!(row.broken_codehash, Some(keccak256(&evil)));

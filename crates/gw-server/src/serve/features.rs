@@ -169,7 +169,7 @@ impl Chain for OwnChain {
             let head = self.node.head().ok_or(ChainAway)?;
             let time = Timestamp::from_secs(i64::try_from(head.timestamp).map_err(|_| ChainAway)?);
             // HD28: a wallet that a withheld transaction made, or gave its word, says nothing.
-            let shown = self.feed.pin().snapshot.shown_state(head.number);
+            let shown = self.feed.pin().snapshot.visible_state(head.number);
             let trace = match self.node.trace(&question.request(), head.pin(), TraceScope::Read, &shown).await {
                 Ok(Traced::Trace(trace)) => Some(trace),
                 // What the execution itself brings about says no.

@@ -8,7 +8,7 @@ use gw_evm::{
 use gw_policy::{
     Change as GwChange, Knobs, Sealed, Snapshot,
     access::{
-        JudgedRuns, MinedFinding, MinedSend, OtherSend, UnreadableRun, judge_mined, run_digest, unreadable_mined,
+        JudgedRuns, MinedFinding, MinedSend, RecentSend, UnreadableRun, judge_mined, run_digest, unreadable_mined,
     },
     knobs::AddressQuery,
     snapshot::{AccountChange, User},
@@ -105,7 +105,7 @@ fn sent<'a>(
         lately,
         at: (100, 1),
         came,
-        between: &[],
+        recent_sends: &[],
         judged: None,
     }
 }
@@ -621,8 +621,8 @@ fn hd38_what_others_changed_in_front_is_not_the_senders() {
     };
     let found = |judged: &JudgedRuns, changes: &[(&str, Change)]| {
         let changes = changes.iter().map(|(name, change)| (address_of(name), change.clone())).collect();
-        let between = [other("framer", "rival", "latch")];
-        let sent = MinedSend { judged: Some(judged), between: &between, ..sent(&thief, &lately, &came) };
+        let framer = other("framer", "rival", "latch");
+        let sent = MinedSend { judged: Some(judged), recent_sends: &[&framer], ..sent(&thief, &lately, &came) };
         let found =
             judge_mined(&snapshot, &sent, &run_with(&["theirs"], &[], changes), NOW, &Knobs::default()).unwrap();
         assert_eq!(found.reason, DenyReason::CrossOrg);
@@ -644,8 +644,9 @@ fn hd38_what_others_changed_in_front_is_not_the_senders() {
     assert_eq!(found(&judged(100, true), &[("latch", counted(0, 1)), theirs.clone()]), (true, both.clone()));
     // Whoever shares an organization, and the sender's own second wallet, are no others; nor is who changed nothing it met, nor
     // a state that nobody of ours changed.
-    let suspends = |between: &[OtherSend]| {
-        let sent = MinedSend { judged: Some(&honest), between, ..sent(&thief, &lately, &came) };
+    let suspends = |recent: &[RecentSend]| {
+        let recent_sends: Vec<&RecentSend> = recent.iter().collect();
+        let sent = MinedSend { judged: Some(&honest), recent_sends: &recent_sends, ..sent(&thief, &lately, &came) };
         judge_mined(&snapshot, &sent, &run(&["theirs"], &["latch"], &[]), NOW, &Knobs::default()).unwrap().suspends
     };
     assert!(!suspends(&[other("framer", "rival", "latch")]));
@@ -656,8 +657,8 @@ fn hd38_what_others_changed_in_front_is_not_the_senders() {
 }
 
 /// A send of this person under this organization that changed this account.
-fn other(name: &str, org: &str, changed: &str) -> OtherSend {
-    OtherSend { external_id: did(name), orgs: vec![org_id(org)], changed: [address_of(changed)].into() }
+fn other(name: &str, org: &str, changed: &str) -> RecentSend {
+    RecentSend { external_id: did(name), orgs: vec![org_id(org)], changed: [address_of(changed)].into() }
 }
 
 fn written() -> Change {

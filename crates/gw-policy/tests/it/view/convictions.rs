@@ -273,7 +273,7 @@ fn hd28_what_a_convicted_transaction_changed_reads_as_before() {
         (child, Account { nonce: 1, ..Account::default() }),
         (address_of("friend"), Account::default()),
     ];
-    let state = snapshot.shown_state(101).overrides(held.iter().map(|(address, held)| (address, held)));
+    let state = snapshot.visible_state(101).overrides(held.iter().map(|(address, held)| (address, held)));
     let expected = StateOverrides::new(
         [
             (receiver, AccountOverride { balance: Some(U256::from(0xe)), ..AccountOverride::default() }),
@@ -288,9 +288,9 @@ fn hd28_what_a_convicted_transaction_changed_reads_as_before() {
     assert_eq!(state, expected);
     // What was written past the gateway is run on as it is shown.
     let later = [(latch, Account { slots: [(B256::ZERO, B256::with_last_byte(7))].into(), ..Account::default() })];
-    let state = snapshot.shown_state(101).overrides(later.iter().map(|(address, held)| (address, held)));
+    let state = snapshot.visible_state(101).overrides(later.iter().map(|(address, held)| (address, held)));
     assert_eq!(state, StateOverrides::new([(latch, AccountOverride::default())].into()));
-    assert!(!snapshot.shown_state(99).withholds() && snapshot.shown_state(101).differs(receiver));
+    assert!(!snapshot.visible_state(99).withholds() && snapshot.visible_state(101).differs(receiver));
     // Cleared, all of it shows again.
     let before = scene().snapshot();
     assert_eq!(
@@ -366,7 +366,7 @@ fn hd40_a_run_learns_not_how_much_is_withheld() {
     let mut world = world().withheld(books, 7, written);
     // By the same transaction.
     world = world.withheld_beside(child, created.clone()).withheld(address_of("elsewhere"), 8, created);
-    let state = world.snapshot().shown_state(9);
+    let state = world.snapshot().visible_state(9);
     let met = Account { slots: [(word(1), word(7)), (word(2), word(9))].into(), ..Account::default() };
     let slots = |overrides: &StateOverrides| format!("{overrides:?}").matches("0x").count();
     let (touched, whole) = (state.overrides([(&books, &met)]), state.whole_overrides([(&books, &met)]));
