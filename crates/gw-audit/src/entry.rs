@@ -32,6 +32,23 @@ impl core::fmt::Display for ShardId {
     }
 }
 
+/// One policy store: its id is made with its schema and stays with its backups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
+pub struct StoreId(pub Uuid);
+
+impl From<Uuid> for StoreId {
+    fn from(id: Uuid) -> Self {
+        Self(id)
+    }
+}
+
+impl core::fmt::Display for StoreId {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        core::fmt::Display::fmt(&self.0.as_hyphenated(), f)
+    }
+}
+
 /// Which chain: a stream and the writer's shard of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ChainId {

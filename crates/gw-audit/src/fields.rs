@@ -7,8 +7,8 @@
 use crate::cbor::{CborError, MapReader, MapWriter, Reader, Writer};
 use crate::entry::{EntryError, Genesis};
 use crate::record::{
-    AccessRecord, Action, AdminEntry, AuthMethod, MatchedVia, Outcome, ResourceType, SecurityEvent, SecurityKind,
-    SendIntent, SendOutcome, TraceKind,
+    AccessRecord, Action, AdminEntry, AuthMethod, MatchedVia, OutboxFault, Outcome, ResourceType, SecurityEvent,
+    SecurityKind, SendIntent, SendOutcome, TraceKind,
 };
 use gw_types::{
     Address, B256, Claim, Claims, DenyReason, Entropy, Epoch, ExternalId, OrgId, PersonalUrlId, SessionId, UserId,
@@ -73,10 +73,13 @@ fields! {
         filed org_id,
         plain action,
         plain actor_id,
+        plain store_id,
         personal new_value,
         personal old_value,
+        plain outbox_id,
         personal ip_address,
         plain resource_id,
+        plain outbox_fault,
         personal resource_name,
         plain resource_type,
         plain correlation_id,
@@ -475,7 +478,7 @@ macro_rules! uuids {
     )*};
 }
 
-uuids!(UserId SessionId PersonalUrlId crate::ShardId);
+uuids!(UserId SessionId PersonalUrlId crate::ShardId crate::StoreId);
 
 impl Value for B256 {
     fn put(&self, to: &mut Writer<'_>) {
@@ -499,7 +502,7 @@ macro_rules! coded {
     )*};
 }
 
-coded!(Action AuthMethod MatchedVia Outcome ResourceType SecurityKind TraceKind);
+coded!(Action AuthMethod MatchedVia Outcome OutboxFault ResourceType SecurityKind TraceKind);
 
 impl Value for DenyReason {
     fn put(&self, to: &mut Writer<'_>) {

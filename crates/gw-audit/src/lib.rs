@@ -26,9 +26,9 @@ pub use checkpoint::{Checkpoint, CheckpointError, CheckpointKey, CheckpointPubli
 pub use code::UnknownCode;
 pub use entry::{
     ChainId, Content, Draft, ENTRY_FORMAT, ENTRY_VERSION, Entry, EntryError, Genesis, Hash, Header, OrgLink, ShardId,
-    StoredEntry, erased,
+    StoreId, StoredEntry, erased,
 };
 pub use record::{
-    AccessRecord, Action, AdminEntry, AuthMethod, Kind, MatchedVia, Outcome, Record, ResourceType, SUPER_ADMIN,
-    SYSTEM_RETENTION, SecurityEvent, SecurityKind, SendIntent, SendOutcome, Stream, TraceKind,
+    AccessRecord, Action, AdminEntry, AuthMethod, Kind, MatchedVia, OutboxFault, Outcome, Record, ResourceType,
+    SUPER_ADMIN, SYSTEM_RETENTION, SecurityEvent, SecurityKind, SendIntent, SendOutcome, Stream, TraceKind,
 };

@@ -55,6 +55,16 @@ codes! {
         JournalTorn = "journal_torn",
         /// An organization's own rows are not complete.
         OrgGap = "org_gap",
+        /// Numbers that were given out are neither sealed nor in a journal.
+        JournalLost = "journal_lost",
+        /// A chain with entries that was never signed, or whose signed notes are gone.
+        CheckpointMissing = "checkpoint_missing",
+        /// A personal value is gone without a record of its erasure.
+        OpeningMissing = "opening_missing",
+        /// Outbox rows that were never sealed.
+        OutboxGap = "outbox_gap",
+        /// An entry that was made of an outbox row which no mutation wrote so.
+        OutboxFault = "outbox_fault",
     }
 }
 

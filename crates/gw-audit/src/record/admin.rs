@@ -1,5 +1,6 @@
 //! The audit-log entry of a mutation (spec/70 section 2).
 
+use crate::StoreId;
 use crate::code::codes;
 use gw_types::{OrgId, UserId};
 use serde::{Deserialize, Serialize};
@@ -102,6 +103,16 @@ codes! {
     }
 }
 
+codes! {
+    /// Why the outbox row of an entry is not what a mutation wrote, as far as can be told.
+    OutboxFault {
+        /// The row's message authentication code does not fit its content.
+        Unauthenticated = "unauthenticated",
+        /// Another entry was sealed under the row's id before: the policy store went back in time, or somebody changed it.
+        IdReused = "id_reused",
+    }
+}
+
 /// One mutation of one resource. Kept as an outbox row by the policy store until it is chained.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AdminEntry {
@@ -127,4 +138,13 @@ pub struct AdminEntry {
     pub old_value: Option<String>,
     /// JSON text of what is; past the resource's allowlist. Personal.
     pub new_value: Option<String>,
+    /// The policy store whose outbox held the entry; absent in entries of before this was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub store_id: Option<StoreId>,
+    /// The id of the outbox row, without gaps within one store; absent in entries of before this was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outbox_id: Option<u64>,
+    /// What is wrong with the row the entry was made of; absent if nothing is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outbox_fault: Option<OutboxFault>,
 }

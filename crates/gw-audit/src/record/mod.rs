@@ -10,7 +10,7 @@ mod security;
 mod send;
 
 pub use access::{AccessRecord, AuthMethod, MatchedVia, TraceKind};
-pub use admin::{Action, AdminEntry, ResourceType, SUPER_ADMIN, SYSTEM_RETENTION};
+pub use admin::{Action, AdminEntry, OutboxFault, ResourceType, SUPER_ADMIN, SYSTEM_RETENTION};
 pub use security::{SecurityEvent, SecurityKind};
 pub use send::{Outcome, SendIntent, SendOutcome};
 

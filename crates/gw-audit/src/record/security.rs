@@ -42,6 +42,10 @@ codes! {
         JournalLost = "journal_lost",
         /// A writer found its shard taken and opened another (HD24).
         ShardFenced = "shard_fenced",
+        /// Records have waited too long to be sealed: the audit store, or one chain in it, does not take them.
+        SealingStalled = "audit.sealing_stalled",
+        /// The local clock jumped away from the database's and came back.
+        ClockJump = "clock_jump",
         /// The journal is nearly full.
         AuditBacklog = "audit.backlog",
         /// A setting changed while the service ran.

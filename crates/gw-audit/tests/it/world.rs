@@ -143,6 +143,9 @@ fn admin() -> impl Strategy<Value = Record> {
             org_id: change.1,
             old_value: change.2,
             new_value: change.3,
+            store_id: actor.0.map(|id| Uuid::from_u128(id).into()),
+            outbox_id: None,
+            outbox_fault: None,
         })
     })
 }

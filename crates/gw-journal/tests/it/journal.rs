@@ -293,6 +293,9 @@ fn decision_46_entries_of_mutations_are_refused() {
         resource_name: None,
         old_value: None,
         new_value: None,
+        store_id: None,
+        outbox_id: None,
+        outbox_fault: None,
     };
     assert_eq!(journal.append(entry), Err(JournalError::NotJournaled));
     let long = AccessRecord { request_params: Some("x".repeat(70_000)), ..record(0) };

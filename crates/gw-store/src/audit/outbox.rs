@@ -62,6 +62,9 @@ impl TryFrom<audit_outbox::Model> for OutboxEntry {
             resource_name: row.resource_name,
             old_value: row.old_value,
             new_value: row.new_value,
+            store_id: None,
+            outbox_id: u64::try_from(row.id).ok(),
+            outbox_fault: None,
         };
         Ok(Self { id: row.id, created_at: Timestamp::from_micros(row.created_at), entry })
     }
