@@ -1,11 +1,12 @@
 //! What can go wrong.
 
+use gw_audit::Stream;
 use std::path::{Path, PathBuf};
 
 /// Why a record was not taken. Callers answer 503 `audit unavailable`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JournalError {
-    /// Writing failed, or a fault was found, and the journal takes nothing more.
+    /// The disk refuses what is written; it is tried again, and until then nothing is taken.
     #[error("the audit journal is unavailable")]
     Unavailable,
     /// The size bound is reached, or the disk is full.
@@ -81,6 +82,14 @@ pub enum ReadError {
         path: PathBuf,
         /// Where.
         offset: u64,
+    },
+    /// More is said to be sealed than was ever written here.
+    #[error("chain {stream} is said to hold {size} entries, more than this journal wrote")]
+    NotWritten {
+        /// The stream.
+        stream: Stream,
+        /// The entries it is said to hold.
+        size: u64,
     },
     /// The journal stopped after a fault.
     #[error("the journal stopped after a fault")]

@@ -3,6 +3,7 @@
 //! When somebody waits it begins at once, and whoever comes while it runs shares the next one; when nobody
 //! waits it begins so early that a power cut costs at most 20 ms of records (decision 10).
 
+use crate::disk;
 use crate::journal::Shared;
 use crate::segment::Segment;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,6 +12,9 @@ use std::time::Duration;
 
 /// How long records nobody waits for stay in the page cache before their fsync begins.
 const IDLE: Duration = Duration::from_millis(15);
+
+/// Rest between two tries to find a file on a disk that refuses.
+const RETRY: Duration = Duration::from_millis(200);
 
 /// What the thread is told.
 #[derive(Debug, Default)]
@@ -53,6 +57,12 @@ impl Signal {
         self.asleep.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Sleeps for so long; false when the journal is closed.
+    fn pause(&self, rest: Duration) -> bool {
+        drop(self.wake.wait_timeout_while(self.lock(), rest, |()| !self.is(&self.stop)));
+        !self.is(&self.stop)
+    }
+
     /// Sleeps until a sync is due; false when the journal is closed.
     fn next(&self) -> bool {
         let asleep = self.lock();
@@ -71,6 +81,11 @@ pub(crate) fn run(shared: &Shared) {
     provide_spare(shared);
     while shared.signal.next() {
         sync(shared);
+        while !heal(shared) {
+            if !shared.signal.pause(RETRY) {
+                return;
+            }
+        }
         provide_spare(shared);
     }
 }
@@ -81,14 +96,43 @@ pub(crate) fn sync(shared: &Shared) {
     let _one = shared.syncing.lock().unwrap_or_else(PoisonError::into_inner);
     let Ok(job) = shared.writer().map(|writer| writer.sync_job()) else { return };
     let Some(job) = job else { return };
-    let result = job.files.iter().try_for_each(|file| file.sync_data());
+    let result = job.files.iter().try_for_each(|(file, path)| disk::sync_data(file, path));
     let Ok(mut writer) = shared.writer() else { return };
     let durable = writer.synced(&job, result);
     drop(writer);
     if durable {
         // The header may lag behind; only what it says must be true.
-        let _ = shared.header().note_durable(job.reached);
+        let _ = shared.header().note_durable(job.ends.end.reached);
     }
+}
+
+/// Tries a fresh file for what no file took; true if there is nothing like that, or not any more (RL12).
+pub(crate) fn heal(shared: &Shared) -> bool {
+    let _one = shared.syncing.lock().unwrap_or_else(PoisonError::into_inner);
+    let Ok(mut writer) = shared.writer() else { return true };
+    if !writer.failing {
+        tidy(&mut writer.leftover);
+        return true;
+    }
+    let mut rescue = writer.rescue();
+    // Without the lock: the disk may take its time to refuse, and callers are to be told at once.
+    drop(writer);
+    let segment = if rescue.clear_away() { rescue.into_fresh() } else { None };
+    let reached = rescue.ends.end.reached;
+    let Ok(mut writer) = shared.writer() else { return true };
+    writer.rescued(rescue, segment);
+    let healed = !writer.failing;
+    drop(writer);
+    if healed {
+        let _ = shared.header().note_durable(reached);
+        // Some may have come meanwhile.
+        shared.signal.dirty();
+    }
+    healed
+}
+
+fn tidy(leftover: &mut Vec<std::path::PathBuf>) {
+    leftover.retain(|path| disk::remove(path).is_err());
 }
 
 /// Makes the next segment before it is needed.
@@ -101,6 +145,6 @@ fn provide_spare(shared: &Shared) {
     if let Ok(mut writer) = shared.writer()
         && let Some(unwanted) = writer.offer_spare(spare)
     {
-        let _ = std::fs::remove_file(unwanted.path);
+        let _ = disk::remove(&unwanted.path);
     }
 }

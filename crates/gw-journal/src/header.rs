@@ -3,6 +3,7 @@
 //! Two slots are written in turn, so that a torn write leaves the other one. What it says may lag behind what
 //! is true, but is never more than what is true.
 
+use crate::disk;
 use crate::error::{OpenError, at};
 use gw_audit::{ShardId, Stream};
 use std::fs::{File, OpenOptions};
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 const MAGIC: [u8; 8] = *b"gwjhead\x01";
 const SLOTS: [u64; 2] = [0, 4096];
-const STREAMS: usize = Stream::ALL.len();
+pub(crate) const STREAMS: usize = Stream::ALL.len();
 const WORDS: usize = 3 + 2 * STREAMS;
 const LEN: usize = 24 + 8 * WORDS + 4;
 
@@ -32,9 +33,21 @@ impl Sizes {
             *slot = size;
         }
     }
+
+    /// The larger of both, stream by stream.
+    pub(crate) fn max(mut self, other: &Self) -> Self {
+        self.0.iter_mut().zip(other.0).for_each(|(size, other)| *size = (*size).max(other));
+        self
+    }
+
+    /// The first stream whose chain is longer here than there.
+    pub(crate) fn beyond(&self, other: &Self) -> Option<Stream> {
+        Stream::ALL.iter().copied().find(|stream| self.of(*stream) > other.of(*stream))
+    }
 }
 
-/// How far the journal got.
+/// How far the journal got. Of what is sealed, `sizes` tells each stream's own end, while `lsn` is the last record
+/// before which nothing of any stream is unsealed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reached {
     /// The last record.
@@ -74,7 +87,10 @@ impl Header {
     /// The header of a journal that was written before.
     pub(crate) fn open(dir: &Path, shard: ShardId) -> Result<Self, OpenError> {
         let path = Self::path(dir);
-        let file = OpenOptions::new().read(true).write(true).open(&path).map_err(at(&path))?;
+        let file = OpenOptions::new().read(true).write(true).open(&path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => OpenError::corrupt(&path, 0, "the header is missing"),
+            _ => at(&path)(error),
+        })?;
         let slots = SLOTS.into_iter().filter_map(|slot| {
             let mut bytes = [0; LEN];
             file.read_exact_at(&mut bytes, slot).ok()?;
@@ -113,7 +129,7 @@ impl Header {
 
     /// Makes the header itself durable.
     pub(crate) fn sync(&self) -> io::Result<()> {
-        self.file.sync_all()
+        disk::sync(&self.file, &self.path)
     }
 
     fn save(&mut self) -> io::Result<()> {
@@ -130,7 +146,7 @@ impl Header {
         }
         bytes.extend_from_slice(&crc32c::crc32c(&bytes).to_le_bytes());
         let [even, odd] = SLOTS;
-        self.file.write_all_at(&bytes, if self.generation.is_multiple_of(2) { even } else { odd })
+        disk::write(&self.file, &self.path, &bytes, if self.generation.is_multiple_of(2) { even } else { odd })
     }
 }
 

@@ -3,9 +3,9 @@
 //! The journal writes on at one such state; another one, the *base*, is kept on disk as it was before the
 //! oldest segment, so that segments can be deleted without forgetting where anything stood.
 
+use crate::disk;
 use crate::error::{OpenError, at};
-use crate::header::{Reached, Sizes};
-use crate::segment;
+use crate::header::{Reached, STREAMS, Sizes};
 use gw_audit::cbor::{CborError, Reader, Writer};
 use gw_audit::{
     Chain, ChainError, ChainId, Content, Entry, EntryError, Hash, Head, Header, Kind, OrgHead, Record, SendIntent,
@@ -15,6 +15,17 @@ use gw_types::{B256, OrgId, Timestamp};
 use std::collections::BTreeMap;
 use std::path::Path;
 use uuid::Uuid;
+
+/// The hash of the last entry of each stream's chain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Hashes([Hash; STREAMS]);
+
+impl Hashes {
+    /// Zero for a chain without entries.
+    pub(crate) fn of(&self, stream: Stream) -> Hash {
+        self.0.get(stream as usize).copied().unwrap_or_default()
+    }
+}
 
 /// The chains of one shard after record `lsn`.
 #[derive(Clone, Debug)]
@@ -51,6 +62,17 @@ impl Heads {
         Reached { lsn: self.lsn, sizes }
     }
 
+    /// The last hash of each chain.
+    pub(crate) fn hashes(&self) -> Hashes {
+        let mut hashes = Hashes::default();
+        for (stream, chain) in &self.chains {
+            if let Some(slot) = hashes.0.get_mut(*stream as usize) {
+                *slot = chain.head().hash;
+            }
+        }
+        hashes
+    }
+
     /// The time of the last entry of all.
     pub(crate) fn time(&self) -> Option<Timestamp> {
         self.chains.values().map(|chain| chain.head().time).max()
@@ -69,6 +91,11 @@ struct OpenIntent {
 }
 
 impl OpenIntents {
+    /// How many there are.
+    pub(crate) const fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Takes note of an entry, if it is an intent or an outcome.
     pub(crate) fn fold(&mut self, kind: Kind, entry: &[u8], openings: &[u8]) -> Result<(), EntryError> {
         match kind {
@@ -115,12 +142,17 @@ impl Base {
     const NAME: &str = "base";
 
     pub(crate) fn save(&self, dir: &Path) -> std::io::Result<()> {
-        segment::replace(&dir.join(Self::NAME), &self.encode())
+        disk::replace(&dir.join(Self::NAME), &self.encode())
     }
 
     pub(crate) fn load(dir: &Path, shard: ShardId) -> Result<Self, OpenError> {
         let path = dir.join(Self::NAME);
-        let bytes = std::fs::read(&path).map_err(at(&path))?;
+        let bytes = std::fs::read(&path).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => {
+                OpenError::corrupt(&path, 0, "the state before the oldest segment is missing")
+            }
+            _ => at(&path)(error),
+        })?;
         let whole =
             bytes.split_last_chunk::<4>().filter(|(bytes, sum)| u32::from_le_bytes(**sum) == crc32c::crc32c(bytes));
         let decoded = whole.and_then(|(bytes, _)| Self::decode(bytes, shard).ok());

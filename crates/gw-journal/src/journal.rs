@@ -1,8 +1,9 @@
 //! The journal as the rest of the service sees it.
 
+use crate::cursor::Mark;
 use crate::error::{JournalError, OpenError, ReadError, at};
 use crate::flush::{self, Signal};
-use crate::header::Header;
+use crate::header::{Header, Reached};
 use crate::lock::DirLock;
 use crate::open;
 use crate::reader::{Kept, Reader, Unsealed};
@@ -58,20 +59,35 @@ pub struct Recovery {
 }
 
 /// How full the journal is, and how it does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backlog {
     /// Records not sealed yet.
     pub records: u64,
-    /// Their bytes.
+    /// Bytes from the first unsealed record of any stream on.
     pub bytes: u64,
     /// The most bytes there may be.
     pub max_bytes: u64,
     /// Bytes promised to reservations.
     pub reserved: u64,
-    /// The time of the last sealed record, if it is known: with a backlog, what has passed since is its age.
-    pub sealed_until: Option<Timestamp>,
-    /// Whether the journal takes nothing more until it is opened anew.
-    pub dead: bool,
+    /// The time of the oldest unsealed record; at most some seconds too early, never too late.
+    pub oldest: Option<Timestamp>,
+    /// The same for each stream that has records here.
+    pub streams: Vec<StreamBacklog>,
+    /// Whether the disk refuses what is written. Nothing is admitted until it does not.
+    pub failing: bool,
+}
+
+/// One stream's part of a [`Backlog`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamBacklog {
+    /// The stream.
+    pub stream: Stream,
+    /// Entries not sealed yet.
+    pub records: u64,
+    /// Entries the store is known to have.
+    pub sealed: u64,
+    /// The time of the oldest unsealed entry; at most some seconds too early, never too late.
+    pub oldest: Option<Timestamp>,
 }
 
 /// Room for records that must be written whatever happens, taken before an effect (HD22). What is not used is
@@ -85,6 +101,8 @@ pub struct Reservation {
 
 /// The room reserved for one record; what a longer one takes beyond it must be free.
 const RECORD_ROOM: u64 = 8 * 1024;
+/// The records of a send: the call, the intent and the outcome.
+const SEND_RECORDS: u64 = 3;
 
 /// The journal of one instance.
 #[derive(Debug)]
@@ -128,13 +146,13 @@ impl Shared {
     }
 
     pub(crate) fn durable_lsn(&self) -> u64 {
-        self.durable.borrow().lsn
+        self.durable.borrow().end.lsn()
     }
 
-    /// The last durable record, and the segments in which all up to it are: asked for in this order, since a
-    /// segment is in the catalog before anything in it is durable.
-    pub(crate) fn readable(&self) -> (u64, Vec<Kept>) {
-        let durable = self.durable_lsn();
+    /// What is durable, and the segments in which all of it is: asked for in this order, since a segment is in the
+    /// catalog before anything in it is durable.
+    pub(crate) fn readable(&self) -> (Durable, Vec<Kept>) {
+        let durable = *self.durable.borrow();
         (durable, self.kept())
     }
 
@@ -146,10 +164,11 @@ impl Shared {
         let now = self.clock.now();
         let mut writer = self.writer()?;
         writer.reserved = writer.reserved.saturating_sub(promised);
-        let position = writer.append(&draft, now, promised)?;
+        let placed = writer.append(&draft, now, promised);
         drop(writer);
+        // After an error, too: the flusher looks for a file that takes what this one did not.
         self.signal.dirty();
-        Ok(position)
+        placed
     }
 }
 
@@ -173,8 +192,18 @@ impl Journal {
     }
 
     /// Writes a record; on return it survives the death of the process.
+    ///
+    /// # Errors
+    /// [`JournalError::Unavailable`] while the disk refuses; the record that met the error comes to disk with the
+    /// others once it does not.
     pub fn append(&self, record: impl Into<Record>) -> Result<Position, JournalError> {
         self.shared.append(&record.into(), 0)
+    }
+
+    /// Whether a send would be admitted: the disk takes what is written, and there is room for its records. Where no
+    /// segment is ready one is made, so that a disk that was full is found to have room again.
+    pub fn can_admit(&self) -> bool {
+        self.shared.writer().is_ok_and(|mut writer| writer.admit(SEND_RECORDS * RECORD_ROOM).is_ok())
     }
 
     /// Reserves room for `records` records, so that they can be written after an effect that cannot be undone.
@@ -187,6 +216,10 @@ impl Journal {
     }
 
     /// Writes a record into reserved room, or like any other once the reservation is used up.
+    ///
+    /// # Errors
+    /// [`JournalError::Unavailable`] while the disk refuses; the record is kept in memory and comes to disk once it
+    /// does not, since what it tells of cannot be undone.
     pub fn append_reserved(
         &self,
         reservation: &mut Reservation,
@@ -198,15 +231,19 @@ impl Journal {
     }
 
     /// Resolves once an fsync covers the position. The fsync is asked for at once, not at the first poll.
+    ///
+    /// # Errors
+    /// [`JournalError::Unavailable`] when the disk has refused for some seconds. The record is kept in memory and may
+    /// still become durable.
     pub fn durable(&self, position: Position) -> impl Future<Output = Result<(), JournalError>> + Send + 'static {
         let mut durable = self.shared.durable.clone();
-        if durable.borrow().lsn < position.lsn {
+        if durable.borrow().end.lsn() < position.lsn {
             self.shared.signal.urgent();
         }
         async move {
-            let reached = durable.wait_for(|durable| durable.lsn >= position.lsn || durable.failed).await;
+            let reached = durable.wait_for(|durable| durable.end.lsn() >= position.lsn || durable.failed).await;
             match reached {
-                Ok(durable) if durable.lsn >= position.lsn => Ok(()),
+                Ok(durable) if durable.end.lsn() >= position.lsn => Ok(()),
                 Ok(_) | Err(_) => Err(JournalError::Unavailable),
             }
         }
@@ -216,26 +253,37 @@ impl Journal {
     pub fn sync(&self) -> Result<(), JournalError> {
         let written = self.shared.writer()?.heads.lsn;
         flush::sync(&self.shared);
+        flush::heal(&self.shared);
         if self.shared.durable_lsn() >= written { Ok(()) } else { Err(JournalError::Unavailable) }
     }
 
-    /// The oldest records that are durable and not sealed, at most `most`, in the order they were written. The same
-    /// ones come again until [`Journal::mark_sealed`] is told otherwise. Reads files: not for an async thread.
-    pub fn unsealed(&self, most: usize) -> Result<Vec<Unsealed>, ReadError> {
+    /// A stream's oldest records that are durable and not sealed, at most `most`, in the order they were written. The
+    /// same ones come again until [`Journal::mark_sealed`] is told otherwise. Reads files: not for an async thread.
+    pub fn unsealed(&self, stream: Stream, most: usize) -> Result<Vec<Unsealed>, ReadError> {
         let mut reader = self.shared.reader()?;
         let (durable, kept) = self.shared.readable();
-        reader.batch(most, durable, &kept)
+        reader.batch(stream, most, &durable.end, &kept)
     }
 
-    /// Notes that the store has this record of those handed out last, and all before it, and clears away segments
-    /// kept long enough (HD25). Writes files: not for an async thread.
-    pub fn mark_sealed(&self, lsn: u64) -> Result<(), ReadError> {
+    /// Notes that the store holds `size` entries of a stream's chain, read back from it, and clears away segments kept
+    /// long enough (HD25). A size below the one known changes nothing: [`Journal::reconcile`] is for that. Writes
+    /// files: not for an async thread.
+    ///
+    /// # Errors
+    /// [`ReadError::NotWritten`] if the chain never was so long; then nothing changed. After [`ReadError::Io`] the
+    /// size is noted in memory, and only what a restart would know, or the clearing away, is behind.
+    pub fn mark_sealed(&self, stream: Stream, size: u64) -> Result<(), ReadError> {
         let mut reader = self.shared.reader()?;
-        if reader.seal(lsn) {
-            self.shared.note_sealed(&reader)?;
+        let (durable, kept) = self.shared.readable();
+        if size > durable.end.size(stream) {
+            return Err(ReadError::NotWritten { stream, size });
         }
-        let (kept, now) = (self.shared.kept(), self.shared.clock.now());
-        let expired = reader.expired(&kept, now);
+        let moved = reader.cursors.advance(stream, size);
+        let slowest = reader.slowest(&durable.end);
+        if moved {
+            self.shared.note_sealed(&reader, slowest)?;
+        }
+        let expired = reader.expired(&slowest, &kept, self.shared.clock.now());
         let Some(segments) = kept.get(..expired).filter(|segments| !segments.is_empty()) else { return Ok(()) };
         reader.delete(segments, &kept)?;
         let mut catalog = self.shared.catalog.lock().unwrap_or_else(PoisonError::into_inner);
@@ -257,26 +305,36 @@ impl Journal {
     /// How full the journal is.
     pub fn backlog(&self) -> Backlog {
         // Figures are told even of a journal that stopped.
-        let sealed = self.shared.reader.lock().unwrap_or_else(PoisonError::into_inner).sealed;
         let stopped = self.shared.writer.is_poisoned();
         let writer = self.shared.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let chains = writer.heads.chains.iter().map(|(stream, chain)| (*stream, chain.head().size));
+        let streams: Vec<_> = chains
+            .map(|(stream, size)| {
+                let sealed = writer.sealed_sizes.of(stream);
+                let records = size.saturating_sub(sealed);
+                let oldest = writer.waiting.since(stream).filter(|_| records > 0);
+                StreamBacklog { stream, records, sealed, oldest }
+            })
+            .collect();
         Backlog {
-            records: writer.heads.lsn.saturating_sub(sealed.lsn()),
-            bytes: writer.backlog(),
+            records: streams.iter().map(|stream| stream.records).sum(),
+            bytes: if streams.iter().all(|stream| stream.records == 0) { 0 } else { writer.backlog() },
             max_bytes: writer.max_bytes,
             reserved: writer.reserved,
-            sealed_until: sealed.time(),
-            dead: writer.dead || stopped,
+            oldest: streams.iter().filter_map(|stream| stream.oldest).min(),
+            streams,
+            failing: writer.failing || stopped,
         }
     }
 }
 
 impl Shared {
-    pub(crate) fn note_sealed(&self, reader: &Reader) -> Result<(), ReadError> {
-        let mark = reader.sealed;
-        self.writer().map_err(|_| ReadError::Stopped)?.sealed = mark.bytes();
+    /// Tells writer and header how far each stream is sealed.
+    pub(crate) fn note_sealed(&self, reader: &Reader, slowest: Mark) -> Result<(), ReadError> {
+        let sizes = reader.cursors.sizes();
+        self.writer().map_err(|_| ReadError::Stopped)?.note_sealed(sizes, slowest.bytes);
         let io = |source| ReadError::Io { path: reader.dir.clone(), source };
-        self.header().note_sealed(mark.reached()).map_err(io)
+        self.header().note_sealed(Reached { lsn: slowest.lsn(), sizes }).map_err(io)
     }
 }
 
@@ -288,6 +346,7 @@ impl Drop for Journal {
             // A flusher that panicked left the writer poisoned or the last sync undone; the next line tries.
             let _ = flusher.join();
             flush::sync(&self.shared);
+            flush::heal(&self.shared);
         }
     }
 }

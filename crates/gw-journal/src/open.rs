@@ -6,15 +6,18 @@
 //! <shard>/        header, base, segments
 //! ```
 
+use crate::cursor::{Cursors, Mark};
+use crate::disk;
 use crate::error::{OpenError, at};
 use crate::flush::Signal;
 use crate::frame::MAX_PAYLOAD;
-use crate::header::Header;
+use crate::header::{Header, Sizes};
 use crate::heads::{Base, Heads, OpenIntents};
 use crate::journal::{Journal, Options, Recovery, Shared};
 use crate::lock::DirLock;
 use crate::reader::{Kept, Reader, Retention};
 use crate::replay::{self, Replay};
+use crate::salvage;
 use crate::segment::{self, FIRST_FRAME, Segment};
 use crate::writer::{Durable, Writer};
 use gw_audit::{Genesis, ShardId};
@@ -57,16 +60,16 @@ pub(crate) fn make(dir: &Path, shard: ShardId, intents: OpenIntents) -> Result<(
     std::fs::create_dir_all(&files).map_err(at(&files))?;
     Base { heads: Heads::new(shard), intents }.save(&files).map_err(at(&files))?;
     Header::create(&files, shard)?;
-    segment::sync_dir(&files).and_then(|()| segment::sync_dir(dir)).map_err(at(dir))
+    disk::sync_dir(&files).and_then(|()| disk::sync_dir(dir)).map_err(at(dir))
 }
 
 /// From here on the directory holds this shard.
 pub(crate) fn name_shard(dir: &Path, shard: ShardId) -> Result<(), OpenError> {
     let path = dir.join(SHARD);
-    segment::replace(&path, shard.to_string().as_bytes()).map_err(at(&path))
+    disk::replace(&path, shard.to_string().as_bytes()).map_err(at(&path))
 }
 
-fn named_shard(dir: &Path) -> Result<Option<ShardId>, OpenError> {
+pub(crate) fn named_shard(dir: &Path) -> Result<Option<ShardId>, OpenError> {
     let path = dir.join(SHARD);
     match std::fs::read_to_string(&path) {
         Ok(text) => match Uuid::parse_str(text.trim()) {
@@ -86,7 +89,7 @@ fn named_shard(dir: &Path) -> Result<Option<ShardId>, OpenError> {
     }
 }
 
-fn shard_dirs(dir: &Path) -> Result<Vec<PathBuf>, OpenError> {
+pub(crate) fn shard_dirs(dir: &Path) -> Result<Vec<PathBuf>, OpenError> {
     let mut dirs = Vec::new();
     for entry in std::fs::read_dir(dir).map_err(at(dir))? {
         let path = entry.map_err(at(dir))?.path();
@@ -98,11 +101,17 @@ fn shard_dirs(dir: &Path) -> Result<Vec<PathBuf>, OpenError> {
     Ok(dirs)
 }
 
-/// Removes what a move to a new shard left: half of the new one, or all of the old one.
+/// Removes what a move to a new shard left: half of the new one, or all of the old one. A damaged one is never
+/// removed: it was given up by a salvage that ended before it could set it aside.
 fn clear_away(dir: &Path, shard: ShardId) -> Result<(), OpenError> {
     let mine = shard_dir(dir, shard);
+    if !mine.is_dir() {
+        return Err(OpenError::corrupt(&mine, 0, "the directory of the shard is missing"));
+    }
     for other in shard_dirs(dir)?.into_iter().filter(|other| *other != mine) {
-        std::fs::remove_dir_all(&other).map_err(at(&other))?;
+        if !salvage::set_aside_if_damaged(&other)? {
+            std::fs::remove_dir_all(&other).map_err(at(&other))?;
+        }
     }
     Ok(())
 }
@@ -121,23 +130,23 @@ pub(crate) fn shard_in(
     let mut found = replay::replay(&dir, &header, &base)?;
     let recovery =
         Recovery { open_intents: found.intents.to_vec(), salvaged: found.salvaged.len() as u64, torn: found.torn };
-    let (sealed, useless) = (found.sealed, std::mem::take(&mut found.useless));
+    let useless = std::mem::take(&mut found.useless);
     let (kept, torn) = (found.kept.clone(), found.torn + recovery.salvaged);
     // After the death of a process its last records are in the page cache only.
     for kept in &kept {
         let path = segment::path(&dir, kept.number);
-        std::fs::File::open(&path).and_then(|file| file.sync_all()).map_err(at(&path))?;
+        std::fs::File::open(&path).and_then(|file| disk::sync(&file, &path)).map_err(at(&path))?;
     }
+    let cursors = Cursors::new(&found.sizes, found.sealed);
     let (writer, durable) = writer(&options, &dir, found)?;
     header.note_durable(writer.heads.reached()).and_then(|()| header.sync()).map_err(at(&dir))?;
-    useless.iter().try_for_each(|path| std::fs::remove_file(path).map_err(at(path)))?;
+    useless.iter().try_for_each(|path| disk::remove(path).map_err(at(path)))?;
     if torn == 0 {
         kept.iter().try_for_each(|kept| give_back(&dir, kept))?;
     }
     let reader = Reader {
         dir,
-        sealed,
-        out: Vec::new(),
+        cursors,
         base,
         base_bytes: 0,
         retention: Retention { bytes: options.retain_bytes, age: options.retain_for },
@@ -155,7 +164,12 @@ pub(crate) fn shard_in(
         clock,
         entropy,
     };
-    shared.writer().map_err(|_| OpenError::corrupt(&options.dir, 0, "the journal stopped"))?.sealed = sealed.bytes();
+    {
+        let stopped = || OpenError::corrupt(&options.dir, 0, "the journal stopped");
+        let reader = shared.reader().map_err(|_| stopped())?;
+        let slowest = reader.slowest(&shared.durable.borrow().end);
+        shared.writer().map_err(|_| stopped())?.note_sealed(reader.cursors.sizes(), slowest.bytes);
+    }
     Ok((Journal::start(shared, lock, options)?, recovery))
 }
 
@@ -173,7 +187,8 @@ fn writer(options: &Options, dir: &Path, found: Replay) -> Result<(Writer, watch
     let capacity = options.segment_bytes.max(FIRST_FRAME + salvage + 4 * MAX_PAYLOAD as u64);
     let number = found.last_number + 1;
     let segment = Segment::create(dir, number, capacity).map_err(at(dir))?;
-    let (durable, watched) = watch::channel(Durable { lsn: found.heads.lsn, failed: false });
+    let end = Mark { reached: found.heads.reached(), segment: number, offset: FIRST_FRAME, bytes: found.bytes };
+    let (durable, watched) = watch::channel(Durable { end, hashes: found.heads.hashes(), failed: false });
     let mut kept = found.kept;
     kept.push(Kept { number, first_lsn, end: FIRST_FRAME, last_time: None });
     let mut writer = Writer {
@@ -193,17 +208,21 @@ fn writer(options: &Options, dir: &Path, found: Replay) -> Result<(Writer, watch
         reserved: 0,
         written: found.bytes,
         sealed: 0,
+        sealed_sizes: Sizes::default(),
+        waiting: found.waiting,
         frame: Vec::new(),
-        dead: false,
+        failing: false,
+        tries: 0,
+        leftover: Vec::new(),
     };
     for (draft, time) in &found.salvaged {
         let placed = writer.append(draft, *time, u64::MAX);
         placed.map_err(|error| at(dir)(std::io::Error::other(error)))?;
     }
-    let file = Arc::clone(&writer.segment.file);
-    let begun = file.sync_all().and_then(|()| writer.segment.begin(shard, first_lsn)).and_then(|()| file.sync_all());
+    let segment = &writer.segment;
+    let begun = segment.sync().and_then(|()| segment.begin(shard, first_lsn)).and_then(|()| segment.sync());
     begun.map_err(at(dir))?;
     writer.unsynced.clear();
-    writer.durable.send_replace(Durable { lsn: writer.heads.lsn, failed: false });
+    writer.durable.send_replace(writer.ends());
     Ok((writer, watched))
 }

@@ -1,8 +1,10 @@
-//! The sealer's end: durable records in the order they were written, and what becomes of sealed segments.
+//! The sealer's end: durable records of each stream in the order they were written, and what becomes of sealed
+//! segments.
 
+use crate::cursor::{Cursors, Mark};
+use crate::disk;
 use crate::error::ReadError;
 use crate::frame::{self, Found, Frame};
-use crate::header::{Reached, Sizes};
 use crate::heads::{Base, OpenIntents};
 use crate::segment::{self, FIRST_FRAME};
 use gw_audit::{Header, Stream};
@@ -19,62 +21,14 @@ const CHUNK: usize = 1 << 20;
 pub struct Unsealed {
     /// Its stream.
     pub stream: Stream,
-    /// Its number in the journal.
+    /// Its number in its chain.
+    pub seq: u64,
+    /// Its number in the journal, over all streams.
     pub lsn: u64,
     /// The entry.
     pub bytes: Vec<u8>,
     /// Salts and personal values.
     pub openings: Vec<u8>,
-}
-
-/// The place behind a record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Mark {
-    reached: Reached,
-    segment: u64,
-    offset: u64,
-    /// Bytes of the records up to here, counted from where the journal began when it was opened.
-    bytes: u64,
-    /// The record's time, where it is known.
-    time: Option<Timestamp>,
-}
-
-impl Mark {
-    /// A place known by its number only.
-    pub(crate) const fn start(reached: Reached, bytes: u64) -> Self {
-        Self { reached, segment: 0, offset: FIRST_FRAME, bytes, time: None }
-    }
-
-    /// Notes where the place is.
-    pub(crate) const fn at(&mut self, segment: u64, offset: u64) {
-        (self.segment, self.offset) = (segment, offset);
-    }
-
-    /// Notes how many bytes lie before the place, and the time of the record it is behind.
-    pub(crate) const fn behind(&mut self, bytes: u64, time: Timestamp) {
-        (self.bytes, self.time) = (bytes, Some(time));
-    }
-
-    /// The record's number in the journal.
-    pub(crate) const fn lsn(&self) -> u64 {
-        self.reached.lsn
-    }
-
-    pub(crate) const fn reached(&self) -> Reached {
-        self.reached
-    }
-
-    pub(crate) const fn sizes(&self) -> Sizes {
-        self.reached.sizes
-    }
-
-    pub(crate) const fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    pub(crate) const fn time(&self) -> Option<Timestamp> {
-        self.time
-    }
 }
 
 /// A segment that holds records.
@@ -98,9 +52,7 @@ pub(crate) struct Retention {
 #[derive(Debug)]
 pub(crate) struct Reader {
     pub(crate) dir: PathBuf,
-    pub(crate) sealed: Mark,
-    /// The places behind the records handed out last.
-    pub(crate) out: Vec<Mark>,
+    pub(crate) cursors: Cursors,
     pub(crate) base: Base,
     /// The bytes counted when the base was reached.
     pub(crate) base_bytes: u64,
@@ -114,28 +66,41 @@ impl Reader {
         Mark::start(self.base.heads.reached(), self.base_bytes)
     }
 
-    /// The next durable records behind the sealed ones, at most `most`.
-    pub(crate) fn batch(&mut self, most: usize, durable: u64, kept: &[Kept]) -> Result<Vec<Unsealed>, ReadError> {
-        let (mut batch, mut out) = (Vec::new(), Vec::new());
-        if most > 0 {
-            self.each(self.sealed, durable, kept, |visited| {
-                let Visited { stream, lsn, entry, openings, .. } = *visited;
-                batch.push(Unsealed { stream, lsn, bytes: entry.to_vec(), openings: openings.to_vec() });
-                out.push(visited.mark);
-                Ok(batch.len() < most)
-            })?;
-        }
-        self.out = out;
-        Ok(batch)
+    /// A place before which nothing durable is unsealed.
+    pub(crate) fn slowest(&self, durable: &Mark) -> Mark {
+        self.cursors.slowest(self.start(), durable)
     }
 
-    /// Moves the mark behind record `lsn`, or the last one before it that was handed out; false if it was there.
-    pub(crate) fn seal(&mut self, lsn: u64) -> bool {
-        let handed_out = self.out.partition_point(|mark| mark.lsn() <= lsn);
-        let last = self.out.drain(..handed_out).next_back();
-        let moved = last.filter(|mark| mark.lsn() > self.sealed.lsn());
-        self.sealed = moved.unwrap_or(self.sealed);
-        moved.is_some()
+    /// The next durable records of a stream behind the sealed ones, at most `most`. Nothing is read of a stream
+    /// without such records, and nothing behind the last of them.
+    pub(crate) fn batch(
+        &mut self,
+        stream: Stream,
+        most: usize,
+        durable: &Mark,
+        kept: &[Kept],
+    ) -> Result<Vec<Unsealed>, ReadError> {
+        let (first, total) = (self.cursors.size(stream), durable.size(stream));
+        let (mut batch, mut out, mut before) = (Vec::new(), Vec::new(), None);
+        if most > 0 && first < total {
+            let from = self.cursors.before(stream, first, self.start(), durable);
+            before = Some(from);
+            self.each(from, durable.lsn(), kept, |visited| {
+                let Visited { lsn, entry, openings, mark, .. } = *visited;
+                if visited.stream != stream || visited.header.seq < first {
+                    before = before.filter(|_| !batch.is_empty()).or(Some(mark));
+                    return Ok(true);
+                }
+                if visited.header.seq != first + batch.len() as u64 {
+                    return Err(visited.damaged());
+                }
+                batch.push(Unsealed { stream, seq: visited.header.seq, lsn, bytes: entry.to_vec(), openings: openings.to_vec() });
+                out.push(mark);
+                Ok(batch.len() < most && visited.header.seq + 1 < total)
+            })?;
+        }
+        self.cursors.hand_out(stream, before, out);
+        Ok(batch)
     }
 
     /// Walks over the records behind `from` up to `durable`, as long as `visit` says so.
@@ -151,7 +116,7 @@ impl Reader {
         while mark.lsn() < durable {
             let next = kept.iter().rev().find(|kept| kept.first_lsn == mark.lsn() + 1);
             if let Some(next) = next.filter(|next| next.number > mark.segment) {
-                mark.at(next.number, FIRST_FRAME);
+                (mark.segment, mark.offset) = (next.number, FIRST_FRAME);
             }
             // The rest of a segment may have been written again into the one after it.
             let until = kept.iter().find(|kept| kept.number > mark.segment).map_or(durable, |kept| kept.first_lsn - 1);
@@ -171,7 +136,7 @@ impl Reader {
                     let stream = header.chain.stream;
                     mark.reached.lsn = lsn;
                     mark.reached.sizes.set(stream, header.seq + 1);
-                    mark.behind(mark.bytes + len as u64, header.time);
+                    mark.bytes += len as u64;
                     let visited = Visited { stream, lsn, header, entry, openings, mark, path: &path };
                     if !visit(&visited)? {
                         return Ok(());
@@ -205,8 +170,8 @@ impl Reader {
     }
 
     /// Which segments may go: wholly sealed, and beyond what retention keeps.
-    pub(crate) fn expired(&self, kept: &[Kept], now: Timestamp) -> usize {
-        let is_sealed = |next: &Kept| next.first_lsn <= self.sealed.lsn() + 1;
+    pub(crate) fn expired(&self, sealed: &Mark, kept: &[Kept], now: Timestamp) -> usize {
+        let is_sealed = |next: &Kept| next.first_lsn <= sealed.lsn() + 1;
         let sealed = kept.iter().skip(1).take_while(|next| is_sealed(next)).count();
         let mut bytes: u64 = kept.iter().take(sealed).map(|kept| kept.end).sum();
         let mut expired = 0;
@@ -236,7 +201,7 @@ impl Reader {
         (self.base, self.base_bytes) = (base, bytes);
         for segment in segments {
             let path = segment::path(&self.dir, segment.number);
-            std::fs::remove_file(&path).map_err(|source| ReadError::Io { path, source })?;
+            disk::remove(&path).map_err(|source| ReadError::Io { path, source })?;
         }
         Ok(())
     }

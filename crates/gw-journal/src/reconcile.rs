@@ -1,10 +1,12 @@
-//! Bringing journal and store into step at start (HD24, HD25).
+//! Bringing journal and store into step, at start and whenever a chain is out of step (HD24, HD25, RL4).
 
+use crate::cursor::Mark;
 use crate::error::{OpenError, ReadError};
 use crate::journal::{Journal, Recovery};
 use crate::open;
 use crate::reader::Visited;
-use gw_audit::{Draft, Hash, Kind, ShardId, Stream, tree};
+use gw_audit::{Draft, Hash, Kind, ShardId, Stream};
+use gw_types::Timestamp;
 use std::sync::Arc;
 
 /// The end of one of this shard's chains as the store has it.
@@ -14,79 +16,104 @@ pub struct StoredHead {
     pub stream: Stream,
     /// The number of entries.
     pub size: u64,
-    /// The hash of the last one.
+    /// The hash of the last one; without entries it does not matter.
     pub hash: Hash,
 }
 
-/// How journal and store stand to each other.
+impl StoredHead {
+    /// A chain of which the store has nothing.
+    pub const fn empty(stream: Stream) -> Self {
+        Self { stream, size: 0, hash: Hash::ZERO }
+    }
+}
+
+/// How journal and store stand to each other in one stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// The store has what the journal thinks it has.
+    /// The store has what the journal thinks it has, to the last hash.
     InStep,
-    /// It had more or less; sealing goes on where the store ends. What it has already comes again only where
-    /// streams differ, so an entry below its head is to be passed over.
+    /// It had more or less; sealing of this stream goes on where the store ends.
     Moved,
-    /// The store ends before the oldest entry that is kept: entries of the stream from here on are lost.
+    /// The store ends before the oldest entry that is kept: entries of the stream are lost.
     Missing {
-        /// The stream.
-        stream: Stream,
         /// The first lost entry.
         from: u64,
         /// The first entry that is kept.
         until: u64,
     },
-    /// The store has entries of this shard that this journal never wrote: somebody else writes it, or this is a
-    /// copy. [`Journal::into_new_shard`] is the way out.
-    Foreign {
-        /// The stream.
-        stream: Stream,
-    },
+    /// The store has entries of this shard that this journal never wrote, or not so: somebody else writes it, this is
+    /// a copy, or they were changed. [`Journal::into_new_shard`] is the way out.
+    Foreign,
+}
+
+/// What the journal says of an entry number of a chain.
+#[derive(Clone, Copy, Debug)]
+struct Before {
+    /// The hash of the entry before.
+    hash: Hash,
+    /// A place before the entry, behind the one before.
+    place: Mark,
+    /// The entry's time, if there is one.
+    time: Option<Timestamp>,
 }
 
 impl Journal {
-    /// Compares the journal with the heads of this shard in the store; a stream not named has no entry there.
-    /// Reads files: not for an async thread.
-    pub fn reconcile(&self, stored: &[StoredHead]) -> Result<Standing, ReadError> {
-        let head = |stream| stored.iter().find(|head| head.stream == stream);
-        let size = |stream| head(stream).map_or(0, |head| head.size);
+    /// Compares the journal with heads of this shard in the store, and moves the cursor of each stream that is found
+    /// to be elsewhere. Streams not named are left alone. May be called while others append and read; reads files: not
+    /// for an async thread.
+    pub fn reconcile(&self, stored: &[StoredHead]) -> Result<Vec<(Stream, Standing)>, ReadError> {
         let mut reader = self.shared.reader()?;
-        let sealed = reader.sealed.sizes();
-        if Stream::ALL.iter().all(|stream| size(*stream) == sealed.of(*stream)) {
-            return Ok(Standing::InStep);
-        }
-        let start = reader.start();
-        for stream in Stream::ALL.iter().copied() {
-            let (from, until) = (size(stream), start.sizes().of(stream));
-            if from < until {
-                return Ok(Standing::Missing { stream, from, until });
-            }
-        }
-        let (mut last, mut sealed_until, mut foreign) = (start, None, None);
         let (durable, kept) = self.shared.readable();
-        reader.each(start, durable, &kept, |visited| {
-            let seq = visited.header.seq;
-            match head(visited.stream) {
-                Some(head) if seq + 1 == head.size && tree::leaf(visited.entry) != head.hash => {
-                    foreign = foreign.or(Some(visited.stream));
+        let (start, end) = (reader.start(), durable.end);
+        let mut found: Vec<(StoredHead, Option<Before>)> = stored
+            .iter()
+            .map(|head| {
+                let last = Before { hash: durable.hashes.of(head.stream), place: end, time: None };
+                (*head, (head.size == end.size(head.stream)).then_some(last))
+            })
+            .collect();
+        // Of the others the entry behind the stored ones is looked for: it names the hash of the last of them.
+        let sought = |(head, before): &(StoredHead, Option<Before>)| {
+            before.is_none() && (start.size(head.stream)..end.size(head.stream)).contains(&head.size)
+        };
+        let places = found.iter().filter(|one| sought(one));
+        let places = places.map(|(head, _)| reader.cursors.before(head.stream, head.size, start, &end));
+        if let Some(from) = places.min_by_key(Mark::lsn) {
+            let mut last = from;
+            reader.each(from, end.lsn(), &kept, |visited| {
+                let header = &visited.header;
+                for one in found.iter_mut().filter(|(head, _)| head.stream == visited.stream && head.size == header.seq) {
+                    one.1 = Some(Before { hash: header.prev, place: last, time: Some(header.time) });
                 }
-                Some(head) if seq < head.size => {}
-                Some(_) | None => sealed_until = sealed_until.or(Some(last)),
-            }
-            last = visited.mark;
-            Ok(true)
-        })?;
-        let beyond = Stream::ALL.iter().copied().find(|stream| size(*stream) > last.sizes().of(*stream));
-        if let Some(stream) = foreign.or(beyond) {
-            return Ok(Standing::Foreign { stream });
+                last = visited.mark;
+                Ok(found.iter().any(sought))
+            })?;
         }
-        let before = reader.sealed;
-        reader.sealed = sealed_until.unwrap_or(last);
-        reader.out.clear();
-        if reader.sealed.lsn() == before.lsn() {
-            return Ok(Standing::InStep);
+        let mut standings = Vec::new();
+        let mut moved = Vec::new();
+        for (StoredHead { stream, size, hash }, before) in found {
+            let until = start.size(stream);
+            let standing = match before {
+                Some(before) if size > 0 && before.hash != hash => Standing::Foreign,
+                Some(_) if reader.cursors.size(stream) == size => Standing::InStep,
+                Some(before) => {
+                    reader.cursors.move_to(stream, size, before.place);
+                    moved.extend(before.time.map(|time| (stream, size, time)));
+                    Standing::Moved
+                }
+                None if size < until => Standing::Missing { from: size, until },
+                None => Standing::Foreign,
+            };
+            standings.push((stream, standing));
         }
-        self.shared.note_sealed(&reader)?;
-        Ok(Standing::Moved)
+        if standings.iter().any(|(_, standing)| *standing == Standing::Moved) {
+            let mut writer = self.shared.writer().map_err(|_| ReadError::Stopped)?;
+            moved.into_iter().for_each(|(stream, size, time)| writer.waiting.returned(stream, size, time));
+            drop(writer);
+            let slowest = reader.slowest(&end);
+            self.shared.note_sealed(&reader, slowest)?;
+        }
+        Ok(standings)
     }
 
     /// Gives this shard up and goes on in a new one with what is not sealed yet. Open sends stay open.
@@ -101,27 +128,30 @@ impl Journal {
         let read = |error: ReadError| match error {
             ReadError::Io { path, source } => OpenError::Io { path, source },
             ReadError::Damaged { path, offset } => OpenError::corrupt(&path, offset, "a record cannot be read"),
-            ReadError::Stopped => stopped(),
+            ReadError::NotWritten { .. } | ReadError::Stopped => stopped(),
         };
         let mut reader = self.shared.reader().map_err(read)?;
         let (durable, kept) = self.shared.readable();
-        let (sealed, start) = (reader.sealed, reader.start());
+        let (start, sizes) = (reader.start(), reader.cursors.sizes());
+        let is_sealed = |visited: &Visited<'_>| visited.header.seq < sizes.of(visited.stream);
         let mut intents = reader.base.intents.clone();
-        let fold = |visited: &Visited<'_>| visited.fold(&mut intents).map(|()| true);
-        reader.each(start, sealed.lsn(), &kept, fold).map_err(read)?;
+        let fold = |visited: &Visited<'_>| {
+            if is_sealed(visited) { visited.fold(&mut intents).map(|()| true) } else { Ok(true) }
+        };
+        reader.each(start, durable.end.lsn(), &kept, fold).map_err(read)?;
         open::make(&options.dir, shard, intents)?;
         let (next, _) = open::shard_in(options.clone(), shard, Arc::clone(&lock), clock.clone(), entropy.clone())?;
         let mut failed = false;
         let copy = |visited: &Visited<'_>| {
             // The new chains have a genesis of their own.
-            if visited.header.kind != Kind::Genesis {
+            if visited.header.kind != Kind::Genesis && !is_sealed(visited) {
                 let draft = Draft::again(visited.entry, visited.openings.to_vec()).map_err(|_| visited.damaged())?;
-                let mut writer = next.shared.writer().map_err(|_| ReadError::Stopped)?;
-                failed |= writer.append(&draft, visited.header.time, u64::MAX).is_err();
+                failed |= next.place(&draft, visited.header.time).is_err();
             }
             Ok(!failed)
         };
-        reader.each(sealed, durable, &kept, copy).map_err(read)?;
+        let slowest = reader.slowest(&durable.end);
+        reader.each(slowest, durable.end.lsn(), &kept, copy).map_err(read)?;
         if failed || next.sync().is_err() {
             return Err(stopped());
         }

@@ -4,12 +4,14 @@
 //! records behind it are salvaged and placed anew, since nobody was told that they are durable and none of them
 //! was sealed.
 
+use crate::cursor::Mark;
 use crate::error::{OpenError, at};
 use crate::frame::{self, Found, Frame};
-use crate::header::{Header, Reached};
+use crate::header::{Header, Sizes};
 use crate::heads::{Base, Heads, OpenIntents};
-use crate::reader::{Kept, Mark};
+use crate::reader::Kept;
 use crate::segment::{self, FIRST_FRAME, SegmentHead};
+use crate::waiting::Waiting;
 use gw_audit::{Draft, Kind};
 use gw_types::Timestamp;
 use std::collections::BTreeMap;
@@ -21,8 +23,10 @@ pub(crate) struct Replay {
     /// Where the chains stand.
     pub(crate) heads: Heads,
     pub(crate) intents: OpenIntents,
-    /// Where the sealer goes on.
+    /// How many entries of each stream are sealed, and a place before which all are.
+    pub(crate) sizes: Sizes,
     pub(crate) sealed: Mark,
+    pub(crate) waiting: Waiting,
     /// The bytes of all records that are kept.
     pub(crate) bytes: u64,
     /// The segments that hold something, oldest first.
@@ -48,11 +52,14 @@ struct Candidate {
 /// Reads the journal in `dir`.
 pub(crate) fn replay(dir: &Path, header: &Header, base: &Base) -> Result<Replay, OpenError> {
     let candidates = candidates(dir, base)?;
-    let sealed = Reached { lsn: header.sealed().lsn.max(base.heads.lsn), ..header.sealed() };
+    let start = base.heads.reached();
     let mut walk = Walk {
         heads: base.heads.clone(),
         intents: base.intents.clone(),
-        sealed: Mark::start(if sealed.lsn == base.heads.lsn { base.heads.reached() } else { sealed }, 0),
+        sealed: Mark::start(start, 0),
+        sealed_lsn: header.sealed().lsn,
+        sizes: header.sealed().sizes.max(&start.sizes),
+        waiting: Waiting::default(),
         bytes: 0,
         kept: Vec::new(),
         useless: Vec::new(),
@@ -64,7 +71,8 @@ pub(crate) fn replay(dir: &Path, header: &Header, base: &Base) -> Result<Replay,
         walk.segment(candidate)?;
     }
     let durable = header.durable();
-    if walk.heads.lsn < durable.lsn.max(header.sealed().lsn) {
+    let known = durable.lsn.max(header.sealed().lsn);
+    if walk.heads.lsn < known || walk.sizes.beyond(&walk.heads.reached().sizes).is_some() {
         let (path, offset) = walk.damage.unwrap_or((dir.to_owned(), 0));
         return Err(OpenError::corrupt(&path, offset, "records known to be durable are not there"));
     }
@@ -98,7 +106,12 @@ fn first_bytes(path: &Path) -> Result<Vec<u8>, OpenError> {
 struct Walk {
     heads: Heads,
     intents: OpenIntents,
+    /// A place before which nothing is unsealed, and how far it may go.
     sealed: Mark,
+    sealed_lsn: u64,
+    /// Sealed entries.
+    sizes: Sizes,
+    waiting: Waiting,
     bytes: u64,
     kept: Vec<Kept>,
     useless: Vec<PathBuf>,
@@ -146,9 +159,15 @@ impl Walk {
                     folded.map_err(|_| OpenError::corrupt(&candidate.path, offset, "an entry cannot be read"))?;
                     offset += len as u64;
                     self.bytes += len as u64;
-                    if lsn <= self.sealed.lsn() {
-                        self.sealed.at(candidate.number, offset);
-                        self.sealed.behind(self.bytes, header.time);
+                    let stream = header.chain.stream;
+                    if header.seq >= self.sizes.of(stream) {
+                        self.waiting.note(stream, header.seq, header.time);
+                    }
+                    if lsn <= self.sealed_lsn {
+                        self.sealed.reached.lsn = lsn;
+                        self.sealed.reached.sizes.set(stream, header.seq + 1);
+                        (self.sealed.segment, self.sealed.offset) = (candidate.number, offset);
+                        self.sealed.bytes = self.bytes;
                     }
                 }
                 Found::Frame(Frame::Marker { lsn }, len) if lsn <= self.heads.lsn => offset += len as u64,
@@ -197,7 +216,9 @@ impl Walk {
         Replay {
             heads: self.heads,
             intents: self.intents,
+            sizes: self.sizes,
             sealed: self.sealed,
+            waiting: self.waiting,
             bytes: self.bytes,
             kept: self.kept,
             useless: self.useless,
@@ -206,6 +227,7 @@ impl Walk {
             last_number,
         }
     }
+
     /// A genesis is not placed anew: the chain gets one of its own.
     fn salvage(&mut self, entry: &[u8], openings: Vec<u8>) -> Option<(Draft, Timestamp)> {
         let header = gw_audit::Header::read(entry).ok()?.0;

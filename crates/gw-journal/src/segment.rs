@@ -5,11 +5,11 @@
 //! 4096  frames
 //! ```
 
+use crate::disk;
 use crate::error::{OpenError, at};
 use gw_audit::ShardId;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -44,11 +44,13 @@ impl Segment {
     /// A new file whose bytes are all reserved on disk; empty until its head is written.
     pub(crate) fn create(dir: &Path, number: u64, capacity: u64) -> io::Result<Self> {
         let path = path(dir, number);
-        let file = OpenOptions::new().create_new(true).read(true).write(true).mode(0o600).open(&path)?;
-        let made = allocate(&file, capacity).and_then(|()| file.sync_all()).and_then(|()| sync_dir(dir));
+        let file = disk::create(&path)?;
+        let made = disk::allocate(&file, &path, capacity)
+            .and_then(|()| disk::sync(&file, &path))
+            .and_then(|()| disk::sync_dir(dir));
         if let Err(error) = made {
             // Half a segment is of no use to anybody; the error is what matters.
-            let _ = std::fs::remove_file(&path);
+            let _ = disk::remove(&path);
             return Err(error);
         }
         Ok(Self { number, path, file: Arc::new(file), capacity, end: FIRST_FRAME })
@@ -56,36 +58,24 @@ impl Segment {
 
     /// Writes the head; from here on the segment counts.
     pub(crate) fn begin(&self, shard: ShardId, first_lsn: u64) -> io::Result<()> {
-        self.file.write_all_at(&head(SegmentHead { shard, number: self.number, first_lsn }), 0)
+        disk::write(&self.file, &self.path, &head(SegmentHead { shard, number: self.number, first_lsn }), 0)
     }
 
     /// Appends frames.
     pub(crate) fn write(&mut self, frames: &[u8]) -> io::Result<()> {
-        self.file.write_all_at(frames, self.end)?;
+        disk::write(&self.file, &self.path, frames, self.end)?;
         self.end += frames.len() as u64;
         Ok(())
+    }
+
+    /// Makes all of it durable.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        disk::sync(&self.file, &self.path)
     }
 
     /// The bytes left.
     pub(crate) const fn room(&self) -> u64 {
         self.capacity.saturating_sub(self.end)
-    }
-}
-
-fn allocate(file: &File, capacity: u64) -> io::Result<()> {
-    match fs4::FileExt::allocate(file, capacity) {
-        Err(error) if error.kind() == io::ErrorKind::Unsupported => {
-            let zeros = [0; 64 * 1024];
-            let mut at = 0;
-            while at < capacity {
-                let take = (capacity - at).min(zeros.len() as u64);
-                let chunk = usize::try_from(take).ok().and_then(|take| zeros.get(..take)).unwrap_or_default();
-                file.write_all_at(chunk, at)?;
-                at += take;
-            }
-            Ok(())
-        }
-        result => result,
     }
 }
 
@@ -132,21 +122,6 @@ pub(crate) fn list(dir: &Path) -> Result<Vec<u64>, OpenError> {
     }
     numbers.sort_unstable();
     Ok(numbers)
-}
-
-/// Makes the names in a directory durable.
-pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
-    File::open(dir)?.sync_all()
-}
-
-/// Replaces a file as a whole: after a crash it is the old one or the new one.
-pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let new = path.with_extension("new");
-    let file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&new)?;
-    file.write_all_at(bytes, 0)?;
-    file.sync_all()?;
-    std::fs::rename(&new, path)?;
-    path.parent().map_or(Ok(()), sync_dir)
 }
 
 #[cfg(test)]

@@ -65,25 +65,131 @@ fn hd22_a_segment_that_failed_before_its_first_fsync_counts_for_nothing() {
     assert_eq!(numbers(&journal), (0..6).collect::<Vec<_>>());
 }
 
+/// Neither a spare nor a new file can be had.
+fn refuse(journal: &Journal) -> std::path::PathBuf {
+    replace_by(journal, "/dev/full");
+    let mut writer = journal.shared.writer().unwrap();
+    writer.spare = None;
+    let dir = writer.dir.clone();
+    writer.dir = dir.join("gone");
+    dir
+}
+
 #[test]
-fn hd22_when_no_other_file_takes_the_records_the_service_stops() {
+fn rl12_when_no_other_file_takes_the_records_nothing_is_admitted() {
     let dir = tempfile::tempdir().unwrap();
     let journal = open_still(dir.path());
     let first = journal.append(record(0)).unwrap();
     flush::sync(&journal.shared);
-    replace_by(&journal, "/dev/full");
-    // Neither a spare nor a new file can be had.
-    let mut writer = journal.shared.writer().unwrap();
-    writer.spare = None;
-    writer.dir = dir.path().join("gone");
-    drop(writer);
+    let files = refuse(&journal);
     let waits = journal.durable(crate::Position { lsn: first.lsn + 1, ..first });
     assert_eq!(journal.append(record(1)), Err(JournalError::Unavailable));
     assert_eq!(journal.append(record(2)), Err(JournalError::Unavailable));
     assert_eq!(journal.reserve(1).unwrap_err(), JournalError::Unavailable);
-    assert_eq!(block_on(waits), Err(JournalError::Unavailable), "who waits is told");
+    assert!(journal.backlog().failing && !journal.can_admit());
+    for _ in 0..20 {
+        assert!(!flush::heal(&journal.shared));
+    }
+    assert_eq!(block_on(waits), Err(JournalError::Unavailable), "who waits for too long is told");
     assert_eq!(block_on(journal.durable(first)), Ok(()), "what was durable stays so");
-    assert!(journal.backlog().dead);
+    let unsynced = journal.shared.writer().unwrap().unsynced.len();
+    assert!(journal.append(record(3)).is_err());
+    assert_eq!(journal.shared.writer().unwrap().unsynced.len(), unsynced, "what is refused is not kept");
+    journal.shared.writer().unwrap().dir = files;
+}
+
+#[test]
+fn rl12_a_healed_disk_loses_nothing_and_the_journal_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = open_still(dir.path());
+    append(&journal, 0..5);
+    flush::sync(&journal.shared);
+    let last = append(&journal, 5..8);
+    let mut room = journal.reserve(2).unwrap();
+    let waits = journal.durable(last);
+    let files = refuse(&journal);
+    flush::sync(&journal.shared);
+    assert_eq!(journal.append_reserved(&mut room, record(8)), Err(JournalError::Unavailable));
+    assert_eq!(journal.append(record(99)), Err(JournalError::Unavailable));
+    assert!(!flush::heal(&journal.shared));
+    journal.shared.writer().unwrap().dir = files;
+    assert!(flush::heal(&journal.shared));
+    assert_eq!(block_on(waits), Ok(()));
+    assert!(journal.can_admit() && !journal.backlog().failing);
+    journal.append_reserved(&mut room, record(9)).unwrap();
+    assert!(journal.append(record(10)).is_ok() && journal.sync().is_ok());
+    assert_eq!(numbers(&journal), (0..11).collect::<Vec<_>>(), "with what came into reserved room meanwhile");
+    drop((room, journal));
+    let (journal, recovery) = open(dir.path()).unwrap();
+    assert_eq!((recovery.torn, recovery.salvaged), (0, 0));
+    assert_eq!(numbers(&journal), (0..11).collect::<Vec<_>>());
+}
+
+/// RL12: the flusher finds out by itself, and whoever waited is answered.
+#[test]
+fn rl12_the_flusher_heals_the_journal_by_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let (journal, _) = open(dir.path()).unwrap();
+    let first = journal.append(record(0)).unwrap();
+    assert_eq!(block_on(journal.durable(first)), Ok(()));
+    let files = refuse(&journal);
+    assert_eq!(journal.append(record(1)), Err(JournalError::Unavailable));
+    let waits = journal.durable(crate::Position { lsn: first.lsn + 1, ..first });
+    assert_eq!(block_on(waits), Err(JournalError::Unavailable));
+    journal.shared.writer().unwrap().dir = files;
+    while journal.backlog().failing {
+        std::thread::yield_now();
+    }
+    let next = journal.append(record(2)).unwrap();
+    assert_eq!(block_on(journal.durable(next)), Ok(()));
+    assert_eq!(numbers(&journal), [0, 1, 2]);
+}
+
+#[test]
+fn rl12_tries_that_fail_leave_no_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = open_still(dir.path());
+    append(&journal, 0..5);
+    flush::sync(&journal.shared);
+    let before = crate::segment::list(&files(dir.path())).unwrap();
+    append(&journal, 5..6);
+    // Files can be made, but not be filled.
+    super::disk::start(None);
+    journal.shared.writer().unwrap().spare = None;
+    replace_by(&journal, "/dev/full");
+    for _ in 0..10 {
+        super::disk::start(Some((4, super::disk::Fault::Refuses(1))));
+        let refused = journal.append(record(7)).is_err();
+        assert!(refused || flush::heal(&journal.shared));
+        if !refused {
+            break;
+        }
+        super::disk::start(Some((5, super::disk::Fault::Refuses(1))));
+        assert!(!flush::heal(&journal.shared));
+    }
+    super::disk::stop();
+    assert!(crate::segment::list(&files(dir.path())).unwrap().len() <= before.len());
+    assert!(flush::heal(&journal.shared));
+    assert_eq!(numbers(&journal)[..6], [0, 1, 2, 3, 4, 5]);
+}
+
+/// RL12: `/ready` and admission are one test.
+#[test]
+fn rl12_a_full_journal_admits_no_send() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = crate::Options { max_bytes: 300 << 10, ..super::options(dir.path()) };
+    let counter = Arc::new(super::Counter::default());
+    let (journal, _) = Journal::open(options, Arc::<super::Counter>::clone(&counter), counter).unwrap();
+    assert!(journal.can_admit());
+    let mut rooms = Vec::new();
+    while let Ok(room) = journal.reserve(3) {
+        assert!(journal.can_admit() || journal.reserve(3).is_err());
+        rooms.push(room);
+    }
+    let backlog = journal.backlog();
+    assert!(!journal.can_admit() && backlog.bytes < backlog.max_bytes, "no byte is written, and yet it is full");
+    rooms.pop();
+    assert!(journal.can_admit());
 }
 
 #[test]

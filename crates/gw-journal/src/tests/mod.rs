@@ -1,11 +1,14 @@
 //! What only a test inside the crate can bring about: a power cut, a failing disk.
 
+pub(crate) mod disk;
 mod faults;
+mod points;
 mod power;
+mod salvage;
 
 use crate::journal::{Journal, Options, Recovery};
 use crate::{OpenError, Position, Unsealed};
-use gw_audit::{AccessRecord, Chain, Content, Entry, Record};
+use gw_audit::{AccessRecord, Chain, Content, Entry, Record, Stream};
 use gw_types::{Clock, Entropy, Seconds, Timestamp};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -72,7 +75,7 @@ fn append(journal: &Journal, numbers: std::ops::Range<u64>) -> Position {
 /// The numbers of the unsealed access records, in order; the chain is checked on the way.
 fn numbers(journal: &Journal) -> Vec<u64> {
     let mut chain = None;
-    journal.unsealed(1000).unwrap().iter().filter_map(|record| number(&mut chain, record)).collect()
+    journal.unsealed(Stream::Access, 1000).unwrap().iter().filter_map(|record| number(&mut chain, record)).collect()
 }
 
 fn number(chain: &mut Option<Chain>, record: &Unsealed) -> Option<u64> {

@@ -4,6 +4,7 @@ use super::{append, files, numbers, open, open_still, record, segment};
 use crate::frame::MARKER;
 use crate::segment::FIRST_FRAME;
 use crate::{OpenError, flush};
+use gw_audit::Stream;
 use proptest::prelude::*;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
@@ -169,10 +170,10 @@ fn hd25_salvage_reaches_into_the_next_segment() {
     damage(&files(copy.path()).join(first.file_name().unwrap()), hit + 20, &[0xee; 10]);
     let (journal, recovery) = open(copy.path()).unwrap();
     assert_eq!((recovery.torn, recovery.salvaged), (1, 1489));
-    let found = journal.unsealed(5000).unwrap().len();
+    let found = journal.unsealed(Stream::Access, 5000).unwrap().len();
     assert_eq!(found, 1 + 10 + 1489, "with the genesis");
     drop(journal);
-    assert_eq!(open(copy.path()).unwrap().0.unsealed(5000).unwrap().len(), found);
+    assert_eq!(open(copy.path()).unwrap().0.unsealed(Stream::Access, 5000).unwrap().len(), found);
 }
 
 /// Overwrites `len` bytes so that each of them changes.

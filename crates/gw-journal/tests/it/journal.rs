@@ -11,9 +11,9 @@ use std::{collections::HashMap, path::PathBuf};
 fn drain(journal: &Journal) -> Vec<Unsealed> {
     let mut all = Vec::new();
     loop {
-        let batch = journal.unsealed(100).unwrap();
+        let batch = journal.unsealed(Stream::Access, 100).unwrap();
         let Some(last) = batch.last() else { return all };
-        journal.mark_sealed(last.lsn).unwrap();
+        journal.mark_sealed(Stream::Access, last.seq + 1).unwrap();
         all.extend(batch);
     }
 }
@@ -241,7 +241,7 @@ fn decision_10_records_become_durable_unasked() {
     journal.append(record(1)).unwrap();
     let began = std::time::Instant::now();
     // Only what is durable is handed out.
-    while journal.unsealed(10).unwrap().len() < 2 {
+    while journal.unsealed(Stream::Access, 10).unwrap().len() < 2 {
         assert!(began.elapsed() < std::time::Duration::from_secs(10), "never");
         std::thread::yield_now();
     }
@@ -256,7 +256,7 @@ async fn rule_11_everybody_who_waits_is_answered() {
     for wait in waits {
         wait.await.unwrap();
     }
-    assert_eq!(journal.unsealed(1000).unwrap().len(), 301);
+    assert_eq!(journal.unsealed(Stream::Access, 1000).unwrap().len(), 301);
 }
 
 /// HD22: room that was not used is given back, and a reservation outlives whoever made it.

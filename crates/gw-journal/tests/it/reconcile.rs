@@ -9,9 +9,9 @@ fn sealed_to(dir: &std::path::Path, sealed: usize) -> (Journal, Vec<Unsealed>) {
     let (journal, _) = open(dir);
     (0..40).for_each(|n| assert!(journal.append(record(n)).is_ok()));
     journal.sync().unwrap();
-    let all = journal.unsealed(1000).unwrap();
+    let all = journal.unsealed(Stream::Access, 1000).unwrap();
     if sealed > 0 {
-        journal.mark_sealed(all[sealed - 1].lsn).unwrap();
+        journal.mark_sealed(Stream::Access, sealed as u64).unwrap();
     }
     (journal, all)
 }
@@ -20,12 +20,18 @@ fn head(all: &[Unsealed], size: usize) -> StoredHead {
     StoredHead { stream: Stream::Access, size: size as u64, hash: tree::leaf(&all[size - 1].bytes) }
 }
 
+fn standing(journal: &Journal, head: StoredHead) -> Standing {
+    let standings = journal.reconcile(&[head]).unwrap();
+    assert_eq!(standings[0].0, head.stream);
+    standings[0].1
+}
+
 #[test]
 fn hd25_a_store_in_step_changes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let (journal, all) = sealed_to(dir.path(), 25);
-    assert_eq!(journal.reconcile(&[head(&all, 25)]).unwrap(), Standing::InStep);
-    assert_eq!(journal.unsealed(1000).unwrap(), all[25..]);
+    assert_eq!(standing(&journal, head(&all, 25)), Standing::InStep);
+    assert_eq!(journal.unsealed(Stream::Access, 1000).unwrap(), all[25..]);
 }
 
 /// HD25: the store was failed over to an older state; what is kept is sealed again.
@@ -33,14 +39,14 @@ fn hd25_a_store_in_step_changes_nothing() {
 fn hd25_a_store_that_fell_back_is_sealed_again() {
     let dir = tempfile::tempdir().unwrap();
     let (journal, all) = sealed_to(dir.path(), 25);
-    assert_eq!(journal.reconcile(&[head(&all, 10)]).unwrap(), Standing::Moved);
-    assert_eq!(journal.unsealed(1000).unwrap(), all[10..]);
+    assert_eq!(standing(&journal, head(&all, 10)), Standing::Moved);
+    assert_eq!(journal.unsealed(Stream::Access, 1000).unwrap(), all[10..]);
     assert_eq!(journal.backlog().records, 31);
     drop(journal);
     let (journal, _) = open(dir.path());
-    assert_eq!(journal.unsealed(1000).unwrap(), all[10..], "the next start knows as well");
-    assert_eq!(journal.reconcile(&[]).unwrap(), Standing::Moved);
-    assert_eq!(journal.unsealed(1000).unwrap(), all);
+    assert_eq!(journal.unsealed(Stream::Access, 1000).unwrap(), all[10..], "the next start knows as well");
+    assert_eq!(standing(&journal, StoredHead::empty(Stream::Access)), Standing::Moved);
+    assert_eq!(journal.unsealed(Stream::Access, 1000).unwrap(), all);
 }
 
 /// Rule 13: a crash between the store's commit and the mark repeats nothing.
@@ -48,8 +54,8 @@ fn hd25_a_store_that_fell_back_is_sealed_again() {
 fn rule_13_a_store_that_is_ahead_of_the_mark_is_not_given_anything_twice() {
     let dir = tempfile::tempdir().unwrap();
     let (journal, all) = sealed_to(dir.path(), 10);
-    assert_eq!(journal.reconcile(&[head(&all, 33)]).unwrap(), Standing::Moved);
-    assert_eq!(journal.unsealed(1000).unwrap(), all[33..]);
+    assert_eq!(standing(&journal, head(&all, 33)), Standing::Moved);
+    assert_eq!(journal.unsealed(Stream::Access, 1000).unwrap(), all[33..]);
     assert_eq!(journal.backlog().records, 8);
 }
 
@@ -60,10 +66,10 @@ fn hd25_a_store_that_fell_back_too_far_is_told_what_is_lost() {
     let (journal, _) = open_with(small()).unwrap();
     (0..2000).for_each(|n| assert!(journal.append(record(n)).is_ok()));
     journal.sync().unwrap();
-    let all = journal.unsealed(3000).unwrap();
-    journal.mark_sealed(all.last().unwrap().lsn).unwrap();
-    let Standing::Missing { stream, from, until } = journal.reconcile(&[head(&all, 2)]).unwrap() else { panic!() };
-    assert_eq!((stream, from), (Stream::Access, 2));
+    let all = journal.unsealed(Stream::Access, 3000).unwrap();
+    journal.mark_sealed(Stream::Access, all.len() as u64).unwrap();
+    let Standing::Missing { from, until } = standing(&journal, head(&all, 2)) else { panic!() };
+    assert_eq!(from, 2);
     assert!((300..=2000).contains(&until), "{until}");
 }
 
@@ -72,12 +78,12 @@ fn hd25_a_store_that_fell_back_too_far_is_told_what_is_lost() {
 fn hd24_a_store_that_somebody_else_writes_is_noticed() {
     let dir = tempfile::tempdir().unwrap();
     let (journal, all) = sealed_to(dir.path(), 25);
-    let foreign = Standing::Foreign { stream: Stream::Access };
+    let foreign = Standing::Foreign;
     let ahead = StoredHead { size: 60, ..head(&all, 41) };
-    assert_eq!(journal.reconcile(&[ahead]).unwrap(), foreign);
+    assert_eq!(standing(&journal, ahead), foreign);
     let other = StoredHead { hash: Hash::repeat_byte(1), ..head(&all, 30) };
-    assert_eq!(journal.reconcile(&[other]).unwrap(), foreign);
-    assert_eq!(journal.unsealed(1000).unwrap(), all[25..], "the mark did not move");
+    assert_eq!(standing(&journal, other), foreign);
+    assert_eq!(journal.unsealed(Stream::Access, 1000).unwrap(), all[25..], "the mark did not move");
 }
 
 /// HD24: a fenced or cloned writer opens a new shard with its unsealed records.
@@ -88,7 +94,7 @@ fn hd24_a_new_shard_begins_with_what_was_not_sealed() {
     let before = journal.shard();
     let (journal, _) = journal.into_new_shard().unwrap();
     assert_ne!(journal.shard(), before);
-    let moved = journal.unsealed(1000).unwrap();
+    let moved = journal.unsealed(Stream::Access, 1000).unwrap();
     let content = |record: &Unsealed| {
         let entry = gw_audit::Entry::decode(&record.bytes, &record.openings).unwrap();
         assert!(entry.header.chain.shard == journal.shard() || entry.header.chain.shard == before);
