@@ -104,16 +104,22 @@ impl Cursors {
     /// was read for another one, so that nothing is read once for each stream.
     pub(crate) fn before(&self, stream: Stream, size: u64, start: Mark, durable: &Mark) -> Mark {
         let known = self.0.iter().map(|cursor| cursor.place).chain(once(*durable));
-        known.filter(|mark| mark.size(stream) <= size).fold(start, |best, mark| {
-            if mark.lsn() > best.lsn() { mark } else { best }
-        })
+        known.filter(|mark| mark.size(stream) <= size).fold(
+            start,
+            |best, mark| {
+                if mark.lsn() > best.lsn() { mark } else { best }
+            },
+        )
     }
 
     /// A place before which nothing durable is unsealed.
     pub(crate) fn slowest(&self, start: Mark, durable: &Mark) -> Mark {
-        self.0.iter().map(|cursor| self.before(cursor.stream, cursor.size, start, durable)).fold(*durable, |least, mark| {
-            if mark.lsn() < least.lsn() { mark } else { least }
-        })
+        self.0.iter().map(|cursor| self.before(cursor.stream, cursor.size, start, durable)).fold(
+            *durable,
+            |least, mark| {
+                if mark.lsn() < least.lsn() { mark } else { least }
+            },
+        )
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// One operation, before it is carried out.
 #[derive(Clone, Copy, Debug)]
-#[cfg_attr(not(test), expect(dead_code, reason = "only a test looks at what is about to happen"))]
+#[expect(dead_code, reason = "only a test looks at what is about to happen, and at some of it only to print it")]
 pub(crate) enum Op<'a> {
     Create(&'a Path),
     Allocate(&'a Path),

@@ -94,7 +94,13 @@ impl Reader {
                 if visited.header.seq != first + batch.len() as u64 {
                     return Err(visited.damaged());
                 }
-                batch.push(Unsealed { stream, seq: visited.header.seq, lsn, bytes: entry.to_vec(), openings: openings.to_vec() });
+                batch.push(Unsealed {
+                    stream,
+                    seq: visited.header.seq,
+                    lsn,
+                    bytes: entry.to_vec(),
+                    openings: openings.to_vec(),
+                });
                 out.push(mark);
                 Ok(batch.len() < most && visited.header.seq + 1 < total)
             })?;

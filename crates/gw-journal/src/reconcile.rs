@@ -82,7 +82,8 @@ impl Journal {
             let mut last = from;
             reader.each(from, end.lsn(), &kept, |visited| {
                 let header = &visited.header;
-                for one in found.iter_mut().filter(|(head, _)| head.stream == visited.stream && head.size == header.seq) {
+                for one in found.iter_mut().filter(|(head, _)| head.stream == visited.stream && head.size == header.seq)
+                {
                     one.1 = Some(Before { hash: header.prev, place: last, time: Some(header.time) });
                 }
                 last = visited.mark;

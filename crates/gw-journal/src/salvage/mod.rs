@@ -122,7 +122,11 @@ impl Salvage {
         };
         let files = open::shard_dir(dir, shard);
         if !files.is_dir() {
-            return Err(OpenError::corrupt(&files, 0, "the directory of the shard is missing; there is nothing to keep"));
+            return Err(OpenError::corrupt(
+                &files,
+                0,
+                "the directory of the shard is missing; there is nothing to keep",
+            ));
         }
         let (header, base) = (Header::open(&files, shard), Base::load(&files, shard));
         let replayed = match (&header, &base) {

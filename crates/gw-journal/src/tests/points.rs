@@ -137,7 +137,10 @@ impl Run {
     fn check(mut self, journal: &Journal, what: &str) {
         let heads = [Stream::Access, Stream::Security].map(|stream| self.store.head(journal, stream));
         for (stream, standing) in journal.reconcile(&heads).unwrap() {
-            assert!(matches!(standing, crate::Standing::InStep | crate::Standing::Moved), "{what}: {stream} {standing:?}");
+            assert!(
+                matches!(standing, crate::Standing::InStep | crate::Standing::Moved),
+                "{what}: {stream} {standing:?}"
+            );
         }
         journal.sync().unwrap();
         self.store.seal(journal, Stream::Access, 1000);
@@ -167,8 +170,10 @@ fn operations() -> u64 {
     let (operations, misused) = disk::stop();
     assert_eq!(misused, Vec::<String>::new());
     assert_eq!(run.durable.len(), 15, "all of it works without a fault");
+    let segments = crate::segment::list(&files(dir.path())).unwrap();
+    assert!(!segments.contains(&1) && journal.shared.reader().unwrap().base.heads.lsn > 0, "segments were deleted");
     run.check(&journal, "no fault");
-    assert!(operations > 60);
+    assert!(operations > 40, "{operations}");
     operations
 }
 
@@ -201,7 +206,7 @@ fn rl12_hd25_a_power_cut_at_every_operation_loses_nothing_durable() {
 #[test]
 fn rl12_hd22_a_disk_that_refuses_for_a_while_costs_nothing() {
     let operations = operations();
-    for times in [1, 2, 7, 30] {
+    for times in [1, 12] {
         for at in 1..=operations {
             let dir = tempfile::tempdir().unwrap();
             let (mut run, journal) = run(dir.path(), Some((at, Fault::Refuses(times))));

@@ -5,4 +5,8 @@ mod journal;
 #[cfg(test)]
 mod reconcile;
 #[cfg(test)]
+mod salvage;
+#[cfg(test)]
+mod streams;
+#[cfg(test)]
 mod support;

@@ -20,7 +20,13 @@ impl Clock for TestClock {
 }
 
 #[derive(Debug, Default)]
-struct Counting(AtomicU64);
+pub(crate) struct Counting(AtomicU64);
+
+impl From<u64> for Counting {
+    fn from(first: u64) -> Self {
+        Self(AtomicU64::new(first))
+    }
+}
 
 impl Entropy for Counting {
     fn fill(&self, bytes: &mut [u8]) {
