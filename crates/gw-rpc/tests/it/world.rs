@@ -292,18 +292,21 @@ impl World {
         let marker = gw_audit::SecurityEvent::new(gw_audit::SecurityKind::AuditBacklog);
         let position = self.journal.append(marker).unwrap();
         self.journal.durable(position).await.unwrap();
-        let mut records = Vec::new();
-        loop {
-            let batch = self.journal.unsealed(1000).unwrap();
-            let Some(last) = batch.last() else { break };
-            self.journal.mark_sealed(last.lsn).unwrap();
-            for entry in &batch {
-                if let Content::Record(record) = Entry::decode(&entry.bytes, &entry.openings).unwrap().content {
-                    records.push(record);
-                }
+        let mut entries = Vec::new();
+        for stream in gw_audit::Stream::ALL.iter().copied() {
+            let batch = self.journal.unsealed(stream, usize::MAX).unwrap();
+            if let Some(last) = batch.last() {
+                self.journal.mark_sealed(stream, last.seq + 1).unwrap();
             }
+            entries.extend(batch);
         }
-        records
+        entries.sort_by_key(|entry| entry.lsn);
+        let contents = entries.iter().map(|entry| Entry::decode(&entry.bytes, &entry.openings).unwrap().content);
+        let record = |content| match content {
+            Content::Record(record) => Some(record),
+            Content::Genesis(_) => None,
+        };
+        contents.filter_map(record).collect()
     }
 
     pub(crate) async fn access_records(&self) -> Vec<AccessRecord> {

@@ -32,6 +32,8 @@ const INCOMPLETE: u8 = 3;
 pub(super) enum Command {
     /// Recompute every chain and compare it with its signed checkpoints; reads only.
     Verify(Verify),
+    /// Say what is whole in a damaged journal and what is lost; with --confirm go on with what is whole.
+    Salvage(super::salvage::Salvage),
 }
 
 #[derive(Debug, Args)]
@@ -75,7 +77,10 @@ enum Format {
 }
 
 pub(super) async fn run(command: Command, config: Config) -> Result<ExitCode, Fault> {
-    let Command::Verify(options) = command;
+    let options = match command {
+        Command::Verify(options) => options,
+        Command::Salvage(options) => return super::salvage::run(&options, &config),
+    };
     let ground = Ground::read_only(&config);
     let keys = if options.public_key.is_empty() {
         own_key(&config).map(|key| vec![key])

@@ -1,6 +1,6 @@
 //! The command line.
 //!
-//! Exit codes: 0 done and nothing found; 1 a finding (`doctor`, `audit verify`, `migrate status`), or the service ended on
+//! Exit codes: 0 done and nothing found; 1 a finding (`doctor`, `audit verify`, `audit salvage`, `migrate status`), or the service ended on
 //! an error; 2 wrong usage; 3 not finished in time; 74 what was to be read cannot be read; 75 another process holds it, try
 //! again; 78 wrong configuration, or (`serve`) the place is held by another process (HD24).
 
@@ -9,6 +9,7 @@ mod config;
 mod doctor;
 mod hash_client_secret;
 mod migrate;
+mod salvage;
 
 use crate::{
     config::{Build, Config, EXIT_CONFIG, ProcessEnv},

@@ -9,11 +9,11 @@ use crate::{
     mount,
 };
 use anyhow::{Context as _, bail};
-use gw_audit::{Checkpoint, CheckpointPublicKey, SecurityEvent, SecurityKind};
+use gw_audit::{Checkpoint, CheckpointPublicKey, SecurityEvent, SecurityKind, Stream};
 use gw_journal::{Journal, OpenError, Options, Recovery, Standing, StoredHead};
 use gw_store::audit::AuditStore;
 use gw_types::{Seconds, Secret};
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 use tokio::task::spawn_blocking;
 
 /// Size of one segment file.
@@ -39,22 +39,12 @@ pub(super) fn open(config: &Config, secrets: &Secrets, ground: &Ground) -> Resul
         }
     }
     make_private(&dir)?;
-    let key = signing_key(secrets.checkpoint.expose()).context("the checkpoint key cannot be read")?;
-    let options = Options {
-        dir,
-        holder: format!("process {}", std::process::id()),
-        cluster: CLUSTER.to_owned(),
-        checkpoint_key: key.verifying_key().to_bytes(),
-        max_bytes: config.audit.journal_max_bytes,
-        segment_bytes: SEGMENT_BYTES,
-        retain_bytes: RETAIN_BYTES,
-        retain_for: RETAIN_FOR,
-    };
+    let options = options(config, &secrets.checkpoint)?;
     match Journal::open(options, Arc::clone(&ground.clock), Arc::clone(&ground.entropy)) {
         Ok((journal, recovery)) => {
             if recovery.torn > 0 {
                 tracing::warn!(records = recovery.torn, "journal_torn: records at its end were lost with the power");
-                note(&journal, SecurityKind::JournalTorn, recovery.torn)?;
+                note(&journal, SecurityKind::JournalTorn, recovery.torn, None)?;
             }
             if recovery.salvaged > 0 {
                 tracing::warn!(records = recovery.salvaged, "records behind a torn place of the journal were saved");
@@ -62,8 +52,38 @@ pub(super) fn open(config: &Config, secrets: &Secrets, ground: &Ground) -> Resul
             Ok((journal, recovery))
         }
         Err(error @ OpenError::Held { .. }) => Err(Fault::Held(error.to_string())),
+        Err(error @ OpenError::Corrupt { .. }) => Err(Fault::Other(anyhow::Error::from(error).context(
+            "the journal is damaged and holds records that are nowhere else: do not delete it; `ledger-gateway audit \
+             salvage` says what is whole, and with --confirm goes on with that",
+        ))),
         Err(error) => Err(Fault::Other(anyhow::Error::from(error).context("the journal cannot be opened"))),
     }
+}
+
+/// How the journal of this deployment is kept.
+pub(crate) fn options(config: &Config, checkpoint_key: &Secret) -> anyhow::Result<Options> {
+    let key = signing_key(checkpoint_key.expose()).context("the checkpoint key cannot be read")?;
+    Ok(Options {
+        dir: config.audit.journal_dir.clone(),
+        holder: holder(),
+        cluster: CLUSTER.to_owned(),
+        checkpoint_key: key.verifying_key().to_bytes(),
+        max_bytes: config.audit.journal_max_bytes,
+        segment_bytes: SEGMENT_BYTES,
+        retain_bytes: RETAIN_BYTES,
+        retain_for: RETAIN_FOR,
+    })
+}
+
+/// Whom a second process is told about.
+pub(crate) fn holder() -> String {
+    format!("process {}", std::process::id())
+}
+
+/// The numbers of a chain that were given out and are nowhere any more: `issued` numbers were given out as far as is
+/// noted outside the journal, the journal knows of `kept`, and the store has `sealed` entries.
+pub(crate) fn lost(issued: u64, kept: u64, sealed: u64) -> Option<Range<u64>> {
+    Some(kept.max(sealed)..issued).filter(|range| !range.is_empty())
 }
 
 /// Brings the journal and the audit store into step (HD24, HD25): what the store lost is sealed again while it is kept
@@ -75,54 +95,75 @@ pub(super) async fn in_step(
 ) -> anyhow::Result<(Arc<Journal>, Recovery)> {
     let shard = journal.shard();
     let written = journal.heads().context("the journal's chains cannot be read")?;
-    let mut stored = Vec::new();
+    let journaled = Stream::ALL.iter().copied().filter(|stream| *stream != Stream::Admin);
+    let mut stored: Vec<_> = journaled.map(StoredHead::empty).collect();
     for (chain, head) in audit.chains().await.context("the audit store's chains cannot be read")? {
         if chain.shard != shard {
             continue;
         }
-        stored.extend(head.map(|head| StoredHead { stream: chain.stream, size: head.size, hash: head.hash }));
+        let known = stored.iter_mut().find(|known| known.stream == chain.stream);
+        if let Some((known, head)) = known.zip(head) {
+            (known.size, known.hash) = (head.size, head.hash);
+        }
         let issued = audit.issued(chain).await.context("the audit store's chains cannot be read")?;
         let kept = written.iter().find(|(id, _)| *id == chain).map_or(0, |(_, head)| head.size);
-        if let Some(last) = issued.filter(|last| *last >= kept) {
-            tracing::error!(stream = %chain.stream, from = kept, until = last, "journal_lost: numbered records are gone");
-            note(&journal, SecurityKind::JournalLost, last + 1 - kept)?;
+        let sealed = head.map_or(0, |head| head.size);
+        if let Some(range) = issued.and_then(|last| lost(last.saturating_add(1), kept, sealed)) {
+            note_lost(&journal, chain.stream, &range, "numbered records are gone from the journal")?;
         }
     }
     // Both read files.
-    let (journal, standing) = spawn_blocking(move || {
-        let standing = journal.reconcile(&stored);
-        (journal, standing)
+    let (journal, standings) = spawn_blocking(move || {
+        let standings = journal.reconcile(&stored);
+        (journal, standings)
     })
     .await
     .context("comparing the journal with the audit store failed")?;
-    let (kind, count) = match standing.context("the journal cannot be compared with the audit store")? {
-        Standing::InStep => return Ok((Arc::new(journal), recovery)),
-        Standing::Moved => {
-            tracing::warn!("the audit store is not where it was left; sealing goes on where it ends");
-            return Ok((Arc::new(journal), recovery));
+    let mut given_up = Vec::new();
+    for (stream, standing) in standings.context("the journal cannot be compared with the audit store")? {
+        match standing {
+            Standing::InStep => {}
+            Standing::Moved => {
+                tracing::warn!(%stream, "the audit store is not where it was left; sealing goes on where it ends");
+            }
+            Standing::Missing { .. } => given_up.push((stream, standing)),
+            Standing::Foreign => {
+                tracing::error!(%stream, "the audit store has entries of this shard that this journal did not write");
+                given_up.push((stream, standing));
+            }
         }
-        Standing::Missing { stream, from, until } => {
-            tracing::error!(%stream, from, until, "journal_lost: the audit store lacks entries that are not kept here");
-            (SecurityKind::JournalLost, until - from)
-        }
-        Standing::Foreign { stream } => {
-            tracing::error!(%stream, "the audit store has entries of this shard that this journal did not write");
-            (SecurityKind::ShardFenced, 0)
-        }
-    };
+    }
+    if given_up.is_empty() {
+        return Ok((Arc::new(journal), recovery));
+    }
     let (journal, again) = spawn_blocking(move || journal.into_new_shard())
         .await
         .context("opening a new shard failed")?
         .context("a new shard cannot be opened")?;
     tracing::warn!(from = %shard, to = %journal.shard(), "records go on in a new shard");
-    note(&journal, kind, count)?;
+    for (stream, standing) in given_up {
+        match standing {
+            Standing::Missing { from, until } => {
+                note_lost(&journal, stream, &(from..until), "the audit store lacks entries that are not kept here")?;
+            }
+            Standing::Foreign => note(&journal, SecurityKind::ShardFenced, 0, Some(stream.as_str().to_owned()))?,
+            Standing::InStep | Standing::Moved => {}
+        }
+    }
     Ok((Arc::new(journal), again))
 }
 
+/// Says which numbers are lost, in the log and in the journal; the reason there is the range as `access:15..20`.
+fn note_lost(journal: &Journal, stream: Stream, range: &Range<u64>, why: &str) -> anyhow::Result<()> {
+    let Range { start, end } = range;
+    tracing::error!(%stream, from = start, until = end, "journal_lost: {why}");
+    note(journal, SecurityKind::JournalLost, end.saturating_sub(*start), Some(format!("{stream}:{start}..{end}")))
+}
+
 /// A finding about the journal itself, in the journal.
-fn note(journal: &Journal, kind: SecurityKind, count: u64) -> anyhow::Result<()> {
+fn note(journal: &Journal, kind: SecurityKind, count: u64, reason: Option<String>) -> anyhow::Result<()> {
     let mut event = SecurityEvent::new(kind);
-    event.count = Some(count);
+    (event.count, event.reason) = (Some(count), reason.map(Into::into));
     journal.append(event).map(drop).context("the journal takes no record")
 }
 
@@ -146,4 +187,19 @@ pub(crate) async fn nothing_is_missing(audit: &AuditStore, key: &Secret) -> anyh
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lost;
+
+    #[test]
+    fn rl5_lost_numbers_are_those_that_are_nowhere() {
+        assert_eq!(lost(20, 15, 10), Some(15..20));
+        assert_eq!(lost(20, 10, 15), Some(15..20), "the store has more than the journal");
+        assert_eq!(lost(20, 0, 0), Some(0..20), "the journal is gone");
+        assert_eq!(lost(20, 20, 3), None);
+        assert_eq!(lost(20, 25, 3), None, "the note is behind");
+        assert_eq!(lost(0, 0, 0), None);
+    }
 }

@@ -104,10 +104,7 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
             })
             .with("audit", {
                 let journal = Arc::clone(&journal);
-                move || {
-                    let backlog = journal.backlog();
-                    !backlog.dead && backlog.bytes < backlog.max_bytes
-                }
+                move || journal.can_admit()
             })
             // Without it nobody logs in, but everything else goes on: an outage must not take the instance away.
             .showing("cache", {

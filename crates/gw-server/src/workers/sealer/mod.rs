@@ -119,9 +119,7 @@ impl Sealer {
             chain.keep(&self.audit, &self.signer, &mut self.frontiers, None).await?;
         }
         let backlog = self.journal.backlog();
-        // How old the oldest record is that waits to be sealed, at most: since the last sealed one.
-        let waiting = backlog.sealed_until.filter(|_| backlog.records > 0);
-        let lag = waiting.map_or(0, |since| self.clock.now().micros().saturating_sub(since.micros()).max(0));
+        let lag = backlog.oldest.map_or(0, |since| self.clock.now().micros().saturating_sub(since.micros()).max(0));
         metrics::gauge!("ledger_gateway_audit_lag_seconds").set(count(lag.unsigned_abs()) / 1e6);
         metrics::gauge!("ledger_gateway_audit_buffer_depth").set(count(backlog.records));
         metrics::gauge!("ledger_gateway_audit_buffer_bytes").set(count(backlog.bytes));
@@ -136,38 +134,41 @@ impl Sealer {
         Ok(())
     }
 
+    /// Streams go into the store one by one: what one chain is refused for holds up no other (RL4).
     async fn journal_batch(&mut self) -> anyhow::Result<bool> {
+        let (mut full, mut failed) = (false, None);
+        for stream in Stream::ALL.iter().copied().filter(|stream| *stream != Stream::Admin) {
+            match self.stream_batch(stream).await {
+                Ok(sealed) => full |= sealed >= BATCH,
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        failed.map_or(Ok(full), Err)
+    }
+
+    async fn stream_batch(&mut self, stream: Stream) -> anyhow::Result<usize> {
         let journal = Arc::clone(&self.journal);
         // Reads files and hashes.
-        let read =
-            tokio::task::spawn_blocking(move || read_batch(&journal)).await.context("reading the journal failed")?;
-        let Some((last, batches)) = read? else { return Ok(false) };
-        let full = batches.values().map(Vec::len).sum::<usize>() >= BATCH;
-        let shard = self.journal.shard();
-        for (stream, batch) in batches {
-            let id = ChainId { stream, shard };
-            let chain = self.chains.entry(stream).or_insert_with(|| SealedChain::new(id, shard.to_string()));
-            chain.seal(&self.audit, &mut self.frontiers, batch).await.with_context(|| format!("chain {stream}"))?;
-        }
+        let read = tokio::task::spawn_blocking(move || read_batch(&journal, stream)).await;
+        let batch = read.context("reading the journal failed")??;
+        let Some(size) = batch.last().map(|last| last.entry.header.seq.saturating_add(1)) else { return Ok(0) };
+        let (sealed, shard) = (batch.len(), self.journal.shard());
+        let id = ChainId { stream, shard };
+        let chain = self.chains.entry(stream).or_insert_with(|| SealedChain::new(id, shard.to_string()));
+        chain.seal(&self.audit, &mut self.frontiers, batch).await.with_context(|| format!("chain {stream}"))?;
         let journal = Arc::clone(&self.journal);
-        tokio::task::spawn_blocking(move || journal.mark_sealed(last)).await.context("marking failed")??;
-        Ok(full)
+        tokio::task::spawn_blocking(move || journal.mark_sealed(stream, size)).await.context("marking failed")??;
+        Ok(sealed)
     }
 }
 
-/// Records of the journal by chain, and the number of the last of them.
-type Batches = (u64, BTreeMap<Stream, Vec<ToSeal>>);
-
-/// The oldest records that are on disk and not sealed.
-fn read_batch(journal: &Journal) -> anyhow::Result<Option<Batches>> {
-    let mut batches: BTreeMap<Stream, Vec<ToSeal>> = BTreeMap::new();
-    let mut last = None;
-    for Unsealed { stream, lsn, bytes, openings } in journal.unsealed(BATCH)? {
+/// A stream's oldest records that are on disk and not sealed.
+fn read_batch(journal: &Journal, stream: Stream) -> anyhow::Result<Vec<ToSeal>> {
+    let read = |Unsealed { lsn, bytes, openings, .. }| {
         let entry = StoredEntry::new(bytes, openings).with_context(|| format!("record {lsn} of the journal"))?;
-        batches.entry(stream).or_default().push(ToSeal { entry, outbox_id: None });
-        last = Some(lsn);
-    }
-    Ok(last.map(|last| (last, batches)))
+        Ok(ToSeal { entry, outbox_id: None })
+    };
+    journal.unsealed(stream, BATCH)?.into_iter().map(read).collect()
 }
 
 /// A number as a gauge takes it; beyond 2^53 nobody counts records.
