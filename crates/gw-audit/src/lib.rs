@@ -17,6 +17,7 @@ mod checkpoint;
 mod code;
 mod entry;
 mod fields;
+pub mod outbox;
 mod record;
 pub mod tree;
 pub mod verify;

@@ -1,6 +1,9 @@
 //! What opening a store takes, and who acts in a transaction.
 
-use crate::lock::DirectoryLock;
+use crate::{
+    audit::{OutboxKey, OutboxMark},
+    lock::DirectoryLock,
+};
 use gw_types::{Clock, Entropy, ExternalId, Secret, UserId};
 use std::{net::IpAddr, path::PathBuf, sync::Arc, time::Duration};
 
@@ -57,6 +60,24 @@ pub struct StoreConfig {
     pub clock: Arc<dyn Clock>,
     /// Chance for row ids.
     pub entropy: Arc<dyn Entropy>,
+    /// What guards the audit outbox of a policy store; an audit store and commands that write nothing need none.
+    pub outbox: OutboxGuard,
+}
+
+/// What guards the rows of the audit outbox against whoever can write to the database alone.
+#[derive(Clone, Debug, Default)]
+pub struct OutboxGuard {
+    /// Authenticates rows; without it rows are written without code and taken as they are.
+    pub key: Option<OutboxKey>,
+    /// Told of each commit that wrote rows.
+    pub witness: Option<Arc<dyn OutboxWitness>>,
+}
+
+/// Remembers outside the database how far the outbox got: rows missing at its end are found by it.
+pub trait OutboxWitness: Send + Sync + core::fmt::Debug {
+    /// Rows up to this one are committed. Called after each commit that wrote rows, not necessarily in order; must not
+    /// wait.
+    fn note(&self, mark: OutboxMark);
 }
 
 /// Who makes a change, for the audit entry (spec/70 section 2).

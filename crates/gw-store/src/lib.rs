@@ -30,7 +30,7 @@ mod tidy;
 mod tx;
 
 pub use audit::AuditStore;
-pub use config::{Actor, Location, StoreConfig};
+pub use config::{Actor, Location, OutboxGuard, OutboxWitness, StoreConfig};
 pub use error::{Conflict, Missing, StoreError};
 pub use feed::{BootClock, Feed, FeedClock, FeedTiming, Pinned, Uptime};
 pub use lease::InstanceLease;

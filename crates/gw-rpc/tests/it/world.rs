@@ -116,6 +116,7 @@ impl World {
             connections: 4,
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
             entropy: Arc::clone(&entropy),
+            outbox: gw_store::OutboxGuard::default(),
         })
         .await
         .unwrap();

@@ -9,7 +9,7 @@ use crate::{
     },
 };
 use clap::Subcommand;
-use gw_store::{Store, StoreError, audit::AuditStore};
+use gw_store::{OutboxGuard, Store, StoreError, audit::AuditStore};
 use std::process::ExitCode;
 
 #[derive(Clone, Copy, Debug, Subcommand)]
@@ -28,7 +28,7 @@ pub(super) async fn run(command: Command, config: Config) -> Result<ExitCode, Fa
             let ground = Ground::hold(&config).map_err(Fault::into_busy)?;
             let mut config = config;
             config.store.migrate = Migrate::Auto;
-            open_policy(&ground, &config).await?;
+            open_policy(&ground, &config, OutboxGuard::default()).await?;
             migrate_audit(&ground, &config).await?;
             say("the schemas are up to date\n");
             Ok(ExitCode::SUCCESS)

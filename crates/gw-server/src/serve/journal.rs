@@ -11,7 +11,7 @@ use crate::{
 use anyhow::{Context as _, bail};
 use gw_audit::{Checkpoint, CheckpointPublicKey, SecurityEvent, SecurityKind, Stream};
 use gw_journal::{Journal, OpenError, Options, Recovery, Standing, StoredHead};
-use gw_store::audit::AuditStore;
+use gw_store::{Store, audit::AuditStore};
 use gw_types::{Seconds, Secret};
 use std::{ops::Range, sync::Arc};
 use tokio::task::spawn_blocking;
@@ -92,11 +92,15 @@ pub(super) async fn in_step(
     journal: Journal,
     recovery: Recovery,
     audit: &AuditStore,
+    store: &Store,
 ) -> anyhow::Result<(Arc<Journal>, Recovery)> {
     let shard = journal.shard();
+    let noted = store.journal_heads().await.context("what was noted of the journal cannot be read")?;
     let written = journal.heads().context("the journal's chains cannot be read")?;
     let journaled = Stream::ALL.iter().copied().filter(|stream| *stream != Stream::Admin);
     let mut stored: Vec<_> = journaled.map(StoredHead::empty).collect();
+    // How many numbers each of two places outside the journal knows of.
+    let mut numbered = Vec::new();
     for (chain, head) in audit.chains().await.context("the audit store's chains cannot be read")? {
         if chain.shard != shard {
             continue;
@@ -106,10 +110,16 @@ pub(super) async fn in_step(
             (known.size, known.hash) = (head.size, head.hash);
         }
         let issued = audit.issued(chain).await.context("the audit store's chains cannot be read")?;
-        let kept = written.iter().find(|(id, _)| *id == chain).map_or(0, |(_, head)| head.size);
-        let sealed = head.map_or(0, |head| head.size);
-        if let Some(range) = issued.and_then(|last| lost(last.saturating_add(1), kept, sealed)) {
-            note_lost(&journal, chain.stream, &range, "numbered records are gone from the journal")?;
+        numbered.push((chain.stream, issued.map_or(0, |last| last.saturating_add(1))));
+    }
+    let of_shard = noted.iter().filter(|head| head.chain.shard == shard);
+    numbered.extend(of_shard.map(|head| (head.chain.stream, head.issued)));
+    for known in &stored {
+        let stream = known.stream;
+        let issued = numbered.iter().filter(|(of, _)| *of == stream).map(|(_, issued)| *issued).max().unwrap_or(0);
+        let kept = written.iter().find(|(id, _)| id.stream == stream).map_or(0, |(_, head)| head.size);
+        if let Some(range) = lost(issued, kept, known.size) {
+            note_lost(&journal, stream, &range, "numbered records are gone from the journal")?;
         }
     }
     // Both read files.

@@ -13,6 +13,7 @@ pub(crate) mod journal;
 mod lease;
 mod listen;
 pub(crate) mod node;
+pub(crate) mod outbox_mark;
 mod patience;
 mod ready;
 mod sessions;
@@ -29,7 +30,7 @@ use crate::{
     config::{Config, Operation},
     signal::Interrupt,
     telemetry::{self, Metrics},
-    workers::{self, Sealing},
+    workers::{self, Sealing, SealingHealth},
 };
 use administration::AdminThread;
 use anyhow::Context as _;
@@ -41,6 +42,7 @@ use gw_node::{KeyCipher, Node};
 use gw_store::{BootClock, Feed, FeedTiming};
 use lease::Lease;
 use listen::{Connections, Served};
+use outbox_mark::OutboxMarkFile;
 use ready::{Readiness, ReadyDetail, ReadyState};
 use std::{
     net::SocketAddr,
@@ -51,7 +53,6 @@ use stores::{Ground, Secrets};
 use surface::{Surface, not_yet, surface};
 use tokio::{
     net::TcpListener,
-    runtime::Handle,
     task::spawn_blocking,
     time::{sleep, timeout},
 };
@@ -74,7 +75,11 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
         // Once, and not through the log: logs are kept and shipped (spec/80 rule 1.1).
         complain(format_args!("ADMIN_API_TOKEN is not set; for this run it is {}", secrets.admin.expose()));
     }
-    let store = stores::open_policy(&ground, &config).await?;
+    stores::make_private(&config.audit.journal_dir)?;
+    let outbox_mark = Arc::new(
+        OutboxMarkFile::open(&config.audit.journal_dir).context("the mark of the audit outbox cannot be opened")?,
+    );
+    let store = stores::open_policy(&ground, &config, secrets.outbox_guard(&outbox_mark)?).await?;
     let lease = match config.store.url {
         Some(_) => Some(Lease::take(&store, config.store.cache_url.is_some()).await?),
         None => None,
@@ -92,10 +97,11 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
         tracing::error!(group.id = %group, "the upstream key of a group cannot be decrypted: its members are refused");
     }
     let (journal, recovery) = journal::open(&config, &secrets, &ground)?;
-    let (journal, recovery) = journal::in_step(journal, recovery, &audit).await?;
+    let (journal, recovery) = journal::in_step(journal, recovery, &audit, &store).await?;
     let edge = edge::edge(&config, &secrets, &ground, &feed)?;
 
     let node: Arc<OnceLock<Arc<Node>>> = Arc::default();
+    let health = Arc::new(SealingHealth::default());
     let readiness = Arc::new(
         Readiness::new()
             .with("db", {
@@ -105,6 +111,15 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
             .with("audit", {
                 let journal = Arc::clone(&journal);
                 move || journal.can_admit()
+            })
+            .with("sealing", {
+                let health = Arc::clone(&health);
+                move || health.is_in_step()
+            })
+            // The journal keeps records while it is away (spec/70 rule 14).
+            .showing("audit_store", {
+                let health = Arc::clone(&health);
+                move || health.is_store_reachable()
             })
             // Without it nobody logs in, but everything else goes on: an outage must not take the instance away.
             .showing("cache", {
@@ -140,7 +155,8 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
         audit: audit.clone(),
         store: store.clone(),
         clock: Arc::clone(&ground.clock),
-        entropy: Arc::clone(&ground.entropy),
+        outbox_mark,
+        health,
         cluster: CLUSTER,
         key: secrets.checkpoint.clone(),
         interval: config.audit.checkpoint_interval,
@@ -149,7 +165,9 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
     let end_sealing = CancellationToken::new();
     // On a thread of its own: it hashes and builds statements by the thousand, and no request may wait behind that.
     let ended = end_sealing.clone();
-    let sealer = spawn_blocking(move || Handle::current().block_on(workers::seal(sealing, ended)));
+    let sealer = spawn_blocking(move || workers::seal(&sealing, &ended));
+    let heads = workers::watch_journal_heads(Arc::clone(&journal), store.clone(), audit.clone(), end_sealing.clone());
+    let heads = tokio::spawn(heads);
 
     let tasks = TaskTracker::new();
     let administration = AdminThread::start()?;
@@ -213,6 +231,9 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::warn!(error = format!("{error:#}"), "not every record is sealed"),
         Err(_) => tracing::error!("the sealer panicked; the journal keeps what it did not seal"),
+    }
+    if heads.await.is_err() {
+        tracing::error!("the watcher of the journals panicked");
     }
     if let Some(lease) = lease {
         lease.release().await;

@@ -1,15 +1,21 @@
 //! Opening what is kept: the data directory, the policy store and the secrets in use (spec/85 section 3, steps 1-3).
 
-use super::fault::{Fault, causes};
+use super::{
+    fault::{Fault, causes},
+    outbox_mark::OutboxMarkFile,
+};
 use crate::{
     ambient::{SystemClock, SystemEntropy},
-    config::{Config, Environment, registry::Migrate},
+    config::{Config, Environment, kind::signing_key, registry::Migrate},
     secrets::{self, KeptSecrets},
 };
 use anyhow::{Context as _, bail};
 use gw_cache::{Cache, ConnectError};
 use gw_http::TokenSecrets;
-use gw_store::{Actor, DirectoryLock, Location, Store, StoreConfig, StoreError, audit::AuditStore};
+use gw_store::{
+    Actor, DirectoryLock, Location, OutboxGuard, OutboxWitness, Store, StoreConfig, StoreError,
+    audit::{AuditStore, OutboxKey},
+};
 use gw_types::{Clock, Entropy, Secret};
 use std::{
     fs::DirBuilder,
@@ -109,6 +115,7 @@ impl Ground {
             connections: config.store.max_connections,
             clock: Arc::clone(&self.clock),
             entropy: Arc::clone(&self.entropy),
+            outbox: OutboxGuard::default(),
         })
     }
 }
@@ -130,9 +137,12 @@ pub(crate) fn make_private(path: &Path) -> anyhow::Result<()> {
 }
 
 /// Opens the policy store and brings its schema up to date, or compares it (`MIGRATE=off`).
-pub(crate) async fn open_policy(ground: &Ground, config: &Config) -> anyhow::Result<Store> {
-    let store =
-        reach("the policy store", async || Store::open(ground.policy_store(config)?).await.map_err(Into::into)).await?;
+pub(crate) async fn open_policy(ground: &Ground, config: &Config, outbox: OutboxGuard) -> anyhow::Result<Store> {
+    let open = async || {
+        let settings = StoreConfig { outbox: outbox.clone(), ..ground.policy_store(config)? };
+        Store::open(settings).await.map_err(Into::into)
+    };
+    let store = reach("the policy store", open).await?;
     match config.store.migrate {
         Migrate::Auto => store.migrate().await.context("the policy store's schema cannot be brought up to date")?,
         Migrate::Off => store.check_schema().await.context("the policy store's schema is not this version's")?,
@@ -268,6 +278,15 @@ impl Secrets {
             key_encryption: kept.or_kept(config.node.key_encryption.clone(), KEY_ENCRYPTION_SECRET)?,
             checkpoint: kept.or_kept(config.audit.checkpoint_key.clone(), CHECKPOINT_SECRET)?,
         })
+    }
+}
+
+impl Secrets {
+    /// What authenticates the rows of the audit outbox, and remembers their last one outside the database.
+    pub(super) fn outbox_guard(&self, mark: &Arc<OutboxMarkFile>) -> anyhow::Result<OutboxGuard> {
+        let key = signing_key(self.checkpoint.expose()).context("the checkpoint key cannot be read")?;
+        let witness = Arc::clone(mark) as Arc<dyn OutboxWitness>;
+        Ok(OutboxGuard { key: Some(OutboxKey::derive(&key.to_bytes())), witness: Some(witness) })
     }
 }
 

@@ -5,12 +5,14 @@
 
 mod cache;
 mod contract_wallets;
+mod journal_heads;
 mod reservations;
 mod sealer;
 mod tidy;
 
 pub(crate) use cache::watch as watch_cache;
 pub(crate) use contract_wallets::ContractWallets;
+pub(crate) use journal_heads::watch as watch_journal_heads;
 pub(crate) use reservations::watch as watch_reservations;
-pub(crate) use sealer::{Sealing, seal};
+pub(crate) use sealer::{Sealing, SealingHealth, catch_up, seal};
 pub(crate) use tidy::tidy;

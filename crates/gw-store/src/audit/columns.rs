@@ -21,6 +21,8 @@ pub(super) struct Columns {
     resource_type: Option<&'static str>,
     resource_id: Option<String>,
     tx_hash: Option<String>,
+    outbox_id: Option<i64>,
+    store_id: Option<Uuid>,
 }
 
 impl Columns {
@@ -54,6 +56,8 @@ impl Columns {
                 actor_id: entry.actor_id.map(|user| user.0),
                 resource_type: Some(entry.resource_type.as_str()),
                 resource_id: entry.resource_id,
+                outbox_id: entry.outbox_id.and_then(|id| i64::try_from(id).ok()),
+                store_id: entry.store_id.map(|store| store.0),
                 ..self
             },
             Record::Security(event) => Self {
@@ -85,10 +89,12 @@ impl Columns {
             && self.resource_type == row.resource_type.as_deref()
             && self.resource_id == row.resource_id
             && self.tx_hash == row.tx_hash
-            && row.outbox_id.is_some() == (self.kind == Kind::Admin.as_str())
+            && self.store_id == row.store_id
+            // Entries of before the id was recorded in them have the column only.
+            && (self.outbox_id == row.outbox_id || (self.outbox_id.is_none() && self.kind == Kind::Admin.as_str()))
     }
 
-    pub(super) fn row(self, chain: i64, seq: i64, entry: &StoredEntry, outbox: Option<i64>) -> entries::ActiveModel {
+    pub(super) fn row(self, chain: i64, seq: i64, entry: &StoredEntry) -> entries::ActiveModel {
         entries::ActiveModel {
             id: NotSet,
             chain_id: Set(chain),
@@ -109,7 +115,8 @@ impl Columns {
             resource_type: Set(self.resource_type.map(str::to_owned)),
             resource_id: Set(self.resource_id),
             tx_hash: Set(self.tx_hash),
-            outbox_id: Set(outbox),
+            outbox_id: Set(self.outbox_id),
+            store_id: Set(self.store_id),
         }
     }
 }

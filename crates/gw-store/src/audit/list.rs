@@ -11,7 +11,10 @@ use crate::{
 };
 use gw_audit::{AccessRecord, Action, AdminEntry, Content, Hash, Kind, Record, ResourceType, StoredEntry};
 use gw_types::{DenyReason, OrgId, Timestamp, UserId};
-use sea_orm::{ColumnTrait, Condition, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect};
+use sea_orm::{
+    ColumnTrait, Condition, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
+    sea_query::{Expr, SimpleExpr},
+};
 use std::collections::HashMap;
 
 /// Which access records.
@@ -168,9 +171,9 @@ impl AuditStore {
         filter: &AuditFilter,
         paging: Paging,
     ) -> Result<Page<AuditLog>, StoreError> {
-        let Waiting { found, total, bytes, floor, places } = waiting(policy, filter, paging).await?;
-        let mut rows = self.numbered(found, floor, &places).await?;
-        let sealed = entries::Entity::find().filter(sealed_condition(filter, floor));
+        let Waiting { found, total, bytes, ids, places } = waiting(policy, filter, paging).await?;
+        let mut rows = self.numbered(found, &ids, &places).await?;
+        let sealed = entries::Entity::find().filter(sealed_condition(filter, &ids));
         let all = sealed.clone().count(&self.pools.reader).await?.saturating_add(total);
         let read = u64::try_from(rows.len()).unwrap_or(u64::MAX);
         // What waits and did not fit comes before what is sealed.
@@ -179,7 +182,7 @@ impl AuditStore {
             limit: if cut { 0 } else { paging.limit.saturating_sub(read) },
             offset: paging.offset.saturating_sub(total),
         };
-        let sealed = sealed.order_by_desc(entries::Column::OutboxId);
+        let sealed = sealed.order_by_desc(entries::Column::ChainId).order_by_desc(entries::Column::Seq);
         for row in portion(&self.pools.reader, sealed, left, PAGE_BYTES.saturating_sub(bytes)).await? {
             rows.push(row.try_into()?);
         }
@@ -190,18 +193,18 @@ impl AuditStore {
     async fn numbered(
         &self,
         found: Vec<OutboxEntry>,
-        floor: Option<i64>,
+        waiting: &[i64],
         places: &HashMap<i64, u64>,
     ) -> Result<Vec<AuditLog>, StoreError> {
         let mut sealed: HashMap<OrgId, u64> = HashMap::new();
         let mut rows = Vec::with_capacity(found.len());
-        for OutboxEntry { id, created_at, entry } in found {
+        for OutboxEntry { id, created_at, entry, .. } in found {
             let org_seq = match (entry.org_id, places.get(&id)) {
                 (Some(org), Some(place)) => {
                     let before = match sealed.get(&org) {
                         Some(before) => *before,
                         None => {
-                            let before = self.sealed_of(org, floor).await?;
+                            let before = self.sealed_of(org, waiting).await?;
                             sealed.insert(org, before);
                             before
                         }
@@ -216,13 +219,14 @@ impl AuditStore {
     }
 
     /// How many entries of an organization are sealed, without those that are still in the outbox.
-    async fn sealed_of(&self, org: OrgId, floor: Option<i64>) -> Result<u64, StoreError> {
+    async fn sealed_of(&self, org: OrgId, waiting: &[i64]) -> Result<u64, StoreError> {
         use entries::Column as C;
         let newest = entries::Entity::find()
             .filter(C::Kind.eq(Kind::Admin.as_str()))
             .filter(C::OrgId.eq(org.0))
-            .filter(Condition::all().add_option(floor.map(|floor| C::OutboxId.lt(floor))))
-            .order_by_desc(C::OutboxId)
+            .filter(Condition::all().add_option(not_waiting(waiting)))
+            .order_by_desc(C::ChainId)
+            .order_by_desc(C::Seq)
             .one(&self.pools.reader)
             .await?;
         let Some(row) = newest else { return Ok(0) };
@@ -238,8 +242,8 @@ struct Waiting {
     total: u64,
     /// About how long the found ones are.
     bytes: usize,
-    /// The lowest waiting id.
-    floor: Option<i64>,
+    /// All waiting ids: one that is sealed meanwhile is listed here, not twice.
+    ids: Vec<i64>,
     /// The place of each waiting entry among those of its organization, from 0.
     places: HashMap<i64, u64>,
 }
@@ -248,8 +252,8 @@ struct Waiting {
 async fn waiting(policy: &Store, filter: &AuditFilter, paging: Paging) -> Result<Waiting, StoreError> {
     use audit_outbox::Column as C;
     let tx = policy.inner.pools.begin_read().await?;
-    let floor: Option<Option<i64>> =
-        audit_outbox::Entity::find().select_only().column_as(C::Id.min(), "floor").into_tuple().one(&tx).await?;
+    let waits = || audit_outbox::Entity::find().filter(C::SealedAt.is_null());
+    let ids: Vec<i64> = waits().select_only().column(C::Id).order_by_asc(C::Id).into_tuple().all(&tx).await?;
     let which = Condition::all()
         .add_option(filter.scope.holds(C::OrgId))
         .add_option(filter.resource_type.map(|kind| C::ResourceType.eq(kind.as_str())))
@@ -259,7 +263,7 @@ async fn waiting(policy: &Store, filter: &AuditFilter, paging: Paging) -> Result
         .add_option(filter.org.map(|org| C::OrgId.eq(org.0)))
         .add_option(filter.from.map(|at| C::CreatedAt.gte(at.micros())))
         .add_option(filter.to.map(|at| C::CreatedAt.lte(at.micros())));
-    let found = audit_outbox::Entity::find().filter(which);
+    let found = waits().filter(which);
     let total = found.clone().count(&tx).await?;
     let rows = portion(&tx, found.order_by_desc(C::Id), paging, PAGE_BYTES).await?;
     let mut orgs: Vec<_> = rows.iter().filter_map(|row| row.org_id).collect();
@@ -267,7 +271,7 @@ async fn waiting(policy: &Store, filter: &AuditFilter, paging: Paging) -> Result
     orgs.dedup();
     let mut all: Vec<(i64, uuid::Uuid)> = Vec::new();
     if !orgs.is_empty() {
-        let waiting = audit_outbox::Entity::find().select_only().column(C::Id).column(C::OrgId);
+        let waiting = waits().select_only().column(C::Id).column(C::OrgId);
         all = waiting.filter(C::OrgId.is_in(orgs)).order_by_asc(C::Id).into_tuple().all(&tx).await?;
     }
     tx.rollback().await?;
@@ -279,16 +283,24 @@ async fn waiting(policy: &Store, filter: &AuditFilter, paging: Paging) -> Result
         *count += 1;
     }
     let bytes = rows.iter().map(Weigh::weight).sum();
-    let found = rows.into_iter().map(OutboxEntry::try_from).collect::<Result<_, _>>()?;
-    Ok(Waiting { found, total, bytes, floor: floor.flatten(), places })
+    let store = policy.outbox_mark().await?.store;
+    let found = rows.into_iter().map(|row| policy.outbox_entry(store, row)).collect();
+    Ok(Waiting { found, total, bytes, ids, places })
 }
 
-fn sealed_condition(filter: &AuditFilter, floor: Option<i64>) -> Condition {
+/// Leaves out sealed rows that still waited when the outbox was read. `None` where nothing waited.
+fn not_waiting(ids: &[i64]) -> Option<SimpleExpr> {
+    // Numbers of our own, written out: there may be more than a statement takes as parameters.
+    let list = ids.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
+    (!ids.is_empty()).then(|| Expr::cust(format!("(outbox_id IS NULL OR outbox_id NOT IN ({list}))")))
+}
+
+fn sealed_condition(filter: &AuditFilter, waiting: &[i64]) -> Condition {
     use entries::Column as C;
     Condition::all()
         .add(C::Kind.eq(Kind::Admin.as_str()))
         .add(C::OutboxId.is_not_null())
-        .add_option(floor.map(|floor| C::OutboxId.lt(floor)))
+        .add_option(not_waiting(waiting))
         .add_option(filter.scope.holds(C::OrgId))
         .add_option(filter.resource_type.map(|kind| C::ResourceType.eq(kind.as_str())))
         .add_option(filter.resource_id.as_ref().map(|id| C::ResourceId.eq(id)))

@@ -4,10 +4,16 @@
 //! Start with [`AuditStore`]; [`Store::outbox`](crate::Store::outbox) is the other end.
 
 mod columns;
+mod heads;
 mod list;
-mod outbox;
+pub(crate) mod outbox;
+mod outbox_key;
+mod sealed_outbox;
 mod store;
 
+pub use heads::JournalHead;
 pub use list::{AccessFilter, AccessLog, AuditFilter, AuditLog, StatusFilter};
-pub use outbox::OutboxEntry;
+pub use outbox::{OutboxEntry, OutboxMark, OutboxSalts};
+pub use outbox_key::OutboxKey;
+pub use sealed_outbox::SealedAdminEntry;
 pub use store::{AuditStore, Claim, SealedRow, ToSeal};

@@ -46,8 +46,6 @@ pub struct Claim {
 pub struct ToSeal {
     /// The entry.
     pub entry: StoredEntry,
-    /// The outbox row it was made of, for entries of the admin stream.
-    pub outbox_id: Option<i64>,
 }
 
 /// A sealed entry as it lies there.
@@ -190,9 +188,9 @@ impl AuditStore {
             return Err(if fenced { StoreError::Fenced } else { StoreError::ChainMoved { stored } });
         }
         let mut rows = Vec::with_capacity(batch.len());
-        for ToSeal { entry, outbox_id } in batch {
+        for ToSeal { entry } in batch {
             let columns = Columns::of(entry).map_err(|_| StoreError::Rule("entry"))?;
-            rows.push(columns.row(row.id, signed(entry.header.seq), entry, *outbox_id));
+            rows.push(columns.row(row.id, signed(entry.header.seq), entry));
         }
         while !rows.is_empty() {
             let rest = rows.split_off(self.pools.engine.lot(rows.len(), COLUMNS));
@@ -241,17 +239,6 @@ impl AuditStore {
         Ok(heads)
     }
 
-    /// The id of the newest sealed outbox row: later ones are still to be sealed.
-    pub async fn last_outbox_id(&self) -> Result<i64, StoreError> {
-        let newest: Option<Option<i64>> = entries::Entity::find()
-            .select_only()
-            .column_as(entries::Column::OutboxId.max(), "newest")
-            .into_tuple()
-            .one(&self.pools.reader)
-            .await?;
-        Ok(newest.flatten().unwrap_or(0))
-    }
-
     /// Keeps a signed note; one for the same size stays as it is.
     pub async fn insert_checkpoint(&self, chain: ChainId, size: u64, note: &str) -> Result<(), StoreError> {
         let chain = chain_row(&self.pools.reader, chain, false).await?;
@@ -298,7 +285,7 @@ impl AuditStore {
 }
 
 /// How many values a row of `entries` carries.
-const COLUMNS: usize = 20;
+const COLUMNS: usize = 21;
 
 /// First and last entry of a batch, if it continues itself without gaps.
 fn ends(chain: ChainId, batch: &[ToSeal]) -> Result<Option<(&StoredEntry, &StoredEntry)>, StoreError> {
@@ -315,7 +302,11 @@ fn ends(chain: ChainId, batch: &[ToSeal]) -> Result<Option<(&StoredEntry, &Store
     Ok(batch.first().zip(batch.last()).map(|(first, last)| (&first.entry, &last.entry)))
 }
 
-async fn chain_row(conn: &impl ConnectionTrait, chain: ChainId, lock: bool) -> Result<chains::Model, StoreError> {
+pub(super) async fn chain_row(
+    conn: &impl ConnectionTrait,
+    chain: ChainId,
+    lock: bool,
+) -> Result<chains::Model, StoreError> {
     let mut found = chains::Entity::find()
         .filter(chains::Column::Stream.eq(chain.stream.as_str()))
         .filter(chains::Column::Shard.eq(chain.shard.0));

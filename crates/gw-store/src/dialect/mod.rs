@@ -72,6 +72,14 @@ impl Engine {
         }
     }
 
+    /// Makes the one row of `policy_store`; ids of outbox rows go on where the engine's own numbering stands.
+    pub(crate) const fn insert_policy_store(self) -> &'static str {
+        match self {
+            Self::Sqlite => sqlite::INSERT_POLICY_STORE,
+            Self::Postgres => postgres::INSERT_POLICY_STORE,
+        }
+    }
+
     /// Creates what writes a `policy_changes` row after each change of a policy table (E-2).
     pub(crate) fn change_triggers(self, table: &str, key: &str, entity: &str) -> Vec<String> {
         match self {

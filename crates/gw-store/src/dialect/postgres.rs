@@ -21,6 +21,10 @@ pub(super) const HEAD: &str = "SELECT epoch, stamp, \
 
 pub(super) const LOCK_EPOCH: &str = "SELECT epoch FROM policy_epoch FOR UPDATE";
 
+pub(super) const INSERT_POLICY_STORE: &str = "INSERT INTO policy_store (id, store_id, last_outbox_id) \
+     SELECT 1, gen_random_uuid(), \
+     COALESCE(pg_sequence_last_value(pg_get_serial_sequence('audit_outbox', 'id')::REGCLASS), 0)";
+
 // One statement raises and announces; NOTIFY is delivered with the commit.
 pub(super) const RAISE_EPOCH: &str = "WITH raised AS (UPDATE policy_epoch SET epoch = epoch + 1 \
      WHERE EXISTS (SELECT 1 FROM policy_changes WHERE policy_changes.epoch = policy_epoch.epoch + 1) \

@@ -18,6 +18,9 @@ pub(super) const HEAD: &str = "SELECT epoch, stamp, NULL AS at, TRUE AS is_prima
 /// BEGIN IMMEDIATE holds the write lock already.
 pub(super) const LOCK_EPOCH: &str = "SELECT epoch FROM policy_epoch";
 
+pub(super) const INSERT_POLICY_STORE: &str = "INSERT INTO policy_store (id, store_id, last_outbox_id) \
+     SELECT 1, randomblob(16), COALESCE((SELECT seq FROM sqlite_sequence WHERE name = 'audit_outbox'), 0)";
+
 pub(super) const RAISE_EPOCH: &str = "UPDATE policy_epoch SET epoch = epoch + 1 \
      WHERE EXISTS (SELECT 1 FROM policy_changes WHERE policy_changes.epoch = policy_epoch.epoch + 1) \
      RETURNING epoch";

@@ -59,6 +59,8 @@ pub(crate) mod entries {
         pub resource_id: Option<String>,
         pub tx_hash: Option<String>,
         pub outbox_id: Option<i64>,
+        /// The policy store whose outbox row it was.
+        pub store_id: Option<Uuid>,
     }
 
     impl ActiveModelBehavior for ActiveModel {}

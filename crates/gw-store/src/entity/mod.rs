@@ -21,7 +21,7 @@ pub(crate) use directory::directory_tenants;
 pub(crate) use mined::{convictions, quarantines, suspensions, watched_sends, withheld_changes};
 pub(crate) use organization::{group_access, groups, organizations};
 pub(crate) use send::{reservations, tx_visibility};
-pub(crate) use system::{audit_outbox, instances};
+pub(crate) use system::{audit_outbox, instances, journal_heads, signed_heads};
 pub(crate) use url::personal_urls;
 pub(crate) use user::{
     address_links, contract_wallet_proofs, declined_organizations, former_links, login_nullifiers, memberships,

@@ -8,7 +8,7 @@ pub(crate) mod audit_outbox {
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "audit_outbox")]
     pub struct Model {
-        #[sea_orm(primary_key)]
+        #[sea_orm(primary_key, auto_increment = false)]
         pub id: i64,
         pub action: String,
         pub actor_id: Option<Uuid>,
@@ -22,6 +22,14 @@ pub(crate) mod audit_outbox {
         pub old_value: Option<String>,
         pub new_value: Option<String>,
         pub correlation_id: Option<String>,
+        /// Salts of the entry's personal values come from it: sealed again, the entry has the same bytes.
+        #[sea_orm(column_type = "VarBinary(StringLen::None)", nullable)]
+        pub salt_seed: Option<Vec<u8>>,
+        /// The code over all of the above, under a key that is not in the database.
+        #[sea_orm(column_type = "VarBinary(StringLen::None)", nullable)]
+        pub mac: Option<Vec<u8>>,
+        /// When the audit store had it; it is kept for a while, should the audit store lose it.
+        pub sealed_at: Option<i64>,
     }
 
     impl ActiveModelBehavior for ActiveModel {}
@@ -40,6 +48,44 @@ pub(crate) mod instances {
         pub shared_cache: bool,
         pub started_at: i64,
         pub expires_at: i64,
+    }
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+pub(crate) mod journal_heads {
+    use sea_orm::entity::prelude::*;
+
+    #[sea_orm::model]
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "journal_heads")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub shard: Uuid,
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub stream: String,
+        /// How many records the writer has numbered.
+        pub issued: i64,
+        pub noted_at: i64,
+        /// When lost records of this chain were reported.
+        pub reported_at: Option<i64>,
+    }
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+pub(crate) mod signed_heads {
+    use sea_orm::entity::prelude::*;
+
+    #[sea_orm::model]
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "signed_heads")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub origin: String,
+        pub size: i64,
+        pub note: String,
+        pub noted_at: i64,
     }
 
     impl ActiveModelBehavior for ActiveModel {}

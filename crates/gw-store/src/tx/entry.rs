@@ -6,6 +6,7 @@
 use super::Tx;
 use crate::{
     StoreError,
+    audit::outbox::{self, OutboxMark},
     dialect::Engine,
     entity::audit_outbox,
     record::{
@@ -19,7 +20,7 @@ pub(crate) use gw_audit::Action;
 use gw_audit::ResourceType;
 use gw_policy::snapshot::UrlReach;
 use gw_types::{OrgId, UserId};
-use sea_orm::{ActiveValue, ActiveValue::Set, EntityTrait};
+use sea_orm::{ActiveModelTrait, EntityTrait};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -54,44 +55,57 @@ impl Tx {
             (_, None) => None,
         };
         let name = subject.resource_name();
-        self.entries.push(audit_outbox::ActiveModel {
-            id: ActiveValue::NotSet,
-            action: Set(action.as_str().to_owned()),
-            actor_id: Set(self.actor.user.map(|user| user.0)),
-            actor_external_id: Set(self.actor.external_id.clone()),
-            created_at: Set(self.now.micros()),
-            ip_address: Set(self.actor.ip.map(|ip| ip.to_string())),
-            org_id: Set(org.map(|org| org.0)),
-            resource_id: Set(Some(subject.resource_id())),
-            resource_name: Set((!name.is_empty()).then_some(name)),
-            resource_type: Set(T::RESOURCE.as_str().to_owned()),
-            old_value: Set(before.map(|before| bounded(before.image()))),
-            new_value: Set(new_value.map(bounded)),
-            correlation_id: Set(self.actor.correlation_id.clone()),
+        self.entries.push(audit_outbox::Model {
+            // Given when the entries are written.
+            id: 0,
+            action: action.as_str().to_owned(),
+            actor_id: self.actor.user.map(|user| user.0),
+            actor_external_id: self.actor.external_id.clone(),
+            created_at: self.now.micros(),
+            ip_address: self.actor.ip.map(|ip| ip.to_string()),
+            org_id: org.map(|org| org.0),
+            resource_id: Some(subject.resource_id()),
+            resource_name: (!name.is_empty()).then_some(name),
+            resource_type: T::RESOURCE.as_str().to_owned(),
+            old_value: before.map(|before| bounded(before.image())),
+            new_value: new_value.map(bounded),
+            correlation_id: self.actor.correlation_id.clone(),
+            salt_seed: None,
+            mac: None,
+            sealed_at: None,
         });
     }
 
     /// Says something about the change in the entries it has made so far in one organization.
     pub fn say_in_entries(&mut self, org: OrgId, word: &'static str) {
-        for entry in self.entries.iter_mut().filter(|entry| entry.org_id == Set(Some(org.0))) {
-            let said = match &entry.new_value {
-                Set(Some(text)) => serde_json::from_str(text).ok(),
-                _ => None,
-            };
+        for entry in self.entries.iter_mut().filter(|entry| entry.org_id == Some(org.0)) {
+            let said = entry.new_value.as_ref().and_then(|text| serde_json::from_str(text).ok());
             let mut members = if let Some(Value::Object(members)) = said { members } else { serde_json::Map::new() };
             members.insert(word.to_owned(), true.into());
-            entry.new_value = Set(Some(Value::Object(members).to_string()));
+            entry.new_value = Some(Value::Object(members).to_string());
         }
     }
 
-    pub(super) async fn write_entries(&mut self) -> Result<(), StoreError> {
+    /// Writes the entries with ids that have no gap and a code each; the last id, if there is one.
+    pub(super) async fn write_entries(&mut self) -> Result<Option<OutboxMark>, StoreError> {
         let mut entries = core::mem::take(&mut self.entries);
+        let Ok(count @ 1..) = i64::try_from(entries.len()) else { return Ok(None) };
+        let config = &self.store.config;
+        let mark = outbox::take_ids(&self.db, count).await?;
+        for (entry, id) in entries.iter_mut().zip(mark.last_id - count + 1..) {
+            entry.id = id;
+            let mut seed = vec![0; 32];
+            config.entropy.fill(&mut seed);
+            entry.salt_seed = Some(seed);
+            entry.mac = config.outbox.key.as_ref().map(|key| key.code(mark.store, entry).to_vec());
+        }
         while !entries.is_empty() {
             let rest = entries.split_off(Engine::of(&self.db).lot(entries.len(), COLUMNS));
-            audit_outbox::Entity::insert_many(entries).exec_without_returning(&self.db).await?;
+            let rows = entries.into_iter().map(|entry| audit_outbox::ActiveModel::from(entry).reset_all());
+            audit_outbox::Entity::insert_many(rows).exec_without_returning(&self.db).await?;
             entries = rest;
         }
-        Ok(())
+        Ok(Some(mark))
     }
 }
 
@@ -120,7 +134,7 @@ fn bounded(image: Value) -> String {
 }
 
 /// How many values a row of `audit_outbox` carries.
-const COLUMNS: usize = 13;
+const COLUMNS: usize = 16;
 
 /// A fact that is no record of its own, for instance why a link was revoked.
 #[derive(Debug)]

@@ -32,7 +32,7 @@ pub struct Tx {
     pub(crate) actor: Actor,
     pub(crate) now: Timestamp,
     head: Epoch,
-    entries: Vec<audit_outbox::ActiveModel>,
+    entries: Vec<audit_outbox::Model>,
 }
 
 impl Tx {
@@ -59,10 +59,13 @@ impl Tx {
     pub async fn commit(mut self) -> Result<Epoch, StoreError> {
         let commits = self.store.commits.clone();
         let work = async move {
-            self.write_entries().await?;
+            let written = self.write_entries().await?;
             let Self { db, store, head, .. } = self;
             let raised = dialect::raise_epoch(&db).await?;
             db.commit().await?;
+            if let (Some(mark), Some(witness)) = (written, &store.config.outbox.witness) {
+                witness.note(mark);
+            }
             if let (Some(epoch), Some(feed)) = (raised, store.feed()) {
                 // A feed that cannot follow turns stale by itself; the mutation stands either way.
                 feed.catch_up_to(epoch).await;

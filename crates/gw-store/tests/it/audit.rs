@@ -63,14 +63,14 @@ async fn writer(world: &World, stream: Stream) -> Writer {
     let genesis = Genesis::new(id.shard, "cluster", [3; 32]);
     let (chain, _) = Chain::begin(id, &genesis, world.clock.now(), &mut bytes);
     let first = gw_audit::StoredEntry::new(bytes, Vec::new()).unwrap();
-    Writer { audit, claim, chain, tail: vec![ToSeal { entry: first, outbox_id: None }] }
+    Writer { audit, claim, chain, tail: vec![ToSeal { entry: first }] }
 }
 
 impl Writer {
-    fn append(&mut self, world: &World, record: impl Into<Record>, outbox_id: Option<i64>) {
+    fn append(&mut self, world: &World, record: impl Into<Record>) {
         let draft = Draft::new(&record.into(), &NoChance);
         let entry = self.chain.entry(draft, world.clock.now()).unwrap();
-        self.tail.push(ToSeal { entry, outbox_id });
+        self.tail.push(ToSeal { entry });
     }
 
     async fn seal(&mut self) {
@@ -92,7 +92,7 @@ async fn the_audit_schema_is_the_golden_one(world: &World) {
 async fn spec70_13_entries_are_sealed_in_order_and_once(world: &World) {
     let mut writer = writer(world, Stream::Access).await;
     for _ in 0..4 {
-        writer.append(world, call("eth_call", 200), None);
+        writer.append(world, call("eth_call", 200));
     }
     let all = writer.tail.clone();
     let (audit, claim) = (writer.audit.clone(), writer.claim);
@@ -121,7 +121,7 @@ async fn spec70_13_entries_are_sealed_in_order_and_once(world: &World) {
 
 async fn hd24_a_replaced_writer_is_fenced_off(world: &World) {
     let mut old = writer(world, Stream::Access).await;
-    old.append(world, call("eth_call", 200), None);
+    old.append(world, call("eth_call", 200));
     let taken = old.audit.claim(old.claim.chain, "thief", LIFE).await;
     assert!(matches!(taken, Err(StoreError::OtherInstance(holder)) if holder == "writer"), "its lease lasts");
     old.audit.renew(&old.claim, Some(1), LIFE).await.unwrap();
@@ -150,7 +150,7 @@ async fn hd25_the_highest_issued_number_only_grows(world: &World) {
 
 async fn spec70_18_a_changed_column_shows(world: &World) {
     let mut writer = writer(world, Stream::Access).await;
-    writer.append(world, AccessRecord { denial_reason: Some(DenyReason::Banned), ..call("eth_call", 403) }, None);
+    writer.append(world, AccessRecord { denial_reason: Some(DenyReason::Banned), ..call("eth_call", 403) });
     writer.seal().await;
     for change in ["status_code = 200", "denial_reason = NULL", "external_id = 'did:test:b'", "created_at = 1"] {
         world.tamper_audit(&format!("UPDATE entries SET {change} WHERE seq = 1")).await;
@@ -171,7 +171,7 @@ async fn spec70_27_access_logs_keep_to_scope_and_filters(world: &World) {
     };
     for record in [call("eth_call", 200), nowhere, elsewhere, denied.clone(), call("eth_getLogs", 502)] {
         world.clock.pass(1);
-        writer.append(world, record, None);
+        writer.append(world, record);
     }
     writer.seal().await;
     let statuses = async |filter: AccessFilter| -> Vec<(String, u16)> {
@@ -198,16 +198,15 @@ async fn spec70_27_access_logs_keep_to_scope_and_filters(world: &World) {
     assert_eq!(found.record, denied, "the whole record, as it was hashed");
 }
 
-/// The sealer's part, as gw-server plays it: chain what waits, seal it, forget it.
-async fn seal_outbox(world: &World, writer: &mut Writer, limit: u64) -> i64 {
-    let after = writer.audit.last_outbox_id().await.unwrap();
-    let waiting = world.store.outbox(after, limit).await.unwrap();
-    let last = waiting.last().map_or(after, |row| row.id);
+/// The sealer's part, as gw-server plays it: chain what waits, seal it, and say what is to be marked.
+async fn seal_outbox(world: &World, writer: &mut Writer, limit: u64) -> Vec<i64> {
+    let waiting = world.store.outbox(0, limit).await.unwrap();
+    let ids = waiting.iter().map(|row| row.id).collect();
     for row in waiting {
-        writer.append(world, row.entry, Some(row.id));
+        writer.append(world, row.entry);
     }
     writer.seal().await;
-    last
+    ids
 }
 
 async fn decision46_waiting_and_sealed_entries_are_one_list(world: &World) {
@@ -233,9 +232,9 @@ async fn decision46_waiting_and_sealed_entries_are_one_list(world: &World) {
     assert!(ids.is_sorted_by(|newer, older| newer > older), "newest first, each once");
 
     // Sealed in part, forgotten in part: the list stays the same at every step.
-    let sealed_to = seal_outbox(world, &mut writer, 4).await;
+    let sealed = seal_outbox(world, &mut writer, 4).await;
     assert_eq!(list(&writer, &everything, ALL).await, (ids.clone(), 7), "sealed but not forgotten");
-    world.store.forget_outbox(sealed_to).await.unwrap();
+    world.store.mark_outbox_sealed(&sealed).await.unwrap();
     assert_eq!(list(&writer, &everything, ALL).await, (ids.clone(), 7), "half here, half there");
     for offset in 0..8 {
         let (page, total) = list(&writer, &everything, Paging { limit: 2, offset }).await;
@@ -251,8 +250,8 @@ async fn decision46_waiting_and_sealed_entries_are_one_list(world: &World) {
     assert_eq!(list(&writer, &one, ALL).await, (vec![ids[4]], 1));
     assert_eq!(list(&writer, &AuditFilter { org: Some(Organization::DEFAULT), ..everything.clone() }, ALL).await.1, 0);
 
-    let sealed_to = seal_outbox(world, &mut writer, 100).await;
-    world.store.forget_outbox(sealed_to).await.unwrap();
+    let sealed = seal_outbox(world, &mut writer, 100).await;
+    world.store.mark_outbox_sealed(&sealed).await.unwrap();
     assert_eq!(list(&writer, &everything, ALL).await, (ids, 7), "all sealed");
     let logs = writer.audit.list_audit_logs(&world.store, &everything, ALL).await.unwrap().rows;
     assert!(logs.iter().all(|log| log.hash.is_some()));
@@ -262,7 +261,7 @@ async fn decision46_waiting_and_sealed_entries_are_one_list(world: &World) {
     let mut tx = world.begin().await;
     tx.create_organization(NewOrganization { slug: "next".into(), ..Default::default() }).await.unwrap();
     tx.commit().await.unwrap();
-    assert!(world.store.outbox(sealed_to, 10).await.unwrap().len() == 1);
+    assert!(world.store.outbox(*sealed.last().unwrap(), 10).await.unwrap().len() == 1);
 }
 
 async fn hd40_an_entry_keeps_its_number_within_the_organization(world: &World) {
@@ -288,9 +287,9 @@ async fn hd40_an_entry_keeps_its_number_within_the_organization(world: &World) {
     let all = [2, 1, 1, 0, 0, 0].map(Some);
     assert_eq!(numbers(&writer, &newest).await, all);
     for limit in [2, 2, 100] {
-        let sealed_to = seal_outbox(world, &mut writer, limit).await;
+        let sealed = seal_outbox(world, &mut writer, limit).await;
         assert_eq!(numbers(&writer, &newest).await, all, "sealed but not forgotten");
-        world.store.forget_outbox(sealed_to).await.unwrap();
+        world.store.mark_outbox_sealed(&sealed).await.unwrap();
         assert_eq!(numbers(&writer, &newest).await, all, "half here, half there");
         assert_eq!(numbers(&writer, &own).await, [Some(2), Some(1)], "whatever is filtered");
     }
@@ -300,7 +299,7 @@ async fn a_page_of_long_entries_has_fewer_of_them(world: &World) {
     let mut access = writer(world, Stream::Access).await;
     for _ in 0..70 {
         let params = Some(format!("\"{}\"", "x".repeat(256 * 1024)));
-        access.append(world, AccessRecord { request_params: params, ..call("eth_call", 200) }, None);
+        access.append(world, AccessRecord { request_params: params, ..call("eth_call", 200) });
     }
     access.seal().await;
     let mut read = 0;
@@ -316,7 +315,7 @@ async fn a_page_of_long_entries_has_fewer_of_them(world: &World) {
 
 async fn checkpoints_are_kept_once_in_order(world: &World) {
     let mut writer = writer(world, Stream::Security).await;
-    writer.append(world, SecurityEvent::new(SecurityKind::Login), None);
+    writer.append(world, SecurityEvent::new(SecurityKind::Login));
     writer.seal().await;
     let chain = writer.claim.chain;
     for (size, note) in [(1, "one"), (2, "two"), (2, "another two")] {
@@ -345,7 +344,7 @@ async fn spec70_25_sealing_needs_no_right_to_rewrite() {
     let id = chain_id(Stream::Access);
     let mut writer = Writer { audit: sealer.clone(), ..writer(&world, Stream::Access).await };
     writer.claim = sealer.claim(id, "writer", LIFE).await.unwrap();
-    writer.append(&world, call("eth_call", 200), None);
+    writer.append(&world, call("eth_call", 200));
     writer.seal().await;
     sealer.insert_checkpoint(id, 2, "note").await.unwrap();
     assert_eq!(sealer.rows(id, 0, 10).await.unwrap().len(), 2);

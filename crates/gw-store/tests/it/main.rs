@@ -20,6 +20,8 @@ mod mined;
 #[cfg(test)]
 mod mutations;
 #[cfg(test)]
+mod outbox;
+#[cfg(test)]
 mod random;
 #[cfg(test)]
 mod reads;

@@ -1,6 +1,6 @@
 //! Databases to test on, with a clock and chance that repeat.
 
-use gw_store::{Actor, AuditStore, DirectoryLock, Location, Store, StoreConfig, Tx};
+use gw_store::{Actor, AuditStore, DirectoryLock, Location, OutboxGuard, Store, StoreConfig, Tx, audit::OutboxKey};
 use gw_testkit::postgres;
 use gw_types::{Clock, Entropy, ExternalId, Secret, Timestamp};
 use sea_orm::{ConnectionTrait, Database, DatabaseConnection, QueryResult, Statement, TransactionTrait};
@@ -145,6 +145,7 @@ fn config(location: &Location, clock: &Arc<TestClock>, seed: u64) -> StoreConfig
         connections: 4,
         clock: Arc::clone(clock) as Arc<dyn Clock>,
         entropy: Arc::new(Seeded(AtomicU64::new(seed << 32))),
+        outbox: OutboxGuard { key: Some(OutboxKey::derive(&[7; 32])), witness: None },
     }
 }
 

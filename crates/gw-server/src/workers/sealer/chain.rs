@@ -63,6 +63,11 @@ impl SealedChain {
         Self { id, holder, held: None }
     }
 
+    /// Forgets what was known of the chain: the next claim asks the store where it stands.
+    pub(super) fn release(&mut self) {
+        self.held = None;
+    }
+
     /// The claim on the chain, taken if needed; `None` while another instance holds it.
     pub(super) async fn claim(
         &mut self,

@@ -1,48 +1,69 @@
 //! From the journal, and from the outbox of mutations, into the audit store (spec/70 rules 7, 13 and 15).
 //!
-//! `chain` is one chain on its way into the store, `outbox` where entries of mutations get their place in one,
-//! `frontiers` what spares a restart from reading everything again.
+//! `chain` is one chain on its way into the store, `stream` one stream of the journal, `outbox` where entries of mutations
+//! get their place in a chain, `health` what is told of chains that do not get on, `frontiers` what spares a restart from
+//! reading everything again.
 //!
-//! Invariant: a record leaves the journal's backlog, or the outbox, only after the store has it. Whatever fails is
-//! tried again from where the store says it stands, so a crash at any point neither loses nor repeats an entry.
+//! Invariants: a record leaves the journal's backlog, or a row the outbox, only after the store was seen to hold it. What
+//! fails is tried again from where the store says it stands, so a crash at any point neither loses nor repeats an entry. A
+//! chain that does not get on keeps no other from doing so.
 
+mod alarm;
 mod chain;
 mod frontiers;
+mod health;
 mod outbox;
+mod stream;
+#[cfg(test)]
+mod tests;
 
-use crate::config::kind::signing_key;
+pub(crate) use health::SealingHealth;
+
+use crate::{config::kind::signing_key, serve::outbox_mark::OutboxMarkFile};
+use alarm::record;
 use anyhow::Context as _;
-use chain::{SealedChain, Signer};
+use chain::Signer;
 use frontiers::Frontiers;
-use gw_audit::{ChainId, CheckpointKey, StoredEntry, Stream};
-use gw_journal::{Journal, Unsealed};
-use gw_store::{
-    Store,
-    audit::{AuditStore, ToSeal},
-};
-use gw_types::{Clock, Entropy, Secret};
+use gw_audit::{CheckpointKey, SecurityKind, Stream};
+use gw_journal::Journal;
+use gw_store::{Store, audit::AuditStore};
+use gw_types::{Clock, Secret};
+use health::StallReason;
 use outbox::Outbox;
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
-use tokio::time::{sleep, timeout};
+use std::{
+    collections::BTreeMap,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
+use stream::JournalStream;
+use tokio::{
+    runtime::Handle,
+    time::{Instant, sleep, timeout},
+};
 use tokio_util::sync::CancellationToken;
 
 /// Entries of one transaction at most.
 const BATCH: usize = 5000;
 /// Rest while there is nothing to do.
 const IDLE: Duration = Duration::from_millis(100);
-/// Rest after a failure.
+/// Rest of a chain after a failure.
 const RETRY: Duration = Duration::from_secs(1);
 /// How long the end of the process waits for what is left; the rest stays in the journal.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 /// What sealing takes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Sealing {
     pub(crate) journal: Arc<Journal>,
     pub(crate) audit: AuditStore,
     pub(crate) store: Store,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) entropy: Arc<dyn Entropy>,
+    /// How far the outbox got, kept outside the databases.
+    pub(crate) outbox_mark: Arc<OutboxMarkFile>,
+    /// Told how the chains get on.
+    pub(crate) health: Arc<SealingHealth>,
     /// Names the chains of this deployment.
     pub(crate) cluster: &'static str,
     /// Signs checkpoints.
@@ -53,28 +74,48 @@ pub(crate) struct Sealing {
     pub(crate) directory: PathBuf,
 }
 
-/// Seals until told to end, and then what is left.
-pub(crate) async fn seal(sealing: Sealing, end: CancellationToken) -> anyhow::Result<()> {
+/// Seals until told to end, and then what is left. Blocks the thread. A panic is recorded, and sealing begins anew.
+pub(crate) fn seal(sealing: &Sealing, end: &CancellationToken) -> anyhow::Result<()> {
+    loop {
+        let run = || Handle::current().block_on(seal_until(sealing.clone(), end.clone()));
+        match catch_unwind(AssertUnwindSafe(run)) {
+            Ok(ended) => return ended,
+            Err(_) if end.is_cancelled() => {
+                anyhow::bail!("the sealer panicked; the journal keeps what it did not seal")
+            }
+            Err(_) => {
+                tracing::error!("the sealer panicked and begins anew; the journal keeps what is not sealed");
+                record(&sealing.journal, SecurityKind::SealingStalled, "panic".to_owned(), None);
+                std::thread::sleep(RETRY);
+            }
+        }
+    }
+}
+
+async fn seal_until(sealing: Sealing, end: CancellationToken) -> anyhow::Result<()> {
     let mut sealer = Sealer::new(sealing)?;
     while !end.is_cancelled() {
-        let rest = match sealer.step().await {
-            Ok(true) => continue,
-            Ok(false) => IDLE,
-            Err(error) => {
-                tracing::warn!(error = format!("{error:#}"), "records wait to be sealed");
-                RETRY
-            }
-        };
-        end.run_until_cancelled(sleep(rest)).await;
+        if !sealer.step().await {
+            end.run_until_cancelled(sleep(IDLE)).await;
+        }
     }
     let rest = async {
         // The last records may not be on disk yet, and only what is on disk is sealed.
         let journal = Arc::clone(&sealer.journal);
         tokio::task::spawn_blocking(move || journal.sync()).await.context("writing the journal failed")??;
-        while sealer.step().await? {}
+        sealer.retry_at.clear();
+        while sealer.step().await {}
         sealer.sign_all().await
     };
     timeout(FAREWELL, rest).await.context("records are left for the next start")?
+}
+
+/// Seals what waits until nothing more gets on, once: an audit store that was restored from an older backup is brought up
+/// to date before it is compared with what was signed.
+pub(crate) async fn catch_up(sealing: Sealing) -> anyhow::Result<()> {
+    let mut sealer = Sealer::new(sealing)?;
+    while sealer.step().await {}
+    Ok(())
 }
 
 struct Sealer {
@@ -84,8 +125,11 @@ struct Sealer {
     outbox: Outbox,
     signer: Signer,
     frontiers: Frontiers,
-    /// The chains of this instance's journal.
-    chains: BTreeMap<Stream, SealedChain>,
+    health: Arc<SealingHealth>,
+    /// The streams of this instance's journal.
+    streams: BTreeMap<Stream, JournalStream>,
+    /// When a chain that failed is tried again.
+    retry_at: BTreeMap<Stream, Instant>,
 }
 
 impl Sealer {
@@ -95,80 +139,103 @@ impl Sealer {
         let signer = Signer::new(key, from.cluster, from.interval);
         let frontiers = Frontiers::load(&from.directory);
         let holder = from.journal.shard().to_string();
+        let journaled = Stream::ALL.iter().copied().filter(|stream| *stream != Stream::Admin);
+        let streams = journaled.map(|stream| (stream, JournalStream::new(Arc::clone(&from.journal), stream)));
         Ok(Self {
-            outbox: Outbox::new(from.store, from.entropy, &signer, holder),
+            streams: streams.collect(),
+            outbox: Outbox::new(
+                from.store,
+                Arc::clone(&from.journal),
+                Arc::clone(&from.clock),
+                from.outbox_mark,
+                &signer,
+                holder,
+            ),
             journal: from.journal,
             clock: from.clock,
             audit: from.audit,
             signer,
             frontiers,
-            chains: BTreeMap::new(),
+            health: from.health,
+            retry_at: BTreeMap::new(),
         })
     }
 
-    /// Seals one batch of each source and signs what is due; whether there may be more to seal at once.
-    async fn step(&mut self) -> anyhow::Result<bool> {
-        let from_journal = self.journal_batch().await?;
-        let from_outbox = self.outbox.step(&self.audit, &mut self.frontiers, BATCH).await?;
-        let issued = self.journal.heads().unwrap_or_default();
-        for (stream, chain) in &mut self.chains {
-            let issued = issued.iter().find(|(id, _)| id.stream == *stream).map(|(_, head)| head.size);
-            chain.keep(&self.audit, &self.signer, &mut self.frontiers, issued).await?;
+    /// One step of each chain; whether there may be more to seal at once.
+    async fn step(&mut self) -> bool {
+        let mut more = false;
+        for stream in Stream::ALL.iter().copied() {
+            if self.retry_at.get(&stream).is_some_and(|at| *at > Instant::now()) {
+                continue;
+            }
+            match self.chain_step(stream).await {
+                Ok(full) => {
+                    more |= full;
+                    self.succeeded(stream);
+                }
+                Err(error) => self.failed(stream, &error),
+            }
         }
-        if let Some(chain) = self.outbox.chain() {
-            chain.keep(&self.audit, &self.signer, &mut self.frontiers, None).await?;
+        self.measure();
+        more
+    }
+
+    /// Seals one batch of a chain and signs what is due; whether there may be more at once.
+    async fn chain_step(&mut self, stream: Stream) -> anyhow::Result<bool> {
+        let Self { audit, signer, frontiers, outbox, streams, .. } = self;
+        match streams.get_mut(&stream) {
+            Some(journaled) => {
+                let full = journaled.step(audit, frontiers, BATCH).await?;
+                let issued = journaled.issued();
+                journaled.chain().keep(audit, signer, frontiers, issued).await?;
+                Ok(full)
+            }
+            None => {
+                let full = outbox.step(audit, frontiers, BATCH).await?;
+                outbox.chain().keep(audit, signer, frontiers, None).await?;
+                Ok(full)
+            }
         }
+    }
+
+    fn succeeded(&mut self, stream: Stream) {
+        self.retry_at.remove(&stream);
+        if let Some(waited) = self.health.note_success(stream) {
+            tracing::info!(%stream, waited_s = waited.as_secs(), "records are sealed again");
+        }
+    }
+
+    fn failed(&mut self, stream: Stream, error: &anyhow::Error) {
+        self.retry_at.insert(stream, Instant::now() + RETRY);
+        let reason = StallReason::of(error);
+        tracing::warn!(%stream, reason = reason.as_str(), error = format!("{error:#}"), "records wait to be sealed");
+        if self.health.note_failure(stream, reason) {
+            tracing::error!(
+                %stream,
+                reason = reason.as_str(),
+                "records are not sealed for too long: check the audit store; `ledger-gateway audit verify` tells its state. \
+                 The journal keeps them until then"
+            );
+            let reason = format!("{stream}:{}", reason.as_str());
+            record(&self.journal, SecurityKind::SealingStalled, reason, None);
+        }
+    }
+
+    fn measure(&self) {
         let backlog = self.journal.backlog();
         let lag = backlog.oldest.map_or(0, |since| self.clock.now().micros().saturating_sub(since.micros()).max(0));
         metrics::gauge!("ledger_gateway_audit_lag_seconds").set(count(lag.unsigned_abs()) / 1e6);
         metrics::gauge!("ledger_gateway_audit_buffer_depth").set(count(backlog.records));
         metrics::gauge!("ledger_gateway_audit_buffer_bytes").set(count(backlog.bytes));
-        Ok(from_journal || from_outbox)
     }
 
     /// Signs whatever is not signed yet.
     async fn sign_all(&mut self) -> anyhow::Result<()> {
-        for chain in self.chains.values_mut().chain(self.outbox.chain()) {
-            chain.sign(&self.audit, &self.signer, &mut self.frontiers).await?;
+        for stream in self.streams.values_mut() {
+            stream.chain().sign(&self.audit, &self.signer, &mut self.frontiers).await?;
         }
-        Ok(())
+        self.outbox.chain().sign(&self.audit, &self.signer, &mut self.frontiers).await
     }
-
-    /// Streams go into the store one by one: what one chain is refused for holds up no other (RL4).
-    async fn journal_batch(&mut self) -> anyhow::Result<bool> {
-        let (mut full, mut failed) = (false, None);
-        for stream in Stream::ALL.iter().copied().filter(|stream| *stream != Stream::Admin) {
-            match self.stream_batch(stream).await {
-                Ok(sealed) => full |= sealed >= BATCH,
-                Err(error) => failed = failed.or(Some(error)),
-            }
-        }
-        failed.map_or(Ok(full), Err)
-    }
-
-    async fn stream_batch(&mut self, stream: Stream) -> anyhow::Result<usize> {
-        let journal = Arc::clone(&self.journal);
-        // Reads files and hashes.
-        let read = tokio::task::spawn_blocking(move || read_batch(&journal, stream)).await;
-        let batch = read.context("reading the journal failed")??;
-        let Some(size) = batch.last().map(|last| last.entry.header.seq.saturating_add(1)) else { return Ok(0) };
-        let (sealed, shard) = (batch.len(), self.journal.shard());
-        let id = ChainId { stream, shard };
-        let chain = self.chains.entry(stream).or_insert_with(|| SealedChain::new(id, shard.to_string()));
-        chain.seal(&self.audit, &mut self.frontiers, batch).await.with_context(|| format!("chain {stream}"))?;
-        let journal = Arc::clone(&self.journal);
-        tokio::task::spawn_blocking(move || journal.mark_sealed(stream, size)).await.context("marking failed")??;
-        Ok(sealed)
-    }
-}
-
-/// A stream's oldest records that are on disk and not sealed.
-fn read_batch(journal: &Journal, stream: Stream) -> anyhow::Result<Vec<ToSeal>> {
-    let read = |Unsealed { lsn, bytes, openings, .. }| {
-        let entry = StoredEntry::new(bytes, openings).with_context(|| format!("record {lsn} of the journal"))?;
-        Ok(ToSeal { entry, outbox_id: None })
-    };
-    journal.unsealed(stream, BATCH)?.into_iter().map(read).collect()
 }
 
 /// A number as a gauge takes it; beyond 2^53 nobody counts records.

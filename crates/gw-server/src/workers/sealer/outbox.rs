@@ -1,57 +1,98 @@
 //! Entries of mutations: they wait in the policy store, written by the mutation's own transaction, until they get their
 //! place in the one administrative chain of the deployment (spec/70 rules 3 and 15, decision 46).
+//!
+//! What becomes of a row is decided by `gw_audit::outbox`. Rows stay in the policy store for a day after they were sealed:
+//! an audit store that went back in time gets them again, with the same bytes.
 
 use super::{
+    alarm::{Alarm, raise},
     chain::{SealedChain, Signer},
     frontiers::Frontiers,
+    health::{OutOfStep, StallReason},
 };
+use crate::serve::outbox_mark::OutboxMarkFile;
 use anyhow::Context as _;
-use gw_audit::{Chain, ChainId, Draft, Genesis, Record, ShardId, StoredEntry, Stream};
+use gw_audit::{
+    Chain, ChainId, Draft, Genesis, Head, OutboxFault, Record, ShardId, StoredEntry, Stream,
+    outbox::{RowState, absent_ids, fault, row_state},
+};
+use gw_journal::Journal;
 use gw_store::{
     Store,
-    audit::{AuditStore, OutboxEntry, ToSeal},
+    audit::{AuditStore, OutboxEntry, OutboxMark, ToSeal},
 };
-use gw_types::{Entropy, Timestamp};
-use std::sync::Arc;
+use gw_types::{Clock, Seconds, Timestamp};
+use std::{collections::HashMap, ops::RangeInclusive, sync::Arc};
 use tokio::time::{Duration, Instant};
 use uuid::Uuid;
 
 /// The chain is one for all instances, so its shard is nobody's.
 const SHARD: ShardId = ShardId(Uuid::nil());
+/// The one administrative chain.
+pub(super) const ADMIN_CHAIN: ChainId = ChainId { stream: Stream::Admin, shard: SHARD };
 /// How often the outbox is looked into.
 const LOOK: Duration = Duration::from_millis(200);
+/// How long sealed rows are kept (HD25: what the store lost is sealed again).
+const KEEP: Seconds = Seconds(24 * 3600);
+/// How often rows that were kept long enough are deleted.
+const FORGET: Duration = Duration::from_secs(600);
+/// Kept rows compared with the audit store at once.
+const PAGE: u64 = 5000;
 
 /// The outbox and the chain its entries go to.
 #[derive(Debug)]
 pub(super) struct Outbox {
     store: Store,
-    entropy: Arc<dyn Entropy>,
+    journal: Arc<Journal>,
+    clock: Arc<dyn Clock>,
+    /// How far the outbox got, as this instance's directory has it.
+    mark_file: Arc<OutboxMarkFile>,
     genesis: Genesis,
     sealed: SealedChain,
-    /// The chain's end and the last outbox row in it; asked of the store anew after any failure.
-    known: Option<(Chain, i64)>,
+    /// The chain's end; asked of the store anew after any failure.
+    known: Option<Known>,
+    /// The end that was read back last: where the store stands elsewhere, it went back in time.
+    confirmed: Option<Head>,
+    /// Absent ids that were reported.
+    reported: Vec<RangeInclusive<i64>>,
     looked: Option<Instant>,
+    forgot: Option<Instant>,
+}
+
+/// The end of the chain, and the highest id of a row sealed in it.
+#[derive(Clone, Debug)]
+struct Known {
+    chain: Chain,
+    newest: i64,
 }
 
 impl Outbox {
-    pub(super) fn new(store: Store, entropy: Arc<dyn Entropy>, signer: &Signer, holder: String) -> Self {
+    pub(super) fn new(
+        store: Store,
+        journal: Arc<Journal>,
+        clock: Arc<dyn Clock>,
+        mark_file: Arc<OutboxMarkFile>,
+        signer: &Signer,
+        holder: String,
+    ) -> Self {
         Self {
             store,
-            entropy,
+            journal,
+            clock,
+            mark_file,
             genesis: Genesis::new(SHARD, signer.cluster, signer.public().to_bytes()),
-            sealed: SealedChain::new(Self::chain_id(), holder),
+            sealed: SealedChain::new(ADMIN_CHAIN, holder),
             known: None,
+            confirmed: None,
+            reported: Vec::new(),
             looked: None,
+            forgot: None,
         }
     }
 
-    const fn chain_id() -> ChainId {
-        ChainId { stream: Stream::Admin, shard: SHARD }
-    }
-
     /// The chain in the store.
-    pub(super) fn chain(&mut self) -> Option<&mut SealedChain> {
-        Some(&mut self.sealed)
+    pub(super) const fn chain(&mut self) -> &mut SealedChain {
+        &mut self.sealed
     }
 
     /// Seals one batch; whether there may be more at once.
@@ -64,49 +105,184 @@ impl Outbox {
         if self.looked.is_some_and(|at| at.elapsed() < LOOK) {
             return Ok(false);
         }
-        let full = self.batch(audit, frontiers, most).await.inspect_err(|_| self.known = None)?;
+        let done = self.batch(audit, frontiers, most).await;
+        if done.is_err() {
+            self.known = None;
+            self.sealed.release();
+        }
+        let full = done?;
         // Look again at once only where there is more.
         self.looked = if full { None } else { Some(Instant::now()) };
+        if self.forgot.is_none_or(|at| at.elapsed() >= FORGET) {
+            self.store.forget_outbox(self.clock.now().minus(KEEP)).await?;
+            self.forgot = Some(Instant::now());
+        }
         Ok(full)
     }
 
     async fn batch(&mut self, audit: &AuditStore, frontiers: &mut Frontiers, most: usize) -> anyhow::Result<bool> {
         let Some(claim) = self.sealed.claim(audit, frontiers).await? else { return Ok(false) };
-        let (mut chain, after) = match self.known.take() {
+        // Both marks are read before the rows: every id up to them is committed by then.
+        let mark = self.store.outbox_mark().await?;
+        let Known { mut chain, newest } = match self.known.take() {
             Some(known) => known,
             None => {
                 let chain = match claim.head {
-                    Some(head) => Chain::resume(Self::chain_id(), head, audit.org_heads(Self::chain_id()).await?),
+                    Some(head) => Chain::resume(ADMIN_CHAIN, head, audit.org_heads(ADMIN_CHAIN).await?),
                     None => self.begin(audit, frontiers).await?,
                 };
-                (chain, audit.last_outbox_id().await?)
+                if self.confirmed.is_none_or(|confirmed| confirmed != chain.head()) {
+                    self.reopen_lost(audit, mark).await?;
+                }
+                let newest = audit.newest_outbox_id(ADMIN_CHAIN, mark.store).await?.unwrap_or(0);
+                self.raise_ids(mark, newest).await?;
+                Known { chain, newest }
             }
         };
-        let waiting = self.store.outbox(after, u64::try_from(most).unwrap_or(u64::MAX)).await?;
-        let Some(last) = waiting.last().map(|row| row.id) else {
-            self.known = Some((chain, after));
-            return Ok(false);
-        };
+        let last = self.mark_file.last_id(mark.store).max(mark.last_id);
+        let waiting = self.store.outbox(0, u64::try_from(most).unwrap_or(u64::MAX)).await?;
         let full = waiting.len() >= most;
-        let mut batch = Vec::with_capacity(waiting.len());
-        for OutboxEntry { id, created_at, entry } in waiting {
-            let draft = Draft::new(&Record::Admin(entry), &*self.entropy);
-            let entry = chain.entry(draft, created_at).context("an outbox row cannot be written as an entry")?;
-            batch.push(ToSeal { entry, outbox_id: Some(id) });
+        let ids: Vec<i64> = waiting.iter().map(|row| row.id).collect();
+        self.report_absent(audit, mark, &absent_ids(newest, &ids, if full { 0 } else { last })).await?;
+        let newest = ids.last().copied().map_or(newest, |last| last.max(newest));
+        if waiting.is_empty() {
+            self.known = Some(Known { chain, newest });
+            return Ok(false);
         }
+        let batch = self.place(audit, mark, &mut chain, waiting).await?;
+        let sealed = batch.last().is_some();
         self.sealed.seal(audit, frontiers, batch).await?;
-        self.store.forget_outbox(last).await?;
-        self.known = Some((chain, last));
+        if sealed {
+            // The rows may go only when the store is seen to hold their entries.
+            let stored = audit.head(ADMIN_CHAIN).await?;
+            if stored != Some(chain.head()) {
+                return Err(OutOfStep(StallReason::Unconfirmed).into());
+            }
+        }
+        self.store.mark_outbox_sealed(&ids).await?;
+        self.confirmed = Some(chain.head());
+        self.known = Some(Known { chain, newest });
         Ok(full)
+    }
+
+    /// Gives the rows that are not sealed yet their places.
+    async fn place(
+        &self,
+        audit: &AuditStore,
+        mark: OutboxMark,
+        chain: &mut Chain,
+        waiting: Vec<OutboxEntry>,
+    ) -> anyhow::Result<Vec<ToSeal>> {
+        let ids: Vec<i64> = waiting.iter().map(|row| row.id).collect();
+        let mut sealed: HashMap<i64, Vec<_>> = HashMap::new();
+        for entry in audit.sealed_under(mark.store, &ids, chain.head().size).await? {
+            sealed.entry(entry.id).or_default().push(entry);
+        }
+        let mut batch = Vec::with_capacity(waiting.len());
+        for OutboxEntry { id, created_at, mut entry, salts } in waiting {
+            let others = sealed.get(&id).map(Vec::as_slice).unwrap_or_default();
+            let state = row_state((&entry, created_at), others.iter().map(|other| (&other.entry, other.time)));
+            if state == RowState::Sealed {
+                continue;
+            }
+            entry.outbox_fault = fault(entry.outbox_fault, state);
+            if let Some(found) = entry.outbox_fault {
+                self.report_fault(id, found);
+            }
+            let draft = Draft::new(&Record::Admin(entry), &salts);
+            let entry = chain.entry(draft, created_at).context("an outbox row cannot be written as an entry")?;
+            batch.push(ToSeal { entry });
+        }
+        Ok(batch)
+    }
+
+    /// Lets rows wait again whose entries the audit store does not hold any more.
+    async fn reopen_lost(&self, audit: &AuditStore, mark: OutboxMark) -> anyhow::Result<()> {
+        let mut after = 0;
+        loop {
+            let kept = self.store.kept_outbox(after, PAGE).await?;
+            let Some(last) = kept.last().map(|row| row.id) else { return Ok(()) };
+            let rows: Vec<_> = kept.iter().map(|row| (row.id, row.created_at)).collect();
+            let lost = audit.missing_ids(ADMIN_CHAIN, mark.store, &rows).await?;
+            if let (Some(first), Some(end)) = (lost.first(), lost.last()) {
+                tracing::error!(
+                    rows = lost.len(),
+                    first,
+                    last = end,
+                    "the audit store lost entries of mutations: they are sealed again from the policy store"
+                );
+                self.store.reopen_outbox(&lost).await?;
+            }
+            after = last;
+        }
+    }
+
+    /// A policy store that knows fewer ids than were sealed was restored from an older backup: new rows get new ids.
+    async fn raise_ids(&self, mark: OutboxMark, newest: i64) -> anyhow::Result<()> {
+        let last = newest.max(self.mark_file.last_id(mark.store));
+        if mark.last_id >= last {
+            return Ok(());
+        }
+        let reason = format!("policy_store_rewound:{}..{last}", mark.last_id.saturating_add(1));
+        raise(&self.journal, Alarm { stream: Stream::Admin, reason, count: u64::try_from(last - mark.last_id).ok() });
+        tracing::error!(
+            store.last_id = mark.last_id,
+            known.last_id = last,
+            "the policy store is older than what was sealed of it: mutations in between are lost, their entries are kept; \
+             new entries go on behind them"
+        );
+        Ok(self.store.raise_outbox_ids(last).await?)
+    }
+
+    /// Reports ids whose rows are neither waiting nor sealed.
+    async fn report_absent(
+        &mut self,
+        audit: &AuditStore,
+        mark: OutboxMark,
+        absent: &[RangeInclusive<i64>],
+    ) -> anyhow::Result<()> {
+        for ids in absent {
+            if self.reported.contains(ids) {
+                continue;
+            }
+            let count = u64::try_from(ids.end().saturating_sub(*ids.start()).saturating_add(1)).unwrap_or(0);
+            let missing = count.saturating_sub(audit.count_sealed_ids(mark.store, ids).await?);
+            if missing > 0 {
+                let reason = format!("outbox_gap:{}..{}", ids.start(), ids.end().saturating_add(1));
+                raise(&self.journal, Alarm { stream: Stream::Admin, reason, count: Some(missing) });
+                tracing::error!(
+                    from = ids.start(),
+                    until = ids.end(),
+                    missing,
+                    "audit outbox rows were deleted before they were sealed: somebody changed the policy database"
+                );
+            }
+            self.reported.push(ids.clone());
+        }
+        Ok(())
+    }
+
+    fn report_fault(&self, id: i64, fault: OutboxFault) {
+        let reason = format!("outbox_fault:{fault}:{id}");
+        raise(&self.journal, Alarm { stream: Stream::Admin, reason, count: None });
+        tracing::error!(id, %fault, "an audit outbox row is not what a mutation wrote: it is sealed with that remark");
     }
 
     /// The chain's first entry.
     async fn begin(&mut self, audit: &AuditStore, frontiers: &mut Frontiers) -> anyhow::Result<Chain> {
         let mut bytes = Vec::new();
         // The earliest time there is: no outbox row may be older than the start of its chain.
-        let (chain, _) = Chain::begin(Self::chain_id(), &self.genesis, Timestamp::from_micros(0), &mut bytes);
+        let (chain, _) = Chain::begin(ADMIN_CHAIN, &self.genesis, Timestamp::from_micros(0), &mut bytes);
         let entry = StoredEntry::new(bytes, Vec::new())?;
-        self.sealed.seal(audit, frontiers, vec![ToSeal { entry, outbox_id: None }]).await?;
+        self.sealed.seal(audit, frontiers, vec![ToSeal { entry }]).await?;
         Ok(chain)
+    }
+}
+
+#[cfg(test)]
+impl Outbox {
+    /// Takes no rest before the next look.
+    pub(super) const fn look_at_once(&mut self) {
+        self.looked = None;
     }
 }

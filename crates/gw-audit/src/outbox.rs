@@ -1,0 +1,130 @@
+//! The way of an outbox row into the administrative chain, decided without a database (spec/70 rules 13 and 15).
+//!
+//! A row is identified by its policy store and its id. Ids of one store have no gaps. The store may go back in time (a
+//! restored backup), and so may the audit store; whoever can write to either may do worse. So nothing is concluded from
+//! the highest id alone: each row is compared with what was sealed under its id.
+
+use crate::record::{AdminEntry, OutboxFault};
+use core::ops::RangeInclusive;
+use gw_types::Timestamp;
+
+/// What is to be done with a waiting row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowState {
+    /// Nothing was sealed under its id: seal it.
+    New,
+    /// It is sealed already; a crash came before that was noted.
+    Sealed,
+    /// Something else was sealed under its id: seal it, with [`OutboxFault::IdReused`].
+    IdReused,
+}
+
+/// Compares a waiting row with the entries sealed under its id.
+pub fn row_state<'a>(
+    row: (&AdminEntry, Timestamp),
+    sealed: impl IntoIterator<Item = (&'a AdminEntry, Timestamp)>,
+) -> RowState {
+    let mut state = RowState::New;
+    for sealed in sealed {
+        if is_same(row, sealed) {
+            return RowState::Sealed;
+        }
+        state = RowState::IdReused;
+    }
+    state
+}
+
+/// Whether two entries are of one row. A fault is found at sealing, so it is no part of the row; an entry sealed before
+/// origins were recorded has none.
+fn is_same((row, row_time): (&AdminEntry, Timestamp), (sealed, sealed_time): (&AdminEntry, Timestamp)) -> bool {
+    let without_origin =
+        |entry: &AdminEntry| AdminEntry { store_id: None, outbox_id: None, outbox_fault: None, ..entry.clone() };
+    let same_origin = sealed.store_id.is_none() || (sealed.store_id, sealed.outbox_id) == (row.store_id, row.outbox_id);
+    // An entry's time never decreases within its chain, so it may be later than its row's.
+    same_origin && sealed_time >= row_time && without_origin(row) == without_origin(sealed)
+}
+
+/// The fault to seal a row with.
+pub const fn fault(found: Option<OutboxFault>, state: RowState) -> Option<OutboxFault> {
+    match (found, state) {
+        (Some(found), _) => Some(found),
+        (None, RowState::IdReused) => Some(OutboxFault::IdReused),
+        (None, RowState::New | RowState::Sealed) => None,
+    }
+}
+
+/// The ids between the last sealed row and each waiting one that are not waiting themselves, in ascending order; `last`
+/// is the highest id known to have been given out, or 0. Whether they are missing, the sealed entries tell.
+pub fn absent_ids(sealed: i64, waiting: &[i64], last: i64) -> Vec<RangeInclusive<i64>> {
+    let mut next = sealed.saturating_add(1);
+    let mut absent = Vec::new();
+    for id in waiting.iter().copied().filter(|id| *id > sealed) {
+        if id > next {
+            absent.push(next..=id - 1);
+        }
+        next = next.max(id.saturating_add(1));
+    }
+    if last >= next {
+        absent.push(next..=last);
+    }
+    absent
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Action, ResourceType, StoreId};
+    use uuid::Uuid;
+
+    fn entry(store: u128, id: u64, value: &str) -> AdminEntry {
+        AdminEntry {
+            action: Action::Update,
+            actor_id: None,
+            actor_external_id: None,
+            ip_address: None,
+            correlation_id: None,
+            org_id: None,
+            resource_type: ResourceType::User,
+            resource_id: None,
+            resource_name: None,
+            old_value: None,
+            new_value: Some(value.to_owned()),
+            store_id: Some(StoreId(Uuid::from_u128(store))),
+            outbox_id: Some(id),
+            outbox_fault: None,
+        }
+    }
+
+    #[test]
+    fn rl3_a_row_is_compared_with_what_was_sealed_under_its_id() {
+        let (at, later) = (Timestamp::from_secs(5), Timestamp::from_secs(6));
+        let row = entry(1, 7, "a");
+        let state = |sealed: &[(AdminEntry, Timestamp)]| {
+            row_state((&row, at), sealed.iter().map(|(entry, time)| (entry, *time)))
+        };
+        assert_eq!(state(&[]), RowState::New);
+        assert_eq!(state(&[(row.clone(), later)]), RowState::Sealed);
+        let forged = AdminEntry { outbox_fault: Some(OutboxFault::Unauthenticated), ..row.clone() };
+        assert_eq!(state(&[(forged, at)]), RowState::Sealed);
+        let old = AdminEntry { store_id: None, outbox_id: None, ..row.clone() };
+        assert_eq!(state(&[(old, at)]), RowState::Sealed, "sealed before origins were recorded");
+        assert_eq!(state(&[(entry(1, 7, "b"), at)]), RowState::IdReused);
+        assert_eq!(
+            state(&[(row.clone(), Timestamp::from_secs(4))]),
+            RowState::IdReused,
+            "sealed before it was written"
+        );
+        assert_eq!(state(&[(entry(1, 7, "b"), at), (row.clone(), at)]), RowState::Sealed, "after a crash");
+        assert_eq!(state(&[(entry(2, 7, "a"), at)]), RowState::IdReused, "of another store");
+    }
+
+    #[test]
+    fn rl9_ids_without_row_are_found_between_and_behind_the_waiting_ones() {
+        assert_eq!(absent_ids(4, &[5, 6], 6), []);
+        assert_eq!(absent_ids(4, &[6, 9], 11), [5..=5, 7..=8, 10..=11]);
+        assert_eq!(absent_ids(4, &[], 5), [5..=5]);
+        assert_eq!(absent_ids(4, &[2, 3], 4), [], "a restored store's rows are no gap");
+        assert_eq!(absent_ids(4, &[2, 5], 0), []);
+        assert_eq!(absent_ids(0, &[1, 1, 2], 2), []);
+    }
+}

@@ -1,0 +1,428 @@
+//! The sealer on real stores: what waits is sealed, whatever became of either database meanwhile.
+
+use super::{Sealer, Sealing, SealingHealth, StallReason};
+use crate::{
+    ambient::{SystemClock, SystemEntropy},
+    serve::outbox_mark::OutboxMarkFile,
+    workers::journal_heads,
+};
+use gw_audit::{AccessRecord, ChainId, OutboxFault, SecurityEvent, SecurityKind, Stream};
+use gw_journal::{Journal, Options};
+use gw_store::{
+    Actor, DirectoryLock, Location, OutboxGuard, OutboxWitness, Store, StoreConfig,
+    audit::{AuditFilter, AuditStore, OutboxKey, SealedRow},
+    read::{Paging, Scope},
+    record::NewOrganization,
+};
+use gw_types::{Clock, Entropy, Seconds, Secret};
+use sea_orm::{ConnectionTrait as _, Database};
+use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
+
+const SEED: [u8; 32] = [9; 32];
+
+/// Runs each test on both engines.
+macro_rules! on_both_engines {
+    ($($name:ident),* $(,)?) => {
+        mod sqlite {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                super::$name(super::World::sqlite().await).await;
+            })*
+        }
+
+        mod postgres {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                if let Some(world) = super::World::postgres().await {
+                    super::$name(world).await;
+                }
+            })*
+        }
+    };
+}
+
+on_both_engines! {
+    rl3_rows_below_a_forged_maximum_are_sealed_and_listed,
+    rl3_a_restored_policy_store_is_told_and_its_new_entries_are_sealed,
+    rl4_a_chain_out_of_step_keeps_no_other_from_sealing,
+    rl4_a_rehashed_suffix_of_equal_size_is_told,
+    rl6_an_older_audit_store_gets_every_entry_again,
+    rl9_rows_changed_while_nobody_looked_are_sealed_with_that_remark,
+    rl9_rows_deleted_while_nobody_looked_are_told,
+    rl5_a_lost_journal_is_reported_once_with_its_numbers,
+    rl1_what_the_store_does_not_show_stays_in_the_backlog,
+}
+
+/// Both databases, the journal and its directory.
+struct World {
+    place: tempfile::TempDir,
+    store: Store,
+    audit: AuditStore,
+    journal: Arc<Journal>,
+    /// URLs past the stores.
+    policy_url: String,
+    audit_url: String,
+    health: Arc<SealingHealth>,
+}
+
+fn clock() -> Arc<dyn Clock> {
+    Arc::new(SystemClock::default())
+}
+
+fn journal(dir: PathBuf) -> Arc<Journal> {
+    let options = Options {
+        dir,
+        holder: "the test".to_owned(),
+        cluster: "test".to_owned(),
+        checkpoint_key: [7; 32],
+        max_bytes: 64 << 20,
+        segment_bytes: 1 << 20,
+        retain_bytes: 64 << 20,
+        retain_for: Seconds(3600),
+    };
+    Arc::new(Journal::open(options, clock(), Arc::new(SystemEntropy)).unwrap().0)
+}
+
+impl World {
+    async fn sqlite() -> Self {
+        let place = tempfile::tempdir().unwrap();
+        let directory = Arc::new(DirectoryLock::acquire(place.path()).unwrap());
+        let file = |name: &str| Location::Sqlite { directory: Arc::clone(&directory), file: name.to_owned() };
+        let url = |name: &str| format!("sqlite://{}", place.path().join(name).display());
+        let (policy_url, audit_url) = (url("gateway.db"), url("audit.db"));
+        Self::at(place, [file("gateway.db"), file("audit.db")], [policy_url, audit_url]).await
+    }
+
+    async fn postgres() -> Option<Self> {
+        let policy = gw_testkit::postgres::database().unwrap()?.url;
+        let audit = gw_testkit::postgres::database().unwrap()?.url;
+        let locations = [&policy, &audit].map(|url| Location::postgres(Secret::new(url.clone())));
+        Some(Self::at(tempfile::tempdir().unwrap(), locations, [policy, audit]).await)
+    }
+
+    async fn at(
+        place: tempfile::TempDir,
+        [policy, audit]: [Location; 2],
+        [policy_url, audit_url]: [String; 2],
+    ) -> Self {
+        let config = |location| StoreConfig {
+            location,
+            connections: 3,
+            clock: clock(),
+            entropy: Arc::new(SystemEntropy) as Arc<dyn Entropy>,
+            outbox: OutboxGuard::default(),
+        };
+        let mark = Arc::new(OutboxMarkFile::open(place.path()).unwrap());
+        let outbox = OutboxGuard { key: Some(OutboxKey::derive(&SEED)), witness: Some(mark as Arc<dyn OutboxWitness>) };
+        let store = Store::open(StoreConfig { outbox, ..config(policy) }).await.unwrap();
+        store.migrate().await.unwrap();
+        let audit = AuditStore::open(config(audit)).await.unwrap();
+        audit.migrate().await.unwrap();
+        let journal = journal(place.path().join("journal"));
+        Self { place, store, audit, journal, policy_url, audit_url, health: Arc::default() }
+    }
+
+    /// A sealer as of a new start.
+    fn sealer(&self) -> Sealer {
+        Sealer::new(Sealing {
+            journal: Arc::clone(&self.journal),
+            audit: self.audit.clone(),
+            store: self.store.clone(),
+            clock: clock(),
+            outbox_mark: Arc::new(OutboxMarkFile::open(self.place.path()).unwrap()),
+            health: Arc::clone(&self.health),
+            cluster: "test",
+            key: Secret::new("09".repeat(32)),
+            interval: Duration::from_secs(3600),
+            directory: self.place.path().to_owned(),
+        })
+        .unwrap()
+    }
+
+    /// Seals all there is, as far as it goes.
+    async fn seal(&self, sealer: &mut Sealer) {
+        self.journal.sync().unwrap();
+        for _ in 0..4 {
+            // No rest between two looks.
+            sealer.retry_at.clear();
+            sealer.outbox.look_at_once();
+            sealer.step().await;
+        }
+    }
+
+    async fn mutate(&self, slug: &str) {
+        let mut tx = self.store.begin(&Actor::named(Actor::SUPER_ADMIN)).await.unwrap();
+        tx.create_organization(NewOrganization { slug: slug.into(), ..Default::default() }).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+
+    fn call(&self) {
+        self.journal.append(AccessRecord::new("eth_call", 200)).unwrap();
+    }
+
+    async fn in_policy(&self, statements: &[&str]) {
+        run(&self.policy_url, statements).await;
+    }
+
+    async fn in_audit(&self, statements: &[&str]) {
+        run(&self.audit_url, statements).await;
+    }
+
+    async fn rows(&self, stream: Stream) -> Vec<SealedRow> {
+        let chains = self.audit.chains().await.unwrap();
+        match chains.into_iter().find(|(chain, _)| chain.stream == stream) {
+            Some((chain, _)) => self.audit.rows(chain, 0, 1000).await.unwrap(),
+            None => Vec::new(),
+        }
+    }
+
+    async fn hashes(&self, stream: Stream) -> Vec<String> {
+        self.rows(stream).await.iter().map(|row| row.hash.to_string()).collect()
+    }
+
+    /// Ids and faults of the listed entries, oldest first; all of them are sealed.
+    async fn listed(&self) -> Vec<(i64, Option<OutboxFault>)> {
+        let all = Paging { limit: 1000, offset: 0 };
+        let page = self.audit.list_audit_logs(&self.store, &AuditFilter::all(Scope::All), all).await.unwrap();
+        assert_eq!(page.total, u64::try_from(page.rows.len()).unwrap());
+        assert!(page.rows.iter().all(|row| row.hash.is_some()), "sealed");
+        page.rows.iter().rev().map(|row| (row.id, row.entry.outbox_fault)).collect()
+    }
+
+    /// The reasons of findings in the journal's security stream.
+    async fn findings(&self, kind: SecurityKind) -> Vec<String> {
+        self.journal.sync().unwrap();
+        let mut sealer = self.sealer();
+        self.seal(&mut sealer).await;
+        let mut reasons = Vec::new();
+        for row in self.rows(Stream::Security).await {
+            let entry = gw_audit::StoredEntry::new(row.bytes, row.openings).unwrap();
+            if let gw_audit::Content::Record(gw_audit::Record::Security(event)) = entry.content().unwrap()
+                && event.kind == kind
+            {
+                reasons.push(event.reason.unwrap_or_default().into_owned());
+            }
+        }
+        reasons
+    }
+}
+
+async fn run(url: &str, statements: &[&str]) {
+    let db = Database::connect(url).await.unwrap();
+    for sql in statements {
+        db.execute_unprepared(sql).await.unwrap();
+    }
+    db.close().await.unwrap();
+}
+
+async fn rl3_rows_below_a_forged_maximum_are_sealed_and_listed(world: World) {
+    let mut sealer = world.sealer();
+    world.mutate("one").await;
+    world.seal(&mut sealer).await;
+    world.in_audit(&["UPDATE entries SET outbox_id = 1000000 WHERE outbox_id = 1"]).await;
+    for restart in [false, true] {
+        if restart {
+            sealer = world.sealer();
+        }
+        world.mutate(if restart { "three" } else { "two" }).await;
+        world.seal(&mut sealer).await;
+        assert!(world.store.outbox(0, 10).await.unwrap().is_empty(), "nothing waits");
+    }
+    let ids: Vec<i64> = world.listed().await.into_iter().map(|(id, _)| id).collect();
+    assert_eq!(ids.len(), 3, "{ids:?}");
+    assert_eq!(ids[1..], [2, 3]);
+}
+
+async fn rl3_a_restored_policy_store_is_told_and_its_new_entries_are_sealed(world: World) {
+    let mut sealer = world.sealer();
+    for slug in ["one", "two", "three"] {
+        world.mutate(slug).await;
+    }
+    world.seal(&mut sealer).await;
+    // A backup of before "two": its entry waits there still, "three" is unknown.
+    let restored = [
+        "DELETE FROM organizations WHERE slug IN ('two', 'three')",
+        "DELETE FROM audit_outbox WHERE id = 3",
+        "UPDATE audit_outbox SET sealed_at = NULL WHERE id = 2",
+        "UPDATE policy_store SET last_outbox_id = 2",
+    ];
+    world.in_policy(&restored).await;
+    // Under the running sealer: the id that is given again stands for two entries, and both are kept.
+    world.mutate("other").await;
+    world.seal(&mut sealer).await;
+    assert!(world.store.outbox(0, 10).await.unwrap().is_empty());
+    assert_eq!(world.listed().await, [(1, None), (2, None), (3, None), (3, Some(OutboxFault::IdReused))]);
+    // At the next start ids go on behind all that were sealed.
+    world.in_policy(&["UPDATE policy_store SET last_outbox_id = 1"]).await;
+    let mut sealer = world.sealer();
+    world.seal(&mut sealer).await;
+    world.mutate("last").await;
+    world.seal(&mut sealer).await;
+    assert_eq!(world.listed().await.last(), Some(&(4, None)));
+    let findings = world.findings(SecurityKind::TamperDetected).await;
+    assert_eq!(findings, ["outbox_fault:id_reused:3", "policy_store_rewound:2..3"]);
+}
+
+async fn rl4_a_chain_out_of_step_keeps_no_other_from_sealing(world: World) {
+    let mut sealer = world.sealer();
+    world.call();
+    world.journal.append(SecurityEvent::new(SecurityKind::Login)).unwrap();
+    world.seal(&mut sealer).await;
+    let sealed = world.rows(Stream::Access).await.len();
+    // Somebody adds an entry that this journal never wrote.
+    world.in_audit(&["UPDATE chains SET size = size + 1 WHERE stream = 'access'"]).await;
+    world.call();
+    world.journal.append(SecurityEvent::new(SecurityKind::Login)).unwrap();
+    world.mutate("one").await;
+    world.seal(&mut sealer).await;
+    assert_eq!(world.health.stall(Stream::Access), Some(StallReason::Foreign));
+    assert_eq!(world.rows(Stream::Access).await.len(), sealed);
+    assert_eq!(world.rows(Stream::Security).await.len(), 3, "genesis and both logins");
+    assert_eq!(world.listed().await, [(1, None)]);
+    // Put right, it goes on without a restart.
+    world.in_audit(&["UPDATE chains SET size = size - 1 WHERE stream = 'access'"]).await;
+    world.seal(&mut sealer).await;
+    assert_eq!(world.health.stall(Stream::Access), None);
+    assert_eq!(world.rows(Stream::Access).await.len(), sealed + 1);
+}
+
+async fn rl4_a_rehashed_suffix_of_equal_size_is_told(world: World) {
+    let mut sealer = world.sealer();
+    world.call();
+    world.seal(&mut sealer).await;
+    let other =
+        "UPDATE chains SET head_hash = (SELECT head_hash FROM chains WHERE stream = 'admin') WHERE stream = 'access'";
+    world.in_audit(&[other]).await;
+    world.call();
+    world.seal(&mut sealer).await;
+    assert_eq!(world.health.stall(Stream::Access), Some(StallReason::Foreign));
+}
+
+async fn rl6_an_older_audit_store_gets_every_entry_again(world: World) {
+    let mut sealer = world.sealer();
+    for slug in ["one", "two", "three", "four"] {
+        world.mutate(slug).await;
+        world.call();
+        world.seal(&mut sealer).await;
+    }
+    let before = [world.hashes(Stream::Admin).await, world.hashes(Stream::Access).await];
+    let listed = world.listed().await;
+    for restart in [false, true] {
+        // As a backup of before the last two of each has it.
+        let mut restored = Vec::new();
+        for stream in ["admin", "access"] {
+            let chain = format!("(SELECT id FROM chains WHERE stream = '{stream}')");
+            restored.push(format!("DELETE FROM entries WHERE chain_id = {chain} AND seq >= 3"));
+            restored.push(format!(
+                "UPDATE chains SET size = 3, \
+                 head_hash = (SELECT hash FROM entries WHERE chain_id = {chain} AND seq = 2), \
+                 head_time = (SELECT created_at FROM entries WHERE chain_id = {chain} AND seq = 2) \
+                 WHERE stream = '{stream}'"
+            ));
+        }
+        world.in_audit(&restored.iter().map(String::as_str).collect::<Vec<_>>()).await;
+        if restart {
+            sealer = world.sealer();
+        } else {
+            // Something new shows the running sealer that the store is not where it was.
+            world.mutate("five").await;
+            world.call();
+        }
+        world.seal(&mut sealer).await;
+        world.seal(&mut sealer).await;
+        let after = [world.hashes(Stream::Admin).await, world.hashes(Stream::Access).await];
+        for (before, after) in before.iter().zip(&after) {
+            assert_eq!(before[..], after[..before.len()], "the same entries, restart: {restart}");
+        }
+        let again = world.listed().await;
+        assert_eq!((again.len(), &again[..4]), (5, &listed[..]));
+    }
+}
+
+async fn rl9_rows_changed_while_nobody_looked_are_sealed_with_that_remark(world: World) {
+    world.mutate("one").await;
+    world.mutate("two").await;
+    world
+        .in_policy(&[
+            "UPDATE audit_outbox SET actor_external_id = 'did:test:somebody else' WHERE id = 1",
+            "INSERT INTO audit_outbox (id, action, actor_external_id, created_at, resource_type) \
+             VALUES (3, 'delete', 'did:test:nobody', 1, 'user')",
+            "UPDATE policy_store SET last_outbox_id = 3",
+        ])
+        .await;
+    let mut sealer = world.sealer();
+    world.seal(&mut sealer).await;
+    let bad = Some(OutboxFault::Unauthenticated);
+    assert_eq!(world.listed().await, [(1, bad), (2, None), (3, bad)]);
+    let findings = world.findings(SecurityKind::TamperDetected).await;
+    assert_eq!(findings, ["outbox_fault:unauthenticated:1", "outbox_fault:unauthenticated:3"]);
+}
+
+async fn rl9_rows_deleted_while_nobody_looked_are_told(world: World) {
+    for slug in ["one", "two", "three", "four"] {
+        world.mutate(slug).await;
+    }
+    // The last one, and the database's own mark with it: the mark in the journal's directory is left.
+    world
+        .in_policy(&["DELETE FROM audit_outbox WHERE id IN (2, 4)", "UPDATE policy_store SET last_outbox_id = 3"])
+        .await;
+    let mut sealer = world.sealer();
+    world.seal(&mut sealer).await;
+    assert_eq!(world.listed().await, [(1, None), (3, None)]);
+    let findings = world.findings(SecurityKind::TamperDetected).await;
+    assert!(findings.contains(&"outbox_gap:2..3".to_owned()), "{findings:?}");
+    assert!(findings.contains(&"outbox_gap:4..5".to_owned()), "{findings:?}");
+}
+
+async fn rl5_a_lost_journal_is_reported_once_with_its_numbers(world: World) {
+    let mut sealer = world.sealer();
+    world.call();
+    world.seal(&mut sealer).await;
+    // Another writer numbered twelve, and four of them were sealed before its directory was lost.
+    let gone = journal(world.place.path().join("gone"));
+    let mut chain = None;
+    for _ in 0..11 {
+        let at = gone.append(AccessRecord::new("eth_call", 200)).unwrap();
+        chain = Some(ChainId { stream: at.stream, shard: gone.shard() });
+    }
+    let chain = chain.unwrap();
+    world.store.note_journal_head(chain, 12).await.unwrap();
+    let mut seen = HashMap::new();
+    for look in 0..4 {
+        if look == 1 {
+            // A sign of life puts it off.
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            world.store.note_journal_head(chain, 12).await.unwrap();
+        }
+        journal_heads::look(&world.journal, &world.store, &world.audit, &mut seen).await.unwrap();
+        let reported = world.store.journal_heads().await.unwrap().iter().any(|head| head.reported_at.is_some());
+        assert_eq!(reported, look >= 2, "look {look}");
+    }
+    let findings = world.findings(SecurityKind::JournalLost).await;
+    assert_eq!(findings, [format!("access/{}:0..12", gone.shard())]);
+}
+
+async fn rl1_what_the_store_does_not_show_stays_in_the_backlog(world: World) {
+    let mut sealer = world.sealer();
+    world.call();
+    world.mutate("one").await;
+    world.seal(&mut sealer).await;
+    // A store that says yes and keeps something else.
+    let sqlite = world.audit_url.starts_with("sqlite");
+    let lie: &[&str] = if sqlite {
+        &["CREATE TRIGGER lie AFTER UPDATE OF size ON chains WHEN NEW.size > OLD.size \
+           BEGIN UPDATE chains SET size = OLD.size WHERE id = NEW.id; END"]
+    } else {
+        &[
+            "CREATE FUNCTION lie() RETURNS TRIGGER LANGUAGE plpgsql AS $$ BEGIN NEW.size = OLD.size; RETURN NEW; END $$",
+            "CREATE TRIGGER lie BEFORE UPDATE OF size ON chains FOR EACH ROW EXECUTE FUNCTION lie()",
+        ]
+    };
+    world.in_audit(lie).await;
+    world.call();
+    world.mutate("two").await;
+    world.seal(&mut sealer).await;
+    assert!(world.health.stall(Stream::Access).is_some() && world.health.stall(Stream::Admin).is_some());
+    assert_eq!(world.store.outbox(0, 10).await.unwrap().len(), 1, "the row waits");
+    assert!(world.journal.backlog().records > 0, "the record waits");
+}

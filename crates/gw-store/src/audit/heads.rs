@@ -1,0 +1,112 @@
+//! What the policy store knows of the chains: a second place, so that neither a lost journal nor a cut audit store goes
+//! unseen (HD25, spec/70 rule 18).
+
+use crate::{
+    Store, StoreError,
+    entity::{journal_heads, signed_heads},
+};
+use gw_audit::{ChainId, ShardId};
+use gw_types::Timestamp;
+use sea_orm::{
+    ActiveValue::Set,
+    ColumnTrait, EntityTrait, ExprTrait as _, QueryFilter, QueryOrder,
+    sea_query::{Expr, OnConflict},
+};
+
+/// How many records of one chain a writer has numbered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JournalHead {
+    /// The chain.
+    pub chain: ChainId,
+    /// How many numbers were given out.
+    pub issued: u64,
+    /// When the writer last said so.
+    pub noted_at: Timestamp,
+    /// When records of the chain were reported lost.
+    pub reported_at: Option<Timestamp>,
+}
+
+impl Store {
+    /// Notes how many records of a chain are numbered; a lower number than the one noted changes nothing.
+    pub async fn note_journal_head(&self, chain: ChainId, issued: u64) -> Result<(), StoreError> {
+        use journal_heads::Column as C;
+        let issued = i64::try_from(issued).unwrap_or(i64::MAX);
+        let row = journal_heads::ActiveModel {
+            shard: Set(chain.shard.0),
+            stream: Set(chain.stream.as_str().to_owned()),
+            issued: Set(issued),
+            noted_at: Set(self.inner.now().micros()),
+            reported_at: Set(None),
+        };
+        let known = OnConflict::columns([C::Shard, C::Stream])
+            .value(C::NotedAt, Expr::value(self.inner.now().micros()))
+            .value(
+                C::Issued,
+                Expr::case(Expr::col((journal_heads::Entity, C::Issued)).lt(issued), issued)
+                    .finally(Expr::col((journal_heads::Entity, C::Issued))),
+            )
+            .to_owned();
+        let insert = journal_heads::Entity::insert(row).on_conflict(known);
+        insert.exec_without_returning(&self.inner.pools.writer).await?;
+        Ok(())
+    }
+
+    /// What all writers said they numbered.
+    pub async fn journal_heads(&self) -> Result<Vec<JournalHead>, StoreError> {
+        let rows = journal_heads::Entity::find()
+            .order_by_asc(journal_heads::Column::Shard)
+            .order_by_asc(journal_heads::Column::Stream)
+            .all(&self.inner.pools.reader)
+            .await?;
+        rows.into_iter()
+            .map(|row| {
+                let bad = |column| StoreError::Row { table: "journal_heads", column, id: row.shard.to_string() };
+                let stream = row.stream.parse().map_err(|_| bad("stream"))?;
+                Ok(JournalHead {
+                    chain: ChainId { stream, shard: ShardId(row.shard) },
+                    issued: u64::try_from(row.issued).map_err(|_| bad("issued"))?,
+                    noted_at: Timestamp::from_micros(row.noted_at),
+                    reported_at: row.reported_at.map(Timestamp::from_micros),
+                })
+            })
+            .collect()
+    }
+
+    /// Notes that lost records of a chain were reported; false if another instance did so before.
+    pub async fn claim_loss_report(&self, chain: ChainId) -> Result<bool, StoreError> {
+        use journal_heads::Column as C;
+        let claimed = journal_heads::Entity::update_many()
+            .col_expr(C::ReportedAt, Expr::value(self.inner.now().micros()))
+            .filter(C::Shard.eq(chain.shard.0))
+            .filter(C::Stream.eq(chain.stream.as_str()))
+            .filter(C::ReportedAt.is_null())
+            .exec(&self.inner.pools.writer)
+            .await?;
+        Ok(claimed.rows_affected == 1)
+    }
+
+    /// Keeps the newest signed note of a chain; one for a smaller size changes nothing.
+    pub async fn keep_signed_head(&self, origin: &str, size: u64, note: &str) -> Result<(), StoreError> {
+        use signed_heads::Column as C;
+        let size = i64::try_from(size).unwrap_or(i64::MAX);
+        let row = signed_heads::ActiveModel {
+            origin: Set(origin.to_owned()),
+            size: Set(size),
+            note: Set(note.to_owned()),
+            noted_at: Set(self.inner.now().micros()),
+        };
+        let known = OnConflict::column(C::Origin)
+            .update_columns([C::Size, C::Note, C::NotedAt])
+            .action_and_where(Expr::col((signed_heads::Entity, C::Size)).lte(size))
+            .to_owned();
+        let insert = signed_heads::Entity::insert(row).on_conflict(known);
+        insert.exec_without_returning(&self.inner.pools.writer).await?;
+        Ok(())
+    }
+
+    /// The newest signed note of each chain.
+    pub async fn signed_heads(&self) -> Result<Vec<String>, StoreError> {
+        let rows = signed_heads::Entity::find().order_by_asc(signed_heads::Column::Origin);
+        Ok(rows.all(&self.inner.pools.reader).await?.into_iter().map(|row| row.note).collect())
+    }
+}

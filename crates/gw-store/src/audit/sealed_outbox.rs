@@ -1,0 +1,143 @@
+//! What the audit store holds of a policy store's outbox.
+
+use super::{AuditStore, SealedRow, store::chain_row};
+use crate::{StoreError, entity::entries};
+use gw_audit::{AdminEntry, ChainId, Content, Hash, Kind, Record, StoreId, StoredEntry};
+use gw_types::Timestamp;
+use sea_orm::{ColumnTrait, Condition, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect};
+use std::{collections::HashSet, ops::RangeInclusive};
+
+/// A sealed entry of a mutation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SealedAdminEntry {
+    /// The id of its outbox row.
+    pub id: i64,
+    /// The time in the entry.
+    pub time: Timestamp,
+    /// The entry.
+    pub entry: AdminEntry,
+}
+
+impl AuditStore {
+    /// The entries sealed under these outbox ids, below the end of their chain. Those that cannot be read are left out:
+    /// verification finds them.
+    pub async fn sealed_under(
+        &self,
+        store: StoreId,
+        ids: &[i64],
+        size: u64,
+    ) -> Result<Vec<SealedAdminEntry>, StoreError> {
+        let mut found = Vec::new();
+        for ids in ids.chunks(10_000) {
+            let rows = entries::Entity::find()
+                .filter(of_store(store))
+                .filter(entries::Column::OutboxId.is_in(ids.iter().copied()))
+                .filter(entries::Column::Seq.lt(i64::try_from(size).unwrap_or(i64::MAX)))
+                .all(&self.pools.reader)
+                .await?;
+            found.extend(rows.into_iter().filter_map(sealed));
+        }
+        Ok(found)
+    }
+
+    /// The id in the newest entry of a store's outbox; read from what was hashed, never from the column.
+    pub async fn newest_outbox_id(&self, chain: ChainId, store: StoreId) -> Result<Option<i64>, StoreError> {
+        let chain = chain_row(&self.pools.reader, chain, false).await?;
+        let newest = entries::Entity::find()
+            .filter(entries::Column::ChainId.eq(chain.id))
+            .filter(of_store(store))
+            .order_by_desc(entries::Column::Seq)
+            .one(&self.pools.reader)
+            .await?;
+        let Some(row) = newest else { return Ok(None) };
+        let column = row.outbox_id;
+        let read = sealed(row).map(|sealed| sealed.entry);
+        // Entries of before origins were recorded have the column only.
+        Ok(read.and_then(|entry| entry.outbox_id.map_or(column, |id| i64::try_from(id).ok())))
+    }
+
+    /// How many different ids of a range were sealed.
+    pub async fn count_sealed_ids(&self, store: StoreId, ids: &RangeInclusive<i64>) -> Result<u64, StoreError> {
+        let rows = entries::Entity::find()
+            .select_only()
+            .column(entries::Column::OutboxId)
+            .distinct()
+            .filter(of_store(store))
+            .filter(entries::Column::OutboxId.between(*ids.start(), *ids.end()));
+        Ok(rows.count(&self.pools.reader).await?)
+    }
+
+    /// Which of these outbox rows, named by id and time, no entry of the chain was made of.
+    pub async fn missing_ids(
+        &self,
+        chain: ChainId,
+        store: StoreId,
+        rows: &[(i64, Timestamp)],
+    ) -> Result<Vec<i64>, StoreError> {
+        let mut missing: HashSet<i64> = rows.iter().map(|(id, _)| *id).collect();
+        for ids in rows.chunks(10_000) {
+            let held: Vec<Option<i64>> = entries::Entity::find()
+                .select_only()
+                .column(entries::Column::OutboxId)
+                .filter(of_store(store))
+                .filter(entries::Column::OutboxId.is_in(ids.iter().map(|(id, _)| *id)))
+                .into_tuple()
+                .all(&self.pools.reader)
+                .await?;
+            for id in held.into_iter().flatten() {
+                missing.remove(&id);
+            }
+        }
+        // The column may say what the entry does not: before an entry counts as lost, the entries themselves are read,
+        // back to the time of the row.
+        let mut below = self.head(chain).await?.map_or(0, |head| head.size);
+        while let Some(since) = rows.iter().filter(|(id, _)| missing.contains(id)).map(|(_, at)| *at).min() {
+            let from = below.saturating_sub(PAGE);
+            let page: Vec<_> = self.rows(chain, from, below - from).await?.into_iter().filter_map(stored).collect();
+            for id in page.iter().filter_map(|read| outbox_id(read, store)) {
+                missing.remove(&id);
+            }
+            if from == 0 || page.first().is_some_and(|read| read.header.time < since) {
+                break;
+            }
+            below = from;
+        }
+        Ok(rows.iter().map(|(id, _)| *id).filter(|id| missing.contains(id)).collect())
+    }
+
+    /// The hash of one entry of a chain.
+    pub async fn entry_hash(&self, chain: ChainId, seq: u64) -> Result<Option<Hash>, StoreError> {
+        Ok(self.rows(chain, seq, 1).await?.into_iter().find(|row| row.seq == seq).map(|row| row.hash))
+    }
+}
+
+/// Entries read at once on the way back.
+const PAGE: u64 = 2000;
+
+fn stored(row: SealedRow) -> Option<StoredEntry> {
+    StoredEntry::new(row.bytes, row.openings).ok()
+}
+
+/// The outbox id that an entry of a store's mutation names.
+fn outbox_id(stored: &StoredEntry, store: StoreId) -> Option<i64> {
+    match stored.content().ok()? {
+        Content::Record(Record::Admin(entry)) if entry.store_id == Some(store) => i64::try_from(entry.outbox_id?).ok(),
+        Content::Record(_) | Content::Genesis(_) => None,
+    }
+}
+
+/// Entries of one policy store's mutations; those of before origins were recorded count as of every store.
+fn of_store(store: StoreId) -> Condition {
+    use entries::Column as C;
+    let store = Condition::any().add(C::StoreId.eq(store.0)).add(C::StoreId.is_null());
+    Condition::all().add(C::Kind.eq(Kind::Admin.as_str())).add(C::OutboxId.is_not_null()).add(store)
+}
+
+fn sealed(row: entries::Model) -> Option<SealedAdminEntry> {
+    let id = row.outbox_id?;
+    let stored = StoredEntry::new(row.bytes, row.openings).ok()?;
+    match stored.content().ok()? {
+        Content::Record(Record::Admin(entry)) => Some(SealedAdminEntry { id, time: stored.header.time, entry }),
+        Content::Record(_) | Content::Genesis(_) => None,
+    }
+}

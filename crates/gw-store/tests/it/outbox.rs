@@ -1,0 +1,146 @@
+//! spec/70 rules 13, 15 and 18: what waits in the outbox is sealed as it was written, whatever became of either database.
+
+use crate::world::{World, did, on_both_engines};
+use gw_audit::{ChainId, Draft, OutboxFault, Record, ShardId, StoreId, Stream};
+use gw_store::{
+    audit::OutboxEntry,
+    record::{NewOrganization, NewUser},
+};
+use gw_types::{Clock, Seconds};
+use uuid::Uuid;
+
+on_both_engines! {
+    rl9_ids_have_no_gap_whatever_was_rolled_back,
+    rl9_a_changed_or_forged_row_is_told,
+    rl9_a_row_that_cannot_be_read_holds_up_no_other,
+    rl6_a_row_becomes_the_same_entry_again,
+    rl3_ids_go_on_behind_what_was_sealed,
+    hd25_numbers_of_journals_are_noted_in_a_second_place,
+    rl6_the_newest_signed_head_stays,
+}
+
+async fn organization(world: &World, slug: &str) {
+    let mut tx = world.begin().await;
+    tx.create_organization(NewOrganization { slug: slug.into(), ..Default::default() }).await.unwrap();
+    tx.commit().await.unwrap();
+}
+
+async fn waiting(world: &World) -> Vec<OutboxEntry> {
+    world.store.outbox(0, 1000).await.unwrap()
+}
+
+async fn rl9_ids_have_no_gap_whatever_was_rolled_back(world: &World) {
+    organization(world, "one").await;
+    let mut tx = world.begin().await;
+    tx.create_organization(NewOrganization { slug: "two".into(), ..Default::default() }).await.unwrap();
+    tx.rollback().await.unwrap();
+    let mut tx = world.begin().await;
+    tx.create_organization(NewOrganization { slug: "three".into(), ..Default::default() }).await.unwrap();
+    drop(tx);
+    let mut tx = world.begin().await;
+    for n in 0..3 {
+        let new = NewUser { external_id: did(&format!("u{n}")), kyc: false, auth_tenant_id: None, groups: Vec::new() };
+        tx.create_user(new).await.unwrap();
+    }
+    tx.commit().await.unwrap();
+    let mark = world.store.outbox_mark().await.unwrap();
+    let rows = waiting(world).await;
+    assert_eq!(rows.iter().map(|row| row.id).collect::<Vec<_>>(), [1, 2, 3, 4]);
+    assert_eq!(mark.last_id, 4);
+    for row in rows {
+        let origin = (row.entry.store_id, row.entry.outbox_id, row.entry.outbox_fault);
+        assert_eq!(origin, (Some(mark.store), u64::try_from(row.id).ok(), None));
+    }
+}
+
+async fn rl9_a_changed_or_forged_row_is_told(world: &World) {
+    for slug in ["one", "two", "three", "four", "five"] {
+        organization(world, slug).await;
+    }
+    world
+        .tamper(&[
+            "UPDATE audit_outbox SET actor_external_id = 'did:test:somebody' WHERE id = 1",
+            "UPDATE audit_outbox SET created_at = created_at + 1 WHERE id = 2",
+            // A row of one's own under an id to come, with the code of another.
+            "INSERT INTO audit_outbox (id, action, actor_external_id, created_at, resource_type, salt_seed, mac) \
+             SELECT 6, action, actor_external_id, created_at, resource_type, salt_seed, mac FROM audit_outbox WHERE id = 3",
+            "UPDATE audit_outbox SET mac = NULL WHERE id = 4",
+        ])
+        .await;
+    let faults: Vec<_> = waiting(world).await.into_iter().map(|row| (row.id, row.entry.outbox_fault)).collect();
+    let bad = Some(OutboxFault::Unauthenticated);
+    assert_eq!(faults, [(1, bad), (2, bad), (3, None), (4, bad), (5, None), (6, bad)]);
+}
+
+async fn rl9_a_row_that_cannot_be_read_holds_up_no_other(world: &World) {
+    for slug in ["one", "two", "three"] {
+        organization(world, slug).await;
+    }
+    let mut changes = vec!["UPDATE audit_outbox SET action = 'never heard of' WHERE id = 2"];
+    if world.engine == "sqlite" {
+        // A value of another type than the column's: only SQLite takes it.
+        changes.push("UPDATE audit_outbox SET created_at = 'yesterday' WHERE id = 3");
+    }
+    world.tamper(&changes).await;
+    let rows = waiting(world).await;
+    assert_eq!(rows.iter().map(|row| row.id).collect::<Vec<_>>(), [1, 2, 3]);
+    assert_eq!(rows[0].entry.outbox_fault, None);
+    for row in &rows[1..=changes.len()] {
+        assert_eq!(row.entry.outbox_fault, Some(OutboxFault::Unauthenticated));
+        assert_eq!(row.entry.outbox_id, u64::try_from(row.id).ok(), "it is told which one");
+    }
+}
+
+/// What an older audit store lost is sealed again: same bytes, same openings, so what was signed still holds.
+async fn rl6_a_row_becomes_the_same_entry_again(world: &World) {
+    organization(world, "one").await;
+    let draft = |row: OutboxEntry| Draft::new(&Record::Admin(row.entry), &row.salts);
+    let first = waiting(world).await.remove(0);
+    let id = first.id;
+    let before = draft(first);
+    world.store.mark_outbox_sealed(&[id]).await.unwrap();
+    assert!(waiting(world).await.is_empty());
+    let kept = world.store.kept_outbox(0, 10).await.unwrap();
+    assert_eq!(kept.iter().map(|row| row.id).collect::<Vec<_>>(), [id]);
+    world.store.reopen_outbox(&[id]).await.unwrap();
+    let again = draft(waiting(world).await.remove(0));
+    assert!(!before.openings().is_empty());
+    assert_eq!(before.openings(), again.openings());
+
+    world.store.mark_outbox_sealed(&[id]).await.unwrap();
+    world.clock.pass(10);
+    assert_eq!(world.store.forget_outbox(world.clock.now().minus(Seconds(11))).await.unwrap(), 0);
+    assert_eq!(world.store.forget_outbox(world.clock.now()).await.unwrap(), 1);
+}
+
+async fn rl3_ids_go_on_behind_what_was_sealed(world: &World) {
+    organization(world, "one").await;
+    world.store.raise_outbox_ids(40).await.unwrap();
+    organization(world, "two").await;
+    world.store.raise_outbox_ids(7).await.unwrap();
+    organization(world, "three").await;
+    assert_eq!(waiting(world).await.iter().map(|row| row.id).collect::<Vec<_>>(), [1, 41, 42]);
+}
+
+async fn hd25_numbers_of_journals_are_noted_in_a_second_place(world: &World) {
+    let chain = |shard, stream| ChainId { stream, shard: ShardId(Uuid::from_u128(shard)) };
+    let (access, security) = (chain(1, Stream::Access), chain(1, Stream::Security));
+    for (chain, issued) in [(access, 7), (security, 2), (access, 9), (access, 8)] {
+        world.store.note_journal_head(chain, issued).await.unwrap();
+    }
+    let heads = world.store.journal_heads().await.unwrap();
+    assert_eq!(heads.iter().map(|head| (head.chain, head.issued)).collect::<Vec<_>>(), [(access, 9), (security, 2)]);
+    assert!(heads.iter().all(|head| head.reported_at.is_none()));
+    assert!(world.store.claim_loss_report(access).await.unwrap());
+    assert!(!world.store.claim_loss_report(access).await.unwrap(), "one instance reports it");
+    assert!(!world.store.claim_loss_report(chain(2, Stream::Access)).await.unwrap());
+}
+
+async fn rl6_the_newest_signed_head_stays(world: &World) {
+    for (size, note) in [(5, "five"), (9, "nine"), (7, "seven")] {
+        world.store.keep_signed_head("cluster/admin/0", size, note).await.unwrap();
+    }
+    world.store.keep_signed_head("cluster/chains", 1, "list").await.unwrap();
+    assert_eq!(world.store.signed_heads().await.unwrap(), ["nine", "list"]);
+    let _: StoreId = world.store.outbox_mark().await.unwrap().store;
+}
