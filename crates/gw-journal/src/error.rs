@@ -63,6 +63,13 @@ pub(crate) fn at(path: &Path) -> impl FnOnce(std::io::Error) -> OpenError {
     |source| OpenError::Io { path: path.to_owned(), source }
 }
 
+/// The same for a file that a journal must have: its absence is damage.
+pub(crate) fn missing(path: &Path, what: &'static str) -> impl FnOnce(std::io::Error) -> OpenError {
+    move |error| {
+        if error.kind() == std::io::ErrorKind::NotFound { OpenError::corrupt(path, 0, what) } else { at(path)(error) }
+    }
+}
+
 /// Why records could not be read back, or sealed segments not be cleared away.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {

@@ -117,7 +117,7 @@ pub(crate) fn heal(shared: &Shared) -> bool {
     let mut rescue = writer.rescue();
     // Without the lock: the disk may take its time to refuse, and callers are to be told at once.
     drop(writer);
-    let segment = if rescue.clear_away() { rescue.into_fresh() } else { None };
+    let segment = if rescue.clear_away() { rescue.move_to_fresh() } else { None };
     let reached = rescue.ends.end.reached;
     let Ok(mut writer) = shared.writer() else { return true };
     writer.rescued(rescue, segment);

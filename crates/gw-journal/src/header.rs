@@ -4,7 +4,7 @@
 //! is true, but is never more than what is true.
 
 use crate::disk;
-use crate::error::{OpenError, at};
+use crate::error::{OpenError, at, missing};
 use gw_audit::{ShardId, Stream};
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -87,10 +87,8 @@ impl Header {
     /// The header of a journal that was written before.
     pub(crate) fn open(dir: &Path, shard: ShardId) -> Result<Self, OpenError> {
         let path = Self::path(dir);
-        let file = OpenOptions::new().read(true).write(true).open(&path).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => OpenError::corrupt(&path, 0, "the header is missing"),
-            _ => at(&path)(error),
-        })?;
+        let file =
+            OpenOptions::new().read(true).write(true).open(&path).map_err(missing(&path, "the header is missing"))?;
         let slots = SLOTS.into_iter().filter_map(|slot| {
             let mut bytes = [0; LEN];
             file.read_exact_at(&mut bytes, slot).ok()?;

@@ -4,7 +4,7 @@
 //! oldest segment, so that segments can be deleted without forgetting where anything stood.
 
 use crate::disk;
-use crate::error::{OpenError, at};
+use crate::error::{OpenError, missing};
 use crate::header::{Reached, STREAMS, Sizes};
 use gw_audit::cbor::{CborError, Reader, Writer};
 use gw_audit::{
@@ -147,12 +147,7 @@ impl Base {
 
     pub(crate) fn load(dir: &Path, shard: ShardId) -> Result<Self, OpenError> {
         let path = dir.join(Self::NAME);
-        let bytes = std::fs::read(&path).map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => {
-                OpenError::corrupt(&path, 0, "the state before the oldest segment is missing")
-            }
-            _ => at(&path)(error),
-        })?;
+        let bytes = std::fs::read(&path).map_err(missing(&path, "the state before the oldest segment is missing"))?;
         let whole =
             bytes.split_last_chunk::<4>().filter(|(bytes, sum)| u32::from_le_bytes(**sum) == crc32c::crc32c(bytes));
         let decoded = whole.and_then(|(bytes, _)| Self::decode(bytes, shard).ok());

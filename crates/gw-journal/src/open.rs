@@ -130,13 +130,12 @@ pub(crate) fn shard_in(
     let mut found = replay::replay(&dir, &header, &base)?;
     let recovery =
         Recovery { open_intents: found.intents.to_vec(), salvaged: found.salvaged.len() as u64, torn: found.torn };
-    let useless = std::mem::take(&mut found.useless);
-    let (kept, torn) = (found.kept.clone(), found.torn + recovery.salvaged);
-    // After the death of a process its last records are in the page cache only.
-    for kept in &kept {
-        let path = segment::path(&dir, kept.number);
-        std::fs::File::open(&path).and_then(|file| disk::sync(&file, &path)).map_err(at(&path))?;
+    let mut useless = std::mem::take(&mut found.useless);
+    // What is not known to be on disk is written again, so a segment with nothing else in it goes.
+    for again in found.kept.extract_if(.., |kept| kept.first_lsn > found.known) {
+        useless.push(segment::path(&dir, again.number));
     }
+    let (kept, torn) = (found.kept.clone(), found.torn + recovery.salvaged);
     let cursors = Cursors::new(&found.sizes, found.sealed);
     let (writer, durable) = writer(&options, &dir, found)?;
     header.note_durable(writer.heads.reached()).and_then(|()| header.sync()).map_err(at(&dir))?;
@@ -180,14 +179,17 @@ fn give_back(dir: &Path, kept: &Kept) -> Result<(), OpenError> {
     file.set_len(kept.end).map_err(at(&path))
 }
 
-/// Writing always goes on in a segment of its own. What was salvaged stands in it before it counts.
+/// Writing always goes on in a segment of its own. What is not known to be on disk, and what was salvaged, stands in
+/// it before it counts.
 fn writer(options: &Options, dir: &Path, found: Replay) -> Result<(Writer, watch::Receiver<Durable>), OpenError> {
-    let (shard, first_lsn) = (found.heads.shard, found.heads.lsn + 1);
+    let (shard, first_lsn) = (found.heads.shard, found.known + 1);
     let salvage = found.salvaged.iter().map(|(draft, _)| draft.size_bound() as u64 + 64).sum::<u64>();
-    let capacity = options.segment_bytes.max(FIRST_FRAME + salvage + 4 * MAX_PAYLOAD as u64);
+    let needs = FIRST_FRAME + found.tail.len() as u64 + salvage + 4 * MAX_PAYLOAD as u64;
+    let capacity = options.segment_bytes.max(needs);
     let number = found.last_number + 1;
-    let segment = Segment::create(dir, number, capacity).map_err(at(dir))?;
-    let end = Mark { reached: found.heads.reached(), segment: number, offset: FIRST_FRAME, bytes: found.bytes };
+    let mut segment = Segment::create(dir, number, capacity).map_err(at(dir))?;
+    segment.write(&found.tail).map_err(at(dir))?;
+    let end = Mark { reached: found.heads.reached(), segment: number, offset: segment.end, bytes: found.bytes };
     let (durable, watched) = watch::channel(Durable { end, hashes: found.heads.hashes(), failed: false });
     let mut kept = found.kept;
     kept.push(Kept { number, first_lsn, end: FIRST_FRAME, last_time: None });
@@ -218,6 +220,10 @@ fn writer(options: &Options, dir: &Path, found: Replay) -> Result<(Writer, watch
     for (draft, time) in &found.salvaged {
         let placed = writer.append(draft, *time, u64::MAX);
         placed.map_err(|error| at(dir)(std::io::Error::other(error)))?;
+    }
+    if writer.generation > 0 {
+        // What is to be written again is only in the file that failed; the next opening finds it where it was.
+        return Err(at(dir)(std::io::Error::other("the disk refuses")));
     }
     let segment = &writer.segment;
     let begun = segment.sync().and_then(|()| segment.begin(shard, first_lsn)).and_then(|()| segment.sync());

@@ -14,7 +14,7 @@ use crate::segment::{self, FIRST_FRAME, SegmentHead};
 use crate::waiting::Waiting;
 use gw_audit::{Draft, Kind};
 use gw_types::Timestamp;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 
 /// What was read back.
@@ -29,6 +29,11 @@ pub(crate) struct Replay {
     pub(crate) waiting: Waiting,
     /// The bytes of all records that are kept.
     pub(crate) bytes: u64,
+    /// The last record known to be on disk, by header or marker.
+    pub(crate) known: u64,
+    /// The frames behind it. They were read, but from where, disk or memory, nobody knows: an fsync of their file may
+    /// have failed, and to repeat it would prove nothing (HD22). They are to be written again.
+    pub(crate) tail: Vec<u8>,
     /// The segments that hold something, oldest first.
     pub(crate) kept: Vec<Kept>,
     /// Files that hold nothing that counts.
@@ -60,6 +65,8 @@ pub(crate) fn replay(dir: &Path, header: &Header, base: &Base) -> Result<Replay,
         sealed_lsn: header.sealed().lsn,
         sizes: header.sealed().sizes.max(&start.sizes),
         waiting: Waiting::default(),
+        known: header.durable().lsn.max(header.sealed().lsn).max(base.heads.lsn),
+        tail: VecDeque::new(),
         bytes: 0,
         kept: Vec::new(),
         useless: Vec::new(),
@@ -112,6 +119,9 @@ struct Walk {
     /// Sealed entries.
     sizes: Sizes,
     waiting: Waiting,
+    known: u64,
+    /// The frames behind `known`, by number.
+    tail: VecDeque<(u64, Vec<u8>)>,
     bytes: u64,
     kept: Vec<Kept>,
     useless: Vec<PathBuf>,
@@ -159,6 +169,9 @@ impl Walk {
                     folded.map_err(|_| OpenError::corrupt(&candidate.path, offset, "an entry cannot be read"))?;
                     offset += len as u64;
                     self.bytes += len as u64;
+                    if lsn > self.known {
+                        self.tail.push_back((lsn, rest.get(..len).unwrap_or_default().to_vec()));
+                    }
                     let stream = header.chain.stream;
                     if header.seq >= self.sizes.of(stream) {
                         self.waiting.note(stream, header.seq, header.time);
@@ -170,7 +183,11 @@ impl Walk {
                         self.sealed.bytes = self.bytes;
                     }
                 }
-                Found::Frame(Frame::Marker { lsn }, len) if lsn <= self.heads.lsn => offset += len as u64,
+                Found::Frame(Frame::Marker { lsn }, len) if lsn <= self.heads.lsn => {
+                    offset += len as u64;
+                    self.known = self.known.max(lsn);
+                    while self.tail.pop_front_if(|(lsn, _)| *lsn <= self.known).is_some() {}
+                }
                 Found::Frame(..) | Found::Damage => break true,
                 Found::End | Found::Short => break rest.iter().any(|byte| *byte != 0),
             }
@@ -220,6 +237,8 @@ impl Walk {
             sealed: self.sealed,
             waiting: self.waiting,
             bytes: self.bytes,
+            known: self.known,
+            tail: self.tail.into_iter().flat_map(|(_, frame)| frame).collect(),
             kept: self.kept,
             useless: self.useless,
             salvaged,

@@ -29,7 +29,7 @@ pub(crate) struct Rescue {
 impl Rescue {
     /// The segment with everything in it and durable, or nothing: then no half of one is left behind, or it is in
     /// `leftover`.
-    pub(crate) fn into_segment(&mut self, mut segment: Segment) -> Option<Segment> {
+    pub(crate) fn move_to(&mut self, mut segment: Segment) -> Option<Segment> {
         if segment.capacity < self.least || self.fill(&mut segment).is_err() {
             self.discard(segment.path);
             return None;
@@ -38,9 +38,9 @@ impl Rescue {
     }
 
     /// The same in a fresh file.
-    pub(crate) fn into_fresh(&mut self) -> Option<Segment> {
+    pub(crate) fn move_to_fresh(&mut self) -> Option<Segment> {
         let segment = Segment::create(&self.dir, self.number, self.capacity).ok()?;
-        self.into_segment(segment)
+        self.move_to(segment)
     }
 
     /// Removes what an earlier try left. As long as that fails no further file is made: a disk that lets files be

@@ -278,7 +278,7 @@ impl Writer {
         self.failing = true;
         let spare = self.spare.take();
         let mut rescue = self.rescue();
-        let segment = spare.and_then(|spare| rescue.into_segment(spare)).or_else(|| rescue.into_fresh());
+        let segment = spare.and_then(|spare| rescue.move_to(spare)).or_else(|| rescue.move_to_fresh());
         self.rescued(rescue, segment);
     }
 

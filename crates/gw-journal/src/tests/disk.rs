@@ -81,22 +81,26 @@ impl Plan {
     }
 
     fn note(&mut self, op: Op<'_>, fails: bool) {
-        let segment = |path: &Path| path.extension().is_some_and(|suffix| suffix == "segment");
-        match op {
-            Op::Write { path, .. } | Op::Sync(path) if segment(path) => {
-                if self.failed.iter().any(|failed| failed == path) {
-                    self.misused.push(format!("{op:?}"));
-                }
-                if fails {
-                    self.failed.push(path.to_owned());
-                }
+        let is_segment = |path: &Path| path.extension().is_some_and(|suffix| suffix == "segment");
+        let written = match op {
+            Op::Write { path, .. } | Op::Sync(path) => Some(path),
+            Op::Create(_) | Op::Allocate(_) | Op::SyncDir(_) | Op::Rename(_) | Op::Remove(_) => None,
+        };
+        if let Some(path) = written.filter(|path| is_segment(path)) {
+            if self.failed.iter().any(|failed| failed == path) {
+                self.misused.push(format!("{op:?}"));
             }
-            _ => {}
+            if fails {
+                self.failed.push(path.to_owned());
+            }
         }
-        match op {
-            Op::Write { file, path, bytes, offset } if !fails => self.remember(file, path, bytes, offset),
-            Op::Sync(path) if !fails => self.undo.retain(|(written, ..)| written != path),
-            _ => {}
+        if fails {
+            return;
+        }
+        if let Op::Write { file, path, bytes, offset } = op {
+            self.remember(file, path, bytes, offset);
+        } else if let Op::Sync(path) = op {
+            self.undo.retain(|(written, ..)| written != path);
         }
     }
 

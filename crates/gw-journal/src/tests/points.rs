@@ -88,7 +88,7 @@ impl Run {
 
     fn access(&mut self, journal: &Journal, times: u64) {
         for _ in 0..times {
-            let params = Some("x".repeat(PARAMS).into());
+            let params = Some("x".repeat(PARAMS));
             let record =
                 AccessRecord { duration_us: self.next, request_params: params, ..AccessRecord::new("eth_call", 200) };
             self.append(journal, record);

@@ -66,6 +66,22 @@ fn hd25_unsynced_records_that_survived_are_kept() {
     assert_eq!(numbers(&journal), (0..20).collect::<Vec<_>>());
 }
 
+/// HD22: an fsync that failed before the process died is not repeated: what it did not cover is written again.
+#[test]
+fn hd22_what_is_not_known_to_be_on_disk_is_written_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let places = cut_off(dir.path());
+    let copy = after_power_cut(dir.path());
+    let old = segment(copy.path());
+    assert_eq!(all(copy.path()), (0..20).collect::<Vec<_>>());
+    // The memory that showed the last ten is given to somebody else, and the disk never had them.
+    let lost = places.behind[0].start..places.behind[9].end;
+    damage(&old, lost.start, &vec![0; usize::try_from(lost.end - lost.start).unwrap()]);
+    let (journal, recovery) = open(copy.path()).unwrap();
+    assert_eq!((recovery.torn, recovery.salvaged), (0, 0));
+    assert_eq!(numbers(&journal), (0..20).collect::<Vec<_>>());
+}
+
 #[test]
 fn rule_12_a_torn_tail_is_cut_and_counted() {
     let dir = tempfile::tempdir().unwrap();

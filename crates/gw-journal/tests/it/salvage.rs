@@ -108,7 +108,7 @@ fn goes_on(dir: &Path, salvage: Salvage, sealed: u64) {
     let salvaged = confirm(salvage, dir);
     assert_eq!(salvaged.records, state.unsealed);
     let aside = dir.join(format!("{before}.damaged-20231114T222140Z"));
-    assert_eq!(salvaged.aside, [aside.clone()]);
+    assert_eq!(salvaged.aside, std::slice::from_ref(&aside));
     assert!(std::fs::read_dir(&aside).unwrap().count() >= damaged, "nothing is deleted");
     let (journal, recovery) = open_with(small(dir)).unwrap();
     assert_eq!((journal.shard(), recovery.torn), (salvaged.shard, 0));

@@ -1,0 +1,74 @@
+//! RL5: a damaged journal is neither opened nor deleted, but salvaged.
+
+use crate::process::{self, Serving, free_port, stderr};
+use gw_testkit::anvil::anvil;
+use std::{
+    fs::{self, OpenOptions},
+    os::unix::fs::FileExt as _,
+    path::{Path, PathBuf},
+    process::Output,
+};
+
+fn settings<'a>(data: &'a str, journal: &'a str) -> Vec<(&'a str, &'a str)> {
+    vec![("DATA_DIR", data), ("AUDIT_BUFFER_DIR", journal)]
+}
+
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), stderr(output))
+}
+
+/// The segment that holds records.
+fn segment(journal: &Path) -> PathBuf {
+    let shard = fs::read_to_string(journal.join("shard")).expect("a shard");
+    let files = fs::read_dir(journal.join(shard)).expect("files").map(|entry| entry.expect("an entry").path());
+    let mut segments: Vec<_> = files.filter(|path| path.extension().is_some_and(|end| end == "segment")).collect();
+    segments.sort();
+    segments.swap_remove(0)
+}
+
+#[test]
+fn rl5_a_damaged_journal_is_salvaged_and_nothing_is_deleted() {
+    let (node, dir) = (anvil(), tempfile::tempdir().expect("a directory"));
+    let path = |name: &str| dir.path().join(name).to_str().expect("text").to_owned();
+    let (data, journal) = (path("data"), path("journal"));
+    let settings = settings(&data, &journal);
+    let gateway = Serving::start(node.url(), &settings).ready();
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}"#;
+    for _ in 0..5 {
+        assert_eq!(gateway.ask("POST", "/rpc", &[("Content-Type", "application/json")], body).status, 200);
+    }
+    // The directory is in use.
+    let busy = process::gateway(&["audit", "salvage"], &settings);
+    assert_eq!(busy.status.code(), Some(75), "{}", text(&busy));
+    gateway.end();
+    let clean = process::gateway(&["audit", "salvage", "--confirm"], &settings);
+    assert!(clean.status.success() && text(&clean).contains("nothing to salvage"), "{}", text(&clean));
+
+    let damaged = segment(Path::new(&journal));
+    OpenOptions::new().write(true).open(&damaged).expect("open").write_all_at(&[0xee; 9], 4200).expect("written");
+    let before = fs::read(&damaged).expect("read");
+    let port = free_port().to_string();
+    let mut serving = settings.clone();
+    serving.extend([("NODE_URL", node.url()), ("PORT", &port)]);
+    let refused = process::gateway(&["serve"], &serving);
+    assert!(!refused.status.success());
+    assert!(text(&refused).contains("do not delete it; `ledger-gateway audit salvage`"), "{}", text(&refused));
+
+    let dry = process::gateway(&["audit", "salvage", "--dir", &journal], &settings);
+    assert_eq!(dry.status.code(), Some(1), "{}", text(&dry));
+    assert!(text(&dry).contains("stream access") && text(&dry).contains("nothing was changed"), "{}", text(&dry));
+    assert_eq!(fs::read(&damaged).expect("read"), before);
+    // What was damaged is in the store, so nothing is lost.
+    let done = process::gateway(&["audit", "salvage", "--confirm"], &settings);
+    assert!(done.status.success(), "{}", text(&done));
+    let aside = fs::read_dir(&journal).expect("entries").map(|entry| entry.expect("an entry").path());
+    let aside = aside.filter(|path| path.to_string_lossy().contains(".damaged-")).collect::<Vec<_>>();
+    assert_eq!(aside.len(), 1);
+    assert_eq!(fs::read(aside[0].join(damaged.file_name().expect("a name"))).expect("read"), before);
+
+    let gateway = Serving::start(node.url(), &settings).ready();
+    gateway.end();
+    assert!(aside[0].is_dir());
+    let verified = process::gateway(&["audit", "verify"], &settings);
+    assert!(verified.status.success(), "{}", text(&verified));
+}
