@@ -94,6 +94,10 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
     let (journal, recovery) = journal::open(&config, &secrets, &ground)?;
     let (journal, recovery) = journal::in_step(journal, recovery, &audit).await?;
     let edge = edge::edge(&config, &secrets, &ground, &feed)?;
+    feed.on_clock_jump({
+        let journal = Arc::clone(&journal);
+        move |jump| journal::note_clock_jump(&journal, jump)
+    });
 
     let node: Arc<OnceLock<Arc<Node>>> = Arc::default();
     let readiness = Arc::new(
@@ -101,6 +105,11 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
             .with("db", {
                 let feed = feed.clone();
                 move || feed.pin().fresh
+            })
+            // Says why `db` is down: no look at the database helps, only setting the clock that is wrong.
+            .with("clock", {
+                let feed = feed.clone();
+                move || feed.clocks_agree()
             })
             .with("audit", {
                 let journal = Arc::clone(&journal);
