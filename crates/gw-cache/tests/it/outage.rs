@@ -1,8 +1,12 @@
 //! What happens when the shared cache is away, and after.
 
 use crate::conformance::clock;
+use fred::{
+    clients::Client,
+    interfaces::ClientLike as _,
+    types::{CustomCommand, Value, config::Config},
+};
 use gw_cache::{Cache, Change, ConnectError, Entry, Group, PutError, Rate, Space, Unavailable, Window};
-use fred::interfaces::{ClientLike as _, ConfigInterface as _};
 use gw_testkit::RedisServer;
 use gw_types::{Seconds, Secret};
 use std::{
@@ -110,9 +114,10 @@ async fn rl14_a_server_that_evicts_is_told_from_one_that_does_not() {
     let Some(mut server) = server() else { return };
     let cache = connect(&server).await;
     assert_eq!(cache.eviction_policy().await, Ok(None), "the server's default");
-    let admin = fred::clients::Client::new(fred::types::config::Config::from_url(&server.url()).unwrap(), None, None, None);
+    let admin = Client::new(Config::from_url(&server.url()).unwrap(), None, None, None);
     admin.init().await.unwrap();
-    admin.config_set::<(), _, _>("maxmemory-policy", "allkeys-lru").await.unwrap();
+    let set = CustomCommand::new_static("CONFIG", None::<u16>, false);
+    let _: Value = admin.custom(set, vec!["SET", "maxmemory-policy", "allkeys-lru"]).await.unwrap();
     assert_eq!(cache.eviction_policy().await, Ok(Some("allkeys-lru".to_owned())));
     admin.quit().await.unwrap();
     server.stop();
