@@ -24,6 +24,8 @@ use tokio::{
 
 /// So long a statement may take before anybody doubts the database.
 const PATIENCE: Duration = Duration::from_millis(400);
+/// So long at most between two doubts of one statement: the wait doubles with each that was unfounded.
+const MOST_PATIENCE: Duration = Duration::from_secs(3);
 /// So long a fresh connection and one answer on it may take.
 const PROBE: Duration = Duration::from_millis(500);
 
@@ -52,15 +54,19 @@ impl Liveness {
     pub(super) async fn wait_for<T>(&self, work: impl Future<Output = Result<T, DbErr>>) -> Result<T, DbErr> {
         let Some(server) = &self.server else { return work.await };
         let mut work = pin!(work);
+        let mut patience = PATIENCE;
         loop {
-            let done = match timeout(PATIENCE, &mut work).await {
+            let done = match timeout(patience, &mut work).await {
                 Ok(done) => done,
                 Err(_) => {
                     let doubted = Instant::now();
                     tokio::select! {
                         done = &mut work => done,
                         alive = self.answers(server, doubted) => match alive {
-                            true => continue,
+                            true => {
+                                patience = patience.saturating_mul(2).min(MOST_PATIENCE);
+                                continue;
+                            }
                             false => return Err(no_answer()),
                         },
                     }
