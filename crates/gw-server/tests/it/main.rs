@@ -7,5 +7,6 @@ mod config;
 #[cfg(feature = "mock-login")]
 mod demo;
 mod documents;
+mod full_disk;
 mod process;
 mod serve;

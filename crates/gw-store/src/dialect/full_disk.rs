@@ -32,10 +32,17 @@ impl Entropy for Counted {
     }
 }
 
-async fn open(directory: &Arc<DirectoryLock>) -> Store {
+pub(super) async fn open(directory: &Arc<DirectoryLock>) -> Store {
     let location = Location::Sqlite { directory: Arc::clone(directory), file: "gateway.db".to_owned() };
     let config = StoreConfig { location, connections: 2, clock: Arc::new(Noon), entropy: Arc::new(Counted::default()) };
     Store::open(config).await.unwrap()
+}
+
+/// A directory of its own, held.
+pub(super) fn place() -> (tempfile::TempDir, Arc<DirectoryLock>) {
+    let place = tempfile::tempdir().unwrap();
+    let directory = Arc::new(DirectoryLock::acquire(place.path()).unwrap());
+    (place, directory)
 }
 
 /// Adds a user whose row needs pages of its own.
@@ -70,8 +77,7 @@ async fn limit_pages(store: &Store, left: i64) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rl1_what_is_acknowledged_after_a_full_disk_is_there_after_a_kill() {
-    let place = tempfile::tempdir().unwrap();
-    let directory = Arc::new(DirectoryLock::acquire(place.path()).unwrap());
+    let (place, directory) = place();
     let store = open(&directory).await;
     store.migrate().await.unwrap();
     let mut acknowledged = 0;
@@ -106,8 +112,7 @@ async fn rl1_what_is_acknowledged_after_a_full_disk_is_there_after_a_kill() {
 /// by itself, and what follows would be kept without it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rl1_a_mutation_cannot_go_on_after_a_failed_statement() {
-    let place = tempfile::tempdir().unwrap();
-    let directory = Arc::new(DirectoryLock::acquire(place.path()).unwrap());
+    let (place, directory) = place();
     let store = open(&directory).await;
     store.migrate().await.unwrap();
     limit_pages(&store, 0).await;

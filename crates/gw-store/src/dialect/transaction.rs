@@ -179,3 +179,29 @@ impl ConnectionTrait for Transaction {
         self.run(self.db.query_all_raw(statement)).await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialect::full_disk;
+
+    /// What a failed-over primary lost and what took its place bear the same number: the stamp tells them apart.
+    #[tokio::test]
+    async fn rl1_another_historys_epoch_or_an_older_file_confirms_nothing() {
+        let place = full_disk::place();
+        let store = full_disk::open(&place.1).await;
+        store.migrate().await.unwrap();
+        let pools = &store.inner.pools;
+        let head = super::super::head(&pools.reader).await.unwrap();
+        let kept = |receipt: Receipt| async move { is_kept(&pools.reader, &receipt).await.unwrap() };
+        assert!(kept(Receipt::Epoch(head.epoch, head.stamp)).await);
+        assert!(!kept(Receipt::Epoch(head.epoch, Stamp(uuid::Uuid::from_u128(1)))).await, "another history");
+        assert!(!kept(Receipt::Epoch(Epoch(head.epoch.0 + 1), head.stamp)).await, "not there");
+
+        let tx = pools.begin_write().await.unwrap();
+        let Receipt::Version(version) = tx.receipt(None).await.unwrap() else { panic!("a file has versions") };
+        assert!(!kept(Receipt::Version(version)).await, "open, so nobody else sees it");
+        tx.rollback().await.unwrap();
+        assert!(kept(Receipt::Version(version - 1)).await && !kept(Receipt::Version(version)).await);
+    }
+}
