@@ -15,6 +15,7 @@ struct Disk(PathBuf);
 
 impl Disk {
     /// `None`, said aloud, where mounting is refused.
+    #[expect(clippy::print_stdout, reason = "what did not run must be seen")]
     fn mount(place: &Path) -> Option<Self> {
         let done = Command::new("mount").args(["-t", "tmpfs", "-o", "size=8m", "tmpfs"]).arg(place).output();
         match done {
