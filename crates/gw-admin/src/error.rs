@@ -114,6 +114,13 @@ fn said(error: &StoreError) -> ApiError {
             ApiError::bad_request(format!("the change breaks a rule: {}", rule.replace('_', " ")))
         }
         StoreError::LinkRevoked => ApiError::forbidden("the link was revoked by an administrator"),
+        StoreError::Unconfirmed(_) => {
+            tracing::error!(
+                error = error as &dyn std::error::Error,
+                "an administrative change is not confirmed: it may stand; its audit entry says so if it does"
+            );
+            ApiError::unavailable("the change is not confirmed and may stand: read it back before repeating it")
+        }
         away if away.is_unavailable() => {
             tracing::warn!(error = away as &dyn std::error::Error, "the policy store cannot be reached");
             ApiError::unavailable("the policy store is temporarily unavailable")
@@ -137,6 +144,7 @@ mod tests {
         assert_eq!(status(StoreError::Immutable), 403);
         assert_eq!(status(StoreError::Rule("groups.admin_flags")), 400);
         assert_eq!(status(StoreError::NotPrimary), 503);
+        assert_eq!(status(StoreError::Unconfirmed("lost")), 503, "RL1: never 200, and never 500");
         assert_eq!(status(StoreError::Detached), 500);
     }
 }

@@ -201,6 +201,18 @@ impl Cache {
         self.0.shared.as_ref().is_none_or(Redis::is_up)
     }
 
+    /// The `maxmemory-policy` by which the shared cache throws values away to make room; `None` if it never does. What
+    /// lives here is not there to be forgotten: sessions, single-use marks, limits.
+    ///
+    /// # Errors
+    /// The cache is away, or does not say.
+    pub async fn eviction_policy(&self) -> Result<Option<String>, Unavailable> {
+        match &self.0.shared {
+            Some(shared) => shared.eviction_policy().await,
+            None => Ok(None),
+        }
+    }
+
     /// Asks whether it answers.
     pub async fn check(&self) -> Result<(), Unavailable> {
         match &self.0.shared {

@@ -1,28 +1,43 @@
 //! The machine's time and chance: the one place where either enters the workspace.
 
+use gw_store::{BootClock, Uptime as _};
 use gw_types::{Clock, Entropy, Timestamp};
-use std::{
-    sync::atomic::{AtomicI64, Ordering},
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The local clock, never decreasing (HD23 E-5). The feed raises it to the database's where that is later.
-#[derive(Debug, Default)]
-pub struct SystemClock {
-    latest: AtomicI64,
-}
+/// The local clock as it is, jumps included. Decisions go by the feed's clock, which never decreases (HD23 E-5), and a
+/// chain's entries never go back in time either; a clock that remembered its highest reading would keep the instance an
+/// hour ahead of the database, and closed, after a jump of an hour and back (RL11).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
 
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
-        self.not_before(micros_since_1970())
+        Timestamp::from_micros(micros_since_1970())
     }
 }
 
-impl SystemClock {
-    fn not_before(&self, local: i64) -> Timestamp {
-        let latest = self.latest.fetch_max(local, Ordering::Relaxed);
-        Timestamp::from_micros(latest.max(local))
+/// Time that passes evenly, whatever becomes of the local clock: for what lives for so long, not until then. It begins
+/// with the local time at the start of the process.
+#[derive(Clone, Copy, Debug)]
+pub struct SteadyClock {
+    /// What the local clock was ahead of the time since boot, in microseconds.
+    offset: i64,
+}
+
+impl Default for SteadyClock {
+    fn default() -> Self {
+        Self { offset: micros_since_1970().saturating_sub(micros_since_boot()) }
     }
+}
+
+impl Clock for SteadyClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_micros(micros_since_boot().saturating_add(self.offset))
+    }
+}
+
+fn micros_since_boot() -> i64 {
+    i64::try_from(BootClock.now().as_micros()).unwrap_or(i64::MAX)
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one home of the ambient clock")]
@@ -50,14 +65,13 @@ impl Entropy for SystemEntropy {
 mod tests {
     use super::*;
 
-    /// HD23 E-5.
     #[test]
-    fn the_clock_never_goes_back() {
-        let clock = SystemClock::default();
-        assert_eq!(clock.not_before(100), Timestamp::from_micros(100));
-        assert_eq!(clock.not_before(70), Timestamp::from_micros(100));
-        assert_eq!(clock.not_before(101), Timestamp::from_micros(101));
-        assert!(clock.now() > Timestamp::from_secs(1_700_000_000));
+    fn the_steady_clock_begins_with_the_local_time_and_never_goes_back() {
+        let (local, steady) = (SystemClock, SteadyClock::default());
+        assert!(local.now() > Timestamp::from_secs(1_700_000_000));
+        let first = steady.now();
+        assert!(first > Timestamp::from_secs(1_700_000_000));
+        assert!((0..1000).map(|_| steady.now()).is_sorted());
     }
 
     #[test]

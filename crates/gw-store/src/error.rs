@@ -48,6 +48,10 @@ pub enum StoreError {
     /// Another writer took the chain over (HD24).
     #[error("another writer took the chain over")]
     Fenced,
+    /// A mutation was sent to be committed, and nobody can say yet that it stands and is in force here: it may be. Read it
+    /// back before repeating it.
+    #[error("the change is not confirmed: {0}")]
+    Unconfirmed(&'static str),
     /// The detached task that commits and publishes died.
     #[error("the committing task ended without an answer")]
     Detached,
@@ -57,11 +61,13 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether the database could not be reached or is shutting down: trying again later may help, and nothing is wrong
-    /// with the request (RTO8).
+    /// Whether the database could not be reached, is shutting down, has no room, or did not confirm a change: trying again
+    /// later may help, and nothing is wrong with the request (RTO8, RL1).
     pub fn is_unavailable(&self) -> bool {
         match self {
-            Self::NotPrimary | Self::Database(DbErr::ConnectionAcquire(_) | DbErr::Conn(_)) => true,
+            Self::NotPrimary | Self::Unconfirmed(_) | Self::Database(DbErr::ConnectionAcquire(_) | DbErr::Conn(_)) => {
+                true
+            }
             Self::Database(DbErr::Exec(RuntimeErr::SqlxError(cause)) | DbErr::Query(RuntimeErr::SqlxError(cause))) => {
                 is_connection_lost(cause)
             }
@@ -73,10 +79,22 @@ impl StoreError {
 fn is_connection_lost(cause: &sqlx::Error) -> bool {
     match cause {
         sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed => true,
-        // PostgreSQL class 57P: the server shuts down, crashed, or takes no connections.
-        sqlx::Error::Database(error) => error.code().is_some_and(|code| code.starts_with("57P")),
+        sqlx::Error::Database(error) => error.code().is_some_and(|code| is_state_of_server(&code)),
         _ => false,
     }
+}
+
+/// Whether a code of the database speaks of its own state rather than of the statement.
+fn is_state_of_server(code: &str) -> bool {
+    // PostgreSQL's have five characters, SQLite's are numbers whose lowest byte is the class.
+    if code.len() == 5 {
+        // 08 connection, 53 resources (disk full, too many connections), 57 told to stop (shutdown, statement timeout),
+        // 58 system (input or output), 55P03 a lock not given in time, 25006 a standby, 25P03 idle for too long.
+        let class = ["08", "53", "57", "58"].iter().any(|class| code.starts_with(class));
+        return class || ["55P03", "25006", "25P03"].contains(&code);
+    }
+    // BUSY, LOCKED, NOMEM, READONLY, IOERR, FULL, CANTOPEN, PROTOCOL.
+    code.parse::<u32>().is_ok_and(|code| matches!(code & 0xff, 5 | 6 | 7 | 8 | 10 | 13 | 14 | 15))
 }
 
 /// What was not found.
@@ -193,5 +211,20 @@ impl core::fmt::Display for Conflict {
             Self::ApprovedCode => "the creation code",
             Self::Other => "the key",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_state_of_server;
+
+    #[test]
+    fn the_servers_state_is_told_from_the_statements_faults() {
+        for code in ["57P01", "53100", "53300", "58030", "08006", "55P03", "25006", "13", "778", "10", "5", "517"] {
+            assert!(is_state_of_server(code), "{code}");
+        }
+        for code in ["23505", "42P01", "22001", "1", "19", "2067", "11"] {
+            assert!(!is_state_of_server(code), "{code}");
+        }
     }
 }

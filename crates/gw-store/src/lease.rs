@@ -1,4 +1,5 @@
-//! Which instances are alive (HD24): one without a shared cache, or on SQLite, must be alone.
+//! Which instances are alive (HD24): one without a shared cache, or on SQLite, must be alone. Leases run by the database's
+//! clock where it has one: an instance whose own is an hour ahead neither ends another's lease nor keeps its own too long.
 
 use crate::{
     Store, StoreError,
@@ -30,7 +31,7 @@ impl Store {
         let tx = self.inner.pools.begin_write().await?;
         // Taking turns on the epoch row keeps two starting instances from both finding nobody.
         dialect::lock_epoch(&tx).await?;
-        let now = self.inner.now();
+        let now = dialect::lease_time(&tx, self.inner.now()).await?;
         instances::Entity::delete_many().filter(instances::Column::ExpiresAt.lte(now.micros())).exec(&tx).await?;
         let others = instances::Entity::find().order_by_asc(instances::Column::StartedAt).all(&tx).await?;
         let may_share = shared_cache && Engine::of(&tx).serves_many();
@@ -52,7 +53,7 @@ impl Store {
 
     /// Prolongs a lease; refused with [`StoreError::OtherInstance`] if it had ended and was cleared away.
     pub async fn renew_lease(&self, lease: InstanceLease, life: Seconds) -> Result<(), StoreError> {
-        let end = self.inner.now().plus(life);
+        let end = dialect::lease_time(&self.inner.pools.writer, self.inner.now()).await?.plus(life);
         let renewed = instances::Entity::update_many()
             .col_expr(instances::Column::ExpiresAt, Expr::value(end.micros()))
             .filter(instances::Column::Id.eq(lease.id))

@@ -4,20 +4,21 @@
 
 use crate::{
     StoreError,
+    dialect::Transaction,
     entity::{group_access, groups, organizations},
 };
 use gw_evm::{Class, Method};
 use gw_policy::snapshot::{Group, Organization};
 use gw_types::{GroupId, OrgId, Timestamp};
-use sea_orm::{ActiveValue::Set, DatabaseTransaction, EntityTrait};
+use sea_orm::{ActiveValue::Set, EntityTrait};
 
-pub(crate) async fn plant(tx: &DatabaseTransaction, now: Timestamp) -> Result<(), StoreError> {
+pub(crate) async fn plant(tx: &Transaction, now: Timestamp) -> Result<(), StoreError> {
     plant_one(tx, now, Organization::DEFAULT, Group::DEFAULT, "default", "Default").await?;
     plant_one(tx, now, Organization::ANONYMOUS, Group::ANONYMOUS, "anonymous", "Anonymous").await
 }
 
 async fn plant_one(
-    tx: &DatabaseTransaction,
+    tx: &Transaction,
     now: Timestamp,
     org: OrgId,
     group: GroupId,

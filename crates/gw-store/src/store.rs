@@ -43,8 +43,8 @@ impl Store {
         let tx = self.inner.pools.begin_write().await?;
         dialect::lock_epoch(&tx).await?;
         seed::plant(&tx, self.inner.now()).await?;
-        dialect::raise_epoch(&tx).await?;
-        Ok(tx.commit().await?)
+        let raised = dialect::raise_epoch(&tx).await?;
+        tx.commit_epoch(raised).await
     }
 
     /// The schema as text, one object after the other.

@@ -15,7 +15,7 @@ use fred::{
     error::{Error, ErrorKind},
     interfaces::{ClientLike as _, EventInterface as _, KeysInterface as _, LuaInterface as _},
     types::{
-        Builder, FromValue, Value,
+        Builder, FromValue, InfoKind, Value,
         config::{Config, ReconnectPolicy, UnresponsiveConfig},
         scripts::Script,
     },
@@ -199,6 +199,15 @@ impl Redis {
     /// Asks for nothing but an answer.
     pub(crate) async fn ping(&self) -> Result<(), Unavailable> {
         self.guarded(self.client.ping::<Value>(None)).await.map(|_| ())
+    }
+
+    /// What the server does when its memory is full, unless it refuses then.
+    pub(crate) async fn eviction_policy(&self) -> Result<Option<String>, Unavailable> {
+        let memory: String = self.guarded(self.client.info(Some(InfoKind::Memory))).await?;
+        // Of a cluster or behind sentinels, the answer of one server: they are set up alike.
+        let policy =
+            memory.lines().find_map(|line| line.trim().strip_prefix("maxmemory_policy:")).ok_or(Unavailable)?;
+        Ok((policy != "noeviction").then(|| policy.to_owned()))
     }
 
     async fn stored(&self, place: &Place) -> Result<Option<Bytes>, Unavailable> {

@@ -1,6 +1,11 @@
 //! What happens when the shared cache is away, and after.
 
 use crate::conformance::clock;
+use fred::{
+    clients::Client,
+    interfaces::ClientLike as _,
+    types::{CustomCommand, Value, config::Config},
+};
 use gw_cache::{Cache, Change, ConnectError, Entry, Group, PutError, Rate, Space, Unavailable, Window};
 use gw_testkit::RedisServer;
 use gw_types::{Seconds, Secret};
@@ -100,6 +105,23 @@ async fn what_cannot_be_connected_to_is_told_apart() {
     assert!(matches!(connect(open).await, Some(ConnectError::Refused)));
     server.stop();
     assert!(matches!(connect(server.url()).await, Some(ConnectError::Unreachable(_))));
+}
+
+/// RL14: what is thrown away to make room are logins, single-use marks and limits; the operator is told of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rl14_a_server_that_evicts_is_told_from_one_that_does_not() {
+    assert_eq!(Cache::in_process(clock()).eviction_policy().await, Ok(None), "it evicts nothing");
+    let Some(mut server) = server() else { return };
+    let cache = connect(&server).await;
+    assert_eq!(cache.eviction_policy().await, Ok(None), "the server's default");
+    let admin = Client::new(Config::from_url(&server.url()).unwrap(), None, None, None);
+    admin.init().await.unwrap();
+    let set = CustomCommand::new_static("CONFIG", None::<u16>, false);
+    let _: Value = admin.custom(set, vec!["SET", "maxmemory-policy", "allkeys-lru"]).await.unwrap();
+    assert_eq!(cache.eviction_policy().await, Ok(Some("allkeys-lru".to_owned())));
+    admin.quit().await.unwrap();
+    server.stop();
+    assert_eq!(cache.eviction_policy().await, Err(Unavailable));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -15,7 +15,7 @@ use anyhow::{Context as _, anyhow, bail};
 use gw_cache::Cache;
 use gw_node::NodeState;
 use gw_store::{BootClock, Feed, FeedTiming, Store, audit::AuditStore};
-use gw_types::GroupId;
+use gw_types::{GroupId, Secret};
 use std::{path::Path, process::ExitCode, sync::Arc};
 
 /// The configuration was read to get here, so that line is always good.
@@ -30,8 +30,7 @@ pub(super) async fn run(config: Config) -> Result<ExitCode, Fault> {
     report.line("audit store", audit_store(&ground, &config).await);
     report.line("journal directory", journal_directory(&config));
     if let Some(url) = &config.store.cache_url {
-        let reached = Cache::connect(url, Arc::clone(&ground.clock)).await;
-        report.line("shared cache", reached.map(|_| "reachable".to_owned()).map_err(Into::into));
+        report.line("shared cache", shared_cache(&ground, url).await);
     }
     match humanity::humanity(&config).await {
         Ok(None) => {}
@@ -55,6 +54,17 @@ impl Report {
                 say(format_args!("✗ {what}: {}\n", causes(&error)));
             }
         }
+    }
+}
+
+async fn shared_cache(ground: &Ground, url: &Secret) -> anyhow::Result<String> {
+    let cache = Cache::connect(url, Arc::clone(&ground.steady)).await?;
+    match cache.eviction_policy().await {
+        Ok(None) => Ok("reachable, and it evicts nothing".to_owned()),
+        Ok(Some(policy)) => bail!(
+            "REDIS_URL: `maxmemory-policy {policy}` throws values away to make room; set `maxmemory-policy noeviction`"
+        ),
+        Err(_) => Ok("reachable; it does not tell its maxmemory-policy, which must be `noeviction`".to_owned()),
     }
 }
 

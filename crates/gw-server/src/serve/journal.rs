@@ -11,7 +11,7 @@ use crate::{
 use anyhow::{Context as _, bail};
 use gw_audit::{Checkpoint, CheckpointPublicKey, SecurityEvent, SecurityKind, Stream};
 use gw_journal::{Journal, OpenError, Options, Recovery, Standing, StoredHead};
-use gw_store::{Store, audit::AuditStore};
+use gw_store::{ClockJump, Store, audit::AuditStore};
 use gw_types::{Seconds, Secret};
 use std::{ops::Range, sync::Arc};
 use tokio::task::spawn_blocking;
@@ -175,6 +175,24 @@ fn note(journal: &Journal, kind: SecurityKind, count: u64, reason: Option<String
     let mut event = SecurityEvent::new(kind);
     (event.count, event.reason) = (Some(count), reason.map(Into::into));
     journal.append(event).map(drop).context("the journal takes no record")
+}
+
+/// A jump of the local clock against the database's, in the journal: times of records around it are to be read with care.
+pub(super) fn note_clock_jump(journal: &Journal, jump: ClockJump) {
+    let (reason, by) = match jump {
+        ClockJump::Apart { ahead: true, by } => ("local_ahead", by),
+        ClockJump::Apart { ahead: false, by } => ("local_behind", by),
+        ClockJump::Confirmed { taken_back } => ("confirmed", taken_back),
+    };
+    let event = SecurityEvent {
+        reason: Some(reason.into()),
+        count: Some(by.as_secs()),
+        ..SecurityEvent::new(SecurityKind::ClockJump)
+    };
+    if let Err(error) = journal.append(event) {
+        let error = &error as &dyn std::error::Error;
+        tracing::error!(error, reason, seconds = by.as_secs(), "clock_jump: the journal takes no record of it");
+    }
 }
 
 /// No chain may end below what was signed of it (spec/85 section 3, step 4): then entries were taken away.

@@ -99,6 +99,10 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
     let (journal, recovery) = journal::open(&config, &secrets, &ground)?;
     let (journal, recovery) = journal::in_step(journal, recovery, &audit, &store).await?;
     let edge = edge::edge(&config, &secrets, &ground, &feed)?;
+    feed.on_clock_jump({
+        let journal = Arc::clone(&journal);
+        move |jump| journal::note_clock_jump(&journal, jump)
+    });
 
     let node: Arc<OnceLock<Arc<Node>>> = Arc::default();
     let health = Arc::new(SealingHealth::default());
@@ -107,6 +111,11 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
             .with("db", {
                 let feed = feed.clone();
                 move || feed.pin().fresh
+            })
+            // Says why `db` is down: no look at the database helps, only setting the clock that is wrong.
+            .with("clock", {
+                let feed = feed.clone();
+                move || feed.clocks_agree()
             })
             .with("audit", {
                 let journal = Arc::clone(&journal);

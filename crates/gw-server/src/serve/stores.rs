@@ -5,7 +5,7 @@ use super::{
     outbox_mark::OutboxMarkFile,
 };
 use crate::{
-    ambient::{SystemClock, SystemEntropy},
+    ambient::{SteadyClock, SystemClock, SystemEntropy},
     config::{Config, Environment, kind::signing_key, registry::Migrate},
     secrets::{self, KeptSecrets},
 };
@@ -44,6 +44,8 @@ const CHECKPOINT_SECRET: &str = "audit-checkpoint";
 #[derive(Clone, Debug)]
 pub(crate) struct Ground {
     pub(crate) clock: Arc<dyn Clock>,
+    /// For what lives for a while: no jump of the local clock prolongs or ends it.
+    pub(crate) steady: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
     directory: DataDirectory,
 }
@@ -79,7 +81,12 @@ impl Ground {
     }
 
     fn on(directory: DataDirectory) -> Self {
-        Self { clock: Arc::new(SystemClock::default()), entropy: Arc::new(SystemEntropy), directory }
+        Self {
+            clock: Arc::new(SystemClock),
+            steady: Arc::new(SteadyClock::default()),
+            entropy: Arc::new(SystemEntropy),
+            directory,
+        }
     }
 
     fn location(&self, config: &Config, url: Option<&Secret>, file: &str) -> anyhow::Result<Location> {
@@ -175,11 +182,14 @@ pub(crate) async fn open_audit(ground: &Ground, config: &Config) -> anyhow::Resu
 
 /// Opens what instances share (spec/85 section 3, step 5), or a place for it in this process.
 pub(crate) async fn open_cache(ground: &Ground, config: &Config) -> anyhow::Result<Cache> {
-    let Some(url) = &config.store.cache_url else { return Ok(Cache::in_process(Arc::clone(&ground.clock))) };
+    let Some(url) = &config.store.cache_url else { return Ok(Cache::in_process(Arc::clone(&ground.steady))) };
     let mut tries = 1;
     loop {
-        match Cache::connect(url, Arc::clone(&ground.clock)).await {
-            Ok(cache) => return Ok(cache),
+        match Cache::connect(url, Arc::clone(&ground.steady)).await {
+            Ok(cache) => {
+                warn_of_eviction(&cache).await;
+                return Ok(cache);
+            }
             Err(error @ ConnectError::Unreachable(_)) if tries < CACHE_TRIES => {
                 tracing::warn!(tries, error = &error as &dyn core::error::Error, "the cache cannot be reached yet");
             }
@@ -187,6 +197,21 @@ pub(crate) async fn open_cache(ground: &Ground, config: &Config) -> anyhow::Resu
         }
         tries += 1;
         sleep(BETWEEN).await;
+    }
+}
+
+/// Spec/85 section 2: what the server throws away to make room are sessions, single-use marks and limits.
+async fn warn_of_eviction(cache: &Cache) {
+    match cache.eviction_policy().await {
+        Ok(None) => {}
+        Ok(Some(policy)) => tracing::warn!(
+            %policy,
+            "REDIS_URL: the server may evict values to make room; set `maxmemory-policy noeviction`, or logins end early and \
+             single-use marks and limits are forgotten"
+        ),
+        Err(_) => {
+            tracing::warn!("REDIS_URL: the server does not tell its maxmemory-policy; see that it is `noeviction`")
+        }
     }
 }
 

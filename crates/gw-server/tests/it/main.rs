@@ -7,6 +7,7 @@ mod config;
 #[cfg(feature = "mock-login")]
 mod demo;
 mod documents;
+mod full_disk;
 mod process;
 mod salvage;
 mod serve;

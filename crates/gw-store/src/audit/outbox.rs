@@ -13,7 +13,7 @@ use gw_audit::{Action, AdminEntry, OutboxFault, ResourceType, StoreId};
 use gw_types::{Entropy, Timestamp};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, DatabaseTransaction, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
+    ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
     sea_query::Expr,
 };
 use sha2::Sha256;
@@ -76,7 +76,7 @@ impl Entropy for OutboxSalts {
 }
 
 /// Takes the next ids of the outbox; the caller holds the lock on the epoch row.
-pub(crate) async fn take_ids(tx: &DatabaseTransaction, count: i64) -> Result<OutboxMark, StoreError> {
+pub(crate) async fn take_ids(tx: &impl ConnectionTrait, count: i64) -> Result<OutboxMark, StoreError> {
     let sql =
         format!("UPDATE policy_store SET last_outbox_id = last_outbox_id + {count} RETURNING store_id, last_outbox_id");
     mark(tx, sql).await

@@ -74,7 +74,7 @@ impl AuditStore {
     pub async fn migrate(&self) -> Result<(), StoreError> {
         let tx = self.pools.begin_migration().await?;
         migration::run::<AuditMigrator>(&tx).await?;
-        Ok(tx.commit().await?)
+        tx.commit().await
     }
 
     /// Fails unless the schema is exactly this build's.
@@ -98,10 +98,10 @@ impl AuditStore {
     }
 
     /// Takes a chain for writing, making it if needed. Whoever held it before is fenced off; refused with
-    /// [`StoreError::OtherInstance`] while another holder's lease lasts.
+    /// [`StoreError::OtherInstance`] while another holder's lease lasts, by the database's clock if it has one.
     pub async fn claim(&self, chain: ChainId, holder: &str, life: Seconds) -> Result<Claim, StoreError> {
-        let now = self.config.clock.now();
         let tx = self.pools.begin_write().await?;
+        let now = dialect::lease_time(&tx, self.config.clock.now()).await?;
         let fresh = chains::ActiveModel {
             id: sea_orm::ActiveValue::NotSet,
             stream: Set(chain.stream.as_str().to_owned()),
@@ -136,8 +136,9 @@ impl AuditStore {
     /// another writer took over.
     pub async fn renew(&self, claim: &Claim, issued: Option<u64>, life: Seconds) -> Result<(), StoreError> {
         let issued = issued.map_or(-1, signed);
+        let end = dialect::lease_time(&self.pools.writer, self.config.clock.now()).await?.plus(life);
         let renewed = chains::Entity::update_many()
-            .col_expr(chains::Column::LeasedUntil, Expr::value(self.config.clock.now().plus(life).micros()))
+            .col_expr(chains::Column::LeasedUntil, Expr::value(end.micros()))
             .col_expr(
                 chains::Column::Issued,
                 Expr::case(chains::Column::Issued.lt(issued), issued).finally(Expr::col(chains::Column::Issued)).into(),
@@ -197,7 +198,7 @@ impl AuditStore {
             entries::Entity::insert_many(rows).exec_without_returning(&tx).await?;
             rows = rest;
         }
-        Ok(tx.commit().await?)
+        tx.commit().await
     }
 
     /// Sealed entries of a chain from a number on, in order.

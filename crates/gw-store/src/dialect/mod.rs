@@ -3,13 +3,21 @@
 //! Both keep times as microseconds since 1970 in 64-bit integers and addresses as lower-case hex text, so that
 //! rows compare and sort alike.
 
+#[cfg(test)]
+mod full_disk;
+mod liveness;
+mod pool;
 mod postgres;
 mod sqlite;
+mod transaction;
+
+pub(crate) use pool::{Executor, Pool};
+pub(crate) use transaction::Transaction;
 
 use crate::{Conflict, Location, StoreError};
 use gw_types::{Epoch, Timestamp};
 use sea_orm::{
-    ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr, RuntimeErr, Statement,
+    ConnectionTrait, DbBackend, DbErr, RuntimeErr, Statement,
     sqlx::error::{DatabaseError, ErrorKind},
 };
 use std::time::Duration;
@@ -113,7 +121,8 @@ impl Engine {
     }
 }
 
-/// How long a query waits for a connection of the pool: a burst of callers may queue for the one writer.
+/// How long a query waits for a connection of the pool: a burst of callers may queue for the one writer. A database that
+/// does not answer is noticed long before, see `liveness`.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long the first connection may take when a store is opened.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -122,8 +131,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 #[derive(Clone, Debug)]
 pub(crate) struct Pools {
     /// SQLite: exactly one connection. PostgreSQL: the same pool as `reader`.
-    pub(crate) writer: DatabaseConnection,
-    pub(crate) reader: DatabaseConnection,
+    pub(crate) writer: Pool,
+    pub(crate) reader: Pool,
     pub(crate) engine: Engine,
 }
 
@@ -138,27 +147,33 @@ impl Pools {
     }
 
     /// A transaction that may write. On SQLite it holds the write lock from here on.
-    pub(crate) async fn begin_write(&self) -> Result<DatabaseTransaction, DbErr> {
-        match self.engine {
-            Engine::Sqlite => sqlite::begin_write(&self.writer).await,
-            Engine::Postgres => postgres::begin_write(&self.writer).await,
-        }
+    pub(crate) async fn begin_write(&self) -> Result<Transaction, DbErr> {
+        let writer = &self.writer;
+        let db = match self.engine {
+            Engine::Sqlite => writer.run(sqlite::begin_write(&writer.db)).await?,
+            Engine::Postgres => writer.run(postgres::begin_write(&writer.db)).await?,
+        };
+        Ok(Transaction::new(db, writer, &self.reader))
     }
 
     /// A transaction that sees one state of the database throughout (E-3).
-    pub(crate) async fn begin_read(&self) -> Result<DatabaseTransaction, DbErr> {
-        match self.engine {
-            Engine::Sqlite => sqlite::begin_read(&self.reader).await,
-            Engine::Postgres => postgres::begin_read(&self.reader).await,
-        }
+    pub(crate) async fn begin_read(&self) -> Result<Transaction, DbErr> {
+        let reader = &self.reader;
+        let db = match self.engine {
+            Engine::Sqlite => reader.run(sqlite::begin_read(&reader.db)).await?,
+            Engine::Postgres => reader.run(postgres::begin_read(&reader.db)).await?,
+        };
+        Ok(Transaction::new(db, reader, reader))
     }
 
     /// A transaction that may change the schema; one at a time over all instances.
-    pub(crate) async fn begin_migration(&self) -> Result<DatabaseTransaction, DbErr> {
-        match self.engine {
-            Engine::Sqlite => sqlite::begin_write(&self.writer).await,
-            Engine::Postgres => postgres::begin_migration(&self.writer).await,
-        }
+    pub(crate) async fn begin_migration(&self) -> Result<Transaction, DbErr> {
+        let writer = &self.writer;
+        let db = match self.engine {
+            Engine::Sqlite => writer.run(sqlite::begin_write(&writer.db)).await?,
+            Engine::Postgres => writer.run(postgres::begin_migration(&writer.db)).await?,
+        };
+        Ok(Transaction::new(db, writer, &self.reader))
     }
 }
 
@@ -200,7 +215,7 @@ pub(crate) async fn head(conn: &impl ConnectionTrait) -> Result<Head, StoreError
 }
 
 /// Takes the one row that all mutations queue for, and says where policy stands.
-pub(crate) async fn lock_epoch(tx: &DatabaseTransaction) -> Result<Epoch, StoreError> {
+pub(crate) async fn lock_epoch(tx: &Transaction) -> Result<Epoch, StoreError> {
     let engine = Engine::of(tx);
     let sql = match engine {
         Engine::Sqlite => sqlite::LOCK_EPOCH,
@@ -211,7 +226,7 @@ pub(crate) async fn lock_epoch(tx: &DatabaseTransaction) -> Result<Epoch, StoreE
 }
 
 /// The last statement of a mutation: raises the epoch if any policy row changed, and announces it (E-1).
-pub(crate) async fn raise_epoch(tx: &DatabaseTransaction) -> Result<Option<Epoch>, StoreError> {
+pub(crate) async fn raise_epoch(tx: &Transaction) -> Result<Option<Epoch>, StoreError> {
     let engine = Engine::of(tx);
     let sql = match engine {
         Engine::Sqlite => sqlite::RAISE_EPOCH,
@@ -219,6 +234,15 @@ pub(crate) async fn raise_epoch(tx: &DatabaseTransaction) -> Result<Option<Epoch
     };
     let row = tx.query_one_raw(engine.statement(sql)).await?;
     row.map(|row| to_epoch(row.try_get("", "epoch")?)).transpose()
+}
+
+/// The time by which leases are given and judged: the database's, if it has a clock of its own. All instances go by one
+/// clock then, and none with a wrong one takes another's lease for ended (HD24), or holds its own for an hour.
+pub(crate) async fn lease_time(conn: &impl ConnectionTrait, local: Timestamp) -> Result<Timestamp, StoreError> {
+    let engine = Engine::of(conn);
+    let Engine::Postgres = engine else { return Ok(local) };
+    let row = conn.query_one_raw(engine.statement(postgres::TIME)).await?.ok_or(StoreError::Schema("missing"))?;
+    Ok(Timestamp::from_micros(row.try_get("", "at")?))
 }
 
 fn to_epoch(number: i64) -> Result<Epoch, StoreError> {

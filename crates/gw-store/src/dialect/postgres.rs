@@ -1,16 +1,23 @@
 //! PostgreSQL 15 and later: UTC sessions, READ COMMITTED mutations queued by the epoch row, NOTIFY with the commit.
 
-use super::{CHANNEL, Engine, Pools};
+use super::{
+    CHANNEL, Engine, Pool, Pools,
+    liveness::{Liveness, soon},
+};
 use gw_types::Secret;
 use sea_orm::{
     AccessMode, ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbErr, IsolationLevel, RuntimeErr,
-    SqlxPostgresConnector, TransactionTrait,
+    SqlxPostgresConnector, Statement, TransactionTrait,
     sqlx::{
         self, ConnectOptions as _, Connection as _, Executor,
         postgres::{PgConnectOptions, PgPoolOptions},
     },
 };
-use std::{str::FromStr, sync::Arc, time::Duration};
+use std::{
+    str::FromStr,
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
 
 /// The protocol counts parameters in 16 bits.
 pub(super) const MAX_PARAMETERS: usize = 65_000;
@@ -18,6 +25,8 @@ pub(super) const MAX_PARAMETERS: usize = 65_000;
 pub(super) const HEAD: &str = "SELECT epoch, stamp, \
      (EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::BIGINT AS at, \
      NOT pg_is_in_recovery() AS is_primary FROM policy_epoch JOIN policy_history USING (epoch)";
+
+pub(super) const TIME: &str = "SELECT (EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::BIGINT AS at";
 
 pub(super) const LOCK_EPOCH: &str = "SELECT epoch FROM policy_epoch FOR UPDATE";
 
@@ -48,6 +57,7 @@ pub(super) async fn open(url: &Secret, connections: u32, lifetime: Duration) -> 
     let first = tokio::time::timeout(super::CONNECT_TIMEOUT, options.connect()).await;
     let first = first.map_err(|_| failed(sqlx::Error::PoolTimedOut))?.map_err(failed)?;
     first.close().await.map_err(failed)?;
+    let liveness = Arc::new(Liveness::new(Some(options.clone())));
     let pool = PgPoolOptions::new()
         .max_connections(connections.max(2))
         .max_lifetime(lifetime)
@@ -58,10 +68,15 @@ pub(super) async fn open(url: &Secret, connections: u32, lifetime: Duration) -> 
                 Ok(())
             })
         })
+        // Tested here, so that a connection whose packets vanish is closed rather than waited for (RL14).
+        .test_before_acquire(false)
+        .before_acquire(|connection, _| Box::pin(async move { soon(connection.ping()).await.map(|()| true) }))
+        .after_release(|connection, _| Box::pin(async move { soon(connection.ping()).await.map(|()| true) }))
         .connect_with(options)
         .await
         .map_err(failed)?;
-    let pool = SqlxPostgresConnector::from_sqlx_postgres_pool(pool);
+    let db = SqlxPostgresConnector::from_sqlx_postgres_pool(pool);
+    let pool = Pool::new(db, liveness, Arc::new(AtomicBool::new(false)));
     Ok(Pools { writer: pool.clone(), reader: pool, engine: Engine::Postgres })
 }
 
@@ -78,6 +93,22 @@ pub(super) async fn begin_migration(pool: &DatabaseConnection) -> Result<Databas
     let tx = pool.begin().await?;
     tx.execute_unprepared(MIGRATION_LOCK).await?;
     Ok(tx)
+}
+
+/// The number of a transaction that has written, by which others find its end.
+pub(super) async fn number(tx: &impl ConnectionTrait) -> Result<Option<String>, DbErr> {
+    let sql = "SELECT pg_current_xact_id_if_assigned()::TEXT AS number";
+    let row = tx.query_one_raw(Engine::Postgres.statement(sql)).await?;
+    row.map_or(Ok(None), |row| row.try_get("", "number"))
+}
+
+/// Whether the answering database is a primary that knows the transaction as committed. A primary that took over without
+/// it refuses its number, or knows it as open.
+pub(super) async fn is_committed(reader: &impl ConnectionTrait, number: &str) -> Result<bool, DbErr> {
+    let sql = "SELECT pg_xact_status($1::TEXT::XID8) = 'committed' AND NOT pg_is_in_recovery() AS committed";
+    let statement = Statement::from_sql_and_values(Engine::Postgres.backend(), sql, [number.into()]);
+    let row = reader.query_one_raw(statement).await?;
+    row.map_or(Ok(None), |row| row.try_get::<Option<bool>>("", "committed")).map(|known| known == Some(true))
 }
 
 pub(super) fn history_triggers() -> Vec<String> {

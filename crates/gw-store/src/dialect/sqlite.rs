@@ -1,12 +1,22 @@
 //! SQLite: one writer connection with BEGIN IMMEDIATE, a read pool, WAL, every commit on disk (HD24).
 
-use super::{Engine, Pools};
+use super::{Engine, Pool, Pools, liveness::Liveness};
 use sea_orm::{
     ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbErr, RuntimeErr, SqliteTransactionMode,
     SqlxSqliteConnector, TransactionOptions, TransactionTrait,
-    sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+    sqlx::{
+        self, Connection as _, SqliteConnection,
+        sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+    },
 };
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 /// `SQLITE_MAX_VARIABLE_NUMBER` of the bundled library, rounded down.
 pub(super) const MAX_PARAMETERS: usize = 32_000;
@@ -37,8 +47,8 @@ pub(super) async fn open(file: &Path, connections: u32) -> Result<Pools, DbErr> 
         .busy_timeout(Duration::from_secs(10))
         // The driver hands rows over from a thread of its own: loading all policy is to do so in large lots.
         .row_buffer_size(4096);
-    let writer = connect(options.clone(), 1).await?;
-    let reader = connect(options.pragma("query_only", "ON"), connections.max(1)).await?;
+    let writer = connect(options.clone(), 1, Use::Write).await?;
+    let reader = connect(options.pragma("query_only", "ON"), connections.max(1), Use::Read).await?;
     Ok(Pools { writer, reader, engine: Engine::Sqlite })
 }
 
@@ -50,20 +60,75 @@ pub(super) async fn open_read_only(file: &Path) -> Result<Pools, DbErr> {
         .read_only(true)
         .busy_timeout(Duration::from_secs(10))
         .row_buffer_size(4096);
-    let reader = connect(options, 2).await?;
+    let reader = connect(options, 2, Use::Read).await?;
     Ok(Pools { writer: reader.clone(), reader, engine: Engine::Sqlite })
 }
 
-async fn connect(options: SqliteConnectOptions, connections: u32) -> Result<DatabaseConnection, DbErr> {
+/// What a pool's connections are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Use {
+    Read,
+    Write,
+}
+
+async fn connect(options: SqliteConnectOptions, connections: u32, usage: Use) -> Result<Pool, DbErr> {
+    let suspect = Arc::new(AtomicBool::new(false));
+    let noted = Arc::clone(&suspect);
     let pool = SqlitePoolOptions::new()
         .max_connections(connections)
         .idle_timeout(None)
         .max_lifetime(None)
         .acquire_timeout(super::ACQUIRE_TIMEOUT)
+        // A thread of this process, which ends with the connection: there is nothing to find out by asking.
+        .test_before_acquire(false)
+        .before_acquire(|connection, _| Box::pin(async move { Ok(!connection.is_in_transaction()) }))
+        .after_release(move |connection, _| {
+            let failed = noted.swap(false, Ordering::AcqRel);
+            Box::pin(async move {
+                let sound = is_sound(connection, usage).await? && !failed;
+                if !sound {
+                    tracing::warn!(
+                        "a connection to the database file is closed after a failure; a fresh one takes its place"
+                    );
+                }
+                Ok(sound)
+            })
+        })
         .connect_with(options)
         .await
         .map_err(|cause| DbErr::Conn(RuntimeErr::SqlxError(Arc::new(cause))))?;
-    Ok(SqlxSqliteConnector::from_sqlx_sqlite_pool(pool))
+    let db = SqlxSqliteConnector::from_sqlx_sqlite_pool(pool);
+    Ok(Pool::new(db, Arc::new(Liveness::new(None)), suspect))
+}
+
+/// Whether a connection that comes back holds no open transaction (RL1). After `SQLITE_FULL` and `SQLITE_IOERR` SQLite may
+/// have rolled back by itself; the driver's own rollback fails then, and it goes on counting a transaction that is not
+/// there: later ones would be savepoints in one that nobody commits.
+async fn is_sound(connection: &mut SqliteConnection, usage: Use) -> Result<bool, sqlx::Error> {
+    // The rollback of a dropped transaction is only queued; this answers after it.
+    connection.ping().await?;
+    if connection.is_in_transaction() {
+        return Ok(false);
+    }
+    // The driver counts; SQLite knows. There is nothing to roll back but what was left open.
+    Ok(usage == Use::Read || sqlx::query("ROLLBACK").execute(connection).await.is_err())
+}
+
+/// Raises the number in the file's header, which nothing else uses: it is part of the transaction.
+pub(super) async fn raise_version(tx: &impl ConnectionTrait) -> Result<i32, DbErr> {
+    let next = version(tx).await?.wrapping_add(1);
+    tx.execute_unprepared(&format!("PRAGMA user_version = {next}")).await?;
+    Ok(next)
+}
+
+/// Whether the number has been raised so far; it may have gone on since, and past its end.
+pub(super) async fn has_version(reader: &impl ConnectionTrait, raised: i32) -> Result<bool, DbErr> {
+    Ok(version(reader).await?.wrapping_sub(raised) >= 0)
+}
+
+async fn version(conn: &impl ConnectionTrait) -> Result<i32, DbErr> {
+    let row = conn.query_one_raw(Engine::Sqlite.statement("PRAGMA user_version")).await?;
+    row.map_or(Ok(0), |row| row.try_get_by_index(0))
 }
 
 pub(super) async fn begin_write(writer: &DatabaseConnection) -> Result<DatabaseTransaction, DbErr> {

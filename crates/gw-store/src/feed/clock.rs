@@ -9,7 +9,11 @@ use std::{
     time::Duration,
 };
 
-/// The later of our clock and the database's, never decreasing; clones share what was seen.
+/// The later of our clock and the database's; clones share what was seen.
+///
+/// Never decreasing but for one case: both clocks agree on a time that lies further than the allowed skew behind what was
+/// given out. Then what was given out was wrong, and time goes on from where both are: a clock that was an hour ahead for
+/// a moment must not hold decisions an hour ahead (RL11). The case is told of as [`ClockJump::Confirmed`].
 #[derive(Clone, Debug)]
 pub struct FeedClock {
     seen: Arc<Seen>,
@@ -24,23 +28,74 @@ struct Seen {
     latest: AtomicI64,
 }
 
+/// What the database's clock showed about ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClockJump {
+    /// They are further apart than the allowed skew: nothing but metadata is served from now on.
+    Apart {
+        /// Whether ours is the one ahead.
+        ahead: bool,
+        /// How far apart they are at least.
+        by: Duration,
+    },
+    /// They agree again, and decisions go by them.
+    Confirmed {
+        /// How much of the time given out was taken back; zero if none was.
+        taken_back: Duration,
+    },
+}
+
+/// One look at both clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Skew {
+    /// How far apart they are at least.
+    pub(super) by: Duration,
+    /// Whether ours is the one ahead.
+    pub(super) ahead: bool,
+    /// How much of the time given out was taken back.
+    pub(super) taken_back: Duration,
+}
+
 impl FeedClock {
     pub(super) fn new(local: Arc<dyn Clock>) -> Self {
         let seen = Seen { local, ahead: AtomicI64::new(0), latest: AtomicI64::new(i64::MIN) };
         Self { seen: Arc::new(seen) }
     }
 
-    /// Takes note of the database's time, told by a query that took `waited`; how far apart the clocks are at least.
-    pub(super) fn observe(&self, database: Option<Timestamp>, waited: Duration) -> Duration {
-        let Some(database) = database else { return Duration::ZERO };
+    /// Takes note of the database's time, told by a query that took `waited`.
+    pub(super) fn observe(&self, database: Option<Timestamp>, waited: Duration, max_skew: Duration) -> Skew {
+        let Some(database) = database else {
+            return Skew { by: Duration::ZERO, ahead: false, taken_back: Duration::ZERO };
+        };
         let local = self.seen.local.now().micros();
-        let waited = i64::try_from(waited.as_micros()).unwrap_or(i64::MAX);
         // The answer was made at some moment of the wait: both bounds of the distance are known, not the distance.
         let ahead_at_least = database.micros().saturating_sub(local);
-        let behind_at_least = local.saturating_sub(waited).saturating_sub(database.micros());
+        let behind_at_least = local.saturating_sub(micros(waited)).saturating_sub(database.micros());
         self.seen.ahead.store(ahead_at_least.max(0), Ordering::Relaxed);
-        Duration::from_micros(u64::try_from(ahead_at_least.max(behind_at_least)).unwrap_or(0))
+        let by = duration(ahead_at_least.max(behind_at_least));
+        let taken_back =
+            if by > max_skew { Duration::ZERO } else { self.take_back(local.max(database.micros()), max_skew) };
+        Skew { by, ahead: behind_at_least > ahead_at_least, taken_back }
     }
+
+    /// Goes on from `now`, on which both clocks agree, if what was given out lies too far ahead of it.
+    fn take_back(&self, now: i64, max_skew: Duration) -> Duration {
+        let latest = self.seen.latest.load(Ordering::Relaxed);
+        if latest <= now.saturating_add(micros(max_skew)) {
+            return Duration::ZERO;
+        }
+        // A caller that read the clocks before this may raise it once more; the next look takes that back, too.
+        self.seen.latest.store(now, Ordering::Relaxed);
+        duration(latest.saturating_sub(now))
+    }
+}
+
+fn micros(span: Duration) -> i64 {
+    i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
+}
+
+fn duration(micros: i64) -> Duration {
+    Duration::from_micros(u64::try_from(micros).unwrap_or(0))
 }
 
 impl Clock for FeedClock {
@@ -54,8 +109,17 @@ impl Clock for FeedClock {
 mod tests {
     use super::*;
 
+    const SECOND: Duration = Duration::from_secs(1);
+    const HOUR: Duration = Duration::from_secs(3600);
+
     #[derive(Debug)]
     struct Wall(AtomicI64);
+
+    impl Wall {
+        fn set(&self, seconds: i64) {
+            self.0.store(seconds * 1_000_000, Ordering::Relaxed);
+        }
+    }
 
     impl Clock for Wall {
         fn now(&self) -> Timestamp {
@@ -63,21 +127,58 @@ mod tests {
         }
     }
 
+    fn clock() -> (FeedClock, Arc<Wall>) {
+        let wall = Arc::new(Wall(AtomicI64::new(10_000_000)));
+        (FeedClock::new(Arc::clone(&wall) as Arc<dyn Clock>), wall)
+    }
+
     #[test]
     fn hd23_e5_time_is_the_later_of_both_and_never_goes_back() {
-        let wall = Arc::new(Wall(AtomicI64::new(10_000_000)));
-        let clock = FeedClock::new(Arc::clone(&wall) as Arc<dyn Clock>);
-        let at = |seconds| Some(Timestamp::from_secs(seconds));
+        let (clock, wall) = clock();
+        let apart = |database: i64, waited| clock.observe(Some(Timestamp::from_secs(database)), waited, SECOND).by;
         assert_eq!(clock.now(), Timestamp::from_secs(10));
 
-        assert_eq!(clock.observe(at(13), Duration::ZERO), Duration::from_secs(3), "the database is ahead");
+        assert_eq!(apart(13, Duration::ZERO), 3 * SECOND, "the database is ahead");
         assert_eq!(clock.now(), Timestamp::from_secs(13));
 
-        wall.0.store(5_000_000, Ordering::Relaxed);
-        assert_eq!(clock.observe(at(1), Duration::ZERO), Duration::from_secs(4), "we are ahead");
-        assert_eq!(clock.now(), Timestamp::from_secs(13), "what was given out is not taken back");
+        wall.set(5);
+        assert_eq!(apart(1, Duration::ZERO), 4 * SECOND, "we are ahead");
+        assert_eq!(clock.now(), Timestamp::from_secs(13), "what was given out is not taken back while they disagree");
 
-        assert_eq!(clock.observe(at(1), Duration::from_secs(4)), Duration::ZERO, "a slow answer is no skew");
-        assert_eq!(clock.observe(None, Duration::ZERO), Duration::ZERO, "sqlite has no clock of its own");
+        assert_eq!(apart(13, Duration::from_secs(4)), 8 * SECOND);
+        let none = clock.observe(None, Duration::ZERO, SECOND);
+        assert_eq!((none.by, none.taken_back), (Duration::ZERO, Duration::ZERO), "sqlite has no clock of its own");
+        assert_eq!(clock.now(), Timestamp::from_secs(13));
+    }
+
+    #[test]
+    fn hd23_e5_a_slow_answer_is_no_skew() {
+        let (clock, _) = clock();
+        assert_eq!(clock.observe(Some(Timestamp::from_secs(6)), 4 * SECOND, SECOND).by, Duration::ZERO);
+        assert_eq!(clock.now(), Timestamp::from_secs(10));
+    }
+
+    /// RL11: an hour ahead and back. Time goes on where both clocks are as soon as they agree, and not before.
+    #[test]
+    fn rl11_time_that_was_given_out_by_a_wrong_clock_is_taken_back_once_the_database_confirms() {
+        let (clock, wall) = clock();
+        let at = |seconds| Some(Timestamp::from_secs(seconds));
+        wall.set(3611);
+        let skew = clock.observe(at(11), Duration::ZERO, SECOND);
+        assert_eq!((skew.by, skew.ahead, skew.taken_back), (HOUR, true, Duration::ZERO));
+        assert_eq!(clock.now(), Timestamp::from_secs(3611));
+
+        wall.set(12);
+        assert_eq!(clock.now(), Timestamp::from_secs(3611), "our own word is not enough");
+        let skew = clock.observe(at(12), Duration::ZERO, SECOND);
+        assert_eq!((skew.by, skew.taken_back), (Duration::ZERO, HOUR - SECOND));
+        assert_eq!(clock.now(), Timestamp::from_secs(12));
+        assert_eq!(clock.observe(at(12), Duration::ZERO, SECOND).taken_back, Duration::ZERO, "once");
+
+        // What lies within the allowed skew stays: two clocks never agree to the microsecond.
+        assert_eq!(clock.observe(at(13), Duration::ZERO, SECOND).by, SECOND);
+        assert_eq!(clock.now(), Timestamp::from_secs(13));
+        assert_eq!(clock.observe(at(12), Duration::ZERO, SECOND).taken_back, Duration::ZERO);
+        assert_eq!(clock.now(), Timestamp::from_secs(13));
     }
 }

@@ -16,6 +16,8 @@ use std::{
 const SELF_TEST: Duration = Duration::from_secs(5);
 /// How long to leave a server alone that refused us.
 const RETRY: Duration = Duration::from_secs(5);
+/// After so much silence the connection has to prove itself again.
+const SILENCE: Duration = Duration::from_secs(60);
 /// What we send ourselves.
 const PING: &str = "ping";
 
@@ -36,14 +38,18 @@ pub(super) async fn run(shared: Arc<Shared>, url: Secret) {
                 loop {
                     // What was announced before this moment, or while a connection was lost, may have been missed.
                     shared.look.notify_one();
-                    match connection.try_recv().await {
-                        Ok(Some(_)) => {}
-                        Ok(None) | Err(_) => break,
+                    // A connection whose packets vanish never fails: silence is no proof, so it is made anew and tested.
+                    match tokio::time::timeout(SILENCE, connection.try_recv()).await {
+                        Ok(Ok(Some(_))) => {}
+                        Ok(Ok(None) | Err(_)) => {
+                            tracing::warn!("notifications from the database ended: polling until they are back");
+                            break;
+                        }
+                        Err(_) => break,
                     }
                 }
                 // The connection may be another one now: it is to prove itself again.
                 shared.listening.store(false, Ordering::Relaxed);
-                tracing::warn!("notifications from the database ended: polling until they are back");
             }
             Ok(Err(cause)) => {
                 tracing::warn!(error = ?cause, "no notifications from the database: polling");

@@ -17,8 +17,9 @@ use arc_swap::ArcSwap;
 use gw_policy::Snapshot;
 use gw_types::Epoch;
 use std::{
+    pin::pin,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
@@ -26,7 +27,13 @@ use std::{
 use tokio::sync::{Notify, watch};
 
 pub use boot::{BootClock, Uptime};
-pub use clock::FeedClock;
+pub use clock::{ClockJump, FeedClock};
+
+/// How much longer than [`FeedTiming::stale_after`] a commit waits to be applied here before its caller is told that it is
+/// not confirmed. The instance is stale by then; this is for a machine that is slow.
+const CATCH_UP: Duration = Duration::from_secs(3);
+/// So many failed looks in a row end the wait for a commit: the database is away.
+const GIVE_UP: u64 = 2;
 
 /// How often the feed looks and how long it trusts what it saw.
 #[derive(Clone, Copy, Debug)]
@@ -68,6 +75,16 @@ pub struct Pinned {
     pub fresh: bool,
 }
 
+/// Who is told of clock jumps.
+#[derive(Default)]
+struct ClockJumpListener(OnceLock<Box<dyn Fn(ClockJump) + Send + Sync>>);
+
+impl core::fmt::Debug for ClockJumpListener {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_tuple("ClockJumpListener").field(&self.0.get().is_some()).finish()
+    }
+}
+
 /// What readers and the worker share.
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -78,8 +95,13 @@ pub(crate) struct Shared {
     applied: watch::Sender<Epoch>,
     /// Asks the worker to look now.
     look: Notify,
+    /// How many looks have failed.
+    failures: watch::Sender<u64>,
     /// Whether the database's notifications are known to arrive.
     listening: AtomicBool,
+    /// Whether our clock and the database's are too far apart (E-5).
+    apart: AtomicBool,
+    on_clock_jump: ClockJumpListener,
     uptime: Arc<dyn Uptime>,
     clock: FeedClock,
     timing: FeedTiming,
@@ -96,7 +118,10 @@ impl Feed {
             current: ArcSwap::from_pointee(snapshot),
             confirmed: AtomicU64::new(0),
             look: Notify::new(),
+            failures: watch::Sender::new(0),
             listening: AtomicBool::new(false),
+            apart: AtomicBool::new(false),
+            on_clock_jump: ClockJumpListener::default(),
             uptime,
             clock,
             timing,
@@ -126,14 +151,36 @@ impl Feed {
         *self.shared.applied.borrow()
     }
 
-    /// Waits until this instance has applied `epoch`; gives up after the time it trusts a head. It is stale by then.
-    pub async fn catch_up_to(&self, epoch: Epoch) {
+    /// Waits until this instance has applied `epoch`, and says whether it has; gives up when the database is away, or some
+    /// seconds after the time it trusts a head. It is stale by then.
+    pub async fn catch_up_to(&self, epoch: Epoch) -> bool {
         let mut applied = self.shared.applied.subscribe();
+        let mut failures = self.shared.failures.subscribe();
+        let failed = failures.borrow_and_update().saturating_add(GIVE_UP);
         self.shared.look.notify_one();
-        let reached = applied.wait_for(|applied| *applied >= epoch);
-        if !matches!(tokio::time::timeout(self.shared.timing.stale_after, reached).await, Ok(Ok(_))) {
-            self.shared.doubt();
+        let mut reached = pin!(async { applied.wait_for(|applied| *applied >= epoch).await.is_ok() });
+        let mut away = pin!(async { failures.wait_for(|failures| *failures >= failed).await.is_ok() });
+        for patience in [self.shared.timing.stale_after, CATCH_UP] {
+            tokio::select! {
+                biased;
+                reached = &mut reached => return reached,
+                _ = &mut away => break,
+                () = tokio::time::sleep(patience) => self.shared.doubt(),
+            }
         }
+        self.shared.doubt();
+        false
+    }
+
+    /// Whether our clock and the database's agree; nothing but metadata is served while they do not (E-5).
+    pub fn clocks_agree(&self) -> bool {
+        !self.shared.apart.load(Ordering::Relaxed)
+    }
+
+    /// Has `listener` told of each jump of our clock against the database's; the first listener stays. It is called on the
+    /// feed's task and must not wait.
+    pub fn on_clock_jump(&self, listener: impl Fn(ClockJump) + Send + Sync + 'static) {
+        let _first = self.shared.on_clock_jump.0.set(Box::new(listener));
     }
 
     /// Waits for the next epoch to be applied here; for streams that end with a right (HD18 WS-6).
@@ -146,7 +193,7 @@ impl Feed {
         }
     }
 
-    /// The time for decisions: the later of our clock and the database's, never decreasing (E-5).
+    /// The time for decisions: the later of our clock and the database's (E-5).
     pub fn clock(&self) -> FeedClock {
         self.shared.clock.clone()
     }
@@ -163,11 +210,36 @@ impl Shared {
     /// Notes that a query sent at `sent` found the published epoch to be the head.
     fn confirm(&self, sent: Duration, database_time: Option<gw_types::Timestamp>) {
         let waited = self.uptime.now().saturating_sub(sent);
-        if self.clock.observe(database_time, waited) > self.timing.max_skew {
-            tracing::warn!("policy is stale: the database's clock and ours are too far apart");
+        let skew = self.clock.observe(database_time, waited, self.timing.max_skew);
+        let apart = skew.by > self.timing.max_skew;
+        let were_apart = self.apart.swap(apart, Ordering::Relaxed);
+        if apart {
             self.doubt();
-        } else {
-            self.confirmed.store(nanos(sent).max(1), Ordering::Release);
+            if !were_apart {
+                let (ours_ahead, seconds) = (skew.ahead, skew.by.as_secs());
+                tracing::error!(
+                    ours_ahead,
+                    seconds,
+                    "policy is stale: our clock and the database's are too far apart; set the wrong one, nothing but metadata \
+                     is served until they agree"
+                );
+                self.tell(ClockJump::Apart { ahead: skew.ahead, by: skew.by });
+            }
+            return;
+        }
+        self.confirmed.store(nanos(sent).max(1), Ordering::Release);
+        if were_apart || !skew.taken_back.is_zero() {
+            tracing::warn!(
+                taken_back_seconds = skew.taken_back.as_secs(),
+                "our clock and the database's agree again; decisions go by them"
+            );
+            self.tell(ClockJump::Confirmed { taken_back: skew.taken_back });
+        }
+    }
+
+    fn tell(&self, jump: ClockJump) {
+        if let Some(listener) = self.on_clock_jump.0.get() {
+            listener(jump);
         }
     }
 

@@ -6,8 +6,14 @@ use crate::{
     dialect::Stamp,
     snapshot::{self, Since},
 };
-use std::sync::{Arc, atomic::Ordering};
-use tokio::task::AbortHandle;
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+use tokio::{task::AbortHandle, time::Instant};
+
+/// Time between two log lines of one outage.
+const REMIND: Duration = Duration::from_secs(30);
 
 /// Ends the tasks when the last feed is dropped.
 #[derive(Debug)]
@@ -32,10 +38,14 @@ pub(super) fn start(shared: &Arc<Shared>, store: &Store, stamp: Stamp) -> Runnin
 
 async fn run(shared: Arc<Shared>, store: Store, mut stamp: Stamp) {
     let mut whole = false;
+    let mut outage = Outage::default();
     loop {
         let step = if whole { reload(&shared, &store).await } else { follow(&shared, &store, stamp).await };
         match step {
-            Ok(Step::Confirmed(newest)) => (whole, stamp) = (false, newest),
+            Ok(Step::Confirmed(newest)) => {
+                (whole, stamp) = (false, newest);
+                outage.end();
+            }
             Ok(Step::Broken(why)) => {
                 tracing::warn!(why, "policy is stale until it is loaded anew");
                 shared.doubt();
@@ -43,14 +53,43 @@ async fn run(shared: Arc<Shared>, store: Store, mut stamp: Stamp) {
                 continue;
             }
             // No confirmation: the snapshot stays fresh for as long as the last one holds.
-            Err(cause) => tracing::warn!(error = ?cause, "the head of policy is not confirmed"),
+            Err(cause) => {
+                shared.failures.send_modify(|failures| *failures += 1);
+                outage.note(&cause);
+            }
         }
-        let listening = shared.listening.load(Ordering::Relaxed);
+        let listening = shared.listening.load(Ordering::Relaxed) && outage.since.is_none();
         let poll = if listening { shared.timing.poll_listening } else { shared.timing.poll_alone };
         tokio::select! {
             () = shared.look.notified() => {}
             () = tokio::time::sleep(poll) => {}
         }
+    }
+}
+
+/// Time during which no head could be read. It is told of when it begins, and every while until it ends.
+#[derive(Debug, Default)]
+struct Outage {
+    since: Option<Instant>,
+    told: Option<Instant>,
+}
+
+impl Outage {
+    fn note(&mut self, cause: &StoreError) {
+        let now = Instant::now();
+        let since = *self.since.get_or_insert(now);
+        if self.told.is_none_or(|told| now.duration_since(told) >= REMIND) {
+            self.told = Some(now);
+            let seconds = now.duration_since(since).as_secs();
+            tracing::warn!(error = ?cause, seconds, "the head of policy is not confirmed: the policy database does not answer");
+        }
+    }
+
+    fn end(&mut self) {
+        if let Some(since) = self.since {
+            tracing::info!(seconds = since.elapsed().as_secs(), "the head of policy is confirmed again");
+        }
+        *self = Self::default();
     }
 }
 

@@ -21,7 +21,7 @@ mod m0018_judged_runs;
 mod m0019_approved_code;
 mod m0020_outbox;
 
-use crate::dialect::Engine;
+use crate::dialect::{Engine, Transaction};
 use sea_orm::{ConnectionTrait, DbErr};
 use sea_orm_migration::{
     MigrationTrait, MigratorTrait, SchemaManager,
@@ -68,8 +68,8 @@ impl MigratorTrait for AuditMigrator {
 }
 
 /// Runs the pending steps of `M` in the transaction behind `conn`.
-pub(crate) async fn run<M: MigratorTrait>(conn: &sea_orm::DatabaseTransaction) -> Result<(), DbErr> {
-    M::up(conn, None).await
+pub(crate) async fn run<M: MigratorTrait>(tx: &Transaction) -> Result<(), DbErr> {
+    tx.with_raw(async |raw| M::up(raw, None).await).await
 }
 
 /// What a database without any step of ours is called.
@@ -218,7 +218,7 @@ mod tests {
                 .await
                 .unwrap();
             }
-            run::<Migrator>(&tx).await.unwrap();
+            Migrator::up(&tx, None).await.unwrap();
             let count = async |sql: &str| {
                 let row = tx.query_one_raw(Engine::of(&tx).statement(sql.to_owned())).await.unwrap().unwrap();
                 row.try_get_by_index::<i64>(0).unwrap()

@@ -18,10 +18,13 @@ pub use organizations::OrganizationFilter;
 pub(crate) use portion::{PAGE_BYTES, Weigh, portion};
 pub use users::{MembershipItem, Role, UserFilter, UserGroup, UserItem, UserSearch};
 
-use crate::{StoreError, dialect};
+use crate::{
+    StoreError,
+    dialect::{self, Executor},
+};
 use gw_types::{OrgId, Timestamp};
 use sea_orm::{
-    ColumnTrait, DatabaseExecutor, EntityTrait, PaginatorTrait, Select,
+    ColumnTrait, EntityTrait, PaginatorTrait, Select,
     sea_query::{Expr, ExprTrait, Func, LikeExpr, SimpleExpr},
 };
 
@@ -55,13 +58,13 @@ pub struct Page<T> {
 /// Queries, from the pool or inside a transaction.
 #[derive(Debug)]
 pub struct Reads<'a> {
-    pub(crate) conn: DatabaseExecutor<'a>,
+    pub(crate) conn: Executor<'a>,
     /// The moment by which ends are judged.
     pub(crate) now: Timestamp,
 }
 
 impl<'a> Reads<'a> {
-    pub(crate) fn new(conn: DatabaseExecutor<'a>, now: Timestamp) -> Self {
+    pub(crate) fn new(conn: Executor<'a>, now: Timestamp) -> Self {
         Self { conn, now }
     }
 

@@ -8,11 +8,11 @@ mod tables;
 
 use crate::{
     StoreError,
-    dialect::{self, Engine, Head, Pools, Stamp},
+    dialect::{self, Engine, Head, Pools, Stamp, Transaction},
 };
 use gw_policy::{Change, Snapshot};
 use gw_types::Epoch;
-use sea_orm::{ConnectionTrait, DatabaseTransaction, Statement, Value};
+use sea_orm::{ConnectionTrait, Statement, Value};
 use std::{cmp::Ordering, collections::BTreeMap};
 use tables::Entity;
 use uuid::Uuid;
@@ -56,12 +56,12 @@ pub(crate) async fn changes_since(pools: &Pools, from: Epoch, stamp: Stamp) -> R
     Ok((head, since))
 }
 
-async fn primary_head(tx: &DatabaseTransaction) -> Result<Head, StoreError> {
+async fn primary_head(tx: &Transaction) -> Result<Head, StoreError> {
     let head = dialect::head(tx).await?;
     if head.primary { Ok(head) } else { Err(StoreError::NotPrimary) }
 }
 
-async fn read_changes(tx: &DatabaseTransaction, from: Epoch, to: Epoch) -> Result<Since, StoreError> {
+async fn read_changes(tx: &Transaction, from: Epoch, to: Epoch) -> Result<Since, StoreError> {
     let found = tx
         .query_all_raw(Statement::from_sql_and_values(
             Engine::of(tx).backend(),

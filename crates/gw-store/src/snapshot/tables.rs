@@ -2,7 +2,7 @@
 
 use crate::{
     StoreError,
-    dialect::Engine,
+    dialect::{Engine, Transaction},
     entity::{
         address_links, approved_code, contract_grants, contracts, convictions, directory_tenants, former_links,
         group_access, groups, memberships, org_user_records, organizations, past_contracts, personal_urls, quarantines,
@@ -13,8 +13,7 @@ use crate::{
 use gw_policy::{Change, Snapshot};
 use gw_types::Epoch;
 use sea_orm::{
-    ColumnTrait, DatabaseTransaction, EntityTrait, FromQueryResult, QueryFilter, QueryOrder, QuerySelect, Select,
-    SelectModel, Selector,
+    ColumnTrait, EntityTrait, FromQueryResult, QueryFilter, QueryOrder, QuerySelect, Select, SelectModel, Selector,
 };
 use std::collections::HashSet;
 use uuid::Uuid;
@@ -159,7 +158,7 @@ macro_rules! by_entity {
 
 /// Adds every row of a table to `snapshot`.
 pub(super) async fn load_all(
-    tx: &DatabaseTransaction,
+    tx: &Transaction,
     entity: Entity,
     snapshot: Snapshot,
     epoch: Epoch,
@@ -169,7 +168,7 @@ pub(super) async fn load_all(
 
 /// The named rows as they stand now: those that are gone, and those that are there.
 pub(super) async fn load_some(
-    tx: &DatabaseTransaction,
+    tx: &Transaction,
     entity: Entity,
     keys: &[Uuid],
     gone: &mut Vec<Change>,
@@ -181,11 +180,7 @@ pub(super) async fn load_some(
 /// How many rows are held as rows at a time while loading.
 const CHUNK: u64 = 20_000;
 
-async fn all_rows<E: Policy>(
-    tx: &DatabaseTransaction,
-    mut snapshot: Snapshot,
-    epoch: Epoch,
-) -> Result<Snapshot, StoreError> {
+async fn all_rows<E: Policy>(tx: &Transaction, mut snapshot: Snapshot, epoch: Epoch) -> Result<Snapshot, StoreError> {
     let mut after: Option<Uuid> = None;
     loop {
         // Keyset paging: one index range per chunk, whatever the size of the table.
@@ -202,7 +197,7 @@ async fn all_rows<E: Policy>(
 }
 
 async fn some_rows<E: Policy>(
-    tx: &DatabaseTransaction,
+    tx: &Transaction,
     keys: &[Uuid],
     gone: &mut Vec<Change>,
     present: &mut Vec<Change>,

@@ -17,9 +17,13 @@ mod tokens;
 mod urls;
 mod users;
 
-use crate::{Actor, Reads, StoreError, dialect, entity::audit_outbox, store::Inner};
+use crate::{
+    Actor, Reads, StoreError,
+    dialect::{self, Transaction},
+    entity::audit_outbox,
+    store::Inner,
+};
 use gw_types::{Epoch, Timestamp};
-use sea_orm::DatabaseTransaction;
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -27,7 +31,7 @@ use uuid::Uuid;
 #[must_use]
 #[derive(Debug)]
 pub struct Tx {
-    pub(crate) db: DatabaseTransaction,
+    pub(crate) db: Transaction,
     pub(crate) store: Arc<Inner>,
     pub(crate) actor: Actor,
     pub(crate) now: Timestamp,
@@ -53,22 +57,29 @@ impl Tx {
         self.now
     }
 
-    /// Keeps everything, and returns when this instance's [`crate::Feed`] has applied it.
+    /// Keeps everything, and returns when another connection has seen it and this instance's [`crate::Feed`] has applied
+    /// it.
     ///
     /// Runs to its end even if the caller goes away (HD21): a commit that nobody awaits is still published.
+    ///
+    /// # Errors
+    /// [`StoreError::Unconfirmed`]: the change may stand, and nobody was told so yet. Every other error means that
+    /// nothing was changed.
     pub async fn commit(mut self) -> Result<Epoch, StoreError> {
         let commits = self.store.commits.clone();
         let work = async move {
             let written = self.write_entries().await?;
             let Self { db, store, head, .. } = self;
             let raised = dialect::raise_epoch(&db).await?;
-            db.commit().await?;
+            db.commit_epoch(raised).await?;
             if let (Some(mark), Some(witness)) = (written, &store.config.outbox.witness) {
                 witness.note(mark);
             }
-            if let (Some(epoch), Some(feed)) = (raised, store.feed()) {
-                // A feed that cannot follow turns stale by itself; the mutation stands either way.
-                feed.catch_up_to(epoch).await;
+            if let (Some(epoch), Some(feed)) = (raised, store.feed())
+                && !feed.catch_up_to(epoch).await
+            {
+                // The feed is stale by now; the mutation stands.
+                return Err(StoreError::Unconfirmed("this instance has not applied the change"));
             }
             Ok(raised.unwrap_or(head))
         };

@@ -125,7 +125,7 @@ async fn hd24_a_replaced_writer_is_fenced_off(world: &World) {
     let taken = old.audit.claim(old.claim.chain, "thief", LIFE).await;
     assert!(matches!(taken, Err(StoreError::OtherInstance(holder)) if holder == "writer"), "its lease lasts");
     old.audit.renew(&old.claim, Some(1), LIFE).await.unwrap();
-    world.clock.pass(31);
+    world.pass_for_leases(31).await;
     let new = old.audit.claim(old.claim.chain, "thief", LIFE).await.unwrap();
     assert!(new.fence > old.claim.fence);
     assert_eq!(new.issued, Some(1), "what the old one gave out is known");

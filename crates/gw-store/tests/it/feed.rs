@@ -1,12 +1,15 @@
 //! HD23 and HD21: the feed follows, doubts and recovers.
 
 use crate::world::{World, did, on_both_engines};
-use gw_store::{Actor, BootClock, Feed, FeedTiming, Store, Uptime, record::NewOrganization, record::NewUser};
+use gw_store::{
+    Actor, BootClock, ClockJump, Feed, FeedTiming, Store, StoreError, Uptime,
+    record::{NewOrganization, NewUser},
+};
 use gw_types::{Clock, Epoch, ExternalId};
 use std::{
     future::Future,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -22,6 +25,7 @@ on_both_engines! {
     hd23_another_history_of_the_same_length_is_healed_by_a_full_load,
     hd21_a_caller_may_hang_up_at_any_point,
     hd23_e4_without_confirmation_the_snapshot_turns_stale_and_with_it_fresh_again,
+    rl1_a_change_that_this_instance_cannot_apply_is_not_acknowledged,
 }
 
 /// Clocks of test and database differ by years; that is a test of its own.
@@ -256,4 +260,52 @@ async fn hd23_e6_notifications_alone_carry_changes() {
         eventually("the notification", || there.epoch() >= epoch).await;
         assert!(there.pin().snapshot.organizations().any(|org| *org.slug == *slug));
     }
+}
+
+/// RL1: the commit stands, but this instance cannot read what is to be applied with it: no answer says that it is in force.
+async fn rl1_a_change_that_this_instance_cannot_apply_is_not_acknowledged(world: &World) {
+    make_user(&world.store, &did("broken")).await;
+    let timing = FeedTiming { max_skew: Duration::MAX, stale_after: Duration::from_secs(1), ..FeedTiming::default() };
+    let feed = Feed::start(&world.store, timing, Arc::new(BootClock)).await.unwrap();
+    world.tamper(&["UPDATE users SET external_id = 'no DID' WHERE external_id = 'did:test:broken'"]).await;
+    let mut tx = world.begin().await;
+    let new = NewUser { external_id: did("next"), kyc: false, auth_tenant_id: None, groups: Vec::new() };
+    tx.create_user(new).await.unwrap();
+    let answer = tx.commit().await;
+    assert!(matches!(answer, Err(StoreError::Unconfirmed(_))), "{answer:?}");
+    assert!(!feed.pin().fresh, "and nothing is served by the old policy");
+    let mended = "UPDATE users SET external_id = 'did:test:broken' WHERE external_id = 'no DID'";
+    world.tamper(&[mended, "UPDATE policy_epoch SET epoch = epoch + 1"]).await;
+    eventually("the change, applied", || knows(&feed, &did("next"))).await;
+}
+
+/// RL11: the local clock jumps an hour ahead and back. Closed while it is wrong, open as soon as both clocks agree, with
+/// decisions by the right time and both moments told.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rl11_an_instance_recovers_from_a_clock_that_was_an_hour_ahead() {
+    let Some(world) = World::postgres().await else { return };
+    let right = world.rows("SELECT EXTRACT(EPOCH FROM clock_timestamp())::BIGINT AS at", "at").await[0];
+    world.clock.pass(right - world.clock.now().secs());
+    // The test's clock stands still: minutes of a slow machine are no skew here, an hour is.
+    let timing = FeedTiming { max_skew: Duration::from_secs(600), ..timing() };
+    let feed = Feed::start(&world.store, timing, Arc::new(BootClock)).await.unwrap();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    feed.on_clock_jump({
+        let told = Arc::clone(&told);
+        move |jump| told.lock().unwrap().push(jump)
+    });
+    eventually("a first confirmation", || feed.pin().fresh && feed.clocks_agree()).await;
+
+    world.clock.pass(3600);
+    eventually("the skew, noticed", || !feed.pin().fresh && !feed.clocks_agree()).await;
+    assert!(feed.clock().now().secs() >= right + 3600);
+    assert!(matches!(told.lock().unwrap()[..], [ClockJump::Apart { ahead: true, by }] if by.as_secs() > 2900));
+
+    world.clock.pass(-3600);
+    eventually("both agree", || feed.pin().fresh && feed.clocks_agree()).await;
+    assert!(feed.clock().now().secs() < right + 600, "decisions are not held an hour ahead");
+    let told = told.lock().unwrap().clone();
+    assert!(matches!(told[..], [_, ClockJump::Confirmed { taken_back }] if taken_back.as_secs() > 2900), "{told:?}");
+    make_user(&world.store, &did("after")).await;
+    assert!(knows(&feed, &did("after")));
 }

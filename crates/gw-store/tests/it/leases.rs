@@ -7,6 +7,7 @@ use gw_types::Seconds;
 on_both_engines! {
     hd24_an_instance_without_a_shared_cache_stays_alone,
     hd24_an_ended_lease_makes_room,
+    rl11_a_clock_that_is_an_hour_ahead_ends_nobodys_lease,
 }
 
 async fn hd24_an_instance_without_a_shared_cache_stays_alone(world: &World) {
@@ -25,12 +26,30 @@ async fn hd24_an_instance_without_a_shared_cache_stays_alone(world: &World) {
 
 async fn hd24_an_ended_lease_makes_room(world: &World) {
     let first = world.store.take_lease("first", false, Seconds(30)).await.unwrap();
-    world.clock.pass(20);
+    world.pass_for_leases(20).await;
     world.store.renew_lease(first, Seconds(30)).await.unwrap();
-    world.clock.pass(20);
+    world.pass_for_leases(20).await;
     assert!(world.store.take_lease("second", false, Seconds(30)).await.is_err(), "the first was renewed");
-    world.clock.pass(11);
+    world.pass_for_leases(11).await;
     world.store.take_lease("second", false, Seconds(30)).await.unwrap();
     let late = world.store.renew_lease(first, Seconds(30)).await;
     assert!(matches!(late, Err(StoreError::OtherInstance(_))), "the first is told that it lost its place");
+}
+
+/// RL11, HD24: leases run by the database's clock where it has one. On SQLite one process holds the file, and its own
+/// clock is all there is.
+async fn rl11_a_clock_that_is_an_hour_ahead_ends_nobodys_lease(world: &World) {
+    if world.engine == "sqlite" {
+        return;
+    }
+    let life = Seconds(30);
+    let first = world.store.take_lease("first", false, life).await.unwrap();
+    world.clock.pass(3600);
+    let refused = world.store.take_lease("second", false, life).await;
+    assert!(matches!(refused, Err(StoreError::OtherInstance(name)) if name == "first"), "it lives");
+    world.store.renew_lease(first, life).await.unwrap();
+    world.clock.pass(-3600);
+    // Nor is a lease that was renewed by such a clock an hour longer than any other.
+    world.pass_for_leases(31).await;
+    world.store.take_lease("second", false, life).await.expect("the first one ended");
 }

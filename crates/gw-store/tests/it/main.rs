@@ -10,6 +10,8 @@ mod epochs;
 #[cfg(test)]
 mod feed;
 #[cfg(test)]
+mod full_disk;
+#[cfg(test)]
 mod leases;
 #[cfg(test)]
 mod links;
@@ -19,6 +21,8 @@ mod memberships;
 mod mined;
 #[cfg(test)]
 mod mutations;
+#[cfg(test)]
+mod outage;
 #[cfg(test)]
 mod outbox;
 #[cfg(test)]

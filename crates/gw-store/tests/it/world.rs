@@ -81,6 +81,13 @@ impl World {
         Store::open(config(&self.location, &self.clock, seed)).await.unwrap()
     }
 
+    /// The same SQLite file for a process that only reads.
+    pub(crate) async fn read_only_store(&self) -> Store {
+        let Location::Sqlite { directory, file } = &self.location else { panic!("a server has no file") };
+        let location = Location::SqliteReadOnly { file: directory.directory().join(file) };
+        Store::open(config(&location, &self.clock, 9)).await.unwrap()
+    }
+
     pub(crate) async fn begin(&self) -> Tx {
         self.store.begin(&Actor::named(Actor::SUPER_ADMIN)).await.unwrap()
     }
@@ -102,6 +109,18 @@ impl World {
     /// Runs a statement past the audit store.
     pub(crate) async fn tamper_audit(&self, sql: &str) {
         raw(&self.audit).await.execute_unprepared(sql).await.unwrap();
+    }
+
+    /// Lets leases age. They run by the database's clock where it has one: there their ends are moved instead.
+    pub(crate) async fn pass_for_leases(&self, seconds: i64) {
+        self.clock.pass(seconds);
+        if self.engine == "postgres" {
+            let micros = seconds * 1_000_000;
+            self.tamper(&[&format!("UPDATE instances SET expires_at = expires_at - {micros}")]).await;
+            let claims = format!("UPDATE chains SET leased_until = leased_until - {micros}");
+            // Not every test has an audit store.
+            let _ = raw(&self.audit).await.execute_unprepared(&claims).await;
+        }
     }
 
     /// Runs statements past the store, in one transaction.
@@ -139,7 +158,7 @@ async fn raw(location: &Location) -> DatabaseConnection {
     Database::connect(url).await.unwrap()
 }
 
-fn config(location: &Location, clock: &Arc<TestClock>, seed: u64) -> StoreConfig {
+pub(crate) fn config(location: &Location, clock: &Arc<TestClock>, seed: u64) -> StoreConfig {
     StoreConfig {
         location: location.clone(),
         connections: 4,

@@ -1,0 +1,135 @@
+//! RL1: a disk that fills up and is freed again. `max_page_count` makes SQLite itself answer `SQLITE_FULL`.
+
+use crate::{Actor, DirectoryLock, Location, Store, StoreConfig, record::NewUser};
+use gw_types::{Clock, Entropy, ExternalId, Timestamp};
+use sea_orm::ConnectionTrait;
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+#[derive(Debug)]
+struct Noon;
+
+impl Clock for Noon {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_secs(1_700_000_000)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Counted(AtomicU64);
+
+impl Entropy for Counted {
+    fn fill(&self, bytes: &mut [u8]) {
+        for chunk in bytes.chunks_mut(8) {
+            let word = self.0.fetch_add(1, Ordering::SeqCst).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes();
+            chunk.copy_from_slice(&word[..chunk.len()]);
+        }
+    }
+}
+
+pub(super) async fn open(directory: &Arc<DirectoryLock>) -> Store {
+    let location = Location::Sqlite { directory: Arc::clone(directory), file: "gateway.db".to_owned() };
+    let config = StoreConfig {
+        location,
+        connections: 2,
+        clock: Arc::new(Noon),
+        entropy: Arc::new(Counted::default()),
+        outbox: crate::OutboxGuard::default(),
+    };
+    Store::open(config).await.unwrap()
+}
+
+/// A directory of its own, held.
+pub(super) fn place() -> (tempfile::TempDir, Arc<DirectoryLock>) {
+    let place = tempfile::tempdir().unwrap();
+    let directory = Arc::new(DirectoryLock::acquire(place.path()).unwrap());
+    (place, directory)
+}
+
+/// Adds a user whose row needs pages of its own.
+async fn add(store: &Store, name: &str) -> Result<(), crate::StoreError> {
+    let mut tx = store.begin(&Actor::system()).await?;
+    let external_id = ExternalId::new(&format!("did:test:{name}{}", "x".repeat(200))).unwrap();
+    tx.create_user(NewUser { external_id, kyc: false, auth_tenant_id: None, groups: Vec::new() }).await?;
+    tx.commit().await.map(drop)
+}
+
+/// How many users a process finds that opens what a kill at this moment would leave: the file and its log.
+async fn users_after_a_kill(place: &Path) -> u64 {
+    let copy = tempfile::tempdir().unwrap();
+    for file in ["gateway.db", "gateway.db-wal"] {
+        std::fs::copy(place.join(file), copy.path().join(file)).unwrap();
+    }
+    let directory = Arc::new(DirectoryLock::acquire(copy.path()).unwrap());
+    let store = open(&directory).await;
+    let pools = &store.inner.pools;
+    let row = pools.reader.query_one_raw(pools.engine.statement("SELECT count(*) FROM users")).await.unwrap().unwrap();
+    u64::try_from(row.try_get_by_index::<i64>(0).unwrap()).unwrap()
+}
+
+/// Sets how many pages the file may have from now on; `left` more than it has.
+async fn limit_pages(store: &Store, left: i64) {
+    let writer = &store.inner.pools.writer;
+    let engine = store.inner.pools.engine;
+    let row = writer.query_one_raw(engine.statement("PRAGMA page_count")).await.unwrap().unwrap();
+    let pages: i64 = row.try_get_by_index(0).unwrap();
+    writer.execute_unprepared(&format!("PRAGMA max_page_count = {}", pages + left)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rl1_what_is_acknowledged_after_a_full_disk_is_there_after_a_kill() {
+    let (place, directory) = place();
+    let store = open(&directory).await;
+    store.migrate().await.unwrap();
+    let mut acknowledged = 0;
+    for round in 0..4 {
+        limit_pages(&store, round).await;
+        let mut failures = 0;
+        for n in 0..1000 {
+            match add(&store, &format!("full{round}-{n}-")).await {
+                Ok(()) => acknowledged += 1,
+                Err(error) => {
+                    assert!(error.is_unavailable(), "a full disk is no fault of the request: {error:?}");
+                    failures += 1;
+                    // Whether the connection was kept or not, the disk stays full for a while.
+                    if failures == 3 {
+                        break;
+                    }
+                    limit_pages(&store, 0).await;
+                }
+            }
+        }
+        assert!(failures > 0, "the disk was never full");
+        limit_pages(&store, 1_000_000).await;
+        for n in 0..5 {
+            add(&store, &format!("freed{round}-{n}-")).await.expect("the disk has room again");
+            acknowledged += 1;
+        }
+        assert_eq!(users_after_a_kill(place.path()).await, acknowledged, "round {round}");
+    }
+}
+
+/// A statement that fails ends its mutation, whatever the caller makes of the error: SQLite may have undone all before it
+/// by itself, and what follows would be kept without it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rl1_a_mutation_cannot_go_on_after_a_failed_statement() {
+    let (place, directory) = place();
+    let store = open(&directory).await;
+    store.migrate().await.unwrap();
+    limit_pages(&store, 0).await;
+    let tx = store.begin(&Actor::system()).await.unwrap();
+    let filled = tx.db.execute_unprepared("CREATE TABLE filler AS SELECT randomblob(1000000) AS blob").await;
+    filled.expect_err("there is no room");
+    let rename = "UPDATE organizations SET slug = 'half-done' WHERE slug = 'default'";
+    tx.db.execute_unprepared(rename).await.expect_err("nothing follows a failed statement");
+    tx.commit().await.expect_err("and nothing is kept");
+    assert!(store.load().await.unwrap().organizations().all(|org| &*org.slug != "half-done"));
+    limit_pages(&store, 1_000_000).await;
+    add(&store, "after").await.unwrap();
+    assert_eq!(users_after_a_kill(place.path()).await, 1);
+}

@@ -1,0 +1,207 @@
+//! A transaction that cannot be taken for one that it is not (RL1).
+//!
+//! Invariants: after a failed statement nothing more runs in it and nothing of it is kept. Both engines may have undone
+//! it by themselves by then (SQLite on a full disk, PostgreSQL on any error), and what followed would be kept alone or
+//! not at all. And [`Transaction::commit`] succeeds only once another connection has seen what was committed.
+
+use super::{Engine, Pool, Stamp, postgres, sqlite};
+use crate::StoreError;
+use gw_types::Epoch;
+use sea_orm::{ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, ExecResult, QueryResult, Statement};
+use sea_orm_migration::async_trait;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// An open transaction; dropping it rolls back.
+#[derive(Debug)]
+pub(crate) struct Transaction {
+    db: DatabaseTransaction,
+    /// Whose connection it holds.
+    pool: Pool,
+    /// Where its commit is looked for.
+    reader: Pool,
+    failed: AtomicBool,
+}
+
+/// By what another connection tells that a transaction was committed.
+#[derive(Debug)]
+pub(super) enum Receipt {
+    /// The epoch that it raised, with the stamp it gave to it: no other history has it.
+    Epoch(Epoch, Stamp),
+    /// SQLite: the number in the file's header, raised by the transaction.
+    Version(i32),
+    /// PostgreSQL: the transaction's number.
+    Number(String),
+    /// It wrote nothing.
+    Nothing,
+}
+
+impl Transaction {
+    pub(super) fn new(db: DatabaseTransaction, pool: &Pool, reader: &Pool) -> Self {
+        Self { db, pool: pool.clone(), reader: reader.clone(), failed: AtomicBool::new(false) }
+    }
+
+    /// Runs `work` on the transaction itself, for what takes no other; without an end to its waits.
+    pub(crate) async fn with_raw<T>(
+        &self,
+        work: impl AsyncFnOnce(&DatabaseTransaction) -> Result<T, DbErr>,
+    ) -> Result<T, DbErr> {
+        self.refuse_after_failure()?;
+        let done = work(&self.db).await;
+        if done.is_err() {
+            self.failed.store(true, Ordering::Release);
+            self.pool.suspect.store(true, Ordering::Release);
+        }
+        done
+    }
+
+    /// Keeps everything, and returns when another connection has seen it.
+    ///
+    /// # Errors
+    /// [`StoreError::Unconfirmed`] if nobody can say whether it was kept; anything else means that it was not.
+    pub(crate) async fn commit(self) -> Result<(), StoreError> {
+        self.commit_epoch(None).await
+    }
+
+    /// The same for a mutation of policy, which may have raised the epoch.
+    ///
+    /// # Errors
+    /// As [`Transaction::commit`].
+    pub(crate) async fn commit_epoch(self, raised: Option<Epoch>) -> Result<(), StoreError> {
+        let receipt = self.receipt(raised).await?;
+        let Self { db, pool, reader, failed } = self;
+        if failed.into_inner() {
+            // Dropped, and so rolled back.
+            return Err(after_failure().into());
+        }
+        match pool.run(db.commit()).await.map_err(StoreError::from) {
+            Ok(()) => {}
+            // Where the way to the database was lost the commit may stand; where it refused, it does not.
+            Err(error) if error.is_unavailable() => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "a commit failed: looking whether it stands");
+                return match is_kept(&reader, &receipt).await {
+                    Ok(true) => Ok(()),
+                    // A file has no server that could still be at it.
+                    Ok(false) if pool_engine(&pool) == Engine::Sqlite => Err(error),
+                    Ok(false) | Err(_) => Err(StoreError::Unconfirmed("the commit was not answered")),
+                };
+            }
+            Err(error) => return Err(error),
+        }
+        match is_kept(&reader, &receipt).await {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                pool.suspect.store(true, Ordering::Release);
+                tracing::error!(
+                    ?receipt,
+                    "a commit succeeded, yet the database does not show it: the disk, or a failover"
+                );
+                Err(StoreError::Unconfirmed("the database does not show the commit"))
+            }
+            Err(error) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "a commit could not be read back");
+                Err(StoreError::Unconfirmed("the commit could not be read back"))
+            }
+        }
+    }
+
+    /// Undoes everything now, rather than when dropped.
+    pub(crate) async fn rollback(self) -> Result<(), DbErr> {
+        let Self { db, pool, failed, .. } = self;
+        if failed.into_inner() {
+            // There may be nothing left to undo; dropping it finds out, and the connection is looked at.
+            return Ok(());
+        }
+        pool.run(db.rollback()).await
+    }
+
+    async fn receipt(&self, raised: Option<Epoch>) -> Result<Receipt, StoreError> {
+        if let Some(epoch) = raised {
+            let stamp = super::stamp(self, epoch).await?.ok_or(StoreError::Schema("without epoch stamps"))?;
+            return Ok(Receipt::Epoch(epoch, stamp));
+        }
+        match pool_engine(&self.pool) {
+            Engine::Sqlite => Ok(Receipt::Version(sqlite::raise_version(self).await?)),
+            Engine::Postgres => Ok(postgres::number(self).await?.map_or(Receipt::Nothing, Receipt::Number)),
+        }
+    }
+
+    async fn run<T>(&self, work: impl Future<Output = Result<T, DbErr>>) -> Result<T, DbErr> {
+        self.refuse_after_failure()?;
+        let done = self.pool.run(work).await;
+        if done.is_err() {
+            self.failed.store(true, Ordering::Release);
+        }
+        done
+    }
+
+    fn refuse_after_failure(&self) -> Result<(), DbErr> {
+        if self.failed.load(Ordering::Acquire) { Err(after_failure()) } else { Ok(()) }
+    }
+}
+
+fn after_failure() -> DbErr {
+    DbErr::Custom("an earlier statement of the transaction failed".to_owned())
+}
+
+fn pool_engine(pool: &Pool) -> Engine {
+    Engine::of(pool)
+}
+
+/// Whether a connection of `reader` sees what left this receipt.
+async fn is_kept(reader: &Pool, receipt: &Receipt) -> Result<bool, StoreError> {
+    match receipt {
+        Receipt::Epoch(epoch, stamp) => Ok(super::stamp(reader, *epoch).await? == Some(*stamp)),
+        Receipt::Version(version) => Ok(sqlite::has_version(reader, *version).await?),
+        Receipt::Number(number) => Ok(postgres::is_committed(reader, number).await?),
+        Receipt::Nothing => Ok(true),
+    }
+}
+
+#[async_trait::async_trait]
+impl ConnectionTrait for Transaction {
+    fn get_database_backend(&self) -> DbBackend {
+        self.db.get_database_backend()
+    }
+
+    async fn execute_raw(&self, statement: Statement) -> Result<ExecResult, DbErr> {
+        self.run(self.db.execute_raw(statement)).await
+    }
+
+    async fn execute_unprepared(&self, sql: &str) -> Result<ExecResult, DbErr> {
+        self.run(self.db.execute_unprepared(sql)).await
+    }
+
+    async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
+        self.run(self.db.query_one_raw(statement)).await
+    }
+
+    async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
+        self.run(self.db.query_all_raw(statement)).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialect::full_disk;
+
+    /// What a failed-over primary lost and what took its place bear the same number: the stamp tells them apart.
+    #[tokio::test]
+    async fn rl1_another_historys_epoch_or_an_older_file_confirms_nothing() {
+        let place = full_disk::place();
+        let store = full_disk::open(&place.1).await;
+        store.migrate().await.unwrap();
+        let pools = &store.inner.pools;
+        let head = super::super::head(&pools.reader).await.unwrap();
+        let kept = |receipt: Receipt| async move { is_kept(&pools.reader, &receipt).await.unwrap() };
+        assert!(kept(Receipt::Epoch(head.epoch, head.stamp)).await);
+        assert!(!kept(Receipt::Epoch(head.epoch, Stamp(uuid::Uuid::from_u128(1)))).await, "another history");
+        assert!(!kept(Receipt::Epoch(Epoch(head.epoch.0 + 1), head.stamp)).await, "not there");
+
+        let tx = pools.begin_write().await.unwrap();
+        let Receipt::Version(version) = tx.receipt(None).await.unwrap() else { panic!("a file has versions") };
+        assert!(!kept(Receipt::Version(version)).await, "open, so nobody else sees it");
+        tx.rollback().await.unwrap();
+        assert!(kept(Receipt::Version(version - 1)).await && !kept(Receipt::Version(version)).await);
+    }
+}

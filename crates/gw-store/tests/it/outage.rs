@@ -1,0 +1,237 @@
+//! RL14 and RL1 on PostgreSQL: the way to the database is cut, or its packets vanish. Also: what is a wait, and no outage.
+
+use crate::world::{TestClock, World, config, did};
+use gw_store::{Actor, BootClock, Feed, FeedTiming, Location, Store, StoreError, record::NewUser};
+use gw_testkit::postgres;
+use gw_types::Secret;
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream, UnixStream},
+    sync::watch,
+    task::JoinHandle,
+};
+
+/// Far more than an answer may take, and far less than the pool and the server wait.
+const SOON: Duration = Duration::from_secs(12);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Open,
+    /// Questions arrive, answers do not.
+    Deaf,
+    /// Nothing arrives either way; connections stay.
+    Lost,
+    /// Connections are closed, and refused.
+    Cut,
+}
+
+/// A way to the private server, which itself listens on a socket in the file system only.
+struct Relay {
+    address: SocketAddr,
+    socket: PathBuf,
+    way: Arc<watch::Sender<Way>>,
+    listening: Option<JoinHandle<()>>,
+}
+
+impl Relay {
+    async fn to(socket: PathBuf) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut relay = Self { address, socket, way: Arc::new(watch::Sender::new(Way::Open)), listening: None };
+        relay.listen(listener);
+        relay
+    }
+
+    fn listen(&mut self, listener: TcpListener) {
+        let (socket, way) = (self.socket.clone(), Arc::clone(&self.way));
+        self.listening = Some(tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                tokio::spawn(pass(client, socket.clone(), way.subscribe()));
+            }
+        }));
+    }
+
+    async fn set(&mut self, way: Way) {
+        self.way.send_replace(way);
+        match (way, self.listening.take()) {
+            (Way::Cut, Some(listening)) => {
+                listening.abort();
+                let _ = listening.await;
+            }
+            (Way::Cut, None) => {}
+            (_, Some(listening)) => self.listening = Some(listening),
+            (_, None) => {
+                let listener = TcpListener::bind(self.address).await.unwrap();
+                self.listen(listener);
+            }
+        }
+    }
+}
+
+async fn pass(client: TcpStream, socket: PathBuf, mut way: watch::Receiver<Way>) {
+    let Ok(server) = UnixStream::connect(socket).await else { return };
+    let ((mut asks, mut hears), (mut answers, mut asked)) = (client.into_split(), server.into_split());
+    let (mut to, mut from) = (way.clone(), way.clone());
+    let there = async {
+        let mut chunk = vec![0; 64 * 1024];
+        while let Ok(read @ 1..) = asks.read(&mut chunk).await {
+            if to.wait_for(|way| matches!(way, Way::Open | Way::Deaf)).await.is_err()
+                || asked.write_all(&chunk[..read]).await.is_err()
+            {
+                return;
+            }
+        }
+    };
+    let back = async {
+        let mut chunk = vec![0; 64 * 1024];
+        while let Ok(read @ 1..) = answers.read(&mut chunk).await {
+            if from.wait_for(|way| *way == Way::Open).await.is_err() || hears.write_all(&chunk[..read]).await.is_err() {
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        () = there => {}
+        () = back => {}
+        _ = way.wait_for(|way| *way == Way::Cut) => {}
+    }
+}
+
+/// A store behind a relay, its feed, and a store on the direct way.
+struct Far {
+    relay: Relay,
+    store: Store,
+    feed: Feed,
+    near: Store,
+}
+
+async fn far() -> Option<Far> {
+    let database = postgres::database().unwrap_or_else(|cause| panic!("{cause}"))?;
+    // postgres://gateway@localhost/NAME?host=DIRECTORY
+    let (front, directory) = database.url.split_once("?host=").unwrap();
+    let name = front.rsplit('/').next().unwrap();
+    let relay = Relay::to(PathBuf::from(directory).join(".s.PGSQL.5432")).await;
+    let url = format!("postgres://gateway@{}/{name}?sslmode=disable", relay.address);
+    let near = open(&database.url, 1).await;
+    near.migrate().await.unwrap();
+    let store = open(&url, 2).await;
+    let timing = FeedTiming { max_skew: Duration::MAX, ..FeedTiming::default() };
+    let feed = Feed::start(&store, timing, Arc::new(BootClock)).await.unwrap();
+    Some(Far { relay, store, feed, near })
+}
+
+async fn open(url: &str, seed: u64) -> Store {
+    let location = Location::postgres(Secret::new(url));
+    Store::open(config(&location, &Arc::new(TestClock::default()), seed)).await.unwrap()
+}
+
+async fn add(store: &Store, name: &str) -> Result<(), StoreError> {
+    let mut tx = store.begin(&Actor::system()).await?;
+    tx.create_user(NewUser { external_id: did(name), kyc: false, auth_tenant_id: None, groups: Vec::new() }).await?;
+    tx.commit().await.map(drop)
+}
+
+async fn soon<T>(what: &str, work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(SOON, work).await.unwrap_or_else(|_| panic!("{what}: not soon"))
+}
+
+impl Far {
+    async fn has(&self, name: &str) -> bool {
+        self.near.load().await.unwrap().user_by_external(&did(name)).is_some()
+    }
+
+    /// Until the store works again, and its feed with it.
+    async fn heals(&self, name: &str) {
+        let works = async {
+            while let Err(error) = add(&self.store, name).await {
+                assert!(error.is_unavailable(), "{error:?}");
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            while !self.feed.pin().fresh {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), works).await.expect("it never came back");
+        assert!(self.feed.pin().snapshot.same_rows(&self.near.load().await.unwrap()));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rl14_while_the_database_is_away_everything_says_so_soon() {
+    for away in [Way::Cut, Way::Lost] {
+        let Some(mut far) = far().await else { return };
+        add(&far.store, "before").await.unwrap();
+        far.relay.set(away).await;
+        // More than the pool has connections, one after the other and all at once.
+        for _ in 0..3 {
+            let refused = soon("a mutation", add(&far.store, "never")).await;
+            assert!(refused.as_ref().is_err_and(StoreError::is_unavailable), "{away:?}: {refused:?}");
+        }
+        let crowd = (0..12).map(|_| {
+            let store = far.store.clone();
+            tokio::spawn(async move { soon("one of a crowd", add(&store, "never")).await })
+        });
+        for one in crowd.collect::<Vec<_>>() {
+            let refused = one.await.unwrap();
+            assert!(refused.as_ref().is_err_and(StoreError::is_unavailable), "{away:?}: {refused:?}");
+        }
+        let refused = soon("a query", far.store.load()).await;
+        assert!(refused.is_err_and(|error| error.is_unavailable()), "{away:?}");
+        assert!(soon("a ping", far.store.ping()).await.is_err(), "{away:?}");
+        far.relay.set(Way::Open).await;
+        far.heals("after").await;
+        assert!(far.has("before").await && far.has("after").await);
+    }
+}
+
+/// The commit was sent and its answer is lost: the change may stand, and nobody is told that it does or does not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rl1_a_commit_whose_answer_is_lost_is_not_acknowledged() {
+    for (way, stands) in [(Way::Deaf, true), (Way::Cut, false)] {
+        let Some(mut far) = far().await else { return };
+        let mut tx = far.store.begin(&Actor::system()).await.unwrap();
+        let new = NewUser { external_id: did("lost"), kyc: false, auth_tenant_id: None, groups: Vec::new() };
+        tx.create_user(new).await.unwrap();
+        far.relay.set(way).await;
+        let answer = soon("the commit", tx.commit()).await;
+        assert!(answer.as_ref().is_err_and(StoreError::is_unavailable), "{way:?}: {answer:?}");
+        far.relay.set(Way::Open).await;
+        far.heals("after").await;
+        // Entries are written before the commit is sent: where those already got no answer, nothing was committed.
+        assert!(far.has("lost").await <= stands, "{way:?}");
+    }
+}
+
+/// One mutation takes long, and many wait for it: the database answers, so they wait.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rl14_a_crowd_that_waits_its_turn_is_no_outage() {
+    let Some(far) = far().await else { return };
+    let first = far.store.begin(&Actor::system()).await.unwrap();
+    let crowd: Vec<_> = (0..12)
+        .map(|n| {
+            let store = far.store.clone();
+            tokio::spawn(async move { add(&store, &format!("crowd{n}")).await })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    first.rollback().await.unwrap();
+    for one in crowd {
+        one.await.unwrap().expect("its turn came");
+    }
+}
+
+/// Spec/70: `audit verify` and `doctor` read beside the running service, which goes on writing; and after it ended.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rl14_a_file_is_read_beside_its_writer() {
+    let world = World::sqlite().await;
+    add(&world.store, "one").await.unwrap();
+    let reader = world.read_only_store().await;
+    reader.check_schema().await.unwrap();
+    let knows = async |name| reader.load().await.unwrap().user_by_external(&did(name)).is_some();
+    assert!(knows("one").await);
+    add(&world.store, "two").await.unwrap();
+    assert!(knows("two").await, "an open reader follows");
+    add(&reader, "never").await.expect_err("it cannot write");
+    add(&world.store, "three").await.expect("and does not keep the writer from writing");
+}
