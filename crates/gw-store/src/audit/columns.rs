@@ -21,6 +21,8 @@ pub(super) struct Columns {
     resource_type: Option<&'static str>,
     resource_id: Option<String>,
     tx_hash: Option<String>,
+    /// Of admin entries: which outbox row it was, where the entry says so.
+    outbox_id: Option<u64>,
 }
 
 impl Columns {
@@ -54,6 +56,7 @@ impl Columns {
                 actor_id: entry.actor_id.map(|user| user.0),
                 resource_type: Some(entry.resource_type.as_str()),
                 resource_id: entry.resource_id,
+                outbox_id: entry.outbox_id,
                 ..self
             },
             Record::Security(event) => Self {
@@ -68,6 +71,11 @@ impl Columns {
             }
             Record::SendOutcome(outcome) => Self { tx_hash: Some(outcome.hash.to_string()), ..self },
         }
+    }
+
+    /// Whose entry it is, as the column says: a personal value beside the entry, like its opening.
+    pub(super) fn external_id(&self) -> Option<String> {
+        self.external_id.clone()
     }
 
     /// Whether a stored row has these columns.
@@ -86,6 +94,7 @@ impl Columns {
             && self.resource_id == row.resource_id
             && self.tx_hash == row.tx_hash
             && row.outbox_id.is_some() == (self.kind == Kind::Admin.as_str())
+            && (self.outbox_id.is_none() || self.outbox_id == row.outbox_id.and_then(|id| u64::try_from(id).ok()))
     }
 
     pub(super) fn row(self, chain: i64, seq: i64, entry: &StoredEntry, outbox: Option<i64>) -> entries::ActiveModel {

@@ -4,7 +4,7 @@ use super::{Engine, Pools};
 use sea_orm::{
     ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbErr, RuntimeErr, SqliteTransactionMode,
     SqlxSqliteConnector, TransactionOptions, TransactionTrait,
-    sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+    sqlx::sqlite::{SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -30,6 +30,8 @@ pub(super) async fn open(file: &Path, connections: u32) -> Result<Pools, DbErr> 
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
+        // For files made from now on: what pruning frees can be given back (`Pools::give_back`).
+        .auto_vacuum(SqliteAutoVacuum::Incremental)
         .pragma("recursive_triggers", "ON")
         .busy_timeout(Duration::from_secs(10))
         // The driver hands rows over from a thread of its own: loading all policy is to do so in large lots.

@@ -3,6 +3,7 @@
 mod m0001_audit;
 mod m0001_policy;
 mod m0002_system;
+mod m0003_audit_retention;
 mod m0003_directory;
 mod m0004_proofs;
 mod m0005_access;
@@ -18,6 +19,7 @@ mod m0016_declined_organizations;
 mod m0017_former_links;
 mod m0018_judged_runs;
 mod m0019_approved_code;
+mod m0023_legal_holds;
 
 use crate::dialect::Engine;
 use sea_orm::{ConnectionTrait, DbErr};
@@ -50,6 +52,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0017_former_links::FormerLinks),
             Box::new(m0018_judged_runs::JudgedRuns),
             Box::new(m0019_approved_code::ApprovedCode),
+            Box::new(m0023_legal_holds::LegalHolds),
         ]
     }
 }
@@ -60,7 +63,7 @@ pub(crate) struct AuditMigrator;
 
 impl MigratorTrait for AuditMigrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
-        vec![Box::new(m0001_audit::Audit)]
+        vec![Box::new(m0001_audit::Audit), Box::new(m0003_audit_retention::Retention)]
     }
 }
 
