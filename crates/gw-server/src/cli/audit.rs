@@ -32,6 +32,8 @@ const INCOMPLETE: u8 = 3;
 pub(super) enum Command {
     /// Recompute every chain and compare it with its signed checkpoints; reads only.
     Verify(Verify),
+    /// Erase what the log holds of a person, under a record that says so; chain and proofs stay.
+    Erase(super::erase::Erase),
 }
 
 #[derive(Debug, Args)]
@@ -75,7 +77,10 @@ enum Format {
 }
 
 pub(super) async fn run(command: Command, config: Config) -> Result<ExitCode, Fault> {
-    let Command::Verify(options) = command;
+    let options = match command {
+        Command::Verify(options) => options,
+        Command::Erase(options) => return super::erase::run(options, config).await,
+    };
     let ground = Ground::read_only(&config);
     let keys = if options.public_key.is_empty() {
         own_key(&config).map(|key| vec![key])

@@ -8,4 +8,5 @@ mod config;
 mod demo;
 mod documents;
 mod process;
+mod retention;
 mod serve;
