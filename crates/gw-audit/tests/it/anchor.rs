@@ -38,7 +38,7 @@ fn note(entries: &[StoredEntry], size: usize) -> String {
 
 /// Removes what is before `end`, going on from an anchor.
 fn prune(entries: &[StoredEntry], from: Option<&Anchor>, end: usize) -> Result<Anchor, RemovalError> {
-    let start = from.map_or(0, |anchor| anchor.head.size as usize);
+    let start = from.map_or(0, |anchor| usize::try_from(anchor.head.size).unwrap());
     let mut removal = Removal::after(chain_id(Stream::Access), from).unwrap();
     for entry in &entries[start..end] {
         removal.take(&entry.bytes, &entry.openings, entry.hash.as_slice())?;

@@ -64,6 +64,15 @@ pub(super) enum Found {
     Unreadable(i64),
 }
 
+impl Found {
+    fn row(&self) -> Option<&entries::Model> {
+        match self {
+            Self::Row(row) => Some(row),
+            Self::Unreadable(_) => None,
+        }
+    }
+}
+
 /// What a row holds that is as it was sealed.
 #[derive(Debug)]
 pub(super) struct SoundRow {
@@ -111,8 +120,7 @@ impl AuditStore {
 
     /// Tells the rows that are as they were sealed from the others; in the same order.
     pub(super) async fn judged(&self, found: Vec<Found>) -> Result<Vec<LogRow<SoundRow>>, StoreError> {
-        let row_of = |found| if let &Found::Row(ref row) = found { Some(&**row) } else { None };
-        let rows: Vec<_> = found.iter().filter_map(row_of).collect();
+        let rows: Vec<_> = found.iter().filter_map(Found::row).collect();
         let misplaced = self.misplaced(&rows).await?;
         let chains = chains::Entity::find().all(&self.pools.reader).await?;
         // A chain whose row is malformed has no sound entry.
