@@ -71,6 +71,7 @@ fn said(error: &StoreError) -> ApiError {
             Missing::Session => "session not found",
             Missing::SharedInfra => "shared contract not found",
             Missing::ApprovedCode => "this code is not approved",
+            Missing::LegalHold => "legal hold not found",
             Missing::PersonalUrl => "rpc url not found",
             Missing::Suspension => "suspension not found",
             Missing::Quarantine => "quarantine not found",

@@ -14,6 +14,7 @@ mod diagnostics;
 mod error;
 mod grants;
 mod groups;
+mod holds;
 mod input;
 mod last_admin;
 mod mined;
@@ -131,4 +132,6 @@ fn routes() -> OpenApiRouter<AdminState> {
         .routes(routes!(sessions::delete::delete_session))
         .routes(routes!(records::logs::list_logs))
         .routes(routes!(records::audit_logs::list_audit_logs))
+        .routes(routes!(holds::list::list_legal_holds, holds::place::place_legal_hold))
+        .routes(routes!(holds::lift::lift_legal_hold))
 }

@@ -3,6 +3,7 @@
 //! - [`Record`]: what happened. Start reading here.
 //! - [`Draft`] and [`Chain`]: a record becomes bytes and gets its place; [`Entry`] reads it back.
 //! - [`tree`]: the Merkle tree over the same hashes, and proofs; [`Checkpoint`]: its signed root.
+//! - [`Anchor`]: what is left of a pruned beginning; [`Erasures`]: which personal values are gone on purpose.
 //! - [`verify`]: what is wrong with a stored chain.
 //!
 //! Nothing here keeps anything: the journal and the stores do. Time and salts are arguments.
@@ -11,17 +12,20 @@
 //! without touching a hash.
 #![warn(missing_docs, clippy::wildcard_enum_match_arm)]
 
+mod anchor;
 pub mod cbor;
 mod chain;
 mod checkpoint;
 mod code;
 mod entry;
+mod erasure;
 mod fields;
 pub mod outbox;
 mod record;
 pub mod tree;
 pub mod verify;
 
+pub use anchor::{Anchor, AnchorError, Removal, RemovalError};
 pub use chain::{Chain, ChainError, Head, OrgHead, Placed};
 pub use checkpoint::{Checkpoint, CheckpointError, CheckpointKey, CheckpointPublicKey, KeyError};
 pub use code::UnknownCode;
@@ -29,6 +33,7 @@ pub use entry::{
     ChainId, Content, Draft, ENTRY_FORMAT, ENTRY_VERSION, Entry, EntryError, Genesis, Hash, Header, OrgLink, ShardId,
     StoreId, StoredEntry, erased,
 };
+pub use erasure::{Erased, ErasureRecord, Erasures, erased_where, erasures, names};
 pub use record::{
     AccessRecord, Action, AdminEntry, AuthMethod, Kind, MatchedVia, OutboxFault, Outcome, Record, ResourceType,
     SUPER_ADMIN, SYSTEM_RETENTION, SecurityEvent, SecurityKind, SendIntent, SendOutcome, Stream, TraceKind,

@@ -134,6 +134,8 @@ pub enum Missing {
     Quarantine,
     /// A conviction.
     Conviction,
+    /// A legal hold.
+    LegalHold,
     /// A chain of the audit log.
     Chain,
 }
@@ -154,6 +156,7 @@ impl core::fmt::Display for Missing {
             Self::Tenant => "tenant",
             Self::SharedInfra => "shared contract",
             Self::ApprovedCode => "approved code",
+            Self::LegalHold => "legal hold",
             Self::PersonalUrl => "personal URL",
             Self::Suspension => "suspension",
             Self::Quarantine => "quarantine",

@@ -4,14 +4,14 @@ use crate::{
     StoreError,
     entity::{
         address_links, approved_code, contract_grants, contracts, convictions, directory_tenants, group_access, groups,
-        memberships, org_user_records, organizations, personal_urls, quarantines, refresh_tokens, reservations,
-        shared_infrastructure, suspensions, system_toggles, users, watched_sends, withheld_changes,
+        legal_holds, memberships, org_user_records, organizations, personal_urls, quarantines, refresh_tokens,
+        reservations, shared_infrastructure, suspensions, system_toggles, users, watched_sends, withheld_changes,
     },
     record::{
-        AllowedTenant, ApprovedCode, Contract, Conviction, CreationKind, EventRules, Grant, Group, GroupAccess, Link,
-        Membership, MembershipSource, Object, OpenReservation, OrgUserRecord, Organization, PersonalUrl, Quarantine,
-        RefreshToken, ReservationState, SharedInfra, Suspension, ToggleChange, TokenHash, User, Watched,
-        WithheldChange,
+        AllowedTenant, ApprovedCode, Contract, Conviction, CreationKind, EventRules, Grant, Group, GroupAccess,
+        HoldScope, LegalHold, Link, Membership, MembershipSource, Object, OpenReservation, OrgUserRecord, Organization,
+        PersonalUrl, Quarantine, RefreshToken, ReservationState, SharedInfra, Suspension, ToggleChange, TokenHash,
+        User, Watched, WithheldChange,
     },
 };
 use gw_policy::{
@@ -207,6 +207,25 @@ impl TryFrom<approved_code::Model> for ApprovedCode {
             size: u32::try_from(row.code_size).map_err(|_| place.bad("code_size"))?,
             name: row.name,
             approved_by: row.approved_by,
+            created_at: at(row.created_at),
+        })
+    }
+}
+
+impl TryFrom<legal_holds::Model> for LegalHold {
+    type Error = StoreError;
+    fn try_from(row: legal_holds::Model) -> Result<Self, StoreError> {
+        let place = Place::new("legal_holds", row.id);
+        let scope = match (row.org_id, &row.stream) {
+            (Some(org), None) => HoldScope::Organization(org.into()),
+            (None, Some(stream)) => HoldScope::Stream(place.parse("stream", stream)?),
+            (Some(_), Some(_)) | (None, None) => return Err(place.bad("stream")),
+        };
+        Ok(Self {
+            id: row.id.into(),
+            scope,
+            reason: row.reason,
+            placed_by: row.placed_by,
             created_at: at(row.created_at),
         })
     }

@@ -83,6 +83,8 @@ ids! {
     ApprovedCodeId;
     /// The override of a system toggle.
     ToggleId;
+    /// A hold on entries of the audit log.
+    LegalHoldId;
     /// A personal RPC URL.
     PersonalUrlId;
 }

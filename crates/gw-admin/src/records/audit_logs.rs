@@ -3,7 +3,7 @@ use crate::{
     error::Failure,
     input,
     scope::{Admin, paging},
-    wire::AuditLogEntry,
+    wire::AuditLogRow,
 };
 use axum::{Json, extract::State, response::AppendHeaders};
 use gw_http::{Page, PageQuery, QueryParams, fitting};
@@ -39,15 +39,15 @@ pub(crate) struct Filter {
 }
 
 /// Mutations, newest first, with the values before and after; also those whose sealing is still under way.
-/// `X-Total-Count` counts the whole list.
+/// `X-Total-Count` counts the whole list. A sealed entry that is not what was sealed says so (`tampered`) and nothing else.
 #[utoipa::path(get, path = "/api/v1/admin/audit-logs", tag = "logs", params(Filter, PageQuery),
-    responses((status = 200, body = [AuditLogEntry]), (status = 400), (status = 401), (status = 403)))]
+    responses((status = 200, body = [AuditLogRow]), (status = 400), (status = 401), (status = 403)))]
 pub(crate) async fn list_audit_logs(
     admin: Admin,
     State(state): State<AdminState>,
     QueryParams(query): QueryParams<Filter>,
     page: Page<100>,
-) -> Result<(AppendHeaders<[(&'static str, String); 1]>, Json<Vec<AuditLogEntry>>), Failure> {
+) -> Result<(AppendHeaders<[(&'static str, String); 1]>, Json<Vec<AuditLogRow>>), Failure> {
     let org = match query.org_id.as_deref() {
         Some(org) => Some(admin.readable_org(&state, org).await?.id),
         None => None,
@@ -64,7 +64,7 @@ pub(crate) async fn list_audit_logs(
     };
     let found = state.audit.list_audit_logs(&state.store, &filter, paging(page)).await?;
     let total = AppendHeaders([("x-total-count", found.total.to_string())]);
-    let rows = found.rows.into_iter().map(|row| AuditLogEntry::new(row, &admin)).collect();
+    let rows = found.rows.into_iter().map(|row| AuditLogRow::new(row, &admin)).collect();
     Ok((total, Json(fitting(rows))))
 }
 

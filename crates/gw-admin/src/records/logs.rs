@@ -3,7 +3,7 @@ use crate::{
     error::Failure,
     input,
     scope::{Admin, paging},
-    wire::{AccessLog, AdminLogsResponse},
+    wire::{AccessLogRow, AdminLogsResponse},
 };
 use axum::{Json, extract::State};
 use gw_http::{Page, PageQuery, Paged, QueryParams};
@@ -45,6 +45,9 @@ pub(crate) struct Filter {
 ///
 /// An administrator of an organization sees records filed under it; parameters are for super only (HD12). They read
 /// `unregistered` for denied calls to another organization's contract and to an unregistered address (HD30).
+///
+/// Every row is compared with its hash and its place in the log. One that is not what was sealed says so (`tampered`) and
+/// nothing else.
 #[utoipa::path(get, path = "/api/v1/admin/logs", tag = "logs", params(Filter, PageQuery),
     responses((status = 200, body = AdminLogsResponse), (status = 400), (status = 401), (status = 403)))]
 pub(crate) async fn list_logs(
@@ -64,7 +67,7 @@ pub(crate) async fn list_logs(
         ..AccessFilter::all(admin.scope()?)
     };
     let found = state.audit.list_access_logs(&filter, paging(page)).await?;
-    let rows = found.rows.into_iter().map(|row| AccessLog::new(row, &admin)).collect();
+    let rows = found.rows.into_iter().map(|row| AccessLogRow::new(row, &admin)).collect();
     let Paged { data, total, limit, offset } = page.of(rows, found.total);
     Ok(Json(AdminLogsResponse { data, total, limit, offset }))
 }

@@ -10,10 +10,73 @@ use utoipa::ToSchema;
 /// Calls and retrievals.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AdminLogsResponse {
-    pub(crate) data: Vec<AccessLog>,
+    pub(crate) data: Vec<AccessLogRow>,
     pub(crate) total: u64,
     pub(crate) limit: u32,
     pub(crate) offset: u64,
+}
+
+/// A row of the access log.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum AccessLogRow {
+    /// As it was sealed.
+    Sealed(Box<AccessLog>),
+    /// Not as it was sealed.
+    Tampered(TamperedRow),
+}
+
+impl AccessLogRow {
+    /// As this administrator reads it.
+    pub(crate) fn new(row: audit::LogRow<audit::AccessLog>, admin: &Admin) -> Self {
+        match row {
+            audit::LogRow::Entry(row) => Self::Sealed(Box::new(AccessLog::new(row, admin))),
+            audit::LogRow::Tampered(row) => Self::Tampered(TamperedRow::new(row, admin)),
+        }
+    }
+}
+
+/// A row of the audit log.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum AuditLogRow {
+    /// As it was sealed, or as it waits to be.
+    Entry(Box<AuditLogEntry>),
+    /// Not as it was sealed.
+    Tampered(TamperedRow),
+}
+
+impl AuditLogRow {
+    /// As this administrator reads it.
+    pub(crate) fn new(row: audit::LogRow<audit::AuditLog>, admin: &Admin) -> Self {
+        match row {
+            audit::LogRow::Entry(row) => Self::Entry(Box::new(AuditLogEntry::new(row, admin))),
+            audit::LogRow::Tampered(row) => Self::Tampered(TamperedRow::new(row, admin)),
+        }
+    }
+}
+
+/// A row whose bytes do not make its hash, do not stand where they were sealed, or do not say what the columns say by which
+/// the row was found: somebody wrote to the audit store past the gateway. `audit verify` tells what is wrong.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TamperedRow {
+    /// Names the row; it may have been changed, too.
+    id: i64,
+    /// Always true.
+    tampered: bool,
+    /// Only where the entry's own bytes still prove it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    created_at: Option<Timestamp>,
+}
+
+impl TamperedRow {
+    /// Who may not know how many rows there are is told a name that does not count (HD40).
+    fn new(row: audit::TamperedRow, admin: &Admin) -> Self {
+        let opaque = || row.hash.map_or(0, |hash| opaque(hash.as_ref()));
+        let id = if admin.is_super() { row.id } else { opaque() };
+        Self { id, tampered: true, created_at: row.created_at }
+    }
 }
 
 /// One call or retrieval, as sealed.

@@ -7,6 +7,7 @@ mod dev;
 mod diagnostics;
 mod grant;
 mod group;
+mod hold;
 mod log;
 mod mined;
 mod organization;
@@ -38,7 +39,8 @@ pub(crate) use group::{
     Group, GroupAccess, GroupAccessRequest, GroupBatchDeletePreviewEntry, GroupBatchDeletePreviewResponse,
     GroupBatchDeleteRequest, GroupBatchDeleteResponse, GroupCreateRequest, GroupUpdateRequest, GroupWithAccess,
 };
-pub(crate) use log::{AccessLog, AdminLogsResponse, AuditLogEntry};
+pub(crate) use hold::{LegalHold, LegalHoldListResponse, LegalHoldRequest, LiftHoldRequest};
+pub(crate) use log::{AccessLogRow, AdminLogsResponse, AuditLogRow};
 pub(crate) use mined::{
     ClearMinedRequest, MinedConviction, MinedConvictionListResponse, MinedQuarantine, MinedQuarantineListResponse,
     MinedSuspension, MinedSuspensionListResponse,

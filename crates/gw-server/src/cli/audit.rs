@@ -34,6 +34,8 @@ pub(super) enum Command {
     Verify(Verify),
     /// Say what is whole in a damaged journal and what is lost; with --confirm go on with what is whole.
     Salvage(super::salvage::Salvage),
+    /// Erase what the log holds of a person, under a record that says so; chain and proofs stay.
+    Erase(super::erase::Erase),
 }
 
 #[derive(Debug, Args)]
@@ -80,6 +82,7 @@ pub(super) async fn run(command: Command, config: Config) -> Result<ExitCode, Fa
     let options = match command {
         Command::Verify(options) => options,
         Command::Salvage(options) => return super::salvage::run(&options, &config),
+        Command::Erase(options) => return super::erase::run(options, config).await,
     };
     let ground = Ground::read_only(&config);
     let keys = if options.public_key.is_empty() {

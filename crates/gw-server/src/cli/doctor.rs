@@ -8,7 +8,7 @@ use crate::{
     mount,
     serve::{
         Fault, causes, humanity, journal, node,
-        stores::{Ground, Secrets, checkpoint_key},
+        stores::{AuditAdmin, Ground, NOTHING_IS_PRUNED, Secrets, audit_admin, checkpoint_key},
     },
 };
 use anyhow::{Context as _, anyhow, bail};
@@ -28,6 +28,7 @@ pub(super) async fn run(config: Config) -> Result<ExitCode, Fault> {
     report.line("policy store", policy_store(&ground, &config).await);
     report.line("upstream keys of groups", group_keys(&ground, &config).await);
     report.line("audit store", audit_store(&ground, &config).await);
+    report.line("retention", retention(&ground, &config).await);
     report.line("journal directory", journal_directory(&config));
     if let Some(url) = &config.store.cache_url {
         report.line("shared cache", shared_cache(&ground, url).await);
@@ -116,6 +117,26 @@ async fn audit_store(ground: &Ground, config: &Config) -> anyhow::Result<String>
         None => return Ok(format!("{state}; nothing was signed yet")),
     }
     Ok(format!("{state}; no chain is shorter than what was signed"))
+}
+
+/// Spec/70 rules 23 to 25: what is pruned, and by whom.
+async fn retention(ground: &Ground, config: &Config) -> anyhow::Result<String> {
+    let opened = async { Ok::<_, anyhow::Error>(AuditStore::open(ground.audit_store(config)?).await?) };
+    let Ok(audit) = opened.await else { return Ok("nothing to prune yet".to_owned()) };
+    if audit.check_schema().await.is_err() {
+        return Ok("nothing to prune yet".to_owned());
+    }
+    match audit_admin(ground, config, &audit).await? {
+        AuditAdmin::Own => Ok("old entries are pruned".to_owned()),
+        AuditAdmin::Missing => Ok(NOTHING_IS_PRUNED.to_owned()),
+        AuditAdmin::Other(admin) => {
+            let admin = AuditStore::open(*admin).await.context("AUDIT_ADMIN_DATABASE_URL cannot be used")?;
+            if !admin.may_rewrite().await.context("its privileges cannot be read")? {
+                bail!("AUDIT_ADMIN_DATABASE_URL: its role may not delete entries, so nothing is pruned");
+            }
+            Ok("old entries are pruned by the role of AUDIT_ADMIN_DATABASE_URL".to_owned())
+        }
+    }
 }
 
 /// An old schema is mended by the next start, unless migrations are off.

@@ -7,6 +7,7 @@
 mod audit;
 mod config;
 mod doctor;
+mod erase;
 mod hash_client_secret;
 mod migrate;
 mod salvage;
@@ -43,7 +44,7 @@ enum Command {
         #[command(subcommand)]
         command: config::Command,
     },
-    /// Check the audit log.
+    /// Check the audit log, or erase what it holds of a person.
     Audit {
         #[command(subcommand)]
         command: audit::Command,

@@ -264,6 +264,15 @@ pub fn span(text: &str, least: u64, most: u64) -> Option<Duration> {
     (total >= Duration::from_secs(least) && total <= Duration::from_secs(most)).then_some(total)
 }
 
+/// How long something is kept: a span from a day to a century, or for ever (`None`), written `0`.
+pub static RETENTION: Kind<Option<Duration>> = Kind {
+    rule: "`0` (for ever) or a span from 24h to 876000h",
+    parse: |text| match text {
+        "0" => Some(None),
+        span_text => span(span_text, 86_400, 876_000 * 3600).map(Some),
+    },
+};
+
 fn with_units(text: &str) -> Option<Duration> {
     let mut total = Duration::ZERO;
     let mut rest = text;

@@ -22,6 +22,7 @@ pub use show::{print, reference};
 pub use source::{ProcessEnv, Settings, Source};
 pub use variable::{Entry, Section, Shown};
 
+use gw_audit::Stream;
 use gw_evm::Extras;
 use gw_http::{Origin, OwnOrigins};
 use gw_identity::ResolverConfig;
@@ -303,6 +304,44 @@ pub struct Audit {
     pub checkpoint_interval: Duration,
     /// Whether parameters are recorded.
     pub log_params: bool,
+    /// What of it is kept how long.
+    pub retention: Retention,
+}
+
+/// How long entries of the audit log are kept; `None` is for ever.
+#[derive(Clone, Debug)]
+pub struct Retention {
+    /// The audit store under a role that may delete.
+    pub admin_url: Option<Secret>,
+    /// Calls and retrievals.
+    pub access: Option<Duration>,
+    /// Decisions of compliance.
+    pub compliance: Option<Duration>,
+    /// Mutations by administrators.
+    pub admin: Option<Duration>,
+    /// Reads and transitions of disclosure.
+    pub disclosure: Option<Duration>,
+    /// Security events.
+    pub security: Option<Duration>,
+    /// Travel-rule records, of which there are none yet.
+    pub travel_records: Option<Duration>,
+    /// Time between two sweeps.
+    pub interval: Duration,
+    /// Calls and retrievals at most; 0 is no limit.
+    pub max_access_rows: u64,
+}
+
+impl Retention {
+    /// How long entries of a stream are kept.
+    pub fn of(&self, stream: Stream) -> Option<Duration> {
+        match stream {
+            Stream::Admin => self.admin,
+            Stream::Access => self.access,
+            Stream::Compliance => self.compliance,
+            Stream::Disclosure => self.disclosure,
+            Stream::Security => self.security,
+        }
+    }
 }
 
 /// Logs and shutdown.
@@ -423,6 +462,17 @@ impl Config {
                 checkpoint_key: from.get(&var::AUDIT_CHECKPOINT_KEY),
                 checkpoint_interval: need(from, &var::AUDIT_CHECKPOINT_INTERVAL)?,
                 log_params: need(from, &var::AUDIT_LOG_PARAMS)?,
+                retention: Retention {
+                    admin_url: from.get(&var::AUDIT_ADMIN_DATABASE_URL),
+                    access: need(from, &var::RETENTION_ACCESS_LOGS)?,
+                    compliance: need(from, &var::RETENTION_COMPLIANCE_LOGS)?,
+                    admin: need(from, &var::RETENTION_RBAC_AUDIT_LOGS)?,
+                    disclosure: need(from, &var::RETENTION_DISCLOSURE_LOGS)?,
+                    security: need(from, &var::RETENTION_SECURITY_LOGS)?,
+                    travel_records: need(from, &var::RETENTION_TRAVEL_RECORDS)?,
+                    interval: need(from, &var::RETENTION_CLEANUP_INTERVAL)?,
+                    max_access_rows: need(from, &var::MAX_ACCESS_LOG_ROWS)?,
+                },
             },
             operation: Operation {
                 log_level: need(from, &var::LOG_LEVEL)?,

@@ -305,6 +305,10 @@ registry! {
     /// Audit store.
     AUDIT_DATABASE_URL: Secret = Variable::new(Audit, &kind::DATABASE).secret()
         .derived("SQLite, `<DATA_DIR>/audit.db`; beside PostgreSQL the database name with `_audit`").rule("in production another database than DATABASE_URL");
+    /// The same database under a role that may delete: entries are pruned and personal values erased by it, and by nothing else.
+    /// Without it nothing is pruned from a database whose other role may not.
+    AUDIT_ADMIN_DATABASE_URL: Secret = Variable::new(Audit, &kind::DATABASE).secret()
+        .rule("names the database of AUDIT_DATABASE_URL; in production with a password");
     /// Directory of the journal.
     AUDIT_BUFFER_DIR: PathBuf = Variable::new(Audit, &kind::PATH).derived("`<DATA_DIR>/audit`").required().rule("in production no tmpfs or overlay");
     /// Unsealed bytes the journal may hold while the audit store is away.
@@ -319,6 +323,22 @@ registry! {
     AUDIT_CHECKPOINT_INTERVAL: Duration = Variable::new(Audit, kind!(Duration, "a span from 1s to 24h", |t| span(t, 1, DAY))).default("1m");
     /// Records the (shortened) parameters of requests.
     AUDIT_LOG_PARAMS: bool = Variable::new(Audit, &kind::BOOL).default("false");
+    /// How long calls and retrievals are kept.
+    RETENTION_ACCESS_LOGS: Option<Duration> = Variable::new(Audit, &kind::RETENTION).default("2160h");
+    /// How long decisions of compliance are kept.
+    RETENTION_COMPLIANCE_LOGS: Option<Duration> = Variable::new(Audit, &kind::RETENTION).default("61320h");
+    /// How long mutations by administrators are kept.
+    RETENTION_RBAC_AUDIT_LOGS: Option<Duration> = Variable::new(Audit, &kind::RETENTION).default("8760h");
+    /// How long reads and transitions of disclosure are kept.
+    RETENTION_DISCLOSURE_LOGS: Option<Duration> = Variable::new(Audit, &kind::RETENTION).default("61320h");
+    /// How long logins, bans, links and findings are kept.
+    RETENTION_SECURITY_LOGS: Option<Duration> = Variable::new(Audit, &kind::RETENTION).default("8760h");
+    /// How long travel-rule records are kept. There are none in this version, so there is nothing to prune yet.
+    RETENTION_TRAVEL_RECORDS: Option<Duration> = Variable::new(Audit, &kind::RETENTION).default("61320h");
+    /// Time between two sweeps of what is older than its retention.
+    RETENTION_CLEANUP_INTERVAL: Duration = Variable::new(Audit, kind!(Duration, "a span from 1m to 24h", |t| span(t, 60, DAY))).default("1h");
+    /// Calls and retrievals that are kept at most, the newest ones; `0` is no limit. What is younger than 24 hours stays anyway.
+    MAX_ACCESS_LOG_ROWS: u64 = Variable::new(Audit, kind!(u64, "a whole number", |t| number(t, 0, u64::MAX))).default("0");
 
     /// Least severe log line that is written.
     LOG_LEVEL: LogLevel = Variable::new(Operation, &LOG_LEVEL_KIND).default("info");

@@ -46,6 +46,7 @@ pub(super) fn check(from: &Settings, build: Build, report: &mut Report) {
     let mut rules = Rules { from, report };
     rules.tokens();
     rules.spans_and_counts();
+    rules.retention();
     rules.listeners();
     rules.mock_login(build);
     rules.directory();
@@ -100,6 +101,16 @@ impl Rules<'_> {
         }
         if exceeds(from.get(&var::ETH_CALL_TRACE_TIMEOUT), from.get(&var::TRACE_TIMEOUT)) {
             self.broken(&var::ETH_CALL_TRACE_TIMEOUT, "must not be longer than TRACE_TIMEOUT");
+        }
+    }
+
+    /// What deletes by the admin role deletes from the log that is written.
+    fn retention(&mut self) {
+        let Some(admin) = self.from.get(&var::AUDIT_ADMIN_DATABASE_URL) else { return };
+        // Host and port may differ: the one role may come by a pooler, the other one directly.
+        let name = |url: &Secret| Url::parse(url.expose()).ok().map(|url| url.path().to_owned());
+        if audit_url(self.from).as_ref().and_then(name) != name(&admin) {
+            self.broken(&var::AUDIT_ADMIN_DATABASE_URL, "must name the database of AUDIT_DATABASE_URL");
         }
     }
 
@@ -299,7 +310,13 @@ impl Rules<'_> {
     fn stores(&mut self) {
         let (main, audit) = (self.from.get(&var::DATABASE_URL), self.from.get(&var::AUDIT_DATABASE_URL));
         let cache = self.from.get(&var::REDIS_URL);
-        let addresses = [(&var::DATABASE_URL, &main), (&var::AUDIT_DATABASE_URL, &audit), (&var::REDIS_URL, &cache)];
+        let admin = self.from.get(&var::AUDIT_ADMIN_DATABASE_URL);
+        let addresses = [
+            (&var::DATABASE_URL, &main),
+            (&var::AUDIT_DATABASE_URL, &audit),
+            (&var::AUDIT_ADMIN_DATABASE_URL, &admin),
+            (&var::REDIS_URL, &cache),
+        ];
         for (variable, url) in addresses {
             if url.as_ref().is_some_and(|url| !has_password(url.expose())) {
                 self.broken(variable, "must have a password in production");

@@ -151,6 +151,7 @@ const BROKEN: &[(&str, &[&str])] = &[
         &["localhost:6379", "http://cache", "redis:///0", "redis+unix:///run/redis.sock", "redis-sharded://h"],
     ),
     ("AUDIT_DATABASE_URL", &["redis://h"]),
+    ("AUDIT_ADMIN_DATABASE_URL", &["redis://h"]),
     ("AUDIT_BUFFER_DIR", &["a\0b"]),
     ("AUDIT_BUFFER_MAX_BYTES", &["8GB", "1MiB"]),
     ("AUDIT_FULL_POLICY", &["open"]),
@@ -158,6 +159,14 @@ const BROKEN: &[(&str, &[&str])] = &[
     ("AUDIT_CHECKPOINT_KEY", &["07", "-----BEGIN PRIVATE KEY-----"]),
     ("AUDIT_CHECKPOINT_INTERVAL", &["x", "0s", "2d"]),
     ("AUDIT_LOG_PARAMS", &["some"]),
+    ("RETENTION_ACCESS_LOGS", &["forever", "23h"]),
+    ("RETENTION_COMPLIANCE_LOGS", &["7y", "1m"]),
+    ("RETENTION_RBAC_AUDIT_LOGS", &["-1", "876001h"]),
+    ("RETENTION_DISCLOSURE_LOGS", &["x", "0s"]),
+    ("RETENTION_SECURITY_LOGS", &["x", "23h"]),
+    ("RETENTION_TRAVEL_RECORDS", &["x", "23h"]),
+    ("RETENTION_CLEANUP_INTERVAL", &["x", "59s", "25h"]),
+    ("MAX_ACCESS_LOG_ROWS", &["-1", "many"]),
     ("LOG_LEVEL", &["verbose", "INFO"]),
     ("LOG_FORMAT", &["xml"]),
     ("SHUTDOWN_DELAY", &["x", "6m"]),
@@ -278,6 +287,10 @@ fn row_2_production_refuses() {
         (&[("REDIS_URL", "rediss://cache:6379")], "REDIS_URL: must have a password"),
         (&[("REDIS_URL", "redis://gateway:@cache:6379")], "REDIS_URL: must have a password"),
         (&[("AUDIT_DATABASE_URL", "postgres://audit:@db/audit")], "AUDIT_DATABASE_URL: must have a password"),
+        (
+            &[("AUDIT_ADMIN_DATABASE_URL", "postgres://owner:@db/gateway_audit")],
+            "AUDIT_ADMIN_DATABASE_URL: must have a password",
+        ),
     ];
     for (changes, expected) in cases {
         let found = problems(PRODUCTION, changes);

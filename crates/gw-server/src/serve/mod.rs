@@ -30,7 +30,7 @@ use crate::{
     config::{Config, Operation},
     signal::Interrupt,
     telemetry::{self, Metrics},
-    workers::{self, Sealing, SealingHealth},
+    workers::{self, Retention, Sealing, SealingHealth},
 };
 use administration::AdminThread;
 use anyhow::Context as _;
@@ -171,6 +171,13 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
         interval: config.audit.checkpoint_interval,
         directory: config.audit.journal_dir.clone(),
     };
+    let retention = match stores::audit_admin(&ground, &config, &audit).await? {
+        stores::AuditAdmin::Missing => {
+            tracing::warn!("{}", stores::NOTHING_IS_PRUNED);
+            None
+        }
+        admin => Some(Retention::new(&config, admin, &audit, &store, &ground, &secrets.checkpoint)?),
+    };
     let end_sealing = CancellationToken::new();
     // On a thread of its own: it hashes and builds statements by the thousand, and no request may wait behind that.
     let ended = end_sealing.clone();
@@ -179,6 +186,9 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
     let heads = tokio::spawn(heads);
 
     let tasks = TaskTracker::new();
+    if let Some(retention) = retention {
+        tasks.spawn(retention.prune(end.clone()));
+    }
     let administration = AdminThread::start()?;
     let gateway = async {
         let node = {

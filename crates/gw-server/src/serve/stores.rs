@@ -180,6 +180,32 @@ pub(crate) async fn open_audit(ground: &Ground, config: &Config) -> anyhow::Resu
     Ok(audit)
 }
 
+/// By which credential the audit log is pruned and erased from.
+#[derive(Debug)]
+pub(crate) enum AuditAdmin {
+    /// The one that seals may delete, too: a file, or a database of a development machine.
+    Own,
+    /// AUDIT_ADMIN_DATABASE_URL.
+    Other(Box<StoreConfig>),
+    /// None: nothing is pruned.
+    Missing,
+}
+
+/// Finds the credential that may delete from the audit log (spec/70 rule 25).
+pub(crate) async fn audit_admin(ground: &Ground, config: &Config, audit: &AuditStore) -> anyhow::Result<AuditAdmin> {
+    if let Some(url) = &config.audit.retention.admin_url {
+        let location = Location::postgres(url.clone()).with_lifetime(config.store.max_lifetime);
+        let few = StoreConfig { connections: 2, ..ground.store_config(config, location)? };
+        return Ok(AuditAdmin::Other(Box::new(few)));
+    }
+    let own = audit.may_rewrite().await.context("the audit store's privileges cannot be read")?;
+    Ok(if own { AuditAdmin::Own } else { AuditAdmin::Missing })
+}
+
+/// What is said where nothing can be pruned.
+pub(crate) const NOTHING_IS_PRUNED: &str =
+    "nothing is pruned: AUDIT_ADMIN_DATABASE_URL is not set, and the role of AUDIT_DATABASE_URL may not delete";
+
 /// Opens what instances share (spec/85 section 3, step 5), or a place for it in this process.
 pub(crate) async fn open_cache(ground: &Ground, config: &Config) -> anyhow::Result<Cache> {
     let Some(url) = &config.store.cache_url else { return Ok(Cache::in_process(Arc::clone(&ground.steady))) };
@@ -306,12 +332,22 @@ impl Secrets {
     }
 }
 
+/// What authenticates the rows of the audit outbox, for a command that writes some. Its rows are remembered by the service.
+pub(crate) fn outbox_guard(config: &Config) -> anyhow::Result<OutboxGuard> {
+    let Some(secret) = checkpoint_key(config)? else { return Ok(OutboxGuard::default()) };
+    Ok(OutboxGuard { key: Some(outbox_key(&secret)?), witness: None })
+}
+
+fn outbox_key(checkpoint_key: &Secret) -> anyhow::Result<OutboxKey> {
+    let key = signing_key(checkpoint_key.expose()).context("the checkpoint key cannot be read")?;
+    Ok(OutboxKey::derive(&key.to_bytes()))
+}
+
 impl Secrets {
     /// What authenticates the rows of the audit outbox, and remembers their last one outside the database.
     pub(super) fn outbox_guard(&self, mark: &Arc<OutboxMarkFile>) -> anyhow::Result<OutboxGuard> {
-        let key = signing_key(self.checkpoint.expose()).context("the checkpoint key cannot be read")?;
         let witness = Arc::clone(mark) as Arc<dyn OutboxWitness>;
-        Ok(OutboxGuard { key: Some(OutboxKey::derive(&key.to_bytes())), witness: Some(witness) })
+        Ok(OutboxGuard { key: Some(outbox_key(&self.checkpoint)?), witness: Some(witness) })
     }
 }
 

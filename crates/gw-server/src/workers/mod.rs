@@ -1,5 +1,5 @@
 //! What runs beside the requests: the watchers of reserved addresses, of contract wallets and of the cache, the sealer of
-//! the audit log, tidying up.
+//! the audit log and what prunes it, tidying up.
 //!
 //! A worker ends when it is told to, after the step it is at; nothing is lost by ending it at any time.
 
@@ -7,6 +7,7 @@ mod cache;
 mod contract_wallets;
 mod journal_heads;
 mod reservations;
+mod retention;
 mod sealer;
 mod tidy;
 
@@ -14,5 +15,6 @@ pub(crate) use cache::watch as watch_cache;
 pub(crate) use contract_wallets::ContractWallets;
 pub(crate) use journal_heads::watch as watch_journal_heads;
 pub(crate) use reservations::watch as watch_reservations;
+pub(crate) use retention::Retention;
 pub(crate) use sealer::{Sealing, SealingHealth, catch_up, seal};
 pub(crate) use tidy::tidy;

@@ -24,6 +24,7 @@ struct Victim {
     shared: String,
     /// The hash of approved code.
     approved: String,
+    hold: String,
     tenant: String,
 }
 
@@ -60,6 +61,8 @@ impl Victim {
         w.gw.admin("POST", "/shared-infrastructure", Some(tag)).await.expect(201);
         let code = json!({"name": "victim", "creation_code": shared});
         let code = w.gw.admin("POST", "/approved-code", Some(code)).await.expect(201);
+        let hold = json!({"org_id": org, "reason": "victim"});
+        let hold = w.gw.admin("POST", "/legal-holds", Some(hold)).await.expect(201);
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         Self {
             org,
@@ -71,6 +74,7 @@ impl Victim {
             contract: text(&contract["id"]),
             shared,
             approved: text(&code["hash"]),
+            hold: text(&hold["id"]),
             tenant: text(&tenant["id"]),
         }
     }
@@ -116,6 +120,8 @@ impl Victim {
             ("POST", "/approved-code") => {
                 Some(json!({"name": "new", "creation_code": self.shared.replace("0x", "0x6b")}))
             }
+            ("POST", "/legal-holds") => Some(json!({"stream": "security", "reason": "test"})),
+            ("POST", "/legal-holds/{id}/lift") => Some(json!({"reason": "test"})),
             ("POST", "/system/eth-call-tracing") => Some(json!({"enabled": true, "reason": "test"})),
             ("POST", "/system/intra-org-grant-tracing") => Some(json!({"enabled": false, "reason": "test"})),
             (
@@ -189,6 +195,7 @@ impl Victim {
             .replace("/directory-tenants/{id}", &format!("/directory-tenants/{}", self.tenant))
             .replace("/shared-infrastructure/{address}", &format!("/shared-infrastructure/{}", self.shared))
             .replace("/approved-code/{hash}", &format!("/approved-code/{}", self.approved))
+            .replace("/legal-holds/{id}", &format!("/legal-holds/{}", self.hold))
             .replace("/rpc-urls/{id}", &format!("/rpc-urls/{url}"))
             .replace("{session_id}", &session)
             .replace("{org_id}", &self.org)

@@ -9,5 +9,7 @@ mod demo;
 mod documents;
 mod full_disk;
 mod process;
+mod retention;
+#[cfg(test)]
 mod salvage;
 mod serve;

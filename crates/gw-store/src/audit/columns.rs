@@ -74,6 +74,11 @@ impl Columns {
         }
     }
 
+    /// Whose entry it is, as the column says: a personal value beside the entry, like its opening.
+    pub(super) fn external_id(&self) -> Option<String> {
+        self.external_id.clone()
+    }
+
     /// Whether a stored row has these columns.
     pub(super) fn stand_in(&self, row: &entries::Model) -> bool {
         self.kind == row.kind
@@ -90,8 +95,9 @@ impl Columns {
             && self.resource_id == row.resource_id
             && self.tx_hash == row.tx_hash
             && self.store_id == row.store_id
+            && row.outbox_id.is_some() == (self.kind == Kind::Admin.as_str())
             // Entries of before the id was recorded in them have the column only.
-            && (self.outbox_id == row.outbox_id || (self.outbox_id.is_none() && self.kind == Kind::Admin.as_str()))
+            && (self.outbox_id.is_none() || self.outbox_id == row.outbox_id)
     }
 
     pub(super) fn row(self, chain: i64, seq: i64, entry: &StoredEntry) -> entries::ActiveModel {

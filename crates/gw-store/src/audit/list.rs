@@ -3,13 +3,16 @@
 //! Invariant: scope is a part of the query, so rows and total are of the same set (rule 27); what is shown is read
 //! from the hashed bytes, never from the columns it was found by.
 
-use super::{AuditStore, OutboxEntry};
+use super::{
+    AuditStore, OutboxEntry,
+    integrity::{LogRow, SoundRow, TamperedRow},
+};
 use crate::{
     Store, StoreError,
-    entity::{audit_outbox, entries},
+    entity::{audit_outbox, chains, entries},
     read::{PAGE_BYTES, Page, Paging, Scope, Weigh, portion},
 };
-use gw_audit::{AccessRecord, Action, AdminEntry, Content, Hash, Kind, Record, ResourceType, StoredEntry};
+use gw_audit::{AccessRecord, Action, AdminEntry, Hash, Kind, Record, ResourceType, Stream, StoredEntry};
 use gw_types::{DenyReason, OrgId, Timestamp, UserId};
 use sea_orm::{
     ColumnTrait, Condition, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
@@ -137,7 +140,11 @@ pub struct AuditLog {
 
 impl AuditStore {
     /// Access records, newest first. What waits in a journal is not among them yet.
-    pub async fn list_access_logs(&self, filter: &AccessFilter, paging: Paging) -> Result<Page<AccessLog>, StoreError> {
+    pub async fn list_access_logs(
+        &self,
+        filter: &AccessFilter,
+        paging: Paging,
+    ) -> Result<Page<LogRow<AccessLog>>, StoreError> {
         use entries::Column as C;
         let status = match filter.status {
             StatusFilter::Any => None,
@@ -160,8 +167,8 @@ impl AuditStore {
         let found = entries::Entity::find().filter(which);
         let total = found.clone().count(&self.pools.reader).await?;
         let found = found.order_by_desc(C::CreatedAt).order_by_desc(C::Id);
-        let rows = portion(&self.pools.reader, found, paging, PAGE_BYTES).await?;
-        Ok(Page { rows: rows.into_iter().map(AccessLog::try_from).collect::<Result<_, _>>()?, total })
+        let rows = self.judged(self.found(found, paging, PAGE_BYTES).await?).await?;
+        Ok(Page { rows: rows.into_iter().map(|row| row.and_then(access_log)).collect(), total })
     }
 
     /// Audit entries, newest first: those that wait in the policy store's outbox, then the sealed ones.
@@ -170,9 +177,10 @@ impl AuditStore {
         policy: &Store,
         filter: &AuditFilter,
         paging: Paging,
-    ) -> Result<Page<AuditLog>, StoreError> {
+    ) -> Result<Page<LogRow<AuditLog>>, StoreError> {
         let Waiting { found, total, bytes, ids, places } = waiting(policy, filter, paging).await?;
-        let mut rows = self.numbered(found, &ids, &places).await?;
+        let waiting = self.numbered(found, &ids, &places).await?;
+        let mut rows: Vec<_> = waiting.into_iter().map(LogRow::Entry).collect();
         let sealed = entries::Entity::find().filter(sealed_condition(filter, &ids));
         let all = sealed.clone().count(&self.pools.reader).await?.saturating_add(total);
         let read = u64::try_from(rows.len()).unwrap_or(u64::MAX);
@@ -183,9 +191,8 @@ impl AuditStore {
             offset: paging.offset.saturating_sub(total),
         };
         let sealed = sealed.order_by_desc(entries::Column::ChainId).order_by_desc(entries::Column::Seq);
-        for row in portion(&self.pools.reader, sealed, left, PAGE_BYTES.saturating_sub(bytes)).await? {
-            rows.push(row.try_into()?);
-        }
+        let found = self.found(sealed, left, PAGE_BYTES.saturating_sub(bytes)).await?;
+        rows.extend(self.judged(found).await?.into_iter().map(|row| row.and_then(audit_log)));
         Ok(Page { rows, total: all })
     }
 
@@ -229,9 +236,23 @@ impl AuditStore {
             .order_by_desc(C::Seq)
             .one(&self.pools.reader)
             .await?;
-        let Some(row) = newest else { return Ok(0) };
-        let header = StoredEntry::new(row.bytes.clone(), row.openings.clone()).map_err(|_| malformed(&row))?.header;
+        let Some(row) = newest else { return self.pruned_of(org).await };
+        let malformed = |_| StoreError::Row { table: "entries", column: "bytes", id: row.id.to_string() };
+        let header = StoredEntry::new(row.bytes.clone(), row.openings.clone()).map_err(malformed)?.header;
         Ok(header.org.map_or(0, |link| link.seq.saturating_add(1)))
+    }
+}
+
+impl AuditStore {
+    /// How many entries of an organization's mutations were pruned, where none is left.
+    async fn pruned_of(&self, org: OrgId) -> Result<u64, StoreError> {
+        let admin = chains::Entity::find().filter(chains::Column::Stream.eq(Stream::Admin.as_str()));
+        for chain in admin.all(&self.pools.reader).await? {
+            if let Some((_, head)) = self.pruned_orgs(chain.id).await?.into_iter().find(|(of, _)| *of == org) {
+                return Ok(head.size);
+            }
+        }
+        Ok(0)
     }
 }
 
@@ -311,46 +332,30 @@ fn sealed_condition(filter: &AuditFilter, waiting: &[i64]) -> Condition {
         .add_option(filter.to.map(|at| C::CreatedAt.lte(at.micros())))
 }
 
-/// The record inside a row, its number among its organization's, and the row's hash.
-fn opened(row: &entries::Model) -> Option<(Record, Option<u64>, Hash)> {
-    let entry = StoredEntry::new(row.bytes.clone(), row.openings.clone()).ok()?;
-    match entry.content().ok()? {
-        Content::Record(record) => {
-            Some((record, entry.header.org.map(|link| link.seq), Hash::try_from(row.hash.as_slice()).ok()?))
+fn access_log(row: SoundRow) -> LogRow<AccessLog> {
+    match row.record {
+        Record::Access(record) => {
+            LogRow::Entry(AccessLog { id: row.id, created_at: row.header.time, hash: row.hash, record })
         }
-        Content::Genesis(_) => None,
+        _ => LogRow::Tampered(TamperedRow { id: row.id, hash: Some(row.hash), created_at: Some(row.header.time) }),
     }
 }
 
-fn malformed(row: &entries::Model) -> StoreError {
-    StoreError::Row { table: "entries", column: "bytes", id: row.id.to_string() }
-}
-
-impl TryFrom<entries::Model> for AccessLog {
-    type Error = StoreError;
-    fn try_from(row: entries::Model) -> Result<Self, StoreError> {
-        match opened(&row) {
-            Some((Record::Access(record), _, hash)) => {
-                Ok(Self { id: row.id, created_at: Timestamp::from_micros(row.created_at), hash, record })
-            }
-            _ => Err(malformed(&row)),
-        }
-    }
-}
-
-impl TryFrom<entries::Model> for AuditLog {
-    type Error = StoreError;
-    fn try_from(row: entries::Model) -> Result<Self, StoreError> {
-        match (opened(&row), row.outbox_id) {
-            (Some((Record::Admin(entry), org_seq, hash)), Some(id)) => Ok(Self {
-                id,
-                org_seq,
-                // The sealer chains an entry with the time of its mutation.
-                created_at: Timestamp::from_micros(row.created_at),
-                hash: Some(hash),
-                entry,
-            }),
-            _ => Err(malformed(&row)),
-        }
+/// A sealed entry as it is listed.
+pub(super) fn audit_log(row: SoundRow) -> LogRow<AuditLog> {
+    match (row.record, row.outbox_id) {
+        (Record::Admin(entry), Some(id)) => LogRow::Entry(AuditLog {
+            id,
+            org_seq: row.header.org.map(|link| link.seq),
+            // The sealer chains an entry with the time of its mutation.
+            created_at: row.header.time,
+            hash: Some(row.hash),
+            entry,
+        }),
+        (_, id) => LogRow::Tampered(TamperedRow {
+            id: id.unwrap_or(row.id),
+            hash: Some(row.hash),
+            created_at: Some(row.header.time),
+        }),
     }
 }

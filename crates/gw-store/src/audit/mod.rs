@@ -4,16 +4,22 @@
 //! Start with [`AuditStore`]; [`Store::outbox`](crate::Store::outbox) is the other end.
 
 mod columns;
+mod erase;
 mod heads;
+mod integrity;
 mod list;
 pub(crate) mod outbox;
 mod outbox_key;
+mod prune;
 mod sealed_outbox;
 mod store;
 
+pub use erase::ErasurePlan;
 pub use heads::JournalHead;
+pub use integrity::{LogRow, TamperedRow};
 pub use list::{AccessFilter, AccessLog, AuditFilter, AuditLog, StatusFilter};
 pub use outbox::{OutboxEntry, OutboxMark, OutboxSalts};
 pub use outbox_key::OutboxKey;
+pub use prune::{MIN_AGE, PruneBatch, Pruned, Remaining, StopReason, StoredAnchor};
 pub use sealed_outbox::SealedAdminEntry;
 pub use store::{AuditStore, Claim, SealedRow, ToSeal};

@@ -25,7 +25,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct AuditStore {
     pub(super) pools: Pools,
-    config: Arc<StoreConfig>,
+    pub(super) config: Arc<StoreConfig>,
 }
 
 /// A chain held for writing.
@@ -51,6 +51,8 @@ pub struct ToSeal {
 /// A sealed entry as it lies there.
 #[derive(Clone, Debug)]
 pub struct SealedRow {
+    /// The row's id: within a chain ids grow with the numbers.
+    pub id: i64,
     /// The number under which it is stored.
     pub seq: u64,
     /// The stored hash.
@@ -214,7 +216,7 @@ impl AuditStore {
         rows.into_iter().map(sealed_row).collect()
     }
 
-    /// The last entry of each organization in a chain, to continue the chain by.
+    /// The last entry of each organization in a chain, pruned ones too, to continue the chain by.
     pub async fn org_heads(&self, chain: ChainId) -> Result<Vec<(OrgId, OrgHead)>, StoreError> {
         let chain = chain_row(&self.pools.reader, chain, false).await?;
         let newest = Query::select()
@@ -236,6 +238,11 @@ impl AuditStore {
             let org = header.org.ok_or_else(|| bad("org_id"))?;
             let hash = Hash::try_from(row.hash.as_slice()).map_err(|_| bad("hash"))?;
             heads.push((org.id, OrgHead { size: org.seq.saturating_add(1), hash }));
+        }
+        for (org, head) in self.pruned_orgs(chain.id).await? {
+            if !heads.iter().any(|(known, _)| *known == org) {
+                heads.push((org, head));
+            }
         }
         Ok(heads)
     }
@@ -324,7 +331,7 @@ fn of_claim(claim: &Claim) -> sea_orm::Condition {
         .add(chains::Column::Fence.eq(signed(claim.fence)))
 }
 
-fn chain_of(row: &chains::Model) -> Result<ChainId, StoreError> {
+pub(super) fn chain_of(row: &chains::Model) -> Result<ChainId, StoreError> {
     let stream: Stream = row.stream.parse().map_err(|_| bad_chain(row, "stream"))?;
     Ok(ChainId { stream, shard: ShardId(row.shard) })
 }
@@ -345,13 +352,14 @@ fn sealed_row(row: entries::Model) -> Result<SealedRow, StoreError> {
     let entry = StoredEntry::new(row.bytes.clone(), row.openings.clone());
     let columns = entry.and_then(|entry| Columns::of(&entry));
     let columns_agree = columns.is_ok_and(|columns| columns.stand_in(&row));
-    Ok(SealedRow { seq: unsigned(row.seq, "seq")?, hash, bytes: row.bytes, openings: row.openings, columns_agree })
+    let seq = unsigned(row.seq, "seq")?;
+    Ok(SealedRow { id: row.id, seq, hash, bytes: row.bytes, openings: row.openings, columns_agree })
 }
 
-fn signed(number: u64) -> i64 {
+pub(super) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-fn unsigned(number: i64, column: &'static str) -> Result<u64, StoreError> {
+pub(super) fn unsigned(number: i64, column: &'static str) -> Result<u64, StoreError> {
     u64::try_from(number).map_err(|_| StoreError::Row { table: "chains", column, id: number.to_string() })
 }

@@ -18,6 +18,7 @@ use crate::{Conflict, Location, StoreError};
 use gw_types::{Epoch, Timestamp};
 use sea_orm::{
     ConnectionTrait, DbBackend, DbErr, RuntimeErr, Statement,
+    sea_query::{Expr, SimpleExpr},
     sqlx::error::{DatabaseError, ErrorKind},
 };
 use std::time::Duration;
@@ -166,6 +167,16 @@ impl Pools {
         Ok(Transaction::new(db, reader, reader))
     }
 
+    /// Gives space that deleted rows left back to the file system, at most `pages` pages. PostgreSQL does so by itself.
+    pub(crate) async fn give_back(&self, pages: u32) -> Result<(), DbErr> {
+        match self.engine {
+            Engine::Sqlite => {
+                self.writer.execute_unprepared(&format!("PRAGMA incremental_vacuum({pages})")).await.map(drop)
+            }
+            Engine::Postgres => Ok(()),
+        }
+    }
+
     /// A transaction that may change the schema; one at a time over all instances.
     pub(crate) async fn begin_migration(&self) -> Result<Transaction, DbErr> {
         let writer = &self.writer;
@@ -262,6 +273,15 @@ pub(crate) async fn may_rewrite(conn: &impl ConnectionTrait, table: &str) -> Res
     };
     let row = conn.query_one_raw(engine.statement(sql)).await?.ok_or(StoreError::Schema("missing"))?;
     Ok(row.try_get("", "may_rewrite")?)
+}
+
+/// The condition that a column of bytes holds these somewhere; reads every row.
+pub(crate) fn holds_bytes(conn: &impl ConnectionTrait, column: &'static str, bytes: &[u8]) -> SimpleExpr {
+    let bytes = hex::encode(bytes);
+    Expr::cust(match Engine::of(conn) {
+        Engine::Sqlite => format!("instr({column}, x'{bytes}') > 0"),
+        Engine::Postgres => format!("position(decode('{bytes}', 'hex') in {column}) > 0"),
+    })
 }
 
 /// The channel on which PostgreSQL announces epochs.

@@ -6,7 +6,7 @@ use sea_orm::{
     SqlxSqliteConnector, TransactionOptions, TransactionTrait,
     sqlx::{
         self, Connection as _, SqliteConnection,
-        sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+        sqlite::{SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
     },
 };
 use std::{
@@ -43,6 +43,8 @@ pub(super) async fn open(file: &Path, connections: u32) -> Result<Pools, DbErr> 
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
+        // For files made from now on: what pruning frees can be given back (`Pools::give_back`).
+        .auto_vacuum(SqliteAutoVacuum::Incremental)
         .pragma("recursive_triggers", "ON")
         .busy_timeout(Duration::from_secs(10))
         // The driver hands rows over from a thread of its own: loading all policy is to do so in large lots.

@@ -84,3 +84,75 @@ pub(crate) mod checkpoints {
 
     impl ActiveModelBehavior for ActiveModel {}
 }
+
+/// What is left of pruned beginnings of chains, the newest with the greatest size.
+pub(crate) mod anchors {
+    use sea_orm::entity::prelude::*;
+
+    #[sea_orm::model]
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "anchors")]
+    pub struct Model {
+        #[sea_orm(primary_key)]
+        pub id: i64,
+        pub chain_id: i64,
+        /// How many entries are gone.
+        pub size: i64,
+        /// The anchor (`gw_audit::Anchor`).
+        #[sea_orm(column_type = "VarBinary(StringLen::None)")]
+        pub bytes: Vec<u8>,
+        /// Its signature.
+        pub note: String,
+        /// The signed checkpoint that covers what is gone; its note stays.
+        pub checkpoint_size: i64,
+        pub reason: String,
+        /// The retention or the number of rows that was kept to.
+        pub bound: String,
+        /// The first entry that the prune of this row removed.
+        pub first_seq: i64,
+        pub lowest_id: i64,
+        pub highest_id: i64,
+        pub created_at: i64,
+        /// Whether an audit entry tells of it.
+        pub logged: bool,
+    }
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// Hashes of removed entries, 256 in a row (tlog-tiles, height 8).
+pub(crate) mod hash_tiles {
+    use sea_orm::entity::prelude::*;
+
+    #[sea_orm::model]
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "hash_tiles")]
+    pub struct Model {
+        #[sea_orm(primary_key)]
+        pub id: i64,
+        pub chain_id: i64,
+        /// The number of its first entry divided by 256.
+        pub tile: i64,
+        #[sea_orm(column_type = "VarBinary(StringLen::None)")]
+        pub hashes: Vec<u8>,
+    }
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// Which instance does the work that only one may do at a time.
+pub(crate) mod leases {
+    use sea_orm::entity::prelude::*;
+
+    #[sea_orm::model]
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "leases")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub name: String,
+        pub holder: String,
+        pub leased_until: i64,
+    }
+
+    impl ActiveModelBehavior for ActiveModel {}
+}

@@ -15,13 +15,13 @@ mod url;
 mod user;
 
 pub(crate) use access::{approved_code, shared_infrastructure, system_toggles};
-pub(crate) use audit::{chains, checkpoints, entries};
+pub(crate) use audit::{anchors, chains, checkpoints, entries, hash_tiles, leases};
 pub(crate) use contract::{contract_grants, contracts, past_contracts, retired_contracts};
 pub(crate) use directory::directory_tenants;
 pub(crate) use mined::{convictions, quarantines, suspensions, watched_sends, withheld_changes};
 pub(crate) use organization::{group_access, groups, organizations};
 pub(crate) use send::{reservations, tx_visibility};
-pub(crate) use system::{audit_outbox, instances, journal_heads, signed_heads};
+pub(crate) use system::{audit_outbox, instances, journal_heads, legal_holds, signed_heads};
 pub(crate) use url::personal_urls;
 pub(crate) use user::{
     address_links, contract_wallet_proofs, declined_organizations, former_links, login_nullifiers, memberships,

@@ -90,3 +90,23 @@ pub(crate) mod signed_heads {
 
     impl ActiveModelBehavior for ActiveModel {}
 }
+
+/// Holds on the audit log.
+pub(crate) mod legal_holds {
+    use sea_orm::entity::prelude::*;
+
+    #[sea_orm::model]
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "legal_holds")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub id: Uuid,
+        pub org_id: Option<Uuid>,
+        pub stream: Option<String>,
+        pub reason: String,
+        pub placed_by: String,
+        pub created_at: i64,
+    }
+
+    impl ActiveModelBehavior for ActiveModel {}
+}

@@ -4,6 +4,7 @@ mod m0001_audit;
 mod m0001_policy;
 mod m0002_outbox_origin;
 mod m0002_system;
+mod m0003_audit_retention;
 mod m0003_directory;
 mod m0004_proofs;
 mod m0005_access;
@@ -20,6 +21,7 @@ mod m0017_former_links;
 mod m0018_judged_runs;
 mod m0019_approved_code;
 mod m0020_outbox;
+mod m0023_legal_holds;
 
 use crate::dialect::{Engine, Transaction};
 use sea_orm::{ConnectionTrait, DbErr};
@@ -53,6 +55,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0018_judged_runs::JudgedRuns),
             Box::new(m0019_approved_code::ApprovedCode),
             Box::new(m0020_outbox::AuthenticatedOutbox),
+            Box::new(m0023_legal_holds::LegalHolds),
         ]
     }
 }
@@ -63,7 +66,11 @@ pub(crate) struct AuditMigrator;
 
 impl MigratorTrait for AuditMigrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
-        vec![Box::new(m0001_audit::Audit), Box::new(m0002_outbox_origin::OutboxOrigin)]
+        vec![
+            Box::new(m0001_audit::Audit),
+            Box::new(m0002_outbox_origin::OutboxOrigin),
+            Box::new(m0003_audit_retention::Retention),
+        ]
     }
 }
 

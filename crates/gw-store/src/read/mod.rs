@@ -7,6 +7,7 @@ mod links;
 mod mined;
 mod organizations;
 mod portion;
+mod retention;
 mod tenants;
 mod tokens;
 mod urls;

@@ -9,6 +9,7 @@ mod impersonation;
 mod link;
 mod mined;
 mod organization;
+mod retention;
 mod send;
 mod tenant;
 mod token;
@@ -27,6 +28,7 @@ pub use mined::{Conviction, Finding, NewWatch, Quarantine, Suspension, Watched, 
 pub use organization::{
     AccessInput, ApiKey, Group, GroupAccess, GroupPatch, NewGroup, NewOrganization, Organization, OrganizationPatch,
 };
+pub use retention::{HoldScope, Holds, LegalHold, PruneReason, PruneRecord};
 pub use send::{
     CreationKind, Mined, MinedContract, NewReservation, OpenReservation, ReservationState, SendAccepted, SendRows,
     SendStart,

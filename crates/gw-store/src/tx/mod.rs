@@ -11,6 +11,7 @@ mod groups;
 mod links;
 mod mined;
 mod organizations;
+mod retention;
 mod sends;
 mod tenants;
 mod tokens;

@@ -30,9 +30,13 @@ mod random;
 #[cfg(test)]
 mod reads;
 #[cfg(test)]
+mod retention;
+#[cfg(test)]
 mod schema;
 #[cfg(test)]
 mod sends;
+#[cfg(test)]
+mod tampered;
 #[cfg(test)]
 mod tenants;
 #[cfg(test)]

@@ -150,16 +150,13 @@ impl SealedChain {
     ) -> anyhow::Result<()> {
         let Some(held) = &mut self.held else { return Ok(()) };
         while held.frontier.size() < held.size {
-            let rows = audit.rows(self.id, held.frontier.size(), PAGE).await?;
-            if rows.is_empty() {
+            // Hashes of pruned entries are kept, so a tree can be built anew whatever was pruned.
+            let leaves =
+                audit.leaves(self.id, held.frontier.size(), PAGE.min(held.size - held.frontier.size())).await?;
+            if leaves.is_empty() {
                 bail!("the store lacks entry {} of a chain of {}", held.frontier.size(), held.size);
             }
-            for row in rows.iter().filter(|row| row.seq < held.size) {
-                if row.seq != held.frontier.size() {
-                    bail!("the store lacks entry {} of a chain of {}", held.frontier.size(), held.size);
-                }
-                held.frontier.push(row.hash);
-            }
+            held.frontier.extend(leaves);
         }
         if held.signed < held.size {
             let checkpoint =

@@ -235,6 +235,10 @@ fn bodies(method: &str, path: &str) -> Option<Vec<Value>> {
         }
         ("POST", "/admin/shared-infrastructure") => vec![json!({"address": "<maybe>", "name": "new"})],
         ("PUT", "/admin/shared-infrastructure/{address}") => vec![json!({"name": "renamed"})],
+        ("POST", "/admin/legal-holds") => {
+            vec![json!({"org_id": "<meridian>", "reason": "test"}), json!({"stream": "access", "reason": "test"})]
+        }
+        ("POST", "/admin/legal-holds/{id}/lift") => vec![json!({"reason": "test"})],
         ("POST", "/admin/approved-code") => vec![json!({"name": "new", "creation_code": "0x6080"})],
         ("POST", "/admin/system/eth-call-tracing" | "/admin/system/intra-org-grant-tracing") => {
             vec![json!({"enabled": true, "reason": "test"})]

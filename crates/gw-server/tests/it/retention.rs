@@ -1,0 +1,133 @@
+//! RL10 and RL13 with the program as it is delivered.
+
+use crate::process::{self, Serving, stderr};
+use gw_testkit::anvil::anvil;
+use serde_json::{Value, json};
+use std::{path::Path, process::Command};
+
+const TOKEN: &str = "retention-test-token";
+
+fn settings<'a>(data: &'a str, journal: &'a str) -> Vec<(&'a str, &'a str)> {
+    vec![("DATA_DIR", data), ("AUDIT_BUFFER_DIR", journal), ("ADMIN_API_TOKEN", TOKEN)]
+}
+
+fn admin(gateway: &Serving, method: &str, path: &str, body: &Value) -> Value {
+    let headers = [("X-Admin-Token", TOKEN), ("Content-Type", "application/json")];
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    let answer = gateway.ask(method, &format!("/api/v1/admin{path}"), &headers, &body);
+    assert!(answer.status < 300, "{method} {path}: {} {}", answer.status, answer.body);
+    serde_json::from_str(&answer.body).expect("json")
+}
+
+/// What somebody with the database's credential would do.
+fn tamper(data: &str, sql: &str) {
+    let run = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.execute(sys.argv[2]); db.commit()";
+    let done = Command::new("python3").args(["-c", run, &format!("{data}/audit.db"), sql]).status();
+    assert!(done.is_ok_and(|status| status.success()));
+}
+
+fn end(gateway: Serving) {
+    let (status, said) = gateway.end();
+    assert!(status.success(), "{said}");
+}
+
+/// RL10, AU-7: a page with a row that somebody changed is a page, and the row says nothing but that.
+#[test]
+fn rl10_logs_show_a_changed_row_as_tampered() {
+    let (node, dir) = (anvil(), tempfile::tempdir().expect("a directory"));
+    let path = |name: &str| dir.path().join(name).to_str().expect("text").to_owned();
+    let (data, journal) = (path("data"), path("journal"));
+    let gateway = Serving::start(node.url(), &settings(&data, &journal)).ready();
+    for _ in 0..3 {
+        let body = r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}"#;
+        assert_eq!(gateway.ask("POST", "/rpc", &[("Content-Type", "application/json")], body).status, 200);
+    }
+    let org = admin(&gateway, "POST", "/orgs", &json!({"name": "Bank", "slug": "bank"}));
+    assert!(org["id"].is_string());
+    let mut gateway = gateway;
+    gateway.wait("has sealed the entry", |gateway| {
+        admin(gateway, "GET", "/audit-logs", &Value::Null)[0]["entry_hash"].is_string()
+    });
+    end(gateway);
+
+    tamper(
+        &data,
+        "UPDATE entries SET method = 'eth_sendRawTransaction', status_code = 500 WHERE seq = 2 AND kind = 'access'",
+    );
+    tamper(
+        &data,
+        "UPDATE entries SET bytes = 'not bytes at all', created_at = 'never' WHERE seq = 3 AND kind = 'access'",
+    );
+    tamper(&data, "UPDATE entries SET resource_id = 'x' WHERE kind = 'admin'");
+    let gateway = Serving::start(node.url(), &settings(&data, &journal)).ready();
+    let page = admin(&gateway, "GET", "/logs", &Value::Null);
+    let rows = page["data"].as_array().expect("rows");
+    let tampered: Vec<_> = rows.iter().filter(|row| row["tampered"] == true).collect();
+    assert_eq!(tampered.len(), 2, "{page}");
+    for row in &tampered {
+        assert!(row["id"].is_i64(), "{row}");
+        let known = row
+            .as_object()
+            .expect("a row")
+            .keys()
+            .all(|name| ["id", "tampered", "created_at"].contains(&name.as_str()));
+        assert!(known, "nothing that is not proved: {row}");
+    }
+    assert!(rows.iter().any(|row| row["method"] == "eth_chainId" && row["tampered"].is_null()), "{page}");
+    assert!(!page.to_string().contains("eth_sendRawTransaction"), "{page}");
+    let entries = admin(&gateway, "GET", "/audit-logs", &Value::Null);
+    assert!(entries.as_array().expect("rows").iter().any(|row| row["tampered"] == true), "{entries}");
+    end(gateway);
+}
+
+/// RL10, AU-5: erased under a record, in two steps of which the first changes nothing.
+#[test]
+fn rl10_audit_erase_takes_a_person_out_of_the_log() {
+    const DID: &str = "did:test:leaves";
+    let (node, dir) = (anvil(), tempfile::tempdir().expect("a directory"));
+    let path = |name: &str| dir.path().join(name).to_str().expect("text").to_owned();
+    let (data, journal) = (path("data"), path("journal"));
+    let settings = settings(&data, &journal);
+    let gateway = Serving::start(node.url(), &settings).ready();
+    let org = admin(&gateway, "POST", "/orgs", &json!({"name": "Bank", "slug": "bank"}));
+    let org = org["id"].as_str().expect("an id").to_owned();
+    let group = json!({"name": "staff", "slug": "staff"});
+    let group = admin(&gateway, "POST", &format!("/orgs/{org}/groups"), &group);
+    let member = json!({"did": DID, "group_id": group["id"]});
+    admin(&gateway, "POST", &format!("/orgs/{org}/memberships/by-did"), &member);
+    let mut gateway = gateway;
+    gateway.wait("has sealed the entries", |gateway| {
+        let entries = admin(gateway, "GET", "/audit-logs", &Value::Null);
+        entries.as_array().is_some_and(|rows| rows.iter().all(|row| row["entry_hash"].is_string()))
+    });
+    end(gateway);
+
+    let erase = |more: &[&str]| {
+        let given = ["audit", "erase", "--external-id", DID, "--actor", "officer", "--reason", "request 12"];
+        let output = process::gateway(&[&given[..], more].concat(), &settings);
+        assert!(output.status.success(), "{}", stderr(&output));
+        String::from_utf8(output.stdout).expect("text")
+    };
+    for dry in [&[][..], &["--dry-run"]] {
+        let said = erase(dry);
+        assert!(said.contains("hold personal values") && said.contains("nothing was changed"), "{said}");
+    }
+    let file = |name: &str| std::fs::read(Path::new(&data).join(name)).unwrap_or_default();
+    let held =
+        || [file("audit.db"), file("audit.db-wal")].concat().windows(DID.len()).any(|part| part == DID.as_bytes());
+    assert!(held(), "it was there");
+    let said = erase(&["--confirm"]);
+    assert!(said.contains("entries erased"), "{said}");
+    assert!(erase(&[]).contains("nothing to erase"));
+
+    let gateway = Serving::start(node.url(), &settings).ready();
+    let entries = admin(&gateway, "GET", "/audit-logs", &Value::Null);
+    let rows = entries.as_array().expect("rows");
+    assert!(rows.iter().all(|row| row["tampered"].is_null()), "{entries}");
+    assert!(rows.iter().all(|row| !row.to_string().contains(DID)), "{entries}");
+    let record = rows.iter().find(|row| row["resource_type"] == "audit").expect("a record of the erasure");
+    assert_eq!((&record["action"], &record["new_value"]["reason"]), (&json!("delete"), &json!("request 12")));
+    end(gateway);
+    let verified = process::gateway(&["audit", "verify"], &settings);
+    assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stdout));
+}

@@ -1,0 +1,165 @@
+//! Erasing what the audit log holds of a person (spec/70 rule 5): salts and values beside the entries, and the columns made
+//! of them. Bytes and hashes stay, so the chain and every proof stand.
+//!
+//! Invariant: the records of the erasure are written, and best sealed, before [`AuditStore::erase`]: a missing opening that
+//! no record covers is a finding.
+
+use super::{
+    columns::Columns,
+    store::{AuditStore, chain_of, unsigned},
+};
+use crate::{
+    StoreError, dialect,
+    entity::{chains, entries},
+    record::Holds,
+};
+use gw_audit::{Action, ChainId, Content, Entry, Record, ResourceType, StoredEntry, erased, erased_where, names};
+use gw_types::ExternalId;
+use sea_orm::{ColumnTrait, Condition, EntityTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr};
+use std::collections::HashMap;
+
+/// Rows looked at together.
+const PAGE: u64 = 500;
+
+/// What an erasure concerns.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ErasurePlan {
+    /// The entries that lose values, by chain.
+    pub entries: Vec<(ChainId, u64)>,
+    /// How many entries a legal hold keeps as they are.
+    pub held: u64,
+    /// How many entries name the person and cannot be read: to be looked into with `audit verify`.
+    pub unreadable: u64,
+    ids: Vec<i64>,
+}
+
+impl AuditStore {
+    /// What is there of a person, without changing it. Reads every entry that holds the external id anywhere.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn plan_erasure(&self, who: &ExternalId, holds: &Holds) -> Result<ErasurePlan, StoreError> {
+        let chains = chains::Entity::find().all(&self.pools.reader).await?;
+        let chains: HashMap<i64, ChainId> =
+            chains.iter().map(|row| Ok((row.id, chain_of(row)?))).collect::<Result<_, StoreError>>()?;
+        let mut plan = ErasurePlan::default();
+        let mut after = 0;
+        loop {
+            let rows = entries::Entity::find()
+                .filter(entries::Column::Id.gt(after))
+                .filter(Condition::any().add(entries::Column::ExternalId.eq(who.as_str())).add(dialect::holds_bytes(
+                    &self.pools.reader,
+                    "openings",
+                    who.as_str().as_bytes(),
+                )))
+                .order_by_asc(entries::Column::Id)
+                .limit(PAGE)
+                .all(&self.pools.reader)
+                .await?;
+            let Some(last) = rows.last() else { return Ok(plan) };
+            after = last.id;
+            for row in &rows {
+                let Some(chain) = chains.get(&row.chain_id) else { continue };
+                match without(row, who) {
+                    None => plan.unreadable += 1,
+                    Some(None) => {}
+                    Some(Some(_)) if holds.keep(chain.stream, row.org_id.map(Into::into)) => plan.held += 1,
+                    Some(Some(_)) => {
+                        plan.entries.push((*chain, unsigned(row.seq, "seq")?));
+                        plan.ids.push(row.id);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Erases what was planned; how many entries lost something. Begun again after a crash, it erases the rest.
+    ///
+    /// # Errors
+    /// The database's; entries before the one it failed at are erased.
+    pub async fn erase(&self, who: &ExternalId, plan: &ErasurePlan) -> Result<u64, StoreError> {
+        let mut count = 0;
+        for ids in plan.ids.chunks(usize::try_from(PAGE).unwrap_or(1)) {
+            let tx = self.pools.begin_write().await?;
+            let rows = entries::Entity::find().filter(entries::Column::Id.is_in(ids.iter().copied())).all(&tx).await?;
+            for row in rows {
+                let Some(Some(openings)) = without(&row, who) else { continue };
+                let entry = StoredEntry::new(row.bytes.clone(), openings.clone()).map_err(|_| malformed(&row))?;
+                let columns = Columns::of(&entry).map_err(|_| malformed(&row))?;
+                let written = entries::Entity::update_many()
+                    .col_expr(entries::Column::Openings, Expr::value(openings))
+                    .col_expr(entries::Column::ExternalId, Expr::value(columns.external_id()))
+                    .filter(entries::Column::Id.eq(row.id))
+                    .exec(&tx)
+                    .await?;
+                count += written.rows_affected;
+            }
+            tx.commit().await?;
+        }
+        Ok(count)
+    }
+
+    /// Whether entries up to this outbox row are sealed.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn has_sealed_erasure(&self, chain_text: &str, after_id: i64) -> Result<bool, StoreError> {
+        let found = entries::Entity::find()
+            .filter(entries::Column::Id.gt(after_id))
+            .filter(entries::Column::ResourceType.eq(ResourceType::Audit.as_str()))
+            .filter(entries::Column::Action.eq(Action::Delete.as_str()))
+            .filter(entries::Column::ResourceId.eq(chain_text))
+            .one(&self.pools.reader)
+            .await?;
+        Ok(found.is_some())
+    }
+
+    /// The highest row id there is.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn last_id(&self) -> Result<i64, StoreError> {
+        let newest = entries::Entity::find().select_only().column_as(entries::Column::Id.max(), "newest");
+        let newest: Option<Option<i64>> = newest.into_tuple().one(&self.pools.reader).await?;
+        Ok(newest.flatten().unwrap_or(0))
+    }
+}
+
+/// The openings of an entry without what concerns a person; inside, `None` if nothing does. `None` if the entry is not
+/// what was sealed: evidence is not changed.
+#[expect(clippy::option_option, reason = "not to be read, nothing to erase, and what stays are three answers")]
+fn without(row: &entries::Model, who: &ExternalId) -> Option<Option<Vec<u8>>> {
+    let entry = Entry::decode(&row.bytes, &row.openings).ok()?;
+    let subject = match &entry.content {
+        Content::Genesis(_) => return Some(None),
+        Content::Record(record) => {
+            // The records of erasures are what allows them.
+            if matches!(record, Record::Admin(entry)
+                if entry.resource_type == ResourceType::Audit && entry.action == Action::Delete)
+            {
+                return Some(None);
+            }
+            subject(record)
+        }
+    };
+    let is_subject = subject.is_some_and(|subject| subject == who.as_str());
+    // Of the person's own calls everything goes; of others' entries the values that name the person.
+    if is_subject {
+        return Some(Some(erased(&row.openings).ok()?).filter(|left| *left != row.openings));
+    }
+    let (left, count) = erased_where(&row.openings, |value| names(value, who.as_str())).ok()?;
+    Some((count > 0).then_some(left))
+}
+
+fn subject(record: &Record) -> Option<&str> {
+    match record {
+        Record::Access(call) => call.external_id.as_ref().map(ExternalId::as_str),
+        Record::Security(event) => event.external_id.as_ref().map(ExternalId::as_str),
+        Record::SendIntent(intent) => intent.subject.as_ref().map(ExternalId::as_str),
+        Record::Admin(_) | Record::SendOutcome(_) => None,
+    }
+}
+
+fn malformed(row: &entries::Model) -> StoreError {
+    StoreError::Row { table: "entries", column: "bytes", id: row.id.to_string() }
+}

@@ -1,0 +1,587 @@
+//! Removing the beginning of a chain (spec/70 rules 23 and 24).
+//!
+//! Invariant: entries go in the transaction that keeps their hashes and writes the signed anchor behind them; only
+//! entries that were looked at and are what was sealed, below a checkpoint whose note we signed and whose root they make.
+//! Whatever is not so is evidence and stays, and everything behind it with it.
+
+use super::{
+    columns::Columns,
+    store::{AuditStore, chain_of, chain_row, signed, unsigned},
+};
+use crate::{
+    StoreError,
+    entity::{anchors, chains, checkpoints, entries, hash_tiles, leases},
+    record::{Holds, PruneReason, PruneRecord},
+};
+use gw_audit::{
+    Anchor, ChainId, Checkpoint, CheckpointKey, CheckpointPublicKey, Hash, Header, Kind, OrgHead, Removal, StoredEntry,
+    Stream, tree::Frontier,
+};
+use gw_types::{OrgId, Seconds, Timestamp};
+use sea_orm::{
+    ActiveValue::{NotSet, Set},
+    ColumnTrait, Condition, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
+    sea_query::{Expr, OnConflict, Query},
+};
+use std::collections::HashSet;
+
+/// Entries younger than this are never removed: journals and outbox keep records so long to seal them again, should the
+/// audit store go back in time (HD25).
+pub const MIN_AGE: Seconds = Seconds(24 * 3600);
+
+/// Hashes in a row of `hash_tiles` (tlog-tiles, height 8).
+const TILE: u64 = 256;
+const HASH: usize = 32;
+/// Pages of 4 KiB that are given back to the file system at once.
+const PAGES_GIVEN_BACK: u32 = 2048;
+/// Hashes read at once.
+const PAGE: u64 = 5000;
+
+/// One batch of a prune.
+#[derive(Debug)]
+pub struct PruneBatch<'a> {
+    /// Why.
+    pub reason: PruneReason,
+    /// The retention, such as `2160h`, or the number of rows that is kept to; for the entry about it.
+    pub bound: &'a str,
+    /// Only entries from before this moment; never younger ones than [`MIN_AGE`].
+    pub before: Timestamp,
+    /// At most so many entries.
+    pub limit: u64,
+    /// What must be kept.
+    pub holds: &'a Holds,
+    /// The deployment whose chains these are.
+    pub cluster: &'a str,
+    /// Signs the anchor.
+    pub key: &'a CheckpointKey,
+    /// Keys of the checkpoints, old ones included.
+    pub keys: &'a [CheckpointPublicKey],
+}
+
+/// What a batch came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pruned {
+    /// How many entries went.
+    pub count: u64,
+    /// Why the next one stays; `None` if the batch was full.
+    pub stopped: Option<StopReason>,
+}
+
+/// Why an entry stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopReason {
+    /// It is not old enough, or there is none.
+    Young,
+    /// A legal hold keeps it.
+    Held,
+    /// The intent of a send without outcome.
+    OpenSend {
+        /// The intent's number.
+        seq: u64,
+    },
+    /// No checkpoint that one of our keys signed covers it.
+    Unsigned,
+    /// It, or an entry before it, is not what was sealed: to be looked into with `audit verify`.
+    Tampered {
+        /// The first number that is in doubt.
+        seq: u64,
+    },
+}
+
+/// The newest anchor of a chain as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredAnchor {
+    /// The anchor, to be opened with [`Anchor::open`].
+    pub bytes: Vec<u8>,
+    /// Its signature.
+    pub note: String,
+    /// How many entries are gone, as the row says.
+    pub size: u64,
+}
+
+/// What is left of a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Remaining {
+    /// The chain.
+    pub chain: ChainId,
+    /// The number of its first entry.
+    pub first: u64,
+    /// The number of the next one to be sealed.
+    pub size: u64,
+    /// When the first entry was made, as its column says.
+    pub since: Option<Timestamp>,
+}
+
+impl AuditStore {
+    /// Takes or keeps the turn for work that one instance does at a time; false while another has it.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn take_turn(&self, work: &str, holder: &str, life: Seconds) -> Result<bool, StoreError> {
+        let now = self.config.clock.now();
+        let fresh =
+            leases::ActiveModel { name: Set(work.to_owned()), holder: Set(holder.to_owned()), leased_until: Set(0) };
+        let known = OnConflict::column(leases::Column::Name).do_nothing().to_owned();
+        leases::Entity::insert(fresh)
+            .on_conflict(known)
+            .try_insert()
+            .exec_without_returning(&self.pools.writer)
+            .await?;
+        let taken = leases::Entity::update_many()
+            .col_expr(leases::Column::Holder, Expr::value(holder))
+            .col_expr(leases::Column::LeasedUntil, Expr::value(now.plus(life).micros()))
+            .filter(leases::Column::Name.eq(work))
+            .filter(
+                Condition::any()
+                    .add(leases::Column::Holder.eq(holder))
+                    .add(leases::Column::LeasedUntil.lte(now.micros())),
+            )
+            .exec(&self.pools.writer)
+            .await?;
+        Ok(taken.rows_affected == 1)
+    }
+
+    /// What is left of the chains of a stream.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn remaining(&self, stream: Stream) -> Result<Vec<Remaining>, StoreError> {
+        let rows = chains::Entity::find()
+            .filter(chains::Column::Stream.eq(stream.as_str()))
+            .order_by_asc(chains::Column::Id)
+            .all(&self.pools.reader)
+            .await?;
+        let mut remaining = Vec::with_capacity(rows.len());
+        for row in rows {
+            let first = newest_anchor(&self.pools.reader, row.id).await?.map_or(0, |anchor| anchor.size);
+            let since = entries::Entity::find()
+                .select_only()
+                .column(entries::Column::CreatedAt)
+                .filter(entries::Column::ChainId.eq(row.id))
+                .filter(entries::Column::Seq.gte(first))
+                .order_by_asc(entries::Column::Seq)
+                .into_tuple::<i64>()
+                .one(&self.pools.reader)
+                .await?;
+            remaining.push(Remaining {
+                chain: chain_of(&row)?,
+                first: unsigned(first, "size")?,
+                size: unsigned(row.size, "size")?,
+                since: since.map(Timestamp::from_micros),
+            });
+        }
+        Ok(remaining)
+    }
+
+    /// The newest anchor of a chain; `None` where nothing was pruned.
+    ///
+    /// # Errors
+    /// The database's, or there is no such chain.
+    pub async fn anchor(&self, chain: ChainId) -> Result<Option<StoredAnchor>, StoreError> {
+        let chain = chain_row(&self.pools.reader, chain, false).await?;
+        let Some(row) = newest_anchor(&self.pools.reader, chain.id).await? else { return Ok(None) };
+        Ok(Some(StoredAnchor { size: unsigned(row.size, "size")?, bytes: row.bytes, note: row.note }))
+    }
+
+    /// The last entry of each organization among the pruned ones of a chain; what an anchor says, unverified.
+    pub(super) async fn pruned_orgs(&self, chain: i64) -> Result<Vec<(OrgId, OrgHead)>, StoreError> {
+        let Some(row) = newest_anchor(&self.pools.reader, chain).await? else { return Ok(Vec::new()) };
+        let anchor = Anchor::decode(&row.bytes);
+        let bad = |_| StoreError::Row { table: "anchors", column: "bytes", id: row.id.to_string() };
+        Ok(anchor.map_err(bad)?.orgs)
+    }
+
+    /// The entry hashes of a chain from a number on, those of pruned entries too, in order and without gaps.
+    ///
+    /// # Errors
+    /// The database's, or a row is malformed.
+    pub async fn leaves(&self, chain: ChainId, from: u64, limit: u64) -> Result<Vec<Hash>, StoreError> {
+        let chain = chain_row(&self.pools.reader, chain, false).await?;
+        let pruned = newest_anchor(&self.pools.reader, chain.id).await?.map_or(0, |anchor| anchor.size);
+        let pruned = unsigned(pruned, "size")?;
+        let mut leaves = Vec::new();
+        if from < pruned {
+            let tiles = hash_tiles::Entity::find()
+                .filter(hash_tiles::Column::ChainId.eq(chain.id))
+                .filter(hash_tiles::Column::Tile.gte(signed(from / TILE)))
+                .order_by_asc(hash_tiles::Column::Tile)
+                .limit(limit / TILE + 2)
+                .all(&self.pools.reader)
+                .await?;
+            let mut next = from;
+            for tile in tiles {
+                let bad = || StoreError::Row { table: "hash_tiles", column: "hashes", id: tile.id.to_string() };
+                if unsigned(tile.tile, "tile")? != next / TILE {
+                    return Err(bad());
+                }
+                let skip = usize::try_from(next % TILE).unwrap_or_default();
+                let room = usize::try_from(limit.saturating_sub(next - from).min(pruned - next)).unwrap_or(usize::MAX);
+                for hash in tile.hashes.chunks(HASH).skip(skip).take(room) {
+                    leaves.push(Hash::try_from(hash).map_err(|_| bad())?);
+                    next += 1;
+                }
+                if next >= pruned || next - from >= limit {
+                    break;
+                }
+            }
+            return Ok(leaves);
+        }
+        let rows = hashes(&self.pools.reader, chain.id, from, limit).await?;
+        for ((seq, hash), expected) in rows.into_iter().zip(from..) {
+            let bad = || StoreError::Row { table: "entries", column: "hash", id: seq.to_string() };
+            if seq != signed(expected) {
+                break;
+            }
+            leaves.push(Hash::try_from(hash.as_slice()).map_err(|_| bad())?);
+        }
+        Ok(leaves)
+    }
+
+    /// Removes entries at the start of a chain, as many as may go.
+    ///
+    /// # Errors
+    /// The database's; nothing was removed then.
+    pub async fn prune(&self, chain: ChainId, batch: &PruneBatch<'_>) -> Result<Pruned, StoreError> {
+        let row = chain_row(&self.pools.reader, chain, false).await?;
+        let anchor = newest_anchor(&self.pools.reader, row.id).await?;
+        let from = anchor.as_ref().map_or(0, |anchor| anchor.size);
+        let tampered = |seq| Ok(Pruned { count: 0, stopped: Some(StopReason::Tampered { seq }) });
+        let before = batch.before.min(self.config.clock.now().minus(MIN_AGE));
+        let rows = entries::Entity::find()
+            .filter(entries::Column::ChainId.eq(row.id))
+            .filter(entries::Column::Seq.gte(from))
+            .order_by_asc(entries::Column::Seq)
+            .limit(batch.limit)
+            .all(&self.pools.reader)
+            .await?;
+        let (may_go, mut stopped) = self.prunable(chain, &rows, before, batch).await?;
+        let Some(checkpoint) = self.covering_checkpoint(row.id, from, signed_len(from, may_go)).await? else {
+            return Ok(Pruned {
+                count: 0,
+                stopped: Some(stopped.filter(|_| may_go == 0).unwrap_or(StopReason::Unsigned)),
+            });
+        };
+        let end = checkpoint.size.min(signed_len(from, may_go));
+        if end < signed_len(from, may_go) {
+            stopped = Some(StopReason::Unsigned);
+        }
+        let count = usize::try_from(end - from).unwrap_or_default();
+        if count == 0 {
+            return Ok(Pruned { count: 0, stopped });
+        }
+        // What goes is looked at whole, and must be what was signed.
+        let known = match &anchor {
+            Some(row) => match Anchor::open(&row.bytes, &row.note, chain, batch.cluster, batch.keys) {
+                Ok(known) if signed(known.head.size) == from => Some(known),
+                Ok(_) | Err(_) => return tampered(unsigned(from, "size")?),
+            },
+            None => None,
+        };
+        let Some(mut removal) = Removal::after(chain, known.as_ref()) else { return tampered(unsigned(from, "size")?) };
+        let going = rows.get(..count).unwrap_or_default();
+        for row in going {
+            let sound = StoredEntry::new(row.bytes.clone(), row.openings.clone())
+                .and_then(|entry| Columns::of(&entry))
+                .is_ok_and(|columns| columns.stand_in(row));
+            if !sound || removal.take(&row.bytes, &row.openings, &row.hash).is_err() {
+                return tampered(unsigned(row.seq, "seq")?);
+            }
+        }
+        if !self.makes_root(chain, row.id, &removal, &checkpoint, batch).await? {
+            return tampered(unsigned(from, "size")?);
+        }
+        let Some(next) = removal.anchor() else { return tampered(unsigned(from, "size")?) };
+        self.remove(row.id, anchor.as_ref(), going, &next, checkpoint.size, batch).await?;
+        Ok(Pruned { count: unsigned(end - from, "size")?, stopped })
+    }
+
+    /// How many of the rows at the start of a chain may go, as far as age, holds and sends are concerned; and why not more.
+    async fn prunable(
+        &self,
+        chain: ChainId,
+        rows: &[entries::Model],
+        before: Timestamp,
+        batch: &PruneBatch<'_>,
+    ) -> Result<(usize, Option<StopReason>), StoreError> {
+        let (mut count, mut stopped) = (0, None);
+        let mut intents = Vec::new();
+        for row in rows {
+            // Judged by the hashed bytes: a changed column must not make an entry old.
+            let Ok((header, _)) = Header::read(&row.bytes) else {
+                stopped = Some(StopReason::Tampered { seq: unsigned(row.seq, "seq")? });
+                break;
+            };
+            if header.time >= before {
+                stopped = Some(StopReason::Young);
+                break;
+            }
+            if batch.holds.keep(chain.stream, header.org.map(|org| org.id)) {
+                stopped = Some(StopReason::Held);
+                break;
+            }
+            if header.kind == Kind::SendIntent {
+                intents.push((count, row.seq, row.tx_hash.clone().unwrap_or_default()));
+            }
+            count += 1;
+        }
+        if stopped.is_none() && (rows.len() as u64) < batch.limit {
+            stopped = Some(StopReason::Young);
+        }
+        if !intents.is_empty() {
+            let outcomes: Vec<String> = entries::Entity::find()
+                .select_only()
+                .column(entries::Column::TxHash)
+                .filter(entries::Column::TxHash.is_in(intents.iter().map(|(_, _, hash)| hash)))
+                .filter(entries::Column::Kind.eq(Kind::SendOutcome.as_str()))
+                .into_tuple()
+                .all(&self.pools.reader)
+                .await?;
+            let outcomes: HashSet<_> = outcomes.into_iter().collect();
+            if let Some((at, seq, _)) = intents.into_iter().find(|(_, _, hash)| !outcomes.contains(hash)) {
+                count = at;
+                stopped = Some(StopReason::OpenSend { seq: unsigned(seq, "seq")? });
+            }
+        }
+        Ok((count, stopped))
+    }
+
+    /// The smallest signed size at or above `end`, or else the greatest one above `from`.
+    async fn covering_checkpoint(
+        &self,
+        chain: i64,
+        from: i64,
+        end: i64,
+    ) -> Result<Option<checkpoints::Model>, StoreError> {
+        use checkpoints::Column as C;
+        let of_chain = || checkpoints::Entity::find().filter(C::ChainId.eq(chain)).filter(C::Size.gt(from));
+        let above = of_chain().filter(C::Size.gte(end)).order_by_asc(C::Size).one(&self.pools.reader).await?;
+        if above.is_some() {
+            return Ok(above);
+        }
+        Ok(of_chain().order_by_desc(C::Size).one(&self.pools.reader).await?)
+    }
+
+    /// Whether the removed entries and those behind them make the root that was signed.
+    async fn makes_root(
+        &self,
+        chain: ChainId,
+        chain_id: i64,
+        removal: &Removal,
+        checkpoint: &checkpoints::Model,
+        batch: &PruneBatch<'_>,
+    ) -> Result<bool, StoreError> {
+        let Ok(signed_root) = Checkpoint::open(&checkpoint.note, batch.keys) else { return Ok(false) };
+        let size = unsigned(checkpoint.size, "size")?;
+        if signed_root.origin != chain.origin(batch.cluster) || signed_root.size != size {
+            return Ok(false);
+        }
+        let mut frontier: Frontier = removal.frontier().clone();
+        while frontier.size() < size {
+            let next = frontier.size();
+            let rows = hashes(&self.pools.reader, chain_id, next, PAGE.min(size - next)).await?;
+            for ((seq, hash), expected) in rows.iter().zip(next..) {
+                let Ok(hash) = Hash::try_from(hash.as_slice()) else { return Ok(false) };
+                if *seq != signed(expected) {
+                    return Ok(false);
+                }
+                frontier.push(hash);
+            }
+            if rows.is_empty() {
+                return Ok(false);
+            }
+        }
+        Ok(frontier.root() == signed_root.root)
+    }
+
+    /// The one transaction: hashes kept, anchor written, entries gone.
+    async fn remove(
+        &self,
+        chain: i64,
+        known: Option<&anchors::Model>,
+        going: &[entries::Model],
+        next: &Anchor,
+        checkpoint: i64,
+        batch: &PruneBatch<'_>,
+    ) -> Result<(), StoreError> {
+        let from = known.map_or(0, |anchor| anchor.size);
+        let end = signed(next.head.size);
+        let tx = self.pools.begin_write().await?;
+        if newest_anchor(&tx, chain).await?.map_or(0, |anchor| anchor.size) != from {
+            return Err(StoreError::Rule("one_prune_at_a_time"));
+        }
+        keep_hashes(&tx, chain, unsigned(from, "size")?, going).await?;
+        // Until its entry is written, a prune that goes on is one: the next batch takes the place of its anchor.
+        let same = known.filter(|row| !row.logged && row.reason == batch.reason.as_str() && row.bound == batch.bound);
+        let ids = || going.iter().map(|row| row.id);
+        let lowest = ids().chain(same.map(|row| row.lowest_id)).min().unwrap_or_default();
+        let highest = ids().chain(same.map(|row| row.highest_id)).max().unwrap_or_default();
+        if let Some(row) = same {
+            anchors::Entity::delete_by_id(row.id).exec(&tx).await?;
+        }
+        let row = anchors::ActiveModel {
+            id: NotSet,
+            chain_id: Set(chain),
+            size: Set(end),
+            bytes: Set(next.bytes()),
+            note: Set(next.sign(batch.cluster, batch.key)),
+            checkpoint_size: Set(checkpoint),
+            reason: Set(batch.reason.as_str().to_owned()),
+            bound: Set(batch.bound.to_owned()),
+            first_seq: Set(same.map_or(from, |row| row.first_seq)),
+            lowest_id: Set(lowest),
+            highest_id: Set(highest),
+            created_at: Set(self.config.clock.now().micros()),
+            logged: Set(false),
+        };
+        anchors::Entity::insert(row).exec_without_returning(&tx).await?;
+        let gone = entries::Entity::delete_many()
+            .filter(entries::Column::ChainId.eq(chain))
+            .filter(entries::Column::Seq.lt(end))
+            .exec(&tx)
+            .await?;
+        if gone.rows_affected != going.len() as u64 {
+            return Err(StoreError::Rule("only_what_was_looked_at"));
+        }
+        Ok(tx.commit().await?)
+    }
+
+    /// Gives space that pruning left back to the file system, a few megabytes at a time. Of a file made before pages could
+    /// be given back, none are: the space is used again by new entries.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn give_back_space(&self) -> Result<(), StoreError> {
+        Ok(self.pools.give_back(PAGES_GIVEN_BACK).await?)
+    }
+
+    /// Prunes that no audit entry tells of yet, the oldest first.
+    ///
+    /// # Errors
+    /// The database's, or an anchor is malformed.
+    pub async fn unlogged_prunes(&self) -> Result<Vec<PruneRecord>, StoreError> {
+        let rows = anchors::Entity::find()
+            .filter(anchors::Column::Logged.eq(false))
+            .order_by_asc(anchors::Column::Id)
+            .all(&self.pools.reader)
+            .await?;
+        rows.iter().map(prune_record).collect()
+    }
+
+    /// Remembers that an audit entry tells of a prune.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn mark_prune_logged(&self, prune: &PruneRecord) -> Result<(), StoreError> {
+        anchors::Entity::update_many()
+            .col_expr(anchors::Column::Logged, Expr::value(true))
+            .filter(anchors::Column::Id.eq(prune.anchor))
+            .exec(&self.pools.writer)
+            .await?;
+        Ok(())
+    }
+
+    /// Drops the checkpoints of pruned sizes that no anchor stands on; how many.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn thin_checkpoints(&self, chain: ChainId) -> Result<u64, StoreError> {
+        let chain = chain_row(&self.pools.reader, chain, false).await?;
+        let Some(anchor) = newest_anchor(&self.pools.reader, chain.id).await? else { return Ok(0) };
+        let kept = Query::select()
+            .column(anchors::Column::CheckpointSize)
+            .from(anchors::Entity)
+            .and_where(anchors::Column::ChainId.eq(chain.id))
+            .take();
+        let gone = checkpoints::Entity::delete_many()
+            .filter(checkpoints::Column::ChainId.eq(chain.id))
+            .filter(checkpoints::Column::Size.lt(anchor.size))
+            .filter(checkpoints::Column::Size.not_in_subquery(kept))
+            .exec(&self.pools.writer)
+            .await?;
+        Ok(gone.rows_affected)
+    }
+}
+
+fn signed_len(from: i64, count: usize) -> i64 {
+    from.saturating_add(i64::try_from(count).unwrap_or(i64::MAX))
+}
+
+pub(super) async fn newest_anchor(
+    conn: &impl ConnectionTrait,
+    chain: i64,
+) -> Result<Option<anchors::Model>, StoreError> {
+    let newest = anchors::Entity::find().filter(anchors::Column::ChainId.eq(chain));
+    Ok(newest.order_by_desc(anchors::Column::Size).one(conn).await?)
+}
+
+/// Numbers and hashes of stored entries, without the entries.
+async fn hashes(
+    conn: &impl ConnectionTrait,
+    chain: i64,
+    from: u64,
+    limit: u64,
+) -> Result<Vec<(i64, Vec<u8>)>, StoreError> {
+    let found = entries::Entity::find()
+        .select_only()
+        .column(entries::Column::Seq)
+        .column(entries::Column::Hash)
+        .filter(entries::Column::ChainId.eq(chain))
+        .filter(entries::Column::Seq.gte(signed(from)))
+        .order_by_asc(entries::Column::Seq)
+        .limit(limit);
+    Ok(found.into_tuple().all(conn).await?)
+}
+
+/// Appends the hashes of entries that go to the tiles of their chain.
+async fn keep_hashes(
+    tx: &impl ConnectionTrait,
+    chain: i64,
+    from: u64,
+    going: &[entries::Model],
+) -> Result<(), StoreError> {
+    let (first, within) = (from / TILE, usize::try_from(from % TILE).unwrap_or_default());
+    let open = hash_tiles::Entity::find()
+        .filter(hash_tiles::Column::ChainId.eq(chain))
+        .filter(hash_tiles::Column::Tile.eq(signed(first)))
+        .one(tx)
+        .await?;
+    let mut all = open.map(|tile| tile.hashes).unwrap_or_default();
+    if all.len() != within * HASH {
+        return Err(StoreError::Row { table: "hash_tiles", column: "hashes", id: first.to_string() });
+    }
+    for row in going {
+        all.extend_from_slice(&row.hash);
+    }
+    let width = usize::try_from(TILE).unwrap_or_default() * HASH;
+    for (tile, hashes) in (first..).zip(all.chunks(width)) {
+        let row = hash_tiles::ActiveModel {
+            id: NotSet,
+            chain_id: Set(chain),
+            tile: Set(signed(tile)),
+            hashes: Set(hashes.to_vec()),
+        };
+        let known = OnConflict::columns([hash_tiles::Column::ChainId, hash_tiles::Column::Tile])
+            .update_column(hash_tiles::Column::Hashes)
+            .to_owned();
+        hash_tiles::Entity::insert(row).on_conflict(known).exec_without_returning(tx).await?;
+    }
+    Ok(())
+}
+
+fn prune_record(row: &anchors::Model) -> Result<PruneRecord, StoreError> {
+    let bad = |column| StoreError::Row { table: "anchors", column, id: row.id.to_string() };
+    let anchor = Anchor::decode(&row.bytes).map_err(|_| bad("bytes"))?;
+    let reason = [PruneReason::Ttl, PruneReason::Fifo].into_iter().find(|reason| reason.as_str() == row.reason);
+    Ok(PruneRecord {
+        anchor: row.id,
+        chain: anchor.chain,
+        reason: reason.ok_or_else(|| bad("reason"))?,
+        bound: row.bound.clone(),
+        first_seq: unsigned(row.first_seq, "first_seq")?,
+        size: anchor.head.size,
+        lowest_id: row.lowest_id,
+        highest_id: row.highest_id,
+        anchor_hash: anchor.head.hash,
+        cutoff: anchor.head.time,
+    })
+}

@@ -1,0 +1,100 @@
+//! Holds on the audit log, and what an entry says of a prune (spec/70 rules 23 and 24).
+
+use gw_audit::{ChainId, Hash, Stream};
+use gw_types::{LegalHoldId, OrgId, Timestamp};
+use std::collections::HashSet;
+
+/// What a hold keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum HoldScope {
+    /// Every entry filed under an organization, in all streams.
+    Organization(OrgId),
+    /// Every entry of a stream.
+    Stream(Stream),
+}
+
+/// A legal hold: what it names is neither pruned nor erased until it is lifted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LegalHold {
+    /// Row id.
+    pub id: LegalHoldId,
+    /// What it keeps.
+    pub scope: HoldScope,
+    /// Why.
+    pub reason: String,
+    /// By whom.
+    pub placed_by: String,
+    /// When.
+    pub created_at: Timestamp,
+}
+
+/// What must be kept now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Holds {
+    orgs: HashSet<OrgId>,
+    streams: HashSet<Stream>,
+}
+
+impl Holds {
+    /// Whether an entry of this stream and organization is held.
+    pub fn keep(&self, stream: Stream, org: Option<OrgId>) -> bool {
+        self.streams.contains(&stream) || org.is_some_and(|org| self.orgs.contains(&org))
+    }
+}
+
+impl FromIterator<HoldScope> for Holds {
+    fn from_iter<I: IntoIterator<Item = HoldScope>>(scopes: I) -> Self {
+        let mut holds = Self::default();
+        for scope in scopes {
+            match scope {
+                HoldScope::Organization(org) => drop(holds.orgs.insert(org)),
+                HoldScope::Stream(stream) => drop(holds.streams.insert(stream)),
+            }
+        }
+        holds
+    }
+}
+
+/// Why entries were pruned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PruneReason {
+    /// They were older than the retention of their stream.
+    Ttl,
+    /// There were more than MAX_ACCESS_LOG_ROWS.
+    Fifo,
+}
+
+impl PruneReason {
+    /// The stable text.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ttl => "ttl",
+            Self::Fifo => "fifo",
+        }
+    }
+}
+
+/// A prune as its audit entry tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PruneRecord {
+    /// The row of its anchor.
+    pub anchor: i64,
+    /// The chain.
+    pub chain: ChainId,
+    /// Why.
+    pub reason: PruneReason,
+    /// The retention, such as `2160h`, or the number of rows that was kept to.
+    pub bound: String,
+    /// The number of the first removed entry.
+    pub first_seq: u64,
+    /// How many entries of the chain are gone now.
+    pub size: u64,
+    /// The lowest row id among the removed.
+    pub lowest_id: i64,
+    /// The highest row id among the removed.
+    pub highest_id: i64,
+    /// The hash of the last removed entry.
+    pub anchor_hash: Hash,
+    /// The time of the last removed entry.
+    pub cutoff: Timestamp,
+}
