@@ -3,7 +3,7 @@
 //! - [`Record`]: what happened. Start reading here.
 //! - [`Draft`] and [`Chain`]: a record becomes bytes and gets its place; [`Entry`] reads it back.
 //! - [`tree`]: the Merkle tree over the same hashes, and proofs; [`Checkpoint`]: its signed root.
-//! - [`verify`]: what is wrong with a stored chain.
+//! - [`verify`]: what is wrong with a stored chain; [`TrustedHeads`]: what is known of the chains outside their store.
 //!
 //! Nothing here keeps anything: the journal and the stores do. Time and salts are arguments.
 //!
@@ -15,8 +15,10 @@ pub mod cbor;
 mod chain;
 mod checkpoint;
 mod code;
+mod discontinuity;
 mod entry;
 mod fields;
+mod heads;
 mod record;
 pub mod tree;
 pub mod verify;
@@ -24,10 +26,12 @@ pub mod verify;
 pub use chain::{Chain, ChainError, Head, OrgHead, Placed};
 pub use checkpoint::{Checkpoint, CheckpointError, CheckpointKey, CheckpointPublicKey, KeyError};
 pub use code::UnknownCode;
+pub use discontinuity::{Discontinuity, TextError};
 pub use entry::{
     ChainId, Content, Draft, ENTRY_FORMAT, ENTRY_VERSION, Entry, EntryError, Genesis, Hash, Header, OrgLink, ShardId,
     StoreId, StoredEntry, erased,
 };
+pub use heads::{ChainEdge, ChainList, ChainNameError, SigningGuard, StoredChain, TrustedHead, TrustedHeads};
 pub use record::{
     AccessRecord, Action, AdminEntry, AuthMethod, Kind, MatchedVia, OutboxFault, Outcome, Record, ResourceType,
     SUPER_ADMIN, SYSTEM_RETENTION, SecurityEvent, SecurityKind, SendIntent, SendOutcome, Stream, TraceKind,
