@@ -130,6 +130,11 @@ impl SigningGuard {
         self.edge.size()
     }
 
+    /// How often the chain had been re-anchored.
+    pub const fn era(&self) -> u64 {
+        self.era
+    }
+
     /// The edge as it is.
     pub const fn edge(&self) -> &ChainEdge {
         &self.edge

@@ -40,12 +40,14 @@ pub struct Row<'a> {
     pub id: Option<i64>,
     /// Whether a signed record says that the entry's personal values were erased.
     pub erased: bool,
+    /// Whether the columns to find it by say what the entry says, as the store compared them.
+    pub columns_agree: bool,
 }
 
 impl<'a> Row<'a> {
     /// A row of which nothing is known beside the entry.
     pub const fn new(seq: u64, hash: Option<Hash>, bytes: &'a [u8], openings: &'a [u8]) -> Self {
-        Self { seq, hash, bytes, openings, columns: None, id: None, erased: false }
+        Self { seq, hash, bytes, openings, columns: None, id: None, erased: false, columns_agree: true }
     }
 }
 
@@ -65,6 +67,8 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// How many findings were not kept.
     pub omitted: u64,
+    /// The edge of the chain at the largest size that was signed and is as it was signed.
+    pub signed_edge: Option<ChainEdge>,
     /// What was found and is covered by a signed re-anchoring (rule 22).
     pub authorized: Vec<Finding>,
     /// The re-anchorings of the chain.
@@ -144,8 +148,11 @@ pub struct Walk<'a> {
     authorized: Vec<Finding>,
     scanned: u64,
     null_hashes: u64,
-    /// The times of the newest records that no note seen so far covers: number and time of the oldest.
-    oldest_unsigned: Option<(u64, Timestamp)>,
+    signed_edge: Option<ChainEdge>,
+    /// What an earlier verification found signed.
+    signed_before: u64,
+    /// The time of the oldest record that no note covers.
+    oldest_unsigned: Option<Timestamp>,
 }
 
 impl<'a> Walk<'a> {
@@ -205,10 +212,15 @@ impl<'a> Walk<'a> {
         walk
     }
 
-    /// Names the outbox rows seen by an earlier verification.
+    /// Takes over what an earlier verification, which this one resumes, knew beside the end of the chain.
     #[must_use]
-    pub fn with_outbox(mut self, outbox: OutboxIds) -> Self {
-        self.outbox = outbox;
+    pub fn continuing(mut self, earlier: &Report) -> Self {
+        self.outbox = earlier.outbox.clone();
+        self.signed_before = earlier.signed;
+        // A newer note covers it, if there is one at all.
+        let covered = self.signed_size() > earlier.signed;
+        self.oldest_unsigned = earlier.oldest_unsigned.filter(|_| !covered);
+        self.discontinuities.clone_from(&earlier.discontinuities);
         self
     }
 
@@ -231,6 +243,8 @@ impl<'a> Walk<'a> {
             authorized: Vec::new(),
             scanned: 0,
             null_hashes: 0,
+            signed_edge: None,
+            signed_before: 0,
             oldest_unsigned: None,
         }
     }
@@ -247,6 +261,21 @@ impl<'a> Walk<'a> {
         }
         if size == self.frontier.size() {
             self.check_root();
+        }
+    }
+
+    /// Takes notes that were signed while the rows were read. What they cover was not overdue; they are compared by the
+    /// next verification.
+    pub fn signed_meanwhile<'n>(&mut self, notes: impl IntoIterator<Item = &'n str>) {
+        for note in notes {
+            match Checkpoint::open(note, self.trust.keys) {
+                Ok(checkpoint) if checkpoint.size > self.signed_size() => {
+                    self.signed_before = self.signed_before.max(checkpoint.size.min(self.size()));
+                    self.oldest_unsigned = None;
+                }
+                Ok(_) => {}
+                Err(_) => self.find(FindingKind::CheckpointSignatureInvalid, None, None, None),
+            }
         }
     }
 
@@ -286,6 +315,9 @@ impl<'a> Walk<'a> {
             Some(stored) if stored != computed => self.report(finding(FindingKind::HashMismatch)),
             Some(_) => {}
         }
+        if !row.columns_agree {
+            self.report(finding(FindingKind::HashMismatch));
+        }
         if let Some(id) = row.id {
             if self.last_id.is_some_and(|last| last >= id) {
                 self.report(finding(FindingKind::Fork));
@@ -302,7 +334,7 @@ impl<'a> Walk<'a> {
         }
         let time = time.unwrap_or_else(|| self.head.map_or(Timestamp::from_micros(i64::MIN), |head| head.time));
         if row.seq > 0 && row.seq >= self.signed_size() && self.oldest_unsigned.is_none() {
-            self.oldest_unsigned = Some((row.seq, time));
+            self.oldest_unsigned = Some(time);
         }
         self.advance(row.seq, computed, time);
     }
@@ -326,10 +358,11 @@ impl<'a> Walk<'a> {
         Report {
             findings: self.findings,
             omitted: self.omitted,
+            signed_edge: self.signed_edge,
             authorized: self.authorized,
             discontinuities: self.discontinuities,
-            signed: covered.unwrap_or(0),
-            oldest_unsigned: self.oldest_unsigned.map(|(_, time)| time),
+            signed: covered.unwrap_or(0).max(self.signed_before),
+            oldest_unsigned: self.oldest_unsigned,
             outbox: self.outbox,
             null_hashes: self.null_hashes,
             scanned: self.scanned,
@@ -496,6 +529,10 @@ impl<'a> Walk<'a> {
             return;
         }
         let root = self.frontier.root();
+        if signed.is_none_or(|signed| signed == root) && anchor.is_none_or(|anchor| anchor == root) {
+            let last = self.head.map(|head| head.hash).filter(|hash| *hash != Hash::ZERO);
+            self.signed_edge = Some(ChainEdge::new(self.frontier.clone(), last));
+        }
         for (expected, kind) in [(signed, FindingKind::RootMismatch), (anchor, FindingKind::AnchorMismatch)] {
             if let Some(expected) = expected.filter(|expected| *expected != root) {
                 self.find(kind, size.checked_sub(1), Some(root), Some(expected));

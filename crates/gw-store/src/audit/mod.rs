@@ -7,7 +7,9 @@ mod columns;
 mod list;
 mod outbox;
 mod store;
+mod verification;
 
 pub use list::{AccessFilter, AccessLog, AuditFilter, AuditLog, StatusFilter};
 pub use outbox::OutboxEntry;
 pub use store::{AuditStore, Claim, SealedRow, ToSeal};
+pub use verification::{ChainState, SignedNote};

@@ -11,7 +11,7 @@ use crate::{
     entity::{chains, checkpoints, entries},
     migration::{self, AuditMigrator},
 };
-use gw_audit::{ChainId, Hash, Head, Header, OrgHead, ShardId, StoredEntry, Stream};
+use gw_audit::{ChainId, Checkpoint, Hash, Head, Header, OrgHead, ShardId, StoredEntry, Stream};
 use gw_types::{OrgId, Seconds, Timestamp};
 use sea_orm::{
     ActiveModelTrait,
@@ -25,7 +25,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct AuditStore {
     pub(super) pools: Pools,
-    config: Arc<StoreConfig>,
+    pub(super) config: Arc<StoreConfig>,
 }
 
 /// A chain held for writing.
@@ -53,10 +53,14 @@ pub struct ToSeal {
 /// A sealed entry as it lies there.
 #[derive(Clone, Debug)]
 pub struct SealedRow {
+    /// The id under which it is listed.
+    pub id: i64,
     /// The number under which it is stored.
     pub seq: u64,
-    /// The stored hash.
+    /// The stored hash; zero if none can be read.
     pub hash: Hash,
+    /// Whether a hash is stored at all.
+    pub hash_readable: bool,
     /// The entry.
     pub bytes: Vec<u8>,
     /// What lies beside it.
@@ -252,7 +256,7 @@ impl AuditStore {
         Ok(newest.flatten().unwrap_or(0))
     }
 
-    /// Keeps a signed note; one for the same size stays as it is.
+    /// Keeps a signed note; one for the same size and era stays as it is.
     pub async fn insert_checkpoint(&self, chain: ChainId, size: u64, note: &str) -> Result<(), StoreError> {
         let chain = chain_row(&self.pools.reader, chain, false).await?;
         let row = checkpoints::ActiveModel {
@@ -261,8 +265,10 @@ impl AuditStore {
             size: Set(signed(size)),
             note: Set(note.to_owned()),
             created_at: Set(self.config.clock.now().micros()),
+            era: Set(signed(Checkpoint::unverified(note).map_or(0, |note| note.era()))),
         };
-        let known = OnConflict::columns([checkpoints::Column::ChainId, checkpoints::Column::Size]);
+        use checkpoints::Column as C;
+        let known = OnConflict::columns([C::ChainId, C::Size, C::Era]);
         checkpoints::Entity::insert(row)
             .on_conflict(known.to_owned().do_nothing().to_owned())
             .try_insert()
@@ -315,7 +321,11 @@ fn ends(chain: ChainId, batch: &[ToSeal]) -> Result<Option<(&StoredEntry, &Store
     Ok(batch.first().zip(batch.last()).map(|(first, last)| (&first.entry, &last.entry)))
 }
 
-async fn chain_row(conn: &impl ConnectionTrait, chain: ChainId, lock: bool) -> Result<chains::Model, StoreError> {
+pub(super) async fn chain_row(
+    conn: &impl ConnectionTrait,
+    chain: ChainId,
+    lock: bool,
+) -> Result<chains::Model, StoreError> {
     let mut found = chains::Entity::find()
         .filter(chains::Column::Stream.eq(chain.stream.as_str()))
         .filter(chains::Column::Shard.eq(chain.shard.0));
@@ -332,12 +342,12 @@ fn of_claim(claim: &Claim) -> sea_orm::Condition {
         .add(chains::Column::Fence.eq(signed(claim.fence)))
 }
 
-fn chain_of(row: &chains::Model) -> Result<ChainId, StoreError> {
+pub(super) fn chain_of(row: &chains::Model) -> Result<ChainId, StoreError> {
     let stream: Stream = row.stream.parse().map_err(|_| bad_chain(row, "stream"))?;
     Ok(ChainId { stream, shard: ShardId(row.shard) })
 }
 
-fn head_of(row: &chains::Model) -> Result<Option<Head>, StoreError> {
+pub(super) fn head_of(row: &chains::Model) -> Result<Option<Head>, StoreError> {
     let size = unsigned(row.size, "size")?;
     let hash = Hash::try_from(row.head_hash.as_slice()).map_err(|_| bad_chain(row, "head_hash"))?;
     Ok((size > 0).then_some(Head { size, hash, time: Timestamp::from_micros(row.head_time) }))
@@ -348,18 +358,26 @@ fn bad_chain(row: &chains::Model, column: &'static str) -> StoreError {
 }
 
 fn sealed_row(row: entries::Model) -> Result<SealedRow, StoreError> {
-    let hash = Hash::try_from(row.hash.as_slice());
-    let hash = hash.map_err(|_| StoreError::Row { table: "entries", column: "hash", id: row.id.to_string() })?;
+    // A row that somebody made unreadable is for the verifier to report, not to stumble over.
+    let hash = Hash::try_from(row.hash.as_slice()).ok();
     let entry = StoredEntry::new(row.bytes.clone(), row.openings.clone());
     let columns = entry.and_then(|entry| Columns::of(&entry));
     let columns_agree = columns.is_ok_and(|columns| columns.stand_in(&row));
-    Ok(SealedRow { seq: unsigned(row.seq, "seq")?, hash, bytes: row.bytes, openings: row.openings, columns_agree })
+    Ok(SealedRow {
+        id: row.id,
+        seq: unsigned(row.seq, "seq")?,
+        hash: hash.unwrap_or(Hash::ZERO),
+        hash_readable: hash.is_some(),
+        bytes: row.bytes,
+        openings: row.openings,
+        columns_agree,
+    })
 }
 
-fn signed(number: u64) -> i64 {
+pub(super) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-fn unsigned(number: i64, column: &'static str) -> Result<u64, StoreError> {
+pub(super) fn unsigned(number: i64, column: &'static str) -> Result<u64, StoreError> {
     u64::try_from(number).map_err(|_| StoreError::Row { table: "chains", column, id: number.to_string() })
 }

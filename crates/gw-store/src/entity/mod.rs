@@ -15,7 +15,7 @@ mod url;
 mod user;
 
 pub(crate) use access::{approved_code, shared_infrastructure, system_toggles};
-pub(crate) use audit::{chains, checkpoints, entries};
+pub(crate) use audit::{chains, checkpoints, discontinuities, entries};
 pub(crate) use contract::{contract_grants, contracts, past_contracts, retired_contracts};
 pub(crate) use directory::directory_tenants;
 pub(crate) use mined::{convictions, quarantines, suspensions, watched_sends, withheld_changes};

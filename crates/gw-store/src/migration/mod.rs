@@ -4,6 +4,7 @@ mod m0001_audit;
 mod m0001_policy;
 mod m0002_system;
 mod m0003_directory;
+mod m0004_audit;
 mod m0004_proofs;
 mod m0005_access;
 mod m0006_personal_urls;
@@ -60,7 +61,7 @@ pub(crate) struct AuditMigrator;
 
 impl MigratorTrait for AuditMigrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
-        vec![Box::new(m0001_audit::Audit)]
+        vec![Box::new(m0001_audit::Audit), Box::new(m0004_audit::Discontinuities)]
     }
 }
 

@@ -1,7 +1,7 @@
 //! From the journal, and from the outbox of mutations, into the audit store (spec/70 rules 7, 13 and 15).
 //!
 //! `chain` is one chain on its way into the store, `outbox` where entries of mutations get their place in one,
-//! `frontiers` what spares a restart from reading everything again.
+//! `frontiers` what a chain has to continue before it is signed.
 //!
 //! Invariant: a record leaves the journal's backlog, or the outbox, only after the store has it. Whatever fails is
 //! tried again from where the store says it stands, so a crash at any point neither loses nor repeats an entry.
@@ -10,7 +10,7 @@ mod chain;
 mod frontiers;
 mod outbox;
 
-use crate::config::kind::signing_key;
+use crate::{config::kind::signing_key, trust::Trust};
 use anyhow::Context as _;
 use chain::{SealedChain, Signer};
 use frontiers::Frontiers;
@@ -22,7 +22,7 @@ use gw_store::{
 };
 use gw_types::{Clock, Entropy, Secret};
 use outbox::Outbox;
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -49,8 +49,8 @@ pub(crate) struct Sealing {
     pub(crate) key: Secret,
     /// Time between checkpoints.
     pub(crate) interval: Duration,
-    /// Where frontiers are kept.
-    pub(crate) directory: PathBuf,
+    /// What is known of the chains outside their store.
+    pub(crate) trust: Arc<Trust>,
 }
 
 /// Seals until told to end, and then what is left.
@@ -93,7 +93,7 @@ impl Sealer {
         let key = signing_key(from.key.expose()).context("the checkpoint key cannot be read")?;
         let key = CheckpointKey::from_seed(&key.to_bytes());
         let signer = Signer::new(key, from.cluster, from.interval);
-        let frontiers = Frontiers::load(&from.directory);
+        let frontiers = Frontiers::new(from.trust, signer.public());
         let holder = from.journal.shard().to_string();
         Ok(Self {
             outbox: Outbox::new(from.store, from.entropy, &signer, holder),
