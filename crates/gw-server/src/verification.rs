@@ -173,6 +173,9 @@ async fn verify_chain(
     };
     let anchors = known.anchors(chain, pass.cluster);
     anchors.iter().for_each(|(anchor, _)| walk.anchor(anchor));
+    if verified.is_none() {
+        anchors.iter().filter(|(_, is_kept)| *is_kept).for_each(|(anchor, _)| walk.expect_note(anchor));
+    }
     let mut next = walk.frontier().size();
     while next < pass.since {
         let hashes = audit.stored_hashes(chain, next, PAGE.min(pass.since - next)).await?;
@@ -199,9 +202,6 @@ async fn verify_chain(
         report.add_lost(issued.saturating_add(1));
     }
     report.add_unsigned(i64::try_from(pass.interval.as_micros()).unwrap_or(i64::MAX), pass.now);
-    if verified.is_none() {
-        missing_notes(&mut report, &anchors, &notes, &later);
-    }
     let newest_note = report.signed_edge.as_ref().and_then(|edge| {
         let of_edge = |note: &&SignedNote| {
             Checkpoint::unverified(&note.note)
@@ -248,28 +248,5 @@ async fn read_rows(
             sleep(began.elapsed().saturating_mul(pass.rest)).await;
         }
         caught_up = rows.is_empty();
-    }
-}
-
-/// A note that is kept elsewhere and is not in the store any more was taken away.
-fn missing_notes(report: &mut Report, anchors: &[(Checkpoint, bool)], notes: &[SignedNote], later: &[SignedNote]) {
-    let there: BTreeSet<_> = notes
-        .iter()
-        .chain(later)
-        .filter_map(|note| Checkpoint::unverified(&note.note))
-        .map(|note| (note.era(), note.size))
-        .collect();
-    let size = report.head.map_or(0, |head| head.size);
-    let mut missing: Vec<_> = anchors
-        .iter()
-        .filter(|(note, is_kept)| *is_kept && note.size <= size && !there.contains(&(note.era(), note.size)))
-        .map(|(note, _)| note.size)
-        .collect();
-    missing.sort_unstable();
-    missing.dedup();
-    // A note of before a re-anchoring may have been for what is not there any more.
-    let covered = report.discontinuities.iter().map(|one| one.from.0).max().unwrap_or(0);
-    for size in missing.into_iter().filter(|size| *size > covered) {
-        report.add(Finding::of(FindingKind::CheckpointMissing, size.checked_sub(1)));
     }
 }

@@ -18,7 +18,7 @@ use crate::heads::ChainEdge;
 use crate::record::{AdminEntry, Kind, Record};
 use crate::tree::{self, Frontier};
 use gw_types::{OrgId, Timestamp};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Findings kept of one chain: a history rewritten from its beginning has one an entry, and the first ones say it.
 pub const MAX_FINDINGS: usize = 1000;
@@ -142,6 +142,9 @@ pub struct Walk<'a> {
     signed: BTreeMap<u64, Hash>,
     /// What was signed and kept outside the store.
     anchors: BTreeMap<u64, Hash>,
+    /// Era and size of every note in the store, and of those that must be.
+    noted: BTreeSet<(u64, u64)>,
+    expected: BTreeSet<(u64, u64)>,
     discontinuities: Vec<Discontinuity>,
     findings: Vec<Finding>,
     omitted: u64,
@@ -237,6 +240,8 @@ impl<'a> Walk<'a> {
             whole: true,
             signed: BTreeMap::new(),
             anchors: BTreeMap::new(),
+            noted: BTreeSet::new(),
+            expected: BTreeSet::new(),
             discontinuities: Vec::new(),
             findings: Vec::new(),
             omitted: 0,
@@ -264,11 +269,18 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Says that a note kept outside the store must be in it, too. For verifications from the beginning.
+    pub fn expect_note(&mut self, checkpoint: &Checkpoint) {
+        self.expected.insert((checkpoint.era(), checkpoint.size));
+    }
+
     /// Takes notes that were signed while the rows were read. What they cover was not overdue; they are compared by the
     /// next verification.
     pub fn signed_meanwhile<'n>(&mut self, notes: impl IntoIterator<Item = &'n str>) {
         for note in notes {
-            match Checkpoint::open(note, self.trust.keys) {
+            let opened = Checkpoint::open(note, self.trust.keys);
+            self.noted.extend(opened.as_ref().map(|note| (note.era(), note.size)));
+            match opened {
                 Ok(checkpoint) if checkpoint.size > self.signed_size() => {
                     self.signed_before = self.signed_before.max(checkpoint.size.min(self.size()));
                     self.oldest_unsigned = None;
@@ -354,6 +366,12 @@ impl<'a> Walk<'a> {
         for (kind, seq) in self.outbox.take_findings() {
             self.find(kind, Some(seq), None, None);
         }
+        // A note of before a re-anchoring may have been for what is not there any more.
+        let decided = self.discontinuities.iter().map(|one| one.from.0).max().unwrap_or(0);
+        let missing: Vec<_> = self.expected.difference(&self.noted).map(|(_, noted)| *noted).collect();
+        for noted in missing.into_iter().filter(|noted| (decided + 1..=size).contains(noted)) {
+            self.find(FindingKind::CheckpointMissing, noted.checked_sub(1), None, None);
+        }
         let covered = self.signed.range(..=size).chain(self.anchors.range(..=size)).map(|(size, _)| *size).max();
         Report {
             findings: self.findings,
@@ -381,6 +399,7 @@ impl<'a> Walk<'a> {
                 Ok(checkpoint) => {
                     let Checkpoint { size, root, .. } = checkpoint;
                     let era = checkpoint.era();
+                    self.noted.insert((era, size));
                     let known = u64::try_from(self.discontinuities.len()).unwrap_or(u64::MAX);
                     if era > last_era {
                         (last, last_era) = (0, era);

@@ -69,7 +69,7 @@ pub(crate) async fn verify(verification: Verification, end: CancellationToken) {
 
 impl Verification {
     /// One pass over all chains, from where the last one ended.
-    async fn pass(&self, verified: &mut BTreeMap<ChainId, Verified>) -> anyhow::Result<()> {
+    pub(crate) async fn pass(&self, verified: &mut BTreeMap<ChainId, Verified>) -> anyhow::Result<()> {
         let trust = &self.trust;
         let keys = self.keys();
         let stored = self.audit.discontinuities().await?;

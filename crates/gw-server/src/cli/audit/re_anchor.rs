@@ -26,7 +26,7 @@ use std::{collections::BTreeMap, process::ExitCode};
 const PAGE: u64 = 5000;
 
 #[derive(Debug, Args)]
-pub(super) struct ReAnchor {
+pub(in crate::cli) struct ReAnchor {
     /// The chain, as `audit verify` names it: `<stream>/<shard>`.
     #[arg(long)]
     chain: ChainId,
