@@ -3,10 +3,12 @@
 //! Reads only and takes no lock, so it runs beside the service. What is known apart from the database comes as [`Known`];
 //! without it the database is compared with its own signatures alone.
 
+#[cfg(test)]
+mod tests;
+
 use anyhow::Context as _;
-use gw_audit::{Chain, Hash};
 use gw_audit::{
-    ChainId, ChainList, Checkpoint, CheckpointPublicKey, TrustedHeads,
+    Chain, ChainId, ChainList, Checkpoint, CheckpointPublicKey, Hash, TrustedHeads,
     verify::{Finding, FindingKind, Report, Row, Trust, Walk},
 };
 use gw_store::{
@@ -171,6 +173,11 @@ async fn verify_chain(
             (walk, Hash::ZERO)
         }
     };
+    // What was verified before and is not read again must still end where it did.
+    let kept = match resumed {
+        Some((_, head)) => audit.computed_hash(chain, head.size.saturating_sub(1)).await?.map(|hash| (hash, head.hash)),
+        None => None,
+    };
     let anchors = known.anchors(chain, pass.cluster);
     anchors.iter().for_each(|(anchor, _)| walk.anchor(anchor));
     if verified.is_none() {
@@ -196,6 +203,18 @@ async fn verify_chain(
     walk.signed_meanwhile(later.iter().map(|note| note.note.as_str()));
     let mut report = walk.finish(stored.or(state.head));
     unreadable.into_iter().for_each(|finding| report.add(finding));
+    if let Some((_, head)) = resumed {
+        let last = head.size.checked_sub(1);
+        match kept {
+            None => report.add(Finding::of(FindingKind::ChainTruncated, last)),
+            Some((found, expected)) if found != expected => report.add(Finding {
+                stored: Some(found),
+                expected: Some(expected),
+                ..Finding::of(FindingKind::HashMismatch, last)
+            }),
+            Some(_) => {}
+        }
+    }
     if state.leased_until.plus(SILENT) < pass.now
         && let Some(issued) = state.issued
     {

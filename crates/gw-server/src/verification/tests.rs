@@ -9,8 +9,8 @@ use crate::{
     workers::Verification,
 };
 use gw_audit::{
-    AccessRecord, Action, AdminEntry, Chain, ChainEdge, ChainId, Checkpoint, CheckpointKey, Content, Draft, Entry, Genesis,
-    Record, ResourceType, SecurityKind, ShardId, StoredEntry, Stream, TrustedHead, TrustedHeads, tree,
+    AccessRecord, Action, AdminEntry, Chain, ChainEdge, ChainId, Checkpoint, CheckpointKey, Content, Draft, Entry,
+    Genesis, Record, ResourceType, SecurityKind, ShardId, StoredEntry, Stream, TrustedHead, TrustedHeads, tree,
     verify::FindingKind as F,
 };
 use gw_journal::{Journal, Options};
@@ -307,7 +307,13 @@ fn mutation(n: usize) -> Record {
 }
 
 /// A chain whose first entries are `before`, to the number of rows.
-fn chain(id: ChainId, before: &[StoredEntry], rows: usize, key: &CheckpointKey, record: impl Fn(usize) -> Record) -> Vec<StoredEntry> {
+fn chain(
+    id: ChainId,
+    before: &[StoredEntry],
+    rows: usize,
+    key: &CheckpointKey,
+    record: impl Fn(usize) -> Record,
+) -> Vec<StoredEntry> {
     let time = |n: usize| Timestamp::from_micros(START + i64::try_from(n).expect("small") * SECOND);
     let mut entries = before.to_vec();
     let mut chain = if let [first, rest @ ..] = before {
@@ -414,7 +420,9 @@ impl World {
             Tamper::Rewrite { from, notes, seed } => {
                 let kept = *SIGNED.get(notes.wrapping_sub(1)).unwrap_or(&0);
                 for sql in [
-                    &format!("DELETE FROM checkpoints WHERE size > {kept} AND chain_id = (SELECT id FROM chains WHERE stream = 'access')"),
+                    &format!(
+                        "DELETE FROM checkpoints WHERE size > {kept} AND chain_id = (SELECT id FROM chains WHERE stream = 'access')"
+                    ),
                     "DELETE FROM entries WHERE chain_id = (SELECT id FROM chains WHERE stream = 'access')",
                     "UPDATE chains SET size = 0, leased_until = 0 WHERE stream = 'access'",
                 ] {
