@@ -26,6 +26,8 @@ use std::{
 };
 use tokio::time::Instant;
 
+/// Under what signatures stand in the log: a stable name, to be shipped by.
+pub(crate) const LOG_TARGET: &str = "audit.checkpoint";
 /// The file in the journal's directory.
 pub(crate) const FILE: &str = "trusted-heads";
 /// What earlier versions kept: edges without notes.
@@ -249,7 +251,7 @@ impl Trust {
         note: &str,
         key: &CheckpointKey,
     ) {
-        tracing::info!(target: "audit.checkpoint", %chain, size = checkpoint.size, note, "a checkpoint was signed");
+        tracing::info!(target: LOG_TARGET, %chain, size = checkpoint.size, note, "a checkpoint was signed");
         let mut list = None;
         let kept = self.file.update(|heads| {
             heads.remember_key(&key.public());
@@ -263,7 +265,7 @@ impl Trust {
             tracing::error!(%error, "the trusted heads were not written: what is signed from now on is checked against older ones");
         }
         if let Some(list) = &list {
-            tracing::info!(target: "audit.checkpoint", note = list.as_str(), "the list of chains was signed");
+            tracing::info!(target: LOG_TARGET, note = list.as_str(), "the list of chains was signed");
         }
         if let Some(witness) = &self.witness {
             for note in [Some(note.to_owned()), list].into_iter().flatten() {
