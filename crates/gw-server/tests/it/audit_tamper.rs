@@ -4,8 +4,11 @@ use crate::process::{self, Serving, free_port, stderr};
 use gw_testkit::anvil::anvil;
 use std::{
     fs,
+    io::{Read as _, Write as _},
+    net::TcpListener,
     path::Path,
     process::{Command, Output},
+    sync::{Arc, Mutex},
 };
 
 struct Place {
@@ -23,8 +26,13 @@ impl Place {
     }
 
     fn start(&self, node: &str) -> Serving {
+        self.start_with(node, &[])
+    }
+
+    fn start_with(&self, node: &str, more: &[(&str, &str)]) -> Serving {
         let (data, journal) = (self.path("data"), self.path("journal"));
-        Serving::start(node, &[("DATA_DIR", &data), ("AUDIT_BUFFER_DIR", &journal), ("LOG_FORMAT", "json")]).ready()
+        let own = [("DATA_DIR", &*data), ("AUDIT_BUFFER_DIR", &journal), ("LOG_FORMAT", "json")];
+        Serving::start(node, &[&own[..], more].concat()).ready()
     }
 
     fn refused(&self, node: &str) -> String {
@@ -70,7 +78,8 @@ fn rl2_au22_a_cut_chain_is_refused_found_and_re_anchored() {
     assert!(log.contains("the list of chains was signed"), "{log}");
 
     place.sql(
-        "DELETE FROM entries WHERE kind = 'access' AND seq > 2; DELETE FROM checkpoints; \
+        "DELETE FROM entries WHERE kind = 'access' AND seq > 2; \
+         DELETE FROM checkpoints WHERE chain_id = (SELECT id FROM chains WHERE stream = 'access'); \
          UPDATE chains SET issued = -1, size = 3, head_hash = (SELECT hash FROM entries WHERE kind = 'access' AND seq = 2) \
          WHERE stream = 'access'",
     );
@@ -114,4 +123,77 @@ fn rl2_au22_a_cut_chain_is_refused_found_and_re_anchored() {
         "{}",
         said(&verified)
     );
+}
+
+/// What was posted to an address of this machine; every post is taken.
+fn receiver() -> (String, Arc<Mutex<String>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}/here", listener.local_addr().expect("bound"));
+    let all = Arc::new(Mutex::new(String::new()));
+    let kept = Arc::clone(&all);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (Ok(mut stream), kept) = (stream, Arc::clone(&kept)) else { return };
+            std::thread::spawn(move || {
+                let mut buffer = [0; 4096];
+                while let Ok(read @ 1..) = stream.read(&mut buffer) {
+                    let text = String::from_utf8_lossy(buffer.get(..read).unwrap_or_default()).into_owned();
+                    let ends = text.contains("\r\n\r\n");
+                    kept.lock().expect("held").push_str(&text);
+                    // Head and body come together or one after the other; an early answer does no harm here.
+                    if ends && stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    (url, all)
+}
+
+/// RL2, AU-19: the running service finds a cut chain by itself and tells everybody who asked for it; it stays ready.
+#[test]
+fn rl2_au19_the_running_service_finds_a_cut_chain_by_itself() {
+    let (node, place) = (anvil(), Place { dir: tempfile::tempdir().expect("a directory") });
+    let ((witness, notes), (webhook, findings)) = (receiver(), receiver());
+    let settings = [
+        ("AUDIT_CHECKPOINT_INTERVAL", "1s"),
+        ("AUDIT_INTEGRITY_VERIFY_INTERVAL", "1s"),
+        ("AUDIT_WITNESS_URL", &witness),
+        ("AUDIT_TAMPER_WEBHOOK_URL", &webhook),
+    ];
+    let mut gateway = place.start_with(node.url(), &settings);
+    call(&gateway, 4);
+    let has = |all: &Arc<Mutex<String>>, text: &str| all.lock().expect("held").contains(text);
+    gateway.wait("signed the calls", |_| has(&notes, "ledger-gateway/access/") && has(&notes, "ledger-gateway/chains"));
+    // Into the trusted heads it came before the witness was told; what is cut is more than any unsigned rest.
+    assert!(!has(&findings, "tamper_detected"), "nobody touched it");
+    place.sql(
+        "PRAGMA busy_timeout = 10000; DELETE FROM entries WHERE kind = 'access' AND seq > 0; DELETE FROM checkpoints; \
+         UPDATE chains SET size = 1, head_hash = (SELECT hash FROM entries e WHERE e.chain_id = chains.id AND e.seq = 0) \
+         WHERE stream = 'access'",
+    );
+    gateway.wait("found it", |_| has(&findings, "chain_truncated"));
+    for member in [
+        "type",
+        "chain",
+        "reason",
+        "row_id",
+        "row_time",
+        "stored_hash",
+        "expected_hash",
+        "scanned_rows",
+        "null_hash_rows",
+        "detected_at",
+    ] {
+        assert!(has(&findings, &format!("\"{member}\"")), "{member}");
+    }
+    assert!(has(&findings, "audit.chain.tamper_detected"));
+    let ready = gateway.get("/ready");
+    assert_eq!(ready.status, 200, "{}", ready.body);
+    assert!(ready.body.contains(r#""audit_chain":"down""#), "{}", ready.body);
+    let metrics = gateway.get("/metrics").body;
+    assert!(metrics.contains("ledger_gateway_audit_chain_integrity_violations_total{"), "{metrics}");
+    let log = gateway.said();
+    assert!(log.contains("the audit log was tampered with"), "{log}");
 }

@@ -18,12 +18,16 @@ use gw_audit::{
     ChainId, Checkpoint, CheckpointKey, CheckpointPublicKey, Discontinuity, Hash, Head, Header, TrustedHead,
     tree::{self, Frontier},
 };
-use gw_store::audit::AuditStore;
+use gw_store::{StoreError, audit::AuditStore};
 use gw_types::Timestamp;
-use std::{collections::BTreeMap, process::ExitCode};
+use std::{collections::BTreeMap, process::ExitCode, time::Duration};
+use tokio::time::{Instant, sleep};
 
 /// Rows read at once.
 const PAGE: u64 = 5000;
+/// How long the claim of a writer that was stopped may last, and the rest between two looks.
+const CLAIM: Duration = Duration::from_secs(20);
+const BETWEEN: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ReAnchor {
@@ -184,10 +188,7 @@ async fn confirm(
         bail!("the chain changed meanwhile: look again");
     }
     if let Some(remains) = &remains {
-        audit
-            .move_end(chain, "re-anchor", remains.head)
-            .await
-            .context("the end of the chain cannot be moved: a running instance holds it; stop that one first")?;
+        move_end(audit, chain, remains.head).await?;
     }
     audit.insert_discontinuity(chain, &note).await.context("the record cannot be kept")?;
     file.update(|heads| heads.re_anchor(&note, discontinuity)).context("the trusted heads cannot be written")?;
@@ -206,4 +207,24 @@ async fn confirm(
         say(format_args!("{note}\n"));
     }
     Ok(())
+}
+
+/// Moves the end of the chain once nobody holds it: the claim of a stopped writer lasts a while, a living one's does not end.
+async fn move_end(audit: &AuditStore, chain: ChainId, head: Option<Head>) -> anyhow::Result<()> {
+    let began = Instant::now();
+    loop {
+        match audit.move_end(chain, "re-anchor", head).await {
+            Ok(()) => return Ok(()),
+            Err(StoreError::OtherInstance(_)) if began.elapsed() < CLAIM => {
+                if began.elapsed() < BETWEEN {
+                    complain("waiting for the claim of the chain's writer to end");
+                }
+                sleep(BETWEEN).await;
+            }
+            Err(error @ StoreError::OtherInstance(_)) => {
+                return Err(anyhow::Error::from(error).context("a running instance writes the chain: stop it first"));
+            }
+            Err(error) => return Err(anyhow::Error::from(error).context("the end of the chain cannot be moved")),
+        }
+    }
 }
