@@ -152,7 +152,7 @@ impl Anchor {
 
     fn statement(&self, cluster: &str) -> Checkpoint {
         let origin = format!("{}/anchor", self.chain.origin(cluster));
-        Checkpoint { origin, size: self.head.size, root: tree::leaf(&self.bytes()) }
+        Checkpoint::new(origin, self.head.size, tree::leaf(&self.bytes()))
     }
 
     /// The chain as it goes on behind the removed entries.

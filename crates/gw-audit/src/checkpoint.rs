@@ -20,7 +20,12 @@ pub struct Checkpoint {
     pub size: u64,
     /// The root over their hashes.
     pub root: Hash,
+    /// Further signed lines, as tlog-checkpoint allows them; none is empty or has a control character.
+    pub extensions: Vec<String>,
 }
+
+/// How the extension line begins that counts the re-anchorings of a chain.
+const ERA: &str = "era ";
 
 impl ChainId {
     /// The origin of this chain's checkpoints.
@@ -93,6 +98,22 @@ impl CheckpointPublicKey {
 const ED25519: u8 = 1;
 
 impl Checkpoint {
+    /// A checkpoint without further lines.
+    pub fn new(origin: impl Into<String>, size: u64, root: Hash) -> Self {
+        Self { origin: origin.into(), size, root, extensions: Vec::new() }
+    }
+
+    /// A checkpoint of a chain that was re-anchored `era` times.
+    pub fn in_era(mut self, era: u64) -> Self {
+        self.extensions.extend((era > 0).then(|| format!("{ERA}{era}")));
+        self
+    }
+
+    /// How often the chain had been re-anchored when this was signed.
+    pub fn era(&self) -> u64 {
+        self.extensions.iter().find_map(|line| line.strip_prefix(ERA)?.parse().ok()).unwrap_or(0)
+    }
+
     /// The signed note.
     pub fn sign(&self, key: &CheckpointKey) -> String {
         let mut note = self.text();
@@ -128,8 +149,38 @@ impl Checkpoint {
         Err(CheckpointError::UnknownKey)
     }
 
+    /// What a note says, whoever signed it: for notes out of a place that is trusted by itself.
+    pub fn unverified(note: &str) -> Option<Self> {
+        let (text, _) = note.rsplit_once("\n\n")?;
+        Self::parse(&format!("{text}\n"))
+    }
+
+    /// The signed notes in a text, one after the other, with or without empty lines between them.
+    pub fn split_notes(text: &str) -> Vec<String> {
+        let (mut notes, mut note, mut signed) = (Vec::new(), String::new(), false);
+        for line in text.lines() {
+            if signed && !line.starts_with(DASH) {
+                notes.push(core::mem::take(&mut note));
+                signed = false;
+            }
+            if note.is_empty() && line.trim().is_empty() {
+                continue;
+            }
+            signed |= line.starts_with(DASH);
+            note.push_str(line);
+            note.push('\n');
+        }
+        notes.extend((!note.is_empty()).then_some(note));
+        notes
+    }
+
     fn text(&self) -> String {
-        format!("{}\n{}\n{}\n", self.origin, self.size, STANDARD.encode(self.root))
+        let mut text = format!("{}\n{}\n{}\n", self.origin, self.size, STANDARD.encode(self.root));
+        for line in &self.extensions {
+            text.push_str(line);
+            text.push('\n');
+        }
+        text
     }
 
     /// Invariant: what is read writes the same text, so nothing unsigned and nothing ignored is in it.
@@ -138,9 +189,24 @@ impl Checkpoint {
         let origin = lines.next()?.to_owned();
         let size = lines.next()?.parse().ok()?;
         let root = Hash::new(STANDARD.decode(lines.next()?).ok()?.try_into().ok()?);
-        let checkpoint = Self { origin, size, root };
+        let mut extensions: Vec<_> = lines.map(str::to_owned).collect();
+        // What follows the last line break.
+        extensions.pop()?;
+        if extensions.iter().any(|line| line.is_empty() || line.chars().any(char::is_control)) {
+            return None;
+        }
+        let checkpoint = Self { origin, size, root, extensions };
         (checkpoint.text() == text).then_some(checkpoint)
     }
+}
+
+/// A hash as notes have it.
+pub(crate) fn encode_hash(hash: &Hash) -> String {
+    STANDARD.encode(hash)
+}
+
+pub(crate) fn decode_hash(text: &str) -> Option<Hash> {
+    Some(Hash::new(STANDARD.decode(text).ok()?.try_into().ok()?))
 }
 
 /// An em dash and a space: how a signature line begins.
@@ -184,7 +250,7 @@ mod tests {
 
     fn checkpoint() -> Checkpoint {
         let id = ChainId { stream: Stream::Access, shard: ShardId(Uuid::from_u128(7)) };
-        Checkpoint { origin: id.origin("test"), size: 0, root: tree::empty_root() }
+        Checkpoint::new(id.origin("test"), 0, tree::empty_root())
     }
 
     #[test]
@@ -218,6 +284,21 @@ mod tests {
         assert!(Checkpoint::open(&note, &[new.public(), old.public()]).is_ok());
         assert_eq!(Checkpoint::open(&note, &[new.public()]), Err(CheckpointError::UnknownKey));
         assert_eq!(Checkpoint::open(&note, &[]), Err(CheckpointError::UnknownKey));
+    }
+
+    #[test]
+    fn rule_7_extension_lines_are_signed_and_strict() {
+        let keys = [key().public()];
+        let extended = Checkpoint { extensions: vec!["era 3".to_owned(), "and more".to_owned()], ..checkpoint() };
+        let note = extended.sign(&key());
+        assert_eq!(Checkpoint::open(&note, &keys), Ok(extended.clone()));
+        assert_eq!((extended.era(), checkpoint().era(), checkpoint().in_era(2).era()), (3, 0, 2));
+        assert_eq!(checkpoint().in_era(0), checkpoint());
+        assert_eq!(Checkpoint::open(&note.replace("era 3", "era 4"), &keys), Err(CheckpointError::Signature));
+        for line in ["", "tab\there"] {
+            let bad = Checkpoint { extensions: vec![line.to_owned()], ..checkpoint() };
+            assert_eq!(Checkpoint::open(&bad.sign(&key()), &keys), Err(CheckpointError::Malformed), "{line:?}");
+        }
     }
 
     #[test]

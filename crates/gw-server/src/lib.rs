@@ -12,7 +12,10 @@ pub mod secrets;
 mod serve;
 pub mod signal;
 pub mod telemetry;
+mod trust;
+mod verification;
 mod web;
+mod webhook;
 mod workers;
 
 #[global_allocator]

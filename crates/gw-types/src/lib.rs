@@ -16,9 +16,9 @@ pub use alloy_primitives::{Address, B256, Bytes, U256, address, b256};
 pub use claim::{Claim, Claims, UnknownClaim};
 pub use external_id::{ExternalId, ExternalIdError};
 pub use id::{
-    AllowedTenantId, ApprovedCodeId, ContractId, ConvictionId, Epoch, GrantId, GroupId, LegalHoldId, LinkId, MembershipId, OrgId,
-    OrgUserRecordId, PersonalUrlId, QuarantineId, ReservationId, SessionId, SharedInfraId, SuspensionId, TenantId,
-    ToggleId, TokenId, UserId, VisibilityId, WatchId, WithheldId,
+    AllowedTenantId, ApprovedCodeId, ContractId, ConvictionId, Epoch, GrantId, GroupId, LegalHoldId, LinkId,
+    MembershipId, OrgId, OrgUserRecordId, PersonalUrlId, QuarantineId, ReservationId, SessionId, SharedInfraId,
+    SuspensionId, TenantId, ToggleId, TokenId, UserId, VisibilityId, WatchId, WithheldId,
 };
 pub use level::{Level, LevelReason};
 pub use reason::DenyReason;

@@ -33,7 +33,7 @@ fn calls(count: usize) -> Vec<StoredEntry> {
 fn note(entries: &[StoredEntry], size: usize) -> String {
     let leaves: Vec<Hash> = entries[..size].iter().map(|entry| entry.hash).collect();
     let origin = chain_id(Stream::Access).origin(CLUSTER);
-    Checkpoint { origin, size: size as u64, root: tree::root(&leaves) }.sign(&key())
+    Checkpoint::new(origin, size as u64, tree::root(&leaves)).sign(&key())
 }
 
 /// Removes what is before `end`, going on from an anchor.
@@ -53,7 +53,7 @@ fn verify(anchor: &Anchor, rest: &[StoredEntry], notes: &[String]) -> Report {
     let mut walk = Walk::resume(&anchor.chain(), frontier, trust, notes.iter().map(String::as_str));
     for entry in rest {
         let (bytes, openings) = (&*entry.bytes, &*entry.openings);
-        walk.row(&Row { seq: entry.header.seq, hash: Some(entry.hash), bytes, openings, columns: None });
+        walk.row(&Row::new(entry.header.seq, Some(entry.hash), bytes, openings));
     }
     walk.finish(None)
 }

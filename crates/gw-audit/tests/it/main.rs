@@ -7,4 +7,6 @@ mod record;
 #[cfg(test)]
 mod tamper;
 #[cfg(test)]
+mod trust;
+#[cfg(test)]
 mod world;

@@ -21,6 +21,8 @@ use std::{io::Write as _, process::ExitCode};
 
 /// A reading command found something that is not as it must be.
 const EXIT_FINDING: u8 = 1;
+/// Wrong usage, as the parser of the command line has it.
+const EXIT_USAGE: u8 = 2;
 
 /// Privacy-governed gateway in front of an EVM node.
 #[derive(Debug, Parser)]

@@ -123,6 +123,12 @@ pub static CACHE: Kind<Secret> = Kind {
 pub static WEB: Kind<Url> =
     Kind { rule: "an `http://` or `https://` address without credentials, query or fragment", parse: web };
 
+/// Public keys that signed checkpoints before the one in use.
+pub static PUBLIC_KEYS: Kind<Vec<[u8; 32]>> = Kind {
+    rule: "Ed25519 public keys of 64 hexadecimal digits each, separated by commas",
+    parse: |text| list(text, bytes_32),
+};
+
 /// Where JSON-RPC is sent; credentials go into RPC_API_KEY.
 pub static UPSTREAM: Kind<Url> = Kind {
     rule: "an `http://` or `https://` address without credentials",

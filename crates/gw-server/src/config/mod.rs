@@ -302,6 +302,14 @@ pub struct Audit {
     pub checkpoint_key: Option<Secret>,
     /// Time between checkpoints.
     pub checkpoint_interval: Duration,
+    /// Public keys that signed checkpoints before.
+    pub previous_keys: Vec<[u8; 32]>,
+    /// Where signed notes are posted.
+    pub witness: Option<Url>,
+    /// Time between verifications; zero for none.
+    pub verify_interval: Duration,
+    /// Where findings are posted.
+    pub tamper_webhook: Option<Url>,
     /// Whether parameters are recorded.
     pub log_params: bool,
     /// What of it is kept how long.
@@ -461,6 +469,10 @@ impl Config {
                 durability: need(from, &var::AUDIT_DURABILITY)?,
                 checkpoint_key: from.get(&var::AUDIT_CHECKPOINT_KEY),
                 checkpoint_interval: need(from, &var::AUDIT_CHECKPOINT_INTERVAL)?,
+                previous_keys: from.get(&var::AUDIT_CHECKPOINT_PUBLIC_KEYS_PREVIOUS).unwrap_or_default(),
+                witness: from.get(&var::AUDIT_WITNESS_URL),
+                verify_interval: need(from, &var::AUDIT_INTEGRITY_VERIFY_INTERVAL)?,
+                tamper_webhook: from.get(&var::AUDIT_TAMPER_WEBHOOK_URL),
                 log_params: need(from, &var::AUDIT_LOG_PARAMS)?,
                 retention: Retention {
                     admin_url: from.get(&var::AUDIT_ADMIN_DATABASE_URL),

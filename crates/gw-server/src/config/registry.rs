@@ -319,8 +319,16 @@ registry! {
     AUDIT_DURABILITY: Durability = Variable::new(Audit, &DURABILITY_KIND).default("process");
     /// Signs the checkpoints of the audit log.
     AUDIT_CHECKPOINT_KEY: Secret = Variable::new(Audit, &kind::SIGNING_KEY).secret().derived("generated and kept in DATA_DIR").required().rule(STRONG);
+    /// Public halves of the keys that signed checkpoints before.
+    AUDIT_CHECKPOINT_PUBLIC_KEYS_PREVIOUS: Vec<[u8; 32]> = Variable::new(Audit, &kind::PUBLIC_KEYS);
     /// Time between checkpoints.
     AUDIT_CHECKPOINT_INTERVAL: Duration = Variable::new(Audit, kind!(Duration, "a span from 1s to 24h", |t| span(t, 1, DAY))).default("1m");
+    /// Where each signed checkpoint and list of chains is posted as text, to be kept by somebody else.
+    AUDIT_WITNESS_URL: Url = Variable::new(Audit, &kind::UPSTREAM).shown_as_origin().rule("https in production");
+    /// Time between verifications of the audit log by the service itself; 0 switches them off.
+    AUDIT_INTEGRITY_VERIFY_INTERVAL: Duration = Variable::new(Audit, kind!(Duration, "a span up to 24h; `0` switches it off", |t| span(t, 0, DAY))).default("15m");
+    /// Where each finding of a verification is posted as JSON.
+    AUDIT_TAMPER_WEBHOOK_URL: Url = Variable::new(Audit, &kind::UPSTREAM).shown_as_origin().rule("https in production");
     /// Records the (shortened) parameters of requests.
     AUDIT_LOG_PARAMS: bool = Variable::new(Audit, &kind::BOOL).default("false");
     /// How long calls and retrievals are kept.

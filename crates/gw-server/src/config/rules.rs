@@ -297,6 +297,8 @@ impl Rules<'_> {
             &var::DIRECTORY_AUTHORITY_HOST,
             &var::HUMANITY_VERIFY_URL,
             &var::IPFS_GATEWAY,
+            &var::AUDIT_WITNESS_URL,
+            &var::AUDIT_TAMPER_WEBHOOK_URL,
         ] {
             if self.from.get(variable).is_some_and(|url| url.scheme() != "https") {
                 self.broken(variable, "must be https in production");

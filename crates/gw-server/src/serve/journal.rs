@@ -9,7 +9,10 @@ use crate::{
     mount,
 };
 use anyhow::{Context as _, bail};
-use gw_audit::{Checkpoint, CheckpointPublicKey, SecurityEvent, SecurityKind, Stream};
+use gw_audit::{
+    ChainId, Checkpoint, CheckpointPublicKey, SecurityEvent, SecurityKind, StoredChain, Stream, TrustedHeads,
+    verify::FindingKind,
+};
 use gw_journal::{Journal, OpenError, Options, Recovery, Standing, StoredHead};
 use gw_store::{ClockJump, Store, audit::AuditStore};
 use gw_types::{Seconds, Secret};
@@ -195,26 +198,84 @@ pub(super) fn note_clock_jump(journal: &Journal, jump: ClockJump) {
     }
 }
 
-/// No chain may end below what was signed of it (spec/85 section 3, step 4): then entries were taken away.
-pub(crate) async fn nothing_is_missing(audit: &AuditStore, key: &Secret) -> anyhow::Result<()> {
-    let key = signing_key(key.expose()).context("the checkpoint key cannot be read")?;
-    let keys = [CheckpointPublicKey::from_bytes(&key.verifying_key().to_bytes())
-        .context("the checkpoint key cannot be used")?];
-    for (chain, head) in audit.chains().await.context("the audit store's chains cannot be read")? {
+/// The store must have every chain as it was signed and trusted last (spec/85 section 3, step 4). `will_restore` says how
+/// many entries of a chain are sealed again by themselves, as after a failover (HD25).
+pub(crate) async fn nothing_is_missing(
+    audit: &AuditStore,
+    heads: &TrustedHeads,
+    noted: &[Checkpoint],
+    keys: &[CheckpointPublicKey],
+    will_restore: impl Fn(ChainId) -> u64,
+) -> anyhow::Result<()> {
+    let ends = audit.chains().await.context("the audit store's chains cannot be read")?;
+    let mut problems = Vec::new();
+    for (chain, head) in &ends {
         let size = head.map_or(0, |head| head.size);
-        let Some(note) = audit.last_checkpoint(chain).await.context("a checkpoint cannot be read")? else { continue };
-        match Checkpoint::open(&note, &keys) {
-            Ok(signed) if signed.size > size => bail!(
-                "the audit store's chain {} ends at entry {size}, but {} were signed: entries are missing; `ledger-gateway \
-                 audit verify` says more",
-                signed.origin,
-                signed.size
-            ),
-            Ok(_) => {}
-            Err(error) => tracing::warn!(stream = %chain.stream, %error, "a checkpoint is not of the key in use"),
+        let era = heads.head(*chain).map_or(0, |head| head.era);
+        // The store itself says that there was more, so nothing brings it into step by itself.
+        for note in audit.newest_checkpoints(*chain).await.context("a checkpoint cannot be read")? {
+            match Checkpoint::open(&note.note, keys) {
+                Ok(signed) if signed.era() >= era && signed.size > size => problems.push(format!(
+                    "chain {chain} ends at entry {size}, but {} were signed: entries are missing",
+                    signed.size
+                )),
+                Ok(_) => {}
+                Err(error) => tracing::warn!(%chain, %error, "a checkpoint is not of a known key"),
+            }
         }
     }
-    Ok(())
+    // What another database keeps of them: the journal's directory may be new.
+    for signed in noted {
+        let Some(chain) = ChainId::from_origin(&signed.origin, CLUSTER) else { continue };
+        let era = heads.head(chain).map_or(0, |head| head.era);
+        let size = ends.iter().find(|(id, _)| *id == chain).and_then(|(_, head)| *head).map_or(0, |head| head.size);
+        if signed.era() >= era && signed.size > size.max(will_restore(chain)) {
+            problems.push(format!(
+                "chain {chain} ends at entry {size}, but {} were signed: entries are missing",
+                signed.size
+            ));
+        }
+    }
+    let mut stored = Vec::new();
+    for (chain, trusted) in heads.heads() {
+        let head = ends.iter().find(|(id, _)| *id == chain).and_then(|(_, head)| *head);
+        let at_trusted = match trusted.size.checked_sub(1) {
+            Some(last) => audit.computed_hash(chain, last).await.context("an entry cannot be read")?,
+            None => None,
+        };
+        stored.push(StoredChain { chain, head, at_trusted });
+    }
+    for (chain, finding) in heads.missing_from(&stored, will_restore) {
+        let trusted = heads.head(chain).map_or(0, |head| head.size);
+        let size = ends.iter().find(|(id, _)| *id == chain).and_then(|(_, head)| *head).map_or(0, |head| head.size);
+        problems.push(match finding.kind {
+            FindingKind::ShardMissing => format!("chain {chain} with {trusted} signed entries is missing as a whole"),
+            FindingKind::ChainTruncated => {
+                format!("chain {chain} ends at entry {size}, but {trusted} were signed: entries are missing")
+            }
+            other => format!("chain {chain} is not as it was signed at {trusted} entries ({other})"),
+        });
+    }
+    problems.dedup();
+    if problems.is_empty() {
+        return Ok(());
+    }
+    bail!(
+        "the audit store is not what was signed: {}; `ledger-gateway audit verify` says more; if the store was restored \
+         from a backup, `ledger-gateway audit re-anchor` goes on from what it has",
+        problems.join("; ")
+    )
+}
+
+/// How many entries of a chain the journal of this instance seals again by itself, where the store lost them: all of its
+/// own shard. `admin` is how far the outbox restores the administrative chain.
+pub(super) fn will_restore(journal: &Journal, admin: u64) -> impl Fn(ChainId) -> u64 {
+    let own = journal.heads().unwrap_or_default();
+    move |chain| match own.iter().find(|(id, _)| *id == chain) {
+        Some((_, head)) => head.size,
+        None if chain.stream == Stream::Admin => admin,
+        None => 0,
+    }
 }
 
 #[cfg(test)]

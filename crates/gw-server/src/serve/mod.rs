@@ -20,6 +20,7 @@ mod sessions;
 pub(crate) mod stores;
 mod surface;
 mod tester;
+mod trust;
 
 pub(crate) use fault::{Fault, causes};
 pub(crate) use features::api_document;
@@ -84,13 +85,13 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
         Some(_) => Some(Lease::take(&store, config.store.cache_url.is_some()).await?),
         None => None,
     };
+    let audit = stores::open_audit(&ground, &config).await?;
+    let rewound = workers::raise_outbox_ids(&store, &audit, &outbox_mark).await?;
     if lease.as_ref().is_none_or(Lease::began_alone) {
         stores::restore_toggles(&store).await?;
     }
     let feed =
         Feed::start(&store, FeedTiming::default(), Arc::new(BootClock)).await.context("policy cannot be loaded")?;
-    let audit = stores::open_audit(&ground, &config).await?;
-    journal::nothing_is_missing(&audit, &secrets.checkpoint).await?;
     let cache = stores::open_cache(&ground, &config).await?;
     let group_keys = Arc::new(node::group_keys(&config, &secrets.key_encryption)?);
     for group in node::unreadable_keys(&group_keys, &feed.pin().snapshot) {
@@ -98,6 +99,10 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
     }
     let (journal, recovery) = journal::open(&config, &secrets, &ground)?;
     let (journal, recovery) = journal::in_step(journal, recovery, &audit, &store).await?;
+    if let Some(alarm) = rewound {
+        workers::raise_alarm(&journal, alarm);
+    }
+    let trust = trust::open(&config, &secrets, &ground, &journal, &audit, &store).await?;
     let edge = edge::edge(&config, &secrets, &ground, &feed)?;
     feed.on_clock_jump({
         let journal = Arc::clone(&journal);
@@ -143,6 +148,11 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
                 let node = Arc::clone(&node);
                 move || node.get().is_some_and(|node| node.trace_form().is_some())
             })
+            // A finding takes no instance away: the others would find the same.
+            .showing("audit_chain", {
+                let trust = Arc::clone(&trust);
+                move || !trust.alarm.is_raised()
+            })
             .showing_nodes({
                 let node = Arc::clone(&node);
                 move || node.get().map(|node| node.statuses()).unwrap_or_default()
@@ -169,7 +179,7 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
         cluster: CLUSTER,
         key: secrets.checkpoint.clone(),
         interval: config.audit.checkpoint_interval,
-        directory: config.audit.journal_dir.clone(),
+        trust: Arc::clone(&trust),
     };
     let retention = match stores::audit_admin(&ground, &config, &audit).await? {
         stores::AuditAdmin::Missing => {
@@ -206,7 +216,7 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
             store: store.clone(),
             cache,
             feed,
-            audit,
+            audit: audit.clone(),
             journal,
             node,
             resolvers: Arc::new(Resolvers::new(config.identity.resolvers.clone(), Arc::clone(&ground.clock))),
@@ -220,6 +230,7 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
             tracing::warn!(error = &error as &dyn std::error::Error, "there is no head yet");
         }
         foundation.start_workers(recovery, &end);
+        tasks.spawn(workers::verify(trust::verification(&config, &secrets, &ground, audit, trust)?, end.clone()));
         let api: Arc<str> = api_document()?.into();
         served.replace(surface(features, ready, metrics.clone(), api, internal));
         readiness.serve();

@@ -26,7 +26,11 @@ pub fn start_log(operation: &Operation) -> Result<Flush, TryInitError> {
     let level = level(operation.log_level);
     // Libraries speak only when something is wrong, unless everything is wanted.
     let theirs = if level == LevelFilter::TRACE { level } else { level.min(LevelFilter::WARN) };
-    let filter = OURS.iter().fold(Targets::new().with_default(theirs), |all, ours| all.with_target(*ours, level));
+    let filter = OURS
+        .iter()
+        .fold(Targets::new().with_default(theirs).with_target(crate::trust::LOG_TARGET, level), |all, ours| {
+            all.with_target(*ours, level)
+        });
     let layer = tracing_subscriber::fmt::layer().with_writer(lines);
     let registry = tracing_subscriber::registry();
     match operation.log_format {

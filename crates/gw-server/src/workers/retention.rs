@@ -293,6 +293,7 @@ mod tests {
             connections: 2,
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
             entropy: Arc::new(crate::ambient::SystemEntropy),
+            outbox: gw_store::OutboxGuard::default(),
         };
         let store = Store::open(config("gateway.db")).await.unwrap();
         store.migrate().await.unwrap();
@@ -340,7 +341,7 @@ mod tests {
             let claim = self.audit.claim(id, "writer", Seconds(15)).await.unwrap();
             self.audit.insert_sealed(&claim, &batch).await.unwrap();
             let frontier: Frontier = batch.iter().map(|sealed| sealed.entry.hash).collect();
-            let checkpoint = Checkpoint { origin: id.origin(CLUSTER), size: frontier.size(), root: frontier.root() };
+            let checkpoint = Checkpoint::new(id.origin(CLUSTER), frontier.size(), frontier.root());
             let note = checkpoint.sign(&self.retention.key);
             self.audit.insert_checkpoint(id, frontier.size(), &note).await.unwrap();
             id

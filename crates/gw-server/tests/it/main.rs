@@ -2,6 +2,7 @@
 #![expect(clippy::expect_used, reason = "a test that cannot go on fails")]
 
 mod audit;
+mod audit_tamper;
 mod commands;
 mod config;
 #[cfg(feature = "mock-login")]

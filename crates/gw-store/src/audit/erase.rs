@@ -13,7 +13,9 @@ use crate::{
     entity::{chains, entries},
     record::Holds,
 };
-use gw_audit::{Action, ChainId, Content, Entry, Record, ResourceType, StoredEntry, erased, erased_where, names};
+use gw_audit::{
+    Action, AdminEntry, ChainId, Content, Entry, Kind, Record, ResourceType, StoredEntry, erased, erased_where, names,
+};
 use gw_types::ExternalId;
 use sea_orm::{ColumnTrait, Condition, EntityTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr};
 use std::collections::HashMap;
@@ -97,6 +99,24 @@ impl AuditStore {
             tx.commit().await?;
         }
         Ok(count)
+    }
+
+    /// The sealed records of erasure. Those that cannot be read are left out: verification finds them.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn erasure_records(&self) -> Result<Vec<AdminEntry>, StoreError> {
+        let rows = entries::Entity::find()
+            .filter(entries::Column::Kind.eq(Kind::Admin.as_str()))
+            .filter(entries::Column::Action.eq(Action::Delete.as_str()))
+            .filter(entries::Column::ResourceType.eq(ResourceType::Audit.as_str()))
+            .all(&self.pools.reader)
+            .await?;
+        let record = |row: entries::Model| match StoredEntry::new(row.bytes, row.openings).ok()?.content().ok()? {
+            Content::Record(Record::Admin(entry)) => Some(entry),
+            Content::Record(_) | Content::Genesis(_) => None,
+        };
+        Ok(rows.into_iter().filter_map(record).collect())
     }
 
     /// Whether entries up to this outbox row are sealed.

@@ -12,7 +12,7 @@ use crate::{
     entity::{audit_outbox, chains, entries},
     read::{PAGE_BYTES, Page, Paging, Scope, Weigh, portion},
 };
-use gw_audit::{AccessRecord, Action, AdminEntry, Hash, Kind, Record, ResourceType, Stream, StoredEntry};
+use gw_audit::{AccessRecord, Action, AdminEntry, Hash, Kind, Record, ResourceType, StoredEntry, Stream};
 use gw_types::{DenyReason, OrgId, Timestamp, UserId};
 use sea_orm::{
     ColumnTrait, Condition, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,

@@ -13,6 +13,7 @@ mod outbox_key;
 mod prune;
 mod sealed_outbox;
 mod store;
+mod verification;
 
 pub use erase::ErasurePlan;
 pub use heads::JournalHead;
@@ -23,3 +24,4 @@ pub use outbox_key::OutboxKey;
 pub use prune::{MIN_AGE, PruneBatch, Pruned, Remaining, StopReason, StoredAnchor};
 pub use sealed_outbox::SealedAdminEntry;
 pub use store::{AuditStore, Claim, SealedRow, ToSeal};
+pub use verification::{ChainState, SignedNote};

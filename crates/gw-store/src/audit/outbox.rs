@@ -12,10 +12,7 @@ use crate::{
 use gw_audit::{Action, AdminEntry, OutboxFault, ResourceType, StoreId};
 use gw_types::{Entropy, Timestamp};
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use sea_orm::{
-    ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
-    sea_query::Expr,
-};
+use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr};
 use sha2::Sha256;
 use std::sync::atomic::{AtomicU64, Ordering};
 

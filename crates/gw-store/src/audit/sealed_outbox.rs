@@ -42,7 +42,11 @@ impl AuditStore {
 
     /// The id in the newest entry of a store's outbox; read from what was hashed, never from the column.
     pub async fn newest_outbox_id(&self, chain: ChainId, store: StoreId) -> Result<Option<i64>, StoreError> {
-        let chain = chain_row(&self.pools.reader, chain, false).await?;
+        let chain = match chain_row(&self.pools.reader, chain, false).await {
+            Ok(chain) => chain,
+            Err(StoreError::NotFound(_)) => return Ok(None),
+            Err(other) => return Err(other),
+        };
         let newest = entries::Entity::find()
             .filter(entries::Column::ChainId.eq(chain.id))
             .filter(of_store(store))

@@ -11,7 +11,7 @@ use crate::{
     entity::{chains, checkpoints, entries},
     migration::{self, AuditMigrator},
 };
-use gw_audit::{ChainId, Hash, Head, Header, OrgHead, ShardId, StoredEntry, Stream};
+use gw_audit::{ChainId, Checkpoint, Hash, Head, Header, OrgHead, ShardId, StoredEntry, Stream};
 use gw_types::{OrgId, Seconds, Timestamp};
 use sea_orm::{
     ActiveModelTrait,
@@ -55,8 +55,10 @@ pub struct SealedRow {
     pub id: i64,
     /// The number under which it is stored.
     pub seq: u64,
-    /// The stored hash.
+    /// The stored hash; zero if none can be read.
     pub hash: Hash,
+    /// Whether a hash is stored at all.
+    pub hash_readable: bool,
     /// The entry.
     pub bytes: Vec<u8>,
     /// What lies beside it.
@@ -124,7 +126,8 @@ impl AuditStore {
         }
         let issued = u64::try_from(row.issued).ok();
         let head = head_of(&row)?;
-        let fence = row.fence.saturating_add(1);
+        // A store that was restored gave higher numbers out before: the clock tells those apart that are given out since.
+        let fence = row.fence.saturating_add(1).max(now.micros());
         let mut row = row.into_active_model();
         row.fence = Set(fence);
         row.holder = Set(holder.to_owned());
@@ -247,7 +250,7 @@ impl AuditStore {
         Ok(heads)
     }
 
-    /// Keeps a signed note; one for the same size stays as it is.
+    /// Keeps a signed note; one for the same size and era stays as it is.
     pub async fn insert_checkpoint(&self, chain: ChainId, size: u64, note: &str) -> Result<(), StoreError> {
         let chain = chain_row(&self.pools.reader, chain, false).await?;
         let row = checkpoints::ActiveModel {
@@ -256,8 +259,10 @@ impl AuditStore {
             size: Set(signed(size)),
             note: Set(note.to_owned()),
             created_at: Set(self.config.clock.now().micros()),
+            era: Set(signed(Checkpoint::unverified(note).map_or(0, |note| note.era()))),
         };
-        let known = OnConflict::columns([checkpoints::Column::ChainId, checkpoints::Column::Size]);
+        use checkpoints::Column as C;
+        let known = OnConflict::columns([C::ChainId, C::Size, C::Era]);
         checkpoints::Entity::insert(row)
             .on_conflict(known.to_owned().do_nothing().to_owned())
             .try_insert()
@@ -336,7 +341,7 @@ pub(super) fn chain_of(row: &chains::Model) -> Result<ChainId, StoreError> {
     Ok(ChainId { stream, shard: ShardId(row.shard) })
 }
 
-fn head_of(row: &chains::Model) -> Result<Option<Head>, StoreError> {
+pub(super) fn head_of(row: &chains::Model) -> Result<Option<Head>, StoreError> {
     let size = unsigned(row.size, "size")?;
     let hash = Hash::try_from(row.head_hash.as_slice()).map_err(|_| bad_chain(row, "head_hash"))?;
     Ok((size > 0).then_some(Head { size, hash, time: Timestamp::from_micros(row.head_time) }))
@@ -347,13 +352,20 @@ fn bad_chain(row: &chains::Model, column: &'static str) -> StoreError {
 }
 
 fn sealed_row(row: entries::Model) -> Result<SealedRow, StoreError> {
-    let hash = Hash::try_from(row.hash.as_slice());
-    let hash = hash.map_err(|_| StoreError::Row { table: "entries", column: "hash", id: row.id.to_string() })?;
+    // A row that somebody made unreadable is for the verifier to report, not to stumble over.
+    let hash = Hash::try_from(row.hash.as_slice()).ok();
     let entry = StoredEntry::new(row.bytes.clone(), row.openings.clone());
     let columns = entry.and_then(|entry| Columns::of(&entry));
     let columns_agree = columns.is_ok_and(|columns| columns.stand_in(&row));
-    let seq = unsigned(row.seq, "seq")?;
-    Ok(SealedRow { id: row.id, seq, hash, bytes: row.bytes, openings: row.openings, columns_agree })
+    Ok(SealedRow {
+        id: row.id,
+        seq: unsigned(row.seq, "seq")?,
+        hash: hash.unwrap_or(Hash::ZERO),
+        hash_readable: hash.is_some(),
+        bytes: row.bytes,
+        openings: row.openings,
+        columns_agree,
+    })
 }
 
 pub(super) fn signed(number: u64) -> i64 {

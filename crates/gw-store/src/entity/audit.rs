@@ -80,6 +80,27 @@ pub(crate) mod checkpoints {
         pub size: i64,
         pub note: String,
         pub created_at: i64,
+        /// How often the chain had been re-anchored.
+        pub era: i64,
+    }
+
+    impl ActiveModelBehavior for ActiveModel {}
+}
+
+/// Signed notes about re-anchorings, oldest first.
+pub(crate) mod discontinuities {
+    use sea_orm::entity::prelude::*;
+
+    #[sea_orm::model]
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "discontinuities")]
+    pub struct Model {
+        #[sea_orm(primary_key)]
+        pub id: i64,
+        pub stream: String,
+        pub shard: Uuid,
+        pub note: String,
+        pub created_at: i64,
     }
 
     impl ActiveModelBehavior for ActiveModel {}

@@ -6,6 +6,7 @@ mod m0002_outbox_origin;
 mod m0002_system;
 mod m0003_audit_retention;
 mod m0003_directory;
+mod m0004_audit;
 mod m0004_proofs;
 mod m0005_access;
 mod m0006_personal_urls;
@@ -70,6 +71,7 @@ impl MigratorTrait for AuditMigrator {
             Box::new(m0001_audit::Audit),
             Box::new(m0002_outbox_origin::OutboxOrigin),
             Box::new(m0003_audit_retention::Retention),
+            Box::new(m0004_audit::Discontinuities),
         ]
     }
 }

@@ -47,7 +47,7 @@ async fn sign(writer: &Writer) {
         }
     };
     assert_eq!(leaves.len() as u64, size);
-    let checkpoint = Checkpoint { origin: chain.origin(CLUSTER), size, root: tree::root(&leaves) };
+    let checkpoint = Checkpoint::new(chain.origin(CLUSTER), size, tree::root(&leaves));
     writer.audit.insert_checkpoint(chain, size, &checkpoint.sign(&key())).await.unwrap();
 }
 
@@ -79,7 +79,7 @@ async fn verify(writer: &Writer) -> (Anchor, Report) {
     for row in writer.audit.rows(chain, anchor.head.size, 10_000).await.unwrap() {
         assert!(row.columns_agree);
         let (hash, bytes, openings) = (Some(row.hash), &*row.bytes, &*row.openings);
-        walk.row(&Row { seq: row.seq, hash, bytes, openings, columns: None });
+        walk.row(&Row::new(row.seq, hash, bytes, openings));
     }
     let head = writer.audit.head(chain).await.unwrap();
     (anchor, walk.finish(head))

@@ -125,7 +125,8 @@ async fn rl10_an_erasure_leaves_the_chain_and_is_named_by_a_record(world: &World
     let new = NewUser { external_id: did("ann"), kyc: false, auth_tenant_id: None, groups: Vec::new() };
     tx.create_user(new).await.unwrap();
     tx.commit().await.unwrap();
-    seal_outbox(world, &mut admin, 10).await;
+    let sealed = seal_outbox(world, &mut admin, 10).await;
+    world.store.mark_outbox_sealed(&sealed).await.unwrap();
 
     let ann = did("ann");
     let none = Holds::default();

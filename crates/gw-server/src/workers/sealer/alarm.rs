@@ -5,7 +5,7 @@ use gw_journal::Journal;
 
 /// Something in a chain, or on the way to it, is not what was written.
 #[derive(Clone, Debug)]
-pub(super) struct Alarm {
+pub(crate) struct Alarm {
     /// The chain's stream.
     pub(super) stream: Stream,
     /// A code and, behind a colon, the ids it is about.
@@ -15,7 +15,7 @@ pub(super) struct Alarm {
 }
 
 /// Records a finding. The caller writes the line for the operator.
-pub(super) fn raise(journal: &Journal, alarm: Alarm) {
+pub(crate) fn raise(journal: &Journal, alarm: Alarm) {
     let code = alarm.reason.split(':').next().unwrap_or_default().to_owned();
     let chain = alarm.stream.as_str();
     metrics::counter!("ledger_gateway_audit_chain_integrity_violations_total", "chain" => chain, "reason" => code)

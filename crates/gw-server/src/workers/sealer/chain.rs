@@ -2,12 +2,15 @@
 
 use super::frontiers::Frontiers;
 use anyhow::{Context as _, bail};
-use gw_audit::{ChainId, Checkpoint, CheckpointKey, CheckpointPublicKey, tree::Frontier};
+use gw_audit::{
+    ChainId, CheckpointKey, CheckpointPublicKey, SigningGuard,
+    verify::{Finding, FindingKind},
+};
 use gw_store::{
     StoreError,
     audit::{AuditStore, Claim, ToSeal},
 };
-use gw_types::Seconds;
+use gw_types::{Seconds, Timestamp};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -22,7 +25,7 @@ const PAGE: u64 = 5000;
 /// Signs checkpoints.
 #[derive(Debug)]
 pub(super) struct Signer {
-    key: CheckpointKey,
+    pub(super) key: CheckpointKey,
     pub(super) cluster: &'static str,
     interval: Duration,
 }
@@ -44,6 +47,17 @@ pub(super) struct SealedChain {
     id: ChainId,
     holder: String,
     held: Option<Held>,
+    /// What the chain has to continue to be signed. Outlives the claim: what was seen stays seen.
+    guard: Option<SigningGuard>,
+    /// How many entries are signed.
+    signed: u64,
+    signed_at: Instant,
+    /// The times of the oldest and of the newest entry sealed since.
+    unsigned: Option<(Timestamp, Timestamp)>,
+    /// The size at which the chain was too short to be signed when that was due last.
+    too_short: Option<u64>,
+    /// Why the chain is signed no more.
+    contradiction: Option<Finding>,
 }
 
 /// What is known of a chain while it is held.
@@ -53,14 +67,21 @@ struct Held {
     renewed: Instant,
     /// Entries in the store.
     size: u64,
-    frontier: Frontier,
-    signed: u64,
-    signed_at: Instant,
 }
 
 impl SealedChain {
     pub(super) fn new(id: ChainId, holder: String) -> Self {
-        Self { id, holder, held: None }
+        Self {
+            id,
+            holder,
+            held: None,
+            guard: None,
+            signed: 0,
+            signed_at: Instant::now(),
+            unsigned: None,
+            too_short: None,
+            contradiction: None,
+        }
     }
 
     /// Forgets what was known of the chain: the next claim asks the store where it stands.
@@ -81,10 +102,18 @@ impl SealedChain {
                 Err(error) => return Err(error).context("the chain cannot be claimed"),
             };
             let size = claim.head.map_or(0, |head| head.size);
-            let frontier = frontiers.take(self.id).filter(|kept| kept.size() <= size).unwrap_or_default();
-            let signed = frontier.size();
-            let now = Instant::now();
-            self.held = Some(Held { claim, renewed: now, size, frontier, signed, signed_at: now });
+            let guard = match &mut self.guard {
+                Some(guard) => guard,
+                None => {
+                    let guard = frontiers.guard(audit, self.id).await.context("the signed notes cannot be read")?;
+                    self.signed = guard.next();
+                    self.guard.insert(guard)
+                }
+            };
+            if size < guard.next() {
+                guard.rewind();
+            }
+            self.held = Some(Held { claim, renewed: Instant::now(), size });
         }
         Ok(self.held.as_ref().map(|held| held.claim))
     }
@@ -102,6 +131,9 @@ impl SealedChain {
         let Some(held) = &mut self.held else { bail!("the chain is not held") };
         batch.retain(|sealed| sealed.entry.header.seq >= held.size);
         let (Some(first), Some(last)) = (batch.first(), batch.last()) else { return Ok(()) };
+        // A genesis has no time of its own.
+        let times = (first.entry.header.time.max(last.entry.header.time), last.entry.header.time);
+        let times = if first.entry.header.seq == 0 { times } else { (first.entry.header.time, times.1) };
         let (first, last) = (first.entry.header.seq, last.entry.header.seq);
         if let Err(error) = audit.insert_sealed(&held.claim, &batch).await {
             // The store knows better where the chain stands: ask it anew at the next try.
@@ -109,9 +141,11 @@ impl SealedChain {
             return Err(error).with_context(|| format!("entries {first} to {last} were not taken"));
         }
         held.size = last + 1;
-        if held.frontier.size() == first {
-            for sealed in &batch {
-                held.frontier.push(sealed.entry.hash);
+        self.unsigned = Some((self.unsigned.map_or(times.0, |(oldest, _)| oldest), times.1));
+        if let Some(guard) = self.guard.as_mut().filter(|guard| guard.next() == first) {
+            let mut pushed = batch.iter().map(|one| guard.push(one.entry.header.seq, one.entry.hash, &one.entry.bytes));
+            if let Some(finding) = pushed.find_map(Result::err) {
+                self.stop_signing(frontiers, finding);
             }
         }
         Ok(())
@@ -134,38 +168,82 @@ impl SealedChain {
             }
             held.renewed = Instant::now();
         }
-        let new = held.size - held.signed.min(held.size);
-        if new >= ENTRIES || (new > 0 && held.signed_at.elapsed() >= signer.interval) {
+        let new = held.size - self.signed.min(held.size);
+        let interval = signer.interval;
+        // A backlog that is sealed at once may be hours of records: nobody shall find them unsigned.
+        let span = self.unsigned.map_or(0, |(oldest, newest)| newest.micros().saturating_sub(oldest.micros()));
+        let spans = u128::from(span.max(0).unsigned_abs()) >= interval.as_micros();
+        let is_short = held.size < self.signed;
+        let waited = self.signed_at.elapsed() >= interval;
+        if new >= ENTRIES || (new > 0 && (spans || waited)) || (is_short && waited) {
             self.sign(audit, signer, frontiers).await?;
         }
         Ok(())
     }
 
-    /// Signs the chain as it is in the store, if that is not signed yet.
+    /// Signs the chain as it is in the store, if that is not signed yet and continues what was signed and seen of it.
     pub(super) async fn sign(
         &mut self,
         audit: &AuditStore,
         signer: &Signer,
         frontiers: &mut Frontiers,
     ) -> anyhow::Result<()> {
-        let Some(held) = &mut self.held else { return Ok(()) };
-        while held.frontier.size() < held.size {
-            // Hashes of pruned entries are kept, so a tree can be built anew whatever was pruned.
-            let leaves =
-                audit.leaves(self.id, held.frontier.size(), PAGE.min(held.size - held.frontier.size())).await?;
-            if leaves.is_empty() {
-                bail!("the store lacks entry {} of a chain of {}", held.frontier.size(), held.size);
+        self.signed_at = Instant::now();
+        self.unsigned = None;
+        if self.contradiction.is_some() {
+            let era = self.guard.as_ref().map_or(0, SigningGuard::era);
+            if frontiers.is_re_anchored(audit, self.id, era).await? {
+                tracing::warn!(chain = %self.id, "the chain was re-anchored; it is signed again");
+                (self.contradiction, self.guard, self.held, self.too_short) = (None, None, None, None);
             }
-            held.frontier.extend(leaves);
+            return Ok(());
         }
-        if held.signed < held.size {
-            let checkpoint =
-                Checkpoint { origin: self.id.origin(signer.cluster), size: held.size, root: held.frontier.root() };
-            audit.insert_checkpoint(self.id, held.size, &checkpoint.sign(&signer.key)).await?;
-            held.signed = held.size;
-            frontiers.keep(self.id, &held.frontier);
+        let (Some(held), Some(guard)) = (&self.held, &mut self.guard) else { return Ok(()) };
+        if held.size == self.signed {
+            return Ok(());
         }
-        held.signed_at = Instant::now();
+        while guard.next() < held.size {
+            let due = guard.next();
+            let rows = audit.rows(self.id, due, PAGE).await?;
+            let first = rows.first().map_or(held.size, |row| row.seq);
+            // Hashes of pruned entries are kept, so a tree can be built anew whatever was pruned (rule 24).
+            let leaves =
+                if due < first { audit.leaves(self.id, due, PAGE.min(first - due)).await? } else { Vec::new() };
+            let mut pruned = leaves.into_iter().map(|leaf| guard.push_pruned(leaf));
+            let contradiction = pruned.find_map(Result::err);
+            let reached = guard.next();
+            let due_rows = rows.iter().filter(|row| row.seq < held.size && reached == first);
+            let mut pushed = due_rows.map(|row| guard.push(row.seq, row.hash, &row.bytes));
+            let contradiction = contradiction.or_else(|| pushed.find_map(Result::err));
+            let missing = (guard.next() == due).then_some(Finding::of(FindingKind::SeqGap, Some(due)));
+            if let Some(finding) = contradiction.or(missing) {
+                self.stop_signing(frontiers, finding);
+                return Ok(());
+            }
+        }
+        match guard.checkpoint(&self.id.origin(signer.cluster)) {
+            Ok(checkpoint) => {
+                let note = checkpoint.sign(&signer.key);
+                audit.insert_checkpoint(self.id, checkpoint.size, &note).await?;
+                frontiers.keep(self.id, guard, &checkpoint, &note, &signer.key);
+                self.signed = checkpoint.size;
+            }
+            // The journal may be about to seal again what the store lost; if nothing came since the last time, it is not.
+            Err(_) if self.too_short != Some(held.size) => self.too_short = Some(held.size),
+            Err(finding) => self.stop_signing(frontiers, finding),
+        }
         Ok(())
+    }
+
+    /// Nothing is signed over a contradiction, until the chain is re-anchored. Records are sealed all the same.
+    fn stop_signing(&mut self, frontiers: &Frontiers, finding: Finding) {
+        frontiers.raise(self.id, &finding);
+        tracing::error!(
+            chain = %self.id,
+            reason = finding.kind.as_str(),
+            entry = finding.seq,
+            "the chain in the audit store does not continue what was signed of it: it is signed no more until              `ledger-gateway audit re-anchor`"
+        );
+        self.contradiction = Some(finding);
     }
 }

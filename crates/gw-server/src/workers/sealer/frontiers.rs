@@ -1,85 +1,67 @@
-//! The right edges of the chains' trees as of their last checkpoints, in a file beside the journal: a restart goes on
-//! from there instead of reading the whole chain again.
-//!
-//! Not trusted for anything: a wrong edge signs a wrong root, which the next verification finds; a missing file costs
-//! one reading of the chain.
+//! What a chain has to continue before it is signed, and what is kept of a signature (spec/70 rules 7 and 8).
 
-use gw_audit::{ChainId, Hash, tree::Frontier};
-use serde::{Deserialize, Serialize};
-use std::{
-    collections::BTreeMap,
-    fs, io,
-    path::{Path, PathBuf},
-};
+use crate::trust::{Trust, adopt};
+use gw_audit::{ChainId, Checkpoint, CheckpointKey, CheckpointPublicKey, SigningGuard, verify::Finding};
+use gw_store::audit::AuditStore;
+use std::sync::Arc;
 
-const FILE: &str = "frontiers.json";
-
-/// The file and what is in it.
-#[derive(Debug)]
+/// The trusted heads as the sealer uses them.
+#[derive(Clone, Debug)]
 pub(super) struct Frontiers {
-    path: PathBuf,
-    kept: BTreeMap<String, Edge>,
-}
-
-#[derive(Clone, Debug, Deserialize, Serialize)]
-struct Edge {
-    size: u64,
-    peaks: Vec<Hash>,
+    trust: Arc<Trust>,
+    keys: Vec<CheckpointPublicKey>,
 }
 
 impl Frontiers {
-    /// Those of a directory; none if the file cannot be read.
-    pub(super) fn load(directory: &Path) -> Self {
-        let path = directory.join(FILE);
-        let kept = fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
-        Self { path, kept }
+    /// `key` signs; older ones are known from the file.
+    pub(super) fn new(trust: Arc<Trust>, key: CheckpointPublicKey) -> Self {
+        let mut keys = vec![key];
+        keys.extend(trust.file.heads().keys());
+        Self { trust, keys }
     }
 
-    /// The edge of a chain.
-    pub(super) fn take(&self, chain: ChainId) -> Option<Frontier> {
-        self.kept.get(&name(chain)).and_then(|edge| Frontier::resume(edge.size, edge.peaks.clone()))
-    }
-
-    /// Keeps the edge of a chain.
-    pub(super) fn keep(&mut self, chain: ChainId, frontier: &Frontier) {
-        let edge = Edge { size: frontier.size(), peaks: frontier.peaks().to_vec() };
-        self.kept.insert(name(chain), edge);
-        if let Err(error) = self.write() {
-            tracing::warn!(%error, "the edges of the audit trees were not kept");
+    /// What the chain has to continue: the trusted head; where there is none, the store's newest note.
+    pub(super) async fn guard(&self, audit: &AuditStore, chain: ChainId) -> anyhow::Result<SigningGuard> {
+        if let Some(guard) = self.trust.file.heads().head(chain).and_then(SigningGuard::from_trusted) {
+            return Ok(guard);
         }
+        let notes = audit.newest_checkpoints(chain).await?;
+        let newest = notes.iter().filter_map(|signed| Checkpoint::open(&signed.note, &self.keys).ok());
+        let newest = newest.max_by_key(|note| (note.era(), note.size));
+        Ok(newest.as_ref().map_or_else(SigningGuard::fresh, SigningGuard::from_checkpoint))
     }
 
-    /// Whole or not at all.
-    fn write(&self) -> io::Result<()> {
-        let next = self.path.with_extension("next");
-        fs::write(&next, serde_json::to_vec(&self.kept)?)?;
-        fs::rename(&next, &self.path)
+    /// Keeps what was signed.
+    pub(super) fn keep(
+        &self,
+        chain: ChainId,
+        guard: &SigningGuard,
+        checkpoint: &Checkpoint,
+        note: &str,
+        key: &CheckpointKey,
+    ) {
+        self.trust.note_signed(chain, guard.edge(), checkpoint, note, key);
     }
-}
 
-fn name(chain: ChainId) -> String {
-    format!("{}/{}", chain.stream, chain.shard)
-}
+    /// The newest note known of a chain, and its size.
+    pub(super) fn newest_note(&self, chain: ChainId) -> Option<(u64, String)> {
+        self.trust.file.heads().head(chain).and_then(|head| Some((head.size, head.note.clone()?)))
+    }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use gw_audit::{ShardId, Stream};
+    /// The origin of a chain's notes.
+    pub(super) fn origin(&self, chain: ChainId) -> String {
+        chain.origin(self.trust.cluster)
+    }
 
-    #[test]
-    fn an_edge_survives_and_a_broken_file_costs_nothing() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let chain = ChainId { stream: Stream::Access, shard: ShardId(uuid::Uuid::from_u128(1)) };
-        let mut frontier = Frontier::default();
-        for byte in 0..5 {
-            frontier.push(Hash::repeat_byte(byte));
-        }
-        let mut frontiers = Frontiers::load(dir.path());
-        assert!(frontiers.take(chain).is_none());
-        frontiers.keep(chain, &frontier);
-        let again = Frontiers::load(dir.path()).take(chain).expect("kept");
-        assert_eq!((again.size(), again.root()), (5, frontier.root()));
-        std::fs::write(dir.path().join(FILE), b"{").expect("broken");
-        assert!(Frontiers::load(dir.path()).take(chain).is_none());
+    /// The chain contradicts what is trusted of it.
+    pub(super) fn raise(&self, chain: ChainId, finding: &Finding) {
+        self.trust.alarm.raise(chain, finding, 0, 0);
+    }
+
+    /// Whether the chain was re-anchored since era `known`; then its trusted head is another one.
+    pub(super) async fn is_re_anchored(&self, audit: &AuditStore, chain: ChainId, known: u64) -> anyhow::Result<bool> {
+        let stored = audit.discontinuities().await?;
+        self.trust.file.update(|heads| adopt(heads, &stored, self.trust.cluster, &self.keys))?;
+        Ok(self.trust.file.heads().head(chain).is_some_and(|head| head.era > known))
     }
 }

@@ -1,8 +1,8 @@
 //! From the journal, and from the outbox of mutations, into the audit store (spec/70 rules 7, 13 and 15).
 //!
 //! `chain` is one chain on its way into the store, `stream` one stream of the journal, `outbox` where entries of mutations
-//! get their place in a chain, `health` what is told of chains that do not get on, `frontiers` what spares a restart from
-//! reading everything again.
+//! get their place in a chain, `health` what is told of chains that do not get on, `frontiers` what a chain has to
+//! continue before it is signed.
 //!
 //! Invariants: a record leaves the journal's backlog, or a row the outbox, only after the store was seen to hold it. What
 //! fails is tried again from where the store says it stands, so a crash at any point neither loses nor repeats an entry. A
@@ -17,9 +17,11 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use alarm::raise as raise_alarm;
 pub(crate) use health::SealingHealth;
+pub(crate) use outbox::{ADMIN_CHAIN, raise_ids as raise_outbox_ids};
 
-use crate::{config::kind::signing_key, serve::outbox_mark::OutboxMarkFile};
+use crate::{config::kind::signing_key, serve::outbox_mark::OutboxMarkFile, trust::Trust};
 use alarm::record;
 use anyhow::Context as _;
 use chain::Signer;
@@ -33,7 +35,6 @@ use outbox::Outbox;
 use std::{
     collections::BTreeMap,
     panic::{AssertUnwindSafe, catch_unwind},
-    path::PathBuf,
     sync::Arc,
     time::Duration,
 };
@@ -70,8 +71,8 @@ pub(crate) struct Sealing {
     pub(crate) key: Secret,
     /// Time between checkpoints.
     pub(crate) interval: Duration,
-    /// Where frontiers are kept.
-    pub(crate) directory: PathBuf,
+    /// What is known of the chains outside their store.
+    pub(crate) trust: Arc<Trust>,
 }
 
 /// Seals until told to end, and then what is left. Blocks the thread. A panic is recorded, and sealing begins anew.
@@ -110,14 +111,6 @@ async fn seal_until(sealing: Sealing, end: CancellationToken) -> anyhow::Result<
     timeout(FAREWELL, rest).await.context("records are left for the next start")?
 }
 
-/// Seals what waits until nothing more gets on, once: an audit store that was restored from an older backup is brought up
-/// to date before it is compared with what was signed.
-pub(crate) async fn catch_up(sealing: Sealing) -> anyhow::Result<()> {
-    let mut sealer = Sealer::new(sealing)?;
-    while sealer.step().await {}
-    Ok(())
-}
-
 struct Sealer {
     journal: Arc<Journal>,
     clock: Arc<dyn Clock>,
@@ -137,7 +130,7 @@ impl Sealer {
         let key = signing_key(from.key.expose()).context("the checkpoint key cannot be read")?;
         let key = CheckpointKey::from_seed(&key.to_bytes());
         let signer = Signer::new(key, from.cluster, from.interval);
-        let frontiers = Frontiers::load(&from.directory);
+        let frontiers = Frontiers::new(from.trust, signer.public());
         let holder = from.journal.shard().to_string();
         let journaled = Stream::ALL.iter().copied().filter(|stream| *stream != Stream::Admin);
         let streams = journaled.map(|stream| (stream, JournalStream::new(Arc::clone(&from.journal), stream)));

@@ -29,7 +29,7 @@ use uuid::Uuid;
 /// The chain is one for all instances, so its shard is nobody's.
 const SHARD: ShardId = ShardId(Uuid::nil());
 /// The one administrative chain.
-pub(super) const ADMIN_CHAIN: ChainId = ChainId { stream: Stream::Admin, shard: SHARD };
+pub(crate) const ADMIN_CHAIN: ChainId = ChainId { stream: Stream::Admin, shard: SHARD };
 /// How often the outbox is looked into.
 const LOOK: Duration = Duration::from_millis(200);
 /// How long sealed rows are kept (HD25: what the store lost is sealed again).
@@ -53,6 +53,8 @@ pub(super) struct Outbox {
     known: Option<Known>,
     /// The end that was read back last: where the store stands elsewhere, it went back in time.
     confirmed: Option<Head>,
+    /// The size whose signed note the policy store has.
+    signed: u64,
     /// Absent ids that were reported.
     reported: Vec<RangeInclusive<i64>>,
     looked: Option<Instant>,
@@ -84,6 +86,7 @@ impl Outbox {
             sealed: SealedChain::new(ADMIN_CHAIN, holder),
             known: None,
             confirmed: None,
+            signed: 0,
             reported: Vec::new(),
             looked: None,
             forgot: None,
@@ -113,11 +116,24 @@ impl Outbox {
         let full = done?;
         // Look again at once only where there is more.
         self.looked = if full { None } else { Some(Instant::now()) };
-        if self.forgot.is_none_or(|at| at.elapsed() >= FORGET) {
+        if self.forgot.is_none_or(|at| at.elapsed() >= FORGET) && self.known.is_some() {
+            // What goes is compared with the store a last time: it may have gone back since.
+            self.reopen_lost(audit, self.store.outbox_mark().await?).await?;
             self.store.forget_outbox(self.clock.now().minus(KEEP)).await?;
             self.forgot = Some(Instant::now());
         }
+        self.keep_signed_head(frontiers).await?;
         Ok(full)
+    }
+
+    /// Keeps the newest signature over the chain in the policy store: an older audit store is told by it, whatever became
+    /// of the journal's directory (RL6).
+    async fn keep_signed_head(&mut self, frontiers: &Frontiers) -> anyhow::Result<()> {
+        if let Some((size, note)) = frontiers.newest_note(ADMIN_CHAIN).filter(|(size, _)| *size > self.signed) {
+            self.store.keep_signed_head(&frontiers.origin(ADMIN_CHAIN), size, &note).await?;
+            self.signed = size;
+        }
+        Ok(())
     }
 
     async fn batch(&mut self, audit: &AuditStore, frontiers: &mut Frontiers, most: usize) -> anyhow::Result<bool> {
@@ -134,8 +150,10 @@ impl Outbox {
                 if self.confirmed.is_none_or(|confirmed| confirmed != chain.head()) {
                     self.reopen_lost(audit, mark).await?;
                 }
+                if let Some(alarm) = raise_ids(&self.store, audit, &self.mark_file).await? {
+                    raise(&self.journal, alarm);
+                }
                 let newest = audit.newest_outbox_id(ADMIN_CHAIN, mark.store).await?.unwrap_or(0);
-                self.raise_ids(mark, newest).await?;
                 Known { chain, newest }
             }
         };
@@ -217,23 +235,6 @@ impl Outbox {
         }
     }
 
-    /// A policy store that knows fewer ids than were sealed was restored from an older backup: new rows get new ids.
-    async fn raise_ids(&self, mark: OutboxMark, newest: i64) -> anyhow::Result<()> {
-        let last = newest.max(self.mark_file.last_id(mark.store));
-        if mark.last_id >= last {
-            return Ok(());
-        }
-        let reason = format!("policy_store_rewound:{}..{last}", mark.last_id.saturating_add(1));
-        raise(&self.journal, Alarm { stream: Stream::Admin, reason, count: u64::try_from(last - mark.last_id).ok() });
-        tracing::error!(
-            store.last_id = mark.last_id,
-            known.last_id = last,
-            "the policy store is older than what was sealed of it: mutations in between are lost, their entries are kept; \
-             new entries go on behind them"
-        );
-        Ok(self.store.raise_outbox_ids(last).await?)
-    }
-
     /// Reports ids whose rows are neither waiting nor sealed.
     async fn report_absent(
         &mut self,
@@ -277,6 +278,30 @@ impl Outbox {
         self.sealed.seal(audit, frontiers, vec![ToSeal { entry }]).await?;
         Ok(chain)
     }
+}
+
+/// A policy store that knows fewer ids than were sealed, or than were seen here, was restored from an older backup: new rows
+/// get ids behind them. At start before the first mutation, so that no row takes the id of one that is lost.
+pub(crate) async fn raise_ids(
+    store: &Store,
+    audit: &AuditStore,
+    mark_file: &OutboxMarkFile,
+) -> anyhow::Result<Option<Alarm>> {
+    let mark = store.outbox_mark().await?;
+    let newest = audit.newest_outbox_id(ADMIN_CHAIN, mark.store).await?.unwrap_or(0);
+    let last = newest.max(mark_file.last_id(mark.store));
+    if mark.last_id >= last {
+        return Ok(None);
+    }
+    tracing::error!(
+        store.last_id = mark.last_id,
+        known.last_id = last,
+        "the policy store is older than what was sealed of it: mutations in between are lost, their entries are kept; new \
+         entries go on behind them"
+    );
+    store.raise_outbox_ids(last).await?;
+    let reason = format!("policy_store_rewound:{}..{}", mark.last_id.saturating_add(1), last.saturating_add(1));
+    Ok(Some(Alarm { stream: Stream::Admin, reason, count: u64::try_from(last - mark.last_id).ok() }))
 }
 
 #[cfg(test)]

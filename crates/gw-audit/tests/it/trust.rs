@@ -1,0 +1,536 @@
+//! RL2: what is known outside the database, and the table of rule 18 over it.
+
+use crate::world::{CLUSTER, at, chain, chain_id, full_access};
+use gw_audit::verify::{Finding, FindingKind, Report, Row, Trust, Walk};
+use gw_audit::{
+    Chain, ChainEdge, ChainId, ChainList, Checkpoint, CheckpointKey, Discontinuity, Draft, Hash, Head, Record,
+    SigningGuard, StoredChain, StoredEntry, Stream, TrustedHead, TrustedHeads, erased, tree,
+};
+use gw_types::Timestamp;
+
+fn key() -> CheckpointKey {
+    CheckpointKey::from_seed(&[3; 32])
+}
+
+fn other_key() -> CheckpointKey {
+    CheckpointKey::from_seed(&[4; 32])
+}
+
+fn records(from: u64, count: u64) -> Vec<Record> {
+    (from..from + count).map(|n| gw_audit::AccessRecord { duration_us: n, ..full_access() }.into()).collect()
+}
+
+fn entries(key: &CheckpointKey, records: &[Record]) -> Vec<StoredEntry> {
+    chain(Stream::Access, key.public().to_bytes(), records)
+}
+
+fn continued(before: &[StoredEntry], records: &[Record]) -> Vec<StoredEntry> {
+    let id = chain_id(Stream::Access);
+    let (mut chain, ..) = Chain::replay(id, &before[0].bytes).unwrap();
+    before[1..].iter().for_each(|entry| assert!(chain.accept(&entry.bytes).is_ok()));
+    let salts = crate::world::Counter::default();
+    let more = records.iter().map(|record| chain.entry(Draft::new(record, &salts), at(1_000_000)).unwrap());
+    before.iter().cloned().chain(more.collect::<Vec<_>>()).collect()
+}
+
+fn checkpoint(entries: &[StoredEntry]) -> Checkpoint {
+    let leaves: Vec<Hash> = entries.iter().map(|entry| entry.hash).collect();
+    Checkpoint::new(chain_id(Stream::Access).origin(CLUSTER), entries.len() as u64, tree::root(&leaves))
+}
+
+fn edge(entries: &[StoredEntry]) -> ChainEdge {
+    let mut edge = ChainEdge::default();
+    entries.iter().for_each(|entry| edge.push(entry.header.seq, entry.hash, &entry.bytes).unwrap());
+    edge
+}
+
+#[derive(Clone)]
+struct StoredRow {
+    id: i64,
+    seq: u64,
+    hash: Option<Hash>,
+    bytes: Vec<u8>,
+    openings: Vec<u8>,
+    columns_agree: bool,
+}
+
+/// One chain as the database has it.
+#[derive(Clone)]
+struct Database {
+    rows: Vec<StoredRow>,
+    notes: Vec<String>,
+    discontinuities: Vec<String>,
+    head: Option<Head>,
+}
+
+impl Database {
+    fn new(entries: &[StoredEntry], signed: &[usize], key: &CheckpointKey) -> Self {
+        let rows = entries.iter().map(|entry| StoredRow {
+            id: entry.header.seq as i64 + 1,
+            seq: entry.header.seq,
+            hash: Some(entry.hash),
+            bytes: entry.bytes.clone(),
+            openings: entry.openings.clone(),
+            columns_agree: true,
+        });
+        let mut database = Self { rows: rows.collect(), notes: Vec::new(), discontinuities: Vec::new(), head: None };
+        database.notes = signed.iter().map(|size| checkpoint(&entries[..*size]).sign(key)).collect();
+        database.end();
+        database
+    }
+
+    /// The end as the attacker leaves it: where the rows end.
+    fn end(&mut self) {
+        self.head = self.rows.last().map(|row| {
+            let time = gw_audit::Header::read(&row.bytes).unwrap().0.time;
+            Head { size: row.seq + 1, hash: tree::leaf(&row.bytes), time }
+        });
+    }
+
+    fn verify(&self, anchors: &[Checkpoint], now: Timestamp) -> Report {
+        let keys = [key().public()];
+        let trust = Trust { cluster: CLUSTER, keys: &keys };
+        let (of, notes) = (self.discontinuities.iter(), self.notes.iter());
+        let id = chain_id(Stream::Access);
+        let mut walk = Walk::with_discontinuities(id, trust, of.map(String::as_str), notes.map(String::as_str));
+        for anchor in anchors {
+            walk.anchor(anchor);
+            walk.expect_note(anchor);
+        }
+        for row in &self.rows {
+            let columns_agree = row.columns_agree;
+            let id = Some(row.id);
+            walk.row(&Row { id, columns_agree, ..Row::new(row.seq, row.hash, &row.bytes, &row.openings) });
+        }
+        let mut report = walk.finish(self.head);
+        report.add_unsigned(INTERVAL, now);
+        report
+    }
+}
+
+/// One microsecond: every record of these chains is long overdue.
+const INTERVAL: i64 = 1;
+const SIGNED: [usize; 3] = [4, 8, 20];
+
+type Tamper = fn(&mut Database, &[StoredEntry]);
+
+fn remove(database: &mut Database, at: usize) {
+    database.rows.remove(at);
+    database.end();
+}
+
+/// An insider makes the chain anew from a row on, with links, hashes, columns and end as they would be.
+fn rehash(database: &mut Database, entries: &[StoredEntry], from: usize) {
+    let forged = match from {
+        0 => self::entries(&key(), &records(100, entries.len() as u64 - 1)),
+        from => continued(&entries[..from], &records(100, (entries.len() - from) as u64)),
+    };
+    let notes = core::mem::take(&mut database.notes);
+    *database = Database::new(&forged, &[], &key());
+    database.notes = notes;
+}
+
+/// Rule 18: what is done to the database; what is found by its own signatures under the public key; what is found with
+/// notes that were kept outside. `None` where the database alone cannot tell: then the outside must.
+const TABLE: &[(&str, Tamper, Option<FindingKind>, FindingKind)] = {
+    use FindingKind as F;
+    &[
+        ("changed bytes", |d, _| d.rows[5].bytes[40] ^= 1, Some(F::HashMismatch), F::HashMismatch),
+        ("changed column", |d, _| d.rows[5].columns_agree = false, Some(F::HashMismatch), F::HashMismatch),
+        ("changed hash", |d, _| d.rows[5].hash = Some(Hash::ZERO), Some(F::HashMismatch), F::HashMismatch),
+        ("removed hash", |d, _| d.rows[5].hash = None, Some(F::NullEntryHash), F::NullEntryHash),
+        ("removed first", |d, _| remove(d, 0), Some(F::SeqGap), F::SeqGap),
+        ("removed middle", |d, _| remove(d, 9), Some(F::SeqGap), F::SeqGap),
+        ("removed last", |d, _| remove(d, 19), Some(F::ChainTruncated), F::ChainTruncated),
+        (
+            "inserted",
+            |d, _| {
+                let mut row = d.rows[6].clone();
+                row.id = 100;
+                d.rows.insert(7, row);
+            },
+            Some(F::Fork),
+            F::Fork,
+        ),
+        (
+            "swapped",
+            |d, _| {
+                let (one, other) = (d.rows[6].clone(), d.rows[7].clone());
+                (d.rows[6].bytes, d.rows[6].hash) = (other.bytes, other.hash);
+                (d.rows[7].bytes, d.rows[7].hash) = (one.bytes, one.hash);
+            },
+            Some(F::HashMismatch),
+            F::HashMismatch,
+        ),
+        (
+            "permuted ids",
+            |d, _| {
+                let id = d.rows[6].id;
+                d.rows[6].id = d.rows[7].id;
+                d.rows[7].id = id;
+            },
+            Some(F::Fork),
+            F::Fork,
+        ),
+        ("re-hashed suffix", |d, e| rehash(d, e, 10), Some(F::RootMismatch), F::RootMismatch),
+        (
+            "re-hashed suffix and its notes",
+            |d, e| {
+                rehash(d, e, 10);
+                d.notes.pop();
+            },
+            Some(F::CheckpointMissing),
+            F::AnchorMismatch,
+        ),
+        ("re-hashed history", |d, e| rehash(d, e, 0), Some(F::RootMismatch), F::RootMismatch),
+        (
+            "re-hashed history without notes",
+            |d, e| {
+                rehash(d, e, 0);
+                d.notes.clear();
+            },
+            Some(F::CheckpointMissing),
+            F::AnchorMismatch,
+        ),
+        (
+            "tail deleted",
+            |d, _| {
+                d.rows.truncate(8);
+                d.end();
+            },
+            Some(F::ChainTruncated),
+            F::ChainTruncated,
+        ),
+        (
+            "tail and its notes deleted",
+            |d, _| {
+                d.rows.truncate(8);
+                d.notes.truncate(2);
+                d.end();
+            },
+            None,
+            F::ChainTruncated,
+        ),
+        (
+            "tail deleted and regrown",
+            |d, e| {
+                let notes = d.notes[..2].to_vec();
+                *d = Database::new(&continued(&e[..8], &records(50, 20)), &[28], &key());
+                d.notes.splice(0..0, notes);
+            },
+            None,
+            F::AnchorMismatch,
+        ),
+        ("all notes removed", |d, _| d.notes.clear(), Some(F::CheckpointMissing), F::CheckpointMissing),
+        (
+            "forged note",
+            |d, e| d.notes[1] = checkpoint(&e[..7]).sign(&other_key()),
+            Some(F::CheckpointSignatureInvalid),
+            F::CheckpointSignatureInvalid,
+        ),
+        (
+            "replayed note",
+            |d, _| d.notes.push(d.notes[0].clone()),
+            Some(F::InconsistentCheckpoints),
+            F::InconsistentCheckpoints,
+        ),
+        (
+            "swapped key",
+            |d, e| {
+                let entries = entries(&other_key(), &records(0, e.len() as u64 - 1));
+                *d = Database::new(&entries, &SIGNED, &other_key());
+            },
+            Some(F::CheckpointSignatureInvalid),
+            F::CheckpointSignatureInvalid,
+        ),
+        (
+            "erased openings",
+            |d, _| d.rows[5].openings = erased(&d.rows[5].openings).unwrap(),
+            Some(F::OpeningMissing),
+            F::OpeningMissing,
+        ),
+        ("changed openings", |d, _| d.rows[5].openings[20] ^= 1, Some(F::CommitmentMismatch), F::CommitmentMismatch),
+    ]
+};
+
+/// RL2, AU-18: the table. The kind named is among the findings, and with what is kept outside no kind is found clean.
+#[test]
+fn rl2_18_every_kind_of_tampering_is_found() {
+    let entries = entries(&key(), &records(0, 19));
+    let honest = Database::new(&entries, &SIGNED, &key());
+    let now = at(3_600_000_000);
+    let outside = [checkpoint(&entries)];
+    assert_eq!(honest.verify(&outside, now).findings, [], "nobody touched it");
+    for (what, tamper, alone, with_notes) in TABLE {
+        let mut database = honest.clone();
+        tamper(&mut database, &entries);
+        let kinds = |anchors: &[Checkpoint]| -> Vec<FindingKind> {
+            database.verify(anchors, now).findings.iter().map(|finding| finding.kind).collect()
+        };
+        let found = kinds(&[]);
+        match alone {
+            Some(kind) => assert!(found.contains(kind), "{what}, the database alone: {found:?}"),
+            None => assert!(found.is_empty(), "{what}: the table says that the database alone cannot tell: {found:?}"),
+        }
+        let found = kinds(&outside);
+        assert!(found.contains(with_notes), "{what}, with a note kept outside: {found:?}");
+        let mut guard = SigningGuard::from_trusted(&TrustedHead::new(None, &edge(&entries), 0)).unwrap();
+        let more = match database.rows.len() {
+            20 => return_next(&database, &entries),
+            _ => Vec::new(),
+        };
+        // Whatever is appended to a forged end does not continue the trusted head.
+        for row in more {
+            assert!(guard.push(row.header.seq, row.hash, &row.bytes).is_err(), "{what}: it would be signed over");
+        }
+    }
+}
+
+/// What the sealer would append to the end the database has, if that is another end than the trusted one.
+fn return_next(database: &Database, entries: &[StoredEntry]) -> Vec<StoredEntry> {
+    let head = database.head.unwrap();
+    if head.hash == entries.last().unwrap().hash {
+        return Vec::new();
+    }
+    let salts = crate::world::Counter::default();
+    let mut chain = Chain::resume(chain_id(Stream::Access), head, []);
+    vec![chain.entry(Draft::new(&records(7, 1)[0], &salts), at(9_000_000)).unwrap()]
+}
+
+fn stored(entries: &[StoredEntry], trusted: u64) -> StoredChain {
+    let head = entries.last().map(|last| Head { size: last.header.seq + 1, hash: last.hash, time: last.header.time });
+    let at_trusted = entries.iter().find(|entry| entry.header.seq + 1 == trusted).map(|entry| entry.hash);
+    StoredChain { chain: chain_id(Stream::Access), head, at_trusted }
+}
+
+/// RL2, spec/85 section 3 step 4: what a start finds missing.
+#[test]
+fn rl2_a_start_compares_the_store_with_the_trusted_heads() {
+    let entries = entries(&key(), &records(0, 19));
+    let id = chain_id(Stream::Access);
+    let mut heads = TrustedHeads::default();
+    assert!(heads.advance(id, TrustedHead::new(None, &edge(&entries[..12]), 0)));
+    assert!(!heads.advance(id, TrustedHead::new(None, &edge(&entries[..8]), 0)), "a head never goes back");
+    let kinds = |stored: &[StoredChain], restores: u64| -> Vec<FindingKind> {
+        heads.missing_from(stored, |_| restores).iter().map(|(_, finding)| finding.kind).collect()
+    };
+    assert_eq!(kinds(&[stored(&entries, 12)], 0), []);
+    assert_eq!(kinds(&[stored(&entries[..12], 12)], 0), []);
+    assert_eq!(kinds(&[stored(&entries[..11], 12)], 0), [FindingKind::ChainTruncated]);
+    assert_eq!(kinds(&[stored(&entries[..11], 12)], 12), [], "the journal seals it again");
+    assert_eq!(kinds(&[], 0), [FindingKind::ShardMissing]);
+    let forged = continued(&entries[..6], &records(60, 14));
+    assert_eq!(kinds(&[stored(&forged, 12)], 0), [FindingKind::AnchorMismatch]);
+}
+
+/// RL2: the sealer signs what continues the trusted head and nothing else; what the journal restores is signed again.
+#[test]
+fn rl2_nothing_is_signed_that_does_not_continue_what_was_signed() {
+    let entries = entries(&key(), &records(0, 19));
+    let origin = chain_id(Stream::Access).origin(CLUSTER);
+    let push = |guard: &mut SigningGuard, entry: &StoredEntry| guard.push(entry.header.seq, entry.hash, &entry.bytes);
+    let trusted = || SigningGuard::from_trusted(&TrustedHead::new(None, &edge(&entries[..10]), 0)).unwrap();
+    let mut guard = trusted();
+    entries[10..].iter().for_each(|entry| push(&mut guard, entry).unwrap());
+    assert_eq!(guard.checkpoint(&origin).unwrap(), checkpoint(&entries));
+    let forged = continued(&entries[..6], &records(60, 14));
+    assert_eq!(push(&mut trusted(), &forged[10]).unwrap_err().kind, FindingKind::AnchorMismatch);
+    let mut short = trusted();
+    short.rewind();
+    entries[..7].iter().for_each(|entry| push(&mut short, entry).unwrap());
+    assert_eq!(
+        short.checkpoint(&origin).unwrap_err().kind,
+        FindingKind::ChainTruncated,
+        "shorter than what was signed"
+    );
+    let mut regrown = short.clone();
+    let last = forged[7..10].iter().find_map(|entry| push(&mut regrown, entry).err());
+    assert!(last.is_some(), "a tail that grew again is another one");
+    entries[7..].iter().for_each(|entry| push(&mut short, entry).unwrap());
+    assert_eq!(short.checkpoint(&origin).unwrap(), checkpoint(&entries), "the journal brought it back");
+    let mut by_note = SigningGuard::from_checkpoint(&checkpoint(&entries[..8]));
+    entries[..8].iter().for_each(|entry| push(&mut by_note, entry).unwrap());
+    assert!(by_note.checkpoint(&origin).is_ok());
+    let mut by_note = SigningGuard::from_checkpoint(&checkpoint(&entries[..8]));
+    assert!(forged[..8].iter().any(|entry| push(&mut by_note, entry).is_err()));
+}
+
+/// Rule 8: the signed list of chains.
+#[test]
+fn rl2_8_a_list_of_chains_is_signed_and_strict() {
+    let (one, other) = (chain_id(Stream::Access), chain_id(Stream::Admin));
+    let entries = entries(&key(), &records(0, 4));
+    let mut heads = TrustedHeads::default();
+    heads.advance(one, TrustedHead::new(None, &edge(&entries), 0));
+    heads.advance(other, TrustedHead::new(None, &edge(&entries[..2]), 2));
+    let note = heads.sign_list(CLUSTER, 77, &key());
+    let opened = Checkpoint::open(&note, &[key().public()]).unwrap();
+    let list = ChainList::read(&opened, CLUSTER).unwrap();
+    let found: Vec<_> = list.heads.iter().map(|head| (head.origin.clone(), head.size, head.era())).collect();
+    assert_eq!(found, [(one.origin(CLUSTER), 5, 0), (other.origin(CLUSTER), 2, 2)]);
+    assert_eq!((opened.size, opened.origin.as_str()), (77, "test/chains"));
+    let mut shorter = opened.clone();
+    shorter.extensions.pop();
+    assert_eq!(ChainList::read(&shorter, CLUSTER), None, "the root is over all lines");
+    assert_eq!(ChainList::read(&checkpoint(&entries), CLUSTER), None);
+}
+
+fn re_anchored(from: &[StoredEntry], to: &[StoredEntry], intact: u64) -> Discontinuity {
+    let edge = edge(to);
+    Discontinuity {
+        chain: chain_id(Stream::Access),
+        era: 1,
+        from: (from.len() as u64, checkpoint(from).root),
+        to: (edge.size(), edge.frontier().root()),
+        peaks: edge.frontier().peaks().to_vec(),
+        last: edge.last(),
+        intact,
+        issued: from.len() as u64,
+        time: at(0),
+        actor: "ops".to_owned(),
+        reason: "restored from the backup of Monday".to_owned(),
+    }
+}
+
+/// Rule 22: a re-anchored chain verifies, says so for ever, and nothing but what was decided is excused.
+#[test]
+fn rl2_22_a_re_anchored_chain_goes_on_and_its_gap_stays_listed() {
+    let entries = entries(&key(), &records(0, 19));
+    let restored = &entries[..10];
+    let decision = re_anchored(&entries, restored, 8);
+    let note = decision.sign(CLUSTER, &key());
+    assert_eq!(Discontinuity::open(&note, CLUSTER, &[key().public()]), Ok(decision.clone()));
+    assert!(Discontinuity::open(&note, CLUSTER, &[other_key().public()]).is_err());
+    assert!(Discontinuity::open(&note.replace("Monday", "Sunday"), CLUSTER, &[key().public()]).is_err());
+
+    let now = at(1_000_000);
+    let grown = continued(restored, &records(70, 20));
+    let mut database = Database::new(&grown, &[4, 8], &key());
+    database.notes.push(checkpoint(&entries).sign(&key()));
+    let outside = [checkpoint(&entries)];
+    assert!(!database.verify(&outside, now).is_clean(), "nobody decided it yet");
+    database.discontinuities.push(note.clone());
+    database.notes.push(checkpoint(restored).in_era(1).sign(&key()));
+    database.notes.push(checkpoint(&grown).in_era(1).sign(&key()));
+    let report = database.verify(&outside, now);
+    assert_eq!(report.findings, []);
+    assert_eq!(report.discontinuities, [decision.clone()], "it is listed");
+    let mut forged = database.clone();
+    forged.rows[3].bytes[40] ^= 1;
+    assert!(!forged.verify(&outside, now).is_clean(), "below it nothing is excused");
+    let mut cut = database.clone();
+    cut.rows.truncate(20);
+    cut.end();
+    assert!(!cut.verify(&outside, now).is_clean(), "nor behind it");
+    let mut forged = database;
+    forged.discontinuities[0] = decision.sign(CLUSTER, &other_key());
+    assert!(!forged.verify(&outside, now).is_clean());
+
+    let mut heads = TrustedHeads::default();
+    let id: ChainId = chain_id(Stream::Access);
+    heads.advance(id, TrustedHead::new(None, &edge(&entries), 0));
+    assert!(heads.re_anchor(&note, &decision));
+    assert_eq!(heads.head(id).map(|head| (head.size, head.era)), Some((10, 1)));
+    assert!(!heads.re_anchor(&note, &decision), "once");
+    let mut further = TrustedHeads::default();
+    let longer = continued(&entries, &records(90, 3));
+    further.advance(id, TrustedHead::new(None, &edge(&longer), 0));
+    further.re_anchor(&note, &decision);
+    assert_eq!(further.head(id).map(|head| head.size), Some(23), "an old decision excuses nothing signed since");
+}
+
+/// Rule 22: what was lost in the middle, and what was changed there, is listed as authorized.
+#[test]
+fn rl2_22_missing_and_changed_rows_are_listed_as_authorized() {
+    let entries = entries(&key(), &records(0, 19));
+    let mut database = Database::new(&entries, &[4], &key());
+    database.rows.remove(9);
+    database.rows[12].columns_agree = false;
+    let mut frontier = tree::Frontier::default();
+    for seq in 0..20 {
+        let row = database.rows.iter().find(|row| row.seq == seq);
+        frontier.push(row.map_or(Hash::ZERO, |row| tree::leaf(&row.bytes)));
+    }
+    let decision = Discontinuity {
+        to: (20, frontier.root()),
+        peaks: frontier.peaks().to_vec(),
+        ..re_anchored(&entries, &entries, 4)
+    };
+    database.discontinuities.push(decision.sign(CLUSTER, &key()));
+    let report = database.verify(&[checkpoint(&entries)], at(1_000_000));
+    assert_eq!(report.findings, []);
+    let kinds: Vec<_> = report.authorized.iter().map(|finding| (finding.kind, finding.seq)).collect();
+    assert!(kinds.contains(&(FindingKind::SeqGap, Some(9))), "{kinds:?}");
+    assert!(kinds.contains(&(FindingKind::HashMismatch, Some(13))), "{kinds:?}");
+}
+
+/// RL5, HD25: numbers given out to records that are nowhere.
+#[test]
+fn rl5_numbers_given_out_and_never_sealed_are_reported() {
+    let entries = entries(&key(), &records(0, 5));
+    let database = Database::new(&entries, &[6], &key());
+    let lost = |issued: u64| {
+        let mut report = database.verify(&[], at(0));
+        report.add_lost(issued);
+        report.findings
+    };
+    assert_eq!(lost(6), []);
+    assert_eq!(lost(9), [Finding::of(FindingKind::JournalLost, Some(6))]);
+}
+
+/// A chain in its first minute, and one whose writer was stopped at once, are clean without a note.
+#[test]
+fn rl2_a_fresh_chain_without_note_is_clean() {
+    let entries = entries(&key(), &records(0, 5));
+    let database = Database::new(&entries, &[], &key());
+    let look = |interval: i64, now: Timestamp| {
+        let mut report = database.verify(&[], at(0));
+        report.findings.clear();
+        report.add_unsigned(interval, now);
+        report.findings.iter().map(|finding| finding.kind).collect::<Vec<_>>()
+    };
+    assert_eq!(look(60_000_000, at(60_000_000)), []);
+    assert_eq!(look(60_000_000, at(600_000_000)), [FindingKind::CheckpointMissing]);
+}
+
+fn admin(store: u128, id: u64, fault: Option<gw_audit::OutboxFault>) -> Record {
+    gw_audit::AdminEntry {
+        action: gw_audit::Action::Create,
+        actor_id: None,
+        actor_external_id: None,
+        ip_address: None,
+        correlation_id: None,
+        org_id: None,
+        resource_type: gw_audit::ResourceType::User,
+        resource_id: None,
+        resource_name: None,
+        old_value: None,
+        new_value: None,
+        store_id: Some(uuid::Uuid::from_u128(store).into()),
+        outbox_id: Some(id),
+        outbox_fault: fault,
+    }
+    .into()
+}
+
+/// RL3, RL9: the outbox rows of one policy store have no gap, and a fault of one is a finding.
+#[test]
+fn rl3_gaps_and_faults_of_outbox_rows_are_found() {
+    let look = |rows: &[(u128, u64)], fault: Option<usize>| {
+        let fault = |n: usize| (fault == Some(n)).then_some(gw_audit::OutboxFault::Unauthenticated);
+        let records: Vec<_> = rows.iter().enumerate().map(|(n, (store, id))| admin(*store, *id, fault(n))).collect();
+        let entries = chain(Stream::Admin, key().public().to_bytes(), &records);
+        let keys = [key().public()];
+        let mut walk = Walk::new(chain_id(Stream::Admin), Trust { cluster: CLUSTER, keys: &keys }, []);
+        for entry in &entries {
+            walk.row(&Row::new(entry.header.seq, Some(entry.hash), &entry.bytes, &entry.openings));
+        }
+        walk.finish(None).findings.iter().map(|finding| (finding.kind, finding.seq.unwrap())).collect::<Vec<_>>()
+    };
+    assert_eq!(look(&[(1, 5), (1, 6), (1, 7)], None), []);
+    assert_eq!(look(&[(1, 5), (1, 7)], None), [(FindingKind::OutboxGap, 2)]);
+    assert_eq!(look(&[(1, 5), (1, 7), (1, 6)], None), [], "a late one fills its gap");
+    assert_eq!(look(&[(1, 5), (2, 1), (1, 6), (2, 2)], None), [], "each store counts for itself");
+    assert_eq!(look(&[(1, 5), (1, 5)], None), [(FindingKind::OutboxFault, 2)]);
+    assert_eq!(look(&[(1, 5), (1, 6)], Some(1)), [(FindingKind::OutboxFault, 2)]);
+}

@@ -1,0 +1,315 @@
+//! One pass of verification over the audit store, as the worker and `audit verify` make it (spec/70 section 5).
+//!
+//! Reads only and takes no lock, so it runs beside the service. What is known apart from the database comes as [`Known`];
+//! without it the database is compared with its own signatures alone.
+
+#[cfg(test)]
+mod tests;
+
+use anyhow::Context as _;
+use gw_audit::{
+    Anchor, Chain, ChainId, ChainList, Checkpoint, CheckpointPublicKey, Erasures, Hash, TrustedHeads,
+    verify::{Finding, FindingKind, Report, Row, Trust, Walk},
+};
+use gw_store::{
+    StoreError,
+    audit::{AuditStore, ChainState, SignedNote},
+};
+use gw_types::{Seconds, Timestamp};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+use tokio::time::{Instant, sleep};
+
+/// Rows read at once.
+const PAGE: u64 = 2000;
+/// A writer silent for so long does not live: what it gave out numbers for and did not seal is lost.
+const SILENT: Seconds = Seconds(900);
+
+/// Whether a signed record says that the personal values of an entry were erased.
+pub(crate) type Erased<'a> = &'a (dyn Fn(ChainId, u64) -> bool + Send + Sync);
+
+/// What is known of the chains apart from the database.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Known {
+    /// The keys that may have signed.
+    pub(crate) keys: Vec<CheckpointPublicKey>,
+    /// The trusted heads of an instance.
+    pub(crate) heads: TrustedHeads,
+    /// Signed notes kept elsewhere.
+    pub(crate) notes: Vec<Checkpoint>,
+}
+
+/// How a pass is made.
+pub(crate) struct Pass<'a> {
+    pub(crate) cluster: &'a str,
+    /// Time between checkpoints.
+    pub(crate) interval: Duration,
+    pub(crate) now: Timestamp,
+    /// Of entries below this number only the stored hash is read.
+    pub(crate) since: u64,
+    /// How much longer than it reads the pass rests, so that nobody waits behind it.
+    pub(crate) rest: u32,
+    pub(crate) erased: Erased<'a>,
+}
+
+/// Where an earlier pass over a chain ended without a finding.
+#[derive(Clone, Debug)]
+pub(crate) struct Verified {
+    report: Report,
+    last_note: i64,
+}
+
+/// What a pass found of one chain.
+#[derive(Debug)]
+pub(crate) struct ChainReport {
+    pub(crate) chain: ChainId,
+    pub(crate) report: Report,
+    /// The hash before the first row looked at; zero at the beginning of a chain.
+    pub(crate) seed: Hash,
+    /// The newest note over what was compared, and where the next pass goes on.
+    pub(crate) newest_note: Option<String>,
+    pub(crate) verified: Option<Verified>,
+}
+
+impl Known {
+    /// Every checkpoint of a chain that is kept outside the database; `true` beside those whose note must be in it, too.
+    fn anchors(&self, chain: ChainId, cluster: &str) -> Vec<(Checkpoint, bool)> {
+        let origin = chain.origin(cluster);
+        let mut anchors: Vec<_> =
+            self.notes.iter().filter(|note| note.origin == origin).map(|note| (note.clone(), true)).collect();
+        anchors.extend(self.listed(cluster).into_iter().filter(|head| head.origin == origin).map(|head| (head, false)));
+        if let Some((head, root)) = self.heads.head(chain).and_then(|head| Some((head, head.root()?))) {
+            anchors.push((Checkpoint::new(origin, head.size, root).in_era(head.era), head.note.is_some()));
+        }
+        anchors
+    }
+
+    /// The heads of all lists of chains.
+    fn listed(&self, cluster: &str) -> Vec<Checkpoint> {
+        // The file was trusted when it was read; what came from elsewhere was opened with the keys.
+        let own = self.heads.list().and_then(Checkpoint::unverified);
+        let lists = self.notes.iter().chain(own.as_ref()).filter_map(|note| ChainList::read(note, cluster));
+        lists.flat_map(|list| list.heads).collect()
+    }
+
+    /// Every chain that there must be.
+    fn chains(&self, cluster: &str) -> BTreeSet<ChainId> {
+        let listed = self.listed(cluster);
+        let noted = self.notes.iter().chain(&listed).filter(|note| note.size > 0);
+        let noted = noted.filter_map(|note| ChainId::from_origin(&note.origin, cluster));
+        noted.chain(self.heads.heads().filter(|(_, head)| head.size > 0).map(|(chain, _)| chain)).collect()
+    }
+}
+
+/// Looks at every chain that `wanted` takes: those in the store, and those that must be.
+pub(crate) async fn verify_all(
+    audit: &AuditStore,
+    known: &Known,
+    pass: &Pass<'_>,
+    verified: &BTreeMap<ChainId, Verified>,
+    wanted: impl Fn(ChainId) -> bool,
+    mut found: impl FnMut(ChainReport),
+) -> anyhow::Result<()> {
+    let states = audit.chain_states().await.context("the chains of the audit store cannot be read")?;
+    let stored = audit.discontinuities().await.context("the re-anchorings in the audit store cannot be read")?;
+    let erasures = read_erasures(audit, known, pass.cluster).await.context("the records of erasure cannot be read")?;
+    let mut due = known.chains(pass.cluster);
+    for state in &states {
+        due.remove(&state.chain);
+        if wanted(state.chain) {
+            let notes = discontinuities(known, &stored, state.chain);
+            let report = verify_chain(audit, state, known, pass, &erasures, &notes, verified.get(&state.chain)).await;
+            found(report.with_context(|| format!("chain {} cannot be read", state.chain))?);
+        }
+    }
+    for chain in due.into_iter().filter(|chain| wanted(*chain)) {
+        let notes = discontinuities(known, &stored, chain);
+        let trust = Trust { cluster: pass.cluster, keys: &known.keys };
+        let mut walk = Walk::with_discontinuities(chain, trust, notes.iter().map(String::as_str), []);
+        known.anchors(chain, pass.cluster).iter().for_each(|(anchor, _)| walk.anchor(anchor));
+        let signed = walk.signed_size();
+        let mut report = walk.finish(None);
+        report.findings.retain(|finding| finding.kind != FindingKind::ChainTruncated);
+        if signed > 0 {
+            report.add(Finding::of(FindingKind::ShardMissing, signed.checked_sub(1)));
+        }
+        found(ChainReport { chain, report, seed: Hash::ZERO, newest_note: None, verified: None });
+    }
+    Ok(())
+}
+
+/// The re-anchorings of a chain, of the store and of the file, in their order.
+fn discontinuities(known: &Known, stored: &[(ChainId, String)], chain: ChainId) -> Vec<String> {
+    let stored = stored.iter().filter(|(of, _)| *of == chain).map(|(_, note)| note);
+    let all: BTreeSet<&String> = stored.chain(known.heads.discontinuities(chain)).collect();
+    let mut all: Vec<_> = all.into_iter().cloned().collect();
+    all.sort_by_key(|note| Checkpoint::unverified(note).map_or(0, |note| note.era()));
+    all
+}
+
+async fn verify_chain(
+    audit: &AuditStore,
+    state: &ChainState,
+    known: &Known,
+    pass: &Pass<'_>,
+    erasures: &Erasures,
+    discontinuities: &[String],
+    verified: Option<&Verified>,
+) -> anyhow::Result<ChainReport> {
+    let chain = state.chain;
+    let notes = audit.checkpoints_after(chain, verified.map_or(0, |verified| verified.last_note)).await?;
+    let mut last_note = notes.last().map_or(verified.map_or(0, |verified| verified.last_note), |note| note.id);
+    let trust = Trust { cluster: pass.cluster, keys: &known.keys };
+    let texts = notes.iter().map(|note| note.note.as_str());
+    let resumed = verified.and_then(|verified| Some((verified, verified.report.head?)));
+    let (mut walk, seed) = match resumed {
+        Some((verified, head)) => {
+            let at = Chain::resume(chain, head, verified.report.orgs.iter().copied());
+            let walk = Walk::resume(&at, verified.report.frontier.clone(), trust, texts);
+            (walk.continuing(&verified.report), head.hash)
+        }
+        None => {
+            let walk = Walk::with_discontinuities(chain, trust, discontinuities.iter().map(String::as_str), texts);
+            (walk, Hash::ZERO)
+        }
+    };
+    // What was verified before and is not read again must still end where it did.
+    let kept = match resumed {
+        Some((_, head)) => audit.computed_hash(chain, head.size.saturating_sub(1)).await?.map(|hash| (hash, head.hash)),
+        None => None,
+    };
+    let anchors = known.anchors(chain, pass.cluster);
+    anchors.iter().for_each(|(anchor, _)| walk.anchor(anchor));
+    if verified.is_none() {
+        anchors.iter().filter(|(_, is_kept)| *is_kept).for_each(|(anchor, _)| walk.expect_note(anchor));
+    }
+    let anchor = match resumed {
+        Some(_) => None,
+        None => audit.anchor(chain).await?,
+    };
+    if let Some(stored) = anchor {
+        match Anchor::open(&stored.bytes, &stored.note, chain, pass.cluster, &known.keys) {
+            Ok(anchor) => skip_pruned(audit, &mut walk, &anchor).await?,
+            Err(_) => walk.report(Finding::of(FindingKind::AnchorMismatch, stored.size.checked_sub(1))),
+        }
+    }
+    let mut next = walk.frontier().size();
+    while next < pass.since {
+        let hashes = audit.stored_hashes(chain, next, PAGE.min(pass.since - next)).await?;
+        let Some((last, _)) = hashes.last() else { break };
+        next = last.saturating_add(1);
+        hashes.into_iter().filter(|(seq, _)| *seq < pass.since).for_each(|(seq, hash)| walk.pruned(seq, hash));
+    }
+    let rows = read_rows(audit, &mut walk, chain, next, pass, erasures).await;
+    let (stored, unreadable) = match rows {
+        Ok(stored) => (stored, None),
+        // A row that was made unreadable is a finding; a database that does not answer is none.
+        Err(StoreError::Row { .. }) => {
+            (None, Some(Finding::of(FindingKind::RowReadFailed, Some(walk.frontier().size()))))
+        }
+        Err(other) => return Err(other.into()),
+    };
+    let later = audit.checkpoints_after(chain, last_note).await?;
+    walk.signed_meanwhile(later.iter().map(|note| note.note.as_str()));
+    let mut report = walk.finish(stored.or(state.head));
+    unreadable.into_iter().for_each(|finding| report.add(finding));
+    if let Some((_, head)) = resumed {
+        let last = head.size.checked_sub(1);
+        match kept {
+            None => report.add(Finding::of(FindingKind::ChainTruncated, last)),
+            Some((found, expected)) if found != expected => report.add(Finding {
+                stored: Some(found),
+                expected: Some(expected),
+                ..Finding::of(FindingKind::HashMismatch, last)
+            }),
+            Some(_) => {}
+        }
+    }
+    if state.leased_until.plus(SILENT) < pass.now
+        && let Some(issued) = state.issued
+    {
+        report.add_lost(issued.saturating_add(1));
+    }
+    report.add_unsigned(i64::try_from(pass.interval.as_micros()).unwrap_or(i64::MAX), pass.now);
+    let newest_note = report.signed_edge.as_ref().and_then(|edge| {
+        let of_edge = |note: &&SignedNote| {
+            Checkpoint::unverified(&note.note)
+                .is_some_and(|note| note.size == edge.size() && note.root == edge.frontier().root())
+        };
+        notes.iter().rev().find(of_edge).map(|note| note.note.clone())
+    });
+    // What was signed meanwhile is compared by the next pass.
+    last_note = last_note.max(verified.map_or(0, |verified| verified.last_note));
+    let verified = report.is_clean().then(|| Verified { report: report.clone(), last_note });
+    Ok(ChainReport { chain, report, seed, newest_note, verified })
+}
+
+/// Steps over the entries that retention removed: their hashes make the roots that were signed of them.
+async fn skip_pruned(audit: &AuditStore, walk: &mut Walk<'_>, anchor: &Anchor) -> Result<(), StoreError> {
+    let mut next = walk.frontier().size();
+    while next < anchor.head.size {
+        let leaves = audit.leaves(anchor.chain, next, PAGE.min(anchor.head.size - next)).await?;
+        if leaves.is_empty() {
+            break;
+        }
+        for leaf in leaves {
+            walk.pruned(next, leaf);
+            next += 1;
+        }
+    }
+    walk.anchored(anchor);
+    Ok(())
+}
+
+/// What was erased on purpose: by the records in the administrative chains, and by the anchors of those that were pruned.
+async fn read_erasures(audit: &AuditStore, known: &Known, cluster: &str) -> Result<Erasures, StoreError> {
+    let records = audit.erasure_records().await?;
+    let mut erasures = gw_audit::erasures(&records);
+    for (chain, _) in audit.chains().await? {
+        if let Some(stored) = audit.anchor(chain).await?
+            && let Ok(anchor) = Anchor::open(&stored.bytes, &stored.note, chain, cluster, &known.keys)
+        {
+            erasures.extend(&anchor.erasures);
+        }
+    }
+    Ok(erasures)
+}
+
+/// The rows from a number on; the end of the chain as its row has it.
+async fn read_rows(
+    audit: &AuditStore,
+    walk: &mut Walk<'_>,
+    chain: ChainId,
+    mut next: u64,
+    pass: &Pass<'_>,
+    erasures: &Erasures,
+) -> Result<Option<gw_audit::Head>, StoreError> {
+    let mut caught_up = false;
+    // Entries and the end move in one transaction: what is sealed meanwhile is read, too, and an end that lies further
+    // than the entries is a chain cut short.
+    loop {
+        let began = Instant::now();
+        let rows = audit.rows(chain, next, PAGE).await?;
+        for row in &rows {
+            let hash = row.hash_readable.then_some(row.hash);
+            walk.row(&Row {
+                id: Some(row.id),
+                columns_agree: row.columns_agree,
+                erased: erasures.covers(chain, row.seq) || (pass.erased)(chain, row.seq),
+                ..Row::new(row.seq, hash, &row.bytes, &row.openings)
+            });
+            next = row.seq.saturating_add(1);
+        }
+        if rows.is_empty() {
+            let stored = audit.head(chain).await?;
+            if caught_up || stored.map_or(0, |head| head.size) <= next {
+                return Ok(stored);
+            }
+        } else {
+            sleep(began.elapsed().saturating_mul(pass.rest)).await;
+        }
+        caught_up = rows.is_empty();
+    }
+}

@@ -1,0 +1,616 @@
+//! AU-18, RL2: the tamper table on both engines: what an insider with the audit database alone does, and what start-up, the
+//! worker and `audit verify` find, with the trusted heads of an instance and on another machine with notes kept elsewhere.
+
+use super::{Known, Pass, verify_all};
+use crate::{
+    ambient::SystemEntropy,
+    serve::{CLUSTER, journal::nothing_is_missing},
+    trust::{HeadsFile, TamperAlarm, Trust},
+    workers::Verification,
+};
+use gw_audit::{
+    AccessRecord, Action, AdminEntry, Chain, ChainEdge, ChainId, Checkpoint, CheckpointKey, Content, Draft, Entry,
+    Genesis, Record, ResourceType, SecurityKind, ShardId, StoredEntry, Stream, TrustedHead, TrustedHeads, tree,
+    verify::FindingKind as F,
+};
+use gw_journal::{Journal, Options};
+use gw_store::{
+    DirectoryLock, Location, OutboxGuard, StoreConfig,
+    audit::{AuditStore, ToSeal},
+};
+use gw_testkit::postgres;
+use gw_types::{B256, Clock, ExternalId, OrgId, Seconds, Secret, Timestamp};
+use sea_orm::{ConnectionTrait, Database, DatabaseConnection, Statement, Value};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+use uuid::Uuid;
+
+const ROWS: usize = 30;
+const SIGNED: [usize; 3] = [8, 16, ROWS];
+const START: i64 = 1_700_000_000_000_000;
+const SECOND: i64 = 1_000_000;
+
+/// A clock an hour after the last record.
+#[derive(Debug)]
+struct Late;
+
+impl Clock for Late {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_micros(START + 3600 * SECOND)
+    }
+}
+
+fn key() -> CheckpointKey {
+    CheckpointKey::from_seed(&[3; 32])
+}
+
+fn access() -> ChainId {
+    ChainId { stream: Stream::Access, shard: ShardId(Uuid::from_u128(1)) }
+}
+
+fn admin() -> ChainId {
+    ChainId { stream: Stream::Admin, shard: ShardId(Uuid::nil()) }
+}
+
+/// What is done to the database.
+#[derive(Clone, Copy, Debug)]
+enum Tamper {
+    /// These statements.
+    Sql(&'static [&'static str]),
+    /// The access chain is written anew from this row on; so many of its notes stay; the new end is signed by this seed.
+    Rewrite { from: usize, notes: usize, seed: Option<u8> },
+    /// The personal values of row 5 are erased, as an erasure would do it.
+    Erase,
+}
+
+/// What is done; what start-up says, if it looks at that; what worker and `audit verify` find beside the trusted heads; what
+/// `audit verify` finds on another machine with the notes that were kept there.
+type Row = (&'static str, Tamper, Option<&'static str>, F, F);
+
+const ENTRY: &str = "chain_id, hash, bytes, openings, kind, created_at, org_id, external_id, correlation_id, method, \
+                     status_code, denial_reason, action, actor_id, resource_type, resource_id, tx_hash, outbox_id";
+
+/// The rows of the table that are one statement on row 5 of the access chain.
+const COLUMNS: &[(&str, F)] = &[
+    ("kind = 'security'", F::HashMismatch),
+    ("created_at = 1", F::HashMismatch),
+    ("org_id = NULL", F::HashMismatch),
+    ("external_id = 'did:test:b'", F::HashMismatch),
+    ("correlation_id = 'other'", F::HashMismatch),
+    ("method = 'eth_chainId'", F::HashMismatch),
+    ("status_code = 200", F::HashMismatch),
+    ("denial_reason = 'banned'", F::HashMismatch),
+    ("action = 'update'", F::HashMismatch),
+    ("resource_type = 'user'", F::HashMismatch),
+    ("resource_id = 'other'", F::HashMismatch),
+    ("tx_hash = '0x00'", F::HashMismatch),
+    ("outbox_id = 9000", F::HashMismatch),
+    ("hash = (SELECT e.hash FROM entries e WHERE e.seq = 6 AND e.kind = 'access')", F::HashMismatch),
+    ("bytes = (SELECT e.bytes FROM entries e WHERE e.seq = 6 AND e.kind = 'access')", F::HashMismatch),
+    ("openings = (SELECT e.openings FROM entries e WHERE e.seq = 6 AND e.kind = 'access')", F::CommitmentMismatch),
+    ("chain_id = (SELECT id FROM chains WHERE stream = 'admin'), seq = 5000", F::SeqGap),
+    ("seq = 5000", F::SeqGap),
+    ("id = 5000", F::Fork),
+];
+
+const TABLE: &[Row] = &[
+    (
+        "removed first row",
+        Tamper::Sql(&["DELETE FROM entries WHERE kind = 'genesis' AND created_at > 0"]),
+        None,
+        F::SeqGap,
+        F::SeqGap,
+    ),
+    (
+        "removed middle row",
+        Tamper::Sql(&["DELETE FROM entries WHERE kind = 'access' AND seq = 9"]),
+        None,
+        F::SeqGap,
+        F::SeqGap,
+    ),
+    (
+        "removed last row",
+        Tamper::Sql(&["DELETE FROM entries WHERE kind = 'access' AND seq = 29"]),
+        Some("is not as it was signed"),
+        F::ChainTruncated,
+        F::ChainTruncated,
+    ),
+    ("inserted row", Tamper::Sql(&["INSERT"]), None, F::HashMismatch, F::HashMismatch),
+    (
+        "swapped rows",
+        Tamper::Sql(&[
+            "UPDATE entries SET seq = 5000 WHERE kind = 'access' AND seq = 5",
+            "UPDATE entries SET seq = 5 WHERE kind = 'access' AND seq = 6",
+            "UPDATE entries SET seq = 6 WHERE kind = 'access' AND seq = 5000",
+        ]),
+        None,
+        F::HashMismatch,
+        F::HashMismatch,
+    ),
+    (
+        "permuted ids",
+        Tamper::Sql(&[
+            "UPDATE entries SET id = -1 WHERE kind = 'access' AND seq = 5",
+            "UPDATE entries SET id = id - 1 WHERE kind = 'access' AND seq = 6",
+            "UPDATE entries SET id = (SELECT id + 1 FROM entries WHERE kind = 'access' AND seq = 6) WHERE id = -1",
+        ]),
+        None,
+        F::Fork,
+        F::Fork,
+    ),
+    (
+        "re-hashed suffix",
+        Tamper::Rewrite { from: 20, notes: 3, seed: None },
+        Some("is not as it was signed"),
+        F::RootMismatch,
+        F::RootMismatch,
+    ),
+    (
+        "re-hashed suffix, its note gone",
+        Tamper::Rewrite { from: 20, notes: 2, seed: None },
+        Some("is not as it was signed"),
+        F::AnchorMismatch,
+        F::AnchorMismatch,
+    ),
+    (
+        "re-hashed history",
+        Tamper::Rewrite { from: 1, notes: 3, seed: None },
+        Some("is not as it was signed"),
+        F::RootMismatch,
+        F::RootMismatch,
+    ),
+    (
+        "re-hashed history, signed with our own key",
+        Tamper::Rewrite { from: 1, notes: 0, seed: Some(3) },
+        Some("is not as it was signed"),
+        F::AnchorMismatch,
+        F::AnchorMismatch,
+    ),
+    (
+        "tail deleted",
+        Tamper::Sql(&[
+            "DELETE FROM entries WHERE kind = 'access' AND seq >= 16",
+            "UPDATE chains SET size = 16, head_hash = (SELECT hash FROM entries WHERE kind = 'access' AND seq = 15) \
+             WHERE stream = 'access'",
+            "DELETE FROM checkpoints WHERE size > 16",
+        ]),
+        Some("entries are missing"),
+        F::ChainTruncated,
+        F::ChainTruncated,
+    ),
+    (
+        "tail deleted, its note left",
+        Tamper::Sql(&[
+            "DELETE FROM entries WHERE kind = 'access' AND seq >= 16",
+            "UPDATE chains SET size = 16, head_hash = (SELECT hash FROM entries WHERE kind = 'access' AND seq = 15) \
+             WHERE stream = 'access'",
+        ]),
+        Some("entries are missing"),
+        F::ChainTruncated,
+        F::ChainTruncated,
+    ),
+    (
+        "tail deleted and regrown, signed with our own key",
+        Tamper::Rewrite { from: 16, notes: 2, seed: Some(3) },
+        Some("is not as it was signed"),
+        F::AnchorMismatch,
+        F::AnchorMismatch,
+    ),
+    (
+        "whole shard dropped",
+        Tamper::Sql(&[
+            "DELETE FROM checkpoints WHERE chain_id = (SELECT id FROM chains WHERE stream = 'access')",
+            "DELETE FROM entries WHERE chain_id = (SELECT id FROM chains WHERE stream = 'access')",
+            "DELETE FROM chains WHERE stream = 'access'",
+        ]),
+        Some("missing as a whole"),
+        F::ShardMissing,
+        F::ShardMissing,
+    ),
+    (
+        "everything dropped",
+        Tamper::Sql(&["DELETE FROM checkpoints", "DELETE FROM entries", "DELETE FROM chains"]),
+        Some("missing as a whole"),
+        F::ShardMissing,
+        F::ShardMissing,
+    ),
+    ("all notes removed", Tamper::Sql(&["DELETE FROM checkpoints"]), None, F::CheckpointMissing, F::CheckpointMissing),
+    (
+        "forged note",
+        Tamper::Sql(&["UPDATE checkpoints SET note = replace(note, 'access', 'admin')"]),
+        None,
+        F::CheckpointSignatureInvalid,
+        F::CheckpointSignatureInvalid,
+    ),
+    (
+        "replayed older note",
+        Tamper::Sql(&["INSERT INTO checkpoints (chain_id, size, note, created_at, era) \
+                       SELECT chain_id, 9999, note, created_at, 0 FROM checkpoints WHERE size = 8"]),
+        None,
+        F::InconsistentCheckpoints,
+        F::InconsistentCheckpoints,
+    ),
+    (
+        "swapped key",
+        Tamper::Rewrite { from: 0, notes: 0, seed: Some(4) },
+        Some("is not as it was signed"),
+        F::CheckpointSignatureInvalid,
+        F::CheckpointSignatureInvalid,
+    ),
+    ("erased openings", Tamper::Erase, None, F::OpeningMissing, F::OpeningMissing),
+    (
+        "admin tail cut",
+        Tamper::Sql(&[
+            "DELETE FROM entries WHERE kind = 'admin' AND seq >= 5",
+            "UPDATE chains SET size = 5, head_hash = (SELECT hash FROM entries WHERE kind = 'admin' AND seq = 4) \
+             WHERE stream = 'admin'",
+            "DELETE FROM checkpoints WHERE chain_id = (SELECT id FROM chains WHERE stream = 'admin')",
+        ]),
+        Some("entries are missing"),
+        F::ChainTruncated,
+        F::ChainTruncated,
+    ),
+    (
+        "admin chain dropped",
+        Tamper::Sql(&[
+            "DELETE FROM checkpoints WHERE chain_id = (SELECT id FROM chains WHERE stream = 'admin')",
+            "DELETE FROM entries WHERE chain_id = (SELECT id FROM chains WHERE stream = 'admin')",
+            "DELETE FROM chains WHERE stream = 'admin'",
+        ]),
+        Some("missing as a whole"),
+        F::ShardMissing,
+        F::ShardMissing,
+    ),
+];
+
+struct World {
+    audit: AuditStore,
+    raw: DatabaseConnection,
+    dir: tempfile::TempDir,
+    /// What the instance trusts, and what was kept on another machine.
+    heads: TrustedHeads,
+    notes: Vec<Checkpoint>,
+    entries: Vec<StoredEntry>,
+}
+
+fn record(n: usize) -> Record {
+    AccessRecord {
+        external_id: Some(ExternalId::new("did:test:a").expect("a DID")),
+        org_id: Some(OrgId::fixed(5)),
+        duration_us: u64::try_from(n).expect("small"),
+        ..AccessRecord::new("eth_call", 403)
+    }
+    .into()
+}
+
+fn mutation(n: usize) -> Record {
+    AdminEntry {
+        action: Action::Create,
+        actor_id: None,
+        actor_external_id: Some("did:test:a".into()),
+        ip_address: None,
+        correlation_id: None,
+        org_id: None,
+        resource_type: ResourceType::User,
+        resource_id: Some(n.to_string()),
+        resource_name: None,
+        old_value: None,
+        new_value: None,
+        store_id: Some(Uuid::from_u128(9).into()),
+        outbox_id: u64::try_from(n).ok(),
+        outbox_fault: None,
+    }
+    .into()
+}
+
+/// A chain whose first entries are `before`, to the number of rows.
+fn chain(
+    id: ChainId,
+    before: &[StoredEntry],
+    rows: usize,
+    key: &CheckpointKey,
+    record: impl Fn(usize) -> Record,
+) -> Vec<StoredEntry> {
+    let time = |n: usize| Timestamp::from_micros(START + i64::try_from(n).expect("small") * SECOND);
+    let mut entries = before.to_vec();
+    let mut chain = if let [first, rest @ ..] = before {
+        let (mut chain, ..) = Chain::replay(id, &first.bytes).expect("a chain");
+        rest.iter().for_each(|entry| assert!(chain.accept(&entry.bytes).is_ok()));
+        chain
+    } else {
+        let genesis = Genesis::new(id.shard, CLUSTER, key.public().to_bytes());
+        let began = if id == admin() { Timestamp::from_micros(0) } else { time(0) };
+        let mut bytes = Vec::new();
+        let (chain, _) = Chain::begin(id, &genesis, began, &mut bytes);
+        entries.push(StoredEntry::new(bytes, Vec::new()).expect("an entry"));
+        chain
+    };
+    for n in entries.len()..rows {
+        entries.push(chain.entry(Draft::new(&record(n), &SystemEntropy), time(n)).expect("an entry"));
+    }
+    entries
+}
+
+fn checkpoint(id: ChainId, entries: &[StoredEntry]) -> Checkpoint {
+    let leaves: Vec<_> = entries.iter().map(|entry| entry.hash).collect();
+    Checkpoint::new(id.origin(CLUSTER), u64::try_from(leaves.len()).expect("small"), tree::root(&leaves))
+}
+
+fn edge(entries: &[StoredEntry]) -> ChainEdge {
+    let mut edge = ChainEdge::default();
+    entries.iter().for_each(|entry| edge.push(entry.header.seq, entry.hash, &entry.bytes).expect("it continues"));
+    edge
+}
+
+impl World {
+    async fn new(engine: &str) -> Option<Self> {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (location, url) = if engine == "postgres" {
+            let database = postgres::database().expect("a server")?;
+            (Location::postgres(Secret::new(database.url.clone())), database.url)
+        } else {
+            let lock = Arc::new(DirectoryLock::acquire(dir.path()).expect("held"));
+            let url = format!("sqlite://{}", dir.path().join("audit.db").display());
+            (Location::Sqlite { directory: lock, file: "audit.db".to_owned() }, url)
+        };
+        let (clock, entropy) = (Arc::new(Late), Arc::new(SystemEntropy));
+        let config = StoreConfig { location, connections: 2, clock, entropy, outbox: OutboxGuard::default() };
+        let audit = AuditStore::open(config).await.expect("opened");
+        audit.migrate().await.expect("migrated");
+        let raw = Database::connect(url).await.expect("connected");
+        let mut world =
+            Self { audit, raw, dir, heads: TrustedHeads::default(), notes: Vec::new(), entries: Vec::new() };
+        let entries = chain(access(), &[], ROWS, &key(), record);
+        world.seal(access(), &entries).await;
+        world.sign(access(), &entries, &SIGNED, &key()).await;
+        let admin_entries = chain(admin(), &[], 12, &key(), mutation);
+        world.seal(admin(), &admin_entries).await;
+        world.sign(admin(), &admin_entries, &[12], &key()).await;
+        for (id, entries) in [(access(), &entries), (admin(), &admin_entries)] {
+            let checkpoint = checkpoint(id, entries);
+            let note = checkpoint.sign(&key());
+            world.heads.advance(id, TrustedHead::new(Some(note), &edge(entries), 0));
+            world.notes.push(checkpoint);
+        }
+        let list = world.heads.sign_list(CLUSTER, 1, &key());
+        world.notes.push(Checkpoint::open(&list, &[key().public()]).expect("signed"));
+        world.entries = entries;
+        Some(world)
+    }
+
+    async fn seal(&self, id: ChainId, entries: &[StoredEntry]) {
+        let claim = self.audit.claim(id, "writer", Seconds(1)).await.expect("claimed");
+        let batch: Vec<_> = entries.iter().map(|entry| ToSeal { entry: entry.clone() }).collect();
+        self.audit.insert_sealed(&claim, &batch).await.expect("sealed");
+    }
+
+    async fn sign(&self, id: ChainId, entries: &[StoredEntry], sizes: &[usize], key: &CheckpointKey) {
+        for size in sizes {
+            let checkpoint = checkpoint(id, entries.get(..*size).expect("so many"));
+            self.audit.insert_checkpoint(id, checkpoint.size, &checkpoint.sign(key)).await.expect("kept");
+        }
+    }
+
+    async fn sql(&self, sql: &str) {
+        if let Err(error) = self.raw.execute_unprepared(sql).await {
+            panic!("{sql}: {error}");
+        }
+    }
+
+    async fn tamper(&self, tamper: Tamper) {
+        match tamper {
+            Tamper::Sql(["INSERT"]) => {
+                let sql = format!(
+                    "INSERT INTO entries (seq, {ENTRY}) SELECT {ROWS}, {ENTRY} FROM entries WHERE kind = 'access' AND seq = 7"
+                );
+                self.sql(&sql).await;
+            }
+            Tamper::Sql(statements) => {
+                for sql in statements {
+                    self.sql(sql).await;
+                }
+            }
+            Tamper::Rewrite { from, notes, seed } => {
+                let kept = *SIGNED.get(notes.wrapping_sub(1)).unwrap_or(&0);
+                for sql in [
+                    &format!(
+                        "DELETE FROM checkpoints WHERE size > {kept} AND chain_id = (SELECT id FROM chains WHERE stream = 'access')"
+                    ),
+                    "DELETE FROM entries WHERE chain_id = (SELECT id FROM chains WHERE stream = 'access')",
+                    "UPDATE chains SET size = 0, leased_until = 0 WHERE stream = 'access'",
+                ] {
+                    self.sql(sql).await;
+                }
+                let zero = Statement::from_sql_and_values(
+                    self.raw.get_database_backend(),
+                    "UPDATE chains SET head_hash = $1 WHERE stream = 'access'",
+                    [Value::from(B256::ZERO.to_vec())],
+                );
+                self.raw.execute_raw(zero).await.expect("written");
+                let key = seed.map_or_else(key, |seed| CheckpointKey::from_seed(&[seed; 32]));
+                let before = self.entries.get(..from).expect("so many");
+                let forged = chain(access(), before, ROWS, &key, |n| record(n + 1000));
+                self.seal(access(), &forged).await;
+                if seed.is_some() {
+                    self.sign(access(), &forged, &[ROWS], &key).await;
+                }
+            }
+            Tamper::Erase => {
+                let entry = self.entries.get(5).expect("it is there");
+                let erase = Statement::from_sql_and_values(
+                    self.raw.get_database_backend(),
+                    "UPDATE entries SET openings = $1, external_id = NULL WHERE kind = 'access' AND seq = 5",
+                    [Value::from(gw_audit::erased(&entry.openings).expect("openings"))],
+                );
+                self.raw.execute_raw(erase).await.expect("written");
+            }
+        }
+    }
+
+    /// `audit verify`.
+    async fn verify(&self, heads: &TrustedHeads, notes: &[Checkpoint]) -> BTreeSet<F> {
+        let known = Known { keys: vec![key().public()], heads: heads.clone(), notes: notes.to_vec() };
+        let pass = Pass {
+            cluster: CLUSTER,
+            interval: Duration::from_secs(1),
+            now: Late.now(),
+            since: 0,
+            rest: 0,
+            erased: &|_, _| false,
+        };
+        let mut found = BTreeSet::new();
+        let each = |report: super::ChainReport| found.extend(report.report.findings.iter().map(|finding| finding.kind));
+        verify_all(&self.audit, &known, &pass, &BTreeMap::new(), |_| true, each).await.expect("readable");
+        found
+    }
+
+    /// One pass of the worker, and what it wrote into the journal.
+    async fn work(&self) -> Vec<String> {
+        let directory = self.dir.path().join("journal");
+        let options = Options {
+            dir: directory.clone(),
+            holder: "test".to_owned(),
+            cluster: CLUSTER.to_owned(),
+            checkpoint_key: key().public().to_bytes(),
+            max_bytes: 1 << 24,
+            segment_bytes: 1 << 20,
+            retain_bytes: 0,
+            retain_for: Seconds(0),
+        };
+        let (journal, _) = Journal::open(options, Arc::new(Late), Arc::new(SystemEntropy)).expect("opened");
+        let journal = Arc::new(journal);
+        let file = HeadsFile::open(&directory).expect("opened");
+        file.update(|heads| {
+            *heads = self.heads.clone();
+            true
+        })
+        .expect("written");
+        let alarm = TamperAlarm::new(Arc::clone(&journal), Arc::new(Late), None);
+        let interval = Duration::from_secs(1);
+        let trust = Arc::new(Trust::new(file, alarm, CLUSTER, Arc::new(Late), None, interval));
+        let worker = Verification {
+            audit: self.audit.clone(),
+            trust: Arc::clone(&trust),
+            clock: Arc::new(Late),
+            key: key().public(),
+            every: interval,
+            checkpoints: interval,
+        };
+        let mut verified = BTreeMap::new();
+        worker.pass(&mut verified).await.expect("readable");
+        // The same findings again are nothing new.
+        worker.pass(&mut verified).await.expect("readable");
+        assert_eq!(verified.len() == 2, !trust.alarm.is_raised(), "only a clean chain is gone on from");
+        journal.sync().expect("on disk");
+        let mut reasons = Vec::new();
+        for record in journal.unsealed(Stream::Security, 1000).expect("readable") {
+            if let Ok(Entry { content: Content::Record(Record::Security(event)), .. }) =
+                Entry::decode(&record.bytes, &record.openings)
+            {
+                assert_eq!(event.kind, SecurityKind::TamperDetected);
+                reasons.push(format!("{} {:?}", event.reason.expect("a reason"), event.count));
+            }
+        }
+        reasons
+    }
+
+    /// What start-up says.
+    async fn start(&self) -> String {
+        match nothing_is_missing(&self.audit, &self.heads, &[], &[key().public()], |_| 0).await {
+            Ok(()) => String::new(),
+            Err(error) => error.to_string(),
+        }
+    }
+}
+
+async fn look(engine: &str, (what, tamper, start, trusted, elsewhere): Row) {
+    let Some(world) = World::new(engine).await else { return };
+    world.tamper(tamper).await;
+    let said = world.start().await;
+    match start {
+        Some(expected) => {
+            assert!(said.contains(expected), "{engine}, {what}, start: {said}");
+            assert!(said.contains("audit verify") && said.contains("audit re-anchor"), "{said}");
+        }
+        None => assert_eq!(said, "", "{engine}, {what}: this is for the worker, which runs at start"),
+    }
+    let found = world.verify(&world.heads, &[]).await;
+    assert!(found.contains(&trusted), "{engine}, {what}, verify beside the trusted heads: {found:?}");
+    let found = world.verify(&TrustedHeads::default(), &world.notes).await;
+    assert!(found.contains(&elsewhere), "{engine}, {what}, verify on another machine: {found:?}");
+    let reasons = world.work().await;
+    let expected = trusted.as_str();
+    assert!(reasons.iter().any(|reason| reason.starts_with(expected)), "{engine}, {what}, worker: {reasons:?}");
+    let distinct: BTreeSet<_> = reasons.iter().collect();
+    assert_eq!(distinct.len(), reasons.len(), "{engine}, {what}: each finding once: {reasons:?}");
+}
+
+async fn table(engine: &str) {
+    if let Some(world) = World::new(engine).await {
+        assert_eq!(world.start().await, "");
+        assert_eq!(world.verify(&world.heads, &world.notes).await, BTreeSet::new(), "nobody touched it");
+        assert_eq!(world.verify(&TrustedHeads::default(), &[]).await, BTreeSet::new());
+        assert_eq!(world.work().await, Vec::<String>::new());
+    }
+    for row in TABLE {
+        look(engine, *row).await;
+    }
+    for (change, kind) in COLUMNS {
+        let sql: &'static str = Box::leak(
+            format!(
+                "UPDATE entries SET {change} WHERE seq = 5 AND chain_id = (SELECT id FROM chains WHERE stream = 'access')"
+            )
+            .into_boxed_str(),
+        );
+        let statements: &'static [&'static str] = Box::leak(Box::new([sql]));
+        look(engine, (*change, Tamper::Sql(statements), None, *kind, *kind)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rl2_au18_every_kind_of_tampering_is_found_on_sqlite() {
+    table("sqlite").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rl2_au18_every_kind_of_tampering_is_found_on_postgres() {
+    table("postgres").await;
+}
+
+/// RL2, rule 19: the next pass goes on where the last one ended, and another instance's signatures are trusted from then on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rl2_au19_a_pass_goes_on_where_the_last_one_ended() {
+    let world = World::new("sqlite").await.expect("a world");
+    let known = Known { keys: vec![key().public()], ..Known::default() };
+    let pass = Pass {
+        cluster: CLUSTER,
+        interval: Duration::from_secs(60),
+        now: Late.now(),
+        since: 0,
+        rest: 0,
+        erased: &|_, _| false,
+    };
+    let mut verified = BTreeMap::new();
+    let run = async |verified: &mut BTreeMap<ChainId, super::Verified>| {
+        let mut reports = Vec::new();
+        verify_all(&world.audit, &known, &pass, verified, |id| id == access(), |report| reports.push(report))
+            .await
+            .expect("readable");
+        let report = reports.remove(0);
+        let said = (report.report.scanned, report.report.findings.clone(), report.newest_note.is_some());
+        verified.extend(report.verified.map(|progress| (report.chain, progress)));
+        said
+    };
+    assert_eq!(run(&mut verified).await, (30, Vec::new(), true));
+    assert_eq!(run(&mut verified).await, (0, Vec::new(), false));
+    let longer = chain(access(), &world.entries, 40, &key(), record);
+    world.seal(access(), longer.get(ROWS..).expect("more")).await;
+    world.sign(access(), &longer, &[38], &key()).await;
+    assert_eq!(run(&mut verified).await, (10, Vec::new(), true));
+    world.sql("DELETE FROM entries WHERE kind = 'access' AND seq = 39").await;
+    let (_, findings, _) = run(&mut verified).await;
+    assert_eq!(findings.first().map(|finding| finding.kind), Some(F::ChainTruncated));
+}

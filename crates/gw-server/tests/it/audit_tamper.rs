@@ -1,0 +1,199 @@
+//! RL2 from outside: what somebody with the audit database does, and what the binary says.
+
+use crate::process::{self, Serving, free_port, stderr};
+use gw_testkit::anvil::anvil;
+use std::{
+    fs,
+    io::{Read as _, Write as _},
+    net::TcpListener,
+    path::Path,
+    process::{Command, Output},
+    sync::{Arc, Mutex},
+};
+
+struct Place {
+    dir: tempfile::TempDir,
+}
+
+impl Place {
+    fn path(&self, name: &str) -> String {
+        self.dir.path().join(name).to_str().expect("text").to_owned()
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        let (data, journal) = (self.path("data"), self.path("journal"));
+        process::gateway(arguments, &[("DATA_DIR", &data), ("AUDIT_BUFFER_DIR", &journal)])
+    }
+
+    fn start(&self, node: &str) -> Serving {
+        self.start_with(node, &[])
+    }
+
+    fn start_with(&self, node: &str, more: &[(&str, &str)]) -> Serving {
+        let (data, journal) = (self.path("data"), self.path("journal"));
+        let own = [("DATA_DIR", &*data), ("AUDIT_BUFFER_DIR", &journal), ("LOG_FORMAT", "json")];
+        Serving::start(node, &[&own[..], more].concat()).ready()
+    }
+
+    fn refused(&self, node: &str) -> String {
+        let (data, journal, port) = (self.path("data"), self.path("journal"), free_port().to_string());
+        let env = [("DATA_DIR", &*data), ("AUDIT_BUFFER_DIR", &journal), ("NODE_URL", node), ("PORT", &port)];
+        let output = process::gateway(&["serve"], &env);
+        assert!(!output.status.success(), "it started");
+        said(&output)
+    }
+
+    fn sql(&self, statements: &str) {
+        let script =
+            "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.executescript(sys.argv[2]); db.commit()";
+        let done = Command::new("python3").args(["-c", script, &self.path("data/audit.db"), statements]).status();
+        assert!(done.is_ok_and(|status| status.success()));
+    }
+}
+
+fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), stderr(output))
+}
+
+fn call(gateway: &Serving, times: usize) {
+    for _ in 0..times {
+        let body = r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}"#;
+        assert_eq!(gateway.ask("POST", "/rpc", &[("Content-Type", "application/json")], body).status, 200);
+    }
+}
+
+/// RL2, AU-20, AU-22: the tail of a chain, cut with its notes. A start refuses it, `audit verify` finds it here and on another
+/// machine with notes from the log, re-anchoring goes on from it and stays listed.
+#[test]
+fn rl2_au22_a_cut_chain_is_refused_found_and_re_anchored() {
+    let (node, place) = (anvil(), Place { dir: tempfile::tempdir().expect("a directory") });
+    let gateway = place.start(node.url());
+    call(&gateway, 6);
+    let (status, log) = gateway.end();
+    assert!(status.success(), "{log}");
+    assert!(said(&place.run(&["audit", "verify"])).contains("OK access/"));
+    // What the log has of it, kept on another machine.
+    let notes = place.path("notes.jsonl");
+    fs::write(&notes, &log).expect("written");
+    assert!(log.contains("the list of chains was signed"), "{log}");
+
+    place.sql(
+        "DELETE FROM entries WHERE kind = 'access' AND seq > 2; \
+         DELETE FROM checkpoints WHERE chain_id = (SELECT id FROM chains WHERE stream = 'access'); \
+         UPDATE chains SET issued = -1, size = 3, head_hash = (SELECT hash FROM entries WHERE kind = 'access' AND seq = 2) \
+         WHERE stream = 'access'",
+    );
+    let found = place.run(&["audit", "verify", "--format", "json", "--chain", "access"]);
+    assert_eq!(found.status.code(), Some(1), "{}", said(&found));
+    assert!(said(&found).contains("chain_truncated"), "{}", said(&found));
+
+    // Without what is in the journal nothing brings the entries back.
+    let heads = Path::new(&place.path("journal")).join("trusted-heads");
+    let kept = fs::read(&heads).expect("there");
+    fs::remove_dir_all(place.path("journal")).expect("removed");
+    let elsewhere = place.run(&["audit", "verify", "--checkpoint", &notes]);
+    assert_eq!(elsewhere.status.code(), Some(1), "{}", said(&elsewhere));
+    assert!(said(&elsewhere).contains("chain_truncated"), "{}", said(&elsewhere));
+    fs::create_dir(place.path("journal")).expect("made");
+    fs::write(&heads, &kept).expect("put back");
+    let refused = place.refused(node.url());
+    assert!(refused.contains("entries are missing") && refused.contains("audit re-anchor"), "{refused}");
+
+    let text = String::from_utf8_lossy(&found.stdout).into_owned();
+    let line: serde_json::Value = serde_json::from_str(text.lines().next().expect("a line")).expect("json");
+    let chain = line.get("chain").and_then(serde_json::Value::as_str).expect("a name").to_owned();
+    assert_eq!(place.run(&["audit", "re-anchor", "--chain", &chain]).status.code(), Some(2), "actor and reason");
+    let decide = ["audit", "re-anchor", "--chain", &chain, "--actor", "jane", "--reason"];
+    let unnamed = place.run(&[&decide[..], &[" "]].concat());
+    assert_eq!(unnamed.status.code(), Some(2), "{}", said(&unnamed));
+    let shown = place.run(&[&decide[..], &["restored"]].concat());
+    assert!(said(&shown).contains("nothing was changed"), "{}", said(&shown));
+    assert!(place.refused(node.url()).contains("entries are missing"), "a dry run changes nothing");
+    let done = place.run(&[&decide[..], &["restored", "--confirm"]].concat());
+    assert!(done.status.success(), "{}", said(&done));
+
+    let gateway = place.start(node.url());
+    call(&gateway, 2);
+    let (status, log) = gateway.end();
+    assert!(status.success(), "{log}");
+    let verified = place.run(&["audit", "verify"]);
+    assert!(verified.status.success(), "{}", said(&verified));
+    assert!(
+        said(&verified).contains("authorized: re-anchored") && said(&verified).contains("by jane"),
+        "{}",
+        said(&verified)
+    );
+}
+
+/// What was posted to an address of this machine; every post is taken.
+fn receiver() -> (String, Arc<Mutex<String>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}/here", listener.local_addr().expect("bound"));
+    let all = Arc::new(Mutex::new(String::new()));
+    let kept = Arc::clone(&all);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (Ok(mut stream), kept) = (stream, Arc::clone(&kept)) else { return };
+            std::thread::spawn(move || {
+                let mut buffer = [0; 4096];
+                while let Ok(read @ 1..) = stream.read(&mut buffer) {
+                    let text = String::from_utf8_lossy(buffer.get(..read).unwrap_or_default()).into_owned();
+                    let ends = text.contains("\r\n\r\n");
+                    kept.lock().expect("held").push_str(&text);
+                    // Head and body come together or one after the other; an early answer does no harm here.
+                    if ends && stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    (url, all)
+}
+
+/// RL2, AU-19: the running service finds a cut chain by itself and tells everybody who asked for it; it stays ready.
+#[test]
+fn rl2_au19_the_running_service_finds_a_cut_chain_by_itself() {
+    let (node, place) = (anvil(), Place { dir: tempfile::tempdir().expect("a directory") });
+    let ((witness, notes), (webhook, findings)) = (receiver(), receiver());
+    let settings = [
+        ("AUDIT_CHECKPOINT_INTERVAL", "1s"),
+        ("AUDIT_INTEGRITY_VERIFY_INTERVAL", "1s"),
+        ("AUDIT_WITNESS_URL", &witness),
+        ("AUDIT_TAMPER_WEBHOOK_URL", &webhook),
+    ];
+    let mut gateway = place.start_with(node.url(), &settings);
+    call(&gateway, 4);
+    let has = |all: &Arc<Mutex<String>>, text: &str| all.lock().expect("held").contains(text);
+    gateway.wait("signed the calls", |_| has(&notes, "ledger-gateway/access/") && has(&notes, "ledger-gateway/chains"));
+    // Into the trusted heads it came before the witness was told; what is cut is more than any unsigned rest.
+    assert!(!has(&findings, "tamper_detected"), "nobody touched it");
+    place.sql(
+        "PRAGMA busy_timeout = 10000; DELETE FROM entries WHERE kind = 'access' AND seq > 0; DELETE FROM checkpoints; \
+         UPDATE chains SET size = 1, head_hash = (SELECT hash FROM entries e WHERE e.chain_id = chains.id AND e.seq = 0) \
+         WHERE stream = 'access'",
+    );
+    gateway.wait("found it", |_| has(&findings, "chain_truncated"));
+    for member in [
+        "type",
+        "chain",
+        "reason",
+        "row_id",
+        "row_time",
+        "stored_hash",
+        "expected_hash",
+        "scanned_rows",
+        "null_hash_rows",
+        "detected_at",
+    ] {
+        assert!(has(&findings, &format!("\"{member}\"")), "{member}");
+    }
+    assert!(has(&findings, "audit.chain.tamper_detected"));
+    let ready = gateway.get("/ready");
+    assert_eq!(ready.status, 200, "{}", ready.body);
+    assert!(ready.body.contains(r#""audit_chain":"down""#), "{}", ready.body);
+    let metrics = gateway.get("/metrics").body;
+    assert!(metrics.contains("ledger_gateway_audit_chain_integrity_violations_total{"), "{metrics}");
+    let log = gateway.said();
+    assert!(log.contains("the audit log was tampered with"), "{log}");
+}

@@ -1,0 +1,180 @@
+//! What a verification asks of the audit store beside the rows, and what re-anchoring writes (spec/70 rules 19 to 22).
+
+use super::store::{AuditStore, Claim, chain_of, chain_row, head_of, signed, unsigned};
+use crate::{
+    StoreError,
+    entity::{chains, checkpoints, discontinuities, entries},
+};
+use gw_audit::{ChainId, Hash, Head, tree};
+use gw_types::{Seconds, Timestamp};
+use sea_orm::{
+    ActiveValue::{NotSet, Set},
+    ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
+    sea_query::Expr,
+};
+
+/// A chain as its row has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChainState {
+    /// The chain.
+    pub chain: ChainId,
+    /// Where its sealed part ends; `None` if nothing is sealed.
+    pub head: Option<Head>,
+    /// The highest number that a writer is known to have given out (HD25).
+    pub issued: Option<u64>,
+    /// Until when its writer holds it, if it holds it.
+    pub leased_until: Timestamp,
+}
+
+/// A signed note and the id under which it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignedNote {
+    /// Grows from note to note.
+    pub id: i64,
+    /// The note.
+    pub note: String,
+}
+
+impl AuditStore {
+    /// Every chain, with what is known of its writer.
+    ///
+    /// # Errors
+    /// If the database does not answer, or a row of it is not what a writer wrote.
+    pub async fn chain_states(&self) -> Result<Vec<ChainState>, StoreError> {
+        let rows = chains::Entity::find()
+            .order_by_asc(chains::Column::Stream)
+            .order_by_asc(chains::Column::Id)
+            .all(&self.pools.reader)
+            .await?;
+        let state = |row: &chains::Model| {
+            Ok(ChainState {
+                chain: chain_of(row)?,
+                head: head_of(row)?,
+                issued: u64::try_from(row.issued).ok(),
+                leased_until: Timestamp::from_micros(row.leased_until),
+            })
+        };
+        rows.iter().map(state).collect()
+    }
+
+    /// The hash over the bytes of one entry; `None` if it is not there.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn computed_hash(&self, chain: ChainId, seq: u64) -> Result<Option<Hash>, StoreError> {
+        let chain = match chain_row(&self.pools.reader, chain, false).await {
+            Ok(row) => row,
+            Err(StoreError::NotFound(_)) => return Ok(None),
+            Err(other) => return Err(other),
+        };
+        let bytes: Option<Vec<u8>> = entries::Entity::find()
+            .select_only()
+            .column(entries::Column::Bytes)
+            .filter(entries::Column::ChainId.eq(chain.id))
+            .filter(entries::Column::Seq.eq(signed(seq)))
+            .into_tuple()
+            .one(&self.pools.reader)
+            .await?;
+        Ok(bytes.map(|bytes| tree::leaf(&bytes)))
+    }
+
+    /// The stored hashes of a chain from a number on, in order, with their numbers: the leaves of what is not read whole.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn stored_hashes(&self, chain: ChainId, from: u64, limit: u64) -> Result<Vec<(u64, Hash)>, StoreError> {
+        let chain = chain_row(&self.pools.reader, chain, false).await?;
+        let rows: Vec<(i64, Vec<u8>)> = entries::Entity::find()
+            .select_only()
+            .columns([entries::Column::Seq, entries::Column::Hash])
+            .filter(entries::Column::ChainId.eq(chain.id))
+            .filter(entries::Column::Seq.gte(signed(from)))
+            .order_by_asc(entries::Column::Seq)
+            .limit(limit)
+            .into_tuple()
+            .all(&self.pools.reader)
+            .await?;
+        let hash = |(seq, hash): (i64, Vec<u8>)| {
+            Ok((unsigned(seq, "seq")?, Hash::try_from(hash.as_slice()).unwrap_or(Hash::ZERO)))
+        };
+        rows.into_iter().map(hash).collect()
+    }
+
+    /// The signed notes of a chain with an id above `after`, oldest first.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn checkpoints_after(&self, chain: ChainId, after: i64) -> Result<Vec<SignedNote>, StoreError> {
+        let chain = chain_row(&self.pools.reader, chain, false).await?;
+        let notes = checkpoints::Entity::find()
+            .filter(checkpoints::Column::ChainId.eq(chain.id))
+            .filter(checkpoints::Column::Id.gt(after))
+            .order_by_asc(checkpoints::Column::Id);
+        let notes = notes.all(&self.pools.reader).await?;
+        Ok(notes.into_iter().map(|row| SignedNote { id: row.id, note: row.note }).collect())
+    }
+
+    /// The note that was kept last, and the one of the largest size: after a re-anchoring two different ones.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn newest_checkpoints(&self, chain: ChainId) -> Result<Vec<SignedNote>, StoreError> {
+        let chain = chain_row(&self.pools.reader, chain, false).await?;
+        let of_chain = || checkpoints::Entity::find().filter(checkpoints::Column::ChainId.eq(chain.id));
+        let last = of_chain().order_by_desc(checkpoints::Column::Id).one(&self.pools.reader).await?;
+        let largest = of_chain().order_by_desc(checkpoints::Column::Size).one(&self.pools.reader).await?;
+        let mut notes: Vec<_> =
+            last.into_iter().chain(largest).map(|row| SignedNote { id: row.id, note: row.note }).collect();
+        notes.dedup();
+        Ok(notes)
+    }
+
+    /// The signed notes about re-anchorings of all chains, oldest first. A chain that is not one is left out.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn discontinuities(&self) -> Result<Vec<(ChainId, String)>, StoreError> {
+        let rows =
+            discontinuities::Entity::find().order_by_asc(discontinuities::Column::Id).all(&self.pools.reader).await?;
+        let name = |row: &discontinuities::Model| format!("{}/{}", row.stream, row.shard.as_hyphenated()).parse().ok();
+        Ok(rows.into_iter().filter_map(|row| Some((name(&row)?, row.note))).collect())
+    }
+
+    /// Keeps a signed note about a re-anchoring.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn insert_discontinuity(&self, chain: ChainId, note: &str) -> Result<(), StoreError> {
+        let row = discontinuities::ActiveModel {
+            id: NotSet,
+            stream: Set(chain.stream.as_str().to_owned()),
+            shard: Set(chain.shard.0),
+            note: Set(note.to_owned()),
+            created_at: Set(self.config.clock.now().micros()),
+        };
+        discontinuities::Entity::insert(row).exec_without_returning(&self.pools.writer).await?;
+        Ok(())
+    }
+
+    /// Says that a chain ends where its rows do, under a claim of its own. For re-anchoring, where the row of the chain was
+    /// changed, too.
+    ///
+    /// # Errors
+    /// [`StoreError::OtherInstance`] while a writer holds the chain; [`StoreError::Fenced`] if one took it meanwhile.
+    pub async fn move_end(&self, chain: ChainId, holder: &str, head: Option<Head>) -> Result<(), StoreError> {
+        let claim: Claim = self.claim(chain, holder, Seconds(30)).await?;
+        let (size, hash, time) =
+            head.map_or((0, Hash::ZERO, Timestamp::from_micros(0)), |head| (head.size, head.hash, head.time));
+        let moved = chains::Entity::update_many()
+            .col_expr(chains::Column::Size, Expr::value(signed(size)))
+            .col_expr(chains::Column::HeadHash, Expr::value(hash.to_vec()))
+            .col_expr(chains::Column::HeadTime, Expr::value(time.micros()))
+            .col_expr(chains::Column::LeasedUntil, Expr::value(0_i64))
+            .filter(chains::Column::Stream.eq(chain.stream.as_str()))
+            .filter(chains::Column::Shard.eq(chain.shard.0))
+            .filter(chains::Column::Fence.eq(signed(claim.fence)))
+            .exec(&self.pools.writer)
+            .await?;
+        if moved.rows_affected == 1 { Ok(()) } else { Err(StoreError::Fenced) }
+    }
+}
