@@ -4,7 +4,7 @@
 //! is read of an answer is charged to the caller's request first, and comes back when the last byte left, or when the
 //! request ended otherwise. Answers up to [`SMALL`] are not counted: what a caller may have in flight bounds them.
 //!
-//! Invariant: no caller holds more than its share, but for one request that holds nothing beside it: an answer of any
+//! Invariant: no caller holds more than its share, but for one call that holds nothing beside it: an answer of any
 //! permitted size can be had. What a view makes of an answer takes the place of the answer; it is never refused.
 //!
 //! The gateway's own questions are counted and never wait: its head does not stand still because callers are greedy.
@@ -95,6 +95,8 @@ struct Waiter {
     bytes: usize,
     /// What its request holds already.
     held: usize,
+    /// Of which for the call it is at, and not for calls of its batch that are answered.
+    of_call: usize,
     granted: oneshot::Sender<()>,
 }
 
@@ -134,13 +136,13 @@ impl AnswerBudget {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes bytes for a request that holds `held` already, in turn.
-    async fn take(self: &Arc<Self>, payer: Payer, bytes: usize, held: usize) -> Result<(), NoRoom> {
+    /// Takes bytes for a request that holds some already, in turn.
+    async fn take(self: &Arc<Self>, payer: Payer, bytes: usize, has: HeldBytes) -> Result<(), NoRoom> {
         if payer == Payer::Gateway {
-            self.take_anyway(payer, bytes, held == 0);
+            self.take_anyway(payer, bytes, has.reserved == 0);
             return Ok(());
         }
-        if let Some(mut turn) = self.queue(payer, bytes, held) {
+        if let Some(mut turn) = self.queue(payer, bytes, has) {
             let granted = tokio::time::timeout(self.limits.patience, &mut turn.granted).await;
             if matches!(granted, Ok(Ok(()))) {
                 turn.is_used = true;
@@ -152,12 +154,13 @@ impl AnswerBudget {
     }
 
     /// A place in the queue, the first one perhaps; none where waiting is in vain.
-    fn queue(self: &Arc<Self>, payer: Payer, bytes: usize, held: usize) -> Option<Turn> {
+    fn queue(self: &Arc<Self>, payer: Payer, bytes: usize, has: HeldBytes) -> Option<Turn> {
         let (sender, granted) = oneshot::channel();
+        let (held, of_call) = (has.reserved, has.reserved.saturating_sub(has.said));
         let mut ledger = self.ledger();
         let id = ledger.next;
         ledger.next = id.wrapping_add(1);
-        ledger.queue.push(Waiter { id, payer, bytes, held, granted: sender });
+        ledger.queue.push(Waiter { id, payer, bytes, held, of_call, granted: sender });
         let of = ledger.shares.entry(payer).or_default();
         of.stuck += usize::from(held > 0);
         ledger.stuck += usize::from(held > 0);
@@ -224,14 +227,14 @@ impl Ledger {
         }
     }
 
-    /// A request that is alone gets whatever it asks for, so that every permitted answer can be had.
+    /// A call that is alone gets whatever it asks for, so that every permitted answer can be had.
     fn share_has_room(&self, waiter: &Waiter, limits: &AnswerLimits) -> bool {
         let held = self.shares.get(&waiter.payer).map_or(0, |share| share.held);
-        held <= waiter.held || held.saturating_add(waiter.bytes) <= limits.per_caller
+        held <= waiter.of_call || held.saturating_add(waiter.bytes) <= limits.per_caller
     }
 
     fn has_room(&self, waiter: &Waiter, limits: &AnswerLimits) -> bool {
-        self.held <= waiter.held || self.held.saturating_add(waiter.bytes) <= limits.max
+        self.held <= waiter.of_call || self.held.saturating_add(waiter.bytes) <= limits.max
     }
 
     /// Gives room to those whose turn it is: answers that have begun to arrive, then callers who hold the least, then the
@@ -320,6 +323,8 @@ struct HeldBytes {
     reserved: usize,
     /// Of which are in use.
     used: usize,
+    /// What has been said in all of the calls that are answered.
+    said: usize,
 }
 
 impl AnswerHold {
@@ -343,9 +348,16 @@ impl AnswerHold {
         Ok(lease)
     }
 
-    /// Room for so many bytes at once, whether there is any or not: what is made of an answer that was let in.
+    /// Counts bytes of what the node answered as what is said: their lease goes on.
+    pub fn say(&self, bytes: usize) {
+        let mut held = self.bytes();
+        held.said = held.said.saturating_add(bytes);
+    }
+
+    /// Room for so many bytes that are said, whether there is any or not: they were made of an answer that was let in.
     pub fn claim(self: &Arc<Self>, bytes: usize) -> ByteLease {
         let mut held = self.bytes();
+        held.said = held.said.saturating_add(bytes);
         held.used = held.used.saturating_add(bytes);
         let lacking = held.used.saturating_sub(held.reserved);
         if let (1.., Some((budget, payer))) = (lacking, self.account.get()) {
@@ -418,12 +430,10 @@ impl ByteLease {
         let Some((budget, payer)) = hold.account.get() else { return Ok(()) };
         // The bytes in use become more here and by `claim`, which reserves its own.
         let _growing = hold.growing.lock().await;
-        let (lacking, reserved) = {
-            let held = hold.bytes();
-            (held.used.saturating_add(more).saturating_sub(held.reserved), held.reserved)
-        };
+        let has = *hold.bytes();
+        let lacking = has.used.saturating_add(more).saturating_sub(has.reserved);
         if lacking > 0 {
-            budget.take(*payer, lacking, reserved).await?;
+            budget.take(*payer, lacking, has).await?;
         }
         let mut held = hold.bytes();
         held.reserved = held.reserved.saturating_add(lacking);

@@ -49,6 +49,7 @@ impl Output {
                 let (bytes, is_charged) = result.into_bytes();
                 // A part of the node's answer is charged with it.
                 let bytes = if is_charged {
+                    self.hold.say(bytes.len());
                     bytes
                 } else {
                     let lease = self.hold.claim(bytes.len());
@@ -80,7 +81,10 @@ impl Output {
             Some(lease) => lease,
             none => none.insert(self.hold.lease(0).await?),
         };
-        lease.grow_to(self.tail.capacity()).await
+        let more = self.tail.capacity().saturating_sub(lease.bytes());
+        lease.grow_to(self.tail.capacity()).await?;
+        self.hold.say(more);
+        Ok(())
     }
 
     fn end_tail(&mut self) {
