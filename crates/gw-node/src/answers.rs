@@ -15,7 +15,7 @@ use std::{
     net::IpAddr,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -25,6 +25,8 @@ use tokio::sync::oneshot;
 pub const SMALL: usize = 64 * 1024;
 
 const MIB: usize = 1024 * 1024;
+/// So many times longer than others waits what cannot be asked for twice.
+const ONCE_ONLY: u32 = 6;
 
 /// The bounds of [`AnswerBudget`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,13 +139,19 @@ impl AnswerBudget {
     }
 
     /// Takes bytes for a request that holds some already, in turn.
-    async fn take(self: &Arc<Self>, payer: Payer, bytes: usize, has: HeldBytes) -> Result<(), NoRoom> {
+    async fn take(
+        self: &Arc<Self>,
+        payer: Payer,
+        bytes: usize,
+        has: HeldBytes,
+        patience: Duration,
+    ) -> Result<(), NoRoom> {
         if payer == Payer::Gateway {
             self.take_anyway(payer, bytes, has.reserved == 0);
             return Ok(());
         }
         if let Some(mut turn) = self.queue(payer, bytes, has) {
-            let granted = tokio::time::timeout(self.limits.patience, &mut turn.granted).await;
+            let granted = tokio::time::timeout(patience, &mut turn.granted).await;
             if matches!(granted, Ok(Ok(()))) {
                 turn.is_used = true;
                 return Ok(());
@@ -316,6 +324,7 @@ pub struct AnswerHold {
     bytes: Mutex<HeldBytes>,
     /// One at a time asks for more.
     growing: tokio::sync::Mutex<()>,
+    is_once_only: AtomicBool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -380,18 +389,20 @@ impl AnswerHold {
         budget.give_back(*payer, unused, is_last);
     }
 
-    /// Whether a call whose answer cannot be asked for twice should be made now.
+    /// Whether a call whose answer cannot be asked for twice should be made now. From then on this request waits six times
+    /// as long.
     ///
     /// # Errors
     /// [`NoRoom`] as with [`Self::lease`], of a small answer.
-    pub async fn ready(self: &Arc<Self>) -> Result<(), NoRoom> {
+    pub async fn ready_once(self: &Arc<Self>) -> Result<(), NoRoom> {
         // Nobody can have used up a share of what is not held.
-        match self.account.get() {
-            Some((budget, _)) if budget.held().saturating_add(SMALL) > budget.limits.per_caller => {
-                self.lease(SMALL).await.map(drop)
-            }
-            Some(_) | None => Ok(()),
+        if let Some((budget, _)) = self.account.get()
+            && budget.held().saturating_add(SMALL) > budget.limits.per_caller
+        {
+            drop(self.lease(SMALL).await?);
         }
+        self.is_once_only.store(true, Ordering::Relaxed);
+        Ok(())
     }
 }
 
@@ -433,7 +444,8 @@ impl ByteLease {
         let has = *hold.bytes();
         let lacking = has.used.saturating_add(more).saturating_sub(has.reserved);
         if lacking > 0 {
-            budget.take(*payer, lacking, has).await?;
+            let times = if hold.is_once_only.load(Ordering::Relaxed) { ONCE_ONLY } else { 1 };
+            budget.take(*payer, lacking, has, budget.limits.patience.saturating_mul(times)).await?;
         }
         let mut held = hold.bytes();
         held.reserved = held.reserved.saturating_add(lacking);

@@ -1,8 +1,8 @@
 //! The node as the rest of the gateway sees it: one, whichever of several it is at the moment ([`crate::choice`]).
 
 use crate::{
-    AnswerBudget, AnswerHold, Block, Budget, GroupKeyError, Head, KeyCipher, KeyId, NoRoom, NodeConfig, NodeStatus, Payer,
-    Upkeep, choice,
+    AnswerBudget, AnswerHold, Block, Budget, GroupKeyError, Head, KeyCipher, KeyId, NoRoom, NodeConfig, NodeStatus,
+    Payer, Upkeep, choice,
     endpoint::Endpoint,
     head::{self, HeadCell, WHO},
     key::UpstreamKey,

@@ -3,8 +3,8 @@
 use crate::{limits::Party, live::Message, reply::BodyFault, reply::Reply};
 use ::http::{HeaderMap, HeaderName, header};
 use gw_audit::AuthMethod;
-use gw_node::AnswerHold;
 use gw_http::{AddressKey, AuthError, ClientAddress, CorrelationId, Edge, Presented, token::SKEW};
+use gw_node::AnswerHold;
 use gw_policy::{
     Snapshot,
     access::{Beside, Caller, NamedOrg, Refused, TokenFacts, identify, identify_url},

@@ -63,7 +63,9 @@ async fn rl8_who_holds_least_is_next_and_is_not_overtaken() {
     let (one, other) = (hold(&budget, ONE).lease(60).await.unwrap(), hold(&budget, OTHER).lease(20).await.unwrap());
     let order: Arc<Mutex<Vec<&str>>> = Arc::default();
     let mut tasks = Vec::new();
-    for (at, (name, payer, bytes)) in [("other", OTHER, 30), ("third", THIRD, 50), ("small", OTHER, 1)].iter().enumerate() {
+    for (at, (name, payer, bytes)) in
+        [("other", OTHER, 30), ("third", THIRD, 50), ("small", OTHER, 1)].iter().enumerate()
+    {
         let (hold, order) = (hold(&budget, *payer), Arc::clone(&order));
         tasks.push(tokio::spawn(async move {
             let lease = hold.lease(*bytes).await.unwrap();

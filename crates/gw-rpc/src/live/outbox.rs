@@ -1,8 +1,8 @@
 //! What waits to be written to one connection, and how the connection ends.
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket};
-use gw_node::answers::ByteLease;
 use futures_util::{SinkExt as _, stream::SplitSink};
+use gw_node::answers::ByteLease;
 use std::{
     sync::{
         OnceLock,

@@ -19,8 +19,9 @@ pub(super) struct ListenerLimits {
 /// Those of the configuration, or as many as files can be opened for after the process's own limit was raised as far as
 /// it goes. Warns of fewer.
 pub(super) fn connection_limits(configured: &Limits, has_internal: bool) -> ListenerLimits {
-    let (limits, needed) = (bounded(configured, has_internal, open_files(needed(configured, has_internal))), needed(configured, has_internal));
-    if (limits.public.total as u64) < u64::from(configured.connections) {
+    let needed = needed(configured, has_internal);
+    let limits = bounded(configured, has_internal, open_files(needed));
+    if u64::try_from(limits.public.total).is_ok_and(|total| total < u64::from(configured.connections)) {
         tracing::warn!(
             connections = limits.public.total,
             configured = configured.connections,
@@ -53,7 +54,8 @@ fn open_files(needed: u64) -> Option<u64> {
 fn bounded(configured: &Limits, has_internal: bool, files: Option<u64>) -> ListenerLimits {
     let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     let files = files.unwrap_or(u64::MAX);
-    let internal = if has_internal { u64::from(configured.internal_connections).min(files / 8).max(FEWEST / 4) } else { 0 };
+    let internal =
+        if has_internal { u64::from(configured.internal_connections).min(files / 8).max(FEWEST / 4) } else { 0 };
     let left = files.saturating_sub(RESERVE).saturating_sub(internal) / 2;
     let public = u64::from(configured.connections).min(left.max(FEWEST));
     let per_address = count(u64::from(configured.connections_per_address));

@@ -220,8 +220,10 @@ mod tests {
                 }
             };
             let large = || async { vec![b'x'; LARGE] };
-            let routes =
-                Router::new().route("/", get(|| async { "here" })).route("/slow", get(slowly)).route("/large", get(large));
+            let routes = Router::new()
+                .route("/", get(|| async { "here" }))
+                .route("/slow", get(slowly))
+                .route("/large", get(large));
             let routes = Arc::new(ArcSwap::from_pointee(routes));
             let end = CancellationToken::new();
             let connections = Connections::new(end.clone());

@@ -138,7 +138,8 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
     let connections = Connections::new(end.clone());
     let listeners = Listeners::bind(&config).await?;
     let internal = config.edge.internal.is_some();
-    let served = listeners.serve(&config, &connections, &not_yet(&ready.clone().for_public(internal)), &not_yet(&ready));
+    let served =
+        listeners.serve(&config, &connections, &not_yet(&ready.clone().for_public(internal)), &not_yet(&ready));
     tracing::info!(address = %config.edge.listen, "listening");
 
     // Sealing begins with the journal and ends after everything that writes to it.

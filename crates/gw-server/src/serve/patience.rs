@@ -137,7 +137,10 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Patient<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::quota::{Activity, Noting}, *};
+    use super::{
+        super::quota::{Activity, Noting},
+        *,
+    };
     use std::sync::Arc;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 
@@ -185,6 +188,8 @@ mod tests {
         let waited = tokio::time::timeout(Duration::from_secs(600), connection.read(&mut byte)).await;
         assert!(waited.is_err(), "still open after ten minutes");
         drop(Noting::new((), Some(busy)));
+        let waited = tokio::time::timeout(Duration::from_secs(600), connection.read(&mut byte)).await;
+        assert!(waited.is_err(), "nor while its answer is written");
         connection.flush().await.expect("written");
         assert_eq!(gives_up_after(&mut connection).await, 60);
     }

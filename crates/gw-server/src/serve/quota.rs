@@ -146,8 +146,11 @@ impl core::fmt::Display for Network {
 impl Quota {
     /// Of a listener that is called this in metrics and log lines.
     pub(super) fn new(listener: &'static str, limits: ConnectionLimits, proxies: TrustedProxies) -> Arc<Self> {
-        let moments =
-            Moments { next: AtomicU64::new(FIRST_MOMENT), is_waited_for: AtomicBool::new(false), changed: Notify::new() };
+        let moments = Moments {
+            next: AtomicU64::new(FIRST_MOMENT),
+            is_waited_for: AtomicBool::new(false),
+            changed: Notify::new(),
+        };
         Arc::new(Self {
             listener,
             limits,
@@ -333,9 +336,7 @@ impl Table {
 }
 
 /// The first of these that is still as idle as it was when it was looked at; it is told to yield.
-fn first_to_yield<'a>(
-    idle: impl Iterator<Item = (Reverse<usize>, u64, &'a Arc<Activity>)>,
-) -> Option<Arc<Activity>> {
+fn first_to_yield<'a>(idle: impl Iterator<Item = (Reverse<usize>, u64, &'a Arc<Activity>)>) -> Option<Arc<Activity>> {
     let mut idle: Vec<_> = idle.collect();
     while let Some(at) = (0..idle.len()).min_by_key(|at| idle.get(*at).map(|(crowd, since, _)| (*crowd, *since))) {
         let (_, since, activity) = idle.swap_remove(at);
@@ -465,7 +466,8 @@ mod tests {
         let of = |text: &str| -> Vec<(String, usize)> {
             Network::around(text.parse().unwrap()).iter().map(|(net, times)| (net.to_string(), *times)).collect()
         };
-        let named = |rows: &[(&str, usize)]| rows.iter().map(|(net, times)| ((*net).to_owned(), *times)).collect::<Vec<_>>();
+        let named =
+            |rows: &[(&str, usize)]| rows.iter().map(|(net, times)| ((*net).to_owned(), *times)).collect::<Vec<_>>();
         let v6 = [("2001:db8:1:2::/64", 1), ("2001:db8:1::/56", 3), ("2001:db8:1::/48", 9)];
         assert_eq!(of("2001:db8:1:2:3::4"), named(&v6));
         assert_eq!(of("198.51.100.77"), named(&[("198.51.100.77/32", 1), ("198.51.100.0/24", 10)]));
