@@ -199,7 +199,6 @@ impl AnswerBudget {
 
     fn show(&self, ledger: &Ledger) {
         self.held.store(ledger.held, Ordering::Relaxed);
-        #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
         metrics::gauge!("ledger_gateway_answer_bytes").set(ledger.held as f64);
     }
 }
