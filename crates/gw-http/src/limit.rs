@@ -22,6 +22,13 @@ use std::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AddressKey(IpAddr);
 
+impl AddressKey {
+    /// The address, or the first of its network.
+    pub const fn address(self) -> IpAddr {
+        self.0
+    }
+}
+
 impl core::fmt::Display for AddressKey {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         self.0.fmt(f)

@@ -1,6 +1,10 @@
 //! Where the node is, or the nodes of one chain are, and how we name ourselves to them.
 
-use crate::{KeyCipher, key::UpstreamKey};
+use crate::{
+    KeyCipher,
+    answers::{AnswerBudget, AnswerLimits},
+    key::UpstreamKey,
+};
 use gw_types::Secret;
 use http::{HeaderName, Uri, header};
 use std::sync::Arc;
@@ -18,6 +22,7 @@ pub struct NodeConfig {
     patience: Patience,
     largest_trace: usize,
     connections: Connections,
+    answers: Arc<AnswerBudget>,
 }
 
 /// The largest answer to a question for traces.
@@ -109,6 +114,7 @@ impl NodeConfig {
             patience: Patience::default(),
             largest_trace: LARGEST_TRACE,
             connections: Connections::default(),
+            answers: AnswerBudget::new(AnswerLimits::default()),
         })
     }
 
@@ -163,6 +169,17 @@ impl NodeConfig {
     pub fn with_connections(mut self, connections: Connections) -> Self {
         self.connections = connections;
         self
+    }
+
+    /// The same, holding no more bytes of answers at once than this.
+    #[must_use]
+    pub fn with_answer_limits(mut self, limits: AnswerLimits) -> Self {
+        self.answers = AnswerBudget::new(limits);
+        self
+    }
+
+    pub(crate) const fn answers(&self) -> &Arc<AnswerBudget> {
+        &self.answers
     }
 
     pub(crate) fn connections(&self) -> Connections {

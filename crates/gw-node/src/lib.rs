@@ -10,6 +10,7 @@
 //! Invariant (HD26): nothing here runs code whose target or data a caller chose, but [`Node::trace`] and its kin, which
 //! return a sealed trace, and [`Node::permitted`], which takes a permit. `tests/it/execution.rs` holds it.
 
+pub mod answers;
 mod choice;
 mod config;
 mod endpoint;
@@ -25,6 +26,7 @@ mod trace;
 mod trail;
 mod transport;
 
+pub use answers::{AnswerBudget, AnswerHold, AnswerLimits, NoRoom, Payer};
 pub use config::{Connections, NodeConfig, NodeConfigError, Patience, Upkeep};
 pub use endpoint::{NodeState, NodeStatus};
 pub use facts::{CodePair, Mined};

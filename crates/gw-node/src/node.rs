@@ -1,7 +1,8 @@
 //! The node as the rest of the gateway sees it: one, whichever of several it is at the moment ([`crate::choice`]).
 
 use crate::{
-    Block, Budget, GroupKeyError, Head, KeyCipher, KeyId, NodeConfig, NodeStatus, Upkeep, choice,
+    AnswerBudget, AnswerHold, Block, Budget, GroupKeyError, Head, KeyCipher, KeyId, NoRoom, NodeConfig, NodeStatus,
+    Payer, Upkeep, choice,
     endpoint::Endpoint,
     head::{self, HeadCell, WHO},
     key::UpstreamKey,
@@ -54,6 +55,9 @@ pub enum NodeError {
     /// More bytes than allowed.
     #[error("the node's answer is too large")]
     TooLarge,
+    /// The caller, or all callers together, hold as many bytes of answers as they may.
+    #[error("the node's answer was not read")]
+    NoRoom(#[from] NoRoom),
     /// Not the answer to what was asked.
     #[error("the node's answer is not understood")]
     Unparsable,
@@ -113,6 +117,7 @@ impl NodeError {
             | Self::Unavailable
             | Self::GivenUp
             | Self::TooLarge
+            | Self::NoRoom(_)
             | Self::Unparsable
             | Self::NoAnswer => false,
         }
@@ -123,6 +128,7 @@ impl NodeError {
         match self {
             Self::Unreachable(_) | Self::Broken(_) | Self::Timeout | Self::Unavailable | Self::GivenUp => true,
             Self::TooLarge
+            | Self::NoRoom(_)
             | Self::Unparsable
             | Self::NoAnswer
             | Self::RateLimited(_)
@@ -174,6 +180,8 @@ pub struct Node {
     via: Option<usize>,
     /// The key of a caller's group, in place of our own.
     key: Option<Arc<UpstreamKey>>,
+    /// The request that answers are read for; without it, the gateway's own.
+    hold: Option<Arc<AnswerHold>>,
 }
 
 /// What all views of the node share.
@@ -187,6 +195,7 @@ pub(crate) struct Shared {
     gate: OnceLock<Arc<dyn Gate>>,
     upkeep: Upkeep,
     group_keys: Option<Arc<KeyCipher>>,
+    answers: Arc<AnswerBudget>,
 }
 
 impl Shared {
@@ -233,6 +242,7 @@ impl Node {
             gate: OnceLock::new(),
             upkeep: config.upkeep(),
             group_keys: config.group_keys(),
+            answers: Arc::clone(config.answers()),
         }));
         node.refresh_head().await?;
         // From here on it is known which blocks were followed.
@@ -251,7 +261,7 @@ impl Node {
 
     /// A view of whichever node is in use.
     pub(crate) const fn on(shared: Arc<Shared>) -> Self {
-        Self { shared, via: None, key: None }
+        Self { shared, via: None, key: None, hold: None }
     }
 
     /// A view of the node at this place.
@@ -264,6 +274,18 @@ impl Node {
     pub fn for_group(&self, stored: &Secret) -> Result<Self, GroupKeyError> {
         let key = UpstreamKey::of_group(stored, self.shared.group_keys.as_deref())?;
         Ok(Self { key: Some(Arc::new(key)), ..self.clone() })
+    }
+
+    /// The node as this request asks it: what is read of its answers is charged to the payer.
+    #[must_use]
+    pub fn charged_to(self, payer: Payer, hold: &Arc<AnswerHold>) -> Self {
+        hold.charge_to(&self.shared.answers, payer);
+        Self { hold: Some(Arc::clone(hold)), ..self }
+    }
+
+    /// How many bytes of answers are held.
+    pub fn answers(&self) -> &Arc<AnswerBudget> {
+        &self.shared.answers
     }
 
     /// By which key the node is asked.
@@ -432,7 +454,8 @@ impl Node {
 
     async fn post(&self, body: Bytes, budget: Budget) -> Result<Bytes, NodeError> {
         let endpoint = self.endpoint().ok_or(NodeError::NoHead)?;
-        endpoint.transport.exchange(body, budget, self.key.as_deref()).await
+        let hold = self.hold.as_ref().filter(|_| budget.is_callers());
+        endpoint.transport.exchange(body, budget, self.key.as_deref(), hold).await
     }
 
     /// Asks one node all of `question`, so that its parts fit together. If the way to it fails and another node is in
@@ -523,6 +546,6 @@ const fn place_name(place: usize) -> usize {
 
 async fn chain_id(endpoint: &Endpoint) -> Result<u64, NodeError> {
     let (method, params) = WHO;
-    let body = endpoint.transport.exchange(message::single(method, params), Budget::Fact, None).await?;
+    let body = endpoint.transport.exchange(message::single(method, params), Budget::Fact, None, None).await?;
     head::read_chain_id(Some(&message::read_single(&body)?))
 }

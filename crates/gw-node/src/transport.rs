@@ -2,8 +2,12 @@
 //!
 //! Not for JSON-RPC: what the bytes mean is `message`'s business.
 
-use crate::{KeyId, NodeConfig, NodeError, Patience, key::UpstreamKey};
-use bytes::{Bytes, BytesMut};
+use crate::{
+    KeyId, NodeConfig, NodeError, Patience, Payer,
+    answers::{AnswerBudget, AnswerHold, ByteLease, Leased, SMALL},
+    key::UpstreamKey,
+};
+use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, header};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Body as _;
@@ -12,8 +16,11 @@ use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
     rt::{TokioExecutor, TokioTimer},
 };
-use std::time::Duration;
-use tokio::sync::Semaphore;
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tokio::{sync::Semaphore, time::Instant};
 
 /// How long one exchange may take and how large its answer may be (spec/20 J9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +66,14 @@ impl Budget {
             Self::Fact => 8 * MIB,
         }
     }
+
+    /// Whether the answer is a caller's, and not a fact the gateway needs whoever asks.
+    pub(crate) const fn is_callers(self) -> bool {
+        match self {
+            Self::Forward | Self::Lookup | Self::ReadTrace | Self::SendTrace => true,
+            Self::MinedTrace(_) | Self::Fact | Self::Block | Self::Look => false,
+        }
+    }
 }
 
 /// The connection pool and what every request carries.
@@ -70,6 +85,7 @@ pub(crate) struct Transport {
     own_key: KeyId,
     patience: Patience,
     largest_trace: usize,
+    answers: Arc<AnswerBudget>,
     /// One permit per connection that may be in use; an HTTP/1 connection carries one exchange at a time.
     in_use: Option<Semaphore>,
 }
@@ -114,7 +130,8 @@ impl Transport {
         }
         let in_use = bounds.max.map(|max| Semaphore::new(max.min(Semaphore::MAX_PERMITS)));
         let (uri, patience, largest_trace) = (uri.clone(), config.patience(), config.largest_trace());
-        Ok(Self { client, uri, headers, key_header, own_key, patience, largest_trace, in_use })
+        let answers = Arc::clone(config.answers());
+        Ok(Self { client, uri, headers, key_header, own_key, patience, largest_trace, answers, in_use })
     }
 
     /// By which key the node is asked, if not by `key`.
@@ -122,12 +139,13 @@ impl Transport {
         self.own_key
     }
 
-    /// Posts `body`, with `key` in place of our own, and reads the whole answer.
+    /// Posts `body`, with `key` in place of our own, and reads the whole answer: for this request, or for the gateway.
     pub(crate) async fn exchange(
         &self,
         body: Bytes,
         budget: Budget,
         key: Option<&UpstreamKey>,
+        hold: Option<&Arc<AnswerHold>>,
     ) -> Result<Bytes, NodeError> {
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = Method::POST;
@@ -137,12 +155,28 @@ impl Transport {
             request.headers_mut().insert(self.key_header.clone(), key.value());
         }
         let by = key.map_or(self.own_key, UpstreamKey::id);
-        tokio::time::timeout(budget.time(&self.patience), self.round_trip(request, budget.size(self.largest_trace), by))
-            .await
-            .map_err(|_| NodeError::Timeout)?
+        let room = RoomWait::default();
+        let reading = Reading {
+            cap: budget.size(self.largest_trace),
+            answers: &self.answers,
+            hold,
+            room: &room,
+            lease: None,
+            read: Vec::new(),
+        };
+        tokio::select! {
+            biased;
+            answer = self.round_trip(request, by, reading) => answer,
+            () = room.overdue(budget.time(&self.patience)) => Err(NodeError::Timeout),
+        }
     }
 
-    async fn round_trip(&self, request: Request<Full<Bytes>>, cap: usize, by: KeyId) -> Result<Bytes, NodeError> {
+    async fn round_trip(
+        &self,
+        request: Request<Full<Bytes>>,
+        by: KeyId,
+        reading: Reading<'_>,
+    ) -> Result<Bytes, NodeError> {
         let _in_use = match &self.in_use {
             // Never closed, so there is always a permit to wait for; the deadline ends the waiting.
             Some(free) => free.acquire().await.ok(),
@@ -164,7 +198,7 @@ impl Transport {
             }
             _ => {}
         }
-        collect(response.into_body(), cap).await
+        reading.collect(response.into_body()).await
     }
 }
 
@@ -173,29 +207,115 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind.is_some_and(|kind| kind.starts_with("application/json"))
 }
 
-/// Reads a body of at most `cap` bytes; an answer in one frame is not copied.
-async fn collect(mut body: hyper::body::Incoming, cap: usize) -> Result<Bytes, NodeError> {
-    let mut first = Bytes::new();
-    let mut rest = BytesMut::new();
-    // What is announced is made room for once; an announcement beyond the cap is refused before a byte is read.
-    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
-    if announced > cap {
-        return Err(NodeError::TooLarge);
+/// How long an exchange has waited for room: the node is not to blame for that.
+#[derive(Debug, Default)]
+struct RoomWait(Mutex<Waited>);
+
+#[derive(Debug, Default)]
+struct Waited {
+    before: Duration,
+    since: Option<Instant>,
+}
+
+impl RoomWait {
+    fn lock(&self) -> MutexGuard<'_, Waited> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    while let Some(frame) = body.frame().await {
-        let Ok(data) = frame.map_err(NodeError::Broken)?.into_data() else { continue };
-        if first.len() + rest.len() + data.len() > cap {
+
+    fn spent(&self) -> Duration {
+        let waited = self.lock();
+        waited.before.saturating_add(waited.since.map_or(Duration::ZERO, |since| since.elapsed()))
+    }
+
+    async fn during<T>(&self, waiting: impl Future<Output = T>) -> T {
+        self.lock().since = Some(Instant::now());
+        let done = waiting.await;
+        let before = self.spent();
+        *self.lock() = Waited { before, since: None };
+        done
+    }
+
+    /// Returns when this long has passed without the waits for room.
+    async fn overdue(&self, time: Duration) {
+        let start = Instant::now();
+        loop {
+            let left = time.saturating_add(self.spent()).saturating_sub(start.elapsed());
+            if left.is_zero() {
+                return;
+            }
+            tokio::time::sleep(left).await;
+        }
+    }
+}
+
+/// A body as it is read. Room is taken before bytes are, so that what there is no room for stays with the node.
+struct Reading<'a> {
+    cap: usize,
+    answers: &'a Arc<AnswerBudget>,
+    hold: Option<&'a Arc<AnswerHold>>,
+    room: &'a RoomWait,
+    lease: Option<ByteLease>,
+    read: Vec<u8>,
+}
+
+impl Reading<'_> {
+    /// Reads a body of at most so many bytes; an answer in one frame is not copied.
+    async fn collect(mut self, mut body: hyper::body::Incoming) -> Result<Bytes, NodeError> {
+        let cap = self.cap;
+        let mut first = Bytes::new();
+        // What is announced is made room for once; an announcement beyond the cap is refused before a byte is read.
+        let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+        if announced > cap {
             return Err(NodeError::TooLarge);
         }
-        match (first.is_empty(), rest.is_empty()) {
-            (true, true) => first = data,
-            (_, true) => {
-                rest.reserve(announced.max(first.len() + data.len()));
-                rest.extend_from_slice(&std::mem::take(&mut first));
-                rest.extend_from_slice(&data);
+        self.make_room(announced).await?;
+        while let Some(frame) = body.frame().await {
+            let Ok(data) = frame.map_err(NodeError::Broken)?.into_data() else { continue };
+            let length = first.len() + self.read.len() + data.len();
+            if length > cap {
+                return Err(NodeError::TooLarge);
             }
-            (_, false) => rest.extend_from_slice(&data),
+            if first.is_empty() && self.read.is_empty() {
+                self.make_room(length).await?;
+                first = data;
+                continue;
+            }
+            if length > self.read.capacity() {
+                // By halves: what was not announced may end soon.
+                let capacity = length.max(announced).max(self.read.capacity().saturating_mul(3) / 2).min(cap);
+                self.make_room(capacity).await?;
+                self.read.reserve_exact(capacity.saturating_sub(self.read.len()));
+            }
+            self.read.extend_from_slice(&std::mem::take(&mut first));
+            self.read.extend_from_slice(&data);
         }
+        let Self { lease, read, .. } = self;
+        Ok(match lease {
+            None if read.is_empty() => first,
+            None => Bytes::from(read),
+            Some(lease) if read.is_empty() => Leased::share(first, lease),
+            Some(lease) => Leased::share(read, lease),
+        })
     }
-    Ok(if rest.is_empty() { first } else { rest.freeze() })
+
+    async fn make_room(&mut self, bytes: usize) -> Result<(), NodeError> {
+        if bytes <= SMALL {
+            return Ok(());
+        }
+        let lease = match &mut self.lease {
+            Some(lease) => lease,
+            none => none.insert(lease_for(self.answers, self.hold).await?),
+        };
+        Ok(self.room.during(lease.grow_to(bytes)).await?)
+    }
+}
+
+/// A lease of nothing yet, for this request or for the gateway itself.
+async fn lease_for(answers: &Arc<AnswerBudget>, hold: Option<&Arc<AnswerHold>>) -> Result<ByteLease, NodeError> {
+    let hold = hold.cloned().unwrap_or_else(|| {
+        let own = AnswerHold::default();
+        own.charge_to(answers, Payer::Gateway);
+        Arc::new(own)
+    });
+    Ok(hold.lease(0).await?)
 }

@@ -71,6 +71,11 @@ impl RawJson {
     pub(crate) fn text(&self) -> Option<&str> {
         core::str::from_utf8(&self.0).ok()
     }
+
+    /// The bytes, not copied.
+    pub(crate) fn into_bytes(self) -> Bytes {
+        self.0
+    }
 }
 
 impl From<Box<RawValue>> for RawJson {
@@ -104,12 +109,27 @@ impl core::fmt::Debug for RawError {
 /// JSON text of a `result` that may leave for the viewer it was opened for.
 ///
 /// Only this crate makes one, apart from the constants below, which say nothing.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 #[must_use]
 pub struct Disclosed {
-    text: Cow<'static, str>,
+    text: Text,
     malformed: bool,
 }
+
+#[derive(Clone, Debug)]
+enum Text {
+    Made(Cow<'static, str>),
+    /// As the node gave it. Invariant: it is UTF-8.
+    Passed(Bytes),
+}
+
+impl PartialEq for Disclosed {
+    fn eq(&self, other: &Self) -> bool {
+        (self.as_str(), self.malformed) == (other.as_str(), other.malformed)
+    }
+}
+
+impl Eq for Disclosed {}
 
 impl Disclosed {
     /// `null`: nothing to see, or nothing there.
@@ -126,12 +146,18 @@ impl Disclosed {
     pub const TRUE: Self = Self::constant("true");
 
     pub(crate) const fn constant(text: &'static str) -> Self {
-        Self { text: Cow::Borrowed(text), malformed: false }
+        Self { text: Text::Made(Cow::Borrowed(text)), malformed: false }
     }
 
     /// Text a view has finished.
     pub(crate) const fn text(text: String) -> Self {
-        Self { text: Cow::Owned(text), malformed: false }
+        Self { text: Text::Made(Cow::Owned(text)), malformed: false }
+    }
+
+    /// The node's own text, which nobody has to judge; nothing if it is not UTF-8.
+    pub(crate) fn passed(raw: RawJson) -> Option<Self> {
+        raw.text()?;
+        Some(Self { text: Text::Passed(raw.into_bytes()), malformed: false })
     }
 
     /// This constant, given because the node's answer had an unexpected shape.
@@ -139,14 +165,42 @@ impl Disclosed {
         Self { malformed: true, ..self }
     }
 
-    /// The JSON text.
+    /// The JSON text. Of a large text that the node gave, every look costs a pass over it.
     pub fn as_str(&self) -> &str {
-        &self.text
+        match &self.text {
+            Text::Made(text) => text,
+            Text::Passed(bytes) => core::str::from_utf8(bytes).unwrap_or("null"),
+        }
+    }
+
+    /// How long it is.
+    pub fn len(&self) -> usize {
+        match &self.text {
+            Text::Made(text) => text.len(),
+            Text::Passed(bytes) => bytes.len(),
+        }
+    }
+
+    /// Whether it is empty, which no JSON text is.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// The JSON text, owned.
     pub fn into_string(self) -> String {
-        self.text.into_owned()
+        match self.text {
+            Text::Made(text) => text.into_owned(),
+            Text::Passed(bytes) => String::from_utf8(bytes.into()).unwrap_or_else(|_| "null".to_owned()),
+        }
+    }
+
+    /// The JSON text as bytes, not copied, and whether they are part of the node's answer.
+    pub fn into_bytes(self) -> (Bytes, bool) {
+        match self.text {
+            Text::Made(Cow::Borrowed(text)) => (Bytes::from_static(text.as_bytes()), false),
+            Text::Made(Cow::Owned(text)) => (Bytes::from(text), false),
+            Text::Passed(bytes) => (bytes, true),
+        }
     }
 
     /// Whether the node's answer had an unexpected shape and this constant stands in its place: for metrics.

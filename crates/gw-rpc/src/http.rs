@@ -3,6 +3,7 @@
 use crate::{
     live,
     origin::Origin,
+    output::Output,
     pipeline::{self, Place},
     record::Recorder,
     reply::{BodyFault, Reply},
@@ -89,9 +90,10 @@ async fn serve_personal(state: &Arc<Inner>, secret: &str, request: Request) -> R
 }
 
 async fn answer(state: &Arc<Inner>, origin: Origin, body: &[u8]) -> Response {
-    match converse(state, &Arc::new(origin), body).await {
-        Said::One(reply, id) => respond(state, &reply, &id),
-        Said::Many(body) => json(StatusCode::OK, body),
+    let origin = Arc::new(origin);
+    match converse(state, &origin, body).await {
+        Said::One(reply, id) => respond(state, &origin, reply, &id),
+        Said::Many(output) => json(StatusCode::OK, output.into_body()),
         Said::Nothing => StatusCode::NO_CONTENT.into_response(),
     }
 }
@@ -101,7 +103,7 @@ pub(crate) enum Said {
     /// To a single call, and the id to echo.
     One(Reply, String),
     /// To a batch, written out.
-    Many(Vec<u8>),
+    Many(Output),
     /// To a batch of notifications alone.
     Nothing,
 }
@@ -155,8 +157,8 @@ async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, Reply> {
 /// Refuses a request that never became a call.
 pub(crate) async fn refuse(state: &Arc<Inner>, origin: &Arc<Origin>, reply: Reply) -> Response {
     let reply = recorded(state, origin, reply).await;
-    let id = reply.id();
-    respond(state, &reply, id)
+    let id = reply.id().to_owned();
+    respond(state, origin, reply, &id)
 }
 
 /// Records what never became a call: somebody knocked (L1).
@@ -173,16 +175,18 @@ async fn batch(
     state: &Arc<Inner>,
     origin: &Arc<Origin>,
     calls: Vec<Result<envelope::Request<'_>, EnvelopeError>>,
-) -> Option<Vec<u8>> {
+) -> Option<Output> {
     let end = Instant::now() + BATCH_TIME;
     let mut place = Place::default();
-    let mut out = Vec::new();
+    let mut out = Output::new(&origin.hold);
     for (position, call) in calls.into_iter().enumerate() {
         // What needs no node never waits: between two elements it is the others' turn.
         if position > 0 {
             tokio::task::yield_now().await;
         }
         let separator = if out.is_empty() { b'[' } else { b',' };
+        // Many small answers are a large one.
+        place.set_full(out.settle().await.is_err());
         match call {
             Ok(call) => {
                 let (id, is_notification) = (call.id.clone(), call.is_notification);
@@ -195,13 +199,14 @@ async fn batch(
                 };
                 if !is_notification {
                     out.push(separator);
-                    reply.write(id.as_json(), &mut out);
+                    out.reply(reply, id.as_json());
                 }
             }
             Err(error) => {
                 let reply = recorded(state, origin, Reply::Envelope(error)).await;
                 out.push(separator);
-                reply.write(reply.id(), &mut out);
+                let id = reply.id().to_owned();
+                out.reply(reply, &id);
             }
         }
     }
@@ -212,21 +217,22 @@ async fn batch(
     Some(out)
 }
 
-fn respond(state: &Inner, reply: &Reply, id: &str) -> Response {
+fn respond(state: &Inner, origin: &Origin, reply: Reply, id: &str) -> Response {
     if let Reply::Unauthorized(error) = reply {
-        return ApiError::from(*error).into_response();
+        return ApiError::from(error).into_response();
     }
-    let mut out = Vec::with_capacity(128 + reply.len());
-    reply.write(id, &mut out);
-    let mut response = json(reply.wire_status(state.settings.denial_status), out);
-    if reply.is_passing() {
+    let (status, is_passing) = (reply.wire_status(state.settings.denial_status), reply.is_passing());
+    let mut out = Output::new(&origin.hold);
+    out.reply(reply, id);
+    let mut response = json(status, out.into_body());
+    if is_passing {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     }
     response
 }
 
-fn json(status: StatusCode, body: Vec<u8>) -> Response {
-    let mut response = Response::new(Body::from(body));
+fn json(status: StatusCode, body: Body) -> Response {
+    let mut response = Response::new(body);
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response

@@ -16,6 +16,7 @@ mod live;
 mod meter;
 mod mined;
 mod origin;
+mod output;
 mod pins;
 mod pipeline;
 mod question;

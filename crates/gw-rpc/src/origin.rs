@@ -4,6 +4,7 @@ use crate::{limits::Party, live::Message, reply::BodyFault, reply::Reply};
 use ::http::{HeaderMap, HeaderName, header};
 use gw_audit::AuthMethod;
 use gw_http::{AddressKey, AuthError, ClientAddress, CorrelationId, Edge, Presented, token::SKEW};
+use gw_node::AnswerHold;
 use gw_policy::{
     Snapshot,
     access::{Beside, Caller, NamedOrg, Refused, TokenFacts, identify, identify_url},
@@ -24,6 +25,8 @@ pub(crate) struct Origin {
     pub(crate) named: NamedOrg,
     /// The message of a connection that stays, where there is one: what subscriptions are for.
     pub(crate) message: Option<Arc<Message>>,
+    /// What it holds of the budget of answers.
+    pub(crate) hold: Arc<AnswerHold>,
     token: Option<TokenFacts>,
     /// When the token ends.
     expires_at: Option<Timestamp>,
@@ -50,6 +53,7 @@ impl Origin {
             auth,
             named,
             message: None,
+            hold: Arc::default(),
             token: None,
             expires_at: None,
             url: None,
@@ -136,7 +140,7 @@ impl Origin {
 
     /// The same, for one message of its connection.
     pub(crate) fn with_message(&self, message: &Arc<Message>) -> Self {
-        Self { message: Some(Arc::clone(message)), ..self.clone() }
+        Self { message: Some(Arc::clone(message)), hold: Arc::default(), ..self.clone() }
     }
 
     /// Whether its token is still one, by its own time.

@@ -21,7 +21,11 @@ use std::sync::Arc;
 /// A place among the caller's calls in flight: shared by the elements of a batch (J7), and kept by a send that
 /// outlives its connection.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Place(Option<Arc<Slot>>);
+pub(crate) struct Place {
+    slot: Option<Arc<Slot>>,
+    /// The answers of the batch so far leave no room for another one.
+    is_full: bool,
+}
 
 /// Answers one call and records it. Each step may end it; nothing that stands below happens then.
 ///
@@ -168,6 +172,11 @@ fn told(answer: Result<Disclosed, Reply>) -> Reply {
 }
 
 impl Place {
+    /// Says whether there is room for one more answer in the batch.
+    pub(crate) fn set_full(&mut self, is_full: bool) {
+        self.is_full = is_full;
+    }
+
     fn take(&mut self, state: &Inner, judged: &Judged) -> Result<(), Reply> {
         if state.breakers.any_open(judged.now) && state.breakers.is_open(judged.node(state)?.key_id(), judged.now) {
             return Err(Reply::Busy(DenyReason::RateLimited));
@@ -177,12 +186,16 @@ impl Place {
         {
             return Err(Reply::Busy(DenyReason::RateLimited));
         }
-        if self.0.is_none() {
+        if self.is_full {
+            state.meters.crowded();
+            return Err(Reply::Busy(DenyReason::ConcurrencyLimited));
+        }
+        if self.slot.is_none() {
             let Some(slot) = state.in_flight.take(judged.party) else {
                 state.meters.crowded();
                 return Err(Reply::Busy(DenyReason::ConcurrencyLimited));
             };
-            self.0 = Some(Arc::new(slot));
+            self.slot = Some(Arc::new(slot));
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use gw_evm::{
     call::{self, ChainRules},
     envelope::Request,
 };
-use gw_node::Node;
+use gw_node::{AnswerHold, Node, Payer};
 use gw_policy::{
     Snapshot, Viewer,
     access::{Beside, Decision, HeadFacts, Permit, Question, decide, upstream_key},
@@ -37,6 +37,8 @@ pub(crate) struct Judged {
     pub(crate) permit: Permit,
     pub(crate) party: Party,
     pub(crate) now: Timestamp,
+    /// What its request holds of the budget of answers.
+    pub(crate) hold: Arc<AnswerHold>,
 }
 
 impl Judged {
@@ -52,12 +54,23 @@ impl Judged {
             (Some(user), Some(org)) => upstream_key(&self.snapshot, user, org, self.now),
             (Some(_) | None, _) => None,
         };
-        let Some((group, stored)) = key else { return Ok(Node::clone(state.node())) };
-        state.node().for_group(stored).map_err(|error| {
+        let charged = |node: Node| node.charged_to(self.payer(), &self.hold);
+        let Some((group, stored)) = key else { return Ok(charged(Node::clone(state.node()))) };
+        state.node().for_group(stored).map(charged).map_err(|error| {
             let error = &error as &dyn std::error::Error;
             tracing::error!(error, group.id = %group, "the upstream key of a group cannot be used: its members are refused");
             Reply::NodeUnreachable
         })
+    }
+
+    /// Who pays for what is read of its answers: the user, however many personal URLs they come by.
+    fn payer(&self) -> Payer {
+        match (self.party, self.permit.user()) {
+            (Party::User(user), _) | (Party::Url(_), Some(user)) => Payer::User(user),
+            (Party::Address(network), _) => Payer::Network(network.address()),
+            // A personal URL is somebody's.
+            (Party::Url(_), None) => Payer::Gateway,
+        }
     }
 
     /// What it executes, as pauses go by it.
@@ -162,7 +175,8 @@ impl Asked {
         };
         match decide(&pinned.snapshot, &question) {
             Decision::Allow(permit) => {
-                Ok(Judged { party: self.origin.party(&caller), snapshot: pinned.snapshot, permit, now })
+                let (party, hold) = (self.origin.party(&caller), Arc::clone(&self.origin.hold));
+                Ok(Judged { party, snapshot: pinned.snapshot, permit, now, hold })
             }
             Decision::Deny(denial) => Err(Reply::Denied(denial)),
             Decision::Invalid(invalid) => Err(Reply::Invalid(invalid)),

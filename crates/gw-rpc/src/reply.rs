@@ -256,16 +256,15 @@ impl Reply {
 
     /// About how long the result is.
     pub(crate) fn len(&self) -> usize {
-        if let Self::Result(result) = self { result.as_str().len() } else { 0 }
+        if let Self::Result(result) = self { result.len() } else { 0 }
     }
 
     /// Appends the JSON-RPC object for the request with this id.
     pub(crate) fn write(&self, id: &str, out: &mut Vec<u8>) {
-        out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
-        out.extend_from_slice(id.as_bytes());
+        begin(id, out);
         match self.error() {
             None => {
-                out.extend_from_slice(br#","result":"#);
+                out.extend_from_slice(RESULT);
                 if let Self::Result(result) = self {
                     out.extend_from_slice(result.as_str().as_bytes());
                 }
@@ -284,6 +283,19 @@ impl Reply {
         }
         out.push(b'}');
     }
+
+    /// Appends what stands before a result, for those who do not copy it; a brace stands behind it.
+    pub(crate) fn begin_result(id: &str, out: &mut Vec<u8>) {
+        begin(id, out);
+        out.extend_from_slice(RESULT);
+    }
+}
+
+const RESULT: &[u8] = br#","result":"#;
+
+fn begin(id: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+    out.extend_from_slice(id.as_bytes());
 }
 
 fn quoted(text: &str, out: &mut Vec<u8>) {

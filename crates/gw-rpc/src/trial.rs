@@ -58,7 +58,7 @@ impl RpcState {
             }
             // One call was written, so one is answered.
             Said::Many(body) => {
-                out = body;
+                out = body.into_text().0.into_bytes();
                 (200, None)
             }
             Said::Nothing => (204, None),

@@ -48,12 +48,16 @@ fn time(block: &Block) -> Timestamp {
 }
 
 /// No answer: one line for us, one constant text for the caller. "Too many" opens the breaker of the key by which the node
-/// was asked (J8).
+/// was asked (J8). What was not read because the caller holds too much already is one call too many.
 pub(crate) fn unanswered(state: &Inner, error: &NodeError) -> Reply {
     if let NodeError::RateLimited(key) = error {
         state.meters.node_busy();
         state.breakers.open(*key, state.clock().now());
         return Reply::Busy(DenyReason::RateLimited);
+    }
+    if let NodeError::NoRoom(_) = error {
+        state.meters.crowded();
+        return Reply::Busy(DenyReason::ConcurrencyLimited);
     }
     tracing::warn!(error = error as &dyn std::error::Error, "the node did not answer a call");
     Reply::NodeUnreachable

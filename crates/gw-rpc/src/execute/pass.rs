@@ -6,7 +6,7 @@ use crate::{
     record::Found,
     reply::Reply,
 };
-use gw_node::{Answer, Resend};
+use gw_node::{Answer, NodeError, Resend};
 use gw_policy::{
     Disclosed,
     view::{self, ErrorContext, node_error},
@@ -19,8 +19,13 @@ pub(crate) async fn pass(asked: &Asked, judged: Judged, found: &mut Found) -> Re
     let pin = head(state)?.pin();
     let judged = asked.again(judged)?;
     let body = judged.permit.body(judged.permit.call(), pin).ok_or(Reply::Internal)?;
-    let answer = found.upstream(state, judged.node(state)?.send(&body, Resend::Never)).await;
-    let answer = answer.map_err(|error| unanswered(state, &error))?;
+    let node = judged.node(state)?;
+    // Once the node was asked, "try again" would be the wrong word.
+    judged.hold.ready_once().await.map_err(|full| unanswered(state, &full.into()))?;
+    let answer = found.upstream(state, node.send(&body, Resend::Never)).await.map_err(|error| match error {
+        NodeError::NoRoom(_) => Reply::NodeUnreachable,
+        error => unanswered(state, &error),
+    })?;
     let judged = asked.again(judged)?;
     match answer {
         Answer::Result(sealed) => Ok(view::unexamined(&judged.permit, sealed)),

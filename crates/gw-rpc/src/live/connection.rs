@@ -10,6 +10,7 @@ use crate::{
     http::{Said, converse},
     limits::Party,
     origin::Origin,
+    output::Output,
     record::Recorder,
     reply::Reply,
     state::Inner,
@@ -190,7 +191,7 @@ impl Connection {
             }
             (_, reply) => reply.write(&id, &mut out),
         }
-        self.say(out);
+        self.say(String::from_utf8(out).unwrap_or_default());
         Some(taken.is_ok())
     }
 
@@ -207,13 +208,10 @@ impl Connection {
             // The pipeline says what is wrong with it.
             Err(_) => true,
         };
-        let mut out = Vec::new();
         if metadata_only {
-            match converse(&self.state, &self.origin(), body).await {
-                Said::One(reply, id) => reply.write(&id, &mut out),
-                Said::Many(body) => out = body,
-                Said::Nothing => return,
-            }
+            let origin = self.origin();
+            let said = converse(&self.state, &origin, body).await;
+            self.tell(&origin, said);
         } else {
             let recorder = Recorder::of_own(&self.state, &self.origin(), AUTHENTICATE);
             if let Ok(recorder) = recorder {
@@ -223,16 +221,29 @@ impl Connection {
                 Ok(Incoming::Single(call)) => call.id.as_json().to_owned(),
                 Ok(Incoming::Batch(_)) | Err(_) => "null".to_owned(),
             };
-            out =
-                format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32001,"message":"{AUTHENTICATE_FIRST}"}}}}"#)
-                    .into_bytes();
+            self.say(format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32001,"message":"{AUTHENTICATE_FIRST}"}}}}"#
+            ));
         }
-        self.say(out);
     }
 
-    fn say(&self, text: Vec<u8>) {
-        // What is written here is JSON of ours.
-        self.outbox.push(String::from_utf8(text).unwrap_or_default());
+    fn say(&self, text: String) {
+        self.outbox.push(text, None);
+    }
+
+    /// Says what came of one message.
+    fn tell(&self, origin: &Origin, said: Said) {
+        let output = match said {
+            Said::One(reply, id) => {
+                let mut output = Output::new(&origin.hold);
+                output.reply(reply, &id);
+                output
+            }
+            Said::Many(output) => output,
+            Said::Nothing => return,
+        };
+        let (text, lease) = output.into_text();
+        self.outbox.push(text, lease);
     }
 
     /// One message: a call or a batch, through the pipeline like any other.
@@ -240,13 +251,8 @@ impl Connection {
         let Some(origin) = self.standing() else { return };
         let made = Arc::new(Made::new(&self.subscriptions));
         let origin = Arc::new(origin.with_message(&made));
-        let mut out = Vec::new();
-        match converse(&self.state, &origin, &body).await {
-            Said::One(reply, id) => reply.write(&id, &mut out),
-            Said::Many(body) => out = body,
-            Said::Nothing => return made.answered(),
-        }
-        self.say(out);
+        let said = converse(&self.state, &origin, &body).await;
+        self.tell(&origin, said);
         made.answered();
     }
 }

@@ -2,6 +2,7 @@
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket};
 use futures_util::{SinkExt as _, stream::SplitSink};
+use gw_node::answers::ByteLease;
 use std::{
     sync::{
         OnceLock,
@@ -56,8 +57,8 @@ impl Ending {
 /// One thing to do for the writer.
 #[derive(Debug)]
 pub(crate) enum Out {
-    /// Write this.
-    Text(String),
+    /// Write this; what it takes is charged until it is written.
+    Text(String, Option<ByteLease>),
     /// Everything before is written: end.
     End(Ending),
 }
@@ -77,12 +78,12 @@ impl Outbox {
     }
 
     /// Takes a text to be written, or ends the connection if too much waits already.
-    pub(crate) fn push(&self, text: String) {
+    pub(crate) fn push(&self, text: String, lease: Option<ByteLease>) {
         if self.waiting.fetch_add(text.len(), Ordering::Relaxed) > LIMIT {
             self.end(Ending::Slow);
         }
         // Nobody reads it any more once the connection has ended.
-        let _ = self.queue.send(Out::Text(text));
+        let _ = self.queue.send(Out::Text(text, lease));
     }
 
     /// Ends the connection once everything pushed so far is written.
@@ -105,11 +106,15 @@ impl Outbox {
         let mut ping = tokio::time::interval(PING);
         ping.reset();
         loop {
+            let mut _lease = None;
             let message = tokio::select! {
                 biased;
                 () = self.ended() => break,
                 text = queue.recv() => match text {
-                    Some(Out::Text(text)) => Message::Text(text.into()),
+                    Some(Out::Text(text, lease)) => {
+                        _lease = lease;
+                        Message::Text(text.into())
+                    }
                     Some(Out::End(why)) => {
                         self.end(why);
                         break;

@@ -135,6 +135,8 @@ async fn one(connection: &Arc<Connection>, subscription: &Subscription) -> bool 
         Ok(news) => texts(connection, &origin, subscription.id, news, &mut found).await,
         Err(reply) => Err(reply),
     };
+    // The connection is one request that does not end.
+    origin.hold.trim();
     let texts = match news {
         Ok(texts) if texts.is_empty() => return true,
         Ok(texts) => texts,
@@ -163,7 +165,7 @@ async fn one(connection: &Arc<Connection>, subscription: &Subscription) -> bool 
     if !matches!(recorded, Reply::Result(_)) || !still {
         connection.outbox().end(Ending::Right);
     } else if connection.subscriptions().has(subscription.id) {
-        texts.into_iter().for_each(|text| connection.outbox().push(text));
+        texts.into_iter().for_each(|text| connection.outbox().push(text, None));
     }
     true
 }

@@ -13,7 +13,7 @@ use gw_http::{
     TrustedProxies,
 };
 use gw_journal::{Journal, Options};
-use gw_node::{KeyCipher, Node, NodeConfig, Upkeep};
+use gw_node::{AnswerLimits, KeyCipher, Node, NodeConfig, Upkeep};
 use gw_policy::Knobs;
 use gw_rpc::{RpcSettings, RpcState, router, send::SendContext};
 use gw_store::{
@@ -85,6 +85,11 @@ pub(crate) async fn scripted_with(settings: RpcSettings, knobs: Knobs, journal_b
     (world, fake)
 }
 
+/// An instance at this node that holds no more bytes of answers than this.
+pub(crate) async fn holding(url: &str, settings: RpcSettings, limits: AnswerLimits) -> World {
+    World::start_holding(url, settings, Knobs::default(), 64 << 20, limits).await
+}
+
 /// An instance with a real node.
 pub(crate) async fn real() -> (World, Anvil) {
     real_with(Knobs::default()).await
@@ -107,6 +112,17 @@ pub(crate) fn group_keys() -> KeyCipher {
 
 impl World {
     async fn start(url: &str, settings: RpcSettings, knobs: Knobs, journal_bytes: u64) -> Self {
+        Self::start_holding(url, settings, knobs, journal_bytes, AnswerLimits::default()).await
+    }
+
+    async fn start_holding(
+        url: &str,
+        settings: RpcSettings,
+        knobs: Knobs,
+        journal_bytes: u64,
+        limits: AnswerLimits,
+    ) -> Self {
+        let extras = Arc::clone(&settings.extras);
         let place = tempfile::tempdir().unwrap();
         let directory = Arc::new(DirectoryLock::acquire(place.path()).unwrap());
         let (clock, uptime) = (Arc::new(TestClock::default()), Arc::new(TestUptime::default()));
@@ -138,6 +154,7 @@ impl World {
         let hour = Duration::from_secs(3600);
         let rarely = Upkeep { head: hour, probe: hour, ..Upkeep::default() };
         let config = NodeConfig::new(url).unwrap().with_upkeep(rarely).with_group_keys(Arc::new(group_keys()));
+        let config = config.with_answer_limits(limits);
         let node = Node::connect(&config).await.unwrap();
         let end = CancellationToken::new();
         let edge = edge(&feed, &clock, entropy);
@@ -152,7 +169,7 @@ impl World {
         };
         let state = RpcState::new(Arc::clone(&edge), sends.clone(), settings, end.clone());
         let app = router(state);
-        let (ids, extras) = (AtomicU64::new(1), Arc::default());
+        let ids = AtomicU64::new(1);
         let url = url.to_owned();
         Self { app, store, feed, node, journal, clock, uptime, sends, end, url, edge, extras, ids, _place: place }
     }
@@ -436,6 +453,12 @@ impl Ask<'_> {
 
     /// The answering future, which owns all it needs.
     pub(crate) fn answering(self) -> impl Future<Output = Answer> + Send + 'static {
+        let opening = self.opening();
+        async move { Answer::of(opening.await).await }
+    }
+
+    /// The same to the point where the body is to be read.
+    pub(crate) fn opening(self) -> impl Future<Output = http::Response<Body>> + Send + 'static {
         let request = match self.path {
             Some(path) => self.request.uri(path),
             None => self.request,
@@ -443,13 +466,7 @@ impl Ask<'_> {
         let mut request = request.body(self.body).unwrap();
         request.extensions_mut().insert(ConnectInfo(SocketAddr::from(([198, 51, 100, 1], 4711))));
         let app = self.world.app.clone();
-        async move {
-            let (parts, body) = app.oneshot(request).await.unwrap().into_parts();
-            let body = body.collect().await.unwrap().to_bytes();
-            let text = String::from_utf8(body.to_vec()).unwrap();
-            let body = serde_json::from_str(&text).unwrap_or(Value::Null);
-            Answer { status: parts.status.as_u16(), headers: parts.headers, text, body }
-        }
+        async move { app.oneshot(request).await.unwrap() }
     }
 
     pub(crate) async fn send(self) -> Answer {
@@ -466,6 +483,15 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
+    /// Reads the body.
+    pub(crate) async fn of(response: http::Response<Body>) -> Self {
+        let (parts, body) = response.into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        let text = String::from_utf8(body.to_vec()).unwrap();
+        let body = serde_json::from_str(&text).unwrap_or(Value::Null);
+        Self { status: parts.status.as_u16(), headers: parts.headers, text, body }
+    }
+
     /// Status and code of an error.
     pub(crate) fn error(&self) -> (u16, i64) {
         (self.status, self.body["error"]["code"].as_i64().unwrap_or_default())

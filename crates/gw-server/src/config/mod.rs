@@ -119,6 +119,16 @@ pub struct Edge {
 /// Rates and numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
+    /// Connections to the public listener.
+    pub connections: u32,
+    /// Connections of one address to it.
+    pub connections_per_address: u32,
+    /// Connections to the internal listener.
+    pub internal_connections: u32,
+    /// Bytes of answers held at once.
+    pub answer_bytes: u64,
+    /// Bytes of them of one caller.
+    pub answer_bytes_per_caller: u64,
     /// Requests of one caller in flight.
     pub concurrent: u32,
     /// Requests of one anonymous address in flight.
@@ -386,6 +396,7 @@ impl Config {
         let port = need(from, &var::PORT)?;
         let address: IpAddr = need(from, &var::BIND_ADDRESS)?;
         let concurrent = need(from, &var::MAX_CONCURRENT_REQUESTS)?;
+        let answer_bytes = need(from, &var::ANSWER_BYTES_MAX)?;
         let max_connections = need(from, &var::DB_MAX_OPEN_CONNS)?;
         let base_url = rules::base_url(from, port).ok_or(var::BASE_URL.name())?;
         Ok(Self {
@@ -400,6 +411,11 @@ impl Config {
                 internal_networks: from.get(&var::TRUSTED_INTERNAL_CIDRS).unwrap_or_default(),
             },
             limits: Limits {
+                connections: need(from, &var::MAX_CONNECTIONS)?,
+                connections_per_address: need(from, &var::MAX_CONNECTIONS_PER_ADDRESS)?,
+                internal_connections: need(from, &var::MAX_INTERNAL_CONNECTIONS)?,
+                answer_bytes,
+                answer_bytes_per_caller: from.get(&var::ANSWER_BYTES_PER_CALLER).unwrap_or(answer_bytes / 4),
                 concurrent,
                 concurrent_anonymous: from.get(&var::MAX_CONCURRENT_ANONYMOUS_REQUESTS).unwrap_or(concurrent),
                 auth: need(from, &var::RATE_LIMIT_AUTH)?,

@@ -73,6 +73,19 @@ registry! {
     /// Networks beside the private ranges that count as internal.
     TRUSTED_INTERNAL_CIDRS: Vec<IpNet> = Variable::new(Edge, &kind::NETWORKS).rule(NARROW);
 
+    /// Connections to the public listener. When all are taken, the longest idle one of the fullest network yields.
+    MAX_CONNECTIONS: u32 = Variable::new(Limits, kind!(u32, "a whole number from 16 to 1000000", |t| number(t, 16, 1_000_000))).default("16384")
+        .rule("fewer where the limit of open files demands it, which warns at start");
+    /// Connections of one IPv4 address or IPv6 /64; an IPv4 /24 may have ten times as many, an IPv6 /56 three and a /48 nine
+    /// times. Does not bound TRUSTED_PROXIES.
+    MAX_CONNECTIONS_PER_ADDRESS: u32 = Variable::new(Limits, kind!(u32, "a whole number from 1 to 1000000", |t| number(t, 1, 1_000_000))).default("512");
+    /// Connections to the internal listener, which the public one cannot take.
+    MAX_INTERNAL_CONNECTIONS: u32 = Variable::new(Limits, kind!(u32, "a whole number from 4 to 100000", |t| number(t, 4, 100_000))).default("256");
+    /// Bytes of large answers (beyond 64 KiB) held at once, from the node's first byte to the client's last.
+    ANSWER_BYTES_MAX: u64 = Variable::new(Limits, kind!(u64, "a size of at least 1MiB", |t| size(t, 1 << 20))).default("512MiB");
+    /// Bytes of them that one caller's may take; one answer alone may be larger.
+    ANSWER_BYTES_PER_CALLER: u64 = Variable::new(Limits, kind!(u64, "a size of at least 1MiB", |t| size(t, 1 << 20)))
+        .derived("a quarter of ANSWER_BYTES_MAX");
     /// Requests one caller may have in flight.
     MAX_CONCURRENT_REQUESTS: u32 = Variable::new(Limits, kind!(u32, "a whole number from 1 to 100000", |t| number(t, 1, 100_000))).default("50");
     /// Requests one anonymous address may have in flight.

@@ -157,6 +157,7 @@ const BROKEN: &[(&str, &[&str])] = &[
     ("AUDIT_FULL_POLICY", &["open"]),
     ("AUDIT_DURABILITY", &["none"]),
     ("AUDIT_CHECKPOINT_KEY", &["07", "-----BEGIN PRIVATE KEY-----"]),
+    ("AUDIT_CHECKPOINT_PUBLIC_KEYS_PREVIOUS", &["07", "x"]),
     ("AUDIT_CHECKPOINT_INTERVAL", &["x", "0s", "2d"]),
     ("AUDIT_LOG_PARAMS", &["some"]),
     ("RETENTION_ACCESS_LOGS", &["forever", "23h"]),

@@ -8,6 +8,7 @@ mod directory;
 mod edge;
 mod fault;
 mod features;
+mod files;
 pub(crate) mod humanity;
 pub(crate) mod journal;
 mod lease;
@@ -15,6 +16,7 @@ mod listen;
 pub(crate) mod node;
 pub(crate) mod outbox_mark;
 mod patience;
+mod quota;
 mod ready;
 mod sessions;
 pub(crate) mod stores;
@@ -38,12 +40,14 @@ use anyhow::Context as _;
 use arc_swap::ArcSwap;
 use axum::Router;
 use features::Foundation;
+use gw_http::TrustedProxies;
 use gw_identity::Resolvers;
 use gw_node::{KeyCipher, Node};
 use gw_store::{BootClock, Feed, FeedTiming};
 use lease::Lease;
 use listen::{Connections, Served};
 use outbox_mark::OutboxMarkFile;
+use quota::Quota;
 use ready::{Readiness, ReadyDetail, ReadyState};
 use std::{
     net::SocketAddr,
@@ -165,7 +169,8 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
     let connections = Connections::new(end.clone());
     let listeners = Listeners::bind(&config).await?;
     let internal = config.edge.internal.is_some();
-    let served = listeners.serve(&connections, &not_yet(&ready.clone().for_public(internal)), &not_yet(&ready));
+    let served =
+        listeners.serve(&config, &connections, &not_yet(&ready.clone().for_public(internal)), &not_yet(&ready));
     tracing::info!(address = %config.edge.listen, "listening");
 
     // Sealing begins with the journal and ends after everything that writes to it.
@@ -331,12 +336,16 @@ impl Listeners {
         Ok(Self { public: bind(config.edge.listen).await?, internal })
     }
 
-    fn serve(self, connections: &Connections, public: &Router, internal: &Router) -> Switch {
+    fn serve(self, config: &Config, connections: &Connections, public: &Router, internal: &Router) -> Switch {
+        let proxies = || TrustedProxies::new(config.edge.trusted_proxies.clone());
+        let limits = files::connection_limits(&config.limits, self.internal.is_some());
         let served = |router: &Router| Arc::new(ArcSwap::from_pointee(router.clone()));
         let switch = Switch { public: served(public), internal: served(internal) };
-        connections.serve(self.public, Arc::clone(&switch.public));
+        let quota = Quota::new("public", limits.public, proxies());
+        connections.serve(self.public, Arc::clone(&switch.public), quota);
         if let Some(listener) = self.internal {
-            connections.serve(listener, Arc::clone(&switch.internal));
+            let quota = Quota::new("internal", limits.internal, proxies());
+            connections.serve(listener, Arc::clone(&switch.internal), quota);
         }
         switch
     }

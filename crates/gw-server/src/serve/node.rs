@@ -2,7 +2,7 @@
 
 use crate::config::Config;
 use anyhow::{Context as _, bail};
-use gw_node::{Connections, KeyCipher, Node, NodeConfig, NodeError, Patience};
+use gw_node::{AnswerLimits, Connections, KeyCipher, Node, NodeConfig, NodeError, Patience};
 use gw_policy::{Snapshot, snapshot::GroupAccess};
 use gw_types::{GroupId, Secret};
 use std::sync::Arc;
@@ -19,7 +19,13 @@ pub(crate) async fn connect(config: &Config, group_keys: Option<Arc<KeyCipher>>)
     let upstream = NodeConfig::new(first.as_str());
     let upstream = others.iter().fold(upstream, |named, url| named.and_then(|named| named.or(url.as_str())));
     let upstream = upstream.context("NODE_URL cannot be used")?;
-    let mut upstream = upstream.with_patience(patience).with_connections(connections);
+    let answers = AnswerLimits {
+        max: usize::try_from(config.limits.answer_bytes)?,
+        per_caller: usize::try_from(config.limits.answer_bytes_per_caller)?,
+        ..AnswerLimits::default()
+    };
+    let upstream = upstream.with_patience(patience).with_connections(connections);
+    let mut upstream = upstream.with_answer_limits(answers);
     let header = config.node.api_key_header.as_str();
     upstream = upstream.with_key_header(header).context("RPC_API_KEY_HEADER cannot be used")?;
     if let Some(key) = &config.node.api_key {

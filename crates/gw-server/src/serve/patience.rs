@@ -4,14 +4,11 @@
 //! Kept here rather than with hyper's own header timeout, which counts an idle connection as a slow header and arms a
 //! timer for each request. Here a request costs two stores; the one timer per connection is checked when it fires.
 
+use super::quota::Seat;
 use std::{
     future::Future as _,
     io,
     pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -27,31 +24,12 @@ const IDLE: Duration = Duration::from_secs(60);
 /// For a write that makes no progress.
 const STALLED: Duration = Duration::from_secs(60);
 
-/// Whether a request is being answered on a connection: then reading has no deadline of its own.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Busy(Arc<AtomicBool>);
-
-impl Busy {
-    /// The headers are complete.
-    pub(super) fn begin(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    /// The answer was handed to the connection.
-    pub(super) fn end(&self) {
-        self.0.store(false, Ordering::Relaxed);
-    }
-
-    fn is(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
 /// A connection that ends when it is waited for in vain.
 #[derive(Debug)]
 pub(super) struct Patient<T> {
     inner: T,
-    busy: Busy,
+    /// Its place among the connections, and what it is at.
+    seat: Seat,
     /// Since when nothing, or only part of a request's headers, has come.
     waiting: Option<Waiting>,
     reading: Pin<Box<Sleep>>,
@@ -65,16 +43,16 @@ struct Waiting {
 }
 
 impl<T> Patient<T> {
-    pub(super) fn new(inner: T, busy: Busy) -> Self {
+    pub(super) fn new(inner: T, seat: Seat) -> Self {
         let now = Instant::now();
         let waiting = Some(Waiting { until: now + IDLE, for_headers: false });
-        Self { inner, busy, waiting, reading: Box::pin(sleep_until(now + IDLE)), stalled: None }
+        Self { inner, seat, waiting, reading: Box::pin(sleep_until(now + IDLE)), stalled: None }
     }
 
     /// Notes that bytes came.
     fn fed(&mut self) {
         let begun = self.waiting.is_some_and(|waiting| waiting.for_headers);
-        if !self.busy.is() && !begun {
+        if !self.seat.activity().is_busy() && !begun {
             let until = Instant::now() + HEADERS;
             self.waiting = Some(Waiting { until, for_headers: true });
         }
@@ -82,7 +60,7 @@ impl<T> Patient<T> {
 
     /// Fails once the wait has been too long; otherwise arranges to be woken when it would be.
     fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
-        if self.busy.is() {
+        if self.seat.activity().is_busy() {
             self.waiting = None;
             return Poll::Pending;
         }
@@ -145,6 +123,10 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Patient<T> {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.inner).poll_flush(cx);
+        // Nobody may read until something comes: the wait for that begins here.
+        if matches!(flushed, Poll::Ready(Ok(()))) && self.seat.activity().flushed() {
+            let _ = self.poll_patience(cx);
+        }
         self.poll_progress(cx, flushed)
     }
 
@@ -155,13 +137,18 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Patient<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{
+        super::quota::{Activity, Noting},
+        *,
+    };
+    use std::sync::Arc;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 
-    fn pair() -> (DuplexStream, Patient<DuplexStream>, Busy) {
+    fn pair() -> (DuplexStream, Patient<DuplexStream>, Arc<Activity>) {
         let (client, server) = duplex(64);
-        let busy = Busy::default();
-        (client, Patient::new(server, busy.clone()), busy)
+        let seat = Activity::alone();
+        let activity = Arc::clone(seat.activity());
+        (client, Patient::new(server, seat), activity)
     }
 
     /// How long a read waits until it gives up; the clock runs by itself whenever everything waits.
@@ -200,7 +187,10 @@ mod tests {
         busy.begin();
         let waited = tokio::time::timeout(Duration::from_secs(600), connection.read(&mut byte)).await;
         assert!(waited.is_err(), "still open after ten minutes");
-        busy.end();
+        drop(Noting::new((), Some(busy)));
+        let waited = tokio::time::timeout(Duration::from_secs(600), connection.read(&mut byte)).await;
+        assert!(waited.is_err(), "nor while its answer is written");
+        connection.flush().await.expect("written");
         assert_eq!(gives_up_after(&mut connection).await, 60);
     }
 
