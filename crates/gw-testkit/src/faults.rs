@@ -115,8 +115,9 @@ fn with_row(text: &str, id: &str, row: &str) -> String {
     format!("{before}{HEAD}{}\n{after}", rows.join("\n"))
 }
 
+/// Whether rows are written into the document.
 #[expect(clippy::disallowed_methods, reason = "writing into the sources must be asked for from outside")]
-fn writes() -> bool {
+pub fn writes() -> bool {
     std::env::var_os(WRITE).is_some_and(|value| value == "1")
 }
 

@@ -75,6 +75,6 @@ where
         .collect();
     broken.sort_by_key(|(name, _)| *name);
     let verdict = Verdict { states: checker.unique_state_count(), broken };
-    println!("{}: {verdict}", std::any::type_name::<M>());
+    eprintln!("{}: {verdict}", std::any::type_name::<M>());
     verdict
 }
