@@ -160,7 +160,7 @@ impl Rules {
         }
         let (seen, head) = (Epoch(instance.applied.len() as u64), Epoch(database.len() as u64));
         let stamp = instance.applied.last().copied();
-        let recorded = seen.0.checked_sub(1).map(|index| database.get(index as usize).copied());
+        let recorded = instance.applied.len().checked_sub(1).map(|index| database.get(index).copied());
         let recorded = match recorded {
             // Before the first commit both are at the beginning.
             None => Some(None),
@@ -277,7 +277,7 @@ impl Model for Rules {
         match step {
             Step::Tick => state.tick(),
             Step::Commit { by } => {
-                let stamp = state.writes.len() as u8;
+                let stamp = u8::try_from(state.writes.len()).ok()?;
                 state.primary.push(stamp);
                 state.writes.push(Write { by, stamp, epoch: state.primary.len(), answer: Answer::Waiting });
             }

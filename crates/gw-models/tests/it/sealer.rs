@@ -385,8 +385,8 @@ impl State {
         // The journal is that of the first instance, and is compared with the store at start.
         if sealer == 0 {
             self.inserted = [false; 2];
-            for stream in 0..2 {
-                self.marks[stream] = self.audit.chains[STREAMS[stream]].len().min(self.journal[stream].len());
+            for (stream, chain) in STREAMS.into_iter().enumerate() {
+                self.marks[stream] = self.audit.chains[chain].len().min(self.journal[stream].len());
             }
         }
         if rules.raises_before_serving {
