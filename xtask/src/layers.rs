@@ -26,6 +26,8 @@ const FEATURES: &[&str] = &["gw-identity", "gw-rpc", "gw-admin"];
 const SERVER: &str = "gw-server";
 /// For tests; may use the spine and the adapters.
 const TESTKIT: &str = "gw-testkit";
+/// Models of protocols; tests alone.
+const MODELS: &str = "gw-models";
 /// Uses nothing of ours.
 const XTASK: &str = "xtask";
 
@@ -123,7 +125,7 @@ fn may_use(name: &str) -> Option<BTreeSet<&'static str>> {
     if name == SERVER {
         return Some(spine.chain(ADAPTERS.iter().copied()).chain(FEATURES.iter().copied()).collect());
     }
-    (name == XTASK).then(BTreeSet::new)
+    (name == XTASK || name == MODELS).then(BTreeSet::new)
 }
 
 fn members(metadata: &Metadata) -> impl Iterator<Item = &Package> {

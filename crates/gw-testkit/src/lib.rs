@@ -4,8 +4,11 @@
 #![expect(clippy::panic, reason = "a test part that cannot do its work must end the test")]
 
 pub mod anvil;
+pub mod clock;
 pub mod directory;
+pub mod disk;
 pub mod fake_node;
+pub mod faults;
 pub mod hardhat;
 pub mod jwt;
 pub mod postgres;
@@ -15,9 +18,12 @@ pub mod relay;
 pub mod wallet;
 
 pub use anvil::Anvil;
+pub use clock::{Jump, ManualClock};
+pub use disk::FullDisk;
 pub use fake_node::FakeNode;
+pub use faults::Scenario;
 pub use hardhat::Hardhat;
 pub use redis::RedisServer;
-pub use relay::Relay;
+pub use relay::{Flow, Relay};
 #[cfg(feature = "wallet")]
 pub use wallet::Wallet;

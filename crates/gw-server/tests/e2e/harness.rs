@@ -169,11 +169,15 @@ impl Gateway {
         settings.push(("PORT".into(), port.to_string()));
         settings.push(("BASE_URL".into(), url.clone()));
         settings.push(("NODE_URL".into(), urls.to_owned()));
-        settings.push(("DATA_DIR".into(), data.path().display().to_string()));
+        // A test may bring a disk or databases of its own.
+        let given = |name| extra.iter().any(|(known, _)| *known == name);
+        if !given("DATA_DIR") {
+            settings.push(("DATA_DIR".into(), data.path().display().to_string()));
+        }
         if engine == Engine::Postgres {
-            let database = || gw_testkit::postgres::database().expect("PostgreSQL").expect("not to be left out here");
-            settings.push(("DATABASE_URL".into(), database().url));
-            settings.push(("AUDIT_DATABASE_URL".into(), database().url));
+            for name in ["DATABASE_URL", "AUDIT_DATABASE_URL"].into_iter().filter(|name| !given(name)) {
+                settings.push((name.into(), database_url()));
+            }
         }
         let process = spawn(&settings);
         let http = client();
@@ -433,6 +437,11 @@ impl Gateway {
         }
         panic!("{address} was not registered within five seconds");
     }
+}
+
+/// An empty database of the private PostgreSQL.
+pub(crate) fn database_url() -> String {
+    gw_testkit::postgres::database().expect("PostgreSQL").expect("not to be left out here").url
 }
 
 fn binary(settings: &[(String, String)]) -> Command {

@@ -35,6 +35,8 @@ mod durability;
 #[cfg(test)]
 mod extras;
 #[cfg(test)]
+mod faults;
+#[cfg(test)]
 mod groups;
 #[cfg(test)]
 mod instances;

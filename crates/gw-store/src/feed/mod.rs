@@ -10,6 +10,7 @@
 mod boot;
 mod clock;
 mod listen;
+pub mod rules;
 mod worker;
 
 use crate::{Store, StoreError, snapshot};
@@ -142,8 +143,8 @@ impl Feed {
         // In this order: a snapshot may be newer than what was confirmed, never older.
         let confirmed = self.shared.confirmed.load(Ordering::Acquire);
         let snapshot = self.shared.current.load_full();
-        let age = nanos(self.shared.uptime.now()).saturating_sub(confirmed);
-        Pinned { snapshot, fresh: confirmed != 0 && age < nanos(self.shared.timing.stale_after) }
+        let (now, stale_after) = (nanos(self.shared.uptime.now()), nanos(self.shared.timing.stale_after));
+        Pinned { snapshot, fresh: rules::is_fresh(confirmed, now, stale_after) }
     }
 
     /// The newest epoch applied here.

@@ -9,11 +9,12 @@ mod tables;
 use crate::{
     StoreError,
     dialect::{self, Engine, Head, Pools, Stamp, Transaction},
+    feed_rules::{Succession, is_gapless, succession},
 };
 use gw_policy::{Change, Snapshot};
 use gw_types::Epoch;
 use sea_orm::{ConnectionTrait, Statement, Value};
-use std::{cmp::Ordering, collections::BTreeMap};
+use std::collections::BTreeMap;
 use tables::Entity;
 use uuid::Uuid;
 
@@ -44,13 +45,12 @@ pub(crate) async fn load(pools: &Pools) -> Result<(Snapshot, Head), StoreError> 
 pub(crate) async fn changes_since(pools: &Pools, from: Epoch, stamp: Stamp) -> Result<(Head, Since), StoreError> {
     let tx = pools.begin_read().await?;
     let head = primary_head(&tx).await?;
-    let since = match head.epoch.cmp(&from) {
-        Ordering::Equal if head.stamp == stamp => Since::Nothing,
-        Ordering::Less => Since::Broken("the head went back"),
-        Ordering::Greater if dialect::stamp(&tx, from).await? == Some(stamp) => {
-            read_changes(&tx, from, head.epoch).await?
-        }
-        Ordering::Equal | Ordering::Greater => Since::Broken("the history is another one"),
+    let recorded = if head.epoch == from { Some(head.stamp) } else { dialect::stamp(&tx, from).await? };
+    let since = match succession(from, stamp, head.epoch, recorded) {
+        Succession::Same => Since::Nothing,
+        Succession::Later => read_changes(&tx, from, head.epoch).await?,
+        Succession::WentBack => Since::Broken("the head went back"),
+        Succession::Another => Since::Broken("the history is another one"),
     };
     tx.rollback().await?;
     Ok((head, since))
@@ -69,23 +69,18 @@ async fn read_changes(tx: &Transaction, from: Epoch, to: Epoch) -> Result<Since,
             [signed(from), signed(to)],
         ))
         .await?;
-    let mut next = from.0;
+    let mut epochs = Vec::with_capacity(found.len());
     let mut changed: BTreeMap<Entity, Vec<Uuid>> = BTreeMap::new();
     for row in found {
         let epoch: i64 = row.try_get("", "epoch")?;
-        // Every epoch has at least one change row, so each must be the last one again or its successor.
-        match u64::try_from(epoch) {
-            Ok(epoch) if epoch == next => {}
-            Ok(epoch) if epoch == next.saturating_add(1) => next = epoch,
-            _ => return Ok(Since::Broken("an epoch is missing")),
-        }
+        epochs.push(u64::try_from(epoch).ok().map(Epoch));
         let entity: String = row.try_get("", "entity")?;
         let Some(entity) = Entity::parse(&entity) else {
             return Ok(Since::Broken("a change names an unknown entity"));
         };
         changed.entry(entity).or_default().push(row.try_get("", "row_id")?);
     }
-    if next != to.0 {
+    if !is_gapless(from, to, epochs) {
         return Ok(Since::Broken("an epoch is missing"));
     }
     let mut gone = Vec::new();

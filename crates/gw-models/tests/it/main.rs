@@ -1,0 +1,12 @@
+//! Each file is one protocol: its states and steps, its invariants, and the sizes at which all of it is visited.
+
+#[cfg(test)]
+mod check;
+#[cfg(test)]
+mod commit;
+#[cfg(test)]
+mod epoch_feed;
+#[cfg(test)]
+mod sealer;
+#[cfg(test)]
+mod sends;

@@ -1,0 +1,653 @@
+//! Sealer, claim and outbox (spec/70 rules 3, 13 and 15, HD25; RL1, RL3, RL4, RL6): how records get into the audit store.
+//!
+//! Code: `gw-server/src/workers/sealer`, `gw-store/src/audit`. Mutations leave a row in the outbox of the policy store;
+//! calls leave a record in one of two streams of the journal. Sealers take both into chains of the audit store: a row is
+//! looked at, its entry inserted where the chain ends and the claim's fence is the newest, the store read back, the row
+//! marked as sealed and kept. A sealer dies at any point; its lease lapses and another one goes on. Meanwhile an operator
+//! restores an older policy store or audit store, an insert is acknowledged and not kept, a chain's end is altered.
+//!
+//! Invariants: no record is sealed twice; an acknowledged record whose chain is not blocked ends in the store, or an alarm
+//! names its id; a blocked chain blocks no other, and is told of.
+//!
+//! Sizes: two sealers on the outbox, up to three mutations and two calls, one or two of the faults at a time.
+
+use crate::check::{check, check_for};
+use stateright::{Model, Property};
+use std::collections::BTreeSet;
+
+const ONCE: &str = "no record is sealed twice";
+const ALL: &str = "an acknowledged record is sealed or named by an alarm";
+const TOLD: &str = "a blocked chain is told of";
+/// The chains: of mutations, and of the two streams of the journal.
+const ADMIN: usize = 0;
+const STREAMS: [usize; 2] = [1, 2];
+
+#[derive(Clone, Copy, Debug)]
+struct Rules {
+    /// Which rows wait: those that are not marked as sealed, compared with what stands under their id. Otherwise those
+    /// above the highest sealed id, deleted once sealed.
+    by_row: bool,
+    /// Rows and marks move on only after the store was seen to hold the entry.
+    reads_back: bool,
+    /// Where a chain ends is compared with what was confirmed while the sealer runs, not at start only.
+    compares_live: bool,
+    /// A chain that cannot go on holds up no other.
+    independent: bool,
+    /// Ids known outside the policy store are raised in it before it takes the first mutation.
+    raises_before_serving: bool,
+    /// Kept rows are compared with the store again before they are deleted, not only when a sealer takes the chain.
+    compares_kept: bool,
+    /// An insert goes with the claim's holder, not with its number alone: a restored audit store gives numbers out again.
+    compares_holder: bool,
+    sizes: Sizes,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Sizes {
+    mutations: u8,
+    /// Calls recorded in each stream.
+    calls: [u8; 2],
+    crashes: u8,
+    takeovers: u8,
+    policy_restores: u8,
+    audit_restores: u8,
+    phantoms: u8,
+    jams: u8,
+    forgets: u8,
+}
+
+const NONE: Sizes = Sizes {
+    mutations: 0,
+    calls: [0, 0],
+    crashes: 0,
+    takeovers: 0,
+    policy_restores: 0,
+    audit_restores: 0,
+    phantoms: 0,
+    jams: 0,
+    forgets: 0,
+};
+const NEW: Rules = Rules {
+    by_row: true,
+    reads_back: true,
+    compares_live: true,
+    independent: true,
+    raises_before_serving: true,
+    compares_kept: true,
+    compares_holder: true,
+    sizes: NONE,
+};
+const OLD: Rules = Rules {
+    by_row: false,
+    reads_back: false,
+    compares_live: false,
+    independent: false,
+    raises_before_serving: false,
+    compares_kept: false,
+    compares_holder: false,
+    sizes: NONE,
+};
+
+/// A record by the id of its row, and by what it says.
+type Record = (u8, u8);
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Policy {
+    /// Rows of the outbox and whether they are marked as sealed.
+    rows: Vec<(Record, bool)>,
+    last_id: u8,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Audit {
+    chains: [Vec<Record>; 3],
+    fence: u8,
+    holder: usize,
+    /// Somebody altered the end of this chain: nothing continues it.
+    jammed: Option<usize>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Sealer {
+    fence: Option<u8>,
+    known: Option<Known>,
+    stage: Stage,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Known {
+    /// Its end, as a hash tells it.
+    chain: Vec<Record>,
+    /// The highest sealed id.
+    newest: u8,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+enum Stage {
+    #[default]
+    Rest,
+    Insert(Record),
+    ReadBack(Record),
+    Mark(Record),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct State {
+    policy: Policy,
+    policy_backup: Option<Policy>,
+    audit: Audit,
+    audit_backup: Option<Audit>,
+    /// The records of the journal's two streams; it keeps them.
+    journal: [Vec<Record>; 2],
+    /// How many of them count as sealed.
+    marks: [usize; 2],
+    /// Inserted, and not read back yet.
+    inserted: [bool; 2],
+    sealers: [Sealer; 2],
+    /// The highest id known to be committed, outside the policy store.
+    outside: u8,
+    acknowledged: BTreeSet<Record>,
+    /// Ids that an alarm named.
+    named: BTreeSet<u8>,
+    blocked: Option<usize>,
+    next: u8,
+    left: Left,
+}
+
+/// What may still happen.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Left {
+    mutations: u8,
+    calls: [u8; 2],
+    crashes: u8,
+    takeovers: u8,
+    policy_restores: u8,
+    audit_restores: u8,
+    phantoms: u8,
+    jams: u8,
+    forgets: u8,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Step {
+    Mutate,
+    Call(usize),
+    BackUpPolicy,
+    BackUpAudit,
+    /// The service is stopped for it.
+    RestorePolicy,
+    RestoreAudit,
+    /// The next insert is acknowledged and not kept.
+    Phantom {
+        sealer: usize,
+    },
+    PhantomOfStream(usize),
+    Jam(usize),
+    /// A sealed row was kept long enough.
+    Forget,
+    Crash {
+        sealer: usize,
+    },
+    Claim {
+        sealer: usize,
+    },
+    Look {
+        sealer: usize,
+    },
+    Insert {
+        sealer: usize,
+    },
+    ReadBack {
+        sealer: usize,
+    },
+    Mark {
+        sealer: usize,
+    },
+    Compare {
+        sealer: usize,
+    },
+    InsertOfStream(usize),
+    MarkOfStream(usize),
+    CompareStream(usize),
+    Alarm(usize),
+}
+
+impl Rules {
+    /// The first row that waits.
+    fn waiting(self, state: &State, known: &Known) -> Option<Record> {
+        let waits = |(record, sealed): &&(Record, bool)| {
+            if self.by_row { !*sealed } else { record.0 > known.newest }
+        };
+        state.policy.rows.iter().find(waits).map(|(record, _)| *record)
+    }
+
+    fn may_forget(self, state: &State, (record, sealed): &(Record, bool)) -> bool {
+        *sealed && (!self.compares_kept || state.is_sealed(ADMIN, record))
+    }
+
+    /// Ids above the highest sealed one that neither wait nor are sealed nor were named.
+    fn absent(self, state: &State, known: &Known) -> Vec<u8> {
+        let last = state.policy.last_id.max(state.outside);
+        let is_there = |id: u8| {
+            state.policy.rows.iter().any(|(row, _)| row.0 == id)
+                || state.audit.chains[ADMIN].iter().any(|entry| entry.0 == id)
+        };
+        let ids = known.newest + 1..=last;
+        if self.by_row { ids.filter(|id| !is_there(*id) && !state.named.contains(id)).collect() } else { Vec::new() }
+    }
+
+    /// Whether a stream holds up what comes after it in a step of the sealer.
+    fn holds_up(self, state: &State, stream: usize) -> bool {
+        let chain = STREAMS[stream];
+        let waits = state.marks[stream] < state.journal[stream].len();
+        let fits = state.audit.jammed != Some(chain) && state.audit.chains[chain].len() >= state.marks[stream];
+        !self.independent && waits && !fits
+    }
+
+    /// The steps of the sealers on one chain; none: they rest.
+    fn work(self, state: &State, chain: usize) -> Vec<Step> {
+        let mut steps = Vec::new();
+        if self.independent && state.audit.jammed == Some(chain) && state.blocked != Some(chain) {
+            steps.push(Step::Alarm(chain));
+        }
+        match chain {
+            ADMIN => self.work_on_outbox(state, &mut steps),
+            _ => self.work_on_stream(state, chain - 1, &mut steps),
+        }
+        steps
+    }
+
+    fn work_on_outbox(self, state: &State, steps: &mut Vec<Step>) {
+        // What tries in vain to continue an altered chain changes nothing.
+        if state.audit.jammed == Some(ADMIN) || (0..2).any(|stream| self.holds_up(state, stream)) {
+            return;
+        }
+        let held = state.sealers.iter().any(|sealer| sealer.fence.is_some());
+        for (index, sealer) in state.sealers.iter().enumerate() {
+            let Some(known) = &sealer.known else {
+                if !held {
+                    steps.push(Step::Claim { sealer: index });
+                }
+                continue;
+            };
+            match sealer.stage {
+                Stage::Rest => {
+                    if self.waiting(state, known).is_some() || !self.absent(state, known).is_empty() {
+                        steps.push(Step::Look { sealer: index });
+                    }
+                    let stored = &state.audit.chains[ADMIN];
+                    let stands = known.chain == *stored;
+                    let lacks = state.policy.rows.iter().any(|(row, sealed)| *sealed && !stored.contains(row));
+                    if (self.compares_live && !stands) || (self.compares_kept && lacks) {
+                        steps.push(Step::Compare { sealer: index });
+                    }
+                }
+                Stage::Insert(_) => steps.push(Step::Insert { sealer: index }),
+                Stage::ReadBack(_) => steps.push(Step::ReadBack { sealer: index }),
+                Stage::Mark(_) => steps.push(Step::Mark { sealer: index }),
+            }
+        }
+    }
+
+    fn work_on_stream(self, state: &State, stream: usize, steps: &mut Vec<Step>) {
+        if (0..stream).any(|before| self.holds_up(state, before)) {
+            return;
+        }
+        let stored = state.audit.chains[STREAMS[stream]].len();
+        let jammed = state.audit.jammed == Some(STREAMS[stream]);
+        if state.inserted[stream] {
+            steps.push(Step::MarkOfStream(stream));
+        } else if self.compares_live && stored < state.marks[stream] {
+            steps.push(Step::CompareStream(stream));
+        } else if !jammed && stored >= state.marks[stream] && state.marks[stream] < state.journal[stream].len() {
+            steps.push(Step::InsertOfStream(stream));
+        }
+    }
+
+    /// What a sealer does when it takes the chain.
+    fn claim(self, state: &mut State, index: usize) {
+        state.audit.fence += 1;
+        state.audit.holder = index;
+        for other in &mut state.sealers {
+            // Only the lease is gone; what the other one is about to do it still tries.
+            if other.stage == Stage::Rest {
+                *other = Sealer::default();
+            }
+        }
+        let chain = state.audit.chains[ADMIN].clone();
+        if self.by_row {
+            for (row, sealed) in &mut state.policy.rows {
+                *sealed &= chain.contains(row);
+            }
+        }
+        let newest = chain.iter().map(|entry| entry.0).max().unwrap_or(0);
+        if self.by_row {
+            state.raise_ids(newest);
+        }
+        let known = Known { chain, newest };
+        state.sealers[index] = Sealer { fence: Some(state.audit.fence), known: Some(known), stage: Stage::Rest };
+    }
+
+    fn look(self, state: &mut State, index: usize) -> Option<()> {
+        let known = state.sealers[index].known.clone()?;
+        state.named.extend(self.absent(state, &known));
+        if let Some(row) = self.waiting(state, &known) {
+            let is_sealed = self.by_row && state.audit.chains[ADMIN].contains(&row);
+            state.sealers[index].stage = if is_sealed { Stage::Mark(row) } else { Stage::Insert(row) };
+        }
+        Some(())
+    }
+
+    fn insert(self, state: &mut State, index: usize, keeps: bool) -> Option<()> {
+        let Sealer { fence, known: Some(mut known), stage: Stage::Insert(row) } = state.sealers[index].clone() else {
+            return None;
+        };
+        let fits = fence == Some(state.audit.fence)
+            && (!self.compares_holder || state.audit.holder == index)
+            && known.chain == state.audit.chains[ADMIN]
+            && state.audit.jammed != Some(ADMIN);
+        if !fits {
+            state.sealers[index] = Sealer::default();
+            return Some(());
+        }
+        if keeps {
+            state.audit.chains[ADMIN].push(row);
+        }
+        known.chain.push(row);
+        known.newest = known.newest.max(row.0);
+        let stage = if self.reads_back { Stage::ReadBack(row) } else { Stage::Mark(row) };
+        state.sealers[index] = Sealer { fence, known: Some(known), stage };
+        Some(())
+    }
+
+    fn mark(self, state: &mut State, index: usize) -> Option<()> {
+        let Stage::Mark(row) = state.sealers[index].stage else { return None };
+        if self.by_row {
+            state.policy.rows.iter_mut().filter(|(known, _)| *known == row).for_each(|(_, sealed)| *sealed = true);
+        } else {
+            state.policy.rows.retain(|(known, _)| known.0 > row.0);
+        }
+        state.sealers[index].stage = Stage::Rest;
+        Some(())
+    }
+}
+
+impl State {
+    /// A policy store that has given out fewer ids than are known gets them raised, and an alarm names them.
+    fn raise_ids(&mut self, sealed: u8) {
+        let last = sealed.max(self.outside);
+        self.named.extend(self.policy.last_id + 1..=last);
+        self.policy.last_id = self.policy.last_id.max(last);
+    }
+
+    fn stop(&mut self, rules: Rules, sealer: usize) {
+        self.sealers[sealer] = Sealer::default();
+        // The journal is that of the first instance, and is compared with the store at start.
+        if sealer == 0 {
+            self.inserted = [false; 2];
+            for (stream, chain) in STREAMS.into_iter().enumerate() {
+                self.marks[stream] = self.audit.chains[chain].len().min(self.journal[stream].len());
+            }
+        }
+        if rules.raises_before_serving {
+            self.raise_ids(0);
+        }
+    }
+
+    fn is_sealed(&self, chain: usize, record: &Record) -> bool {
+        self.audit.chains[chain].contains(record)
+    }
+}
+
+impl Model for Rules {
+    type State = State;
+    type Action = Step;
+
+    fn init_states(&self) -> Vec<State> {
+        let Sizes { mutations, calls, crashes, takeovers, policy_restores, audit_restores, phantoms, jams, forgets } =
+            self.sizes;
+        vec![State {
+            policy: Policy { rows: Vec::new(), last_id: 0 },
+            policy_backup: None,
+            audit: Audit { chains: [const { Vec::new() }; 3], fence: 0, holder: 0, jammed: None },
+            audit_backup: None,
+            journal: [const { Vec::new() }; 2],
+            marks: [0; 2],
+            inserted: [false; 2],
+            sealers: [Sealer::default(), Sealer::default()],
+            outside: 0,
+            acknowledged: BTreeSet::new(),
+            named: BTreeSet::new(),
+            blocked: None,
+            next: 0,
+            left: Left {
+                mutations,
+                calls,
+                crashes,
+                takeovers,
+                policy_restores,
+                audit_restores,
+                phantoms,
+                jams,
+                forgets,
+            },
+        }]
+    }
+
+    fn actions(&self, state: &State, steps: &mut Vec<Step>) {
+        let left = &state.left;
+        if left.mutations > 0 {
+            steps.push(Step::Mutate);
+        }
+        steps.extend((0..2).filter(|stream| left.calls[*stream] > 0).map(Step::Call));
+        if left.policy_restores > 0 {
+            steps.push(if state.policy_backup.is_none() { Step::BackUpPolicy } else { Step::RestorePolicy });
+        }
+        if left.audit_restores > 0 {
+            steps.push(if state.audit_backup.is_none() { Step::BackUpAudit } else { Step::RestoreAudit });
+        }
+        if left.jams > 0 && state.audit.jammed.is_none() {
+            steps.extend((0..3).map(Step::Jam));
+        }
+        if left.forgets > 0 && state.policy.rows.iter().any(|row| self.may_forget(state, row)) {
+            steps.push(Step::Forget);
+        }
+        for sealer in 0..2 {
+            let idle = state.sealers[sealer] == Sealer::default() && sealer == 1;
+            if left.crashes > 0 && !idle {
+                steps.push(Step::Crash { sealer });
+            }
+            if left.takeovers > 0 && state.sealers[1 - sealer].fence.is_some() {
+                steps.push(Step::Claim { sealer });
+            }
+        }
+        for chain in 0..3 {
+            for step in self.work(state, chain) {
+                match step {
+                    Step::Insert { sealer } if left.phantoms > 0 => steps.push(Step::Phantom { sealer }),
+                    Step::InsertOfStream(stream) if left.phantoms > 0 => steps.push(Step::PhantomOfStream(stream)),
+                    _ => {}
+                }
+                steps.push(step);
+            }
+        }
+    }
+
+    fn next_state(&self, last: &State, step: Step) -> Option<State> {
+        let mut state = last.clone();
+        match step {
+            Step::Mutate => {
+                state.left.mutations -= 1;
+                state.next += 1;
+                state.policy.last_id += 1;
+                let record = (state.policy.last_id, state.next);
+                state.policy.rows.push((record, false));
+                state.outside = state.outside.max(record.0);
+                state.acknowledged.insert(record);
+            }
+            Step::Call(stream) => {
+                state.left.calls[stream] -= 1;
+                state.next += 1;
+                // The ids of streams are apart from those of rows.
+                state.journal[stream].push((100, state.next));
+            }
+            Step::BackUpPolicy => state.policy_backup = Some(state.policy.clone()),
+            Step::BackUpAudit => state.audit_backup = Some(state.audit.clone()),
+            Step::RestorePolicy => {
+                state.left.policy_restores -= 1;
+                state.policy = state.policy_backup.take()?;
+                state.stop(*self, 0);
+                state.stop(*self, 1);
+            }
+            Step::RestoreAudit => {
+                state.left.audit_restores -= 1;
+                state.audit = state.audit_backup.take()?;
+            }
+            Step::Jam(chain) => {
+                state.left.jams -= 1;
+                state.audit.jammed = Some(chain);
+            }
+            Step::Forget => {
+                state.left.forgets -= 1;
+                let row = state.policy.rows.iter().position(|row| self.may_forget(&state, row))?;
+                state.policy.rows.remove(row);
+            }
+            Step::Crash { sealer } => {
+                state.left.crashes -= 1;
+                state.stop(*self, sealer);
+            }
+            Step::Claim { sealer } => {
+                if state.sealers.iter().any(|other| other.fence.is_some()) {
+                    state.left.takeovers -= 1;
+                }
+                self.claim(&mut state, sealer);
+            }
+            Step::Look { sealer } => self.look(&mut state, sealer)?,
+            Step::Insert { sealer } => self.insert(&mut state, sealer, true)?,
+            Step::Phantom { sealer } => {
+                state.left.phantoms -= 1;
+                self.insert(&mut state, sealer, false)?;
+            }
+            Step::ReadBack { sealer } => {
+                let Stage::ReadBack(row) = state.sealers[sealer].stage else { return None };
+                if state.audit.chains[ADMIN].contains(&row) {
+                    state.sealers[sealer].stage = Stage::Mark(row);
+                } else {
+                    state.sealers[sealer] = Sealer::default();
+                }
+            }
+            Step::Mark { sealer } => self.mark(&mut state, sealer)?,
+            Step::Compare { sealer } => state.sealers[sealer] = Sealer::default(),
+            Step::InsertOfStream(stream) => {
+                let (chain, mark) = (&mut state.audit.chains[STREAMS[stream]], state.marks[stream]);
+                if chain.len() == mark {
+                    chain.push(state.journal[stream][mark]);
+                }
+                state.inserted[stream] = true;
+            }
+            Step::PhantomOfStream(stream) => {
+                state.left.phantoms -= 1;
+                state.inserted[stream] = true;
+            }
+            Step::MarkOfStream(stream) => {
+                state.inserted[stream] = false;
+                if !self.reads_back || state.audit.chains[STREAMS[stream]].len() > state.marks[stream] {
+                    state.marks[stream] += 1;
+                }
+            }
+            Step::CompareStream(stream) => state.marks[stream] = state.audit.chains[STREAMS[stream]].len(),
+            Step::Alarm(chain) => state.blocked = Some(chain),
+        }
+        Some(state)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        vec![
+            Property::always(ONCE, |_, state: &State| {
+                state.audit.chains.iter().all(|chain| chain.iter().collect::<BTreeSet<_>>().len() == chain.len())
+            }),
+            Property::always(ALL, |rules: &Self, state: &State| {
+                let rests = |chain| rules.work(state, chain).is_empty() && state.audit.jammed != Some(chain);
+                let admin = || {
+                    let mut due = state.acknowledged.iter().filter(|record| !state.named.contains(&record.0));
+                    due.all(|record| state.is_sealed(ADMIN, record))
+                };
+                let stream =
+                    |stream: usize| state.journal[stream].iter().all(|record| state.is_sealed(STREAMS[stream], record));
+                (!rests(ADMIN) || admin()) && (0..2).all(|index| !rests(STREAMS[index]) || stream(index))
+            }),
+            Property::always(TOLD, |rules: &Self, state: &State| match state.audit.jammed {
+                Some(chain) => !rules.work(state, chain).is_empty() || state.blocked == Some(chain),
+                None => true,
+            }),
+        ]
+    }
+}
+
+/// What the operator's backups do (RL3, RL6), with the deaths and takeovers around them.
+const POLICY_RESTORED: Sizes = Sizes { mutations: 3, crashes: 1, takeovers: 1, policy_restores: 1, forgets: 1, ..NONE };
+const AUDIT_RESTORED: Sizes =
+    Sizes { mutations: 2, calls: [1, 0], crashes: 1, takeovers: 1, audit_restores: 1, forgets: 1, ..NONE };
+const BOTH_RESTORED: Sizes = Sizes { mutations: 3, policy_restores: 1, audit_restores: 1, ..NONE };
+const CHAIN_BLOCKED: Sizes = Sizes { mutations: 1, calls: [1, 1], crashes: 1, jams: 1, ..NONE };
+const COMMIT_LOST: Sizes = Sizes { mutations: 2, calls: [1, 0], crashes: 1, takeovers: 1, phantoms: 1, ..NONE };
+
+#[test]
+fn rl3_after_an_older_policy_store_rows_below_the_highest_id_are_never_sealed() {
+    check_for(ALL, Rules { sizes: POLICY_RESTORED, ..OLD }).breaks(ALL);
+}
+
+#[test]
+fn rl6_what_an_older_audit_store_lost_is_gone() {
+    check_for(ALL, Rules { sizes: AUDIT_RESTORED, ..OLD }).breaks(ALL);
+}
+
+#[test]
+fn rl4_a_blocked_chain_blocks_all_and_nobody_is_told() {
+    check_for(ALL, Rules { sizes: CHAIN_BLOCKED, ..OLD }).breaks(ALL);
+    check_for(TOLD, Rules { sizes: CHAIN_BLOCKED, ..OLD }).breaks(TOLD);
+}
+
+#[test]
+fn rl1_a_commit_that_was_none_is_taken_for_one() {
+    check_for(ALL, Rules { sizes: COMMIT_LOST, ..OLD }).breaks(ALL);
+}
+
+/// Each rule is needed: without it alone, some record is lost without a word.
+#[test]
+fn each_rule_of_the_sealer_is_needed() {
+    let by_highest = Rules { by_row: false, raises_before_serving: false, ..NEW };
+    check_for(ALL, Rules { sizes: POLICY_RESTORED, ..by_highest }).breaks(ALL);
+    let believing = Rules { reads_back: false, compares_live: false, compares_kept: false, ..NEW };
+    check_for(ALL, Rules { sizes: COMMIT_LOST, ..believing }).breaks(ALL);
+    let at_start_only = Rules { compares_live: false, compares_kept: false, ..NEW };
+    check_for(ALL, Rules { sizes: AUDIT_RESTORED, ..at_start_only }).breaks(ALL);
+    check_for(ALL, Rules { independent: false, sizes: CHAIN_BLOCKED, ..NEW }).breaks(ALL);
+}
+
+/// Two sealers with claims of one number: both continue the same chain, with the same record.
+#[test]
+fn rl6_a_restored_audit_store_gives_a_fence_out_twice() {
+    check_for(ONCE, Rules { compares_holder: false, sizes: AUDIT_RESTORED, ..NEW }).breaks(ONCE);
+}
+
+/// A sealer whose lease lapsed marks a row after the audit store went back: whoever sealed meanwhile never looks at the
+/// row again, and it is deleted.
+#[test]
+fn rl6_kept_rows_are_compared_before_they_go() {
+    check_for(ALL, Rules { compares_kept: false, sizes: AUDIT_RESTORED, ..NEW }).breaks(ALL);
+}
+
+/// A restored policy store that takes a mutation before its ids were raised gives it the id of a lost one, and nobody
+/// misses the lost one.
+#[test]
+fn rl3_ids_are_raised_before_the_first_mutation_is_taken() {
+    check_for(ALL, Rules { raises_before_serving: false, sizes: POLICY_RESTORED, ..NEW }).breaks(ALL);
+}
+
+#[test]
+fn rl3_rl4_rl6_the_sealer_loses_nothing_without_a_word() {
+    for sizes in [POLICY_RESTORED, AUDIT_RESTORED, BOTH_RESTORED, CHAIN_BLOCKED, COMMIT_LOST] {
+        check(Rules { sizes, ..NEW }).holds(1_000);
+    }
+}

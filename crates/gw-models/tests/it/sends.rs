@@ -1,0 +1,334 @@
+//! Reserve, send, outcome (HD21, HD22, spec/20 §12): a transaction on its way through the gateway.
+//!
+//! Code: `gw-rpc/src/send`. The intent is appended to the journal and made durable; rows are reserved in the policy store;
+//! the transaction goes to the node, which takes it, refuses it, or takes it or not without an answer; rows are settled;
+//! the outcome is made durable; the client is answered. The process dies between any two of these, and then only what is
+//! durable is left; at the next start open intents are resolved by asking the node. Journal and policy store fail.
+//!
+//! Invariants: the node hears of nothing without a durable intent; no intent has two outcomes; when all is at rest, each
+//! durable intent has the outcome that the node's state gives it; a client told of success has a durable outcome; and what
+//! a client was told of is never concluded as refused.
+//!
+//! Assumed: a transaction on its way to the node arrives or is lost before the gateway gives up asking for it
+//! (`recover::TRIES`, one minute). Sizes: two sends, two deaths, one fault of the journal, one of the policy store.
+
+use crate::check::{check, check_for};
+use stateright::{Model, Property};
+
+const INTENT_FIRST: &str = "the node hears of nothing without a durable intent";
+const ONE_OUTCOME: &str = "no intent has two outcomes";
+const OUTCOME_TRUE: &str = "at rest each durable intent has the outcome the node gives it";
+const TOLD_AFTER_OUTCOME: &str = "a client told of success has a durable outcome";
+const TOLD_IS_TRUE: &str = "what a client was told of is taken, and its intent is durable";
+
+#[derive(Clone, Copy, Debug)]
+struct Rules {
+    /// The node hears of a transaction only when its intent is durable.
+    waits_for_intent: bool,
+    /// Success is told only when the outcome is durable; otherwise also when it is left to the resolver.
+    waits_for_outcome: bool,
+    /// The resolver asks for as long as the transaction may still arrive.
+    asks_on: bool,
+}
+
+const NEW: Rules = Rules { waits_for_intent: true, waits_for_outcome: true, asks_on: true };
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Outcome {
+    Accepted,
+    Refused,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Phase {
+    New,
+    /// The intent is written.
+    Intended,
+    /// The intent counts as durable; rows are reserved.
+    Reserved,
+    /// On its way; nobody has answered.
+    Sent,
+    /// The node has answered: taken or not.
+    Answered(Outcome),
+    /// Rows are settled.
+    Settled(Outcome),
+    /// The outcome is durable, or the resolver has the rest.
+    Concluded(Outcome),
+    /// Left to the resolver, without an answer of the node.
+    Unknown,
+    /// The client has its answer, or is gone.
+    Over,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Rows {
+    None,
+    Reserved,
+    Settled(Outcome),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Send {
+    phase: Phase,
+    /// Written, and lost with the process unless durable.
+    intent: Durability,
+    outcomes: Vec<Outcome>,
+    rows: Rows,
+    /// Bytes on their way to the node.
+    wire: bool,
+    /// Refused by the node, or lost on the way.
+    gone: bool,
+    taken: bool,
+    /// Handed to the resolver of this life of the process.
+    resolving: bool,
+    told_success: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Durability {
+    None,
+    Written,
+    Durable,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct State {
+    sends: [Send; 2],
+    deaths: u8,
+    journal_faults: u8,
+    store_faults: u8,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Step {
+    Write(usize),
+    Sync(usize),
+    Forward(usize),
+    /// The node has the bytes and takes or refuses them; the answer comes back or not.
+    Arrive {
+        send: usize,
+        takes: bool,
+        answers: bool,
+    },
+    /// Lost on the way.
+    Lose(usize),
+    GiveUp(usize),
+    Settle(usize),
+    StoreFails(usize),
+    Conclude(usize),
+    JournalFails(usize),
+    Tell(usize),
+    Resolve(usize),
+    Die,
+}
+
+impl Send {
+    fn is_open(&self) -> bool {
+        self.intent == Durability::Durable && self.outcomes.is_empty()
+    }
+
+    /// What the resolver concludes now, if it does.
+    fn resolution(&self, rules: Rules) -> Option<Outcome> {
+        match (self.taken, self.wire && rules.asks_on) {
+            (true, _) => Some(Outcome::Accepted),
+            (false, false) => Some(Outcome::Refused),
+            (false, true) => None,
+        }
+    }
+}
+
+impl Model for Rules {
+    type State = State;
+    type Action = Step;
+
+    fn init_states(&self) -> Vec<State> {
+        let send = Send {
+            phase: Phase::New,
+            intent: Durability::None,
+            outcomes: Vec::new(),
+            rows: Rows::None,
+            wire: false,
+            gone: false,
+            taken: false,
+            resolving: false,
+            told_success: false,
+        };
+        vec![State { sends: [send.clone(), send], deaths: 0, journal_faults: 0, store_faults: 0 }]
+    }
+
+    fn actions(&self, state: &State, steps: &mut Vec<Step>) {
+        for (index, send) in state.sends.iter().enumerate() {
+            match send.phase {
+                Phase::New => steps.push(Step::Write(index)),
+                Phase::Intended => {
+                    steps.push(Step::Sync(index));
+                    if !self.waits_for_intent {
+                        steps.push(Step::Forward(index));
+                    }
+                }
+                Phase::Reserved => steps.push(Step::Forward(index)),
+                Phase::Sent => steps.push(Step::GiveUp(index)),
+                Phase::Answered(_) => {
+                    steps.push(Step::Settle(index));
+                    if state.store_faults < 1 {
+                        steps.push(Step::StoreFails(index));
+                    }
+                }
+                Phase::Settled(_) => {
+                    steps.push(Step::Conclude(index));
+                    if state.journal_faults < 1 {
+                        steps.push(Step::JournalFails(index));
+                    }
+                }
+                Phase::Concluded(_) | Phase::Unknown => steps.push(Step::Tell(index)),
+                Phase::Over => {}
+            }
+            if send.wire {
+                for takes in [true, false] {
+                    steps.extend([true, false].map(|answers| Step::Arrive { send: index, takes, answers }));
+                }
+                steps.push(Step::Lose(index));
+            }
+            if send.resolving && send.is_open() && send.resolution(*self).is_some() {
+                steps.push(Step::Resolve(index));
+            }
+        }
+        if state.deaths < 2 {
+            steps.push(Step::Die);
+        }
+    }
+
+    fn next_state(&self, last: &State, step: Step) -> Option<State> {
+        let mut state = last.clone();
+        match step {
+            Step::Write(index) => {
+                state.sends[index].intent = Durability::Written;
+                state.sends[index].phase = Phase::Intended;
+            }
+            Step::Sync(index) => {
+                state.sends[index].intent = Durability::Durable;
+                state.sends[index].rows = Rows::Reserved;
+                state.sends[index].phase = Phase::Reserved;
+            }
+            Step::Forward(index) => {
+                state.sends[index].wire = true;
+                state.sends[index].phase = Phase::Sent;
+            }
+            Step::Arrive { send, takes, answers } => {
+                let send = &mut state.sends[send];
+                send.wire = false;
+                (send.taken, send.gone) = (takes, !takes);
+                if answers && send.phase == Phase::Sent {
+                    send.phase = Phase::Answered(if takes { Outcome::Accepted } else { Outcome::Refused });
+                }
+            }
+            Step::Lose(index) => (state.sends[index].wire, state.sends[index].gone) = (false, true),
+            Step::GiveUp(index) => {
+                state.sends[index].phase = Phase::Unknown;
+                state.sends[index].resolving = true;
+            }
+            Step::Settle(index) => {
+                let Phase::Answered(outcome) = state.sends[index].phase else { return None };
+                state.sends[index].rows = Rows::Settled(outcome);
+                state.sends[index].phase = Phase::Settled(outcome);
+            }
+            Step::StoreFails(index) => {
+                state.store_faults += 1;
+                let Phase::Answered(outcome) = state.sends[index].phase else { return None };
+                state.sends[index].resolving = true;
+                state.sends[index].phase = Phase::Concluded(outcome);
+            }
+            Step::Conclude(index) => {
+                let Phase::Settled(outcome) = state.sends[index].phase else { return None };
+                state.sends[index].outcomes.push(outcome);
+                state.sends[index].phase = Phase::Concluded(outcome);
+            }
+            Step::JournalFails(index) => {
+                state.journal_faults += 1;
+                let Phase::Settled(outcome) = state.sends[index].phase else { return None };
+                // Nobody tries again in this life: the intent stays open until the next start.
+                state.sends[index].phase = Phase::Concluded(outcome);
+            }
+            Step::Tell(index) => {
+                let send = &mut state.sends[index];
+                let success = send.phase == Phase::Concluded(Outcome::Accepted);
+                send.told_success = success && (!self.waits_for_outcome || !send.outcomes.is_empty());
+                send.phase = Phase::Over;
+            }
+            Step::Resolve(index) => {
+                let outcome = state.sends[index].resolution(*self)?;
+                state.sends[index].rows = Rows::Settled(outcome);
+                state.sends[index].outcomes.push(outcome);
+            }
+            Step::Die => {
+                state.deaths += 1;
+                for send in &mut state.sends {
+                    if send.phase != Phase::New {
+                        send.phase = Phase::Over;
+                    }
+                    if send.intent == Durability::Written {
+                        send.intent = Durability::None;
+                    }
+                    send.resolving = send.is_open();
+                }
+            }
+        }
+        Some(state)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        fn all(holds: impl Fn(&Send) -> bool, state: &State) -> bool {
+            state.sends.iter().all(holds)
+        }
+        vec![
+            Property::always(INTENT_FIRST, |_, state: &State| {
+                all(|send| !(send.wire || send.taken) || send.intent == Durability::Durable, state)
+            }),
+            Property::always(ONE_OUTCOME, |_, state: &State| all(|send| send.outcomes.len() <= 1, state)),
+            Property::always(OUTCOME_TRUE, |_, state: &State| {
+                all(
+                    |send| match send.outcomes.first() {
+                        Some(outcome) => {
+                            let node = if send.taken { Outcome::Accepted } else { Outcome::Refused };
+                            send.wire || (*outcome == node && send.rows == Rows::Settled(node))
+                        }
+                        // Open: somebody has it, or the next start will.
+                        None => true,
+                    },
+                    state,
+                )
+            }),
+            Property::always(TOLD_AFTER_OUTCOME, |_, state: &State| {
+                all(|send| !send.told_success || send.outcomes.first() == Some(&Outcome::Accepted), state)
+            }),
+            Property::always(TOLD_IS_TRUE, |_, state: &State| {
+                all(|send| !send.told_success || (send.taken && send.intent == Durability::Durable), state)
+            }),
+        ]
+    }
+}
+
+#[test]
+fn hd22_a_send_has_an_intent_before_and_one_true_outcome_after() {
+    check(NEW).holds(5_000);
+}
+
+#[test]
+fn hd22_forwarding_before_the_intent_is_durable_leaves_no_trace() {
+    check_for(INTENT_FIRST, Rules { waits_for_intent: false, ..NEW }).breaks(INTENT_FIRST);
+}
+
+#[test]
+fn hd22_a_resolver_that_gives_up_early_refuses_what_the_node_takes() {
+    check_for(OUTCOME_TRUE, Rules { asks_on: false, ..NEW }).breaks(OUTCOME_TRUE);
+}
+
+/// A send that the node took and whose rows or outcome could not be written is answered with its hash, and its intent
+/// stays open: what is told is true, though the outcome follows later.
+#[test]
+fn hd22_success_told_before_the_outcome_is_true_all_the_same() {
+    let rules = Rules { waits_for_outcome: false, ..NEW };
+    check_for(TOLD_AFTER_OUTCOME, rules).breaks(TOLD_AFTER_OUTCOME);
+    let verdict = check(rules);
+    assert!(verdict.broken.iter().all(|(name, _)| *name == TOLD_AFTER_OUTCOME), "{verdict}");
+}
