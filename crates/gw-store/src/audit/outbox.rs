@@ -97,7 +97,7 @@ impl Store {
         dialect::lock_epoch(&tx).await?;
         let sql = format!("UPDATE policy_store SET last_outbox_id = {last} WHERE last_outbox_id < {last}");
         tx.execute_unprepared(&sql).await?;
-        Ok(tx.commit().await?)
+        tx.commit().await
     }
 
     /// The oldest waiting rows with an id above `after`. A row that cannot be read is among them, as an entry that says so.

@@ -442,7 +442,7 @@ impl AuditStore {
         if gone.rows_affected != going.len() as u64 {
             return Err(StoreError::Rule("only_what_was_looked_at"));
         }
-        Ok(tx.commit().await?)
+        tx.commit().await
     }
 
     /// Gives space that pruning left back to the file system, a few megabytes at a time. Of a file made before pages could

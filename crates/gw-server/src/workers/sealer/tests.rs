@@ -69,7 +69,7 @@ struct World {
 }
 
 fn clock() -> Arc<dyn Clock> {
-    Arc::new(SystemClock::default())
+    Arc::new(SystemClock)
 }
 
 fn journal(dir: PathBuf) -> Arc<Journal> {
