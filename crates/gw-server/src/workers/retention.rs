@@ -67,6 +67,8 @@ impl Retention {
     ) -> anyhow::Result<Self> {
         let key = signing_key(key.expose()).context("the checkpoint key cannot be read")?;
         let key = CheckpointKey::from_seed(&key.to_bytes());
+        let mut keys = vec![key.public()];
+        keys.extend(config.audit.previous_keys.iter().filter_map(|key| CheckpointPublicKey::from_bytes(key).ok()));
         Ok(Self {
             store: store.clone(),
             admin: match admin {
@@ -76,7 +78,7 @@ impl Retention {
             clock: Arc::clone(&ground.clock),
             config: config.audit.retention.clone(),
             cluster: CLUSTER,
-            keys: vec![key.public()],
+            keys,
             key,
             holder: ground.entropy.uuid().to_string(),
         })
@@ -254,6 +256,7 @@ const fn rows(chain: &Remaining) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::verification::{ChainReport, Known, Pass, verify_all};
     use gw_audit::{
         AccessRecord, Action, Anchor, Chain, Checkpoint, Draft, Genesis, ShardId, StoredEntry, tree::Frontier,
     };
@@ -262,7 +265,11 @@ mod tests {
         audit::ToSeal,
         record::{HoldScope, LegalHold},
     };
-    use std::sync::atomic::{AtomicI64, Ordering};
+    use sea_orm::{ConnectionTrait as _, Database};
+    use std::{
+        collections::BTreeMap,
+        sync::atomic::{AtomicI64, Ordering},
+    };
     use uuid::Uuid;
 
     #[derive(Debug)]
@@ -280,7 +287,7 @@ mod tests {
         retention: Retention,
         clock: Arc<ManualClock>,
         audit: AuditStore,
-        _place: tempfile::TempDir,
+        place: tempfile::TempDir,
     }
 
     /// A store with nothing in it, all of which is kept for ever.
@@ -320,7 +327,7 @@ mod tests {
             key,
             holder: "here".to_owned(),
         };
-        World { retention, clock, audit, _place: place }
+        World { retention, clock, audit, place }
     }
 
     impl World {
@@ -349,6 +356,23 @@ mod tests {
 
         async fn sweep(&mut self) -> bool {
             self.retention.sweep(&CancellationToken::new()).await.unwrap()
+        }
+
+        /// What a verification finds, by its codes.
+        async fn findings(&self) -> Vec<&'static str> {
+            let known = Known { keys: self.retention.keys.clone(), ..Known::default() };
+            let pass = Pass {
+                cluster: CLUSTER,
+                interval: Duration::from_secs(60),
+                now: self.clock.now(),
+                since: 0,
+                rest: 0,
+                erased: &|_, _| false,
+            };
+            let mut codes = Vec::new();
+            let found = |report: ChainReport| codes.extend(report.report.findings.iter().map(|one| one.kind.as_str()));
+            verify_all(&self.audit, &known, &pass, &BTreeMap::new(), |_| true, found).await.unwrap();
+            codes
         }
 
         async fn left(&self) -> Vec<u64> {
@@ -397,6 +421,30 @@ mod tests {
         let told = world.told().await;
         assert_eq!(told.len(), 2);
         assert!(told.iter().all(|said| said.contains("fifo") && said.contains("\"max_rows\":\"250\"")), "{told:?}");
+    }
+
+    /// AU-24: what is left after a prune verifies from its anchor, against all that was signed before, too; and neither the
+    /// anchor nor the hashes of what went can be changed unseen.
+    #[tokio::test]
+    async fn rl13_a_pruned_chain_is_verified_from_its_anchor() {
+        let mut world = world().await;
+        world.chain(1, 600).await;
+        world.clock.0.fetch_add(2 * DAY, Ordering::SeqCst);
+        world.retention.config.max_access_rows = 250;
+        assert!(!world.sweep().await);
+        assert_eq!(world.left().await, [250]);
+        assert_eq!(world.findings().await, [] as [&str; 0]);
+        // One after the other: without its anchor the rest of a chain begins nowhere.
+        for (change, expected) in [
+            ("UPDATE hash_tiles SET hashes = zeroblob(length(hashes)) WHERE tile = 0", "anchor_mismatch"),
+            ("UPDATE anchors SET bytes = zeroblob(length(bytes))", "anchor_mismatch"),
+            ("DELETE FROM anchors", "seq_gap"),
+        ] {
+            let url = format!("sqlite://{}", world.place.path().join("audit.db").display());
+            Database::connect(url).await.unwrap().execute_unprepared(change).await.unwrap();
+            let found = world.findings().await;
+            assert!(found.contains(&expected), "{change}: {found:?}");
+        }
     }
 
     #[tokio::test]
