@@ -428,12 +428,15 @@ mod tests {
     #[tokio::test]
     async fn rl13_a_pruned_chain_is_verified_from_its_anchor() {
         let mut world = world().await;
-        world.chain(1, 600).await;
+        let id = world.chain(1, 600).await;
         world.clock.0.fetch_add(2 * DAY, Ordering::SeqCst);
         world.retention.config.max_access_rows = 250;
         assert!(!world.sweep().await);
         assert_eq!(world.left().await, [250]);
         assert_eq!(world.findings().await, [] as [&str; 0]);
+        for (seq, there) in [(0, true), (349, true), (350, true), (599, true), (600, false)] {
+            assert_eq!(world.audit.computed_hash(id, seq).await.unwrap().is_some(), there, "entry {seq}");
+        }
         // One after the other: without its anchor the rest of a chain begins nowhere.
         for (change, expected) in [
             ("UPDATE hash_tiles SET hashes = zeroblob(length(hashes)) WHERE tile = 0", "anchor_mismatch"),

@@ -57,12 +57,12 @@ impl AuditStore {
         rows.iter().map(state).collect()
     }
 
-    /// The hash over the bytes of one entry; `None` if it is not there.
+    /// The hash over the bytes of one entry, or the one that is kept of a pruned entry; `None` if neither is there.
     ///
     /// # Errors
     /// If the database does not answer.
-    pub async fn computed_hash(&self, chain: ChainId, seq: u64) -> Result<Option<Hash>, StoreError> {
-        let chain = match chain_row(&self.pools.reader, chain, false).await {
+    pub async fn computed_hash(&self, id: ChainId, seq: u64) -> Result<Option<Hash>, StoreError> {
+        let chain = match chain_row(&self.pools.reader, id, false).await {
             Ok(row) => row,
             Err(StoreError::NotFound(_)) => return Ok(None),
             Err(other) => return Err(other),
@@ -75,7 +75,13 @@ impl AuditStore {
             .into_tuple()
             .one(&self.pools.reader)
             .await?;
-        Ok(bytes.map(|bytes| tree::leaf(&bytes)))
+        match bytes {
+            Some(bytes) => Ok(Some(tree::leaf(&bytes))),
+            None if self.anchor(id).await?.is_some_and(|anchor| seq < anchor.size) => {
+                Ok(self.leaves(id, seq, 1).await?.first().copied())
+            }
+            None => Ok(None),
+        }
     }
 
     /// The stored hashes of a chain from a number on, in order, with their numbers: the leaves of what is not read whole.
