@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
@@ -67,7 +68,9 @@ pub(crate) fn sync(file: &File, path: &Path) -> io::Result<()> {
 /// Makes a file's bytes durable; its length was before.
 pub(crate) fn sync_data(file: &File, path: &Path) -> io::Result<()> {
     permit(Op::Sync(path))?;
-    file.sync_data()
+    file.sync_data()?;
+    // Bytes in a file that no directory names any more are gone with the process.
+    if file.metadata()?.nlink() == 0 { Err(io::ErrorKind::NotFound.into()) } else { Ok(()) }
 }
 
 /// Makes the names in a directory durable.

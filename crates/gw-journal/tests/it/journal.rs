@@ -302,3 +302,27 @@ fn decision_46_entries_of_mutations_are_refused() {
     assert_eq!(journal.append(long), Err(JournalError::TooLong));
     assert_eq!(journal.append(record(0)).unwrap().seq, 1, "nothing was numbered for them");
 }
+
+/// RL12: a directory that is removed under a running journal keeps nothing, so nothing is said to be kept; it goes on when the
+/// directory is there again.
+#[test]
+fn rl12_a_removed_directory_is_a_failed_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let (journal, _) = open(dir.path());
+    journal.append(record(0)).unwrap();
+    journal.sync().unwrap();
+    let files = dir.path().join(journal.shard().to_string());
+    std::fs::rename(&files, dir.path().join("aside")).unwrap();
+    std::fs::remove_dir_all(dir.path().join("aside")).unwrap();
+    journal.append(record(1)).unwrap();
+    assert_eq!(journal.sync(), Err(JournalError::Unavailable));
+    assert!(!journal.can_admit());
+    std::fs::create_dir(&files).unwrap();
+    let healed = (0..500).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        journal.can_admit()
+    });
+    assert!(healed);
+    journal.append(record(2)).unwrap();
+    journal.sync().unwrap();
+}

@@ -10,6 +10,7 @@ mod demo;
 mod documents;
 mod full_disk;
 mod process;
+mod restore;
 mod retention;
 #[cfg(test)]
 mod salvage;

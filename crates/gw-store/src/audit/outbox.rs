@@ -116,8 +116,10 @@ impl Store {
         let store = self.outbox_mark().await?.store;
         let (reader, rows) = (&self.inner.pools.reader, rows.order_by_asc(audit_outbox::Column::Id));
         // A value of the wrong type fails the whole query; then the one row it is in is told apart.
-        if let Ok(rows) = rows.clone().all(reader).await {
-            return Ok(rows.into_iter().map(|row| self.outbox_entry(store, row)).collect());
+        match rows.clone().all(reader).await {
+            Ok(rows) => return Ok(rows.into_iter().map(|row| self.outbox_entry(store, row)).collect()),
+            Err(cause) if !dialect::is_malformed(&cause) => return Err(cause.into()),
+            Err(_) => {}
         }
         let ids: Vec<i64> = rows.select_only().column(audit_outbox::Column::Id).into_tuple().all(reader).await?;
         let mut entries = Vec::with_capacity(ids.len());
@@ -125,9 +127,9 @@ impl Store {
             match audit_outbox::Entity::find_by_id(id).one(reader).await {
                 Ok(Some(row)) => entries.push(self.outbox_entry(store, row)),
                 Ok(None) => {}
+                // A database that is busy or away says nothing about the row.
+                Err(cause) if !dialect::is_malformed(&cause) => return Err(cause.into()),
                 Err(cause) => {
-                    // A lost connection is no damaged row.
-                    self.ping().await?;
                     tracing::error!(id, error = %cause, "an audit outbox row cannot be read: it is sealed as unauthenticated");
                     entries.push(unreadable(store, id));
                 }

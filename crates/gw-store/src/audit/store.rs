@@ -121,7 +121,10 @@ impl AuditStore {
         let known = OnConflict::columns([chains::Column::Stream, chains::Column::Shard]).do_nothing().to_owned();
         chains::Entity::insert(fresh).on_conflict(known).try_insert().exec_without_returning(&tx).await?;
         let row = chain_row(&tx, chain, true).await?;
-        if row.holder != holder && row.leased_until > now.micros() {
+        // No holder ever had a longer lease: one that lasts longer was written by somebody else, to keep the chain from being
+        // sealed.
+        let possible = now.plus(life).plus(life).micros();
+        if row.holder != holder && row.leased_until > now.micros() && row.leased_until <= possible {
             return Err(StoreError::OtherInstance(row.holder));
         }
         let issued = u64::try_from(row.issued).ok();

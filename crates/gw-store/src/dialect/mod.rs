@@ -331,6 +331,17 @@ fn conflict(cause: &dyn DatabaseError) -> Conflict {
     }
 }
 
+/// Whether a row is there and holds what its columns cannot: every other error is the database's.
+pub(crate) fn is_malformed(error: &DbErr) -> bool {
+    match error {
+        DbErr::Type(_) | DbErr::Json(_) | DbErr::TryIntoErr { .. } => true,
+        DbErr::Query(RuntimeErr::SqlxError(cause)) | DbErr::Exec(RuntimeErr::SqlxError(cause)) => {
+            matches!(&**cause, sea_orm::sqlx::Error::ColumnDecode { .. } | sea_orm::sqlx::Error::Decode(_))
+        }
+        _ => false,
+    }
+}
+
 /// A LIKE pattern for "contains", for `lower(column) LIKE pattern ESCAPE '\'`.
 pub(crate) fn contains(text: &str) -> String {
     let mut pattern = String::with_capacity(text.len() + 2);

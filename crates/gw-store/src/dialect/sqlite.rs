@@ -43,12 +43,17 @@ pub(super) async fn open(file: &Path, connections: u32) -> Result<Pools, DbErr> 
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
-        // For files made from now on: what pruning frees can be given back (`Pools::give_back`).
-        .auto_vacuum(SqliteAutoVacuum::Incremental)
         .pragma("recursive_triggers", "ON")
         .busy_timeout(Duration::from_secs(10))
         // The driver hands rows over from a thread of its own: loading all policy is to do so in large lots.
         .row_buffer_size(4096);
+    if !file.exists() {
+        // For files made from now on: what pruning frees can be given back (`Pools::give_back`). On a file that exists the
+        // setting waits for whoever writes, so no later connection has it.
+        let made = options.clone().auto_vacuum(SqliteAutoVacuum::Incremental);
+        let failed = |cause| DbErr::Conn(RuntimeErr::SqlxError(Arc::new(cause)));
+        SqliteConnection::connect_with(&made).await.map_err(failed)?.close().await.map_err(failed)?;
+    }
     let writer = connect(options.clone(), 1, Use::Write).await?;
     let reader = connect(options.pragma("query_only", "ON"), connections.max(1), Use::Read).await?;
     Ok(Pools { writer, reader, engine: Engine::Sqlite })

@@ -1,6 +1,9 @@
 //! One chain on its way into the store: the claim on it, its end there, its tree and its checkpoints.
 
-use super::frontiers::Frontiers;
+use super::{
+    frontiers::Frontiers,
+    health::{OutOfStep, StallReason},
+};
 use anyhow::{Context as _, bail};
 use gw_audit::{
     ChainId, CheckpointKey, CheckpointPublicKey, SigningGuard,
@@ -126,7 +129,7 @@ impl SealedChain {
         mut batch: Vec<ToSeal>,
     ) -> anyhow::Result<()> {
         if self.claim(audit, frontiers).await?.is_none() {
-            bail!("another instance holds the chain");
+            return Err(OutOfStep(StallReason::HeldElsewhere).into());
         }
         let Some(held) = &mut self.held else { bail!("the chain is not held") };
         batch.retain(|sealed| sealed.entry.header.seq >= held.size);

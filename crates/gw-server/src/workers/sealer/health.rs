@@ -25,6 +25,8 @@ pub(crate) enum StallReason {
     Missing,
     /// Another writer took the chain over.
     Fenced,
+    /// Another holder has the chain and does not seal.
+    HeldElsewhere,
     /// The store did not keep what it said it took.
     Unconfirmed,
     /// Records, rows or stored entries cannot be read or placed.
@@ -39,6 +41,7 @@ impl StallReason {
             Self::Foreign => "foreign",
             Self::Missing => "missing",
             Self::Fenced => "fenced",
+            Self::HeldElsewhere => "held_elsewhere",
             Self::Unconfirmed => "unconfirmed",
             Self::Unreadable => "unreadable",
         }
@@ -48,7 +51,12 @@ impl StallReason {
     const fn patience(self) -> Duration {
         match self {
             Self::Unreachable => UNREACHABLE,
-            Self::Foreign | Self::Missing | Self::Fenced | Self::Unconfirmed | Self::Unreadable => OUT_OF_STEP,
+            Self::Foreign
+            | Self::Missing
+            | Self::Fenced
+            | Self::HeldElsewhere
+            | Self::Unconfirmed
+            | Self::Unreadable => OUT_OF_STEP,
         }
     }
 

@@ -19,7 +19,7 @@ use gw_audit::{
 use gw_journal::Journal;
 use gw_store::{
     Store,
-    audit::{AuditStore, OutboxEntry, OutboxMark, ToSeal},
+    audit::{AuditStore, OutboxEntry, OutboxMark, SealedAdminEntry, ToSeal},
 };
 use gw_types::{Clock, Seconds, Timestamp};
 use std::{collections::HashMap, ops::RangeInclusive, sync::Arc};
@@ -36,6 +36,10 @@ const LOOK: Duration = Duration::from_millis(200);
 const KEEP: Seconds = Seconds(24 * 3600);
 /// How often rows that were kept long enough are deleted.
 const FORGET: Duration = Duration::from_secs(600);
+/// Rows may wait so long for another instance that holds the chain.
+const PATIENCE: Seconds = Seconds(30);
+/// How often the end of the chain is compared while nothing waits.
+const COMPARE: Duration = Duration::from_secs(60);
 /// Kept rows compared with the audit store at once.
 const PAGE: u64 = 5000;
 
@@ -58,6 +62,7 @@ pub(super) struct Outbox {
     /// Absent ids that were reported.
     reported: Vec<RangeInclusive<i64>>,
     looked: Option<Instant>,
+    compared: Option<Instant>,
     forgot: Option<Instant>,
 }
 
@@ -89,6 +94,7 @@ impl Outbox {
             signed: 0,
             reported: Vec::new(),
             looked: None,
+            compared: None,
             forgot: None,
         }
     }
@@ -137,7 +143,9 @@ impl Outbox {
     }
 
     async fn batch(&mut self, audit: &AuditStore, frontiers: &mut Frontiers, most: usize) -> anyhow::Result<bool> {
-        let Some(claim) = self.sealed.claim(audit, frontiers).await? else { return Ok(false) };
+        let Some(claim) = self.sealed.claim(audit, frontiers).await? else {
+            return self.others_seal().await.map(|()| false);
+        };
         // Both marks are read before the rows: every id up to them is committed by then.
         let mark = self.store.outbox_mark().await?;
         let Known { mut chain, newest } = match self.known.take() {
@@ -164,6 +172,7 @@ impl Outbox {
         self.report_absent(audit, mark, &absent_ids(newest, &ids, if full { 0 } else { last })).await?;
         let newest = ids.last().copied().map_or(newest, |last| last.max(newest));
         if waiting.is_empty() {
+            self.compare_end(audit, &chain).await?;
             self.known = Some(Known { chain, newest });
             return Ok(false);
         }
@@ -183,6 +192,27 @@ impl Outbox {
         Ok(full)
     }
 
+    /// While another instance holds the chain, rows must not wait for long.
+    async fn others_seal(&self) -> anyhow::Result<()> {
+        let oldest = self.store.outbox(0, 1).await?;
+        if oldest.first().is_some_and(|row| row.created_at.plus(PATIENCE) < self.clock.now()) {
+            return Err(OutOfStep(StallReason::HeldElsewhere).into());
+        }
+        Ok(())
+    }
+
+    /// While nothing waits, too, the chain must end where this instance left it: nobody else writes it meanwhile.
+    async fn compare_end(&mut self, audit: &AuditStore, chain: &Chain) -> anyhow::Result<()> {
+        if self.compared.is_some_and(|at| at.elapsed() < COMPARE) {
+            return Ok(());
+        }
+        if audit.head(ADMIN_CHAIN).await? != Some(chain.head()) {
+            return Err(OutOfStep(StallReason::Foreign).into());
+        }
+        self.compared = Some(Instant::now());
+        Ok(())
+    }
+
     /// Gives the rows that are not sealed yet their places.
     async fn place(
         &self,
@@ -191,15 +221,12 @@ impl Outbox {
         chain: &mut Chain,
         waiting: Vec<OutboxEntry>,
     ) -> anyhow::Result<Vec<ToSeal>> {
-        let ids: Vec<i64> = waiting.iter().map(|row| row.id).collect();
-        let mut sealed: HashMap<i64, Vec<_>> = HashMap::new();
-        for entry in audit.sealed_under(mark.store, &ids, chain.head().size).await? {
-            sealed.entry(entry.id).or_default().push(entry);
-        }
+        let ids = waiting.iter().map(|row| row.id).collect();
+        let sealed = sealed_by_id(audit, mark, ids, chain.head().size).await?;
         let mut batch = Vec::with_capacity(waiting.len());
-        for OutboxEntry { id, created_at, mut entry, salts } in waiting {
-            let others = sealed.get(&id).map(Vec::as_slice).unwrap_or_default();
-            let state = row_state((&entry, created_at), others.iter().map(|other| (&other.entry, other.time)));
+        for row in waiting {
+            let state = state_of(&row, &sealed);
+            let OutboxEntry { id, created_at, mut entry, salts } = row;
             if state == RowState::Sealed {
                 continue;
             }
@@ -214,14 +241,28 @@ impl Outbox {
         Ok(batch)
     }
 
-    /// Lets rows wait again whose entries the audit store does not hold any more.
+    /// Compares the rows that are kept with what the audit store holds of them: rows whose entries it lost wait again, and
+    /// so do those that say something else than the entry under their id.
     async fn reopen_lost(&self, audit: &AuditStore, mark: OutboxMark) -> anyhow::Result<()> {
+        let size = audit.head(ADMIN_CHAIN).await?.map_or(0, |head| head.size);
         let mut after = 0;
         loop {
             let kept = self.store.kept_outbox(after, PAGE).await?;
             let Some(last) = kept.last().map(|row| row.id) else { return Ok(()) };
-            let rows: Vec<_> = kept.iter().map(|row| (row.id, row.created_at)).collect();
-            let lost = audit.missing_ids(ADMIN_CHAIN, mark.store, &rows).await?;
+            let sealed = sealed_by_id(audit, mark, kept.iter().map(|row| row.id).collect(), size).await?;
+            let (mut absent, mut again) = (Vec::new(), Vec::new());
+            for row in &kept {
+                match state_of(row, &sealed) {
+                    RowState::Sealed => {}
+                    RowState::New => absent.push((row.id, row.created_at)),
+                    RowState::IdReused => again.push(row.id),
+                }
+            }
+            for id in &again {
+                self.report_rewritten(*id);
+            }
+            // A row whose entry is there under another id in its column is not lost.
+            let lost = audit.missing_ids(ADMIN_CHAIN, mark.store, &absent).await?;
             if let (Some(first), Some(end)) = (lost.first(), lost.last()) {
                 tracing::error!(
                     rows = lost.len(),
@@ -229,10 +270,21 @@ impl Outbox {
                     last = end,
                     "the audit store lost entries of mutations: they are sealed again from the policy store"
                 );
-                self.store.reopen_outbox(&lost).await?;
             }
+            again.extend(lost);
+            self.store.reopen_outbox(&again).await?;
             after = last;
         }
+    }
+
+    fn report_rewritten(&self, id: i64) {
+        let reason = format!("entry_rewritten:{id}");
+        raise(&self.journal, Alarm { stream: Stream::Admin, reason, count: Some(1) });
+        tracing::error!(
+            id,
+            "the audit store's entry of an outbox row is not what the row says: somebody changed the audit database; the \
+             row is sealed again, with that remark"
+        );
     }
 
     /// Reports ids whose rows are neither waiting nor sealed.
@@ -278,6 +330,22 @@ impl Outbox {
         self.sealed.seal(audit, frontiers, vec![ToSeal { entry }]).await?;
         Ok(chain)
     }
+}
+
+/// Sealed entries of mutations by the ids of their outbox rows.
+type SealedById = HashMap<i64, Vec<SealedAdminEntry>>;
+
+async fn sealed_by_id(audit: &AuditStore, mark: OutboxMark, ids: Vec<i64>, size: u64) -> anyhow::Result<SealedById> {
+    let mut sealed = SealedById::new();
+    for entry in audit.sealed_under(mark.store, &ids, size).await? {
+        sealed.entry(entry.id).or_default().push(entry);
+    }
+    Ok(sealed)
+}
+
+fn state_of(row: &OutboxEntry, sealed: &SealedById) -> RowState {
+    let others = sealed.get(&row.id).map(Vec::as_slice).unwrap_or_default();
+    row_state((&row.entry, row.created_at), others.iter().map(|other| (&other.entry, other.time)))
 }
 
 /// A policy store that knows fewer ids than were sealed, or than were seen here, was restored from an older backup: new rows

@@ -10,7 +10,11 @@ use gw_audit::{ChainId, StoredEntry, Stream};
 use gw_journal::{Journal, Standing, StoredHead, Unsealed};
 use gw_store::audit::{AuditStore, ToSeal};
 use std::sync::Arc;
-use tokio::task::spawn_blocking;
+use std::time::Duration;
+use tokio::{task::spawn_blocking, time::Instant};
+
+/// How often the end of the chain is compared with the journal, while nothing else asks for it.
+const COMPARE: Duration = Duration::from_secs(60);
 
 /// A stream and the chain its records go to.
 #[derive(Debug)]
@@ -18,15 +22,16 @@ pub(super) struct JournalStream {
     journal: Arc<Journal>,
     id: ChainId,
     sealed: SealedChain,
-    /// Whether journal and store may stand apart: compared before the next batch.
-    doubtful: bool,
+    /// When journal and store were last found to be in step; `None` if they may stand apart, and are compared before the
+    /// next batch.
+    compared: Option<Instant>,
 }
 
 impl JournalStream {
     pub(super) fn new(journal: Arc<Journal>, stream: Stream) -> Self {
         let shard = journal.shard();
         let id = ChainId { stream, shard };
-        Self { journal, id, sealed: SealedChain::new(id, shard.to_string()), doubtful: true }
+        Self { journal, id, sealed: SealedChain::new(id, shard.to_string()), compared: None }
     }
 
     /// The chain in the store.
@@ -47,14 +52,14 @@ impl JournalStream {
         frontiers: &mut Frontiers,
         most: usize,
     ) -> anyhow::Result<bool> {
-        if self.doubtful {
+        if self.compared.is_none_or(|at| at.elapsed() >= COMPARE) {
             self.reconcile(audit).await?;
-            self.doubtful = false;
+            self.compared = Some(Instant::now());
         }
         let done = self.batch(audit, frontiers, most).await;
         // The store said no, or did not say yes: where both stand is asked before anything else is tried.
         if done.is_err() {
-            self.doubtful = true;
+            self.compared = None;
             self.sealed.release();
         }
         done

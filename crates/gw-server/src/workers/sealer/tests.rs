@@ -7,7 +7,10 @@ use crate::{
     trust::{HeadsFile, TamperAlarm, Trust},
     workers::journal_heads,
 };
-use gw_audit::{AccessRecord, ChainId, OutboxFault, SecurityEvent, SecurityKind, Stream};
+use gw_audit::{
+    AccessRecord, Chain, ChainId, Content, Draft, Head, OrgHead, OutboxFault, Record, SecurityEvent, SecurityKind,
+    StoredEntry, Stream,
+};
 use gw_journal::{Journal, Options};
 use gw_store::{
     Actor, DirectoryLock, Location, OutboxGuard, OutboxWitness, Store, StoreConfig,
@@ -50,6 +53,9 @@ on_both_engines! {
     rl4_a_chain_out_of_step_keeps_no_other_from_sealing,
     rl4_a_rehashed_suffix_of_equal_size_is_told,
     rl6_an_older_audit_store_gets_every_entry_again,
+    rl4_a_lease_that_nobody_can_have_does_not_stop_sealing,
+    rl4_a_holder_that_does_not_seal_is_told,
+    rl2_an_entry_rewritten_before_it_was_signed_is_told_and_sealed_again,
     rl9_rows_changed_while_nobody_looked_are_sealed_with_that_remark,
     rl9_rows_deleted_while_nobody_looked_are_told,
     rl5_a_lost_journal_is_reported_once_with_its_numbers,
@@ -351,6 +357,77 @@ async fn rl6_an_older_audit_store_gets_every_entry_again(world: World) {
         let again = world.listed().await;
         assert_eq!((again.len(), &again[..4]), (5, &listed[..]));
     }
+}
+
+async fn rl4_a_lease_that_nobody_can_have_does_not_stop_sealing(world: World) {
+    let mut sealer = world.sealer();
+    world.mutate("one").await;
+    world.seal(&mut sealer).await;
+    world
+        .in_audit(&["UPDATE chains SET holder = 'nobody', leased_until = 9000000000000000000, fence = fence + 1"])
+        .await;
+    world.mutate("two").await;
+    world.call();
+    world.seal(&mut sealer).await;
+    world.seal(&mut sealer).await;
+    assert_eq!(world.listed().await, [(1, None), (2, None)]);
+    assert!(world.rows(Stream::Access).await.len() > 1);
+}
+
+async fn rl4_a_holder_that_does_not_seal_is_told(world: World) {
+    let mut sealer = world.sealer();
+    world.mutate("one").await;
+    world.seal(&mut sealer).await;
+    let soon = clock().now().plus(Seconds(20)).micros();
+    world
+        .in_audit(&[&format!("UPDATE chains SET holder = 'other', leased_until = {soon} WHERE stream = 'admin'")])
+        .await;
+    world.mutate("two").await;
+    let mut sealer = world.sealer();
+    world.seal(&mut sealer).await;
+    assert_eq!(world.health.stall(Stream::Admin), None, "another instance may be about to");
+    world.in_policy(&["UPDATE audit_outbox SET created_at = created_at - 60000000"]).await;
+    world.seal(&mut sealer).await;
+    assert_eq!(world.health.stall(Stream::Admin), Some(StallReason::HeldElsewhere));
+}
+
+/// Entries behind the last signature have no root yet: the rows that the policy store keeps tell what they were.
+async fn rl2_an_entry_rewritten_before_it_was_signed_is_told_and_sealed_again(world: World) {
+    for slug in ["one", "two"] {
+        world.mutate(slug).await;
+    }
+    let mut sealer = world.sealer();
+    world.seal(&mut sealer).await;
+    // The last entry, hash and all, as somebody makes it who knows the format.
+    let rows = world.rows(Stream::Admin).await;
+    let [.., before, last] = rows.as_slice() else { panic!("two entries and a genesis") };
+    let mut record = match StoredEntry::new(last.bytes.clone(), last.openings.clone()).unwrap().content().unwrap() {
+        Content::Record(Record::Admin(entry)) => entry,
+        other => panic!("{other:?}"),
+    };
+    record.resource_name = Some("evil".to_owned());
+    let header = gw_audit::Header::read(&last.bytes).unwrap().0;
+    let head = Head { size: header.seq, hash: before.hash, time: header.time };
+    let org = header.org.map(|org| (org.id, OrgHead { size: org.seq, hash: org.prev }));
+    let mut chain = Chain::resume(header.chain, head, org);
+    let forged = chain.entry(Draft::new(&Record::Admin(record), &SystemEntropy), header.time).unwrap();
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let blob = |bytes: &[u8]| match world.audit_url.starts_with("sqlite") {
+        true => format!("x'{}'", hex(bytes)),
+        false => format!("'\\x{}'::bytea", hex(bytes)),
+    };
+    let (bytes, openings, hash) = (blob(&forged.bytes), blob(&forged.openings), blob(forged.hash.as_slice()));
+    let entry =
+        format!("UPDATE entries SET bytes = {bytes}, openings = {openings}, hash = {hash} WHERE id = {}", last.id);
+    let end = format!("UPDATE chains SET head_hash = {hash} WHERE stream = 'admin'");
+    world.in_audit(&[&entry, &end]).await;
+
+    let mut sealer = world.sealer();
+    world.seal(&mut sealer).await;
+    assert_eq!(world.listed().await, [(1, None), (2, None), (2, Some(OutboxFault::IdReused))]);
+    let findings = world.findings(SecurityKind::TamperDetected).await;
+    let expected = ["entry_rewritten:2".to_owned(), "outbox_fault:id_reused:2".to_owned()];
+    assert!(findings.starts_with(&expected), "{findings:?}");
 }
 
 async fn rl9_rows_changed_while_nobody_looked_are_sealed_with_that_remark(world: World) {
