@@ -35,13 +35,29 @@ pub fn row_state<'a>(
 }
 
 /// Whether two entries are of one row. A fault is found at sealing, so it is no part of the row; an entry sealed before
-/// origins were recorded has none.
+/// origins were recorded has none; personal values may have been erased since, which verification asks a record for.
 fn is_same((row, row_time): (&AdminEntry, Timestamp), (sealed, sealed_time): (&AdminEntry, Timestamp)) -> bool {
     let without_origin =
         |entry: &AdminEntry| AdminEntry { store_id: None, outbox_id: None, outbox_fault: None, ..entry.clone() };
+    let mut left = without_origin(row);
+    if sealed.actor_external_id.is_none() {
+        left.actor_external_id = None;
+    }
+    if sealed.ip_address.is_none() {
+        left.ip_address = None;
+    }
+    if sealed.resource_name.is_none() {
+        left.resource_name = None;
+    }
+    if sealed.old_value.is_none() {
+        left.old_value = None;
+    }
+    if sealed.new_value.is_none() {
+        left.new_value = None;
+    }
     let same_origin = sealed.store_id.is_none() || (sealed.store_id, sealed.outbox_id) == (row.store_id, row.outbox_id);
     // An entry's time never decreases within its chain, so it may be later than its row's.
-    same_origin && sealed_time >= row_time && without_origin(row) == without_origin(sealed)
+    same_origin && sealed_time >= row_time && left == without_origin(sealed)
 }
 
 /// The fault to seal a row with.
@@ -109,6 +125,10 @@ mod tests {
         let old = AdminEntry { store_id: None, outbox_id: None, ..row.clone() };
         assert_eq!(state(&[(old, at)]), RowState::Sealed, "sealed before origins were recorded");
         assert_eq!(state(&[(entry(1, 7, "b"), at)]), RowState::IdReused);
+        let erased = AdminEntry { new_value: None, ..row.clone() };
+        assert_eq!(state(&[(erased.clone(), at)]), RowState::Sealed, "its personal value was erased");
+        let other = AdminEntry { action: Action::Delete, ..erased };
+        assert_eq!(state(&[(other, at)]), RowState::IdReused);
         assert_eq!(
             state(&[(row.clone(), Timestamp::from_secs(4))]),
             RowState::IdReused,

@@ -239,7 +239,7 @@ impl SealedChain {
     }
 
     /// Nothing is signed over a contradiction, until the chain is re-anchored. Records are sealed all the same.
-    fn stop_signing(&mut self, frontiers: &Frontiers, finding: Finding) {
+    pub(super) fn stop_signing(&mut self, frontiers: &Frontiers, finding: Finding) {
         frontiers.raise(self.id, &finding);
         tracing::error!(
             chain = %self.id,

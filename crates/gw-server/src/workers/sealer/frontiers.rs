@@ -48,6 +48,16 @@ impl Frontiers {
         self.trust.file.heads().head(chain).and_then(|head| Some((head.size, head.note.clone()?)))
     }
 
+    /// How far the chain is signed, as far as is known here, else by the store's own notes.
+    pub(super) async fn signed_size(&self, audit: &AuditStore, chain: ChainId) -> anyhow::Result<u64> {
+        if let Some((size, _)) = self.newest_note(chain) {
+            return Ok(size);
+        }
+        let notes = audit.newest_checkpoints(chain).await?;
+        let sizes = notes.iter().filter_map(|signed| Checkpoint::open(&signed.note, &self.keys).ok());
+        Ok(sizes.map(|note| note.size).max().unwrap_or(0))
+    }
+
     /// The origin of a chain's notes.
     pub(super) fn origin(&self, chain: ChainId) -> String {
         chain.origin(self.trust.cluster)

@@ -13,16 +13,21 @@ use super::{
 use crate::serve::outbox_mark::OutboxMarkFile;
 use anyhow::Context as _;
 use gw_audit::{
-    Chain, ChainId, Draft, Genesis, Head, OutboxFault, Record, ShardId, StoredEntry, Stream,
+    Chain, ChainId, Content, Draft, Genesis, Head, OutboxFault, Record, ShardId, StoredEntry, Stream,
     outbox::{RowState, absent_ids, fault, row_state},
+    verify::{Finding, FindingKind},
 };
 use gw_journal::Journal;
 use gw_store::{
     Store,
-    audit::{AuditStore, OutboxEntry, OutboxMark, SealedAdminEntry, ToSeal},
+    audit::{AuditStore, OutboxEntry, OutboxMark, SealedAdminEntry, SealedRow, ToSeal},
 };
 use gw_types::{Clock, Seconds, Timestamp};
-use std::{collections::HashMap, ops::RangeInclusive, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    ops::RangeInclusive,
+    sync::Arc,
+};
 use tokio::time::{Duration, Instant};
 use uuid::Uuid;
 
@@ -59,6 +64,8 @@ pub(super) struct Outbox {
     confirmed: Option<Head>,
     /// The size whose signed note the policy store has.
     signed: u64,
+    /// Entries that were refused.
+    refused: HashSet<u64>,
     /// Absent ids that were reported.
     reported: Vec<RangeInclusive<i64>>,
     looked: Option<Instant>,
@@ -92,6 +99,7 @@ impl Outbox {
             known: None,
             confirmed: None,
             signed: 0,
+            refused: HashSet::new(),
             reported: Vec::new(),
             looked: None,
             compared: None,
@@ -156,6 +164,7 @@ impl Outbox {
                     None => self.begin(audit, frontiers).await?,
                 };
                 if self.confirmed.is_none_or(|confirmed| confirmed != chain.head()) {
+                    self.refuse_foreign(audit, mark, frontiers, chain.head().size).await?;
                     self.reopen_lost(audit, mark).await?;
                 }
                 if let Some(alarm) = raise_ids(&self.store, audit, &self.mark_file).await? {
@@ -239,6 +248,52 @@ impl Outbox {
             batch.push(ToSeal { entry });
         }
         Ok(batch)
+    }
+
+    /// Compares the entries behind the last signature with the rows that they must have been made of. An entry that no row
+    /// accounts for is not signed: the administrative chain holds nothing that no mutation wrote (RL2, RL9).
+    async fn refuse_foreign(
+        &mut self,
+        audit: &AuditStore,
+        mark: OutboxMark,
+        frontiers: &Frontiers,
+        size: u64,
+    ) -> anyhow::Result<()> {
+        let signed = frontiers.signed_size(audit, ADMIN_CHAIN).await?;
+        let known = self.confirmed.map_or(0, |confirmed| confirmed.size);
+        // The first entry is no row's.
+        let mut next = signed.max(known).max(1);
+        let mut rows: HashMap<i64, OutboxEntry> = HashMap::new();
+        if next < size {
+            let mut after = 0;
+            loop {
+                let page = self.store.kept_outbox(after, PAGE).await?;
+                let Some(last) = page.last().map(|row| row.id) else { break };
+                rows.extend(page.into_iter().map(|row| (row.id, row)));
+                after = last;
+            }
+            rows.extend(self.store.outbox(0, PAGE).await?.into_iter().map(|row| (row.id, row)));
+        }
+        while next < size {
+            let page = audit.rows(ADMIN_CHAIN, next, PAGE.min(size - next)).await?;
+            let Some(last) = page.last().map(|row| row.seq) else { break };
+            for row in page {
+                if !is_accounted_for(&row, mark, &rows) && self.refused.insert(row.seq) {
+                    let reason = format!("foreign_entry:{}", row.seq);
+                    raise(&self.journal, Alarm { stream: Stream::Admin, reason, count: Some(1) });
+                    tracing::error!(
+                        entry = row.seq,
+                        "the administrative chain holds an entry that no mutation wrote: somebody changed the audit database; \
+                         the chain is signed no more until `ledger-gateway audit re-anchor`"
+                    );
+                    let finding =
+                        Finding { stored: Some(row.hash), ..Finding::of(FindingKind::OutboxFault, Some(row.seq)) };
+                    self.sealed.stop_signing(frontiers, finding);
+                }
+            }
+            next = last.saturating_add(1);
+        }
+        Ok(())
     }
 
     /// Compares the rows that are kept with what the audit store holds of them: rows whose entries it lost wait again, and
@@ -330,6 +385,15 @@ impl Outbox {
         self.sealed.seal(audit, frontiers, vec![ToSeal { entry }]).await?;
         Ok(chain)
     }
+}
+
+/// Whether an entry is what one of the rows says.
+fn is_accounted_for(sealed: &SealedRow, mark: OutboxMark, rows: &HashMap<i64, OutboxEntry>) -> bool {
+    let Ok(stored) = StoredEntry::new(sealed.bytes.clone(), sealed.openings.clone()) else { return false };
+    let Ok(Content::Record(Record::Admin(entry))) = stored.content() else { return false };
+    let id = entry.outbox_id.and_then(|id| i64::try_from(id).ok());
+    let row = id.filter(|_| entry.store_id == Some(mark.store)).and_then(|id| rows.get(&id));
+    row.is_some_and(|row| row_state((&row.entry, row.created_at), [(&entry, stored.header.time)]) == RowState::Sealed)
 }
 
 /// Sealed entries of mutations by the ids of their outbox rows.

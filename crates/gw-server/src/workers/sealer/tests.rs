@@ -55,6 +55,7 @@ on_both_engines! {
     rl6_an_older_audit_store_gets_every_entry_again,
     rl4_a_lease_that_nobody_can_have_does_not_stop_sealing,
     rl4_a_holder_that_does_not_seal_is_told,
+    rl2_an_entry_that_no_mutation_wrote_is_told_and_never_signed,
     rl2_an_entry_rewritten_before_it_was_signed_is_told_and_sealed_again,
     rl9_rows_changed_while_nobody_looked_are_sealed_with_that_remark,
     rl9_rows_deleted_while_nobody_looked_are_told,
@@ -181,6 +182,12 @@ impl World {
 
     async fn in_audit(&self, statements: &[&str]) {
         run(&self.audit_url, statements).await;
+    }
+
+    /// Bytes as a literal of the audit database.
+    fn blob(&self, bytes: &[u8]) -> String {
+        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        if self.audit_url.starts_with("sqlite") { format!("x'{hex}'") } else { format!("'\\x{hex}'::bytea") }
     }
 
     async fn rows(&self, stream: Stream) -> Vec<SealedRow> {
@@ -391,6 +398,44 @@ async fn rl4_a_holder_that_does_not_seal_is_told(world: World) {
     assert_eq!(world.health.stall(Stream::Admin), Some(StallReason::HeldElsewhere));
 }
 
+/// An entry with the right links, made by somebody who knows the format: of an unknown store, or under the next id.
+async fn rl2_an_entry_that_no_mutation_wrote_is_told_and_never_signed(world: World) {
+    let mut sealer = world.sealer();
+    world.mutate("one").await;
+    world.seal(&mut sealer).await;
+    let rows = world.rows(Stream::Admin).await;
+    let last = rows.last().unwrap();
+    let header = gw_audit::Header::read(&last.bytes).unwrap().0;
+    let mut record = match StoredEntry::new(last.bytes.clone(), last.openings.clone()).unwrap().content().unwrap() {
+        Content::Record(Record::Admin(entry)) => entry,
+        other => panic!("{other:?}"),
+    };
+    (record.org_id, record.outbox_id) = (None, Some(2));
+    let head = Head { size: header.seq + 1, hash: last.hash, time: header.time };
+    let mut chain = Chain::resume(header.chain, head, []);
+    let forged = chain.entry(Draft::new(&Record::Admin(record), &SystemEntropy), header.time).unwrap();
+    let (bytes, openings, hash) =
+        (world.blob(&forged.bytes), world.blob(&forged.openings), world.blob(forged.hash.as_slice()));
+    let insert = format!(
+        "INSERT INTO entries (chain_id, seq, hash, bytes, openings, kind, created_at, outbox_id, store_id) \
+         SELECT chain_id, seq + 1, {hash}, {bytes}, {openings}, kind, created_at, 2, store_id FROM entries WHERE id = {}",
+        last.id
+    );
+    let end = format!("UPDATE chains SET size = size + 1, head_hash = {hash} WHERE stream = 'admin'");
+    world.in_audit(&[&insert, &end]).await;
+    world.mutate("two").await;
+    world.seal(&mut sealer).await;
+    world.seal(&mut sealer).await;
+    assert!(world.store.outbox(0, 10).await.unwrap().is_empty(), "what mutations wrote is sealed all the same");
+    let admin = gw_audit::ChainId { stream: Stream::Admin, shard: header.chain.shard };
+    sealer.sign_all().await.unwrap();
+    let signed = world.audit.last_checkpoint(admin).await.unwrap();
+    let size = signed.as_deref().and_then(|note| note.lines().nth(1)).map_or(0, |size| size.parse().unwrap());
+    assert!(size <= header.seq + 1, "and nothing signed that covers it: {signed:?}");
+    let findings = world.findings(SecurityKind::TamperDetected).await;
+    assert!(findings.contains(&"foreign_entry:2".to_owned()), "{findings:?}");
+}
+
 /// Entries behind the last signature have no root yet: the rows that the policy store keeps tell what they were.
 async fn rl2_an_entry_rewritten_before_it_was_signed_is_told_and_sealed_again(world: World) {
     for slug in ["one", "two"] {
@@ -411,12 +456,8 @@ async fn rl2_an_entry_rewritten_before_it_was_signed_is_told_and_sealed_again(wo
     let org = header.org.map(|org| (org.id, OrgHead { size: org.seq, hash: org.prev }));
     let mut chain = Chain::resume(header.chain, head, org);
     let forged = chain.entry(Draft::new(&Record::Admin(record), &SystemEntropy), header.time).unwrap();
-    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let blob = |bytes: &[u8]| match world.audit_url.starts_with("sqlite") {
-        true => format!("x'{}'", hex(bytes)),
-        false => format!("'\\x{}'::bytea", hex(bytes)),
-    };
-    let (bytes, openings, hash) = (blob(&forged.bytes), blob(&forged.openings), blob(forged.hash.as_slice()));
+    let (bytes, openings, hash) =
+        (world.blob(&forged.bytes), world.blob(&forged.openings), world.blob(forged.hash.as_slice()));
     let entry =
         format!("UPDATE entries SET bytes = {bytes}, openings = {openings}, hash = {hash} WHERE id = {}", last.id);
     let end = format!("UPDATE chains SET head_hash = {hash} WHERE stream = 'admin'");
