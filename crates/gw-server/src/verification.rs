@@ -8,7 +8,7 @@ mod tests;
 
 use anyhow::Context as _;
 use gw_audit::{
-    Anchor, Chain, ChainId, ChainList, Checkpoint, CheckpointPublicKey, Erasures, Hash, TrustedHeads,
+    Anchor, Chain, ChainId, ChainList, Checkpoint, CheckpointPublicKey, Erasures, Hash, Stream, TrustedHeads,
     verify::{Finding, FindingKind, Report, Row, Trust, Walk},
 };
 use gw_store::{
@@ -123,6 +123,15 @@ pub(crate) async fn verify_all(
             let report = verify_chain(audit, state, known, pass, &erasures, &notes, verified.get(&state.chain)).await;
             found(report.with_context(|| format!("chain {} cannot be read", state.chain))?);
         }
+    }
+    for shard in audit.malformed_chains().await.context("the chains of the audit store cannot be read")? {
+        // The row does not say which stream it is of.
+        let chain = due.iter().copied().find(|chain| chain.shard == shard);
+        let chain = chain.unwrap_or(ChainId { stream: Stream::Security, shard });
+        let trust = Trust { cluster: pass.cluster, keys: &known.keys };
+        let mut report = Walk::new(chain, trust, []).finish(None);
+        report.add(Finding::of(FindingKind::RowReadFailed, None));
+        found(ChainReport { chain, report, seed: Hash::ZERO, newest_note: None, verified: None });
     }
     for chain in due.into_iter().filter(|chain| wanted(*chain)) {
         let notes = discontinuities(known, &stored, chain);

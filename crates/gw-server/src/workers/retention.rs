@@ -442,11 +442,18 @@ mod tests {
             ("UPDATE hash_tiles SET hashes = zeroblob(length(hashes)) WHERE tile = 0", "anchor_mismatch"),
             ("UPDATE anchors SET bytes = zeroblob(length(bytes))", "anchor_mismatch"),
             ("DELETE FROM anchors", "seq_gap"),
+            // A row of `chains` that cannot be read hides no other chain.
+            (
+                "INSERT INTO chains (stream, shard, fence, holder, leased_until, issued, size, head_hash, head_time) \
+                 VALUES ('access', randomblob(16), 0, 'x', 0, 0, 0, x'00', 0)",
+                "row_read_failed",
+            ),
         ] {
             let url = format!("sqlite://{}", world.place.path().join("audit.db").display());
             Database::connect(url).await.unwrap().execute_unprepared(change).await.unwrap();
             let found = world.findings().await;
             assert!(found.contains(&expected), "{change}: {found:?}");
+            assert!(expected != "row_read_failed" || found.contains(&"seq_gap"), "{found:?}");
         }
     }
 

@@ -166,14 +166,23 @@ impl AuditStore {
         }
     }
 
-    /// Every chain there is.
+    /// Every chain there is. A row that is not what a writer wrote is left out, with a line in the log: it must not keep the
+    /// other chains from being read. [`AuditStore::malformed_chains`] names it.
     pub async fn chains(&self) -> Result<Vec<(ChainId, Option<Head>)>, StoreError> {
         let rows = chains::Entity::find()
             .order_by_asc(chains::Column::Stream)
             .order_by_asc(chains::Column::Id)
             .all(&self.pools.reader)
             .await?;
-        rows.iter().map(|row| Ok((chain_of(row)?, head_of(row)?))).collect()
+        let read = |row: &chains::Model| Ok((chain_of(row)?, head_of(row)?));
+        Ok(rows.iter().filter_map(|row| intact(row, read(row))).collect())
+    }
+
+    /// The shards of chain rows that are not what a writer wrote.
+    pub async fn malformed_chains(&self) -> Result<Vec<ShardId>, StoreError> {
+        let rows = chains::Entity::find().order_by_asc(chains::Column::Id).all(&self.pools.reader).await?;
+        let malformed = rows.iter().filter(|row| chain_of(row).and_then(|_| head_of(row)).is_err());
+        Ok(malformed.map(|row| ShardId(row.shard)).collect())
     }
 
     /// Seals entries that continue the chain, all or none. Refused with [`StoreError::ChainMoved`] if the stored
@@ -342,6 +351,22 @@ fn of_claim(claim: &Claim) -> sea_orm::Condition {
 pub(super) fn chain_of(row: &chains::Model) -> Result<ChainId, StoreError> {
     let stream: Stream = row.stream.parse().map_err(|_| bad_chain(row, "stream"))?;
     Ok(ChainId { stream, shard: ShardId(row.shard) })
+}
+
+/// What was read of a chain's row, if it is what a writer wrote.
+pub(super) fn intact<T>(row: &chains::Model, read: Result<T, StoreError>) -> Option<T> {
+    match read {
+        Ok(read) => Some(read),
+        Err(error) => {
+            tracing::error!(
+                row = row.id,
+                shard = %row.shard,
+                error = &error as &dyn core::error::Error,
+                "a row of `chains` in the audit database is malformed: somebody changed it; the other chains go on"
+            );
+            None
+        }
+    }
 }
 
 pub(super) fn head_of(row: &chains::Model) -> Result<Option<Head>, StoreError> {

@@ -1,6 +1,6 @@
 //! What a verification asks of the audit store beside the rows, and what re-anchoring writes (spec/70 rules 19 to 22).
 
-use super::store::{AuditStore, Claim, chain_of, chain_row, head_of, signed, unsigned};
+use super::store::{AuditStore, Claim, chain_of, chain_row, head_of, intact, signed, unsigned};
 use crate::{
     StoreError,
     entity::{chains, checkpoints, discontinuities, entries},
@@ -36,10 +36,10 @@ pub struct SignedNote {
 }
 
 impl AuditStore {
-    /// Every chain, with what is known of its writer.
+    /// Every chain, with what is known of its writer; malformed rows are left out as by [`AuditStore::chains`].
     ///
     /// # Errors
-    /// If the database does not answer, or a row of it is not what a writer wrote.
+    /// If the database does not answer.
     pub async fn chain_states(&self) -> Result<Vec<ChainState>, StoreError> {
         let rows = chains::Entity::find()
             .order_by_asc(chains::Column::Stream)
@@ -54,7 +54,7 @@ impl AuditStore {
                 leased_until: Timestamp::from_micros(row.leased_until),
             })
         };
-        rows.iter().map(state).collect()
+        Ok(rows.iter().filter_map(|row| intact(row, state(row))).collect())
     }
 
     /// The hash over the bytes of one entry, or the one that is kept of a pruned entry; `None` if neither is there.
