@@ -2,8 +2,8 @@
 //!
 //! Retention removes entries from the start of a chain only. The anchor holds all that a verification needs to go on
 //! behind them: the end of what was removed, the right edge of the tree over it, the last entry of each organization,
-//! and the erasures whose records went with it. It is signed like a checkpoint, so nobody who merely has the database
-//! can move the start of a chain. The hashes of the removed entries are kept apart, for proofs.
+//! and the erasures whose records went with it. The gateway signs it like a checkpoint: write access to the database does not
+//! suffice to move the start of a chain. The hashes of the removed entries are kept apart, for proofs.
 
 use crate::cbor::{CborError, Reader, Writer};
 use crate::chain::{Chain, ChainError, Head, OrgHead};

@@ -149,7 +149,7 @@ impl Checkpoint {
         Err(CheckpointError::UnknownKey)
     }
 
-    /// What a note says, whoever signed it: for notes out of a place that is trusted by itself.
+    /// Parses a note without checking its signatures. For notes from a trusted place, such as the file of trusted heads.
     pub fn unverified(note: &str) -> Option<Self> {
         let (text, _) = note.rsplit_once("\n\n")?;
         Self::parse(&format!("{text}\n"))

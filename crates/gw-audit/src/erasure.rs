@@ -187,22 +187,7 @@ mod tests {
     }
 
     fn entry(action: Action, value: Option<String>) -> AdminEntry {
-        AdminEntry {
-            action,
-            actor_id: None,
-            actor_external_id: None,
-            ip_address: None,
-            correlation_id: None,
-            org_id: None,
-            resource_type: ResourceType::Audit,
-            resource_id: None,
-            resource_name: None,
-            old_value: None,
-            new_value: value,
-            store_id: None,
-            outbox_id: None,
-            outbox_fault: None,
-        }
+        AdminEntry { new_value: value, ..AdminEntry::new(action, ResourceType::Audit) }
     }
 
     #[test]

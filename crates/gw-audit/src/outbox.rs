@@ -1,8 +1,8 @@
 //! The way of an outbox row into the administrative chain, decided without a database (spec/70 rules 13 and 15).
 //!
-//! A row is identified by its policy store and its id. Ids of one store have no gaps. The store may go back in time (a
-//! restored backup), and so may the audit store; whoever can write to either may do worse. So nothing is concluded from
-//! the highest id alone: each row is compared with what was sealed under its id.
+//! A policy store and an id identify a row. Ids of one store have no gaps. A restored backup takes either database back
+//! in time, and an insider may change it. Therefore no decision rests on the highest id alone: each row is compared with
+//! the entries sealed under its id.
 
 use crate::record::{AdminEntry, OutboxFault};
 use core::ops::RangeInclusive;
@@ -39,25 +39,17 @@ pub fn row_state<'a>(
 fn is_same((row, row_time): (&AdminEntry, Timestamp), (sealed, sealed_time): (&AdminEntry, Timestamp)) -> bool {
     let without_origin =
         |entry: &AdminEntry| AdminEntry { store_id: None, outbox_id: None, outbox_fault: None, ..entry.clone() };
-    let mut left = without_origin(row);
-    if sealed.actor_external_id.is_none() {
-        left.actor_external_id = None;
-    }
-    if sealed.ip_address.is_none() {
-        left.ip_address = None;
-    }
-    if sealed.resource_name.is_none() {
-        left.resource_name = None;
-    }
-    if sealed.old_value.is_none() {
-        left.old_value = None;
-    }
-    if sealed.new_value.is_none() {
-        left.new_value = None;
-    }
+    let written = AdminEntry {
+        actor_external_id: row.actor_external_id.clone().filter(|_| sealed.actor_external_id.is_some()),
+        ip_address: row.ip_address.filter(|_| sealed.ip_address.is_some()),
+        resource_name: row.resource_name.clone().filter(|_| sealed.resource_name.is_some()),
+        old_value: row.old_value.clone().filter(|_| sealed.old_value.is_some()),
+        new_value: row.new_value.clone().filter(|_| sealed.new_value.is_some()),
+        ..without_origin(row)
+    };
     let same_origin = sealed.store_id.is_none() || (sealed.store_id, sealed.outbox_id) == (row.store_id, row.outbox_id);
     // An entry's time never decreases within its chain, so it may be later than its row's.
-    same_origin && sealed_time >= row_time && left == without_origin(sealed)
+    same_origin && sealed_time >= row_time && written == without_origin(sealed)
 }
 
 /// The fault to seal a row with.
@@ -94,20 +86,10 @@ mod tests {
 
     fn entry(store: u128, id: u64, value: &str) -> AdminEntry {
         AdminEntry {
-            action: Action::Update,
-            actor_id: None,
-            actor_external_id: None,
-            ip_address: None,
-            correlation_id: None,
-            org_id: None,
-            resource_type: ResourceType::User,
-            resource_id: None,
-            resource_name: None,
-            old_value: None,
             new_value: Some(value.to_owned()),
             store_id: Some(StoreId(Uuid::from_u128(store))),
             outbox_id: Some(id),
-            outbox_fault: None,
+            ..AdminEntry::new(Action::Update, ResourceType::User)
         }
     }
 

@@ -8,7 +8,7 @@ use std::iter::once;
 
 /// The place behind a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Mark {
+pub(crate) struct RecordEnd {
     /// The record, and the chains up to it.
     pub(crate) reached: Reached,
     pub(crate) segment: u64,
@@ -17,7 +17,7 @@ pub(crate) struct Mark {
     pub(crate) bytes: u64,
 }
 
-impl Mark {
+impl RecordEnd {
     /// A place known by its number only.
     pub(crate) const fn start(reached: Reached, bytes: u64) -> Self {
         Self { reached, segment: 0, offset: FIRST_FRAME, bytes }
@@ -40,9 +40,9 @@ struct Cursor {
     /// Sealed entries.
     size: u64,
     /// A place before which all entries of the stream are sealed; others may lie behind it.
-    place: Mark,
+    place: RecordEnd,
     /// The places behind the entries handed out last.
-    out: Vec<Mark>,
+    out: Vec<RecordEnd>,
 }
 
 /// The cursors of all streams.
@@ -51,7 +51,7 @@ pub(crate) struct Cursors(Vec<Cursor>);
 
 impl Cursors {
     /// Cursors at these sizes. No entry before `place` is unsealed.
-    pub(crate) fn new(sizes: &Sizes, place: Mark) -> Self {
+    pub(crate) fn new(sizes: &Sizes, place: RecordEnd) -> Self {
         let cursor = |stream: Stream| Cursor { stream, size: sizes.of(stream), place, out: Vec::new() };
         Self(Stream::ALL.iter().copied().map(cursor).collect())
     }
@@ -72,7 +72,7 @@ impl Cursors {
     }
 
     /// Notes what was handed out, and a place up to which nothing of the stream is unsealed.
-    pub(crate) fn hand_out(&mut self, stream: Stream, before: Option<Mark>, out: Vec<Mark>) {
+    pub(crate) fn hand_out(&mut self, stream: Stream, before: Option<RecordEnd>, out: Vec<RecordEnd>) {
         if let Some(cursor) = self.of(stream) {
             if let Some(before) = before.filter(|before| before.lsn() > cursor.place.lsn()) {
                 cursor.place = before;
@@ -93,7 +93,7 @@ impl Cursors {
     }
 
     /// Moves a cursor forward or back.
-    pub(crate) fn move_to(&mut self, stream: Stream, size: u64, place: Mark) {
+    pub(crate) fn move_to(&mut self, stream: Stream, size: u64, place: RecordEnd) {
         if let Some(cursor) = self.of(stream) {
             (cursor.size, cursor.place) = (size, place);
             cursor.out.clear();
@@ -102,7 +102,7 @@ impl Cursors {
 
     /// The furthest known place that lies before entry `size` of a stream. A stream that is level profits from what
     /// was read for another one, so that nothing is read once for each stream.
-    pub(crate) fn before(&self, stream: Stream, size: u64, start: Mark, durable: &Mark) -> Mark {
+    pub(crate) fn before(&self, stream: Stream, size: u64, start: RecordEnd, durable: &RecordEnd) -> RecordEnd {
         let known = self.0.iter().map(|cursor| cursor.place).chain(once(*durable));
         known.filter(|mark| mark.size(stream) <= size).fold(
             start,
@@ -113,7 +113,7 @@ impl Cursors {
     }
 
     /// A place before which nothing durable is unsealed.
-    pub(crate) fn slowest(&self, start: Mark, durable: &Mark) -> Mark {
+    pub(crate) fn slowest(&self, start: RecordEnd, durable: &RecordEnd) -> RecordEnd {
         self.0.iter().map(|cursor| self.before(cursor.stream, cursor.size, start, durable)).fold(
             *durable,
             |least, mark| {
@@ -127,11 +127,11 @@ impl Cursors {
 mod tests {
     use super::*;
 
-    fn mark(lsn: u64, access: u64, security: u64) -> Mark {
+    fn mark(lsn: u64, access: u64, security: u64) -> RecordEnd {
         let mut sizes = Sizes::default();
         sizes.set(Stream::Access, access);
         sizes.set(Stream::Security, security);
-        Mark::start(Reached { lsn, sizes }, lsn * 100)
+        RecordEnd::start(Reached { lsn, sizes }, lsn * 100)
     }
 
     #[test]

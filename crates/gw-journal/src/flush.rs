@@ -111,7 +111,7 @@ pub(crate) fn heal(shared: &Shared) -> bool {
     let _one = shared.syncing.lock().unwrap_or_else(PoisonError::into_inner);
     let Ok(mut writer) = shared.writer() else { return true };
     if !writer.failing {
-        tidy(&mut writer.leftover);
+        remove_leftover(&mut writer.leftover);
         return true;
     }
     let mut rescue = writer.rescue();
@@ -131,7 +131,7 @@ pub(crate) fn heal(shared: &Shared) -> bool {
     healed
 }
 
-fn tidy(leftover: &mut Vec<std::path::PathBuf>) {
+fn remove_leftover(leftover: &mut Vec<std::path::PathBuf>) {
     leftover.retain(|path| disk::remove(path).is_err());
 }
 

@@ -1,6 +1,6 @@
 //! The journal as the rest of the service sees it.
 
-use crate::cursor::Mark;
+use crate::cursor::RecordEnd;
 use crate::error::{JournalError, OpenError, ReadError, at};
 use crate::flush::{self, Signal};
 use crate::header::{Header, Reached};
@@ -330,7 +330,7 @@ impl Journal {
 
 impl Shared {
     /// Tells writer and header how far each stream is sealed.
-    pub(crate) fn note_sealed(&self, reader: &Reader, slowest: Mark) -> Result<(), ReadError> {
+    pub(crate) fn note_sealed(&self, reader: &Reader, slowest: RecordEnd) -> Result<(), ReadError> {
         let sizes = reader.cursors.sizes();
         self.writer().map_err(|_| ReadError::Stopped)?.note_sealed(sizes, slowest.bytes);
         let io = |source| ReadError::Io { path: reader.dir.clone(), source };

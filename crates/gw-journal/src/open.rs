@@ -6,7 +6,7 @@
 //! <shard>/        header, base, segments
 //! ```
 
-use crate::cursor::{Cursors, Mark};
+use crate::cursor::{Cursors, RecordEnd};
 use crate::disk;
 use crate::error::{OpenError, at};
 use crate::flush::Signal;
@@ -189,7 +189,7 @@ fn writer(options: &Options, dir: &Path, found: Replay) -> Result<(Writer, watch
     let number = found.last_number + 1;
     let mut segment = Segment::create(dir, number, capacity).map_err(at(dir))?;
     segment.write(&found.tail).map_err(at(dir))?;
-    let end = Mark { reached: found.heads.reached(), segment: number, offset: segment.end, bytes: found.bytes };
+    let end = RecordEnd { reached: found.heads.reached(), segment: number, offset: segment.end, bytes: found.bytes };
     let (durable, watched) = watch::channel(Durable { end, hashes: found.heads.hashes(), failed: false });
     let mut kept = found.kept;
     kept.push(Kept { number, first_lsn, end: FIRST_FRAME, last_time: None });

@@ -1,7 +1,7 @@
 //! The sealer's end: durable records of each stream in the order they were written, and what becomes of sealed
 //! segments.
 
-use crate::cursor::{Cursors, Mark};
+use crate::cursor::{Cursors, RecordEnd};
 use crate::disk;
 use crate::error::ReadError;
 use crate::frame::{self, Found, Frame};
@@ -62,12 +62,12 @@ pub(crate) struct Reader {
 
 impl Reader {
     /// The place before the oldest record that is kept.
-    pub(crate) fn start(&self) -> Mark {
-        Mark::start(self.base.heads.reached(), self.base_bytes)
+    pub(crate) fn start(&self) -> RecordEnd {
+        RecordEnd::start(self.base.heads.reached(), self.base_bytes)
     }
 
     /// A place before which nothing durable is unsealed.
-    pub(crate) fn slowest(&self, durable: &Mark) -> Mark {
+    pub(crate) fn slowest(&self, durable: &RecordEnd) -> RecordEnd {
         self.cursors.slowest(self.start(), durable)
     }
 
@@ -77,7 +77,7 @@ impl Reader {
         &mut self,
         stream: Stream,
         most: usize,
-        durable: &Mark,
+        durable: &RecordEnd,
         kept: &[Kept],
     ) -> Result<Vec<Unsealed>, ReadError> {
         let (first, total) = (self.cursors.size(stream), durable.size(stream));
@@ -112,7 +112,7 @@ impl Reader {
     /// Walks over the records behind `from` up to `durable`, as long as `visit` says so.
     pub(crate) fn each(
         &mut self,
-        from: Mark,
+        from: RecordEnd,
         durable: u64,
         kept: &[Kept],
         mut visit: impl FnMut(&Visited<'_>) -> Result<bool, ReadError>,
@@ -176,7 +176,7 @@ impl Reader {
     }
 
     /// Which segments may go: wholly sealed, and beyond what retention keeps.
-    pub(crate) fn expired(&self, sealed: &Mark, kept: &[Kept], now: Timestamp) -> usize {
+    pub(crate) fn expired(&self, sealed: &RecordEnd, kept: &[Kept], now: Timestamp) -> usize {
         let is_sealed = |next: &Kept| next.first_lsn <= sealed.lsn() + 1;
         let sealed = kept.iter().skip(1).take_while(|next| is_sealed(next)).count();
         let mut bytes: u64 = kept.iter().take(sealed).map(|kept| kept.end).sum();
@@ -222,7 +222,7 @@ pub(crate) struct Visited<'a> {
     pub(crate) entry: &'a [u8],
     pub(crate) openings: &'a [u8],
     /// The place behind it.
-    pub(crate) mark: Mark,
+    pub(crate) mark: RecordEnd,
     path: &'a Path,
 }
 

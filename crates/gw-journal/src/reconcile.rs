@@ -1,6 +1,6 @@
 //! Bringing journal and store into step, at start and whenever a chain is out of step (HD24, HD25, RL4).
 
-use crate::cursor::Mark;
+use crate::cursor::RecordEnd;
 use crate::error::{OpenError, ReadError};
 use crate::journal::{Journal, Recovery};
 use crate::open;
@@ -52,7 +52,7 @@ struct Before {
     /// The hash of the entry before.
     hash: Hash,
     /// A place before the entry, behind the one before.
-    place: Mark,
+    place: RecordEnd,
     /// The entry's time, if there is one.
     time: Option<Timestamp>,
 }
@@ -78,7 +78,7 @@ impl Journal {
         };
         let places = found.iter().filter(|one| sought(one));
         let places = places.map(|(head, _)| reader.cursors.before(head.stream, head.size, start, &end));
-        if let Some(from) = places.min_by_key(Mark::lsn) {
+        if let Some(from) = places.min_by_key(RecordEnd::lsn) {
             let mut last = from;
             reader.each(from, end.lsn(), &kept, |visited| {
                 let header = &visited.header;

@@ -4,7 +4,7 @@
 //! records behind it are salvaged and placed anew, since nobody was told that they are durable and none of them
 //! was sealed.
 
-use crate::cursor::Mark;
+use crate::cursor::RecordEnd;
 use crate::error::{OpenError, at};
 use crate::frame::{self, Found, Frame};
 use crate::header::{Header, Sizes};
@@ -25,7 +25,7 @@ pub(crate) struct Replay {
     pub(crate) intents: OpenIntents,
     /// How many entries of each stream are sealed, and a place before which all are.
     pub(crate) sizes: Sizes,
-    pub(crate) sealed: Mark,
+    pub(crate) sealed: RecordEnd,
     pub(crate) waiting: Waiting,
     /// The bytes of all records that are kept.
     pub(crate) bytes: u64,
@@ -61,7 +61,7 @@ pub(crate) fn replay(dir: &Path, header: &Header, base: &Base) -> Result<Replay,
     let mut walk = Walk {
         heads: base.heads.clone(),
         intents: base.intents.clone(),
-        sealed: Mark::start(start, 0),
+        sealed: RecordEnd::start(start, 0),
         sealed_lsn: header.sealed().lsn,
         sizes: header.sealed().sizes.max(&start.sizes),
         waiting: Waiting::default(),
@@ -114,7 +114,7 @@ struct Walk {
     heads: Heads,
     intents: OpenIntents,
     /// A place before which nothing is unsealed, and how far it may go.
-    sealed: Mark,
+    sealed: RecordEnd,
     sealed_lsn: u64,
     /// Sealed entries.
     sizes: Sizes,

@@ -5,7 +5,7 @@
 //! While no file takes it the writer is *failing*: it admits nothing, and a fresh file is tried again and again
 //! (RL12).
 
-use crate::cursor::Mark;
+use crate::cursor::RecordEnd;
 use crate::error::JournalError;
 use crate::frame::{self, MARKER, MAX_PAYLOAD};
 use crate::header::Sizes;
@@ -26,7 +26,7 @@ use tokio::sync::watch;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Durable {
     /// The place behind the last durable record.
-    pub(crate) end: Mark,
+    pub(crate) end: RecordEnd,
     /// The last hash of each chain there.
     pub(crate) hashes: Hashes,
     /// The disk has refused for so long that nobody shall wait for it.
@@ -98,7 +98,7 @@ impl Writer {
 
     /// What is durable once all that is written is.
     pub(crate) fn ends(&self) -> Durable {
-        let end = Mark {
+        let end = RecordEnd {
             reached: self.heads.reached(),
             segment: self.segment.number,
             offset: self.segment.end,

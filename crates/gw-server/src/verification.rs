@@ -9,7 +9,7 @@ mod tests;
 use anyhow::Context as _;
 use gw_audit::{
     Anchor, Chain, ChainId, ChainList, Checkpoint, CheckpointPublicKey, Erasures, Hash, Stream, TrustedHeads,
-    verify::{Finding, FindingKind, Report, Row, Trust, Walk},
+    verify::{ChainVerifier, Finding, FindingKind, Report, Row, TrustedKeys},
 };
 use gw_store::{
     StoreError,
@@ -128,18 +128,18 @@ pub(crate) async fn verify_all(
         // The row does not say which stream it is of.
         let chain = due.iter().copied().find(|chain| chain.shard == shard);
         let chain = chain.unwrap_or(ChainId { stream: Stream::Security, shard });
-        let trust = Trust { cluster: pass.cluster, keys: &known.keys };
-        let mut report = Walk::new(chain, trust, []).finish(None);
+        let trust = TrustedKeys { cluster: pass.cluster, keys: &known.keys };
+        let mut report = ChainVerifier::new(chain, trust, []).finish(None);
         report.add(Finding::of(FindingKind::RowReadFailed, None));
         found(ChainReport { chain, report, seed: Hash::ZERO, newest_note: None, verified: None });
     }
     for chain in due.into_iter().filter(|chain| wanted(*chain)) {
         let notes = discontinuities(known, &stored, chain);
-        let trust = Trust { cluster: pass.cluster, keys: &known.keys };
-        let mut walk = Walk::with_discontinuities(chain, trust, notes.iter().map(String::as_str), []);
-        known.anchors(chain, pass.cluster).iter().for_each(|(anchor, _)| walk.anchor(anchor));
-        let signed = walk.signed_size();
-        let mut report = walk.finish(None);
+        let trust = TrustedKeys { cluster: pass.cluster, keys: &known.keys };
+        let mut verifier = ChainVerifier::with_discontinuities(chain, trust, notes.iter().map(String::as_str), []);
+        known.anchors(chain, pass.cluster).iter().for_each(|(anchor, _)| verifier.anchor(anchor));
+        let signed = verifier.signed_size();
+        let mut report = verifier.finish(None);
         report.findings.retain(|finding| finding.kind != FindingKind::ChainTruncated);
         if signed > 0 {
             report.add(Finding::of(FindingKind::ShardMissing, signed.checked_sub(1)));
@@ -170,18 +170,19 @@ async fn verify_chain(
     let chain = state.chain;
     let notes = audit.checkpoints_after(chain, verified.map_or(0, |verified| verified.last_note)).await?;
     let mut last_note = notes.last().map_or(verified.map_or(0, |verified| verified.last_note), |note| note.id);
-    let trust = Trust { cluster: pass.cluster, keys: &known.keys };
+    let trust = TrustedKeys { cluster: pass.cluster, keys: &known.keys };
     let texts = notes.iter().map(|note| note.note.as_str());
     let resumed = verified.and_then(|verified| Some((verified, verified.report.head?)));
-    let (mut walk, seed) = match resumed {
+    let (mut verifier, seed) = match resumed {
         Some((verified, head)) => {
             let at = Chain::resume(chain, head, verified.report.orgs.iter().copied());
-            let walk = Walk::resume(&at, verified.report.frontier.clone(), trust, texts);
-            (walk.continuing(&verified.report), head.hash)
+            let verifier = ChainVerifier::resume(&at, verified.report.frontier.clone(), trust, texts);
+            (verifier.continuing(&verified.report), head.hash)
         }
         None => {
-            let walk = Walk::with_discontinuities(chain, trust, discontinuities.iter().map(String::as_str), texts);
-            (walk, Hash::ZERO)
+            let verifier =
+                ChainVerifier::with_discontinuities(chain, trust, discontinuities.iter().map(String::as_str), texts);
+            (verifier, Hash::ZERO)
         }
     };
     // What was verified before and is not read again must still end where it did.
@@ -190,9 +191,9 @@ async fn verify_chain(
         None => None,
     };
     let anchors = known.anchors(chain, pass.cluster);
-    anchors.iter().for_each(|(anchor, _)| walk.anchor(anchor));
+    anchors.iter().for_each(|(anchor, _)| verifier.anchor(anchor));
     if verified.is_none() {
-        anchors.iter().filter(|(_, is_kept)| *is_kept).for_each(|(anchor, _)| walk.expect_note(anchor));
+        anchors.iter().filter(|(_, is_kept)| *is_kept).for_each(|(anchor, _)| verifier.expect_note(anchor));
     }
     let anchor = match resumed {
         Some(_) => None,
@@ -200,29 +201,29 @@ async fn verify_chain(
     };
     if let Some(stored) = anchor {
         match Anchor::open(&stored.bytes, &stored.note, chain, pass.cluster, &known.keys) {
-            Ok(anchor) => skip_pruned(audit, &mut walk, &anchor).await?,
-            Err(_) => walk.report(Finding::of(FindingKind::AnchorMismatch, stored.size.checked_sub(1))),
+            Ok(anchor) => skip_pruned(audit, &mut verifier, &anchor).await?,
+            Err(_) => verifier.report(Finding::of(FindingKind::AnchorMismatch, stored.size.checked_sub(1))),
         }
     }
-    let mut next = walk.frontier().size();
+    let mut next = verifier.frontier().size();
     while next < pass.since {
         let hashes = audit.stored_hashes(chain, next, PAGE.min(pass.since - next)).await?;
         let Some((last, _)) = hashes.last() else { break };
         next = last.saturating_add(1);
-        hashes.into_iter().filter(|(seq, _)| *seq < pass.since).for_each(|(seq, hash)| walk.pruned(seq, hash));
+        hashes.into_iter().filter(|(seq, _)| *seq < pass.since).for_each(|(seq, hash)| verifier.pruned(seq, hash));
     }
-    let rows = read_rows(audit, &mut walk, chain, next, pass, erasures).await;
+    let rows = read_rows(audit, &mut verifier, chain, next, pass, erasures).await;
     let (stored, unreadable) = match rows {
         Ok(stored) => (stored, None),
         // A row that was made unreadable is a finding; a database that does not answer is none.
         Err(StoreError::Row { .. }) => {
-            (None, Some(Finding::of(FindingKind::RowReadFailed, Some(walk.frontier().size()))))
+            (None, Some(Finding::of(FindingKind::RowReadFailed, Some(verifier.frontier().size()))))
         }
         Err(other) => return Err(other.into()),
     };
     let later = audit.checkpoints_after(chain, last_note).await?;
-    walk.signed_meanwhile(later.iter().map(|note| note.note.as_str()));
-    let mut report = walk.finish(stored.or(state.head));
+    verifier.signed_meanwhile(later.iter().map(|note| note.note.as_str()));
+    let mut report = verifier.finish(stored.or(state.head));
     unreadable.into_iter().for_each(|finding| report.add(finding));
     if let Some((_, head)) = resumed {
         let last = head.size.checked_sub(1);
@@ -256,19 +257,19 @@ async fn verify_chain(
 }
 
 /// Steps over the entries that retention removed: their hashes make the roots that were signed of them.
-async fn skip_pruned(audit: &AuditStore, walk: &mut Walk<'_>, anchor: &Anchor) -> Result<(), StoreError> {
-    let mut next = walk.frontier().size();
+async fn skip_pruned(audit: &AuditStore, verifier: &mut ChainVerifier<'_>, anchor: &Anchor) -> Result<(), StoreError> {
+    let mut next = verifier.frontier().size();
     while next < anchor.head.size {
         let leaves = audit.leaves(anchor.chain, next, PAGE.min(anchor.head.size - next)).await?;
         if leaves.is_empty() {
             break;
         }
         for leaf in leaves {
-            walk.pruned(next, leaf);
+            verifier.pruned(next, leaf);
             next += 1;
         }
     }
-    walk.anchored(anchor);
+    verifier.anchored(anchor);
     Ok(())
 }
 
@@ -289,7 +290,7 @@ async fn read_erasures(audit: &AuditStore, known: &Known, cluster: &str) -> Resu
 /// The rows from a number on; the end of the chain as its row has it.
 async fn read_rows(
     audit: &AuditStore,
-    walk: &mut Walk<'_>,
+    verifier: &mut ChainVerifier<'_>,
     chain: ChainId,
     mut next: u64,
     pass: &Pass<'_>,
@@ -303,7 +304,7 @@ async fn read_rows(
         let rows = audit.rows(chain, next, PAGE).await?;
         for row in &rows {
             let hash = row.hash_readable.then_some(row.hash);
-            walk.row(&Row {
+            verifier.row(&Row {
                 id: Some(row.id),
                 columns_agree: row.columns_agree,
                 erased: erasures.covers(chain, row.seq) || (pass.erased)(chain, row.seq),

@@ -56,8 +56,8 @@ impl AuditLogRow {
     }
 }
 
-/// A row whose bytes do not make its hash, do not stand where they were sealed, or do not say what the columns say by which
-/// the row was found: somebody wrote to the audit store past the gateway. `audit verify` tells what is wrong.
+/// A row that was changed in the audit database: its bytes do not make the stored hash, it is not in its place in the chain,
+/// or its columns differ from its bytes. `audit verify` names the change.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TamperedRow {
     /// Names the row; it may have been changed, too.

@@ -108,7 +108,7 @@ codes! {
     OutboxFault {
         /// The row's message authentication code does not fit its content.
         Unauthenticated = "unauthenticated",
-        /// Another entry was sealed under the row's id before: the policy store went back in time, or somebody changed it.
+        /// Another entry was sealed under the row's id before: the policy database was restored from a backup, or changed.
         IdReused = "id_reused",
     }
 }
@@ -147,4 +147,26 @@ pub struct AdminEntry {
     /// What is wrong with the row the entry was made of; absent if nothing is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outbox_fault: Option<OutboxFault>,
+}
+
+impl AdminEntry {
+    /// An entry of this action on this kind of resource, with everything else absent.
+    pub const fn new(action: Action, resource_type: ResourceType) -> Self {
+        Self {
+            action,
+            actor_id: None,
+            actor_external_id: None,
+            ip_address: None,
+            correlation_id: None,
+            org_id: None,
+            resource_type,
+            resource_id: None,
+            resource_name: None,
+            old_value: None,
+            new_value: None,
+            store_id: None,
+            outbox_id: None,
+            outbox_fault: None,
+        }
+    }
 }

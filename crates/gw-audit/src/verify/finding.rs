@@ -11,7 +11,7 @@ codes! {
         HashMismatch = "hash_mismatch",
         /// A row without a hash.
         NullEntryHash = "null_entry_hash",
-        /// A schema version nobody knows.
+        /// The schema version is unknown.
         UnknownHashFormatVersion = "unknown_hash_format_version",
         /// The rows do not fit an anchor kept outside.
         AnchorMismatch = "anchor_mismatch",

@@ -1,6 +1,6 @@
 //! Verification of stored chains: what was changed, removed, added or signed wrongly (spec/70 section 5).
 //!
-//! A [`Walk`] is fed the rows of one chain in order of their numbers and goes on after a finding, so that one
+//! A [`ChainVerifier`] is fed the rows of one chain in order of their numbers and goes on after a finding, so that one
 //! fault does not hide the next. It reads nothing itself: what lies outside the rows (notes kept elsewhere, which
 //! entries were erased, which numbers were given out) is handed to it.
 
@@ -54,7 +54,7 @@ impl<'a> Row<'a> {
 
 /// What is known apart from the rows.
 #[derive(Clone, Copy, Debug)]
-pub struct Trust<'a> {
+pub struct TrustedKeys<'a> {
     /// The cluster the chain must belong to.
     pub cluster: &'a str,
     /// The keys that may have signed, old ones included.
@@ -128,9 +128,9 @@ impl Report {
 
 /// A verification under way.
 #[derive(Debug)]
-pub struct Walk<'a> {
+pub struct ChainVerifier<'a> {
     id: ChainId,
-    trust: Trust<'a>,
+    trust: TrustedKeys<'a>,
     head: Option<Head>,
     orgs: HashMap<OrgId, OrgHead>,
     /// False where rows before were not looked at: then an organization's first row may have any place.
@@ -159,61 +159,41 @@ pub struct Walk<'a> {
     oldest_unsigned: Option<Timestamp>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> ChainVerifier<'a> {
     /// Starts at the beginning of a chain. `checkpoints` are its signed notes in the order they were made.
-    pub fn new<'n>(id: ChainId, trust: Trust<'a>, checkpoints: impl IntoIterator<Item = &'n str>) -> Self {
+    pub fn new<'n>(id: ChainId, trust: TrustedKeys<'a>, checkpoints: impl IntoIterator<Item = &'n str>) -> Self {
         Self::with_discontinuities(id, trust, [], checkpoints)
     }
 
     /// Starts at the beginning of a chain that was re-anchored: `discontinuities` are the signed notes about that.
     pub fn with_discontinuities<'n>(
         id: ChainId,
-        trust: Trust<'a>,
+        trust: TrustedKeys<'a>,
         discontinuities: impl IntoIterator<Item = &'n str>,
         checkpoints: impl IntoIterator<Item = &'n str>,
     ) -> Self {
-        let mut walk = Self::empty(id, trust);
-        walk.take_discontinuities(discontinuities);
-        walk.take_checkpoints(checkpoints);
-        walk.check_root();
-        walk
+        let mut verifier = Self::empty(id, trust);
+        verifier.take_discontinuities(discontinuities);
+        verifier.take_checkpoints(checkpoints);
+        verifier.check_root();
+        verifier
     }
 
     /// Goes on where an earlier verification ended without a finding.
     pub fn resume<'n>(
         chain: &Chain,
         frontier: Frontier,
-        trust: Trust<'a>,
+        trust: TrustedKeys<'a>,
         checkpoints: impl IntoIterator<Item = &'n str>,
     ) -> Self {
-        let mut walk = Self::empty(chain.id(), trust);
-        walk.head = Some(chain.head());
-        walk.orgs = chain.orgs().collect();
-        walk.whole = frontier.size() == chain.head().size;
-        walk.frontier = frontier;
-        walk.take_checkpoints(checkpoints);
-        walk.check_root();
-        walk
-    }
-
-    /// Goes on at an edge that is trusted, as a signed anchor below which retention removed everything: what an
-    /// organization or an outbox had before is not known.
-    pub fn resume_at<'n>(
-        id: ChainId,
-        edge: &ChainEdge,
-        trust: Trust<'a>,
-        checkpoints: impl IntoIterator<Item = &'n str>,
-    ) -> Self {
-        let mut walk = Self::empty(id, trust);
-        if edge.size() > 0 {
-            let hash = edge.last().unwrap_or(Hash::ZERO);
-            walk.head = Some(Head { size: edge.size(), hash, time: Timestamp::from_micros(i64::MIN) });
-            walk.orgs_known = false;
-        }
-        walk.frontier = edge.frontier().clone();
-        walk.take_checkpoints(checkpoints);
-        walk.check_root();
-        walk
+        let mut verifier = Self::empty(chain.id(), trust);
+        verifier.head = Some(chain.head());
+        verifier.orgs = chain.orgs().collect();
+        verifier.whole = frontier.size() == chain.head().size;
+        verifier.frontier = frontier;
+        verifier.take_checkpoints(checkpoints);
+        verifier.check_root();
+        verifier
     }
 
     /// Takes over what an earlier verification, which this one resumes, knew beside the end of the chain.
@@ -228,7 +208,7 @@ impl<'a> Walk<'a> {
         self
     }
 
-    fn empty(id: ChainId, trust: Trust<'a>) -> Self {
+    fn empty(id: ChainId, trust: TrustedKeys<'a>) -> Self {
         Self {
             id,
             trust,
@@ -587,7 +567,7 @@ impl<'a> Walk<'a> {
         self.report(Finding { kind, seq, time: None, stored, expected });
     }
 
-    /// Adds a finding of whoever reads the rows.
+    /// Adds a finding of the caller, who reads the rows.
     pub fn report(&mut self, finding: Finding) {
         // Roots and signatures are never excused: what a re-anchoring covers has a root of its own.
         let of_row = !matches!(
@@ -610,7 +590,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-impl Trust<'_> {
+impl TrustedKeys<'_> {
     /// Why a genesis does not belong to what is trusted.
     fn refuses(&self, id: &ChainId, genesis: &Genesis) -> Option<FindingKind> {
         let known = |key: &CheckpointPublicKey| key.to_bytes() == *genesis.checkpoint_key;

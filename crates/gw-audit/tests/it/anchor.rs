@@ -4,7 +4,7 @@ use crate::world::{CLUSTER, Counter, at, chain_id};
 use gw_audit::{
     AccessRecord, Anchor, AnchorError, Chain, Checkpoint, CheckpointKey, Draft, Genesis, Hash, Removal, RemovalError,
     StoredEntry, Stream, tree,
-    verify::{Report, Row, Trust, Walk},
+    verify::{ChainVerifier, Report, Row, TrustedKeys},
 };
 use gw_types::{ExternalId, OrgId};
 use proptest::prelude::*;
@@ -13,7 +13,7 @@ fn key() -> CheckpointKey {
     CheckpointKey::from_seed(&[9; 32])
 }
 
-/// A chain of calls of three organizations and of nobody's.
+/// A chain of calls: of three organizations, and without organization.
 fn calls(count: usize) -> Vec<StoredEntry> {
     let id = chain_id(Stream::Access);
     let mut first = Vec::new();
@@ -30,7 +30,7 @@ fn calls(count: usize) -> Vec<StoredEntry> {
     entries
 }
 
-fn note(entries: &[StoredEntry], size: usize) -> String {
+fn signed_note(entries: &[StoredEntry], size: usize) -> String {
     let leaves: Vec<Hash> = entries[..size].iter().map(|entry| entry.hash).collect();
     let origin = chain_id(Stream::Access).origin(CLUSTER);
     Checkpoint::new(origin, size as u64, tree::root(&leaves)).sign(&key())
@@ -48,14 +48,14 @@ fn prune(entries: &[StoredEntry], from: Option<&Anchor>, end: usize) -> Result<A
 
 fn verify(anchor: &Anchor, rest: &[StoredEntry], notes: &[String]) -> Report {
     let keys = [key().public()];
-    let trust = Trust { cluster: CLUSTER, keys: &keys };
+    let trust = TrustedKeys { cluster: CLUSTER, keys: &keys };
     let frontier = anchor.frontier().unwrap();
-    let mut walk = Walk::resume(&anchor.chain(), frontier, trust, notes.iter().map(String::as_str));
+    let mut verifier = ChainVerifier::resume(&anchor.chain(), frontier, trust, notes.iter().map(String::as_str));
     for entry in rest {
         let (bytes, openings) = (&*entry.bytes, &*entry.openings);
-        walk.row(&Row::new(entry.header.seq, Some(entry.hash), bytes, openings));
+        verifier.row(&Row::new(entry.header.seq, Some(entry.hash), bytes, openings));
     }
-    walk.finish(None)
+    verifier.finish(None)
 }
 
 proptest! {
@@ -74,7 +74,7 @@ proptest! {
         points.dedup();
         let mut signed: Vec<_> = signed.into_iter().map(|at| 1 + at % entries.len()).collect();
         signed.sort_unstable();
-        let notes: Vec<_> = signed.iter().map(|size| note(&entries, *size)).collect();
+        let notes: Vec<_> = signed.iter().map(|size| signed_note(&entries, *size)).collect();
         let mut anchor = None;
         for end in points {
             let next = prune(&entries, anchor.as_ref(), end).unwrap();

@@ -1,7 +1,7 @@
 //! Rule 18: what verification must detect, done to a stored chain.
 
 use crate::world::{CLUSTER, access_records, at, chain, chain_id, full_access};
-use gw_audit::verify::{Finding, FindingKind, Report, Row, Trust, Walk};
+use gw_audit::verify::{ChainVerifier, Finding, FindingKind, Report, Row, TrustedKeys};
 use gw_audit::{Checkpoint, CheckpointKey, Entry, Hash, Head, Record, StoredEntry, Stream, tree};
 use proptest::prelude::*;
 
@@ -52,12 +52,12 @@ fn entries(count: usize) -> Vec<StoredEntry> {
 
 fn verify(stored: &Stored) -> Report {
     let keys = [key().public()];
-    let trust = Trust { cluster: CLUSTER, keys: &keys };
-    let mut walk = Walk::new(chain_id(Stream::Access), trust, stored.notes.iter().map(String::as_str));
+    let trust = TrustedKeys { cluster: CLUSTER, keys: &keys };
+    let mut verifier = ChainVerifier::new(chain_id(Stream::Access), trust, stored.notes.iter().map(String::as_str));
     for (seq, hash, bytes, openings) in &stored.rows {
-        walk.row(&Row::new(*seq, *hash, bytes, openings));
+        verifier.row(&Row::new(*seq, *hash, bytes, openings));
     }
-    walk.finish(stored.head)
+    verifier.finish(stored.head)
 }
 
 fn kinds(stored: &Stored) -> Vec<FindingKind> {
@@ -200,14 +200,14 @@ fn rule_18_changed_columns_are_found() {
     let entries = entries(1);
     let mut columns = Entry::decode(&entries[1].bytes, &entries[1].openings).unwrap();
     let keys = [key().public()];
-    let trust = Trust { cluster: CLUSTER, keys: &keys };
+    let trust = TrustedKeys { cluster: CLUSTER, keys: &keys };
     let look = |columns: &Entry| {
-        let mut walk = Walk::new(chain_id(Stream::Access), trust, []);
+        let mut verifier = ChainVerifier::new(chain_id(Stream::Access), trust, []);
         for (entry, columns) in entries.iter().zip([None, Some(columns)]) {
             let (seq, hash) = (entry.header.seq, Some(entry.hash));
-            walk.row(&Row { columns, ..Row::new(seq, hash, &entry.bytes, &entry.openings) });
+            verifier.row(&Row { columns, ..Row::new(seq, hash, &entry.bytes, &entry.openings) });
         }
-        walk.finish(None).findings
+        verifier.finish(None).findings
     };
     assert_eq!(look(&columns), []);
     if let gw_audit::Content::Record(Record::Access(record)) = &mut columns.content {
@@ -236,15 +236,15 @@ fn rule_24_a_pruned_prefix_still_verifies() {
     let entries = entries(10);
     let honest = stored(&entries);
     let keys = [key().public()];
-    let trust = Trust { cluster: CLUSTER, keys: &keys };
+    let trust = TrustedKeys { cluster: CLUSTER, keys: &keys };
     let prune = |hashes: &[Hash]| {
-        let mut walk = Walk::new(chain_id(Stream::Access), trust, honest.notes.iter().map(String::as_str));
-        (0..).zip(hashes).for_each(|(seq, hash)| walk.pruned(seq, *hash));
+        let mut verifier = ChainVerifier::new(chain_id(Stream::Access), trust, honest.notes.iter().map(String::as_str));
+        (0..).zip(hashes).for_each(|(seq, hash)| verifier.pruned(seq, *hash));
         let mut rest = Vec::new();
         for (seq, hash, bytes, openings) in &honest.rows[hashes.len()..] {
-            walk.row(&Row::new(*seq, *hash, bytes, openings));
+            verifier.row(&Row::new(*seq, *hash, bytes, openings));
         }
-        rest.extend(walk.finish(honest.head).findings.iter().map(|finding| finding.kind));
+        rest.extend(verifier.finish(honest.head).findings.iter().map(|finding| finding.kind));
         rest
     };
     let hashes: Vec<Hash> = entries[..6].iter().map(|entry| entry.hash).collect();
@@ -258,16 +258,16 @@ fn rule_24_a_pruned_prefix_still_verifies() {
 fn rule_19_a_verification_goes_on_where_the_last_one_ended() {
     let all = entries(10);
     let keys = [key().public()];
-    let trust = Trust { cluster: CLUSTER, keys: &keys };
+    let trust = TrustedKeys { cluster: CLUSTER, keys: &keys };
     let first = verify(&stored(&all[..7]));
     let id = chain_id(Stream::Access);
     let chain = gw_audit::Chain::resume(id, first.head.unwrap(), first.orgs);
     let honest = stored(&all);
-    let mut walk = Walk::resume(&chain, first.frontier, trust, honest.notes.iter().map(String::as_str));
+    let mut verifier = ChainVerifier::resume(&chain, first.frontier, trust, honest.notes.iter().map(String::as_str));
     for (seq, hash, bytes, openings) in &honest.rows[7..] {
-        walk.row(&Row::new(*seq, *hash, bytes, openings));
+        verifier.row(&Row::new(*seq, *hash, bytes, openings));
     }
-    let report = walk.finish(honest.head);
+    let report = verifier.finish(honest.head);
     assert_eq!((report.findings, report.scanned), (Vec::new(), 4));
 }
 

@@ -1,7 +1,7 @@
 //! RL2: what is known outside the database, and the table of rule 18 over it.
 
 use crate::world::{CLUSTER, at, chain, chain_id, full_access};
-use gw_audit::verify::{Finding, FindingKind, Report, Row, Trust, Walk};
+use gw_audit::verify::{ChainVerifier, Finding, FindingKind, Report, Row, TrustedKeys};
 use gw_audit::{
     Chain, ChainEdge, ChainId, ChainList, Checkpoint, CheckpointKey, Discontinuity, Draft, Hash, Head, Record,
     SigningGuard, StoredChain, StoredEntry, Stream, TrustedHead, TrustedHeads, erased, tree,
@@ -89,20 +89,21 @@ impl Database {
 
     fn verify(&self, anchors: &[Checkpoint], now: Timestamp) -> Report {
         let keys = [key().public()];
-        let trust = Trust { cluster: CLUSTER, keys: &keys };
+        let trust = TrustedKeys { cluster: CLUSTER, keys: &keys };
         let (of, notes) = (self.discontinuities.iter(), self.notes.iter());
         let id = chain_id(Stream::Access);
-        let mut walk = Walk::with_discontinuities(id, trust, of.map(String::as_str), notes.map(String::as_str));
+        let mut verifier =
+            ChainVerifier::with_discontinuities(id, trust, of.map(String::as_str), notes.map(String::as_str));
         for anchor in anchors {
-            walk.anchor(anchor);
-            walk.expect_note(anchor);
+            verifier.anchor(anchor);
+            verifier.expect_note(anchor);
         }
         for row in &self.rows {
             let columns_agree = row.columns_agree;
             let id = Some(row.id);
-            walk.row(&Row { id, columns_agree, ..Row::new(row.seq, row.hash, &row.bytes, &row.openings) });
+            verifier.row(&Row { id, columns_agree, ..Row::new(row.seq, row.hash, &row.bytes, &row.openings) });
         }
-        let mut report = walk.finish(self.head);
+        let mut report = verifier.finish(self.head);
         report.add_unsigned(INTERVAL, now);
         report
     }
@@ -521,11 +522,12 @@ fn rl3_gaps_and_faults_of_outbox_rows_are_found() {
         let records: Vec<_> = rows.iter().enumerate().map(|(n, (store, id))| admin(*store, *id, fault(n))).collect();
         let entries = chain(Stream::Admin, key().public().to_bytes(), &records);
         let keys = [key().public()];
-        let mut walk = Walk::new(chain_id(Stream::Admin), Trust { cluster: CLUSTER, keys: &keys }, []);
+        let mut verifier =
+            ChainVerifier::new(chain_id(Stream::Admin), TrustedKeys { cluster: CLUSTER, keys: &keys }, []);
         for entry in &entries {
-            walk.row(&Row::new(entry.header.seq, Some(entry.hash), &entry.bytes, &entry.openings));
+            verifier.row(&Row::new(entry.header.seq, Some(entry.hash), &entry.bytes, &entry.openings));
         }
-        walk.finish(None).findings.iter().map(|finding| (finding.kind, finding.seq.unwrap())).collect::<Vec<_>>()
+        verifier.finish(None).findings.iter().map(|finding| (finding.kind, finding.seq.unwrap())).collect::<Vec<_>>()
     };
     assert_eq!(look(&[(1, 5), (1, 6), (1, 7)], None), []);
     assert_eq!(look(&[(1, 5), (1, 7)], None), [(FindingKind::OutboxGap, 2)]);

@@ -139,7 +139,7 @@ impl Salvage {
         let sealed = header.as_ref().map(|header| header.sealed().sizes).unwrap_or_default();
         let sealed = sealed.max(&base_sizes.unwrap_or_default());
         let scan = Scan::of(&files, shard)?;
-        let known = scan::Known {
+        let known = scan::RecordedProgress {
             low: base_sizes,
             sealed,
             high: header.as_ref().map(|header| header.durable().sizes).unwrap_or_default().max(&sealed),

@@ -40,7 +40,7 @@ pub(super) struct Whole<'a> {
 
 /// What base and header say of the chains.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Known {
+pub(super) struct RecordedProgress {
     /// The entries before the oldest segment.
     pub(super) low: Option<Sizes>,
     pub(super) sealed: Sizes,
@@ -99,7 +99,7 @@ impl Scan {
     /// What there is, segment by segment and stream by stream.
     pub(super) fn tally(
         &self,
-        known: &Known,
+        known: &RecordedProgress,
         mut visit: impl FnMut(&Whole<'_>),
     ) -> (Vec<SegmentState>, Vec<StreamState>) {
         let (mut segments, mut next) = (Vec::new(), Sizes::default());
@@ -135,7 +135,7 @@ struct Tally {
 }
 
 impl Tally {
-    fn new(stream: Stream, known: &Known) -> Self {
+    fn new(stream: Stream, known: &RecordedProgress) -> Self {
         let state = StreamState {
             stream,
             records: 0,
@@ -148,7 +148,7 @@ impl Tally {
         Self { state, next: known.low.map(|low| low.of(stream)), last: None }
     }
 
-    fn take(&mut self, whole: &Whole<'_>, known: &Known) {
+    fn take(&mut self, whole: &Whole<'_>, known: &RecordedProgress) {
         let seq = whole.header.seq;
         // Without the base, what is sealed may have been cleared away, and without the header anything may.
         let first = if known.header { seq.min(self.state.sealed) } else { seq };
@@ -173,7 +173,7 @@ impl Tally {
         self.state.missing.push(missing);
     }
 
-    fn end(mut self, known: &Known) -> StreamState {
+    fn end(mut self, known: &RecordedProgress) -> StreamState {
         let next = self.next.unwrap_or(self.state.sealed);
         self.gap(next..known.high.of(self.state.stream));
         self.state

@@ -281,22 +281,7 @@ fn hd22_unused_room_is_given_back() {
 fn decision_46_entries_of_mutations_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let (journal, _) = open(dir.path());
-    let entry = AdminEntry {
-        action: Action::Create,
-        actor_id: None,
-        actor_external_id: None,
-        ip_address: None,
-        correlation_id: None,
-        org_id: None,
-        resource_type: ResourceType::Group,
-        resource_id: None,
-        resource_name: None,
-        old_value: None,
-        new_value: None,
-        store_id: None,
-        outbox_id: None,
-        outbox_fault: None,
-    };
+    let entry = AdminEntry::new(Action::Create, ResourceType::Group);
     assert_eq!(journal.append(entry), Err(JournalError::NotJournaled));
     let long = AccessRecord { request_params: Some("x".repeat(70_000)), ..record(0) };
     assert_eq!(journal.append(long), Err(JournalError::TooLong));

@@ -1,5 +1,6 @@
 //! A gateway as a process of its own, spoken to over plain sockets.
 
+use serde_json::Value;
 use std::{
     fs::File,
     io::{Read as _, Write as _},
@@ -128,6 +129,15 @@ impl Serving {
         ask(self.port, method, path, headers, body)
     }
 
+    /// A request to the admin API that must succeed; its body.
+    pub(crate) fn admin(&self, token: &str, method: &str, path: &str, body: &Value) -> Value {
+        let headers = [("X-Admin-Token", token), ("Content-Type", "application/json")];
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let answer = self.ask(method, &format!("/api/v1/admin{path}"), &headers, &body);
+        assert!(answer.status < 300, "{method} {path}: {} {}", answer.status, answer.body);
+        serde_json::from_str(&answer.body).expect("json")
+    }
+
     /// Tells it to end, and waits for that.
     pub(crate) fn end(mut self) -> (ExitStatus, String) {
         self.tell_to_end();
@@ -153,6 +163,13 @@ impl Drop for Serving {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// Changes a SQLite file past the gateway, as somebody with the database's credential does.
+pub(crate) fn change_database(file: &str, sql: &str) {
+    let run = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.execute(sys.argv[2]); db.commit()";
+    let done = Command::new("python3").args(["-c", run, file, sql]).status();
+    assert!(done.is_ok_and(|status| status.success()), "{sql}");
 }
 
 /// One request to a port of this machine.

@@ -3,7 +3,7 @@
 use crate::process::{self, Serving};
 use gw_testkit::anvil::anvil;
 use serde_json::{Value, json};
-use std::{path::Path, process::Command};
+use std::path::Path;
 
 const TOKEN: &str = "restore-test-token";
 
@@ -55,10 +55,7 @@ impl Place {
     }
 
     fn change_in(&self, database: &str, sql: &str) {
-        let run = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.execute(sys.argv[2]); db.commit()";
-        let file = format!("{}/{database}", self.path("data"));
-        let done = Command::new("python3").args(["-c", run, &file, sql]).status();
-        assert!(done.is_ok_and(|status| status.success()), "{sql}");
+        process::change_database(&format!("{}/{database}", self.path("data")), sql);
     }
 
     /// What a start says that ends by itself.
@@ -86,11 +83,7 @@ impl Place {
 }
 
 fn admin(gateway: &Serving, method: &str, path: &str, body: &Value) -> Value {
-    let headers = [("X-Admin-Token", TOKEN), ("Content-Type", "application/json")];
-    let body = if body.is_null() { String::new() } else { body.to_string() };
-    let answer = gateway.ask(method, &format!("/api/v1/admin{path}"), &headers, &body);
-    assert!(answer.status < 300, "{method} {path}: {} {}", answer.status, answer.body);
-    serde_json::from_str(&answer.body).expect("json")
+    gateway.admin(TOKEN, method, path, body)
 }
 
 fn create(gateway: &Serving, slug: &str) {

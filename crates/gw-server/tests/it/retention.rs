@@ -3,7 +3,7 @@
 use crate::process::{self, Serving, stderr};
 use gw_testkit::anvil::anvil;
 use serde_json::{Value, json};
-use std::{path::Path, process::Command};
+use std::path::Path;
 
 const TOKEN: &str = "retention-test-token";
 
@@ -12,18 +12,11 @@ fn settings<'a>(data: &'a str, journal: &'a str) -> Vec<(&'a str, &'a str)> {
 }
 
 fn admin(gateway: &Serving, method: &str, path: &str, body: &Value) -> Value {
-    let headers = [("X-Admin-Token", TOKEN), ("Content-Type", "application/json")];
-    let body = if body.is_null() { String::new() } else { body.to_string() };
-    let answer = gateway.ask(method, &format!("/api/v1/admin{path}"), &headers, &body);
-    assert!(answer.status < 300, "{method} {path}: {} {}", answer.status, answer.body);
-    serde_json::from_str(&answer.body).expect("json")
+    gateway.admin(TOKEN, method, path, body)
 }
 
-/// What somebody with the database's credential would do.
 fn tamper(data: &str, sql: &str) {
-    let run = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.execute(sys.argv[2]); db.commit()";
-    let done = Command::new("python3").args(["-c", run, &format!("{data}/audit.db"), sql]).status();
-    assert!(done.is_ok_and(|status| status.success()));
+    process::change_database(&format!("{data}/audit.db"), sql);
 }
 
 fn end(gateway: Serving) {

@@ -207,20 +207,10 @@ fn read(store: StoreId, row: audit_outbox::Model) -> Option<OutboxEntry> {
 /// Stands for a row that is there and cannot be read: what it said is lost, that it was there is not.
 fn unreadable(store: StoreId, id: i64) -> OutboxEntry {
     let entry = AdminEntry {
-        action: Action::Update,
-        actor_id: None,
-        actor_external_id: None,
-        ip_address: None,
-        correlation_id: None,
-        org_id: None,
-        resource_type: ResourceType::Audit,
-        resource_id: None,
-        resource_name: None,
-        old_value: None,
-        new_value: None,
         store_id: Some(store),
         outbox_id: u64::try_from(id).ok(),
         outbox_fault: Some(OutboxFault::Unauthenticated),
+        ..AdminEntry::new(Action::Update, ResourceType::Audit)
     };
     let salts = OutboxSalts { seed: Vec::new(), drawn: AtomicU64::new(0) };
     OutboxEntry { id, created_at: Timestamp::from_micros(0), entry, salts }

@@ -2,7 +2,7 @@
 
 use super::{AuditStore, SealedRow, store::chain_row};
 use crate::{StoreError, entity::entries};
-use gw_audit::{AdminEntry, ChainId, Content, Hash, Kind, Record, StoreId, StoredEntry};
+use gw_audit::{AdminEntry, ChainId, Content, Kind, Record, StoreId, StoredEntry};
 use gw_types::Timestamp;
 use sea_orm::{ColumnTrait, Condition, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect};
 use std::{collections::HashSet, ops::RangeInclusive};
@@ -107,11 +107,6 @@ impl AuditStore {
             below = from;
         }
         Ok(rows.iter().map(|(id, _)| *id).filter(|id| missing.contains(id)).collect())
-    }
-
-    /// The hash of one entry of a chain.
-    pub async fn entry_hash(&self, chain: ChainId, seq: u64) -> Result<Option<Hash>, StoreError> {
-        Ok(self.rows(chain, seq, 1).await?.into_iter().find(|row| row.seq == seq).map(|row| row.hash))
     }
 }
 

@@ -5,60 +5,11 @@
 use crate::world::{TestClock, config, did};
 use gw_audit::{ChainId, ShardId, Stream};
 use gw_store::{Actor, AuditStore, DirectoryLock, Location, Store, StoreError, record::NewUser};
+use gw_testkit::FullDisk;
 use gw_types::Seconds;
 use sea_orm::{ConnectionTrait, Database, DbBackend, Statement};
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-    sync::Arc,
-};
+use std::{fs, path::Path, sync::Arc};
 use uuid::Uuid;
-
-/// A mounted file system, gone with the value.
-struct Disk(PathBuf);
-
-impl Disk {
-    /// `None`, said aloud, where mounting is refused.
-    fn mount(place: &Path) -> Option<Self> {
-        let done = Command::new("mount").args(["-t", "tmpfs", "-o", "size=3m", "tmpfs"]).arg(place).output();
-        match done {
-            Ok(output) if output.status.success() => Some(Self(place.to_owned())),
-            other => {
-                println!("NOT RUN: no file system can be mounted here: {other:?}");
-                None
-            }
-        }
-    }
-
-    /// Takes all the room that is left.
-    fn fill(&self) {
-        for size in [1 << 20, 1 << 16, 1 << 12] {
-            for n in 0.. {
-                let file = self.0.join(format!("filler-{size}-{n}"));
-                if fs::write(&file, vec![7; size]).is_err() {
-                    break;
-                }
-            }
-        }
-    }
-
-    fn free(&self) {
-        for entry in fs::read_dir(&self.0).unwrap() {
-            let entry = entry.unwrap();
-            if entry.file_name().to_string_lossy().starts_with("filler-") {
-                fs::remove_file(entry.path()).unwrap();
-            }
-        }
-    }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        // Lazily: the stores' threads may still be closing their files.
-        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
-    }
-}
 
 /// The numbers another process finds after a kill at this moment: in a copy of the file and of its log.
 async fn after_a_kill(place: &Path, file: &str, sql: &str) -> usize {
@@ -72,9 +23,9 @@ async fn after_a_kill(place: &Path, file: &str, sql: &str) -> usize {
 }
 
 /// Writes until three writes failed, then frees the disk and writes again; how many writes were acknowledged.
-async fn over_a_full_disk(disk: &Disk, mut write: impl AsyncFnMut(usize) -> Result<(), StoreError>) -> usize {
+async fn over_a_full_disk(disk: &FullDisk, mut write: impl AsyncFnMut(usize) -> Result<(), StoreError>) -> usize {
     let (mut acknowledged, mut failed, mut next) = (0, 0, 0);
-    disk.fill();
+    disk.fill().unwrap();
     while failed < 3 {
         next += 1;
         assert!(next < 10_000, "the disk was never full");
@@ -86,7 +37,7 @@ async fn over_a_full_disk(disk: &Disk, mut write: impl AsyncFnMut(usize) -> Resu
             }
         }
     }
-    disk.free();
+    disk.free().unwrap();
     for _ in 0..5 {
         next += 1;
         write(next).await.expect("the disk has room again");
@@ -97,10 +48,9 @@ async fn over_a_full_disk(disk: &Disk, mut write: impl AsyncFnMut(usize) -> Resu
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rl1_a_real_disk_fills_up_and_is_freed() {
-    let place = tempfile::tempdir().unwrap();
-    let Some(disk) = Disk::mount(place.path()) else { return };
+    let Some(disk) = FullDisk::mount(3) else { return };
     let clock = Arc::new(TestClock::default());
-    let directory = Arc::new(DirectoryLock::acquire(place.path()).unwrap());
+    let directory = Arc::new(DirectoryLock::acquire(disk.path()).unwrap());
     let at = |file: &str| Location::Sqlite { directory: Arc::clone(&directory), file: file.to_owned() };
     let store = Store::open(config(&at("gateway.db"), &clock, 1)).await.unwrap();
     store.migrate().await.unwrap();
@@ -115,12 +65,12 @@ async fn rl1_a_real_disk_fills_up_and_is_freed() {
             tx.commit().await.map(drop)
         })
         .await;
-        assert_eq!(after_a_kill(place.path(), "gateway.db", "SELECT count(*) FROM users").await, users);
+        assert_eq!(after_a_kill(disk.path(), "gateway.db", "SELECT count(*) FROM users").await, users);
         chains += over_a_full_disk(&disk, async |n| {
             let shard = ShardId(Uuid::from_u128(u128::try_from(round * 100_000 + n + 1).unwrap()));
             audit.claim(ChainId { stream: Stream::Access, shard }, "writer", Seconds(30)).await.map(drop)
         })
         .await;
-        assert_eq!(after_a_kill(place.path(), "audit.db", "SELECT count(*) FROM chains").await, chains);
+        assert_eq!(after_a_kill(disk.path(), "audit.db", "SELECT count(*) FROM chains").await, chains);
     }
 }

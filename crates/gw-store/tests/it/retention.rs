@@ -7,7 +7,7 @@ use crate::{
 use gw_audit::{
     AccessRecord, Action, Anchor, Chain, Checkpoint, CheckpointKey, Draft, Hash, Outcome, Record, ResourceType,
     SYSTEM_RETENTION, SecurityEvent, SecurityKind, SendIntent, SendOutcome, Stream, tree,
-    verify::{Report, Row, Trust, Walk},
+    verify::{ChainVerifier, Report, Row, TrustedKeys},
 };
 use gw_store::{
     Actor, Missing, StoreError,
@@ -73,16 +73,16 @@ async fn verify(writer: &Writer) -> (Anchor, Report) {
     let anchor = Anchor::open(&stored.bytes, &stored.note, chain, CLUSTER, &keys).unwrap();
     assert_eq!(anchor.head.size, stored.size);
     let notes = writer.audit.checkpoints(chain).await.unwrap();
-    let trust = Trust { cluster: CLUSTER, keys: &keys };
+    let trust = TrustedKeys { cluster: CLUSTER, keys: &keys };
     let frontier = anchor.frontier().unwrap();
-    let mut walk = Walk::resume(&anchor.chain(), frontier, trust, notes.iter().map(String::as_str));
+    let mut verifier = ChainVerifier::resume(&anchor.chain(), frontier, trust, notes.iter().map(String::as_str));
     for row in writer.audit.rows(chain, anchor.head.size, 10_000).await.unwrap() {
         assert!(row.columns_agree);
         let (hash, bytes, openings) = (Some(row.hash), &*row.bytes, &*row.openings);
-        walk.row(&Row::new(row.seq, hash, bytes, openings));
+        verifier.row(&Row::new(row.seq, hash, bytes, openings));
     }
     let head = writer.audit.head(chain).await.unwrap();
-    (anchor, walk.finish(head))
+    (anchor, verifier.finish(head))
 }
 
 async fn filled(world: &World, count: usize) -> Writer {
