@@ -34,6 +34,7 @@ mod writer;
 
 pub use error::{JournalError, OpenError, ReadError};
 pub use journal::{Backlog, Journal, Options, Position, Recovery, Reservation, StreamBacklog};
+pub use open::shard_of;
 pub use reader::Unsealed;
 pub use reconcile::{Standing, StoredHead};
 pub use salvage::{Findings, Salvage, Salvaged, SegmentState, StreamState};

@@ -49,6 +49,14 @@ pub(crate) fn journal(
     shard_in(options, shard, lock, clock, entropy)
 }
 
+/// The shard that a journal's directory holds; `None` if there is no journal. Takes no lock.
+///
+/// # Errors
+/// [`OpenError`] if the directory cannot be read, or the file that names the shard is damaged.
+pub fn shard_of(dir: &Path) -> Result<Option<ShardId>, OpenError> {
+    if dir.is_dir() { named_shard(dir) } else { Ok(None) }
+}
+
 /// The directory of a shard's files.
 pub(crate) fn shard_dir(dir: &Path, shard: ShardId) -> PathBuf {
     dir.join(shard.to_string())

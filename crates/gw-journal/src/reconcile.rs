@@ -117,6 +117,29 @@ impl Journal {
         Ok(standings)
     }
 
+    /// Hands over the entries of a stream from number `from` on that the store was seen to hold, in their order. Reads
+    /// files: not for an async thread.
+    ///
+    /// Returns false, and hands over nothing, where they are not kept back to `from`.
+    pub fn each_sealed(&self, stream: Stream, from: u64, mut take: impl FnMut(u64, &[u8])) -> Result<bool, ReadError> {
+        let mut reader = self.shared.reader()?;
+        let (durable, kept) = self.shared.readable();
+        let (start, sealed) = (reader.start(), reader.cursors.size(stream));
+        if from < start.size(stream) {
+            return Ok(false);
+        }
+        if from < sealed {
+            reader.each(start, durable.end.lsn(), &kept, |visited| {
+                let seq = visited.header.seq;
+                if visited.stream == stream && (from..sealed).contains(&seq) {
+                    take(seq, visited.entry);
+                }
+                Ok(visited.mark.size(stream) < sealed)
+            })?;
+        }
+        Ok(true)
+    }
+
     /// Gives this shard up and goes on in a new one with what is not sealed yet. Open sends stay open.
     ///
     /// The new shard's files are whole before the directory names them, so a crash leaves one or the other.

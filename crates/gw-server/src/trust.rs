@@ -186,13 +186,17 @@ impl TamperAlarm {
             "ledger_gateway_audit_chain_integrity_violations_total", "chain" => chain.to_string(), "reason" => reason
         )
         .increment(1);
-        tracing::error!(
-            %chain,
-            reason,
-            entry = finding.seq,
-            "the audit log was tampered with: run `ledger-gateway audit verify`, keep the database and the journal \
-             directory as they are"
-        );
+        let advice = match finding.kind {
+            FindingKind::CheckpointMissing => {
+                "entries of the audit log are not signed, though they should be: start the instance that wrote them; if it is \
+                 gone for good, nobody vouches for them, and `ledger-gateway audit re-anchor` says so in the log"
+            }
+            _ => {
+                "the audit log was tampered with: run `ledger-gateway audit verify`, keep the database and the journal \
+                 directory as they are"
+            }
+        };
+        tracing::error!(%chain, reason, entry = finding.seq, "{advice}");
         let mut event = SecurityEvent::new(SecurityKind::TamperDetected);
         event.reason = Some(format!("{reason} {chain}").into());
         event.count = finding.seq;

@@ -115,10 +115,11 @@ impl Report {
     }
 
     /// Adds what says that a chain was not signed when it should have been: a record older by three intervals than the
-    /// newest one without a note over it; where nothing at all is signed, older than that now.
-    pub fn add_unsigned(&mut self, interval_micros: i64, now: Timestamp) {
+    /// newest one without a note over it; older than that now, where nothing at all is signed, or where the writer
+    /// `is_gone`, so that nobody is left who would know whether the entries are still what was written.
+    pub fn add_unsigned(&mut self, interval_micros: i64, now: Timestamp, is_gone: bool) {
         let Some((oldest, head)) = self.oldest_unsigned.zip(self.head) else { return };
-        let until = if self.signed == 0 { now.max(head.time) } else { head.time };
+        let until = if self.signed == 0 || is_gone { now.max(head.time) } else { head.time };
         if until.micros().saturating_sub(oldest.micros()) > interval_micros.saturating_mul(3) {
             let kind = FindingKind::CheckpointMissing;
             self.add(Finding { time: Some(oldest), ..Finding::of(kind, Some(self.signed)) });

@@ -104,7 +104,7 @@ impl Database {
             verifier.row(&Row { id, columns_agree, ..Row::new(row.seq, row.hash, &row.bytes, &row.openings) });
         }
         let mut report = verifier.finish(self.head);
-        report.add_unsigned(INTERVAL, now);
+        report.add_unsigned(INTERVAL, now, false);
         report
     }
 }
@@ -479,6 +479,24 @@ fn rl5_numbers_given_out_and_never_sealed_are_reported() {
     assert_eq!(lost(9), [Finding::of(FindingKind::JournalLost, Some(6))]);
 }
 
+/// A tail behind the last note is compared and signed by its writer, however late; once the writer is gone nobody knows
+/// what it was.
+#[test]
+fn rl2_a_tail_without_note_is_told_when_its_writer_is_gone() {
+    let entries = entries(&key(), &records(0, 5));
+    let database = Database::new(&entries, &[4], &key());
+    let look = |now: Timestamp, is_gone: bool| {
+        let mut report = database.verify(&[], at(0));
+        assert_eq!(report.signed, 4);
+        report.findings.clear();
+        report.add_unsigned(60_000_000, now, is_gone);
+        report.findings.iter().map(|finding| (finding.kind, finding.seq)).collect::<Vec<_>>()
+    };
+    assert_eq!(look(at(6_000_000_000), false), []);
+    assert_eq!(look(at(60_000_000), true), []);
+    assert_eq!(look(at(6_000_000_000), true), [(FindingKind::CheckpointMissing, Some(4))]);
+}
+
 /// A chain in its first minute, and one whose writer was stopped at once, are clean without a note.
 #[test]
 fn rl2_a_fresh_chain_without_note_is_clean() {
@@ -487,7 +505,7 @@ fn rl2_a_fresh_chain_without_note_is_clean() {
     let look = |interval: i64, now: Timestamp| {
         let mut report = database.verify(&[], at(0));
         report.findings.clear();
-        report.add_unsigned(interval, now);
+        report.add_unsigned(interval, now, false);
         report.findings.iter().map(|finding| finding.kind).collect::<Vec<_>>()
     };
     assert_eq!(look(60_000_000, at(60_000_000)), []);

@@ -161,7 +161,9 @@ fn known(options: &Verify, config: &Config) -> anyhow::Result<Known> {
     for path in &options.checkpoint {
         notes.extend(notes::read(path, &keys)?);
     }
-    Ok(Known { keys, heads, notes })
+    // A journal that cannot be read vouches for nothing.
+    let shard = gw_journal::shard_of(&config.audit.journal_dir).ok().flatten();
+    Ok(Known { keys, heads, notes, shard })
 }
 
 /// The public half of the key in use.

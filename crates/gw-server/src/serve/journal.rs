@@ -7,13 +7,14 @@ use super::{
 use crate::{
     config::{Config, Entry as _, Environment, Problem, Report, kind::signing_key, registry::AUDIT_BUFFER_DIR},
     mount,
+    trust::HeadsFile,
 };
 use anyhow::{Context as _, bail};
 use gw_audit::{
-    ChainId, Checkpoint, CheckpointPublicKey, SecurityEvent, SecurityKind, StoredChain, Stream, TrustedHeads,
-    verify::FindingKind,
+    ChainEdge, ChainId, Checkpoint, CheckpointPublicKey, SecurityEvent, SecurityKind, StoredChain, Stream, TrustedHead,
+    TrustedHeads, verify::FindingKind,
 };
-use gw_journal::{Journal, OpenError, Options, Recovery, Standing, StoredHead};
+use gw_journal::{Journal, OpenError, Options, ReadError, Recovery, Standing, StoredHead};
 use gw_store::{ClockJump, Store, audit::AuditStore};
 use gw_types::{Seconds, Secret};
 use std::{ops::Range, sync::Arc};
@@ -96,6 +97,7 @@ pub(super) async fn in_step(
     recovery: Recovery,
     audit: &AuditStore,
     store: &Store,
+    heads: &HeadsFile,
 ) -> anyhow::Result<(Arc<Journal>, Recovery)> {
     let shard = journal.shard();
     let noted = store.journal_heads().await.context("what was noted of the journal cannot be read")?;
@@ -126,9 +128,9 @@ pub(super) async fn in_step(
         }
     }
     // Both read files.
-    let (journal, standings) = spawn_blocking(move || {
+    let (journal, stored, standings) = spawn_blocking(move || {
         let standings = journal.reconcile(&stored);
-        (journal, standings)
+        (journal, stored, standings)
     })
     .await
     .context("comparing the journal with the audit store failed")?;
@@ -149,6 +151,19 @@ pub(super) async fn in_step(
     if given_up.is_empty() {
         return Ok((Arc::new(journal), recovery));
     }
+    let trusted = heads.heads();
+    let (journal, edges) = spawn_blocking(move || {
+        let edges = stored.iter().map(|end| sealed_edge(&journal, &trusted, end)).collect::<Result<Vec<_>, _>>();
+        (journal, edges)
+    })
+    .await
+    .context("reading the journal failed")?;
+    let edges = edges.context("what was sealed of the shard cannot be read")?;
+    heads
+        .update(|heads| {
+            edges.into_iter().flatten().filter(|(chain, head)| heads.advance(*chain, head.clone())).count() > 0
+        })
+        .context("the trusted heads cannot be written")?;
     let (journal, again) = spawn_blocking(move || journal.into_new_shard())
         .await
         .context("opening a new shard failed")?
@@ -164,6 +179,28 @@ pub(super) async fn in_step(
         }
     }
     Ok((Arc::new(journal), again))
+}
+
+/// How far the store was seen to hold a chain of a shard that is given up, where that is further than it is signed. The
+/// journal is the last to know it: without this, whoever may write to the store could rewrite those entries unseen.
+fn sealed_edge(
+    journal: &Journal,
+    trusted: &TrustedHeads,
+    stored: &StoredHead,
+) -> Result<Option<(ChainId, TrustedHead)>, ReadError> {
+    let chain = ChainId { stream: stored.stream, shard: journal.shard() };
+    let known = trusted.head(chain);
+    let Some(mut edge) = known.map_or_else(|| Some(ChainEdge::default()), TrustedHead::edge) else { return Ok(None) };
+    let signed = edge.size();
+    let mut continues = true;
+    let kept = journal.each_sealed(stored.stream, signed, |seq, bytes| {
+        // What the store lost is reported as lost.
+        if seq < stored.size {
+            continues &= edge.push(seq, gw_audit::tree::leaf(bytes), bytes).is_ok();
+        }
+    })?;
+    let further = kept && continues && edge.size() > signed;
+    Ok(further.then(|| (chain, TrustedHead::new(None, &edge, known.map_or(0, |known| known.era)))))
 }
 
 /// Says which numbers are lost, in the log and in the journal; the reason there is the range as `access:15..20`.

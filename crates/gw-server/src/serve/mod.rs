@@ -33,6 +33,7 @@ use crate::{
     config::{Config, Operation},
     signal::Interrupt,
     telemetry::{self, Metrics},
+    trust::HeadsFile,
     workers::{self, Retention, Sealing, SealingHealth},
 };
 use administration::AdminThread;
@@ -102,11 +103,13 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
         tracing::error!(group.id = %group, "the upstream key of a group cannot be decrypted: its members are refused");
     }
     let (journal, recovery) = journal::open(&config, &secrets, &ground)?;
-    let (journal, recovery) = journal::in_step(journal, recovery, &audit, &store).await?;
+    let heads = HeadsFile::open(&config.audit.journal_dir)?;
+    let (journal, recovery) = journal::in_step(journal, recovery, &audit, &store, &heads).await?;
+    let shard = journal.shard();
     if let Some(alarm) = rewound {
         workers::raise_alarm(&journal, alarm);
     }
-    let trust = trust::open(&config, &secrets, &ground, &journal, &audit, &store).await?;
+    let trust = trust::open(&config, &secrets, &ground, heads, &journal, &audit, &store).await?;
     let edge = edge::edge(&config, &secrets, &ground, &feed)?;
     feed.on_clock_jump({
         let journal = Arc::clone(&journal);
@@ -235,7 +238,8 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
             tracing::warn!(error = &error as &dyn std::error::Error, "there is no head yet");
         }
         foundation.start_workers(recovery, &end);
-        tasks.spawn(workers::verify(trust::verification(&config, &secrets, &ground, audit, trust)?, end.clone()));
+        let verification = trust::verification(&config, &secrets, &ground, audit, trust, shard)?;
+        tasks.spawn(workers::verify(verification, end.clone()));
         let api: Arc<str> = api_document()?.into();
         served.replace(surface(features, ready, metrics.clone(), api, internal));
         readiness.serve();

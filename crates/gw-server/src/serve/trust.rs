@@ -13,7 +13,7 @@ use crate::{
     workers::{ADMIN_CHAIN, Verification},
 };
 use anyhow::Context as _;
-use gw_audit::{Checkpoint, CheckpointPublicKey};
+use gw_audit::{ChainId, Checkpoint, CheckpointKey, CheckpointPublicKey, ShardId, Stream};
 use gw_journal::Journal;
 use gw_store::{Store, audit::AuditStore};
 use std::sync::Arc;
@@ -21,16 +21,17 @@ use std::sync::Arc;
 /// Kept outbox rows read at once.
 const KEPT_PAGE: u64 = 5000;
 
-/// Opens the file, takes over what was re-anchored, and refuses a store that lacks what was signed.
+/// Takes over what was re-anchored, refuses a store that lacks what was signed, and signs what was sealed by shards that
+/// were given up.
 pub(super) async fn open(
     config: &Config,
     secrets: &Secrets,
     ground: &Ground,
+    file: HeadsFile,
     journal: &Arc<Journal>,
     audit: &AuditStore,
     store: &Store,
 ) -> Result<Arc<Trust>, Fault> {
-    let file = HeadsFile::open(&config.audit.journal_dir)?;
     if file.is_new() {
         tracing::warn!(
             "nothing is known here of the audit log's chains: the newest notes in the audit store are trusted from now on"
@@ -56,7 +57,27 @@ pub(super) async fn open(
     let witness = webhook("AUDIT_WITNESS_URL", &config.audit.witness)?;
     let alarm = TamperAlarm::new(Arc::clone(journal), Arc::clone(&ground.clock), tampering);
     let interval = config.audit.checkpoint_interval;
-    Ok(Arc::new(Trust::new(file, alarm, CLUSTER, Arc::clone(&ground.clock), witness, interval)))
+    let trust = Trust::new(file, alarm, CLUSTER, Arc::clone(&ground.clock), witness, interval);
+    sign_given_up(&trust, secrets, journal, audit).await.context("a shard that was given up cannot be signed")?;
+    Ok(Arc::new(trust))
+}
+
+/// Signs the chains of shards that no journal here goes on with, as far as they were seen in the store. Nobody else will.
+async fn sign_given_up(trust: &Trust, secrets: &Secrets, journal: &Journal, audit: &AuditStore) -> anyhow::Result<()> {
+    let heads = trust.file.heads();
+    let is_given_up = |chain: ChainId| {
+        chain.shard != journal.shard() && chain.stream != Stream::Admin && heads.discontinuities(chain).is_empty()
+    };
+    let key = signing_key(secrets.checkpoint.expose()).context("the checkpoint key cannot be read")?;
+    let key = CheckpointKey::from_seed(&key.to_bytes());
+    for (chain, head) in heads.heads().filter(|(chain, head)| head.note.is_none() && is_given_up(*chain)) {
+        let Some(edge) = head.edge() else { continue };
+        let checkpoint = Checkpoint::new(chain.origin(CLUSTER), edge.size(), edge.frontier().root()).in_era(head.era);
+        let note = checkpoint.sign(&key);
+        audit.insert_checkpoint(chain, checkpoint.size, &note).await?;
+        trust.note_signed(chain, &edge, &checkpoint, &note, &key);
+    }
+    Ok(())
 }
 
 /// How many entries the administrative chain will have when the rows that the policy store keeps are sealed again.
@@ -82,10 +103,12 @@ pub(super) fn verification(
     ground: &Ground,
     audit: AuditStore,
     trust: Arc<Trust>,
+    shard: ShardId,
 ) -> anyhow::Result<Verification> {
     Ok(Verification {
         audit,
         trust,
+        shard,
         clock: Arc::clone(&ground.clock),
         key: public_key(secrets)?,
         every: config.audit.verify_interval,

@@ -452,7 +452,7 @@ impl World {
 
     /// `audit verify`.
     async fn verify(&self, heads: &TrustedHeads, notes: &[Checkpoint]) -> BTreeSet<F> {
-        let known = Known { keys: vec![key().public()], heads: heads.clone(), notes: notes.to_vec() };
+        let known = Known { keys: vec![key().public()], heads: heads.clone(), notes: notes.to_vec(), shard: None };
         let pass = Pass {
             cluster: CLUSTER,
             interval: Duration::from_secs(1),
@@ -496,6 +496,7 @@ impl World {
             trust: Arc::clone(&trust),
             clock: Arc::new(Late),
             key: key().public(),
+            shard: journal.shard(),
             every: interval,
             checkpoints: interval,
         };
@@ -613,4 +614,36 @@ async fn rl2_au19_a_pass_goes_on_where_the_last_one_ended() {
     world.sql("DELETE FROM entries WHERE kind = 'access' AND seq = 39").await;
     let (_, findings, _) = run(&mut verified).await;
     assert_eq!(findings.first().map(|finding| finding.kind), Some(F::ChainTruncated));
+}
+
+/// RL2, HD25: a tail that its writer never signed is told once the writer is silent for long, but not of the shard whose journal
+/// is here: that one compares and signs it when it starts.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rl2_a_tail_that_nobody_vouches_for_is_told() {
+    let world = World::new("sqlite").await.expect("a world");
+    let longer = chain(access(), &world.entries, 40, &key(), record);
+    world.seal(access(), longer.get(ROWS..).expect("more")).await;
+    let look = async |shard: Option<ShardId>| {
+        let known = Known { keys: vec![key().public()], shard, ..Known::default() };
+        let pass = Pass {
+            cluster: CLUSTER,
+            interval: Duration::from_secs(60),
+            now: Late.now(),
+            since: 0,
+            rest: 0,
+            erased: &|_, _| false,
+        };
+        let mut kinds = BTreeSet::new();
+        let each =
+            |report: super::ChainReport| kinds.extend(report.report.findings.iter().map(|one| (one.kind, one.seq)));
+        verify_all(&world.audit, &known, &pass, &BTreeMap::new(), |id| id == access(), each).await.expect("readable");
+        kinds
+    };
+    let lease = async |until: i64| world.sql(&format!("UPDATE chains SET leased_until = {until}")).await;
+    lease(Late.now().minus(Seconds(10)).micros()).await;
+    assert_eq!(look(None).await, BTreeSet::new(), "its writer may be alive");
+    lease(Late.now().minus(Seconds(1000)).micros()).await;
+    assert_eq!(look(Some(access().shard)).await, BTreeSet::new(), "its journal is here");
+    let told = (F::CheckpointMissing, Some(u64::try_from(ROWS).expect("few")));
+    assert_eq!(look(None).await, BTreeSet::from([told]));
 }

@@ -8,7 +8,7 @@ use crate::{
     trust::{Trust, adopt},
     verification::{ChainReport, Erased, Known, Pass, Verified, verify_all},
 };
-use gw_audit::{ChainId, CheckpointPublicKey, TrustedHead};
+use gw_audit::{ChainId, CheckpointPublicKey, ShardId, TrustedHead};
 use gw_store::audit::AuditStore;
 use gw_types::Clock;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -32,6 +32,8 @@ pub(crate) struct Verification {
     pub(crate) clock: Arc<dyn Clock>,
     /// The public half of the key in use.
     pub(crate) key: CheckpointPublicKey,
+    /// The shard of this instance.
+    pub(crate) shard: ShardId,
     /// Time between passes; zero for none at all.
     pub(crate) every: Duration,
     /// Time between checkpoints.
@@ -75,7 +77,7 @@ impl Verification {
         let stored = self.audit.discontinuities().await?;
         trust.file.update(|heads| adopt(heads, &stored, trust.cluster, &keys))?;
         let heads = trust.file.heads();
-        let known = Known { keys, heads, notes: Vec::new() };
+        let known = Known { keys, heads, notes: Vec::new(), shard: Some(self.shard) };
         let erased: Erased<'_> = &|_, _| false;
         let pass = Pass {
             cluster: trust.cluster,

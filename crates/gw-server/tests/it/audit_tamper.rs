@@ -197,3 +197,102 @@ fn rl2_au19_the_running_service_finds_a_cut_chain_by_itself() {
     let log = gateway.said();
     assert!(log.contains("the audit log was tampered with"), "{log}");
 }
+
+/// Rewrites or appends the last entry of the access chain as somebody with the audit database would: with the hash that the
+/// changed bytes have. The service is stopped.
+const FORGE: &str = r#"
+import hashlib, sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+chain, size = db.execute("SELECT id, size FROM chains WHERE stream = 'access'").fetchone()
+row, data, openings = db.execute("SELECT id, bytes, openings FROM entries WHERE chain_id = ? AND seq = ?", (chain, size - 1)).fetchone()
+assert data.count(b"eth_chainId") == 1
+if sys.argv[2] == "rewrite":
+    data = data.replace(b"eth_chainId", b"eth_chainXX")
+    digest = hashlib.sha256(b"\0" + data).digest()
+    db.execute("UPDATE entries SET bytes = ?, hash = ?, method = 'eth_chainXX' WHERE id = ?", (data, digest, row))
+else:
+    digest = hashlib.sha256(b"\0" + data).digest()
+    db.execute("INSERT INTO entries (chain_id, seq, hash, bytes, openings, kind, created_at) "
+               "SELECT chain_id, seq + 1, ?, bytes, openings, kind, created_at FROM entries WHERE id = ?", (digest, row))
+    db.execute("UPDATE chains SET size = size + 1 WHERE id = ?", (chain,))
+db.execute("UPDATE chains SET head_hash = ? WHERE id = ?", (digest, chain))
+db.commit()
+"#;
+
+/// How many entries the first access chain has, and how many of them are signed.
+const SIZES: &str = r#"
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+chain, size = db.execute("SELECT id, size FROM chains WHERE stream = 'access' ORDER BY id").fetchone() or (0, 0)
+print(size, (db.execute("SELECT max(size) FROM checkpoints WHERE chain_id = ?", (chain,)).fetchone() or [0])[0] or 0)
+"#;
+
+impl Place {
+    fn python(&self, script: &str, arguments: &[&str]) -> String {
+        let done = Command::new("python3").args(["-c", script, &self.path("data/audit.db")]).args(arguments).output();
+        let done = done.expect("python3");
+        assert!(done.status.success(), "{}", stderr(&done));
+        String::from_utf8_lossy(&done.stdout).trim().to_owned()
+    }
+
+    /// Calls and a kill, before anything of the calls is signed.
+    fn killed_with_unsigned_calls(&self, node: &str) {
+        let mut gateway = self.start_with(node, &[("AUDIT_CHECKPOINT_INTERVAL", "1h")]);
+        call(&gateway, 4);
+        // The genesis and four calls.
+        gateway.wait("sealed the calls", |_| self.python(SIZES, &[]) == "5 0");
+        drop(gateway);
+    }
+}
+
+/// RL2, RL10, AU-18: entries that were sealed and not signed yet when the process was killed. The journal knows what they were:
+/// a shard is left with its edge in the trusted heads, so that a rewritten one refuses to start and is found.
+#[test]
+fn rl2_au18_an_unsigned_entry_rewritten_after_a_kill_is_found() {
+    let (node, place) = (anvil(), Place { dir: tempfile::tempdir().expect("a directory") });
+    place.killed_with_unsigned_calls(node.url());
+    place.python(FORGE, &["rewrite"]);
+    for again in [false, true] {
+        let refused = place.refused(node.url());
+        assert!(
+            refused.contains("is not as it was signed") && refused.contains("audit re-anchor"),
+            "{again}: {refused}"
+        );
+    }
+    let found = place.run(&["audit", "verify"]);
+    assert_eq!(found.status.code(), Some(1), "{}", said(&found));
+    assert!(said(&found).contains("anchor_mismatch"), "{}", said(&found));
+    let name = said(&found).split_whitespace().find(|word| word.starts_with("access/")).map(str::to_owned);
+    let chain = name.expect("a chain");
+    let done = place.run(&[
+        "audit",
+        "re-anchor",
+        "--chain",
+        &chain,
+        "--actor",
+        "jane",
+        "--reason",
+        "changed by an intruder",
+        "--confirm",
+    ]);
+    assert!(done.status.success(), "{}", said(&done));
+    let gateway = place.start(node.url());
+    call(&gateway, 1);
+    let (status, log) = gateway.end();
+    assert!(status.success(), "{log}");
+    let verified = place.run(&["audit", "verify"]);
+    assert!(verified.status.success() && said(&verified).contains("by jane"), "{}", said(&verified));
+}
+
+/// RL2, HD24: an entry that somebody appended fences the shard. What was sealed of it is signed, what was appended never is.
+#[test]
+fn rl2_hd24_an_appended_entry_fences_the_shard_whose_own_entries_are_signed() {
+    let (node, place) = (anvil(), Place { dir: tempfile::tempdir().expect("a directory") });
+    place.killed_with_unsigned_calls(node.url());
+    place.python(FORGE, &["append"]);
+    let gateway = place.start(node.url());
+    assert_eq!(place.python(SIZES, &[]), "6 5");
+    let log = gateway.said();
+    assert!(log.contains("records go on in a new shard"), "{log}");
+    drop(gateway);
+}

@@ -1,12 +1,13 @@
 //! The sealer on real stores: what waits is sealed, whatever became of either database meanwhile.
 
-use super::{Sealer, Sealing, SealingHealth, StallReason};
+use super::{Sealer, Sealing, SealingHealth, health::StallReason, worker::ChainWorker};
 use crate::{
     ambient::{SystemClock, SystemEntropy},
     serve::outbox_mark::OutboxMarkFile,
     trust::{HeadsFile, TamperAlarm, Trust},
     workers::journal_heads,
 };
+use futures_util::future::join_all;
 use gw_audit::{
     AccessRecord, Chain, ChainId, Content, Draft, Head, OrgHead, OutboxFault, Record, SecurityEvent, SecurityKind,
     StoredEntry, Stream,
@@ -160,9 +161,8 @@ impl World {
         self.journal.sync().unwrap();
         for _ in 0..4 {
             // No rest between two looks.
-            sealer.retry_at.clear();
-            sealer.outbox.look_at_once();
-            sealer.step().await;
+            sealer.chains.iter_mut().for_each(ChainWorker::wake);
+            join_all(sealer.chains.iter_mut().map(ChainWorker::step)).await;
         }
     }
 
@@ -428,7 +428,9 @@ async fn rl2_an_entry_that_no_mutation_wrote_is_told_and_never_signed(world: Wor
     world.seal(&mut sealer).await;
     assert!(world.store.outbox(0, 10).await.unwrap().is_empty(), "what mutations wrote is sealed all the same");
     let admin = gw_audit::ChainId { stream: Stream::Admin, shard: header.chain.shard };
-    sealer.sign_all().await.unwrap();
+    for signed in join_all(sealer.chains.iter_mut().map(ChainWorker::sign)).await {
+        signed.unwrap();
+    }
     let signed = world.audit.last_checkpoint(admin).await.unwrap();
     let size = signed.as_deref().and_then(|note| note.lines().nth(1)).map_or(0, |size| size.parse().unwrap());
     assert!(size <= header.seq + 1, "and nothing signed that covers it: {signed:?}");

@@ -1,0 +1,145 @@
+//! One chain's loop: a step, a rest, and a longer rest after a failure. Each chain has its own, so that none waits for a
+//! lock that another one met.
+
+use super::{
+    alarm::record,
+    chain::{SealedChain, Signer},
+    frontiers::Frontiers,
+    health::{SealingHealth, StallReason},
+    outbox::Outbox,
+    stream::JournalStream,
+};
+use gw_audit::{SecurityKind, Stream};
+use gw_journal::Journal;
+use gw_store::audit::AuditStore;
+use std::{sync::Arc, time::Duration};
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+/// Entries of one transaction at most.
+const BATCH: usize = 5000;
+/// Rest while there is nothing to do.
+const IDLE: Duration = Duration::from_millis(100);
+/// Rest after a failure.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Where the entries of a chain come from.
+#[derive(Debug)]
+pub(super) enum Source {
+    Journal(JournalStream),
+    Outbox(Box<Outbox>),
+}
+
+/// What every chain's worker takes.
+#[derive(Clone, Debug)]
+pub(super) struct Tools {
+    pub(super) audit: AuditStore,
+    pub(super) journal: Arc<Journal>,
+    pub(super) signer: Arc<Signer>,
+    pub(super) frontiers: Frontiers,
+    pub(super) health: Arc<SealingHealth>,
+}
+
+/// Seals and signs one chain.
+#[derive(Debug)]
+pub(super) struct ChainWorker {
+    stream: Stream,
+    source: Source,
+    tools: Tools,
+    /// When the chain is tried again after a failure.
+    retry_at: Option<Instant>,
+}
+
+impl ChainWorker {
+    pub(super) fn new(stream: Stream, source: Source, tools: Tools) -> Self {
+        Self { stream, source, tools, retry_at: None }
+    }
+
+    /// Seals until told to end.
+    pub(super) async fn run(&mut self, end: &CancellationToken) {
+        while !end.is_cancelled() {
+            if !self.step().await {
+                end.run_until_cancelled(sleep(IDLE)).await;
+            }
+        }
+    }
+
+    /// Seals and signs what is left.
+    pub(super) async fn end(&mut self) -> anyhow::Result<()> {
+        self.retry_at = None;
+        while self.step().await {}
+        self.sign().await
+    }
+
+    /// Seals one batch and signs what is due; whether there may be more to seal at once.
+    pub(super) async fn step(&mut self) -> bool {
+        if self.retry_at.is_some_and(|at| at > Instant::now()) {
+            return false;
+        }
+        match self.seal().await {
+            Ok(full) => {
+                self.succeeded();
+                full
+            }
+            Err(error) => {
+                self.failed(&error);
+                false
+            }
+        }
+    }
+
+    /// Signs whatever is not signed yet.
+    pub(super) async fn sign(&mut self) -> anyhow::Result<()> {
+        let (chain, Tools { audit, signer, frontiers, .. }) = (chain(&mut self.source), &mut self.tools);
+        chain.sign(audit, signer, frontiers).await
+    }
+
+    async fn seal(&mut self) -> anyhow::Result<bool> {
+        let Tools { audit, signer, frontiers, .. } = &mut self.tools;
+        let (full, issued) = match &mut self.source {
+            Source::Journal(stream) => (stream.step(audit, frontiers, BATCH).await?, stream.issued()),
+            Source::Outbox(outbox) => (outbox.step(audit, frontiers, BATCH).await?, None),
+        };
+        chain(&mut self.source).keep(audit, signer, frontiers, issued).await?;
+        Ok(full)
+    }
+
+    fn succeeded(&mut self) {
+        self.retry_at = None;
+        if let Some(waited) = self.tools.health.note_success(self.stream) {
+            tracing::info!(stream = %self.stream, waited_s = waited.as_secs(), "records are sealed again");
+        }
+    }
+
+    fn failed(&mut self, error: &anyhow::Error) {
+        self.retry_at = Some(Instant::now() + RETRY);
+        let (stream, reason) = (self.stream, StallReason::of(error));
+        tracing::warn!(%stream, reason = reason.as_str(), error = format!("{error:#}"), "records wait to be sealed");
+        if self.tools.health.note_failure(stream, reason) {
+            tracing::error!(
+                %stream,
+                reason = reason.as_str(),
+                "records are not sealed for too long: check the audit store; `ledger-gateway audit verify` tells its state. \
+                 The journal keeps them until then"
+            );
+            let reason = format!("{stream}:{}", reason.as_str());
+            record(&self.tools.journal, SecurityKind::SealingStalled, reason, None);
+        }
+    }
+
+    /// No rest before the next step.
+    #[cfg(test)]
+    pub(super) fn wake(&mut self) {
+        self.retry_at = None;
+        if let Source::Outbox(outbox) = &mut self.source {
+            outbox.look_at_once();
+        }
+    }
+}
+
+fn chain(source: &mut Source) -> &mut SealedChain {
+    match source {
+        Source::Journal(stream) => stream.chain(),
+        Source::Outbox(outbox) => outbox.chain(),
+    }
+}
