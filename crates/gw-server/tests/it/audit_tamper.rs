@@ -1,6 +1,6 @@
 //! RL2 from outside: what somebody with the audit database does, and what the binary says.
 
-use crate::process::{self, Serving, free_port, stderr};
+use crate::process::{self, Serving, stderr};
 use gw_testkit::anvil::anvil;
 use std::{
     fs,
@@ -36,11 +36,8 @@ impl Place {
     }
 
     fn refused(&self, node: &str) -> String {
-        let (data, journal, port) = (self.path("data"), self.path("journal"), free_port().to_string());
-        let env = [("DATA_DIR", &*data), ("AUDIT_BUFFER_DIR", &journal), ("NODE_URL", node), ("PORT", &port)];
-        let output = process::gateway(&["serve"], &env);
-        assert!(!output.status.success(), "it started");
-        said(&output)
+        let (data, journal) = (self.path("data"), self.path("journal"));
+        Serving::spawn(node, &[("DATA_DIR", &data), ("AUDIT_BUFFER_DIR", &journal)]).refused()
     }
 
     fn sql(&self, statements: &str) {

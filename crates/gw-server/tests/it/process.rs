@@ -68,6 +68,13 @@ pub(crate) fn free_port() -> u16 {
 impl Serving {
     /// Starts one in front of a node, with further settings, and waits until it listens.
     pub(crate) fn start(node: &str, settings: &[(&str, &str)]) -> Self {
+        let mut this = Self::spawn(node, settings);
+        this.wait("listens", |this| TcpStream::connect(("127.0.0.1", this.port)).is_ok());
+        this
+    }
+
+    /// Starts one, without waiting.
+    pub(crate) fn spawn(node: &str, settings: &[(&str, &str)]) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let port = free_port();
         let out = |name: &str| File::create(dir.path().join(name)).expect("a log");
@@ -79,9 +86,21 @@ impl Serving {
             .envs(settings.iter().copied())
             .stdout(out("stdout"))
             .stderr(out("stderr"));
-        let mut this = Self { process: command.spawn().expect("started"), port, dir };
-        this.wait("listens", |this| TcpStream::connect(("127.0.0.1", this.port)).is_ok());
-        this
+        Self { process: command.spawn().expect("started"), port, dir }
+    }
+
+    /// Waits until it gives up to start.
+    pub(crate) fn refused(mut self) -> String {
+        let start = Instant::now();
+        loop {
+            if let Some(status) = self.process.try_wait().expect("asked") {
+                assert!(!status.success(), "it ended without complaint: {}", self.said());
+                return self.said();
+            }
+            let serves = TcpStream::connect(("127.0.0.1", self.port)).is_ok() && self.get("/ready").status == 200;
+            assert!(!serves && start.elapsed() < PATIENCE, "it started:\n{}", self.said());
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// Waits until it can work.
