@@ -265,6 +265,8 @@ impl Outbox {
         let mut next = signed.max(known).max(1);
         let mut rows: HashMap<i64, OutboxEntry> = HashMap::new();
         if next < size {
+            // In this order: an instance that is about to end may still mark a row as sealed meanwhile.
+            rows.extend(self.store.outbox(0, PAGE).await?.into_iter().map(|row| (row.id, row)));
             let mut after = 0;
             loop {
                 let page = self.store.kept_outbox(after, PAGE).await?;
@@ -272,7 +274,6 @@ impl Outbox {
                 rows.extend(page.into_iter().map(|row| (row.id, row)));
                 after = last;
             }
-            rows.extend(self.store.outbox(0, PAGE).await?.into_iter().map(|row| (row.id, row)));
         }
         while next < size {
             let page = audit.rows(ADMIN_CHAIN, next, PAGE.min(size - next)).await?;

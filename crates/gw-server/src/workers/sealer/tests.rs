@@ -64,6 +64,8 @@ on_both_engines! {
     rl1_what_the_store_does_not_show_stays_in_the_backlog,
 }
 
+mod kills;
+
 /// Both databases, the journal and its directory.
 struct World {
     place: tempfile::TempDir,

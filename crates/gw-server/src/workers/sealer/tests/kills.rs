@@ -1,0 +1,73 @@
+//! The sealer ends at each of its awaits, as when the process is killed there.
+
+use super::*;
+use std::{
+    future::{Future, poll_fn},
+    pin::pin,
+    task::Poll,
+};
+
+on_both_engines! {
+    rl4_a_sealer_killed_at_any_await_loses_and_repeats_nothing,
+}
+
+/// Polls a future so many times, and drops it where it stands then; whether it came to its end.
+async fn killed_after(polls: usize, work: impl Future) -> bool {
+    let (mut work, mut left) = (pin!(work), polls);
+    poll_fn(|context| {
+        if left == 0 {
+            return Poll::Ready(false);
+        }
+        left -= 1;
+        work.as_mut().poll(context).map(|_| true)
+    })
+    .await
+}
+
+/// What the security stream tells apart from the logins of the test.
+async fn events_but_logins(world: &World) -> Vec<String> {
+    let events = world.rows(Stream::Security).await.into_iter().filter_map(|row| {
+        let entry = StoredEntry::new(row.bytes, row.openings).unwrap();
+        match entry.content().unwrap() {
+            Content::Record(Record::Security(event)) => Some(event),
+            _ => None,
+        }
+    });
+    let events = events.filter(|event| event.kind != SecurityKind::Login);
+    events.map(|event| format!("{} {}", event.kind, event.reason.unwrap_or_default())).collect()
+}
+
+/// RL4, rule 13: a crash at any point neither loses nor repeats an entry.
+async fn rl4_a_sealer_killed_at_any_await_loses_and_repeats_nothing(world: World) {
+    let mut polls = 0;
+    loop {
+        polls += 1;
+        world.call();
+        world.journal.append(SecurityEvent::new(SecurityKind::Login)).unwrap();
+        world.mutate(&format!("org-{polls}")).await;
+        world.journal.sync().unwrap();
+        let mut sealer = world.sealer();
+        let work = sealer.chains.iter_mut().map(async |chain| {
+            chain.step().await;
+            chain.sign().await.unwrap();
+        });
+        let ended = killed_after(polls, join_all(work)).await;
+        drop(sealer);
+
+        let mut next = world.sealer();
+        world.seal(&mut next).await;
+        assert_eq!(events_but_logins(&world).await, [""; 0], "killed after {polls} polls");
+        for stream in [Stream::Access, Stream::Security] {
+            let seqs: Vec<_> = world.rows(stream).await.iter().map(|row| row.seq).collect();
+            let due: Vec<_> = (0..=u64::try_from(polls).unwrap()).collect();
+            assert_eq!(seqs, due, "{stream}, killed after {polls} polls");
+        }
+        let due: Vec<_> = (1..=i64::try_from(polls).unwrap()).map(|id| (id, None)).collect();
+        assert_eq!(world.listed().await, due, "killed after {polls} polls");
+        assert!(world.store.outbox(0, 10).await.unwrap().is_empty(), "killed after {polls} polls");
+        if ended {
+            break;
+        }
+    }
+    assert!(polls > 10, "it waits more often than that");
+}
