@@ -111,6 +111,13 @@ pub struct Hits {
     pub ends_in: Duration,
 }
 
+impl Hits {
+    /// When counting starts anew, as a client is told: whole seconds, one at least.
+    pub fn wait(&self) -> Seconds {
+        pace::wait(u64::try_from(self.ends_in.as_micros()).unwrap_or(u64::MAX))
+    }
+}
+
 /// One page of a space, oldest end first.
 #[derive(Clone, Debug, Default)]
 pub struct Listed {
@@ -196,7 +203,7 @@ impl Cache {
         self.0.shared.is_some()
     }
 
-    /// Whether it answered when it was last asked; does not ask.
+    /// Whether it answered when it was last asked, and takes writes; does not ask.
     pub fn is_up(&self) -> bool {
         self.0.shared.as_ref().is_none_or(Redis::is_up)
     }
@@ -288,10 +295,10 @@ impl Cache {
     }
 
     /// How often `key` was counted in its window, without counting it.
-    pub async fn hits(&self, window: Window, key: &str) -> Result<u64, Unavailable> {
+    pub async fn hits(&self, window: Window, key: &str) -> Result<Hits, Unavailable> {
         match &self.0.shared {
             Some(shared) => shared.hits(window, key).await,
-            None => Ok(self.0.memory.hits(window, key)),
+            None => self.0.memory.hits(window, key),
         }
     }
 

@@ -142,9 +142,11 @@ impl Memory {
         Ok(Hits { count, ends_in: between(now, until) })
     }
 
-    pub(crate) fn hits(&self, window: Window, key: &str) -> u64 {
-        let Ok((shelf, _)) = self.window(window) else { return u64::MAX };
-        shelf.entries.get(key).map_or(0, |held| counted(&held.value))
+    pub(crate) fn hits(&self, window: Window, key: &str) -> Result<Hits, Unavailable> {
+        let (shelf, now) = self.window(window)?;
+        let none = Hits { count: 0, ends_in: Duration::ZERO };
+        let hits = |held: &Held| Hits { count: counted(&held.value), ends_in: between(now, held.until) };
+        Ok(shelf.entries.get(key).map_or(none, hits))
     }
 
     pub(crate) fn pace(&self, rate: Rate, key: &str) -> Result<(), Seconds> {

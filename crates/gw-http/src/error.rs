@@ -250,7 +250,9 @@ impl IntoResponse for ApiError {
             self.body(None),
         )
             .into_response();
-        if let Some(Seconds(wait)) = self.retry_after {
+        // A 429 says when to come back, whoever made it.
+        let a_second = (self.code == ErrorCode::RateLimited).then_some(Seconds(1));
+        if let Some(Seconds(wait)) = self.retry_after.or(a_second) {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait));
         }
         if self.code == ErrorCode::Unauthorized
@@ -316,5 +318,7 @@ mod tests {
         let response = ApiError::rate_limited(Seconds(6)).into_response();
         assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
         assert_eq!(response.headers()["retry-after"], "6");
+        let bare = ApiError::new(ErrorCode::RateLimited, "too many requests").into_response();
+        assert_eq!(bare.headers()["retry-after"], "1", "RFC 6585 section 4: every 429 tells when");
     }
 }

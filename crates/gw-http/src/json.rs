@@ -18,6 +18,18 @@ use std::sync::Arc;
 pub const BODY_LIMIT: usize = 1024 * 1024;
 const MAX_DEPTH: usize = 64;
 
+/// The bodies on their way leave no room for this one: how the body of a request fails that gave way to others (RL8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the bodies that are being received leave no room for this one")]
+pub struct NoBodyRoom;
+
+impl NoBodyRoom {
+    /// Whether it is what an error comes from.
+    pub fn caused(error: &(dyn core::error::Error + 'static)) -> bool {
+        core::iter::successors(Some(error), |error| error.source()).any(|error| error.is::<Self>())
+    }
+}
+
 /// A JSON object of type `T`. As `Option<JsonBody<T>>` the body may be missing.
 #[derive(Clone, Copy, Debug)]
 pub struct JsonBody<T>(pub T);
@@ -71,10 +83,16 @@ where
 }
 
 /// The whole body, if it keeps to [`BODY_LIMIT`].
+///
+/// # Errors
+/// 413 for more, 400 for a body that broke off, 503 for one that gave way to others.
 pub async fn read_body(body: Body) -> Result<Bytes, ApiError> {
     match Limited::new(body, BODY_LIMIT).collect().await {
         Ok(whole) => Ok(whole.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(ApiError::payload_too_large()),
+        Err(error) if NoBodyRoom::caused(&*error) => {
+            Err(ApiError::unavailable("too many request bodies are on their way"))
+        }
         Err(_) => Err(ApiError::bad_request("request body could not be read")),
     }
 }

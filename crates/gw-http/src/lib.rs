@@ -33,7 +33,7 @@ pub use cors::Cors;
 pub use edge::{Edge, PolicySource};
 pub use error::{ApiError, Challenge, ErrorBody, ErrorCode, Message, method_not_allowed, route_not_found};
 pub use headers::SecureHeaders;
-pub use json::{AuthenticatedBody, BODY_LIMIT, JsonBody, parse_json, parse_open_json, read_body};
+pub use json::{AuthenticatedBody, BODY_LIMIT, JsonBody, NoBodyRoom, parse_json, parse_open_json, read_body};
 pub use limit::{AddressKey, Networks, RateLimit};
 pub use network::PrivateNetwork;
 pub use origin::{Origin, OwnOrigins};

@@ -1,8 +1,10 @@
 //! What every operation's error has in common: how faults of ours are logged and answered.
 
+use gw_cache::Unavailable;
 use gw_http::ApiError;
 use gw_store::StoreError;
 use gw_types::Seconds;
+use std::time::Duration;
 use tokio_util::task::TaskTracker;
 
 /// A fault of the store, logged here: 503 while it cannot be reached (RTO8); otherwise the caller learns no more than that
@@ -32,4 +34,20 @@ where
     E: From<StoreError> + Send + 'static,
 {
     tasks.spawn(work).await.unwrap_or_else(|_| Err(StoreError::Detached.into()))
+}
+
+/// Repeats `work` beside the request until the cache answers, for half a minute at most: by then what it tidies up has not
+/// long to live.
+pub(crate) fn once_the_cache_answers<F>(work: impl Fn() -> F + Send + 'static)
+where
+    F: Future<Output = Result<(), Unavailable>> + Send,
+{
+    tokio::spawn(async move {
+        for pause in [1, 2, 4, 8, 15] {
+            tokio::time::sleep(Duration::from_secs(pause)).await;
+            if work().await.is_ok() {
+                return;
+            }
+        }
+    });
 }

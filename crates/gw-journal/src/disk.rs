@@ -11,7 +11,7 @@ use std::path::Path;
 #[expect(dead_code, reason = "only a test looks at what is about to happen, and at some of it only to print it")]
 pub(crate) enum Op<'a> {
     Create(&'a Path),
-    Allocate(&'a Path),
+    Allocate { path: &'a Path, capacity: u64 },
     Write { file: &'a File, path: &'a Path, bytes: &'a [u8], offset: u64 },
     Sync(&'a Path),
     SyncDir(&'a Path),
@@ -37,7 +37,7 @@ pub(crate) fn create(path: &Path) -> io::Result<File> {
 
 /// Reserves a file's bytes on disk.
 pub(crate) fn allocate(file: &File, path: &Path, capacity: u64) -> io::Result<()> {
-    permit(Op::Allocate(path))?;
+    permit(Op::Allocate { path, capacity })?;
     match fs4::FileExt::allocate(file, capacity) {
         Err(error) if error.kind() == io::ErrorKind::Unsupported => {
             let zeros = [0; 64 * 1024];
@@ -57,6 +57,11 @@ pub(crate) fn allocate(file: &File, path: &Path, capacity: u64) -> io::Result<()
 pub(crate) fn write(file: &File, path: &Path, bytes: &[u8], offset: u64) -> io::Result<()> {
     permit(Op::Write { file, path, bytes, offset })?;
     file.write_all_at(bytes, offset)
+}
+
+/// Whether an error says that the disk has no room, or the process no more of it.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 /// Makes a file durable, its length included.

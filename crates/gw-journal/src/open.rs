@@ -138,6 +138,8 @@ pub(crate) fn shard_in(
     let mut found = replay::replay(&dir, &header, &base)?;
     let recovery =
         Recovery { open_intents: found.intents.to_vec(), salvaged: found.salvaged.len() as u64, torn: found.torn };
+    // These first: writing needs the room that they take.
+    found.blank.iter().try_for_each(|path| disk::remove(path).map_err(at(path)))?;
     let mut useless = std::mem::take(&mut found.useless);
     // What is not known to be on disk is written again, so a segment with nothing else in it goes.
     for again in found.kept.extract_if(.., |kept| kept.first_lsn > found.known) {
@@ -188,14 +190,15 @@ fn give_back(dir: &Path, kept: &Kept) -> Result<(), OpenError> {
 }
 
 /// Writing always goes on in a segment of its own. What is not known to be on disk, and what was salvaged, stands in
-/// it before it counts.
+/// it before it counts. On a disk without room for a whole segment that is a smaller one: it holds what an admission
+/// asks for, and what is given back of the old one makes room for the next.
 fn writer(options: &Options, dir: &Path, found: Replay) -> Result<(Writer, watch::Receiver<Durable>), OpenError> {
     let (shard, first_lsn) = (found.heads.shard, found.known + 1);
     let salvage = found.salvaged.iter().map(|(draft, _)| draft.size_bound() as u64 + 64).sum::<u64>();
     let needs = FIRST_FRAME + found.tail.len() as u64 + salvage + 4 * MAX_PAYLOAD as u64;
     let capacity = options.segment_bytes.max(needs);
     let number = found.last_number + 1;
-    let mut segment = Segment::create(dir, number, capacity).map_err(at(dir))?;
+    let mut segment = Segment::create_fitting(dir, number, capacity, needs).map_err(at(dir))?;
     segment.write(&found.tail).map_err(at(dir))?;
     let end = RecordEnd { reached: found.heads.reached(), segment: number, offset: segment.end, bytes: found.bytes };
     let (durable, watched) = watch::channel(Durable { end, hashes: found.heads.hashes(), failed: false });

@@ -38,6 +38,8 @@ pub(crate) struct Replay {
     pub(crate) kept: Vec<Kept>,
     /// Files that hold nothing that counts.
     pub(crate) useless: Vec<PathBuf>,
+    /// Files without a single byte: segments made in advance.
+    pub(crate) blank: Vec<PathBuf>,
     /// Records to be placed anew, with the time they had.
     pub(crate) salvaged: Vec<(Draft, Timestamp)>,
     /// Records that were lost.
@@ -70,6 +72,7 @@ pub(crate) fn replay(dir: &Path, header: &Header, base: &Base) -> Result<Replay,
         bytes: 0,
         kept: Vec::new(),
         useless: Vec::new(),
+        blank: Vec::new(),
         damage: None,
         behind: BTreeMap::new(),
         last_seen: 0,
@@ -125,6 +128,7 @@ struct Walk {
     bytes: u64,
     kept: Vec<Kept>,
     useless: Vec<PathBuf>,
+    blank: Vec<PathBuf>,
     /// Where the unbroken sequence of records ended, unless at the end.
     damage: Option<(PathBuf, u64)>,
     /// Whole records behind the damage.
@@ -145,9 +149,12 @@ impl Walk {
             return self.frames(candidate, &bytes);
         }
         // A spare segment, or one whose place is behind the damage.
+        if bytes.iter().all(|byte| *byte == 0) {
+            self.blank.push(candidate.path.clone());
+            return Ok(());
+        }
         self.useless.push(candidate.path.clone());
-        let blank = bytes.iter().all(|byte| *byte == 0);
-        if blank { Ok(()) } else { self.damaged(candidate, &bytes, 0) }
+        self.damaged(candidate, &bytes, 0)
     }
 
     fn frames(&mut self, candidate: &Candidate, bytes: &[u8]) -> Result<(), OpenError> {
@@ -241,6 +248,7 @@ impl Walk {
             tail: self.tail.into_iter().flat_map(|(_, frame)| frame).collect(),
             kept: self.kept,
             useless: self.useless,
+            blank: self.blank,
             salvaged,
             torn,
             last_number,

@@ -39,7 +39,7 @@ impl Rescue {
 
     /// The same in a fresh file.
     pub(crate) fn move_to_fresh(&mut self) -> Option<Segment> {
-        let segment = Segment::create(&self.dir, self.number, self.capacity).ok()?;
+        let segment = Segment::create_fitting(&self.dir, self.number, self.capacity, self.least).ok()?;
         self.move_to(segment)
     }
 

@@ -56,6 +56,17 @@ impl Segment {
         Ok(Self { number, path, file: Arc::new(file), capacity, end: FIRST_FRAME })
     }
 
+    /// The same, smaller where the disk has no room for `most` bytes, but of `least` at least.
+    pub(crate) fn create_fitting(dir: &Path, number: u64, most: u64, least: u64) -> io::Result<Self> {
+        let mut capacity = most;
+        loop {
+            match Self::create(dir, number, capacity) {
+                Err(error) if capacity > least && disk::is_full(&error) => capacity = (capacity / 2).max(least),
+                made => return made,
+            }
+        }
+    }
+
     /// Writes the head; from here on the segment counts.
     pub(crate) fn begin(&self, shard: ShardId, first_lsn: u64) -> io::Result<()> {
         disk::write(&self.file, &self.path, &head(SegmentHead { shard, number: self.number, first_lsn }), 0)

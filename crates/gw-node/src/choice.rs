@@ -14,14 +14,19 @@ use crate::{
     Block, Budget, Head, Node, NodeError,
     endpoint::Endpoint,
     head::{self, LOOK, WHO},
+    message::Answer,
     node::Shared,
     probe,
 };
+use bytes::Bytes;
 use std::{
     sync::{Arc, Weak},
     time::Duration,
 };
 use tokio::{task::JoinSet, time::Instant};
+
+/// So long the only node may leave the question for its head unanswered before its last head counts no more.
+const SILENCE: Duration = Duration::from_secs(2);
 
 impl Shared {
     /// Uses the node at this place from now on.
@@ -69,7 +74,7 @@ impl Node {
             let head = if self.endpoint().is_some_and(Endpoint::is_foreign) {
                 self.look_aside().await?
             } else {
-                head::read(&self.ask(&LOOK, self.look_budget()).await?)?
+                head::read(&self.ask_for_head().await?)?
             };
             self.admit(head.block).await?;
             Ok(head)
@@ -82,6 +87,16 @@ impl Node {
             }
         }
         looked
+    }
+
+    async fn ask_for_head(&self) -> Result<Vec<Answer<Bytes>>, NodeError> {
+        let endpoint = self.endpoint().ok_or(NodeError::NoHead)?;
+        endpoint.asked();
+        let answers = self.ask(&LOOK, self.look_budget()).await;
+        if !answers.as_ref().is_err_and(NodeError::is_of_transport) {
+            endpoint.answered();
+        }
+        answers
     }
 
     /// Lets the gate see the block, if it is another one than the followed.
@@ -275,6 +290,22 @@ pub(crate) async fn follow(shared: Weak<Shared>, every: Duration) {
                 }
             }
             Err(_) => {}
+        }
+    }
+}
+
+/// Gives up the head of the only node when it does not answer for [`SILENCE`], which a look that waits for it would notice
+/// much later. Asks nothing. Where there are several, another one is taken by then.
+pub(crate) async fn watch_silence(shared: Weak<Shared>) {
+    loop {
+        tokio::time::sleep(SILENCE / 8).await;
+        let Some(node) = held(&shared) else { return };
+        let long = SILENCE.min(node.shared.upkeep().grace);
+        let Some(endpoint) = node.endpoint().filter(|endpoint| endpoint.is_silent_for(long)) else { continue };
+        endpoint.missed();
+        if node.head().is_some() {
+            tracing::warn!("the node does not answer: reads are refused until it does");
+            node.shared.head.publish(None);
         }
     }
 }

@@ -33,6 +33,8 @@ struct Health {
     /// Since when every look found it well.
     well_since: Option<Instant>,
     is_foreign: bool,
+    /// When it was first asked for its head without an answer since.
+    unanswered: Option<Instant>,
 }
 
 /// How a node is, for whoever operates the gateway. Which node it is, its place in the list says.
@@ -87,6 +89,22 @@ impl Endpoint {
     /// A look failed.
     pub(crate) fn missed(&self) {
         self.health().well_since = None;
+    }
+
+    /// It is asked for its head.
+    pub(crate) fn asked(&self) {
+        let mut health = self.health();
+        health.unanswered = health.unanswered.or(Some(Instant::now()));
+    }
+
+    /// It answered that, in whatever words.
+    pub(crate) fn answered(&self) {
+        self.health().unanswered = None;
+    }
+
+    /// Whether it has not answered for so long since it was asked for its head.
+    pub(crate) fn is_silent_for(&self, long: Duration) -> bool {
+        self.health().unanswered.is_some_and(|at| at.elapsed() >= long)
     }
 
     /// It said that it is of our chain.

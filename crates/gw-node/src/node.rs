@@ -253,6 +253,9 @@ impl Node {
             node.reconsider().await;
             tokio::spawn(choice::keep_looking_around(Arc::downgrade(&node.shared), config.upkeep().standby));
         }
+        if !several {
+            tokio::spawn(choice::watch_silence(Arc::downgrade(&node.shared)));
+        }
         node.shared.show_active();
         tokio::spawn(choice::follow(Arc::downgrade(&node.shared), config.upkeep().head));
         tokio::spawn(choice::keep_probing(Arc::downgrade(&node.shared), config.upkeep().probe));

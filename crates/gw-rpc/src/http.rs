@@ -19,7 +19,7 @@ use axum::{
 };
 use bytes::Bytes;
 use gw_evm::envelope::{self, EnvelopeError, Incoming};
-use gw_http::{ApiError, CorrelationId, route_not_found};
+use gw_http::{ApiError, CorrelationId, NoBodyRoom, route_not_found};
 use gw_types::DenyReason;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use std::{sync::Arc, time::Duration};
@@ -150,6 +150,7 @@ async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, Reply> {
     match Limited::new(body, BODY_LIMIT).collect().await {
         Ok(body) => Ok(body.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(Reply::Body(BodyFault::TooLarge)),
+        Err(error) if NoBodyRoom::caused(&*error) => Err(Reply::Busy(DenyReason::ConcurrencyLimited)),
         Err(_) => Err(Reply::Body(BodyFault::Incomplete)),
     }
 }

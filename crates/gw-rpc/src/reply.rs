@@ -171,6 +171,8 @@ impl Reply {
             | Self::PolicyUnavailable
             | Self::AuditUnavailable
             | Self::OutOfTime => true,
+            // Whoever gives one back may make another at once.
+            Self::Live(fault) => fault.is_limit(),
             Self::Result(_)
             | Self::NodeError(_)
             | Self::Denied(_)
@@ -179,7 +181,6 @@ impl Reply {
             | Self::Invalid(_)
             | Self::Envelope(_)
             | Self::NodeUnreachable
-            | Self::Live(_)
             | Self::Internal => false,
         }
     }

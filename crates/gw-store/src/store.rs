@@ -57,6 +57,20 @@ impl Store {
         migration::check::<Migrator>(&self.inner.pools.reader).await
     }
 
+    /// Whether the database takes writes, as far as is known: no write was refused for want of room since
+    /// [`Store::probe_room`] found some. Asks nothing.
+    pub fn takes_writes(&self) -> bool {
+        self.inner.pools.take_writes()
+    }
+
+    /// Finds out whether there is room for writes again, by a write of its own that is taken back.
+    ///
+    /// # Errors
+    /// There is none, or the database does not answer.
+    pub async fn probe_room(&self) -> Result<(), StoreError> {
+        self.inner.pools.probe_room(&self.inner.config.location).await
+    }
+
     /// Starts a mutation. Waits until no other mutation is under way on any instance.
     pub async fn begin(&self, actor: &Actor) -> Result<Tx, StoreError> {
         Tx::begin(Arc::clone(&self.inner), actor.clone()).await

@@ -15,7 +15,7 @@ use fred::{
     error::{Error, ErrorKind},
     interfaces::{ClientLike as _, EventInterface as _, KeysInterface as _, LuaInterface as _},
     types::{
-        Builder, FromValue, InfoKind, Value,
+        Builder, Expiration, FromValue, InfoKind, Value,
         config::{Config, ReconnectPolicy, UnresponsiveConfig},
         scripts::Script,
     },
@@ -23,7 +23,15 @@ use fred::{
 use gw_types::{Clock, Seconds, Secret};
 use scripts::Scripts;
 use sha2::{Digest as _, Sha256};
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{
+    borrow::Cow,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+use tokio::{task::AbortHandle, time::sleep};
 
 /// For one answer; with the way back, under a second.
 const ANSWER: Duration = Duration::from_millis(700);
@@ -35,6 +43,9 @@ const UNRESPONSIVE: Duration = Duration::from_secs(2);
 const RECONNECT: (u32, u32) = (100, 1_000);
 /// So often another writer may come in between before an update gives up.
 const UPDATES: usize = 1_000;
+/// How often a small write finds out whether the server takes any.
+const PROBE: Duration = Duration::from_secs(1);
+const PROBE_KEY: &str = "gw:probe";
 /// Longer keys are kept under their digest.
 const LONGEST_KEY: usize = 200;
 
@@ -57,6 +68,52 @@ pub(crate) struct Redis {
     client: Client,
     breaker: Arc<Breaker>,
     scripts: Scripts,
+    writes: Arc<Writes>,
+    probe: AbortHandle,
+}
+
+/// Whether the server takes writes: it may answer, and refuse them, because its memory or its disk is full.
+#[derive(Debug, Default)]
+struct Writes {
+    are_refused: AtomicBool,
+}
+
+impl Writes {
+    fn note(&self, done: Result<(), &Error>) {
+        let is_refused = match done {
+            Ok(()) => false,
+            Err(error) if is_write_refusal(error) => true,
+            // Nothing is known of writes while the server is away.
+            Err(_) => return,
+        };
+        match (self.are_refused.swap(is_refused, Ordering::Relaxed), is_refused) {
+            (false, true) => tracing::error!(
+                "the shared cache takes no writes: logins are refused; look at its maxmemory, its disk and its replicas"
+            ),
+            (true, false) => tracing::info!("the shared cache takes writes again"),
+            _ => {}
+        }
+    }
+}
+
+/// The server's words for a write that it does not take.
+fn is_write_refusal(error: &Error) -> bool {
+    ["OOM ", "MISCONF ", "READONLY ", "NOREPLICAS "].iter().any(|word| error.details().starts_with(word))
+}
+
+async fn keep_probing(client: Client, writes: Arc<Writes>) {
+    loop {
+        let life = Some(Expiration::PX(60_000));
+        let done: Result<(), Error> = client.set(PROBE_KEY, 1, life, None, false).await;
+        writes.note(done.as_ref().copied());
+        sleep(PROBE).await;
+    }
+}
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        self.probe.abort();
+    }
 }
 
 impl Redis {
@@ -86,7 +143,9 @@ impl Redis {
             closed.close();
             std::future::ready(Ok(()))
         });
-        Ok(Self { client, breaker, scripts: Scripts::new() })
+        let writes = Arc::<Writes>::default();
+        let probe = tokio::spawn(keep_probing(client.clone(), Arc::clone(&writes))).abort_handle();
+        Ok(Self { client, breaker, scripts: Scripts::new(), writes, probe })
     }
 
     pub(crate) async fn put(&self, entry: &Entry<'_>, only_new: bool) -> Result<bool, PutError> {
@@ -179,9 +238,9 @@ impl Redis {
         Ok(Hits { count, ends_in: Duration::from_millis(u64::try_from(rest).unwrap_or(0)) })
     }
 
-    pub(crate) async fn hits(&self, window: Window, key: &str) -> Result<u64, Unavailable> {
-        let count: Option<u64> = self.guarded(self.client.get(window_key(window, key))).await?;
-        Ok(count.unwrap_or(0))
+    pub(crate) async fn hits(&self, window: Window, key: &str) -> Result<Hits, Unavailable> {
+        let (count, rest): (u64, i64) = self.run(&self.scripts.hits, vec![window_key(window, key)], Vec::new()).await?;
+        Ok(Hits { count, ends_in: Duration::from_millis(u64::try_from(rest).unwrap_or(0)) })
     }
 
     pub(crate) async fn pace(&self, rate: Rate, key: &str) -> Result<Result<(), Seconds>, Unavailable> {
@@ -191,9 +250,10 @@ impl Redis {
         Ok(if wait == 0 { Ok(()) } else { Err(pace::wait(wait)) })
     }
 
-    /// Whether it answered when it was last asked.
+    /// Whether it answered when it was last asked, and takes writes.
     pub(crate) fn is_up(&self) -> bool {
-        self.breaker.is_closed() && self.client.is_connected()
+        let takes_writes = !self.writes.are_refused.load(Ordering::Relaxed);
+        takes_writes && self.breaker.is_closed() && self.client.is_connected()
     }
 
     /// Asks for nothing but an answer.
@@ -238,7 +298,11 @@ impl Redis {
                 Ok(answer)
             }
             Err(error) => {
-                self.breaker.fail();
+                if is_write_refusal(&error) {
+                    self.writes.note(Err(&error));
+                } else {
+                    self.breaker.fail();
+                }
                 tracing::warn!(kind = error.kind().to_str(), "the shared cache failed");
                 Err(Unavailable)
             }

@@ -164,6 +164,11 @@ if count == 1 then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end
 return { count, redis.call('PTTL', KEYS[1]) }
 ";
 
+/// KEYS count. How often, and the milliseconds until it ends, without counting.
+const HITS: &str = r"
+return { tonumber(redis.call('GET', KEYS[1]) or '0'), redis.call('PTTL', KEYS[1]) }
+";
+
 /// KEYS when all so far would have been due; ARGV microseconds between two, microseconds one may be ahead.
 /// How many microseconds to wait; 0: allowed and counted. The arithmetic of `Rate::judge`.
 const PACE: &str = r"
@@ -185,6 +190,7 @@ pub(super) struct Scripts {
     pub(super) change: Script,
     pub(super) list: Script,
     pub(super) hit: Script,
+    pub(super) hits: Script,
     pub(super) pace: Script,
 }
 
@@ -196,6 +202,7 @@ impl Scripts {
             change: Script::from_lua(CHANGE),
             list: Script::from_lua(LIST),
             hit: Script::from_lua(HIT),
+            hits: Script::from_lua(HITS),
             pace: Script::from_lua(PACE),
         }
     }

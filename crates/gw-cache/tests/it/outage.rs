@@ -134,9 +134,37 @@ async fn two_instances_share_everything() {
     assert!(other.take(Space::OauthCode, "a").await.unwrap().is_some());
     assert_eq!(one.take(Space::OauthCode, "a").await, Ok(None));
     one.hit(Window::ClientFailures, "a").await.unwrap();
-    assert_eq!(other.hits(Window::ClientFailures, "a").await, Ok(1));
+    assert_eq!(other.hits(Window::ClientFailures, "a").await.unwrap().count, 1);
     let rate = Rate::per_minute("two", NonZeroU32::new(2).unwrap());
     assert_eq!(one.pace(rate, "a").await, Ok(()));
     assert_eq!(other.pace(rate, "a").await, Ok(()));
     assert_eq!(one.pace(rate, "a").await, Err(Seconds(30)));
+}
+
+/// A server whose memory is full answers reads, and is of no use for logins: that is told without anybody's login, and its
+/// end, too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rl14_a_cache_that_takes_no_writes_is_not_up() {
+    let Some(server) = server() else { return };
+    let cache = connect(&server).await;
+    let operator = Client::new(Config::from_url(&server.url()).unwrap(), None, None, None);
+    operator.init().await.unwrap();
+    let limit = async |bytes: &str| {
+        let set = CustomCommand::new_static("CONFIG", None::<u16>, false);
+        let _: Value = operator.custom(set, vec!["SET", "maxmemory", bytes]).await.unwrap();
+    };
+    let becomes = async |up: bool| {
+        let end = Instant::now() + 10 * SECOND;
+        while cache.is_up() != up {
+            assert!(Instant::now() < end, "up stays {}", !up);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    assert!(cache.is_up());
+    limit("1").await;
+    becomes(false).await;
+    assert_eq!(cache.check().await, Ok(()), "it answers");
+    assert!(!cache.is_up(), "an answer to a question tells nothing of writes");
+    limit("0").await;
+    becomes(true).await;
 }

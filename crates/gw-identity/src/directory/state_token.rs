@@ -2,7 +2,7 @@
 //! began it.
 
 use super::{Directory, DirectoryError};
-use crate::login::Places;
+use crate::{error::once_the_cache_answers, login::Places};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use gw_cache::{Entry, PutError, Space};
 use gw_http::ClientAddress;
@@ -76,13 +76,20 @@ impl Directory {
         let record = serde_json::to_vec(&pending).map_err(|_| DirectoryError::Unavailable)?;
         let (key, places) = (key(&state), Places::new(opener, MAX_PER_ADDRESS));
         let groups = places.groups();
-        self.cache.put(Entry::new(Space::DirectoryState, &key, &record).with_group_limits(&groups)).await.map_err(
-            |error| match error {
-                PutError::Full { wait } => DirectoryError::Busy(wait),
-                PutError::GroupFull { wait } => DirectoryError::TooManyLogins(wait),
-                PutError::Unavailable(_) => DirectoryError::Unavailable,
-            },
-        )?;
+        let opened = self.cache.put(Entry::new(Space::DirectoryState, &key, &record).with_group_limits(&groups)).await;
+        opened.map_err(|error| match error {
+            PutError::Full { wait } => DirectoryError::Busy(wait),
+            PutError::GroupFull { wait } => DirectoryError::TooManyLogins(wait),
+            PutError::Unavailable(_) => {
+                // Nobody was told of it, yet it may hold a place.
+                let (cache, key) = (self.cache.clone(), key.clone());
+                once_the_cache_answers(move || {
+                    let (cache, key) = (cache.clone(), key.clone());
+                    async move { cache.take(Space::DirectoryState, &key).await.map(|_| ()) }
+                });
+                DirectoryError::Unavailable
+            }
+        })?;
         Ok(Opened { url: format!("{endpoint}{separator}{query}"), state, browser })
     }
 

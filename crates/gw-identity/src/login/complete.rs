@@ -3,7 +3,7 @@
 use super::{LoggedIn, LoginError, LoginId, Nullifier, Proved, Reason, Refusal};
 use crate::{
     account,
-    error::detached,
+    error::{detached, once_the_cache_answers},
     routes::Provenance,
     security,
     state::IdentityState,
@@ -21,13 +21,35 @@ pub(crate) struct Attempt {
 }
 
 /// Checks the proof and completes the session. The returned pair is the wallet's; the page's own waits for its poll.
+///
+/// After a fault of ours the session is open as before, and holds no place of its network.
 pub(crate) async fn complete(state: &IdentityState, attempt: Attempt) -> Result<TokenPair, LoginError> {
+    let session = attempt.session;
+    let completed = try_complete(state, attempt).await;
+    if completed.as_ref().is_err_and(LoginError::is_own_fault) {
+        let (sessions, now) = (state.inner.sessions.clone(), state.edge.now());
+        // In a task of its own: half of it would leave the session claimed.
+        let aside = state.tasks.spawn({
+            let sessions = sessions.clone();
+            async move { sessions.set_aside(session, now).await }
+        });
+        if !matches!(aside.await, Ok(Ok(()))) {
+            once_the_cache_answers(move || {
+                let sessions = sessions.clone();
+                async move { sessions.set_aside(session, now).await }
+            });
+        }
+    }
+    completed
+}
+
+async fn try_complete(state: &IdentityState, attempt: Attempt) -> Result<TokenPair, LoginError> {
     let Attempt { session, token, provenance } = attempt;
     let now = state.edge.now();
     let inner = &state.inner;
     let Some(request) = inner.sessions.pending(session).await? else { return Err(LoginError::SessionOver) };
-    if inner.failures.exhausted(session, provenance.client).await? {
-        return Err(LoginError::TooManyFailures);
+    if let Some(wait) = inner.failures.exhausted(session, provenance.client).await? {
+        return Err(LoginError::TooManyFailures(wait));
     }
     let verified = match token {
         Ok(token) => inner
@@ -72,8 +94,10 @@ async fn refuse(
 ) -> Result<(), LoginError> {
     let Some(reason) = error.reason() else { return Ok(()) };
     note_refusal(state, None, provenance, reason);
-    // What cannot be counted is answered as an outage: tries without a count would be tries without end.
-    state.inner.failures.count(session, provenance.client).await?;
+    if !error.is_own_fault() {
+        // What cannot be counted is answered as an outage: tries without a count would be tries without end.
+        state.inner.failures.count(session, provenance.client).await?;
+    }
     Ok(state.inner.sessions.refuse(session, &Refusal { reason, exact: error.exact(), subject: None }).await?)
 }
 

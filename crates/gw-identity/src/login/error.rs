@@ -60,9 +60,9 @@ pub(crate) enum LoginError {
     /// The named session is unknown, over, or has been completed.
     #[error("the session is not open")]
     SessionOver,
-    /// Too many rejected proofs for this session from this address.
+    /// Too many rejected proofs for this session from this address; by then there are tries again.
     #[error("too many rejected proofs")]
-    TooManyFailures,
+    TooManyFailures(Seconds),
     /// A body without a proof in it.
     #[error("no proof was sent")]
     NoToken,
@@ -113,7 +113,7 @@ impl LoginError {
             | Self::TooManySessions(_)
             | Self::NoSession
             | Self::SessionOver
-            | Self::TooManyFailures
+            | Self::TooManyFailures(_)
             | Self::SessionsAway(_) => None,
             Self::NoToken | Self::Proof { error: ProofError::Unreadable, .. } => Some(Reason::InvalidRequest),
             Self::CredentialTaken | Self::Proof { error: ProofError::Failed, .. } => Some(Reason::VerificationFailed),
@@ -124,6 +124,30 @@ impl LoginError {
             | Self::Store(_)
             | Self::Unrecorded(_)
             | Self::Unsealed => Some(Reason::AuthenticationFailed),
+        }
+    }
+}
+
+impl LoginError {
+    /// Whether the fault was ours: then it counts as no try, and the session holds no place for it (RL14).
+    pub(crate) fn is_own_fault(&self) -> bool {
+        match self {
+            Self::Proof { error: ProofError::ResolverFault, .. }
+            | Self::Store(_)
+            | Self::Unrecorded(_)
+            | Self::Unsealed
+            | Self::SessionsAway(_) => true,
+            Self::NoVerifierId
+            | Self::NoSchema
+            | Self::Busy(_)
+            | Self::TooManySessions(_)
+            | Self::NoSession
+            | Self::SessionOver
+            | Self::TooManyFailures(_)
+            | Self::NoToken
+            | Self::Proof { .. }
+            | Self::CredentialTaken
+            | Self::Banned => false,
         }
     }
 }
@@ -147,7 +171,7 @@ impl From<LoginError> for ApiError {
             LoginError::TooManySessions(wait) => Self::rate_limited(wait),
             LoginError::NoSession => Self::bad_request("session parameter required"),
             LoginError::SessionOver => Self::unauthorized("session not found or expired"),
-            LoginError::TooManyFailures => Self::rate_limited(Seconds(600)),
+            LoginError::TooManyFailures(wait) => Self::rate_limited(wait),
             LoginError::NoToken => Self::bad_request("token not found in request body"),
             LoginError::Proof { error: ProofError::Unreadable, .. } => Self::bad_request("invalid token format"),
             LoginError::CredentialTaken
@@ -184,7 +208,7 @@ mod tests {
             (LoginError::TooManySessions(Seconds(9)), 429, "rate limit exceeded", None),
             (LoginError::NoSession, 400, "session parameter required", None),
             (LoginError::SessionOver, 401, "session not found or expired", None),
-            (LoginError::TooManyFailures, 429, "rate limit exceeded", None),
+            (LoginError::TooManyFailures(Seconds(9)), 429, "rate limit exceeded", None),
             (LoginError::NoToken, 400, "token not found in request body", Some("invalid_request")),
             (proof(ProofError::Unreadable), 400, "invalid token format", Some("invalid_request")),
             (proof(ProofError::Failed), 401, "verification failed", Some("verification_failed")),
@@ -209,8 +233,12 @@ mod tests {
         for (error, status, text, reason) in table {
             let name = format!("{error:?}");
             assert_eq!(error.reason().map(Reason::as_str), reason, "{name}");
+            let (own, opens) =
+                (error.is_own_fault(), matches!(text, "VERIFIER_ID not configured" | "too many open login sessions"));
+            let is_503_before_a_session = opens || matches!(error, LoginError::NoSchema);
             let answer = ApiError::from(error);
             assert_eq!((answer.code().status().as_u16(), answer.text()), (status, text), "{name}");
+            assert_eq!(own, status >= 500 && !is_503_before_a_session, "{name}: what we answer for counts as no try");
         }
     }
 

@@ -4,9 +4,11 @@
 //! compare-and-set among all instances, and what is claimed or completed can be neither claimed again nor marked as
 //! refused.
 //!
-//! An open session holds a place of its opener's network; a completed one waits for its page elsewhere and holds none.
+//! An open session holds a place of its opener's network; a completed one waits for its page elsewhere and holds none, and so
+//! does one whose proof met a fault of ours.
 
 use super::{AuthorizationRequest, Opener, Reason, vault::SealedPair};
+use crate::error::once_the_cache_answers;
 use gw_cache::{Cache, Change, Entry, PutError, Space, Unavailable, Window};
 use gw_http::{AddressKey, ClientAddress};
 use gw_types::{Entropy, ExternalId, Seconds, Secret, Timestamp};
@@ -198,7 +200,23 @@ impl LoginSessions {
         // A session of ours can always be written.
         let bytes = serde_json::to_vec(session).map_err(|_| Unavailable)?;
         let places = session.opener.places();
-        self.cache.put(Entry::new(Space::LoginSession, &id.key(), &bytes).with_group_limits(&places.groups())).await
+        let (key, groups) = (id.key(), places.groups());
+        let entry = Entry::new(Space::LoginSession, &key, &bytes).with_group_limits(&groups);
+        let opened = self.cache.put(entry).await;
+        if let Err(PutError::Unavailable(_)) = opened {
+            // Nobody was told of it, yet it may hold a place.
+            self.abandon(id);
+        }
+        opened
+    }
+
+    /// Ends a session that nobody was told of, once the cache answers.
+    pub(crate) fn abandon(&self, id: LoginId) {
+        let this = self.clone();
+        once_the_cache_answers(move || {
+            let this = this.clone();
+            async move { this.remove(id).await.map(|_| ()) }
+        });
     }
 
     /// The request a proof must answer, while one is awaited.
@@ -233,11 +251,42 @@ impl LoginSessions {
         self.change(id, release).await.map(|_| ())
     }
 
+    /// Keeps an open session without its place: what failed for a fault of ours shuts nobody out (RL14, HD34). It waits
+    /// among the completed ones, where the fullest network yields; a proof still completes it.
+    pub(crate) async fn set_aside(&self, id: LoginId, now: Timestamp) -> Result<(), Unavailable> {
+        let key = id.key();
+        let open = self.cache.get(Space::LoginSession, &key).await?;
+        let Some(session) = open.as_deref().and_then(LoginSession::read) else { return Ok(()) };
+        // Claimed, so that no proof completes the one that is taken away.
+        if !matches!(session.state, State::Pending { .. }) || !self.claim(id).await? {
+            return Ok(());
+        }
+        let bytes = serde_json::to_vec(&session).map_err(|_| Unavailable)?;
+        let left = session.opened_at.plus(LIFE).micros().saturating_sub(now.micros());
+        let left = Duration::from_micros(u64::try_from(left).unwrap_or(0));
+        let places = session.opener.places();
+        let groups = places.unlimited();
+        let aside = Entry::new(Space::FinishedLogin, &key, &bytes).living(left).with_group_limits(&groups);
+        self.cache.put(aside).await.map_err(|_| Unavailable)?;
+        if self.cache.take(Space::LoginSession, &key).await?.is_none() {
+            // Ended meanwhile by an administrator.
+            self.cache.take(Space::FinishedLogin, &key).await?;
+        }
+        Ok(())
+    }
+
     /// Completes a claimed session: it gives its place back and waits for its page, for as long as it would have lived.
     pub(crate) async fn complete(&self, id: LoginId, pair: &SealedPair, by: &LoggedIn) -> Result<(), Unavailable> {
         let key = id.key();
         let open = self.cache.get(Space::LoginSession, &key).await?;
-        let Some(session) = open.as_deref().and_then(LoginSession::read) else { return Ok(()) };
+        let Some(session) = open.as_deref().and_then(LoginSession::read) else {
+            // One that was set aside holds no place.
+            let completed = |state| {
+                let by = || State::Completed { pair: pair.clone(), by: by.clone() };
+                matches!(state, State::Claimed).then(by)
+            };
+            return self.change(id, completed).await.map(|_| ());
+        };
         if !matches!(session.state, State::Claimed) {
             return Ok(());
         }
@@ -352,18 +401,24 @@ impl LoginSessions {
         mut next: impl FnMut(State) -> Option<State> + Send,
     ) -> Result<bool, Unavailable> {
         let key = id.key();
-        let changed = self.cache.update(Space::LoginSession, &key, |bytes| {
-            let moved = LoginSession::read(bytes).and_then(|session| {
-                let LoginSession { request, opener, opened_at, state } = session;
-                let state = next(state)?;
-                serde_json::to_vec(&LoginSession { request, opener, opened_at, state }).ok()
+        // One that was set aside is open, too.
+        for space in [Space::LoginSession, Space::FinishedLogin] {
+            let changed = self.cache.update(space, &key, |bytes| {
+                let moved = LoginSession::read(bytes).and_then(|session| {
+                    let LoginSession { request, opener, opened_at, state } = session;
+                    let state = next(state)?;
+                    serde_json::to_vec(&LoginSession { request, opener, opened_at, state }).ok()
+                });
+                match moved {
+                    Some(bytes) => (Change::Set(bytes), true),
+                    None => (Change::Keep, false),
+                }
             });
-            match moved {
-                Some(bytes) => (Change::Set(bytes), true),
-                None => (Change::Keep, false),
+            if let Some(changed) = changed.await? {
+                return Ok(changed);
             }
-        });
-        Ok(changed.await?.unwrap_or(false))
+        }
+        Ok(false)
     }
 }
 
@@ -384,9 +439,10 @@ impl Failures {
         Self { cache }
     }
 
-    /// Whether this address has used up its tries.
-    pub(crate) async fn exhausted(&self, id: LoginId, client: ClientAddress) -> Result<bool, Unavailable> {
-        Ok(self.cache.hits(Window::LoginFailures, &key(id, client)).await? >= MAX_FAILURES)
+    /// How long this address has to wait, if it has used up its tries.
+    pub(crate) async fn exhausted(&self, id: LoginId, client: ClientAddress) -> Result<Option<Seconds>, Unavailable> {
+        let hits = self.cache.hits(Window::LoginFailures, &key(id, client)).await?;
+        Ok((hits.count >= MAX_FAILURES).then(|| hits.wait()))
     }
 
     /// Counts a rejected proof.

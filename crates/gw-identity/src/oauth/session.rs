@@ -259,12 +259,29 @@ impl OauthSessions {
         let places = done.opener.places();
         let groups = places.unlimited();
         let entry = Entry::new(Space::FinishedOauth, id.as_str(), &bytes).living(Duration::from_micros(left));
+        let aside = self.cache.get(Space::FinishedOauth, id.as_str()).await?;
+        let aside = aside.as_deref().and_then(read::<OauthSession>);
+        let was_aside = aside.is_some_and(|session| session.progress == Progress::Pending);
         self.cache.put(entry.with_group_limits(&groups)).await.map_err(|_| Unavailable)?;
-        let was_open = self.cache.take(Space::OauthSession, id.as_str()).await?.is_some();
+        let was_open = self.cache.take(Space::OauthSession, id.as_str()).await?.is_some() || was_aside;
         if !was_open {
             self.cache.take(Space::FinishedOauth, id.as_str()).await?;
         }
         Ok(was_open)
+    }
+
+    /// Keeps an open session without its place, after a fault of ours (RL14, HD34). While the cache is away it keeps its
+    /// place.
+    pub(crate) async fn set_aside(&self, id: &OauthId, open: &OauthSession, now: Timestamp) {
+        let Ok(bytes) = serde_json::to_vec(open) else { return };
+        let left = u64::try_from(open.expires_at.micros().saturating_sub(now.micros())).unwrap_or(0);
+        let places = open.opener.places();
+        let groups = places.unlimited();
+        let entry = Entry::new(Space::FinishedOauth, id.as_str(), &bytes).living(Duration::from_micros(left));
+        // One that was completed meanwhile stays so.
+        if let Ok(true) = self.cache.put_new(entry.with_group_limits(&groups)).await {
+            let _gone = self.cache.take(Space::OauthSession, id.as_str()).await;
+        }
     }
 
     /// The address that carries the code of a completed session.

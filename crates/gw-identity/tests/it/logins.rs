@@ -346,6 +346,53 @@ async fn identity_9_ten_failures_close_the_session_for_that_address_only() {
     assert_eq!(other.status, StatusCode::OK);
 }
 
+/// RL14, F5: what the gateway itself could not answer counts as no try and takes no place: when the fault ends, the address
+/// logs in at once, by a new session and by those that met the fault.
+async fn rl14_faults_of_ours_shut_nobody_out(world: World) {
+    let mut met = Vec::new();
+    for round in 0..25 {
+        world.fill_journal(true);
+        let login = world.open_login().await;
+        let proof = if round % 2 == 0 { "proof:did:test:alice" } else { "no resolver" };
+        let answer = world.prove(&login, proof).await;
+        assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE, "{round}: {}", answer.body);
+        assert!(answer.headers.contains_key("retry-after"));
+        met.push(login);
+    }
+    for _ in 0..15 {
+        assert_eq!(
+            world.prove(&met[1], "no resolver").await.status,
+            StatusCode::SERVICE_UNAVAILABLE,
+            "no try is used up"
+        );
+    }
+    let shown = world.poll(&met[1], PAGE, &met[1].shown()).await;
+    assert_eq!(shown.body["completed"], false, "{}", shown.body);
+    assert_eq!(shown.body["reason"], "authentication_failed", "{}", shown.body);
+    world.fill_journal(false);
+    world.log_in("alice").await;
+    for login in [&met[0], &met[1]] {
+        assert_eq!(world.prove(login, "proof:did:test:alice").await.status, StatusCode::OK);
+        let page = world.poll(login, PAGE, &login.shown()).await;
+        assert_eq!(page.body["completed"], true, "its page gets its tokens: {}", page.body);
+        let again = world.prove(login, "proof:did:test:alice").await;
+        assert_eq!(again.refusal(), (401, "session not found or expired"));
+    }
+    // What was refused by right counts as before.
+    for _ in 0..10 {
+        assert_eq!(world.prove(&met[3], "nonsense").await.status, StatusCode::UNAUTHORIZED);
+    }
+    world.clock.pass(100);
+    let refused = world.prove(&met[3], "proof:did:test:alice").await;
+    assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(refused.headers["retry-after"], "500", "whole seconds, true");
+}
+
+#[tokio::test]
+async fn rl14_faults_of_ours_shut_nobody_out_in_process() {
+    rl14_faults_of_ours_shut_nobody_out(World::new().await).await;
+}
+
 /// spec/10 §9: twenty open sessions per address; room comes back when they end.
 #[tokio::test]
 async fn identity_9_twenty_open_sessions_per_address() {
@@ -355,6 +402,7 @@ async fn identity_9_twenty_open_sessions_per_address() {
     }
     let refused = world.ask(Method::POST, "/auth/request").send().await;
     assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(refused.headers["retry-after"], "600");
     let other = world.ask(Method::POST, "/auth/request").from(STRANGER).send().await;
     assert_eq!(other.status, StatusCode::OK);
     world.clock.pass(600);

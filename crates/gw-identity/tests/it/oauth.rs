@@ -606,3 +606,25 @@ async fn client_libraries_find_the_routes() {
     assert_eq!(told["token_endpoint"], format!("{BASE}/oauth/token"));
     assert_eq!(told["code_challenge_methods_supported"], json!(["S256"]));
 }
+
+/// RL14: sign-ins at applications that met a fault of ours hold no place either, and are completed afterwards.
+#[tokio::test]
+async fn rl14_faults_of_ours_hold_no_place_of_an_application() {
+    let world = World::new().await;
+    world.fill_journal(true);
+    let mut met = Vec::new();
+    for _ in 0..25 {
+        let flow = Flow::open(&world, &[]).await;
+        let answer = flow.prove(&world, "proof:did:test:alice").await;
+        assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE, "{}", answer.body);
+        met.push(flow);
+    }
+    world.fill_journal(false);
+    code_for(&world, "bob", &[]).await;
+    let answer = met[0].prove(&world, "proof:did:test:alice").await;
+    assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
+    let code = brought(&answer.body["redirect_url"])["code"].clone();
+    assert_eq!(redeem(&world, &code, &[]).await.status, StatusCode::OK);
+    let again = met[0].prove(&world, "proof:did:test:alice").await;
+    assert_eq!(again.refusal(), (401, "session not found or expired"));
+}

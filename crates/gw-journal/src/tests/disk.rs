@@ -26,6 +26,8 @@ struct Plan {
     /// Files given up after a failed write or fsync, and what was done to one of them afterwards.
     failed: Vec<PathBuf>,
     misused: Vec<String>,
+    /// Bytes that files may still take, if the disk has an end.
+    room: Option<u64>,
 }
 
 thread_local! {
@@ -35,6 +37,11 @@ thread_local! {
 /// From here on operations of this thread are counted, and one of them meets the fault.
 pub(crate) fn start(fault: Option<(u64, Fault)>) {
     PLAN.set(Some(Plan { fault, ..Plan::default() }));
+}
+
+/// From here on new files of this thread find so many bytes, and those of files that are removed.
+pub(crate) fn start_with_room(bytes: u64) {
+    PLAN.set(Some(Plan { room: Some(bytes), ..Plan::default() }));
 }
 
 /// How many operations there were, and which of them HD22 forbids.
@@ -69,7 +76,7 @@ impl Plan {
         };
         self.note(op, meets);
         if !meets {
-            return Ok(());
+            return self.take_room(op);
         }
         if fault == Some((self.done, Fault::Dies))
             && let Op::Write { file, path, bytes, offset } = op
@@ -80,11 +87,21 @@ impl Plan {
         Err(io::Error::other("the disk refuses"))
     }
 
+    fn take_room(&mut self, op: Op<'_>) -> io::Result<()> {
+        let Some(room) = &mut self.room else { return Ok(()) };
+        match op {
+            Op::Allocate { capacity, .. } => *room = room.checked_sub(capacity).ok_or(io::ErrorKind::StorageFull)?,
+            Op::Remove(path) => *room += std::fs::metadata(path).map_or(0, |file| file.len()),
+            Op::Create(_) | Op::Write { .. } | Op::Sync(_) | Op::SyncDir(_) | Op::Rename(_) => {}
+        }
+        Ok(())
+    }
+
     fn note(&mut self, op: Op<'_>, fails: bool) {
         let is_segment = |path: &Path| path.extension().is_some_and(|suffix| suffix == "segment");
         let written = match op {
             Op::Write { path, .. } | Op::Sync(path) => Some(path),
-            Op::Create(_) | Op::Allocate(_) | Op::SyncDir(_) | Op::Rename(_) | Op::Remove(_) => None,
+            Op::Create(_) | Op::Allocate { .. } | Op::SyncDir(_) | Op::Rename(_) | Op::Remove(_) => None,
         };
         if let Some(path) = written.filter(|path| is_segment(path)) {
             if self.failed.iter().any(|failed| failed == path) {

@@ -1,7 +1,8 @@
 //! A disk that fails: writes that are refused, fsyncs that fail after writes that seemed to work.
 
-use super::{append, files, numbers, open, open_still, record};
-use crate::journal::Journal;
+use super::{Counter, append, disk, files, numbers, open, open_still, options, record};
+use crate::journal::{Journal, Options};
+use crate::segment::Segment;
 use crate::{JournalError, flush};
 use std::fs::{File, OpenOptions};
 use std::sync::Arc;
@@ -238,4 +239,55 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
         }
         std::thread::yield_now();
     }
+}
+
+/// RL12: two segments stand there, one with a record and one made in advance. No room for a third one keeps nobody from
+/// starting, and what starts admits records.
+#[test]
+fn rl12_a_start_needs_no_room_for_a_third_segment() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = open_still(dir.path());
+    append(&journal, 0..5);
+    flush::sync(&journal.shared);
+    let number = journal.shared.writer().unwrap().wants_spare();
+    let files = journal.shared.writer().unwrap().dir.clone();
+    if let Some(number) = number {
+        Segment::create(&files, number, 256 << 10).unwrap();
+    }
+    drop(journal);
+    disk::start_with_room(64 << 10);
+    let (journal, recovery) = open(dir.path()).unwrap();
+    disk::stop();
+    assert_eq!((recovery.torn, recovery.salvaged), (0, 0));
+    assert!(journal.can_admit() && journal.append(record(5)).is_ok() && journal.sync().is_ok());
+    assert_eq!(numbers(&journal), (0..6).collect::<Vec<_>>());
+}
+
+/// RL12: where nothing was made in advance, a start takes a smaller segment; with too little room for one it fails and
+/// leaves everything as it is.
+#[test]
+fn rl12_a_start_on_a_nearly_full_disk_takes_a_smaller_segment() {
+    let dir = tempfile::tempdir().unwrap();
+    let of = |segment_bytes| Options { segment_bytes, ..options(dir.path()) };
+    let open = |options| {
+        let counter = Arc::new(Counter::default());
+        counter.0.store(9 << 40, std::sync::atomic::Ordering::Relaxed);
+        Journal::open(options, Arc::<Counter>::clone(&counter), counter)
+    };
+    let journal = open_still(dir.path());
+    append(&journal, 0..5);
+    flush::sync(&journal.shared);
+    let spare = journal.shared.writer().unwrap().spare.take();
+    drop(journal);
+    if let Some(spare) = spare {
+        std::fs::remove_file(spare.path).unwrap();
+    }
+    disk::start_with_room(100 << 10);
+    assert!(open(of(8 << 20)).is_err(), "no room for what one call may need");
+    disk::start_with_room(1 << 20);
+    let (journal, recovery) = open(of(8 << 20)).unwrap();
+    disk::stop();
+    assert_eq!((recovery.torn, recovery.salvaged), (0, 0));
+    assert!(journal.can_admit() && journal.append(record(5)).is_ok() && journal.sync().is_ok());
+    assert_eq!(numbers(&journal), (0..6).collect::<Vec<_>>());
 }

@@ -2,12 +2,14 @@
 
 use super::{
     body::Timely,
+    body_budget::BodyBudget,
     patience::Patient,
     quota::{Noting, Quota, Seat},
 };
 use arc_swap::ArcSwap;
 use axum::{Router, body::Body, extract::ConnectInfo};
-use http::{Request, StatusCode};
+use http::{HeaderValue, Request, StatusCode, header};
+use http_body::Body as _;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use std::{io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
@@ -20,6 +22,8 @@ use tower::Service as _;
 
 /// Bytes of all headers of a request; hyper takes a hundred of them.
 const MAX_HEADER_BYTES: usize = 16 * 1024;
+/// Bytes that hyper reads ahead of whoever reads a body, and holds back of an answer: nothing else counts them.
+const MAX_BUFFER: usize = 64 * 1024;
 /// Rest after the system refused a connection, for instance because no file was left.
 const BREATHER: Duration = Duration::from_millis(50);
 
@@ -40,12 +44,12 @@ impl Connections {
     }
 
     /// Serves on a listener until told to end, as many connections as its quota has places for.
-    pub(super) fn serve(&self, listener: TcpListener, router: Served, quota: Arc<Quota>) {
+    pub(super) fn serve(&self, listener: TcpListener, router: Served, quota: Arc<Quota>, bodies: Arc<BodyBudget>) {
         let this = self.clone();
-        self.open.spawn(async move { this.accept(listener, router, quota).await });
+        self.open.spawn(async move { this.accept(listener, router, quota, bodies).await });
     }
 
-    async fn accept(&self, listener: TcpListener, router: Served, quota: Arc<Quota>) {
+    async fn accept(&self, listener: TcpListener, router: Served, quota: Arc<Quota>, bodies: Arc<BodyBudget>) {
         loop {
             match self.end.run_until_cancelled(listener.accept()).await {
                 None => return,
@@ -53,7 +57,8 @@ impl Connections {
                     // While all are being answered, further ones wait in the kernel's queue.
                     let Some(seat) = self.end.run_until_cancelled(quota.seat(peer.ip())).await else { return };
                     if let Some(seat) = seat {
-                        self.open.spawn(converse(stream, peer, seat, Arc::clone(&router), self.end.clone()));
+                        let (router, bodies) = (Arc::clone(&router), Arc::clone(&bodies));
+                        self.open.spawn(converse(stream, peer, seat, router, bodies, self.end.clone()));
                     }
                 }
                 Some(Err(error)) => {
@@ -79,14 +84,26 @@ impl Connections {
 }
 
 /// One connection, from its first request to its last.
-async fn converse(stream: TcpStream, peer: SocketAddr, seat: Seat, router: Served, end: CancellationToken) {
+async fn converse(
+    stream: TcpStream,
+    peer: SocketAddr,
+    seat: Seat,
+    router: Served,
+    bodies: Arc<BodyBudget>,
+    end: CancellationToken,
+) {
     // Answers are written whole; waiting for more to send would only delay them.
     let _ = stream.set_nodelay(true);
     let activity = Arc::clone(seat.activity());
     let io = TokioIo::new(Patient::new(stream, seat));
     let service = service_fn(|request: Request<Incoming>| {
         activity.begin();
-        let mut request = request.map(|body| Body::new(Timely::new(body)));
+        // Held until the request is answered; most have no body.
+        let charge = (!request.body().is_end_stream()).then(|| bodies.open(peer.ip(), request.headers()));
+        let mut request = request.map(|body| match &charge {
+            Some(charge) => Body::new(Timely::new(body, Arc::clone(charge))),
+            None => Body::empty(),
+        });
         request.extensions_mut().insert(ConnectInfo(peer));
         // Clones share the routes; a router is always ready.
         let answer = Router::clone(&router.load()).call(request);
@@ -94,7 +111,11 @@ async fn converse(stream: TcpStream, peer: SocketAddr, seat: Seat, router: Serve
         async move {
             // What a client sends without waiting for answers is there already: between two requests it is the others' turn.
             tokio::task::yield_now().await;
-            answer.await.map(|answer| {
+            answer.await.map(|mut answer| {
+                if charge.is_some_and(|charge| charge.has_yielded()) {
+                    // What is left of the body is not read.
+                    answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+                }
                 // What became a WebSocket keeps its own time.
                 let noting = (answer.status() != StatusCode::SWITCHING_PROTOCOLS).then_some(activity);
                 answer.map(|body| Noting::new(body, noting))
@@ -105,6 +126,7 @@ async fn converse(stream: TcpStream, peer: SocketAddr, seat: Seat, router: Serve
         http1::Builder::new()
             .header_read_timeout(None)
             .max_header_size(MAX_HEADER_BYTES)
+            .max_buf_size(MAX_BUFFER)
             .serve_connection(io, service)
             .with_upgrades()
     );
@@ -139,9 +161,12 @@ fn is_one_connections_own(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::quota::ConnectionLimits, *};
-    use axum::routing::get;
-    use gw_http::TrustedProxies;
+    use super::{
+        super::{body_budget::BodyLimits, quota::ConnectionLimits},
+        *,
+    };
+    use axum::routing::{get, post};
+    use gw_http::{TrustedProxies, read_body};
     use std::sync::Mutex;
     use tokio::{
         io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -163,7 +188,7 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let end = CancellationToken::new();
         let connections = Connections::new(end.clone());
-        connections.serve(listener, router, quota(100, 100));
+        connections.serve(listener, router, quota(100, 100), bodies(BodyLimits::PUBLIC));
         let mut client = TcpStream::connect(address).await.unwrap();
         let request = "GET / HTTP/1.1\r\nhost: gateway\r\n\r\n".repeat(REQUESTS);
         client.write_all(request.as_bytes()).await.unwrap();
@@ -187,6 +212,13 @@ mod tests {
         // Each round runs both in either order.
         assert!(!turns.contains("rrr"), "{turns}");
     }
+
+    fn bodies(limits: BodyLimits) -> Arc<BodyBudget> {
+        BodyBudget::new("test", limits, TrustedProxies::default())
+    }
+
+    /// Room for some bodies of one address, and of four.
+    const BODIES: BodyLimits = BodyLimits { total: 8 << 20, per_address: 2 << 20 };
 
     fn quota(total: usize, per_address: usize) -> Arc<Quota> {
         Quota::new("test", ConnectionLimits { total, per_address }, TrustedProxies::default())
@@ -220,10 +252,12 @@ mod tests {
                 }
             };
             let large = || async { vec![b'x'; LARGE] };
+            let echo = |body: Body| async { read_body(body).await.map(|body| format!("{} here", body.len())) };
             let routes = Router::new()
                 .route("/", get(|| async { "here" }))
                 .route("/slow", get(slowly))
-                .route("/large", get(large));
+                .route("/large", get(large))
+                .route("/echo", post(echo));
             let routes = Arc::new(ArcSwap::from_pointee(routes));
             let end = CancellationToken::new();
             let connections = Connections::new(end.clone());
@@ -231,7 +265,7 @@ mod tests {
             for quota in [public, internal] {
                 let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
                 addresses.push(listener.local_addr().unwrap());
-                connections.serve(listener, Arc::clone(&routes), quota);
+                connections.serve(listener, Arc::clone(&routes), quota, bodies(BODIES));
             }
             Self { public: addresses[0], internal: addresses[1], slow, began, _end: end.drop_guard() }
         }
@@ -367,5 +401,58 @@ mod tests {
             next = gateway.connect([0, 0, 2]).await;
         }
         assert!(ends(&mut reader).await);
+    }
+
+    /// Begins a body of a mebibyte and sends all of it but the last byte.
+    async fn half_sends(client: &mut TcpStream) {
+        let head = "POST /echo HTTP/1.1\r\nhost: gateway\r\ncontent-length: 1048576\r\n\r\n";
+        client.write_all(head.as_bytes()).await.unwrap();
+        // The gateway may close it at any moment.
+        let _ = client.write_all(&vec![b'x'; (1 << 20) - 1]).await;
+    }
+
+    async fn all_read(client: &mut TcpStream) -> String {
+        let (mut read, mut some) = (Vec::new(), [0; 4096]);
+        while let Ok(count @ 1..) = client.read(&mut some).await {
+            read.extend_from_slice(&some[..count]);
+        }
+        String::from_utf8_lossy(&read).to_lowercase()
+    }
+
+    /// RL8: bodies that do not end hold no more than their share, whoever sends them; those of others are not touched, and
+    /// what gives way is told so.
+    #[tokio::test]
+    async fn rl8_bodies_on_their_way_have_a_budget() {
+        let gateway = Gateway::start(quota(2000, 300), quota(10, 10)).await;
+        let mut other = gateway.connect([0, 9, 9]).await;
+        half_sends(&mut other).await;
+        let mut host = Vec::new();
+        for _ in 0..8 {
+            let mut client = gateway.connect([0, 0, 2]).await;
+            half_sends(&mut client).await;
+            host.push(client);
+        }
+        let mut refused = 0;
+        // Two are left at most: the others are answered before their deadline could be over.
+        for client in &mut host {
+            let answer = tokio::time::timeout(Duration::from_secs(3), all_read(client)).await;
+            if let Ok(answer) = answer {
+                // A client that was still sending when the connection closed may see nothing.
+                assert!(answer.is_empty() || answer.starts_with("http/1.1 503 "), "{answer}");
+                if !answer.is_empty() {
+                    assert!(
+                        answer.contains("retry-after: 1\r\n") && answer.contains("connection: close\r\n"),
+                        "{answer}"
+                    );
+                }
+                refused += 1;
+            }
+        }
+        assert!(refused >= 6, "{refused} of 8 gave way");
+        other.write_all(b"x").await.unwrap();
+        assert!(reads(&mut other, "1048576 here").await, "nobody else's");
+        let mut small = gateway.connect([0, 0, 2]).await;
+        small.write_all(b"POST /echo HTTP/1.1\r\nhost: gateway\r\ncontent-length: 1\r\n\r\nx").await.unwrap();
+        assert!(reads(&mut small, "1 here").await);
     }
 }

@@ -4,6 +4,7 @@
 
 mod administration;
 mod body;
+mod body_budget;
 mod directory;
 mod edge;
 mod fault;
@@ -40,6 +41,7 @@ use administration::AdminThread;
 use anyhow::Context as _;
 use arc_swap::ArcSwap;
 use axum::Router;
+use body_budget::{BodyBudget, BodyLimits};
 use features::Foundation;
 use gw_http::TrustedProxies;
 use gw_identity::Resolvers;
@@ -121,8 +123,8 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
     let readiness = Arc::new(
         Readiness::new()
             .with("db", {
-                let feed = feed.clone();
-                move || feed.pin().fresh
+                let (feed, store) = (feed.clone(), store.clone());
+                move || feed.pin().fresh && store.takes_writes()
             })
             // Says why `db` is down: no look at the database helps, only setting the clock that is wrong.
             .with("clock", {
@@ -207,6 +209,10 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
     if let Some(retention) = retention {
         tasks.spawn(retention.prune(end.clone()));
     }
+    tasks.spawn({
+        let (store, end) = (store.clone(), end.clone());
+        async move { end.run_until_cancelled(stores::watch_room(store)).await }
+    });
     let administration = AdminThread::start()?;
     let gateway = async {
         let node = {
@@ -346,10 +352,12 @@ impl Listeners {
         let served = |router: &Router| Arc::new(ArcSwap::from_pointee(router.clone()));
         let switch = Switch { public: served(public), internal: served(internal) };
         let quota = Quota::new("public", limits.public, proxies());
-        connections.serve(self.public, Arc::clone(&switch.public), quota);
+        let bodies = BodyBudget::new("public", BodyLimits::PUBLIC, proxies());
+        connections.serve(self.public, Arc::clone(&switch.public), quota, bodies);
         if let Some(listener) = self.internal {
             let quota = Quota::new("internal", limits.internal, proxies());
-            connections.serve(listener, Arc::clone(&switch.internal), quota);
+            let bodies = BodyBudget::new("internal", BodyLimits::INTERNAL, proxies());
+            connections.serve(listener, Arc::clone(&switch.internal), quota, bodies);
         }
         switch
     }

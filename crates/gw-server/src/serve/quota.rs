@@ -75,7 +75,7 @@ struct Group {
 
 /// The length of a prefix and its bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct Network(u8, u128);
+pub(super) struct Network(u8, u128);
 
 /// What one connection is at.
 #[derive(Debug)]
@@ -114,8 +114,11 @@ enum NoSeat {
 }
 
 impl Network {
+    /// No address is of it alone.
+    pub(super) const NOWHERE: Self = Self(0, 0);
+
     /// The networks an address is counted in and how many times an address's part each may hold.
-    fn around(address: IpAddr) -> Vec<(Self, usize)> {
+    pub(super) fn around(address: IpAddr) -> Vec<(Self, usize)> {
         let of = |bits: u128, width: u8, prefix: u8| {
             let mask = u128::MAX.checked_shl(u32::from(width - prefix)).unwrap_or(0);
             Self(prefix.saturating_add(128 - width), bits & mask)

@@ -31,6 +31,8 @@ const TRIES: u32 = 15;
 const BETWEEN: Duration = Duration::from_secs(2);
 /// The same for the cache.
 const CACHE_TRIES: u32 = 10;
+/// Between two tries whether a full disk has room again.
+const ROOM_PROBE: Duration = Duration::from_secs(1);
 
 const POLICY_FILE: &str = "gateway.db";
 const AUDIT_FILE: &str = "audit.db";
@@ -237,6 +239,19 @@ async fn warn_of_eviction(cache: &Cache) {
         ),
         Err(_) => {
             tracing::warn!("REDIS_URL: the server does not tell its maxmemory-policy; see that it is `noeviction`")
+        }
+    }
+}
+
+/// Once a second, while writes are refused for want of room, tries whether there is some again: `/ready` says by it what a
+/// write would be told. Ends by being dropped.
+pub(crate) async fn watch_room(store: Store) {
+    loop {
+        sleep(ROOM_PROBE).await;
+        if !store.takes_writes()
+            && let Err(error) = store.probe_room().await
+        {
+            tracing::debug!(error = &error as &dyn core::error::Error, "the policy store has no room for writes yet");
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use crate::process::{Answer, Serving};
 use gw_testkit::{FullDisk, anvil::anvil};
+use std::time::{Duration, Instant};
+
 const TOKEN: &str = "a-token-of-thirty-two-characters-or-more";
 
 fn make(gateway: &Serving, slug: &str) -> Answer {
@@ -37,12 +39,22 @@ fn rl1_what_was_answered_around_a_full_disk_outlives_a_kill() {
             }
             assert!(next < 5_000, "the disk was never full");
         }
+        let told = gateway.ask("GET", "/ready", &[], "");
+        assert!(
+            told.status == 503 && told.body.contains(r#""db":"down""#),
+            "RL12: ready says what a write is told: {told:?}"
+        );
         disk.free().expect("freed");
         for n in 0..10 {
             let slug = format!("freed-{round}-{n}");
             let answer = make(&gateway, &slug);
             assert_eq!(answer.status, 201, "{answer:?}\n{}", gateway.said());
             acknowledged.push(slug);
+        }
+        let end = Instant::now() + Duration::from_secs(20);
+        while gateway.ask("GET", "/ready", &[], "").status != 200 {
+            assert!(Instant::now() < end, "not ready again: {}", gateway.said());
+            std::thread::sleep(Duration::from_millis(100));
         }
     }
     // Killed, not told to end.

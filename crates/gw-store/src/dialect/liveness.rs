@@ -13,7 +13,7 @@ use std::{
     pin::pin,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -37,13 +37,21 @@ pub(crate) struct Liveness {
     start: Instant,
     /// When the database last answered anybody, in milliseconds since `start`.
     answered: AtomicU64,
+    /// A write was refused for want of room, or by the disk, and no probe succeeded since.
+    refuses_writes: AtomicBool,
     /// When it was last asked, and whether it answered. Held while asking: all who wait share one question.
     probe: Mutex<Option<(Instant, bool)>>,
 }
 
 impl Liveness {
     pub(super) fn new(server: Option<PgConnectOptions>) -> Self {
-        Self { server, start: Instant::now(), answered: AtomicU64::new(0), probe: Mutex::default() }
+        Self {
+            server,
+            start: Instant::now(),
+            answered: AtomicU64::new(0),
+            refuses_writes: AtomicBool::new(false),
+            probe: Mutex::default(),
+        }
     }
 
     /// Waits for `work` as long as the database answers.
@@ -52,6 +60,32 @@ impl Liveness {
     /// Those of `work`, or a lost connection if the database does not answer: then `work` is dropped, and whether it took
     /// place is unknown.
     pub(super) async fn wait_for<T>(&self, work: impl Future<Output = Result<T, DbErr>>) -> Result<T, DbErr> {
+        let done = self.wait_while_it_answers(work).await;
+        if let Err(error) = &done
+            && is_refused_write(error)
+            && !self.refuses_writes.swap(true, Ordering::Relaxed)
+        {
+            tracing::error!(
+                %error,
+                "the database takes no writes: this instance is not ready until it does; look for room on its disk"
+            );
+        }
+        done
+    }
+
+    /// Whether no write was refused since one was seen to succeed.
+    pub(crate) fn takes_writes(&self) -> bool {
+        !self.refuses_writes.load(Ordering::Relaxed)
+    }
+
+    /// A write that needed room of its own succeeded.
+    pub(crate) fn note_room(&self) {
+        if self.refuses_writes.swap(false, Ordering::Relaxed) {
+            tracing::info!("the database takes writes again");
+        }
+    }
+
+    async fn wait_while_it_answers<T>(&self, work: impl Future<Output = Result<T, DbErr>>) -> Result<T, DbErr> {
         let Some(server) = &self.server else { return work.await };
         let mut work = pin!(work);
         let mut patience = PATIENCE;
@@ -124,6 +158,19 @@ async fn ask(server: &PgConnectOptions) -> bool {
 fn is_lost(error: &DbErr) -> bool {
     let (DbErr::Conn(cause) | DbErr::Exec(cause) | DbErr::Query(cause)) = error else { return true };
     !matches!(cause, RuntimeErr::SqlxError(cause) if matches!(**cause, sqlx::Error::Database(_)))
+}
+
+/// Whether the engine has no room for what is to be written, or the disk refuses it.
+fn is_refused_write(error: &DbErr) -> bool {
+    let (DbErr::Exec(RuntimeErr::SqlxError(cause))
+    | DbErr::Query(RuntimeErr::SqlxError(cause))
+    | DbErr::Conn(RuntimeErr::SqlxError(cause))) = error
+    else {
+        return false;
+    };
+    let code = cause.as_database_error().and_then(|error| error.code());
+    // SQLite: full, read-only, and what fails of writing, syncing, resizing; PostgreSQL: disk_full, io_error.
+    matches!(code.as_deref(), Some("13" | "8" | "778" | "1034" | "1290" | "1546" | "4874" | "53100" | "58030"))
 }
 
 fn no_answer() -> DbErr {

@@ -3,6 +3,15 @@
 //! Both keep times as microseconds since 1970 in 64-bit integers and addresses as lower-case hex text, so that
 //! rows compare and sort alike.
 
+/// SQLite reuses pages and what its log has already taken: only a file of its own tells whether the disk has room.
+fn write_and_remove(path: &std::path::Path) -> std::io::Result<()> {
+    let written = std::fs::File::create(path).and_then(|mut file| {
+        std::io::Write::write_all(&mut file, &[0xa5; ROOM])?;
+        file.sync_all()
+    });
+    std::fs::remove_file(path).and(written)
+}
+
 #[cfg(test)]
 mod full_disk;
 mod liveness;
@@ -137,7 +146,37 @@ pub(crate) struct Pools {
     pub(crate) engine: Engine,
 }
 
+/// So much room a database must have to count as one that takes writes: a mutation with its audit entry needs less.
+const ROOM: usize = 64 * 1024;
+
 impl Pools {
+    /// Whether the last write that was refused for want of room has been followed by one that found some.
+    pub(crate) fn take_writes(&self) -> bool {
+        self.writer.liveness.takes_writes()
+    }
+
+    /// Writes something that needs room, and takes it back.
+    pub(crate) async fn probe_room(&self, location: &Location) -> Result<(), StoreError> {
+        match location {
+            Location::Postgres { .. } => {
+                let tx = self.begin_write().await?;
+                // A large object needs no table and no right of its own.
+                tx.execute_unprepared(&format!("SELECT lo_from_bytea(0, decode(repeat('a5', {ROOM}), 'hex'))")).await?;
+                tx.rollback().await?;
+            }
+            Location::Sqlite { directory, .. } => {
+                let path = directory.directory().join("room-probe");
+                let probed = tokio::task::spawn_blocking(move || write_and_remove(&path)).await;
+                if !matches!(probed, Ok(Ok(()))) {
+                    return Err(StoreError::Database(DbErr::Custom("the disk has no room".to_owned())));
+                }
+            }
+            Location::SqliteReadOnly { .. } => return Ok(()),
+        }
+        self.writer.liveness.note_room();
+        Ok(())
+    }
+
     pub(crate) async fn open(location: &Location, connections: u32) -> Result<Self, StoreError> {
         match location {
             Location::Sqlite { directory, file } => sqlite::open(&directory.directory().join(file), connections).await,

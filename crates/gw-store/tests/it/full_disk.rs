@@ -2,7 +2,7 @@
 //!
 //! Needs the right to mount; the same with SQLite's own limit runs everywhere (`dialect::full_disk`).
 
-use crate::world::{TestClock, config, did};
+use crate::world::{TestClock, World, config, did};
 use gw_audit::{ChainId, ShardId, Stream};
 use gw_store::{Actor, AuditStore, DirectoryLock, Location, Store, StoreError, record::NewUser};
 use gw_testkit::FullDisk;
@@ -73,4 +73,24 @@ async fn rl1_a_real_disk_fills_up_and_is_freed() {
         .await;
         assert_eq!(after_a_kill(disk.path(), "audit.db", "SELECT count(*) FROM chains").await, chains);
     }
+}
+
+/// The same on PostgreSQL: a server that says `disk_full` takes no writes until one that needs room was seen to succeed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rl12_a_server_without_room_is_known_until_there_is_some() {
+    let Some(world) = World::postgres().await else { return };
+    let refuse = "CREATE FUNCTION no_room() RETURNS trigger LANGUAGE plpgsql AS \
+                  $$ BEGIN RAISE EXCEPTION 'no room' USING ERRCODE = '53100'; END $$";
+    world.tamper(&[refuse, "CREATE TRIGGER a BEFORE INSERT ON users FOR EACH ROW EXECUTE FUNCTION no_room()"]).await;
+    assert!(world.store.takes_writes());
+    let mut tx = world.begin().await;
+    let user = NewUser { external_id: did("full"), kyc: false, auth_tenant_id: None, groups: Vec::new() };
+    assert!(tx.create_user(user).await.unwrap_err().is_unavailable());
+    drop(tx);
+    world.store.ping().await.unwrap();
+    assert!(!world.store.takes_writes(), "an answer tells nothing of writes");
+    world.store.probe_room().await.unwrap();
+    assert!(world.store.takes_writes());
+    let left = world.rows("SELECT count(*) AS n FROM pg_largeobject_metadata", "n").await;
+    assert_eq!(left, [0], "the probe leaves nothing behind");
 }

@@ -96,7 +96,13 @@ pub(crate) async fn authorize(
     // What the wallet signs is shown for the secret only, whoever began: it signs somebody in at an application.
     let login_session = LoginSession::new(auth_request.clone(), opener.with_cookie(), now);
     state.inner.sessions.open(login, &login_session).await.map_err(LoginError::from)?;
-    state.inner.oauth.sessions.open(&id, &session).await?;
+    if let Err(error) = state.inner.oauth.sessions.open(&id, &session).await {
+        // Nobody was told of the login that would answer it: it must hold no place.
+        if state.inner.sessions.remove(login).await.is_err() {
+            state.inner.sessions.abandon(login);
+        }
+        return Err(error.into());
+    }
 
     if page {
         let to = HeaderValue::from_str(&format!("{}?oauth_session={}", state.inner.oauth.login_page, id.as_str()));

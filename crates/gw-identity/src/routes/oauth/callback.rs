@@ -123,7 +123,15 @@ async fn finish(state: &IdentityState, oauth: &str, attempt: Attempt) -> Result<
     detached(&state.tasks, async move {
         let provenance = attempt.provenance.clone();
         // Its tokens are for nobody: what the application gets continues this login by the first refresh token.
-        let pair = complete(&worker, attempt).await?;
+        let pair = match complete(&worker, attempt).await {
+            Ok(pair) => pair,
+            Err(error) => {
+                if error.is_own_fault() {
+                    worker.inner.oauth.sessions.set_aside(&id, &found, worker.edge.now()).await;
+                }
+                return Err(error.into());
+            }
+        };
         let claims = worker.edge.tokens.access(pair.access.expose(), worker.edge.now());
         let claims = claims.map_err(|_| LoginError::Unsealed)?;
         let family = claims.session;

@@ -239,7 +239,7 @@ impl From<LoginError> for OauthError {
             LoginError::NoSchema
             | LoginError::NoSession
             | LoginError::SessionOver
-            | LoginError::TooManyFailures
+            | LoginError::TooManyFailures(_)
             | LoginError::NoToken
             | LoginError::Proof { .. }
             | LoginError::CredentialTaken

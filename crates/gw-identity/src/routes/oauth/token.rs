@@ -22,7 +22,6 @@ use gw_audit::SecurityKind;
 use gw_cache::Window;
 use gw_http::{AddressKey, ErrorCode, parse_open_json, read_body};
 use gw_store::{Actor, record::Rotation};
-use gw_types::Seconds;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
@@ -87,6 +86,7 @@ pub(crate) async fn token(
 ) -> Result<impl IntoResponse, OauthError> {
     let body = read_body(request.into_body()).await.map_err(|error| match error.code() {
         ErrorCode::PayloadTooLarge => OauthError::TooLarge,
+        ErrorCode::Unavailable => OauthError::Unavailable,
         _ => OauthError::Body,
     })?;
     let asked = read(&headers, &body)?;
@@ -191,8 +191,9 @@ async fn authenticate(
     let known = oauth.secrets.clients().get(&id).is_some();
     let named = if known { hex::encode(Sha256::digest(id.as_bytes())) } else { "unknown".to_owned() };
     let counted = format!("{named}|{}", AddressKey::from(provenance.client));
-    if oauth.cache.hits(Window::ClientFailures, &counted).await? >= MAX_FAILURES {
-        return Err(OauthError::TooManyFailures(Seconds(900)));
+    let failures = oauth.cache.hits(Window::ClientFailures, &counted).await?;
+    if failures.count >= MAX_FAILURES {
+        return Err(OauthError::TooManyFailures(failures.wait()));
     }
     if oauth.secrets.check(&id, secrets).await? {
         return Ok(id);
