@@ -126,6 +126,11 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
                 let feed = feed.clone();
                 move || feed.clocks_agree()
             })
+            // Reads go on; another instance is refused by the same database.
+            .showing("writes", {
+                let store = store.clone();
+                move || store.takes_writes()
+            })
             .with("audit", {
                 let journal = Arc::clone(&journal);
                 move || journal.can_admit()

@@ -29,6 +29,9 @@ const MOST_PATIENCE: Duration = Duration::from_secs(3);
 /// So long a fresh connection and one answer on it may take.
 const PROBE: Duration = Duration::from_millis(500);
 
+/// So long a refused mutation speaks for those that nobody tried.
+const REFUSAL_COUNTS: Duration = Duration::from_secs(10);
+
 /// Watches over one database; shared by its pools.
 #[derive(Debug)]
 pub(crate) struct Liveness {
@@ -39,11 +42,36 @@ pub(crate) struct Liveness {
     answered: AtomicU64,
     /// When it was last asked, and whether it answered. Held while asking: all who wait share one question.
     probe: Mutex<Option<(Instant, bool)>>,
+    /// When a mutation was refused last, in milliseconds since `start` and one; 0 if one was taken since.
+    refused: AtomicU64,
 }
 
 impl Liveness {
     pub(super) fn new(server: Option<PgConnectOptions>) -> Self {
-        Self { server, start: Instant::now(), answered: AtomicU64::new(0), probe: Mutex::default() }
+        Self {
+            server,
+            start: Instant::now(),
+            answered: AtomicU64::new(0),
+            probe: Mutex::default(),
+            refused: AtomicU64::new(0),
+        }
+    }
+
+    /// A mutation was refused for the database's own state.
+    pub(crate) fn note_refusal(&self) {
+        self.refused.store(self.millis(Instant::now()).saturating_add(1), Ordering::Relaxed);
+    }
+
+    /// A mutation was taken.
+    pub(crate) fn note_taken(&self) {
+        self.refused.store(0, Ordering::Relaxed);
+    }
+
+    /// Whether mutations are taken, as far as was tried: a refusal counts for a while, as nobody may try meanwhile.
+    pub(crate) fn takes_writes(&self) -> bool {
+        let refused = self.refused.load(Ordering::Relaxed);
+        let counts = u64::try_from(REFUSAL_COUNTS.as_millis()).unwrap_or(u64::MAX);
+        refused == 0 || refused.saturating_add(counts) < self.millis(Instant::now())
     }
 
     /// Waits for `work` as long as the database answers.

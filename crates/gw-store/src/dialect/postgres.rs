@@ -85,6 +85,11 @@ pub(super) async fn begin_write(pool: &DatabaseConnection) -> Result<DatabaseTra
     pool.begin_with_config(Some(IsolationLevel::ReadCommitted), Some(AccessMode::ReadWrite)).await
 }
 
+/// For the rest of a transaction.
+pub(super) fn limit_lock_wait(most: Duration) -> String {
+    format!("SET LOCAL lock_timeout = {}", most.as_millis())
+}
+
 pub(super) async fn begin_read(pool: &DatabaseConnection) -> Result<DatabaseTransaction, DbErr> {
     pool.begin_with_config(Some(IsolationLevel::RepeatableRead), Some(AccessMode::ReadOnly)).await
 }

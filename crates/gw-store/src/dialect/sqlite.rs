@@ -44,7 +44,8 @@ pub(super) async fn open(file: &Path, connections: u32) -> Result<Pools, DbErr> 
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
         .pragma("recursive_triggers", "ON")
-        .busy_timeout(Duration::from_secs(10))
+        // Within this process writers queue for their connection; a lock is another process's, and nobody waits long for it.
+        .busy_timeout(super::LOCK_WAIT)
         // The driver hands rows over from a thread of its own: loading all policy is to do so in large lots.
         .row_buffer_size(4096);
     if !file.exists() {
