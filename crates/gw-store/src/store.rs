@@ -2,7 +2,7 @@
 
 use crate::{
     Actor, Feed, Reads, StoreConfig, StoreError, Tx,
-    audit::OutboxAlarms,
+    audit::{OutboxAlarms, UnsealedRows},
     dialect::{self, Pools},
     feed,
     migration::{self, Migrator},
@@ -27,6 +27,8 @@ pub(crate) struct Inner {
     feed: OnceLock<Weak<feed::Shared>>,
     /// What was found wrong with outbox rows on their way into the database.
     pub(crate) outbox_alarms: OutboxAlarms,
+    /// Outbox rows to be looked after until they are sealed.
+    pub(crate) unsealed: UnsealedRows,
     /// Commits that run to their end whatever becomes of their callers (HD21).
     pub(crate) commits: TaskTracker,
 }
@@ -41,6 +43,7 @@ impl Store {
                 config,
                 feed: OnceLock::new(),
                 outbox_alarms: OutboxAlarms::default(),
+                unsealed: UnsealedRows::default(),
                 commits: TaskTracker::new(),
             }),
         })

@@ -15,10 +15,10 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr};
 use sha2::Sha256;
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     ops::RangeInclusive,
     sync::{
-        Mutex, PoisonError,
+        Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -138,6 +138,28 @@ impl OutboxAlarms {
                  an older database in its place; ids go on above"
             ),
         }
+    }
+}
+
+/// Codes of the rows that this process committed and has not seen sealed yet: another instance may seal them, and takes any
+/// row with a genuine code.
+#[derive(Debug, Default)]
+pub(crate) struct UnsealedRows(Mutex<BTreeMap<i64, [u8; 32]>>);
+
+/// Rows looked after at most; more wait only while nothing is sealed at all.
+const MOST_UNSEALED: usize = 4096;
+
+impl UnsealedRows {
+    pub(crate) fn add(&self, codes: &[(i64, [u8; 32])]) {
+        let mut rows = self.rows();
+        rows.extend(codes.iter().copied());
+        while rows.len() > MOST_UNSEALED {
+            rows.pop_first();
+        }
+    }
+
+    fn rows(&self) -> MutexGuard<'_, BTreeMap<i64, [u8; 32]>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -269,6 +291,37 @@ impl Store {
                 unreadable(store, id)
             }
         }
+    }
+
+    /// Looks after the rows that this process committed, until they are sealed as it wrote them, by whichever instance: one
+    /// that is gone or has another code is an alarm.
+    pub async fn look_after_outbox(&self) -> Result<(), StoreError> {
+        let ours = self.inner.unsealed.rows().clone();
+        let ids: Vec<i64> = ours.keys().copied().collect();
+        for ids in ids.chunks(1000) {
+            let columns = audit_outbox::Entity::find().select_only().column(audit_outbox::Column::Id);
+            let columns = columns.column(audit_outbox::Column::Mac).column(audit_outbox::Column::SealedAt);
+            let rows = columns.filter(audit_outbox::Column::Id.is_in(ids.iter().copied()));
+            let rows = rows.into_tuple::<(i64, Option<Vec<u8>>, Option<i64>)>().all(&self.inner.pools.reader).await;
+            let rows = match rows.map_err(StoreError::from) {
+                Ok(rows) => rows,
+                // Told when the rows are read to be sealed.
+                Err(error) if error.is_malformed() => continue,
+                Err(error) => return Err(error),
+            };
+            let found: BTreeMap<_, _> = rows.into_iter().map(|(id, mac, sealed)| (id, (mac, sealed))).collect();
+            for id in ids {
+                let stands =
+                    found.get(id).map(|(mac, sealed)| (mac.as_deref() == ours.get(id).map(|code| &code[..]), sealed));
+                match stands {
+                    Some((true, None)) => continue,
+                    Some((true, Some(_))) => {}
+                    Some((false, _)) | None => self.inner.outbox_alarms.raise(OutboxAlarm::Lost(*id)),
+                }
+                self.inner.unsealed.rows().remove(id);
+            }
+        }
+        Ok(())
     }
 
     /// The alarms of outbox rows since they were taken last.

@@ -21,8 +21,8 @@ use sea_orm::{
     sea_query::{Expr, SimpleExpr},
     sqlx::error::{DatabaseError, ErrorKind},
 };
-use std::{pin::pin, time::Duration};
-use tokio::time::timeout;
+use std::{pin::pin, sync::Arc, time::Duration};
+use tokio::{sync::Semaphore, time::timeout};
 use uuid::Uuid;
 
 /// Which engine, for the few statements that differ.
@@ -139,6 +139,9 @@ pub(crate) struct Pools {
     pub(crate) writer: Pool,
     pub(crate) reader: Pool,
     pub(crate) engine: Engine,
+    /// Mutations of this process take turns here, before they take a connection: who waits for one of ours waits as long as
+    /// that takes, only one connection waits for a lock of somebody else, and readers find the others.
+    pub(super) turns: Arc<Semaphore>,
 }
 
 impl Pools {
@@ -164,7 +167,11 @@ impl Pools {
     /// The same for a mutation that somebody waits for: it gives up on a lock soon, and does not queue behind others that
     /// were refused (RL14).
     pub(crate) async fn begin_mutation(&self) -> Result<Transaction, DbErr> {
-        let mut begin = pin!(self.begin_write());
+        let mut begin = pin!(async {
+            let turn = Arc::clone(&self.turns).acquire_owned().await;
+            let turn = turn.map_err(|_| DbErr::ConnectionAcquire(ConnAcquireErr::ConnectionClosed))?;
+            Ok::<_, DbErr>(self.begin_write().await?.in_turn(turn))
+        });
         let tx = loop {
             match timeout(LOCK_WAIT, &mut begin).await {
                 Ok(begun) => break begun?,

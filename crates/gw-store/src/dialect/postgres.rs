@@ -18,6 +18,7 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
+use tokio::sync::Semaphore;
 
 /// The protocol counts parameters in 16 bits.
 pub(super) const MAX_PARAMETERS: usize = 65_000;
@@ -77,7 +78,7 @@ pub(super) async fn open(url: &Secret, connections: u32, lifetime: Duration) -> 
         .map_err(failed)?;
     let db = SqlxPostgresConnector::from_sqlx_postgres_pool(pool);
     let pool = Pool::new(db, liveness, Arc::new(AtomicBool::new(false)));
-    Ok(Pools { writer: pool.clone(), reader: pool, engine: Engine::Postgres })
+    Ok(Pools { writer: pool.clone(), reader: pool, engine: Engine::Postgres, turns: Arc::new(Semaphore::new(1)) })
 }
 
 /// READ COMMITTED: what follows the lock on the epoch row sees all that the previous holder committed.

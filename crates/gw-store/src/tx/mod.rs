@@ -111,8 +111,10 @@ impl Tx {
             return Err(StoreError::EntryAltered);
         }
         db.commit_epoch(raised).await?;
+        let codes = written.codes();
+        store.unsealed.add(&codes);
         if let Some(witness) = &store.config.outbox.witness {
-            witness.note(written.mark, &written.codes());
+            witness.note(written.mark, &codes);
         }
         let standing = match timeout(READ_BACK, outbox::stand(&store.pools.reader, &written.rows, true)).await {
             Ok(Ok(true)) => Ok(()),

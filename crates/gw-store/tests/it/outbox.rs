@@ -27,6 +27,7 @@ on_both_engines! {
     rl9_a_row_exchanged_on_its_way_undoes_its_mutation,
     rl9_a_row_removed_on_its_way_undoes_its_mutation,
     rl9_a_row_exchanged_by_the_commit_itself_is_told,
+    rl9_the_writer_looks_after_its_rows_until_they_are_sealed,
     rl3_ids_go_on_above_every_known_one_whatever_the_counter_says,
     rl10_a_malformed_row_that_waits_does_not_take_the_page,
     rl14_a_mutation_does_not_wait_long_for_a_lock,
@@ -117,6 +118,27 @@ async fn rl9_a_row_exchanged_by_the_commit_itself_is_told(world: &World) {
     assert!(matches!(error, StoreError::Unconfirmed(_)), "{error:?}");
     assert!(exists(world, "hidden").await);
     assert_eq!(world.store.take_outbox_alarms(), [OutboxAlarm::Lost(2)]);
+}
+
+/// Whichever instance seals them: it takes any row with a genuine code.
+async fn rl9_the_writer_looks_after_its_rows_until_they_are_sealed(world: &World) {
+    for slug in ["one", "two", "three"] {
+        organization(world, slug).await;
+    }
+    world.store.look_after_outbox().await.unwrap();
+    assert_eq!(world.store.take_outbox_alarms(), []);
+    world.store.mark_outbox_sealed(&[1]).await.unwrap();
+    world
+        .tamper(&[
+            "UPDATE audit_outbox SET mac = (SELECT mac FROM audit_outbox WHERE id = 1) WHERE id = 2",
+            "DELETE FROM audit_outbox WHERE id = 3",
+        ])
+        .await;
+    world.store.look_after_outbox().await.unwrap();
+    assert_eq!(world.store.take_outbox_alarms(), [OutboxAlarm::Lost(2), OutboxAlarm::Lost(3)]);
+    world.tamper(&["DELETE FROM audit_outbox"]).await;
+    world.store.look_after_outbox().await.unwrap();
+    assert_eq!(world.store.take_outbox_alarms(), [], "what was sealed is not this one's care any more");
 }
 
 async fn rl3_ids_go_on_above_every_known_one_whatever_the_counter_says(world: &World) {

@@ -122,6 +122,7 @@ impl Outbox {
         if self.looked.is_some_and(|at| at.elapsed() < LOOK) {
             return Ok(false);
         }
+        self.store.look_after_outbox().await?;
         self.tell_of_rows();
         let done = self.batch(audit, frontiers, most).await;
         if done.is_err() {

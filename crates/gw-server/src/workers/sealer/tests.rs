@@ -572,7 +572,7 @@ async fn rl9_a_row_exchanged_after_its_commit_is_sealed_with_that_remark(world: 
     world.seal(&mut sealer).await;
     assert_eq!(world.listed().await, [(1, Some(OutboxFault::Replaced))]);
     let findings = world.findings(SecurityKind::TamperDetected).await;
-    assert_eq!(findings, ["outbox_fault:replaced:1"]);
+    assert_eq!(findings, ["outbox_row:lost:1", "outbox_fault:replaced:1"]);
 }
 
 async fn rl9_an_id_that_nobody_gave_out_makes_no_gap(world: World) {
