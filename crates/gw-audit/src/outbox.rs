@@ -4,7 +4,8 @@
 //! in time, and an insider may change it. Therefore no decision rests on the highest id alone: each row is compared with
 //! the entries sealed under its id.
 
-use crate::record::{AdminEntry, OutboxFault};
+use crate::StoreId;
+use crate::record::{Action, AdminEntry, OutboxFault, ResourceType, SecurityEvent, SecurityKind};
 use core::ops::RangeInclusive;
 use gw_types::Timestamp;
 
@@ -78,10 +79,38 @@ pub fn absent_ids(sealed: i64, waiting: &[i64], last: i64) -> Vec<RangeInclusive
     absent
 }
 
+/// The entry that stands for rows that are gone, under the last of their ids. It is told by every verification until
+/// somebody re-anchors the chain.
+pub fn gap_entry(store: StoreId, ids: &RangeInclusive<u64>, missing: u64) -> AdminEntry {
+    AdminEntry {
+        new_value: Some(format!(r#"{{"first":{},"last":{},"missing":{missing}}}"#, ids.start(), ids.end())),
+        store_id: Some(store),
+        outbox_id: Some(*ids.end()),
+        outbox_fault: Some(OutboxFault::Missing),
+        ..AdminEntry::new(Action::Update, ResourceType::Audit)
+    }
+}
+
+/// Whether an entry stands for rows that are gone, and for nothing else.
+pub fn is_gap_entry(entry: &AdminEntry) -> bool {
+    let (Some(store), Some(id)) = (entry.store_id, entry.outbox_id) else { return false };
+    AdminEntry { new_value: entry.new_value.clone(), ..gap_entry(store, &(id..=id), 1) } == *entry
+}
+
+/// The reason of a security event about a row that was changed or removed on its way into the database.
+pub const ROW_ALARM: &str = "outbox_row:";
+/// The reason of a security event about a counter of ids that stood below ids given out.
+pub const IDS_ALARM: &str = "outbox_ids:";
+
+/// Whether a security event tells that somebody changed the outbox: then it stays a finding.
+pub fn is_alarm(event: &SecurityEvent) -> bool {
+    let told = |reason: &str| reason.starts_with(ROW_ALARM) || reason.starts_with(IDS_ALARM);
+    event.kind == SecurityKind::TamperDetected && event.reason.as_deref().is_some_and(told)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Action, ResourceType, StoreId};
     use uuid::Uuid;
 
     fn entry(store: u128, id: u64, value: &str) -> AdminEntry {

@@ -26,7 +26,7 @@ use std::{
 use tokio::{task::JoinSet, time::Instant};
 
 /// So long the only node may leave the question for its head unanswered before its last head counts no more.
-const SILENCE: Duration = Duration::from_secs(2);
+const SILENCE: Duration = Duration::from_secs(3);
 
 impl Shared {
     /// Uses the node at this place from now on.

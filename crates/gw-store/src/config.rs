@@ -4,6 +4,7 @@ use crate::{
     audit::{OutboxKey, OutboxMark},
     lock::DirectoryLock,
 };
+use gw_audit::StoreId;
 use gw_types::{Clock, Entropy, ExternalId, Secret, UserId};
 use std::{net::IpAddr, path::PathBuf, sync::Arc, time::Duration};
 
@@ -73,11 +74,18 @@ pub struct OutboxGuard {
     pub witness: Option<Arc<dyn OutboxWitness>>,
 }
 
-/// Remembers outside the database how far the outbox got: rows missing at its end are found by it.
+/// Remembers outside the database how far the outbox got, and what was written last: rows missing at its end, and rows
+/// that stand in the place of others, are found by it.
 pub trait OutboxWitness: Send + Sync + core::fmt::Debug {
-    /// Rows up to this one are committed. Called after each commit that wrote rows, not necessarily in order; must not
-    /// wait.
-    fn note(&self, mark: OutboxMark);
+    /// Rows up to this one are committed, these ids with these codes. Called after each commit that wrote rows, not
+    /// necessarily in order; must not wait.
+    fn note(&self, mark: OutboxMark, codes: &[(i64, [u8; 32])]);
+
+    /// The last id known to be committed in a policy store, or 0.
+    fn last_id(&self, store: StoreId) -> i64;
+
+    /// The code of the row that was committed under an id, as far as it is remembered.
+    fn code(&self, store: StoreId, id: i64) -> Option<[u8; 32]>;
 }
 
 /// Who makes a change, for the audit entry (spec/70 section 2).

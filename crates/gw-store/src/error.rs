@@ -52,6 +52,10 @@ pub enum StoreError {
     /// back before repeating it.
     #[error("the change is not confirmed: {0}")]
     Unconfirmed(&'static str),
+    /// What the database has of the mutation's audit entry is not what was written: somebody changes rows on their way. The
+    /// mutation was undone.
+    #[error("the audit entry of the change is not what was written: nothing was changed")]
+    EntryAltered,
     /// The detached task that commits and publishes died.
     #[error("the committing task ended without an answer")]
     Detached,
@@ -65,14 +69,23 @@ impl StoreError {
     /// later may help, and nothing is wrong with the request (RTO8, RL1).
     pub fn is_unavailable(&self) -> bool {
         match self {
-            Self::NotPrimary | Self::Unconfirmed(_) | Self::Database(DbErr::ConnectionAcquire(_) | DbErr::Conn(_)) => {
-                true
-            }
+            Self::NotPrimary
+            | Self::Unconfirmed(_)
+            | Self::EntryAltered
+            | Self::Database(DbErr::ConnectionAcquire(_) | DbErr::Conn(_)) => true,
             Self::Database(DbErr::Exec(RuntimeErr::SqlxError(cause)) | DbErr::Query(RuntimeErr::SqlxError(cause))) => {
                 is_connection_lost(cause)
             }
             _ => false,
         }
+    }
+}
+
+impl StoreError {
+    /// Whether a row is there and holds what its columns cannot. Everything else says nothing about the row: the database
+    /// was busy, away or out of files, and is asked again.
+    pub(crate) fn is_malformed(&self) -> bool {
+        matches!(self, Self::Database(error) if crate::dialect::is_malformed(error))
     }
 }
 

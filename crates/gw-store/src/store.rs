@@ -2,6 +2,7 @@
 
 use crate::{
     Actor, Feed, Reads, StoreConfig, StoreError, Tx,
+    audit::{OutboxAlarms, UnsealedRows},
     dialect::{self, Pools},
     feed,
     migration::{self, Migrator},
@@ -24,6 +25,10 @@ pub(crate) struct Inner {
     pub(crate) config: StoreConfig,
     /// Told of each commit, so that the committing instance is the first to know.
     feed: OnceLock<Weak<feed::Shared>>,
+    /// What was found wrong with outbox rows on their way into the database.
+    pub(crate) outbox_alarms: OutboxAlarms,
+    /// Outbox rows to be looked after until they are sealed.
+    pub(crate) unsealed: UnsealedRows,
     /// Commits that run to their end whatever becomes of their callers (HD21).
     pub(crate) commits: TaskTracker,
 }
@@ -32,7 +37,16 @@ impl Store {
     /// Connects; the schema may still be missing or old, see [`Store::migrate`].
     pub async fn open(config: StoreConfig) -> Result<Self, StoreError> {
         let pools = Pools::open(&config.location, config.connections).await?;
-        Ok(Self { inner: Arc::new(Inner { pools, config, feed: OnceLock::new(), commits: TaskTracker::new() }) })
+        Ok(Self {
+            inner: Arc::new(Inner {
+                pools,
+                config,
+                feed: OnceLock::new(),
+                outbox_alarms: OutboxAlarms::default(),
+                unsealed: UnsealedRows::default(),
+                commits: TaskTracker::new(),
+            }),
+        })
     }
 
     /// Brings the schema up to this build, under a lock of the database, and seeds the fixed rows (A2, A3, A6).
@@ -57,10 +71,10 @@ impl Store {
         migration::check::<Migrator>(&self.inner.pools.reader).await
     }
 
-    /// Whether the database takes writes, as far as is known: no write was refused for want of room since
-    /// [`Store::probe_room`] found some. Asks nothing.
-    pub fn takes_writes(&self) -> bool {
-        self.inner.pools.take_writes()
+    /// Whether there is room for writes, as far as is known: none was refused for want of it since [`Store::probe_room`]
+    /// found some. Asks nothing.
+    pub fn has_room(&self) -> bool {
+        self.inner.pools.have_room()
     }
 
     /// Finds out whether there is room for writes again, by a write of its own that is taken back.
@@ -92,6 +106,12 @@ impl Store {
         self.inner.commits.wait().await;
     }
 
+    /// Whether mutations are taken, as far as was tried: there is room for them, and none was refused lately for a lock that
+    /// somebody holds. Asks nothing.
+    pub fn takes_writes(&self) -> bool {
+        self.has_room() && self.inner.pools.writer.liveness.takes_writes()
+    }
+
     /// Whether the database answers.
     pub async fn ping(&self) -> Result<(), StoreError> {
         Ok(self.inner.pools.reader.ping().await?)
@@ -107,6 +127,13 @@ impl Store {
 impl Inner {
     pub(crate) fn now(&self) -> Timestamp {
         self.config.clock.now()
+    }
+
+    /// Notes that the database took no mutation for a reason of its own.
+    pub(crate) fn note_refusal(&self, error: &StoreError) {
+        if error.is_unavailable() {
+            self.pools.writer.liveness.note_refusal();
+        }
     }
 
     pub(crate) fn feed(&self) -> Option<Feed> {

@@ -1,5 +1,5 @@
 use crate::scope::Admin;
-use gw_audit::{Action, AuthMethod, MatchedVia, ResourceType, TraceKind};
+use gw_audit::{Action, AuthMethod, MatchedVia, OutboxFault, ResourceType, TraceKind};
 use gw_store::audit;
 use gw_types::{DenyReason, OrgId, PersonalUrlId, Timestamp, UserId};
 use serde::Serialize;
@@ -216,6 +216,15 @@ pub(crate) struct AuditLogEntry {
     /// Absent until the entry is sealed.
     #[serde(skip_serializing_if = "Option::is_none")]
     entry_hash: Option<String>,
+    /// True if no mutation wrote the row so: what the entry says is what was found. Absent otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tampered: Option<bool>,
+    /// What is wrong with the row, where `tampered` says so: `unauthenticated` (changed or forged), `replaced` (another row
+    /// than was committed), `id_reused` (another entry was sealed under its id before), `missing` (there is none; the entry
+    /// stands for it).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    outbox_fault: Option<OutboxFault>,
 }
 
 impl AuditLogEntry {
@@ -239,6 +248,8 @@ impl AuditLogEntry {
             old_value: json(entry.old_value),
             new_value: json(entry.new_value),
             entry_hash: row.hash.map(hex::encode),
+            tampered: entry.outbox_fault.map(|_| true),
+            outbox_fault: entry.outbox_fault,
         }
     }
 }

@@ -110,6 +110,11 @@ codes! {
         Unauthenticated = "unauthenticated",
         /// Another entry was sealed under the row's id before: the policy database was restored from a backup, or changed.
         IdReused = "id_reused",
+        /// The row's code is genuine, and not the one of the mutation that was committed under this id: a row that was rolled
+        /// back stands in the place of the one that was kept.
+        Replaced = "replaced",
+        /// There is no row: the entry is the gateway's own and stands for ids that were given out and whose rows are gone.
+        Missing = "missing",
     }
 }
 

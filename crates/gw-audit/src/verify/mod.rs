@@ -16,6 +16,7 @@ use crate::checkpoint::{Checkpoint, CheckpointPublicKey};
 use crate::discontinuity::Discontinuity;
 use crate::entry::{ChainId, Content, Entry, EntryError, Genesis, Hash, Header};
 use crate::heads::ChainEdge;
+use crate::outbox as outbox_rules;
 use crate::record::{AdminEntry, Kind, Record};
 use crate::tree::{self, Frontier};
 use gw_types::{OrgId, Timestamp};
@@ -364,7 +365,7 @@ impl<'a> ChainVerifier<'a> {
                 self.find(FindingKind::HashMismatch, size.checked_sub(1), Some(stored.hash), Some(found));
             }
         }
-        for (kind, seq) in self.outbox.take_findings() {
+        for (kind, seq) in self.outbox.gaps() {
             self.find(kind, Some(seq), None, None);
         }
         // A note of before a re-anchoring may have been for what is not there any more.
@@ -515,9 +516,12 @@ impl<'a> ChainVerifier<'a> {
                         }
                     }
                     Content::Record(Record::Admin(entry)) => self.follow_outbox(row.seq, entry),
-                    Content::Record(
-                        Record::Access(_) | Record::Security(_) | Record::SendIntent(_) | Record::SendOutcome(_),
-                    ) => {}
+                    Content::Record(Record::Security(event)) => {
+                        if outbox_rules::is_alarm(event) {
+                            self.report(finding(FindingKind::OutboxFault, row.hash, None));
+                        }
+                    }
+                    Content::Record(Record::Access(_) | Record::SendIntent(_) | Record::SendOutcome(_)) => {}
                 }
             }
             Err(EntryError::Commitment | EntryError::Openings(_)) => {
@@ -530,8 +534,8 @@ impl<'a> ChainVerifier<'a> {
     }
 
     fn follow_outbox(&mut self, seq: u64, entry: &AdminEntry) {
-        if self.outbox.see(seq, entry) {
-            self.report(Finding::of(FindingKind::OutboxFault, Some(seq)));
+        if let Some(kind) = self.outbox.see(seq, entry) {
+            self.report(Finding::of(kind, Some(seq)));
         }
     }
 
@@ -578,7 +582,9 @@ impl<'a> ChainVerifier<'a> {
                 | FindingKind::CheckpointSignatureInvalid
                 | FindingKind::InconsistentCheckpoints
         );
-        let covered = |seq| self.discontinuities.iter().any(|one| one.covers(seq));
+        // What the gateway itself wrote of the outbox is as it was signed: a re-anchoring accepts all of it that it saw.
+        let of_outbox = matches!(finding.kind, FindingKind::OutboxGap | FindingKind::OutboxFault);
+        let covered = |seq| self.discontinuities.iter().any(|one| one.covers(seq) || (of_outbox && seq < one.to.0));
         if of_row && finding.seq.is_some_and(covered) {
             if self.authorized.len() < MAX_FINDINGS {
                 self.authorized.push(finding);

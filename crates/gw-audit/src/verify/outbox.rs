@@ -2,7 +2,7 @@
 
 use super::FindingKind;
 use crate::entry::StoreId;
-use crate::record::AdminEntry;
+use crate::record::{AdminEntry, OutboxFault};
 use std::collections::{BTreeMap, HashMap};
 
 /// Gaps remembered of one store; more are one finding each all the same.
@@ -23,9 +23,14 @@ struct Ids {
 }
 
 impl OutboxIds {
-    /// Takes the row of an entry; whether something is wrong with it.
-    pub(super) fn see(&mut self, seq: u64, entry: &AdminEntry) -> bool {
-        let fault = entry.outbox_fault.is_some();
+    /// Takes the row of an entry; what is wrong with it.
+    pub fn see(&mut self, seq: u64, entry: &AdminEntry) -> Option<FindingKind> {
+        let is_gap = entry.outbox_fault == Some(OutboxFault::Missing);
+        let fault = match entry.outbox_fault {
+            Some(OutboxFault::Missing) => Some(FindingKind::OutboxGap),
+            Some(_) => Some(FindingKind::OutboxFault),
+            None => None,
+        };
         let Some((store, id)) = entry.store_id.zip(entry.outbox_id) else { return fault };
         let Some(ids) = self.stores.get_mut(&store) else {
             // Rows of before ids were recorded are not known, so the first one may have any id.
@@ -33,7 +38,8 @@ impl OutboxIds {
             return fault;
         };
         if id > ids.last {
-            if id > ids.last.saturating_add(1) && ids.gaps.len() < MAX_GAPS {
+            // The entry of a gap tells of it.
+            if !is_gap && id > ids.last.saturating_add(1) && ids.gaps.len() < MAX_GAPS {
                 ids.gaps.insert(ids.last.saturating_add(1), (id - 1, seq));
             }
             ids.last = id;
@@ -51,7 +57,7 @@ impl OutboxIds {
                 }
                 fault
             }
-            None => true,
+            None => fault.or(Some(FindingKind::OutboxFault)),
         }
     }
 
@@ -61,7 +67,7 @@ impl OutboxIds {
     }
 
     /// The gaps that nothing filled, each with the entry behind it.
-    pub(super) fn take_findings(&self) -> Vec<(FindingKind, u64)> {
+    pub fn gaps(&self) -> Vec<(FindingKind, u64)> {
         let gaps = self.stores.values().flat_map(|ids| ids.gaps.values());
         let mut found: Vec<_> = gaps.map(|(_, seq)| (FindingKind::OutboxGap, *seq)).collect();
         found.sort_unstable();

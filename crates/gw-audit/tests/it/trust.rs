@@ -3,8 +3,9 @@
 use crate::world::{CLUSTER, at, chain, chain_id, full_access};
 use gw_audit::verify::{ChainVerifier, Finding, FindingKind, Report, Row, TrustedKeys};
 use gw_audit::{
-    Chain, ChainEdge, ChainId, ChainList, Checkpoint, CheckpointKey, Discontinuity, Draft, Hash, Head, Record,
-    SigningGuard, StoredChain, StoredEntry, Stream, TrustedHead, TrustedHeads, erased, tree,
+    Action, AdminEntry, Chain, ChainEdge, ChainId, ChainList, Checkpoint, CheckpointKey, Discontinuity, Draft, Hash,
+    Head, Record, ResourceType, SecurityEvent, SecurityKind, SigningGuard, StoreId, StoredChain, StoredEntry, Stream,
+    TrustedHead, TrustedHeads, erased, outbox::gap_entry, tree,
 };
 use gw_types::Timestamp;
 
@@ -553,4 +554,64 @@ fn rl3_gaps_and_faults_of_outbox_rows_are_found() {
     assert_eq!(look(&[(1, 5), (2, 1), (1, 6), (2, 2)], None), [], "each store counts for itself");
     assert_eq!(look(&[(1, 5), (1, 5)], None), [(FindingKind::OutboxFault, 2)]);
     assert_eq!(look(&[(1, 5), (1, 6)], Some(1)), [(FindingKind::OutboxFault, 2)]);
+}
+
+/// What the gateway wrote of its outbox stays a finding, whatever came after, until somebody accepts it.
+#[test]
+fn rl9_what_is_told_of_the_outbox_stays_found_until_the_chain_is_re_anchored() {
+    let store = StoreId(uuid::Uuid::from_u128(7));
+    let row = |id: u64| AdminEntry {
+        store_id: Some(store),
+        outbox_id: Some(id),
+        ..AdminEntry::new(Action::Create, ResourceType::User)
+    };
+    let admin = [row(1), gap_entry(store, &(2..=4), 3), row(5), row(6)].map(Record::from);
+    let event = |reason: &'static str| SecurityEvent {
+        reason: Some(reason.into()),
+        ..SecurityEvent::new(SecurityKind::TamperDetected)
+    };
+    // What a verification found is told as an event, too, and is no finding of its own.
+    let events = ["outbox_gap admin/0", "outbox_row:altered:2", "outbox_ids:lowered:0:3", "outbox_gap:2..5"];
+    let security = events.map(|reason| Record::from(event(reason)));
+    for (stream, records, expected) in [
+        (Stream::Admin, admin.to_vec(), vec![(FindingKind::OutboxGap, 2)]),
+        (Stream::Security, security.to_vec(), vec![(FindingKind::OutboxFault, 2), (FindingKind::OutboxFault, 3)]),
+    ] {
+        let key = key();
+        let entries = chain(stream, key.public().to_bytes(), &records);
+        let leaves: Vec<Hash> = entries.iter().map(|entry| entry.hash).collect();
+        let size = entries.len() as u64;
+        let note = Checkpoint::new(chain_id(stream).origin(CLUSTER), size, tree::root(&leaves)).sign(&key);
+        let frontier: tree::Frontier = leaves.iter().copied().collect();
+        let re_anchored = Discontinuity {
+            chain: chain_id(stream),
+            era: 1,
+            from: (size, tree::root(&leaves)),
+            to: (size, tree::root(&leaves)),
+            peaks: frontier.peaks().to_vec(),
+            last: leaves.last().copied(),
+            intact: size,
+            issued: size,
+            time: at(5),
+            actor: "jane".to_owned(),
+            reason: "looked into".to_owned(),
+        };
+        let verify = |discontinuities: &[String]| {
+            let keys = [key.public()];
+            let trust = TrustedKeys { cluster: CLUSTER, keys: &keys };
+            let discontinuities = discontinuities.iter().map(String::as_str);
+            let notes = [note.as_str()];
+            let mut verifier = ChainVerifier::with_discontinuities(chain_id(stream), trust, discontinuities, notes);
+            for entry in &entries {
+                verifier.row(&Row::new(entry.header.seq, Some(entry.hash), &entry.bytes, &entry.openings));
+            }
+            verifier.finish(None)
+        };
+        let told = |findings: &[Finding]| -> Vec<_> {
+            findings.iter().map(|found| (found.kind, found.seq.unwrap())).collect()
+        };
+        assert_eq!(told(&verify(&[]).findings), expected);
+        let accepted = verify(&[re_anchored.sign(CLUSTER, &key)]);
+        assert_eq!((accepted.findings.len(), told(&accepted.authorized)), (0, expected), "{:?}", accepted.findings);
+    }
 }

@@ -123,13 +123,18 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
     let readiness = Arc::new(
         Readiness::new()
             .with("db", {
-                let (feed, store) = (feed.clone(), store.clone());
-                move || feed.pin().fresh && store.takes_writes()
+                let feed = feed.clone();
+                move || feed.pin().fresh
             })
             // Says why `db` is down: no look at the database helps, only setting the clock that is wrong.
             .with("clock", {
                 let feed = feed.clone();
                 move || feed.clocks_agree()
+            })
+            // Reads go on; another instance is refused by the same database.
+            .showing("writes", {
+                let store = store.clone();
+                move || store.takes_writes()
             })
             .with("audit", {
                 let journal = Arc::clone(&journal);

@@ -248,7 +248,7 @@ async fn warn_of_eviction(cache: &Cache) {
 pub(crate) async fn watch_room(store: Store) {
     loop {
         sleep(ROOM_PROBE).await;
-        if !store.takes_writes()
+        if !store.has_room()
             && let Err(error) = store.probe_room().await
         {
             tracing::debug!(error = &error as &dyn core::error::Error, "the policy store has no room for writes yet");

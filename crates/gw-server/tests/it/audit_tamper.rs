@@ -11,6 +11,8 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+const TOKEN: &str = "0123456789abcdef0123456789abcdef0123456789abcdef";
+
 struct Place {
     dir: tempfile::TempDir,
 }
@@ -292,4 +294,40 @@ fn rl2_hd24_an_appended_entry_fences_the_shard_whose_own_entries_are_signed() {
     let log = gateway.said();
     assert!(log.contains("records go on in a new shard"), "{log}");
     drop(gateway);
+}
+
+/// RL9: a mutation's row that is gone is told after a restart, too, until somebody accepts it; the chain itself is as signed.
+#[test]
+fn rl9_a_lost_outbox_row_stays_told_until_it_is_accepted() {
+    let (node, place) = (anvil(), Place { dir: tempfile::tempdir().expect("a directory") });
+    let gateway = place.start(node.url());
+    let (status, log) = gateway.end();
+    assert!(status.success(), "{log}");
+    assert!(place.run(&["audit", "verify"]).status.success(), "nobody touched it");
+
+    // As it is left by whoever deletes the last row before it is sealed.
+    let policy = place.path("data/gateway.db");
+    process::change_database(&policy, "UPDATE policy_store SET last_outbox_id = last_outbox_id + 1");
+    let mut gateway = place.start(node.url());
+    gateway.wait("told it", |gateway| gateway.said().contains("audit outbox rows were deleted"));
+    let (_, log) = gateway.end();
+    process::change_database(&policy, "UPDATE policy_store SET last_outbox_id = 0");
+    let mut gateway = place.start_with(node.url(), &[("ADMIN_API_TOKEN", TOKEN)]);
+    let listed = gateway.admin(TOKEN, "GET", "/audit-logs", &serde_json::Value::Null).to_string();
+    assert!(listed.contains(r#""outbox_fault":"missing""#) && listed.contains(r#""tampered":true"#), "{listed}");
+    gateway.wait("shows it", |gateway| gateway.get("/ready").body.contains(r#""audit_chain":"down""#));
+    drop(gateway.end());
+    let found = place.run(&["audit", "verify"]);
+    assert_eq!(found.status.code(), Some(1), "{} {log}", said(&found));
+    assert!(said(&found).contains("outbox_gap"), "{}", said(&found));
+
+    let chain = "admin/00000000-0000-0000-0000-000000000000";
+    let decide = ["audit", "re-anchor", "--chain", chain, "--actor", "jane", "--reason", "looked into", "--confirm"];
+    let done = place.run(&decide);
+    assert!(done.status.success(), "{}", said(&done));
+    let verified = place.run(&["audit", "verify"]);
+    assert!(verified.status.success(), "{}", said(&verified));
+    assert!(said(&verified).contains("by jane because: looked into; 1 findings in it"), "{}", said(&verified));
+    let again = place.run(&decide);
+    assert!(!again.status.success() && said(&again).contains("nothing to re-anchor"), "{}", said(&again));
 }

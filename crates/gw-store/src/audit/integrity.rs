@@ -94,7 +94,7 @@ impl AuditStore {
         let conn = &self.pools.reader;
         match portion(conn, select.clone(), paging, budget).await {
             Ok(rows) => return Ok(rows.into_iter().map(|row| Found::Row(Box::new(row))).collect()),
-            Err(error) if error.is_unavailable() => return Err(error),
+            Err(error) if !error.is_malformed() => return Err(error),
             Err(_) => {}
         }
         let ids = select.select_only().column(entries::Column::Id).limit(paging.limit).offset(paging.offset);
@@ -111,7 +111,7 @@ impl AuditStore {
                 }
                 // Pruned meanwhile.
                 Ok(None) => {}
-                Err(error) if error.is_unavailable() => return Err(error),
+                Err(error) if !error.is_malformed() => return Err(error),
                 Err(_) => found.push(Found::Unreadable(id)),
             }
         }

@@ -2,7 +2,7 @@
 
 use super::{AuditStore, SealedRow, store::chain_row};
 use crate::{StoreError, entity::entries};
-use gw_audit::{AdminEntry, ChainId, Content, Kind, Record, StoreId, StoredEntry};
+use gw_audit::{AdminEntry, ChainId, Content, Kind, OutboxFault, Record, StoreId, StoredEntry};
 use gw_types::Timestamp;
 use sea_orm::{ColumnTrait, Condition, EntityTrait, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect};
 use std::{collections::HashSet, ops::RangeInclusive};
@@ -40,24 +40,38 @@ impl AuditStore {
         Ok(found)
     }
 
-    /// The id in the newest entry of a store's outbox; read from what was hashed, never from the column.
+    /// The id in the newest entry of a store's outbox that a mutation wrote, or that stands for a gap; read from what was
+    /// hashed, never from the column. Ids of forged rows do not count: they were never given out.
     pub async fn newest_outbox_id(&self, chain: ChainId, store: StoreId) -> Result<Option<i64>, StoreError> {
         let chain = match chain_row(&self.pools.reader, chain, false).await {
             Ok(chain) => chain,
             Err(StoreError::NotFound(_)) => return Ok(None),
             Err(other) => return Err(other),
         };
-        let newest = entries::Entity::find()
-            .filter(entries::Column::ChainId.eq(chain.id))
-            .filter(of_store(store))
-            .order_by_desc(entries::Column::Seq)
-            .one(&self.pools.reader)
-            .await?;
-        let Some(row) = newest else { return Ok(None) };
-        let column = row.outbox_id;
-        let read = sealed(row).map(|sealed| sealed.entry);
-        // Entries of before origins were recorded have the column only.
-        Ok(read.and_then(|entry| entry.outbox_id.map_or(column, |id| i64::try_from(id).ok())))
+        let mut below = i64::MAX;
+        loop {
+            let rows = entries::Entity::find()
+                .filter(entries::Column::ChainId.eq(chain.id))
+                .filter(entries::Column::Seq.lt(below))
+                .filter(of_store(store))
+                .order_by_desc(entries::Column::Seq)
+                .limit(NEWEST)
+                .all(&self.pools.reader)
+                .await?;
+            let Some(last) = rows.last().map(|row| row.seq) else { return Ok(None) };
+            for row in rows {
+                let column = row.outbox_id;
+                let Some(entry) = sealed(row).map(|sealed| sealed.entry) else { continue };
+                match entry.outbox_fault {
+                    Some(OutboxFault::Unauthenticated | OutboxFault::Replaced) => {}
+                    // Entries of before origins were recorded have the column only.
+                    None | Some(OutboxFault::IdReused | OutboxFault::Missing) => {
+                        return Ok(entry.outbox_id.map_or(column, |id| i64::try_from(id).ok()));
+                    }
+                }
+            }
+            below = last;
+        }
     }
 
     /// How many different ids of a range were sealed.
@@ -110,6 +124,8 @@ impl AuditStore {
     }
 }
 
+/// Entries read at once in search of the newest sound one.
+const NEWEST: u64 = 16;
 /// Entries read at once on the way back.
 const PAGE: u64 = 2000;
 

@@ -141,22 +141,22 @@ async fn rl12_a_full_disk_is_known_until_there_is_room_again() {
     let store = open(&directory).await;
     store.migrate().await.unwrap();
     add(&store, "before").await.unwrap();
-    assert!(store.takes_writes());
+    assert!(store.has_room());
     limit_pages(&store, 0).await;
     let mut added = 0;
     while add(&store, &format!("full{added}-")).await.is_ok() {
         added += 1;
     }
-    assert!(!store.takes_writes());
+    assert!(!store.has_room());
     store.read().find_user_by_external_id(&ExternalId::new("did:test:none").unwrap()).await.unwrap();
-    assert!(!store.takes_writes(), "reads tell nothing of it");
+    assert!(!store.has_room(), "reads tell nothing of it");
     limit_pages(&store, 1_000_000).await;
     // The place of the probe's file is taken: no room.
     std::fs::create_dir(place.path().join("room-probe")).unwrap();
     store.probe_room().await.unwrap_err();
-    assert!(!store.takes_writes());
+    assert!(!store.has_room());
     std::fs::remove_dir(place.path().join("room-probe")).unwrap();
     store.probe_room().await.unwrap();
-    assert!(store.takes_writes() && !place.path().join("room-probe").exists());
+    assert!(store.has_room() && !place.path().join("room-probe").exists());
     add(&store, "after").await.unwrap();
 }

@@ -29,6 +29,9 @@ const MOST_PATIENCE: Duration = Duration::from_secs(3);
 /// So long a fresh connection and one answer on it may take.
 const PROBE: Duration = Duration::from_millis(500);
 
+/// So long a refused mutation speaks for those that nobody tried.
+const REFUSAL_COUNTS: Duration = Duration::from_secs(10);
+
 /// Watches over one database; shared by its pools.
 #[derive(Debug)]
 pub(crate) struct Liveness {
@@ -38,9 +41,11 @@ pub(crate) struct Liveness {
     /// When the database last answered anybody, in milliseconds since `start`.
     answered: AtomicU64,
     /// A write was refused for want of room, or by the disk, and no probe succeeded since.
-    refuses_writes: AtomicBool,
+    lacks_room: AtomicBool,
     /// When it was last asked, and whether it answered. Held while asking: all who wait share one question.
     probe: Mutex<Option<(Instant, bool)>>,
+    /// When a mutation was refused last, in milliseconds since `start` and one; 0 if one was taken since.
+    refused: AtomicU64,
 }
 
 impl Liveness {
@@ -49,9 +54,27 @@ impl Liveness {
             server,
             start: Instant::now(),
             answered: AtomicU64::new(0),
-            refuses_writes: AtomicBool::new(false),
+            lacks_room: AtomicBool::new(false),
             probe: Mutex::default(),
+            refused: AtomicU64::new(0),
         }
+    }
+
+    /// A mutation was refused for the database's own state.
+    pub(crate) fn note_refusal(&self) {
+        self.refused.store(self.millis(Instant::now()).saturating_add(1), Ordering::Relaxed);
+    }
+
+    /// A mutation was taken.
+    pub(crate) fn note_taken(&self) {
+        self.refused.store(0, Ordering::Relaxed);
+    }
+
+    /// Whether mutations get their lock, as far as was tried: a refusal counts for a while, as nobody may try meanwhile.
+    pub(crate) fn takes_writes(&self) -> bool {
+        let refused = self.refused.load(Ordering::Relaxed);
+        let counts = u64::try_from(REFUSAL_COUNTS.as_millis()).unwrap_or(u64::MAX);
+        refused == 0 || refused.saturating_add(counts) < self.millis(Instant::now())
     }
 
     /// Waits for `work` as long as the database answers.
@@ -63,7 +86,7 @@ impl Liveness {
         let done = self.wait_while_it_answers(work).await;
         if let Err(error) = &done
             && is_refused_write(error)
-            && !self.refuses_writes.swap(true, Ordering::Relaxed)
+            && !self.lacks_room.swap(true, Ordering::Relaxed)
         {
             tracing::error!(
                 %error,
@@ -73,14 +96,14 @@ impl Liveness {
         done
     }
 
-    /// Whether no write was refused since one was seen to succeed.
-    pub(crate) fn takes_writes(&self) -> bool {
-        !self.refuses_writes.load(Ordering::Relaxed)
+    /// Whether no write was refused for want of room since one was seen to find some.
+    pub(crate) fn has_room(&self) -> bool {
+        !self.lacks_room.load(Ordering::Relaxed)
     }
 
     /// A write that needed room of its own succeeded.
     pub(crate) fn note_room(&self) {
-        if self.refuses_writes.swap(false, Ordering::Relaxed) {
+        if self.lacks_room.swap(false, Ordering::Relaxed) {
             tracing::info!("the database takes writes again");
         }
     }

@@ -26,11 +26,12 @@ pub(crate) use transaction::Transaction;
 use crate::{Conflict, Location, StoreError};
 use gw_types::{Epoch, Timestamp};
 use sea_orm::{
-    ConnectionTrait, DbBackend, DbErr, RuntimeErr, Statement,
+    ConnAcquireErr, ConnectionTrait, DbBackend, DbErr, RuntimeErr, Statement,
     sea_query::{Expr, SimpleExpr},
     sqlx::error::{DatabaseError, ErrorKind},
 };
-use std::time::Duration;
+use std::{pin::pin, sync::Arc, time::Duration};
+use tokio::{sync::Semaphore, time::timeout};
 use uuid::Uuid;
 
 /// Which engine, for the few statements that differ.
@@ -134,6 +135,9 @@ impl Engine {
 /// How long a query waits for a connection of the pool: a burst of callers may queue for the one writer. A database that
 /// does not answer is noticed long before, see `liveness`.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a mutation waits for a lock that somebody else holds: longer than any mutation of ours takes, and no caller waits
+/// for one who does not let go.
+const LOCK_WAIT: Duration = Duration::from_secs(1);
 /// How long the first connection may take when a store is opened.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -144,6 +148,9 @@ pub(crate) struct Pools {
     pub(crate) writer: Pool,
     pub(crate) reader: Pool,
     pub(crate) engine: Engine,
+    /// Mutations of this process take turns here, before they take a connection: who waits for one of ours waits as long as
+    /// that takes, only one connection waits for a lock of somebody else, and readers find the others.
+    pub(super) turns: Arc<Semaphore>,
 }
 
 /// So much room a database must have to count as one that takes writes: a mutation with its audit entry needs less.
@@ -151,8 +158,8 @@ const ROOM: usize = 64 * 1024;
 
 impl Pools {
     /// Whether the last write that was refused for want of room has been followed by one that found some.
-    pub(crate) fn take_writes(&self) -> bool {
-        self.writer.liveness.takes_writes()
+    pub(crate) fn have_room(&self) -> bool {
+        self.writer.liveness.has_room()
     }
 
     /// Writes something that needs room, and takes it back.
@@ -194,6 +201,27 @@ impl Pools {
             Engine::Postgres => writer.run(postgres::begin_write(&writer.db)).await?,
         };
         Ok(Transaction::new(db, writer, &self.reader))
+    }
+
+    /// The same for a mutation that somebody waits for: it gives up on a lock soon, and does not queue behind others that
+    /// were refused (RL14).
+    pub(crate) async fn begin_mutation(&self) -> Result<Transaction, DbErr> {
+        let mut begin = pin!(async {
+            let turn = Arc::clone(&self.turns).acquire_owned().await;
+            let turn = turn.map_err(|_| DbErr::ConnectionAcquire(ConnAcquireErr::ConnectionClosed))?;
+            Ok::<_, DbErr>(self.begin_write().await?.in_turn(turn))
+        });
+        let tx = loop {
+            match timeout(LOCK_WAIT, &mut begin).await {
+                Ok(begun) => break begun?,
+                Err(_) if self.writer.liveness.takes_writes() => {}
+                Err(_) => return Err(DbErr::ConnectionAcquire(ConnAcquireErr::Timeout)),
+            }
+        };
+        if self.engine == Engine::Postgres {
+            tx.execute_unprepared(&postgres::limit_lock_wait(LOCK_WAIT)).await?;
+        }
+        Ok(tx)
     }
 
     /// A transaction that sees one state of the database throughout (E-3).

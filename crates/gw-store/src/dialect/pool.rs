@@ -12,7 +12,7 @@ use std::sync::{
 #[derive(Clone, Debug)]
 pub(crate) struct Pool {
     pub(super) db: DatabaseConnection,
-    pub(super) liveness: Arc<Liveness>,
+    pub(crate) liveness: Arc<Liveness>,
     /// Set when a write failed: the connection that is given back next is closed (RL1).
     pub(super) suspect: Arc<AtomicBool>,
 }

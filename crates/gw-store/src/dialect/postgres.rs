@@ -18,6 +18,7 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
+use tokio::sync::Semaphore;
 
 /// The protocol counts parameters in 16 bits.
 pub(super) const MAX_PARAMETERS: usize = 65_000;
@@ -77,12 +78,17 @@ pub(super) async fn open(url: &Secret, connections: u32, lifetime: Duration) -> 
         .map_err(failed)?;
     let db = SqlxPostgresConnector::from_sqlx_postgres_pool(pool);
     let pool = Pool::new(db, liveness, Arc::new(AtomicBool::new(false)));
-    Ok(Pools { writer: pool.clone(), reader: pool, engine: Engine::Postgres })
+    Ok(Pools { writer: pool.clone(), reader: pool, engine: Engine::Postgres, turns: Arc::new(Semaphore::new(1)) })
 }
 
 /// READ COMMITTED: what follows the lock on the epoch row sees all that the previous holder committed.
 pub(super) async fn begin_write(pool: &DatabaseConnection) -> Result<DatabaseTransaction, DbErr> {
     pool.begin_with_config(Some(IsolationLevel::ReadCommitted), Some(AccessMode::ReadWrite)).await
+}
+
+/// For the rest of a transaction.
+pub(super) fn limit_lock_wait(most: Duration) -> String {
+    format!("SET LOCAL lock_timeout = {}", most.as_millis())
 }
 
 pub(super) async fn begin_read(pool: &DatabaseConnection) -> Result<DatabaseTransaction, DbErr> {

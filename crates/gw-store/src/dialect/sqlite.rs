@@ -17,6 +17,7 @@ use std::{
     },
     time::Duration,
 };
+use tokio::sync::Semaphore;
 
 /// `SQLITE_MAX_VARIABLE_NUMBER` of the bundled library, rounded down.
 pub(super) const MAX_PARAMETERS: usize = 32_000;
@@ -44,7 +45,8 @@ pub(super) async fn open(file: &Path, connections: u32) -> Result<Pools, DbErr> 
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
         .pragma("recursive_triggers", "ON")
-        .busy_timeout(Duration::from_secs(10))
+        // Within this process writers queue for their connection; a lock is another process's, and nobody waits long for it.
+        .busy_timeout(super::LOCK_WAIT)
         // The driver hands rows over from a thread of its own: loading all policy is to do so in large lots.
         .row_buffer_size(4096);
     if !file.exists() {
@@ -56,7 +58,7 @@ pub(super) async fn open(file: &Path, connections: u32) -> Result<Pools, DbErr> 
     }
     let writer = connect(options.clone(), 1, Use::Write).await?;
     let reader = connect(options.pragma("query_only", "ON"), connections.max(1), Use::Read).await?;
-    Ok(Pools { writer, reader, engine: Engine::Sqlite })
+    Ok(Pools { writer, reader, engine: Engine::Sqlite, turns: Arc::new(Semaphore::new(1)) })
 }
 
 /// Opens an existing file for reading; every write through these pools fails.
@@ -68,7 +70,7 @@ pub(super) async fn open_read_only(file: &Path) -> Result<Pools, DbErr> {
         .busy_timeout(Duration::from_secs(10))
         .row_buffer_size(4096);
     let reader = connect(options, 2, Use::Read).await?;
-    Ok(Pools { writer: reader.clone(), reader, engine: Engine::Sqlite })
+    Ok(Pools { writer: reader.clone(), reader, engine: Engine::Sqlite, turns: Arc::new(Semaphore::new(1)) })
 }
 
 /// What a pool's connections are for.

@@ -10,6 +10,7 @@ use gw_types::Epoch;
 use sea_orm::{ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, ExecResult, QueryResult, Statement};
 use sea_orm_migration::async_trait;
 use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::OwnedSemaphorePermit;
 
 /// An open transaction; dropping it rolls back.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub(crate) struct Transaction {
     /// Where its commit is looked for.
     reader: Pool,
     failed: AtomicBool,
+    /// Given back when the transaction has ended.
+    turn: Option<OwnedSemaphorePermit>,
 }
 
 /// By what another connection tells that a transaction was committed.
@@ -37,7 +40,12 @@ pub(super) enum Receipt {
 
 impl Transaction {
     pub(super) fn new(db: DatabaseTransaction, pool: &Pool, reader: &Pool) -> Self {
-        Self { db, pool: pool.clone(), reader: reader.clone(), failed: AtomicBool::new(false) }
+        Self { db, pool: pool.clone(), reader: reader.clone(), failed: AtomicBool::new(false), turn: None }
+    }
+
+    /// Keeps the turn of a mutation until the transaction has ended.
+    pub(super) fn in_turn(self, turn: OwnedSemaphorePermit) -> Self {
+        Self { turn: Some(turn), ..self }
     }
 
     /// Runs `work` on the transaction itself, for what takes no other; without an end to its waits.
@@ -68,12 +76,15 @@ impl Transaction {
     /// As [`Transaction::commit`].
     pub(crate) async fn commit_epoch(self, raised: Option<Epoch>) -> Result<(), StoreError> {
         let receipt = self.receipt(raised).await?;
-        let Self { db, pool, reader, failed } = self;
+        let Self { db, pool, reader, failed, turn } = self;
         if failed.into_inner() {
             // Dropped, and so rolled back.
             return Err(after_failure().into());
         }
-        match pool.run(db.commit()).await.map_err(StoreError::from) {
+        let committed = pool.run(db.commit()).await.map_err(StoreError::from);
+        // Reading back keeps nobody from his turn.
+        drop(turn);
+        match committed {
             Ok(()) => {}
             // Where the way to the database was lost the commit may stand; where it refused, it does not.
             Err(error) if error.is_unavailable() => {
@@ -106,7 +117,7 @@ impl Transaction {
 
     /// Undoes everything now, rather than when dropped.
     pub(crate) async fn rollback(self) -> Result<(), DbErr> {
-        let Self { db, pool, failed, .. } = self;
+        let Self { db, pool, failed, turn: _turn, .. } = self;
         if failed.into_inner() {
             // There may be nothing left to undo; dropping it finds out, and the connection is looked at.
             return Ok(());

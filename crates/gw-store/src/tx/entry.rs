@@ -86,12 +86,12 @@ impl Tx {
         }
     }
 
-    /// Writes the entries with ids that have no gap and a code each; the last id, if there is one.
-    pub(super) async fn write_entries(&mut self) -> Result<Option<OutboxMark>, StoreError> {
+    /// Writes the entries with ids that have no gap and a code each; what was written, if anything was.
+    pub(super) async fn write_entries(&mut self) -> Result<Option<Written>, StoreError> {
         let mut entries = core::mem::take(&mut self.entries);
         let Ok(count @ 1..) = i64::try_from(entries.len()) else { return Ok(None) };
         let config = &self.store.config;
-        let mark = outbox::take_ids(&self.db, count).await?;
+        let mark = outbox::take_ids(&self.db, count, &config.outbox, &self.store.outbox_alarms).await?;
         for (entry, id) in entries.iter_mut().zip(mark.last_id - count + 1..) {
             entry.id = id;
             let mut seed = vec![0; 32];
@@ -99,13 +99,33 @@ impl Tx {
             entry.salt_seed = Some(seed);
             entry.mac = config.outbox.key.as_ref().map(|key| key.code(mark.store, entry).to_vec());
         }
-        while !entries.is_empty() {
-            let rest = entries.split_off(Engine::of(&self.db).lot(entries.len(), COLUMNS));
-            let rows = entries.into_iter().map(|entry| audit_outbox::ActiveModel::from(entry).reset_all());
+        let mut left = entries.as_slice();
+        while !left.is_empty() {
+            let (some, rest) = left.split_at(Engine::of(&self.db).lot(left.len(), COLUMNS).min(left.len()));
+            let rows = some.iter().map(|entry| audit_outbox::ActiveModel::from(entry.clone()).reset_all());
             audit_outbox::Entity::insert_many(rows).exec_without_returning(&self.db).await?;
-            entries = rest;
+            left = rest;
         }
-        Ok(Some(mark))
+        Ok(Some(Written { mark, rows: entries }))
+    }
+}
+
+/// What a mutation wrote to the outbox.
+#[derive(Debug)]
+pub(super) struct Written {
+    pub(super) mark: OutboxMark,
+    pub(super) rows: Vec<audit_outbox::Model>,
+}
+
+impl Written {
+    /// The id of the first row.
+    pub(super) fn first(&self) -> i64 {
+        self.rows.first().map_or(0, |row| row.id)
+    }
+
+    /// The codes, by id.
+    pub(super) fn codes(&self) -> Vec<(i64, [u8; 32])> {
+        self.rows.iter().filter_map(|row| Some((row.id, row.mac.as_deref()?.try_into().ok()?))).collect()
     }
 }
 

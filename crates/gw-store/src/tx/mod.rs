@@ -20,13 +20,18 @@ mod users;
 
 use crate::{
     Actor, Reads, StoreError,
+    audit::{OutboxAlarm, outbox},
     dialect::{self, Transaction},
     entity::audit_outbox,
     store::Inner,
 };
 use gw_types::{Epoch, Timestamp};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
+use tokio::time::timeout;
 use uuid::Uuid;
+
+/// How long reading the entries back may take.
+const READ_BACK: Duration = Duration::from_secs(1);
 
 /// An open mutation. Dropping it rolls everything back; only [`Tx::commit`] keeps it.
 #[must_use]
@@ -42,8 +47,12 @@ pub struct Tx {
 
 impl Tx {
     pub(crate) async fn begin(store: Arc<Inner>, actor: Actor) -> Result<Self, StoreError> {
-        let db = store.pools.begin_write().await?;
-        let head = dialect::lock_epoch(&db).await?;
+        let turn = async {
+            let db = store.pools.begin_mutation().await?;
+            let head = dialect::lock_epoch(&db).await?;
+            Ok::<_, StoreError>((db, head))
+        };
+        let (db, head) = turn.await.inspect_err(|error| store.note_refusal(error))?;
         let now = store.now();
         Ok(Self { db, store, actor, now, head, entries: Vec::new() })
     }
@@ -66,25 +75,56 @@ impl Tx {
     /// # Errors
     /// [`StoreError::Unconfirmed`]: the change may stand, and nobody was told so yet. Every other error means that
     /// nothing was changed.
-    pub async fn commit(mut self) -> Result<Epoch, StoreError> {
+    pub async fn commit(self) -> Result<Epoch, StoreError> {
         let commits = self.store.commits.clone();
         let work = async move {
-            let written = self.write_entries().await?;
-            let Self { db, store, head, .. } = self;
-            let raised = dialect::raise_epoch(&db).await?;
-            db.commit_epoch(raised).await?;
-            if let (Some(mark), Some(witness)) = (written, &store.config.outbox.witness) {
-                witness.note(mark);
-            }
+            let store = Arc::clone(&self.store);
+            let kept = self.keep().await.inspect_err(|error| store.note_refusal(error))?;
+            store.pools.writer.liveness.note_taken();
+            let (raised, head, standing) = kept;
             if let (Some(epoch), Some(feed)) = (raised, store.feed())
                 && !feed.catch_up_to(epoch).await
             {
                 // The feed is stale by now; the mutation stands.
                 return Err(StoreError::Unconfirmed("this instance has not applied the change"));
             }
-            Ok(raised.unwrap_or(head))
+            standing.map(|()| raised.unwrap_or(head))
         };
         commits.spawn(work).await.map_err(|_| StoreError::Detached)?
+    }
+
+    /// Writes the entries and commits: the epoch it raised, the one before, and whether the entries stand.
+    ///
+    /// Rows are compared with what was written before the commit, so that nothing is kept whose entry somebody changed, and
+    /// again after it: what the commit itself sets off, or somebody does then, is at least told (rule 15).
+    async fn keep(mut self) -> Result<(Option<Epoch>, Epoch, Result<(), StoreError>), StoreError> {
+        let written = self.write_entries().await?;
+        let Self { db, store, head, .. } = self;
+        let raised = dialect::raise_epoch(&db).await?;
+        let Some(written) = written else {
+            db.commit_epoch(raised).await?;
+            return Ok((raised, head, Ok(())));
+        };
+        if !outbox::stand(&db, &written.rows, false).await? {
+            store.outbox_alarms.raise(OutboxAlarm::Altered(written.first()));
+            db.rollback().await?;
+            return Err(StoreError::EntryAltered);
+        }
+        db.commit_epoch(raised).await?;
+        let codes = written.codes();
+        store.unsealed.add(&codes);
+        if let Some(witness) = &store.config.outbox.witness {
+            witness.note(written.mark, &codes);
+        }
+        let standing = match timeout(READ_BACK, outbox::stand(&store.pools.reader, &written.rows, true)).await {
+            Ok(Ok(true)) => Ok(()),
+            Ok(Ok(false)) => {
+                store.outbox_alarms.raise(OutboxAlarm::Lost(written.first()));
+                Err(StoreError::Unconfirmed("its audit entry is not what was written"))
+            }
+            Ok(Err(_)) | Err(_) => Err(StoreError::Unconfirmed("its audit entry could not be read back")),
+        };
+        Ok((raised, head, standing))
     }
 
     /// Where policy stood when this mutation began.

@@ -82,15 +82,15 @@ async fn rl12_a_server_without_room_is_known_until_there_is_some() {
     let refuse = "CREATE FUNCTION no_room() RETURNS trigger LANGUAGE plpgsql AS \
                   $$ BEGIN RAISE EXCEPTION 'no room' USING ERRCODE = '53100'; END $$";
     world.tamper(&[refuse, "CREATE TRIGGER a BEFORE INSERT ON users FOR EACH ROW EXECUTE FUNCTION no_room()"]).await;
-    assert!(world.store.takes_writes());
+    assert!(world.store.has_room());
     let mut tx = world.begin().await;
     let user = NewUser { external_id: did("full"), kyc: false, auth_tenant_id: None, groups: Vec::new() };
     assert!(tx.create_user(user).await.unwrap_err().is_unavailable());
     drop(tx);
     world.store.ping().await.unwrap();
-    assert!(!world.store.takes_writes(), "an answer tells nothing of writes");
+    assert!(!world.store.has_room(), "an answer tells nothing of writes");
     world.store.probe_room().await.unwrap();
-    assert!(world.store.takes_writes());
+    assert!(world.store.has_room());
     let left = world.rows("SELECT count(*) AS n FROM pg_largeobject_metadata", "n").await;
     assert_eq!(left, [0], "the probe leaves nothing behind");
 }

@@ -1,12 +1,19 @@
 //! spec/70 rules 13, 15 and 18: what waits in the outbox is sealed as it was written, whatever became of either database.
 
-use crate::world::{World, did, on_both_engines};
+use crate::{
+    audit::ALL,
+    world::{World, did, on_both_engines},
+};
 use gw_audit::{ChainId, Draft, OutboxFault, Record, ShardId, StoreId, Stream};
 use gw_store::{
-    audit::OutboxEntry,
+    Actor, StoreError,
+    audit::{AuditFilter, OutboxAlarm, OutboxEntry},
+    read::Scope,
     record::{NewOrganization, NewUser},
 };
 use gw_types::{Clock, Seconds};
+use sea_orm::ConnectionTrait as _;
+use std::time::Duration;
 use uuid::Uuid;
 
 on_both_engines! {
@@ -17,7 +24,201 @@ on_both_engines! {
     rl3_ids_go_on_behind_what_was_sealed,
     hd25_numbers_of_journals_are_noted_in_a_second_place,
     rl6_the_newest_signed_head_stays,
+    rl9_a_row_exchanged_on_its_way_undoes_its_mutation,
+    rl9_a_row_removed_on_its_way_undoes_its_mutation,
+    rl9_a_row_exchanged_by_the_commit_itself_is_told,
+    rl9_the_writer_looks_after_its_rows_until_they_are_sealed,
+    rl3_ids_go_on_above_every_known_one_whatever_the_counter_says,
+    rl10_a_malformed_row_that_waits_does_not_take_the_page,
+    rl14_a_mutation_does_not_wait_long_for_a_lock,
 }
+
+/// Names what the trigger does on either engine.
+fn trigger(world: &World, when: &str, sqlite: &str, postgres: &str) -> Vec<String> {
+    match world.engine {
+        "sqlite" => vec![format!("CREATE TRIGGER evil AFTER INSERT ON audit_outbox BEGIN {sqlite}; END")],
+        _ => vec![
+            format!("CREATE FUNCTION evil() RETURNS TRIGGER LANGUAGE plpgsql AS $$ BEGIN {postgres}; END $$"),
+            format!(
+                "CREATE {when} ON audit_outbox {} FOR EACH ROW EXECUTE FUNCTION evil()",
+                if when.contains("CONSTRAINT") { "DEFERRABLE INITIALLY DEFERRED" } else { "" }
+            ),
+        ],
+    }
+}
+
+async fn tamper(world: &World, statements: &[String]) {
+    world.tamper(&statements.iter().map(String::as_str).collect::<Vec<_>>()).await;
+}
+
+const EVERY_COLUMN: &str = "action, actor_id, actor_external_id, created_at, ip_address, org_id, resource_id, \
+     resource_name, resource_type, old_value, new_value, correlation_id, salt_seed, mac";
+
+/// A genuine row under id 1, in a table of its own, of a mutation that is not there.
+async fn capture(world: &World) {
+    organization(world, "benign").await;
+    world
+        .tamper(&[
+            "CREATE TABLE kept AS SELECT * FROM audit_outbox",
+            "DELETE FROM audit_outbox",
+            "DELETE FROM organizations WHERE slug = 'benign'",
+            "UPDATE policy_store SET last_outbox_id = 0",
+        ])
+        .await;
+}
+
+async fn refused(world: &World, slug: &str) -> StoreError {
+    let mut tx = world.begin().await;
+    tx.create_organization(NewOrganization { slug: slug.into(), ..Default::default() }).await.unwrap();
+    tx.commit().await.unwrap_err()
+}
+
+async fn exists(world: &World, slug: &str) -> bool {
+    let sql = format!("SELECT COUNT(*) AS n FROM organizations WHERE slug = '{slug}'");
+    world.rows(&sql, "n").await == [1]
+}
+
+/// The code of a mutation that was rolled back is genuine for the id that the next one gets.
+async fn rl9_a_row_exchanged_on_its_way_undoes_its_mutation(world: &World) {
+    capture(world).await;
+    let update =
+        format!("UPDATE audit_outbox SET ({EVERY_COLUMN}) = (SELECT {EVERY_COLUMN} FROM kept) WHERE id = NEW.id");
+    tamper(world, &trigger(world, "TRIGGER evil BEFORE INSERT", &update, "SELECT * INTO NEW FROM kept; RETURN NEW"))
+        .await;
+    for _ in 0..2 {
+        let error = refused(world, "hidden").await;
+        assert!(matches!(error, StoreError::EntryAltered) && error.is_unavailable(), "{error:?}");
+    }
+    assert!(!exists(world, "hidden").await && waiting(world).await.is_empty(), "no change without its entry");
+    assert_eq!(world.store.take_outbox_alarms(), [OutboxAlarm::Altered(1)], "told once");
+    let drop = if world.engine == "sqlite" { "DROP TRIGGER evil" } else { "DROP TRIGGER evil ON audit_outbox" };
+    world.tamper(&[drop]).await;
+    organization(world, "afterwards").await;
+    assert_eq!(waiting(world).await.len(), 1);
+}
+
+async fn rl9_a_row_removed_on_its_way_undoes_its_mutation(world: &World) {
+    organization(world, "one").await;
+    let remove = "DELETE FROM audit_outbox WHERE id = NEW.id; UPDATE policy_store SET last_outbox_id = NEW.id - 1";
+    tamper(world, &trigger(world, "TRIGGER evil AFTER INSERT", remove, &format!("{remove}; RETURN NULL"))).await;
+    assert!(matches!(refused(world, "hidden").await, StoreError::EntryAltered));
+    assert!(!exists(world, "hidden").await);
+    assert_eq!(world.store.take_outbox_alarms(), [OutboxAlarm::Altered(2)]);
+}
+
+/// A deferred trigger runs when nothing of ours can look any more but afterwards.
+async fn rl9_a_row_exchanged_by_the_commit_itself_is_told(world: &World) {
+    if world.engine == "sqlite" {
+        return;
+    }
+    organization(world, "one").await;
+    let remove = "DELETE FROM audit_outbox WHERE id = NEW.id; RETURN NULL";
+    tamper(world, &trigger(world, "CONSTRAINT TRIGGER evil AFTER INSERT", "", remove)).await;
+    let error = refused(world, "hidden").await;
+    assert!(matches!(error, StoreError::Unconfirmed(_)), "{error:?}");
+    assert!(exists(world, "hidden").await);
+    assert_eq!(world.store.take_outbox_alarms(), [OutboxAlarm::Lost(2)]);
+}
+
+/// Whichever instance seals them: it takes any row with a genuine code.
+async fn rl9_the_writer_looks_after_its_rows_until_they_are_sealed(world: &World) {
+    for slug in ["one", "two", "three"] {
+        organization(world, slug).await;
+    }
+    world.store.look_after_outbox().await.unwrap();
+    assert_eq!(world.store.take_outbox_alarms(), []);
+    world.store.mark_outbox_sealed(&[1]).await.unwrap();
+    world
+        .tamper(&[
+            "UPDATE audit_outbox SET mac = (SELECT mac FROM audit_outbox WHERE id = 1) WHERE id = 2",
+            "DELETE FROM audit_outbox WHERE id = 3",
+        ])
+        .await;
+    world.store.look_after_outbox().await.unwrap();
+    assert_eq!(world.store.take_outbox_alarms(), [OutboxAlarm::Lost(2), OutboxAlarm::Lost(3)]);
+    world.tamper(&["DELETE FROM audit_outbox"]).await;
+    world.store.look_after_outbox().await.unwrap();
+    assert_eq!(world.store.take_outbox_alarms(), [], "what was sealed is not this one's care any more");
+}
+
+async fn rl3_ids_go_on_above_every_known_one_whatever_the_counter_says(world: &World) {
+    for slug in ["one", "two", "three"] {
+        organization(world, slug).await;
+    }
+    world
+        .tamper(&[
+            "UPDATE policy_store SET last_outbox_id = 0",
+            // Nobody gave out these: one is in the way, the other is the end of all numbers.
+            "INSERT INTO audit_outbox (id, action, actor_external_id, created_at, resource_type) \
+             VALUES (5, 'delete', 'did:test:nobody', 1, 'user'), \
+             (9223372036854775807, 'delete', 'did:test:nobody', 1, 'user')",
+        ])
+        .await;
+    organization(world, "four").await;
+    assert_eq!(world.store.take_outbox_alarms(), [OutboxAlarm::Lowered { stored: 0, known: 3 }]);
+    organization(world, "five").await;
+    world.tamper(&["UPDATE policy_store SET last_outbox_id = 9223372036854775807"]).await;
+    organization(world, "six").await;
+    let genuine = waiting(world).await.into_iter().filter(|row| row.entry.outbox_fault.is_none());
+    assert_eq!(genuine.map(|row| row.id).collect::<Vec<_>>(), [1, 2, 3, 4, 6, 7]);
+}
+
+async fn rl10_a_malformed_row_that_waits_does_not_take_the_page(world: &World) {
+    for slug in ["one", "two", "three"] {
+        organization(world, slug).await;
+    }
+    let change = match world.engine {
+        "sqlite" => "UPDATE audit_outbox SET created_at = 'yesterday' WHERE id = 2",
+        _ => "UPDATE audit_outbox SET action = 'never heard of' WHERE id = 2",
+    };
+    world.tamper(&[change]).await;
+    let audit = world.audit().await;
+    let page = audit.list_audit_logs(&world.store, &AuditFilter::all(Scope::All), ALL).await.unwrap();
+    let faults: Vec<_> = page.rows.into_iter().map(|row| row.entry().unwrap().entry.outbox_fault).collect();
+    assert_eq!(faults, [None, Some(OutboxFault::Unauthenticated), None]);
+}
+
+/// RL14. The lock stands until the mutation has answered.
+async fn rl14_a_mutation_does_not_wait_long_for_a_lock(world: &World) {
+    let locks: &[&str] = match world.engine {
+        "sqlite" => &["BEGIN IMMEDIATE"],
+        _ => &[
+            "BEGIN; SELECT epoch FROM policy_epoch FOR UPDATE",
+            "BEGIN; LOCK TABLE audit_outbox IN ACCESS EXCLUSIVE MODE",
+        ],
+    };
+    for lock in locks {
+        let other = world.connection().await;
+        for sql in lock.split("; ") {
+            other.execute_unprepared(sql).await.unwrap();
+        }
+        let mutate = async {
+            let mut tx = world.store.begin(&Actor::system()).await?;
+            tx.create_organization(NewOrganization { slug: "late".into(), ..Default::default() }).await?;
+            tx.commit().await
+        };
+        let answer = tokio::time::timeout(SOON, mutate).await.expect("an answer while the lock stands");
+        assert!(answer.as_ref().is_err_and(StoreError::is_unavailable), "{lock}: {answer:?}");
+        assert!(!world.store.takes_writes(), "readiness is told");
+        if world.engine == "sqlite" {
+            // Connections that are opened meanwhile need no lock.
+            let another = world.another_store(5).await;
+            let reads = (0..4).map(|_| {
+                let another = another.clone();
+                tokio::spawn(async move { another.load().await.map(drop) })
+            });
+            for read in reads.collect::<Vec<_>>() {
+                read.await.unwrap().expect("readers do not wait for who writes");
+            }
+        }
+        other.execute_unprepared("ROLLBACK").await.unwrap();
+        organization(world, &format!("then{}", lock.len())).await;
+        assert!(world.store.takes_writes());
+    }
+}
+
+/// Far less than sessions and files wait for locks otherwise.
+const SOON: Duration = Duration::from_secs(8);
 
 async fn organization(world: &World, slug: &str) {
     let mut tx = world.begin().await;

@@ -3,7 +3,9 @@
 use gw_store::{Actor, AuditStore, DirectoryLock, Location, OutboxGuard, Store, StoreConfig, Tx, audit::OutboxKey};
 use gw_testkit::postgres;
 use gw_types::{Clock, Entropy, ExternalId, Secret, Timestamp};
-use sea_orm::{ConnectionTrait, Database, DatabaseConnection, QueryResult, Statement, TransactionTrait};
+use sea_orm::{
+    ConnectOptions, ConnectionTrait, Database, DatabaseConnection, QueryResult, Statement, TransactionTrait,
+};
 use std::sync::{
     Arc,
     atomic::{AtomicI64, AtomicU64, Ordering},
@@ -121,6 +123,19 @@ impl World {
             // Not every test has an audit store.
             let _ = raw(&self.audit).await.execute_unprepared(&claims).await;
         }
+    }
+
+    /// One connection past the store.
+    pub(crate) async fn connection(&self) -> DatabaseConnection {
+        let mut options = match &self.location {
+            Location::Postgres { url, .. } => ConnectOptions::new(url.expose()),
+            Location::Sqlite { directory, file } => {
+                ConnectOptions::new(format!("sqlite://{}", directory.directory().join(file).display()))
+            }
+            Location::SqliteReadOnly { .. } => panic!("it only reads"),
+        };
+        options.max_connections(1);
+        Database::connect(options).await.unwrap()
     }
 
     /// Runs statements past the store, in one transaction.

@@ -15,10 +15,16 @@ use crate::{
 use anyhow::{Context as _, bail};
 use clap::Args;
 use gw_audit::{
-    ChainId, Checkpoint, CheckpointKey, CheckpointPublicKey, Discontinuity, Hash, Head, Header, TrustedHead,
+    ChainId, Checkpoint, CheckpointKey, CheckpointPublicKey, Content, Discontinuity, Hash, Head, Header, Record,
+    StoredEntry, TrustedHead,
+    outbox::is_alarm,
     tree::{self, Frontier},
+    verify::OutboxIds,
 };
-use gw_store::{StoreError, audit::AuditStore};
+use gw_store::{
+    StoreError,
+    audit::{AuditStore, SealedRow},
+};
 use gw_types::Timestamp;
 use std::{collections::BTreeMap, process::ExitCode, time::Duration};
 use tokio::time::{Instant, sleep};
@@ -49,11 +55,14 @@ pub(in crate::cli) struct ReAnchor {
 }
 
 /// A chain as the store has it.
+#[derive(Default)]
 struct Remains {
     frontier: Frontier,
     head: Option<Head>,
     /// The sizes of the signed notes that still hold.
     intact: u64,
+    /// The last entry that tells of an outbox whose rows were changed or removed.
+    outbox: Option<u64>,
 }
 
 pub(super) async fn run(options: ReAnchor, config: &Config) -> Result<ExitCode, Fault> {
@@ -115,10 +124,14 @@ async fn prepare(
     notes.extend(trusted.and_then(|head| Some((head.size, head.root()?))));
     let remains = match state {
         Some(_) => read(audit, chain, &notes).await?,
-        None => Remains { frontier: Frontier::default(), head: None, intact: 0 },
+        None => Remains::default(),
     };
     let from = notes.last_key_value().map_or((0, tree::empty_root()), |(size, root)| (*size, *root));
-    if from.0 <= remains.frontier.size() && remains.intact >= from.0 {
+    // What was found of the outbox stands in a chain that is as it was signed.
+    let accepted = stored.iter().filter_map(|(_, note)| Discontinuity::open(note, CLUSTER, &keys).ok());
+    let accepted = accepted.filter(|one| one.chain == chain).map(|one| one.to.0).max().unwrap_or(0);
+    let is_open = remains.outbox.is_some_and(|seq| seq >= accepted);
+    if from.0 <= remains.frontier.size() && remains.intact >= from.0 && !is_open {
         bail!("chain `{chain}` continues what was signed of it: there is nothing to re-anchor");
     }
     Ok(Discontinuity {
@@ -138,16 +151,22 @@ async fn prepare(
 
 /// The chain's rows as leaves; a number without a row is a leaf of zeros.
 async fn read(audit: &AuditStore, chain: ChainId, notes: &BTreeMap<u64, Hash>) -> anyhow::Result<Remains> {
-    let mut remains = Remains { frontier: Frontier::default(), head: None, intact: 0 };
+    let mut remains = Remains::default();
+    let mut outbox = OutboxIds::default();
     let mut next = 0;
     loop {
         let rows = audit.rows(chain, next, PAGE).await?;
         if rows.is_empty() {
+            let gaps = outbox.gaps().into_iter().map(|(_, seq)| seq).max();
+            remains.outbox = remains.outbox.max(gaps);
             return Ok(remains);
         }
         for row in rows {
             while remains.frontier.size() < row.seq {
                 remains.push(Hash::ZERO, notes);
+            }
+            if tells_of_outbox(&row, &mut outbox) {
+                remains.outbox = Some(row.seq);
             }
             let hash = tree::leaf(&row.bytes);
             let time = Header::read(&row.bytes).map(|(header, _)| header.time);
@@ -157,6 +176,16 @@ async fn read(audit: &AuditStore, chain: ChainId, notes: &BTreeMap<u64, Hash>) -
             remains.push(hash, notes);
             next = row.seq.saturating_add(1);
         }
+    }
+}
+
+/// Whether an entry tells of outbox rows that were changed or removed.
+fn tells_of_outbox(row: &SealedRow, outbox: &mut OutboxIds) -> bool {
+    let content = StoredEntry::new(row.bytes.clone(), row.openings.clone()).ok().and_then(|entry| entry.content().ok());
+    match content {
+        Some(Content::Record(Record::Admin(entry))) => outbox.see(row.seq, &entry).is_some(),
+        Some(Content::Record(Record::Security(event))) => is_alarm(&event),
+        _ => false,
     }
 }
 

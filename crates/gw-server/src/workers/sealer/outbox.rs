@@ -14,13 +14,13 @@ use crate::serve::outbox_mark::OutboxMarkFile;
 use anyhow::Context as _;
 use gw_audit::{
     Chain, ChainId, Content, Draft, Genesis, Head, OutboxFault, Record, ShardId, StoredEntry, Stream,
-    outbox::{RowState, absent_ids, fault, row_state},
+    outbox::{IDS_ALARM, ROW_ALARM, RowState, absent_ids, fault, is_gap_entry, row_state},
     verify::{Finding, FindingKind},
 };
 use gw_journal::Journal;
 use gw_store::{
-    Store,
-    audit::{AuditStore, OutboxEntry, OutboxMark, SealedAdminEntry, SealedRow, ToSeal},
+    OutboxWitness as _, Store,
+    audit::{AuditStore, OutboxAlarm, OutboxEntry, OutboxMark, SealedAdminEntry, SealedRow, ToSeal},
 };
 use gw_types::{Clock, Seconds, Timestamp};
 use std::{
@@ -66,8 +66,8 @@ pub(super) struct Outbox {
     signed: u64,
     /// Entries that were refused.
     refused: HashSet<u64>,
-    /// Absent ids that were reported.
-    reported: Vec<RangeInclusive<i64>>,
+    /// Absent ids that were looked for, and how many of them are missing.
+    absent: HashMap<RangeInclusive<i64>, u64>,
     looked: Option<Instant>,
     compared: Option<Instant>,
     forgot: Option<Instant>,
@@ -100,7 +100,7 @@ impl Outbox {
             confirmed: None,
             signed: 0,
             refused: HashSet::new(),
-            reported: Vec::new(),
+            absent: HashMap::new(),
             looked: None,
             compared: None,
             forgot: None,
@@ -122,6 +122,8 @@ impl Outbox {
         if self.looked.is_some_and(|at| at.elapsed() < LOOK) {
             return Ok(false);
         }
+        self.store.look_after_outbox().await?;
+        self.tell_of_rows();
         let done = self.batch(audit, frontiers, most).await;
         if done.is_err() {
             self.known = None;
@@ -174,12 +176,17 @@ impl Outbox {
                 Known { chain, newest }
             }
         };
-        let last = self.mark_file.last_id(mark.store).max(mark.last_id);
-        let waiting = self.store.outbox(0, u64::try_from(most).unwrap_or(u64::MAX)).await?;
+        let last = self.mark_file.last_id(mark.store).max(mark.given());
+        let mut waiting = self.store.outbox(0, u64::try_from(most).unwrap_or(u64::MAX)).await?;
         let full = waiting.len() >= most;
+        // Ids of forged rows that nobody gave out are no sign of rows before them.
+        let given = waiting.iter().filter(|row| row.id <= last || row.entry.outbox_fault.is_none());
+        let given: Vec<i64> = given.map(|row| row.id).collect();
+        let gaps = self.gaps(audit, mark, &absent_ids(newest, &given, if full { 0 } else { last })).await?;
+        let newest = given.iter().chain(gaps.iter().map(|gap| &gap.id)).copied().fold(newest, i64::max);
         let ids: Vec<i64> = waiting.iter().map(|row| row.id).collect();
-        self.report_absent(audit, mark, &absent_ids(newest, &ids, if full { 0 } else { last })).await?;
-        let newest = ids.last().copied().map_or(newest, |last| last.max(newest));
+        waiting.extend(gaps);
+        waiting.sort_by_key(|row| row.id);
         if waiting.is_empty() {
             self.compare_end(audit, &chain).await?;
             self.known = Some(Known { chain, newest });
@@ -240,7 +247,7 @@ impl Outbox {
                 continue;
             }
             entry.outbox_fault = fault(entry.outbox_fault, state);
-            if let Some(found) = entry.outbox_fault {
+            if let Some(found) = entry.outbox_fault.filter(|found| *found != OutboxFault::Missing) {
                 self.report_fault(id, found);
             }
             let draft = Draft::new(&Record::Admin(entry), &salts);
@@ -343,20 +350,39 @@ impl Outbox {
         );
     }
 
-    /// Reports ids whose rows are neither waiting nor sealed.
-    async fn report_absent(
+    /// Tells what the writer found wrong with rows on their way into the policy database.
+    fn tell_of_rows(&self) {
+        for alarm in self.store.take_outbox_alarms() {
+            let reason = match alarm {
+                OutboxAlarm::Altered(id) => format!("{ROW_ALARM}altered:{id}"),
+                OutboxAlarm::Lost(id) => format!("{ROW_ALARM}lost:{id}"),
+                OutboxAlarm::Lowered { stored, known } => format!("{IDS_ALARM}lowered:{stored}:{known}"),
+            };
+            raise(&self.journal, Alarm { stream: Stream::Admin, reason, count: None });
+        }
+    }
+
+    /// Reports ids whose rows are neither waiting nor sealed. Each range gets an entry in the chain, so that verification
+    /// tells of it after a restart, too, until somebody re-anchors the chain.
+    async fn gaps(
         &mut self,
         audit: &AuditStore,
         mark: OutboxMark,
         absent: &[RangeInclusive<i64>],
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<Vec<OutboxEntry>> {
+        let mut gaps = Vec::new();
         for ids in absent {
-            if self.reported.contains(ids) {
-                continue;
-            }
+            let known = self.absent.get(ids).copied();
             let count = u64::try_from(ids.end().saturating_sub(*ids.start()).saturating_add(1)).unwrap_or(0);
-            let missing = count.saturating_sub(audit.count_sealed_ids(mark.store, ids).await?);
+            let missing = match known {
+                Some(missing) => missing,
+                None => count.saturating_sub(audit.count_sealed_ids(mark.store, ids).await?),
+            };
+            self.absent.insert(ids.clone(), missing);
             if missing > 0 {
+                gaps.push(OutboxEntry::gap(mark.store, ids, missing));
+            }
+            if missing > 0 && known.is_none() {
                 let reason = format!("outbox_gap:{}..{}", ids.start(), ids.end().saturating_add(1));
                 raise(&self.journal, Alarm { stream: Stream::Admin, reason, count: Some(missing) });
                 tracing::error!(
@@ -366,9 +392,8 @@ impl Outbox {
                     "audit outbox rows were deleted before they were sealed: somebody changed the policy database"
                 );
             }
-            self.reported.push(ids.clone());
         }
-        Ok(())
+        Ok(gaps)
     }
 
     fn report_fault(&self, id: i64, fault: OutboxFault) {
@@ -392,6 +417,10 @@ impl Outbox {
 fn is_accounted_for(sealed: &SealedRow, mark: OutboxMark, rows: &HashMap<i64, OutboxEntry>) -> bool {
     let Ok(stored) = StoredEntry::new(sealed.bytes.clone(), sealed.openings.clone()) else { return false };
     let Ok(Content::Record(Record::Admin(entry))) = stored.content() else { return false };
+    // It says itself that there is no row, and every verification finds it.
+    if entry.store_id == Some(mark.store) && is_gap_entry(&entry) {
+        return true;
+    }
     let id = entry.outbox_id.and_then(|id| i64::try_from(id).ok());
     let row = id.filter(|_| entry.store_id == Some(mark.store)).and_then(|id| rows.get(&id));
     row.is_some_and(|row| row_state((&row.entry, row.created_at), [(&entry, stored.header.time)]) == RowState::Sealed)

@@ -60,6 +60,9 @@ on_both_engines! {
     rl2_an_entry_rewritten_before_it_was_signed_is_told_and_sealed_again,
     rl9_rows_changed_while_nobody_looked_are_sealed_with_that_remark,
     rl9_rows_deleted_while_nobody_looked_are_told,
+    rl9_a_gap_stays_in_the_chain_and_is_told_once,
+    rl9_a_row_exchanged_after_its_commit_is_sealed_with_that_remark,
+    rl9_an_id_that_nobody_gave_out_makes_no_gap,
     rl5_a_lost_journal_is_reported_once_with_its_numbers,
     rl1_what_the_store_does_not_show_stays_in_the_backlog,
 }
@@ -72,6 +75,8 @@ struct World {
     store: Store,
     audit: AuditStore,
     journal: Arc<Journal>,
+    mark: Arc<OutboxMarkFile>,
+    policy: Location,
     /// URLs past the stores.
     policy_url: String,
     audit_url: String,
@@ -126,13 +131,16 @@ impl World {
             outbox: OutboxGuard::default(),
         };
         let mark = Arc::new(OutboxMarkFile::open(place.path()).unwrap());
-        let outbox = OutboxGuard { key: Some(OutboxKey::derive(&SEED)), witness: Some(mark as Arc<dyn OutboxWitness>) };
-        let store = Store::open(StoreConfig { outbox, ..config(policy) }).await.unwrap();
+        let outbox = OutboxGuard {
+            key: Some(OutboxKey::derive(&SEED)),
+            witness: Some(Arc::clone(&mark) as Arc<dyn OutboxWitness>),
+        };
+        let store = Store::open(StoreConfig { outbox, ..config(policy.clone()) }).await.unwrap();
         store.migrate().await.unwrap();
         let audit = AuditStore::open(config(audit)).await.unwrap();
         audit.migrate().await.unwrap();
         let journal = journal(place.path().join("journal"));
-        Self { place, store, audit, journal, policy_url, audit_url, health: Arc::default() }
+        Self { place, store, audit, journal, mark, policy, policy_url, audit_url, health: Arc::default() }
     }
 
     /// A sealer as of a new start.
@@ -142,7 +150,7 @@ impl World {
             audit: self.audit.clone(),
             store: self.store.clone(),
             clock: clock(),
-            outbox_mark: Arc::new(OutboxMarkFile::open(self.place.path()).unwrap()),
+            outbox_mark: Arc::clone(&self.mark),
             health: Arc::clone(&self.health),
             cluster: "test",
             key: Secret::new("09".repeat(32)),
@@ -169,9 +177,20 @@ impl World {
     }
 
     async fn mutate(&self, slug: &str) {
-        let mut tx = self.store.begin(&Actor::named(Actor::SUPER_ADMIN)).await.unwrap();
-        tx.create_organization(NewOrganization { slug: slug.into(), ..Default::default() }).await.unwrap();
-        tx.commit().await.unwrap();
+        mutate(&self.store, slug).await;
+    }
+
+    /// An instance's store that remembers nothing.
+    async fn another_store(&self) -> Store {
+        let outbox = OutboxGuard { key: Some(OutboxKey::derive(&SEED)), witness: None };
+        let config = StoreConfig {
+            location: self.policy.clone(),
+            connections: 2,
+            clock: clock(),
+            entropy: Arc::new(SystemEntropy) as Arc<dyn Entropy>,
+            outbox,
+        };
+        Store::open(config).await.unwrap()
     }
 
     fn call(&self) {
@@ -237,6 +256,18 @@ impl World {
     }
 }
 
+async fn mutate(store: &Store, slug: &str) {
+    let mut tx = store.begin(&Actor::named(Actor::SUPER_ADMIN)).await.unwrap();
+    tx.create_organization(NewOrganization { slug: slug.into(), ..Default::default() }).await.unwrap();
+    tx.commit().await.unwrap();
+}
+
+async fn sign(sealer: &mut Sealer) {
+    for signed in join_all(sealer.chains.iter_mut().map(ChainWorker::sign)).await {
+        signed.unwrap();
+    }
+}
+
 async fn run(url: &str, statements: &[&str]) {
     let db = Database::connect(url).await.unwrap();
     for sql in statements {
@@ -276,20 +307,20 @@ async fn rl3_a_restored_policy_store_is_told_and_its_new_entries_are_sealed(worl
         "UPDATE policy_store SET last_outbox_id = 2",
     ];
     world.in_policy(&restored).await;
-    // Under the running sealer: the id that is given again stands for two entries, and both are kept.
+    // Under the running sealer: ids go on above those this instance knows.
     world.mutate("other").await;
     world.seal(&mut sealer).await;
     assert!(world.store.outbox(0, 10).await.unwrap().is_empty());
-    assert_eq!(world.listed().await, [(1, None), (2, None), (3, None), (3, Some(OutboxFault::IdReused))]);
+    assert_eq!(world.listed().await, [(1, None), (2, None), (3, None), (4, None)], "no id is given twice");
     // At the next start ids go on behind all that were sealed.
     world.in_policy(&["UPDATE policy_store SET last_outbox_id = 1"]).await;
     let mut sealer = world.sealer();
     world.seal(&mut sealer).await;
     world.mutate("last").await;
     world.seal(&mut sealer).await;
-    assert_eq!(world.listed().await.last(), Some(&(4, None)));
+    assert_eq!(world.listed().await.last(), Some(&(5, None)));
     let findings = world.findings(SecurityKind::TamperDetected).await;
-    assert_eq!(findings, ["outbox_fault:id_reused:3", "policy_store_rewound:2..4"]);
+    assert_eq!(findings, ["outbox_ids:lowered:2:3", "policy_store_rewound:2..5"]);
 }
 
 async fn rl4_a_chain_out_of_step_keeps_no_other_from_sealing(world: World) {
@@ -430,9 +461,7 @@ async fn rl2_an_entry_that_no_mutation_wrote_is_told_and_never_signed(world: Wor
     world.seal(&mut sealer).await;
     assert!(world.store.outbox(0, 10).await.unwrap().is_empty(), "what mutations wrote is sealed all the same");
     let admin = gw_audit::ChainId { stream: Stream::Admin, shard: header.chain.shard };
-    for signed in join_all(sealer.chains.iter_mut().map(ChainWorker::sign)).await {
-        signed.unwrap();
-    }
+    sign(&mut sealer).await;
     let signed = world.audit.last_checkpoint(admin).await.unwrap();
     let size = signed.as_deref().and_then(|note| note.lines().nth(1)).map_or(0, |size| size.parse().unwrap());
     assert!(size <= header.seq + 1, "and nothing signed that covers it: {signed:?}");
@@ -504,10 +533,73 @@ async fn rl9_rows_deleted_while_nobody_looked_are_told(world: World) {
         .await;
     let mut sealer = world.sealer();
     world.seal(&mut sealer).await;
-    assert_eq!(world.listed().await, [(1, None), (3, None)]);
+    let gone = Some(OutboxFault::Missing);
+    assert_eq!(world.listed().await, [(1, None), (2, gone), (3, None), (4, gone)], "the chain itself tells of it");
     let findings = world.findings(SecurityKind::TamperDetected).await;
     assert!(findings.contains(&"outbox_gap:2..3".to_owned()), "{findings:?}");
     assert!(findings.contains(&"outbox_gap:4..5".to_owned()), "{findings:?}");
+}
+
+/// Verification reads the entry of a gap as a finding (`gw_audit::verify`), so a restart forgets nothing.
+async fn rl9_a_gap_stays_in_the_chain_and_is_told_once(world: World) {
+    let mut sealer = world.sealer();
+    world.mutate("one").await;
+    world.seal(&mut sealer).await;
+    world.mutate("hidden").await;
+    world.in_policy(&["DELETE FROM audit_outbox WHERE id = 2", "UPDATE policy_store SET last_outbox_id = 1"]).await;
+    world.seal(&mut sealer).await;
+    let gone = Some(OutboxFault::Missing);
+    assert_eq!(world.listed().await, [(1, None), (2, gone)]);
+    let mut sealer = world.sealer();
+    world.mutate("next").await;
+    world.seal(&mut sealer).await;
+    sign(&mut sealer).await;
+    assert_eq!(world.listed().await, [(1, None), (2, gone), (3, None)], "no id is given twice");
+    let admin = super::ADMIN_CHAIN;
+    let signed = world.audit.last_checkpoint(admin).await.unwrap().expect("signed");
+    assert_eq!(signed.lines().nth(1), Some("4"), "the gap keeps nothing from being signed");
+    let findings = world.findings(SecurityKind::TamperDetected).await;
+    let told: Vec<_> = findings.iter().filter(|reason| reason.starts_with("outbox_gap")).collect();
+    assert_eq!(told, ["outbox_gap:2..3"], "{findings:?}");
+}
+
+/// A genuine row of a mutation that was rolled back, under the id of one that was kept: its code is right.
+async fn rl9_a_row_exchanged_after_its_commit_is_sealed_with_that_remark(world: World) {
+    mutate(&world.another_store().await, "rolled-back").await;
+    world
+        .in_policy(&[
+            "CREATE TABLE captured AS SELECT * FROM audit_outbox",
+            "DELETE FROM audit_outbox",
+            "DELETE FROM organizations WHERE slug = 'rolled-back'",
+            "UPDATE policy_store SET last_outbox_id = 0",
+        ])
+        .await;
+    world.mutate("hidden").await;
+    world.in_policy(&["DELETE FROM audit_outbox", "INSERT INTO audit_outbox SELECT * FROM captured"]).await;
+    let mut sealer = world.sealer();
+    world.seal(&mut sealer).await;
+    assert_eq!(world.listed().await, [(1, Some(OutboxFault::Replaced))]);
+    let findings = world.findings(SecurityKind::TamperDetected).await;
+    assert_eq!(findings, ["outbox_row:lost:1", "outbox_fault:replaced:1"]);
+}
+
+async fn rl9_an_id_that_nobody_gave_out_makes_no_gap(world: World) {
+    let mut sealer = world.sealer();
+    world.mutate("one").await;
+    let forged = "INSERT INTO audit_outbox (id, action, actor_external_id, created_at, resource_type) \
+                  VALUES (9223372036854775807, 'delete', 'did:test:nobody', 1, 'user')";
+    world.in_policy(&[forged]).await;
+    world.seal(&mut sealer).await;
+    // Neither the running sealer nor the next one takes it for the highest id.
+    for slug in ["two", "three"] {
+        world.mutate(slug).await;
+        sealer = world.sealer();
+        world.seal(&mut sealer).await;
+    }
+    let bad = Some(OutboxFault::Unauthenticated);
+    assert_eq!(world.listed().await, [(1, None), (i64::MAX, bad), (2, None), (3, None)]);
+    let findings = world.findings(SecurityKind::TamperDetected).await;
+    assert_eq!(findings, [format!("outbox_fault:unauthenticated:{}", i64::MAX)]);
 }
 
 async fn rl5_a_lost_journal_is_reported_once_with_its_numbers(world: World) {
