@@ -19,6 +19,8 @@ use std::{
     time::Duration,
 };
 
+/// The code of "the sequence has reached its last value".
+pub(super) const SEQUENCE_LIMIT: &str = "2200H";
 /// The protocol counts parameters in 16 bits.
 pub(super) const MAX_PARAMETERS: usize = 65_000;
 
