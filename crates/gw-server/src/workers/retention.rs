@@ -441,7 +441,11 @@ mod tests {
             ("anchors SET reason = 'x'", "anchors SET reason = 'fifo'", "column_mismatch"),
             ("anchors SET lowest_id = 2", "anchors SET lowest_id = 1", "column_mismatch"),
             ("anchors SET highest_id = 9000", "anchors SET highest_id = 350", "column_mismatch"),
-            ("anchors SET created_at = created_at - 900000000000", "anchors SET created_at = created_at + 900000000000", "column_mismatch"),
+            (
+                "anchors SET created_at = created_at - 900000000000",
+                "anchors SET created_at = created_at + 900000000000",
+                "column_mismatch",
+            ),
             ("hash_tiles SET tile = 7 WHERE tile = 0", "hash_tiles SET tile = 0 WHERE tile = 7", "anchor_mismatch"),
         ] {
             for (sql, expected) in [(change, Some(expected)), (undo, None)] {
