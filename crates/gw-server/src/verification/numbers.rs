@@ -83,8 +83,10 @@ pub(crate) async fn compare_numbers(
 ) -> anyhow::Result<Numbers> {
     let mut numbers = Numbers::default();
     let mut suspicions: BTreeMap<ChainId, Suspicion> = BTreeMap::new();
+    let kept_here = named_shard(journal);
     for said in read(audit, store).await?.into_values() {
-        if said.is_lost() || said.is_beyond() {
+        let is_elsewhere = Some(said.noted.chain.shard) != kept_here;
+        if (said.is_lost() && is_elsewhere) || said.is_beyond() {
             suspicions.insert(said.noted.chain, Suspicion { first: said, last: said, notes: 0 });
         }
     }
@@ -107,7 +109,6 @@ pub(crate) async fn compare_numbers(
             first.is_lost() && notes == 0 && said.leased_until == first.leased_until && said.is_lost()
         });
     }
-    let kept_here = named_shard(journal);
     for (chain, suspicion) in suspicions {
         let said = suspicion.last;
         if suspicion.notes == 0 && said.is_lost() && Some(chain.shard) != kept_here {
