@@ -150,7 +150,7 @@ impl AuditStore {
         let end = dialect::lease_time(&self.pools.writer, self.config.clock.now()).await?.plus(life);
         let renewed = chains::Entity::update_many()
             .col_expr(chains::Column::LeasedUntil, Expr::value(end.micros()))
-            .col_expr(chains::Column::Issued, issued.map_or_else(|| Expr::col(chains::Column::Issued).into(), raised))
+            .col_expr(chains::Column::Issued, issued.map_or_else(|| Expr::col(chains::Column::Issued), raised))
             .filter(of_claim(claim))
             .exec(&self.pools.writer)
             .await?;

@@ -175,7 +175,7 @@ impl AuditStore {
             .col_expr(
                 chains::Column::Issued,
                 head.and_then(|head| head.size.checked_sub(1))
-                    .map_or_else(|| Expr::col(chains::Column::Issued).into(), raised),
+                    .map_or_else(|| Expr::col(chains::Column::Issued), raised),
             )
             .filter(chains::Column::Stream.eq(chain.stream.as_str()))
             .filter(chains::Column::Shard.eq(chain.shard.0))
