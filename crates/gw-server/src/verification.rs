@@ -3,8 +3,13 @@
 //! Reads only and takes no lock, so it runs beside the service. What is known apart from the database comes as [`Known`];
 //! without it the database is compared with its own signatures alone.
 
+mod anchors;
+mod numbers;
 #[cfg(test)]
 mod tests;
+
+use anchors::Reach;
+pub(crate) use numbers::{Numbers, SILENCE, compare_numbers};
 
 use anyhow::Context as _;
 use gw_audit::{
@@ -41,6 +46,15 @@ pub(crate) struct Known {
     pub(crate) notes: Vec<Checkpoint>,
     /// The shard whose journal is here: its instance compares and signs what is not signed yet, now or at its next start.
     pub(crate) shard: Option<ShardId>,
+    /// What the policy store says of the numbers that writers gave out.
+    pub(crate) numbers: Numbers,
+}
+
+/// What is known of the administrative chain before the others are looked at.
+#[derive(Debug)]
+struct Mutations {
+    erasures: Erasures,
+    reach: Option<Reach>,
 }
 
 /// How a pass is made.
@@ -117,13 +131,23 @@ pub(crate) async fn verify_all(
     let states = audit.chain_states().await.context("the chains of the audit store cannot be read")?;
     let stored = audit.discontinuities().await.context("the re-anchorings in the audit store cannot be read")?;
     let erasures = read_erasures(audit, known, pass.cluster).await.context("the records of erasure cannot be read")?;
+    let mutations = Mutations { reach: reach(audit, &states, known, pass.cluster).await?, erasures };
     let mut due = known.chains(pass.cluster);
+    let mut gone = known.numbers.gone.clone();
+    let mut exhausted = !audit.exhausted_ids().await.context("the ids of the audit store cannot be read")?.is_empty();
     for state in &states {
         due.remove(&state.chain);
+        gone.remove(&state.chain);
         if wanted(state.chain) {
             let notes = discontinuities(known, &stored, state.chain);
-            let report = verify_chain(audit, state, known, pass, &erasures, &notes, verified.get(&state.chain)).await;
-            found(report.with_context(|| format!("chain {} cannot be read", state.chain))?);
+            let report = verify_chain(audit, state, known, pass, &mutations, &notes, verified.get(&state.chain)).await;
+            let mut report = report.with_context(|| format!("chain {} cannot be read", state.chain))?;
+            // The numbering is of no chain; it stands with the first one.
+            if core::mem::take(&mut exhausted) {
+                report.report.add(Finding::of(FindingKind::IdsExhausted, None));
+                report.verified = None;
+            }
+            found(report);
         }
     }
     for shard in audit.malformed_chains().await.context("the chains of the audit store cannot be read")? {
@@ -135,6 +159,7 @@ pub(crate) async fn verify_all(
         report.add(Finding::of(FindingKind::RowReadFailed, None));
         found(ChainReport { chain, report, seed: Hash::ZERO, newest_note: None, verified: None });
     }
+    due.extend(gone.keys());
     for chain in due.into_iter().filter(|chain| wanted(*chain)) {
         let notes = discontinuities(known, &stored, chain);
         let trust = TrustedKeys { cluster: pass.cluster, keys: &known.keys };
@@ -146,6 +171,7 @@ pub(crate) async fn verify_all(
         if signed > 0 {
             report.add(Finding::of(FindingKind::ShardMissing, signed.checked_sub(1)));
         }
+        gone.remove(&chain).into_iter().for_each(|issued| report.add_lost(issued));
         found(ChainReport { chain, report, seed: Hash::ZERO, newest_note: None, verified: None });
     }
     Ok(())
@@ -165,7 +191,7 @@ async fn verify_chain(
     state: &ChainState,
     known: &Known,
     pass: &Pass<'_>,
-    erasures: &Erasures,
+    mutations: &Mutations,
     discontinuities: &[String],
     verified: Option<&Verified>,
 ) -> anyhow::Result<ChainReport> {
@@ -201,11 +227,17 @@ async fn verify_chain(
         Some(_) => None,
         None => audit.anchor(chain).await?,
     };
-    if let Some(stored) = anchor {
-        match Anchor::open(&stored.bytes, &stored.note, chain, pass.cluster, &known.keys) {
-            Ok(anchor) => skip_pruned(audit, &mut verifier, &anchor).await?,
-            Err(_) => verifier.report(Finding::of(FindingKind::AnchorMismatch, stored.size.checked_sub(1))),
-        }
+    notes.iter().filter(|note| !note.columns_agree).for_each(|note| verifier.report(of_note(note)));
+    if resumed.is_none() {
+        anchors::compare(audit, chain, known, pass, mutations.reach)
+            .await?
+            .into_iter()
+            .for_each(|one| verifier.report(one));
+    }
+    if let Some(stored) = anchor
+        && let Ok(anchor) = Anchor::open(&stored.bytes, &stored.note, chain, pass.cluster, &known.keys)
+    {
+        skip_pruned(audit, &mut verifier, &anchor).await?;
     }
     let mut next = verifier.frontier().size();
     while next < pass.since {
@@ -214,7 +246,7 @@ async fn verify_chain(
         next = last.saturating_add(1);
         hashes.into_iter().filter(|(seq, _)| *seq < pass.since).for_each(|(seq, hash)| verifier.pruned(seq, hash));
     }
-    let rows = read_rows(audit, &mut verifier, chain, next, pass, erasures).await;
+    let rows = read_rows(audit, &mut verifier, chain, next, pass, &mutations.erasures).await;
     let (stored, unreadable) = match rows {
         Ok(stored) => (stored, None),
         // A row that was made unreadable is a finding; a database that does not answer is none.
@@ -225,6 +257,7 @@ async fn verify_chain(
     };
     let later = audit.checkpoints_after(chain, last_note).await?;
     verifier.signed_meanwhile(later.iter().map(|note| note.note.as_str()));
+    later.iter().filter(|note| !note.columns_agree).for_each(|note| verifier.report(of_note(note)));
     let mut report = verifier.finish(stored.or(state.head));
     unreadable.into_iter().for_each(|finding| report.add(finding));
     if let Some((_, head)) = resumed {
@@ -240,12 +273,22 @@ async fn verify_chain(
         }
     }
     let is_silent = state.leased_until.plus(SILENT) < pass.now;
-    if is_silent && let Some(issued) = state.issued {
-        report.add_lost(issued.saturating_add(1));
+    let silent = state.issued.filter(|_| is_silent);
+    let gone = known.numbers.gone.get(&chain).copied();
+    if let Some(issued) = silent.map(|last| last.saturating_add(1)).max(gone) {
+        report.add_lost(issued);
+    }
+    let sealed = state.head.map_or(0, |head| head.size);
+    let issued = state.issued.map_or(0, |last| last.saturating_add(1));
+    if issued < sealed || known.numbers.beyond.contains(&chain) {
+        report.add(Finding::of(FindingKind::ColumnMismatch, sealed.checked_sub(1)));
     }
     // Any instance goes on with an administrative chain, whose entries the outbox vouches for.
     let is_gone = is_silent && chain.stream != Stream::Admin && known.shard != Some(chain.shard);
-    report.add_unsigned(i64::try_from(pass.interval.as_micros()).unwrap_or(i64::MAX), pass.now, is_gone);
+    // A note that was signed and waits for the database is not missing: its writer tells of the database.
+    if is_gone || !audit.is_note_waiting(chain).await? {
+        report.add_unsigned(i64::try_from(pass.interval.as_micros()).unwrap_or(i64::MAX), pass.now, is_gone);
+    }
     let newest_note = report.signed_edge.as_ref().and_then(|edge| {
         let of_edge = |note: &&SignedNote| {
             Checkpoint::unverified(&note.note)
@@ -259,11 +302,21 @@ async fn verify_chain(
     Ok(ChainReport { chain, report, seed, newest_note, verified })
 }
 
+/// The finding about a note whose columns say something else.
+fn of_note(note: &SignedNote) -> Finding {
+    let size = Checkpoint::unverified(&note.note).map_or(0, |note| note.size);
+    Finding::of(FindingKind::ColumnMismatch, size.checked_sub(1))
+}
+
 /// Steps over the entries that retention removed: their hashes make the roots that were signed of them.
 async fn skip_pruned(audit: &AuditStore, verifier: &mut ChainVerifier<'_>, anchor: &Anchor) -> Result<(), StoreError> {
     let mut next = verifier.frontier().size();
     while next < anchor.head.size {
-        let leaves = audit.leaves(anchor.chain, next, PAGE.min(anchor.head.size - next)).await?;
+        let leaves = match audit.leaves(anchor.chain, next, PAGE.min(anchor.head.size - next)).await {
+            // Found below: the anchor has another tree than the hashes that are left.
+            Err(StoreError::Row { .. }) => Vec::new(),
+            read => read?,
+        };
         if leaves.is_empty() {
             break;
         }
@@ -274,6 +327,30 @@ async fn skip_pruned(audit: &AuditStore, verifier: &mut ChainVerifier<'_>, ancho
     }
     verifier.anchored(anchor);
     Ok(())
+}
+
+/// How far the administrative chains reach.
+async fn reach(
+    audit: &AuditStore,
+    states: &[ChainState],
+    known: &Known,
+    cluster: &str,
+) -> Result<Option<Reach>, StoreError> {
+    let mut found: Option<Reach> = None;
+    for state in states.iter().filter(|state| state.chain.stream == Stream::Admin) {
+        let (chain, Some(head)) = (state.chain, state.head) else { continue };
+        let pruned = match audit.anchor(chain).await? {
+            Some(row) => match Anchor::open(&row.bytes, &row.note, chain, cluster, &known.keys) {
+                Ok(anchor) => anchor.head.time,
+                // A finding of its own; what it pruned cannot be told.
+                Err(_) => return Ok(None),
+            },
+            None => Timestamp::from_micros(i64::MIN),
+        };
+        let before = found.unwrap_or(Reach { pruned, sealed: head.time });
+        found = Some(Reach { pruned: before.pruned.max(pruned), sealed: before.sealed.min(head.time) });
+    }
+    Ok(found)
 }
 
 /// What was erased on purpose: by the records in the administrative chains, and by the anchors of those that were pruned.

@@ -7,7 +7,7 @@ use crate::{
     entity::instances,
 };
 use gw_types::Seconds;
-use sea_orm::{ActiveValue::Set, ColumnTrait, EntityTrait, QueryFilter, QueryOrder, sea_query::Expr};
+use sea_orm::{ActiveValue::Set, ColumnTrait, Condition, EntityTrait, QueryFilter, QueryOrder, sea_query::Expr};
 use uuid::Uuid;
 
 /// A held lease; renew it well before it ends.
@@ -32,7 +32,19 @@ impl Store {
         // Taking turns on the epoch row keeps two starting instances from both finding nobody.
         dialect::lock_epoch(&tx).await?;
         let now = dialect::lease_time(&tx, self.inner.now()).await?;
-        instances::Entity::delete_many().filter(instances::Column::ExpiresAt.lte(now.micros())).exec(&tx).await?;
+        // Nobody takes a lease for twice its life: such a row was written by hand, to keep instances from starting.
+        let possible = now.plus(life).plus(life).micros();
+        let impossible = instances::Column::ExpiresAt.gt(possible);
+        for row in instances::Entity::find().filter(impossible.clone()).all(&tx).await? {
+            tracing::warn!(
+                instance = row.name,
+                expires_at = row.expires_at,
+                "an instance's lease in the policy database lasts longer than any instance takes one for: somebody wrote it by \
+                 hand, or a clock was far ahead; it is removed"
+            );
+        }
+        let ended = Condition::any().add(instances::Column::ExpiresAt.lte(now.micros())).add(impossible);
+        instances::Entity::delete_many().filter(ended).exec(&tx).await?;
         let others = instances::Entity::find().order_by_asc(instances::Column::StartedAt).all(&tx).await?;
         let may_share = shared_cache && Engine::of(&tx).serves_many();
         if let Some(other) = others.iter().find(|other| !(may_share && other.shared_cache)) {

@@ -55,6 +55,10 @@ codes! {
         OpeningMissing = "opening_missing",
         /// Outbox rows that were never sealed.
         OutboxGap = "outbox_gap",
+        /// A column beside signed bytes, or beside what was sealed, does not say what they say.
+        ColumnMismatch = "column_mismatch",
+        /// The ids of a table's rows leave no room for further ones.
+        IdsExhausted = "ids_exhausted",
         /// An entry that was made of an outbox row which no mutation wrote so.
         OutboxFault = "outbox_fault",
     }

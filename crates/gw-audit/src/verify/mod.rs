@@ -5,14 +5,16 @@
 //! entries were erased, which numbers were given out) is handed to it.
 
 mod finding;
+mod notes;
 mod outbox;
+mod report;
 
 pub use finding::{Finding, FindingKind};
 pub use outbox::OutboxIds;
+pub use report::Report;
 
-use crate::anchor::Anchor;
 use crate::chain::{Chain, Head, OrgHead};
-use crate::checkpoint::{Checkpoint, CheckpointPublicKey};
+use crate::checkpoint::CheckpointPublicKey;
 use crate::discontinuity::Discontinuity;
 use crate::entry::{ChainId, Content, Entry, EntryError, Genesis, Hash, Header};
 use crate::heads::ChainEdge;
@@ -24,6 +26,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Findings kept of one chain: a history rewritten from its beginning has one an entry, and the first ones say it.
 pub const MAX_FINDINGS: usize = 1000;
+/// Ids from here on leave no room for the rows that follow; no store comes near it by counting.
+pub const EXHAUSTED_ID: i64 = 1 << 62;
 
 /// One row as it is stored.
 #[derive(Clone, Copy, Debug)]
@@ -62,72 +66,6 @@ pub struct TrustedKeys<'a> {
     pub keys: &'a [CheckpointPublicKey],
 }
 
-/// What a verification came to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
-    /// What was found, in the order it was found; at most [`MAX_FINDINGS`].
-    pub findings: Vec<Finding>,
-    /// How many findings were not kept.
-    pub omitted: u64,
-    /// The edge of the chain at the largest size that was signed and is as it was signed.
-    pub signed_edge: Option<ChainEdge>,
-    /// What was found and is covered by a signed re-anchoring (rule 22).
-    pub authorized: Vec<Finding>,
-    /// The re-anchorings of the chain.
-    pub discontinuities: Vec<Discontinuity>,
-    /// The largest size that is signed and was compared; 0 if none is.
-    pub signed: u64,
-    /// The time of the oldest record that no note covers, if there is one.
-    pub oldest_unsigned: Option<Timestamp>,
-    /// How many rows were looked at.
-    pub scanned: u64,
-    /// The end of the chain as the rows have it.
-    pub head: Option<Head>,
-    /// The tree over the rows: where a later verification goes on.
-    pub frontier: Frontier,
-    /// The last entry of each organization, for the same purpose.
-    pub orgs: Vec<(OrgId, OrgHead)>,
-    /// The outbox rows seen, for the same purpose.
-    pub outbox: OutboxIds,
-    /// Rows without a hash.
-    pub null_hashes: u64,
-}
-
-impl Report {
-    /// Whether nothing was found, but for what was authorized.
-    pub const fn is_clean(&self) -> bool {
-        self.findings.is_empty()
-    }
-
-    /// Adds what was found apart from the rows.
-    pub fn add(&mut self, finding: Finding) {
-        if self.findings.len() < MAX_FINDINGS { self.findings.push(finding) } else { self.omitted += 1 }
-    }
-
-    /// Adds numbers that were given out to records which are nowhere: `issued` is the number after the highest one, of a
-    /// chain that no living writer holds.
-    pub fn add_lost(&mut self, issued: u64) {
-        let known = self.discontinuities.iter().map(|one| one.issued).max().unwrap_or(0);
-        let sealed = self.head.map_or(0, |head| head.size);
-        if issued > sealed {
-            let lost = Finding::of(FindingKind::JournalLost, Some(sealed));
-            if issued > known { self.add(lost) } else { self.authorized.push(lost) }
-        }
-    }
-
-    /// Adds what says that a chain was not signed when it should have been: a record older by three intervals than the
-    /// newest one without a note over it; older than that now, where nothing at all is signed, or where the writer
-    /// `is_gone`, so that nobody is left who would know whether the entries are still what was written.
-    pub fn add_unsigned(&mut self, interval_micros: i64, now: Timestamp, is_gone: bool) {
-        let Some((oldest, head)) = self.oldest_unsigned.zip(self.head) else { return };
-        let until = if self.signed == 0 || is_gone { now.max(head.time) } else { head.time };
-        if until.micros().saturating_sub(oldest.micros()) > interval_micros.saturating_mul(3) {
-            let kind = FindingKind::CheckpointMissing;
-            self.add(Finding { time: Some(oldest), ..Finding::of(kind, Some(self.signed)) });
-        }
-    }
-}
-
 /// A verification under way.
 #[derive(Debug)]
 pub struct ChainVerifier<'a> {
@@ -139,6 +77,8 @@ pub struct ChainVerifier<'a> {
     orgs_known: bool,
     outbox: OutboxIds,
     last_id: Option<i64>,
+    /// Whether the time of the chain's end was read of an entry or an anchor.
+    is_time_known: bool,
     frontier: Frontier,
     /// False after a gap: the tree over what is left says nothing any more.
     whole: bool,
@@ -190,6 +130,7 @@ impl<'a> ChainVerifier<'a> {
     ) -> Self {
         let mut verifier = Self::empty(chain.id(), trust);
         verifier.head = Some(chain.head());
+        verifier.is_time_known = true;
         verifier.orgs = chain.orgs().collect();
         verifier.whole = frontier.size() == chain.head().size;
         verifier.frontier = frontier;
@@ -219,6 +160,7 @@ impl<'a> ChainVerifier<'a> {
             orgs_known: true,
             outbox: OutboxIds::default(),
             last_id: None,
+            is_time_known: false,
             frontier: Frontier::default(),
             whole: true,
             signed: BTreeMap::new(),
@@ -237,52 +179,9 @@ impl<'a> ChainVerifier<'a> {
         }
     }
 
-    /// Compares the chain with a checkpoint that is kept outside the store and whose signature was checked.
-    pub fn anchor(&mut self, checkpoint: &Checkpoint) {
-        let Checkpoint { size, root, .. } = *checkpoint;
-        if size > self.valid_below(checkpoint.era()) {
-            return;
-        }
-        let first = *self.anchors.entry(size).or_insert(root);
-        if first != root || checkpoint.origin != self.id.origin(self.trust.cluster) {
-            self.find(FindingKind::InconsistentCheckpoints, size.checked_sub(1), Some(root), Some(first));
-        }
-        if size == self.frontier.size() {
-            self.check_root();
-        }
-    }
-
-    /// Says that a note kept outside the store must be in it, too. For verifications from the beginning.
-    pub fn expect_note(&mut self, checkpoint: &Checkpoint) {
-        self.expected.insert((checkpoint.era(), checkpoint.size));
-    }
-
-    /// Takes notes that were signed while the rows were read. What they cover was not overdue; they are compared by the
-    /// next verification.
-    pub fn signed_meanwhile<'n>(&mut self, notes: impl IntoIterator<Item = &'n str>) {
-        for note in notes {
-            let opened = Checkpoint::open(note, self.trust.keys);
-            self.noted.extend(opened.as_ref().map(|note| (note.era(), note.size)));
-            match opened {
-                Ok(checkpoint) if checkpoint.size > self.signed_size() => {
-                    self.signed_before = self.signed_before.max(checkpoint.size.min(self.size()));
-                    self.oldest_unsigned = None;
-                }
-                Ok(_) => {}
-                Err(_) => self.find(FindingKind::CheckpointSignatureInvalid, None, None, None),
-            }
-        }
-    }
-
     /// The tree over the rows so far.
     pub const fn frontier(&self) -> &Frontier {
         &self.frontier
-    }
-
-    /// The largest size that a note or an anchor speaks of.
-    pub fn signed_size(&self) -> u64 {
-        let last = |notes: &BTreeMap<u64, Hash>| notes.last_key_value().map_or(0, |(size, _)| *size);
-        last(&self.signed).max(last(&self.anchors))
     }
 
     /// Steps over a row that retention removed and of which only the hash is left (rule 24).
@@ -292,26 +191,8 @@ impl<'a> ChainVerifier<'a> {
         if self.place(seq, Some(hash), None) {
             let time = self.head.map_or(Timestamp::from_micros(i64::MIN), |head| head.time);
             self.advance(seq, hash, time);
+            self.is_time_known = false;
         }
-    }
-
-    /// Takes a signed anchor after the hashes of all entries below it: from here on rows are complete, organizations' own
-    /// ones included.
-    pub fn anchored(&mut self, anchor: &Anchor) {
-        let root = anchor.frontier().map(|frontier| frontier.root());
-        let size = anchor.head.size;
-        if self.frontier.size() != size || root != Some(self.frontier.root()) {
-            let stored = Some(self.frontier.root());
-            self.report(Finding {
-                stored,
-                expected: root,
-                ..Finding::of(FindingKind::AnchorMismatch, size.checked_sub(1))
-            });
-            return;
-        }
-        self.head = Some(anchor.head);
-        self.orgs = anchor.orgs.iter().copied().collect();
-        self.orgs_known = true;
     }
 
     /// Looks at the next row.
@@ -336,6 +217,9 @@ impl<'a> ChainVerifier<'a> {
             if self.last_id.is_some_and(|last| last >= id) {
                 self.report(finding(FindingKind::Fork));
             }
+            if id >= EXHAUSTED_ID {
+                self.report(finding(FindingKind::IdsExhausted));
+            }
             self.last_id = Some(id);
         }
         if !self.place(row.seq, Some(computed), time) {
@@ -346,6 +230,7 @@ impl<'a> ChainVerifier<'a> {
             Err(EntryError::Version(_)) => self.report(finding(FindingKind::UnknownHashFormatVersion)),
             Err(_) => self.report(finding(FindingKind::HashMismatch)),
         }
+        self.is_time_known = time.is_some();
         let time = time.unwrap_or_else(|| self.head.map_or(Timestamp::from_micros(i64::MIN), |head| head.time));
         if row.seq > 0 && row.seq >= self.signed_size() && self.oldest_unsigned.is_none() {
             self.oldest_unsigned = Some(time);
@@ -363,6 +248,8 @@ impl<'a> ChainVerifier<'a> {
             let found = self.head.map_or(Hash::ZERO, |head| head.hash);
             if stored.size < size || stored.hash != found {
                 self.find(FindingKind::HashMismatch, size.checked_sub(1), Some(stored.hash), Some(found));
+            } else if self.is_time_known && self.head.is_some_and(|head| head.time != stored.time) {
+                self.find(FindingKind::ColumnMismatch, size.checked_sub(1), None, None);
             }
         }
         for (kind, seq) in self.outbox.gaps() {
@@ -390,65 +277,6 @@ impl<'a> ChainVerifier<'a> {
             frontier: self.frontier,
             orgs: self.orgs.into_iter().collect(),
         }
-    }
-
-    fn take_checkpoints<'n>(&mut self, notes: impl IntoIterator<Item = &'n str>) {
-        let origin = self.id.origin(self.trust.cluster);
-        let (mut last, mut last_era) = (0, 0);
-        for note in notes {
-            match Checkpoint::open(note, self.trust.keys) {
-                Err(_) => self.find(FindingKind::CheckpointSignatureInvalid, None, None, None),
-                Ok(checkpoint) => {
-                    let Checkpoint { size, root, .. } = checkpoint;
-                    let era = checkpoint.era();
-                    self.noted.insert((era, size));
-                    let known = u64::try_from(self.discontinuities.len()).unwrap_or(u64::MAX);
-                    if era > last_era {
-                        (last, last_era) = (0, era);
-                    }
-                    // What was signed before a re-anchoring, and is not so any more, is what that was about.
-                    if era == last_era && era <= known && size > self.valid_below(era) {
-                        last = last.max(size);
-                        continue;
-                    }
-                    let first = *self.signed.entry(size).or_insert(root);
-                    let unknown_era = era != last_era || era > known;
-                    if size < last || unknown_era || first != root || checkpoint.origin != origin {
-                        let seq = size.checked_sub(1);
-                        self.find(FindingKind::InconsistentCheckpoints, seq, Some(root), Some(first));
-                    }
-                    last = last.max(size);
-                }
-            }
-        }
-    }
-
-    fn take_discontinuities<'n>(&mut self, notes: impl IntoIterator<Item = &'n str>) {
-        for note in notes {
-            match Discontinuity::open(note, self.trust.cluster, self.trust.keys) {
-                Err(_) => self.find(FindingKind::CheckpointSignatureInvalid, None, None, None),
-                Ok(one) if self.discontinuities.contains(&one) => {}
-                Ok(one) => {
-                    let due = u64::try_from(self.discontinuities.len()).unwrap_or(u64::MAX).saturating_add(1);
-                    if one.chain == self.id && one.era == due {
-                        self.discontinuities.push(one);
-                    } else {
-                        self.find(FindingKind::InconsistentCheckpoints, one.to.0.checked_sub(1), None, None);
-                    }
-                }
-            }
-        }
-        for one in self.discontinuities.clone() {
-            if one.to.0 <= self.valid_below(one.era) {
-                self.signed.insert(one.to.0, one.to.1);
-            }
-        }
-    }
-
-    /// Up to which size a note of this era still has to hold.
-    fn valid_below(&self, era: u64) -> u64 {
-        let later = self.discontinuities.iter().filter(|one| one.era > era);
-        later.map(|one| one.intact).min().unwrap_or(u64::MAX)
     }
 
     /// Whether the row with this number is the next one to look at; says what is wrong if another is due.
@@ -543,25 +371,6 @@ impl<'a> ChainVerifier<'a> {
         self.head = Some(Head { size: seq.saturating_add(1), hash, time });
         self.frontier.push(hash);
         self.check_root();
-    }
-
-    /// Compares the tree with what was signed at this size.
-    fn check_root(&mut self) {
-        let size = self.frontier.size();
-        let (signed, anchor) = (self.signed.get(&size).copied(), self.anchors.get(&size).copied());
-        if !self.whole || (signed.is_none() && anchor.is_none()) {
-            return;
-        }
-        let root = self.frontier.root();
-        if signed.is_none_or(|signed| signed == root) && anchor.is_none_or(|anchor| anchor == root) {
-            let last = self.head.map(|head| head.hash).filter(|hash| *hash != Hash::ZERO);
-            self.signed_edge = Some(ChainEdge::new(self.frontier.clone(), last));
-        }
-        for (expected, kind) in [(signed, FindingKind::RootMismatch), (anchor, FindingKind::AnchorMismatch)] {
-            if let Some(expected) = expected.filter(|expected| *expected != root) {
-                self.find(kind, size.checked_sub(1), Some(root), Some(expected));
-            }
-        }
     }
 
     fn size(&self) -> u64 {

@@ -17,12 +17,12 @@ use crate::{
         stores::{Ground, checkpoint_key},
     },
     trust::read_heads,
-    verification::{ChainReport, Known, Pass, verify_all},
+    verification::{ChainReport, Known, Numbers, Pass, SILENCE, compare_numbers, verify_all},
 };
 use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
 use gw_audit::{CheckpointPublicKey, Hash, Stream, verify::Finding};
-use gw_store::{Location, audit::AuditStore};
+use gw_store::{Location, Store, audit::AuditStore};
 use gw_types::{Secret, Timestamp};
 use serde_json::{Value, json};
 use std::{
@@ -112,7 +112,7 @@ pub(super) async fn run(command: Command, config: Config) -> Result<ExitCode, Fa
 
 async fn verify(options: &Verify, config: &Config) -> Result<ExitCode, Fault> {
     let ground = Ground::read_only(config);
-    let known = known(options, config).map_err(Fault::Unreadable)?;
+    let mut known = known(options, config).map_err(Fault::Unreadable)?;
     let mut store = ground.audit_store(config).map_err(Fault::Unreadable)?;
     if let Some(url) = &options.database_url {
         store.location = Location::postgres(url.clone()).with_lifetime(config.store.max_lifetime);
@@ -126,7 +126,24 @@ async fn verify(options: &Verify, config: &Config) -> Result<ExitCode, Fault> {
         rest: 0,
         erased: &|_, _| false,
     };
-    match timeout(options.timeout, look(&audit, &known, &pass, options)).await {
+    let work = async {
+        for (table, repair) in audit.exhausted_ids().await? {
+            complain(format_args!(
+                "the ids of table `{table}` of the audit database are used up; put them right: {repair}"
+            ));
+        }
+        // Another machine has its own policy store, if any.
+        if options.database_url.is_none() {
+            known.numbers = numbers(&ground, config, &audit, options.timeout).await.unwrap_or_else(|error| {
+                complain(format_args!(
+                    "{error:#}; lost journals are found once their writers were silent for 15 minutes"
+                ));
+                Numbers::default()
+            });
+        }
+        look(&audit, &known, &pass, options).await
+    };
+    match timeout(options.timeout, work).await {
         Ok(Ok(clean)) => Ok(if clean { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FINDING) }),
         Ok(Err(error)) => Err(Fault::Unreadable(error)),
         Err(_) => {
@@ -134,6 +151,13 @@ async fn verify(options: &Verify, config: &Config) -> Result<ExitCode, Fault> {
             Ok(ExitCode::from(INCOMPLETE))
         }
     }
+}
+
+/// What the policy store says of the numbers that writers gave out.
+async fn numbers(ground: &Ground, config: &Config, audit: &AuditStore, most: Duration) -> anyhow::Result<Numbers> {
+    let store = ground.policy_store(config).context("the policy store cannot be opened")?;
+    let store = Store::open(store).await.context("the policy store cannot be opened")?;
+    compare_numbers(audit, &store, &config.audit.journal_dir, SILENCE.min(most / 2)).await
 }
 
 async fn open(store: gw_store::StoreConfig) -> anyhow::Result<AuditStore> {
@@ -163,7 +187,7 @@ fn known(options: &Verify, config: &Config) -> anyhow::Result<Known> {
     }
     // A journal that cannot be read vouches for nothing.
     let shard = gw_journal::shard_of(&config.audit.journal_dir).ok().flatten();
-    Ok(Known { keys, heads, notes, shard })
+    Ok(Known { keys, heads, notes, shard, numbers: Numbers::default() })
 }
 
 /// The public half of the key in use.

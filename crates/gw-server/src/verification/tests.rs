@@ -1,6 +1,8 @@
 //! AU-18, RL2: the tamper table on both engines: what an insider with the audit database alone does, and what start-up, the
 //! worker and `audit verify` find, with the trusted heads of an instance and on another machine with notes kept elsewhere.
 
+mod beside;
+
 use super::{Known, Pass, verify_all};
 use crate::{
     ambient::SystemEntropy,
@@ -94,6 +96,18 @@ const COLUMNS: &[(&str, F)] = &[
     ("chain_id = (SELECT id FROM chains WHERE stream = 'admin'), seq = 5000", F::SeqGap),
     ("seq = 5000", F::SeqGap),
     ("id = 5000", F::Fork),
+    ("id = 9223372036854775807", F::IdsExhausted),
+];
+
+/// Columns that no entry has: each change, and what it is found as.
+const BESIDE: &[(&str, F)] = &[
+    ("checkpoints SET size = 9 WHERE size = 8", F::ColumnMismatch),
+    ("checkpoints SET era = 1 WHERE size = 8", F::ColumnMismatch),
+    ("chains SET issued = 3 WHERE stream = 'access'", F::ColumnMismatch),
+    // Of a writer that is silent.
+    ("chains SET issued = 5000, leased_until = 0 WHERE stream = 'access'", F::JournalLost),
+    ("chains SET head_time = head_time + 1 WHERE stream = 'access'", F::ColumnMismatch),
+    ("chains SET head_time = 9000000000000000000 WHERE stream = 'admin'", F::ColumnMismatch),
 ];
 
 const TABLE: &[Row] = &[
@@ -227,8 +241,8 @@ const TABLE: &[Row] = &[
     ),
     (
         "replayed older note",
-        Tamper::Sql(&["INSERT INTO checkpoints (chain_id, size, note, created_at, era) \
-                       SELECT chain_id, 9999, note, created_at, 0 FROM checkpoints WHERE size = 8"]),
+        Tamper::Sql(&["INSERT INTO checkpoints (chain_id, size, note, era) \
+                       SELECT chain_id, 9999, note, 0 FROM checkpoints WHERE size = 8"]),
         None,
         F::InconsistentCheckpoints,
         F::InconsistentCheckpoints,
@@ -452,7 +466,8 @@ impl World {
 
     /// `audit verify`.
     async fn verify(&self, heads: &TrustedHeads, notes: &[Checkpoint]) -> BTreeSet<F> {
-        let known = Known { keys: vec![key().public()], heads: heads.clone(), notes: notes.to_vec(), shard: None };
+        let known =
+            Known { keys: vec![key().public()], heads: heads.clone(), notes: notes.to_vec(), ..Known::default() };
         let pass = Pass {
             cluster: CLUSTER,
             interval: Duration::from_secs(1),
@@ -467,8 +482,8 @@ impl World {
         found
     }
 
-    /// One pass of the worker, and what it wrote into the journal.
-    async fn work(&self) -> Vec<String> {
+    /// The worker of an instance that trusts the heads, and its journal.
+    fn worker(&self) -> (Arc<Journal>, Verification) {
         let directory = self.dir.path().join("journal");
         let options = Options {
             dir: directory.clone(),
@@ -500,22 +515,18 @@ impl World {
             every: interval,
             checkpoints: interval,
         };
+        (journal, worker)
+    }
+
+    /// Two passes of the worker, and what it wrote into the journal.
+    async fn work(&self) -> Vec<String> {
+        let (journal, worker) = self.worker();
         let mut verified = BTreeMap::new();
         worker.pass(&mut verified).await.expect("readable");
         // The same findings again are nothing new.
         worker.pass(&mut verified).await.expect("readable");
-        assert_eq!(verified.len() == 2, !trust.alarm.is_raised(), "only a clean chain is gone on from");
-        journal.sync().expect("on disk");
-        let mut reasons = Vec::new();
-        for record in journal.unsealed(Stream::Security, 1000).expect("readable") {
-            if let Ok(Entry { content: Content::Record(Record::Security(event)), .. }) =
-                Entry::decode(&record.bytes, &record.openings)
-            {
-                assert_eq!(event.kind, SecurityKind::TamperDetected);
-                reasons.push(format!("{} {:?}", event.reason.expect("a reason"), event.count));
-            }
-        }
-        reasons
+        assert_eq!(verified.len() == 2, !worker.trust.alarm.is_raised(), "only a clean chain is gone on from");
+        said(&journal)
     }
 
     /// What start-up says.
@@ -525,6 +536,21 @@ impl World {
             Err(error) => error.to_string(),
         }
     }
+}
+
+/// What is raised in a journal.
+fn said(journal: &Journal) -> Vec<String> {
+    journal.sync().expect("on disk");
+    let mut reasons = Vec::new();
+    for record in journal.unsealed(Stream::Security, 1000).expect("readable") {
+        if let Ok(Entry { content: Content::Record(Record::Security(event)), .. }) =
+            Entry::decode(&record.bytes, &record.openings)
+        {
+            assert_eq!(event.kind, SecurityKind::TamperDetected);
+            reasons.push(format!("{} {:?}", event.reason.expect("a reason"), event.count));
+        }
+    }
+    reasons
 }
 
 async fn look(engine: &str, (what, tamper, start, trusted, elsewhere): Row) {
@@ -559,6 +585,16 @@ async fn table(engine: &str) {
     for row in TABLE {
         look(engine, *row).await;
     }
+    for (change, kind) in BESIDE {
+        let sql: &'static str = Box::leak(format!("UPDATE {change}").into_boxed_str());
+        let statements: &'static [&'static str] = Box::leak(Box::new([sql]));
+        look(engine, (*change, Tamper::Sql(statements), None, *kind, *kind)).await;
+    }
+    let numbering: &'static [&'static str] = match engine {
+        "sqlite" => &["UPDATE sqlite_sequence SET seq = 9223372036854775807 WHERE name = 'entries'"],
+        _ => &["SELECT setval('entries_id_seq', 9223372036854775807)"],
+    };
+    look(engine, ("numbering used up", Tamper::Sql(numbering), None, F::IdsExhausted, F::IdsExhausted)).await;
     for (change, kind) in COLUMNS {
         let sql: &'static str = Box::leak(
             format!(

@@ -437,6 +437,28 @@ mod tests {
         for (seq, there) in [(0, true), (349, true), (350, true), (599, true), (600, false)] {
             assert_eq!(world.audit.computed_hash(id, seq).await.unwrap().is_some(), there, "entry {seq}");
         }
+        for (change, undo, expected) in [
+            ("anchors SET reason = 'x'", "anchors SET reason = 'fifo'", "column_mismatch"),
+            ("anchors SET lowest_id = 2", "anchors SET lowest_id = 1", "column_mismatch"),
+            ("anchors SET highest_id = 9000", "anchors SET highest_id = 350", "column_mismatch"),
+            (
+                "anchors SET created_at = created_at - 900000000000",
+                "anchors SET created_at = created_at + 900000000000",
+                "column_mismatch",
+            ),
+            ("hash_tiles SET tile = 7 WHERE tile = 0", "hash_tiles SET tile = 0 WHERE tile = 7", "anchor_mismatch"),
+        ] {
+            for (sql, expected) in [(change, Some(expected)), (undo, None)] {
+                let url = format!("sqlite://{}", world.place.path().join("audit.db").display());
+                Database::connect(url).await.unwrap().execute_unprepared(&format!("UPDATE {sql}")).await.unwrap();
+                let found = world.findings().await;
+                assert!(
+                    found.iter().copied().eq(found.iter().copied().filter(|code| Some(*code) == expected)),
+                    "{sql}: {found:?}"
+                );
+                assert_eq!(found.is_empty(), expected.is_none(), "{sql}: {found:?}");
+            }
+        }
         // One after the other: without its anchor the rest of a chain begins nowhere.
         for (change, expected) in [
             ("UPDATE hash_tiles SET hashes = zeroblob(length(hashes)) WHERE tile = 0", "anchor_mismatch"),

@@ -4,12 +4,16 @@
 //! Each instance does so for itself. A lease in the database would let whoever may write there keep all of them from it,
 //! and the heads that each instance keeps are worth something because it looked itself.
 
+use super::ADMIN_CHAIN;
 use crate::{
     trust::{Trust, adopt},
     verification::{ChainReport, Erased, Known, Pass, Verified, verify_all},
 };
-use gw_audit::{ChainId, CheckpointPublicKey, ShardId, TrustedHead};
-use gw_store::audit::AuditStore;
+use gw_audit::{
+    ChainId, CheckpointPublicKey, Discontinuity, ShardId, TrustedHead,
+    verify::{Finding, FindingKind},
+};
+use gw_store::audit::{AuditStore, TamperedRead};
 use gw_types::Clock;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep};
@@ -40,9 +44,19 @@ pub(crate) struct Verification {
     pub(crate) checkpoints: Duration,
 }
 
-/// Verifies until told to end.
+/// How often it is asked what readers of the log were shown as tampered.
+const READ: Duration = Duration::from_secs(1);
+
+/// Verifies until told to end, and raises what readers of the log are shown as tampered meanwhile.
 pub(crate) async fn verify(verification: Verification, end: CancellationToken) {
+    let reads = async {
+        loop {
+            verification.raise_reads();
+            sleep(READ).await;
+        }
+    };
     if verification.every.is_zero() {
+        end.run_until_cancelled(reads).await;
         return;
     }
     let mut verified = BTreeMap::new();
@@ -66,10 +80,33 @@ pub(crate) async fn verify(verification: Verification, end: CancellationToken) {
             sleep(rest).await;
         }
     };
-    end.run_until_cancelled(work).await;
+    end.run_until_cancelled(async { tokio::join!(reads, work) }).await;
 }
 
 impl Verification {
+    /// Raises the rows that were read for somebody and are not what was sealed: nobody is to be shown what nobody is told
+    /// of. Each once; further ones of one look are for the next verification.
+    pub(crate) fn raise_reads(&self) {
+        let reads = self.audit.take_tampered_reads();
+        if reads.is_empty() {
+            return;
+        }
+        let (keys, heads) = (self.keys(), self.trust.file.heads());
+        // What a re-anchoring covers is decided and listed.
+        let is_covered = |chain, seq| {
+            let notes = heads.discontinuities(chain).iter();
+            let mut known = notes.filter_map(|note| Discontinuity::open(note, self.trust.cluster, &keys).ok());
+            known.any(|one| one.covers(seq))
+        };
+        for TamperedRead { chain, seq } in reads.into_iter().take(RAISED) {
+            // A row of which not even the chain can be read is told of with the chain that is always there.
+            let chain = chain.unwrap_or(ADMIN_CHAIN);
+            if !seq.is_some_and(|seq| is_covered(chain, seq)) {
+                self.trust.alarm.raise(chain, &Finding::of(FindingKind::HashMismatch, seq), 1, 0);
+            }
+        }
+    }
+
     /// One pass over all chains, from where the last one ended.
     pub(crate) async fn pass(&self, verified: &mut BTreeMap<ChainId, Verified>) -> anyhow::Result<()> {
         let trust = &self.trust;
@@ -77,7 +114,7 @@ impl Verification {
         let stored = self.audit.discontinuities().await?;
         trust.file.update(|heads| adopt(heads, &stored, trust.cluster, &keys))?;
         let heads = trust.file.heads();
-        let known = Known { keys, heads, notes: Vec::new(), shard: Some(self.shard) };
+        let known = Known { keys, heads, shard: Some(self.shard), ..Known::default() };
         let erased: Erased<'_> = &|_, _| false;
         let pass = Pass {
             cluster: trust.cluster,

@@ -8,6 +8,7 @@
 use super::{
     columns::Columns,
     store::{AuditStore, chain_of},
+    watch::TamperedRead,
 };
 use crate::{
     StoreError,
@@ -127,8 +128,18 @@ impl AuditStore {
         let chains: HashMap<i64, ChainId> =
             chains.iter().filter_map(|row| Some((row.id, chain_of(row).ok()?))).collect();
         let judge = |found| match found {
-            Found::Unreadable(id) => LogRow::Tampered(TamperedRow { id, hash: None, created_at: None }),
-            Found::Row(row) => sound(&row, chains.get(&row.chain_id), misplaced.contains(&row.id)),
+            Found::Unreadable(id) => {
+                self.watch.note_tampered(TamperedRead { chain: None, seq: None });
+                LogRow::Tampered(TamperedRow { id, hash: None, created_at: None })
+            }
+            Found::Row(row) => {
+                let judged = sound(&row, chains.get(&row.chain_id), misplaced.contains(&row.id));
+                if let LogRow::Tampered(_) = &judged {
+                    let chain = chains.get(&row.chain_id).copied();
+                    self.watch.note_tampered(TamperedRead { chain, seq: u64::try_from(row.seq).ok() });
+                }
+                judged
+            }
         };
         Ok(found.into_iter().map(judge).collect())
     }

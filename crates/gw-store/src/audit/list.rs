@@ -156,7 +156,7 @@ impl AuditStore {
         };
         let reasons = filter.denial_reasons.as_ref().map(|reasons| reasons.iter().map(|reason| reason.as_str()));
         let which = Condition::all()
-            .add(C::Kind.eq(Kind::Access.as_str()))
+            .add(self.shown_kind(Kind::Access, Stream::Access).await?)
             .add_option(filter.scope.holds(C::OrgId))
             .add_option(filter.external_id.as_ref().map(|id| C::ExternalId.eq(id)))
             .add_option(filter.method.as_ref().map(|method| C::Method.eq(method)))
@@ -182,7 +182,8 @@ impl AuditStore {
         let Waiting { found, total, bytes, ids, places } = waiting(policy, filter, paging).await?;
         let waiting = self.numbered(found, &ids, &places).await?;
         let mut rows: Vec<_> = waiting.into_iter().map(LogRow::Entry).collect();
-        let sealed = entries::Entity::find().filter(sealed_condition(filter, &ids));
+        let kind = self.shown_kind(Kind::Admin, Stream::Admin).await?;
+        let sealed = entries::Entity::find().filter(sealed_condition(filter, kind, &ids));
         let all = sealed.clone().count(&self.pools.reader).await?.saturating_add(total);
         let read = u64::try_from(rows.len()).unwrap_or(u64::MAX);
         // What waits and did not fit comes before what is sealed.
@@ -238,28 +239,36 @@ impl AuditStore {
             .one(&self.pools.reader)
             .await?;
         let Some(row) = newest else { return self.pruned_of(org).await };
-        let malformed = |_| StoreError::Row { table: "entries", column: "bytes", id: row.id.to_string() };
-        let header = StoredEntry::new(row.bytes.clone(), row.openings.clone()).map_err(malformed)?.header;
-        Ok(header.org.map_or(0, |link| link.seq.saturating_add(1)))
+        // A page is shown all the same; the row is shown as tampered.
+        let Ok(entry) = StoredEntry::new(row.bytes, row.openings) else { return Ok(0) };
+        Ok(entry.header.org.map_or(0, |link| link.seq.saturating_add(1)))
     }
 }
 
 impl AuditStore {
+    /// Rows of one kind, and whatever of the stream's chains has a kind that no entry has: it is shown as tampered, not
+    /// left out. Known kinds are asked for alone while there is nothing else, which an index answers.
+    async fn shown_kind(&self, kind: Kind, stream: Stream) -> Result<Condition, StoreError> {
+        use entries::Column as C;
+        let own = Condition::any().add(C::Kind.eq(kind.as_str()));
+        let foreign = entries::Entity::find().select_only().column(C::Id).filter(foreign_kind());
+        let found: Option<i64> = foreign.into_tuple().one(&self.pools.reader).await?;
+        if found.is_none() {
+            return Ok(own);
+        }
+        let chains = chains::Entity::find().filter(chains::Column::Stream.eq(stream.as_str()));
+        let chains: Vec<i64> =
+            chains.select_only().column(chains::Column::Id).into_tuple().all(&self.pools.reader).await?;
+        Ok(own.add(foreign_kind().add(C::ChainId.is_in(chains))))
+    }
+
     /// How many entries of an organization's mutations were pruned, where none is left.
     async fn pruned_of(&self, org: OrgId) -> Result<u64, StoreError> {
         let admin = chains::Entity::find().filter(chains::Column::Stream.eq(Stream::Admin.as_str()));
         for chain in admin.all(&self.pools.reader).await? {
-            match self.pruned_orgs(chain.id).await {
-                Ok(orgs) => {
-                    if let Some((_, head)) = orgs.into_iter().find(|(of, _)| *of == org) {
-                        return Ok(head.size);
-                    }
-                }
-                // A page is shown all the same; verification tells of the anchor.
-                Err(StoreError::Row { .. }) => {
-                    tracing::error!(chain = chain.id, "an anchor of the audit log is malformed")
-                }
-                Err(other) => return Err(other),
+            let orgs = self.pruned_orgs(chain.id).await?;
+            if let Some((_, head)) = orgs.into_iter().find(|(of, _)| *of == org) {
+                return Ok(head.size);
             }
         }
         Ok(0)
@@ -337,11 +346,10 @@ fn not_waiting(ids: &[i64]) -> Option<SimpleExpr> {
     (!ids.is_empty()).then(|| Expr::cust(format!("(outbox_id IS NULL OR outbox_id NOT IN ({list}))")))
 }
 
-fn sealed_condition(filter: &AuditFilter, waiting: &[i64]) -> Condition {
+fn sealed_condition(filter: &AuditFilter, kind: Condition, waiting: &[i64]) -> Condition {
     use entries::Column as C;
     Condition::all()
-        .add(C::Kind.eq(Kind::Admin.as_str()))
-        .add(C::OutboxId.is_not_null())
+        .add(kind)
         .add_option(not_waiting(waiting))
         .add_option(filter.scope.holds(C::OrgId))
         .add_option(filter.resource_type.map(|kind| C::ResourceType.eq(kind.as_str())))
@@ -351,6 +359,20 @@ fn sealed_condition(filter: &AuditFilter, waiting: &[i64]) -> Condition {
         .add_option(filter.org.map(|org| C::OrgId.eq(org.0)))
         .add_option(filter.from.map(|at| C::CreatedAt.gte(at.micros())))
         .add_option(filter.to.map(|at| C::CreatedAt.lte(at.micros())))
+}
+
+/// A kind that no entry has at this place, as ranges of the index between the kinds there are.
+fn foreign_kind() -> Condition {
+    use entries::Column as C;
+    let mut kinds: Vec<_> = Kind::ALL.iter().map(|kind| kind.as_str()).collect();
+    kinds.sort_unstable();
+    let between = kinds.iter().zip(kinds.iter().skip(1));
+    let between = between.map(|(one, next)| Condition::all().add(C::Kind.gt(*one)).add(C::Kind.lt(*next)));
+    // Only the first entry of a chain is a genesis.
+    let genesis = Condition::all().add(C::Kind.eq(Kind::Genesis.as_str())).add(C::Seq.gt(0));
+    let outside = Condition::any().add_option(kinds.first().map(|first| C::Kind.lt(*first)));
+    let outside = outside.add_option(kinds.last().map(|last| C::Kind.gt(*last)));
+    Condition::all().add(between.fold(outside.add(genesis), Condition::add))
 }
 
 fn access_log(row: SoundRow) -> LogRow<AccessLog> {

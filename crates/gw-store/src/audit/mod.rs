@@ -3,9 +3,11 @@
 //!
 //! Start with [`AuditStore`]; [`Store::outbox`](crate::Store::outbox) is the other end.
 
+mod anchors;
 mod columns;
 mod erase;
 mod heads;
+mod ids;
 mod integrity;
 mod list;
 pub(crate) mod outbox;
@@ -14,7 +16,9 @@ mod prune;
 mod sealed_outbox;
 mod store;
 mod verification;
+mod watch;
 
+pub use anchors::{AnchorRow, StoredAnchor};
 pub use erase::ErasurePlan;
 pub use heads::JournalHead;
 pub use integrity::{LogRow, TamperedRow};
@@ -22,7 +26,8 @@ pub use list::{AccessFilter, AccessLog, AuditFilter, AuditLog, StatusFilter};
 pub use outbox::{OutboxAlarm, OutboxEntry, OutboxMark, OutboxSalts};
 pub(crate) use outbox::{OutboxAlarms, UnsealedRows};
 pub use outbox_key::OutboxKey;
-pub use prune::{MIN_AGE, PruneBatch, Pruned, Remaining, StopReason, StoredAnchor};
+pub use prune::{MIN_AGE, PruneBatch, Pruned, Remaining, StopReason};
 pub use sealed_outbox::SealedAdminEntry;
 pub use store::{AuditStore, Claim, SealedRow, ToSeal};
 pub use verification::{ChainState, SignedNote};
+pub use watch::TamperedRead;

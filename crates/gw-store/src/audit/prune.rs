@@ -5,19 +5,20 @@
 //! Whatever is not so is evidence and stays, and everything behind it with it.
 
 use super::{
+    anchors::{HASH, TILE, newest_anchor},
     columns::Columns,
-    store::{AuditStore, chain_of, chain_row, signed, unsigned},
+    store::{AuditStore, chain_of, chain_row, intact, signed, unsigned},
 };
 use crate::{
-    StoreError,
+    StoreError, dialect,
     entity::{anchors, chains, checkpoints, entries, hash_tiles, leases},
-    record::{Holds, PruneReason, PruneRecord},
+    record::{Holds, PruneReason},
 };
 use gw_audit::{
-    Anchor, ChainId, Checkpoint, CheckpointKey, CheckpointPublicKey, Hash, Header, Kind, OrgHead, Removal, StoredEntry,
-    Stream, tree::Frontier,
+    Anchor, ChainId, Checkpoint, CheckpointKey, CheckpointPublicKey, Hash, Header, Kind, Removal, StoredEntry, Stream,
+    tree::Frontier,
 };
-use gw_types::{OrgId, Seconds, Timestamp};
+use gw_types::{Seconds, Timestamp};
 use sea_orm::{
     ActiveValue::{NotSet, Set},
     ColumnTrait, Condition, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
@@ -29,9 +30,6 @@ use std::collections::HashSet;
 /// audit store go back in time (HD25).
 pub const MIN_AGE: Seconds = Seconds(24 * 3600);
 
-/// Hashes in a row of `hash_tiles` (tlog-tiles, height 8).
-const TILE: u64 = 256;
-const HASH: usize = 32;
 /// Pages of 4 KiB that are given back to the file system at once.
 const PAGES_GIVEN_BACK: u32 = 2048;
 /// Hashes read at once.
@@ -88,17 +86,6 @@ pub enum StopReason {
     },
 }
 
-/// The newest anchor of a chain as it is kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoredAnchor {
-    /// The anchor, to be opened with [`Anchor::open`].
-    pub bytes: Vec<u8>,
-    /// Its signature.
-    pub note: String,
-    /// How many entries are gone, as the row says.
-    pub size: u64,
-}
-
 /// What is left of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Remaining {
@@ -113,12 +100,14 @@ pub struct Remaining {
 }
 
 impl AuditStore {
-    /// Takes or keeps the turn for work that one instance does at a time; false while another has it.
+    /// Takes or keeps the turn for work that one instance does at a time; false while another has it, by the database's
+    /// clock if it has one. A turn that lasts longer than anybody could have taken it for is no instance's.
     ///
     /// # Errors
     /// The database's.
     pub async fn take_turn(&self, work: &str, holder: &str, life: Seconds) -> Result<bool, StoreError> {
-        let now = self.config.clock.now();
+        let now = dialect::lease_time(&self.pools.writer, self.config.clock.now()).await?;
+        let possible = now.plus(life).plus(life).micros();
         let fresh =
             leases::ActiveModel { name: Set(work.to_owned()), holder: Set(holder.to_owned()), leased_until: Set(0) };
         let known = OnConflict::column(leases::Column::Name).do_nothing().to_owned();
@@ -127,6 +116,19 @@ impl AuditStore {
             .try_insert()
             .exec_without_returning(&self.pools.writer)
             .await?;
+        let impossible = leases::Entity::find_by_id(work)
+            .filter(leases::Column::LeasedUntil.gt(possible))
+            .one(&self.pools.writer)
+            .await?;
+        if let Some(held) = impossible {
+            tracing::warn!(
+                work,
+                holder = held.holder,
+                leased_until = held.leased_until,
+                "a lease in the audit database lasts longer than any instance takes one for: somebody wrote it by hand; it is \
+                 taken over"
+            );
+        }
         let taken = leases::Entity::update_many()
             .col_expr(leases::Column::Holder, Expr::value(holder))
             .col_expr(leases::Column::LeasedUntil, Expr::value(now.plus(life).micros()))
@@ -134,7 +136,8 @@ impl AuditStore {
             .filter(
                 Condition::any()
                     .add(leases::Column::Holder.eq(holder))
-                    .add(leases::Column::LeasedUntil.lte(now.micros())),
+                    .add(leases::Column::LeasedUntil.lte(now.micros()))
+                    .add(leases::Column::LeasedUntil.gt(possible)),
             )
             .exec(&self.pools.writer)
             .await?;
@@ -153,6 +156,9 @@ impl AuditStore {
             .await?;
         let mut remaining = Vec::with_capacity(rows.len());
         for row in rows {
+            // A malformed row keeps no other chain from being pruned.
+            let read = chain_of(&row).and_then(|chain| Ok((chain, unsigned(row.size, "size")?)));
+            let Some((chain, size)) = intact(&row, read) else { continue };
             let first = newest_anchor(&self.pools.reader, row.id).await?.map_or(0, |anchor| anchor.size);
             let since = entries::Entity::find()
                 .select_only()
@@ -164,31 +170,13 @@ impl AuditStore {
                 .one(&self.pools.reader)
                 .await?;
             remaining.push(Remaining {
-                chain: chain_of(&row)?,
+                chain,
                 first: unsigned(first, "size")?,
-                size: unsigned(row.size, "size")?,
+                size,
                 since: since.map(Timestamp::from_micros),
             });
         }
         Ok(remaining)
-    }
-
-    /// The newest anchor of a chain; `None` where nothing was pruned.
-    ///
-    /// # Errors
-    /// The database's, or there is no such chain.
-    pub async fn anchor(&self, chain: ChainId) -> Result<Option<StoredAnchor>, StoreError> {
-        let chain = chain_row(&self.pools.reader, chain, false).await?;
-        let Some(row) = newest_anchor(&self.pools.reader, chain.id).await? else { return Ok(None) };
-        Ok(Some(StoredAnchor { size: unsigned(row.size, "size")?, bytes: row.bytes, note: row.note }))
-    }
-
-    /// The last entry of each organization among the pruned ones of a chain; what an anchor says, unverified.
-    pub(super) async fn pruned_orgs(&self, chain: i64) -> Result<Vec<(OrgId, OrgHead)>, StoreError> {
-        let Some(row) = newest_anchor(&self.pools.reader, chain).await? else { return Ok(Vec::new()) };
-        let anchor = Anchor::decode(&row.bytes);
-        let bad = |_| StoreError::Row { table: "anchors", column: "bytes", id: row.id.to_string() };
-        Ok(anchor.map_err(bad)?.orgs)
     }
 
     /// The entry hashes of a chain from a number on, those of pruned entries too, in order and without gaps.
@@ -305,13 +293,17 @@ impl AuditStore {
     ) -> Result<(usize, Option<StopReason>), StoreError> {
         let (mut count, mut stopped) = (0, None);
         let mut intents = Vec::new();
-        for row in rows {
+        for (at, row) in rows.iter().enumerate() {
             // Judged by the hashed bytes: a changed column must not make an entry old.
             let Ok((header, _)) = Header::read(&row.bytes) else {
                 stopped = Some(StopReason::Tampered { seq: unsigned(row.seq, "seq")? });
                 break;
             };
-            if header.time >= before {
+            // A genesis of time zero has no age of its own: it is as old as the entry behind it, and stays with it (rule 6).
+            let is_timeless = header.kind == Kind::Genesis && header.time.micros() == 0;
+            let behind = rows.get(at + 1).and_then(|next| Header::read(&next.bytes).ok());
+            let time = if is_timeless { behind.map(|(next, _)| next.time) } else { Some(header.time) };
+            if time.is_none_or(|time| time >= before) {
                 stopped = Some(StopReason::Young);
                 break;
             }
@@ -409,7 +401,8 @@ impl AuditStore {
         if newest_anchor(&tx, chain).await?.map_or(0, |anchor| anchor.size) != from {
             return Err(StoreError::Rule("one_prune_at_a_time"));
         }
-        keep_hashes(&tx, chain, unsigned(from, "size")?, going).await?;
+        let tile = self.free_id(&tx, "hash_tiles").await?;
+        keep_hashes(&tx, chain, unsigned(from, "size")?, going, tile).await?;
         // Until its entry is written, a prune that goes on is one: the next batch takes the place of its anchor.
         let same = known.filter(|row| !row.logged && row.reason == batch.reason.as_str() && row.bound == batch.bound);
         let ids = || going.iter().map(|row| row.id);
@@ -418,8 +411,9 @@ impl AuditStore {
         if let Some(row) = same {
             anchors::Entity::delete_by_id(row.id).exec(&tx).await?;
         }
+        let id = self.next_id(&tx, "anchors").await?;
         let row = anchors::ActiveModel {
-            id: NotSet,
+            id,
             chain_id: Set(chain),
             size: Set(end),
             bytes: Set(next.bytes()),
@@ -454,32 +448,6 @@ impl AuditStore {
         Ok(self.pools.give_back(PAGES_GIVEN_BACK).await?)
     }
 
-    /// Prunes that no audit entry tells of yet, the oldest first.
-    ///
-    /// # Errors
-    /// The database's, or an anchor is malformed.
-    pub async fn unlogged_prunes(&self) -> Result<Vec<PruneRecord>, StoreError> {
-        let rows = anchors::Entity::find()
-            .filter(anchors::Column::Logged.eq(false))
-            .order_by_asc(anchors::Column::Id)
-            .all(&self.pools.reader)
-            .await?;
-        rows.iter().map(prune_record).collect()
-    }
-
-    /// Remembers that an audit entry tells of a prune.
-    ///
-    /// # Errors
-    /// The database's.
-    pub async fn mark_prune_logged(&self, prune: &PruneRecord) -> Result<(), StoreError> {
-        anchors::Entity::update_many()
-            .col_expr(anchors::Column::Logged, Expr::value(true))
-            .filter(anchors::Column::Id.eq(prune.anchor))
-            .exec(&self.pools.writer)
-            .await?;
-        Ok(())
-    }
-
     /// Drops the checkpoints of pruned sizes that no anchor stands on; how many.
     ///
     /// # Errors
@@ -506,14 +474,6 @@ fn signed_len(from: i64, count: usize) -> i64 {
     from.saturating_add(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
-pub(super) async fn newest_anchor(
-    conn: &impl ConnectionTrait,
-    chain: i64,
-) -> Result<Option<anchors::Model>, StoreError> {
-    let newest = anchors::Entity::find().filter(anchors::Column::ChainId.eq(chain));
-    Ok(newest.order_by_desc(anchors::Column::Size).one(conn).await?)
-}
-
 /// Numbers and hashes of stored entries, without the entries.
 async fn hashes(
     conn: &impl ConnectionTrait,
@@ -538,6 +498,7 @@ async fn keep_hashes(
     chain: i64,
     from: u64,
     going: &[entries::Model],
+    id: Option<i64>,
 ) -> Result<(), StoreError> {
     let (first, within) = (from / TILE, usize::try_from(from % TILE).unwrap_or_default());
     let open = hash_tiles::Entity::find()
@@ -555,7 +516,7 @@ async fn keep_hashes(
     let width = usize::try_from(TILE).unwrap_or_default() * HASH;
     for (tile, hashes) in (first..).zip(all.chunks(width)) {
         let row = hash_tiles::ActiveModel {
-            id: NotSet,
+            id: id.map_or(NotSet, |id| Set(id.saturating_add(signed(tile - first)))),
             chain_id: Set(chain),
             tile: Set(signed(tile)),
             hashes: Set(hashes.to_vec()),
@@ -566,22 +527,4 @@ async fn keep_hashes(
         hash_tiles::Entity::insert(row).on_conflict(known).exec_without_returning(tx).await?;
     }
     Ok(())
-}
-
-fn prune_record(row: &anchors::Model) -> Result<PruneRecord, StoreError> {
-    let bad = |column| StoreError::Row { table: "anchors", column, id: row.id.to_string() };
-    let anchor = Anchor::decode(&row.bytes).map_err(|_| bad("bytes"))?;
-    let reason = [PruneReason::Ttl, PruneReason::Fifo].into_iter().find(|reason| reason.as_str() == row.reason);
-    Ok(PruneRecord {
-        anchor: row.id,
-        chain: anchor.chain,
-        reason: reason.ok_or_else(|| bad("reason"))?,
-        bound: row.bound.clone(),
-        first_seq: unsigned(row.first_seq, "first_seq")?,
-        size: anchor.head.size,
-        lowest_id: row.lowest_id,
-        highest_id: row.highest_id,
-        anchor_hash: anchor.head.hash,
-        cutoff: anchor.head.time,
-    })
 }

@@ -4,7 +4,10 @@
 //! first to the number after the last, and only by the holder of the newest fence: a crash at any point neither
 //! loses nor repeats an entry (spec/70 rule 13), and a writer that was replaced cannot fork the chain.
 
-use super::columns::Columns;
+use super::{
+    columns::Columns,
+    watch::{TamperedRead, Watch},
+};
 use crate::{
     Missing, StoreConfig, StoreError,
     dialect::{self, Pools},
@@ -19,13 +22,14 @@ use sea_orm::{
     ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect,
     sea_query::{Expr, OnConflict, Query},
 };
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 /// An open audit store; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct AuditStore {
     pub(super) pools: Pools,
     pub(super) config: Arc<StoreConfig>,
+    pub(super) watch: Arc<Watch>,
 }
 
 /// A chain held for writing.
@@ -71,7 +75,7 @@ impl AuditStore {
     /// Connects; the schema may still be missing or old, see [`AuditStore::migrate`].
     pub async fn open(config: StoreConfig) -> Result<Self, StoreError> {
         let pools = Pools::open(&config.location, config.connections).await?;
-        Ok(Self { pools, config: Arc::new(config) })
+        Ok(Self { pools, config: Arc::new(config), watch: Arc::default() })
     }
 
     /// Brings the schema up to this build.
@@ -107,7 +111,7 @@ impl AuditStore {
         let tx = self.pools.begin_write().await?;
         let now = dialect::lease_time(&tx, self.config.clock.now()).await?;
         let fresh = chains::ActiveModel {
-            id: sea_orm::ActiveValue::NotSet,
+            id: self.next_id(&tx, "chains").await?,
             stream: Set(chain.stream.as_str().to_owned()),
             shard: Set(chain.shard.0),
             fence: Set(0),
@@ -143,14 +147,10 @@ impl AuditStore {
     /// Prolongs a claim and notes the highest number given out so far; refused with [`StoreError::Fenced`] if
     /// another writer took over.
     pub async fn renew(&self, claim: &Claim, issued: Option<u64>, life: Seconds) -> Result<(), StoreError> {
-        let issued = issued.map_or(-1, signed);
         let end = dialect::lease_time(&self.pools.writer, self.config.clock.now()).await?.plus(life);
         let renewed = chains::Entity::update_many()
             .col_expr(chains::Column::LeasedUntil, Expr::value(end.micros()))
-            .col_expr(
-                chains::Column::Issued,
-                Expr::case(chains::Column::Issued.lt(issued), issued).finally(Expr::col(chains::Column::Issued)).into(),
-            )
+            .col_expr(chains::Column::Issued, issued.map_or_else(|| Expr::col(chains::Column::Issued), raised))
             .filter(of_claim(claim))
             .exec(&self.pools.writer)
             .await?;
@@ -194,6 +194,7 @@ impl AuditStore {
             .col_expr(chains::Column::Size, Expr::value(signed(last.header.seq.saturating_add(1))))
             .col_expr(chains::Column::HeadHash, Expr::value(last.hash.to_vec()))
             .col_expr(chains::Column::HeadTime, Expr::value(last.header.time.micros()))
+            .col_expr(chains::Column::Issued, raised(last.header.seq))
             .filter(of_claim(claim))
             .filter(chains::Column::Size.eq(signed(first.header.seq)))
             .filter(chains::Column::HeadHash.eq(first.header.prev.to_vec()))
@@ -210,9 +211,20 @@ impl AuditStore {
             let columns = Columns::of(entry).map_err(|_| StoreError::Rule("entry"))?;
             rows.push(columns.row(row.id, signed(entry.header.seq), entry));
         }
+        if let Some(first) = self.free_id(&tx, "entries").await? {
+            for (row, id) in rows.iter_mut().zip(first..) {
+                row.id = Set(id);
+            }
+        }
         while !rows.is_empty() {
             let rest = rows.split_off(self.pools.engine.lot(rows.len(), COLUMNS));
-            entries::Entity::insert_many(rows).exec_without_returning(&tx).await?;
+            if let Err(error) = entries::Entity::insert_many(rows).exec_without_returning(&tx).await {
+                // A role that may not read the numbering learns of it so.
+                if dialect::is_numbering(&error) {
+                    self.watch.distrust("entries");
+                }
+                return Err(error.into());
+            }
             rows = rest;
         }
         tx.commit().await
@@ -264,13 +276,13 @@ impl AuditStore {
 
     /// Keeps a signed note; one for the same size and era stays as it is.
     pub async fn insert_checkpoint(&self, chain: ChainId, size: u64, note: &str) -> Result<(), StoreError> {
+        let attempt = self.watch.begin_note(chain);
         let chain = chain_row(&self.pools.reader, chain, false).await?;
         let row = checkpoints::ActiveModel {
-            id: sea_orm::ActiveValue::NotSet,
+            id: self.next_id(&self.pools.writer, "checkpoints").await?,
             chain_id: Set(chain.id),
             size: Set(signed(size)),
             note: Set(note.to_owned()),
-            created_at: Set(self.config.clock.now().micros()),
             era: Set(signed(Checkpoint::unverified(note).map_or(0, |note| note.era()))),
         };
         use checkpoints::Column as C;
@@ -279,8 +291,28 @@ impl AuditStore {
             .on_conflict(known.to_owned().do_nothing().to_owned())
             .try_insert()
             .exec_without_returning(&self.pools.writer)
-            .await?;
+            .await
+            .inspect_err(|error| {
+                if dialect::is_numbering(error) {
+                    self.watch.distrust("checkpoints");
+                }
+            })?;
+        attempt.succeed();
         Ok(())
+    }
+
+    /// Whether a signed note of a chain is on its way into the store and waits: written by this process, or, as far as the
+    /// database tells, by another one.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn is_note_waiting(&self, chain: ChainId) -> Result<bool, StoreError> {
+        Ok(self.watch.is_writing_note(chain) || dialect::is_write_waiting(&self.pools.reader, "checkpoints").await?)
+    }
+
+    /// Rows that were read for somebody since the last call and are not what was sealed.
+    pub fn take_tampered_reads(&self) -> BTreeSet<TamperedRead> {
+        self.watch.take_tampered()
     }
 
     /// The highest number that a writer of the chain is known to have given out (HD25).
@@ -339,6 +371,12 @@ pub(super) async fn chain_row(
         found = found.lock_exclusive();
     }
     found.one(conn).await?.ok_or(StoreError::NotFound(Missing::Chain))
+}
+
+/// The highest number given out, which never falls: at least this one.
+pub(super) fn raised(issued: u64) -> sea_orm::sea_query::SimpleExpr {
+    let issued = signed(issued);
+    Expr::case(chains::Column::Issued.lt(issued), issued).finally(Expr::col(chains::Column::Issued)).into()
 }
 
 fn of_claim(claim: &Claim) -> sea_orm::Condition {

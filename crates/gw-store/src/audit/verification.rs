@@ -1,17 +1,13 @@
 //! What a verification asks of the audit store beside the rows, and what re-anchoring writes (spec/70 rules 19 to 22).
 
-use super::store::{AuditStore, Claim, chain_of, chain_row, head_of, intact, signed, unsigned};
+use super::store::{AuditStore, Claim, chain_of, chain_row, head_of, intact, raised, signed, unsigned};
 use crate::{
     StoreError,
     entity::{chains, checkpoints, discontinuities, entries},
 };
-use gw_audit::{ChainId, Hash, Head, tree};
+use gw_audit::{ChainId, Checkpoint, Hash, Head, tree};
 use gw_types::{Seconds, Timestamp};
-use sea_orm::{
-    ActiveValue::{NotSet, Set},
-    ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
-    sea_query::Expr,
-};
+use sea_orm::{ActiveValue::Set, ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr};
 
 /// A chain as its row has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +29,8 @@ pub struct SignedNote {
     pub id: i64,
     /// The note.
     pub note: String,
+    /// Whether the columns beside the note say what it says.
+    pub columns_agree: bool,
 }
 
 impl AuditStore {
@@ -117,7 +115,7 @@ impl AuditStore {
             .filter(checkpoints::Column::Id.gt(after))
             .order_by_asc(checkpoints::Column::Id);
         let notes = notes.all(&self.pools.reader).await?;
-        Ok(notes.into_iter().map(|row| SignedNote { id: row.id, note: row.note }).collect())
+        Ok(notes.into_iter().map(signed_note).collect())
     }
 
     /// The note that was kept last, and the one of the largest size: after a re-anchoring two different ones.
@@ -129,8 +127,7 @@ impl AuditStore {
         let of_chain = || checkpoints::Entity::find().filter(checkpoints::Column::ChainId.eq(chain.id));
         let last = of_chain().order_by_desc(checkpoints::Column::Id).one(&self.pools.reader).await?;
         let largest = of_chain().order_by_desc(checkpoints::Column::Size).one(&self.pools.reader).await?;
-        let mut notes: Vec<_> =
-            last.into_iter().chain(largest).map(|row| SignedNote { id: row.id, note: row.note }).collect();
+        let mut notes: Vec<_> = last.into_iter().chain(largest).map(signed_note).collect();
         notes.dedup();
         Ok(notes)
     }
@@ -152,11 +149,10 @@ impl AuditStore {
     /// If the database does not answer.
     pub async fn insert_discontinuity(&self, chain: ChainId, note: &str) -> Result<(), StoreError> {
         let row = discontinuities::ActiveModel {
-            id: NotSet,
+            id: self.next_id(&self.pools.writer, "discontinuities").await?,
             stream: Set(chain.stream.as_str().to_owned()),
             shard: Set(chain.shard.0),
             note: Set(note.to_owned()),
-            created_at: Set(self.config.clock.now().micros()),
         };
         discontinuities::Entity::insert(row).exec_without_returning(&self.pools.writer).await?;
         Ok(())
@@ -176,6 +172,11 @@ impl AuditStore {
             .col_expr(chains::Column::HeadHash, Expr::value(hash.to_vec()))
             .col_expr(chains::Column::HeadTime, Expr::value(time.micros()))
             .col_expr(chains::Column::LeasedUntil, Expr::value(0_i64))
+            .col_expr(
+                chains::Column::Issued,
+                head.and_then(|head| head.size.checked_sub(1))
+                    .map_or_else(|| Expr::col(chains::Column::Issued), raised),
+            )
             .filter(chains::Column::Stream.eq(chain.stream.as_str()))
             .filter(chains::Column::Shard.eq(chain.shard.0))
             .filter(chains::Column::Fence.eq(signed(claim.fence)))
@@ -183,4 +184,11 @@ impl AuditStore {
             .await?;
         if moved.rows_affected == 1 { Ok(()) } else { Err(StoreError::Fenced) }
     }
+}
+
+fn signed_note(row: checkpoints::Model) -> SignedNote {
+    // What is no note is told by its signature.
+    let columns_agree = Checkpoint::unverified(&row.note)
+        .is_none_or(|note| (signed(note.size), signed(note.era())) == (row.size, row.era));
+    SignedNote { id: row.id, note: row.note, columns_agree }
 }

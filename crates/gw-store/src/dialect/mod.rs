@@ -24,6 +24,7 @@ pub(crate) use pool::{Executor, Pool};
 pub(crate) use transaction::Transaction;
 
 use crate::{Conflict, Location, StoreError};
+use gw_audit::verify::EXHAUSTED_ID;
 use gw_types::{Epoch, Timestamp};
 use sea_orm::{
     ConnAcquireErr, ConnectionTrait, DbBackend, DbErr, RuntimeErr, Statement,
@@ -340,6 +341,88 @@ pub(crate) async fn may_rewrite(conn: &impl ConnectionTrait, table: &str) -> Res
     };
     let row = conn.query_one_raw(engine.statement(sql)).await?.ok_or(StoreError::Schema("missing"))?;
     Ok(row.try_get("", "may_rewrite")?)
+}
+
+/// How far the ids of a table are used.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ids {
+    /// The last id that the engine gave; `None` if it gave none, or does not tell our role.
+    pub(crate) given: Option<i64>,
+    /// The highest id of a row.
+    pub(crate) highest: Option<i64>,
+    /// The highest id of a row below [`EXHAUSTED_ID`].
+    pub(crate) highest_sound: Option<i64>,
+    engine: Engine,
+}
+
+impl Ids {
+    /// Whether the engine cannot number the next row, or leaves no room for those behind it.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        // A file takes the id after the highest one whatever it gave; a server gives ids that rows may have already.
+        let is_behind = self.engine == Engine::Postgres && self.given.is_some_and(|given| Some(given) < self.highest);
+        is_behind || self.given.max(self.highest).is_some_and(|id| id >= EXHAUSTED_ID)
+    }
+}
+
+/// How far the ids of a table are used.
+pub(crate) async fn ids(conn: &impl ConnectionTrait, table: &str) -> Result<Ids, StoreError> {
+    let engine = Engine::of(conn);
+    let given = match engine {
+        Engine::Sqlite => format!("SELECT CAST(seq AS integer) FROM sqlite_sequence WHERE name = '{table}'"),
+        Engine::Postgres => format!(
+            "SELECT last_value FROM pg_sequences WHERE schemaname = current_schema() AND sequencename = '{table}_id_seq'"
+        ),
+    };
+    let sql = format!(
+        "SELECT ({given}) AS given, (SELECT max(id) FROM {table}) AS highest, \
+         (SELECT max(id) FROM {table} WHERE id < {EXHAUSTED_ID}) AS highest_sound"
+    );
+    let row = conn.query_one_raw(engine.statement(sql)).await?.ok_or(StoreError::Schema("missing"))?;
+    Ok(Ids {
+        given: row.try_get("", "given")?,
+        highest: row.try_get("", "highest")?,
+        highest_sound: row.try_get("", "highest_sound")?,
+        engine,
+    })
+}
+
+/// The highest id of an entry that was pruned.
+pub(crate) async fn highest_pruned_id(conn: &impl ConnectionTrait) -> Result<Option<i64>, StoreError> {
+    let sql = format!("SELECT max(highest_id) AS highest FROM anchors WHERE highest_id < {EXHAUSTED_ID}");
+    let row = conn.query_one_raw(Engine::of(conn).statement(sql)).await?.ok_or(StoreError::Schema("missing"))?;
+    Ok(row.try_get("", "highest")?)
+}
+
+/// The statement by which an operator puts the numbering of a table right.
+pub(crate) fn renumber(conn: &impl ConnectionTrait, table: &str) -> String {
+    let highest = format!("(SELECT coalesce(max(id), 1) FROM {table} WHERE id < {EXHAUSTED_ID})");
+    match Engine::of(conn) {
+        Engine::Sqlite => format!("UPDATE sqlite_sequence SET seq = {highest} WHERE name = '{table}'"),
+        Engine::Postgres => format!("SELECT setval(pg_get_serial_sequence('{table}', 'id'), {highest})"),
+    }
+}
+
+/// Whether a row was refused because the engine had no id for it, or gave it one that another row has.
+pub(crate) fn is_numbering(error: &DbErr) -> bool {
+    let (DbErr::Exec(RuntimeErr::SqlxError(cause)) | DbErr::Query(RuntimeErr::SqlxError(cause))) = error else {
+        return false;
+    };
+    cause.as_database_error().is_some_and(|cause| {
+        cause.code().is_some_and(|code| code == postgres::SEQUENCE_LIMIT)
+            || cause.constraint().is_some_and(|name| name.ends_with("_pkey"))
+    })
+}
+
+/// Whether somebody waits to write a table that another session holds. A file has one writer, which waits itself.
+pub(crate) async fn is_write_waiting(conn: &impl ConnectionTrait, table: &str) -> Result<bool, StoreError> {
+    let engine = Engine::of(conn);
+    let Engine::Postgres = engine else { return Ok(false) };
+    let sql = format!(
+        "SELECT EXISTS (SELECT 1 FROM pg_locks WHERE relation = '{table}'::regclass AND NOT granted \
+         AND mode = 'RowExclusiveLock') AS waits"
+    );
+    let row = conn.query_one_raw(engine.statement(sql)).await?.ok_or(StoreError::Schema("missing"))?;
+    Ok(row.try_get("", "waits")?)
 }
 
 /// The condition that a column of bytes holds these somewhere; reads every row.

@@ -20,6 +20,8 @@ use std::{
 };
 use tokio::sync::Semaphore;
 
+/// The code of "the sequence has reached its last value".
+pub(super) const SEQUENCE_LIMIT: &str = "2200H";
 /// The protocol counts parameters in 16 bits.
 pub(super) const MAX_PARAMETERS: usize = 65_000;
 

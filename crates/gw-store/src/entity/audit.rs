@@ -79,7 +79,6 @@ pub(crate) mod checkpoints {
         pub chain_id: i64,
         pub size: i64,
         pub note: String,
-        pub created_at: i64,
         /// How often the chain had been re-anchored.
         pub era: i64,
     }
@@ -100,7 +99,6 @@ pub(crate) mod discontinuities {
         pub stream: String,
         pub shard: Uuid,
         pub note: String,
-        pub created_at: i64,
     }
 
     impl ActiveModelBehavior for ActiveModel {}

@@ -91,6 +91,13 @@ impl Audited for HoldChange<'_> {
     }
 }
 
+impl PruneRecord {
+    /// Whether the image in a sealed entry is the one of this prune.
+    pub(crate) fn is_told_by(&self, image: &Value) -> bool {
+        self.image() == *image
+    }
+}
+
 impl Audited for PruneRecord {
     const RESOURCE: ResourceType = ResourceType::Audit;
     fn resource_id(&self) -> String {

@@ -26,6 +26,8 @@ on_both_engines! {
     hd40_an_entry_keeps_its_number_within_the_organization,
     a_page_of_long_entries_has_fewer_of_them,
     checkpoints_are_kept_once_in_order,
+    rl9_ids_that_are_used_up_do_not_stop_sealing,
+    rl9_a_note_that_waits_for_the_database_is_known_to_wait,
 }
 
 pub(crate) const LIFE: Seconds = Seconds(30);
@@ -350,4 +352,74 @@ async fn spec70_25_sealing_needs_no_right_to_rewrite() {
     writer.seal().await;
     sealer.insert_checkpoint(id, 2, "note").await.unwrap();
     assert_eq!(sealer.rows(id, 0, 10).await.unwrap().len(), 2);
+}
+
+/// RL9, RL4: an id at its end, or a numbering at its end or behind its rows, is told and stops nothing.
+async fn rl9_ids_that_are_used_up_do_not_stop_sealing(world: &World) {
+    let mut writer = writer(world, Stream::Access).await;
+    writer.append(world, call("eth_call", 200));
+    writer.seal().await;
+    assert_eq!(writer.audit.exhausted_ids().await.unwrap(), []);
+    let numbering: &[&str] = match world.engine {
+        "sqlite" => &["UPDATE sqlite_sequence SET seq = 9223372036854775807"],
+        _ => &[
+            "SELECT setval('entries_id_seq', 9223372036854775807), setval('checkpoints_id_seq', 9223372036854775807)",
+            "SELECT setval('entries_id_seq', 1)",
+        ],
+    };
+    let row = "UPDATE entries SET id = 9223372036854775807 WHERE seq = 1";
+    for change in numbering.iter().chain([&row]) {
+        world.tamper_audit(change).await;
+        let found = writer.audit.exhausted_ids().await.unwrap();
+        assert!(found.iter().any(|(table, _)| *table == "entries"), "{change}: {found:?}");
+        for _ in 0..2 {
+            writer.append(world, call("eth_call", 200));
+            writer.append(world, call("eth_call", 200));
+            writer.seal().await;
+        }
+        let size = writer.chain.head().size;
+        writer.audit.insert_checkpoint(writer.claim.chain, size, "a note").await.unwrap();
+    }
+    let mut ids: Vec<_> =
+        writer.audit.rows(writer.claim.chain, 2, 100).await.unwrap().iter().map(|row| row.id).collect();
+    assert!(ids.windows(2).all(|pair| pair[0] < pair[1]), "{ids:?}");
+    ids.dedup();
+    assert!(ids.len() >= 8 && ids.iter().all(|id| *id < 1000), "{ids:?}");
+    // What an operator is told to do puts it right.
+    world.tamper_audit("UPDATE entries SET id = 500000 WHERE id = 9223372036854775807").await;
+    for (_, repair) in writer.audit.exhausted_ids().await.unwrap() {
+        world.tamper_audit(&repair).await;
+    }
+    assert_eq!(writer.audit.exhausted_ids().await.unwrap(), []);
+    writer.append(world, call("eth_call", 200));
+    writer.seal().await;
+}
+
+/// RL9: an innocent lock on the notes is no tampering; another process is seen to wait by the database.
+async fn rl9_a_note_that_waits_for_the_database_is_known_to_wait(world: &World) {
+    let mut writer = writer(world, Stream::Access).await;
+    writer.append(world, call("eth_call", 200));
+    writer.seal().await;
+    let chain = writer.claim.chain;
+    assert!(!writer.audit.is_note_waiting(chain).await.unwrap());
+    if world.engine == "postgres" {
+        let lock = world.lock_audit("LOCK TABLE checkpoints IN SHARE ROW EXCLUSIVE MODE").await;
+        let (here, elsewhere) = (writer.audit.clone(), world.audit().await);
+        let writing = tokio::spawn(async move { here.insert_checkpoint(chain, 2, "a note").await });
+        while !elsewhere.is_note_waiting(chain).await.unwrap() {
+            tokio::task::yield_now().await;
+        }
+        assert!(writer.audit.is_note_waiting(chain).await.unwrap());
+        lock.rollback().await.unwrap();
+        writing.await.unwrap().unwrap();
+        assert!(!elsewhere.is_note_waiting(chain).await.unwrap());
+    } else {
+        // A note that the store refused is tried again.
+        world.tamper_audit("ALTER TABLE checkpoints RENAME TO away").await;
+        writer.audit.insert_checkpoint(chain, 2, "a note").await.unwrap_err();
+        assert!(writer.audit.is_note_waiting(chain).await.unwrap());
+        world.tamper_audit("ALTER TABLE away RENAME TO checkpoints").await;
+        writer.audit.insert_checkpoint(chain, 2, "a note").await.unwrap();
+    }
+    assert!(!writer.audit.is_note_waiting(chain).await.unwrap(), "what is missing from now on was removed");
 }

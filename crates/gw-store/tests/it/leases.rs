@@ -8,6 +8,7 @@ on_both_engines! {
     hd24_an_instance_without_a_shared_cache_stays_alone,
     hd24_an_ended_lease_makes_room,
     rl11_a_clock_that_is_an_hour_ahead_ends_nobodys_lease,
+    hd24_a_lease_that_no_instance_could_hold_keeps_none_from_starting,
 }
 
 async fn hd24_an_instance_without_a_shared_cache_stays_alone(world: &World) {
@@ -52,4 +53,12 @@ async fn rl11_a_clock_that_is_an_hour_ahead_ends_nobodys_lease(world: &World) {
     // Nor is a lease that was renewed by such a clock an hour longer than any other.
     world.pass_for_leases(31).await;
     world.store.take_lease("second", false, life).await.expect("the first one ended");
+}
+
+async fn hd24_a_lease_that_no_instance_could_hold_keeps_none_from_starting(world: &World) {
+    let life = Seconds(30);
+    world.store.take_lease("first", false, life).await.unwrap();
+    assert!(world.store.take_lease("second", false, life).await.is_err());
+    world.tamper(&["UPDATE instances SET name = 'evil', expires_at = 9223372036854775807"]).await;
+    world.store.take_lease("second", false, life).await.expect("no instance holds a lease for so long");
 }

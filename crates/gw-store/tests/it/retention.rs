@@ -25,6 +25,10 @@ on_both_engines! {
     rl13_one_instance_has_the_turn,
     rl13_legal_holds_are_audited,
     rl13_checkpoints_that_anchors_stand_on_stay,
+    rl13_a_turn_that_nobody_could_have_taken_is_taken_over,
+    rl13_a_genesis_without_a_time_is_as_old_as_the_entry_behind_it,
+    rl9_a_changed_column_beside_an_anchor_is_seen,
+    rl9_a_malformed_anchor_stops_neither_sealing_nor_pages_nor_other_prunes,
 }
 
 const CLUSTER: &str = "cluster";
@@ -272,7 +276,7 @@ async fn rl13_one_instance_has_the_turn(world: &World) {
     assert!(!audit.take_turn("retention", "two", LIFE).await.unwrap());
     assert!(audit.take_turn("retention", "one", LIFE).await.unwrap(), "kept");
     assert!(audit.take_turn("other", "two", LIFE).await.unwrap());
-    world.clock.pass(31);
+    world.pass_for_leases(31).await;
     assert!(audit.take_turn("retention", "two", LIFE).await.unwrap());
     assert!(!audit.take_turn("retention", "one", LIFE).await.unwrap());
 }
@@ -317,4 +321,109 @@ async fn rl13_checkpoints_that_anchors_stand_on_stay(world: &World) {
     assert_eq!(writer.audit.checkpoints(writer.claim.chain).await.unwrap().len(), 3);
     assert_eq!(verify(&writer).await.1.findings, []);
     writer.audit.give_back_space().await.unwrap();
+}
+
+/// RL13: nobody holds a turn until the end of time.
+async fn rl13_a_turn_that_nobody_could_have_taken_is_taken_over(world: &World) {
+    let audit = world.audit().await;
+    assert!(audit.take_turn("retention", "one", LIFE).await.unwrap());
+    assert!(!audit.take_turn("retention", "two", LIFE).await.unwrap());
+    world.tamper_audit("UPDATE leases SET holder = 'evil', leased_until = 9223372036854775807").await;
+    assert!(audit.take_turn("retention", "two", LIFE).await.unwrap(), "no instance takes a turn for so long");
+    assert!(!audit.take_turn("retention", "one", LIFE).await.unwrap());
+}
+
+/// Spec/70 rule 6: the genesis names cluster, format and key; chains that were begun with the time zero keep it, too.
+async fn rl13_a_genesis_without_a_time_is_as_old_as_the_entry_behind_it(world: &World) {
+    let mut writer = writer(world, Stream::Access).await;
+    let id = writer.claim.chain;
+    let genesis = gw_audit::Genesis::new(id.shard, "cluster", [3; 32]);
+    let mut bytes = Vec::new();
+    let (chain, _) = Chain::begin(id, &genesis, Timestamp::from_micros(0), &mut bytes);
+    let entry = gw_audit::StoredEntry::new(bytes, Vec::new()).unwrap();
+    (writer.chain, writer.tail) = (chain, vec![gw_store::audit::ToSeal { entry }]);
+    writer.seal().await;
+    sign(&writer).await;
+    let none = Holds::default();
+    let pruned = prune(&writer, world.clock.now(), 100, &none).await;
+    assert_eq!((pruned.count, pruned.stopped), (0, Some(StopReason::Young)), "a genesis alone");
+    world.clock.pass(DAY);
+    writer.append(world, call("eth_call", 200));
+    writer.seal().await;
+    sign(&writer).await;
+    let pruned = prune(&writer, world.clock.now(), 100, &none).await;
+    assert_eq!((pruned.count, pruned.stopped), (0, Some(StopReason::Young)), "younger entries stand behind it");
+    world.clock.pass(2 * DAY);
+    assert_eq!(prune(&writer, world.clock.now(), 100, &none).await.count, 2);
+}
+
+/// A chain that was pruned up to its middle.
+async fn pruned(world: &World) -> Writer {
+    let mut writer = filled(world, 300).await;
+    sign(&writer).await;
+    world.clock.pass(2 * DAY);
+    writer.append(world, call("eth_getLogs", 200));
+    writer.seal().await;
+    sign(&writer).await;
+    assert_eq!(prune(&writer, world.clock.now().minus(Seconds(86_400)), 1000, &Holds::default()).await.count, 301);
+    writer
+}
+
+async fn rl9_a_changed_column_beside_an_anchor_is_seen(world: &World) {
+    let mut writer = pruned(world).await;
+    let chain = writer.claim.chain;
+    let seen = async || {
+        let rows = writer.audit.anchor_rows(chain).await.unwrap();
+        let columns = rows.iter().all(|row| row.columns_agree && row.entry_agrees != Some(false));
+        columns && writer.audit.keeps_hashes_of(chain, 301).await.unwrap()
+    };
+    assert!(seen().await, "as it was pruned");
+    for (change, undo) in [
+        ("anchors SET reason = 'x'", "anchors SET reason = 'ttl'"),
+        ("anchors SET bound = ''", "anchors SET bound = '24h'"),
+        ("anchors SET first_seq = 1", "anchors SET first_seq = 0"),
+        ("anchors SET lowest_id = highest_id", "anchors SET lowest_id = 1"),
+        ("anchors SET highest_id = highest_id + 1", "anchors SET highest_id = highest_id - 1"),
+        ("anchors SET checkpoint_size = 7", "anchors SET checkpoint_size = 301"),
+        ("hash_tiles SET tile = 7 WHERE tile = 1", "hash_tiles SET tile = 1 WHERE tile = 7"),
+    ] {
+        world.tamper_audit(&format!("UPDATE {change}")).await;
+        assert!(!seen().await, "{change}");
+        world.tamper_audit(&format!("UPDATE {undo}")).await;
+        assert!(seen().await, "{undo}");
+    }
+    // What the sealed entry says holds the columns to it.
+    let prunes = writer.audit.unlogged_prunes().await.unwrap();
+    let mut tx = world.store.begin(&Actor::named(SYSTEM_RETENTION)).await.unwrap();
+    tx.note_prune(&prunes[0]);
+    tx.commit().await.unwrap();
+    let mut admin = crate::audit::writer(world, Stream::Admin).await;
+    crate::audit::seal_outbox(world, &mut admin, 100).await;
+    let entries = async || writer.audit.anchor_rows(chain).await.unwrap()[0].entry_agrees;
+    assert_eq!(entries().await, Some(true));
+    world.tamper_audit("UPDATE anchors SET bound = '25h'").await;
+    assert_eq!(entries().await, Some(false));
+    world.tamper_audit("UPDATE anchors SET bound = '24h'").await;
+    let short = if world.engine == "sqlite" { "x'00'" } else { "'\\x00'::bytea" };
+    world.tamper_audit(&format!("UPDATE hash_tiles SET hashes = {short} WHERE tile = 1")).await;
+    assert!(!seen().await, "a hash cut off");
+    writer.append(world, call("eth_call", 200));
+}
+
+async fn rl9_a_malformed_anchor_stops_neither_sealing_nor_pages_nor_other_prunes(world: &World) {
+    let writer = pruned(world).await;
+    let chain = writer.claim.chain;
+    let short = if world.engine == "sqlite" { "x'a1'" } else { "'\\xa1'::bytea" };
+    world.tamper_audit(&format!("UPDATE anchors SET bytes = {short}")).await;
+    let heads = writer.audit.org_heads(chain).await.unwrap();
+    assert_eq!(heads.len(), 1, "the chain goes on by what is left: {heads:?}");
+    assert_eq!(writer.audit.unlogged_prunes().await.unwrap(), [], "it keeps no other prune from being told of");
+    let mut tx = world.begin().await;
+    let new = gw_store::record::NewOrganization { slug: "o".to_owned(), ..Default::default() };
+    tx.create_organization(new).await.unwrap();
+    tx.commit().await.unwrap();
+    world.tamper_audit("UPDATE chains SET stream = 'admin'").await;
+    let all = gw_store::audit::AuditFilter::all(gw_store::read::Scope::All);
+    let page = writer.audit.list_audit_logs(&world.store, &all, crate::audit::ALL).await.unwrap();
+    assert!(page.total >= 1, "the page is shown");
 }

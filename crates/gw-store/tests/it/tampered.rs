@@ -7,7 +7,7 @@ use crate::{
 };
 use gw_audit::{AccessRecord, Content, Entry, ErasureRecord, Erasures, Record, ResourceType, Stream, erasures};
 use gw_store::{
-    audit::{AccessFilter, AuditFilter, LogRow},
+    audit::{AccessFilter, AuditFilter, LogRow, TamperedRead},
     read::Scope,
     record::{HoldScope, Holds, NewOrganization, NewUser},
 };
@@ -44,6 +44,8 @@ async fn rl10_a_changed_row_is_shown_as_tampered(world: &World) {
         "created_at = created_at + 1",
         "org_id = NULL",
         "denial_reason = 'banned'",
+        "kind = 'zz'",
+        "kind = 'genesis'",
         &format!("hash = {short}"),
         &format!("bytes = {short}"),
         &format!("bytes = {empty}"),
@@ -55,6 +57,10 @@ async fn rl10_a_changed_row_is_shown_as_tampered(world: &World) {
         let found = shown(&writer.audit).await;
         let expected = [all[0].clone(), all[1].clone(), None, all[3].clone()];
         assert_eq!(found, expected, "{change}");
+        let told: Vec<_> = writer.audit.take_tampered_reads().into_iter().collect();
+        let read = TamperedRead { chain: Some(writer.claim.chain), seq: Some(2) };
+        assert_eq!(told, [read], "{change}: what is shown as tampered is told of");
+        assert!(writer.audit.take_tampered_reads().is_empty());
         world.tamper_audit("DELETE FROM entries").await;
         world.tamper_audit("INSERT INTO entries SELECT * FROM kept").await;
         world.tamper_audit("DROP TABLE kept").await;
@@ -104,6 +110,12 @@ async fn rl10_a_changed_audit_entry_is_shown_as_tampered(world: &World) {
     let rows = writer.audit.list_audit_logs(&world.store, &AuditFilter::all(Scope::All), ALL).await.unwrap().rows;
     let tampered: Vec<_> = rows.iter().map(|row| matches!(row, LogRow::Tampered(_))).collect();
     assert_eq!(tampered, [false, true, false]);
+    for hidden in ["kind = 'zz'", "kind = 'admin', outbox_id = NULL"] {
+        world.tamper_audit(&format!("UPDATE entries SET {hidden} WHERE seq = 2")).await;
+        let rows = writer.audit.list_audit_logs(&world.store, &AuditFilter::all(Scope::All), ALL).await.unwrap().rows;
+        let tampered: Vec<_> = rows.iter().map(|row| matches!(row, LogRow::Tampered(_))).collect();
+        assert_eq!(tampered, [false, true, false], "{hidden}: no column hides a row");
+    }
     let users = AuditFilter { resource_type: Some(ResourceType::User), ..AuditFilter::all(Scope::All) };
     let rows = writer.audit.list_audit_logs(&world.store, &users, ALL).await.unwrap().rows;
     assert!(matches!(rows.as_slice(), [LogRow::Tampered(_)]), "found by what the column says, shown as tampered");

@@ -113,13 +113,23 @@ impl World {
         raw(&self.audit).await.execute_unprepared(sql).await.unwrap();
     }
 
+    /// Holds a lock of the audit database until the transaction ends.
+    pub(crate) async fn lock_audit(&self, sql: &str) -> sea_orm::DatabaseTransaction {
+        let tx = raw(&self.audit).await.begin().await.unwrap();
+        tx.execute_unprepared(sql).await.unwrap();
+        tx
+    }
+
     /// Lets leases age. They run by the database's clock where it has one: there their ends are moved instead.
     pub(crate) async fn pass_for_leases(&self, seconds: i64) {
         self.clock.pass(seconds);
         if self.engine == "postgres" {
             let micros = seconds * 1_000_000;
             self.tamper(&[&format!("UPDATE instances SET expires_at = expires_at - {micros}")]).await;
-            let claims = format!("UPDATE chains SET leased_until = leased_until - {micros}");
+            let claims = format!(
+                "UPDATE chains SET leased_until = leased_until - {micros}; \
+                 UPDATE leases SET leased_until = leased_until - {micros}"
+            );
             // Not every test has an audit store.
             let _ = raw(&self.audit).await.execute_unprepared(&claims).await;
         }

@@ -1,0 +1,240 @@
+//! Anchors as they are kept: what is left of pruned beginnings of chains (spec/70 rules 23 and 24).
+
+use super::store::{AuditStore, chain_row, signed, unsigned};
+use crate::{
+    StoreError,
+    entity::{anchors, checkpoints, entries, hash_tiles},
+    record::{PruneReason, PruneRecord},
+};
+use gw_audit::{Anchor, ChainId, Content, Kind, OrgHead, Record, ResourceType, StoredEntry};
+use gw_types::{OrgId, Timestamp};
+use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr};
+use serde_json::Value;
+
+/// The newest anchor of a chain as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredAnchor {
+    /// The anchor, to be opened with [`Anchor::open`].
+    pub bytes: Vec<u8>,
+    /// Its signature.
+    pub note: String,
+    /// How many entries are gone, as the row says.
+    pub size: u64,
+}
+
+/// An anchor with the columns beside it, for a verification.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnchorRow {
+    /// The anchor and its signature.
+    pub stored: StoredAnchor,
+    /// Whether the columns are such as a prune writes them, behind the anchor before this one.
+    pub columns_agree: bool,
+    /// Whether the sealed entry about the prune says what the columns say; `None` if none is sealed.
+    pub entry_agrees: Option<bool>,
+    /// Whether the columns say that there is such an entry.
+    pub is_logged: bool,
+    /// When the prune took place, as the column says.
+    pub created_at: Timestamp,
+}
+
+impl AuditStore {
+    /// The newest anchor of a chain; `None` where nothing was pruned.
+    ///
+    /// # Errors
+    /// The database's, or there is no such chain.
+    pub async fn anchor(&self, chain: ChainId) -> Result<Option<StoredAnchor>, StoreError> {
+        let chain = chain_row(&self.pools.reader, chain, false).await?;
+        let Some(row) = newest_anchor(&self.pools.reader, chain.id).await? else { return Ok(None) };
+        Ok(Some(StoredAnchor { size: unsigned(row.size, "size")?, bytes: row.bytes, note: row.note }))
+    }
+
+    /// The last entry of each organization among the pruned ones of a chain; what an anchor says, unverified. Of anchors that
+    /// are malformed, the one before says what it knows: verification tells of them, and sealing goes on.
+    ///
+    /// # Errors
+    /// The database's.
+    pub(super) async fn pruned_orgs(&self, chain: i64) -> Result<Vec<(OrgId, OrgHead)>, StoreError> {
+        let all = anchors::Entity::find().filter(anchors::Column::ChainId.eq(chain));
+        for row in all.order_by_desc(anchors::Column::Size).all(&self.pools.reader).await? {
+            match Anchor::decode(&row.bytes) {
+                Ok(anchor) => return Ok(anchor.orgs),
+                Err(_) => self.tell_malformed(&row),
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    fn tell_malformed(&self, row: &anchors::Model) {
+        if self.watch.tells_of("anchors") {
+            tracing::error!(
+                row = row.id,
+                "a row of `anchors` in the audit database is malformed: somebody changed it; run `ledger-gateway audit \
+                 verify` and put the row back from a backup"
+            );
+        }
+    }
+
+    /// Every anchor of a chain with the columns beside it, the oldest first.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn anchor_rows(&self, chain: ChainId) -> Result<Vec<AnchorRow>, StoreError> {
+        let id = chain_row(&self.pools.reader, chain, false).await?.id;
+        let all = anchors::Entity::find().filter(anchors::Column::ChainId.eq(id));
+        let all = all.order_by_asc(anchors::Column::Size).all(&self.pools.reader).await?;
+        if all.is_empty() {
+            return Ok(Vec::new());
+        }
+        let prunes = self.sealed_prunes(chain).await?;
+        let left: Option<i64> = entries::Entity::find()
+            .select_only()
+            .column(entries::Column::Id)
+            .filter(entries::Column::ChainId.eq(id))
+            .order_by_asc(entries::Column::Seq)
+            .into_tuple()
+            .one(&self.pools.reader)
+            .await?;
+        let mut rows = Vec::with_capacity(all.len());
+        let (mut size, mut highest) = (0, i64::MIN);
+        for row in all {
+            let covered = checkpoints::Entity::find()
+                .filter(checkpoints::Column::ChainId.eq(id))
+                .filter(checkpoints::Column::Size.eq(row.checkpoint_size))
+                .one(&self.pools.reader)
+                .await?;
+            // Ids grow with the numbers, and no entry has the id of another one.
+            let ids = row.lowest_id > highest
+                && row.highest_id.saturating_sub(row.lowest_id)
+                    >= row.size.saturating_sub(row.first_seq).saturating_sub(1)
+                && left.is_none_or(|left| row.highest_id < left);
+            let columns_agree =
+                ids && is_bound(&row) && row.first_seq == size && row.checkpoint_size >= row.size && covered.is_some();
+            let entry = prunes.iter().find(|entry| is_about(entry, &row));
+            let entry_agrees = entry.map(|entry| prune_record(&row).is_ok_and(|record| record.is_told_by(entry)));
+            (size, highest) = (row.size, row.highest_id);
+            rows.push(AnchorRow {
+                columns_agree,
+                entry_agrees,
+                is_logged: row.logged,
+                created_at: Timestamp::from_micros(row.created_at),
+                stored: StoredAnchor { size: unsigned(row.size, "size")?, bytes: row.bytes, note: row.note },
+            });
+        }
+        Ok(rows)
+    }
+
+    /// What sealed entries say of the prunes of a chain.
+    async fn sealed_prunes(&self, chain: ChainId) -> Result<Vec<Value>, StoreError> {
+        let rows = entries::Entity::find()
+            .filter(entries::Column::Kind.eq(Kind::Admin.as_str()))
+            .filter(entries::Column::ResourceType.eq(ResourceType::Audit.as_str()))
+            .filter(entries::Column::ResourceId.eq(chain.to_string()))
+            .all(&self.pools.reader)
+            .await?;
+        let prune = |row: entries::Model| match StoredEntry::new(row.bytes, row.openings).ok()?.content().ok()? {
+            Content::Record(Record::Admin(entry)) => serde_json::from_str(&entry.new_value?).ok(),
+            Content::Record(_) | Content::Genesis(_) => None,
+        };
+        Ok(rows.into_iter().filter_map(prune).collect())
+    }
+
+    /// Whether the hashes kept of pruned entries are as many as there were, each in its place.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn keeps_hashes_of(&self, chain: ChainId, pruned: u64) -> Result<bool, StoreError> {
+        use hash_tiles::Column as C;
+        let chain = chain_row(&self.pools.reader, chain, false).await?;
+        let tiles: Vec<(i64, i64)> = hash_tiles::Entity::find()
+            .select_only()
+            .column(C::Tile)
+            .expr_as(Expr::cust("CAST(length(hashes) AS bigint)"), "length")
+            .filter(C::ChainId.eq(chain.id))
+            .order_by_asc(C::Tile)
+            .into_tuple()
+            .all(&self.pools.reader)
+            .await?;
+        let due = (0..pruned.div_ceil(TILE)).map(|tile| {
+            let hashes = (pruned - tile * TILE).min(TILE);
+            (signed(tile), signed(hashes.saturating_mul(HASH as u64)))
+        });
+        Ok(tiles.into_iter().eq(due))
+    }
+
+    /// Prunes that no audit entry tells of yet, the oldest first. A row that is malformed keeps no other from being told of.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn unlogged_prunes(&self) -> Result<Vec<PruneRecord>, StoreError> {
+        let rows = anchors::Entity::find()
+            .filter(anchors::Column::Logged.eq(false))
+            .order_by_asc(anchors::Column::Id)
+            .all(&self.pools.reader)
+            .await?;
+        let record = |row: &anchors::Model| prune_record(row).inspect_err(|_| self.tell_malformed(row)).ok();
+        Ok(rows.iter().filter_map(record).collect())
+    }
+
+    /// Remembers that an audit entry tells of a prune.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn mark_prune_logged(&self, prune: &PruneRecord) -> Result<(), StoreError> {
+        anchors::Entity::update_many()
+            .col_expr(anchors::Column::Logged, Expr::value(true))
+            .filter(anchors::Column::Id.eq(prune.anchor))
+            .exec(&self.pools.writer)
+            .await?;
+        Ok(())
+    }
+}
+
+/// Hashes in a row of `hash_tiles` (tlog-tiles, height 8).
+pub(super) const TILE: u64 = 256;
+pub(super) const HASH: usize = 32;
+
+pub(super) async fn newest_anchor(
+    conn: &impl ConnectionTrait,
+    chain: i64,
+) -> Result<Option<anchors::Model>, StoreError> {
+    let newest = anchors::Entity::find().filter(anchors::Column::ChainId.eq(chain));
+    Ok(newest.order_by_desc(anchors::Column::Size).one(conn).await?)
+}
+
+fn prune_record(row: &anchors::Model) -> Result<PruneRecord, StoreError> {
+    let bad = |column| StoreError::Row { table: "anchors", column, id: row.id.to_string() };
+    let anchor = Anchor::decode(&row.bytes).map_err(|_| bad("bytes"))?;
+    let reason = prune_reason(&row.reason);
+    Ok(PruneRecord {
+        anchor: row.id,
+        chain: anchor.chain,
+        reason: reason.ok_or_else(|| bad("reason"))?,
+        bound: row.bound.clone(),
+        first_seq: unsigned(row.first_seq, "first_seq")?,
+        size: anchor.head.size,
+        lowest_id: row.lowest_id,
+        highest_id: row.highest_id,
+        anchor_hash: anchor.head.hash,
+        cutoff: anchor.head.time,
+    })
+}
+
+/// Whether the reason is one, and the bound one of it.
+fn is_bound(row: &anchors::Model) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match prune_reason(&row.reason) {
+        Some(PruneReason::Ttl) => row.bound.strip_suffix('h').is_some_and(digits),
+        Some(PruneReason::Fifo) => digits(&row.bound),
+        None => false,
+    }
+}
+
+fn prune_reason(text: &str) -> Option<PruneReason> {
+    [PruneReason::Ttl, PruneReason::Fifo].into_iter().find(|reason| reason.as_str() == text)
+}
+
+/// Whether an entry tells of the prune that left this anchor.
+fn is_about(entry: &Value, row: &anchors::Model) -> bool {
+    let Ok(anchor) = Anchor::decode(&row.bytes) else { return false };
+    entry.get("new_anchor_hash").and_then(Value::as_str) == Some(anchor.head.hash.to_string().as_str())
+}
