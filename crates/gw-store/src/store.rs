@@ -58,7 +58,7 @@ impl Store {
         dialect::lock_epoch(&tx).await?;
         seed::plant(&tx, self.inner.now()).await?;
         let raised = dialect::raise_epoch(&tx).await?;
-        tx.commit_epoch(raised).await
+        tx.commit_epoch(raised).await.map(drop)
     }
 
     /// The schema as text, one object after the other.

@@ -32,7 +32,7 @@ impl Entropy for Counted {
     }
 }
 
-pub(super) async fn open(directory: &Arc<DirectoryLock>) -> Store {
+pub(crate) async fn open(directory: &Arc<DirectoryLock>) -> Store {
     let location = Location::Sqlite { directory: Arc::clone(directory), file: "gateway.db".to_owned() };
     let config = StoreConfig {
         location,
@@ -45,7 +45,7 @@ pub(super) async fn open(directory: &Arc<DirectoryLock>) -> Store {
 }
 
 /// A directory of its own, held.
-pub(super) fn place() -> (tempfile::TempDir, Arc<DirectoryLock>) {
+pub(crate) fn place() -> (tempfile::TempDir, Arc<DirectoryLock>) {
     let place = tempfile::tempdir().unwrap();
     let directory = Arc::new(DirectoryLock::acquire(place.path()).unwrap());
     (place, directory)

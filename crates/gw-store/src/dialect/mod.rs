@@ -13,7 +13,7 @@ fn write_and_remove(path: &std::path::Path) -> std::io::Result<()> {
 }
 
 #[cfg(test)]
-mod full_disk;
+pub(crate) mod full_disk;
 mod liveness;
 mod pool;
 mod postgres;
@@ -258,7 +258,7 @@ impl Pools {
 
 /// Tells an epoch from another history's epoch of the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp(Uuid);
+pub(crate) struct Stamp(pub(crate) Uuid);
 
 /// The stamp of an epoch, if the database knows that epoch still.
 pub(crate) async fn stamp(conn: &impl ConnectionTrait, epoch: Epoch) -> Result<Option<Stamp>, StoreError> {

@@ -67,15 +67,24 @@ impl Transaction {
     /// # Errors
     /// [`StoreError::Unconfirmed`] if nobody can say whether it was kept; anything else means that it was not.
     pub(crate) async fn commit(self) -> Result<(), StoreError> {
-        self.commit_epoch(None).await
+        let receipt = self.receipt(None).await?;
+        self.keep(&receipt).await
     }
 
-    /// The same for a mutation of policy, which may have raised the epoch.
+    /// The same for a mutation of policy, which may have raised the epoch: that and its stamp.
     ///
     /// # Errors
     /// As [`Transaction::commit`].
-    pub(crate) async fn commit_epoch(self, raised: Option<Epoch>) -> Result<(), StoreError> {
+    pub(crate) async fn commit_epoch(self, raised: Option<Epoch>) -> Result<Option<(Epoch, Stamp)>, StoreError> {
         let receipt = self.receipt(raised).await?;
+        self.keep(&receipt).await?;
+        Ok(match receipt {
+            Receipt::Epoch(epoch, stamp) => Some((epoch, stamp)),
+            Receipt::Version(_) | Receipt::Number(_) | Receipt::Nothing => None,
+        })
+    }
+
+    async fn keep(self, receipt: &Receipt) -> Result<(), StoreError> {
         let Self { db, pool, reader, failed, turn } = self;
         if failed.into_inner() {
             // Dropped, and so rolled back.
@@ -89,7 +98,7 @@ impl Transaction {
             // Where the way to the database was lost the commit may stand; where it refused, it does not.
             Err(error) if error.is_unavailable() => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "a commit failed: looking whether it stands");
-                return match is_kept(&reader, &receipt).await {
+                return match is_kept(&reader, receipt).await {
                     Ok(true) => Ok(()),
                     // A file has no server that could still be at it.
                     Ok(false) if pool_engine(&pool) == Engine::Sqlite => Err(error),
@@ -98,7 +107,7 @@ impl Transaction {
             }
             Err(error) => return Err(error),
         }
-        match is_kept(&reader, &receipt).await {
+        match is_kept(&reader, receipt).await {
             Ok(true) => Ok(()),
             Ok(false) => {
                 pool.suspect.store(true, Ordering::Release);

@@ -13,7 +13,12 @@ mod listen;
 pub mod rules;
 mod worker;
 
-use crate::{Store, StoreError, snapshot};
+use crate::{
+    Store, StoreError,
+    dialect::{self, Stamp},
+    snapshot,
+    store::Inner,
+};
 use arc_swap::ArcSwap;
 use gw_policy::Snapshot;
 use gw_types::Epoch;
@@ -92,8 +97,8 @@ pub(crate) struct Shared {
     current: ArcSwap<Snapshot>,
     /// When the query that confirmed the head was sent, in nanoseconds of uptime; 0: not confirmed.
     confirmed: AtomicU64,
-    /// The epoch that is applied, for those who wait for one.
-    applied: watch::Sender<Epoch>,
+    /// The epoch that is applied and its stamp, for those who wait for one.
+    applied: watch::Sender<(Epoch, Stamp)>,
     /// Asks the worker to look now.
     look: Notify,
     /// How many looks have failed.
@@ -115,7 +120,7 @@ impl Feed {
         let sent = uptime.now();
         let (snapshot, head) = snapshot::load(&store.inner.pools).await?;
         let shared = Arc::new(Shared {
-            applied: watch::Sender::new(snapshot.epoch()),
+            applied: watch::Sender::new((snapshot.epoch(), head.stamp)),
             current: ArcSwap::from_pointee(snapshot),
             confirmed: AtomicU64::new(0),
             look: Notify::new(),
@@ -149,7 +154,7 @@ impl Feed {
 
     /// The newest epoch applied here.
     pub fn epoch(&self) -> Epoch {
-        *self.shared.applied.borrow()
+        self.shared.applied.borrow().0
     }
 
     /// Waits until this instance has applied `epoch`, and says whether it has; gives up when the database is away, or some
@@ -159,7 +164,7 @@ impl Feed {
         let mut failures = self.shared.failures.subscribe();
         let failed = failures.borrow_and_update().saturating_add(GIVE_UP);
         self.shared.look.notify_one();
-        let mut reached = pin!(async { applied.wait_for(|applied| *applied >= epoch).await.is_ok() });
+        let mut reached = pin!(async { applied.wait_for(|(applied, _)| *applied >= epoch).await.is_ok() });
         let mut away = pin!(async { failures.wait_for(|failures| *failures >= failed).await.is_ok() });
         for patience in [self.shared.timing.stale_after, CATCH_UP] {
             tokio::select! {
@@ -171,6 +176,17 @@ impl Feed {
         }
         self.shared.doubt();
         false
+    }
+
+    /// Whether what is applied holds the very commit that raised `epoch`: after a failover another one may bear its number
+    /// (RL1). Where more is applied by now, the database is asked.
+    pub(crate) async fn has_applied(&self, store: &Inner, epoch: Epoch, stamp: Stamp) -> bool {
+        let (applied, newest) = *self.shared.applied.borrow();
+        if applied == epoch {
+            return newest == stamp;
+        }
+        let recorded = dialect::stamp(&store.pools.reader, epoch).await;
+        applied > epoch && recorded.is_ok_and(|recorded| recorded == Some(stamp))
     }
 
     /// Whether our clock and the database's agree; nothing but metadata is served while they do not (E-5).
@@ -187,8 +203,8 @@ impl Feed {
     /// Waits for the next epoch to be applied here; for streams that end with a right (HD18 WS-6).
     pub async fn changed_since(&self, epoch: Epoch) -> Epoch {
         let mut applied = self.shared.applied.subscribe();
-        match applied.wait_for(|applied| *applied != epoch).await {
-            Ok(applied) => *applied,
+        match applied.wait_for(|(applied, _)| *applied != epoch).await {
+            Ok(applied) => applied.0,
             // The sender lives as long as this feed.
             Err(_) => epoch,
         }
@@ -202,10 +218,10 @@ impl Feed {
 
 impl Shared {
     /// Publishes a snapshot.
-    fn publish(&self, snapshot: Snapshot) {
+    fn publish(&self, snapshot: Snapshot, stamp: Stamp) {
         let epoch = snapshot.epoch();
         self.current.store(Arc::new(snapshot));
-        self.applied.send_replace(epoch);
+        self.applied.send_replace((epoch, stamp));
     }
 
     /// Notes that a query sent at `sent` found the published epoch to be the head.
@@ -252,4 +268,32 @@ impl Shared {
 
 fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Actor, dialect::full_disk, record::NewOrganization};
+
+    /// RL1: what a failed-over primary lost and what took its place bear the same number.
+    #[tokio::test]
+    async fn rl1_another_historys_epoch_is_not_the_commit_that_was_waited_for() {
+        let place = full_disk::place();
+        let store = full_disk::open(&place.1).await;
+        store.migrate().await.unwrap();
+        let feed = Feed::start(&store, FeedTiming::default(), Arc::new(BootClock)).await.unwrap();
+        let commit = async |slug: &str| {
+            let mut tx = store.begin(&Actor::named(Actor::SUPER_ADMIN)).await.unwrap();
+            tx.create_organization(NewOrganization { slug: slug.into(), ..Default::default() }).await.unwrap();
+            tx.commit().await.unwrap()
+        };
+        let (older, newest) = (commit("one").await, commit("two").await);
+        let other = Stamp(uuid::Uuid::from_u128(1));
+        for epoch in [older, newest] {
+            let stamp = dialect::stamp(&store.inner.pools.reader, epoch).await.unwrap().unwrap();
+            assert!(feed.catch_up_to(epoch).await && feed.has_applied(&store.inner, epoch, stamp).await);
+            assert!(!feed.has_applied(&store.inner, epoch, other).await, "another history");
+        }
+        assert!(!feed.has_applied(&store.inner, Epoch(newest.0 + 1), other).await, "not applied yet");
+    }
 }

@@ -107,7 +107,7 @@ async fn follow(shared: &Shared, store: &Store, stamp: Stamp) -> Result<Step, St
     let (head, since) = snapshot::changes_since(&store.inner.pools, current.epoch(), stamp).await?;
     match since {
         Since::Nothing => {}
-        Since::Changes(changes) => shared.publish(current.apply(head.epoch, changes)),
+        Since::Changes(changes) => shared.publish(current.apply(head.epoch, changes), head.stamp),
         Since::Broken(why) => return Ok(Step::Broken(why)),
     }
     shared.confirm(sent, head.at);
@@ -118,7 +118,7 @@ async fn follow(shared: &Shared, store: &Store, stamp: Stamp) -> Result<Step, St
 async fn reload(shared: &Shared, store: &Store) -> Result<Step, StoreError> {
     let sent = shared.uptime.now();
     let (snapshot, head) = snapshot::load(&store.inner.pools).await?;
-    shared.publish(snapshot);
+    shared.publish(snapshot, head.stamp);
     shared.confirm(sent, head.at);
     Ok(Step::Confirmed(head.stamp))
 }

@@ -45,6 +45,9 @@ pub struct Tx {
     entries: Vec<audit_outbox::Model>,
 }
 
+/// The epoch that was raised and its stamp, the epoch before, and whether the entries stand.
+type Kept = (Option<(Epoch, dialect::Stamp)>, Epoch, Result<(), StoreError>);
+
 impl Tx {
     pub(crate) async fn begin(store: Arc<Inner>, actor: Actor) -> Result<Self, StoreError> {
         let turn = async {
@@ -82,13 +85,13 @@ impl Tx {
             let kept = self.keep().await.inspect_err(|error| store.note_refusal(error))?;
             store.pools.writer.liveness.note_taken();
             let (raised, head, standing) = kept;
-            if let (Some(epoch), Some(feed)) = (raised, store.feed())
-                && !feed.catch_up_to(epoch).await
+            if let (Some((epoch, stamp)), Some(feed)) = (raised, store.feed())
+                && !(feed.catch_up_to(epoch).await && feed.has_applied(&store, epoch, stamp).await)
             {
-                // The feed is stale by now; the mutation stands.
+                // The feed is stale by now, and the mutation stands; or a failover lost it, and another bears its number.
                 return Err(StoreError::Unconfirmed("this instance has not applied the change"));
             }
-            standing.map(|()| raised.unwrap_or(head))
+            standing.map(|()| raised.map_or(head, |(epoch, _)| epoch))
         };
         commits.spawn(work).await.map_err(|_| StoreError::Detached)?
     }
@@ -97,12 +100,12 @@ impl Tx {
     ///
     /// Rows are compared with what was written before the commit, so that nothing is kept whose entry somebody changed, and
     /// again after it: what the commit itself sets off, or somebody does then, is at least told (rule 15).
-    async fn keep(mut self) -> Result<(Option<Epoch>, Epoch, Result<(), StoreError>), StoreError> {
+    async fn keep(mut self) -> Result<Kept, StoreError> {
         let written = self.write_entries().await?;
         let Self { db, store, head, .. } = self;
         let raised = dialect::raise_epoch(&db).await?;
         let Some(written) = written else {
-            db.commit_epoch(raised).await?;
+            let raised = db.commit_epoch(raised).await?;
             return Ok((raised, head, Ok(())));
         };
         if !outbox::stand(&db, &written.rows, false).await? {
@@ -110,7 +113,7 @@ impl Tx {
             db.rollback().await?;
             return Err(StoreError::EntryAltered);
         }
-        db.commit_epoch(raised).await?;
+        let raised = db.commit_epoch(raised).await?;
         let codes = written.codes();
         store.unsealed.add(&codes);
         if let Some(witness) = &store.config.outbox.witness {

@@ -449,9 +449,11 @@ pub(crate) async fn raise_ids(
     audit: &AuditStore,
     mark_file: &OutboxMarkFile,
 ) -> anyhow::Result<Option<Alarm>> {
+    let of = store.outbox_mark().await?.store;
+    let newest = audit.newest_outbox_id(ADMIN_CHAIN, of).await?.unwrap_or(0);
+    let last = newest.max(mark_file.last_id(of));
+    // Last: a mutation that is committed meanwhile is in the other two only after it is in this one.
     let mark = store.outbox_mark().await?;
-    let newest = audit.newest_outbox_id(ADMIN_CHAIN, mark.store).await?.unwrap_or(0);
-    let last = newest.max(mark_file.last_id(mark.store));
     if mark.last_id >= last {
         return Ok(None);
     }

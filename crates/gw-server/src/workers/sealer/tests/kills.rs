@@ -4,11 +4,13 @@ use super::*;
 use std::{
     future::{Future, poll_fn},
     pin::pin,
+    sync::atomic::{AtomicBool, Ordering},
     task::Poll,
 };
 
 on_both_engines! {
     rl4_a_sealer_killed_at_any_await_loses_and_repeats_nothing,
+    rl3_mutations_beside_a_sealer_that_begins_anew_raise_no_alarm,
 }
 
 /// Polls a future so many times, and drops it where it stands then; whether it came to its end.
@@ -70,4 +72,26 @@ async fn rl4_a_sealer_killed_at_any_await_loses_and_repeats_nothing(world: World
         }
     }
     assert!(polls > 10, "it waits more often than that");
+}
+
+/// RL3: where the policy store stands is compared with what was sealed of it while mutations go on.
+async fn rl3_mutations_beside_a_sealer_that_begins_anew_raise_no_alarm(world: World) {
+    let done = AtomicBool::new(false);
+    let mutations = async {
+        for round in 0..60 {
+            world.mutate(&format!("org-{round}")).await;
+        }
+        done.store(true, Ordering::Relaxed);
+    };
+    let sealers = async {
+        while !done.load(Ordering::Relaxed) {
+            let mut sealer = world.sealer();
+            join_all(sealer.chains.iter_mut().map(ChainWorker::step)).await;
+        }
+    };
+    tokio::join!(mutations, sealers);
+    let mut sealer = world.sealer();
+    world.seal(&mut sealer).await;
+    assert_eq!(events_but_logins(&world).await, [""; 0]);
+    assert_eq!(world.listed().await, (1..=60).map(|id| (id, None)).collect::<Vec<_>>());
 }
