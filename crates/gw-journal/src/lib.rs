@@ -16,6 +16,7 @@ mod disk;
 mod error;
 mod flush;
 mod frame;
+mod given_up;
 mod header;
 mod heads;
 mod journal;
@@ -33,6 +34,7 @@ mod waiting;
 mod writer;
 
 pub use error::{JournalError, OpenError, ReadError};
+pub use given_up::{forget_given_up, given_up};
 pub use journal::{Backlog, Journal, Options, Position, Recovery, Reservation, StreamBacklog};
 pub use open::shard_of;
 pub use reader::Unsealed;

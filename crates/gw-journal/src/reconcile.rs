@@ -2,6 +2,7 @@
 
 use crate::cursor::RecordEnd;
 use crate::error::{OpenError, ReadError};
+use crate::given_up;
 use crate::journal::{Journal, Recovery};
 use crate::open;
 use crate::reader::Visited;
@@ -102,12 +103,16 @@ impl Journal {
                     moved.extend(before.time.map(|time| (stream, size, time)));
                     Standing::Moved
                 }
-                None if size < until => Standing::Missing { from: size, until },
+                None if size < until => {
+                    // What is kept is not in the store either: it goes on with whatever becomes of the shard.
+                    reader.cursors.move_to(stream, until, start);
+                    Standing::Missing { from: size, until }
+                }
                 None => Standing::Foreign,
             };
             standings.push((stream, standing));
         }
-        if standings.iter().any(|(_, standing)| *standing == Standing::Moved) {
+        if standings.iter().any(|(_, standing)| matches!(standing, Standing::Moved | Standing::Missing { .. })) {
             let mut writer = self.shared.writer().map_err(|_| ReadError::Stopped)?;
             moved.into_iter().for_each(|(stream, size, time)| writer.waiting.returned(stream, size, time));
             drop(writer);
@@ -181,6 +186,8 @@ impl Journal {
         }
         drop(next);
         drop(reader);
+        let chains = self.heads().map_err(|_| stopped())?.into_iter().map(|(chain, _)| chain);
+        given_up::note(&options.dir, chains)?;
         open::name_shard(&options.dir, shard)?;
         drop(self);
         open::journal(options, lock, clock, entropy)

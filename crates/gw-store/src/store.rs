@@ -106,10 +106,11 @@ impl Store {
         self.inner.commits.wait().await;
     }
 
-    /// Whether mutations are taken, as far as was tried: there is room for them, and none was refused lately for a lock that
+    /// Whether mutations are taken, as far as was tried: there is room for them, SQLite's file is in its place, and none was refused lately for a lock that
     /// somebody holds. Asks nothing.
     pub fn takes_writes(&self) -> bool {
-        self.has_room() && self.inner.pools.writer.liveness.takes_writes()
+        let pools = &self.inner.pools;
+        self.has_room() && pools.have_file() && pools.writer.liveness.takes_writes()
     }
 
     /// Whether the database answers.

@@ -7,12 +7,13 @@ mod scan;
 
 use crate::disk;
 use crate::error::{JournalError, OpenError, at};
+use crate::given_up;
 use crate::header::{Header, Sizes};
 use crate::heads::{Base, OpenIntents};
 use crate::journal::{Journal, Options};
 use crate::lock::DirLock;
 use crate::{open, replay};
-use gw_audit::{Draft, Kind, Record, SecurityEvent, SecurityKind, ShardId, Stream};
+use gw_audit::{ChainId, Draft, Kind, Record, SecurityEvent, SecurityKind, ShardId, Stream};
 use gw_types::{Clock, Entropy, Timestamp};
 use scan::Scan;
 use std::ops::Range;
@@ -206,6 +207,10 @@ impl Salvage {
         for old in &old {
             let name = aside_name(old, time);
             disk::replace(&old.join(MARKER), name.as_bytes()).map_err(at(old))?;
+        }
+        if let Some(old) = findings.shard.filter(|_| findings.header) {
+            let whole = findings.streams.iter().filter(|found| found.lost.is_empty());
+            given_up::note(&dir, whole.map(|found| ChainId { stream: found.stream, shard: old }))?;
         }
         open::name_shard(&dir, shard)?;
         let mut aside = Vec::new();

@@ -11,13 +11,13 @@ use crate::{
 };
 use anyhow::{Context as _, bail};
 use gw_audit::{
-    ChainEdge, ChainId, Checkpoint, CheckpointPublicKey, SecurityEvent, SecurityKind, StoredChain, Stream, TrustedHead,
-    TrustedHeads, verify::FindingKind,
+    ChainEdge, ChainId, Checkpoint, CheckpointPublicKey, SecurityEvent, SecurityKind, ShardId, StoredChain, Stream,
+    TrustedHead, TrustedHeads, verify::FindingKind,
 };
 use gw_journal::{Journal, OpenError, Options, ReadError, Recovery, Standing, StoredHead};
 use gw_store::{ClockJump, Store, audit::AuditStore};
 use gw_types::{Seconds, Secret};
-use std::{ops::Range, sync::Arc};
+use std::{ops::Range, path::Path, sync::Arc};
 use tokio::task::spawn_blocking;
 
 /// Size of one segment file.
@@ -98,8 +98,10 @@ pub(super) async fn in_step(
     audit: &AuditStore,
     store: &Store,
     heads: &HeadsFile,
+    dir: &Path,
 ) -> anyhow::Result<(Arc<Journal>, Recovery)> {
     let shard = journal.shard();
+    settle_given_up(dir, shard, audit, store).await?;
     let noted = store.journal_heads().await.context("what was noted of the journal cannot be read")?;
     let written = journal.heads().context("the journal's chains cannot be read")?;
     let journaled = Stream::ALL.iter().copied().filter(|stream| *stream != Stream::Admin);
@@ -178,7 +180,21 @@ pub(super) async fn in_step(
             Standing::InStep | Standing::Moved => {}
         }
     }
+    settle_given_up(dir, journal.shard(), audit, store).await?;
     Ok((Arc::new(journal), again))
+}
+
+/// Tells the stores of chains that were given up while nothing of them was lost.
+async fn settle_given_up(dir: &Path, shard: ShardId, audit: &AuditStore, store: &Store) -> anyhow::Result<()> {
+    let chains = gw_journal::given_up(dir).context("what is known of given up shards cannot be read")?;
+    if chains.is_empty() {
+        return Ok(());
+    }
+    for chain in chains.into_iter().filter(|chain| chain.shard != shard) {
+        audit.settle_issued(chain).await.context("the audit store was not told of a given up shard")?;
+        store.forget_journal_head(chain).await.context("the policy store was not told of a given up shard")?;
+    }
+    gw_journal::forget_given_up(dir).context("what is known of given up shards stays noted")
 }
 
 /// How far the store was seen to hold a chain of a shard that is given up, where that is further than it is signed. The

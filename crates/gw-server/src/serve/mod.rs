@@ -106,7 +106,8 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
     }
     let (journal, recovery) = journal::open(&config, &secrets, &ground)?;
     let heads = HeadsFile::open(&config.audit.journal_dir)?;
-    let (journal, recovery) = journal::in_step(journal, recovery, &audit, &store, &heads).await?;
+    let (journal, recovery) =
+        journal::in_step(journal, recovery, &audit, &store, &heads, &config.audit.journal_dir).await?;
     let shard = journal.shard();
     if let Some(alarm) = rewound {
         workers::raise_alarm(&journal, alarm);

@@ -82,14 +82,19 @@ async fn sign_given_up(trust: &Trust, secrets: &Secrets, journal: &Journal, audi
 
 /// How many entries the administrative chain will have when the rows that the policy store keeps are sealed again.
 async fn outbox_restores(store: &Store, audit: &AuditStore) -> anyhow::Result<u64> {
-    let sealed = audit.head(ADMIN_CHAIN).await?.map_or(1, |head| head.size);
+    let head = audit.head(ADMIN_CHAIN).await?;
+    let sealed = head.map_or(1, |head| head.size);
     let mark = store.outbox_mark().await?;
     let (mut after, mut lost) = (0, 0);
     loop {
         let kept = store.kept_outbox(after, KEPT_PAGE).await?;
         let Some(last) = kept.last().map(|row| row.id) else { break };
         let rows: Vec<_> = kept.iter().map(|row| (row.id, row.created_at)).collect();
-        lost += audit.missing_ids(ADMIN_CHAIN, mark.store, &rows).await?.len();
+        lost += match head {
+            Some(_) => audit.missing_ids(ADMIN_CHAIN, mark.store, &rows).await?.len(),
+            // A store made anew has no such chain yet.
+            None => rows.len(),
+        };
         after = last;
     }
     let waiting = store.outbox(0, KEPT_PAGE).await?.len();

@@ -60,17 +60,9 @@ impl Place {
 
     /// What a start says that ends by itself.
     fn refuses_to_start(&self, node: &str) -> String {
-        let (data, journal, port) = (self.path("data"), self.path("journal"), process::free_port().to_string());
-        let env = [
-            ("DATA_DIR", data.as_str()),
-            ("AUDIT_BUFFER_DIR", journal.as_str()),
-            ("ADMIN_API_TOKEN", TOKEN),
-            ("PORT", port.as_str()),
-            ("NODE_URL", node),
-        ];
-        let output = process::gateway(&["serve"], &env);
-        assert!(!output.status.success());
-        process::stderr(&output)
+        let (data, journal) = (self.path("data"), self.path("journal"));
+        Serving::spawn(node, &[("DATA_DIR", &data), ("AUDIT_BUFFER_DIR", &journal), ("ADMIN_API_TOKEN", TOKEN)])
+            .refused()
     }
 
     /// The verdict of `audit verify`, and what it printed.
@@ -195,4 +187,46 @@ fn rl5_a_lost_journal_directory_hides_no_cut_of_the_administrative_chain() {
     std::fs::remove_dir_all(place.path("journal")).expect("removed");
     let said = place.refuses_to_start(node.url());
     assert!(said.contains("entries are missing") && said.contains("audit re-anchor"), "{said}");
+}
+
+/// RL6: an audit database that is gone is made anew, and whole: the journal and the policy store keep what was sealed for a day.
+#[test]
+fn rl6_an_audit_database_made_anew_is_made_whole() {
+    let (node, place) = (anvil(), Place { dir: tempfile::tempdir().expect("a directory") });
+    let gateway = place.start(node.url());
+    create(&gateway, "one");
+    let before = settle(gateway, 1);
+    for file in ["audit.db", "audit.db-wal", "audit.db-shm"] {
+        let _ = std::fs::remove_file(Path::new(&place.path("data")).join(file));
+    }
+    let gateway = place.start(node.url());
+    create(&gateway, "two");
+    assert_eq!(settle(gateway, 2)[..1], before[..]);
+    let (code, found) = place.verify();
+    assert_eq!(code, Some(0), "{found}");
+}
+
+/// Nothing is answered with 2xx that goes into a file nobody will find: a database that is removed or replaced while it is in
+/// use takes no changes, says so, and takes them again when it is put back.
+#[test]
+fn rl12_a_database_file_removed_while_in_use_takes_no_changes() {
+    let (node, place) = (anvil(), Place { dir: tempfile::tempdir().expect("a directory") });
+    let mut gateway = place.start(node.url());
+    create(&gateway, "one");
+    let (file, away) = (place.path("data/gateway.db"), place.path("away.db"));
+    std::fs::rename(&file, &away).expect("moved");
+    let make = |gateway: &Serving, slug: &str| {
+        let headers = [("X-Admin-Token", TOKEN), ("Content-Type", "application/json")];
+        gateway.ask("POST", "/api/v1/admin/orgs", &headers, &json!({"name": slug, "slug": slug}).to_string()).status
+    };
+    assert_eq!(make(&gateway, "two"), 503);
+    assert!(gateway.get("/ready").body.contains(r#""writes":"down""#));
+    assert!(gateway.said().contains("the database file was removed or replaced"), "{}", gateway.said());
+    std::fs::write(&file, b"").expect("another one");
+    assert_eq!(make(&gateway, "three"), 503);
+    std::fs::rename(&away, &file).expect("put back");
+    gateway.wait("takes changes again", |gateway| make(gateway, "four") == 201);
+    drop(gateway);
+    let gateway = place.start(node.url());
+    assert_eq!([make(&gateway, "one"), make(&gateway, "two"), make(&gateway, "four")], [409, 201, 409]);
 }

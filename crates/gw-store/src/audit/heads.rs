@@ -72,6 +72,17 @@ impl Store {
             .collect()
     }
 
+    /// Forgets how many numbers of a chain were given out: its writer went on with its records in another one.
+    pub async fn forget_journal_head(&self, chain: ChainId) -> Result<(), StoreError> {
+        use journal_heads::Column as C;
+        journal_heads::Entity::delete_many()
+            .filter(C::Shard.eq(chain.shard.0))
+            .filter(C::Stream.eq(chain.stream.as_str()))
+            .exec(&self.inner.pools.writer)
+            .await?;
+        Ok(())
+    }
+
     /// Notes that lost records of a chain were reported; false if another instance did so before.
     pub async fn claim_loss_report(&self, chain: ChainId) -> Result<bool, StoreError> {
         use journal_heads::Column as C;

@@ -320,6 +320,17 @@ impl AuditStore {
         Ok(u64::try_from(chain_row(&self.pools.reader, chain, false).await?.issued).ok())
     }
 
+    /// Notes that no number of a chain beyond its entries is missing: its writer went on with those records in another one.
+    pub async fn settle_issued(&self, chain: ChainId) -> Result<(), StoreError> {
+        chains::Entity::update_many()
+            .col_expr(chains::Column::Issued, Expr::cust("size - 1"))
+            .filter(chains::Column::Stream.eq(chain.stream.as_str()))
+            .filter(chains::Column::Shard.eq(chain.shard.0))
+            .exec(&self.pools.writer)
+            .await?;
+        Ok(())
+    }
+
     /// The newest signed note of a chain.
     pub async fn last_checkpoint(&self, chain: ChainId) -> Result<Option<String>, StoreError> {
         let chain = chain_row(&self.pools.reader, chain, false).await?;

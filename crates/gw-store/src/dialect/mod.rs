@@ -149,6 +149,8 @@ pub(crate) struct Pools {
     pub(crate) writer: Pool,
     pub(crate) reader: Pool,
     pub(crate) engine: Engine,
+    /// The file of SQLite.
+    pub(super) file: Option<Arc<sqlite::OpenedFile>>,
     /// Mutations of this process take turns here, before they take a connection: who waits for one of ours waits as long as
     /// that takes, only one connection waits for a lock of somebody else, and readers find the others.
     pub(super) turns: Arc<Semaphore>,
@@ -161,6 +163,11 @@ impl Pools {
     /// Whether the last write that was refused for want of room has been followed by one that found some.
     pub(crate) fn have_room(&self) -> bool {
         self.writer.liveness.has_room()
+    }
+
+    /// Whether the file of SQLite is where it was opened.
+    pub(crate) fn have_file(&self) -> bool {
+        self.file.as_ref().is_none_or(|file| file.is_there())
     }
 
     /// Writes something that needs room, and takes it back.
@@ -197,6 +204,7 @@ impl Pools {
     /// A transaction that may write. On SQLite it holds the write lock from here on.
     pub(crate) async fn begin_write(&self) -> Result<Transaction, DbErr> {
         let writer = &self.writer;
+        self.file.as_ref().map_or(Ok(()), |file| file.check())?;
         let db = match self.engine {
             Engine::Sqlite => writer.run(sqlite::begin_write(&writer.db)).await?,
             Engine::Postgres => writer.run(postgres::begin_write(&writer.db)).await?,

@@ -80,7 +80,8 @@ pub(super) async fn open(url: &Secret, connections: u32, lifetime: Duration) -> 
         .map_err(failed)?;
     let db = SqlxPostgresConnector::from_sqlx_postgres_pool(pool);
     let pool = Pool::new(db, liveness, Arc::new(AtomicBool::new(false)));
-    Ok(Pools { writer: pool.clone(), reader: pool, engine: Engine::Postgres, turns: Arc::new(Semaphore::new(1)) })
+    let turns = Arc::new(Semaphore::new(1));
+    Ok(Pools { writer: pool.clone(), reader: pool, engine: Engine::Postgres, file: None, turns })
 }
 
 /// READ COMMITTED: what follows the lock on the epoch row sees all that the previous holder committed.

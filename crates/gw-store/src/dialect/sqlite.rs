@@ -10,7 +10,9 @@ use sea_orm::{
     },
 };
 use std::{
-    path::Path,
+    io,
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -56,9 +58,57 @@ pub(super) async fn open(file: &Path, connections: u32) -> Result<Pools, DbErr> 
         let failed = |cause| DbErr::Conn(RuntimeErr::SqlxError(Arc::new(cause)));
         SqliteConnection::connect_with(&made).await.map_err(failed)?.close().await.map_err(failed)?;
     }
+    let opened = Arc::new(OpenedFile::of(file).map_err(lost_file)?);
+    // From here on a file that is gone is not made anew: it would be another, empty database.
+    let options = options.create_if_missing(false);
     let writer = connect(options.clone(), 1, Use::Write).await?;
     let reader = connect(options.pragma("query_only", "ON"), connections.max(1), Use::Read).await?;
-    Ok(Pools { writer, reader, engine: Engine::Sqlite, turns: Arc::new(Semaphore::new(1)) })
+    Ok(Pools { writer, reader, engine: Engine::Sqlite, file: Some(opened), turns: Arc::new(Semaphore::new(1)) })
+}
+
+/// The file as it was opened. Connections go on with it when somebody removes or replaces it, and what they write is gone
+/// with them.
+#[derive(Debug)]
+pub(crate) struct OpenedFile {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+    /// Whether the operator was told that it is gone.
+    told: AtomicBool,
+}
+
+impl OpenedFile {
+    fn of(path: &Path) -> io::Result<Self> {
+        let found = std::fs::metadata(path)?;
+        Ok(Self { path: path.to_owned(), device: found.dev(), inode: found.ino(), told: AtomicBool::new(false) })
+    }
+
+    /// Whether its path still leads to it.
+    pub(super) fn is_there(&self) -> bool {
+        let found = std::fs::metadata(&self.path);
+        found.is_ok_and(|found| (found.dev(), found.ino()) == (self.device, self.inode))
+    }
+
+    /// # Errors
+    /// The file is not there any more.
+    pub(super) fn check(&self) -> Result<(), DbErr> {
+        if self.is_there() {
+            self.told.store(false, Ordering::Relaxed);
+            return Ok(());
+        }
+        if !self.told.swap(true, Ordering::Relaxed) {
+            tracing::error!(
+                file = %self.path.display(),
+                "the database file was removed or replaced while it is in use: nothing is written any more; put the file \
+                 back, or stop the service before you restore another"
+            );
+        }
+        Err(lost_file(io::Error::new(io::ErrorKind::NotFound, "the database file was removed or replaced")))
+    }
+}
+
+fn lost_file(error: io::Error) -> DbErr {
+    DbErr::Conn(RuntimeErr::SqlxError(Arc::new(sqlx::Error::Io(error))))
 }
 
 /// Opens an existing file for reading; every write through these pools fails.
@@ -70,7 +120,8 @@ pub(super) async fn open_read_only(file: &Path) -> Result<Pools, DbErr> {
         .busy_timeout(Duration::from_secs(10))
         .row_buffer_size(4096);
     let reader = connect(options, 2, Use::Read).await?;
-    Ok(Pools { writer: reader.clone(), reader, engine: Engine::Sqlite, turns: Arc::new(Semaphore::new(1)) })
+    let turns = Arc::new(Semaphore::new(1));
+    Ok(Pools { writer: reader.clone(), reader, engine: Engine::Sqlite, file: None, turns })
 }
 
 /// What a pool's connections are for.
