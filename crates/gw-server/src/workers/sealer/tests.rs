@@ -65,6 +65,8 @@ on_both_engines! {
     rl9_an_id_that_nobody_gave_out_makes_no_gap,
     rl5_a_lost_journal_is_reported_once_with_its_numbers,
     rl1_what_the_store_does_not_show_stays_in_the_backlog,
+    rl4_a_note_that_the_store_does_not_keep_is_told,
+    rl4_the_end_of_the_chain_is_compared_while_nothing_waits,
 }
 
 mod kills;
@@ -616,16 +618,27 @@ async fn rl5_a_lost_journal_is_reported_once_with_its_numbers(world: World) {
     let chain = chain.unwrap();
     world.store.note_journal_head(chain, 12).await.unwrap();
     let mut seen = HashMap::new();
+    let mut trust = world.trust();
     for look in 0..4 {
         if look == 1 {
             // A sign of life puts it off.
             tokio::time::sleep(Duration::from_millis(2)).await;
             world.store.note_journal_head(chain, 12).await.unwrap();
         }
-        journal_heads::look(&world.journal, &world.store, &world.audit, &mut seen).await.unwrap();
+        assert!(!trust.alarm.is_raised());
+        journal_heads::look(&world.journal, &world.store, &world.audit, &trust, &mut seen).await.unwrap();
+        if trust.alarm.is_raised() {
+            // The second look of the instance that tells.
+            assert!(look >= 2);
+            trust = world.trust();
+        }
         let reported = world.store.journal_heads().await.unwrap().iter().any(|head| head.reported_at.is_some());
         assert_eq!(reported, look >= 2, "look {look}");
     }
+    // Told once; each instance shows it, and one that looks later, too.
+    let other = world.trust();
+    journal_heads::look(&world.journal, &world.store, &world.audit, &other, &mut seen).await.unwrap();
+    assert!(other.alarm.is_raised());
     let findings = world.findings(SecurityKind::JournalLost).await;
     assert_eq!(findings, [format!("access/{}:0..12", gone.shard())]);
 }
@@ -653,4 +666,50 @@ async fn rl1_what_the_store_does_not_show_stays_in_the_backlog(world: World) {
     assert!(world.health.stall(Stream::Access).is_some() && world.health.stall(Stream::Admin).is_some());
     assert_eq!(world.store.outbox(0, 10).await.unwrap().len(), 1, "the row waits");
     assert!(world.journal.backlog().records > 0, "the record waits");
+}
+
+/// A signature that the database swallows is none: its writer says so until the database keeps one.
+async fn rl4_a_note_that_the_store_does_not_keep_is_told(world: World) {
+    let swallow: &[&str] = if world.audit_url.starts_with("sqlite") {
+        &["CREATE TRIGGER lie BEFORE INSERT ON checkpoints BEGIN SELECT RAISE(IGNORE); END"]
+    } else {
+        &[
+            "CREATE FUNCTION lie() RETURNS TRIGGER LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$",
+            "CREATE TRIGGER lie BEFORE INSERT ON checkpoints FOR EACH ROW EXECUTE FUNCTION lie()",
+        ]
+    };
+    world.in_audit(swallow).await;
+    let mut sealer = world.sealer();
+    // The chain's first entry is of no time, so the first signature is due at once.
+    world.mutate("one").await;
+    for _ in 0..2 {
+        world.seal(&mut sealer).await;
+        assert_eq!(world.health.stall(Stream::Admin), Some(StallReason::Unconfirmed), "what failed stays due");
+    }
+    let drop =
+        if world.audit_url.starts_with("sqlite") { "DROP TRIGGER lie" } else { "DROP TRIGGER lie ON checkpoints" };
+    world.in_audit(&[drop]).await;
+    world.seal(&mut sealer).await;
+    assert_eq!(world.health.stall(Stream::Admin), None);
+    let admin = super::ADMIN_CHAIN;
+    assert!(world.audit.last_checkpoint(admin).await.unwrap().is_some());
+    let note = world.audit.last_checkpoint(admin).await.unwrap().unwrap();
+    world.audit.insert_checkpoint(admin, 2, &note).await.unwrap();
+    world.in_audit(&["UPDATE checkpoints SET note = 'other'"]).await;
+    let refused = world.audit.insert_checkpoint(admin, 2, &note).await;
+    assert!(matches!(refused, Err(gw_store::StoreError::NotKept(_))), "{refused:?}");
+}
+
+/// An entry that somebody appends while nothing waits is told within seconds.
+async fn rl4_the_end_of_the_chain_is_compared_while_nothing_waits(world: World) {
+    let mut sealer = world.sealer();
+    world.mutate("one").await;
+    world.seal(&mut sealer).await;
+    world.in_audit(&["UPDATE chains SET size = size + 1 WHERE stream = 'admin'"]).await;
+    let began = std::time::Instant::now();
+    while world.health.stall(Stream::Admin) != Some(StallReason::Foreign) {
+        assert!(began.elapsed() < Duration::from_secs(50), "not for a minute");
+        world.seal(&mut sealer).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
 }
