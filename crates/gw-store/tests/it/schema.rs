@@ -61,7 +61,7 @@ async fn rl2_what_no_migration_made_is_named(world: &World) {
         &[
             (
                 &["CREATE TRIGGER a_after_insert BEFORE INSERT ON Checkpoints BEGIN SELECT RAISE(IGNORE); END"],
-                "trigger a_after_insert on checkpoints",
+                "trigger a_after_insert on Checkpoints",
                 &["DROP TRIGGER a_after_insert"],
             ),
             (
