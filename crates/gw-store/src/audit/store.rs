@@ -257,7 +257,7 @@ impl AuditStore {
             .column_as(dialect::as_bytes(conn, "openings"), "openings")
             // A row without a number is a gap where it stood.
             .filter(dialect::is_number(conn, "seq"));
-        let raw: Vec<(i64, i64, Vec<u8>, Vec<u8>, Vec<u8>)> = raw.into_tuple().all(conn).await?;
+        let raw: Vec<RawRow> = raw.into_tuple().all(conn).await?;
         let mut rows = Vec::with_capacity(raw.len());
         for (id, seq, hash, bytes, openings) in raw {
             rows.push(match entries::Entity::find_by_id(id).one(conn).await.map_err(StoreError::from) {
@@ -440,6 +440,9 @@ impl AuditStore {
         Ok(notes.all(&self.pools.reader).await?.into_iter().map(|row| row.note).collect())
     }
 }
+
+/// Id, number, hash, bytes and openings of an entry.
+type RawRow = (i64, i64, Vec<u8>, Vec<u8>, Vec<u8>);
 
 /// The tables of the audit store.
 const TABLES: &[&str] =
