@@ -102,6 +102,15 @@ pub const ROW_ALARM: &str = "outbox_row:";
 /// The reason of a security event about a counter of ids that stood below ids given out.
 pub const IDS_ALARM: &str = "outbox_ids:";
 
+/// The reason of a security event about an entry of the administrative chain that no mutation wrote, before its number.
+pub const FOREIGN_ALARM: &str = "foreign_entry:";
+
+/// The number of the entry that the event says no mutation wrote, if it says so.
+pub fn foreign_entry(event: &SecurityEvent) -> Option<u64> {
+    let reason = event.reason.as_deref().filter(|_| event.kind == SecurityKind::TamperDetected)?;
+    reason.strip_prefix(FOREIGN_ALARM)?.parse().ok()
+}
+
 /// Whether a security event tells that somebody changed the outbox: then it stays a finding.
 pub fn is_alarm(event: &SecurityEvent) -> bool {
     let told = |reason: &str| reason.starts_with(ROW_ALARM) || reason.starts_with(IDS_ALARM);

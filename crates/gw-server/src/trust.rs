@@ -191,6 +191,10 @@ impl TamperAlarm {
                 "entries of the audit log are not signed, though they should be: start the instance that wrote them; if it is \
                  gone for good, nobody vouches for them, and `ledger-gateway audit re-anchor` says so in the log"
             }
+            FindingKind::JournalLost => {
+                "records of a writer that is gone were never sealed: find its journal directory, or `ledger-gateway audit \
+                 salvage` it; if it is gone for good, `ledger-gateway audit re-anchor` says so in the log"
+            }
             _ => {
                 "the audit log was tampered with: run `ledger-gateway audit verify`, keep the database and the journal \
                  directory as they are"
@@ -244,6 +248,15 @@ impl Trust {
         interval: Duration,
     ) -> Self {
         Self { file, alarm, cluster, clock, witness, interval, listed: Mutex::default() }
+    }
+
+    /// How many numbers of a chain a re-anchoring knew of: what is lost below is decided.
+    pub(crate) fn accepted(&self, chain: ChainId) -> u64 {
+        let heads = self.file.heads();
+        let keys: Vec<_> = heads.keys().collect();
+        let notes = heads.discontinuities(chain).iter();
+        let known = notes.filter_map(|note| Discontinuity::open(note, self.cluster, &keys).ok());
+        known.map(|one| one.issued).max().unwrap_or(0)
     }
 
     /// Keeps a head that was signed here, and tells the log and the witness of it.

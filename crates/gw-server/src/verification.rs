@@ -11,9 +11,11 @@ mod tests;
 use anchors::Reach;
 pub(crate) use numbers::{Numbers, SILENCE, compare_numbers};
 
+use crate::workers::ADMIN_CHAIN;
 use anyhow::Context as _;
 use gw_audit::{
-    Anchor, Chain, ChainId, ChainList, Checkpoint, CheckpointPublicKey, Erasures, Hash, ShardId, Stream, TrustedHeads,
+    Anchor, Chain, ChainId, ChainList, Checkpoint, CheckpointPublicKey, Discontinuity, Erasures, Hash, ShardId, Stream,
+    TrustedHeads,
     verify::{ChainVerifier, Finding, FindingKind, Report, Row, TrustedKeys},
 };
 use gw_store::{
@@ -32,6 +34,15 @@ const PAGE: u64 = 2000;
 /// A writer silent for so long does not live: what it gave out numbers for and did not seal is lost.
 const SILENT: Seconds = Seconds(900);
 
+/// A claim never lasts longer from now on than this: one that does was written by somebody who wants a dead writer to look
+/// alive.
+const CLAIM: Seconds = Seconds(60);
+/// A record that waits for its signature for so long belongs to no living writer, unless its chain is signed right now.
+const ABANDONED: Seconds = Seconds(3600);
+/// How long that is waited for, and the rest between two looks: a living writer signs what is due within a second.
+const SIGNED_WITHIN: Duration = Duration::from_secs(3);
+const LOOK: Duration = Duration::from_millis(500);
+
 /// Whether a signed record says that the personal values of an entry were erased.
 pub(crate) type Erased<'a> = &'a (dyn Fn(ChainId, u64) -> bool + Send + Sync);
 
@@ -48,6 +59,8 @@ pub(crate) struct Known {
     pub(crate) shard: Option<ShardId>,
     /// What the policy store says of the numbers that writers gave out.
     pub(crate) numbers: Numbers,
+    /// Whether something is attached to the policy store that no migration made.
+    pub(crate) is_policy_changed: bool,
 }
 
 /// What is known of the administrative chain before the others are looked at.
@@ -55,6 +68,8 @@ pub(crate) struct Known {
 struct Mutations {
     erasures: Erasures,
     reach: Option<Reach>,
+    /// Entries that the gateway itself said no mutation wrote, and when it said so.
+    foreign: Vec<(u64, Timestamp)>,
 }
 
 /// How a pass is made.
@@ -131,20 +146,31 @@ pub(crate) async fn verify_all(
     let states = audit.chain_states().await.context("the chains of the audit store cannot be read")?;
     let stored = audit.discontinuities().await.context("the re-anchorings in the audit store cannot be read")?;
     let erasures = read_erasures(audit, known, pass.cluster).await.context("the records of erasure cannot be read")?;
-    let mutations = Mutations { reach: reach(audit, &states, known, pass.cluster).await?, erasures };
+    let foreign = audit.foreign_entries().await.context("the security events in the audit store cannot be read")?;
+    let mutations = Mutations { reach: reach(audit, &states, known, pass.cluster).await?, erasures, foreign };
     let mut due = known.chains(pass.cluster);
     let mut gone = known.numbers.gone.clone();
-    let mut exhausted = !audit.exhausted_ids().await.context("the ids of the audit store cannot be read")?.is_empty();
+    // What is of no chain stands with the first one.
+    let mut of_none = Vec::new();
+    if !audit.exhausted_ids().await.context("the ids of the audit store cannot be read")?.is_empty() {
+        of_none.push(FindingKind::IdsExhausted);
+    }
+    let foreign = audit.foreign_objects().await.context("the schema of the audit store cannot be read")?;
+    if known.is_policy_changed || !foreign.is_empty() {
+        of_none.push(FindingKind::SchemaChanged);
+    }
     for state in &states {
         due.remove(&state.chain);
         gone.remove(&state.chain);
         if wanted(state.chain) {
             let notes = discontinuities(known, &stored, state.chain);
-            let report = verify_chain(audit, state, known, pass, &mutations, &notes, verified.get(&state.chain)).await;
+            // One that was re-anchored since is another one.
+            let earlier = verified.get(&state.chain);
+            let earlier = earlier.filter(|earlier| earlier.report.discontinuities.len() == notes.len());
+            let report = verify_chain(audit, state, known, pass, &mutations, &notes, earlier).await;
             let mut report = report.with_context(|| format!("chain {} cannot be read", state.chain))?;
-            // The numbering is of no chain; it stands with the first one.
-            if core::mem::take(&mut exhausted) {
-                report.report.add(Finding::of(FindingKind::IdsExhausted, None));
+            for kind in of_none.drain(..) {
+                report.report.add(Finding::of(kind, None));
                 report.verified = None;
             }
             found(report);
@@ -283,11 +309,19 @@ async fn verify_chain(
     if issued < sealed || known.numbers.beyond.contains(&chain) {
         report.add(Finding::of(FindingKind::ColumnMismatch, sealed.checked_sub(1)));
     }
+    let interval = i64::try_from(pass.interval.as_micros()).unwrap_or(i64::MAX);
+    let claimed = Some(state.leased_until).filter(|until| *until <= pass.now.plus(CLAIM));
+    let is_unclaimed = claimed.is_none_or(|until| until.plus(SILENT) < pass.now);
     // Any instance goes on with an administrative chain, whose entries the outbox vouches for.
-    let is_gone = is_silent && chain.stream != Stream::Admin && known.shard != Some(chain.shard);
+    let is_gone = chain.stream != Stream::Admin
+        && known.shard != Some(chain.shard)
+        && (is_unclaimed || is_abandoned(audit, &report, chain, pass, known, interval).await?);
     // A note that was signed and waits for the database is not missing: its writer tells of the database.
     if is_gone || !audit.is_note_waiting(chain).await? {
-        report.add_unsigned(i64::try_from(pass.interval.as_micros()).unwrap_or(i64::MAX), pass.now, is_gone);
+        report.add_unsigned(interval, pass.now, is_gone);
+    }
+    if chain == ADMIN_CHAIN {
+        add_foreign(&mut report, &mutations.foreign, discontinuities, known, pass);
     }
     let newest_note = report.signed_edge.as_ref().and_then(|edge| {
         let of_edge = |note: &&SignedNote| {
@@ -300,6 +334,55 @@ async fn verify_chain(
     last_note = last_note.max(verified.map_or(0, |verified| verified.last_note));
     let verified = report.is_clean().then(|| Verified { report: report.clone(), last_note });
     Ok(ChainReport { chain, report, seed, newest_note, verified })
+}
+
+/// Whether the claim on a chain is renewed, if it is, by nobody who could sign it: its records wait for far too long, and no
+/// signature comes while one is looked for.
+async fn is_abandoned(
+    audit: &AuditStore,
+    report: &Report,
+    chain: ChainId,
+    pass: &Pass<'_>,
+    known: &Known,
+    interval: i64,
+) -> Result<bool, StoreError> {
+    let patience = interval.saturating_mul(3).max(i64::from(ABANDONED.0).saturating_mul(1_000_000));
+    let is_old = |oldest: Timestamp| pass.now.micros().saturating_sub(oldest.micros()) > patience;
+    if !report.oldest_unsigned.is_some_and(is_old) {
+        return Ok(false);
+    }
+    let began = Instant::now();
+    loop {
+        let newest = audit.newest_checkpoints(chain).await?;
+        let mut signed = newest.iter().filter_map(|note| Checkpoint::open(&note.note, &known.keys).ok());
+        if signed.any(|note| note.size > report.signed && note.origin == chain.origin(pass.cluster)) {
+            return Ok(false);
+        }
+        if began.elapsed() >= SIGNED_WITHIN {
+            return Ok(true);
+        }
+        sleep(LOOK).await;
+    }
+}
+
+/// Adds the entries that the gateway itself said no mutation wrote. A re-anchoring after it said so accepts them.
+fn add_foreign(
+    report: &mut Report,
+    foreign: &[(u64, Timestamp)],
+    discontinuities: &[String],
+    known: &Known,
+    pass: &Pass<'_>,
+) {
+    let opened = discontinuities.iter().filter_map(|note| Discontinuity::open(note, pass.cluster, &known.keys).ok());
+    let accepted = opened.filter(|one| one.chain == ADMIN_CHAIN).map(|one| one.time).max();
+    for (seq, told) in foreign {
+        let finding = Finding { time: Some(*told), ..Finding::of(FindingKind::OutboxFault, Some(*seq)) };
+        if accepted.is_some_and(|accepted| accepted >= *told) {
+            report.authorized.push(finding);
+        } else {
+            report.add(finding);
+        }
+    }
 }
 
 /// The finding about a note whose columns say something else.

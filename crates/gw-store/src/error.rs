@@ -56,6 +56,9 @@ pub enum StoreError {
     /// mutation was undone.
     #[error("the audit entry of the change is not what was written: nothing was changed")]
     EntryAltered,
+    /// The database said that it took a row, and does not show it: somebody keeps rows from being stored.
+    #[error("the database did not keep what was written to `{0}`")]
+    NotKept(&'static str),
     /// The detached task that commits and publishes died.
     #[error("the committing task ended without an answer")]
     Detached,

@@ -71,6 +71,14 @@ impl Store {
         migration::check::<Migrator>(&self.inner.pools.reader).await
     }
 
+    /// What is attached to the tables of the policy, or stands in their place, that no migration made.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn foreign_objects(&self) -> Result<Vec<String>, StoreError> {
+        dialect::foreign_objects(&self.inner.pools.reader, migration::TABLES, migration::TRACKED).await
+    }
+
     /// Whether there is room for writes, as far as is known: none was refused for want of it since [`Store::probe_room`]
     /// found some. Asks nothing.
     pub fn has_room(&self) -> bool {

@@ -61,6 +61,8 @@ codes! {
         IdsExhausted = "ids_exhausted",
         /// An entry that was made of an outbox row which no mutation wrote so.
         OutboxFault = "outbox_fault",
+        /// Something is attached to a table, or stands in its place, that no migration made.
+        SchemaChanged = "schema_changed",
     }
 }
 

@@ -4,7 +4,7 @@
 //! Reads only and takes no lock, so it runs beside the service. Exit codes: [`super`].
 
 mod notes;
-mod re_anchor;
+pub(crate) mod re_anchor;
 
 use super::{EXIT_FINDING, complain, say};
 use crate::{
@@ -19,7 +19,7 @@ use crate::{
     trust::read_heads,
     verification::{ChainReport, Known, Numbers, Pass, SILENCE, compare_numbers, verify_all},
 };
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use clap::{Args, Subcommand, ValueEnum};
 use gw_audit::{CheckpointPublicKey, Hash, Stream, verify::Finding};
 use gw_store::{Location, Store, audit::AuditStore};
@@ -132,9 +132,19 @@ async fn verify(options: &Verify, config: &Config) -> Result<ExitCode, Fault> {
                 "the ids of table `{table}` of the audit database are used up; put them right: {repair}"
             ));
         }
+        tell_foreign("audit", audit.foreign_objects().await?);
         // Another machine has its own policy store, if any.
         if options.database_url.is_none() {
-            known.numbers = numbers(&ground, config, &audit, options.timeout).await.unwrap_or_else(|error| {
+            let store = policy_store(&ground, config).await;
+            let numbers = match &store {
+                Ok(store) => {
+                    let silence = SILENCE.min(options.timeout / 2);
+                    known.is_policy_changed = tell_foreign("policy", store.foreign_objects().await?);
+                    compare_numbers(&audit, store, &config.audit.journal_dir, silence).await
+                }
+                Err(error) => Err(anyhow!("{error:#}")),
+            };
+            known.numbers = numbers.unwrap_or_else(|error| {
                 complain(format_args!(
                     "{error:#}; lost journals are found once their writers were silent for 15 minutes"
                 ));
@@ -153,11 +163,19 @@ async fn verify(options: &Verify, config: &Config) -> Result<ExitCode, Fault> {
     }
 }
 
-/// What the policy store says of the numbers that writers gave out.
-async fn numbers(ground: &Ground, config: &Config, audit: &AuditStore, most: Duration) -> anyhow::Result<Numbers> {
+async fn policy_store(ground: &Ground, config: &Config) -> anyhow::Result<Store> {
     let store = ground.policy_store(config).context("the policy store cannot be opened")?;
-    let store = Store::open(store).await.context("the policy store cannot be opened")?;
-    compare_numbers(audit, &store, &config.audit.journal_dir, SILENCE.min(most / 2)).await
+    Store::open(store).await.context("the policy store cannot be opened")
+}
+
+/// Names what is attached to a database that no migration made; whether anything is.
+fn tell_foreign(database: &str, found: Vec<String>) -> bool {
+    for object in &found {
+        complain(format_args!(
+            "no migration made this in the {database} database: {object}; find out who did, and remove it"
+        ));
+    }
+    !found.is_empty()
 }
 
 async fn open(store: gw_store::StoreConfig) -> anyhow::Result<AuditStore> {
@@ -187,7 +205,7 @@ fn known(options: &Verify, config: &Config) -> anyhow::Result<Known> {
     }
     // A journal that cannot be read vouches for nothing.
     let shard = gw_journal::shard_of(&config.audit.journal_dir).ok().flatten();
-    Ok(Known { keys, heads, notes, shard, numbers: Numbers::default() })
+    Ok(Known { keys, heads, notes, shard, numbers: Numbers::default(), is_policy_changed: false })
 }
 
 /// The public half of the key in use.

@@ -4,7 +4,7 @@
 //! an error; 2 wrong usage; 3 not finished in time; 74 what was to be read cannot be read; 75 another process holds it, try
 //! again; 78 wrong configuration, or (`serve`) the place is held by another process (HD24).
 
-mod audit;
+pub(crate) mod audit;
 mod config;
 mod doctor;
 mod erase;

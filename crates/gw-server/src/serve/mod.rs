@@ -208,7 +208,13 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
     // On a thread of its own: it hashes and builds statements by the thousand, and no request may wait behind that.
     let ended = end_sealing.clone();
     let sealer = spawn_blocking(move || workers::seal(&sealing, &ended));
-    let heads = workers::watch_journal_heads(Arc::clone(&journal), store.clone(), audit.clone(), end_sealing.clone());
+    let heads = workers::watch_journal_heads(
+        Arc::clone(&journal),
+        store.clone(),
+        audit.clone(),
+        Arc::clone(&trust),
+        end_sealing.clone(),
+    );
     let heads = tokio::spawn(heads);
 
     let tasks = TaskTracker::new();
@@ -250,7 +256,7 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
             tracing::warn!(error = &error as &dyn std::error::Error, "there is no head yet");
         }
         foundation.start_workers(recovery, &end);
-        let verification = trust::verification(&config, &secrets, &ground, audit, trust, shard)?;
+        let verification = trust::verification(&config, &secrets, &ground, audit, store.clone(), trust, shard)?;
         tasks.spawn(workers::verify(verification, end.clone()));
         let api: Arc<str> = api_document()?.into();
         served.replace(surface(features, ready, metrics.clone(), api, internal));

@@ -13,7 +13,10 @@ use crate::{
     workers::{ADMIN_CHAIN, Verification},
 };
 use anyhow::Context as _;
-use gw_audit::{ChainId, Checkpoint, CheckpointKey, CheckpointPublicKey, ShardId, Stream};
+use gw_audit::{
+    ChainId, Checkpoint, CheckpointKey, CheckpointPublicKey, ShardId, Stream,
+    verify::{Finding, FindingKind},
+};
 use gw_journal::Journal;
 use gw_store::{Store, audit::AuditStore};
 use std::sync::Arc;
@@ -58,6 +61,9 @@ pub(super) async fn open(
     let alarm = TamperAlarm::new(Arc::clone(journal), Arc::clone(&ground.clock), tampering);
     let interval = config.audit.checkpoint_interval;
     let trust = Trust::new(file, alarm, CLUSTER, Arc::clone(&ground.clock), witness, interval);
+    if !audit.foreign_objects().await.context("the schema of the audit store cannot be read")?.is_empty() {
+        trust.alarm.raise(ADMIN_CHAIN, &Finding::of(FindingKind::SchemaChanged, None), 0, 0);
+    }
     sign_given_up(&trust, secrets, journal, audit).await.context("a shard that was given up cannot be signed")?;
     Ok(Arc::new(trust))
 }
@@ -107,11 +113,13 @@ pub(super) fn verification(
     secrets: &Secrets,
     ground: &Ground,
     audit: AuditStore,
+    store: Store,
     trust: Arc<Trust>,
     shard: ShardId,
 ) -> anyhow::Result<Verification> {
     Ok(Verification {
         audit,
+        store: Some(store),
         trust,
         shard,
         clock: Arc::clone(&ground.clock),

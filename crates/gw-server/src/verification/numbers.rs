@@ -1,7 +1,7 @@
 //! Numbers that writers gave out, as the policy store has them beside the audit store (HD25).
 //!
-//! Whether a writer lives is told by what it writes: each notes its numbers in the policy store every ten seconds at least,
-//! and renews its claim of a chain every second. Nobody's clock is asked. What is being sealed looks like a loss for a
+//! Whether a writer lives is told by what it writes there: each notes its numbers in the policy store every ten seconds at
+//! least. Its claim in the audit store, which whoever changes that store can renew, tells nothing. Nobody's clock is asked. What is being sealed looks like a loss for a
 //! moment, so a suspicion is looked at until the writer is seen to live, or was silent for long enough.
 
 use anyhow::Context as _;
@@ -39,8 +39,6 @@ struct Said {
     /// How many numbers the chain's row says.
     issued: u64,
     sealed: u64,
-    /// Until when the chain is claimed.
-    leased_until: i64,
 }
 
 impl Said {
@@ -50,7 +48,6 @@ impl Said {
             noted,
             issued: state.and_then(|state| state.issued).map_or(0, |last| last.saturating_add(1)),
             sealed: state.and_then(|state| state.head).map_or(0, |head| head.size),
-            leased_until: state.map_or(0, |state| state.leased_until.micros()),
         }
     }
 
@@ -105,7 +102,7 @@ pub(crate) async fn compare_numbers(
                 }
                 return notes < 2;
             }
-            first.is_lost() && notes == 0 && said.leased_until == first.leased_until && said.is_lost()
+            first.is_lost() && notes == 0 && said.is_lost()
         });
     }
     for (chain, suspicion) in suspicions {

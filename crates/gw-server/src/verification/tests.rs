@@ -2,6 +2,7 @@
 //! worker and `audit verify` find, with the trusted heads of an instance and on another machine with notes kept elsewhere.
 
 mod beside;
+mod told;
 
 use super::{Known, Pass, verify_all};
 use crate::{
@@ -508,6 +509,7 @@ impl World {
         let trust = Arc::new(Trust::new(file, alarm, CLUSTER, Arc::new(Late), None, interval));
         let worker = Verification {
             audit: self.audit.clone(),
+            store: None,
             trust: Arc::clone(&trust),
             clock: Arc::new(Late),
             key: key().public(),

@@ -1,9 +1,12 @@
 //! How many records each journal has numbered, noted in a second place each second, and what became of journals whose
 //! writers are gone (HD25): numbers that are neither sealed nor kept are reported lost.
 
-use crate::serve::journal::lost;
+use crate::{serve::journal::lost, trust::Trust};
 use anyhow::Context as _;
-use gw_audit::{ChainId, SecurityEvent, SecurityKind};
+use gw_audit::{
+    ChainId, SecurityEvent, SecurityKind,
+    verify::{Finding, FindingKind},
+};
 use gw_journal::Journal;
 use gw_store::{
     Store,
@@ -22,7 +25,13 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_secs(60);
 
 /// Notes and looks until told to end.
-pub(crate) async fn watch(journal: Arc<Journal>, store: Store, audit: AuditStore, end: CancellationToken) {
+pub(crate) async fn watch(
+    journal: Arc<Journal>,
+    store: Store,
+    audit: AuditStore,
+    trust: Arc<Trust>,
+    end: CancellationToken,
+) {
     let mut noted = HashMap::new();
     let mut seen = HashMap::new();
     let mut looked = Instant::now();
@@ -32,7 +41,7 @@ pub(crate) async fn watch(journal: Arc<Journal>, store: Store, audit: AuditStore
         }
         if looked.elapsed() >= LOOK {
             looked = Instant::now();
-            if let Err(error) = look(&journal, &store, &audit, &mut seen).await {
+            if let Err(error) = look(&journal, &store, &audit, &trust, &mut seen).await {
                 tracing::warn!(error = format!("{error:#}"), "lost journals were not looked for");
             }
         }
@@ -57,21 +66,24 @@ async fn note(journal: &Journal, store: &Store, noted: &mut Noted) -> anyhow::Re
     Ok(())
 }
 
-/// Reports chains of writers that said nothing since the last look and left numbers behind that nobody has.
+/// Reports chains of writers that said nothing since the last look and left numbers behind that nobody has: one instance
+/// tells of them, and each raises its alarm until they were re-anchored.
 pub(crate) async fn look(
     journal: &Journal,
     store: &Store,
     audit: &AuditStore,
+    trust: &Trust,
     seen: &mut HashMap<ChainId, Timestamp>,
 ) -> anyhow::Result<()> {
     for head in store.journal_heads().await? {
-        let JournalHead { chain, issued, noted_at, reported_at } = head;
+        let JournalHead { chain, issued, noted_at, .. } = head;
         let silent = seen.insert(chain, noted_at) == Some(noted_at);
-        if chain.shard == journal.shard() || reported_at.is_some() || !silent {
+        if chain.shard == journal.shard() || !silent || issued <= trust.accepted(chain) {
             continue;
         }
         let sealed = audit.head(chain).await?.map_or(0, |head| head.size);
         let Some(lost) = lost(issued, 0, sealed) else { continue };
+        trust.alarm.raise(chain, &Finding::of(FindingKind::JournalLost, Some(lost.start)), 0, 0);
         if store.claim_loss_report(chain).await? {
             tracing::error!(
                 stream = %chain.stream,

@@ -9,11 +9,15 @@ use crate::{
     trust::{Trust, adopt},
     verification::{ChainReport, Erased, Known, Pass, Verified, verify_all},
 };
+use anyhow::Context as _;
 use gw_audit::{
     ChainId, CheckpointPublicKey, Discontinuity, ShardId, TrustedHead,
     verify::{Finding, FindingKind},
 };
-use gw_store::audit::{AuditStore, TamperedRead};
+use gw_store::{
+    Store,
+    audit::{AuditStore, TamperedRead},
+};
 use gw_types::Clock;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep};
@@ -32,6 +36,8 @@ const RETRY: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(crate) struct Verification {
     pub(crate) audit: AuditStore,
+    /// The policy store, whose schema is looked at, too.
+    pub(crate) store: Option<Store>,
     pub(crate) trust: Arc<Trust>,
     pub(crate) clock: Arc<dyn Clock>,
     /// The public half of the key in use.
@@ -83,6 +89,19 @@ pub(crate) async fn verify(verification: Verification, end: CancellationToken) {
     end.run_until_cancelled(async { tokio::join!(reads, work) }).await;
 }
 
+/// Whether something is attached to the policy store that no migration made; it is named in the log.
+pub(crate) async fn is_changed(store: &Store) -> anyhow::Result<bool> {
+    let found = store.foreign_objects().await.context("the schema of the policy store cannot be read")?;
+    for object in &found {
+        tracing::error!(
+            object,
+            "somebody attached this to the policy database, or put it in the place of a table: it can hide rows or change \
+             them on their way; find out who did, and remove it"
+        );
+    }
+    Ok(!found.is_empty())
+}
+
 impl Verification {
     /// Raises the rows that were read for somebody and are not what was sealed: nobody is to be shown what nobody is told
     /// of. Each once; further ones of one look are for the next verification.
@@ -114,7 +133,11 @@ impl Verification {
         let stored = self.audit.discontinuities().await?;
         trust.file.update(|heads| adopt(heads, &stored, trust.cluster, &keys))?;
         let heads = trust.file.heads();
-        let known = Known { keys, heads, shard: Some(self.shard), ..Known::default() };
+        let is_policy_changed = match &self.store {
+            Some(store) => is_changed(store).await?,
+            None => false,
+        };
+        let known = Known { keys, heads, shard: Some(self.shard), is_policy_changed, ..Known::default() };
         let erased: Erased<'_> = &|_, _| false;
         let pass = Pass {
             cluster: trust.cluster,

@@ -128,9 +128,8 @@ impl AuditStore {
         let rows = entries::Entity::find()
             .filter(entries::Column::Kind.eq(Kind::Admin.as_str()))
             .filter(entries::Column::ResourceType.eq(ResourceType::Audit.as_str()))
-            .filter(entries::Column::ResourceId.eq(chain.to_string()))
-            .all(&self.pools.reader)
-            .await?;
+            .filter(entries::Column::ResourceId.eq(chain.to_string()));
+        let rows = self.readable(rows).await?;
         let prune = |row: entries::Model| match StoredEntry::new(row.bytes, row.openings).ok()?.content().ok()? {
             Content::Record(Record::Admin(entry)) => serde_json::from_str(&entry.new_value?).ok(),
             Content::Record(_) | Content::Genesis(_) => None,

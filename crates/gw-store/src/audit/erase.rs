@@ -109,9 +109,8 @@ impl AuditStore {
         let rows = entries::Entity::find()
             .filter(entries::Column::Kind.eq(Kind::Admin.as_str()))
             .filter(entries::Column::Action.eq(Action::Delete.as_str()))
-            .filter(entries::Column::ResourceType.eq(ResourceType::Audit.as_str()))
-            .all(&self.pools.reader)
-            .await?;
+            .filter(entries::Column::ResourceType.eq(ResourceType::Audit.as_str()));
+        let rows = self.readable(rows).await?;
         let record = |row: entries::Model| match StoredEntry::new(row.bytes, row.openings).ok()?.content().ok()? {
             Content::Record(Record::Admin(entry)) => Some(entry),
             Content::Record(_) | Content::Genesis(_) => None,

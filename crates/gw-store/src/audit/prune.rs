@@ -428,6 +428,10 @@ impl AuditStore {
             logged: Set(false),
         };
         anchors::Entity::insert(row).exec_without_returning(&tx).await?;
+        // Without it nobody could tell what is about to go from what somebody removed.
+        if newest_anchor(&tx, chain).await?.is_none_or(|kept| kept.size != end) {
+            return Err(StoreError::NotKept("anchors"));
+        }
         let gone = entries::Entity::delete_many()
             .filter(entries::Column::ChainId.eq(chain))
             .filter(entries::Column::Seq.lt(end))

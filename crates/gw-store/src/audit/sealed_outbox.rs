@@ -32,9 +32,8 @@ impl AuditStore {
             let rows = entries::Entity::find()
                 .filter(of_store(store))
                 .filter(entries::Column::OutboxId.is_in(ids.iter().copied()))
-                .filter(entries::Column::Seq.lt(i64::try_from(size).unwrap_or(i64::MAX)))
-                .all(&self.pools.reader)
-                .await?;
+                .filter(entries::Column::Seq.lt(i64::try_from(size).unwrap_or(i64::MAX)));
+            let rows = self.readable(rows).await?;
             found.extend(rows.into_iter().filter_map(sealed));
         }
         Ok(found)
@@ -55,11 +54,11 @@ impl AuditStore {
                 .filter(entries::Column::Seq.lt(below))
                 .filter(of_store(store))
                 .order_by_desc(entries::Column::Seq)
-                .limit(NEWEST)
-                .all(&self.pools.reader)
-                .await?;
-            let Some(last) = rows.last().map(|row| row.seq) else { return Ok(None) };
-            for row in rows {
+                .limit(NEWEST);
+            let seqs = rows.clone().select_only().column(entries::Column::Seq).into_tuple();
+            let seqs: Vec<i64> = seqs.all(&self.pools.reader).await?;
+            let Some(last) = seqs.last().copied() else { return Ok(None) };
+            for row in self.readable(rows).await? {
                 let column = row.outbox_id;
                 let Some(entry) = sealed(row).map(|sealed| sealed.entry) else { continue };
                 match entry.outbox_fault {

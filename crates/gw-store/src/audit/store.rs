@@ -19,7 +19,7 @@ use gw_types::{OrgId, Seconds, Timestamp};
 use sea_orm::{
     ActiveModelTrait,
     ActiveValue::Set,
-    ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect,
+    ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect, Select,
     sea_query::{Expr, OnConflict, Query},
 };
 use std::{collections::BTreeSet, sync::Arc};
@@ -230,17 +230,97 @@ impl AuditStore {
         tx.commit().await
     }
 
-    /// Sealed entries of a chain from a number on, in order.
+    /// Sealed entries of a chain from a number on, in order. One whose columns cannot be read is there with its bytes, and
+    /// says that they do not agree.
     pub async fn rows(&self, chain: ChainId, from: u64, limit: u64) -> Result<Vec<SealedRow>, StoreError> {
         let chain = chain_row(&self.pools.reader, chain, false).await?;
-        let rows = entries::Entity::find()
+        let select = entries::Entity::find()
             .filter(entries::Column::ChainId.eq(chain.id))
             .filter(entries::Column::Seq.gte(signed(from)))
             .order_by_asc(entries::Column::Seq)
-            .limit(limit)
-            .all(&self.pools.reader)
-            .await?;
-        rows.into_iter().map(sealed_row).collect()
+            .limit(limit);
+        match select.clone().all(&self.pools.reader).await.map_err(StoreError::from) {
+            Ok(rows) => rows.into_iter().map(sealed_row).collect(),
+            Err(error) if error.is_malformed() => self.malformed_rows(select).await,
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The same where a column of one of them holds what it cannot.
+    async fn malformed_rows(&self, select: Select<entries::Entity>) -> Result<Vec<SealedRow>, StoreError> {
+        let conn = &self.pools.reader;
+        let raw = select
+            .select_only()
+            .columns([entries::Column::Id, entries::Column::Seq])
+            .column_as(dialect::as_bytes(conn, "hash"), "hash")
+            .column_as(dialect::as_bytes(conn, "bytes"), "bytes")
+            .column_as(dialect::as_bytes(conn, "openings"), "openings")
+            // A row without a number is a gap where it stood.
+            .filter(dialect::is_number(conn, "seq"));
+        let raw: Vec<RawRow> = raw.into_tuple().all(conn).await?;
+        let mut rows = Vec::with_capacity(raw.len());
+        for (id, seq, hash, bytes, openings) in raw {
+            rows.push(match entries::Entity::find_by_id(id).one(conn).await.map_err(StoreError::from) {
+                Ok(Some(row)) => sealed_row(row)?,
+                // Pruned meanwhile.
+                Ok(None) => continue,
+                Err(error) if error.is_malformed() => {
+                    tracing::error!(
+                        row = id,
+                        entry = seq,
+                        "a row of `entries` in the audit database is malformed: somebody changed it; `ledger-gateway audit \
+                         verify` tells its chain"
+                    );
+                    let hash = Hash::try_from(hash.as_slice()).ok();
+                    SealedRow {
+                        id,
+                        seq: unsigned(seq, "seq")?,
+                        hash: hash.unwrap_or(Hash::ZERO),
+                        hash_readable: hash.is_some(),
+                        bytes,
+                        openings,
+                        columns_agree: false,
+                    }
+                }
+                Err(error) => return Err(error),
+            });
+        }
+        Ok(rows)
+    }
+
+    /// The rows that can be read as such; verification tells of the others.
+    pub(super) async fn readable(&self, select: Select<entries::Entity>) -> Result<Vec<entries::Model>, StoreError> {
+        let conn = &self.pools.reader;
+        match select.clone().all(conn).await.map_err(StoreError::from) {
+            Err(error) if error.is_malformed() => {}
+            read => return read,
+        }
+        let ids: Vec<i64> = select.select_only().column(entries::Column::Id).into_tuple().all(conn).await?;
+        let mut rows = Vec::with_capacity(ids.len());
+        for id in ids {
+            match entries::Entity::find_by_id(id).one(conn).await.map_err(StoreError::from) {
+                Err(error) if error.is_malformed() => {}
+                read => rows.extend(read?),
+            }
+        }
+        Ok(rows)
+    }
+
+    /// What is attached to the tables of this store, or stands in their place, that no migration made: it can keep rows from
+    /// being stored, or from being read by some. Each name is written to the log once.
+    ///
+    /// # Errors
+    /// If the database does not answer.
+    pub async fn foreign_objects(&self) -> Result<Vec<String>, StoreError> {
+        let found = dialect::foreign_objects(&self.pools.reader, TABLES, &[]).await?;
+        for object in found.iter().filter(|object| self.watch.tells_of(object)) {
+            tracing::error!(
+                object,
+                "somebody attached this to the audit database, or put it in the place of a table: it can hide entries or keep \
+                 them from being stored; find out who did, and remove it"
+            );
+        }
+        Ok(found)
     }
 
     /// The last entry of each organization in a chain, pruned ones too, to continue the chain by.
@@ -253,17 +333,21 @@ impl AuditStore {
             .and_where(entries::Column::OrgId.is_not_null())
             .add_group_by([Expr::col(entries::Column::OrgId)])
             .take();
-        let rows = entries::Entity::find()
+        // No other column is asked for: one that somebody made unreadable costs the chain nothing.
+        let rows: Vec<(i64, Vec<u8>, Vec<u8>)> = entries::Entity::find()
+            .select_only()
+            .columns([entries::Column::Id, entries::Column::Bytes, entries::Column::Hash])
             .filter(entries::Column::ChainId.eq(chain.id))
             .filter(entries::Column::Seq.in_subquery(newest))
+            .into_tuple()
             .all(&self.pools.reader)
             .await?;
         let mut heads = Vec::with_capacity(rows.len());
-        for row in rows {
-            let bad = |column| StoreError::Row { table: "entries", column, id: row.id.to_string() };
-            let (header, _) = Header::read(&row.bytes).map_err(|_| bad("bytes"))?;
+        for (id, bytes, hash) in rows {
+            let bad = |column| StoreError::Row { table: "entries", column, id: id.to_string() };
+            let (header, _) = Header::read(&bytes).map_err(|_| bad("bytes"))?;
             let org = header.org.ok_or_else(|| bad("org_id"))?;
-            let hash = Hash::try_from(row.hash.as_slice()).map_err(|_| bad("hash"))?;
+            let hash = Hash::try_from(hash.as_slice()).map_err(|_| bad("hash"))?;
             heads.push((org.id, OrgHead { size: org.seq.saturating_add(1), hash }));
         }
         for (org, head) in self.pruned_orgs(chain.id).await? {
@@ -274,18 +358,20 @@ impl AuditStore {
         Ok(heads)
     }
 
-    /// Keeps a signed note; one for the same size and era stays as it is.
+    /// Keeps a signed note; one for the same size and era stays as it is. Fails with [`StoreError::NotKept`] unless the store
+    /// shows a note that says the same afterwards.
     pub async fn insert_checkpoint(&self, chain: ChainId, size: u64, note: &str) -> Result<(), StoreError> {
         let attempt = self.watch.begin_note(chain);
         let chain = chain_row(&self.pools.reader, chain, false).await?;
+        use checkpoints::Column as C;
+        let era = signed(Checkpoint::unverified(note).map_or(0, |note| note.era()));
         let row = checkpoints::ActiveModel {
             id: self.next_id(&self.pools.writer, "checkpoints").await?,
             chain_id: Set(chain.id),
             size: Set(signed(size)),
             note: Set(note.to_owned()),
-            era: Set(signed(Checkpoint::unverified(note).map_or(0, |note| note.era()))),
+            era: Set(era),
         };
-        use checkpoints::Column as C;
         let known = OnConflict::columns([C::ChainId, C::Size, C::Era]);
         checkpoints::Entity::insert(row)
             .on_conflict(known.to_owned().do_nothing().to_owned())
@@ -297,6 +383,20 @@ impl AuditStore {
                     self.watch.distrust("checkpoints");
                 }
             })?;
+        let kept = checkpoints::Entity::find()
+            .filter(C::ChainId.eq(chain.id))
+            .filter(C::Size.eq(signed(size)))
+            .filter(C::Era.eq(era))
+            .one(&self.pools.writer)
+            .await?;
+        // Another key's note of the same tree is as good; which one signed is for a verification to say.
+        let says_the_same = |kept: &checkpoints::Model| {
+            kept.note == note
+                || Checkpoint::unverified(&kept.note).is_some_and(|it| Checkpoint::unverified(note) == Some(it))
+        };
+        if !kept.as_ref().is_some_and(says_the_same) {
+            return Err(StoreError::NotKept("checkpoints"));
+        }
         attempt.succeed();
         Ok(())
     }
@@ -351,6 +451,13 @@ impl AuditStore {
         Ok(notes.all(&self.pools.reader).await?.into_iter().map(|row| row.note).collect())
     }
 }
+
+/// Id, number, hash, bytes and openings of an entry.
+type RawRow = (i64, i64, Vec<u8>, Vec<u8>, Vec<u8>);
+
+/// The tables of the audit store.
+const TABLES: &[&str] =
+    &["entries", "chains", "checkpoints", "discontinuities", "anchors", "hash_tiles", "leases", "seaql_migrations"];
 
 /// How many values a row of `entries` carries.
 const COLUMNS: usize = 21;

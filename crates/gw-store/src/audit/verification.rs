@@ -2,10 +2,12 @@
 
 use super::store::{AuditStore, Claim, chain_of, chain_row, head_of, intact, raised, signed, unsigned};
 use crate::{
-    StoreError,
+    StoreError, dialect,
     entity::{chains, checkpoints, discontinuities, entries},
 };
-use gw_audit::{ChainId, Checkpoint, Hash, Head, tree};
+use gw_audit::{
+    ChainId, Checkpoint, Content, Hash, Head, Kind, Record, SecurityKind, StoredEntry, outbox::foreign_entry, tree,
+};
 use gw_types::{Seconds, Timestamp};
 use sea_orm::{ActiveValue::Set, ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr};
 
@@ -143,10 +145,36 @@ impl AuditStore {
         Ok(rows.into_iter().filter_map(|row| Some((name(&row)?, row.note))).collect())
     }
 
-    /// Keeps a signed note about a re-anchoring.
+    /// The entries of the administrative chain that the gateway itself said no mutation wrote, and when it said so: by the
+    /// sealed events, read from what was hashed.
     ///
     /// # Errors
     /// If the database does not answer.
+    pub async fn foreign_entries(&self) -> Result<Vec<(u64, Timestamp)>, StoreError> {
+        let conn = &self.pools.reader;
+        let rows: Vec<(Vec<u8>, Vec<u8>)> = entries::Entity::find()
+            .select_only()
+            .column_as(dialect::as_bytes(conn, "bytes"), "bytes")
+            .column_as(dialect::as_bytes(conn, "openings"), "openings")
+            .filter(entries::Column::Kind.eq(Kind::Security.as_str()))
+            .filter(entries::Column::Action.eq(SecurityKind::TamperDetected.as_str()))
+            .into_tuple()
+            .all(conn)
+            .await?;
+        let told = |(bytes, openings)| {
+            let entry = StoredEntry::new(bytes, openings).ok()?;
+            match entry.content().ok()? {
+                Content::Record(Record::Security(event)) => Some((foreign_entry(&event)?, entry.header.time)),
+                Content::Record(_) | Content::Genesis(_) => None,
+            }
+        };
+        Ok(rows.into_iter().filter_map(told).collect())
+    }
+
+    /// Keeps a signed note about a re-anchoring.
+    ///
+    /// # Errors
+    /// If the database does not answer, or does not show the note afterwards.
     pub async fn insert_discontinuity(&self, chain: ChainId, note: &str) -> Result<(), StoreError> {
         let row = discontinuities::ActiveModel {
             id: self.next_id(&self.pools.writer, "discontinuities").await?,
@@ -155,6 +183,13 @@ impl AuditStore {
             note: Set(note.to_owned()),
         };
         discontinuities::Entity::insert(row).exec_without_returning(&self.pools.writer).await?;
+        let kept = discontinuities::Entity::find()
+            .filter(discontinuities::Column::Stream.eq(chain.stream.as_str()))
+            .filter(discontinuities::Column::Shard.eq(chain.shard.0))
+            .filter(discontinuities::Column::Note.eq(note));
+        if kept.one(&self.pools.writer).await?.is_none() {
+            return Err(StoreError::NotKept("discontinuities"));
+        }
         Ok(())
     }
 

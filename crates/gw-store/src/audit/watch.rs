@@ -29,7 +29,7 @@ pub(super) struct Watch {
     /// Chains whose signed note is on its way into the store: since when, or `None` while an attempt is under way.
     writing: Mutex<BTreeMap<ChainId, Option<Instant>>>,
     distrusted: Mutex<BTreeMap<&'static str, Instant>>,
-    told: Mutex<BTreeSet<&'static str>>,
+    told: Mutex<BTreeSet<String>>,
 }
 
 impl Watch {
@@ -62,9 +62,9 @@ impl Watch {
         lock(&self.distrusted).get(table).is_some_and(|at| at.elapsed() < DISTRUST)
     }
 
-    /// Whether nobody was told of a table yet.
-    pub(super) fn tells_of(&self, table: &'static str) -> bool {
-        lock(&self.told).insert(table)
+    /// Whether nobody was told of a table, or of something attached to one, yet.
+    pub(super) fn tells_of(&self, what: &str) -> bool {
+        lock(&self.told).insert(what.to_owned())
     }
 }
 

@@ -442,6 +442,40 @@ pub(crate) fn holds_bytes(conn: &impl ConnectionTrait, column: &'static str, byt
     })
 }
 
+/// A column of bytes, whatever a file that holds its values to no type has in it.
+pub(crate) fn as_bytes(conn: &impl ConnectionTrait, column: &'static str) -> SimpleExpr {
+    match Engine::of(conn) {
+        Engine::Sqlite => Expr::cust(format!("CAST({column} AS blob)")),
+        Engine::Postgres => Expr::cust(column),
+    }
+}
+
+/// Whether a column holds a number, as every row of ours does.
+pub(crate) fn is_number(conn: &impl ConnectionTrait, column: &'static str) -> SimpleExpr {
+    match Engine::of(conn) {
+        Engine::Sqlite => Expr::cust(format!("typeof({column}) = 'integer'")),
+        Engine::Postgres => Expr::cust("TRUE"),
+    }
+}
+
+/// What is attached to these tables, or stands in their place, that no migration made, each by its name. `tracked` tables
+/// have the triggers that write the change rows.
+pub(crate) async fn foreign_objects(
+    conn: &impl ConnectionTrait,
+    tables: &[&str],
+    tracked: &[&str],
+) -> Result<Vec<String>, StoreError> {
+    let list = |names: &[&str]| format!("('{}')", names.join("', '"));
+    let (tables, tracked) = (list(tables), list(tracked));
+    let engine = Engine::of(conn);
+    let sql = match engine {
+        Engine::Sqlite => sqlite::foreign_objects(&tables, &tracked),
+        Engine::Postgres => postgres::foreign_objects(&tables, &tracked),
+    };
+    let rows = conn.query_all_raw(engine.statement(sql)).await?;
+    rows.into_iter().map(|row| Ok(row.try_get("", "object")?)).collect()
+}
+
 /// The channel on which PostgreSQL announces epochs.
 pub(crate) const CHANNEL: &str = "gw_policy";
 

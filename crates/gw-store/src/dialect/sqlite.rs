@@ -271,6 +271,18 @@ fn triggers(table: &str, note: impl Fn(&str) -> String) -> Vec<String> {
         .collect()
 }
 
+/// Names are compared as SQLite does, whatever their case.
+pub(super) fn foreign_objects(tables: &str, tracked: &str) -> String {
+    format!(
+        "SELECT type || ' ' || name || CASE type WHEN 'trigger' THEN ' on ' || tbl_name ELSE '' END AS object \
+         FROM (SELECT * FROM sqlite_master UNION ALL SELECT * FROM sqlite_temp_master) \
+         WHERE (lower(name) IN {tables} AND (type <> 'table' OR sql LIKE 'CREATE VIRTUAL%')) \
+         OR (type = 'trigger' AND lower(tbl_name) IN {tables} AND NOT (tbl_name IN {tracked} AND \
+         name IN (tbl_name || '_after_insert', tbl_name || '_after_update', tbl_name || '_after_delete'))) \
+         ORDER BY object"
+    )
+}
+
 pub(super) async fn describe(conn: &impl ConnectionTrait) -> Result<String, DbErr> {
     let rows = conn
         .query_all_raw(

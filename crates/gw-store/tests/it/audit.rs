@@ -322,9 +322,11 @@ async fn checkpoints_are_kept_once_in_order(world: &World) {
     writer.append(world, SecurityEvent::new(SecurityKind::Login));
     writer.seal().await;
     let chain = writer.claim.chain;
-    for (size, note) in [(1, "one"), (2, "two"), (2, "another two")] {
+    for (size, note) in [(1, "one"), (2, "two"), (2, "two")] {
         writer.audit.insert_checkpoint(chain, size, note).await.unwrap();
     }
+    let another = writer.audit.insert_checkpoint(chain, 2, "another two").await;
+    assert!(matches!(another, Err(StoreError::NotKept(_))), "RL4: what is not there was not kept: {another:?}");
     assert_eq!(writer.audit.checkpoints(chain).await.unwrap(), ["one", "two"]);
     assert!(writer.audit.may_rewrite().await.unwrap(), "the test's credential owns the table");
 }

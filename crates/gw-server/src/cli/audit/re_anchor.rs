@@ -11,6 +11,7 @@ use crate::{
         stores::{Ground, checkpoint_key, migrate_audit},
     },
     trust::{HeadsFile, adopt},
+    workers::ADMIN_CHAIN,
 };
 use anyhow::{Context as _, bail};
 use clap::Args;
@@ -36,22 +37,22 @@ const CLAIM: Duration = Duration::from_secs(20);
 const BETWEEN: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct ReAnchor {
+pub(crate) struct ReAnchor {
     /// The chain, as `audit verify` names it: `<stream>/<shard>`.
     #[arg(long)]
-    chain: ChainId,
+    pub(crate) chain: ChainId,
     /// Who decided it.
     #[arg(long)]
-    actor: String,
+    pub(crate) actor: String,
     /// Why; it stays in the log for ever.
     #[arg(long)]
-    reason: String,
+    pub(crate) reason: String,
     /// Only show what would be signed; that is so without --confirm, too.
     #[arg(long, conflicts_with = "confirm")]
-    dry_run: bool,
+    pub(crate) dry_run: bool,
     /// Sign it.
     #[arg(long)]
-    confirm: bool,
+    pub(crate) confirm: bool,
 }
 
 /// A chain as the store has it.
@@ -76,7 +77,9 @@ pub(super) async fn run(options: ReAnchor, config: &Config) -> Result<ExitCode, 
     let key = CheckpointKey::from_seed(&key.to_bytes());
     let audit = migrate_audit(&ground, config).await?;
     let file = HeadsFile::open(&config.audit.journal_dir)?;
-    let discontinuity = prepare(&audit, &file, &key, config, &options, ground.clock.now()).await?;
+    let mut keys = vec![key.public()];
+    keys.extend(config.audit.previous_keys.iter().filter_map(|key| CheckpointPublicKey::from_bytes(key).ok()));
+    let discontinuity = prepare(&audit, &file, keys, &options, ground.clock.now()).await?;
     say(format_args!(
         "chain {}: from {} entries as signed to {} entries as stored; as signed up to {}\n",
         discontinuity.chain, discontinuity.from.0, discontinuity.to.0, discontinuity.intact
@@ -90,17 +93,14 @@ pub(super) async fn run(options: ReAnchor, config: &Config) -> Result<ExitCode, 
     Ok(ExitCode::SUCCESS)
 }
 
-async fn prepare(
+pub(crate) async fn prepare(
     audit: &AuditStore,
     file: &HeadsFile,
-    key: &CheckpointKey,
-    config: &Config,
+    mut keys: Vec<CheckpointPublicKey>,
     options: &ReAnchor,
     now: Timestamp,
 ) -> anyhow::Result<Discontinuity> {
     let chain = options.chain;
-    let mut keys = vec![key.public()];
-    keys.extend(config.audit.previous_keys.iter().filter_map(|key| CheckpointPublicKey::from_bytes(key).ok()));
     keys.extend(file.heads().keys());
     let stored = audit.discontinuities().await?;
     file.update(|heads| adopt(heads, &stored, CLUSTER, &keys))?;
@@ -129,8 +129,12 @@ async fn prepare(
     let from = notes.last_key_value().map_or((0, tree::empty_root()), |(size, root)| (*size, *root));
     // What was found of the outbox stands in a chain that is as it was signed.
     let accepted = stored.iter().filter_map(|(_, note)| Discontinuity::open(note, CLUSTER, &keys).ok());
-    let accepted = accepted.filter(|one| one.chain == chain).map(|one| one.to.0).max().unwrap_or(0);
-    let is_open = remains.outbox.is_some_and(|seq| seq >= accepted);
+    let accepted: Vec<_> = accepted.filter(|one| one.chain == chain).collect();
+    let accepted_at = accepted.iter().map(|one| one.time).max();
+    let accepted = accepted.iter().map(|one| one.to.0).max().unwrap_or(0);
+    let told = if chain == ADMIN_CHAIN { audit.foreign_entries().await? } else { Vec::new() };
+    let is_told = told.iter().any(|(_, at)| accepted_at.is_none_or(|accepted| accepted < *at));
+    let is_open = is_told || remains.outbox.is_some_and(|seq| seq >= accepted);
     if from.0 <= remains.frontier.size() && remains.intact >= from.0 && !is_open {
         bail!("chain `{chain}` continues what was signed of it: there is nothing to re-anchor");
     }
@@ -200,7 +204,7 @@ impl Remains {
 }
 
 /// The record, the end of the chain and a checkpoint of it; the record first, for it explains the rest.
-async fn confirm(
+pub(crate) async fn confirm(
     audit: &AuditStore,
     file: &HeadsFile,
     key: &CheckpointKey,

@@ -191,8 +191,14 @@ impl SealedChain {
         signer: &Signer,
         frontiers: &mut Frontiers,
     ) -> anyhow::Result<()> {
+        // What fails stays due.
+        self.try_sign(audit, signer, frontiers).await?;
         self.signed_at = Instant::now();
         self.unsigned = None;
+        Ok(())
+    }
+
+    async fn try_sign(&mut self, audit: &AuditStore, signer: &Signer, frontiers: &mut Frontiers) -> anyhow::Result<()> {
         if self.contradiction.is_some() {
             let era = self.guard.as_ref().map_or(0, SigningGuard::era);
             if frontiers.is_re_anchored(audit, self.id, era).await? {

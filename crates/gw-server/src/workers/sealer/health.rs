@@ -73,6 +73,7 @@ impl StallReason {
         match error.chain().find_map(|cause| cause.downcast_ref::<StoreError>()) {
             Some(StoreError::Fenced) => Self::Fenced,
             Some(StoreError::ChainMoved { .. }) => Self::Foreign,
+            Some(StoreError::NotKept(_)) => Self::Unconfirmed,
             Some(StoreError::Database(_)) => Self::Unreachable,
             Some(_) | None => Self::Unreadable,
         }

@@ -14,7 +14,7 @@ use crate::serve::outbox_mark::OutboxMarkFile;
 use anyhow::Context as _;
 use gw_audit::{
     Chain, ChainId, Content, Draft, Genesis, Head, OutboxFault, Record, ShardId, StoredEntry, Stream,
-    outbox::{IDS_ALARM, ROW_ALARM, RowState, absent_ids, fault, is_gap_entry, row_state},
+    outbox::{FOREIGN_ALARM, IDS_ALARM, ROW_ALARM, RowState, absent_ids, fault, is_gap_entry, row_state},
     verify::{Finding, FindingKind},
 };
 use gw_journal::Journal;
@@ -44,7 +44,7 @@ const FORGET: Duration = Duration::from_secs(600);
 /// Rows may wait so long for another instance that holds the chain.
 const PATIENCE: Seconds = Seconds(30);
 /// How often the end of the chain is compared while nothing waits.
-const COMPARE: Duration = Duration::from_secs(60);
+const COMPARE: Duration = Duration::from_secs(5);
 /// Kept rows compared with the audit store at once.
 const PAGE: u64 = 5000;
 
@@ -287,7 +287,7 @@ impl Outbox {
             let Some(last) = page.last().map(|row| row.seq) else { break };
             for row in page {
                 if !is_accounted_for(&row, mark, &rows) && self.refused.insert(row.seq) {
-                    let reason = format!("foreign_entry:{}", row.seq);
+                    let reason = format!("{FOREIGN_ALARM}{}", row.seq);
                     raise(&self.journal, Alarm { stream: Stream::Admin, reason, count: Some(1) });
                     tracing::error!(
                         entry = row.seq,

@@ -68,6 +68,7 @@ on_both_engines! {
 }
 
 mod kills;
+mod notes;
 
 /// Both databases, the journal and its directory.
 struct World {
@@ -616,16 +617,27 @@ async fn rl5_a_lost_journal_is_reported_once_with_its_numbers(world: World) {
     let chain = chain.unwrap();
     world.store.note_journal_head(chain, 12).await.unwrap();
     let mut seen = HashMap::new();
+    let mut trust = world.trust();
     for look in 0..4 {
         if look == 1 {
             // A sign of life puts it off.
             tokio::time::sleep(Duration::from_millis(2)).await;
             world.store.note_journal_head(chain, 12).await.unwrap();
         }
-        journal_heads::look(&world.journal, &world.store, &world.audit, &mut seen).await.unwrap();
+        assert!(!trust.alarm.is_raised());
+        journal_heads::look(&world.journal, &world.store, &world.audit, &trust, &mut seen).await.unwrap();
+        if trust.alarm.is_raised() {
+            // The second look of the instance that tells.
+            assert!(look >= 2);
+            trust = world.trust();
+        }
         let reported = world.store.journal_heads().await.unwrap().iter().any(|head| head.reported_at.is_some());
         assert_eq!(reported, look >= 2, "look {look}");
     }
+    // Told once; each instance shows it, and one that looks later, too.
+    let other = world.trust();
+    journal_heads::look(&world.journal, &world.store, &world.audit, &other, &mut seen).await.unwrap();
+    assert!(other.alarm.is_raised());
     let findings = world.findings(SecurityKind::JournalLost).await;
     assert_eq!(findings, [format!("access/{}:0..12", gone.shard())]);
 }
