@@ -351,7 +351,7 @@ async fn rl6_the_newest_signed_head_stays(world: &World) {
 async fn rl14_an_epoch_that_nobody_gave_refuses_changes_as_unavailable(world: &World) {
     organization(world, "one").await;
     world.tamper(&["UPDATE policy_epoch SET epoch = 9223372036854775807"]).await;
-    let refused = world.store.begin(&Actor::system()).await.err().expect("nothing can be changed");
+    let refused = world.store.begin(&Actor::system()).await.expect_err("nothing can be changed");
     assert!(refused.is_unavailable() && !world.store.takes_writes(), "{refused:?}");
     // As the log says.
     world

@@ -125,8 +125,8 @@ impl Sealer {
             health: from.health,
         };
         let journaled = Stream::ALL.iter().copied().filter(|stream| *stream != Stream::Admin);
-        let journaled =
-            journaled.map(|stream| (stream, Source::Journal(JournalStream::new(Arc::clone(&from.journal), stream))));
+        let journaled = journaled
+            .map(|stream| (stream, Source::Journal(Box::new(JournalStream::new(Arc::clone(&from.journal), stream)))));
         let (journal, clock) = (Arc::clone(&from.journal), Arc::clone(&from.clock));
         let holder = from.journal.shard().to_string();
         let outbox = Outbox::new(from.store, Arc::clone(&journal), from.clock, from.outbox_mark, &signer, holder);

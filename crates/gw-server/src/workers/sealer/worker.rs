@@ -26,7 +26,7 @@ const RETRY: Duration = Duration::from_secs(1);
 /// Where the entries of a chain come from.
 #[derive(Debug)]
 pub(super) enum Source {
-    Journal(JournalStream),
+    Journal(Box<JournalStream>),
     Outbox(Box<Outbox>),
 }
 
