@@ -97,9 +97,23 @@ pub fn is_gap_entry(entry: &AdminEntry) -> bool {
     AdminEntry { new_value: entry.new_value.clone(), ..gap_entry(store, &(id..=id), 1) } == *entry
 }
 
+/// The entry that stands for a row under a number that is nobody's id: what it says is somebody's, and is not repeated.
+pub fn nobodys_entry(store: StoreId) -> AdminEntry {
+    AdminEntry {
+        store_id: Some(store),
+        outbox_fault: Some(OutboxFault::Unauthenticated),
+        ..AdminEntry::new(Action::Update, ResourceType::Audit)
+    }
+}
+
+/// Whether an entry stands for such a row, and for nothing else.
+pub fn is_nobodys_entry(entry: &AdminEntry) -> bool {
+    entry.store_id.is_some_and(|store| *entry == nobodys_entry(store))
+}
+
 /// The reason of a security event about a row that was changed or removed on its way into the database.
 pub const ROW_ALARM: &str = "outbox_row:";
-/// The reason of a security event about a counter of ids that stood below ids given out.
+/// The reason of a security event about a counter of ids that stood below ids given out, or about another policy store.
 pub const IDS_ALARM: &str = "outbox_ids:";
 
 /// The reason of a security event about an entry of the administrative chain that no mutation wrote, before its number.

@@ -77,15 +77,25 @@ pub struct OutboxGuard {
 /// Remembers outside the database how far the outbox got, and what was written last: rows missing at its end, and rows
 /// that stand in the place of others, are found by it.
 pub trait OutboxWitness: Send + Sync + core::fmt::Debug {
-    /// Rows up to this one are committed, these ids with these codes. Called after each commit that wrote rows, not
+    /// Rows up to this one are committed, these ids with these digests. Called after each commit that wrote rows, not
     /// necessarily in order; must not wait.
-    fn note(&self, mark: OutboxMark, codes: &[(i64, [u8; 32])]);
+    fn note(&self, mark: OutboxMark, digests: &[(i64, [u8; 32])]);
+
+    /// Rows with these ids and codes were written, and their mutation was undone: whoever saw one has a genuine code of a
+    /// change that never was. Must not wait.
+    fn note_undone(&self, store: StoreId, codes: &[(i64, [u8; 32])]);
 
     /// The last id known to be committed in a policy store, or 0.
     fn last_id(&self, store: StoreId) -> i64;
 
-    /// The code of the row that was committed under an id, as far as it is remembered.
-    fn code(&self, store: StoreId, id: i64) -> Option<[u8; 32]>;
+    /// The digest of the row that was committed under an id, as far as it is remembered.
+    fn digest(&self, store: StoreId, id: i64) -> Option<[u8; 32]>;
+
+    /// Ids and codes of rows whose mutations were undone, as far as they are remembered.
+    fn undone(&self, store: StoreId) -> Vec<(i64, [u8; 32])>;
+
+    /// The policy stores that were here before this one: rows may wait that were written under their identity.
+    fn former_stores(&self) -> Vec<StoreId>;
 }
 
 /// Who makes a change, for the audit entry (spec/70 section 2).

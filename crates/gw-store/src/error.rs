@@ -59,6 +59,13 @@ pub enum StoreError {
     /// The database said that it took a row, and does not show it: somebody keeps rows from being stored.
     #[error("the database did not keep what was written to `{0}`")]
     NotKept(&'static str),
+    /// The database refused a mutation at its very end, or its audit entry, for nothing that its caller asked for: somebody's
+    /// trigger or rule. The mutation was undone.
+    #[error("the database refused the audit entry of the change: nothing was changed")]
+    EntryRefused,
+    /// The epoch of policy stands where no mutation put it, and cannot be raised.
+    #[error("the epoch of policy stands at {0}, where no mutation put it")]
+    EpochExhausted(u64),
     /// The detached task that commits and publishes died.
     #[error("the committing task ended without an answer")]
     Detached,
@@ -75,6 +82,8 @@ impl StoreError {
             Self::NotPrimary
             | Self::Unconfirmed(_)
             | Self::EntryAltered
+            | Self::EntryRefused
+            | Self::EpochExhausted(_)
             | Self::Database(DbErr::ConnectionAcquire(_) | DbErr::Conn(_)) => true,
             Self::Database(DbErr::Exec(RuntimeErr::SqlxError(cause)) | DbErr::Query(RuntimeErr::SqlxError(cause))) => {
                 is_connection_lost(cause)
@@ -105,12 +114,13 @@ fn is_state_of_server(code: &str) -> bool {
     // PostgreSQL's have five characters, SQLite's are numbers whose lowest byte is the class.
     if code.len() == 5 {
         // 08 connection, 53 resources (disk full, too many connections), 57 told to stop (shutdown, statement timeout),
-        // 58 system (input or output), 55P03 a lock not given in time, 25006 a standby, 25P03 idle for too long.
-        let class = ["08", "53", "57", "58"].iter().any(|class| code.starts_with(class));
+        // 58 system (input or output), 55P03 a lock not given in time, 25006 a standby, 25P03 idle for too long, 40 undone
+        // for the sake of others (serialization, deadlock), P0 raised by a function: none of ours raises anything.
+        let class = ["08", "40", "53", "57", "58", "P0"].iter().any(|class| code.starts_with(class));
         return class || ["55P03", "25006", "25P03"].contains(&code);
     }
-    // BUSY, LOCKED, NOMEM, READONLY, IOERR, FULL, CANTOPEN, PROTOCOL.
-    code.parse::<u32>().is_ok_and(|code| matches!(code & 0xff, 5 | 6 | 7 | 8 | 10 | 13 | 14 | 15))
+    // BUSY, LOCKED, NOMEM, READONLY, IOERR, FULL, CANTOPEN, PROTOCOL; and CONSTRAINT_TRIGGER, as no trigger of ours raises.
+    code.parse::<u32>().is_ok_and(|code| code == 1811 || matches!(code & 0xff, 5 | 6 | 7 | 8 | 10 | 13 | 14 | 15))
 }
 
 /// What was not found.
@@ -239,7 +249,10 @@ mod tests {
 
     #[test]
     fn the_servers_state_is_told_from_the_statements_faults() {
-        for code in ["57P01", "53100", "53300", "58030", "08006", "55P03", "25006", "13", "778", "10", "5", "517"] {
+        for code in [
+            "57P01", "53100", "53300", "58030", "08006", "55P03", "25006", "40001", "40P01", "P0001", "1811", "13",
+            "778", "10", "5", "517",
+        ] {
             assert!(is_state_of_server(code), "{code}");
         }
         for code in ["23505", "42P01", "22001", "1", "19", "2067", "11"] {

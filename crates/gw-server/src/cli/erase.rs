@@ -17,6 +17,7 @@ use gw_audit::{ChainId, ErasureRecord};
 use gw_store::{
     Actor, Store,
     audit::{AuditStore, ErasurePlan},
+    record::Holds,
 };
 use gw_types::ExternalId;
 use std::{collections::BTreeMap, process::ExitCode, time::Duration};
@@ -69,7 +70,7 @@ async fn dry_run(options: &Erase, config: &Config) -> anyhow::Result<ExitCode> {
     let store = Store::open(ground.policy_store(config)?).await.context("the policy store cannot be opened")?;
     let audit = AuditStore::open(ground.audit_store(config)?).await.context("the audit store cannot be opened")?;
     audit.check_schema().await.context("the audit store's schema is not this version's")?;
-    let holds = store.read().holds().await.context("the legal holds cannot be read")?;
+    let holds = holds(&audit, &store).await?;
     show(&audit.plan_erasure(&options.external_id, &holds).await?);
     say("nothing was changed; `--confirm` erases\n");
     Ok(ExitCode::SUCCESS)
@@ -87,7 +88,7 @@ async fn erase(options: &Erase, config: &Config, ground: &Ground) -> anyhow::Res
         AuditAdmin::Missing => return Err(anyhow!("{NOTHING_IS_PRUNED}; nothing can be erased either")),
     };
     let who = &options.external_id;
-    let holds = store.read().holds().await.context("the legal holds cannot be read")?;
+    let holds = holds(&admin, &store).await?;
     let plan = admin.plan_erasure(who, &holds).await?;
     show(&plan);
     if plan.entries.is_empty() {
@@ -107,6 +108,18 @@ async fn erase(options: &Erase, config: &Config, ground: &Ground) -> anyhow::Res
     let count = admin.erase(who, &plan).await.context("not everything is erased: run this command again")?;
     say(format_args!("{count} entries erased\n"));
     Ok(ExitCode::SUCCESS)
+}
+
+/// What must be kept by the table of holds, or by the log.
+async fn holds(audit: &AuditStore, store: &Store) -> anyhow::Result<Holds> {
+    let known = audit.known_holds(store).await.context("the legal holds cannot be read")?;
+    for hold in &known.changed {
+        complain(format_args!(
+            "legal hold {hold} was placed and not lifted, and `legal_holds` of the policy database does not have it so: somebody \
+             changed the table; what the hold names is kept"
+        ));
+    }
+    Ok(known.holds)
 }
 
 fn records(plan: &ErasurePlan, reason: &str) -> Vec<ErasureRecord> {

@@ -202,7 +202,7 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
             tracing::warn!("{}", stores::NOTHING_IS_PRUNED);
             None
         }
-        admin => Some(Retention::new(&config, admin, &audit, &store, &ground, &secrets.checkpoint)?),
+        admin => Some(Retention::new(&config, admin, &audit, &store, &ground, &secrets.checkpoint, &journal)?),
     };
     let end_sealing = CancellationToken::new();
     // On a thread of its own: it hashes and builds statements by the thousand, and no request may wait behind that.

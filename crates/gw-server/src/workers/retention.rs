@@ -4,6 +4,7 @@
 //! chain. Each prune is told of by an audit entry on the path that all mutations take. A crash between the two leaves an
 //! anchor without entry, and the next sweep writes it: told of at least once, never not at all.
 
+use super::sealer::{Alarm, raise_alarm};
 use crate::{
     config::{self, Config, kind::signing_key},
     serve::{
@@ -13,13 +14,14 @@ use crate::{
 };
 use anyhow::Context as _;
 use gw_audit::{ChainId, CheckpointKey, CheckpointPublicKey, SYSTEM_RETENTION, Stream};
+use gw_journal::Journal;
 use gw_store::{
     Actor, Store, StoreConfig,
-    audit::{AuditStore, PruneBatch, Pruned, Remaining, StopReason},
-    record::PruneReason,
+    audit::{AuditStore, KnownHolds, PruneBatch, Pruned, Remaining, StopReason},
+    record::{Holds, PruneReason},
 };
-use gw_types::{Clock, Seconds, Secret, Timestamp};
-use std::{sync::Arc, time::Duration};
+use gw_types::{Clock, LegalHoldId, Seconds, Secret, Timestamp};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -45,6 +47,9 @@ pub(crate) struct Retention {
     keys: Vec<CheckpointPublicKey>,
     /// Names this instance among those that could have the turn.
     holder: String,
+    /// Told of holds that somebody took out of the policy database.
+    journal: Arc<Journal>,
+    told: HashSet<LegalHoldId>,
 }
 
 /// The audit store under the role that may delete.
@@ -64,6 +69,7 @@ impl Retention {
         store: &Store,
         ground: &Ground,
         key: &Secret,
+        journal: &Arc<Journal>,
     ) -> anyhow::Result<Self> {
         let key = signing_key(key.expose()).context("the checkpoint key cannot be read")?;
         let key = CheckpointKey::from_seed(&key.to_bytes());
@@ -81,6 +87,8 @@ impl Retention {
             keys,
             key,
             holder: ground.entropy.uuid().to_string(),
+            journal: Arc::clone(journal),
+            told: HashSet::new(),
         })
     }
 
@@ -112,8 +120,10 @@ impl Retention {
         }
         // What a crash left untold.
         self.tell(&audit).await?;
+        let known = audit.known_holds(&self.store).await.context("the legal holds cannot be read")?;
+        self.tell_of_holds(&known);
         let mut left = BATCHES;
-        let swept = self.remove(&audit, &mut left, end).await;
+        let swept = self.remove(&audit, &known.holds, &mut left, end).await;
         // What went is told of, whatever stopped the sweep.
         self.tell(&audit).await?;
         swept?;
@@ -134,14 +144,35 @@ impl Retention {
         }
     }
 
-    async fn remove(&self, audit: &AuditStore, left: &mut u32, end: &CancellationToken) -> anyhow::Result<()> {
+    /// Tells of holds that were placed, never lifted, and are not in the policy database as they were placed.
+    fn tell_of_holds(&mut self, known: &KnownHolds) {
+        for hold in &known.changed {
+            if self.told.insert(*hold) {
+                tracing::error!(
+                    hold = %hold,
+                    "a legal hold was placed and not lifted, and `legal_holds` of the policy database does not have it so: somebody \
+                     changed the table or put an older one in its place; what the hold names is kept; put the row back as the \
+                     audit entry of its placement says, and lift it by the API if it is over"
+                );
+                raise_alarm(&self.journal, Alarm::of_admin(format!("legal_hold_changed:{hold}")));
+            }
+        }
+    }
+
+    async fn remove(
+        &self,
+        audit: &AuditStore,
+        held: &Holds,
+        left: &mut u32,
+        end: &CancellationToken,
+    ) -> anyhow::Result<()> {
         let now = self.clock.now();
         for stream in Stream::ALL {
             let Some(kept) = self.config.of(*stream) else { continue };
             let seconds = u32::try_from(kept.as_secs()).map_or(Seconds(u32::MAX), Seconds);
             let bound = format!("{}h", kept.as_secs() / 3600);
             for chain in audit.remaining(*stream).await? {
-                let run = Run { reason: PruneReason::Ttl, bound: &bound, before: now.minus(seconds) };
+                let run = Run { reason: PruneReason::Ttl, bound: &bound, before: now.minus(seconds), held };
                 let mut stopped = None;
                 while stopped.is_none() && *left > 0 && !end.is_cancelled() {
                     *left -= 1;
@@ -150,7 +181,7 @@ impl Retention {
             }
         }
         if self.config.max_access_rows > 0 {
-            self.remove_beyond(audit, self.config.max_access_rows, left, end).await?;
+            self.remove_beyond(audit, held, self.config.max_access_rows, left, end).await?;
         }
         for stream in Stream::ALL {
             for chain in audit.remaining(*stream).await? {
@@ -164,12 +195,13 @@ impl Retention {
     async fn remove_beyond(
         &self,
         audit: &AuditStore,
+        held: &Holds,
         most: u64,
         left: &mut u32,
         end: &CancellationToken,
     ) -> anyhow::Result<()> {
         let bound = most.to_string();
-        let run = Run { reason: PruneReason::Fifo, bound: &bound, before: self.clock.now() };
+        let run = Run { reason: PruneReason::Fifo, bound: &bound, before: self.clock.now(), held };
         let mut stuck: Vec<ChainId> = Vec::new();
         while *left > 0 && !end.is_cancelled() {
             let chains = audit.remaining(Stream::Access).await?;
@@ -191,7 +223,7 @@ impl Retention {
     async fn batch(&self, audit: &AuditStore, chain: ChainId, run: &Run<'_>, limit: u64) -> anyhow::Result<Pruned> {
         audit.take_turn(WORK, &self.holder, TURN).await?;
         // Asked before each batch: a hold counts from its commit on.
-        let holds = self.store.read().holds().await.context("the legal holds cannot be read")?;
+        let holds = self.store.read().holds().await.context("the legal holds cannot be read")?.and(run.held);
         let batch = PruneBatch {
             reason: run.reason,
             bound: run.bound,
@@ -247,6 +279,8 @@ struct Run<'a> {
     reason: PruneReason,
     bound: &'a str,
     before: Timestamp,
+    /// What was held when the sweep began.
+    held: &'a Holds,
 }
 
 const fn rows(chain: &Remaining) -> u64 {
@@ -290,6 +324,21 @@ mod tests {
         place: tempfile::TempDir,
     }
 
+    fn journal(dir: std::path::PathBuf) -> Arc<Journal> {
+        let options = gw_journal::Options {
+            dir,
+            holder: "the test".to_owned(),
+            cluster: CLUSTER.to_owned(),
+            checkpoint_key: [7; 32],
+            max_bytes: 64 << 20,
+            segment_bytes: 1 << 20,
+            retain_bytes: 64 << 20,
+            retain_for: Seconds(3600),
+        };
+        let clock: Arc<dyn Clock> = Arc::new(crate::ambient::SystemClock);
+        Arc::new(Journal::open(options, clock, Arc::new(crate::ambient::SystemEntropy)).unwrap().0)
+    }
+
     /// A store with nothing in it, all of which is kept for ever.
     async fn world() -> World {
         let place = tempfile::tempdir().unwrap();
@@ -326,6 +375,8 @@ mod tests {
             keys: vec![key.public()],
             key,
             holder: "here".to_owned(),
+            journal: journal(place.path().join("journal")),
+            told: HashSet::new(),
         };
         World { retention, clock, audit, place }
     }
@@ -500,6 +551,58 @@ mod tests {
         world.sweep().await;
         assert_eq!(world.left().await, [60]);
         world.clock.0.fetch_add(DAY, Ordering::SeqCst);
+        world.sweep().await;
+        assert_eq!(world.left().await, [0]);
+    }
+
+    /// Rule 24: whoever writes to the policy database alone neither lifts a hold nor changes what it names.
+    #[tokio::test]
+    async fn rl13_a_hold_that_the_log_knows_holds_without_its_row() {
+        let mut world = world().await;
+        world.chain(1, 60).await;
+        let mut tx = world.retention.store.begin(&Actor::system()).await.unwrap();
+        let LegalHold { id, .. } = tx.place_hold(HoldScope::Stream(Stream::Access), "case").await.unwrap();
+        tx.commit().await.unwrap();
+        // As the sealer seals it.
+        let admin = ChainId { stream: Stream::Admin, shard: ShardId(Uuid::nil()) };
+        let mut bytes = Vec::new();
+        let genesis = Genesis::new(admin.shard, CLUSTER, world.retention.keys[0].to_bytes());
+        let (mut chain, _) = Chain::begin(admin, &genesis, Timestamp::from_micros(0), &mut bytes);
+        let mut batch = vec![ToSeal { entry: StoredEntry::new(bytes, Vec::new()).unwrap() }];
+        for row in world.retention.store.outbox(0, 10).await.unwrap() {
+            let draft = Draft::new(&gw_audit::Record::Admin(row.entry), &row.salts);
+            batch.push(ToSeal { entry: chain.entry(draft, row.created_at).unwrap() });
+        }
+        let claim = world.audit.claim(admin, "writer", Seconds(15)).await.unwrap();
+        world.audit.insert_sealed(&claim, &batch).await.unwrap();
+
+        world.clock.0.fetch_add(10 * DAY, Ordering::SeqCst);
+        world.retention.config.access = Some(Duration::from_secs(86_400));
+        let policy = format!("sqlite://{}", world.place.path().join("gateway.db").display());
+        let policy = Database::connect(policy).await.unwrap();
+        for sql in [
+            "UPDATE legal_holds SET stream = 'security'",
+            "DELETE FROM legal_holds",
+            // What was sealed is not kept for ever in the outbox.
+            "DELETE FROM audit_outbox",
+        ] {
+            policy.execute_unprepared(sql).await.unwrap();
+            world.sweep().await;
+            assert_eq!(world.left().await, [60], "{sql}");
+            assert!(world.retention.told.contains(&id), "{sql}");
+        }
+        let known = world.audit.known_holds(&world.retention.store).await.unwrap();
+        assert!(known.holds.keep(Stream::Access, None) && known.changed == [id]);
+        // Put back, it is lifted like any other, and what it held goes.
+        let back = format!(
+            "INSERT INTO legal_holds (id, stream, reason, placed_by, created_at) VALUES (x'{}', 'access', 'case', 'x', 1)",
+            id.0.simple()
+        );
+        policy.execute_unprepared(&back).await.unwrap();
+        let mut tx = world.retention.store.begin(&Actor::system()).await.unwrap();
+        tx.lift_hold(id, "closed").await.unwrap();
+        tx.commit().await.unwrap();
+        assert_eq!(world.audit.known_holds(&world.retention.store).await.unwrap().changed, []);
         world.sweep().await;
         assert_eq!(world.left().await, [0]);
     }

@@ -83,14 +83,18 @@ fn rl5_records_that_a_salvage_saved_are_not_told_as_lost() {
         let body = r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}"#;
         assert_eq!(gateway.ask("POST", "/rpc", &[("Content-Type", "application/json")], body).status, 200);
     };
-    let sealed = || {
-        let script = "import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute(\"SELECT count(*) FROM entries WHERE kind = 'access'\").fetchone()[0])";
-        let done = Command::new("python3").args(["-c", script, &path("data/audit.db")]).output().expect("python3");
+    let count = |query: &str| {
+        let script = "import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute(sys.argv[2]).fetchone()[0])";
+        let done =
+            Command::new("python3").args(["-c", script, &path("data/audit.db"), query]).output().expect("python3");
         String::from_utf8_lossy(&done.stdout).trim().parse::<u64>().unwrap_or(0)
     };
+    let sealed = || count("SELECT count(*) FROM entries WHERE kind = 'access'");
+    let signed =
+        || count("SELECT max(n.size) FROM checkpoints n JOIN chains c ON n.chain_id = c.id WHERE c.stream = 'access'");
     let mut gateway = Serving::start(node.url(), &settings).ready();
     (0..5).for_each(|_| call(&gateway));
-    gateway.wait("sealed the calls", |_| sealed() == 5);
+    gateway.wait("signed the calls", |_| sealed() == 5 && signed() == 6);
     // The audit database is held by somebody else while more is called.
     let hold = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1], timeout=30); db.execute('BEGIN IMMEDIATE'); print('held', flush=True); sys.stdin.read()";
     let mut holder = Command::new("python3")

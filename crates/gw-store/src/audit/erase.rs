@@ -6,6 +6,7 @@
 
 use super::{
     columns::Columns,
+    prune::places_hold,
     store::{AuditStore, chain_of, unsigned},
 };
 use crate::{
@@ -65,7 +66,11 @@ impl AuditStore {
                 match without(row, who) {
                     None => plan.unreadable += 1,
                     Some(None) => {}
-                    Some(Some(_)) if holds.keep(chain.stream, row.org_id.map(Into::into)) => plan.held += 1,
+                    Some(Some(_))
+                        if holds.keep(chain.stream, row.org_id.map(Into::into)) || places_hold(row, holds) =>
+                    {
+                        plan.held += 1;
+                    }
                     Some(Some(_)) => {
                         plan.entries.push((*chain, unsigned(row.seq, "seq")?));
                         plan.ids.push(row.id);

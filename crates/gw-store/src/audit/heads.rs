@@ -9,7 +9,7 @@ use gw_audit::{ChainId, ShardId};
 use gw_types::Timestamp;
 use sea_orm::{
     ActiveValue::Set,
-    ColumnTrait, EntityTrait, ExprTrait as _, QueryFilter, QueryOrder,
+    ColumnTrait, EntityTrait, ExprTrait as _, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect,
     sea_query::{Expr, OnConflict},
 };
 
@@ -51,25 +51,28 @@ impl Store {
         Ok(())
     }
 
-    /// What all writers said they numbered.
+    /// What all writers said they numbered. A row that says nothing of the kind is told and passed over: somebody wrote it,
+    /// and a writer that lives puts its own right.
     pub async fn journal_heads(&self) -> Result<Vec<JournalHead>, StoreError> {
-        let rows = journal_heads::Entity::find()
-            .order_by_asc(journal_heads::Column::Shard)
-            .order_by_asc(journal_heads::Column::Stream)
-            .all(&self.inner.pools.reader)
-            .await?;
-        rows.into_iter()
-            .map(|row| {
-                let bad = |column| StoreError::Row { table: "journal_heads", column, id: row.shard.to_string() };
-                let stream = row.stream.parse().map_err(|_| bad("stream"))?;
-                Ok(JournalHead {
-                    chain: ChainId { stream, shard: ShardId(row.shard) },
-                    issued: u64::try_from(row.issued).map_err(|_| bad("issued"))?,
-                    noted_at: Timestamp::from_micros(row.noted_at),
-                    reported_at: row.reported_at.map(Timestamp::from_micros),
-                })
-            })
-            .collect()
+        use journal_heads::Column as C;
+        let reader = &self.inner.pools.reader;
+        let rows = journal_heads::Entity::find().order_by_asc(C::Shard).order_by_asc(C::Stream);
+        let found = match rows.clone().all(reader).await.map_err(StoreError::from) {
+            Ok(found) => found.into_iter().map(Some).collect(),
+            Err(error) if error.is_malformed() => {
+                let mut found = Vec::new();
+                // Numbered, as any column of the row may be what keeps it from being read.
+                for at in 0..rows.clone().count(reader).await? {
+                    match rows.clone().offset(at).limit(1).one(reader).await.map_err(StoreError::from) {
+                        Err(error) if !error.is_malformed() => return Err(error),
+                        row => found.push(row.ok().flatten()),
+                    }
+                }
+                found
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(found.into_iter().filter_map(|row| row.as_ref().and_then(head).or_else(|| tell(row.as_ref()))).collect())
     }
 
     /// Forgets how many numbers of a chain were given out: its writer went on with its records in another one.
@@ -120,4 +123,24 @@ impl Store {
         let rows = signed_heads::Entity::find().order_by_asc(signed_heads::Column::Origin);
         Ok(rows.all(&self.inner.pools.reader).await?.into_iter().map(|row| row.note).collect())
     }
+}
+
+fn head(row: &journal_heads::Model) -> Option<JournalHead> {
+    Some(JournalHead {
+        chain: ChainId { stream: row.stream.parse().ok()?, shard: ShardId(row.shard) },
+        issued: u64::try_from(row.issued).ok()?,
+        noted_at: Timestamp::from_micros(row.noted_at),
+        reported_at: row.reported_at.map(Timestamp::from_micros),
+    })
+}
+
+fn tell(row: Option<&journal_heads::Model>) -> Option<JournalHead> {
+    tracing::error!(
+        shard = row.map(|row| row.shard.to_string()),
+        stream = row.map(|row| row.stream.as_str()),
+        issued = row.map(|row| row.issued),
+        "a row of `journal_heads` in the policy database is malformed and passed over: somebody wrote it; delete it, and records \
+         that its writer lost are found by the audit database alone"
+    );
+    None
 }

@@ -4,12 +4,16 @@
 //! while after it was sealed, so that an audit store that lost it gets it again: with the same bytes, as the salts of
 //! its personal values come from the row.
 
+use super::outbox_key;
 use crate::{
     OutboxGuard, Store, StoreError,
     dialect::{self, Engine, Transaction},
     entity::audit_outbox,
 };
-use gw_audit::{Action, AdminEntry, OutboxFault, ResourceType, StoreId, outbox::gap_entry};
+use gw_audit::{
+    AdminEntry, OutboxFault, StoreId,
+    outbox::{gap_entry, nobodys_entry},
+};
 use gw_types::{Entropy, Timestamp};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr};
@@ -96,6 +100,8 @@ pub enum OutboxAlarm {
     Altered(i64),
     /// After the commit the rows from this id on were not what was written. The mutation stands.
     Lost(i64),
+    /// A row stands there that this process wrote for a mutation that was undone: the change it tells of never was.
+    Undone(i64),
     /// The counter of ids stood at `stored`, and ids up to `known` had been given out; new ones go on above.
     Lowered {
         /// What the database said.
@@ -130,6 +136,11 @@ impl OutboxAlarms {
                 id,
                 "the audit outbox row of a committed mutation was changed or removed: the mutation stands without its entry; \
                  look for triggers on `audit_outbox` and for who wrote to the policy database"
+            ),
+            OutboxAlarm::Undone(id) => tracing::error!(
+                id,
+                "an audit outbox row tells of a mutation that was undone: somebody copied it on its way and put it there; it is \
+                 no change that took place; look for triggers on `audit_outbox` and for who wrote to the policy database"
             ),
             OutboxAlarm::Lowered { stored, known } => tracing::error!(
                 store.last_id = stored,
@@ -263,16 +274,17 @@ impl Store {
         tx.commit().await
     }
 
-    /// The oldest waiting rows with an id above `after`. A row that cannot be read is among them, as an entry that says so.
-    pub async fn outbox(&self, after: i64, limit: u64) -> Result<Vec<OutboxEntry>, StoreError> {
+    /// The oldest waiting rows from an id on. A row that cannot be read is among them, as an entry that says so, and so is
+    /// one under a number that is nobody's id.
+    pub async fn outbox(&self, from: i64, limit: u64) -> Result<Vec<OutboxEntry>, StoreError> {
         let waiting = audit_outbox::Entity::find().filter(audit_outbox::Column::SealedAt.is_null());
-        self.outbox_rows(waiting.filter(audit_outbox::Column::Id.gt(after)).limit(limit)).await
+        self.outbox_rows(waiting.filter(audit_outbox::Column::Id.gte(from)).limit(limit)).await
     }
 
-    /// The oldest rows that are sealed and still kept, with an id above `after`.
+    /// The oldest rows that are sealed and still kept, with an id above `after`, which is 0 at least.
     pub async fn kept_outbox(&self, after: i64, limit: u64) -> Result<Vec<OutboxEntry>, StoreError> {
         let kept = audit_outbox::Entity::find().filter(audit_outbox::Column::SealedAt.is_not_null());
-        self.outbox_rows(kept.filter(audit_outbox::Column::Id.gt(after)).limit(limit)).await
+        self.outbox_rows(kept.filter(audit_outbox::Column::Id.gt(after.max(0))).limit(limit)).await
     }
 
     async fn outbox_rows(&self, rows: sea_orm::Select<audit_outbox::Entity>) -> Result<Vec<OutboxEntry>, StoreError> {
@@ -296,6 +308,7 @@ impl Store {
     /// Looks after the rows that this process committed, until they are sealed as it wrote them, by whichever instance: one
     /// that is gone or has another code is an alarm.
     pub async fn look_after_outbox(&self) -> Result<(), StoreError> {
+        self.look_for_undone().await?;
         let ours = self.inner.unsealed.rows().clone();
         let ids: Vec<i64> = ours.keys().copied().collect();
         for ids in ids.chunks(1000) {
@@ -324,6 +337,31 @@ impl Store {
         Ok(())
     }
 
+    /// Looks whether a row that this process wrote and took back stands there after all.
+    async fn look_for_undone(&self) -> Result<(), StoreError> {
+        let Some(witness) = &self.inner.config.outbox.witness else { return Ok(()) };
+        let undone: BTreeSet<_> = witness.undone(self.outbox_mark().await?.store).into_iter().collect();
+        let ids: BTreeSet<i64> = undone.iter().map(|(id, _)| *id).collect();
+        for ids in ids.into_iter().collect::<Vec<_>>().chunks(1000) {
+            let columns = audit_outbox::Entity::find().select_only().column(audit_outbox::Column::Id);
+            let rows = columns.column(audit_outbox::Column::Mac).filter(audit_outbox::Column::Id.is_in(ids.to_vec()));
+            let rows = rows.into_tuple::<(i64, Option<Vec<u8>>)>().all(&self.inner.pools.reader).await;
+            let rows = match rows.map_err(StoreError::from) {
+                Ok(rows) => rows,
+                // Told when the rows are read to be sealed.
+                Err(error) if error.is_malformed() => continue,
+                Err(error) => return Err(error),
+            };
+            for (id, mac) in rows {
+                let code = mac.and_then(|mac| <[u8; 32]>::try_from(mac).ok());
+                if code.is_some_and(|code| undone.contains(&(id, code))) {
+                    self.inner.outbox_alarms.raise(OutboxAlarm::Undone(id));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The alarms of outbox rows since they were taken last.
     pub fn take_outbox_alarms(&self) -> Vec<OutboxAlarm> {
         let mut alarms = self.inner.outbox_alarms.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -331,16 +369,8 @@ impl Store {
     }
 
     pub(super) fn outbox_entry(&self, store: StoreId, row: audit_outbox::Model) -> OutboxEntry {
-        let OutboxGuard { key, witness } = &self.inner.config.outbox;
+        let (store, fault) = self.origin(store, &row);
         let id = row.id;
-        let committed = witness.as_ref().and_then(|witness| witness.code(store, id));
-        let fault = if key.as_ref().is_some_and(|key| !key.authenticates(store, &row)) {
-            Some(OutboxFault::Unauthenticated)
-        } else if committed.is_some_and(|code| row.mac.as_deref() != Some(&code)) {
-            Some(OutboxFault::Replaced)
-        } else {
-            None
-        };
         match read(store, row) {
             Some(mut read) => {
                 read.entry.outbox_fault = fault;
@@ -350,9 +380,40 @@ impl Store {
         }
     }
 
-    /// Notes that the audit store holds the entries of these rows.
+    /// The policy store that wrote a row, and what is wrong with the row.
+    fn origin(&self, store: StoreId, row: &audit_outbox::Model) -> (StoreId, Option<OutboxFault>) {
+        let OutboxGuard { key, witness } = &self.inner.config.outbox;
+        let witness = witness.as_deref();
+        let committed = witness.and_then(|witness| witness.digest(store, row.id));
+        // What was committed here needs no key: the one it was written with may have been exchanged since.
+        if committed == Some(outbox_key::digest(store, row)) {
+            return (store, None);
+        }
+        if let Some(key) = key
+            && !key.authenticates(store, row)
+        {
+            let former = witness.map(|witness| witness.former_stores()).unwrap_or_default();
+            return match former.into_iter().find(|former| key.authenticates(*former, row)) {
+                Some(former) => (former, None),
+                None => (store, Some(OutboxFault::Unauthenticated)),
+            };
+        }
+        let is_undone = |(id, code): &(i64, [u8; 32])| *id == row.id && row.mac.as_deref() == Some(code);
+        if witness.is_some_and(|witness| witness.undone(store).iter().any(is_undone)) {
+            return (store, Some(OutboxFault::Unauthenticated));
+        }
+        (store, committed.map(|_| OutboxFault::Replaced))
+    }
+
+    /// Notes that the audit store holds the entries of these rows. Rows under numbers that are nobody's ids are told by then
+    /// and go.
     pub async fn mark_outbox_sealed(&self, ids: &[i64]) -> Result<(), StoreError> {
-        self.set_sealed(ids, Some(self.inner.now())).await
+        let (ids, nobodys): (Vec<i64>, Vec<i64>) = ids.iter().partition(|id| **id > 0);
+        if !nobodys.is_empty() {
+            let rows = audit_outbox::Entity::delete_many().filter(audit_outbox::Column::Id.is_in(nobodys));
+            rows.exec(&self.inner.pools.writer).await?;
+        }
+        self.set_sealed(&ids, Some(self.inner.now())).await
     }
 
     /// Lets rows wait again: the audit store lost their entries.
@@ -429,7 +490,7 @@ fn read(store: StoreId, row: audit_outbox::Model) -> Option<OutboxEntry> {
         old_value: row.old_value,
         new_value: row.new_value,
         store_id: Some(store),
-        outbox_id: Some(u64::try_from(row.id).ok()?),
+        outbox_id: Some(u64::try_from(row.id).ok().filter(|id| *id > 0)?),
         outbox_fault: None,
     };
     let salts = OutboxSalts { seed: row.salt_seed.unwrap_or_default(), drawn: AtomicU64::new(0) };
@@ -438,12 +499,8 @@ fn read(store: StoreId, row: audit_outbox::Model) -> Option<OutboxEntry> {
 
 /// Stands for a row that is there and cannot be read: what it said is lost, that it was there is not.
 fn unreadable(store: StoreId, id: i64) -> OutboxEntry {
-    let entry = AdminEntry {
-        store_id: Some(store),
-        outbox_id: u64::try_from(id).ok(),
-        outbox_fault: Some(OutboxFault::Unauthenticated),
-        ..AdminEntry::new(Action::Update, ResourceType::Audit)
-    };
+    let id_given = u64::try_from(id).ok().filter(|id| *id > 0);
+    let entry = AdminEntry { outbox_id: id_given, ..nobodys_entry(store) };
     let salts = OutboxSalts { seed: Vec::new(), drawn: AtomicU64::new(0) };
     OutboxEntry { id, created_at: Timestamp::from_micros(0), entry, salts }
 }

@@ -5,7 +5,7 @@ use crate::entity::audit_outbox;
 use gw_audit::StoreId;
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::json;
-use sha2::Sha256;
+use sha2::{Digest as _, Sha256};
 
 /// Separates this use of the checkpoint key from every other.
 const PURPOSE: &[u8] = b"ledger-gateway/outbox-row/1";
@@ -34,30 +34,8 @@ impl OutboxKey {
     }
 
     fn over(&self, store: StoreId, row: &audit_outbox::Model) -> Hmac<Sha256> {
-        let audit_outbox::Model {
-            id,
-            action,
-            actor_id,
-            actor_external_id,
-            created_at,
-            ip_address,
-            org_id,
-            resource_id,
-            resource_name,
-            resource_type,
-            old_value,
-            new_value,
-            correlation_id,
-            salt_seed,
-            mac: _,
-            sealed_at: _,
-        } = row;
-        let who = (actor_id, actor_external_id, ip_address, correlation_id);
-        let what = (action, org_id, resource_type, resource_id, resource_name, old_value, new_value);
-        // One JSON array of fixed shape: no two rows have one text.
-        let text = json!([store, id, created_at, who, what, salt_seed]).to_string();
         let mut mac = keyed(&self.0);
-        mac.update(text.as_bytes());
+        mac.update(text(store, row).as_bytes());
         mac
     }
 
@@ -72,4 +50,38 @@ fn keyed(key: &[u8; 32]) -> Hmac<Sha256> {
     let mut block = [0; 64];
     block.iter_mut().zip(key).for_each(|(to, from)| *to = *from);
     Hmac::new(&block.into())
+}
+
+/// The digest of a row as it stands, code and all. It needs no key, so it outlives the change of one.
+pub(crate) fn digest(store: StoreId, row: &audit_outbox::Model) -> [u8; 32] {
+    let mut digest = Sha256::new();
+    digest.update(text(store, row));
+    digest.update(row.mac.as_deref().unwrap_or_default());
+    digest.finalize().into()
+}
+
+/// What a code and a digest are over.
+fn text(store: StoreId, row: &audit_outbox::Model) -> String {
+    let audit_outbox::Model {
+        id,
+        action,
+        actor_id,
+        actor_external_id,
+        created_at,
+        ip_address,
+        org_id,
+        resource_id,
+        resource_name,
+        resource_type,
+        old_value,
+        new_value,
+        correlation_id,
+        salt_seed,
+        mac: _,
+        sealed_at: _,
+    } = row;
+    let who = (actor_id, actor_external_id, ip_address, correlation_id);
+    let what = (action, org_id, resource_type, resource_id, resource_name, old_value, new_value);
+    // One JSON array of fixed shape: no two rows have one text.
+    json!([store, id, created_at, who, what, salt_seed]).to_string()
 }

@@ -7,6 +7,7 @@
 use super::{
     anchors::{HASH, TILE, newest_anchor},
     columns::Columns,
+    logged_holds::placed,
     store::{AuditStore, chain_of, chain_row, intact, signed, unsigned},
 };
 use crate::{
@@ -15,8 +16,8 @@ use crate::{
     record::{Holds, PruneReason},
 };
 use gw_audit::{
-    Anchor, ChainId, Checkpoint, CheckpointKey, CheckpointPublicKey, Hash, Header, Kind, Removal, StoredEntry, Stream,
-    tree::Frontier,
+    Action, Anchor, ChainId, Checkpoint, CheckpointKey, CheckpointPublicKey, Hash, Header, Kind, Removal, ResourceType,
+    StoredEntry, Stream, tree::Frontier,
 };
 use gw_types::{Seconds, Timestamp};
 use sea_orm::{
@@ -292,6 +293,11 @@ impl AuditStore {
         batch: &PruneBatch<'_>,
     ) -> Result<(usize, Option<StopReason>), StoreError> {
         let (mut count, mut stopped) = (0, None);
+        // The newest entry of a mutation tells how far the outbox got: without it every row of before would be missing.
+        let newest = match chain.stream {
+            Stream::Admin => self.newest_mutation(chain, None).await?.map(|newest| newest.seq),
+            Stream::Access | Stream::Compliance | Stream::Disclosure | Stream::Security => None,
+        };
         let mut intents = Vec::new();
         for (at, row) in rows.iter().enumerate() {
             // Judged by the hashed bytes: a changed column must not make an entry old.
@@ -303,11 +309,11 @@ impl AuditStore {
             let is_timeless = header.kind == Kind::Genesis && header.time.micros() == 0;
             let behind = rows.get(at + 1).and_then(|next| Header::read(&next.bytes).ok());
             let time = if is_timeless { behind.map(|(next, _)| next.time) } else { Some(header.time) };
-            if time.is_none_or(|time| time >= before) {
+            if time.is_none_or(|time| time >= before) || newest.is_some_and(|newest| row.seq >= newest) {
                 stopped = Some(StopReason::Young);
                 break;
             }
-            if batch.holds.keep(chain.stream, header.org.map(|org| org.id)) {
+            if batch.holds.keep(chain.stream, header.org.map(|org| org.id)) || places_hold(row, batch.holds) {
                 stopped = Some(StopReason::Held);
                 break;
             }
@@ -472,6 +478,14 @@ impl AuditStore {
             .await?;
         Ok(gone.rows_affected)
     }
+}
+
+/// Whether an entry placed one of the holds: the log tells by it what is held. Its columns are compared before it goes.
+pub(super) fn places_hold(row: &entries::Model, holds: &Holds) -> bool {
+    row.kind == Kind::Admin.as_str()
+        && row.resource_type.as_deref() == Some(ResourceType::Audit.as_str())
+        && row.action.as_deref() == Some(Action::Create.as_str())
+        && placed(row.resource_id.as_deref()).is_some_and(|hold| holds.have(hold))
 }
 
 fn signed_len(from: i64, count: usize) -> i64 {

@@ -18,6 +18,17 @@ pub struct SealedAdminEntry {
     pub entry: AdminEntry,
 }
 
+/// The newest sealed entry of a mutation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewestMutation {
+    /// Its number in the chain.
+    pub(super) seq: i64,
+    /// The policy store that the mutation changed; entries of before origins were recorded name none.
+    pub store: Option<StoreId>,
+    /// The id of its outbox row.
+    pub id: Option<i64>,
+}
+
 impl AuditStore {
     /// The entries sealed under these outbox ids, below the end of their chain. Those that cannot be read are left out:
     /// verification finds them.
@@ -39,9 +50,18 @@ impl AuditStore {
         Ok(found)
     }
 
-    /// The id in the newest entry of a store's outbox that a mutation wrote, or that stands for a gap; read from what was
-    /// hashed, never from the column. Ids of forged rows do not count: they were never given out.
+    /// The id in the newest entry of a store's outbox that a mutation wrote, or that stands for a gap.
     pub async fn newest_outbox_id(&self, chain: ChainId, store: StoreId) -> Result<Option<i64>, StoreError> {
+        Ok(self.newest_mutation(chain, Some(store)).await?.and_then(|newest| newest.id))
+    }
+
+    /// The newest entry of a mutation, or of a gap, of one policy store or of any; read from what was hashed, never from the
+    /// columns. Forged rows do not count: their ids were never given out.
+    pub async fn newest_mutation(
+        &self,
+        chain: ChainId,
+        store: Option<StoreId>,
+    ) -> Result<Option<NewestMutation>, StoreError> {
         let chain = match chain_row(&self.pools.reader, chain, false).await {
             Ok(chain) => chain,
             Err(StoreError::NotFound(_)) => return Ok(None),
@@ -49,23 +69,28 @@ impl AuditStore {
         };
         let mut below = i64::MAX;
         loop {
+            let of = match store {
+                Some(store) => of_store(store),
+                None => Condition::all().add(entries::Column::Kind.eq(Kind::Admin.as_str())),
+            };
             let rows = entries::Entity::find()
                 .filter(entries::Column::ChainId.eq(chain.id))
                 .filter(entries::Column::Seq.lt(below))
-                .filter(of_store(store))
+                .filter(of)
                 .order_by_desc(entries::Column::Seq)
                 .limit(NEWEST);
             let seqs = rows.clone().select_only().column(entries::Column::Seq).into_tuple();
             let seqs: Vec<i64> = seqs.all(&self.pools.reader).await?;
             let Some(last) = seqs.last().copied() else { return Ok(None) };
             for row in self.readable(rows).await? {
-                let column = row.outbox_id;
-                let Some(entry) = sealed(row).map(|sealed| sealed.entry) else { continue };
+                let (column, seq) = (row.outbox_id, row.seq);
+                let Some(entry) = admin_entry(row) else { continue };
                 match entry.outbox_fault {
                     Some(OutboxFault::Unauthenticated | OutboxFault::Replaced) => {}
                     // Entries of before origins were recorded have the column only.
                     None | Some(OutboxFault::IdReused | OutboxFault::Missing) => {
-                        return Ok(entry.outbox_id.map_or(column, |id| i64::try_from(id).ok()));
+                        let id = entry.outbox_id.map_or(column, |id| i64::try_from(id).ok());
+                        return Ok(Some(NewestMutation { seq, store: entry.store_id, id }));
                     }
                 }
             }
@@ -149,9 +174,13 @@ fn of_store(store: StoreId) -> Condition {
 
 fn sealed(row: entries::Model) -> Option<SealedAdminEntry> {
     let id = row.outbox_id?;
-    let stored = StoredEntry::new(row.bytes, row.openings).ok()?;
-    match stored.content().ok()? {
-        Content::Record(Record::Admin(entry)) => Some(SealedAdminEntry { id, time: stored.header.time, entry }),
+    let time = StoredEntry::new(row.bytes.clone(), row.openings.clone()).ok()?.header.time;
+    admin_entry(row).map(|entry| SealedAdminEntry { id, time, entry })
+}
+
+pub(super) fn admin_entry(row: entries::Model) -> Option<AdminEntry> {
+    match StoredEntry::new(row.bytes, row.openings).ok()?.content().ok()? {
+        Content::Record(Record::Admin(entry)) => Some(entry),
         Content::Record(_) | Content::Genesis(_) => None,
     }
 }

@@ -20,11 +20,11 @@ impl Reads<'_> {
         all(found.all(&self.conn).await?)
     }
 
-    /// What must be kept now.
+    /// What must be kept now, as far as the table says; [`crate::AuditStore::known_holds`] asks the log, too.
     ///
     /// # Errors
     /// The database's; nothing may be removed then.
     pub async fn holds(&self) -> Result<Holds, StoreError> {
-        Ok(self.list_holds().await?.into_iter().map(|hold| hold.scope).collect())
+        Ok(self.list_holds().await?.into_iter().map(|hold| (hold.id, hold.scope)).collect())
     }
 }

@@ -33,6 +33,8 @@ pub struct LegalHold {
 pub struct Holds {
     orgs: HashSet<OrgId>,
     streams: HashSet<Stream>,
+    /// The entries that placed these stay, too.
+    placed: HashSet<LegalHoldId>,
 }
 
 impl Holds {
@@ -40,18 +42,51 @@ impl Holds {
     pub fn keep(&self, stream: Stream, org: Option<OrgId>) -> bool {
         self.streams.contains(&stream) || org.is_some_and(|org| self.orgs.contains(&org))
     }
+
+    /// Whether a hold is among them: then the entry that placed it is kept as it is.
+    pub(crate) fn have(&self, hold: LegalHoldId) -> bool {
+        self.placed.contains(&hold)
+    }
+
+    /// Both what these and what those keep.
+    #[must_use]
+    pub fn and(mut self, those: &Self) -> Self {
+        self.orgs.extend(&those.orgs);
+        self.streams.extend(&those.streams);
+        self.placed.extend(&those.placed);
+        self
+    }
+
+    fn add(&mut self, scope: HoldScope) {
+        match scope {
+            HoldScope::Organization(org) => drop(self.orgs.insert(org)),
+            HoldScope::Stream(stream) => drop(self.streams.insert(stream)),
+        }
+    }
 }
 
 impl FromIterator<HoldScope> for Holds {
     fn from_iter<I: IntoIterator<Item = HoldScope>>(scopes: I) -> Self {
         let mut holds = Self::default();
-        for scope in scopes {
-            match scope {
-                HoldScope::Organization(org) => drop(holds.orgs.insert(org)),
-                HoldScope::Stream(stream) => drop(holds.streams.insert(stream)),
-            }
-        }
+        scopes.into_iter().for_each(|scope| holds.add(scope));
         holds
+    }
+}
+
+impl FromIterator<(LegalHoldId, HoldScope)> for Holds {
+    fn from_iter<I: IntoIterator<Item = (LegalHoldId, HoldScope)>>(placed: I) -> Self {
+        let mut holds = Self::default();
+        holds.extend(placed);
+        holds
+    }
+}
+
+impl Extend<(LegalHoldId, HoldScope)> for Holds {
+    fn extend<I: IntoIterator<Item = (LegalHoldId, HoldScope)>>(&mut self, placed: I) {
+        for (id, scope) in placed {
+            self.placed.insert(id);
+            self.add(scope);
+        }
     }
 }
 

@@ -6,8 +6,11 @@
 use super::Tx;
 use crate::{
     StoreError,
-    audit::outbox::{self, OutboxMark},
-    dialect::Engine,
+    audit::{
+        outbox::{self, OutboxMark},
+        outbox_key,
+    },
+    dialect::{self, Engine, Transaction},
     entity::audit_outbox,
     record::{
         AllowedTenant, Application, ApprovedCode, Contract, Conviction, Family, Grant, Group, GroupAccess,
@@ -19,7 +22,7 @@ use crate::{
 pub(crate) use gw_audit::Action;
 use gw_audit::ResourceType;
 use gw_policy::snapshot::UrlReach;
-use gw_types::{OrgId, UserId};
+use gw_types::{Epoch, OrgId, UserId};
 use sea_orm::{ActiveModelTrait, EntityTrait};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -86,8 +89,8 @@ impl Tx {
         }
     }
 
-    /// Writes the entries with ids that have no gap and a code each; what was written, if anything was.
-    pub(super) async fn write_entries(&mut self) -> Result<Option<Written>, StoreError> {
+    /// Gives the entries ids that have no gap and a code each; what is to be written, if anything is.
+    pub(super) async fn number_entries(&mut self) -> Result<Option<Written>, StoreError> {
         let mut entries = core::mem::take(&mut self.entries);
         let Ok(count @ 1..) = i64::try_from(entries.len()) else { return Ok(None) };
         let config = &self.store.config;
@@ -99,18 +102,11 @@ impl Tx {
             entry.salt_seed = Some(seed);
             entry.mac = config.outbox.key.as_ref().map(|key| key.code(mark.store, entry).to_vec());
         }
-        let mut left = entries.as_slice();
-        while !left.is_empty() {
-            let (some, rest) = left.split_at(Engine::of(&self.db).lot(left.len(), COLUMNS).min(left.len()));
-            let rows = some.iter().map(|entry| audit_outbox::ActiveModel::from(entry.clone()).reset_all());
-            audit_outbox::Entity::insert_many(rows).exec_without_returning(&self.db).await?;
-            left = rest;
-        }
         Ok(Some(Written { mark, rows: entries }))
     }
 }
 
-/// What a mutation wrote to the outbox.
+/// What a mutation writes to the outbox.
 #[derive(Debug)]
 pub(super) struct Written {
     pub(super) mark: OutboxMark,
@@ -118,9 +114,34 @@ pub(super) struct Written {
 }
 
 impl Written {
+    /// Writes the rows and commits: the epoch it raised.
+    ///
+    /// # Errors
+    /// [`StoreError::Unconfirmed`]: it may stand. Every other error means that nothing was kept.
+    pub(super) async fn keep(&self, db: Transaction) -> Result<Option<(Epoch, dialect::Stamp)>, StoreError> {
+        let mut left = self.rows.as_slice();
+        while !left.is_empty() {
+            let (some, rest) = left.split_at(Engine::of(&db).lot(left.len(), COLUMNS).min(left.len()));
+            let rows = some.iter().map(|entry| audit_outbox::ActiveModel::from(entry.clone()).reset_all());
+            audit_outbox::Entity::insert_many(rows).exec_without_returning(&db).await?;
+            left = rest;
+        }
+        let raised = dialect::raise_epoch(&db).await?;
+        if !outbox::stand(&db, &self.rows, false).await? {
+            db.rollback().await?;
+            return Err(StoreError::EntryAltered);
+        }
+        db.commit_epoch(raised).await
+    }
+
     /// The id of the first row.
     pub(super) fn first(&self) -> i64 {
         self.rows.first().map_or(0, |row| row.id)
+    }
+
+    /// The digests, by id.
+    pub(super) fn digests(&self) -> Vec<(i64, [u8; 32])> {
+        self.rows.iter().map(|row| (row.id, outbox_key::digest(self.mark.store, row))).collect()
     }
 
     /// The codes, by id.

@@ -33,6 +33,9 @@ use uuid::Uuid;
 /// How long reading the entries back may take.
 const READ_BACK: Duration = Duration::from_secs(1);
 
+/// More mutations than there ever are: an epoch from here on was written by hand.
+const MOST_EPOCHS: u64 = 1 << 53;
+
 /// An open mutation. Dropping it rolls everything back; only [`Tx::commit`] keeps it.
 #[must_use]
 #[derive(Debug)]
@@ -56,6 +59,17 @@ impl Tx {
             Ok::<_, StoreError>((db, head))
         };
         let (db, head) = turn.await.inspect_err(|error| store.note_refusal(error))?;
+        if head.0 >= MOST_EPOCHS {
+            let error = StoreError::EpochExhausted(head.0);
+            store.note_refusal(&error);
+            tracing::error!(
+                epoch = head.0,
+                "the epoch of policy was set to a number that no mutation gave, and nothing can be changed: somebody wrote to \
+                 `policy_epoch`; put it right with `UPDATE policy_epoch SET epoch = (SELECT max(epoch) FROM policy_history \
+                 WHERE epoch < {MOST_EPOCHS})`"
+            );
+            return Err(error);
+        }
         let now = store.now();
         Ok(Self { db, store, actor, now, head, entries: Vec::new() })
     }
@@ -101,23 +115,29 @@ impl Tx {
     /// Rows are compared with what was written before the commit, so that nothing is kept whose entry somebody changed, and
     /// again after it: what the commit itself sets off, or somebody does then, is at least told (rule 15).
     async fn keep(mut self) -> Result<Kept, StoreError> {
-        let written = self.write_entries().await?;
+        let written = self.number_entries().await?;
         let Self { db, store, head, .. } = self;
-        let raised = dialect::raise_epoch(&db).await?;
         let Some(written) = written else {
+            let raised = dialect::raise_epoch(&db).await?;
             let raised = db.commit_epoch(raised).await?;
             return Ok((raised, head, Ok(())));
         };
-        if !outbox::stand(&db, &written.rows, false).await? {
-            store.outbox_alarms.raise(OutboxAlarm::Altered(written.first()));
-            db.rollback().await?;
-            return Err(StoreError::EntryAltered);
-        }
-        let raised = db.commit_epoch(raised).await?;
-        let codes = written.codes();
-        store.unsealed.add(&codes);
-        if let Some(witness) = &store.config.outbox.witness {
-            witness.note(written.mark, &codes);
+        let witness = store.config.outbox.witness.as_deref();
+        let raised = match written.keep(db).await {
+            Ok(raised) => raised,
+            Err(error) => {
+                // It may stand after all where it is not confirmed.
+                if !matches!(error, StoreError::Unconfirmed(_))
+                    && let Some(witness) = witness
+                {
+                    witness.note_undone(written.mark.store, &written.codes());
+                }
+                return Err(refused(error, &store, written.first()));
+            }
+        };
+        store.unsealed.add(&written.codes());
+        if let Some(witness) = witness {
+            witness.note(written.mark, &written.digests());
         }
         let standing = match timeout(READ_BACK, outbox::stand(&store.pools.reader, &written.rows, true)).await {
             Ok(Ok(true)) => Ok(()),
@@ -143,4 +163,21 @@ impl Tx {
     pub async fn rollback(self) -> Result<(), StoreError> {
         Ok(self.db.rollback().await?)
     }
+}
+
+/// Why a mutation was undone once its entries were to be written. Nothing its caller asked for makes that fail.
+fn refused(error: StoreError, store: &Inner, id: i64) -> StoreError {
+    if matches!(error, StoreError::EntryAltered) {
+        store.outbox_alarms.raise(OutboxAlarm::Altered(id));
+    }
+    if error.is_unavailable() {
+        return error;
+    }
+    tracing::error!(
+        id,
+        error = &error as &dyn std::error::Error,
+        "the policy database refused the audit entry of a change, or its commit: the change was undone; look for triggers and \
+         rules on `audit_outbox`, `policy_store` and `policy_epoch`"
+    );
+    StoreError::EntryRefused
 }

@@ -31,6 +31,8 @@ on_both_engines! {
     rl3_ids_go_on_above_every_known_one_whatever_the_counter_says,
     rl10_a_malformed_row_that_waits_does_not_take_the_page,
     rl14_a_mutation_does_not_wait_long_for_a_lock,
+    rl14_an_epoch_that_nobody_gave_refuses_changes_as_unavailable,
+    rl10_a_malformed_number_of_a_journal_hides_no_other,
 }
 
 /// Names what the trigger does on either engine.
@@ -344,4 +346,42 @@ async fn rl6_the_newest_signed_head_stays(world: &World) {
     world.store.keep_signed_head("cluster/chains", 1, "list").await.unwrap();
     assert_eq!(world.store.signed_heads().await.unwrap(), ["nine", "list"]);
     let _: StoreId = world.store.outbox_mark().await.unwrap().store;
+}
+
+async fn rl14_an_epoch_that_nobody_gave_refuses_changes_as_unavailable(world: &World) {
+    organization(world, "one").await;
+    world.tamper(&["UPDATE policy_epoch SET epoch = 9223372036854775807"]).await;
+    let refused = world.store.begin(&Actor::system()).await.expect_err("nothing can be changed");
+    assert!(refused.is_unavailable() && !world.store.takes_writes(), "{refused:?}");
+    // As the log says.
+    world
+        .tamper(&[
+            "UPDATE policy_epoch SET epoch = (SELECT max(epoch) FROM policy_history WHERE epoch < 9007199254740992)",
+        ])
+        .await;
+    organization(world, "two").await;
+    assert!(world.store.takes_writes());
+}
+
+async fn rl10_a_malformed_number_of_a_journal_hides_no_other(world: &World) {
+    let chain = |shard| ChainId { stream: Stream::Access, shard: ShardId(Uuid::from_u128(shard)) };
+    for shard in [1, 2, 3] {
+        world.store.note_journal_head(chain(shard), 7).await.unwrap();
+    }
+    let mut changes = vec!["UPDATE journal_heads SET issued = -5 WHERE noted_at = 1"];
+    changes.insert(
+        0,
+        "UPDATE journal_heads SET noted_at = 1 WHERE shard = (SELECT min(shard::text)::uuid FROM journal_heads)",
+    );
+    if world.engine == "sqlite" {
+        changes[0] = "UPDATE journal_heads SET noted_at = 1 WHERE shard = (SELECT min(shard) FROM journal_heads)";
+        changes.push("UPDATE journal_heads SET issued = 'many' WHERE shard = (SELECT max(shard) FROM journal_heads)");
+    }
+    world.tamper(&changes).await;
+    let heads = world.store.journal_heads().await.unwrap();
+    let left: Vec<_> = heads.iter().map(|head| head.chain).collect();
+    let expected = if world.engine == "sqlite" { vec![chain(2)] } else { vec![chain(2), chain(3)] };
+    assert_eq!(left, expected);
+    world.store.note_journal_head(chain(1), 8).await.unwrap();
+    assert_eq!(world.store.journal_heads().await.unwrap()[0].issued, 8, "its writer puts it right");
 }

@@ -14,6 +14,13 @@ pub(crate) struct Alarm {
     pub(super) count: Option<u64>,
 }
 
+impl Alarm {
+    /// An alarm about the administrative chain.
+    pub(crate) const fn of_admin(reason: String) -> Self {
+        Self { stream: Stream::Admin, reason, count: None }
+    }
+}
+
 /// Records a finding. The caller writes the line for the operator.
 pub(crate) fn raise(journal: &Journal, alarm: Alarm) {
     let code = alarm.reason.split(':').next().unwrap_or_default().to_owned();

@@ -1,8 +1,9 @@
 //! What a chain has to continue before it is signed, and what is kept of a signature (spec/70 rules 7 and 8).
 
 use crate::trust::{Trust, adopt};
-use gw_audit::{ChainId, Checkpoint, CheckpointKey, CheckpointPublicKey, SigningGuard, verify::Finding};
-use gw_store::audit::AuditStore;
+use gw_audit::{Anchor, ChainId, Checkpoint, CheckpointKey, CheckpointPublicKey, SigningGuard, verify::Finding};
+use gw_store::{StoreError, audit::AuditStore};
+use gw_types::Timestamp;
 use std::sync::Arc;
 
 /// The trusted heads as the sealer uses them.
@@ -56,6 +57,18 @@ impl Frontiers {
         let notes = audit.newest_checkpoints(chain).await?;
         let sizes = notes.iter().filter_map(|signed| Checkpoint::open(&signed.note, &self.keys).ok());
         Ok(sizes.map(|note| note.size).max().unwrap_or(0))
+    }
+
+    /// The time of the last entry that was pruned off the chain, as a signed anchor says.
+    pub(super) async fn pruned_until(&self, audit: &AuditStore, chain: ChainId) -> anyhow::Result<Option<Timestamp>> {
+        let stored = match audit.anchor(chain).await {
+            Ok(Some(stored)) => stored,
+            Ok(None) | Err(StoreError::NotFound(_)) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        // One that is none is told by verification.
+        let anchor = Anchor::open(&stored.bytes, &stored.note, chain, self.trust.cluster, &self.keys);
+        Ok(anchor.ok().map(|anchor| anchor.head.time))
     }
 
     /// The origin of a chain's notes.

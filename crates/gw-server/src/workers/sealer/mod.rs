@@ -18,7 +18,7 @@ mod stream;
 mod tests;
 mod worker;
 
-pub(crate) use alarm::raise as raise_alarm;
+pub(crate) use alarm::{Alarm, raise as raise_alarm};
 pub(crate) use health::SealingHealth;
 pub(crate) use outbox::{ADMIN_CHAIN, raise_ids as raise_outbox_ids};
 

@@ -13,8 +13,10 @@ use super::{
 use crate::serve::outbox_mark::OutboxMarkFile;
 use anyhow::Context as _;
 use gw_audit::{
-    Chain, ChainId, Content, Draft, Genesis, Head, OutboxFault, Record, ShardId, StoredEntry, Stream,
-    outbox::{FOREIGN_ALARM, IDS_ALARM, ROW_ALARM, RowState, absent_ids, fault, is_gap_entry, row_state},
+    Chain, ChainId, Content, Draft, Genesis, Head, OutboxFault, Record, ShardId, StoreId, StoredEntry, Stream,
+    outbox::{
+        FOREIGN_ALARM, IDS_ALARM, ROW_ALARM, RowState, absent_ids, fault, is_gap_entry, is_nobodys_entry, row_state,
+    },
     verify::{Finding, FindingKind},
 };
 use gw_journal::Journal;
@@ -67,7 +69,7 @@ pub(super) struct Outbox {
     /// Entries that were refused.
     refused: HashSet<u64>,
     /// Absent ids that were looked for, and how many of them are missing.
-    absent: HashMap<RangeInclusive<i64>, u64>,
+    absent: HashMap<(StoreId, RangeInclusive<i64>), u64>,
     looked: Option<Instant>,
     compared: Option<Instant>,
     forgot: Option<Instant>,
@@ -124,6 +126,7 @@ impl Outbox {
         }
         self.store.look_after_outbox().await?;
         self.tell_of_rows();
+        self.tell_of_identity(audit).await?;
         let done = self.batch(audit, frontiers, most).await;
         if done.is_err() {
             self.known = None;
@@ -134,7 +137,7 @@ impl Outbox {
         self.looked = if full { None } else { Some(Instant::now()) };
         if self.forgot.is_none_or(|at| at.elapsed() >= FORGET) && self.known.is_some() {
             // What goes is compared with the store a last time: it may have gone back since.
-            self.reopen_lost(audit, self.store.outbox_mark().await?).await?;
+            self.reopen_lost(audit, frontiers).await?;
             self.store.forget_outbox(self.clock.now().minus(KEEP)).await?;
             self.forgot = Some(Instant::now());
         }
@@ -167,7 +170,7 @@ impl Outbox {
                 };
                 if self.confirmed.is_none_or(|confirmed| confirmed != chain.head()) {
                     self.refuse_foreign(audit, mark, frontiers, chain.head().size).await?;
-                    self.reopen_lost(audit, mark).await?;
+                    self.reopen_lost(audit, frontiers).await?;
                 }
                 if let Some(alarm) = raise_ids(&self.store, audit, &self.mark_file).await? {
                     raise(&self.journal, alarm);
@@ -177,22 +180,27 @@ impl Outbox {
             }
         };
         let last = self.mark_file.last_id(mark.store).max(mark.given());
-        let mut waiting = self.store.outbox(0, u64::try_from(most).unwrap_or(u64::MAX)).await?;
+        let mut waiting = self.store.outbox(i64::MIN, u64::try_from(most).unwrap_or(u64::MAX)).await?;
         let full = waiting.len() >= most;
-        // Ids of forged rows that nobody gave out are no sign of rows before them.
-        let given = waiting.iter().filter(|row| row.id <= last || row.entry.outbox_fault.is_none());
-        let given: Vec<i64> = given.map(|row| row.id).collect();
-        let gaps = self.gaps(audit, mark, &absent_ids(newest, &given, if full { 0 } else { last })).await?;
+        let given = ids_given(&waiting, mark.store, last);
+        let mut gaps = self.gaps(audit, mark.store, &absent_ids(newest, &given, if full { 0 } else { last })).await?;
         let newest = given.iter().chain(gaps.iter().map(|gap| &gap.id)).copied().fold(newest, i64::max);
+        let former = self.mark_file.uncompared();
+        for OutboxMark { store, last_id } in &former {
+            let sealed = audit.newest_outbox_id(ADMIN_CHAIN, *store).await?.unwrap_or(0);
+            let given = ids_given(&waiting, *store, *last_id);
+            gaps.extend(self.gaps(audit, *store, &absent_ids(sealed, &given, if full { 0 } else { *last_id })).await?);
+        }
         let ids: Vec<i64> = waiting.iter().map(|row| row.id).collect();
         waiting.extend(gaps);
         waiting.sort_by_key(|row| row.id);
         if waiting.is_empty() {
+            former.iter().for_each(|former| self.mark_file.note_compared(former.store));
             self.compare_end(audit, &chain).await?;
             self.known = Some(Known { chain, newest });
             return Ok(false);
         }
-        let batch = self.place(audit, mark, &mut chain, waiting).await?;
+        let batch = self.place(audit, &mut chain, waiting).await?;
         let sealed = batch.last().is_some();
         self.sealed.seal(audit, frontiers, batch).await?;
         if sealed {
@@ -203,6 +211,9 @@ impl Outbox {
             }
         }
         self.store.mark_outbox_sealed(&ids).await?;
+        if !full {
+            former.iter().for_each(|former| self.mark_file.note_compared(former.store));
+        }
         self.confirmed = Some(chain.head());
         self.known = Some(Known { chain, newest });
         Ok(full)
@@ -210,7 +221,7 @@ impl Outbox {
 
     /// While another instance holds the chain, rows must not wait for long.
     async fn others_seal(&self) -> anyhow::Result<()> {
-        let oldest = self.store.outbox(0, 1).await?;
+        let oldest = self.store.outbox(i64::MIN, 1).await?;
         if oldest.first().is_some_and(|row| row.created_at.plus(PATIENCE) < self.clock.now()) {
             return Err(OutOfStep(StallReason::HeldElsewhere).into());
         }
@@ -233,12 +244,10 @@ impl Outbox {
     async fn place(
         &self,
         audit: &AuditStore,
-        mark: OutboxMark,
         chain: &mut Chain,
         waiting: Vec<OutboxEntry>,
     ) -> anyhow::Result<Vec<ToSeal>> {
-        let ids = waiting.iter().map(|row| row.id).collect();
-        let sealed = sealed_by_id(audit, mark, ids, chain.head().size).await?;
+        let sealed = sealed_by_row(audit, &waiting, chain.head().size).await?;
         let mut batch = Vec::with_capacity(waiting.len());
         for row in waiting {
             let state = state_of(&row, &sealed);
@@ -270,15 +279,16 @@ impl Outbox {
         let known = self.confirmed.map_or(0, |confirmed| confirmed.size);
         // The first entry is no row's.
         let mut next = signed.max(known).max(1);
-        let mut rows: HashMap<i64, OutboxEntry> = HashMap::new();
+        let mut rows: HashMap<RowKey, OutboxEntry> = HashMap::new();
+        let former = self.mark_file.former();
         if next < size {
             // In this order: an instance that is about to end may still mark a row as sealed meanwhile.
-            rows.extend(self.store.outbox(0, PAGE).await?.into_iter().map(|row| (row.id, row)));
+            rows.extend(self.store.outbox(i64::MIN, PAGE).await?.into_iter().map(|row| (key_of(&row), row)));
             let mut after = 0;
             loop {
                 let page = self.store.kept_outbox(after, PAGE).await?;
                 let Some(last) = page.last().map(|row| row.id) else { break };
-                rows.extend(page.into_iter().map(|row| (row.id, row)));
+                rows.extend(page.into_iter().map(|row| (key_of(&row), row)));
                 after = last;
             }
         }
@@ -286,13 +296,13 @@ impl Outbox {
             let page = audit.rows(ADMIN_CHAIN, next, PAGE.min(size - next)).await?;
             let Some(last) = page.last().map(|row| row.seq) else { break };
             for row in page {
-                if !is_accounted_for(&row, mark, &rows) && self.refused.insert(row.seq) {
+                if !is_accounted_for(&row, mark, &former, &rows) && self.refused.insert(row.seq) {
                     let reason = format!("{FOREIGN_ALARM}{}", row.seq);
                     raise(&self.journal, Alarm { stream: Stream::Admin, reason, count: Some(1) });
                     tracing::error!(
                         entry = row.seq,
-                        "the administrative chain holds an entry that no mutation wrote: somebody changed the audit database; \
-                         the chain is signed no more until `ledger-gateway audit re-anchor`"
+                        "the administrative chain holds an entry that no row of the outbox accounts for: somebody changed the \
+                         audit database, or removed sealed rows of `audit_outbox`; the chain is signed no more until `ledger-gateway audit re-anchor`"
                     );
                     let finding =
                         Finding { stored: Some(row.hash), ..Finding::of(FindingKind::OutboxFault, Some(row.seq)) };
@@ -306,18 +316,20 @@ impl Outbox {
 
     /// Compares the rows that are kept with what the audit store holds of them: rows whose entries it lost wait again, and
     /// so do those that say something else than the entry under their id.
-    async fn reopen_lost(&self, audit: &AuditStore, mark: OutboxMark) -> anyhow::Result<()> {
+    async fn reopen_lost(&self, audit: &AuditStore, frontiers: &Frontiers) -> anyhow::Result<()> {
         let size = audit.head(ADMIN_CHAIN).await?.map_or(0, |head| head.size);
         let mut after = 0;
         loop {
             let kept = self.store.kept_outbox(after, PAGE).await?;
             let Some(last) = kept.last().map(|row| row.id) else { return Ok(()) };
-            let sealed = sealed_by_id(audit, mark, kept.iter().map(|row| row.id).collect(), size).await?;
-            let (mut absent, mut again) = (Vec::new(), Vec::new());
+            let sealed = sealed_by_row(audit, &kept, size).await?;
+            let (mut absent, mut again) = (HashMap::<_, Vec<_>>::new(), Vec::new());
             for row in &kept {
                 match state_of(row, &sealed) {
                     RowState::Sealed => {}
-                    RowState::New => absent.push((row.id, row.created_at)),
+                    RowState::New => {
+                        absent.entry(row.entry.store_id).or_default().push((row.id, row.created_at));
+                    }
                     RowState::IdReused => again.push(row.id),
                 }
             }
@@ -325,7 +337,17 @@ impl Outbox {
                 self.report_rewritten(*id);
             }
             // A row whose entry is there under another id in its column is not lost.
-            let lost = audit.missing_ids(ADMIN_CHAIN, mark.store, &absent).await?;
+            let mut lost = Vec::new();
+            for (store, absent) in absent {
+                let Some(store) = store else { continue };
+                lost.extend(audit.missing_ids(ADMIN_CHAIN, store, &absent).await?);
+            }
+            // Nor is one that was pruned, which is asked last: it may have been this moment. An entry is never older than
+            // its row.
+            let pruned = frontiers.pruned_until(audit, ADMIN_CHAIN).await?;
+            let made: HashMap<i64, Timestamp> = kept.iter().map(|row| (row.id, row.created_at)).collect();
+            lost.retain(|id| made.get(id).is_none_or(|made| pruned.is_none_or(|pruned| *made > pruned)));
+            lost.sort_unstable();
             if let (Some(first), Some(end)) = (lost.first(), lost.last()) {
                 tracing::error!(
                     rows = lost.len(),
@@ -356,10 +378,39 @@ impl Outbox {
             let reason = match alarm {
                 OutboxAlarm::Altered(id) => format!("{ROW_ALARM}altered:{id}"),
                 OutboxAlarm::Lost(id) => format!("{ROW_ALARM}lost:{id}"),
+                OutboxAlarm::Undone(id) => format!("{ROW_ALARM}undone:{id}"),
                 OutboxAlarm::Lowered { stored, known } => format!("{IDS_ALARM}lowered:{stored}:{known}"),
             };
             raise(&self.journal, Alarm { stream: Stream::Admin, reason, count: None });
         }
+    }
+
+    /// Tells of another policy store than the one that was here: an older or an empty database in its place, or an identity
+    /// that somebody exchanged so that nothing is compared any more (RL3).
+    async fn tell_of_identity(&self, audit: &AuditStore) -> anyhow::Result<()> {
+        let store = self.store.outbox_mark().await?.store;
+        // Where nothing is remembered, the log says whose mutations it has.
+        if self.mark_file.is_blank()
+            && let Some(newest) = audit.newest_mutation(ADMIN_CHAIN, None).await?
+            && let Some(former) = newest.store.filter(|former| *former != store)
+        {
+            self.mark_file.remember_former(OutboxMark { store: former, last_id: newest.id.unwrap_or(0) });
+        }
+        self.mark_file.adopt(store);
+        for OutboxMark { store: former, last_id } in self.mark_file.untold() {
+            let reason = format!("{IDS_ALARM}replaced:{}:{last_id}", former.0);
+            raise(&self.journal, Alarm { stream: Stream::Admin, reason, count: None });
+            tracing::error!(
+                store = %store.0,
+                former.store = %former.0,
+                former.last_id = last_id,
+                "the policy store has another identity than the one that was here: another database was put in its place, or \
+                 somebody changed `policy_store`; mutations of the former one that were never sealed are told next; if it was \
+                 you, accept it with `ledger-gateway audit re-anchor` of this instance's security chain"
+            );
+            self.mark_file.note_told(former);
+        }
+        Ok(())
     }
 
     /// Reports ids whose rows are neither waiting nor sealed. Each range gets an entry in the chain, so that verification
@@ -367,20 +418,20 @@ impl Outbox {
     async fn gaps(
         &mut self,
         audit: &AuditStore,
-        mark: OutboxMark,
+        store: StoreId,
         absent: &[RangeInclusive<i64>],
     ) -> anyhow::Result<Vec<OutboxEntry>> {
         let mut gaps = Vec::new();
         for ids in absent {
-            let known = self.absent.get(ids).copied();
+            let known = self.absent.get(&(store, ids.clone())).copied();
             let count = u64::try_from(ids.end().saturating_sub(*ids.start()).saturating_add(1)).unwrap_or(0);
             let missing = match known {
                 Some(missing) => missing,
-                None => count.saturating_sub(audit.count_sealed_ids(mark.store, ids).await?),
+                None => count.saturating_sub(audit.count_sealed_ids(store, ids).await?),
             };
-            self.absent.insert(ids.clone(), missing);
+            self.absent.insert((store, ids.clone()), missing);
             if missing > 0 {
-                gaps.push(OutboxEntry::gap(mark.store, ids, missing));
+                gaps.push(OutboxEntry::gap(store, ids, missing));
             }
             if missing > 0 && known.is_none() {
                 let reason = format!("outbox_gap:{}..{}", ids.start(), ids.end().saturating_add(1));
@@ -389,6 +440,7 @@ impl Outbox {
                     from = ids.start(),
                     until = ids.end(),
                     missing,
+                    store = %store.0,
                     "audit outbox rows were deleted before they were sealed: somebody changed the policy database"
                 );
             }
@@ -414,31 +466,64 @@ impl Outbox {
 }
 
 /// Whether an entry is what one of the rows says.
-fn is_accounted_for(sealed: &SealedRow, mark: OutboxMark, rows: &HashMap<i64, OutboxEntry>) -> bool {
+fn is_accounted_for(
+    sealed: &SealedRow,
+    mark: OutboxMark,
+    former: &[OutboxMark],
+    rows: &HashMap<RowKey, OutboxEntry>,
+) -> bool {
     let Ok(stored) = StoredEntry::new(sealed.bytes.clone(), sealed.openings.clone()) else { return false };
     let Ok(Content::Record(Record::Admin(entry))) = stored.content() else { return false };
     // It says itself that there is no row, and every verification finds it.
-    if entry.store_id == Some(mark.store) && is_gap_entry(&entry) {
+    let former = former.iter().find(|former| entry.store_id == Some(former.store));
+    if entry.store_id != Some(mark.store) && former.is_none() {
+        return false;
+    }
+    if is_gap_entry(&entry) || is_nobodys_entry(&entry) {
         return true;
     }
-    let id = entry.outbox_id.and_then(|id| i64::try_from(id).ok());
-    let row = id.filter(|_| entry.store_id == Some(mark.store)).and_then(|id| rows.get(&id));
-    row.is_some_and(|row| row_state((&row.entry, row.created_at), [(&entry, stored.header.time)]) == RowState::Sealed)
+    let Some(id) = entry.outbox_id.and_then(|id| i64::try_from(id).ok()) else { return false };
+    let Some(row) = rows.get(&(entry.store_id, id)) else {
+        // Of a policy store that is not here any more no row can tell, and that it is gone is told.
+        return former.is_some_and(|former| id <= former.last_id);
+    };
+    row_state((&row.entry, row.created_at), [(&entry, stored.header.time)]) == RowState::Sealed
 }
 
-/// Sealed entries of mutations by the ids of their outbox rows.
-type SealedById = HashMap<i64, Vec<SealedAdminEntry>>;
+/// The policy store that wrote a row, and the row's id.
+type RowKey = (Option<StoreId>, i64);
 
-async fn sealed_by_id(audit: &AuditStore, mark: OutboxMark, ids: Vec<i64>, size: u64) -> anyhow::Result<SealedById> {
-    let mut sealed = SealedById::new();
-    for entry in audit.sealed_under(mark.store, &ids, size).await? {
-        sealed.entry(entry.id).or_default().push(entry);
+const fn key_of(row: &OutboxEntry) -> RowKey {
+    (row.entry.store_id, row.id)
+}
+
+/// The ids of waiting rows of a policy store. Those of forged rows that nobody gave out are no sign of rows before them.
+fn ids_given(waiting: &[OutboxEntry], store: StoreId, last: i64) -> Vec<i64> {
+    let of_store = waiting.iter().filter(|row| row.entry.store_id == Some(store) && row.id > 0);
+    of_store.filter(|row| row.id <= last || row.entry.outbox_fault.is_none()).map(|row| row.id).collect()
+}
+
+/// Sealed entries of mutations by their outbox rows.
+type SealedByRow = HashMap<RowKey, Vec<SealedAdminEntry>>;
+
+async fn sealed_by_row(audit: &AuditStore, rows: &[OutboxEntry], size: u64) -> anyhow::Result<SealedByRow> {
+    let mut ids: HashMap<StoreId, Vec<i64>> = HashMap::new();
+    for row in rows {
+        if let Some(store) = row.entry.store_id {
+            ids.entry(store).or_default().push(row.id);
+        }
+    }
+    let mut sealed = SealedByRow::new();
+    for (store, ids) in ids {
+        for entry in audit.sealed_under(store, &ids, size).await? {
+            sealed.entry((Some(store), entry.id)).or_default().push(entry);
+        }
     }
     Ok(sealed)
 }
 
-fn state_of(row: &OutboxEntry, sealed: &SealedById) -> RowState {
-    let others = sealed.get(&row.id).map(Vec::as_slice).unwrap_or_default();
+fn state_of(row: &OutboxEntry, sealed: &SealedByRow) -> RowState {
+    let others = sealed.get(&key_of(row)).map(Vec::as_slice).unwrap_or_default();
     row_state((&row.entry, row.created_at), others.iter().map(|other| (&other.entry, other.time)))
 }
 

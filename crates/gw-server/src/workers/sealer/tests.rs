@@ -69,6 +69,7 @@ on_both_engines! {
 
 mod kills;
 mod notes;
+mod policy;
 
 /// Both databases, the journal and its directory.
 struct World {
@@ -78,6 +79,7 @@ struct World {
     journal: Arc<Journal>,
     mark: Arc<OutboxMarkFile>,
     policy: Location,
+    audit_location: Location,
     /// URLs past the stores.
     policy_url: String,
     audit_url: String,
@@ -138,10 +140,22 @@ impl World {
         };
         let store = Store::open(StoreConfig { outbox, ..config(policy.clone()) }).await.unwrap();
         store.migrate().await.unwrap();
+        let audit_location = audit.clone();
         let audit = AuditStore::open(config(audit)).await.unwrap();
         audit.migrate().await.unwrap();
         let journal = journal(place.path().join("journal"));
-        Self { place, store, audit, journal, mark, policy, policy_url, audit_url, health: Arc::default() }
+        Self {
+            place,
+            store,
+            audit,
+            journal,
+            mark,
+            policy,
+            policy_url,
+            audit_url,
+            health: Arc::default(),
+            audit_location,
+        }
     }
 
     /// A sealer as of a new start.
