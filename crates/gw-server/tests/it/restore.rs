@@ -230,3 +230,27 @@ fn rl12_a_database_file_removed_while_in_use_takes_no_changes() {
     let gateway = place.start(node.url());
     assert_eq!([make(&gateway, "one"), make(&gateway, "two"), make(&gateway, "four")], [409, 201, 409]);
 }
+
+/// RL12: the write-ahead log is part of the database: without it what was acknowledged since the last checkpoint is gone with the
+/// process. So nothing more is taken, and what is in it comes into the database while the process still has it.
+#[test]
+fn rl12_a_write_ahead_log_removed_while_in_use_takes_nothing_with_it() {
+    let (node, place) = (anvil(), Place { dir: tempfile::tempdir().expect("a directory") });
+    let gateway = place.start(node.url());
+    (0..20).for_each(|n| create(&gateway, &format!("before-{n}")));
+    for file in ["gateway.db-wal", "gateway.db-shm"] {
+        std::fs::remove_file(Path::new(&place.path("data")).join(file)).expect("removed");
+    }
+    let make = |gateway: &Serving, slug: &str| {
+        let headers = [("X-Admin-Token", TOKEN), ("Content-Type", "application/json")];
+        gateway.ask("POST", "/api/v1/admin/orgs", &headers, &json!({"name": slug, "slug": slug}).to_string()).status
+    };
+    assert_eq!(make(&gateway, "after"), 503);
+    assert!(gateway.get("/ready").body.contains(r#""writes":"down""#));
+    drop(gateway);
+    let gateway = place.start(node.url());
+    for n in 0..20 {
+        assert_eq!(make(&gateway, &format!("before-{n}")), 409, "acknowledged and gone");
+    }
+    assert_eq!(make(&gateway, "after"), 201);
+}

@@ -204,7 +204,13 @@ impl Pools {
     /// A transaction that may write. On SQLite it holds the write lock from here on.
     pub(crate) async fn begin_write(&self) -> Result<Transaction, DbErr> {
         let writer = &self.writer;
-        self.file.as_ref().map_or(Ok(()), |file| file.check())?;
+        if let Some(file) = &self.file
+            && let Err(error) = file.check()
+        {
+            // What stands in a log that was removed goes into the database while this process still has it.
+            drop(writer.db.execute_unprepared("PRAGMA wal_checkpoint(FULL)").await);
+            return Err(error);
+        }
         let db = match self.engine {
             Engine::Sqlite => writer.run(sqlite::begin_write(&writer.db)).await?,
             Engine::Postgres => writer.run(postgres::begin_write(&writer.db)).await?,

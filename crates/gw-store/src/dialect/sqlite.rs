@@ -15,7 +15,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -73,6 +73,8 @@ pub(crate) struct OpenedFile {
     path: PathBuf,
     device: u64,
     inode: u64,
+    /// The inode of the write-ahead log when it was looked at last; 0 before that.
+    log: AtomicU64,
     /// Whether the operator was told that it is gone.
     told: AtomicBool,
 }
@@ -80,13 +82,29 @@ pub(crate) struct OpenedFile {
 impl OpenedFile {
     fn of(path: &Path) -> io::Result<Self> {
         let found = std::fs::metadata(path)?;
-        Ok(Self { path: path.to_owned(), device: found.dev(), inode: found.ino(), told: AtomicBool::new(false) })
+        let (device, inode) = (found.dev(), found.ino());
+        Ok(Self { path: path.to_owned(), device, inode, log: AtomicU64::new(0), told: AtomicBool::new(false) })
     }
 
-    /// Whether its path still leads to it.
+    /// Whether its path still leads to it, and that of its write-ahead log to the one in use.
     pub(super) fn is_there(&self) -> bool {
         let found = std::fs::metadata(&self.path);
-        found.is_ok_and(|found| (found.dev(), found.ino()) == (self.device, self.inode))
+        found.is_ok_and(|found| (found.dev(), found.ino()) == (self.device, self.inode)) && self.has_log()
+    }
+
+    /// The engine makes a new log when the last connection is closed and another one opened, so a change alone proves nothing:
+    /// a log that is in use and has no name any more does.
+    fn has_log(&self) -> bool {
+        let path = beside(&self.path, "-wal");
+        let now = std::fs::metadata(&path).map_or(0, |found| found.ino());
+        if now == self.log.load(Ordering::Relaxed) {
+            return true;
+        }
+        let is_lost = has_removed(&path);
+        if !is_lost {
+            self.log.store(now, Ordering::Relaxed);
+        }
+        !is_lost
     }
 
     /// # Errors
@@ -105,6 +123,27 @@ impl OpenedFile {
         }
         Err(lost_file(io::Error::new(io::ErrorKind::NotFound, "the database file was removed or replaced")))
     }
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// Whether this process has a file open that was removed from this path, or moved away.
+fn has_removed(path: &Path) -> bool {
+    let Ok(path) = path.canonicalize().or_else(|_| canonical_parent(path)) else { return false };
+    let removed = beside(&path, " (deleted)");
+    let Ok(open) = std::fs::read_dir("/proc/self/fd") else { return false };
+    let mut open = open.filter_map(|file| std::fs::read_link(file.ok()?.path()).ok());
+    open.any(|target| target == removed)
+}
+
+fn canonical_parent(path: &Path) -> io::Result<PathBuf> {
+    let missing = || io::Error::from(io::ErrorKind::NotFound);
+    let (parent, name) = (path.parent().ok_or_else(missing)?, path.file_name().ok_or_else(missing)?);
+    Ok(parent.canonicalize()?.join(name))
 }
 
 fn lost_file(error: io::Error) -> DbErr {

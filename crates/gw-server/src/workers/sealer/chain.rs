@@ -115,6 +115,13 @@ impl SealedChain {
             };
             if size < guard.next() {
                 guard.rewind();
+                // An older store is made whole: what was signed of it is signed again, before the entries are back.
+                if let Some((signed, note)) = frontiers.newest_note(self.id).filter(|(signed, _)| *signed > size) {
+                    audit
+                        .insert_checkpoint(self.id, signed, &note)
+                        .await
+                        .context("a signed note cannot be put back")?;
+                }
             }
             self.held = Some(Held { claim, renewed: Instant::now(), size });
         }
