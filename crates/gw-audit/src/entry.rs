@@ -58,6 +58,14 @@ pub struct ChainId {
     pub shard: ShardId,
 }
 
+impl ChainId {
+    /// Whether there can be such a chain: the administrative stream is one chain of all instances, with the nil shard
+    /// (spec/70 rule 3).
+    pub const fn can_be(&self) -> bool {
+        !matches!(self.stream, Stream::Admin) || self.shard.0.is_nil()
+    }
+}
+
 /// The body of a chain's first entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Genesis {

@@ -33,6 +33,8 @@ use tokio::time::{Instant, sleep};
 const PAGE: u64 = 2000;
 /// A writer silent for so long does not live: what it gave out numbers for and did not seal is lost.
 const SILENT: Seconds = Seconds(900);
+/// An unsigned record dated so far ahead is no record of an instance: those that disagree on the time serve nothing.
+const AHEAD: Seconds = Seconds(60);
 
 /// A claim never lasts longer from now on than this: one that does was written by somebody who wants a dead writer to look
 /// alive.
@@ -169,6 +171,10 @@ pub(crate) async fn verify_all(
             let earlier = earlier.filter(|earlier| earlier.report.discontinuities.len() == notes.len());
             let report = verify_chain(audit, state, known, pass, &mutations, &notes, earlier).await;
             let mut report = report.with_context(|| format!("chain {} cannot be read", state.chain))?;
+            if !state.chain.can_be() {
+                report.report.add(Finding::of(FindingKind::Fork, None));
+                report.verified = None;
+            }
             for kind in of_none.drain(..) {
                 report.report.add(Finding::of(kind, None));
                 report.verified = None;
@@ -314,13 +320,16 @@ async fn verify_chain(
     let is_unclaimed = claimed.is_none_or(|until| until.plus(SILENT) < pass.now);
     // Any instance goes on with an administrative chain, whose entries the outbox vouches for.
     let is_own = known.shard == Some(chain.shard);
+    // Nobody's clock is so far ahead of the others: what is dated so was never going to be signed.
+    let is_ahead = report.oldest_unsigned.is_some_and(|oldest| oldest > pass.now.plus(AHEAD));
     let is_gone = chain.stream != Stream::Admin
         && !is_own
-        && (is_unclaimed || is_abandoned(audit, &report, chain, pass, known, interval).await?);
+        && (is_unclaimed || is_ahead || is_abandoned(audit, &report, chain, pass, known, interval).await?);
     // A note that was signed and waits for the database is not missing: its writer tells of the database. Who has the journal
     // signs its own chains while it runs, and misses notes by what it trusts.
     if is_gone || !(is_own || audit.is_note_waiting(chain).await?) {
-        report.add_unsigned(interval, pass.now, is_gone);
+        let now = if is_ahead { Timestamp::from_micros(i64::MAX) } else { pass.now };
+        report.add_unsigned(interval, now, is_gone);
     }
     if chain == ADMIN_CHAIN {
         add_foreign(&mut report, &mutations.foreign, discontinuities, known, pass);

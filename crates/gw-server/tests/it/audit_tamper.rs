@@ -218,6 +218,38 @@ db.execute("UPDATE chains SET head_hash = ? WHERE id = ?", (digest, chain))
 db.commit()
 "#;
 
+/// Makes a chain of one entry in a shard of its own, dated a year ahead: the entry that begins another chain of the stream.
+const INVENT: &str = r#"
+import hashlib, sqlite3, sys, uuid
+db = sqlite3.connect(sys.argv[1], timeout=20)
+of = db.execute("SELECT id, shard FROM chains WHERE stream = ? ORDER BY id", (sys.argv[2],)).fetchone()
+shard = uuid.UUID("11111111-1111-4111-8111-111111111111").bytes
+db.execute("INSERT INTO chains (stream, shard, fence, holder, leased_until, issued, size, head_hash, head_time) "
+           "SELECT stream, ?, fence, holder, leased_until + 31536000000000, size, size, head_hash, head_time + 31536000000000 "
+           "FROM chains WHERE id = ?", (shard, of[0]))
+made = db.execute("SELECT max(id) FROM chains").fetchone()[0]
+prev = bytes(32)
+for seq in (0, 1):
+    found = db.execute("SELECT id, bytes, created_at FROM entries WHERE chain_id = ? AND seq = ?", (of[0], seq)).fetchone()
+    if found is None:
+        break
+    row, data, time = found
+    assert data.count(of[1]) >= 1
+    data = data.replace(of[1], shard)
+    if seq == 1:
+        first = db.execute("SELECT hash FROM entries WHERE chain_id = ? AND seq = 0", (of[0],)).fetchone()[0]
+        assert data.count(first) == 1
+        data = data.replace(first, prev)
+        data = data.replace((time).to_bytes(8, "big"), (time + 31536000000000).to_bytes(8, "big"))
+        time += 31536000000000
+    prev = hashlib.sha256(b"\0" + data).digest()
+    db.execute("INSERT INTO entries (chain_id, seq, hash, bytes, openings, kind, created_at, method, outbox_id, store_id) "
+               "SELECT ?, seq, ?, ?, openings, kind, ?, method, outbox_id, store_id FROM entries WHERE id = ?",
+               (made, prev, data, time, row))
+db.execute("UPDATE chains SET head_hash = ?, size = (SELECT count(*) FROM entries WHERE chain_id = chains.id) WHERE id = ?", (prev, made))
+db.commit()
+"#;
+
 /// How many entries the first access chain has, and how many of them are signed.
 const SIZES: &str = r#"
 import sqlite3, sys
@@ -293,6 +325,14 @@ fn rl2_hd24_an_appended_entry_fences_the_shard_whose_own_entries_are_signed() {
     assert_eq!(place.python(SIZES, &[]), "6 5");
     let log = gateway.said();
     assert!(log.contains("records go on in a new shard"), "{log}");
+    // Entries of an administrative chain that cannot be, and of a shard dated ahead: no key is needed for either.
+    place.python(INVENT, &["admin"]);
+    place.python(INVENT, &["access"]);
+    let found = place.run(&["audit", "verify", "--format", "json"]);
+    assert_eq!(found.status.code(), Some(1), "{}", said(&found));
+    let text = said(&found);
+    let has = |chain: &str, kind: &str| text.lines().any(|line| line.contains(chain) && line.contains(kind));
+    assert!(has("admin/11111111", "\"fork\"") && has("access/11111111", "\"checkpoint_missing\""), "{text}");
     drop(gateway);
 }
 

@@ -196,7 +196,8 @@ fn sound(row: &entries::Model, chain: Option<&ChainId>, misplaced: bool) -> LogR
         return tampered(Some(entry.hash), None);
     }
     let (header, hash) = (entry.header, entry.hash);
-    let placed = chain == Some(&header.chain) && i64::try_from(header.seq) == Ok(row.seq) && !misplaced;
+    let placed =
+        chain == Some(&header.chain) && header.chain.can_be() && i64::try_from(header.seq) == Ok(row.seq) && !misplaced;
     let agrees = placed && Columns::of(&entry).is_ok_and(|columns| columns.stand_in(row));
     match entry.content() {
         Ok(Content::Record(record)) if agrees => {

@@ -53,7 +53,9 @@ pub(crate) struct Writer {
 }
 
 fn chain_id(stream: Stream) -> ChainId {
-    ChainId { stream, shard: ShardId(Uuid::from_u128(1)) }
+    // The administrative chain is that of all instances.
+    let shard = if stream == Stream::Admin { Uuid::nil() } else { Uuid::from_u128(1) };
+    ChainId { stream, shard: ShardId(shard) }
 }
 
 pub(crate) async fn writer(world: &World, stream: Stream) -> Writer {
