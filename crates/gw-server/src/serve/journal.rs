@@ -91,7 +91,8 @@ pub(crate) fn lost(issued: u64, kept: u64, sealed: u64) -> Option<Range<u64>> {
 }
 
 /// Brings the journal and the audit store into step (HD24, HD25): what the store lost is sealed again while it is kept
-/// here; a shard that somebody else goes on with, or whose entries are gone, is given up for a new one.
+/// here; a shard that somebody else goes on with, or whose entries are gone, is given up for a new one. Returns the chains with
+/// entries that this journal did not write, too.
 pub(super) async fn in_step(
     journal: Journal,
     recovery: Recovery,
@@ -99,7 +100,7 @@ pub(super) async fn in_step(
     store: &Store,
     heads: &HeadsFile,
     dir: &Path,
-) -> anyhow::Result<(Arc<Journal>, Recovery)> {
+) -> anyhow::Result<(Arc<Journal>, Recovery, Vec<ChainId>)> {
     let shard = journal.shard();
     settle_given_up(dir, shard, audit, store).await?;
     let noted = store.journal_heads().await.context("what was noted of the journal cannot be read")?;
@@ -151,7 +152,7 @@ pub(super) async fn in_step(
         }
     }
     if given_up.is_empty() {
-        return Ok((Arc::new(journal), recovery));
+        return Ok((Arc::new(journal), recovery, Vec::new()));
     }
     let trusted = heads.heads();
     let (journal, edges) = spawn_blocking(move || {
@@ -171,17 +172,21 @@ pub(super) async fn in_step(
         .context("opening a new shard failed")?
         .context("a new shard cannot be opened")?;
     tracing::warn!(from = %shard, to = %journal.shard(), "records go on in a new shard");
+    let mut foreign = Vec::new();
     for (stream, standing) in given_up {
         match standing {
             Standing::Missing { from, until } => {
                 note_lost(&journal, stream, &(from..until), "the audit store lacks entries that are not kept here")?;
             }
-            Standing::Foreign => note(&journal, SecurityKind::ShardFenced, 0, Some(stream.as_str().to_owned()))?,
+            Standing::Foreign => {
+                foreign.push(ChainId { stream, shard });
+                note(&journal, SecurityKind::ShardFenced, 0, Some(stream.as_str().to_owned()))?;
+            }
             Standing::InStep | Standing::Moved => {}
         }
     }
     settle_given_up(dir, journal.shard(), audit, store).await?;
-    Ok((Arc::new(journal), again))
+    Ok((Arc::new(journal), again, foreign))
 }
 
 /// Tells the stores of chains that were given up while nothing of them was lost.

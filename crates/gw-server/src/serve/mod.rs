@@ -43,6 +43,7 @@ use arc_swap::ArcSwap;
 use axum::Router;
 use body_budget::{BodyBudget, BodyLimits};
 use features::Foundation;
+use gw_audit::verify::{Finding, FindingKind};
 use gw_http::TrustedProxies;
 use gw_identity::Resolvers;
 use gw_node::{KeyCipher, Node};
@@ -106,13 +107,14 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
     }
     let (journal, recovery) = journal::open(&config, &secrets, &ground)?;
     let heads = HeadsFile::open(&config.audit.journal_dir)?;
-    let (journal, recovery) =
+    let (journal, recovery, foreign) =
         journal::in_step(journal, recovery, &audit, &store, &heads, &config.audit.journal_dir).await?;
     let shard = journal.shard();
     if let Some(alarm) = rewound {
         workers::raise_alarm(&journal, alarm);
     }
     let trust = trust::open(&config, &secrets, &ground, heads, &journal, &audit, &store).await?;
+    foreign.into_iter().for_each(|chain| trust.alarm.raise(chain, &Finding::of(FindingKind::Fork, None), 0, 0));
     let edge = edge::edge(&config, &secrets, &ground, &feed)?;
     feed.on_clock_jump({
         let journal = Arc::clone(&journal);

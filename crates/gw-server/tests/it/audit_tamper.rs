@@ -325,6 +325,7 @@ fn rl2_hd24_an_appended_entry_fences_the_shard_whose_own_entries_are_signed() {
     assert_eq!(place.python(SIZES, &[]), "6 5");
     let log = gateway.said();
     assert!(log.contains("records go on in a new shard"), "{log}");
+    assert!(gateway.get("/ready").body.contains(r#""audit_chain":"down""#), "{log}");
     // Entries of an administrative chain that cannot be, and of a shard dated ahead: no key is needed for either.
     place.python(INVENT, &["admin"]);
     place.python(INVENT, &["access"]);
