@@ -110,6 +110,10 @@ impl SealedChain {
                 None => {
                     let guard = frontiers.guard(audit, self.id).await.context("the signed notes cannot be read")?;
                     self.signed = guard.next();
+                    // Nobody knows how long the end that an earlier process left has waited: it is signed at once.
+                    if let Some(head) = claim.head.filter(|head| head.size > self.signed) {
+                        self.unsigned = Some((Timestamp::from_micros(0), head.time));
+                    }
                     self.guard.insert(guard)
                 }
             };

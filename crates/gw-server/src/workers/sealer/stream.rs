@@ -53,8 +53,13 @@ impl JournalStream {
         most: usize,
     ) -> anyhow::Result<bool> {
         if self.compared.is_none_or(|at| at.elapsed() >= COMPARE) {
-            self.reconcile(audit).await?;
+            let is_begun = self.reconcile(audit).await?;
             self.compared = Some(Instant::now());
+            // Before anything is called, too: what an earlier process left unsigned is signed, and a claim says that its
+            // writer lives.
+            if is_begun {
+                self.sealed.claim(audit, frontiers).await?;
+            }
         }
         let done = self.batch(audit, frontiers, most).await;
         // The store said no, or did not say yes: where both stand is asked before anything else is tried.
@@ -84,8 +89,9 @@ impl JournalStream {
         Ok(full)
     }
 
-    /// Brings the journal's mark to where the store stands, if what the store has is of this journal.
-    async fn reconcile(&self, audit: &AuditStore) -> anyhow::Result<()> {
+    /// Brings the journal's mark to where the store stands, if what the store has is of this journal; whether it has
+    /// anything.
+    async fn reconcile(&self, audit: &AuditStore) -> anyhow::Result<bool> {
         let stream = self.id.stream;
         let head = audit.head(self.id).await.context("the audit store's chains cannot be read")?;
         let stored = head
@@ -93,7 +99,7 @@ impl JournalStream {
         let journal = Arc::clone(&self.journal);
         let standings = spawn_blocking(move || journal.reconcile(&[stored])).await.context("comparing failed")??;
         match standings.into_iter().find(|(of, _)| *of == stream).map(|(_, standing)| standing) {
-            None | Some(Standing::InStep | Standing::Moved) => Ok(()),
+            None | Some(Standing::InStep | Standing::Moved) => Ok(head.is_some()),
             Some(Standing::Missing { .. }) => Err(OutOfStep(StallReason::Missing).into()),
             Some(Standing::Foreign) => Err(OutOfStep(StallReason::Foreign).into()),
         }

@@ -11,6 +11,7 @@ use std::{
 on_both_engines! {
     rl4_a_sealer_killed_at_any_await_loses_and_repeats_nothing,
     rl3_mutations_beside_a_sealer_that_begins_anew_raise_no_alarm,
+    rl2_what_an_earlier_process_left_unsigned_is_signed_at_once,
 }
 
 /// Polls a future so many times, and drops it where it stands then; whether it came to its end.
@@ -94,4 +95,24 @@ async fn rl3_mutations_beside_a_sealer_that_begins_anew_raise_no_alarm(world: Wo
     world.seal(&mut sealer).await;
     assert_eq!(events_but_logins(&world).await, [""; 0]);
     assert_eq!(world.listed().await, (1..=60).map(|id| (id, None)).collect::<Vec<_>>());
+}
+
+/// RL2: an end that was sealed and not signed when the process was killed would count as never signed, were it left until the
+/// next call and another interval.
+async fn rl2_what_an_earlier_process_left_unsigned_is_signed_at_once(world: World) {
+    let mut killed = world.sealer();
+    world.call();
+    world.mutate("one").await;
+    world.seal(&mut killed).await;
+    drop(killed);
+    let chains = world.audit.chains().await.unwrap();
+    assert_eq!(chains.len(), 2);
+    // The interval is an hour; the administrative chain is signed with its genesis, which has no time.
+    let (access, _) = chains.iter().find(|(chain, _)| chain.stream == Stream::Access).unwrap();
+    assert_eq!(world.audit.last_checkpoint(*access).await.unwrap(), None);
+    let mut sealer = world.sealer();
+    world.seal(&mut sealer).await;
+    for (chain, _) in chains {
+        assert!(world.audit.last_checkpoint(chain).await.unwrap().is_some(), "{chain}");
+    }
 }
