@@ -31,7 +31,7 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 /// How long reading the entries back may take.
-const READ_BACK: Duration = Duration::from_secs(1);
+const READ_BACK: Duration = Duration::from_secs(3);
 
 /// More mutations than there ever are: an epoch from here on was written by hand.
 const MOST_EPOCHS: u64 = 1 << 53;
