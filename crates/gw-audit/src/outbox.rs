@@ -97,7 +97,7 @@ pub fn is_gap_entry(entry: &AdminEntry) -> bool {
     AdminEntry { new_value: entry.new_value.clone(), ..gap_entry(store, &(id..=id), 1) } == *entry
 }
 
-/// The entry that stands for a row under a number that is nobody's id: what it says is somebody's, and is not repeated.
+/// The entry for an outbox row whose number is no valid id. Whoever wrote the row chose its contents, so the entry holds none.
 pub fn nobodys_entry(store: StoreId) -> AdminEntry {
     AdminEntry {
         store_id: Some(store),
@@ -125,7 +125,7 @@ pub fn foreign_entry(event: &SecurityEvent) -> Option<u64> {
     reason.strip_prefix(FOREIGN_ALARM)?.parse().ok()
 }
 
-/// Whether a security event tells that somebody changed the outbox: then it stays a finding.
+/// Whether a security event reports a changed outbox; verification finds it until the chain is re-anchored.
 pub fn is_alarm(event: &SecurityEvent) -> bool {
     let told = |reason: &str| reason.starts_with(ROW_ALARM) || reason.starts_with(IDS_ALARM);
     event.kind == SecurityKind::TamperDetected && event.reason.as_deref().is_some_and(told)

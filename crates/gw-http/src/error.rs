@@ -250,7 +250,7 @@ impl IntoResponse for ApiError {
             self.body(None),
         )
             .into_response();
-        // A 429 says when to come back, whoever made it.
+        // Every 429 carries Retry-After; this is its default.
         let a_second = (self.code == ErrorCode::RateLimited).then_some(Seconds(1));
         if let Some(Seconds(wait)) = self.retry_after.or(a_second) {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait));

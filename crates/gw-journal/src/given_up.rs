@@ -33,7 +33,7 @@ pub fn forget_given_up(dir: &Path) -> Result<(), OpenError> {
 }
 
 /// Adds chains. Before their shard is given up: one that is not is passed over by whoever reads the file.
-pub(crate) fn note(dir: &Path, chains: impl IntoIterator<Item = ChainId>) -> Result<(), OpenError> {
+pub(crate) fn append(dir: &Path, chains: impl IntoIterator<Item = ChainId>) -> Result<(), OpenError> {
     let mut all = given_up(dir)?;
     all.extend(chains);
     let text: String = all.iter().map(|chain| format!("{chain}\n")).collect();

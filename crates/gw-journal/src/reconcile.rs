@@ -187,7 +187,7 @@ impl Journal {
         drop(next);
         drop(reader);
         let chains = self.heads().map_err(|_| stopped())?.into_iter().map(|(chain, _)| chain);
-        given_up::note(&options.dir, chains)?;
+        given_up::append(&options.dir, chains)?;
         open::name_shard(&options.dir, shard)?;
         drop(self);
         open::journal(options, lock, clock, entropy)

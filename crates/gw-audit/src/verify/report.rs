@@ -62,7 +62,7 @@ impl Report {
 
     /// Adds what says that a chain was not signed when it should have been: a record older by three intervals than the
     /// newest one without a note over it; older than that now, where nothing at all is signed, or where the writer
-    /// `is_gone`, so that nobody is left who would know whether the entries are still what was written.
+    /// `is_gone`: no journal is left to compare the entries with.
     pub fn add_unsigned(&mut self, interval_micros: i64, now: Timestamp, is_gone: bool) {
         let Some((oldest, head)) = self.oldest_unsigned.zip(self.head) else { return };
         let until = if self.signed == 0 || is_gone { now.max(head.time) } else { head.time };

@@ -480,8 +480,7 @@ fn rl5_numbers_given_out_and_never_sealed_are_reported() {
     assert_eq!(lost(9), [Finding::of(FindingKind::JournalLost, Some(6))]);
 }
 
-/// A tail behind the last note is compared and signed by its writer, however late; once the writer is gone nobody knows
-/// what it was.
+/// The writer compares and signs the tail behind the last note, however late; without the writer the tail is a finding.
 #[test]
 fn rl2_a_tail_without_note_is_told_when_its_writer_is_gone() {
     let entries = entries(&key(), &records(0, 5));

@@ -79,7 +79,7 @@ struct Writes {
 }
 
 impl Writes {
-    fn note(&self, done: Result<(), &Error>) {
+    fn observe(&self, done: Result<(), &Error>) {
         let is_refused = match done {
             Ok(()) => false,
             Err(error) if is_write_refusal(error) => true,
@@ -105,7 +105,7 @@ async fn keep_probing(client: Client, writes: Arc<Writes>) {
     loop {
         let life = Some(Expiration::PX(60_000));
         let done: Result<(), Error> = client.set(PROBE_KEY, 1, life, None, false).await;
-        writes.note(done.as_ref().copied());
+        writes.observe(done.as_ref().copied());
         sleep(PROBE).await;
     }
 }
@@ -299,7 +299,7 @@ impl Redis {
             }
             Err(error) => {
                 if is_write_refusal(&error) {
-                    self.writes.note(Err(&error));
+                    self.writes.observe(Err(&error));
                 } else {
                     self.breaker.fail();
                 }

@@ -210,7 +210,7 @@ impl LoginSessions {
         opened
     }
 
-    /// Ends a session that nobody was told of, once the cache answers.
+    /// Removes a session whose id never reached a client, once the cache answers.
     pub(crate) fn abandon(&self, id: LoginId) {
         let this = self.clone();
         once_the_cache_answers(move || {

@@ -210,7 +210,7 @@ impl Salvage {
         }
         if let Some(old) = findings.shard.filter(|_| findings.header) {
             let whole = findings.streams.iter().filter(|found| found.lost.is_empty());
-            given_up::note(&dir, whole.map(|found| ChainId { stream: found.stream, shard: old }))?;
+            given_up::append(&dir, whole.map(|found| ChainId { stream: found.stream, shard: old }))?;
         }
         open::name_shard(&dir, shard)?;
         let mut aside = Vec::new();

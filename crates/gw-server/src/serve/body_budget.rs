@@ -124,7 +124,8 @@ impl BodyBudget {
         Arc::new(BodyCharge { budget: Arc::clone(self), client, signal: Arc::default(), id: Mutex::default() })
     }
 
-    fn refuse(&self, table: &mut Table, network: Option<Network>) {
+    /// Counts a refusal; the operator is told once, and again after a calm.
+    fn report_refusal(&self, table: &mut Table, network: Option<Network>) {
         self.yielded.increment(1);
         let now = Instant::now();
         let last = table.last_rush.replace(now);
@@ -227,14 +228,14 @@ impl BodyCharge {
         for (network, times) in around {
             let most = budget.limits.per_address.saturating_mul(times);
             while table.bytes_of(network).saturating_add(bytes) > most {
-                budget.refuse(&mut table, Some(network));
+                budget.report_refusal(&mut table, Some(network));
                 let slowest = table.slowest(network, (id, bytes));
                 self.give_way(&mut table, id, slowest)?;
             }
         }
         while table.held.saturating_add(bytes) > budget.limits.total {
             let slowest = table.slowest_of_fullest((id, bytes));
-            budget.refuse(&mut table, slowest.map(|(network, _)| network));
+            budget.report_refusal(&mut table, slowest.map(|(network, _)| network));
             self.give_way(&mut table, id, slowest.map(|(_, id)| id))?;
         }
         table.add(id, bytes);

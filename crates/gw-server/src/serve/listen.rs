@@ -58,7 +58,7 @@ impl Connections {
                     let Some(seat) = self.end.run_until_cancelled(quota.seat(peer.ip())).await else { return };
                     if let Some(seat) = seat {
                         let (router, bodies) = (Arc::clone(&router), Arc::clone(&bodies));
-                        self.open.spawn(converse(stream, peer, seat, router, bodies, self.end.clone()));
+                        self.open.spawn(serve_connection(stream, peer, seat, router, bodies, self.end.clone()));
                     }
                 }
                 Some(Err(error)) => {
@@ -84,7 +84,7 @@ impl Connections {
 }
 
 /// One connection, from its first request to its last.
-async fn converse(
+async fn serve_connection(
     stream: TcpStream,
     peer: SocketAddr,
     seat: Seat,

@@ -42,11 +42,12 @@ const UNDO: &[u8] = b"undone";
 #[derive(Debug)]
 pub(crate) struct OutboxMarkFile {
     file: File,
-    known: Mutex<Known>,
+    known: Mutex<Contents>,
 }
 
+/// What the file says.
 #[derive(Debug, Default)]
-struct Known {
+struct Contents {
     mark: Option<OutboxMark>,
     /// Id and digest of the rows of the same store, by place.
     rows: BTreeMap<u64, (i64, [u8; 32])>,
@@ -74,7 +75,7 @@ impl OutboxMarkFile {
         let mut options = OpenOptions::new();
         let options = options.create(true).truncate(false).read(true).write(true).mode(0o600);
         let file = options.open(directory.join(FILE))?;
-        let mut known = Known { mark: read(&file, 0).and_then(|bytes| decode(&bytes)), ..Known::default() };
+        let mut known = Contents { mark: read(&file, 0).and_then(|bytes| decode(&bytes)), ..Contents::default() };
         if let Some(mark) = known.mark {
             known.rows = read_rows(&file, mark.store, COMMITTED, 0, ROWS);
             known.undone = read_rows(&file, mark.store, UNDO, UNDONE_AT, UNDONE);
@@ -85,7 +86,7 @@ impl OutboxMarkFile {
         Ok(Self { file, known: Mutex::new(known) })
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, Contents> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -107,7 +108,7 @@ impl OutboxMarkFile {
         warn_of(self.turn_to(&mut known, store));
     }
 
-    fn turn_to(&self, known: &mut Known, store: StoreId) -> io::Result<()> {
+    fn turn_to(&self, known: &mut Contents, store: StoreId) -> io::Result<()> {
         let last = known.mark;
         if last.is_some_and(|mark| mark.store == store) {
             return Ok(());
@@ -127,7 +128,7 @@ impl OutboxMarkFile {
         self.file.write_all_at(&encode(mark), 0)
     }
 
-    fn write_former(&self, known: &Known) -> io::Result<()> {
+    fn write_former(&self, known: &Contents) -> io::Result<()> {
         for slot in 0..FORMER {
             let bytes = known.former.get(slot).map_or_else(|| vec![0; FORMER_LEN], |former| encode_former(*former));
             self.file.write_all_at(&bytes, former_at(slot))?;
@@ -165,7 +166,7 @@ impl OutboxMarkFile {
     }
 }
 
-impl Known {
+impl Contents {
     fn put_former(&mut self, mark: OutboxMark) {
         if self.former.len() >= FORMER {
             // One that is settled makes room, else the newest: who exchanges stores in turn makes none forgotten.

@@ -1,8 +1,8 @@
 //! AU-18, RL2: the tamper table on both engines: what an insider with the audit database alone does, and what start-up, the
 //! worker and `audit verify` find, with the trusted heads of an instance and on another machine with notes kept elsewhere.
 
-mod beside;
-mod told;
+mod findings;
+mod workers;
 
 use super::{Known, Pass, verify_all};
 use crate::{
@@ -43,6 +43,18 @@ struct Late;
 impl Clock for Late {
     fn now(&self) -> Timestamp {
         Timestamp::from_micros(START + 3600 * SECOND)
+    }
+}
+
+/// A pass over everything, long after the records.
+fn pass() -> Pass<'static> {
+    Pass {
+        cluster: CLUSTER,
+        interval: Duration::from_secs(60),
+        now: Late.now(),
+        since: 0,
+        rest: 0,
+        erased: &|_, _| false,
     }
 }
 
@@ -624,14 +636,7 @@ async fn rl2_au18_every_kind_of_tampering_is_found_on_postgres() {
 async fn rl2_au19_a_pass_goes_on_where_the_last_one_ended() {
     let world = World::new("sqlite").await.expect("a world");
     let known = Known { keys: vec![key().public()], ..Known::default() };
-    let pass = Pass {
-        cluster: CLUSTER,
-        interval: Duration::from_secs(60),
-        now: Late.now(),
-        since: 0,
-        rest: 0,
-        erased: &|_, _| false,
-    };
+    let pass = pass();
     let mut verified = BTreeMap::new();
     let run = async |verified: &mut BTreeMap<ChainId, super::Verified>| {
         let mut reports = Vec::new();
@@ -663,14 +668,7 @@ async fn rl2_a_tail_that_nobody_vouches_for_is_told() {
     world.seal(access(), longer.get(ROWS..).expect("more")).await;
     let look = async |shard: Option<ShardId>| {
         let known = Known { keys: vec![key().public()], shard, ..Known::default() };
-        let pass = Pass {
-            cluster: CLUSTER,
-            interval: Duration::from_secs(60),
-            now: Late.now(),
-            since: 0,
-            rest: 0,
-            erased: &|_, _| false,
-        };
+        let pass = pass();
         let mut kinds = BTreeSet::new();
         let each =
             |report: super::ChainReport| kinds.extend(report.report.findings.iter().map(|one| (one.kind, one.seq)));

@@ -11,27 +11,6 @@ use gw_store::{
 use gw_types::{Clock, Entropy, Seconds, Timestamp};
 use std::sync::Arc;
 
-/// Runs each test on both engines.
-macro_rules! on_both_engines {
-    ($($name:ident),* $(,)?) => {
-        mod sqlite {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $name() {
-                super::$name(super::World::sqlite().await).await;
-            })*
-        }
-
-        mod postgres {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $name() {
-                if let Some(world) = super::World::postgres().await {
-                    super::$name(world).await;
-                }
-            })*
-        }
-    };
-}
-
 on_both_engines! {
     rl9_another_identity_hides_no_entry_that_waited,
     rl9_rows_of_an_exchanged_identity_are_sealed_as_what_they_are,

@@ -1,9 +1,9 @@
-//! What is found beside the table: by readers of the log, of signatures that wait, and of journals that are gone.
+//! What the worker finds apart from the table: rows that readers were shown, signatures that wait, journals that are gone.
 
-use super::{CLUSTER, F, Late, ROWS, World, access, chain, checkpoint, key, record, said};
+use super::{F, ROWS, World, access, chain, checkpoint, key, pass, record, said};
 use crate::{
     ambient::{SystemClock, SystemEntropy},
-    verification::{ChainReport, Known, Numbers, Pass, compare_numbers, verify_all},
+    verification::{ChainReport, Known, Numbers, compare_numbers, verify_all},
 };
 use gw_audit::{ChainId, ShardId, Stream};
 use gw_store::{
@@ -11,7 +11,6 @@ use gw_store::{
     audit::{AccessFilter, LogRow},
     read::{Paging, Scope},
 };
-use gw_types::Clock;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -82,14 +81,7 @@ async fn rl5_numbers_of_a_writer_that_is_gone_are_missed_at_once() {
     let gone = compare(short).await;
     assert_eq!(gone.gone, BTreeMap::from([(access(), rows + 4), (never, 3)]));
     let known = Known { keys: vec![key().public()], numbers: gone, ..Known::default() };
-    let pass = Pass {
-        cluster: CLUSTER,
-        interval: Duration::from_secs(60),
-        now: Late.now(),
-        since: 0,
-        rest: 0,
-        erased: &|_, _| false,
-    };
+    let pass = pass();
     let mut found = BTreeSet::new();
     let each = |report: ChainReport| {
         found.extend(report.report.findings.iter().map(|finding| (report.chain, finding.kind, finding.seq)));
