@@ -23,19 +23,51 @@ pub(crate) struct Step {
 
 /// The steps in their order.
 pub(crate) const STEPS: &[Step] = &[
-    Step { name: "fmt", what: "the code is formatted", run: fmt },
-    Step { name: "layers", what: "nobody depends on what is beside or below", run: layering },
-    Step { name: "clippy", what: "no lint fires, with and without the mock login", run: clippy },
-    Step { name: "rustdoc", what: "the documentation builds without warnings", run: rustdoc },
-    Step { name: "generated", what: "generated files are what their sources make", run: generated },
+    Step {
+        name: "fmt",
+        what: "the code is formatted",
+        run: fmt,
+    },
+    Step {
+        name: "layers",
+        what: "nobody depends on what is beside or below",
+        run: layering,
+    },
+    Step {
+        name: "clippy",
+        what: "no lint fires, with and without the mock login",
+        run: clippy,
+    },
+    Step {
+        name: "rustdoc",
+        what: "the documentation builds without warnings",
+        run: rustdoc,
+    },
+    Step {
+        name: "generated",
+        what: "generated files are what their sources make",
+        run: generated,
+    },
     Step {
         name: "release",
         what: "the plain binary of a whole-workspace build holds no mock code (HD19)",
         run: release,
     },
-    Step { name: "tests", what: "unit, integration and doc tests on SQLite and PostgreSQL", run: tests },
-    Step { name: "end-to-end", what: "the dev build: the demo, real clients, everything over HTTP", run: end_to_end },
-    Step { name: "deny", what: "licences, sources and duplicates of dependencies", run: deny },
+    Step {
+        name: "tests",
+        what: "unit, integration and doc tests on SQLite and PostgreSQL",
+        run: tests,
+    },
+    Step {
+        name: "end-to-end",
+        what: "the dev build: the demo, real clients, everything over HTTP",
+        run: end_to_end,
+    },
+    Step {
+        name: "deny",
+        what: "licences, sources and duplicates of dependencies",
+        run: deny,
+    },
 ];
 
 /// What tests said.
@@ -53,12 +85,20 @@ impl Tally {
 
     /// What one line of output adds: the test runner's result.
     fn of_line(line: &str) -> Self {
-        let counted =
-            |text: &str, word: &str| text.trim().strip_suffix(word).and_then(|number| number.trim().parse().ok());
-        let result = line.strip_prefix("test result: ").and_then(|result| result.split_once(". "));
+        let counted = |text: &str, word: &str| {
+            text.trim()
+                .strip_suffix(word)
+                .and_then(|number| number.trim().parse().ok())
+        };
+        let result = line
+            .strip_prefix("test result: ")
+            .and_then(|result| result.split_once(". "));
         let numbers = result.and_then(|(_, counts)| {
             let mut counts = counts.split(';');
-            Some(Self { passed: counted(counts.next()?, "passed")?, failed: counted(counts.next()?, "failed")? })
+            Some(Self {
+                passed: counted(counts.next()?, "passed")?,
+                failed: counted(counts.next()?, "failed")?,
+            })
         });
         numbers.unwrap_or_default()
     }
@@ -81,7 +121,13 @@ pub(crate) fn run(root: &Path, only: Option<&str>) -> anyhow::Result<ExitCode> {
         let (tally, fault) = match said {
             Ok(tally) if tally.failed == 0 => (tally, None),
             Ok(tally) => (tally, Some(format!("{} tests failed", tally.failed))),
-            Err(error) => (Tally { failed: 1, ..Tally::default() }, Some(format!("{error:#}"))),
+            Err(error) => (
+                Tally {
+                    failed: 1,
+                    ..Tally::default()
+                },
+                Some(format!("{error:#}")),
+            ),
         };
         total.add(tally);
         if let Some(fault) = fault {
@@ -98,13 +144,19 @@ pub(crate) fn run(root: &Path, only: Option<&str>) -> anyhow::Result<ExitCode> {
 /// `cargo` in the workspace, with the lock file as it is.
 pub(crate) fn cargo(root: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new("cargo");
-    command.args(arguments).current_dir(root).env("INSTA_UPDATE", "no").env("CI", "true");
+    command
+        .args(arguments)
+        .current_dir(root)
+        .env("INSTA_UPDATE", "no")
+        .env("CI", "true");
     command
 }
 
 /// Runs a command that must succeed.
 pub(crate) fn succeed(mut command: Command) -> anyhow::Result<Tally> {
-    let status = command.status().with_context(|| format!("{} did not start", name(&command)))?;
+    let status = command
+        .status()
+        .with_context(|| format!("{} did not start", name(&command)))?;
     if !status.success() {
         bail!("`{}` failed", name(&command));
     }
@@ -117,8 +169,10 @@ fn count(command: Command) -> anyhow::Result<Tally> {
 }
 
 fn count_to(mut command: Command, show: impl Fn(&str)) -> anyhow::Result<Tally> {
-    let mut child =
-        command.stdout(Stdio::piped()).spawn().with_context(|| format!("{} did not start", name(&command)))?;
+    let mut child = command
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("{} did not start", name(&command)))?;
     let mut tally = Tally::default();
     if let Some(output) = child.stdout.take() {
         for line in BufReader::new(output).split(b'\n') {
@@ -128,7 +182,9 @@ fn count_to(mut command: Command, show: impl Fn(&str)) -> anyhow::Result<Tally> 
             tally.add(Tally::of_line(&line));
         }
     }
-    let status = child.wait().with_context(|| format!("{} cannot be waited for", name(&command)))?;
+    let status = child
+        .wait()
+        .with_context(|| format!("{} cannot be waited for", name(&command)))?;
     if !status.success() && tally.failed == 0 {
         // A test binary that died says no result line.
         tally.failed = 1;
@@ -159,8 +215,29 @@ fn layering(root: &Path) -> anyhow::Result<Tally> {
 }
 
 fn clippy(root: &Path) -> anyhow::Result<Tally> {
-    succeed(cargo(root, &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]))?;
-    let mock = ["clippy", "-p", "gw-server", "-p", "gw-identity", "--features", MOCK, "--all-targets", "--locked"];
+    succeed(cargo(
+        root,
+        &[
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--locked",
+            "--",
+            "-D",
+            "warnings",
+        ],
+    ))?;
+    let mock = [
+        "clippy",
+        "-p",
+        "gw-server",
+        "-p",
+        "gw-identity",
+        "--features",
+        MOCK,
+        "--all-targets",
+        "--locked",
+    ];
     let mut command = cargo(root, &mock);
     command.args(["--", "-D", "warnings"]);
     succeed(command)
@@ -188,17 +265,34 @@ fn tests(root: &Path) -> anyhow::Result<Tally> {
 }
 
 fn end_to_end(root: &Path) -> anyhow::Result<Tally> {
-    let arguments = ["test", "-p", "gw-server", "-p", "gw-identity", "--features", MOCK, "--locked", "--no-fail-fast"];
+    let arguments = [
+        "test",
+        "-p",
+        "gw-server",
+        "-p",
+        "gw-identity",
+        "--features",
+        MOCK,
+        "--locked",
+        "--no-fail-fast",
+    ];
     count(cargo(root, &arguments))
 }
 
 fn deny(root: &Path) -> anyhow::Result<Tally> {
-    let installed = Command::new("cargo-deny").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let installed = Command::new("cargo-deny")
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
     if !installed.is_ok_and(|status| status.success()) {
         say::line("cargo-deny is not installed: skipped");
         return Ok(Tally::default());
     }
-    succeed(cargo(root, &["deny", "--offline", "check", "bans", "licenses", "sources"]))
+    succeed(cargo(
+        root,
+        &["deny", "--offline", "check", "bans", "licenses", "sources"],
+    ))
 }
 
 /// The feature of the build with mock login.
@@ -211,7 +305,10 @@ mod tests {
     #[test]
     fn results_are_counted_and_nothing_else() {
         let cases = [
-            ("test result: ok. 19 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.03s", (19, 0)),
+            (
+                "test result: ok. 19 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.03s",
+                (19, 0),
+            ),
             (
                 "test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.03s",
                 (3, 2),
@@ -234,7 +331,10 @@ mod tests {
             count_to(command, |_| ())
         };
         let result = "echo 'test result: ok. 2 passed; 0 failed; 0 ignored'";
-        assert_eq!(shell(&format!("{result}; exit 1")).ok(), Some(Tally { passed: 2, failed: 1 }));
+        assert_eq!(
+            shell(&format!("{result}; exit 1")).ok(),
+            Some(Tally { passed: 2, failed: 1 })
+        );
         assert_eq!(shell(result).ok(), Some(Tally { passed: 2, failed: 0 }));
         assert!(shell("true").is_err(), "a run without any test proves nothing");
     }

@@ -123,13 +123,21 @@ fn may_use(name: &str) -> Option<BTreeSet<&'static str>> {
         return Some(spine.chain(ADAPTERS.iter().copied()).collect());
     }
     if name == SERVER {
-        return Some(spine.chain(ADAPTERS.iter().copied()).chain(FEATURES.iter().copied()).collect());
+        return Some(
+            spine
+                .chain(ADAPTERS.iter().copied())
+                .chain(FEATURES.iter().copied())
+                .collect(),
+        );
     }
     (name == XTASK || name == MODELS).then(BTreeSet::new)
 }
 
 fn members(metadata: &Metadata) -> impl Iterator<Item = &Package> {
-    metadata.packages.iter().filter(|package| metadata.workspace_members.contains(&package.id))
+    metadata
+        .packages
+        .iter()
+        .filter(|package| metadata.workspace_members.contains(&package.id))
 }
 
 fn layering(metadata: &Metadata) -> Vec<String> {
@@ -137,10 +145,16 @@ fn layering(metadata: &Metadata) -> Vec<String> {
     let mut faults = Vec::new();
     for package in members(metadata) {
         let Some(allowed) = may_use(&package.name) else {
-            faults.push(format!("{}: is in no layer; ARCHITECTURE.md and xtask must say which", package.name));
+            faults.push(format!(
+                "{}: is in no layer; ARCHITECTURE.md and xtask must say which",
+                package.name
+            ));
             continue;
         };
-        let used = package.dependencies.iter().filter(|dependency| dependency.kind.as_deref() != Some("dev"));
+        let used = package
+            .dependencies
+            .iter()
+            .filter(|dependency| dependency.kind.as_deref() != Some("dev"));
         for dependency in used.filter(|dependency| ours.contains(dependency.name.as_str())) {
             if !allowed.contains(dependency.name.as_str()) {
                 faults.push(format!("{}: must not depend on {}", package.name, dependency.name));
@@ -152,16 +166,27 @@ fn layering(metadata: &Metadata) -> Vec<String> {
 
 /// No crate of the spine reaches a runtime, a database or a network client, however far down.
 fn purity(metadata: &Metadata) -> Vec<String> {
-    let names: BTreeMap<&str, &str> =
-        metadata.packages.iter().map(|package| (package.id.as_str(), package.name.as_str())).collect();
-    let below: BTreeMap<&str, &Node> = metadata.resolve.nodes.iter().map(|node| (node.id.as_str(), node)).collect();
+    let names: BTreeMap<&str, &str> = metadata
+        .packages
+        .iter()
+        .map(|package| (package.id.as_str(), package.name.as_str()))
+        .collect();
+    let below: BTreeMap<&str, &Node> = metadata
+        .resolve
+        .nodes
+        .iter()
+        .map(|node| (node.id.as_str(), node))
+        .collect();
     let mut faults = Vec::new();
     for package in members(metadata).filter(|package| SPINE.iter().any(|(name, _)| *name == package.name)) {
         let mut seen = BTreeSet::from([package.id.as_str()]);
         let mut open = vec![(package.id.as_str(), package.name.clone())];
         while let Some((id, path)) = open.pop() {
             for dependency in below.get(id).map(|node| node.deps.as_slice()).unwrap_or_default() {
-                let ordinary = dependency.dep_kinds.iter().any(|kind| kind.kind.as_deref() != Some("dev"));
+                let ordinary = dependency
+                    .dep_kinds
+                    .iter()
+                    .any(|kind| kind.kind.as_deref() != Some("dev"));
                 if !ordinary || !seen.insert(&dependency.pkg) {
                     continue;
                 }
@@ -185,7 +210,10 @@ fn lints(metadata: &Metadata) -> anyhow::Result<Vec<String>> {
             .with_context(|| format!("{} cannot be read", package.manifest_path))?
             .parse()
             .with_context(|| format!("{} is no manifest", package.manifest_path))?;
-        let inherited = manifest.get("lints").and_then(|lints| lints.get("workspace")).and_then(toml::Value::as_bool);
+        let inherited = manifest
+            .get("lints")
+            .and_then(|lints| lints.get("workspace"))
+            .and_then(toml::Value::as_bool);
         if inherited != Some(true) {
             faults.push(format!("{}: must say `[lints] workspace = true`", package.name));
         }
@@ -222,13 +250,19 @@ mod tests {
             ("gw-server", "gw-testkit"),
             ("xtask", "gw-types"),
         ] {
-            assert_eq!(layering(&world(user, used, None)), [format!("{user}: must not depend on {used}")]);
+            assert_eq!(
+                layering(&world(user, used, None)),
+                [format!("{user}: must not depend on {used}")]
+            );
             assert_eq!(layering(&world(user, used, Some("build"))).len(), 1);
             assert_eq!(layering(&world(user, used, Some("dev"))).len(), 0);
         }
-        for (user, used) in
-            [("gw-policy", "gw-evm"), ("gw-store", "gw-policy"), ("gw-rpc", "gw-node"), ("gw-server", "gw-rpc")]
-        {
+        for (user, used) in [
+            ("gw-policy", "gw-evm"),
+            ("gw-store", "gw-policy"),
+            ("gw-rpc", "gw-node"),
+            ("gw-server", "gw-rpc"),
+        ] {
             assert_eq!(layering(&world(user, used, None)).len(), 0, "{user} may use {used}");
         }
     }

@@ -35,7 +35,11 @@ fn run() -> anyhow::Result<ExitCode> {
             for fault in &faults {
                 say::complain(fault);
             }
-            Ok(if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+            Ok(if faults.is_empty() {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::FAILURE
+            })
         }
         (Some("ci"), step) => ci::run(&root, step.as_deref()),
         (Some("steps"), None) => {
@@ -53,5 +57,8 @@ fn run() -> anyhow::Result<ExitCode> {
 
 /// The workspace: the directory above this crate's own.
 fn root() -> anyhow::Result<PathBuf> {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().map(PathBuf::from).context("xtask has no directory above it")
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .map(PathBuf::from)
+        .context("xtask has no directory above it")
 }

@@ -14,7 +14,16 @@ const MARKERS: &[&str] = &["mock.jwz.token."];
 pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
     succeed(cargo(root, &["build", "--workspace", "--locked"]))?;
     let plain = read(root, "ledger-gateway")?;
-    let mock = ["build", "-p", "gw-server", "--features", MOCK, "--bin", "ledger-gateway-dev", "--locked"];
+    let mock = [
+        "build",
+        "-p",
+        "gw-server",
+        "--features",
+        MOCK,
+        "--bin",
+        "ledger-gateway-dev",
+        "--locked",
+    ];
     succeed(cargo(root, &mock))?;
     let mock = read(root, "ledger-gateway-dev")?;
     for marker in MARKERS {
@@ -39,7 +48,8 @@ fn target(root: &Path) -> anyhow::Result<PathBuf> {
     let metadata: serde_json::Value =
         serde_json::from_slice(&output.stdout).context("`cargo metadata` is not understood")?;
     let path = metadata.get("target_directory").and_then(serde_json::Value::as_str);
-    path.map(PathBuf::from).context("`cargo metadata` names no target directory")
+    path.map(PathBuf::from)
+        .context("`cargo metadata` names no target directory")
 }
 
 fn holds(binary: &[u8], marker: &str) -> bool {

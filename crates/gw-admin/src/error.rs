@@ -123,7 +123,10 @@ fn said(error: &StoreError) -> ApiError {
             ApiError::unavailable("the change is not confirmed and may stand: read it back before repeating it")
         }
         away if away.is_unavailable() => {
-            tracing::warn!(error = away as &dyn std::error::Error, "the policy store cannot be reached");
+            tracing::warn!(
+                error = away as &dyn std::error::Error,
+                "the policy store cannot be reached"
+            );
             ApiError::unavailable("the policy store is temporarily unavailable")
         }
         fault => {
@@ -145,7 +148,11 @@ mod tests {
         assert_eq!(status(StoreError::Immutable), 403);
         assert_eq!(status(StoreError::Rule("groups.admin_flags")), 400);
         assert_eq!(status(StoreError::NotPrimary), 503);
-        assert_eq!(status(StoreError::Unconfirmed("lost")), 503, "RL1: never 200, and never 500");
+        assert_eq!(
+            status(StoreError::Unconfirmed("lost")),
+            503,
+            "RL1: never 200, and never 500"
+        );
         assert_eq!(status(StoreError::Detached), 500);
     }
 }

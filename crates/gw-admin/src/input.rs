@@ -48,7 +48,8 @@ pub(crate) fn address(text: &str) -> Result<Address, Failure> {
     if !text.starts_with("0x") {
         return Err(Failure::bad("invalid ethereum address format"));
     }
-    text.parse().map_err(|_| Failure::bad("invalid ethereum address format"))
+    text.parse()
+        .map_err(|_| Failure::bad("invalid ethereum address format"))
 }
 
 /// A 32-byte hex hash.
@@ -56,14 +57,17 @@ pub(crate) fn hash(text: &str, what: &str) -> Result<B256, Failure> {
     if !text.starts_with("0x") {
         return Err(Failure::bad(format!("{what} must be a 32-byte hex hash")));
     }
-    text.parse().map_err(|_| Failure::bad(format!("{what} must be a 32-byte hex hash")))
+    text.parse()
+        .map_err(|_| Failure::bad(format!("{what} must be a 32-byte hex hash")))
 }
 
 /// A name of 1 to 255 characters.
 pub(crate) fn name(text: &str) -> Result<String, Failure> {
     let text = text.trim();
     if text.is_empty() || text.chars().count() > 255 || text.chars().any(char::is_control) {
-        return Err(Failure::bad("name must have 1 to 255 characters, and no control characters"));
+        return Err(Failure::bad(
+            "name must have 1 to 255 characters, and no control characters",
+        ));
     }
     Ok(text.to_owned())
 }
@@ -77,7 +81,9 @@ pub(crate) fn slug(text: &str) -> Result<String, Failure> {
         return Err(Failure::bad("slug must not be a UUID"));
     }
     if !starts || text.len() > 100 || !bytes.all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-')) {
-        return Err(Failure::bad("slug must match [A-Za-z0-9][A-Za-z0-9_-]* and have at most 100 characters"));
+        return Err(Failure::bad(
+            "slug must match [A-Za-z0-9][A-Za-z0-9_-]* and have at most 100 characters",
+        ));
     }
     Ok(text.to_owned())
 }
@@ -122,7 +128,9 @@ pub(crate) fn claims(names: &[String]) -> Result<Claims, Failure> {
 pub(crate) fn methods(names: &[String], extras: &Extras) -> Result<Vec<String>, Failure> {
     let mut methods = Vec::with_capacity(names.len());
     for name in names {
-        let canonical = extras.entry(name).map_err(|error| Failure::bad(format!("method `{name}` {error}")))?;
+        let canonical = extras
+            .entry(name)
+            .map_err(|error| Failure::bad(format!("method `{name}` {error}")))?;
         if !methods.contains(&canonical) {
             methods.push(canonical);
         }
@@ -149,7 +157,9 @@ pub(crate) fn object(given: Option<Object>, what: &str) -> Result<Option<Object>
     let Some(object) = given else { return Ok(None) };
     let text = serde_json::to_string(&object).map_err(|_| Failure::bad(format!("{what} must be a JSON object")))?;
     if text.len() > MOST_OBJECT {
-        return Err(Failure::bad(format!("{what} must have at most {MOST_OBJECT} bytes as JSON")));
+        return Err(Failure::bad(format!(
+            "{what} must have at most {MOST_OBJECT} bytes as JSON"
+        )));
     }
     // PostgreSQL keeps no such text.
     if text.contains("\\u0000") {
@@ -209,8 +219,12 @@ mod tests {
 
     #[test]
     fn g3_unknown_and_blocked_methods_are_refused() {
-        let list =
-            |names: &[&str]| methods(&names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>(), &Extras::default());
+        let list = |names: &[&str]| {
+            methods(
+                &names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>(),
+                &Extras::default(),
+            )
+        };
         assert_eq!(list(&["ETH_CALL", "eth_call", "*"]).unwrap(), ["eth_call", "*"]);
         for bad in ["eth_sign", "debug_storageRangeAt", "eth_", "eth_cal*", "nope"] {
             assert!(list(&[bad]).is_err(), "{bad}");

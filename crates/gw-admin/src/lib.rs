@@ -47,10 +47,19 @@ pub fn router(state: AdminState) -> Router {
     let mask = from_fn_with_state(state.clone(), private::mask);
     // Nobody takes a parameter that the description does not name (HD33).
     let known = Extension(KnownQueries::of(&api(), &[]));
-    let routes = if state.settings.personal_urls { routes().merge(rpc_urls()) } else { routes() };
+    let routes = if state.settings.personal_urls {
+        routes().merge(rpc_urls())
+    } else {
+        routes()
+    };
     let fresh = from_fn_with_state(state.clone(), record::require_fresh_policy);
     let routes = Router::from(routes).merge(diagnostics::view_as::mirror());
-    routes.layer(fresh).layer(known).layer(mask).layer(record).with_state(state)
+    routes
+        .layer(fresh)
+        .layer(known)
+        .layer(mask)
+        .layer(record)
+        .with_state(state)
 }
 
 /// The description of every operation.
@@ -60,31 +69,54 @@ pub fn api() -> OpenApi {
 
 /// PERSONAL_RPC_URLS: without it these are not there.
 fn rpc_urls() -> OpenApiRouter<AdminState> {
-    OpenApiRouter::new().routes(routes!(users::rpc_urls::list_rpc_urls)).routes(routes!(users::rpc_urls::end_rpc_url))
+    OpenApiRouter::new()
+        .routes(routes!(users::rpc_urls::list_rpc_urls))
+        .routes(routes!(users::rpc_urls::end_rpc_url))
 }
 
 fn routes() -> OpenApiRouter<AdminState> {
     OpenApiRouter::new()
         .routes(routes!(orgs::list::list_orgs, orgs::create::create_org))
-        .routes(routes!(orgs::get::get_org, orgs::update::update_org, orgs::delete::delete_org))
+        .routes(routes!(
+            orgs::get::get_org,
+            orgs::update::update_org,
+            orgs::delete::delete_org
+        ))
         .routes(routes!(groups::list::list_groups, groups::create::create_group))
-        .routes(routes!(groups::get::get_group, groups::update::update_group, groups::delete::delete_group))
+        .routes(routes!(
+            groups::get::get_group,
+            groups::update::update_group,
+            groups::delete::delete_group
+        ))
         .routes(routes!(groups::batch_delete::batch_delete_preview))
         .routes(routes!(groups::batch_delete::batch_delete))
         .routes(routes!(groups::access::get_access, groups::access::set_access))
         .routes(routes!(users::list::list_users))
-        .routes(routes!(users::get::get_user, users::update::update_user, users::delete::delete_user))
-        .routes(routes!(users::memberships::list_memberships, users::memberships::add_membership))
+        .routes(routes!(
+            users::get::get_user,
+            users::update::update_user,
+            users::delete::delete_user
+        ))
+        .routes(routes!(
+            users::memberships::list_memberships,
+            users::memberships::add_membership
+        ))
         .routes(routes!(users::memberships::remove_membership))
         .routes(routes!(users::memberships::confirm_membership))
         .routes(routes!(users::by_did::add_by_did, users::by_did::remove_by_did))
-        .routes(routes!(users::sessions::list_user_sessions, users::sessions::end_user_sessions))
+        .routes(routes!(
+            users::sessions::list_user_sessions,
+            users::sessions::end_user_sessions
+        ))
         .routes(routes!(users::sessions::end_user_session))
         .routes(routes!(users::effective_permissions::effective_permissions))
         .routes(routes!(users::links::list_linked_addresses))
         .routes(routes!(users::links::revoke_linked_address))
         .routes(routes!(users::links::list_collisions))
-        .routes(routes!(contracts::list::list_contracts, contracts::create::create_contract))
+        .routes(routes!(
+            contracts::list::list_contracts,
+            contracts::create::create_contract
+        ))
         .routes(routes!(
             contracts::get::get_contract,
             contracts::update::update_contract,
@@ -104,19 +136,35 @@ fn routes() -> OpenApiRouter<AdminState> {
         .routes(routes!(grants::list::list_grants, grants::create::create_grant))
         .routes(routes!(grants::update::update_grant, grants::delete::delete_grant))
         .routes(routes!(tenants::list::list_tenants, tenants::create::create_tenant))
-        .routes(routes!(tenants::get::get_tenant, tenants::update::update_tenant, tenants::delete::delete_tenant))
-        .routes(routes!(shared::list::list_shared_infra, shared::create::create_shared_infra))
+        .routes(routes!(
+            tenants::get::get_tenant,
+            tenants::update::update_tenant,
+            tenants::delete::delete_tenant
+        ))
+        .routes(routes!(
+            shared::list::list_shared_infra,
+            shared::create::create_shared_infra
+        ))
         .routes(routes!(
             shared::get::get_shared_infra,
             shared::update::update_shared_infra,
             shared::delete::delete_shared_infra
         ))
         .routes(routes!(shared::refresh_codehash::refresh_codehash))
-        .routes(routes!(approved_code::list::list_approved_code, approved_code::create::approve_code))
+        .routes(routes!(
+            approved_code::list::list_approved_code,
+            approved_code::create::approve_code
+        ))
         .routes(routes!(approved_code::delete::withdraw_approval))
         .routes(routes!(system::status::get_status))
-        .routes(routes!(system::toggles::get_eth_call_tracing, system::toggles::set_eth_call_tracing))
-        .routes(routes!(system::toggles::get_intra_org_grant_tracing, system::toggles::set_intra_org_grant_tracing))
+        .routes(routes!(
+            system::toggles::get_eth_call_tracing,
+            system::toggles::set_eth_call_tracing
+        ))
+        .routes(routes!(
+            system::toggles::get_intra_org_grant_tracing,
+            system::toggles::set_intra_org_grant_tracing
+        ))
         .routes(routes!(diagnostics::test_request::test_request))
         .routes(routes!(diagnostics::access_check::check_access))
         .routes(routes!(diagnostics::dry_run::dry_run))

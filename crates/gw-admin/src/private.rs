@@ -44,7 +44,15 @@ const JUDGED: [&str; 3] = [
 const LONG: usize = 256 * 1024;
 
 /// Members that name a person. A DID may hold an address; who a member is, is no secret to their administrators.
-const NAMES: [&str; 7] = ["external_id", "actor_external_id", "did", "dids", "user_did", "requester_did", "identity"];
+const NAMES: [&str; 7] = [
+    "external_id",
+    "actor_external_id",
+    "did",
+    "dids",
+    "user_did",
+    "requester_did",
+    "identity",
+];
 
 /// What one administrator may be told of addresses.
 #[derive(Debug)]
@@ -63,7 +71,11 @@ impl<'s> AddressView<'s> {
         now: Timestamp,
         knobs: &'s Knobs,
     ) -> Self {
-        Self { snapshot, scope, viewer: Viewer::new(snapshot, user, now, knobs) }
+        Self {
+            snapshot,
+            scope,
+            viewer: Viewer::new(snapshot, user, now, knobs),
+        }
     }
 
     /// Whether the address may be told.
@@ -71,7 +83,10 @@ impl<'s> AddressView<'s> {
         match self.scope {
             Scope::All => true,
             Scope::Orgs(orgs) => {
-                let registered = self.snapshot.contract(address).is_some_and(|contract| orgs.contains(&contract.org));
+                let registered = self
+                    .snapshot
+                    .contract(address)
+                    .is_some_and(|contract| orgs.contains(&contract.org));
                 registered || self.viewer.sees(address)
             }
         }
@@ -79,20 +94,29 @@ impl<'s> AddressView<'s> {
 
     /// The address as it is printed.
     pub(crate) fn print(&self, address: Address) -> String {
-        if self.shows(address) { crate::wire::lower(address) } else { PRIVATE.to_owned() }
+        if self.shows(address) {
+            crate::wire::lower(address)
+        } else {
+            PRIVATE.to_owned()
+        }
     }
 }
 
 /// The middleware around every administrative route.
 pub(crate) async fn mask(State(state): State<AdminState>, request: Request, next: Next) -> Response {
     let who = request.extensions().get::<CallerSlot>().cloned();
-    let judged = request.extensions().get::<MatchedPath>().is_some_and(|path| JUDGED.contains(&path.as_str()));
+    let judged = request
+        .extensions()
+        .get::<MatchedPath>()
+        .is_some_and(|path| JUDGED.contains(&path.as_str()));
     let answer = next.run(request).await;
     let Some((user, scope)) = who.as_ref().and_then(CallerSlot::administrator).filter(|_| !judged) else {
         return answer;
     };
     let (mut parts, body) = answer.into_parts();
-    let Ok(bytes) = to_bytes(body, usize::MAX).await else { return ApiError::internal().into_response() };
+    let Ok(bytes) = to_bytes(body, usize::MAX).await else {
+        return ApiError::internal().into_response();
+    };
     let long = bytes.len() > LONG;
     let work = move || {
         let pinned = state.feed.pin();
@@ -101,8 +125,14 @@ pub(crate) async fn mask(State(state): State<AdminState>, request: Request, next
         let view = AddressView::new(&pinned.snapshot, &scope, user, state.clock.now(), &state.knobs);
         masked(&bytes, |address| view.shows(address)).map_or_else(|| Body::from(bytes), Body::from)
     };
-    let shown = if long { tokio::task::spawn_blocking(work).await } else { Ok(work()) };
-    let Ok(shown) = shown else { return ApiError::internal().into_response() };
+    let shown = if long {
+        tokio::task::spawn_blocking(work).await
+    } else {
+        Ok(work())
+    };
+    let Ok(shown) = shown else {
+        return ApiError::internal().into_response();
+    };
     parts.headers.remove(header::CONTENT_LENGTH);
     Response::from_parts(parts, shown)
 }
@@ -155,8 +185,16 @@ fn tokens(json: &[u8]) -> impl Iterator<Item = Token<'_>> {
         })?;
         let text = json.get(at..at + length)?;
         from = at + length + 1;
-        let next = json.get(from..).unwrap_or_default().iter().find(|byte| !byte.is_ascii_whitespace());
-        Some(Token { at, text, is_key: next == Some(&b':') })
+        let next = json
+            .get(from..)
+            .unwrap_or_default()
+            .iter()
+            .find(|byte| !byte.is_ascii_whitespace());
+        Some(Token {
+            at,
+            text,
+            is_key: next == Some(&b':'),
+        })
     })
 }
 
@@ -183,7 +221,10 @@ fn words(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
 /// The address that a word may be: twenty bytes of hex, or an ABI word that holds no small number.
 fn address_of(word: &[u8]) -> Option<Address> {
     let text = core::str::from_utf8(word).ok()?;
-    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text);
+    let digits = text
+        .strip_prefix("0x")
+        .or_else(|| text.strip_prefix("0X"))
+        .unwrap_or(text);
     let address = match digits.len() {
         40 => digits,
         64 => digits.strip_prefix("000000000000000000000000")?,
@@ -220,10 +261,16 @@ mod tests {
                 format!(r#"{{"note": "pays {OTHER}, and\n{OTHER}"}}"#),
                 r#"{"note": "pays [PRIVATE], and\n[PRIVATE]"}"#.into(),
             ),
-            (format!(r#"{{"note":"\"{bare}\" \u00e4{bare}"}}"#), r#"{"note":"\"[PRIVATE]\" \u00e4[PRIVATE]"}"#.into()),
+            (
+                format!(r#"{{"note":"\"{bare}\" \u00e4{bare}"}}"#),
+                r#"{"note":"\"[PRIVATE]\" \u00e4[PRIVATE]"}"#.into(),
+            ),
             (format!(r#"{{"{OTHER}":[1,"x"]}}"#), r#"{"[PRIVATE]":[1,"x"]}"#.into()),
             (format!(r#"["0x{bare:0>64}"]"#), r#"["[PRIVATE]"]"#.into()),
-            (format!(r#"{{"error":"{OTHER} is taken"}}"#), r#"{"error":"[PRIVATE] is taken"}"#.into()),
+            (
+                format!(r#"{{"error":"{OTHER} is taken"}}"#),
+                r#"{"error":"[PRIVATE] is taken"}"#.into(),
+            ),
         ] {
             assert_eq!(read(&text), shown, "{text}");
         }

@@ -40,12 +40,18 @@ struct Caller {
 impl CallerSlot {
     pub(crate) fn is(&self, caller: &AdminCaller) {
         let caller = match caller {
-            AdminCaller::Super | AdminCaller::Operator => {
-                Caller { external_id: None, auth_method: AuthMethod::AdminToken, administrator: None }
-            }
+            AdminCaller::Super | AdminCaller::Operator => Caller {
+                external_id: None,
+                auth_method: AuthMethod::AdminToken,
+                administrator: None,
+            },
             AdminCaller::User(admin) => Caller {
                 external_id: Some(admin.user.external_id.clone()),
-                auth_method: if admin.by_cookie { AuthMethod::Cookie } else { AuthMethod::Bearer },
+                auth_method: if admin.by_cookie {
+                    AuthMethod::Cookie
+                } else {
+                    AuthMethod::Bearer
+                },
                 administrator: Some(admin.clone()),
             },
         };
@@ -62,8 +68,13 @@ impl CallerSlot {
     /// Whether the caller is by the newest policy still who they were when they came in (HD20).
     pub(crate) fn reauthorize(&self, edge: &Edge) -> Result<(), ApiError> {
         match self.0.caller.get() {
-            Some(Caller { administrator: Some(admin), .. }) => admin.reauthorize(edge),
-            Some(Caller { administrator: None, .. }) => Ok(()),
+            Some(Caller {
+                administrator: Some(admin),
+                ..
+            }) => admin.reauthorize(edge),
+            Some(Caller {
+                administrator: None, ..
+            }) => Ok(()),
             // Handlers extract `Admin` before the body; a route that does not is refused.
             None => Err(ApiError::unauthorized("admin authentication required")),
         }
@@ -83,10 +94,13 @@ fn terms(state: &AdminState, template: &str, uri: &http::Uri, who: &CallerSlot) 
     let query = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
     let query = query.filter(|(name, _)| !matches!(&**name, "limit" | "offset"));
     let query = query.map(|(name, value)| (name.into_owned(), value.into_owned()));
-    let in_path = template.split('/').zip(uri.path().split('/')).filter_map(|(part, value)| match part {
-        "{address}" | "{did}" => Some((part.trim_matches(['{', '}']).to_owned(), value.to_owned())),
-        _ => None,
-    });
+    let in_path = template
+        .split('/')
+        .zip(uri.path().split('/'))
+        .filter_map(|(part, value)| match part {
+            "{address}" | "{did}" => Some((part.trim_matches(['{', '}']).to_owned(), value.to_owned())),
+            _ => None,
+        });
     let added = std::mem::take(&mut *who.0.terms.lock().unwrap_or_else(PoisonError::into_inner));
     let mut found = Map::new();
     for (name, value) in query.chain(in_path).chain(added) {
@@ -111,7 +125,10 @@ const MOST_TERMS: usize = 16;
 pub(crate) async fn record(State(state): State<AdminState>, request: Request, next: Next) -> Response {
     let tasks = state.tasks.clone();
     let work = answer_and_record(state, request, next).in_current_span();
-    tasks.spawn(work).await.unwrap_or_else(|_| ApiError::internal().into_response())
+    tasks
+        .spawn(work)
+        .await
+        .unwrap_or_else(|_| ApiError::internal().into_response())
 }
 
 async fn answer_and_record(state: AdminState, mut request: Request, next: Next) -> Response {
@@ -128,7 +145,10 @@ async fn answer_and_record(state: AdminState, mut request: Request, next: Next) 
     let org = org_of(path, request.uri().path());
     let uri = request.uri().clone();
     let ip = state.edge.client(request.extensions(), request.headers()).0;
-    let correlation_id = request.extensions().get::<CorrelationId>().map(|id| id.as_str().to_owned());
+    let correlation_id = request
+        .extensions()
+        .get::<CorrelationId>()
+        .map(|id| id.as_str().to_owned());
 
     let answer = next.run(request).await;
 
@@ -158,7 +178,11 @@ async fn answer_and_record(state: AdminState, mut request: Request, next: Next) 
 /// Refuses at once while the policy store cannot be confirmed (RTO8): a query would only wait for it. It stands below
 /// [`record()`], so that refusals are recorded.
 pub(crate) async fn require_fresh_policy(State(state): State<AdminState>, request: Request, next: Next) -> Response {
-    if state.feed.pin().fresh { next.run(request).await } else { ApiError::policy_unavailable().into_response() }
+    if state.feed.pin().fresh {
+        next.run(request).await
+    } else {
+        ApiError::policy_unavailable().into_response()
+    }
 }
 
 /// The organization in the path, if the route has one.

@@ -59,13 +59,21 @@ where
             known.check_request(parts)?;
         }
         let correlation_id = parts.extensions.get::<CorrelationId>().map(|id| id.as_str().to_owned());
-        Ok(Self { caller, ip: client.0, correlation_id, who })
+        Ok(Self {
+            caller,
+            ip: client.0,
+            correlation_id,
+            who,
+        })
     }
 }
 
 /// The store's form of a page.
 pub(crate) fn paging<const DEFAULT: u32>(page: Page<DEFAULT>) -> Paging {
-    Paging { limit: u64::from(page.limit), offset: page.offset }
+    Paging {
+        limit: u64::from(page.limit),
+        offset: page.offset,
+    }
 }
 
 /// The organizations whose rows a person reads.
@@ -145,7 +153,11 @@ impl Admin {
 
     /// Somebody who administers this organization in full; powers in another one do not count.
     pub(crate) fn require_writer_of(&self, org: OrgId) -> Result<(), ApiError> {
-        if self.caller.may_write(org) { Ok(()) } else { Err(read_only()) }
+        if self.caller.may_write(org) {
+            Ok(())
+        } else {
+            Err(read_only())
+        }
     }
 
     /// What this caller may be told of addresses.
@@ -207,7 +219,11 @@ impl Admin {
     /// The denial reason that this administrator may read. Organization administrators read one reason for another
     /// organization's contract and for an unregistered address (T2, HD30).
     pub(crate) fn visible_reason(&self, reason: DenyReason) -> DenyReason {
-        if self.is_super() { reason } else { private::reason(reason) }
+        if self.is_super() {
+            reason
+        } else {
+            private::reason(reason)
+        }
     }
 
     pub(crate) fn require_super(&self) -> Result<(), ApiError> {
@@ -247,12 +263,20 @@ impl Admin {
     }
 
     fn denied_org(&self) -> Failure {
-        if self.is_super() { Failure::not_found("organization not found") } else { Failure::forbidden(ORG_DENIED) }
+        if self.is_super() {
+            Failure::not_found("organization not found")
+        } else {
+            Failure::forbidden(ORG_DENIED)
+        }
     }
 
     /// The answer for a user, membership or link that is not there, or not the caller's to know of.
     pub(crate) fn unknown_target(&self, what: &'static str) -> Failure {
-        if self.is_super() { Failure::not_found(what) } else { Failure::forbidden(TARGET_DENIED) }
+        if self.is_super() {
+            Failure::not_found(what)
+        } else {
+            Failure::forbidden(TARGET_DENIED)
+        }
     }
 
     async fn org(
@@ -261,11 +285,18 @@ impl Admin {
         org: &str,
         allowed: impl Fn(OrgId) -> bool,
     ) -> Result<Organization, Failure> {
-        let Ok(id) = org.parse::<OrgId>() else { return Err(self.denied_org()) };
+        let Ok(id) = org.parse::<OrgId>() else {
+            return Err(self.denied_org());
+        };
         if !allowed(id) {
             return Err(Failure::forbidden(ORG_DENIED));
         }
-        state.store.read().find_organization(id).await?.ok_or_else(|| self.denied_org())
+        state
+            .store
+            .read()
+            .find_organization(id)
+            .await?
+            .ok_or_else(|| self.denied_org())
     }
 
     /// An organization whose administration the caller may read.
@@ -297,7 +328,11 @@ impl Admin {
     /// The same, system organizations included: for the access of their groups (A3).
     pub(crate) async fn writable_or_system_org(&self, state: &AdminState, org: &str) -> Result<Organization, Failure> {
         let found = self.readable_org(state, org).await?;
-        if self.caller.may_write(found.id) { Ok(found) } else { Err(read_only().into()) }
+        if self.caller.may_write(found.id) {
+            Ok(found)
+        } else {
+            Err(read_only().into())
+        }
     }
 
     /// A group of an organization that the caller was let into; a group of another one is unknown here.
@@ -312,16 +347,27 @@ impl Admin {
             Err(_) => None,
         };
         found.filter(|g| g.group.org == org.id).ok_or_else(|| {
-            if self.is_super() { Failure::not_found("group not found") } else { Failure::forbidden(TARGET_DENIED) }
+            if self.is_super() {
+                Failure::not_found("group not found")
+            } else {
+                Failure::forbidden(TARGET_DENIED)
+            }
         })
     }
 
     /// A group named in a body, of any organization that the caller may change.
     pub(crate) async fn target_group(&self, reads: &Reads<'_>, group: &str) -> Result<GroupWithAccess, Failure> {
         let id = input::id::<GroupId>(group, "group_id")?;
-        let found = reads.find_access(id).await?.filter(|g| self.caller.may_write(g.group.org));
+        let found = reads
+            .find_access(id)
+            .await?
+            .filter(|g| self.caller.may_write(g.group.org));
         let found = found.ok_or_else(|| {
-            if self.is_super() { Failure::not_found("group not found") } else { Failure::forbidden(GROUP_DENIED) }
+            if self.is_super() {
+                Failure::not_found("group not found")
+            } else {
+                Failure::forbidden(GROUP_DENIED)
+            }
         })?;
         self.may_touch(&found)?;
         Ok(found)
@@ -389,7 +435,9 @@ impl Admin {
             Ok(id) => reads.find_user(id).await?,
             Err(_) => None,
         };
-        let Some(found) = found else { return Err(self.unknown_target("user not found")) };
+        let Some(found) = found else {
+            return Err(self.unknown_target("user not found"));
+        };
         if self.is_super() || reads.organizations_of(found.id).await?.into_iter().any(mine) {
             return Ok(found);
         }
@@ -399,7 +447,11 @@ impl Admin {
     /// A11: what binds everywhere is super's. Whether the user belongs elsewhere too makes no difference, or the answer
     /// would tell (HD40).
     pub(crate) fn require_platform_wide(&self) -> Result<(), Failure> {
-        if self.is_super() { Ok(()) } else { Err(Failure::forbidden(TARGET_DENIED)) }
+        if self.is_super() {
+            Ok(())
+        } else {
+            Err(Failure::forbidden(TARGET_DENIED))
+        }
     }
 
     /// A user whose name an organization of the caller's holds, whether the user agreed to that or not: of them only what
@@ -427,7 +479,10 @@ impl Admin {
             {
                 return Err(self.denied_org());
             }
-            return Ok(KnownUser { user, orgs: named.into_iter().collect() });
+            return Ok(KnownUser {
+                user,
+                orgs: named.into_iter().collect(),
+            });
         }
         let mine = |org: &OrgId| match to {
             Access::Read => self.caller.may_read(*org),
@@ -435,7 +490,11 @@ impl Admin {
         };
         let mut orgs = reads.organizations_knowing(user.id).await?;
         orgs.retain(|org| mine(org) && named.is_none_or(|named| named == *org));
-        if orgs.is_empty() { Err(unknown()) } else { Ok(KnownUser { user, orgs }) }
+        if orgs.is_empty() {
+            Err(unknown())
+        } else {
+            Ok(KnownUser { user, orgs })
+        }
     }
 
     /// A contract of an organization that the caller was let into.
@@ -447,7 +506,9 @@ impl Admin {
     ) -> Result<Contract, Failure> {
         let address = input::address(address)?;
         let found = reads.find_contract(address).await?;
-        found.filter(|c| c.org == org.id).ok_or_else(|| Failure::not_found("contract not found"))
+        found
+            .filter(|c| c.org == org.id)
+            .ok_or_else(|| Failure::not_found("contract not found"))
     }
 }
 

@@ -38,12 +38,17 @@ fn access() -> Record {
 #[expect(clippy::unwrap_used, reason = "fixed inputs")]
 fn entry(criterion: &mut Criterion) {
     let (record, now) = (access(), Timestamp::from_secs(1_700_000_000));
-    let id = ChainId { stream: Stream::Access, shard: ShardId(Uuid::from_u128(7)) };
+    let id = ChainId {
+        stream: Stream::Access,
+        shard: ShardId(Uuid::from_u128(7)),
+    };
     let mut bytes = Vec::new();
     let (mut chain, _) = Chain::begin(id, &Genesis::new(id.shard, "bench", [7; 32]), now, &mut bytes);
     let mut group = criterion.benchmark_group("access_record");
     group.throughput(Throughput::Elements(1));
-    group.bench_function("draft", |bencher| bencher.iter(|| Draft::new(black_box(&record), &NoChance)));
+    group.bench_function("draft", |bencher| {
+        bencher.iter(|| Draft::new(black_box(&record), &NoChance))
+    });
     let draft = Draft::new(&record, &NoChance);
     group.bench_function("link", |bencher| {
         bencher.iter(|| {
@@ -52,8 +57,9 @@ fn entry(criterion: &mut Criterion) {
         });
     });
     let stored = StoredEntry::new(bytes.clone(), draft.openings().to_vec()).unwrap();
-    group
-        .bench_function("decode", |bencher| bencher.iter(|| Entry::decode(black_box(&stored.bytes), &stored.openings)));
+    group.bench_function("decode", |bencher| {
+        bencher.iter(|| Entry::decode(black_box(&stored.bytes), &stored.openings))
+    });
     group.bench_function("leaf", |bencher| {
         let mut frontier = tree::Frontier::default();
         bencher.iter(|| frontier.push(black_box(stored.hash)));

@@ -58,8 +58,11 @@ impl Anchor {
         }
         map.field("shard").bytes(self.chain.shard.0.as_bytes());
         let erased = map.field("erased");
-        let runs: Vec<_> =
-            self.erasures.chains().map(|id| (id, self.erasures.ranges(id).collect::<Vec<_>>())).collect();
+        let runs: Vec<_> = self
+            .erasures
+            .chains()
+            .map(|id| (id, self.erasures.ranges(id).collect::<Vec<_>>()))
+            .collect();
         erased.array(runs.len());
         for (chain, runs) in runs {
             erased.array(3);
@@ -92,7 +95,13 @@ impl Anchor {
         for _ in 0..list.array()? {
             triple(list)?;
             let id = OrgId(Uuid::from_bytes(list.array_of()?));
-            orgs.push((id, OrgHead { size: list.uint()?, hash: Hash::new(list.array_of()?) }));
+            orgs.push((
+                id,
+                OrgHead {
+                    size: list.uint()?,
+                    hash: Hash::new(list.array_of()?),
+                },
+            ));
         }
         let size = map.get("size")?.uint()?;
         let time = Timestamp::from_micros(map.get("time")?.int()?);
@@ -107,7 +116,10 @@ impl Anchor {
         for _ in 0..list.array()? {
             triple(list)?;
             let stream = list.text()?.parse().map_err(|_| EntryError::Value)?;
-            let chain = ChainId { stream, shard: ShardId(Uuid::from_bytes(list.array_of()?)) };
+            let chain = ChainId {
+                stream,
+                shard: ShardId(Uuid::from_bytes(list.array_of()?)),
+            };
             for _ in 0..list.array()? / 2 {
                 let start = list.uint()?;
                 erasures.insert(chain, start..list.uint()?);
@@ -117,7 +129,13 @@ impl Anchor {
         map.end()?;
         reader.end()?;
         let head = Head { size, hash, time };
-        let anchor = Self { chain: ChainId { stream, shard }, head, peaks, orgs, erasures };
+        let anchor = Self {
+            chain: ChainId { stream, shard },
+            head,
+            peaks,
+            orgs,
+            erasures,
+        };
         // Invariant: one anchor has one encoding, and its peaks are as many as its size has.
         if size == 0 || anchor.frontier().is_none() || anchor.bytes() != bytes {
             return Err(EntryError::Value);
@@ -167,7 +185,11 @@ impl Anchor {
 }
 
 fn triple(list: &mut Reader<'_>) -> Result<(), EntryError> {
-    if list.array()? == 3 { Ok(()) } else { Err(EntryError::Cbor(CborError::Type)) }
+    if list.array()? == 3 {
+        Ok(())
+    } else {
+        Err(EntryError::Cbor(CborError::Type))
+    }
 }
 
 /// Why an anchor is not to be trusted.
@@ -213,7 +235,12 @@ impl Removal {
     /// Begins behind what was removed before, or at the start of a chain.
     pub fn after(id: ChainId, anchor: Option<&Anchor>) -> Option<Self> {
         let Some(anchor) = anchor else {
-            return Some(Self { id, chain: None, frontier: Frontier::default(), erasures: Erasures::default() });
+            return Some(Self {
+                id,
+                chain: None,
+                frontier: Frontier::default(),
+                erasures: Erasures::default(),
+            });
         };
         let frontier = anchor.frontier()?;
         (anchor.chain == id).then(|| Self {

@@ -71,7 +71,12 @@ impl<'b> Writer<'b> {
     pub fn map(&mut self) -> MapWriter<'_, 'b> {
         let head = self.bytes.len();
         self.bytes.push(MAP << 5);
-        MapWriter { writer: self, head, len: 0, last: "" }
+        MapWriter {
+            writer: self,
+            head,
+            len: 0,
+            last: "",
+        }
     }
 
     /// An item already encoded.
@@ -180,7 +185,11 @@ impl<'a> Reader<'a> {
 
     /// Checks that everything was read.
     pub const fn end(self) -> Result<(), CborError> {
-        if self.is_empty() { Ok(()) } else { Err(CborError::Trailing) }
+        if self.is_empty() {
+            Ok(())
+        } else {
+            Err(CborError::Trailing)
+        }
     }
 
     /// An unsigned integer.
@@ -192,7 +201,9 @@ impl<'a> Reader<'a> {
     pub fn int(&mut self) -> Result<i64, CborError> {
         match self.head()? {
             (UINT, value) => i64::try_from(value).map_err(|_| CborError::Type),
-            (NINT, value) => i64::try_from(value).map(|value| -1 - value).map_err(|_| CborError::Type),
+            (NINT, value) => i64::try_from(value)
+                .map(|value| -1 - value)
+                .map_err(|_| CborError::Type),
             _ => Err(CborError::Type),
         }
     }
@@ -292,7 +303,11 @@ impl<'a> Reader<'a> {
             27 => (self.be::<8>()?, 0x1_0000_0000),
             _ => return Err(CborError::NotDeterministic),
         };
-        if value < least { Err(CborError::NotDeterministic) } else { Ok((major, value)) }
+        if value < least {
+            Err(CborError::NotDeterministic)
+        } else {
+            Ok((major, value))
+        }
     }
 
     fn be<const N: usize>(&mut self) -> Result<u64, CborError> {
@@ -343,7 +358,11 @@ impl<'a> MapReader<'_, 'a> {
 
     /// Checks that no field is left.
     pub const fn end(self) -> Result<(), CborError> {
-        if self.left == 0 { Ok(()) } else { Err(CborError::UnknownField) }
+        if self.left == 0 {
+            Ok(())
+        } else {
+            Err(CborError::UnknownField)
+        }
     }
 }
 
@@ -374,7 +393,12 @@ mod tests {
             assert_eq!(written(|w| w.uint(value)), bytes);
             assert_eq!(Reader::new(&hex::decode(bytes).unwrap()).uint(), Ok(value));
         }
-        for (value, bytes) in [(-1, "20"), (-100, "3863"), (-1000, "3903e7"), (i64::MIN, "3b7fffffffffffffff")] {
+        for (value, bytes) in [
+            (-1, "20"),
+            (-100, "3863"),
+            (-1000, "3903e7"),
+            (i64::MIN, "3b7fffffffffffffff"),
+        ] {
             assert_eq!(written(|w| w.int(value)), bytes);
             assert_eq!(Reader::new(&hex::decode(bytes).unwrap()).int(), Ok(value));
         }
@@ -397,7 +421,16 @@ mod tests {
 
     #[test]
     fn rule_4_a_second_encoding_of_the_same_value_is_refused() {
-        for long in ["1817", "190018", "1a0000ffff", "1b00000000ffffffff", "5f", "9f", "bf", "1f"] {
+        for long in [
+            "1817",
+            "190018",
+            "1a0000ffff",
+            "1b00000000ffffffff",
+            "5f",
+            "9f",
+            "bf",
+            "1f",
+        ] {
             let bytes = hex::decode(long).unwrap();
             assert_eq!(Reader::new(&bytes).skip(), Err(CborError::NotDeterministic), "{long}");
         }
@@ -413,8 +446,18 @@ mod tests {
 
     #[test]
     fn lengths_beyond_the_bytes_are_refused() {
-        for short in ["5bffffffffffffffff00", "9bffffffffffffffff", "bb7fffffffffffffff", "6261", "1a00"] {
-            assert_eq!(Reader::new(&hex::decode(short).unwrap()).skip(), Err(CborError::Truncated), "{short}");
+        for short in [
+            "5bffffffffffffffff00",
+            "9bffffffffffffffff",
+            "bb7fffffffffffffff",
+            "6261",
+            "1a00",
+        ] {
+            assert_eq!(
+                Reader::new(&hex::decode(short).unwrap()).skip(),
+                Err(CborError::Truncated),
+                "{short}"
+            );
         }
         assert_eq!(Reader::new(&[0x81; 64]).skip(), Err(CborError::Depth));
     }

@@ -91,7 +91,11 @@ impl Chain {
 
     /// A chain known by its end.
     pub fn resume(id: ChainId, head: Head, orgs: impl IntoIterator<Item = (OrgId, OrgHead)>) -> Self {
-        Self { id, head, orgs: orgs.into_iter().collect() }
+        Self {
+            id,
+            head,
+            orgs: orgs.into_iter().collect(),
+        }
     }
 
     /// Which chain this is.
@@ -120,7 +124,14 @@ impl Chain {
     pub fn link(&mut self, draft: &Draft, now: Timestamp, out: &mut Vec<u8>) -> Placed {
         let org = draft.org.map(|id| self.org_link(id));
         let time = now.max(self.head.time);
-        let header = Header { kind: draft.kind, chain: self.id, seq: self.head.size, prev: self.head.hash, time, org };
+        let header = Header {
+            kind: draft.kind,
+            chain: self.id,
+            seq: self.head.size,
+            prev: self.head.hash,
+            time,
+            org,
+        };
         let start = out.len();
         header.write(&draft.body, out);
         let hash = tree::leaf(out.get(start..).unwrap_or_default());
@@ -142,7 +153,10 @@ impl Chain {
             return Err(ChainError::Chain);
         }
         if header.seq != self.head.size {
-            return Err(ChainError::Seq { expected: self.head.size, found: header.seq });
+            return Err(ChainError::Seq {
+                expected: self.head.size,
+                found: header.seq,
+            });
         }
         if header.prev != self.head.hash {
             return Err(ChainError::Prev);
@@ -163,19 +177,44 @@ impl Chain {
 
     /// Invariant: leaves this module only with its genesis in it.
     fn empty(id: ChainId) -> Self {
-        let head = Head { size: 0, hash: Hash::ZERO, time: Timestamp::from_micros(i64::MIN) };
-        Self { id, head, orgs: HashMap::new() }
+        let head = Head {
+            size: 0,
+            hash: Hash::ZERO,
+            time: Timestamp::from_micros(i64::MIN),
+        };
+        Self {
+            id,
+            head,
+            orgs: HashMap::new(),
+        }
     }
 
     fn org_link(&self, id: OrgId) -> OrgLink {
-        let head = self.orgs.get(&id).copied().unwrap_or(OrgHead { size: 0, hash: Hash::ZERO });
-        OrgLink { id, seq: head.size, prev: head.hash }
+        let head = self.orgs.get(&id).copied().unwrap_or(OrgHead {
+            size: 0,
+            hash: Hash::ZERO,
+        });
+        OrgLink {
+            id,
+            seq: head.size,
+            prev: head.hash,
+        }
     }
 
     fn advance(&mut self, header: &Header, hash: Hash) {
-        self.head = Head { size: header.seq.saturating_add(1), hash, time: header.time };
+        self.head = Head {
+            size: header.seq.saturating_add(1),
+            hash,
+            time: header.time,
+        };
         if let Some(org) = header.org {
-            self.orgs.insert(org.id, OrgHead { size: org.seq.saturating_add(1), hash });
+            self.orgs.insert(
+                org.id,
+                OrgHead {
+                    size: org.seq.saturating_add(1),
+                    hash,
+                },
+            );
         }
     }
 }

@@ -88,7 +88,10 @@ impl CheckpointPublicKey {
     }
 
     fn id(&self, name: &str) -> [u8; 4] {
-        let hash = Sha256::new().chain_update(name).chain_update([b'\n', ED25519]).chain_update(self.0.as_bytes());
+        let hash = Sha256::new()
+            .chain_update(name)
+            .chain_update([b'\n', ED25519])
+            .chain_update(self.0.as_bytes());
         let [a, b, c, d, ..] = <[u8; 32]>::from(hash.finalize());
         [a, b, c, d]
     }
@@ -100,7 +103,12 @@ const ED25519: u8 = 1;
 impl Checkpoint {
     /// A checkpoint without further lines.
     pub fn new(origin: impl Into<String>, size: u64, root: Hash) -> Self {
-        Self { origin: origin.into(), size, root, extensions: Vec::new() }
+        Self {
+            origin: origin.into(),
+            size,
+            root,
+            extensions: Vec::new(),
+        }
     }
 
     /// A checkpoint of a chain that was re-anchored `era` times.
@@ -111,7 +119,10 @@ impl Checkpoint {
 
     /// How often the chain had been re-anchored when this was signed.
     pub fn era(&self) -> u64 {
-        self.extensions.iter().find_map(|line| line.strip_prefix(ERA)?.parse().ok()).unwrap_or(0)
+        self.extensions
+            .iter()
+            .find_map(|line| line.strip_prefix(ERA)?.parse().ok())
+            .unwrap_or(0)
     }
 
     /// The signed note.
@@ -142,7 +153,9 @@ impl Checkpoint {
             }
             if let Some(key) = keys.iter().find(|key| key.id(name) == *id) {
                 let signature = Signature::from_slice(signature).map_err(|_| CheckpointError::Signature)?;
-                key.0.verify_strict(text.as_bytes(), &signature).map_err(|_| CheckpointError::Signature)?;
+                key.0
+                    .verify_strict(text.as_bytes(), &signature)
+                    .map_err(|_| CheckpointError::Signature)?;
                 return Ok(checkpoint);
             }
         }
@@ -192,10 +205,18 @@ impl Checkpoint {
         let mut extensions: Vec<_> = lines.map(str::to_owned).collect();
         // What follows the last line break.
         extensions.pop()?;
-        if extensions.iter().any(|line| line.is_empty() || line.chars().any(char::is_control)) {
+        if extensions
+            .iter()
+            .any(|line| line.is_empty() || line.chars().any(char::is_control))
+        {
             return None;
         }
-        let checkpoint = Self { origin, size, root, extensions };
+        let checkpoint = Self {
+            origin,
+            size,
+            root,
+            extensions,
+        };
         (checkpoint.text() == text).then_some(checkpoint)
     }
 }
@@ -249,7 +270,10 @@ mod tests {
     }
 
     fn checkpoint() -> Checkpoint {
-        let id = ChainId { stream: Stream::Access, shard: ShardId(Uuid::from_u128(7)) };
+        let id = ChainId {
+            stream: Stream::Access,
+            shard: ShardId(Uuid::from_u128(7)),
+        };
         Checkpoint::new(id.origin("test"), 0, tree::empty_root())
     }
 
@@ -282,36 +306,61 @@ mod tests {
         let (old, new) = (key(), CheckpointKey::from_seed(&[7; 32]));
         let note = checkpoint().sign(&old);
         assert!(Checkpoint::open(&note, &[new.public(), old.public()]).is_ok());
-        assert_eq!(Checkpoint::open(&note, &[new.public()]), Err(CheckpointError::UnknownKey));
+        assert_eq!(
+            Checkpoint::open(&note, &[new.public()]),
+            Err(CheckpointError::UnknownKey)
+        );
         assert_eq!(Checkpoint::open(&note, &[]), Err(CheckpointError::UnknownKey));
     }
 
     #[test]
     fn rule_7_extension_lines_are_signed_and_strict() {
         let keys = [key().public()];
-        let extended = Checkpoint { extensions: vec!["era 3".to_owned(), "and more".to_owned()], ..checkpoint() };
+        let extended = Checkpoint {
+            extensions: vec!["era 3".to_owned(), "and more".to_owned()],
+            ..checkpoint()
+        };
         let note = extended.sign(&key());
         assert_eq!(Checkpoint::open(&note, &keys), Ok(extended.clone()));
-        assert_eq!((extended.era(), checkpoint().era(), checkpoint().in_era(2).era()), (3, 0, 2));
+        assert_eq!(
+            (extended.era(), checkpoint().era(), checkpoint().in_era(2).era()),
+            (3, 0, 2)
+        );
         assert_eq!(checkpoint().in_era(0), checkpoint());
-        assert_eq!(Checkpoint::open(&note.replace("era 3", "era 4"), &keys), Err(CheckpointError::Signature));
+        assert_eq!(
+            Checkpoint::open(&note.replace("era 3", "era 4"), &keys),
+            Err(CheckpointError::Signature)
+        );
         for line in ["", "tab\there"] {
-            let bad = Checkpoint { extensions: vec![line.to_owned()], ..checkpoint() };
-            assert_eq!(Checkpoint::open(&bad.sign(&key()), &keys), Err(CheckpointError::Malformed), "{line:?}");
+            let bad = Checkpoint {
+                extensions: vec![line.to_owned()],
+                ..checkpoint()
+            };
+            assert_eq!(
+                Checkpoint::open(&bad.sign(&key()), &keys),
+                Err(CheckpointError::Malformed),
+                "{line:?}"
+            );
         }
     }
 
     #[test]
     fn a_witness_may_sign_as_well() {
         let keys = [key().public()];
-        let cosigned =
-            format!("{}\u{2014} witness.example/w1 {}\n", checkpoint().sign(&key()), STANDARD.encode([1; 76]));
+        let cosigned = format!(
+            "{}\u{2014} witness.example/w1 {}\n",
+            checkpoint().sign(&key()),
+            STANDARD.encode([1; 76])
+        );
         assert_eq!(Checkpoint::open(&cosigned, &keys), Ok(checkpoint()));
     }
 
     #[test]
     fn rule_7_a_signature_holds_for_its_own_chain_only() {
         let other = checkpoint().sign(&key()).replace("access", "admin");
-        assert_eq!(Checkpoint::open(&other, &[key().public()]), Err(CheckpointError::UnknownKey));
+        assert_eq!(
+            Checkpoint::open(&other, &[key().public()]),
+            Err(CheckpointError::UnknownKey)
+        );
     }
 }

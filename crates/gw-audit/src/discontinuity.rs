@@ -54,7 +54,11 @@ impl Discontinuity {
         let fits = |text: &str, most: usize| {
             !text.trim().is_empty() && text.chars().count() <= most && !text.chars().any(char::is_control)
         };
-        if fits(actor, ACTOR) && fits(reason, REASON) { Ok(()) } else { Err(TextError) }
+        if fits(actor, ACTOR) && fits(reason, REASON) {
+            Ok(())
+        } else {
+            Err(TextError)
+        }
     }
 
     /// The signed note.
@@ -64,7 +68,14 @@ impl Discontinuity {
         let extensions = vec![
             format!("era {}", self.era),
             format!("from {} {}", self.from.0, encode_hash(&self.from.1)),
-            format!("peaks {}", if peaks.is_empty() { "-".to_owned() } else { peaks.join(",") }),
+            format!(
+                "peaks {}",
+                if peaks.is_empty() {
+                    "-".to_owned()
+                } else {
+                    peaks.join(",")
+                }
+            ),
             format!("last {last}"),
             format!("intact {}", self.intact),
             format!("issued {}", self.issued),
@@ -73,7 +84,11 @@ impl Discontinuity {
             format!("reason {}", self.reason),
         ];
         let origin = format!("{}/{ORIGIN}", self.chain.origin(cluster));
-        Checkpoint { extensions, ..Checkpoint::new(origin, self.to.0, self.to.1) }.sign(key)
+        Checkpoint {
+            extensions,
+            ..Checkpoint::new(origin, self.to.0, self.to.1)
+        }
+        .sign(key)
     }
 
     /// Reads a note that one of `keys` signed.

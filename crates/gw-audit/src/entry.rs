@@ -127,14 +127,26 @@ impl Draft {
     ) -> Self {
         let (mut body, mut openings) = (Vec::with_capacity(384), Vec::with_capacity(192));
         write(&mut Out::new(&mut body, &mut openings, entropy));
-        Self { kind, stream, org, body, openings }
+        Self {
+            kind,
+            stream,
+            org,
+            body,
+            openings,
+        }
     }
 
     /// The draft an entry was made of, to be placed in another chain: salts and commitments stay the same.
     pub fn again(bytes: &[u8], openings: Vec<u8>) -> Result<Self, EntryError> {
         let (header, body) = Header::read(bytes)?;
         let org = header.org.map(|org| org.id);
-        Ok(Self { kind: header.kind, stream: header.chain.stream, org, body: body.to_vec(), openings })
+        Ok(Self {
+            kind: header.kind,
+            stream: header.chain.stream,
+            org,
+            body: body.to_vec(),
+            openings,
+        })
     }
 
     /// The kind of the record.
@@ -238,13 +250,27 @@ impl Header {
             Some(id) => {
                 let id = OrgId(Uuid::from_bytes(id));
                 let seq = map.get("org_seq")?.uint()?;
-                Some(OrgLink { id, seq, prev: B256::new(map.get("org_prev")?.array_of()?) })
+                Some(OrgLink {
+                    id,
+                    seq,
+                    prev: B256::new(map.get("org_prev")?.array_of()?),
+                })
             }
             None => None,
         };
         map.end()?;
         reader.end()?;
-        Ok((Self { kind, chain: ChainId { stream, shard }, seq, prev, time, org }, body))
+        Ok((
+            Self {
+                kind,
+                chain: ChainId { stream, shard },
+                seq,
+                prev,
+                time,
+                org,
+            },
+            body,
+        ))
     }
 }
 
@@ -269,7 +295,12 @@ impl StoredEntry {
     /// Reads an entry back and computes its hash; its place in the chain is not checked.
     pub fn new(bytes: Vec<u8>, openings: Vec<u8>) -> Result<Self, EntryError> {
         let (header, _) = Header::read(&bytes)?;
-        Ok(Self { header, hash: tree::leaf(&bytes), bytes, openings })
+        Ok(Self {
+            header,
+            hash: tree::leaf(&bytes),
+            bytes,
+            openings,
+        })
     }
 
     /// The record inside.
@@ -302,9 +333,16 @@ impl Entry {
     /// Reads an entry and opens every commitment that was not erased.
     pub fn decode(bytes: &[u8], openings: &[u8]) -> Result<Self, EntryError> {
         let (header, body) = Header::read(bytes)?;
-        let mut openings = Openings { rest: Reader::new(openings), erased: 0 };
+        let mut openings = Openings {
+            rest: Reader::new(openings),
+            erased: 0,
+        };
         let org = header.org.map(|org| org.id);
-        let input = Input { body: Reader::new(body), openings: &mut openings, org };
+        let input = Input {
+            body: Reader::new(body),
+            openings: &mut openings,
+            org,
+        };
         let content = match header.kind {
             Kind::Genesis => Content::Genesis(Fields::read(input)?),
             Kind::Access => Content::Record(Record::Access(Fields::read(input)?)),
@@ -321,7 +359,11 @@ impl Entry {
         if stream != header.chain.stream {
             return Err(EntryError::Value);
         }
-        Ok(Self { header, content, erased: openings.erased })
+        Ok(Self {
+            header,
+            content,
+            erased: openings.erased,
+        })
     }
 }
 

@@ -42,9 +42,15 @@ impl ErasureRecord {
         for seq in seqs {
             all.insert(chain, seq..seq.saturating_add(1));
         }
-        let ranges: Vec<_> = all.ranges(chain).map(|range| (range.start, range.end.saturating_sub(1))).collect();
+        let ranges: Vec<_> = all
+            .ranges(chain)
+            .map(|range| (range.start, range.end.saturating_sub(1)))
+            .collect();
         let record = |seqs: &[(u64, u64)]| Self {
-            erased: Erased { chain: chain_text(chain), seqs: seqs.to_vec() },
+            erased: Erased {
+                chain: chain_text(chain),
+                seqs: seqs.to_vec(),
+            },
             reason: reason.to_owned(),
         };
         ranges.chunks(MAX_RANGES).map(record).collect()
@@ -61,7 +67,10 @@ impl ErasureRecord {
     /// The chain it names, if it names one.
     pub fn chain(&self) -> Option<ChainId> {
         let (stream, shard) = self.erased.chain.split_once('/')?;
-        Some(ChainId { stream: stream.parse().ok()?, shard: ShardId(shard.parse().ok()?) })
+        Some(ChainId {
+            stream: stream.parse().ok()?,
+            shard: ShardId(shard.parse().ok()?),
+        })
     }
 }
 
@@ -87,7 +96,9 @@ pub fn erasures<'a>(entries: impl IntoIterator<Item = &'a AdminEntry>) -> Erasur
 impl Erasures {
     /// Adds what the record in an entry covers, if it holds one.
     pub fn take(&mut self, entry: &AdminEntry) {
-        let Some(record) = ErasureRecord::read(entry) else { return };
+        let Some(record) = ErasureRecord::read(entry) else {
+            return;
+        };
         let Some(chain) = record.chain() else { return };
         for (first, last) in record.erased.seqs {
             self.insert(chain, first..last.saturating_add(1));
@@ -120,7 +131,11 @@ impl Erasures {
 
     /// The runs of one chain, in order.
     pub fn ranges(&self, chain: ChainId) -> impl Iterator<Item = Range<u64>> {
-        self.runs.get(&chain).into_iter().flatten().map(|(start, end)| *start..*end)
+        self.runs
+            .get(&chain)
+            .into_iter()
+            .flatten()
+            .map(|(start, end)| *start..*end)
     }
 
     /// The chains that records name.
@@ -183,11 +198,17 @@ mod tests {
     use uuid::Uuid;
 
     fn chain(n: u128) -> ChainId {
-        ChainId { stream: Stream::Access, shard: ShardId(Uuid::from_u128(n)) }
+        ChainId {
+            stream: Stream::Access,
+            shard: ShardId(Uuid::from_u128(n)),
+        }
     }
 
     fn entry(action: Action, value: Option<String>) -> AdminEntry {
-        AdminEntry { new_value: value, ..AdminEntry::new(action, ResourceType::Audit) }
+        AdminEntry {
+            new_value: value,
+            ..AdminEntry::new(action, ResourceType::Audit)
+        }
     }
 
     #[test]
@@ -205,8 +226,16 @@ mod tests {
             outbox_fault: Some(crate::OutboxFault::Unauthenticated),
             ..entry(Action::Delete, Some(text.clone()))
         };
-        let other = AdminEntry { resource_type: ResourceType::User, ..entry(Action::Delete, Some(text.clone())) };
-        for no_record in [unsure, other, entry(Action::Update, Some(text)), entry(Action::Delete, None)] {
+        let other = AdminEntry {
+            resource_type: ResourceType::User,
+            ..entry(Action::Delete, Some(text.clone()))
+        };
+        for no_record in [
+            unsure,
+            other,
+            entry(Action::Update, Some(text)),
+            entry(Action::Delete, None),
+        ] {
             assert_eq!(erasures([&no_record]), Erasures::default(), "{no_record:?}");
         }
     }
@@ -233,8 +262,14 @@ mod tests {
         let (kept, count) = erased_where(&openings, |value| names(value, "did:test:ann")).unwrap();
         assert_eq!(count, 1);
         assert!(kept.windows(8).any(|w| w == b"10.0.0.1") && !kept.windows(8).any(|w| w == b"test:ann"));
-        assert_eq!(erased_where(&kept, |value| names(value, "did:test:ann")).unwrap(), (kept.clone(), 0));
-        assert_eq!(erased_where(&openings, |_| true).unwrap().0, crate::erased(&openings).unwrap());
+        assert_eq!(
+            erased_where(&kept, |value| names(value, "did:test:ann")).unwrap(),
+            (kept.clone(), 0)
+        );
+        assert_eq!(
+            erased_where(&openings, |_| true).unwrap().0,
+            crate::erased(&openings).unwrap()
+        );
         assert!(erased_where(&openings[1..], |_| true).is_err());
     }
 

@@ -125,13 +125,27 @@ pub(crate) struct Out<'b, 'e> {
 
 impl<'b, 'e> Out<'b, 'e> {
     pub(crate) fn new(body: &'b mut Vec<u8>, openings: &'b mut Vec<u8>, entropy: &'e dyn Entropy) -> Self {
-        let salts = Salts { entropy, drawn: [0; SALTS_AT_ONCE], used: SALTS_AT_ONCE };
-        Self { body: Writer::new(body), openings: Writer::new(openings), salts }
+        let salts = Salts {
+            entropy,
+            drawn: [0; SALTS_AT_ONCE],
+            used: SALTS_AT_ONCE,
+        };
+        Self {
+            body: Writer::new(body),
+            openings: Writer::new(openings),
+            salts,
+        }
     }
 
     fn map(&mut self) -> FieldsOut<'_, 'b, 'e> {
-        let to = Committer { openings: &mut self.openings, salts: &mut self.salts };
-        FieldsOut { map: self.body.map(), to }
+        let to = Committer {
+            openings: &mut self.openings,
+            salts: &mut self.salts,
+        };
+        FieldsOut {
+            map: self.body.map(),
+            to,
+        }
     }
 }
 
@@ -168,7 +182,11 @@ impl Salts<'_> {
             self.entropy.fill(&mut self.drawn);
             self.used = 0;
         }
-        let salt = self.drawn.get(self.used..).and_then(|rest| rest.first_chunk::<16>()).copied();
+        let salt = self
+            .drawn
+            .get(self.used..)
+            .and_then(|rest| rest.first_chunk::<16>())
+            .copied();
         self.used += 16;
         salt.unwrap_or_else(|| {
             let mut salt = [0; 16];
@@ -208,7 +226,11 @@ pub(crate) struct Input<'r, 'a> {
 impl Input<'_, '_> {
     fn map<T>(self, read: impl FnOnce(&mut FieldsIn<'_, '_>) -> Result<T, EntryError>) -> Result<T, EntryError> {
         let mut body = self.body;
-        let mut fields = FieldsIn { map: body.map()?, from: self.openings, org: self.org };
+        let mut fields = FieldsIn {
+            map: body.map()?,
+            from: self.openings,
+            org: self.org,
+        };
         let record = read(&mut fields)?;
         fields.map.end()?;
         body.end()?;
@@ -510,7 +532,11 @@ impl Value for DenyReason {
     }
     fn take(from: &mut Reader<'_>) -> Result<Self, EntryError> {
         let text = from.text()?;
-        Self::ALL.iter().copied().find(|reason| reason.as_str() == text).ok_or(EntryError::Value)
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|reason| reason.as_str() == text)
+            .ok_or(EntryError::Value)
     }
 }
 

@@ -33,7 +33,11 @@ impl core::str::FromStr for ChainId {
         let stream = stream.parse().map_err(|_| ChainNameError)?;
         let shard = ShardId(shard.parse().map_err(|_| ChainNameError)?);
         let id = Self { stream, shard };
-        if id.to_string() == text { Ok(id) } else { Err(ChainNameError) }
+        if id.to_string() == text {
+            Ok(id)
+        } else {
+            Err(ChainNameError)
+        }
     }
 }
 
@@ -80,10 +84,23 @@ impl ChainEdge {
     pub fn push(&mut self, seq: u64, stored: Hash, bytes: &[u8]) -> Result<(), Finding> {
         let computed = tree::leaf(bytes);
         let due = self.size();
-        let finding = |kind, stored, expected| Finding { kind, seq: Some(seq), time: None, stored, expected };
+        let finding = |kind, stored, expected| Finding {
+            kind,
+            seq: Some(seq),
+            time: None,
+            stored,
+            expected,
+        };
         if seq != due {
-            let kind = if seq > due { FindingKind::SeqGap } else { FindingKind::SeqDuplicate };
-            return Err(Finding { seq: Some(due), ..finding(kind, Some(stored), None) });
+            let kind = if seq > due {
+                FindingKind::SeqGap
+            } else {
+                FindingKind::SeqDuplicate
+            };
+            return Err(Finding {
+                seq: Some(due),
+                ..finding(kind, Some(stored), None)
+            });
         }
         let header = Header::read(bytes).map(|(header, _)| header);
         let header = header.map_err(|_| finding(FindingKind::HashMismatch, Some(stored), Some(computed)))?;
@@ -118,17 +135,29 @@ pub struct SigningGuard {
 impl SigningGuard {
     /// For a chain nothing is known of.
     pub fn fresh() -> Self {
-        Self { edge: ChainEdge::default(), floor: None, era: 0 }
+        Self {
+            edge: ChainEdge::default(),
+            floor: None,
+            era: 0,
+        }
     }
 
     /// For a chain of which only a signed note is known: it is read from its beginning, and must be as it says.
     pub fn from_checkpoint(note: &Checkpoint) -> Self {
-        Self { edge: ChainEdge::default(), floor: Some((note.size, note.root)), era: note.era() }
+        Self {
+            edge: ChainEdge::default(),
+            floor: Some((note.size, note.root)),
+            era: note.era(),
+        }
     }
 
     /// For a chain that goes on at a trusted head.
     pub fn from_trusted(head: &TrustedHead) -> Option<Self> {
-        Some(Self { edge: head.edge()?, floor: None, era: head.era })
+        Some(Self {
+            edge: head.edge()?,
+            floor: None,
+            era: head.era,
+        })
     }
 
     /// Whether entries are still to be read: the number of the next one.
@@ -232,12 +261,21 @@ pub struct TrustedHead {
 impl TrustedHead {
     /// The head at an edge; `note` is what was signed of it.
     pub fn new(note: Option<String>, edge: &ChainEdge, era: u64) -> Self {
-        Self { note, size: edge.size(), peaks: edge.frontier.peaks().to_vec(), last: edge.last, era }
+        Self {
+            note,
+            size: edge.size(),
+            peaks: edge.frontier.peaks().to_vec(),
+            last: edge.last,
+            era,
+        }
     }
 
     /// The edge; `None` if the peaks do not fit the size.
     pub fn edge(&self) -> Option<ChainEdge> {
-        Some(ChainEdge::new(Frontier::resume(self.size, self.peaks.clone())?, self.last))
+        Some(ChainEdge::new(
+            Frontier::resume(self.size, self.peaks.clone())?,
+            self.last,
+        ))
     }
 
     /// The root of the tree.
@@ -265,8 +303,15 @@ impl ChainList {
     /// The list as a checkpoint: `counter` as size, the root over the lines as leaves, one extension line a chain.
     pub fn checkpoint(&self, cluster: &str, counter: u64) -> Checkpoint {
         let lines: Vec<_> = self.heads.iter().map(line).collect();
-        let root = lines.iter().map(|line| tree::leaf(line.as_bytes())).collect::<Frontier>().root();
-        Checkpoint { extensions: lines, ..Checkpoint::new(Self::origin(cluster), counter, root) }
+        let root = lines
+            .iter()
+            .map(|line| tree::leaf(line.as_bytes()))
+            .collect::<Frontier>()
+            .root();
+        Checkpoint {
+            extensions: lines,
+            ..Checkpoint::new(Self::origin(cluster), counter, root)
+        }
     }
 
     /// Reads a list; `None` if the checkpoint is no list, or its lines do not make its root.
@@ -330,7 +375,9 @@ impl TrustedHeads {
 
     /// All heads; a name that is no chain's is passed over.
     pub fn heads(&self) -> impl Iterator<Item = (ChainId, &TrustedHead)> {
-        self.heads.iter().filter_map(|(name, head)| Some((name.parse().ok()?, head)))
+        self.heads
+            .iter()
+            .filter_map(|(name, head)| Some((name.parse().ok()?, head)))
     }
 
     /// Takes a head, unless a longer one of the same or a later era is there. Says whether it did.
@@ -350,7 +397,9 @@ impl TrustedHeads {
 
     /// The public keys known here.
     pub fn keys(&self) -> impl Iterator<Item = CheckpointPublicKey> {
-        self.keys.iter().filter_map(|key| CheckpointPublicKey::from_bytes(key).ok())
+        self.keys
+            .iter()
+            .filter_map(|key| CheckpointPublicKey::from_bytes(key).ok())
     }
 
     /// Remembers a public key. Says whether it was new.
@@ -403,7 +452,10 @@ impl TrustedHeads {
 
     /// Everything signed that is kept here: heads and the list.
     pub fn notes(&self) -> impl Iterator<Item = &str> {
-        self.heads.values().filter_map(|head| head.note.as_deref()).chain(self.list.as_deref())
+        self.heads
+            .values()
+            .filter_map(|head| head.note.as_deref())
+            .chain(self.list.as_deref())
     }
 
     /// What of the trusted chains the store does not have, or has otherwise. `will_restore` says of a chain how many of
@@ -417,11 +469,20 @@ impl TrustedHeads {
         for (chain, head) in self.heads().filter(|(_, head)| head.size > 0) {
             let found = stored.iter().find(|found| found.chain == chain);
             let size = found.and_then(|found| found.head).map_or(0, |head| head.size);
-            let finding =
-                |kind, stored, expected| Finding { kind, seq: head.size.checked_sub(1), time: None, stored, expected };
+            let finding = |kind, stored, expected| Finding {
+                kind,
+                seq: head.size.checked_sub(1),
+                time: None,
+                stored,
+                expected,
+            };
             if size < head.size {
                 if will_restore(chain) < head.size {
-                    let kind = if size == 0 { FindingKind::ShardMissing } else { FindingKind::ChainTruncated };
+                    let kind = if size == 0 {
+                        FindingKind::ShardMissing
+                    } else {
+                        FindingKind::ChainTruncated
+                    };
                     missing.push((chain, finding(kind, None, head.last)));
                 }
                 continue;
@@ -429,7 +490,11 @@ impl TrustedHeads {
             let at_trusted = found.and_then(|found| found.at_trusted);
             match head.last {
                 Some(last) if at_trusted != Some(last) => {
-                    let kind = if at_trusted.is_some() { FindingKind::AnchorMismatch } else { FindingKind::SeqGap };
+                    let kind = if at_trusted.is_some() {
+                        FindingKind::AnchorMismatch
+                    } else {
+                        FindingKind::SeqGap
+                    };
                     missing.push((chain, finding(kind, at_trusted, Some(last))));
                 }
                 Some(_) | None => {}
@@ -442,6 +507,12 @@ impl TrustedHeads {
 impl Discontinuity {
     /// The head that is trusted after it.
     fn head(&self) -> TrustedHead {
-        TrustedHead { note: None, size: self.to.0, peaks: self.peaks.clone(), last: self.last, era: self.era }
+        TrustedHead {
+            note: None,
+            size: self.to.0,
+            peaks: self.peaks.clone(),
+            last: self.last,
+            era: self.era,
+        }
     }
 }

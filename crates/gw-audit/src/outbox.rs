@@ -38,10 +38,17 @@ pub fn row_state<'a>(
 /// Whether two entries are of one row. A fault is found at sealing, so it is no part of the row; an entry sealed before
 /// origins were recorded has none; personal values may have been erased since, which verification asks a record for.
 fn is_same((row, row_time): (&AdminEntry, Timestamp), (sealed, sealed_time): (&AdminEntry, Timestamp)) -> bool {
-    let without_origin =
-        |entry: &AdminEntry| AdminEntry { store_id: None, outbox_id: None, outbox_fault: None, ..entry.clone() };
+    let without_origin = |entry: &AdminEntry| AdminEntry {
+        store_id: None,
+        outbox_id: None,
+        outbox_fault: None,
+        ..entry.clone()
+    };
     let written = AdminEntry {
-        actor_external_id: row.actor_external_id.clone().filter(|_| sealed.actor_external_id.is_some()),
+        actor_external_id: row
+            .actor_external_id
+            .clone()
+            .filter(|_| sealed.actor_external_id.is_some()),
         ip_address: row.ip_address.filter(|_| sealed.ip_address.is_some()),
         resource_name: row.resource_name.clone().filter(|_| sealed.resource_name.is_some()),
         old_value: row.old_value.clone().filter(|_| sealed.old_value.is_some()),
@@ -83,7 +90,11 @@ pub fn absent_ids(sealed: i64, waiting: &[i64], last: i64) -> Vec<RangeInclusive
 /// somebody re-anchors the chain.
 pub fn gap_entry(store: StoreId, ids: &RangeInclusive<u64>, missing: u64) -> AdminEntry {
     AdminEntry {
-        new_value: Some(format!(r#"{{"first":{},"last":{},"missing":{missing}}}"#, ids.start(), ids.end())),
+        new_value: Some(format!(
+            r#"{{"first":{},"last":{},"missing":{missing}}}"#,
+            ids.start(),
+            ids.end()
+        )),
         store_id: Some(store),
         outbox_id: Some(*ids.end()),
         outbox_fault: Some(OutboxFault::Missing),
@@ -93,8 +104,13 @@ pub fn gap_entry(store: StoreId, ids: &RangeInclusive<u64>, missing: u64) -> Adm
 
 /// Whether an entry stands for rows that are gone, and for nothing else.
 pub fn is_gap_entry(entry: &AdminEntry) -> bool {
-    let (Some(store), Some(id)) = (entry.store_id, entry.outbox_id) else { return false };
-    AdminEntry { new_value: entry.new_value.clone(), ..gap_entry(store, &(id..=id), 1) } == *entry
+    let (Some(store), Some(id)) = (entry.store_id, entry.outbox_id) else {
+        return false;
+    };
+    AdminEntry {
+        new_value: entry.new_value.clone(),
+        ..gap_entry(store, &(id..=id), 1)
+    } == *entry
 }
 
 /// The entry for an outbox row whose number is no valid id. Whoever wrote the row chose its contents, so the entry holds none.
@@ -121,7 +137,10 @@ pub const FOREIGN_ALARM: &str = "foreign_entry:";
 
 /// The number of the entry that the event says no mutation wrote, if it says so.
 pub fn foreign_entry(event: &SecurityEvent) -> Option<u64> {
-    let reason = event.reason.as_deref().filter(|_| event.kind == SecurityKind::TamperDetected)?;
+    let reason = event
+        .reason
+        .as_deref()
+        .filter(|_| event.kind == SecurityKind::TamperDetected)?;
     reason.strip_prefix(FOREIGN_ALARM)?.parse().ok()
 }
 
@@ -154,21 +173,46 @@ mod tests {
         };
         assert_eq!(state(&[]), RowState::New);
         assert_eq!(state(&[(row.clone(), later)]), RowState::Sealed);
-        let forged = AdminEntry { outbox_fault: Some(OutboxFault::Unauthenticated), ..row.clone() };
+        let forged = AdminEntry {
+            outbox_fault: Some(OutboxFault::Unauthenticated),
+            ..row.clone()
+        };
         assert_eq!(state(&[(forged, at)]), RowState::Sealed);
-        let old = AdminEntry { store_id: None, outbox_id: None, ..row.clone() };
-        assert_eq!(state(&[(old, at)]), RowState::Sealed, "sealed before origins were recorded");
+        let old = AdminEntry {
+            store_id: None,
+            outbox_id: None,
+            ..row.clone()
+        };
+        assert_eq!(
+            state(&[(old, at)]),
+            RowState::Sealed,
+            "sealed before origins were recorded"
+        );
         assert_eq!(state(&[(entry(1, 7, "b"), at)]), RowState::IdReused);
-        let erased = AdminEntry { new_value: None, ..row.clone() };
-        assert_eq!(state(&[(erased.clone(), at)]), RowState::Sealed, "its personal value was erased");
-        let other = AdminEntry { action: Action::Delete, ..erased };
+        let erased = AdminEntry {
+            new_value: None,
+            ..row.clone()
+        };
+        assert_eq!(
+            state(&[(erased.clone(), at)]),
+            RowState::Sealed,
+            "its personal value was erased"
+        );
+        let other = AdminEntry {
+            action: Action::Delete,
+            ..erased
+        };
         assert_eq!(state(&[(other, at)]), RowState::IdReused);
         assert_eq!(
             state(&[(row.clone(), Timestamp::from_secs(4))]),
             RowState::IdReused,
             "sealed before it was written"
         );
-        assert_eq!(state(&[(entry(1, 7, "b"), at), (row.clone(), at)]), RowState::Sealed, "after a crash");
+        assert_eq!(
+            state(&[(entry(1, 7, "b"), at), (row.clone(), at)]),
+            RowState::Sealed,
+            "after a crash"
+        );
         assert_eq!(state(&[(entry(2, 7, "a"), at)]), RowState::IdReused, "of another store");
     }
 

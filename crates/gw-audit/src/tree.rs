@@ -14,7 +14,14 @@ pub fn leaf(entry: &[u8]) -> Hash {
 
 /// The hash of an inner node.
 pub fn node(left: &Hash, right: &Hash) -> Hash {
-    Hash::new(Sha256::new().chain_update([1]).chain_update(left).chain_update(right).finalize().into())
+    Hash::new(
+        Sha256::new()
+            .chain_update([1])
+            .chain_update(left)
+            .chain_update(right)
+            .finalize()
+            .into(),
+    )
 }
 
 /// The root of the tree without leaves.
@@ -180,7 +187,11 @@ pub fn verify_consistency(old: u64, old_root: &Hash, size: u64, root: &Hash, pro
         return false;
     }
     let mut path = proof.iter();
-    let first = if old.is_power_of_two() { Some(old_root) } else { path.next() };
+    let first = if old.is_power_of_two() {
+        Some(old_root)
+    } else {
+        path.next()
+    };
     let Some(first) = first else { return false };
     let (mut at, mut last) = (old - 1, size - 1);
     while at & 1 == 1 {
@@ -217,8 +228,16 @@ mod tests {
     use proptest::prelude::*;
 
     /// The leaves of the test vectors that come with the reference implementation of RFC 6962.
-    const LEAVES: [&str; 8] =
-        ["", "00", "10", "2021", "3031", "40414243", "5051525354555657", "606162636465666768696a6b6c6d6e6f"];
+    const LEAVES: [&str; 8] = [
+        "",
+        "00",
+        "10",
+        "2021",
+        "3031",
+        "40414243",
+        "5051525354555657",
+        "606162636465666768696a6b6c6d6e6f",
+    ];
     const ROOTS: [&str; 8] = [
         "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d",
         "fac54203e7cc696cf0dfcb42c92a1d9dbaf70ad9e621f4bd8d98662f00e3c125",
@@ -240,7 +259,10 @@ mod tests {
 
     #[test]
     fn rule_6_roots_are_those_of_rfc_6962() {
-        assert_eq!(hex::encode(empty_root()), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+        assert_eq!(
+            hex::encode(empty_root()),
+            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+        );
         let leaves = vector_leaves();
         for (n, expected) in ROOTS.iter().enumerate() {
             assert_eq!(hex::encode(root(&leaves[..=n])), *expected, "{} leaves", n + 1);

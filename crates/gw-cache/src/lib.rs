@@ -167,7 +167,13 @@ impl<'a> Group<'a> {
 impl<'a> Entry<'a> {
     /// A value of `space`, for as long as values of its kind live.
     pub const fn new(space: Space, key: &'a str, value: &'a [u8]) -> Self {
-        Self { space, key, value, life: space.life(), groups: &[] }
+        Self {
+            space,
+            key,
+            value,
+            life: space.life(),
+            groups: &[],
+        }
     }
 
     /// For so long instead; nothing is kept for no time.
@@ -188,14 +194,20 @@ impl<'a> Entry<'a> {
 impl Cache {
     /// A cache of this process alone.
     pub fn in_process(clock: Arc<dyn Clock>) -> Self {
-        Self(Arc::new(Inside { memory: Memory::new(clock), shared: None }))
+        Self(Arc::new(Inside {
+            memory: Memory::new(clock),
+            shared: None,
+        }))
     }
 
     /// The cache at `url`, shared with every instance that uses the same: `redis://`, `rediss://` (TLS), or either with
     /// `-cluster` or `-sentinel`; `valkey` serves as well as `redis`. Tries once; from then on it reconnects by itself.
     pub async fn connect(url: &Secret, clock: Arc<dyn Clock>) -> Result<Self, ConnectError> {
         let shared = Redis::connect(url, Arc::clone(&clock)).await?;
-        Ok(Self(Arc::new(Inside { memory: Memory::new(clock), shared: Some(shared) })))
+        Ok(Self(Arc::new(Inside {
+            memory: Memory::new(clock),
+            shared: Some(shared),
+        })))
     }
 
     /// Whether other instances see what is kept here.
@@ -317,7 +329,10 @@ impl Cache {
 
 impl core::fmt::Debug for Entry<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Entry").field("space", &self.space).field("life", &self.life).finish_non_exhaustive()
+        f.debug_struct("Entry")
+            .field("space", &self.space)
+            .field("life", &self.life)
+            .finish_non_exhaustive()
     }
 }
 

@@ -70,18 +70,30 @@ impl Memory {
         }
         // A value in the place of one of the same group needs no further room in it.
         let held = |name: &str| old.is_some_and(|old| old.groups.iter().any(|group| &**group == name));
-        let full = entry.groups.iter().filter(|group| !held(group.name)).filter_map(|group| {
-            let members = shelf.groups.get(group.name)?;
-            (members.len() >= usize::try_from(group.most).unwrap_or(usize::MAX)).then(|| wait(now, members))
-        });
+        let full = entry
+            .groups
+            .iter()
+            .filter(|group| !held(group.name))
+            .filter_map(|group| {
+                let members = shelf.groups.get(group.name)?;
+                (members.len() >= usize::try_from(group.most).unwrap_or(usize::MAX)).then(|| wait(now, members))
+            });
         if let Some(wait) = full.max() {
             return Err(PutError::GroupFull { wait });
         }
         if old.is_none() && shelf.entries.len() >= entry.space.most() {
-            let yields = if entry.groups.is_empty() { None } else { shelf.oldest_of_fullest() };
+            let yields = if entry.groups.is_empty() {
+                None
+            } else {
+                shelf.oldest_of_fullest()
+            };
             match yields {
                 Some(key) => drop(shelf.remove(&key)),
-                None => return Err(PutError::Full { wait: wait(now, &shelf.ends) }),
+                None => {
+                    return Err(PutError::Full {
+                        wait: wait(now, &shelf.ends),
+                    });
+                }
             }
         }
         shelf.remove(entry.key);
@@ -114,11 +126,17 @@ impl Memory {
     }
 
     pub(crate) fn list(&self, space: Space, offset: usize, limit: usize) -> Listed {
-        let Ok((shelf, _)) = self.shelf(space) else { return Listed::default() };
+        let Ok((shelf, _)) = self.shelf(space) else {
+            return Listed::default();
+        };
         let page = shelf.ends.iter().skip(offset).take(limit);
-        let entries =
-            page.filter_map(|(_, key)| Some((key.to_string(), shelf.entries.get(key)?.value.clone()))).collect();
-        Listed { entries, total: shelf.entries.len() }
+        let entries = page
+            .filter_map(|(_, key)| Some((key.to_string(), shelf.entries.get(key)?.value.clone())))
+            .collect();
+        Listed {
+            entries,
+            total: shelf.entries.len(),
+        }
     }
 
     pub(crate) fn hit(&self, window: Window, key: &str) -> Result<Hits, Unavailable> {
@@ -135,17 +153,33 @@ impl Memory {
             None => {
                 let until = end(now, window.life());
                 let value = Bytes::copy_from_slice(&1u64.to_be_bytes());
-                shelf.hold(key, Held { until, value, groups: Vec::new() });
+                shelf.hold(
+                    key,
+                    Held {
+                        until,
+                        value,
+                        groups: Vec::new(),
+                    },
+                );
                 (1, until)
             }
         };
-        Ok(Hits { count, ends_in: between(now, until) })
+        Ok(Hits {
+            count,
+            ends_in: between(now, until),
+        })
     }
 
     pub(crate) fn hits(&self, window: Window, key: &str) -> Result<Hits, Unavailable> {
         let (shelf, now) = self.window(window)?;
-        let none = Hits { count: 0, ends_in: Duration::ZERO };
-        let hits = |held: &Held| Hits { count: counted(&held.value), ends_in: between(now, held.until) };
+        let none = Hits {
+            count: 0,
+            ends_in: Duration::ZERO,
+        };
+        let hits = |held: &Held| Hits {
+            count: counted(&held.value),
+            ends_in: between(now, held.until),
+        };
         Ok(shelf.entries.get(key).map_or(none, hits))
     }
 
@@ -200,13 +234,23 @@ impl Memory {
 impl Shelf {
     fn insert(&mut self, entry: &Entry<'_>, until: Timestamp) {
         let groups = entry.groups.iter().map(|group| Arc::from(group.name)).collect();
-        self.hold(entry.key, Held { until, value: Bytes::copy_from_slice(entry.value), groups });
+        self.hold(
+            entry.key,
+            Held {
+                until,
+                value: Bytes::copy_from_slice(entry.value),
+                groups,
+            },
+        );
     }
 
     fn hold(&mut self, key: &str, held: Held) {
         let key: Arc<str> = key.into();
         for group in &held.groups {
-            self.groups.entry(Arc::clone(group)).or_default().insert((held.until, Arc::clone(&key)));
+            self.groups
+                .entry(Arc::clone(group))
+                .or_default()
+                .insert((held.until, Arc::clone(&key)));
         }
         if let Some(network) = held.groups.last() {
             let count = self.groups.get(network).map_or(0, BTreeSet::len);
@@ -248,13 +292,17 @@ impl Shelf {
 
 /// Until the first of them ends.
 fn wait(now: Timestamp, ends: &BTreeSet<(Timestamp, Arc<str>)>) -> Seconds {
-    let micros = ends.first().map_or(0, |(until, _)| until.micros().saturating_sub(now.micros()));
+    let micros = ends
+        .first()
+        .map_or(0, |(until, _)| until.micros().saturating_sub(now.micros()));
     pace::wait(u64::try_from(micros).unwrap_or(0))
 }
 
 impl core::fmt::Debug for Shelf {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Shelf").field("entries", &self.entries.len()).finish_non_exhaustive()
+        f.debug_struct("Shelf")
+            .field("entries", &self.entries.len())
+            .finish_non_exhaustive()
     }
 }
 

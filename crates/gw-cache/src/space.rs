@@ -81,8 +81,11 @@ mod tests {
 
     #[test]
     fn no_two_kinds_share_a_name() {
-        let names: Vec<_> =
-            Space::ALL.iter().map(|space| space.name()).chain(Window::ALL.iter().map(|kind| kind.name())).collect();
+        let names: Vec<_> = Space::ALL
+            .iter()
+            .map(|space| space.name())
+            .chain(Window::ALL.iter().map(|kind| kind.name()))
+            .collect();
         assert_eq!(names.iter().collect::<HashSet<_>>().len(), names.len(), "{names:?}");
     }
 

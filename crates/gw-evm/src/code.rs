@@ -14,7 +14,9 @@ pub fn delegation(code: &[u8]) -> Option<Address> {
 /// What a minimal proxy (ERC-1167) delegates to.
 pub fn minimal_proxy(code: &[u8]) -> Option<Address> {
     const BEFORE: [u8; 10] = [0x36, 0x3d, 0x3d, 0x37, 0x3d, 0x3d, 0x3d, 0x36, 0x3d, 0x73];
-    const AFTER: [u8; 15] = [0x5a, 0xf4, 0x3d, 0x82, 0x80, 0x3e, 0x90, 0x3d, 0x91, 0x60, 0x2b, 0x57, 0xfd, 0x5b, 0xf3];
+    const AFTER: [u8; 15] = [
+        0x5a, 0xf4, 0x3d, 0x82, 0x80, 0x3e, 0x90, 0x3d, 0x91, 0x60, 0x2b, 0x57, 0xfd, 0x5b, 0xf3,
+    ];
     let address = code.strip_prefix(&BEFORE)?.strip_suffix(&AFTER)?;
     Address::try_from(address).ok()
 }
@@ -65,7 +67,10 @@ pub fn reads_block(code: &[u8]) -> bool {
     const GASLIMIT: u8 = 0x45;
     const BASEFEE: u8 = 0x48;
     const BLOBBASEFEE: u8 = 0x4a;
-    executes(code, |opcode| matches!(opcode, GASPRICE | BLOCKHASH..=GASLIMIT | BASEFEE..=BLOBBASEFEE))
+    executes(
+        code,
+        |opcode| matches!(opcode, GASPRICE | BLOCKHASH..=GASLIMIT | BASEFEE..=BLOBBASEFEE),
+    )
 }
 
 /// Whether one of these opcodes can run.
@@ -126,7 +131,9 @@ pub fn upgrade(input: &[u8]) -> Option<Upgrade> {
     let (_, position) = UPGRADES.iter().find(|(known, _)| known == selector)?;
     let (words, _) = arguments.as_chunks::<32>();
     Some(Upgrade {
-        implementation: words.get(*position).and_then(|word| crate::abi::clean_address(&B256::from(*word))),
+        implementation: words
+            .get(*position)
+            .and_then(|word| crate::abi::clean_address(&B256::from(*word))),
     })
 }
 
@@ -150,7 +157,9 @@ const MULTICALL_SELECTORS: [[u8; 4]; 6] = [
 /// Whether a call is a known multicall (M1).
 pub fn is_multicall(to: Option<Address>, input: &[u8]) -> bool {
     to.is_some_and(|to| MULTICALL_ADDRESSES.contains(&to))
-        && input.first_chunk::<4>().is_some_and(|selector| MULTICALL_SELECTORS.contains(selector))
+        && input
+            .first_chunk::<4>()
+            .is_some_and(|selector| MULTICALL_SELECTORS.contains(selector))
 }
 
 /// keccak256("eip1967.proxy.implementation") - 1
@@ -172,7 +181,11 @@ pub const DIAMOND_CUT: [u8; 4] = [0x1f, 0x93, 0x1c, 0x1c];
 pub fn diamond_facets(input: &[u8]) -> Option<Vec<Address>> {
     let words = input.strip_prefix(&DIAMOND_CUT)?.as_chunks::<32>().0;
     let number = |at: usize| -> Option<usize> { U256::from_be_bytes(*words.get(at)?).try_into().ok() };
-    let offset = |at: usize| number(at).filter(|offset| offset.is_multiple_of(32)).map(|offset| offset / 32);
+    let offset = |at: usize| {
+        number(at)
+            .filter(|offset| offset.is_multiple_of(32))
+            .map(|offset| offset / 32)
+    };
     let list = offset(0)?;
     let length = number(list)?;
     let first = list.checked_add(1)?;
@@ -227,7 +240,10 @@ fn selectors(text: &[u8]) -> impl Iterator<Item = [u8; 4]> {
         let (selector, rest) = word.split_first_chunk::<4>()?;
         rest.iter().all(|byte| *byte == 0).then_some(*selector)
     });
-    let pushed = text.array_windows::<5>().filter(|[push, ..]| *push == PUSH4).map(|[_, a, b, c, d]| [*a, *b, *c, *d]);
+    let pushed = text
+        .array_windows::<5>()
+        .filter(|[push, ..]| *push == PUSH4)
+        .map(|[_, a, b, c, d]| [*a, *b, *c, *d]);
     words.chain(pushed)
 }
 
@@ -257,7 +273,10 @@ mod tests {
     #[test]
     fn hd6_hd29_opcodes_that_look_at_accounts_in_live_code() {
         assert!(probes("31") && probes("3f"));
-        assert!(probes("73 0000000000000000000000000000000000000001 31 00"), "PUSH20 BALANCE");
+        assert!(
+            probes("73 0000000000000000000000000000000000000001 31 00"),
+            "PUSH20 BALANCE"
+        );
         assert!(probes("5f 5b 3f"));
         assert!(!probes("47"), "SELFBALANCE asks about itself");
         assert!(reads_own_balance(&[0x47]) && reads_own_balance(&[0x30, 0x31]) && !reads_own_balance(&[0x60, 0x47]));
@@ -298,7 +317,10 @@ mod tests {
 
     #[test]
     fn u2_a_diamond_writes_its_selectors_where_the_reference_does() {
-        assert_eq!(keccak256("diamondCut((address,uint8,bytes4[])[],address,bytes)")[..4], DIAMOND_CUT);
+        assert_eq!(
+            keccak256("diamondCut((address,uint8,bytes4[])[],address,bytes)")[..4],
+            DIAMOND_CUT
+        );
         let selector = [0xa9, 0x05, 0x9c, 0xbb];
         let mut padded = [0; 32];
         padded[..4].copy_from_slice(&selector);
@@ -310,7 +332,9 @@ mod tests {
         }
         assert!(diamond_cut_slots([&[0x11; 64][..]].into_iter()).all(|slot| slot != entry));
         assert!(diamond_cut_slots(std::iter::empty()).any(|slot| slot == DIAMOND_SLOT));
-        assert!(keeps_diamond_selectors(&[&[0x7f][..], DIAMOND_SLOT.as_slice()].concat()));
+        assert!(keeps_diamond_selectors(
+            &[&[0x7f][..], DIAMOND_SLOT.as_slice()].concat()
+        ));
         assert!(!keeps_diamond_selectors(&[0; 64]));
     }
 
@@ -333,10 +357,24 @@ mod tests {
             ("upgradeAndCall(address,address,bytes)", second),
         ] {
             let call = [&keccak256(signature)[..4], &word(first), &word(second)].concat();
-            assert_eq!(upgrade(&call), Some(Upgrade { implementation: Some(implementation) }), "{signature}");
-            assert_eq!(upgrade(&call[..4 + 31]), Some(Upgrade { implementation: None }), "{signature} cut off");
+            assert_eq!(
+                upgrade(&call),
+                Some(Upgrade {
+                    implementation: Some(implementation)
+                }),
+                "{signature}"
+            );
+            assert_eq!(
+                upgrade(&call[..4 + 31]),
+                Some(Upgrade { implementation: None }),
+                "{signature} cut off"
+            );
             let dirty = [&call[..4], &[0xff; 64]].concat();
-            assert_eq!(upgrade(&dirty), Some(Upgrade { implementation: None }), "{signature} dirty");
+            assert_eq!(
+                upgrade(&dirty),
+                Some(Upgrade { implementation: None }),
+                "{signature} dirty"
+            );
         }
         assert_eq!(upgrade(&keccak256("transfer(address,uint256)")[..4]), None);
         assert_eq!(upgrade(&[0x36, 0x59, 0xcf]), None);
@@ -347,7 +385,15 @@ mod tests {
         let number = |n: u64| B256::from(U256::from(n));
         let facet = Address::repeat_byte(7);
         let cut = |count: u64, facet: B256| {
-            let words = [number(0x60), B256::ZERO, B256::ZERO, number(count), number(0x20), facet, B256::ZERO];
+            let words = [
+                number(0x60),
+                B256::ZERO,
+                B256::ZERO,
+                number(count),
+                number(0x20),
+                facet,
+                B256::ZERO,
+            ];
             [&DIAMOND_CUT[..], words.concat().as_slice()].concat()
         };
         assert_eq!(diamond_facets(&cut(1, facet.into_word())), Some(vec![facet]));
@@ -384,7 +430,10 @@ mod tests {
             assert!(!is_multicall(Some(Address::ZERO), input.as_slice()));
             assert!(!is_multicall(None, input.as_slice()));
         }
-        assert!(!is_multicall(Some(multicall3), keccak256("getBlockNumber()").as_slice()));
+        assert!(!is_multicall(
+            Some(multicall3),
+            keccak256("getBlockNumber()").as_slice()
+        ));
         assert!(!is_multicall(Some(multicall3), &[0x25, 0x2d, 0xba]));
     }
 

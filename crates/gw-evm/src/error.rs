@@ -22,12 +22,18 @@ pub struct ParamError {
 impl ParamError {
     /// Malformed or unsupported parameters.
     pub fn invalid(message: impl Into<Cow<'static, str>>) -> Self {
-        Self { kind: ParamErrorKind::Invalid, message: message.into() }
+        Self {
+            kind: ParamErrorKind::Invalid,
+            message: message.into(),
+        }
     }
 
     /// More than the gateway serves in one call.
     pub fn limit(message: impl Into<Cow<'static, str>>) -> Self {
-        Self { kind: ParamErrorKind::Limit, message: message.into() }
+        Self {
+            kind: ParamErrorKind::Limit,
+            message: message.into(),
+        }
     }
 
     /// The family.

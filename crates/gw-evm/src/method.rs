@@ -158,7 +158,10 @@ impl Method {
     /// The row of `name`, ASCII case folded (J6). Spaces, escapes and look-alikes are other names.
     pub fn by_name(name: &str) -> Option<Self> {
         // Nearly every client writes the canonical name: one comparison per row of equal length.
-        Self::ALL.iter().copied().find(|method| method.as_str().eq_ignore_ascii_case(name))
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|method| method.as_str().eq_ignore_ascii_case(name))
     }
 
     /// What `name` means to the registry alone.
@@ -239,13 +242,17 @@ pub(crate) mod blocked {
         let name = name.to_ascii_lowercase();
         NAMES.contains(&name.as_str())
             || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-            || name.strip_prefix("eth_").is_some_and(|rest| rest.contains(USER_OPERATION))
+            || name
+                .strip_prefix("eth_")
+                .is_some_and(|rest| rest.contains(USER_OPERATION))
     }
 
     /// Whether a name that starts like this can be blocked.
     pub(crate) fn meets(prefix: &str) -> bool {
         let prefix = prefix.to_ascii_lowercase();
-        let families = PREFIXES.iter().any(|family| family.starts_with(&prefix) || prefix.starts_with(family));
+        let families = PREFIXES
+            .iter()
+            .any(|family| family.starts_with(&prefix) || prefix.starts_with(family));
         families || NAMES.iter().any(|name| name.starts_with(&prefix)) || "eth_".starts_with(&prefix)
     }
 }
@@ -275,7 +282,10 @@ impl MethodSet {
     /// The set with `method`.
     #[must_use]
     pub const fn with(self, method: Method) -> Self {
-        Self { bits: self.bits | Self::bit(method), all: self.all }
+        Self {
+            bits: self.bits | Self::bit(method),
+            all: self.all,
+        }
     }
 
     /// The set without the methods of another one. `*` less something is a list.
@@ -284,13 +294,20 @@ impl MethodSet {
         if other.is_empty() {
             return self;
         }
-        Method::ALL.iter().filter(|method| self.has(**method) && !other.has(**method)).copied().collect()
+        Method::ALL
+            .iter()
+            .filter(|method| self.has(**method) && !other.has(**method))
+            .copied()
+            .collect()
     }
 
     /// Both sets together.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
-        Self { bits: self.bits | other.bits, all: self.all || other.all }
+        Self {
+            bits: self.bits | other.bits,
+            all: self.all || other.all,
+        }
     }
 
     /// Whether nothing is granted.
@@ -310,7 +327,10 @@ impl MethodSet {
 
     /// The entries as stored: `*` first if granted, then the methods named one by one.
     pub fn names(self) -> Vec<&'static str> {
-        let named = Method::ALL.iter().filter(|method| self.bits & Self::bit(**method) != 0).map(|m| m.as_str());
+        let named = Method::ALL
+            .iter()
+            .filter(|method| self.bits & Self::bit(**method) != 0)
+            .map(|m| m.as_str());
         self.all.then_some(Self::WILDCARD).into_iter().chain(named).collect()
     }
 
@@ -319,11 +339,13 @@ impl MethodSet {
 
     /// Reads a method list; a name that is not a row is an error (G3).
     pub fn parse<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self, UnknownMethod> {
-        names.into_iter().try_fold(Self::EMPTY, |set, name| match Method::by_name(name) {
-            Some(method) => Ok(set.with(method)),
-            None if name == Self::WILDCARD => Ok(set.union(Self::ALL)),
-            None => Err(UnknownMethod(name.to_owned())),
-        })
+        names
+            .into_iter()
+            .try_fold(Self::EMPTY, |set, name| match Method::by_name(name) {
+                Some(method) => Ok(set.with(method)),
+                None if name == Self::WILDCARD => Ok(set.union(Self::ALL)),
+                None => Err(UnknownMethod(name.to_owned())),
+            })
     }
 }
 
@@ -404,7 +426,10 @@ mod tests {
     #[test]
     fn section_9_no_row_is_also_blocked() {
         // The two debug_ rows are the only ones inside a blocked family; the row wins.
-        let inside: Vec<_> = Method::ALL.iter().filter(|method| blocked::contains(method.as_str())).collect();
+        let inside: Vec<_> = Method::ALL
+            .iter()
+            .filter(|method| blocked::contains(method.as_str()))
+            .collect();
         assert_eq!(inside, [&Method::DebugTraceCall, &Method::DebugTraceTransaction]);
     }
 
@@ -413,8 +438,14 @@ mod tests {
         let all = MethodSet::parse(["*"]).unwrap();
         assert!(Method::ALL.iter().all(|method| all.has(*method)));
         assert_eq!(all.names(), ["*"]);
-        assert_eq!(MethodSet::parse(["eth_call", "eth_nope"]), Err(UnknownMethod("eth_nope".into())));
-        assert_eq!(MethodSet::parse(["trace_block"]), Err(UnknownMethod("trace_block".into())));
+        assert_eq!(
+            MethodSet::parse(["eth_call", "eth_nope"]),
+            Err(UnknownMethod("eth_nope".into()))
+        );
+        assert_eq!(
+            MethodSet::parse(["trace_block"]),
+            Err(UnknownMethod("trace_block".into()))
+        );
     }
 
     #[test]

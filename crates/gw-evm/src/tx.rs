@@ -51,7 +51,9 @@ pub fn decode(raw: Bytes, chain: ChainRules) -> Result<SignedTransaction, ParamE
         None => return Err(ParamError::invalid("transaction has no chain id (EIP-155)")),
     }
     // Refuses a high s (EIP-2), which would be a second encoding of the same signature.
-    let sender = envelope.recover_signer().map_err(|_| ParamError::invalid("invalid signature"))?;
+    let sender = envelope
+        .recover_signer()
+        .map_err(|_| ParamError::invalid("invalid signature"))?;
     let hash = keccak256(&raw);
     Ok(SignedTransaction {
         hash,
@@ -88,8 +90,14 @@ pub fn create_address(sender: Address, nonce: u64) -> Address {
 
 /// The wallet that an EIP-7702 authorization of a mined transaction delegates; `None` if nobody can be recovered.
 pub fn delegating_wallet(chain: U256, delegate: Address, nonce: u64, parity: u8, [r, s]: [U256; 2]) -> Option<Address> {
-    let inner = Authorization { chain_id: chain, address: delegate, nonce };
-    SignedAuthorization::new_unchecked(inner, parity, r, s).recover_authority().ok()
+    let inner = Authorization {
+        chain_id: chain,
+        address: delegate,
+        nonce,
+    };
+    SignedAuthorization::new_unchecked(inner, parity, r, s)
+        .recover_authority()
+        .ok()
 }
 
 /// Who signed an EIP-7702 authorization; `None` if nobody can be recovered or the authorization is for another

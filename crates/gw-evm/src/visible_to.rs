@@ -25,11 +25,19 @@ impl VisibleTo {
 
     /// Reads one member; `null` names nobody.
     pub fn read(raw: &RawValue) -> Self {
-        let malformed = Self { entries: Vec::new(), fault: Some(Fault::Malformed) };
-        let Ok(items) = serde_json::from_str::<Option<Vec<&RawValue>>>(raw.get()) else { return malformed };
+        let malformed = Self {
+            entries: Vec::new(),
+            fault: Some(Fault::Malformed),
+        };
+        let Ok(items) = serde_json::from_str::<Option<Vec<&RawValue>>>(raw.get()) else {
+            return malformed;
+        };
         let items = items.unwrap_or_default();
         if items.len() > Self::MAX {
-            return Self { entries: Vec::new(), fault: Some(Fault::TooMany) };
+            return Self {
+                entries: Vec::new(),
+                fault: Some(Fault::TooMany),
+            };
         }
         match items.iter().map(|item| serde_json::from_str(item.get())).collect() {
             Ok(entries) => Self { entries, fault: None },

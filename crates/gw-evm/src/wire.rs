@@ -61,7 +61,11 @@ pub fn body(call: &Call, pin: Pin) -> Option<UpstreamCall> {
     Some(match call {
         Call::Plain(Method::Accounts | Method::Coinbase) => return None,
         Call::Plain(method) => upstream(method.as_str(), &[]),
-        Call::FeeHistory { count, newest, percentiles } => {
+        Call::FeeHistory {
+            count,
+            newest,
+            percentiles,
+        } => {
             let rewards = list(percentiles.iter().flatten());
             upstream("eth_feeHistory", &[hex(*count), capped(*newest, pin), rewards])
         }
@@ -71,9 +75,10 @@ pub fn body(call: &Call, pin: Pin) -> Option<UpstreamCall> {
         Call::Storage { address, slot, .. } => {
             upstream("eth_getStorageAt", &[hex(address), hex(slot), pinned(pin.hash)])
         }
-        Call::Proof { address, slots, .. } => {
-            upstream("eth_getProof", &[hex(address), list(slots.iter().map(hex)), pinned(pin.hash)])
-        }
+        Call::Proof { address, slots, .. } => upstream(
+            "eth_getProof",
+            &[hex(address), list(slots.iter().map(hex)), pinned(pin.hash)],
+        ),
         Call::Simulate(simulation) => match simulation.kind {
             // X4: only beside a trace, for nodes whose trace has no output.
             SimulationKind::Call => upstream("eth_call", &[executed(&simulation.request), pinned(pin.hash)]),
@@ -99,9 +104,10 @@ pub fn body(call: &Call, pin: Pin) -> Option<UpstreamCall> {
             upstream("eth_sendTransaction", &[object(&request, request.nonce)])
         }
         // Its strings and numbers are the caller's (N3); the text is ours.
-        Call::Unexamined(call) => {
-            UpstreamCall { method: Cow::Owned(call.method.clone()), params: list(call.params.iter()) }
-        }
+        Call::Unexamined(call) => UpstreamCall {
+            method: Cow::Owned(call.method.clone()),
+            params: list(call.params.iter()),
+        },
         Call::Sha3(_) | Call::UncleCount | Call::Uncle | Call::TraceTransaction(_) | Call::Live(_) => return None,
     })
 }
@@ -123,7 +129,10 @@ pub fn body_as(call: &Call, pin: Pin, row: Method, name: &str) -> Option<Upstrea
     if asked.method != row.as_str() {
         return Some(asked);
     }
-    Some(UpstreamCall { method: Cow::Owned(name.to_owned()), params: asked.params })
+    Some(UpstreamCall {
+        method: Cow::Owned(name.to_owned()),
+        params: asked.params,
+    })
 }
 
 /// The pinned block by its number, where a method takes no hash.
@@ -133,7 +142,10 @@ fn by_number(call: &Call, pin: Pin) -> Call {
     if let Call::Block { block, full } = call
         && head(block)
     {
-        return Call::Block { block: number, full: *full };
+        return Call::Block {
+            block: number,
+            full: *full,
+        };
     }
     if let Call::Transaction(TransactionRef::BlockNumberAndIndex(block, index)) = call
         && head(block)
@@ -230,10 +242,9 @@ impl StateOverrides {
         }
         let mut accounts = Members::new();
         for (address, account) in &self.0 {
-            let slots = account
-                .slots
-                .iter()
-                .fold(Members::new(), |all, (slot, word)| all.json(&format!("{slot:#x}"), hex(word)));
+            let slots = account.slots.iter().fold(Members::new(), |all, (slot, word)| {
+                all.json(&format!("{slot:#x}"), hex(word))
+            });
             let one = Members::new()
                 .maybe("balance", account.balance.map(hex))
                 .maybe("nonce", account.nonce.map(hex))
@@ -267,13 +278,19 @@ pub fn trace_batch(
     overrides: &StateOverrides,
 ) -> Vec<UpstreamCall> {
     let block = next.map(|next| {
-        let block = Members::new().json("number", hex(next.number)).json("time", hex(next.timestamp)).end();
+        let block = Members::new()
+            .json("number", hex(next.number))
+            .json("time", hex(next.timestamp))
+            .end();
         format!(",\"blockOverrides\":{block}")
     });
     let overrides = format!("{}{}", block.unwrap_or_default(), overrides.member());
     let request = executed(request);
     let call = |tracer: &&str| {
-        upstream("debug_traceCall", &[request.clone(), pinned(pin.hash), format!("{{{tracer}{overrides}}}")])
+        upstream(
+            "debug_traceCall",
+            &[request.clone(), pinned(pin.hash), format!("{{{tracer}{overrides}}}")],
+        )
     };
     tracers(scope, form).iter().map(call).collect()
 }
@@ -321,7 +338,10 @@ const fn tracers(scope: TraceScope, form: TraceForm) -> &'static [&'static str] 
 }
 
 fn upstream(method: &'static str, params: &[String]) -> UpstreamCall {
-    UpstreamCall { method: Cow::Borrowed(method), params: list(params.iter()) }
+    UpstreamCall {
+        method: Cow::Borrowed(method),
+        params: list(params.iter()),
+    }
 }
 
 fn transaction(which: TransactionRef, pin: Pin) -> UpstreamCall {
@@ -344,7 +364,9 @@ fn logs(filter: &LogFilter, pin: Pin) -> String {
     let mut members = Members::new();
     members = match filter.range {
         LogRange::Hash(hash) => members.json("blockHash", hex(hash)),
-        LogRange::Range { from, to } => members.json("fromBlock", numbered(from, pin)).json("toBlock", capped(to, pin)),
+        LogRange::Range { from, to } => members
+            .json("fromBlock", numbered(from, pin))
+            .json("toBlock", capped(to, pin)),
     };
     if !filter.addresses.is_empty() {
         members = members.json("address", list(filter.addresses.iter().map(hex)));
@@ -401,7 +423,10 @@ fn own_state(block: BlockId, pin: Pin) -> String {
 
 /// EIP-1898; a block that left the chain is an error, not an answer.
 fn pinned(hash: B256) -> String {
-    Members::new().json("blockHash", hex(hash)).json("requireCanonical", true).end()
+    Members::new()
+        .json("blockHash", hex(hash))
+        .json("requireCanonical", true)
+        .end()
 }
 
 /// A call object for execution without effect.
@@ -423,7 +448,10 @@ fn object(request: &CallRequest, nonce: Option<u64>) -> String {
         .maybe("nonce", nonce.map(hex))
         .maybe("accessList", request.access_list.as_ref().map(access_list));
     if !request.authorization_list.is_empty() {
-        members = members.json("authorizationList", list(request.authorization_list.iter().map(authorization)));
+        members = members.json(
+            "authorizationList",
+            list(request.authorization_list.iter().map(authorization)),
+        );
     }
     members.end()
 }
@@ -431,7 +459,10 @@ fn object(request: &CallRequest, nonce: Option<u64>) -> String {
 fn access_list(items: &AccessList) -> String {
     list(items.iter().map(|item| {
         let keys = list(item.storage_keys.iter().map(hex));
-        Members::new().json("address", hex(item.address)).json("storageKeys", keys).end()
+        Members::new()
+            .json("address", hex(item.address))
+            .json("storageKeys", keys)
+            .end()
     }))
 }
 

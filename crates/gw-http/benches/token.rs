@@ -7,7 +7,10 @@ use std::hint::black_box;
 
 #[expect(clippy::unwrap_used, reason = "fixed inputs")]
 fn access(criterion: &mut Criterion) {
-    let secrets = |text: &str| TokenSecrets { current: Secret::new(text), previous: Vec::new() };
+    let secrets = |text: &str| TokenSecrets {
+        current: Secret::new(text),
+        previous: Vec::new(),
+    };
     let codec = TokenCodec::new("https://gate.example", &secrets("access"), &secrets("refresh")).unwrap();
     let now = Timestamp::from_secs(1_700_000_000);
     let subject = "did:iden3:privado:main:2ScrbEuw9jLXMapW3DELXBbDco5EURzJZRN1tYj7L7";

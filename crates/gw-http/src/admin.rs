@@ -67,7 +67,11 @@ impl AdminUser {
         let now = AdminCaller::by_facts(edge, &self.token, self.by_cookie, edge.now())?;
         let reads = |org: &OrgId| now.full.contains(org) || now.readonly.contains(org);
         let keeps = self.full.iter().all(|org| now.full.contains(org)) && self.readonly.iter().all(reads);
-        if keeps { Ok(()) } else { Err(ApiError::forbidden("insufficient permissions")) }
+        if keeps {
+            Ok(())
+        } else {
+            Err(ApiError::forbidden("insufficient permissions"))
+        }
     }
 }
 
@@ -151,7 +155,14 @@ impl AdminCaller {
         if full.is_empty() && readonly.is_empty() {
             return Err(ApiError::forbidden("insufficient permissions"));
         }
-        Ok(AdminUser { user, full, readonly, snapshot, by_cookie, token: token.clone() })
+        Ok(AdminUser {
+            user,
+            full,
+            readonly,
+            snapshot,
+            by_cookie,
+            token: token.clone(),
+        })
     }
 }
 
@@ -185,7 +196,9 @@ where
 
 /// Gates 1 and 2, for the root of the admin router: no route below can miss them (80 rule 1.2).
 pub fn guard(router: Router, edge: Arc<Edge>) -> Router {
-    router.layer(DefaultBodyLimit::max(BODY_LIMIT)).layer(from_fn_with_state(edge, private_only))
+    router
+        .layer(DefaultBodyLimit::max(BODY_LIMIT))
+        .layer(from_fn_with_state(edge, private_only))
 }
 
 /// The tokens of the admin API and who guessed at them.
@@ -223,7 +236,11 @@ impl AdminGate {
 
     fn known(&self, token: &str) -> Option<AdminCaller> {
         // Every secret is compared, so that the time says nothing about which one matched.
-        let any = |secrets: &[Secret]| secrets.iter().fold(false, |found, secret| secret.matches(token) | found);
+        let any = |secrets: &[Secret]| {
+            secrets
+                .iter()
+                .fold(false, |found, secret| secret.matches(token) | found)
+        };
         match (any(&self.supers), any(&self.operators)) {
             (true, _) => Some(AdminCaller::Super),
             (false, true) => Some(AdminCaller::Operator),
@@ -253,7 +270,10 @@ const SWEEP_OVER: usize = 10_000;
 
 impl WrongTokens {
     fn new(on: bool) -> Self {
-        Self { on, addresses: Mutex::default() }
+        Self {
+            on,
+            addresses: Mutex::default(),
+        }
     }
 
     fn locked(&self, client: ClientAddress, now: Timestamp) -> Result<(), Seconds> {
@@ -261,7 +281,9 @@ impl WrongTokens {
         match addresses.get(&client.into()).and_then(|wrong| wrong.locked_until) {
             Some(until) if until > now => {
                 let micros = until.micros().saturating_sub(now.micros());
-                Err(Seconds(u32::try_from(micros.div_euclid(1_000_000) + 1).unwrap_or(u32::MAX)))
+                Err(Seconds(
+                    u32::try_from(micros.div_euclid(1_000_000) + 1).unwrap_or(u32::MAX),
+                ))
             }
             Some(_) | None => Ok(()),
         }
@@ -276,14 +298,22 @@ impl WrongTokens {
         if addresses.len() > SWEEP_OVER {
             addresses.retain(|_, wrong| !quiet(wrong));
         }
-        let fresh = Wrong { count: 0, since: now, locked_until: None };
+        let fresh = Wrong {
+            count: 0,
+            since: now,
+            locked_until: None,
+        };
         let wrong = addresses.entry(client.into()).or_insert(fresh);
         if quiet(wrong) {
             *wrong = fresh;
         }
         wrong.count += 1;
         if wrong.count >= WRONG_MAX {
-            *wrong = Wrong { count: 0, since: now, locked_until: Some(now.plus(MINUTE)) };
+            *wrong = Wrong {
+                count: 0,
+                since: now,
+                locked_until: Some(now.plus(MINUTE)),
+            };
         }
     }
 }

@@ -121,7 +121,11 @@ fn bearer(value: &str) -> Result<&str, AuthError> {
     match value.split_once(' ') {
         Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => {
             let token = token.trim();
-            if token.is_empty() || token.contains(' ') { Err(AuthError::Format) } else { Ok(token) }
+            if token.is_empty() || token.contains(' ') {
+                Err(AuthError::Format)
+            } else {
+                Ok(token)
+            }
         }
         Some(_) | None => Err(AuthError::Format),
     }
@@ -174,7 +178,12 @@ impl Authenticated {
         let claims = edge.tokens.access(token, edge.now())?;
         let snapshot = edge.policy.pin().ok_or(AuthError::PolicyStale)?;
         let user = identify(&snapshot, &claims.facts())?;
-        Ok(Self { user, claims, snapshot, by_cookie })
+        Ok(Self {
+            user,
+            claims,
+            snapshot,
+            by_cookie,
+        })
     }
 }
 

@@ -41,7 +41,9 @@ where
 
 /// The TCP peer of a request, if the server noted it.
 pub fn peer(extensions: &Extensions) -> Option<IpAddr> {
-    extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip().to_canonical())
+    extensions
+        .get::<ConnectInfo<SocketAddr>>()
+        .map(|info| info.0.ip().to_canonical())
 }
 
 /// TRUSTED_PROXIES: whose forwarding headers are believed.
@@ -55,17 +57,24 @@ pub struct TrustedProxies {
 impl TrustedProxies {
     /// These networks.
     pub fn new(networks: Vec<IpNet>) -> Self {
-        Self { networks, warned: Arc::default() }
+        Self {
+            networks,
+            warned: Arc::default(),
+        }
     }
 
     /// Whether `address` is a trusted proxy.
     pub fn contains(&self, address: IpAddr) -> bool {
-        self.networks.iter().any(|network| network.contains(&address.to_canonical()))
+        self.networks
+            .iter()
+            .any(|network| network.contains(&address.to_canonical()))
     }
 
     /// Who stands behind `peer`. `None` as peer (no socket) is counted under one address of its own.
     pub fn client(&self, peer: Option<IpAddr>, headers: &HeaderMap) -> ClientAddress {
-        let Some(peer) = peer else { return ClientAddress(IpAddr::V4(Ipv4Addr::UNSPECIFIED)) };
+        let Some(peer) = peer else {
+            return ClientAddress(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+        };
         if self.is_first_of_unlisted(peer, headers) {
             tracing::warn!(
                 peer = %peer,
@@ -92,7 +101,9 @@ impl TrustedProxies {
         let mut client = None;
         for value in headers.get_all(FORWARDED_FOR).iter().rev() {
             for hop in value.to_str().ok()?.rsplit(',') {
-                let Some(address) = parse_hop(hop.trim()) else { return client };
+                let Some(address) = parse_hop(hop.trim()) else {
+                    return client;
+                };
                 client = Some(address);
                 if !self.contains(address) {
                     return client;
@@ -105,7 +116,10 @@ impl TrustedProxies {
 
 /// An address, with or without a port.
 fn parse_hop(text: &str) -> Option<IpAddr> {
-    let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+    let bare = text
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'))
+        .unwrap_or(text);
     bare.parse::<IpAddr>()
         .ok()
         .or_else(|| text.parse::<SocketAddr>().ok().map(|at| at.ip()))
@@ -132,7 +146,10 @@ mod tests {
         let unlisted: IpAddr = "203.0.113.9".parse().unwrap();
         assert!(!proxies.is_first_of_unlisted(unlisted, &headers), "nobody forwards");
         headers.append(FORWARDED_FOR, "198.51.100.1".parse().unwrap());
-        assert!(!proxies.is_first_of_unlisted("10.0.0.1".parse().unwrap(), &headers), "it is listed");
+        assert!(
+            !proxies.is_first_of_unlisted("10.0.0.1".parse().unwrap(), &headers),
+            "it is listed"
+        );
         assert!(proxies.is_first_of_unlisted(unlisted, &headers));
         assert!(!proxies.clone().is_first_of_unlisted(unlisted, &headers), "said once");
     }
@@ -148,9 +165,16 @@ mod tests {
     #[test]
     fn edge_the_rightmost_untrusted_hop_is_the_client() {
         assert_eq!(client("10.0.0.1", &["1.1.1.1, 198.51.100.1, 10.0.0.2"]), "198.51.100.1");
-        assert_eq!(client("10.0.0.1", &["1.1.1.1", "198.51.100.1:4711, 10.0.0.2"]), "198.51.100.1");
+        assert_eq!(
+            client("10.0.0.1", &["1.1.1.1", "198.51.100.1:4711, 10.0.0.2"]),
+            "198.51.100.1"
+        );
         assert_eq!(client("10.0.0.1", &["[2001:db8::1]:80, fd00::1"]), "2001:db8::1");
         assert_eq!(client("10.0.0.1", &["10.0.0.3, 10.0.0.2"]), "10.0.0.3");
-        assert_eq!(client("10.0.0.1", &["1.1.1.1, unknown, 10.0.0.2"]), "10.0.0.2", "garbage ends the walk");
+        assert_eq!(
+            client("10.0.0.1", &["1.1.1.1, unknown, 10.0.0.2"]),
+            "10.0.0.2",
+            "garbage ends the walk"
+        );
     }
 }

@@ -48,7 +48,11 @@ impl<S: Sync> FromRequestParts<S> for CorrelationId {
 
     /// Empty outside [`Correlate`], which only a unit test is.
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(parts.extensions.get::<Self>().cloned().unwrap_or_else(|| Self("".into())))
+        Ok(parts
+            .extensions
+            .get::<Self>()
+            .cloned()
+            .unwrap_or_else(|| Self("".into())))
     }
 }
 
@@ -69,7 +73,10 @@ impl<S> Layer<S> for Correlate {
     type Service = CorrelateService<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        CorrelateService { inner, entropy: Arc::clone(&self.entropy) }
+        CorrelateService {
+            inner,
+            entropy: Arc::clone(&self.entropy),
+        }
     }
 }
 
@@ -96,7 +103,10 @@ where
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         let id = CorrelationId::of(request.headers(), &*self.entropy);
         request.extensions_mut().insert(id.clone());
-        Correlated { inner: self.inner.call(request), id }
+        Correlated {
+            inner: self.inner.call(request),
+            id,
+        }
     }
 }
 
@@ -149,7 +159,10 @@ mod tests {
         let fresh = of(&[]);
         assert_eq!(fresh.len(), 36);
         assert_eq!(fresh.as_bytes()[14], b'4', "a version 4 uuid");
-        assert_eq!(of(&[("x-correlation-id", b"abc-1"), ("x-request-id", b"other")]), "abc-1");
+        assert_eq!(
+            of(&[("x-correlation-id", b"abc-1"), ("x-request-id", b"other")]),
+            "abc-1"
+        );
         assert_eq!(of(&[("x-request-id", b"other")]), "other");
         assert_eq!(of(&[("x-correlation-id", &[b'x'; 128])]).len(), 128);
         for bad in [&[b'x'; 129][..], b"a\tb", "ü".as_bytes(), b""] {

@@ -43,7 +43,10 @@ impl<S> Layer<S> for Cors {
     type Service = CorsService<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        CorsService { inner, origins: Arc::clone(&self.origins) }
+        CorsService {
+            inner,
+            origins: Arc::clone(&self.origins),
+        }
     }
 }
 
@@ -111,7 +114,9 @@ where
         };
         let mut response = ready!(inner.poll(cx))?.into_response();
         if allow(response.headers_mut(), this.readable.take()) {
-            response.headers_mut().insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, READABLE);
+            response
+                .headers_mut()
+                .insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, READABLE);
         }
         Poll::Ready(Ok(response))
     }

@@ -128,7 +128,9 @@ pub struct Message {
 impl Message {
     /// A message.
     pub fn new(message: impl Into<Cow<'static, str>>) -> Self {
-        Self { message: message.into() }
+        Self {
+            message: message.into(),
+        }
     }
 }
 
@@ -141,7 +143,13 @@ impl IntoResponse for Message {
 impl ApiError {
     /// An error with its text.
     pub fn new(code: ErrorCode, error: impl Into<Cow<'static, str>>) -> Self {
-        Self { code, error: error.into(), retry_after: None, extra: Map::new(), challenge: None }
+        Self {
+            code,
+            error: error.into(),
+            retry_after: None,
+            extra: Map::new(),
+            challenge: None,
+        }
     }
 
     /// 400.
@@ -253,7 +261,9 @@ impl IntoResponse for ApiError {
         // Every 429 carries Retry-After; this is its default.
         let a_second = (self.code == ErrorCode::RateLimited).then_some(Seconds(1));
         if let Some(Seconds(wait)) = self.retry_after.or(a_second) {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait));
+            response
+                .headers_mut()
+                .insert(header::RETRY_AFTER, HeaderValue::from(wait));
         }
         if self.code == ErrorCode::Unauthorized
             && let Ok(value) = HeaderValue::from_str(&Challenge::text(self.challenge, &self.error))
@@ -295,7 +305,10 @@ mod tests {
     fn rts12_a_401_names_the_scheme() {
         let header = |error: ApiError| error.into_response().headers().get("www-authenticate").cloned();
         assert_eq!(header(ApiError::forbidden("no")), None);
-        assert_eq!(header(ApiError::unauthorized("no")).unwrap(), "Bearer realm=\"ledger-gateway\"");
+        assert_eq!(
+            header(ApiError::unauthorized("no")).unwrap(),
+            "Bearer realm=\"ledger-gateway\""
+        );
         let invalid = ApiError::unauthorized("token expired").challenging(Challenge::InvalidToken);
         let text = "Bearer realm=\"ledger-gateway\", error=\"invalid_token\", error_description=\"token expired\"";
         assert_eq!(header(invalid).unwrap(), text);
@@ -319,6 +332,10 @@ mod tests {
         assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
         assert_eq!(response.headers()["retry-after"], "6");
         let bare = ApiError::new(ErrorCode::RateLimited, "too many requests").into_response();
-        assert_eq!(bare.headers()["retry-after"], "1", "RFC 6585 section 4: every 429 tells when");
+        assert_eq!(
+            bare.headers()["retry-after"],
+            "1",
+            "RFC 6585 section 4: every 429 tells when"
+        );
     }
 }

@@ -61,7 +61,10 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        Secured { inner: self.inner.call(request), hsts: self.hsts }
+        Secured {
+            inner: self.inner.call(request),
+            hsts: self.hsts,
+        }
     }
 }
 

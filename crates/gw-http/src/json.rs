@@ -78,7 +78,10 @@ where
         Authenticated::of(&edge, &parts.headers)?;
         let body = read_body(body).await?;
         let caller = Authenticated::of(&edge, &parts.headers)?;
-        Ok(Self { caller, body: parse_json(&body)? })
+        Ok(Self {
+            caller,
+            body: parse_json(&body)?,
+        })
     }
 }
 
@@ -138,7 +141,9 @@ fn parse<T>(
             ApiError::bad_request("request body is no valid JSON")
         }
     })?;
-    source.end().map_err(|_| ApiError::bad_request("request body is no valid JSON"))?;
+    source
+        .end()
+        .map_err(|_| ApiError::bad_request("request body is no valid JSON"))?;
     Ok(value)
 }
 
@@ -146,7 +151,9 @@ fn parse<T>(
 fn field_text(path: &str, cause: &str) -> String {
     let cause = cause.rsplit_once(" at line ").map_or(cause, |(what, _)| what);
     // The words of serde, where a type refuses members by itself.
-    if let Some((name, known)) = cause.strip_prefix("unknown field `").and_then(|rest| rest.split_once("`, expected "))
+    if let Some((name, known)) = cause
+        .strip_prefix("unknown field `")
+        .and_then(|rest| rest.split_once("`, expected "))
     {
         let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
         return at_path(path, unknown_member(name, &known));
@@ -160,8 +167,14 @@ fn field_text(path: &str, cause: &str) -> String {
 
 /// The cause beside the place; a member that was not read yet has none of its own.
 fn at_path(path: &str, cause: String) -> String {
-    let place = path.strip_suffix('?').map_or(path, |above| above.strip_suffix('.').unwrap_or(above));
-    if matches!(place, "" | ".") { cause } else { format!("`{place}`: {cause}") }
+    let place = path
+        .strip_suffix('?')
+        .map_or(path, |above| above.strip_suffix('.').unwrap_or(above));
+    if matches!(place, "" | ".") {
+        cause
+    } else {
+        format!("`{place}`: {cause}")
+    }
 }
 
 /// How deep brackets nest, strings apart.
@@ -227,7 +240,10 @@ mod tests {
     fn hd33_unknown_members_are_refused_at_every_level() {
         let said = |body: &str| parse_json::<Lists>(body.as_bytes()).map_err(|error| error.text().to_owned());
         let refused = |text: &str| Err::<Lists, _>(text.to_owned());
-        assert_eq!(said(r#"{"method": []}"#), refused("unknown member `method`: did you mean `methods`?"));
+        assert_eq!(
+            said(r#"{"method": []}"#),
+            refused("unknown member `method`: did you mean `methods`?")
+        );
         assert_eq!(
             said(r#"{"parts": [{"index": 1}, {"index": 1, "indx": 2}]}"#),
             refused("`parts[1]`: unknown member `indx`: did you mean `index`?")
@@ -244,10 +260,20 @@ mod tests {
     #[test]
     fn rto1_null_is_the_empty_list() {
         let read = |body: &str| parse_json::<Lists>(body.as_bytes()).unwrap();
-        assert_eq!(read(r#"{"methods": null, "parts": null, "functions": null}"#), Lists::default());
-        assert_eq!(read(r#"{"functions": []}"#).functions, Some(Vec::new()), "null and `[]` stay apart there");
+        assert_eq!(
+            read(r#"{"methods": null, "parts": null, "functions": null}"#),
+            Lists::default()
+        );
+        assert_eq!(
+            read(r#"{"functions": []}"#).functions,
+            Some(Vec::new()),
+            "null and `[]` stay apart there"
+        );
         let said = parse_json::<Lists>(br#"{"methods": "x"}"#).unwrap_err();
-        assert_eq!(said.text(), "`methods`: invalid type: string \"x\", expected a sequence");
+        assert_eq!(
+            said.text(),
+            "`methods`: invalid type: string \"x\", expected a sequence"
+        );
         let said = parse_json::<Lists>(br#"{"free": null}"#).unwrap_err();
         assert!(said.text().starts_with("`free`: invalid type: null"), "{said:?}");
     }
@@ -256,7 +282,10 @@ mod tests {
     fn a_refusal_names_the_field_and_no_type_of_ours() {
         assert!(parse_json::<Outer>(br#" {"name": "x", "inner": {"count": 1}} "#).is_ok());
         assert_eq!(refusal("{}"), "missing field `name`");
-        assert_eq!(refusal(r#"{"name": 1}"#), "`name`: invalid type: integer `1`, expected a string");
+        assert_eq!(
+            refusal(r#"{"name": 1}"#),
+            "`name`: invalid type: integer `1`, expected a string"
+        );
         assert_eq!(
             refusal(r#"{"name": "x", "inner": {"count": -1}}"#),
             "`inner.count`: invalid value: integer `-1`, expected u32"
@@ -269,7 +298,11 @@ mod tests {
         assert_eq!(refusal(r#"{"name": "x"} {}"#), "request body is no valid JSON");
         assert_eq!(refusal(r#"{"name": "x""#), "request body is no valid JSON");
         for no_object in ["", "[]", "\"x\"", "null", "<xml/>"] {
-            assert_eq!(refusal(no_object), "request body must be a JSON object", "{no_object:?}");
+            assert_eq!(
+                refusal(no_object),
+                "request body must be a JSON object",
+                "{no_object:?}"
+            );
         }
     }
 

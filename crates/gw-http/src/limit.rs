@@ -83,7 +83,11 @@ impl<K: Hash + Eq + Clone> RateLimit<K> {
     pub fn per_minute(max: NonZeroU32, clock: Arc<dyn Clock>) -> Self {
         let clock = Ticks(clock);
         let limiter = RateLimiter::dashmap_with_clock(Quota::per_minute(max), clock.clone());
-        Self { limiter, clock, checks: AtomicU32::new(0) }
+        Self {
+            limiter,
+            clock,
+            checks: AtomicU32::new(0),
+        }
     }
 
     /// Counts one request; refused, it says how long to wait.
@@ -91,7 +95,9 @@ impl<K: Hash + Eq + Clone> RateLimit<K> {
         if self.checks.fetch_add(1, Ordering::Relaxed) % SWEEP_EVERY == SWEEP_EVERY - 1 {
             self.limiter.retain_recent();
         }
-        self.limiter.check_key(key).map_err(|refused| round_up(refused.wait_time_from(self.clock.now())))
+        self.limiter
+            .check_key(key)
+            .map_err(|refused| round_up(refused.wait_time_from(self.clock.now())))
     }
 }
 
@@ -146,7 +152,10 @@ mod tests {
     #[test]
     fn rts4_hd34_networks_of_an_address() {
         let of = |text: &str| Networks::from(ClientAddress(text.parse().unwrap())).names().to_vec();
-        assert_eq!(of("2001:db8:1:2:3::4"), ["2001:db8:1:2::/64", "2001:db8:1::/56", "2001:db8:1::/48"]);
+        assert_eq!(
+            of("2001:db8:1:2:3::4"),
+            ["2001:db8:1:2::/64", "2001:db8:1::/56", "2001:db8:1::/48"]
+        );
         assert_eq!(of("198.51.100.77"), ["198.51.100.77/32", "198.51.100.0/24"]);
         assert_eq!(of("::ffff:198.51.100.77"), of("198.51.100.77"));
     }

@@ -44,15 +44,27 @@ mod tests {
 
     #[test]
     fn hd33_the_nearest_name_is_named() {
-        for (one, other, apart) in
-            [("", "abc", 3), ("function", "functions", 1), ("kitten", "sitting", 3), ("a", "a", 0)]
-        {
+        for (one, other, apart) in [
+            ("", "abc", 3),
+            ("function", "functions", 1),
+            ("kitten", "sitting", 3),
+            ("a", "a", 0),
+        ] {
             assert_eq!(distance(one, other), apart, "{one} {other}");
         }
         let known = ["group_id", "functions", "event_rules"];
-        assert_eq!(unknown_member("function", &known), "unknown member `function`: did you mean `functions`?");
-        assert_eq!(unknown_member("EVENT_RULE", &known), "unknown member `EVENT_RULE`: did you mean `event_rules`?");
-        assert_eq!(unknown_parameter::<&str>("x", &[]), "unknown query parameter `x`: none is taken here");
+        assert_eq!(
+            unknown_member("function", &known),
+            "unknown member `function`: did you mean `functions`?"
+        );
+        assert_eq!(
+            unknown_member("EVENT_RULE", &known),
+            "unknown member `EVENT_RULE`: did you mean `event_rules`?"
+        );
+        assert_eq!(
+            unknown_parameter::<&str>("x", &[]),
+            "unknown query parameter `x`: none is taken here"
+        );
         assert!(unknown_member(&"x".repeat(10_000), &known).len() < 200);
     }
 }

@@ -42,7 +42,9 @@ impl PrivateNetwork {
     pub fn admits(&self, proxies: &TrustedProxies, peer: Option<IpAddr>, headers: &HeaderMap) -> bool {
         let Some(peer) = peer else { return false };
         if proxies.contains(peer) {
-            return proxies.forwarded(peer, headers).is_some_and(|client| self.contains(client));
+            return proxies
+                .forwarded(peer, headers)
+                .is_some_and(|client| self.contains(client));
         }
         !carries_forwarding(headers) && self.contains(peer)
     }
@@ -50,8 +52,17 @@ impl PrivateNetwork {
 
 /// Whether some proxy says it passed the request on.
 fn carries_forwarding(headers: &HeaderMap) -> bool {
-    const OTHERS: [&str; 6] = ["forwarded", "via", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip"];
-    headers.keys().any(|name| name.as_str().starts_with("x-forwarded-") || OTHERS.contains(&name.as_str()))
+    const OTHERS: [&str; 6] = [
+        "forwarded",
+        "via",
+        "x-real-ip",
+        "x-client-ip",
+        "true-client-ip",
+        "cf-connecting-ip",
+    ];
+    headers
+        .keys()
+        .any(|name| name.as_str().starts_with("x-forwarded-") || OTHERS.contains(&name.as_str()))
 }
 
 /// Middleware: refuses what comes from outside.
@@ -80,9 +91,16 @@ mod tests {
 
     #[test]
     fn admin_gate_1_private_peers_only() {
-        for inside in
-            ["127.0.0.1", "::1", "10.0.0.1", "172.31.0.1", "192.168.1.1", "100.64.0.1", "fd12::1", "203.0.113.7"]
-        {
+        for inside in [
+            "127.0.0.1",
+            "::1",
+            "10.0.0.1",
+            "172.31.0.1",
+            "192.168.1.1",
+            "100.64.0.1",
+            "fd12::1",
+            "203.0.113.7",
+        ] {
             assert!(admits(Some(inside), &[]), "{inside}");
         }
         for outside in ["8.8.8.8", "172.32.0.1", "100.128.0.1", "2001:db8::1", "::ffff:8.8.8.8"] {
@@ -102,7 +120,10 @@ mod tests {
     fn hd16_behind_a_trusted_proxy_the_client_is_judged() {
         assert!(admits(Some("10.9.0.1"), &[("x-forwarded-for", "192.168.1.5")]));
         assert!(!admits(Some("10.9.0.1"), &[("x-forwarded-for", "8.8.8.8")]));
-        assert!(!admits(Some("10.9.0.1"), &[("x-forwarded-for", "192.168.1.5, 8.8.8.8")]));
+        assert!(!admits(
+            Some("10.9.0.1"),
+            &[("x-forwarded-for", "192.168.1.5, 8.8.8.8")]
+        ));
         assert!(!admits(Some("10.9.0.1"), &[]), "a proxy that forwards nobody");
     }
 }

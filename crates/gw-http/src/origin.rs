@@ -16,7 +16,9 @@ impl Origin {
     pub fn of(url: &str) -> Result<Self, OriginError> {
         let refuse = || OriginError(url.to_owned());
         let uri: Uri = url.parse().map_err(|_| refuse())?;
-        let (Some(scheme), Some(authority)) = (uri.scheme(), uri.authority()) else { return Err(refuse()) };
+        let (Some(scheme), Some(authority)) = (uri.scheme(), uri.authority()) else {
+            return Err(refuse());
+        };
         let default_port = match scheme {
             s if *s == Scheme::HTTPS => 443,
             s if *s == Scheme::HTTP => 80,
@@ -57,7 +59,10 @@ impl Origin {
     /// Whether the host is this very machine.
     pub fn is_loopback(&self) -> bool {
         let name = self.without_port().unwrap_or(&self.0);
-        let name = name.split_once("://").map_or("", |(_, name)| name).trim_matches(['[', ']']);
+        let name = name
+            .split_once("://")
+            .map_or("", |(_, name)| name)
+            .trim_matches(['[', ']']);
         name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
     }
 }
@@ -120,7 +125,9 @@ impl OwnOrigins {
 
     /// Whether a browser sent the request, by what only browsers send (HD34).
     pub fn sent_by_browser(headers: &HeaderMap) -> bool {
-        headers.keys().any(|name| *name == header::ORIGIN || name.as_str().starts_with("sec-fetch-"))
+        headers
+            .keys()
+            .any(|name| *name == header::ORIGIN || name.as_str().starts_with("sec-fetch-"))
     }
 
     /// Whether we are served over https.
@@ -130,14 +137,18 @@ impl OwnOrigins {
 
     /// Whether cookies of ours travel between the frontend and us only as third-party ones (HD19).
     pub fn frontend_is_foreign(&self) -> bool {
-        self.frontend.as_ref().is_some_and(|frontend| !same_site(frontend, &self.base))
+        self.frontend
+            .as_ref()
+            .is_some_and(|frontend| !same_site(frontend, &self.base))
     }
 }
 
 /// The request's Origin, if it has exactly one and it is a real one (not `null`).
 pub(crate) fn origin_header(headers: &HeaderMap) -> Option<Origin> {
     let mut values = headers.get_all(header::ORIGIN).iter();
-    let (value, None) = (values.next()?, values.next()) else { return None };
+    let (value, None) = (values.next()?, values.next()) else {
+        return None;
+    };
     Origin::of(value.to_str().ok()?).ok()
 }
 
@@ -161,9 +172,15 @@ mod tests {
         ] {
             assert_eq!(Origin::of(url).unwrap().as_str(), text);
         }
-        for bad in
-            ["null", "", "gate.example", "ftp://x", "https://user@gate.example", "*", "https://gate.example:99999"]
-        {
+        for bad in [
+            "null",
+            "",
+            "gate.example",
+            "ftp://x",
+            "https://user@gate.example",
+            "*",
+            "https://gate.example:99999",
+        ] {
             assert!(Origin::of(bad).is_err(), "{bad}");
         }
     }
@@ -205,15 +222,23 @@ mod tests {
         assert!(sent(&[("origin", "https://explorer.example:443")]));
         assert!(!sent(&[]));
         assert!(!sent(&[("origin", "null")]));
-        assert!(!sent(&[("origin", "http://localhost:3000")]), "development reads, but never with the cookie");
+        assert!(
+            !sent(&[("origin", "http://localhost:3000")]),
+            "development reads, but never with the cookie"
+        );
         assert!(!sent(&[("sec-fetch-site", "same-site")]));
-        assert!(!sent(&[("origin", "https://gate.example"), ("origin", "https://evil.example")]));
+        assert!(!sent(&[
+            ("origin", "https://gate.example"),
+            ("origin", "https://evil.example")
+        ]));
     }
 
     #[test]
     fn rts8_hd34_only_a_whole_window_navigates() {
         let is = |pairs: &[(&'static str, &'static str)]| {
-            let headers = pairs.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
+            let headers = pairs
+                .iter()
+                .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
             OwnOrigins::is_navigation(&headers.collect::<HeaderMap>())
         };
         assert!(is(&[
@@ -222,17 +247,33 @@ mod tests {
             ("sec-fetch-dest", "document")
         ]));
         assert!(is(&[("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate")]));
-        assert!(!is(&[("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "iframe")]));
+        assert!(!is(&[
+            ("sec-fetch-site", "cross-site"),
+            ("sec-fetch-mode", "navigate"),
+            ("sec-fetch-dest", "iframe")
+        ]));
         assert!(!is(&[("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "no-cors")]));
-        assert!(!is(&[("sec-fetch-mode", "navigate"), ("origin", "https://evil.example")]));
+        assert!(!is(&[
+            ("sec-fetch-mode", "navigate"),
+            ("origin", "https://evil.example")
+        ]));
         assert!(!is(&[]));
     }
 
     #[test]
     fn hd19_a_frontend_on_another_host_is_another_site() {
         assert!(own().frontend_is_foreign());
-        let near = OwnOrigins { frontend: Some(Origin::of("https://gate.example:8443").unwrap()), ..own() };
+        let near = OwnOrigins {
+            frontend: Some(Origin::of("https://gate.example:8443").unwrap()),
+            ..own()
+        };
         assert!(!near.frontend_is_foreign());
-        assert!(!OwnOrigins { frontend: None, ..own() }.frontend_is_foreign());
+        assert!(
+            !OwnOrigins {
+                frontend: None,
+                ..own()
+            }
+            .frontend_is_foreign()
+        );
     }
 }

@@ -14,8 +14,9 @@ const PAGE_BYTES: usize = 4 * 1024 * 1024;
 /// The first of these rows, as many as fit a page; one always does.
 pub fn fitting<T: Serialize>(mut rows: Vec<T>) -> Vec<T> {
     let mut written = Count(0);
-    let fit =
-        rows.iter().take_while(|row| serde_json::to_writer(&mut written, row).is_err() || written.0 <= PAGE_BYTES);
+    let fit = rows
+        .iter()
+        .take_while(|row| serde_json::to_writer(&mut written, row).is_err() || written.0 <= PAGE_BYTES);
     let fit = fit.count().max(1);
     rows.truncate(fit);
     rows
@@ -73,7 +74,10 @@ pub struct Paged<T> {
 impl<const DEFAULT: u32> Page<DEFAULT> {
     /// Reads a query string.
     pub fn of_query(query: &str) -> Self {
-        let mut page = Self { limit: DEFAULT, offset: 0 };
+        let mut page = Self {
+            limit: DEFAULT,
+            offset: 0,
+        };
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             match &*name {
                 "limit" => {
@@ -97,7 +101,12 @@ impl<const DEFAULT: u32> Page<DEFAULT> {
             Ok(given @ 1..) if self.offset.saturating_add(given.into()) < total => given.min(self.limit),
             Ok(_) | Err(_) => self.limit,
         };
-        Paged { data, total, limit, offset: self.offset }
+        Paged {
+            data,
+            total,
+            limit,
+            offset: self.offset,
+        }
     }
 }
 
@@ -133,7 +142,10 @@ mod tests {
     /// Rows are bounded together as well.
     #[test]
     fn a_page_of_long_rows_has_fewer_of_them() {
-        let page = Page::<50> { limit: 1000, offset: 10 };
+        let page = Page::<50> {
+            limit: 1000,
+            offset: 10,
+        };
         let long = || vec!["x".repeat(1024 * 1024); 8];
         let cut = page.of(long(), 18);
         assert_eq!((cut.data.len(), cut.limit, cut.total), (3, 3, 18));

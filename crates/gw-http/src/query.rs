@@ -22,11 +22,13 @@ impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for QueryParams<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
-        Query::try_from_uri(&parts.uri).map(|Query(value)| Self(value)).map_err(|rejection| {
-            let text = rejection.body_text();
-            let cause = text.split_once("query string: ").map_or(&*text, |(_, cause)| cause);
-            ApiError::bad_request(format!("invalid query: {cause}"))
-        })
+        Query::try_from_uri(&parts.uri)
+            .map(|Query(value)| Self(value))
+            .map_err(|rejection| {
+                let text = rejection.body_text();
+                let cause = text.split_once("query string: ").map_or(&*text, |(_, cause)| cause);
+                ApiError::bad_request(format!("invalid query: {cause}"))
+            })
     }
 }
 
@@ -40,8 +42,14 @@ pub struct KnownQueries(Arc<HashMap<String, Operations>>);
 impl KnownQueries {
     /// Those of a description. Routes with one of these `lenient` paths take any parameter.
     pub fn of(api: &OpenApi, lenient: &[&str]) -> Self {
-        let paths = api.paths.paths.iter().filter(|(path, _)| !lenient.contains(&path.as_str()));
-        Self(Arc::new(paths.map(|(path, item)| (path.clone(), operations(item))).collect()))
+        let paths = api
+            .paths
+            .paths
+            .iter()
+            .filter(|(path, _)| !lenient.contains(&path.as_str()));
+        Self(Arc::new(
+            paths.map(|(path, item)| (path.clone(), operations(item))).collect(),
+        ))
     }
 
     /// Refuses what the route does not take. A route that is not described takes anything.
@@ -116,23 +124,47 @@ mod tests {
 
     #[test]
     fn hd33_unknown_query_parameters_are_named() {
-        let parameter = |name: &str| ParameterBuilder::new().name(name).parameter_in(ParameterIn::Query).build();
-        let in_path = ParameterBuilder::new().name("id").parameter_in(ParameterIn::Path).build();
-        let list =
-            OperationBuilder::new().parameter(parameter("search")).parameter(parameter("limit")).parameter(in_path);
+        let parameter = |name: &str| {
+            ParameterBuilder::new()
+                .name(name)
+                .parameter_in(ParameterIn::Query)
+                .build()
+        };
+        let in_path = ParameterBuilder::new()
+            .name("id")
+            .parameter_in(ParameterIn::Path)
+            .build();
+        let list = OperationBuilder::new()
+            .parameter(parameter("search"))
+            .parameter(parameter("limit"))
+            .parameter(in_path);
         let open = OperationBuilder::new().parameter(parameter("code"));
         let paths = PathsBuilder::new()
             .path("/api/v1/users/{id}", PathItem::new(HttpMethod::Get, list))
             .path("/oauth/authorize", PathItem::new(HttpMethod::Get, open))
             .build();
         let known = KnownQueries::of(&OpenApiBuilder::new().paths(paths).build(), &["/oauth/authorize"]);
-        let check = |method, route, query| known.check(&method, route, query).map_err(|error| error.text().to_owned());
+        let check = |method, route, query| {
+            known
+                .check(&method, route, query)
+                .map_err(|error| error.text().to_owned())
+        };
 
-        assert_eq!(check(Method::GET, "/api/v1/users/{id}", "search=x&limit=1&search=y"), Ok(()));
+        assert_eq!(
+            check(Method::GET, "/api/v1/users/{id}", "search=x&limit=1&search=y"),
+            Ok(())
+        );
         let refusal = Err("unknown query parameter `serach`: did you mean `search`?".to_owned());
         assert_eq!(check(Method::GET, "/api/v1/users/{id}", "limit=1&serach=x"), refusal);
-        assert_eq!(check(Method::HEAD, "/users/{id}", "serach=x"), refusal, "aliases and HEAD are the same route");
-        assert!(check(Method::GET, "/api/v1/users/{id}", "id=1").is_err(), "the path's are not the query's");
+        assert_eq!(
+            check(Method::HEAD, "/users/{id}", "serach=x"),
+            refusal,
+            "aliases and HEAD are the same route"
+        );
+        assert!(
+            check(Method::GET, "/api/v1/users/{id}", "id=1").is_err(),
+            "the path's are not the query's"
+        );
         assert_eq!(check(Method::GET, "/oauth/authorize", "nonce=x"), Ok(()));
         assert_eq!(check(Method::GET, "/not/described", "nonce=x"), Ok(()));
     }

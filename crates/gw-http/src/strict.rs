@@ -35,7 +35,10 @@ struct Watched<V> {
 
 impl<V> Watched<V> {
     const fn any(visitor: V) -> Self {
-        Self { visitor, expected: Expected::Any }
+        Self {
+            visitor,
+            expected: Expected::Any,
+        }
     }
 }
 
@@ -84,7 +87,10 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Strict<D> {
 
     /// Any value is read, so that `null` gets as far as the visitor.
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-        self.0.deserialize_any(Watched { visitor, expected: Expected::List })
+        self.0.deserialize_any(Watched {
+            visitor,
+            expected: Expected::List,
+        })
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -93,7 +99,14 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Strict<D> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, D::Error> {
-        self.0.deserialize_struct(name, fields, Watched { visitor, expected: Expected::Struct(fields) })
+        self.0.deserialize_struct(
+            name,
+            fields,
+            Watched {
+                visitor,
+                expected: Expected::Struct(fields),
+            },
+        )
     }
 
     fn is_human_readable(&self) -> bool {
@@ -211,8 +224,12 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Members<A> {
     type Error = A::Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
-        let Some(fields) = self.fields else { return self.inner.next_key_seed(StrictSeed(seed)) };
-        let Some(name) = self.inner.next_key::<String>()? else { return Ok(None) };
+        let Some(fields) = self.fields else {
+            return self.inner.next_key_seed(StrictSeed(seed));
+        };
+        let Some(name) = self.inner.next_key::<String>()? else {
+            return Ok(None);
+        };
         if !fields.contains(&name.as_str()) {
             return Err(A::Error::custom(unknown_member(&name, fields)));
         }
@@ -247,7 +264,9 @@ impl<'de, A: EnumAccess<'de>> EnumAccess<'de> for Variants<A> {
     type Variant = Variants<A::Variant>;
 
     fn variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<(T::Value, Self::Variant), A::Error> {
-        self.0.variant_seed(seed).map(|(value, variant)| (value, Variants(variant)))
+        self.0
+            .variant_seed(seed)
+            .map(|(value, variant)| (value, Variants(variant)))
     }
 }
 
@@ -271,6 +290,12 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Variants<A> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, A::Error> {
-        self.0.struct_variant(fields, Watched { visitor, expected: Expected::Struct(fields) })
+        self.0.struct_variant(
+            fields,
+            Watched {
+                visitor,
+                expected: Expected::Struct(fields),
+            },
+        )
     }
 }

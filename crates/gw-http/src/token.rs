@@ -21,7 +21,10 @@ pub const AUDIENCE: &str = "ledger-gateway";
 pub const SKEW: Seconds = Seconds(5);
 
 /// No setting allows longer lives (decision 35, TK-5).
-const LONGEST: TokenLives = TokenLives { access: Seconds(86_400), refresh: Seconds(30 * 86_400) };
+const LONGEST: TokenLives = TokenLives {
+    access: Seconds(86_400),
+    refresh: Seconds(30 * 86_400),
+};
 
 /// Longer texts are no tokens of ours.
 const MAX_LEN: usize = 2048;
@@ -153,9 +156,19 @@ pub struct TokenCodec {
 impl TokenCodec {
     /// A codec whose tokens name `issuer` (BASE_URL).
     pub fn new(issuer: &str, access: &TokenSecrets, refresh: &TokenSecrets) -> Result<Self, SecretsError> {
-        let all = |secrets: &TokenSecrets| [&secrets.current].into_iter().chain(&secrets.previous).cloned().collect();
+        let all = |secrets: &TokenSecrets| {
+            [&secrets.current]
+                .into_iter()
+                .chain(&secrets.previous)
+                .cloned()
+                .collect()
+        };
         let (of_access, of_refresh): (Vec<Secret>, Vec<Secret>) = (all(access), all(refresh));
-        if of_access.iter().chain(&of_refresh).any(|secret| secret.expose().is_empty()) {
+        if of_access
+            .iter()
+            .chain(&of_refresh)
+            .any(|secret| secret.expose().is_empty())
+        {
             return Err(SecretsError::Empty);
         }
         if of_access.iter().any(|secret| of_refresh.contains(secret)) {
@@ -295,7 +308,11 @@ const fn is_zero(micros: &u32) -> bool {
 
 impl Wire<'_> {
     fn issued_at(&self) -> Timestamp {
-        Timestamp::from_micros(Timestamp::from_secs(self.iat).micros().saturating_add(i64::from(self.micros)))
+        Timestamp::from_micros(
+            Timestamp::from_secs(self.iat)
+                .micros()
+                .saturating_add(i64::from(self.micros)),
+        )
     }
 }
 
@@ -310,7 +327,10 @@ struct Kind {
 
 impl core::fmt::Debug for Kind {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Kind").field("header", &self.header).field("keys", &self.keys.len()).finish()
+        f.debug_struct("Kind")
+            .field("header", &self.header)
+            .field("keys", &self.keys.len())
+            .finish()
     }
 }
 
@@ -349,8 +369,14 @@ impl Kind {
             Ok(32) => {}
             Ok(_) | Err(_) => return Err(TokenError::Invalid),
         }
-        let signed = text.get(..self.header.len() + payload.len()).ok_or(TokenError::Invalid)?.as_bytes();
-        let vouched = self.keys.iter().any(|key| key.clone().chain_update(signed).verify_slice(&presented).is_ok());
+        let signed = text
+            .get(..self.header.len() + payload.len())
+            .ok_or(TokenError::Invalid)?
+            .as_bytes();
+        let vouched = self
+            .keys
+            .iter()
+            .any(|key| key.clone().chain_update(signed).verify_slice(&presented).is_ok());
         if !vouched {
             return Err(TokenError::Invalid);
         }

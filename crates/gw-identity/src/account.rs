@@ -18,7 +18,10 @@ pub(crate) async fn find_or_create(tx: &mut Tx, proved: &Proved, auto_kyc: bool)
     }
     let groups = vec![Group::DEFAULT];
     #[cfg(feature = "mock-login")]
-    let groups = groups.into_iter().chain(crate::login::mock::admin_group(tx, proved).await?).collect();
+    let groups = groups
+        .into_iter()
+        .chain(crate::login::mock::admin_group(tx, proved).await?)
+        .collect();
     let new = NewUser {
         external_id: proved.subject.clone(),
         kyc: auto_kyc && proved.amr == Amr::Zk,

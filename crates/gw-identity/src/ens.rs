@@ -57,45 +57,68 @@ impl core::fmt::Debug for Ens {
 impl Ens {
     /// Look-ups at this node; fails on a machine without trusted certificates.
     pub fn new(node: Uri) -> Result<Self, io::Error> {
-        Ok(Self { outbound: Outbound::new()?, node, chain: OnceCell::new() })
+        Ok(Self {
+            outbound: Outbound::new()?,
+            node,
+            chain: OnceCell::new(),
+        })
     }
 
     /// The name of the address, if it has one that leads back to it. Nothing is asked of a node of `own_chain`: the
     /// resolver of a name is whatever contract its owner chose (HD26).
     pub(crate) async fn name_of(&self, address: Address, own_chain: Option<u64>) -> Result<Option<String>, EnsError> {
         let look_up = async {
-            let chain = self.chain.get_or_try_init(|| foreign_node::chain_id(&self.outbound, &self.node)).await?;
+            let chain = self
+                .chain
+                .get_or_try_init(|| foreign_node::chain_id(&self.outbound, &self.node))
+                .await?;
             if own_chain.is_none_or(|own| own == *chain) {
                 return Err(EnsError::OwnChain);
             }
             self.look_up(address).await
         };
-        tokio::time::timeout(DEADLINE, look_up).await.map_err(|_| EnsError::Timeout)?
+        tokio::time::timeout(DEADLINE, look_up)
+            .await
+            .map_err(|_| EnsError::Timeout)?
     }
 
     async fn look_up(&self, address: Address) -> Result<Option<String>, EnsError> {
         let reverse = namehash(&format!("{address:x}.addr.reverse"));
-        let Some(resolver) = self.resolver_of(reverse).await? else { return Ok(None) };
-        let Some(name) = self.ask(resolver, NAME, reverse).await? else { return Ok(None) };
-        let Some(name) = String::abi_decode(&name).ok().filter(|name| is_plain(name)) else { return Ok(None) };
+        let Some(resolver) = self.resolver_of(reverse).await? else {
+            return Ok(None);
+        };
+        let Some(name) = self.ask(resolver, NAME, reverse).await? else {
+            return Ok(None);
+        };
+        let Some(name) = String::abi_decode(&name).ok().filter(|name| is_plain(name)) else {
+            return Ok(None);
+        };
         let forward = namehash(&name);
-        let Some(resolver) = self.resolver_of(forward).await? else { return Ok(None) };
-        let Some(back) = self.ask(resolver, ADDR, forward).await? else { return Ok(None) };
+        let Some(resolver) = self.resolver_of(forward).await? else {
+            return Ok(None);
+        };
+        let Some(back) = self.ask(resolver, ADDR, forward).await? else {
+            return Ok(None);
+        };
         Ok((Address::abi_decode(&back) == Ok(address)).then_some(name))
     }
 
     async fn resolver_of(&self, node: B256) -> Result<Option<Address>, EnsError> {
         let said = self.ask(REGISTRY, RESOLVER, node).await?;
-        Ok(said.and_then(|said| Address::abi_decode(&said).ok()).filter(|resolver| !resolver.is_zero()))
+        Ok(said
+            .and_then(|said| Address::abi_decode(&said).ok())
+            .filter(|resolver| !resolver.is_zero()))
     }
 
     /// A contract that refuses has no name to tell.
     async fn ask(&self, contract: Address, selector: [u8; 4], node: B256) -> Result<Option<Vec<u8>>, EnsError> {
         let data = [selector.as_slice(), node.as_slice()].concat();
-        Ok(match foreign_node::contract(&self.outbound, &self.node, contract, &data).await? {
-            Reply::Returned(said) => Some(said),
-            Reply::Reverted { .. } => None,
-        })
+        Ok(
+            match foreign_node::contract(&self.outbound, &self.node, contract, &data).await? {
+                Reply::Returned(said) => Some(said),
+                Reply::Reverted { .. } => None,
+            },
+        )
     }
 }
 
@@ -124,17 +147,29 @@ mod tests {
         async fn start() -> Self {
             let node = anvil();
             let uri: Uri = node.url().parse().unwrap();
-            let chain = Self { _node: node, outbound: Outbound::new().unwrap(), uri };
+            let chain = Self {
+                _node: node,
+                outbound: Outbound::new().unwrap(),
+                uri,
+            };
             let artifact: Value =
                 serde_json::from_str(include_str!("../../../contracts/artifacts/Names.json")).unwrap();
-            let created = chain.send(json!({ "from": FUNDED, "data": artifact["bytecode"], "gas": "0x300000" })).await;
-            let code = chain.ask("eth_getCode", json!([created["contractAddress"], "latest"])).await;
+            let created = chain
+                .send(json!({ "from": FUNDED, "data": artifact["bytecode"], "gas": "0x300000" }))
+                .await;
+            let code = chain
+                .ask("eth_getCode", json!([created["contractAddress"], "latest"]))
+                .await;
             chain.ask("anvil_setCode", json!([REGISTRY, code])).await;
             chain
         }
 
         async fn ask(&self, method: &str, params: Value) -> Value {
-            foreign_node::ask(&self.outbound, &self.uri, method, params).await.unwrap().result.unwrap_or_default()
+            foreign_node::ask(&self.outbound, &self.uri, method, params)
+                .await
+                .unwrap()
+                .result
+                .unwrap_or_default()
         }
 
         async fn send(&self, transaction: Value) -> Value {
@@ -155,7 +190,8 @@ mod tests {
             let mut data = selector[..4].to_vec();
             data.extend((reverse, name.to_owned(), namehash(name), leads_to).abi_encode_params());
             let data = alloy_primitives::hex::encode_prefixed(data);
-            self.send(json!({ "from": FUNDED, "to": REGISTRY, "data": data, "gas": "0x100000" })).await;
+            self.send(json!({ "from": FUNDED, "to": REGISTRY, "data": data, "gas": "0x100000" }))
+                .await;
         }
     }
 
@@ -177,7 +213,10 @@ mod tests {
         assert_eq!(name_of(nobody).await, None);
         for own in [Some(31_337), None] {
             let refused = ens.name_of(alice, own).await;
-            assert!(matches!(refused, Err(EnsError::OwnChain)), "HD26: not on a chain of ours: {refused:?}");
+            assert!(
+                matches!(refused, Err(EnsError::OwnChain)),
+                "HD26: not on a chain of ours: {refused:?}"
+            );
         }
         drop(chain);
         let refused = ens.name_of(alice, Some(1)).await;

@@ -11,7 +11,10 @@ use tokio_util::task::TaskTracker;
 /// the fault was ours (house rule 17).
 pub(crate) fn storage(error: &StoreError) -> ApiError {
     if error.is_unavailable() {
-        tracing::warn!(error = error as &dyn std::error::Error, "the policy store cannot be reached");
+        tracing::warn!(
+            error = error as &dyn std::error::Error,
+            "the policy store cannot be reached"
+        );
         return ApiError::unavailable("the policy store is temporarily unavailable");
     }
     tracing::error!(error = error as &dyn std::error::Error, "the policy store failed");
@@ -33,7 +36,10 @@ where
     T: Send + 'static,
     E: From<StoreError> + Send + 'static,
 {
-    tasks.spawn(work).await.unwrap_or_else(|_| Err(StoreError::Detached.into()))
+    tasks
+        .spawn(work)
+        .await
+        .unwrap_or_else(|_| Err(StoreError::Detached.into()))
 }
 
 /// Repeats `work` beside the request until the cache answers, for half a minute at most: by then what it tidies up has not

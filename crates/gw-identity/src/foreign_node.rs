@@ -53,8 +53,13 @@ struct RpcError {
 /// Which chain the node is on.
 pub(crate) async fn chain_id(outbound: &Outbound, node: &Uri) -> Result<u64, CallError> {
     let answer = ask(outbound, node, "eth_chainId", json!([])).await?;
-    let text = answer.result.as_ref().and_then(Value::as_str).and_then(|text| text.strip_prefix("0x"));
-    text.and_then(|digits| u64::from_str_radix(digits, 16).ok()).ok_or(CallError::NoResult)
+    let text = answer
+        .result
+        .as_ref()
+        .and_then(Value::as_str)
+        .and_then(|text| text.strip_prefix("0x"));
+    text.and_then(|digits| u64::from_str_radix(digits, 16).ok())
+        .ok_or(CallError::NoResult)
 }
 
 /// Calls the contract at the newest block.
@@ -73,10 +78,21 @@ fn reply(answer: Answer) -> Result<Reply, CallError> {
     match (answer.result, answer.error) {
         (Some(Value::String(text)), None) => bytes(&text).map(Reply::Returned).ok_or(CallError::NoResult),
         (_, Some(error)) => {
-            let data = error.data.as_ref().and_then(Value::as_str).map(|text| text.trim_start_matches("Reverted "));
+            let data = error
+                .data
+                .as_ref()
+                .and_then(Value::as_str)
+                .map(|text| text.trim_start_matches("Reverted "));
             let data = data.and_then(bytes).unwrap_or_default();
             let is_revert = error.code == 3 || !data.is_empty() || error.message.contains("execution reverted");
-            if is_revert { Ok(Reply::Reverted { data, message: error.message }) } else { Err(CallError::NoResult) }
+            if is_revert {
+                Ok(Reply::Reverted {
+                    data,
+                    message: error.message,
+                })
+            } else {
+                Err(CallError::NoResult)
+            }
         }
         (_, None) => Err(CallError::NoResult),
     }
@@ -91,7 +107,9 @@ pub(crate) async fn ask(outbound: &Outbound, node: &Uri, method: &str, params: V
     let mut request = Request::new(Full::new(Bytes::from(body)));
     *request.method_mut() = http::Method::POST;
     *request.uri_mut() = node.clone();
-    request.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    request
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     let answer = outbound.exchange(request, MAX_ANSWER, DEADLINE).await?;
     serde_json::from_slice(answer.body()).map_err(CallError::Answer)
 }
@@ -108,8 +126,12 @@ mod tests {
     fn di6_results_reverts_and_neither() {
         assert_eq!(read(r#"{"result":"0x01"}"#), Some(Reply::Returned(vec![1])));
         assert_eq!(read(r#"{"result":"0x"}"#), Some(Reply::Returned(vec![])));
-        let revert =
-            |data: &[u8], message: &str| Some(Reply::Reverted { data: data.to_vec(), message: message.into() });
+        let revert = |data: &[u8], message: &str| {
+            Some(Reply::Reverted {
+                data: data.to_vec(),
+                message: message.into(),
+            })
+        };
         assert_eq!(
             read(r#"{"error":{"code":3,"message":"execution reverted","data":"0xf95411d2"}}"#),
             revert(&[0xf9, 0x54, 0x11, 0xd2], "execution reverted")

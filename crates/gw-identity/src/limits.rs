@@ -59,20 +59,29 @@ impl Limits {
         client: ClientAddress,
     ) -> Result<(), ApiError> {
         let (own, others) = const {
-            (Rate::per_minute("session", POLLS_PER_SESSION), Rate::per_minute("foreign_polls", POLLS_PER_SESSION))
+            (
+                Rate::per_minute("session", POLLS_PER_SESSION),
+                Rate::per_minute("foreign_polls", POLLS_PER_SESSION),
+            )
         };
         let (session, address) = (session.0.to_string(), AddressKey::from(client).to_string());
         if by_opener {
             return self.cache.pace(own, &session).await.map_err(ApiError::rate_limited);
         }
         self.poll_from(client).await?;
-        self.cache.pace(others, &format!("{session} {address}")).await.map_err(ApiError::rate_limited)
+        self.cache
+            .pace(others, &format!("{session} {address}"))
+            .await
+            .map_err(ApiError::rate_limited)
     }
 
     /// One poll of nothing that is there, or of nobody's.
     pub(crate) async fn poll_from(&self, client: ClientAddress) -> Result<(), ApiError> {
         let address = AddressKey::from(client).to_string();
-        self.cache.pace(self.polls, &address).await.map_err(ApiError::rate_limited)
+        self.cache
+            .pace(self.polls, &address)
+            .await
+            .map_err(ApiError::rate_limited)
     }
 
     /// One refresh in a token family.
@@ -83,7 +92,10 @@ impl Limits {
     /// One request about links.
     pub(crate) async fn link_of(&self, subject: &ExternalId) -> Result<(), ApiError> {
         let rate = const { Rate::per_minute("links", LINKS_PER_SUBJECT) };
-        self.cache.pace(rate, subject.as_str()).await.map_err(ApiError::rate_limited)
+        self.cache
+            .pace(rate, subject.as_str())
+            .await
+            .map_err(ApiError::rate_limited)
     }
 }
 
@@ -97,7 +109,11 @@ pub(crate) struct PerAddress {
 
 impl PerAddress {
     pub(crate) fn new(edge: &Arc<Edge>, limits: &Limits, rate: Rate) -> Self {
-        Self { edge: Arc::clone(edge), cache: limits.cache.clone(), rate }
+        Self {
+            edge: Arc::clone(edge),
+            cache: limits.cache.clone(),
+            rate,
+        }
     }
 }
 
@@ -110,7 +126,10 @@ pub(crate) async fn per_address(
 ) -> Result<Response, ApiError> {
     let client = AddressKey::from(by.edge.client(request.extensions(), request.headers()));
     let key = if by.edge.origins.sent_by_foreign_page(request.headers()) {
-        let origin = request.headers().get(header::ORIGIN).map_or(&b"none"[..], http::HeaderValue::as_bytes);
+        let origin = request
+            .headers()
+            .get(header::ORIGIN)
+            .map_or(&b"none"[..], http::HeaderValue::as_bytes);
         format!("{client} {}", hex::encode(Sha256::digest(origin)))
     } else {
         client.to_string()

@@ -41,7 +41,11 @@ impl Outbound {
         tcp.set_nodelay(true);
         tcp.set_connect_timeout(Some(Duration::from_secs(3)));
         tcp.enforce_http(false);
-        let tls = HttpsConnectorBuilder::new().with_native_roots()?.https_or_http().enable_http1().wrap_connector(tcp);
+        let tls = HttpsConnectorBuilder::new()
+            .with_native_roots()?
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(tcp);
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(Duration::from_secs(30))
@@ -58,10 +62,17 @@ impl Outbound {
         deadline: Duration,
     ) -> Result<Response<Bytes>, OutboundError> {
         let exchange = async {
-            let (parts, body) = self.0.request(request).await.map_err(OutboundError::Unreachable)?.into_parts();
+            let (parts, body) = self
+                .0
+                .request(request)
+                .await
+                .map_err(OutboundError::Unreachable)?
+                .into_parts();
             let body = Limited::new(body, cap).collect().await.map_err(OutboundError::Answer)?;
             Ok(Response::from_parts(parts, body.to_bytes()))
         };
-        tokio::time::timeout(deadline, exchange).await.map_err(|_| OutboundError::Timeout)?
+        tokio::time::timeout(deadline, exchange)
+            .await
+            .map_err(|_| OutboundError::Timeout)?
     }
 }

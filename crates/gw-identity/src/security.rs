@@ -81,19 +81,34 @@ pub(crate) fn event(kind: SecurityKind, provenance: &Provenance) -> SecurityEven
 pub(crate) async fn recorded(State(state): State<IdentityState>, request: Request, next: Next) -> Response {
     let tasks = state.tasks.clone();
     let work = answer_and_record(state, request, next).in_current_span();
-    tasks.spawn(work).await.unwrap_or_else(|_| ApiError::internal().into_response())
+    tasks
+        .spawn(work)
+        .await
+        .unwrap_or_else(|_| ApiError::internal().into_response())
 }
 
 async fn answer_and_record(state: IdentityState, request: Request, next: Next) -> Response {
-    let Ok(mut room) = state.security.reserve(1) else { return ApiError::audit_unavailable().into_response() };
+    let Ok(mut room) = state.security.reserve(1) else {
+        return ApiError::audit_unavailable().into_response();
+    };
     let began = state.edge.now();
-    let path = request.extensions().get::<MatchedPath>().map_or("unmatched", MatchedPath::as_str);
+    let path = request
+        .extensions()
+        .get::<MatchedPath>()
+        .map_or("unmatched", MatchedPath::as_str);
     let mut record = AccessRecord::new(format!("{} {path}", request.method()), 0);
     record.ip_address = Some(state.edge.client(request.extensions(), request.headers()).0);
-    record.correlation_id = request.extensions().get::<CorrelationId>().map(|id| id.as_str().to_owned().into());
+    record.correlation_id = request
+        .extensions()
+        .get::<CorrelationId>()
+        .map(|id| id.as_str().to_owned().into());
     if let Ok(caller) = Authenticated::of(&state.edge, request.headers()) {
         record.external_id = Some(caller.user.external_id.clone());
-        record.auth_method = if caller.by_cookie { AuthMethod::Cookie } else { AuthMethod::Bearer };
+        record.auth_method = if caller.by_cookie {
+            AuthMethod::Cookie
+        } else {
+            AuthMethod::Bearer
+        };
         record.policy_epoch = Some(caller.snapshot.epoch());
     }
     let answer = next.run(request).await;

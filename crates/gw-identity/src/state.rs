@@ -132,7 +132,17 @@ pub(crate) struct Inner {
 impl IdentityState {
     /// The state of one instance; made once.
     pub fn new(config: IdentityConfig, on: IdentityParts) -> Self {
-        let IdentityParts { edge, store, cache, security, chain, knobs, ens, verifier, tasks } = on;
+        let IdentityParts {
+            edge,
+            store,
+            cache,
+            security,
+            chain,
+            knobs,
+            ens,
+            verifier,
+            tasks,
+        } = on;
         let inner = Inner {
             issuer: TokenIssuer::new(Arc::clone(&edge), config.access_ttl, config.refresh_ttl),
             verifier,
@@ -145,7 +155,17 @@ impl IdentityState {
             queries: crate::routes::queries(),
             config,
         };
-        Self { edge, store, security, chain, knobs, ens, tasks, inner: Arc::new(inner), directory: None }
+        Self {
+            edge,
+            store,
+            security,
+            chain,
+            knobs,
+            ens,
+            tasks,
+            inner: Arc::new(inner),
+            directory: None,
+        }
     }
 
     /// The same with a directory to log in with.

@@ -48,18 +48,30 @@ pub struct Family {
 
 impl TokenIssuer {
     pub(crate) fn new(edge: Arc<Edge>, access_ttl: Seconds, refresh_ttl: Seconds) -> Self {
-        Self { edge, access_ttl, refresh_ttl }
+        Self {
+            edge,
+            access_ttl,
+            refresh_ttl,
+        }
     }
 
     /// A login of this moment.
     pub fn new_family(&self, amr: Amr, now: Timestamp) -> Family {
         let id = SessionId(self.edge.entropy.uuid());
-        Family { id, login: id, started: now, amr }
+        Family {
+            id,
+            login: id,
+            started: now,
+            amr,
+        }
     }
 
     /// Another family of the same login, so that rotation of one does not kill the other (HD19).
     pub(crate) fn sibling(&self, family: Family) -> Family {
-        Family { id: SessionId(self.edge.entropy.uuid()), ..family }
+        Family {
+            id: SessionId(self.edge.entropy.uuid()),
+            ..family
+        }
     }
 
     /// A pair of the family, and the row by which the refresh token will be known. No token outlives its family.
@@ -104,7 +116,9 @@ impl TokenIssuer {
 /// Whether the login of a pair that waits for its page has ended meanwhile: logged out, revoked, banned. A user whom this
 /// instance does not know yet has just been made by another.
 pub(crate) fn has_ended(state: &IdentityState, pair: &TokenPair) -> Result<bool, ApiError> {
-    let Ok(claims) = state.edge.tokens.refresh(pair.refresh.expose(), state.edge.now()) else { return Ok(true) };
+    let Ok(claims) = state.edge.tokens.refresh(pair.refresh.expose(), state.edge.now()) else {
+        return Ok(true);
+    };
     let facts = TokenFacts {
         subject: claims.subject,
         token: claims.token,
@@ -112,7 +126,10 @@ pub(crate) fn has_ended(state: &IdentityState, pair: &TokenPair) -> Result<bool,
         issued_at: claims.issued_at,
     };
     let snapshot = state.edge.policy.pin().ok_or_else(ApiError::policy_unavailable)?;
-    Ok(!matches!(identify(&snapshot, &facts), Ok(_) | Err(Refused::UnknownUser)))
+    Ok(!matches!(
+        identify(&snapshot, &facts),
+        Ok(_) | Err(Refused::UnknownUser)
+    ))
 }
 
 /// What is stored of a token (TK-3).

@@ -21,7 +21,10 @@ impl Clock for Counter {
 impl Entropy for Counter {
     fn fill(&self, bytes: &mut [u8]) {
         let n = self.0.fetch_add(1, Ordering::Relaxed).to_le_bytes();
-        bytes.iter_mut().zip(n.iter().cycle()).for_each(|(to, from)| *to = *from);
+        bytes
+            .iter_mut()
+            .zip(n.iter().cycle())
+            .for_each(|(to, from)| *to = *from);
     }
 }
 
@@ -38,7 +41,9 @@ fn open(dir: &Path) -> Journal {
         retain_for: Seconds(0),
     };
     let counter = Arc::new(Counter::default());
-    Journal::open(options, Arc::<Counter>::clone(&counter), counter).unwrap().0
+    Journal::open(options, Arc::<Counter>::clone(&counter), counter)
+        .unwrap()
+        .0
 }
 
 #[expect(clippy::unwrap_used, reason = "fixed inputs")]

@@ -20,7 +20,12 @@ pub(crate) struct RecordEnd {
 impl RecordEnd {
     /// A place known by its number only.
     pub(crate) const fn start(reached: Reached, bytes: u64) -> Self {
-        Self { reached, segment: 0, offset: FIRST_FRAME, bytes }
+        Self {
+            reached,
+            segment: 0,
+            offset: FIRST_FRAME,
+            bytes,
+        }
     }
 
     /// The record's number in the journal.
@@ -52,7 +57,12 @@ pub(crate) struct Cursors(Vec<Cursor>);
 impl Cursors {
     /// Cursors at these sizes. No entry before `place` is unsealed.
     pub(crate) fn new(sizes: &Sizes, place: RecordEnd) -> Self {
-        let cursor = |stream: Stream| Cursor { stream, size: sizes.of(stream), place, out: Vec::new() };
+        let cursor = |stream: Stream| Cursor {
+            stream,
+            size: sizes.of(stream),
+            place,
+            out: Vec::new(),
+        };
         Self(Stream::ALL.iter().copied().map(cursor).collect())
     }
 
@@ -62,7 +72,10 @@ impl Cursors {
 
     /// How many entries of a stream are sealed.
     pub(crate) fn size(&self, stream: Stream) -> u64 {
-        self.0.iter().find(|cursor| cursor.stream == stream).map_or(0, |cursor| cursor.size)
+        self.0
+            .iter()
+            .find(|cursor| cursor.stream == stream)
+            .map_or(0, |cursor| cursor.size)
     }
 
     pub(crate) fn sizes(&self) -> Sizes {
@@ -83,7 +96,9 @@ impl Cursors {
 
     /// Moves a cursor forward; false if it was there.
     pub(crate) fn advance(&mut self, stream: Stream, size: u64) -> bool {
-        let Some(cursor) = self.of(stream).filter(|cursor| cursor.size < size) else { return false };
+        let Some(cursor) = self.of(stream).filter(|cursor| cursor.size < size) else {
+            return false;
+        };
         cursor.size = size;
         let passed = cursor.out.partition_point(|mark| mark.size(stream) <= size);
         if let Some(place) = cursor.out.drain(..passed).next_back() {
@@ -114,12 +129,15 @@ impl Cursors {
 
     /// A place before which nothing durable is unsealed.
     pub(crate) fn slowest(&self, start: RecordEnd, durable: &RecordEnd) -> RecordEnd {
-        self.0.iter().map(|cursor| self.before(cursor.stream, cursor.size, start, durable)).fold(
-            *durable,
-            |least, mark| {
-                if mark.lsn() < least.lsn() { mark } else { least }
-            },
-        )
+        self.0
+            .iter()
+            .map(|cursor| self.before(cursor.stream, cursor.size, start, durable))
+            .fold(
+                *durable,
+                |least, mark| {
+                    if mark.lsn() < least.lsn() { mark } else { least }
+                },
+            )
     }
 }
 
@@ -141,7 +159,11 @@ mod tests {
         assert_eq!(cursors.slowest(start, &durable), start);
         cursors.hand_out(Stream::Security, None, vec![mark(50, 41, 9), durable]);
         assert!(cursors.advance(Stream::Security, 10));
-        assert_eq!(cursors.slowest(start, &durable), start, "the other one is at the beginning");
+        assert_eq!(
+            cursors.slowest(start, &durable),
+            start,
+            "the other one is at the beginning"
+        );
         cursors.hand_out(Stream::Access, None, vec![mark(20, 15, 5), mark(99, 90, 9)]);
         assert!(cursors.advance(Stream::Access, 89));
         assert_eq!(cursors.slowest(start, &durable), mark(20, 15, 5));
@@ -149,6 +171,10 @@ mod tests {
         assert!(!cursors.advance(Stream::Access, 90));
         assert_eq!(cursors.slowest(start, &durable), durable, "both are level");
         let more = mark(105, 90, 15);
-        assert_eq!(cursors.slowest(start, &more), mark(100, 90, 10), "access is level, security goes on from there");
+        assert_eq!(
+            cursors.slowest(start, &more),
+            mark(100, 90, 10),
+            "access is level, security goes on from there"
+        );
     }
 }

@@ -8,11 +8,22 @@ use std::path::Path;
 
 /// One operation, before it is carried out.
 #[derive(Clone, Copy, Debug)]
-#[expect(dead_code, reason = "only a test looks at what is about to happen, and at some of it only to print it")]
+#[expect(
+    dead_code,
+    reason = "only a test looks at what is about to happen, and at some of it only to print it"
+)]
 pub(crate) enum Op<'a> {
     Create(&'a Path),
-    Allocate { path: &'a Path, capacity: u64 },
-    Write { file: &'a File, path: &'a Path, bytes: &'a [u8], offset: u64 },
+    Allocate {
+        path: &'a Path,
+        capacity: u64,
+    },
+    Write {
+        file: &'a File,
+        path: &'a Path,
+        bytes: &'a [u8],
+        offset: u64,
+    },
     Sync(&'a Path),
     SyncDir(&'a Path),
     Rename(&'a Path),
@@ -32,7 +43,12 @@ use crate::tests::disk::permit;
 /// A new file of this process's user alone.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
     permit(Op::Create(path))?;
-    OpenOptions::new().create_new(true).read(true).write(true).mode(0o600).open(path)
+    OpenOptions::new()
+        .create_new(true)
+        .read(true)
+        .write(true)
+        .mode(0o600)
+        .open(path)
 }
 
 /// Reserves a file's bytes on disk.
@@ -44,7 +60,10 @@ pub(crate) fn allocate(file: &File, path: &Path, capacity: u64) -> io::Result<()
             let mut at = 0;
             while at < capacity {
                 let take = (capacity - at).min(zeros.len() as u64);
-                let chunk = usize::try_from(take).ok().and_then(|take| zeros.get(..take)).unwrap_or_default();
+                let chunk = usize::try_from(take)
+                    .ok()
+                    .and_then(|take| zeros.get(..take))
+                    .unwrap_or_default();
                 file.write_all_at(chunk, at)?;
                 at += take;
             }
@@ -55,7 +74,12 @@ pub(crate) fn allocate(file: &File, path: &Path, capacity: u64) -> io::Result<()
 }
 
 pub(crate) fn write(file: &File, path: &Path, bytes: &[u8], offset: u64) -> io::Result<()> {
-    permit(Op::Write { file, path, bytes, offset })?;
+    permit(Op::Write {
+        file,
+        path,
+        bytes,
+        offset,
+    })?;
     file.write_all_at(bytes, offset)
 }
 
@@ -75,7 +99,11 @@ pub(crate) fn sync_data(file: &File, path: &Path) -> io::Result<()> {
     permit(Op::Sync(path))?;
     file.sync_data()?;
     // Bytes in a file that no directory names any more are gone with the process.
-    if file.metadata()?.nlink() == 0 { Err(io::ErrorKind::NotFound.into()) } else { Ok(()) }
+    if file.metadata()?.nlink() == 0 {
+        Err(io::ErrorKind::NotFound.into())
+    } else {
+        Ok(())
+    }
 }
 
 /// Makes the names in a directory durable.

@@ -54,19 +54,30 @@ pub enum OpenError {
 
 impl OpenError {
     pub(crate) fn corrupt(path: &Path, offset: u64, what: &'static str) -> Self {
-        Self::Corrupt { path: path.to_owned(), offset, what }
+        Self::Corrupt {
+            path: path.to_owned(),
+            offset,
+            what,
+        }
     }
 }
 
 /// Names the path an input or output error happened at.
 pub(crate) fn at(path: &Path) -> impl FnOnce(std::io::Error) -> OpenError {
-    |source| OpenError::Io { path: path.to_owned(), source }
+    |source| OpenError::Io {
+        path: path.to_owned(),
+        source,
+    }
 }
 
 /// The same for a file that a journal must have: its absence is damage.
 pub(crate) fn missing(path: &Path, what: &'static str) -> impl FnOnce(std::io::Error) -> OpenError {
     move |error| {
-        if error.kind() == std::io::ErrorKind::NotFound { OpenError::corrupt(path, 0, what) } else { at(path)(error) }
+        if error.kind() == std::io::ErrorKind::NotFound {
+            OpenError::corrupt(path, 0, what)
+        } else {
+            at(path)(error)
+        }
     }
 }
 

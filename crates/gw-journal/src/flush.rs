@@ -59,14 +59,19 @@ impl Signal {
 
     /// Sleeps for so long; false when the journal is closed.
     fn pause(&self, rest: Duration) -> bool {
-        drop(self.wake.wait_timeout_while(self.lock(), rest, |()| !self.is(&self.stop)));
+        drop(
+            self.wake
+                .wait_timeout_while(self.lock(), rest, |()| !self.is(&self.stop)),
+        );
         !self.is(&self.stop)
     }
 
     /// Sleeps until a sync is due; false when the journal is closed.
     fn next(&self) -> bool {
         let asleep = self.lock();
-        let asleep = self.wake.wait_while(asleep, |()| !self.is(&self.dirty) && !self.is(&self.stop));
+        let asleep = self
+            .wake
+            .wait_while(asleep, |()| !self.is(&self.dirty) && !self.is(&self.stop));
         let asleep = asleep.unwrap_or_else(PoisonError::into_inner);
         let hurry = |_: &mut ()| !self.is(&self.urgent) && !self.is(&self.stop);
         drop(self.wake.wait_timeout_while(asleep, IDLE, hurry));
@@ -94,9 +99,14 @@ pub(crate) fn run(shared: &Shared) {
 pub(crate) fn sync(shared: &Shared) {
     // One at a time: each takes what it covered off the front of what is not durable yet.
     let _one = shared.syncing.lock().unwrap_or_else(PoisonError::into_inner);
-    let Ok(job) = shared.writer().map(|writer| writer.sync_job()) else { return };
+    let Ok(job) = shared.writer().map(|writer| writer.sync_job()) else {
+        return;
+    };
     let Some(job) = job else { return };
-    let result = job.files.iter().try_for_each(|(file, path)| disk::sync_data(file, path));
+    let result = job
+        .files
+        .iter()
+        .try_for_each(|(file, path)| disk::sync_data(file, path));
     let Ok(mut writer) = shared.writer() else { return };
     let durable = writer.synced(&job, result);
     drop(writer);
@@ -117,7 +127,11 @@ pub(crate) fn heal(shared: &Shared) -> bool {
     let mut rescue = writer.rescue();
     // Without the lock: the disk may take its time to refuse, and callers are to be told at once.
     drop(writer);
-    let segment = if rescue.clear_away() { rescue.move_to_fresh() } else { None };
+    let segment = if rescue.clear_away() {
+        rescue.move_to_fresh()
+    } else {
+        None
+    };
     let reached = rescue.ends.end.reached;
     let Ok(mut writer) = shared.writer() else { return true };
     writer.rescued(rescue, segment);
@@ -141,7 +155,9 @@ fn provide_spare(shared: &Shared) {
     let Some(number) = writer.wants_spare() else { return };
     let (dir, capacity) = (writer.dir.clone(), writer.segment_bytes);
     drop(writer);
-    let Ok(spare) = Segment::create(&dir, number, capacity) else { return };
+    let Ok(spare) = Segment::create(&dir, number, capacity) else {
+        return;
+    };
     if let Ok(mut writer) = shared.writer()
         && let Some(unwanted) = writer.offer_spare(spare)
     {

@@ -23,7 +23,11 @@ const MARK: u8 = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Frame<'a> {
     /// An entry and what lies beside it.
-    Entry { lsn: u64, entry: &'a [u8], openings: &'a [u8] },
+    Entry {
+        lsn: u64,
+        entry: &'a [u8],
+        openings: &'a [u8],
+    },
     /// Everything up to this number was fsynced.
     Marker { lsn: u64 },
 }
@@ -69,7 +73,10 @@ pub(crate) fn put_marker(out: &mut Vec<u8>, lsn: u64) {
 }
 
 fn seal(out: &mut [u8], start: usize) {
-    let Some((head, payload)) = out.get_mut(start..).and_then(|frame| frame.split_first_chunk_mut::<HEAD>()) else {
+    let Some((head, payload)) = out
+        .get_mut(start..)
+        .and_then(|frame| frame.split_first_chunk_mut::<HEAD>())
+    else {
         return;
     };
     let [m0, m1, m2, m3] = MAGIC;
@@ -98,11 +105,15 @@ pub(crate) fn read(bytes: &[u8]) -> Found<'_> {
         return if head == &[0; HEAD] { Found::End } else { Found::Damage };
     }
     let length = [*l0, *l1, *l2, *l3];
-    let Ok(len) = usize::try_from(u32::from_le_bytes(length)) else { return Found::Damage };
+    let Ok(len) = usize::try_from(u32::from_le_bytes(length)) else {
+        return Found::Damage;
+    };
     if len > MAX_PAYLOAD {
         return Found::Damage;
     }
-    let Some(payload) = rest.get(..len) else { return Found::Short };
+    let Some(payload) = rest.get(..len) else {
+        return Found::Short;
+    };
     if checksum(&length, payload) != u32::from_le_bytes([*c0, *c1, *c2, *c3]) {
         return Found::Damage;
     }
@@ -159,8 +170,17 @@ mod tests {
     #[test]
     fn rule_11_frames_come_back() {
         let out = frames();
-        let Found::Frame(entry, len) = read(&out) else { panic!("{:?}", read(&out)) };
-        assert_eq!(entry, Frame::Entry { lsn: 7, entry: b"entry", openings: b"openings" });
+        let Found::Frame(entry, len) = read(&out) else {
+            panic!("{:?}", read(&out))
+        };
+        assert_eq!(
+            entry,
+            Frame::Entry {
+                lsn: 7,
+                entry: b"entry",
+                openings: b"openings"
+            }
+        );
         assert_eq!(len, OVERHEAD + 13);
         assert_eq!(read(&out[len..]), Found::Frame(Frame::Marker { lsn: 7 }, MARKER));
         assert_eq!(read(&[0; 64]), Found::End);

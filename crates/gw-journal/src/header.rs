@@ -36,13 +36,19 @@ impl Sizes {
 
     /// The larger of both, stream by stream.
     pub(crate) fn max(mut self, other: &Self) -> Self {
-        self.0.iter_mut().zip(other.0).for_each(|(size, other)| *size = (*size).max(other));
+        self.0
+            .iter_mut()
+            .zip(other.0)
+            .for_each(|(size, other)| *size = (*size).max(other));
         self
     }
 
     /// The first stream whose chain is longer here than there.
     pub(crate) fn beyond(&self, other: &Self) -> Option<Stream> {
-        Stream::ALL.iter().copied().find(|stream| self.of(*stream) > other.of(*stream))
+        Stream::ALL
+            .iter()
+            .copied()
+            .find(|stream| self.of(*stream) > other.of(*stream))
     }
 }
 
@@ -76,10 +82,23 @@ impl Header {
     pub(crate) fn create(dir: &Path, shard: ShardId) -> Result<Self, OpenError> {
         let path = Self::path(dir);
         let mut options = OpenOptions::new();
-        let file =
-            options.create(true).truncate(true).read(true).write(true).mode(0o600).open(&path).map_err(at(&path))?;
+        let file = options
+            .create(true)
+            .truncate(true)
+            .read(true)
+            .write(true)
+            .mode(0o600)
+            .open(&path)
+            .map_err(at(&path))?;
         let (durable, sealed) = (Reached::default(), Reached::default());
-        let mut header = Self { path, file, shard, generation: 0, durable, sealed };
+        let mut header = Self {
+            path,
+            file,
+            shard,
+            generation: 0,
+            durable,
+            sealed,
+        };
         header.save().and_then(|()| header.sync()).map_err(at(&header.path))?;
         Ok(header)
     }
@@ -87,17 +106,25 @@ impl Header {
     /// The header of a journal that was written before.
     pub(crate) fn open(dir: &Path, shard: ShardId) -> Result<Self, OpenError> {
         let path = Self::path(dir);
-        let file =
-            OpenOptions::new().read(true).write(true).open(&path).map_err(missing(&path, "the header is missing"))?;
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(&path)
+            .map_err(missing(&path, "the header is missing"))?;
         let slots = SLOTS.into_iter().filter_map(|slot| {
             let mut bytes = [0; LEN];
             file.read_exact_at(&mut bytes, slot).ok()?;
             decode(&bytes)
         });
         match slots.max_by_key(|(generation, ..)| *generation) {
-            Some((generation, found, durable, sealed)) if found == shard => {
-                Ok(Self { path, file, shard, generation, durable, sealed })
-            }
+            Some((generation, found, durable, sealed)) if found == shard => Ok(Self {
+                path,
+                file,
+                shard,
+                generation,
+                durable,
+                sealed,
+            }),
             Some(_) => Err(OpenError::corrupt(&path, 0, "the header of another shard")),
             None => Err(OpenError::corrupt(&path, 0, "neither copy of the header can be read")),
         }
@@ -144,7 +171,12 @@ impl Header {
         }
         bytes.extend_from_slice(&crc32c::crc32c(&bytes).to_le_bytes());
         let [even, odd] = SLOTS;
-        disk::write(&self.file, &self.path, &bytes, if self.generation.is_multiple_of(2) { even } else { odd })
+        disk::write(
+            &self.file,
+            &self.path,
+            &bytes,
+            if self.generation.is_multiple_of(2) { even } else { odd },
+        )
     }
 }
 
@@ -155,15 +187,23 @@ fn decode(bytes: &[u8; LEN]) -> Option<(u64, ShardId, Reached, Reached)> {
     if *magic != MAGIC || u32::from_le_bytes(*sum) != crc32c::crc32c(checked) {
         return None;
     }
-    let mut words = rest.chunks_exact(8).filter_map(|word| word.first_chunk().copied().map(u64::from_le_bytes));
+    let mut words = rest
+        .chunks_exact(8)
+        .filter_map(|word| word.first_chunk().copied().map(u64::from_le_bytes));
     let (generation, durable, sealed) = (words.next()?, words.next()?, words.next()?);
     let mut sizes = || {
         let mut sizes = Sizes::default();
         sizes.0.iter_mut().zip(&mut words).for_each(|(size, word)| *size = word);
         sizes
     };
-    let durable = Reached { lsn: durable, sizes: sizes() };
-    let sealed = Reached { lsn: sealed, sizes: sizes() };
+    let durable = Reached {
+        lsn: durable,
+        sizes: sizes(),
+    };
+    let sealed = Reached {
+        lsn: sealed,
+        sizes: sizes(),
+    };
     Some((generation, ShardId(uuid::Uuid::from_bytes(*shard)), durable, sealed))
 }
 
@@ -196,7 +236,11 @@ mod tests {
         let mut header = Header::create(dir.path(), shard).unwrap();
         header.note_durable(reached(9)).unwrap();
         header.note_durable(reached(10)).unwrap();
-        let newest = if header.generation.is_multiple_of(2) { SLOTS[0] } else { SLOTS[1] };
+        let newest = if header.generation.is_multiple_of(2) {
+            SLOTS[0]
+        } else {
+            SLOTS[1]
+        };
         header.file.write_all_at(&[0xff; 40], newest + 8).unwrap();
         assert_eq!(Header::open(dir.path(), shard).unwrap().durable(), reached(9));
         header.file.write_all_at(&[0xff; 5000], 0).unwrap();

@@ -37,7 +37,11 @@ pub(crate) struct Heads {
 
 impl Heads {
     pub(crate) const fn new(shard: ShardId) -> Self {
-        Self { shard, lsn: 0, chains: BTreeMap::new() }
+        Self {
+            shard,
+            lsn: 0,
+            chains: BTreeMap::new(),
+        }
     }
 
     /// Takes the entry of record `lsn + 1`.
@@ -47,7 +51,13 @@ impl Heads {
         let accepted = match self.chains.get_mut(&stream) {
             Some(chain) => chain.accept(entry)?,
             None => {
-                let (chain, header, hash) = Chain::replay(ChainId { stream, shard: self.shard }, entry)?;
+                let (chain, header, hash) = Chain::replay(
+                    ChainId {
+                        stream,
+                        shard: self.shard,
+                    },
+                    entry,
+                )?;
                 self.chains.insert(stream, chain);
                 (header, hash)
             }
@@ -58,7 +68,9 @@ impl Heads {
 
     pub(crate) fn reached(&self) -> Reached {
         let mut sizes = Sizes::default();
-        self.chains.iter().for_each(|(stream, chain)| sizes.set(*stream, chain.head().size));
+        self.chains
+            .iter()
+            .for_each(|(stream, chain)| sizes.set(*stream, chain.head().size));
         Reached { lsn: self.lsn, sizes }
     }
 
@@ -104,7 +116,11 @@ impl OpenIntents {
         }
         match Entry::decode(entry, openings)?.content {
             Content::Record(Record::SendIntent(intent)) => {
-                self.0.push(OpenIntent { hash: intent.hash, entry: entry.to_vec(), openings: openings.to_vec() });
+                self.0.push(OpenIntent {
+                    hash: intent.hash,
+                    entry: entry.to_vec(),
+                    openings: openings.to_vec(),
+                });
             }
             Content::Record(Record::SendOutcome(outcome)) => {
                 if let Some(at) = self.0.iter().position(|open| open.hash == outcome.hash) {
@@ -117,7 +133,11 @@ impl OpenIntents {
     }
 
     pub(crate) fn to_vec(&self) -> Vec<SendIntent> {
-        let content = |open: &OpenIntent| Entry::decode(&open.entry, &open.openings).ok().map(|entry| entry.content);
+        let content = |open: &OpenIntent| {
+            Entry::decode(&open.entry, &open.openings)
+                .ok()
+                .map(|entry| entry.content)
+        };
         self.0
             .iter()
             .filter_map(|open| match content(open)? {
@@ -148,8 +168,9 @@ impl Base {
     pub(crate) fn load(dir: &Path, shard: ShardId) -> Result<Self, OpenError> {
         let path = dir.join(Self::NAME);
         let bytes = std::fs::read(&path).map_err(missing(&path, "the state before the oldest segment is missing"))?;
-        let whole =
-            bytes.split_last_chunk::<4>().filter(|(bytes, sum)| u32::from_le_bytes(**sum) == crc32c::crc32c(bytes));
+        let whole = bytes
+            .split_last_chunk::<4>()
+            .filter(|(bytes, sum)| u32::from_le_bytes(**sum) == crc32c::crc32c(bytes));
         let decoded = whole.and_then(|(bytes, _)| Self::decode(bytes, shard).ok());
         decoded.ok_or_else(|| OpenError::corrupt(&path, 0, "the state before the oldest segment cannot be read"))
     }
@@ -188,26 +209,45 @@ impl Base {
 
     fn decode(bytes: &[u8], shard: ShardId) -> Result<Self, CborError> {
         let mut from = Reader::new(bytes);
-        let mut base = Self { heads: Heads::new(shard), intents: OpenIntents::default() };
+        let mut base = Self {
+            heads: Heads::new(shard),
+            intents: OpenIntents::default(),
+        };
         expect(&mut from, 3)?;
         base.heads.lsn = from.uint()?;
         for _ in 0..from.array()? {
             expect(&mut from, 5)?;
             let stream = from.text()?.parse().map_err(|_| CborError::Type)?;
             let (size, hash) = (from.uint()?, Hash::new(from.array_of()?));
-            let head = Head { size, hash, time: Timestamp::from_micros(from.int()?) };
+            let head = Head {
+                size,
+                hash,
+                time: Timestamp::from_micros(from.int()?),
+            };
             let mut orgs = Vec::new();
             for _ in 0..from.array()? {
                 expect(&mut from, 3)?;
                 let org = OrgId(Uuid::from_bytes(from.array_of()?));
-                orgs.push((org, OrgHead { size: from.uint()?, hash: Hash::new(from.array_of()?) }));
+                orgs.push((
+                    org,
+                    OrgHead {
+                        size: from.uint()?,
+                        hash: Hash::new(from.array_of()?),
+                    },
+                ));
             }
-            base.heads.chains.insert(stream, Chain::resume(ChainId { stream, shard }, head, orgs));
+            base.heads
+                .chains
+                .insert(stream, Chain::resume(ChainId { stream, shard }, head, orgs));
         }
         for _ in 0..from.array()? {
             expect(&mut from, 3)?;
             let hash = B256::new(from.array_of()?);
-            base.intents.0.push(OpenIntent { hash, entry: from.bytes()?.to_vec(), openings: from.bytes()?.to_vec() });
+            base.intents.0.push(OpenIntent {
+                hash,
+                entry: from.bytes()?.to_vec(),
+                openings: from.bytes()?.to_vec(),
+            });
         }
         from.end()?;
         Ok(base)
@@ -215,5 +255,9 @@ impl Base {
 }
 
 fn expect(from: &mut Reader<'_>, len: u64) -> Result<(), CborError> {
-    if from.array()? == len { Ok(()) } else { Err(CborError::Type) }
+    if from.array()? == len {
+        Ok(())
+    } else {
+        Err(CborError::Type)
+    }
 }

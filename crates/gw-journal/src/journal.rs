@@ -188,7 +188,12 @@ impl Journal {
         let flusher = std::thread::Builder::new().name("journal".to_owned());
         let runs = Arc::clone(&shared);
         let flusher = flusher.spawn(move || flush::run(&runs)).map_err(at(&options.dir))?;
-        Ok(Self { shared, flusher: Some(flusher), lock, options })
+        Ok(Self {
+            shared,
+            flusher: Some(flusher),
+            lock,
+            options,
+        })
     }
 
     /// Writes a record; on return it survives the death of the process.
@@ -203,7 +208,9 @@ impl Journal {
     /// Whether a send would be admitted: the disk takes what is written, and there is room for its records. Where no
     /// segment is ready one is made, so that a disk that was full is found to have room again.
     pub fn can_admit(&self) -> bool {
-        self.shared.writer().is_ok_and(|mut writer| writer.admit(SEND_RECORDS * RECORD_ROOM).is_ok())
+        self.shared
+            .writer()
+            .is_ok_and(|mut writer| writer.admit(SEND_RECORDS * RECORD_ROOM).is_ok())
     }
 
     /// Reserves room for `records` records, so that they can be written after an effect that cannot be undone.
@@ -212,7 +219,10 @@ impl Journal {
         let mut writer = self.shared.writer()?;
         writer.admit(records * RECORD_ROOM)?;
         writer.reserved += records * RECORD_ROOM;
-        Ok(Reservation { shared: Arc::clone(&self.shared), records })
+        Ok(Reservation {
+            shared: Arc::clone(&self.shared),
+            records,
+        })
     }
 
     /// Writes a record into reserved room, or like any other once the reservation is used up.
@@ -241,7 +251,9 @@ impl Journal {
             self.shared.signal.urgent();
         }
         async move {
-            let reached = durable.wait_for(|durable| durable.end.lsn() >= position.lsn || durable.failed).await;
+            let reached = durable
+                .wait_for(|durable| durable.end.lsn() >= position.lsn || durable.failed)
+                .await;
             match reached {
                 Ok(durable) if durable.end.lsn() >= position.lsn => Ok(()),
                 Ok(_) | Err(_) => Err(JournalError::Unavailable),
@@ -254,7 +266,11 @@ impl Journal {
         let written = self.shared.writer()?.heads.lsn;
         flush::sync(&self.shared);
         flush::heal(&self.shared);
-        if self.shared.durable_lsn() >= written { Ok(()) } else { Err(JournalError::Unavailable) }
+        if self.shared.durable_lsn() >= written {
+            Ok(())
+        } else {
+            Err(JournalError::Unavailable)
+        }
     }
 
     /// A stream's oldest records that are durable and not sealed, at most `most`, in the order they were written. The
@@ -284,7 +300,9 @@ impl Journal {
             self.shared.note_sealed(&reader, slowest)?;
         }
         let expired = reader.expired(&slowest, &kept, self.shared.clock.now());
-        let Some(segments) = kept.get(..expired).filter(|segments| !segments.is_empty()) else { return Ok(()) };
+        let Some(segments) = kept.get(..expired).filter(|segments| !segments.is_empty()) else {
+            return Ok(());
+        };
         reader.delete(segments, &kept)?;
         let mut catalog = self.shared.catalog.lock().unwrap_or_else(PoisonError::into_inner);
         catalog.retain(|kept| !segments.contains(kept));
@@ -299,7 +317,12 @@ impl Journal {
     /// The end of each chain: what has been numbered so far, durable or not.
     pub fn heads(&self) -> Result<Vec<(ChainId, Head)>, JournalError> {
         let writer = self.shared.writer()?;
-        Ok(writer.heads.chains.values().map(|chain| (chain.id(), chain.head())).collect())
+        Ok(writer
+            .heads
+            .chains
+            .values()
+            .map(|chain| (chain.id(), chain.head()))
+            .collect())
     }
 
     /// How full the journal is.
@@ -307,18 +330,31 @@ impl Journal {
         // Figures are told even of a journal that stopped.
         let stopped = self.shared.writer.is_poisoned();
         let writer = self.shared.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let chains = writer.heads.chains.iter().map(|(stream, chain)| (*stream, chain.head().size));
+        let chains = writer
+            .heads
+            .chains
+            .iter()
+            .map(|(stream, chain)| (*stream, chain.head().size));
         let streams: Vec<_> = chains
             .map(|(stream, size)| {
                 let sealed = writer.sealed_sizes.of(stream);
                 let records = size.saturating_sub(sealed);
                 let oldest = writer.waiting.since(stream).filter(|_| records > 0);
-                StreamBacklog { stream, records, sealed, oldest }
+                StreamBacklog {
+                    stream,
+                    records,
+                    sealed,
+                    oldest,
+                }
             })
             .collect();
         Backlog {
             records: streams.iter().map(|stream| stream.records).sum(),
-            bytes: if streams.iter().all(|stream| stream.records == 0) { 0 } else { writer.backlog() },
+            bytes: if streams.iter().all(|stream| stream.records == 0) {
+                0
+            } else {
+                writer.backlog()
+            },
             max_bytes: writer.max_bytes,
             reserved: writer.reserved,
             oldest: streams.iter().filter_map(|stream| stream.oldest).min(),
@@ -332,9 +368,19 @@ impl Shared {
     /// Tells writer and header how far each stream is sealed.
     pub(crate) fn note_sealed(&self, reader: &Reader, slowest: RecordEnd) -> Result<(), ReadError> {
         let sizes = reader.cursors.sizes();
-        self.writer().map_err(|_| ReadError::Stopped)?.note_sealed(sizes, slowest.bytes);
-        let io = |source| ReadError::Io { path: reader.dir.clone(), source };
-        self.header().note_sealed(Reached { lsn: slowest.lsn(), sizes }).map_err(io)
+        self.writer()
+            .map_err(|_| ReadError::Stopped)?
+            .note_sealed(sizes, slowest.bytes);
+        let io = |source| ReadError::Io {
+            path: reader.dir.clone(),
+            source,
+        };
+        self.header()
+            .note_sealed(Reached {
+                lsn: slowest.lsn(),
+                sizes,
+            })
+            .map_err(io)
     }
 }
 

@@ -15,11 +15,21 @@ pub(crate) struct DirLock {
 impl DirLock {
     /// Makes the directory if it is missing and takes it; a second taker is told who holds it.
     pub(crate) fn acquire(dir: &Path, holder: &str) -> Result<Self, OpenError> {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(at(dir))?;
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(dir)
+            .map_err(at(dir))?;
         let path = dir.join("lock");
         let mut options = OpenOptions::new();
-        let mut file =
-            options.create(true).truncate(false).read(true).write(true).mode(0o600).open(&path).map_err(at(&path))?;
+        let mut file = options
+            .create(true)
+            .truncate(false)
+            .read(true)
+            .write(true)
+            .mode(0o600)
+            .open(&path)
+            .map_err(at(&path))?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -27,7 +37,10 @@ impl DirLock {
                 if file.read_to_string(&mut holder).is_err() || holder.is_empty() {
                     "another process".clone_into(&mut holder);
                 }
-                return Err(OpenError::Held { dir: dir.to_owned(), holder });
+                return Err(OpenError::Held {
+                    dir: dir.to_owned(),
+                    holder,
+                });
             }
             Err(TryLockError::Error(error)) => return Err(at(&path)(error)),
         }
@@ -50,7 +63,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let held = DirLock::acquire(dir.path(), "process 7").unwrap();
         let error = DirLock::acquire(dir.path(), "process 8").unwrap_err();
-        assert_eq!(error.to_string(), format!("`{}` is held by process 7", dir.path().display()));
+        assert_eq!(
+            error.to_string(),
+            format!("`{}` is held by process 7", dir.path().display())
+        );
         drop(held);
         assert!(DirLock::acquire(dir.path(), "process 8").is_ok());
     }

@@ -66,9 +66,16 @@ pub(crate) fn shard_dir(dir: &Path, shard: ShardId) -> PathBuf {
 pub(crate) fn make(dir: &Path, shard: ShardId, intents: OpenIntents) -> Result<(), OpenError> {
     let files = shard_dir(dir, shard);
     std::fs::create_dir_all(&files).map_err(at(&files))?;
-    Base { heads: Heads::new(shard), intents }.save(&files).map_err(at(&files))?;
+    Base {
+        heads: Heads::new(shard),
+        intents,
+    }
+    .save(&files)
+    .map_err(at(&files))?;
     Header::create(&files, shard)?;
-    disk::sync_dir(&files).and_then(|()| disk::sync_dir(dir)).map_err(at(dir))
+    disk::sync_dir(&files)
+        .and_then(|()| disk::sync_dir(dir))
+        .map_err(at(dir))
 }
 
 /// From here on the directory holds this shard.
@@ -88,7 +95,11 @@ pub(crate) fn named_shard(dir: &Path) -> Result<Option<ShardId>, OpenError> {
             // A directory is named before its first record is written.
             for other in shard_dirs(dir)? {
                 if !segment::list(&other)?.is_empty() {
-                    return Err(OpenError::corrupt(&path, 0, "the file is missing, but there are records"));
+                    return Err(OpenError::corrupt(
+                        &path,
+                        0,
+                        "the file is missing, but there are records",
+                    ));
                 }
             }
             Ok(None)
@@ -101,7 +112,10 @@ pub(crate) fn shard_dirs(dir: &Path) -> Result<Vec<PathBuf>, OpenError> {
     let mut dirs = Vec::new();
     for entry in std::fs::read_dir(dir).map_err(at(dir))? {
         let path = entry.map_err(at(dir))?.path();
-        let named = path.file_name().and_then(|name| name.to_str()).is_some_and(|name| Uuid::parse_str(name).is_ok());
+        let named = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .is_some_and(|name| Uuid::parse_str(name).is_ok());
         if named && path.is_dir() {
             dirs.push(path);
         }
@@ -136,10 +150,16 @@ pub(crate) fn shard_in(
     let mut header = Header::open(&dir, shard)?;
     let base = Base::load(&dir, shard)?;
     let mut found = replay::replay(&dir, &header, &base)?;
-    let recovery =
-        Recovery { open_intents: found.intents.to_vec(), salvaged: found.salvaged.len() as u64, torn: found.torn };
+    let recovery = Recovery {
+        open_intents: found.intents.to_vec(),
+        salvaged: found.salvaged.len() as u64,
+        torn: found.torn,
+    };
     // These first: writing needs the room that they take.
-    found.blank.iter().try_for_each(|path| disk::remove(path).map_err(at(path)))?;
+    found
+        .blank
+        .iter()
+        .try_for_each(|path| disk::remove(path).map_err(at(path)))?;
     let mut useless = std::mem::take(&mut found.useless);
     // What is not known to be on disk is written again, so a segment with nothing else in it goes.
     for again in found.kept.extract_if(.., |kept| kept.first_lsn > found.known) {
@@ -148,8 +168,13 @@ pub(crate) fn shard_in(
     let (kept, torn) = (found.kept.clone(), found.torn + recovery.salvaged);
     let cursors = Cursors::new(&found.sizes, found.sealed);
     let (writer, durable) = writer(&options, &dir, found)?;
-    header.note_durable(writer.heads.reached()).and_then(|()| header.sync()).map_err(at(&dir))?;
-    useless.iter().try_for_each(|path| disk::remove(path).map_err(at(path)))?;
+    header
+        .note_durable(writer.heads.reached())
+        .and_then(|()| header.sync())
+        .map_err(at(&dir))?;
+    useless
+        .iter()
+        .try_for_each(|path| disk::remove(path).map_err(at(path)))?;
     if torn == 0 {
         kept.iter().try_for_each(|kept| give_back(&dir, kept))?;
     }
@@ -158,7 +183,10 @@ pub(crate) fn shard_in(
         cursors,
         base,
         base_bytes: 0,
-        retention: Retention { bytes: options.retain_bytes, age: options.retain_for },
+        retention: Retention {
+            bytes: options.retain_bytes,
+            age: options.retain_for,
+        },
         open: None,
     };
     let shared = Shared {
@@ -177,7 +205,10 @@ pub(crate) fn shard_in(
         let stopped = || OpenError::corrupt(&options.dir, 0, "the journal stopped");
         let reader = shared.reader().map_err(|_| stopped())?;
         let slowest = reader.slowest(&shared.durable.borrow().end);
-        shared.writer().map_err(|_| stopped())?.note_sealed(reader.cursors.sizes(), slowest.bytes);
+        shared
+            .writer()
+            .map_err(|_| stopped())?
+            .note_sealed(reader.cursors.sizes(), slowest.bytes);
     }
     Ok((Journal::start(shared, lock, options)?, recovery))
 }
@@ -194,16 +225,34 @@ fn give_back(dir: &Path, kept: &Kept) -> Result<(), OpenError> {
 /// asks for, and what is given back of the old one makes room for the next.
 fn writer(options: &Options, dir: &Path, found: Replay) -> Result<(Writer, watch::Receiver<Durable>), OpenError> {
     let (shard, first_lsn) = (found.heads.shard, found.known + 1);
-    let salvage = found.salvaged.iter().map(|(draft, _)| draft.size_bound() as u64 + 64).sum::<u64>();
+    let salvage = found
+        .salvaged
+        .iter()
+        .map(|(draft, _)| draft.size_bound() as u64 + 64)
+        .sum::<u64>();
     let needs = FIRST_FRAME + found.tail.len() as u64 + salvage + 4 * MAX_PAYLOAD as u64;
     let capacity = options.segment_bytes.max(needs);
     let number = found.last_number + 1;
     let mut segment = Segment::create_fitting(dir, number, capacity, needs).map_err(at(dir))?;
     segment.write(&found.tail).map_err(at(dir))?;
-    let end = RecordEnd { reached: found.heads.reached(), segment: number, offset: segment.end, bytes: found.bytes };
-    let (durable, watched) = watch::channel(Durable { end, hashes: found.heads.hashes(), failed: false });
+    let end = RecordEnd {
+        reached: found.heads.reached(),
+        segment: number,
+        offset: segment.end,
+        bytes: found.bytes,
+    };
+    let (durable, watched) = watch::channel(Durable {
+        end,
+        hashes: found.heads.hashes(),
+        failed: false,
+    });
     let mut kept = found.kept;
-    kept.push(Kept { number, first_lsn, end: FIRST_FRAME, last_time: None });
+    kept.push(Kept {
+        number,
+        first_lsn,
+        end: FIRST_FRAME,
+        last_time: None,
+    });
     let mut writer = Writer {
         dir: dir.to_owned(),
         genesis: Genesis::new(shard, &options.cluster, options.checkpoint_key),
@@ -237,7 +286,10 @@ fn writer(options: &Options, dir: &Path, found: Replay) -> Result<(Writer, watch
         return Err(at(dir)(std::io::Error::other("the disk refuses")));
     }
     let segment = &writer.segment;
-    let begun = segment.sync().and_then(|()| segment.begin(shard, first_lsn)).and_then(|()| segment.sync());
+    let begun = segment
+        .sync()
+        .and_then(|()| segment.begin(shard, first_lsn))
+        .and_then(|()| segment.sync());
     begun.map_err(at(dir))?;
     writer.unsynced.clear();
     writer.durable.send_replace(writer.ends());

@@ -86,7 +86,13 @@ impl Reader {
             let from = self.cursors.before(stream, first, self.start(), durable);
             before = Some(from);
             self.each(from, durable.lsn(), kept, |visited| {
-                let Visited { lsn, entry, openings, mark, .. } = *visited;
+                let Visited {
+                    lsn,
+                    entry,
+                    openings,
+                    mark,
+                    ..
+                } = *visited;
                 if visited.stream != stream || visited.header.seq < first {
                     before = before.filter(|_| !batch.is_empty()).or(Some(mark));
                     return Ok(true);
@@ -125,16 +131,24 @@ impl Reader {
                 (mark.segment, mark.offset) = (next.number, FIRST_FRAME);
             }
             // The rest of a segment may have been written again into the one after it.
-            let until = kept.iter().find(|kept| kept.number > mark.segment).map_or(durable, |kept| kept.first_lsn - 1);
+            let until = kept
+                .iter()
+                .find(|kept| kept.number > mark.segment)
+                .map_or(durable, |kept| kept.first_lsn - 1);
             let path = segment::path(&self.dir, mark.segment);
             self.read(mark.segment, mark.offset, &path, &mut chunk)?;
             let (before, mut rest) = (mark, chunk.as_slice());
             while mark.lsn() < until.min(durable) {
-                let Found::Frame(frame, len) = frame::read(rest) else { break };
+                let Found::Frame(frame, len) = frame::read(rest) else {
+                    break;
+                };
                 rest = rest.get(len..).unwrap_or_default();
                 mark.offset += len as u64;
                 if let Frame::Entry { lsn, entry, openings } = frame {
-                    let damaged = || ReadError::Damaged { path: path.clone(), offset: mark.offset };
+                    let damaged = || ReadError::Damaged {
+                        path: path.clone(),
+                        offset: mark.offset,
+                    };
                     let header = Header::read(entry).map_err(|_| damaged())?.0;
                     if lsn != mark.lsn() + 1 {
                         return Err(damaged());
@@ -143,21 +157,35 @@ impl Reader {
                     mark.reached.lsn = lsn;
                     mark.reached.sizes.set(stream, header.seq + 1);
                     mark.bytes += len as u64;
-                    let visited = Visited { stream, lsn, header, entry, openings, mark, path: &path };
+                    let visited = Visited {
+                        stream,
+                        lsn,
+                        header,
+                        entry,
+                        openings,
+                        mark,
+                        path: &path,
+                    };
                     if !visit(&visited)? {
                         return Ok(());
                     }
                 }
             }
             if mark == before {
-                return Err(ReadError::Damaged { path, offset: mark.offset });
+                return Err(ReadError::Damaged {
+                    path,
+                    offset: mark.offset,
+                });
             }
         }
         Ok(())
     }
 
     fn read(&mut self, number: u64, offset: u64, path: &Path, chunk: &mut Vec<u8>) -> Result<(), ReadError> {
-        let io = |source| ReadError::Io { path: path.to_owned(), source };
+        let io = |source| ReadError::Io {
+            path: path.to_owned(),
+            source,
+        };
         let file = match self.open.take() {
             Some((open, file)) if open == number => file,
             Some(_) | None => File::open(path).map_err(io)?,
@@ -182,7 +210,9 @@ impl Reader {
         let mut bytes: u64 = kept.iter().take(sealed).map(|kept| kept.end).sum();
         let mut expired = 0;
         for segment in kept.iter().take(sealed) {
-            let old = segment.last_time.is_some_and(|time| time.plus(self.retention.age) < now);
+            let old = segment
+                .last_time
+                .is_some_and(|time| time.plus(self.retention.age) < now);
             if !old && bytes <= self.retention.bytes {
                 break;
             }
@@ -194,7 +224,9 @@ impl Reader {
 
     /// Deletes the oldest segments after the state behind them has been written down.
     pub(crate) fn delete(&mut self, segments: &[Kept], kept: &[Kept]) -> Result<(), ReadError> {
-        let Some(end) = kept.get(segments.len()).map(|next| next.first_lsn - 1) else { return Ok(()) };
+        let Some(end) = kept.get(segments.len()).map(|next| next.first_lsn - 1) else {
+            return Ok(());
+        };
         let (mut base, mut bytes) = (self.base.clone(), self.base_bytes);
         self.each(self.start(), end, kept, |visited| {
             bytes = visited.mark.bytes;
@@ -202,7 +234,10 @@ impl Reader {
             visited.fold(&mut base.intents)?;
             Ok(true)
         })?;
-        let io = |source| ReadError::Io { path: self.dir.clone(), source };
+        let io = |source| ReadError::Io {
+            path: self.dir.clone(),
+            source,
+        };
         base.save(&self.dir).map_err(io)?;
         (self.base, self.base_bytes) = (base, bytes);
         for segment in segments {
@@ -228,11 +263,16 @@ pub(crate) struct Visited<'a> {
 
 impl Visited<'_> {
     pub(crate) fn damaged(&self) -> ReadError {
-        ReadError::Damaged { path: self.path.to_owned(), offset: self.mark.offset }
+        ReadError::Damaged {
+            path: self.path.to_owned(),
+            offset: self.mark.offset,
+        }
     }
 
     /// Takes note of it, if it is an intent or an outcome.
     pub(crate) fn fold(&self, intents: &mut OpenIntents) -> Result<(), ReadError> {
-        intents.fold(self.header.kind, self.entry, self.openings).map_err(|_| self.damaged())
+        intents
+            .fold(self.header.kind, self.entry, self.openings)
+            .map_err(|_| self.damaged())
     }
 }

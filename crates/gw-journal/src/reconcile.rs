@@ -24,7 +24,11 @@ pub struct StoredHead {
 impl StoredHead {
     /// A chain of which the store has nothing.
     pub const fn empty(stream: Stream) -> Self {
-        Self { stream, size: 0, hash: Hash::ZERO }
+        Self {
+            stream,
+            size: 0,
+            hash: Hash::ZERO,
+        }
     }
 }
 
@@ -69,7 +73,11 @@ impl Journal {
         let mut found: Vec<(StoredHead, Option<Before>)> = stored
             .iter()
             .map(|head| {
-                let last = Before { hash: durable.hashes.of(head.stream), place: end, time: None };
+                let last = Before {
+                    hash: durable.hashes.of(head.stream),
+                    place: end,
+                    time: None,
+                };
                 (*head, (head.size == end.size(head.stream)).then_some(last))
             })
             .collect();
@@ -83,9 +91,15 @@ impl Journal {
             let mut last = from;
             reader.each(from, end.lsn(), &kept, |visited| {
                 let header = &visited.header;
-                for one in found.iter_mut().filter(|(head, _)| head.stream == visited.stream && head.size == header.seq)
+                for one in found
+                    .iter_mut()
+                    .filter(|(head, _)| head.stream == visited.stream && head.size == header.seq)
                 {
-                    one.1 = Some(Before { hash: header.prev, place: last, time: Some(header.time) });
+                    one.1 = Some(Before {
+                        hash: header.prev,
+                        place: last,
+                        time: Some(header.time),
+                    });
                 }
                 last = visited.mark;
                 Ok(found.iter().any(sought))
@@ -112,9 +126,14 @@ impl Journal {
             };
             standings.push((stream, standing));
         }
-        if standings.iter().any(|(_, standing)| matches!(standing, Standing::Moved | Standing::Missing { .. })) {
+        if standings
+            .iter()
+            .any(|(_, standing)| matches!(standing, Standing::Moved | Standing::Missing { .. }))
+        {
             let mut writer = self.shared.writer().map_err(|_| ReadError::Stopped)?;
-            moved.into_iter().for_each(|(stream, size, time)| writer.waiting.returned(stream, size, time));
+            moved
+                .into_iter()
+                .for_each(|(stream, size, time)| writer.waiting.returned(stream, size, time));
             drop(writer);
             let slowest = reader.slowest(&end);
             self.shared.note_sealed(&reader, slowest)?;
@@ -165,11 +184,21 @@ impl Journal {
         let is_sealed = |visited: &Visited<'_>| visited.header.seq < sizes.of(visited.stream);
         let mut intents = reader.base.intents.clone();
         let fold = |visited: &Visited<'_>| {
-            if is_sealed(visited) { visited.fold(&mut intents).map(|()| true) } else { Ok(true) }
+            if is_sealed(visited) {
+                visited.fold(&mut intents).map(|()| true)
+            } else {
+                Ok(true)
+            }
         };
         reader.each(start, durable.end.lsn(), &kept, fold).map_err(read)?;
         open::make(&options.dir, shard, intents)?;
-        let (next, _) = open::shard_in(options.clone(), shard, Arc::clone(&lock), clock.clone(), entropy.clone())?;
+        let (next, _) = open::shard_in(
+            options.clone(),
+            shard,
+            Arc::clone(&lock),
+            clock.clone(),
+            entropy.clone(),
+        )?;
         let mut failed = false;
         let copy = |visited: &Visited<'_>| {
             // The new chains have a genesis of their own.

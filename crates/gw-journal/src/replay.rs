@@ -84,7 +84,11 @@ pub(crate) fn replay(dir: &Path, header: &Header, base: &Base) -> Result<Replay,
     let known = durable.lsn.max(header.sealed().lsn);
     if walk.heads.lsn < known || walk.sizes.beyond(&walk.heads.reached().sizes).is_some() {
         let (path, offset) = walk.damage.unwrap_or((dir.to_owned(), 0));
-        return Err(OpenError::corrupt(&path, offset, "records known to be durable are not there"));
+        return Err(OpenError::corrupt(
+            &path,
+            offset,
+            "records known to be durable are not there",
+        ));
     }
     Ok(walk.end(candidates.last().map_or(0, |last| last.number)))
 }
@@ -98,7 +102,12 @@ fn candidates(dir: &Path, base: &Base) -> Result<Vec<Candidate>, OpenError> {
         if head.is_some_and(|head| head.number != number || head.shard != base.heads.shard) {
             return Err(OpenError::corrupt(&path, 0, "the segment of another journal"));
         }
-        candidates.push(Candidate { number, path, head, superseded_from });
+        candidates.push(Candidate {
+            number,
+            path,
+            head,
+            superseded_from,
+        });
         let first = head.map(|head| head.first_lsn);
         superseded_from = superseded_from.into_iter().chain(first).min();
     }
@@ -109,7 +118,9 @@ fn candidates(dir: &Path, base: &Base) -> Result<Vec<Candidate>, OpenError> {
 fn first_bytes(path: &Path) -> Result<Vec<u8>, OpenError> {
     use std::io::Read as _;
     let mut bytes = Vec::new();
-    std::fs::File::open(path).and_then(|file| file.take(FIRST_FRAME).read_to_end(&mut bytes)).map_err(at(path))?;
+    std::fs::File::open(path)
+        .and_then(|file| file.take(FIRST_FRAME).read_to_end(&mut bytes))
+        .map_err(at(path))?;
     Ok(bytes)
 }
 
@@ -164,7 +175,10 @@ impl Walk {
             if candidate.superseded_from == Some(self.heads.lsn + 1) {
                 break false;
             }
-            let rest = usize::try_from(offset).ok().and_then(|offset| bytes.get(offset..)).unwrap_or_default();
+            let rest = usize::try_from(offset)
+                .ok()
+                .and_then(|offset| bytes.get(offset..))
+                .unwrap_or_default();
             match frame::read(rest) {
                 Found::Frame(Frame::Entry { lsn, .. }, len) if lsn <= self.heads.lsn => offset += len as u64,
                 Found::Frame(Frame::Entry { lsn, entry, openings }, len) if lsn == self.heads.lsn + 1 => {
@@ -201,17 +215,29 @@ impl Walk {
         };
         if self.heads.lsn >= first_lsn {
             let last_time = self.heads.time();
-            self.kept.push(Kept { number: candidate.number, first_lsn, end: offset, last_time });
+            self.kept.push(Kept {
+                number: candidate.number,
+                first_lsn,
+                end: offset,
+                last_time,
+            });
         } else {
             self.useless.push(candidate.path.clone());
         }
-        if damaged { self.damaged(candidate, bytes, offset) } else { Ok(()) }
+        if damaged {
+            self.damaged(candidate, bytes, offset)
+        } else {
+            Ok(())
+        }
     }
 
     /// Collects what is whole behind the damage. A marker there says that the damage was durable once.
     fn damaged(&mut self, candidate: &Candidate, bytes: &[u8], offset: u64) -> Result<(), OpenError> {
         let (path, at) = self.damage.get_or_insert((candidate.path.clone(), offset)).clone();
-        let rest = usize::try_from(offset).ok().and_then(|offset| bytes.get(offset..)).unwrap_or_default();
+        let rest = usize::try_from(offset)
+            .ok()
+            .and_then(|offset| bytes.get(offset..))
+            .unwrap_or_default();
         for frame in frame::scan(rest) {
             match frame {
                 Frame::Marker { lsn } if lsn > self.heads.lsn => {
@@ -236,7 +262,10 @@ impl Walk {
             (Some(_), None | Some(0)) => 1,
             (Some(_), Some(missing)) => missing - behind.len() as u64,
         };
-        let salvaged = behind.into_values().filter_map(|(entry, openings)| self.salvage(&entry, openings)).collect();
+        let salvaged = behind
+            .into_values()
+            .filter_map(|(entry, openings)| self.salvage(&entry, openings))
+            .collect();
         Replay {
             heads: self.heads,
             intents: self.intents,

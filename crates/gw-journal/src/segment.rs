@@ -53,7 +53,13 @@ impl Segment {
             let _ = disk::remove(&path);
             return Err(error);
         }
-        Ok(Self { number, path, file: Arc::new(file), capacity, end: FIRST_FRAME })
+        Ok(Self {
+            number,
+            path,
+            file: Arc::new(file),
+            capacity,
+            end: FIRST_FRAME,
+        })
     }
 
     /// The same, smaller where the disk has no room for `most` bytes, but of `least` at least.
@@ -69,7 +75,16 @@ impl Segment {
 
     /// Writes the head; from here on the segment counts.
     pub(crate) fn begin(&self, shard: ShardId, first_lsn: u64) -> io::Result<()> {
-        disk::write(&self.file, &self.path, &head(SegmentHead { shard, number: self.number, first_lsn }), 0)
+        disk::write(
+            &self.file,
+            &self.path,
+            &head(SegmentHead {
+                shard,
+                number: self.number,
+                first_lsn,
+            }),
+            0,
+        )
     }
 
     /// Appends frames.
@@ -127,7 +142,10 @@ pub(crate) fn list(dir: &Path) -> Result<Vec<u64>, OpenError> {
     for entry in std::fs::read_dir(dir).map_err(at(dir))? {
         let path = entry.map_err(at(dir))?.path();
         if path.extension().is_some_and(|suffix| suffix == SUFFIX) {
-            let number = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse().ok());
+            let number = path
+                .file_stem()
+                .and_then(|stem| stem.to_str())
+                .and_then(|stem| stem.parse().ok());
             numbers.push(number.ok_or_else(|| OpenError::corrupt(&path, 0, "a segment without number"))?);
         }
     }
@@ -141,7 +159,11 @@ mod tests {
 
     #[test]
     fn a_head_comes_back_and_a_changed_one_does_not() {
-        let says = SegmentHead { shard: ShardId(uuid::Uuid::from_u128(9)), number: 3, first_lsn: 77 };
+        let says = SegmentHead {
+            shard: ShardId(uuid::Uuid::from_u128(9)),
+            number: 3,
+            first_lsn: 77,
+        };
         let bytes = head(says);
         assert_eq!(bytes.len(), HEAD);
         assert_eq!(read_head(&bytes), Some(says));

@@ -25,7 +25,10 @@ impl Waiting {
     /// Notes a new entry.
     pub(crate) fn note(&mut self, stream: Stream, seq: u64, time: Timestamp) {
         let Some(samples) = self.of(stream) else { return };
-        if samples.back().is_some_and(|(_, last)| time.micros().saturating_sub(last.micros()) < EVERY) {
+        if samples
+            .back()
+            .is_some_and(|(_, last)| time.micros().saturating_sub(last.micros()) < EVERY)
+        {
             return;
         }
         if samples.len() >= MOST {
@@ -51,7 +54,10 @@ impl Waiting {
 
     /// The entries from `size` on, the first of them of this time, are not sealed any more.
     pub(crate) fn returned(&mut self, stream: Stream, size: u64, time: Timestamp) {
-        if let Some(samples) = self.of(stream).filter(|samples| samples.front().is_none_or(|(seq, _)| *seq > size)) {
+        if let Some(samples) = self
+            .of(stream)
+            .filter(|samples| samples.front().is_none_or(|(seq, _)| *seq > size))
+        {
             samples.push_front((size, time));
         }
     }
@@ -81,7 +87,10 @@ mod tests {
             waiting.sealed(S, size, false);
             let since = waiting.since(S).unwrap();
             let (first, distance) = (at(size.cast_signed() / 10), 4);
-            assert!(since <= first && at(since.secs() + distance) >= first, "{size}: {since:?}");
+            assert!(
+                since <= first && at(since.secs() + distance) >= first,
+                "{size}: {since:?}"
+            );
         }
         waiting.sealed(S, 10_000, true);
         assert_eq!(waiting.since(S), None);

@@ -104,7 +104,11 @@ impl Writer {
             offset: self.segment.end,
             bytes: self.written,
         };
-        Durable { end, hashes: self.heads.hashes(), failed: false }
+        Durable {
+            end,
+            hashes: self.heads.hashes(),
+            failed: false,
+        }
     }
 
     /// Notes how far each stream is sealed, and the bytes before the first record that is not.
@@ -127,7 +131,11 @@ impl Writer {
         if !self.has_room(bytes) && self.spare.is_none() {
             self.spare = Some(self.create(self.segment_bytes).map_err(|_| JournalError::Full)?);
         }
-        if self.has_room(bytes) { Ok(()) } else { Err(JournalError::Full) }
+        if self.has_room(bytes) {
+            Ok(())
+        } else {
+            Err(JournalError::Full)
+        }
     }
 
     /// Whether segment and spare hold `bytes` beside what is reserved, whatever is wasted at a segment's end.
@@ -162,7 +170,15 @@ impl Writer {
         if !self.failing && self.segment.write(&self.frame).is_err() {
             self.fail_over();
         }
-        if self.failing { Err(JournalError::Unavailable) } else { Ok(Position { stream, seq, lsn: self.heads.lsn }) }
+        if self.failing {
+            Err(JournalError::Unavailable)
+        } else {
+            Ok(Position {
+                stream,
+                seq,
+                lsn: self.heads.lsn,
+            })
+        }
     }
 
     fn link(&mut self, stream: Stream, draft: &Draft, now: Timestamp) -> u64 {
@@ -194,7 +210,8 @@ impl Writer {
         };
         match next {
             Some(next) if next.begin(self.heads.shard, first_lsn).is_ok() => {
-                self.retired.push((Arc::clone(&self.segment.file), self.segment.path.clone()));
+                self.retired
+                    .push((Arc::clone(&self.segment.file), self.segment.path.clone()));
                 self.enter(next, first_lsn);
             }
             Some(failed) => {
@@ -210,7 +227,12 @@ impl Writer {
         if let Some(last) = catalog.last_mut().filter(|last| last.number == self.segment.number) {
             (last.end, last.last_time) = (self.segment.end, self.heads.time());
         }
-        catalog.push(Kept { number: next.number, first_lsn, end: FIRST_FRAME, last_time: None });
+        catalog.push(Kept {
+            number: next.number,
+            first_lsn,
+            end: FIRST_FRAME,
+            last_time: None,
+        });
         self.segment = next;
     }
 
@@ -245,7 +267,12 @@ impl Writer {
         }
         let mut files = self.retired.clone();
         files.push((Arc::clone(&self.segment.file), self.segment.path.clone()));
-        Some(SyncJob { files, ends: self.ends(), unsynced: self.unsynced.len(), generation: self.generation })
+        Some(SyncJob {
+            files,
+            ends: self.ends(),
+            unsynced: self.unsynced.len(),
+            generation: self.generation,
+        })
     }
 
     /// Takes note of a finished sync; true if it made anything durable.
@@ -278,7 +305,9 @@ impl Writer {
         self.failing = true;
         let spare = self.spare.take();
         let mut rescue = self.rescue();
-        let segment = spare.and_then(|spare| rescue.move_to(spare)).or_else(|| rescue.move_to_fresh());
+        let segment = spare
+            .and_then(|spare| rescue.move_to(spare))
+            .or_else(|| rescue.move_to_fresh());
         self.rescued(rescue, segment);
     }
 
@@ -303,7 +332,13 @@ impl Writer {
 
     /// Goes on in the segment that holds what was not durable, or keeps that in memory.
     pub(crate) fn rescued(&mut self, rescue: Rescue, segment: Option<Segment>) {
-        let Rescue { mut frames, mut ends, first_lsn, leftover, .. } = rescue;
+        let Rescue {
+            mut frames,
+            mut ends,
+            first_lsn,
+            leftover,
+            ..
+        } = rescue;
         self.leftover.extend(leftover);
         // Records with reserved room that came meanwhile.
         let since = std::mem::take(&mut self.unsynced);

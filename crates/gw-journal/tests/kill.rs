@@ -36,7 +36,10 @@ mod kill {
     impl Entropy for Counter {
         fn fill(&self, bytes: &mut [u8]) {
             let n = self.0.fetch_add(1, Ordering::Relaxed).to_le_bytes();
-            bytes.iter_mut().zip(n.iter().cycle()).for_each(|(to, from)| *to = *from);
+            bytes
+                .iter_mut()
+                .zip(n.iter().cycle())
+                .for_each(|(to, from)| *to = *from);
         }
     }
 
@@ -53,7 +56,10 @@ mod kill {
         };
         let counter = Arc::new(Counter(AtomicU64::new(run << 40)));
         let (journal, recovery) = Journal::open(options, Arc::<Counter>::clone(&counter), counter).unwrap();
-        assert!(recovery.torn <= 1, "a kill tears at most the record being written: {recovery:?}");
+        assert!(
+            recovery.torn <= 1,
+            "a kill tears at most the record being written: {recovery:?}"
+        );
         journal
     }
 
@@ -125,7 +131,9 @@ mod kill {
             let mut seen = HashMap::new();
             loop {
                 let batch = journal.unsealed(Stream::Access, 5000).unwrap();
-                let Some(last) = batch.last().map(|record| record.seq + 1) else { break };
+                let Some(last) = batch.last().map(|record| record.seq + 1) else {
+                    break;
+                };
                 for record in &batch {
                     assert_eq!(record.stream, Stream::Access);
                     let entry = Entry::decode(&record.bytes, &record.openings).unwrap();
@@ -145,10 +153,16 @@ mod kill {
                 journal.mark_sealed(Stream::Access, last).unwrap();
             }
             assert!(said.is_empty(), "run {run}: {} of {acknowledged} are lost", said.len());
-            assert!(seen.len() as u64 <= acknowledged as u64 + THREADS, "run {run}: records nobody appended");
+            assert!(
+                seen.len() as u64 <= acknowledged as u64 + THREADS,
+                "run {run}: records nobody appended"
+            );
             total += acknowledged;
         }
-        assert!(total > 10_000, "the children were killed before they did anything: {total}");
+        assert!(
+            total > 10_000,
+            "the children were killed before they did anything: {total}"
+        );
         println!("{KILLS} kills, {total} acknowledged records, none lost");
     }
 }

@@ -41,7 +41,11 @@ pub struct AnswerLimits {
 
 impl Default for AnswerLimits {
     fn default() -> Self {
-        Self { max: 512 * MIB, per_caller: 128 * MIB, patience: Duration::from_secs(5) }
+        Self {
+            max: 512 * MIB,
+            per_caller: 128 * MIB,
+            patience: Duration::from_secs(5),
+        }
     }
 }
 
@@ -105,8 +109,15 @@ struct Waiter {
 impl AnswerBudget {
     /// With these bounds; a share is at most everything.
     pub fn new(limits: AnswerLimits) -> Arc<Self> {
-        let limits = AnswerLimits { per_caller: limits.per_caller.min(limits.max), ..limits };
-        Arc::new(Self { limits, ledger: Mutex::default(), held: AtomicUsize::new(0) })
+        let limits = AnswerLimits {
+            per_caller: limits.per_caller.min(limits.max),
+            ..limits
+        };
+        Arc::new(Self {
+            limits,
+            ledger: Mutex::default(),
+            held: AtomicUsize::new(0),
+        })
     }
 
     /// Its bounds.
@@ -168,12 +179,27 @@ impl AnswerBudget {
         let mut ledger = self.ledger();
         let id = ledger.next;
         ledger.next = id.wrapping_add(1);
-        ledger.queue.push(Waiter { id, payer, bytes, held, of_call, granted: sender });
+        ledger.queue.push(Waiter {
+            id,
+            payer,
+            bytes,
+            held,
+            of_call,
+            granted: sender,
+        });
         let of = ledger.shares.entry(payer).or_default();
         of.stuck += usize::from(held > 0);
         ledger.stuck += usize::from(held > 0);
         ledger.grant(&self.limits);
-        let turn = Turn { budget: Arc::clone(self), id, payer, bytes, held, granted, is_used: false };
+        let turn = Turn {
+            budget: Arc::clone(self),
+            id,
+            payer,
+            bytes,
+            held,
+            granted,
+            is_used: false,
+        };
         let is_in_vain = ledger.is_deadlocked(id, &self.limits);
         self.show(&ledger);
         drop(ledger);
@@ -249,9 +275,17 @@ impl Ledger {
     fn grant(&mut self, limits: &AnswerLimits) {
         loop {
             let order = |waiter: &Waiter| {
-                (waiter.held == 0, self.shares.get(&waiter.payer).map_or(0, |share| share.held), waiter.id)
+                (
+                    waiter.held == 0,
+                    self.shares.get(&waiter.payer).map_or(0, |share| share.held),
+                    waiter.id,
+                )
             };
-            let eligible = self.queue.iter().enumerate().filter(|(_, waiter)| self.share_has_room(waiter, limits));
+            let eligible = self
+                .queue
+                .iter()
+                .enumerate()
+                .filter(|(_, waiter)| self.share_has_room(waiter, limits));
             let next = eligible.min_by_key(|(_, waiter)| order(waiter));
             let Some((at, waiter)) = next else { return };
             if !self.has_room(waiter, limits) {
@@ -275,11 +309,15 @@ impl Ledger {
 
     /// Whether this waiter, and all others that hold what it waits for, wait for each other.
     fn is_deadlocked(&self, id: u64, limits: &AnswerLimits) -> bool {
-        let Some(waiter) = self.queue.iter().find(|waiter| waiter.id == id && waiter.held > 0) else { return false };
+        let Some(waiter) = self.queue.iter().find(|waiter| waiter.id == id && waiter.held > 0) else {
+            return false;
+        };
         if self.share_has_room(waiter, limits) {
             return self.stuck == self.holders;
         }
-        self.shares.get(&waiter.payer).is_some_and(|share| share.stuck == share.holders)
+        self.shares
+            .get(&waiter.payer)
+            .is_some_and(|share| share.stuck == share.holders)
     }
 }
 
@@ -351,7 +389,10 @@ impl AnswerHold {
     /// [`NoRoom`] if there was none within [`AnswerLimits::patience`], or if it could only come from requests that wait for
     /// this one.
     pub async fn lease(self: &Arc<Self>, bytes: usize) -> Result<ByteLease, NoRoom> {
-        let mut lease = ByteLease { hold: Arc::clone(self), bytes: 0 };
+        let mut lease = ByteLease {
+            hold: Arc::clone(self),
+            bytes: 0,
+        };
         lease.grow_to(bytes).await?;
         Ok(lease)
     }
@@ -373,13 +414,18 @@ impl AnswerHold {
             held.reserved = held.used;
         }
         drop(held);
-        ByteLease { hold: Arc::clone(self), bytes }
+        ByteLease {
+            hold: Arc::clone(self),
+            bytes,
+        }
     }
 
     /// Gives back what is not in use.
     pub fn trim(&self) {
         // What asks for more at this moment counts on what it has.
-        let (Some((budget, payer)), Ok(_still)) = (self.account.get(), self.growing.try_lock()) else { return };
+        let (Some((budget, payer)), Ok(_still)) = (self.account.get(), self.growing.try_lock()) else {
+            return;
+        };
         let mut held = self.bytes();
         let unused = held.reserved.saturating_sub(held.used);
         held.reserved = held.reserved.saturating_sub(unused);
@@ -437,14 +483,22 @@ impl ByteLease {
             return Ok(());
         }
         let hold = &self.hold;
-        let Some((budget, payer)) = hold.account.get() else { return Ok(()) };
+        let Some((budget, payer)) = hold.account.get() else {
+            return Ok(());
+        };
         // The bytes in use become more here and by `claim`, which reserves its own.
         let _growing = hold.growing.lock().await;
         let has = *hold.bytes();
         let lacking = has.used.saturating_add(more).saturating_sub(has.reserved);
         if lacking > 0 {
-            let times = if hold.is_once_only.load(Ordering::Relaxed) { ONCE_ONLY } else { 1 };
-            budget.take(*payer, lacking, has, budget.limits.patience.saturating_mul(times)).await?;
+            let times = if hold.is_once_only.load(Ordering::Relaxed) {
+                ONCE_ONLY
+            } else {
+                1
+            };
+            budget
+                .take(*payer, lacking, has, budget.limits.patience.saturating_mul(times))
+                .await?;
         }
         let mut held = hold.bytes();
         held.reserved = held.reserved.saturating_add(lacking);

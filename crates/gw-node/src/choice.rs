@@ -65,7 +65,11 @@ impl Node {
         let gone = failed.is_of_transport()
             || matches!(failed, NodeError::OtherChain)
             || on.endpoint().is_none_or(|node| node.is_unconfirmed_for(half));
-        if several && gone { self.take_over(place, failed).await } else { Err(failed) }
+        if several && gone {
+            self.take_over(place, failed).await
+        } else {
+            Err(failed)
+        }
     }
 
     /// The same on the node of this view only.
@@ -110,12 +114,18 @@ impl Node {
 
     /// Whether there is another node to wait for.
     fn look_budget(&self) -> Budget {
-        if self.shared.endpoints().len() > 1 { Budget::Look } else { Budget::Block }
+        if self.shared.endpoints().len() > 1 {
+            Budget::Look
+        } else {
+            Budget::Block
+        }
     }
 
     /// Looks at a node that is not in use, and at its chain.
     async fn look_aside(&self) -> Result<Head, NodeError> {
-        let Some(endpoint) = self.endpoint() else { return Err(NodeError::NoHead) };
+        let Some(endpoint) = self.endpoint() else {
+            return Err(NodeError::NoHead);
+        };
         let [block, price] = LOOK;
         let answers = self.ask(&[block, price, WHO], Budget::Look).await;
         let read = answers.and_then(|answers| Ok((head::read(&answers)?, head::read_chain_id(answers.get(2))?)));
@@ -170,12 +180,21 @@ impl Node {
                     }
                     metrics::counter!("ledger_gateway_node_failovers_total").increment(1);
                     let (from, node) = (from.saturating_add(1), on.place().saturating_add(1));
-                    tracing::warn!(error = &failed as &dyn std::error::Error, from, node, "another node is used");
+                    tracing::warn!(
+                        error = &failed as &dyn std::error::Error,
+                        from,
+                        node,
+                        "another node is used"
+                    );
                     return Ok(head);
                 }
                 Err(error) => {
                     let node = on.place().saturating_add(1);
-                    tracing::debug!(error = &error as &dyn std::error::Error, node, "this node is not used instead");
+                    tracing::debug!(
+                        error = &error as &dyn std::error::Error,
+                        node,
+                        "this node is not used instead"
+                    );
                 }
             }
         }
@@ -184,7 +203,10 @@ impl Node {
 
     /// Uses the node of this other view from now on, if the head need not go back for it and its block may be read.
     async fn change_to(&self, on: &Self, head: Head) -> Result<(), NodeError> {
-        if self.head().is_some_and(|followed| head.block.number < followed.block.number) {
+        if self
+            .head()
+            .is_some_and(|followed| head.block.number < followed.block.number)
+        {
             return Err(NodeError::Behind);
         }
         on.admit(head.block).await?;
@@ -195,7 +217,10 @@ impl Node {
     /// Probes the node of this view: whether it is of our chain, and what it traces.
     pub(crate) async fn probe(&self) {
         let Some(endpoint) = self.endpoint() else { return };
-        let chain = self.ask(&[WHO], Budget::Fact).await.and_then(|answers| head::read_chain_id(answers.first()));
+        let chain = self
+            .ask(&[WHO], Budget::Fact)
+            .await
+            .and_then(|answers| head::read_chain_id(answers.first()));
         let form = match (chain, endpoint.head()) {
             (Ok(chain), Some(head)) if chain == self.chain_id() => {
                 endpoint.turned_ours();
@@ -222,7 +247,11 @@ impl Node {
                 Ok(_) => {}
                 Err(error) if was_well => {
                     let node = place.saturating_add(1);
-                    tracing::warn!(error = &error as &dyn std::error::Error, node, "a standby node is not well");
+                    tracing::warn!(
+                        error = &error as &dyn std::error::Error,
+                        node,
+                        "a standby node is not well"
+                    );
                 }
                 Err(_) => {}
             }
@@ -259,9 +288,15 @@ impl Node {
     /// for a while.
     fn better(&self) -> Option<usize> {
         let active = self.shared.active();
-        let traces = |place: usize| self.shared.endpoint(place).is_some_and(|node| node.tracing.load().is_some());
+        let traces = |place: usize| {
+            self.shared
+                .endpoint(place)
+                .is_some_and(|node| node.tracing.load().is_some())
+        };
         let is_better = |place: &usize| {
-            let Some(since) = self.shared.endpoint(*place).and_then(|node| node.well_since()) else { return false };
+            let Some(since) = self.shared.endpoint(*place).and_then(|node| node.well_since()) else {
+                return false;
+            };
             let settled = *place < active && since.elapsed() >= self.shared.upkeep().settle;
             match (traces(active), traces(*place)) {
                 (false, true) => true,
@@ -301,7 +336,9 @@ pub(crate) async fn watch_silence(shared: Weak<Shared>) {
         tokio::time::sleep(SILENCE / 8).await;
         let Some(node) = held(&shared) else { return };
         let long = SILENCE.min(node.shared.upkeep().grace);
-        let Some(endpoint) = node.endpoint().filter(|endpoint| endpoint.is_silent_for(long)) else { continue };
+        let Some(endpoint) = node.endpoint().filter(|endpoint| endpoint.is_silent_for(long)) else {
+            continue;
+        };
         endpoint.missed();
         if node.head().is_some() {
             tracing::warn!("the node does not answer: reads are refused until it does");

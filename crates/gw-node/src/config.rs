@@ -41,7 +41,11 @@ pub struct Connections {
 
 impl Default for Connections {
     fn default() -> Self {
-        Self { max: None, max_idle: 256, idle: std::time::Duration::from_secs(90) }
+        Self {
+            max: None,
+            max_idle: 256,
+            idle: std::time::Duration::from_secs(90),
+        }
     }
 }
 
@@ -56,7 +60,10 @@ pub struct Patience {
 
 impl Default for Patience {
     fn default() -> Self {
-        Self { read_trace: std::time::Duration::from_secs(5), send_trace: std::time::Duration::from_secs(30) }
+        Self {
+            read_trace: std::time::Duration::from_secs(5),
+            send_trace: std::time::Duration::from_secs(30),
+        }
     }
 }
 
@@ -244,7 +251,10 @@ mod tests {
         for bad in ["", "127.0.0.1:8545", "/path", "ws://node.example", "ftp://x"] {
             assert_eq!(NodeConfig::new(bad).err(), Some(NodeConfigError::Url), "{bad}");
         }
-        assert_eq!(NodeConfig::new("http://a:b@node.example").err(), Some(NodeConfigError::Credentials));
+        assert_eq!(
+            NodeConfig::new("http://a:b@node.example").err(),
+            Some(NodeConfigError::Credentials)
+        );
         let one = NodeConfig::new("http://127.0.0.1:8545").unwrap();
         assert_eq!(one.clone().or("node.example").err(), Some(NodeConfigError::Url));
         assert_eq!(one.or("https://node.example").map(|two| two.uris().len()).ok(), Some(2));

@@ -83,7 +83,12 @@ impl Endpoint {
         let now = Instant::now();
         let mut health = self.health();
         let well_since = health.well_since.or(Some(now));
-        *health = Health { head: Some(head), confirmed: Some(now), well_since, ..*health };
+        *health = Health {
+            head: Some(head),
+            confirmed: Some(now),
+            well_since,
+            ..*health
+        };
     }
 
     /// A look failed.

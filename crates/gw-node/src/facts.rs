@@ -89,7 +89,13 @@ impl Node {
                 unused_by = Some(middle);
             }
         }
-        let block = self.fact_in("eth_getBlockByNumber", &format!(r#"["{used_by:#x}",false]"#), Budget::Block).await?;
+        let block = self
+            .fact_in(
+                "eth_getBlockByNumber",
+                &format!(r#"["{used_by:#x}",false]"#),
+                Budget::Block,
+            )
+            .await?;
         Ok(read_block(&block)?.map(|block| block.hash))
     }
 
@@ -114,8 +120,10 @@ impl Node {
     /// Whether there is code at each address at the head, in one exchange; `None` where the node could not tell.
     pub async fn have_code(&self, addresses: &[Address]) -> Result<Vec<Option<bool>>, NodeError> {
         let block = self.head().ok_or(NodeError::NoHead)?.hash;
-        let params: Vec<String> =
-            addresses.iter().map(|address| format!(r#"["{address:#x}",{{"blockHash":"{block:#x}"}}]"#)).collect();
+        let params: Vec<String> = addresses
+            .iter()
+            .map(|address| format!(r#"["{address:#x}",{{"blockHash":"{block:#x}"}}]"#))
+            .collect();
         let calls: Vec<(&str, &str)> = params.iter().map(|params| ("eth_getCode", params.as_str())).collect();
         let answers = self.ask(&calls, Budget::Fact).await?;
         let has_code = |answer: Answer<bytes::Bytes>| match answer {
@@ -145,16 +153,25 @@ impl Node {
             None => None,
             Some(behind) => {
                 let code = self.fact("eth_getCode", &format!(r#"["{behind:#x}",{at}]"#)).await?;
-                Some(parse::<Bytes>(&code)?).filter(|code| !code.is_empty()).map(keccak256)
+                Some(parse::<Bytes>(&code)?)
+                    .filter(|code| !code.is_empty())
+                    .map(keccak256)
             }
         };
-        Ok(Some(CodePair { code: keccak256(&code), implementation }))
+        Ok(Some(CodePair {
+            code: keccak256(&code),
+            implementation,
+        }))
     }
 
     /// The mined transaction with this hash, if it is mined.
     pub async fn mined(&self, hash: B256) -> Result<Option<Mined>, NodeError> {
-        let receipt = self.fact_in("eth_getTransactionReceipt", &format!(r#"["{hash:#x}"]"#), Budget::Block).await?;
-        let Some(receipt) = parse::<Option<WireReceipt>>(&receipt)? else { return Ok(None) };
+        let receipt = self
+            .fact_in("eth_getTransactionReceipt", &format!(r#"["{hash:#x}"]"#), Budget::Block)
+            .await?;
+        let Some(receipt) = parse::<Option<WireReceipt>>(&receipt)? else {
+            return Ok(None);
+        };
         Ok(Some(Mined {
             block_hash: receipt.block_hash,
             block_number: small(receipt.block_number)?,
@@ -166,7 +183,9 @@ impl Node {
 
     /// Whether the node has the transaction at all, pending or mined.
     pub async fn has_transaction(&self, hash: B256) -> Result<bool, NodeError> {
-        let answer = self.fact_in("eth_getTransactionByHash", &format!(r#"["{hash:#x}"]"#), Budget::Block).await?;
+        let answer = self
+            .fact_in("eth_getTransactionByHash", &format!(r#"["{hash:#x}"]"#), Budget::Block)
+            .await?;
         Ok(parse::<Option<Exists>>(&answer)?.is_some())
     }
 
@@ -207,7 +226,10 @@ impl Node {
     /// Blocks by number, in one exchange. All of them, or none.
     pub(crate) async fn blocks(&self, numbers: Range<u64>) -> Result<Vec<Block>, NodeError> {
         let params: Vec<_> = numbers.map(|number| format!(r#"["{number:#x}",false]"#)).collect();
-        let calls: Vec<_> = params.iter().map(|params| ("eth_getBlockByNumber", params.as_str())).collect();
+        let calls: Vec<_> = params
+            .iter()
+            .map(|params| ("eth_getBlockByNumber", params.as_str()))
+            .collect();
         let answers = match self.ask(&calls, Budget::Block).await {
             // Too much at once: each alone.
             Err(NodeError::TooLarge) if calls.len() > 1 => {
@@ -228,7 +250,12 @@ impl Node {
 
     /// The time of a block in seconds since 1970.
     pub async fn block_time(&self, block: B256) -> Result<u64, NodeError> {
-        let named = self.block(BlockId::Hash { hash: block, require_canonical: false }).await?;
+        let named = self
+            .block(BlockId::Hash {
+                hash: block,
+                require_canonical: false,
+            })
+            .await?;
         named.map(|block| block.timestamp).ok_or(NodeError::Unparsable)
     }
 

@@ -37,7 +37,10 @@ pub struct Block {
 impl Block {
     /// The block as calls are pinned to it.
     pub const fn pin(&self) -> Pin {
-        Pin { number: self.number, hash: self.hash }
+        Pin {
+            number: self.number,
+            hash: self.hash,
+        }
     }
 }
 
@@ -80,8 +83,13 @@ pub(crate) const WHO: (&str, &str) = ("eth_chainId", "[]");
 
 /// Reads the answers to [`LOOK`].
 pub(crate) fn read(answers: &[Answer<Bytes>]) -> Result<Head, NodeError> {
-    let [Answer::Result(block), Answer::Result(price), ..] = answers else { return Err(NodeError::Unparsable) };
-    Ok(Head { block: read_block(block)?.ok_or(NodeError::Unparsable)?, gas_price: parse(price)? })
+    let [Answer::Result(block), Answer::Result(price), ..] = answers else {
+        return Err(NodeError::Unparsable);
+    };
+    Ok(Head {
+        block: read_block(block)?.ok_or(NodeError::Unparsable)?,
+        gas_price: parse(price)?,
+    })
 }
 
 /// Reads the answer to [`WHO`].
@@ -94,7 +102,9 @@ pub(crate) fn read_chain_id(answer: Option<&Answer<Bytes>>) -> Result<u64, NodeE
 
 /// Reads a block with or without transactions; `null` is no block.
 pub(crate) fn read_block(text: &Bytes) -> Result<Option<Block>, NodeError> {
-    let Some(block) = parse::<Option<WireBlock>>(text)? else { return Ok(None) };
+    let Some(block) = parse::<Option<WireBlock>>(text)? else {
+        return Ok(None);
+    };
     Ok(Some(Block {
         number: small(block.number)?,
         hash: block.hash,
@@ -160,8 +170,19 @@ mod tests {
 
     fn head(number: u64) -> Head {
         let (hash, parent, coinbase) = (B256::ZERO, B256::ZERO, Address::ZERO);
-        let block = Block { number, hash, parent, timestamp: 0, gas_limit: 0, coinbase, base_fee: None };
-        Head { block, gas_price: U256::ZERO }
+        let block = Block {
+            number,
+            hash,
+            parent,
+            timestamp: 0,
+            gas_limit: 0,
+            coinbase,
+            base_fee: None,
+        };
+        Head {
+            block,
+            gas_price: U256::ZERO,
+        }
     }
 
     #[tokio::test]

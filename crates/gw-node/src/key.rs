@@ -57,12 +57,18 @@ impl UpstreamKey {
     pub(crate) fn new(key: &Secret) -> Result<Self, NodeConfigError> {
         let mut value: HeaderValue = key.expose().parse().map_err(|_| NodeConfigError::ApiKey)?;
         value.set_sensitive(true);
-        Ok(Self { value, id: KeyId::of(key) })
+        Ok(Self {
+            value,
+            id: KeyId::of(key),
+        })
     }
 
     /// The key of a group, as it is stored.
     pub(crate) fn of_group(stored: &Secret, cipher: Option<&KeyCipher>) -> Result<Self, GroupKeyError> {
-        let key = cipher.ok_or(GroupKeyError::NoCipher)?.open(stored).map_err(GroupKeyError::Stored)?;
+        let key = cipher
+            .ok_or(GroupKeyError::NoCipher)?
+            .open(stored)
+            .map_err(GroupKeyError::Stored)?;
         Self::new(&key).map_err(|_| GroupKeyError::Header)
     }
 
@@ -98,7 +104,13 @@ mod tests {
         assert!(!format!("{one:?} {:?} {:?}", one.id(), one.value()).contains("canary"));
         assert_eq!(of("two\nlines").unwrap_err(), GroupKeyError::Header);
         let plain = Secret::new("canary");
-        assert!(matches!(UpstreamKey::of_group(&plain, Some(&cipher)), Err(GroupKeyError::Stored(_))));
-        assert_eq!(UpstreamKey::of_group(&plain, None).unwrap_err(), GroupKeyError::NoCipher);
+        assert!(matches!(
+            UpstreamKey::of_group(&plain, Some(&cipher)),
+            Err(GroupKeyError::Stored(_))
+        ));
+        assert_eq!(
+            UpstreamKey::of_group(&plain, None).unwrap_err(),
+            GroupKeyError::NoCipher
+        );
     }
 }

@@ -40,12 +40,19 @@ impl KeyCipher {
         let mut derived = <Hmac<Sha256> as KeyInit>::new_from_slice(&bytes).map_err(|_| KeyCipherError::Key)?;
         derived.update(b"ledger-gateway parameter digests");
         let digests = <Hmac<Sha256> as KeyInit>::new_from_slice(&derived.finalize().into_bytes());
-        Ok(Self { cipher: cipher(bytes), previous: None, digests: digests.map_err(|_| KeyCipherError::Key)? })
+        Ok(Self {
+            cipher: cipher(bytes),
+            previous: None,
+            digests: digests.map_err(|_| KeyCipherError::Key)?,
+        })
     }
 
     /// Reads what was made with `RPC_API_KEY_ENCRYPTION_KEY_PREVIOUS` too.
     pub fn with_previous(self, key: &Secret) -> Result<Self, KeyCipherError> {
-        Ok(Self { previous: Some(cipher(bytes(key)?)), ..self })
+        Ok(Self {
+            previous: Some(cipher(bytes(key)?)),
+            ..self
+        })
     }
 
     /// A digest that only who holds the key can compare with a guess (HD12).
@@ -59,8 +66,15 @@ impl KeyCipher {
     pub fn seal(&self, key: &str, entropy: &dyn Entropy) -> Result<Secret, KeyCipherError> {
         let mut nonce = [0u8; NONCE];
         entropy.fill(&mut nonce);
-        let sealed = self.cipher.encrypt(&Nonce::from(nonce), key.as_bytes()).map_err(|_| KeyCipherError::Stored)?;
-        Ok(Secret::new(format!("{MARK}{}{}", hex::encode(nonce), hex::encode(sealed))))
+        let sealed = self
+            .cipher
+            .encrypt(&Nonce::from(nonce), key.as_bytes())
+            .map_err(|_| KeyCipherError::Stored)?;
+        Ok(Secret::new(format!(
+            "{MARK}{}{}",
+            hex::encode(nonce),
+            hex::encode(sealed)
+        )))
     }
 
     /// The key itself.
@@ -107,8 +121,12 @@ fn decrypt(cipher: &Aes256Gcm, stored: &Secret) -> Result<Secret, KeyCipherError
     let stored = stored.expose().strip_prefix(MARK).ok_or(KeyCipherError::Stored)?;
     let bytes = hex::decode(stored).map_err(|_| KeyCipherError::Stored)?;
     let (nonce, sealed) = bytes.split_first_chunk::<NONCE>().ok_or(KeyCipherError::Stored)?;
-    let opened = cipher.decrypt(&Nonce::from(*nonce), sealed).map_err(|_| KeyCipherError::Stored)?;
-    String::from_utf8(opened).map(Secret::new).map_err(|_| KeyCipherError::Stored)
+    let opened = cipher
+        .decrypt(&Nonce::from(*nonce), sealed)
+        .map_err(|_| KeyCipherError::Stored)?;
+    String::from_utf8(opened)
+        .map(Secret::new)
+        .map_err(|_| KeyCipherError::Stored)
 }
 
 #[cfg(test)]
@@ -158,6 +176,9 @@ mod tests {
         let renewed = new.renewed(&stored, &Fixed(7)).unwrap().unwrap();
         assert!(!new.is_outdated(&renewed) && new.open(&renewed).unwrap().expose() == "sk-upstream-0123456789");
         let third = KeyCipher::new(&key("33")).unwrap().with_previous(&key("22")).unwrap();
-        assert!(third.open(&stored).is_err() && !third.is_outdated(&stored), "two keys back");
+        assert!(
+            third.open(&stored).is_err() && !third.is_outdated(&stored),
+            "two keys back"
+        );
     }
 }

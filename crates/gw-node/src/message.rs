@@ -61,7 +61,10 @@ pub(crate) fn batch<'a>(calls: impl IntoIterator<Item = (&'a str, &'a str)>) -> 
 
 fn push(body: &mut Vec<u8>, id: usize, method: &str, params: &str) {
     // Writing to a `Vec` cannot fail; method names are registry constants and need no escaping.
-    let _ = write!(body, r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
+    let _ = write!(
+        body,
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#
+    );
 }
 
 #[derive(Deserialize)]
@@ -124,13 +127,18 @@ pub(crate) fn read_batch(body: &Bytes, count: usize) -> Result<Vec<Answer<&RawVa
     let wires: Vec<Wire<'_>> = serde_json::from_slice(body).map_err(|_| NodeError::Unparsable)?;
     let mut answers: Vec<Option<Answer<&RawValue>>> = std::iter::repeat_with(|| None).take(count).collect();
     for wire in wires {
-        let Some(Id::Ours(id)) = wire.id else { return Err(NodeError::Unparsable) };
+        let Some(Id::Ours(id)) = wire.id else {
+            return Err(NodeError::Unparsable);
+        };
         let place = answers.get_mut(id).ok_or(NodeError::Unparsable)?;
         if place.replace(wire.answer(body)?).is_some() {
             return Err(NodeError::Unparsable);
         }
     }
-    answers.into_iter().collect::<Option<Vec<_>>>().ok_or(NodeError::Unparsable)
+    answers
+        .into_iter()
+        .collect::<Option<Vec<_>>>()
+        .ok_or(NodeError::Unparsable)
 }
 
 #[cfg(test)]
@@ -158,26 +166,47 @@ mod tests {
             (r#"{"jsonrpc":"2.0","id":0,"result":{"a": [1 ,2]}}"#, r#"{"a": [1 ,2]}"#),
             (r#"{"jsonrpc":"2.0","id":0,"result":null}"#, "null"),
             (r#"{"jsonrpc":"2.0","id":0,"result":"0x1","error":null}"#, r#""0x1""#),
-            (r#"{"jsonrpc":"2.0","id":0,"error":{"code":-32000,"message":"x"}}"#, "error"),
+            (
+                r#"{"jsonrpc":"2.0","id":0,"error":{"code":-32000,"message":"x"}}"#,
+                "error",
+            ),
         ] {
-            assert_eq!(text(read_single(&Bytes::from_static(body.as_bytes())).unwrap()), expected);
+            assert_eq!(
+                text(read_single(&Bytes::from_static(body.as_bytes())).unwrap()),
+                expected
+            );
         }
     }
 
     #[test]
     fn b20_anything_else_is_unparsable() {
-        for body in
-            ["", "<html>", "{}", "[]", r#"{"jsonrpc":"2.0","id":0}"#, r#"{"result":1,"result":2}"#, r#"{"result":1"#]
-        {
-            assert!(matches!(read_single(&Bytes::from_static(body.as_bytes())), Err(NodeError::Unparsable)), "{body}");
+        for body in [
+            "",
+            "<html>",
+            "{}",
+            "[]",
+            r#"{"jsonrpc":"2.0","id":0}"#,
+            r#"{"result":1,"result":2}"#,
+            r#"{"result":1"#,
+        ] {
+            assert!(
+                matches!(
+                    read_single(&Bytes::from_static(body.as_bytes())),
+                    Err(NodeError::Unparsable)
+                ),
+                "{body}"
+            );
         }
     }
 
     #[test]
     fn batch_answers_are_matched_by_id_and_complete() {
         let swapped = Bytes::from_static(br#"[{"id":1,"result":"b"},{"id":0,"result":"a"}]"#);
-        let answers: Vec<_> =
-            read_batch(&swapped, 2).unwrap().into_iter().map(|answer| text(answer.cut_from(&swapped))).collect();
+        let answers: Vec<_> = read_batch(&swapped, 2)
+            .unwrap()
+            .into_iter()
+            .map(|answer| text(answer.cut_from(&swapped)))
+            .collect();
         assert_eq!(answers, [r#""a""#, r#""b""#]);
         for bad in [
             r#"[{"id":0,"result":"a"}]"#,
@@ -186,7 +215,13 @@ mod tests {
             r#"[{"id":0,"result":"a"},{"id":null,"result":"b"}]"#,
             r#"{"id":0,"result":"a"}"#,
         ] {
-            assert!(matches!(read_batch(&Bytes::from_static(bad.as_bytes()), 2), Err(NodeError::Unparsable)), "{bad}");
+            assert!(
+                matches!(
+                    read_batch(&Bytes::from_static(bad.as_bytes()), 2),
+                    Err(NodeError::Unparsable)
+                ),
+                "{bad}"
+            );
         }
     }
 }

@@ -186,7 +186,11 @@ struct WireLogs {
 
 impl WireSent {
     fn read(self) -> Option<Sent> {
-        let delegations = self.authorization_list.unwrap_or_default().into_iter().filter_map(WireDelegation::read);
+        let delegations = self
+            .authorization_list
+            .unwrap_or_default()
+            .into_iter()
+            .filter_map(WireDelegation::read);
         Some(Sent {
             hash: self.hash,
             sender: self.from,
@@ -200,20 +204,34 @@ impl WireSent {
 impl Node {
     /// A block by its hash.
     pub async fn listing(&self, hash: B256) -> Result<Listing, NodeError> {
-        let text = self.fact_in("eth_getBlockByHash", &format!(r#"["{hash:#x}",false]"#), Budget::Block).await?;
-        let block = read_block(&text)?.filter(|block| block.hash == hash).ok_or(NodeError::Unparsable)?;
-        Ok(Listing { block, transactions: parse::<WireHashes>(&text)?.transactions })
+        let text = self
+            .fact_in("eth_getBlockByHash", &format!(r#"["{hash:#x}",false]"#), Budget::Block)
+            .await?;
+        let block = read_block(&text)?
+            .filter(|block| block.hash == hash)
+            .ok_or(NodeError::Unparsable)?;
+        Ok(Listing {
+            block,
+            transactions: parse::<WireHashes>(&text)?.transactions,
+        })
     }
 
     /// How many nonces each of the senders had used when this block ended.
     pub async fn nonces_at(&self, senders: &[Address], block: B256) -> Result<Vec<u64>, NodeError> {
         let mut nonces = Vec::with_capacity(senders.len());
         for senders in senders.chunks(FACTS) {
-            let params: Vec<_> =
-                senders.iter().map(|sender| format!(r#"["{sender:#x}",{{"blockHash":"{block:#x}"}}]"#)).collect();
-            let calls: Vec<_> = params.iter().map(|params| ("eth_getTransactionCount", params.as_str())).collect();
+            let params: Vec<_> = senders
+                .iter()
+                .map(|sender| format!(r#"["{sender:#x}",{{"blockHash":"{block:#x}"}}]"#))
+                .collect();
+            let calls: Vec<_> = params
+                .iter()
+                .map(|params| ("eth_getTransactionCount", params.as_str()))
+                .collect();
             for answer in self.ask(&calls, Budget::Fact).await? {
-                let Answer::Result(nonce) = answer else { return Err(NodeError::NoAnswer) };
+                let Answer::Result(nonce) = answer else {
+                    return Err(NodeError::NoAnswer);
+                };
                 nonces.push(small(parse::<U256>(&nonce)?)?);
             }
         }
@@ -222,7 +240,9 @@ impl Node {
 
     /// The block that a transaction is in, if it is in one.
     pub async fn block_of(&self, hash: B256) -> Result<Option<B256>, NodeError> {
-        let text = self.fact_in("eth_getTransactionByHash", &format!(r#"["{hash:#x}"]"#), Budget::Block).await?;
+        let text = self
+            .fact_in("eth_getTransactionByHash", &format!(r#"["{hash:#x}"]"#), Budget::Block)
+            .await?;
         Ok(parse::<Option<WirePlace>>(&text)?.and_then(|place| place.block_hash))
     }
 
@@ -252,7 +272,11 @@ impl Node {
         let mut looked = Vec::with_capacity(wanted.len());
         let mut unread = BTreeSet::new();
         for some in wanted.chunks(AT_ONCE) {
-            let together = if some.len() > 1 { self.together(block, some, form).await } else { None };
+            let together = if some.len() > 1 {
+                self.together(block, some, form).await
+            } else {
+                None
+            };
             if let Some(runs) = together {
                 looked.extend(runs);
                 continue;
@@ -273,7 +297,10 @@ impl Node {
         let mut gas = Vec::with_capacity(hashes.len());
         for hashes in hashes.chunks(AT_ONCE) {
             let params: Vec<_> = hashes.iter().map(|hash| format!(r#"["{hash:#x}"]"#)).collect();
-            let calls: Vec<_> = params.iter().map(|params| ("eth_getTransactionReceipt", params.as_str())).collect();
+            let calls: Vec<_> = params
+                .iter()
+                .map(|params| ("eth_getTransactionReceipt", params.as_str()))
+                .collect();
             for answer in self.ask(&calls, Budget::Block).await? {
                 gas.push(match answer {
                     Answer::Result(receipt) => {
@@ -289,7 +316,10 @@ impl Node {
     /// How many events a mined transaction emitted. As many as can be if the node cannot tell: then nothing behind it in its
     /// block is told apart.
     pub async fn log_count(&self, hash: B256) -> Result<u64, NodeError> {
-        let receipt = UpstreamCall { method: "eth_getTransactionReceipt".into(), params: format!(r#"["{hash:#x}"]"#) };
+        let receipt = UpstreamCall {
+            method: "eth_getTransactionReceipt".into(),
+            params: format!(r#"["{hash:#x}"]"#),
+        };
         let receipt = self.result(&receipt).await?;
         let count = receipt
             .and_then(|receipt| serde_json::from_str::<WireLogs>(receipt.get()).ok())
@@ -301,7 +331,10 @@ impl Node {
     async fn whole(&self, block: B256, wanted: &[(B256, u64)], form: TraceForm) -> Option<Vec<Looked>> {
         let calls = wire::trace_block(block, TraceScope::Mined, form);
         let (wanted, gas): (Vec<B256>, Vec<u64>) = wanted.iter().copied().unzip();
-        let body = self.exchange(&calls, allowance(gas.into_iter().fold(0, u64::saturating_add))).await.ok()?;
+        let body = self
+            .exchange(&calls, allowance(gas.into_iter().fold(0, u64::saturating_add)))
+            .await
+            .ok()?;
         let results = results(read_batch(&body, calls.len()).ok()?)?;
         let mined = gw_evm::trace::transactions(&results).ok()?;
         let mut sent = Vec::with_capacity(wanted.len());
@@ -323,7 +356,10 @@ impl Node {
             calls.push(transaction(*hash));
             calls.extend(wire::trace_transaction(*hash, TraceScope::Mined, form));
         }
-        let body = self.exchange(&calls, allowance(gas.into_iter().fold(0, u64::saturating_add))).await.ok()?;
+        let body = self
+            .exchange(&calls, allowance(gas.into_iter().fold(0, u64::saturating_add)))
+            .await
+            .ok()?;
         let results = results(read_batch(&body, calls.len()).ok()?)?;
         let each = calls.len().checked_div(hashes.len())?;
         let look = |(hash, results): (&B256, &[&RawValue])| {
@@ -343,12 +379,21 @@ impl Node {
     ) -> Result<Looked, NoTrace> {
         let (hash, _) = one;
         let is_unread = !unread.is_empty()
-            && self.sent(block, &[hash]).await?.pop().flatten().is_some_and(|sent| unread.contains(&sent.sender));
+            && self
+                .sent(block, &[hash])
+                .await?
+                .pop()
+                .flatten()
+                .is_some_and(|sent| unread.contains(&sent.sender));
         for again in 0..if is_unread { 0 } else { TRIES } {
             if again > 0 {
                 tokio::time::sleep(REST).await;
             }
-            if let Some(looked) = self.together(block, &[one], form).await.and_then(|mut looked| looked.pop()) {
+            if let Some(looked) = self
+                .together(block, &[one], form)
+                .await
+                .and_then(|mut looked| looked.pop())
+            {
                 return Ok(looked);
             }
         }
@@ -369,10 +414,21 @@ impl Node {
     /// What the parts of a transaction tell that cannot be read as a whole.
     async fn parts(&self, listing: &Listing, hash: B256) -> Result<Unreadable, NodeError> {
         let block = listing.block.hash;
-        let sent = self.sent(block, &[hash]).await.ok().and_then(|mut sent| sent.pop().flatten());
+        let sent = self
+            .sent(block, &[hash])
+            .await
+            .ok()
+            .and_then(|mut sent| sent.pop().flatten());
         let (mut spoke, mut made_here) = (BTreeSet::new(), BTreeSet::new());
-        made_here.extend(sent.as_ref().filter(|sent| sent.to.is_none()).map(|sent| sent.sender.create(sent.nonce)));
-        let receipt = UpstreamCall { method: "eth_getTransactionReceipt".into(), params: format!(r#"["{hash:#x}"]"#) };
+        made_here.extend(
+            sent.as_ref()
+                .filter(|sent| sent.to.is_none())
+                .map(|sent| sent.sender.create(sent.nonce)),
+        );
+        let receipt = UpstreamCall {
+            method: "eth_getTransactionReceipt".into(),
+            params: format!(r#"["{hash:#x}"]"#),
+        };
         if let Some(receipt) = self.result(&receipt).await? {
             let (emitters, created) = emitters(&receipt);
             spoke = emitters;
@@ -380,7 +436,9 @@ impl Node {
         }
         // The tree is the largest part: the others may still be had.
         let parts = wire::trace_transaction(hash, TraceScope::Send, TraceForm::Batch);
-        let [_, touches, diff] = parts.as_slice() else { return Err(NodeError::Unparsable) };
+        let [_, touches, diff] = parts.as_slice() else {
+            return Err(NodeError::Unparsable);
+        };
         let diff = self.result(diff).await?;
         let changes = diff.as_deref().and_then(changed);
         match &diff {
@@ -388,12 +446,27 @@ impl Node {
             // Without the diff, what has code now and had none before may be this one's: whose it is nobody can say, so
             // nobody reads it.
             None => {
-                let touched = self.result(touches).await?.map(|touches| touched(&touches)).unwrap_or_default();
-                made_here.extend(touched.into_iter().filter(|(_, had_code)| !had_code).map(|(address, _)| address));
+                let touched = self
+                    .result(touches)
+                    .await?
+                    .map(|touches| touched(&touches))
+                    .unwrap_or_default();
+                made_here.extend(
+                    touched
+                        .into_iter()
+                        .filter(|(_, had_code)| !had_code)
+                        .map(|(address, _)| address),
+                );
             }
         }
         let created = self.came_about(made_here, &listing.block).await?;
-        Ok(Unreadable { hash, sent, changes, emitters: spoke.into_iter().collect(), created })
+        Ok(Unreadable {
+            hash,
+            sent,
+            changes,
+            emitters: spoke.into_iter().collect(),
+            created,
+        })
     }
 
     /// Which of the addresses have code in this block and had none before it.
@@ -401,7 +474,10 @@ impl Node {
         let addresses: Vec<Address> = addresses.into_iter().collect();
         let now = self.code_at(&addresses, block.hash).await?;
         let before = self.code_at(&addresses, block.parent).await?;
-        let came = addresses.into_iter().zip(now.into_iter().zip(before)).filter(|(_, (now, before))| *now && !*before);
+        let came = addresses
+            .into_iter()
+            .zip(now.into_iter().zip(before))
+            .filter(|(_, (now, before))| *now && !*before);
         Ok(came.map(|(address, _)| address).collect())
     }
 
@@ -420,8 +496,10 @@ impl Node {
     pub async fn code_at(&self, addresses: &[Address], block: B256) -> Result<Vec<bool>, NodeError> {
         let mut has_code = Vec::with_capacity(addresses.len());
         for addresses in addresses.chunks(FACTS) {
-            let params: Vec<_> =
-                addresses.iter().map(|address| format!(r#"["{address:#x}",{{"blockHash":"{block:#x}"}}]"#)).collect();
+            let params: Vec<_> = addresses
+                .iter()
+                .map(|address| format!(r#"["{address:#x}",{{"blockHash":"{block:#x}"}}]"#))
+                .collect();
             let calls: Vec<_> = params.iter().map(|params| ("eth_getCode", params.as_str())).collect();
             for answer in self.ask(&calls, Budget::Block).await? {
                 has_code.push(match answer {
@@ -453,11 +531,13 @@ impl Node {
             Err(NodeError::TooLarge) => {
                 let mut sent = Vec::with_capacity(hashes.len());
                 for (hash, call) in hashes.iter().zip(&calls) {
-                    sent.push(match self.exchange(std::slice::from_ref(call), Budget::SendTrace).await {
-                        Ok(body) => read(&body, &[*hash])?.pop().flatten(),
-                        Err(NodeError::TooLarge) => None,
-                        Err(error) => return Err(error),
-                    });
+                    sent.push(
+                        match self.exchange(std::slice::from_ref(call), Budget::SendTrace).await {
+                            Ok(body) => read(&body, &[*hash])?.pop().flatten(),
+                            Err(NodeError::TooLarge) => None,
+                            Err(error) => return Err(error),
+                        },
+                    );
                 }
                 Ok(sent)
             }
@@ -467,7 +547,10 @@ impl Node {
 }
 
 fn transaction(hash: B256) -> UpstreamCall {
-    UpstreamCall { method: "eth_getTransactionByHash".into(), params: format!(r#"["{hash:#x}"]"#) }
+    UpstreamCall {
+        method: "eth_getTransactionByHash".into(),
+        params: format!(r#"["{hash:#x}"]"#),
+    }
 }
 
 /// The transaction, if it is the one asked for and in this block: one that moved to another is looked at there.
@@ -491,7 +574,11 @@ fn results(answers: Vec<Answer<&RawValue>>) -> Option<Vec<&RawValue>> {
 fn run(sent: Sent, results: &[&RawValue], form: TraceForm) -> Option<MinedRun> {
     let trace = Trace::parse(results, TraceScope::Mined, form).ok()?;
     let created = trace.created().collect();
-    Some(MinedRun { sent, trace: Sealed::new(trace), created })
+    Some(MinedRun {
+        sent,
+        trace: Sealed::new(trace),
+        created,
+    })
 }
 
 #[cfg(test)]

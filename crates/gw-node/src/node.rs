@@ -251,39 +251,59 @@ impl Node {
         if several {
             node.look_around().await;
             node.reconsider().await;
-            tokio::spawn(choice::keep_looking_around(Arc::downgrade(&node.shared), config.upkeep().standby));
+            tokio::spawn(choice::keep_looking_around(
+                Arc::downgrade(&node.shared),
+                config.upkeep().standby,
+            ));
         }
         if !several {
             tokio::spawn(choice::watch_silence(Arc::downgrade(&node.shared)));
         }
         node.shared.show_active();
         tokio::spawn(choice::follow(Arc::downgrade(&node.shared), config.upkeep().head));
-        tokio::spawn(choice::keep_probing(Arc::downgrade(&node.shared), config.upkeep().probe));
+        tokio::spawn(choice::keep_probing(
+            Arc::downgrade(&node.shared),
+            config.upkeep().probe,
+        ));
         Ok(Arc::new(node))
     }
 
     /// A view of whichever node is in use.
     pub(crate) const fn on(shared: Arc<Shared>) -> Self {
-        Self { shared, via: None, key: None, hold: None }
+        Self {
+            shared,
+            via: None,
+            key: None,
+            hold: None,
+        }
     }
 
     /// A view of the node at this place.
     pub(crate) fn via(&self, place: usize) -> Self {
-        Self { via: Some(place), ..self.clone() }
+        Self {
+            via: Some(place),
+            ..self.clone()
+        }
     }
 
     /// The node as callers reach it whose group has a key of its own: what is asked for them is asked by that key. What
     /// the gateway asks for itself is not.
     pub fn for_group(&self, stored: &Secret) -> Result<Self, GroupKeyError> {
         let key = UpstreamKey::of_group(stored, self.shared.group_keys.as_deref())?;
-        Ok(Self { key: Some(Arc::new(key)), ..self.clone() })
+        Ok(Self {
+            key: Some(Arc::new(key)),
+            ..self.clone()
+        })
     }
 
     /// The node as this request asks it: what is read of its answers is charged to the payer.
     #[must_use]
     pub fn charged_to(self, payer: Payer, hold: &Arc<AnswerHold>) -> Self {
         hold.charge_to(&self.shared.answers, payer);
-        Self { hold: Some(Arc::clone(hold)), ..self }
+        Self {
+            hold: Some(Arc::clone(hold)),
+            ..self
+        }
     }
 
     /// How many bytes of answers are held.
@@ -319,7 +339,12 @@ impl Node {
     /// How every node of the list is, in its order.
     pub fn statuses(&self) -> Vec<NodeStatus> {
         let active = self.shared.active();
-        self.shared.endpoints.iter().enumerate().map(|(place, node)| node.status(place == active)).collect()
+        self.shared
+            .endpoints
+            .iter()
+            .enumerate()
+            .map(|(place, node)| node.status(place == active))
+            .collect()
     }
 
     /// Looks at the head now; what follows reads the state after everything accepted before (decision 41).
@@ -339,7 +364,11 @@ impl Node {
     /// A block number is about to leave: the head is raised to it first, so that no client is shown a block it
     /// cannot read (decision 41).
     pub async fn raise(&self, number: u64) -> Result<(), NodeError> {
-        if self.head().is_some_and(|head| head.block.number >= number) { Ok(()) } else { self.refresh_head().await }
+        if self.head().is_some_and(|head| head.block.number >= number) {
+            Ok(())
+        } else {
+            self.refresh_head().await
+        }
     }
 
     /// Marked changed whenever the head is another one, or cannot be confirmed any more.
@@ -437,13 +466,20 @@ impl Node {
 
     /// Several calls in one exchange; the whole body of their answers, for [`message::read_batch`].
     pub(crate) async fn exchange(&self, calls: &[UpstreamCall], budget: Budget) -> Result<Bytes, NodeError> {
-        self.read(message::batch(calls.iter().map(|call| (&*call.method, call.params.as_str()))), budget).await
+        self.read(
+            message::batch(calls.iter().map(|call| (&*call.method, call.params.as_str()))),
+            budget,
+        )
+        .await
     }
 
     /// Facts of our own, with fixed or typed parameters.
     pub(crate) async fn ask(&self, calls: &[(&str, &str)], budget: Budget) -> Result<Vec<Answer<Bytes>>, NodeError> {
         let body = self.read(message::batch(calls.iter().copied()), budget).await?;
-        Ok(message::read_batch(&body, calls.len())?.into_iter().map(|answer| answer.cut_from(&body)).collect())
+        Ok(message::read_batch(&body, calls.len())?
+            .into_iter()
+            .map(|answer| answer.cut_from(&body))
+            .collect())
     }
 
     /// Posts what has no effect and reads the whole answer.
@@ -458,7 +494,10 @@ impl Node {
     async fn post(&self, body: Bytes, budget: Budget) -> Result<Bytes, NodeError> {
         let endpoint = self.endpoint().ok_or(NodeError::NoHead)?;
         let hold = self.hold.as_ref().filter(|_| budget.is_callers());
-        endpoint.transport.exchange(body, budget, self.key.as_deref(), hold).await
+        endpoint
+            .transport
+            .exchange(body, budget, self.key.as_deref(), hold)
+            .await
     }
 
     /// Asks one node all of `question`, so that its parts fit together. If the way to it fails and another node is in
@@ -509,7 +548,11 @@ impl Node {
 
 /// HD26: executions go by [`Node::trace`] or [`Node::permitted`].
 fn runs_nothing(call: &UpstreamCall) -> Result<(), NodeError> {
-    if call.is_execution() { Err(NodeError::Unjudged) } else { Ok(()) }
+    if call.is_execution() {
+        Err(NodeError::Unjudged)
+    } else {
+        Ok(())
+    }
 }
 
 /// The chain of the nodes that answer, and the first of them.
@@ -529,7 +572,12 @@ async fn agreed_chain(endpoints: Vec<Endpoint>) -> Result<(u64, usize, Vec<Endpo
             (Ok(chain), None) => agreed = Some((chain, place)),
             (Ok(other_chain), Some((chain, first))) if chain != other_chain => {
                 let (one, other) = (place_name(first), place_name(place));
-                return Err(NodeError::ChainsDiffer { one, chain, other, other_chain });
+                return Err(NodeError::ChainsDiffer {
+                    one,
+                    chain,
+                    other,
+                    other_chain,
+                });
             }
             (Ok(_), Some(_)) => {}
             (Err(error), _) => failed = failed.or(Some(error)),
@@ -549,6 +597,9 @@ const fn place_name(place: usize) -> usize {
 
 async fn chain_id(endpoint: &Endpoint) -> Result<u64, NodeError> {
     let (method, params) = WHO;
-    let body = endpoint.transport.exchange(message::single(method, params), Budget::Fact, None, None).await?;
+    let body = endpoint
+        .transport
+        .exchange(message::single(method, params), Budget::Fact, None, None)
+        .await?;
     head::read_chain_id(Some(&message::read_single(&body)?))
 }

@@ -49,7 +49,9 @@ impl Overriding {
 }
 
 /// Adds its balance and its first slot.
-const SUM: &[u8] = &[0x60, 0x00, 0x54, 0x47, 0x01, 0x60, 0x00, 0x52, 0x60, 0x20, 0x60, 0x00, 0xf3];
+const SUM: &[u8] = &[
+    0x60, 0x00, 0x54, 0x47, 0x01, 0x60, 0x00, 0x52, 0x60, 0x20, 0x60, 0x00, 0xf3,
+];
 
 /// Whether the node runs a call on the balance, the code and the slots it is given. One that passes over what it does not know
 /// would run on what is withheld (HD28).
@@ -61,11 +63,17 @@ pub(crate) async fn overrides(node: &Node, form: TraceForm, pin: Pin) -> bool {
         code: Some(Bytes::from_static(SUM)),
         slots: [(B256::ZERO, B256::with_last_byte(7))].into(),
     };
-    let call = CallRequest { to: Some(empty), ..CallRequest::default() };
+    let call = CallRequest {
+        to: Some(empty),
+        ..CallRequest::default()
+    };
     let state = StateOverrides::new([(empty, account)].into());
     let calls = wire::trace_batch(&call, pin, TraceScope::Read, form, None, &state);
     let trace = node.trace_in(form, &calls).await;
-    let output = trace.as_ref().and_then(|trace| trace.frames.first()).map(|frame| frame.output.as_ref());
+    let output = trace
+        .as_ref()
+        .and_then(|trace| trace.frames.first())
+        .map(|frame| frame.output.as_ref());
     output == Some(B256::with_last_byte(12).as_slice())
 }
 
@@ -74,7 +82,11 @@ pub(crate) async fn overrides(node: &Node, form: TraceForm, pin: Pin) -> bool {
 pub(crate) async fn probe(node: &Node, pin: Pin) -> Option<TraceForm> {
     // Nobody could foresee it, so nobody has paid it.
     let empty = Address::from_word(pin.hash);
-    let call = CallRequest { to: Some(empty), input: Bytes::from_static(b"gate"), ..CallRequest::default() };
+    let call = CallRequest {
+        to: Some(empty),
+        input: Bytes::from_static(b"gate"),
+        ..CallRequest::default()
+    };
     for form in [TraceForm::Mux, TraceForm::Batch] {
         let calls = wire::trace_batch(&call, pin, TraceScope::Read, form, None, &StateOverrides::default());
         match node.trace_in(form, &calls).await {

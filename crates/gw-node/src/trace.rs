@@ -116,17 +116,27 @@ impl Node {
                 let each = calls.len();
                 calls.extend(wire::trace_batch(request, pin, scope, form, Some(next), applied));
                 let params = format!(r#"["{sender:#x}","pending"]"#);
-                calls.push(UpstreamCall { method: "eth_getTransactionCount".into(), params });
+                calls.push(UpstreamCall {
+                    method: "eth_getTransactionCount".into(),
+                    params,
+                });
                 let body = on.exchange(&calls, Budget::SendTrace).await?;
                 let mut now = read_batch(&body, calls.len())?;
                 let mut later = now.split_off(each);
-                let Some(Answer::Result(nonce)) = later.pop() else { return Err(NoTrace::Node(NodeError::Unparsable)) };
-                let pending_nonce =
-                    serde_json::from_str(nonce.get()).map_err(|_| NodeError::Unparsable).and_then(small)?;
+                let Some(Answer::Result(nonce)) = later.pop() else {
+                    return Err(NoTrace::Node(NodeError::Unparsable));
+                };
+                let pending_nonce = serde_json::from_str(nonce.get())
+                    .map_err(|_| NodeError::Unparsable)
+                    .and_then(small)?;
                 let now = trace(now, scope, form)?;
                 let next = trace(later, scope, form)?;
                 if rounds.is_complete([&now, &next])? {
-                    return Ok(SendTrace { now: sealed(now), next: sealed(next), pending_nonce });
+                    return Ok(SendTrace {
+                        now: sealed(now),
+                        next: sealed(next),
+                        pending_nonce,
+                    });
                 }
             }
         })
@@ -168,18 +178,27 @@ impl Node {
     /// Balance and nonce of an account on the chain's own state.
     async fn account_at(&self, address: Address, pin: Pin) -> Result<Account, NodeError> {
         let params = format!(r#"["{address:#x}",{{"blockHash":"{:#x}"}}]"#, pin.hash);
-        let calls = [("eth_getBalance", params.as_str()), ("eth_getTransactionCount", params.as_str())];
+        let calls = [
+            ("eth_getBalance", params.as_str()),
+            ("eth_getTransactionCount", params.as_str()),
+        ];
         let answers = self.ask(&calls, Budget::Fact).await?;
         let [Answer::Result(balance), Answer::Result(nonce)] = answers.as_slice() else {
             return Err(NodeError::NoAnswer);
         };
-        Ok(Account { balance: parse(balance)?, nonce: small(parse(nonce)?)?, ..Account::default() })
+        Ok(Account {
+            balance: parse(balance)?,
+            nonce: small(parse(nonce)?)?,
+            ..Account::default()
+        })
     }
 
     /// The probe's own trace, of nobody's call.
     pub(crate) async fn trace_in(&self, form: TraceForm, calls: &[UpstreamCall]) -> Option<Trace> {
         let body = self.exchange(calls, Budget::Fact).await.ok()?;
-        trace(read_batch(&body, calls.len()).ok()?, TraceScope::Read, form).ok()?.ok()
+        trace(read_batch(&body, calls.len()).ok()?, TraceScope::Read, form)
+            .ok()?
+            .ok()
     }
 }
 
@@ -206,14 +225,23 @@ impl<'s> OverrideRounds<'s> {
 
     /// With the overrides of the accounts that are known before the first trace.
     async fn begin(node: &Node, request: &CallRequest, pin: Pin, state: &'s VisibleState) -> Result<Self, NodeError> {
-        let known = [Some(request.from.unwrap_or(Address::ZERO)), request.to].into_iter().flatten();
+        let known = [Some(request.from.unwrap_or(Address::ZERO)), request.to]
+            .into_iter()
+            .flatten();
         let differing = known.filter(|address| state.withholds() && state.differs(*address));
-        let mut held: BTreeMap<Address, Account> =
-            state.new_accounts().iter().map(|address| (*address, Account::default())).collect();
+        let mut held: BTreeMap<Address, Account> = state
+            .new_accounts()
+            .iter()
+            .map(|address| (*address, Account::default()))
+            .collect();
         for address in differing.collect::<BTreeSet<_>>() {
             held.insert(address, node.account_at(address, pin).await?);
         }
-        Ok(Self { state, applied: state.overrides(&held), count: 0 })
+        Ok(Self {
+            state,
+            applied: state.overrides(&held),
+            count: 0,
+        })
     }
 
     /// Adds the overrides that these traces call for; `true` if there were none.

@@ -41,7 +41,9 @@ impl Trail {
     /// not the same any more.
     pub fn resume(&self, older: &Self, next: u64) -> u64 {
         let told = older.first.max(self.first)..older.end().min(next);
-        told.into_iter().find(|number| self.hash(*number) != older.hash(*number)).unwrap_or(next)
+        told.into_iter()
+            .find(|number| self.hash(*number) != older.hash(*number))
+            .unwrap_or(next)
     }
 
     /// The trail that ends with `head`, with what is not known yet fetched by number.
@@ -60,7 +62,11 @@ impl Trail {
         {
             let gap = lowest.number.saturating_sub(self.end());
             let want = if gap == 0 { STEP } else { gap.min(ASKED) };
-            for block in fetch(lowest.number.saturating_sub(want)..lowest.number).await?.into_iter().rev() {
+            for block in fetch(lowest.number.saturating_sub(want)..lowest.number)
+                .await?
+                .into_iter()
+                .rev()
+            {
                 // The chain moved while it was read: the next look sees it whole.
                 if block.hash != lowest.parent {
                     return Err(NodeError::NoHead);
@@ -69,7 +75,10 @@ impl Trail {
                 lowest = block;
             }
         }
-        let kept = self.hashes.iter().take(usize::try_from(lowest.number.saturating_sub(self.first)).unwrap_or(0));
+        let kept = self
+            .hashes
+            .iter()
+            .take(usize::try_from(lowest.number.saturating_sub(self.first)).unwrap_or(0));
         let joined = self.hash(lowest.number.wrapping_sub(1)) == Some(lowest.parent);
         let mut hashes: Vec<B256> = if joined { kept.copied().collect() } else { Vec::new() };
         hashes.extend(newer.iter().map(|block| block.hash));
@@ -110,13 +119,19 @@ mod tests {
     #[tokio::test]
     async fn a_trail_grows_with_its_head_and_forgets_its_beginning() {
         let trail = followed(&Trail::default(), 10, NEVER).await;
-        assert_eq!((trail.end(), trail.hash(9), trail.hash(10)), (11, None, Some(block(10, NEVER).hash)));
+        assert_eq!(
+            (trail.end(), trail.hash(9), trail.hash(10)),
+            (11, None, Some(block(10, NEVER).hash))
+        );
         let longer = followed(&trail, 200, NEVER).await;
         assert_eq!((longer.first, longer.end(), longer.resume(&trail, 11)), (10, 201, 11));
         let moved = followed(&longer, 400, NEVER).await;
         assert_eq!((moved.hashes.len(), moved.end()), (LENGTH, 401));
         let far = followed(&moved, 10_000, NEVER).await;
-        assert_eq!((far.first, far.end(), far.resume(&moved, 401)), (10_001 - LENGTH as u64, 10_001, 401));
+        assert_eq!(
+            (far.first, far.end(), far.resume(&moved, 401)),
+            (10_001 - LENGTH as u64, 10_001, 401)
+        );
     }
 
     #[tokio::test]
@@ -138,6 +153,9 @@ mod tests {
     async fn a_chain_that_moves_while_it_is_read_gives_no_trail() {
         let trail = followed(&followed(&Trail::default(), 10, NEVER).await, 20, NEVER).await;
         let fetch = |numbers: Range<u64>| std::future::ready(Ok(numbers.map(|number| block(number, 15)).collect()));
-        assert!(matches!(trail.extended(block(40, 30), fetch).await, Err(NodeError::NoHead)));
+        assert!(matches!(
+            trail.extended(block(40, 30), fetch).await,
+            Err(NodeError::NoHead)
+        ));
     }
 }

@@ -116,7 +116,10 @@ impl Transport {
             .pool_idle_timeout(bounds.idle)
             .pool_max_idle_per_host(bounds.max_idle.min(bounds.max.unwrap_or(usize::MAX)));
         let client = if uri.scheme() == Some(&http::uri::Scheme::HTTPS) {
-            let tls = HttpsConnectorBuilder::new().with_native_roots()?.https_only().enable_http1();
+            let tls = HttpsConnectorBuilder::new()
+                .with_native_roots()?
+                .https_only()
+                .enable_http1();
             Pool::Tls(builder.build(tls.wrap_connector(connector)))
         } else {
             Pool::Plain(builder.build(connector))
@@ -131,7 +134,17 @@ impl Transport {
         let in_use = bounds.max.map(|max| Semaphore::new(max.min(Semaphore::MAX_PERMITS)));
         let (uri, patience, largest_trace) = (uri.clone(), config.patience(), config.largest_trace());
         let answers = Arc::clone(config.answers());
-        Ok(Self { client, uri, headers, key_header, own_key, patience, largest_trace, answers, in_use })
+        Ok(Self {
+            client,
+            uri,
+            headers,
+            key_header,
+            own_key,
+            patience,
+            largest_trace,
+            answers,
+            in_use,
+        })
     }
 
     /// By which key the node is asked, if not by `key`.
@@ -224,7 +237,9 @@ impl RoomWait {
 
     fn spent(&self) -> Duration {
         let waited = self.lock();
-        waited.before.saturating_add(waited.since.map_or(Duration::ZERO, |since| since.elapsed()))
+        waited
+            .before
+            .saturating_add(waited.since.map_or(Duration::ZERO, |since| since.elapsed()))
     }
 
     async fn during<T>(&self, waiting: impl Future<Output = T>) -> T {
@@ -270,7 +285,9 @@ impl Reading<'_> {
         }
         self.make_room(announced).await?;
         while let Some(frame) = body.frame().await {
-            let Ok(data) = frame.map_err(NodeError::Broken)?.into_data() else { continue };
+            let Ok(data) = frame.map_err(NodeError::Broken)?.into_data() else {
+                continue;
+            };
             let length = first.len() + self.read.len() + data.len();
             if length > cap {
                 return Err(NodeError::TooLarge);
@@ -282,7 +299,10 @@ impl Reading<'_> {
             }
             if length > self.read.capacity() {
                 // By halves: what was not announced may end soon.
-                let capacity = length.max(announced).max(self.read.capacity().saturating_mul(3) / 2).min(cap);
+                let capacity = length
+                    .max(announced)
+                    .max(self.read.capacity().saturating_mul(3) / 2)
+                    .min(cap);
                 self.make_room(capacity).await?;
                 self.read.reserve_exact(capacity.saturating_sub(self.read.len()));
             }

@@ -38,7 +38,8 @@ const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
 
 /// Ids as spread out as random ones.
 fn spread(n: u128) -> u128 {
-    n.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835)
+    n.wrapping_add(1)
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835)
 }
 
 fn address(kind: u8, n: u128) -> Address {
@@ -51,8 +52,14 @@ fn organizations() -> impl Iterator<Item = Change> {
     (0..ORGS).flat_map(|n| {
         let (org, id) = (OrgId::fixed(spread(n)), GroupId::fixed(spread(n)));
         let name: std::sync::Arc<str> = format!("organization-{n}").into();
-        let group =
-            Group { id, org, slug: name.clone(), is_org_admin: false, is_org_readonly_admin: false, is_system: false };
+        let group = Group {
+            id,
+            org,
+            slug: name.clone(),
+            is_org_admin: false,
+            is_org_readonly_admin: false,
+            is_system: false,
+        };
         let access = GroupAccess {
             group: id,
             methods: MethodSet::ALL,
@@ -62,7 +69,15 @@ fn organizations() -> impl Iterator<Item = Change> {
             upstream_key: None,
         };
         [
-            Change::Organization(org, Some(Organization { id: org, slug: name.clone(), name, is_system: false })),
+            Change::Organization(
+                org,
+                Some(Organization {
+                    id: org,
+                    slug: name.clone(),
+                    name,
+                    is_system: false,
+                }),
+            ),
             Change::Group(id, Some(group)),
             Change::GroupAccess(id, Some(access)),
         ]
@@ -79,7 +94,14 @@ fn users() -> impl Iterator<Item = Change> {
         [
             Change::User(
                 user,
-                Some(User { id: user, external_id, kyc: true, banned: false, tenant: None, tokens_valid_from: None }),
+                Some(User {
+                    id: user,
+                    external_id,
+                    kyc: true,
+                    banned: false,
+                    tenant: None,
+                    tokens_valid_from: None,
+                }),
             ),
             Change::Membership(
                 membership,
@@ -109,7 +131,11 @@ fn users() -> impl Iterator<Item = Change> {
 
 fn contracts() -> impl Iterator<Item = Change> {
     (0..CONTRACTS).flat_map(|n| {
-        let (id, grant, owner) = (ContractId::fixed(spread(n)), GrantId::fixed(spread(n)), spread(n % ORGS));
+        let (id, grant, owner) = (
+            ContractId::fixed(spread(n)),
+            GrantId::fixed(spread(n)),
+            spread(n % ORGS),
+        );
         let contract = Contract {
             id,
             org: OrgId::fixed(owner),
@@ -125,7 +151,14 @@ fn contracts() -> impl Iterator<Item = Change> {
         };
         let group = GroupId::fixed(owner);
         let events = EventRules::All;
-        let row = ContractGrant { id: grant, contract: id, group, claims: Claims::NONE, functions: None, events };
+        let row = ContractGrant {
+            id: grant,
+            contract: id,
+            group,
+            claims: Claims::NONE,
+            functions: None,
+            events,
+        };
         [Change::Contract(id, Some(contract)), Change::Grant(grant, Some(row))]
     })
 }
@@ -134,14 +167,20 @@ fn contracts() -> impl Iterator<Item = Change> {
 fn resident() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kib: Option<usize> = line.and_then(|rest| rest.split_whitespace().next()).and_then(|kib| kib.parse().ok());
+    let kib: Option<usize> = line
+        .and_then(|rest| rest.split_whitespace().next())
+        .and_then(|kib| kib.parse().ok());
     kib.unwrap_or_default() / 1024
 }
 
 fn load() -> Snapshot {
     let (before, started) = (resident(), Instant::now());
     let snapshot = Snapshot::default().apply(Epoch(1), organizations().chain(users()).chain(contracts()));
-    eprintln!("world: {} MiB, loaded in {:?}", resident().saturating_sub(before), started.elapsed());
+    eprintln!(
+        "world: {} MiB, loaded in {:?}",
+        resident().saturating_sub(before),
+        started.elapsed()
+    );
     snapshot
 }
 
@@ -155,9 +194,19 @@ fn calls(n: u128) -> [(Method, Call); 4] {
         nonce: Some(7),
         ..CallRequest::default()
     };
-    let simulation = Simulation { kind: SimulationKind::Call, request: request.clone(), block: BlockId::LATEST };
-    let signed =
-        SignedTransaction { raw: Bytes::new(), hash: B256::ZERO, tx_type: 2, sender: address(1, n), nonce: 7, request };
+    let simulation = Simulation {
+        kind: SimulationKind::Call,
+        request: request.clone(),
+        block: BlockId::LATEST,
+    };
+    let signed = SignedTransaction {
+        raw: Bytes::new(),
+        hash: B256::ZERO,
+        tx_type: 2,
+        sender: address(1, n),
+        nonce: 7,
+        request,
+    };
     [
         (Method::GetBalance, Call::Balance(address(1, n), BlockId::LATEST)),
         (Method::Call, Call::Simulate(Box::new(simulation))),
@@ -212,15 +261,24 @@ fn decisions(criterion: &mut Criterion<Cpu>) {
     let asked: Vec<(Caller, [(Method, Call); 4])> = (0..20_000u128)
         .map(|n| {
             let n = n * 49;
-            let user = snapshot.user(UserId::fixed(spread(n))).expect("a user of the world").clone();
+            let user = snapshot
+                .user(UserId::fixed(spread(n)))
+                .expect("a user of the world")
+                .clone();
             (Caller::User(user), calls(n))
         })
         .collect();
     let mut group = criterion.benchmark_group("decide");
     // Few long samples: the system counts processor time in ticks.
-    group.sampling_mode(SamplingMode::Flat).sample_size(12).measurement_time(Duration::from_secs(4));
+    group
+        .sampling_mode(SamplingMode::Flat)
+        .sample_size(12)
+        .measurement_time(Duration::from_secs(4));
     let names = ["eth_getBalance", "eth_call", "eth_sendRawTransaction", "eth_chainId"];
-    for (people, asked) in [("one person", asked.get(..1).unwrap_or_default()), ("20,000 people", &asked)] {
+    for (people, asked) in [
+        ("one person", asked.get(..1).unwrap_or_default()),
+        ("20,000 people", &asked),
+    ] {
         for (position, name) in names.into_iter().enumerate() {
             let mut turn = asked.iter().cycle();
             group.bench_function(format!("{name}, {people}"), |bencher| {
@@ -245,10 +303,16 @@ fn decisions(criterion: &mut Criterion<Cpu>) {
         }
     }
     // What a published change costs the one who publishes it.
-    let user = snapshot.user(UserId::fixed(spread(1))).expect("a user of the world").clone();
+    let user = snapshot
+        .user(UserId::fixed(spread(1)))
+        .expect("a user of the world")
+        .clone();
     group.bench_function("one change applied", |bencher| {
         bencher.iter(|| {
-            let banned = User { banned: true, ..User::clone(&user) };
+            let banned = User {
+                banned: true,
+                ..User::clone(&user)
+            };
             black_box(snapshot.apply(Epoch(2), [Change::User(user.id, Some(banned))]))
         });
     });

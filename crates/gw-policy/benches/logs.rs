@@ -47,11 +47,16 @@ fn filter_logs(criterion: &mut Criterion) {
         .member("staff")
         .user("insider")
         .member("staff");
-    let snapshot = (0..500).fold(world, |world, wallet| world.link(&format!("wallet-{wallet}"))).snapshot();
+    let snapshot = (0..500)
+        .fold(world, |world, wallet| world.link(&format!("wallet-{wallet}")))
+        .snapshot();
     let filter = LogFilter {
         addresses: vec![address_of("token")],
         topics: Vec::new(),
-        range: LogRange::Range { from: BlockId::LATEST, to: BlockId::LATEST },
+        range: LogRange::Range {
+            from: BlockId::LATEST,
+            to: BlockId::LATEST,
+        },
     };
     let text = answer(500);
 

@@ -230,7 +230,10 @@ mod tests {
         assert_eq!(knobs.kyc_gate, KycGate::Writes);
         assert_eq!(knobs.dynamic_fields, DynamicFields::Pass);
         assert_eq!(knobs.anchor, Anchor::None);
-        assert_eq!((knobs.raw_sender_policy, knobs.raw_nonce_gap_max), (RawSenderPolicy::Unclaimed, 64));
+        assert_eq!(
+            (knobs.raw_sender_policy, knobs.raw_nonce_gap_max),
+            (RawSenderPolicy::Unclaimed, 64)
+        );
         assert_eq!(knobs.mined_trace, MinedTrace::Quarantine);
         assert!(knobs.hide_block_roots && !knobs.hide_base_fee && knobs.admin_claim_sees_all);
     }

@@ -146,23 +146,35 @@ impl Disclosed {
     pub const TRUE: Self = Self::constant("true");
 
     pub(crate) const fn constant(text: &'static str) -> Self {
-        Self { text: Text::Made(Cow::Borrowed(text)), malformed: false }
+        Self {
+            text: Text::Made(Cow::Borrowed(text)),
+            malformed: false,
+        }
     }
 
     /// Text a view has finished.
     pub(crate) const fn text(text: String) -> Self {
-        Self { text: Text::Made(Cow::Owned(text)), malformed: false }
+        Self {
+            text: Text::Made(Cow::Owned(text)),
+            malformed: false,
+        }
     }
 
     /// The node's own text, which nobody has to judge; nothing if it is not UTF-8.
     pub(crate) fn passed(raw: RawJson) -> Option<Self> {
         raw.text()?;
-        Some(Self { text: Text::Passed(raw.into_bytes()), malformed: false })
+        Some(Self {
+            text: Text::Passed(raw.into_bytes()),
+            malformed: false,
+        })
     }
 
     /// This constant, given because the node's answer had an unexpected shape.
     pub(crate) fn in_place_of_malformed(self) -> Self {
-        Self { malformed: true, ..self }
+        Self {
+            malformed: true,
+            ..self
+        }
     }
 
     /// The JSON text. Of a large text that the node gave, every look costs a pass over it.
@@ -216,7 +228,11 @@ mod tests {
     #[test]
     fn debug_output_shows_no_content() {
         let sealed = Sealed::new(RawJson::new(Bytes::from_static(b"\"secret\"")));
-        let error = Sealed::new(RawError { code: 3, message: "secret".to_owned(), data: None });
+        let error = Sealed::new(RawError {
+            code: 3,
+            message: "secret".to_owned(),
+            data: None,
+        });
         let shown = format!("{sealed:?} {:?} {error:?} {:?}", sealed.peek(), error.peek());
         assert!(!shown.contains("secret"), "{shown}");
     }

@@ -106,7 +106,10 @@ pub fn hash_of(name: &str) -> B256 {
 pub fn function(signature: &str, params: impl IntoIterator<Item = (usize, MustBe)>) -> FunctionRule {
     FunctionRule {
         selector: selector(signature),
-        params: params.into_iter().map(|(index, must_be)| ParamRule { index, must_be }).collect(),
+        params: params
+            .into_iter()
+            .map(|(index, must_be)| ParamRule { index, must_be })
+            .collect(),
     }
 }
 
@@ -124,7 +127,10 @@ pub fn calldata(signature: &str, arguments: impl IntoIterator<Item = B256>) -> a
 /// A world with the default and the anonymous group as they are seeded, and nobody in it.
 pub fn world() -> World {
     let mut world = World::default();
-    for (name, id) in [("default", Organization::DEFAULT), ("anonymous", Organization::ANONYMOUS)] {
+    for (name, id) in [
+        ("default", Organization::DEFAULT),
+        ("anonymous", Organization::ANONYMOUS),
+    ] {
         world = world.org(name).group(name).methods(METADATA);
         world.orgs.entry(id).and_modify(|org| org.is_system = true);
         let group = group_id(&format!("{name}/{name}"));
@@ -168,7 +174,11 @@ pub struct World {
 
 impl World {
     fn group_path(&self, name: &str) -> String {
-        if name.contains('/') { name.to_owned() } else { format!("{}/{name}", self.org) }
+        if name.contains('/') {
+            name.to_owned()
+        } else {
+            format!("{}/{name}", self.org)
+        }
     }
 
     fn known_group(&self, name: &str) -> GroupId {
@@ -188,7 +198,12 @@ impl World {
     pub fn org(mut self, name: &str) -> Self {
         let id = org_id(name);
         self.org = name.to_owned();
-        let fresh = Organization { id, slug: name.into(), name: name.into(), is_system: false };
+        let fresh = Organization {
+            id,
+            slug: name.into(),
+            name: name.into(),
+            is_system: false,
+        };
         self.orgs.entry(id).or_insert(fresh);
         self
     }
@@ -285,8 +300,14 @@ impl World {
     pub fn user(mut self, name: &str) -> Self {
         let id = user_id(name);
         self.user = Some(id);
-        let fresh =
-            User { id, external_id: did(name), kyc: true, banned: false, tenant: None, tokens_valid_from: None };
+        let fresh = User {
+            id,
+            external_id: did(name),
+            kyc: true,
+            banned: false,
+            tenant: None,
+            tokens_valid_from: None,
+        };
         self.users.entry(id).or_insert(fresh);
         self
     }
@@ -330,7 +351,17 @@ impl World {
     ) -> Self {
         let (user, group) = (self.current_user(), self.known_group(group));
         let id = MembershipId(uuid("membership", &format!("{user}{group}")));
-        self.memberships.insert(id, Membership { id, user, group, expires_at, state, since });
+        self.memberships.insert(
+            id,
+            Membership {
+                id,
+                user,
+                group,
+                expires_at,
+                state,
+                since,
+            },
+        );
         self
     }
 
@@ -357,7 +388,13 @@ impl World {
         let Some(user) = self.users.get(&user) else { return self };
         let id = OrgUserRecordId(uuid("org_user_record", &format!("{org}{}", user.external_id)));
         let external_id = user.external_id.clone();
-        let fresh = OrgUserRecord { id, org, external_id, kyc: false, banned: false };
+        let fresh = OrgUserRecord {
+            id,
+            org,
+            external_id,
+            kyc: false,
+            banned: false,
+        };
         change(self.org_users.entry(id).or_insert(fresh));
         self
     }
@@ -389,7 +426,17 @@ impl World {
     fn linked(mut self, address: Address, kind: LinkKind, verified_at: Timestamp) -> Self {
         let user = self.current_user();
         let id = LinkId(uuid("link", &format!("{user}{address}{kind:?}")));
-        self.links.insert(id, AddressLink { id, user, address, kind, contract_wallet: false, verified_at });
+        self.links.insert(
+            id,
+            AddressLink {
+                id,
+                user,
+                address,
+                kind,
+                contract_wallet: false,
+                verified_at,
+            },
+        );
         self
     }
 
@@ -410,7 +457,11 @@ impl World {
     pub fn contract_link(mut self, wallet: &str) -> Self {
         self = self.linked(address_of(wallet), LinkKind::User, PAST);
         let user = self.current_user();
-        for link in self.links.values_mut().filter(|link| link.user == user && link.address == address_of(wallet)) {
+        for link in self
+            .links
+            .values_mut()
+            .filter(|link| link.user == user && link.address == address_of(wallet))
+        {
             link.contract_wallet = true;
         }
         self
@@ -426,7 +477,8 @@ impl World {
     #[must_use]
     pub fn unlinked(mut self, wallet: &str) -> Self {
         let (user, address) = (self.current_user(), address_of(wallet));
-        self.ended_links.insert(LinkId(uuid("link", &format!("{user}{address}"))), address);
+        self.ended_links
+            .insert(LinkId(uuid("link", &format!("{user}{address}"))), address);
         self
     }
 
@@ -478,9 +530,25 @@ impl World {
     pub fn retired(mut self) -> Self {
         let contract = self.contract.and_then(|id| self.contracts.remove(&id));
         assert!(contract.is_some(), "no contract named yet");
-        if let Some(Contract { id, org, address, since, .. }) = contract {
+        if let Some(Contract {
+            id,
+            org,
+            address,
+            since,
+            ..
+        }) = contract
+        {
             self.grants.retain(|_, grant| grant.contract != id);
-            self.retired.insert(id, RetiredContract { id, address, org, since, retired_at: NOW });
+            self.retired.insert(
+                id,
+                RetiredContract {
+                    id,
+                    address,
+                    org,
+                    since,
+                    retired_at: NOW,
+                },
+            );
         }
         self
     }
@@ -492,9 +560,19 @@ impl World {
         assert!(contract.is_some(), "no contract named yet");
         if let Some(contract) = contract {
             let id = contract.id;
-            let grants = self.grants.values().filter(|grant| grant.contract == id).cloned().map(Arc::new).collect();
+            let grants = self
+                .grants
+                .values()
+                .filter(|grant| grant.contract == id)
+                .cloned()
+                .map(Arc::new)
+                .collect();
             self.grants.retain(|_, grant| grant.contract != id);
-            let past = PastContract { contract: Arc::new(contract), grants, owned_until: Some(block) };
+            let past = PastContract {
+                contract: Arc::new(contract),
+                grants,
+                owned_until: Some(block),
+            };
             self.past.insert(id, past);
         }
         self
@@ -505,9 +583,19 @@ impl World {
     pub fn owned_from(mut self, name: &str, block: u64) -> Self {
         let id = contract_id(&format!("{}/{name}", self.org));
         self = self.contract(name);
-        let contract = self.contract.replace(id).and_then(|fresh| self.contracts.remove(&fresh));
+        let contract = self
+            .contract
+            .replace(id)
+            .and_then(|fresh| self.contracts.remove(&fresh));
         if let Some(contract) = contract {
-            self.contracts.insert(id, Contract { id, owned_from: Some(block), ..contract });
+            self.contracts.insert(
+                id,
+                Contract {
+                    id,
+                    owned_from: Some(block),
+                    ..contract
+                },
+            );
         }
         self
     }
@@ -553,7 +641,10 @@ impl World {
     /// The same, pinned to this code, and for a proxy to that of its implementation.
     #[must_use]
     pub fn shared_pinned(self, name: &str, code: &[u8], implementation: Option<&[u8]>) -> Self {
-        let pin = CodePin { code: keccak256(code), implementation: implementation.map(keccak256) };
+        let pin = CodePin {
+            code: keccak256(code),
+            implementation: implementation.map(keccak256),
+        };
         self.tagged(name, Some(pin), false)
     }
 
@@ -567,13 +658,29 @@ impl World {
     #[must_use]
     pub fn shared_at(mut self, address: Address, pin: Option<CodePin>) -> Self {
         let id = SharedInfraId(uuid("shared", &address.to_string()));
-        self.shared.insert(id, SharedInfra { id, address, pin, broken: false });
+        self.shared.insert(
+            id,
+            SharedInfra {
+                id,
+                address,
+                pin,
+                broken: false,
+            },
+        );
         self
     }
 
     fn tagged(mut self, name: &str, pin: Option<CodePin>, broken: bool) -> Self {
         let id = SharedInfraId(uuid("shared", name));
-        self.shared.insert(id, SharedInfra { id, address: address_of(name), pin, broken });
+        self.shared.insert(
+            id,
+            SharedInfra {
+                id,
+                address: address_of(name),
+                pin,
+                broken,
+            },
+        );
         self
     }
 
@@ -589,7 +696,14 @@ impl World {
     /// A toggle stands otherwise than configured, until a moment.
     #[must_use]
     pub fn toggle(mut self, toggle: SystemToggle, enabled: bool, until: Timestamp) -> Self {
-        self.toggles.insert(toggle.id(), ToggleState { id: toggle.id(), enabled, until });
+        self.toggles.insert(
+            toggle.id(),
+            ToggleState {
+                id: toggle.id(),
+                enabled,
+                until,
+            },
+        );
         self
     }
 
@@ -607,8 +721,14 @@ impl World {
         if let Some(contract) = self.contract {
             let id = GrantId(uuid("grant", &format!("{contract}{group}")));
             self.grant = Some(id);
-            let fresh =
-                ContractGrant { id, contract, group, claims: Claims::NONE, functions: None, events: EventRules::All };
+            let fresh = ContractGrant {
+                id,
+                contract,
+                group,
+                claims: Claims::NONE,
+                functions: None,
+                events: EventRules::All,
+            };
             self.grants.insert(id, fresh);
         }
         self
@@ -656,7 +776,16 @@ impl World {
     fn reserved(mut self, address: Address, expires_at: Timestamp) -> Self {
         let (user, org) = (self.current_user(), org_id(&self.org));
         let id = ReservationId(uuid("reservation", &format!("{org}{address}")));
-        self.reservations.insert(id, Reservation { id, address, org, user, expires_at });
+        self.reservations.insert(
+            id,
+            Reservation {
+                id,
+                address,
+                org,
+                user,
+                expires_at,
+            },
+        );
         self
     }
 
@@ -666,7 +795,13 @@ impl World {
         let sender = self.current_user();
         let id = VisibilityId(uuid("visibility", transaction));
         let recipients = with.iter().map(|name| did(name)).collect();
-        let row = TxVisibility { id, tx_hash: hash_of(transaction), sender, recipients, active: true };
+        let row = TxVisibility {
+            id,
+            tx_hash: hash_of(transaction),
+            sender,
+            recipients,
+            active: true,
+        };
         self.visibility.insert(id, row);
         self
     }
@@ -677,7 +812,13 @@ impl World {
         let user = self.current_user();
         let id = SuspensionId(uuid("suspension", &user.to_string()));
         if let Some(user) = self.users.get(&user) {
-            self.suspensions.insert(id, Suspension { id, external_id: user.external_id.clone() });
+            self.suspensions.insert(
+                id,
+                Suspension {
+                    id,
+                    external_id: user.external_id.clone(),
+                },
+            );
         }
         self
     }
@@ -692,7 +833,14 @@ impl World {
     #[must_use]
     pub fn quarantined_at(mut self, address: Address) -> Self {
         let id = QuarantineId(uuid("quarantine", &address.to_string()));
-        self.quarantines.insert(id, Quarantine { id, address, closed_to: ClosedTo::Everybody });
+        self.quarantines.insert(
+            id,
+            Quarantine {
+                id,
+                address,
+                closed_to: ClosedTo::Everybody,
+            },
+        );
         self
     }
 
@@ -710,7 +858,17 @@ impl World {
     pub fn convicted(mut self, tx_hash: B256, sender: &str) -> Self {
         let id = ConvictionId(uuid("conviction", &format!("{tx_hash}{sender}")));
         let (block_hash, place, logs) = (B256::ZERO, 0, 0);
-        self.convictions.insert(id, Conviction { id, tx_hash, external_id: did(sender), block_hash, place, logs });
+        self.convictions.insert(
+            id,
+            Conviction {
+                id,
+                tx_hash,
+                external_id: did(sender),
+                block_hash,
+                place,
+                logs,
+            },
+        );
         self
     }
 
@@ -719,7 +877,17 @@ impl World {
     pub fn convicted_at(mut self, tx_hash: B256, sender: &str, at: (B256, u64), logs: u64) -> Self {
         let id = ConvictionId(uuid("conviction", &format!("{tx_hash}{sender}")));
         let (block_hash, place) = at;
-        self.convictions.insert(id, Conviction { id, tx_hash, external_id: did(sender), block_hash, place, logs });
+        self.convictions.insert(
+            id,
+            Conviction {
+                id,
+                tx_hash,
+                external_id: did(sender),
+                block_hash,
+                place,
+                logs,
+            },
+        );
         self
     }
 
@@ -728,7 +896,17 @@ impl World {
     pub fn withheld_beside(mut self, address: Address, change: AccountChange) -> Self {
         let last = self.withheld.values().max_by_key(|row| row.place).cloned();
         let id = WithheldId(uuid("withheld beside", &address.to_string()));
-        self.withheld.extend(last.map(|row| (id, Withheld { id, address, change, ..row })));
+        self.withheld.extend(last.map(|row| {
+            (
+                id,
+                Withheld {
+                    id,
+                    address,
+                    change,
+                    ..row
+                },
+            )
+        }));
         self
     }
 
@@ -738,7 +916,17 @@ impl World {
         let place = self.withheld.len() as u64;
         let id = WithheldId(uuid("withheld", &format!("{address}{place}")));
         let side = vec![org_id("bank")];
-        self.withheld.insert(id, Withheld { id, address, block, place, side, change });
+        self.withheld.insert(
+            id,
+            Withheld {
+                id,
+                address,
+                block,
+                place,
+                side,
+                change,
+            },
+        );
         self
     }
 
@@ -768,7 +956,11 @@ impl World {
             .chain(rows(&self.past, Change::PastContract))
             .chain(rows(&self.grants, Change::Grant))
             .chain(rows(&self.links, Change::Link))
-            .chain(self.ended_links.iter().map(|(id, address)| Change::LinkEnded(*id, *address)))
+            .chain(
+                self.ended_links
+                    .iter()
+                    .map(|(id, address)| Change::LinkEnded(*id, *address)),
+            )
             .chain(rows(&self.reservations, Change::Reservation))
             .chain(rows(&self.visibility, Change::Visibility))
             .chain(rows(&self.revocations, Change::Revocation))

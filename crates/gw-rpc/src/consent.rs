@@ -19,9 +19,14 @@ pub(crate) async fn accept_named(state: &Arc<Inner>, origin: &Origin) {
     let NamedOrg::Org(org) = origin.named else { return };
     let (pinned, now) = (state.feed().pin(), state.clock().now());
     // A personal URL is used by pages, an impersonation by somebody else: neither is an act of the user.
-    let Ok(Caller::User(user)) = origin.caller(&pinned.snapshot, now) else { return };
+    let Ok(Caller::User(user)) = origin.caller(&pinned.snapshot, now) else {
+        return;
+    };
     if pinned.fresh && waits(&pinned.snapshot, user.id, org, now) {
-        let accepting = state.sends.tasks.spawn(accept(Arc::clone(state), actor(&user, origin), user.id, org));
+        let accepting = state
+            .sends
+            .tasks
+            .spawn(accept(Arc::clone(state), actor(&user, origin), user.id, org));
         // A task that is gone has stored nothing, or everything.
         let _ = accepting.await;
     }
@@ -30,7 +35,10 @@ pub(crate) async fn accept_named(state: &Arc<Inner>, origin: &Origin) {
 /// Whether a membership in the organization waits for the user's agreement. One that a ban makes void is not accepted by
 /// the way.
 fn waits(snapshot: &Snapshot, user: UserId, org: OrgId, now: Timestamp) -> bool {
-    let mut pending = snapshot.memberships(user).iter().filter(|membership| membership.is_pending(now));
+    let mut pending = snapshot
+        .memberships(user)
+        .iter()
+        .filter(|membership| membership.is_pending(now));
     pending.any(|membership| snapshot.group(membership.group).is_some_and(|group| group.org == org))
         && !snapshot.is_banned_in(user, org)
 }

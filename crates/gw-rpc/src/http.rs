@@ -32,15 +32,19 @@ const BATCH_TIME: Duration = Duration::from_secs(60);
 
 /// `POST /rpc`, `/rpc/{org_id}` and `/`; `/rpc/ws` for connections that stay.
 pub fn router(state: RpcState) -> Router {
-    let org = post(|State(state): State<RpcState>, Path(org): Path<String>, request: Request| async move {
-        serve(&state.0, Some(org), request).await
-    });
+    let org = post(
+        |State(state): State<RpcState>, Path(org): Path<String>, request: Request| async move {
+            serve(&state.0, Some(org), request).await
+        },
+    );
     let any =
         post(|State(state): State<RpcState>, request: Request| async move { serve(&state.0, None, request).await });
     // Whatever the verb: what is no personal URL is nothing at all.
-    let personal = any_verb(|State(state): State<RpcState>, Path(secret): Path<String>, request: Request| async move {
-        serve_personal(&state.0, &secret, request).await
-    });
+    let personal = any_verb(
+        |State(state): State<RpcState>, Path(secret): Path<String>, request: Request| async move {
+            serve_personal(&state.0, &secret, request).await
+        },
+    );
     Router::new()
         .route("/rpc", any.clone())
         .route("/", any)
@@ -133,14 +137,19 @@ async fn receive(
     body: Body,
 ) -> Result<Bytes, Reply> {
     let body = read(headers, body).await?;
-    origin.authenticate(&state.edge, headers, state.clock().now()).map_err(Reply::Unauthorized)?;
+    origin
+        .authenticate(&state.edge, headers, state.clock().now())
+        .map_err(Reply::Unauthorized)?;
     origin.name_org(org, headers).map_err(Reply::Body)?;
     Ok(body)
 }
 
 /// Encoding and size (J2).
 async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, Reply> {
-    if headers.get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
+    if headers
+        .get(header::CONTENT_ENCODING)
+        .is_some_and(|encoding| encoding != "identity")
+    {
         return Err(Reply::Body(BodyFault::Encoded));
     }
     if headers.contains_key(header::CONTENT_LENGTH) && headers.contains_key(header::TRANSFER_ENCODING) {
@@ -227,7 +236,9 @@ fn respond(state: &Inner, origin: &Origin, reply: Reply, id: &str) -> Response {
     out.reply(reply, id);
     let mut response = json(status, out.into_body());
     if is_passing {
-        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        response
+            .headers_mut()
+            .insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     }
     response
 }
@@ -235,6 +246,8 @@ fn respond(state: &Inner, origin: &Origin, reply: Reply, id: &str) -> Response {
 fn json(status: StatusCode, body: Body) -> Response {
     let mut response = Response::new(body);
     *response.status_mut() = status;
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }

@@ -34,7 +34,11 @@ pub(crate) struct InFlight {
 impl InFlight {
     /// So many per user, so many per address without one.
     pub(crate) fn new(users: usize, addresses: usize) -> Arc<Self> {
-        Arc::new(Self { users, addresses, counts: Mutex::default() })
+        Arc::new(Self {
+            users,
+            addresses,
+            counts: Mutex::default(),
+        })
     }
 
     /// Takes a slot, given back when dropped; nothing if all are taken.
@@ -50,7 +54,10 @@ impl InFlight {
         }
         counts.insert(party, taken + 1);
         drop(counts);
-        Some(Slot { of: Arc::clone(self), party })
+        Some(Slot {
+            of: Arc::clone(self),
+            party,
+        })
     }
 }
 
@@ -92,8 +99,14 @@ impl Rates {
     /// Counts one call; whether it is one too many.
     pub(crate) fn refuse(&self, subject: Option<&ExternalId>, client: ClientAddress) -> bool {
         match subject {
-            Some(subject) => self.subjects.as_ref().is_some_and(|limit| limit.check(subject).is_err()),
-            None => self.addresses.as_ref().is_some_and(|limit| limit.check(&client.into()).is_err()),
+            Some(subject) => self
+                .subjects
+                .as_ref()
+                .is_some_and(|limit| limit.check(subject).is_err()),
+            None => self
+                .addresses
+                .as_ref()
+                .is_some_and(|limit| limit.check(&client.into()).is_err()),
         }
     }
 }
@@ -215,7 +228,11 @@ impl Pauses {
 
     fn count(&self, paused: &mut Paused, party: Party, execution: Execution, now: Timestamp) {
         paused.of.retain(|_, pause| now < pause.ends.plus(FORGOTTEN));
-        let first = Pause { times: 0, ends: now, target: execution.target };
+        let first = Pause {
+            times: 0,
+            ends: now,
+            target: execution.target,
+        };
         let pause = paused.of.entry(party).or_insert(first);
         if pause.target != execution.target {
             pause.target = None;
@@ -303,7 +320,10 @@ mod tests {
         assert!(quota.refuse(one, at(86_399)) && !quota.refuse(one, at(86_400)));
     }
 
-    const CALL: Execution = Execution { target: Some(Address::ZERO), gas: None };
+    const CALL: Execution = Execution {
+        target: Some(Address::ZERO),
+        gas: None,
+    };
 
     #[test]
     fn hd36_who_keeps_the_node_busy_waits_longer_each_time_and_nobody_else_does() {
@@ -337,18 +357,38 @@ mod tests {
         let pauses = Pauses::default();
         let (one, url) = (Party::User(UserId::fixed(1)), Party::Url(PersonalUrlId::fixed(1)));
         let now = Timestamp::from_secs(5);
-        let call = |byte, gas| Execution { target: Some(Address::repeat_byte(byte)), gas };
+        let call = |byte, gas| Execution {
+            target: Some(Address::repeat_byte(byte)),
+            gas,
+        };
         let is_paused = |byte, gas| pauses.is_paused(one, call(byte, gas), now);
         pauses.too_large(one, call(1, None), now);
         assert!(
             is_paused(1, None) && is_paused(1, Some(100_001)) && !is_paused(1, Some(100_000)) && !is_paused(2, None)
         );
-        assert!(!pauses.is_paused(url, call(1, None), now), "a personal URL has pauses of its own");
+        assert!(
+            !pauses.is_paused(url, call(1, None), now),
+            "a personal URL has pauses of its own"
+        );
         pauses.too_large(one, call(2, None), now);
         assert!(is_paused(1, None) && is_paused(3, None) && !is_paused(3, Some(21_000)));
-        assert!(pauses.is_paused(one, Execution { target: None, gas: None }, now));
+        assert!(pauses.is_paused(
+            one,
+            Execution {
+                target: None,
+                gas: None
+            },
+            now
+        ));
         // Creations are heavy together.
-        pauses.too_large(url, Execution { target: None, gas: None }, now);
+        pauses.too_large(
+            url,
+            Execution {
+                target: None,
+                gas: None,
+            },
+            now,
+        );
         assert!(pauses.is_paused(url, call(1, None), now));
     }
 
@@ -367,7 +407,13 @@ mod tests {
         let rates = Rates::new(None, NonZeroU32::new(2), &clock);
         let [one, other] = ["198.51.100.1", "198.51.100.2"].map(|text| ClientAddress(text.parse().unwrap()));
         let subject = ExternalId::new("did:test:one").unwrap();
-        assert_eq!([one, one, one, other].map(|client| rates.refuse(None, client)), [false, false, true, false]);
-        assert!(!rates.refuse(Some(&subject), one), "no limit for those who say who they are");
+        assert_eq!(
+            [one, one, one, other].map(|client| rates.refuse(None, client)),
+            [false, false, true, false]
+        );
+        assert!(
+            !rates.refuse(Some(&subject), one),
+            "no limit for those who say who they are"
+        );
     }
 }

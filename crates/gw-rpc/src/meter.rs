@@ -33,7 +33,10 @@ impl OfMethod {
     fn new(method: &'static str) -> Self {
         let ended = ["success", "denied", "error"]
             .map(|outcome| counter!("ledger_gateway_rpc_requests_total", "rpc_method" => method, "outcome" => outcome));
-        Self { ended, duration: histogram!("ledger_gateway_rpc_request_duration_seconds", "rpc_method" => method) }
+        Self {
+            ended,
+            duration: histogram!("ledger_gateway_rpc_request_duration_seconds", "rpc_method" => method),
+        }
     }
 }
 
@@ -41,7 +44,10 @@ impl Meters {
     pub(crate) fn new() -> Self {
         let decision = |word: &'static str| counter!("ledger_gateway_rbac_decisions_total", "decision" => word);
         Self {
-            methods: Method::ALL.iter().map(|method| OfMethod::new(method.as_str())).collect(),
+            methods: Method::ALL
+                .iter()
+                .map(|method| OfMethod::new(method.as_str()))
+                .collect(),
             other: OfMethod::new("other"),
             node: histogram!("ledger_gateway_rpc_node_forward_duration_seconds"),
             allowed: decision("allow"),

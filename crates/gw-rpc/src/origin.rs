@@ -91,15 +91,26 @@ impl Origin {
     /// Makes the request one by the owner of a personal URL, in its organization; whether there is such a URL.
     pub(crate) fn come_by(&mut self, snapshot: &Snapshot, secret: &str, now: Timestamp) -> bool {
         let secret = B256::from_slice(&Sha256::digest(secret.as_bytes()));
-        let Some(url) = snapshot.personal_url(secret) else { return false };
-        let Some(user) = snapshot.user(url.user) else { return false };
+        let Some(url) = snapshot.personal_url(secret) else {
+            return false;
+        };
+        let Some(user) = snapshot.user(url.user) else {
+            return false;
+        };
         // Who is shut out meets the denial of every method, as with a token.
-        if matches!(identify_url(snapshot, secret, now), Err(Refused::Revoked | Refused::UnknownUser)) {
+        if matches!(
+            identify_url(snapshot, secret, now),
+            Err(Refused::Revoked | Refused::UnknownUser)
+        ) {
             return false;
         }
         self.auth = AuthMethod::PersonalUrl;
         self.named = NamedOrg::Org(url.org);
-        self.url = Some(Url { secret, id: url.id, subject: user.external_id.clone() });
+        self.url = Some(Url {
+            secret,
+            id: url.id,
+            subject: user.external_id.clone(),
+        });
         true
     }
 
@@ -140,7 +151,11 @@ impl Origin {
 
     /// The same, for one message of its connection.
     pub(crate) fn with_message(&self, message: &Arc<Message>) -> Self {
-        Self { message: Some(Arc::clone(message)), hold: Arc::default(), ..self.clone() }
+        Self {
+            message: Some(Arc::clone(message)),
+            hold: Arc::default(),
+            ..self.clone()
+        }
     }
 
     /// Whether its token is still one, by its own time.
@@ -150,7 +165,10 @@ impl Origin {
 
     /// Reads the named organization (O2). Whether it exists is judged later; that two are named is an error here.
     pub(crate) fn name_org(&mut self, path: Option<&str>, headers: &HeaderMap) -> Result<(), BodyFault> {
-        let header = headers.get_all(ORG_HEADER).iter().map(|value| named(value.to_str().unwrap_or_default()));
+        let header = headers
+            .get_all(ORG_HEADER)
+            .iter()
+            .map(|value| named(value.to_str().unwrap_or_default()));
         for org in path.map(named).into_iter().chain(header) {
             if self.named != NamedOrg::Unnamed && self.named != org {
                 return Err(BodyFault::TwoOrganizations);
@@ -163,7 +181,9 @@ impl Origin {
     /// Who that is in this snapshot (A9, A10).
     pub(crate) fn caller(&self, snapshot: &Snapshot, now: Timestamp) -> Result<Caller, Reply> {
         if let Some((user, beside)) = &self.shoulder {
-            let user = snapshot.user(*user).ok_or_else(|| Reply::denied(DenyReason::UnknownUser, None))?;
+            let user = snapshot
+                .user(*user)
+                .ok_or_else(|| Reply::denied(DenyReason::UnknownUser, None))?;
             return Ok(Caller::Beside(Arc::clone(user), *beside));
         }
         if let Some(url) = &self.url {
@@ -173,7 +193,9 @@ impl Origin {
                 Err(Refused::Banned | Refused::TenantNotAllowed) => Err(Reply::denied(DenyReason::Banned, None)),
             };
         }
-        let Some(token) = &self.token else { return Ok(Caller::Anonymous) };
+        let Some(token) = &self.token else {
+            return Ok(Caller::Anonymous);
+        };
         match identify(snapshot, token) {
             Ok(user) => Ok(Caller::User(user)),
             Err(Refused::Revoked) if self.auth == AuthMethod::Cookie => Ok(Caller::Anonymous),

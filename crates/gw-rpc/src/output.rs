@@ -30,7 +30,12 @@ pub(crate) struct Output {
 
 impl Output {
     pub(crate) fn new(hold: &Arc<AnswerHold>) -> Self {
-        Self { hold: Arc::clone(hold), parts: VecDeque::new(), tail: Vec::new(), lease: None }
+        Self {
+            hold: Arc::clone(hold),
+            parts: VecDeque::new(),
+            tail: Vec::new(),
+            lease: None,
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -103,7 +108,10 @@ impl Output {
         }
         self.end_tail();
         let left = self.parts.iter().map(Bytes::len).sum();
-        Body::new(Parts { parts: self.parts, left })
+        Body::new(Parts {
+            parts: self.parts,
+            left,
+        })
     }
 
     /// As one text, with the room it takes.

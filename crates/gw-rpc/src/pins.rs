@@ -27,7 +27,10 @@ impl Pins {
             let (pins, store) = (self.clone(), state.sends.store.clone());
             state.sends.tasks.spawn(async move {
                 if let Err(error) = note(&store, found).await {
-                    tracing::error!(error = &error as &dyn std::error::Error, "a broken code pin could not be noted");
+                    tracing::error!(
+                        error = &error as &dyn std::error::Error,
+                        "a broken code pin could not be noted"
+                    );
                 }
                 pins.open().remove(&found);
             });

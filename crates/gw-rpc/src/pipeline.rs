@@ -135,7 +135,9 @@ pub(crate) async fn rehearse(asked: &Asked, found: &mut Found) -> (Reply, Option
             return Err(Reply::Busy(DenyReason::RateLimited));
         }
         match judged.permit.plan() {
-            Plan::Send => send::rehearse(asked, judged, found).await.map(|effects| (Disclosed::NULL, Some(effects))),
+            Plan::Send => send::rehearse(asked, judged, found)
+                .await
+                .map(|effects| (Disclosed::NULL, Some(effects))),
             // What goes on after its answer is nobody else's to begin, and what nobody examines nobody else's to see.
             Plan::Live | Plan::Unexamined => Err(judged.denied(DenyReason::MethodNotAllowed)),
             Plan::Simulate | Plan::Forward | Plan::CodeCheck | Plan::Untraced | Plan::Local | Plan::ZeroQuantity => {

@@ -55,7 +55,9 @@ impl Judged {
             (Some(_) | None, _) => None,
         };
         let charged = |node: Node| node.charged_to(self.payer(), &self.hold);
-        let Some((group, stored)) = key else { return Ok(charged(Node::clone(state.node()))) };
+        let Some((group, stored)) = key else {
+            return Ok(charged(Node::clone(state.node())));
+        };
         state.node().for_group(stored).map(charged).map_err(|error| {
             let error = &error as &dyn std::error::Error;
             tracing::error!(error, group.id = %group, "the upstream key of a group cannot be used: its members are refused");
@@ -81,7 +83,10 @@ impl Judged {
             Call::Send(send) => Some(&send.request),
             _ => None,
         };
-        Execution { target: request.and_then(|request| request.to), gas: request.and_then(|request| request.gas) }
+        Execution {
+            target: request.and_then(|request| request.to),
+            gas: request.and_then(|request| request.gas),
+        }
     }
 
     pub(crate) fn denied(&self, reason: DenyReason) -> Reply {
@@ -95,7 +100,9 @@ impl Judged {
 
 impl Asked {
     pub(crate) fn new(state: &Arc<Inner>, origin: &Arc<Origin>, lookup: Lookup, request: Request<'_>) -> Self {
-        let chain = ChainRules { chain_id: state.node().chain_id() };
+        let chain = ChainRules {
+            chain_id: state.node().chain_id(),
+        };
         let parsed = match (&lookup, lookup.row()) {
             (_, Some(row)) => call::parse(row, request.params, chain),
             (Lookup::Extra(extra), None) => call::unexamined(extra.name(), request.params),
@@ -106,7 +113,13 @@ impl Asked {
             visible_to = std::mem::take(&mut visible_to).union(std::mem::take(&mut parsed.visible_to));
             parsed
         });
-        Self { state: Arc::clone(state), origin: Arc::clone(origin), lookup, parsed, visible_to }
+        Self {
+            state: Arc::clone(state),
+            origin: Arc::clone(origin),
+            lookup,
+            parsed,
+            visible_to,
+        }
     }
 
     /// Makes a signed transaction one of nobody's, unless its signer is the administrator's own (HD7).
@@ -125,9 +138,18 @@ impl Asked {
 
     /// The read that a filter or a subscription of this caller stands for.
     pub(crate) fn reading(state: &Arc<Inner>, origin: &Arc<Origin>, method: Method, call: Call) -> Self {
-        let parsed = Ok(ParsedCall { call, visible_to: VisibleTo::default() });
+        let parsed = Ok(ParsedCall {
+            call,
+            visible_to: VisibleTo::default(),
+        });
         let (state, origin) = (Arc::clone(state), Arc::clone(origin));
-        Self { state, origin, lookup: Lookup::Known(method), parsed, visible_to: VisibleTo::default() }
+        Self {
+            state,
+            origin,
+            lookup: Lookup::Known(method),
+            parsed,
+            visible_to: VisibleTo::default(),
+        }
     }
 
     pub(crate) fn state(&self) -> &Arc<Inner> {
@@ -170,13 +192,21 @@ impl Asked {
             named_org: self.origin.named,
             now,
             // Without a head no number is history, and nothing is answered either.
-            head: HeadFacts { number: self.state.node().head().map_or(0, |head| head.number) },
+            head: HeadFacts {
+                number: self.state.node().head().map_or(0, |head| head.number),
+            },
             knobs: self.state.knobs(),
         };
         match decide(&pinned.snapshot, &question) {
             Decision::Allow(permit) => {
                 let (party, hold) = (self.origin.party(&caller), Arc::clone(&self.origin.hold));
-                Ok(Judged { party, snapshot: pinned.snapshot, permit, now, hold })
+                Ok(Judged {
+                    party,
+                    snapshot: pinned.snapshot,
+                    permit,
+                    now,
+                    hold,
+                })
             }
             Decision::Deny(denial) => Err(Reply::Denied(denial)),
             Decision::Invalid(invalid) => Err(Reply::Invalid(invalid)),
@@ -191,7 +221,10 @@ impl Asked {
     pub(crate) fn again(&self, judged: Judged) -> Result<Judged, Reply> {
         let pinned = self.state.feed().pin();
         if pinned.fresh && pinned.snapshot.epoch() == judged.permit.epoch() {
-            return Ok(Judged { now: self.state.clock().now(), ..judged });
+            return Ok(Judged {
+                now: self.state.clock().now(),
+                ..judged
+            });
         }
         self.judge()
     }

@@ -80,12 +80,20 @@ impl Recorder {
         // What passes unexamined may be a send.
         let writes = |row: Option<Method>| row.is_none_or(|row| row.class() == Class::Write);
         match lookup {
-            Lookup::Known(row) => {
-                Self::open(state, origin, Cow::Borrowed(row.as_str()), Some(*row), !writes(Some(*row)))
-            }
-            Lookup::Extra(extra) => {
-                Self::open(state, origin, Cow::Owned(extra.name().to_owned()), extra.row(), !writes(extra.row()))
-            }
+            Lookup::Known(row) => Self::open(
+                state,
+                origin,
+                Cow::Borrowed(row.as_str()),
+                Some(*row),
+                !writes(Some(*row)),
+            ),
+            Lookup::Extra(extra) => Self::open(
+                state,
+                origin,
+                Cow::Owned(extra.name().to_owned()),
+                extra.row(),
+                !writes(extra.row()),
+            ),
             Lookup::Blocked | Lookup::Unknown => Self::open(state, origin, Cow::Owned(legible(name)), None, true),
         }
     }
@@ -113,7 +121,15 @@ impl Recorder {
             Err(_) => return Err(Reply::AuditUnavailable),
         };
         let (state, origin) = (Arc::clone(state), Arc::clone(origin));
-        Ok(Self { state, origin, name, method, began: Instant::now(), room, found: Found::default() })
+        Ok(Self {
+            state,
+            origin,
+            name,
+            method,
+            began: Instant::now(),
+            room,
+            found: Found::default(),
+        })
     }
 
     /// Writes the record; waits for its fsync if `durably`. What cannot be recorded is not answered.
@@ -144,7 +160,11 @@ impl Recorder {
             external_id: self.origin.subject().cloned(),
             response_status,
             ip_address: Some(self.origin.client.0),
-            correlation_id: self.origin.correlation_id.as_ref().map(|id| id.as_str().to_owned().into()),
+            correlation_id: self
+                .origin
+                .correlation_id
+                .as_ref()
+                .map(|id| id.as_str().to_owned().into()),
             request_params: self.found.params.take(),
             org_id: self.found.org,
             denial_reason,
@@ -152,7 +172,10 @@ impl Recorder {
             rpc_url_id: self.origin.url_id(),
             duration_us: u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX),
             node_called: self.found.upstream.is_some(),
-            upstream_ms: self.found.upstream.map(|took| u32::try_from(took.as_millis()).unwrap_or(u32::MAX)),
+            upstream_ms: self
+                .found
+                .upstream
+                .map(|took| u32::try_from(took.as_millis()).unwrap_or(u32::MAX)),
             policy_epoch: self.found.epoch,
             matched_via: self.found.epoch.and_then(|_| self.matched_via()),
             trace_kind: self.found.trace,
@@ -195,12 +218,18 @@ impl Drop for Recorder {
         if !matches!(self.room, Room::Written)
             && let Err(error) = self.write(CLIENT_GONE, None, None)
         {
-            tracing::error!(error = &error as &dyn std::error::Error, "an abandoned call was not recorded");
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "an abandoned call was not recorded"
+            );
         }
     }
 }
 
 /// Of names that are in no table as much as a log line bears.
 fn legible(name: &str) -> String {
-    name.chars().map(|c| if c.is_ascii_graphic() { c } else { '?' }).take(Method::NAME_MAX).collect()
+    name.chars()
+        .map(|c| if c.is_ascii_graphic() { c } else { '?' })
+        .take(Method::NAME_MAX)
+        .collect()
 }

@@ -11,7 +11,10 @@ const HIDDEN: &str = "[REDACTED]";
 
 /// The parameters as JSON text.
 pub(crate) fn params(asked: &Asked) -> String {
-    asked.call().map_or_else(|| json!({"_redacted": "unreadable parameters"}), redacted).to_string()
+    asked
+        .call()
+        .map_or_else(|| json!({"_redacted": "unreadable parameters"}), redacted)
+        .to_string()
 }
 
 fn redacted(call: &Call) -> Value {
@@ -97,7 +100,10 @@ mod tests {
 
     #[test]
     fn audit_rule_30_bytes_are_cut_and_words_of_logs_and_storage_hidden() {
-        let request = CallRequest { input: vec![0xab; 100].into(), ..CallRequest::default() };
+        let request = CallRequest {
+            input: vec![0xab; 100].into(),
+            ..CallRequest::default()
+        };
         assert_eq!(object(&request)["input"], "0xabababab...");
         assert_eq!(cut("0x1234", 10), "0x1234");
         let slot = Call::Storage {

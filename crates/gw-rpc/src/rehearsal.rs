@@ -56,13 +56,27 @@ pub struct Rehearsed {
 pub struct FundsUnknown;
 
 /// The members of a call object that need funds, or tell of the account.
-const FUNDS: [&str; 6] = ["value", "gasPrice", "maxFeePerGas", "maxPriorityFeePerGas", "maxFeePerBlobGas", "nonce"];
+const FUNDS: [&str; 6] = [
+    "value",
+    "gasPrice",
+    "maxFeePerGas",
+    "maxPriorityFeePerGas",
+    "maxFeePerBlobGas",
+    "nonce",
+];
 
 impl RpcState {
     /// Rehearses a call. Who asks has been recorded before.
     pub async fn rehearse(&self, rehearsal: Rehearsal) -> Result<Rehearsed, FundsUnknown> {
         let state = &self.0;
-        let Rehearsal { operator, target, org, method, mut params, client } = rehearsal;
+        let Rehearsal {
+            operator,
+            target,
+            org,
+            method,
+            mut params,
+            client,
+        } = rehearsal;
         let lookup = Method::lookup(&method);
         let mut beside = Beside::new(operator, org);
         // Who asks need not know a wallet of the user's to ask what a send of theirs would do.
@@ -95,7 +109,11 @@ impl RpcState {
             reason: reply.reason(),
             stopped: found.stopped,
             effects: effects.map(|effects| {
-                let logs = effects.logs.iter().map(|log| (value(&log.shown), log.to_person)).collect();
+                let logs = effects
+                    .logs
+                    .iter()
+                    .map(|log| (value(&log.shown), log.to_person))
+                    .collect();
                 (value(&effects.trace), logs)
             }),
         })
@@ -105,13 +123,21 @@ impl RpcState {
 /// Makes a send that names no sender one of nobody's (HD7): the code it calls could tell from which wallet it came, and what
 /// that holds. Whether it did.
 fn send_from_nobody(params: &mut [Value]) -> Result<bool, FundsUnknown> {
-    let Some(object) = params.first_mut().and_then(Value::as_object_mut) else { return Ok(false) };
+    let Some(object) = params.first_mut().and_then(Value::as_object_mut) else {
+        return Ok(false);
+    };
     if object.keys().any(|key| key.eq_ignore_ascii_case("from")) {
         return Ok(false);
     }
-    let is_zero =
-        |value: &Value| value.as_str().is_some_and(|text| text.trim_start_matches("0x").trim_matches('0').is_empty());
-    if object.iter().any(|(name, value)| FUNDS.contains(&name.as_str()) && !value.is_null() && !is_zero(value)) {
+    let is_zero = |value: &Value| {
+        value
+            .as_str()
+            .is_some_and(|text| text.trim_start_matches("0x").trim_matches('0').is_empty())
+    };
+    if object
+        .iter()
+        .any(|(name, value)| FUNDS.contains(&name.as_str()) && !value.is_null() && !is_zero(value))
+    {
         return Err(FundsUnknown);
     }
     object.insert("from".to_owned(), json!(Beside::NOBODY));

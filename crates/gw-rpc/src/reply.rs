@@ -133,7 +133,11 @@ impl Reply {
     }
 
     pub(crate) fn invalid(error: ParamError, org: Option<OrgId>) -> Self {
-        Self::Invalid(Invalid { error, reason: DenyReason::InvalidRequestShape, org })
+        Self::Invalid(Invalid {
+            error,
+            reason: DenyReason::InvalidRequestShape,
+            org,
+        })
     }
 
     /// The true outcome, as the access record has it.
@@ -160,7 +164,11 @@ impl Reply {
 
     /// What the caller is told; the same for every denial.
     pub(crate) fn wire_status(&self, denial: StatusCode) -> StatusCode {
-        if matches!(self, Self::Denied(_)) { denial } else { self.status() }
+        if matches!(self, Self::Denied(_)) {
+            denial
+        } else {
+            self.status()
+        }
     }
 
     /// Whether asking again in a second may help.
@@ -227,17 +235,27 @@ impl Reply {
     }
 
     fn error(&self) -> Option<ErrorObject<'_>> {
-        let plain = |code, message: &'static str| Some(ErrorObject { code, message: message.into(), data: None });
+        let plain = |code, message: &'static str| {
+            Some(ErrorObject {
+                code,
+                message: message.into(),
+                data: None,
+            })
+        };
         match self {
             Self::Result(_) => None,
-            Self::NodeError(error) => {
-                Some(ErrorObject { code: error.code(), message: error.message().into(), data: error.data() })
-            }
+            Self::NodeError(error) => Some(ErrorObject {
+                code: error.code(),
+                message: error.message().into(),
+                data: error.data(),
+            }),
             Self::Denied(_) | Self::Unauthorized(_) => plain(DENIAL_CODE, DENIAL_MESSAGE),
             Self::Body(fault) => plain(-32600, fault.message()),
-            Self::Invalid(invalid) => {
-                Some(ErrorObject { code: invalid.error.code(), message: invalid.error.message().into(), data: None })
-            }
+            Self::Invalid(invalid) => Some(ErrorObject {
+                code: invalid.error.code(),
+                message: invalid.error.message().into(),
+                data: None,
+            }),
             Self::Envelope(error) => plain(error.kind.code(), error.message),
             Self::Busy(_) => plain(-32005, "too many requests"),
             Self::TracingUnavailable(_) => plain(-32002, "tracing unavailable"),
@@ -252,12 +270,20 @@ impl Reply {
 
     /// The id to echo when there was no call to take one from.
     pub(crate) fn id(&self) -> &str {
-        if let Self::Envelope(error) = self { error.id.as_json() } else { "null" }
+        if let Self::Envelope(error) = self {
+            error.id.as_json()
+        } else {
+            "null"
+        }
     }
 
     /// About how long the result is.
     pub(crate) fn len(&self) -> usize {
-        if let Self::Result(result) = self { result.len() } else { 0 }
+        if let Self::Result(result) = self {
+            result.len()
+        } else {
+            0
+        }
     }
 
     /// Appends the JSON-RPC object for the request with this id.
@@ -342,15 +368,47 @@ mod tests {
             ),
             (Reply::Body(BodyFault::Encoded), 415, r#"{"code":-32600,"#),
             (Reply::Body(BodyFault::TwoLengths), 400, r#"{"code":-32600,"#),
-            (Reply::Unauthorized(AuthError::Expired), 401, r#"{"code":-32601,"message":"method not found"}"#),
-            (invalid(ParamError::invalid("no")), 400, r#"{"code":-32602,"message":"no"}"#),
-            (invalid(ParamError::limit("too much")), 400, r#"{"code":-32005,"message":"too much"}"#),
-            (Reply::Busy(DenyReason::RateLimited), 429, r#"{"code":-32005,"message":"too many requests"}"#),
+            (
+                Reply::Unauthorized(AuthError::Expired),
+                401,
+                r#"{"code":-32601,"message":"method not found"}"#,
+            ),
+            (
+                invalid(ParamError::invalid("no")),
+                400,
+                r#"{"code":-32602,"message":"no"}"#,
+            ),
+            (
+                invalid(ParamError::limit("too much")),
+                400,
+                r#"{"code":-32005,"message":"too much"}"#,
+            ),
+            (
+                Reply::Busy(DenyReason::RateLimited),
+                429,
+                r#"{"code":-32005,"message":"too many requests"}"#,
+            ),
             (tracing, 503, r#"{"code":-32002,"message":"tracing unavailable"}"#),
-            (Reply::NodeUnreachable, 502, r#"{"code":-32603,"message":"failed to forward request"}"#),
-            (Reply::PolicyUnavailable, 503, r#"{"code":-32603,"message":"policy unavailable"}"#),
-            (Reply::AuditUnavailable, 503, r#"{"code":-32603,"message":"audit unavailable"}"#),
-            (Reply::OutOfTime, 503, r#"{"code":-32603,"message":"the batch took too long"}"#),
+            (
+                Reply::NodeUnreachable,
+                502,
+                r#"{"code":-32603,"message":"failed to forward request"}"#,
+            ),
+            (
+                Reply::PolicyUnavailable,
+                503,
+                r#"{"code":-32603,"message":"policy unavailable"}"#,
+            ),
+            (
+                Reply::AuditUnavailable,
+                503,
+                r#"{"code":-32603,"message":"audit unavailable"}"#,
+            ),
+            (
+                Reply::OutOfTime,
+                503,
+                r#"{"code":-32603,"message":"the batch took too long"}"#,
+            ),
             (Reply::Internal, 500, r#"{"code":-32603,"message":"internal error"}"#),
         ];
         for (reply, status, part) in rows {

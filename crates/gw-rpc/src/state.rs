@@ -93,8 +93,20 @@ impl RpcState {
         let (breakers, traces, pauses) = (Breakers::default(), TraceQuota::default(), Pauses::default());
         let (filters, sockets, meters) = (Filters::default(), Sockets::new(end), Meters::new());
         let pins = Pins::default();
-        let inner =
-            Inner { edge, sends, settings, in_flight, rates, traces, pauses, breakers, filters, sockets, meters, pins };
+        let inner = Inner {
+            edge,
+            sends,
+            settings,
+            in_flight,
+            rates,
+            traces,
+            pauses,
+            breakers,
+            filters,
+            sockets,
+            meters,
+            pins,
+        };
         Self(Arc::new(inner))
     }
 }

@@ -26,7 +26,9 @@ pub struct SteadyClock {
 
 impl Default for SteadyClock {
     fn default() -> Self {
-        Self { offset: micros_since_1970().saturating_sub(micros_since_boot()) }
+        Self {
+            offset: micros_since_1970().saturating_sub(micros_since_boot()),
+        }
     }
 }
 

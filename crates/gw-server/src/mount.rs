@@ -24,7 +24,10 @@ fn kind_of(path: &Path) -> io::Result<Option<String>> {
 /// The path itself, or the closest directory above it that is there already.
 fn nearest(path: &Path) -> io::Result<PathBuf> {
     let absolute = std::path::absolute(path)?;
-    let there = absolute.ancestors().find(|above| above.exists()).unwrap_or(Path::new("/"));
+    let there = absolute
+        .ancestors()
+        .find(|above| above.exists())
+        .unwrap_or(Path::new("/"));
     there.canonicalize()
 }
 
@@ -32,7 +35,9 @@ fn nearest(path: &Path) -> io::Result<PathBuf> {
 fn find(table: &str, path: &Path) -> Option<String> {
     let mut best: Option<(usize, &str)> = None;
     for line in table.lines() {
-        let Some((mount, rest)) = line.split_once(" - ") else { continue };
+        let Some((mount, rest)) = line.split_once(" - ") else {
+            continue;
+        };
         let point = unescape(mount.split(' ').nth(4)?);
         let depth = Path::new(&point).components().count();
         if path.starts_with(&point) && best.is_none_or(|(deepest, _)| depth >= deepest) {
@@ -83,7 +88,11 @@ mod tests {
         assert_eq!(kind("/tmp/x").as_deref(), Some("tmpfs"));
         assert_eq!(kind("/tmpfoo").as_deref(), Some("overlay"), "names are compared whole");
         assert_eq!(kind("/var/lib/my data/audit").as_deref(), Some("ext4"));
-        assert_eq!(kind("/var/lib/audit").as_deref(), Some("tmpfs"), "the later mount lies on top");
+        assert_eq!(
+            kind("/var/lib/audit").as_deref(),
+            Some("tmpfs"),
+            "the later mount lies on top"
+        );
     }
 
     #[test]

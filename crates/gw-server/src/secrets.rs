@@ -60,7 +60,10 @@ pub struct KeptSecrets<'a> {
 impl<'a> KeptSecrets<'a> {
     /// Those of a data directory.
     pub fn new(data_dir: &Path, entropy: &'a dyn Entropy) -> Self {
-        Self { directory: data_dir.join(DIRECTORY), entropy }
+        Self {
+            directory: data_dir.join(DIRECTORY),
+            entropy,
+        }
     }
 
     /// What was configured, else what is kept under `name`, made now if there is none.
@@ -70,14 +73,23 @@ impl<'a> KeptSecrets<'a> {
 
     fn kept(&self, name: &str) -> Result<Secret, SecretError> {
         let path = self.directory.join(name);
-        let failed = |source| SecretError::Io { path: path.clone(), source };
+        let failed = |source| SecretError::Io {
+            path: path.clone(),
+            source,
+        };
         if !self.directory.exists() {
-            fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory).map_err(failed)?;
+            fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(&self.directory)
+                .map_err(failed)?;
         }
         match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
             Ok(mut file) => {
                 let secret = fresh(self.entropy);
-                file.write_all(secret.expose().as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
+                file.write_all(secret.expose().as_bytes())
+                    .and_then(|()| file.sync_all())
+                    .map_err(failed)?;
                 Ok(secret)
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => read(&path),
@@ -93,7 +105,10 @@ pub fn find_kept(data_dir: &Path, name: &str) -> Result<Option<Secret>, SecretEr
 }
 
 fn read(path: &Path) -> Result<Secret, SecretError> {
-    let failed = |source| SecretError::Io { path: path.to_owned(), source };
+    let failed = |source| SecretError::Io {
+        path: path.to_owned(),
+        source,
+    };
     let mut file = fs::File::open(path).map_err(failed)?;
     if file.metadata().map_err(failed)?.permissions().mode() & 0o077 != 0 {
         return Err(SecretError::Open { path: path.to_owned() });
@@ -143,6 +158,9 @@ mod tests {
         assert!(matches!(kept.or_kept(None, "access"), Err(SecretError::Open { .. })));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("closed");
         fs::write(&path, "").expect("emptied");
-        assert!(matches!(kept.or_kept(None, "access"), Err(SecretError::Malformed { .. })));
+        assert!(matches!(
+            kept.or_kept(None, "access"),
+            Err(SecretError::Malformed { .. })
+        ));
     }
 }

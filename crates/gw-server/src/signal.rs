@@ -13,7 +13,10 @@ pub struct Interrupt {
 impl Interrupt {
     /// Starts listening; from now on neither signal ends the process by itself.
     pub fn listen() -> io::Result<Self> {
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
     }
 
     /// Resolves at the next of either.

@@ -54,7 +54,11 @@ impl HeadsFile {
                 (earlier.unwrap_or_default(), is_new)
             }
         };
-        Ok(Self { path, heads: Mutex::new(heads), is_new })
+        Ok(Self {
+            path,
+            heads: Mutex::new(heads),
+            is_new,
+        })
     }
 
     /// Whether nothing was known of the chains before this start.
@@ -107,9 +111,13 @@ struct EarlierEdge {
 }
 
 fn read_earlier(directory: &Path) -> anyhow::Result<Option<TrustedHeads>> {
-    let Ok(text) = fs::read(directory.join(EARLIER_FILE)) else { return Ok(None) };
+    let Ok(text) = fs::read(directory.join(EARLIER_FILE)) else {
+        return Ok(None);
+    };
     // It was trusted for nothing: a broken one is as good as none.
-    let Ok(edges) = serde_json::from_slice::<BTreeMap<String, EarlierEdge>>(&text) else { return Ok(None) };
+    let Ok(edges) = serde_json::from_slice::<BTreeMap<String, EarlierEdge>>(&text) else {
+        return Ok(None);
+    };
     let mut heads = TrustedHeads::default();
     for (name, EarlierEdge { size, peaks }) in edges {
         if let Some((chain, frontier)) = name.parse().ok().zip(Frontier::resume(size, peaks)) {
@@ -122,7 +130,12 @@ fn read_earlier(directory: &Path) -> anyhow::Result<Option<TrustedHeads>> {
 /// Whole and durable, or not at all.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let next = path.with_extension("next");
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&next)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&next)?;
     file.write_all(bytes)?;
     file.sync_all()?;
     fs::rename(&next, path)?;
@@ -164,7 +177,13 @@ const REMEMBERED: usize = 4096;
 
 impl TamperAlarm {
     pub(crate) fn new(journal: Arc<Journal>, clock: Arc<dyn Clock>, webhook: Option<Webhook>) -> Self {
-        Self { journal, clock, webhook, raised: Mutex::default(), is_raised: AtomicBool::new(false) }
+        Self {
+            journal,
+            clock,
+            webhook,
+            raised: Mutex::default(),
+            is_raised: AtomicBool::new(false),
+        }
     }
 
     /// Whether anything was found since the start.
@@ -220,7 +239,10 @@ impl TamperAlarm {
                 "null_hash_rows": null_hashes,
                 "detected_at": self.clock.now().to_rfc3339(),
             });
-            webhook.post(Post { content_type: "application/json", body: body.to_string() });
+            webhook.post(Post {
+                content_type: "application/json",
+                body: body.to_string(),
+            });
         }
     }
 }
@@ -247,7 +269,15 @@ impl Trust {
         witness: Option<Webhook>,
         interval: Duration,
     ) -> Self {
-        Self { file, alarm, cluster, clock, witness, interval, listed: Mutex::default() }
+        Self {
+            file,
+            alarm,
+            cluster,
+            clock,
+            witness,
+            interval,
+            listed: Mutex::default(),
+        }
     }
 
     /// How many numbers of a chain a re-anchoring knew of: what is lost below is decided.
@@ -286,7 +316,10 @@ impl Trust {
         }
         if let Some(witness) = &self.witness {
             for note in [Some(note.to_owned()), list].into_iter().flatten() {
-                witness.post(Post { content_type: "text/plain; charset=utf-8", body: note });
+                witness.post(Post {
+                    content_type: "text/plain; charset=utf-8",
+                    body: note,
+                });
             }
         }
     }
@@ -310,7 +343,10 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     fn chain() -> ChainId {
-        ChainId { stream: Stream::Access, shard: ShardId(uuid::Uuid::from_u128(1)) }
+        ChainId {
+            stream: Stream::Access,
+            shard: ShardId(uuid::Uuid::from_u128(1)),
+        }
     }
 
     fn edge(size: u8) -> ChainEdge {
@@ -323,7 +359,8 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let file = HeadsFile::open(dir.path()).expect("opened");
         assert!(file.is_new() && file.heads().head(chain()).is_none());
-        file.update(|heads| heads.advance(chain(), TrustedHead::new(None, &edge(5), 0))).expect("written");
+        file.update(|heads| heads.advance(chain(), TrustedHead::new(None, &edge(5), 0)))
+            .expect("written");
         let mode = fs::metadata(dir.path().join(FILE)).expect("there").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         let again = HeadsFile::open(dir.path()).expect("opened");
@@ -331,7 +368,10 @@ mod tests {
         let head = again.heads().head(chain()).expect("kept").clone();
         assert_eq!(head.edge(), Some(edge(5)));
         fs::write(dir.path().join(FILE), b"{").expect("broken");
-        assert!(HeadsFile::open(dir.path()).is_err(), "to go on would be to trust the database");
+        assert!(
+            HeadsFile::open(dir.path()).is_err(),
+            "to go on would be to trust the database"
+        );
     }
 
     #[test]
@@ -343,6 +383,9 @@ mod tests {
         let file = HeadsFile::open(dir.path()).expect("opened");
         assert!(!file.is_new());
         let head = file.heads().head(chain()).expect("taken over").clone();
-        assert_eq!((head.size, head.root(), head.last), (5, Some(edge.frontier().root()), None));
+        assert_eq!(
+            (head.size, head.root(), head.last),
+            (5, Some(edge.frontier().root()), None)
+        );
     }
 }

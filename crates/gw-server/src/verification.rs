@@ -110,11 +110,23 @@ impl Known {
     /// Every checkpoint of a chain that is kept outside the database; `true` beside those whose note must be in it, too.
     fn anchors(&self, chain: ChainId, cluster: &str) -> Vec<(Checkpoint, bool)> {
         let origin = chain.origin(cluster);
-        let mut anchors: Vec<_> =
-            self.notes.iter().filter(|note| note.origin == origin).map(|note| (note.clone(), true)).collect();
-        anchors.extend(self.listed(cluster).into_iter().filter(|head| head.origin == origin).map(|head| (head, false)));
+        let mut anchors: Vec<_> = self
+            .notes
+            .iter()
+            .filter(|note| note.origin == origin)
+            .map(|note| (note.clone(), true))
+            .collect();
+        anchors.extend(
+            self.listed(cluster)
+                .into_iter()
+                .filter(|head| head.origin == origin)
+                .map(|head| (head, false)),
+        );
         if let Some((head, root)) = self.heads.head(chain).and_then(|head| Some((head, head.root()?))) {
-            anchors.push((Checkpoint::new(origin, head.size, root).in_era(head.era), head.note.is_some()));
+            anchors.push((
+                Checkpoint::new(origin, head.size, root).in_era(head.era),
+                head.note.is_some(),
+            ));
         }
         anchors
     }
@@ -123,7 +135,11 @@ impl Known {
     fn listed(&self, cluster: &str) -> Vec<Checkpoint> {
         // The file was trusted when it was read; what came from elsewhere was opened with the keys.
         let own = self.heads.list().and_then(Checkpoint::unverified);
-        let lists = self.notes.iter().chain(own.as_ref()).filter_map(|note| ChainList::read(note, cluster));
+        let lists = self
+            .notes
+            .iter()
+            .chain(own.as_ref())
+            .filter_map(|note| ChainList::read(note, cluster));
         lists.flat_map(|list| list.heads).collect()
     }
 
@@ -132,7 +148,14 @@ impl Known {
         let listed = self.listed(cluster);
         let noted = self.notes.iter().chain(&listed).filter(|note| note.size > 0);
         let noted = noted.filter_map(|note| ChainId::from_origin(&note.origin, cluster));
-        noted.chain(self.heads.heads().filter(|(_, head)| head.size > 0).map(|(chain, _)| chain)).collect()
+        noted
+            .chain(
+                self.heads
+                    .heads()
+                    .filter(|(_, head)| head.size > 0)
+                    .map(|(chain, _)| chain),
+            )
+            .collect()
     }
 }
 
@@ -145,19 +168,42 @@ pub(crate) async fn verify_all(
     wanted: impl Fn(ChainId) -> bool,
     mut found: impl FnMut(ChainReport),
 ) -> anyhow::Result<()> {
-    let states = audit.chain_states().await.context("the chains of the audit store cannot be read")?;
-    let stored = audit.discontinuities().await.context("the re-anchorings in the audit store cannot be read")?;
-    let erasures = read_erasures(audit, known, pass.cluster).await.context("the records of erasure cannot be read")?;
-    let foreign = audit.foreign_entries().await.context("the security events in the audit store cannot be read")?;
-    let mutations = Mutations { reach: reach(audit, &states, known, pass.cluster).await?, erasures, foreign };
+    let states = audit
+        .chain_states()
+        .await
+        .context("the chains of the audit store cannot be read")?;
+    let stored = audit
+        .discontinuities()
+        .await
+        .context("the re-anchorings in the audit store cannot be read")?;
+    let erasures = read_erasures(audit, known, pass.cluster)
+        .await
+        .context("the records of erasure cannot be read")?;
+    let foreign = audit
+        .foreign_entries()
+        .await
+        .context("the security events in the audit store cannot be read")?;
+    let mutations = Mutations {
+        reach: reach(audit, &states, known, pass.cluster).await?,
+        erasures,
+        foreign,
+    };
     let mut due = known.chains(pass.cluster);
     let mut gone = known.numbers.gone.clone();
     // What is of no chain stands with the first one.
     let mut of_none = Vec::new();
-    if !audit.exhausted_ids().await.context("the ids of the audit store cannot be read")?.is_empty() {
+    if !audit
+        .exhausted_ids()
+        .await
+        .context("the ids of the audit store cannot be read")?
+        .is_empty()
+    {
         of_none.push(FindingKind::IdsExhausted);
     }
-    let foreign = audit.foreign_objects().await.context("the schema of the audit store cannot be read")?;
+    let foreign = audit
+        .foreign_objects()
+        .await
+        .context("the schema of the audit store cannot be read")?;
     if known.is_policy_changed || !foreign.is_empty() {
         of_none.push(FindingKind::SchemaChanged);
     }
@@ -182,29 +228,61 @@ pub(crate) async fn verify_all(
             found(report);
         }
     }
-    for shard in audit.malformed_chains().await.context("the chains of the audit store cannot be read")? {
+    for shard in audit
+        .malformed_chains()
+        .await
+        .context("the chains of the audit store cannot be read")?
+    {
         // The row does not say which stream it is of.
         let chain = due.iter().copied().find(|chain| chain.shard == shard);
-        let chain = chain.unwrap_or(ChainId { stream: Stream::Security, shard });
-        let trust = TrustedKeys { cluster: pass.cluster, keys: &known.keys };
+        let chain = chain.unwrap_or(ChainId {
+            stream: Stream::Security,
+            shard,
+        });
+        let trust = TrustedKeys {
+            cluster: pass.cluster,
+            keys: &known.keys,
+        };
         let mut report = ChainVerifier::new(chain, trust, []).finish(None);
         report.add(Finding::of(FindingKind::RowReadFailed, None));
-        found(ChainReport { chain, report, seed: Hash::ZERO, newest_note: None, verified: None });
+        found(ChainReport {
+            chain,
+            report,
+            seed: Hash::ZERO,
+            newest_note: None,
+            verified: None,
+        });
     }
     due.extend(gone.keys());
     for chain in due.into_iter().filter(|chain| wanted(*chain)) {
         let notes = discontinuities(known, &stored, chain);
-        let trust = TrustedKeys { cluster: pass.cluster, keys: &known.keys };
+        let trust = TrustedKeys {
+            cluster: pass.cluster,
+            keys: &known.keys,
+        };
         let mut verifier = ChainVerifier::with_discontinuities(chain, trust, notes.iter().map(String::as_str), []);
-        known.anchors(chain, pass.cluster).iter().for_each(|(anchor, _)| verifier.anchor(anchor));
+        known
+            .anchors(chain, pass.cluster)
+            .iter()
+            .for_each(|(anchor, _)| verifier.anchor(anchor));
         let signed = verifier.signed_size();
         let mut report = verifier.finish(None);
-        report.findings.retain(|finding| finding.kind != FindingKind::ChainTruncated);
+        report
+            .findings
+            .retain(|finding| finding.kind != FindingKind::ChainTruncated);
         if signed > 0 {
             report.add(Finding::of(FindingKind::ShardMissing, signed.checked_sub(1)));
         }
-        gone.remove(&chain).into_iter().for_each(|issued| report.add_lost(issued));
-        found(ChainReport { chain, report, seed: Hash::ZERO, newest_note: None, verified: None });
+        gone.remove(&chain)
+            .into_iter()
+            .for_each(|issued| report.add_lost(issued));
+        found(ChainReport {
+            chain,
+            report,
+            seed: Hash::ZERO,
+            newest_note: None,
+            verified: None,
+        });
     }
     Ok(())
 }
@@ -228,9 +306,16 @@ async fn verify_chain(
     verified: Option<&Verified>,
 ) -> anyhow::Result<ChainReport> {
     let chain = state.chain;
-    let notes = audit.checkpoints_after(chain, verified.map_or(0, |verified| verified.last_note)).await?;
-    let mut last_note = notes.last().map_or(verified.map_or(0, |verified| verified.last_note), |note| note.id);
-    let trust = TrustedKeys { cluster: pass.cluster, keys: &known.keys };
+    let notes = audit
+        .checkpoints_after(chain, verified.map_or(0, |verified| verified.last_note))
+        .await?;
+    let mut last_note = notes
+        .last()
+        .map_or(verified.map_or(0, |verified| verified.last_note), |note| note.id);
+    let trust = TrustedKeys {
+        cluster: pass.cluster,
+        keys: &known.keys,
+    };
     let texts = notes.iter().map(|note| note.note.as_str());
     let resumed = verified.and_then(|verified| Some((verified, verified.report.head?)));
     let (mut verifier, seed) = match resumed {
@@ -247,19 +332,28 @@ async fn verify_chain(
     };
     // What was verified before and is not read again must still end where it did.
     let kept = match resumed {
-        Some((_, head)) => audit.computed_hash(chain, head.size.saturating_sub(1)).await?.map(|hash| (hash, head.hash)),
+        Some((_, head)) => audit
+            .computed_hash(chain, head.size.saturating_sub(1))
+            .await?
+            .map(|hash| (hash, head.hash)),
         None => None,
     };
     let anchors = known.anchors(chain, pass.cluster);
     anchors.iter().for_each(|(anchor, _)| verifier.anchor(anchor));
     if verified.is_none() {
-        anchors.iter().filter(|(_, is_kept)| *is_kept).for_each(|(anchor, _)| verifier.expect_note(anchor));
+        anchors
+            .iter()
+            .filter(|(_, is_kept)| *is_kept)
+            .for_each(|(anchor, _)| verifier.expect_note(anchor));
     }
     let anchor = match resumed {
         Some(_) => None,
         None => audit.anchor(chain).await?,
     };
-    notes.iter().filter(|note| !note.columns_agree).for_each(|note| verifier.report(of_note(note)));
+    notes
+        .iter()
+        .filter(|note| !note.columns_agree)
+        .for_each(|note| verifier.report(of_note(note)));
     if resumed.is_none() {
         anchors::compare(audit, chain, known, pass, mutations.reach)
             .await?
@@ -276,20 +370,30 @@ async fn verify_chain(
         let hashes = audit.stored_hashes(chain, next, PAGE.min(pass.since - next)).await?;
         let Some((last, _)) = hashes.last() else { break };
         next = last.saturating_add(1);
-        hashes.into_iter().filter(|(seq, _)| *seq < pass.since).for_each(|(seq, hash)| verifier.pruned(seq, hash));
+        hashes
+            .into_iter()
+            .filter(|(seq, _)| *seq < pass.since)
+            .for_each(|(seq, hash)| verifier.pruned(seq, hash));
     }
     let rows = read_rows(audit, &mut verifier, chain, next, pass, &mutations.erasures).await;
     let (stored, unreadable) = match rows {
         Ok(stored) => (stored, None),
         // A row that was made unreadable is a finding; a database that does not answer is none.
-        Err(StoreError::Row { .. }) => {
-            (None, Some(Finding::of(FindingKind::RowReadFailed, Some(verifier.frontier().size()))))
-        }
+        Err(StoreError::Row { .. }) => (
+            None,
+            Some(Finding::of(
+                FindingKind::RowReadFailed,
+                Some(verifier.frontier().size()),
+            )),
+        ),
         Err(other) => return Err(other.into()),
     };
     let later = audit.checkpoints_after(chain, last_note).await?;
     verifier.signed_meanwhile(later.iter().map(|note| note.note.as_str()));
-    later.iter().filter(|note| !note.columns_agree).for_each(|note| verifier.report(of_note(note)));
+    later
+        .iter()
+        .filter(|note| !note.columns_agree)
+        .for_each(|note| verifier.report(of_note(note)));
     let mut report = verifier.finish(stored.or(state.head));
     unreadable.into_iter().for_each(|finding| report.add(finding));
     if let Some((_, head)) = resumed {
@@ -321,14 +425,20 @@ async fn verify_chain(
     // Any instance goes on with an administrative chain, whose entries the outbox vouches for.
     let is_own = known.shard == Some(chain.shard);
     // Nobody's clock is so far ahead of the others: what is dated so was never going to be signed.
-    let is_ahead = report.oldest_unsigned.is_some_and(|oldest| oldest > pass.now.plus(AHEAD));
+    let is_ahead = report
+        .oldest_unsigned
+        .is_some_and(|oldest| oldest > pass.now.plus(AHEAD));
     let is_gone = chain.stream != Stream::Admin
         && !is_own
         && (is_unclaimed || is_ahead || is_abandoned(audit, &report, chain, pass, known, interval).await?);
     // A note that was signed and waits for the database is not missing: its writer tells of the database. Who has the journal
     // signs its own chains while it runs, and misses notes by what it trusts.
     if is_gone || !(is_own || audit.is_note_waiting(chain).await?) {
-        let now = if is_ahead { Timestamp::from_micros(i64::MAX) } else { pass.now };
+        let now = if is_ahead {
+            Timestamp::from_micros(i64::MAX)
+        } else {
+            pass.now
+        };
         report.add_unsigned(interval, now, is_gone);
     }
     if chain == ADMIN_CHAIN {
@@ -343,8 +453,17 @@ async fn verify_chain(
     });
     // What was signed meanwhile is compared by the next pass.
     last_note = last_note.max(verified.map_or(0, |verified| verified.last_note));
-    let verified = report.is_clean().then(|| Verified { report: report.clone(), last_note });
-    Ok(ChainReport { chain, report, seed, newest_note, verified })
+    let verified = report.is_clean().then(|| Verified {
+        report: report.clone(),
+        last_note,
+    });
+    Ok(ChainReport {
+        chain,
+        report,
+        seed,
+        newest_note,
+        verified,
+    })
 }
 
 /// Whether the claim on a chain is renewed, if it is, by nobody who could sign it: its records wait for far too long, and no
@@ -357,7 +476,9 @@ async fn is_abandoned(
     known: &Known,
     interval: i64,
 ) -> Result<bool, StoreError> {
-    let patience = interval.saturating_mul(3).max(i64::from(ABANDONED.0).saturating_mul(1_000_000));
+    let patience = interval
+        .saturating_mul(3)
+        .max(i64::from(ABANDONED.0).saturating_mul(1_000_000));
     let is_old = |oldest: Timestamp| pass.now.micros().saturating_sub(oldest.micros()) > patience;
     if !report.oldest_unsigned.is_some_and(is_old) {
         return Ok(false);
@@ -365,7 +486,9 @@ async fn is_abandoned(
     let began = Instant::now();
     loop {
         let newest = audit.newest_checkpoints(chain).await?;
-        let mut signed = newest.iter().filter_map(|note| Checkpoint::open(&note.note, &known.keys).ok());
+        let mut signed = newest
+            .iter()
+            .filter_map(|note| Checkpoint::open(&note.note, &known.keys).ok());
         if signed.any(|note| note.size > report.signed && note.origin == chain.origin(pass.cluster)) {
             return Ok(false);
         }
@@ -384,10 +507,15 @@ fn add_foreign(
     known: &Known,
     pass: &Pass<'_>,
 ) {
-    let opened = discontinuities.iter().filter_map(|note| Discontinuity::open(note, pass.cluster, &known.keys).ok());
+    let opened = discontinuities
+        .iter()
+        .filter_map(|note| Discontinuity::open(note, pass.cluster, &known.keys).ok());
     let accepted = opened.filter(|one| one.chain == ADMIN_CHAIN).map(|one| one.time).max();
     for (seq, told) in foreign {
-        let finding = Finding { time: Some(*told), ..Finding::of(FindingKind::OutboxFault, Some(*seq)) };
+        let finding = Finding {
+            time: Some(*told),
+            ..Finding::of(FindingKind::OutboxFault, Some(*seq))
+        };
         if accepted.is_some_and(|accepted| accepted >= *told) {
             report.authorized.push(finding);
         } else {
@@ -406,7 +534,10 @@ fn of_note(note: &SignedNote) -> Finding {
 async fn skip_pruned(audit: &AuditStore, verifier: &mut ChainVerifier<'_>, anchor: &Anchor) -> Result<(), StoreError> {
     let mut next = verifier.frontier().size();
     while next < anchor.head.size {
-        let leaves = match audit.leaves(anchor.chain, next, PAGE.min(anchor.head.size - next)).await {
+        let leaves = match audit
+            .leaves(anchor.chain, next, PAGE.min(anchor.head.size - next))
+            .await
+        {
             // Found below: the anchor has another tree than the hashes that are left.
             Err(StoreError::Row { .. }) => Vec::new(),
             read => read?,
@@ -432,7 +563,9 @@ async fn reach(
 ) -> Result<Option<Reach>, StoreError> {
     let mut found: Option<Reach> = None;
     for state in states.iter().filter(|state| state.chain.stream == Stream::Admin) {
-        let (chain, Some(head)) = (state.chain, state.head) else { continue };
+        let (chain, Some(head)) = (state.chain, state.head) else {
+            continue;
+        };
         let pruned = match audit.anchor(chain).await? {
             Some(row) => match Anchor::open(&row.bytes, &row.note, chain, cluster, &known.keys) {
                 Ok(anchor) => anchor.head.time,
@@ -441,8 +574,14 @@ async fn reach(
             },
             None => Timestamp::from_micros(i64::MIN),
         };
-        let before = found.unwrap_or(Reach { pruned, sealed: head.time });
-        found = Some(Reach { pruned: before.pruned.max(pruned), sealed: before.sealed.min(head.time) });
+        let before = found.unwrap_or(Reach {
+            pruned,
+            sealed: head.time,
+        });
+        found = Some(Reach {
+            pruned: before.pruned.max(pruned),
+            sealed: before.sealed.min(head.time),
+        });
     }
     Ok(found)
 }

@@ -45,7 +45,9 @@ impl Webhook {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_connect_timeout(Some(DEADLINE));
-        let tls = HttpsConnectorBuilder::new().with_native_roots().context("no trusted certificates")?;
+        let tls = HttpsConnectorBuilder::new()
+            .with_native_roots()
+            .context("no trusted certificates")?;
         let client =
             Client::builder(TokioExecutor::new()).build(tls.https_or_http().enable_http1().wrap_connector(tcp));
         let (queue, mut posts) = channel::<Post>(QUEUE);
@@ -94,5 +96,9 @@ async fn once(client: &HttpClient, url: &Url, post: &Post) -> anyhow::Result<()>
         .header(CONTENT_TYPE, post.content_type)
         .body(Full::new(Bytes::from(post.body.clone())))?;
     let answer = client.request(request).await?;
-    if answer.status().is_success() { Ok(()) } else { bail!("the answer was {}", answer.status().as_u16()) }
+    if answer.status().is_success() {
+        Ok(())
+    } else {
+        bail!("the answer was {}", answer.status().as_u16())
+    }
 }

@@ -37,7 +37,11 @@ pub enum Location {
 impl Location {
     /// A PostgreSQL database without a pooler in between.
     pub fn postgres(url: Secret) -> Self {
-        Self::Postgres { url, direct: None, lifetime: Duration::from_secs(300) }
+        Self::Postgres {
+            url,
+            direct: None,
+            lifetime: Duration::from_secs(300),
+        }
     }
 
     /// The same, using connections for so long; a file has none to exchange.
@@ -121,12 +125,22 @@ impl Actor {
 
     /// A user acting for themselves or as administrator.
     pub fn user(id: UserId, name: &ExternalId) -> Self {
-        Self { user: Some(id), external_id: name.as_str().to_owned(), ip: None, correlation_id: None }
+        Self {
+            user: Some(id),
+            external_id: name.as_str().to_owned(),
+            ip: None,
+            correlation_id: None,
+        }
     }
 
     /// A token or a worker: one of the fixed names, or `system:…`.
     pub fn named(name: impl Into<String>) -> Self {
-        Self { user: None, external_id: name.into(), ip: None, correlation_id: None }
+        Self {
+            user: None,
+            external_id: name.into(),
+            ip: None,
+            correlation_id: None,
+        }
     }
 
     /// The gateway itself.

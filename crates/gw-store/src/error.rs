@@ -116,11 +116,14 @@ fn is_state_of_server(code: &str) -> bool {
         // 08 connection, 53 resources (disk full, too many connections), 57 told to stop (shutdown, statement timeout),
         // 58 system (input or output), 55P03 a lock not given in time, 25006 a standby, 25P03 idle for too long, 40 undone
         // for the sake of others (serialization, deadlock), P0 raised by a function: none of ours raises anything.
-        let class = ["08", "40", "53", "57", "58", "P0"].iter().any(|class| code.starts_with(class));
+        let class = ["08", "40", "53", "57", "58", "P0"]
+            .iter()
+            .any(|class| code.starts_with(class));
         return class || ["55P03", "25006", "25P03"].contains(&code);
     }
     // BUSY, LOCKED, NOMEM, READONLY, IOERR, FULL, CANTOPEN, PROTOCOL; and CONSTRAINT_TRIGGER, as no trigger of ours raises.
-    code.parse::<u32>().is_ok_and(|code| code == 1811 || matches!(code & 0xff, 5 | 6 | 7 | 8 | 10 | 13 | 14 | 15))
+    code.parse::<u32>()
+        .is_ok_and(|code| code == 1811 || matches!(code & 0xff, 5 | 6 | 7 | 8 | 10 | 13 | 14 | 15))
 }
 
 /// What was not found.

@@ -43,9 +43,14 @@ impl Store {
                  hand, or a clock was far ahead; it is removed"
             );
         }
-        let ended = Condition::any().add(instances::Column::ExpiresAt.lte(now.micros())).add(impossible);
+        let ended = Condition::any()
+            .add(instances::Column::ExpiresAt.lte(now.micros()))
+            .add(impossible);
         instances::Entity::delete_many().filter(ended).exec(&tx).await?;
-        let others = instances::Entity::find().order_by_asc(instances::Column::StartedAt).all(&tx).await?;
+        let others = instances::Entity::find()
+            .order_by_asc(instances::Column::StartedAt)
+            .all(&tx)
+            .await?;
         let may_share = shared_cache && Engine::of(&tx).serves_many();
         if let Some(other) = others.iter().find(|other| !(may_share && other.shared_cache)) {
             return Err(StoreError::OtherInstance(other.name.clone()));
@@ -60,12 +65,17 @@ impl Store {
         };
         instances::Entity::insert(row).exec_without_returning(&tx).await?;
         tx.commit().await?;
-        Ok(InstanceLease { id, alone: others.is_empty() })
+        Ok(InstanceLease {
+            id,
+            alone: others.is_empty(),
+        })
     }
 
     /// Prolongs a lease; refused with [`StoreError::OtherInstance`] if it had ended and was cleared away.
     pub async fn renew_lease(&self, lease: InstanceLease, life: Seconds) -> Result<(), StoreError> {
-        let end = dialect::lease_time(&self.inner.pools.writer, self.inner.now()).await?.plus(life);
+        let end = dialect::lease_time(&self.inner.pools.writer, self.inner.now())
+            .await?
+            .plus(life);
         let renewed = instances::Entity::update_many()
             .col_expr(instances::Column::ExpiresAt, Expr::value(end.micros()))
             .filter(instances::Column::Id.eq(lease.id))
@@ -79,7 +89,9 @@ impl Store {
 
     /// Gives a lease back.
     pub async fn release_lease(&self, lease: InstanceLease) -> Result<(), StoreError> {
-        instances::Entity::delete_by_id(lease.id).exec(&self.inner.pools.writer).await?;
+        instances::Entity::delete_by_id(lease.id)
+            .exec(&self.inner.pools.writer)
+            .await?;
         Ok(())
     }
 }

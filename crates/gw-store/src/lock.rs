@@ -82,7 +82,11 @@ fn hold(directory: &Path) -> io::Result<Result<File, String>> {
         Err(TryLockError::WouldBlock) => {
             let mut holder = String::new();
             file.read_to_string(&mut holder)?;
-            Ok(Err(if holder.is_empty() { "a process that is starting".to_owned() } else { holder }))
+            Ok(Err(if holder.is_empty() {
+                "a process that is starting".to_owned()
+            } else {
+                holder
+            }))
         }
         Err(TryLockError::Error(cause)) => Err(cause),
     }

@@ -35,7 +35,11 @@ impl Place {
     }
 
     pub(crate) fn bad(self, column: &'static str) -> StoreError {
-        StoreError::Row { table: self.table, column, id: self.id.to_string() }
+        StoreError::Row {
+            table: self.table,
+            column,
+            id: self.id.to_string(),
+        }
     }
 
     pub(crate) fn parse<T: core::str::FromStr>(self, column: &'static str, text: &str) -> Result<T, StoreError> {
@@ -54,7 +58,10 @@ impl Place {
     }
 
     pub(crate) fn claims(self, text: &str) -> Result<Claims, StoreError> {
-        text.split(',').filter(|name| !name.is_empty()).map(|name| self.parse("claims", name)).collect()
+        text.split(',')
+            .filter(|name| !name.is_empty())
+            .map(|name| self.parse("claims", name))
+            .collect()
     }
 }
 
@@ -153,7 +160,10 @@ impl TryFrom<users::Model> for User {
             banned: row.banned,
             note: row.note,
             metadata: place.object("metadata", row.metadata)?,
-            auth_tenant_id: row.auth_tenant_id.map(|tenant| place.parse("auth_tenant_id", &tenant)).transpose()?,
+            auth_tenant_id: row
+                .auth_tenant_id
+                .map(|tenant| place.parse("auth_tenant_id", &tenant))
+                .transpose()?,
             tokens_valid_from: row.tokens_valid_from.map(at),
             created_at: at(row.created_at),
             updated_at: at(row.updated_at),
@@ -309,7 +319,11 @@ pub(crate) const fn membership_state_text(state: MembershipState) -> &'static st
 }
 
 pub(crate) fn membership_state(text: &str) -> Option<MembershipState> {
-    let states = [MembershipState::Accepted, MembershipState::Provisional, MembershipState::Invited];
+    let states = [
+        MembershipState::Accepted,
+        MembershipState::Provisional,
+        MembershipState::Invited,
+    ];
     states.into_iter().find(|state| membership_state_text(*state) == text)
 }
 
@@ -433,7 +447,10 @@ impl TryFrom<watched_sends::Model> for Watched {
                     number: u64::try_from(number).unwrap_or_default(),
                     digests: place.json("judged_runs", digests)?,
                     may_vary: row.judged_may_vary.unwrap_or(true),
-                    changes: row.judged_changes.map(|changes| place.json("judged_changes", changes)).transpose()?,
+                    changes: row
+                        .judged_changes
+                        .map(|changes| place.json("judged_changes", changes))
+                        .transpose()?,
                 }),
                 _ => None,
             },
@@ -485,7 +502,10 @@ impl TryFrom<quarantines::Model> for Quarantine {
     fn try_from(row: quarantines::Model) -> Result<Self, StoreError> {
         let place = Place::new("quarantines", row.id);
         let orgs = place.json("side_org_ids", row.side_org_ids)?;
-        let sender = row.side_external_id.map(|name| place.parse("side_external_id", &name)).transpose()?;
+        let sender = row
+            .side_external_id
+            .map(|name| place.parse("side_external_id", &name))
+            .transpose()?;
         Ok(Self {
             id: row.id.into(),
             address: place.parse("address", &row.address)?,

@@ -14,7 +14,15 @@ use sea_orm::{ActiveValue::Set, EntityTrait};
 
 pub(crate) async fn plant(tx: &Transaction, now: Timestamp) -> Result<(), StoreError> {
     plant_one(tx, now, Organization::DEFAULT, Group::DEFAULT, "default", "Default").await?;
-    plant_one(tx, now, Organization::ANONYMOUS, Group::ANONYMOUS, "anonymous", "Anonymous").await
+    plant_one(
+        tx,
+        now,
+        Organization::ANONYMOUS,
+        Group::ANONYMOUS,
+        "anonymous",
+        "Anonymous",
+    )
+    .await
 }
 
 async fn plant_one(
@@ -56,7 +64,11 @@ async fn plant_one(
     })
     .exec_without_returning(tx)
     .await?;
-    let methods: Vec<_> = Method::ALL.iter().filter(|m| m.class() == Class::Meta).map(|m| m.as_str()).collect();
+    let methods: Vec<_> = Method::ALL
+        .iter()
+        .filter(|m| m.class() == Class::Meta)
+        .map(|m| m.as_str())
+        .collect();
     group_access::Entity::insert(group_access::ActiveModel {
         group_id: Set(group.0),
         allowed_methods: Set(serde_json::json!(methods)),

@@ -27,7 +27,10 @@ impl Store {
             .filter(refresh_tokens::Column::ExpiresAt.lt(now.micros()))
             .exec(&tx.db)
             .await?;
-        revocations::Entity::delete_many().filter(revocations::Column::Until.lt(now.micros())).exec(&tx.db).await?;
+        revocations::Entity::delete_many()
+            .filter(revocations::Column::Until.lt(now.micros()))
+            .exec(&tx.db)
+            .await?;
         let over = personal_urls::Column::ExpiresAt.lt(now.micros());
         personal_urls::Entity::delete_many().filter(over).exec(&tx.db).await?;
         let open = [ReservationState::Reserved, ReservationState::Sent].map(ReservationState::as_str);
@@ -39,10 +42,17 @@ impl Store {
         // A send that was never mined may be replaced any day; one that was is kept until no instance is that far behind.
         let block = watched_sends::Column::BlockNumber;
         let created = watched_sends::Column::CreatedAt;
-        let settled = Condition::all().add(block.is_not_null()).add(created.lt(now.minus(KEPT_SETTLED).micros()));
-        let awaited = Condition::all().add(block.is_null()).add(created.lt(now.minus(KEPT_AWAITED).micros()));
+        let settled = Condition::all()
+            .add(block.is_not_null())
+            .add(created.lt(now.minus(KEPT_SETTLED).micros()));
+        let awaited = Condition::all()
+            .add(block.is_null())
+            .add(created.lt(now.minus(KEPT_AWAITED).micros()));
         let watched = Condition::any().add(settled).add(awaited);
-        watched_sends::Entity::delete_many().filter(watched).exec(&tx.db).await?;
+        watched_sends::Entity::delete_many()
+            .filter(watched)
+            .exec(&tx.db)
+            .await?;
         let oldest = Epoch(tx.head().0.saturating_sub(KEPT_EPOCHS));
         for table in ["policy_changes", "policy_history"] {
             let sql = format!("DELETE FROM {table} WHERE epoch < {oldest}");

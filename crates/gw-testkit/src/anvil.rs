@@ -66,14 +66,27 @@ impl Anvil {
         if options.no_mining {
             command.arg("--no-mining");
         }
-        command.args(&options.extra).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut process = command.spawn().unwrap_or_else(|error| panic!("cannot start {}: {error}", program.display()));
-        let output = process.stdout.take().unwrap_or_else(|| panic!("anvil without standard output"));
+        command
+            .args(&options.extra)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        let mut process = command
+            .spawn()
+            .unwrap_or_else(|error| panic!("cannot start {}: {error}", program.display()));
+        let output = process
+            .stdout
+            .take()
+            .unwrap_or_else(|| panic!("anvil without standard output"));
         let mut lines = BufReader::new(output).lines();
         let mut said = Vec::new();
         let url = loop {
             let Some(Ok(line)) = lines.next() else {
-                panic!("{} ended before it listened; it said:\n{}", program.display(), said.join("\n"));
+                panic!(
+                    "{} ended before it listened; it said:\n{}",
+                    program.display(),
+                    said.join("\n")
+                );
             };
             match line.strip_prefix("Listening on ") {
                 Some(address) => break format!("http://{}", address.trim()),
@@ -106,10 +119,20 @@ fn program() -> PathBuf {
         return path.into();
     }
     let system = if cfg!(target_os = "macos") { "darwin" } else { "linux" };
-    let machine = if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" };
-    let path = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/clients/node_modules/@foundry-rs"))
-        .join(format!("anvil-{system}-{machine}/bin/anvil"));
-    assert!(path.is_file(), "no anvil: run `npm install` in tests/clients, or set GW_ANVIL");
+    let machine = if cfg!(target_arch = "aarch64") {
+        "arm64"
+    } else {
+        "amd64"
+    };
+    let path = PathBuf::from(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../tests/clients/node_modules/@foundry-rs"
+    ))
+    .join(format!("anvil-{system}-{machine}/bin/anvil"));
+    assert!(
+        path.is_file(),
+        "no anvil: run `npm install` in tests/clients, or set GW_ANVIL"
+    );
     path
 }
 

@@ -7,7 +7,10 @@ use std::{
 };
 
 /// The tenants of the directory.
-pub const TENANTS: [&str; 2] = ["22222222-bbbb-4bbb-8bbb-222222222222", "33333333-cccc-4ccc-8ccc-333333333333"];
+pub const TENANTS: [&str; 2] = [
+    "22222222-bbbb-4bbb-8bbb-222222222222",
+    "33333333-cccc-4ccc-8ccc-333333333333",
+];
 /// The service as it is registered, and its secret.
 pub const CLIENT: (&str, &str) = ("11111111-aaaa-4aaa-8aaa-111111111111", "the-registrations-secret");
 /// A machine of every tenant, and its secret.
@@ -38,7 +41,10 @@ impl DirectoryServer {
     /// When it cannot be started: `npm ci` in `tests/directory` has not run.
     pub fn start() -> Self {
         let place = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/directory"));
-        assert!(place.join("node_modules").is_dir(), "no directory: run `npm ci` in tests/directory");
+        assert!(
+            place.join("node_modules").is_dir(),
+            "no directory: run `npm ci` in tests/directory"
+        );
         let settings = serde_json::json!({
             "tenants": TENANTS,
             "client": { "id": CLIENT.0, "secret": CLIENT.1, "redirect_uris": [REDIRECT] },
@@ -54,12 +60,18 @@ impl DirectoryServer {
             .stderr(Stdio::null())
             .spawn()
             .unwrap_or_else(|error| panic!("cannot start node: {error}"));
-        let output = process.stdout.take().unwrap_or_else(|| panic!("node without standard output"));
+        let output = process
+            .stdout
+            .take()
+            .unwrap_or_else(|| panic!("node without standard output"));
         let mut lines = BufReader::new(output).lines();
         let authority = lines
             .by_ref()
             .map_while(Result::ok)
-            .find_map(|line| line.strip_prefix("Listening on ").map(|address| address.trim().to_owned()))
+            .find_map(|line| {
+                line.strip_prefix("Listening on ")
+                    .map(|address| address.trim().to_owned())
+            })
             .unwrap_or_else(|| panic!("the directory ended before it listened"));
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
         Self { process, authority }

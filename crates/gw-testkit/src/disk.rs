@@ -37,11 +37,16 @@ impl FullDisk {
         let directory = tempfile::Builder::new().prefix("gw-disk-").tempdir();
         let directory = directory.unwrap_or_else(|error| panic!("no directory for a disk: {error}"));
         let mut shell = Command::new("/bin/sh");
-        shell.args(["-c", SCRIPT, "watch"]).arg(directory.path()).arg(mib.to_string());
+        shell
+            .args(["-c", SCRIPT, "watch"])
+            .arg(directory.path())
+            .arg(mib.to_string());
         shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         // A group of its own: an interrupted test run must not take the shell down before it has cleaned up.
         shell.process_group(0);
-        let mut watch = shell.spawn().unwrap_or_else(|error| panic!("no shell for a disk: {error}"));
+        let mut watch = shell
+            .spawn()
+            .unwrap_or_else(|error| panic!("no shell for a disk: {error}"));
         let mut said = String::new();
         if let Some(stdout) = watch.stdout.take() {
             let _ = BufReader::new(stdout).read_line(&mut said);

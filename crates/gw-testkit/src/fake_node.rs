@@ -96,7 +96,11 @@ impl FakeNode {
                 panic!("the fake node failed: {error}");
             }
         });
-        Self { url: format!("http://127.0.0.1:{port}"), inner, server }
+        Self {
+            url: format!("http://127.0.0.1:{port}"),
+            inner,
+            server,
+        }
     }
 
     /// Where it listens.
@@ -131,7 +135,11 @@ impl FakeNode {
 
     /// The calls received since the last look, batches flattened.
     pub fn take(&self) -> Vec<Received> {
-        self.take_bodies().iter().flat_map(|body| calls(body).1).map(|(_, call)| call).collect()
+        self.take_bodies()
+            .iter()
+            .flat_map(|body| calls(body).1)
+            .map(|(_, call)| call)
+            .collect()
     }
 
     /// What the requests since the last look carried as `Authorization`.
@@ -164,7 +172,10 @@ fn calls(body: &[u8]) -> (bool, Vec<(Value, Received)>) {
     let body: Value = serde_json::from_slice(body).unwrap_or(Value::Null);
     let call = |call: &Value| {
         let method = call.get("method").and_then(Value::as_str).unwrap_or("").to_owned();
-        let received = Received { method, params: call.get("params").cloned().unwrap_or(Value::Null) };
+        let received = Received {
+            method,
+            params: call.get("params").cloned().unwrap_or(Value::Null),
+        };
         (call.get("id").cloned().unwrap_or(Value::Null), received)
     };
     match &body {
@@ -178,16 +189,24 @@ async fn answer(State(inner): State<Arc<Mutex<Inner>>>, headers: HeaderMap, body
     let replies: Vec<(Value, Reply)> = {
         let mut inner = lock(&inner);
         inner.bodies.push(body);
-        let key = headers.get("authorization").and_then(|key| key.to_str().ok()).map(str::to_owned);
+        let key = headers
+            .get("authorization")
+            .and_then(|key| key.to_str().ok())
+            .map(str::to_owned);
         let is_limited = key.is_some() && key == inner.limited;
         inner.keys.push(key);
         if is_limited {
             return (StatusCode::TOO_MANY_REQUESTS, "slow down").into_response();
         }
-        let Inner { scripts, improviser, .. } = &mut *inner;
+        let Inner {
+            scripts, improviser, ..
+        } = &mut *inner;
         let mut reply = |call: &Received| match scripts.get_mut(&call.method) {
             Some(script) => script(&call.params),
-            None => improviser.as_mut().and_then(|improvise| improvise(call)).unwrap_or_else(|| honest(call)),
+            None => improviser
+                .as_mut()
+                .and_then(|improvise| improvise(call))
+                .unwrap_or_else(|| honest(call)),
         };
         calls.iter().map(|(id, call)| (id.clone(), reply(call))).collect()
     };
@@ -207,7 +226,11 @@ async fn answer(State(inner): State<Arc<Mutex<Inner>>>, headers: HeaderMap, body
             Reply::Silence => std::future::pending().await,
         });
     }
-    let body = if is_batch { Value::Array(answers) } else { answers.pop().unwrap_or(Value::Null) };
+    let body = if is_batch {
+        Value::Array(answers)
+    } else {
+        answers.pop().unwrap_or(Value::Null)
+    };
     ([("content-type", "application/json")], body.to_string()).into_response()
 }
 
@@ -267,13 +290,20 @@ pub fn trace(params: &Value) -> Reply {
             Reply::Result(tree)
         }
         Some("prestateTracer") => {
-            let diff = config.pointer("/tracerConfig/diffMode").and_then(Value::as_bool).unwrap_or(false);
+            let diff = config
+                .pointer("/tracerConfig/diffMode")
+                .and_then(Value::as_bool)
+                .unwrap_or(false);
             let mut accounts = serde_json::Map::new();
             accounts.insert(from, json!({"balance": "0x0"}));
             if let Some(to) = member("to").as_str() {
                 accounts.insert(to.to_owned(), json!({"balance": "0x0"}));
             }
-            Reply::Result(if diff { json!({"pre": {}, "post": {}}) } else { Value::Object(accounts) })
+            Reply::Result(if diff {
+                json!({"pre": {}, "post": {}})
+            } else {
+                Value::Object(accounts)
+            })
         }
         _ => Reply::Error(-32602, "unsupported tracer type", Value::Null),
     }

@@ -34,7 +34,11 @@ struct Promise {
 impl Scenario {
     /// A fault by the id of its row.
     pub const fn new(id: &'static str, fault: &'static str) -> Self {
-        Self { id, fault, promises: Vec::new() }
+        Self {
+            id,
+            fault,
+            promises: Vec::new(),
+        }
     }
 
     /// Notes a promise, and what was seen if it was broken. The same promise seen several times is one.
@@ -64,7 +68,11 @@ impl Scenario {
         if !known && writes() {
             fs::write(document, with_row(&text, self.id, &row)).unwrap_or_else(|error| panic!("{error}"));
         }
-        let broken: Vec<_> = self.promises.iter().filter(|promise| promise.broken.is_some()).collect();
+        let broken: Vec<_> = self
+            .promises
+            .iter()
+            .filter(|promise| promise.broken.is_some())
+            .collect();
         assert!(broken.is_empty(), "{}: promises were broken: {broken:#?}", self.id);
         assert!(
             known || writes(),
@@ -79,7 +87,12 @@ impl Scenario {
             let gap = if promised.is_empty() { "" } else { "; " };
             let _ = write!(promised, "{gap}{}", promise.text);
             if promise.broken.is_some() {
-                let _ = write!(observed, "{}**broken**: {}", if observed.is_empty() { "" } else { "; " }, promise.text);
+                let _ = write!(
+                    observed,
+                    "{}**broken**: {}",
+                    if observed.is_empty() { "" } else { "; " },
+                    promise.text
+                );
             }
         }
         if observed.is_empty() {
@@ -96,7 +109,9 @@ impl Scenario {
 pub fn ids(document: &Path) -> Vec<String> {
     let text = fs::read_to_string(document).unwrap_or_else(|error| panic!("{}: {error}", document.display()));
     let rows = text.split_once(HEAD).map(|(_, rows)| rows).unwrap_or_default();
-    rows.lines().map_while(|line| Some(line.strip_prefix("| ")?.split(" | ").next()?.to_owned())).collect()
+    rows.lines()
+        .map_while(|line| Some(line.strip_prefix("| ")?.split(" | ").next()?.to_owned()))
+        .collect()
 }
 
 /// The document of this repository.
@@ -106,17 +121,29 @@ pub fn document() -> PathBuf {
 
 /// The text with this row in the place of the one with the same id, else in the order of ids.
 fn with_row(text: &str, id: &str, row: &str) -> String {
-    let (before, rest) = text.split_once(HEAD).unwrap_or_else(|| panic!("the document has no table of faults"));
-    let end = rest.lines().take_while(|line| line.starts_with("| ")).map(|line| line.len() + 1).sum::<usize>();
+    let (before, rest) = text
+        .split_once(HEAD)
+        .unwrap_or_else(|| panic!("the document has no table of faults"));
+    let end = rest
+        .lines()
+        .take_while(|line| line.starts_with("| "))
+        .map(|line| line.len() + 1)
+        .sum::<usize>();
     let (rows, after) = rest.split_at(end.min(rest.len()));
-    let mut rows: Vec<&str> =
-        rows.lines().filter(|line| !line.starts_with(&format!("| {id} |"))).chain([row.trim_end()]).collect();
+    let mut rows: Vec<&str> = rows
+        .lines()
+        .filter(|line| !line.starts_with(&format!("| {id} |")))
+        .chain([row.trim_end()])
+        .collect();
     rows.sort_unstable();
     format!("{before}{HEAD}{}\n{after}", rows.join("\n"))
 }
 
 /// Whether rows are written into the document.
-#[expect(clippy::disallowed_methods, reason = "writing into the sources must be asked for from outside")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "writing into the sources must be asked for from outside"
+)]
 pub fn writes() -> bool {
     std::env::var_os(WRITE).is_some_and(|value| value == "1")
 }

@@ -53,7 +53,10 @@ impl Hardhat {
             .stderr(Stdio::null())
             .spawn()
             .unwrap_or_else(|error| panic!("cannot start {name}: {error}"));
-        let output = process.stdout.take().unwrap_or_else(|| panic!("{name} without standard output"));
+        let output = process
+            .stdout
+            .take()
+            .unwrap_or_else(|| panic!("{name} without standard output"));
         let mut lines = BufReader::new(output).lines();
         let mut said = Vec::new();
         let url = loop {

@@ -20,13 +20,19 @@ impl SigningKey {
     /// When none can be made.
     pub fn generate(id: &str) -> Self {
         let made = RsaPrivateKey::new(&mut OsRng, 2048).unwrap_or_else(|error| panic!("no RSA key: {error}"));
-        let der = made.to_pkcs1_der().unwrap_or_else(|error| panic!("no RSA key: {error}"));
+        let der = made
+            .to_pkcs1_der()
+            .unwrap_or_else(|error| panic!("no RSA key: {error}"));
         let pair = RsaKeyPair::from_der(der.as_bytes()).unwrap_or_else(|error| panic!("no RSA key: {error}"));
         let number = |bytes: Vec<u8>| URL_SAFE_NO_PAD.encode(bytes);
         let public = json!({
             "kty": "RSA", "use": "sig", "kid": id, "n": number(made.n().to_bytes_be()), "e": number(made.e().to_bytes_be()),
         });
-        Self { id: id.to_owned(), public, pair }
+        Self {
+            id: id.to_owned(),
+            public,
+            pair,
+        }
     }
 
     /// The public half, as a key document lists it.
@@ -48,7 +54,12 @@ impl SigningKey {
         let signed = format!("{}.{}", part(header), part(claims));
         let mut signature = vec![0; self.pair.public().modulus_len()];
         self.pair
-            .sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), signed.as_bytes(), &mut signature)
+            .sign(
+                &RSA_PKCS1_SHA256,
+                &SystemRandom::new(),
+                signed.as_bytes(),
+                &mut signature,
+            )
             .unwrap_or_else(|_| panic!("an RSA key that does not sign"));
         format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature))
     }

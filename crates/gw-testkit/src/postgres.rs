@@ -69,7 +69,10 @@ pub fn database() -> Result<Option<Database>, PostgresError> {
     Ok(Some(Database { url: server.url(&name) }))
 }
 
-#[expect(clippy::disallowed_methods, reason = "leaving tests out must be asked for from outside")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "leaving tests out must be asked for from outside"
+)]
 fn skipped() -> bool {
     std::env::var_os(SKIP).is_some_and(|value| value == "1")
 }
@@ -96,10 +99,17 @@ impl Server {
         }
         let data = directory.join("data");
         let mut init = command(&programs, "initdb", user);
-        init.arg("-D").arg(&data).args(["-U", "gateway", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "-N"]);
+        init.arg("-D")
+            .arg(&data)
+            .args(["-U", "gateway", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "-N"]);
         checked("initdb", init.current_dir(&directory).output()?)?;
         let watch = watch(&programs, &directory, user)?;
-        let server = Self { directory, programs, user, watch };
+        let server = Self {
+            directory,
+            programs,
+            user,
+            watch,
+        };
         server.await_answer()?;
         Ok(server)
     }
@@ -151,7 +161,11 @@ fn watch(programs: &Path, directory: &Path, user: Option<(u32, u32)>) -> io::Res
         rm -rf "$2"
     "#;
     let mut shell = Command::new("/bin/sh");
-    shell.args(["-c", SCRIPT, "watch"]).arg(programs).arg(directory).current_dir(directory);
+    shell
+        .args(["-c", SCRIPT, "watch"])
+        .arg(programs)
+        .arg(directory)
+        .current_dir(directory);
     shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     // A group of its own: an interrupted test run must not take the shell down before it has cleaned up.
     shell.process_group(0);
@@ -188,7 +202,9 @@ fn programs() -> Option<PathBuf> {
     places.sort();
     places.reverse();
     places.extend(["/usr/local/bin", "/usr/bin"].map(PathBuf::from));
-    places.into_iter().find(|place| NEEDED.iter().all(|name| place.join(name).exists()))
+    places
+        .into_iter()
+        .find(|place| NEEDED.iter().all(|name| place.join(name).exists()))
 }
 
 /// User and group `postgres` if we are root, nobody else if we are not.

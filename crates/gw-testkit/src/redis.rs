@@ -51,7 +51,11 @@ pub fn database() -> Result<Option<String>, RedisError> {
     let server = SERVER.get_or_init(|| RedisServer::start_one().map_err(|cause| cause.to_string()));
     let server = server.as_ref().map_err(|cause| RedisError::Silent(cause.clone()))?;
     let next = NEXT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| next.checked_add(1));
-    Ok(Some(format!("{}/{}", server.url(), next.map_err(|_| RedisError::TooMany)?)))
+    Ok(Some(format!(
+        "{}/{}",
+        server.url(),
+        next.map_err(|_| RedisError::TooMany)?
+    )))
 }
 
 /// A server of a test's own; it ends with this value, or with the process.
@@ -65,7 +69,11 @@ pub struct RedisServer {
 impl RedisServer {
     /// Starts one; `None` only if the tests were told to do without.
     pub fn start() -> Result<Option<Self>, RedisError> {
-        if skipped() { Ok(None) } else { Self::start_one().map(Some) }
+        if skipped() {
+            Ok(None)
+        } else {
+            Self::start_one().map(Some)
+        }
     }
 
     fn start_one() -> Result<Self, RedisError> {
@@ -145,7 +153,10 @@ impl Drop for RedisServer {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "leaving tests out must be asked for from outside")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "leaving tests out must be asked for from outside"
+)]
 fn skipped() -> bool {
     std::env::var_os(SKIP).is_some_and(|value| value == "1")
 }

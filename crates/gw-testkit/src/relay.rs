@@ -73,12 +73,27 @@ impl Relay {
         let mut url: Url = url.parse().unwrap_or_else(|error| panic!("{error}: {url}"));
         let target = Target::of(&mut url);
         let listener = bound(SocketAddr::from(([127, 0, 0, 1], 0))).await;
-        let address = listener.local_addr().unwrap_or_else(|error| panic!("no address: {error}"));
-        let changed = url.set_ip_host(address.ip()).and_then(|()| url.set_port(Some(address.port())));
+        let address = listener
+            .local_addr()
+            .unwrap_or_else(|error| panic!("no address: {error}"));
+        let changed = url
+            .set_ip_host(address.ip())
+            .and_then(|()| url.set_port(Some(address.port())));
         changed.unwrap_or_else(|()| panic!("no host and port can be put into {url}"));
-        let (way, passed, stop_at) =
-            (Arc::new(watch::Sender::new(Way::default())), Arc::default(), Arc::new(AtomicUsize::new(usize::MAX)));
-        let mut relay = Self { address, url, way, passed, stop_at, listening: None, target };
+        let (way, passed, stop_at) = (
+            Arc::new(watch::Sender::new(Way::default())),
+            Arc::default(),
+            Arc::new(AtomicUsize::new(usize::MAX)),
+        );
+        let mut relay = Self {
+            address,
+            url,
+            way,
+            passed,
+            stop_at,
+            listening: None,
+            target,
+        };
         relay.listen(listener);
         relay
     }
@@ -124,13 +139,15 @@ impl Relay {
 
     /// What becomes of questions and of answers from now on.
     pub fn flow(&self, questions: Flow, answers: Flow) {
-        self.way.send_modify(|way| (way.questions, way.answers) = (questions, answers));
+        self.way
+            .send_modify(|way| (way.questions, way.answers) = (questions, answers));
     }
 
     /// Lets so many more pieces of questions through, and then nothing, either way; until [`Relay::mend`]. With it a
     /// process can be killed at each message that it exchanges with a service, one after the other.
     pub fn stop_after(&self, pieces: usize) {
-        self.stop_at.store(self.passed().saturating_add(pieces), Ordering::SeqCst);
+        self.stop_at
+            .store(self.passed().saturating_add(pieces), Ordering::SeqCst);
     }
 
     /// Waits until [`Relay::stop_after`] has stopped everything.
@@ -187,9 +204,14 @@ impl Target {
             _ => None,
         });
         let port = port.unwrap_or_else(|| panic!("no port is known for {}", url.scheme()));
-        if let Some((_, directory)) = query.iter().find(|(name, value)| name == "host" && value.starts_with('/')) {
+        if let Some((_, directory)) = query
+            .iter()
+            .find(|(name, value)| name == "host" && value.starts_with('/'))
+        {
             let socket = PathBuf::from(directory).join(format!(".s.PGSQL.{port}"));
-            url.query_pairs_mut().clear().extend_pairs(query.iter().filter(|(name, _)| name != "host"));
+            url.query_pairs_mut()
+                .clear()
+                .extend_pairs(query.iter().filter(|(name, _)| name != "host"));
             return Self::Unix(socket);
         }
         Self::Tcp(format!("{}:{port}", url.host_str().unwrap_or("localhost")))
@@ -225,11 +247,15 @@ impl Pass {
         let client = client.into_split();
         match &self.target {
             Target::Tcp(address) => {
-                let Ok(service) = TcpStream::connect(address).await else { return };
+                let Ok(service) = TcpStream::connect(address).await else {
+                    return;
+                };
                 self.both(client, service.into_split()).await;
             }
             Target::Unix(path) => {
-                let Ok(service) = UnixStream::connect(path).await else { return };
+                let Ok(service) = UnixStream::connect(path).await else {
+                    return;
+                };
                 self.both(client, service.into_split()).await;
             }
         }
@@ -258,9 +284,12 @@ impl Pass {
         let mut lost = false;
         while let Ok(read @ 1..) = from.read(&mut chunk).await {
             if questions && self.passed.fetch_add(1, Ordering::SeqCst) >= self.stop_at.load(Ordering::SeqCst) {
-                self.way.send_modify(|way| (way.questions, way.answers) = (Flow::Held, Flow::Held));
+                self.way
+                    .send_modify(|way| (way.questions, way.answers) = (Flow::Held, Flow::Held));
             }
-            let Ok(now) = way.wait_for(|way| flow(way) != Flow::Held).await.map(|way| flow(&way)) else { return };
+            let Ok(now) = way.wait_for(|way| flow(way) != Flow::Held).await.map(|way| flow(&way)) else {
+                return;
+            };
             lost |= now == Flow::Dropped;
             if lost {
                 continue;
@@ -304,7 +333,10 @@ mod tests {
 
     /// What comes within a moment; a moment too short for a loaded machine would only hide a fault of the relay.
     async fn hears(client: &mut TcpStream) -> Option<u8> {
-        tokio::time::timeout(Duration::from_millis(300), client.read_u8()).await.ok()?.ok()
+        tokio::time::timeout(Duration::from_millis(300), client.read_u8())
+            .await
+            .ok()?
+            .ok()
     }
 
     #[tokio::test]
@@ -351,7 +383,10 @@ mod tests {
     #[tokio::test]
     async fn a_postgresql_behind_a_socket_gets_a_host() {
         let relay = Relay::to("postgres://gateway@localhost/test_1?host=/tmp/gw-pg&sslmode=disable").await;
-        assert_eq!(relay.url(), format!("postgres://gateway@{}/test_1?sslmode=disable", relay.address));
+        assert_eq!(
+            relay.url(),
+            format!("postgres://gateway@{}/test_1?sslmode=disable", relay.address)
+        );
         assert!(matches!(&relay.target, Target::Unix(path) if path.ends_with("gw-pg/.s.PGSQL.5432")));
     }
 }

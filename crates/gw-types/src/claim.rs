@@ -87,7 +87,9 @@ impl Claims {
 
     /// The claims in a fixed order.
     pub fn iter(self) -> impl Iterator<Item = Claim> {
-        [Claim::Admin, Claim::Deploy, Claim::Upgrade].into_iter().filter(move |c| self.has(*c))
+        [Claim::Admin, Claim::Deploy, Claim::Upgrade]
+            .into_iter()
+            .filter(move |c| self.has(*c))
     }
 }
 

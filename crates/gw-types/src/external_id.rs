@@ -92,10 +92,25 @@ mod tests {
 
     #[test]
     fn takes_dids_and_directory_ids_only() {
-        for good in ["did:test:alice", "did:iden3:privado:main:2Sci", "directory:5a1c-77", "did:key:z6Mk.x_%41"] {
+        for good in [
+            "did:test:alice",
+            "did:iden3:privado:main:2Sci",
+            "directory:5a1c-77",
+            "did:key:z6Mk.x_%41",
+        ] {
             assert_eq!(ExternalId::new(good).unwrap().as_str(), good);
         }
-        for bad in ["", "did", "did:", "did::x", "did:Test:x", "did:test:", "did:test:a b", "ldap:x", "did:test:a\n"] {
+        for bad in [
+            "",
+            "did",
+            "did:",
+            "did::x",
+            "did:Test:x",
+            "did:test:",
+            "did:test:a b",
+            "ldap:x",
+            "did:test:a\n",
+        ] {
             assert_eq!(ExternalId::new(bad), Err(ExternalIdError::Shape), "{bad:?}");
         }
         let long = format!("did:test:{}", "x".repeat(250));

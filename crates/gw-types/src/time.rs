@@ -53,7 +53,9 @@ impl Timestamp {
     /// Reads an RFC 3339 text.
     pub fn parse(text: &str) -> Result<Self, TimestampError> {
         let at = OffsetDateTime::parse(text, &Rfc3339).map_err(|_| TimestampError)?;
-        i64::try_from(at.unix_timestamp_nanos() / 1000).map(Self).map_err(|_| TimestampError)
+        i64::try_from(at.unix_timestamp_nanos() / 1000)
+            .map(Self)
+            .map_err(|_| TimestampError)
     }
 
     /// The RFC 3339 text, in UTC.

@@ -100,8 +100,15 @@ impl Circuit {
             }
             Key::from_bytes(facts.key, facts.signals)
         };
-        let place = Self::ALL.iter().position(|circuit| *circuit == self).and_then(|place| KEYS.get(place));
-        place.ok_or(KeyError::Pin)?.get_or_init(read).as_ref().map_err(|error| *error)
+        let place = Self::ALL
+            .iter()
+            .position(|circuit| *circuit == self)
+            .and_then(|place| KEYS.get(place));
+        place
+            .ok_or(KeyError::Pin)?
+            .get_or_init(read)
+            .as_ref()
+            .map_err(|error| *error)
     }
 
     fn facts(self) -> Facts {
@@ -201,7 +208,12 @@ mod tests {
     #[test]
     fn zk34_every_embedded_key_is_the_pinned_one() {
         for circuit in Circuit::ALL {
-            assert_eq!(circuit.key().map(Key::signals), Ok(circuit.signals()), "{}", circuit.id());
+            assert_eq!(
+                circuit.key().map(Key::signals),
+                Ok(circuit.signals()),
+                "{}",
+                circuit.id()
+            );
             assert_eq!(Circuit::of_id(circuit.id()), Some(circuit));
         }
         assert_eq!(Circuit::of_id("auth"), None);

@@ -90,7 +90,12 @@ pub const NETWORKS: &[Network] = &[
 ];
 
 const fn network(byte: u8, blockchain: &'static str, name: &'static str, chain_id: u64) -> Network {
-    Network { byte, blockchain, name, chain_id }
+    Network {
+        byte,
+        blockchain,
+        name,
+        chain_id,
+    }
 }
 
 impl Network {
@@ -102,7 +107,9 @@ impl Network {
     /// The network written `<blockchain>:<network>`.
     pub fn of_key(key: &str) -> Option<&'static Self> {
         let (blockchain, name) = key.split_once(':')?;
-        NETWORKS.iter().find(|network| network.blockchain == blockchain && network.name == name)
+        NETWORKS
+            .iter()
+            .find(|network| network.blockchain == blockchain && network.name == name)
     }
 
     /// `<blockchain>:<network>`.
@@ -119,7 +126,11 @@ impl Id {
             return Err(IdError::Checksum);
         }
         let id = Self(bytes);
-        if id.method_byte().is_some_and(|byte| method(byte).is_some()) { Ok(id) } else { Err(IdError::Method) }
+        if id.method_byte().is_some_and(|byte| method(byte).is_some()) {
+            Ok(id)
+        } else {
+            Err(IdError::Method)
+        }
     }
 
     /// The id in a signal: little-endian.
@@ -223,19 +234,30 @@ impl Did {
         let method = id.method_byte().and_then(method).ok_or(IdError::Method)?;
         let network = id.network().ok_or(DidError::Network)?;
         let text = format!("did:{method}:{}:{}:{id}", network.blockchain, network.name);
-        ExternalId::new(&text).map(|text| Self { id, text }).map_err(|_| DidError::Shape)
+        ExternalId::new(&text)
+            .map(|text| Self { id, text })
+            .map_err(|_| DidError::Shape)
     }
 
     /// Reads a DID: exactly the canonical text, with no fragment (DI-3).
     pub fn parse(text: &str) -> Result<Self, DidError> {
         let mut parts = text.split(':');
-        let (Some("did"), Some(_), Some(_), Some(_), Some(id), None) =
-            (parts.next(), parts.next(), parts.next(), parts.next(), parts.next(), parts.next())
-        else {
+        let (Some("did"), Some(_), Some(_), Some(_), Some(id), None) = (
+            parts.next(),
+            parts.next(),
+            parts.next(),
+            parts.next(),
+            parts.next(),
+            parts.next(),
+        ) else {
             return Err(DidError::Shape);
         };
         let did = Self::of(Id::of_base58(id)?)?;
-        if did.as_str() == text { Ok(did) } else { Err(DidError::Differs) }
+        if did.as_str() == text {
+            Ok(did)
+        } else {
+            Err(DidError::Differs)
+        }
     }
 
     /// Its identifier.
@@ -276,7 +298,9 @@ fn split(bytes: &[u8; LEN]) -> (&[u8], [u8; 2]) {
 
 /// The sum of the bytes, little-endian. 29 bytes cannot overflow it.
 fn checksum_of(body: &[u8]) -> [u8; 2] {
-    body.iter().fold(0u16, |sum, byte| sum.wrapping_add(u16::from(*byte))).to_le_bytes()
+    body.iter()
+        .fold(0u16, |sum, byte| sum.wrapping_add(u16::from(*byte)))
+        .to_le_bytes()
 }
 
 #[cfg(test)]
@@ -298,15 +322,39 @@ mod tests {
     #[test]
     fn di3_only_the_canonical_text_is_taken() {
         for (text, error) in [
-            ("did:iden3:billions:main:2SeytAhJWLi5a68GX2bBmFNoaFCbRvyfLU6LUXBMfK", DidError::Differs),
-            ("did:polygonid:privado:main:2SeytAhJWLi5a68GX2bBmFNoaFCbRvyfLU6LUXBMfK", DidError::Differs),
-            ("DID:iden3:privado:main:2SeytAhJWLi5a68GX2bBmFNoaFCbRvyfLU6LUXBMfK", DidError::Shape),
-            ("did:iden3:privado:main:12SeytAhJWLi5a68GX2bBmFNoaFCbRvyfLU6LUXBMfK", IdError::Base58.into()),
-            ("did:iden3:privado:main:2SeytAhJWLi5a68GX2bBmFNoaFCbRvyfLU6LUXBMfK#key", IdError::Base58.into()),
-            ("did:iden3:privado:main:2SeytAhJWLi5a68GX2bBmFNoaFCbRvyfLU6LUXBMfK:", DidError::Shape),
-            ("did:iden3:privado:2SeytAhJWLi5a68GX2bBmFNoaFCbRvyfLU6LUXBMfK", DidError::Shape),
+            (
+                "did:iden3:billions:main:2SeytAhJWLi5a68GX2bBmFNoaFCbRvyfLU6LUXBMfK",
+                DidError::Differs,
+            ),
+            (
+                "did:polygonid:privado:main:2SeytAhJWLi5a68GX2bBmFNoaFCbRvyfLU6LUXBMfK",
+                DidError::Differs,
+            ),
+            (
+                "DID:iden3:privado:main:2SeytAhJWLi5a68GX2bBmFNoaFCbRvyfLU6LUXBMfK",
+                DidError::Shape,
+            ),
+            (
+                "did:iden3:privado:main:12SeytAhJWLi5a68GX2bBmFNoaFCbRvyfLU6LUXBMfK",
+                IdError::Base58.into(),
+            ),
+            (
+                "did:iden3:privado:main:2SeytAhJWLi5a68GX2bBmFNoaFCbRvyfLU6LUXBMfK#key",
+                IdError::Base58.into(),
+            ),
+            (
+                "did:iden3:privado:main:2SeytAhJWLi5a68GX2bBmFNoaFCbRvyfLU6LUXBMfK:",
+                DidError::Shape,
+            ),
+            (
+                "did:iden3:privado:2SeytAhJWLi5a68GX2bBmFNoaFCbRvyfLU6LUXBMfK",
+                DidError::Shape,
+            ),
             ("did:iden3:privado:main:", IdError::Base58.into()),
-            ("did:pkh:eip155:1:0x0000000000000000000000000000000000000001", IdError::Base58.into()),
+            (
+                "did:pkh:eip155:1:0x0000000000000000000000000000000000000001",
+                IdError::Base58.into(),
+            ),
             ("", DidError::Shape),
         ] {
             assert_eq!(Did::parse(text), Err(error), "{text}");

@@ -81,13 +81,20 @@ pub enum EncodeError {
 /// # Errors
 /// [`EncodeError`], when the value is not of the type.
 pub fn value(value: &Value, datatype: Datatype) -> Result<Fr, EncodeError> {
-    let not_a = || EncodeError::NotA { value: plain(value), datatype };
+    let not_a = || EncodeError::NotA {
+        value: plain(value),
+        datatype,
+    };
     match datatype {
-        Datatype::Boolean => boolean(value).map(|truth| poseidon::hash_one(Fr::from(truth))).ok_or_else(not_a),
+        Datatype::Boolean => boolean(value)
+            .map(|truth| poseidon::hash_one(Fr::from(truth)))
+            .ok_or_else(not_a),
         Datatype::Integer => integer(value).unwrap_or_else(|| Err(not_a())),
         Datatype::DateTime => {
             let nanoseconds = value.as_str().and_then(nanoseconds).ok_or_else(not_a)?;
-            u128::try_from(nanoseconds).map(Fr::from).map_err(|_| EncodeError::Negative(plain(value)))
+            u128::try_from(nanoseconds)
+                .map(Fr::from)
+                .map_err(|_| EncodeError::Negative(plain(value)))
         }
         Datatype::Double => {
             let number = match value {
@@ -149,20 +156,26 @@ fn integer(value: &Value) -> Option<Result<Fr, EncodeError>> {
         return Some(Err(EncodeError::TooLarge(text)));
     }
     let ten = Fr::from(10_u8);
-    Some(Ok(significant.bytes().fold(Fr::from(0_u8), |sum, digit| sum * ten + Fr::from(digit.saturating_sub(b'0')))))
+    Some(Ok(significant.bytes().fold(Fr::from(0_u8), |sum, digit| {
+        sum * ten + Fr::from(digit.saturating_sub(b'0'))
+    })))
 }
 
 fn nanoseconds(text: &str) -> Option<i128> {
     if let Ok(date) = Date::parse(text, format_description!("[year]-[month]-[day]")) {
         return Some(date.midnight().assume_utc().unix_timestamp_nanos());
     }
-    OffsetDateTime::parse(text, &Rfc3339).ok().map(OffsetDateTime::unix_timestamp_nanos)
+    OffsetDateTime::parse(text, &Rfc3339)
+        .ok()
+        .map(OffsetDateTime::unix_timestamp_nanos)
 }
 
 /// The form JSON-LD turns doubles into: at most 15 digits behind the point, at least one.
 fn canonical_double(number: f64) -> String {
     let text = format!("{number:.15e}");
-    let Some((mantissa, exponent)) = text.split_once('e') else { return text };
+    let Some((mantissa, exponent)) = text.split_once('e') else {
+        return text;
+    };
     let trimmed = mantissa.trim_end_matches('0');
     let zero = if trimmed.ends_with('.') { "0" } else { "" };
     format!("{trimmed}{zero}E{exponent}")

@@ -86,7 +86,11 @@ impl Proof {
         if raw.protocol != "groth16" || raw.curve.as_deref().is_some_and(|curve| curve != "bn128") {
             return Err(ProofError::Protocol);
         }
-        Ok(Self(ark_groth16::Proof { a: g1(&raw.pi_a)?, b: g2(&raw.pi_b)?, c: g1(&raw.pi_c)? }))
+        Ok(Self(ark_groth16::Proof {
+            a: g1(&raw.pi_a)?,
+            b: g2(&raw.pi_b)?,
+            c: g1(&raw.pi_c)?,
+        }))
     }
 }
 
@@ -115,7 +119,13 @@ impl Key {
         let (beta_g2, gamma_g2, delta_g2) = (second()?, second()?, second()?);
         let points = (0..=signals).map(|_| Ok(G1Affine::new_unchecked(number()?, number()?)));
         let gamma_abc_g1 = points.collect::<Result<Vec<_>, KeyError>>()?;
-        Self::prepare(VerifyingKey { alpha_g1, beta_g2, gamma_g2, delta_g2, gamma_abc_g1 })
+        Self::prepare(VerifyingKey {
+            alpha_g1,
+            beta_g2,
+            gamma_g2,
+            delta_g2,
+            gamma_abc_g1,
+        })
     }
 
     /// Reads the JSON form that set-up tools write.
@@ -137,9 +147,17 @@ impl Key {
 
     fn prepare(key: VerifyingKey<Bn254>) -> Result<Self, KeyError> {
         let second = [key.beta_g2, key.gamma_g2, key.delta_g2];
-        let sound = key.gamma_abc_g1.iter().chain([&key.alpha_g1]).all(|point| check_g1(*point).is_ok())
+        let sound = key
+            .gamma_abc_g1
+            .iter()
+            .chain([&key.alpha_g1])
+            .all(|point| check_g1(*point).is_ok())
             && second.into_iter().all(|point| check_g2(point).is_ok());
-        if sound { Ok(Self(prepare_verifying_key(&key))) } else { Err(KeyError::Point) }
+        if sound {
+            Ok(Self(prepare_verifying_key(&key)))
+        } else {
+            Err(KeyError::Point)
+        }
     }
 
     /// The compact form.
@@ -149,9 +167,15 @@ impl Key {
         let second = |point: &G2Affine| [point.x.c0, point.x.c1, point.y.c0, point.y.c1];
         let numbers = first(&key.alpha_g1)
             .into_iter()
-            .chain([&key.beta_g2, &key.gamma_g2, &key.delta_g2].into_iter().flat_map(second))
+            .chain(
+                [&key.beta_g2, &key.gamma_g2, &key.delta_g2]
+                    .into_iter()
+                    .flat_map(second),
+            )
             .chain(key.gamma_abc_g1.iter().flat_map(first));
-        numbers.flat_map(|number| gw_types::U256::from_limbs(number.into_bigint().0).to_be_bytes::<32>()).collect()
+        numbers
+            .flat_map(|number| gw_types::U256::from_limbs(number.into_bigint().0).to_be_bytes::<32>())
+            .collect()
     }
 
     /// Whether the proof holds for these signals.
@@ -165,12 +189,16 @@ impl Key {
 
     /// The signals folded into one point. Most signals of a credential proof are zero.
     fn inputs(&self, signals: &[Fr]) -> Result<G1Projective, ProofError> {
-        let [constant, points @ ..] = self.0.vk.gamma_abc_g1.as_slice() else { return Err(ProofError::Signals) };
+        let [constant, points @ ..] = self.0.vk.gamma_abc_g1.as_slice() else {
+            return Err(ProofError::Signals);
+        };
         if points.len() != signals.len() {
             return Err(ProofError::Signals);
         }
         let terms = points.iter().zip(signals).filter(|(_, signal)| !signal.is_zero());
-        Ok(terms.fold(constant.into_group(), |sum, (point, signal)| sum + point.into_group() * signal))
+        Ok(terms.fold(constant.into_group(), |sum, (point, signal)| {
+            sum + point.into_group() * signal
+        }))
     }
 }
 
@@ -222,12 +250,20 @@ fn g2([x, y, z]: &[[String; 2]; 3]) -> Result<G2Affine, ProofError> {
 
 /// The first curve has no points outside its group.
 fn check_g1(point: G1Affine) -> Result<G1Affine, ProofError> {
-    if point.is_on_curve() && !point.is_zero() { Ok(point) } else { Err(ProofError::OffCurve) }
+    if point.is_on_curve() && !point.is_zero() {
+        Ok(point)
+    } else {
+        Err(ProofError::OffCurve)
+    }
 }
 
 fn check_g2(point: G2Affine) -> Result<G2Affine, ProofError> {
     if !point.is_on_curve() || point.is_zero() {
         return Err(ProofError::OffCurve);
     }
-    if point.is_in_correct_subgroup_assuming_on_curve() { Ok(point) } else { Err(ProofError::Subgroup) }
+    if point.is_in_correct_subgroup_assuming_on_curve() {
+        Ok(point)
+    } else {
+        Err(ProofError::Subgroup)
+    }
 }

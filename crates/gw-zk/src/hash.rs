@@ -41,7 +41,10 @@ fn frames<const N: usize>(elements: impl IntoIterator<Item = Fr>) -> Option<Fr> 
     let mut last = None;
     while elements.peek().is_some() {
         let mut frame = [Fr::ZERO; N];
-        for (to, from) in frame.iter_mut().zip(last.into_iter().chain(std::iter::from_fn(|| elements.next()))) {
+        for (to, from) in frame
+            .iter_mut()
+            .zip(last.into_iter().chain(std::iter::from_fn(|| elements.next())))
+        {
             *to = from;
         }
         last = Some(poseidon::hash(&frame)?);
@@ -101,7 +104,12 @@ impl LinkedQuery<'_> {
     #[must_use]
     pub fn hash(&self) -> Option<Fr> {
         let padding = QUERY_VALUES.checked_sub(self.values.len())?;
-        let values = sponge(self.values.iter().copied().chain(std::iter::repeat_n(Fr::ZERO, padding)))?;
+        let values = sponge(
+            self.values
+                .iter()
+                .copied()
+                .chain(std::iter::repeat_n(Fr::ZERO, padding)),
+        )?;
         let first = poseidon::hash(&[
             self.schema,
             Fr::from(self.slot),

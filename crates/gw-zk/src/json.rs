@@ -107,6 +107,9 @@ mod tests {
     #[test]
     fn everything_else_reads_as_usual() {
         let text = r#"{"a":[1,-2,3.5,true,null,"x\n"],"b":{"a":{}}, "c":18446744073709551615}"#;
-        assert_eq!(read(text.as_bytes()).unwrap(), serde_json::from_str::<Value>(text).unwrap());
+        assert_eq!(
+            read(text.as_bytes()).unwrap(),
+            serde_json::from_str::<Value>(text).unwrap()
+        );
     }
 }

@@ -89,9 +89,14 @@ impl Token {
 
         let signed: Signed = serde_json::from_value(json::read(&signed_text).map_err(TokenError::Segment)?)
             .map_err(TokenError::Shape)?;
-        let [user, challenge, gist_root] = signed.pub_signals.as_slice() else { return Err(TokenError::SignalCount) };
-        let (user, challenge, gist_root) =
-            (number::scalar(user)?, number::scalar(challenge)?, number::scalar(gist_root)?);
+        let [user, challenge, gist_root] = signed.pub_signals.as_slice() else {
+            return Err(TokenError::SignalCount);
+        };
+        let (user, challenge, gist_root) = (
+            number::scalar(user)?,
+            number::scalar(challenge)?,
+            number::scalar(gist_root)?,
+        );
         let hash = message_hash(header, message);
         if challenge != hash {
             return Err(TokenError::Challenge);
@@ -145,19 +150,28 @@ impl Token {
 /// The token in what was posted: blanks and one pair of quotes around it are dropped (ZK-20).
 pub fn trimmed(posted: &str) -> &str {
     let text = posted.trim();
-    text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).map_or(text, str::trim)
+    text.strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'))
+        .map_or(text, str::trim)
 }
 
 /// Whether a text looks like a token at all: segments of base64url, whatever is in them.
 ///
 /// What does not is no proof that failed, but a body nobody can read.
 pub fn looks_like_token(text: &str) -> bool {
-    text.contains('.') && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.=".contains(&byte))
+    text.contains('.')
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.=".contains(&byte))
 }
 
 /// The hash a proof over these segments answers for (ZK-31).
 pub fn message_hash(header: &str, message: &str) -> Fr {
-    let digest = Sha256::new().chain_update(header).chain_update(".").chain_update(message).finalize();
+    let digest = Sha256::new()
+        .chain_update(header)
+        .chain_update(".")
+        .chain_update(message)
+        .finalize();
     hash_of_digest(&digest)
 }
 
@@ -193,20 +207,34 @@ mod tests {
     #[test]
     fn zk31_message_hash_as_published() {
         for (text, hash) in [
-            ("message", "12195879903067908640854440056941289904003404799313352286287749481941648225513"),
-            ("", "2662121444833451654313766793373109844383410072058012568897250765562275349586"),
+            (
+                "message",
+                "12195879903067908640854440056941289904003404799313352286287749481941648225513",
+            ),
+            (
+                "",
+                "2662121444833451654313766793373109844383410072058012568897250765562275349586",
+            ),
         ] {
             assert_eq!(text_hash(text.as_bytes()).into_bigint().to_string(), hash);
         }
         let hash = "20947954951453038892566674091453974926356589596899180573762520224433307169706";
-        assert_eq!(message_hash("eyJhbGciOiJncm90aDE2In0", "bXltZXNzYWdl").into_bigint().to_string(), hash);
+        assert_eq!(
+            message_hash("eyJhbGciOiJncm90aDE2In0", "bXltZXNzYWdl")
+                .into_bigint()
+                .to_string(),
+            hash
+        );
     }
 
     #[test]
     fn zk30_a_header_has_one_spelling() {
         let good = r#"{"alg":"groth16","circuitId":"authV2","crit":["circuitId"],"typ":"application/iden3-zkp-json"}"#;
         assert_eq!(circuit_of(good.as_bytes()), Some(Circuit::AuthV2));
-        assert_eq!(circuit_of(good.replace("authV2", "authV3-8-32").as_bytes()), Some(Circuit::AuthV3Small));
+        assert_eq!(
+            circuit_of(good.replace("authV2", "authV3-8-32").as_bytes()),
+            Some(Circuit::AuthV3Small)
+        );
         for bad in [
             good.replace("authV2", "auth"),
             good.replace("authV2", "credentialAtomicQueryV3"),

@@ -26,8 +26,9 @@ static PARAMETERS: [OnceLock<Parameters>; MAX_INPUTS] = [const { OnceLock::new()
 pub fn hash(inputs: &[Fr]) -> Option<Fr> {
     let slot = inputs.len().checked_sub(1)?;
     let partial_rounds = *PARTIAL_ROUNDS.get(slot)?;
-    let parameters =
-        PARAMETERS.get(slot)?.get_or_init(|| Parameters::generate(inputs.len().saturating_add(1), partial_rounds));
+    let parameters = PARAMETERS
+        .get(slot)?
+        .get_or_init(|| Parameters::generate(inputs.len().saturating_add(1), partial_rounds));
     Some(parameters.hash(inputs))
 }
 
@@ -36,7 +37,8 @@ pub fn hash(inputs: &[Fr]) -> Option<Fr> {
 pub fn hash_one(input: Fr) -> Fr {
     let [one, ..] = &PARAMETERS;
     let [partial_rounds, ..] = PARTIAL_ROUNDS;
-    one.get_or_init(|| Parameters::generate(2, partial_rounds)).hash(&[input])
+    one.get_or_init(|| Parameters::generate(2, partial_rounds))
+        .hash(&[input])
 }
 
 /// Hash of exactly 16 field elements, the width of the byte-string hash.
@@ -44,7 +46,9 @@ pub fn hash_one(input: Fr) -> Fr {
 pub fn hash_sixteen(inputs: &[Fr; MAX_INPUTS]) -> Fr {
     let [.., sixteen] = &PARAMETERS;
     let [.., partial_rounds] = PARTIAL_ROUNDS;
-    sixteen.get_or_init(|| Parameters::generate(MAX_INPUTS + 1, partial_rounds)).hash(inputs)
+    sixteen
+        .get_or_init(|| Parameters::generate(MAX_INPUTS + 1, partial_rounds))
+        .hash(inputs)
 }
 
 /// What one width needs.
@@ -60,9 +64,15 @@ impl Parameters {
     fn generate(width: usize, partial_rounds: usize) -> Self {
         let mut grain = Grain::new(width, partial_rounds);
         let rounds = FULL_ROUNDS.saturating_add(partial_rounds);
-        let constants = (0..rounds).map(|_| (0..width).map(|_| grain.field_element()).collect()).collect();
+        let constants = (0..rounds)
+            .map(|_| (0..width).map(|_| grain.field_element()).collect())
+            .collect();
         let matrix = grain.matrix(width);
-        Self { partial_rounds, constants, matrix }
+        Self {
+            partial_rounds,
+            constants,
+            matrix,
+        }
     }
 
     fn hash(&self, inputs: &[Fr]) -> Fr {
@@ -78,7 +88,11 @@ impl Parameters {
                 let square = element.square();
                 *element *= square.square();
             }
-            state = self.matrix.iter().map(|row| row.iter().zip(&state).map(|(m, s)| *m * s).sum()).collect();
+            state = self
+                .matrix
+                .iter()
+                .map(|row| row.iter().zip(&state).map(|(m, s)| *m * s).sum())
+                .collect();
         }
         state.into_iter().next().unwrap_or_default()
     }
@@ -95,9 +109,18 @@ const FIELD_BITS: usize = 254;
 impl Grain {
     fn new(width: usize, partial_rounds: usize) -> Self {
         // Prime field, S-box x^alpha, bits of the field, width, full and partial rounds, then ones.
-        let seed = [(1, 2), (0, 4), (FIELD_BITS, 12), (width, 12), (FULL_ROUNDS, 10), (partial_rounds, 10)];
-        let mut state: std::collections::VecDeque<bool> =
-            seed.iter().flat_map(|(value, bits)| (0..*bits).rev().map(move |bit| value >> bit & 1 == 1)).collect();
+        let seed = [
+            (1, 2),
+            (0, 4),
+            (FIELD_BITS, 12),
+            (width, 12),
+            (FULL_ROUNDS, 10),
+            (partial_rounds, 10),
+        ];
+        let mut state: std::collections::VecDeque<bool> = seed
+            .iter()
+            .flat_map(|(value, bits)| (0..*bits).rev().map(move |bit| value >> bit & 1 == 1))
+            .collect();
         state.extend([true; 30]);
         let mut grain = Self { state };
         for _ in 0..160 {
@@ -107,8 +130,9 @@ impl Grain {
     }
 
     fn step(&mut self) -> bool {
-        let next =
-            [62, 51, 38, 23, 13, 0].iter().fold(false, |bit, tap| bit ^ self.state.get(*tap).is_some_and(|b| *b));
+        let next = [62, 51, 38, 23, 13, 0]
+            .iter()
+            .fold(false, |bit, tap| bit ^ self.state.get(*tap).is_some_and(|b| *b));
         self.state.pop_front();
         self.state.push_back(next);
         next
@@ -156,11 +180,15 @@ impl Grain {
     fn matrix(&mut self, width: usize) -> Vec<Vec<Fr>> {
         loop {
             let numbers: Vec<Fr> = (0..width.saturating_mul(2)).map(|_| self.reduced()).collect();
-            let distinct =
-                numbers.iter().enumerate().all(|(i, a)| numbers.iter().skip(i.saturating_add(1)).all(|b| a != b));
+            let distinct = numbers
+                .iter()
+                .enumerate()
+                .all(|(i, a)| numbers.iter().skip(i.saturating_add(1)).all(|b| a != b));
             let (xs, ys) = numbers.split_at(width);
-            let rows: Option<Vec<Vec<Fr>>> =
-                xs.iter().map(|x| ys.iter().map(|y| (*x + y).inverse()).collect()).collect();
+            let rows: Option<Vec<Vec<Fr>>> = xs
+                .iter()
+                .map(|x| ys.iter().map(|y| (*x + y).inverse()).collect())
+                .collect();
             if let (true, Some(rows)) = (distinct, rows) {
                 return rows;
             }

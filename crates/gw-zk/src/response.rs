@@ -128,7 +128,13 @@ pub fn check(token: &str, request: &Request, keys: Keys<'_>, now: Timestamp) -> 
         Keys::Own(key) => token.verify_under(key),
     }
     .map_err(ResponseError::Proof)?;
-    Ok(Answer { subject, gist_root: token.gist_root(), circuit: token.circuit(), hash: token.hash(), scope })
+    Ok(Answer {
+        subject,
+        gist_root: token.gist_root(),
+        circuit: token.circuit(),
+        hash: token.hash(),
+        scope,
+    })
 }
 
 /// Judges what was signed and gives the entries that were asked for. Also what the checks of a message without envelope
@@ -176,14 +182,21 @@ pub fn check_message(
 }
 
 fn asked(entry: &Value, request: &Request) -> bool {
-    entry.get("id").and_then(Value::as_u64).is_some_and(|id| request.scope.contains(&id))
+    entry
+        .get("id")
+        .and_then(Value::as_u64)
+        .is_some_and(|id| request.scope.contains(&id))
 }
 
 /// Seconds since 1970; absent and null are alike.
 fn time_in(message: &Value, name: &str) -> Result<Option<Timestamp>, ResponseError> {
     match message.get(name) {
         None | Some(Value::Null) => Ok(None),
-        Some(seconds) => seconds.as_i64().map(Timestamp::from_secs).map(Some).ok_or(ResponseError::Malformed),
+        Some(seconds) => seconds
+            .as_i64()
+            .map(Timestamp::from_secs)
+            .map(Some)
+            .ok_or(ResponseError::Malformed),
     }
 }
 
@@ -251,15 +264,24 @@ mod tests {
         assert_eq!(judge(|_| ()).unwrap(), [json!({"id": 1, "a": "b"})]);
         assert_eq!(judge(|m| m["body"]["scope"] = Value::Null).unwrap(), [] as [Value; 0]);
         assert_eq!(judge(|m| m["body"] = Value::Null).unwrap(), [] as [Value; 0]);
-        assert!(matches!(judge(|m| m["body"]["scope"] = json!({})), Err(ResponseError::Malformed)));
+        assert!(matches!(
+            judge(|m| m["body"]["scope"] = json!({})),
+            Err(ResponseError::Malformed)
+        ));
     }
 
     #[test]
     fn zk40_zk41_zk42_zk43_who_to_whom_about_what() {
         use ResponseError as E;
-        assert!(matches!(judge(|m| m["type"] = json!("https://example/other")), Err(E::Type)));
+        assert!(matches!(
+            judge(|m| m["type"] = json!("https://example/other")),
+            Err(E::Type)
+        ));
         assert!(matches!(judge(|m| m["type"] = Value::Null), Err(E::Type)));
-        assert!(matches!(judge(|m| m["from"] = json!(subject().as_str().to_lowercase())), Err(E::From)));
+        assert!(matches!(
+            judge(|m| m["from"] = json!(subject().as_str().to_lowercase())),
+            Err(E::From)
+        ));
         assert!(matches!(judge(|m| m["to"] = json!("did:example:other")), Err(E::To)));
         assert!(matches!(judge(|m| m["to"] = Value::Null), Err(E::To)));
         assert!(matches!(judge(|m| m["thid"] = json!("u")), Err(E::Thread)));
@@ -274,7 +296,10 @@ mod tests {
             assert!(judge(|m| m["body"]["message"] = message.clone()).is_ok());
         }
         for message in [json!("other"), json!(0), json!([])] {
-            assert!(matches!(judge(|m| m["body"]["message"] = message.clone()), Err(ResponseError::Message)));
+            assert!(matches!(
+                judge(|m| m["body"]["message"] = message.clone()),
+                Err(ResponseError::Message)
+            ));
         }
     }
 
@@ -283,11 +308,23 @@ mod tests {
         let later = |seconds| check_message(&message(), &subject(), &request(), NOW.plus(Seconds(seconds)));
         assert!(later(600).is_ok());
         assert!(matches!(later(601), Err(ResponseError::Expired)));
-        assert!(matches!(judge(|m| m["expires_time"] = json!(NOW.secs() - 1)), Err(ResponseError::Expired)));
+        assert!(matches!(
+            judge(|m| m["expires_time"] = json!(NOW.secs() - 1)),
+            Err(ResponseError::Expired)
+        ));
         assert!(judge(|m| m["created_time"] = json!(NOW.secs() + 300)).is_ok());
-        assert!(matches!(judge(|m| m["created_time"] = json!(NOW.secs() + 301)), Err(ResponseError::Future)));
-        assert!(matches!(judge(|m| m["created_time"] = json!("soon")), Err(ResponseError::Malformed)));
-        assert!(matches!(judge(|m| m["expires_time"] = json!(1e300)), Err(ResponseError::Malformed)));
+        assert!(matches!(
+            judge(|m| m["created_time"] = json!(NOW.secs() + 301)),
+            Err(ResponseError::Future)
+        ));
+        assert!(matches!(
+            judge(|m| m["created_time"] = json!("soon")),
+            Err(ResponseError::Malformed)
+        ));
+        assert!(matches!(
+            judge(|m| m["expires_time"] = json!(1e300)),
+            Err(ResponseError::Malformed)
+        ));
     }
 
     #[test]
@@ -302,7 +339,10 @@ mod tests {
             (format!("{envelope};circuitId=authV2;alg=plonk"), false),
             (format!("{envelope};circuitId=auth"), false),
             (format!("{envelope};other=1"), false),
-            ("iden3comm/v1;env=application/iden3comm-signed-json;alg=ES256K".to_owned(), false),
+            (
+                "iden3comm/v1;env=application/iden3comm-signed-json;alg=ES256K".to_owned(),
+                false,
+            ),
             ("iden3comm/v1".to_owned(), false),
             ("iden3comm/v2;env=application/iden3-zkp-json".to_owned(), false),
             (String::new(), false),

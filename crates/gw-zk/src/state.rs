@@ -86,7 +86,12 @@ pub fn root_call(root: &Fr) -> Vec<u8> {
 
 /// What to ask about a state.
 pub fn state_call(id: &Id, state: &Fr) -> Vec<u8> {
-    [&GET_STATE[..], &id.word().to_be_bytes::<32>(), &number::word(state).to_be_bytes::<32>()].concat()
+    [
+        &GET_STATE[..],
+        &id.word().to_be_bytes::<32>(),
+        &number::word(state).to_be_bytes::<32>(),
+    ]
+    .concat()
 }
 
 /// Reads the answer about a root.
@@ -95,7 +100,11 @@ pub fn read_root(root: &Fr, outcome: Outcome<'_>) -> Result<Root, StateError> {
         Outcome::Returned(bytes) => bytes,
         Outcome::Reverted { data, message } => {
             let unknown = reverted_with(data, message, ROOT_DOES_NOT_EXIST, "Root does not exist");
-            return Err(if unknown { StateError::Unknown } else { StateError::Fault });
+            return Err(if unknown {
+                StateError::Unknown
+            } else {
+                StateError::Fault
+            });
         }
     };
     let [about, replaced_by, _, replaced_at, _, _] = words(bytes).ok_or(StateError::Fault)?;
@@ -121,7 +130,10 @@ pub fn read_state(id: &Id, state: &Fr, outcome: Outcome<'_>) -> Result<State, St
         Outcome::Reverted { data, message } => {
             let unknown = reverted_with(data, message, STATE_DOES_NOT_EXIST, "State does not exist");
             return match (unknown, genesis) {
-                (true, true) => Ok(State { replaced: None, genesis }),
+                (true, true) => Ok(State {
+                    replaced: None,
+                    genesis,
+                }),
                 (true, false) => Err(StateError::Unknown),
                 (false, _) => Err(StateError::Fault),
             };
@@ -132,9 +144,15 @@ pub fn read_state(id: &Id, state: &Fr, outcome: Outcome<'_>) -> Result<State, St
         return Err(StateError::Other);
     }
     match (replaced_at.is_zero(), replaced_by.is_zero()) {
-        (true, true) => Ok(State { replaced: None, genesis }),
+        (true, true) => Ok(State {
+            replaced: None,
+            genesis,
+        }),
         (true, false) => Err(StateError::NoTime),
-        (false, _) => Ok(State { replaced: Some(time(replaced_at)?), genesis }),
+        (false, _) => Ok(State {
+            replaced: Some(time(replaced_at)?),
+            genesis,
+        }),
     }
 }
 
@@ -163,7 +181,11 @@ fn older(than: Timestamp, span: Seconds, now: Timestamp) -> bool {
 
 /// A time in seconds. One that no clock shows is nothing to reckon with.
 fn time(word: U256) -> Result<Timestamp, StateError> {
-    i64::try_from(word).ok().filter(|seconds| *seconds < 1 << 40).map(Timestamp::from_secs).ok_or(StateError::Fault)
+    i64::try_from(word)
+        .ok()
+        .filter(|seconds| *seconds < 1 << 40)
+        .map(Timestamp::from_secs)
+        .ok_or(StateError::Fault)
 }
 
 /// Exactly `N` words.
@@ -199,7 +221,10 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_secs(1_700_000_000);
 
     fn answer(words: &[u64]) -> Vec<u8> {
-        words.iter().flat_map(|word| U256::from(*word).to_be_bytes::<32>()).collect()
+        words
+            .iter()
+            .flat_map(|word| U256::from(*word).to_be_bytes::<32>())
+            .collect()
     }
 
     fn root(words: &[u64]) -> Result<Root, StateError> {
@@ -209,7 +234,10 @@ mod tests {
     #[test]
     fn zk51_roots_as_the_contract_tells_them() {
         assert_eq!(root(&[7, 0, 1, 0, 1, 0]), Ok(Root::Current));
-        assert_eq!(root(&[7, 8, 1, 1000, 1, 2]), Ok(Root::Replaced(Timestamp::from_secs(1000))));
+        assert_eq!(
+            root(&[7, 8, 1, 1000, 1, 2]),
+            Ok(Root::Replaced(Timestamp::from_secs(1000)))
+        );
         assert_eq!(root(&[7, 8, 1, 0, 1, 2]), Err(StateError::NoTime));
         assert_eq!(root(&[8, 0, 1, 0, 1, 0]), Err(StateError::Other));
         assert_eq!(root(&[7, 8, 1, u64::MAX, 1, 2]), Err(StateError::Fault));
@@ -225,11 +253,17 @@ mod tests {
         assert_eq!(judge_root(Root::Current, ago(301), NOW), Err(Outdated::Read));
         assert_eq!(judge_root(Root::Replaced(ago(300)), NOW, NOW), Ok(()));
         assert_eq!(judge_root(Root::Replaced(ago(301)), NOW, NOW), Err(Outdated::Replaced));
-        let state = |replaced| State { replaced, genesis: false };
+        let state = |replaced| State {
+            replaced,
+            genesis: false,
+        };
         assert_eq!(judge_non_revocation(state(None), ago(3600), NOW), Ok(()));
         assert_eq!(judge_non_revocation(state(None), ago(3601), NOW), Err(Outdated::Read));
         assert_eq!(judge_non_revocation(state(Some(ago(3600))), NOW, NOW), Ok(()));
-        assert_eq!(judge_non_revocation(state(Some(ago(3601))), NOW, NOW), Err(Outdated::Replaced));
+        assert_eq!(
+            judge_non_revocation(state(Some(ago(3601))), NOW, NOW),
+            Err(Outdated::Replaced)
+        );
     }
 
     #[test]
@@ -247,8 +281,14 @@ mod tests {
         assert_eq!(read(&ROOT_DOES_NOT_EXIST, "execution reverted"), unknown);
         assert_eq!(read(&[], "execution reverted: Root does not exist"), unknown);
         // Data wins over words.
-        assert_eq!(read(&text("any reason"), "execution reverted: Root does not exist"), fault);
-        assert_eq!(read(&STATE_DOES_NOT_EXIST, "execution reverted: Root does not exist"), fault);
+        assert_eq!(
+            read(&text("any reason"), "execution reverted: Root does not exist"),
+            fault
+        );
+        assert_eq!(
+            read(&STATE_DOES_NOT_EXIST, "execution reverted: Root does not exist"),
+            fault
+        );
         assert_eq!(read(&[1, 2], "execution reverted: Root does not exist"), fault);
         assert_eq!(read(&text("Root does not exist, yet"), ""), fault);
         assert_eq!(read(&ERROR_STRING, "Root does not exist"), fault);

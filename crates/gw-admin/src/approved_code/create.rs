@@ -24,9 +24,14 @@ pub(crate) async fn approve_code(
     admin.require_super()?;
     let JsonBody(body) = body?;
     let name = input::name(&body.name)?;
-    let code: Bytes = body.creation_code.parse().map_err(|_| Failure::bad("creation_code must be bytes in hex"))?;
+    let code: Bytes = body
+        .creation_code
+        .parse()
+        .map_err(|_| Failure::bad("creation_code must be bytes in hex"))?;
     if code.is_empty() {
-        return Err(Failure::bad("creation_code must not be empty: every creation begins with nothing"));
+        return Err(Failure::bad(
+            "creation_code must not be empty: every creation begins with nothing",
+        ));
     }
     let size = u32::try_from(code.len()).map_err(|_| Failure::bad("creation_code is too long"))?;
     let mut tx = admin.begin(&state).await?;

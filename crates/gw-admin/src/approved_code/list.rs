@@ -15,5 +15,7 @@ pub(crate) async fn list_approved_code(
 ) -> Result<Json<ApprovedCodeListResponse>, Failure> {
     admin.require_super()?;
     let data = state.store.read().list_approved_code().await?;
-    Ok(Json(ApprovedCodeListResponse { data: data.into_iter().map(ApprovedCode::from).collect() }))
+    Ok(Json(ApprovedCodeListResponse {
+        data: data.into_iter().map(ApprovedCode::from).collect(),
+    }))
 }

@@ -22,7 +22,14 @@ pub(crate) async fn set_abi(
     Path((org, address)): Path<(String, String)>,
     JsonBody(body): JsonBody<ContractAbiUpdateRequest>,
 ) -> Result<Json<Contract>, Failure> {
-    let abi = body.abi.map(AbiText::parse).transpose().map_err(|why| Failure::bad(why.to_string()))?;
-    let patch = ContractPatch { abi: Some(abi), ..ContractPatch::default() };
+    let abi = body
+        .abi
+        .map(AbiText::parse)
+        .transpose()
+        .map_err(|why| Failure::bad(why.to_string()))?;
+    let patch = ContractPatch {
+        abi: Some(abi),
+        ..ContractPatch::default()
+    };
     super::update::change(&admin, &state, &org, &address, patch).await
 }

@@ -49,7 +49,9 @@ pub(crate) async fn batch_move(
             (group, Some(access))
         }
         (Some(_), Some(_)) | (None, None) => {
-            return Err(Failure::bad("exactly one of target_group_id and new_group must be given"));
+            return Err(Failure::bad(
+                "exactly one of target_group_id and new_group must be given",
+            ));
         }
     };
     let mut sources: Vec<GroupId> = Vec::new();
@@ -58,8 +60,17 @@ pub(crate) async fn batch_move(
         if !grants.iter().any(|grant| grant.group == target) {
             tx.create_grant(NewGrant::full(*contract, target)).await?;
         }
-        for group in grants.into_iter().map(|grant| grant.group).filter(|group| *group != target) {
-            if tx.read().find_group(group).await?.is_some_and(|group| group.auto_created) {
+        for group in grants
+            .into_iter()
+            .map(|grant| grant.group)
+            .filter(|group| *group != target)
+        {
+            if tx
+                .read()
+                .find_group(group)
+                .await?
+                .is_some_and(|group| group.auto_created)
+            {
                 tx.delete_grant(*contract, group).await?;
                 if !sources.contains(&group) {
                     sources.push(group);
@@ -77,7 +88,12 @@ pub(crate) async fn batch_move(
         }
     }
     tx.commit().await?;
-    Ok(Json(ContractBatchMoveResponse { target_group_id: target, moved_count: ids.len(), deleted_group_ids, access }))
+    Ok(Json(ContractBatchMoveResponse {
+        target_group_id: target,
+        moved_count: ids.len(),
+        deleted_group_ids,
+        access,
+    }))
 }
 
 /// K6, G3: `*` reaches grantable methods only, whatever it is later called on.
@@ -104,7 +120,13 @@ async fn new_group(
     if access.claims.has(Claim::Admin) && !state.settings.claim_delegation {
         admin.require_super()?;
     }
-    let group = tx.create_group(NewGroup::plain(org.id, input::slug(&new.slug)?, input::name(&new.name)?)).await?;
+    let group = tx
+        .create_group(NewGroup::plain(
+            org.id,
+            input::slug(&new.slug)?,
+            input::name(&new.name)?,
+        ))
+        .await?;
     let set = tx.set_access(group.id, access).await?;
     let said = ContractBatchMoveAccess {
         allowed_methods: set.allowed_methods,

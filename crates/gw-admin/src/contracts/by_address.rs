@@ -25,14 +25,19 @@ pub(crate) async fn lookup_contract(
     let address = input::address(&address)?;
     let reads = state.store.read();
     // RT17: the foreign and the unknown are one answer.
-    let found = reads.find_contract(address).await?.filter(|contract| crate::scope::covers(&scope, contract.org));
+    let found = reads
+        .find_contract(address)
+        .await?
+        .filter(|contract| crate::scope::covers(&scope, contract.org));
     let contract = found.ok_or_else(|| Failure::not_found("contract not found"))?;
     let Some(organization) = reads.find_organization(contract.org).await? else {
         return Err(Failure::not_found("contract not found"));
     };
     let mut grants = Vec::new();
     for grant in reads.list_grants(contract.id).await? {
-        let Some(found) = reads.find_access(grant.group).await? else { continue };
+        let Some(found) = reads.find_access(grant.group).await? else {
+            continue;
+        };
         // Spec/80 §8 rule 7: no key material here, masked or not.
         let mut access = found.access;
         access.rpc_api_key = None;
@@ -42,5 +47,9 @@ pub(crate) async fn lookup_contract(
             access: GroupAccess::new(access, None),
         });
     }
-    Ok(Json(ContractLookupFullResponse { contract: contract.into(), organization: organization.into(), grants }))
+    Ok(Json(ContractLookupFullResponse {
+        contract: contract.into(),
+        organization: organization.into(),
+        grants,
+    }))
 }

@@ -34,16 +34,28 @@ pub(crate) async fn claim_contract(
     let org = admin.writable_org(&state, &org).await?;
     let address = input::address(&body.address)?;
     let hash = input::hash(&body.deployment_tx_hash, "deployment_tx_hash")?;
-    let name = if body.name.is_empty() { String::new() } else { input::name(&body.name)? };
-    let proved = deployed_by_member(&state, &org, address, hash).await.unwrap_or_else(|error| {
-        tracing::warn!(error = &error as &dyn std::error::Error, "a claim of a contract could not be checked");
-        false
-    });
+    let name = if body.name.is_empty() {
+        String::new()
+    } else {
+        input::name(&body.name)?
+    };
+    let proved = deployed_by_member(&state, &org, address, hash)
+        .await
+        .unwrap_or_else(|error| {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "a claim of a contract could not be checked"
+            );
+            false
+        });
     if !proved {
         return Err(Failure::bad(FAILED));
     }
     let first_block = first_block(&state, address).await;
-    let new = NewContract { first_block, ..NewContract::plain(org.id, address, name) };
+    let new = NewContract {
+        first_block,
+        ..NewContract::plain(org.id, address, name)
+    };
     let mut tx = admin.begin(&state).await?;
     let made = match tx.create_contract(new).await {
         Err(StoreError::Conflict(Conflict::ContractAddress) | StoreError::Rule("contract_first_block")) => {

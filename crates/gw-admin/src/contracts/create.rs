@@ -37,18 +37,30 @@ pub(crate) async fn create_contract(
     let address = input::address(&body.address)?;
     if !admin.is_super() {
         // Its own contract is taken, whether what reserved it is still known or not.
-        if state.store.read().find_contract(address).await?.is_some_and(|found| found.org == org.id) {
+        if state
+            .store
+            .read()
+            .find_contract(address)
+            .await?
+            .is_some_and(|found| found.org == org.id)
+        {
             return Err(StoreError::Conflict(Conflict::ContractAddress).into());
         }
-        let named =
-            body.deployment_tx_hash.as_deref().map(|hash| input::hash(hash, "deployment_tx_hash")).transpose()?;
+        let named = body
+            .deployment_tx_hash
+            .as_deref()
+            .map(|hash| input::hash(hash, "deployment_tx_hash"))
+            .transpose()?;
         let proof = match named {
             Some(hash) => Some(hash),
             None => state.store.read().reserving_transaction(org.id, address).await?,
         };
         let proved = match proof {
             Some(hash) => deployed_by_member(&state, &org, address, hash).await.map_err(|error| {
-                tracing::warn!(error = &error as &dyn std::error::Error, "a registration could not be checked");
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "a registration could not be checked"
+                );
                 Failure::Api(ApiError::new(ErrorCode::BadGateway, "the node did not answer"))
             })?,
             None => false,
@@ -57,7 +69,11 @@ pub(crate) async fn create_contract(
             return Err(Failure::bad(FAILED));
         }
     }
-    let name = if body.name.is_empty() { String::new() } else { input::name(&body.name)? };
+    let name = if body.name.is_empty() {
+        String::new()
+    } else {
+        input::name(&body.name)?
+    };
     let new = NewContract {
         metadata: input::object(body.metadata, "metadata")?.unwrap_or_default(),
         takes_over_retired: admin.is_super(),

@@ -15,7 +15,8 @@ pub(crate) async fn delete_contract(
     let mut tx = admin.begin(&state).await?;
     let found = admin.contract_of(&tx.read(), &org, &address).await?;
     // HD41: the organization keeps its view of the contract's blocks up to the head.
-    tx.delete_contract(found.id, state.node.head().map(|head| head.number)).await?;
+    tx.delete_contract(found.id, state.node.head().map(|head| head.number))
+        .await?;
     tx.commit().await?;
     Ok(Message::new("contract deleted"))
 }

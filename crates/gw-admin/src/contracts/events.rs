@@ -23,8 +23,17 @@ pub(crate) async fn list_events(
     let org = admin.readable_org(&state, &org).await?;
     let contract = admin.contract_of(&state.store.read(), &org, &address).await?;
     // The snapshot holds the effective ABI: uploaded, else built in by token type (K1).
-    let Some(abi) = state.feed.pin().snapshot.contract(contract.address).and_then(|c| c.abi.clone()) else {
-        return Ok(Json(ContractEventsResponse { events: Vec::new(), message: Some("the contract has no ABI") }));
+    let Some(abi) = state
+        .feed
+        .pin()
+        .snapshot
+        .contract(contract.address)
+        .and_then(|c| c.abi.clone())
+    else {
+        return Ok(Json(ContractEventsResponse {
+            events: Vec::new(),
+            message: Some("the contract has no ABI"),
+        }));
     };
     let events = abi.json().events().map(|event| EventSignature {
         name: event.name.clone(),
@@ -33,13 +42,23 @@ pub(crate) async fn list_events(
         inputs: event
             .inputs
             .iter()
-            .map(|i| EventInput { name: i.name.clone(), kind: i.ty.clone(), indexed: i.indexed })
+            .map(|i| EventInput {
+                name: i.name.clone(),
+                kind: i.ty.clone(),
+                indexed: i.indexed,
+            })
             .collect(),
         default_param_rules: (0u16..)
             .zip(&event.inputs)
             .filter(|(_, input)| input.ty == "address")
-            .map(|(index, _)| ParamRule { index, must_be: MustBe::Own })
+            .map(|(index, _)| ParamRule {
+                index,
+                must_be: MustBe::Own,
+            })
             .collect(),
     });
-    Ok(Json(ContractEventsResponse { events: events.collect(), message: None }))
+    Ok(Json(ContractEventsResponse {
+        events: events.collect(),
+        message: None,
+    }))
 }

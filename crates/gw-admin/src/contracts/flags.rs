@@ -25,7 +25,10 @@ pub(crate) async fn set_visibleto_unlock(
     Path((org, address)): Path<(String, String)>,
     JsonBody(body): JsonBody<ContractVisibleToUnlockRequest>,
 ) -> Result<Json<Contract>, Failure> {
-    let patch = ContractPatch { allow_visibleto_unlock: Some(body.allow_visibleto_unlock), ..ContractPatch::default() };
+    let patch = ContractPatch {
+        allow_visibleto_unlock: Some(body.allow_visibleto_unlock),
+        ..ContractPatch::default()
+    };
     super::update::change(&admin, &state, &org, &address, patch).await
 }
 
@@ -60,6 +63,9 @@ pub(crate) async fn set_trusted_router(
     Path((org, address)): Path<(String, String)>,
     JsonBody(body): JsonBody<ContractTrustedRouterRequest>,
 ) -> Result<Json<Contract>, Failure> {
-    let patch = ContractPatch { trusted_router: Some(body.trusted_router), ..ContractPatch::default() };
+    let patch = ContractPatch {
+        trusted_router: Some(body.trusted_router),
+        ..ContractPatch::default()
+    };
     super::update::change(&admin, &state, &org, &address, patch).await
 }

@@ -14,5 +14,7 @@ pub(crate) async fn get_contract(
     Path((org, address)): Path<(String, String)>,
 ) -> Result<Json<Contract>, Failure> {
     let org = admin.readable_org(&state, &org).await?;
-    Ok(Json(admin.contract_of(&state.store.read(), &org, &address).await?.into()))
+    Ok(Json(
+        admin.contract_of(&state.store.read(), &org, &address).await?.into(),
+    ))
 }

@@ -36,8 +36,18 @@ pub(crate) async fn grant_summary(
     let org = admin.readable_org(&state, &org).await?;
     let found = state.store.read().grant_summary(org.id).await?;
     let summary = found.into_iter().map(|row| {
-        let groups: Vec<_> = row.groups.into_iter().map(|(id, name)| GroupSummary { id, name }).collect();
-        (row.contract.to_string(), ContractGrantSummary { count: groups.len(), groups })
+        let groups: Vec<_> = row
+            .groups
+            .into_iter()
+            .map(|(id, name)| GroupSummary { id, name })
+            .collect();
+        (
+            row.contract.to_string(),
+            ContractGrantSummary {
+                count: groups.len(),
+                groups,
+            },
+        )
     });
     Ok(Json(summary.collect()))
 }

@@ -48,5 +48,7 @@ pub(crate) async fn list_contracts(
         search: filter.search,
     };
     let found = state.store.read().list_contracts(org.id, &filter, paging(page)).await?;
-    Ok(Json(page.of(found.rows.into_iter().map(Contract::from).collect(), found.total)))
+    Ok(Json(
+        page.of(found.rows.into_iter().map(Contract::from).collect(), found.total),
+    ))
 }

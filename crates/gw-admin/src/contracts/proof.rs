@@ -25,23 +25,34 @@ pub(super) async fn deployed_by_member(
     hash: B256,
 ) -> Result<bool, ProofError> {
     let snapshot = state.feed.pin().snapshot;
-    let Some(mined) = state.node.mined(hash).await?.filter(|mined| mined.succeeded) else { return Ok(false) };
+    let Some(mined) = state.node.mined(hash).await?.filter(|mined| mined.succeeded) else {
+        return Ok(false);
+    };
     let now = state.clock.now();
     // RT24: who came later brings nothing along, and who never agreed nothing at all.
     let seconds = i64::try_from(state.node.block_time(mined.block_hash).await?).unwrap_or(i64::MAX);
     let member = |user| {
-        let mut held = snapshot.active_memberships(user, now).filter(|(held, _)| held.is_accepted(now));
+        let mut held = snapshot
+            .active_memberships(user, now)
+            .filter(|(held, _)| held.is_accepted(now));
         held.any(|(held, group)| group.org == org.id && held.since.secs() <= seconds)
     };
     let links = snapshot.links_at(mined.sender);
-    if !links.iter().any(|link| owns(&snapshot, link.user, mined.sender) && member(link.user)) {
+    if !links
+        .iter()
+        .any(|link| owns(&snapshot, link.user, mined.sender) && member(link.user))
+    {
         return Ok(false);
     }
     if mined.created != Some(address) && !state.node.created_by(hash).await?.contains(&address) {
         return Ok(false);
     }
     // Who claims at once is not told to wait for the head to be followed.
-    if state.node.head().is_none_or(|head| head.block.number < mined.block_number) {
+    if state
+        .node
+        .head()
+        .is_none_or(|head| head.block.number < mined.block_number)
+    {
         state.node.refresh_head().await?;
     }
     let head = state.node.head().ok_or(NodeError::NoHead)?;

@@ -45,11 +45,23 @@ pub(crate) async fn sync_check(
     Path(org): Path<String>,
 ) -> Result<Json<ContractSyncCheckResponse>, Failure> {
     let org = admin.readable_org(&state, &org).await?;
-    let everything = Paging { limit: u64::from(u32::MAX), offset: 0 };
-    let rows = state.store.read().list_contracts(org.id, &ContractFilter::default(), everything).await?.rows;
+    let everything = Paging {
+        limit: u64::from(u32::MAX),
+        offset: 0,
+    };
+    let rows = state
+        .store
+        .read()
+        .list_contracts(org.id, &ContractFilter::default(), everything)
+        .await?
+        .rows;
     let found = look(&state, &rows).await;
-    let mut answer =
-        ContractSyncCheckResponse { total: rows.len(), existing: Vec::new(), missing: Vec::new(), errors: Vec::new() };
+    let mut answer = ContractSyncCheckResponse {
+        total: rows.len(),
+        existing: Vec::new(),
+        missing: Vec::new(),
+        errors: Vec::new(),
+    };
     for row in rows {
         let found = found.get(&row.address).copied().unwrap_or(Found::Error("timeout"));
         let (list, status, error) = match found {
@@ -57,7 +69,13 @@ pub(crate) async fn sync_check(
             Found::Missing => (&mut answer.missing, "missing", None),
             Found::Error(why) => (&mut answer.errors, "error", Some(why)),
         };
-        list.push(ContractSyncStatus { id: row.id, address: lower(row.address), name: row.name, status, error });
+        list.push(ContractSyncStatus {
+            id: row.id,
+            address: lower(row.address),
+            name: row.name,
+            status,
+            error,
+        });
     }
     Ok(Json(answer))
 }
@@ -83,8 +101,11 @@ pub(crate) async fn sync_delete(
     let mut tx = admin.begin(&state).await?;
     // As they stand now, under lock.
     let rows = own(tx.read().contracts_by_id(&ids).await?);
-    let mut answer =
-        ContractSyncDeleteResponse { deleted_count: 0, deleted_addresses: Vec::new(), skipped: Vec::new() };
+    let mut answer = ContractSyncDeleteResponse {
+        deleted_count: 0,
+        deleted_addresses: Vec::new(),
+        skipped: Vec::new(),
+    };
     for id in ids {
         let row = rows.iter().find(|row| row.id == id);
         let reason = match row.map(|row| (row, found.get(&row.address))) {
@@ -130,8 +151,14 @@ async fn look(state: &AdminState, rows: &[Contract]) -> HashMap<Address, Found> 
                 found.extend(some.iter().zip(codes).map(status));
             }
             Err(error) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "contracts could not be looked up");
-                found.extend(some.iter().map(|address| (*address, Found::Error("the node did not answer"))));
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "contracts could not be looked up"
+                );
+                found.extend(
+                    some.iter()
+                        .map(|address| (*address, Found::Error("the node did not answer"))),
+                );
             }
         }
     }

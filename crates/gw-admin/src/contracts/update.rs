@@ -24,7 +24,11 @@ pub(crate) async fn update_contract(
 ) -> Result<Json<Contract>, Failure> {
     let name = body.name.as_deref().map(input::name).transpose()?;
     let metadata = input::object(body.metadata, "metadata")?;
-    let patch = ContractPatch { name, metadata, ..ContractPatch::default() };
+    let patch = ContractPatch {
+        name,
+        metadata,
+        ..ContractPatch::default()
+    };
     change(&admin, &state, &org, &address, patch).await
 }
 

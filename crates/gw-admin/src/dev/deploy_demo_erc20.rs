@@ -51,7 +51,12 @@ pub(crate) async fn deploy_demo_erc20(
         Some(org) => admin.writable_org(&state, org).await?,
         None => admin.writable_org(&state, &admin.only_org()?.to_string()).await?,
     };
-    let name = body.name.as_deref().map(str::trim).filter(|text| !text.is_empty()).unwrap_or(NAME);
+    let name = body
+        .name
+        .as_deref()
+        .map(str::trim)
+        .filter(|text| !text.is_empty())
+        .unwrap_or(NAME);
     let name = input::text(&input::name(name)?, "name", MOST_NAME)?;
     let sender = wallet(&state, user)?;
     let token = match Presented::of(&headers, &state.edge.origins) {
@@ -65,8 +70,16 @@ pub(crate) async fn deploy_demo_erc20(
         params: vec![json!({"from": lower(sender), "data": creation(&name)?})],
         client: admin.ip(),
     };
-    let said = state.tester.run(call).await.map_err(|BadToken| Failure::bad("the token is not valid"))?;
-    let hash = said.answer.get("result").and_then(Value::as_str).and_then(|hash| hash.parse::<B256>().ok());
+    let said = state
+        .tester
+        .run(call)
+        .await
+        .map_err(|BadToken| Failure::bad("the token is not valid"))?;
+    let hash = said
+        .answer
+        .get("result")
+        .and_then(Value::as_str)
+        .and_then(|hash| hash.parse::<B256>().ok());
     let hash = hash.ok_or_else(|| refused(said.status, said.reason.map(DenyReason::as_str), &said.answer))?;
     let end = state.clock.now().plus(PATIENCE);
     let address = loop {
@@ -81,7 +94,12 @@ pub(crate) async fn deploy_demo_erc20(
         }
     };
     let registered = loop {
-        let known = state.feed.pin().snapshot.contract(address).is_some_and(|contract| contract.org == org.id);
+        let known = state
+            .feed
+            .pin()
+            .snapshot
+            .contract(address)
+            .is_some_and(|contract| contract.org == org.id);
         if known || state.clock.now() >= end {
             break known;
         }
@@ -91,7 +109,12 @@ pub(crate) async fn deploy_demo_erc20(
         describe(&admin, &state, &org, address, &name).await?;
     }
     let (address, tx_hash) = (lower(address), format!("{hash:#x}"));
-    Ok(Json(DeployDemoErc20Response { address, name, tx_hash, registered }))
+    Ok(Json(DeployDemoErc20Response {
+        address,
+        name,
+        tx_hash,
+        registered,
+    }))
 }
 
 /// The first wallet that the administrator linked.
@@ -99,7 +122,10 @@ fn wallet(state: &AdminState, user: UserId) -> Result<Address, Failure> {
     let snapshot = state.feed.pin().snapshot;
     let mut links: Vec<_> = snapshot.links_of(user).iter().collect();
     links.sort_by_key(|link| (link.verified_at, link.id));
-    let own = links.into_iter().map(|link| link.address).find(|address| owns(&snapshot, user, *address));
+    let own = links
+        .into_iter()
+        .map(|link| link.address)
+        .find(|address| owns(&snapshot, user, *address));
     own.ok_or_else(|| Failure::bad("you have no linked wallet to deploy from: see /eth/link/challenge"))
 }
 
@@ -115,7 +141,11 @@ async fn describe(
     let contract = admin.contract_of(&tx.read(), org, &lower(address)).await?;
     let mut metadata = contract.metadata.clone();
     metadata.insert("token_type".to_owned(), "ERC20".into());
-    let patch = ContractPatch { name: Some(name.to_owned()), metadata: Some(metadata), ..ContractPatch::default() };
+    let patch = ContractPatch {
+        name: Some(name.to_owned()),
+        metadata: Some(metadata),
+        ..ContractPatch::default()
+    };
     tx.update_contract(contract.id, patch).await?;
     tx.commit().await?;
     Ok(())
@@ -127,12 +157,17 @@ fn node_failed() -> Failure {
 
 /// Why nothing was sent; administrators read the reason of a denial.
 fn refused(status: u16, reason: Option<&'static str>, answer: &Value) -> Failure {
-    let message = answer.pointer("/error/message").and_then(Value::as_str).unwrap_or_default();
+    let message = answer
+        .pointer("/error/message")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     match (status, reason) {
         (401 | 403 | 404, Some(reason)) => ApiError::new(ErrorCode::Forbidden, format!("the send is denied: {reason}")),
         (502, _) => return node_failed(),
         (503, _) => ApiError::unavailable(message.to_owned()),
-        (_, _) => ApiError::bad_request(format!("not sent: {message} (the node must hold the key of the wallet)")),
+        (_, _) => ApiError::bad_request(format!(
+            "not sent: {message} (the node must hold the key of the wallet)"
+        )),
     }
     .into()
 }

@@ -39,7 +39,10 @@ pub(crate) async fn check_access(
         return Err(ApiError::policy_unavailable().into());
     }
     let (snapshot, now) = (&*pinned.snapshot, state.clock.now());
-    for (name, term) in [("user_external_id", &body.user_external_id), ("target_address", &body.target_address)] {
+    for (name, term) in [
+        ("user_external_id", &body.user_external_id),
+        ("target_address", &body.target_address),
+    ] {
         if let Some(term) = term {
             admin.looked_for(name, term);
         }
@@ -63,12 +66,17 @@ pub(crate) async fn check_access(
         visible_to: &VisibleTo::default(),
         named_org: who.org.map_or(NamedOrg::Unnamed, NamedOrg::Org),
         now,
-        head: HeadFacts { number: state.node.head().map_or(0, |head| head.number) },
+        head: HeadFacts {
+            number: state.node.head().map_or(0, |head| head.number),
+        },
         knobs: &state.knobs,
     };
     let decision = access::decide(snapshot, &question);
     let found = access::explain(snapshot, &question, &decision);
-    let held = who.user.as_deref().map_or(Claims::NONE, |user| claims(&state, snapshot, user, &found, &asked, now));
+    let held = who
+        .user
+        .as_deref()
+        .map_or(Claims::NONE, |user| claims(&state, snapshot, user, &found, &asked, now));
     let mut result = AccessCheckResult {
         allowed: false,
         auth_required: false,
@@ -117,7 +125,9 @@ struct Who {
 impl Who {
     /// HD7: who asks about somebody else as an administrator learns nothing of wallets that were not disclosed to them.
     fn caller(&self, admin: &Admin, chosen: Option<Address>) -> Caller {
-        let Some(user) = self.user.clone() else { return Caller::Anonymous };
+        let Some(user) = self.user.clone() else {
+            return Caller::Anonymous;
+        };
         match (admin.user_id(), self.org) {
             (Some(operator), Some(org)) if operator != user.id => {
                 let beside = Beside::new(operator, org);
@@ -152,17 +162,31 @@ impl Who {
         body: &AccessCheckRequest,
         now: Timestamp,
     ) -> Result<Self, Failure> {
-        let given = |text: &Option<String>| text.as_deref().map(str::trim).filter(|t| !t.is_empty()).map(str::to_owned);
+        let given = |text: &Option<String>| {
+            text.as_deref()
+                .map(str::trim)
+                .filter(|t| !t.is_empty())
+                .map(str::to_owned)
+        };
         let by_id = given(&body.org_id).map(|text| text.parse::<OrgId>().ok());
-        let by_slug =
-            given(&body.org_slug).map(|slug| snapshot.organizations().find(|org| *org.slug == *slug).map(|org| org.id));
+        let by_slug = given(&body.org_slug).map(|slug| {
+            snapshot
+                .organizations()
+                .find(|org| *org.slug == *slug)
+                .map(|org| org.id)
+        });
         let named = match (by_id, by_slug) {
             (Some(one), Some(other)) if one != other => Some(None),
             (one, other) => one.or(other),
         };
         let org = named.map(|org| org.filter(|org| snapshot.organization(*org).is_some()));
         let did = given(&body.user_external_id);
-        let user = did.map(|did| ExternalId::new(&did).ok().and_then(|did| snapshot.user_by_external(&did)).cloned());
+        let user = did.map(|did| {
+            ExternalId::new(&did)
+                .ok()
+                .and_then(|did| snapshot.user_by_external(&did))
+                .cloned()
+        });
         if admin.is_super() {
             let org = match org {
                 Some(None) => return Err(Failure::not_found("organization not found")),
@@ -206,8 +230,15 @@ impl Asked {
         body: &AccessCheckRequest,
         sender: Option<Address>,
     ) -> Result<Self, Failure> {
-        let text = |text: &Option<String>| text.as_deref().map(str::trim).filter(|t| !t.is_empty()).map(str::to_owned);
-        let target = text(&body.target_address).map(|text| input::address(&text)).transpose()?;
+        let text = |text: &Option<String>| {
+            text.as_deref()
+                .map(str::trim)
+                .filter(|t| !t.is_empty())
+                .map(str::to_owned)
+        };
+        let target = text(&body.target_address)
+            .map(|text| input::address(&text))
+            .transpose()?;
         let selector = text(&body.function_selector).map(|text| selector(&text)).transpose()?;
         if selector.is_some() && target.is_none() {
             return Err(Failure::bad("function_selector needs a target_address"));
@@ -215,15 +246,34 @@ impl Asked {
         if body.params.is_some() && target.is_some() {
             return Err(Failure::bad("give params or target_address, not both"));
         }
-        let unparsed = |given| Self { call: Err(ParamError::invalid("not parsed")), given, target, chosen: None };
+        let unparsed = |given| Self {
+            call: Err(ParamError::invalid("not parsed")),
+            given,
+            target,
+            chosen: None,
+        };
         if let (Lookup::Extra(extra), None) = (lookup, lookup.row()) {
-            let params = body.params.clone().or_else(|| target.map(|target| vec![json!(lower(target))]));
-            let raw = params.as_ref().map(to_raw_value).transpose().map_err(|_| Failure::bad("params must be JSON"))?;
+            let params = body
+                .params
+                .clone()
+                .or_else(|| target.map(|target| vec![json!(lower(target))]));
+            let raw = params
+                .as_ref()
+                .map(to_raw_value)
+                .transpose()
+                .map_err(|_| Failure::bad("params must be JSON"))?;
             let call = call::unexamined(extra.name(), raw.as_deref()).map(|parsed| parsed.call);
             let call = call.map_err(|error| Failure::bad(error.message().to_owned()))?;
-            return Ok(Self { call: Ok(call), given: params.is_some(), target, chosen: None });
+            return Ok(Self {
+                call: Ok(call),
+                given: params.is_some(),
+                target,
+                chosen: None,
+            });
         }
-        let Some(method) = lookup.row() else { return Ok(unparsed(body.params.is_some())) };
+        let Some(method) = lookup.row() else {
+            return Ok(unparsed(body.params.is_some()));
+        };
         let mut chosen = None;
         let params = match (&body.params, target) {
             (Some(params), _) => Some(params.clone()),
@@ -236,17 +286,28 @@ impl Asked {
             }
             (None, None) => None,
         };
-        let raw = params.as_ref().map(to_raw_value).transpose().map_err(|_| Failure::bad("params must be JSON"))?;
+        let raw = params
+            .as_ref()
+            .map(to_raw_value)
+            .transpose()
+            .map_err(|_| Failure::bad("params must be JSON"))?;
         // A signed send is not made up: it is judged as the send of the same content.
         let read_as = match (method, target) {
             (Method::SendRawTransaction, Some(_)) => Method::SendTransaction,
             (method, _) => method,
         };
-        let chain = ChainRules { chain_id: state.node.chain_id() };
+        let chain = ChainRules {
+            chain_id: state.node.chain_id(),
+        };
         let call = call::parse(read_as, raw.as_deref(), chain).map(|parsed| parsed.call);
         match call {
             Err(error) if params.is_some() => Err(Failure::bad(error.message().to_owned())),
-            call => Ok(Self { call, given: params.is_some(), target, chosen }),
+            call => Ok(Self {
+                call,
+                given: params.is_some(),
+                target,
+                chosen,
+            }),
         }
     }
 }
@@ -266,7 +327,11 @@ fn about(method: Method, target: Address, selector: Option<&str>, own: Option<Ad
     Some(match method {
         Method::Call | Method::EstimateGas | Method::CreateAccessList => vec![json!({"to": target, "data": data})],
         Method::DebugTraceCall => {
-            vec![json!({"to": target, "data": data}), json!("latest"), json!({"tracer": "callTracer"})]
+            vec![
+                json!({"to": target, "data": data}),
+                json!("latest"),
+                json!({"tracer": "callTracer"}),
+            ]
         }
         Method::SendTransaction | Method::SendRawTransaction => {
             vec![json!({"from": lower(own.unwrap_or(Beside::NOBODY)), "to": target, "data": data})]
@@ -290,9 +355,13 @@ fn claims(
 ) -> Claims {
     let Some(org) = found.org else { return Claims::NONE };
     let member = Member::new(snapshot, user.id, now);
-    let in_org = member.rights_in(org).map_or(Claims::NONE, |rights| rights.permissions.claims);
+    let in_org = member
+        .rights_in(org)
+        .map_or(Claims::NONE, |rights| rights.permissions.claims);
     let target = found.targets.first().map(|target| target.address).or(asked.target);
-    let contract = target.and_then(|target| snapshot.contract(target)).filter(|contract| contract.org == org);
+    let contract = target
+        .and_then(|target| snapshot.contract(target))
+        .filter(|contract| contract.org == org);
     match contract.map(|contract| access::reach(snapshot, &member, contract, &state.knobs)) {
         None => in_org,
         // `deploy` is about the organization, the others about the contract.

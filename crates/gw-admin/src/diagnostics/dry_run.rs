@@ -69,7 +69,9 @@ pub(crate) async fn dry_run(
         }
     };
     let params = body.rpc.params;
-    shoulder.record(&state, &admin, Way::DryRun, method.as_str(), &params).await?;
+    shoulder
+        .record(&state, &admin, Way::DryRun, method.as_str(), &params)
+        .await?;
     let call = Rehearsal {
         operator: shoulder.operator,
         target: shoulder.target.id,
@@ -78,7 +80,11 @@ pub(crate) async fn dry_run(
         params: params.clone(),
         client: admin.ip(),
     };
-    let said = state.tester.rehearse(call).await.map_err(|BadRehearsal(why)| Failure::bad(why))?;
+    let said = state
+        .tester
+        .rehearse(call)
+        .await
+        .map_err(|BadRehearsal(why)| Failure::bad(why))?;
     refused(&said)?;
     let explanation = explain(&state, &snapshot, &shoulder, method, &params, &said);
     Ok(Json(document(&admin, method, said, explanation)))
@@ -86,7 +92,13 @@ pub(crate) async fn dry_run(
 
 /// What is no decision about the member is an error of the request, the node or the gateway.
 fn refused(said: &Rehearsed) -> Result<(), Failure> {
-    let text = || said.answer.pointer("/error/message").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let text = || {
+        said.answer
+            .pointer("/error/message")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
     match said.status {
         400 if said.reason == Some(DenyReason::InvalidRequestShape) => Err(Failure::bad(text())),
         429 => Err(ApiError::new(gw_http::ErrorCode::RateLimited, "too many requests").into()),
@@ -116,7 +128,9 @@ fn explain(
         beside = beside.sending_from(Beside::NOBODY);
     }
     let raw = to_raw_value(&params).ok();
-    let chain = ChainRules { chain_id: state.node.chain_id() };
+    let chain = ChainRules {
+        chain_id: state.node.chain_id(),
+    };
     let mut call = match &raw {
         Some(raw) => call::parse(method, Some(raw), chain).map(|parsed| parsed.call),
         None => Err(ParamError::invalid("not parsed")),
@@ -132,7 +146,9 @@ fn explain(
         visible_to: &VisibleTo::default(),
         named_org: NamedOrg::Org(shoulder.org),
         now: state.clock.now(),
-        head: HeadFacts { number: state.node.head().map_or(0, |head| head.number) },
+        head: HeadFacts {
+            number: state.node.head().map_or(0, |head| head.number),
+        },
         knobs: &state.knobs,
     };
     let decision = access::decide(snapshot, &question);
@@ -155,10 +171,20 @@ fn explain(
 fn document(admin: &Admin, method: Method, said: Rehearsed, explanation: Explanation) -> DryRunResponseDoc {
     // The node ran it, and it failed: that is an answer.
     let failed = said.reason == Some(DenyReason::UpstreamError);
-    let reason = said.reason.filter(|_| !failed).map(|reason| admin.visible_reason(reason));
+    let reason = said
+        .reason
+        .filter(|_| !failed)
+        .map(|reason| admin.visible_reason(reason));
     let allowed = reason.is_none();
-    let (trace, logs) = said.effects.map_or((None, None), |(trace, logs)| (Some(trace), Some(logs)));
-    let visible = logs.as_ref().map(|logs| logs.iter().filter(|(_, seen)| *seen).map(|(log, _)| log.clone()).collect());
+    let (trace, logs) = said
+        .effects
+        .map_or((None, None), |(trace, logs)| (Some(trace), Some(logs)));
+    let visible = logs.as_ref().map(|logs| {
+        logs.iter()
+            .filter(|(_, seen)| *seen)
+            .map(|(log, _)| log.clone())
+            .collect()
+    });
     let response = match said.answer.get("error") {
         Some(error) if failed => Some(serde_json::json!({"error": error})),
         Some(_) => None,

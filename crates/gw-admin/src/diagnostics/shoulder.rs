@@ -59,11 +59,16 @@ impl Shoulder {
             return Err(ApiError::policy_unavailable().into());
         }
         let (snapshot, now) = (pinned.snapshot, state.clock.now());
-        let user = ExternalId::new(did.trim()).ok().and_then(|did| snapshot.user_by_external(&did)).cloned();
+        let user = ExternalId::new(did.trim())
+            .ok()
+            .and_then(|did| snapshot.user_by_external(&did))
+            .cloned();
         let member = |user: &Arc<User>| {
             snapshot.has_accepted(user.id, org, now) && Member::new(&snapshot, user.id, now).rights_in(org).is_some()
         };
-        let target = user.filter(member).ok_or_else(|| Failure::not_found("user not found"))?;
+        let target = user
+            .filter(member)
+            .ok_or_else(|| Failure::not_found("user not found"))?;
         if target.id == operator {
             return Err(Failure::bad("you are this user: make the call yourself"));
         }
@@ -82,7 +87,10 @@ impl Shoulder {
     ) -> Result<(), Failure> {
         let unavailable = |_| Failure::from(ApiError::audit_unavailable());
         let params = Value::from(params).to_string();
-        let cipher = state.key_cipher.as_ref().ok_or_else(|| Failure::from(ApiError::audit_unavailable()))?;
+        let cipher = state
+            .key_cipher
+            .as_ref()
+            .ok_or_else(|| Failure::from(ApiError::audit_unavailable()))?;
         let entry = Impersonation {
             user: self.target.id,
             external_id: self.target.external_id.clone(),

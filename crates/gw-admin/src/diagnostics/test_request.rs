@@ -45,28 +45,51 @@ pub(crate) async fn test_request(
         Lookup::Blocked | Lookup::Unknown => false,
     };
     if writes && !(body.allow_write && admin.is_super()) {
-        return Err(Failure::bad("sends are not tested: they take effect. allow_write and the super token run one"));
+        return Err(Failure::bad(
+            "sends are not tested: they take effect. allow_write and the super token run one",
+        ));
     }
-    let token = body.jwt_token.as_deref().map(|token| token.trim().trim_start_matches("Bearer "));
+    let token = body
+        .jwt_token
+        .as_deref()
+        .map(|token| token.trim().trim_start_matches("Bearer "));
     let token = token.filter(|token| !token.is_empty());
-    let claims = token.map(|token| state.edge.tokens.access(token, state.clock.now())).transpose();
+    let claims = token
+        .map(|token| state.edge.tokens.access(token, state.clock.now()))
+        .transpose();
     let claims = claims.map_err(|_| Failure::bad(BAD_TOKEN))?;
-    let identity = claims.as_ref().map_or(NOBODY.to_owned(), |claims| claims.subject.as_str().to_owned());
+    let identity = claims
+        .as_ref()
+        .map_or(NOBODY.to_owned(), |claims| claims.subject.as_str().to_owned());
     if !admin.is_super() {
-        let Some(org) = org else { return Err(Failure::bad("org_id is required")) };
+        let Some(org) = org else {
+            return Err(Failure::bad("org_id is required"));
+        };
         let user = match &claims {
             Some(claims) => state.store.read().find_user_by_external_id(&claims.subject).await?,
             None => None,
         };
-        let Some(user) = user else { return Err(admin.unknown_target("user not found")) };
+        let Some(user) = user else {
+            return Err(admin.unknown_target("user not found"));
+        };
         let inside = state.store.read().organizations_of(user.id).await?.contains(&org);
         if !covers(&scope, org) || !inside {
             return Err(admin.unknown_target("user not found"));
         }
     }
     let began = state.clock.now();
-    let call = TestCall { token: token.map(Secret::new), org, method, params: body.params, client: admin.ip() };
-    let said = state.tester.run(call).await.map_err(|BadToken| Failure::bad(BAD_TOKEN))?;
+    let call = TestCall {
+        token: token.map(Secret::new),
+        org,
+        method,
+        params: body.params,
+        client: admin.ip(),
+    };
+    let said = state
+        .tester
+        .run(call)
+        .await
+        .map_err(|BadToken| Failure::bad(BAD_TOKEN))?;
     let latency = state.clock.now().micros().saturating_sub(began.micros()).max(0) / 1000;
     let message = said.answer.pointer("/error/message").and_then(|text| text.as_str());
     let error = message.map(|text| match said.reason {
@@ -81,5 +104,13 @@ pub(crate) async fn test_request(
         _ => StatusCode::OK,
     };
     let result = said.answer.get("result").cloned();
-    Ok((status, Json(TestRequestResponse { result, error, identity, latency_ms: latency })))
+    Ok((
+        status,
+        Json(TestRequestResponse {
+            result,
+            error,
+            identity,
+            latency_ms: latency,
+        }),
+    ))
 }

@@ -45,7 +45,11 @@ pub(crate) async fn view_as(
     let name = match Method::lookup(method) {
         Lookup::Known(known) => match known.class() {
             Class::Write => return Err(Failure::bad("view-as only reads: a dry-run shows what a send would do")),
-            Class::Live => return Err(Failure::bad("view-as only reads: filters and subscriptions are their owner's")),
+            Class::Live => {
+                return Err(Failure::bad(
+                    "view-as only reads: filters and subscriptions are their owner's",
+                ));
+            }
             Class::Meta
             | Class::Chain
             | Class::State
@@ -67,7 +71,11 @@ pub(crate) async fn view_as(
         params: body.params,
         client: admin.ip(),
     };
-    let said = state.tester.rehearse(call).await.map_err(|BadRehearsal(why)| Failure::bad(why))?;
+    let said = state
+        .tester
+        .rehearse(call)
+        .await
+        .map_err(|BadRehearsal(why)| Failure::bad(why))?;
     let status = match said.status {
         429 => StatusCode::TOO_MANY_REQUESTS,
         500 => StatusCode::INTERNAL_SERVER_ERROR,
@@ -78,7 +86,15 @@ pub(crate) async fn view_as(
     };
     let part = |name: &str| said.answer.get(name).cloned();
     let id = body.id.unwrap_or(Value::Null);
-    Ok((status, Json(ViewAsAnswer { jsonrpc: "2.0", id, result: part("result"), error: part("error") })))
+    Ok((
+        status,
+        Json(ViewAsAnswer {
+            jsonrpc: "2.0",
+            id,
+            result: part("result"),
+            error: part("error"),
+        }),
+    ))
 }
 
 /// Where the reads of the explorer are mirrored, once there is one: the way in and its refusals, and nothing behind them.

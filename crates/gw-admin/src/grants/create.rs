@@ -29,7 +29,11 @@ pub(crate) async fn create_grant(
     let org = admin.writable_org(&state, &org).await?;
     let mut tx = admin.begin(&state).await?;
     let contract = admin.contract_of(&tx.read(), &org, &address).await?;
-    let Some(group) = tx.read().find_group(input::id(&body.group_id, "group_id")?).await?.filter(|g| g.org == org.id)
+    let Some(group) = tx
+        .read()
+        .find_group(input::id(&body.group_id, "group_id")?)
+        .await?
+        .filter(|g| g.org == org.id)
     else {
         return Err(Failure::bad("group_id must name a group of the organization"));
     };

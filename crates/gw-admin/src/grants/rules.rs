@@ -36,7 +36,9 @@ fn check_size(rules: &[FunctionRule]) -> Result<(), Failure> {
     if text.len() <= MOST_FUNCTIONS {
         return Ok(());
     }
-    Err(Failure::bad(format!("functions must have at most {MOST_FUNCTIONS} bytes as JSON")))
+    Err(Failure::bad(format!(
+        "functions must have at most {MOST_FUNCTIONS} bytes as JSON"
+    )))
 }
 
 /// F3: every parameter rule names an input of the function that fits one word, and `self` an address.
@@ -90,7 +92,9 @@ pub(super) fn check_events(
             for literal in param.must_be.literals() {
                 literals += 1;
                 if kind == Some(WordKind::Address) && !owned(state, org, literal.word) {
-                    return Err(Failure::forbidden("a listed address does not belong to the organization"));
+                    return Err(Failure::forbidden(
+                        "a listed address does not belong to the organization",
+                    ));
                 }
             }
         }
@@ -107,7 +111,10 @@ fn check_param(rule: &mut ParamRule, kind: Option<WordKind>, of: &str) -> Result
     };
     let bound = matches!(
         &rule.must_be,
-        MustBe::Compare(Comparison::Less | Comparison::AtMost | Comparison::More | Comparison::AtLeast, _)
+        MustBe::Compare(
+            Comparison::Less | Comparison::AtMost | Comparison::More | Comparison::AtLeast,
+            _
+        )
     );
     for literal in rule.must_be.literals_mut() {
         fit(literal, kind, bound).map_err(|why| Failure::bad(format!("parameter {} of {of} {why}", rule.index)))?;
@@ -180,7 +187,12 @@ fn described(kind: WordKind) -> (String, usize) {
 
 /// Whether the word is an address of the organization.
 fn owned(state: &AdminState, org: &Organization, word: B256) -> bool {
-    belongs(&state.feed.pin().snapshot, org.id, Address::from_word(word), state.clock.now())
+    belongs(
+        &state.feed.pin().snapshot,
+        org.id,
+        Address::from_word(word),
+        state.clock.now(),
+    )
 }
 
 #[cfg(test)]
@@ -188,8 +200,14 @@ mod tests {
     use super::*;
 
     fn rule(index: u16, must_be: &str) -> Vec<FunctionRule> {
-        let param_rules = vec![ParamRule { index, must_be: MustBe::parse(must_be).unwrap() }];
-        vec![FunctionRule { selector: [0x70, 0xa0, 0x82, 0x31], param_rules }]
+        let param_rules = vec![ParamRule {
+            index,
+            must_be: MustBe::parse(must_be).unwrap(),
+        }];
+        vec![FunctionRule {
+            selector: [0x70, 0xa0, 0x82, 0x31],
+            param_rules,
+        }]
     }
 
     fn check(rules: &[FunctionRule], abi: Option<&ContractAbi>) -> Result<Vec<FunctionRule>, String> {
@@ -210,13 +228,19 @@ mod tests {
         let rule_of = |index, must_be: &str| {
             let must_be = serde_json::from_str(must_be).unwrap();
             let param_rules = vec![ParamRule { index, must_be }];
-            [FunctionRule { selector: [0xa9, 0x05, 0x9c, 0xbb], param_rules }]
+            [FunctionRule {
+                selector: [0xa9, 0x05, 0x9c, 0xbb],
+                param_rules,
+            }]
         };
         let less = r#"{"op":"lt","value":"0x64"}"#;
         assert!(check(&rule_of(1, less), Some(abi)).is_ok());
         assert!(check(&rule_of(0, less), Some(abi)).is_err(), "an address has no order");
         assert!(check(&rule_of(0, r#"{"op":"org"}"#), Some(abi)).is_ok());
-        assert!(check(&rule_of(1, r#"{"op":"org"}"#), Some(abi)).is_err(), "an amount is no address");
+        assert!(
+            check(&rule_of(1, r#"{"op":"org"}"#), Some(abi)).is_err(),
+            "an amount is no address"
+        );
         let mut unknown = rule(0, "self");
         unknown[0].selector = [1, 2, 3, 4];
         assert!(check(&unknown, Some(abi)).is_err());
@@ -234,9 +258,19 @@ mod tests {
         let selector = abi.json().functions().next().unwrap().selector().0;
         let given = |index: u16, must_be: &str| {
             let must_be = serde_json::from_str(must_be).unwrap();
-            let rules = [FunctionRule { selector, param_rules: vec![ParamRule { index, must_be }] }];
+            let rules = [FunctionRule {
+                selector,
+                param_rules: vec![ParamRule { index, must_be }],
+            }];
             let rules = check(&rules, Some(&abi))?;
-            Ok::<_, String>(rules[0].param_rules[0].must_be.literals().iter().map(|l| l.word).collect::<Vec<_>>())
+            Ok::<_, String>(
+                rules[0].param_rules[0]
+                    .must_be
+                    .literals()
+                    .iter()
+                    .map(|l| l.word)
+                    .collect::<Vec<_>>(),
+            )
         };
         let text = |digits: &str| format!("\"0x{digits}\"");
         let word = |digits: &str| format!("0x{digits}").parse::<B256>().unwrap();
@@ -267,7 +301,10 @@ mod tests {
             (4, "02".to_owned()),
         ] {
             let why = given(index, &text(&bad)).unwrap_err();
-            assert!(why.contains(&format!("parameter {index} of function")), "{index}: {bad}: {why}");
+            assert!(
+                why.contains(&format!("parameter {index} of function")),
+                "{index}: {bad}: {why}"
+            );
         }
         let short = given(0, &text(address.trim_start_matches("f3"))).unwrap_err();
         assert!(
@@ -279,7 +316,14 @@ mod tests {
         assert!(given(0, &list(address, address)).is_ok());
         assert!(given(0, &list(address, "12")).is_err());
         assert!(given(2, r#"{"op":"ne","value":"0x64"}"#).is_err());
-        assert_eq!(given(2, r#"{"op":"gte","value":"0x64"}"#), Ok(vec![word(&padded("64"))]));
-        assert!(given(3, r#"{"op":"lt","value":"0x10000"}"#).unwrap_err().contains("too large"));
+        assert_eq!(
+            given(2, r#"{"op":"gte","value":"0x64"}"#),
+            Ok(vec![word(&padded("64"))])
+        );
+        assert!(
+            given(3, r#"{"op":"lt","value":"0x10000"}"#)
+                .unwrap_err()
+                .contains("too large")
+        );
     }
 }

@@ -29,8 +29,9 @@ pub(crate) async fn update_grant(
     let contract = admin.contract_of(&tx.read(), &org, &address).await?;
     let group = admin.group_of(&tx.read(), &org, &group).await?.group.id;
     let mut functions = body.functions;
-    let mut event_rules: Option<EventRules> =
-        body.event_rules.map(|given| given.map_or(EventRules::Unset, |field: EventRulesField| field.into()));
+    let mut event_rules: Option<EventRules> = body
+        .event_rules
+        .map(|given| given.map_or(EventRules::Unset, |field: EventRulesField| field.into()));
     let abi = rules::effective_abi(&contract)?;
     rules::check_functions(functions.as_mut().and_then(Option::as_mut), abi.as_deref())?;
     if let Some(rules) = &mut event_rules {
@@ -38,7 +39,10 @@ pub(crate) async fn update_grant(
     }
     let patch = GrantPatch {
         // `null` clears as an empty list does.
-        claims: body.claims.map(|given| input::claims(given.as_deref().unwrap_or_default())).transpose()?,
+        claims: body
+            .claims
+            .map(|given| input::claims(given.as_deref().unwrap_or_default()))
+            .transpose()?,
         functions,
         event_rules,
     };

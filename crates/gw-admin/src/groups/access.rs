@@ -90,7 +90,9 @@ fn anonymous(methods: &[String], body: &GroupAccessRequest) -> Result<(), Failur
         Lookup::Extra(_) | Lookup::Blocked | Lookup::Unknown => false,
     };
     if let Some(closed) = methods.iter().find(|name| !open(name)) {
-        return Err(Failure::bad(format!("method `{closed}` cannot be opened to anonymous callers")));
+        return Err(Failure::bad(format!(
+            "method `{closed}` cannot be opened to anonymous callers"
+        )));
     }
     if !body.claims.is_empty() {
         return Err(Failure::bad("the anonymous group takes no claims"));
@@ -116,9 +118,14 @@ fn api_key(state: &AdminState, given: Option<Option<String>>, found: &GroupWithA
         Some(Some(key)) if key.is_empty() => Ok(ApiKey::Clear),
         Some(Some(key)) => {
             let Some(cipher) = &state.key_cipher else {
-                return Err(Failure::bad("RPC_API_KEY_ENCRYPTION_KEY is not set: upstream keys cannot be stored"));
+                return Err(Failure::bad(
+                    "RPC_API_KEY_ENCRYPTION_KEY is not set: upstream keys cannot be stored",
+                ));
             };
-            cipher.seal(input::api_key(&key)?, &*state.entropy).map(ApiKey::Set).map_err(failed)
+            cipher
+                .seal(input::api_key(&key)?, &*state.entropy)
+                .map(ApiKey::Set)
+                .map_err(failed)
         }
     }
 }

@@ -30,7 +30,12 @@ pub(crate) async fn batch_delete_preview(
     let org = admin.readable_org(&state, &org).await?;
     let reads = state.store.read();
     let ids = of_org(&reads, &org, &body).await?;
-    let groups = reads.group_impact(&ids).await?.into_iter().map(GroupBatchDeletePreviewEntry::from).collect();
+    let groups = reads
+        .group_impact(&ids)
+        .await?
+        .into_iter()
+        .map(GroupBatchDeletePreviewEntry::from)
+        .collect();
     Ok(Json(GroupBatchDeletePreviewResponse { groups }))
 }
 
@@ -60,7 +65,9 @@ pub(crate) async fn batch_delete(
     }
     before.keep(&admin, &mut tx).await?;
     tx.commit().await?;
-    Ok(Json(GroupBatchDeleteResponse { deleted_count: ids.len() }))
+    Ok(Json(GroupBatchDeleteResponse {
+        deleted_count: ids.len(),
+    }))
 }
 
 /// The ids, each once; what is no group of the organization is one refusal, whatever it is.

@@ -14,5 +14,7 @@ pub(crate) async fn get_group(
     Path((org, group)): Path<(String, String)>,
 ) -> Result<Json<Group>, Failure> {
     let org = admin.readable_org(&state, &org).await?;
-    Ok(Json(admin.group_of(&state.store.read(), &org, &group).await?.group.into()))
+    Ok(Json(
+        admin.group_of(&state.store.read(), &org, &group).await?.group.into(),
+    ))
 }

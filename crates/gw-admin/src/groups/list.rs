@@ -32,10 +32,14 @@ pub(crate) async fn list_groups(
     page: Page,
 ) -> Result<Json<Paged<GroupWithAccess>>, Failure> {
     let org = admin.readable_org(&state, &org).await?;
-    let found = state.store.read().list_groups(org.id, filter.search.as_deref(), paging(page)).await?;
-    let rows = found
-        .rows
-        .into_iter()
-        .map(|row| GroupWithAccess { group: row.group.into(), access: GroupAccess::new(row.access, None) });
+    let found = state
+        .store
+        .read()
+        .list_groups(org.id, filter.search.as_deref(), paging(page))
+        .await?;
+    let rows = found.rows.into_iter().map(|row| GroupWithAccess {
+        group: row.group.into(),
+        access: GroupAccess::new(row.access, None),
+    });
     Ok(Json(page.of(rows.collect(), found.total)))
 }

@@ -16,7 +16,9 @@ use gw_store::record::GroupPatch;
 /// A5: nobody is administrator and read-only administrator by one group.
 pub(super) fn exclusive(admin: bool, readonly: bool) -> Result<(), Failure> {
     if admin && readonly {
-        return Err(Failure::bad("is_org_admin and is_org_readonly_admin exclude each other"));
+        return Err(Failure::bad(
+            "is_org_admin and is_org_readonly_admin exclude each other",
+        ));
     }
     Ok(())
 }
@@ -37,7 +39,11 @@ pub(crate) async fn update_group(
     let org = admin.writable_org(&state, &org).await?;
     let patch = GroupPatch {
         name: body.name.as_deref().map(input::name).transpose()?,
-        description: body.description.as_deref().map(|d| input::text(d, "description", 1000)).transpose()?,
+        description: body
+            .description
+            .as_deref()
+            .map(|d| input::text(d, "description", 1000))
+            .transpose()?,
         is_org_admin: body.is_org_admin,
         is_org_readonly_admin: body.is_org_readonly_admin,
     };
@@ -50,7 +56,9 @@ pub(crate) async fn update_group(
     if body.is_org_admin == Some(true) {
         admin.require_super()?;
         if found.access.claims.iter().next().is_some() {
-            return Err(Failure::bad("an administrator group has no claims of its own: clear them first"));
+            return Err(Failure::bad(
+                "an administrator group has no claims of its own: clear them first",
+            ));
         }
     }
     exclusive(

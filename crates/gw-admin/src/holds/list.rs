@@ -15,5 +15,7 @@ pub(crate) async fn list_legal_holds(
 ) -> Result<Json<LegalHoldListResponse>, Failure> {
     admin.require_super()?;
     let data = state.store.read().list_holds().await?;
-    Ok(Json(LegalHoldListResponse { data: data.into_iter().map(LegalHold::from).collect() }))
+    Ok(Json(LegalHoldListResponse {
+        data: data.into_iter().map(LegalHold::from).collect(),
+    }))
 }

@@ -18,12 +18,21 @@ pub(crate) async fn clear_conviction(
     admin.require_writer()?;
     let JsonBody(body) = body?;
     let id: ConvictionId = id.parse().map_err(|_| admin.unknown_target(UNKNOWN))?;
-    let found = state.store.read().find_conviction(id).await?.ok_or_else(|| admin.unknown_target(UNKNOWN))?;
+    let found = state
+        .store
+        .read()
+        .find_conviction(id)
+        .await?
+        .ok_or_else(|| admin.unknown_target(UNKNOWN))?;
     require_clearance(&admin, &state, Some(found.id), UNKNOWN).await?;
     let reason = reason(&body)?;
     let mut tx = admin.begin(&state).await?;
     // Filed where its administrators find it, if it wronged one organization only.
-    let org = if let [only] = found.wronged.as_slice() { Some(*only) } else { None };
+    let org = if let [only] = found.wronged.as_slice() {
+        Some(*only)
+    } else {
+        None
+    };
     tx.clear_conviction(id, org, reason).await?;
     tx.commit().await?;
     Ok(Message::new("conviction cleared"))

@@ -31,7 +31,12 @@ pub(crate) async fn clear_quarantine(
         tx.commit().await?;
         return Ok(Message::new("quarantine cleared"));
     }
-    let found = state.store.read().find_quarantine(id).await?.ok_or_else(|| admin.unknown_target(UNKNOWN))?;
+    let found = state
+        .store
+        .read()
+        .find_quarantine(id)
+        .await?
+        .ok_or_else(|| admin.unknown_target(UNKNOWN))?;
     require_clearance(&admin, &state, found.conviction, UNKNOWN).await?;
     let reason = reason(&body)?;
     let mut tx = admin.begin(&state).await?;

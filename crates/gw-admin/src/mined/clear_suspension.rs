@@ -18,7 +18,12 @@ pub(crate) async fn clear_suspension(
     admin.require_writer()?;
     let JsonBody(body) = body?;
     let id: SuspensionId = id.parse().map_err(|_| admin.unknown_target(UNKNOWN))?;
-    let found = state.store.read().find_suspension(id).await?.ok_or_else(|| admin.unknown_target(UNKNOWN))?;
+    let found = state
+        .store
+        .read()
+        .find_suspension(id)
+        .await?
+        .ok_or_else(|| admin.unknown_target(UNKNOWN))?;
     require_clearance(&admin, &state, found.conviction, UNKNOWN).await?;
     let reason = reason(&body)?;
     let mut tx = admin.begin(&state).await?;

@@ -15,7 +15,11 @@ pub(crate) async fn list_convictions(
     State(state): State<AdminState>,
 ) -> Result<Json<MinedConvictionListResponse>, Failure> {
     let findings = Findings::load(&admin, &state).await?;
-    let mut found: Vec<_> = findings.convictions.values().filter(|found| found.cleared_at.is_none()).collect();
+    let mut found: Vec<_> = findings
+        .convictions
+        .values()
+        .filter(|found| found.cleared_at.is_none())
+        .collect();
     found.retain(|found| findings.is_theirs(found.org, Some(*found)));
     found.sort_by_key(|found| (std::cmp::Reverse(found.created_at), found.id));
     let data = found.into_iter().map(|found| {
@@ -27,7 +31,11 @@ pub(crate) async fn list_convictions(
             block_hash: found.block_hash,
             external_id: knows_sender.then(|| found.external_id.clone()),
             sender: found.sender.filter(|_| admin.is_super()),
-            wronged_org_ids: if findings.may_see_details(&found.wronged) { theirs(&found.wronged) } else { Vec::new() },
+            wronged_org_ids: if findings.may_see_details(&found.wronged) {
+                theirs(&found.wronged)
+            } else {
+                Vec::new()
+            },
             clearable: findings.may_clear(Some(found)),
             reason: findings.shown_reason(found.wronged.as_slice(), &found.reason),
             created_at: found.created_at,

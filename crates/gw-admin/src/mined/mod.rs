@@ -41,8 +41,15 @@ impl<'a> Findings<'a> {
     async fn load(admin: &'a Admin, state: &AdminState) -> Result<Self, Failure> {
         let scope = admin.scope()?;
         let convictions = state.store.read().list_convictions().await?;
-        let convictions = convictions.into_iter().map(|conviction| (conviction.id, conviction)).collect();
-        Ok(Self { admin, scope, convictions })
+        let convictions = convictions
+            .into_iter()
+            .map(|conviction| (conviction.id, conviction))
+            .collect();
+        Ok(Self {
+            admin,
+            scope,
+            convictions,
+        })
     }
 
     /// Whether an organization of the administrator's is among these.
@@ -69,7 +76,11 @@ impl<'a> Findings<'a> {
 
     fn shown_reason(&self, wronged: &[OrgId], reason: &str) -> String {
         const UNTOLD: &str = "mined_trace_violation";
-        if self.may_see_details(wronged) { reason.to_owned() } else { UNTOLD.to_owned() }
+        if self.may_see_details(wronged) {
+            reason.to_owned()
+        } else {
+            UNTOLD.to_owned()
+        }
     }
 
     fn may_clear(&self, conviction: Option<&Conviction>) -> bool {
@@ -99,7 +110,11 @@ async fn require_clearance(
         Some(id) => state.store.read().find_conviction(id).await?,
         None => None,
     };
-    if may_clear(admin, conviction.as_ref()) { Ok(()) } else { Err(admin.unknown_target(what)) }
+    if may_clear(admin, conviction.as_ref()) {
+        Ok(())
+    } else {
+        Err(admin.unknown_target(what))
+    }
 }
 
 #[cfg(test)]

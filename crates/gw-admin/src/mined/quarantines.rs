@@ -21,7 +21,9 @@ pub(crate) async fn list_quarantines(
     // HD40: the list of changed contracts reveals what the transaction did. Only administrators of all wronged organizations
     // see it.
     for row in state.store.read().list_withheld().await? {
-        let Some(conviction) = findings.conviction(Some(row.conviction)) else { continue };
+        let Some(conviction) = findings.conviction(Some(row.conviction)) else {
+            continue;
+        };
         let is_theirs =
             findings.may_see_details(&conviction.wronged) && row.org.is_some_and(|org| findings.concerns(&[org]));
         if admin.is_super() || is_theirs {

@@ -33,9 +33,15 @@ pub(crate) async fn delete_org(
     if state.settings.confirm_deletes && query.confirm.as_deref() != Some(&org.slug) {
         let one = Paging { limit: 1, offset: 0 };
         let groups = tx.read().list_groups(org.id, None, one).await?.total;
-        let contracts = tx.read().list_contracts(org.id, &ContractFilter::default(), one).await?.total;
+        let contracts = tx
+            .read()
+            .list_contracts(org.id, &ContractFilter::default(), one)
+            .await?
+            .total;
         if groups + contracts > 0 {
-            return Err(Failure::bad("the organization holds groups or contracts: repeat with confirm=<slug>"));
+            return Err(Failure::bad(
+                "the organization holds groups or contracts: repeat with confirm=<slug>",
+            ));
         }
     }
     tx.delete_organization(org.id).await?;

@@ -26,6 +26,13 @@ pub(crate) async fn list_orgs(
         scope: admin.scope_or_operator(),
         include_system: filter.include_system && admin.is_super(),
     };
-    let found = state.store.read().list_organizations(&filter, crate::scope::paging(page)).await?;
-    Ok(Json(page.of(found.rows.into_iter().map(Organization::from).collect(), found.total)))
+    let found = state
+        .store
+        .read()
+        .list_organizations(&filter, crate::scope::paging(page))
+        .await?;
+    Ok(Json(page.of(
+        found.rows.into_iter().map(Organization::from).collect(),
+        found.total,
+    )))
 }

@@ -25,10 +25,17 @@ pub(crate) async fn update_org(
     JsonBody(body): JsonBody<OrgUpdateRequest>,
 ) -> Result<Json<Organization>, Failure> {
     let org = admin.writable_org(&state, &org).await?;
-    let slug = body.slug.as_deref().map(input::slug).transpose()?.filter(|slug| *slug != org.slug);
+    let slug = body
+        .slug
+        .as_deref()
+        .map(input::slug)
+        .transpose()?
+        .filter(|slug| *slug != org.slug);
     // HD40: whether a name is free would tell which other organizations there are.
     if slug.is_some() && admin.require_super_or_operator().is_err() {
-        return Err(Failure::Api(ApiError::forbidden("an organization's slug is changed by a super administrator")));
+        return Err(Failure::Api(ApiError::forbidden(
+            "an organization's slug is changed by a super administrator",
+        )));
     }
     let patch = OrganizationPatch {
         slug,

@@ -55,7 +55,11 @@ pub(crate) async fn list_audit_logs(
     let filter = AuditFilter {
         resource_type: code(query.resource_type.as_deref(), "resource_type")?,
         resource_id: query.resource_id,
-        actor: query.actor_id.as_deref().map(|id| input::id(id, "actor_id")).transpose()?,
+        actor: query
+            .actor_id
+            .as_deref()
+            .map(|id| input::id(id, "actor_id"))
+            .transpose()?,
         action: code(query.action.as_deref(), "action")?,
         org,
         from: input::time(query.from.as_deref(), "from")?,
@@ -64,10 +68,16 @@ pub(crate) async fn list_audit_logs(
     };
     let found = state.audit.list_audit_logs(&state.store, &filter, paging(page)).await?;
     let total = AppendHeaders([("x-total-count", found.total.to_string())]);
-    let rows = found.rows.into_iter().map(|row| AuditLogRow::new(row, &admin)).collect();
+    let rows = found
+        .rows
+        .into_iter()
+        .map(|row| AuditLogRow::new(row, &admin))
+        .collect();
     Ok((total, Json(fitting(rows))))
 }
 
 fn code<T: FromStr>(text: Option<&str>, what: &str) -> Result<Option<T>, Failure> {
-    text.map(str::parse).transpose().map_err(|_| Failure::bad(format!("invalid {what}")))
+    text.map(str::parse)
+        .transpose()
+        .map_err(|_| Failure::bad(format!("invalid {what}")))
 }

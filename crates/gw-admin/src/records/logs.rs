@@ -61,15 +61,33 @@ pub(crate) async fn list_logs(
         method: query.method.filter(|text| !text.is_empty()),
         correlation_id: query.correlation_id.filter(|text| !text.is_empty()),
         status: status(query.status_code.as_deref(), query.outcome.as_deref())?,
-        denial_reasons: query.denial_reason.as_deref().map(|text| reasons(&admin, text)).transpose()?,
+        denial_reasons: query
+            .denial_reason
+            .as_deref()
+            .map(|text| reasons(&admin, text))
+            .transpose()?,
         from: input::time(query.from.as_deref(), "from")?,
         to: input::time(query.to.as_deref(), "to")?,
         ..AccessFilter::all(admin.scope()?)
     };
     let found = state.audit.list_access_logs(&filter, paging(page)).await?;
-    let rows = found.rows.into_iter().map(|row| AccessLogRow::new(row, &admin)).collect();
-    let Paged { data, total, limit, offset } = page.of(rows, found.total);
-    Ok(Json(AdminLogsResponse { data, total, limit, offset }))
+    let rows = found
+        .rows
+        .into_iter()
+        .map(|row| AccessLogRow::new(row, &admin))
+        .collect();
+    let Paged {
+        data,
+        total,
+        limit,
+        offset,
+    } = page.of(rows, found.total);
+    Ok(Json(AdminLogsResponse {
+        data,
+        total,
+        limit,
+        offset,
+    }))
 }
 
 /// Spec/70 rule 26.
@@ -84,14 +102,20 @@ fn status(code: Option<&str>, outcome: Option<&str>) -> Result<StatusFilter, Fai
         (None, Some("success")) => Ok(StatusFilter::Success),
         (None, Some("denied")) => Ok(StatusFilter::Denied),
         (None, Some("error")) => Ok(StatusFilter::Error),
-        (None, Some(_)) => Err(Failure::bad("invalid outcome; expected one of: success, denied, error, all")),
+        (None, Some(_)) => Err(Failure::bad(
+            "invalid outcome; expected one of: success, denied, error, all",
+        )),
     }
 }
 
 /// The reasons that this administrator reads as the one that is asked for (HD30).
 fn reasons(admin: &Admin, text: &str) -> Result<Vec<DenyReason>, Failure> {
     let asked = reason(text)?;
-    Ok(DenyReason::ALL.iter().copied().filter(|reason| admin.visible_reason(*reason) == asked).collect())
+    Ok(DenyReason::ALL
+        .iter()
+        .copied()
+        .filter(|reason| admin.visible_reason(*reason) == asked)
+        .collect())
 }
 
 fn reason(text: &str) -> Result<DenyReason, Failure> {
@@ -108,8 +132,12 @@ mod tests {
         assert!(matches!(status(None, None), Ok(StatusFilter::Any)));
         assert!(matches!(status(Some("404"), None), Ok(StatusFilter::Code(404))));
         assert!(matches!(status(None, Some("denied")), Ok(StatusFilter::Denied)));
-        for (code, outcome) in [(Some("404"), Some("all")), (Some("0"), None), (Some("x"), None), (None, Some("good"))]
-        {
+        for (code, outcome) in [
+            (Some("404"), Some("all")),
+            (Some("0"), None),
+            (Some("x"), None),
+            (None, Some("good")),
+        ] {
             assert!(status(code, outcome).is_err(), "{code:?} {outcome:?}");
         }
         assert!(reason("kyc_required").is_ok() && reason("whatever").is_err());

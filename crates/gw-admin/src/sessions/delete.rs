@@ -17,19 +17,29 @@ pub(crate) async fn delete_session(
     Path(session): Path<String>,
 ) -> Result<Message, Failure> {
     admin.require_writer()?;
-    let Ok(id) = Uuid::parse_str(&session) else { return Err(admin.unknown_target(UNKNOWN)) };
-    let Some(found) = state.sessions.find(id).await? else { return Err(admin.unknown_target(UNKNOWN)) };
+    let Ok(id) = Uuid::parse_str(&session) else {
+        return Err(admin.unknown_target(UNKNOWN));
+    };
+    let Some(found) = state.sessions.find(id).await? else {
+        return Err(admin.unknown_target(UNKNOWN));
+    };
     let mut tx = admin.begin(&state).await?;
     if !admin.is_super() {
         let user = match &found.subject {
             Some(subject) => tx.read().find_user_by_external_id(subject).await?,
             None => None,
         };
-        let Some(user) = user else { return Err(admin.unknown_target(UNKNOWN)) };
+        let Some(user) = user else {
+            return Err(admin.unknown_target(UNKNOWN));
+        };
         admin.writable_user(&tx.read(), &user.id.to_string()).await?;
         admin.require_platform_wide()?;
     }
-    tx.note_login_ended(&PendingLogin { id, opened_at: found.opened_at, completed: found.completed_at.is_some() });
+    tx.note_login_ended(&PendingLogin {
+        id,
+        opened_at: found.opened_at,
+        completed: found.completed_at.is_some(),
+    });
     // Noted first: a session must not end unrecorded. One that ended by itself meanwhile has an entry all the same.
     tx.commit().await?;
     state.sessions.end(id).await?;

@@ -59,20 +59,34 @@ pub(crate) async fn list_sessions(
     page: Page<1000>,
 ) -> Result<Json<SessionListResponse>, Failure> {
     let scope = admin.scope()?;
-    let wanted = filter.state.as_deref().filter(|text| !text.is_empty()).map(Wanted::parse).transpose()?;
+    let wanted = filter
+        .state
+        .as_deref()
+        .filter(|text| !text.is_empty())
+        .map(Wanted::parse)
+        .transpose()?;
     let (snapshot, now) = (state.feed.pin().snapshot, state.clock.now());
     let mut found = state.sessions.list().await?;
     found
         .retain(|session| is_shown(&snapshot, &scope, now, session) && wanted.is_none_or(|w| w == Wanted::of(session)));
     let total = found.len();
     let skipped = usize::try_from(page.offset).unwrap_or(usize::MAX);
-    let shown = found.into_iter().skip(skipped).take(usize::try_from(page.limit).unwrap_or(usize::MAX));
+    let shown = found
+        .into_iter()
+        .skip(skipped)
+        .take(usize::try_from(page.limit).unwrap_or(usize::MAX));
     let super_admin = admin.is_super();
-    Ok(Json(SessionListResponse { sessions: shown.map(|s| SessionInfoResponse::new(s, super_admin)).collect(), total }))
+    Ok(Json(SessionListResponse {
+        sessions: shown.map(|s| SessionInfoResponse::new(s, super_admin)).collect(),
+        total,
+    }))
 }
 
 fn is_shown(snapshot: &Snapshot, scope: &Scope, now: Timestamp, session: &LoginSession) -> bool {
     let Scope::Orgs(orgs) = scope else { return true };
-    let user = session.subject.as_ref().and_then(|subject| snapshot.user_by_external(subject));
+    let user = session
+        .subject
+        .as_ref()
+        .and_then(|subject| snapshot.user_by_external(subject));
     user.is_some_and(|user| orgs.iter().any(|org| snapshot.has_accepted(user.id, *org, now)))
 }

@@ -16,5 +16,9 @@ pub(crate) async fn get_shared_infra(
 ) -> Result<Json<SharedInfrastructure>, Failure> {
     admin.require_super()?;
     let found = state.store.read().find_shared_infra(input::address(&address)?).await?;
-    Ok(Json(found.ok_or_else(|| Failure::not_found("shared contract not found"))?.into()))
+    Ok(Json(
+        found
+            .ok_or_else(|| Failure::not_found("shared contract not found"))?
+            .into(),
+    ))
 }

@@ -15,5 +15,7 @@ pub(crate) async fn list_shared_infra(
 ) -> Result<Json<SharedInfraListResponse>, Failure> {
     admin.require_super()?;
     let data = state.store.read().list_shared_infra().await?;
-    Ok(Json(SharedInfraListResponse { data: data.into_iter().map(SharedInfrastructure::from).collect() }))
+    Ok(Json(SharedInfraListResponse {
+        data: data.into_iter().map(SharedInfrastructure::from).collect(),
+    }))
 }

@@ -26,5 +26,7 @@ fn said(body: &SharedInfraInput) -> Result<record::SharedInfraInput, Failure> {
 
 /// A hash that an empty text leaves out.
 fn pin(text: Option<&str>, what: &str) -> Result<Option<B256>, Failure> {
-    text.filter(|text| !text.is_empty()).map(|text| input::hash(text, what)).transpose()
+    text.filter(|text| !text.is_empty())
+        .map(|text| input::hash(text, what))
+        .transpose()
 }

@@ -22,7 +22,10 @@ pub(crate) async fn refresh_codehash(
         return Err(Failure::not_found("shared contract not found"));
     }
     let code = state.node.code_pair(address).await.map_err(|error| {
-        tracing::warn!(error = &error as &dyn std::error::Error, "the code of a shared contract could not be read");
+        tracing::warn!(
+            error = &error as &dyn std::error::Error,
+            "the code of a shared contract could not be read"
+        );
         Failure::Api(ApiError::new(ErrorCode::BadGateway, "the node did not answer"))
     })?;
     let Some(code) = code else {

@@ -30,7 +30,9 @@ pub(crate) async fn update_shared_infra(
     if let Some(other) = body.address.as_deref()
         && input::address(other)? != address
     {
-        return Err(Failure::bad("the address of a shared contract cannot change: delete it and tag the other"));
+        return Err(Failure::bad(
+            "the address of a shared contract cannot change: delete it and tag the other",
+        ));
     }
     let input = said(&body)?;
     let mut tx = admin.begin(&state).await?;

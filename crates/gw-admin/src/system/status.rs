@@ -16,9 +16,14 @@ pub(crate) async fn get_status(
     State(state): State<AdminState>,
 ) -> Result<Json<StatusResponse>, Failure> {
     Ok(Json(StatusResponse {
-        proxy: ProxyStatus { status: "ok", port: state.facts.port.to_string() },
+        proxy: ProxyStatus {
+            status: "ok",
+            port: state.facts.port.to_string(),
+        },
         node: node(&state).await,
-        security: SecurityStatus { travel_rule_enabled: false },
+        security: SecurityStatus {
+            travel_rule_enabled: false,
+        },
         methods: MethodsStatus::of(&state.extras),
     }))
 }
@@ -36,7 +41,17 @@ async fn node(state: &AdminState) -> NodeStatus {
     };
     let latency_ms = state.clock.now().micros().saturating_sub(began.micros()).max(0) / 1000;
     let status = if error.is_none() { "ok" } else { "error" };
-    let active = state.node.statuses().iter().position(|node| node.active).unwrap_or_default();
+    let active = state
+        .node
+        .statuses()
+        .iter()
+        .position(|node| node.active)
+        .unwrap_or_default();
     let url = state.facts.node_origins.get(active).cloned().unwrap_or_default();
-    NodeStatus { url, status, latency_ms, error }
+    NodeStatus {
+        url,
+        status,
+        latency_ms,
+        error,
+    }
 }

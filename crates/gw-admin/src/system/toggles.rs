@@ -89,7 +89,12 @@ fn until(text: Option<&str>, now: Timestamp) -> Result<Timestamp, Failure> {
 async fn shown(state: &AdminState, toggle: SystemToggle) -> Result<Json<SystemToggleResponse>, Failure> {
     let env_default = state.knobs.configured(toggle);
     let now = state.clock.now();
-    let change = state.store.read().find_toggle(toggle).await?.filter(|change| change.expires_at > now);
+    let change = state
+        .store
+        .read()
+        .find_toggle(toggle)
+        .await?
+        .filter(|change| change.expires_at > now);
     Ok(Json(match change {
         Some(change) => SystemToggleResponse {
             enabled: change.enabled,

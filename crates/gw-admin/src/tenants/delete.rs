@@ -19,7 +19,10 @@ pub(crate) async fn delete_tenant(
     let end = tx.delete_tenant(row(&id)?).await?;
     if preview.dry_run {
         tx.rollback().await?;
-        return Ok(Message::new(format!("tenant would be deleted; users banned: {}", end.users)));
+        return Ok(Message::new(format!(
+            "tenant would be deleted; users banned: {}",
+            end.users
+        )));
     }
     tx.commit().await?;
     Ok(Message::new(format!("tenant deleted; users banned: {}", end.users)))

@@ -16,5 +16,7 @@ pub(crate) async fn get_tenant(
 ) -> Result<Json<AllowedDirectoryTenant>, Failure> {
     admin.require_super()?;
     let found = state.store.read().find_allowed_tenant(row(&id)?).await?;
-    Ok(Json(found.ok_or_else(|| Failure::not_found("tenant not found"))?.into()))
+    Ok(Json(
+        found.ok_or_else(|| Failure::not_found("tenant not found"))?.into(),
+    ))
 }

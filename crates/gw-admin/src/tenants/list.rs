@@ -15,5 +15,7 @@ pub(crate) async fn list_tenants(
 ) -> Result<Json<DirectoryTenantListResponse>, Failure> {
     admin.require_super()?;
     let data = state.store.read().list_tenants().await?;
-    Ok(Json(DirectoryTenantListResponse { data: data.into_iter().map(AllowedDirectoryTenant::from).collect() }))
+    Ok(Json(DirectoryTenantListResponse {
+        data: data.into_iter().map(AllowedDirectoryTenant::from).collect(),
+    }))
 }

@@ -16,10 +16,16 @@ fn row(id: &str) -> Result<AllowedTenantId, Failure> {
 /// A tenant's id as the directory writes it.
 fn tenant(text: &str) -> Result<TenantId, Failure> {
     let tenant: TenantId = input::id(text, "tenant_id")?;
-    if tenant.0.is_nil() { Err(Failure::bad("tenant_id must be a UUID")) } else { Ok(tenant) }
+    if tenant.0.is_nil() {
+        Err(Failure::bad("tenant_id must be a UUID"))
+    } else {
+        Ok(tenant)
+    }
 }
 
 /// A reference that an empty text clears.
 fn reference<T: std::str::FromStr>(text: Option<&str>, what: &str) -> Result<Option<T>, Failure> {
-    text.filter(|text| !text.is_empty()).map(|text| input::id(text, what)).transpose()
+    text.filter(|text| !text.is_empty())
+        .map(|text| input::id(text, what))
+        .transpose()
 }

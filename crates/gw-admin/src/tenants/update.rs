@@ -30,11 +30,21 @@ pub(crate) async fn update_tenant(
     let JsonBody(body) = body?;
     let patch = TenantPatch {
         tenant: body.tenant_id.as_deref().map(tenant).transpose()?,
-        label: body.label.as_deref().map(|label| input::text(label, "label", 255)).transpose()?,
+        label: body
+            .label
+            .as_deref()
+            .map(|label| input::text(label, "label", 255))
+            .transpose()?,
         auto_provision: body.auto_provision,
         disabled: body.disabled,
-        default_org: body.default_org_id.map(|org| reference(Some(&org), "default_org_id")).transpose()?,
-        default_group: body.default_group_id.map(|group| reference(Some(&group), "default_group_id")).transpose()?,
+        default_org: body
+            .default_org_id
+            .map(|org| reference(Some(&org), "default_org_id"))
+            .transpose()?,
+        default_group: body
+            .default_group_id
+            .map(|group| reference(Some(&group), "default_group_id"))
+            .transpose()?,
     };
     let mut tx = admin.begin(&state).await?;
     let changed = tx.update_tenant(id, patch).await?;

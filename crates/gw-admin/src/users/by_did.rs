@@ -38,14 +38,33 @@ pub(crate) async fn add_by_did(
     let user = match known {
         Some(user) => user,
         None => {
-            let new = NewUser { external_id: did, kyc: false, auth_tenant_id: None, groups: Vec::new() };
+            let new = NewUser {
+                external_id: did,
+                kyc: false,
+                auth_tenant_id: None,
+                groups: Vec::new(),
+            };
             tx.create_user(new).await?
         }
     };
-    let new = NewMembership { user: user.id, group: group.group.id, expires_at };
-    let made = if admin.is_super() { tx.add_membership(new).await? } else { tx.offer_membership(new).await? };
+    let new = NewMembership {
+        user: user.id,
+        group: group.group.id,
+        expires_at,
+    };
+    let made = if admin.is_super() {
+        tx.add_membership(new).await?
+    } else {
+        tx.offer_membership(new).await?
+    };
     tx.commit().await?;
-    Ok((StatusCode::CREATED, Json(MembershipByDidResponse { user_id: user.id, membership: made.into() })))
+    Ok((
+        StatusCode::CREATED,
+        Json(MembershipByDidResponse {
+            user_id: user.id,
+            membership: made.into(),
+        }),
+    ))
 }
 
 /// Takes whoever logs in as `did` out of a group. Unknown DID, user or membership: one refusal.
@@ -67,7 +86,9 @@ pub(crate) async fn remove_by_did(
         Some(user) => tx.read().find_membership_of(user.id, group.group.id).await?,
         None => None,
     };
-    let Some(membership) = found else { return Err(Failure::forbidden(TARGET_DENIED)) };
+    let Some(membership) = found else {
+        return Err(Failure::forbidden(TARGET_DENIED));
+    };
     let before = LastAdmin::of(&tx, &[org.id]).await?;
     tx.remove_membership(membership.id).await?;
     before.keep(&admin, &mut tx).await?;

@@ -35,7 +35,10 @@ pub(crate) async fn delete_user(
 }
 
 async fn end_memberships(admin: &Admin, tx: &mut Tx, known: KnownUser) -> Result<(), Failure> {
-    let memberships = tx.read().list_memberships(known.user.id, &Scope::Orgs(known.orgs.clone())).await?;
+    let memberships = tx
+        .read()
+        .list_memberships(known.user.id, &Scope::Orgs(known.orgs.clone()))
+        .await?;
     // C4: an administrator of the organization is not deleted by another one.
     admin.may_disempower_in(&tx.read(), known.user.id, &known.orgs).await?;
     let before = LastAdmin::of(tx, &known.orgs).await?;

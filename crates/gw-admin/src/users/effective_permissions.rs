@@ -45,7 +45,12 @@ pub(crate) async fn effective_permissions(
     }
     let named = |known: &&std::sync::Arc<gw_policy::snapshot::Organization>| *known.slug == *org;
     // The unknown and the foreign are one answer.
-    let org = pinned.snapshot.organizations().find(named).map(|org| org.id).filter(|org| covers(&scope, *org));
+    let org = pinned
+        .snapshot
+        .organizations()
+        .find(named)
+        .map(|org| org.id)
+        .filter(|org| covers(&scope, *org));
     let org = org.ok_or_else(|| Failure::not_found("organization not found"))?;
     let now = state.clock.now();
     // Until the user agreed, what a membership gives is not told: it would tell whether they belong elsewhere.

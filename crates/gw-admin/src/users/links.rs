@@ -59,7 +59,9 @@ pub(crate) async fn list_linked_addresses(
         })
     };
     let links = state.store.read().list_links(user.id).await?;
-    Ok(Json(UserLinkedAddressesResponse { addresses: links.into_iter().filter_map(entry).collect() }))
+    Ok(Json(UserLinkedAddressesResponse {
+        addresses: links.into_iter().filter_map(entry).collect(),
+    }))
 }
 
 /// The beginning of the day.
@@ -122,22 +124,39 @@ pub(crate) async fn list_collisions(
     let mut collisions = Vec::with_capacity(found.len());
     for collision in found {
         let open = view.shows(collision.address);
-        let mine = collision.holders.iter().any(|(user, _, _)| admin.user_id() == Some(*user));
+        let mine = collision
+            .holders
+            .iter()
+            .any(|(user, _, _)| admin.user_id() == Some(*user));
         // Who forwarded somebody's transaction would learn here whose the wallet is.
         if (mine && !open) || !collision.holders.iter().any(|(user, _, _)| shown(*user)) {
             continue;
         }
         let mut holders: Vec<(String, &'static str)> = Vec::with_capacity(collision.holders.len());
         for (user, name, how) in collision.holders {
-            holders.push((if shown(user) { name.to_string() } else { PRIVATE.to_owned() }, kind(how)));
+            holders.push((
+                if shown(user) {
+                    name.to_string()
+                } else {
+                    PRIVATE.to_owned()
+                },
+                kind(how),
+            ));
         }
         holders.sort();
         let (dids, link_types) = holders.into_iter().unzip();
-        collisions.push(AddressLinkCollision { eth_address: view.print(collision.address), dids, link_types });
+        collisions.push(AddressLinkCollision {
+            eth_address: view.print(collision.address),
+            dids,
+            link_types,
+        });
     }
     if !admin.is_super() {
         // The order of the addresses would tell something of those that are hidden.
         collisions.sort_by(|a, b| (&a.dids, &a.eth_address).cmp(&(&b.dids, &b.eth_address)));
     }
-    Ok(Json(EthAddressCollisionsResponse { count: collisions.len(), collisions }))
+    Ok(Json(EthAddressCollisionsResponse {
+        count: collisions.len(),
+        collisions,
+    }))
 }

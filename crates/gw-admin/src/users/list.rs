@@ -75,7 +75,11 @@ pub(crate) async fn list_users(
     }
     let found = state.store.read().list_users(&filter, paging(page)).await?;
     let rows = found.rows.into_iter().map(|row| UserListItem {
-        user: if admin.is_super() { row.user.into() } else { User::in_orgs(row.user, &row.memberships, &row.records) },
+        user: if admin.is_super() {
+            row.user.into()
+        } else {
+            User::in_orgs(row.user, &row.memberships, &row.records)
+        },
         groups: row
             .groups
             .into_iter()
@@ -110,7 +114,10 @@ mod tests {
         let known = Address::repeat_byte(0x11);
         let shows = |address| address == known;
         assert_eq!(search(&known.to_string(), shows), UserSearch::Holder(known));
-        assert_eq!(search(&Address::repeat_byte(0x22).to_string(), shows), UserSearch::Nobody);
+        assert_eq!(
+            search(&Address::repeat_byte(0x22).to_string(), shows),
+            UserSearch::Nobody
+        );
         for part in ["0x", "0x1", "11", "did:test", known.to_string().get(..41).unwrap()] {
             assert_eq!(search(part, shows), UserSearch::ExternalId(part.to_owned()));
         }

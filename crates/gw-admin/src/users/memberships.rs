@@ -26,7 +26,10 @@ pub(crate) async fn list_memberships(
     Path(user): Path<String>,
 ) -> Result<Json<Vec<MembershipListItem>>, Failure> {
     let scope = admin.scope()?;
-    let user = admin.known_user(&state.store.read(), &user, None, Access::Read).await?.user;
+    let user = admin
+        .known_user(&state.store.read(), &user, None, Access::Read)
+        .await?
+        .user;
     let now = state.clock.now();
     let found = state.store.read().list_memberships(user.id, &scope).await?;
     Ok(Json(
@@ -62,7 +65,11 @@ pub(crate) async fn add_membership(
         group: group.group.id,
         expires_at: input::expiry(body.expires_at.as_deref(), tx.now())?,
     };
-    let made = if admin.is_super() { tx.add_membership(new).await? } else { tx.offer_membership(new).await? };
+    let made = if admin.is_super() {
+        tx.add_membership(new).await?
+    } else {
+        tx.offer_membership(new).await?
+    };
     tx.commit().await?;
     Ok((StatusCode::CREATED, Json(made.into())))
 }

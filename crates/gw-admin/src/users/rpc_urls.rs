@@ -32,8 +32,16 @@ pub(crate) async fn list_rpc_urls(
 ) -> Result<Json<UserRpcUrlsResponse>, Failure> {
     let scope = admin.scope()?;
     let user = admin.readable_user(&state.store.read(), &user).await?;
-    let rows = state.store.read().list_personal_urls(user.id, state.clock.now()).await?;
-    let shown = rows.into_iter().filter(|row| covers(&scope, row.org)).map(RpcUrlEntry::from).collect();
+    let rows = state
+        .store
+        .read()
+        .list_personal_urls(user.id, state.clock.now())
+        .await?;
+    let shown = rows
+        .into_iter()
+        .filter(|row| covers(&scope, row.org))
+        .map(RpcUrlEntry::from)
+        .collect();
     Ok(Json(UserRpcUrlsResponse { rpc_urls: shown }))
 }
 

@@ -25,7 +25,10 @@ pub(crate) async fn list_user_sessions(
     let user = admin.readable_user(&reads, &user).await?;
     let logins = reads.list_logins(user.id, state.clock.now()).await?;
     let sessions: Vec<_> = logins.into_iter().map(UserSession::from).collect();
-    Ok(Json(UserSessionsResponse { total: sessions.len(), sessions }))
+    Ok(Json(UserSessionsResponse {
+        total: sessions.len(),
+        sessions,
+    }))
 }
 
 /// Ends one login of a user with all it made: its refresh tokens and its access tokens are dead at once, and its personal

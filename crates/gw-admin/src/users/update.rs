@@ -33,15 +33,24 @@ pub(crate) async fn update_user(
     let patch = UserPatch {
         kyc: body.kyc,
         banned: body.banned,
-        note: body.note.as_deref().map(|note| input::text(note, "note", 1000)).transpose()?,
+        note: body
+            .note
+            .as_deref()
+            .map(|note| input::text(note, "note", 1000))
+            .transpose()?,
         metadata: input::object(body.metadata, "metadata")?,
     };
     admin.require_writer()?;
     let mut tx = admin.begin(&state).await?;
-    let mut known = admin.known_user(&tx.read(), &user, org_id.as_deref(), Access::Write).await?;
+    let mut known = admin
+        .known_user(&tx.read(), &user, org_id.as_deref(), Access::Write)
+        .await?;
     // Whoever is banned administers nothing any more.
-    let orgs =
-        if known.orgs.is_empty() { tx.read().organizations_of(known.user.id).await? } else { known.orgs.clone() };
+    let orgs = if known.orgs.is_empty() {
+        tx.read().organizations_of(known.user.id).await?
+    } else {
+        known.orgs.clone()
+    };
     let before = LastAdmin::of(&tx, &orgs).await?;
     if known.orgs.is_empty() {
         known.user = tx.update_user(known.user.id, patch).await?;

@@ -20,8 +20,21 @@ pub(crate) struct ApprovedCode {
 
 impl From<record::ApprovedCode> for ApprovedCode {
     fn from(row: record::ApprovedCode) -> Self {
-        let record::ApprovedCode { id: _, hash, size, name, approved_by, created_at } = row;
-        Self { hash, size, name, approved_by, created_at }
+        let record::ApprovedCode {
+            id: _,
+            hash,
+            size,
+            name,
+            approved_by,
+            created_at,
+        } = row;
+        Self {
+            hash,
+            size,
+            name,
+            approved_by,
+            created_at,
+        }
     }
 }
 

@@ -27,7 +27,12 @@ pub(crate) struct ContractClaimResponse {
 
 impl From<record::Contract> for ContractClaimResponse {
     fn from(row: record::Contract) -> Self {
-        Self { id: row.id, org_id: row.org, address: lower(row.address), name: row.name }
+        Self {
+            id: row.id,
+            org_id: row.org,
+            address: lower(row.address),
+            name: row.name,
+        }
     }
 }
 

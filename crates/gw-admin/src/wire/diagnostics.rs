@@ -259,7 +259,10 @@ impl EffectivePermissions {
         let names = |claims: Claims| claims.iter().map(Claim::as_str).collect();
         let access = |rights: &access::ContractRights<'_>| ContractAccess {
             claims: names(rights.claims),
-            functions: rights.functions.as_ref().map(|rules| rules.iter().map(|rule| function(rule)).collect()),
+            functions: rights
+                .functions
+                .as_ref()
+                .map(|rules| rules.iter().map(|rule| function(rule)).collect()),
             event_rules: ContractEventRules {
                 wildcard: rights.events.is_none(),
                 rules: rights.events.iter().flatten().map(|rule| event(rule)).collect(),
@@ -278,7 +281,11 @@ impl EffectivePermissions {
                 .map(ToString::to_string)
                 .collect(),
             claims: names(found.permissions.claims),
-            contract_access: found.contracts.iter().map(|c| (super::lower(c.contract.address), access(c))).collect(),
+            contract_access: found
+                .contracts
+                .iter()
+                .map(|c| (super::lower(c.contract.address), access(c)))
+                .collect(),
             computed_at,
             expires_at: found.expires_at,
         }
@@ -286,16 +293,26 @@ impl EffectivePermissions {
 }
 
 fn function(rule: &snapshot::FunctionRule) -> record::FunctionRule {
-    record::FunctionRule { selector: rule.selector, param_rules: rule.params.iter().map(param).collect() }
+    record::FunctionRule {
+        selector: rule.selector,
+        param_rules: rule.params.iter().map(param).collect(),
+    }
 }
 
 fn event(rule: &snapshot::EventRule) -> record::EventRule {
     let param_rules = rule.params.iter().map(param).collect();
-    record::EventRule { topic0: rule.topic0, name: String::new(), param_rules }
+    record::EventRule {
+        topic0: rule.topic0,
+        name: String::new(),
+        param_rules,
+    }
 }
 
 fn param(rule: &snapshot::ParamRule) -> record::ParamRule {
-    let literal = |word: &B256| record::Literal { text: format!("{word:#x}"), word: *word };
+    let literal = |word: &B256| record::Literal {
+        text: format!("{word:#x}"),
+        word: *word,
+    };
     let must_be = match &rule.must_be {
         snapshot::MustBe::Own => record::MustBe::Own,
         snapshot::MustBe::Org => record::MustBe::Org,
@@ -303,7 +320,10 @@ fn param(rule: &snapshot::ParamRule) -> record::ParamRule {
         snapshot::MustBe::OneOf(words) => record::MustBe::OneOf(words.iter().map(literal).collect()),
         snapshot::MustBe::Compare(comparison, word) => record::MustBe::Compare(*comparison, literal(word)),
     };
-    record::ParamRule { index: u16::try_from(rule.index).unwrap_or(u16::MAX), must_be }
+    record::ParamRule {
+        index: u16::try_from(rule.index).unwrap_or(u16::MAX),
+        must_be,
+    }
 }
 
 /// A call to be run as a member, without effect.
@@ -369,7 +389,11 @@ pub(crate) struct StoppedFrame {
 
 impl From<access::StoppedAt> for StoppedFrame {
     fn from(found: access::StoppedAt) -> Self {
-        Self { frame: found.frame, depth: found.depth, address: found.address.map(super::lower) }
+        Self {
+            frame: found.frame,
+            depth: found.depth,
+            address: found.address.map(super::lower),
+        }
     }
 }
 

@@ -123,7 +123,9 @@ impl<'de> Deserialize<'de> for EventRulesField {
                 while let Some(name) = members.next_key::<String>()? {
                     let twice = match name.as_str() {
                         "wildcard" => wildcard.replace(members.next_value()?).is_some(),
-                        "rules" => rules.replace(members.next_value::<Option<_>>()?.unwrap_or_default()).is_some(),
+                        "rules" => rules
+                            .replace(members.next_value::<Option<_>>()?.unwrap_or_default())
+                            .is_some(),
                         unknown => return Err(A::Error::unknown_field(unknown, &["wildcard", "rules"])),
                     };
                     if twice {
@@ -161,7 +163,10 @@ mod tests {
         assert!(matches!(read(r#"{"functions":null}"#).functions, Some(None)));
         assert!(matches!(read(r#"{"event_rules":null}"#).event_rules, Some(None)));
         assert!(read("{}").claims.is_none());
-        assert!(matches!(read(r#"{"claims":null}"#).claims, Some(None)), "C3: cleared, not kept");
+        assert!(
+            matches!(read(r#"{"claims":null}"#).claims, Some(None)),
+            "C3: cleared, not kept"
+        );
         assert!(matches!(read(r#"{"functions":[]}"#).functions, Some(Some(list)) if list.is_empty()));
     }
 
@@ -169,7 +174,11 @@ mod tests {
     fn decision_48_event_rules_come_in_four_shapes() {
         let read = |text: &str| {
             let text = format!(r#"{{"group_id":"x","event_rules":{text}}}"#);
-            EventRules::from(serde_json::from_str::<ContractGrantCreateRequest>(&text).unwrap().event_rules)
+            EventRules::from(
+                serde_json::from_str::<ContractGrantCreateRequest>(&text)
+                    .unwrap()
+                    .event_rules,
+            )
         };
         assert_eq!(read("null"), EventRules::Unset);
         assert_eq!(read("\"*\""), EventRules::Wildcard);

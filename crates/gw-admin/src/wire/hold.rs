@@ -26,12 +26,25 @@ pub(crate) struct LegalHold {
 
 impl From<record::LegalHold> for LegalHold {
     fn from(row: record::LegalHold) -> Self {
-        let record::LegalHold { id, scope, reason, placed_by, created_at } = row;
+        let record::LegalHold {
+            id,
+            scope,
+            reason,
+            placed_by,
+            created_at,
+        } = row;
         let (org_id, stream) = match scope {
             HoldScope::Organization(org) => (Some(org), None),
             HoldScope::Stream(stream) => (None, Some(stream)),
         };
-        Self { id, org_id, stream, reason, placed_by, created_at }
+        Self {
+            id,
+            org_id,
+            stream,
+            reason,
+            placed_by,
+            created_at,
+        }
     }
 }
 

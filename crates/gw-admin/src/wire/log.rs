@@ -75,7 +75,11 @@ impl TamperedRow {
     fn new(row: audit::TamperedRow, admin: &Admin) -> Self {
         let opaque = || row.hash.map_or(0, |hash| opaque(hash.as_ref()));
         let id = if admin.is_super() { row.id } else { opaque() };
-        Self { id, tampered: true, created_at: row.created_at }
+        Self {
+            id,
+            tampered: true,
+            created_at: row.created_at,
+        }
     }
 }
 
@@ -140,12 +144,22 @@ impl AccessLog {
             return Self::whole(row);
         }
         let id = opaque(row.hash.as_ref());
-        let mut shown = Self { id, request_params: None, policy_epoch: None, ..Self::whole(row) };
+        let mut shown = Self {
+            id,
+            request_params: None,
+            policy_epoch: None,
+            ..Self::whole(row)
+        };
         if let Some(reason) = shown.denial_reason.map(|reason| admin.visible_reason(reason)) {
             shown.denial_reason = Some(reason);
             // The gateway asks the node for some foreign contracts and for no unregistered address.
             if reason == DenyReason::Unregistered {
-                (shown.node_called, shown.upstream_ms, shown.trace_kind, shown.matched_via) = (false, None, None, None);
+                (
+                    shown.node_called,
+                    shown.upstream_ms,
+                    shown.trace_kind,
+                    shown.matched_via,
+                ) = (false, None, None, None);
             }
         }
         shown
@@ -162,7 +176,9 @@ impl AccessLog {
             response_status: record.response_status,
             ip_address: record.ip_address,
             correlation_id: record.correlation_id,
-            request_params: record.request_params.and_then(|params| RawValue::from_string(params).ok()),
+            request_params: record
+                .request_params
+                .and_then(|params| RawValue::from_string(params).ok()),
             org_id: record.org_id,
             denial_reason: record.denial_reason,
             auth_method: record.auth_method,
@@ -182,7 +198,8 @@ impl AccessLog {
 
 /// A number that names an entry and nothing else: the first 52 bits of its hash, which every reader of JSON takes exactly.
 fn opaque(hash: &[u8]) -> i64 {
-    hash.first_chunk::<8>().map_or(0, |first| i64::try_from(u64::from_be_bytes(*first) >> 12).unwrap_or(0))
+    hash.first_chunk::<8>()
+        .map_or(0, |first| i64::try_from(u64::from_be_bytes(*first) >> 12).unwrap_or(0))
 }
 
 /// One mutation.
@@ -230,7 +247,9 @@ pub(crate) struct AuditLogEntry {
 impl AuditLogEntry {
     /// As this administrator reads it (HD18, HD40).
     pub(crate) fn new(row: audit::AuditLog, admin: &Admin) -> Self {
-        let own = row.org_seq.map_or(0, |seq| i64::try_from(seq.saturating_add(1)).unwrap_or(i64::MAX));
+        let own = row
+            .org_seq
+            .map_or(0, |seq| i64::try_from(seq.saturating_add(1)).unwrap_or(i64::MAX));
         let entry = row.entry;
         let json = |text: Option<String>| text.and_then(|text| RawValue::from_string(text).ok());
         Self {

@@ -83,6 +83,11 @@ pub(crate) struct UserSession {
 
 impl From<Login> for UserSession {
     fn from(login: Login) -> Self {
-        Self { id: login.id.0, provider: login.amr, created_at: login.started, expires_at: login.expires_at }
+        Self {
+            id: login.id.0,
+            provider: login.amr,
+            created_at: login.started,
+            expires_at: login.expires_at,
+        }
     }
 }

@@ -91,12 +91,28 @@ impl MethodsStatus {
     pub(crate) fn of(extras: &Extras) -> Self {
         let namespaces = extras.namespaces().iter();
         let names = namespaces.clone().map(|(name, namespace)| {
-            (name.clone(), namespace.methods.iter().map(|method| method.name().to_owned()).collect())
+            (
+                name.clone(),
+                namespace
+                    .methods
+                    .iter()
+                    .map(|method| method.name().to_owned())
+                    .collect(),
+            )
         });
         let wildcards = namespaces.filter_map(|(name, namespace)| {
             let wildcard = namespace.wildcard.as_ref()?;
-            Some((name.clone(), ExtraWildcardInfo { prefix: wildcard.prefix.clone(), deny: wildcard.deny.clone() }))
+            Some((
+                name.clone(),
+                ExtraWildcardInfo {
+                    prefix: wildcard.prefix.clone(),
+                    deny: wildcard.deny.clone(),
+                },
+            ))
         });
-        Self { extra_namespaces: names.collect(), extra_wildcards: wildcards.collect() }
+        Self {
+            extra_namespaces: names.collect(),
+            extra_wildcards: wildcards.collect(),
+        }
     }
 }

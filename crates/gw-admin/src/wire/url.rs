@@ -35,6 +35,14 @@ impl From<record::PersonalUrl> for RpcUrlEntry {
             UrlReach::Wallet | UrlReach::All => Vec::new(),
         };
         let (id, name, org_id) = (row.id, row.name, row.org);
-        Self { id, name, scope, contracts, org_id, created_at: row.created_at, expires_at: row.expires_at }
+        Self {
+            id,
+            name,
+            scope,
+            contracts,
+            org_id,
+            created_at: row.created_at,
+            expires_at: row.expires_at,
+        }
     }
 }

@@ -37,9 +37,20 @@ impl User {
     ) -> Self {
         let agreed = memberships.iter().any(|held| held.state == MembershipState::Accepted);
         let text = records.iter().map(|record| &record.note).find(|note| !note.is_empty());
-        let metadata = records.iter().map(|record| &record.metadata).find(|object| !object.is_empty());
-        let created_at = memberships.iter().map(|held| held.created_at).min().unwrap_or(row.created_at);
-        let updated_at = records.iter().map(|record| record.updated_at).max().unwrap_or(created_at);
+        let metadata = records
+            .iter()
+            .map(|record| &record.metadata)
+            .find(|object| !object.is_empty());
+        let created_at = memberships
+            .iter()
+            .map(|held| held.created_at)
+            .min()
+            .unwrap_or(row.created_at);
+        let updated_at = records
+            .iter()
+            .map(|record| record.updated_at)
+            .max()
+            .unwrap_or(created_at);
         Self {
             id: row.id,
             external_id: row.external_id,

@@ -84,6 +84,12 @@ pub struct Finding {
 impl Finding {
     /// A finding of which nothing but the row is known.
     pub const fn of(kind: FindingKind, seq: Option<u64>) -> Self {
-        Self { kind, seq, time: None, stored: None, expected: None }
+        Self {
+            kind,
+            seq,
+            time: None,
+            stored: None,
+            expected: None,
+        }
     }
 }

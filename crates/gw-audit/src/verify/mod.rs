@@ -53,7 +53,16 @@ pub struct Row<'a> {
 impl<'a> Row<'a> {
     /// A row of which nothing is known beside the entry.
     pub const fn new(seq: u64, hash: Option<Hash>, bytes: &'a [u8], openings: &'a [u8]) -> Self {
-        Self { seq, hash, bytes, openings, columns: None, id: None, erased: false, columns_agree: true }
+        Self {
+            seq,
+            hash,
+            bytes,
+            openings,
+            columns: None,
+            id: None,
+            erased: false,
+            columns_agree: true,
+        }
     }
 }
 
@@ -201,7 +210,13 @@ impl<'a> ChainVerifier<'a> {
         let computed = tree::leaf(row.bytes);
         let header = Header::read(row.bytes).map(|(header, _)| header);
         let time = header.as_ref().ok().map(|header| header.time);
-        let finding = |kind| Finding { kind, seq: Some(row.seq), time, stored: row.hash, expected: Some(computed) };
+        let finding = |kind| Finding {
+            kind,
+            seq: Some(row.seq),
+            time,
+            stored: row.hash,
+            expected: Some(computed),
+        };
         match row.hash {
             None => {
                 self.null_hashes += 1;
@@ -242,12 +257,20 @@ impl<'a> ChainVerifier<'a> {
     pub fn finish(mut self, stored: Option<Head>) -> Report {
         let size = self.size();
         let truncated = Some(self.signed_size()).filter(|signed| *signed > size);
-        if let Some(expected) = truncated.max(stored.map(|head| head.size)).filter(|expected| *expected > size) {
+        if let Some(expected) = truncated
+            .max(stored.map(|head| head.size))
+            .filter(|expected| *expected > size)
+        {
             self.find(FindingKind::ChainTruncated, expected.checked_sub(1), None, None);
         } else if let Some(stored) = stored {
             let found = self.head.map_or(Hash::ZERO, |head| head.hash);
             if stored.size < size || stored.hash != found {
-                self.find(FindingKind::HashMismatch, size.checked_sub(1), Some(stored.hash), Some(found));
+                self.find(
+                    FindingKind::HashMismatch,
+                    size.checked_sub(1),
+                    Some(stored.hash),
+                    Some(found),
+                );
             } else if self.is_time_known && self.head.is_some_and(|head| head.time != stored.time) {
                 self.find(FindingKind::ColumnMismatch, size.checked_sub(1), None, None);
             }
@@ -261,7 +284,12 @@ impl<'a> ChainVerifier<'a> {
         for noted in missing.into_iter().filter(|noted| (decided + 1..=size).contains(noted)) {
             self.find(FindingKind::CheckpointMissing, noted.checked_sub(1), None, None);
         }
-        let covered = self.signed.range(..=size).chain(self.anchors.range(..=size)).map(|(size, _)| *size).max();
+        let covered = self
+            .signed
+            .range(..=size)
+            .chain(self.anchors.range(..=size))
+            .map(|(size, _)| *size)
+            .max();
         Report {
             findings: self.findings,
             omitted: self.omitted,
@@ -283,8 +311,14 @@ impl<'a> ChainVerifier<'a> {
     fn place(&mut self, seq: u64, hash: Option<Hash>, time: Option<Timestamp>) -> bool {
         let next = self.size();
         if seq > next {
-            let covered = self.discontinuities.iter().any(|one| one.covers(next) && one.covers(seq - 1));
-            self.report(Finding { time, ..Finding::of(FindingKind::SeqGap, Some(next)) });
+            let covered = self
+                .discontinuities
+                .iter()
+                .any(|one| one.covers(next) && one.covers(seq - 1));
+            self.report(Finding {
+                time,
+                ..Finding::of(FindingKind::SeqGap, Some(next))
+            });
             if covered {
                 // As the re-anchoring counted them.
                 for missing in next..seq {
@@ -299,16 +333,31 @@ impl<'a> ChainVerifier<'a> {
             }
         } else if seq < next {
             let last = self.head.filter(|head| head.size == seq + 1).map(|head| head.hash);
-            let kind = if last.is_some() && last != hash { FindingKind::Fork } else { FindingKind::SeqDuplicate };
-            self.report(Finding { kind, seq: Some(seq), time, stored: hash, expected: last });
+            let kind = if last.is_some() && last != hash {
+                FindingKind::Fork
+            } else {
+                FindingKind::SeqDuplicate
+            };
+            self.report(Finding {
+                kind,
+                seq: Some(seq),
+                time,
+                stored: hash,
+                expected: last,
+            });
         }
         seq >= next
     }
 
     /// Compares a row with what went before and with its own columns and openings.
     fn follow(&mut self, row: &Row<'_>, header: &Header, computed: Hash) {
-        let finding =
-            |kind, stored, expected| Finding { kind, seq: Some(row.seq), time: Some(header.time), stored, expected };
+        let finding = |kind, stored, expected| Finding {
+            kind,
+            seq: Some(row.seq),
+            time: Some(header.time),
+            stored,
+            expected,
+        };
         let before = self.head.filter(|head| head.size == row.seq);
         let prev = before.map_or(Hash::ZERO, |head| head.hash);
         if header.chain != self.id || header.seq != row.seq || (header.kind == Kind::Genesis) != (row.seq == 0) {
@@ -323,11 +372,22 @@ impl<'a> ChainVerifier<'a> {
         }
         if let Some(org) = header.org {
             let known = self.orgs.get(&org.id).copied();
-            let due = known.or_else(|| self.orgs_known.then_some(OrgHead { size: 0, hash: Hash::ZERO }));
+            let due = known.or_else(|| {
+                self.orgs_known.then_some(OrgHead {
+                    size: 0,
+                    hash: Hash::ZERO,
+                })
+            });
             if let Some(due) = due.filter(|due| (org.seq, org.prev) != (due.size, due.hash)) {
                 self.report(finding(FindingKind::OrgGap, Some(org.prev), Some(due.hash)));
             }
-            self.orgs.insert(org.id, OrgHead { size: org.seq.saturating_add(1), hash: computed });
+            self.orgs.insert(
+                org.id,
+                OrgHead {
+                    size: org.seq.saturating_add(1),
+                    hash: computed,
+                },
+            );
         }
         match Entry::decode(row.bytes, row.openings) {
             Ok(entry) => {
@@ -368,7 +428,11 @@ impl<'a> ChainVerifier<'a> {
     }
 
     fn advance(&mut self, seq: u64, hash: Hash, time: Timestamp) {
-        self.head = Some(Head { size: seq.saturating_add(1), hash, time });
+        self.head = Some(Head {
+            size: seq.saturating_add(1),
+            hash,
+            time,
+        });
         self.frontier.push(hash);
         self.check_root();
     }
@@ -378,7 +442,13 @@ impl<'a> ChainVerifier<'a> {
     }
 
     fn find(&mut self, kind: FindingKind, seq: Option<u64>, stored: Option<Hash>, expected: Option<Hash>) {
-        self.report(Finding { kind, seq, time: None, stored, expected });
+        self.report(Finding {
+            kind,
+            seq,
+            time: None,
+            stored,
+            expected,
+        });
     }
 
     /// Adds a finding of the caller, who reads the rows.
@@ -393,7 +463,11 @@ impl<'a> ChainVerifier<'a> {
         );
         // What the gateway itself wrote of the outbox is as it was signed: a re-anchoring accepts all of it that it saw.
         let of_outbox = matches!(finding.kind, FindingKind::OutboxGap | FindingKind::OutboxFault);
-        let covered = |seq| self.discontinuities.iter().any(|one| one.covers(seq) || (of_outbox && seq < one.to.0));
+        let covered = |seq| {
+            self.discontinuities
+                .iter()
+                .any(|one| one.covers(seq) || (of_outbox && seq < one.to.0))
+        };
         if of_row && finding.seq.is_some_and(covered) {
             if self.authorized.len() < MAX_FINDINGS {
                 self.authorized.push(finding);

@@ -18,7 +18,12 @@ impl ChainVerifier<'_> {
         }
         let first = *self.anchors.entry(size).or_insert(root);
         if first != root || checkpoint.origin != self.id.origin(self.trust.cluster) {
-            self.find(FindingKind::InconsistentCheckpoints, size.checked_sub(1), Some(root), Some(first));
+            self.find(
+                FindingKind::InconsistentCheckpoints,
+                size.checked_sub(1),
+                Some(root),
+                Some(first),
+            );
         }
         if size == self.frontier.size() {
             self.check_root();
@@ -112,11 +117,18 @@ impl ChainVerifier<'_> {
                 Err(_) => self.find(FindingKind::CheckpointSignatureInvalid, None, None, None),
                 Ok(one) if self.discontinuities.contains(&one) => {}
                 Ok(one) => {
-                    let due = u64::try_from(self.discontinuities.len()).unwrap_or(u64::MAX).saturating_add(1);
+                    let due = u64::try_from(self.discontinuities.len())
+                        .unwrap_or(u64::MAX)
+                        .saturating_add(1);
                     if one.chain == self.id && one.era == due {
                         self.discontinuities.push(one);
                     } else {
-                        self.find(FindingKind::InconsistentCheckpoints, one.to.0.checked_sub(1), None, None);
+                        self.find(
+                            FindingKind::InconsistentCheckpoints,
+                            one.to.0.checked_sub(1),
+                            None,
+                            None,
+                        );
                     }
                 }
             }
@@ -146,7 +158,10 @@ impl ChainVerifier<'_> {
             let last = self.head.map(|head| head.hash).filter(|hash| *hash != Hash::ZERO);
             self.signed_edge = Some(ChainEdge::new(self.frontier.clone(), last));
         }
-        for (expected, kind) in [(signed, FindingKind::RootMismatch), (anchor, FindingKind::AnchorMismatch)] {
+        for (expected, kind) in [
+            (signed, FindingKind::RootMismatch),
+            (anchor, FindingKind::AnchorMismatch),
+        ] {
             if let Some(expected) = expected.filter(|expected| *expected != root) {
                 self.find(kind, size.checked_sub(1), Some(root), Some(expected));
             }

@@ -31,10 +31,18 @@ impl OutboxIds {
             Some(_) => Some(FindingKind::OutboxFault),
             None => None,
         };
-        let Some((store, id)) = entry.store_id.zip(entry.outbox_id) else { return fault };
+        let Some((store, id)) = entry.store_id.zip(entry.outbox_id) else {
+            return fault;
+        };
         let Some(ids) = self.stores.get_mut(&store) else {
             // Rows of before ids were recorded are not known, so the first one may have any id.
-            self.stores.insert(store, Ids { last: id, gaps: BTreeMap::new() });
+            self.stores.insert(
+                store,
+                Ids {
+                    last: id,
+                    gaps: BTreeMap::new(),
+                },
+            );
             return fault;
         };
         if id > ids.last {
@@ -45,7 +53,11 @@ impl OutboxIds {
             ids.last = id;
             return fault;
         }
-        let gap = ids.gaps.range(..=id).next_back().map(|(first, (last, seq))| (*first, *last, *seq));
+        let gap = ids
+            .gaps
+            .range(..=id)
+            .next_back()
+            .map(|(first, (last, seq))| (*first, *last, *seq));
         match gap.filter(|(_, last, _)| id <= *last) {
             Some((first, last, seq)) => {
                 ids.gaps.remove(&first);

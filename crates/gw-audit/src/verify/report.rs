@@ -46,7 +46,11 @@ impl Report {
 
     /// Adds what was found apart from the rows.
     pub fn add(&mut self, finding: Finding) {
-        if self.findings.len() < MAX_FINDINGS { self.findings.push(finding) } else { self.omitted += 1 }
+        if self.findings.len() < MAX_FINDINGS {
+            self.findings.push(finding)
+        } else {
+            self.omitted += 1
+        }
     }
 
     /// Adds numbers that were given out to records which are nowhere: `issued` is the number after the highest one, of a
@@ -56,7 +60,11 @@ impl Report {
         let sealed = self.head.map_or(0, |head| head.size);
         if issued > sealed {
             let lost = Finding::of(FindingKind::JournalLost, Some(sealed));
-            if issued > known { self.add(lost) } else { self.authorized.push(lost) }
+            if issued > known {
+                self.add(lost)
+            } else {
+                self.authorized.push(lost)
+            }
         }
     }
 
@@ -64,11 +72,20 @@ impl Report {
     /// newest one without a note over it; older than that now, where nothing at all is signed, or where the writer
     /// `is_gone`: no journal is left to compare the entries with.
     pub fn add_unsigned(&mut self, interval_micros: i64, now: Timestamp, is_gone: bool) {
-        let Some((oldest, head)) = self.oldest_unsigned.zip(self.head) else { return };
-        let until = if self.signed == 0 || is_gone { now.max(head.time) } else { head.time };
+        let Some((oldest, head)) = self.oldest_unsigned.zip(self.head) else {
+            return;
+        };
+        let until = if self.signed == 0 || is_gone {
+            now.max(head.time)
+        } else {
+            head.time
+        };
         if until.micros().saturating_sub(oldest.micros()) > interval_micros.saturating_mul(3) {
             let kind = FindingKind::CheckpointMissing;
-            self.add(Finding { time: Some(oldest), ..Finding::of(kind, Some(self.signed)) });
+            self.add(Finding {
+                time: Some(oldest),
+                ..Finding::of(kind, Some(self.signed))
+            });
         }
     }
 }

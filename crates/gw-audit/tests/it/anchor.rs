@@ -17,14 +17,22 @@ fn key() -> CheckpointKey {
 fn calls(count: usize) -> Vec<StoredEntry> {
     let id = chain_id(Stream::Access);
     let mut first = Vec::new();
-    let (mut chain, _) =
-        Chain::begin(id, &Genesis::new(id.shard, CLUSTER, key().public().to_bytes()), at(0), &mut first);
+    let (mut chain, _) = Chain::begin(
+        id,
+        &Genesis::new(id.shard, CLUSTER, key().public().to_bytes()),
+        at(0),
+        &mut first,
+    );
     let mut entries = vec![StoredEntry::new(first, Vec::new()).unwrap()];
     let salts = Counter::default();
     for n in 0..count {
         let org_id = (n % 4 != 0).then(|| OrgId::fixed(n as u128 % 4));
         let external_id = ExternalId::new(&format!("did:test:{n}")).ok();
-        let record = AccessRecord { org_id, external_id, ..AccessRecord::new("eth_call", 200) };
+        let record = AccessRecord {
+            org_id,
+            external_id,
+            ..AccessRecord::new("eth_call", 200)
+        };
         entries.push(chain.entry(Draft::new(&record.into(), &salts), at(n as i64)).unwrap());
     }
     entries
@@ -48,7 +56,10 @@ fn prune(entries: &[StoredEntry], from: Option<&Anchor>, end: usize) -> Result<A
 
 fn verify(anchor: &Anchor, rest: &[StoredEntry], notes: &[String]) -> Report {
     let keys = [key().public()];
-    let trust = TrustedKeys { cluster: CLUSTER, keys: &keys };
+    let trust = TrustedKeys {
+        cluster: CLUSTER,
+        keys: &keys,
+    };
     let frontier = anchor.frontier().unwrap();
     let mut verifier = ChainVerifier::resume(&anchor.chain(), frontier, trust, notes.iter().map(String::as_str));
     for entry in rest {
@@ -117,13 +128,25 @@ fn rl13_every_changed_byte_of_an_anchor_is_noticed() {
     for at in 0..bytes.len() {
         let mut bytes = bytes.clone();
         bytes[at] ^= 1;
-        assert!(Anchor::open(&bytes, &note, anchor.chain, CLUSTER, &keys).is_err(), "byte {at}");
+        assert!(
+            Anchor::open(&bytes, &note, anchor.chain, CLUSTER, &keys).is_err(),
+            "byte {at}"
+        );
     }
     let other = chain_id(Stream::Security);
-    assert_eq!(Anchor::open(&bytes, &note, other, CLUSTER, &keys), Err(AnchorError::Mismatch));
-    assert_eq!(Anchor::open(&bytes, &note, anchor.chain, "else", &keys), Err(AnchorError::Mismatch));
+    assert_eq!(
+        Anchor::open(&bytes, &note, other, CLUSTER, &keys),
+        Err(AnchorError::Mismatch)
+    );
+    assert_eq!(
+        Anchor::open(&bytes, &note, anchor.chain, "else", &keys),
+        Err(AnchorError::Mismatch)
+    );
     let stranger = [CheckpointKey::from_seed(&[8; 32]).public()];
-    assert!(matches!(Anchor::open(&bytes, &note, anchor.chain, CLUSTER, &stranger), Err(AnchorError::Note(_))));
+    assert!(matches!(
+        Anchor::open(&bytes, &note, anchor.chain, CLUSTER, &stranger),
+        Err(AnchorError::Note(_))
+    ));
 }
 
 #[test]
@@ -139,5 +162,8 @@ fn rl13_a_changed_entry_is_evidence_and_stays() {
     changed.swap(4, 5);
     assert!(matches!(prune(&changed, None, 8), Err(RemovalError::Chain(_))));
     assert!(prune(&entries, None, 8).is_ok());
-    assert!(prune(&entries[1..], None, 3).is_err(), "a chain begins with its genesis");
+    assert!(
+        prune(&entries[1..], None, 3).is_err(),
+        "a chain begins with its genesis"
+    );
 }

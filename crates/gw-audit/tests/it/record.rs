@@ -27,7 +27,11 @@ fn rule_4_the_bytes_of_an_entry_are_fixed() {
     assert_eq!(printed, expected);
     assert_eq!(entries[1].hash, tree::leaf(&entries[1].bytes));
     let digest = "294d08f3d43d0f24b9e3fc4975b0585b";
-    assert_eq!(hex::encode(&entries[1].hash[..16]), digest, "the format of stored entries changed");
+    assert_eq!(
+        hex::encode(&entries[1].hash[..16]),
+        digest,
+        "the format of stored entries changed"
+    );
 }
 
 /// Rule 5: SHA-256(salt16 ‖ value), the salt being two numbers of the test's counter.
@@ -46,7 +50,10 @@ fn diagnose(bytes: &[u8]) -> String {
             ciborium::Value::Text(text) => format!("{text:?}"),
             ciborium::Value::Bool(b) => b.to_string(),
             ciborium::Value::Map(fields) => {
-                let fields: Vec<_> = fields.iter().map(|(k, v)| format!("{}: {}", item(k), item(v))).collect();
+                let fields: Vec<_> = fields
+                    .iter()
+                    .map(|(k, v)| format!("{}: {}", item(k), item(v)))
+                    .collect();
                 format!("{{{}}}", fields.join(", "))
             }
             other => format!("{other:?}"),
@@ -126,8 +133,21 @@ fn rule_5_equal_values_have_different_commitments() {
     let entries = chain(Stream::Access, [9; 32], &[full_access().into(), full_access().into()]);
     let find = |n: usize| {
         let value: ciborium::Value = ciborium::from_reader(&entries[n].bytes[..]).unwrap();
-        let body = value.as_map().unwrap().iter().find(|(key, _)| key.as_text() == Some("body")).unwrap().1.clone();
-        body.as_map().unwrap().iter().find(|(key, _)| key.as_text() == Some("external_id")).unwrap().1.clone()
+        let body = value
+            .as_map()
+            .unwrap()
+            .iter()
+            .find(|(key, _)| key.as_text() == Some("body"))
+            .unwrap()
+            .1
+            .clone();
+        body.as_map()
+            .unwrap()
+            .iter()
+            .find(|(key, _)| key.as_text() == Some("external_id"))
+            .unwrap()
+            .1
+            .clone()
     };
     assert_ne!(find(1), find(2));
 }
@@ -138,7 +158,9 @@ fn rule_16_time_never_decreases_in_a_chain() {
     let (mut chain, header, _) = Chain::replay(chain_id(Stream::Access), &first[0].bytes).unwrap();
     assert_eq!(header.time, at(0));
     let record: Record = full_access().into();
-    let entry = chain.entry(Draft::new(&record, &Counter::default()), at(-5_000_000)).unwrap();
+    let entry = chain
+        .entry(Draft::new(&record, &Counter::default()), at(-5_000_000))
+        .unwrap();
     assert_eq!(entry.header.time, at(0), "the clock went back, the log did not");
 }
 
@@ -150,7 +172,11 @@ fn rule_4_organizations_have_their_own_chain_within_the_chain() {
         Record::from(record)
     };
     let (a, b) = (gw_types::OrgId::fixed(1), gw_types::OrgId::fixed(2));
-    let entries = chain(Stream::Access, [9; 32], &[of(Some(a)), of(Some(b)), of(None), of(Some(a))]);
+    let entries = chain(
+        Stream::Access,
+        [9; 32],
+        &[of(Some(a)), of(Some(b)), of(None), of(Some(a))],
+    );
     let org = |n: usize| entries[n].header.org;
     assert_eq!((org(1).unwrap().seq, org(1).unwrap().prev), (0, gw_audit::Hash::ZERO));
     assert_eq!((org(2).unwrap().seq, org(2).unwrap().prev), (0, gw_audit::Hash::ZERO));
@@ -170,6 +196,10 @@ fn what_is_replayed_goes_on_where_it_ended() {
     let again = chain.clone().accept(&entries[5].bytes).unwrap_err();
     assert_eq!(again, gw_audit::ChainError::Seq { expected: 6, found: 5 });
     let resumed = Chain::resume(chain.id(), chain.head(), chain.orgs());
-    let next = |mut chain: Chain| chain.entry(Draft::new(&records[0], &Counter::default()), at(100)).unwrap();
+    let next = |mut chain: Chain| {
+        chain
+            .entry(Draft::new(&records[0], &Counter::default()), at(100))
+            .unwrap()
+    };
     assert_eq!(next(resumed), next(chain));
 }

@@ -20,13 +20,24 @@ fn key() -> CheckpointKey {
 }
 
 fn stored(entries: &[StoredEntry]) -> Stored {
-    let rows = entries.iter().map(|e| (e.header.seq, Some(e.hash), e.bytes.clone(), e.openings.clone())).collect();
-    let mut stored = Stored { rows, notes: Vec::new(), head: None };
+    let rows = entries
+        .iter()
+        .map(|e| (e.header.seq, Some(e.hash), e.bytes.clone(), e.openings.clone()))
+        .collect();
+    let mut stored = Stored {
+        rows,
+        notes: Vec::new(),
+        head: None,
+    };
     for size in (4..entries.len()).step_by(4).chain([entries.len()]) {
         stored.notes.push(note(entries, size));
     }
     let last = entries.last().unwrap();
-    stored.head = Some(Head { size: entries.len() as u64, hash: last.hash, time: last.header.time });
+    stored.head = Some(Head {
+        size: entries.len() as u64,
+        hash: last.hash,
+        time: last.header.time,
+    });
     stored
 }
 
@@ -52,7 +63,10 @@ fn entries(count: usize) -> Vec<StoredEntry> {
 
 fn verify(stored: &Stored) -> Report {
     let keys = [key().public()];
-    let trust = TrustedKeys { cluster: CLUSTER, keys: &keys };
+    let trust = TrustedKeys {
+        cluster: CLUSTER,
+        keys: &keys,
+    };
     let mut verifier = ChainVerifier::new(chain_id(Stream::Access), trust, stored.notes.iter().map(String::as_str));
     for (seq, hash, bytes, openings) in &stored.rows {
         verifier.row(&Row::new(*seq, *hash, bytes, openings));
@@ -76,7 +90,11 @@ fn an_untouched_chain_is_clean() {
 #[test]
 fn rule_18_a_changed_row_is_named_with_both_hashes() {
     let mut stored = stored(&entries(10));
-    let at = stored.rows[5].2.windows(8).position(|window| window == b"eth_call").unwrap();
+    let at = stored.rows[5]
+        .2
+        .windows(8)
+        .position(|window| window == b"eth_call")
+        .unwrap();
     stored.rows[5].2[at..at + 8].copy_from_slice(b"eth_gall");
     let first = verify(&stored).findings[0];
     let expected = tree::leaf(&stored.rows[5].2);
@@ -105,7 +123,11 @@ fn rule_18_removed_rows_are_found_wherever_they_stood() {
     stored.rows.pop();
     assert_eq!(kinds(&stored), [FindingKind::ChainTruncated]);
     stored.head = None;
-    assert_eq!(kinds(&stored), [FindingKind::ChainTruncated], "the checkpoint alone tells as well");
+    assert_eq!(
+        kinds(&stored),
+        [FindingKind::ChainTruncated],
+        "the checkpoint alone tells as well"
+    );
 }
 
 #[test]
@@ -123,10 +145,15 @@ fn rule_18_a_tail_deleted_and_grown_again_contradicts_what_was_signed() {
 /// Further entries behind a chain.
 fn chain_after(entries: &[StoredEntry], records: &[Record]) -> Vec<StoredEntry> {
     let (mut chain, ..) = gw_audit::Chain::replay(chain_id(Stream::Access), &entries[0].bytes).unwrap();
-    entries[1..].iter().for_each(|entry| assert!(chain.accept(&entry.bytes).is_ok()));
+    entries[1..]
+        .iter()
+        .for_each(|entry| assert!(chain.accept(&entry.bytes).is_ok()));
     let salts = crate::world::Counter::default();
     let draft = |record| gw_audit::Draft::new(record, &salts);
-    records.iter().map(|record| chain.entry(draft(record), at(1_000)).unwrap()).collect()
+    records
+        .iter()
+        .map(|record| chain.entry(draft(record), at(1_000)).unwrap())
+        .collect()
 }
 
 #[test]
@@ -139,7 +166,10 @@ fn rule_18_a_rewritten_history_and_a_rewritten_suffix_contradict_what_was_signed
         let mut stored = stored(&forged);
         stored.notes = self::stored(&honest).notes;
         let found = kinds(&stored);
-        assert!(!found.is_empty() && found.iter().all(|kind| *kind == FindingKind::RootMismatch), "{found:?}");
+        assert!(
+            !found.is_empty() && found.iter().all(|kind| *kind == FindingKind::RootMismatch),
+            "{found:?}"
+        );
     }
 }
 
@@ -159,10 +189,14 @@ fn rule_18_inserted_swapped_doubled_and_forked_rows_are_found() {
     assert_eq!(kinds(&doubled), [FindingKind::SeqDuplicate]);
     let other = &chain_after(&entries(4), &records(2)[1..])[0];
     let mut forked = honest.clone();
-    forked.rows.insert(6, (5, Some(other.hash), other.bytes.clone(), other.openings.clone()));
+    forked
+        .rows
+        .insert(6, (5, Some(other.hash), other.bytes.clone(), other.openings.clone()));
     assert_eq!(kinds(&forked), [FindingKind::Fork]);
     let mut inserted = honest;
-    inserted.rows.push((11, Some(other.hash), other.bytes.clone(), other.openings.clone()));
+    inserted
+        .rows
+        .push((11, Some(other.hash), other.bytes.clone(), other.openings.clone()));
     assert!(kinds(&inserted).contains(&FindingKind::HashMismatch));
 }
 
@@ -192,7 +226,11 @@ fn rule_18_a_swapped_key_is_found() {
     let leaves: Vec<Hash> = entries.iter().map(|entry| entry.hash).collect();
     let origin = chain_id(Stream::Access).origin(CLUSTER);
     stored.notes = vec![Checkpoint::new(origin, 4, tree::root(&leaves)).sign(&other)];
-    assert_eq!(kinds(&stored), [FindingKind::CheckpointSignatureInvalid; 2], "the note and the genesis");
+    assert_eq!(
+        kinds(&stored),
+        [FindingKind::CheckpointSignatureInvalid; 2],
+        "the note and the genesis"
+    );
 }
 
 #[test]
@@ -200,12 +238,18 @@ fn rule_18_changed_columns_are_found() {
     let entries = entries(1);
     let mut columns = Entry::decode(&entries[1].bytes, &entries[1].openings).unwrap();
     let keys = [key().public()];
-    let trust = TrustedKeys { cluster: CLUSTER, keys: &keys };
+    let trust = TrustedKeys {
+        cluster: CLUSTER,
+        keys: &keys,
+    };
     let look = |columns: &Entry| {
         let mut verifier = ChainVerifier::new(chain_id(Stream::Access), trust, []);
         for (entry, columns) in entries.iter().zip([None, Some(columns)]) {
             let (seq, hash) = (entry.header.seq, Some(entry.hash));
-            verifier.row(&Row { columns, ..Row::new(seq, hash, &entry.bytes, &entry.openings) });
+            verifier.row(&Row {
+                columns,
+                ..Row::new(seq, hash, &entry.bytes, &entry.openings)
+            });
         }
         verifier.finish(None).findings
     };
@@ -223,10 +267,15 @@ fn rule_18_a_row_without_hash_and_a_row_back_in_time_are_found() {
     assert_eq!(kinds(&nameless), [FindingKind::NullEntryHash]);
     let base = entries(2);
     let (chain, ..) = gw_audit::Chain::replay(chain_id(Stream::Access), &base[0].bytes).unwrap();
-    let head = Head { time: at(-1_000_000), ..chain.head() };
+    let head = Head {
+        time: at(-1_000_000),
+        ..chain.head()
+    };
     let mut earlier = gw_audit::Chain::resume(chain.id(), head, chain.orgs());
     let salts = crate::world::Counter::default();
-    let entry = earlier.entry(gw_audit::Draft::new(&records(1)[0], &salts), at(-900_000)).unwrap();
+    let entry = earlier
+        .entry(gw_audit::Draft::new(&records(1)[0], &salts), at(-900_000))
+        .unwrap();
     assert_eq!(kinds(&stored(&[base[0].clone(), entry])), [FindingKind::TimeRegression]);
 }
 
@@ -236,7 +285,10 @@ fn rule_24_a_pruned_prefix_still_verifies() {
     let entries = entries(10);
     let honest = stored(&entries);
     let keys = [key().public()];
-    let trust = TrustedKeys { cluster: CLUSTER, keys: &keys };
+    let trust = TrustedKeys {
+        cluster: CLUSTER,
+        keys: &keys,
+    };
     let prune = |hashes: &[Hash]| {
         let mut verifier = ChainVerifier::new(chain_id(Stream::Access), trust, honest.notes.iter().map(String::as_str));
         (0..).zip(hashes).for_each(|(seq, hash)| verifier.pruned(seq, *hash));
@@ -248,7 +300,11 @@ fn rule_24_a_pruned_prefix_still_verifies() {
         rest
     };
     let hashes: Vec<Hash> = entries[..6].iter().map(|entry| entry.hash).collect();
-    assert_eq!(prune(&hashes), [], "what an organization had in the removed rows is not known");
+    assert_eq!(
+        prune(&hashes),
+        [],
+        "what an organization had in the removed rows is not known"
+    );
     let mut forged = hashes;
     forged[2] = Hash::ZERO;
     assert!(prune(&forged).contains(&FindingKind::RootMismatch));
@@ -258,7 +314,10 @@ fn rule_24_a_pruned_prefix_still_verifies() {
 fn rule_19_a_verification_goes_on_where_the_last_one_ended() {
     let all = entries(10);
     let keys = [key().public()];
-    let trust = TrustedKeys { cluster: CLUSTER, keys: &keys };
+    let trust = TrustedKeys {
+        cluster: CLUSTER,
+        keys: &keys,
+    };
     let first = verify(&stored(&all[..7]));
     let id = chain_id(Stream::Access);
     let chain = gw_audit::Chain::resume(id, first.head.unwrap(), first.orgs);

@@ -18,7 +18,15 @@ fn other_key() -> CheckpointKey {
 }
 
 fn records(from: u64, count: u64) -> Vec<Record> {
-    (from..from + count).map(|n| gw_audit::AccessRecord { duration_us: n, ..full_access() }.into()).collect()
+    (from..from + count)
+        .map(|n| {
+            gw_audit::AccessRecord {
+                duration_us: n,
+                ..full_access()
+            }
+            .into()
+        })
+        .collect()
 }
 
 fn entries(key: &CheckpointKey, records: &[Record]) -> Vec<StoredEntry> {
@@ -28,20 +36,30 @@ fn entries(key: &CheckpointKey, records: &[Record]) -> Vec<StoredEntry> {
 fn continued(before: &[StoredEntry], records: &[Record]) -> Vec<StoredEntry> {
     let id = chain_id(Stream::Access);
     let (mut chain, ..) = Chain::replay(id, &before[0].bytes).unwrap();
-    before[1..].iter().for_each(|entry| assert!(chain.accept(&entry.bytes).is_ok()));
+    before[1..]
+        .iter()
+        .for_each(|entry| assert!(chain.accept(&entry.bytes).is_ok()));
     let salts = crate::world::Counter::default();
-    let more = records.iter().map(|record| chain.entry(Draft::new(record, &salts), at(1_000_000)).unwrap());
+    let more = records
+        .iter()
+        .map(|record| chain.entry(Draft::new(record, &salts), at(1_000_000)).unwrap());
     before.iter().cloned().chain(more.collect::<Vec<_>>()).collect()
 }
 
 fn checkpoint(entries: &[StoredEntry]) -> Checkpoint {
     let leaves: Vec<Hash> = entries.iter().map(|entry| entry.hash).collect();
-    Checkpoint::new(chain_id(Stream::Access).origin(CLUSTER), entries.len() as u64, tree::root(&leaves))
+    Checkpoint::new(
+        chain_id(Stream::Access).origin(CLUSTER),
+        entries.len() as u64,
+        tree::root(&leaves),
+    )
 }
 
 fn edge(entries: &[StoredEntry]) -> ChainEdge {
     let mut edge = ChainEdge::default();
-    entries.iter().for_each(|entry| edge.push(entry.header.seq, entry.hash, &entry.bytes).unwrap());
+    entries
+        .iter()
+        .for_each(|entry| edge.push(entry.header.seq, entry.hash, &entry.bytes).unwrap());
     edge
 }
 
@@ -74,8 +92,16 @@ impl Database {
             openings: entry.openings.clone(),
             columns_agree: true,
         });
-        let mut database = Self { rows: rows.collect(), notes: Vec::new(), discontinuities: Vec::new(), head: None };
-        database.notes = signed.iter().map(|size| checkpoint(&entries[..*size]).sign(key)).collect();
+        let mut database = Self {
+            rows: rows.collect(),
+            notes: Vec::new(),
+            discontinuities: Vec::new(),
+            head: None,
+        };
+        database.notes = signed
+            .iter()
+            .map(|size| checkpoint(&entries[..*size]).sign(key))
+            .collect();
         database.end();
         database
     }
@@ -84,13 +110,20 @@ impl Database {
     fn end(&mut self) {
         self.head = self.rows.last().map(|row| {
             let time = gw_audit::Header::read(&row.bytes).unwrap().0.time;
-            Head { size: row.seq + 1, hash: tree::leaf(&row.bytes), time }
+            Head {
+                size: row.seq + 1,
+                hash: tree::leaf(&row.bytes),
+                time,
+            }
         });
     }
 
     fn verify(&self, anchors: &[Checkpoint], now: Timestamp) -> Report {
         let keys = [key().public()];
-        let trust = TrustedKeys { cluster: CLUSTER, keys: &keys };
+        let trust = TrustedKeys {
+            cluster: CLUSTER,
+            keys: &keys,
+        };
         let (of, notes) = (self.discontinuities.iter(), self.notes.iter());
         let id = chain_id(Stream::Access);
         let mut verifier =
@@ -102,7 +135,11 @@ impl Database {
         for row in &self.rows {
             let columns_agree = row.columns_agree;
             let id = Some(row.id);
-            verifier.row(&Row { id, columns_agree, ..Row::new(row.seq, row.hash, &row.bytes, &row.openings) });
+            verifier.row(&Row {
+                id,
+                columns_agree,
+                ..Row::new(row.seq, row.hash, &row.bytes, &row.openings)
+            });
         }
         let mut report = verifier.finish(self.head);
         report.add_unsigned(INTERVAL, now, false);
@@ -137,13 +174,38 @@ fn rehash(database: &mut Database, entries: &[StoredEntry], from: usize) {
 const TABLE: &[(&str, Tamper, Option<FindingKind>, FindingKind)] = {
     use FindingKind as F;
     &[
-        ("changed bytes", |d, _| d.rows[5].bytes[40] ^= 1, Some(F::HashMismatch), F::HashMismatch),
-        ("changed column", |d, _| d.rows[5].columns_agree = false, Some(F::HashMismatch), F::HashMismatch),
-        ("changed hash", |d, _| d.rows[5].hash = Some(Hash::ZERO), Some(F::HashMismatch), F::HashMismatch),
-        ("removed hash", |d, _| d.rows[5].hash = None, Some(F::NullEntryHash), F::NullEntryHash),
+        (
+            "changed bytes",
+            |d, _| d.rows[5].bytes[40] ^= 1,
+            Some(F::HashMismatch),
+            F::HashMismatch,
+        ),
+        (
+            "changed column",
+            |d, _| d.rows[5].columns_agree = false,
+            Some(F::HashMismatch),
+            F::HashMismatch,
+        ),
+        (
+            "changed hash",
+            |d, _| d.rows[5].hash = Some(Hash::ZERO),
+            Some(F::HashMismatch),
+            F::HashMismatch,
+        ),
+        (
+            "removed hash",
+            |d, _| d.rows[5].hash = None,
+            Some(F::NullEntryHash),
+            F::NullEntryHash,
+        ),
         ("removed first", |d, _| remove(d, 0), Some(F::SeqGap), F::SeqGap),
         ("removed middle", |d, _| remove(d, 9), Some(F::SeqGap), F::SeqGap),
-        ("removed last", |d, _| remove(d, 19), Some(F::ChainTruncated), F::ChainTruncated),
+        (
+            "removed last",
+            |d, _| remove(d, 19),
+            Some(F::ChainTruncated),
+            F::ChainTruncated,
+        ),
         (
             "inserted",
             |d, _| {
@@ -174,7 +236,12 @@ const TABLE: &[(&str, Tamper, Option<FindingKind>, FindingKind)] = {
             Some(F::Fork),
             F::Fork,
         ),
-        ("re-hashed suffix", |d, e| rehash(d, e, 10), Some(F::RootMismatch), F::RootMismatch),
+        (
+            "re-hashed suffix",
+            |d, e| rehash(d, e, 10),
+            Some(F::RootMismatch),
+            F::RootMismatch,
+        ),
         (
             "re-hashed suffix and its notes",
             |d, e| {
@@ -184,7 +251,12 @@ const TABLE: &[(&str, Tamper, Option<FindingKind>, FindingKind)] = {
             Some(F::CheckpointMissing),
             F::AnchorMismatch,
         ),
-        ("re-hashed history", |d, e| rehash(d, e, 0), Some(F::RootMismatch), F::RootMismatch),
+        (
+            "re-hashed history",
+            |d, e| rehash(d, e, 0),
+            Some(F::RootMismatch),
+            F::RootMismatch,
+        ),
         (
             "re-hashed history without notes",
             |d, e| {
@@ -223,7 +295,12 @@ const TABLE: &[(&str, Tamper, Option<FindingKind>, FindingKind)] = {
             None,
             F::AnchorMismatch,
         ),
-        ("all notes removed", |d, _| d.notes.clear(), Some(F::CheckpointMissing), F::CheckpointMissing),
+        (
+            "all notes removed",
+            |d, _| d.notes.clear(),
+            Some(F::CheckpointMissing),
+            F::CheckpointMissing,
+        ),
         (
             "forged note",
             |d, e| d.notes[1] = checkpoint(&e[..7]).sign(&other_key()),
@@ -251,7 +328,12 @@ const TABLE: &[(&str, Tamper, Option<FindingKind>, FindingKind)] = {
             Some(F::OpeningMissing),
             F::OpeningMissing,
         ),
-        ("changed openings", |d, _| d.rows[5].openings[20] ^= 1, Some(F::CommitmentMismatch), F::CommitmentMismatch),
+        (
+            "changed openings",
+            |d, _| d.rows[5].openings[20] ^= 1,
+            Some(F::CommitmentMismatch),
+            F::CommitmentMismatch,
+        ),
     ]
 };
 
@@ -267,15 +349,26 @@ fn rl2_18_every_kind_of_tampering_is_found() {
         let mut database = honest.clone();
         tamper(&mut database, &entries);
         let kinds = |anchors: &[Checkpoint]| -> Vec<FindingKind> {
-            database.verify(anchors, now).findings.iter().map(|finding| finding.kind).collect()
+            database
+                .verify(anchors, now)
+                .findings
+                .iter()
+                .map(|finding| finding.kind)
+                .collect()
         };
         let found = kinds(&[]);
         match alone {
             Some(kind) => assert!(found.contains(kind), "{what}, the database alone: {found:?}"),
-            None => assert!(found.is_empty(), "{what}: the table says that the database alone cannot tell: {found:?}"),
+            None => assert!(
+                found.is_empty(),
+                "{what}: the table says that the database alone cannot tell: {found:?}"
+            ),
         }
         let found = kinds(&outside);
-        assert!(found.contains(with_notes), "{what}, with a note kept outside: {found:?}");
+        assert!(
+            found.contains(with_notes),
+            "{what}, with a note kept outside: {found:?}"
+        );
         let mut guard = SigningGuard::from_trusted(&TrustedHead::new(None, &edge(&entries), 0)).unwrap();
         let more = match database.rows.len() {
             20 => return_next(&database, &entries),
@@ -283,7 +376,10 @@ fn rl2_18_every_kind_of_tampering_is_found() {
         };
         // Whatever is appended to a forged end does not continue the trusted head.
         for row in more {
-            assert!(guard.push(row.header.seq, row.hash, &row.bytes).is_err(), "{what}: it would be signed over");
+            assert!(
+                guard.push(row.header.seq, row.hash, &row.bytes).is_err(),
+                "{what}: it would be signed over"
+            );
         }
     }
 }
@@ -296,13 +392,28 @@ fn return_next(database: &Database, entries: &[StoredEntry]) -> Vec<StoredEntry>
     }
     let salts = crate::world::Counter::default();
     let mut chain = Chain::resume(chain_id(Stream::Access), head, []);
-    vec![chain.entry(Draft::new(&records(7, 1)[0], &salts), at(9_000_000)).unwrap()]
+    vec![
+        chain
+            .entry(Draft::new(&records(7, 1)[0], &salts), at(9_000_000))
+            .unwrap(),
+    ]
 }
 
 fn stored(entries: &[StoredEntry], trusted: u64) -> StoredChain {
-    let head = entries.last().map(|last| Head { size: last.header.seq + 1, hash: last.hash, time: last.header.time });
-    let at_trusted = entries.iter().find(|entry| entry.header.seq + 1 == trusted).map(|entry| entry.hash);
-    StoredChain { chain: chain_id(Stream::Access), head, at_trusted }
+    let head = entries.last().map(|last| Head {
+        size: last.header.seq + 1,
+        hash: last.hash,
+        time: last.header.time,
+    });
+    let at_trusted = entries
+        .iter()
+        .find(|entry| entry.header.seq + 1 == trusted)
+        .map(|entry| entry.hash);
+    StoredChain {
+        chain: chain_id(Stream::Access),
+        head,
+        at_trusted,
+    }
 }
 
 /// RL2, spec/85 section 3 step 4: what a start finds missing.
@@ -312,14 +423,25 @@ fn rl2_a_start_compares_the_store_with_the_trusted_heads() {
     let id = chain_id(Stream::Access);
     let mut heads = TrustedHeads::default();
     assert!(heads.advance(id, TrustedHead::new(None, &edge(&entries[..12]), 0)));
-    assert!(!heads.advance(id, TrustedHead::new(None, &edge(&entries[..8]), 0)), "a head never goes back");
+    assert!(
+        !heads.advance(id, TrustedHead::new(None, &edge(&entries[..8]), 0)),
+        "a head never goes back"
+    );
     let kinds = |stored: &[StoredChain], restores: u64| -> Vec<FindingKind> {
-        heads.missing_from(stored, |_| restores).iter().map(|(_, finding)| finding.kind).collect()
+        heads
+            .missing_from(stored, |_| restores)
+            .iter()
+            .map(|(_, finding)| finding.kind)
+            .collect()
     };
     assert_eq!(kinds(&[stored(&entries, 12)], 0), []);
     assert_eq!(kinds(&[stored(&entries[..12], 12)], 0), []);
     assert_eq!(kinds(&[stored(&entries[..11], 12)], 0), [FindingKind::ChainTruncated]);
-    assert_eq!(kinds(&[stored(&entries[..11], 12)], 12), [], "the journal seals it again");
+    assert_eq!(
+        kinds(&[stored(&entries[..11], 12)], 12),
+        [],
+        "the journal seals it again"
+    );
     assert_eq!(kinds(&[], 0), [FindingKind::ShardMissing]);
     let forged = continued(&entries[..6], &records(60, 14));
     assert_eq!(kinds(&[stored(&forged, 12)], 0), [FindingKind::AnchorMismatch]);
@@ -336,7 +458,10 @@ fn rl2_nothing_is_signed_that_does_not_continue_what_was_signed() {
     entries[10..].iter().for_each(|entry| push(&mut guard, entry).unwrap());
     assert_eq!(guard.checkpoint(&origin).unwrap(), checkpoint(&entries));
     let forged = continued(&entries[..6], &records(60, 14));
-    assert_eq!(push(&mut trusted(), &forged[10]).unwrap_err().kind, FindingKind::AnchorMismatch);
+    assert_eq!(
+        push(&mut trusted(), &forged[10]).unwrap_err().kind,
+        FindingKind::AnchorMismatch
+    );
     let mut short = trusted();
     short.rewind();
     entries[..7].iter().for_each(|entry| push(&mut short, entry).unwrap());
@@ -349,7 +474,11 @@ fn rl2_nothing_is_signed_that_does_not_continue_what_was_signed() {
     let last = forged[7..10].iter().find_map(|entry| push(&mut regrown, entry).err());
     assert!(last.is_some(), "a tail that grew again is another one");
     entries[7..].iter().for_each(|entry| push(&mut short, entry).unwrap());
-    assert_eq!(short.checkpoint(&origin).unwrap(), checkpoint(&entries), "the journal brought it back");
+    assert_eq!(
+        short.checkpoint(&origin).unwrap(),
+        checkpoint(&entries),
+        "the journal brought it back"
+    );
     let mut by_note = SigningGuard::from_checkpoint(&checkpoint(&entries[..8]));
     entries[..8].iter().for_each(|entry| push(&mut by_note, entry).unwrap());
     assert!(by_note.checkpoint(&origin).is_ok());
@@ -368,7 +497,11 @@ fn rl2_8_a_list_of_chains_is_signed_and_strict() {
     let note = heads.sign_list(CLUSTER, 77, &key());
     let opened = Checkpoint::open(&note, &[key().public()]).unwrap();
     let list = ChainList::read(&opened, CLUSTER).unwrap();
-    let found: Vec<_> = list.heads.iter().map(|head| (head.origin.clone(), head.size, head.era())).collect();
+    let found: Vec<_> = list
+        .heads
+        .iter()
+        .map(|head| (head.origin.clone(), head.size, head.era()))
+        .collect();
     assert_eq!(found, [(one.origin(CLUSTER), 5, 0), (other.origin(CLUSTER), 2, 2)]);
     assert_eq!((opened.size, opened.origin.as_str()), (77, "test/chains"));
     let mut shorter = opened.clone();
@@ -401,7 +534,10 @@ fn rl2_22_a_re_anchored_chain_goes_on_and_its_gap_stays_listed() {
     let restored = &entries[..10];
     let decision = re_anchored(&entries, restored, 8);
     let note = decision.sign(CLUSTER, &key());
-    assert_eq!(Discontinuity::open(&note, CLUSTER, &[key().public()]), Ok(decision.clone()));
+    assert_eq!(
+        Discontinuity::open(&note, CLUSTER, &[key().public()]),
+        Ok(decision.clone())
+    );
     assert!(Discontinuity::open(&note, CLUSTER, &[other_key().public()]).is_err());
     assert!(Discontinuity::open(&note.replace("Monday", "Sunday"), CLUSTER, &[key().public()]).is_err());
 
@@ -438,7 +574,11 @@ fn rl2_22_a_re_anchored_chain_goes_on_and_its_gap_stays_listed() {
     let longer = continued(&entries, &records(90, 3));
     further.advance(id, TrustedHead::new(None, &edge(&longer), 0));
     further.re_anchor(&note, &decision);
-    assert_eq!(further.head(id).map(|head| head.size), Some(23), "an old decision excuses nothing signed since");
+    assert_eq!(
+        further.head(id).map(|head| head.size),
+        Some(23),
+        "an old decision excuses nothing signed since"
+    );
 }
 
 /// Rule 22: what was lost in the middle, and what was changed there, is listed as authorized.
@@ -461,7 +601,11 @@ fn rl2_22_missing_and_changed_rows_are_listed_as_authorized() {
     database.discontinuities.push(decision.sign(CLUSTER, &key()));
     let report = database.verify(&[checkpoint(&entries)], at(1_000_000));
     assert_eq!(report.findings, []);
-    let kinds: Vec<_> = report.authorized.iter().map(|finding| (finding.kind, finding.seq)).collect();
+    let kinds: Vec<_> = report
+        .authorized
+        .iter()
+        .map(|finding| (finding.kind, finding.seq))
+        .collect();
     assert!(kinds.contains(&(FindingKind::SeqGap, Some(9))), "{kinds:?}");
     assert!(kinds.contains(&(FindingKind::HashMismatch, Some(13))), "{kinds:?}");
 }
@@ -490,11 +634,18 @@ fn rl2_a_tail_without_note_is_told_when_its_writer_is_gone() {
         assert_eq!(report.signed, 4);
         report.findings.clear();
         report.add_unsigned(60_000_000, now, is_gone);
-        report.findings.iter().map(|finding| (finding.kind, finding.seq)).collect::<Vec<_>>()
+        report
+            .findings
+            .iter()
+            .map(|finding| (finding.kind, finding.seq))
+            .collect::<Vec<_>>()
     };
     assert_eq!(look(at(6_000_000_000), false), []);
     assert_eq!(look(at(60_000_000), true), []);
-    assert_eq!(look(at(6_000_000_000), true), [(FindingKind::CheckpointMissing, Some(4))]);
+    assert_eq!(
+        look(at(6_000_000_000), true),
+        [(FindingKind::CheckpointMissing, Some(4))]
+    );
 }
 
 /// A chain in its first minute, and one whose writer was stopped at once, are clean without a note.
@@ -537,20 +688,44 @@ fn admin(store: u128, id: u64, fault: Option<gw_audit::OutboxFault>) -> Record {
 fn rl3_gaps_and_faults_of_outbox_rows_are_found() {
     let look = |rows: &[(u128, u64)], fault: Option<usize>| {
         let fault = |n: usize| (fault == Some(n)).then_some(gw_audit::OutboxFault::Unauthenticated);
-        let records: Vec<_> = rows.iter().enumerate().map(|(n, (store, id))| admin(*store, *id, fault(n))).collect();
+        let records: Vec<_> = rows
+            .iter()
+            .enumerate()
+            .map(|(n, (store, id))| admin(*store, *id, fault(n)))
+            .collect();
         let entries = chain(Stream::Admin, key().public().to_bytes(), &records);
         let keys = [key().public()];
-        let mut verifier =
-            ChainVerifier::new(chain_id(Stream::Admin), TrustedKeys { cluster: CLUSTER, keys: &keys }, []);
+        let mut verifier = ChainVerifier::new(
+            chain_id(Stream::Admin),
+            TrustedKeys {
+                cluster: CLUSTER,
+                keys: &keys,
+            },
+            [],
+        );
         for entry in &entries {
-            verifier.row(&Row::new(entry.header.seq, Some(entry.hash), &entry.bytes, &entry.openings));
+            verifier.row(&Row::new(
+                entry.header.seq,
+                Some(entry.hash),
+                &entry.bytes,
+                &entry.openings,
+            ));
         }
-        verifier.finish(None).findings.iter().map(|finding| (finding.kind, finding.seq.unwrap())).collect::<Vec<_>>()
+        verifier
+            .finish(None)
+            .findings
+            .iter()
+            .map(|finding| (finding.kind, finding.seq.unwrap()))
+            .collect::<Vec<_>>()
     };
     assert_eq!(look(&[(1, 5), (1, 6), (1, 7)], None), []);
     assert_eq!(look(&[(1, 5), (1, 7)], None), [(FindingKind::OutboxGap, 2)]);
     assert_eq!(look(&[(1, 5), (1, 7), (1, 6)], None), [], "a late one fills its gap");
-    assert_eq!(look(&[(1, 5), (2, 1), (1, 6), (2, 2)], None), [], "each store counts for itself");
+    assert_eq!(
+        look(&[(1, 5), (2, 1), (1, 6), (2, 2)], None),
+        [],
+        "each store counts for itself"
+    );
     assert_eq!(look(&[(1, 5), (1, 5)], None), [(FindingKind::OutboxFault, 2)]);
     assert_eq!(look(&[(1, 5), (1, 6)], Some(1)), [(FindingKind::OutboxFault, 2)]);
 }
@@ -570,11 +745,20 @@ fn rl9_what_is_told_of_the_outbox_stays_found_until_the_chain_is_re_anchored() {
         ..SecurityEvent::new(SecurityKind::TamperDetected)
     };
     // What a verification found is told as an event, too, and is no finding of its own.
-    let events = ["outbox_gap admin/0", "outbox_row:altered:2", "outbox_ids:lowered:0:3", "outbox_gap:2..5"];
+    let events = [
+        "outbox_gap admin/0",
+        "outbox_row:altered:2",
+        "outbox_ids:lowered:0:3",
+        "outbox_gap:2..5",
+    ];
     let security = events.map(|reason| Record::from(event(reason)));
     for (stream, records, expected) in [
         (Stream::Admin, admin.to_vec(), vec![(FindingKind::OutboxGap, 2)]),
-        (Stream::Security, security.to_vec(), vec![(FindingKind::OutboxFault, 2), (FindingKind::OutboxFault, 3)]),
+        (
+            Stream::Security,
+            security.to_vec(),
+            vec![(FindingKind::OutboxFault, 2), (FindingKind::OutboxFault, 3)],
+        ),
     ] {
         let key = key();
         let entries = chain(stream, key.public().to_bytes(), &records);
@@ -597,12 +781,20 @@ fn rl9_what_is_told_of_the_outbox_stays_found_until_the_chain_is_re_anchored() {
         };
         let verify = |discontinuities: &[String]| {
             let keys = [key.public()];
-            let trust = TrustedKeys { cluster: CLUSTER, keys: &keys };
+            let trust = TrustedKeys {
+                cluster: CLUSTER,
+                keys: &keys,
+            };
             let discontinuities = discontinuities.iter().map(String::as_str);
             let notes = [note.as_str()];
             let mut verifier = ChainVerifier::with_discontinuities(chain_id(stream), trust, discontinuities, notes);
             for entry in &entries {
-                verifier.row(&Row::new(entry.header.seq, Some(entry.hash), &entry.bytes, &entry.openings));
+                verifier.row(&Row::new(
+                    entry.header.seq,
+                    Some(entry.hash),
+                    &entry.bytes,
+                    &entry.openings,
+                ));
             }
             verifier.finish(None)
         };
@@ -611,6 +803,11 @@ fn rl9_what_is_told_of_the_outbox_stays_found_until_the_chain_is_re_anchored() {
         };
         assert_eq!(told(&verify(&[]).findings), expected);
         let accepted = verify(&[re_anchored.sign(CLUSTER, &key)]);
-        assert_eq!((accepted.findings.len(), told(&accepted.authorized)), (0, expected), "{:?}", accepted.findings);
+        assert_eq!(
+            (accepted.findings.len(), told(&accepted.authorized)),
+            (0, expected),
+            "{:?}",
+            accepted.findings
+        );
     }
 }

@@ -26,7 +26,10 @@ impl Entropy for Counter {
 pub(crate) const CLUSTER: &str = "test";
 
 pub(crate) fn chain_id(stream: Stream) -> ChainId {
-    ChainId { stream, shard: ShardId(Uuid::from_u128(7)) }
+    ChainId {
+        stream,
+        shard: ShardId(Uuid::from_u128(7)),
+    }
 }
 
 pub(crate) fn at(micros: i64) -> Timestamp {
@@ -93,8 +96,17 @@ fn one_of<T: Copy + std::fmt::Debug + 'static>(all: &'static [T]) -> impl Strate
 }
 
 fn access() -> impl Strategy<Value = Record> {
-    let who = (prop::option::of(external_id()), prop::option::of(any::<IpAddr>()), prop::option::of(text()));
-    let what = ("[a-zA-Z_]{1,128}", any::<u16>(), prop::option::of(any::<u16>()), prop::option::of(text()));
+    let who = (
+        prop::option::of(external_id()),
+        prop::option::of(any::<IpAddr>()),
+        prop::option::of(text()),
+    );
+    let what = (
+        "[a-zA-Z_]{1,128}",
+        any::<u16>(),
+        prop::option::of(any::<u16>()),
+        prop::option::of(text()),
+    );
     let judged = (
         prop::option::of(org()),
         prop::option::of(one_of(DenyReason::ALL)),
@@ -102,7 +114,12 @@ fn access() -> impl Strategy<Value = Record> {
         prop::option::of(one_of(MatchedVia::ALL)),
         prop::option::of(one_of(TraceKind::ALL)),
     );
-    let measured = (any::<u64>(), any::<bool>(), prop::option::of(any::<u32>()), prop::option::of(any::<u64>()));
+    let measured = (
+        any::<u64>(),
+        any::<bool>(),
+        prop::option::of(any::<u32>()),
+        prop::option::of(any::<u64>()),
+    );
     (who, what, judged, measured).prop_map(|(who, what, judged, measured)| {
         Record::Access(AccessRecord {
             external_id: who.0,
@@ -127,9 +144,22 @@ fn access() -> impl Strategy<Value = Record> {
 }
 
 fn admin() -> impl Strategy<Value = Record> {
-    let actor = (any::<Option<u128>>(), prop::option::of(text()), prop::option::of(any::<IpAddr>()));
-    let resource = (one_of(ResourceType::ALL), prop::option::of(text()), prop::option::of(text()));
-    let change = (one_of(Action::ALL), prop::option::of(org()), prop::option::of(text()), prop::option::of(text()));
+    let actor = (
+        any::<Option<u128>>(),
+        prop::option::of(text()),
+        prop::option::of(any::<IpAddr>()),
+    );
+    let resource = (
+        one_of(ResourceType::ALL),
+        prop::option::of(text()),
+        prop::option::of(text()),
+    );
+    let change = (
+        one_of(Action::ALL),
+        prop::option::of(org()),
+        prop::option::of(text()),
+        prop::option::of(text()),
+    );
     (actor, resource, change, prop::option::of(text())).prop_map(|(actor, resource, change, correlation)| {
         Record::Admin(AdminEntry {
             actor_id: actor.0.map(UserId::fixed),
@@ -151,8 +181,17 @@ fn admin() -> impl Strategy<Value = Record> {
 }
 
 fn security() -> impl Strategy<Value = Record> {
-    let whom = (prop::option::of(external_id()), any::<Option<u128>>(), prop::option::of(address()));
-    let why = (prop::option::of(text()), prop::option::of(text()), any::<Option<u64>>(), prop::option::of(org()));
+    let whom = (
+        prop::option::of(external_id()),
+        any::<Option<u128>>(),
+        prop::option::of(address()),
+    );
+    let why = (
+        prop::option::of(text()),
+        prop::option::of(text()),
+        any::<Option<u64>>(),
+        prop::option::of(org()),
+    );
     (one_of(SecurityKind::ALL), whom, why, prop::option::of(any::<IpAddr>())).prop_map(|(kind, whom, why, ip)| {
         Record::Security(SecurityEvent {
             external_id: whom.0,
@@ -187,14 +226,25 @@ fn send() -> impl Strategy<Value = Record> {
             sender: intent.1,
             visible_to: intent.2,
             creates: intent.3,
-            claims: all.into_iter().zip(claims).filter_map(|(claim, held)| held.then_some(claim)).collect::<Claims>(),
+            claims: all
+                .into_iter()
+                .zip(claims)
+                .filter_map(|(claim, held)| held.then_some(claim))
+                .collect::<Claims>(),
         })
     })
 }
 
 fn outcome() -> impl Strategy<Value = Record> {
-    (hash(), org(), one_of(Outcome::ALL), any::<Option<i64>>())
-        .prop_map(|(hash, org_id, outcome, node_code)| SendOutcome { hash, org_id, outcome, node_code }.into())
+    (hash(), org(), one_of(Outcome::ALL), any::<Option<i64>>()).prop_map(|(hash, org_id, outcome, node_code)| {
+        SendOutcome {
+            hash,
+            org_id,
+            outcome,
+            node_code,
+        }
+        .into()
+    })
 }
 
 /// Any record.

@@ -21,7 +21,11 @@ pub(super) struct Breaker {
 
 impl Breaker {
     pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, failures: AtomicU32::new(0), open_until: AtomicI64::new(i64::MIN) }
+        Self {
+            clock,
+            failures: AtomicU32::new(0),
+            open_until: AtomicI64::new(i64::MIN),
+        }
     }
 
     /// Whether a call may be made.
@@ -34,7 +38,10 @@ impl Breaker {
         // The one who moves the end tries; the others wait for what it finds.
         let next = now.plus(REST).micros();
         now >= Timestamp::from_micros(until)
-            && self.open_until.compare_exchange(until, next, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+            && self
+                .open_until
+                .compare_exchange(until, next, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
     }
 
     /// Notes an answer, or a new connection.
@@ -48,7 +55,8 @@ impl Breaker {
     pub(super) fn fail(&self) {
         let failures = self.failures.fetch_add(1, Ordering::Relaxed).saturating_add(1);
         if failures >= FAILURES {
-            self.open_until.fetch_max(self.clock.now().plus(REST).micros(), Ordering::Relaxed);
+            self.open_until
+                .fetch_max(self.clock.now().plus(REST).micros(), Ordering::Relaxed);
         }
         if failures == FAILURES {
             tracing::warn!("the shared cache does not answer; logins wait for it");

@@ -98,7 +98,9 @@ impl Writes {
 
 /// The server's words for a write that it does not take.
 fn is_write_refusal(error: &Error) -> bool {
-    ["OOM ", "MISCONF ", "READONLY ", "NOREPLICAS "].iter().any(|word| error.details().starts_with(word))
+    ["OOM ", "MISCONF ", "READONLY ", "NOREPLICAS "]
+        .iter()
+        .any(|word| error.details().starts_with(word))
 }
 
 async fn keep_probing(client: Client, writes: Arc<Writes>) {
@@ -126,8 +128,10 @@ impl Redis {
                 connection.max_command_attempts = 1;
                 connection.reconnect_on_auth_error = true;
                 connection.tcp.nodelay = Some(true);
-                connection.unresponsive =
-                    UnresponsiveConfig { max_timeout: Some(UNRESPONSIVE), interval: UNRESPONSIVE / 4 };
+                connection.unresponsive = UnresponsiveConfig {
+                    max_timeout: Some(UNRESPONSIVE),
+                    interval: UNRESPONSIVE / 4,
+                };
             })
             .with_performance_config(|performance| performance.default_command_timeout = ANSWER)
             .set_policy(ReconnectPolicy::new_exponential(0, RECONNECT.0, RECONNECT.1, 2))
@@ -145,7 +149,13 @@ impl Redis {
         });
         let writes = Arc::<Writes>::default();
         let probe = tokio::spawn(keep_probing(client.clone(), Arc::clone(&writes))).abort_handle();
-        Ok(Self { client, breaker, scripts: Scripts::new(), writes, probe })
+        Ok(Self {
+            client,
+            breaker,
+            scripts: Scripts::new(),
+            writes,
+            probe,
+        })
     }
 
     pub(crate) async fn put(&self, entry: &Entry<'_>, only_new: bool) -> Result<bool, PutError> {
@@ -165,7 +175,9 @@ impl Redis {
         for group in entry.groups {
             args.extend([bounded(group.name).into_owned().into(), group.most.to_string().into()]);
         }
-        let (said, millis): (i64, u64) = self.run(&self.scripts.put, vec![place.value, place.index], args).await?;
+        let (said, millis): (i64, u64) = self
+            .run(&self.scripts.put, vec![place.value, place.index], args)
+            .await?;
         let wait = pace::wait(millis.saturating_mul(1_000));
         match said {
             1 => Ok(true),
@@ -180,8 +192,14 @@ impl Redis {
     }
 
     pub(crate) async fn take(&self, space: Space, key: &str) -> Result<Option<Bytes>, Unavailable> {
-        let Place { tag, member, value, index } = Place::new(space, key);
-        self.run(&self.scripts.take, vec![value, index], vec![tag.into(), member.into()]).await
+        let Place {
+            tag,
+            member,
+            value,
+            index,
+        } = Place::new(space, key);
+        self.run(&self.scripts.take, vec![value, index], vec![tag.into(), member.into()])
+            .await
     }
 
     pub(crate) async fn update<R: Send>(
@@ -192,7 +210,9 @@ impl Redis {
     ) -> Result<Option<R>, Unavailable> {
         let place = Place::new(space, key);
         for _ in 0..UPDATES {
-            let Some(seen) = self.stored(&place).await? else { return Ok(None) };
+            let Some(seen) = self.stored(&place).await? else {
+                return Ok(None);
+            };
             let value = payload(seen.clone());
             let (change, result) = work(&value);
             let wanted = match change {
@@ -204,7 +224,12 @@ impl Redis {
                 Change::Remove => Value::from(""),
             };
             let keys = vec![place.value.clone(), place.index.clone()];
-            let args = vec![place.tag.clone().into(), place.member.clone().into(), Value::Bytes(seen), wanted];
+            let args = vec![
+                place.tag.clone().into(),
+                place.member.clone().into(),
+                Value::Bytes(seen),
+                wanted,
+            ];
             match self.run::<i64>(&self.scripts.change, keys, args).await? {
                 1 => return Ok(Some(result)),
                 0 => {}
@@ -221,10 +246,18 @@ impl Redis {
             // From behind the end: none.
             _ => (1, 0),
         };
-        let args = vec![place.value.into(), first.to_string().into(), last.to_string().into(), place.tag.into()];
+        let args = vec![
+            place.value.into(),
+            first.to_string().into(),
+            last.to_string().into(),
+            place.tag.into(),
+        ];
         let found: Vec<Bytes> = self.run(&self.scripts.list, vec![place.index], args).await?;
         let mut found = found.into_iter();
-        let total = found.next().and_then(|total| str::from_utf8(&total).ok()?.parse().ok()).unwrap_or_default();
+        let total = found
+            .next()
+            .and_then(|total| str::from_utf8(&total).ok()?.parse().ok())
+            .unwrap_or_default();
         let mut entries = Vec::new();
         while let (Some(key), Some(value)) = (found.next(), found.next()) {
             entries.push((String::from_utf8_lossy(&key).into_owned(), value));
@@ -235,12 +268,20 @@ impl Redis {
     pub(crate) async fn hit(&self, window: Window, key: &str) -> Result<Hits, Unavailable> {
         let args = vec![window.life().as_millis().to_string().into()];
         let (count, rest): (u64, i64) = self.run(&self.scripts.hit, vec![window_key(window, key)], args).await?;
-        Ok(Hits { count, ends_in: Duration::from_millis(u64::try_from(rest).unwrap_or(0)) })
+        Ok(Hits {
+            count,
+            ends_in: Duration::from_millis(u64::try_from(rest).unwrap_or(0)),
+        })
     }
 
     pub(crate) async fn hits(&self, window: Window, key: &str) -> Result<Hits, Unavailable> {
-        let (count, rest): (u64, i64) = self.run(&self.scripts.hits, vec![window_key(window, key)], Vec::new()).await?;
-        Ok(Hits { count, ends_in: Duration::from_millis(u64::try_from(rest).unwrap_or(0)) })
+        let (count, rest): (u64, i64) = self
+            .run(&self.scripts.hits, vec![window_key(window, key)], Vec::new())
+            .await?;
+        Ok(Hits {
+            count,
+            ends_in: Duration::from_millis(u64::try_from(rest).unwrap_or(0)),
+        })
     }
 
     pub(crate) async fn pace(&self, rate: Rate, key: &str) -> Result<Result<(), Seconds>, Unavailable> {
@@ -265,8 +306,10 @@ impl Redis {
     pub(crate) async fn eviction_policy(&self) -> Result<Option<String>, Unavailable> {
         let memory: String = self.guarded(self.client.info(Some(InfoKind::Memory))).await?;
         // Of a cluster or behind sentinels, the answer of one server: they are set up alike.
-        let policy =
-            memory.lines().find_map(|line| line.trim().strip_prefix("maxmemory_policy:")).ok_or(Unavailable)?;
+        let policy = memory
+            .lines()
+            .find_map(|line| line.trim().strip_prefix("maxmemory_policy:"))
+            .ok_or(Unavailable)?;
         Ok((policy != "noeviction").then(|| policy.to_owned()))
     }
 
@@ -277,7 +320,11 @@ impl Redis {
     /// Runs a script by its digest; a server that was started anew is told it again.
     async fn run<R: FromValue>(&self, script: &Script, keys: Vec<String>, args: Vec<Value>) -> Result<R, Unavailable> {
         let known = async {
-            match self.client.evalsha(script.sha1().clone(), keys.clone(), args.clone()).await {
+            match self
+                .client
+                .evalsha(script.sha1().clone(), keys.clone(), args.clone())
+                .await
+            {
                 Err(error) if error.details().starts_with("NOSCRIPT") => {
                     let lua = script.lua().cloned().unwrap_or_default();
                     self.client.eval(lua, keys, args).await
@@ -322,7 +369,12 @@ impl Place {
     fn new(space: Space, key: &str) -> Self {
         let tag = format!("{{gw:{}}}", space.name());
         let member = bounded(key).into_owned();
-        Self { value: format!("{tag}:v:{member}"), index: format!("{tag}:i"), tag, member }
+        Self {
+            value: format!("{tag}:v:{member}"),
+            index: format!("{tag}:i"),
+            tag,
+            member,
+        }
     }
 }
 
@@ -331,7 +383,11 @@ fn window_key(window: Window, key: &str) -> String {
 }
 
 fn bounded(key: &str) -> Cow<'_, str> {
-    if key.len() <= LONGEST_KEY { Cow::Borrowed(key) } else { Cow::Owned(hex::encode(Sha256::digest(key))) }
+    if key.len() <= LONGEST_KEY {
+        Cow::Borrowed(key)
+    } else {
+        Cow::Owned(hex::encode(Sha256::digest(key)))
+    }
 }
 
 /// A value as it is stored: behind two bytes of length and as many of a prefix. Earlier versions kept the value's group
@@ -342,7 +398,9 @@ fn stored(prefix: &[u8], value: &[u8]) -> Value {
 }
 
 fn payload(mut stored: Bytes) -> Bytes {
-    let len = stored.first_chunk::<2>().map_or(0, |len| usize::from(u16::from_be_bytes(*len)));
+    let len = stored
+        .first_chunk::<2>()
+        .map_or(0, |len| usize::from(u16::from_be_bytes(*len)));
     let start = len.saturating_add(2).min(stored.len());
     stored.split_off(start)
 }

@@ -98,9 +98,19 @@ async fn a_value_replaces_another_unless_it_must_be_new(cache: &Cache) {
 
 async fn values_end_on_time(cache: &Cache) {
     let start = Instant::now();
-    cache.put(Entry::new(Space::OauthCode, "a", b"1").living(Duration::from_millis(400))).await.unwrap();
-    cache.put(Entry::new(Space::OauthCode, "b", b"1").living(Duration::ZERO)).await.unwrap();
-    assert_eq!(cache.get(Space::OauthCode, "b").await, Ok(None), "nothing is kept for no time");
+    cache
+        .put(Entry::new(Space::OauthCode, "a", b"1").living(Duration::from_millis(400)))
+        .await
+        .unwrap();
+    cache
+        .put(Entry::new(Space::OauthCode, "b", b"1").living(Duration::ZERO))
+        .await
+        .unwrap();
+    assert_eq!(
+        cache.get(Space::OauthCode, "b").await,
+        Ok(None),
+        "nothing is kept for no time"
+    );
     let mut seen = Duration::ZERO;
     while cache.get(Space::OauthCode, "a").await.unwrap().is_some() {
         seen = start.elapsed();
@@ -110,15 +120,23 @@ async fn values_end_on_time(cache: &Cache) {
     assert!(gone >= Duration::from_millis(399), "gone after {gone:?}");
     assert!(seen <= Duration::from_millis(600), "still seen after {seen:?}");
     assert_eq!(cache.take(Space::OauthCode, "a").await, Ok(None));
-    assert_eq!(cache.update(Space::OauthCode, "a", |_| (Change::Keep, ())).await, Ok(None));
+    assert_eq!(
+        cache.update(Space::OauthCode, "a", |_| (Change::Keep, ())).await,
+        Ok(None)
+    );
     assert_eq!(cache.put_new(Entry::new(Space::OauthCode, "a", b"2")).await, Ok(true));
 }
 
 async fn an_update_keeps_the_end(cache: &Cache) {
     let start = Instant::now();
-    cache.put(Entry::new(Space::OauthCode, "a", b"1").living(Duration::from_millis(300))).await.unwrap();
+    cache
+        .put(Entry::new(Space::OauthCode, "a", b"1").living(Duration::from_millis(300)))
+        .await
+        .unwrap();
     tokio::time::sleep(Duration::from_millis(150)).await;
-    let set = cache.update(Space::OauthCode, "a", |_| (Change::Set(b"2".to_vec()), ())).await;
+    let set = cache
+        .update(Space::OauthCode, "a", |_| (Change::Set(b"2".to_vec()), ()))
+        .await;
     if start.elapsed() < Duration::from_millis(290) {
         assert_eq!(set, Ok(Some(())));
     }
@@ -127,16 +145,32 @@ async fn an_update_keeps_the_end(cache: &Cache) {
 }
 
 async fn an_update_keeps_sets_or_removes(cache: &Cache) {
-    cache.put(Entry::new(Space::OauthCode, "a", b"1").with_group_limits(&[Group::new("g", 1)])).await.unwrap();
+    cache
+        .put(Entry::new(Space::OauthCode, "a", b"1").with_group_limits(&[Group::new("g", 1)]))
+        .await
+        .unwrap();
     assert_eq!(
-        cache.update(Space::OauthCode, "a", |seen| (Change::Keep, seen.to_vec())).await,
+        cache
+            .update(Space::OauthCode, "a", |seen| (Change::Keep, seen.to_vec()))
+            .await,
         Ok(Some(b"1".to_vec()))
     );
-    assert_eq!(cache.update(Space::OauthCode, "a", |_| (Change::Set(b"2".to_vec()), 7)).await, Ok(Some(7)));
+    assert_eq!(
+        cache
+            .update(Space::OauthCode, "a", |_| (Change::Set(b"2".to_vec()), 7))
+            .await,
+        Ok(Some(7))
+    );
     assert_eq!(cache.get(Space::OauthCode, "a").await, Ok(some(b"2")));
-    assert_eq!(cache.update(Space::OauthCode, "a", |_| (Change::Remove, ())).await, Ok(Some(())));
+    assert_eq!(
+        cache.update(Space::OauthCode, "a", |_| (Change::Remove, ())).await,
+        Ok(Some(()))
+    );
     assert_eq!(cache.get(Space::OauthCode, "a").await, Ok(None));
-    assert_eq!(cache.update(Space::OauthCode, "a", |_| (Change::Remove, ())).await, Ok(None));
+    assert_eq!(
+        cache.update(Space::OauthCode, "a", |_| (Change::Remove, ())).await,
+        Ok(None)
+    );
     cache
         .put(Entry::new(Space::OauthCode, "b", b"").with_group_limits(&[Group::new("g", 1)]))
         .await
@@ -184,13 +218,21 @@ async fn a_thousand_parallel_puts_of_one_new_key_have_one_winner(cache: &Cache) 
     let cache = cache.clone();
     let put = winners(move |_| {
         let cache = cache.clone();
-        async move { cache.put_new(Entry::new(Space::AcceptedMessage, "a", b"")).await.unwrap() }
+        async move {
+            cache
+                .put_new(Entry::new(Space::AcceptedMessage, "a", b""))
+                .await
+                .unwrap()
+        }
     });
     assert_eq!(put.await, 1);
 }
 
 async fn parallel_updates_lose_nothing(cache: &Cache) {
-    cache.put(Entry::new(Space::OauthCode, "a", &0u64.to_be_bytes())).await.unwrap();
+    cache
+        .put(Entry::new(Space::OauthCode, "a", &0u64.to_be_bytes()))
+        .await
+        .unwrap();
     let tasks = (0..8).map(|_| {
         let cache = cache.clone();
         tokio::spawn(async move {
@@ -211,14 +253,27 @@ async fn parallel_updates_lose_nothing(cache: &Cache) {
 
 async fn a_group_holds_so_many(cache: &Cache) {
     let entry = |key| Entry::new(Space::LoginSession, key, b"");
-    cache.put(entry("a").with_group_limits(&[Group::new("g", 2)])).await.unwrap();
-    cache.put(entry("b").with_group_limits(&[Group::new("g", 2)]).living(Duration::from_millis(200))).await.unwrap();
+    cache
+        .put(entry("a").with_group_limits(&[Group::new("g", 2)]))
+        .await
+        .unwrap();
+    cache
+        .put(
+            entry("b")
+                .with_group_limits(&[Group::new("g", 2)])
+                .living(Duration::from_millis(200)),
+        )
+        .await
+        .unwrap();
     assert!(matches!(
         cache.put(entry("c").with_group_limits(&[Group::new("g", 2)])).await,
         Err(PutError::GroupFull { .. })
     ));
     assert_eq!(cache.get(Space::LoginSession, "c").await, Ok(None));
-    cache.put(entry("c").with_group_limits(&[Group::new("h", 2)])).await.expect("groups are counted apart");
+    cache
+        .put(entry("c").with_group_limits(&[Group::new("h", 2)]))
+        .await
+        .expect("groups are counted apart");
     cache
         .put(Entry::new(Space::OauthSession, "c", b"").with_group_limits(&[Group::new("g", 2)]))
         .await
@@ -228,15 +283,27 @@ async fn a_group_holds_so_many(cache: &Cache) {
         .await
         .expect("a value in its own place needs no further room");
     tokio::time::sleep(Duration::from_millis(201)).await;
-    cache.put(entry("d").with_group_limits(&[Group::new("g", 2)])).await.expect("what has ended counts no more");
+    cache
+        .put(entry("d").with_group_limits(&[Group::new("g", 2)]))
+        .await
+        .expect("what has ended counts no more");
     assert!(matches!(
         cache.put(entry("e").with_group_limits(&[Group::new("g", 2)])).await,
         Err(PutError::GroupFull { .. })
     ));
     cache.take(Space::LoginSession, "a").await.unwrap();
-    cache.put(entry("e").with_group_limits(&[Group::new("g", 2)])).await.expect("nor does what was taken");
-    cache.put(entry("d").with_group_limits(&[Group::new("h", 2)])).await.expect("a value may change its group");
-    cache.put(entry("f").with_group_limits(&[Group::new("g", 2)])).await.expect("and leaves room in the old one");
+    cache
+        .put(entry("e").with_group_limits(&[Group::new("g", 2)]))
+        .await
+        .expect("nor does what was taken");
+    cache
+        .put(entry("d").with_group_limits(&[Group::new("h", 2)]))
+        .await
+        .expect("a value may change its group");
+    cache
+        .put(entry("f").with_group_limits(&[Group::new("g", 2)]))
+        .await
+        .expect("and leaves room in the old one");
 }
 
 async fn parallel_puts_never_overfill_a_group(cache: &Cache) {
@@ -257,14 +324,33 @@ async fn parallel_puts_never_overfill_a_group(cache: &Cache) {
 
 async fn a_full_space_refuses(cache: &Cache) {
     for key in 0..Space::OauthSession.most() {
-        cache.put(Entry::new(Space::OauthSession, &key.to_string(), b"")).await.unwrap();
+        cache
+            .put(Entry::new(Space::OauthSession, &key.to_string(), b""))
+            .await
+            .unwrap();
     }
-    assert!(matches!(cache.put(Entry::new(Space::OauthSession, "x", b"")).await, Err(PutError::Full { .. })));
-    assert!(matches!(cache.put_new(Entry::new(Space::OauthSession, "x", b"")).await, Err(PutError::Full { .. })));
-    assert_eq!(cache.put_new(Entry::new(Space::OauthSession, "0", b"")).await, Ok(false), "it is not new");
-    cache.put(Entry::new(Space::OauthSession, "0", b"1")).await.expect("a value in its own place");
+    assert!(matches!(
+        cache.put(Entry::new(Space::OauthSession, "x", b"")).await,
+        Err(PutError::Full { .. })
+    ));
+    assert!(matches!(
+        cache.put_new(Entry::new(Space::OauthSession, "x", b"")).await,
+        Err(PutError::Full { .. })
+    ));
+    assert_eq!(
+        cache.put_new(Entry::new(Space::OauthSession, "0", b"")).await,
+        Ok(false),
+        "it is not new"
+    );
+    cache
+        .put(Entry::new(Space::OauthSession, "0", b"1"))
+        .await
+        .expect("a value in its own place");
     cache.take(Space::OauthSession, "0").await.unwrap();
-    cache.put(Entry::new(Space::OauthSession, "x", b"")).await.expect("room again");
+    cache
+        .put(Entry::new(Space::OauthSession, "x", b""))
+        .await
+        .expect("room again");
 }
 
 async fn a_page_is_in_order_of_ends(cache: &Cache) {
@@ -288,7 +374,11 @@ async fn a_window_counts_every_hit(cache: &Cache) {
     assert_eq!(first.await, 1);
     assert_eq!(cache.hits(Window::ClientFailures, "a").await.unwrap().count, 1000);
     assert_eq!(cache.hits(Window::ClientFailures, "b").await.unwrap().count, 0);
-    assert_eq!(cache.hits(Window::LoginFailures, "a").await.unwrap().count, 0, "windows are apart");
+    assert_eq!(
+        cache.hits(Window::LoginFailures, "a").await.unwrap().count,
+        0,
+        "windows are apart"
+    );
     let rest = cache.hits(Window::ClientFailures, "a").await.unwrap().wait().0;
     assert!((1..=900).contains(&rest), "{rest} s");
 }
@@ -314,7 +404,11 @@ async fn a_pace_is_a_burst_and_then_even(cache: &Cache) {
         }
     };
     let regained = u32::try_from(start.elapsed().as_millis() / 100).unwrap();
-    assert!((600..=601 + regained).contains(&allowed), "{allowed} in {:?}", start.elapsed());
+    assert!(
+        (600..=601 + regained).contains(&allowed),
+        "{allowed} in {:?}",
+        start.elapsed()
+    );
     assert_eq!(refused.0, 1);
     assert_eq!(cache.pace(rate, "b").await, Ok(()), "keys are counted apart");
     tokio::time::sleep(Duration::from_millis(101)).await;
@@ -340,15 +434,23 @@ fn v6(address: u32, network: u32) -> [String; 2] {
 
 async fn put_in(cache: &Cache, key: &str, [address, network]: &[String; 2]) -> Result<(), PutError> {
     let groups = [Group::new(address, 20), Group::new(network, 200)];
-    cache.put(Entry::new(Space::OauthSession, key, b"").with_group_limits(&groups)).await
+    cache
+        .put(Entry::new(Space::OauthSession, key, b"").with_group_limits(&groups))
+        .await
 }
 
 async fn rts4_hd34_every_group_of_a_value_counts_it(cache: &Cache) {
     for n in 0..200 {
         put_in(cache, &n.to_string(), &v6(n / 20, 0)).await.unwrap();
     }
-    assert!(matches!(put_in(cache, "x", &v6(0, 1)).await, Err(PutError::GroupFull { .. })), "the address is full");
-    assert!(matches!(put_in(cache, "x", &v6(99, 0)).await, Err(PutError::GroupFull { .. })), "its network is");
+    assert!(
+        matches!(put_in(cache, "x", &v6(0, 1)).await, Err(PutError::GroupFull { .. })),
+        "the address is full"
+    );
+    assert!(
+        matches!(put_in(cache, "x", &v6(99, 0)).await, Err(PutError::GroupFull { .. })),
+        "its network is"
+    );
     put_in(cache, "x", &v6(99, 1)).await.unwrap();
     cache.take(Space::OauthSession, "0").await.unwrap();
     put_in(cache, "y", &v6(0, 1)).await.expect("room in the address");
@@ -358,7 +460,9 @@ async fn rts4_hd34_every_group_of_a_value_counts_it(cache: &Cache) {
 async fn rts4_hd34_when_full_the_fullest_network_gives_way(cache: &Cache) {
     // The fullest one holds 200, four more 190, and twenty hold two.
     let mut keys = Vec::new();
-    for (network, many) in [(0, 200), (1, 190), (2, 190), (3, 190), (4, 190)].into_iter().chain((5..25).map(|n| (n, 2)))
+    for (network, many) in [(0, 200), (1, 190), (2, 190), (3, 190), (4, 190)]
+        .into_iter()
+        .chain((5..25).map(|n| (n, 2)))
     {
         for n in 0..many {
             let key = format!("{network}-{n}");
@@ -368,19 +472,34 @@ async fn rts4_hd34_when_full_the_fullest_network_gives_way(cache: &Cache) {
     }
     assert_eq!(keys.len(), Space::OauthSession.most());
     for n in 0..5 {
-        put_in(cache, &format!("new-{n}"), &v6(9_000 + n, 100 + n)).await.expect("the fullest gives way");
+        put_in(cache, &format!("new-{n}"), &v6(9_000 + n, 100 + n))
+            .await
+            .expect("the fullest gives way");
     }
-    assert_eq!(cache.list(Space::OauthSession, 0, 1).await.unwrap().total, Space::OauthSession.most());
+    assert_eq!(
+        cache.list(Space::OauthSession, 0, 1).await.unwrap().total,
+        Space::OauthSession.most()
+    );
     for n in 0..6 {
-        let gone = cache.get(Space::OauthSession, &format!("0-{n}")).await.unwrap().is_none();
+        let gone = cache
+            .get(Space::OauthSession, &format!("0-{n}"))
+            .await
+            .unwrap()
+            .is_none();
         assert_eq!(gone, n < 5, "the oldest first: {n}");
     }
     for key in keys.iter().filter(|key| !key.starts_with("0-")) {
         assert!(cache.get(Space::OauthSession, key).await.unwrap().is_some(), "{key}");
     }
     let ungrouped = cache.put(Entry::new(Space::OauthSession, "plain", b"")).await;
-    assert!(matches!(ungrouped, Err(PutError::Full { .. })), "what belongs to nobody pushes nobody out");
-    assert_eq!(cache.put_new(Entry::new(Space::OauthSession, "new-0", b"")).await, Ok(false));
+    assert!(
+        matches!(ungrouped, Err(PutError::Full { .. })),
+        "what belongs to nobody pushes nobody out"
+    );
+    assert_eq!(
+        cache.put_new(Entry::new(Space::OauthSession, "new-0", b"")).await,
+        Ok(false)
+    );
 }
 
 async fn rts4_hd34_what_has_ended_counts_for_no_network(cache: &Cache) {
@@ -390,7 +509,9 @@ async fn rts4_hd34_what_has_ended_counts_for_no_network(cache: &Cache) {
         let key = format!("short-{n}");
         cache
             .put(
-                Entry::new(Space::OauthSession, &key, b"").with_group_limits(&short).living(Duration::from_millis(300)),
+                Entry::new(Space::OauthSession, &key, b"")
+                    .with_group_limits(&short)
+                    .living(Duration::from_millis(300)),
             )
             .await
             .unwrap();
@@ -409,18 +530,32 @@ async fn rts4_hd34_what_has_ended_counts_for_no_network(cache: &Cache) {
             .await
             .unwrap();
     }
-    cache.put(Entry::new(Space::OauthSession, "last", b"").with_group_limits(&groups("last"))).await.unwrap();
-    assert_eq!(cache.get(Space::OauthSession, "three-0").await, Ok(None), "three is the most now");
+    cache
+        .put(Entry::new(Space::OauthSession, "last", b"").with_group_limits(&groups("last")))
+        .await
+        .unwrap();
+    assert_eq!(
+        cache.get(Space::OauthSession, "three-0").await,
+        Ok(None),
+        "three is the most now"
+    );
     assert!(cache.get(Space::OauthSession, "three-1").await.unwrap().is_some());
 }
 
 async fn rts4_hd34_waits_are_told(cache: &Cache) {
     let groups = [Group::new("g", 1)];
     cache
-        .put(Entry::new(Space::LoginSession, "a", b"").with_group_limits(&groups).living(Duration::from_secs(90)))
+        .put(
+            Entry::new(Space::LoginSession, "a", b"")
+                .with_group_limits(&groups)
+                .living(Duration::from_secs(90)),
+        )
         .await
         .unwrap();
-    match cache.put(Entry::new(Space::LoginSession, "b", b"").with_group_limits(&groups)).await {
+    match cache
+        .put(Entry::new(Space::LoginSession, "b", b"").with_group_limits(&groups))
+        .await
+    {
         Err(PutError::GroupFull { wait }) => assert!((85..=90).contains(&wait.0), "{wait:?}"),
         other => panic!("{other:?}"),
     }

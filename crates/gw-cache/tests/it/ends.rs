@@ -36,7 +36,10 @@ async fn a_value_ends_to_the_microsecond() {
     let (cache, clock) = memory();
     cache.put(Entry::new(Space::LinkChallenge, "a", b"1")).await.unwrap();
     clock.advance(299_999_999);
-    assert_eq!(cache.get(Space::LinkChallenge, "a").await.unwrap().as_deref(), Some(&b"1"[..]));
+    assert_eq!(
+        cache.get(Space::LinkChallenge, "a").await.unwrap().as_deref(),
+        Some(&b"1"[..])
+    );
     clock.advance(1);
     assert_eq!(cache.get(Space::LinkChallenge, "a").await, Ok(None));
     assert_eq!(cache.take(Space::LinkChallenge, "a").await, Ok(None));
@@ -47,13 +50,22 @@ async fn a_value_ends_to_the_microsecond() {
 async fn a_full_space_refuses_and_room_comes_back_with_time() {
     let (cache, clock) = memory();
     for key in 0..Space::OauthSession.most() {
-        cache.put(Entry::new(Space::OauthSession, &key.to_string(), b"")).await.unwrap();
+        cache
+            .put(Entry::new(Space::OauthSession, &key.to_string(), b""))
+            .await
+            .unwrap();
     }
     let another = Entry::new(Space::OauthSession, "another", b"");
     clock.advance(100_000_000);
     assert_eq!(cache.put(another).await, Err(PutError::Full { wait: Seconds(500) }));
-    assert!(cache.get(Space::OauthSession, "0").await.unwrap().is_some(), "nobody is pushed out");
-    cache.put(Entry::new(Space::OauthSession, "0", b"replaced")).await.unwrap();
+    assert!(
+        cache.get(Space::OauthSession, "0").await.unwrap().is_some(),
+        "nobody is pushed out"
+    );
+    cache
+        .put(Entry::new(Space::OauthSession, "0", b"replaced"))
+        .await
+        .unwrap();
     clock.advance(500_000_000);
     cache.put(another).await.unwrap();
 }
@@ -91,13 +103,35 @@ async fn rts4_hd34_a_full_group_says_when_it_has_room() {
     let (cache, clock) = memory();
     let groups = [Group::new("address", 2), Group::new("network", 3)];
     let elsewhere = [Group::new("other address", 2), Group::new("network", 3)];
-    cache.put(Entry::new(Space::LoginSession, "a", b"").with_group_limits(&groups)).await.unwrap();
+    cache
+        .put(Entry::new(Space::LoginSession, "a", b"").with_group_limits(&groups))
+        .await
+        .unwrap();
     clock.advance(100_000_000);
-    cache.put(Entry::new(Space::LoginSession, "b", b"").with_group_limits(&groups)).await.unwrap();
+    cache
+        .put(Entry::new(Space::LoginSession, "b", b"").with_group_limits(&groups))
+        .await
+        .unwrap();
     let wait = |wait| Err(PutError::GroupFull { wait: Seconds(wait) });
-    assert_eq!(cache.put(Entry::new(Space::LoginSession, "c", b"").with_group_limits(&groups)).await, wait(500));
-    cache.put(Entry::new(Space::LoginSession, "c", b"").with_group_limits(&elsewhere)).await.unwrap();
-    assert_eq!(cache.put(Entry::new(Space::LoginSession, "d", b"").with_group_limits(&elsewhere)).await, wait(500));
+    assert_eq!(
+        cache
+            .put(Entry::new(Space::LoginSession, "c", b"").with_group_limits(&groups))
+            .await,
+        wait(500)
+    );
+    cache
+        .put(Entry::new(Space::LoginSession, "c", b"").with_group_limits(&elsewhere))
+        .await
+        .unwrap();
+    assert_eq!(
+        cache
+            .put(Entry::new(Space::LoginSession, "d", b"").with_group_limits(&elsewhere))
+            .await,
+        wait(500)
+    );
     clock.advance(500_000_000);
-    cache.put(Entry::new(Space::LoginSession, "d", b"").with_group_limits(&elsewhere)).await.unwrap();
+    cache
+        .put(Entry::new(Space::LoginSession, "d", b"").with_group_limits(&elsewhere))
+        .await
+        .unwrap();
 }

@@ -33,12 +33,24 @@ async fn is_away(cache: &Cache) {
     async fn soon<T>(what: impl Future<Output = T>) -> T {
         tokio::time::timeout(SECOND, what).await.expect("within a second")
     }
-    assert_eq!(soon(cache.put(Entry::new(Space::OauthCode, "a", b""))).await, Err(PutError::Unavailable(Unavailable)));
-    assert_eq!(soon(cache.put_new(Entry::new(Space::OauthCode, "a", b""))).await, Err(Unavailable.into()));
+    assert_eq!(
+        soon(cache.put(Entry::new(Space::OauthCode, "a", b""))).await,
+        Err(PutError::Unavailable(Unavailable))
+    );
+    assert_eq!(
+        soon(cache.put_new(Entry::new(Space::OauthCode, "a", b""))).await,
+        Err(Unavailable.into())
+    );
     assert_eq!(soon(cache.get(Space::OauthCode, "a")).await, Err(Unavailable));
     assert_eq!(soon(cache.take(Space::OauthCode, "a")).await, Err(Unavailable));
-    assert_eq!(soon(cache.update(Space::OauthCode, "a", |_| (Change::Keep, ()))).await, Err(Unavailable));
-    assert_eq!(soon(cache.list(Space::OauthCode, 0, 1)).await.map(|page| page.total), Err(Unavailable));
+    assert_eq!(
+        soon(cache.update(Space::OauthCode, "a", |_| (Change::Keep, ()))).await,
+        Err(Unavailable)
+    );
+    assert_eq!(
+        soon(cache.list(Space::OauthCode, 0, 1)).await.map(|page| page.total),
+        Err(Unavailable)
+    );
     assert_eq!(soon(cache.hit(Window::ClientFailures, "a")).await, Err(Unavailable));
     assert_eq!(soon(cache.hits(Window::ClientFailures, "a")).await, Err(Unavailable));
     assert_eq!(soon(cache.check()).await, Err(Unavailable));
@@ -100,24 +112,37 @@ async fn what_cannot_be_connected_to_is_told_apart() {
     let clock = clock();
     let connect = async |url: String| Cache::connect(&Secret::new(url), clock.clone()).await.err();
     assert!(matches!(connect("nonsense".to_owned()).await, Some(ConnectError::Url)));
-    assert!(matches!(connect(server.url().replace("test%20", "other")).await, Some(ConnectError::Refused)));
+    assert!(matches!(
+        connect(server.url().replace("test%20", "other")).await,
+        Some(ConnectError::Refused)
+    ));
     let open = server.url().replace(":test%20p%40ss@", "");
     assert!(matches!(connect(open).await, Some(ConnectError::Refused)));
     server.stop();
-    assert!(matches!(connect(server.url()).await, Some(ConnectError::Unreachable(_))));
+    assert!(matches!(
+        connect(server.url()).await,
+        Some(ConnectError::Unreachable(_))
+    ));
 }
 
 /// RL14: what is thrown away to make room are logins, single-use marks and limits; the operator is told of it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rl14_a_server_that_evicts_is_told_from_one_that_does_not() {
-    assert_eq!(Cache::in_process(clock()).eviction_policy().await, Ok(None), "it evicts nothing");
+    assert_eq!(
+        Cache::in_process(clock()).eviction_policy().await,
+        Ok(None),
+        "it evicts nothing"
+    );
     let Some(mut server) = server() else { return };
     let cache = connect(&server).await;
     assert_eq!(cache.eviction_policy().await, Ok(None), "the server's default");
     let admin = Client::new(Config::from_url(&server.url()).unwrap(), None, None, None);
     admin.init().await.unwrap();
     let set = CustomCommand::new_static("CONFIG", None::<u16>, false);
-    let _: Value = admin.custom(set, vec!["SET", "maxmemory-policy", "allkeys-lru"]).await.unwrap();
+    let _: Value = admin
+        .custom(set, vec!["SET", "maxmemory-policy", "allkeys-lru"])
+        .await
+        .unwrap();
     assert_eq!(cache.eviction_policy().await, Ok(Some("allkeys-lru".to_owned())));
     admin.quit().await.unwrap();
     server.stop();
@@ -128,8 +153,12 @@ async fn rl14_a_server_that_evicts_is_told_from_one_that_does_not() {
 async fn two_instances_share_everything() {
     let Some(server) = server() else { return };
     let (one, other) = (connect(&server).await, connect(&server).await);
-    one.put(Entry::new(Space::OauthCode, "a", b"1").with_group_limits(&[Group::new("g", 1)])).await.unwrap();
-    let full = other.put(Entry::new(Space::OauthCode, "b", b"1").with_group_limits(&[Group::new("g", 1)])).await;
+    one.put(Entry::new(Space::OauthCode, "a", b"1").with_group_limits(&[Group::new("g", 1)]))
+        .await
+        .unwrap();
+    let full = other
+        .put(Entry::new(Space::OauthCode, "b", b"1").with_group_limits(&[Group::new("g", 1)]))
+        .await;
     assert!(matches!(full, Err(PutError::GroupFull { .. })), "{full:?}");
     assert!(other.take(Space::OauthCode, "a").await.unwrap().is_some());
     assert_eq!(one.take(Space::OauthCode, "a").await, Ok(None));

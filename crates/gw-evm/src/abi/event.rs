@@ -65,7 +65,12 @@ impl EventShape {
                 data.push(ty);
             }
         }
-        Some(Self { anonymous: event.anonymous, indexed, data, inputs })
+        Some(Self {
+            anonymous: event.anonymous,
+            indexed,
+            data,
+            inputs,
+        })
     }
 
     /// Whether the event has no topic0 of its own; it then matches no event rule.
@@ -84,10 +89,14 @@ impl EventShape {
     /// What the topic at `position` of the log holds (R19, R20). A declared type may only add to what is taken for an
     /// address: which inputs are indexed is what the author of the ABI says (HD31).
     pub fn topic(&self, position: usize, topic: &B256) -> Held {
-        let Some(index) = position.checked_sub(self.signature_topics()) else { return Held::Nothing };
+        let Some(index) = position.checked_sub(self.signature_topics()) else {
+            return Held::Nothing;
+        };
         match self.indexed.get(index).copied().flatten() {
             Some(WordKind::Address) => clean_address(topic).map_or(Held::Dirty, Held::Address),
-            Some(WordKind::Function) => topic.first_chunk().map_or(Held::Dirty, |bytes| Held::Address(bytes.into())),
+            Some(WordKind::Function) => topic
+                .first_chunk()
+                .map_or(Held::Dirty, |bytes| Held::Address(bytes.into())),
             Some(WordKind::Uint(_) | WordKind::Int(_) | WordKind::Bool | WordKind::FixedBytes(_)) | None => {
                 Held::undeclared(topic)
             }
@@ -107,9 +116,10 @@ impl EventShape {
     /// The input at `index`, if it is one word and the log holds a clean one there (F4).
     pub fn input(&self, index: usize, topics: &[B256], data: &[u8]) -> Option<Word> {
         let (kind, word) = match *self.inputs.get(index)? {
-            Place::Indexed(position) => {
-                (self.indexed.get(position).copied().flatten()?, *topics.get(position + self.signature_topics())?)
-            }
+            Place::Indexed(position) => (
+                self.indexed.get(position).copied().flatten()?,
+                *topics.get(position + self.signature_topics())?,
+            ),
             Place::Data(position, head) => {
                 let bytes = data.get(head..)?.first_chunk::<32>()?;
                 (self.data.get(position)?.word_kind()?, B256::from(bytes))

@@ -20,7 +20,9 @@ pub struct Word {
 impl Word {
     /// The address, if it is one by type.
     pub fn address(&self) -> Option<Address> {
-        (self.kind == WordKind::Address).then(|| super::clean_address(&self.word)).flatten()
+        (self.kind == WordKind::Address)
+            .then(|| super::clean_address(&self.word))
+            .flatten()
     }
 }
 
@@ -69,7 +71,12 @@ pub(super) struct FunctionShape {
 impl FunctionShape {
     /// `None` if an input has no encoding of its own (library functions take storage pointers).
     pub(super) fn new(function: &Function) -> Option<Self> {
-        function.inputs.iter().map(Type::of_param).collect::<Option<_>>().map(|inputs| Self { inputs })
+        function
+            .inputs
+            .iter()
+            .map(Type::of_param)
+            .collect::<Option<_>>()
+            .map(|inputs| Self { inputs })
     }
 }
 
@@ -83,7 +90,10 @@ impl ContractAbi {
         let words = function.inputs.iter().map(|ty| {
             let bytes = data.get(head..).and_then(<[u8]>::first_chunk::<32>);
             head += ty.head;
-            Some(Word { kind: ty.word_kind()?, word: B256::from(bytes?) })
+            Some(Word {
+                kind: ty.word_kind()?,
+                word: B256::from(bytes?),
+            })
         });
         Ok(Arguments { words: words.collect() })
     }

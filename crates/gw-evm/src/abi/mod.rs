@@ -77,7 +77,10 @@ impl ContractAbi {
     /// Resolves an ABI. A function that cannot be resolved is left out, so that calling it cannot be judged; an event
     /// that cannot be resolved is an error, for leaving it out would show its data.
     pub fn new(json: JsonAbi) -> Result<Self, AbiTextError> {
-        let functions = json.functions().filter_map(|f| Some((f.selector().0, FunctionShape::new(f)?))).collect();
+        let functions = json
+            .functions()
+            .filter_map(|f| Some((f.selector().0, FunctionShape::new(f)?)))
+            .collect();
         let (mut events, mut anonymous) = (BTreeMap::<B256, Vec<EventShape>>::new(), Vec::new());
         for event in json.events() {
             let shape = EventShape::new(event).ok_or_else(|| AbiTextError::UnknownType(event.name.clone()))?;
@@ -87,7 +90,12 @@ impl ContractAbi {
                 events.entry(event.selector()).or_default().push(shape);
             }
         }
-        Ok(Self { json, functions, events, anonymous })
+        Ok(Self {
+            json,
+            functions,
+            events,
+            anonymous,
+        })
     }
 
     /// The ABI as its author wrote it.
@@ -114,7 +122,10 @@ pub fn possible_addresses(data: &[u8]) -> impl Iterator<Item = Slot> {
     let (words, _) = data.as_chunks::<32>();
     let slot = |(index, word): (usize, &[u8; 32])| {
         let address = possible_address(&B256::from(word))?;
-        Some(Slot { offset: index * types::WORD, address })
+        Some(Slot {
+            offset: index * types::WORD,
+            address,
+        })
     };
     words.iter().enumerate().filter_map(slot)
 }

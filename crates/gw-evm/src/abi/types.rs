@@ -90,7 +90,10 @@ impl WordKind {
             Self::Int(_) => {
                 let negative = literal.first().is_some_and(|byte| byte & 0x80 != 0);
                 let mut word = if negative { B256::repeat_byte(0xff) } else { B256::ZERO };
-                word.iter_mut().rev().zip(literal.iter().rev()).for_each(|(to, from)| *to = *from);
+                word.iter_mut()
+                    .rev()
+                    .zip(literal.iter().rev())
+                    .for_each(|(to, from)| *to = *from);
                 word
             }
         };
@@ -137,15 +140,27 @@ impl Type {
     }
 
     const fn word(kind: WordKind) -> Self {
-        Self { shape: Shape::Word(kind), dynamic: false, head: WORD }
+        Self {
+            shape: Shape::Word(kind),
+            dynamic: false,
+            head: WORD,
+        }
     }
 
     const fn dynamic(shape: Shape) -> Self {
-        Self { shape, dynamic: true, head: WORD }
+        Self {
+            shape,
+            dynamic: true,
+            head: WORD,
+        }
     }
 
     const fn composite(shape: Shape, dynamic: bool, size: usize) -> Self {
-        Self { shape, dynamic, head: if dynamic { WORD } else { size } }
+        Self {
+            shape,
+            dynamic,
+            head: if dynamic { WORD } else { size },
+        }
     }
 
     /// Whether the type holds `bytes` or `string` anywhere.

@@ -180,7 +180,10 @@ impl Walker<'_> {
             }
             WordKind::Function => {
                 let address = word.first_chunk::<20>().ok_or(WalkError::Short)?;
-                self.found.addresses.push(Slot { offset: at, address: Address::from(address) });
+                self.found.addresses.push(Slot {
+                    offset: at,
+                    address: Address::from(address),
+                });
             }
             WordKind::Uint(_) | WordKind::Int(_) | WordKind::Bool | WordKind::FixedBytes(_) => {
                 if let Some(address) = possible_address(&word) {
@@ -199,13 +202,19 @@ impl Walker<'_> {
         self.begin(at)?;
         let len = self.length(at)?;
         let start = at + WORD;
-        let end = start.checked_add(len).filter(|end| *end <= self.data.len()).ok_or(WalkError::Short)?;
+        let end = start
+            .checked_add(len)
+            .filter(|end| *end <= self.data.len())
+            .ok_or(WalkError::Short)?;
         // A last content may lack its padding: some emitters cut it off.
         let padded = end.next_multiple_of(WORD).min(self.data.len());
         let padding = padded - end;
         self.covered.add(start..padded);
         if self.layout == Layout::Canonical {
-            let clean = self.data.get(end..padded).is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0));
+            let clean = self
+                .data
+                .get(end..padded)
+                .is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0));
             if !clean || (len + padding) % WORD != 0 {
                 return Err(WalkError::NotCanonical);
             }
@@ -229,14 +238,21 @@ impl Walker<'_> {
 
     /// Accounts for `size` bytes at `at`; their end.
     fn place(&mut self, at: usize, size: usize) -> Result<usize, WalkError> {
-        let end = at.checked_add(size).filter(|end| *end <= self.data.len()).ok_or(WalkError::Short)?;
+        let end = at
+            .checked_add(size)
+            .filter(|end| *end <= self.data.len())
+            .ok_or(WalkError::Short)?;
         self.covered.add(at..end);
         Ok(end)
     }
 
     fn read(&mut self, at: usize) -> Result<B256, WalkError> {
         self.budget = self.budget.checked_sub(1).ok_or(WalkError::Tangled)?;
-        let word = self.data.get(at..).and_then(<[u8]>::first_chunk::<WORD>).ok_or(WalkError::Short)?;
+        let word = self
+            .data
+            .get(at..)
+            .and_then(<[u8]>::first_chunk::<WORD>)
+            .ok_or(WalkError::Short)?;
         Ok(B256::from(word))
     }
 

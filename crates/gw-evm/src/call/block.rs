@@ -12,9 +12,10 @@ pub(super) fn state_block(raw: Option<&RawValue>) -> Result<BlockId> {
     let Some(raw) = raw else { return Ok(BlockId::LATEST) };
     match raw.get().as_bytes().first() {
         Some(b'{') => eip1898(raw),
-        _ if text(raw).is_some_and(|text| text.len() == 66) => {
-            Ok(BlockId::Hash { hash: word(raw, "block")?, require_canonical: false })
-        }
+        _ if text(raw).is_some_and(|text| text.len() == 66) => Ok(BlockId::Hash {
+            hash: word(raw, "block")?,
+            require_canonical: false,
+        }),
         _ => block_number(raw),
     }
 }
@@ -38,7 +39,10 @@ fn eip1898(raw: &RawValue) -> Result<BlockId> {
         (Some(number), None) => block_number(number),
         (None, Some(hash)) => Ok(BlockId::Hash {
             hash: word(hash, "blockHash")?,
-            require_canonical: canonical.map(|raw| boolean(raw, "requireCanonical")).transpose()?.unwrap_or(false),
+            require_canonical: canonical
+                .map(|raw| boolean(raw, "requireCanonical"))
+                .transpose()?
+                .unwrap_or(false),
         }),
         _ => Err(ParamError::invalid("block must name one of blockNumber and blockHash")),
     }
@@ -59,9 +63,15 @@ mod tests {
         assert_eq!(state_block(None).unwrap(), BlockId::LATEST);
         assert_eq!(read("\"pending\"").unwrap(), BlockId::Tag(BlockTag::Pending));
         assert_eq!(read("\"0x10\"").unwrap(), BlockId::Number(16));
-        let by_hash = |require_canonical| BlockId::Hash { hash, require_canonical };
+        let by_hash = |require_canonical| BlockId::Hash {
+            hash,
+            require_canonical,
+        };
         assert_eq!(read(&format!("\"{hash}\"")).unwrap(), by_hash(false));
-        assert_eq!(read(&format!("{{\"blockHash\":\"{hash}\",\"requireCanonical\":true}}")).unwrap(), by_hash(true));
+        assert_eq!(
+            read(&format!("{{\"blockHash\":\"{hash}\",\"requireCanonical\":true}}")).unwrap(),
+            by_hash(true)
+        );
         assert_eq!(read(r#"{"blockNumber":"0x1"}"#).unwrap(), BlockId::Number(1));
         assert_eq!(read(r#"{"blockNumber":"latest"}"#).unwrap(), BlockId::LATEST);
     }

@@ -83,7 +83,13 @@ mod tests {
         let id = LiveId::new([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 255]);
         assert_eq!(id.to_string(), "0x000102030405060708090a0b0c0d0eff");
         assert_eq!(LiveId::read(&id.to_string()), Some(id));
-        for other in ["", "0x", "0x1", "000102030405060708090a0b0c0d0eff", "0x000102030405060708090a0b0c0d0eff00"] {
+        for other in [
+            "",
+            "0x",
+            "0x1",
+            "000102030405060708090a0b0c0d0eff",
+            "0x000102030405060708090a0b0c0d0eff00",
+        ] {
             assert_eq!(LiveId::read(other), None, "{other}");
         }
     }

@@ -27,8 +27,15 @@ pub(super) fn filter(raw: &RawValue) -> Result<LogFilter> {
 
 /// The criteria of a call that names none.
 pub(super) fn none() -> LogFilter {
-    let range = LogRange::Range { from: BlockId::LATEST, to: BlockId::LATEST };
-    LogFilter { addresses: Vec::new(), topics: Vec::new(), range }
+    let range = LogRange::Range {
+        from: BlockId::LATEST,
+        to: BlockId::LATEST,
+    };
+    LogFilter {
+        addresses: Vec::new(),
+        topics: Vec::new(),
+        range,
+    }
 }
 
 fn range(from: Option<&RawValue>, to: Option<&RawValue>, hash: Option<&RawValue>) -> Result<LogRange> {
@@ -84,8 +91,15 @@ fn position(raw: &RawValue) -> Result<TopicFilter> {
     if alternatives.len() > MAX_ALTERNATIVES {
         return Err(ParamError::limit("too many alternatives for one topic"));
     }
-    let words: Vec<_> =
-        alternatives.iter().filter(|raw| !is_null(raw)).map(|raw| word(raw, "topic")).collect::<Result<_>>()?;
+    let words: Vec<_> = alternatives
+        .iter()
+        .filter(|raw| !is_null(raw))
+        .map(|raw| word(raw, "topic"))
+        .collect::<Result<_>>()?;
     // As nodes do: an empty list, or null among the alternatives, matches anything.
-    Ok(if words.is_empty() || words.len() < alternatives.len() { TopicFilter::Any } else { TopicFilter::OneOf(words) })
+    Ok(if words.is_empty() || words.len() < alternatives.len() {
+        TopicFilter::Any
+    } else {
+        TopicFilter::OneOf(words)
+    })
 }

@@ -71,21 +71,28 @@ pub(super) fn call_object(raw: &RawValue, chain_id: u64) -> Result<(CallRequest,
     }
     let request = CallRequest {
         // Decision 38: clients send zero for "nobody".
-        from: from.map(|raw| address(raw, "from")).transpose()?.filter(|from| !from.is_zero()),
+        from: from
+            .map(|raw| address(raw, "from"))
+            .transpose()?
+            .filter(|from| !from.is_zero()),
         to: to.map(|raw| address(raw, "to")).transpose()?,
         value: value.map(|raw| quantity(raw, "value")).transpose()?,
         input: calldata(data, input)?,
         gas: gas.map(|raw| number(raw, "gas")).transpose()?,
         gas_price: gas_price.map(|raw| number(raw, "gasPrice")).transpose()?,
         max_fee_per_gas: max_fee.map(|raw| number(raw, "maxFeePerGas")).transpose()?,
-        max_priority_fee_per_gas: max_priority.map(|raw| number(raw, "maxPriorityFeePerGas")).transpose()?,
+        max_priority_fee_per_gas: max_priority
+            .map(|raw| number(raw, "maxPriorityFeePerGas"))
+            .transpose()?,
         nonce: nonce.map(|raw| number(raw, "nonce")).transpose()?,
         access_list: access_list.map(read_access_list).transpose()?,
         chain_id: chain,
         authorization_list: authorizations.map(authorization_list).transpose()?.unwrap_or_default(),
     };
     if request.gas_price.is_some() && (max_fee.is_some() || max_priority.is_some()) {
-        return Err(ParamError::invalid("gasPrice excludes maxFeePerGas and maxPriorityFeePerGas"));
+        return Err(ParamError::invalid(
+            "gasPrice excludes maxFeePerGas and maxPriorityFeePerGas",
+        ));
     }
     let recipients = [visible_to, private_for].into_iter().flatten().map(VisibleTo::read);
     Ok((request, recipients.fold(VisibleTo::default(), VisibleTo::union)))
@@ -105,10 +112,16 @@ fn read_access_list(raw: &RawValue) -> Result<AccessList> {
     let items = elements(raw, "accessList")?.into_iter().map(|item| {
         let [account, keys] = members(item, "accessList", &["address", "storageKeys"])?;
         let account = account.ok_or_else(|| ParamError::invalid("accessList entry has no address"))?;
-        let keys = keys.map(|raw| elements(raw, "storageKeys")).transpose()?.unwrap_or_default();
+        let keys = keys
+            .map(|raw| elements(raw, "storageKeys"))
+            .transpose()?
+            .unwrap_or_default();
         Ok(AccessListItem {
             address: address(account, "accessList address")?,
-            storage_keys: keys.into_iter().map(|key| word(key, "storage key")).collect::<Result<_>>()?,
+            storage_keys: keys
+                .into_iter()
+                .map(|key| word(key, "storage key"))
+                .collect::<Result<_>>()?,
         })
     });
     items.collect::<Result<_>>().map(AccessList)

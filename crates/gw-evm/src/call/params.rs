@@ -28,11 +28,17 @@ impl<'a> Args<'a> {
 
     /// Reads the array; anything but `null` at or after position `arity` is refused.
     pub(super) fn read(params: Option<&'a RawValue>, arity: usize) -> Result<Self> {
-        let Some(params) = params.filter(|raw| !is_null(raw)) else { return Ok(Self::default()) };
+        let Some(params) = params.filter(|raw| !is_null(raw)) else {
+            return Ok(Self::default());
+        };
         let mut json = serde_json::Deserializer::from_str(params.get());
-        let (args, count) = json.deserialize_seq(ArgsVisitor).map_err(|_| must_be("params", "an array"))?;
+        let (args, count) = json
+            .deserialize_seq(ArgsVisitor)
+            .map_err(|_| must_be("params", "an array"))?;
         if count > arity {
-            return Err(ParamError::invalid(format!("too many parameters, want at most {arity}")));
+            return Err(ParamError::invalid(format!(
+                "too many parameters, want at most {arity}"
+            )));
         }
         Ok(args)
     }
@@ -42,7 +48,8 @@ impl<'a> Args<'a> {
     }
 
     pub(super) fn required(&self, position: usize) -> Result<&'a RawValue> {
-        self.optional(position).ok_or_else(|| ParamError::invalid(format!("missing value for parameter {position}")))
+        self.optional(position)
+            .ok_or_else(|| ParamError::invalid(format!("missing value for parameter {position}")))
     }
 }
 
@@ -99,7 +106,11 @@ impl<'a, 'n, const N: usize> Visitor<'a> for MembersVisitor<'n, N> {
         let mut found = [None; N];
         let mut fault = None;
         while let Some(key) = map.next_key::<Key<'a>>()? {
-            let known = self.names.iter().zip(&mut found).find(|(name, _)| name.eq_ignore_ascii_case(&key.0));
+            let known = self
+                .names
+                .iter()
+                .zip(&mut found)
+                .find(|(name, _)| name.eq_ignore_ascii_case(&key.0));
             match known {
                 None => {
                     map.next_value::<IgnoredAny>()?;
@@ -129,7 +140,10 @@ pub(super) fn elements<'a>(raw: &'a RawValue, what: &str) -> Result<Vec<&'a RawV
 
 /// The text of a string without escapes; nothing the gateway understands needs one.
 pub(super) fn text(raw: &RawValue) -> Option<&str> {
-    raw.get().strip_prefix('"')?.strip_suffix('"').filter(|text| !text.contains('\\'))
+    raw.get()
+        .strip_prefix('"')?
+        .strip_suffix('"')
+        .filter(|text| !text.contains('\\'))
 }
 
 fn hex_digits(raw: &RawValue) -> Option<&str> {
@@ -160,11 +174,15 @@ fn fixed<const N: usize>(raw: &RawValue) -> Option<[u8; N]> {
 }
 
 pub(super) fn address(raw: &RawValue, what: &str) -> Result<Address> {
-    fixed(raw).map(Address::from).ok_or_else(|| must_be(what, "an address of 20 bytes"))
+    fixed(raw)
+        .map(Address::from)
+        .ok_or_else(|| must_be(what, "an address of 20 bytes"))
 }
 
 pub(super) fn word(raw: &RawValue, what: &str) -> Result<B256> {
-    fixed(raw).map(B256::from).ok_or_else(|| must_be(what, "32 bytes of hex"))
+    fixed(raw)
+        .map(B256::from)
+        .ok_or_else(|| must_be(what, "32 bytes of hex"))
 }
 
 pub(super) fn bytes(raw: &RawValue, what: &str) -> Result<Bytes> {
@@ -200,11 +218,22 @@ mod tests {
     fn j5_addresses_are_exactly_20_bytes() {
         let good = format!("\"0x{}\"", "aB".repeat(20));
         assert_eq!(address(raw(&good), "to").unwrap(), Address::repeat_byte(0xab));
-        for digits in ["ab".repeat(19), "ab".repeat(21), format!("{}a", "ab".repeat(19)), "zz".repeat(20)] {
+        for digits in [
+            "ab".repeat(19),
+            "ab".repeat(21),
+            format!("{}a", "ab".repeat(19)),
+            "zz".repeat(20),
+        ] {
             assert!(address(raw(&format!("\"0x{digits}\"")), "to").is_err());
         }
-        assert!(address(raw(&format!("\"{}\"", "ab".repeat(20))), "to").is_err(), "needs 0x");
-        assert!(address(raw(&format!("\"0x\\u0061b{}\"", "ab".repeat(19))), "to").is_err(), "no escapes");
+        assert!(
+            address(raw(&format!("\"{}\"", "ab".repeat(20))), "to").is_err(),
+            "needs 0x"
+        );
+        assert!(
+            address(raw(&format!("\"0x\\u0061b{}\"", "ab".repeat(19))), "to").is_err(),
+            "no escapes"
+        );
         assert!(address(raw("\"\""), "to").is_err());
         assert!(address(raw("1"), "to").is_err());
     }
@@ -213,7 +242,10 @@ mod tests {
     fn j5_quantities() {
         assert_eq!(quantity(raw("\"0x0\""), "q").unwrap(), U256::ZERO);
         assert_eq!(quantity(raw("\"0x000fF\""), "q").unwrap(), U256::from(255));
-        assert_eq!(quantity(raw(&format!("\"0x{}\"", "f".repeat(64))), "q").unwrap(), U256::MAX);
+        assert_eq!(
+            quantity(raw(&format!("\"0x{}\"", "f".repeat(64))), "q").unwrap(),
+            U256::MAX
+        );
         for bad in ["\"0x\"", "\"1\"", "1", "\"0x_1\"", "\"0x 1\"", "\"0x-1\"", "true", "{}"] {
             assert!(quantity(raw(bad), "q").is_err(), "{bad}");
         }
@@ -224,7 +256,12 @@ mod tests {
 
     #[test]
     fn decision_39_members_unknown_null_and_case() {
-        let [to, from] = members(raw(r#"{"to":"a","zzz":{"deep":[1]},"from":null}"#), "call", &["to", "from"]).unwrap();
+        let [to, from] = members(
+            raw(r#"{"to":"a","zzz":{"deep":[1]},"from":null}"#),
+            "call",
+            &["to", "from"],
+        )
+        .unwrap();
         assert_eq!(to.unwrap().get(), "\"a\"");
         assert!(from.is_none());
         assert!(members(raw(r#"{"To":"a"}"#), "call", &["to"]).is_err());

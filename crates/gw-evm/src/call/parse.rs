@@ -58,7 +58,12 @@ pub fn parse(method: Method, params: Option<&RawValue>, chain: ChainRules) -> Re
         Method::GetCode => Call::Code(account(&args)?, state_block(args.optional(1))?),
         Method::GetStorageAt => {
             let (slot, full_word) = slot(args.required(1)?, "storage slot")?;
-            Call::Storage { address: account(&args)?, slot, full_word, block: state_block(args.optional(2))? }
+            Call::Storage {
+                address: account(&args)?,
+                slot,
+                full_word,
+                block: state_block(args.optional(2))?,
+            }
         }
         Method::GetProof => proof(&args)?,
         Method::Call => simulation(SimulationKind::Call, &args, chain)?,
@@ -81,8 +86,14 @@ pub fn parse(method: Method, params: Option<&RawValue>, chain: ChainRules) -> Re
             let nonce = number(args.required(1)?, "nonce")?;
             Call::Transaction(TransactionRef::SenderAndNonce(account(&args)?, nonce))
         }
-        Method::GetBlockByHash => Call::Block { block: hashed(&args)?, full: full(&args)? },
-        Method::GetBlockByNumber => Call::Block { block: numbered(&args)?, full: full(&args)? },
+        Method::GetBlockByHash => Call::Block {
+            block: hashed(&args)?,
+            full: full(&args)?,
+        },
+        Method::GetBlockByNumber => Call::Block {
+            block: numbered(&args)?,
+            full: full(&args)?,
+        },
         Method::GetBlockTransactionCountByHash => Call::BlockTransactionCount(hashed(&args)?),
         Method::GetBlockTransactionCountByNumber => Call::BlockTransactionCount(numbered(&args)?),
         Method::GetBlockReceipts => Call::BlockReceipts(state_block(Some(args.required(0)?))?),
@@ -178,7 +189,10 @@ fn hash(args: &Args<'_>) -> Result<alloy_primitives::B256> {
 }
 
 fn hashed(args: &Args<'_>) -> Result<BlockId> {
-    Ok(BlockId::Hash { hash: hash(args)?, require_canonical: false })
+    Ok(BlockId::Hash {
+        hash: hash(args)?,
+        require_canonical: false,
+    })
 }
 
 fn numbered(args: &Args<'_>) -> Result<BlockId> {
@@ -190,7 +204,8 @@ fn index(args: &Args<'_>) -> Result<u64> {
 }
 
 fn full(args: &Args<'_>) -> Result<bool> {
-    args.optional(1).map_or(Ok(false), |raw| boolean(raw, "the second parameter"))
+    args.optional(1)
+        .map_or(Ok(false), |raw| boolean(raw, "the second parameter"))
 }
 
 fn fee_history(args: &Args<'_>) -> Result<Call> {
@@ -213,18 +228,32 @@ fn percentiles(raw: &RawValue) -> Result<Vec<f64>> {
         serde_json::from_str(raw.get()).map_err(|_| must_be("reward percentiles", "an array of numbers"))?;
     let rising = list.is_sorted() && list.iter().all(|percentile| (0.0..=100.0).contains(percentile));
     if !rising || list.len() > MAX_PERCENTILES {
-        return Err(must_be("reward percentiles", "at most 100 rising numbers from 0 to 100"));
+        return Err(must_be(
+            "reward percentiles",
+            "at most 100 rising numbers from 0 to 100",
+        ));
     }
     Ok(list)
 }
 
 fn proof(args: &Args<'_>) -> Result<Call> {
-    let keys = args.optional(1).map(|raw| elements(raw, "storage keys")).transpose()?.unwrap_or_default();
+    let keys = args
+        .optional(1)
+        .map(|raw| elements(raw, "storage keys"))
+        .transpose()?
+        .unwrap_or_default();
     if keys.len() > MAX_SLOTS {
         return Err(ParamError::limit("too many storage keys"));
     }
-    let slots = keys.into_iter().map(|raw| slot(raw, "storage key").map(|(slot, _)| slot)).collect::<Result<_>>()?;
-    Ok(Call::Proof { address: account(args)?, slots, block: state_block(args.optional(2))? })
+    let slots = keys
+        .into_iter()
+        .map(|raw| slot(raw, "storage key").map(|(slot, _)| slot))
+        .collect::<Result<_>>()?;
+    Ok(Call::Proof {
+        address: account(args)?,
+        slots,
+        block: state_block(args.optional(2))?,
+    })
 }
 
 fn simulation(kind: SimulationKind, args: &Args<'_>, chain: ChainRules) -> Result<Call> {
@@ -235,7 +264,11 @@ fn simulation(kind: SimulationKind, args: &Args<'_>, chain: ChainRules) -> Resul
     };
     overrides.into_iter().flatten().try_for_each(no_override)?;
     let (request, _) = call_object(args.required(0)?, chain.chain_id)?;
-    Ok(Call::Simulate(Box::new(Simulation { kind, request, block: state_block(args.optional(1))? })))
+    Ok(Call::Simulate(Box::new(Simulation {
+        kind,
+        request,
+        block: state_block(args.optional(1))?,
+    })))
 }
 
 /// Overrides would run state that no rule has judged; an empty one changes nothing.
@@ -245,7 +278,11 @@ fn no_override(raw: &RawValue) -> Result<()> {
         .strip_prefix('{')
         .and_then(|rest| rest.strip_suffix('}'))
         .is_some_and(|body| body.trim_ascii().is_empty());
-    if empty { Ok(()) } else { Err(ParamError::invalid("state and block overrides are not supported")) }
+    if empty {
+        Ok(())
+    } else {
+        Err(ParamError::invalid("state and block overrides are not supported"))
+    }
 }
 
 /// Decision 6: callTracer, and nothing that would run another state.
@@ -265,5 +302,9 @@ fn tracer(config: Option<&RawValue>) -> Result<()> {
 /// Back-compatibility (W4): `params[1]` of a raw send may carry the recipients.
 fn recipients(options: &RawValue) -> Result<VisibleTo> {
     let lists = members(options, "send options", &["visibleTo", "privateFor"])?;
-    Ok(lists.into_iter().flatten().map(VisibleTo::read).fold(VisibleTo::default(), VisibleTo::union))
+    Ok(lists
+        .into_iter()
+        .flatten()
+        .map(VisibleTo::read)
+        .fold(VisibleTo::default(), VisibleTo::union))
 }

@@ -36,8 +36,14 @@ pub fn unexamined(method: &str, params: Option<&RawValue>) -> Result<ParsedCall>
         Some(raw) if raw.get().len() > MAX_PARAMS => return Err(ParamError::invalid("params are too long")),
         Some(raw) => serde_json::from_str(raw.get()).map_err(|_| must_be("params", "an array"))?,
     };
-    let call = Call::Unexamined(Box::new(Unexamined { method: method.to_owned(), params }));
-    Ok(ParsedCall { call, visible_to: VisibleTo::default() })
+    let call = Call::Unexamined(Box::new(Unexamined {
+        method: method.to_owned(),
+        params,
+    }));
+    Ok(ParsedCall {
+        call,
+        visible_to: VisibleTo::default(),
+    })
 }
 
 impl Unexamined {
@@ -70,7 +76,9 @@ const DIGITS: usize = 40;
 
 /// Runs of hex digits, whatever stands around them.
 fn in_text<E>(text: &str, see: &mut impl FnMut(Mention) -> std::result::Result<(), E>) -> std::result::Result<(), E> {
-    text.as_bytes().split(|byte| !byte.is_ascii_hexdigit()).try_for_each(|run| in_run(run, see))
+    text.as_bytes()
+        .split(|byte| !byte.is_ascii_hexdigit())
+        .try_for_each(|run| in_run(run, see))
 }
 
 fn in_run<E>(run: &[u8], see: &mut impl FnMut(Mention) -> std::result::Result<(), E>) -> std::result::Result<(), E> {
@@ -86,7 +94,11 @@ fn in_run<E>(run: &[u8], see: &mut impl FnMut(Mention) -> std::result::Result<()
     for at in 0..(run.len() + 1).saturating_sub(DIGITS) {
         let window = run.get(at..at + DIGITS).and_then(address);
         let Some(found) = window else { continue };
-        see(if is_word(run, at) && !is_number(found) { Mention::Address(found) } else { Mention::Bytes(found) })?;
+        see(if is_word(run, at) && !is_number(found) {
+            Mention::Address(found)
+        } else {
+            Mention::Bytes(found)
+        })?;
     }
     Ok(())
 }
@@ -100,9 +112,14 @@ fn is_word(run: &[u8], at: usize) -> bool {
     const ZEROS: usize = 24;
     const WORD: usize = 64;
     const SELECTOR: usize = 8;
-    let Some(start) = at.checked_sub(ZEROS) else { return false };
+    let Some(start) = at.checked_sub(ZEROS) else {
+        return false;
+    };
     let aligned = start % WORD == 0 || start % WORD == SELECTOR;
-    aligned && run.get(start..at).is_some_and(|zeros| zeros.iter().all(|digit| *digit == b'0'))
+    aligned
+        && run
+            .get(start..at)
+            .is_some_and(|zeros| zeros.iter().all(|digit| *digit == b'0'))
 }
 
 /// Below 2^128: an amount, not an address. Somebody may own such an address all the same.
@@ -125,7 +142,11 @@ mod tests {
 
     fn mentions(params: &Value) -> Vec<Mention> {
         let raw = serde_json::value::to_raw_value(params).unwrap();
-        let ParsedCall { call: Call::Unexamined(call), .. } = unexamined("linea_x", Some(&raw)).unwrap() else {
+        let ParsedCall {
+            call: Call::Unexamined(call),
+            ..
+        } = unexamined("linea_x", Some(&raw)).unwrap()
+        else {
             panic!("another call")
         };
         let mut seen = Vec::new();
@@ -171,10 +192,15 @@ mod tests {
     #[test]
     fn n3_numbers_and_hashes_are_no_addresses() {
         let amount = format!("0x{:064x}", 10_u128.pow(30));
-        for params in
-            [json!([amount]), json!(["0x1", "latest", 5, null, true]), json!([format!("0x{}", "ab".repeat(32))])]
-        {
-            assert!(mentions(&params).iter().all(|found| matches!(found, Mention::Bytes(_))), "{params}");
+        for params in [
+            json!([amount]),
+            json!(["0x1", "latest", 5, null, true]),
+            json!([format!("0x{}", "ab".repeat(32))]),
+        ] {
+            assert!(
+                mentions(&params).iter().all(|found| matches!(found, Mention::Bytes(_))),
+                "{params}"
+            );
         }
     }
 

@@ -53,7 +53,9 @@ fn unescaped(name: &str) -> Result<Cow<'_, str>, EnvelopeError> {
     if !name.contains('\\') {
         return Ok(Cow::Borrowed(name));
     }
-    serde_json::from_str(&format!("\"{name}\"")).map(Cow::Owned).map_err(|_| EnvelopeError::parse())
+    serde_json::from_str(&format!("\"{name}\""))
+        .map(Cow::Owned)
+        .map_err(|_| EnvelopeError::parse())
 }
 
 /// The names of the objects that are open, ASCII case folded. Small objects, which is all of them in honest requests,
@@ -76,7 +78,10 @@ impl<'a> Names<'a> {
     const FEW: usize = 16;
 
     fn enter(&mut self) {
-        self.open.push(Open { first: self.few.len(), many: BTreeSet::new() });
+        self.open.push(Open {
+            first: self.few.len(),
+            many: BTreeSet::new(),
+        });
     }
 
     fn leave(&mut self) {

@@ -106,15 +106,26 @@ pub struct EnvelopeError {
 
 impl EnvelopeError {
     fn parse() -> Self {
-        Self { kind: EnvelopeErrorKind::Parse, id: RequestId::NULL, message: "parse error" }
+        Self {
+            kind: EnvelopeErrorKind::Parse,
+            id: RequestId::NULL,
+            message: "parse error",
+        }
     }
 
     fn invalid(message: &'static str) -> Self {
-        Self { kind: EnvelopeErrorKind::InvalidRequest, id: RequestId::NULL, message }
+        Self {
+            kind: EnvelopeErrorKind::InvalidRequest,
+            id: RequestId::NULL,
+            message,
+        }
     }
 
     fn echoing(self, id: &RequestId<'_>) -> Self {
-        Self { id: id.clone().into_owned(), ..self }
+        Self {
+            id: id.clone().into_owned(),
+            ..self
+        }
     }
 }
 
@@ -141,14 +152,21 @@ fn read<'a, T>(
     read: impl FnOnce(&mut Json<'a>) -> Result<T, serde_json::Error>,
 ) -> Result<T, EnvelopeError> {
     let mut json = serde_json::Deserializer::from_str(text);
-    read(&mut json).and_then(|value| json.end().map(|()| value)).map_err(|_| EnvelopeError::parse())
+    read(&mut json)
+        .and_then(|value| json.end().map(|()| value))
+        .map_err(|_| EnvelopeError::parse())
 }
 
 type Json<'a> = serde_json::Deserializer<serde_json::de::StrRead<'a>>;
 
 fn batch(text: &str, max: usize) -> Result<Vec<Result<Request<'_>, EnvelopeError>>, EnvelopeError> {
     let mut elements = Vec::new();
-    let within = read(text, |json| json.deserialize_seq(Elements { into: &mut elements, max }))?;
+    let within = read(text, |json| {
+        json.deserialize_seq(Elements {
+            into: &mut elements,
+            max,
+        })
+    })?;
     audit(text)?;
     if max == 0 {
         return Err(EnvelopeError::invalid("batch requests are not accepted"));
@@ -165,7 +183,9 @@ fn batch(text: &str, max: usize) -> Result<Vec<Result<Request<'_>, EnvelopeError
 fn element(json: &RawValue) -> Result<Request<'_>, EnvelopeError> {
     let members = read(json.get(), |json| json.deserialize_map(MembersVisitor));
     // It is JSON, so it can only be something other than an object.
-    members.map_err(|_| EnvelopeError::invalid("a request is an object")).and_then(request)
+    members
+        .map_err(|_| EnvelopeError::invalid("a request is an object"))
+        .and_then(request)
 }
 
 /// Collects elements as raw text; tells whether there were at most `max`.
@@ -215,8 +235,10 @@ fn request(members: Members<'_>) -> Result<Request<'_>, EnvelopeError> {
             RequestId::read(raw).ok_or_else(|| EnvelopeError::invalid("id must be a string, number or null"))?
         }
     };
-    let invalid_params =
-        |message| EnvelopeError { kind: EnvelopeErrorKind::InvalidParams, ..EnvelopeError::invalid(message) };
+    let invalid_params = |message| EnvelopeError {
+        kind: EnvelopeErrorKind::InvalidParams,
+        ..EnvelopeError::invalid(message)
+    };
     if members.misspelled {
         return Err(invalid_params("a member is written in the wrong case").echoing(&id));
     }
@@ -232,7 +254,10 @@ fn request(members: Members<'_>) -> Result<Request<'_>, EnvelopeError> {
     if params.is_some_and(|raw| !raw.get().starts_with('[')) {
         return Err(invalid_params("params must be an array").echoing(&id));
     }
-    let visible_to = [members.visible_to, members.private_for].into_iter().flatten().map(VisibleTo::read);
+    let visible_to = [members.visible_to, members.private_for]
+        .into_iter()
+        .flatten()
+        .map(VisibleTo::read);
     let is_notification = members.id.is_none();
     Ok(Request {
         id,

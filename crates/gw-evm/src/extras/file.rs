@@ -24,9 +24,17 @@ pub(super) fn parse(text: &str, unfiltered: bool) -> Result<Extras, Vec<ExtrasEr
     let file: Value = serde_json::from_str(text).map_err(|error| whole(&format!("is no JSON: {error}")))?;
     // A member that stands twice would be read by its last place only.
     envelope::unambiguous(text).map_err(|error| whole(&error.to_string()))?;
-    let mut reader = Reader { unfiltered, found: Extras::default(), wrong: Vec::new() };
+    let mut reader = Reader {
+        unfiltered,
+        found: Extras::default(),
+        wrong: Vec::new(),
+    };
     reader.file(&file);
-    if reader.wrong.is_empty() { Ok(reader.found) } else { Err(reader.wrong) }
+    if reader.wrong.is_empty() {
+        Ok(reader.found)
+    } else {
+        Err(reader.wrong)
+    }
 }
 
 struct Reader {
@@ -53,7 +61,9 @@ impl Reader {
     }
 
     fn file(&mut self, file: &Value) {
-        let Some(file) = self.object(file, "the file", &["version", "namespaces"]) else { return };
+        let Some(file) = self.object(file, "the file", &["version", "namespaces"]) else {
+            return;
+        };
         let version = match file.get("version").and_then(Value::as_u64) {
             Some(version @ (1 | 2)) => version,
             Some(_) | None => return self.wrong("`version` must be 1 or 2"),
@@ -64,7 +74,10 @@ impl Reader {
         for (name, value) in namespaces {
             let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
             if name.is_empty() || name.len() > 64 || !name.bytes().all(plain) {
-                self.wrong(format!("namespace `{}`: a name has 1 to 64 letters, digits, `_` or `-`", shown(name)));
+                self.wrong(format!(
+                    "namespace `{}`: a name has 1 to 64 letters, digits, `_` or `-`",
+                    shown(name)
+                ));
                 continue;
             }
             let namespace = self.namespace(name, value, version);
@@ -75,16 +88,27 @@ impl Reader {
 
     fn namespace(&mut self, name: &str, value: &Value, version: u64) -> Namespace {
         if value.is_array() {
-            return Namespace { methods: self.methods(name, value), wildcard: None };
+            return Namespace {
+                methods: self.methods(name, value),
+                wildcard: None,
+            };
         }
         if version == 1 {
             self.wrong(format!("namespace `{name}`: version 1 knows a list of methods only"));
             return Namespace::default();
         }
         let what = format!("namespace `{name}`");
-        let Some(object) = self.object(value, &what, &["explicit", "wildcard"]) else { return Namespace::default() };
-        let methods = object.get("explicit").map(|list| self.methods(name, list)).unwrap_or_default();
-        let wildcard = object.get("wildcard").and_then(|wildcard| self.wildcard(name, wildcard)).map(Arc::new);
+        let Some(object) = self.object(value, &what, &["explicit", "wildcard"]) else {
+            return Namespace::default();
+        };
+        let methods = object
+            .get("explicit")
+            .map(|list| self.methods(name, list))
+            .unwrap_or_default();
+        let wildcard = object
+            .get("wildcard")
+            .and_then(|wildcard| self.wildcard(name, wildcard))
+            .map(Arc::new);
         Namespace { methods, wildcard }
     }
 
@@ -93,7 +117,10 @@ impl Reader {
             self.wrong(format!("namespace `{namespace}`: its methods must be a list"));
             return Vec::new();
         };
-        list.iter().filter_map(|entry| self.method(namespace, entry)).map(Arc::new).collect()
+        list.iter()
+            .filter_map(|entry| self.method(namespace, entry))
+            .map(Arc::new)
+            .collect()
     }
 
     fn method(&mut self, namespace: &str, entry: &Value) -> Option<Extra> {
@@ -112,14 +139,20 @@ impl Reader {
             Some(alias) => {
                 let row = Method::by_name(alias);
                 if row.is_none() {
-                    let why = if Method::lookup(alias) == Lookup::Blocked { "is blocked" } else { "is in no table" };
+                    let why = if Method::lookup(alias) == Lookup::Blocked {
+                        "is blocked"
+                    } else {
+                        "is in no table"
+                    };
                     self.wrong(format!("{what}: alias `{}` {why}", shown(alias)));
                 }
                 row
             }
         };
         if !is_method_name(name) {
-            self.wrong(format!("{what}: a method is a namespace, `_`, and letters, digits or `_`, at most 128 in all"));
+            self.wrong(format!(
+                "{what}: a method is a namespace, `_`, and letters, digits or `_`, at most 128 in all"
+            ));
             return None;
         }
         match Method::lookup(name) {
@@ -129,7 +162,11 @@ impl Reader {
                 self.wrong(format!("{what}: `gateway_` is the gateway's own"));
             }
             Lookup::Unknown | Lookup::Extra(_) => {
-                return Some(Extra { name: name.to_owned(), row: Some(row?), wildcard: None });
+                return Some(Extra {
+                    name: name.to_owned(),
+                    row: Some(row?),
+                    wildcard: None,
+                });
             }
         }
         None
@@ -145,11 +182,15 @@ impl Reader {
         let what = format!("{what} `{}`", shown(prefix));
         let before = self.wrong.len();
         if !self.unfiltered {
-            self.wrong(format!("{what}: lets calls pass unexamined, and ALLOW_UNFILTERED_WILDCARDS is not `true`"));
+            self.wrong(format!(
+                "{what}: lets calls pass unexamined, and ALLOW_UNFILTERED_WILDCARDS is not `true`"
+            ));
         }
         // With something after it, the prefix is the start of a name.
         if !is_method_name(&format!("{prefix}x")) {
-            self.wrong(format!("{what}: a prefix is a namespace, `_`, and letters, digits or `_`"));
+            self.wrong(format!(
+                "{what}: a prefix is a namespace, `_`, and letters, digits or `_`"
+            ));
         } else if CLOSED.iter().any(|closed| starts_with(prefix, closed)) {
             self.wrong(format!("{what}: methods of this namespace are the registry's"));
         } else if reaches_blocked(prefix) {
@@ -177,7 +218,10 @@ impl Reader {
                 None => self.wrong(format!("{what}: `deny` holds something that is no name")),
             }
         }
-        (self.wrong.len() == before).then(|| Wildcard { prefix: prefix.to_owned(), deny: patterns })
+        (self.wrong.len() == before).then(|| Wildcard {
+            prefix: prefix.to_owned(),
+            deny: patterns,
+        })
     }
 
     /// Nothing means two things: methods, prefixes and what is denied are told apart, whatever the case.
@@ -186,10 +230,16 @@ impl Reader {
         let mut owners: BTreeMap<String, String> = BTreeMap::new();
         for (namespace, entry) in &namespaces {
             if let Some(wildcard) = &entry.wildcard {
-                if let Some(other) = self.found.wildcards.iter().find(|other| overlap(&other.prefix, &wildcard.prefix))
+                if let Some(other) = self
+                    .found
+                    .wildcards
+                    .iter()
+                    .find(|other| overlap(&other.prefix, &wildcard.prefix))
                 {
                     let (this, other) = (&wildcard.prefix, other.prefix.clone());
-                    self.wrong(format!("namespace `{namespace}`, wildcard `{this}`: overlaps wildcard `{other}`"));
+                    self.wrong(format!(
+                        "namespace `{namespace}`, wildcard `{this}`: overlaps wildcard `{other}`"
+                    ));
                 }
                 self.found.wildcards.push(Arc::clone(wildcard));
             }
@@ -202,22 +252,40 @@ impl Reader {
                 }
             }
         }
-        self.found.namespaces =
-            namespaces.into_iter().map(|(name, entry)| (name.clone(), self.placed(&name, entry))).collect();
+        self.found.namespaces = namespaces
+            .into_iter()
+            .map(|(name, entry)| (name.clone(), self.placed(&name, entry)))
+            .collect();
     }
 
     /// Each method with the prefix it falls under.
     fn placed(&mut self, namespace: &str, entry: Namespace) -> Namespace {
         let methods = entry.methods.into_iter().map(|method| {
-            let wildcard = self.found.wildcards.iter().find(|wildcard| wildcard.covers(&method.name)).cloned();
+            let wildcard = self
+                .found
+                .wildcards
+                .iter()
+                .find(|wildcard| wildcard.covers(&method.name))
+                .cloned();
             if wildcard.as_ref().is_some_and(|wildcard| wildcard.denies(&method.name)) {
-                self.wrong(format!("namespace `{namespace}`, method `{}`: a wildcard denies it", method.name));
+                self.wrong(format!(
+                    "namespace `{namespace}`, method `{}`: a wildcard denies it",
+                    method.name
+                ));
             }
-            let placed = Arc::new(Extra { wildcard, ..Extra::clone(&method) });
-            self.found.methods.insert(placed.name.to_ascii_lowercase(), Arc::clone(&placed));
+            let placed = Arc::new(Extra {
+                wildcard,
+                ..Extra::clone(&method)
+            });
+            self.found
+                .methods
+                .insert(placed.name.to_ascii_lowercase(), Arc::clone(&placed));
             placed
         });
-        Namespace { methods: methods.collect(), wildcard: entry.wildcard }
+        Namespace {
+            methods: methods.collect(),
+            wildcard: entry.wildcard,
+        }
     }
 }
 
@@ -234,5 +302,8 @@ fn overlap(one: &str, other: &str) -> bool {
 
 /// A name as it may stand in a report: one short line.
 fn shown(name: &str) -> String {
-    name.chars().take(Method::NAME_MAX).flat_map(char::escape_debug).collect()
+    name.chars()
+        .take(Method::NAME_MAX)
+        .flat_map(char::escape_debug)
+        .collect()
 }

@@ -107,7 +107,11 @@ impl Extras {
         match wildcard.and_then(|wildcard| Some((wildcard, name.get(wildcard.prefix.len()..)?))) {
             Some((wildcard, rest)) if !rest.is_empty() => {
                 let name = format!("{}{rest}", wildcard.prefix);
-                Lookup::Extra(Arc::new(Extra { name, row: None, wildcard: Some(Arc::clone(wildcard)) }))
+                Lookup::Extra(Arc::new(Extra {
+                    name,
+                    row: None,
+                    wildcard: Some(Arc::clone(wildcard)),
+                }))
             }
             Some(_) | None => Lookup::Unknown,
         }
@@ -120,7 +124,10 @@ impl Extras {
             return Ok(entry.to_owned());
         }
         if let Some(prefix) = entry.strip_suffix('*') {
-            let found = self.wildcards.iter().find(|wildcard| wildcard.prefix.eq_ignore_ascii_case(prefix));
+            let found = self
+                .wildcards
+                .iter()
+                .find(|wildcard| wildcard.prefix.eq_ignore_ascii_case(prefix));
             return found.map(|wildcard| wildcard.entry()).ok_or(EntryError::Unknown);
         }
         match self.lookup(entry) {
@@ -169,11 +176,15 @@ impl ExtraNames {
     /// Of what a group allows and what it takes out again (G1).
     pub fn of(allowed: &[String], denied: &[String]) -> Self {
         let beside = |names: &[String]| {
-            let names =
-                names.iter().filter(|name| *name != crate::MethodSet::WILDCARD && Method::by_name(name).is_none());
+            let names = names
+                .iter()
+                .filter(|name| *name != crate::MethodSet::WILDCARD && Method::by_name(name).is_none());
             names.map(|name| Box::from(name.as_str())).collect()
         };
-        Self { allowed: beside(allowed), denied: beside(denied) }
+        Self {
+            allowed: beside(allowed),
+            denied: beside(denied),
+        }
     }
 
     /// The entries that let something through.
@@ -205,7 +216,9 @@ impl fmt::Debug for ExtraNames {
 
 /// Letters, digits and `_`, with a namespace in front: what can be told from any other spelling of itself.
 fn is_method_name(name: &str) -> bool {
-    let Some((namespace, rest)) = name.split_once('_') else { return false };
+    let Some((namespace, rest)) = name.split_once('_') else {
+        return false;
+    };
     name.len() <= Method::NAME_MAX
         && namespace.starts_with(|first: char| first.is_ascii_alphabetic())
         && namespace.bytes().all(|byte| byte.is_ascii_alphanumeric())
@@ -214,7 +227,8 @@ fn is_method_name(name: &str) -> bool {
 }
 
 fn starts_with(name: &str, start: &str) -> bool {
-    name.get(..start.len()).is_some_and(|head| head.eq_ignore_ascii_case(start))
+    name.get(..start.len())
+        .is_some_and(|head| head.eq_ignore_ascii_case(start))
 }
 
 /// Whether names under `prefix` could be blocked ones.

@@ -14,7 +14,10 @@ pub(super) fn parse(json: &RawValue) -> Result<(Vec<Frame>, Outcome), TraceError
         if frames.is_empty() {
             top = draft.outcome();
         }
-        let undone_above = draft.parent.and_then(|parent| frames.get(parent)).is_some_and(|parent| parent.undone);
+        let undone_above = draft
+            .parent
+            .and_then(|parent| frames.get(parent))
+            .is_some_and(|parent| parent.undone);
         frames.push(draft.finish(undone_above)?);
     }
     Ok((frames, top))
@@ -74,7 +77,11 @@ fn drafts(json: &RawValue) -> Result<Vec<Draft>, TraceError> {
             }
             let parent = open.last().copied();
             open.push(drafts.len());
-            drafts.push(Draft { depth, parent, ..Draft::default() });
+            drafts.push(Draft {
+                depth,
+                parent,
+                ..Draft::default()
+            });
         }
     }
     Ok(drafts)
@@ -141,7 +148,11 @@ impl Draft {
 
 /// A member named twice has no meaning.
 fn put<T>(slot: &mut Option<T>, value: T) -> Result<(), TraceError> {
-    if slot.replace(value).is_some() { Err(TraceError::Malformed) } else { Ok(()) }
+    if slot.replace(value).is_some() {
+        Err(TraceError::Malformed)
+    } else {
+        Ok(())
+    }
 }
 
 fn read<T: DeserializeOwned>(text: &str) -> Result<T, TraceError> {
@@ -153,7 +164,10 @@ fn number(text: &str) -> Result<u64, TraceError> {
 }
 
 fn bytes(text: &str) -> Result<Bytes, TraceError> {
-    let digits = text.strip_prefix("\"0x").and_then(|rest| rest.strip_suffix('"')).ok_or(TraceError::Malformed)?;
+    let digits = text
+        .strip_prefix("\"0x")
+        .and_then(|rest| rest.strip_suffix('"'))
+        .ok_or(TraceError::Malformed)?;
     hex::decode(digits).map(Bytes::from).map_err(|_| TraceError::Malformed)
 }
 

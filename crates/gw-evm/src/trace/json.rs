@@ -14,7 +14,10 @@ type Read<T> = Result<T, TraceError>;
 
 impl<'a> Reader<'a> {
     pub(super) fn new(json: &'a RawValue) -> Self {
-        Self { text: json.get(), at: 0 }
+        Self {
+            text: json.get(),
+            at: 0,
+        }
     }
 
     /// Enters an object.
@@ -30,7 +33,11 @@ impl<'a> Reader<'a> {
         let _ = self.take(b',');
         let name = self.string()?;
         self.take(b':')?;
-        if name.contains('\\') { Err(TraceError::Malformed) } else { Ok(Some(name)) }
+        if name.contains('\\') {
+            Err(TraceError::Malformed)
+        } else {
+            Ok(Some(name))
+        }
     }
 
     /// Enters an array, or passes `null`; tells which.
@@ -38,7 +45,11 @@ impl<'a> Reader<'a> {
         if self.take(b'[').is_ok() {
             return Ok(true);
         }
-        if self.value()? == "null" { Ok(false) } else { Err(TraceError::Malformed) }
+        if self.value()? == "null" {
+            Ok(false)
+        } else {
+            Err(TraceError::Malformed)
+        }
     }
 
     /// Whether another element follows; passes the comma, or the end of the array.
@@ -82,10 +93,17 @@ impl<'a> Reader<'a> {
     /// A number or literal.
     fn scalar(&mut self) -> Read<()> {
         let start = self.at;
-        while self.peek().is_some_and(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')) {
+        while self
+            .peek()
+            .is_some_and(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'))
+        {
             self.at += 1;
         }
-        if self.at == start { Err(TraceError::Malformed) } else { Ok(()) }
+        if self.at == start {
+            Err(TraceError::Malformed)
+        } else {
+            Ok(())
+        }
     }
 
     /// A string; the text between its quotes, escapes kept.
@@ -94,7 +112,10 @@ impl<'a> Reader<'a> {
         let start = self.at;
         loop {
             let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
-            let found = rest.iter().position(|byte| matches!(byte, b'"' | b'\\')).ok_or(TraceError::Malformed)?;
+            let found = rest
+                .iter()
+                .position(|byte| matches!(byte, b'"' | b'\\'))
+                .ok_or(TraceError::Malformed)?;
             self.at += found;
             if rest.get(found) == Some(&b'"') {
                 break;
@@ -120,7 +141,10 @@ impl<'a> Reader<'a> {
     }
 
     fn space(&mut self) {
-        while self.peek().is_some_and(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r')) {
+        while self
+            .peek()
+            .is_some_and(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'))
+        {
             self.at += 1;
         }
     }

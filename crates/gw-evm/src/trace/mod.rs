@@ -187,12 +187,20 @@ impl Trace {
         };
         let (frames, top) = calls::parse(tree)?;
         let touched = prestate::touched(prestate)?;
-        Ok(Self { frames, touched, changes: diff.map(prestate::changes).transpose()?, top })
+        Ok(Self {
+            frames,
+            touched,
+            changes: diff.map(prestate::changes).transpose()?,
+            top,
+        })
     }
 
     /// What the execution creates, in order; creations that are undone do not count.
     pub fn created(&self) -> impl Iterator<Item = Address> {
-        self.frames.iter().filter(|frame| frame.is_creation() && !frame.undone).filter_map(|frame| frame.to)
+        self.frames
+            .iter()
+            .filter(|frame| frame.is_creation() && !frame.undone)
+            .filter_map(|frame| frame.to)
     }
 }
 
@@ -239,14 +247,26 @@ pub fn transactions<'a>(results: &[&'a RawValue]) -> Result<Vec<Mined<'a>>, Trac
     let read =
         |block: &&'a RawValue| serde_json::from_str::<Vec<Item<'a>>>(block.get()).map_err(|_| TraceError::Malformed);
     let (first, others) = results.split_first().ok_or(TraceError::Malformed)?;
-    let mut mined: Vec<_> =
-        read(first)?.into_iter().map(|item| Mined { hash: item.hash, results: vec![item.result] }).collect();
+    let mut mined: Vec<_> = read(first)?
+        .into_iter()
+        .map(|item| Mined {
+            hash: item.hash,
+            results: vec![item.result],
+        })
+        .collect();
     for block in others {
         let items = read(block)?;
-        if !items.iter().map(|item| item.hash).eq(mined.iter().map(|transaction| transaction.hash)) {
+        if !items
+            .iter()
+            .map(|item| item.hash)
+            .eq(mined.iter().map(|transaction| transaction.hash))
+        {
             return Err(TraceError::Malformed);
         }
-        mined.iter_mut().zip(items).for_each(|(transaction, item)| transaction.results.push(item.result));
+        mined
+            .iter_mut()
+            .zip(items)
+            .for_each(|(transaction, item)| transaction.results.push(item.result));
     }
     Ok(mined)
 }

@@ -24,7 +24,10 @@ struct Emitter {
 /// Of a receipt: the contracts whose events it holds, and the one that a transaction without `to` created.
 pub fn emitters(receipt: &RawValue) -> (BTreeSet<Address>, Option<Address>) {
     match serde_json::from_str::<Receipt>(receipt.get()) {
-        Ok(receipt) => (receipt.logs.into_iter().map(|log| log.address).collect(), receipt.contract_address),
+        Ok(receipt) => (
+            receipt.logs.into_iter().map(|log| log.address).collect(),
+            receipt.contract_address,
+        ),
         Err(_) => (BTreeSet::new(), None),
     }
 }
@@ -45,7 +48,10 @@ pub fn made(diff: &RawValue) -> Vec<Address> {
 /// Of the touches: the accounts, and whether each had code before.
 pub fn touched(touches: &RawValue) -> BTreeMap<Address, bool> {
     let touched = prestate::touched(touches).unwrap_or_default();
-    touched.into_iter().map(|(address, account)| (address, !account.code.is_empty())).collect()
+    touched
+        .into_iter()
+        .map(|(address, account)| (address, !account.code.is_empty()))
+        .collect()
 }
 
 #[cfg(test)]
@@ -63,7 +69,10 @@ mod tests {
         let [one, two, three, four] = [1, 2, 3, 4].map(Address::repeat_byte);
         let receipt = raw(json!({"contractAddress": one, "logs": [{"address": two, "topics": []}, {"address": two}]}));
         assert_eq!(emitters(&receipt), ([two].into(), Some(one)));
-        assert_eq!(emitters(&raw(json!({"contractAddress": null, "logs": []}))), (BTreeSet::new(), None));
+        assert_eq!(
+            emitters(&raw(json!({"contractAddress": null, "logs": []}))),
+            (BTreeSet::new(), None)
+        );
         assert_eq!(emitters(&raw(json!(null))), (BTreeSet::new(), None));
         let word = B256::ZERO;
         let diff = raw(json!({

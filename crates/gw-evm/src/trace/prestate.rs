@@ -101,5 +101,11 @@ struct Diff {
 
 fn change(after: AccountText) -> Result<Change, TraceError> {
     let (balance, storage) = (after.balance, after.storage);
-    Ok(Change { balance, nonce: nonce(after.nonce)?, storage, removed: false, before: Before::default() })
+    Ok(Change {
+        balance,
+        nonce: nonce(after.nonce)?,
+        storage,
+        removed: false,
+        before: Before::default(),
+    })
 }

@@ -34,12 +34,24 @@ fn encode(values: Vec<V>) -> Vec<u8> {
 }
 
 fn walk(inputs: &[&str], data: &[u8]) -> Result<gw_evm::abi::Walk, WalkError> {
-    let types: Vec<_> = inputs.iter().filter(|input| !input.starts_with("indexed ")).copied().collect();
-    event(inputs).event(&topics(&format!("E({})", types.join(",")), &[])).expect("declared").data(data)
+    let types: Vec<_> = inputs
+        .iter()
+        .filter(|input| !input.starts_with("indexed "))
+        .copied()
+        .collect();
+    event(inputs)
+        .event(&topics(&format!("E({})", types.join(",")), &[]))
+        .expect("declared")
+        .data(data)
 }
 
 fn addresses(inputs: &[&str], values: Vec<V>) -> Vec<(usize, Address)> {
-    walk(inputs, &encode(values)).unwrap().addresses.iter().map(|slot| (slot.offset, slot.address)).collect()
+    walk(inputs, &encode(values))
+        .unwrap()
+        .addresses
+        .iter()
+        .map(|slot| (slot.offset, slot.address))
+        .collect()
 }
 
 fn word(n: u64) -> [u8; 32] {
@@ -49,11 +61,20 @@ fn word(n: u64) -> [u8; 32] {
 #[test]
 fn r22_addresses_in_arrays_tuples_and_nested_dynamic_values() {
     let (a, b) = (V::Address(A), V::Address(B));
-    assert_eq!(addresses(&["uint256", "address"], vec![V::Uint(U256::ONE, 256), a.clone()]), [(32, A)]);
+    assert_eq!(
+        addresses(&["uint256", "address"], vec![V::Uint(U256::ONE, 256), a.clone()]),
+        [(32, A)]
+    );
     let pair = V::FixedArray(vec![a.clone(), b.clone()]);
-    assert_eq!(addresses(&["address[2]", "address"], vec![pair.clone(), b.clone()]), [(0, A), (32, B), (64, B)]);
+    assert_eq!(
+        addresses(&["address[2]", "address"], vec![pair.clone(), b.clone()]),
+        [(0, A), (32, B), (64, B)]
+    );
     let list = V::Array(vec![b.clone(), a.clone()]);
-    assert_eq!(addresses(&["address[]", "address"], vec![list.clone(), a.clone()]), [(32, A), (96, B), (128, A)]);
+    assert_eq!(
+        addresses(&["address[]", "address"], vec![list.clone(), a.clone()]),
+        [(32, A), (96, B), (128, A)]
+    );
     let nested = V::Array(vec![V::Array(vec![a.clone()]), V::Array(vec![]), list]);
     assert_eq!(addresses(&["address[][]"], vec![nested]).len(), 3);
 }
@@ -67,15 +88,23 @@ fn r22_static_and_dynamic_tuples() {
             {"name": "note", "type": "string"}, {"name": "who", "type": "address"}]},
     ]);
     let abi = abi(json!([{"type": "event", "name": "E", "anonymous": false, "inputs": inputs}]));
-    let shape = abi.event(&topics("E((uint8,address),(string,address)[])", &[])).unwrap();
+    let shape = abi
+        .event(&topics("E((uint8,address),(string,address)[])", &[]))
+        .unwrap();
     let row = |text: &str, who| V::Tuple(vec![V::String(text.into()), V::Address(who)]);
     let data = encode(vec![
         V::Tuple(vec![V::Uint(U256::from(3), 8), V::Address(A)]),
         V::Array(vec![row("a", B), row("a longer text than one word can hold", A)]),
     ]);
     let found = shape.data(&data).unwrap();
-    assert_eq!(found.addresses.iter().map(|slot| slot.address).collect::<Vec<_>>(), [A, B, A]);
-    assert_eq!(found.opaque.iter().map(|opaque| opaque.len).collect::<Vec<_>>(), [1, 36]);
+    assert_eq!(
+        found.addresses.iter().map(|slot| slot.address).collect::<Vec<_>>(),
+        [A, B, A]
+    );
+    assert_eq!(
+        found.opaque.iter().map(|opaque| opaque.len).collect::<Vec<_>>(),
+        [1, 36]
+    );
     assert!(shape.has_opaque());
 }
 
@@ -95,7 +124,10 @@ fn r22_short_data_and_offsets_out_of_range() {
         assert_eq!(with(0, far), Err(WalkError::Short), "offset");
         assert_eq!(with(32, far), Err(WalkError::Short), "length");
     }
-    assert_eq!(walk(&["bytes"], &[word(32), word(33), [0; 32]].concat()), Err(WalkError::Short));
+    assert_eq!(
+        walk(&["bytes"], &[word(32), word(33), [0; 32]].concat()),
+        Err(WalkError::Short)
+    );
     assert_eq!(walk(&["address"], &[]), Err(WalkError::Short));
 }
 
@@ -125,9 +157,21 @@ fn r22_unusual_layouts_are_followed() {
     // Tails in reverse order, and at an offset that is no multiple of 32.
     let reversed = [word(128), word(64), word(1), A.into_word().0, word(1), B.into_word().0].concat();
     let found = walk(&["address[]", "address[]"], &reversed).unwrap();
-    assert_eq!(found.addresses, [Slot { offset: 96, address: A }, Slot { offset: 160, address: B }]);
+    assert_eq!(
+        found.addresses,
+        [
+            Slot { offset: 96, address: A },
+            Slot {
+                offset: 160,
+                address: B
+            }
+        ]
+    );
     let shifted = [&word(33)[..], &[0], &word(1), B.into_word().as_slice()].concat();
-    assert_eq!(walk(&["address[]"], &shifted).unwrap().addresses, [Slot { offset: 65, address: B }]);
+    assert_eq!(
+        walk(&["address[]"], &shifted).unwrap().addresses,
+        [Slot { offset: 65, address: B }]
+    );
     // One tail used twice is told once.
     let shared = [word(64), word(64), word(1), A.into_word().0].concat();
     assert_eq!(walk(&["address[]", "address[]"], &shared).unwrap().addresses.len(), 1);
@@ -147,25 +191,46 @@ fn r22_offsets_that_lead_to_the_same_bytes_do_not_cost_time() {
 
 #[test]
 fn r22_huge_fixed_arrays_do_not_cost_time() {
-    for ty in ["address[18446744073709551615]", "address[4294967295][4294967295]", "bytes[4294967295]"] {
+    for ty in [
+        "address[18446744073709551615]",
+        "address[4294967295][4294967295]",
+        "bytes[4294967295]",
+    ] {
         let input = json!({"name": "", "type": ty, "indexed": false});
         let text = json!([{"type": "event", "name": "E", "anonymous": false, "inputs": [input]}]).to_string();
         // Either no type at all, or one that no data is long enough for.
         if let Ok(abi) = ContractAbi::parse(&text) {
             let topic0 = abi.json().events().next().unwrap().selector();
-            assert_eq!(abi.event(&[topic0]).unwrap().data(&[0; 64]), Err(WalkError::Short), "{ty}");
+            assert_eq!(
+                abi.event(&[topic0]).unwrap().data(&[0; 64]),
+                Err(WalkError::Short),
+                "{ty}"
+            );
         }
     }
 }
 
 #[test]
 fn r22_bytes32_in_the_shape_of_an_address_is_told_apart() {
-    let data = encode(vec![V::FixedBytes(A.into_word(), 32), V::FixedBytes(B256::repeat_byte(1), 32)]);
+    let data = encode(vec![
+        V::FixedBytes(A.into_word(), 32),
+        V::FixedBytes(B256::repeat_byte(1), 32),
+    ]);
     let found = walk(&["bytes32", "bytes32"], &data).unwrap();
-    assert_eq!((found.addresses.len(), found.perhaps), (0, vec![Slot { offset: 0, address: A }]));
-    let number = encode(vec![V::Uint(U256::from_be_bytes(A.into_word().0), 256), V::Uint(U256::from(u64::MAX), 256)]);
+    assert_eq!(
+        (found.addresses.len(), found.perhaps),
+        (0, vec![Slot { offset: 0, address: A }])
+    );
+    let number = encode(vec![
+        V::Uint(U256::from_be_bytes(A.into_word().0), 256),
+        V::Uint(U256::from(u64::MAX), 256),
+    ]);
     let found = walk(&["uint256", "uint256"], &number).unwrap();
-    assert_eq!(found.perhaps, [Slot { offset: 0, address: A }], "HD31: whatever the type");
+    assert_eq!(
+        found.perhaps,
+        [Slot { offset: 0, address: A }],
+        "HD31: whatever the type"
+    );
     let zero = encode(vec![V::FixedBytes(B256::ZERO, 32), V::Uint(U256::from(100), 256)]);
     assert!(walk(&["bytes32", "uint256"], &zero).unwrap().perhaps.is_empty());
 }
@@ -179,13 +244,22 @@ fn hd31_well_known_events_by_their_topics() {
     };
     let (a, n) = (Held::Address(A), Held::Nothing);
     let transfer = "Transfer(address,address,uint256)";
-    assert_eq!((of(transfer, 2), of(transfer, 3)), (Some(vec![n, a, a]), Some(vec![n, a, a, Held::Perhaps(A)])));
+    assert_eq!(
+        (of(transfer, 2), of(transfer, 3)),
+        (Some(vec![n, a, a]), Some(vec![n, a, a, Held::Perhaps(A)]))
+    );
     assert_eq!((of(transfer, 0), of(transfer, 1)), (None, None));
     assert_eq!(of("Withdrawal(address,uint256)", 1), Some(vec![n, a]));
-    assert_eq!(of("TransferSingle(address,address,address,uint256,uint256)", 3), Some(vec![n, a, a, a]));
+    assert_eq!(
+        of("TransferSingle(address,address,address,uint256,uint256)", 3),
+        Some(vec![n, a, a, a])
+    );
     assert_eq!((of("Other(address)", 1), well_known(&[])), (None, None));
     let offsets = |data: &[u8]| possible_addresses(data).map(|slot| slot.offset).collect::<Vec<_>>();
-    assert_eq!(offsets(&[word(1), A.into_word().0, word(u64::MAX), B.into_word().0].concat()), [32, 96]);
+    assert_eq!(
+        offsets(&[word(1), A.into_word().0, word(u64::MAX), B.into_word().0].concat()),
+        [32, 96]
+    );
     assert!(offsets(&[1; 31]).is_empty());
 }
 
@@ -194,12 +268,28 @@ fn r22_zeroing_keeps_every_length() {
     let data = encode(vec![V::Address(A), V::Bytes(vec![7; 5]), V::Uint(U256::from(9), 256)]);
     let found = walk(&["address", "bytes", "uint256"], &data).unwrap();
     let mut masked = data.clone();
-    found.addresses.iter().for_each(|slot| zero_word(&mut masked, slot.offset));
+    found
+        .addresses
+        .iter()
+        .for_each(|slot| zero_word(&mut masked, slot.offset));
     found.opaque.iter().for_each(|opaque| zero_opaque(&mut masked, *opaque));
-    assert_eq!(masked, encode(vec![V::Address(Address::ZERO), V::Bytes(vec![0; 5]), V::Uint(U256::from(9), 256)]));
+    assert_eq!(
+        masked,
+        encode(vec![
+            V::Address(Address::ZERO),
+            V::Bytes(vec![0; 5]),
+            V::Uint(U256::from(9), 256)
+        ])
+    );
     zero_word(&mut masked, usize::MAX);
     zero_word(&mut masked, data.len() - 31);
-    zero_opaque(&mut masked, Opaque { offset: 10, len: usize::MAX });
+    zero_opaque(
+        &mut masked,
+        Opaque {
+            offset: 10,
+            len: usize::MAX,
+        },
+    );
     assert_eq!(masked.len(), data.len(), "out of range does nothing");
 }
 
@@ -209,8 +299,16 @@ fn r19_r20_topics() {
     let hash = keccak256("E(address,uint256,bytes32)");
     let topics = [hash, A.into_word(), B256::from(U256::from(100)), B.into_word()];
     let shape = shape.event(&topics).unwrap();
-    let held: Vec<_> = topics.iter().enumerate().map(|(position, topic)| shape.topic(position, topic)).collect();
-    assert_eq!(held, [Held::Nothing, Held::Address(A), Held::Nothing, Held::Perhaps(B)], "an NFT id of 100 stays");
+    let held: Vec<_> = topics
+        .iter()
+        .enumerate()
+        .map(|(position, topic)| shape.topic(position, topic))
+        .collect();
+    assert_eq!(
+        held,
+        [Held::Nothing, Held::Address(A), Held::Nothing, Held::Perhaps(B)],
+        "an NFT id of 100 stays"
+    );
     assert_eq!(shape.topic(1, &hash), Held::Dirty);
     assert_eq!(shape.topic(9, &A.into_word()), Held::Perhaps(A), "undeclared (HD31)");
     assert_eq!(Held::undeclared(&A.into_word()), Held::Perhaps(A));
@@ -228,7 +326,10 @@ fn r19_indexed_values_of_which_only_a_hash_is_stored_hold_nothing() {
     let topics = [keccak256("E(string,address[])"), A.into_word(), A.into_word()];
     let shape = abi.event(&topics).unwrap();
     // HD31: that only a hash is stored is what the ABI says.
-    assert_eq!((shape.topic(1, &topics[1]), shape.topic(2, &topics[2])), (Held::Perhaps(A), Held::Perhaps(A)));
+    assert_eq!(
+        (shape.topic(1, &topics[1]), shape.topic(2, &topics[2])),
+        (Held::Perhaps(A), Held::Perhaps(A))
+    );
     assert_eq!(shape.topic(1, &topics[0]), Held::Nothing);
 }
 
@@ -259,11 +360,21 @@ fn r22_two_declarations_of_one_signature_are_told_apart() {
     ]));
     let topic0 = keccak256("E(address,address)");
     assert_eq!(
-        both.event(&[topic0]).unwrap().data(&encode(vec![V::Address(A), V::Address(B)])).unwrap().addresses.len(),
+        both.event(&[topic0])
+            .unwrap()
+            .data(&encode(vec![V::Address(A), V::Address(B)]))
+            .unwrap()
+            .addresses
+            .len(),
         2
     );
     assert_eq!(
-        both.event(&[topic0, A.into_word()]).unwrap().data(&encode(vec![V::Address(B)])).unwrap().addresses.len(),
+        both.event(&[topic0, A.into_word()])
+            .unwrap()
+            .data(&encode(vec![V::Address(B)]))
+            .unwrap()
+            .addresses
+            .len(),
         1
     );
 }
@@ -279,8 +390,14 @@ fn r19_anonymous_events_test_every_topic() {
     let topics = [A.into_word(), B.into_word()];
     let shape = abi.event(&topics).unwrap();
     assert!(shape.is_anonymous());
-    assert_eq!((shape.topic(0, &topics[0]), shape.topic(1, &topics[1])), (Held::Address(A), Held::Perhaps(B)));
-    assert_eq!(shape.data(&encode(vec![V::Address(A)])).unwrap().addresses, [Slot { offset: 0, address: A }]);
+    assert_eq!(
+        (shape.topic(0, &topics[0]), shape.topic(1, &topics[1])),
+        (Held::Address(A), Held::Perhaps(B))
+    );
+    assert_eq!(
+        shape.data(&encode(vec![V::Address(A)])).unwrap().addresses,
+        [Slot { offset: 0, address: A }]
+    );
     assert!(abi.event(&topics[..1]).is_none());
 }
 
@@ -295,10 +412,19 @@ fn f4_event_inputs_by_index() {
         shape.input(1, &topics, &data).map(|word| (word.kind, word.word)),
         Some((WordKind::Uint(256), topics[1]))
     );
-    assert_eq!(shape.input(2, &topics, &data).map(|word| word.kind), Some(WordKind::Bool));
-    assert_eq!((shape.input(3, &topics, &data), shape.input(4, &topics, &data)), (None, None));
+    assert_eq!(
+        shape.input(2, &topics, &data).map(|word| word.kind),
+        Some(WordKind::Bool)
+    );
+    assert_eq!(
+        (shape.input(3, &topics, &data), shape.input(4, &topics, &data)),
+        (None, None)
+    );
     assert_eq!(shape.input(0, &topics, &[0; 31]), None);
-    assert_eq!((shape.input_kind(0), shape.input_kind(3), shape.input_kind(9)), (Some(WordKind::Address), None, None));
+    assert_eq!(
+        (shape.input_kind(0), shape.input_kind(3), shape.input_kind(9)),
+        (Some(WordKind::Address), None, None)
+    );
     let mut dirty = data;
     dirty[0] = 1;
     assert_eq!(shape.input(0, &topics, &dirty), None);
@@ -339,7 +465,12 @@ fn f3_calldata_must_re_encode_to_itself() {
     let mut dirty = good.clone();
     dirty[4] = 1;
     for bad in [&trailing, &word_more, &dirty, &good[..35].to_vec(), &good[..4].to_vec()] {
-        assert_eq!(abi.arguments(bad), Err(CallDataError::NotCanonical), "{}", hex::encode(bad));
+        assert_eq!(
+            abi.arguments(bad),
+            Err(CallDataError::NotCanonical),
+            "{}",
+            hex::encode(bad)
+        );
     }
     assert_eq!(abi.arguments(&good[..3]), Err(CallDataError::NoSelector));
     assert_eq!(abi.arguments(&[0; 36]), Err(CallDataError::UnknownFunction));
@@ -347,8 +478,10 @@ fn f3_calldata_must_re_encode_to_itself() {
 
 #[test]
 fn f3_tails_must_stand_where_an_encoder_puts_them() {
-    let abi = abi(json!([{"type": "function", "name": "f", "stateMutability": "view", "outputs": [],
-        "inputs": [{"name": "", "type": "bytes"}, {"name": "", "type": "address[]"}]}]));
+    let abi = abi(
+        json!([{"type": "function", "name": "f", "stateMutability": "view", "outputs": [],
+        "inputs": [{"name": "", "type": "bytes"}, {"name": "", "type": "address[]"}]}]),
+    );
     let call = |data: Vec<u8>| abi.arguments(&[&selector("f(bytes,address[])")[..], &data].concat());
     let bytes = [&word(3)[..], &[1, 2, 3], &[0; 29]].concat();
     let list = [word(1), A.into_word().0].concat();
@@ -373,10 +506,16 @@ fn f4_literals_match_the_type() {
     assert_eq!((a.literal(&[1; 19]), a.literal(&[1; 32])), (None, None));
     assert_eq!(WordKind::Uint(8).literal(&[5]), Some(B256::with_last_byte(5)));
     assert_eq!(WordKind::Uint(8).literal(&[0, 5]), None);
-    assert_eq!(WordKind::FixedBytes(4).literal(&[1, 2, 3, 4]), Some(B256::right_padding_from(&[1, 2, 3, 4])));
+    assert_eq!(
+        WordKind::FixedBytes(4).literal(&[1, 2, 3, 4]),
+        Some(B256::right_padding_from(&[1, 2, 3, 4]))
+    );
     assert_eq!(WordKind::Int(8).literal(&[0xff]), Some(B256::repeat_byte(0xff)));
     assert_eq!(WordKind::Int(8).literal(&[0x7f]), Some(B256::with_last_byte(0x7f)));
-    assert_eq!((WordKind::Bool.literal(&[1]), WordKind::Bool.literal(&[2])), (Some(B256::with_last_byte(1)), None));
+    assert_eq!(
+        (WordKind::Bool.literal(&[1]), WordKind::Bool.literal(&[2])),
+        (Some(B256::with_last_byte(1)), None)
+    );
     let abi = builtin("ERC20").unwrap();
     assert_eq!(abi.function_input(selector("transfer(address,uint256)"), 0), Some(a));
     assert_eq!(abi.function_input(selector("transfer(address,uint256)"), 2), None);
@@ -387,13 +526,25 @@ fn f4_literals_match_the_type() {
 fn k1_r23_token_types_in_any_case() {
     for (name, functions, events) in [("erc20", 9, 2), ("Erc721", 13, 3), ("ERC1155", 8, 4)] {
         let abi = builtin(name).unwrap();
-        assert_eq!((abi.json().functions().count(), abi.json().events().count()), (functions, events), "{name}");
+        assert_eq!(
+            (abi.json().functions().count(), abi.json().events().count()),
+            (functions, events),
+            "{name}"
+        );
     }
     for unknown in ["", "ERC777", " ERC20", "erc-20"] {
         assert!(builtin(unknown).is_none());
     }
-    let selectors = ["transfer(address,uint256)", "transferFrom(address,address,uint256)", "approve(address,uint256)"];
-    assert!(selectors.iter().all(|name| builtin("ERC20").unwrap().has_function(selector(name))));
+    let selectors = [
+        "transfer(address,uint256)",
+        "transferFrom(address,address,uint256)",
+        "approve(address,uint256)",
+    ];
+    assert!(
+        selectors
+            .iter()
+            .all(|name| builtin("ERC20").unwrap().has_function(selector(name)))
+    );
     let single = keccak256("TransferSingle(address,address,address,uint256,uint256)");
     assert_eq!(builtin("ERC1155").unwrap().declared(&single).len(), 1);
 }
@@ -416,7 +567,11 @@ fn abi_texts_that_are_none() {
     known["name"] = "g".into();
     known["inputs"] = json!([]);
     let abi = abi(json!([function, known]));
-    let judged: Vec<_> = abi.json().functions().map(|function| abi.has_function(function.selector().0)).collect();
+    let judged: Vec<_> = abi
+        .json()
+        .functions()
+        .map(|function| abi.has_function(function.selector().0))
+        .collect();
     assert_eq!(judged, [false, true]);
 }
 

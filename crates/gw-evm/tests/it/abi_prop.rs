@@ -27,14 +27,16 @@ fn ty() -> impl Strategy<Value = T> {
 
 fn value(ty: &T) -> BoxedStrategy<V> {
     match ty.clone() {
-        T::Address => any::<[u8; 20]>().prop_map(|bytes| V::Address(Address::from(bytes))).boxed(),
+        T::Address => any::<[u8; 20]>()
+            .prop_map(|bytes| V::Address(Address::from(bytes)))
+            .boxed(),
         T::Bool => any::<bool>().prop_map(V::Bool).boxed(),
-        T::Uint(bits) => {
-            any::<[u8; 32]>().prop_map(move |bytes| V::Uint(U256::from_be_bytes(bytes) >> (256 - bits), bits)).boxed()
-        }
-        T::Int(bits) => {
-            any::<[u8; 32]>().prop_map(move |bytes| V::Int(I256::from_be_bytes(bytes).asr(256 - bits), bits)).boxed()
-        }
+        T::Uint(bits) => any::<[u8; 32]>()
+            .prop_map(move |bytes| V::Uint(U256::from_be_bytes(bytes) >> (256 - bits), bits))
+            .boxed(),
+        T::Int(bits) => any::<[u8; 32]>()
+            .prop_map(move |bytes| V::Int(I256::from_be_bytes(bytes).asr(256 - bits), bits))
+            .boxed(),
         T::FixedBytes(size) => any::<[u8; 32]>()
             .prop_map(move |bytes| V::FixedBytes(B256::right_padding_from(&bytes[..size]), size))
             .boxed(),

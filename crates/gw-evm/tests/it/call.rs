@@ -22,7 +22,11 @@ fn ok(method: Method, params: Value) -> Call {
 fn refused(method: Method, params: Value) -> ParamError {
     let text = params.to_string();
     let error = parse(method, params).expect_err(&text);
-    assert_eq!((error.kind(), error.code()), (ParamErrorKind::Invalid, -32602), "{text}");
+    assert_eq!(
+        (error.kind(), error.code()),
+        (ParamErrorKind::Invalid, -32602),
+        "{text}"
+    );
     error
 }
 
@@ -61,7 +65,10 @@ fn section_9_every_row_takes_what_real_clients_send() {
         (Method::Call, json!([object, "latest"])),
         (Method::EstimateGas, json!([object])),
         (Method::CreateAccessList, json!([object, "0x10"])),
-        (Method::GetLogs, json!([{"address": B, "fromBlock": "0x1", "toBlock": "latest", "topics": [null, [hash]]}])),
+        (
+            Method::GetLogs,
+            json!([{"address": B, "fromBlock": "0x1", "toBlock": "latest", "topics": [null, [hash]]}]),
+        ),
         (Method::GetTransactionByHash, json!([hash])),
         (Method::GetTransactionByBlockHashAndIndex, json!([hash, "0x0"])),
         (Method::GetTransactionByBlockNumberAndIndex, json!(["latest", "0x0"])),
@@ -77,8 +84,14 @@ fn section_9_every_row_takes_what_real_clients_send() {
         (Method::GetUncleByBlockHashAndIndex, json!([hash, "0x0"])),
         (Method::GetUncleByBlockNumberAndIndex, json!(["0x1", "0x0"])),
         (Method::SendTransaction, json!([object])),
-        (Method::DebugTraceCall, json!([object, "latest", {"tracer": "callTracer"}])),
-        (Method::DebugTraceTransaction, json!([hash, {"tracer": "callTracer", "timeout": "5s"}])),
+        (
+            Method::DebugTraceCall,
+            json!([object, "latest", {"tracer": "callTracer"}]),
+        ),
+        (
+            Method::DebugTraceTransaction,
+            json!([hash, {"tracer": "callTracer", "timeout": "5s"}]),
+        ),
         (Method::NewFilter, json!([{"address": B, "topics": [null, [hash]]}])),
         (Method::NewBlockFilter, json!([])),
         (Method::GetFilterChanges, json!(["0x10ff0ed2a3af53b8ee6a3ae1a34efed4"])),
@@ -87,7 +100,11 @@ fn section_9_every_row_takes_what_real_clients_send() {
         (Method::Subscribe, json!(["logs", {"address": B}])),
         (Method::Unsubscribe, json!(["0x10ff0ed2a3af53b8ee6a3ae1a34efed4"])),
     ];
-    let shown: Vec<_> = rows.iter().map(|(method, _)| *method).chain([Method::SendRawTransaction]).collect();
+    let shown: Vec<_> = rows
+        .iter()
+        .map(|(method, _)| *method)
+        .chain([Method::SendRawTransaction])
+        .collect();
     for method in Method::ALL {
         assert!(shown.contains(method), "no example for {}", method.as_str());
     }
@@ -102,7 +119,13 @@ fn section_9_every_row_takes_what_real_clients_send() {
 
 #[test]
 fn section_9_missing_parameters_are_refused() {
-    let without = [Method::Sha3, Method::GetBalance, Method::Call, Method::GetLogs, Method::SendRawTransaction];
+    let without = [
+        Method::Sha3,
+        Method::GetBalance,
+        Method::Call,
+        Method::GetLogs,
+        Method::SendRawTransaction,
+    ];
     for method in without {
         refused(method, json!([]));
         refused(method, json!([null]));
@@ -110,7 +133,10 @@ fn section_9_missing_parameters_are_refused() {
     }
     refused(Method::GetStorageAt, json!([A]));
     refused(Method::GetTransactionBySenderAndNonce, json!([A]));
-    assert_eq!(call::parse(Method::ChainId, None, CHAIN).unwrap().call, Call::Plain(Method::ChainId));
+    assert_eq!(
+        call::parse(Method::ChainId, None, CHAIN).unwrap().call,
+        Call::Plain(Method::ChainId)
+    );
 }
 
 #[test]
@@ -123,20 +149,42 @@ fn j5_a_call_object_is_read_whole() {
         "authorizationList": [{"chainId": "0x7a69", "address": B, "nonce": "0x1", "yParity": "0x1", "r": "0x2", "s": "0x3"}],
     }, {"blockNumber": "0x2"}]));
     let request = simulation.request;
-    assert_eq!((simulation.kind, simulation.block), (SimulationKind::Call, BlockId::Number(2)));
-    assert_eq!((request.from, request.to, request.value), (Some(A), Some(B), Some(U256::ONE)));
+    assert_eq!(
+        (simulation.kind, simulation.block),
+        (SimulationKind::Call, BlockId::Number(2))
+    );
+    assert_eq!(
+        (request.from, request.to, request.value),
+        (Some(A), Some(B), Some(U256::ONE))
+    );
     assert_eq!(request.selector(), Some([0x12, 0x34, 0xab, 0xcd]));
-    assert_eq!((request.gas, request.nonce, request.chain_id), (Some(21000), Some(9), Some(31337)));
-    assert_eq!((request.max_fee_per_gas, request.max_priority_fee_per_gas), (Some(2), Some(1)));
+    assert_eq!(
+        (request.gas, request.nonce, request.chain_id),
+        (Some(21000), Some(9), Some(31337))
+    );
+    assert_eq!(
+        (request.max_fee_per_gas, request.max_priority_fee_per_gas),
+        (Some(2), Some(1))
+    );
     let list = request.access_list.unwrap();
-    assert_eq!((list[0].address, &list[0].storage_keys[..], list[1].storage_keys.len()), (B, &[key][..], 0));
+    assert_eq!(
+        (list[0].address, &list[0].storage_keys[..], list[1].storage_keys.len()),
+        (B, &[key][..], 0)
+    );
     let authorization = &request.authorization_list[0];
-    assert_eq!((authorization.address(), authorization.nonce(), authorization.y_parity()), (&B, 1, 1));
+    assert_eq!(
+        (authorization.address(), authorization.nonce(), authorization.y_parity()),
+        (&B, 1, 1)
+    );
 }
 
 #[test]
 fn decision_38_a_zero_null_or_absent_sender_is_none() {
-    for from in [json!({"to": B}), json!({"to": B, "from": null}), json!({"to": B, "from": Address::ZERO})] {
+    for from in [
+        json!({"to": B}),
+        json!({"to": B, "from": null}),
+        json!({"to": B, "from": Address::ZERO}),
+    ] {
         assert_eq!(simulated(json!([from])).request.from, None);
     }
 }
@@ -145,7 +193,16 @@ fn decision_38_a_zero_null_or_absent_sender_is_none() {
 fn decision_39_members_of_call_objects() {
     let request = simulated(json!([{"to": B, "data": null, "unknown": {"x": [1]}, "gasPrice": null}])).request;
     assert_eq!((request.to, request.input.len(), request.gas_price), (Some(B), 0, None));
-    for name in ["To", "TO", "From", "DATA", "Input", "accesslist", "authorizationlist", "gasprice"] {
+    for name in [
+        "To",
+        "TO",
+        "From",
+        "DATA",
+        "Input",
+        "accesslist",
+        "authorizationlist",
+        "gasprice",
+    ] {
         refused(Method::Call, json!([{ name: null }]));
     }
 }
@@ -153,7 +210,13 @@ fn decision_39_members_of_call_objects() {
 #[test]
 fn j5_b2_data_and_input_must_agree() {
     assert_eq!(simulated(json!([{"data": "0x01"}])).request.input.as_ref(), [1]);
-    assert_eq!(simulated(json!([{"input": "0x01", "data": null}])).request.input.as_ref(), [1]);
+    assert_eq!(
+        simulated(json!([{"input": "0x01", "data": null}]))
+            .request
+            .input
+            .as_ref(),
+        [1]
+    );
     refused(Method::Call, json!([{"to": B, "data": "0x01", "input": "0x02"}]));
     refused(Method::Call, json!([{"to": B, "data": "0x", "input": "0x02"}]));
 }
@@ -194,7 +257,10 @@ fn decision_47_blobs_and_unknown_types_are_not_supported() {
         json!({"from": A, "blobs": ["0x"]}),
     ] {
         for method in [Method::Call, Method::SendTransaction] {
-            assert_eq!(refused(method, json!([object])).message(), "transaction type not supported");
+            assert_eq!(
+                refused(method, json!([object])).message(),
+                "transaction type not supported"
+            );
         }
     }
 }
@@ -216,8 +282,14 @@ fn section_9_b4_overrides_are_refused_unless_empty() {
 #[test]
 fn decision_6_debug_trace_call_is_call_tracer_without_overrides() {
     let with = |options| json!([{"to": B}, "latest", options]);
-    ok(Method::DebugTraceCall, with(json!({"tracer": "callTracer", "tracerConfig": {"withLog": true}})));
-    ok(Method::DebugTraceCall, with(json!({"tracer": "callTracer", "stateOverrides": {}, "blockOverrides": null})));
+    ok(
+        Method::DebugTraceCall,
+        with(json!({"tracer": "callTracer", "tracerConfig": {"withLog": true}})),
+    );
+    ok(
+        Method::DebugTraceCall,
+        with(json!({"tracer": "callTracer", "stateOverrides": {}, "blockOverrides": null})),
+    );
     for options in [
         json!(null),
         json!({}),
@@ -240,18 +312,29 @@ fn decision_6_debug_trace_call_is_call_tracer_without_overrides() {
 fn section_9_sends_need_a_sender() {
     refused(Method::SendTransaction, json!([{"to": B}]));
     refused(Method::SendTransaction, json!([{"to": B, "from": Address::ZERO}]));
-    let Call::Send(send) = ok(Method::SendTransaction, json!([{"to": B, "from": A}])) else { panic!() };
+    let Call::Send(send) = ok(Method::SendTransaction, json!([{"to": B, "from": A}])) else {
+        panic!()
+    };
     assert_eq!((send.from, send.request.from), (A, Some(A)));
 }
 
 #[test]
 fn w4_recipients_inside_the_parameters_are_taken_out() {
-    let send = parse(Method::SendTransaction, json!([{"from": A, "visibleTo": ["x"], "privateFor": ["y"]}])).unwrap();
+    let send = parse(
+        Method::SendTransaction,
+        json!([{"from": A, "visibleTo": ["x"], "privateFor": ["y"]}]),
+    )
+    .unwrap();
     assert_eq!(send.visible_to.entries().unwrap(), ["x", "y"]);
     let held = parse(Method::SendTransaction, json!([{"from": A, "visibleTo": "x"}])).unwrap();
     assert!(held.visible_to.entries().is_err());
     // Decision 25: without meaning elsewhere.
-    assert!(parse(Method::Call, json!([{"to": B, "visibleTo": 5}])).unwrap().visible_to.is_empty());
+    assert!(
+        parse(Method::Call, json!([{"to": B, "visibleTo": 5}]))
+            .unwrap()
+            .visible_to
+            .is_empty()
+    );
 }
 
 #[test]
@@ -262,15 +345,30 @@ fn j9_log_filters() {
     };
     let t = B256::repeat_byte(2);
     let bare = filter(json!({}));
-    assert_eq!(bare.range, LogRange::Range { from: BlockId::LATEST, to: BlockId::LATEST });
+    assert_eq!(
+        bare.range,
+        LogRange::Range {
+            from: BlockId::LATEST,
+            to: BlockId::LATEST
+        }
+    );
     assert!(bare.addresses.is_empty() && bare.topics.is_empty());
     assert_eq!(filter(json!({"address": [B, A, B]})).addresses, [B, A], "distinct");
     assert_eq!(filter(json!({"blockHash": t})).range, LogRange::Hash(t));
     assert_eq!(
         filter(json!({"topics": [null, t, [t, A.into_word()], []]})).topics,
-        [TopicFilter::Any, TopicFilter::OneOf(vec![t]), TopicFilter::OneOf(vec![t, A.into_word()]), TopicFilter::Any]
+        [
+            TopicFilter::Any,
+            TopicFilter::OneOf(vec![t]),
+            TopicFilter::OneOf(vec![t, A.into_word()]),
+            TopicFilter::Any
+        ]
     );
-    assert_eq!(filter(json!({"topics": [[t, null]]})).topics, [TopicFilter::Any], "null matches anything");
+    assert_eq!(
+        filter(json!({"topics": [[t, null]]})).topics,
+        [TopicFilter::Any],
+        "null matches anything"
+    );
     for bad in [
         json!({"blockHash": t, "fromBlock": "0x1"}),
         json!({"blockHash": t, "toBlock": "latest"}),
@@ -305,7 +403,10 @@ fn section_9_storage_slots_tell_whether_they_came_in_full() {
         other => panic!("{other:?}"),
     };
     assert_eq!(slot("0x1"), (B256::with_last_byte(1), false));
-    assert_eq!(slot(&B256::with_last_byte(1).to_string()), (B256::with_last_byte(1), true));
+    assert_eq!(
+        slot(&B256::with_last_byte(1).to_string()),
+        (B256::with_last_byte(1), true)
+    );
     refused(Method::GetStorageAt, json!([B, "0x", "latest"]));
     refused(Method::GetStorageAt, json!([B, format!("0x{}", "0".repeat(65))]));
 }
@@ -318,8 +419,17 @@ fn fee_history_takes_numbers_and_quantities() {
     };
     assert_eq!(history(json!([4, "latest"])), (4, None));
     assert_eq!(history(json!(["0x4", "pending", []])), (4, Some(vec![])));
-    assert_eq!(history(json!(["0xffffffff", "latest", [1, 50, 99.5]])), (1024, Some(vec![1.0, 50.0, 99.5])));
-    for bad in [json!([-1]), json!([1.5]), json!(["4"]), json!([1, "x"]), json!([1, "latest", [50, 10]])] {
+    assert_eq!(
+        history(json!(["0xffffffff", "latest", [1, 50, 99.5]])),
+        (1024, Some(vec![1.0, 50.0, 99.5]))
+    );
+    for bad in [
+        json!([-1]),
+        json!([1.5]),
+        json!(["4"]),
+        json!([1, "x"]),
+        json!([1, "latest", [50, 10]]),
+    ] {
         refused(Method::FeeHistory, bad);
     }
     refused(Method::FeeHistory, json!([1, "latest", [101]]));
@@ -338,8 +448,17 @@ fn getters_name_one_thing() {
         by(Method::GetTransactionByBlockNumberAndIndex, json!(["earliest", "0x2"])),
         TransactionRef::BlockNumberAndIndex(BlockId::Tag(BlockTag::Earliest), 2)
     );
-    assert_eq!(by(Method::GetTransactionBySenderAndNonce, json!([A, "0x2"])), TransactionRef::SenderAndNonce(A, 2));
-    assert_eq!(ok(Method::GetBlockByNumber, json!(["latest"])), Call::Block { block: BlockId::LATEST, full: false });
+    assert_eq!(
+        by(Method::GetTransactionBySenderAndNonce, json!([A, "0x2"])),
+        TransactionRef::SenderAndNonce(A, 2)
+    );
+    assert_eq!(
+        ok(Method::GetBlockByNumber, json!(["latest"])),
+        Call::Block {
+            block: BlockId::LATEST,
+            full: false
+        }
+    );
     refused(Method::GetBlockByNumber, json!([h, true]));
     refused(Method::GetBlockByHash, json!(["latest", true]));
     refused(Method::GetBlockByHash, json!([h, "true"]));
@@ -349,7 +468,11 @@ fn getters_name_one_thing() {
 #[test]
 fn errors_never_hold_values() {
     let secret = "0xdeadbeef!";
-    for params in [json!([{"to": secret}]), json!([{"to": B, "gas": [secret]}]), json!([{"to": B}, secret])] {
+    for params in [
+        json!([{"to": secret}]),
+        json!([{"to": B, "gas": [secret]}]),
+        json!([{"to": B}, secret]),
+    ] {
         let message = refused(Method::Call, params).to_string();
         assert!(!message.contains("dead"), "{message}");
     }

@@ -36,32 +36,61 @@ fn j4_an_ordinary_request() {
 
 #[test]
 fn j4_ids_are_echoed_verbatim() {
-    for id in ["0", "-1", "1.50", "1e3", "123456789012345678901234567890", "\"a\"", r#""\u0061\"b""#, "null"] {
+    for id in [
+        "0",
+        "-1",
+        "1.50",
+        "1e3",
+        "123456789012345678901234567890",
+        "\"a\"",
+        r#""\u0061\"b""#,
+        "null",
+    ] {
         let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"m"}}"#);
         assert_eq!(single(&body).unwrap().id.as_json(), id);
     }
-    assert_eq!(single(r#"{"jsonrpc":"2.0","method":"m"}"#).unwrap().id.as_json(), "null", "a missing id");
+    assert_eq!(
+        single(r#"{"jsonrpc":"2.0","method":"m"}"#).unwrap().id.as_json(),
+        "null",
+        "a missing id"
+    );
 }
 
 #[test]
 fn j4_other_ids_are_refused_with_id_null() {
     for id in ["true", "[1]", "{}", "[]"] {
-        refused(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"m"}}"#), Kind::InvalidRequest, "null");
+        refused(
+            &format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"m"}}"#),
+            Kind::InvalidRequest,
+            "null",
+        );
     }
 }
 
 #[test]
 fn j4_version_method_and_params() {
     for version in ["", r#""jsonrpc":"1.0","#, r#""jsonrpc":2.0,"#, r#""jsonrpc":null,"#] {
-        refused(&format!(r#"{{{version}"id":1,"method":"m"}}"#), Kind::InvalidRequest, "1");
+        refused(
+            &format!(r#"{{{version}"id":1,"method":"m"}}"#),
+            Kind::InvalidRequest,
+            "1",
+        );
     }
     let long = format!("\"{}\"", "m".repeat(129));
     for method in ["1", "null", "[\"m\"]", long.as_str()] {
-        refused(&format!(r#"{{"jsonrpc":"2.0","id":"x","method":{method}}}"#), Kind::InvalidRequest, "\"x\"");
+        refused(
+            &format!(r#"{{"jsonrpc":"2.0","id":"x","method":{method}}}"#),
+            Kind::InvalidRequest,
+            "\"x\"",
+        );
     }
     refused(r#"{"jsonrpc":"2.0","id":1}"#, Kind::InvalidRequest, "1");
     for params in ["{}", "1", "\"[]\"", "false"] {
-        refused(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{params}}}"#), Kind::InvalidParams, "1");
+        refused(
+            &format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{params}}}"#),
+            Kind::InvalidParams,
+            "1",
+        );
     }
     let longest = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{}"}}"#, "m".repeat(128));
     assert_eq!(single(&longest).unwrap().method.len(), 128);
@@ -114,7 +143,12 @@ fn j3_duplicate_keys_are_refused_anywhere_whatever_the_spelling() {
 #[test]
 fn j3_duplicates_are_found_in_large_objects_too() {
     let names: Vec<_> = (0..5000).map(|n| format!("\"k{n}\":0")).collect();
-    let body = |extra: &str| format!(r#"{{"jsonrpc":"2.0","method":"m","params":[{{{},{extra}}}]}}"#, names.join(","));
+    let body = |extra: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","method":"m","params":[{{{},{extra}}}]}}"#,
+            names.join(",")
+        )
+    };
     assert!(single(&body("\"fresh\":0")).is_ok());
     refused(&body("\"K3\":0"), Kind::InvalidRequest, "null");
     refused(&body("\"K4999\":0"), Kind::InvalidRequest, "null");
@@ -125,18 +159,36 @@ fn j3_depth_64_is_the_deepest() {
     let body = |depth: usize| {
         // The request object and the parameter array are two levels.
         let inner = depth - 2;
-        format!(r#"{{"jsonrpc":"2.0","method":"m","params":[{}{}]}}"#, "[".repeat(inner), "]".repeat(inner))
+        format!(
+            r#"{{"jsonrpc":"2.0","method":"m","params":[{}{}]}}"#,
+            "[".repeat(inner),
+            "]".repeat(inner)
+        )
     };
     assert!(single(&body(64)).is_ok());
     refused(&body(65), Kind::InvalidRequest, "null");
-    refused(&format!("{}{}", "[".repeat(500_000), "]".repeat(500_000)), Kind::InvalidRequest, "null");
+    refused(
+        &format!("{}{}", "[".repeat(500_000), "]".repeat(500_000)),
+        Kind::InvalidRequest,
+        "null",
+    );
     refused(&"[".repeat(500_000), Kind::Parse, "null");
 }
 
 #[test]
 fn j3_what_is_not_json_is_a_parse_error() {
-    for body in ["", " ", "<?xml version=\"1.0\"?>", "{", "{}}", "{'id':1}", "nul", "[1,]", "{\"a\":1,}", "\u{feff}{}"]
-    {
+    for body in [
+        "",
+        " ",
+        "<?xml version=\"1.0\"?>",
+        "{",
+        "{}}",
+        "{'id':1}",
+        "nul",
+        "[1,]",
+        "{\"a\":1,}",
+        "\u{feff}{}",
+    ] {
         refused(body, Kind::Parse, "null");
     }
     assert_eq!(parse(b"{\"\xff\":1}", 3).unwrap_err().kind, Kind::Parse);
@@ -160,7 +212,11 @@ fn j6_an_escaped_method_name_stays_escaped() {
 fn j7_batch_elements_are_judged_alone() {
     let elements = batch(r#"[{"jsonrpc":"2.0","id":1,"method":"m"}, 5, {"jsonrpc":"1.0","id":2,"method":"m"}]"#);
     assert_eq!(elements[0].as_ref().unwrap().id.as_json(), "1");
-    let ids: Vec<_> = elements[1..].iter().map(|e| e.as_ref().unwrap_err()).map(|e| (e.kind, e.id.as_json())).collect();
+    let ids: Vec<_> = elements[1..]
+        .iter()
+        .map(|e| e.as_ref().unwrap_err())
+        .map(|e| (e.kind, e.id.as_json()))
+        .collect();
     assert_eq!(ids, [(Kind::InvalidRequest, "null"), (Kind::InvalidRequest, "2")]);
 }
 

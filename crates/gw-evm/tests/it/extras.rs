@@ -36,7 +36,11 @@ fn wrong(file: &Value) -> Vec<String> {
 }
 
 fn problems(text: &str, unfiltered: bool) -> Vec<String> {
-    Extras::parse(text, unfiltered).unwrap_err().iter().map(ExtrasError::to_string).collect()
+    Extras::parse(text, unfiltered)
+        .unwrap_err()
+        .iter()
+        .map(ExtrasError::to_string)
+        .collect()
 }
 
 /// One namespace of explicit methods, version 1.
@@ -52,10 +56,15 @@ fn under(prefix: &str, deny: Value) -> Value {
 fn n1_n2_aliases_stand_for_their_row_and_keep_their_name() {
     let extras = read(&linea());
     let found = extra(&extras, "LINEA_ESTIMATEGAS");
-    assert_eq!((found.name(), found.row()), ("linea_estimateGas", Some(Method::EstimateGas)));
+    assert_eq!(
+        (found.name(), found.row()),
+        ("linea_estimateGas", Some(Method::EstimateGas))
+    );
     assert_eq!(extra(&extras, "linea_sendRaw").row(), Some(Method::SendRawTransaction));
     assert_eq!(extras.lookup("eth_estimateGas"), Lookup::Known(Method::EstimateGas));
-    let v1 = read(&listing(json!([{"method": "linea_estimateGas", "alias": "eth_estimateGas"}])));
+    let v1 = read(&listing(
+        json!([{"method": "linea_estimateGas", "alias": "eth_estimateGas"}]),
+    ));
     assert_eq!(extra(&v1, "linea_estimateGas").row(), Some(Method::EstimateGas));
     assert_eq!(v1.lookup("linea_getLogs"), Lookup::Unknown);
     assert_eq!(Extras::default().lookup("linea_estimateGas"), Lookup::Unknown);
@@ -65,14 +74,31 @@ fn n1_n2_aliases_stand_for_their_row_and_keep_their_name() {
 fn n3_a_prefix_lets_names_pass_but_those_denied() {
     let extras = read(&linea());
     let found = extra(&extras, "LiNeA_getTransactionExclusionStatusV1");
-    assert_eq!((found.name(), found.row()), ("linea_getTransactionExclusionStatusV1", None));
-    for denied in ["linea_sendBundle", "LINEA_SENDPRIVATE", "linea_sign", "linea_SignTypedData_v4"] {
+    assert_eq!(
+        (found.name(), found.row()),
+        ("linea_getTransactionExclusionStatusV1", None)
+    );
+    for denied in [
+        "linea_sendBundle",
+        "LINEA_SENDPRIVATE",
+        "linea_sign",
+        "linea_SignTypedData_v4",
+    ] {
         assert_eq!(extras.lookup(denied), Lookup::Blocked, "{denied}");
     }
     let long = format!("linea_{}", "x".repeat(200));
-    for no_name in
-        ["linea_", "linea", "linea_a b", "linea_a-b", "linea_\u{e9}", "linea_a.b", "lineax_a", "*", "linea_*", &long]
-    {
+    for no_name in [
+        "linea_",
+        "linea",
+        "linea_a b",
+        "linea_a-b",
+        "linea_\u{e9}",
+        "linea_a.b",
+        "lineax_a",
+        "*",
+        "linea_*",
+        &long,
+    ] {
         assert_eq!(extras.lookup(no_name), Lookup::Unknown, "{no_name:?}");
     }
 }
@@ -86,25 +112,55 @@ fn n1_a_file_that_is_wrong_is_refused_with_all_that_is_wrong() {
         (json!({"version": 3, "namespaces": {}}), "`version` must be 1 or 2"),
         (json!({"version": "1", "namespaces": {}}), "`version` must be 1 or 2"),
         (json!({"version": 1}), "`namespaces` must be an object"),
-        (json!({"version": 1, "namespaces": {}, "more": 1}), "the file has an unknown member `more`"),
-        (json!({"version": 1, "namespaces": {"": []}}), "namespace ``: a name has 1 to 64 letters, digits, `_` or `-`"),
+        (
+            json!({"version": 1, "namespaces": {}, "more": 1}),
+            "the file has an unknown member `more`",
+        ),
+        (
+            json!({"version": 1, "namespaces": {"": []}}),
+            "namespace ``: a name has 1 to 64 letters, digits, `_` or `-`",
+        ),
         (
             json!({"version": 1, "namespaces": {"x": {"explicit": []}}}),
             "namespace `x`: version 1 knows a list of methods only",
         ),
-        (json!({"version": 2, "namespaces": {"x": 5}}), "namespace `x` must be an object"),
-        (json!({"version": 2, "namespaces": {"x": {"wild": 1}}}), "namespace `x` has an unknown member `wild`"),
-        (json!({"version": 2, "namespaces": {"x": {"explicit": {}}}}), "namespace `x`: its methods must be a list"),
+        (
+            json!({"version": 2, "namespaces": {"x": 5}}),
+            "namespace `x` must be an object",
+        ),
+        (
+            json!({"version": 2, "namespaces": {"x": {"wild": 1}}}),
+            "namespace `x` has an unknown member `wild`",
+        ),
+        (
+            json!({"version": 2, "namespaces": {"x": {"explicit": {}}}}),
+            "namespace `x`: its methods must be a list",
+        ),
         (listing(json!(["a"])), "namespace `linea`: an entry must be an object"),
-        (listing(json!([{"alias": "eth_call"}])), "namespace `linea`: an entry has no `method`"),
-        (listing(json!([{"method": "linea_a"}])), "namespace `linea`, method `linea_a`: `alias` is missing"),
+        (
+            listing(json!([{"alias": "eth_call"}])),
+            "namespace `linea`: an entry has no `method`",
+        ),
+        (
+            listing(json!([{"method": "linea_a"}])),
+            "namespace `linea`, method `linea_a`: `alias` is missing",
+        ),
         (
             listing(json!([{"method": "linea_a", "alias": "eth_call", "x": 1}])),
             "namespace `linea`: an entry has an unknown member `x`",
         ),
-        (entry("linea_a", "eth_nope"), "namespace `linea`, method `linea_a`: alias `eth_nope` is in no table"),
-        (entry("linea_a", "trace_block"), "namespace `linea`, method `linea_a`: alias `trace_block` is blocked"),
-        (entry("linea_a", "linea_a"), "namespace `linea`, method `linea_a`: alias `linea_a` is in no table"),
+        (
+            entry("linea_a", "eth_nope"),
+            "namespace `linea`, method `linea_a`: alias `eth_nope` is in no table",
+        ),
+        (
+            entry("linea_a", "trace_block"),
+            "namespace `linea`, method `linea_a`: alias `trace_block` is blocked",
+        ),
+        (
+            entry("linea_a", "linea_a"),
+            "namespace `linea`, method `linea_a`: alias `linea_a` is in no table",
+        ),
         (
             entry("eth_signTypedData_v4", "eth_call"),
             "namespace `linea`, method `eth_signTypedData_v4`: blocked methods are never served",
@@ -113,7 +169,10 @@ fn n1_a_file_that_is_wrong_is_refused_with_all_that_is_wrong() {
             entry("debug_traceBlock", "eth_call"),
             "namespace `linea`, method `debug_traceBlock`: blocked methods are never served",
         ),
-        (entry("ETH_CALL", "eth_call"), "namespace `linea`, method `ETH_CALL`: the name is taken by the registry"),
+        (
+            entry("ETH_CALL", "eth_call"),
+            "namespace `linea`, method `ETH_CALL`: the name is taken by the registry",
+        ),
         (
             entry("gateway_authenticate", "eth_call"),
             "namespace `linea`, method `gateway_authenticate`: `gateway_` is the gateway's own",
@@ -130,17 +189,38 @@ fn n1_a_file_that_is_wrong_is_refused_with_all_that_is_wrong() {
             under("linea", json!([])),
             "namespace `x`, wildcard `linea`: a prefix is a namespace, `_`, and letters, digits or `_`",
         ),
-        (under("", json!([])), "namespace `x`, wildcard ``: a prefix is a namespace, `_`, and letters, digits or `_`"),
+        (
+            under("", json!([])),
+            "namespace `x`, wildcard ``: a prefix is a namespace, `_`, and letters, digits or `_`",
+        ),
         (
             under("ETH_new", json!([])),
             "namespace `x`, wildcard `ETH_new`: methods of this namespace are the registry's",
         ),
-        (under("web3_", json!([])), "namespace `x`, wildcard `web3_`: methods of this namespace are the registry's"),
-        (under("net_", json!([])), "namespace `x`, wildcard `net_`: methods of this namespace are the registry's"),
-        (under("debug_", json!([])), "namespace `x`, wildcard `debug_`: methods of this namespace are the registry's"),
-        (under("trace_", json!([])), "namespace `x`, wildcard `trace_`: covers blocked methods"),
-        (under("Personal_un", json!([])), "namespace `x`, wildcard `Personal_un`: covers blocked methods"),
-        (under("rpc_", json!([])), "namespace `x`, wildcard `rpc_`: covers blocked methods"),
+        (
+            under("web3_", json!([])),
+            "namespace `x`, wildcard `web3_`: methods of this namespace are the registry's",
+        ),
+        (
+            under("net_", json!([])),
+            "namespace `x`, wildcard `net_`: methods of this namespace are the registry's",
+        ),
+        (
+            under("debug_", json!([])),
+            "namespace `x`, wildcard `debug_`: methods of this namespace are the registry's",
+        ),
+        (
+            under("trace_", json!([])),
+            "namespace `x`, wildcard `trace_`: covers blocked methods",
+        ),
+        (
+            under("Personal_un", json!([])),
+            "namespace `x`, wildcard `Personal_un`: covers blocked methods",
+        ),
+        (
+            under("rpc_", json!([])),
+            "namespace `x`, wildcard `rpc_`: covers blocked methods",
+        ),
         (
             under("linea_", json!(["other_x"])),
             "namespace `x`, wildcard `linea_`: deny `other_x` is no name under the prefix, nor a start of one with `*`",
@@ -149,9 +229,18 @@ fn n1_a_file_that_is_wrong_is_refused_with_all_that_is_wrong() {
             under("linea_", json!(["linea_*x"])),
             "namespace `x`, wildcard `linea_`: deny `linea_*x` is no name under the prefix, nor a start of one with `*`",
         ),
-        (under("linea_", json!([5])), "namespace `x`, wildcard `linea_`: `deny` holds something that is no name"),
-        (under("linea_", json!("linea_a")), "namespace `x`, wildcard `linea_`: `deny` must be a list"),
-        (json!({"version": 2, "namespaces": {"x": {"wildcard": {}}}}), "namespace `x`, wildcard: `prefix` is missing"),
+        (
+            under("linea_", json!([5])),
+            "namespace `x`, wildcard `linea_`: `deny` holds something that is no name",
+        ),
+        (
+            under("linea_", json!("linea_a")),
+            "namespace `x`, wildcard `linea_`: `deny` must be a list",
+        ),
+        (
+            json!({"version": 2, "namespaces": {"x": {"wildcard": {}}}}),
+            "namespace `x`, wildcard: `prefix` is missing",
+        ),
         (
             json!({"version": 2, "namespaces": {"a": {"wildcard": {"prefix": "linea_"}}, "b": {"wildcard": {"prefix": "LINEA_get"}}}}),
             "namespace `b`, wildcard `LINEA_get`: overlaps wildcard `linea_`",
@@ -168,7 +257,10 @@ fn n1_a_file_that_is_wrong_is_refused_with_all_that_is_wrong() {
         assert_eq!(wrong(&file), [text], "{file}");
     }
     assert!(problems("{", true)[0].starts_with("is no JSON: "));
-    assert_eq!(problems(r#"{"version":1,"namespaces":{},"Version":1}"#, true), ["a member is named twice"]);
+    assert_eq!(
+        problems(r#"{"version":1,"namespaces":{},"Version":1}"#, true),
+        ["a member is named twice"]
+    );
     let two = listing(json!([{"method": "linea_a"}, {"method": "eth_sign", "alias": "eth_nope"}]));
     assert_eq!(wrong(&two).len(), 3, "all of it at once");
 }
@@ -214,10 +306,21 @@ fn g1_g3_g4_what_a_list_lets_through() {
         let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         ExtraNames::of(&owned(allowed), &owned(denied)).lists(&extra(&extras, name))
     };
-    assert_eq!(lists(&["*"], &[], "linea_estimateGas"), None, "`*` is every method of the registry");
+    assert_eq!(
+        lists(&["*"], &[], "linea_estimateGas"),
+        None,
+        "`*` is every method of the registry"
+    );
     assert_eq!(lists(&["*"], &[], "linea_other"), None);
-    assert_eq!(lists(&["eth_estimateGas"], &[], "linea_estimateGas"), None, "the row's name is not the method's");
-    assert_eq!(lists(&["linea_estimateGas"], &[], "linea_estimateGas"), Some(Listed::ByName));
+    assert_eq!(
+        lists(&["eth_estimateGas"], &[], "linea_estimateGas"),
+        None,
+        "the row's name is not the method's"
+    );
+    assert_eq!(
+        lists(&["linea_estimateGas"], &[], "linea_estimateGas"),
+        Some(Listed::ByName)
+    );
     assert_eq!(lists(&["linea_*"], &[], "linea_estimateGas"), Some(Listed::ByPrefix));
     assert_eq!(lists(&["linea_*"], &[], "linea_other"), Some(Listed::ByPrefix));
     assert_eq!(lists(&["linea_*"], &["linea_other"], "LINEA_OTHER"), None);
@@ -259,10 +362,17 @@ fn closed_name() -> impl Strategy<Value = String> {
         "db_",
         "les_",
     ]);
-    let name = prop_oneof![whole, (family, "[a-zA-Z0-9]{1,6}").prop_map(|(family, rest)| format!("{family}{rest}"))];
+    let name = prop_oneof![
+        whole,
+        (family, "[a-zA-Z0-9]{1,6}").prop_map(|(family, rest)| format!("{family}{rest}"))
+    ];
     (name, any::<u64>()).prop_map(|(name, cases)| {
         let upper = |(at, letter): (usize, char)| {
-            if cases >> (at % 64) & 1 == 1 { letter.to_ascii_uppercase() } else { letter }
+            if cases >> (at % 64) & 1 == 1 {
+                letter.to_ascii_uppercase()
+            } else {
+                letter
+            }
         };
         name.chars().enumerate().map(upper).collect()
     })

@@ -33,8 +33,11 @@ impl Vector {
 
 /// One contract call that creates, calls, fails, delegates, creates again, reads a balance and destroys.
 fn check_send(vector: &Vector, trace: &Trace) {
-    let kinds: Vec<_> =
-        trace.frames.iter().map(|frame| (frame.kind, frame.depth, frame.parent, frame.failed)).collect();
+    let kinds: Vec<_> = trace
+        .frames
+        .iter()
+        .map(|frame| (frame.kind, frame.depth, frame.parent, frame.failed))
+        .collect();
     use FrameKind::*;
     assert_eq!(
         kinds,
@@ -51,17 +54,33 @@ fn check_send(vector: &Vector, trace: &Trace) {
     );
     let (child, second) = (trace.frames[1].to.unwrap(), trace.frames[5].to.unwrap());
     assert_eq!(trace.created().collect::<Vec<_>>(), [child, second]);
-    assert_eq!((trace.frames[0].from, trace.frames[0].to), (vector.from, Some(vector.root)));
+    assert_eq!(
+        (trace.frames[0].from, trace.frames[0].to),
+        (vector.from, Some(vector.root))
+    );
     let moved: Vec<u64> = trace.frames.iter().map(|frame| frame.value.to()).collect();
     assert_eq!(moved, [5, 1, 2, 0, 0, 0, 0, 3], "a delegatecall moves nothing");
     assert_eq!((trace.frames[7].from, trace.frames[7].to), (child, Some(vector.other)));
-    assert_eq!(trace.frames[1].output, trace.frames[5].output, "the output of a creation is its code");
+    assert_eq!(
+        trace.frames[1].output, trace.frames[5].output,
+        "the output of a creation is its code"
+    );
 
     let emitted: Vec<_> = trace.frames.iter().map(|frame| frame.logs.len()).collect();
-    assert_eq!(emitted, [0, 0, 1, 0, 1, 0, 0, 0], "the failed frame's event never happened");
-    assert_eq!((trace.frames[2].logs[0].address, trace.frames[4].logs[0].address), (child, vector.root));
+    assert_eq!(
+        emitted,
+        [0, 0, 1, 0, 1, 0, 0, 0],
+        "the failed frame's event never happened"
+    );
+    assert_eq!(
+        (trace.frames[2].logs[0].address, trace.frames[4].logs[0].address),
+        (child, vector.root)
+    );
     assert_eq!(trace.frames[2].logs[0].topics[1], vector.root.into_word());
-    assert_eq!(trace.frames[2].logs[0].data.as_ref(), vector.other.into_word().as_slice());
+    assert_eq!(
+        trace.frames[2].logs[0].data.as_ref(),
+        vector.other.into_word().as_slice()
+    );
 
     assert_eq!((trace.top.error.as_ref(), trace.top.gas_used), (None, 0x47bb1));
     assert!(!trace.touched[&vector.root].code.is_empty() && trace.touched[&vector.root].nonce == 1);
@@ -76,7 +95,10 @@ fn check_send(vector: &Vector, trace: &Trace) {
     assert_eq!(root.storage.len(), 2, "a slot that becomes zero is written too");
     assert_eq!(root.storage[&B256::with_last_byte(1)], B256::ZERO);
     assert!(root.storage[&B256::ZERO] > B256::ZERO);
-    assert!(!root.removed && !changes.contains_key(&child), "created and destroyed within one send");
+    assert!(
+        !root.removed && !changes.contains_key(&child),
+        "created and destroyed within one send"
+    );
     assert_eq!(changes[&second].nonce, Some(1));
 }
 
@@ -101,8 +123,14 @@ fn hd2_a_real_block_is_taken_apart() {
     let vector = Vector::read(include_str!("../vectors/block-anvil.json"));
     let mined = transactions(&vector.results()).unwrap();
     assert_eq!(mined.len(), 1);
-    assert_eq!(mined[0].hash, b256!("0xd1ccd8c2cc956adcf672b7e0125f2a06e96bec9f7cd58ca9b21f314ff29d8d96"));
-    check_send(&vector, &Trace::parse(&mined[0].results, TraceScope::Send, TraceForm::Batch).unwrap());
+    assert_eq!(
+        mined[0].hash,
+        b256!("0xd1ccd8c2cc956adcf672b7e0125f2a06e96bec9f7cd58ca9b21f314ff29d8d96")
+    );
+    check_send(
+        &vector,
+        &Trace::parse(&mined[0].results, TraceScope::Send, TraceForm::Batch).unwrap(),
+    );
 
     let swap = |text: &str| to_raw_value(&serde_json::from_str::<Value>(text).unwrap()).unwrap();
     let error =
@@ -130,10 +158,16 @@ fn x4_a_real_revert_keeps_data_and_reason() {
 fn x5_callcode_and_extcodesize_are_seen() {
     let vector = Vector::read(include_str!("../vectors/callcode-anvil.json"));
     let trace = vector.parse(TraceScope::Read, TraceForm::Batch);
-    assert_eq!((trace.frames[1].kind, trace.frames[1].to), (FrameKind::CallCode, Some(vector.root)));
+    assert_eq!(
+        (trace.frames[1].kind, trace.frames[1].to),
+        (FrameKind::CallCode, Some(vector.root))
+    );
     assert!(trace.frames[1].failed && !trace.frames[0].failed);
     assert!(trace.touched.contains_key(&vector.other), "EXTCODESIZE is a touch");
-    assert!(!code::probes_accounts(&trace.frames[0].input), "but neither BALANCE nor EXTCODEHASH");
+    assert!(
+        !code::probes_accounts(&trace.frames[0].input),
+        "but neither BALANCE nor EXTCODEHASH"
+    );
 }
 
 #[test]
@@ -171,7 +205,11 @@ fn parse(tree: &Value) -> Result<Trace, TraceError> {
 
 fn parse_parts(parts: &[Value], scope: TraceScope) -> Result<Trace, TraceError> {
     let raw: Vec<_> = parts.iter().map(|part| to_raw_value(part).unwrap()).collect();
-    Trace::parse(&raw.iter().map(AsRef::as_ref).collect::<Vec<_>>(), scope, TraceForm::Batch)
+    Trace::parse(
+        &raw.iter().map(AsRef::as_ref).collect::<Vec<_>>(),
+        scope,
+        TraceForm::Batch,
+    )
 }
 
 #[test]
@@ -245,33 +283,64 @@ fn x11_incomplete_or_malformed_traces_are_errors() {
         with("logs", json!([{"address": F}])),
         with("gasUsed", json!("0x10000000000000000")),
     ] {
-        assert_eq!(parse(&frame("CALL", vec![bad.clone()])), Err(TraceError::Malformed), "{bad}");
+        assert_eq!(
+            parse(&frame("CALL", vec![bad.clone()])),
+            Err(TraceError::Malformed),
+            "{bad}"
+        );
         assert_eq!(parse(&bad), Err(TraceError::Malformed), "{bad}");
     }
     // Only a creation may lack its address, and only if it failed.
-    for (kind, error, ok) in
-        [("CREATE", true, true), ("CREATE2", true, true), ("CREATE", false, false), ("CALL", true, false)]
-    {
+    for (kind, error, ok) in [
+        ("CREATE", true, true),
+        ("CREATE2", true, true),
+        ("CREATE", false, false),
+        ("CALL", true, false),
+    ] {
         let mut draft = json!({"from": F, "type": kind, "input": "0x"});
         if error {
             draft["error"] = json!("out of gas");
         }
         assert_eq!(parse(&draft).is_ok(), ok, "{kind} {error}");
     }
-    for prestate in [json!(null), json!([]), json!({"0x01": {}}), json!({F.to_string(): {"nonce": -1}})] {
-        assert_eq!(parse_parts(&[good.clone(), prestate], TraceScope::Read), Err(TraceError::Malformed));
+    for prestate in [
+        json!(null),
+        json!([]),
+        json!({"0x01": {}}),
+        json!({F.to_string(): {"nonce": -1}}),
+    ] {
+        assert_eq!(
+            parse_parts(&[good.clone(), prestate], TraceScope::Read),
+            Err(TraceError::Malformed)
+        );
     }
-    for diff in [json!(null), json!({}), json!({"pre": {}}), json!({"pre": {}, "post": []})] {
-        assert_eq!(parse_parts(&[good.clone(), json!({}), diff], TraceScope::Send), Err(TraceError::Malformed));
+    for diff in [
+        json!(null),
+        json!({}),
+        json!({"pre": {}}),
+        json!({"pre": {}, "post": []}),
+    ] {
+        assert_eq!(
+            parse_parts(&[good.clone(), json!({}), diff], TraceScope::Send),
+            Err(TraceError::Malformed)
+        );
     }
-    assert!(parse_parts(&[good.clone(), json!({})], TraceScope::Send).is_err(), "a result is missing");
+    assert!(
+        parse_parts(&[good.clone(), json!({})], TraceScope::Send).is_err(),
+        "a result is missing"
+    );
     assert!(parse_parts(std::slice::from_ref(&good), TraceScope::Read).is_err());
 }
 
 #[test]
 fn a_member_named_twice_or_with_escapes_is_malformed() {
     let prestate = to_raw_value(&json!({})).unwrap();
-    for extra in [r#""to":"0x""#, r#""calls":[],"calls":[]"#, r#""logs":[],"logs":[]"#, r#""c\u0061lls":[]"#] {
+    for extra in [
+        r#""to":"0x""#,
+        r#""calls":[],"calls":[]"#,
+        r#""logs":[],"logs":[]"#,
+        r#""c\u0061lls":[]"#,
+    ] {
         let text = format!(r#"{{"from":"{F}","to":"{F}",{extra},"type":"CALL","input":"0x"}}"#);
         let raw = RawValue::from_string(text).unwrap();
         let parsed = Trace::parse(&[&raw, &prestate], TraceScope::Read, TraceForm::Batch);
@@ -286,8 +355,15 @@ fn effects_below_a_failed_frame_are_undone() {
     let mut failed = frame("CALL", vec![inner.clone()]);
     failed["error"] = json!("execution reverted");
     let trace = parse(&frame("CALL", vec![failed, inner])).unwrap();
-    let undone: Vec<_> = trace.frames.iter().map(|f| (f.failed, f.undone, f.logs.len())).collect();
-    assert_eq!(undone, [(false, false, 0), (true, true, 0), (false, true, 0), (false, false, 1)]);
+    let undone: Vec<_> = trace
+        .frames
+        .iter()
+        .map(|f| (f.failed, f.undone, f.logs.len()))
+        .collect();
+    assert_eq!(
+        undone,
+        [(false, false, 0), (true, true, 0), (false, true, 0), (false, false, 1)]
+    );
     assert_eq!(trace.created().count(), 1);
 }
 
@@ -298,7 +374,10 @@ fn nonces_come_as_numbers_or_quantities_and_removed_accounts_are_told() {
     for nonce in [json!(7), json!("0x7")] {
         let trace = parse_parts(&[frame("CALL", vec![]), account(nonce)], TraceScope::Read).unwrap();
         let read = &trace.touched[&F];
-        assert_eq!((read.nonce, read.balance, read.code.as_ref()), (7, U256::from(2), &[0xef, 0x01][..]));
+        assert_eq!(
+            (read.nonce, read.balance, read.code.as_ref()),
+            (7, U256::from(2), &[0xef, 0x01][..])
+        );
     }
     let diff = json!({"pre": account(json!(1)), "post": {}});
     let trace = parse_parts(&[frame("CALL", vec![]), json!({}), diff], TraceScope::Send).unwrap();
@@ -306,7 +385,14 @@ fn nonces_come_as_numbers_or_quantities_and_removed_accounts_are_told() {
 }
 
 fn tree() -> impl Strategy<Value = Value> {
-    let kind = prop::sample::select(vec!["CALL", "STATICCALL", "DELEGATECALL", "CALLCODE", "CREATE", "CREATE2"]);
+    let kind = prop::sample::select(vec![
+        "CALL",
+        "STATICCALL",
+        "DELEGATECALL",
+        "CALLCODE",
+        "CREATE",
+        "CREATE2",
+    ]);
     let extra = prop::option::of("[a-z\"\\\\{}\\[\\],:]{0,6}");
     let leaf = (kind, extra, any::<bool>()).prop_map(|(kind, extra, failed)| {
         let mut frame = frame(kind, vec![]);

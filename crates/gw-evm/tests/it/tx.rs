@@ -49,7 +49,10 @@ fn legacy() -> TxLegacy {
 }
 
 fn access_list() -> AccessList {
-    AccessList(vec![AccessListItem { address: TO, storage_keys: vec![B256::repeat_byte(1)] }])
+    AccessList(vec![AccessListItem {
+        address: TO,
+        storage_keys: vec![B256::repeat_byte(1)],
+    }])
 }
 
 fn dynamic() -> TxEip1559 {
@@ -67,7 +70,11 @@ fn dynamic() -> TxEip1559 {
 }
 
 fn authorization(chain_id: u64) -> SignedAuthorization {
-    let inner = Authorization { chain_id: U256::from(chain_id), address: TO, nonce: 1 };
+    let inner = Authorization {
+        chain_id: U256::from(chain_id),
+        address: TO,
+        nonce: 1,
+    };
     let signature = signer().sign_hash_sync(&inner.signature_hash()).unwrap();
     inner.into_signed(signature)
 }
@@ -102,13 +109,29 @@ fn refused(raw: impl Into<Bytes>) -> String {
 fn w1_legacy_is_decoded_with_its_sender() {
     let raw = encode(sign(legacy()));
     let signed = decode(&raw).unwrap();
-    assert_eq!((signed.tx_type, signed.sender, signed.nonce), (0, signer().address(), 3));
+    assert_eq!(
+        (signed.tx_type, signed.sender, signed.nonce),
+        (0, signer().address(), 3)
+    );
     assert_eq!((signed.hash, &signed.raw), (keccak256(&raw), &raw));
     let request = signed.request;
-    assert_eq!((request.from, request.to, request.nonce), (Some(signer().address()), Some(TO), Some(3)));
+    assert_eq!(
+        (request.from, request.to, request.nonce),
+        (Some(signer().address()), Some(TO), Some(3))
+    );
     assert_eq!((request.value, request.gas), (Some(U256::from(5)), Some(21000)));
-    assert_eq!((request.gas_price, request.max_fee_per_gas, request.max_priority_fee_per_gas), (Some(10), None, None));
-    assert_eq!((request.input.as_ref(), request.chain_id), (&[1, 2, 3, 4, 5][..], Some(31337)));
+    assert_eq!(
+        (
+            request.gas_price,
+            request.max_fee_per_gas,
+            request.max_priority_fee_per_gas
+        ),
+        (Some(10), None, None)
+    );
+    assert_eq!(
+        (request.input.as_ref(), request.chain_id),
+        (&[1, 2, 3, 4, 5][..], Some(31337))
+    );
     assert!(request.access_list.is_none() && request.authorization_list.is_empty());
 }
 
@@ -125,12 +148,21 @@ fn w1_types_1_2_and_4_carry_every_field_that_executes() {
         input: Bytes::new(),
     };
     let signed = decode(&encode(sign(listed))).unwrap();
-    assert_eq!((signed.tx_type, signed.request.gas_price, signed.request.max_fee_per_gas), (1, Some(7), None));
+    assert_eq!(
+        (signed.tx_type, signed.request.gas_price, signed.request.max_fee_per_gas),
+        (1, Some(7), None)
+    );
     assert_eq!(signed.request.access_list, Some(access_list()));
 
     let signed = decode(&encode(sign(dynamic()))).unwrap();
-    assert_eq!((signed.tx_type, signed.sender, signed.request.to), (2, signer().address(), None));
-    assert_eq!((signed.request.gas_price, signed.request.max_fee_per_gas), (None, Some(20)));
+    assert_eq!(
+        (signed.tx_type, signed.sender, signed.request.to),
+        (2, signer().address(), None)
+    );
+    assert_eq!(
+        (signed.request.gas_price, signed.request.max_fee_per_gas),
+        (None, Some(20))
+    );
     assert_eq!(signed.request.max_priority_fee_per_gas, Some(1));
 
     let signed = decode(&encode(sign(delegating()))).unwrap();
@@ -153,7 +185,12 @@ fn w1_authorities_are_recovered() {
 
 #[test]
 fn w1_decision_47_blobs_and_unknown_types_are_not_supported() {
-    let blob = TxEip4844 { chain_id: 31337, to: TO, blob_versioned_hashes: vec![B256::ZERO], ..Default::default() };
+    let blob = TxEip4844 {
+        chain_id: 31337,
+        to: TO,
+        blob_versioned_hashes: vec![B256::ZERO],
+        ..Default::default()
+    };
     assert_eq!(refused(encode(sign(blob))), "transaction type not supported");
     for byte in [0x05, 0x7f, 0x80, 0xbf] {
         assert_eq!(refused(vec![byte, 0xc0]), "transaction type not supported");
@@ -162,9 +199,27 @@ fn w1_decision_47_blobs_and_unknown_types_are_not_supported() {
 
 #[test]
 fn w1_chain_id_must_be_the_nodes() {
-    assert!(refused(encode(sign(TxLegacy { chain_id: None, ..legacy() }))).contains("EIP-155"));
-    assert!(refused(encode(sign(TxLegacy { chain_id: Some(1), ..legacy() }))).contains("another chain"));
-    assert!(refused(encode(sign(TxEip1559 { chain_id: 1, ..dynamic() }))).contains("another chain"));
+    assert!(
+        refused(encode(sign(TxLegacy {
+            chain_id: None,
+            ..legacy()
+        })))
+        .contains("EIP-155")
+    );
+    assert!(
+        refused(encode(sign(TxLegacy {
+            chain_id: Some(1),
+            ..legacy()
+        })))
+        .contains("another chain")
+    );
+    assert!(
+        refused(encode(sign(TxEip1559 {
+            chain_id: 1,
+            ..dynamic()
+        })))
+        .contains("another chain")
+    );
 }
 
 #[test]
@@ -172,11 +227,17 @@ fn w1_high_s_is_refused() {
     for (raw, twin) in [
         {
             let (tx, sig) = sign(legacy());
-            (encode((tx.clone(), sig)), encode((tx, Signature::new(sig.r(), HALF_ORDER_TIMES_2 - sig.s(), !sig.v()))))
+            (
+                encode((tx.clone(), sig)),
+                encode((tx, Signature::new(sig.r(), HALF_ORDER_TIMES_2 - sig.s(), !sig.v()))),
+            )
         },
         {
             let (tx, sig) = sign(dynamic());
-            (encode((tx.clone(), sig)), encode((tx, Signature::new(sig.r(), HALF_ORDER_TIMES_2 - sig.s(), !sig.v()))))
+            (
+                encode((tx.clone(), sig)),
+                encode((tx, Signature::new(sig.r(), HALF_ORDER_TIMES_2 - sig.s(), !sig.v()))),
+            )
         },
     ] {
         assert!(decode(&raw).is_ok());
@@ -208,7 +269,12 @@ fn w1_only_canonical_bytes_are_accepted() {
 
 #[test]
 fn w1_more_than_128_kib_are_refused() {
-    let with = |len: usize| encode(sign(TxLegacy { input: vec![1; len].into(), ..legacy() }));
+    let with = |len: usize| {
+        encode(sign(TxLegacy {
+            input: vec![1; len].into(),
+            ..legacy()
+        }))
+    };
     let overhead = with(131_000).len() - 131_000;
     assert!(decode(&with(tx::MAX_RAW - overhead)).is_ok());
     assert!(refused(with(tx::MAX_RAW - overhead + 1)).contains("128 KiB"));

@@ -15,7 +15,10 @@ use serde_json::{Value, json, value::to_raw_value};
 
 const A: Address = address!("0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266");
 const B: Address = address!("0x5fbdb2315678afecb367f032d93f642f64180aa3");
-const PIN: Pin = Pin { number: 16, hash: B256::repeat_byte(0xcc) };
+const PIN: Pin = Pin {
+    number: 16,
+    hash: B256::repeat_byte(0xcc),
+};
 const H: B256 = B256::repeat_byte(0x11);
 const LATEST: BlockId = BlockId::LATEST;
 const PENDING: BlockId = BlockId::Tag(BlockTag::Pending);
@@ -35,38 +38,97 @@ fn sends(call: Call, method: &str, expected: Value) {
 }
 
 fn simulation(kind: SimulationKind, request: CallRequest) -> Call {
-    Call::Simulate(Box::new(Simulation { kind, request, block: LATEST }))
+    Call::Simulate(Box::new(Simulation {
+        kind,
+        request,
+        block: LATEST,
+    }))
 }
 
 #[test]
 fn x3_state_calls_run_at_the_pin_whatever_they_named() {
-    for block in [LATEST, BlockId::Number(3), BlockId::Hash { hash: H, require_canonical: false }] {
-        sends(Call::Balance(A, block), "eth_getBalance", json!([A.to_string().to_lowercase(), pinned()]));
-        sends(Call::Nonce(A, block), "eth_getTransactionCount", json!([format!("{A:#x}"), pinned()]));
-        sends(Call::Code(A, block), "eth_getCode", json!([format!("{A:#x}"), pinned()]));
-        let storage = Call::Storage { address: A, slot: H, full_word: false, block };
+    for block in [
+        LATEST,
+        BlockId::Number(3),
+        BlockId::Hash {
+            hash: H,
+            require_canonical: false,
+        },
+    ] {
+        sends(
+            Call::Balance(A, block),
+            "eth_getBalance",
+            json!([A.to_string().to_lowercase(), pinned()]),
+        );
+        sends(
+            Call::Nonce(A, block),
+            "eth_getTransactionCount",
+            json!([format!("{A:#x}"), pinned()]),
+        );
+        sends(
+            Call::Code(A, block),
+            "eth_getCode",
+            json!([format!("{A:#x}"), pinned()]),
+        );
+        let storage = Call::Storage {
+            address: A,
+            slot: H,
+            full_word: false,
+            block,
+        };
         sends(storage, "eth_getStorageAt", json!([format!("{A:#x}"), H, pinned()]));
-        let proof = Call::Proof { address: A, slots: vec![H], block };
+        let proof = Call::Proof {
+            address: A,
+            slots: vec![H],
+            block,
+        };
         sends(proof, "eth_getProof", json!([format!("{A:#x}"), [H], pinned()]));
     }
     // HD28: a pending balance would show blocks that are not validated yet.
-    sends(Call::Balance(A, PENDING), "eth_getBalance", json!([format!("{A:#x}"), pinned()]));
-    sends(Call::Nonce(A, PENDING), "eth_getTransactionCount", json!([format!("{A:#x}"), "pending"]));
+    sends(
+        Call::Balance(A, PENDING),
+        "eth_getBalance",
+        json!([format!("{A:#x}"), pinned()]),
+    );
+    sends(
+        Call::Nonce(A, PENDING),
+        "eth_getTransactionCount",
+        json!([format!("{A:#x}"), "pending"]),
+    );
 }
 
 #[test]
 fn decision_38_every_execution_names_its_sender() {
-    let call = simulation(SimulationKind::Call, CallRequest { to: Some(B), ..Default::default() });
-    sends(call, "eth_call", json!([{"from": Address::ZERO, "to": format!("{B:#x}"), "input": "0x"}, pinned()]));
-    for call in
-        trace_batch(&CallRequest::default(), PIN, TraceScope::Send, TraceForm::Batch, None, &StateOverrides::default())
-    {
+    let call = simulation(
+        SimulationKind::Call,
+        CallRequest {
+            to: Some(B),
+            ..Default::default()
+        },
+    );
+    sends(
+        call,
+        "eth_call",
+        json!([{"from": Address::ZERO, "to": format!("{B:#x}"), "input": "0x"}, pinned()]),
+    );
+    for call in trace_batch(
+        &CallRequest::default(),
+        PIN,
+        TraceScope::Send,
+        TraceForm::Batch,
+        None,
+        &StateOverrides::default(),
+    ) {
         assert_eq!(params(&call)[0], json!({"from": Address::ZERO, "input": "0x"}));
     }
 }
 
 fn full_request() -> CallRequest {
-    let inner = Authorization { chain_id: U256::from(31337), address: B, nonce: 1 };
+    let inner = Authorization {
+        chain_id: U256::from(31337),
+        address: B,
+        nonce: 1,
+    };
     CallRequest {
         from: Some(A),
         to: Some(B),
@@ -77,9 +139,17 @@ fn full_request() -> CallRequest {
         max_fee_per_gas: Some(8),
         max_priority_fee_per_gas: Some(9),
         nonce: Some(3),
-        access_list: Some(AccessList(vec![AccessListItem { address: B, storage_keys: vec![H, H] }])),
+        access_list: Some(AccessList(vec![AccessListItem {
+            address: B,
+            storage_keys: vec![H, H],
+        }])),
         chain_id: Some(31337),
-        authorization_list: vec![SignedAuthorization::new_unchecked(inner, 1, U256::from(2), U256::from(3))],
+        authorization_list: vec![SignedAuthorization::new_unchecked(
+            inner,
+            1,
+            U256::from(2),
+            U256::from(3),
+        )],
     }
 }
 
@@ -96,7 +166,14 @@ fn full_object() -> Value {
 
 #[test]
 fn x2_a_trace_gets_every_field_that_executes() {
-    let calls = trace_batch(&full_request(), PIN, TraceScope::Send, TraceForm::Batch, None, &StateOverrides::default());
+    let calls = trace_batch(
+        &full_request(),
+        PIN,
+        TraceScope::Send,
+        TraceForm::Batch,
+        None,
+        &StateOverrides::default(),
+    );
     let tracers = [
         json!({"tracer": "callTracer", "tracerConfig": {"withLog": true}}),
         json!({"tracer": "prestateTracer", "tracerConfig": {"disableStorage": true, "includeEmpty": true}}),
@@ -104,7 +181,10 @@ fn x2_a_trace_gets_every_field_that_executes() {
     ];
     assert_eq!(calls.len(), 3);
     for (call, tracer) in calls.iter().zip(tracers) {
-        assert_eq!((&*call.method, params(call)), ("debug_traceCall", json!([full_object(), pinned(), tracer])));
+        assert_eq!(
+            (&*call.method, params(call)),
+            ("debug_traceCall", json!([full_object(), pinned(), tracer]))
+        );
     }
 }
 
@@ -112,11 +192,24 @@ fn x2_a_trace_gets_every_field_that_executes() {
 #[test]
 fn hd6_empty_accounts_are_asked_for() {
     for form in [TraceForm::Mux, TraceForm::Batch] {
-        for call in trace_batch(&CallRequest::default(), PIN, TraceScope::Send, form, None, &StateOverrides::default())
-        {
+        for call in trace_batch(
+            &CallRequest::default(),
+            PIN,
+            TraceScope::Send,
+            form,
+            None,
+            &StateOverrides::default(),
+        ) {
             let config = params(&call)[2]["tracerConfig"].to_string();
-            assert_eq!(config.contains("disableStorage"), config.contains(r#""includeEmpty":true"#), "{config}");
-            assert!(!(config.contains("diffMode") && config.contains("includeEmpty")), "{config}");
+            assert_eq!(
+                config.contains("disableStorage"),
+                config.contains(r#""includeEmpty":true"#),
+                "{config}"
+            );
+            assert!(
+                !(config.contains("diffMode") && config.contains("includeEmpty")),
+                "{config}"
+            );
         }
     }
 }
@@ -124,19 +217,41 @@ fn hd6_empty_accounts_are_asked_for() {
 #[test]
 fn decision_7_forms_and_scopes() {
     let tracers = |scope, form| -> Vec<Value> {
-        let calls = trace_batch(&CallRequest::default(), PIN, scope, form, None, &StateOverrides::default());
+        let calls = trace_batch(
+            &CallRequest::default(),
+            PIN,
+            scope,
+            form,
+            None,
+            &StateOverrides::default(),
+        );
         calls.iter().map(|call| params(call)[2]["tracer"].clone()).collect()
     };
     assert_eq!(tracers(TraceScope::Read, TraceForm::Mux), ["muxTracer"]);
-    assert_eq!(tracers(TraceScope::Send, TraceForm::Mux), ["muxTracer", "prestateTracer"]);
-    assert_eq!(tracers(TraceScope::Read, TraceForm::Batch), ["callTracer", "prestateTracer"]);
+    assert_eq!(
+        tracers(TraceScope::Send, TraceForm::Mux),
+        ["muxTracer", "prestateTracer"]
+    );
+    assert_eq!(
+        tracers(TraceScope::Read, TraceForm::Batch),
+        ["callTracer", "prestateTracer"]
+    );
     for form in [TraceForm::Mux, TraceForm::Batch] {
         let of_tx = trace_transaction(H, TraceScope::Send, form);
         let of_block = trace_block(H, TraceScope::Send, form);
-        let of_call =
-            trace_batch(&CallRequest::default(), PIN, TraceScope::Send, form, None, &StateOverrides::default());
+        let of_call = trace_batch(
+            &CallRequest::default(),
+            PIN,
+            TraceScope::Send,
+            form,
+            None,
+            &StateOverrides::default(),
+        );
         for ((tx, block), call) in of_tx.iter().zip(&of_block).zip(&of_call) {
-            assert_eq!((&*tx.method, &*block.method), ("debug_traceTransaction", "debug_traceBlockByHash"));
+            assert_eq!(
+                (&*tx.method, &*block.method),
+                ("debug_traceTransaction", "debug_traceBlockByHash")
+            );
             assert_eq!(params(tx), json!([H, params(call)[2]]));
             assert_eq!(params(block), params(tx));
         }
@@ -146,17 +261,32 @@ fn decision_7_forms_and_scopes() {
 
 #[test]
 fn hd2_the_second_trace_runs_in_the_next_block() {
-    let next = NextBlock { number: 17, timestamp: 1_700_000_000 };
-    for call in
-        trace_batch(&full_request(), PIN, TraceScope::Send, TraceForm::Mux, Some(next), &StateOverrides::default())
-    {
-        assert_eq!(params(&call)[2]["blockOverrides"], json!({"number": "0x11", "time": "0x6553f100"}));
+    let next = NextBlock {
+        number: 17,
+        timestamp: 1_700_000_000,
+    };
+    for call in trace_batch(
+        &full_request(),
+        PIN,
+        TraceScope::Send,
+        TraceForm::Mux,
+        Some(next),
+        &StateOverrides::default(),
+    ) {
+        assert_eq!(
+            params(&call)[2]["blockOverrides"],
+            json!({"number": "0x11", "time": "0x6553f100"})
+        );
     }
 }
 
 #[test]
 fn hd3_estimates_and_access_lists_are_never_forwarded() {
-    for kind in [SimulationKind::EstimateGas, SimulationKind::CreateAccessList, SimulationKind::TraceCall] {
+    for kind in [
+        SimulationKind::EstimateGas,
+        SimulationKind::CreateAccessList,
+        SimulationKind::TraceCall,
+    ] {
         assert_eq!(body(&simulation(kind, full_request()), PIN), None);
     }
 }
@@ -181,41 +311,113 @@ fn blocks_are_fetched_whole_and_latest_is_the_pin() {
     let by_hash = |hash| json!([hash, true]);
     for latest in [LATEST, PENDING] {
         sends(block(latest), "eth_getBlockByHash", by_hash(PIN.hash));
-        sends(Call::BlockTransactionCount(latest), "eth_getBlockByHash", by_hash(PIN.hash));
+        sends(
+            Call::BlockTransactionCount(latest),
+            "eth_getBlockByHash",
+            by_hash(PIN.hash),
+        );
         sends(Call::BlockReceipts(latest), "eth_getBlockReceipts", json!([pinned()]));
         let first = TransactionRef::BlockNumberAndIndex(latest, 2);
-        sends(Call::Transaction(first), "eth_getTransactionByBlockHashAndIndex", json!([PIN.hash, "0x2"]));
+        sends(
+            Call::Transaction(first),
+            "eth_getTransactionByBlockHashAndIndex",
+            json!([PIN.hash, "0x2"]),
+        );
     }
-    sends(block(BlockId::Hash { hash: H, require_canonical: false }), "eth_getBlockByHash", by_hash(H));
-    sends(block(BlockId::Number(255)), "eth_getBlockByNumber", json!(["0xff", true]));
-    sends(block(BlockId::Tag(BlockTag::Earliest)), "eth_getBlockByNumber", json!(["0x0", true]));
-    sends(block(BlockId::Tag(BlockTag::Safe)), "eth_getBlockByNumber", json!(["safe", true]));
-    sends(Call::BlockReceipts(BlockId::Number(1)), "eth_getBlockReceipts", json!(["0x1"]));
+    sends(
+        block(BlockId::Hash {
+            hash: H,
+            require_canonical: false,
+        }),
+        "eth_getBlockByHash",
+        by_hash(H),
+    );
+    sends(
+        block(BlockId::Number(255)),
+        "eth_getBlockByNumber",
+        json!(["0xff", true]),
+    );
+    sends(
+        block(BlockId::Tag(BlockTag::Earliest)),
+        "eth_getBlockByNumber",
+        json!(["0x0", true]),
+    );
+    sends(
+        block(BlockId::Tag(BlockTag::Safe)),
+        "eth_getBlockByNumber",
+        json!(["safe", true]),
+    );
+    sends(
+        Call::BlockReceipts(BlockId::Number(1)),
+        "eth_getBlockReceipts",
+        json!(["0x1"]),
+    );
 }
 
 #[test]
 fn transactions_receipts_and_fees() {
     sends(Call::Receipt(H), "eth_getTransactionReceipt", json!([H]));
-    sends(Call::Transaction(TransactionRef::Hash(H)), "eth_getTransactionByHash", json!([H]));
+    sends(
+        Call::Transaction(TransactionRef::Hash(H)),
+        "eth_getTransactionByHash",
+        json!([H]),
+    );
     let by_nonce = TransactionRef::SenderAndNonce(A, 0);
-    sends(Call::Transaction(by_nonce), "eth_getTransactionBySenderAndNonce", json!([format!("{A:#x}"), "0x0"]));
-    let history = |newest, percentiles| Call::FeeHistory { count: 4, newest, percentiles };
-    sends(history(LATEST, Some(vec![10.0, 50.5])), "eth_feeHistory", json!(["0x4", "0x10", [10, 50.5]]));
-    sends(history(BlockId::Number(99), None), "eth_feeHistory", json!(["0x4", "0x10", []]));
+    sends(
+        Call::Transaction(by_nonce),
+        "eth_getTransactionBySenderAndNonce",
+        json!([format!("{A:#x}"), "0x0"]),
+    );
+    let history = |newest, percentiles| Call::FeeHistory {
+        count: 4,
+        newest,
+        percentiles,
+    };
+    sends(
+        history(LATEST, Some(vec![10.0, 50.5])),
+        "eth_feeHistory",
+        json!(["0x4", "0x10", [10, 50.5]]),
+    );
+    sends(
+        history(BlockId::Number(99), None),
+        "eth_feeHistory",
+        json!(["0x4", "0x10", []]),
+    );
 }
 
 #[test]
 fn hd2_no_log_range_ends_above_the_pin() {
-    let logs =
-        |range, topics: Vec<TopicFilter>, addresses: Vec<Address>| Call::Logs(LogFilter { addresses, topics, range });
+    let logs = |range, topics: Vec<TopicFilter>, addresses: Vec<Address>| {
+        Call::Logs(LogFilter {
+            addresses,
+            topics,
+            range,
+        })
+    };
     let range = |from, to| LogRange::Range { from, to };
     let expect = |from: &str, to: &str| json!([{"fromBlock": from, "toBlock": to, "topics": []}]);
     let earliest = BlockId::Tag(BlockTag::Earliest);
-    sends(logs(range(LATEST, PENDING), vec![], vec![]), "eth_getLogs", expect("0x10", "0x10"));
-    sends(logs(range(earliest, BlockId::Number(99)), vec![], vec![]), "eth_getLogs", expect("0x0", "0x10"));
-    sends(logs(range(BlockId::Number(1), BlockId::Number(2)), vec![], vec![]), "eth_getLogs", expect("0x1", "0x2"));
     sends(
-        logs(LogRange::Hash(H), vec![TopicFilter::Any, TopicFilter::OneOf(vec![H, PIN.hash])], vec![A, B]),
+        logs(range(LATEST, PENDING), vec![], vec![]),
+        "eth_getLogs",
+        expect("0x10", "0x10"),
+    );
+    sends(
+        logs(range(earliest, BlockId::Number(99)), vec![], vec![]),
+        "eth_getLogs",
+        expect("0x0", "0x10"),
+    );
+    sends(
+        logs(range(BlockId::Number(1), BlockId::Number(2)), vec![], vec![]),
+        "eth_getLogs",
+        expect("0x1", "0x2"),
+    );
+    sends(
+        logs(
+            LogRange::Hash(H),
+            vec![TopicFilter::Any, TopicFilter::OneOf(vec![H, PIN.hash])],
+            vec![A, B],
+        ),
         "eth_getLogs",
         json!([{
             "blockHash": H, "address": [format!("{A:#x}"), format!("{B:#x}")], "topics": [null, [H, PIN.hash]],
@@ -227,7 +429,13 @@ fn hd2_no_log_range_ends_above_the_pin() {
 fn sends_carry_their_nonce_and_raw_bytes_stay_as_they_were() {
     let mut object = full_object();
     object["nonce"] = json!("0x3");
-    let send = SendRequest { from: A, request: CallRequest { from: None, ..full_request() } };
+    let send = SendRequest {
+        from: A,
+        request: CallRequest {
+            from: None,
+            ..full_request()
+        },
+    };
     sends(Call::Send(Box::new(send)), "eth_sendTransaction", json!([object]));
     let signed = SignedTransaction {
         raw: Bytes::from_static(&[0x02, 0xff]),
@@ -237,7 +445,11 @@ fn sends_carry_their_nonce_and_raw_bytes_stay_as_they_were() {
         nonce: 0,
         request: CallRequest::default(),
     };
-    sends(Call::SendRaw(Box::new(signed)), "eth_sendRawTransaction", json!(["0x02ff"]));
+    sends(
+        Call::SendRaw(Box::new(signed)),
+        "eth_sendRawTransaction",
+        json!(["0x02ff"]),
+    );
 }
 
 #[test]
@@ -259,12 +471,20 @@ fn j5_client_bytes_are_never_forwarded() {
 
 #[test]
 fn j5_a_written_object_reads_back_as_itself() {
-    let request = CallRequest { gas_price: None, chain_id: None, ..full_request() };
-    let call = Call::Send(Box::new(SendRequest { from: A, request: request.clone() }));
+    let request = CallRequest {
+        gas_price: None,
+        chain_id: None,
+        ..full_request()
+    };
+    let call = Call::Send(Box::new(SendRequest {
+        from: A,
+        request: request.clone(),
+    }));
     let written = params(&body(&call, PIN).unwrap());
     let raw = to_raw_value(&written).unwrap();
-    let Call::Send(read) =
-        call::parse(Method::SendTransaction, Some(&raw), ChainRules { chain_id: 31337 }).unwrap().call
+    let Call::Send(read) = call::parse(Method::SendTransaction, Some(&raw), ChainRules { chain_id: 31337 })
+        .unwrap()
+        .call
     else {
         panic!()
     };
@@ -277,10 +497,19 @@ fn n2_an_aliased_method_is_asked_under_its_own_name() {
     let latest = || BlockId::LATEST;
     let own = |call: Call, row: Method| {
         let asked = body_as(&call, PIN, row, "linea_own").unwrap();
-        (asked.method.into_owned(), serde_json::from_str::<Value>(&asked.params).unwrap())
+        (
+            asked.method.into_owned(),
+            serde_json::from_str::<Value>(&asked.params).unwrap(),
+        )
     };
     assert_eq!(
-        own(Call::Block { block: latest(), full: false }, Method::GetBlockByNumber),
+        own(
+            Call::Block {
+                block: latest(),
+                full: false
+            },
+            Method::GetBlockByNumber
+        ),
         ("linea_own".to_owned(), json!([format!("{:#x}", PIN.number), true]))
     );
     let which = TransactionRef::BlockNumberAndIndex(latest(), 3);
@@ -291,7 +520,10 @@ fn n2_an_aliased_method_is_asked_under_its_own_name() {
     let (name, _) = own(Call::Balance(Address::ZERO, latest()), Method::GetBalance);
     assert_eq!(name, "linea_own");
     // The count is taken from the block itself.
-    let (name, _) = own(Call::BlockTransactionCount(latest()), Method::GetBlockTransactionCountByNumber);
+    let (name, _) = own(
+        Call::BlockTransactionCount(latest()),
+        Method::GetBlockTransactionCountByNumber,
+    );
     assert_eq!(name, "eth_getBlockByHash");
 }
 
@@ -301,11 +533,24 @@ fn hd36_overrides_of_a_run_are_added_once() {
     let word = B256::repeat_byte;
     let with = |slots: &[(u8, u8)]| {
         let slots = slots.iter().map(|(slot, value)| (word(*slot), word(*value))).collect();
-        StateOverrides::new([(A, AccountOverride { slots, ..AccountOverride::default() })].into())
+        StateOverrides::new(
+            [(
+                A,
+                AccountOverride {
+                    slots,
+                    ..AccountOverride::default()
+                },
+            )]
+            .into(),
+        )
     };
     let mut all = with(&[]);
     assert!(all.extend(with(&[(1, 5)])) && !all.extend(with(&[(1, 6)])));
-    assert_eq!(all, with(&[(1, 5)]), "what a later run finds there is the override itself");
+    assert_eq!(
+        all,
+        with(&[(1, 5)]),
+        "what a later run finds there is the override itself"
+    );
     assert!(all.extend(with(&[(1, 7), (2, 8)])));
     assert_eq!(all, with(&[(1, 5), (2, 8)]));
 }

@@ -8,13 +8,21 @@ const ACCESS: &str = "access-secret-of-32-bytes-or-more";
 const REFRESH: &str = "refresh-secret-of-32-bytes-or-more";
 
 fn secrets(current: &str, previous: &[&str]) -> TokenSecrets {
-    TokenSecrets { current: Secret::new(current), previous: previous.iter().copied().map(Secret::new).collect() }
+    TokenSecrets {
+        current: Secret::new(current),
+        previous: previous.iter().copied().map(Secret::new).collect(),
+    }
 }
 
-const LIVES: TokenLives = TokenLives { access: Seconds(3_600), refresh: Seconds(7 * 86_400) };
+const LIVES: TokenLives = TokenLives {
+    access: Seconds(3_600),
+    refresh: Seconds(7 * 86_400),
+};
 
 fn codec() -> TokenCodec {
-    TokenCodec::new(ISSUER, &secrets(ACCESS, &[]), &secrets(REFRESH, &[])).unwrap().with_lives(LIVES)
+    TokenCodec::new(ISSUER, &secrets(ACCESS, &[]), &secrets(REFRESH, &[]))
+        .unwrap()
+        .with_lives(LIVES)
 }
 
 fn claims() -> AccessClaims {
@@ -30,8 +38,23 @@ fn claims() -> AccessClaims {
 }
 
 fn refresh_claims() -> RefreshClaims {
-    let AccessClaims { subject, token, session, issued_at, expires_at, amr, .. } = claims();
-    RefreshClaims { subject, token, session, issued_at, expires_at, amr }
+    let AccessClaims {
+        subject,
+        token,
+        session,
+        issued_at,
+        expires_at,
+        amr,
+        ..
+    } = claims();
+    RefreshClaims {
+        subject,
+        token,
+        session,
+        issued_at,
+        expires_at,
+        amr,
+    }
 }
 
 fn payload() -> Value {
@@ -44,9 +67,16 @@ fn payload() -> Value {
 
 /// A token as somebody else would make it: `header` and `payload` as given, signed by HMAC-SHA256 with `key`.
 fn forge(header: &Value, payload: &Value, key: &str) -> String {
-    let signed =
-        format!("{}.{}", URL_SAFE_NO_PAD.encode(header.to_string()), URL_SAFE_NO_PAD.encode(payload.to_string()));
-    let tag = Hmac::<Sha256>::new_from_slice(key.as_bytes()).unwrap().chain_update(&signed).finalize().into_bytes();
+    let signed = format!(
+        "{}.{}",
+        URL_SAFE_NO_PAD.encode(header.to_string()),
+        URL_SAFE_NO_PAD.encode(payload.to_string())
+    );
+    let tag = Hmac::<Sha256>::new_from_slice(key.as_bytes())
+        .unwrap()
+        .chain_update(&signed)
+        .finalize()
+        .into_bytes();
     format!("{signed}.{}", URL_SAFE_NO_PAD.encode(tag))
 }
 
@@ -67,7 +97,11 @@ fn tk1_what_is_signed_is_read_back() {
     assert_eq!(codec().access(access.expose(), NOW), Ok(claims()));
     let refresh = codec().sign_refresh(&refresh_claims());
     assert_eq!(codec().refresh(refresh.expose(), NOW), Ok(refresh_claims()));
-    assert_eq!(codec().access(&forge(&at_header(), &payload(), ACCESS), NOW), Ok(claims()), "the forger is faithful");
+    assert_eq!(
+        codec().access(&forge(&at_header(), &payload(), ACCESS), NOW),
+        Ok(claims()),
+        "the forger is faithful"
+    );
 }
 
 #[test]
@@ -83,7 +117,10 @@ fn tk1_another_library_reads_and_writes_the_same_tokens() {
     assert_eq!(read.header.typ.as_deref(), Some("at+jwt"));
 
     for wrong in [Algorithm::HS384, Algorithm::HS512] {
-        let header = Header { typ: Some("at+jwt".to_owned()), ..Header::new(wrong) };
+        let header = Header {
+            typ: Some("at+jwt".to_owned()),
+            ..Header::new(wrong)
+        };
         let text = jsonwebtoken::encode(&header, &payload(), &EncodingKey::from_secret(ACCESS.as_bytes())).unwrap();
         assert_eq!(codec().access(&text, NOW), Err(TokenError::Invalid), "{wrong:?}");
     }
@@ -99,7 +136,11 @@ fn tk1_other_algorithms_kinds_and_headers_are_refused() {
         json!({"alg": "HS256"}),
         json!({"alg": "HS256", "typ": "at+jwt", "jku": "https://evil.example"}),
     ] {
-        assert_eq!(codec().access(&forge(&header, &payload(), ACCESS), NOW), Err(TokenError::Invalid), "{header}");
+        assert_eq!(
+            codec().access(&forge(&header, &payload(), ACCESS), NOW),
+            Err(TokenError::Invalid),
+            "{header}"
+        );
     }
     let unsigned = forge(&json!({"alg": "none", "typ": "at+jwt"}), &payload(), ACCESS);
     let bare = unsigned.rsplit_once('.').unwrap().0;
@@ -114,7 +155,10 @@ fn tk1_one_kind_never_passes_for_the_other() {
     assert_eq!(codec().refresh(access.expose(), NOW), Err(TokenError::Invalid));
     assert_eq!(codec().access(refresh.expose(), NOW), Err(TokenError::Invalid));
     // Even with the right header, the other kind's key does not do.
-    assert_eq!(codec().access(&forge(&at_header(), &payload(), REFRESH), NOW), Err(TokenError::Invalid));
+    assert_eq!(
+        codec().access(&forge(&at_header(), &payload(), REFRESH), NOW),
+        Err(TokenError::Invalid)
+    );
 }
 
 #[test]
@@ -152,20 +196,33 @@ fn decision_36_clocks_may_differ_by_five_seconds() {
 
 #[test]
 fn tk2_previous_secrets_validate_but_never_sign_nor_revive() {
-    let rotated = TokenCodec::new(ISSUER, &secrets("new-access", &[ACCESS]), &secrets("new-refresh", &[REFRESH]));
+    let rotated = TokenCodec::new(
+        ISSUER,
+        &secrets("new-access", &[ACCESS]),
+        &secrets("new-refresh", &[REFRESH]),
+    );
     let rotated = rotated.unwrap();
     let (old_access, old_refresh) = (codec().sign_access(&claims()), codec().sign_refresh(&refresh_claims()));
     assert_eq!(rotated.access(old_access.expose(), NOW), Ok(claims()));
     assert_eq!(rotated.refresh(old_refresh.expose(), NOW), Ok(refresh_claims()));
-    assert_eq!(codec().access(rotated.sign_access(&claims()).expose(), NOW), Err(TokenError::Invalid));
-    assert_eq!(rotated.access(old_access.expose(), NOW.plus(Seconds(305))), Err(TokenError::Expired));
+    assert_eq!(
+        codec().access(rotated.sign_access(&claims()).expose(), NOW),
+        Err(TokenError::Invalid)
+    );
+    assert_eq!(
+        rotated.access(old_access.expose(), NOW.plus(Seconds(305))),
+        Err(TokenError::Expired)
+    );
 }
 
 #[test]
 fn tk10_no_secret_serves_both_kinds() {
     let make = |access: &TokenSecrets, refresh: &TokenSecrets| TokenCodec::new(ISSUER, access, refresh).err();
     assert_eq!(make(&secrets("a", &[]), &secrets("a", &[])), Some(SecretsError::Shared));
-    assert_eq!(make(&secrets("a", &["b"]), &secrets("c", &["b"])), Some(SecretsError::Shared));
+    assert_eq!(
+        make(&secrets("a", &["b"]), &secrets("c", &["b"])),
+        Some(SecretsError::Shared)
+    );
     assert_eq!(make(&secrets("", &[]), &secrets("c", &[])), Some(SecretsError::Empty));
     assert_eq!(make(&secrets("a", &["b"]), &secrets("c", &[])), None);
 }
@@ -179,7 +236,15 @@ fn any_changed_byte_is_refused() {
         let changed = String::from_utf8(bytes).unwrap();
         assert_eq!(codec().access(&changed, NOW), Err(TokenError::Invalid), "byte {at}");
     }
-    for other in ["", ".", "..", "x.y.z", &format!("{text}."), &format!("{text}="), &"x".repeat(MAX_LEN + 1)] {
+    for other in [
+        "",
+        ".",
+        "..",
+        "x.y.z",
+        &format!("{text}."),
+        &format!("{text}="),
+        &"x".repeat(MAX_LEN + 1),
+    ] {
         assert_eq!(codec().access(other, NOW), Err(TokenError::Invalid), "{other:?}");
     }
 }
@@ -188,7 +253,11 @@ fn any_changed_byte_is_refused() {
 #[test]
 fn rts7_a_token_lives_no_longer_than_is_configured() {
     let end = NOW.plus(LIVES.access);
-    for exp in [json!(end.secs()), json!(NOW.secs() + 100 * 365 * 86_400), json!(i64::MAX)] {
+    for exp in [
+        json!(end.secs()),
+        json!(NOW.secs() + 100 * 365 * 86_400),
+        json!(i64::MAX),
+    ] {
         assert_eq!(with("exp", exp).unwrap().expires_at, end);
     }
     let forever = {
@@ -197,9 +266,18 @@ fn rts7_a_token_lives_no_longer_than_is_configured() {
         forge(&at_header(), &payload, ACCESS)
     };
     assert!(codec().access(&forever, NOW.plus(Seconds(3_604))).is_ok());
-    assert_eq!(codec().access(&forever, NOW.plus(Seconds(3_605))), Err(TokenError::Expired));
-    let refresh = codec().sign_refresh(&RefreshClaims { expires_at: NOW.plus(Seconds(u32::MAX)), ..refresh_claims() });
-    assert_eq!(codec().refresh(refresh.expose(), NOW).unwrap().expires_at, NOW.plus(LIVES.refresh));
+    assert_eq!(
+        codec().access(&forever, NOW.plus(Seconds(3_605))),
+        Err(TokenError::Expired)
+    );
+    let refresh = codec().sign_refresh(&RefreshClaims {
+        expires_at: NOW.plus(Seconds(u32::MAX)),
+        ..refresh_claims()
+    });
+    assert_eq!(
+        codec().refresh(refresh.expose(), NOW).unwrap().expires_at,
+        NOW.plus(LIVES.refresh)
+    );
 }
 
 /// The moment of issue is read back to the microsecond.
@@ -207,7 +285,10 @@ fn rts7_a_token_lives_no_longer_than_is_configured() {
 fn rts10_the_issue_is_known_within_its_second() {
     let at = |micros: i64| Timestamp::from_micros(NOW.micros() + micros);
     for micros in [1, 499_999, 999_999] {
-        let text = codec().sign_access(&AccessClaims { issued_at: at(micros), ..claims() });
+        let text = codec().sign_access(&AccessClaims {
+            issued_at: at(micros),
+            ..claims()
+        });
         assert_eq!(codec().access(text.expose(), NOW).unwrap().issued_at, at(micros));
     }
     assert_eq!(with("iat_us", json!(1_000_000)), Err(TokenError::Invalid));

@@ -75,7 +75,10 @@ async fn admin_gates_5_and_6_refuse_in_their_words() {
         assert_eq!(answer.refusal(), (401, "invalid or expired token"), "{bearer}");
     }
     for headers in [&[][..], &[("authorization", "Basic eDp5")]] {
-        assert_eq!(ask(&app, "/who", headers).await.refusal(), (401, "admin authentication required"));
+        assert_eq!(
+            ask(&app, "/who", headers).await.refusal(),
+            (401, "admin authentication required")
+        );
     }
 }
 
@@ -91,7 +94,11 @@ async fn admin_2_principals_and_their_scope() {
     ] {
         let bearer = format!("Bearer {}", world.token(name));
         let answer = ask(&app, "/who", &[("authorization", &bearer)]).await;
-        assert_eq!(answer.body, json!({ "super": false, "reads": reads, "writes": writes }), "{name}");
+        assert_eq!(
+            answer.body,
+            json!({ "super": false, "reads": reads, "writes": writes }),
+            "{name}"
+        );
         assert_eq!(
             ask(&app, "/super", &[("authorization", &bearer)]).await.refusal(),
             (403, "insufficient permissions")
@@ -99,9 +106,15 @@ async fn admin_2_principals_and_their_scope() {
         assert_eq!(ask(&app, "/people", &[("authorization", &bearer)]).await.status, 200);
     }
     let by_token = ask(&app, "/who", &[("x-admin-token", ADMIN_TOKEN)]).await;
-    assert_eq!(by_token.body, json!({ "super": true, "reads": [true, true], "writes": [true, true] }));
+    assert_eq!(
+        by_token.body,
+        json!({ "super": true, "reads": [true, true], "writes": [true, true] })
+    );
     assert_eq!(ask(&app, "/super", &[("x-admin-token", ADMIN_TOKEN)]).await.status, 200);
-    assert_eq!(ask(&app, "/super", &[("x-admin-token", OPERATOR_TOKEN)]).await.status, 403);
+    assert_eq!(
+        ask(&app, "/super", &[("x-admin-token", OPERATOR_TOKEN)]).await.status,
+        403
+    );
     for token in [ADMIN_TOKEN, OPERATOR_TOKEN] {
         assert_eq!(ask(&app, "/people", &[("x-admin-token", token)]).await.status, 403);
     }
@@ -113,7 +126,12 @@ async fn admin_gate_4_decides_alone() {
     let world = World::new();
     let app = app(&world);
     let bearer = format!("Bearer {}", world.token("flagged"));
-    for wrong in ["", "wrong", "the admin token of thirty-two char", &ADMIN_TOKEN.to_uppercase()] {
+    for wrong in [
+        "",
+        "wrong",
+        "the admin token of thirty-two char",
+        &ADMIN_TOKEN.to_uppercase(),
+    ] {
         let answer = ask(&app, "/who", &[("x-admin-token", wrong), ("authorization", &bearer)]).await;
         assert_eq!(answer.refusal(), (401, "invalid or missing X-Admin-Token"), "{wrong}");
     }
@@ -159,7 +177,10 @@ async fn admin_rule_1_1_an_empty_token_opens_nothing() {
     let world = World::new();
     let gate = gw_http::AdminGate::new(empty(), Some(empty()), Some(empty()), true);
     let edge = Arc::try_unwrap(world.edge).unwrap();
-    let world = World { edge: Arc::new(Edge { admin: gate, ..edge }), clock: world.clock };
+    let world = World {
+        edge: Arc::new(Edge { admin: gate, ..edge }),
+        clock: world.clock,
+    };
     let answer = ask(&app(&world), "/who", &[("x-admin-token", "")]).await;
     assert_eq!(answer.refusal(), (401, "invalid or missing X-Admin-Token"));
 }

@@ -32,8 +32,14 @@ pub(crate) const BANK: OrgId = OrgId::fixed(0xB1);
 pub(crate) const FUND: OrgId = OrgId::fixed(0xF1);
 
 /// Users by name, and what they are.
-const USERS: [(&str, u128); 6] =
-    [("nobody", 1), ("flagged", 2), ("claimed", 3), ("reader", 4), ("banned", 5), ("former", 6)];
+const USERS: [(&str, u128); 6] = [
+    ("nobody", 1),
+    ("flagged", 2),
+    ("claimed", 3),
+    ("reader", 4),
+    ("banned", 5),
+    ("former", 6),
+];
 
 pub(crate) struct World {
     pub(crate) edge: Arc<Edge>,
@@ -47,7 +53,10 @@ impl World {
 
     pub(crate) fn with(proxies: TrustedProxies) -> Self {
         let clock = Arc::new(TestClock(AtomicI64::new(1_700_000_000_000_000)));
-        let secrets = |text: &str| TokenSecrets { current: Secret::new(text), previous: Vec::new() };
+        let secrets = |text: &str| TokenSecrets {
+            current: Secret::new(text),
+            previous: Vec::new(),
+        };
         let snapshot = Arc::new(snapshot(clock.now()));
         let edge = Arc::new(Edge {
             tokens: TokenCodec::new(BASE, &secrets("access"), &secrets("refresh")).unwrap(),
@@ -88,7 +97,12 @@ impl World {
 fn snapshot(now: Timestamp) -> Snapshot {
     let mut changes = Vec::new();
     for (id, slug) in [(BANK, "bank"), (FUND, "fund")] {
-        let org = Organization { id, slug: slug.into(), name: slug.into(), is_system: false };
+        let org = Organization {
+            id,
+            slug: slug.into(),
+            name: slug.into(),
+            is_system: false,
+        };
         changes.push(Change::Organization(id, Some(org)));
     }
     for (name, n) in USERS {
@@ -112,7 +126,11 @@ fn snapshot(now: Timestamp) -> Snapshot {
             is_org_readonly_admin: name == "reader",
             is_system: false,
         };
-        let claims = if name == "claimed" { Claims::NONE.with(Claim::Admin) } else { Claims::NONE };
+        let claims = if name == "claimed" {
+            Claims::NONE.with(Claim::Admin)
+        } else {
+            Claims::NONE
+        };
         let access = GroupAccess {
             group: group.id,
             methods: gw_evm::MethodSet::EMPTY,
@@ -134,7 +152,10 @@ fn snapshot(now: Timestamp) -> Snapshot {
         changes.push(Change::Membership(membership.id, Some(membership)));
     }
     let revoked = TokenId::fixed(0xDEAD);
-    let revocation = gw_policy::snapshot::Revocation { id: revoked, until: now.plus(Seconds(300)) };
+    let revocation = gw_policy::snapshot::Revocation {
+        id: revoked,
+        until: now.plus(Seconds(300)),
+    };
     changes.push(Change::Revocation(revoked, Some(revocation)));
     Snapshot::default().apply(Epoch(1), changes)
 }
@@ -155,12 +176,20 @@ impl Answer {
 pub(crate) async fn send(app: &Router, peer: &str, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
     let request = headers
         .iter()
-        .fold(Request::builder().method(method).uri(path), |request, (name, value)| request.header(*name, *value));
+        .fold(Request::builder().method(method).uri(path), |request, (name, value)| {
+            request.header(*name, *value)
+        });
     let mut request = request.body(Body::empty()).unwrap();
-    request.extensions_mut().insert(ConnectInfo(SocketAddr::new(peer.parse().unwrap(), 4711)));
+    request
+        .extensions_mut()
+        .insert(ConnectInfo(SocketAddr::new(peer.parse().unwrap(), 4711)));
     let (parts, body) = app.clone().oneshot(request).await.unwrap().into_parts();
     let body = body.collect().await.unwrap().to_bytes();
-    Answer { status: parts.status, headers: parts.headers, body: serde_json::from_slice(&body).unwrap_or(Value::Null) }
+    Answer {
+        status: parts.status,
+        headers: parts.headers,
+        body: serde_json::from_slice(&body).unwrap_or(Value::Null),
+    }
 }
 
 #[derive(Debug)]

@@ -103,19 +103,79 @@ mod tests {
     fn ds2_ds8_every_refusal_has_its_status_text_and_reason() {
         let table = [
             (DirectoryError::NotConfigured, 404, "not found", None),
-            (DirectoryError::Unavailable, 503, "directory unavailable", Some("directory_unavailable")),
-            (DirectoryError::Busy(Seconds(9)), 503, "too many open login sessions", None),
-            (DirectoryError::TooManyLogins(Seconds(9)), 429, "rate limit exceeded", None),
-            (DirectoryError::NoRedirect, 400, "redirect_uri query parameter required", None),
+            (
+                DirectoryError::Unavailable,
+                503,
+                "directory unavailable",
+                Some("directory_unavailable"),
+            ),
+            (
+                DirectoryError::Busy(Seconds(9)),
+                503,
+                "too many open login sessions",
+                None,
+            ),
+            (
+                DirectoryError::TooManyLogins(Seconds(9)),
+                429,
+                "rate limit exceeded",
+                None,
+            ),
+            (
+                DirectoryError::NoRedirect,
+                400,
+                "redirect_uri query parameter required",
+                None,
+            ),
             (DirectoryError::Redirect, 400, "redirect_uri is not allowed", None),
-            (DirectoryError::State, 400, "invalid or expired state token", Some("invalid_state")),
-            (DirectoryError::NoToken, 401, "directory authentication failed", Some("verification_failed")),
-            (Fault::Expired.into(), 401, "directory authentication failed", Some("verification_failed")),
-            (Fault::UnknownKey.into(), 401, "directory authentication failed", Some("verification_failed")),
-            (Fault::TenantId.into(), 401, "invalid tenant ID in token", Some("verification_failed")),
-            (DirectoryError::Tenant, 403, "tenant is not authorized", Some("tenant_not_authorized")),
-            (DirectoryError::NotProvisioned, 403, "account is not provisioned", Some("not_provisioned")),
-            (DirectoryError::OtherTenant, 403, "account belongs to another tenant", Some("other_tenant")),
+            (
+                DirectoryError::State,
+                400,
+                "invalid or expired state token",
+                Some("invalid_state"),
+            ),
+            (
+                DirectoryError::NoToken,
+                401,
+                "directory authentication failed",
+                Some("verification_failed"),
+            ),
+            (
+                Fault::Expired.into(),
+                401,
+                "directory authentication failed",
+                Some("verification_failed"),
+            ),
+            (
+                Fault::UnknownKey.into(),
+                401,
+                "directory authentication failed",
+                Some("verification_failed"),
+            ),
+            (
+                Fault::TenantId.into(),
+                401,
+                "invalid tenant ID in token",
+                Some("verification_failed"),
+            ),
+            (
+                DirectoryError::Tenant,
+                403,
+                "tenant is not authorized",
+                Some("tenant_not_authorized"),
+            ),
+            (
+                DirectoryError::NotProvisioned,
+                403,
+                "account is not provisioned",
+                Some("not_provisioned"),
+            ),
+            (
+                DirectoryError::OtherTenant,
+                403,
+                "account belongs to another tenant",
+                Some("other_tenant"),
+            ),
             (DirectoryError::Banned, 403, "account is banned", Some("banned")),
             (
                 DirectoryError::Store(StoreError::NotPrimary),
@@ -123,14 +183,28 @@ mod tests {
                 "the policy store is temporarily unavailable",
                 Some("authentication_failed"),
             ),
-            (DirectoryError::Store(StoreError::Detached), 500, "internal error", Some("authentication_failed")),
-            (DirectoryError::Unrecorded(NotRecorded), 503, "audit unavailable", Some("authentication_failed")),
+            (
+                DirectoryError::Store(StoreError::Detached),
+                500,
+                "internal error",
+                Some("authentication_failed"),
+            ),
+            (
+                DirectoryError::Unrecorded(NotRecorded),
+                503,
+                "audit unavailable",
+                Some("authentication_failed"),
+            ),
         ];
         for (error, status, text, reason) in table {
             let name = format!("{error:?}");
             assert_eq!(error.reason(), reason, "{name}");
             let answer = ApiError::from(error);
-            assert_eq!((answer.code().status().as_u16(), answer.text()), (status, text), "{name}");
+            assert_eq!(
+                (answer.code().status().as_u16(), answer.text()),
+                (status, text),
+                "{name}"
+            );
         }
     }
 }

@@ -89,9 +89,14 @@ impl Http {
         connector.set_connect_timeout(Some(DEADLINE));
         connector.enforce_http(false);
         let mut builder = Client::builder(TokioExecutor::new());
-        builder.pool_timer(TokioTimer::new()).pool_idle_timeout(Duration::from_secs(30));
+        builder
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(Duration::from_secs(30));
         let client = if https_only {
-            let tls = HttpsConnectorBuilder::new().with_native_roots()?.https_only().enable_http1();
+            let tls = HttpsConnectorBuilder::new()
+                .with_native_roots()?
+                .https_only()
+                .enable_http1();
             Pool::Tls(builder.build(tls.wrap_connector(connector)))
         } else {
             Pool::Plain(builder.build(connector))
@@ -105,14 +110,20 @@ impl Http {
         let text = self.get(&address).await?;
         let described: Description = serde_json::from_slice(&text).map_err(|_| AskError::Malformed)?;
         // For one tenant its own issuer, for several a template; tokens are measured by their own tenant.
-        let of_authority = described.issuer.strip_prefix(authority).and_then(|rest| rest.strip_prefix('/'));
+        let of_authority = described
+            .issuer
+            .strip_prefix(authority)
+            .and_then(|rest| rest.strip_prefix('/'));
         if of_authority.is_none_or(|rest| !rest.ends_with("/v2.0")) {
             return Err(DiscoveryError::Issuer);
         }
         self.uri(&described.authorization_endpoint)?;
         self.uri(&described.token_endpoint)?;
         let keys = KeySet::parse(&self.get(&described.jwks_uri).await?)?;
-        let endpoints = Endpoints { authorization: described.authorization_endpoint, token: described.token_endpoint };
+        let endpoints = Endpoints {
+            authorization: described.authorization_endpoint,
+            token: described.token_endpoint,
+        };
         Ok((endpoints, keys))
     }
 
@@ -142,7 +153,8 @@ impl Http {
     }
 
     async fn get(&self, address: &str) -> Result<axum::body::Bytes, AskError> {
-        self.exchange(self.request(Method::GET, address, axum::body::Bytes::new())?).await
+        self.exchange(self.request(Method::GET, address, axum::body::Bytes::new())?)
+            .await
     }
 
     fn uri(&self, address: &str) -> Result<Uri, AskError> {
@@ -152,14 +164,20 @@ impl Http {
             Some("http") => !self.https_only,
             Some(_) | None => false,
         };
-        if allowed && uri.host().is_some() { Ok(uri) } else { Err(AskError::Address) }
+        if allowed && uri.host().is_some() {
+            Ok(uri)
+        } else {
+            Err(AskError::Address)
+        }
     }
 
     fn request(&self, method: Method, address: &str, body: axum::body::Bytes) -> Result<Request<Body>, AskError> {
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = method;
         *request.uri_mut() = self.uri(address)?;
-        request.headers_mut().insert(header::ACCEPT, http::HeaderValue::from_static("application/json"));
+        request
+            .headers_mut()
+            .insert(header::ACCEPT, http::HeaderValue::from_static("application/json"));
         Ok(request)
     }
 
@@ -174,9 +192,14 @@ impl Http {
             if answer.status() != StatusCode::OK {
                 return Err(AskError::Refused(answer.status()));
             }
-            let body = Limited::new(answer.into_body(), LARGEST).collect().await.map_err(|_| AskError::TooLarge)?;
+            let body = Limited::new(answer.into_body(), LARGEST)
+                .collect()
+                .await
+                .map_err(|_| AskError::TooLarge)?;
             Ok(body.to_bytes())
         };
-        tokio::time::timeout(DEADLINE, whole).await.map_err(|_| AskError::Timeout)?
+        tokio::time::timeout(DEADLINE, whole)
+            .await
+            .map_err(|_| AskError::Timeout)?
     }
 }

@@ -122,7 +122,10 @@ mod tests {
     fn known() -> Known {
         let keys = serde_json::json!({ "keys": [gw_testkit::jwt::SigningKey::generate("k1").jwk()] });
         Known {
-            endpoints: Endpoints { authorization: "a".into(), token: "t".into() },
+            endpoints: Endpoints {
+                authorization: "a".into(),
+                token: "t".into(),
+            },
             keys: KeySet::parse(keys.to_string().as_bytes()).unwrap(),
         }
     }
@@ -160,7 +163,10 @@ mod tests {
         assert!(ring.begin_for_unknown_key("bogus", NamedBy::Caller, at(10)));
         ring.note_absent("bogus", at(10));
         assert!(!ring.begin_for_unknown_key("bogus", NamedBy::Caller, at(309)));
-        assert!(ring.begin_for_unknown_key("new", NamedBy::Caller, at(10)), "another one at once");
+        assert!(
+            ring.begin_for_unknown_key("new", NamedBy::Caller, at(10)),
+            "another one at once"
+        );
         assert!(ring.begin_for_unknown_key("bogus", NamedBy::Caller, at(310)));
         assert!(!ring.begin_for_unknown_key(&"x".repeat(257), NamedBy::Caller, at(400)));
     }
@@ -182,7 +188,10 @@ mod tests {
             ring.begin_for_unknown_key("new", NamedBy::Directory, at(10)),
             "what the directory names is found at once"
         );
-        assert!(ring.begin_for_unknown_key("new", NamedBy::Caller, at(20)), "what a caller names, within ten seconds");
+        assert!(
+            ring.begin_for_unknown_key("new", NamedBy::Caller, at(20)),
+            "what a caller names, within ten seconds"
+        );
         for n in 0..1_000 {
             ring.note_absent(&n.to_string(), at(10));
         }

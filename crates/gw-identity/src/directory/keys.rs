@@ -58,7 +58,11 @@ impl KeySet {
     pub fn parse(document: &[u8]) -> Result<Self, KeySetError> {
         let document: Document = serde_json::from_slice(document).map_err(|_| KeySetError::Malformed)?;
         let keys: Vec<Key> = document.keys.into_iter().filter_map(Member::usable).collect();
-        if keys.is_empty() { Err(KeySetError::Empty) } else { Ok(Self(keys)) }
+        if keys.is_empty() {
+            Err(KeySetError::Empty)
+        } else {
+            Ok(Self(keys))
+        }
     }
 
     /// The keys of an id; a directory that gave one id to two keys gets neither preferred.
@@ -82,16 +86,24 @@ impl Member {
         let full = modulus.first().is_some_and(|first| first & 0x80 != 0) || modulus.len() > MODULUS_MIN;
         let strong = full && (MODULUS_MIN..=MODULUS_MAX).contains(&modulus.len());
         let id = self.kid.filter(|id| !id.is_empty())?;
-        strong.then_some(Key { id, modulus, exponent, issuer: self.issuer })
+        strong.then_some(Key {
+            id,
+            modulus,
+            exponent,
+            issuer: self.issuer,
+        })
     }
 }
 
 impl Key {
     /// Whether `signature` over `message` is this key's (RS256).
     pub(super) fn signed(&self, message: &[u8], signature: &[u8]) -> bool {
-        RsaPublicKeyComponents { n: &self.modulus, e: &self.exponent }
-            .verify(&RSA_PKCS1_2048_8192_SHA256, message, signature)
-            .is_ok()
+        RsaPublicKeyComponents {
+            n: &self.modulus,
+            e: &self.exponent,
+        }
+        .verify(&RSA_PKCS1_2048_8192_SHA256, message, signature)
+        .is_ok()
     }
 }
 
@@ -137,8 +149,16 @@ mod tests {
             member(|m| m["n"] = weak(&[0xff; 1025])),
             member(|m| m["e"] = "".into()),
         ] {
-            assert_eq!(parsed(std::slice::from_ref(&refused)), Err(KeySetError::Empty), "{refused}");
-            assert_eq!(parsed(&[refused, member(|_| ())]).unwrap().0.len(), 1, "the others stay");
+            assert_eq!(
+                parsed(std::slice::from_ref(&refused)),
+                Err(KeySetError::Empty),
+                "{refused}"
+            );
+            assert_eq!(
+                parsed(&[refused, member(|_| ())]).unwrap().0.len(),
+                1,
+                "the others stay"
+            );
         }
         for text in ["", "[]", "{}", "null", r#"{"keys": 1}"#] {
             assert_eq!(KeySet::parse(text.as_bytes()), Err(KeySetError::Malformed), "{text}");

@@ -22,7 +22,11 @@ pub(crate) async fn enter(
 ) -> Result<TokenPair, DirectoryError> {
     let settings = &directory.settings;
     let is_person = amr == Amr::Directory;
-    let auto_kyc = if is_person { settings.auto_kyc_user } else { settings.auto_kyc_service_principal };
+    let auto_kyc = if is_person {
+        settings.auto_kyc_user
+    } else {
+        settings.auto_kyc_service_principal
+    };
     let (tasks, state, provenance) = (&state.tasks, state.clone(), provenance.clone());
     detached(tasks, async move {
         let mut room = state.security.reserve(1)?;
@@ -101,7 +105,11 @@ async fn account(tx: &mut Tx, identity: &Identity, auto_kyc: bool) -> Result<Use
         }
     };
     // A ban outlives the row: a new one may be banned at once.
-    if user.banned { Err(DirectoryError::Banned) } else { Ok(user) }
+    if user.banned {
+        Err(DirectoryError::Banned)
+    } else {
+        Ok(user)
+    }
 }
 
 /// Whether the tenant's own organization knows the person already; that another one named them provides for nothing.
@@ -113,7 +121,9 @@ async fn is_placed(tx: &Tx, user: &User, tenant: &AllowedTenant) -> Result<bool,
 
 /// The tenant's group, unless it is gone or came to make administrators since it was chosen.
 async fn group_of(tx: &Tx, tenant: &AllowedTenant) -> Result<GroupId, StoreError> {
-    let Some(group) = tenant.default_group else { return Ok(Group::DEFAULT) };
+    let Some(group) = tenant.default_group else {
+        return Ok(Group::DEFAULT);
+    };
     let found = tx.read().find_access(group).await?;
     let fits = found.is_some_and(|found| {
         let is_admin = found.group.is_org_admin || found.group.is_org_readonly_admin;

@@ -69,7 +69,15 @@ impl Directory {
     ) -> std::io::Result<Self> {
         let http = Http::new(settings.rules.authority.starts_with("https:"))?;
         let (keyring, asking) = (Mutex::default(), tokio::sync::Mutex::default());
-        Ok(Self { settings, http, keyring, asking, cache, clock, entropy })
+        Ok(Self {
+            settings,
+            http,
+            keyring,
+            asking,
+            cache,
+            clock,
+            entropy,
+        })
     }
 
     /// Keeps what is known of the directory fresh until `end`: asked at once, again when it grows old, and each minute
@@ -122,13 +130,20 @@ impl Directory {
     }
 
     async fn refresh(&self) {
-        match self.http.discover(&self.settings.rules.authority, &self.settings.tenant).await {
+        match self
+            .http
+            .discover(&self.settings.rules.authority, &self.settings.tenant)
+            .await
+        {
             Ok((endpoints, keys)) => {
                 self.lock().keep(Known { endpoints, keys }, self.clock.now());
                 tracing::info!("the directory's keys are up to date");
             }
             Err(error) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "the directory cannot be asked for its keys");
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "the directory cannot be asked for its keys"
+                );
             }
         }
     }
@@ -155,10 +170,19 @@ impl Directory {
         let known = self.known(self.clock.now()).ok_or(DirectoryError::Unavailable)?;
         let token = self
             .http
-            .redeem(&known.endpoints.token, &self.settings, code, &pending.redirect_uri, &pending.verifier)
+            .redeem(
+                &known.endpoints.token,
+                &self.settings,
+                code,
+                &pending.redirect_uri,
+                &pending.verifier,
+            )
             .await
             .map_err(|error| {
-                tracing::info!(error = &error as &dyn std::error::Error, "the directory gave no token for a code");
+                tracing::info!(
+                    error = &error as &dyn std::error::Error,
+                    "the directory gave no token for a code"
+                );
                 match error {
                     AskError::Refused(_) | AskError::Malformed => DirectoryError::NoToken,
                     AskError::Unreachable(_) | AskError::Timeout | AskError::TooLarge | AskError::Address => {
@@ -166,8 +190,15 @@ impl Directory {
                     }
                 }
             })?;
-        let judge =
-            |keys: &KeySet| id_token(token.expose(), keys, &self.settings.rules, &pending.nonce, self.clock.now());
+        let judge = |keys: &KeySet| {
+            id_token(
+                token.expose(),
+                keys,
+                &self.settings.rules,
+                &pending.nonce,
+                self.clock.now(),
+            )
+        };
         self.judged(&token, NamedBy::Directory, judge).await
     }
 
@@ -184,6 +215,8 @@ impl Directory {
 
 impl core::fmt::Debug for Directory {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Directory").field("settings", &self.settings).finish_non_exhaustive()
+        f.debug_struct("Directory")
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
     }
 }

@@ -76,7 +76,10 @@ impl Directory {
         let record = serde_json::to_vec(&pending).map_err(|_| DirectoryError::Unavailable)?;
         let (key, places) = (key(&state), Places::new(opener, MAX_PER_ADDRESS));
         let groups = places.groups();
-        let opened = self.cache.put(Entry::new(Space::DirectoryState, &key, &record).with_group_limits(&groups)).await;
+        let opened = self
+            .cache
+            .put(Entry::new(Space::DirectoryState, &key, &record).with_group_limits(&groups))
+            .await;
         opened.map_err(|error| match error {
             PutError::Full { wait } => DirectoryError::Busy(wait),
             PutError::GroupFull { wait } => DirectoryError::TooManyLogins(wait),
@@ -90,7 +93,11 @@ impl Directory {
                 DirectoryError::Unavailable
             }
         })?;
-        Ok(Opened { url: format!("{endpoint}{separator}{query}"), state, browser })
+        Ok(Opened {
+            url: format!("{endpoint}{separator}{query}"),
+            state,
+            browser,
+        })
     }
 
     /// Takes the login of a state: whoever comes second finds nothing.
@@ -105,11 +112,19 @@ impl Directory {
         page: bool,
     ) -> Result<Pending, DirectoryError> {
         let record = self.cache.take(Space::DirectoryState, &key(state)).await;
-        let record = record.map_err(|_| DirectoryError::Unavailable)?.ok_or(DirectoryError::State)?;
+        let record = record
+            .map_err(|_| DirectoryError::Unavailable)?
+            .ok_or(DirectoryError::State)?;
         let pending: Pending = serde_json::from_slice(&record).map_err(|_| DirectoryError::State)?;
-        let shown = secrets.iter().any(|secret| digest(secret).ct_eq(&pending.browser).into());
+        let shown = secrets
+            .iter()
+            .any(|secret| digest(secret).ct_eq(&pending.browser).into());
         let near = secrets.is_empty() && !page && !pending.begun_by_browser && caller.0 == pending.opener;
-        if shown || near { Ok(pending) } else { Err(DirectoryError::State) }
+        if shown || near {
+            Ok(pending)
+        } else {
+            Err(DirectoryError::State)
+        }
     }
 }
 

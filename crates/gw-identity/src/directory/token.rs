@@ -109,7 +109,10 @@ pub fn id_token(text: &str, keys: &KeySet, rules: &Rules, nonce: &str, now: Time
     if nonce.is_empty() || !bool::from(sent.as_bytes().ct_eq(nonce.as_bytes())) {
         return Err(Fault::Nonce);
     }
-    Ok(Identity { tenant, subject: claims.subject()? })
+    Ok(Identity {
+        tenant,
+        subject: claims.subject()?,
+    })
 }
 
 /// Which application's own access token for us it is (DS-5), in the older (v1) or the newer (v2) form.
@@ -134,13 +137,21 @@ pub fn service_principal(text: &str, keys: &KeySet, rules: &Rules, now: Timestam
     }
     let app_only = match claims.idtyp.as_deref() {
         Some(kind) => kind == "app",
-        None => claims.sub.as_deref().is_some_and(|sub| Some(sub) == claims.oid.as_deref()),
+        None => claims
+            .sub
+            .as_deref()
+            .is_some_and(|sub| Some(sub) == claims.oid.as_deref()),
     };
     if claims.scp.is_some() || !app_only {
         return Err(Fault::NotAppOnly);
     }
     let client = client.filter(|client| !client.is_empty()).ok_or(Fault::Client)?;
-    if !rules.sp_clients.is_empty() && !rules.sp_clients.iter().any(|listed| listed.eq_ignore_ascii_case(client)) {
+    if !rules.sp_clients.is_empty()
+        && !rules
+            .sp_clients
+            .iter()
+            .any(|listed| listed.eq_ignore_ascii_case(client))
+    {
         return Err(Fault::Client);
     }
     if let Some(role) = &rules.sp_role
@@ -148,7 +159,10 @@ pub fn service_principal(text: &str, keys: &KeySet, rules: &Rules, now: Timestam
     {
         return Err(Fault::Role);
     }
-    Ok(Identity { tenant, subject: claims.subject()? })
+    Ok(Identity {
+        tenant,
+        subject: claims.subject()?,
+    })
 }
 
 impl Rules {
@@ -160,7 +174,11 @@ impl Rules {
     /// A key that says for whom it signs must sign for this tenant.
     fn check_key(&self, template: Option<&str>, tenant: Uuid) -> Result<(), Fault> {
         let fits = |template: &str| template.replace("{tenantid}", &tenant.to_string()) == self.v2_issuer(tenant);
-        if template.is_none_or(fits) { Ok(()) } else { Err(Fault::KeyIssuer) }
+        if template.is_none_or(fits) {
+            Ok(())
+        } else {
+            Err(Fault::KeyIssuer)
+        }
     }
 }
 
@@ -207,7 +225,9 @@ enum Audience {
 /// The key that a token names, unread otherwise.
 pub(super) fn key_id(text: &str) -> Option<String> {
     let header = text.split_once('.')?.0;
-    serde_json::from_slice::<Header>(&URL_SAFE_NO_PAD.decode(header).ok()?).ok()?.kid
+    serde_json::from_slice::<Header>(&URL_SAFE_NO_PAD.decode(header).ok()?)
+        .ok()?
+        .kid
 }
 
 /// The claims of a token signed with a known key, and for whom that key signs.
@@ -226,7 +246,9 @@ fn open(text: &str, keys: &KeySet) -> Result<(Claims, Option<String>), Fault> {
     let id = header.kid.ok_or(Fault::Malformed)?;
     let mut known = keys.named(&id).peekable();
     known.peek().ok_or(Fault::UnknownKey)?;
-    let key = known.find(|key| key.signed(signed.as_bytes(), &signature)).ok_or(Fault::Signature)?;
+    let key = known
+        .find(|key| key.signed(signed.as_bytes(), &signature))
+        .ok_or(Fault::Signature)?;
     let claims = serde_json::from_slice(&payload).map_err(|_| Fault::Malformed)?;
     Ok((claims, key.issuer.clone()))
 }
@@ -248,7 +270,10 @@ impl Claims {
         let text = self.tid.as_deref().ok_or(Fault::TenantId)?;
         // Hyphenated only: issuers are compared with the text made of it.
         let is_plain = text.len() == 36;
-        Uuid::try_parse(text).ok().filter(|id| is_plain && !id.is_nil()).ok_or(Fault::TenantId)
+        Uuid::try_parse(text)
+            .ok()
+            .filter(|id| is_plain && !id.is_nil())
+            .ok_or(Fault::TenantId)
     }
 
     fn audience(&self) -> Result<&str, Fault> {
@@ -264,7 +289,11 @@ impl Claims {
     /// The object id is the same in every application of the tenant; the subject is not. It is a GUID, and has one text, so
     /// that no spelling makes a second account.
     fn subject(&self) -> Result<ExternalId, Fault> {
-        let oid = self.oid.as_deref().and_then(|oid| Uuid::try_parse(oid).ok()).filter(|oid| !oid.is_nil());
+        let oid = self
+            .oid
+            .as_deref()
+            .and_then(|oid| Uuid::try_parse(oid).ok())
+            .filter(|oid| !oid.is_nil());
         let oid = oid.ok_or(Fault::Subject)?;
         ExternalId::new(&format!("directory:{oid}")).map_err(|_| Fault::Subject)
     }

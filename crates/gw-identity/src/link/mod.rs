@@ -74,8 +74,15 @@ impl Challenges {
         let nonce = hex::encode(bytes);
         let until = facts.now.plus(LIFE);
         let message = text(facts, &nonce, until);
-        let challenge = Challenge { user: facts.user, failures: 0, until, message: message.clone() };
-        self.cache.put(Entry::new(Space::LinkChallenge, &nonce, &challenge.write())).await?;
+        let challenge = Challenge {
+            user: facts.user,
+            failures: 0,
+            until,
+            message: message.clone(),
+        };
+        self.cache
+            .put(Entry::new(Space::LinkChallenge, &nonce, &challenge.write()))
+            .await?;
         Ok((nonce, message))
     }
 
@@ -92,10 +99,15 @@ impl Challenges {
     /// Counts a wrong answer of its owner; the fifth burns the challenge.
     pub(crate) async fn fail(&self, nonce: &str) -> Result<(), Unusable> {
         let counted = self.cache.update(Space::LinkChallenge, nonce, |bytes| {
-            let Some(mut challenge) = Challenge::read(bytes) else { return (Change::Remove, ()) };
+            let Some(mut challenge) = Challenge::read(bytes) else {
+                return (Change::Remove, ());
+            };
             challenge.failures = challenge.failures.saturating_add(1);
-            let change =
-                if challenge.failures >= MAX_FAILURES { Change::Remove } else { Change::Set(challenge.write()) };
+            let change = if challenge.failures >= MAX_FAILURES {
+                Change::Remove
+            } else {
+                Change::Set(challenge.write())
+            };
             (change, ())
         });
         counted.await?;
@@ -104,10 +116,12 @@ impl Challenges {
 
     /// Takes the challenge out, for the one answer that counts.
     pub(crate) async fn take(&self, nonce: &str, user: UserId) -> Result<Challenge, Unusable> {
-        let taken = self.cache.update(Space::LinkChallenge, nonce, |bytes| match Challenge::read(bytes) {
-            Some(challenge) if challenge.user == user => (Change::Remove, Some(challenge)),
-            _ => (Change::Keep, None),
-        });
+        let taken = self
+            .cache
+            .update(Space::LinkChallenge, nonce, |bytes| match Challenge::read(bytes) {
+                Some(challenge) if challenge.user == user => (Change::Remove, Some(challenge)),
+                _ => (Change::Keep, None),
+            });
         taken.await?.flatten().ok_or(Unusable::Gone)
     }
 

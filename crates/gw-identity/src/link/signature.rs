@@ -29,7 +29,9 @@ pub(crate) fn challenge_hash(message: &str) -> B256 {
 /// A signature as bytes, of whatever form: what a contract wallet takes is its own affair.
 pub(crate) fn parse_bytes(text: &str) -> Option<Vec<u8>> {
     const MAX: usize = 8 * 1024;
-    hex::decode(text.strip_prefix("0x").unwrap_or(text)).ok().filter(|bytes| bytes.len() <= MAX)
+    hex::decode(text.strip_prefix("0x").unwrap_or(text))
+        .ok()
+        .filter(|bytes| bytes.len() <= MAX)
 }
 
 fn parse(text: &str) -> Option<Signature> {
@@ -107,16 +109,25 @@ mod tests {
     #[test]
     fn lk3_malformed_signatures_are_nobodys() {
         let whole = hex::encode(signed().as_bytes());
-        for text in
-            ["", "0x", "zz", whole.get(..126).unwrap(), &format!("{whole}00"), &"00".repeat(65), &"ff".repeat(65)]
-        {
+        for text in [
+            "",
+            "0x",
+            "zz",
+            whole.get(..126).unwrap(),
+            &format!("{whole}00"),
+            &"00".repeat(65),
+            &"ff".repeat(65),
+        ] {
             assert_eq!(signer(TEXT, text), None, "{text}");
         }
     }
 
     #[test]
     fn lk2_addresses_are_0x_and_forty_digits() {
-        assert_eq!(parse_address("0x00000000000000000000000000000000000000fF"), Some(Address::with_last_byte(255)));
+        assert_eq!(
+            parse_address("0x00000000000000000000000000000000000000fF"),
+            Some(Address::with_last_byte(255))
+        );
         for bad in [
             "",
             "0x",

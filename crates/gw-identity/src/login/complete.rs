@@ -44,10 +44,16 @@ pub(crate) async fn complete(state: &IdentityState, attempt: Attempt) -> Result<
 }
 
 async fn try_complete(state: &IdentityState, attempt: Attempt) -> Result<TokenPair, LoginError> {
-    let Attempt { session, token, provenance } = attempt;
+    let Attempt {
+        session,
+        token,
+        provenance,
+    } = attempt;
     let now = state.edge.now();
     let inner = &state.inner;
-    let Some(request) = inner.sessions.pending(session).await? else { return Err(LoginError::SessionOver) };
+    let Some(request) = inner.sessions.pending(session).await? else {
+        return Err(LoginError::SessionOver);
+    };
     if let Some(wait) = inner.failures.exhausted(session, provenance.client).await? {
         return Err(LoginError::TooManyFailures(wait));
     }
@@ -56,7 +62,10 @@ async fn try_complete(state: &IdentityState, attempt: Attempt) -> Result<TokenPa
             .verifier
             .verify(&token, &request, now)
             .await
-            .map_err(|error| LoginError::Proof { error, verify_url: inner.config.humanity_verify_url.clone() }),
+            .map_err(|error| LoginError::Proof {
+                error,
+                verify_url: inner.config.humanity_verify_url.clone(),
+            }),
         Err(error) => Err(error),
     };
     let proved = match verified {
@@ -74,7 +83,11 @@ async fn try_complete(state: &IdentityState, attempt: Attempt) -> Result<TokenPa
         let issued = issue(&state, session, &proved, &provenance).await;
         if let Err(error) = &issued {
             let reason = error.reason().unwrap_or(Reason::AuthenticationFailed);
-            let refusal = Refusal { reason, exact: error.exact(), subject: Some(proved.subject.clone()) };
+            let refusal = Refusal {
+                reason,
+                exact: error.exact(),
+                subject: Some(proved.subject.clone()),
+            };
             if state.inner.sessions.release(session, &refusal).await.is_err() {
                 tracing::warn!("a login session stays claimed: the cache is away");
             }
@@ -98,7 +111,18 @@ async fn refuse(
         // What cannot be counted is answered as an outage: tries without a count would be tries without end.
         state.inner.failures.count(session, provenance.client).await?;
     }
-    Ok(state.inner.sessions.refuse(session, &Refusal { reason, exact: error.exact(), subject: None }).await?)
+    Ok(state
+        .inner
+        .sessions
+        .refuse(
+            session,
+            &Refusal {
+                reason,
+                exact: error.exact(),
+                subject: None,
+            },
+        )
+        .await?)
 }
 
 fn note_refusal(state: &IdentityState, proved: Option<&Proved>, provenance: &Provenance, reason: Reason) {
@@ -135,7 +159,11 @@ async fn issue(
     let wallet = start_family(state, &mut tx, &user, family).await?;
     let page = start_family(state, &mut tx, &user, state.inner.issuer.sibling(family)).await?;
     let sealed = state.inner.vault.seal(session, &page).ok_or(LoginError::Unsealed)?;
-    let by = LoggedIn { at: tx.now(), subject: user.external_id.clone(), provider: proved.amr.as_str().to_owned() };
+    let by = LoggedIn {
+        at: tx.now(),
+        subject: user.external_id.clone(),
+        provider: proved.amr.as_str().to_owned(),
+    };
     tx.commit().await?;
 
     let mut event = security::event(SecurityKind::Login, provenance);

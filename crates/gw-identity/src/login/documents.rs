@@ -40,7 +40,10 @@ pub(crate) struct DocumentSource {
 
 impl DocumentSource {
     pub(crate) fn new(outbound: Outbound, gateway: &str) -> Self {
-        Self { outbound, gateway: gateway.trim_end_matches('/').to_owned() }
+        Self {
+            outbound,
+            gateway: gateway.trim_end_matches('/').to_owned(),
+        }
     }
 
     /// The document at `url`, at most 1 MiB.
@@ -61,7 +64,10 @@ impl DocumentSource {
                 };
             }
             let to = answer.headers().get(header::LOCATION).and_then(|to| to.to_str().ok());
-            address = to.filter(|to| to.starts_with("https://")).and_then(uri).ok_or(DocumentError::Redirect)?;
+            address = to
+                .filter(|to| to.starts_with("https://"))
+                .and_then(uri)
+                .ok_or(DocumentError::Redirect)?;
         }
         Err(DocumentError::Redirect)
     }
@@ -87,9 +93,22 @@ mod tests {
     async fn zk76_only_https_and_ipfs_are_addresses() {
         let source = DocumentSource::new(Outbound::new().unwrap(), "https://gateway.example/");
         let address = |url| source.address(url).map(|uri| uri.to_string()).ok();
-        assert_eq!(address("ipfs://Qm1/kyc.json").as_deref(), Some("https://gateway.example/ipfs/Qm1/kyc.json"));
-        assert_eq!(address("https://schemas.example/a?b=c").as_deref(), Some("https://schemas.example/a?b=c"));
-        for url in ["http://schemas.example/a", "file:///etc/passwd", "https://", "/a", "", "ipfs:Qm1"] {
+        assert_eq!(
+            address("ipfs://Qm1/kyc.json").as_deref(),
+            Some("https://gateway.example/ipfs/Qm1/kyc.json")
+        );
+        assert_eq!(
+            address("https://schemas.example/a?b=c").as_deref(),
+            Some("https://schemas.example/a?b=c")
+        );
+        for url in [
+            "http://schemas.example/a",
+            "file:///etc/passwd",
+            "https://",
+            "/a",
+            "",
+            "ipfs:Qm1",
+        ] {
             assert_eq!(address(url), None, "{url}");
         }
     }

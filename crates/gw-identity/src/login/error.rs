@@ -115,11 +115,28 @@ impl LoginError {
             | Self::SessionOver
             | Self::TooManyFailures(_)
             | Self::SessionsAway(_) => None,
-            Self::NoToken | Self::Proof { error: ProofError::Unreadable, .. } => Some(Reason::InvalidRequest),
-            Self::CredentialTaken | Self::Proof { error: ProofError::Failed, .. } => Some(Reason::VerificationFailed),
-            Self::Proof { error: ProofError::HumanityMissing, .. } => Some(Reason::HumanityRequired),
-            Self::Proof { error: ProofError::NetworkNotSupported, .. } => Some(Reason::NetworkNotSupported),
-            Self::Proof { error: ProofError::ResolverFault, .. }
+            Self::NoToken
+            | Self::Proof {
+                error: ProofError::Unreadable,
+                ..
+            } => Some(Reason::InvalidRequest),
+            Self::CredentialTaken
+            | Self::Proof {
+                error: ProofError::Failed,
+                ..
+            } => Some(Reason::VerificationFailed),
+            Self::Proof {
+                error: ProofError::HumanityMissing,
+                ..
+            } => Some(Reason::HumanityRequired),
+            Self::Proof {
+                error: ProofError::NetworkNotSupported,
+                ..
+            } => Some(Reason::NetworkNotSupported),
+            Self::Proof {
+                error: ProofError::ResolverFault,
+                ..
+            }
             | Self::Banned
             | Self::Store(_)
             | Self::Unrecorded(_)
@@ -132,7 +149,10 @@ impl LoginError {
     /// Whether the fault was ours: then it counts as no try, and the session holds no place for it (RL14).
     pub(crate) fn is_own_fault(&self) -> bool {
         match self {
-            Self::Proof { error: ProofError::ResolverFault, .. }
+            Self::Proof {
+                error: ProofError::ResolverFault,
+                ..
+            }
             | Self::Store(_)
             | Self::Unrecorded(_)
             | Self::Unsealed
@@ -173,17 +193,25 @@ impl From<LoginError> for ApiError {
             LoginError::SessionOver => Self::unauthorized("session not found or expired"),
             LoginError::TooManyFailures(wait) => Self::rate_limited(wait),
             LoginError::NoToken => Self::bad_request("token not found in request body"),
-            LoginError::Proof { error: ProofError::Unreadable, .. } => Self::bad_request("invalid token format"),
+            LoginError::Proof {
+                error: ProofError::Unreadable,
+                ..
+            } => Self::bad_request("invalid token format"),
             LoginError::CredentialTaken
-            | LoginError::Proof { error: ProofError::Failed | ProofError::NetworkNotSupported, .. } => {
-                Self::unauthorized("verification failed")
-            }
-            LoginError::Proof { error: ProofError::HumanityMissing, verify_url } => {
-                Self::forbidden("humanity_verification_required")
-                    .with("message", "a proof of humanity is required to log in")
-                    .with("verify_url", verify_url.unwrap_or_default())
-            }
-            LoginError::Proof { error: ProofError::ResolverFault, .. } => Self::unavailable("verification unavailable"),
+            | LoginError::Proof {
+                error: ProofError::Failed | ProofError::NetworkNotSupported,
+                ..
+            } => Self::unauthorized("verification failed"),
+            LoginError::Proof {
+                error: ProofError::HumanityMissing,
+                verify_url,
+            } => Self::forbidden("humanity_verification_required")
+                .with("message", "a proof of humanity is required to log in")
+                .with("verify_url", verify_url.unwrap_or_default()),
+            LoginError::Proof {
+                error: ProofError::ResolverFault,
+                ..
+            } => Self::unavailable("verification unavailable"),
             LoginError::Banned => Self::forbidden("account is banned"),
             LoginError::Store(error) => crate::error::storage(&error),
             LoginError::Unrecorded(_) => Self::audit_unavailable(),
@@ -200,45 +228,138 @@ mod tests {
     /// The table of spec/10 §2.8: situation, status, body text, session reason.
     #[test]
     fn every_situation_has_its_status_text_and_reason() {
-        let proof = |error| LoginError::Proof { error, verify_url: Some("https://verify.example".to_owned()) };
+        let proof = |error| LoginError::Proof {
+            error,
+            verify_url: Some("https://verify.example".to_owned()),
+        };
         let table = [
             (LoginError::NoVerifierId, 500, "VERIFIER_ID not configured", None),
             (LoginError::NoSchema, 503, "verification unavailable", None),
             (LoginError::Busy(Seconds(9)), 503, "too many open login sessions", None),
-            (LoginError::TooManySessions(Seconds(9)), 429, "rate limit exceeded", None),
+            (
+                LoginError::TooManySessions(Seconds(9)),
+                429,
+                "rate limit exceeded",
+                None,
+            ),
             (LoginError::NoSession, 400, "session parameter required", None),
             (LoginError::SessionOver, 401, "session not found or expired", None),
-            (LoginError::TooManyFailures(Seconds(9)), 429, "rate limit exceeded", None),
-            (LoginError::NoToken, 400, "token not found in request body", Some("invalid_request")),
-            (proof(ProofError::Unreadable), 400, "invalid token format", Some("invalid_request")),
-            (proof(ProofError::Failed), 401, "verification failed", Some("verification_failed")),
-            (proof(ProofError::NetworkNotSupported), 401, "verification failed", Some("network_not_supported")),
-            (proof(ProofError::HumanityMissing), 403, "humanity_verification_required", Some("humanity_required")),
-            (proof(ProofError::ResolverFault), 503, "verification unavailable", Some("authentication_failed")),
-            (LoginError::CredentialTaken, 401, "verification failed", Some("verification_failed")),
-            (LoginError::Banned, 403, "account is banned", Some("authentication_failed")),
+            (
+                LoginError::TooManyFailures(Seconds(9)),
+                429,
+                "rate limit exceeded",
+                None,
+            ),
+            (
+                LoginError::NoToken,
+                400,
+                "token not found in request body",
+                Some("invalid_request"),
+            ),
+            (
+                proof(ProofError::Unreadable),
+                400,
+                "invalid token format",
+                Some("invalid_request"),
+            ),
+            (
+                proof(ProofError::Failed),
+                401,
+                "verification failed",
+                Some("verification_failed"),
+            ),
+            (
+                proof(ProofError::NetworkNotSupported),
+                401,
+                "verification failed",
+                Some("network_not_supported"),
+            ),
+            (
+                proof(ProofError::HumanityMissing),
+                403,
+                "humanity_verification_required",
+                Some("humanity_required"),
+            ),
+            (
+                proof(ProofError::ResolverFault),
+                503,
+                "verification unavailable",
+                Some("authentication_failed"),
+            ),
+            (
+                LoginError::CredentialTaken,
+                401,
+                "verification failed",
+                Some("verification_failed"),
+            ),
+            (
+                LoginError::Banned,
+                403,
+                "account is banned",
+                Some("authentication_failed"),
+            ),
             (
                 LoginError::Store(StoreError::NotPrimary),
                 503,
                 "the policy store is temporarily unavailable",
                 Some("authentication_failed"),
             ),
-            (LoginError::Store(StoreError::Detached), 500, "internal error", Some("authentication_failed")),
-            (LoginError::Unrecorded(NotRecorded), 503, "audit unavailable", Some("authentication_failed")),
-            (LoginError::Unsealed, 500, "internal error", Some("authentication_failed")),
-            (LoginError::from(PutError::Full { wait: Seconds(9) }), 503, "too many open login sessions", None),
-            (LoginError::from(PutError::GroupFull { wait: Seconds(9) }), 429, "rate limit exceeded", None),
-            (LoginError::SessionsAway(Unavailable), 503, "login temporarily unavailable", None),
+            (
+                LoginError::Store(StoreError::Detached),
+                500,
+                "internal error",
+                Some("authentication_failed"),
+            ),
+            (
+                LoginError::Unrecorded(NotRecorded),
+                503,
+                "audit unavailable",
+                Some("authentication_failed"),
+            ),
+            (
+                LoginError::Unsealed,
+                500,
+                "internal error",
+                Some("authentication_failed"),
+            ),
+            (
+                LoginError::from(PutError::Full { wait: Seconds(9) }),
+                503,
+                "too many open login sessions",
+                None,
+            ),
+            (
+                LoginError::from(PutError::GroupFull { wait: Seconds(9) }),
+                429,
+                "rate limit exceeded",
+                None,
+            ),
+            (
+                LoginError::SessionsAway(Unavailable),
+                503,
+                "login temporarily unavailable",
+                None,
+            ),
         ];
         for (error, status, text, reason) in table {
             let name = format!("{error:?}");
             assert_eq!(error.reason().map(Reason::as_str), reason, "{name}");
-            let (own, opens) =
-                (error.is_own_fault(), matches!(text, "VERIFIER_ID not configured" | "too many open login sessions"));
+            let (own, opens) = (
+                error.is_own_fault(),
+                matches!(text, "VERIFIER_ID not configured" | "too many open login sessions"),
+            );
             let is_503_before_a_session = opens || matches!(error, LoginError::NoSchema);
             let answer = ApiError::from(error);
-            assert_eq!((answer.code().status().as_u16(), answer.text()), (status, text), "{name}");
-            assert_eq!(own, status >= 500 && !is_503_before_a_session, "{name}: what we answer for counts as no try");
+            assert_eq!(
+                (answer.code().status().as_u16(), answer.text()),
+                (status, text),
+                "{name}"
+            );
+            assert_eq!(
+                own,
+                status >= 500 && !is_503_before_a_session,
+                "{name}: what we answer for counts as no try"
+            );
         }
     }
 

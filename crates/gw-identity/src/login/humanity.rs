@@ -98,7 +98,14 @@ impl Humanity {
         }
         let source = DocumentSource::new(Outbound::new()?, &config.ipfs_gateway);
         let (pin, nullifier_session) = (config.schema_sha256, config.nullifier_session);
-        Ok(Self { query: config.query, given, pin, source, nullifier_session, requested: OnceLock::new() })
+        Ok(Self {
+            query: config.query,
+            given,
+            pin,
+            source,
+            nullifier_session,
+            requested: OnceLock::new(),
+        })
     }
 
     /// What every request asks for.
@@ -137,7 +144,10 @@ impl Humanity {
                 return Err(HumanityError::TooMany);
             }
             let fetched = self.source.fetch(&url).await;
-            let bytes = fetched.map_err(|source| HumanityError::Document { url: url.clone(), source })?;
+            let bytes = fetched.map_err(|source| HumanityError::Document {
+                url: url.clone(),
+                source,
+            })?;
             documents.insert(url, bytes);
             self.check_pin(&documents)?;
         }
@@ -179,7 +189,10 @@ impl Humanity {
     /// What the proofs say of who is behind them, where that was asked for (ZK-77).
     pub(super) fn nullifier(&self, accepted: &Accepted) -> Option<Nullifier> {
         let session = self.nullifier_session.clone()?;
-        Some(Nullifier { session, value: gw_zk::number::word(&accepted.nullifier()?).to_string() })
+        Some(Nullifier {
+            session,
+            value: gw_zk::number::word(&accepted.nullifier()?).to_string(),
+        })
     }
 
     fn check_pin(&self, documents: &Documents) -> Result<(), HumanityError> {
@@ -221,7 +234,11 @@ fn refused(error: &CredentialError) -> ProofError {
         | CredentialError::State(_)
         | CredentialError::NonRevocation(_) => ProofError::Failed,
     };
-    tracing::info!(error = error as &dyn core::error::Error, stage = "credential", "login proof refused");
+    tracing::info!(
+        error = error as &dyn core::error::Error,
+        stage = "credential",
+        "login proof refused"
+    );
     answer
 }
 
@@ -262,9 +279,17 @@ mod tests {
         let app = Router::new()
             .route("/ipfs/person", get(|| async { PERSON }))
             .route("/ipfs/base", get(|| async { BASE }))
-            .route("/ipfs/large", get(|| async { " ".repeat(gw_zk::schema::MAX_DOCUMENT + 1) }))
-            .route("/ipfs/away", get(|| async { axum::response::Redirect::temporary("http://127.0.0.1:1/secret") }));
-        let listener = tokio::net::TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
+            .route(
+                "/ipfs/large",
+                get(|| async { " ".repeat(gw_zk::schema::MAX_DOCUMENT + 1) }),
+            )
+            .route(
+                "/ipfs/away",
+                get(|| async { axum::response::Redirect::temporary("http://127.0.0.1:1/secret") }),
+            );
+        let listener = tokio::net::TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0)))
+            .await
+            .unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(async move { axum::serve(listener, app).await });
         format!("http://{address}")
@@ -277,11 +302,17 @@ mod tests {
         let gateway = gateway().await;
         let humanity = Humanity::new(config("ipfs://person", &gateway, ADULT)).unwrap();
         assert!(humanity.requested().is_none());
-        assert_eq!(humanity.examine(&[], user(), Timestamp::from_secs(0)).unwrap_err(), ProofError::ResolverFault);
+        assert_eq!(
+            humanity.examine(&[], user(), Timestamp::from_secs(0)).unwrap_err(),
+            ProofError::ResolverFault
+        );
         humanity.load().await.unwrap();
         assert_eq!(humanity.requested().unwrap().len(), 1);
         assert!(humanity.requested().unwrap()[0].merklized);
-        assert_eq!(humanity.examine(&[], user(), Timestamp::from_secs(0)).unwrap_err(), ProofError::HumanityMissing);
+        assert_eq!(
+            humanity.examine(&[], user(), Timestamp::from_secs(0)).unwrap_err(),
+            ProofError::HumanityMissing
+        );
     }
 
     fn user() -> Id {
@@ -303,8 +334,13 @@ mod tests {
     #[tokio::test]
     async fn zk76_what_is_absent_large_or_elsewhere_is_not_taken() {
         let gateway = gateway().await;
-        let load =
-            async |context: &str| Humanity::new(config(context, &gateway, ADULT)).unwrap().load().await.unwrap_err();
+        let load = async |context: &str| {
+            Humanity::new(config(context, &gateway, ADULT))
+                .unwrap()
+                .load()
+                .await
+                .unwrap_err()
+        };
         for (context, passing) in [("ipfs://absent", true), ("ipfs://large", true), ("ipfs://away", true)] {
             let error = load(context).await;
             assert!(matches!(error, HumanityError::Document { .. }), "{context}: {error:?}");

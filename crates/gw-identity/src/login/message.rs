@@ -95,7 +95,10 @@ impl AuthorizationRequest {
 /// The one envelope we take (ZK-3).
 fn profile(circuits: &[Circuit]) -> String {
     let circuits: Vec<&str> = circuits.iter().map(|circuit| circuit.id()).collect();
-    format!("iden3comm/v1;env=application/iden3-zkp-json;circuitId={};alg=groth16", circuits.join(","))
+    format!(
+        "iden3comm/v1;env=application/iden3-zkp-json;circuitId={};alg=groth16",
+        circuits.join(",")
+    )
 }
 
 /// Names host, time and a code, so that a stranger's QR code is recognized as such (spec/10 section 10).
@@ -105,7 +108,11 @@ fn reason(facts: &RequestFacts<'_>, entropy: &dyn Entropy) -> String {
     let mut chance = [0u8; 8];
     entropy.fill(&mut chance);
     let code = u64::from_le_bytes(chance) % 100;
-    format!("Log in to {host} at {:02}:{:02} UTC, code {code:02}", minutes / 60, minutes % 60)
+    format!(
+        "Log in to {host} at {:02}:{:02} UTC, code {code:02}",
+        minutes / 60,
+        minutes % 60
+    )
 }
 
 /// Where the wallet is told to post (ZK-4). Headers never say; the page may, within limits.
@@ -113,9 +120,15 @@ fn reason(facts: &RequestFacts<'_>, entropy: &dyn Entropy) -> String {
 /// In production only an origin of ours counts. In development a loopback page means BASE_URL, since the wallet runs
 /// elsewhere; another host is how the wallet reaches this machine, on the port we listen on.
 pub(crate) fn callback_base(asked: Option<&str>, base_url: &str, own: &OwnOrigins, production: bool) -> String {
-    let Some(origin) = asked.and_then(|asked| Origin::of(asked).ok()) else { return base_url.to_owned() };
+    let Some(origin) = asked.and_then(|asked| Origin::of(asked).ok()) else {
+        return base_url.to_owned();
+    };
     if production {
-        return if own.is_own(&origin) { origin.as_str().to_owned() } else { base_url.to_owned() };
+        return if own.is_own(&origin) {
+            origin.as_str().to_owned()
+        } else {
+            base_url.to_owned()
+        };
     }
     if origin.is_loopback() {
         return base_url.to_owned();
@@ -154,7 +167,10 @@ mod tests {
         assert_eq!(json["thid"], json["id"]);
         assert_eq!(json["typ"], "application/iden3comm-plain-json");
         assert_eq!(json["type"], "https://iden3-communication.io/authorization/1.0/request");
-        assert_eq!(json["from"], "did:iden3:privado:main:2ScrbEuw9jLXMapW3DELXBbDco5EURzJZRN1tYj7L7");
+        assert_eq!(
+            json["from"],
+            "did:iden3:privado:main:2ScrbEuw9jLXMapW3DELXBbDco5EURzJZRN1tYj7L7"
+        );
         assert_eq!(
             json["body"]["callbackUrl"],
             "https://gate.example/auth/callback?session=00000000-0000-0000-0000-000000000007"
@@ -164,15 +180,26 @@ mod tests {
             json["body"]["accept"],
             serde_json::json!(["iden3comm/v1;env=application/iden3-zkp-json;circuitId=authV2;alg=groth16"])
         );
-        assert_eq!(json["expires_time"].as_i64().unwrap() - json["created_time"].as_i64().unwrap(), 600);
-        assert!(json["body"]["reason"].as_str().unwrap().starts_with("Log in to gate.example at 22:14 UTC, code "));
+        assert_eq!(
+            json["expires_time"].as_i64().unwrap() - json["created_time"].as_i64().unwrap(),
+            600
+        );
+        assert!(
+            json["body"]["reason"]
+                .as_str()
+                .unwrap()
+                .starts_with("Log in to gate.example at 22:14 UTC, code ")
+        );
     }
 
     #[test]
     fn zk3_further_circuits_stand_in_the_same_profile() {
         let circuits = [Circuit::AuthV2, Circuit::AuthV3, Circuit::AuthV3Small];
         let envelope = "iden3comm/v1;env=application/iden3-zkp-json";
-        assert_eq!(profile(&circuits), format!("{envelope};circuitId=authV2,authV3,authV3-8-32;alg=groth16"));
+        assert_eq!(
+            profile(&circuits),
+            format!("{envelope};circuitId=authV2,authV3,authV3-8-32;alg=groth16")
+        );
     }
 
     #[test]
@@ -192,8 +219,12 @@ mod tests {
         assert_eq!(base(None), BASE);
         assert_eq!(base(Some("https://app.example/login")), "https://app.example");
         assert_eq!(base(Some("https://explorer.example")), "https://explorer.example");
-        for foreign in ["https://evil.example", "https://gate.example.evil.example", "http://gate.example", "nonsense"]
-        {
+        for foreign in [
+            "https://evil.example",
+            "https://gate.example.evil.example",
+            "http://gate.example",
+            "nonsense",
+        ] {
             assert_eq!(base(Some(foreign)), BASE, "{foreign}");
         }
     }
@@ -201,8 +232,12 @@ mod tests {
     #[test]
     fn zk4_development_reaches_this_machine_from_elsewhere() {
         let base_url = "http://localhost:8080";
-        let own =
-            OwnOrigins { base: Origin::of(base_url).unwrap(), frontend: None, listed: Vec::new(), any_localhost: true };
+        let own = OwnOrigins {
+            base: Origin::of(base_url).unwrap(),
+            frontend: None,
+            listed: Vec::new(),
+            any_localhost: true,
+        };
         let base = |asked| callback_base(Some(asked), base_url, &own, false);
         assert_eq!(base("http://127.0.0.1:3000"), base_url);
         assert_eq!(base("http://192.168.1.5:3000"), "http://192.168.1.5:8080");

@@ -43,7 +43,11 @@ impl ProofVerifier for MockVerifier {
             return self.otherwise.verify(token, request, now);
         };
         let proved = match ExternalId::new(name) {
-            Ok(subject) if subject.is_did() => Ok(Proved { subject, amr: Amr::Mock, nullifier: None }),
+            Ok(subject) if subject.is_did() => Ok(Proved {
+                subject,
+                amr: Amr::Mock,
+                nullifier: None,
+            }),
             Ok(_) | Err(_) => Err(ProofError::Unreadable),
         };
         Box::pin(std::future::ready(proved))
@@ -58,7 +62,9 @@ pub(crate) async fn admin_group(tx: &mut Tx, proved: &Proved) -> Result<Option<G
     if let Some(group) = tx.read().find_group_by_slug(Organization::DEFAULT, GROUP).await? {
         return Ok(Some(group.id));
     }
-    let group = tx.create_group(NewGroup::plain(Organization::DEFAULT, GROUP, GROUP)).await?;
+    let group = tx
+        .create_group(NewGroup::plain(Organization::DEFAULT, GROUP, GROUP))
+        .await?;
     let access = AccessInput {
         allowed_methods: vec!["*".to_owned()],
         claims: [Claim::Admin].into_iter().collect(),

@@ -47,13 +47,20 @@ impl Opener {
 
     /// The same with a cookie of its own: from then on only that counts.
     pub(crate) fn with_cookie(self) -> Self {
-        Self { by_address: false, ..self }
+        Self {
+            by_address: false,
+            ..self
+        }
     }
 
     /// The places that the opener may take. A page can send its visitors to the login as often as it likes: it gets half of
     /// them, so that whoever signs in by a click finds the other half (HD34).
     pub(crate) fn places(&self) -> Places {
-        let most = if self.by_foreign_script { MAX_OPEN_PER_ADDRESS / 2 } else { MAX_OPEN_PER_ADDRESS };
+        let most = if self.by_foreign_script {
+            MAX_OPEN_PER_ADDRESS / 2
+        } else {
+            MAX_OPEN_PER_ADDRESS
+        };
         Places::new(self.address, most)
     }
 
@@ -76,9 +83,16 @@ impl<'a> OpenerEvidence<'a> {
     /// What a request from `client` shows.
     pub(crate) fn of(headers: &'a HeaderMap, client: ClientAddress) -> Self {
         // A header that is no text is a wrong secret, not none.
-        let in_headers = headers.get_all(SECRET_HEADER).iter().map(|value| value.to_str().unwrap_or_default());
+        let in_headers = headers
+            .get_all(SECRET_HEADER)
+            .iter()
+            .map(|value| value.to_str().unwrap_or_default());
         let is_browser = OwnOrigins::sent_by_browser(headers) || headers.contains_key(header::COOKIE);
-        Self { secrets: in_headers.chain(cookies::all_logins(headers)).collect(), client, is_browser }
+        Self {
+            secrets: in_headers.chain(cookies::all_logins(headers)).collect(),
+            client,
+            is_browser,
+        }
     }
 }
 

@@ -13,7 +13,10 @@ pub(crate) struct Places {
 impl Places {
     /// Of an opener.
     pub(crate) fn new(opener: ClientAddress, per_address: u32) -> Self {
-        Self { networks: Networks::from(opener), per_address }
+        Self {
+            networks: Networks::from(opener),
+            per_address,
+        }
     }
 
     /// The groups that an open login counts in. An IPv6 site holds three times as much as a subscriber's network, an
@@ -22,11 +25,19 @@ impl Places {
         let names = self.networks.names();
         let factors: &[u32] = if names.len() > 2 { &[1, 3, 9] } else { &[1, 10] };
         let most = factors.iter().map(|factor| self.per_address.saturating_mul(*factor));
-        names.iter().zip(most).map(|(name, most)| Group::new(name, most)).collect()
+        names
+            .iter()
+            .zip(most)
+            .map(|(name, most)| Group::new(name, most))
+            .collect()
     }
 
     /// The same for what is finished: it takes no place of an open one, and yields by network all the same.
     pub(crate) fn unlimited(&self) -> Vec<Group<'_>> {
-        self.networks.names().iter().map(|name| Group::unlimited(name)).collect()
+        self.networks
+            .names()
+            .iter()
+            .map(|name| Group::unlimited(name))
+            .collect()
     }
 }

@@ -141,13 +141,20 @@ pub enum Progress {
 
 impl LoginSession {
     pub(crate) fn new(request: AuthorizationRequest, opener: Opener, now: Timestamp) -> Self {
-        Self { request, opener, opened_at: now, state: State::Pending { refused: None } }
+        Self {
+            request,
+            opener,
+            opened_at: now,
+            state: State::Pending { refused: None },
+        }
     }
 
     /// How far it is, for somebody who is its opener or not.
     pub(crate) fn status(&self, to_opener: bool) -> Status {
         match &self.state {
-            State::Pending { refused: Some(refusal) } if to_opener => Status::Pending { refused: Some(refusal.reason) },
+            State::Pending { refused: Some(refusal) } if to_opener => Status::Pending {
+                refused: Some(refusal.reason),
+            },
             State::Completed { pair, .. } if to_opener => Status::Completed(pair.clone()),
             State::Pending { .. } | State::Claimed | State::Completed { .. } => Status::Pending { refused: None },
         }
@@ -169,13 +176,22 @@ impl LoginSession {
     fn view(self, id: Uuid) -> SessionView {
         let progress = match self.state {
             State::Pending { refused: None } | State::Claimed => Progress::Open,
-            State::Pending { refused: Some(Refusal { exact, subject, .. }) } => Progress::Refused { exact, subject },
-            State::Completed { by: LoggedIn { at, subject, provider }, .. } => {
-                Progress::Completed { at, subject, provider }
-            }
+            State::Pending {
+                refused: Some(Refusal { exact, subject, .. }),
+            } => Progress::Refused { exact, subject },
+            State::Completed {
+                by: LoggedIn { at, subject, provider },
+                ..
+            } => Progress::Completed { at, subject, provider },
         };
         let expires_at = self.opened_at.plus(LIFE);
-        SessionView { id, opened_at: self.opened_at, expires_at, opener: self.opener.address, progress }
+        SessionView {
+            id,
+            opened_at: self.opened_at,
+            expires_at,
+            opener: self.opener.address,
+            progress,
+        }
     }
 }
 
@@ -227,7 +243,9 @@ impl LoginSessions {
     /// Notes a refused proof; the session stays open (ZK-10).
     pub(crate) async fn refuse(&self, id: LoginId, refusal: &Refusal) -> Result<(), Unavailable> {
         let note = |state| match state {
-            State::Pending { .. } => Some(State::Pending { refused: Some(refusal.clone()) }),
+            State::Pending { .. } => Some(State::Pending {
+                refused: Some(refusal.clone()),
+            }),
             State::Claimed | State::Completed { .. } => None,
         };
         self.change(id, note).await.map(|_| ())
@@ -245,7 +263,9 @@ impl LoginSessions {
     /// Opens a claimed session again, for the reason that it could not be completed.
     pub(crate) async fn release(&self, id: LoginId, refusal: &Refusal) -> Result<(), Unavailable> {
         let release = |state| match state {
-            State::Claimed => Some(State::Pending { refused: Some(refusal.clone()) }),
+            State::Claimed => Some(State::Pending {
+                refused: Some(refusal.clone()),
+            }),
             State::Pending { .. } | State::Completed { .. } => None,
         };
         self.change(id, release).await.map(|_| ())
@@ -256,7 +276,9 @@ impl LoginSessions {
     pub(crate) async fn set_aside(&self, id: LoginId, now: Timestamp) -> Result<(), Unavailable> {
         let key = id.key();
         let open = self.cache.get(Space::LoginSession, &key).await?;
-        let Some(session) = open.as_deref().and_then(LoginSession::read) else { return Ok(()) };
+        let Some(session) = open.as_deref().and_then(LoginSession::read) else {
+            return Ok(());
+        };
         // Claimed, so that no proof completes the one that is taken away.
         if !matches!(session.state, State::Pending { .. }) || !self.claim(id).await? {
             return Ok(());
@@ -266,7 +288,9 @@ impl LoginSessions {
         let left = Duration::from_micros(u64::try_from(left).unwrap_or(0));
         let places = session.opener.places();
         let groups = places.unlimited();
-        let aside = Entry::new(Space::FinishedLogin, &key, &bytes).living(left).with_group_limits(&groups);
+        let aside = Entry::new(Space::FinishedLogin, &key, &bytes)
+            .living(left)
+            .with_group_limits(&groups);
         self.cache.put(aside).await.map_err(|_| Unavailable)?;
         if self.cache.take(Space::LoginSession, &key).await?.is_none() {
             // Ended meanwhile by an administrator.
@@ -282,7 +306,10 @@ impl LoginSessions {
         let Some(session) = open.as_deref().and_then(LoginSession::read) else {
             // One that was set aside holds no place.
             let completed = |state| {
-                let by = || State::Completed { pair: pair.clone(), by: by.clone() };
+                let by = || State::Completed {
+                    pair: pair.clone(),
+                    by: by.clone(),
+                };
                 matches!(state, State::Claimed).then(by)
             };
             return self.change(id, completed).await.map(|_| ());
@@ -292,11 +319,16 @@ impl LoginSessions {
         }
         let left = session.opened_at.plus(LIFE).micros().saturating_sub(by.at.micros());
         let places = session.opener.places();
-        let state = State::Completed { pair: pair.clone(), by: by.clone() };
+        let state = State::Completed {
+            pair: pair.clone(),
+            by: by.clone(),
+        };
         let bytes = serde_json::to_vec(&LoginSession { state, ..session }).map_err(|_| Unavailable)?;
         let left = Duration::from_micros(u64::try_from(left).unwrap_or(0));
         let groups = places.unlimited();
-        let finished = Entry::new(Space::FinishedLogin, &key, &bytes).living(left).with_group_limits(&groups);
+        let finished = Entry::new(Space::FinishedLogin, &key, &bytes)
+            .living(left)
+            .with_group_limits(&groups);
         // In this order: a poll in between sees one that is not completed yet, never none.
         self.cache.put(finished).await.map_err(|_| Unavailable)?;
         if self.cache.take(Space::LoginSession, &key).await?.is_none() {
@@ -324,7 +356,9 @@ impl LoginSessions {
 
     /// The session of a handle.
     pub async fn find_view(&self, handle: Uuid) -> Result<Option<SessionView>, Unavailable> {
-        let Some(id) = self.by_handle(handle).await? else { return Ok(None) };
+        let Some(id) = self.by_handle(handle).await? else {
+            return Ok(None);
+        };
         Ok(self.find(id).await?.map(|session| session.view(handle)))
     }
 
@@ -356,7 +390,10 @@ impl LoginSessions {
 
     /// What administrators call a session: who knows it cannot poll.
     fn handle(&self, id: LoginId) -> Uuid {
-        let tag = self.mac.clone().map(|mac| mac.chain_update(HANDLE).chain_update(id.0).finalize().into_bytes());
+        let tag = self
+            .mac
+            .clone()
+            .map(|mac| mac.chain_update(HANDLE).chain_update(id.0).finalize().into_bytes());
         let bytes = tag.and_then(|tag| tag.first_chunk::<16>().copied()).unwrap_or_default();
         uuid::Builder::from_custom_bytes(bytes).into_uuid()
     }
@@ -405,9 +442,20 @@ impl LoginSessions {
         for space in [Space::LoginSession, Space::FinishedLogin] {
             let changed = self.cache.update(space, &key, |bytes| {
                 let moved = LoginSession::read(bytes).and_then(|session| {
-                    let LoginSession { request, opener, opened_at, state } = session;
+                    let LoginSession {
+                        request,
+                        opener,
+                        opened_at,
+                        state,
+                    } = session;
                     let state = next(state)?;
-                    serde_json::to_vec(&LoginSession { request, opener, opened_at, state }).ok()
+                    serde_json::to_vec(&LoginSession {
+                        request,
+                        opener,
+                        opened_at,
+                        state,
+                    })
+                    .ok()
                 });
                 match moved {
                     Some(bytes) => (Change::Set(bytes), true),
@@ -447,7 +495,10 @@ impl Failures {
 
     /// Counts a rejected proof.
     pub(crate) async fn count(&self, id: LoginId, client: ClientAddress) -> Result<(), Unavailable> {
-        self.cache.hit(Window::LoginFailures, &key(id, client)).await.map(|_| ())
+        self.cache
+            .hit(Window::LoginFailures, &key(id, client))
+            .await
+            .map(|_| ())
     }
 }
 

@@ -35,10 +35,12 @@ struct Plain<'a> {
 impl Vault {
     pub(crate) fn new(secret: &Secret, entropy: Arc<dyn Entropy>) -> Self {
         // HMAC takes keys of every length; without one nothing is ever sealed, and no login completes.
-        let cipher = <Hmac<Sha256> as KeyInit>::new_from_slice(secret.expose().as_bytes()).ok().map(|mac| {
-            let key: [u8; 32] = mac.chain_update(LABEL).finalize().into_bytes().into();
-            Aes256Gcm::new(&Key::<Aes256Gcm>::from(key))
-        });
+        let cipher = <Hmac<Sha256> as KeyInit>::new_from_slice(secret.expose().as_bytes())
+            .ok()
+            .map(|mac| {
+                let key: [u8; 32] = mac.chain_update(LABEL).finalize().into_bytes().into();
+                Aes256Gcm::new(&Key::<Aes256Gcm>::from(key))
+            });
         Self { cipher, entropy }
     }
 
@@ -51,14 +53,20 @@ impl Vault {
         let plain = serde_json::to_vec(&plain).ok()?;
         let mut nonce = [0u8; NONCE_LEN];
         self.entropy.fill(&mut nonce);
-        let payload = Payload { msg: &plain, aad: session.0.as_bytes() };
+        let payload = Payload {
+            msg: &plain,
+            aad: session.0.as_bytes(),
+        };
         let sealed = self.cipher.as_ref()?.encrypt(&Nonce::from(nonce), payload).ok()?;
         Some(SealedPair([&nonce[..], &sealed].concat()))
     }
 
     pub(crate) fn open(&self, session: LoginId, SealedPair(sealed): &SealedPair) -> Option<TokenPair> {
         let (nonce, msg) = sealed.split_first_chunk::<NONCE_LEN>()?;
-        let payload = Payload { msg, aad: session.0.as_bytes() };
+        let payload = Payload {
+            msg,
+            aad: session.0.as_bytes(),
+        };
         let plain = self.cipher.as_ref()?.decrypt(&Nonce::from(*nonce), payload).ok()?;
         let plain: Plain<'_> = serde_json::from_slice(&plain).ok()?;
         Some(TokenPair {

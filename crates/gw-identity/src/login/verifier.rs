@@ -35,7 +35,13 @@ pub struct ZkVerifier {
 impl ZkVerifier {
     /// Checks under the official keys. Accepted messages are remembered in `cache`.
     pub fn new(resolvers: Arc<Resolvers>, cache: Cache) -> Self {
-        Self { resolvers, cache, pool: Pool::new(), own_key: None, humanity: None }
+        Self {
+            resolvers,
+            cache,
+            pool: Pool::new(),
+            own_key: None,
+            humanity: None,
+        }
     }
 
     /// The same, and every login must show this credential.
@@ -61,13 +67,19 @@ impl ZkVerifier {
         }
         // A credential that was asked for must be judged.
         if self.humanity.is_none() && !request.body.scope.is_empty() {
-            tracing::error!(stage = "credential", "a request asks for a credential that nothing here can judge");
+            tracing::error!(
+                stage = "credential",
+                "a request asks for a credential that nothing here can judge"
+            );
             return Err(ProofError::ResolverFault);
         }
         let answer = self.answer(token, request, now).await?;
         let hash = number::word(&answer.hash).to_string();
-        let stage =
-            Refusal { circuit: answer.circuit.id(), network: self.resolvers.name_of(answer.user()), hash: &hash };
+        let stage = Refusal {
+            circuit: answer.circuit.id(),
+            network: self.resolvers.name_of(answer.user()),
+            hash: &hash,
+        };
         match self.resolvers.root(answer.user(), answer.gist_root).await {
             Ok(root) => state::judge_root(root.said, root.read, now)
                 .map_err(|error| stage.of("state", &error, ProofError::Failed))?,
@@ -88,7 +100,11 @@ impl ZkVerifier {
             None => None,
         };
         match self.cache.put_new(Entry::new(Space::AcceptedMessage, &hash, b"")).await {
-            Ok(true) => Ok(Proved { subject: answer.subject.external_id().clone(), amr: Amr::Zk, nullifier }),
+            Ok(true) => Ok(Proved {
+                subject: answer.subject.external_id().clone(),
+                amr: Amr::Zk,
+                nullifier,
+            }),
             Ok(false) => Err(stage.of("replay", &Replayed, ProofError::Failed)),
             // What cannot be written down could be shown again.
             Err(error) => Err(stage.of("replay", &error, ProofError::ResolverFault)),
@@ -111,8 +127,14 @@ impl ZkVerifier {
         let mut answers = StateAnswers::new();
         for lookup in examined.lookups() {
             let told = match self.resolvers.state(lookup.issuer, lookup.state).await {
-                Ok(fact) => StateAnswer { state: Ok(fact.said), read: fact.read },
-                Err(LookupError::State(error)) => StateAnswer { state: Err(error), read: now },
+                Ok(fact) => StateAnswer {
+                    state: Ok(fact.said),
+                    read: fact.read,
+                },
+                Err(LookupError::State(error)) => StateAnswer {
+                    state: Err(error),
+                    read: now,
+                },
                 Err(error @ LookupError::NoResolver) => {
                     tracing::error!(stage = "credential", %error, "an accepted issuer's state cannot be read");
                     return Err(ProofError::ResolverFault);
@@ -135,7 +157,11 @@ impl ZkVerifier {
             return Err(ProofError::ResolverFault);
         };
         judged.map_err(|error| {
-            tracing::info!(stage = stage_of(&error), error = &error as &dyn core::error::Error, "login proof refused");
+            tracing::info!(
+                stage = stage_of(&error),
+                error = &error as &dyn core::error::Error,
+                "login proof refused"
+            );
             match error {
                 ResponseError::Network => ProofError::NetworkNotSupported,
                 ResponseError::Token(_)
@@ -173,7 +199,12 @@ fn asked(request: &AuthorizationRequest) -> Request {
         message: request.body.message.clone(),
         expires: Some(Timestamp::from_secs(request.expires_time)),
         accept: request.body.accept.iter().map(ToString::to_string).collect(),
-        scope: request.body.scope.iter().filter_map(|query| query.get("id")?.as_u64()).collect(),
+        scope: request
+            .body
+            .scope
+            .iter()
+            .filter_map(|query| query.get("id")?.as_u64())
+            .collect(),
     }
 }
 

@@ -102,7 +102,10 @@ impl Clients {
             for uri in uris.split('|').map(str::trim) {
                 match redirect(uri, production) {
                     Ok(uri) => listed.push(uri),
-                    Err(why) => wrong.push(ClientsError::Redirect { client: id.to_owned(), why }),
+                    Err(why) => wrong.push(ClientsError::Redirect {
+                        client: id.to_owned(),
+                        why,
+                    }),
                 }
             }
             match found.get_mut(id) {
@@ -114,14 +117,25 @@ impl Clients {
                 None => {}
             }
         }
-        if wrong.is_empty() { Ok(Self::new(found)) } else { Err(wrong) }
+        if wrong.is_empty() {
+            Ok(Self::new(found))
+        } else {
+            Err(wrong)
+        }
     }
 
     fn new(clients: BTreeMap<String, Client>) -> Self {
-        let cost = clients.values().flat_map(|client| &client.hashes).filter_map(|hash| cost(hash)).max();
+        let cost = clients
+            .values()
+            .flat_map(|client| &client.hashes)
+            .filter_map(|hash| cost(hash))
+            .max();
         let count = clients.values().map(|client| client.hashes.len()).max().unwrap_or(1);
         let hash = format!("$2b${:02}${NOBODY}", cost.unwrap_or(12));
-        Self { clients, nobody: vec![hash; count] }
+        Self {
+            clients,
+            nobody: vec![hash; count],
+        }
     }
 
     /// The client of this name.
@@ -132,7 +146,11 @@ impl Clients {
     /// The hashes one of which the secret of `id` must have, and as many more that nothing has, so that every check
     /// takes the same time.
     pub fn hashes(&self, id: &str) -> Hashes {
-        let own = self.clients.get(id).map(|client| client.hashes.clone()).unwrap_or_default();
+        let own = self
+            .clients
+            .get(id)
+            .map(|client| client.hashes.clone())
+            .unwrap_or_default();
         let padding = self.nobody.iter().skip(own.len()).cloned().collect();
         Hashes { own, padding }
     }
@@ -156,7 +174,11 @@ impl Hashes {
     pub fn verify(&self, secrets: &[String]) -> bool {
         let holds = |hash: &String| {
             // All of them, whatever the first says: the time must not tell.
-            secrets.iter().filter(|secret| bcrypt::verify(secret.as_bytes(), hash).unwrap_or(false)).count() > 0
+            secrets
+                .iter()
+                .filter(|secret| bcrypt::verify(secret.as_bytes(), hash).unwrap_or(false))
+                .count()
+                > 0
         };
         let own = self.own.iter().filter(|hash| holds(hash)).count() > 0;
         let _nobody = self.padding.iter().filter(|hash| holds(hash)).count();
@@ -165,11 +187,17 @@ impl Hashes {
 }
 
 fn entries(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    text.split(',').map(str::trim).enumerate().map(|(at, entry)| (at + 1, entry)).filter(|(_, entry)| !entry.is_empty())
+    text.split(',')
+        .map(str::trim)
+        .enumerate()
+        .map(|(at, entry)| (at + 1, entry))
+        .filter(|(_, entry)| !entry.is_empty())
 }
 
 fn client(at: usize, entry: &str) -> Result<(String, Client), Vec<ClientsError>> {
-    let Some((id, hashes)) = entry.split_once(':') else { return Err(vec![ClientsError::BareId(at)]) };
+    let Some((id, hashes)) = entry.split_once(':') else {
+        return Err(vec![ClientsError::BareId(at)]);
+    };
     let unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     if id.is_empty() || id.len() > MAX_ID_LEN || !id.bytes().all(unreserved) {
         return Err(vec![ClientsError::Id(at)]);
@@ -186,12 +214,24 @@ fn client(at: usize, entry: &str) -> Result<(String, Client), Vec<ClientsError>>
     if hashes.len() > HASHES_PER_CLIENT {
         wrong.push(ClientsError::TooMany(id.to_owned()));
     }
-    if wrong.is_empty() { Ok((id.to_owned(), Client { hashes, redirects: None })) } else { Err(wrong) }
+    if wrong.is_empty() {
+        Ok((
+            id.to_owned(),
+            Client {
+                hashes,
+                redirects: None,
+            },
+        ))
+    } else {
+        Err(wrong)
+    }
 }
 
 /// The cost of a bcrypt hash.
 fn cost(hash: &str) -> Option<u32> {
-    let versioned = ["$2a$", "$2b$", "$2x$", "$2y$"].iter().any(|version| hash.starts_with(version));
+    let versioned = ["$2a$", "$2b$", "$2x$", "$2y$"]
+        .iter()
+        .any(|version| hash.starts_with(version));
     let parts = bcrypt::HashParts::from_str(hash).ok()?;
     (versioned && hash.len() == 60).then(|| parts.get_cost())
 }
@@ -212,7 +252,10 @@ impl core::fmt::Debug for Clients {
 
 impl core::fmt::Debug for Client {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Client").field("hashes", &self.hashes.len()).field("redirects", &self.redirects).finish()
+        f.debug_struct("Client")
+            .field("hashes", &self.hashes.len())
+            .field("redirects", &self.redirects)
+            .finish()
     }
 }
 
@@ -237,17 +280,28 @@ mod tests {
     #[test]
     fn oa8_clients_have_hashes_and_may_have_two() {
         let (old, new) = (hash("old secret", 10), hash("new secret", 10));
-        let clients =
-            Clients::parse(&format!("explorer:{old}|{new}, reports:{}", hash("third", 10)), "", true).unwrap();
+        let clients = Clients::parse(
+            &format!("explorer:{old}|{new}, reports:{}", hash("third", 10)),
+            "",
+            true,
+        )
+        .unwrap();
         let verify = |id: &str, secret: &str| clients.hashes(id).verify(&[secret.to_owned()]);
         assert!(verify("explorer", "old secret") && verify("explorer", "new secret"));
         assert!(verify("reports", "third"));
-        for (id, secret) in [("explorer", "third"), ("explorer", ""), ("unknown", "third"), ("Explorer", "old secret")]
-        {
+        for (id, secret) in [
+            ("explorer", "third"),
+            ("explorer", ""),
+            ("unknown", "third"),
+            ("Explorer", "old secret"),
+        ] {
             assert!(!verify(id, secret), "{id} {secret}");
         }
         let both = ["new+secret".to_owned(), "new secret".to_owned()];
-        assert!(clients.hashes("explorer").verify(&both), "a secret may be sent in two readings");
+        assert!(
+            clients.hashes("explorer").verify(&both),
+            "a secret may be sent in two readings"
+        );
         assert!(clients.get("explorer").is_some() && clients.get("unknown").is_none());
         assert!(!format!("{clients:?}").contains("$2"));
     }
@@ -267,8 +321,10 @@ mod tests {
     #[test]
     fn oa8_the_format_without_secrets_is_refused_with_all_else_that_is_wrong() {
         let good = hash("a", 10);
-        let text =
-            format!("explorer, good:{good}, a b:{good}, :{good}, x:plain, y:{}, good:{good}, z:{good}|x", hash("a", 9));
+        let text = format!(
+            "explorer, good:{good}, a b:{good}, :{good}, x:plain, y:{}, good:{good}, z:{good}|x",
+            hash("a", 9)
+        );
         assert_eq!(
             errors(&text, "", false),
             [
@@ -281,14 +337,27 @@ mod tests {
                 ClientsError::Hash("z".to_owned()),
             ]
         );
-        assert_eq!(errors(&format!("a:{good}|{good}|{good}"), "", false), [ClientsError::TooMany("a".to_owned())]);
-        for bad in
-            ["$2b$10$short", "$2c$10$abcdefghijklmnopqrstuuabcdefghijklmnopqrstuvwxyz01232", "", "$argon2id$v=19$x"]
-        {
-            assert_eq!(errors(&format!("a:{bad}"), "", false), [ClientsError::Hash("a".to_owned())], "{bad}");
+        assert_eq!(
+            errors(&format!("a:{good}|{good}|{good}"), "", false),
+            [ClientsError::TooMany("a".to_owned())]
+        );
+        for bad in [
+            "$2b$10$short",
+            "$2c$10$abcdefghijklmnopqrstuuabcdefghijklmnopqrstuvwxyz01232",
+            "",
+            "$argon2id$v=19$x",
+        ] {
+            assert_eq!(
+                errors(&format!("a:{bad}"), "", false),
+                [ClientsError::Hash("a".to_owned())],
+                "{bad}"
+            );
         }
         let dear = hash("a", 10).replace("$10$", "$17$");
-        assert_eq!(errors(&format!("a:{dear}"), "", false), [ClientsError::Cost("a".to_owned(), 17)]);
+        assert_eq!(
+            errors(&format!("a:{dear}"), "", false),
+            [ClientsError::Cost("a".to_owned(), 17)]
+        );
         assert!(Clients::parse("", "", true).unwrap().clients.is_empty());
         for error in errors(&text, "", false) {
             assert!(!error.to_string().contains("$2"), "{error}");
@@ -298,17 +367,42 @@ mod tests {
     #[test]
     fn oa3_redirect_lists_name_known_clients_and_sound_addresses() {
         let one = format!("one:{}", hash("a", 10));
-        let listed = |uris: &str| Clients::parse(&one, uris, false).unwrap().get("one").unwrap().redirects.clone();
+        let listed = |uris: &str| {
+            Clients::parse(&one, uris, false)
+                .unwrap()
+                .get("one")
+                .unwrap()
+                .redirects
+                .clone()
+        };
         assert_eq!(listed(""), None);
-        assert_eq!(listed("one=https://a.example/cb?x=1|http://localhost:1/cb").unwrap().len(), 2);
-        assert_eq!(listed("one=https://a.example/1, one=https://a.example/2").unwrap().len(), 2);
+        assert_eq!(
+            listed("one=https://a.example/cb?x=1|http://localhost:1/cb")
+                .unwrap()
+                .len(),
+            2
+        );
+        assert_eq!(
+            listed("one=https://a.example/1, one=https://a.example/2")
+                .unwrap()
+                .len(),
+            2
+        );
         assert_eq!(errors(&one, "nonsense", false), [ClientsError::Redirects(1)]);
-        assert_eq!(errors(&one, "two=https://a.example", false), [ClientsError::UnknownClient("two".to_owned())]);
-        for (uri, production) in
-            [("https://u@a.example", false), ("https://a.example/#x", false), ("http://a.example", true)]
-        {
+        assert_eq!(
+            errors(&one, "two=https://a.example", false),
+            [ClientsError::UnknownClient("two".to_owned())]
+        );
+        for (uri, production) in [
+            ("https://u@a.example", false),
+            ("https://a.example/#x", false),
+            ("http://a.example", true),
+        ] {
             let found = errors(&one, &format!("one={uri}"), production);
-            assert!(matches!(found.as_slice(), [ClientsError::Redirect { .. }]), "{uri}: {found:?}");
+            assert!(
+                matches!(found.as_slice(), [ClientsError::Redirect { .. }]),
+                "{uri}: {found:?}"
+            );
         }
     }
 }

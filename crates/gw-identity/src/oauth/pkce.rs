@@ -53,7 +53,13 @@ mod tests {
 
     #[test]
     fn oa4_what_is_no_sha256_is_no_challenge() {
-        for text in ["", "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-c", &format!("{CHALLENGE}="), VERIFIER, "ä"] {
+        for text in [
+            "",
+            "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-c",
+            &format!("{CHALLENGE}="),
+            VERIFIER,
+            "ä",
+        ] {
             let is_hash = text == VERIFIER;
             assert_eq!(Challenge::parse(text).is_some(), is_hash, "{text}");
         }
@@ -62,13 +68,21 @@ mod tests {
 
     #[test]
     fn oa4_a_verifier_keeps_to_its_alphabet_and_length() {
-        for text in ["a".repeat(42), "a".repeat(129), format!("{}+", "a".repeat(43)), format!("{} ", "a".repeat(43))] {
+        for text in [
+            "a".repeat(42),
+            "a".repeat(129),
+            format!("{}+", "a".repeat(43)),
+            format!("{} ", "a".repeat(43)),
+        ] {
             let challenge = Challenge(Sha256::digest(text.as_bytes()).into());
             assert!(!challenge.is_met_by(&text), "{text}");
         }
         for length in [43, 128] {
             let text = "~".repeat(length);
-            assert!(Challenge(Sha256::digest(text.as_bytes()).into()).is_met_by(&text), "{length}");
+            assert!(
+                Challenge(Sha256::digest(text.as_bytes()).into()).is_met_by(&text),
+                "{length}"
+            );
         }
     }
 }

@@ -74,7 +74,10 @@ impl RedirectUri {
         if url.query_pairs().any(|(name, _)| OURS.contains(&name.as_ref())) {
             return Err(RedirectError::OurParameter);
         }
-        Ok(Self { text: text.to_owned(), url })
+        Ok(Self {
+            text: text.to_owned(),
+            url,
+        })
     }
 
     /// As it was written.
@@ -95,14 +98,19 @@ impl RedirectUri {
         if let Some(listed) = listed {
             return listed.iter().any(|one| one.text == self.text);
         }
-        let Ok(origin) = Origin::of(&self.url.origin().ascii_serialization()) else { return false };
+        let Ok(origin) = Origin::of(&self.url.origin().ascii_serialization()) else {
+            return false;
+        };
         own.base == origin || own.listed.contains(&origin) || (!production && origin.is_loopback())
     }
 
     /// The address with the answer in its query (RFC 6749 §4.1.2, RFC 9207).
     pub fn with_code(&self, code: &str, state: &str, issuer: &str) -> String {
         let mut url = self.url.clone();
-        url.query_pairs_mut().append_pair("code", code).append_pair("state", state).append_pair("iss", issuer);
+        url.query_pairs_mut()
+            .append_pair("code", code)
+            .append_pair("state", state)
+            .append_pair("iss", issuer);
         url.into()
     }
 }
@@ -136,7 +144,9 @@ mod tests {
 
     fn allowed(text: &str, listed: Option<&[&str]>, production: bool) -> bool {
         let listed: Option<Vec<_>> = listed.map(|all| all.iter().map(|one| RedirectUri::parse(one).unwrap()).collect());
-        RedirectUri::parse(text).unwrap().is_allowed(listed.as_deref(), &own(), production)
+        RedirectUri::parse(text)
+            .unwrap()
+            .is_allowed(listed.as_deref(), &own(), production)
     }
 
     #[test]
@@ -212,13 +222,18 @@ mod tests {
             assert_eq!(allowed(text, listed, true), production, "{text}");
             assert_eq!(allowed(text, listed, false), development, "{text}");
         }
-        assert!(!allowed("https://gate.example/cb", Some(&[]), false), "an empty list allows nothing");
+        assert!(
+            !allowed("https://gate.example/cb", Some(&[]), false),
+            "an empty list allows nothing"
+        );
     }
 
     #[test]
     fn oa6_answers_are_escaped_into_the_query() {
         let with = |text: &str, state: &str| {
-            RedirectUri::parse(text).unwrap().with_code("a-b_c", state, "https://gate.example")
+            RedirectUri::parse(text)
+                .unwrap()
+                .with_code("a-b_c", state, "https://gate.example")
         };
         assert_eq!(
             with("https://one.example/cb", "s"),
@@ -229,7 +244,10 @@ mod tests {
             "https://one.example/cb?x=%26&code=a-b_c&state=a%26b%3Dc%23d+e%0D%0A%22%3C&iss=https%3A%2F%2Fgate.example"
         );
         let back = Url::parse(&with("https://one.example", "\u{f6} +%")).unwrap();
-        let pairs: Vec<_> = back.query_pairs().map(|(name, value)| (name.into_owned(), value.into_owned())).collect();
+        let pairs: Vec<_> = back
+            .query_pairs()
+            .map(|(name, value)| (name.into_owned(), value.into_owned()))
+            .collect();
         assert_eq!(pairs[1], ("state".to_owned(), "\u{f6} +%".to_owned()));
     }
 }

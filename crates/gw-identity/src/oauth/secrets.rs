@@ -38,7 +38,12 @@ impl ClientSecrets {
     pub fn new(clients: Clients, entropy: &dyn Entropy) -> Self {
         let mut key = [0u8; DIGEST_LEN];
         entropy.fill(&mut key);
-        Self { clients, pool: Arc::new(Semaphore::new(AT_A_TIME)), key, good: Mutex::default() }
+        Self {
+            clients,
+            pool: Arc::new(Semaphore::new(AT_A_TIME)),
+            key,
+            good: Mutex::default(),
+        }
     }
 
     /// The applications.
@@ -56,17 +61,29 @@ impl ClientSecrets {
         let hashes = self.clients.hashes(id);
         let work = tokio::task::spawn_blocking(move || {
             let _until_done = permit;
-            secrets.into_iter().find(|secret| hashes.verify(core::slice::from_ref(secret)))
+            secrets
+                .into_iter()
+                .find(|secret| hashes.verify(core::slice::from_ref(secret)))
         });
-        let Some(secret) = work.await.map_err(|_| Busy)? else { return Ok(false) };
+        let Some(secret) = work.await.map_err(|_| Busy)? else {
+            return Ok(false);
+        };
         if let Some(digest) = self.digest(id, &secret) {
-            self.good.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned(), digest);
+            self.good
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .insert(id.to_owned(), digest);
         }
         Ok(true)
     }
 
     fn is_remembered(&self, id: &str, secret: &str) -> bool {
-        let known = self.good.lock().unwrap_or_else(PoisonError::into_inner).get(id).copied();
+        let known = self
+            .good
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(id)
+            .copied();
         match (known, self.digest(id, secret)) {
             (Some(known), Some(digest)) => known.ct_eq(&digest).into(),
             (None, _) | (_, None) => false,
@@ -75,13 +92,22 @@ impl ClientSecrets {
 
     fn digest(&self, id: &str, secret: &str) -> Option<[u8; DIGEST_LEN]> {
         let mac = <Hmac<Sha256> as KeyInit>::new_from_slice(&self.key).ok()?;
-        Some(mac.chain_update(id).chain_update([0]).chain_update(secret).finalize().into_bytes().into())
+        Some(
+            mac.chain_update(id)
+                .chain_update([0])
+                .chain_update(secret)
+                .finalize()
+                .into_bytes()
+                .into(),
+        )
     }
 }
 
 impl core::fmt::Debug for ClientSecrets {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("ClientSecrets").field("clients", &self.clients).finish_non_exhaustive()
+        f.debug_struct("ClientSecrets")
+            .field("clients", &self.clients)
+            .finish_non_exhaustive()
     }
 }
 

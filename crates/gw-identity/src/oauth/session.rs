@@ -89,7 +89,12 @@ pub(crate) struct Asked {
 
 impl OauthSession {
     pub(crate) fn new(asked: Asked, initiator: Option<ExternalId>, opener: Opener, now: Timestamp) -> Self {
-        let Asked { client, redirect_uri, state, challenge } = asked;
+        let Asked {
+            client,
+            redirect_uri,
+            state,
+            challenge,
+        } = asked;
         Self {
             client,
             redirect_uri,
@@ -107,7 +112,11 @@ impl OauthSession {
 
     /// With the login that answers it.
     pub(crate) fn answered_by(self, login: Uuid, auth_request: Value) -> Self {
-        Self { login, auth_request, ..self }
+        Self {
+            login,
+            auth_request,
+            ..self
+        }
     }
 }
 
@@ -142,7 +151,13 @@ impl GrantedLogin {
         started: Timestamp,
         TokenHash(first): TokenHash,
     ) -> Self {
-        Self { subject, amr, family, started: started.micros(), first }
+        Self {
+            subject,
+            amr,
+            family,
+            started: started.micros(),
+            first,
+        }
     }
 
     pub(crate) fn started(&self) -> Timestamp {
@@ -239,14 +254,25 @@ impl OauthSessions {
             login,
         };
         let bytes = serde_json::to_vec(&grant).map_err(|_| CompleteError::Unavailable)?;
-        let made = self.cache.put_new(Entry::new(Space::OauthCode, &key(code.expose()), &bytes)).await;
+        let made = self
+            .cache
+            .put_new(Entry::new(Space::OauthCode, &key(code.expose()), &bytes))
+            .await;
         if !made.map_err(|_| CompleteError::Unavailable)? {
             return Err(CompleteError::Over);
         }
         // Only now: who polls must not get the code before it counts. It gives its place back; a poll in between sees one
         // that is not completed yet.
-        let done = OauthSession { completed_by, progress: Progress::Completed, ..session.clone() };
-        match self.finish(id, &done, now).await.map_err(|_| CompleteError::Unavailable)? {
+        let done = OauthSession {
+            completed_by,
+            progress: Progress::Completed,
+            ..session.clone()
+        };
+        match self
+            .finish(id, &done, now)
+            .await
+            .map_err(|_| CompleteError::Unavailable)?
+        {
             true => Ok(session.redirect_uri.with_code(code.expose(), &session.state, issuer)),
             false => Err(CompleteError::Over),
         }
@@ -262,7 +288,10 @@ impl OauthSessions {
         let aside = self.cache.get(Space::FinishedOauth, id.as_str()).await?;
         let aside = aside.as_deref().and_then(read::<OauthSession>);
         let was_aside = aside.is_some_and(|session| session.progress == Progress::Pending);
-        self.cache.put(entry.with_group_limits(&groups)).await.map_err(|_| Unavailable)?;
+        self.cache
+            .put(entry.with_group_limits(&groups))
+            .await
+            .map_err(|_| Unavailable)?;
         let was_open = self.cache.take(Space::OauthSession, id.as_str()).await?.is_some() || was_aside;
         if !was_open {
             self.cache.take(Space::FinishedOauth, id.as_str()).await?;
@@ -293,8 +322,14 @@ impl OauthSessions {
     /// Uses a code up. Of any number of callers one gets what it stands for; the others learn that it was used.
     pub(crate) async fn redeem(&self, code: &str) -> Result<Redeemed, Unavailable> {
         let key = key(code);
-        let grant: Option<Grant> = self.cache.get(Space::OauthCode, &key).await?.and_then(|bytes| read(&bytes));
-        let Some(grant) = grant else { return self.spent(&key).await };
+        let grant: Option<Grant> = self
+            .cache
+            .get(Space::OauthCode, &key)
+            .await?
+            .and_then(|bytes| read(&bytes));
+        let Some(grant) = grant else {
+            return self.spent(&key).await;
+        };
         let bytes = serde_json::to_vec(&grant.login).map_err(|_| Unavailable)?;
         match self.cache.put_new(Entry::new(Space::SpentCode, &key, &bytes)).await {
             Ok(true) => {}
@@ -304,26 +339,44 @@ impl OauthSessions {
         }
         // Spent is spent, whatever becomes of these two.
         let _gone = self.cache.take(Space::OauthCode, &key).await;
-        let _closed = self.advance(&grant.session, Progress::Completed, Progress::Redeemed).await;
+        let _closed = self
+            .advance(&grant.session, Progress::Completed, Progress::Redeemed)
+            .await;
         Ok(Redeemed::Now(Box::new(grant)))
     }
 
     async fn spent(&self, key: &str) -> Result<Redeemed, Unavailable> {
-        let login = self.cache.get(Space::SpentCode, key).await?.and_then(|bytes| read(&bytes));
+        let login = self
+            .cache
+            .get(Space::SpentCode, key)
+            .await?
+            .and_then(|bytes| read(&bytes));
         Ok(login.map_or(Redeemed::Unknown, |login| Redeemed::Again(Box::new(login))))
     }
 
     async fn advance(&self, id: &str, from: Progress, to: Progress) -> Result<bool, Unavailable> {
         let moved = self.cache.update(Space::FinishedOauth, id, |bytes| {
             let session = read::<OauthSession>(bytes).filter(|session| session.progress == from);
-            let next = session.and_then(|session| serde_json::to_vec(&OauthSession { progress: to, ..session }).ok());
+            let next = session.and_then(|session| {
+                serde_json::to_vec(&OauthSession {
+                    progress: to,
+                    ..session
+                })
+                .ok()
+            });
             next.map_or((Change::Keep, false), |next| (Change::Set(next), true))
         });
         Ok(moved.await?.unwrap_or(false))
     }
 
     fn code(&self, id: &OauthId) -> Option<Secret> {
-        let tag = self.mac.clone()?.chain_update(LABEL).chain_update(id.as_str()).finalize().into_bytes();
+        let tag = self
+            .mac
+            .clone()?
+            .chain_update(LABEL)
+            .chain_update(id.as_str())
+            .finalize()
+            .into_bytes();
         Some(Secret::new(URL_SAFE_NO_PAD.encode(tag)))
     }
 }

@@ -107,7 +107,10 @@ impl Resolvers {
                 );
             })
             .ok();
-        let node = |uri: &Uri| Node { uri: uri.clone(), confirmed: Mutex::new(None) };
+        let node = |uri: &Uri| Node {
+            uri: uri.clone(),
+            confirmed: Mutex::new(None),
+        };
         let rows = rows
             .into_iter()
             .map(|config| Resolver {
@@ -154,7 +157,11 @@ impl Resolvers {
         if let Some(fact) = row.roots.get(&root, now) {
             return Ok(fact);
         }
-        let said = self.ask(row, &state::root_call(&root), |outcome| state::read_root(&root, outcome)).await?;
+        let said = self
+            .ask(row, &state::root_call(&root), |outcome| {
+                state::read_root(&root, outcome)
+            })
+            .await?;
         let life = match said {
             Root::Current => Seconds(150),
             Root::Replaced(_) => Seconds(300),
@@ -169,13 +176,23 @@ impl Resolvers {
         if let Some(fact) = row.states.get(&(id, of), now) {
             return Ok(fact);
         }
-        let said = self.ask(row, &state::state_call(&id, &of), |outcome| state::read_state(&id, &of, outcome)).await?;
-        let life = if said.replaced.is_none() { Seconds(1800) } else { Seconds(3600) };
+        let said = self
+            .ask(row, &state::state_call(&id, &of), |outcome| {
+                state::read_state(&id, &of, outcome)
+            })
+            .await?;
+        let life = if said.replaced.is_none() {
+            Seconds(1800)
+        } else {
+            Seconds(3600)
+        };
         Ok(row.states.put((id, of), said, now, life))
     }
 
     fn row(&self, id: Id) -> Option<&Resolver> {
-        self.rows.iter().find(|row| row.config.network.byte == id.network_byte())
+        self.rows
+            .iter()
+            .find(|row| row.config.network.byte == id.network_byte())
     }
 
     /// Asks one node after the other until one gives something to read.
@@ -219,7 +236,9 @@ impl Resolvers {
 
     async fn confirm(&self, row: &Resolver, node: &Node) -> Result<(), call::CallError> {
         let now = self.clock.now();
-        let Some(outbound) = &self.outbound else { return Err(call::CallError::NoTrust) };
+        let Some(outbound) = &self.outbound else {
+            return Err(call::CallError::NoTrust);
+        };
         let chain = call::chain_id(outbound, &node.uri).await;
         let right = chain.as_ref().is_ok_and(|chain| *chain == row.config.network.chain_id);
         // A node that cannot be reached now may be on the chain it was on; one on another chain is not.
@@ -227,7 +246,13 @@ impl Resolvers {
             *node.confirmed.lock().unwrap_or_else(PoisonError::into_inner) = right.then_some(now);
         }
         let expected = row.config.network.chain_id;
-        chain.and_then(|found| if right { Ok(()) } else { Err(call::CallError::Chain { expected, found }) })
+        chain.and_then(|found| {
+            if right {
+                Ok(())
+            } else {
+                Err(call::CallError::Chain { expected, found })
+            }
+        })
     }
 }
 

@@ -30,11 +30,19 @@ struct Said {
 
 impl Script {
     pub(crate) fn new(chain: &'static str, call: Value) -> Self {
-        Self(Arc::new(Said { chain, call: Mutex::new(call), chains: AtomicU32::new(0), calls: AtomicU32::new(0) }))
+        Self(Arc::new(Said {
+            chain,
+            call: Mutex::new(call),
+            chains: AtomicU32::new(0),
+            calls: AtomicU32::new(0),
+        }))
     }
 
     pub(crate) fn asked(&self) -> (u32, u32) {
-        (self.0.chains.load(Ordering::Relaxed), self.0.calls.load(Ordering::Relaxed))
+        (
+            self.0.chains.load(Ordering::Relaxed),
+            self.0.calls.load(Ordering::Relaxed),
+        )
     }
 
     /// From now on the node says this of the contract.
@@ -63,11 +71,16 @@ impl Script {
 pub(crate) const RIGHT: &str = "0x5208";
 
 pub(crate) fn user() -> Id {
-    Did::parse("did:iden3:privado:main:2SeytAhJWLi5a68GX2bBmFNoaFCbRvyfLU6LUXBMfK").unwrap().id()
+    Did::parse("did:iden3:privado:main:2SeytAhJWLi5a68GX2bBmFNoaFCbRvyfLU6LUXBMfK")
+        .unwrap()
+        .id()
 }
 
 pub(crate) fn returned(words: &[u64]) -> Value {
-    let bytes: Vec<u8> = words.iter().flat_map(|word| U256::from(*word).to_be_bytes::<32>()).collect();
+    let bytes: Vec<u8> = words
+        .iter()
+        .flat_map(|word| U256::from(*word).to_be_bytes::<32>())
+        .collect();
     json!({"result": alloy_primitives::hex::encode_prefixed(bytes)})
 }
 
@@ -95,7 +108,13 @@ async fn zk52_a_current_root_is_asked_for_again_after_150_seconds() {
     let node = Script::new(RIGHT, current());
     let (resolvers, clock) = resolvers(vec![node.serve().await]);
     let first = resolvers.root(user(), root()).await.unwrap();
-    assert_eq!(first, Fact { said: Root::Current, read: Timestamp::from_secs(1_700_000_000) });
+    assert_eq!(
+        first,
+        Fact {
+            said: Root::Current,
+            read: Timestamp::from_secs(1_700_000_000)
+        }
+    );
     clock.0.fetch_add(149, Ordering::Relaxed);
     assert_eq!(resolvers.root(user(), root()).await, Ok(first));
     assert_eq!(node.asked(), (1, 1));
@@ -113,7 +132,9 @@ async fn di5_the_second_node_is_asked_when_the_first_fails() {
     let revert = json!({"error": {"code": 3, "message": "execution reverted", "data": "0x12345678"}});
     let faults = [
         Script::new("0x1", current()).serve().await,
-        Script::new(RIGHT, json!({"error": {"code": -32005, "message": "limit exceeded"}})).serve().await,
+        Script::new(RIGHT, json!({"error": {"code": -32005, "message": "limit exceeded"}}))
+            .serve()
+            .await,
         Script::new(RIGHT, revert).serve().await,
         Script::new(RIGHT, returned(&[])).serve().await,
         "http://127.0.0.1:1/".parse().unwrap(),
@@ -121,22 +142,36 @@ async fn di5_the_second_node_is_asked_when_the_first_fails() {
     for fault in faults {
         let good = Script::new(RIGHT, current());
         let (with_second, _) = resolvers(vec![fault.clone(), good.serve().await]);
-        assert_eq!(with_second.root(user(), root()).await.map(|fact| fact.said), Ok(Root::Current), "{fault}");
+        assert_eq!(
+            with_second.root(user(), root()).await.map(|fact| fact.said),
+            Ok(Root::Current),
+            "{fault}"
+        );
         let (alone, _) = resolvers(vec![fault.clone()]);
-        assert_eq!(alone.root(user(), root()).await, Err(StateError::Fault.into()), "{fault}");
+        assert_eq!(
+            alone.root(user(), root()).await,
+            Err(StateError::Fault.into()),
+            "{fault}"
+        );
     }
 }
 
 #[tokio::test]
 async fn di6_what_the_contract_does_not_know_is_no_fault() {
-    let node = Script::new(RIGHT, json!({"error": {"code": 3, "message": "", "data": "0xf95411d2"}}));
+    let node = Script::new(
+        RIGHT,
+        json!({"error": {"code": 3, "message": "", "data": "0xf95411d2"}}),
+    );
     let never = Script::new(RIGHT, current());
     let (resolvers, _) = resolvers(vec![node.serve().await, never.serve().await]);
     assert_eq!(resolvers.root(user(), root()).await, Err(StateError::Unknown.into()));
     assert_eq!(never.asked(), (0, 0));
     // "Unknown" is not remembered: the root may be published the next moment.
     node.say(current());
-    assert_eq!(resolvers.root(user(), root()).await.map(|fact| fact.said), Ok(Root::Current));
+    assert_eq!(
+        resolvers.root(user(), root()).await.map(|fact| fact.said),
+        Ok(Root::Current)
+    );
     node.say(json!({"error": {"code": 3, "message": "", "data": "0x9223dc39"}}));
     assert_eq!(resolvers.state(user(), root()).await, Err(StateError::Unknown.into()));
 }
@@ -145,7 +180,9 @@ async fn di6_what_the_contract_does_not_know_is_no_fault() {
 async fn zk50_an_unregistered_network_causes_no_call() {
     let node = Script::new(RIGHT, current());
     let (resolvers, _) = resolvers(vec![node.serve().await]);
-    let stranger = Did::parse("did:iden3:polygon:amoy:x7Z95VkUuyo6mqraJw2VGwCfqTzdqhM1RVjRHzcpK").unwrap().id();
+    let stranger = Did::parse("did:iden3:polygon:amoy:x7Z95VkUuyo6mqraJw2VGwCfqTzdqhM1RVjRHzcpK")
+        .unwrap()
+        .id();
     assert_eq!(resolvers.root(stranger, root()).await, Err(LookupError::NoResolver));
     assert_eq!(resolvers.name_of(stranger), None);
     assert_eq!(resolvers.name_of(user()), Some("idp:main"));

@@ -35,7 +35,10 @@ pub(crate) fn clear_access(edge: &Edge) -> HeaderMap {
 }
 
 fn access(edge: &Edge, token: &str, life: u32) -> HeaderMap {
-    let rest = format!("={token}; Path=/; HttpOnly; SameSite=Lax; Max-Age={life}{}", secure(is_secure(edge)));
+    let rest = format!(
+        "={token}; Path=/; HttpOnly; SameSite=Lax; Max-Age={life}{}",
+        secure(is_secure(edge))
+    );
     let mut headers = set(&format!("{ACCESS}{rest}"));
     if is_secure(edge) {
         add(&mut headers, &format!("{HOST_ACCESS}{rest}"));
@@ -86,15 +89,26 @@ pub(crate) fn set_oauth_login(
         let telling = id.as_str().get(..TELLING).unwrap_or_default();
         return set(&format!("{HOST_LOGIN}_{telling}={secret}; Path=/{rest}"));
     }
-    let mut headers = set(&format!("{LOGIN}={secret}; Path={base}/oauth/session/{}{rest}", id.as_str()));
-    add(&mut headers, &format!("{LOGIN}={secret}; Path={base}/auth/session/{login}{rest}"));
+    let mut headers = set(&format!(
+        "{LOGIN}={secret}; Path={base}/oauth/session/{}{rest}",
+        id.as_str()
+    ));
+    add(
+        &mut headers,
+        &format!("{LOGIN}={secret}; Path={base}/auth/session/{login}{rest}"),
+    );
     headers
 }
 
 /// Every secret of a login that was sent: one of a login of ours may stand beside those of OAuth sessions.
 pub(crate) fn all_logins(headers: &HeaderMap) -> impl Iterator<Item = &str> {
-    let sent = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let pairs = sent.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    let sent = headers
+        .get_all(header::COOKIE)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
+    let pairs = sent
+        .flat_map(|value| value.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='));
     let is_login = |name: &str| name == LOGIN || name.strip_prefix(HOST_LOGIN).is_some_and(is_end_of_name);
     pairs.filter(move |(name, _)| is_login(name)).map(|(_, secret)| secret)
 }
@@ -107,7 +121,10 @@ fn is_end_of_name(rest: &str) -> bool {
 fn of_page(edge: &Edge, life: u32) -> String {
     let foreign = edge.origins.frontend_is_foreign();
     let site = if foreign { "None" } else { "Lax" };
-    format!("; HttpOnly; SameSite={site}; Max-Age={life}{}", secure(is_secure(edge) || foreign))
+    format!(
+        "; HttpOnly; SameSite={site}; Max-Age={life}{}",
+        secure(is_secure(edge) || foreign)
+    )
 }
 
 /// Whether browsers reach us over https.

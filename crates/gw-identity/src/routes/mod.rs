@@ -26,11 +26,19 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 /// All routes of this crate. Those of logins, tokens and links exist with and without `/api/v1` (spec/10 §1); the API
 /// description names the versioned ones.
 pub fn router(state: IdentityState) -> OpenApiRouter {
-    let aliases: axum::Router = both_ways(|routes, of| limited(routes, of, &state)).with_state(state.clone()).into();
-    let own = if state.inner.config.personal_urls { versioned_only().merge(rpc_urls()) } else { versioned_only() };
+    let aliases: axum::Router = both_ways(|routes, of| limited(routes, of, &state))
+        .with_state(state.clone())
+        .into();
+    let own = if state.inner.config.personal_urls {
+        versioned_only().merge(rpc_urls())
+    } else {
+        versioned_only()
+    };
     let own = own.route_layer(from_fn_with_state(state.inner.queries.clone(), known_queries));
     let own = own.route_layer(from_fn_with_state(state.clone(), recorded));
-    let versioned = both_ways(|routes, of| limited(routes, of, &state)).merge(own).with_state(state.clone());
+    let versioned = both_ways(|routes, of| limited(routes, of, &state))
+        .merge(own)
+        .with_state(state.clone());
     // Set here too, so that no wiring can let a token reply be kept by a cache (TK-10).
     let oauth = oauth(|routes, of| limited(routes, of, &state)).with_state(state.clone());
     #[cfg(feature = "mock-login")]
@@ -44,7 +52,10 @@ pub fn router(state: IdentityState) -> OpenApiRouter {
 /// The description of all routes, without anything behind them.
 pub fn api() -> OpenApi {
     OpenApiRouter::<IdentityState>::new()
-        .nest("/api/v1", both_ways(|routes, _| routes).merge(versioned_only()).merge(rpc_urls()))
+        .nest(
+            "/api/v1",
+            both_ways(|routes, _| routes).merge(versioned_only()).merge(rpc_urls()),
+        )
         .merge(oauth(|routes, _| routes))
         .into_openapi()
 }
@@ -78,7 +89,10 @@ fn limited(routes: OpenApiRouter<IdentityState>, of: Limited, state: &IdentitySt
     let limits = &state.inner.limits;
     let routes = routes.route_layer(from_fn_with_state(state.inner.queries.clone(), known_queries));
     let counted = |routes: OpenApiRouter<IdentityState>, rate| {
-        routes.route_layer(from_fn_with_state(PerAddress::new(&state.edge, limits, rate), per_address))
+        routes.route_layer(from_fn_with_state(
+            PerAddress::new(&state.edge, limits, rate),
+            per_address,
+        ))
     };
     let own = || from_fn_with_state(Arc::clone(&state.edge), own_pages_only);
     // What is layered last is asked first.
@@ -108,10 +122,13 @@ fn both_ways(
         .routes(routes!(auth::directory::service_principal::service_principal))
         .routes(routes!(tokens::introspect::introspect));
     let proofs = OpenApiRouter::new().routes(routes!(auth::callback::callback));
-    let revocations =
-        OpenApiRouter::new().routes(routes!(tokens::revoke::revoke)).routes(routes!(tokens::logout::logout));
+    let revocations = OpenApiRouter::new()
+        .routes(routes!(tokens::revoke::revoke))
+        .routes(routes!(tokens::logout::logout));
     let polls = OpenApiRouter::new().routes(routes!(auth::providers::providers));
-    let own_polls = OpenApiRouter::new().routes(routes!(auth::status::status)).routes(routes!(auth::qr::qr));
+    let own_polls = OpenApiRouter::new()
+        .routes(routes!(auth::status::status))
+        .routes(routes!(auth::qr::qr));
     let refresh = OpenApiRouter::new().routes(routes!(tokens::refresh::refresh));
     let links = OpenApiRouter::new()
         .routes(routes!(eth::challenge::challenge))
@@ -141,7 +158,9 @@ fn versioned_only() -> OpenApiRouter<IdentityState> {
 
 /// PERSONAL_RPC_URLS: without it these are not there.
 fn rpc_urls() -> OpenApiRouter<IdentityState> {
-    OpenApiRouter::new().routes(routes!(me::rpc_urls::list, me::rpc_urls::create)).routes(routes!(me::rpc_urls::end))
+    OpenApiRouter::new()
+        .routes(routes!(me::rpc_urls::list, me::rpc_urls::create))
+        .routes(routes!(me::rpc_urls::end))
 }
 
 /// The OAuth routes have one path each: their clients take it from what they were configured with.
@@ -149,11 +168,14 @@ fn oauth(
     limit: impl Fn(OpenApiRouter<IdentityState>, Limited) -> OpenApiRouter<IdentityState>,
 ) -> OpenApiRouter<IdentityState> {
     let auth = OpenApiRouter::new().routes(routes!(oauth::silent_complete::silent_complete));
-    let navigated =
-        OpenApiRouter::new().routes(routes!(oauth::authorize::authorize)).routes(routes!(oauth::restart::restart));
+    let navigated = OpenApiRouter::new()
+        .routes(routes!(oauth::authorize::authorize))
+        .routes(routes!(oauth::restart::restart));
     let proofs = OpenApiRouter::new().routes(routes!(oauth::callback::callback));
     let polls = OpenApiRouter::new().routes(routes!(oauth::metadata::metadata));
-    let own_polls = OpenApiRouter::new().routes(routes!(oauth::info::info)).routes(routes!(oauth::status::status));
+    let own_polls = OpenApiRouter::new()
+        .routes(routes!(oauth::info::info))
+        .routes(routes!(oauth::status::status));
     // An application brings all its users' codes from one address, so it is counted like refreshes are (decision 54);
     // its failures have a limit of their own.
     let token = OpenApiRouter::new().routes(routes!(oauth::token::token));
@@ -170,5 +192,7 @@ fn oauth(
 fn mock_only(state: &IdentityState) -> axum::Router {
     let path = "/oauth/session/{id}/mock-complete";
     let route = axum::Router::new().route(path, axum::routing::post(oauth::mock_complete::mock_complete));
-    limited(OpenApiRouter::from(route), Limited::Auth, state).with_state(state.clone()).into()
+    limited(OpenApiRouter::from(route), Limited::Auth, state)
+        .with_state(state.clone())
+        .into()
 }

@@ -15,8 +15,13 @@ const POLICY: HeaderValue = HeaderValue::from_static("default-src 'none'; frame-
 
 /// Whether the caller shows pages.
 pub(super) fn wants_page(headers: &HeaderMap) -> bool {
-    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    accepted.flat_map(|value| value.split(',')).any(|kind| kind.trim().starts_with("text/html"))
+    let accepted = headers
+        .get_all(header::ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
+    accepted
+        .flat_map(|value| value.split(','))
+        .any(|kind| kind.trim().starts_with("text/html"))
 }
 
 /// Middleware: puts a refusal in JSON into a page.
@@ -30,12 +35,20 @@ pub(super) async fn for_browsers(request: Request, next: Next) -> Response {
     let body = read_body(body).await.unwrap_or_default();
     let told: Value = serde_json::from_slice(&body).unwrap_or_default();
     let text = |name: &str| told.get(name).and_then(Value::as_str);
-    let what = text("error_description").or_else(|| text("error")).unwrap_or("the request was refused");
-    let code = text("error_description").and(text("error")).or_else(|| text("code")).unwrap_or_default();
+    let what = text("error_description")
+        .or_else(|| text("error"))
+        .unwrap_or("the request was refused");
+    let code = text("error_description")
+        .and(text("error"))
+        .or_else(|| text("code"))
+        .unwrap_or_default();
     // An error of ours would be written as JSON once more.
     parts.extensions.clear();
     parts.headers.remove(header::CONTENT_LENGTH);
-    parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    parts.headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/html; charset=utf-8"),
+    );
     parts.headers.insert(header::CONTENT_SECURITY_POLICY, POLICY);
     Response::from_parts(parts, Body::from(write(what, code))).into_response()
 }
@@ -74,6 +87,9 @@ mod tests {
     #[test]
     fn rts12_a_page_shows_what_it_is_told_as_text() {
         let page = write("<script>alert(1)</script> & \"more\"", "x'y");
-        assert!(!page.contains("<script>") && page.contains("&lt;script&gt;") && page.contains("x&#39;y"), "{page}");
+        assert!(
+            !page.contains("<script>") && page.contains("&lt;script&gt;") && page.contains("x&#39;y"),
+            "{page}"
+        );
     }
 }

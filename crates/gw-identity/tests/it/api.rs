@@ -40,14 +40,25 @@ async fn routes_exist_with_and_without_the_version() {
     let world = World::new().await;
     for (method, path) in BOTH_WAYS {
         // 405 tells that the path is known, whatever a right request would be answered.
-        let wrong = if method == Method::GET { Method::PATCH } else { Method::OPTIONS };
+        let wrong = if method == Method::GET {
+            Method::PATCH
+        } else {
+            Method::OPTIONS
+        };
         for prefix in ["", "/api/v1"] {
             let path = format!("{prefix}{}", path.replace("{id}", "x").replace("{address}", "x"));
-            assert_eq!(world.ask(wrong.clone(), &path).send().await.status, StatusCode::METHOD_NOT_ALLOWED, "{path}");
+            assert_eq!(
+                world.ask(wrong.clone(), &path).send().await.status,
+                StatusCode::METHOD_NOT_ALLOWED,
+                "{path}"
+            );
         }
     }
     assert_eq!(world.get("/me/orgs").send().await.status, StatusCode::NOT_FOUND);
-    assert_eq!(world.get("/api/v1/me/orgs").send().await.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(
+        world.get("/api/v1/me/orgs").send().await.status,
+        StatusCode::UNAUTHORIZED
+    );
 }
 
 /// The description names each operation once, under the version.
@@ -55,14 +66,28 @@ async fn routes_exist_with_and_without_the_version() {
 async fn the_description_names_every_operation_once() {
     let world = World::new().await;
     let described = world.description();
-    let mut expected: Vec<String> = BOTH_WAYS.iter().map(|(method, path)| format!("{method} /api/v1{path}")).collect();
-    expected.extend(["GET /api/v1/me/admin-status".to_owned(), "GET /api/v1/me/orgs".to_owned()]);
-    let invitations =
-        ["GET /api/v1/me/invitations", "POST /api/v1/me/orgs/{org_id}/accept", "DELETE /api/v1/me/orgs/{org_id}"];
+    let mut expected: Vec<String> = BOTH_WAYS
+        .iter()
+        .map(|(method, path)| format!("{method} /api/v1{path}"))
+        .collect();
+    expected.extend([
+        "GET /api/v1/me/admin-status".to_owned(),
+        "GET /api/v1/me/orgs".to_owned(),
+    ]);
+    let invitations = [
+        "GET /api/v1/me/invitations",
+        "POST /api/v1/me/orgs/{org_id}/accept",
+        "DELETE /api/v1/me/orgs/{org_id}",
+    ];
     expected.extend(invitations.map(str::to_owned));
     expected.extend(["GET /api/v1/me/sessions", "DELETE /api/v1/me/sessions/{id}"].map(str::to_owned));
     expected.extend(
-        ["GET /api/v1/me/rpc-urls", "POST /api/v1/me/rpc-urls", "DELETE /api/v1/me/rpc-urls/{id}"].map(str::to_owned),
+        [
+            "GET /api/v1/me/rpc-urls",
+            "POST /api/v1/me/rpc-urls",
+            "DELETE /api/v1/me/rpc-urls/{id}",
+        ]
+        .map(str::to_owned),
     );
     expected.extend(OAUTH.map(str::to_owned));
     expected.sort();
@@ -80,7 +105,13 @@ async fn the_description_names_every_operation_once() {
     ids.sort();
     ids.dedup();
     assert_eq!(ids.len(), count);
-    for schema in ["APIError", "APIMessage", "AuthResponse", "SessionStatusResponse", "EthAddressListResponse"] {
+    for schema in [
+        "APIError",
+        "APIMessage",
+        "AuthResponse",
+        "SessionStatusResponse",
+        "EthAddressListResponse",
+    ] {
         assert!(described["components"]["schemas"].get(schema).is_some(), "{schema}");
     }
 }

@@ -12,9 +12,15 @@ const EVIL: &str = "https://evil.example";
 const CALLBACK: &str = "https://gate.example/cb";
 
 fn authorize() -> String {
-    let pairs =
-        [("client_id", "explorer"), ("redirect_uri", CALLBACK), ("state", "the state"), ("response_type", "code")];
-    let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
+    let pairs = [
+        ("client_id", "explorer"),
+        ("redirect_uri", CALLBACK),
+        ("state", "the state"),
+        ("response_type", "code"),
+    ];
+    let query = form_urlencoded::Serializer::new(String::new())
+        .extend_pairs(pairs)
+        .finish();
     format!("/oauth/authorize?{query}")
 }
 
@@ -24,7 +30,11 @@ fn peer(text: String) -> &'static str {
 
 pub(crate) async fn open_from(world: &World, peer: &'static str, headers: &[(&str, &str)]) -> Login {
     let ask = world.ask(Method::POST, "/auth/request").from(peer);
-    let answer = headers.iter().fold(ask, |ask, (name, value)| ask.header(name, value)).send().await;
+    let answer = headers
+        .iter()
+        .fold(ask, |ask, (name, value)| ask.header(name, value))
+        .send()
+        .await;
     assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
     Login::of(&answer)
 }
@@ -37,13 +47,23 @@ pub(crate) fn is_pending(answer: &Answer) -> bool {
 #[tokio::test]
 async fn rts2_hd34_the_address_of_a_browser_collects_nothing() {
     let world = World::new().await;
-    for headers in [&[("origin", BASE)][..], &[("sec-fetch-site", "same-origin")], &[("sec-fetch-mode", "cors")]] {
+    for headers in [
+        &[("origin", BASE)][..],
+        &[("sec-fetch-site", "same-origin")],
+        &[("sec-fetch-mode", "cors")],
+    ] {
         let login = open_from(&world, PAGE, headers).await;
         world.prove(&login, "nonsense").await;
-        assert!(is_pending(&world.poll(&login, PAGE, &[]).await), "the reason is a fact of the session");
+        assert!(
+            is_pending(&world.poll(&login, PAGE, &[]).await),
+            "the reason is a fact of the session"
+        );
         world.prove(&login, "proof:did:test:alice").await;
         assert!(is_pending(&world.poll(&login, PAGE, &[]).await), "{headers:?}");
-        assert!(is_pending(&world.poll(&login, PAGE, &[("x-login-secret", "guess")]).await), "{headers:?}");
+        assert!(
+            is_pending(&world.poll(&login, PAGE, &[("x-login-secret", "guess")]).await),
+            "{headers:?}"
+        );
         let own = world.poll(&login, STRANGER, &[("x-login-secret", &login.secret)]).await;
         assert_eq!(own.body["completed"], true, "{headers:?}");
     }
@@ -55,9 +75,11 @@ async fn rts2_hd34_a_wrong_secret_is_refused_from_the_right_address() {
     let world = World::new().await;
     let login = open_from(&world, PAGE, &[]).await;
     world.prove(&login, "proof:did:test:alice").await;
-    for (name, value) in
-        [("x-login-secret", "guess"), ("cookie", "pp_login=guess"), ("cookie", "__Host-pp_login=guess")]
-    {
+    for (name, value) in [
+        ("x-login-secret", "guess"),
+        ("cookie", "pp_login=guess"),
+        ("cookie", "__Host-pp_login=guess"),
+    ] {
         assert!(is_pending(&world.poll(&login, PAGE, &[(name, value)]).await), "{name}");
     }
     assert!(is_pending(&world.poll(&login, STRANGER, &[]).await));
@@ -71,14 +93,20 @@ async fn rts2_hd34_a_listed_session_is_a_handle_that_collects_nothing() {
     let login = open_from(&world, PAGE, &[]).await;
     let sessions = world.sessions();
     let listed = sessions.list().await.unwrap();
-    let [view] = listed.as_slice() else { panic!("{listed:?}") };
+    let [view] = listed.as_slice() else {
+        panic!("{listed:?}")
+    };
     assert_ne!(view.id.to_string(), login.id);
     world.prove(&login, "proof:did:test:alice").await;
     let by_handle = world.get(&format!("/auth/session/{}/status", view.id)).send().await;
     assert_eq!(by_handle.status, StatusCode::UNAUTHORIZED, "{}", by_handle.body);
     let found = sessions.find_view(view.id).await.unwrap().expect("known by its handle");
     assert_eq!(found.id, view.id, "and called the same when it is done");
-    assert_eq!(sessions.find_view(login.id.parse().unwrap()).await.unwrap(), None, "the id is no handle");
+    assert_eq!(
+        sessions.find_view(login.id.parse().unwrap()).await.unwrap(),
+        None,
+        "the id is no handle"
+    );
     assert!(sessions.end(view.id).await.unwrap());
     assert_eq!(world.poll(&login, PAGE, &[]).await.status, StatusCode::UNAUTHORIZED);
 }
@@ -93,7 +121,11 @@ struct Flow {
 /// A browser begins the flow: what it is sent to, and the secret it keeps.
 async fn flow_of_browser(world: &World, from: &'static str, headers: &[(&str, &str)]) -> Flow {
     let ask = world.get(&authorize()).from(from).header("origin", BASE);
-    let answer = headers.iter().fold(ask, |ask, (name, value)| ask.header(name, value)).send().await;
+    let answer = headers
+        .iter()
+        .fold(ask, |ask, (name, value)| ask.header(name, value))
+        .send()
+        .await;
     assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
     let url = answer.body["auth_request"]["body"]["callbackUrl"].as_str().unwrap();
     Flow {
@@ -106,7 +138,12 @@ async fn flow_of_browser(world: &World, from: &'static str, headers: &[(&str, &s
 
 async fn prove(world: &World, flow: &Flow, name: &str) {
     let proof = format!("proof:did:test:{name}");
-    let answer = world.ask(Method::POST, &flow.callback).from(WALLET).body(proof).send().await;
+    let answer = world
+        .ask(Method::POST, &flow.callback)
+        .from(WALLET)
+        .body(proof)
+        .send()
+        .await;
     assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
 }
 
@@ -115,25 +152,57 @@ async fn prove(world: &World, flow: &Flow, name: &str) {
 async fn rts3_hd34_a_session_begun_elsewhere_shows_nothing() {
     let world = World::new().await;
     let alice = world.log_in("alice").await;
-    let flow = flow_of_browser(&world, STRANGER, &[("authorization", &format!("Bearer {}", alice.access))]).await;
+    let flow = flow_of_browser(
+        &world,
+        STRANGER,
+        &[("authorization", &format!("Bearer {}", alice.access))],
+    )
+    .await;
     let path = |what: &str| format!("/oauth/session/{}/{what}", flow.id);
     let qr = format!("/auth/session/{}/qr.svg", flow.login);
     let other = (403, "this sign-in was started in another browser");
     for headers in [&[][..], &[("x-login-secret", "guess")], &[("cookie", "pp_login=guess")]] {
         let ask = |method, path: &str| {
-            headers.iter().fold(world.ask(method, path), |ask, (name, value)| ask.header(name, value))
+            headers
+                .iter()
+                .fold(world.ask(method, path), |ask, (name, value)| ask.header(name, value))
         };
         for from in [PAGE, STRANGER] {
-            assert_eq!(ask(Method::GET, &path("info")).from(from).send().await.refusal(), other, "{headers:?}");
-            assert_eq!(ask(Method::GET, &qr).from(from).send().await.refusal(), other, "{headers:?}");
-            let silent = ask(Method::POST, &path("silent-complete")).from(from).bearer(&alice.access);
+            assert_eq!(
+                ask(Method::GET, &path("info")).from(from).send().await.refusal(),
+                other,
+                "{headers:?}"
+            );
+            assert_eq!(
+                ask(Method::GET, &qr).from(from).send().await.refusal(),
+                other,
+                "{headers:?}"
+            );
+            let silent = ask(Method::POST, &path("silent-complete"))
+                .from(from)
+                .bearer(&alice.access);
             assert_eq!(silent.send().await.refusal(), other, "{headers:?}");
         }
     }
-    let own = world.get(&path("info")).header("x-login-secret", &flow.secret).send().await;
+    let own = world
+        .get(&path("info"))
+        .header("x-login-secret", &flow.secret)
+        .send()
+        .await;
     assert_eq!(own.status, StatusCode::OK, "{}", own.body);
-    assert_eq!((&own.body["client_id"], &own.body["did"]), (&json!("explorer"), &json!("did:test:alice")));
-    assert_eq!(world.get(&qr).header("x-login-secret", &flow.secret).send().await.status, StatusCode::OK);
+    assert_eq!(
+        (&own.body["client_id"], &own.body["did"]),
+        (&json!("explorer"), &json!("did:test:alice"))
+    );
+    assert_eq!(
+        world
+            .get(&qr)
+            .header("x-login-secret", &flow.secret)
+            .send()
+            .await
+            .status,
+        StatusCode::OK
+    );
 }
 
 /// HD34: the page can say who goes on to which application, whoever the wallet turned out to be.
@@ -141,11 +210,19 @@ async fn rts3_hd34_a_session_begun_elsewhere_shows_nothing() {
 async fn rts3_hd34_a_completed_session_says_who_goes_on() {
     let world = World::new().await;
     let flow = flow_of_browser(&world, PAGE, &[]).await;
-    let info = || world.get(&format!("/oauth/session/{}/info", flow.id)).header("x-login-secret", &flow.secret).send();
+    let info = || {
+        world
+            .get(&format!("/oauth/session/{}/info", flow.id))
+            .header("x-login-secret", &flow.secret)
+            .send()
+    };
     assert_eq!(info().await.body.get("did"), None);
     prove(&world, &flow, "bob").await;
     let told = info().await.body;
-    assert_eq!((&told["client_id"], &told["did"]), (&json!("explorer"), &json!("did:test:bob")));
+    assert_eq!(
+        (&told["client_id"], &told["did"]),
+        (&json!("explorer"), &json!("did:test:bob"))
+    );
 }
 
 /// HD34: one network opens sessions for as long as it may, and the rest of the world still logs in.
@@ -159,8 +236,12 @@ async fn one_network_closes_the_login_for_nobody(world: &World) {
     }
     assert!(opened < 500, "one /56 holds {opened} places");
     for n in 2..5 {
-        let other =
-            world.get(&authorize()).from(peer(format!("2001:db8:{n}:ff::1"))).header("origin", BASE).send().await;
+        let other = world
+            .get(&authorize())
+            .from(peer(format!("2001:db8:{n}:ff::1")))
+            .header("origin", BASE)
+            .send()
+            .await;
         assert_eq!(other.status, StatusCode::OK, "{}", other.body);
         let other = world.ask(Method::POST, "/auth/request").from(STRANGER).send().await;
         assert_eq!(other.status, StatusCode::OK, "{}", other.body);
@@ -174,8 +255,17 @@ async fn rts4_hd34_one_network_closes_the_login_for_nobody() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rts4_hd34_one_network_closes_the_login_for_nobody_in_a_shared_cache() {
-    let Some(cache) = gw_testkit::redis::database().unwrap() else { return };
-    one_network_closes_the_login_for_nobody(&World::with(Setup { cache: Some(cache), ..Setup::default() }).await).await;
+    let Some(cache) = gw_testkit::redis::database().unwrap() else {
+        return;
+    };
+    one_network_closes_the_login_for_nobody(
+        &World::with(Setup {
+            cache: Some(cache),
+            ..Setup::default()
+        })
+        .await,
+    )
+    .await;
 }
 
 /// HD34: when all places are taken, the network that holds most of them gives one up; nobody else does.
@@ -191,10 +281,18 @@ async fn rts4_hd34_when_full_the_fullest_network_gives_way() {
         }
     }
     for n in 0..5 {
-        let other = world.get(&authorize()).from(peer(format!("203.0.113.{n}"))).send().await;
+        let other = world
+            .get(&authorize())
+            .from(peer(format!("203.0.113.{n}")))
+            .send()
+            .await;
         assert_eq!(other.status, StatusCode::OK, "{}", other.body);
     }
-    assert_eq!(world.poll(&kept, STRANGER, &[]).await.status, StatusCode::OK, "who holds one place keeps it");
+    assert_eq!(
+        world.poll(&kept, STRANGER, &[]).await.status,
+        StatusCode::OK,
+        "who holds one place keeps it"
+    );
 }
 
 /// HD34: a finished login holds no place.
@@ -204,7 +302,11 @@ async fn rts4_hd34_finished_logins_give_their_places_back() {
     for _ in 0..25 {
         let login = open_from(&world, PAGE, &[]).await;
         world.prove(&login, "proof:did:test:alice").await;
-        assert_eq!(world.poll(&login, PAGE, &[]).await.body["completed"], true, "decision 26: still served");
+        assert_eq!(
+            world.poll(&login, PAGE, &[]).await.body["completed"],
+            true,
+            "decision 26: still served"
+        );
     }
     for _ in 0..25 {
         let flow = flow_of_browser(&world, PAGE, &[]).await;
@@ -222,13 +324,20 @@ async fn rts4_hd34_retry_after_tells_the_truth() {
     }
     world.clock.pass(50);
     for path in ["/auth/request".to_owned(), authorize()] {
-        let method = if path.starts_with("/auth") { Method::POST } else { Method::GET };
+        let method = if path.starts_with("/auth") {
+            Method::POST
+        } else {
+            Method::GET
+        };
         let refused = world.ask(method, &path).send().await;
         assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS, "{path}");
         assert_eq!(refused.headers["retry-after"], "450", "{path}");
     }
     world.clock.pass(449);
-    assert_eq!(world.ask(Method::POST, "/auth/request").send().await.status, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(
+        world.ask(Method::POST, "/auth/request").send().await.status,
+        StatusCode::TOO_MANY_REQUESTS
+    );
     world.clock.pass(1);
     open_from(&world, PAGE, &[]).await;
 }
@@ -236,7 +345,11 @@ async fn rts4_hd34_retry_after_tells_the_truth() {
 /// HD34: somebody else's page opens nothing in its visitor's name, and uses up none of the visitor's limits.
 #[tokio::test]
 async fn rts8_hd34_a_foreign_page_opens_nothing_and_uses_up_nothing() {
-    let world = World::with(Setup { per_minute: 3, ..Setup::default() }).await;
+    let world = World::with(Setup {
+        per_minute: 3,
+        ..Setup::default()
+    })
+    .await;
     let refused = (403, "origin not allowed");
     for _ in 0..5 {
         for (name, value) in [("origin", EVIL), ("sec-fetch-site", "cross-site"), ("origin", "null")] {
@@ -244,7 +357,10 @@ async fn rts8_hd34_a_foreign_page_opens_nothing_and_uses_up_nothing() {
                 (Method::POST, "/auth/request"),
                 (Method::POST, "/api/v1/auth/request"),
                 (Method::POST, "/auth/verify"),
-                (Method::GET, "/api/v1/auth/directory/url?redirect_uri=https://gate.example/"),
+                (
+                    Method::GET,
+                    "/api/v1/auth/directory/url?redirect_uri=https://gate.example/",
+                ),
                 (Method::POST, "/api/v1/introspect"),
                 // Failures of an application are counted (spec/10 §9).
                 (Method::POST, "/oauth/token"),
@@ -255,17 +371,46 @@ async fn rts8_hd34_a_foreign_page_opens_nothing_and_uses_up_nothing() {
             let started = world.get(&authorize()).header(name, value).send().await;
             assert_eq!(started.status, StatusCode::FORBIDDEN, "{name}");
             // A wallet may be a web page of somebody else: its proofs are taken, and counted by its origin.
-            world.ask(Method::POST, "/auth/callback?session=x").header(name, value).body("x").send().await;
+            world
+                .ask(Method::POST, "/auth/callback?session=x")
+                .header(name, value)
+                .body("x")
+                .send()
+                .await;
         }
     }
     for path in [authorize(), authorize()] {
-        let embedded = world.get(&path).header("sec-fetch-site", "cross-site").header("sec-fetch-mode", "navigate");
-        assert_eq!(embedded.header("sec-fetch-dest", "iframe").send().await.status, StatusCode::FORBIDDEN);
+        let embedded = world
+            .get(&path)
+            .header("sec-fetch-site", "cross-site")
+            .header("sec-fetch-mode", "navigate");
+        assert_eq!(
+            embedded.header("sec-fetch-dest", "iframe").send().await.status,
+            StatusCode::FORBIDDEN
+        );
     }
-    let navigated = world.get(&authorize()).header("sec-fetch-site", "cross-site").header("sec-fetch-mode", "navigate");
-    assert_eq!(navigated.header("sec-fetch-dest", "document").send().await.status, StatusCode::OK);
-    assert_eq!(world.ask(Method::POST, "/auth/request").header("origin", BASE).send().await.status, StatusCode::OK);
-    let proof = world.ask(Method::POST, "/auth/callback?session=x").body("x").send().await;
+    let navigated = world
+        .get(&authorize())
+        .header("sec-fetch-site", "cross-site")
+        .header("sec-fetch-mode", "navigate");
+    assert_eq!(
+        navigated.header("sec-fetch-dest", "document").send().await.status,
+        StatusCode::OK
+    );
+    assert_eq!(
+        world
+            .ask(Method::POST, "/auth/request")
+            .header("origin", BASE)
+            .send()
+            .await
+            .status,
+        StatusCode::OK
+    );
+    let proof = world
+        .ask(Method::POST, "/auth/callback?session=x")
+        .body("x")
+        .send()
+        .await;
     assert_eq!(proof.status, StatusCode::UNAUTHORIZED, "not counted out by a page's");
 }
 
@@ -274,9 +419,16 @@ async fn rts8_hd34_a_foreign_page_opens_nothing_and_uses_up_nothing() {
 async fn hd34_a_foreign_page_takes_half_of_the_places_at_most() {
     let world = World::new().await;
     let navigated = |clicked: bool| {
-        let ask = world.get(&authorize()).header("sec-fetch-site", "cross-site").header("sec-fetch-mode", "navigate");
+        let ask = world
+            .get(&authorize())
+            .header("sec-fetch-site", "cross-site")
+            .header("sec-fetch-mode", "navigate");
         let ask = ask.header("sec-fetch-dest", "document");
-        if clicked { ask.header("sec-fetch-user", "?1") } else { ask }
+        if clicked {
+            ask.header("sec-fetch-user", "?1")
+        } else {
+            ask
+        }
     };
     let mut opened = 0;
     for _ in 0..30 {
@@ -284,10 +436,18 @@ async fn hd34_a_foreign_page_takes_half_of_the_places_at_most() {
     }
     assert_eq!(opened, 10);
     for _ in 0..5 {
-        assert_eq!(navigated(true).send().await.status, StatusCode::OK, "who clicks comes in");
+        assert_eq!(
+            navigated(true).send().await.status,
+            StatusCode::OK,
+            "who clicks comes in"
+        );
     }
     let login = world.ask(Method::POST, "/auth/request").header("origin", BASE);
-    assert_eq!(login.send().await.status, StatusCode::OK, "and so does a colleague behind the same address");
+    assert_eq!(
+        login.send().await.status,
+        StatusCode::OK,
+        "and so does a colleague behind the same address"
+    );
 }
 
 /// HD34: polls without the secret do not use up the owner's, wherever they come from.
@@ -314,7 +474,9 @@ async fn rts8_hd34_foreign_polls_leave_the_owners_alone() {
 pub(crate) async fn log_in_by_page(world: &World, name: &str) -> (Tokens, Tokens) {
     let login = open_from(world, PAGE, &[("origin", BASE)]).await;
     let wallet = Tokens::of(&world.prove(&login, &format!("proof:did:test:{name}")).await.body);
-    let polled = world.poll(&login, PAGE, &[("x-login-secret", &login.secret), ("origin", BASE)]).await;
+    let polled = world
+        .poll(&login, PAGE, &[("x-login-secret", &login.secret), ("origin", BASE)])
+        .await;
     (wallet, Tokens::of(&polled.body["tokens"]))
 }
 
@@ -338,17 +500,34 @@ async fn rts5_hd35_logout_ends_the_wallets_tokens_too() {
             _ => world.post("/api/v1/revoke", page.as_refresh()).send().await,
         };
         assert_eq!(answer.status, StatusCode::OK, "{way}: {}", answer.body);
-        assert!(answer.cookies().iter().any(|cookie| cookie.starts_with("pp_access=;")), "{way}");
+        assert!(
+            answer.cookies().iter().any(|cookie| cookie.starts_with("pp_access=;")),
+            "{way}"
+        );
         for tokens in [&wallet, &page] {
             assert_eq!(entry(&world, tokens).await, StatusCode::UNAUTHORIZED, "{way}");
             let refreshed = world.post("/refresh", tokens.as_refresh()).send().await;
             assert_eq!(refreshed.status, StatusCode::UNAUTHORIZED, "{way}");
         }
-        assert_eq!(entry(&world, &other).await, StatusCode::OK, "{way}: another login stays");
+        assert_eq!(
+            entry(&world, &other).await,
+            StatusCode::OK,
+            "{way}: another login stays"
+        );
     }
-    let foreign = world.post("/api/v1/logout", json!({})).header("cookie", "pp_access=x").header("origin", EVIL);
-    assert_eq!(foreign.send().await.status, StatusCode::FORBIDDEN, "nobody is logged out by a foreign page");
-    assert_eq!(world.post("/api/v1/logout", json!({})).send().await.status, StatusCode::UNAUTHORIZED);
+    let foreign = world
+        .post("/api/v1/logout", json!({}))
+        .header("cookie", "pp_access=x")
+        .header("origin", EVIL);
+    assert_eq!(
+        foreign.send().await.status,
+        StatusCode::FORBIDDEN,
+        "nobody is logged out by a foreign page"
+    );
+    assert_eq!(
+        world.post("/api/v1/logout", json!({})).send().await.status,
+        StatusCode::UNAUTHORIZED
+    );
 }
 
 /// HD35: people see where they are signed in, and end it.
@@ -359,14 +538,38 @@ async fn rts5_hd35_own_sessions_are_seen_and_ended() {
     world.clock.pass(5);
     let (wallet, there) = log_in_by_page(&world, "alice").await;
     let (_, bob) = log_in_by_page(&world, "bob").await;
-    let list = async |tokens: &Tokens| world.get("/api/v1/me/sessions").bearer(&tokens.access).send().await.body;
+    let list = async |tokens: &Tokens| {
+        world
+            .get("/api/v1/me/sessions")
+            .bearer(&tokens.access)
+            .send()
+            .await
+            .body
+    };
     let listed = list(&here).await;
-    assert_eq!((&listed["total"], listed["data"].as_array().unwrap().len()), (&json!(2), 2), "one login, one row");
-    let ids: Vec<&str> = listed["data"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap()).collect();
-    let current: Vec<&Value> = listed["data"].as_array().unwrap().iter().map(|row| &row["current"]).collect();
+    assert_eq!(
+        (&listed["total"], listed["data"].as_array().unwrap().len()),
+        (&json!(2), 2),
+        "one login, one row"
+    );
+    let ids: Vec<&str> = listed["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["id"].as_str().unwrap())
+        .collect();
+    let current: Vec<&Value> = listed["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| &row["current"])
+        .collect();
     assert_eq!(current, [&json!(false), &json!(true)], "the newest first");
     let end = |id: &str, who: &Tokens| {
-        world.ask(Method::DELETE, &format!("/api/v1/me/sessions/{id}")).bearer(&who.access).send()
+        world
+            .ask(Method::DELETE, &format!("/api/v1/me/sessions/{id}"))
+            .bearer(&who.access)
+            .send()
     };
     for id in [ids[0], "00000000-0000-4000-8000-000000000000", "nonsense"] {
         assert_eq!(end(id, &bob).await.refusal(), (404, "session not found"), "{id}");
@@ -384,10 +587,19 @@ async fn rts5_hd35_no_silent_sign_in_after_logout() {
     let world = World::new().await;
     let flow = flow_of_browser(&world, PAGE, &[]).await;
     prove(&world, &flow, "alice").await;
-    let status = world.get(&format!("/oauth/session/{}/status", flow.id)).header("x-login-secret", &flow.secret);
+    let status = world
+        .get(&format!("/oauth/session/{}/status", flow.id))
+        .header("x-login-secret", &flow.secret);
     let status = status.header("origin", BASE).send().await;
     let cookies = status.cookies().join("; ");
-    let page = cookies.split("pp_access=").nth(1).unwrap().split(';').next().unwrap().to_owned();
+    let page = cookies
+        .split("pp_access=")
+        .nth(1)
+        .unwrap()
+        .split(';')
+        .next()
+        .unwrap()
+        .to_owned();
     let url = status.body["redirect_url"].as_str().unwrap();
     let code = form_urlencoded::parse(url.split_once('?').unwrap().1.as_bytes()).find(|(name, _)| name == "code");
     let form = form_urlencoded::Serializer::new(String::new())
@@ -400,47 +612,96 @@ async fn rts5_hd35_no_silent_sign_in_after_logout() {
         ])
         .finish();
     let kind = "application/x-www-form-urlencoded";
-    let token = world.ask(Method::POST, "/oauth/token").header("content-type", kind).body(form).send().await;
+    let token = world
+        .ask(Method::POST, "/oauth/token")
+        .header("content-type", kind)
+        .body(form)
+        .send()
+        .await;
     let application = Tokens::of(&token.body);
-    assert_eq!(world.get("/api/v1/me/orgs").bearer(&page).send().await.status, StatusCode::OK);
+    assert_eq!(
+        world.get("/api/v1/me/orgs").bearer(&page).send().await.status,
+        StatusCode::OK
+    );
 
     let next = flow_of_browser(&world, PAGE, &[("cookie", &format!("pp_access={page}"))]).await;
-    assert_eq!(world.post("/revoke", application.as_refresh()).send().await.status, StatusCode::OK);
-    assert_eq!(world.get("/api/v1/me/orgs").bearer(&page).send().await.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(
+        world.post("/revoke", application.as_refresh()).send().await.status,
+        StatusCode::OK
+    );
+    assert_eq!(
+        world.get("/api/v1/me/orgs").bearer(&page).send().await.status,
+        StatusCode::UNAUTHORIZED
+    );
     let silent = world.ask(Method::POST, &format!("/oauth/session/{}/silent-complete", next.id));
     let silent = silent.header("x-login-secret", &next.secret).bearer(&page).send().await;
     assert_eq!(silent.status, StatusCode::UNAUTHORIZED, "{}", silent.body);
     let anew = flow_of_browser(&world, PAGE, &[("cookie", &format!("pp_access={page}"))]).await;
-    let info = world.get(&format!("/oauth/session/{}/info", anew.id)).header("x-login-secret", &anew.secret);
+    let info = world
+        .get(&format!("/oauth/session/{}/info", anew.id))
+        .header("x-login-secret", &anew.secret);
     assert_eq!(info.send().await.body["silent"], false);
 }
 
 /// HD35: logging out is never refused because somebody at the same address logs in too often, nor the other way round.
 #[tokio::test]
 async fn rts5_hd35_revocations_have_their_own_limit() {
-    let world = World::with(Setup { per_minute: 3, ..Setup::default() }).await;
+    let world = World::with(Setup {
+        per_minute: 3,
+        ..Setup::default()
+    })
+    .await;
     let (wallet, _) = log_in_by_page(&world, "alice").await;
     for _ in 0..10 {
         world.ask(Method::POST, "/auth/request").send().await;
     }
-    assert_eq!(world.ask(Method::POST, "/auth/request").send().await.status, StatusCode::TOO_MANY_REQUESTS);
-    assert_eq!(world.post("/revoke", wallet.as_refresh()).send().await.status, StatusCode::OK);
+    assert_eq!(
+        world.ask(Method::POST, "/auth/request").send().await.status,
+        StatusCode::TOO_MANY_REQUESTS
+    );
+    assert_eq!(
+        world.post("/revoke", wallet.as_refresh()).send().await.status,
+        StatusCode::OK
+    );
     let mut stopped = false;
     for _ in 0..100 {
-        stopped |= world.post("/revoke", json!({ "refresh_token": "x" })).from(STRANGER).send().await.status
+        stopped |= world
+            .post("/revoke", json!({ "refresh_token": "x" }))
+            .from(STRANGER)
+            .send()
+            .await
+            .status
             == StatusCode::TOO_MANY_REQUESTS;
     }
     assert!(stopped);
-    assert_eq!(world.ask(Method::POST, "/auth/request").from(STRANGER).send().await.status, StatusCode::OK);
+    assert_eq!(
+        world
+            .ask(Method::POST, "/auth/request")
+            .from(STRANGER)
+            .send()
+            .await
+            .status,
+        StatusCode::OK
+    );
 }
 
 pub(crate) async fn urls(world: &World) -> usize {
     let user = world.user("alice").await.unwrap();
-    world.store.read().list_personal_urls(user.id, world.edge.now()).await.unwrap().len()
+    world
+        .store
+        .read()
+        .list_personal_urls(user.id, world.edge.now())
+        .await
+        .unwrap()
+        .len()
 }
 
 pub(crate) async fn mint(world: &World, tokens: &Tokens) -> Answer {
-    world.post("/api/v1/me/rpc-urls", json!({ "name": "phone" })).bearer(&tokens.access).send().await
+    world
+        .post("/api/v1/me/rpc-urls", json!({ "name": "phone" }))
+        .bearer(&tokens.access)
+        .send()
+        .await
 }
 
 /// HD35: a personal URL is made by somebody who has just logged in, not by whoever holds a token of theirs.
@@ -451,13 +712,20 @@ async fn rts6_hd35_a_url_is_made_only_just_after_a_login() {
     assert_eq!(mint(&world, &page).await.status, StatusCode::CREATED);
     world.clock.pass(290);
     let refreshed = Tokens::of(&world.post("/refresh", page.as_refresh()).send().await.body);
-    assert_eq!(mint(&world, &refreshed).await.status, StatusCode::CREATED, "within five minutes");
+    assert_eq!(
+        mint(&world, &refreshed).await.status,
+        StatusCode::CREATED,
+        "within five minutes"
+    );
     world.clock.pass(11);
     let late = mint(&world, &refreshed).await;
     assert_eq!(late.status, StatusCode::UNAUTHORIZED, "{}", late.body);
     assert_eq!(late.body["reason"], "login_required");
     let challenge = late.headers["www-authenticate"].to_str().unwrap();
-    assert!(challenge.contains("insufficient_user_authentication") && challenge.contains("max_age=300"), "{challenge}");
+    assert!(
+        challenge.contains("insufficient_user_authentication") && challenge.contains("max_age=300"),
+        "{challenge}"
+    );
     assert_eq!(urls(&world).await, 2);
 }
 
@@ -472,7 +740,13 @@ async fn rts6_hd35_a_url_ends_with_its_login() {
         assert_eq!(mint(&world, &page).await.status, StatusCode::CREATED, "{way}");
         assert_eq!(urls(&world).await, 2, "{way}");
         match way {
-            "logout" => drop(world.post("/api/v1/logout", json!({})).bearer(&page.access).send().await),
+            "logout" => drop(
+                world
+                    .post("/api/v1/logout", json!({}))
+                    .bearer(&page.access)
+                    .send()
+                    .await,
+            ),
             "revoke" => drop(world.post("/revoke", wallet.as_refresh()).send().await),
             "reuse" => {
                 world.post("/refresh", page.as_refresh()).send().await;
@@ -481,12 +755,22 @@ async fn rts6_hd35_a_url_ends_with_its_login() {
             }
             "own session" => {
                 let listed = world.get("/api/v1/me/sessions").bearer(&page.access).send().await.body;
-                let mine = listed["data"].as_array().unwrap().iter().find(|row| row["current"] == true).unwrap();
+                let mine = listed["data"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .find(|row| row["current"] == true)
+                    .unwrap();
                 let path = format!("/api/v1/me/sessions/{}", mine["id"].as_str().unwrap());
                 world.ask(Method::DELETE, &path).bearer(&other.access).send().await;
             }
             _ => {
-                let family = world.edge.tokens.access(&wallet.access, world.edge.now()).unwrap().session;
+                let family = world
+                    .edge
+                    .tokens
+                    .access(&wallet.access, world.edge.now())
+                    .unwrap()
+                    .session;
                 let user = world.user("alice").await.unwrap();
                 let mut tx = world.begin().await;
                 tx.end_session(user.id, family).await.unwrap();
@@ -497,7 +781,11 @@ async fn rts6_hd35_a_url_ends_with_its_login() {
     }
     let (_, page) = log_in_by_page(&world, "alice").await;
     mint(&world, &page).await;
-    let kept = world.post("/api/v1/logout", json!({ "keep_rpc_urls": true })).bearer(&page.access).send().await;
+    let kept = world
+        .post("/api/v1/logout", json!({ "keep_rpc_urls": true }))
+        .bearer(&page.access)
+        .send()
+        .await;
     assert_eq!(kept.status, StatusCode::OK, "{}", kept.body);
     assert_eq!(urls(&world).await, 2, "kept, as asked in plain words");
 }
@@ -512,7 +800,15 @@ async fn rts10_a_login_in_the_second_of_a_revocation_works() {
     let alice = world.user("alice").await.unwrap();
     let mut tx = world.begin().await;
     for banned in [true, false] {
-        tx.update_user(alice.id, UserPatch { banned: Some(banned), ..UserPatch::default() }).await.unwrap();
+        tx.update_user(
+            alice.id,
+            UserPatch {
+                banned: Some(banned),
+                ..UserPatch::default()
+            },
+        )
+        .await
+        .unwrap();
     }
     tx.commit().await.unwrap();
     world.clock.pass_millis(100);
@@ -524,7 +820,11 @@ async fn rts10_a_login_in_the_second_of_a_revocation_works() {
     tx.end_sessions(alice.id).await.unwrap();
     tx.commit().await.unwrap();
     world.clock.pass_millis(100);
-    assert_eq!(entry(&world, &after).await, StatusCode::UNAUTHORIZED, "nor does it outlive the next one");
+    assert_eq!(
+        entry(&world, &after).await,
+        StatusCode::UNAUTHORIZED,
+        "nor does it outlive the next one"
+    );
 }
 
 /// A login that was logged out is not handed out again by its poll.
@@ -547,25 +847,44 @@ async fn rts12_cookies_belong_to_this_host() {
     let world = World::new().await;
     let login = open_from(&world, PAGE, &[("origin", BASE)]).await;
     assert!(login.cookie.starts_with("__Host-pp_login="), "{}", login.cookie);
-    assert!(login.cookie.contains("; Path=/;") && login.cookie.contains("Secure"), "{}", login.cookie);
+    assert!(
+        login.cookie.contains("; Path=/;") && login.cookie.contains("Secure"),
+        "{}",
+        login.cookie
+    );
     world.prove(&login, "proof:did:test:alice").await;
     let shown = format!("__Host-pp_login={}", login.secret);
     let polled = world.poll(&login, PAGE, &[("cookie", &shown), ("origin", BASE)]).await;
     let cookies = polled.cookies();
-    assert!(cookies.iter().any(|cookie| cookie.starts_with("__Host-pp_access=")), "{cookies:?}");
-    assert!(cookies.iter().any(|cookie| cookie.starts_with("pp_access=")), "decision 4: the agreed name too");
+    assert!(
+        cookies.iter().any(|cookie| cookie.starts_with("__Host-pp_access=")),
+        "{cookies:?}"
+    );
+    assert!(
+        cookies.iter().any(|cookie| cookie.starts_with("pp_access=")),
+        "decision 4: the agreed name too"
+    );
 
     let mine = Tokens::of(&polled.body["tokens"]).access;
     let planted = world.log_in("mallory").await.access;
     let cookie = format!("pp_access={planted}; __Host-pp_access={mine}");
     world.accesses();
-    let answer = world.get("/api/v1/me/orgs").header("cookie", &cookie).header("origin", BASE).send().await;
+    let answer = world
+        .get("/api/v1/me/orgs")
+        .header("cookie", &cookie)
+        .header("origin", BASE)
+        .send()
+        .await;
     assert_eq!(answer.status, StatusCode::OK);
     let records = world.accesses();
     assert_eq!(records[0].external_id, Some(crate::world::did("alice")));
     let flow = flow_of_browser(&world, PAGE, &[]).await;
     let answer = world.get(&authorize()).header("accept", "text/html").send().await;
-    assert!(answer.cookies()[0].starts_with("__Host-pp_login"), "{:?}", answer.cookies());
+    assert!(
+        answer.cookies()[0].starts_with("__Host-pp_login"),
+        "{:?}",
+        answer.cookies()
+    );
     assert_ne!(flow.secret, "");
 }
 
@@ -581,11 +900,18 @@ async fn rts12_every_401_says_how_to_authenticate() {
         };
         let answer = ask.send().await;
         assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
-        answer.headers.get("www-authenticate").map(|value| value.to_str().unwrap().to_owned()).unwrap_or_default()
+        answer
+            .headers
+            .get("www-authenticate")
+            .map(|value| value.to_str().unwrap().to_owned())
+            .unwrap_or_default()
     };
     assert_eq!(challenge(None).await, "Bearer realm=\"ledger-gateway\"");
     let invalid = challenge(Some("nonsense")).await;
-    assert!(invalid.starts_with("Bearer realm=\"ledger-gateway\", error=\"invalid_token\""), "{invalid}");
+    assert!(
+        invalid.starts_with("Bearer realm=\"ledger-gateway\", error=\"invalid_token\""),
+        "{invalid}"
+    );
     let refresh = world.post("/refresh", json!({ "refresh_token": "x" })).send().await;
     assert!(refresh.headers.contains_key("www-authenticate"));
 }
@@ -593,24 +919,45 @@ async fn rts12_every_401_says_how_to_authenticate() {
 /// A browser at the authorization endpoint is shown a page, not JSON.
 #[tokio::test]
 async fn rts12_a_browser_is_shown_a_page_at_authorize() {
-    let world = World::with(Setup { per_minute: 2, ..Setup::default() }).await;
+    let world = World::with(Setup {
+        per_minute: 2,
+        ..Setup::default()
+    })
+    .await;
     let accept = "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8";
     let page = async |path: &str, headers: &[(&str, &str)]| {
         let ask = world.get(path).header("accept", accept);
-        headers.iter().fold(ask, |ask, (name, value)| ask.header(name, value)).send().await
+        headers
+            .iter()
+            .fold(ask, |ask, (name, value)| ask.header(name, value))
+            .send()
+            .await
     };
     let wrong = page("/oauth/authorize?client_id=%3Cscript%3E&state=x", &[]).await;
     assert_eq!(wrong.status, StatusCode::BAD_REQUEST);
     assert_eq!(wrong.headers["content-type"], "text/html; charset=utf-8");
-    assert!(wrong.headers["content-security-policy"].to_str().unwrap().contains("default-src 'none'"));
-    assert!(wrong.text.contains("redirect_uri is required") && !wrong.text.contains("<script>"), "{}", wrong.text);
+    assert!(
+        wrong.headers["content-security-policy"]
+            .to_str()
+            .unwrap()
+            .contains("default-src 'none'")
+    );
+    assert!(
+        wrong.text.contains("redirect_uri is required") && !wrong.text.contains("<script>"),
+        "{}",
+        wrong.text
+    );
     let foreign = page(&authorize(), &[("origin", EVIL)]).await;
     assert_eq!(foreign.status, StatusCode::FORBIDDEN);
     assert_eq!(foreign.headers["content-type"], "text/html; charset=utf-8");
     page(&authorize(), &[]).await;
     let often = page(&authorize(), &[]).await;
     assert_eq!(often.status, StatusCode::TOO_MANY_REQUESTS);
-    assert!(often.headers.contains_key("retry-after") && often.text.starts_with("<!doctype html>"), "{}", often.text);
+    assert!(
+        often.headers.contains_key("retry-after") && often.text.starts_with("<!doctype html>"),
+        "{}",
+        often.text
+    );
 }
 
 /// A caller by cookie stands in the records as one.
@@ -620,7 +967,12 @@ async fn rts13_records_name_the_way_a_caller_authenticated() {
     let alice = world.log_in("alice").await;
     world.accesses();
     let cookie = format!("pp_access={}", alice.access);
-    world.get("/api/v1/me/orgs").header("cookie", &cookie).header("origin", BASE).send().await;
+    world
+        .get("/api/v1/me/orgs")
+        .header("cookie", &cookie)
+        .header("origin", BASE)
+        .send()
+        .await;
     world.get("/api/v1/me/orgs").bearer(&alice.access).send().await;
     world.get("/api/v1/me/orgs").send().await;
     let methods: Vec<_> = world.accesses().iter().map(|record| record.auth_method).collect();

@@ -16,9 +16,17 @@ use std::convert::Infallible;
 /// An organization and its group of clients.
 async fn bank(world: &World, slug: &str) -> (OrgId, GroupId) {
     let mut tx = world.begin().await;
-    let new = NewOrganization { slug: slug.to_owned(), name: slug.to_uppercase(), ..NewOrganization::default() };
+    let new = NewOrganization {
+        slug: slug.to_owned(),
+        name: slug.to_uppercase(),
+        ..NewOrganization::default()
+    };
     let org = tx.create_organization(new).await.unwrap().id;
-    let group = tx.create_group(NewGroup::plain(org, "clients", "Clients")).await.unwrap().id;
+    let group = tx
+        .create_group(NewGroup::plain(org, "clients", "Clients"))
+        .await
+        .unwrap()
+        .id;
     tx.commit().await.unwrap();
     (org, group)
 }
@@ -29,23 +37,51 @@ async fn offer(world: &World, group: GroupId) {
     let user = match tx.read().find_user_by_external_id(&did("alice")).await.unwrap() {
         Some(user) => user,
         None => {
-            let new = NewUser { external_id: did("alice"), kyc: false, auth_tenant_id: None, groups: Vec::new() };
+            let new = NewUser {
+                external_id: did("alice"),
+                kyc: false,
+                auth_tenant_id: None,
+                groups: Vec::new(),
+            };
             tx.create_user(new).await.unwrap()
         }
     };
-    tx.offer_membership(NewMembership { user: user.id, group, expires_at: None }).await.unwrap();
+    tx.offer_membership(NewMembership {
+        user: user.id,
+        group,
+        expires_at: None,
+    })
+    .await
+    .unwrap();
     tx.commit().await.unwrap();
 }
 
 async fn waiting(world: &World, alice: &Tokens) -> Vec<(String, bool)> {
-    let told = world.get("/api/v1/me/invitations").bearer(&alice.access).send().await.body;
+    let told = world
+        .get("/api/v1/me/invitations")
+        .bearer(&alice.access)
+        .send()
+        .await
+        .body;
     let rows = told["invitations"].as_array().unwrap().iter();
-    rows.map(|row| (row["id"].as_str().unwrap().to_owned(), row["in_force"].as_bool().unwrap())).collect()
+    rows.map(|row| {
+        (
+            row["id"].as_str().unwrap().to_owned(),
+            row["in_force"].as_bool().unwrap(),
+        )
+    })
+    .collect()
 }
 
 async fn has_accepted(world: &World, org: OrgId) -> bool {
     let user = world.user("alice").await.unwrap();
-    world.store.read().organizations_of(user.id).await.unwrap().contains(&org)
+    world
+        .store
+        .read()
+        .organizations_of(user.id)
+        .await
+        .unwrap()
+        .contains(&org)
 }
 
 async fn refreshed(world: &World, tokens: &Tokens) -> Tokens {
@@ -63,19 +99,27 @@ async fn hd32_who_declined_or_left_is_not_taken_back() {
         let mut alice = world.log_in("alice").await;
         offer(&world, group).await;
         if way == "left" {
-            let accept = world.ask(Method::POST, &format!("/api/v1/me/orgs/{org}/accept")).bearer(&alice.access);
+            let accept = world
+                .ask(Method::POST, &format!("/api/v1/me/orgs/{org}/accept"))
+                .bearer(&alice.access);
             assert_eq!(accept.send().await.status, StatusCode::OK);
         }
         let path = format!("/api/v1/me/orgs/{org}");
         let left = world.ask(Method::DELETE, &path).bearer(&alice.access).send().await;
         assert_eq!(left.status, StatusCode::OK, "{way}: {}", left.body);
         offer(&world, group).await;
-        assert_eq!(waiting(&world, &alice).await, [(org.to_string(), false)], "{way}: not in force");
+        assert_eq!(
+            waiting(&world, &alice).await,
+            [(org.to_string(), false)],
+            "{way}: not in force"
+        );
         alice = refreshed(&world, &alice).await;
         world.log_in("alice").await;
         assert!(!has_accepted(&world, org).await, "{way}");
         assert_eq!(waiting(&world, &alice).await, [(org.to_string(), false)], "{way}");
-        let accept = world.ask(Method::POST, &format!("/api/v1/me/orgs/{org}/accept")).bearer(&alice.access);
+        let accept = world
+            .ask(Method::POST, &format!("/api/v1/me/orgs/{org}/accept"))
+            .bearer(&alice.access);
         assert_eq!(accept.send().await.status, StatusCode::OK);
         assert!(has_accepted(&world, org).await, "{way}: by her own act");
         let left = world.ask(Method::DELETE, &path).bearer(&alice.access).send().await;
@@ -104,7 +148,12 @@ async fn hd32_of_two_that_wait_a_login_chooses_none() {
 /// A code that a silent sign-in of this login gave to an application.
 async fn silent_code(world: &World, tokens: &Tokens) -> String {
     let flow = Flow::opened_by(world, &tokens.access).await;
-    let done = flow.silent(world).bearer(&tokens.access).header("x-login-secret", &flow.secret).send().await;
+    let done = flow
+        .silent(world)
+        .bearer(&tokens.access)
+        .header("x-login-secret", &flow.secret)
+        .send()
+        .await;
     brought(&done.body["redirect_url"])["code"].clone()
 }
 
@@ -120,7 +169,13 @@ async fn hd35_tk5_reuse_ends_the_whole_login() {
         let application = Tokens::of(&redeem(&world, &silent_code(&world, &page).await, &[]).await.body);
         let unredeemed = silent_code(&world, &page).await;
         match way {
-            "logout" => drop(world.post("/api/v1/logout", json!({})).bearer(&page.access).send().await),
+            "logout" => drop(
+                world
+                    .post("/api/v1/logout", json!({}))
+                    .bearer(&page.access)
+                    .send()
+                    .await,
+            ),
             way => {
                 let stolen = if way.contains("page") { &page } else { &application };
                 refreshed(&world, stolen).await;
@@ -134,9 +189,17 @@ async fn hd35_tk5_reuse_ends_the_whole_login() {
             let again = world.post("/refresh", tokens.as_refresh()).send().await;
             assert_eq!(again.status, StatusCode::UNAUTHORIZED, "{way}");
         }
-        assert_eq!(redeem(&world, &unredeemed, &[]).await.refusal(), (400, "invalid_grant"), "{way}");
+        assert_eq!(
+            redeem(&world, &unredeemed, &[]).await.refusal(),
+            (400, "invalid_grant"),
+            "{way}"
+        );
         assert_eq!(urls(&world).await, before, "{way}");
-        assert_eq!(entry(&world, &other).await, StatusCode::OK, "{way}: another login stays");
+        assert_eq!(
+            entry(&world, &other).await,
+            StatusCode::OK,
+            "{way}: another login stays"
+        );
     }
 }
 
@@ -156,22 +219,45 @@ async fn hd34_a_script_fixes_no_sign_in_of_a_browser() {
     let world = World::new().await;
     let flow = Flow::open(&world, &[]).await;
     let other = (403, "this sign-in was started in another browser");
-    let paths = [format!("/oauth/session/{}/info", flow.id), format!("/auth/session/{}/qr.svg", flow.login)];
+    let paths = [
+        format!("/oauth/session/{}/info", flow.id),
+        format!("/auth/session/{}/qr.svg", flow.login),
+    ];
     for path in &paths {
         for (name, value) in OF_BROWSERS {
-            assert_eq!(world.get(path).header(name, value).send().await.refusal(), other, "{path} {name}");
+            assert_eq!(
+                world.get(path).header(name, value).send().await.refusal(),
+                other,
+                "{path} {name}"
+            );
         }
-        assert_eq!(world.get(path).send().await.refusal(), other, "{path}: a script has the secret");
-        let own = world.get(path).header("x-login-secret", &flow.secret).header("origin", BASE).send().await;
+        assert_eq!(
+            world.get(path).send().await.refusal(),
+            other,
+            "{path}: a script has the secret"
+        );
+        let own = world
+            .get(path)
+            .header("x-login-secret", &flow.secret)
+            .header("origin", BASE)
+            .send()
+            .await;
         assert_eq!(own.status, StatusCode::OK, "{path}");
     }
     flow.prove(&world, "proof:did:test:alice").await;
     for header in OF_BROWSERS {
         let told = flow.status(&world, PAGE, &[header]).await;
-        assert_eq!(told.body, json!({ "completed": false }), "{header:?}: no code for a browser that did not begin it");
+        assert_eq!(
+            told.body,
+            json!({ "completed": false }),
+            "{header:?}: no code for a browser that did not begin it"
+        );
     }
     let tokens = format!("/api/v1/auth/session/{}/status", flow.login);
-    assert!(is_pending(&world.get(&tokens).send().await), "nor the page's tokens by the address alone");
+    assert!(
+        is_pending(&world.get(&tokens).send().await),
+        "nor the page's tokens by the address alone"
+    );
 }
 
 /// HD34: the same for a login that a script opened.
@@ -182,9 +268,17 @@ async fn hd34_a_browser_collects_nothing_of_a_scripts_login() {
     let qr = format!("/auth/session/{}/qr.svg", login.id);
     for (name, value) in OF_BROWSERS {
         let drawn = world.get(&qr).header(name, value).send().await;
-        assert_eq!(drawn.refusal(), (403, "this sign-in was started in another browser"), "{name}");
+        assert_eq!(
+            drawn.refusal(),
+            (403, "this sign-in was started in another browser"),
+            "{name}"
+        );
     }
-    assert_eq!(world.get(&qr).send().await.status, StatusCode::OK, "HD19: the script itself");
+    assert_eq!(
+        world.get(&qr).send().await.status,
+        StatusCode::OK,
+        "HD19: the script itself"
+    );
     world.prove(&login, "proof:did:test:alice").await;
     for header in OF_BROWSERS {
         assert!(is_pending(&world.poll(&login, PAGE, &[header]).await), "{header:?}");
@@ -205,17 +299,28 @@ async fn hd35_a_logout_ends_the_callers_login_and_the_one_named() {
         };
         let logout = world.post("/api/v1/logout", body);
         let answer = match by {
-            "cookie" => logout.header("cookie", &format!("pp_access={}", own.access)).header("origin", BASE),
+            "cookie" => logout
+                .header("cookie", &format!("pp_access={}", own.access))
+                .header("origin", BASE),
             "neither" => logout,
             _ => logout.bearer(&own.access),
         };
         let answer = answer.send().await;
         assert_eq!(answer.status, StatusCode::OK, "{by}: {}", answer.body);
-        let over = |ended: bool| if ended { StatusCode::UNAUTHORIZED } else { StatusCode::OK };
+        let over = |ended: bool| {
+            if ended {
+                StatusCode::UNAUTHORIZED
+            } else {
+                StatusCode::OK
+            }
+        };
         assert_eq!(entry(&world, &own).await, over(by != "neither"), "{by}");
         assert_eq!(entry(&world, &named).await, over(!by.contains("nonsense")), "{by}");
     }
-    let nobody = world.post("/api/v1/logout", json!({ "refresh_token": "nonsense" })).send().await;
+    let nobody = world
+        .post("/api/v1/logout", json!({ "refresh_token": "nonsense" }))
+        .send()
+        .await;
     assert_eq!(nobody.refusal(), (401, "invalid token"));
 }
 
@@ -263,11 +368,23 @@ async fn hd20_a_request_is_judged_when_its_body_has_come() {
             let user = world.user("alice").await.unwrap();
             let ban = async |banned| {
                 let mut tx = world.begin().await;
-                tx.update_user(user.id, UserPatch { banned: Some(banned), ..UserPatch::default() }).await.unwrap();
+                tx.update_user(
+                    user.id,
+                    UserPatch {
+                        banned: Some(banned),
+                        ..UserPatch::default()
+                    },
+                )
+                .await
+                .unwrap();
                 tx.commit().await.unwrap();
             };
             let mut tx = world.begin().await;
-            let new = NewMembership { user: user.id, group, expires_at: None };
+            let new = NewMembership {
+                user: user.id,
+                group,
+                expires_at: None,
+            };
             let held = match tx.read().find_membership_of(user.id, group).await.unwrap() {
                 Some(held) => held,
                 None => tx.add_membership(new).await.unwrap(),
@@ -276,7 +393,13 @@ async fn hd20_a_request_is_judged_when_its_body_has_come() {
             let meanwhile = async {
                 match way {
                     "ban" => ban(true).await,
-                    "logout" => drop(world.post("/api/v1/logout", json!({})).bearer(&alice.access).send().await),
+                    "logout" => drop(
+                        world
+                            .post("/api/v1/logout", json!({}))
+                            .bearer(&alice.access)
+                            .send()
+                            .await,
+                    ),
                     _ => {
                         let mut tx = world.begin().await;
                         tx.remove_membership(held.id).await.unwrap();

@@ -22,32 +22,56 @@ struct Challenge {
 }
 
 async fn challenge(world: &World, tokens: &Tokens) -> Challenge {
-    let answer = world.ask(Method::POST, "/eth/link/challenge").bearer(&tokens.access).send().await;
+    let answer = world
+        .ask(Method::POST, "/eth/link/challenge")
+        .bearer(&tokens.access)
+        .send()
+        .await;
     assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
     let text = |name: &str| answer.body[name].as_str().unwrap().to_owned();
-    Challenge { nonce: text("nonce"), message: text("message") }
+    Challenge {
+        nonce: text("nonce"),
+        message: text("message"),
+    }
 }
 
 async fn answer(world: &World, tokens: &Tokens, nonce: &str, address: &str, signature: &str) -> Answer {
     let body = json!({ "nonce": nonce, "address": address, "signature": signature });
-    world.post("/api/v1/eth/link/verify", body).bearer(&tokens.access).send().await
+    world
+        .post("/api/v1/eth/link/verify", body)
+        .bearer(&tokens.access)
+        .send()
+        .await
 }
 
 /// Signs a fresh challenge with the wallet and hands it in.
 async fn link(world: &World, tokens: &Tokens, wallet: &PrivateKeySigner) -> Answer {
     let challenge = challenge(world, tokens).await;
     let signature = sign(wallet, &challenge.message);
-    answer(world, tokens, &challenge.nonce, &wallet.address().to_checksum(None), &signature).await
+    answer(
+        world,
+        tokens,
+        &challenge.nonce,
+        &wallet.address().to_checksum(None),
+        &signature,
+    )
+    .await
 }
 
 fn sign(wallet: &PrivateKeySigner, message: &str) -> String {
-    format!("0x{}", hex::encode(wallet.sign_message_sync(message.as_bytes()).unwrap().as_bytes()))
+    format!(
+        "0x{}",
+        hex::encode(wallet.sign_message_sync(message.as_bytes()).unwrap().as_bytes())
+    )
 }
 
 async fn listed(world: &World, tokens: &Tokens) -> Vec<String> {
     let answer = world.get("/eth/addresses").bearer(&tokens.access).send().await;
     let addresses = answer.body["addresses"].as_array().unwrap();
-    addresses.iter().map(|entry| entry["address"].as_str().unwrap().to_owned()).collect()
+    addresses
+        .iter()
+        .map(|entry| entry["address"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 fn lower(address: Address) -> String {
@@ -63,7 +87,10 @@ async fn lk2_a_signed_challenge_links_the_address() {
     let wallet = wallet(1);
     let linked = link(&world, &alice, &wallet).await;
     assert_eq!(linked.status, StatusCode::OK);
-    assert_eq!(linked.body, json!({ "address": lower(wallet.address()), "message": "address linked" }));
+    assert_eq!(
+        linked.body,
+        json!({ "address": lower(wallet.address()), "message": "address linked" })
+    );
     let list = world.get("/eth/addresses").bearer(&alice.access).send().await;
     assert_eq!(
         list.body,
@@ -86,7 +113,11 @@ async fn lk1_the_challenge_names_what_it_is_for() {
     let challenge = challenge(&world, &alice).await;
     assert_eq!(challenge.nonce.len(), 32);
     assert!(challenge.message.starts_with("gate.example asks you to link"));
-    for part in ["DID: did:test:alice\n", &format!("Nonce: {}\n", challenge.nonce), "Chain ID: 31337\n"] {
+    for part in [
+        "DID: did:test:alice\n",
+        &format!("Nonce: {}\n", challenge.nonce),
+        "Chain ID: 31337\n",
+    ] {
         assert!(challenge.message.contains(part), "{part}");
     }
 }
@@ -101,7 +132,11 @@ async fn lk2_refusals_in_their_order() {
     let address = lower(wallet.address());
     let signature = sign(&wallet, &open.message);
 
-    let malformed = world.post("/eth/link/verify", json!({ "nonce": open.nonce })).bearer(&alice.access).send().await;
+    let malformed = world
+        .post("/eth/link/verify", json!({ "nonce": open.nonce }))
+        .bearer(&alice.access)
+        .send()
+        .await;
     assert_eq!(malformed.refusal(), (400, "missing field `address`"));
     let refused = answer(&world, &alice, "00", "nonsense", "00").await;
     assert_eq!(refused.refusal(), (400, "invalid or expired nonce"));
@@ -111,7 +146,10 @@ async fn lk2_refusals_in_their_order() {
     assert_eq!(refused.refusal(), (400, "invalid ethereum address format"));
     let refused = answer(&world, &alice, &open.nonce, &lower(Address::repeat_byte(9)), &signature).await;
     assert_eq!(refused.refusal(), (400, "signature verification failed"));
-    assert_eq!(answer(&world, &alice, &open.nonce, &address, &signature).await.status, StatusCode::OK);
+    assert_eq!(
+        answer(&world, &alice, &open.nonce, &address, &signature).await.status,
+        StatusCode::OK
+    );
     assert_eq!(listed(&world, &bob).await, Vec::<String>::new());
 }
 
@@ -129,7 +167,10 @@ async fn d6_five_failures_burn_a_challenge_and_success_consumes_it() {
         answer(&world, &alice, &open.nonce, &address, "00").await;
         answer(&world, &bob, &open.nonce, &address, "00").await;
     }
-    assert_eq!(answer(&world, &alice, &open.nonce, &address, &signature).await.status, StatusCode::OK);
+    assert_eq!(
+        answer(&world, &alice, &open.nonce, &address, &signature).await.status,
+        StatusCode::OK
+    );
     let again = answer(&world, &alice, &open.nonce, &address, &signature).await;
     assert_eq!(again.refusal(), (400, "invalid or expired nonce"), "used");
 
@@ -168,7 +209,10 @@ async fn lk6_a_second_did_is_a_collision() {
     assert_eq!(link(&world, &bob, &wallet).await.status, StatusCode::OK);
     let events = world.events();
     let kinds: Vec<_> = events.iter().map(|event| event.kind).collect();
-    assert_eq!(kinds, [SecurityKind::EthAddressLinked, SecurityKind::EthAddressLinkedCollision]);
+    assert_eq!(
+        kinds,
+        [SecurityKind::EthAddressLinked, SecurityKind::EthAddressLinkedCollision]
+    );
     assert_eq!(events[1].count, Some(1));
     assert_eq!(events[1].address, Some(wallet.address()));
     assert_eq!(events[1].external_id, Some(did("bob")));
@@ -182,16 +226,25 @@ async fn hd10_lk2_registered_and_revoked_addresses_are_refused_alike() {
     let user = world.user("alice").await.unwrap();
     let (registered, revoked) = (wallet(1), wallet(2));
     let mut tx = world.begin().await;
-    let org = NewOrganization { slug: "bank".to_owned(), name: "Bank".to_owned(), ..NewOrganization::default() };
+    let org = NewOrganization {
+        slug: "bank".to_owned(),
+        name: "Bank".to_owned(),
+        ..NewOrganization::default()
+    };
     let org = tx.create_organization(org).await.unwrap();
-    tx.create_contract(NewContract::plain(org.id, registered.address(), "Squatted")).await.unwrap();
+    tx.create_contract(NewContract::plain(org.id, registered.address(), "Squatted"))
+        .await
+        .unwrap();
     tx.commit().await.unwrap();
     link(&world, &alice, &revoked).await;
     let mut tx = world.begin().await;
     tx.revoke_link(user.id, revoked.address(), "compromised").await.unwrap();
     tx.commit().await.unwrap();
 
-    let (one, other) = (link(&world, &alice, &registered).await, link(&world, &alice, &revoked).await);
+    let (one, other) = (
+        link(&world, &alice, &registered).await,
+        link(&world, &alice, &revoked).await,
+    );
     assert_eq!(one.refusal(), (403, "address cannot be linked"));
     assert_eq!(other.refusal(), one.refusal());
     assert_eq!(listed(&world, &alice).await, Vec::<String>::new());
@@ -225,16 +278,30 @@ async fn lk5_unlink_and_link_again() {
     link(&world, &alice, &wallet).await;
     world.events();
     let delete = |tokens: &Tokens, address: &str| {
-        world.ask(Method::DELETE, &format!("/api/v1/eth/addresses/{address}")).bearer(&tokens.access)
+        world
+            .ask(Method::DELETE, &format!("/api/v1/eth/addresses/{address}"))
+            .bearer(&tokens.access)
     };
     let address = lower(wallet.address());
-    assert_eq!(delete(&alice, "nonsense").send().await.refusal(), (400, "invalid ethereum address format"));
-    assert_eq!(delete(&bob, &address).send().await.refusal(), (404, "address not found"));
+    assert_eq!(
+        delete(&alice, "nonsense").send().await.refusal(),
+        (400, "invalid ethereum address format")
+    );
+    assert_eq!(
+        delete(&bob, &address).send().await.refusal(),
+        (404, "address not found")
+    );
     let ended = delete(&alice, &address).send().await;
-    assert_eq!((ended.status, &ended.body), (StatusCode::OK, &json!({ "message": "address unlinked" })));
+    assert_eq!(
+        (ended.status, &ended.body),
+        (StatusCode::OK, &json!({ "message": "address unlinked" }))
+    );
     assert_eq!(world.event_kinds(), [SecurityKind::EthAddressUnlinked]);
     assert_eq!(listed(&world, &alice).await, Vec::<String>::new());
-    assert_eq!(delete(&alice, &address).send().await.refusal(), (404, "address not found"));
+    assert_eq!(
+        delete(&alice, &address).send().await.refusal(),
+        (404, "address not found")
+    );
     assert_eq!(link(&world, &alice, &wallet).await.status, StatusCode::OK);
     assert_eq!(listed(&world, &alice).await, [address]);
 }
@@ -247,7 +314,10 @@ async fn links_need_a_token_and_are_limited_per_subject() {
         (Method::POST, "/eth/link/challenge"),
         (Method::POST, "/eth/link/verify"),
         (Method::GET, "/eth/addresses"),
-        (Method::DELETE, "/eth/addresses/0x0000000000000000000000000000000000000001"),
+        (
+            Method::DELETE,
+            "/eth/addresses/0x0000000000000000000000000000000000000001",
+        ),
     ] {
         let answer = world.ask(method, path).send().await;
         assert_eq!(answer.refusal(), (401, "missing Authorization header"), "{path}");
@@ -256,7 +326,11 @@ async fn links_need_a_token_and_are_limited_per_subject() {
     for _ in 0..10 {
         challenge(&world, &alice).await;
     }
-    let refused = world.ask(Method::POST, "/eth/link/challenge").bearer(&alice.access).send().await;
+    let refused = world
+        .ask(Method::POST, "/eth/link/challenge")
+        .bearer(&alice.access)
+        .send()
+        .await;
     assert_eq!(refused.refusal(), (429, "rate limit exceeded"));
     challenge(&world, &bob).await;
 }
@@ -272,16 +346,32 @@ async fn lk4_a_contract_wallet_answers_for_its_address() {
     let hand_in = async |signature: &str| answer(&world, &alice, &open.nonce, &lower(contract), signature).await;
 
     let nobody = hand_in("0x1234").await;
-    assert_eq!(nobody.refusal(), (400, "signature verification failed"), "no contract there");
+    assert_eq!(
+        nobody.refusal(),
+        (400, "signature verification failed"),
+        "no contract there"
+    );
     says(Ok(false));
-    assert_eq!(hand_in("0x1234").await.refusal(), (400, "signature verification failed"));
+    assert_eq!(
+        hand_in("0x1234").await.refusal(),
+        (400, "signature verification failed")
+    );
     says(Err(ChainAway));
     assert_eq!(hand_in("0x1234").await.refusal(), (503, "node unavailable"));
     says(Ok(true));
-    assert_eq!(hand_in("not hex").await.refusal(), (400, "signature verification failed"));
-    assert_eq!(hand_in(&"00".repeat(9000)).await.refusal(), (400, "signature verification failed"));
+    assert_eq!(
+        hand_in("not hex").await.refusal(),
+        (400, "signature verification failed")
+    );
+    assert_eq!(
+        hand_in(&"00".repeat(9000)).await.refusal(),
+        (400, "signature verification failed")
+    );
     let linked = hand_in("0x1234").await;
-    assert_eq!(linked.body, json!({ "address": lower(contract), "message": "address linked" }));
+    assert_eq!(
+        linked.body,
+        json!({ "address": lower(contract), "message": "address linked" })
+    );
     let user = world.user("alice").await.unwrap();
     let snapshot = world.edge.policy.pin().unwrap();
     let link = snapshot.links_of(user.id)[0];
@@ -320,13 +410,36 @@ async fn rts11_hd10_a_registered_contract_is_linked_by_who_reaches_it() {
     let (alice, mallory) = (world.log_in("alice").await, world.log_in("mallory").await);
     let user = world.user("alice").await.unwrap();
     let (contract, deleted) = (Address::repeat_byte(0xc0), Address::repeat_byte(0xc1));
-    world.chain.wallets.lock().unwrap().extend([(contract, Ok(true)), (deleted, Ok(true))]);
+    world
+        .chain
+        .wallets
+        .lock()
+        .unwrap()
+        .extend([(contract, Ok(true)), (deleted, Ok(true))]);
     let mut tx = world.begin().await;
-    let org = tx.create_organization(NewOrganization { slug: "bank".into(), ..Default::default() }).await.unwrap();
-    let group = tx.create_group(NewGroup::plain(org.id, "treasury", "Treasury")).await.unwrap();
-    tx.add_membership(NewMembership { user: user.id, group: group.id, expires_at: None }).await.unwrap();
+    let org = tx
+        .create_organization(NewOrganization {
+            slug: "bank".into(),
+            ..Default::default()
+        })
+        .await
+        .unwrap();
+    let group = tx
+        .create_group(NewGroup::plain(org.id, "treasury", "Treasury"))
+        .await
+        .unwrap();
+    tx.add_membership(NewMembership {
+        user: user.id,
+        group: group.id,
+        expires_at: None,
+    })
+    .await
+    .unwrap();
     for address in [contract, deleted] {
-        let made = tx.create_contract(NewContract::plain(org.id, address, "safe")).await.unwrap();
+        let made = tx
+            .create_contract(NewContract::plain(org.id, address, "safe"))
+            .await
+            .unwrap();
         tx.create_grant(NewGrant::full(made.id, group.id)).await.unwrap();
         if address == deleted {
             tx.delete_contract(made.id, None).await.unwrap();
@@ -345,7 +458,10 @@ async fn rts11_hd10_a_registered_contract_is_linked_by_who_reaches_it() {
     }
     assert_eq!(listed(&world, &alice).await, [lower(contract)]);
     let snapshot = world.edge.policy.pin().unwrap();
-    assert!(snapshot.links_of(user.id)[0].contract_wallet, "HD10: takes part in nothing that is sent there");
+    assert!(
+        snapshot.links_of(user.id)[0].contract_wallet,
+        "HD10: takes part in nothing that is sent there"
+    );
 }
 
 /// LK-4, HD14: code that was sent through the gateway and is not registered yet is somebody's.
@@ -359,7 +475,13 @@ async fn lk4_a_reserved_address_is_no_wallet() {
     let open = challenge(&world, &alice).await;
     let hand_in = async || answer(&world, &alice, &open.nonce, &lower(contract), "0x1234").await;
     let mut tx = world.begin().await;
-    let org = tx.create_organization(NewOrganization { slug: "bank".into(), ..Default::default() }).await.unwrap();
+    let org = tx
+        .create_organization(NewOrganization {
+            slug: "bank".into(),
+            ..Default::default()
+        })
+        .await
+        .unwrap();
     let reservation = NewReservation {
         address: contract,
         kind: CreationKind::Plain,
@@ -368,7 +490,14 @@ async fn lk4_a_reserved_address_is_no_wallet() {
         expires_at: world.edge.now().plus(Seconds(1800)),
     };
     let (tx_hash, visible_to, watch) = (Some(B256::repeat_byte(7)), Vec::new(), None);
-    let start = SendStart { user: user.id, org: org.id, tx_hash, visible_to, reservations: vec![reservation], watch };
+    let start = SendStart {
+        user: user.id,
+        org: org.id,
+        tx_hash,
+        visible_to,
+        reservations: vec![reservation],
+        watch,
+    };
     let rows = tx.start_send(start).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(hand_in().await.refusal(), (400, "signature verification failed"));
@@ -387,16 +516,30 @@ async fn lk8_names_are_looked_up_for_own_addresses_where_one_can() {
     link(&without, &alice, &wallet).await;
     let path = |address: Address| format!("/eth/addresses/{}/refresh-ens", lower(address));
     let ask = async |world: &World, tokens: &Tokens, address| {
-        world.ask(Method::POST, &path(address)).bearer(&tokens.access).send().await
+        world
+            .ask(Method::POST, &path(address))
+            .bearer(&tokens.access)
+            .send()
+            .await
     };
-    assert_eq!(ask(&without, &alice, wallet.address()).await.refusal(), (503, "ENS is not configured"));
+    assert_eq!(
+        ask(&without, &alice, wallet.address()).await.refusal(),
+        (503, "ENS is not configured")
+    );
     let foreign = ask(&without, &alice, Address::repeat_byte(9)).await;
     assert_eq!(foreign.refusal(), (404, "address not found"));
 
     // Nobody listens on this port.
     let ens = Ens::new("http://127.0.0.1:9".parse().unwrap()).unwrap();
-    let away = World::with(Setup { ens: Some(ens), ..Setup::default() }).await;
+    let away = World::with(Setup {
+        ens: Some(ens),
+        ..Setup::default()
+    })
+    .await;
     let alice = away.log_in("alice").await;
     link(&away, &alice, &wallet).await;
-    assert_eq!(ask(&away, &alice, wallet.address()).await.refusal(), (503, "ENS temporarily unavailable"));
+    assert_eq!(
+        ask(&away, &alice, wallet.address()).await.refusal(),
+        (503, "ENS temporarily unavailable")
+    );
 }

@@ -32,8 +32,16 @@ async fn zk10_zk80_a_proof_completes_the_session_and_makes_the_user() {
 
     let alice = world.user("alice").await.unwrap();
     assert!(!alice.kyc && !alice.banned);
-    let memberships = world.store.read().list_memberships(alice.id, &Scope::All).await.unwrap();
-    assert_eq!(memberships.iter().map(|item| item.group.id).collect::<Vec<_>>(), [Group::DEFAULT]);
+    let memberships = world
+        .store
+        .read()
+        .list_memberships(alice.id, &Scope::All)
+        .await
+        .unwrap();
+    assert_eq!(
+        memberships.iter().map(|item| item.group.id).collect::<Vec<_>>(),
+        [Group::DEFAULT]
+    );
 
     let events = world.events();
     assert_eq!(events.len(), 1);
@@ -50,7 +58,15 @@ async fn zk80_a_login_never_alters_kyc() {
     world.log_in("alice").await;
     let alice = world.user("alice").await.unwrap();
     let mut tx = world.begin().await;
-    tx.update_user(alice.id, UserPatch { kyc: Some(true), ..UserPatch::default() }).await.unwrap();
+    tx.update_user(
+        alice.id,
+        UserPatch {
+            kyc: Some(true),
+            ..UserPatch::default()
+        },
+    )
+    .await
+    .unwrap();
     tx.commit().await.unwrap();
     let tokens = world.log_in("alice").await;
     assert!(world.user("alice").await.unwrap().kyc);
@@ -60,9 +76,18 @@ async fn zk80_a_login_never_alters_kyc() {
 /// ZK-80: AUTO_KYC_IDP is for rows that a login makes, never for those it finds.
 #[tokio::test]
 async fn zk80_auto_kyc_is_for_new_rows_only() {
-    let world = World::with(Setup { auto_kyc: true, ..Setup::default() }).await;
+    let world = World::with(Setup {
+        auto_kyc: true,
+        ..Setup::default()
+    })
+    .await;
     let mut tx = world.begin().await;
-    let known = NewUser { external_id: did("known"), kyc: false, auth_tenant_id: None, groups: Vec::new() };
+    let known = NewUser {
+        external_id: did("known"),
+        kyc: false,
+        auth_tenant_id: None,
+        groups: Vec::new(),
+    };
     tx.create_user(known).await.unwrap();
     tx.commit().await.unwrap();
     for (name, kyc) in [("known", false), ("new", true)] {
@@ -96,7 +121,11 @@ async fn tk5_tk8_a_user_whose_tenant_is_not_allowed_is_shut_out() {
     tx.create_tenant(new).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(orgs().await.status, StatusCode::OK);
-    assert_eq!(refresh().await.status, StatusCode::OK, "the refusal did not use the token up");
+    assert_eq!(
+        refresh().await.status,
+        StatusCode::OK,
+        "the refusal did not use the token up"
+    );
 }
 
 /// Spec/10 section 1: without a directory its routes are not there, and nobody is told of it.
@@ -104,14 +133,26 @@ async fn tk5_tk8_a_user_whose_tenant_is_not_allowed_is_shut_out() {
 async fn ds1_without_a_directory_its_routes_are_not_there() {
     let world = World::new().await;
     let answers = [
-        world.get("/api/v1/auth/directory/url?redirect_uri=https://gate.example/").send().await,
+        world
+            .get("/api/v1/auth/directory/url?redirect_uri=https://gate.example/")
+            .send()
+            .await,
         world.post("/api/v1/auth/directory/callback", json!({})).send().await,
-        world.post("/api/v1/auth/directory/service-principal", json!({ "access_token": "a" })).send().await,
+        world
+            .post(
+                "/api/v1/auth/directory/service-principal",
+                json!({ "access_token": "a" }),
+            )
+            .send()
+            .await,
     ];
     for answer in answers {
         assert_eq!(answer.refusal(), (404, "not found"));
     }
-    assert_eq!(world.get("/api/v1/auth/providers").send().await.body["providers"], json!(["idp"]));
+    assert_eq!(
+        world.get("/api/v1/auth/providers").send().await.body["providers"],
+        json!(["idp"])
+    );
 }
 
 /// HD19: wallet and page get two families of one login, so that refreshing one does not kill the other.
@@ -123,13 +164,23 @@ async fn hd19_wallet_and_page_get_two_families() {
     let polled = world.poll(&login, PAGE, &login.shown()).await;
     assert_eq!(polled.body["completed"], true);
     let page = Tokens::of(&polled.body["tokens"]);
-    let family = |tokens: &Tokens| world.edge.tokens.access(&tokens.access, world.edge.now()).unwrap().session;
+    let family = |tokens: &Tokens| {
+        world
+            .edge
+            .tokens
+            .access(&tokens.access, world.edge.now())
+            .unwrap()
+            .session
+    };
     assert_ne!(family(&wallet), family(&page));
 
     // Copies of one pair would kill each other here; a real second use ends the login whole (HD35).
     for tokens in [&wallet, &page] {
         world.clock.pass(60);
-        assert_eq!(world.post("/refresh", tokens.as_refresh()).send().await.status, StatusCode::OK);
+        assert_eq!(
+            world.post("/refresh", tokens.as_refresh()).send().await.status,
+            StatusCode::OK
+        );
     }
 }
 
@@ -143,13 +194,20 @@ async fn zk13_hd19_a_poll_needs_the_openers_secret() {
     let pending = json!({ "completed": false });
     let cookie = format!("pp_login={}", login.secret);
     assert_eq!(world.poll(&login, STRANGER, &[]).await.body, pending);
-    assert_eq!(world.poll(&login, STRANGER, &[("cookie", "pp_login=guess")]).await.body, pending);
-    assert_eq!(world.poll(&login, STRANGER, &[("x-login-secret", "guess")]).await.body, pending);
+    assert_eq!(
+        world.poll(&login, STRANGER, &[("cookie", "pp_login=guess")]).await.body,
+        pending
+    );
+    assert_eq!(
+        world.poll(&login, STRANGER, &[("x-login-secret", "guess")]).await.body,
+        pending
+    );
     assert_eq!(world.poll(&login, WALLET, &[]).await.body, pending);
     assert_eq!(world.poll(&login, PAGE, &[]).await.body, pending);
-    for (peer, headers) in
-        [(STRANGER, vec![("cookie", cookie.as_str())]), (STRANGER, vec![("x-login-secret", login.secret.as_str())])]
-    {
+    for (peer, headers) in [
+        (STRANGER, vec![("cookie", cookie.as_str())]),
+        (STRANGER, vec![("x-login-secret", login.secret.as_str())]),
+    ] {
         let answer = world.poll(&login, peer, &headers).await;
         assert_eq!(answer.body["completed"], true, "{peer} {headers:?}");
     }
@@ -167,7 +225,10 @@ async fn decision_26_a_completed_poll_can_be_repeated_until_the_session_ends() {
     assert_eq!(Tokens::of(&first.body["tokens"]), Tokens::of(&second.body["tokens"]));
     assert_eq!(second.body["tokens"]["expires_in"], 60);
     world.clock.pass(360);
-    assert_eq!(world.poll(&login, PAGE, &login.shown()).await.refusal(), (401, "session not found or expired"));
+    assert_eq!(
+        world.poll(&login, PAGE, &login.shown()).await.refusal(),
+        (401, "session not found or expired")
+    );
 }
 
 /// TK-9: a completed poll sets the cookie, but not for somebody else's page.
@@ -182,10 +243,25 @@ async fn tk9_a_completed_poll_sets_the_cookie_for_our_pages_only() {
     assert_eq!(cookies.len(), 2, "by the agreed name, and by one for this host alone");
     assert!(cookies[0].starts_with("pp_access=") && cookies[1].starts_with("__Host-pp_access="));
     for cookie in &cookies {
-        assert!(cookie.ends_with("; Path=/; HttpOnly; SameSite=Lax; Max-Age=300; Secure"), "{cookie}");
+        assert!(
+            cookie.ends_with("; Path=/; HttpOnly; SameSite=Lax; Max-Age=300; Secure"),
+            "{cookie}"
+        );
     }
-    assert!(world.poll(&login, PAGE, &[shown, ("origin", "https://evil.example")]).await.cookies().is_empty());
-    assert!(world.poll(&login, PAGE, &[shown, ("sec-fetch-site", "cross-site")]).await.cookies().is_empty());
+    assert!(
+        world
+            .poll(&login, PAGE, &[shown, ("origin", "https://evil.example")])
+            .await
+            .cookies()
+            .is_empty()
+    );
+    assert!(
+        world
+            .poll(&login, PAGE, &[shown, ("sec-fetch-site", "cross-site")])
+            .await
+            .cookies()
+            .is_empty()
+    );
 }
 
 /// ZK-13, HD19: how the page's cookie looks.
@@ -195,16 +271,28 @@ async fn zk13_hd19_the_login_cookie_follows_the_frontend() {
     let login = world.open_login().await;
     assert_eq!(
         login.cookie,
-        format!("__Host-pp_login={}; Path=/; HttpOnly; SameSite=Lax; Max-Age=600; Secure", login.secret)
+        format!(
+            "__Host-pp_login={}; Path=/; HttpOnly; SameSite=Lax; Max-Age=600; Secure",
+            login.secret
+        )
     );
     let without_origin = world.ask(Method::POST, "/auth/request").send().await;
     assert!(without_origin.cookies().is_empty());
     assert!(without_origin.headers.contains_key("x-login-secret"));
 
     let frontend = Some("https://app.example");
-    let foreign = World::with(Setup { frontend, production: false, ..Setup::default() }).await;
+    let foreign = World::with(Setup {
+        frontend,
+        production: false,
+        ..Setup::default()
+    })
+    .await;
     let login = foreign.open_login().await;
-    assert!(login.cookie.ends_with("; SameSite=None; Max-Age=600; Secure"), "{}", login.cookie);
+    assert!(
+        login.cookie.ends_with("; SameSite=None; Max-Age=600; Secure"),
+        "{}",
+        login.cookie
+    );
 }
 
 /// ZK-12: two parallel proofs for one session give one pair.
@@ -223,7 +311,13 @@ async fn zk12_parallel_proofs_give_one_pair() {
         statuses.push(post.await.unwrap());
     }
     assert_eq!(statuses.iter().filter(|status| **status == StatusCode::OK).count(), 1);
-    assert_eq!(statuses.iter().filter(|status| **status == StatusCode::UNAUTHORIZED).count(), 19);
+    assert_eq!(
+        statuses
+            .iter()
+            .filter(|status| **status == StatusCode::UNAUTHORIZED)
+            .count(),
+        19
+    );
     assert_eq!(world.event_kinds(), [SecurityKind::Login]);
 }
 
@@ -234,7 +328,11 @@ async fn zk12_a_completed_session_takes_no_proof() {
     let login = world.open_login().await;
     world.prove(&login, "proof:did:test:alice").await;
     for proof in ["proof:did:test:alice", "proof:did:test:mallory", "nonsense"] {
-        assert_eq!(world.prove(&login, proof).await.refusal(), (401, "session not found or expired"), "{proof}");
+        assert_eq!(
+            world.prove(&login, proof).await.refusal(),
+            (401, "session not found or expired"),
+            "{proof}"
+        );
     }
     assert!(world.user("mallory").await.is_none());
 }
@@ -248,7 +346,12 @@ async fn zk10_a_rejected_proof_shows_in_the_session_and_a_valid_one_clears_it() 
         ("nonsense", 401, "verification failed", "verification_failed"),
         ("unreadable", 400, "invalid token format", "invalid_request"),
         ("", 400, "token not found in request body", "invalid_request"),
-        ("no humanity", 403, "humanity_verification_required", "humanity_required"),
+        (
+            "no humanity",
+            403,
+            "humanity_verification_required",
+            "humanity_required",
+        ),
         ("no network", 401, "verification failed", "network_not_supported"),
         ("no resolver", 503, "verification unavailable", "authentication_failed"),
     ] {
@@ -265,10 +368,18 @@ async fn zk10_a_rejected_proof_shows_in_the_session_and_a_valid_one_clears_it() 
         }
         assert_eq!(poll.body, expected, "{proof}");
     }
-    assert!(world.event_kinds().iter().all(|kind| *kind == SecurityKind::LoginRefused));
+    assert!(
+        world
+            .event_kinds()
+            .iter()
+            .all(|kind| *kind == SecurityKind::LoginRefused)
+    );
     assert_eq!(world.prove(&login, "proof:did:test:alice").await.status, StatusCode::OK);
     let poll = world.poll(&login, PAGE, &login.shown()).await;
-    assert_eq!((&poll.body["completed"], &poll.body["failed"]), (&Value::Bool(true), &Value::Null));
+    assert_eq!(
+        (&poll.body["completed"], &poll.body["failed"]),
+        (&Value::Bool(true), &Value::Null)
+    );
 }
 
 /// A banned account is refused at login, gets no tokens, and the session stays open for others.
@@ -278,14 +389,28 @@ async fn a_banned_account_gets_no_tokens() {
     world.log_in("alice").await;
     let alice = world.user("alice").await.unwrap();
     let mut tx = world.begin().await;
-    tx.update_user(alice.id, UserPatch { banned: Some(true), ..UserPatch::default() }).await.unwrap();
+    tx.update_user(
+        alice.id,
+        UserPatch {
+            banned: Some(true),
+            ..UserPatch::default()
+        },
+    )
+    .await
+    .unwrap();
     tx.commit().await.unwrap();
     world.events();
 
     let login = world.open_login().await;
-    assert_eq!(world.prove(&login, "proof:did:test:alice").await.refusal(), (403, "account is banned"));
+    assert_eq!(
+        world.prove(&login, "proof:did:test:alice").await.refusal(),
+        (403, "account is banned")
+    );
     let poll = world.poll(&login, PAGE, &login.shown()).await;
-    assert_eq!(poll.body, json!({ "completed": false, "failed": true, "reason": "authentication_failed" }));
+    assert_eq!(
+        poll.body,
+        json!({ "completed": false, "failed": true, "reason": "authentication_failed" })
+    );
     let now = world.edge.now();
     assert_eq!(world.store.read().list_families(alice.id, now).await.unwrap(), []);
     assert_eq!(world.event_kinds(), [SecurityKind::LoginRefused]);
@@ -298,7 +423,10 @@ async fn an_unrecorded_login_gives_no_tokens() {
     let world = World::new().await;
     let login = world.open_login().await;
     world.fill_journal(true);
-    assert_eq!(world.prove(&login, "proof:did:test:alice").await.refusal(), (503, "audit unavailable"));
+    assert_eq!(
+        world.prove(&login, "proof:did:test:alice").await.refusal(),
+        (503, "audit unavailable")
+    );
     assert_eq!(world.poll(&login, PAGE, &login.shown()).await.body["completed"], false);
     assert!(world.user("alice").await.is_none(), "refused before any effect");
     world.fill_journal(false);
@@ -311,9 +439,16 @@ async fn d1_unknown_and_expired_sessions_are_401() {
     let world = World::new().await;
     let login = world.open_login().await;
     world.clock.pass(600);
-    assert_eq!(world.prove(&login, "proof:did:test:alice").await.refusal(), (401, "session not found or expired"));
+    assert_eq!(
+        world.prove(&login, "proof:did:test:alice").await.refusal(),
+        (401, "session not found or expired")
+    );
     for id in [login.id.as_str(), "00000000-0000-4000-8000-000000000000", "nonsense"] {
-        let callback = world.ask(Method::POST, &format!("/auth/callback?session={id}")).body("x").send().await;
+        let callback = world
+            .ask(Method::POST, &format!("/auth/callback?session={id}"))
+            .body("x")
+            .send()
+            .await;
         assert_eq!(callback.refusal(), (401, "session not found or expired"), "{id}");
         let poll = world.get(&format!("/auth/session/{id}/status")).send().await;
         assert_eq!(poll.refusal(), (401, "session not found or expired"), "{id}");
@@ -340,9 +475,17 @@ async fn identity_9_ten_failures_close_the_session_for_that_address_only() {
     for _ in 0..10 {
         assert_eq!(world.prove(&login, "nonsense").await.status, StatusCode::UNAUTHORIZED);
     }
-    assert_eq!(world.prove(&login, "proof:did:test:alice").await.status, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(
+        world.prove(&login, "proof:did:test:alice").await.status,
+        StatusCode::TOO_MANY_REQUESTS
+    );
     let path = format!("/auth/callback?session={}", login.id);
-    let other = world.ask(Method::POST, &path).from(STRANGER).body("proof:did:test:alice").send().await;
+    let other = world
+        .ask(Method::POST, &path)
+        .from(STRANGER)
+        .body("proof:did:test:alice")
+        .send()
+        .await;
     assert_eq!(other.status, StatusCode::OK);
 }
 
@@ -353,9 +496,18 @@ async fn rl14_faults_of_ours_shut_nobody_out(world: World) {
     for round in 0..25 {
         world.fill_journal(true);
         let login = world.open_login().await;
-        let proof = if round % 2 == 0 { "proof:did:test:alice" } else { "no resolver" };
+        let proof = if round % 2 == 0 {
+            "proof:did:test:alice"
+        } else {
+            "no resolver"
+        };
         let answer = world.prove(&login, proof).await;
-        assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE, "{round}: {}", answer.body);
+        assert_eq!(
+            answer.status,
+            StatusCode::SERVICE_UNAVAILABLE,
+            "{round}: {}",
+            answer.body
+        );
         assert!(answer.headers.contains_key("retry-after"));
         met.push(login);
     }
@@ -412,7 +564,11 @@ async fn identity_9_twenty_open_sessions_per_address() {
 /// 85 §5: ten a minute per address over all auth routes, and when to come back.
 #[tokio::test]
 async fn identity_9_auth_routes_are_limited_per_address() {
-    let world = World::with(Setup { per_minute: 10, ..Setup::default() }).await;
+    let world = World::with(Setup {
+        per_minute: 10,
+        ..Setup::default()
+    })
+    .await;
     for _ in 0..5 {
         world.ask(Method::POST, "/auth/request").send().await;
         world.post("/api/v1/introspect", json!({})).send().await;
@@ -433,20 +589,40 @@ async fn identity_9_polls_are_limited_per_session() {
         assert_eq!(world.poll(&one, PAGE, &one.shown()).await.status, StatusCode::OK);
         assert_eq!(world.poll(&one, STRANGER, &[]).await.status, StatusCode::OK);
     }
-    assert_eq!(world.poll(&one, PAGE, &one.shown()).await.status, StatusCode::TOO_MANY_REQUESTS);
-    assert_eq!(world.poll(&one, STRANGER, &[]).await.status, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(
+        world.poll(&one, PAGE, &one.shown()).await.status,
+        StatusCode::TOO_MANY_REQUESTS
+    );
+    assert_eq!(
+        world.poll(&one, STRANGER, &[]).await.status,
+        StatusCode::TOO_MANY_REQUESTS
+    );
     assert_eq!(world.poll(&other, PAGE, &other.shown()).await.status, StatusCode::OK);
 }
 
 /// ZK-5: without VERIFIER_ID production starts no login, development takes a placeholder.
 #[tokio::test]
 async fn zk5_without_a_verifier_id() {
-    let production = World::with(Setup { verifier_id: None, ..Setup::default() }).await;
+    let production = World::with(Setup {
+        verifier_id: None,
+        ..Setup::default()
+    })
+    .await;
     let answer = production.ask(Method::POST, "/auth/request").send().await;
     assert_eq!(answer.refusal(), (500, "VERIFIER_ID not configured"));
-    let development = World::with(Setup { verifier_id: None, production: false, ..Setup::default() }).await;
+    let development = World::with(Setup {
+        verifier_id: None,
+        production: false,
+        ..Setup::default()
+    })
+    .await;
     let answer = development.ask(Method::POST, "/auth/request").send().await;
-    assert!(answer.body["auth_request"]["from"].as_str().unwrap().starts_with("did:pkh:"));
+    assert!(
+        answer.body["auth_request"]["from"]
+            .as_str()
+            .unwrap()
+            .starts_with("did:pkh:")
+    );
 }
 
 /// `/auth/verify` is for development.
@@ -455,15 +631,31 @@ async fn verify_answers_in_development_only() {
     let production = World::new().await;
     let login = production.open_login().await;
     let body = json!({ "jwz_token": "proof:did:test:alice", "session_id": login.id });
-    assert_eq!(production.post("/auth/verify", body).send().await.refusal(), (404, "not found"));
-    assert_eq!(production.post("/auth/verify", json!([])).send().await.refusal(), (404, "not found"));
+    assert_eq!(
+        production.post("/auth/verify", body).send().await.refusal(),
+        (404, "not found")
+    );
+    assert_eq!(
+        production.post("/auth/verify", json!([])).send().await.refusal(),
+        (404, "not found")
+    );
     assert!(production.user("alice").await.is_none());
 
-    let development = World::with(Setup { production: false, ..Setup::default() }).await;
+    let development = World::with(Setup {
+        production: false,
+        ..Setup::default()
+    })
+    .await;
     let login = development.open_login().await;
     let missing = |body: Value| development.post("/auth/verify", body);
-    assert_eq!(missing(json!({ "session_id": login.id })).send().await.refusal(), (400, "jwz_token required"));
-    assert_eq!(missing(json!({ "jwz_token": "x" })).send().await.refusal(), (400, "session parameter required"));
+    assert_eq!(
+        missing(json!({ "session_id": login.id })).send().await.refusal(),
+        (400, "jwz_token required")
+    );
+    assert_eq!(
+        missing(json!({ "jwz_token": "x" })).send().await.refusal(),
+        (400, "session parameter required")
+    );
     let body = json!({ "jwz_token": "proof:did:test:alice", "session_id": login.id });
     let answer = development.post("/auth/verify", body).send().await;
     assert_eq!(answer.status, StatusCode::OK);
@@ -473,10 +665,18 @@ async fn verify_answers_in_development_only() {
 /// The build without a verifier: nothing proves anything, mock tokens least of all (MK-2).
 #[tokio::test]
 async fn mk2_without_a_verifier_every_proof_is_401() {
-    let world = World::with(Setup { verifier: Arc::new(NoVerifier), ..Setup::default() }).await;
+    let world = World::with(Setup {
+        verifier: Arc::new(NoVerifier),
+        ..Setup::default()
+    })
+    .await;
     let login = world.open_login().await;
     for proof in ["mock.did:test:alice", "mock.jwz.token.did:test:alice", "a.b.c"] {
-        assert_eq!(world.prove(&login, proof).await.refusal(), (401, "verification failed"), "{proof}");
+        assert_eq!(
+            world.prove(&login, proof).await.refusal(),
+            (401, "verification failed"),
+            "{proof}"
+        );
     }
     assert!(world.user("alice").await.is_none());
 }
@@ -502,13 +702,28 @@ async fn zk77_one_persons_credential_serves_one_account() {
     assert_eq!(prove("proof:did:test:alice#77").await.0.status, StatusCode::OK, "again");
     let (fresh, login) = prove("proof:did:test:fresh#77").await;
     assert_eq!(fresh.refusal(), (401, "verification failed"));
-    assert_eq!(world.poll(&login, PAGE, &login.shown()).await.body["reason"], "verification_failed");
+    assert_eq!(
+        world.poll(&login, PAGE, &login.shown()).await.body["reason"],
+        "verification_failed"
+    );
     assert!(world.user("fresh").await.is_none(), "nothing was made");
-    assert_eq!(prove("proof:did:test:bob#78").await.0.status, StatusCode::OK, "somebody else");
+    assert_eq!(
+        prove("proof:did:test:bob#78").await.0.status,
+        StatusCode::OK,
+        "somebody else"
+    );
 
     let alice = world.user("alice").await.unwrap();
     let mut tx = world.begin().await;
-    tx.update_user(alice.id, UserPatch { banned: Some(true), ..UserPatch::default() }).await.unwrap();
+    tx.update_user(
+        alice.id,
+        UserPatch {
+            banned: Some(true),
+            ..UserPatch::default()
+        },
+    )
+    .await
+    .unwrap();
     tx.delete_user(alice.id).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(
@@ -516,5 +731,8 @@ async fn zk77_one_persons_credential_serves_one_account() {
         (401, "verification failed"),
         "nor after a deletion"
     );
-    assert_eq!(prove("proof:did:test:alice#77").await.0.refusal(), (403, "account is banned"));
+    assert_eq!(
+        prove("proof:did:test:alice#77").await.0.refusal(),
+        (403, "account is banned")
+    );
 }

@@ -14,7 +14,11 @@ async fn decision_32_my_organizations_and_my_administration() {
     let mut tx = world.begin().await;
     let mut orgs = Vec::new();
     for slug in ["flagged", "claimed", "read", "plain", "over"] {
-        let new = NewOrganization { slug: slug.to_owned(), name: slug.to_uppercase(), ..NewOrganization::default() };
+        let new = NewOrganization {
+            slug: slug.to_owned(),
+            name: slug.to_uppercase(),
+            ..NewOrganization::default()
+        };
         let org = tx.create_organization(new).await.unwrap();
         let group = NewGroup {
             is_org_admin: slug == "flagged" || slug == "over",
@@ -23,33 +27,62 @@ async fn decision_32_my_organizations_and_my_administration() {
         };
         let group = tx.create_group(group).await.unwrap();
         if slug == "claimed" {
-            let access = AccessInput { claims: [Claim::Admin].into_iter().collect(), ..AccessInput::default() };
+            let access = AccessInput {
+                claims: [Claim::Admin].into_iter().collect(),
+                ..AccessInput::default()
+            };
             tx.set_access(group.id, access).await.unwrap();
         }
         let expires_at = (slug == "over").then(|| world.edge.now().plus(Seconds(60)));
-        tx.add_membership(NewMembership { user: user.id, group: group.id, expires_at }).await.unwrap();
+        tx.add_membership(NewMembership {
+            user: user.id,
+            group: group.id,
+            expires_at,
+        })
+        .await
+        .unwrap();
         orgs.push((org.id.to_string(), slug));
     }
     tx.commit().await.unwrap();
     world.clock.pass(60);
 
     let id_of = |wanted: &str| orgs.iter().find(|(_, slug)| *slug == wanted).unwrap().0.clone();
-    let status = world.get("/api/v1/me/admin-status").bearer(&alice.access).send().await.body;
+    let status = world
+        .get("/api/v1/me/admin-status")
+        .bearer(&alice.access)
+        .send()
+        .await
+        .body;
     let mut full = vec![id_of("flagged"), id_of("claimed")];
     full.sort();
     let mut told: Vec<String> = serde_json::from_value(status["admin_org_ids"].clone()).unwrap();
     told.sort();
     assert_eq!(told, full);
     assert_eq!(status["readonly_admin_org_ids"], json!([id_of("read")]));
-    assert_eq!((&status["is_admin"], &status["is_readonly_admin"]), (&json!(true), &json!(true)));
+    assert_eq!(
+        (&status["is_admin"], &status["is_readonly_admin"]),
+        (&json!(true), &json!(true))
+    );
 
     let mine = world.get("/api/v1/me/orgs").bearer(&alice.access).send().await.body;
-    let mut slugs: Vec<&str> =
-        mine["organizations"].as_array().unwrap().iter().map(|org| org["slug"].as_str().unwrap()).collect();
+    let mut slugs: Vec<&str> = mine["organizations"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|org| org["slug"].as_str().unwrap())
+        .collect();
     slugs.sort_unstable();
     assert_eq!(slugs, ["claimed", "flagged", "plain", "read"]);
-    let plain = mine["organizations"].as_array().unwrap().iter().find(|org| org["slug"] == "plain").unwrap();
-    assert_eq!(*plain, json!({ "id": id_of("plain"), "name": "PLAIN", "slug": "plain" }));
+    let plain = mine["organizations"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|org| org["slug"] == "plain")
+        .unwrap();
+    assert_eq!(
+        *plain,
+        json!({ "id": id_of("plain"), "name": "PLAIN", "slug": "plain" })
+    );
 }
 
 /// Somebody who is nothing here.
@@ -57,7 +90,12 @@ async fn decision_32_my_organizations_and_my_administration() {
 async fn a_plain_user_administers_nothing() {
     let world = World::new().await;
     let alice = world.log_in("alice").await;
-    let status = world.get("/api/v1/me/admin-status").bearer(&alice.access).send().await.body;
+    let status = world
+        .get("/api/v1/me/admin-status")
+        .bearer(&alice.access)
+        .send()
+        .await
+        .body;
     assert_eq!(
         status,
         json!({ "is_admin": false, "is_readonly_admin": false, "admin_org_ids": [], "readonly_admin_org_ids": [] })
@@ -82,7 +120,10 @@ async fn own_data_is_never_read_unrecorded() {
         assert_eq!(world.get(path).bearer(&alice.access).send().await.status, 200);
         assert_eq!(world.get(path).send().await.status, 401);
         let records = world.accesses();
-        let seen: Vec<_> = records.iter().map(|record| (&*record.method, record.status_code)).collect();
+        let seen: Vec<_> = records
+            .iter()
+            .map(|record| (&*record.method, record.status_code))
+            .collect();
         assert_eq!(seen, [(template, 200), (template, 401)]);
         let callers: Vec<_> = records.iter().map(|record| record.external_id.clone()).collect();
         assert_eq!(callers, [Some(crate::world::did("alice")), None]);

@@ -9,7 +9,14 @@ use std::time::{Duration, Instant};
 fn is_away(answer: &Answer) {
     assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE, "{}", answer.body);
     assert!(answer.headers.contains_key("retry-after"), "{}", answer.body);
-    assert!(answer.body["error"].as_str().unwrap().ends_with("temporarily unavailable"), "{}", answer.body);
+    assert!(
+        answer.body["error"]
+            .as_str()
+            .unwrap()
+            .ends_with("temporarily unavailable"),
+        "{}",
+        answer.body
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -18,10 +25,18 @@ async fn ops_6_4_logins_are_503_and_tokens_go_on() {
         println!("NOT RUN: no Redis, as GW_SKIP_REDIS asks");
         return;
     };
-    let world = World::with(Setup { cache: Some(server.url()), ..Setup::default() }).await;
+    let world = World::with(Setup {
+        cache: Some(server.url()),
+        ..Setup::default()
+    })
+    .await;
     let login = world.open_login().await;
     let alice = world.log_in("alice").await;
-    let challenge = world.post("/eth/link/challenge", json!({})).bearer(&alice.access).send().await;
+    let challenge = world
+        .post("/eth/link/challenge", json!({}))
+        .bearer(&alice.access)
+        .send()
+        .await;
 
     server.stop();
     let start = Instant::now();
@@ -30,18 +45,38 @@ async fn ops_6_4_logins_are_503_and_tokens_go_on() {
     is_away(&world.prove(&login, "proof:did:test:alice").await);
     is_away(&world.prove(&login, "nonsense").await);
     is_away(&world.poll(&login, PAGE, &login.shown()).await);
-    is_away(&world.post("/eth/link/challenge", json!({})).bearer(&alice.access).send().await);
+    is_away(
+        &world
+            .post("/eth/link/challenge", json!({}))
+            .bearer(&alice.access)
+            .send()
+            .await,
+    );
     let answer = json!({ "address": "0x00", "signature": "0x00", "nonce": challenge.body["nonce"] });
-    is_away(&world.post("/eth/link/verify", answer).bearer(&alice.access).send().await);
+    is_away(
+        &world
+            .post("/eth/link/verify", answer)
+            .bearer(&alice.access)
+            .send()
+            .await,
+    );
 
     let refreshed = world.post("/refresh", alice.as_refresh()).send().await;
     assert_eq!(refreshed.status, StatusCode::OK, "{}", refreshed.body);
-    assert_eq!(world.get("/eth/addresses").bearer(&alice.access).send().await.status, StatusCode::OK);
+    assert_eq!(
+        world.get("/eth/addresses").bearer(&alice.access).send().await.status,
+        StatusCode::OK
+    );
     assert_eq!(world.get("/api/v1/auth/providers").send().await.status, StatusCode::OK);
     // Counted here: ten a minute and subject.
     let mut last = StatusCode::OK;
     for _ in 0..10 {
-        last = world.post("/eth/link/challenge", json!({})).bearer(&alice.access).send().await.status;
+        last = world
+            .post("/eth/link/challenge", json!({}))
+            .bearer(&alice.access)
+            .send()
+            .await
+            .status;
     }
     assert_eq!(last, StatusCode::TOO_MANY_REQUESTS);
 
@@ -52,6 +87,10 @@ async fn ops_6_4_logins_are_503_and_tokens_go_on() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     let gone = world.poll(&login, PAGE, &[]).await;
-    assert_eq!(gone.refusal(), (401, "session not found or expired"), "the new server knows nothing of it");
+    assert_eq!(
+        gone.refusal(),
+        (401, "session not found or expired"),
+        "the new server knows nothing of it"
+    );
     world.log_in("alice").await;
 }

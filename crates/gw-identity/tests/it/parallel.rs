@@ -27,7 +27,10 @@ const TOGETHER: usize = 256;
 
 /// A world on such a store and cache; `None`, said aloud, where the tests were told to do without one of them.
 async fn world(on_postgres: bool, on_redis: bool) -> Option<World> {
-    let mut setup = Setup { per_minute: 1_000_000, ..Setup::default() };
+    let mut setup = Setup {
+        per_minute: 1_000_000,
+        ..Setup::default()
+    };
     if on_postgres {
         setup.database = postgres::database().unwrap().map(|database| database.url);
     }
@@ -42,7 +45,10 @@ async fn world(on_postgres: bool, on_redis: bool) -> Option<World> {
 }
 
 /// The cache or the store was too slow: no verdict. Any other 503 is one, and fails the test.
-const AWAY: [&str; 2] = ["login temporarily unavailable", "the policy store is temporarily unavailable"];
+const AWAY: [&str; 2] = [
+    "login temporarily unavailable",
+    "the policy store is temporarily unavailable",
+];
 /// A client goes on for so long. The cache's breaker rests for ten seconds; this only ends a test that would hang.
 const PATIENCE: Duration = Duration::from_secs(240);
 
@@ -76,14 +82,23 @@ async fn post_all(world: &World, path: &str, body: &str) -> Crowd {
             }
         })
     };
-    let answers = stream::iter(0..ALL).map(post).buffer_unordered(TOGETHER).map(|answer| answer.unwrap());
+    let answers = stream::iter(0..ALL)
+        .map(post)
+        .buffer_unordered(TOGETHER)
+        .map(|answer| answer.unwrap());
     let answers = answers.collect().await;
-    Crowd { answers, away: seen.load(Ordering::Relaxed) }
+    Crowd {
+        answers,
+        away: seen.load(Ordering::Relaxed),
+    }
 }
 
 /// The one success; everybody else got exactly this refusal. `None` if the chance was lost by what was away.
 fn one_of(crowd: Crowd, refusal: (u16, &str)) -> Option<Tokens> {
-    let (won, lost): (Vec<_>, Vec<_>) = crowd.answers.into_iter().partition(|answer| answer.status == StatusCode::OK);
+    let (won, lost): (Vec<_>, Vec<_>) = crowd
+        .answers
+        .into_iter()
+        .partition(|answer| answer.status == StatusCode::OK);
     assert!(won.len() <= 1, "{} succeeded", won.len());
     for answer in lost {
         assert_eq!(answer.refusal(), refusal);
@@ -101,16 +116,24 @@ fn one_of(crowd: Crowd, refusal: (u16, &str)) -> Option<Tokens> {
 /// ZK-12, HD19: one pair for the wallet that won, one for the page's poll, and the login is recorded once.
 async fn callbacks(on_postgres: bool, on_redis: bool) {
     for _ in 0..TRIES {
-        let Some(world) = world(on_postgres, on_redis).await else { return };
+        let Some(world) = world(on_postgres, on_redis).await else {
+            return;
+        };
         let login = world.open_login().await;
         let path = format!("/auth/callback?session={}", login.id);
         let crowd = post_all(&world, &path, "proof:did:test:alice").await;
-        let Some(wallet) = one_of(crowd, (401, "session not found or expired")) else { continue };
+        let Some(wallet) = one_of(crowd, (401, "session not found or expired")) else {
+            continue;
+        };
         let [shown] = login.shown();
         let poll = world.poll(&login, PAGE, &[shown, ("origin", BASE)]).await;
         let page = Tokens::of(&poll.body["tokens"]);
         assert_ne!(wallet, page);
-        let logins = world.event_kinds().into_iter().filter(|kind| *kind == SecurityKind::Login).count();
+        let logins = world
+            .event_kinds()
+            .into_iter()
+            .filter(|kind| *kind == SecurityKind::Login)
+            .count();
         assert_eq!(logins, 1);
         for pair in [wallet, page] {
             let answer = world.post("/refresh", pair.as_refresh()).send().await;
@@ -124,10 +147,14 @@ async fn callbacks(on_postgres: bool, on_redis: bool) {
 /// TK-5: of parallel refreshes one succeeds, and what it gave goes on working.
 async fn refreshes(on_postgres: bool, on_redis: bool) {
     for _ in 0..TRIES {
-        let Some(world) = world(on_postgres, on_redis).await else { return };
+        let Some(world) = world(on_postgres, on_redis).await else {
+            return;
+        };
         let old = world.log_in("alice").await;
         let crowd = post_all(&world, "/refresh", &old.as_refresh().to_string()).await;
-        let Some(new) = one_of(crowd, (401, "refresh token revoked")) else { continue };
+        let Some(new) = one_of(crowd, (401, "refresh token revoked")) else {
+            continue;
+        };
         let next = world.post("/refresh", new.as_refresh()).send().await;
         assert_eq!(next.status, StatusCode::OK, "{}", next.body);
         return;

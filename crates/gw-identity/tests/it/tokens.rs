@@ -36,7 +36,11 @@ fn refused(status: u16, text: &str) -> (u16, String) {
 }
 
 async fn introspect(world: &World, token: &str) -> Value {
-    let answer = world.post("/introspect", Value::Null).body(format!("token_type_hint=x&token={token}")).send().await;
+    let answer = world
+        .post("/introspect", Value::Null)
+        .body(format!("token_type_hint=x&token={token}"))
+        .send()
+        .await;
     assert_eq!(answer.status, StatusCode::OK);
     answer.body
 }
@@ -44,7 +48,15 @@ async fn introspect(world: &World, token: &str) -> Value {
 async fn set_banned(world: &World, name: &str, banned: bool) {
     let user = world.user(name).await.unwrap();
     let mut tx = world.begin().await;
-    tx.update_user(user.id, UserPatch { banned: Some(banned), ..UserPatch::default() }).await.unwrap();
+    tx.update_user(
+        user.id,
+        UserPatch {
+            banned: Some(banned),
+            ..UserPatch::default()
+        },
+    )
+    .await
+    .unwrap();
     tx.commit().await.unwrap();
 }
 
@@ -67,7 +79,9 @@ async fn tk5_parallel_refreshes_give_one_success() {
             _ => assert_eq!(answer.refusal(), (401, "refresh token revoked")),
         }
     }
-    let [winner] = winners.as_slice() else { panic!("{} refreshes succeeded", winners.len()) };
+    let [winner] = winners.as_slice() else {
+        panic!("{} refreshes succeeded", winners.len())
+    };
     refreshed(&world, winner).await;
     assert_eq!(world.event_kinds(), [SecurityKind::Login], "parallel use is no theft");
 }
@@ -80,7 +94,11 @@ async fn tk5_reuse_after_ten_seconds_kills_the_family() {
     let second = refreshed(&world, &first).await;
     world.clock.pass(10);
     assert_eq!(refresh(&world, &first).await.refusal(), (401, "refresh token revoked"));
-    assert_eq!(entry(&world, &second).await, ok(), "within ten seconds the family lives");
+    assert_eq!(
+        entry(&world, &second).await,
+        ok(),
+        "within ten seconds the family lives"
+    );
     world.events();
 
     world.clock.pass(1);
@@ -119,9 +137,18 @@ async fn tk4_refused_refreshes() {
     let tokens = world.log_in("alice").await;
     let malformed = world.post("/refresh", json!({})).send().await;
     assert_eq!(malformed.refusal(), (400, "missing field `refresh_token`"));
-    let garbage = Tokens { refresh: "a.b.c".to_owned(), ..tokens.clone() };
-    assert_eq!(refresh(&world, &garbage).await.refusal(), (401, "invalid refresh token"));
-    let access = Tokens { refresh: tokens.access.clone(), ..tokens.clone() };
+    let garbage = Tokens {
+        refresh: "a.b.c".to_owned(),
+        ..tokens.clone()
+    };
+    assert_eq!(
+        refresh(&world, &garbage).await.refusal(),
+        (401, "invalid refresh token")
+    );
+    let access = Tokens {
+        refresh: tokens.access.clone(),
+        ..tokens.clone()
+    };
     assert_eq!(refresh(&world, &access).await.refusal(), (401, "invalid refresh token"));
 
     // Well signed, for a known user, but never issued.
@@ -133,8 +160,14 @@ async fn tk4_refused_refreshes() {
         expires_at: world.edge.now().plus(Seconds(60)),
         amr: Amr::Zk,
     });
-    let unknown = Tokens { refresh: unknown.expose().to_owned(), ..tokens.clone() };
-    assert_eq!(refresh(&world, &unknown).await.refusal(), (401, "refresh token not found"));
+    let unknown = Tokens {
+        refresh: unknown.expose().to_owned(),
+        ..tokens.clone()
+    };
+    assert_eq!(
+        refresh(&world, &unknown).await.refusal(),
+        (401, "refresh token not found")
+    );
 
     world.clock.pass(7 * 86_400 + 5);
     assert_eq!(refresh(&world, &tokens).await.refusal(), (401, "refresh token expired"));
@@ -149,7 +182,10 @@ async fn tk5_a_refresh_creates_no_user() {
     let mut tx = world.begin().await;
     tx.delete_user(alice.id).await.unwrap();
     tx.commit().await.unwrap();
-    assert_eq!(refresh(&world, &tokens).await.refusal(), (401, "refresh token not found"));
+    assert_eq!(
+        refresh(&world, &tokens).await.refusal(),
+        (401, "refresh token not found")
+    );
     assert!(world.user("alice").await.is_none());
     assert_eq!(entry(&world, &tokens).await, refused(401, "user not found"));
 }
@@ -176,18 +212,32 @@ async fn tk4_tk8_a_ban_ends_tokens_at_once() {
 async fn tk9_refresh_sets_and_revoke_clears_the_cookie() {
     let world = World::new().await;
     let tokens = world.log_in("alice").await;
-    let answer = world.post("/refresh", tokens.as_refresh()).header("origin", BASE).send().await;
+    let answer = world
+        .post("/refresh", tokens.as_refresh())
+        .header("origin", BASE)
+        .send()
+        .await;
     let next = Tokens::of(&answer.body);
     assert!(answer.cookies()[0].starts_with(&format!("pp_access={}; Path=/; HttpOnly", next.access)));
     assert_eq!(answer.headers["cache-control"], "no-store", "TK-10");
 
-    let evil = world.post("/refresh", next.as_refresh()).header("origin", "https://evil.example").send().await;
+    let evil = world
+        .post("/refresh", next.as_refresh())
+        .header("origin", "https://evil.example")
+        .send()
+        .await;
     assert_eq!(evil.status, StatusCode::OK);
-    assert!(evil.cookies().is_empty(), "a foreign page must not log its visitor in as itself");
+    assert!(
+        evil.cookies().is_empty(),
+        "a foreign page must not log its visitor in as itself"
+    );
 
     let revoked = world.post("/revoke", Tokens::of(&evil.body).as_refresh()).send().await;
     let rest = "=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0; Secure";
-    assert_eq!(revoked.cookies(), [format!("pp_access{rest}"), format!("__Host-pp_access{rest}")]);
+    assert_eq!(
+        revoked.cookies(),
+        [format!("pp_access{rest}"), format!("__Host-pp_access{rest}")]
+    );
 }
 
 /// TK-6: a revoked login is over at the next request.
@@ -197,7 +247,10 @@ async fn tk6_revoke_ends_the_login() {
     let (tokens, other) = (world.log_in("alice").await, world.log_in("alice").await);
     world.events();
     let answer = world.post("/api/v1/revoke", tokens.as_refresh()).send().await;
-    assert_eq!((answer.status, &answer.body), (StatusCode::OK, &json!({ "message": "token revoked" })));
+    assert_eq!(
+        (answer.status, &answer.body),
+        (StatusCode::OK, &json!({ "message": "token revoked" }))
+    );
     assert_eq!(entry(&world, &tokens).await, refused(401, "token revoked"));
     assert_eq!(refresh(&world, &tokens).await.refusal(), (401, "refresh token revoked"));
     assert_eq!(entry(&world, &other).await, ok(), "other logins stay");
@@ -219,7 +272,10 @@ async fn tk6_revoking_the_unknown_is_200_and_writes_nothing() {
     }
     assert_eq!(world.epoch(), epoch);
     assert!(world.events().is_empty());
-    assert_eq!(world.post("/revoke", json!({})).send().await.refusal(), (400, "missing field `refresh_token`"));
+    assert_eq!(
+        world.post("/revoke", json!({})).send().await.refusal(),
+        (400, "missing field `refresh_token`")
+    );
 }
 
 /// TK-6: an access token of another login can be ended beside the refresh token.
@@ -295,7 +351,9 @@ async fn tk8_decision_4_presented_tokens() {
     let world = World::new().await;
     let tokens = world.log_in("alice").await;
     let with = |headers: Vec<(&'static str, String)>| {
-        let ask = headers.iter().fold(world.get("/api/v1/me/orgs"), |ask, (name, value)| ask.header(name, value));
+        let ask = headers.iter().fold(world.get("/api/v1/me/orgs"), |ask, (name, value)| {
+            ask.header(name, value)
+        });
         async move {
             let answer = ask.send().await;
             let (status, text) = answer.refusal();
@@ -309,14 +367,33 @@ async fn tk8_decision_4_presented_tokens() {
         let verdict = with(vec![("authorization", value.to_owned())]).await;
         assert_eq!(verdict, refused(401, "invalid Authorization header format"), "{value}");
     }
-    assert_eq!(with(vec![("authorization", "Bearer a.b.c".to_owned())]).await, refused(401, "invalid token"));
-    assert_eq!(with(vec![("authorization", format!("bearer {}", tokens.access))]).await, ok());
+    assert_eq!(
+        with(vec![("authorization", "Bearer a.b.c".to_owned())]).await,
+        refused(401, "invalid token")
+    );
+    assert_eq!(
+        with(vec![("authorization", format!("bearer {}", tokens.access))]).await,
+        ok()
+    );
 
-    assert_eq!(with(vec![cookie.clone()]).await, missing, "a cookie alone could be anybody's page");
-    assert_eq!(with(vec![cookie.clone(), ("origin", "https://evil.example".to_owned())]).await, missing);
-    assert_eq!(with(vec![cookie.clone(), ("sec-fetch-site", "cross-site".to_owned())]).await, missing);
+    assert_eq!(
+        with(vec![cookie.clone()]).await,
+        missing,
+        "a cookie alone could be anybody's page"
+    );
+    assert_eq!(
+        with(vec![cookie.clone(), ("origin", "https://evil.example".to_owned())]).await,
+        missing
+    );
+    assert_eq!(
+        with(vec![cookie.clone(), ("sec-fetch-site", "cross-site".to_owned())]).await,
+        missing
+    );
     assert_eq!(with(vec![cookie.clone(), ("origin", BASE.to_owned())]).await, ok());
-    assert_eq!(with(vec![cookie.clone(), ("sec-fetch-site", "same-origin".to_owned())]).await, ok());
+    assert_eq!(
+        with(vec![cookie.clone(), ("sec-fetch-site", "same-origin".to_owned())]).await,
+        ok()
+    );
 
     world.make_stale();
     let stale = with(vec![("authorization", format!("Bearer {}", tokens.access))]).await;
@@ -326,7 +403,11 @@ async fn tk8_decision_4_presented_tokens() {
 /// Decision 54: ten refreshes a minute per token family.
 #[tokio::test]
 async fn decision_54_refreshes_are_limited_per_family() {
-    let world = World::with(crate::world::Setup { per_minute: 10, ..Default::default() }).await;
+    let world = World::with(crate::world::Setup {
+        per_minute: 10,
+        ..Default::default()
+    })
+    .await;
     let mut tokens = world.log_in("alice").await;
     for _ in 0..10 {
         tokens = refreshed(&world, &tokens).await;
@@ -347,7 +428,11 @@ async fn hd22_nothing_changes_while_the_journal_is_full() {
     let revoked = world.post("/revoke", tokens.as_refresh()).send().await;
     assert_eq!(revoked.refusal(), (503, "audit unavailable"));
     let path = "/eth/addresses/0x0000000000000000000000000000000000000001";
-    let unlinked = world.ask(http::Method::DELETE, path).bearer(&tokens.access).send().await;
+    let unlinked = world
+        .ask(http::Method::DELETE, path)
+        .bearer(&tokens.access)
+        .send()
+        .await;
     assert_eq!(unlinked.refusal(), (503, "audit unavailable"));
     assert_eq!(world.epoch(), epoch);
     world.fill_journal(false);
@@ -366,18 +451,27 @@ async fn hd21_a_refresh_ends_although_the_client_went_away() {
     drop(asked);
     world.tasks.close();
     world.tasks.wait().await;
-    assert_eq!(refresh(&world, &tokens).await.refusal(), (401, "refresh token revoked"), "it was used");
+    assert_eq!(
+        refresh(&world, &tokens).await.refusal(),
+        (401, "refresh token revoked"),
+        "it was used"
+    );
     assert_eq!(entry(&world, &tokens).await, ok());
 }
 
 /// TK-7: where INTROSPECT_REQUIRE_CLIENT is set, only applications that show their secret are told.
 #[tokio::test]
 async fn tk7_introspection_may_ask_for_an_application() {
-    let setup = Setup { introspect_require_client: true, ..Setup::default() };
+    let setup = Setup {
+        introspect_require_client: true,
+        ..Setup::default()
+    };
     let world = World::with(setup).await;
     let tokens = world.log_in("alice").await;
     let ask = async |more: &str, authorization: Option<&str>| {
-        let ask = world.post("/introspect", Value::Null).body(format!("token={}{more}", tokens.access));
+        let ask = world
+            .post("/introspect", Value::Null)
+            .body(format!("token={}{more}", tokens.access));
         match authorization {
             Some(value) => ask.header("authorization", value).send().await,
             None => ask.send().await,
@@ -391,13 +485,21 @@ async fn tk7_introspection_may_ask_for_an_application() {
         ask("", Some(&basic("explorer:wrong"))).await,
         ask("", Some(&format!("Bearer {}", tokens.access))).await,
     ] {
-        assert_eq!((refused.status, &refused.body["error"]), (StatusCode::UNAUTHORIZED, &json!("invalid_client")));
+        assert_eq!(
+            (refused.status, &refused.body["error"]),
+            (StatusCode::UNAUTHORIZED, &json!("invalid_client"))
+        );
         assert!(refused.headers.contains_key("www-authenticate"));
     }
     for told in [
         ask("&client_id=explorer&client_secret=old%20secret", None).await,
         ask("", Some(&basic("explorer:new secret"))).await,
     ] {
-        assert_eq!((told.status, &told.body["active"]), (StatusCode::OK, &json!(true)), "{}", told.body);
+        assert_eq!(
+            (told.status, &told.body["active"]),
+            (StatusCode::OK, &json!(true)),
+            "{}",
+            told.body
+        );
     }
 }

@@ -128,14 +128,51 @@ impl TestChain {
             undone: false,
             logs: Vec::new(),
         };
-        let code = |present: bool| if present { Bytes::from_static(&[0x5f]) } else { Bytes::new() };
-        let looked_at = self.looked_at.lock().unwrap().iter().map(|address| (*address, code(true))).collect::<Vec<_>>();
+        let code = |present: bool| {
+            if present {
+                Bytes::from_static(&[0x5f])
+            } else {
+                Bytes::new()
+            }
+        };
+        let looked_at = self
+            .looked_at
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|address| (*address, code(true)))
+            .collect::<Vec<_>>();
         let touched = looked_at.into_iter().chain([(question.wallet, code(said.is_some()))]);
-        let touched = touched.map(|(address, code)| (address, Account { code, ..Account::default() })).collect();
-        let top_end = Outcome { output, ..Outcome::default() };
-        let trace = Trace { frames: vec![top], touched, changes: None, top: top_end };
-        let facts = TraceFacts { coinbase: Address::ZERO, number: 0, time: Timestamp::from_secs(0) };
-        WalletTrace { trace: Some(Sealed::new(trace)), facts }
+        let touched = touched
+            .map(|(address, code)| {
+                (
+                    address,
+                    Account {
+                        code,
+                        ..Account::default()
+                    },
+                )
+            })
+            .collect();
+        let top_end = Outcome {
+            output,
+            ..Outcome::default()
+        };
+        let trace = Trace {
+            frames: vec![top],
+            touched,
+            changes: None,
+            top: top_end,
+        };
+        let facts = TraceFacts {
+            coinbase: Address::ZERO,
+            number: 0,
+            time: Timestamp::from_secs(0),
+        };
+        WalletTrace {
+            trace: Some(Sealed::new(trace)),
+            facts,
+        }
     }
 }
 
@@ -169,7 +206,10 @@ impl World {
         let store = Store::open(StoreConfig {
             location: match setup.database {
                 Some(url) => Location::postgres(Secret::new(url)),
-                None => Location::Sqlite { directory, file: "gateway.db".to_owned() },
+                None => Location::Sqlite {
+                    directory,
+                    file: "gateway.db".to_owned(),
+                },
             },
             connections: 4,
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
@@ -180,11 +220,17 @@ impl World {
         .unwrap();
         store.migrate().await.unwrap();
         // Freshness is the store's own matter; here a snapshot is stale when a test says so.
-        let timing = FeedTiming { stale_after: Duration::from_secs(60), ..FeedTiming::default() };
+        let timing = FeedTiming {
+            stale_after: Duration::from_secs(60),
+            ..FeedTiming::default()
+        };
         let feed = Feed::start(&store, timing, Arc::new(Standstill)).await.unwrap();
         let (stale, pinned) = (Arc::new(AtomicBool::new(false)), feed.clone());
         let is_stale = Arc::clone(&stale);
-        let secrets = |text: &str| TokenSecrets { current: Secret::new(text), previous: Vec::new() };
+        let secrets = |text: &str| TokenSecrets {
+            current: Secret::new(text),
+            previous: Vec::new(),
+        };
         let edge = Arc::new(Edge {
             tokens: TokenCodec::new(BASE, &secrets("the access secret"), &secrets("the refresh secret")).unwrap(),
             policy: PolicySource::new(move || (!is_stale.load(Ordering::SeqCst)).then(|| pinned.pin().snapshot)),
@@ -236,7 +282,9 @@ impl World {
             },
         };
         let cache = match setup.cache {
-            Some(url) => Cache::connect(&Secret::new(url), Arc::clone(&edge.clock)).await.unwrap(),
+            Some(url) => Cache::connect(&Secret::new(url), Arc::clone(&edge.clock))
+                .await
+                .unwrap(),
             None => Cache::in_process(Arc::clone(&edge.clock)),
         };
         let tasks = TaskTracker::new();
@@ -276,7 +324,12 @@ impl World {
     /// A request from the page's address.
     pub(crate) fn ask(&self, method: Method, path: &str) -> Ask<'_> {
         let request = Request::builder().method(method).uri(path);
-        Ask { world: self, request, peer: PAGE, body: Body::empty() }
+        Ask {
+            world: self,
+            request,
+            peer: PAGE,
+            body: Body::empty(),
+        }
     }
 
     pub(crate) fn get(&self, path: &str) -> Ask<'_> {
@@ -289,7 +342,11 @@ impl World {
 
     /// Opens a login session from the page.
     pub(crate) async fn open_login(&self) -> Login {
-        let answer = self.ask(Method::POST, "/auth/request").header("origin", BASE).send().await;
+        let answer = self
+            .ask(Method::POST, "/auth/request")
+            .header("origin", BASE)
+            .send()
+            .await;
         assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
         Login::of(&answer)
     }
@@ -305,13 +362,21 @@ impl World {
     /// Brings a proof for a session, from the wallet's address.
     pub(crate) async fn prove(&self, login: &Login, proof: &str) -> Answer {
         let path = format!("/auth/callback?session={}", login.id);
-        self.ask(Method::POST, &path).from(WALLET).body(proof.to_owned()).send().await
+        self.ask(Method::POST, &path)
+            .from(WALLET)
+            .body(proof.to_owned())
+            .send()
+            .await
     }
 
     /// Polls a session, from `peer`, showing `headers`.
     pub(crate) async fn poll(&self, login: &Login, peer: &'static str, headers: &[(&str, &str)]) -> Answer {
         let path = format!("/api/v1/auth/session/{}/status", login.id);
-        headers.iter().fold(self.get(&path).from(peer), |ask, (name, value)| ask.header(name, value)).send().await
+        headers
+            .iter()
+            .fold(self.get(&path).from(peer), |ask, (name, value)| ask.header(name, value))
+            .send()
+            .await
     }
 
     /// The sessions as administrators see them.
@@ -329,14 +394,32 @@ impl World {
 
     /// The security events since the last look.
     pub(crate) fn events(&self) -> Vec<SecurityEvent> {
-        let events = |record| if let Record::Security(event) = record { Some(event) } else { None };
-        std::mem::take(&mut *self.recorded.lock().unwrap()).into_iter().filter_map(events).collect()
+        let events = |record| {
+            if let Record::Security(event) = record {
+                Some(event)
+            } else {
+                None
+            }
+        };
+        std::mem::take(&mut *self.recorded.lock().unwrap())
+            .into_iter()
+            .filter_map(events)
+            .collect()
     }
 
     /// The access records since the last look.
     pub(crate) fn accesses(&self) -> Vec<AccessRecord> {
-        let accesses = |record| if let Record::Access(access) = record { Some(access) } else { None };
-        std::mem::take(&mut *self.recorded.lock().unwrap()).into_iter().filter_map(accesses).collect()
+        let accesses = |record| {
+            if let Record::Access(access) = record {
+                Some(access)
+            } else {
+                None
+            }
+        };
+        std::mem::take(&mut *self.recorded.lock().unwrap())
+            .into_iter()
+            .filter_map(accesses)
+            .collect()
     }
 
     pub(crate) fn event_kinds(&self) -> Vec<SecurityKind> {
@@ -375,7 +458,10 @@ impl Ask<'_> {
     }
 
     pub(crate) fn header(self, name: &str, value: &str) -> Self {
-        Self { request: self.request.header(name, value), ..self }
+        Self {
+            request: self.request.header(name, value),
+            ..self
+        }
     }
 
     pub(crate) fn bearer(self, token: &str) -> Self {
@@ -383,7 +469,10 @@ impl Ask<'_> {
     }
 
     pub(crate) fn body(self, body: impl Into<String>) -> Self {
-        Self { body: Body::from(body.into()), ..self }
+        Self {
+            body: Body::from(body.into()),
+            ..self
+        }
     }
 
     pub(crate) async fn send(self) -> Answer {
@@ -394,11 +483,18 @@ impl Ask<'_> {
 
 /// Sends a request from `peer`.
 pub(crate) async fn ask(app: Router, mut request: Request<Body>, peer: IpAddr) -> Answer {
-    request.extensions_mut().insert(ConnectInfo(SocketAddr::new(peer, 4711)));
+    request
+        .extensions_mut()
+        .insert(ConnectInfo(SocketAddr::new(peer, 4711)));
     let (parts, body) = app.oneshot(request).await.unwrap().into_parts();
     let bytes = body.collect().await.unwrap().to_bytes();
     let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
-    Answer { status: parts.status, headers: parts.headers, body, text: String::from_utf8_lossy(&bytes).into_owned() }
+    Answer {
+        status: parts.status,
+        headers: parts.headers,
+        body,
+        text: String::from_utf8_lossy(&bytes).into_owned(),
+    }
 }
 
 pub(crate) struct Answer {
@@ -416,7 +512,11 @@ impl Answer {
     }
 
     pub(crate) fn cookies(&self) -> Vec<&str> {
-        self.headers.get_all(header::SET_COOKIE).iter().map(|value| value.to_str().unwrap()).collect()
+        self.headers
+            .get_all(header::SET_COOKIE)
+            .iter()
+            .map(|value| value.to_str().unwrap())
+            .collect()
     }
 }
 
@@ -450,8 +550,16 @@ pub(crate) struct Tokens {
 
 impl Tokens {
     pub(crate) fn of(body: &Value) -> Self {
-        let text = |name: &str| body[name].as_str().unwrap_or_else(|| panic!("no {name} in {body}")).to_owned();
-        Self { access: text("access_token"), refresh: text("refresh_token") }
+        let text = |name: &str| {
+            body[name]
+                .as_str()
+                .unwrap_or_else(|| panic!("no {name} in {body}"))
+                .to_owned()
+        };
+        Self {
+            access: text("access_token"),
+            refresh: text("refresh_token"),
+        }
     }
 
     pub(crate) fn as_refresh(&self) -> Value {
@@ -473,9 +581,18 @@ impl ProofVerifier for TrustingVerifier {
         let proved = match token.strip_prefix("proof:") {
             Some(name) => {
                 // `<name>#<number>`: the same with a nullifier.
-                let (name, number) = name.split_once('#').map_or((name, None), |(name, number)| (name, Some(number)));
-                let nullifier = number.map(|value| Nullifier { session: "1".into(), value: value.into() });
-                Ok(Proved { subject: ExternalId::new(name).unwrap(), amr: Amr::Zk, nullifier })
+                let (name, number) = name
+                    .split_once('#')
+                    .map_or((name, None), |(name, number)| (name, Some(number)));
+                let nullifier = number.map(|value| Nullifier {
+                    session: "1".into(),
+                    value: value.into(),
+                });
+                Ok(Proved {
+                    subject: ExternalId::new(name).unwrap(),
+                    amr: Amr::Zk,
+                    nullifier,
+                })
             }
             None => Err(match token {
                 "unreadable" => ProofError::Unreadable,

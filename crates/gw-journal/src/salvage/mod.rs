@@ -100,7 +100,11 @@ pub struct Salvaged {
 impl Findings {
     /// How many records are lost.
     pub fn lost(&self) -> u64 {
-        self.streams.iter().flat_map(|stream| &stream.lost).map(|range| range.end - range.start).sum()
+        self.streams
+            .iter()
+            .flat_map(|stream| &stream.lost)
+            .map(|range| range.end - range.start)
+            .sum()
     }
 }
 
@@ -119,7 +123,15 @@ impl Salvage {
         let Some(shard) = shard else {
             let (findings, scan) = (Findings::default(), Scan::default());
             let (intents, sealed) = (OpenIntents::default(), Sizes::default());
-            return Ok(Self { dir: dir.to_owned(), lock, refusal, findings, scan, intents, sealed });
+            return Ok(Self {
+                dir: dir.to_owned(),
+                lock,
+                refusal,
+                findings,
+                scan,
+                intents,
+                sealed,
+            });
         };
         let files = open::shard_dir(dir, shard);
         if !files.is_dir() {
@@ -143,7 +155,11 @@ impl Salvage {
         let known = scan::RecordedProgress {
             low: base_sizes,
             sealed,
-            high: header.as_ref().map(|header| header.durable().sizes).unwrap_or_default().max(&sealed),
+            high: header
+                .as_ref()
+                .map(|header| header.durable().sizes)
+                .unwrap_or_default()
+                .max(&sealed),
             header: header.is_some(),
         };
         let mut intents = base.as_ref().map(|base| base.intents.clone()).unwrap_or_default();
@@ -156,8 +172,23 @@ impl Salvage {
             }
         });
         let (header, base) = (header.is_some(), base.is_some());
-        let findings = Findings { shard: Some(shard), header, base, segments, streams, open_intents: all.len() };
-        Ok(Self { dir: dir.to_owned(), lock, refusal, findings, scan, intents, sealed })
+        let findings = Findings {
+            shard: Some(shard),
+            header,
+            base,
+            segments,
+            streams,
+            open_intents: all.len(),
+        };
+        Ok(Self {
+            dir: dir.to_owned(),
+            lock,
+            refusal,
+            findings,
+            scan,
+            intents,
+            sealed,
+        })
     }
 
     /// Why the journal does not open; `None` if it does, and nothing is to be salvaged.
@@ -180,12 +211,29 @@ impl Salvage {
         clock: Arc<dyn Clock>,
         entropy: Arc<dyn Entropy>,
     ) -> Result<Salvaged, OpenError> {
-        let Self { dir, lock, findings, scan, intents, sealed, .. } = self;
+        let Self {
+            dir,
+            lock,
+            findings,
+            scan,
+            intents,
+            sealed,
+            ..
+        } = self;
         let old: Vec<PathBuf> = open::shard_dirs(&dir)?;
         let shard = ShardId(entropy.uuid());
-        let options = Options { dir: dir.clone(), ..options };
+        let options = Options {
+            dir: dir.clone(),
+            ..options
+        };
         open::make(&dir, shard, intents)?;
-        let (next, _) = open::shard_in(options, shard, Arc::clone(&lock), Arc::clone(&clock), Arc::clone(&entropy))?;
+        let (next, _) = open::shard_in(
+            options,
+            shard,
+            Arc::clone(&lock),
+            Arc::clone(&clock),
+            Arc::clone(&entropy),
+        )?;
         let refused = |error: JournalError| at(&dir)(std::io::Error::other(error));
         let mut records = 0;
         scan.each(|whole| {
@@ -194,12 +242,15 @@ impl Salvage {
             if header.kind == Kind::Genesis || header.seq < sealed.of(header.chain.stream) {
                 return Ok(());
             }
-            let Ok(draft) = Draft::again(whole.entry, whole.openings.to_vec()) else { return Ok(()) };
+            let Ok(draft) = Draft::again(whole.entry, whole.openings.to_vec()) else {
+                return Ok(());
+            };
             records += 1;
             next.place(&draft, header.time).map_err(refused)
         })?;
         for event in findings.streams.iter().flat_map(notes) {
-            next.place(&Draft::new(&Record::Security(event), &*entropy), clock.now()).map_err(refused)?;
+            next.place(&Draft::new(&Record::Security(event), &*entropy), clock.now())
+                .map_err(refused)?;
         }
         next.sync().map_err(refused)?;
         drop(next);
@@ -210,7 +261,13 @@ impl Salvage {
         }
         if let Some(old) = findings.shard.filter(|_| findings.header) {
             let whole = findings.streams.iter().filter(|found| found.lost.is_empty());
-            given_up::append(&dir, whole.map(|found| ChainId { stream: found.stream, shard: old }))?;
+            given_up::append(
+                &dir,
+                whole.map(|found| ChainId {
+                    stream: found.stream,
+                    shard: old,
+                }),
+            )?;
         }
         open::name_shard(&dir, shard)?;
         let mut aside = Vec::new();
@@ -239,7 +296,10 @@ fn keep<T>(result: Result<T, OpenError>, refusal: &mut Option<OpenError>) -> Opt
 fn fullest(dir: &Path) -> Result<Option<ShardId>, OpenError> {
     let mut best = None;
     for path in open::shard_dirs(dir)? {
-        let id = path.file_name().and_then(|name| name.to_str()).and_then(|name| uuid::Uuid::parse_str(name).ok());
+        let id = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .and_then(|name| uuid::Uuid::parse_str(name).ok());
         let files = std::fs::read_dir(&path).map_err(at(&path))?.count();
         best = best.max(id.map(|id| (files, id)));
     }
@@ -256,18 +316,33 @@ fn notes(state: &StreamState) -> Vec<SecurityEvent> {
     let lost = |ranges: &[Range<u64>]| {
         let (first, last) = (ranges.first()?, ranges.last()?);
         let count = ranges.iter().map(|range| range.end - range.start).sum();
-        Some(note(SecurityKind::JournalLost, count, format!("{}:{}..{}", state.stream, first.start, last.end)))
+        Some(note(
+            SecurityKind::JournalLost,
+            count,
+            format!("{}:{}..{}", state.stream, first.start, last.end),
+        ))
     };
     let (single, rest) = state.lost.split_at(state.lost.len().min(MOST_NOTES - 1));
     let broken = state.broken.iter().take(MOST_NOTES);
     let broken = broken.map(|seq| note(SecurityKind::TamperDetected, 1, format!("{}:{seq}", state.stream)));
-    single.iter().map(std::slice::from_ref).chain([rest]).filter_map(lost).chain(broken).collect()
+    single
+        .iter()
+        .map(std::slice::from_ref)
+        .chain([rest])
+        .filter_map(lost)
+        .chain(broken)
+        .collect()
 }
 
 /// `<shard>.damaged-20260131T235959Z`.
 fn aside_name(path: &Path, time: Timestamp) -> String {
     let shard = path.file_name().unwrap_or_default().to_string_lossy();
-    let time: String = time.to_rfc3339().chars().take(19).filter(|char| !"-:".contains(*char)).collect();
+    let time: String = time
+        .to_rfc3339()
+        .chars()
+        .take(19)
+        .filter(|char| !"-:".contains(*char))
+        .collect();
     format!("{shard}.damaged-{time}Z")
 }
 
@@ -276,7 +351,11 @@ pub(crate) fn set_aside_if_damaged(shard: &Path) -> Result<bool, OpenError> {
     match std::fs::read_to_string(shard.join(MARKER)) {
         Ok(name) => {
             let fits = Path::new(&name).file_name().is_some_and(|file| file == name.as_str());
-            let target = if fits { shard.with_file_name(name) } else { shard.with_extension("damaged") };
+            let target = if fits {
+                shard.with_file_name(name)
+            } else {
+                shard.with_extension("damaged")
+            };
             disk::rename(shard, &target).map_err(at(shard)).map(|()| true)
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),

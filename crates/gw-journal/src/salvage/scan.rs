@@ -56,8 +56,15 @@ impl Scan {
         let mut paths = Vec::new();
         for entry in std::fs::read_dir(dir).map_err(at(dir))? {
             let path = entry.map_err(at(dir))?.path();
-            let number = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse::<u64>().ok());
-            paths.extend(number.filter(|_| path.extension().is_some_and(|suffix| suffix == "segment")).zip(Some(path)));
+            let number = path
+                .file_stem()
+                .and_then(|stem| stem.to_str())
+                .and_then(|stem| stem.parse::<u64>().ok());
+            paths.extend(
+                number
+                    .filter(|_| path.extension().is_some_and(|suffix| suffix == "segment"))
+                    .zip(Some(path)),
+            );
         }
         paths.sort();
         let (mut parts, mut superseded_from) = (Vec::new(), None::<u64>);
@@ -65,12 +72,21 @@ impl Scan {
             let bytes = read(&path);
             let head = segment::read_head(&bytes).filter(|head| head.shard == shard);
             // Where the head is damaged its first whole record stands for it.
-            let first = head.map(|head| head.first_lsn).or_else(|| entries(&bytes).map(|(lsn, ..)| lsn).next());
-            parts.push(Part { path, head: head.is_some(), superseded_from });
+            let first = head
+                .map(|head| head.first_lsn)
+                .or_else(|| entries(&bytes).map(|(lsn, ..)| lsn).next());
+            parts.push(Part {
+                path,
+                head: head.is_some(),
+                superseded_from,
+            });
             superseded_from = superseded_from.into_iter().chain(first).min();
         }
         parts.reverse();
-        Ok(Self { shard: Some(shard), parts })
+        Ok(Self {
+            shard: Some(shard),
+            parts,
+        })
     }
 
     /// All whole records that count, in the order they were written.
@@ -78,7 +94,8 @@ impl Scan {
         let mut next = Sizes::default();
         self.parts.iter().try_for_each(|part| {
             let bytes = read(&part.path);
-            self.of_part(part, &bytes, &mut next).try_for_each(|whole| visit(&whole))
+            self.of_part(part, &bytes, &mut next)
+                .try_for_each(|whole| visit(&whole))
         })
     }
 
@@ -92,7 +109,11 @@ impl Scan {
                 return None;
             }
             next.set(stream, header.seq + 1);
-            Some(Whole { header, entry, openings })
+            Some(Whole {
+                header,
+                entry,
+                openings,
+            })
         })
     }
 
@@ -115,11 +136,18 @@ impl Scan {
                 records += 1;
                 visit(&whole);
                 let stream = whole.header.chain.stream;
-                streams.entry(stream).or_insert_with(|| Tally::new(stream, known)).take(&whole, known);
+                streams
+                    .entry(stream)
+                    .or_insert_with(|| Tally::new(stream, known))
+                    .take(&whole, known);
             }
             let damaged_at = if part.head { damage(&bytes) } else { Some(0) };
             if !blank || bytes.is_empty() {
-                segments.push(SegmentState { path: part.path.clone(), records, damaged_at });
+                segments.push(SegmentState {
+                    path: part.path.clone(),
+                    records,
+                    damaged_at,
+                });
             }
         }
         (segments, streams.into_values().map(|tally| tally.end(known)).collect())
@@ -145,7 +173,11 @@ impl Tally {
             lost: Vec::new(),
             broken: Vec::new(),
         };
-        Self { state, next: known.low.map(|low| low.of(stream)), last: None }
+        Self {
+            state,
+            next: known.low.map(|low| low.of(stream)),
+            last: None,
+        }
     }
 
     fn take(&mut self, whole: &Whole<'_>, known: &RecordedProgress) {
@@ -154,7 +186,10 @@ impl Tally {
         let first = if known.header { seq.min(self.state.sealed) } else { seq };
         self.gap(self.next.unwrap_or(first)..seq);
         self.next = Some(seq + 1);
-        if self.last.is_some_and(|(last, hash)| last + 1 == seq && hash != whole.header.prev) {
+        if self
+            .last
+            .is_some_and(|(last, hash)| last + 1 == seq && hash != whole.header.prev)
+        {
             self.state.broken.push(seq);
         }
         self.last = Some((seq, tree::leaf(whole.entry)));
@@ -182,7 +217,10 @@ impl Tally {
 
 /// The entries in a segment's bytes that are whole.
 fn entries(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8], &[u8])> {
-    let frames = usize::try_from(FIRST_FRAME).ok().and_then(|first| bytes.get(first..)).unwrap_or_default();
+    let frames = usize::try_from(FIRST_FRAME)
+        .ok()
+        .and_then(|first| bytes.get(first..))
+        .unwrap_or_default();
     frame::scan(frames).filter_map(|frame| match frame {
         Frame::Entry { lsn, entry, openings } => Some((lsn, entry, openings)),
         Frame::Marker { .. } => None,
@@ -193,7 +231,10 @@ fn entries(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8], &[u8])> {
 fn damage(bytes: &[u8]) -> Option<u64> {
     let mut offset = FIRST_FRAME;
     loop {
-        let rest = usize::try_from(offset).ok().and_then(|offset| bytes.get(offset..)).unwrap_or_default();
+        let rest = usize::try_from(offset)
+            .ok()
+            .and_then(|offset| bytes.get(offset..))
+            .unwrap_or_default();
         match frame::read(rest) {
             Found::Frame(_, len) => offset += len as u64,
             Found::Damage => return Some(offset),
@@ -205,7 +246,11 @@ fn damage(bytes: &[u8]) -> Option<u64> {
 /// A file's bytes; pieces that the disk does not give read as zeros.
 fn read(path: &Path) -> Vec<u8> {
     let Ok(file) = File::open(path) else { return Vec::new() };
-    let len = file.metadata().ok().and_then(|meta| usize::try_from(meta.len()).ok()).unwrap_or(0);
+    let len = file
+        .metadata()
+        .ok()
+        .and_then(|meta| usize::try_from(meta.len()).ok())
+        .unwrap_or(0);
     let mut bytes = vec![0; len];
     for (piece, offset) in bytes.chunks_mut(PIECE).zip((0..).step_by(PIECE)) {
         if file.read_exact_at(piece, offset).is_err() {

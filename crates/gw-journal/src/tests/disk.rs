@@ -36,12 +36,18 @@ thread_local! {
 
 /// From here on operations of this thread are counted, and one of them meets the fault.
 pub(crate) fn start(fault: Option<(u64, Fault)>) {
-    PLAN.set(Some(Plan { fault, ..Plan::default() }));
+    PLAN.set(Some(Plan {
+        fault,
+        ..Plan::default()
+    }));
 }
 
 /// From here on new files of this thread find so many bytes, and those of files that are removed.
 pub(crate) fn start_with_room(bytes: u64) {
-    PLAN.set(Some(Plan { room: Some(bytes), ..Plan::default() }));
+    PLAN.set(Some(Plan {
+        room: Some(bytes),
+        ..Plan::default()
+    }));
 }
 
 /// How many operations there were, and which of them HD22 forbids.
@@ -79,7 +85,12 @@ impl Plan {
             return self.take_room(op);
         }
         if fault == Some((self.done, Fault::Dies))
-            && let Op::Write { file, path, bytes, offset } = op
+            && let Op::Write {
+                file,
+                path,
+                bytes,
+                offset,
+            } = op
         {
             self.remember(file, path, &bytes[..bytes.len() / 2], offset);
             file.write_all_at(&bytes[..bytes.len() / 2], offset)?;
@@ -114,7 +125,13 @@ impl Plan {
         if fails {
             return;
         }
-        if let Op::Write { file, path, bytes, offset } = op {
+        if let Op::Write {
+            file,
+            path,
+            bytes,
+            offset,
+        } = op
+        {
             self.remember(file, path, bytes, offset);
         } else if let Op::Sync(path) = op {
             self.undo.retain(|(written, ..)| written != path);

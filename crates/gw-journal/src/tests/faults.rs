@@ -83,7 +83,10 @@ fn rl12_when_no_other_file_takes_the_records_nothing_is_admitted() {
     let first = journal.append(record(0)).unwrap();
     flush::sync(&journal.shared);
     let files = refuse(&journal);
-    let waits = journal.durable(crate::Position { lsn: first.lsn + 1, ..first });
+    let waits = journal.durable(crate::Position {
+        lsn: first.lsn + 1,
+        ..first
+    });
     assert_eq!(journal.append(record(1)), Err(JournalError::Unavailable));
     assert_eq!(journal.append(record(2)), Err(JournalError::Unavailable));
     assert_eq!(journal.reserve(1).unwrap_err(), JournalError::Unavailable);
@@ -91,11 +94,19 @@ fn rl12_when_no_other_file_takes_the_records_nothing_is_admitted() {
     for _ in 0..20 {
         assert!(!flush::heal(&journal.shared));
     }
-    assert_eq!(block_on(waits), Err(JournalError::Unavailable), "who waits for too long is told");
+    assert_eq!(
+        block_on(waits),
+        Err(JournalError::Unavailable),
+        "who waits for too long is told"
+    );
     assert_eq!(block_on(journal.durable(first)), Ok(()), "what was durable stays so");
     let unsynced = journal.shared.writer().unwrap().unsynced.len();
     assert!(journal.append(record(3)).is_err());
-    assert_eq!(journal.shared.writer().unwrap().unsynced.len(), unsynced, "what is refused is not kept");
+    assert_eq!(
+        journal.shared.writer().unwrap().unsynced.len(),
+        unsynced,
+        "what is refused is not kept"
+    );
     journal.shared.writer().unwrap().dir = files;
 }
 
@@ -110,7 +121,10 @@ fn rl12_a_healed_disk_loses_nothing_and_the_journal_goes_on() {
     let waits = journal.durable(last);
     let files = refuse(&journal);
     flush::sync(&journal.shared);
-    assert_eq!(journal.append_reserved(&mut room, record(8)), Err(JournalError::Unavailable));
+    assert_eq!(
+        journal.append_reserved(&mut room, record(8)),
+        Err(JournalError::Unavailable)
+    );
     assert_eq!(journal.append(record(99)), Err(JournalError::Unavailable));
     assert!(!flush::heal(&journal.shared));
     journal.shared.writer().unwrap().dir = files;
@@ -119,7 +133,11 @@ fn rl12_a_healed_disk_loses_nothing_and_the_journal_goes_on() {
     assert!(journal.can_admit() && !journal.backlog().failing);
     journal.append_reserved(&mut room, record(9)).unwrap();
     assert!(journal.append(record(10)).is_ok() && journal.sync().is_ok());
-    assert_eq!(numbers(&journal), (0..11).collect::<Vec<_>>(), "with what came into reserved room meanwhile");
+    assert_eq!(
+        numbers(&journal),
+        (0..11).collect::<Vec<_>>(),
+        "with what came into reserved room meanwhile"
+    );
     drop((room, journal));
     let (journal, recovery) = open(dir.path()).unwrap();
     assert_eq!((recovery.torn, recovery.salvaged), (0, 0));
@@ -135,7 +153,10 @@ fn rl12_the_flusher_heals_the_journal_by_itself() {
     assert_eq!(block_on(journal.durable(first)), Ok(()));
     let files = refuse(&journal);
     assert_eq!(journal.append(record(1)), Err(JournalError::Unavailable));
-    let waits = journal.durable(crate::Position { lsn: first.lsn + 1, ..first });
+    let waits = journal.durable(crate::Position {
+        lsn: first.lsn + 1,
+        ..first
+    });
     assert_eq!(block_on(waits), Err(JournalError::Unavailable));
     journal.shared.writer().unwrap().dir = files;
     while journal.backlog().failing {
@@ -178,7 +199,10 @@ fn rl12_tries_that_fail_leave_no_files() {
 #[test]
 fn rl12_a_full_journal_admits_no_send() {
     let dir = tempfile::tempdir().unwrap();
-    let options = crate::Options { max_bytes: 300 << 10, ..super::options(dir.path()) };
+    let options = crate::Options {
+        max_bytes: 300 << 10,
+        ..super::options(dir.path())
+    };
     let counter = Arc::new(super::Counter::default());
     let (journal, _) = Journal::open(options, Arc::<super::Counter>::clone(&counter), counter).unwrap();
     assert!(journal.can_admit());
@@ -188,7 +212,10 @@ fn rl12_a_full_journal_admits_no_send() {
         rooms.push(room);
     }
     let backlog = journal.backlog();
-    assert!(!journal.can_admit() && backlog.bytes < backlog.max_bytes, "no byte is written, and yet it is full");
+    assert!(
+        !journal.can_admit() && backlog.bytes < backlog.max_bytes,
+        "no byte is written, and yet it is full"
+    );
     rooms.pop();
     assert!(journal.can_admit());
 }
@@ -268,7 +295,10 @@ fn rl12_a_start_needs_no_room_for_a_third_segment() {
 #[test]
 fn rl12_a_start_on_a_nearly_full_disk_takes_a_smaller_segment() {
     let dir = tempfile::tempdir().unwrap();
-    let of = |segment_bytes| Options { segment_bytes, ..options(dir.path()) };
+    let of = |segment_bytes| Options {
+        segment_bytes,
+        ..options(dir.path())
+    };
     let open = |options| {
         let counter = Arc::new(Counter::default());
         counter.0.store(9 << 40, std::sync::atomic::Ordering::Relaxed);

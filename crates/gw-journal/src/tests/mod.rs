@@ -63,7 +63,10 @@ fn open_still(dir: &Path) -> Journal {
 }
 
 fn record(n: u64) -> AccessRecord {
-    AccessRecord { duration_us: n, ..AccessRecord::new("eth_call", 200) }
+    AccessRecord {
+        duration_us: n,
+        ..AccessRecord::new("eth_call", 200)
+    }
 }
 
 /// Appends records with these numbers; where the last one stands.
@@ -75,7 +78,12 @@ fn append(journal: &Journal, numbers: std::ops::Range<u64>) -> Position {
 /// The numbers of the unsealed access records, in order; the chain is checked on the way.
 fn numbers(journal: &Journal) -> Vec<u64> {
     let mut chain = None;
-    journal.unsealed(Stream::Access, 1000).unwrap().iter().filter_map(|record| number(&mut chain, record)).collect()
+    journal
+        .unsealed(Stream::Access, 1000)
+        .unwrap()
+        .iter()
+        .filter_map(|record| number(&mut chain, record))
+        .collect()
 }
 
 fn number(chain: &mut Option<Chain>, record: &Unsealed) -> Option<u64> {
@@ -103,5 +111,10 @@ fn segment(dir: &Path) -> PathBuf {
     let files = files(dir);
     let numbers = crate::segment::list(&files).unwrap();
     let holds = |path: &PathBuf| crate::segment::read_head(&std::fs::read(path).unwrap()).is_some();
-    numbers.into_iter().rev().map(|number| crate::segment::path(&files, number)).find(holds).unwrap()
+    numbers
+        .into_iter()
+        .rev()
+        .map(|number| crate::segment::path(&files, number))
+        .find(holds)
+        .unwrap()
 }

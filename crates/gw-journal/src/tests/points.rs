@@ -18,7 +18,10 @@ const PARAMS: usize = 50_000;
 fn open(dir: &Path, round: u64) -> Journal {
     let counter = Arc::new(Counter::default());
     counter.0.store((round + 1) << 32, Ordering::Relaxed);
-    let options = Options { retain_bytes: 1, ..options(dir) };
+    let options = Options {
+        retain_bytes: 1,
+        ..options(dir)
+    };
     let (mut journal, _) = Journal::open(options, Arc::<Counter>::clone(&counter), counter).unwrap();
     journal.shared.signal.stop();
     journal.flusher.take().unwrap().join().unwrap();
@@ -36,7 +39,10 @@ struct Store {
 
 impl Store {
     fn head(&self, journal: &Journal, stream: Stream) -> StoredHead {
-        let chain = self.chains.get(&ChainId { stream, shard: journal.shard() });
+        let chain = self.chains.get(&ChainId {
+            stream,
+            shard: journal.shard(),
+        });
         chain.map_or(StoredHead::empty(stream), |(chain, size)| StoredHead {
             stream,
             size: *size,
@@ -46,8 +52,13 @@ impl Store {
 
     /// Takes what is unsealed; the chain refuses gaps and repeats.
     fn seal(&mut self, journal: &Journal, stream: Stream, most: usize) {
-        let id = ChainId { stream, shard: journal.shard() };
-        let Ok(batch) = journal.unsealed(stream, most) else { return };
+        let id = ChainId {
+            stream,
+            shard: journal.shard(),
+        };
+        let Ok(batch) = journal.unsealed(stream, most) else {
+            return;
+        };
         for record in batch {
             match self.chains.get_mut(&id) {
                 Some((chain, size)) => {
@@ -89,8 +100,11 @@ impl Run {
     fn access(&mut self, journal: &Journal, times: u64) {
         for _ in 0..times {
             let params = Some("x".repeat(PARAMS));
-            let record =
-                AccessRecord { duration_us: self.next, request_params: params, ..AccessRecord::new("eth_call", 200) };
+            let record = AccessRecord {
+                duration_us: self.next,
+                request_params: params,
+                ..AccessRecord::new("eth_call", 200)
+            };
             self.append(journal, record);
         }
     }
@@ -105,7 +119,11 @@ impl Run {
         flush::sync(&journal.shared);
         flush::heal(&journal.shared);
         let durable = journal.shared.durable_lsn();
-        self.durable.extend(self.pending.extract_if(.., |(lsn, _)| *lsn <= durable).map(|(_, number)| number));
+        self.durable.extend(
+            self.pending
+                .extract_if(.., |(lsn, _)| *lsn <= durable)
+                .map(|(_, number)| number),
+        );
     }
 
     /// Everything a journal does.
@@ -148,9 +166,16 @@ impl Run {
         assert_eq!(journal.backlog().records, 0, "{what}");
         let mut numbers = self.store.numbers.clone();
         numbers.sort_unstable();
-        assert!(numbers.windows(2).all(|pair| pair[0] != pair[1]), "{what}: twice: {numbers:?}");
+        assert!(
+            numbers.windows(2).all(|pair| pair[0] != pair[1]),
+            "{what}: twice: {numbers:?}"
+        );
         for number in &self.durable {
-            assert!(numbers.binary_search(number).is_ok(), "{what}: {number} is lost of {:?}", self.durable);
+            assert!(
+                numbers.binary_search(number).is_ok(),
+                "{what}: {number} is lost of {:?}",
+                self.durable
+            );
         }
     }
 }
@@ -171,7 +196,10 @@ fn operations() -> u64 {
     assert_eq!(misused, Vec::<String>::new());
     assert_eq!(run.durable.len(), 15, "all of it works without a fault");
     let segments = crate::segment::list(&files(dir.path())).unwrap();
-    assert!(!segments.contains(&1) && journal.shared.reader().unwrap().base.heads.lsn > 0, "segments were deleted");
+    assert!(
+        !segments.contains(&1) && journal.shared.reader().unwrap().base.heads.lsn > 0,
+        "segments were deleted"
+    );
     run.check(&journal, "no fault");
     assert!(operations > 40, "{operations}");
     operations
@@ -222,8 +250,18 @@ fn rl12_hd22_a_disk_that_refuses_for_a_while_costs_nothing() {
             let (_, misused) = disk::stop();
             assert_eq!(misused, Vec::<String>::new(), "{what}: HD22");
             // Live, and once more after a restart.
-            let Run { durable, pending, next, store } = run;
-            let seen = Run { durable: durable.clone(), pending, next, store };
+            let Run {
+                durable,
+                pending,
+                next,
+                store,
+            } = run;
+            let seen = Run {
+                durable: durable.clone(),
+                pending,
+                next,
+                store,
+            };
             seen.check(&journal, &what);
             drop(journal);
             let again = open(dir.path(), 1);

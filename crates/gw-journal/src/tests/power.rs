@@ -49,7 +49,12 @@ fn after_power_cut(dir: &Path) -> tempfile::TempDir {
 }
 
 fn damage(path: &Path, offset: u64, bytes: &[u8]) {
-    std::fs::OpenOptions::new().write(true).open(path).unwrap().write_all_at(bytes, offset).unwrap();
+    std::fs::OpenOptions::new()
+        .write(true)
+        .open(path)
+        .unwrap()
+        .write_all_at(bytes, offset)
+        .unwrap();
 }
 
 fn all(dir: &Path) -> Vec<u64> {
@@ -76,7 +81,11 @@ fn hd22_what_is_not_known_to_be_on_disk_is_written_again() {
     assert_eq!(all(copy.path()), (0..20).collect::<Vec<_>>());
     // The memory that showed the last ten is given to somebody else, and the disk never had them.
     let lost = places.behind[0].start..places.behind[9].end;
-    damage(&old, lost.start, &vec![0; usize::try_from(lost.end - lost.start).unwrap()]);
+    damage(
+        &old,
+        lost.start,
+        &vec![0; usize::try_from(lost.end - lost.start).unwrap()],
+    );
     let (journal, recovery) = open(copy.path()).unwrap();
     assert_eq!((recovery.torn, recovery.salvaged), (0, 0));
     assert_eq!(numbers(&journal), (0..20).collect::<Vec<_>>());
@@ -102,7 +111,11 @@ fn hd25_whole_records_behind_a_torn_one_are_salvaged() {
     let copy = after_power_cut(dir.path());
     // A lost page: records 12 and 13 read as zeros.
     let lost = places.behind[2].start..places.behind[3].end;
-    damage(&segment(copy.path()), lost.start, &vec![0; usize::try_from(lost.end - lost.start).unwrap()]);
+    damage(
+        &segment(copy.path()),
+        lost.start,
+        &vec![0; usize::try_from(lost.end - lost.start).unwrap()],
+    );
     let (journal, recovery) = open(copy.path()).unwrap();
     assert_eq!((recovery.torn, recovery.salvaged), (2, 6));
     let expected: Vec<u64> = (0..12).chain(14..20).collect();
@@ -129,10 +142,15 @@ fn hd25_damage_before_a_marker_stops_the_shard_without_the_header() {
     let dir = tempfile::tempdir().unwrap();
     cut_off(dir.path());
     let copy = after_power_cut(dir.path());
-    let shard = std::fs::read_to_string(copy.path().join("shard")).unwrap().parse::<uuid::Uuid>().unwrap();
+    let shard = std::fs::read_to_string(copy.path().join("shard"))
+        .unwrap()
+        .parse::<uuid::Uuid>()
+        .unwrap();
     drop(crate::header::Header::create(&files(copy.path()), gw_audit::ShardId(shard)).unwrap());
     damage(&segment(copy.path()), 4200, b"\xff\xff");
-    let OpenError::Corrupt { what, .. } = open(copy.path()).unwrap_err() else { panic!() };
+    let OpenError::Corrupt { what, .. } = open(copy.path()).unwrap_err() else {
+        panic!()
+    };
     assert_eq!(what, "a record known to be durable is damaged");
 }
 
@@ -144,11 +162,16 @@ fn rule_12_what_is_gone_altogether_is_noticed() {
     drop(journal);
     let path = segment(dir.path());
     std::fs::remove_file(&path).unwrap();
-    let OpenError::Corrupt { what, .. } = open(dir.path()).unwrap_err() else { panic!() };
+    let OpenError::Corrupt { what, .. } = open(dir.path()).unwrap_err() else {
+        panic!()
+    };
     assert_eq!(what, "records known to be durable are not there");
     std::fs::remove_file(dir.path().join("shard")).unwrap();
     std::fs::write(files_of(dir.path()).join("000000000009.segment"), []).unwrap();
-    assert!(matches!(open(dir.path()).unwrap_err(), OpenError::Corrupt { .. }), "records without a name");
+    assert!(
+        matches!(open(dir.path()).unwrap_err(), OpenError::Corrupt { .. }),
+        "records without a name"
+    );
 }
 
 fn files_of(dir: &Path) -> std::path::PathBuf {
@@ -183,13 +206,25 @@ fn hd25_salvage_reaches_into_the_next_segment() {
     assert_ne!(journal.shared.writer().unwrap().segment.path, first);
     std::mem::forget(journal);
     let copy = after_power_cut(dir.path());
-    damage(&files(copy.path()).join(first.file_name().unwrap()), hit + 20, &[0xee; 10]);
+    damage(
+        &files(copy.path()).join(first.file_name().unwrap()),
+        hit + 20,
+        &[0xee; 10],
+    );
     let (journal, recovery) = open(copy.path()).unwrap();
     assert_eq!((recovery.torn, recovery.salvaged), (1, 1489));
     let found = journal.unsealed(Stream::Access, 5000).unwrap().len();
     assert_eq!(found, 1 + 10 + 1489, "with the genesis");
     drop(journal);
-    assert_eq!(open(copy.path()).unwrap().0.unsealed(Stream::Access, 5000).unwrap().len(), found);
+    assert_eq!(
+        open(copy.path())
+            .unwrap()
+            .0
+            .unsealed(Stream::Access, 5000)
+            .unwrap()
+            .len(),
+        found
+    );
 }
 
 /// Overwrites `len` bytes so that each of them changes.

@@ -14,12 +14,19 @@ fn confirm(dir: &Path) -> Option<Result<(), OpenError>> {
     // No shard gets an id twice.
     let entries = std::fs::read_dir(dir).unwrap().count() as u64;
     counter.0.store((entries + 7) << 40, Ordering::Relaxed);
-    Some(salvage.confirm(options(dir), Arc::<Counter>::clone(&counter), counter).map(drop))
+    Some(
+        salvage
+            .confirm(options(dir), Arc::<Counter>::clone(&counter), counter)
+            .map(drop),
+    )
 }
 
 /// Whether some directory still holds the damaged file, byte for byte.
 fn is_kept(dir: &Path, bytes: &[u8]) -> bool {
-    let dirs = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir());
+    let dirs = std::fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_dir());
     let mut files = dirs.flat_map(|dir| std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()));
     files.any(|path| std::fs::read(path).is_ok_and(|found| found == bytes))
 }
@@ -53,7 +60,10 @@ fn rl5_a_salvage_that_dies_anywhere_is_done_again() {
         assert!(is_kept(dir.path(), &damaged), "death at {at}");
         let (journal, _) = open(dir.path()).unwrap();
         let found = numbers(&journal);
-        assert!(found.len() >= 9 && found.is_sorted_by(|a, b| a < b), "death at {at}: {found:?}");
+        assert!(
+            found.len() >= 9 && found.is_sorted_by(|a, b| a < b),
+            "death at {at}: {found:?}"
+        );
         assert!(journal.append(record(99)).is_ok());
         if done && operations < at {
             break;

@@ -36,7 +36,10 @@ fn check_chains(journal: &Journal, entries: &[Unsealed]) {
                 chain.accept(&entry.bytes).unwrap();
             }
             None => {
-                let id = ChainId { stream: entry.stream, shard: journal.shard() };
+                let id = ChainId {
+                    stream: entry.stream,
+                    shard: journal.shard(),
+                };
                 chains.insert(entry.stream, Chain::replay(id, &entry.bytes).unwrap().0);
             }
         }
@@ -115,7 +118,11 @@ fn hd24_the_directory_is_held() {
 #[test]
 fn rule_14_full_is_said_and_reserved_room_stays() {
     let dir = tempfile::tempdir().unwrap();
-    let (journal, _) = open_with(gw_journal::Options { max_bytes: 300 << 10, ..options(dir.path()) }).unwrap();
+    let (journal, _) = open_with(gw_journal::Options {
+        max_bytes: 300 << 10,
+        ..options(dir.path())
+    })
+    .unwrap();
     let mut room = journal.reserve(2).unwrap();
     let mut taken = 0;
     while journal.append(record(taken)).is_ok() {
@@ -157,7 +164,11 @@ fn rule_13_sealing_goes_on_while_others_write() {
     const WRITERS: u32 = 3;
     const RECORDS: u32 = 3000;
     let dir = tempfile::tempdir().unwrap();
-    let small = gw_journal::Options { segment_bytes: 256 << 10, retain_bytes: 1, ..options(dir.path()) };
+    let small = gw_journal::Options {
+        segment_bytes: 256 << 10,
+        retain_bytes: 1,
+        ..options(dir.path())
+    };
     let (journal, _) = open_with(small).unwrap();
     let mut all = Vec::new();
     std::thread::scope(|scope| {
@@ -183,20 +194,31 @@ fn rule_13_sealing_goes_on_while_others_write() {
 #[test]
 fn hd25_sealed_segments_are_retired() {
     let dir = tempfile::tempdir().unwrap();
-    let small = gw_journal::Options { segment_bytes: 256 << 10, retain_bytes: 1, ..options(dir.path()) };
+    let small = gw_journal::Options {
+        segment_bytes: 256 << 10,
+        retain_bytes: 1,
+        ..options(dir.path())
+    };
     let (journal, _) = open_with(small).unwrap();
     for n in 0..3000 {
         journal.append(record(n)).unwrap();
     }
     assert!(segments(dir.path()).len() > 3);
     drop(journal);
-    let (journal, _) = open_with(gw_journal::Options { retain_bytes: 1, ..options(dir.path()) }).unwrap();
+    let (journal, _) = open_with(gw_journal::Options {
+        retain_bytes: 1,
+        ..options(dir.path())
+    })
+    .unwrap();
     assert_eq!(methods(&drain(&journal)).len(), 3000);
     assert!(segments(dir.path()).len() <= 2, "the one being written and the next");
     drop(journal);
     let (journal, _) = open(dir.path());
     let position = journal.append(record(1)).unwrap();
-    assert_eq!(position.seq, 3001, "chain heads stand in the segment, not in what is left");
+    assert_eq!(
+        position.seq, 3001,
+        "chain heads stand in the segment, not in what is left"
+    );
 }
 
 fn intent(n: u8) -> SendIntent {
@@ -216,7 +238,11 @@ fn intent(n: u8) -> SendIntent {
 #[test]
 fn hd22_open_intents_outlive_their_segment() {
     let dir = tempfile::tempdir().unwrap();
-    let small = || gw_journal::Options { segment_bytes: 256 << 10, retain_bytes: 1, ..options(dir.path()) };
+    let small = || gw_journal::Options {
+        segment_bytes: 256 << 10,
+        retain_bytes: 1,
+        ..options(dir.path())
+    };
     let (journal, _) = open_with(small()).unwrap();
     journal.append(intent(7)).unwrap();
     for n in 0..3000 {
@@ -225,7 +251,10 @@ fn hd22_open_intents_outlive_their_segment() {
     let before = segments(dir.path());
     journal.sync().unwrap();
     drain(&journal);
-    assert!(!before.iter().take(2).any(|path| path.exists()), "the segment of the intent is gone");
+    assert!(
+        !before.iter().take(2).any(|path| path.exists()),
+        "the segment of the intent is gone"
+    );
     drop(journal);
     for _ in 0..2 {
         let (_, recovery) = open_with(small()).unwrap();
@@ -252,7 +281,9 @@ fn decision_10_records_become_durable_unasked() {
 async fn rule_11_everybody_who_waits_is_answered() {
     let dir = tempfile::tempdir().unwrap();
     let (journal, _) = open(dir.path());
-    let waits: Vec<_> = (0..300).map(|n| journal.durable(journal.append(record(n)).unwrap())).collect();
+    let waits: Vec<_> = (0..300)
+        .map(|n| journal.durable(journal.append(record(n)).unwrap()))
+        .collect();
     for wait in waits {
         wait.await.unwrap();
     }
@@ -263,7 +294,11 @@ async fn rule_11_everybody_who_waits_is_answered() {
 #[test]
 fn hd22_unused_room_is_given_back() {
     let dir = tempfile::tempdir().unwrap();
-    let (journal, _) = open_with(gw_journal::Options { max_bytes: 64 << 10, ..options(dir.path()) }).unwrap();
+    let (journal, _) = open_with(gw_journal::Options {
+        max_bytes: 64 << 10,
+        ..options(dir.path())
+    })
+    .unwrap();
     let mut rooms = Vec::new();
     while let Ok(room) = journal.reserve(1) {
         rooms.push(room);
@@ -283,9 +318,16 @@ fn decision_46_entries_of_mutations_are_refused() {
     let (journal, _) = open(dir.path());
     let entry = AdminEntry::new(Action::Create, ResourceType::Group);
     assert_eq!(journal.append(entry), Err(JournalError::NotJournaled));
-    let long = AccessRecord { request_params: Some("x".repeat(70_000)), ..record(0) };
+    let long = AccessRecord {
+        request_params: Some("x".repeat(70_000)),
+        ..record(0)
+    };
     assert_eq!(journal.append(long), Err(JournalError::TooLong));
-    assert_eq!(journal.append(record(0)).unwrap().seq, 1, "nothing was numbered for them");
+    assert_eq!(
+        journal.append(record(0)).unwrap().seq,
+        1,
+        "nothing was numbered for them"
+    );
 }
 
 /// RL12: a directory that is removed under a running journal keeps nothing, so nothing is said to be kept; it goes on when the

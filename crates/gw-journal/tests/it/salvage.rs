@@ -11,7 +11,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, atomic::AtomicI64};
 
 fn small(dir: &Path) -> Options {
-    Options { segment_bytes: 256 << 10, ..options(dir) }
+    Options {
+        segment_bytes: 256 << 10,
+        ..options(dir)
+    }
 }
 
 fn send(n: u8) -> SendIntent {
@@ -35,7 +38,12 @@ fn written(dir: &Path) -> PathBuf {
     (0..2000).for_each(|n| assert!(journal.append(record(n)).is_ok()));
     journal.append(send(2)).unwrap();
     journal.append(send(3)).unwrap();
-    let done = SendOutcome { hash: send(3).hash, org_id: OrgId::fixed(5), outcome: Outcome::Accepted, node_code: None };
+    let done = SendOutcome {
+        hash: send(3).hash,
+        org_id: OrgId::fixed(5),
+        outcome: Outcome::Accepted,
+        node_code: None,
+    };
     journal.append(done).unwrap();
     (2000..3000).for_each(|n| assert!(journal.append(record(n)).is_ok()));
     journal.sync().unwrap();
@@ -56,7 +64,12 @@ fn segments(files: &Path) -> Vec<PathBuf> {
 }
 
 fn spoil(path: &Path, offset: u64) {
-    OpenOptions::new().write(true).open(path).unwrap().write_all_at(&[0xee; 40], offset).unwrap();
+    OpenOptions::new()
+        .write(true)
+        .open(path)
+        .unwrap()
+        .write_all_at(&[0xee; 40], offset)
+        .unwrap();
 }
 
 fn refused(dir: &Path) {
@@ -66,14 +79,18 @@ fn refused(dir: &Path) {
 
 fn confirm(salvage: Salvage, dir: &Path) -> Salvaged {
     let clock = Arc::new(TestClock(AtomicI64::new(1_700_000_500)));
-    salvage.confirm(small(dir), clock, Arc::new(Counting::from(1 << 40))).unwrap()
+    salvage
+        .confirm(small(dir), clock, Arc::new(Counting::from(1 << 40)))
+        .unwrap()
 }
 
 /// The methods' numbers of what goes on, and what is noted as lost.
 fn after(journal: &Journal) -> (Vec<u32>, Vec<(String, u64)>) {
     let content = |stream| {
         let entries = journal.unsealed(stream, 10_000).unwrap();
-        entries.into_iter().map(|one| Entry::decode(&one.bytes, &one.openings).unwrap().content)
+        entries
+            .into_iter()
+            .map(|one| Entry::decode(&one.bytes, &one.openings).unwrap().content)
     };
     let calls = content(Stream::Access).filter_map(|content| match content {
         Content::Record(Record::Access(call)) => Some(call.method.strip_prefix("eth_call_")?.parse().unwrap()),
@@ -92,11 +109,18 @@ fn after(journal: &Journal) -> (Vec<u32>, Vec<(String, u64)>) {
 /// The calls with these entry numbers: the genesis and the first send stand before them.
 fn calls(seqs: Range<u64>) -> Vec<u32> {
     let numbers = seqs.filter(|seq| *seq > 1 && !(2002..=2004).contains(seq));
-    numbers.map(|seq| u32::try_from(if seq > 2004 { seq - 5 } else { seq - 2 }).unwrap()).collect()
+    numbers
+        .map(|seq| u32::try_from(if seq > 2004 { seq - 5 } else { seq - 2 }).unwrap())
+        .collect()
 }
 
 fn access(salvage: &Salvage) -> &StreamState {
-    salvage.findings().streams.iter().find(|state| state.stream == Stream::Access).unwrap()
+    salvage
+        .findings()
+        .streams
+        .iter()
+        .find(|state| state.stream == Stream::Access)
+        .unwrap()
 }
 
 /// Whatever was lost, the rest goes on, and the damaged files are where they were told to be.
@@ -109,7 +133,10 @@ fn goes_on(dir: &Path, salvage: Salvage, sealed: u64) {
     assert_eq!(salvaged.records, state.unsealed);
     let aside = dir.join(format!("{before}.damaged-20231114T222140Z"));
     assert_eq!(salvaged.aside, std::slice::from_ref(&aside));
-    assert!(std::fs::read_dir(&aside).unwrap().count() >= damaged, "nothing is deleted");
+    assert!(
+        std::fs::read_dir(&aside).unwrap().count() >= damaged,
+        "nothing is deleted"
+    );
     let (journal, recovery) = open_with(small(dir)).unwrap();
     assert_eq!((journal.shard(), recovery.torn), (salvaged.shard, 0));
     let (found, notes) = after(&journal);
@@ -117,8 +144,12 @@ fn goes_on(dir: &Path, salvage: Salvage, sealed: u64) {
     let lost: Vec<u32> = state.lost.iter().cloned().flat_map(calls).collect();
     expected.retain(|call| !lost.contains(call));
     assert_eq!(found, expected);
-    let told =
-        state.lost.iter().map(|range| (format!("access:{}..{}", range.start, range.end), range.end - range.start));
+    let told = state.lost.iter().map(|range| {
+        (
+            format!("access:{}..{}", range.start, range.end),
+            range.end - range.start,
+        )
+    });
     assert_eq!(notes, told.collect::<Vec<_>>());
     assert!(aside.is_dir(), "the next start leaves it alone");
     drop(journal);
@@ -139,7 +170,11 @@ fn rl5_a_damaged_middle_costs_what_it_hit() {
     let findings = salvage.findings();
     assert!(findings.header && findings.base);
     assert_eq!(findings.open_intents, 2);
-    let damaged: Vec<_> = findings.segments.iter().filter(|segment| segment.damaged_at.is_some()).collect();
+    let damaged: Vec<_> = findings
+        .segments
+        .iter()
+        .filter(|segment| segment.damaged_at.is_some())
+        .collect();
     assert_eq!((damaged.len(), &damaged[0].path), (1, hit));
     assert!(damaged[0].damaged_at.is_some_and(|at| (59_000..=60_000).contains(&at)));
     let state = access(&salvage);
@@ -184,7 +219,11 @@ fn rl5_a_missing_end_is_known_by_the_header() {
     std::fs::remove_file(segments(&files).last().unwrap()).unwrap();
     refused(dir.path());
     let salvage = Salvage::inspect(dir.path(), "a test").unwrap();
-    assert_eq!(access(&salvage).lost.last().unwrap().end, 3005, "the genesis and 3004 records");
+    assert_eq!(
+        access(&salvage).lost.last().unwrap().end,
+        3005,
+        "the genesis and 3004 records"
+    );
     goes_on(dir.path(), salvage, 1000);
 }
 

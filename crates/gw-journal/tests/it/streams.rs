@@ -23,11 +23,20 @@ fn both(dir: &Path) -> (Journal, [Vec<Unsealed>; 2]) {
 
 fn head(entries: &[Unsealed], size: usize) -> StoredHead {
     let last = &entries[size - 1];
-    StoredHead { stream: last.stream, size: size as u64, hash: tree::leaf(&last.bytes) }
+    StoredHead {
+        stream: last.stream,
+        size: size as u64,
+        hash: tree::leaf(&last.bytes),
+    }
 }
 
 fn seqs(journal: &Journal, stream: Stream) -> Vec<u64> {
-    journal.unsealed(stream, 1000).unwrap().iter().map(|record| record.seq).collect()
+    journal
+        .unsealed(stream, 1000)
+        .unwrap()
+        .iter()
+        .map(|record| record.seq)
+        .collect()
 }
 
 #[test]
@@ -37,7 +46,11 @@ fn rl4_a_stream_that_is_stuck_holds_up_no_other() {
     assert_eq!((access.len(), security.len()), (21, 21), "with a genesis each");
     journal.mark_sealed(Stream::Security, 21).unwrap();
     assert_eq!(seqs(&journal, Stream::Security), [0; 0]);
-    assert_eq!(journal.unsealed(Stream::Access, 100).unwrap(), access, "the other one is where it was");
+    assert_eq!(
+        journal.unsealed(Stream::Access, 100).unwrap(),
+        access,
+        "the other one is where it was"
+    );
     journal.append(login()).unwrap();
     journal.sync().unwrap();
     assert_eq!(seqs(&journal, Stream::Security), [21]);
@@ -64,7 +77,16 @@ fn rl4_nothing_is_noted_as_sealed_that_was_never_written() {
     let dir = tempfile::tempdir().unwrap();
     let (journal, _) = both(dir.path());
     let refused = journal.mark_sealed(Stream::Access, 22).unwrap_err();
-    assert!(matches!(refused, ReadError::NotWritten { stream: Stream::Access, size: 22 }), "{refused}");
+    assert!(
+        matches!(
+            refused,
+            ReadError::NotWritten {
+                stream: Stream::Access,
+                size: 22
+            }
+        ),
+        "{refused}"
+    );
     journal.mark_sealed(Stream::Access, 7).unwrap();
     journal.mark_sealed(Stream::Access, 3).unwrap();
     assert_eq!(seqs(&journal, Stream::Access)[0], 7, "only reconciling moves back");
@@ -74,14 +96,21 @@ fn rl4_nothing_is_noted_as_sealed_that_was_never_written() {
 #[test]
 fn rl4_segments_stay_as_long_as_one_stream_needs_them() {
     let dir = tempfile::tempdir().unwrap();
-    let small = Options { segment_bytes: 256 << 10, retain_bytes: 1, ..options(dir.path()) };
+    let small = Options {
+        segment_bytes: 256 << 10,
+        retain_bytes: 1,
+        ..options(dir.path())
+    };
     let (journal, _) = open_with(small).unwrap();
     journal.append(login()).unwrap();
     for n in 0..3000 {
         journal.append(record(n)).unwrap();
     }
     journal.sync().unwrap();
-    let first = dir.path().join(journal.shard().to_string()).join("000000000001.segment");
+    let first = dir
+        .path()
+        .join(journal.shard().to_string())
+        .join("000000000001.segment");
     journal.mark_sealed(Stream::Access, 3001).unwrap();
     assert!(first.exists(), "a login in it is not sealed");
     assert!(journal.backlog().bytes > 256 << 10);
@@ -116,11 +145,31 @@ fn rl4_a_suffix_of_equal_size_with_other_hashes_is_foreign() {
     let (journal, [access, security]) = both(dir.path());
     journal.mark_sealed(Stream::Access, 10).unwrap();
     journal.mark_sealed(Stream::Security, 21).unwrap();
-    let changed = |head: StoredHead| StoredHead { hash: Hash::repeat_byte(7), ..head };
-    let found = journal.reconcile(&[changed(head(&access, 10)), head(&security, 21)]).unwrap();
-    assert_eq!(found, [(Stream::Access, Standing::Foreign), (Stream::Security, Standing::InStep)]);
-    let found = journal.reconcile(&[head(&access, 10), changed(head(&security, 21))]).unwrap();
-    assert_eq!(found, [(Stream::Access, Standing::InStep), (Stream::Security, Standing::Foreign)], "at the very end");
+    let changed = |head: StoredHead| StoredHead {
+        hash: Hash::repeat_byte(7),
+        ..head
+    };
+    let found = journal
+        .reconcile(&[changed(head(&access, 10)), head(&security, 21)])
+        .unwrap();
+    assert_eq!(
+        found,
+        [
+            (Stream::Access, Standing::Foreign),
+            (Stream::Security, Standing::InStep)
+        ]
+    );
+    let found = journal
+        .reconcile(&[head(&access, 10), changed(head(&security, 21))])
+        .unwrap();
+    assert_eq!(
+        found,
+        [
+            (Stream::Access, Standing::InStep),
+            (Stream::Security, Standing::Foreign)
+        ],
+        "at the very end"
+    );
     assert_eq!(seqs(&journal, Stream::Access)[0], 10);
 }
 
@@ -134,20 +183,37 @@ fn rl4_reconciling_runs_live_and_moves_one_stream() {
     std::thread::scope(|scope| {
         scope.spawn(|| (0..500).for_each(|n| assert!(journal.append(record(n)).is_ok())));
         for size in [3, 20, 1, 15, 15] {
-            let expected =
-                if seqs(&journal, Stream::Access)[0] == size as u64 { Standing::InStep } else { Standing::Moved };
+            let expected = if seqs(&journal, Stream::Access)[0] == size as u64 {
+                Standing::InStep
+            } else {
+                Standing::Moved
+            };
             let found = journal.reconcile(&[head(&access, size)]).unwrap();
             assert_eq!(found, [(Stream::Access, expected)]);
             assert_eq!(seqs(&journal, Stream::Access)[0], size as u64);
             assert_eq!(seqs(&journal, Stream::Security), [0; 0], "not named, not moved");
         }
     });
-    let found = journal.reconcile(&[StoredHead::empty(Stream::Access), head(&security, 4)]).unwrap();
-    assert_eq!(found, [(Stream::Access, Standing::Moved), (Stream::Security, Standing::Moved)]);
-    assert_eq!((seqs(&journal, Stream::Access)[0], seqs(&journal, Stream::Security)[0]), (0, 4));
+    let found = journal
+        .reconcile(&[StoredHead::empty(Stream::Access), head(&security, 4)])
+        .unwrap();
+    assert_eq!(
+        found,
+        [(Stream::Access, Standing::Moved), (Stream::Security, Standing::Moved)]
+    );
+    assert_eq!(
+        (seqs(&journal, Stream::Access)[0], seqs(&journal, Stream::Security)[0]),
+        (0, 4)
+    );
     assert_eq!(journal.backlog().records, 521 + 17);
-    let foreign = StoredHead { size: 600, ..head(&access, 3) };
-    assert_eq!(journal.reconcile(&[foreign]).unwrap(), [(Stream::Access, Standing::Foreign)]);
+    let foreign = StoredHead {
+        size: 600,
+        ..head(&access, 3)
+    };
+    assert_eq!(
+        journal.reconcile(&[foreign]).unwrap(),
+        [(Stream::Access, Standing::Foreign)]
+    );
 }
 
 /// RL4, HD24: of each stream what is not sealed goes on in the new shard, however far apart they are.

@@ -31,7 +31,10 @@ impl From<u64> for Counting {
 impl Entropy for Counting {
     fn fill(&self, bytes: &mut [u8]) {
         let n = self.0.fetch_add(1, Ordering::Relaxed);
-        bytes.iter_mut().zip(n.to_le_bytes().iter().cycle()).for_each(|(to, from)| *to = *from);
+        bytes
+            .iter_mut()
+            .zip(n.to_le_bytes().iter().cycle())
+            .for_each(|(to, from)| *to = *from);
     }
 }
 
@@ -49,7 +52,11 @@ pub(crate) fn options(dir: &Path) -> Options {
 }
 
 pub(crate) fn open_with(options: Options) -> Result<(Journal, Recovery), OpenError> {
-    Journal::open(options, Arc::new(TestClock(AtomicI64::new(1_700_000_000))), Arc::new(Counting::default()))
+    Journal::open(
+        options,
+        Arc::new(TestClock(AtomicI64::new(1_700_000_000))),
+        Arc::new(Counting::default()),
+    )
 }
 
 pub(crate) fn open(dir: &Path) -> (Journal, Recovery) {

@@ -17,13 +17,20 @@ impl Verdict {
     #[track_caller]
     pub(crate) fn holds(&self, at_least: usize) {
         assert!(self.broken.is_empty(), "{self}");
-        assert!(self.states >= at_least, "{} states are fewer than {at_least}: the steps do not happen", self.states);
+        assert!(
+            self.states >= at_least,
+            "{} states are fewer than {at_least}: the steps do not happen",
+            self.states
+        );
     }
 
     /// Asserts that this invariant is broken by some order of steps.
     #[track_caller]
     pub(crate) fn breaks(&self, invariant: &str) {
-        assert!(self.broken.iter().any(|(name, _)| *name == invariant), "{invariant} holds: {self}");
+        assert!(
+            self.broken.iter().any(|(name, _)| *name == invariant),
+            "{invariant} holds: {self}"
+        );
     }
 }
 
@@ -74,7 +81,10 @@ where
         })
         .collect();
     broken.sort_by_key(|(name, _)| *name);
-    let verdict = Verdict { states: checker.unique_state_count(), broken };
+    let verdict = Verdict {
+        states: checker.unique_state_count(),
+        broken,
+    };
     eprintln!("{}: {verdict}", std::any::type_name::<M>());
     verdict
 }

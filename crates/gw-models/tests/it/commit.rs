@@ -24,8 +24,14 @@ struct Rules {
     reads_back: bool,
 }
 
-const OLD: Rules = Rules { drops_connection: false, reads_back: false };
-const NEW: Rules = Rules { drops_connection: true, reads_back: true };
+const OLD: Rules = Rules {
+    drops_connection: false,
+    reads_back: false,
+};
+const NEW: Rules = Rules {
+    drops_connection: true,
+    reads_back: true,
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Phase {
@@ -146,7 +152,9 @@ impl Model for Rules {
 
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
-            Property::always(ACKNOWLEDGED_IS_DURABLE, |_, state: &State| state.acknowledged.is_subset(&state.durable)),
+            Property::always(ACKNOWLEDGED_IS_DURABLE, |_, state: &State| {
+                state.acknowledged.is_subset(&state.durable)
+            }),
             // No refusal may need a restart to end: with room and without a fault, the next commit is one.
             Property::always(NEVER_STOPS, |_, state: &State| {
                 state.phase != Phase::Idle || state.full || state.depth == 0
@@ -178,7 +186,17 @@ fn rl1_a_dropped_connection_and_reading_back_lose_nothing() {
 /// as every failed write is noticed.
 #[test]
 fn rl1_reading_back_alone_keeps_the_promise() {
-    let verdict = check(Rules { reads_back: true, drops_connection: false });
-    assert!(verdict.broken.iter().all(|(name, _)| *name != ACKNOWLEDGED_IS_DURABLE), "{verdict}");
-    check(Rules { reads_back: false, drops_connection: true }).holds(100);
+    let verdict = check(Rules {
+        reads_back: true,
+        drops_connection: false,
+    });
+    assert!(
+        verdict.broken.iter().all(|(name, _)| *name != ACKNOWLEDGED_IS_DURABLE),
+        "{verdict}"
+    );
+    check(Rules {
+        reads_back: false,
+        drops_connection: true,
+    })
+    .holds(100);
 }

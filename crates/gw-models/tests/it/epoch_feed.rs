@@ -44,9 +44,24 @@ struct Sizes {
     replicas: u8,
 }
 
-const FAILOVER: Sizes = Sizes { commits: 3, failovers: 1, prunings: 0, replicas: 0 };
-const PRUNING: Sizes = Sizes { commits: 2, failovers: 1, prunings: 1, replicas: 0 };
-const REPLICA: Sizes = Sizes { commits: 2, failovers: 0, prunings: 1, replicas: 1 };
+const FAILOVER: Sizes = Sizes {
+    commits: 3,
+    failovers: 1,
+    prunings: 0,
+    replicas: 0,
+};
+const PRUNING: Sizes = Sizes {
+    commits: 2,
+    failovers: 1,
+    prunings: 1,
+    replicas: 0,
+};
+const REPLICA: Sizes = Sizes {
+    commits: 2,
+    failovers: 0,
+    prunings: 1,
+    replicas: 1,
+};
 
 /// When the instance that committed answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +74,12 @@ enum Answers {
     Applied,
 }
 
-const NEW: Rules = Rules { compares_stamps: true, only_primary: true, answers: Answers::Applied, sizes: FAILOVER };
+const NEW: Rules = Rules {
+    compares_stamps: true,
+    only_primary: true,
+    answers: Answers::Applied,
+    sizes: FAILOVER,
+};
 
 /// The changes of a history in order: the stamp of each epoch.
 type History = Vec<u8>;
@@ -160,7 +180,11 @@ impl Rules {
         }
         let (seen, head) = (Epoch(instance.applied.len() as u64), Epoch(database.len() as u64));
         let stamp = instance.applied.last().copied();
-        let recorded = instance.applied.len().checked_sub(1).map(|index| database.get(index).copied());
+        let recorded = instance
+            .applied
+            .len()
+            .checked_sub(1)
+            .map(|index| database.get(index).copied());
         let recorded = match recorded {
             // Before the first commit both are at the beginning.
             None => Some(None),
@@ -186,7 +210,11 @@ impl Rules {
 impl Instance {
     fn is_fresh(&self) -> bool {
         const NOW: u64 = 100;
-        is_fresh(self.confirmed.map_or(0, |age| NOW - u64::from(age)), NOW, u64::from(STALE_AFTER))
+        is_fresh(
+            self.confirmed.map_or(0, |age| NOW - u64::from(age)),
+            NOW,
+            u64::from(STALE_AFTER),
+        )
     }
 }
 
@@ -226,7 +254,12 @@ impl Model for Rules {
     type Action = Step;
 
     fn init_states(&self) -> Vec<State> {
-        let instance = Instance { applied: Vec::new(), confirmed: Some(0), look: Look::None, whole: false };
+        let instance = Instance {
+            applied: Vec::new(),
+            confirmed: Some(0),
+            look: Look::None,
+            whole: false,
+        };
         vec![State {
             primary: Vec::new(),
             pruned: 0,
@@ -256,13 +289,22 @@ impl Model for Rules {
                 Look::Answered { .. } => steps.push(Step::Apply { instance: index }),
             }
         }
-        for (index, write) in state.writes.iter().enumerate().filter(|(_, write)| write.answer == Answer::Waiting) {
+        for (index, write) in state
+            .writes
+            .iter()
+            .enumerate()
+            .filter(|(_, write)| write.answer == Answer::Waiting)
+        {
             let own = &state.instances[write.by];
             let applied = match self.answers {
                 Answers::Applied => own.applied.contains(&write.stamp),
                 Answers::AppliedNumber | Answers::AnyWay => own.applied.len() >= write.epoch,
             };
-            steps.push(if applied { Step::Acknowledge { write: index } } else { Step::GiveUp { write: index } });
+            steps.push(if applied {
+                Step::Acknowledge { write: index }
+            } else {
+                Step::GiveUp { write: index }
+            });
         }
         if state.failovers < self.sizes.failovers {
             steps.extend((0..state.primary.len()).map(|has| Step::FailOver { has }));
@@ -279,7 +321,12 @@ impl Model for Rules {
             Step::Commit { by } => {
                 let stamp = u8::try_from(state.writes.len()).ok()?;
                 state.primary.push(stamp);
-                state.writes.push(Write { by, stamp, epoch: state.primary.len(), answer: Answer::Waiting });
+                state.writes.push(Write {
+                    by,
+                    stamp,
+                    epoch: state.primary.len(),
+                    answer: Answer::Waiting,
+                });
             }
             Step::Ask { instance } => state.instances[instance].look = Look::Asked { age: 0 },
             Step::Answer { instance } => {
@@ -300,7 +347,10 @@ impl Model for Rules {
             Step::Apply { instance } => {
                 let instance = &mut state.instances[instance];
                 match std::mem::replace(&mut instance.look, Look::None) {
-                    Look::Answered { age, history: Some(history) } => {
+                    Look::Answered {
+                        age,
+                        history: Some(history),
+                    } => {
                         (instance.applied, instance.confirmed, instance.whole) = (history, Some(age), false);
                     }
                     Look::Answered { history: None, .. } => (instance.confirmed, instance.whole) = (None, true),
@@ -336,12 +386,18 @@ impl Model for Rules {
                     Answer::Acknowledged { age, .. } => age >= STALE_AFTER,
                     Answer::Waiting | Answer::Refused => false,
                 });
-                let due: Vec<_> = due.map(|write| write.stamp).filter(|stamp| state.primary.contains(stamp)).collect();
+                let due: Vec<_> = due
+                    .map(|write| write.stamp)
+                    .filter(|stamp| state.primary.contains(stamp))
+                    .collect();
                 let mut fresh = state.instances.iter().filter(|instance| instance.is_fresh());
                 fresh.all(|instance| due.iter().all(|stamp| instance.applied.contains(stamp)))
             }),
             Property::always(OWN_IS_APPLIED, |_, state: &State| {
-                state.writes.iter().all(|write| !matches!(write.answer, Answer::Acknowledged { applied: false, .. }))
+                state
+                    .writes
+                    .iter()
+                    .all(|write| !matches!(write.answer, Answer::Acknowledged { applied: false, .. }))
             }),
         ]
     }
@@ -356,22 +412,51 @@ fn hd23_the_feed_keeps_its_promises_through_gaps_and_failover() {
 
 #[test]
 fn hd23_e1_numbers_alone_take_another_history_for_the_own_one() {
-    check_for(FRESH_HAS_ALL, Rules { compares_stamps: false, ..NEW }).breaks(FRESH_HAS_ALL);
+    check_for(
+        FRESH_HAS_ALL,
+        Rules {
+            compares_stamps: false,
+            ..NEW
+        },
+    )
+    .breaks(FRESH_HAS_ALL);
 }
 
 #[test]
 fn hd23_e3_a_head_told_by_a_replica_is_none() {
-    check_for(FRESH_HAS_ALL, Rules { only_primary: false, sizes: REPLICA, ..NEW }).breaks(FRESH_HAS_ALL);
+    check_for(
+        FRESH_HAS_ALL,
+        Rules {
+            only_primary: false,
+            sizes: REPLICA,
+            ..NEW
+        },
+    )
+    .breaks(FRESH_HAS_ALL);
 }
 
 /// The answer that was sent although the wait for the feed had ended: 200 for what may never have been committed (RL1).
 #[test]
 fn rl1_an_answer_after_a_vain_wait_acknowledges_what_is_not_applied() {
-    check_for(OWN_IS_APPLIED, Rules { answers: Answers::AnyWay, ..NEW }).breaks(OWN_IS_APPLIED);
+    check_for(
+        OWN_IS_APPLIED,
+        Rules {
+            answers: Answers::AnyWay,
+            ..NEW
+        },
+    )
+    .breaks(OWN_IS_APPLIED);
 }
 
 /// An epoch's number is no proof that the change is applied: after a failover another change carries it.
 #[test]
 fn rl1_waiting_for_a_number_acknowledges_another_history() {
-    check_for(OWN_IS_APPLIED, Rules { answers: Answers::AppliedNumber, ..NEW }).breaks(OWN_IS_APPLIED);
+    check_for(
+        OWN_IS_APPLIED,
+        Rules {
+            answers: Answers::AppliedNumber,
+            ..NEW
+        },
+    )
+    .breaks(OWN_IS_APPLIED);
 }

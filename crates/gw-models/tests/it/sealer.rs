@@ -233,7 +233,11 @@ impl Rules {
                 || state.audit.chains[ADMIN].iter().any(|entry| entry.0 == id)
         };
         let ids = known.newest + 1..=last;
-        if self.by_row { ids.filter(|id| !is_there(*id) && !state.named.contains(id)).collect() } else { Vec::new() }
+        if self.by_row {
+            ids.filter(|id| !is_there(*id) && !state.named.contains(id)).collect()
+        } else {
+            Vec::new()
+        }
     }
 
     /// Whether a stream holds up what comes after it in a step of the sealer.
@@ -277,7 +281,11 @@ impl Rules {
                     }
                     let stored = &state.audit.chains[ADMIN];
                     let stands = known.chain == *stored;
-                    let lacks = state.policy.rows.iter().any(|(row, sealed)| *sealed && !stored.contains(row));
+                    let lacks = state
+                        .policy
+                        .rows
+                        .iter()
+                        .any(|(row, sealed)| *sealed && !stored.contains(row));
                     if (self.compares_live && !stands) || (self.compares_kept && lacks) {
                         steps.push(Step::Compare { sealer: index });
                     }
@@ -325,7 +333,11 @@ impl Rules {
             state.raise_ids(newest);
         }
         let known = Known { chain, newest };
-        state.sealers[index] = Sealer { fence: Some(state.audit.fence), known: Some(known), stage: Stage::Rest };
+        state.sealers[index] = Sealer {
+            fence: Some(state.audit.fence),
+            known: Some(known),
+            stage: Stage::Rest,
+        };
     }
 
     fn look(self, state: &mut State, index: usize) -> Option<()> {
@@ -333,13 +345,22 @@ impl Rules {
         state.named.extend(self.absent(state, &known));
         if let Some(row) = self.waiting(state, &known) {
             let is_sealed = self.by_row && state.audit.chains[ADMIN].contains(&row);
-            state.sealers[index].stage = if is_sealed { Stage::Mark(row) } else { Stage::Insert(row) };
+            state.sealers[index].stage = if is_sealed {
+                Stage::Mark(row)
+            } else {
+                Stage::Insert(row)
+            };
         }
         Some(())
     }
 
     fn insert(self, state: &mut State, index: usize, keeps: bool) -> Option<()> {
-        let Sealer { fence, known: Some(mut known), stage: Stage::Insert(row) } = state.sealers[index].clone() else {
+        let Sealer {
+            fence,
+            known: Some(mut known),
+            stage: Stage::Insert(row),
+        } = state.sealers[index].clone()
+        else {
             return None;
         };
         let fits = fence == Some(state.audit.fence)
@@ -355,15 +376,30 @@ impl Rules {
         }
         known.chain.push(row);
         known.newest = known.newest.max(row.0);
-        let stage = if self.reads_back { Stage::ReadBack(row) } else { Stage::Mark(row) };
-        state.sealers[index] = Sealer { fence, known: Some(known), stage };
+        let stage = if self.reads_back {
+            Stage::ReadBack(row)
+        } else {
+            Stage::Mark(row)
+        };
+        state.sealers[index] = Sealer {
+            fence,
+            known: Some(known),
+            stage,
+        };
         Some(())
     }
 
     fn mark(self, state: &mut State, index: usize) -> Option<()> {
-        let Stage::Mark(row) = state.sealers[index].stage else { return None };
+        let Stage::Mark(row) = state.sealers[index].stage else {
+            return None;
+        };
         if self.by_row {
-            state.policy.rows.iter_mut().filter(|(known, _)| *known == row).for_each(|(_, sealed)| *sealed = true);
+            state
+                .policy
+                .rows
+                .iter_mut()
+                .filter(|(known, _)| *known == row)
+                .for_each(|(_, sealed)| *sealed = true);
         } else {
             state.policy.rows.retain(|(known, _)| known.0 > row.0);
         }
@@ -404,12 +440,29 @@ impl Model for Rules {
     type Action = Step;
 
     fn init_states(&self) -> Vec<State> {
-        let Sizes { mutations, calls, crashes, takeovers, policy_restores, audit_restores, phantoms, jams, forgets } =
-            self.sizes;
+        let Sizes {
+            mutations,
+            calls,
+            crashes,
+            takeovers,
+            policy_restores,
+            audit_restores,
+            phantoms,
+            jams,
+            forgets,
+        } = self.sizes;
         vec![State {
-            policy: Policy { rows: Vec::new(), last_id: 0 },
+            policy: Policy {
+                rows: Vec::new(),
+                last_id: 0,
+            },
             policy_backup: None,
-            audit: Audit { chains: [const { Vec::new() }; 3], fence: 0, holder: 0, jammed: None },
+            audit: Audit {
+                chains: [const { Vec::new() }; 3],
+                fence: 0,
+                holder: 0,
+                jammed: None,
+            },
             audit_backup: None,
             journal: [const { Vec::new() }; 2],
             marks: [0; 2],
@@ -441,10 +494,18 @@ impl Model for Rules {
         }
         steps.extend((0..2).filter(|stream| left.calls[*stream] > 0).map(Step::Call));
         if left.policy_restores > 0 {
-            steps.push(if state.policy_backup.is_none() { Step::BackUpPolicy } else { Step::RestorePolicy });
+            steps.push(if state.policy_backup.is_none() {
+                Step::BackUpPolicy
+            } else {
+                Step::RestorePolicy
+            });
         }
         if left.audit_restores > 0 {
-            steps.push(if state.audit_backup.is_none() { Step::BackUpAudit } else { Step::RestoreAudit });
+            steps.push(if state.audit_backup.is_none() {
+                Step::BackUpAudit
+            } else {
+                Step::RestoreAudit
+            });
         }
         if left.jams > 0 && state.audit.jammed.is_none() {
             steps.extend((0..3).map(Step::Jam));
@@ -529,7 +590,9 @@ impl Model for Rules {
                 self.insert(&mut state, sealer, false)?;
             }
             Step::ReadBack { sealer } => {
-                let Stage::ReadBack(row) = state.sealers[sealer].stage else { return None };
+                let Stage::ReadBack(row) = state.sealers[sealer].stage else {
+                    return None;
+                };
                 if state.audit.chains[ADMIN].contains(&row) {
                     state.sealers[sealer].stage = Stage::Mark(row);
                 } else {
@@ -564,16 +627,26 @@ impl Model for Rules {
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
             Property::always(ONCE, |_, state: &State| {
-                state.audit.chains.iter().all(|chain| chain.iter().collect::<BTreeSet<_>>().len() == chain.len())
+                state
+                    .audit
+                    .chains
+                    .iter()
+                    .all(|chain| chain.iter().collect::<BTreeSet<_>>().len() == chain.len())
             }),
             Property::always(ALL, |rules: &Self, state: &State| {
                 let rests = |chain| rules.work(state, chain).is_empty() && state.audit.jammed != Some(chain);
                 let admin = || {
-                    let mut due = state.acknowledged.iter().filter(|record| !state.named.contains(&record.0));
+                    let mut due = state
+                        .acknowledged
+                        .iter()
+                        .filter(|record| !state.named.contains(&record.0));
                     due.all(|record| state.is_sealed(ADMIN, record))
                 };
-                let stream =
-                    |stream: usize| state.journal[stream].iter().all(|record| state.is_sealed(STREAMS[stream], record));
+                let stream = |stream: usize| {
+                    state.journal[stream]
+                        .iter()
+                        .all(|record| state.is_sealed(STREAMS[stream], record))
+                };
                 (!rests(ADMIN) || admin()) && (0..2).all(|index| !rests(STREAMS[index]) || stream(index))
             }),
             Property::always(TOLD, |rules: &Self, state: &State| match state.audit.jammed {
@@ -585,69 +658,208 @@ impl Model for Rules {
 }
 
 /// What the operator's backups do (RL3, RL6), with the deaths and takeovers around them.
-const POLICY_RESTORED: Sizes = Sizes { mutations: 3, crashes: 1, takeovers: 1, policy_restores: 1, forgets: 1, ..NONE };
-const AUDIT_RESTORED: Sizes =
-    Sizes { mutations: 2, calls: [1, 0], crashes: 1, takeovers: 1, audit_restores: 1, forgets: 1, ..NONE };
-const BOTH_RESTORED: Sizes = Sizes { mutations: 3, policy_restores: 1, audit_restores: 1, ..NONE };
-const CHAIN_BLOCKED: Sizes = Sizes { mutations: 1, calls: [1, 1], crashes: 1, jams: 1, ..NONE };
-const COMMIT_LOST: Sizes = Sizes { mutations: 2, calls: [1, 0], crashes: 1, takeovers: 1, phantoms: 1, ..NONE };
+const POLICY_RESTORED: Sizes = Sizes {
+    mutations: 3,
+    crashes: 1,
+    takeovers: 1,
+    policy_restores: 1,
+    forgets: 1,
+    ..NONE
+};
+const AUDIT_RESTORED: Sizes = Sizes {
+    mutations: 2,
+    calls: [1, 0],
+    crashes: 1,
+    takeovers: 1,
+    audit_restores: 1,
+    forgets: 1,
+    ..NONE
+};
+const BOTH_RESTORED: Sizes = Sizes {
+    mutations: 3,
+    policy_restores: 1,
+    audit_restores: 1,
+    ..NONE
+};
+const CHAIN_BLOCKED: Sizes = Sizes {
+    mutations: 1,
+    calls: [1, 1],
+    crashes: 1,
+    jams: 1,
+    ..NONE
+};
+const COMMIT_LOST: Sizes = Sizes {
+    mutations: 2,
+    calls: [1, 0],
+    crashes: 1,
+    takeovers: 1,
+    phantoms: 1,
+    ..NONE
+};
 
 #[test]
 fn rl3_after_an_older_policy_store_rows_below_the_highest_id_are_never_sealed() {
-    check_for(ALL, Rules { sizes: POLICY_RESTORED, ..OLD }).breaks(ALL);
+    check_for(
+        ALL,
+        Rules {
+            sizes: POLICY_RESTORED,
+            ..OLD
+        },
+    )
+    .breaks(ALL);
 }
 
 #[test]
 fn rl6_what_an_older_audit_store_lost_is_gone() {
-    check_for(ALL, Rules { sizes: AUDIT_RESTORED, ..OLD }).breaks(ALL);
+    check_for(
+        ALL,
+        Rules {
+            sizes: AUDIT_RESTORED,
+            ..OLD
+        },
+    )
+    .breaks(ALL);
 }
 
 #[test]
 fn rl4_a_blocked_chain_blocks_all_and_nobody_is_told() {
-    check_for(ALL, Rules { sizes: CHAIN_BLOCKED, ..OLD }).breaks(ALL);
-    check_for(TOLD, Rules { sizes: CHAIN_BLOCKED, ..OLD }).breaks(TOLD);
+    check_for(
+        ALL,
+        Rules {
+            sizes: CHAIN_BLOCKED,
+            ..OLD
+        },
+    )
+    .breaks(ALL);
+    check_for(
+        TOLD,
+        Rules {
+            sizes: CHAIN_BLOCKED,
+            ..OLD
+        },
+    )
+    .breaks(TOLD);
 }
 
 #[test]
 fn rl1_a_commit_that_was_none_is_taken_for_one() {
-    check_for(ALL, Rules { sizes: COMMIT_LOST, ..OLD }).breaks(ALL);
+    check_for(
+        ALL,
+        Rules {
+            sizes: COMMIT_LOST,
+            ..OLD
+        },
+    )
+    .breaks(ALL);
 }
 
 /// Each rule is needed: without it alone, some record is lost without a word.
 #[test]
 fn each_rule_of_the_sealer_is_needed() {
-    let by_highest = Rules { by_row: false, raises_before_serving: false, ..NEW };
-    check_for(ALL, Rules { sizes: POLICY_RESTORED, ..by_highest }).breaks(ALL);
-    let believing = Rules { reads_back: false, compares_live: false, compares_kept: false, ..NEW };
-    check_for(ALL, Rules { sizes: COMMIT_LOST, ..believing }).breaks(ALL);
-    let at_start_only = Rules { compares_live: false, compares_kept: false, ..NEW };
-    check_for(ALL, Rules { sizes: AUDIT_RESTORED, ..at_start_only }).breaks(ALL);
-    check_for(ALL, Rules { independent: false, sizes: CHAIN_BLOCKED, ..NEW }).breaks(ALL);
+    let by_highest = Rules {
+        by_row: false,
+        raises_before_serving: false,
+        ..NEW
+    };
+    check_for(
+        ALL,
+        Rules {
+            sizes: POLICY_RESTORED,
+            ..by_highest
+        },
+    )
+    .breaks(ALL);
+    let believing = Rules {
+        reads_back: false,
+        compares_live: false,
+        compares_kept: false,
+        ..NEW
+    };
+    check_for(
+        ALL,
+        Rules {
+            sizes: COMMIT_LOST,
+            ..believing
+        },
+    )
+    .breaks(ALL);
+    let at_start_only = Rules {
+        compares_live: false,
+        compares_kept: false,
+        ..NEW
+    };
+    check_for(
+        ALL,
+        Rules {
+            sizes: AUDIT_RESTORED,
+            ..at_start_only
+        },
+    )
+    .breaks(ALL);
+    check_for(
+        ALL,
+        Rules {
+            independent: false,
+            sizes: CHAIN_BLOCKED,
+            ..NEW
+        },
+    )
+    .breaks(ALL);
 }
 
 /// Two sealers with claims of one number: both continue the same chain, with the same record.
 #[test]
 fn rl6_a_restored_audit_store_gives_a_fence_out_twice() {
-    check_for(ONCE, Rules { compares_holder: false, sizes: AUDIT_RESTORED, ..NEW }).breaks(ONCE);
+    check_for(
+        ONCE,
+        Rules {
+            compares_holder: false,
+            sizes: AUDIT_RESTORED,
+            ..NEW
+        },
+    )
+    .breaks(ONCE);
 }
 
 /// A sealer whose lease lapsed marks a row after the audit store went back: whoever sealed meanwhile never looks at the
 /// row again, and it is deleted.
 #[test]
 fn rl6_kept_rows_are_compared_before_they_go() {
-    check_for(ALL, Rules { compares_kept: false, sizes: AUDIT_RESTORED, ..NEW }).breaks(ALL);
+    check_for(
+        ALL,
+        Rules {
+            compares_kept: false,
+            sizes: AUDIT_RESTORED,
+            ..NEW
+        },
+    )
+    .breaks(ALL);
 }
 
 /// A restored policy store that takes a mutation before its ids were raised gives it the id of a lost one, and nobody
 /// misses the lost one.
 #[test]
 fn rl3_ids_are_raised_before_the_first_mutation_is_taken() {
-    check_for(ALL, Rules { raises_before_serving: false, sizes: POLICY_RESTORED, ..NEW }).breaks(ALL);
+    check_for(
+        ALL,
+        Rules {
+            raises_before_serving: false,
+            sizes: POLICY_RESTORED,
+            ..NEW
+        },
+    )
+    .breaks(ALL);
 }
 
 #[test]
 fn rl3_rl4_rl6_the_sealer_loses_nothing_without_a_word() {
-    for sizes in [POLICY_RESTORED, AUDIT_RESTORED, BOTH_RESTORED, CHAIN_BLOCKED, COMMIT_LOST] {
+    for sizes in [
+        POLICY_RESTORED,
+        AUDIT_RESTORED,
+        BOTH_RESTORED,
+        CHAIN_BLOCKED,
+        COMMIT_LOST,
+    ] {
         check(Rules { sizes, ..NEW }).holds(1_000);
     }
 }

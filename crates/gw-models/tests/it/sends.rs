@@ -31,7 +31,11 @@ struct Rules {
     asks_on: bool,
 }
 
-const NEW: Rules = Rules { waits_for_intent: true, waits_for_outcome: true, asks_on: true };
+const NEW: Rules = Rules {
+    waits_for_intent: true,
+    waits_for_outcome: true,
+    asks_on: true,
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Outcome {
@@ -153,7 +157,12 @@ impl Model for Rules {
             resolving: false,
             told_success: false,
         };
-        vec![State { sends: [send.clone(), send], deaths: 0, journal_faults: 0, store_faults: 0 }]
+        vec![State {
+            sends: [send.clone(), send],
+            deaths: 0,
+            journal_faults: 0,
+            store_faults: 0,
+        }]
     }
 
     fn actions(&self, state: &State, steps: &mut Vec<Step>) {
@@ -185,7 +194,11 @@ impl Model for Rules {
             }
             if send.wire {
                 for takes in [true, false] {
-                    steps.extend([true, false].map(|answers| Step::Arrive { send: index, takes, answers }));
+                    steps.extend([true, false].map(|answers| Step::Arrive {
+                        send: index,
+                        takes,
+                        answers,
+                    }));
                 }
                 steps.push(Step::Lose(index));
             }
@@ -228,24 +241,32 @@ impl Model for Rules {
                 state.sends[index].resolving = true;
             }
             Step::Settle(index) => {
-                let Phase::Answered(outcome) = state.sends[index].phase else { return None };
+                let Phase::Answered(outcome) = state.sends[index].phase else {
+                    return None;
+                };
                 state.sends[index].rows = Rows::Settled(outcome);
                 state.sends[index].phase = Phase::Settled(outcome);
             }
             Step::StoreFails(index) => {
                 state.store_faults += 1;
-                let Phase::Answered(outcome) = state.sends[index].phase else { return None };
+                let Phase::Answered(outcome) = state.sends[index].phase else {
+                    return None;
+                };
                 state.sends[index].resolving = true;
                 state.sends[index].phase = Phase::Concluded(outcome);
             }
             Step::Conclude(index) => {
-                let Phase::Settled(outcome) = state.sends[index].phase else { return None };
+                let Phase::Settled(outcome) = state.sends[index].phase else {
+                    return None;
+                };
                 state.sends[index].outcomes.push(outcome);
                 state.sends[index].phase = Phase::Concluded(outcome);
             }
             Step::JournalFails(index) => {
                 state.journal_faults += 1;
-                let Phase::Settled(outcome) = state.sends[index].phase else { return None };
+                let Phase::Settled(outcome) = state.sends[index].phase else {
+                    return None;
+                };
                 // Nobody tries again in this life: the intent stays open until the next start.
                 state.sends[index].phase = Phase::Concluded(outcome);
             }
@@ -282,14 +303,23 @@ impl Model for Rules {
         }
         vec![
             Property::always(INTENT_FIRST, |_, state: &State| {
-                all(|send| !(send.wire || send.taken) || send.intent == Durability::Durable, state)
+                all(
+                    |send| !(send.wire || send.taken) || send.intent == Durability::Durable,
+                    state,
+                )
             }),
-            Property::always(ONE_OUTCOME, |_, state: &State| all(|send| send.outcomes.len() <= 1, state)),
+            Property::always(ONE_OUTCOME, |_, state: &State| {
+                all(|send| send.outcomes.len() <= 1, state)
+            }),
             Property::always(OUTCOME_TRUE, |_, state: &State| {
                 all(
                     |send| match send.outcomes.first() {
                         Some(outcome) => {
-                            let node = if send.taken { Outcome::Accepted } else { Outcome::Refused };
+                            let node = if send.taken {
+                                Outcome::Accepted
+                            } else {
+                                Outcome::Refused
+                            };
                             send.wire || (*outcome == node && send.rows == Rows::Settled(node))
                         }
                         // Open: somebody has it, or the next start will.
@@ -299,10 +329,16 @@ impl Model for Rules {
                 )
             }),
             Property::always(TOLD_AFTER_OUTCOME, |_, state: &State| {
-                all(|send| !send.told_success || send.outcomes.first() == Some(&Outcome::Accepted), state)
+                all(
+                    |send| !send.told_success || send.outcomes.first() == Some(&Outcome::Accepted),
+                    state,
+                )
             }),
             Property::always(TOLD_IS_TRUE, |_, state: &State| {
-                all(|send| !send.told_success || (send.taken && send.intent == Durability::Durable), state)
+                all(
+                    |send| !send.told_success || (send.taken && send.intent == Durability::Durable),
+                    state,
+                )
             }),
         ]
     }
@@ -315,7 +351,14 @@ fn hd22_a_send_has_an_intent_before_and_one_true_outcome_after() {
 
 #[test]
 fn hd22_forwarding_before_the_intent_is_durable_leaves_no_trace() {
-    check_for(INTENT_FIRST, Rules { waits_for_intent: false, ..NEW }).breaks(INTENT_FIRST);
+    check_for(
+        INTENT_FIRST,
+        Rules {
+            waits_for_intent: false,
+            ..NEW
+        },
+    )
+    .breaks(INTENT_FIRST);
 }
 
 #[test]
@@ -327,8 +370,14 @@ fn hd22_a_resolver_that_gives_up_early_refuses_what_the_node_takes() {
 /// stays open: what is told is true, though the outcome follows later.
 #[test]
 fn hd22_success_told_before_the_outcome_is_true_all_the_same() {
-    let rules = Rules { waits_for_outcome: false, ..NEW };
+    let rules = Rules {
+        waits_for_outcome: false,
+        ..NEW
+    };
     check_for(TOLD_AFTER_OUTCOME, rules).breaks(TOLD_AFTER_OUTCOME);
     let verdict = check(rules);
-    assert!(verdict.broken.iter().all(|(name, _)| *name == TOLD_AFTER_OUTCOME), "{verdict}");
+    assert!(
+        verdict.broken.iter().all(|(name, _)| *name == TOLD_AFTER_OUTCOME),
+        "{verdict}"
+    );
 }

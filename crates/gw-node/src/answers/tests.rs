@@ -5,7 +5,11 @@ const OTHER: Payer = Payer::User(UserId::fixed(2));
 const THIRD: Payer = Payer::User(UserId::fixed(3));
 
 fn budget(max: usize, per_caller: usize, patience: Duration) -> Arc<AnswerBudget> {
-    AnswerBudget::new(AnswerLimits { max, per_caller, patience })
+    AnswerBudget::new(AnswerLimits {
+        max,
+        per_caller,
+        patience,
+    })
 }
 
 fn hold(budget: &Arc<AnswerBudget>, payer: Payer) -> Arc<AnswerHold> {
@@ -34,9 +38,17 @@ async fn rl8_a_caller_never_holds_more_than_its_share_and_waits_for_its_own() {
         async move { second.lease(20).await }
     });
     waiting(&budget, 1).await;
-    assert_eq!(hold(&budget, OTHER).lease(40).await.unwrap().bytes(), 40, "others are not kept waiting");
+    assert_eq!(
+        hold(&budget, OTHER).lease(40).await.unwrap().bytes(),
+        40,
+        "others are not kept waiting"
+    );
     drop(lease);
-    assert_eq!(budget.held_by(ONE), 30, "what one answer gave up is its request's until that ends");
+    assert_eq!(
+        budget.held_by(ONE),
+        30,
+        "what one answer gave up is its request's until that ends"
+    );
     drop(first);
     let lease = waits.await.unwrap().unwrap();
     assert_eq!((budget.held_by(ONE), budget.peak()), (20, 70));
@@ -60,11 +72,15 @@ async fn rl8_whoever_finds_no_room_in_time_is_refused_and_leaves_nothing_behind(
 #[tokio::test(start_paused = true)]
 async fn rl8_who_holds_least_is_next_and_is_not_overtaken() {
     let budget = budget(100, 60, LONG);
-    let (one, other) = (hold(&budget, ONE).lease(60).await.unwrap(), hold(&budget, OTHER).lease(20).await.unwrap());
+    let (one, other) = (
+        hold(&budget, ONE).lease(60).await.unwrap(),
+        hold(&budget, OTHER).lease(20).await.unwrap(),
+    );
     let order: Arc<Mutex<Vec<&str>>> = Arc::default();
     let mut tasks = Vec::new();
-    for (at, (name, payer, bytes)) in
-        [("other", OTHER, 30), ("third", THIRD, 50), ("small", OTHER, 1)].iter().enumerate()
+    for (at, (name, payer, bytes)) in [("other", OTHER, 30), ("third", THIRD, 50), ("small", OTHER, 1)]
+        .iter()
+        .enumerate()
     {
         let (hold, order) = (hold(&budget, *payer), Arc::clone(&order));
         tasks.push(tokio::spawn(async move {

@@ -15,7 +15,10 @@ const FUNDED: Address = address!("f39Fd6e51aad88F6F4ce6aB8827279cffFb92266");
 async fn decision_7_anvil_traces_by_a_pair_of_tracers_in_one_batch() {
     let anvil = anvil();
     let node = connect(anvil.url()).await;
-    assert_eq!((node.chain_id(), node.trace_form()), (anvil::CHAIN_ID, Some(TraceForm::Batch)));
+    assert_eq!(
+        (node.chain_id(), node.trace_form()),
+        (anvil::CHAIN_ID, Some(TraceForm::Batch))
+    );
     assert_eq!(node.head().unwrap().block.number, 0);
 }
 
@@ -23,7 +26,10 @@ async fn decision_7_anvil_traces_by_a_pair_of_tracers_in_one_batch() {
 pub(crate) async fn send(node: &gw_node::Node, to: Option<Address>, input: &str) -> Option<Address> {
     let to = to.map_or_else(String::new, |to| format!(r#""to":"{to:#x}","#));
     let params = format!(r#"[{{"from":"{FUNDED:#x}",{to}"input":"{input}","gas":"0x200000"}}]"#);
-    let send = UpstreamCall { method: "eth_sendTransaction".into(), params };
+    let send = UpstreamCall {
+        method: "eth_sendTransaction".into(),
+        params,
+    };
     let sent = match node.call(&send, Budget::Forward).await.unwrap() {
         Answer::Result(sent) => Some(sent),
         Answer::Error(_) => None,
@@ -45,7 +51,9 @@ async fn facts_of_a_transaction_that_is_mined() {
         method: "eth_sendTransaction".into(),
         params: format!(r#"[{{"from":"{FUNDED:#x}","input":"0x6001600c60003960016000f300","gas":"0x20000"}}]"#),
     };
-    let Answer::Result(sent) = node.call(&send, Budget::Forward).await.unwrap() else { panic!("refused") };
+    let Answer::Result(sent) = node.call(&send, Budget::Forward).await.unwrap() else {
+        panic!("refused")
+    };
     let hash = gw_policy::view::sent_hash(&sent).unwrap();
     // Anvil answers before it has mined.
     while node.head().unwrap().block.number == 0 {
@@ -56,7 +64,10 @@ async fn facts_of_a_transaction_that_is_mined() {
     let created = FUNDED.create(0);
     assert!(node.has_code(created, head.hash).await.unwrap());
     assert!(!node.has_code(FUNDED, head.hash).await.unwrap());
-    let by_hash = BlockId::Hash { hash: head.hash, require_canonical: false };
+    let by_hash = BlockId::Hash {
+        hash: head.hash,
+        require_canonical: false,
+    };
     for id in [by_hash, BlockId::Number(1), BlockId::LATEST] {
         assert_eq!(node.block(id).await.unwrap(), Some(head), "{id:?}");
     }

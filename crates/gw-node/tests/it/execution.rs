@@ -30,7 +30,10 @@ async fn rt1a_hd26_a_bare_execution_is_not_asked_for() {
     let node = connect(fake.url()).await;
     fake.take();
     for method in EXECUTIONS {
-        let call = UpstreamCall { method: method.into(), params: "[]".to_owned() };
+        let call = UpstreamCall {
+            method: method.into(),
+            params: "[]".to_owned(),
+        };
         let one = node.call(&call, Budget::Fact).await;
         assert!(matches!(one, Err(NodeError::Unjudged)), "{method}: {one:?}");
         let several = node.batch(&[call], Budget::Fact).await;
@@ -55,8 +58,12 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 /// show here that nobody runs past judgement what a caller chose.
 #[test]
 fn rt1a_hd26_no_other_place_writes_an_execution() {
-    const KNOWN: [&str; 4] =
-        ["gw-evm/src/wire.rs", "gw-evm/src/method.rs", "gw-identity/src/foreign_node.rs", "gw-server/src/demo/"];
+    const KNOWN: [&str; 4] = [
+        "gw-evm/src/wire.rs",
+        "gw-evm/src/method.rs",
+        "gw-identity/src/foreign_node.rs",
+        "gw-server/src/demo/",
+    ];
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut files = Vec::new();
     for entry in fs::read_dir(crates).unwrap() {
@@ -71,7 +78,10 @@ fn rt1a_hd26_no_other_place_writes_an_execution() {
         let name = file.strip_prefix(crates).unwrap().to_string_lossy().into_owned();
         let text = fs::read_to_string(&file).unwrap();
         let (code, _) = text.split_once("#[cfg(test)]").unwrap_or((&text, ""));
-        let code: String = code.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+        let code: String = code
+            .lines()
+            .filter(|line| !line.trim_start().starts_with("//"))
+            .collect();
         let tests = name.ends_with("tests.rs") || name.contains("/tests/") || name.starts_with("gw-testkit/");
         let known = KNOWN.iter().any(|known| name.starts_with(known));
         if !tests && !known && EXECUTIONS.iter().any(|method| code.contains(&format!("\"{method}\""))) {

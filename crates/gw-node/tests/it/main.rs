@@ -15,7 +15,12 @@ use std::{sync::Arc, time::Duration};
 /// Upkeep so rare that a test sees only its own calls.
 pub(crate) fn config(url: &str) -> NodeConfig {
     let hour = Duration::from_secs(3600);
-    NodeConfig::new(url).unwrap().with_upkeep(Upkeep { head: hour, probe: hour, standby: hour, ..Upkeep::default() })
+    NodeConfig::new(url).unwrap().with_upkeep(Upkeep {
+        head: hour,
+        probe: hour,
+        standby: hour,
+        ..Upkeep::default()
+    })
 }
 
 pub(crate) async fn connect(url: &str) -> Arc<Node> {

@@ -12,8 +12,16 @@ const FUNDED: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
 async fn paid(node: &Node) -> (B256, B256) {
     let to = "0x00000000000000000000000000000000000000aa";
     let params = format!(r#"[{{"from":"{FUNDED}","to":"{to}","value":"0x1","gas":"0x5208"}}]"#);
-    let sent =
-        node.call(&UpstreamCall { method: "eth_sendTransaction".into(), params }, Budget::Forward).await.unwrap();
+    let sent = node
+        .call(
+            &UpstreamCall {
+                method: "eth_sendTransaction".into(),
+                params,
+            },
+            Budget::Forward,
+        )
+        .await
+        .unwrap();
     let taken = match sent {
         Answer::Result(taken) => Some(taken),
         Answer::Error(_) => None,

@@ -19,7 +19,10 @@ use std::{
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 fn call(method: &'static str) -> UpstreamCall {
-    UpstreamCall { method: method.into(), params: "[]".to_owned() }
+    UpstreamCall {
+        method: method.into(),
+        params: "[]".to_owned(),
+    }
 }
 
 #[tokio::test]
@@ -30,7 +33,10 @@ async fn j4_upstream_ids_are_ours_and_the_body_is_exactly_the_typed_call() {
     let answer = node.call(&call("net_peerCount"), Budget::Forward).await.unwrap();
     assert!(matches!(answer, Answer::Error(_)));
     let bodies = fake.take_bodies();
-    assert_eq!(bodies, [&br#"{"jsonrpc":"2.0","id":0,"method":"net_peerCount","params":[]}"#[..]]);
+    assert_eq!(
+        bodies,
+        [&br#"{"jsonrpc":"2.0","id":0,"method":"net_peerCount","params":[]}"#[..]]
+    );
 }
 
 #[tokio::test]
@@ -38,7 +44,10 @@ async fn a_batch_is_one_exchange() {
     let fake = FakeNode::start().await;
     let node = connect(fake.url()).await;
     fake.take();
-    let answers = node.batch(&[call("eth_syncing"), call("eth_nothing")], Budget::Forward).await.unwrap();
+    let answers = node
+        .batch(&[call("eth_syncing"), call("eth_nothing")], Budget::Forward)
+        .await
+        .unwrap();
     assert!(matches!(answers.as_slice(), [Answer::Result(_), Answer::Error(_)]));
     assert_eq!(fake.take_bodies().len(), 1);
 }
@@ -55,7 +64,10 @@ async fn b20_what_is_no_answer_is_unparsable_whatever_its_status() {
         }
     }
     fake.reply("eth_syncing", Reply::Http(429, "slow down"));
-    assert!(matches!(node.call(&call("eth_syncing"), Budget::Forward).await, Err(NodeError::RateLimited(_))));
+    assert!(matches!(
+        node.call(&call("eth_syncing"), Budget::Forward).await,
+        Err(NodeError::RateLimited(_))
+    ));
 }
 
 #[tokio::test]
@@ -71,7 +83,10 @@ async fn an_unreachable_node_says_nothing_about_where_it_is() {
             Err(error) => break error,
         }
     };
-    assert!(matches!(error, NodeError::Unreachable(_) | NodeError::Broken(_)), "{error:?}");
+    assert!(
+        matches!(error, NodeError::Unreachable(_) | NodeError::Broken(_)),
+        "{error:?}"
+    );
     assert!(!error.to_string().contains(&url));
 }
 
@@ -86,7 +101,11 @@ async fn the_api_key_goes_into_its_header() {
         async { "no".into_response() }
     });
     let server = tokio::spawn(async move { axum::serve(listener, app).await });
-    let keyed = config(&url).with_key_header("X-Key").unwrap().with_api_key(&Secret::new("k1")).unwrap();
+    let keyed = config(&url)
+        .with_key_header("X-Key")
+        .unwrap()
+        .with_api_key(&Secret::new("k1"))
+        .unwrap();
     assert!(matches!(Node::connect(&keyed).await, Err(NodeError::Unparsable)));
     assert_eq!(headers.recv().await.flatten().unwrap(), "k1");
     server.abort();
@@ -98,19 +117,24 @@ async fn x11_tracing_is_believed_only_when_it_answers_what_was_asked() {
     assert_eq!(connect(fake.url()).await.trace_form(), Some(TraceForm::Batch));
     // HD6: a node that lists empty accounts when asked, and one that never does.
     for (knows, form) in [(true, Some(TraceForm::Batch)), (false, None)] {
-        fake.script("debug_traceCall", move |params| match gw_testkit::fake_node::trace(params) {
-            Reply::Result(Value::Object(mut accounts)) if params[2]["tracer"] == "prestateTracer" => {
-                if !(knows && params[2]["tracerConfig"]["includeEmpty"] == true) {
-                    accounts.retain(|_, account| account["balance"] != "0x0");
+        fake.script("debug_traceCall", move |params| {
+            match gw_testkit::fake_node::trace(params) {
+                Reply::Result(Value::Object(mut accounts)) if params[2]["tracer"] == "prestateTracer" => {
+                    if !(knows && params[2]["tracerConfig"]["includeEmpty"] == true) {
+                        accounts.retain(|_, account| account["balance"] != "0x0");
+                    }
+                    Reply::Result(Value::Object(accounts))
                 }
-                Reply::Result(Value::Object(accounts))
+                reply => reply,
             }
-            reply => reply,
         });
         assert_eq!(connect(fake.url()).await.trace_form(), form);
     }
     // A node that ignores tracer names answers struct logs.
-    fake.on("debug_traceCall", json!({"gas": 21000, "failed": false, "returnValue": "", "structLogs": []}));
+    fake.on(
+        "debug_traceCall",
+        json!({"gas": 21000, "failed": false, "returnValue": "", "structLogs": []}),
+    );
     assert_eq!(connect(fake.url()).await.trace_form(), None);
     fake.reply("debug_traceCall", Reply::Error(-32601, "no debug", json!(null)));
     assert_eq!(connect(fake.url()).await.trace_form(), None);
@@ -120,7 +144,13 @@ async fn x11_tracing_is_believed_only_when_it_answers_what_was_asked() {
 #[tokio::test]
 async fn hd22_the_block_of_a_nonce_is_found() {
     // The blocks in which the sender's nonces 0, 1, … were used; older state than `kept` is gone.
-    for used in [vec![], vec![0], vec![3, 3, 7, 20], (0..26).collect::<Vec<u64>>(), vec![25, 25]] {
+    for used in [
+        vec![],
+        vec![0],
+        vec![3, 3, 7, 20],
+        (0..26).collect::<Vec<u64>>(),
+        vec![25, 25],
+    ] {
         for kept in [0, 6, 19] {
             let fake = FakeNode::start().await;
             let number =
@@ -128,7 +158,10 @@ async fn hd22_the_block_of_a_nonce_is_found() {
             let counted = used.clone();
             fake.script("eth_getTransactionCount", move |params| match number(&params[1]) {
                 block if block < kept => Reply::Error(-32000, "missing trie node", json!(null)),
-                block => Reply::Result(json!(format!("{:#x}", counted.iter().filter(|at| **at <= block).count()))),
+                block => Reply::Result(json!(format!(
+                    "{:#x}",
+                    counted.iter().filter(|at| **at <= block).count()
+                ))),
             });
             let hash = |number: u64| format!("0x{number:064x}");
             fake.script("eth_getBlockByNumber", move |params| match &params[0] {
@@ -139,12 +172,21 @@ async fn hd22_the_block_of_a_nonce_is_found() {
             for (nonce, at) in used.iter().enumerate() {
                 let found = node.block_of_nonce(Address::repeat_byte(7), nonce as u64, 25).await;
                 match found {
-                    Ok(found) => assert_eq!(found.map(|hash| hash.to_string()), Some(hash(*at)), "{nonce} of {used:?}"),
+                    Ok(found) => assert_eq!(
+                        found.map(|hash| hash.to_string()),
+                        Some(hash(*at)),
+                        "{nonce} of {used:?}"
+                    ),
                     Err(NodeError::NoAnswer) => assert!(25 < kept + 2 * (25 - at) + 1, "{nonce} of {used:?}, {kept}"),
                     Err(error) => panic!("{error:?}"),
                 }
             }
-            assert_eq!(node.block_of_nonce(Address::repeat_byte(7), used.len() as u64, 25).await.unwrap(), None);
+            assert_eq!(
+                node.block_of_nonce(Address::repeat_byte(7), used.len() as u64, 25)
+                    .await
+                    .unwrap(),
+                None
+            );
         }
     }
 }
@@ -183,7 +225,11 @@ async fn slow_relay(node: &str, hold: Duration) -> (String, Arc<AtomicUsize>, Ar
 async fn connections_to_the_node_are_bounded_and_let_go() {
     let fake = FakeNode::start().await;
     let (url, connected, most) = slow_relay(fake.url(), Duration::from_millis(20)).await;
-    let bounds = Connections { max: Some(2), max_idle: 1, idle: Duration::from_millis(200) };
+    let bounds = Connections {
+        max: Some(2),
+        max_idle: 1,
+        idle: Duration::from_millis(200),
+    };
     let node = Node::connect(&config(&url).with_connections(bounds)).await.unwrap();
     let asked: Vec<_> = (0..8)
         .map(|_| {

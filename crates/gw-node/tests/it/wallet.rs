@@ -27,7 +27,11 @@ fn artifact(text: &str) -> String {
 
 macro_rules! init_code {
     ($name:literal) => {
-        artifact(include_str!(concat!("../../../../contracts/artifacts/", $name, ".json")))
+        artifact(include_str!(concat!(
+            "../../../../contracts/artifacts/",
+            $name,
+            ".json"
+        )))
     };
 }
 
@@ -40,28 +44,50 @@ fn signed(by: &PrivateKeySigner) -> Vec<u8> {
 }
 
 fn calldata(function: &str, argument: B256) -> String {
-    format!("0x{}{}", hex::encode(keccak256(function).first_chunk::<4>().unwrap()), hex::encode(argument))
+    format!(
+        "0x{}{}",
+        hex::encode(keccak256(function).first_chunk::<4>().unwrap()),
+        hex::encode(argument)
+    )
 }
 
 async fn deploy(node: &Node, code: &str, argument: Address) -> Address {
-    send(node, None, &format!("{code}{:x}", argument.into_word())).await.unwrap()
+    send(node, None, &format!("{code}{:x}", argument.into_word()))
+        .await
+        .unwrap()
 }
 
 async fn asked(node: &Node, question: &WalletQuestion) -> WalletTrace {
     node.refresh_head().await.unwrap();
     let head = node.head().unwrap().block;
     let trace = match node
-        .trace(&question.request(), head.pin(), TraceScope::Read, &gw_policy::snapshot::VisibleState::default())
+        .trace(
+            &question.request(),
+            head.pin(),
+            TraceScope::Read,
+            &gw_policy::snapshot::VisibleState::default(),
+        )
         .await
     {
         Ok(Traced::Trace(trace)) => Some(trace),
         Ok(Traced::Refused(_)) | Err(NoTrace::Unusable(_) | NoTrace::Unsupported | NoTrace::Node(_)) => None,
     };
-    WalletTrace { trace, facts: TraceFacts { coinbase: head.coinbase, number: head.number, time: NOW } }
+    WalletTrace {
+        trace,
+        facts: TraceFacts {
+            coinbase: head.coinbase,
+            number: head.number,
+            time: NOW,
+        },
+    }
 }
 
 async fn says(node: &Node, snapshot: &Snapshot, user: &str, wallet: Address, signature: &[u8]) -> WalletAnswer {
-    let question = WalletQuestion { wallet, hash: HASH, signature: signature.to_vec() };
+    let question = WalletQuestion {
+        wallet,
+        hash: HASH,
+        signature: signature.to_vec(),
+    };
     let traced = asked(node, &question).await;
     judge_wallet_signature(snapshot, user_id(user), &question, &traced, NOW, &Knobs::default())
 }
@@ -94,19 +120,40 @@ async fn lk4_contract_wallets_answer_for_themselves() {
     let wallet = deploy(&node, &init_code!("Wallet"), owner.address()).await;
     let says = async |at, signature: &[u8]| says(&node, &snapshot, "stranger", at, signature).await;
     assert_eq!(says(wallet, &signed(&owner)).await, YES);
-    for (signature, why) in [(signed(&key(8)), "another key"), (Vec::new(), "nothing"), (vec![1; 8000], "too much")] {
+    for (signature, why) in [
+        (signed(&key(8)), "another key"),
+        (Vec::new(), "nothing"),
+        (vec![1; 8000], "too much"),
+    ] {
         assert_eq!(says(wallet, &signature).await, WalletAnswer::No, "{why}");
     }
-    for nothing in [owner.address(), Address::repeat_byte(9), Address::ZERO, Address::with_last_byte(1)] {
-        assert_eq!(says(nothing, &signed(&owner)).await, WalletAnswer::No, "no contract at {nothing}");
+    for nothing in [
+        owner.address(),
+        Address::repeat_byte(9),
+        Address::ZERO,
+        Address::with_last_byte(1),
+    ] {
+        assert_eq!(
+            says(nothing, &signed(&owner)).await,
+            WalletAnswer::No,
+            "no contract at {nothing}"
+        );
     }
     for (mood, why) in [(1, "it reverts"), (2, "it burns all gas"), (3, "too many bytes")] {
-        send(&node, Some(wallet), &calldata("setMood(uint256)", B256::with_last_byte(mood))).await;
+        send(
+            &node,
+            Some(wallet),
+            &calldata("setMood(uint256)", B256::with_last_byte(mood)),
+        )
+        .await;
         assert_eq!(says(wallet, &signed(&owner)).await, WalletAnswer::No, "{why}");
     }
     // HD15: an account that lent its address to this very contract.
     let lent = format!(r#"["{:#x}","0xef0100{wallet:x}"]"#, owner.address());
-    let set_code = UpstreamCall { method: "anvil_setCode".into(), params: lent };
+    let set_code = UpstreamCall {
+        method: "anvil_setCode".into(),
+        params: lent,
+    };
     node.call(&set_code, Budget::Forward).await.unwrap();
     assert_eq!(says(owner.address(), &signed(&owner)).await, WalletAnswer::No);
 }
@@ -142,8 +189,10 @@ async fn rt19_rt1a_hd26_a_hostile_wallet_tells_nothing_but_its_own() {
     let secret = deploy(&node, &init_code!("Secret"), Address::ZERO).await;
     let wallet = deploy(&node, &init_code!("OracleWallet"), Address::ZERO).await;
     let payee = Address::repeat_byte(0xaa);
-    let fund =
-        |of: Address| UpstreamCall { method: "anvil_setBalance".into(), params: format!(r#"["{of:#x}","0x10"]"#) };
+    let fund = |of: Address| UpstreamCall {
+        method: "anvil_setBalance".into(),
+        params: format!(r#"["{of:#x}","0x10"]"#),
+    };
     for address in [secret, payee] {
         node.call(&fund(address), Budget::Forward).await.unwrap();
     }
@@ -152,40 +201,79 @@ async fn rt19_rt1a_hd26_a_hostile_wallet_tells_nothing_but_its_own() {
         ("registered", theirs.clone(), true),
         ("deleted", theirs.clone().retired(), false),
         ("quarantined", theirs.clone().quarantined_at(secret), false),
-        ("reserved", people().user("mallory").org("rival").reservation_at(secret), false),
+        (
+            "reserved",
+            people().user("mallory").org("rival").reservation_at(secret),
+            false,
+        ),
         ("nobody's", people(), false),
     ];
-    let of_others = [Fact::Balance, Fact::CodeHash, Fact::CodeSize, Fact::Code, Fact::StaticCall, Fact::DelegateCall];
+    let of_others = [
+        Fact::Balance,
+        Fact::CodeHash,
+        Fact::CodeSize,
+        Fact::Code,
+        Fact::StaticCall,
+        Fact::DelegateCall,
+    ];
     for (name, world, is_reached) in worlds {
         let snapshot = world.snapshot();
         for fact in of_others {
             let question = is_at_least(fact, secret, 0);
             // Who reaches the contract may ask it anyway: the yes is a true one, and the noes are the judgement's.
             let insider = says(&node, &snapshot, "mallory", wallet, &question).await;
-            assert_eq!(insider, if is_reached { YES } else { WalletAnswer::No }, "{name} {fact:?}");
+            assert_eq!(
+                insider,
+                if is_reached { YES } else { WalletAnswer::No },
+                "{name} {fact:?}"
+            );
             for user in ["alice", "stranger", "nobody at all"] {
-                assert_eq!(says(&node, &snapshot, user, wallet, &question).await, WalletAnswer::No, "{name} {fact:?}");
+                assert_eq!(
+                    says(&node, &snapshot, user, wallet, &question).await,
+                    WalletAnswer::No,
+                    "{name} {fact:?}"
+                );
             }
         }
     }
     let snapshot = theirs.snapshot();
     for fact in [Fact::Balance, Fact::Call, Fact::CodeHash, Fact::CodeSize] {
         let question = is_at_least(fact, payee, 0);
-        assert_eq!(says(&node, &snapshot, "alice", wallet, &question).await, WalletAnswer::No, "a wallet: {fact:?}");
+        assert_eq!(
+            says(&node, &snapshot, "alice", wallet, &question).await,
+            WalletAnswer::No,
+            "a wallet: {fact:?}"
+        );
     }
     let creation = is_at_least(Fact::Creation, Address::ZERO, 1);
-    assert_eq!(says(&node, &snapshot, "alice", wallet, &creation).await, WalletAnswer::No);
+    assert_eq!(
+        says(&node, &snapshot, "alice", wallet, &creation).await,
+        WalletAnswer::No
+    );
     // What is the wallet's own, the attacker put there.
     for fact in [Fact::OwnStorage, Fact::OwnBalance] {
-        let own = async |bound| says(&node, &snapshot, "alice", wallet, &is_at_least(fact, Address::ZERO, bound)).await;
+        let own = async |bound| {
+            says(
+                &node,
+                &snapshot,
+                "alice",
+                wallet,
+                &is_at_least(fact, Address::ZERO, bound),
+            )
+            .await
+        };
         assert_eq!((own(1).await, own(2).await), (YES, WalletAnswer::No), "{fact:?}");
     }
     // Nor does somebody else's registered contract become a wallet, or one whose registration was deleted.
-    for world in
-        [people().org("rival").contract("w").at(wallet).grant("members"), people().contract("w").at(wallet).retired()]
-    {
+    for world in [
+        people().org("rival").contract("w").at(wallet).grant("members"),
+        people().contract("w").at(wallet).retired(),
+    ] {
         let own = is_at_least(Fact::OwnStorage, Address::ZERO, 1);
-        assert_eq!(says(&node, &world.snapshot(), "alice", wallet, &own).await, WalletAnswer::No);
+        assert_eq!(
+            says(&node, &world.snapshot(), "alice", wallet, &own).await,
+            WalletAnswer::No
+        );
     }
 }
 
@@ -193,7 +281,12 @@ async fn rt19_rt1a_hd26_a_hostile_wallet_tells_nothing_but_its_own() {
 async fn safe(node: &Arc<Node>, owner: &PrivateKeySigner) -> (Address, Address) {
     let singleton = deploy(node, &init_code!("SafeSingleton"), Address::ZERO).await;
     let safe = deploy(node, &init_code!("SafeProxy"), singleton).await;
-    send(node, Some(safe), &calldata("setup(address)", owner.address().into_word())).await;
+    send(
+        node,
+        Some(safe),
+        &calldata("setup(address)", owner.address().into_word()),
+    )
+    .await;
     (safe, singleton)
 }
 
@@ -205,28 +298,80 @@ async fn rts11_hd10_a_registered_wallet_is_linked_by_who_reaches_it_and_holds_it
     let node = connect(anvil.url()).await;
     let owner = key(7);
     let (safe, singleton) = safe(&node, &owner).await;
-    let bank = || people().org("bank").contract("singleton").at(singleton).grant("treasury");
+    let bank = || {
+        people()
+            .org("bank")
+            .contract("singleton")
+            .at(singleton)
+            .grant("treasury")
+    };
     let registered = bank().contract("safe").at(safe).grant("treasury");
-    let yes = WalletAnswer::Yes { owner: Some(org_id("bank")) };
+    let yes = WalletAnswer::Yes {
+        owner: Some(org_id("bank")),
+    };
     let ask =
         async |world: &World, user: &str, by: u8| says(&node, &world.snapshot(), user, safe, &signed(&key(by))).await;
     assert_eq!(ask(&registered, "alice", 7).await, yes);
-    assert_eq!(ask(&registered, "bob", 8).await, WalletAnswer::No, "a colleague without its key");
-    assert_eq!(ask(&registered, "carol", 7).await, WalletAnswer::No, "a colleague who does not reach it");
-    assert_eq!(ask(&registered, "mallory", 7).await, WalletAnswer::No, "a member of another organization");
-    assert_eq!(ask(&registered, "stranger", 7).await, WalletAnswer::No, "a member of none");
+    assert_eq!(
+        ask(&registered, "bob", 8).await,
+        WalletAnswer::No,
+        "a colleague without its key"
+    );
+    assert_eq!(
+        ask(&registered, "carol", 7).await,
+        WalletAnswer::No,
+        "a colleague who does not reach it"
+    );
+    assert_eq!(
+        ask(&registered, "mallory", 7).await,
+        WalletAnswer::No,
+        "a member of another organization"
+    );
+    assert_eq!(
+        ask(&registered, "stranger", 7).await,
+        WalletAnswer::No,
+        "a member of none"
+    );
 
     // The code it runs: registered and reached, or everybody's and pinned.
     let alone = people().org("bank").contract("safe").at(safe).grant("treasury");
-    assert_eq!(ask(&alone, "alice", 7).await, WalletAnswer::No, "it runs code that nobody registered");
-    let foreign = people().org("rival").contract("singleton").at(singleton).grant("members");
+    assert_eq!(
+        ask(&alone, "alice", 7).await,
+        WalletAnswer::No,
+        "it runs code that nobody registered"
+    );
+    let foreign = people()
+        .org("rival")
+        .contract("singleton")
+        .at(singleton)
+        .grant("members");
     let foreign = foreign.org("bank").contract("safe").at(safe).grant("treasury");
-    assert_eq!(ask(&foreign, "alice", 7).await, WalletAnswer::No, "it runs another organization's code");
-    assert_eq!(ask(&alone.clone().shared_at(singleton, None), "alice", 7).await, WalletAnswer::No, "without a pin");
+    assert_eq!(
+        ask(&foreign, "alice", 7).await,
+        WalletAnswer::No,
+        "it runs another organization's code"
+    );
+    assert_eq!(
+        ask(&alone.clone().shared_at(singleton, None), "alice", 7).await,
+        WalletAnswer::No,
+        "without a pin"
+    );
     let code = node.code_pair(singleton).await.unwrap().unwrap().code;
-    let pin = |code| Some(CodePin { code, implementation: None });
-    assert_eq!(ask(&alone.clone().shared_at(singleton, pin(code)), "alice", 7).await, yes);
-    assert_eq!(ask(&alone.shared_at(singleton, pin(HASH)), "alice", 7).await, WalletAnswer::No, "another pin");
+    let pin = |code| {
+        Some(CodePin {
+            code,
+            implementation: None,
+        })
+    };
+    assert_eq!(
+        ask(&alone.clone().shared_at(singleton, pin(code)), "alice", 7).await,
+        yes
+    );
+    assert_eq!(
+        ask(&alone.shared_at(singleton, pin(HASH)), "alice", 7).await,
+        WalletAnswer::No,
+        "another pin"
+    );
 
     // Rights on functions hold here too.
     let narrow = bank().contract("safe").at(safe).grant("treasury");
@@ -236,8 +381,17 @@ async fn rts11_hd10_a_registered_wallet_is_linked_by_who_reaches_it_and_holds_it
     assert_eq!(ask(&this, "alice", 7).await, yes);
 
     // Closed, deleted, or its reader gone.
-    assert_eq!(ask(&registered.clone().quarantined_at(safe), "alice", 7).await, WalletAnswer::No);
-    assert_eq!(ask(&registered.clone().quarantined_at(singleton), "alice", 7).await, WalletAnswer::No);
+    assert_eq!(
+        ask(&registered.clone().quarantined_at(safe), "alice", 7).await,
+        WalletAnswer::No
+    );
+    assert_eq!(
+        ask(&registered.clone().quarantined_at(singleton), "alice", 7).await,
+        WalletAnswer::No
+    );
     assert_eq!(ask(&registered.clone().retired(), "alice", 7).await, WalletAnswer::No);
-    assert_eq!(ask(&registered.user("alice").banned(), "alice", 7).await, WalletAnswer::No);
+    assert_eq!(
+        ask(&registered.user("alice").banned(), "alice", 7).await,
+        WalletAnswer::No
+    );
 }

@@ -32,14 +32,21 @@ impl Beside {
 
     /// The administrator `operator`, in the organization `org`.
     pub const fn new(operator: UserId, org: OrgId) -> Self {
-        Self { operator, org, sender: None }
+        Self {
+            operator,
+            org,
+            sender: None,
+        }
     }
 
     /// The same for a transaction of this sender, which counts as the user's own whoever it belongs to: what comes of it
     /// must not tell. Of a signed transaction it is the signer; otherwise the gateway chose it.
     #[must_use]
     pub const fn sending_from(self, sender: Address) -> Self {
-        Self { sender: Some(sender), ..self }
+        Self {
+            sender: Some(sender),
+            ..self
+        }
     }
 
     /// Makes a signed transaction one of nobody's, unless the signer is the administrator's own: with the next nonce, and at
@@ -79,16 +86,23 @@ impl Beside {
 
     /// Whether it is an administrator of the organization still; what a read-only one may ask is the routes' matter.
     pub(super) fn administers(&self, snapshot: &Snapshot, now: Timestamp) -> bool {
-        snapshot.user(self.operator).is_some_and(|operator| !snapshot.shuts_out(operator)) && {
-            let permissions = permissions(snapshot, self.operator, self.org, now);
-            permissions.is_org_admin || permissions.is_readonly_admin
-        }
+        snapshot
+            .user(self.operator)
+            .is_some_and(|operator| !snapshot.shuts_out(operator))
+            && {
+                let permissions = permissions(snapshot, self.operator, self.org, now);
+                permissions.is_org_admin || permissions.is_readonly_admin
+            }
     }
 
     /// Whether a group of the user counts: of this organization, or the administrator is in it or administers its
     /// organization.
     pub(super) fn counts(&self, snapshot: &Snapshot, group: &Group, now: Timestamp) -> bool {
-        let held = || snapshot.active_memberships(self.operator, now).any(|(_, held)| held.id == group.id);
+        let held = || {
+            snapshot
+                .active_memberships(self.operator, now)
+                .any(|(_, held)| held.id == group.id)
+        };
         group.org == self.org || held() || permissions(snapshot, self.operator, group.org, now).is_org_admin
     }
 

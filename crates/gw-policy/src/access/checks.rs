@@ -55,7 +55,11 @@ impl Checks<'_> {
             }
             Subject::Code(block, standing) => {
                 self.history(*block)?;
-                if standing.is_full() { Plan::Forward } else { Plan::CodeCheck }
+                if standing.is_full() {
+                    Plan::Forward
+                } else {
+                    Plan::CodeCheck
+                }
             }
             Subject::Storage(slot, block, standing) => {
                 self.history(*block)?;
@@ -75,7 +79,11 @@ impl Checks<'_> {
             }
             Subject::Simulation(simulation, target) => {
                 self.simulation(simulation, target.as_ref())?;
-                if self.untraced(simulation, target.as_ref()) { Plan::Untraced } else { Plan::Simulate }
+                if self.untraced(simulation, target.as_ref()) {
+                    Plan::Untraced
+                } else {
+                    Plan::Simulate
+                }
             }
             Subject::Send(signed, target) => {
                 self.send(signed, target.as_ref())?;
@@ -106,7 +114,11 @@ impl Checks<'_> {
             | Subject::SentBy(_)
             | Subject::Emitters(_) => false,
         };
-        if closed { Err(DenyReason::ContractNotPermitted) } else { Ok(()) }
+        if closed {
+            Err(DenyReason::ContractNotPermitted)
+        } else {
+            Ok(())
+        }
     }
 
     /// H1: blocks of the past are for org admins.
@@ -177,7 +189,12 @@ impl Checks<'_> {
     /// settled without one: creations, reservations, pinned code and the past need what only a trace tells.
     fn untraced(&self, simulation: &Simulation, target: Option<&Standing<'_>>) -> bool {
         let request = &simulation.request;
-        let off = || !self.q.knobs.toggle(self.snapshot, SystemToggle::EthCallTracing, self.q.now);
+        let off = || {
+            !self
+                .q
+                .knobs
+                .toggle(self.snapshot, SystemToggle::EthCallTracing, self.q.now)
+        };
         // B14: nobody else's call goes unjudged.
         simulation.kind == SimulationKind::Call
             && !self.member.is_watched()
@@ -214,7 +231,14 @@ impl Checks<'_> {
         if !self.member.assumes(signed.sender) {
             let own_only = request.to.is_none() || attaches;
             let orgs: Vec<_> = self.scope.orgs().collect();
-            check_sender(self.snapshot, self.member.user, signed.sender, own_only, &orgs, self.q.knobs)?;
+            check_sender(
+                self.snapshot,
+                self.member.user,
+                signed.sender,
+                own_only,
+                &orgs,
+                self.q.knobs,
+            )?;
         }
         Ok(())
     }
@@ -234,7 +258,11 @@ impl Checks<'_> {
         if !self.scope.has_claim(Claim::Deploy) {
             return Err(DenyReason::DeployClaimRequired);
         }
-        if request.input.is_empty() { Err(DenyReason::InvalidRequestShape) } else { Ok(()) }
+        if request.input.is_empty() {
+            Err(DenyReason::InvalidRequestShape)
+        } else {
+            Ok(())
+        }
     }
 
     /// The target table of §10, columns code-touching and plain value. A payment to what is out of reach is left to its
@@ -245,7 +273,9 @@ impl Checks<'_> {
             return Ok(());
         }
         if let Some(reach) = &standing.reach {
-            return reach.functions.permit(self.snapshot, self.member, reach.contract, &request.input);
+            return reach
+                .functions
+                .permit(self.snapshot, self.member, reach.contract, &request.input);
         }
         if is_payment {
             return Ok(());
@@ -257,7 +287,11 @@ impl Checks<'_> {
         if standing.retired.is_some() && !reserved {
             return Err(DenyReason::ContractNotPermitted);
         }
-        if standing.public || standing.owned || reserved { Ok(()) } else { Err(DenyReason::Unregistered) }
+        if standing.public || standing.owned || reserved {
+            Ok(())
+        } else {
+            Err(DenyReason::Unregistered)
+        }
     }
 
     /// §9: addresses in an access list are address inputs too. Judged like touches in a trace (HD29), so that listing a
@@ -281,7 +315,9 @@ impl Checks<'_> {
     /// W1: every authority is the caller's, every delegate a contract within reach. The zero address ends a delegation.
     fn authorizations(&self, request: &CallRequest) -> Result<(), DenyReason> {
         for authorization in &request.authorization_list {
-            let authority = authorization.recover_authority().map_err(|_| DenyReason::SenderNotOwned)?;
+            let authority = authorization
+                .recover_authority()
+                .map_err(|_| DenyReason::SenderNotOwned)?;
             if !self.member.owns(self.snapshot, authority) {
                 return Err(DenyReason::SenderNotOwned);
             }
@@ -298,13 +334,19 @@ impl Checks<'_> {
 
     /// U1: a known upgrade function needs the claim on its target, and an implementation of the same organization.
     fn upgrade(&self, request: &CallRequest, target: Option<&Standing<'_>>) -> Result<(), DenyReason> {
-        let (Some(standing), Some(upgrade)) = (target, code::upgrade(&request.input)) else { return Ok(()) };
+        let (Some(standing), Some(upgrade)) = (target, code::upgrade(&request.input)) else {
+            return Ok(());
+        };
         let reach = standing.reach.as_ref().ok_or(DenyReason::UpgradeClaimRequired)?;
         let owned = upgrade
             .implementation
             .and_then(|address| self.snapshot.contract(address))
             .is_some_and(|contract| contract.org == reach.contract.org);
-        if reach.claims.has(Claim::Upgrade) && owned { Ok(()) } else { Err(DenyReason::UpgradeClaimRequired) }
+        if reach.claims.has(Claim::Upgrade) && owned {
+            Ok(())
+        } else {
+            Err(DenyReason::UpgradeClaimRequired)
+        }
     }
 
     /// R2: a creation whose address is already another organization's contract.

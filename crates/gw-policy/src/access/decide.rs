@@ -58,7 +58,15 @@ fn judge(snapshot: &Snapshot, q: &Question<'_>) -> Result<Permit, (Refused, Opti
     // Metadata is open to everybody who is not banned.
     if method.class() == Class::Meta {
         let call = held(q).map_err(|refused| (refused, filed))?;
-        return Ok(permit(snapshot, q, Some(method), Some(user.id), filed, Plan::Forward, call.clone()));
+        return Ok(permit(
+            snapshot,
+            q,
+            Some(method),
+            Some(user.id),
+            filed,
+            Plan::Forward,
+            call.clone(),
+        ));
     }
     // KYC, before anything that depends on the target (decision 3).
     let member = if kyc_gated(q.knobs.kyc_gate, method) {
@@ -72,24 +80,39 @@ fn judge(snapshot: &Snapshot, q: &Question<'_>) -> Result<Permit, (Refused, Opti
     }
     // The organization, then its list, then the error held so far: who may not use a method is told nothing about
     // parameters.
-    let subject = q.call.map_or(Subject::Nothing, |call| Subject::of(snapshot, &member, call, q.knobs));
+    let subject = q
+        .call
+        .map_or(Subject::Nothing, |call| Subject::of(snapshot, &member, call, q.knobs));
     let scope =
         orgs::resolve(&member, q.named_org, subject.owner(q.named_org)).map_err(|reason| (reason.into(), filed))?;
     let org = scope.org();
     // What is beside the registry is listed by its own name (G3).
     let listed = extra.and_then(|extra| listed(snapshot, &member, &scope, extra));
-    if if extra.is_some() { listed.is_none() } else { !scope.allows(method) } {
+    if if extra.is_some() {
+        listed.is_none()
+    } else {
+        !scope.allows(method)
+    } {
         return Err((DenyReason::MethodNotAllowed.into(), org));
     }
     let call = held(q).map_err(|refused| (refused, org))?;
     // How far a personal URL reaches of what its owner may.
-    let url = if let Caller::Url(_, url) = q.caller { Some(&**url) } else { None };
+    let url = if let Caller::Url(_, url) = q.caller {
+        Some(&**url)
+    } else {
+        None
+    };
     if let Some(url) = url {
         check_url_scope(url, method, call).map_err(|reason| (reason.into(), org))?;
         check_url_sender(snapshot, url, call).map_err(|refused| (refused, org))?;
     }
     // Multicall, history, target, grant, slot or selector, parameters, upgrade, claims; at last the sender.
-    let checks = Checks { snapshot, q, member: &member, scope };
+    let checks = Checks {
+        snapshot,
+        q,
+        member: &member,
+        scope,
+    };
     let (plan, shared_logs_only) = checks.call(call, &subject).map_err(|refused| (refused, org))?;
     let (age, rests_on_pin) = (checks.state_age(&subject), checks.rests_on_pin(&subject));
     let call = effective(call, subject.is_owned());
@@ -118,13 +141,19 @@ fn current_user<'s>(
         }
     }
     let user = snapshot.user(then.id).ok_or(DenyReason::UnknownUser)?;
-    if snapshot.shuts_out(user) { Err(DenyReason::Banned) } else { Ok(Some(user)) }
+    if snapshot.shuts_out(user) {
+        Err(DenyReason::Banned)
+    } else {
+        Ok(Some(user))
+    }
 }
 
 /// Who looks over the caller's shoulder, as long as that is an administrator of the organization in question. The signer
 /// of a transaction is taken to be the caller.
 fn beside(snapshot: &Snapshot, q: &Question<'_>) -> Result<Option<Beside>, DenyReason> {
-    let Some(beside) = q.caller.beside() else { return Ok(None) };
+    let Some(beside) = q.caller.beside() else {
+        return Ok(None);
+    };
     if q.named_org != NamedOrg::Org(beside.org()) || !beside.administers(snapshot, q.now) {
         return Err(DenyReason::OrgMismatch);
     }
@@ -132,12 +161,18 @@ fn beside(snapshot: &Snapshot, q: &Question<'_>) -> Result<Option<Beside>, DenyR
 }
 
 fn signed_by(beside: Beside, q: &Question<'_>) -> Beside {
-    if let Ok(Call::SendRaw(raw)) = q.call { beside.sending_from(raw.sender) } else { beside }
+    if let Ok(Call::SendRaw(raw)) = q.call {
+        beside.sending_from(raw.sender)
+    } else {
+        beside
+    }
 }
 
 /// The anonymous list, narrowed to what may ever be in force there (A3).
 fn anonymous(snapshot: &Snapshot, q: &Question<'_>, method: Option<Method>) -> Result<Permit, Refused> {
-    let Some(method) = method else { return Err(DenyReason::AuthRequired.into()) };
+    let Some(method) = method else {
+        return Err(DenyReason::AuthRequired.into());
+    };
     // Of what is beside the registry only metadata: no list of theirs can name the rest.
     if matches!(q.lookup, Lookup::Extra(_)) && method.class() != Class::Meta {
         return Err(DenyReason::AuthRequired.into());
@@ -147,7 +182,11 @@ fn anonymous(snapshot: &Snapshot, q: &Question<'_>, method: Option<Method>) -> R
         Class::Meta | Class::Chain | Class::Block | Class::Tx => method != Method::GetTransactionBySenderAndNonce,
         Class::State | Class::Sim | Class::Log | Class::Write | Class::Trace | Class::Live => false,
     };
-    if !grantable || !snapshot.access(Group::ANONYMOUS).is_some_and(|access| access.methods.has(method)) {
+    if !grantable
+        || !snapshot
+            .access(Group::ANONYMOUS)
+            .is_some_and(|access| access.methods.has(method))
+    {
         return Err(DenyReason::AuthRequired.into());
     }
     // A named organization is one the caller is not in (O3); metadata needs none (O1).
@@ -155,12 +194,21 @@ fn anonymous(snapshot: &Snapshot, q: &Question<'_>, method: Option<Method>) -> R
         return Err(DenyReason::OrgMismatch.into());
     }
     let call = held(q)?;
-    Ok(permit(snapshot, q, Some(method), None, None, plain_plan(call), call.clone()))
+    Ok(permit(
+        snapshot,
+        q,
+        Some(method),
+        None,
+        None,
+        plain_plan(call),
+        call.clone(),
+    ))
 }
 
 /// The parsed call, or the error held until here.
 pub(super) fn held<'a>(q: &Question<'a>) -> Result<&'a Call, Refused> {
-    q.call.map_err(|error| Refused::Invalid(error.clone(), DenyReason::InvalidRequestShape))
+    q.call
+        .map_err(|error| Refused::Invalid(error.clone(), DenyReason::InvalidRequestShape))
 }
 
 /// The caller's rights where KYC is completed: everywhere if by the platform, in one organization if by that (RT24).
@@ -175,7 +223,11 @@ pub(super) fn verified(
     }
     member.retain_verified(snapshot);
     let unverified = matches!(named, NamedOrg::Org(org) if member.rights_in(org).is_none());
-    if member.rights.is_empty() || unverified { Err(DenyReason::KycRequired) } else { Ok(member) }
+    if member.rights.is_empty() || unverified {
+        Err(DenyReason::KycRequired)
+    } else {
+        Ok(member)
+    }
 }
 
 /// Whether a method needs KYC.
@@ -196,8 +248,16 @@ pub(super) fn permit(
     call: Call,
 ) -> Permit {
     let sends = method.is_some_and(|method| method.class() == Class::Write);
-    let extra = if let Lookup::Extra(extra) = &q.lookup { Some(Arc::clone(extra)) } else { None };
-    let visible_to = if sends { q.visible_to.clone() } else { VisibleTo::default() };
+    let extra = if let Lookup::Extra(extra) = &q.lookup {
+        Some(Arc::clone(extra))
+    } else {
+        None
+    };
+    let visible_to = if sends {
+        q.visible_to.clone()
+    } else {
+        VisibleTo::default()
+    };
     let (epoch, shared_logs_only) = (snapshot.epoch(), Vec::new());
     Permit {
         call,

@@ -46,23 +46,37 @@ pub fn effective<'s>(
     now: Timestamp,
     knobs: &'s Knobs,
 ) -> Effective<'s> {
-    let mut found =
-        Effective { permissions: Permissions::default(), extras: Vec::new(), expires_at: None, contracts: Vec::new() };
+    let mut found = Effective {
+        permissions: Permissions::default(),
+        extras: Vec::new(),
+        expires_at: None,
+        contracts: Vec::new(),
+    };
     if snapshot.user(user).is_none_or(|user| snapshot.shuts_out(user)) {
         return found;
     }
     let member = Member::new(snapshot, user, now);
-    let Some(rights) = member.rights_in(org) else { return found };
+    let Some(rights) = member.rights_in(org) else {
+        return found;
+    };
     found.permissions = rights.permissions;
-    let live = || snapshot.active_memberships(user, now).filter(|(_, group)| group.org == org);
+    let live = || {
+        snapshot
+            .active_memberships(user, now)
+            .filter(|(_, group)| group.org == org)
+    };
     found.expires_at = live().filter_map(|(held, _)| held.expires_at).min();
-    let lists = live().filter_map(|(_, group)| snapshot.access(group.id)).filter(|access| access.active(now));
+    let lists = live()
+        .filter_map(|(_, group)| snapshot.access(group.id))
+        .filter(|access| access.active(now));
     found.extras = lists.flat_map(|access| access.extras.entries()).collect();
     found.extras.sort_unstable();
     found.extras.dedup();
     let viewer = Viewer::new(snapshot, Some(user), now, knobs);
     for contract in snapshot.contracts().filter(|contract| contract.org == org) {
-        let Some(reach) = reach(snapshot, &member, contract, knobs) else { continue };
+        let Some(reach) = reach(snapshot, &member, contract, knobs) else {
+            continue;
+        };
         let functions = match reach.functions {
             Functions::All => None,
             Functions::Only(rules) => Some(rules),
@@ -71,7 +85,12 @@ pub fn effective<'s>(
             Admitted::All => None,
             Admitted::Only(rules) => Some(rules),
         };
-        found.contracts.push(ContractRights { contract, claims: reach.claims, functions, events });
+        found.contracts.push(ContractRights {
+            contract,
+            claims: reach.claims,
+            functions,
+            events,
+        });
     }
     found.contracts.sort_unstable_by_key(|rights| rights.contract.address);
     found

@@ -222,17 +222,34 @@ pub fn explain<'s>(snapshot: &'s Snapshot, q: &Question<'_>, decision: &Decision
         Decision::Invalid(invalid) => (Rule::of(invalid.reason, &q.lookup), invalid.org),
     };
     // HD2: the only reason of this code before any trace.
-    let none = Explanation { rule, org, groups: Vec::new(), targets: Vec::new() };
-    let (Some(user), Some(org)) = (q.caller.user(), org) else { return none };
+    let none = Explanation {
+        rule,
+        org,
+        groups: Vec::new(),
+        targets: Vec::new(),
+    };
+    let (Some(user), Some(org)) = (q.caller.user(), org) else {
+        return none;
+    };
     let member = Member::beside(snapshot, user.id, q.now, q.caller.beside()).restricted_to(q.named_org.org());
     let groups = groups(snapshot, q, &member, org);
     let addresses = q.call.map(addressed).unwrap_or_default();
-    let targets = addresses.into_iter().map(|address| target(snapshot, q, &member, org, address)).collect();
-    Explanation { groups, targets, ..none }
+    let targets = addresses
+        .into_iter()
+        .map(|address| target(snapshot, q, &member, org, address))
+        .collect();
+    Explanation {
+        groups,
+        targets,
+        ..none
+    }
 }
 
 fn groups<'s>(snapshot: &'s Snapshot, q: &Question<'_>, member: &Member, org: OrgId) -> Vec<GroupSays<'s>> {
-    let active: Vec<_> = snapshot.active_memberships(member.user, q.now).map(|(held, _)| held.id).collect();
+    let active: Vec<_> = snapshot
+        .active_memberships(member.user, q.now)
+        .map(|(held, _)| held.id)
+        .collect();
     let counts = |membership: &Membership| active.contains(&membership.id);
     let of = |membership: &Membership| {
         let group = snapshot.group(membership.group).filter(|group| group.org == org)?;
@@ -271,9 +288,16 @@ fn target<'s>(
 ) -> TargetSays<'s> {
     let standing = standing(snapshot, member, address, q.knobs);
     let contract = standing.contract.filter(|contract| contract.org == org);
-    let grants = contract.map(|contract| grants(snapshot, q, member, contract)).unwrap_or_default();
+    let grants = contract
+        .map(|contract| grants(snapshot, q, member, contract))
+        .unwrap_or_default();
     let way = way(member, org, &standing, contract, &grants);
-    TargetSays { address, contract: contract.map(|contract| &**contract), way, grants }
+    TargetSays {
+        address,
+        contract: contract.map(|contract| &**contract),
+        way,
+        grants,
+    }
 }
 
 fn way(
@@ -290,7 +314,10 @@ fn way(
         return Way::Own;
     }
     if let (Some(contract), Some(_)) = (contract, &standing.reach) {
-        return if member.rights_in(org).is_some_and(|rights| rights.permissions.is_org_admin) {
+        return if member
+            .rights_in(org)
+            .is_some_and(|rights| rights.permissions.is_org_admin)
+        {
             Way::OrgAdmin
         } else if grants.iter().any(|grant| grant.held) {
             Way::Grant
@@ -316,16 +343,25 @@ fn grants<'s>(
     contract: &'s Arc<Contract>,
 ) -> Vec<GrantSays<'s>> {
     let selector = q.call.ok().and_then(selector);
-    let held: Vec<_> = super::held_grants(snapshot, member, contract).map(|(grant, _)| grant.id).collect();
+    let held: Vec<_> = super::held_grants(snapshot, member, contract)
+        .map(|(grant, _)| grant.id)
+        .collect();
     let of = |grant: &'s Arc<ContractGrant>| {
         let group = snapshot.group(grant.group).filter(|group| group.org == contract.org)?;
-        let admin = grant.claims.union(snapshot.access(group.id).map_or(Claims::NONE, |access| access.claims));
+        let admin = grant
+            .claims
+            .union(snapshot.access(group.id).map_or(Claims::NONE, |access| access.claims));
         let opens = |selector: [u8; 4]| match Functions::of_grant(grant.functions.as_deref()) {
             Functions::All => true,
             Functions::Only(rules) => admin.has(Claim::Admin) || rules.iter().any(|rule| rule.selector == selector),
         };
         let opens_function = selector.map(opens);
-        Some(GrantSays { grant, group, held: held.contains(&grant.id), opens_function })
+        Some(GrantSays {
+            grant,
+            group,
+            held: held.contains(&grant.id),
+            opens_function,
+        })
     };
     snapshot.grants(contract.id).iter().filter_map(of).collect()
 }

@@ -12,8 +12,14 @@ pub(super) fn listed(snapshot: &Snapshot, member: &Member, scope: &Scope<'_>, ex
 
 /// By which entry the caller's groups in one organization list the method.
 pub(super) fn listed_in(snapshot: &Snapshot, member: &Member, org: OrgId, extra: &Extra) -> Option<Listed> {
-    let groups = snapshot.active_memberships(member.user, member.now).map(|(_, group)| group);
-    groups
-        .filter(|group| group.org == org)
-        .find_map(|group| snapshot.access(group.id).filter(|access| access.active(member.now))?.extras.lists(extra))
+    let groups = snapshot
+        .active_memberships(member.user, member.now)
+        .map(|(_, group)| group);
+    groups.filter(|group| group.org == org).find_map(|group| {
+        snapshot
+            .access(group.id)
+            .filter(|access| access.active(member.now))?
+            .extras
+            .lists(extra)
+    })
 }

@@ -55,18 +55,30 @@ impl<'s> Functions<'s> {
             return Ok(());
         }
         // No ABI, short data, dirty padding, trailing bytes: no argument to look at, so no rule holds (F3).
-        let arguments = contract.abi.as_ref().and_then(|abi| abi.arguments(input).ok()).ok_or(DenyReason::ParamRule)?;
+        let arguments = contract
+            .abi
+            .as_ref()
+            .and_then(|abi| abi.arguments(input).ok())
+            .ok_or(DenyReason::ParamRule)?;
         let holds = |rule: &ParamRule| holds(snapshot, member, contract.org, &arguments, rule);
-        if candidates.any(|rule| rule.params.iter().all(holds)) { Ok(()) } else { Err(DenyReason::ParamRule) }
+        if candidates.any(|rule| rule.params.iter().all(holds)) {
+            Ok(())
+        } else {
+            Err(DenyReason::ParamRule)
+        }
     }
 }
 
 /// Whether one parameter is what its rule demands; a parameter that is not there, or not one word, is not.
 fn holds(snapshot: &Snapshot, member: &Member, org: OrgId, arguments: &Arguments, rule: &ParamRule) -> bool {
-    let Some(argument) = arguments.word(rule.index) else { return false };
+    let Some(argument) = arguments.word(rule.index) else {
+        return false;
+    };
     match &rule.must_be {
         MustBe::Own => argument.address().is_some_and(|address| member.owns(snapshot, address)),
-        MustBe::Org => argument.address().is_some_and(|address| belongs(snapshot, org, address, member.now)),
+        MustBe::Org => argument
+            .address()
+            .is_some_and(|address| belongs(snapshot, org, address, member.now)),
         MustBe::Word(word) => argument.word == *word,
         MustBe::OneOf(words) => words.contains(&argument.word),
         MustBe::Compare(comparison, word) => comparison.holds(Some(argument.kind), &argument.word, word),
@@ -77,5 +89,8 @@ fn holds(snapshot: &Snapshot, member: &Member, org: OrgId, arguments: &Arguments
 /// verdict on them would tell whose wallet an address is (RT26).
 pub fn belongs(snapshot: &Snapshot, org: OrgId, address: Address, now: Timestamp) -> bool {
     snapshot.contract(address).is_some_and(|contract| contract.org == org)
-        || snapshot.reservations(address).iter().any(|held| held.org == org && held.expires_at > now)
+        || snapshot
+            .reservations(address)
+            .iter()
+            .any(|held| held.org == org && held.expires_at > now)
 }

@@ -33,12 +33,18 @@ pub fn check_historical_ownership(
     now: Timestamp,
 ) -> Result<(), DenyReason> {
     let age = permit.age_at(block.number);
-    let (Some(address), Some(user)) = (state_of(permit.call()), permit.user()) else { return Ok(()) };
+    let (Some(address), Some(user)) = (state_of(permit.call()), permit.user()) else {
+        return Ok(());
+    };
     if age == StateAge::Present || permit.plan() != Plan::Forward {
         return Ok(());
     }
     let member = Member::beside(snapshot, user, now, permit.beside()).restricted_to(permit.named_org());
-    let past = Past { age, time: block.time, number: block.number };
+    let past = Past {
+        age,
+        time: block.time,
+        number: block.number,
+    };
     match snapshot.contract(address) {
         Some(contract) => past.of_contract(&member, contract),
         None => past.of_account(snapshot, &member, address),
@@ -55,11 +61,19 @@ pub(super) struct Past {
 
 impl Past {
     /// The head: nobody's past.
-    pub(super) const PRESENT: Self = Self { age: StateAge::Present, time: Timestamp::from_secs(0), number: 0 };
+    pub(super) const PRESENT: Self = Self {
+        age: StateAge::Present,
+        time: Timestamp::from_secs(0),
+        number: 0,
+    };
 
     /// Whether the caller may read a contract there, by the rights in its own organization.
     pub(super) fn of_contract(self, member: &Member, contract: &Contract) -> Result<(), DenyReason> {
-        let administers = || member.rights_in(contract.org).is_some_and(|rights| rights.permissions.is_org_admin);
+        let administers = || {
+            member
+                .rights_in(contract.org)
+                .is_some_and(|rights| rights.permissions.is_org_admin)
+        };
         let stood = match self.age {
             StateAge::Present => true,
             // HD41: nor for its administrators.
@@ -67,7 +81,11 @@ impl Past {
             StateAge::Recent => contract.since <= self.time || administers(),
             StateAge::Old | StateAge::Tagged => administers(),
         };
-        if stood { Ok(()) } else { Err(DenyReason::HistoryNotPermitted) }
+        if stood {
+            Ok(())
+        } else {
+            Err(DenyReason::HistoryNotPermitted)
+        }
     }
 
     /// Whether the caller may read an account that is no registered contract. Nobody administers a wallet: it was its
@@ -77,9 +95,19 @@ impl Past {
             return Ok(());
         }
         self.of_utility(member)?;
-        let own = snapshot.links_at(address).iter().filter(|link| link.user == member.user);
-        let since = own.map(|link| link.verified_at).min().filter(|_| snapshot.was_unlinked(address));
-        if since.is_some_and(|since| since > self.time) { Err(DenyReason::HistoryNotPermitted) } else { Ok(()) }
+        let own = snapshot
+            .links_at(address)
+            .iter()
+            .filter(|link| link.user == member.user);
+        let since = own
+            .map(|link| link.verified_at)
+            .min()
+            .filter(|_| snapshot.was_unlinked(address));
+        if since.is_some_and(|since| since > self.time) {
+            Err(DenyReason::HistoryNotPermitted)
+        } else {
+            Ok(())
+        }
     }
 
     /// Whether the caller may read there at all what is everybody's.

@@ -93,7 +93,10 @@ pub fn identify_url(
     secret: B256,
     now: Timestamp,
 ) -> Result<(Arc<User>, Arc<PersonalUrl>), Refused> {
-    let url = snapshot.personal_url(secret).filter(|url| now < url.expires_at).ok_or(Refused::Revoked)?;
+    let url = snapshot
+        .personal_url(secret)
+        .filter(|url| now < url.expires_at)
+        .ok_or(Refused::Revoked)?;
     let user = snapshot.user(url.user).ok_or(Refused::Revoked)?;
     if user.banned {
         return Err(Refused::Banned);

@@ -50,9 +50,15 @@ impl MinedTransaction<'_> {
     /// The violation, attributed to the sender unless late code explains all of it.
     pub(super) fn evaluate(&self) -> Result<(), Violation> {
         let changes = self.trace.changes.as_ref();
-        let changes = changes.ok_or(Violation { reason: DenyReason::TracingUnavailable, of_sender: true })?;
+        let changes = changes.ok_or(Violation {
+            reason: DenyReason::TracingUnavailable,
+            of_sender: true,
+        })?;
         let run = Run::mined(self.snapshot, self.sent, self.member.clone(), self.trace, self.knobs);
-        let Err(reason) = run.judge().and_then(|()| run.approved_creations()).and_then(|()| run.upgrades(changes))
+        let Err(reason) = run
+            .judge()
+            .and_then(|()| run.approved_creations())
+            .and_then(|()| run.upgrades(changes))
         else {
             return Ok(());
         };
@@ -68,14 +74,24 @@ impl MinedTransaction<'_> {
             let wallet = delegation(run.code(address)).is_some()
                 && address != self.sent.sender
                 && !self.member.owns(self.snapshot, address);
-            let unseen = || self.snapshot.withheld_before(address, self.sent.at).any(|change| change.created);
+            let unseen = || {
+                self.snapshot
+                    .withheld_before(address, self.sent.at)
+                    .any(|change| change.created)
+            };
             wallet || self.sent.came.contains(&address) || unseen()
         };
         let mut within: Vec<bool> = Vec::with_capacity(self.trace.frames.len());
         let mut entries = Vec::new();
         for (index, frame) in self.trace.frames.iter().enumerate() {
-            let is_below = frame.parent.and_then(|parent| within.get(parent)).copied().unwrap_or_default();
-            let at = frame.to.filter(|to| !is_below && !frame.is_creation() && is_unknown(*to));
+            let is_below = frame
+                .parent
+                .and_then(|parent| within.get(parent))
+                .copied()
+                .unwrap_or_default();
+            let at = frame
+                .to
+                .filter(|to| !is_below && !frame.is_creation() && is_unknown(*to));
             if let Some(at) = at {
                 entries.push(LateEntry { frame: index, at });
             }
@@ -102,7 +118,11 @@ impl MinedTransaction<'_> {
                 || [self.sent.sender, self.sent.coinbase].contains(address)
         };
         let mut part = subtrace(self.trace, kept, |address| is_sides(address));
-        for (_, account) in part.touched.iter_mut().filter(|(address, _)| entered.contains(*address)) {
+        for (_, account) in part
+            .touched
+            .iter_mut()
+            .filter(|(address, _)| entered.contains(*address))
+        {
             account.code = Bytes::new();
         }
         let mut judged = Run::mined(self.snapshot, self.sent, self.member.clone(), &part, self.knobs);
@@ -112,7 +132,9 @@ impl MinedTransaction<'_> {
         };
         judged.excused = entered.iter().map(place).collect();
         judged.judge()?;
-        let changes = changes.iter().filter(|(address, _)| !theirs.contains(*address) || own.contains(*address));
+        let changes = changes
+            .iter()
+            .filter(|(address, _)| !theirs.contains(*address) || own.contains(*address));
         judged.upgrades(&changes.map(|(address, change)| (*address, change.clone())).collect())
     }
 
@@ -131,7 +153,10 @@ impl MinedTransaction<'_> {
     fn named(&self, run: &Run<'_>, which: impl Fn(usize) -> bool) -> HashSet<Address> {
         let frames = self.trace.frames.iter().enumerate().filter(|(index, _)| which(*index));
         let of = |frame: &Frame| [Some(frame.from), frame.to].into_iter().flatten().collect::<Vec<_>>();
-        frames.flat_map(|(_, frame)| of(frame)).flat_map(|address| run.runs_at(address).collect::<Vec<_>>()).collect()
+        frames
+            .flat_map(|(_, frame)| of(frame))
+            .flat_map(|address| run.runs_at(address).collect::<Vec<_>>())
+            .collect()
     }
 }
 
@@ -142,7 +167,10 @@ fn subtrace(trace: &Trace, keep: impl Fn(usize) -> bool, shows: impl Fn(&Address
     for (index, frame) in trace.frames.iter().enumerate().filter(|(index, _)| keep(*index)) {
         places.insert(index, frames.len());
         let parent = frame.parent.and_then(|parent| places.get(&parent)).copied();
-        frames.push(Frame { parent, ..frame.clone() });
+        frames.push(Frame {
+            parent,
+            ..frame.clone()
+        });
     }
     let touched = trace.touched.iter().filter(|(address, _)| shows(address));
     Trace {

@@ -70,7 +70,9 @@ pub struct RecentSend {
 pub fn changed_accounts(sealed: &Sealed<Trace>, coinbase: Address) -> BTreeSet<Address> {
     let trace = sealed.peek();
     let sender = trace.frames.first().map(|top| top.from);
-    judged_changes(trace, sender.unwrap_or_default(), coinbase).into_keys().collect()
+    judged_changes(trace, sender.unwrap_or_default(), coinbase)
+        .into_keys()
+        .collect()
 }
 
 /// The traces by which a send was judged.
@@ -101,7 +103,10 @@ impl JudgedRuns {
     pub fn of(block: (u64, B256), coinbase: Address, verdicts: [&TraceVerdict; 2], may_vary: bool) -> Self {
         let [now, _] = verdicts;
         let changes = now.changes(coinbase);
-        let size: usize = changes.values().map(|change| change.slots.len().saturating_add(1)).sum();
+        let size: usize = changes
+            .values()
+            .map(|change| change.slots.len().saturating_add(1))
+            .sum();
         Self {
             block: block.1,
             number: block.0,
@@ -156,7 +161,10 @@ impl MinedSend<'_> {
     /// Whether a send of another organization changed an account that this one met, and none of the sender's own side did. People
     /// who share an organization with the sender could act together, so their sends count as the sender's own.
     fn is_changed_by_others(&self, trace: &Trace, side: &BTreeSet<OrgId>) -> bool {
-        if self.judged.is_none_or(|judged| judged.may_vary || !judged.is_recent(self)) {
+        if self
+            .judged
+            .is_none_or(|judged| judged.may_vary || !judged.is_recent(self))
+        {
             return false;
         }
         let meets = |other: &&&RecentSend| {
@@ -218,21 +226,35 @@ pub fn judge_mined(
     let said = if sent.ran_as_judged(sealed) {
         Ok(())
     } else {
-        MinedTransaction { snapshot, sent, member: &member, trace, knobs }.evaluate()
+        MinedTransaction {
+            snapshot,
+            sent,
+            member: &member,
+            trace,
+            knobs,
+        }
+        .evaluate()
     };
     let run = Run::mined(snapshot, sent, member.clone(), trace, knobs);
     let depends = run.depends_on_withheld();
     let (reason, suspends) = match said {
         // HD38: what others changed in front of it is no deceit of its sender's.
-        Err(Violation { reason, of_sender }) => {
-            (reason, of_sender && !sent.is_changed_by_others(trace, &side(sent, &member)))
-        }
+        Err(Violation { reason, of_sender }) => (
+            reason,
+            of_sender && !sent.is_changed_by_others(trace, &side(sent, &member)),
+        ),
         Ok(()) if depends => (DenyReason::ContractNotPermitted, false),
         Ok(()) => return None,
     };
     let entered = trace.frames.iter().filter_map(|frame| frame.to);
     let touched: BTreeSet<Address> = entered.chain(trace.touched.keys().copied()).collect();
-    let case = Case { snapshot, sent, member: &member, side: side(sent, &member), knobs };
+    let case = Case {
+        snapshot,
+        sent,
+        member: &member,
+        side: side(sent, &member),
+        knobs,
+    };
     let created: HashSet<Address> = trace.created().collect();
     // Code that nobody registered, something a wallet holds, or what was taken from whomever an earlier transaction wronged:
     // nobody can be named who may forgive it.
@@ -243,17 +265,24 @@ pub fn judge_mined(
     let unnamed = reason == DenyReason::Unregistered
         || !suspends
         || depends
-        || touched.iter().any(|address| is_code(*address) && case.is_nobodys(*address));
+        || touched
+            .iter()
+            .any(|address| is_code(*address) && case.is_nobodys(*address));
     let mut changes = case.changes(trace.changes.as_ref(), &created, |address| Some(run.code(address)));
     if !suspends && !depends {
         // What it did as it was judged tells nothing, and others go on from there.
         let mined = judged_changes(trace, sent.sender, sent.coinbase);
-        let judged = sent.judged.filter(|judged| judged.is_recent(sent) && judged.are_in(&mined));
+        let judged = sent
+            .judged
+            .filter(|judged| judged.is_recent(sent) && judged.are_in(&mined));
         let as_judged = judged.and_then(|judged| judged.changes.as_ref());
         // Its sender and the beneficiary are not among it: fees tell the gas, and payments to them would be shown.
         changes.retain(|(address, _)| as_judged.is_none_or(|judged| !judged.contains_key(address)));
     }
-    Some(MinedFinding { changes, ..case.finding(reason, &touched, unnamed, suspends) })
+    Some(MinedFinding {
+        changes,
+        ..case.finding(reason, &touched, unnamed, suspends)
+    })
 }
 
 /// The contracts whose code a mined transaction entered, and that were there before it.
@@ -279,14 +308,29 @@ pub fn unreadable_mined(
     knobs: &Knobs,
 ) -> MinedFinding {
     let member = member(snapshot, sent, now);
-    let case = Case { snapshot, sent, member: &member, side: side(sent, &member), knobs };
+    let case = Case {
+        snapshot,
+        sent,
+        member: &member,
+        side: side(sent, &member),
+        knobs,
+    };
     let created: HashSet<Address> = run.created.iter().copied().collect();
     let changes = case.changes(run.changes.as_ref(), &created, |_| None);
     let finding = case.finding(DenyReason::TraceDepthExceeded, &BTreeSet::new(), true, true);
     // What it changed is not known: its side does not look.
-    let closed = run.emitters.iter().copied().chain([sent.sender]).filter(|_| run.changes.is_none());
+    let closed = run
+        .emitters
+        .iter()
+        .copied()
+        .chain([sent.sender])
+        .filter(|_| run.changes.is_none());
     let closed: BTreeSet<Address> = closed.filter(|address| *address != sent.coinbase).collect();
-    MinedFinding { changes, closed_to_side: closed.into_iter().collect(), ..finding }
+    MinedFinding {
+        changes,
+        closed_to_side: closed.into_iter().collect(),
+        ..finding
+    }
 }
 
 /// The rights of whoever bears the name now; none for a name that has no user any more.
@@ -298,7 +342,11 @@ fn member(snapshot: &Snapshot, sent: &MinedSend<'_>, now: Timestamp) -> Member {
 
 /// The organizations that the sender was or is an active member of.
 pub(super) fn side(sent: &MinedSend<'_>, member: &Member) -> BTreeSet<OrgId> {
-    let orgs = sent.orgs.iter().copied().chain(member.rights.iter().map(|rights| rights.org));
+    let orgs = sent
+        .orgs
+        .iter()
+        .copied()
+        .chain(member.rights.iter().map(|rights| rights.org));
     // Everybody may be in those: they are nobody's side, unless it was sent under one.
     let system = [Organization::DEFAULT, Organization::ANONYMOUS];
     orgs.filter(|org| !system.contains(org)).chain([sent.org]).collect()
@@ -315,7 +363,9 @@ struct Case<'a> {
 
 impl Case<'_> {
     fn owner(&self, address: Address) -> Option<OrgId> {
-        self.snapshot.owner(address).or_else(|| self.sent.lately.get(&address).copied())
+        self.snapshot
+            .owner(address)
+            .or_else(|| self.sent.lately.get(&address).copied())
     }
 
     /// Whether no organization owns the address, nor everybody.
@@ -359,7 +409,12 @@ impl Case<'_> {
 
     fn finding(&self, reason: DenyReason, touched: &BTreeSet<Address>, unnamed: bool, suspends: bool) -> MinedFinding {
         let shared = |address: &Address| self.snapshot.shared(*address).is_some();
-        let owned = || touched.iter().filter(|address| !shared(address)).filter_map(|a| Some((*a, self.owner(*a)?)));
+        let owned = || {
+            touched
+                .iter()
+                .filter(|address| !shared(address))
+                .filter_map(|a| Some((*a, self.owner(*a)?)))
+        };
         let foreign = owned().map(|(_, org)| org).filter(|org| !self.side.contains(org));
         // Of the sender's own organizations those are wronged whose contracts were out of reach.
         let out_of_reach = |address: Address| {
@@ -367,8 +422,9 @@ impl Case<'_> {
                 .contract(address)
                 .is_some_and(|contract| reach(self.snapshot, self.member, contract, self.knobs).is_none())
         };
-        let own =
-            owned().filter(|(address, org)| self.side.contains(org) && out_of_reach(*address)).map(|(_, org)| org);
+        let own = owned()
+            .filter(|(address, org)| self.side.contains(org) && out_of_reach(*address))
+            .map(|(_, org)| org);
         let mut wronged: BTreeSet<OrgId> = foreign.chain(own).collect();
         if unnamed {
             wronged.clear();

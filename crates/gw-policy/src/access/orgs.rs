@@ -19,7 +19,10 @@ pub(super) struct Scope<'m> {
 
 impl<'m> Scope<'m> {
     fn one(rights: &'m OrgRights) -> Self {
-        Self { rights: std::slice::from_ref(rights), unfiled: false }
+        Self {
+            rights: std::slice::from_ref(rights),
+            unfiled: false,
+        }
     }
 
     /// The one organization, if it is one: what the call is filed under.
@@ -74,7 +77,10 @@ pub(super) fn filed_under(member: &Member, named: NamedOrg) -> Option<OrgId> {
 }
 
 fn any(member: &Member) -> Scope<'_> {
-    Scope { rights: counting(member), unfiled: member.is_undecided }
+    Scope {
+        rights: counting(member),
+        unfiled: member.is_undecided,
+    }
 }
 
 fn named(member: &Member, org: OrgId) -> Result<Scope<'_>, DenyReason> {

@@ -66,7 +66,10 @@ pub(super) fn rights_by(
         };
         match rights.iter_mut().find(|known| known.org == group.org) {
             Some(known) => known.permissions = known.permissions.union(more),
-            None => rights.push(OrgRights { org: group.org, permissions: more }),
+            None => rights.push(OrgRights {
+                org: group.org,
+                permissions: more,
+            }),
         }
     }
     rights.sort_unstable_by_key(|known| (known.org == Organization::DEFAULT, known.org));
@@ -100,7 +103,10 @@ pub fn upstream_key(snapshot: &Snapshot, user: UserId, org: OrgId, now: Timestam
         let access = snapshot.access(group.id).filter(|access| access.active(now))?;
         access.upstream_key.as_ref().map(|key| (group.id, key))
     };
-    let groups = snapshot.active_memberships(user, now).map(|(_, group)| group).filter(|group| group.org == org);
+    let groups = snapshot
+        .active_memberships(user, now)
+        .map(|(_, group)| group)
+        .filter(|group| group.org == org);
     groups.filter_map(|group| key(group)).min_by_key(|(group, _)| *group)
 }
 

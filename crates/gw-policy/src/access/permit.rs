@@ -63,7 +63,10 @@ pub struct HeadFacts {
 /// The outcome of a decision.
 #[derive(Clone, Debug)]
 #[must_use]
-#[expect(clippy::large_enum_variant, reason = "a decision is taken apart at once; a box would cost every allowed call")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a decision is taken apart at once; a box would cost every allowed call"
+)]
 pub enum Decision {
     /// May go on, as planned.
     Allow(Permit),

@@ -16,8 +16,16 @@ pub type BrokenPin = (Address, B256);
 pub fn check_pin(snapshot: &Snapshot, address: Address, code: &Sealed<RawJson>) -> Result<(), Option<BrokenPin>> {
     let shared = snapshot.shared(address).ok_or(None)?;
     let Some(pin) = shared.pin else { return Ok(()) };
-    let code = code.peek().text().and_then(|text| serde_json::from_str::<Bytes>(text).ok()).ok_or(None)?;
-    if pin.is_code(&code) { Ok(()) } else { Err(Some((address, keccak256(&code)))) }
+    let code = code
+        .peek()
+        .text()
+        .and_then(|text| serde_json::from_str::<Bytes>(text).ok())
+        .ok_or(None)?;
+    if pin.is_code(&code) {
+        Ok(())
+    } else {
+        Err(Some((address, keccak256(&code))))
+    }
 }
 
 /// Shared addresses that the trace shows with other code than their pin: to be reported, for the tag is void.
@@ -27,5 +35,7 @@ pub fn broken_pins(snapshot: &Snapshot, trace: &Sealed<Trace>) -> Vec<BrokenPin>
         let pin = snapshot.shared(**address).and_then(|shared| shared.pin);
         pin.is_some_and(|pin| !pin.is_code(&account.code))
     });
-    broken.map(|(address, account)| (*address, keccak256(&account.code))).collect()
+    broken
+        .map(|(address, account)| (*address, keccak256(&account.code)))
+        .collect()
 }

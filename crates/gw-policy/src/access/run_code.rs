@@ -23,8 +23,15 @@ impl Run<'_> {
 
     /// Whether code that ran may ask for its block. Shared code is a super admin's word (HD9).
     pub(super) fn reads_block(&self) -> bool {
-        let entered = self.trace.frames.iter().filter(|frame| !frame.is_creation()).filter_map(|frame| frame.to);
-        let mut executed = entered.flat_map(|address| self.runs_at(address)).filter(|address| !self.shared(*address));
+        let entered = self
+            .trace
+            .frames
+            .iter()
+            .filter(|frame| !frame.is_creation())
+            .filter_map(|frame| frame.to);
+        let mut executed = entered
+            .flat_map(|address| self.runs_at(address))
+            .filter(|address| !self.shared(*address));
         let creations = || self.trace.frames.iter().filter(|frame| frame.is_creation());
         let is_unknown =
             |address: Address| !self.trace.touched.contains_key(&address) && self.snapshot.owner(address).is_some();
@@ -60,7 +67,9 @@ impl Run<'_> {
         let halts = |frame: &Frame| frame.error.as_deref().is_some_and(|error| !error.contains("revert"));
         let tells = |frame: &Frame| halts(frame) || (pays(frame) && is_hidden(frame));
         let is_told = self.trace.frames.iter().any(tells);
-        let wallets = hidden.into_iter().filter(|wallet| is_told && self.code(*wallet).is_empty());
+        let wallets = hidden
+            .into_iter()
+            .filter(|wallet| is_told && self.code(*wallet).is_empty());
         wallets.chain(self.paid_creations()).collect()
     }
 
@@ -70,14 +79,20 @@ impl Run<'_> {
         self.created.iter().copied().filter(|address| {
             let held = self.trace.touched.get(address);
             let is_paid = held.is_some_and(|account| !account.balance.is_zero());
-            is_paid && standing(self.snapshot, &self.member, *address, self.knobs).reserved_in.is_empty()
+            is_paid
+                && standing(self.snapshot, &self.member, *address, self.knobs)
+                    .reserved_in
+                    .is_empty()
         })
     }
 
     /// What the run created below its top frame, and did not undo.
     pub(super) fn kept_creations(&self) -> Vec<Address> {
         let below = self.trace.frames.iter().filter(|frame| frame.parent.is_some());
-        below.filter(|frame| frame.is_creation() && !frame.undone).filter_map(|frame| frame.to).collect()
+        below
+            .filter(|frame| frame.is_creation() && !frame.undone)
+            .filter_map(|frame| frame.to)
+            .collect()
     }
 
     /// HD2: with `DEPLOYMENTS=approved` every creation of a send, at any depth, needs approved creation code.
@@ -85,7 +100,12 @@ impl Run<'_> {
         if self.knobs.deployments == Deployments::Any {
             return Ok(());
         }
-        let creations = self.trace.frames.iter().enumerate().filter(|(_, frame)| frame.is_creation());
+        let creations = self
+            .trace
+            .frames
+            .iter()
+            .enumerate()
+            .filter(|(_, frame)| frame.is_creation());
         for (index, frame) in creations {
             self.looked_at.set(Some((Some(index), frame.to)));
             if !self.snapshot.approves_creation(&frame.input) {

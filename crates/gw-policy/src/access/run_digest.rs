@@ -15,8 +15,12 @@ use std::collections::BTreeSet;
 pub fn run_digest(sealed: &Sealed<Trace>, coinbase: Address) -> B256 {
     let trace = sealed.peek();
     let mut hasher = Keccak256::new();
-    let named: BTreeSet<Address> =
-        trace.frames.iter().flat_map(|frame| [Some(frame.from), frame.to]).flatten().collect();
+    let named: BTreeSet<Address> = trace
+        .frames
+        .iter()
+        .flat_map(|frame| [Some(frame.from), frame.to])
+        .flatten()
+        .collect();
     hasher.update(len(trace.frames.len()));
     for frame in &trace.frames {
         add_frame(&mut hasher, frame);
@@ -48,7 +52,12 @@ fn add_frame(hasher: &mut Keccak256, frame: &Frame) {
         FrameKind::Create2 => 5,
         FrameKind::SelfDestruct => 6,
     };
-    hasher.update([kind, u8::from(frame.failed), u8::from(frame.undone), u8::from(frame.to.is_some())]);
+    hasher.update([
+        kind,
+        u8::from(frame.failed),
+        u8::from(frame.undone),
+        u8::from(frame.to.is_some()),
+    ]);
     hasher.update(frame.depth.to_be_bytes());
     hasher.update(frame.from);
     hasher.update(frame.to.unwrap_or_default());

@@ -44,7 +44,10 @@ pub(super) fn check_sender(
         };
         snapshot.user(owner).is_none_or(|owner| shut(owner))
     };
-    if links.iter().any(|link| link.kind == LinkKind::User && link.user != user && barred(link.user)) {
+    if links
+        .iter()
+        .any(|link| link.kind == LinkKind::User && link.user != user && barred(link.user))
+    {
         return Err(DenyReason::SenderNotOwned);
     }
     let owned = owns(snapshot, user, sender);
@@ -58,7 +61,11 @@ pub(super) fn check_sender(
         RawSenderPolicy::Any => true,
     };
     let allowed = by_policy && (owned || !own_only || !snapshot.was_ever_linked(sender));
-    if allowed { Ok(()) } else { Err(DenyReason::SenderNotOwned) }
+    if allowed {
+        Ok(())
+    } else {
+        Err(DenyReason::SenderNotOwned)
+    }
 }
 
 /// HD13: a signed transaction may not lie far ahead of the sender's pending nonce, where it would outlive revocation.
@@ -68,18 +75,33 @@ pub(super) fn check_sender(
 /// without code runs nothing. A creation may wait as well (HD14), because tools deploy in parallel: what it makes is judged in
 /// its block like anything else, and is its organization's whether it was reserved or not (HD27).
 pub fn check_nonce(permit: &Permit, verdict: &TraceVerdict, pending: u64, knobs: &Knobs) -> Result<(), ParamError> {
-    let Some(signed) = Signed::of(permit.call()) else { return Ok(()) };
+    let Some(signed) = Signed::of(permit.call()) else {
+        return Ok(());
+    };
     // What the node signs gets the next nonce. Who asks for another one may be asking a second time: it must not be sent twice.
     if signed.signed_nonce.is_none() && signed.request.nonce.is_some_and(|nonce| nonce != pending) {
-        return Err(ParamError::invalid("nonce: not the sender's next one; leave it out to take that"));
+        return Err(ParamError::invalid(
+            "nonce: not the sender's next one; leave it out to take that",
+        ));
     }
-    let Some(nonce) = signed.signed_nonce.filter(|nonce| *nonce > pending) else { return Ok(()) };
+    let Some(nonce) = signed.signed_nonce.filter(|nonce| *nonce > pending) else {
+        return Ok(());
+    };
     if nonce > pending.saturating_add(knobs.raw_nonce_gap_max) {
         return Err(ParamError::invalid("nonce too far ahead of the pending transactions"));
     }
-    let has_code = |to: &Address| verdict.trace().touched.get(to).is_some_and(|account| !account.code.is_empty());
+    let has_code = |to: &Address| {
+        verdict
+            .trace()
+            .touched
+            .get(to)
+            .is_some_and(|account| !account.code.is_empty())
+    };
     let request = signed.request;
-    let calls = request.to.as_ref().is_some_and(|to| !request.input.is_empty() || has_code(to));
+    let calls = request
+        .to
+        .as_ref()
+        .is_some_and(|to| !request.input.is_empty() || has_code(to));
     if calls || !request.authorization_list.is_empty() {
         let text = "nonce ahead of the pending transactions: a contract is called in its turn only, send what comes before it \
                     first";
@@ -95,7 +117,11 @@ pub(super) fn names_recipients<'a>(
     request: &CallRequest,
 ) -> Result<&'a [String], ParamError> {
     let entries = visible_to.entries()?;
-    if request.to.is_some() && !request.input.is_empty() { Ok(entries) } else { Err(not_a_call()) }
+    if request.to.is_some() && !request.input.is_empty() {
+        Ok(entries)
+    } else {
+        Err(not_a_call())
+    }
 }
 
 fn not_a_call() -> ParamError {
@@ -115,9 +141,9 @@ pub fn recipients(snapshot: &Snapshot, permit: &Permit, verdict: &TraceVerdict) 
     let mut recipients: Vec<ExternalId> = Vec::with_capacity(entries.len());
     for entry in entries {
         let recipient = match entry.parse::<Address>() {
-            Ok(address) => {
-                holder(snapshot, address).and_then(|link| snapshot.user(link.user)).map(|user| user.external_id.clone())
-            }
+            Ok(address) => holder(snapshot, address)
+                .and_then(|link| snapshot.user(link.user))
+                .map(|user| user.external_id.clone()),
             Err(_) if entry.len() <= MAX_RECIPIENT_LEN => ExternalId::new(entry).ok().filter(ExternalId::is_did),
             Err(_) => None,
         };
@@ -135,16 +161,23 @@ pub fn recipients(snapshot: &Snapshot, permit: &Permit, verdict: &TraceVerdict) 
 ///
 /// The trace ran with the sender's present nonce; the top-level address follows from the transaction's own.
 pub fn created_addresses(permit: &Permit, verdict: &TraceVerdict, pending: u64) -> Vec<Address> {
-    let Some(signed) = Signed::of(permit.call()) else { return Vec::new() };
+    let Some(signed) = Signed::of(permit.call()) else {
+        return Vec::new();
+    };
     let nonce = signed.signed_nonce.unwrap_or(pending);
     if nonce > pending {
         return Vec::new();
     }
     let top = signed.request.to.is_none().then(|| signed.sender.create(nonce));
-    top.into_iter().chain(verdict.created_inside().iter().copied()).collect()
+    top.into_iter()
+        .chain(verdict.created_inside().iter().copied())
+        .collect()
 }
 
 /// Who holds an address: a proved link before an inferred one, then the newest (LK-5, W4).
 fn holder(snapshot: &Snapshot, address: Address) -> Option<&AddressLink> {
-    snapshot.links_at(address).iter().max_by_key(|link| (link.kind, link.verified_at, Reverse(link.id)))
+    snapshot
+        .links_at(address)
+        .iter()
+        .max_by_key(|link| (link.kind, link.verified_at, Reverse(link.id)))
 }

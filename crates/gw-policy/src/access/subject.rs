@@ -53,9 +53,17 @@ impl<'c> Signed<'c> {
     /// The send a call is, if it is one.
     pub(super) fn of(call: &'c Call) -> Option<Self> {
         if let Call::SendRaw(signed) = call {
-            Some(Self { sender: signed.sender, request: &signed.request, signed_nonce: Some(signed.nonce) })
+            Some(Self {
+                sender: signed.sender,
+                request: &signed.request,
+                signed_nonce: Some(signed.nonce),
+            })
         } else if let Call::Send(send) = call {
-            Some(Self { sender: send.from, request: &send.request, signed_nonce: None })
+            Some(Self {
+                sender: send.from,
+                request: &send.request,
+                signed_nonce: None,
+            })
         } else {
             None
         }
@@ -150,7 +158,9 @@ fn reserving(standing: &Standing<'_>, named: NamedOrg) -> Option<OrgId> {
 
 /// The owner of all emitters, if the caller reaches them all and one organization owns them.
 fn one_owner(emitters: &[(Address, Standing<'_>)]) -> Option<OrgId> {
-    let mut owners = emitters.iter().map(|(_, standing)| standing.reach.as_ref().map(|reach| reach.contract.org));
+    let mut owners = emitters
+        .iter()
+        .map(|(_, standing)| standing.reach.as_ref().map(|reach| reach.contract.org));
     let first = owners.next()??;
     owners.all(|owner| owner == Some(first)).then_some(first)
 }

@@ -41,7 +41,14 @@ impl Member {
     pub fn beside(snapshot: &Snapshot, user: UserId, now: Timestamp, beside: Option<Beside>) -> Self {
         let counts = |group: &Group| beside.is_none_or(|beside| beside.counts(snapshot, group, now));
         let is_undecided = snapshot.is_undecided(user, now);
-        Self { user, rights: rights_by(snapshot, user, now, counts), elsewhere: Vec::new(), is_undecided, now, beside }
+        Self {
+            user,
+            rights: rights_by(snapshot, user, now, counts),
+            elsewhere: Vec::new(),
+            is_undecided,
+            now,
+            beside,
+        }
     }
 
     /// The same user with the rights of the organization that the request names, and of no other one (HD39): as if it
@@ -79,8 +86,15 @@ impl Member {
     /// An organization's contract that was linked by the word of its own code is the user's only while the user is an
     /// active member there (HD10).
     fn may_hold(&self, snapshot: &Snapshot, address: Address) -> bool {
-        let by_key = || snapshot.links_at(address).iter().any(|link| link.user == self.user && !link.contract_wallet);
-        snapshot.contract(address).is_none_or(|contract| self.rights_in(contract.org).is_some() || by_key())
+        let by_key = || {
+            snapshot
+                .links_at(address)
+                .iter()
+                .any(|link| link.user == self.user && !link.contract_wallet)
+        };
+        snapshot
+            .contract(address)
+            .is_none_or(|contract| self.rights_in(contract.org).is_some() || by_key())
     }
 
     /// Whether it is the user's by assumption.
@@ -142,7 +156,11 @@ pub fn reach<'s>(
     }
     let permissions = member.rights_in(contract.org)?.permissions;
     if permissions.in_admin_group || (permissions.is_org_admin && knobs.admin_claim_sees_all) {
-        return Some(Reach { contract, functions: Functions::All, claims: Claims::ALL });
+        return Some(Reach {
+            contract,
+            functions: Functions::All,
+            claims: Claims::ALL,
+        });
     }
     let mut found: Option<Reach<'s>> = None;
     for (grant, group) in held_grants(snapshot, member, contract) {
@@ -150,18 +168,31 @@ pub fn reach<'s>(
         let of_group = access.map_or(Claims::NONE, |access| access.claims);
         let claims = grant.claims.union(of_group);
         // Who holds `admin` on the contract is beyond its function rules (C2).
-        let functions =
-            if claims.has(Claim::Admin) { Functions::All } else { Functions::of_grant(grant.functions.as_deref()) };
+        let functions = if claims.has(Claim::Admin) {
+            Functions::All
+        } else {
+            Functions::of_grant(grant.functions.as_deref())
+        };
         found = Some(match found.take() {
-            Some(known) => {
-                Reach { contract, functions: known.functions.union(functions), claims: known.claims.union(claims) }
-            }
-            None => Reach { contract, functions, claims },
+            Some(known) => Reach {
+                contract,
+                functions: known.functions.union(functions),
+                claims: known.claims.union(claims),
+            },
+            None => Reach {
+                contract,
+                functions,
+                claims,
+            },
         });
     }
     if contract.deployer == Some(member.user) {
         let claims = found.as_ref().map_or(Claims::NONE, |known| known.claims);
-        return Some(Reach { contract, functions: Functions::All, claims });
+        return Some(Reach {
+            contract,
+            functions: Functions::All,
+            claims,
+        });
     }
     found
 }
@@ -187,11 +218,17 @@ pub(crate) fn held_grants<'s>(
 ) -> impl Iterator<Item = (&'s Arc<ContractGrant>, &'s Arc<Group>)> {
     let (now, org) = (member.now, contract.org);
     let counts_here = member.rights_in(org).is_some();
-    snapshot.grants(contract.id).iter().filter(move |_| counts_here).filter_map(move |grant| {
-        let (_, group) = snapshot.active_memberships(member.user, now).find(|(held, _)| held.group == grant.group)?;
-        let counts = |group: &Arc<Group>| member.beside.is_none_or(|beside| beside.counts(snapshot, group, now));
-        (group.org == org && counts(group)).then_some((grant, group))
-    })
+    snapshot
+        .grants(contract.id)
+        .iter()
+        .filter(move |_| counts_here)
+        .filter_map(move |grant| {
+            let (_, group) = snapshot
+                .active_memberships(member.user, now)
+                .find(|(held, _)| held.group == grant.group)?;
+            let counts = |group: &Arc<Group>| member.beside.is_none_or(|beside| beside.counts(snapshot, group, now));
+            (group.org == org && counts(group)).then_some((grant, group))
+        })
 }
 
 /// What an address is to one caller. Every ground is looked at (spec/30 R3).
@@ -239,7 +276,9 @@ pub fn standing<'s>(snapshot: &'s Snapshot, member: &Member, address: Address, k
     if contract.is_none() && !closed {
         for reservation in snapshot.reservations(address) {
             let live = reservation.expires_at > member.now;
-            let deploys = member.rights_in(reservation.org).is_some_and(|r| r.permissions.claims.has(Claim::Deploy));
+            let deploys = member
+                .rights_in(reservation.org)
+                .is_some_and(|r| r.permissions.claims.has(Claim::Deploy));
             // Who owned what was there may build there again.
             let free = retired.is_none_or(|retired| retired.org == reservation.org);
             if live && deploys && free && !reserved_in.contains(&reservation.org) {

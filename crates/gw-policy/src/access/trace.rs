@@ -80,7 +80,9 @@ impl TraceVerdict {
     /// say how it is known. So is what the viewer does not see (HD30).
     pub fn access_list(&self, viewer: &Viewer<'_>, request: &CallRequest, coinbase: Address) -> AccessList {
         let mut list = request.access_list.clone().unwrap_or_default();
-        let Some(top) = self.trace().frames.first() else { return list };
+        let Some(top) = self.trace().frames.first() else {
+            return list;
+        };
         for (address, account) in &self.trace().touched {
             let implied = is_public(*address) || [Some(top.from), top.to, Some(coinbase)].contains(&Some(*address));
             let wallet = account.code.is_empty() || delegation(&account.code).is_some();
@@ -90,7 +92,10 @@ impl TraceVerdict {
             let item = match list.0.iter().position(|item| item.address == *address) {
                 Some(known) => list.0.get_mut(known),
                 None => {
-                    list.0.push(AccessListItem { address: *address, storage_keys: Vec::new() });
+                    list.0.push(AccessListItem {
+                        address: *address,
+                        storage_keys: Vec::new(),
+                    });
                     list.0.last_mut()
                 }
             };
@@ -160,7 +165,13 @@ pub fn judge_trace(
     let target_has_code = top.to.is_some_and(|to| is_code(run.code(to)));
     let created_inside = run.kept_creations();
     let reads_block = run.reads_block();
-    Ok(TraceVerdict { trace: sealed, created_inside, existence, reads_block, target_has_code })
+    Ok(TraceVerdict {
+        trace: sealed,
+        created_inside,
+        existence,
+        reads_block,
+        target_has_code,
+    })
 }
 
 /// Where an execution was refused.
@@ -184,13 +195,27 @@ pub fn stopped_at(
     now: Timestamp,
     knobs: &Knobs,
 ) -> Option<StoppedAt> {
-    let nowhere = StoppedAt { frame: None, depth: None, address: None };
-    let Ok((run, _)) = Run::of(snapshot, permit, sealed.peek(), facts, now, knobs) else { return Some(nowhere) };
+    let nowhere = StoppedAt {
+        frame: None,
+        depth: None,
+        address: None,
+    };
+    let Ok((run, _)) = Run::of(snapshot, permit, sealed.peek(), facts, now, knobs) else {
+        return Some(nowhere);
+    };
     run.passes(permit).err()?;
-    let Some((frame, address)) = run.looked_at.get() else { return Some(nowhere) };
+    let Some((frame, address)) = run.looked_at.get() else {
+        return Some(nowhere);
+    };
     let viewer = permit.viewer(snapshot, now, knobs);
-    let depth = frame.and_then(|frame| run.trace.frames.get(frame)).map(|frame| frame.depth);
-    Some(StoppedAt { frame, depth, address: address.filter(|address| viewer.sees(*address)) })
+    let depth = frame
+        .and_then(|frame| run.trace.frames.get(frame))
+        .map(|frame| frame.depth);
+    Some(StoppedAt {
+        frame,
+        depth,
+        address: address.filter(|address| viewer.sees(*address)),
+    })
 }
 
 /// What a permit executes, and as whom; a call without sender runs as the zero address (decision 38).
@@ -213,7 +238,11 @@ fn matches(top: &Frame, request: &CallRequest, sender: Address) -> bool {
 
 /// Addresses that got code in this run: without code before it, they run only what one of its frames put there.
 fn created(frames: &[Frame]) -> HashSet<Address> {
-    frames.iter().filter(|frame| frame.is_creation()).filter_map(|frame| frame.to).collect()
+    frames
+        .iter()
+        .filter(|frame| frame.is_creation())
+        .filter_map(|frame| frame.to)
+        .collect()
 }
 
 /// Proxies, each with code that it passed its own input on to: what runs on its state.
@@ -222,13 +251,19 @@ fn passed_on(frames: &[Frame]) -> HashSet<(Address, Address)> {
         let parent = frame.parent.and_then(|parent| frames.get(parent));
         frame.kind == FrameKind::DelegateCall && parent.is_some_and(|parent| parent.input == frame.input)
     };
-    frames.iter().filter(is_passed_on).filter_map(|frame| Some((frame.from, frame.to?))).collect()
+    frames
+        .iter()
+        .filter(is_passed_on)
+        .filter_map(|frame| Some((frame.from, frame.to?)))
+        .collect()
 }
 
 /// Wallets this very transaction delegates, and to what: that code runs although the account shows none yet (W1).
 fn delegations(request: &CallRequest) -> Result<Vec<(Address, Address)>, DenyReason> {
     let pairs = request.authorization_list.iter().map(|authorization| {
-        let authority = authorization.recover_authority().map_err(|_| DenyReason::SenderNotOwned)?;
+        let authority = authorization
+            .recover_authority()
+            .map_err(|_| DenyReason::SenderNotOwned)?;
         Ok((authority, authorization.address))
     });
     pairs.collect()
@@ -328,7 +363,11 @@ impl<'a> Run<'a> {
             return Err(DenyReason::Banned);
         }
         let (request, sender) = executed(permit).ok_or(DenyReason::TraceMismatch)?;
-        let top = trace.frames.first().filter(|top| matches(top, request, sender)).ok_or(DenyReason::TraceMismatch)?;
+        let top = trace
+            .frames
+            .first()
+            .filter(|top| matches(top, request, sender))
+            .ok_or(DenyReason::TraceMismatch)?;
         let mut member = Member::beside(snapshot, user, now, permit.beside()).restricted_to(permit.named_org());
         if permit.method().is_none_or(|method| kyc_gated(knobs.kyc_gate, method)) {
             member.retain_verified(snapshot);
@@ -340,7 +379,11 @@ impl<'a> Run<'a> {
             org: permit.org(),
             sender,
             coinbase: facts.coinbase,
-            past: Past { age: permit.age_at(facts.number), time: facts.time, number: facts.number },
+            past: Past {
+                age: permit.age_at(facts.number),
+                time: facts.time,
+                number: facts.number,
+            },
             lately: None,
             at: (u64::MAX, 0),
             side: BTreeSet::new(),
@@ -432,7 +475,11 @@ impl<'a> Run<'a> {
             || (judged.beneficiary && self.may_ask_for_beneficiary(judged.executed.iter().copied()));
         if (wallets || judged.unreached) && self.probes(&judged.executed) {
             // HD29: who was let in without a grant does not get to look at what they entered.
-            return Err(if wallets { DenyReason::Unregistered } else { DenyReason::ContractNotPermitted });
+            return Err(if wallets {
+                DenyReason::Unregistered
+            } else {
+                DenyReason::ContractNotPermitted
+            });
         }
         Ok(judged.wallets)
     }
@@ -445,18 +492,30 @@ impl<'a> Run<'a> {
     /// Whose code runs when `address` is entered: its own, and what it delegates to before or through this very
     /// transaction (HD15).
     pub(super) fn runs_at(&self, address: Address) -> impl Iterator<Item = Address> {
-        let here = self.delegations.iter().filter(move |(wallet, _)| *wallet == address).map(|(_, delegate)| *delegate);
-        std::iter::once(address).chain(delegation(self.code(address))).chain(here)
+        let here = self
+            .delegations
+            .iter()
+            .filter(move |(wallet, _)| *wallet == address)
+            .map(|(_, delegate)| *delegate);
+        std::iter::once(address)
+            .chain(delegation(self.code(address)))
+            .chain(here)
     }
 
     /// Whether the address is shared infrastructure and holds its pinned code (X6).
     pub(super) fn shared(&self, address: Address) -> bool {
-        self.snapshot.shared(address).is_some_and(|shared| shared.pin.is_none_or(|pin| pin.is_code(self.code(address))))
+        self.snapshot
+            .shared(address)
+            .is_some_and(|shared| shared.pin.is_none_or(|pin| pin.is_code(self.code(address))))
     }
 
     /// Why an address that no row of X6 admits is refused: other code than the pinned one makes a tag void (D3).
     fn refusal(&self, address: Address, otherwise: DenyReason) -> DenyReason {
-        if self.snapshot.is_tagged_shared(address) { DenyReason::CodehashMismatch } else { otherwise }
+        if self.snapshot.is_tagged_shared(address) {
+            DenyReason::CodehashMismatch
+        } else {
+            otherwise
+        }
     }
 
     /// HD9: whether the frame is a shared proxy running its pinned implementation. The proxy runs as itself, so what
@@ -464,7 +523,10 @@ impl<'a> Run<'a> {
     fn runs_implementation(&self, frame: &Frame, parent: Option<&Frame>, address: Address) -> bool {
         let Some(proxy) = parent else { return false };
         let as_itself = matches!(proxy.kind, FrameKind::Call | FrameKind::StaticCall);
-        let pin: Option<CodePin> = proxy.to.and_then(|to| self.snapshot.shared(to)).and_then(|shared| shared.pin);
+        let pin: Option<CodePin> = proxy
+            .to
+            .and_then(|to| self.snapshot.shared(to))
+            .and_then(|shared| shared.pin);
         frame.kind == FrameKind::DelegateCall
             && as_itself
             && Some(frame.from) == proxy.to
@@ -490,7 +552,11 @@ impl<'a> Run<'a> {
         }
         if self.is_closed(address) {
             // What everybody's code enters stays in use; its balance is nobody's to ask for.
-            return if is_public(address) { Place::Wallet } else { Place::Quarantined };
+            return if is_public(address) {
+                Place::Wallet
+            } else {
+                Place::Quarantined
+            };
         }
         if self.shared(address) {
             return Place::Shared;
@@ -517,14 +583,20 @@ impl<'a> Run<'a> {
             return Place::Created;
         }
         if !wallet {
-            return if address == self.sender { Place::Own } else { Place::Unowned };
+            return if address == self.sender {
+                Place::Own
+            } else {
+                Place::Unowned
+            };
         }
         if self.created.contains(&address) {
             return Place::Created;
         }
         let known = address == self.sender
             || self.member.owns(self.snapshot, address)
-            || !standing(self.snapshot, &self.member, address, self.knobs).reserved_in.is_empty();
+            || !standing(self.snapshot, &self.member, address, self.knobs)
+                .reserved_in
+                .is_empty();
         if known { Place::Own } else { Place::Wallet }
     }
 
@@ -535,11 +607,18 @@ impl<'a> Run<'a> {
         for (index, frame) in self.trace.frames.iter().enumerate() {
             self.looked_at.set(Some((Some(index), frame.to)));
             let parent = frame.parent.and_then(|parent| self.trace.frames.get(parent));
-            let above = frame.parent.and_then(|parent| said.get(parent)).copied().unwrap_or_default();
+            let above = frame
+                .parent
+                .and_then(|parent| said.get(parent))
+                .copied()
+                .unwrap_or_default();
             let here = match frame.kind {
                 FrameKind::Create | FrameKind::Create2 => {
                     self.creation(judged, frame, parent)?;
-                    Above { authored: true, router: None }
+                    Above {
+                        authored: true,
+                        router: None,
+                    }
                 }
                 // Nothing of the beneficiary's runs.
                 FrameKind::SelfDestruct => {
@@ -558,9 +637,14 @@ impl<'a> Run<'a> {
     /// X7: creations need the claim where the creation will belong, and where the contract belongs that creates (HD29);
     /// they take nothing from another organization.
     fn creation(&self, judged: &mut Judged<'a>, frame: &Frame, parent: Option<&Frame>) -> Result<(), DenyReason> {
-        let deploys =
-            |org: OrgId| self.member.rights_in(org).is_some_and(|rights| rights.permissions.claims.has(Claim::Deploy));
-        let factories = [Some(frame.from), parent.and_then(|parent| parent.to)].into_iter().flatten();
+        let deploys = |org: OrgId| {
+            self.member
+                .rights_in(org)
+                .is_some_and(|rights| rights.permissions.claims.has(Claim::Deploy))
+        };
+        let factories = [Some(frame.from), parent.and_then(|parent| parent.to)]
+            .into_iter()
+            .flatten();
         let mut owners = factories.filter_map(|factory| match self.place(factory) {
             Place::Ours(contract) => Some(contract.org),
             Place::Public
@@ -576,7 +660,11 @@ impl<'a> Run<'a> {
             return Err(DenyReason::DeployClaimRequired);
         }
         let Some(address) = frame.to else { return Ok(()) };
-        if self.snapshot.owner(address).is_some_and(|owner| Some(owner) != self.org) {
+        if self
+            .snapshot
+            .owner(address)
+            .is_some_and(|owner| Some(owner) != self.org)
+        {
             return Err(DenyReason::CrossOrg);
         }
         self.touch(judged, address)
@@ -633,7 +721,10 @@ impl<'a> Run<'a> {
                 Place::Public | Place::Foreign | Place::Wallet | Place::Unowned | Place::Quarantined => false,
             };
             if authored {
-                below = Above { authored: true, router: None };
+                below = Above {
+                    authored: true,
+                    router: None,
+                };
             }
         }
         Ok(below)
@@ -673,7 +764,11 @@ impl<'a> Run<'a> {
     /// HD17: a page that holds a personal URL reads the picked contracts, not what they can reach.
     fn picks(&self, address: Address) -> Result<(), DenyReason> {
         let picked = self.picked.as_ref().is_none_or(|picked| picked.contains(&address));
-        if picked { Ok(()) } else { Err(DenyReason::ContractNotPermitted) }
+        if picked {
+            Ok(())
+        } else {
+            Err(DenyReason::ContractNotPermitted)
+        }
     }
 
     /// Whether the caller is answered who asks for balance and code.
@@ -730,7 +825,11 @@ impl<'a> Run<'a> {
             let inside = self.grants_inside && !passed_on;
             let needed = parent.is_none() || above.authored || inside || Some(contract.org) != self.org;
             judged.unreached = true;
-            return if needed { Err(DenyReason::ContractNotPermitted) } else { Ok(()) };
+            return if needed {
+                Err(DenyReason::ContractNotPermitted)
+            } else {
+                Ok(())
+            };
         };
         if passed_on || above.router == Some(contract.org) {
             return Ok(());
@@ -752,7 +851,9 @@ impl<'a> Run<'a> {
         if !borrowed || is_passed_on || !self.passed_on.contains(&(frame.from, code.address)) {
             return Ok(());
         }
-        let Some(proxy) = self.snapshot.contract(frame.from) else { return Ok(()) };
+        let Some(proxy) = self.snapshot.contract(frame.from) else {
+            return Ok(());
+        };
         let Some(Reach { functions, .. }) = reach(self.snapshot, &self.member, proxy, self.knobs) else {
             return Ok(());
         };

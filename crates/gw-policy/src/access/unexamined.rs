@@ -56,11 +56,18 @@ pub(super) fn judge(
     let owners = named.map_err(|reason| (reason.into(), org))?;
     // Contracts of several organizations in one call are no one organization's matter (O3).
     if owners.len() > 1 {
-        let reason = if q.named_org == NamedOrg::Unnamed { DenyReason::OrgAmbiguous } else { DenyReason::OrgMismatch };
+        let reason = if q.named_org == NamedOrg::Unnamed {
+            DenyReason::OrgAmbiguous
+        } else {
+            DenyReason::OrgMismatch
+        };
         return Err((reason.into(), org));
     }
     let permit = super::decide::permit(snapshot, q, None, Some(user.id), org, Plan::Unexamined, call.clone());
-    Ok(Permit { listed: Some(by), ..permit })
+    Ok(Permit {
+        listed: Some(by),
+        ..permit
+    })
 }
 
 /// The organizations whose contracts the call names; an error if it names what the caller may not.
@@ -113,6 +120,13 @@ fn within(
     if standing.public || standing.owned || utility {
         return Ok(None);
     }
-    let foreign = snapshot.reservations(address).iter().any(|reservation| member.rights_in(reservation.org).is_none());
-    Err(if foreign { DenyReason::ForeignOrg } else { DenyReason::Unregistered })
+    let foreign = snapshot
+        .reservations(address)
+        .iter()
+        .any(|reservation| member.rights_in(reservation.org).is_none());
+    Err(if foreign {
+        DenyReason::ForeignOrg
+    } else {
+        DenyReason::Unregistered
+    })
 }

@@ -40,7 +40,9 @@ impl Run<'_> {
             } else if frame.input.first_chunk::<4>() == Some(&DIAMOND_CUT) {
                 self.may_upgrade(contract)?;
                 let facets = diamond_facets(&frame.input).ok_or(DenyReason::UpgradeClaimRequired)?;
-                facets.into_iter().try_for_each(|facet| self.is_own_implementation(contract, Some(facet)))?;
+                facets
+                    .into_iter()
+                    .try_for_each(|facet| self.is_own_implementation(contract, Some(facet)))?;
             }
         }
         Ok(())
@@ -63,7 +65,11 @@ impl Run<'_> {
     fn may_upgrade(&self, contract: &Arc<Contract>) -> Result<(), DenyReason> {
         let reach = reach(self.snapshot, &self.member, contract, self.knobs);
         let may = reach.is_some_and(|reach| reach.claims.has(Claim::Upgrade));
-        if may { Ok(()) } else { Err(DenyReason::UpgradeClaimRequired) }
+        if may {
+            Ok(())
+        } else {
+            Err(DenyReason::UpgradeClaimRequired)
+        }
     }
 
     /// Whether the new code is of the organization whose contract will run it, or will be, because it was created for it.
@@ -74,7 +80,11 @@ impl Run<'_> {
             None => self.lately.and_then(|lately| lately.get(&new)).copied(),
         };
         let owned: Option<OrgId> = new.and_then(owner);
-        if owned == Some(contract.org) { Ok(()) } else { Err(DenyReason::UpgradeClaimRequired) }
+        if owned == Some(contract.org) {
+            Ok(())
+        } else {
+            Err(DenyReason::UpgradeClaimRequired)
+        }
     }
 
     /// Whether a beacon is given another address, by any function.
@@ -82,7 +92,9 @@ impl Run<'_> {
         // Smaller numbers are counters and flags.
         let is_address = |word: &B256| {
             let address = clean_address(word);
-            let high = address.as_ref().and_then(|address| address.as_slice().split_last_chunk::<8>());
+            let high = address
+                .as_ref()
+                .and_then(|address| address.as_slice().split_last_chunk::<8>());
             high.is_some_and(|(high, _)| high.iter().any(|byte| *byte != 0))
         };
         change.storage.values().any(is_address) && is_beacon(self.code(address))
@@ -90,12 +102,20 @@ impl Run<'_> {
 
     /// Whether a diamond's selectors change, by its own function or by any other.
     fn cuts(&self, diamond: Address, change: &Change) -> bool {
-        let frames = || self.trace.frames.iter().filter(move |frame| changed_by(frame) == Some(diamond));
+        let frames = || {
+            self.trace
+                .frames
+                .iter()
+                .filter(move |frame| changed_by(frame) == Some(diamond))
+        };
         if change.storage.is_empty() {
             return false;
         }
         let effective = |frame: &&Frame| !frame.undone;
-        if frames().filter(effective).any(|frame| frame.input.first_chunk::<4>() == Some(&DIAMOND_CUT)) {
+        if frames()
+            .filter(effective)
+            .any(|frame| frame.input.first_chunk::<4>() == Some(&DIAMOND_CUT))
+        {
             return true;
         }
         let codes = || frames().filter_map(|frame| frame.to).map(|code| self.code(code));

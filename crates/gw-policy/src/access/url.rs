@@ -27,9 +27,15 @@ pub(super) fn check_url_scope(url: &PersonalUrl, method: Method, call: &Call) ->
     if is_wallets(method) {
         return Ok(());
     }
-    let (Method::GetLogs, Call::Logs(filter)) = (method, call) else { return Err(DenyReason::MethodNotAllowed) };
+    let (Method::GetLogs, Call::Logs(filter)) = (method, call) else {
+        return Err(DenyReason::MethodNotAllowed);
+    };
     let picks = !filter.addresses.is_empty() && filter.addresses.iter().all(|address| picked.contains(address));
-    if picks { Ok(()) } else { Err(DenyReason::ContractNotPermitted) }
+    if picks {
+        Ok(())
+    } else {
+        Err(DenyReason::ContractNotPermitted)
+    }
 }
 
 /// By the URL only wallets send that its owner linked by their signature: a page that holds the URL could sign with any key
@@ -59,7 +65,11 @@ fn simulated(method: Method, request: &CallRequest, picked: &[Address]) -> Resul
     let plain = request.input.is_empty() && request.authorization_list.is_empty() && request.access_list.is_none();
     // Whether it enters somebody's contract, its trace tells.
     let pays = estimates && plain;
-    if picked.contains(&to) || pays { Ok(()) } else { Err(DenyReason::ContractNotPermitted) }
+    if picked.contains(&to) || pays {
+        Ok(())
+    } else {
+        Err(DenyReason::ContractNotPermitted)
+    }
 }
 
 /// What a wallet needs to show an account, price a transaction, send it and see it mined. Not which addresses are the
@@ -69,7 +79,10 @@ fn is_wallets(method: Method) -> bool {
         Class::Meta | Class::Write => true,
         Class::Chain => !matches!(method, Method::Accounts | Method::Coinbase),
         // Of code, that there is none: wallets ask it of every receiver.
-        Class::State => matches!(method, Method::GetBalance | Method::GetTransactionCount | Method::GetCode),
+        Class::State => matches!(
+            method,
+            Method::GetBalance | Method::GetTransactionCount | Method::GetCode
+        ),
         Class::Tx => matches!(method, Method::GetTransactionByHash | Method::GetTransactionReceipt),
         // Wallets read base fee and time of the block their transaction is in.
         Class::Block => matches!(method, Method::GetBlockByNumber | Method::GetBlockByHash),
@@ -93,7 +106,12 @@ pub(super) struct UrlScope {
 /// is none, of a payment that fails only that it does.
 pub(super) fn apply_url_scope(url: &PersonalUrl, call: &Call, subject: &Subject<'_, '_>, plan: Plan) -> UrlScope {
     match url.reach {
-        UrlReach::All => UrlScope { plan, own_only: false, no_revert_data: false, picked: None },
+        UrlReach::All => UrlScope {
+            plan,
+            own_only: false,
+            no_revert_data: false,
+            picked: None,
+        },
         UrlReach::Wallet | UrlReach::Contracts(_) => {
             let picked = picked(url);
             let foreign = matches!(subject, Subject::Quantity(..)) && !subject.is_owned();
@@ -107,7 +125,12 @@ pub(super) fn apply_url_scope(url: &PersonalUrl, call: &Call, subject: &Subject<
             };
             let plan = if foreign { Plan::ZeroQuantity } else { plan };
             let picked = (plan == Plan::Simulate).then(|| picked.into());
-            UrlScope { plan, own_only: !picks, no_revert_data, picked }
+            UrlScope {
+                plan,
+                own_only: !picks,
+                no_revert_data,
+                picked,
+            }
         }
     }
 }

@@ -54,7 +54,10 @@ impl WalletQuestion {
         let number = |number: usize| {
             let mut word = [0_u8; WORD];
             let bytes = number.to_be_bytes();
-            word.iter_mut().rev().zip(bytes.iter().rev()).for_each(|(to, from)| *to = *from);
+            word.iter_mut()
+                .rev()
+                .zip(bytes.iter().rev())
+                .for_each(|(to, from)| *to = *from);
             word
         };
         let mut input = SELECTOR.to_vec();
@@ -104,9 +107,18 @@ pub fn judge_wallet_signature(
     knobs: &Knobs,
 ) -> WalletAnswer {
     let known = snapshot.user(user).is_some_and(|user| !snapshot.shuts_out(user));
-    let Some(trace) = traced.trace.as_ref().filter(|_| known) else { return WalletAnswer::No };
+    let Some(trace) = traced.trace.as_ref().filter(|_| known) else {
+        return WalletAnswer::No;
+    };
     let member = Member::new(snapshot, user, now);
-    let run = WalletRun { snapshot, trace: trace.peek(), member, question, coinbase: traced.facts.coinbase, knobs };
+    let run = WalletRun {
+        snapshot,
+        trace: trace.peek(),
+        member,
+        question,
+        coinbase: traced.facts.coinbase,
+        knobs,
+    };
     match run.wallet_owner() {
         Some(owner) if run.is_yes() && run.is_harmless() => WalletAnswer::Yes { owner },
         Some(_) | None => WalletAnswer::No,
@@ -160,7 +172,11 @@ impl WalletRun<'_> {
 
     fn is_harmless(&self) -> bool {
         self.trace.frames.iter().all(|frame| self.runs(frame))
-            && self.trace.touched.keys().all(|address| self.admits(*address) || self.is_implementation(*address))
+            && self
+                .trace
+                .touched
+                .keys()
+                .all(|address| self.admits(*address) || self.is_implementation(*address))
             && !(self.knows_coinbase_only_as_such() && self.probes())
     }
 
@@ -176,7 +192,10 @@ impl WalletRun<'_> {
             FrameKind::DelegateCall | FrameKind::CallCode => true,
             FrameKind::Create | FrameKind::Create2 | FrameKind::SelfDestruct => return false,
         };
-        let Some(to) = frame.to.filter(|to| frame.value.is_zero() && !self.is_only_coinbase(*to)) else {
+        let Some(to) = frame
+            .to
+            .filter(|to| frame.value.is_zero() && !self.is_only_coinbase(*to))
+        else {
             return false;
         };
         let implements = self.implements(frame);
@@ -196,16 +215,27 @@ impl WalletRun<'_> {
     }
 
     fn is_implementation(&self, address: Address) -> bool {
-        self.trace.frames.iter().any(|frame| frame.to == Some(address) && self.implements(frame))
+        self.trace
+            .frames
+            .iter()
+            .any(|frame| frame.to == Some(address) && self.implements(frame))
     }
 
     /// Functions and parameters, where the user's grants on a contract restrict them (HD4).
     fn may_call(&self, address: Address, input: &[u8]) -> bool {
-        let Some(contract) = self.snapshot.contract(address).filter(|_| self.snapshot.shared(address).is_none()) else {
+        let Some(contract) = self
+            .snapshot
+            .contract(address)
+            .filter(|_| self.snapshot.shared(address).is_none())
+        else {
             return true;
         };
-        reach(self.snapshot, &self.member, contract, self.knobs)
-            .is_some_and(|reach| reach.functions.permit(self.snapshot, &self.member, contract, input).is_ok())
+        reach(self.snapshot, &self.member, contract, self.knobs).is_some_and(|reach| {
+            reach
+                .functions
+                .permit(self.snapshot, &self.member, contract, input)
+                .is_ok()
+        })
     }
 
     fn reaches(&self, address: Address) -> bool {
@@ -251,6 +281,8 @@ impl WalletRun<'_> {
     fn probes(&self) -> bool {
         let entered = self.trace.frames.iter().filter_map(|frame| frame.to);
         let delegates = entered.clone().filter_map(|address| delegation(self.code(address)));
-        entered.chain(delegates).any(|address| probes_accounts(self.code(address)))
+        entered
+            .chain(delegates)
+            .any(|address| probes_accounts(self.code(address)))
     }
 }

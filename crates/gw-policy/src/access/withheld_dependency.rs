@@ -19,7 +19,12 @@ impl Run<'_> {
         if !self.snapshot.withholds_state(u64::MAX) {
             return false;
         }
-        let entered = self.trace.frames.iter().filter(|frame| !frame.is_creation()).filter_map(|frame| frame.to);
+        let entered = self
+            .trace
+            .frames
+            .iter()
+            .filter(|frame| !frame.is_creation())
+            .filter_map(|frame| frame.to);
         let executed: HashSet<Address> = entered.flat_map(|address| self.runs_at(address)).collect();
         let creations = || self.trace.frames.iter().filter(|frame| frame.is_creation());
         let probes = executed.iter().any(|address| probes_accounts(self.code(*address)))
@@ -36,7 +41,9 @@ impl Run<'_> {
             slots || (!is_listed_only(*address) && (code() || (*address != self.coinbase && balance())))
         });
         looked_at
-            || executed.iter().any(|address| self.withheld(*address).any(|change| change.code.is_some()))
+            || executed
+                .iter()
+                .any(|address| self.withheld(*address).any(|change| change.code.is_some()))
             || self.trace.frames.iter().any(|frame| self.frame_depends(frame))
     }
 
@@ -56,7 +63,11 @@ impl Run<'_> {
             FrameKind::SelfDestruct => None,
         };
         let codes = || {
-            let entered = frame.to.into_iter().flat_map(|to| self.runs_at(to)).map(|at| self.code(at));
+            let entered = frame
+                .to
+                .into_iter()
+                .flat_map(|to| self.runs_at(to))
+                .map(|at| self.code(at));
             entered.chain([frame.input.as_ref()].into_iter().filter(|_| frame.is_creation()))
         };
         let asks_itself = runs_as.is_some_and(|at| self.has_withheld_balance(at)) && codes().any(reads_own_balance);
@@ -73,10 +84,19 @@ impl Run<'_> {
         if !self.has_withheld_balance(payer) {
             return false;
         }
-        let held = self.trace.touched.get(&payer).map_or(U256::ZERO, |account| account.balance);
+        let held = self
+            .trace
+            .touched
+            .get(&payer)
+            .map_or(U256::ZERO, |account| account.balance);
         let shown = undone_balance(self.withheld(payer), held);
         let pays = |frame: &&Frame| frame.from == payer && frame.kind != FrameKind::SelfDestruct;
-        let paid = self.trace.frames.iter().filter(pays).fold(U256::ZERO, |sum, frame| sum.saturating_add(frame.value));
+        let paid = self
+            .trace
+            .frames
+            .iter()
+            .filter(pays)
+            .fold(U256::ZERO, |sum, frame| sum.saturating_add(frame.value));
         paid > held.min(shown)
     }
 

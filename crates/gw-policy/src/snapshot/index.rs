@@ -132,7 +132,10 @@ pub(super) struct Index<K, V: Row> {
 
 impl<K, V: Row> Default for Index<K, V> {
     fn default() -> Self {
-        Self { keys: Map::default(), rows: ByKey::default() }
+        Self {
+            keys: Map::default(),
+            rows: ByKey::default(),
+        }
     }
 }
 

@@ -40,14 +40,21 @@ struct Leaf<K, V> {
 
 impl<K, V> Default for Map<K, V> {
     fn default() -> Self {
-        Self { root: Node::Empty, len: 0, hasher: foldhash::fast::RandomState::default() }
+        Self {
+            root: Node::Empty,
+            len: 0,
+            hasher: foldhash::fast::RandomState::default(),
+        }
     }
 }
 
 impl<K, V> Map<K, V> {
     /// Every entry, in no order.
     pub(super) fn iter(&self) -> Iter<'_, K, V> {
-        Iter { nodes: vec![std::slice::from_ref(&self.root).iter()], entries: [].iter() }
+        Iter {
+            nodes: vec![std::slice::from_ref(&self.root).iter()],
+            entries: [].iter(),
+        }
     }
 
     /// Every value, in no order.
@@ -101,7 +108,9 @@ impl<K: Eq + Hash, V: PartialEq> PartialEq for Map<K, V> {
 
 impl<K: fmt::Debug, V: fmt::Debug> fmt::Debug for Map<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.iter().map(|(key, value)| (key, value))).finish()
+        f.debug_map()
+            .entries(self.iter().map(|(key, value)| (key, value)))
+            .finish()
     }
 }
 
@@ -131,14 +140,21 @@ impl Path {
 
 impl<K: Eq, V> Leaf<K, V> {
     fn of(path: Path, key: K, value: V) -> Self {
-        let mut leaf = Self { tags: [0; LEAF], entries: Box::default() };
+        let mut leaf = Self {
+            tags: [0; LEAF],
+            entries: Box::default(),
+        };
         leaf.push(path, key, value);
         leaf
     }
 
     fn position(&self, path: Path, key: &K) -> Option<usize> {
         let tagged = |at: usize| path.depth >= DEEPEST || self.tags.get(at) == Some(&path.tag);
-        self.entries.iter().enumerate().find(|(at, entry)| tagged(*at) && entry.0 == *key).map(|(at, _)| at)
+        self.entries
+            .iter()
+            .enumerate()
+            .find(|(at, entry)| tagged(*at) && entry.0 == *key)
+            .map(|(at, _)| at)
     }
 
     fn get(&self, path: Path, key: &K) -> Option<&V> {
@@ -321,7 +337,13 @@ mod tests {
         let mut map = Map::default();
         (0..500u32).for_each(|n| map.insert(n, n));
         let pinned = map.clone();
-        (0..500u32).for_each(|n| if n % 3 == 0 { map.remove(&n) } else { map.insert(n, n + 1) });
+        (0..500u32).for_each(|n| {
+            if n % 3 == 0 {
+                map.remove(&n)
+            } else {
+                map.insert(n, n + 1)
+            }
+        });
         assert!((0..500u32).all(|n| pinned.get(&n) == Some(&n)));
         assert_eq!(map.get(&1), Some(&2));
         assert_eq!(map.get(&0), None);

@@ -147,12 +147,17 @@ impl Snapshot {
                 let row = row.map(Arc::new);
                 if let Some(old) = self.users.get(&id) {
                     // Unless another row of the same change set has taken the name over already.
-                    if self.users_by_external.get(&old.external_id).is_some_and(|user| user.id == id) {
+                    if self
+                        .users_by_external
+                        .get(&old.external_id)
+                        .is_some_and(|user| user.id == id)
+                    {
                         self.users_by_external.remove(&old.external_id);
                     }
                 }
                 if let Some(user) = &row {
-                    self.users_by_external.insert(user.external_id.clone(), Arc::clone(user));
+                    self.users_by_external
+                        .insert(user.external_id.clone(), Arc::clone(user));
                 }
                 put(&mut self.users, id, row);
             }
@@ -165,7 +170,11 @@ impl Snapshot {
                 let row = row.map(Arc::new);
                 if let Some(old) = self.contracts.get(&id) {
                     // As with names.
-                    if self.contracts_by_address.get(&old.address).is_some_and(|contract| contract.id == id) {
+                    if self
+                        .contracts_by_address
+                        .get(&old.address)
+                        .is_some_and(|contract| contract.id == id)
+                    {
                         self.contracts_by_address.remove(&old.address);
                     }
                 }
@@ -176,7 +185,8 @@ impl Snapshot {
             }
             Change::RetiredContract(id, row) => self.retired.put(id, row.map(|r| (r.address, r))),
             Change::PastContract(id, row) => {
-                self.past.put(id, row.map(|past| (past.contract.address, Arc::new(past))));
+                self.past
+                    .put(id, row.map(|past| (past.contract.address, Arc::new(past))));
             }
             Change::Grant(id, row) => self.grants.put(id, row.map(|g| (g.contract, Arc::new(g)))),
             Change::Link(id, row) => {
@@ -197,7 +207,8 @@ impl Snapshot {
             }
             Change::Revocation(id, row) => put(&mut self.revocations, id, row),
             Change::Suspension(id, row) => {
-                self.suspensions.put(id, row.map(|s| (name_key(&s.external_id), Arc::new(s))));
+                self.suspensions
+                    .put(id, row.map(|s| (name_key(&s.external_id), Arc::new(s))));
             }
             Change::Quarantine(id, row) => self.quarantines.put(id, row.map(|q| (q.address, Arc::new(q)))),
             Change::Conviction(id, row) => {
@@ -209,7 +220,11 @@ impl Snapshot {
             Change::Tenant(id, row) => {
                 if let Some(old) = self.tenants.get(&id).copied() {
                     // As with names.
-                    if self.tenants_by_name.get(&old.tenant).is_some_and(|tenant| tenant.id == id) {
+                    if self
+                        .tenants_by_name
+                        .get(&old.tenant)
+                        .is_some_and(|tenant| tenant.id == id)
+                    {
                         self.tenants_by_name.remove(&old.tenant);
                     }
                 }
@@ -234,7 +249,11 @@ impl Snapshot {
             Change::SharedInfra(id, row) => {
                 if let Some(old) = self.shared.get(&id).copied() {
                     // As with names.
-                    if self.shared_by_address.get(&old.address).is_some_and(|shared| shared.id == id) {
+                    if self
+                        .shared_by_address
+                        .get(&old.address)
+                        .is_some_and(|shared| shared.id == id)
+                    {
                         self.shared_by_address.remove(&old.address);
                     }
                 }
@@ -371,9 +390,14 @@ impl Snapshot {
     /// Whether several organizations wait for the word of a user who has accepted none (HD32). Then no call that names none
     /// of them is any one's: not to be sent in its name, nor to be put on its record.
     pub fn is_undecided(&self, user: UserId, now: Timestamp) -> bool {
-        let Some((_, first)) = self.provisional(user, now).next() else { return false };
+        let Some((_, first)) = self.provisional(user, now).next() else {
+            return false;
+        };
         let of = |membership: &Membership| self.groups.get(&membership.group).map(|group| group.org);
-        let mut accepted = self.memberships(user).iter().filter(|membership| membership.is_accepted(now));
+        let mut accepted = self
+            .memberships(user)
+            .iter()
+            .filter(|membership| membership.is_accepted(now));
         !accepted.any(|membership| of(membership).is_some_and(|org| self.is_plain(org)))
             && self.provisional(user, now).any(|(_, org)| org != first)
     }
@@ -387,29 +411,41 @@ impl Snapshot {
     fn has_accepted_another(&self, memberships: &[Membership], org: OrgId, now: Timestamp) -> bool {
         let of = |membership: &Membership| self.groups.get(&membership.group).map(|group| group.org);
         let accepted = memberships.iter().filter(|membership| membership.is_accepted(now));
-        accepted.filter_map(of).any(|other| other != org && self.is_plain(other))
+        accepted
+            .filter_map(of)
+            .any(|other| other != org && self.is_plain(other))
     }
 
     /// Whether the user agreed to be a member of the organization, and still is: what gives its administrators rights over
     /// them, a ban of the organization or not.
     pub fn has_accepted(&self, user: UserId, org: OrgId, now: Timestamp) -> bool {
-        let mut accepted = self.memberships(user).iter().filter(|membership| membership.is_accepted(now));
+        let mut accepted = self
+            .memberships(user)
+            .iter()
+            .filter(|membership| membership.is_accepted(now));
         accepted.any(|membership| self.groups.get(&membership.group).is_some_and(|group| group.org == org))
     }
 
     fn org_users(&self, user: UserId) -> &[OrgUserRecord] {
-        self.users.get(&user).map_or(&[], |user| self.org_users.get(&user.external_id))
+        self.users
+            .get(&user)
+            .map_or(&[], |user| self.org_users.get(&user.external_id))
     }
 
     /// Whether the organization banned the user. Bans of the platform stand in the user's row.
     pub fn is_banned_in(&self, user: UserId, org: OrgId) -> bool {
-        self.org_users(user).iter().any(|record| record.org == org && record.banned)
+        self.org_users(user)
+            .iter()
+            .any(|record| record.org == org && record.banned)
     }
 
     /// Whether KYC of the user is completed, by the platform or by this organization.
     pub fn is_verified_in(&self, user: UserId, org: OrgId) -> bool {
         self.users.get(&user).is_some_and(|user| user.kyc)
-            || self.org_users(user).iter().any(|record| record.org == org && record.kyc)
+            || self
+                .org_users(user)
+                .iter()
+                .any(|record| record.org == org && record.kyc)
     }
 
     /// The contract with this id.
@@ -424,19 +460,35 @@ impl Snapshot {
 
     /// The contract at an address whose registration was deleted, unless it is registered again.
     pub fn retired(&self, address: Address) -> Option<&RetiredContract> {
-        self.retired.get(address).last().filter(|_| self.contract(address).is_none())
+        self.retired
+            .get(address)
+            .last()
+            .filter(|_| self.contract(address).is_none())
     }
 
     /// The contract at an address as it was registered when something happened, by the present registration or one that
     /// ended (HD41). Each moment belongs to one registration at most.
     pub fn contract_at(&self, address: Address, moment: Moment) -> Option<&Arc<Contract>> {
-        let past = || self.past.get(address).iter().find(|past| past.owned_at(moment)).map(|past| &past.contract);
-        self.contract(address).filter(|contract| contract.owned_at(moment)).or_else(past)
+        let past = || {
+            self.past
+                .get(address)
+                .iter()
+                .find(|past| past.owned_at(moment))
+                .map(|past| &past.contract)
+        };
+        self.contract(address)
+            .filter(|contract| contract.owned_at(moment))
+            .or_else(past)
     }
 
     /// Every registration of an address that blocks may be seen by: the present one, and those that ended (HD41).
     pub fn registrations(&self, address: Address) -> impl Iterator<Item = &Arc<Contract>> {
-        let past = self.past.get(address).iter().filter(|past| past.owned_until.is_some()).map(|past| &past.contract);
+        let past = self
+            .past
+            .get(address)
+            .iter()
+            .filter(|past| past.owned_until.is_some())
+            .map(|past| &past.contract);
         self.contract(address).into_iter().chain(past)
     }
 
@@ -459,7 +511,9 @@ impl Snapshot {
 
     /// All grants on a contract; of a registration that ended, those it ended with.
     pub fn grants(&self, contract: ContractId) -> &[Arc<ContractGrant>] {
-        self.past.find(contract).map_or_else(|| self.grants.get(contract), |past| &past.grants)
+        self.past
+            .find(contract)
+            .map_or_else(|| self.grants.get(contract), |past| &past.grants)
     }
 
     /// All links of a user.
@@ -530,17 +584,25 @@ impl Snapshot {
 
     /// What a toggle is overridden to now, if it is (X9).
     pub fn toggle(&self, toggle: SystemToggle, now: Timestamp) -> Option<bool> {
-        self.toggles.get(&toggle.id()).filter(|state| state.until > now).map(|state| state.enabled)
+        self.toggles
+            .get(&toggle.id())
+            .filter(|state| state.until > now)
+            .map(|state| state.enabled)
     }
 
     /// Whether the user lost the right to send (HD2), under this row or an earlier one of the same name (HD37).
     pub fn is_suspended(&self, user: UserId) -> bool {
-        self.users.get(&user).is_some_and(|user| !self.suspensions.get(name_key(&user.external_id)).is_empty())
+        self.users
+            .get(&user)
+            .is_some_and(|user| !self.suspensions.get(name_key(&user.external_id)).is_empty())
     }
 
     /// Whether nobody may read the state of the address (HD28).
     pub fn is_quarantined(&self, address: Address) -> bool {
-        self.quarantines.get(address).iter().any(|row| row.closed_to == ClosedTo::Everybody)
+        self.quarantines
+            .get(address)
+            .iter()
+            .any(|row| row.closed_to == ClosedTo::Everybody)
     }
 
     /// Whether the state of the address is closed to this user, who is a member where `is_member` says so (HD28).

@@ -41,15 +41,27 @@ impl AccountChange {
     /// What a diff tells; `keeps_nonce` for an account whose owner goes on sending.
     pub fn of(change: &Change, keeps_nonce: bool) -> Self {
         let before = &change.before;
-        let after = if change.removed { Some(U256::ZERO) } else { change.balance };
+        let after = if change.removed {
+            Some(U256::ZERO)
+        } else {
+            change.balance
+        };
         let nonce = if change.removed { Some(0) } else { change.nonce };
         let old = |slot: &B256| before.storage.get(slot).copied().unwrap_or_default();
         Self {
-            balance: after.filter(|after| *after != before.balance).map(|after| (before.balance, after)),
-            nonce: nonce.filter(|after| !keeps_nonce && *after != before.nonce).map(|after| (before.nonce, after)),
+            balance: after
+                .filter(|after| *after != before.balance)
+                .map(|after| (before.balance, after)),
+            nonce: nonce
+                .filter(|after| !keeps_nonce && *after != before.nonce)
+                .map(|after| (before.nonce, after)),
             code: None,
             created: false,
-            slots: change.storage.iter().map(|(slot, new)| (*slot, (old(slot), *new))).collect(),
+            slots: change
+                .storage
+                .iter()
+                .map(|(slot, new)| (*slot, (old(slot), *new)))
+                .collect(),
         }
     }
 
@@ -128,7 +140,13 @@ impl WithheldRows {
 
     fn nonce(&self, address: Address, block: u64, held: U256) -> U256 {
         let used = self.of(address, block).filter_map(|change| change.nonce).rev();
-        used.fold(held, |held, (before, after)| if held == U256::from(after) { U256::from(before) } else { held })
+        used.fold(held, |held, (before, after)| {
+            if held == U256::from(after) {
+                U256::from(before)
+            } else {
+                held
+            }
+        })
     }
 
     fn code(&self, address: Address, block: u64) -> Option<&Bytes> {
@@ -136,8 +154,14 @@ impl WithheldRows {
     }
 
     fn slot(&self, address: Address, slot: B256, block: u64, held: B256) -> B256 {
-        let written = self.of(address, block).filter_map(|change| change.slots.get(&slot)).rev();
-        written.fold(held, |held, (before, after)| if held == *after { *before } else { held })
+        let written = self
+            .of(address, block)
+            .filter_map(|change| change.slots.get(&slot))
+            .rev();
+        written.fold(
+            held,
+            |held, (before, after)| if held == *after { *before } else { held },
+        )
     }
 }
 
@@ -155,7 +179,9 @@ impl Snapshot {
     /// The same before the transaction at this place of the block.
     pub fn withheld_before(&self, address: Address, at: (u64, u64)) -> impl DoubleEndedIterator<Item = &AccountChange> {
         let rows = self.withheld.rows.get(&address).map_or(&[][..], Vec::as_slice);
-        rows.iter().filter(move |row| (row.block, row.place) < at).map(|row| &row.change)
+        rows.iter()
+            .filter(move |row| (row.block, row.place) < at)
+            .map(|row| &row.change)
     }
 
     /// The same of transactions that were sent from one of these organizations.
@@ -167,7 +193,10 @@ impl Snapshot {
     ) -> impl Iterator<Item = &'s AccountChange> {
         let rows = self.withheld.rows.get(&address).map_or(&[][..], Vec::as_slice);
         let is_theirs = move |row: &&Arc<Withheld>| row.side.iter().any(|org| orgs.contains(org));
-        rows.iter().filter(move |row| (row.block, row.place) < at).filter(is_theirs).map(|row| &row.change)
+        rows.iter()
+            .filter(move |row| (row.block, row.place) < at)
+            .filter(is_theirs)
+            .map(|row| &row.change)
     }
 
     /// The balance to show where the chain holds `held`: what everybody else paid and took since stays.
@@ -194,8 +223,16 @@ impl Snapshot {
     /// The state of this block that everybody is shown.
     pub fn visible_state(&self, block: u64) -> VisibleState {
         let is_shown_whole = !self.withholds_state(block);
-        let withheld = if is_shown_whole { WithheldRows::default() } else { self.withheld.clone() };
-        VisibleState { withheld, block, new: BTreeSet::new() }
+        let withheld = if is_shown_whole {
+            WithheldRows::default()
+        } else {
+            self.withheld.clone()
+        };
+        VisibleState {
+            withheld,
+            block,
+            new: BTreeSet::new(),
+        }
     }
 }
 
@@ -255,7 +292,13 @@ impl VisibleState {
         let mut transactions = BTreeSet::new();
         let mut slots = 0_usize;
         for (address, held) in held {
-            let rows = self.withheld.rows.get(address).into_iter().flatten().filter(|row| row.block <= self.block);
+            let rows = self
+                .withheld
+                .rows
+                .get(address)
+                .into_iter()
+                .flatten()
+                .filter(|row| row.block <= self.block);
             let mut assumed = BTreeMap::new();
             for row in rows {
                 transactions.insert((row.block, row.place));
@@ -266,7 +309,10 @@ impl VisibleState {
                 assumed.clear();
             }
             assumed.extend(held.slots.iter().map(|(slot, word)| (*slot, *word)));
-            let held = Account { slots: assumed, ..held.clone() };
+            let held = Account {
+                slots: assumed,
+                ..held.clone()
+            };
             all.extend(self.account(*address, &held).map(|shown| (*address, shown)));
         }
         let created = self.withheld.rows.values().flatten().filter(|row| {
@@ -275,7 +321,11 @@ impl VisibleState {
         for row in created.take(MOST_CREATED) {
             let left = |change: Option<(u64, u64)>| change.map_or(0, |(_, after)| after);
             let balance = row.change.balance.map_or(U256::ZERO, |(_, after)| after);
-            let held = Account { balance, nonce: left(row.change.nonce), ..Account::default() };
+            let held = Account {
+                balance,
+                nonce: left(row.change.nonce),
+                ..Account::default()
+            };
             if let Some(shown) = self.account(row.address, &held) {
                 all.entry(row.address).or_insert(shown);
             }

@@ -184,7 +184,11 @@ impl Case {
             Call::BlockReceipts(_) => view::block_receipts(&viewer, answer()),
             Call::BlockTransactionCount(_) => view::block_transaction_count(&viewer, answer()),
             Call::Block { full, .. } => {
-                let shown = if *full { BlockTransactions::Full } else { BlockTransactions::Hashes };
+                let shown = if *full {
+                    BlockTransactions::Full
+                } else {
+                    BlockTransactions::Hashes
+                };
                 view::block(&viewer, shown, None, answer())
             }
             Call::Balance(address, _) => view::balance(&viewer, *address, u64::MAX, answer()),
@@ -197,7 +201,10 @@ impl Case {
                 let mut parties = TxParties::default();
                 for needed in view::parties_needed(&viewer, filter, &answer()) {
                     let hash = json!(needed.tx_hash);
-                    let known = self.transactions.iter().filter(|transaction| transaction.get("hash") == Some(&hash));
+                    let known = self
+                        .transactions
+                        .iter()
+                        .filter(|transaction| transaction.get("hash") == Some(&hash));
                     known.for_each(|transaction| parties.learn(&sealed(transaction)));
                 }
                 match view::logs(&viewer, filter, &[], &parties, answer()) {
@@ -225,14 +232,19 @@ impl Case {
 
     /// The method the gateway asks the node for.
     pub fn upstream_method(&self) -> Result<String, CaseError> {
-        let pin = Pin { number: 100, hash: B256::ZERO };
+        let pin = Pin {
+            number: 100,
+            hash: B256::ZERO,
+        };
         wire::body(&self.call()?, pin)
             .map(|body| body.method.into_owned())
             .ok_or_else(|| wrong("answered without the node"))
     }
 
     fn call(&self) -> Result<Call, CaseError> {
-        let Lookup::Known(method) = Method::lookup(&self.method) else { return Err(wrong("unknown method")) };
+        let Lookup::Known(method) = Method::lookup(&self.method) else {
+            return Err(wrong("unknown method"));
+        };
         let params = RawValue::from_string(self.params.to_string()).map_err(|error| wrong(error.to_string()))?;
         let chain = ChainRules { chain_id: 31337 };
         let parsed = call::parse(method, Some(&params), chain).map_err(|error| wrong(error.to_string()))?;
@@ -266,7 +278,11 @@ fn build(file: WorldFile) -> Result<World, CaseError> {
                 }
             };
             made = if contract.unlock { made.visibleto_unlock() } else { made };
-            made = if contract.attested { made.dynamic_payload() } else { made };
+            made = if contract.attested {
+                made.dynamic_payload()
+            } else {
+                made
+            };
             made = contract.deployer.iter().fold(made, |made, user| made.deployed_by(user));
             for (group, rules) in contract.grants {
                 made = made.grant(&group);
@@ -297,7 +313,10 @@ fn rule(file: RuleFile) -> Result<EventRule, CaseError> {
         };
         Ok(ParamRule { index, must_be })
     });
-    Ok(EventRule { topic0: keccak256(&file.event), params: params.collect::<Result<_, CaseError>>()? })
+    Ok(EventRule {
+        topic0: keccak256(&file.event),
+        params: params.collect::<Result<_, CaseError>>()?,
+    })
 }
 
 /// Fills in names and templates.
@@ -320,9 +339,15 @@ fn fill(value: &Value) -> Result<Value, CaseError> {
 }
 
 fn fill_text(text: &str) -> Result<String, CaseError> {
-    let Some((before, rest)) = text.split_once('{') else { return Ok(text.to_owned()) };
-    let (inside, after) = rest.split_once('}').ok_or_else(|| wrong(format!("`{text}` has an open brace")))?;
-    let (kind, name) = inside.split_once(':').ok_or_else(|| wrong(format!("`{inside}` names nothing")))?;
+    let Some((before, rest)) = text.split_once('{') else {
+        return Ok(text.to_owned());
+    };
+    let (inside, after) = rest
+        .split_once('}')
+        .ok_or_else(|| wrong(format!("`{text}` has an open brace")))?;
+    let (kind, name) = inside
+        .split_once(':')
+        .ok_or_else(|| wrong(format!("`{inside}` names nothing")))?;
     let number = || name.parse::<u64>().map_err(|_| wrong(format!("`{name}` is no number")));
     let middle = match kind {
         "address" => format!("{:#x}", address_of(name)),

@@ -22,9 +22,18 @@ pub fn text(answer: Sealed<RawJson>) -> Disclosed {
     malformed_as(Disclosed::NULL, || {
         let raw = answer.open();
         let text = Scan::whole(raw.text().ok_or(Malformed)?)?;
-        let inside = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).ok_or(Malformed)?;
-        let plain = inside.bytes().all(|b| (b' '..=b'~').contains(&b) && b != b'\\' && b != b'"');
-        if plain && inside.len() <= 256 { Ok(Disclosed::text(text.to_owned())) } else { Err(Malformed) }
+        let inside = text
+            .strip_prefix('"')
+            .and_then(|text| text.strip_suffix('"'))
+            .ok_or(Malformed)?;
+        let plain = inside
+            .bytes()
+            .all(|b| (b' '..=b'~').contains(&b) && b != b'\\' && b != b'"');
+        if plain && inside.len() <= 256 {
+            Ok(Disclosed::text(text.to_owned()))
+        } else {
+            Err(Malformed)
+        }
     })
 }
 
@@ -58,7 +67,11 @@ pub fn syncing(answer: Sealed<RawJson>) -> Disclosed {
 /// priced by it is taken.
 #[must_use]
 pub fn published_price(gas_price: U256) -> U256 {
-    if gas_price.is_zero() { U256::ZERO } else { gas_price.checked_next_power_of_two().unwrap_or(gas_price) }
+    if gas_price.is_zero() {
+        U256::ZERO
+    } else {
+        gas_price.checked_next_power_of_two().unwrap_or(gas_price)
+    }
 }
 
 /// The tip published under `HIDE_BASE_FEE`: one gwei, on chains whose price reaches it. The node's own, taken from its
@@ -153,12 +166,18 @@ fn length(list: &str) -> Result<usize, Malformed> {
             scan.value().map(|_| ())
         })?;
     }
-    if count > MAX_FEE_ROWS { Err(Malformed) } else { Ok(count) }
+    if count > MAX_FEE_ROWS {
+        Err(Malformed)
+    } else {
+        Ok(count)
+    }
 }
 
 /// A list of fees with the node's values, or with the one published in their place.
 fn fees(list: Option<&str>, published: Option<&str>) -> Result<Option<String>, Malformed> {
-    let Some(list) = list.filter(|list| *list != "null") else { return Ok(None) };
+    let Some(list) = list.filter(|list| *list != "null") else {
+        return Ok(None);
+    };
     length(list)?;
     let mut items = Vec::new();
     Scan::new(list).list(|scan| {
@@ -178,7 +197,11 @@ pub mod local {
 
     /// `eth_accounts`: the viewer's own addresses.
     pub fn accounts(viewer: &Viewer<'_>) -> Disclosed {
-        let list: Vec<String> = viewer.own_addresses().iter().map(|address| format!("\"{address:#x}\"")).collect();
+        let list: Vec<String> = viewer
+            .own_addresses()
+            .iter()
+            .map(|address| format!("\"{address:#x}\""))
+            .collect();
         Disclosed::text(format!("[{}]", list.join(",")))
     }
 

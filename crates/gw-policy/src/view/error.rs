@@ -38,13 +38,19 @@ const KNOWN: [(&str, &str); 15] = [
     ("nonce too low", "nonce too low"),
     ("nonce too high", "nonce too high"),
     ("insufficient funds", "insufficient funds for gas * price + value"),
-    ("replacement transaction underpriced", "replacement transaction underpriced"),
+    (
+        "replacement transaction underpriced",
+        "replacement transaction underpriced",
+    ),
     ("transaction underpriced", "transaction underpriced"),
     ("already known", "already known"),
     ("already imported", "already known"),
     ("intrinsic gas too low", "intrinsic gas too low"),
     ("exceeds block gas limit", "exceeds block gas limit"),
-    ("max fee per gas less than block base fee", "max fee per gas less than block base fee"),
+    (
+        "max fee per gas less than block base fee",
+        "max fee per gas less than block base fee",
+    ),
     ("gas required exceeds allowance", "gas required exceeds allowance"),
     ("out of gas", "out of gas"),
     ("outofgas", "out of gas"),
@@ -76,7 +82,15 @@ impl DisclosedError {
     /// The same without what the reverting code wrote.
     #[must_use]
     pub fn without_data(self) -> Self {
-        if self.is_revert() { Self { code: 3, message: REVERTED.into(), data: None } } else { self }
+        if self.is_revert() {
+            Self {
+                code: 3,
+                message: REVERTED.into(),
+                data: None,
+            }
+        } else {
+            self
+        }
     }
 
     /// The message without what the reverting code wrote.
@@ -94,7 +108,11 @@ impl DisclosedError {
             Some(reason) => format!("{REVERTED}: {reason}").into(),
             None => REVERTED.into(),
         };
-        Self { code: 3, message, data: Some(hex::encode_prefixed(output)) }
+        Self {
+            code: 3,
+            message,
+            data: Some(hex::encode_prefixed(output)),
+        }
     }
 
     /// What this text is known as. Everything beyond the known words (addresses, amounts, nonces) is left out.
@@ -102,14 +120,29 @@ impl DisclosedError {
         let lower = message.to_ascii_lowercase();
         // A denial reads -32601 `method not found`; that the node lacks a method is another fact, in other words.
         if code == METHOD_NOT_FOUND {
-            return Self { code: -32000, message: UNSUPPORTED.into(), data: None };
+            return Self {
+                code: -32000,
+                message: UNSUPPORTED.into(),
+                data: None,
+            };
         }
         let code = if code == -32602 { -32602 } else { -32000 };
         if lower.contains(REVERTED) {
-            return Self { code: 3, message: REVERTED.into(), data: None };
+            return Self {
+                code: 3,
+                message: REVERTED.into(),
+                data: None,
+            };
         }
-        let message = KNOWN.iter().find(|(text, _)| lower.contains(text)).map_or(UNKNOWN, |known| known.1);
-        Self { code, message: message.into(), data: None }
+        let message = KNOWN
+            .iter()
+            .find(|(text, _)| lower.contains(text))
+            .map_or(UNKNOWN, |known| known.1);
+        Self {
+            code,
+            message: message.into(),
+            data: None,
+        }
     }
 }
 

@@ -59,9 +59,17 @@ fn item(row: &str) -> Result<Item, Malformed> {
         }
         Ok(())
     })?;
-    let (block_hash, block_number, log_index) =
-        (hash.ok_or(Malformed)?, number.ok_or(Malformed)?, index.ok_or(Malformed)?);
-    Ok(Item { block_hash, block_number, log_index, row: Disclosed::text(row.to_owned()) })
+    let (block_hash, block_number, log_index) = (
+        hash.ok_or(Malformed)?,
+        number.ok_or(Malformed)?,
+        index.ok_or(Malformed)?,
+    );
+    Ok(Item {
+        block_hash,
+        block_number,
+        log_index,
+        row: Disclosed::text(row.to_owned()),
+    })
 }
 
 /// Several rows as one answer.
@@ -76,7 +84,10 @@ pub fn header(block: &Disclosed) -> Option<Disclosed> {
     let read = Scan::new(block.as_str()).object(|scan| {
         let name = scan.key()?;
         let value = scan.value()?;
-        if !matches!(name, "transactions" | "uncles" | "withdrawals" | "size" | "totalDifficulty") {
+        if !matches!(
+            name,
+            "transactions" | "uncles" | "withdrawals" | "size" | "totalDifficulty"
+        ) {
             out.push(if out.is_empty() { '{' } else { ',' });
             out.push('"');
             out.push_str(name);
@@ -107,7 +118,10 @@ mod tests {
             let items = rows(&answer);
             assert_eq!(items.len(), 2);
             let item = &items[0];
-            assert_eq!((item.block_hash, item.block_number, item.log_index), (B256::repeat_byte(0xab), 31, 2));
+            assert_eq!(
+                (item.block_hash, item.block_number, item.log_index),
+                (B256::repeat_byte(0xab), 31, 2)
+            );
             assert_eq!(item.row.as_str(), row(flag));
             assert_eq!(item.removed().as_str(), row(r#","removed":true"#));
         }

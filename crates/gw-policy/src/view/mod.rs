@@ -95,7 +95,10 @@ impl Open {
         };
         Self {
             from: !masks || person.sees(parties.from),
-            to: !masks || parties.to.is_none_or(|to| person.sees(to) || person.sees_at(to, parties.moment)),
+            to: !masks
+                || parties
+                    .to
+                    .is_none_or(|to| person.sees(to) || person.sees_at(to, parties.moment)),
             rest: !masks,
         }
     }

@@ -45,7 +45,12 @@ fn block_of(text: &str) -> Option<Option<(u64, B256)>> {
     if !text.trim_start().starts_with('{') {
         return Some(None);
     }
-    let BlockReference { block_number, block_hash, number, hash } = serde_json::from_str(text).ok()?;
+    let BlockReference {
+        block_number,
+        block_hash,
+        number,
+        hash,
+    } = serde_json::from_str(text).ok()?;
     let place = match (block_number, block_hash, number) {
         (Some(number), Some(hash), _) => Some((number, hash)),
         (None, None, Some(number)) => Some((number, hash?)),
@@ -79,8 +84,12 @@ mod tests {
         let list = json!([placed("0x1", one), placed("0x2", two), placed("0x1", one)]);
         assert_eq!(named(&list), Some(vec![(1, one), (2, two)]));
         // In no block.
-        for none in [json!(null), json!("0x1"), json!([]), json!({"blockHash": null, "blockNumber": null, "hash": one})]
-        {
+        for none in [
+            json!(null),
+            json!("0x1"),
+            json!([]),
+            json!({"blockHash": null, "blockNumber": null, "hash": one}),
+        ] {
             assert_eq!(named(&none), Some(vec![]), "{none}");
         }
         // In one that cannot be told.

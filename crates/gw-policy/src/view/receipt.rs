@@ -121,7 +121,9 @@ impl<'a> Receipt<'a> {
         }
         let shown = reader.logs_of(&parties, self.0.get("logs")?)?;
         let entitled = |person: &Person<'_>, any| parties.admission_of(person) != Admission::None || (by_log && any);
-        let to_operator = viewer.operator().is_none_or(|operator| entitled(operator, shown.any_beside));
+        let to_operator = viewer
+            .operator()
+            .is_none_or(|operator| entitled(operator, shown.any_beside));
         if !(entitled(viewer.person(), shown.any_to_person) && to_operator) {
             return Ok(false);
         }

@@ -68,7 +68,10 @@ impl<'a> Scan<'a> {
 
     /// Reads the key if it is this one, without searching for its end.
     pub(super) fn is_key(&mut self, name: &str) -> bool {
-        let after = self.rest().strip_prefix(b"\"").and_then(|rest| rest.strip_prefix(name.as_bytes()));
+        let after = self
+            .rest()
+            .strip_prefix(b"\"")
+            .and_then(|rest| rest.strip_prefix(name.as_bytes()));
         let found = after.is_some_and(|after| after.starts_with(b"\":"));
         if found {
             self.at = self.at.saturating_add(name.len()).saturating_add(3);
@@ -214,7 +217,12 @@ mod tests {
     #[test]
     fn reads_members_as_slices() {
         let text = " { \"a\" : \"0x1\" , \"b\":[1, {\"c\":null}],\"d\\\"\":{} ,\"e\":true} ";
-        let expected = vec![("a", "\"0x1\""), ("b", "[1, {\"c\":null}]"), ("d\\\"", "{}"), ("e", "true")];
+        let expected = vec![
+            ("a", "\"0x1\""),
+            ("b", "[1, {\"c\":null}]"),
+            ("d\\\"", "{}"),
+            ("e", "true"),
+        ];
         assert_eq!(members(text), Ok(expected));
     }
 

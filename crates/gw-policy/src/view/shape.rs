@@ -71,14 +71,22 @@ impl Shape {
 
     /// As `check`, but `null` does not pass.
     fn check_some(self, value: &str) -> Result<(), Malformed> {
-        if value == "null" { Err(Malformed) } else { self.check(value) }
+        if value == "null" {
+            Err(Malformed)
+        } else {
+            self.check(value)
+        }
     }
 }
 
 fn access_list_entry(scan: &mut Scan<'_>) -> Result<(), Malformed> {
     let table = [Field("address", ADDRESS), Field("storageKeys", Shape::Words)];
     let object = Object::read(scan, &table)?;
-    if object.is_exact && object.values.iter().all(Option::is_some) { Ok(()) } else { Err(Malformed) }
+    if object.is_exact && object.values.iter().all(Option::is_some) {
+        Ok(())
+    } else {
+        Err(Malformed)
+    }
 }
 
 fn authorization(scan: &mut Scan<'_>) -> Result<(), Malformed> {
@@ -101,7 +109,9 @@ fn digits(value: &str) -> Option<&str> {
 
 /// Writes bytes as a JSON string of hex digits.
 pub(super) fn write_bytes(bytes: &[u8], out: &mut String) {
-    const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
+    const DIGITS: [char; 16] = [
+        '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f',
+    ];
     let digit = |nibble: u8| DIGITS.get(usize::from(nibble)).copied().unwrap_or('0');
     out.push_str("\"0x");
     out.extend(bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0x0f)]));
@@ -129,7 +139,10 @@ pub(super) fn byte_digits(value: &str) -> Result<&str, Malformed> {
 
 /// A number of a block or a place in one.
 pub(super) fn number(value: &str) -> Result<u64, Malformed> {
-    U256::from_str_radix(byte_digits(value)?, 16).ok().and_then(|number| number.try_into().ok()).ok_or(Malformed)
+    U256::from_str_radix(byte_digits(value)?, 16)
+        .ok()
+        .and_then(|number| number.try_into().ok())
+        .ok_or(Malformed)
 }
 
 /// When something happened, by the `blockNumber` the node says of it.
@@ -155,7 +168,10 @@ pub(super) struct Order<const N: usize> {
 impl<const N: usize> Default for Order<N> {
     /// The order of the table.
     fn default() -> Self {
-        Self { first: 0, after: core::array::from_fn(|place| place.saturating_add(1)) }
+        Self {
+            first: 0,
+            after: core::array::from_fn(|place| place.saturating_add(1)),
+        }
     }
 }
 
@@ -198,17 +214,30 @@ impl<'a, 't, const N: usize> Object<'a, 't, N> {
                         is_exact = false;
                         return scan.value().map(|_| ());
                     };
-                    *before.map_or(Some(&mut order.first), |before| order.after.get_mut(before)).ok_or(Malformed)? = at;
+                    *before
+                        .map_or(Some(&mut order.first), |before| order.after.get_mut(before))
+                        .ok_or(Malformed)? = at;
                     at
                 }
             };
             before = Some(at);
             next = order.after.get(at).copied().ok_or(Malformed)?;
-            let (Some(field), Some(slot)) = (table.get(at), values.get_mut(at)) else { return Err(Malformed) };
+            let (Some(field), Some(slot)) = (table.get(at), values.get_mut(at)) else {
+                return Err(Malformed);
+            };
             let value = field.1.read(scan)?;
-            if slot.replace(value).is_some() { Err(Malformed) } else { Ok(()) }
+            if slot.replace(value).is_some() {
+                Err(Malformed)
+            } else {
+                Ok(())
+            }
         })?;
-        Ok(Self { text, is_exact, table, values })
+        Ok(Self {
+            text,
+            is_exact,
+            table,
+            values,
+        })
     }
 
     /// The value of the member at this place of the table.
@@ -294,7 +323,11 @@ mod tests {
                 &["\"0x0\"", "\"0xFf\"", "\"0xabc\"", &word_text, "null"],
                 &["0", "\"0x\"", "\"1\"", "\"0xg\"", "\"0x0x1\"", "\"0xabg\"", &long],
             ),
-            (Shape::Bytes, &["\"0x\"", "\"0x00ff\""], &["\"0x0\"", "\"0xé\"", "null", "\"\\u0030x00\"", "\"0x0 \""]),
+            (
+                Shape::Bytes,
+                &["\"0x\"", "\"0x00ff\""],
+                &["\"0x0\"", "\"0xé\"", "null", "\"\\u0030x00\"", "\"0x0 \""],
+            ),
             (ADDRESS, &[&address, "null"], &["\"0x\"", &word_text, "[]"]),
             (Shape::Flag, &["true", "false"], &["null", "\"true\"", "1"]),
             (Shape::Words, &["[]", "null"], &["[null]", "[1]", "{}"]),
@@ -303,8 +336,10 @@ mod tests {
             (Shape::Unchecked, &["{\"a\":1}"], &[]),
         ];
         for (shape, good, bad) in cases {
-            good.iter().for_each(|value| assert_eq!(shape.check(value), Ok(()), "{shape:?} {value}"));
-            bad.iter().for_each(|value| assert_eq!(shape.check(value), Err(Malformed), "{shape:?} {value}"));
+            good.iter()
+                .for_each(|value| assert_eq!(shape.check(value), Ok(()), "{shape:?} {value}"));
+            bad.iter()
+                .for_each(|value| assert_eq!(shape.check(value), Err(Malformed), "{shape:?} {value}"));
         }
     }
 

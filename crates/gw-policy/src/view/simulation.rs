@@ -20,7 +20,10 @@ use std::fmt::Write as _;
 pub fn call_result(verdict: &TraceVerdict) -> Result<Disclosed, DisclosedError> {
     let trace = verdict.trace();
     match failure(trace) {
-        None => Ok(Disclosed::text(format!("\"{}\"", hex::encode_prefixed(&trace.top.output)))),
+        None => Ok(Disclosed::text(format!(
+            "\"{}\"",
+            hex::encode_prefixed(&trace.top.output)
+        ))),
         Some(error) => Err(error),
     }
 }
@@ -47,11 +50,21 @@ pub fn access_list(verdict: &TraceVerdict, list: &AccessList) -> Disclosed {
         let comma = if items.is_empty() { "" } else { "," };
         let keys: Vec<String> = item.storage_keys.iter().map(|key| format!("\"{key:#x}\"")).collect();
         // Writing to a string cannot fail.
-        let _ = write!(items, "{comma}{{\"address\":\"{:#x}\",\"storageKeys\":[{}]}}", item.address, keys.join(","));
+        let _ = write!(
+            items,
+            "{comma}{{\"address\":\"{:#x}\",\"storageKeys\":[{}]}}",
+            item.address,
+            keys.join(",")
+        );
     }
     // Known words hold no quotes.
-    let error = failure(trace).map(|error| format!("\"error\":\"{}\",", error.plain())).unwrap_or_default();
-    Disclosed::text(format!("{{\"accessList\":[{items}],{error}\"gasUsed\":\"{:#x}\"}}", trace.top.gas_used))
+    let error = failure(trace)
+        .map(|error| format!("\"error\":\"{}\",", error.plain()))
+        .unwrap_or_default();
+    Disclosed::text(format!(
+        "{{\"accessList\":[{items}],{error}\"gasUsed\":\"{:#x}\"}}",
+        trace.top.gas_used
+    ))
 }
 
 /// Whether code of this run could ask for the base fee (`HIDE_BASE_FEE`): its answer is given to nobody then. Code that
@@ -65,13 +78,24 @@ pub fn reads_base_fee(verdict: &TraceVerdict) -> bool {
             || trace.touched.contains_key(&address)
             || creations().any(|made| made.to == Some(address))
     };
-    trace.touched.values().any(|account| code::reads_base_fee(&account.code))
+    trace
+        .touched
+        .values()
+        .any(|account| code::reads_base_fee(&account.code))
         || creations().any(|made| code::reads_base_fee(&made.input) || code::reads_base_fee(&made.output))
-        || trace.frames.iter().filter_map(|frame| frame.to).any(|address| !is_shown(address))
+        || trace
+            .frames
+            .iter()
+            .filter_map(|frame| frame.to)
+            .any(|address| !is_shown(address))
 }
 
 fn failure(trace: &Trace) -> Option<DisclosedError> {
     let known = DisclosedError::known(-32000, trace.top.error.as_deref()?);
     // The code that ran is one the caller may see, so its revert bytes are too (W7).
-    Some(if known.is_revert() { DisclosedError::reverted(&trace.top.output) } else { known })
+    Some(if known.is_revert() {
+        DisclosedError::reverted(&trace.top.output)
+    } else {
+        known
+    })
 }

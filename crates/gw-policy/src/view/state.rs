@@ -18,17 +18,27 @@ use gw_evm::code::delegation;
 /// `eth_getBalance` (K8).
 pub fn balance(viewer: &Viewer<'_>, address: Address, block: u64, answer: Sealed<RawJson>) -> Disclosed {
     let shown = |held| viewer.person().snapshot.shown_balance(address, block, held);
-    if viewer.shows_account(address) { shown_quantity(answer, shown) } else { Disclosed::ZERO }
+    if viewer.shows_account(address) {
+        shown_quantity(answer, shown)
+    } else {
+        Disclosed::ZERO
+    }
 }
 
 /// `eth_getTransactionCount` (K8).
 pub fn nonce(viewer: &Viewer<'_>, address: Address, block: u64, answer: Sealed<RawJson>) -> Disclosed {
     let shown = |held| viewer.person().snapshot.shown_nonce(address, block, held);
-    if viewer.shows_account(address) { shown_quantity(answer, shown) } else { Disclosed::ZERO }
+    if viewer.shows_account(address) {
+        shown_quantity(answer, shown)
+    } else {
+        Disclosed::ZERO
+    }
 }
 
 fn shown_quantity(answer: Sealed<RawJson>, shown: impl FnOnce(U256) -> U256) -> Disclosed {
-    malformed_as(Disclosed::ZERO, || Ok(Disclosed::text(number(shown(read_number(whole(&answer)?)?)))))
+    malformed_as(Disclosed::ZERO, || {
+        Ok(Disclosed::text(number(shown(read_number(whole(&answer)?)?))))
+    })
 }
 
 fn whole(answer: &Sealed<RawJson>) -> Result<&str, Malformed> {
@@ -107,8 +117,11 @@ const PROOF: [Field; 7] = [
     Field("storageProof", Shape::Unchecked),
 ];
 
-const STORAGE_PROOF: [Field; 3] =
-    [Field("key", Shape::Quantity), Field("value", Shape::Quantity), Field("proof", Shape::Unchecked)];
+const STORAGE_PROOF: [Field; 3] = [
+    Field("key", Shape::Quantity),
+    Field("value", Shape::Quantity),
+    Field("proof", Shape::Unchecked),
+];
 
 /// `eth_getProof` of a contract the viewer reaches, for slots the access rules permitted. The account's own proof
 /// would lead to the state root and past its neighbours: it is empty under K9 (HD11). So are, for whoever may not read
@@ -145,11 +158,17 @@ pub fn proof(viewer: &Viewer<'_>, address: Address, block: u64, answer: Sealed<R
         slots.push(']');
         let account = object.get("accountProof")?;
         nodes(account)?;
-        let account = if withholds || viewer.knobs().hide_block_roots { "[]" } else { account };
+        let account = if withholds || viewer.knobs().hide_block_roots {
+            "[]"
+        } else {
+            account
+        };
         let shows_account = viewer.shows_account(address);
         let balance = number(snapshot.shown_balance(address, block, read_number(object.get("balance")?)?));
         let nonce = number(snapshot.shown_nonce(address, block, read_number(object.get("nonce")?)?));
-        let code = snapshot.shown_code(address, block).map(|code| format!("\"{:#x}\"", keccak256(code)));
+        let code = snapshot
+            .shown_code(address, block)
+            .map(|code| format!("\"{:#x}\"", keccak256(code)));
         let mut out = String::with_capacity(text.len());
         object.write(&mut out, |name| match name {
             "accountProof" => Some(account),
@@ -181,6 +200,10 @@ pub(super) fn checked(answer: Sealed<RawJson>, shape: Shape, otherwise: Disclose
         let raw = answer.open();
         let text = Scan::whole(raw.text().ok_or(Malformed)?)?;
         shape.check(text)?;
-        if text == "null" { Err(Malformed) } else { Ok(Disclosed::text(text.to_owned())) }
+        if text == "null" {
+            Err(Malformed)
+        } else {
+            Ok(Disclosed::text(text.to_owned()))
+        }
     })
 }

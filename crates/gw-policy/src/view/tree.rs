@@ -30,13 +30,25 @@ use std::fmt::Write as _;
 /// `debug_traceCall`: the tree of a judged run.
 pub fn call_tree(viewer: &Viewer<'_>, verdict: &TraceVerdict) -> Disclosed {
     let trace = verdict.trace();
-    let tree = Tree::new(viewer, trace, Party { is_party: true, payload_hidden: false, moment: Moment::Now });
+    let tree = Tree::new(
+        viewer,
+        trace,
+        Party {
+            is_party: true,
+            payload_hidden: false,
+            moment: Moment::Now,
+        },
+    );
     let sender = trace.frames.first().map(|top| top.from);
     tree.beside(viewer, |operator| {
         // K7: of somebody else's run the payload may name the sender.
         let knows = sender.is_none_or(|sender| operator.sees(sender));
         let payload_hidden = !knows && operator.knobs.admin_tx == AdminTx::Masked;
-        Party { is_party: knows, payload_hidden, moment: Moment::Now }
+        Party {
+            is_party: knows,
+            payload_hidden,
+            moment: Moment::Now,
+        }
     })
     .disclosed()
 }
@@ -54,15 +66,23 @@ pub fn mined_call_tree(viewer: &Viewer<'_>, transaction: &Sealed<RawJson>, trace
     let (parties, _) = admitted(viewer, transaction).ok()?;
     let moment = parties.moment;
     let party = |person: &Person<'_>| match parties.admission_of(person) {
-        Admission::Participant => Party { is_party: true, payload_hidden: false, moment },
+        Admission::Participant => Party {
+            is_party: true,
+            payload_hidden: false,
+            moment,
+        },
         // K7: the payload may name the sender.
-        Admission::OrgAdmin | Admission::Shared | Admission::None => {
-            Party { is_party: false, payload_hidden: person.knobs.admin_tx == AdminTx::Masked, moment }
-        }
+        Admission::OrgAdmin | Admission::Shared | Admission::None => Party {
+            is_party: false,
+            payload_hidden: person.knobs.admin_tx == AdminTx::Masked,
+            moment,
+        },
     };
     Some(malformed_as(Disclosed::NULL, || {
         let trace = trace.open();
-        Ok(Tree::new(viewer, &trace, party(viewer.person())).beside(viewer, party).disclosed())
+        Ok(Tree::new(viewer, &trace, party(viewer.person()))
+            .beside(viewer, party)
+            .disclosed())
     }))
 }
 
@@ -74,7 +94,11 @@ fn admitted(viewer: &Viewer<'_>, transaction: &Sealed<RawJson>) -> Result<(Parti
         Admission::Participant | Admission::OrgAdmin => true,
         Admission::Shared | Admission::None => false,
     };
-    if viewer.all(traces) { Ok((parties, transaction.block_number()?)) } else { Err(Malformed) }
+    if viewer.all(traces) {
+        Ok((parties, transaction.block_number()?))
+    } else {
+        Err(Malformed)
+    }
 }
 
 struct Tree<'a, 's> {
@@ -122,12 +146,25 @@ impl<'a, 's> Tree<'a, 's> {
                 calls.push(index);
             }
         }
-        Self { trace, below, person: Eyes { viewer: viewer.person(), trace, party }, beside: None }
+        Self {
+            trace,
+            below,
+            person: Eyes {
+                viewer: viewer.person(),
+                trace,
+                party,
+            },
+            beside: None,
+        }
     }
 
     fn beside(mut self, viewer: &'a Viewer<'s>, party: impl Fn(&Person<'s>) -> Party) -> Self {
         let trace = self.trace;
-        self.beside = viewer.operator().map(|viewer| Eyes { viewer, trace, party: party(viewer) });
+        self.beside = viewer.operator().map(|viewer| Eyes {
+            viewer,
+            trace,
+            party: party(viewer),
+        });
         self
     }
 
@@ -149,16 +186,27 @@ impl<'a, 's> Tree<'a, 's> {
             Some(_) | None => Shown::Entry,
         };
         self.write(0, shown, &mut out);
-        if out.is_empty() { Disclosed::NULL } else { Disclosed::text(out) }
+        if out.is_empty() {
+            Disclosed::NULL
+        } else {
+            Disclosed::text(out)
+        }
     }
 
     fn write(&self, index: usize, shown: Shown, out: &mut String) {
-        let Some(frame) = self.trace.frames.get(index) else { return };
+        let Some(frame) = self.trace.frames.get(index) else {
+            return;
+        };
         let passes = self.shows(|eyes| eyes.passes(frame));
         let text =
             |shows: bool, text: &dyn Fn() -> String, hidden: &str| if shows { text() } else { hidden.to_owned() };
-        let named =
-            |address: Address| text(self.shows(|eyes| eyes.names(address)), &|| format!("\"{address:#x}\""), NOBODY);
+        let named = |address: Address| {
+            text(
+                self.shows(|eyes| eyes.names(address)),
+                &|| format!("\"{address:#x}\""),
+                NOBODY,
+            )
+        };
         // Writing to a string cannot fail.
         let _ = write!(out, "{{\"from\":{}", named(frame.from));
         let _ = write!(out, ",\"gas\":\"{:#x}\"", frame.gas.unwrap_or_default());
@@ -166,7 +214,11 @@ impl<'a, 's> Tree<'a, 's> {
         if let Some(to) = frame.to {
             let _ = write!(out, ",\"to\":{}", named(to));
         }
-        let input = text(passes, &|| format!("\"{}\"", hex::encode_prefixed(&frame.input)), "\"0x\"");
+        let input = text(
+            passes,
+            &|| format!("\"{}\"", hex::encode_prefixed(&frame.input)),
+            "\"0x\"",
+        );
         let _ = write!(out, ",\"input\":{input}");
         if shown == Shown::Open && passes {
             if !frame.output.is_empty() {
@@ -190,7 +242,9 @@ impl<'a, 's> Tree<'a, 's> {
     fn write_calls(&self, index: usize, out: &mut String) {
         let mut any = false;
         for call in self.below.get(index).into_iter().flatten() {
-            let Some(frame) = self.trace.frames.get(*call) else { continue };
+            let Some(frame) = self.trace.frames.get(*call) else {
+                continue;
+            };
             let shown = self.shown(frame);
             if shown == Shown::Cut {
                 continue;
@@ -246,7 +300,11 @@ impl Eyes<'_, '_> {
         };
         if runs_reached(to) {
             // What an own wallet runs is its delegate's.
-            return if delegate.is_none_or(runs_reached) { Shown::Open } else { Shown::Entry };
+            return if delegate.is_none_or(runs_reached) {
+                Shown::Open
+            } else {
+                Shown::Entry
+            };
         }
         let wallet = !self.is_registered(to) && (self.code(to).is_empty() || delegate.is_some());
         if wallet { Shown::Entry } else { Shown::Cut }

@@ -42,7 +42,12 @@ impl Person<'_> {
     }
 
     fn receives_at(&self, to: Address) -> bool {
-        let of_code = |user| self.snapshot.links_at(to).iter().any(|link| link.user == user && link.contract_wallet);
+        let of_code = |user| {
+            self.snapshot
+                .links_at(to)
+                .iter()
+                .any(|link| link.user == user && link.contract_wallet)
+        };
         self.snapshot.owner(to).is_none() && self.owns(to) && !self.user.is_some_and(|user| of_code(user.id))
     }
 
@@ -51,12 +56,15 @@ impl Person<'_> {
         !self.withholds(tx_hash)
             && self.user.is_some_and(|user| {
                 let rows = self.snapshot.visibility(tx_hash);
-                rows.iter().any(|row| row.active && row.recipients.contains(&user.external_id))
+                rows.iter()
+                    .any(|row| row.active && row.recipients.contains(&user.external_id))
             })
     }
 
     /// HD41: a contract's transactions are for the administrators of whoever owned it then.
     fn administers_contract(&self, address: Address, moment: Moment) -> bool {
-        self.snapshot.contract_at(address, moment).is_some_and(|contract| self.administers(contract.org))
+        self.snapshot
+            .contract_at(address, moment)
+            .is_some_and(|contract| self.administers(contract.org))
     }
 }

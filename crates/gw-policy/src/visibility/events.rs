@@ -45,7 +45,9 @@ impl<'s> EventRights<'s> {
         };
         let member = viewer.member.as_ref();
         let reach = member.and_then(|m| access::reach(viewer.snapshot, m, contract, viewer.knobs));
-        let (Some(member), Some(reach)) = (member, reach) else { return rights };
+        let (Some(member), Some(reach)) = (member, reach) else {
+            return rights;
+        };
         rights.is_granted = true;
         let grants: Vec<(&Arc<ContractGrant>, &Arc<Group>)> =
             access::held_grants(viewer.snapshot, member, contract).collect();
@@ -56,7 +58,12 @@ impl<'s> EventRights<'s> {
         rights.events = if sees_all {
             Admitted::All
         } else {
-            Admitted::Only(grants.into_iter().flat_map(|(grant, _)| listed(&grant.events)).collect())
+            Admitted::Only(
+                grants
+                    .into_iter()
+                    .flat_map(|(grant, _)| listed(&grant.events))
+                    .collect(),
+            )
         };
         rights
     }

@@ -37,14 +37,22 @@ impl<'s> Viewer<'s> {
     /// The viewer `user` (`None`: nobody is logged in) at `now`. An unknown or shut-out user sees what nobody sees.
     #[must_use]
     pub fn new(snapshot: &'s Snapshot, user: Option<UserId>, now: Timestamp, knobs: &'s Knobs) -> Self {
-        Self { person: Person::new(snapshot, user, now, knobs), beside: None }
+        Self {
+            person: Person::new(snapshot, user, now, knobs),
+            beside: None,
+        }
     }
 
     /// The same, as far as `operator` sees it too (HD7, I9). What is hidden from either is as if it were not there (HD40).
     #[must_use]
     pub fn beside(self, operator: UserId) -> Self {
-        let Person { snapshot, knobs, now, .. } = self.person;
-        Self { beside: Some(Person::new(snapshot, Some(operator), now, knobs)), ..self }
+        let Person {
+            snapshot, knobs, now, ..
+        } = self.person;
+        Self {
+            beside: Some(Person::new(snapshot, Some(operator), now, knobs)),
+            ..self
+        }
     }
 
     /// The same person with the rights of this organization and of no other one (HD39): what they see is what they would
@@ -128,7 +136,9 @@ impl<'s> Viewer<'s> {
     /// By what right this viewer sees the transaction, which was carried out at this moment.
     pub fn admission(&self, tx_hash: B256, from: Address, to: Option<Address>, moment: Moment) -> Admission {
         let own = self.person.admission(tx_hash, from, to, moment);
-        self.beside.as_ref().map_or(own, |beside| beside.admission(tx_hash, from, to, moment).min(own))
+        self.beside
+            .as_ref()
+            .map_or(own, |beside| beside.admission(tx_hash, from, to, moment).min(own))
     }
 
     /// Whether a mined finding withholds the transaction: to this viewer it is not there, by whatever method (HD28).

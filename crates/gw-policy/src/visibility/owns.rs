@@ -18,7 +18,11 @@ pub fn owns(snapshot: &Snapshot, user: UserId, address: Address) -> bool {
     if links.iter().any(|link| link.contract_wallet) && snapshot.retired(address).is_some() {
         return false;
     }
-    let proved = |by_viewer: bool| links.iter().any(|l| l.kind == LinkKind::User && (l.user == user) == by_viewer);
+    let proved = |by_viewer: bool| {
+        links
+            .iter()
+            .any(|l| l.kind == LinkKind::User && (l.user == user) == by_viewer)
+    };
     let inferred = links.iter().any(|l| l.kind == LinkKind::System && l.user == user);
     proved(true) || (inferred && !proved(false))
 }

@@ -23,7 +23,9 @@ pub(crate) struct Person<'s> {
 
 impl<'s> Person<'s> {
     pub(super) fn new(snapshot: &'s Snapshot, user: Option<UserId>, now: Timestamp, knobs: &'s Knobs) -> Self {
-        let user = user.and_then(|id| snapshot.user(id)).filter(|user| !snapshot.shuts_out(user));
+        let user = user
+            .and_then(|id| snapshot.user(id))
+            .filter(|user| !snapshot.shuts_out(user));
         let member = user.map(|user| {
             let mut member = Member::new(snapshot, user.id, now);
             // Where every call needs KYC, an organization without it shows nothing through another one (RT24).
@@ -32,7 +34,14 @@ impl<'s> Person<'s> {
             }
             member
         });
-        Self { snapshot, user, member, knobs, now, own_only: false }
+        Self {
+            snapshot,
+            user,
+            member,
+            knobs,
+            now,
+            own_only: false,
+        }
     }
 
     pub(super) fn level(&self, address: Address) -> (Level, LevelReason) {
@@ -44,7 +53,9 @@ impl<'s> Person<'s> {
     }
 
     pub(crate) fn owns(&self, address: Address) -> bool {
-        self.member.as_ref().is_some_and(|member| member.owns(self.snapshot, address))
+        self.member
+            .as_ref()
+            .is_some_and(|member| member.owns(self.snapshot, address))
     }
 
     /// Whether they own any address, and so can be a participant at all.
@@ -55,7 +66,8 @@ impl<'s> Person<'s> {
 
     /// Whether any transaction is shared with them.
     pub(super) fn has_shares(&self) -> bool {
-        self.user.is_some_and(|user| self.snapshot.shares_with(&user.external_id))
+        self.user
+            .is_some_and(|user| self.snapshot.shares_with(&user.external_id))
     }
 
     pub(super) fn own_addresses(&self) -> Vec<Address> {
@@ -72,10 +84,13 @@ impl<'s> Person<'s> {
     }
 
     pub(crate) fn administers(&self, org: OrgId) -> bool {
-        self.member.as_ref().and_then(|member| member.rights_in(org)).is_some_and(|rights| {
-            let by_claim = rights.permissions.is_org_admin && self.knobs.admin_claim_sees_all;
-            rights.permissions.in_admin_group || by_claim
-        })
+        self.member
+            .as_ref()
+            .and_then(|member| member.rights_in(org))
+            .is_some_and(|rights| {
+                let by_claim = rights.permissions.is_org_admin && self.knobs.admin_claim_sees_all;
+                rights.permissions.in_admin_group || by_claim
+            })
     }
 
     pub(crate) fn reaches(&self, address: Address) -> bool {
@@ -101,7 +116,10 @@ impl<'s> Person<'s> {
     /// Whether the address is Full in what happened then: a contract by the rights in whose it was (HD41), anything else by
     /// the grounds of today.
     pub(crate) fn sees_at(&self, address: Address, moment: Moment) -> bool {
-        let (then, now) = (self.snapshot.contract_at(address, moment), self.snapshot.contract(address));
+        let (then, now) = (
+            self.snapshot.contract_at(address, moment),
+            self.snapshot.contract(address),
+        );
         if then.map(|contract| contract.id) == now.map(|contract| contract.id) {
             return self.sees(address);
         }
@@ -155,6 +173,9 @@ impl<'s> Person<'s> {
     /// Whether somebody else holds a link to the address (K8 `linked`).
     fn is_linked_elsewhere(&self, address: Address) -> bool {
         let own = self.user.map(|user| user.id);
-        self.snapshot.links_at(address).iter().any(|link| Some(link.user) != own)
+        self.snapshot
+            .links_at(address)
+            .iter()
+            .any(|link| Some(link.user) != own)
     }
 }

@@ -56,19 +56,35 @@ fn row() -> impl Strategy<Value = Change> {
         match kind {
             0 => {
                 let (id, name) = (OrgId::fixed(n), if flag { "a" } else { "b" });
-                let row = Organization { id, slug: name.into(), name: name.into(), is_system: flag };
+                let row = Organization {
+                    id,
+                    slug: name.into(),
+                    name: name.into(),
+                    is_system: flag,
+                };
                 Change::Organization(id, present.then_some(row))
             }
             1 => {
                 let (id, org) = (GroupId::fixed(n), OrgId::fixed(k));
                 let (is_org_admin, is_org_readonly_admin) = (flag, !flag);
                 let slug = "group".into();
-                let row = Group { id, org, slug, is_org_admin, is_org_readonly_admin, is_system: false };
+                let row = Group {
+                    id,
+                    org,
+                    slug,
+                    is_org_admin,
+                    is_org_readonly_admin,
+                    is_system: false,
+                };
                 Change::Group(id, present.then_some(row))
             }
             2 => {
                 let group = GroupId::fixed(n);
-                let methods = if flag { MethodSet::ALL } else { MethodSet::EMPTY.with(Method::Call) };
+                let methods = if flag {
+                    MethodSet::ALL
+                } else {
+                    MethodSet::EMPTY.with(Method::Call)
+                };
                 let row = GroupAccess {
                     group,
                     methods,
@@ -82,15 +98,36 @@ fn row() -> impl Strategy<Value = Change> {
             3 => {
                 let (id, user, group) = (MembershipId::fixed(n), UserId::fixed(k), GroupId::fixed(k));
                 let expires_at = flag.then_some(Timestamp::from_secs(i64::from(key)));
-                let state = if flag { MembershipState::Invited } else { MembershipState::Accepted };
+                let state = if flag {
+                    MembershipState::Invited
+                } else {
+                    MembershipState::Accepted
+                };
                 let since = Timestamp::from_secs(i64::from(key));
-                Change::Membership(id, present.then_some(Membership { id, user, group, expires_at, state, since }))
+                Change::Membership(
+                    id,
+                    present.then_some(Membership {
+                        id,
+                        user,
+                        group,
+                        expires_at,
+                        state,
+                        since,
+                    }),
+                )
             }
             4 => {
                 let (id, contract, group) = (GrantId::fixed(n), ContractId::fixed(k), GroupId::fixed(k));
                 let functions = flag.then(Vec::new);
                 let (claims, events) = (Claims::NONE, EventRules::All);
-                let row = ContractGrant { id, contract, group, claims, functions, events };
+                let row = ContractGrant {
+                    id,
+                    contract,
+                    group,
+                    claims,
+                    functions,
+                    events,
+                };
                 Change::Grant(id, present.then_some(row))
             }
             5 => {
@@ -103,36 +140,74 @@ fn row() -> impl Strategy<Value = Change> {
                 }
                 Change::Link(
                     id,
-                    present.then_some(AddressLink { id, user, address, kind, contract_wallet: false, verified_at }),
+                    present.then_some(AddressLink {
+                        id,
+                        user,
+                        address,
+                        kind,
+                        contract_wallet: false,
+                        verified_at,
+                    }),
                 )
             }
             6 => {
                 let (id, address) = (ReservationId::fixed(n), Address::with_last_byte(key));
                 let (org, user, expires_at) = (OrgId::fixed(k), UserId::fixed(k), Timestamp::from_secs(1));
-                Change::Reservation(id, present.then_some(Reservation { id, address, org, user, expires_at }))
+                Change::Reservation(
+                    id,
+                    present.then_some(Reservation {
+                        id,
+                        address,
+                        org,
+                        user,
+                        expires_at,
+                    }),
+                )
             }
             // A record may change its person and its organization.
             7 if flag => {
                 let external_id = ExternalId::new(&format!("did:test:{key}")).unwrap();
                 let (id, org) = (OrgUserRecordId::fixed(n), OrgId::fixed(k));
-                let row = OrgUserRecord { id, org, external_id, kyc: key > 1, banned: key < 3 };
+                let row = OrgUserRecord {
+                    id,
+                    org,
+                    external_id,
+                    kyc: key > 1,
+                    banned: key < 3,
+                };
                 Change::OrgUserRecord(id, present.then_some(row))
             }
             7 => {
                 let (id, tx_hash, sender) = (VisibilityId::fixed(n), B256::with_last_byte(key), UserId::fixed(k));
-                let row = TxVisibility { id, tx_hash, sender, recipients: Vec::new(), active: flag };
+                let row = TxVisibility {
+                    id,
+                    tx_hash,
+                    sender,
+                    recipients: Vec::new(),
+                    active: flag,
+                };
                 Change::Visibility(id, present.then_some(row))
             }
             8 => {
                 let (id, address) = (ContractId::fixed(n), Address::with_last_byte(key));
                 let (org, since, retired_at) = (OrgId::fixed(k), Timestamp::from_secs(1), Timestamp::from_secs(2));
-                let row = RetiredContract { id, address, org, since, retired_at };
+                let row = RetiredContract {
+                    id,
+                    address,
+                    org,
+                    since,
+                    retired_at,
+                };
                 Change::RetiredContract(id, present.then_some(row))
             }
             9 => {
                 let contract = Arc::new(contract(id, key));
                 let owned_until = flag.then_some(u64::from(key));
-                let row = PastContract { contract, grants: Vec::new(), owned_until };
+                let row = PastContract {
+                    contract,
+                    grants: Vec::new(),
+                    owned_until,
+                };
                 Change::PastContract(row.contract.id, present.then_some(row))
             }
             _ => {
@@ -166,7 +241,13 @@ fn assignment() -> impl Strategy<Value = Vec<(u8, Option<u8>)>> {
     let keys = Just((0..IDS).collect::<Vec<_>>()).prop_shuffle();
     let present = proptest::collection::vec(any::<bool>(), usize::from(IDS));
     (ids, keys, present).prop_map(|(ids, keys, present)| {
-        ids.into_iter().zip(keys.into_iter().zip(present).map(|(key, present)| present.then_some(key))).collect()
+        ids.into_iter()
+            .zip(
+                keys.into_iter()
+                    .zip(present)
+                    .map(|(key, present)| present.then_some(key)),
+            )
+            .collect()
     })
 }
 
@@ -178,8 +259,11 @@ fn tenants() -> impl Strategy<Value = Vec<Change>> {
             tenant: TenantId::fixed(tenant.into()),
             disabled: tenant.is_multiple_of(2),
         };
-        let ids = rows.into_iter().map(|(id, tenant)| (AllowedTenantId::fixed(id.into()), tenant));
-        ids.map(|(id, tenant)| Change::Tenant(id, tenant.map(|tenant| row(id, tenant)))).collect()
+        let ids = rows
+            .into_iter()
+            .map(|(id, tenant)| (AllowedTenantId::fixed(id.into()), tenant));
+        ids.map(|(id, tenant)| Change::Tenant(id, tenant.map(|tenant| row(id, tenant))))
+            .collect()
     })
 }
 
@@ -188,9 +272,21 @@ fn shared() -> impl Strategy<Value = Vec<Change>> {
     assignment().prop_map(|rows| {
         let rows = rows.into_iter().flat_map(|(id, place)| {
             let (id, toggle) = (SharedInfraId::fixed(id.into()), ToggleId::fixed(id.into()));
-            let row = |place| SharedInfra { id, address: Address::with_last_byte(place), pin: None, broken: false };
-            let state = |n: u8| ToggleState { id: toggle, enabled: n > 2, until: Timestamp::from_secs(n.into()) };
-            [Change::SharedInfra(id, place.map(row)), Change::Toggle(toggle, place.map(state))]
+            let row = |place| SharedInfra {
+                id,
+                address: Address::with_last_byte(place),
+                pin: None,
+                broken: false,
+            };
+            let state = |n: u8| ToggleState {
+                id: toggle,
+                enabled: n > 2,
+                until: Timestamp::from_secs(n.into()),
+            };
+            [
+                Change::SharedInfra(id, place.map(row)),
+                Change::Toggle(toggle, place.map(state)),
+            ]
         });
         rows.collect()
     })
@@ -279,7 +375,10 @@ fn a_unique_key_may_move_between_rows_in_any_order() {
         let after = start.apply(Epoch(2), changes);
         let found = after.user_by_external(&user(2, 7).external_id).map(|user| user.id);
         assert_eq!(found, Some(UserId::fixed(2)));
-        assert_eq!(after.contract(Address::with_last_byte(7)).map(|contract| contract.id), Some(ContractId::fixed(2)));
+        assert_eq!(
+            after.contract(Address::with_last_byte(7)).map(|contract| contract.id),
+            Some(ContractId::fixed(2))
+        );
     }
 }
 

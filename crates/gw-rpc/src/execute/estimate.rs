@@ -32,7 +32,9 @@ pub(super) async fn estimate(
     let mut cap = cap(asked, &judged, &request, block, found).await?;
     let mut search: Option<Search> = None;
     for _ in 0..MAX_PROBES {
-        let Some(gas) = search.as_mut().map_or(Some(cap), Search::next) else { break };
+        let Some(gas) = search.as_mut().map_or(Some(cap), Search::next) else {
+            break;
+        };
         request.gas = Some(gas);
         let run = match run(asked, judged, &request, block, TraceScope::Read, found).await {
             // Where a transaction may use less than a block holds, the node runs no more than that.
@@ -57,7 +59,9 @@ pub(super) async fn estimate(
             }
         }
     }
-    Ok(view::local::figure(U256::from(search.map_or(cap, |search| search.found()))))
+    Ok(view::local::figure(U256::from(
+        search.map_or(cap, |search| search.found()),
+    )))
 }
 
 /// The most gas to try: what the caller allows, what a block holds, what the named sender can pay for at the named
@@ -69,11 +73,19 @@ async fn cap(
     block: &Block,
     found: &mut Found,
 ) -> Result<u64, Reply> {
-    let cap = request.gas.unwrap_or(block.gas_limit).min(block.gas_limit).min(MOST_SIMULATED);
+    let cap = request
+        .gas
+        .unwrap_or(block.gas_limit)
+        .min(block.gas_limit)
+        .min(MOST_SIMULATED);
     let price = request.gas_price.or(request.max_fee_per_gas).unwrap_or(0);
-    let (Some(sender), 1..) = (request.from, price) else { return Ok(cap) };
+    let (Some(sender), 1..) = (request.from, price) else {
+        return Ok(cap);
+    };
     let state = asked.state();
-    let balance = found.upstream(state, judged.node(state)?.balance(sender, block.hash)).await;
+    let balance = found
+        .upstream(state, judged.node(state)?.balance(sender, block.hash))
+        .await;
     let balance = balance.map_err(|error| unanswered(state, &error))?;
     let balance = judged.snapshot.shown_balance(sender, block.number, balance);
     let affordable = balance.saturating_sub(request.value.unwrap_or_default()) / U256::from(price);
@@ -92,7 +104,11 @@ impl Search {
     /// A call may pass on 63/64 of its gas, so the first guess leaves that much room.
     fn new(used: u64, cap: u64) -> Self {
         let first = used.saturating_add(used.div_ceil(63)).min(cap);
-        Self { low: used.saturating_sub(1), high: cap, first: (first < cap).then_some(first) }
+        Self {
+            low: used.saturating_sub(1),
+            high: cap,
+            first: (first < cap).then_some(first),
+        }
     }
 
     fn next(&mut self) -> Option<u64> {
@@ -146,7 +162,10 @@ mod tests {
     fn hd3_the_search_is_bounded_and_never_answers_too_little() {
         for least in [50_001, 60_000, 100_000, 5_000_000, 29_999_999] {
             let (found, probes) = run(50_000, 30_000_000, least);
-            assert!(found >= least && probes <= MAX_PROBES, "{least}: {found} after {probes}");
+            assert!(
+                found >= least && probes <= MAX_PROBES,
+                "{least}: {found} after {probes}"
+            );
         }
     }
 

@@ -36,7 +36,10 @@ pub(crate) async fn forward(asked: &Asked, judged: Judged, found: &mut Found) ->
     let pin = match place(judged.permit.call()) {
         Place::State(block) => {
             let block = pinned(state, &judged, block, found).await?;
-            read_at = Some(ReadBlock { number: block.number, time: time(&block) });
+            read_at = Some(ReadBlock {
+                number: block.number,
+                time: time(&block),
+            });
             block.pin()
         }
         // Nothing above the followed head is there; a higher number makes the gateway look once (decision 41).
@@ -74,7 +77,13 @@ pub(crate) async fn forward(asked: &Asked, judged: Judged, found: &mut Found) ->
             (sealed, judged)
         }
     };
-    open(state, &judged, &head, read_at.map_or(head.number, |block| block.number), sealed)
+    open(
+        state,
+        &judged,
+        &head,
+        read_at.map_or(head.number, |block| block.number),
+        sealed,
+    )
 }
 
 /// Where on the chain a call looks.
@@ -92,7 +101,10 @@ fn place(call: &Call) -> Place {
         Call::Balance(_, block) | Call::Nonce(_, block) | Call::Code(_, block) => Place::State(*block),
         Call::Storage { block, .. } | Call::Proof { block, .. } => Place::State(*block),
         Call::Simulate(simulation) => Place::State(simulation.block),
-        Call::Block { block: BlockId::Number(number), .. }
+        Call::Block {
+            block: BlockId::Number(number),
+            ..
+        }
         | Call::BlockTransactionCount(BlockId::Number(number))
         | Call::BlockReceipts(BlockId::Number(number))
         | Call::Transaction(TransactionRef::BlockNumberAndIndex(BlockId::Number(number), _)) => Place::Block(*number),
@@ -129,7 +141,10 @@ pub(super) async fn ask(
         return pending_nonce(state, judged, *address, pin, found).await;
     }
     let node = judged.node(state)?;
-    match found.upstream(state, node.permitted(&judged.permit, call, pin, budget(call))).await {
+    match found
+        .upstream(state, node.permitted(&judged.permit, call, pin, budget(call)))
+        .await
+    {
         Ok(None) => Err(Reply::Internal),
         Ok(Some(Answer::Result(sealed))) => Ok(sealed),
         Ok(Some(Answer::Error(error))) => Err(Reply::NodeError(node_error(ErrorContext::Other, error))),
@@ -146,10 +161,17 @@ async fn pending_nonce(
     pin: Pin,
     found: &mut Found,
 ) -> Result<Sealed<RawJson>, Reply> {
-    let nonce = |block| judged.permit.body(&Call::Nonce(address, block), pin).ok_or(Reply::Internal);
+    let nonce = |block| {
+        judged
+            .permit
+            .body(&Call::Nonce(address, block), pin)
+            .ok_or(Reply::Internal)
+    };
     let pending = BlockId::Tag(BlockTag::Pending);
     let calls = [wire::pending_code(address), nonce(pending)?, nonce(BlockId::LATEST)?];
-    let answers = found.upstream(state, judged.node(state)?.batch(&calls, Budget::Lookup)).await;
+    let answers = found
+        .upstream(state, judged.node(state)?.batch(&calls, Budget::Lookup))
+        .await;
     let mut results = Vec::with_capacity(calls.len());
     for answer in answers.map_err(|error| unanswered(state, &error))? {
         match answer {
@@ -187,7 +209,9 @@ pub(super) async fn ask_of_followed(
 
 /// Whether every block that the answer is about leads to the followed head, after a look at it if one does not.
 async fn followed(state: &Inner, answer: &Sealed<RawJson>, found: &mut Found) -> Result<bool, Reply> {
-    let Some(named) = view::blocks_named(answer) else { return Ok(false) };
+    let Some(named) = view::blocks_named(answer) else {
+        return Ok(false);
+    };
     let all = async || {
         for (number, hash) in &named {
             if !state.node().follows(*number, *hash).await? {
@@ -203,7 +227,10 @@ async fn followed(state: &Inner, answer: &Sealed<RawJson>, found: &mut Found) ->
         state.node().refresh_head().await?;
         all().await
     };
-    found.upstream(state, looked).await.map_err(|error| unanswered(state, &error))
+    found
+        .upstream(state, looked)
+        .await
+        .map_err(|error| unanswered(state, &error))
 }
 
 /// What stands in place of an answer that is not there.
@@ -221,7 +248,12 @@ async fn ask_beside(
 ) -> Result<(Sealed<RawJson>, Sealed<RawJson>), Reply> {
     let code = wire::body(&Call::Code(address, BlockId::LATEST), pin).ok_or(Reply::Internal)?;
     let body = judged.permit.body(judged.permit.call(), pin).ok_or(Reply::Internal)?;
-    let answers = found.upstream(state, judged.node(state)?.batch(&[code, body], budget(judged.permit.call()))).await;
+    let answers = found
+        .upstream(
+            state,
+            judged.node(state)?.batch(&[code, body], budget(judged.permit.call())),
+        )
+        .await;
     let mut answers = answers.map_err(|error| unanswered(state, &error))?.into_iter();
     match (answers.next(), answers.next()) {
         (Some(Answer::Result(code)), Some(Answer::Result(answer))) => Ok((code, answer)),
@@ -244,7 +276,10 @@ fn untagged(judged: &Judged, code: Sealed<RawJson>) -> Result<Disclosed, Reply> 
 /// Opens an answer that was read at the block of this number.
 fn open(state: &Inner, judged: &Judged, head: &Head, at: u64, sealed: Sealed<RawJson>) -> Result<Disclosed, Reply> {
     let viewer = judged.viewer(state);
-    let published = viewer.knobs().hide_base_fee.then(|| view::published_price(head.gas_price));
+    let published = viewer
+        .knobs()
+        .hide_base_fee
+        .then(|| view::published_price(head.gas_price));
     Ok(match judged.permit.call() {
         Call::Plain(Method::Syncing) => view::syncing(sealed),
         Call::Plain(Method::ProtocolVersion) => view::text(sealed),
@@ -300,11 +335,18 @@ mod tests {
             Call::Code(address, BlockId::LATEST),
             Call::Transaction(TransactionRef::Hash(Default::default())),
             Call::Receipt(Default::default()),
-            Call::Block { block: BlockId::LATEST, full: true },
+            Call::Block {
+                block: BlockId::LATEST,
+                full: true,
+            },
         ] {
             assert_eq!(budget(&lookup), Budget::Lookup, "{lookup:?}");
         }
-        let history = Call::FeeHistory { count: 1024, newest: BlockId::LATEST, percentiles: None };
+        let history = Call::FeeHistory {
+            count: 1024,
+            newest: BlockId::LATEST,
+            percentiles: None,
+        };
         for computed in [Call::BlockReceipts(BlockId::LATEST), history] {
             assert_eq!(budget(&computed), Budget::Forward, "{computed:?}");
         }

@@ -19,10 +19,18 @@ pub(crate) fn metadata(state: &Inner, method: Method) -> Result<Disclosed, Reply
         Method::GasPrice => {
             let price = head(state)?.gas_price;
             let hides = state.knobs().hide_base_fee;
-            Ok(view::local::figure(if hides { view::published_price(price) } else { price }))
+            Ok(view::local::figure(if hides {
+                view::published_price(price)
+            } else {
+                price
+            }))
         }
         Method::NetVersion => Ok(view::local::net_version(state.node().chain_id())),
-        Method::NetListening => Ok(if state.node().head().is_some() { Disclosed::TRUE } else { Disclosed::FALSE }),
+        Method::NetListening => Ok(if state.node().head().is_some() {
+            Disclosed::TRUE
+        } else {
+            Disclosed::FALSE
+        }),
         Method::ClientVersion => Ok(view::local::client_version()),
         _ => Err(Reply::Internal),
     }

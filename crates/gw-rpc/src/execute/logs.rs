@@ -52,7 +52,13 @@ pub(super) async fn logs(
     let needed = view::parties_needed(&judged.viewer(state), filter, &sealed);
     let parties = parties(asked, &judged, &needed, found).await?;
     let judged = asked.again(judged)?;
-    match view::logs(&judged.viewer(state), filter, judged.permit.shared_logs_only(), &parties, sealed) {
+    match view::logs(
+        &judged.viewer(state),
+        filter,
+        judged.permit.shared_logs_only(),
+        &parties,
+        sealed,
+    ) {
         LogsAnswer::NotPermitted => Err(judged.denied(DenyReason::ContractNotPermitted)),
         LogsAnswer::Rows(_, count) if count > MAX_ROWS => {
             Err(judged.invalid(ParamError::limit("too many results: 10000 at most")))
@@ -69,7 +75,9 @@ async fn bounded(
     found: &mut Found,
 ) -> Result<Option<(LogFilter, Pin)>, Reply> {
     let state = asked.state();
-    let LogRange::Range { from, to } = filter.range else { return Ok(Some((filter.clone(), head(state)?.pin()))) };
+    let LogRange::Range { from, to } = filter.range else {
+        return Ok(Some((filter.clone(), head(state)?.pin())));
+    };
     let from = number(asked, judged, from, found).await?;
     let to = number(asked, judged, to, found).await?;
     if from > to {
@@ -82,8 +90,19 @@ async fn bounded(
         raise(state, to, found).await?;
     }
     let head = head(state)?.pin();
-    let range = LogRange::Range { from: BlockId::Number(from), to: BlockId::Number(to.min(head.number)) };
-    Ok((from <= head.number).then(|| (LogFilter { range, ..filter.clone() }, head)))
+    let range = LogRange::Range {
+        from: BlockId::Number(from),
+        to: BlockId::Number(to.min(head.number)),
+    };
+    Ok((from <= head.number).then(|| {
+        (
+            LogFilter {
+                range,
+                ..filter.clone()
+            },
+            head,
+        )
+    }))
 }
 
 async fn number(asked: &Asked, judged: &Judged, block: BlockId, found: &mut Found) -> Result<u64, Reply> {
@@ -111,11 +130,15 @@ async fn parties(
     for of_block in needed.chunk_by(|one, next| one.block_hash == next.block_hash) {
         match of_block {
             [first, ..] if of_block.len() >= WHOLE_BLOCK => {
-                let block = BlockId::Hash { hash: first.block_hash, require_canonical: false };
+                let block = BlockId::Hash {
+                    hash: first.block_hash,
+                    require_canonical: false,
+                };
                 calls.extend(wire::body(&Call::Block { block, full: true }, pin));
             }
             few => calls.extend(
-                few.iter().filter_map(|one| wire::body(&Call::Transaction(TransactionRef::Hash(one.tx_hash)), pin)),
+                few.iter()
+                    .filter_map(|one| wire::body(&Call::Transaction(TransactionRef::Hash(one.tx_hash)), pin)),
             ),
         }
     }
@@ -136,7 +159,11 @@ async fn parties(
             answers => answers,
         }
     };
-    for answer in found.upstream(state, each).await.map_err(|error| unanswered(state, &error))? {
+    for answer in found
+        .upstream(state, each)
+        .await
+        .map_err(|error| unanswered(state, &error))?
+    {
         // A transaction the node does not give is somebody else's.
         if let Answer::Result(sealed) = answer {
             known.learn(&sealed);

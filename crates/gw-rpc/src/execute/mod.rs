@@ -34,10 +34,16 @@ async fn pinned(state: &Inner, judged: &Judged, block: BlockId, found: &mut Foun
     if let BlockId::Tag(gw_evm::BlockTag::Latest | gw_evm::BlockTag::Pending) = block {
         return Ok(head(state)?.block);
     }
-    let named =
-        found.upstream(state, judged.node(state)?.block(block)).await.map_err(|error| unanswered(state, &error))?;
+    let named = found
+        .upstream(state, judged.node(state)?.block(block))
+        .await
+        .map_err(|error| unanswered(state, &error))?;
     named.ok_or_else(|| {
-        let error = RawError { code: -32000, message: String::new(), data: None };
+        let error = RawError {
+            code: -32000,
+            message: String::new(),
+            data: None,
+        };
         Reply::NodeError(node_error(ErrorContext::Other, Sealed::new(error)))
     })
 }
@@ -59,6 +65,9 @@ pub(crate) fn unanswered(state: &Inner, error: &NodeError) -> Reply {
         state.meters.crowded();
         return Reply::Busy(DenyReason::ConcurrencyLimited);
     }
-    tracing::warn!(error = error as &dyn std::error::Error, "the node did not answer a call");
+    tracing::warn!(
+        error = error as &dyn std::error::Error,
+        "the node did not answer a call"
+    );
     Reply::NodeUnreachable
 }

@@ -21,11 +21,18 @@ pub(crate) async fn pass(asked: &Asked, judged: Judged, found: &mut Found) -> Re
     let body = judged.permit.body(judged.permit.call(), pin).ok_or(Reply::Internal)?;
     let node = judged.node(state)?;
     // Once the node was asked, "try again" would be the wrong word.
-    judged.hold.ready_once().await.map_err(|full| unanswered(state, &full.into()))?;
-    let answer = found.upstream(state, node.send(&body, Resend::Never)).await.map_err(|error| match error {
-        NodeError::NoRoom(_) => Reply::NodeUnreachable,
-        error => unanswered(state, &error),
-    })?;
+    judged
+        .hold
+        .ready_once()
+        .await
+        .map_err(|full| unanswered(state, &full.into()))?;
+    let answer = found
+        .upstream(state, node.send(&body, Resend::Never))
+        .await
+        .map_err(|error| match error {
+            NodeError::NoRoom(_) => Reply::NodeUnreachable,
+            error => unanswered(state, &error),
+        })?;
     let judged = asked.again(judged)?;
     match answer {
         Answer::Result(sealed) => Ok(view::unexamined(&judged.permit, sealed)),

@@ -23,7 +23,9 @@ use gw_types::{Address, DenyReason};
 use std::{borrow::Cow, collections::BTreeSet};
 
 pub(crate) async fn simulate(asked: &Asked, judged: Judged, found: &mut Found) -> Result<Disclosed, Reply> {
-    let Call::Simulate(simulation) = judged.permit.call() else { return Err(Reply::Internal) };
+    let Call::Simulate(simulation) = judged.permit.call() else {
+        return Err(Reply::Internal);
+    };
     let Simulation { kind, request, block } = Simulation::clone(simulation);
     let block = pinned(asked.state(), &judged, block, found).await?;
     match kind {
@@ -55,7 +57,9 @@ async fn access_list(
     loop {
         let run = run(asked, judged, &request, block, TraceScope::AccessList, found).await?;
         tried += 1;
-        let list = run.verdict.access_list(&run.judged.viewer(asked.state()), &request, block.coinbase);
+        let list = run
+            .verdict
+            .access_list(&run.judged.viewer(asked.state()), &request, block.coinbase);
         if tried == LISTS || list == request.access_list.clone().unwrap_or_default() {
             return Ok(view::access_list(&run.verdict, &list));
         }
@@ -94,7 +98,9 @@ pub(super) async fn run(
         let node = judged.node(state)?;
         let began = judged.now;
         let shown = judged.snapshot.visible_state(block.number).with_new(&new);
-        let traced = found.upstream(state, node.trace(&request, block.pin(), scope, &shown)).await;
+        let traced = found
+            .upstream(state, node.trace(&request, block.pin(), scope, &shown))
+            .await;
         judged = asked.again(judged)?;
         if traced.is_ok() {
             state.pauses.came_back(began);
@@ -129,7 +135,10 @@ pub(super) const MOST_SIMULATED: u64 = 50_000_000;
 /// At most what a block holds, as it could never be sent.
 fn bounded(request: &CallRequest, block: &Block) -> CallRequest {
     let most = block.gas_limit.min(MOST_SIMULATED);
-    CallRequest { gas: request.gas.map(|gas| gas.min(most)), ..request.clone() }
+    CallRequest {
+        gas: request.gas.map(|gas| gas.min(most)),
+        ..request.clone()
+    }
 }
 
 /// `HIDE_BASE_FEE`: a simulation names no price. Whether the node would take a price, and what GASPRICE makes of a limit,
@@ -138,8 +147,12 @@ fn priceless<'r>(state: &Inner, request: &'r CallRequest) -> Cow<'r, CallRequest
     if !state.knobs().hide_base_fee {
         return Cow::Borrowed(request);
     }
-    let unpriced =
-        CallRequest { gas_price: None, max_fee_per_gas: None, max_priority_fee_per_gas: None, ..request.clone() };
+    let unpriced = CallRequest {
+        gas_price: None,
+        max_fee_per_gas: None,
+        max_priority_fee_per_gas: None,
+        ..request.clone()
+    };
     Cow::Owned(unpriced)
 }
 
@@ -158,11 +171,25 @@ pub(crate) fn judge_run(
     }
     let facts = facts(block);
     if judged.permit.beside().is_some() {
-        found.stopped =
-            stopped_at(&judged.snapshot, &judged.permit, &trace, &facts, judged.now, state.knobs()).or(found.stopped);
+        found.stopped = stopped_at(
+            &judged.snapshot,
+            &judged.permit,
+            &trace,
+            &facts,
+            judged.now,
+            state.knobs(),
+        )
+        .or(found.stopped);
     }
-    judge_trace(&judged.snapshot, &judged.permit, trace, &facts, judged.now, state.knobs())
-        .map_err(|reason| judged.denied(reason))
+    judge_trace(
+        &judged.snapshot,
+        &judged.permit,
+        trace,
+        &facts,
+        judged.now,
+        state.knobs(),
+    )
+    .map_err(|reason| judged.denied(reason))
 }
 
 /// The same trace, by the policy of this moment (HD20).
@@ -173,12 +200,22 @@ pub(crate) fn judge_again(
     block: &Block,
 ) -> Result<TraceVerdict, Reply> {
     verdict
-        .again(&judged.snapshot, &judged.permit, &facts(block), judged.now, state.knobs())
+        .again(
+            &judged.snapshot,
+            &judged.permit,
+            &facts(block),
+            judged.now,
+            state.knobs(),
+        )
         .map_err(|reason| judged.denied(reason))
 }
 
 fn facts(block: &Block) -> TraceFacts {
-    TraceFacts { coinbase: block.coinbase, number: block.number, time: time(block) }
+    TraceFacts {
+        coinbase: block.coinbase,
+        number: block.number,
+        time: time(block),
+    }
 }
 
 /// HD15: the node would not run it. In known words that is the answer; in any other there is no trace.

@@ -90,8 +90,18 @@ impl Connection {
     pub(crate) fn begin(state: Arc<Inner>, origin: Origin, seat: Seat) -> Arc<Self> {
         let (sender, queue) = mpsc::unbounded_channel();
         let outbox = Outbox::new(sender, state.sockets.end.child_token());
-        let who = Mutex::new(Who { origin: Arc::new(origin), basis: MembershipBasis::default(), seat });
-        let this = Self { state, who, subscriptions: Arc::default(), outbox, queue: Mutex::new(Some(queue)) };
+        let who = Mutex::new(Who {
+            origin: Arc::new(origin),
+            basis: MembershipBasis::default(),
+            seat,
+        });
+        let this = Self {
+            state,
+            who,
+            subscriptions: Arc::default(),
+            outbox,
+            queue: Mutex::new(Some(queue)),
+        };
         this.note_basis();
         Arc::new(this)
     }
@@ -137,7 +147,9 @@ impl Connection {
     fn stands(&self) -> Option<Arc<Origin>> {
         let (pinned, now) = (self.state.feed().pin(), self.state.clock().now());
         let who = self.who();
-        let Ok(Caller::User(user)) = who.origin.caller(&pinned.snapshot, now) else { return None };
+        let Ok(Caller::User(user)) = who.origin.caller(&pinned.snapshot, now) else {
+            return None;
+        };
         let stands = pinned.fresh && who.origin.is_in_time(now) && who.basis.holds(&pinned.snapshot, user.id, now);
         stands.then(|| Arc::clone(&who.origin))
     }
@@ -148,12 +160,16 @@ impl Connection {
         let mut who = self.who();
         let mut origin = Origin::clone(&who.origin);
         origin.present(&self.state.edge, token, now).map_err(Stranger::Token)?;
-        let caller = origin.caller(&pinned.snapshot, now).map_err(|_| Stranger::Token(AuthError::Invalid))?;
+        let caller = origin
+            .caller(&pinned.snapshot, now)
+            .map_err(|_| Stranger::Token(AuthError::Invalid))?;
         match who.origin.subject() {
             Some(subject) if origin.subject() != Some(subject) => return Err(Stranger::OtherSubject),
             Some(_) => {}
             None => {
-                let Caller::User(user) = caller else { return Err(Stranger::Token(AuthError::Invalid)) };
+                let Caller::User(user) = caller else {
+                    return Err(Stranger::Token(AuthError::Invalid));
+                };
                 let seat = self.state.sockets.change_seat(&who.seat, Party::User(user.id));
                 who.seat = seat.ok_or(Stranger::Crowded)?;
                 who.basis = MembershipBasis::of(&pinned.snapshot, user.id, who.origin.named.org(), now);
@@ -165,12 +181,16 @@ impl Connection {
 
     /// Answers `gateway_authenticate`, and whether it was good. A bad one changes nothing.
     async fn authenticate(&self, body: &[u8]) -> Option<bool> {
-        let Ok(Incoming::Single(call)) = envelope::parse(body, 0) else { return None };
+        let Ok(Incoming::Single(call)) = envelope::parse(body, 0) else {
+            return None;
+        };
         if call.method != AUTHENTICATE {
             return None;
         }
         let id = call.id.as_json().to_owned();
-        let token = call.params.and_then(|raw| serde_json::from_str::<[String; 1]>(raw.get()).ok());
+        let token = call
+            .params
+            .and_then(|raw| serde_json::from_str::<[String; 1]>(raw.get()).ok());
         let taken = match token {
             Some([token]) => self.introduce(&token),
             None => Err(Stranger::Token(AuthError::Missing)),
@@ -284,7 +304,11 @@ async fn attend(connection: &Arc<Connection>, mut stream: SplitStream<WebSocket>
         connection.outbox.end_after_said(why);
         return connection.outbox.ended().await;
     }
-    tokio::join!(hear(connection, stream), subscriptions::deliver(connection), watch(connection));
+    tokio::join!(
+        hear(connection, stream),
+        subscriptions::deliver(connection),
+        watch(connection)
+    );
 }
 
 /// Reads until the other side leaves, then ends the connection for the other two.
@@ -306,7 +330,9 @@ async fn await_authentication(connection: &Arc<Connection>, stream: &mut SplitSt
             }
         }
     };
-    tokio::time::timeout(INTRODUCTION, authenticated).await.unwrap_or(Err(Ending::Unauthenticated))
+    tokio::time::timeout(INTRODUCTION, authenticated)
+        .await
+        .unwrap_or(Err(Ending::Unauthenticated))
 }
 
 /// WS-6: looks whether the connection may stay, at each change of policy and as time passes.
@@ -332,7 +358,9 @@ async fn listen(connection: &Arc<Connection>, mut stream: SplitStream<WebSocket>
             continue;
         }
         // The semaphore is never closed.
-        let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return };
+        let Ok(permit) = Arc::clone(&room).acquire_owned().await else {
+            return;
+        };
         let this = Arc::clone(connection);
         calls.spawn(async move {
             this.answer(body).await;
@@ -344,13 +372,16 @@ async fn listen(connection: &Arc<Connection>, mut stream: SplitStream<WebSocket>
 
 /// Whether it is worth looking closer.
 fn is_introduction(body: &[u8]) -> bool {
-    body.windows(AUTHENTICATE.len()).any(|part| part == AUTHENTICATE.as_bytes())
+    body.windows(AUTHENTICATE.len())
+        .any(|part| part == AUTHENTICATE.as_bytes())
 }
 
 /// The next message, text or bytes alike.
 async fn read(stream: &mut SplitStream<WebSocket>) -> Result<Bytes, Ending> {
     loop {
-        let message = tokio::time::timeout(SILENCE, stream.next()).await.map_err(|_| Ending::Gone)?;
+        let message = tokio::time::timeout(SILENCE, stream.next())
+            .await
+            .map_err(|_| Ending::Gone)?;
         match message {
             Some(Ok(Message::Text(text))) => return Ok(Bytes::from(text)),
             Some(Ok(Message::Binary(bytes))) => return Ok(bytes),

@@ -38,8 +38,14 @@ pub(crate) struct Owner {
 impl Owner {
     /// Whoever the permit was for.
     pub(crate) fn of(judged: &Judged) -> Result<Self, Reply> {
-        let user = judged.permit.user().ok_or_else(|| judged.denied(DenyReason::AuthRequired))?;
-        Ok(Self { user, org: judged.permit.org() })
+        let user = judged
+            .permit
+            .user()
+            .ok_or_else(|| judged.denied(DenyReason::AuthRequired))?;
+        Ok(Self {
+            user,
+            org: judged.permit.org(),
+        })
     }
 }
 
@@ -70,14 +76,24 @@ impl Filters {
         if own >= PER_USER || known.len() >= IN_ALL {
             return Err(LiveFault::TooManyFilters);
         }
-        known.insert(id, Filter { owner, basis, used: now, stream: Arc::new(Turn::new(stream)) });
+        known.insert(
+            id,
+            Filter {
+                owner,
+                basis,
+                used: now,
+                stream: Arc::new(Turn::new(stream)),
+            },
+        );
         Ok(())
     }
 
     /// The caller's own filter of this name. Foreign, expired, unknown, and made on a membership that is over, are one.
     fn find(&self, id: Option<LiveId>, owner: Owner, judged: &Judged) -> Result<Arc<Turn<Stream>>, LiveFault> {
         let mut known = self.known();
-        let filter = id.and_then(|id| known.get_mut(&id)).filter(|filter| filter.is_of(owner, judged));
+        let filter = id
+            .and_then(|id| known.get_mut(&id))
+            .filter(|filter| filter.is_of(owner, judged));
         let filter = filter.ok_or(LiveFault::NoFilter)?;
         filter.used = judged.now;
         Ok(Arc::clone(&filter.stream))
@@ -103,7 +119,9 @@ impl Filter {
 
 /// A permitted call of class LIVE. Filters are their owner's, subscriptions their connection's.
 pub(crate) async fn answer(asked: &Asked, judged: &Judged, found: &mut Found) -> Result<Disclosed, Reply> {
-    let Call::Live(live) = judged.permit.call() else { return Err(Reply::Internal) };
+    let Call::Live(live) = judged.permit.call() else {
+        return Err(Reply::Internal);
+    };
     let (state, owner) = (asked.state(), Owner::of(judged)?);
     match live {
         Live::NewFilter(filter) => create(asked, judged, owner, Topic::Logs(filter.clone()), found).await,
@@ -119,7 +137,9 @@ pub(crate) async fn answer(asked: &Asked, judged: &Judged, found: &mut Found) ->
         Live::Logs(id) => {
             let stream = state.filters.find(*id, owner, judged).map_err(Reply::Live)?;
             let topic = stream.lock().await.topic.clone();
-            let Topic::Logs(filter) = topic else { return Err(Reply::Live(LiveFault::NoFilter)) };
+            let Topic::Logs(filter) = topic else {
+                return Err(Reply::Live(LiveFault::NoFilter));
+            };
             let asked = Asked::reading(state, asked.origin(), Method::GetLogs, Call::Logs(filter));
             let judged = asked.judge()?;
             execute::forward(&asked, judged, found).await
@@ -129,7 +149,11 @@ pub(crate) async fn answer(asked: &Asked, judged: &Judged, found: &mut Found) ->
             Ok(if removed { Disclosed::TRUE } else { Disclosed::FALSE })
         }
         Live::Subscribe(topic) => {
-            let message = asked.origin().message.as_ref().ok_or(Reply::Live(LiveFault::NoConnection))?;
+            let message = asked
+                .origin()
+                .message
+                .as_ref()
+                .ok_or(Reply::Live(LiveFault::NoConnection))?;
             // Whoever may not read it is told so now, in the words of the read.
             Stream::question(state, asked.origin(), topic).judge()?;
             let stream = Stream::begin(state, topic.clone(), found).await?;
@@ -138,8 +162,16 @@ pub(crate) async fn answer(asked: &Asked, judged: &Judged, found: &mut Found) ->
             Ok(view::local::live_id(id))
         }
         Live::Unsubscribe(id) => {
-            let message = asked.origin().message.as_ref().ok_or(Reply::Live(LiveFault::NoConnection))?;
-            if message.unsubscribe(*id) { Ok(Disclosed::TRUE) } else { Err(Reply::Live(LiveFault::NoSubscription)) }
+            let message = asked
+                .origin()
+                .message
+                .as_ref()
+                .ok_or(Reply::Live(LiveFault::NoConnection))?;
+            if message.unsubscribe(*id) {
+                Ok(Disclosed::TRUE)
+            } else {
+                Err(Reply::Live(LiveFault::NoSubscription))
+            }
         }
     }
 }

@@ -11,7 +11,9 @@ pub(crate) struct MembershipBasis(Vec<(OrgId, MembershipId)>);
 impl MembershipBasis {
     /// The user's memberships that count now, in one organization or in all.
     pub(crate) fn of(snapshot: &Snapshot, user: UserId, org: Option<OrgId>, now: Timestamp) -> Self {
-        let held = snapshot.active_memberships(user, now).map(|(held, group)| (group.org, held.id));
+        let held = snapshot
+            .active_memberships(user, now)
+            .map(|(held, group)| (group.org, held.id));
         let is_wanted = |of: OrgId| org.is_none_or(|org| org == of);
         let known = |of: OrgId| of != Organization::ANONYMOUS && snapshot.organization(of).is_some();
         Self(held.filter(|(of, _)| is_wanted(*of) && known(*of)).collect())

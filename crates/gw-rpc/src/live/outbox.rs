@@ -50,7 +50,10 @@ impl Ending {
             // The protocol library echoes the close frame by itself.
             Self::Closed | Self::Gone => return None,
         };
-        Some(CloseFrame { code, reason: reason.into() })
+        Some(CloseFrame {
+            code,
+            reason: reason.into(),
+        })
     }
 }
 
@@ -74,7 +77,12 @@ pub(crate) struct Outbox {
 
 impl Outbox {
     pub(crate) fn new(queue: UnboundedSender<Out>, end: CancellationToken) -> Self {
-        Self { queue, waiting: AtomicUsize::new(0), why: OnceLock::new(), end }
+        Self {
+            queue,
+            waiting: AtomicUsize::new(0),
+            why: OnceLock::new(),
+            end,
+        }
     }
 
     /// Takes a text to be written, or ends the connection if too much waits already.
@@ -123,7 +131,11 @@ impl Outbox {
                 },
                 _ = ping.tick() => Message::Ping(Default::default()),
             };
-            let length = if let Message::Text(text) = &message { text.len() } else { 0 };
+            let length = if let Message::Text(text) = &message {
+                text.len()
+            } else {
+                0
+            };
             let sent = tokio::select! {
                 biased;
                 () = self.ended() => break,

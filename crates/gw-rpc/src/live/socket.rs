@@ -47,17 +47,27 @@ pub(crate) struct Seat {
 
 impl Sockets {
     pub(crate) fn new(end: CancellationToken) -> Self {
-        Self { open: InFlight::new(PER_USER, PER_ADDRESS), room: Arc::new(Semaphore::new(IN_ALL)), end }
+        Self {
+            open: InFlight::new(PER_USER, PER_ADDRESS),
+            room: Arc::new(Semaphore::new(IN_ALL)),
+            end,
+        }
     }
 
     fn seat(&self, party: Party) -> Option<Seat> {
         let room = Arc::clone(&self.room).try_acquire_owned().ok()?;
-        Some(Seat { _slot: self.open.take(party)?, _room: Arc::new(room) })
+        Some(Seat {
+            _slot: self.open.take(party)?,
+            _room: Arc::new(room),
+        })
     }
 
     /// The seat of the user that a connection turned out to be.
     pub(crate) fn change_seat(&self, seat: &Seat, party: Party) -> Option<Seat> {
-        Some(Seat { _slot: self.open.take(party)?, _room: Arc::clone(&seat._room) })
+        Some(Seat {
+            _slot: self.open.take(party)?,
+            _room: Arc::clone(&seat._room),
+        })
     }
 }
 
@@ -106,9 +116,18 @@ pub(crate) async fn open(State(state): State<RpcState>, request: Request) -> Res
 /// The token among the subprotocols, and the one to answer with: browsers want one of theirs back. Another than the
 /// token's, where there is one, so that the token does not travel back.
 fn protocols(headers: &HeaderMap) -> (Option<String>, Option<HeaderValue>) {
-    let offered = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|value| value.to_str().ok());
+    let offered = headers
+        .get_all(header::SEC_WEBSOCKET_PROTOCOL)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
     let offered: Vec<&str> = offered.flat_map(|value| value.split(',')).map(str::trim).collect();
-    let token = offered.iter().find_map(|name| name.strip_prefix(BEARER)).map(str::to_owned);
-    let plain = offered.iter().find(|name| !name.starts_with(BEARER)).or(offered.first());
+    let token = offered
+        .iter()
+        .find_map(|name| name.strip_prefix(BEARER))
+        .map(str::to_owned);
+    let plain = offered
+        .iter()
+        .find(|name| !name.starts_with(BEARER))
+        .or(offered.first());
     (token, plain.and_then(|name| HeaderValue::from_str(name).ok()))
 }

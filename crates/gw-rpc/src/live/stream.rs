@@ -51,7 +51,13 @@ impl Stream {
     /// From the next block on.
     pub(crate) async fn begin(state: &Inner, topic: Topic, found: &mut Found) -> Result<Self, Reply> {
         let trail = trail(state, found).await?;
-        Ok(Self { topic, next: trail.end(), trail, given: VecDeque::new(), given_bytes: 0 })
+        Ok(Self {
+            topic,
+            next: trail.end(),
+            trail,
+            given: VecDeque::new(),
+            given_bytes: 0,
+        })
     }
 
     /// The question that stands behind the topic, about no block in particular: whoever may not ask it gets nothing.
@@ -112,9 +118,19 @@ impl Stream {
     /// WS-4: what was delivered and left the chain is taken back; what was delivered already does not come again.
     fn deliver(&mut self, trail: &Trail, rows: Vec<Item>) -> Vec<Disclosed> {
         let is_lost = |item: &Item| trail.lost(item.block_number, item.block_hash);
-        let mut out: Vec<Disclosed> = self.given.iter().rev().filter(|item| is_lost(item)).map(Item::removed).collect();
+        let mut out: Vec<Disclosed> = self
+            .given
+            .iter()
+            .rev()
+            .filter(|item| is_lost(item))
+            .map(Item::removed)
+            .collect();
         self.given.retain(|item| !is_lost(item));
-        let known: HashSet<(B256, u64)> = self.given.iter().map(|item| (item.block_hash, item.log_index)).collect();
+        let known: HashSet<(B256, u64)> = self
+            .given
+            .iter()
+            .map(|item| (item.block_hash, item.log_index))
+            .collect();
         for item in rows {
             if !known.contains(&(item.block_hash, item.log_index)) {
                 out.push(item.row.clone());
@@ -137,7 +153,10 @@ impl Stream {
 }
 
 async fn trail(state: &Inner, found: &mut Found) -> Result<Arc<Trail>, Reply> {
-    found.upstream(state, state.node().trail()).await.map_err(|error| execute::unanswered(state, &error))
+    found
+        .upstream(state, state.node().trail())
+        .await
+        .map_err(|error| execute::unanswered(state, &error))
 }
 
 /// `eth_getLogs` of the caller's own criteria between two blocks. Too many rows for one answer: of fewer blocks, and
@@ -152,7 +171,10 @@ async fn read(
     let LogRange::Range { from, to } = filter.range else {
         // One block, and it is of the past.
         Stream::question(state, origin, &Topic::Logs(filter.clone())).judge()?;
-        return Ok(Read { rows: Ok(Vec::new()), to: blocks.end.saturating_sub(1) });
+        return Ok(Read {
+            rows: Ok(Vec::new()),
+            to: blocks.end.saturating_sub(1),
+        });
     };
     let newest = blocks.end.saturating_sub(1);
     let first = number(from).map_or(blocks.start, |from| from.max(blocks.start));
@@ -161,15 +183,39 @@ async fn read(
         let end = number(to).map_or(last, |to| to.min(last));
         if first > end {
             Stream::question(state, origin, &Topic::Logs(filter.clone())).judge()?;
-            return Ok(Read { rows: Ok(Vec::new()), to: last.max(blocks.start.saturating_sub(1)).min(newest) });
+            return Ok(Read {
+                rows: Ok(Vec::new()),
+                to: last.max(blocks.start.saturating_sub(1)).min(newest),
+            });
         }
-        let range = LogRange::Range { from: BlockId::Number(first), to: BlockId::Number(end) };
-        let asked = Asked::reading(state, origin, Method::GetLogs, Call::Logs(LogFilter { range, ..filter.clone() }));
+        let range = LogRange::Range {
+            from: BlockId::Number(first),
+            to: BlockId::Number(end),
+        };
+        let asked = Asked::reading(
+            state,
+            origin,
+            Method::GetLogs,
+            Call::Logs(LogFilter {
+                range,
+                ..filter.clone()
+            }),
+        );
         let judged = asked.judge()?;
         match execute::forward(&asked, judged, found).await {
-            Ok(answer) => return Ok(Read { rows: Ok(view::rows(&answer)), to: last }),
+            Ok(answer) => {
+                return Ok(Read {
+                    rows: Ok(view::rows(&answer)),
+                    to: last,
+                });
+            }
             // Decision 20: nothing of one's own there. What comes later may be.
-            Err(denied @ Reply::Denied(_)) => return Ok(Read { rows: Err(denied), to: last }),
+            Err(denied @ Reply::Denied(_)) => {
+                return Ok(Read {
+                    rows: Err(denied),
+                    to: last,
+                });
+            }
             Err(Reply::Invalid(invalid)) if invalid.error.code() == TOO_MUCH && end > first => {
                 last = first + (end - first) / 2;
             }
@@ -183,12 +229,21 @@ const TOO_MUCH: i32 = -32005;
 
 /// Where a criterion bounds what comes; a tag does not.
 fn number(block: BlockId) -> Option<u64> {
-    if let BlockId::Number(number) = block { Some(number) } else { None }
+    if let BlockId::Number(number) = block {
+        Some(number)
+    } else {
+        None
+    }
 }
 
 /// The caller's own `eth_getBlockByNumber`, hashes only.
 fn block(state: &Arc<Inner>, origin: &Arc<Origin>, block: BlockId) -> Asked {
-    Asked::reading(state, origin, Method::GetBlockByNumber, Call::Block { block, full: false })
+    Asked::reading(
+        state,
+        origin,
+        Method::GetBlockByNumber,
+        Call::Block { block, full: false },
+    )
 }
 
 /// A block as `newHeads` shows it to this caller; nothing if it is gone meanwhile.
@@ -198,7 +253,14 @@ pub(crate) async fn header(
     hash: B256,
     found: &mut Found,
 ) -> Result<Option<Disclosed>, Reply> {
-    let asked = block(state, origin, BlockId::Hash { hash, require_canonical: false });
+    let asked = block(
+        state,
+        origin,
+        BlockId::Hash {
+            hash,
+            require_canonical: false,
+        },
+    );
     let judged = asked.judge()?;
     Ok(view::header(&execute::forward(&asked, judged, found).await?))
 }

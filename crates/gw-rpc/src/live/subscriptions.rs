@@ -52,7 +52,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Message {
     pub(crate) fn new(of: &Arc<Subscriptions>) -> Self {
-        Self { of: Arc::clone(of), made: Mutex::default() }
+        Self {
+            of: Arc::clone(of),
+            made: Mutex::default(),
+        }
     }
 
     pub(crate) fn subscribe(&self, id: LiveId, stream: Stream) -> Result<(), LiveFault> {
@@ -60,7 +63,11 @@ impl Message {
         if known.len() >= PER_CONNECTION {
             return Err(LiveFault::TooManySubscriptions);
         }
-        known.push(Subscription { id, begun: false, stream: Arc::new(Turn::new(stream)) });
+        known.push(Subscription {
+            id,
+            begun: false,
+            stream: Arc::new(Turn::new(stream)),
+        });
         lock(&self.made).push(id);
         Ok(())
     }
@@ -87,7 +94,11 @@ impl Message {
 
 impl Subscriptions {
     fn begun(&self) -> Vec<Subscription> {
-        lock(&self.known).iter().filter(|subscription| subscription.begun).cloned().collect()
+        lock(&self.known)
+            .iter()
+            .filter(|subscription| subscription.begun)
+            .cloned()
+            .collect()
     }
 
     fn has(&self, id: LiveId) -> bool {
@@ -116,7 +127,9 @@ pub(crate) async fn deliver(connection: &Arc<Connection>) {
 async fn one(connection: &Arc<Connection>, subscription: &Subscription) -> bool {
     let state = connection.state();
     // Each delivery is by the right of its moment (HD20); whoever lost it gets nothing, and the connection ends.
-    let Some(origin) = connection.standing() else { return true };
+    let Some(origin) = connection.standing() else {
+        return true;
+    };
     // Without a head there is no news; the next one wakes us.
     if state.node().head().is_none() {
         return true;
@@ -126,7 +139,9 @@ async fn one(connection: &Arc<Connection>, subscription: &Subscription) -> bool 
     // The pause of the key it would be asked by. Whoever may not ask at all is found out below.
     if state.breakers.any_open(state.clock().now())
         && let Ok(judged) = stream.question_now(state, &origin).judge()
-        && judged.node(state).is_ok_and(|node| state.breakers.is_open(node.key_id(), judged.now))
+        && judged
+            .node(state)
+            .is_ok_and(|node| state.breakers.is_open(node.key_id(), judged.now))
     {
         return false;
     }

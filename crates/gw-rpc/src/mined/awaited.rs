@@ -43,7 +43,11 @@ pub(super) async fn places<'a>(
     let mut blocks = BTreeMap::new();
     if let Some(last) = last.filter(|last| head.number.saturating_sub(last.number) <= DEPTH) {
         let listings = branch(node, chain, last, head, &mut places.forked_above).await?;
-        blocks.extend(listings.into_iter().map(|listing| ((listing.block.number, listing.block.hash), listing)));
+        blocks.extend(
+            listings
+                .into_iter()
+                .map(|listing| ((listing.block.number, listing.block.hash), listing)),
+        );
     }
     let found = by_hash(watched, blocks.values());
     let known: HashSet<WatchId> = found.values().flatten().map(|found| found.watched.id).collect();
@@ -53,7 +57,9 @@ pub(super) async fn places<'a>(
     };
     places.dropped = watched.iter().filter(is_dropped).collect();
     let mut found = found;
-    let missing = watched.iter().filter(|watched| watched.block_number.is_none() && !known.contains(&watched.id));
+    let missing = watched
+        .iter()
+        .filter(|watched| watched.block_number.is_none() && !known.contains(&watched.id));
     for watched in used(node, &missing.collect::<Vec<_>>(), head.hash).await? {
         let (block, hash) = match place(node, watched, head).await? {
             Place::In(block, hash) => (block, hash),
@@ -99,7 +105,11 @@ fn by_hash<'a, 'b>(watched: &'a [Watched], blocks: impl Iterator<Item = &'b List
     let mut found: HashMap<B256, Vec<Found<'a>>> = HashMap::new();
     for listing in blocks {
         for hash in &listing.transactions {
-            let here = of.get(hash).into_iter().flatten().map(|watched| Found { watched, hash: *hash });
+            let here = of
+                .get(hash)
+                .into_iter()
+                .flatten()
+                .map(|watched| Found { watched, hash: *hash });
             let mut here = here.peekable();
             if here.peek().is_some() {
                 found.entry(listing.block.hash).or_default().extend(here);
@@ -143,7 +153,10 @@ enum Place {
 
 async fn place(node: &Node, watched: &Watched, head: Block) -> Result<Place, NodeError> {
     if let Some(hash) = watched.tx_hash {
-        return Ok(node.block_of(hash).await?.map_or(Place::Replaced, |block| Place::In(block, hash)));
+        return Ok(node
+            .block_of(hash)
+            .await?
+            .map_or(Place::Replaced, |block| Place::In(block, hash)));
     }
     // Signed by the node, and nobody heard under which hash.
     match node.block_of_nonce(watched.sender, watched.nonce, head.number).await {

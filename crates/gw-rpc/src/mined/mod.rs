@@ -73,12 +73,21 @@ struct MinedChange {
 impl RecentSends {
     fn add(&mut self, watched: &Watched, at: (u64, u64), coinbase: Address, looked: &Looked) {
         let (block, _) = at;
-        self.0.retain(|known| known.watch != watched.id && known.at.0.saturating_add(DEPTH) > block);
+        self.0
+            .retain(|known| known.watch != watched.id && known.at.0.saturating_add(DEPTH) > block);
         let Looked::Run(run) = looked else { return };
         let orgs = watched.orgs.iter().copied().chain([watched.org]).collect();
         let changed = changed_accounts(&run.trace, coinbase);
-        let send = RecentSend { external_id: watched.external_id.clone(), orgs, changed };
-        self.0.push_back(MinedChange { watch: watched.id, at, send });
+        let send = RecentSend {
+            external_id: watched.external_id.clone(),
+            orgs,
+            changed,
+        };
+        self.0.push_back(MinedChange {
+            watch: watched.id,
+            at,
+            send,
+        });
     }
 
     /// The other sends that were mined since this one was judged, and before it.
@@ -137,8 +146,22 @@ struct BlockContext<'a> {
 impl MinedGate {
     /// For the sends of this context.
     pub fn new(context: &SendContext) -> Self {
-        let SendContext { store, feed, journal, clock, knobs, .. } = context.clone();
-        Self { store, feed, journal, clock, knobs, followed: Mutex::default() }
+        let SendContext {
+            store,
+            feed,
+            journal,
+            clock,
+            knobs,
+            ..
+        } = context.clone();
+        Self {
+            store,
+            feed,
+            journal,
+            clock,
+            knobs,
+            followed: Mutex::default(),
+        }
     }
 
     async fn look(&self, node: &Node, last: Option<Block>, head: Block) -> Result<(), Unseen> {
@@ -163,7 +186,12 @@ impl MinedGate {
         if let Some(above) = places.forked_above {
             chain.retain(|(number, _)| *number <= above);
         }
-        let new: Vec<Block> = places.blocks.iter().map(|(listing, _)| listing.block).chain([head]).collect();
+        let new: Vec<Block> = places
+            .blocks
+            .iter()
+            .map(|(listing, _)| listing.block)
+            .chain([head])
+            .collect();
         remember(chain, &new);
         Ok(())
     }
@@ -191,7 +219,10 @@ impl MinedGate {
             for found in found.iter().filter(|found| found.hash == hash) {
                 written.settled.push(*found);
                 let at = (listing.block.number, place(listing, found.hash));
-                let context = BlockContext { lately: &lately, recent_sends: &sends.before(found.watched, at) };
+                let context = BlockContext {
+                    lately: &lately,
+                    recent_sends: &sends.before(found.watched, at),
+                };
                 let finding = self.judge(node, &snapshot, context, listing, found, looked).await?;
                 sends.add(found.watched, at, listing.block.coinbase, looked);
                 // What is withheld is registered when it is shown: a registration would tell of it.
@@ -215,7 +246,11 @@ impl MinedGate {
 
     fn snapshot(&self) -> Result<Arc<Snapshot>, Unseen> {
         let pinned = self.feed.pin();
-        if pinned.fresh { Ok(pinned.snapshot) } else { Err(Unseen::Stale) }
+        if pinned.fresh {
+            Ok(pinned.snapshot)
+        } else {
+            Err(Unseen::Stale)
+        }
     }
 
     async fn judge(
@@ -232,12 +267,21 @@ impl MinedGate {
         let came = HashSet::new();
         let sent = mined_send(found.watched, &listing.block, context.lately, &came);
         let at = (listing.block.number, place(listing, found.hash));
-        let sent = MinedSend { delegations, at, recent_sends: context.recent_sends, ..sent };
+        let sent = MinedSend {
+            delegations,
+            at,
+            recent_sends: context.recent_sends,
+            ..sent
+        };
         let run = match looked {
             Looked::Run(run) => run,
             Looked::Unreadable(run) => {
                 let (changes, created, emitters) = (run.changes.clone(), run.created.clone(), run.emitters.clone());
-                let run = UnreadableRun { changes, created, emitters };
+                let run = UnreadableRun {
+                    changes,
+                    created,
+                    emitters,
+                };
                 return Ok(Some(unreadable_mined(snapshot, &sent, &run, now, knobs)));
             }
         };
@@ -248,12 +292,22 @@ impl MinedGate {
         // HD38: for code that came between its judgement and its block nobody answers but who brought it.
         let entered = entered_code(&run.trace);
         let was_there = node.code_at(&entered, judged.block).await?;
-        let came: HashSet<Address> =
-            entered.into_iter().zip(was_there).filter(|(_, there)| !there).map(|(address, _)| address).collect();
+        let came: HashSet<Address> = entered
+            .into_iter()
+            .zip(was_there)
+            .filter(|(_, there)| !there)
+            .map(|(address, _)| address)
+            .collect();
         if came.is_empty() {
             return Ok(finding);
         }
-        Ok(judge_mined(snapshot, &MinedSend { came: &came, ..sent }, &run.trace, now, knobs))
+        Ok(judge_mined(
+            snapshot,
+            &MinedSend { came: &came, ..sent },
+            &run.trace,
+            now,
+            knobs,
+        ))
     }
 
     /// HD27: what a send made, reserved or not, whatever it did besides.
@@ -266,11 +320,24 @@ impl MinedGate {
         created: &[Address],
     ) -> Mined {
         let org = found.watched.org;
-        let user = snapshot.user_by_external(&found.watched.external_id).map(|user| user.id);
-        let top = looked.sent().filter(|sent| sent.to.is_none()).map(|sent| sent.sender.create(sent.nonce));
+        let user = snapshot
+            .user_by_external(&found.watched.external_id)
+            .map(|user| user.id);
+        let top = looked
+            .sent()
+            .filter(|sent| sent.to.is_none())
+            .map(|sent| sent.sender.create(sent.nonce));
         let contract = |address: &Address| {
-            let kind = if top == Some(*address) { CreationKind::Plain } else { CreationKind::Runtime };
-            MinedContract { address: *address, kind, metadata: Object::new() }
+            let kind = if top == Some(*address) {
+                CreationKind::Plain
+            } else {
+                CreationKind::Runtime
+            };
+            MinedContract {
+                address: *address,
+                kind,
+                metadata: Object::new(),
+            }
         };
         let now = self.clock.now();
         Mined {
@@ -297,7 +364,8 @@ impl MinedGate {
         }
         let block = &listing.block;
         for found in &written.settled {
-            tx.settle_watched(&[found.watched.id], Some(found.hash), block.number).await?;
+            tx.settle_watched(&[found.watched.id], Some(found.hash), block.number)
+                .await?;
             tx.forget_changes(found.hash, Some(block.hash)).await?;
         }
         if self.knobs.mined_trace == MinedTrace::Quarantine {
@@ -334,7 +402,10 @@ impl MinedGate {
         for watched in &places.lost {
             tracing::error!(nonce = watched.nonce, "a send that was mined cannot be found any more");
             tx.settle_watched(&[watched.id], None, head.number).await?;
-            let found = Found { watched, hash: watched.tx_hash.unwrap_or_default() };
+            let found = Found {
+                watched,
+                hash: watched.tx_hash.unwrap_or_default(),
+            };
             let (lately, came) = (HashMap::new(), HashSet::new());
             let sent = mined_send(watched, &head, &lately, &came);
             let run = UnreadableRun::default();
@@ -363,7 +434,10 @@ impl MinedGate {
             ..SecurityEvent::new(SecurityKind::MinedTraceViolation)
         };
         if let Err(error) = self.journal.append(event) {
-            tracing::error!(error = &error as &dyn std::error::Error, "a mined trace was not reported");
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "a mined trace was not reported"
+            );
         }
     }
 }

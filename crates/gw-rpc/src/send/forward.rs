@@ -47,13 +47,19 @@ pub(super) async fn forward(asked: &Asked, ready: Ready, found: &mut Found) -> R
                 Ok(()) => log.conclude(context, Outcome::Accepted, None).await,
                 // It is out; the open intent says what is still to be written.
                 Err(error) => {
-                    tracing::error!(error = &error as &dyn std::error::Error, "an accepted send is followed up later");
+                    tracing::error!(
+                        error = &error as &dyn std::error::Error,
+                        "an accepted send is followed up later"
+                    );
                     recover::later(context, log, facts);
                 }
             }
             // Decision 41: what follows reads the state after this transaction.
             if let Err(error) = found.upstream(state, context.node.refresh_head()).await {
-                tracing::debug!(error = &error as &dyn std::error::Error, "the head was not renewed after a send");
+                tracing::debug!(
+                    error = &error as &dyn std::error::Error,
+                    "the head was not renewed after a send"
+                );
             }
             Ok(hash)
         }
@@ -61,7 +67,10 @@ pub(super) async fn forward(asked: &Asked, ready: Ready, found: &mut Found) -> R
             match rows::refuse(context, &facts, rows).await {
                 Ok(()) => log.conclude(context, Outcome::Refused, node_code).await,
                 Err(error) => {
-                    tracing::error!(error = &error as &dyn std::error::Error, "a refused send is released later");
+                    tracing::error!(
+                        error = &error as &dyn std::error::Error,
+                        "a refused send is released later"
+                    );
                     recover::later(context, log, facts);
                 }
             }
@@ -90,9 +99,15 @@ async fn ask(state: &Inner, facts: &Facts, ready: &Ready, found: &mut Found) -> 
         (Ok(head), Ok(node)) => (head.pin(), node),
         (Err(reply), _) | (_, Err(reply)) => return Fate::NotTaken(reply, None),
     };
-    let Some(body) = ready.judged.permit.body(&ready.call, pin) else { return Fate::NotTaken(Reply::Internal, None) };
+    let Some(body) = ready.judged.permit.body(&ready.call, pin) else {
+        return Fate::NotTaken(Reply::Internal, None);
+    };
     // Raw transactions have a hash of their own; what the node signs happens anew wherever it is said.
-    let resend = if facts.hash.is_some() { Resend::IfUnheard } else { Resend::Never };
+    let resend = if facts.hash.is_some() {
+        Resend::IfUnheard
+    } else {
+        Resend::Never
+    };
     match found.upstream(state, node.send(&body, resend)).await {
         Ok(Answer::Result(result)) => match (facts.hash, sent_hash(&result)) {
             // W6: acceptance is a result that equals our hash; a transaction the node signed has only its word.
@@ -136,14 +151,26 @@ impl Log {
         };
         let mut room = context.journal.reserve(2)?;
         written(context, &mut room, intent).await?;
-        let outcome = SendOutcome { hash, org_id: facts.org, outcome: Outcome::Unknown, node_code: None };
+        let outcome = SendOutcome {
+            hash,
+            org_id: facts.org,
+            outcome: Outcome::Unknown,
+            node_code: None,
+        };
         Ok(Self { room, outcome })
     }
 
     pub(super) async fn conclude(mut self, context: &SendContext, outcome: Outcome, node_code: Option<i64>) {
-        let record = SendOutcome { outcome, node_code, ..self.outcome };
+        let record = SendOutcome {
+            outcome,
+            node_code,
+            ..self.outcome
+        };
         if let Err(error) = written(context, &mut self.room, record).await {
-            tracing::error!(error = &error as &dyn std::error::Error, "the outcome of a send was not recorded");
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "the outcome of a send was not recorded"
+            );
         }
     }
 }

@@ -63,7 +63,10 @@ pub(crate) async fn rehearse(asked: &Asked, judged: Judged, found: &mut Found) -
     let ready = prepare::prepare(asked, judged, found).await?;
     let (judged, verdict) = ready.run();
     let viewer = judged.viewer(asked.state());
-    Ok(Effects { trace: view::call_tree(&viewer, verdict), logs: view::run_logs(&viewer, verdict) })
+    Ok(Effects {
+        trace: view::call_tree(&viewer, verdict),
+        logs: view::run_logs(&viewer, verdict),
+    })
 }
 
 /// Carries out a permitted send: the hash, or what the caller is told instead.

@@ -64,9 +64,16 @@ pub(super) async fn prepare(asked: &Asked, judged: Judged, found: &mut Found) ->
     // What is withheld of this block stands in the policy of now.
     let judged = asked.again(judged)?;
     let call = judged.permit.call().clone();
-    let Transaction { sender, request, signed } = Transaction::of(&call).ok_or(Reply::Internal)?;
+    let Transaction {
+        sender,
+        request,
+        signed,
+    } = Transaction::of(&call).ok_or(Reply::Internal)?;
     // The node runs it as whom the gateway names, never as an account of its own choosing.
-    let request = CallRequest { from: Some(sender), ..request.clone() };
+    let request = CallRequest {
+        from: Some(sender),
+        ..request.clone()
+    };
     // A block could not hold it, and the node would run it all the same to trace it.
     if request.gas.is_some_and(|gas| gas > block.gas_limit) {
         return Err(judged.invalid(ParamError::invalid("the gas limit is above the block's")));
@@ -79,11 +86,16 @@ pub(super) async fn prepare(asked: &Asked, judged: Judged, found: &mut Found) ->
         return Err(judged.invalid(ParamError::invalid("max fee per gas less than eth_gasPrice")));
     }
     // HD2: as of now, and as of the block it would run in.
-    let next = NextBlock { number: block.number.saturating_add(1), timestamp: block.timestamp.saturating_add(1) };
+    let next = NextBlock {
+        number: block.number.saturating_add(1),
+        timestamp: block.timestamp.saturating_add(1),
+    };
     let node = judged.node(state)?;
     let began = judged.now;
     let shown = judged.snapshot.visible_state(block.number);
-    let traced = found.upstream(state, node.trace_send(&request, block.pin(), next, &shown)).await;
+    let traced = found
+        .upstream(state, node.trace_send(&request, block.pin(), next, &shown))
+        .await;
     let judged = asked.again(judged)?;
     if traced.is_ok() {
         state.pauses.came_back(began);
@@ -110,7 +122,10 @@ pub(super) async fn prepare(asked: &Asked, judged: Judged, found: &mut Found) ->
     let (Some(user), Some(org)) = (judged.permit.user(), judged.permit.org()) else {
         return Err(judged.denied(DenyReason::OrgAmbiguous));
     };
-    let row = judged.snapshot.user(user).ok_or_else(|| judged.denied(DenyReason::UnknownUser))?;
+    let row = judged
+        .snapshot
+        .user(user)
+        .ok_or_else(|| judged.denied(DenyReason::UnknownUser))?;
     let nonce = signed.map_or(pending, |(_, nonce)| nonce);
     let origin = asked.origin();
     let correlation_id = origin.correlation_id.as_ref().map(|id| id.as_str().to_owned());
@@ -135,7 +150,13 @@ pub(super) async fn prepare(asked: &Asked, judged: Judged, found: &mut Found) ->
             signed.is_none() && request.gas.is_none(),
         ),
     };
-    Ok(Ready { judged, call: numbered(call, nonce), facts, verdicts: [verdict, later], block })
+    Ok(Ready {
+        judged,
+        call: numbered(call, nonce),
+        facts,
+        verdicts: [verdict, later],
+        block,
+    })
 }
 
 impl Ready {
@@ -148,7 +169,12 @@ impl Ready {
     /// HD20: asked once more directly before forwarding; whoever changed the policy meanwhile is heard, on the call
     /// and on what its traces showed.
     pub(super) fn again(self, asked: &Asked) -> Result<Self, Reply> {
-        let Self { judged, verdicts, block, .. } = self;
+        let Self {
+            judged,
+            verdicts,
+            block,
+            ..
+        } = self;
         let epoch = judged.permit.epoch();
         let judged = asked.again(judged)?;
         let verdicts = if judged.permit.epoch() == epoch {
@@ -158,7 +184,11 @@ impl Ready {
             let again = |verdict| judge_again(asked.state(), &judged, verdict, &block);
             [again(now)?, again(next)?]
         };
-        Ok(Self { judged, verdicts, ..self })
+        Ok(Self {
+            judged,
+            verdicts,
+            ..self
+        })
     }
 }
 
@@ -168,7 +198,10 @@ async fn is_known(state: &Inner, judged: &Judged, hash: B256, found: &mut Found)
     if !judged.snapshot.visibility(hash).is_empty() {
         return Ok(true);
     }
-    found.upstream(state, judged.node(state)?.has_transaction(hash)).await.map_err(|error| unanswered(state, &error))
+    found
+        .upstream(state, judged.node(state)?.has_transaction(hash))
+        .await
+        .map_err(|error| unanswered(state, &error))
 }
 
 /// What is sent, whoever signs it.
@@ -182,10 +215,18 @@ struct Transaction<'a> {
 impl<'a> Transaction<'a> {
     fn of(call: &'a Call) -> Option<Self> {
         if let Call::SendRaw(raw) = call {
-            return Some(Self { sender: raw.sender, request: &raw.request, signed: Some((raw.hash, raw.nonce)) });
+            return Some(Self {
+                sender: raw.sender,
+                request: &raw.request,
+                signed: Some((raw.hash, raw.nonce)),
+            });
         }
         if let Call::Send(send) = call {
-            return Some(Self { sender: send.from, request: &send.request, signed: None });
+            return Some(Self {
+                sender: send.from,
+                request: &send.request,
+                signed: None,
+            });
         }
         None
     }

@@ -56,7 +56,11 @@ pub async fn resolve_intents(context: &SendContext, intents: Vec<SendIntent>) {
 
 async fn resolve_intent(context: &SendContext, intent: SendIntent) {
     let snapshot = context.feed.pin().snapshot;
-    let user = intent.subject.as_ref().and_then(|subject| snapshot.user_by_external(subject)).map(|user| user.id);
+    let user = intent
+        .subject
+        .as_ref()
+        .and_then(|subject| snapshot.user_by_external(subject))
+        .map(|user| user.id);
     let outcome = match (user, intent.sender) {
         // Signed by the node: that its nonce is used would not tell by whom.
         (Some(_), Some(sender)) if intent.hash == key_without_hash(sender, intent.nonce) => Some(Outcome::Unknown),
@@ -65,9 +69,17 @@ async fn resolve_intent(context: &SendContext, intent: SendIntent) {
         (Some(_) | None, _) => Some(Outcome::Unknown),
     };
     let Some(outcome) = outcome else { return };
-    let record = SendOutcome { hash: intent.hash, org_id: intent.org_id, outcome, node_code: None };
+    let record = SendOutcome {
+        hash: intent.hash,
+        org_id: intent.org_id,
+        outcome,
+        node_code: None,
+    };
     if let Err(error) = context.journal.append(record) {
-        tracing::error!(error = &error as &dyn std::error::Error, "a resolved send was not recorded");
+        tracing::error!(
+            error = &error as &dyn std::error::Error,
+            "a resolved send was not recorded"
+        );
     }
 }
 
@@ -100,14 +112,30 @@ async fn once(
         return Ok(None);
     }
     let snapshot = context.feed.pin().snapshot;
-    let visibility = snapshot.visibility(hash).iter().find(|row| !row.active && row.sender == user).map(|row| row.id);
+    let visibility = snapshot
+        .visibility(hash)
+        .iter()
+        .find(|row| !row.active && row.sender == user)
+        .map(|row| row.id);
     let open = context.store.read().open_reservations(Some(hash)).await?;
     let watched = context.store.read().watched_sends(u64::MAX).await?;
-    let watch = watched.iter().find(|watched| watched.tx_hash == Some(hash)).map(|watched| watched.id);
-    let rows = SendRows { visibility, reservations: open.iter().map(|reservation| reservation.id).collect(), watch };
+    let watch = watched
+        .iter()
+        .find(|watched| watched.tx_hash == Some(hash))
+        .map(|watched| watched.id);
+    let rows = SendRows {
+        visibility,
+        reservations: open.iter().map(|reservation| reservation.id).collect(),
+        watch,
+    };
     let mut tx = context.store.begin(&Actor::system()).await?;
     if taken {
-        tx.accept_send(SendAccepted { rows, tx_hash: hash, link: Some((user, sender)) }).await?;
+        tx.accept_send(SendAccepted {
+            rows,
+            tx_hash: hash,
+            link: Some((user, sender)),
+        })
+        .await?;
     } else {
         tx.refuse_send(rows).await?;
     }

@@ -15,7 +15,11 @@ pub(super) async fn start(context: &SendContext, facts: &Facts) -> Result<SendRo
     let expires_at = context.clock.now().plus(context.knobs.reservation_ttl);
     let reservations = facts.creates.iter().enumerate().map(|(at, address)| NewReservation {
         address: *address,
-        kind: if at == 0 && facts.creates_at_top { CreationKind::Plain } else { CreationKind::Runtime },
+        kind: if at == 0 && facts.creates_at_top {
+            CreationKind::Plain
+        } else {
+            CreationKind::Runtime
+        },
         sender: facts.sender,
         nonce: facts.nonce,
         expires_at,
@@ -25,7 +29,11 @@ pub(super) async fn start(context: &SendContext, facts: &Facts) -> Result<SendRo
         org: facts.org,
         tx_hash: facts.hash,
         // Without a hash there is nothing to share yet.
-        visible_to: if facts.hash.is_some() { facts.recipients.clone() } else { Vec::new() },
+        visible_to: if facts.hash.is_some() {
+            facts.recipients.clone()
+        } else {
+            Vec::new()
+        },
         reservations: reservations.collect(),
         watch: (context.knobs.mined_trace != MinedTrace::Off).then(|| NewWatch {
             sender: facts.sender,
@@ -47,7 +55,13 @@ pub(super) async fn start(context: &SendContext, facts: &Facts) -> Result<SendRo
 
 /// The node took it: rows come into force, the sender of a raw transaction is linked (W6).
 pub(super) async fn accept(context: &SendContext, facts: &Facts, rows: SendRows, hash: B256) -> Result<(), StoreError> {
-    let linked = context.feed.pin().snapshot.links_of(facts.user).iter().any(|link| link.address == facts.sender);
+    let linked = context
+        .feed
+        .pin()
+        .snapshot
+        .links_of(facts.user)
+        .iter()
+        .any(|link| link.address == facts.sender);
     let link = (facts.hash.is_some() && !linked).then_some((facts.user, facts.sender));
     let shared_now = facts.hash.is_none() && !facts.recipients.is_empty();
     // A watch alone needs nothing more, unless only now there is a hash to watch for.
@@ -57,13 +71,32 @@ pub(super) async fn accept(context: &SendContext, facts: &Facts, rows: SendRows,
         return Ok(());
     }
     let mut tx = context.store.begin(&facts.actor).await?;
-    let made = tx.accept_send(SendAccepted { rows, tx_hash: hash, link }).await?;
+    let made = tx
+        .accept_send(SendAccepted {
+            rows,
+            tx_hash: hash,
+            link,
+        })
+        .await?;
     if shared_now {
         let (visible_to, reservations) = (facts.recipients.clone(), Vec::new());
         let (user, org) = (facts.user, facts.org);
-        let rows =
-            tx.start_send(SendStart { user, org, tx_hash: Some(hash), visible_to, reservations, watch: None }).await?;
-        tx.accept_send(SendAccepted { rows, tx_hash: hash, link: None }).await?;
+        let rows = tx
+            .start_send(SendStart {
+                user,
+                org,
+                tx_hash: Some(hash),
+                visible_to,
+                reservations,
+                watch: None,
+            })
+            .await?;
+        tx.accept_send(SendAccepted {
+            rows,
+            tx_hash: hash,
+            link: None,
+        })
+        .await?;
     }
     tx.commit().await?;
     report(context, facts, &made);

@@ -20,7 +20,10 @@ const LONG: Duration = Duration::from_secs(3600);
 
 fn settings() -> RpcSettings {
     let file = json!({"version": 2, "namespaces": {"linea": {"wildcard": {"prefix": "linea_", "deny": []}}}});
-    RpcSettings { extras: Arc::new(Extras::parse(&file.to_string(), true).unwrap()), ..RpcSettings::default() }
+    RpcSettings {
+        extras: Arc::new(Extras::parse(&file.to_string(), true).unwrap()),
+        ..RpcSettings::default()
+    }
 }
 
 /// A node that answers code and an unexamined method with this many bytes.
@@ -32,7 +35,16 @@ async fn node(bytes: usize) -> FakeNode {
 }
 
 async fn world(fake: &FakeNode, per_caller: usize, patience: Duration) -> (World, OrgId) {
-    let world = holding(fake.url(), settings(), AnswerLimits { max: 4 * per_caller, per_caller, patience }).await;
+    let world = holding(
+        fake.url(),
+        settings(),
+        AnswerLimits {
+            max: 4 * per_caller,
+            per_caller,
+            patience,
+        },
+    )
+    .await;
     let bank = world.org("bank").await;
     (world, bank)
 }
@@ -45,13 +57,20 @@ async fn caller(world: &World, bank: OrgId, name: &str) -> Person {
     caller
 }
 
-const CODE: (&str, &str) = ("eth_getCode", r#"["0x1111111111111111111111111111111111111111","latest"]"#);
+const CODE: (&str, &str) = (
+    "eth_getCode",
+    r#"["0x1111111111111111111111111111111111111111","latest"]"#,
+);
 const BLOB: (&str, &str) = ("linea_blob", "[]");
 
 type Opening = Pin<Box<dyn Future<Output = http::Response<Body>> + Send>>;
 
 fn ask(world: &World, who: &Person, (method, params): (&str, &str)) -> Opening {
-    Box::pin(world.ask(Some(who), method, serde_json::from_str(params).unwrap()).opening())
+    Box::pin(
+        world
+            .ask(Some(who), method, serde_json::from_str(params).unwrap())
+            .opening(),
+    )
 }
 
 async fn waiting(world: &World, count: usize) {
@@ -65,12 +84,18 @@ async fn rl8_an_answer_is_charged_until_its_last_byte_left() {
     let fake = node(LARGE).await;
     for call in [CODE, BLOB] {
         let (world, bank) = world(&fake, 2 * MIB, Duration::ZERO).await;
-        let (one, other) = (caller(&world, bank, "caller").await, caller(&world, bank, "other").await);
+        let (one, other) = (
+            caller(&world, bank, "caller").await,
+            caller(&world, bank, "other").await,
+        );
         let answers = Arc::clone(world.node.answers());
         let opened = ask(&world, &one, call).await;
         assert_eq!(opened.status(), 200);
         let held = answers.held_by(Payer::User(one.id));
-        assert!((LARGE..LARGE + 1024).contains(&held), "{call:?}: once, not twice: {held}");
+        assert!(
+            (LARGE..LARGE + 1024).contains(&held),
+            "{call:?}: once, not twice: {held}"
+        );
         let text = Answer::of(opened).await.text;
         assert!(text.starts_with(r#"{"jsonrpc":"2.0","id":1,"result":""#) && text.ends_with(r#""}"#));
         assert_eq!(answers.held(), 0);
@@ -83,7 +108,10 @@ async fn rl8_an_answer_is_charged_until_its_last_byte_left() {
         assert_eq!(refused.headers["retry-after"], "1");
         assert!(refused.text.contains("too many requests"));
         let record = world.access_records().await.pop().unwrap();
-        assert_eq!((record.status_code, record.denial_reason), (429, Some(DenyReason::ConcurrencyLimited)));
+        assert_eq!(
+            (record.status_code, record.denial_reason),
+            (429, Some(DenyReason::ConcurrencyLimited))
+        );
         assert_eq!(Answer::of(ask(&world, &other, BLOB).await).await.status, 200);
         // A client that goes away gives it back, too.
         drop(first);
@@ -134,7 +162,10 @@ async fn rl8_an_answer_beyond_the_share_is_had_alone() {
     let opened = ask(&world, &one, CODE).await;
     assert_eq!(opened.status(), 200);
     assert_eq!(ask(&world, &one, CODE).await.status(), 429);
-    assert_eq!(Answer::of(opened).await.text.len(), r#"{"jsonrpc":"2.0","id":1,"result":"0x"}"#.len() + 3 * MIB);
+    assert_eq!(
+        Answer::of(opened).await.text.len(),
+        r#"{"jsonrpc":"2.0","id":1,"result":"0x"}"#.len() + 3 * MIB
+    );
     assert_eq!(world.node.answers().held(), 0);
 }
 
@@ -146,15 +177,31 @@ async fn rl8_the_elements_of_a_batch_count_together() {
     let element = |(method, params): (&str, &str), id: usize| {
         format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
     };
-    let batch: Vec<_> = (0..5).map(|id| element(if id % 2 == 0 { CODE } else { BLOB }, id)).collect();
+    let batch: Vec<_> = (0..5)
+        .map(|id| element(if id % 2 == 0 { CODE } else { BLOB }, id))
+        .collect();
     let opened = world.raw(format!("[{}]", batch.join(","))).by(&one).opening().await;
     let held = world.node.answers().held();
     assert!((3 * LARGE..=3 * MIB).contains(&held), "{held}");
     let answer = Answer::of(opened).await;
-    let codes: Vec<_> = answer.body.as_array().unwrap().iter().map(|one| one["error"]["code"].clone()).collect();
-    assert_eq!(codes, [Value::Null, Value::Null, Value::Null, json!(-32005), json!(-32005)]);
+    let codes: Vec<_> = answer
+        .body
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["error"]["code"].clone())
+        .collect();
+    assert_eq!(
+        codes,
+        [Value::Null, Value::Null, Value::Null, json!(-32005), json!(-32005)]
+    );
     assert_eq!(world.node.answers().held(), 0);
-    let statuses: Vec<_> = world.access_records().await.iter().map(|record| record.status_code).collect();
+    let statuses: Vec<_> = world
+        .access_records()
+        .await
+        .iter()
+        .map(|record| record.status_code)
+        .collect();
     assert_eq!(statuses[statuses.len() - 5..], [200, 200, 200, 429, 429]);
 }
 
@@ -176,7 +223,13 @@ async fn rl8_many_small_elements_of_a_batch_count() {
     assert!(held <= MIB, "{held}");
     drop((slow, other));
     let answer = Answer::of(opened).await;
-    let answered = answer.body.as_array().unwrap().iter().filter(|one| one.get("result").is_some()).count();
+    let answered = answer
+        .body
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|one| one.get("result").is_some())
+        .count();
     assert!((2..20).contains(&answered), "{answered}");
     assert_eq!(world.node.answers().held(), 0);
 }
@@ -186,7 +239,11 @@ async fn rl8_many_small_elements_of_a_batch_count() {
 async fn rl8_an_answer_of_unknown_length_is_charged_as_it_arrives() {
     let fake = node(LARGE).await;
     let chunked = chunked(&fake).await;
-    let limits = |per_caller| AnswerLimits { max: 4 * per_caller, per_caller, patience: Duration::ZERO };
+    let limits = |per_caller| AnswerLimits {
+        max: 4 * per_caller,
+        per_caller,
+        patience: Duration::ZERO,
+    };
     let world = holding(&chunked, settings(), limits(2 * MIB)).await;
     let bank = world.org("bank").await;
     let one = caller(&world, bank, "caller").await;
@@ -216,7 +273,10 @@ async fn chunked(fake: &FakeNode) -> String {
                 let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
                 client.write_all(head.as_bytes()).await.ok()?;
                 for chunk in answer[body..].chunks(50_000) {
-                    client.write_all(format!("{:x}\r\n", chunk.len()).as_bytes()).await.ok()?;
+                    client
+                        .write_all(format!("{:x}\r\n", chunk.len()).as_bytes())
+                        .await
+                        .ok()?;
                     client.write_all(chunk).await.ok()?;
                     client.write_all(b"\r\n").await.ok()?;
                 }
@@ -234,9 +294,15 @@ async fn message(stream: &mut tokio::net::TcpStream) -> Option<Vec<u8>> {
         let mut some = [0; 65_536];
         let count = stream.read(&mut some).await.ok().filter(|count| *count > 0)?;
         read.extend_from_slice(&some[..count]);
-        let Some(end) = read.windows(4).position(|end| end == b"\r\n\r\n") else { continue };
+        let Some(end) = read.windows(4).position(|end| end == b"\r\n\r\n") else {
+            continue;
+        };
         let head = String::from_utf8_lossy(&read[..end]).to_lowercase();
-        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "))?.parse::<usize>().ok()?;
+        let length = head
+            .lines()
+            .find_map(|line| line.strip_prefix("content-length: "))?
+            .parse::<usize>()
+            .ok()?;
         if read.len() >= end + 4 + length {
             return Some(read);
         }

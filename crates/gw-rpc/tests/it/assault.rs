@@ -108,11 +108,17 @@ enum Mood {
 
 impl Assault {
     pub(crate) async fn start() -> Self {
-        let settings = RpcSettings { batch_max: 8, log_params: true, ..RpcSettings::default() };
+        let settings = RpcSettings {
+            batch_max: 8,
+            log_params: true,
+            ..RpcSettings::default()
+        };
         let (world, fake) = scripted_with(settings, Knobs::default(), 64 << 20).await;
         let (bank, rival) = (world.org("bank").await, world.org("rival").await);
         let ops = world.person("ops", bank, &["*"], &[Claim::Deploy]).await;
-        let narrow = world.person("narrow", bank, &["eth_call", "eth_getLogs", "eth_getStorageAt"], &[]).await;
+        let narrow = world
+            .person("narrow", bank, &["eth_call", "eth_getLogs", "eth_getStorageAt"], &[])
+            .await;
         let stranger = world.person("stranger", rival, &["*"], &[Claim::Deploy]).await;
         let hidden = world.person("hidden", bank, &[], &[]).await;
         let abi = json!([
@@ -122,15 +128,24 @@ impl Assault {
                 {"name": "from", "type": "address", "indexed": true}, {"name": "to", "type": "address", "indexed": true},
                 {"name": "value", "type": "uint256", "indexed": false}]}
         ]);
-        world.contract(bank, TOKEN, Some(&abi), &[ops.group, narrow.group]).await;
+        world
+            .contract(bank, TOKEN, Some(&abi), &[ops.group, narrow.group])
+            .await;
         world.contract(bank, FOREIGN, Some(&abi), &[]).await;
         world.link(&ops, account(0).address()).await;
         world.link(&stranger, account(1).address()).await;
         world.link(&narrow, account(2).address()).await;
         world.link(&hidden, CANARY.parse().unwrap()).await;
-        let raws = [(0, Some(TOKEN)), (0, None), (1, Some(TOKEN)), (1, Some(FOREIGN)), (1, None), (2, Some(TOKEN))]
-            .map(|(key, to)| signed(&account(key), 0, to, 0, Bytes::from_static(&[0x60, 0x80, 0x52])).0)
-            .to_vec();
+        let raws = [
+            (0, Some(TOKEN)),
+            (0, None),
+            (1, Some(TOKEN)),
+            (1, Some(FOREIGN)),
+            (1, None),
+            (2, Some(TOKEN)),
+        ]
+        .map(|(key, to)| signed(&account(key), 0, to, 0, Bytes::from_static(&[0x60, 0x80, 0x52])).0)
+        .to_vec();
         let (mood, began) = (Arc::new(Mutex::new(Mood::default())), world.clock.now());
         let saying = Arc::clone(&mood);
         fake.improvise(move |call| saying.lock().unwrap().clone().says(call));
@@ -171,9 +186,9 @@ impl Assault {
         };
         let body = match of.next() % 16 {
             0 => of.0.to_vec(),
-            1 | 2 => {
-                json!((0..of.next() % 4).map(|_| self.request(&mut of)).collect::<Vec<_>>()).to_string().into_bytes()
-            }
+            1 | 2 => json!((0..of.next() % 4).map(|_| self.request(&mut of)).collect::<Vec<_>>())
+                .to_string()
+                .into_bytes(),
             _ => self.request(&mut of).to_string().into_bytes(),
         };
         *self.mood.lock().unwrap() = mood.clone();
@@ -194,7 +209,11 @@ impl Assault {
         let asked = String::from_utf8_lossy(body);
         let said = || format!("caller {who}, {mood:?}\n{asked}\n{} {}", answer.status, answer.text);
         // Never a panic (it would have ended the run), never a 500: bad bytes are the caller's or the node's fault.
-        assert!(matches!(answer.status, 200 | 400 | 404 | 413 | 415 | 429 | 502 | 503), "{}", said());
+        assert!(
+            matches!(answer.status, 200 | 400 | 404 | 413 | 415 | 429 | 502 | 503),
+            "{}",
+            said()
+        );
         // Always an answer of its own: JSON-RPC with one of result and error, or the envelope of an unknown path.
         let rpc = |one: &Value| one["jsonrpc"] == "2.0" && one.get("result").is_some() != one.get("error").is_some();
         let whole = match &answer.body {
@@ -204,14 +223,23 @@ impl Assault {
         assert!(whole, "{}", said());
         // The node was asked for nothing the table does not know.
         for call in self.fake.take() {
-            assert!(ASKED.contains(&call.method.as_str()), "{}\nforwarded {}", said(), call.method);
+            assert!(
+                ASKED.contains(&call.method.as_str()),
+                "{}\nforwarded {}",
+                said(),
+                call.method
+            );
         }
         // Nothing hidden, unless it stood in the question. (A node that lies may put anything into a figure of the chain.)
         if who < 2 && !matches!(mood, Mood::Told(_)) && !asked.to_ascii_lowercase().contains(HIDDEN) {
             assert!(!answer.text.to_ascii_lowercase().contains(HIDDEN), "{}", said());
         }
         if who == 0 && matches!(mood, Mood::Canary) {
-            assert!(!answer.text.contains("\"logs\"") && !answer.text.contains("\"from\""), "{}", said());
+            assert!(
+                !answer.text.contains("\"logs\"") && !answer.text.contains("\"from\""),
+                "{}",
+                said()
+            );
         }
     }
 
@@ -255,7 +283,11 @@ impl Assault {
             "debug_traceCall" => vec![call(of), tag(of), json!({"tracer": "callTracer"})],
             "debug_traceTransaction" => vec![hash(of), json!({"tracer": "callTracer"})],
             "eth_getLogs" | "eth_newFilter" => {
-                let emitter = if of.one_in(2) { address(of) } else { json!([address(of), address(of)]) };
+                let emitter = if of.one_in(2) {
+                    address(of)
+                } else {
+                    json!([address(of), address(of)])
+                };
                 vec![json!({"address": emitter, "fromBlock": tag(of), "toBlock": tag(of)})]
             }
             "eth_getTransactionByHash" | "eth_getTransactionReceipt" => vec![hash(of)],
@@ -331,7 +363,11 @@ impl Mood {
             Self::Canary => canary(call).map(Reply::Result),
             Self::Told(value) => Some(Reply::Result(value)),
             // What a node says about a send or a simulation that passed its trace goes to the caller: W7.
-            Self::Errs(code) => Some(Reply::Error(code, "insufficient funds of ca9a51e5ca9a51e5", Value::Null)),
+            Self::Errs(code) => Some(Reply::Error(
+                code,
+                "insufficient funds of ca9a51e5ca9a51e5",
+                Value::Null,
+            )),
             Self::Http(status, body) => Some(Reply::Http(status, body)),
         }
     }
@@ -360,7 +396,9 @@ fn canary(call: &Received) -> Option<Value> {
     // Own, a precompile, the zero address: public to the stranger (spec/20 §10).
     let public = || {
         let public = [account(1).address(), Address::with_last_byte(4), Address::ZERO];
-        call.params.get(0).is_some_and(|about| public.iter().any(|address| json!(address) == *about))
+        call.params
+            .get(0)
+            .is_some_and(|about| public.iter().any(|address| json!(address) == *about))
     };
     let full = call.params.get(1).and_then(Value::as_bool).unwrap_or(false);
     Some(match call.method.as_str() {
@@ -386,7 +424,9 @@ fn canary(call: &Received) -> Option<Value> {
             "accountProof": [word], "storageProof": [{"key": word, "value": word, "proof": [word]}], "unheard": address})
         }
         "debug_traceCall" => {
-            let Reply::Result(mut said) = trace(&call.params) else { return None };
+            let Reply::Result(mut said) = trace(&call.params) else {
+                return None;
+            };
             if said.get("type").is_some() {
                 said["calls"] = json!([{"type": "STATICCALL", "from": said["to"], "to": FOREIGN, "gas": "0x10", "gasUsed": "0x1",
                     "input": word, "output": word}]);
@@ -427,7 +467,17 @@ fn address(of: &mut Choices<'_>) -> Value {
 }
 
 fn tag(of: &mut Choices<'_>) -> Value {
-    const TAGS: [&str; 9] = ["latest", "0x64", "pending", "earliest", "safe", "finalized", "0x63", "0x0", "0x65"];
+    const TAGS: [&str; 9] = [
+        "latest",
+        "0x64",
+        "pending",
+        "earliest",
+        "safe",
+        "finalized",
+        "0x63",
+        "0x0",
+        "0x65",
+    ];
     json!(TAGS[usize::from(of.next()) % TAGS.len()])
 }
 
@@ -438,8 +488,10 @@ fn call(of: &mut Choices<'_>) -> Value {
         0 => {}
         1 => call["data"] = json!(Bytes::copy_from_slice(&of.take())),
         _ => {
-            call["data"] =
-                json!(format!("0x70a08231{:0>64}", address(of).as_str().unwrap_or_default().trim_start_matches("0x")))
+            call["data"] = json!(format!(
+                "0x70a08231{:0>64}",
+                address(of).as_str().unwrap_or_default().trim_start_matches("0x")
+            ))
         }
     }
     if of.one_in(2) {
@@ -479,7 +531,10 @@ impl Choices<'_> {
     /// Letters, digits and some signs: a path takes them all.
     fn text(&mut self) -> String {
         const SIGNS: &[u8; 64] = b"0123456789abcdefxABCDEFXghijklmnopqrstuvwyzGHIJKLMNOPQRSTUVWYZ_-";
-        self.take().iter().map(|byte| char::from(SIGNS[usize::from(byte % 64)])).collect()
+        self.take()
+            .iter()
+            .map(|byte| char::from(SIGNS[usize::from(byte % 64)]))
+            .collect()
     }
 }
 

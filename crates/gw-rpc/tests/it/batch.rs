@@ -53,26 +53,46 @@ async fn rto12_a_notification_inside_a_batch_is_not_answered() {
         json!({"jsonrpc": "2.0", "method": "eth_getBalance", "params": [Address::repeat_byte(1), "latest"]});
     let body = json!([notification, call(7, "eth_chainId", json!([])), notification]);
     let answer = world.raw(body.to_string()).by(&caller).send().await;
-    assert_eq!((answer.status, answer.text.as_str()), (200, r#"[{"jsonrpc":"2.0","id":7,"result":"0x7a69"}]"#));
+    assert_eq!(
+        (answer.status, answer.text.as_str()),
+        (200, r#"[{"jsonrpc":"2.0","id":7,"result":"0x7a69"}]"#)
+    );
     let answer = world.raw(json!([notification]).to_string()).by(&caller).send().await;
     assert_eq!((answer.status, answer.text.as_str()), (204, ""));
     // Alone it is answered (J4): an HTTP client reads the outcome.
     let answer = world.raw(notification.to_string()).by(&caller).send().await;
-    assert_eq!((answer.status, answer.text.as_str()), (200, r#"{"jsonrpc":"2.0","id":null,"result":"0x0"}"#));
+    assert_eq!(
+        (answer.status, answer.text.as_str()),
+        (200, r#"{"jsonrpc":"2.0","id":null,"result":"0x0"}"#)
+    );
     assert_eq!(world.access_records().await.len(), 5, "one record per element");
 }
 
 #[tokio::test]
 async fn decision_8_the_bound_counts_and_zero_switches_batches_off() {
-    let (world, fake) =
-        scripted_with(RpcSettings { batch_max: 2, ..RpcSettings::default() }, Knobs::default(), 64 << 20).await;
+    let (world, fake) = scripted_with(
+        RpcSettings {
+            batch_max: 2,
+            ..RpcSettings::default()
+        },
+        Knobs::default(),
+        64 << 20,
+    )
+    .await;
     let of = |n| json!(vec![call(1, "eth_chainId", json!([])); n]).to_string();
     assert_eq!(world.raw(of(2)).send().await.status, 200);
     let answer = world.raw(of(3)).send().await;
     assert_eq!(answer.error(), (400, -32600));
     assert!(answer.text.contains("batch"), "{}", answer.text);
-    let (world, _fake) =
-        scripted_with(RpcSettings { batch_max: 0, ..RpcSettings::default() }, Knobs::default(), 64 << 20).await;
+    let (world, _fake) = scripted_with(
+        RpcSettings {
+            batch_max: 0,
+            ..RpcSettings::default()
+        },
+        Knobs::default(),
+        64 << 20,
+    )
+    .await;
     let answer = world.raw(of(1)).send().await;
     assert!(answer.status == 400 && answer.text.contains("batch"), "{}", answer.text);
     fake.assert_silent();
@@ -81,7 +101,10 @@ async fn decision_8_the_bound_counts_and_zero_switches_batches_off() {
 /// J7: a batch holds one place, and gives it back.
 #[tokio::test]
 async fn j7_a_batch_takes_one_place() {
-    let settings = RpcSettings { max_concurrent: 1, ..RpcSettings::default() };
+    let settings = RpcSettings {
+        max_concurrent: 1,
+        ..RpcSettings::default()
+    };
     let (world, fake) = scripted_with(settings, Knobs::default(), 64 << 20).await;
     let bank = world.org("bank").await;
     let caller = world.person("caller", bank, &["eth_syncing"], &[]).await;
@@ -99,7 +122,9 @@ async fn j7_a_batch_takes_one_place() {
 async fn hd20_each_element_meets_the_policy_of_its_own_moment() {
     let (world, fake) = scripted().await;
     let bank = world.org("bank").await;
-    let caller = world.person("caller", bank, &["eth_syncing", "eth_blobBaseFee"], &[]).await;
+    let caller = world
+        .person("caller", bank, &["eth_syncing", "eth_blobBaseFee"], &[])
+        .await;
     let gate = crate::consistency::Gate::on(&fake, "eth_syncing", Reply::Result(json!(false)));
     let body = json!([call(1, "eth_syncing", json!([])), call(2, "eth_blobBaseFee", json!([]))]).to_string();
     let asking = tokio::spawn(world.raw(body).by(&caller).answering());
@@ -123,10 +148,18 @@ async fn hd20_a_batch_ends_after_a_minute() {
     let body = json!(vec![call(1, "eth_syncing", json!([])); 10]).to_string();
     tokio::time::pause();
     let answer = world.raw(body).by(&caller).send().await;
-    let said: Vec<_> = (0..10).map(|n| answer.body[n]["error"]["message"].as_str().unwrap_or_default()).collect();
+    let said: Vec<_> = (0..10)
+        .map(|n| answer.body[n]["error"]["message"].as_str().unwrap_or_default())
+        .collect();
     // Each is waited for ten seconds, or twenty where it is asked again.
-    let begun = said.iter().take_while(|text| **text == "failed to forward request").count();
+    let begun = said
+        .iter()
+        .take_while(|text| **text == "failed to forward request")
+        .count();
     assert!((3..=6).contains(&begun), "{said:?}");
-    assert!(said[begun..].iter().all(|text| *text == "the batch took too long"), "{said:?}");
+    assert!(
+        said[begun..].iter().all(|text| *text == "the batch took too long"),
+        "{said:?}"
+    );
     assert_eq!(world.access_records().await.len(), 10);
 }

@@ -31,7 +31,10 @@ sol! {
 /// The gate stands; nothing is mined unless a test says so.
 async fn scene(extra: &[&str]) -> Scene {
     let extra = extra.iter().map(|argument| (*argument).to_owned()).collect();
-    let anvil = Anvil::start(&AnvilOptions { extra, ..AnvilOptions::default() });
+    let anvil = Anvil::start(&AnvilOptions {
+        extra,
+        ..AnvilOptions::default()
+    });
     let chain = chain_on(real_on(anvil, Knobs::default()).await).await;
     chain.world.node.guard(Arc::new(MinedGate::new(&chain.world.sends)));
     chain.world.node.refresh_head().await.unwrap();
@@ -81,7 +84,10 @@ impl Scene {
         self.world.anvil("anvil_dropAllTransactions", json!([])).await;
         self.world.anvil("anvil_mine", json!([format!("{blocks:#x}")])).await;
         for (raw, hash) in &sent {
-            assert_eq!(self.world.bare("eth_sendRawTransaction", json!([raw])).await["result"], json!(hash));
+            assert_eq!(
+                self.world.bare("eth_sendRawTransaction", json!([raw])).await["result"],
+                json!(hash)
+            );
         }
         self.world.anvil("evm_mine", json!([])).await;
         sent.into_iter().map(|(_, hash)| hash).collect()
@@ -89,18 +95,35 @@ impl Scene {
 
     /// What reads the rival's secret from block `from` on.
     fn theft(&self, from: u64) -> Vec<u8> {
-        let data = balanceOfCall { account: account(3).address() }.abi_encode().into();
-        takeCall { target: self.theirs, data, from: U256::from(from) }.abi_encode()
+        let data = balanceOfCall {
+            account: account(3).address(),
+        }
+        .abi_encode()
+        .into();
+        takeCall {
+            target: self.theirs,
+            data,
+            from: U256::from(from),
+        }
+        .abi_encode()
     }
 
     async fn reads(&self, to: Address, call: impl SolCall) -> Answer {
-        self.ask("eth_call", json!([{"to": to, "data": Bytes::from(call.abi_encode())}, "latest"])).await
+        self.ask(
+            "eth_call",
+            json!([{"to": to, "data": Bytes::from(call.abi_encode())}, "latest"]),
+        )
+        .await
     }
 
     /// Another instance over the same store: what a restart finds.
     async fn restarted(&self, config: impl FnOnce(NodeConfig) -> NodeConfig) -> Arc<Node> {
         let hour = Duration::from_secs(3600);
-        let rarely = Upkeep { head: hour, probe: hour, ..Upkeep::default() };
+        let rarely = Upkeep {
+            head: hour,
+            probe: hour,
+            ..Upkeep::default()
+        };
         let rarely = NodeConfig::new(self.world.url()).unwrap().with_upkeep(rarely);
         let node = Node::connect(&config(rarely)).await.unwrap();
         node.guard(Arc::new(MinedGate::new(&self.world.sends)));
@@ -116,7 +139,13 @@ impl Scene {
     async fn withheld(&self) -> Vec<Address> {
         let reads = self.world.store.read();
         assert!(reads.list_quarantines().await.unwrap().is_empty());
-        reads.list_withheld().await.unwrap().into_iter().map(|withheld| withheld.address).collect()
+        reads
+            .list_withheld()
+            .await
+            .unwrap()
+            .into_iter()
+            .map(|withheld| withheld.address)
+            .collect()
     }
 
     async fn awaited(&self) -> usize {
@@ -124,7 +153,12 @@ impl Scene {
     }
 
     fn org_of(&self, contract: Address) -> Option<gw_types::OrgId> {
-        self.world.feed.pin().snapshot.contract(contract).map(|contract| contract.org)
+        self.world
+            .feed
+            .pin()
+            .snapshot
+            .contract(contract)
+            .map(|contract| contract.org)
     }
 }
 
@@ -150,10 +184,22 @@ async fn rt22_hd36_a_block_full_of_zeros_stops_nobody() {
     let org = chain.org_of(chain.mine).unwrap();
     let other = chain.world.person("other", org, &["*"], &[]).await;
     let balance = json!([chain.wallet, "latest"]);
-    assert_eq!(chain.world.ask(Some(&other), "eth_getBalance", balance).send().await.status, 200);
+    assert_eq!(
+        chain
+            .world
+            .ask(Some(&other), "eth_getBalance", balance)
+            .send()
+            .await
+            .status,
+        200
+    );
     restarted.refresh_head().await.unwrap();
     assert_eq!(restarted.head().unwrap().number, before + 1);
-    assert_eq!((chain.awaited().await, chain.suspended().await), (0, 0), "all were looked at, and did no harm");
+    assert_eq!(
+        (chain.awaited().await, chain.suspended().await),
+        (0, 0),
+        "all were looked at, and did no harm"
+    );
 }
 
 /// HD36: a trace that cannot be taken is convicted, and its block let in; a restart meets it with the same end.
@@ -165,7 +211,11 @@ async fn rt22_hd36_a_trace_too_large_is_convicted_and_its_block_let_in() {
     let nonce = chain.next_nonce().await;
     let (_, quiet) = chain.sends(nonce, Some(account(1).address()), Vec::new()).await;
     let (_, loud) = chain
-        .sends(nonce + 1, Some(late), [makeCall { from: U256::ZERO }.abi_encode(), vec![0; 60_000]].concat())
+        .sends(
+            nonce + 1,
+            Some(late),
+            [makeCall { from: U256::ZERO }.abi_encode(), vec![0; 60_000]].concat(),
+        )
         .await;
     chain.world.anvil("evm_mine", json!([])).await;
     // Both are met by one that takes no trace as long as the second one's.
@@ -176,7 +226,11 @@ async fn rt22_hd36_a_trace_too_large_is_convicted_and_its_block_let_in() {
     }
     let reads = chain.world.store.read();
     let suspended = reads.list_suspensions().await.unwrap();
-    assert_eq!(suspended.iter().map(|one| one.tx_hash).collect::<Vec<_>>(), [loud], "not {quiet}");
+    assert_eq!(
+        suspended.iter().map(|one| one.tx_hash).collect::<Vec<_>>(),
+        [loud],
+        "not {quiet}"
+    );
     assert_eq!(chain.awaited().await, 0);
     // As far as the diff and the receipt tell: what it wrote and what it made are known.
     let made = late.create(1);
@@ -191,16 +245,36 @@ async fn rt2c_hd28_calls_without_number_hide_no_event() {
     let chain = scene(&["--gas-limit", "300000000"]).await;
     let flood = chain.own("Flood").await;
     let from = U256::from(chain.head() + 3);
-    let data = balanceOfCall { account: account(3).address() }.abi_encode().into();
-    let take = Flooding::takeCall { target: chain.theirs, data, from, calls: U256::from(10_100) }.abi_encode();
+    let data = balanceOfCall {
+        account: account(3).address(),
+    }
+    .abi_encode()
+    .into();
+    let take = Flooding::takeCall {
+        target: chain.theirs,
+        data,
+        from,
+        calls: U256::from(10_100),
+    }
+    .abi_encode();
     let hash = chain.sends_late(&[(flood, take)], 4).await[0];
     let receipt = chain.world.bare("eth_getTransactionReceipt", json!([hash])).await;
-    assert_eq!(receipt["result"]["logs"][0]["address"], json!(flood), "the tale was told");
+    assert_eq!(
+        receipt["result"]["logs"][0]["address"],
+        json!(flood),
+        "the tale was told"
+    );
     chain.world.node.refresh_head().await.unwrap();
     assert_eq!(chain.suspended().await, 1);
-    assert!(chain.withheld().await.contains(&flood.create(1)), "{:?}", chain.withheld().await);
+    assert!(
+        chain.withheld().await.contains(&flood.create(1)),
+        "{:?}",
+        chain.withheld().await
+    );
     assert_eq!(chain.org_of(flood.create(1)), None, "what it made is not there");
-    let logs = chain.ask("eth_getLogs", json!([{"address": flood, "fromBlock": "0x0"}])).await;
+    let logs = chain
+        .ask("eth_getLogs", json!([{"address": flood, "fromBlock": "0x0"}]))
+        .await;
     assert!(!logs.text.contains(&format!("{:064x}", 1_000_000)), "{}", logs.text);
 }
 
@@ -209,7 +283,10 @@ async fn rt2c_hd28_calls_without_number_hide_no_event() {
 async fn rt1b_hd27_what_only_the_mined_run_makes_is_registered() {
     let chain = scene(&[]).await;
     let late = chain.own("Late").await;
-    let make = makeCall { from: U256::from(chain.head() + 3) }.abi_encode();
+    let make = makeCall {
+        from: U256::from(chain.head() + 3),
+    }
+    .abi_encode();
     chain.sends_late(&[(late, make)], 4).await;
     let made = late.create(1);
     assert_eq!(chain.org_of(made), None, "no trace showed it");
@@ -217,11 +294,18 @@ async fn rt1b_hd27_what_only_the_mined_run_makes_is_registered() {
     assert_eq!(chain.org_of(made), chain.org_of(late));
     let snapshot = chain.world.feed.pin().snapshot;
     assert_eq!(snapshot.contract(made).unwrap().deployer, Some(chain.caller.id));
-    assert_eq!((chain.suspended().await, chain.awaited().await), (0, 0), "it harmed nobody");
+    assert_eq!(
+        (chain.suspended().await, chain.awaited().await),
+        (0, 0),
+        "it harmed nobody"
+    );
     drop(snapshot);
     // For its maker it is like any contract of theirs.
     sol! { function text() external view returns (uint256); }
-    assert_eq!(chain.reads(made, textCall {}).await.body["result"], json!(Bytes::from(U256::from(42).abi_encode())));
+    assert_eq!(
+        chain.reads(made, textCall {}).await.body["result"],
+        json!(Bytes::from(U256::from(42).abi_encode()))
+    );
 }
 
 /// HD27: a deployment whose nonce left a gap was never reserved.
@@ -246,7 +330,13 @@ async fn rt1b_hd14_a_reorganization_takes_back_what_the_gate_registered() {
     let late = chain.own("Late").await;
     chain.mining(false).await;
     let id = chain.world.bare("evm_snapshot", json!([])).await["result"].clone();
-    let (raw, _) = chain.sends(chain.next_nonce().await, Some(late), makeCall { from: U256::ZERO }.abi_encode()).await;
+    let (raw, _) = chain
+        .sends(
+            chain.next_nonce().await,
+            Some(late),
+            makeCall { from: U256::ZERO }.abi_encode(),
+        )
+        .await;
     chain.world.anvil("evm_mine", json!([])).await;
     chain.world.node.refresh_head().await.unwrap();
     let made = late.create(1);
@@ -270,7 +360,10 @@ async fn rt2b_hd28_nothing_of_a_block_leaves_before_it_is_judged() {
     type Params = fn(B256, u64, Address) -> Value;
     let ways: [(&str, Params); 4] = [
         ("eth_getTransactionReceipt", |hash, _, _| json!([hash])),
-        ("eth_getLogs", |_, _, latch| json!([{"address": latch, "fromBlock": "0x0", "toBlock": "latest"}])),
+        (
+            "eth_getLogs",
+            |_, _, latch| json!([{"address": latch, "fromBlock": "0x0", "toBlock": "latest"}]),
+        ),
         (
             "eth_getLogs",
             |_, number, latch| json!([{"address": latch, "fromBlock": format!("{number:#x}"), "toBlock": format!("{number:#x}")}]),
@@ -300,7 +393,9 @@ async fn rt2b_hd28_a_block_named_by_its_hash_is_judged_first() {
     let hash = chain.sends_late(&[(latch, steal)], 4).await[0];
     let receipt = chain.world.bare("eth_getTransactionReceipt", json!([hash])).await;
     let block = &receipt["result"]["blockHash"];
-    let answer = chain.ask("eth_getLogs", json!([{"address": latch, "blockHash": block}])).await;
+    let answer = chain
+        .ask("eth_getLogs", json!([{"address": latch, "blockHash": block}]))
+        .await;
     assert!(!answer.text.contains(&format!("{:064x}", 1_000_000)), "{}", answer.text);
     assert_eq!(chain.suspended().await, 1);
 }
@@ -312,7 +407,9 @@ async fn rt2b_hd28_a_block_beside_the_head_is_judged_first() {
     let latch = chain.own("Latch").await;
     chain.mining(false).await;
     let head = chain.head();
-    let (raw, hash) = chain.sends(chain.next_nonce().await, Some(latch), chain.theft(head + 3)).await;
+    let (raw, hash) = chain
+        .sends(chain.next_nonce().await, Some(latch), chain.theft(head + 3))
+        .await;
     chain.world.anvil("anvil_dropAllTransactions", json!([])).await;
     let id = chain.world.bare("evm_snapshot", json!([])).await["result"].clone();
     chain.world.anvil("anvil_mine", json!(["0x5"])).await;
@@ -325,7 +422,11 @@ async fn rt2b_hd28_a_block_beside_the_head_is_judged_first() {
     let secret = format!("{:064x}", 1_000_000);
     let receipt = chain.world.bare("eth_getTransactionReceipt", json!([hash])).await;
     assert!(receipt.to_string().contains(&secret), "the node tells it");
-    assert_eq!(receipt["result"]["blockNumber"], json!(format!("{:#x}", head + 3)), "below the followed head");
+    assert_eq!(
+        receipt["result"]["blockNumber"],
+        json!(format!("{:#x}", head + 3)),
+        "below the followed head"
+    );
     let answer = chain.ask("eth_getTransactionReceipt", json!([hash])).await;
     assert!(!answer.text.contains(&secret), "{}", answer.text);
     // Once its branch is the followed one, it is found there.
@@ -348,7 +449,12 @@ async fn rt2c_hd28_loot_carried_on_in_the_same_block_is_found() {
     let withheld = chain.withheld().await;
     assert!(withheld.contains(&latch) && withheld.contains(&copier), "{withheld:?}");
     let kept = chain.reads(copier, keptCall {}).await;
-    assert_eq!(kept.body["result"], json!(Bytes::from(U256::ZERO.abi_encode())), "{}", kept.text);
+    assert_eq!(
+        kept.body["result"],
+        json!(Bytes::from(U256::ZERO.abi_encode())),
+        "{}",
+        kept.text
+    );
 }
 
 /// HD2: code is called in its turn only, so that what was judged is what runs next.
@@ -356,7 +462,11 @@ async fn rt2c_hd28_loot_carried_on_in_the_same_block_is_found() {
 async fn rt21_a_call_of_code_behind_a_gap_is_refused() {
     let chain = scene(&[]).await;
     let nonce = chain.next_nonce().await;
-    let nothing = transferCall { to: account(1).address(), value: U256::ZERO }.abi_encode();
+    let nothing = transferCall {
+        to: account(1).address(),
+        value: U256::ZERO,
+    }
+    .abi_encode();
     let ask = async |nonce, to: Option<Address>, input: Vec<u8>| {
         let (raw, hash) = signed(&account(0), nonce, to, 0, input.into());
         (chain.ask("eth_sendRawTransaction", json!([raw])).await, json!(hash))
@@ -371,9 +481,10 @@ async fn rt21_a_call_of_code_behind_a_gap_is_refused() {
         assert_eq!(answer.body["result"], hash, "{}", answer.text);
     }
     // Payments and deployments may lie ahead.
-    for (nonce, to, input) in
-        [(nonce + 3, Some(account(1).address()), Vec::new()), (nonce + 4, None, artifact("Note").0.to_vec())]
-    {
+    for (nonce, to, input) in [
+        (nonce + 3, Some(account(1).address()), Vec::new()),
+        (nonce + 4, None, artifact("Note").0.to_vec()),
+    ] {
         let (answer, hash) = ask(nonce, to, input).await;
         assert_eq!(answer.body["result"], hash, "{}", answer.text);
     }
@@ -395,8 +506,19 @@ async fn rt22_hd36_a_garbled_answer_is_no_lost_state() {
         judged: None,
     });
     let (user, org) = (caller.id, bank);
-    let left = SendStart { user, org, tx_hash: None, visible_to: Vec::new(), reservations: Vec::new(), watch };
-    drop(world.change(async |tx| tx.start_send(left.clone()).await.unwrap()).await);
+    let left = SendStart {
+        user,
+        org,
+        tx_hash: None,
+        visible_to: Vec::new(),
+        reservations: Vec::new(),
+        watch,
+    };
+    drop(
+        world
+            .change(async |tx| tx.start_send(left.clone()).await.unwrap())
+            .await,
+    );
     world.node.guard(Arc::new(MinedGate::new(&world.sends)));
     let used_at = |older: Reply| {
         move |params: &Value| match &params[1] {
@@ -406,12 +528,22 @@ async fn rt22_hd36_a_garbled_answer_is_no_lost_state() {
     };
     fake.script("eth_getTransactionCount", used_at(Reply::Result(json!("soon"))));
     for _ in 0..2 {
-        assert!(matches!(world.node.refresh_head().await, Err(NodeError::NotValidated(_))));
+        assert!(matches!(
+            world.node.refresh_head().await,
+            Err(NodeError::NotValidated(_))
+        ));
     }
     assert!(world.store.read().list_suspensions().await.unwrap().is_empty());
-    fake.script("eth_getTransactionCount", used_at(Reply::Error(-32000, "missing trie node", Value::Null)));
+    fake.script(
+        "eth_getTransactionCount",
+        used_at(Reply::Error(-32000, "missing trie node", Value::Null)),
+    );
     world.node.refresh_head().await.unwrap();
-    assert_eq!(world.store.read().list_suspensions().await.unwrap().len(), 1, "nobody can look at it any more");
+    assert_eq!(
+        world.store.read().list_suspensions().await.unwrap().len(),
+        1,
+        "nobody can look at it any more"
+    );
     assert!(world.store.read().watched_sends(u64::MAX).await.unwrap().is_empty());
 }
 
@@ -431,7 +563,11 @@ async fn hd28_pending_tells_nothing_of_an_unjudged_block() {
     let pay = json!([{"from": account(3).address(), "to": other.address(), "value": "0x1"}]);
     chain.world.bare("eth_sendTransaction", pay).await;
     chain.world.anvil("evm_mine", json!([])).await;
-    let there = chain.world.bare("eth_getBalance", json!([other.address(), "latest"])).await["result"].clone();
+    let there = chain
+        .world
+        .bare("eth_getBalance", json!([other.address(), "latest"]))
+        .await["result"]
+        .clone();
     assert_ne!(there, before, "planted");
     assert_eq!(balance("pending").await, before);
     // Its owner's next nonce is told; not what code made of it that runs as the wallet.

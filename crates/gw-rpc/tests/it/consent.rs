@@ -21,7 +21,11 @@ async fn bank(world: &World, slug: &str) -> (OrgId, GroupId) {
     };
     let group = world
         .change(async |tx| {
-            let group = tx.create_group(NewGroup::plain(org, "clients", "Clients")).await.unwrap().id;
+            let group = tx
+                .create_group(NewGroup::plain(org, "clients", "Clients"))
+                .await
+                .unwrap()
+                .id;
             tx.set_access(group, access).await.unwrap();
             group
         })
@@ -32,19 +36,38 @@ async fn bank(world: &World, slug: &str) -> (OrgId, GroupId) {
 /// Somebody new, whom these groups took in, one after the other.
 async fn taken_in(world: &World, groups: &[GroupId]) -> Person {
     let name = ExternalId::new("did:test:carol").unwrap();
-    let new = NewUser { external_id: name.clone(), kyc: true, auth_tenant_id: None, groups: Vec::new() };
+    let new = NewUser {
+        external_id: name.clone(),
+        kyc: true,
+        auth_tenant_id: None,
+        groups: Vec::new(),
+    };
     let id = world.change(async |tx| tx.create_user(new).await.unwrap().id).await;
     for group in groups {
         world.clock.pass(1);
-        let new = NewMembership { user: id, group: *group, expires_at: None };
+        let new = NewMembership {
+            user: id,
+            group: *group,
+            expires_at: None,
+        };
         drop(world.change(async |tx| tx.offer_membership(new).await.unwrap()).await);
     }
     let (token, token_id) = world.log_in(&name);
-    Person { id, name, group: groups[0], token, token_id }
+    Person {
+        id,
+        name,
+        group: groups[0],
+        token,
+        token_id,
+    }
 }
 
 fn has_accepted(world: &World, person: &Person, org: OrgId) -> bool {
-    world.feed.pin().snapshot.has_accepted(person.id, org, gw_types::Clock::now(&*world.clock))
+    world
+        .feed
+        .pin()
+        .snapshot
+        .has_accepted(person.id, org, gw_types::Clock::now(&*world.clock))
 }
 
 async fn with_contract(slug: &str, world: &World, fake: &FakeNode, at: Address) -> (OrgId, GroupId) {
@@ -63,21 +86,44 @@ async fn hd32_an_unnamed_call_accepts_nothing() {
     let carol = taken_in(&world, &[firsts, seconds]).await;
     let call = json!([{"to": CONTRACT, "input": "0x01020304"}, "latest"]);
     // Only the second would allow it.
-    world.ask(Some(&carol), "eth_call", call.clone()).send().await.assert_denied();
-    assert_eq!(world.ask(Some(&carol), "eth_getBalance", json!([TOKEN, "latest"])).send().await.status, 200);
+    world
+        .ask(Some(&carol), "eth_call", call.clone())
+        .send()
+        .await
+        .assert_denied();
+    assert_eq!(
+        world
+            .ask(Some(&carol), "eth_getBalance", json!([TOKEN, "latest"]))
+            .send()
+            .await
+            .status,
+        200
+    );
     let (raw, hash) = signed(&account(0), 0, Some(Address::repeat_byte(5)), 1, Bytes::new());
     fake.on("eth_sendRawTransaction", json!(hash));
-    assert_eq!(world.ask(Some(&carol), "eth_sendRawTransaction", json!([raw])).send().await.status, 200);
+    assert_eq!(
+        world
+            .ask(Some(&carol), "eth_sendRawTransaction", json!([raw]))
+            .send()
+            .await
+            .status,
+        200
+    );
     // Nor does what is made by it: her own group of deployers waits for her as well.
     let (raw, hash) = signed(&account(0), 1, None, 0, Bytes::from_static(&[0x60]));
     fake.on("eth_sendRawTransaction", json!(hash));
-    world.ask(Some(&carol), "eth_sendRawTransaction", json!([raw])).send().await;
+    world
+        .ask(Some(&carol), "eth_sendRawTransaction", json!([raw]))
+        .send()
+        .await;
     world.settle().await;
     for org in [first, second] {
         assert!(!has_accepted(&world, &carol, org));
     }
     // By its name the second becomes hers, and by that the first counts no more.
-    let named = world.ask(Some(&carol), "eth_call", call).header("x-org-id", &second.to_string());
+    let named = world
+        .ask(Some(&carol), "eth_call", call)
+        .header("x-org-id", &second.to_string());
     assert_eq!(named.send().await.status, 200);
     assert!(has_accepted(&world, &carol, second) && !has_accepted(&world, &carol, first));
 }
@@ -90,20 +136,31 @@ async fn hd35_a_filter_does_not_come_back_with_its_maker() {
     let chain = Chain::on(&fake);
     chain.mine(0, &[]);
     world.node.refresh_head().await.unwrap();
-    let filter = world.result(&holder, "eth_newFilter", json!([{"address": TOKEN}])).await;
+    let filter = world
+        .result(&holder, "eth_newFilter", json!([{"address": TOKEN}]))
+        .await;
     let poll = || world.ask(Some(&holder), "eth_getFilterChanges", json!([filter])).send();
     assert_eq!(poll().await.status, 200);
     let membership = world.feed.pin().snapshot.memberships(holder.id)[0];
     world
         .change(async |tx| {
             tx.remove_membership(membership.id).await.unwrap();
-            let new = NewMembership { user: holder.id, group: membership.group, expires_at: None };
+            let new = NewMembership {
+                user: holder.id,
+                group: membership.group,
+                expires_at: None,
+            };
             tx.add_membership(new).await.unwrap();
         })
         .await;
     let again = poll().await;
     assert_eq!(again.body["error"]["message"], "filter not found", "{}", again.text);
     // A new one is hers.
-    let filter = world.result(&holder, "eth_newFilter", json!([{"address": TOKEN}])).await;
-    assert_eq!(world.result(&holder, "eth_getFilterChanges", json!([filter])).await, json!([]));
+    let filter = world
+        .result(&holder, "eth_newFilter", json!([{"address": TOKEN}]))
+        .await;
+    assert_eq!(
+        world.result(&holder, "eth_getFilterChanges", json!([filter])).await,
+        json!([])
+    );
 }

@@ -45,7 +45,14 @@ impl Gate {
 
 impl World {
     pub(crate) async fn ban(&self, person: &Person) {
-        self.update(person, UserPatch { banned: Some(true), ..UserPatch::default() }).await;
+        self.update(
+            person,
+            UserPatch {
+                banned: Some(true),
+                ..UserPatch::default()
+            },
+        )
+        .await;
     }
 }
 
@@ -55,7 +62,9 @@ async fn hd20_an_answer_is_opened_under_the_newest_policy() {
     let (world, fake) = scripted().await;
     let bank = world.org("bank").await;
     let wallet = Address::repeat_byte(7);
-    let owner = world.person("owner", bank, &["eth_getBalance", "eth_syncing"], &[]).await;
+    let owner = world
+        .person("owner", bank, &["eth_getBalance", "eth_syncing"], &[])
+        .await;
     world.link(&owner, wallet).await;
     let balance = json!([wallet, "latest"]);
     fake.on("eth_getBalance", json!("0x5"));
@@ -65,7 +74,9 @@ async fn hd20_an_answer_is_opened_under_the_newest_policy() {
     let gate = Gate::on(&fake, "eth_getBalance", Reply::Result(json!("0x5")));
     let asking = tokio::spawn(world.ask(Some(&owner), "eth_getBalance", balance).answering());
     let gate = gate.reached().await;
-    world.change(async |tx| tx.unlink_address(owner.id, wallet).await.unwrap()).await;
+    world
+        .change(async |tx| tx.unlink_address(owner.id, wallet).await.unwrap())
+        .await;
     gate.open();
     assert_eq!(asking.await.unwrap().body["result"], "0x0");
 
@@ -94,8 +105,18 @@ async fn decision_45_stale_policy_serves_metadata_only() {
     assert_eq!(answer.body["error"]["message"], "policy unavailable");
     assert_eq!(answer.headers["retry-after"], "1");
     fake.take();
-    assert_eq!(world.ask(Some(&caller), "eth_syncing", json!([])).send().await.error(), (503, -32603));
-    assert_eq!(world.ask(Some(&caller), "eth_blockNumber", json!([])).send().await.status, 200);
+    assert_eq!(
+        world.ask(Some(&caller), "eth_syncing", json!([])).send().await.error(),
+        (503, -32603)
+    );
+    assert_eq!(
+        world
+            .ask(Some(&caller), "eth_blockNumber", json!([]))
+            .send()
+            .await
+            .status,
+        200
+    );
     assert_eq!(world.ask(None, "eth_chainId", json!([])).send().await.status, 200);
     fake.assert_silent();
 }
@@ -108,7 +129,11 @@ async fn hd20_a_ban_during_the_trace_stops_a_send() {
     let sender = world.person("sender", bank, &["eth_sendRawTransaction"], &[]).await;
     let gate = Gate::on(&fake, "eth_getTransactionCount", Reply::Result(json!("0x0")));
     let (raw, _) = signed(&account(0), 0, Some(Address::repeat_byte(5)), 1, Bytes::new());
-    let asking = tokio::spawn(world.ask(Some(&sender), "eth_sendRawTransaction", json!([raw])).answering());
+    let asking = tokio::spawn(
+        world
+            .ask(Some(&sender), "eth_sendRawTransaction", json!([raw]))
+            .answering(),
+    );
     let gate = gate.reached().await;
     world.ban(&sender).await;
     gate.open();
@@ -145,7 +170,10 @@ impl<F: Future> Future for HangUp<F> {
 }
 
 fn hang_up<F: Future>(inner: F, polls: usize) -> HangUp<F> {
-    HangUp { inner: Box::pin(inner), polls_left: polls }
+    HangUp {
+        inner: Box::pin(inner),
+        polls_left: polls,
+    }
 }
 
 /// HD21: wherever a client hangs up, a read that was begun leaves exactly one record.
@@ -156,9 +184,10 @@ async fn hd21_an_abandoned_read_leaves_one_record_wherever_it_stopped() {
     let contract = Address::repeat_byte(0x11);
     let caller = world.person("caller", bank, &["eth_syncing", "eth_call"], &[]).await;
     world.contract(bank, contract, None, &[caller.group]).await;
-    for (method, params) in
-        [("eth_syncing", json!([])), ("eth_call", json!([{"to": contract, "data": "0x12345678"}, "latest"]))]
-    {
+    for (method, params) in [
+        ("eth_syncing", json!([])),
+        ("eth_call", json!([{"to": contract, "data": "0x12345678"}, "latest"])),
+    ] {
         let mut abandoned = 0;
         for polls in 1.. {
             fake.take();
@@ -191,13 +220,26 @@ async fn hd21_an_abandoned_send_runs_to_its_record() {
         fake.on("eth_getTransactionCount", json!(format!("{nonce:#x}")));
         fake.on("eth_sendRawTransaction", json!(hash));
         fake.take();
-        let asking = world.ask(Some(&sender), "eth_sendRawTransaction", json!([raw])).answering();
+        let asking = world
+            .ask(Some(&sender), "eth_sendRawTransaction", json!([raw]))
+            .answering();
         done |= hang_up(asking, polls).await.is_some();
         world.settle().await;
-        let forwarded = fake.take().iter().filter(|call| call.method == "eth_sendRawTransaction").count();
+        let forwarded = fake
+            .take()
+            .iter()
+            .filter(|call| call.method == "eth_sendRawTransaction")
+            .count();
         let (intents, outcomes, calls) = world.sends_recorded().await;
-        assert_eq!((forwarded, intents.len(), outcomes.len(), calls.len()), (1, 1, 1, 1), "after {polls} polls");
-        assert_eq!((outcomes[0].outcome, outcomes[0].hash, calls[0].status_code), (Outcome::Accepted, hash, 200));
+        assert_eq!(
+            (forwarded, intents.len(), outcomes.len(), calls.len()),
+            (1, 1, 1, 1),
+            "after {polls} polls"
+        );
+        assert_eq!(
+            (outcomes[0].outcome, outcomes[0].hash, calls[0].status_code),
+            (Outcome::Accepted, hash, 200)
+        );
         if done {
             return;
         }
@@ -209,7 +251,9 @@ async fn hd21_an_abandoned_send_runs_to_its_record() {
 async fn k8_a_balance_out_of_reach_is_zero_without_asking() {
     let (world, fake) = scripted().await;
     let bank = world.org("bank").await;
-    let caller = world.person("caller", bank, &["eth_getBalance", "eth_getTransactionCount"], &[]).await;
+    let caller = world
+        .person("caller", bank, &["eth_getBalance", "eth_getTransactionCount"], &[])
+        .await;
     let other = world.person("other", bank, &["eth_getBalance"], &[]).await;
     let (linked, unknown) = (Address::repeat_byte(1), Address::repeat_byte(2));
     world.link(&other, linked).await;

@@ -21,7 +21,10 @@ use std::{fs, path::Path};
 
 fn cases() -> Vec<(String, Case)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../gw-policy/tests/corpus");
-    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut files: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     files.sort();
     let read = |path: &std::path::PathBuf| {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
@@ -43,14 +46,21 @@ async fn every_case_shows_through_rpc_what_its_file_says() {
         let mut settled = Settled::default();
         settled.write(&world, &told(name, case)).await;
         // The block that the files speak of is the followed head: of any other nothing is shown (HD28).
-        fake.on("eth_getBlockByNumber", fake_node::block(100, &hash_of("block").to_string()));
+        fake.on(
+            "eth_getBlockByNumber",
+            fake_node::block(100, &hash_of("block").to_string()),
+        );
         world.node.refresh_head().await.unwrap();
         script(&fake, name, case);
         fake.take();
         for (viewer, expected) in &case.views {
             let body = json!({"jsonrpc": "2.0", "id": 1, "method": case.method, "params": case.params});
             let ask = world.raw(body.to_string());
-            let ask = if viewer == "nobody" { ask } else { ask.bearer(&settled.token(&world, viewer)) };
+            let ask = if viewer == "nobody" {
+                ask
+            } else {
+                ask.bearer(&settled.token(&world, viewer))
+            };
             let answer = ask.send().await;
             let shown = match answer.body.get("result") {
                 Some(result) if answer.status == 200 => format!("{result:#}"),
@@ -67,19 +77,27 @@ async fn every_case_shows_through_rpc_what_its_file_says() {
         }
         // The case is about an answer of the node: somebody was shown it.
         let upstream = case.upstream_method().unwrap_or_else(|error| panic!("{name}: {error}"));
-        assert!(fake.take().iter().any(|call| call.method == upstream), "{name}: nobody's call reached the node");
+        assert!(
+            fake.take().iter().any(|call| call.method == upstream),
+            "{name}: nobody's call reached the node"
+        );
     }
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 
 /// The case's world, in which the anonymous group may ask as well if anybody not logged in does (A3).
 fn told(name: &str, case: &Case) -> gw_policy::testing::World {
-    let Lookup::Known(method) = Method::lookup(&case.method) else { panic!("{name}: `{}` is unknown", case.method) };
+    let Lookup::Known(method) = Method::lookup(&case.method) else {
+        panic!("{name}: `{}` is unknown", case.method)
+    };
     let told = case.world.clone();
     if !case.views.contains_key("nobody") {
         return told;
     }
-    told.org("anonymous").group("anonymous").methods(METADATA).methods([method])
+    told.org("anonymous")
+        .group("anonymous")
+        .methods(METADATA)
+        .methods([method])
 }
 
 /// The node of the case: its answer, and the transactions it knows, by hash and in their blocks.
@@ -91,7 +109,10 @@ fn script(fake: &FakeNode, name: &str, case: &Case) {
     });
     let transactions = case.transactions.clone();
     fake.script("eth_getBlockByHash", move |params| {
-        let inside: Vec<_> = transactions.iter().filter(|transaction| transaction["blockHash"] == params[0]).collect();
+        let inside: Vec<_> = transactions
+            .iter()
+            .filter(|transaction| transaction["blockHash"] == params[0])
+            .collect();
         Reply::Result(json!({"hash": params[0], "transactions": inside}))
     });
     let upstream = case.upstream_method().unwrap_or_else(|error| panic!("{name}: {error}"));

@@ -33,37 +33,115 @@ async fn cases(world: &World) -> Vec<Case> {
     let of_two = world.person("of-two", bank, &["*"], &[Claim::Deploy]).await;
     world.contract(bank, TOKEN, None, &[trader.group]).await;
     world.contract(rival, FOREIGN, None, &[foreigner.group]).await;
-    world.update(&banned, UserPatch { banned: Some(true), ..UserPatch::default() }).await;
-    world.update(&unproved, UserPatch { kyc: Some(false), ..UserPatch::default() }).await;
-    let add = gw_store::record::NewMembership { user: of_two.id, group: foreigner.group, expires_at: None };
+    world
+        .update(
+            &banned,
+            UserPatch {
+                banned: Some(true),
+                ..UserPatch::default()
+            },
+        )
+        .await;
+    world
+        .update(
+            &unproved,
+            UserPatch {
+                kyc: Some(false),
+                ..UserPatch::default()
+            },
+        )
+        .await;
+    let add = gw_store::record::NewMembership {
+        user: of_two.id,
+        group: foreigner.group,
+        expires_at: None,
+    };
     world.change(async |tx| tx.add_membership(add).await.unwrap()).await;
     let nobody = ExternalId::new("did:test:nobody").unwrap();
-    let unknown = Person { token: world.token(&nobody, TokenId::fixed(1), SessionId::fixed(2)), ..reader.clone() };
+    let unknown = Person {
+        token: world.token(&nobody, TokenId::fixed(1), SessionId::fixed(2)),
+        ..reader.clone()
+    };
     let call = |to: &str| json!([{"to": to, "data": "0x12345678"}, "latest"]);
     let (deployment, _) = signed(&account(0), 0, None, 0, Bytes::from_static(&[0x60]));
-    let case =
-        |reason, who: Option<&Person>, method, params| Case { reason, who: who.cloned(), method, params, path: None };
+    let case = |reason, who: Option<&Person>, method, params| Case {
+        reason,
+        who: who.cloned(),
+        method,
+        params,
+        path: None,
+    };
     vec![
         case(DenyReason::AuthRequired, None, "eth_call", call(&TOKEN.to_string())),
-        case(DenyReason::MethodUnknown, Some(&trader), "eth_fetchEverything", json!([])),
+        case(
+            DenyReason::MethodUnknown,
+            Some(&trader),
+            "eth_fetchEverything",
+            json!([]),
+        ),
         case(DenyReason::MethodUnknown, Some(&trader), "eth_call ", json!([])),
-        case(DenyReason::MethodNotAllowed, Some(&trader), "eth_newPendingTransactionFilter", json!([{}])),
-        case(DenyReason::MethodNotAllowed, Some(&trader), "debug_traceBlockByNumber", json!(["latest"])),
-        case(DenyReason::MethodNotAllowed, Some(&reader), "eth_call", call(&TOKEN.to_string())),
+        case(
+            DenyReason::MethodNotAllowed,
+            Some(&trader),
+            "eth_newPendingTransactionFilter",
+            json!([{}]),
+        ),
+        case(
+            DenyReason::MethodNotAllowed,
+            Some(&trader),
+            "debug_traceBlockByNumber",
+            json!(["latest"]),
+        ),
+        case(
+            DenyReason::MethodNotAllowed,
+            Some(&reader),
+            "eth_call",
+            call(&TOKEN.to_string()),
+        ),
         case(DenyReason::UnknownUser, Some(&unknown), "eth_chainId", json!([])),
         case(DenyReason::Banned, Some(&banned), "eth_chainId", json!([])),
-        case(DenyReason::KycRequired, Some(&unproved), "eth_sendRawTransaction", json!([deployment])),
-        case(DenyReason::ForeignOrg, Some(&trader), "eth_call", call(&FOREIGN.to_string())),
-        case(DenyReason::Unregistered, Some(&trader), "eth_call", call(&NOBODYS.to_string())),
+        case(
+            DenyReason::KycRequired,
+            Some(&unproved),
+            "eth_sendRawTransaction",
+            json!([deployment]),
+        ),
+        case(
+            DenyReason::ForeignOrg,
+            Some(&trader),
+            "eth_call",
+            call(&FOREIGN.to_string()),
+        ),
+        case(
+            DenyReason::Unregistered,
+            Some(&trader),
+            "eth_call",
+            call(&NOBODYS.to_string()),
+        ),
         case(
             DenyReason::Multicall,
             Some(&trader),
             "eth_call",
             json!([{"to": MULTICALL, "data": "0x82ad56cb"}, "latest"]),
         ),
-        case(DenyReason::HistoryNotPermitted, Some(&trader), "eth_getBalance", json!([TOKEN, "earliest"])),
-        case(DenyReason::DeployClaimRequired, Some(&trader), "eth_call", json!([{"data": "0x60"}, "latest"])),
-        case(DenyReason::OrgAmbiguous, Some(&of_two), "eth_sendRawTransaction", json!([deployment])),
+        case(
+            DenyReason::HistoryNotPermitted,
+            Some(&trader),
+            "eth_getBalance",
+            json!([TOKEN, "earliest"]),
+        ),
+        case(
+            DenyReason::DeployClaimRequired,
+            Some(&trader),
+            "eth_call",
+            json!([{"data": "0x60"}, "latest"]),
+        ),
+        case(
+            DenyReason::OrgAmbiguous,
+            Some(&of_two),
+            "eth_sendRawTransaction",
+            json!([deployment]),
+        ),
         Case {
             path: Some(format!("/rpc/{rival}")),
             ..case(DenyReason::OrgMismatch, Some(&trader), "eth_syncing", json!([]))
@@ -89,7 +167,13 @@ async fn decision_14_every_denial_is_the_same_bytes_and_reaches_no_node() {
             Some(path) => ask.path(path).send().await,
             None => ask.send().await,
         };
-        assert_eq!((answer.status, answer.text.as_str()), (404, DENIED), "{} {}", case.method, case.reason);
+        assert_eq!(
+            (answer.status, answer.text.as_str()),
+            (404, DENIED),
+            "{} {}",
+            case.method,
+            case.reason
+        );
         assert_eq!(answer.headers["content-type"], "application/json");
         fake.assert_silent();
         let record = world.record().await;
@@ -103,7 +187,10 @@ async fn decision_14_every_denial_is_the_same_bytes_and_reaches_no_node() {
 /// Decision 14: the knob changes the status and not a byte.
 #[tokio::test]
 async fn decision_14_the_status_knob_keeps_the_body() {
-    let settings = RpcSettings { denial_status: StatusCode::OK, ..RpcSettings::default() };
+    let settings = RpcSettings {
+        denial_status: StatusCode::OK,
+        ..RpcSettings::default()
+    };
     let (world, fake) = scripted_with(settings, Knobs::default(), 64 << 20).await;
     let answer = world.ask(None, "eth_call", json!([])).send().await;
     assert_eq!((answer.status, answer.text.as_str()), (200, DENIED));
@@ -121,12 +208,19 @@ async fn decision_37_code_out_of_reach_is_denied_only_where_there_is_some() {
     let trader = world.person("trader", bank, &["eth_getCode"], &[]).await;
     world.contract(rival, FOREIGN, None, &[]).await;
     for address in [FOREIGN, NOBODYS] {
-        assert_eq!(world.result(&trader, "eth_getCode", json!([address, "latest"])).await, "0x");
+        assert_eq!(
+            world.result(&trader, "eth_getCode", json!([address, "latest"])).await,
+            "0x"
+        );
         assert_eq!(fake.take().len(), 1);
     }
     fake.on("eth_getCode", json!("0x6001"));
     for address in [FOREIGN, NOBODYS] {
-        world.ask(Some(&trader), "eth_getCode", json!([address, "latest"])).send().await.assert_denied();
+        world
+            .ask(Some(&trader), "eth_getCode", json!([address, "latest"]))
+            .send()
+            .await
+            .assert_denied();
         assert_eq!(fake.take().len(), 1);
     }
 }

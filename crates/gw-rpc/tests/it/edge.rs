@@ -14,8 +14,11 @@ const CHAIN_ID: &str = r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}"#;
 #[tokio::test]
 async fn j2_j3_j4_what_is_no_request_is_refused_and_recorded() {
     let (world, fake) = scripted().await;
-    let deep =
-        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"eth_call","params":{}{}}}"#, "[".repeat(70), "]".repeat(70));
+    let deep = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"eth_call","params":{}{}}}"#,
+        "[".repeat(70),
+        "]".repeat(70)
+    );
     let long = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{}"}}"#, "x".repeat(129));
     for (body, code) in [
         ("", -32700),
@@ -23,9 +26,15 @@ async fn j2_j3_j4_what_is_no_request_is_refused_and_recorded() {
         ("{", -32700),
         (&deep, -32600),
         (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"eth_chainId"}"#, -32600),
-        (r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId","Method":"eth_call"}"#, -32600),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId","Method":"eth_call"}"#,
+            -32600,
+        ),
         // B3: nodes match member names whatever their case.
-        (r#"{"jsonrpc":"2.0","id":1,"method":"eth_call","params":[{"to":"0x11","TO":"0x22"}]}"#, -32600),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"eth_call","params":[{"to":"0x11","TO":"0x22"}]}"#,
+            -32600,
+        ),
         (r#"{"jsonrpc":"1.0","id":1,"method":"eth_chainId"}"#, -32600),
         (r#"{"jsonrpc":"2.0","id":{},"method":"eth_chainId"}"#, -32600),
         (r#"{"jsonrpc":"2.0","id":1}"#, -32600),
@@ -38,18 +47,32 @@ async fn j2_j3_j4_what_is_no_request_is_refused_and_recorded() {
         assert_eq!(answer.error(), (400, code), "{body} {}", answer.text);
         fake.assert_silent();
         let record = world.record().await;
-        assert_eq!((record.status_code, record.denial_reason), (400, Some(DenyReason::InvalidRequestShape)), "{body}");
+        assert_eq!(
+            (record.status_code, record.denial_reason),
+            (400, Some(DenyReason::InvalidRequestShape)),
+            "{body}"
+        );
     }
 }
 
 #[tokio::test]
 async fn j4_ids_are_echoed_as_they_were_written() {
     let (world, _fake) = scripted().await;
-    for (id, echoed) in
-        [("7", "7"), ("\"a\\u0062\"", "\"a\\u0062\""), ("1e3", "1e3"), ("null", "null"), ("-0.50", "-0.50")]
-    {
-        let answer = world.raw(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"eth_chainId"}}"#)).send().await;
-        assert_eq!(answer.text, format!(r#"{{"jsonrpc":"2.0","id":{echoed},"result":"0x7a69"}}"#));
+    for (id, echoed) in [
+        ("7", "7"),
+        ("\"a\\u0062\"", "\"a\\u0062\""),
+        ("1e3", "1e3"),
+        ("null", "null"),
+        ("-0.50", "-0.50"),
+    ] {
+        let answer = world
+            .raw(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"eth_chainId"}}"#))
+            .send()
+            .await;
+        assert_eq!(
+            answer.text,
+            format!(r#"{{"jsonrpc":"2.0","id":{echoed},"result":"0x7a69"}}"#)
+        );
     }
     let answer = world.raw(r#"{"jsonrpc":"2.0","method":"eth_chainId"}"#).send().await;
     assert_eq!(answer.text, r#"{"jsonrpc":"2.0","id":null,"result":"0x7a69"}"#);
@@ -66,7 +89,10 @@ async fn j2_a_body_is_counted_while_it_is_read() {
     assert_eq!(world.record().await.status_code, 413);
     let answer = world.raw(CHAIN_ID).header("content-encoding", "gzip").send().await;
     assert_eq!(answer.error(), (415, -32600));
-    let both = world.raw(CHAIN_ID).header("content-length", "50").header("transfer-encoding", "chunked");
+    let both = world
+        .raw(CHAIN_ID)
+        .header("content-length", "50")
+        .header("transfer-encoding", "chunked");
     assert_eq!(both.send().await.error(), (400, -32600));
     fake.assert_silent();
 }
@@ -76,7 +102,10 @@ async fn j2_a_body_is_counted_while_it_is_read() {
 async fn decision_39_any_content_type_does() {
     let (world, _fake) = scripted().await;
     for kind in ["text/plain", "application/x-www-form-urlencoded", "nonsense"] {
-        assert_eq!(world.raw(CHAIN_ID).header("content-type", kind).send().await.status, 200);
+        assert_eq!(
+            world.raw(CHAIN_ID).header("content-type", kind).send().await.status,
+            200
+        );
     }
 }
 
@@ -86,13 +115,30 @@ async fn j1_a_bad_token_is_401_whatever_the_method() {
     let (world, fake) = scripted().await;
     let bank = world.org("bank").await;
     let reader = world.person("reader", bank, &["eth_getBalance"], &[]).await;
-    for header in
-        ["Bearer nonsense", "Basic Zm9vOmJhcg==", "Bearer", "Bearer a b", &format!("Bearer {}x", reader.token)]
-    {
-        for method in ["eth_chainId", "eth_getBalance", "eth_newPendingTransactionFilter", "nonsense"] {
-            let answer = world.ask(None, method, json!([])).header("authorization", header).send().await;
+    for header in [
+        "Bearer nonsense",
+        "Basic Zm9vOmJhcg==",
+        "Bearer",
+        "Bearer a b",
+        &format!("Bearer {}x", reader.token),
+    ] {
+        for method in [
+            "eth_chainId",
+            "eth_getBalance",
+            "eth_newPendingTransactionFilter",
+            "nonsense",
+        ] {
+            let answer = world
+                .ask(None, method, json!([]))
+                .header("authorization", header)
+                .send()
+                .await;
             assert_eq!(answer.status, 401, "{header}");
-            assert!(answer.body["error"].is_string() && answer.body.get("jsonrpc").is_none(), "{}", answer.text);
+            assert!(
+                answer.body["error"].is_string() && answer.body.get("jsonrpc").is_none(),
+                "{}",
+                answer.text
+            );
             assert_eq!(world.record().await.status_code, 401);
         }
     }
@@ -107,10 +153,23 @@ async fn j1_a_bad_token_is_401_whatever_the_method() {
 async fn a10_a_revoked_token_is_401_and_a_banned_user_meets_the_denial() {
     let (world, _fake) = scripted().await;
     let bank = world.org("bank").await;
-    let (out, banned) = (world.person("out", bank, &["*"], &[]).await, world.person("banned", bank, &["*"], &[]).await);
+    let (out, banned) = (
+        world.person("out", bank, &["*"], &[]).await,
+        world.person("banned", bank, &["*"], &[]).await,
+    );
     let ends = world.clock.now_plus(Seconds(86_400));
-    world.change(async |tx| tx.revoke_access_token(out.token_id, ends).await.unwrap()).await;
-    world.update(&banned, UserPatch { banned: Some(true), ..UserPatch::default() }).await;
+    world
+        .change(async |tx| tx.revoke_access_token(out.token_id, ends).await.unwrap())
+        .await;
+    world
+        .update(
+            &banned,
+            UserPatch {
+                banned: Some(true),
+                ..UserPatch::default()
+            },
+        )
+        .await;
     assert_eq!(world.raw(CHAIN_ID).by(&out).send().await.status, 401);
     world.raw(CHAIN_ID).by(&banned).send().await.assert_denied();
 }
@@ -123,15 +182,27 @@ async fn decision_4_the_cookie_counts_only_from_our_own_pages_and_is_never_an_er
     let reader = world.person("reader", bank, &["eth_accounts"], &[]).await;
     let cookie = format!("pp_access={}", reader.token);
     let ask = || world.ask(None, "eth_accounts", json!([])).header("cookie", &cookie);
-    assert_eq!(ask().header("origin", PAGE).send().await.text, r#"{"jsonrpc":"2.0","id":1,"result":[]}"#);
+    assert_eq!(
+        ask().header("origin", PAGE).send().await.text,
+        r#"{"jsonrpc":"2.0","id":1,"result":[]}"#
+    );
     assert_eq!(world.record().await.auth_method, AuthMethod::Cookie);
     assert_eq!(ask().header("sec-fetch-site", "same-origin").send().await.status, 200);
-    ask().header("origin", "https://evil.example").send().await.assert_denied();
+    ask()
+        .header("origin", "https://evil.example")
+        .send()
+        .await
+        .assert_denied();
     ask().send().await.assert_denied();
-    let stale = world.raw(CHAIN_ID).header("origin", PAGE).header("cookie", "pp_access=nonsense");
+    let stale = world
+        .raw(CHAIN_ID)
+        .header("origin", PAGE)
+        .header("cookie", "pp_access=nonsense");
     assert_eq!(stale.send().await.status, 200);
     let ends = world.clock.now_plus(Seconds(86_400));
-    world.change(async |tx| tx.revoke_access_token(reader.token_id, ends).await.unwrap()).await;
+    world
+        .change(async |tx| tx.revoke_access_token(reader.token_id, ends).await.unwrap())
+        .await;
     let revoked = world.raw(CHAIN_ID).header("origin", PAGE).header("cookie", &cookie);
     assert_eq!(revoked.send().await.status, 200, "anonymous");
 }
@@ -147,9 +218,28 @@ async fn o2_path_and_header_name_one_organization() {
     let path = format!("/rpc/{bank}");
     assert_eq!(ask().path(&path).send().await.status, 200);
     assert_eq!(ask().header("x-org-id", &bank).send().await.status, 200);
-    assert_eq!(ask().path(&path).header("x-org-id", &bank.to_uppercase()).send().await.status, 200);
-    assert_eq!(ask().path(&path).header("x-org-id", &rival).send().await.error(), (400, -32600));
-    assert_eq!(ask().header("x-org-id", &bank).header("x-org-id", &rival).send().await.status, 400);
+    assert_eq!(
+        ask()
+            .path(&path)
+            .header("x-org-id", &bank.to_uppercase())
+            .send()
+            .await
+            .status,
+        200
+    );
+    assert_eq!(
+        ask().path(&path).header("x-org-id", &rival).send().await.error(),
+        (400, -32600)
+    );
+    assert_eq!(
+        ask()
+            .header("x-org-id", &bank)
+            .header("x-org-id", &rival)
+            .send()
+            .await
+            .status,
+        400
+    );
     ask().header("x-org-id", "bank").send().await.assert_denied();
     ask().header("x-org-id", &rival).send().await.assert_denied();
 }
@@ -166,8 +256,16 @@ async fn only_post_is_served_and_only_on_three_paths() {
         ("POST", "/rpc/a/b", 404),
         ("POST", "/", 200),
     ] {
-        let request = http::Request::builder().method(method).uri(path).body(axum::body::Body::from(CHAIN_ID)).unwrap();
-        assert_eq!(world.app.clone().oneshot(request).await.unwrap().status(), status, "{method} {path}");
+        let request = http::Request::builder()
+            .method(method)
+            .uri(path)
+            .body(axum::body::Body::from(CHAIN_ID))
+            .unwrap();
+        assert_eq!(
+            world.app.clone().oneshot(request).await.unwrap().status(),
+            status,
+            "{method} {path}"
+        );
     }
     fake.assert_silent();
 }
@@ -178,13 +276,21 @@ async fn l1_a_record_names_caller_method_organization_and_policy() {
     let (world, fake) = scripted().await;
     let bank = world.org("bank").await;
     let reader = world.person("reader", bank, &["eth_getBlockByNumber"], &[]).await;
-    world.result(&reader, "ETH_getblockbynumber", json!(["latest", false])).await;
+    world
+        .result(&reader, "ETH_getblockbynumber", json!(["latest", false]))
+        .await;
     assert_eq!(fake.take().len(), 1);
     let record = world.record().await;
     assert_eq!(record.method, "eth_getBlockByNumber", "the registry's spelling");
     assert_eq!(record.external_id, Some(reader.name.clone()));
-    assert_eq!((record.status_code, record.response_status, record.denial_reason), (200, None, None));
-    assert_eq!((record.org_id, record.policy_epoch), (Some(bank), Some(world.feed.epoch())));
+    assert_eq!(
+        (record.status_code, record.response_status, record.denial_reason),
+        (200, None, None)
+    );
+    assert_eq!(
+        (record.org_id, record.policy_epoch),
+        (Some(bank), Some(world.feed.epoch()))
+    );
     assert!(record.node_called && record.upstream_ms.is_some() && record.request_params.is_none());
     assert_eq!(record.ip_address.unwrap().to_string(), "198.51.100.1");
     assert_eq!(record.auth_method, AuthMethod::Bearer);
@@ -193,7 +299,10 @@ async fn l1_a_record_names_caller_method_organization_and_policy() {
 /// Rule 30 of spec/70.
 #[tokio::test]
 async fn l3_parameters_are_kept_only_on_request_and_redacted() {
-    let settings = RpcSettings { log_params: true, ..RpcSettings::default() };
+    let settings = RpcSettings {
+        log_params: true,
+        ..RpcSettings::default()
+    };
     let (world, _fake) = scripted_with(settings, Knobs::default(), 64 << 20).await;
     world
         .ask(
@@ -204,9 +313,15 @@ async fn l3_parameters_are_kept_only_on_request_and_redacted() {
         .send()
         .await;
     let kept = world.record().await.request_params.unwrap();
-    assert!(kept.contains("0xabababab...") && !kept.contains(&"ab".repeat(20)), "{kept}");
+    assert!(
+        kept.contains("0xabababab...") && !kept.contains(&"ab".repeat(20)),
+        "{kept}"
+    );
     world.ask(None, "eth_call", json!([{"to": "nonsense"}])).send().await;
-    assert_eq!(world.record().await.request_params.unwrap(), r#"{"_redacted":"unreadable parameters"}"#);
+    assert_eq!(
+        world.record().await.request_params.unwrap(),
+        r#"{"_redacted":"unreadable parameters"}"#
+    );
 }
 
 /// Decision 10, spec/70 rule 14: what cannot be recorded does not happen.
@@ -220,7 +335,10 @@ async fn audit_a_full_journal_stops_every_call_before_the_node_hears_of_it() {
         assert_eq!(answer.headers["retry-after"], "1");
     }
     fake.assert_silent();
-    let open = RpcSettings { open_reads: true, ..RpcSettings::default() };
+    let open = RpcSettings {
+        open_reads: true,
+        ..RpcSettings::default()
+    };
     let (world, _fake) = scripted_with(open, Knobs::default(), 1).await;
     assert_eq!(world.raw(CHAIN_ID).send().await.status, 200);
     let send = world.ask(None, "eth_sendRawTransaction", json!(["0x00"])).send().await;
@@ -241,7 +359,11 @@ async fn a3_metadata_is_everybodys_and_answered_without_the_node() {
         assert_eq!(answer.text, format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#));
     }
     let version = world.ask(None, "web3_clientVersion", json!([])).send().await;
-    assert!(version.body["result"].as_str().unwrap().starts_with("ledger-gateway/"), "{}", version.text);
+    assert!(
+        version.body["result"].as_str().unwrap().starts_with("ledger-gateway/"),
+        "{}",
+        version.text
+    );
     fake.assert_silent();
     assert_eq!(world.ask(None, "eth_accounts", json!([])).send().await.text, DENIED);
 }

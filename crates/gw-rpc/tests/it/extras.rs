@@ -26,7 +26,10 @@ fn settings() -> RpcSettings {
         ],
         "wildcard": {"prefix": "linea_", "deny": ["linea_sign*"]},
     }}});
-    RpcSettings { extras: Arc::new(Extras::parse(&file.to_string(), true).unwrap()), ..RpcSettings::default() }
+    RpcSettings {
+        extras: Arc::new(Extras::parse(&file.to_string(), true).unwrap()),
+        ..RpcSettings::default()
+    }
 }
 
 async fn world() -> (World, FakeNode, OrgId) {
@@ -61,12 +64,25 @@ async fn n2_an_aliased_method_is_forwarded_under_its_own_name() {
     let caller = insider(&world, bank).await;
     let pinned = json!({"blockHash": FakeNode::HEAD_HASH, "requireCanonical": true});
     fake.on("linea_getBalance", json!("0x5"));
-    assert_eq!(world.result(&caller, "LINEA_getbalance", json!([WALLET, "latest"])).await, "0x5");
+    assert_eq!(
+        world
+            .result(&caller, "LINEA_getbalance", json!([WALLET, "latest"]))
+            .await,
+        "0x5"
+    );
     assert_eq!(asked(&fake), ("linea_getBalance".to_owned(), json!([WALLET, pinned])));
     let record = last(&world).await;
-    assert_eq!((&*record.method, record.matched_via), ("linea_getBalance", Some(MatchedVia::Prefix)));
+    assert_eq!(
+        (&*record.method, record.matched_via),
+        ("linea_getBalance", Some(MatchedVia::Prefix))
+    );
     // K8: what is not the caller's reads zero, and nobody is asked.
-    assert_eq!(world.result(&caller, "linea_getBalance", json!([SECRET, "latest"])).await, "0x0");
+    assert_eq!(
+        world
+            .result(&caller, "linea_getBalance", json!([SECRET, "latest"]))
+            .await,
+        "0x0"
+    );
     fake.assert_silent();
     // A block by its number, and only its own members and transactions.
     let mut block = gw_testkit::fake_node::block(100, FakeNode::HEAD_HASH);
@@ -83,9 +99,15 @@ async fn n2_an_aliased_method_is_forwarded_under_its_own_name() {
 async fn n2_what_is_answered_here_is_answered_as_the_row_is() {
     let (world, fake, bank) = world().await;
     let caller = insider(&world, bank).await;
-    for (own, row, params) in [("linea_chain", "eth_chainId", json!([])), ("linea_hash", "web3_sha3", json!(["0x00"]))]
-    {
-        assert_eq!(world.result(&caller, own, params.clone()).await, world.result(&caller, row, params).await, "{own}");
+    for (own, row, params) in [
+        ("linea_chain", "eth_chainId", json!([])),
+        ("linea_hash", "web3_sha3", json!(["0x00"])),
+    ] {
+        assert_eq!(
+            world.result(&caller, own, params.clone()).await,
+            world.result(&caller, row, params).await,
+            "{own}"
+        );
     }
     fake.assert_silent();
     let params = json!([{"to": WALLET, "value": "0x1"}]);
@@ -93,10 +115,17 @@ async fn n2_what_is_answered_here_is_answered_as_the_row_is() {
         world.result(&caller, "linea_estimateGas", params.clone()).await,
         world.result(&caller, "eth_estimateGas", params).await
     );
-    assert!(fake.take().iter().all(|call| !call.method.starts_with("linea_")), "HD3: estimated from traces");
+    assert!(
+        fake.take().iter().all(|call| !call.method.starts_with("linea_")),
+        "HD3: estimated from traces"
+    );
     let anonymous = world.ask(None, "linea_chain", json!([])).send().await;
     assert_eq!(anonymous.body["result"], "0x7a69");
-    world.ask(None, "linea_hash", json!(["0x00"])).send().await.assert_denied();
+    world
+        .ask(None, "linea_hash", json!(["0x00"]))
+        .send()
+        .await
+        .assert_denied();
 }
 
 /// N2: a send under another name is a send: traced twice, its intent on disk, linked when accepted.
@@ -108,12 +137,24 @@ async fn n2_a_send_under_another_name_is_a_send() {
     fake.on("linea_sendRaw", json!(hash));
     assert_eq!(world.result(&sender, "linea_sendRaw", json!([raw])).await, json!(hash));
     let calls = fake.take();
-    assert_eq!(calls.iter().filter(|call| call.method == "debug_traceCall").count(), 6, "HD2, HD15");
-    assert!(calls.iter().any(|call| call.method == "linea_sendRaw" && call.params == json!([raw])));
+    assert_eq!(
+        calls.iter().filter(|call| call.method == "debug_traceCall").count(),
+        6,
+        "HD2, HD15"
+    );
+    assert!(
+        calls
+            .iter()
+            .any(|call| call.method == "linea_sendRaw" && call.params == json!([raw]))
+    );
     let (intents, outcomes, _) = world.sends_recorded().await;
     assert_eq!((intents.len(), outcomes.len()), (1, 1));
     // Its own name is granted, the row's is not.
-    world.ask(Some(&sender), "eth_sendRawTransaction", json!([raw])).send().await.assert_denied();
+    world
+        .ask(Some(&sender), "eth_sendRawTransaction", json!([raw]))
+        .send()
+        .await
+        .assert_denied();
 }
 
 /// N3, the attack: a method that nobody examines reads whatever it is asked about. Only what its parameters name is known,
@@ -126,10 +167,17 @@ async fn n3_a_call_that_passes_unexamined_cannot_name_another_organizations_cont
     world.contract(rival, SECRET, None, &[]).await;
     fake.script("linea_getState", |params| {
         let secret = params.to_string().to_lowercase().contains(&format!("{SECRET:x}"));
-        Reply::Result(if secret { json!({"balance": "0x5ec2e7"}) } else { json!({"balance": "0x1"}) })
+        Reply::Result(if secret {
+            json!({"balance": "0x5ec2e7"})
+        } else {
+            json!({"balance": "0x1"})
+        })
     });
     // Without the rule: the node itself tells everybody.
-    assert_eq!(world.bare("linea_getState", json!([SECRET])).await["result"]["balance"], "0x5ec2e7");
+    assert_eq!(
+        world.bare("linea_getState", json!([SECRET])).await["result"]["balance"],
+        "0x5ec2e7"
+    );
     fake.take();
     let hex = format!("{SECRET:#x}");
     for params in [
@@ -140,19 +188,35 @@ async fn n3_a_call_that_passes_unexamined_cannot_name_another_organizations_cont
         json!([format!("0x70a08231{}{SECRET:x}", "0".repeat(24))]),
         json!([format!("0x00{SECRET:x}00")]),
     ] {
-        world.ask(Some(&caller), "linea_getState", params.clone()).send().await.assert_denied();
+        world
+            .ask(Some(&caller), "linea_getState", params.clone())
+            .send()
+            .await
+            .assert_denied();
         fake.assert_silent();
-        assert_eq!(last(&world).await.denial_reason, Some(DenyReason::ForeignOrg), "{params}");
+        assert_eq!(
+            last(&world).await.denial_reason,
+            Some(DenyReason::ForeignOrg),
+            "{params}"
+        );
     }
     let escaped = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"linea_getState","params":["\u0030x{SECRET:x}"]}}"#);
     world.raw(escaped).by(&caller).send().await.assert_denied();
     fake.assert_silent();
     // One's own passes, and the answer is the node's.
-    let own = world.result(&caller, "LINEA_getState", json!([BOND, {"deep": [1, true, null]}])).await;
+    let own = world
+        .result(&caller, "LINEA_getState", json!([BOND, {"deep": [1, true, null]}]))
+        .await;
     assert_eq!(own, json!({"balance": "0x1"}));
-    assert_eq!(asked(&fake), ("linea_getState".to_owned(), json!([BOND, {"deep": [1, true, null]}])));
+    assert_eq!(
+        asked(&fake),
+        ("linea_getState".to_owned(), json!([BOND, {"deep": [1, true, null]}]))
+    );
     let record = last(&world).await;
-    assert_eq!((&*record.method, record.matched_via), ("linea_getState", Some(MatchedVia::Prefix)));
+    assert_eq!(
+        (&*record.method, record.matched_via),
+        ("linea_getState", Some(MatchedVia::Prefix))
+    );
     assert_eq!((record.org_id, record.node_called), (Some(bank), true));
 }
 
@@ -171,7 +235,11 @@ async fn n3_what_is_denied_unlisted_or_unknown_never_reaches_the_node() {
         world.ask(Some(who), name, json!([])).send().await.assert_denied();
         assert_eq!(last(&world).await.denial_reason, Some(reason), "{name}");
     }
-    world.ask(None, "linea_getState", json!([])).send().await.assert_denied();
+    world
+        .ask(None, "linea_getState", json!([]))
+        .send()
+        .await
+        .assert_denied();
     fake.assert_silent();
 }
 
@@ -180,9 +248,18 @@ async fn n3_what_is_denied_unlisted_or_unknown_never_reaches_the_node() {
 async fn n3_errors_of_the_node_are_told_in_known_words() {
     let (world, fake, bank) = world().await;
     let caller = insider(&world, bank).await;
-    fake.reply("linea_x", Reply::Error(-38000, "no such thing: secret", json!("0x1234")));
+    fake.reply(
+        "linea_x",
+        Reply::Error(-38000, "no such thing: secret", json!("0x1234")),
+    );
     let answer = world.ask(Some(&caller), "linea_x", json!([])).send().await;
-    assert_eq!(answer.body["error"], json!({"code": -32000, "message": "upstream error"}));
+    assert_eq!(
+        answer.body["error"],
+        json!({"code": -32000, "message": "upstream error"})
+    );
     fake.reply("linea_x", Reply::Http(200, "<html>secret</html>"));
-    assert_eq!(world.ask(Some(&caller), "linea_x", json!([])).send().await.error(), (502, -32603));
+    assert_eq!(
+        world.ask(Some(&caller), "linea_x", json!([])).send().await.error(),
+        (502, -32603)
+    );
 }

@@ -48,26 +48,41 @@ async fn everything(world: &World, who: &crate::world::Person, hash: B256) -> Ve
 #[tokio::test]
 async fn rt14_two_base_fees_read_alike() {
     for hides in [false, true] {
-        let (world, _anvil) = real_with(Knobs { hide_base_fee: hides, ..Knobs::default() }).await;
+        let (world, _anvil) = real_with(Knobs {
+            hide_base_fee: hides,
+            ..Knobs::default()
+        })
+        .await;
         let bank = world.org("bank").await;
         let payer = world.person("payer", bank, &["*"], &[Claim::Deploy]).await;
         world.link(&payer, account(0).address()).await;
         let mut seen = Vec::new();
         for (nonce, base_fee) in [(0, 2_200_000_000_u64), (1, 1_500_000_000)] {
-            world.anvil("anvil_setNextBlockBaseFeePerGas", json!([format!("{base_fee:#x}")])).await;
+            world
+                .anvil("anvil_setNextBlockBaseFeePerGas", json!([format!("{base_fee:#x}")]))
+                .await;
             let (raw, hash) = signed(&account(0), nonce, Some(account(1).address()), 1, Bytes::new());
-            let sent = world.ask(Some(&payer), "eth_sendRawTransaction", json!([raw])).send().await;
+            let sent = world
+                .ask(Some(&payer), "eth_sendRawTransaction", json!([raw]))
+                .send()
+                .await;
             assert_eq!(sent.body["result"], json!(hash), "{}", sent.text);
             world.mined(nonce + 1).await;
             let block = world.bare("eth_getBlockByNumber", json!(["latest", false])).await;
-            assert!(block.to_string().contains(&format!("{base_fee:#x}")), "planted: {block}");
+            assert!(
+                block.to_string().contains(&format!("{base_fee:#x}")),
+                "planted: {block}"
+            );
             seen.push(everything(&world, &payer, hash).await);
         }
         let differing = seen[0].iter().zip(&seen[1]).filter(|(one, other)| one != other).count();
         if hides {
             assert_eq!(seen[0], seen[1]);
         } else {
-            assert!(differing > 8, "{differing} answers tell where nothing is hidden: {seen:?}");
+            assert!(
+                differing > 8,
+                "{differing} answers tell where nothing is hidden: {seen:?}"
+            );
         }
     }
 }
@@ -75,14 +90,26 @@ async fn rt14_two_base_fees_read_alike() {
 /// RT14, HD11: which price the node takes for a send told the base fee to whoever searched for it.
 #[tokio::test]
 async fn rt14_a_refused_price_tells_no_base_fee() {
-    let (world, _anvil) = real_with(Knobs { hide_base_fee: true, ..Knobs::default() }).await;
+    let (world, _anvil) = real_with(Knobs {
+        hide_base_fee: true,
+        ..Knobs::default()
+    })
+    .await;
     let bank = world.org("bank").await;
     let payer = world.person("payer", bank, &["*"], &[]).await;
     world.link(&payer, account(0).address()).await;
-    world.anvil("anvil_setNextBlockBaseFeePerGas", json!(["0x77359400"])).await;
+    world
+        .anvil("anvil_setNextBlockBaseFeePerGas", json!(["0x77359400"]))
+        .await;
     world.anvil("evm_mine", json!([])).await;
     world.node.refresh_head().await.unwrap();
-    let published: U256 = world.result(&payer, "eth_gasPrice", json!([])).await.as_str().unwrap().parse().unwrap();
+    let published: U256 = world
+        .result(&payer, "eth_gasPrice", json!([]))
+        .await
+        .as_str()
+        .unwrap()
+        .parse()
+        .unwrap();
     let actual = U256::from(2_000_000_000_u64);
     assert!(published > actual);
     let send = async |price: U256, nonce: u64| {
@@ -97,7 +124,11 @@ async fn rt14_a_refused_price_tells_no_base_fee() {
                 ..TxEip1559::default()
             },
         );
-        world.ask(Some(&payer), "eth_sendRawTransaction", json!([raw])).send().await.body
+        world
+            .ask(Some(&payer), "eth_sendRawTransaction", json!([raw]))
+            .send()
+            .await
+            .body
     };
     let low = send(U256::ONE, 0).await;
     assert_eq!(low["error"]["code"], -32602, "{low}");

@@ -26,10 +26,18 @@ async fn store(world: &World, group: GroupId, methods: &[&str], stored: Secret) 
         rpc_api_key: ApiKey::Set(stored),
         ..AccessInput::default()
     };
-    world.change(async |tx| tx.set_access(group, access).await.unwrap()).await;
+    world
+        .change(async |tx| tx.set_access(group, access).await.unwrap())
+        .await;
 }
 
-const METHODS: [&str; 5] = ["eth_syncing", "eth_call", "eth_getBlockByNumber", "eth_sendRawTransaction", "eth_getCode"];
+const METHODS: [&str; 5] = [
+    "eth_syncing",
+    "eth_call",
+    "eth_getBlockByNumber",
+    "eth_sendRawTransaction",
+    "eth_getCode",
+];
 const CONTRACT: Address = Address::repeat_byte(0xc0);
 
 async fn bank(world: &World) -> (OrgId, Person, Person) {
@@ -37,7 +45,9 @@ async fn bank(world: &World) -> (OrgId, Person, Person) {
     let keyed_one = world.person("keyed", bank, &METHODS, &[]).await;
     let plain = world.person("plain", bank, &METHODS, &[]).await;
     keyed(world, keyed_one.group, &METHODS, "Bearer group-key").await;
-    world.contract(bank, CONTRACT, None, &[keyed_one.group, plain.group]).await;
+    world
+        .contract(bank, CONTRACT, None, &[keyed_one.group, plain.group])
+        .await;
     (bank, keyed_one, plain)
 }
 
@@ -67,7 +77,10 @@ async fn g1_a_groups_key_goes_with_its_members_calls_and_no_others() {
     keys(&fake);
     every_kind(&world, &with_key).await;
     let sent = keys(&fake);
-    assert!(sent.len() >= 4 && sent.iter().all(|key| key.as_deref() == Some("Bearer group-key")), "{sent:?}");
+    assert!(
+        sent.len() >= 4 && sent.iter().all(|key| key.as_deref() == Some("Bearer group-key")),
+        "{sent:?}"
+    );
     every_kind(&world, &plain).await;
     let sent = keys(&fake);
     assert!(sent.len() >= 4 && sent.iter().all(Option::is_none), "{sent:?}");
@@ -86,8 +99,16 @@ async fn g1_a_send_is_traced_and_forwarded_by_the_groups_key() {
     fake.on("eth_sendRawTransaction", json!(hash));
     fake.take();
     fake.take_keys();
-    let answer = world.ask(Some(&with_key), "eth_sendRawTransaction", json!([raw])).send().await;
-    assert_eq!((answer.status, answer.body["result"].clone()), (200, json!(hash)), "{}", answer.text);
+    let answer = world
+        .ask(Some(&with_key), "eth_sendRawTransaction", json!([raw]))
+        .send()
+        .await;
+    assert_eq!(
+        (answer.status, answer.body["result"].clone()),
+        (200, json!(hash)),
+        "{}",
+        answer.text
+    );
     let bodies = fake.take_bodies();
     for (body, key) in bodies.iter().zip(fake.take_keys()) {
         let text = String::from_utf8_lossy(body);
@@ -107,8 +128,14 @@ async fn g1_of_several_groups_the_lowest_id_decides_and_of_the_callers_organizat
         let group = world.change(async |tx| tx.create_group(new).await.unwrap().id).await;
         keyed(&world, group, &METHODS, key).await;
         let ends = world.clock.now().plus(Seconds(3600));
-        let membership = NewMembership { user: caller.id, group, expires_at: Some(ends) };
-        let made = world.change(async |tx| tx.add_membership(membership).await.unwrap()).await;
+        let membership = NewMembership {
+            user: caller.id,
+            group,
+            expires_at: Some(ends),
+        };
+        let made = world
+            .change(async |tx| tx.add_membership(membership).await.unwrap())
+            .await;
         (group, made)
     };
     let (second, _) = join(bank, "second", "Bearer second").await;
@@ -128,12 +155,18 @@ async fn g1_of_several_groups_the_lowest_id_decides_and_of_the_callers_organizat
         rpc_api_key: ApiKey::Clear,
         ..AccessInput::default()
     };
-    world.change(async |tx| tx.set_access(by_id[0].0, access).await.unwrap()).await;
+    world
+        .change(async |tx| tx.set_access(by_id[0].0, access).await.unwrap())
+        .await;
     assert_eq!(asked().await.as_deref(), Some(by_id[1].1));
     // A membership that has ended brings no key.
     world.clock.pass(7200);
     let (token, token_id) = world.log_in(&caller.name);
-    let caller = Person { token, token_id, ..caller };
+    let caller = Person {
+        token,
+        token_id,
+        ..caller
+    };
     let expected = (by_id[1].0 == caller.group).then_some("Bearer group-key");
     world.result(&caller, "eth_syncing", json!([])).await;
     assert_eq!(keys(&fake).pop().flatten().as_deref(), expected);
@@ -168,7 +201,10 @@ async fn j8_too_many_by_one_key_pauses_that_key_only() {
     assert_eq!(fake.take().len(), 1);
     // A trace, and another group with the very same key, wait as well; nothing more is forwarded.
     let call = json!([{"to": CONTRACT, "data": "0x01"}, "latest"]);
-    assert_eq!(world.ask(Some(&with_key), "eth_call", call).send().await.error(), (429, -32005));
+    assert_eq!(
+        world.ask(Some(&with_key), "eth_call", call).send().await.error(),
+        (429, -32005)
+    );
     assert_eq!(syncing(&colleague).await.error(), (429, -32005));
     fake.assert_silent();
     // Others go on.

@@ -32,12 +32,19 @@ struct Made {
 impl Chain {
     /// A chain of empty blocks up to the fake node's usual head, served by it.
     pub(crate) fn on(fake: &FakeNode) -> Self {
-        let made = |number| Made { hash: hash(number, 0), logs: Vec::new() };
+        let made = |number| Made {
+            hash: hash(number, 0),
+            logs: Vec::new(),
+        };
         let chain = Self(Arc::new(Mutex::new((0..=FakeNode::HEAD).map(made).collect())));
         let of = chain.clone();
-        fake.script("eth_getBlockByNumber", move |params| Reply::Result(of.by_number(&params[0])));
+        fake.script("eth_getBlockByNumber", move |params| {
+            Reply::Result(of.by_number(&params[0]))
+        });
         let of = chain.clone();
-        fake.script("eth_getBlockByHash", move |params| Reply::Result(of.by_hash(&params[0])));
+        fake.script("eth_getBlockByHash", move |params| {
+            Reply::Result(of.by_hash(&params[0]))
+        });
         let of = chain.clone();
         fake.script("eth_getLogs", move |params| Reply::Result(of.logs(&params[0])));
         chain
@@ -47,7 +54,10 @@ impl Chain {
     pub(crate) fn mine(&self, branch: u64, logs: &[(Address, Address)]) -> B256 {
         let mut blocks = self.0.lock().unwrap();
         let hash = hash(blocks.len() as u64, branch);
-        blocks.push(Made { hash, logs: logs.to_vec() });
+        blocks.push(Made {
+            hash,
+            logs: logs.to_vec(),
+        });
         hash
     }
 
@@ -60,9 +70,16 @@ impl Chain {
 
     fn at(&self, number: usize) -> Value {
         let blocks = self.0.lock().unwrap();
-        let Some(made) = blocks.get(number) else { return Value::Null };
+        let Some(made) = blocks.get(number) else {
+            return Value::Null;
+        };
         let mut block = block(number as u64, &made.hash.to_string());
-        block["parentHash"] = json!(number.checked_sub(1).map(|parent| blocks[parent].hash).unwrap_or_default());
+        block["parentHash"] = json!(
+            number
+                .checked_sub(1)
+                .map(|parent| blocks[parent].hash)
+                .unwrap_or_default()
+        );
         block["transactions"] = json!([{"hash": B256::repeat_byte(7), "from": HIDDEN, "to": HIDDEN,
             "blockHash": made.hash, "blockNumber": block["number"], "transactionIndex": "0x0"}]);
         block
@@ -81,14 +98,18 @@ impl Chain {
     fn logs(&self, filter: &Value) -> Value {
         let blocks = self.0.lock().unwrap();
         let (from, to) = (number(&filter["fromBlock"]), number(&filter["toBlock"]));
-        let rows = blocks.iter().enumerate().filter(|(at, _)| (from..=to).contains(at)).flat_map(|(at, made)| {
-            made.logs.iter().enumerate().map(move |(index, (sender, receiver))| {
-                json!({"address": TOKEN, "topics": [TRANSFER, sender.into_word(), receiver.into_word()],
+        let rows = blocks
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| (from..=to).contains(at))
+            .flat_map(|(at, made)| {
+                made.logs.iter().enumerate().map(move |(index, (sender, receiver))| {
+                    json!({"address": TOKEN, "topics": [TRANSFER, sender.into_word(), receiver.into_word()],
                     "data": B256::with_last_byte(9), "blockHash": made.hash, "blockNumber": format!("{at:#x}"),
                     "transactionHash": made.hash, "transactionIndex": "0x0", "logIndex": format!("{index:#x}"),
                     "removed": false})
-            })
-        });
+                })
+            });
         Value::Array(rows.collect())
     }
 }

@@ -39,7 +39,10 @@ async fn holder(world: &World) -> Person {
 async fn hd1_a_hidden_address_in_a_query_is_said_to_nobody() {
     let (world, fake) = scripted().await;
     let holder = holder(&world).await;
-    fake.on("eth_getLogs", json!([log(B256::repeat_byte(1), HIDDEN, Address::repeat_byte(0xcc), 0)]));
+    fake.on(
+        "eth_getLogs",
+        json!([log(B256::repeat_byte(1), HIDDEN, Address::repeat_byte(0xcc), 0)]),
+    );
     let mut answers = Vec::new();
     for candidate in [HIDDEN, Address::repeat_byte(0xdd)] {
         let filter = json!([{"address": TOKEN, "topics": [TRANSFER, candidate.into_word()]}]);
@@ -51,7 +54,13 @@ async fn hd1_a_hidden_address_in_a_query_is_said_to_nobody() {
     assert_eq!(answers[0], answers[1]);
     assert_eq!(answers[0], r#"{"jsonrpc":"2.0","id":1,"result":[]}"#);
     // With the wildcard the row is there, masked.
-    let rows = world.result(&holder, "eth_getLogs", json!([{"address": TOKEN, "topics": [TRANSFER]}])).await;
+    let rows = world
+        .result(
+            &holder,
+            "eth_getLogs",
+            json!([{"address": TOKEN, "topics": [TRANSFER]}]),
+        )
+        .await;
     assert_eq!(rows[0]["topics"][1], json!(B256::ZERO));
     assert!(!rows.to_string().contains(&"bb".repeat(20)), "I2");
 }
@@ -66,15 +75,28 @@ async fn rt16_what_cannot_show_is_not_asked_for() {
     world.contract(rival, foreign, Some(&erc20()), &[]).await;
     fake.on("eth_getLogs", json!([]));
     let nobodys = Address::repeat_byte(0x33);
-    for emitters in [json!(foreign), json!(nobodys), json!([TOKEN, foreign]), json!([TOKEN, nobodys])] {
-        world.ask(Some(&holder), "eth_getLogs", json!([{"address": emitters}])).send().await.assert_denied();
+    for emitters in [
+        json!(foreign),
+        json!(nobodys),
+        json!([TOKEN, foreign]),
+        json!([TOKEN, nobodys]),
+    ] {
+        world
+            .ask(Some(&holder), "eth_getLogs", json!([{"address": emitters}]))
+            .send()
+            .await
+            .assert_denied();
         assert!(fake.take().is_empty(), "{emitters}");
     }
     world.result(&holder, "eth_getLogs", json!([{"address": TOKEN}])).await;
     assert_eq!(fake.take().len(), 1, "within reach");
     // Who takes part in something may be a party of a transaction there.
     world.link(&holder, Address::repeat_byte(0xaa)).await;
-    world.ask(Some(&holder), "eth_getLogs", json!([{"address": foreign}])).send().await.assert_denied();
+    world
+        .ask(Some(&holder), "eth_getLogs", json!([{"address": foreign}]))
+        .send()
+        .await
+        .assert_denied();
     assert_eq!(fake.take().len(), 1);
 }
 
@@ -84,18 +106,34 @@ async fn logs_of_own_transactions_are_whole() {
     let (world, fake) = scripted().await;
     let holder = holder(&world).await;
     let (mine, wallet) = (B256::repeat_byte(1), Address::repeat_byte(0xaa));
-    fake.on("eth_getLogs", json!([log(mine, wallet, HIDDEN, 0), log(B256::repeat_byte(2), HIDDEN, HIDDEN, 1)]));
+    fake.on(
+        "eth_getLogs",
+        json!([
+            log(mine, wallet, HIDDEN, 0),
+            log(B256::repeat_byte(2), HIDDEN, HIDDEN, 1)
+        ]),
+    );
     let filter = json!([{"address": TOKEN}]);
     world.result(&holder, "eth_getLogs", filter.clone()).await;
-    assert_eq!(fake.take().len(), 1, "nobody's transactions are asked for a viewer without addresses");
+    assert_eq!(
+        fake.take().len(),
+        1,
+        "nobody's transactions are asked for a viewer without addresses"
+    );
     world.link(&holder, wallet).await;
     fake.script("eth_getTransactionByHash", move |params| {
         let from = if params[0] == json!(mine) { wallet } else { HIDDEN };
-        Reply::Result(json!({"hash": params[0], "from": from, "to": TOKEN, "blockHash": FakeNode::HEAD_HASH,
-            "blockNumber": "0x64", "transactionIndex": "0x0"}))
+        Reply::Result(
+            json!({"hash": params[0], "from": from, "to": TOKEN, "blockHash": FakeNode::HEAD_HASH,
+            "blockNumber": "0x64", "transactionIndex": "0x0"}),
+        )
     });
     let rows = world.result(&holder, "eth_getLogs", filter).await;
-    assert_eq!(rows[0]["topics"][2], json!(HIDDEN.into_word()), "a participant sees the counterparty");
+    assert_eq!(
+        rows[0]["topics"][2],
+        json!(HIDDEN.into_word()),
+        "a participant sees the counterparty"
+    );
     assert_eq!(rows[1]["topics"][2], json!(B256::ZERO));
     assert_eq!(fake.take_bodies().len(), 2, "the logs, then all parties at once");
 }
@@ -108,14 +146,23 @@ async fn decision_20_without_a_grant_own_rows_or_the_denial() {
     let caller = world.person("caller", bank, &["eth_getLogs"], &[]).await;
     world.contract(rival, TOKEN, Some(&erc20()), &[]).await;
     let (tx, wallet) = (B256::repeat_byte(1), Address::repeat_byte(0xaa));
-    fake.on("eth_getLogs", json!([log(tx, HIDDEN, wallet, 0), log(B256::repeat_byte(2), HIDDEN, HIDDEN, 1)]));
+    fake.on(
+        "eth_getLogs",
+        json!([log(tx, HIDDEN, wallet, 0), log(B256::repeat_byte(2), HIDDEN, HIDDEN, 1)]),
+    );
     let filter = json!([{"address": TOKEN}]);
-    world.ask(Some(&caller), "eth_getLogs", filter.clone()).send().await.assert_denied();
+    world
+        .ask(Some(&caller), "eth_getLogs", filter.clone())
+        .send()
+        .await
+        .assert_denied();
     world.link(&caller, wallet).await;
     fake.script("eth_getTransactionByHash", move |params| {
         let to = if params[0] == json!(tx) { wallet } else { HIDDEN };
-        Reply::Result(json!({"hash": params[0], "from": HIDDEN, "to": to, "blockHash": FakeNode::HEAD_HASH,
-            "blockNumber": "0x64", "transactionIndex": "0x0"}))
+        Reply::Result(
+            json!({"hash": params[0], "from": HIDDEN, "to": to, "blockHash": FakeNode::HEAD_HASH,
+            "blockNumber": "0x64", "transactionIndex": "0x0"}),
+        )
     });
     let rows = world.result(&caller, "eth_getLogs", filter).await;
     assert_eq!(rows.as_array().unwrap().len(), 1);
@@ -129,10 +176,17 @@ async fn decision_20_the_strict_profile_denies_without_asking_the_node() {
     world.link(&holder, Address::repeat_byte(0xaa)).await;
     for address in [HIDDEN, Address::repeat_byte(0x77)] {
         let asked = json!([{"address": [TOKEN, address]}]);
-        world.ask(Some(&holder), "eth_getLogs", asked).send().await.assert_denied();
+        world
+            .ask(Some(&holder), "eth_getLogs", asked)
+            .send()
+            .await
+            .assert_denied();
         fake.assert_silent();
     }
-    assert_eq!(world.result(&holder, "eth_getLogs", json!([{"address": TOKEN}])).await, json!([]));
+    assert_eq!(
+        world.result(&holder, "eth_getLogs", json!([{"address": TOKEN}])).await,
+        json!([])
+    );
 }
 
 /// Decision 40: each address by the rights in its owner: beside an address of an organization that lists the method, one
@@ -144,8 +198,16 @@ async fn d40_a_mixed_query_opens_no_logs_where_the_method_is_not_listed() {
     let caller = world.person("caller", bank, &["eth_getLogs"], &[]).await;
     let guests = world
         .change(async |tx| {
-            let group = tx.create_group(gw_store::record::NewGroup::plain(rival, "guests", "guests")).await.unwrap().id;
-            let new = gw_store::record::NewMembership { user: caller.id, group, expires_at: None };
+            let group = tx
+                .create_group(gw_store::record::NewGroup::plain(rival, "guests", "guests"))
+                .await
+                .unwrap()
+                .id;
+            let new = gw_store::record::NewMembership {
+                user: caller.id,
+                group,
+                expires_at: None,
+            };
             tx.add_membership(new).await.unwrap();
             group
         })
@@ -155,10 +217,17 @@ async fn d40_a_mixed_query_opens_no_logs_where_the_method_is_not_listed() {
     world.contract(rival, TOKEN, Some(&erc20()), &[guests]).await;
     fake.on("eth_getLogs", json!([log(B256::repeat_byte(1), HIDDEN, HIDDEN, 0)]));
     for addresses in [json!([TOKEN]), json!([own, TOKEN])] {
-        world.ask(Some(&caller), "eth_getLogs", json!([{"address": addresses}])).send().await.assert_denied();
+        world
+            .ask(Some(&caller), "eth_getLogs", json!([{"address": addresses}]))
+            .send()
+            .await
+            .assert_denied();
     }
     fake.on("eth_getLogs", json!([]));
-    assert_eq!(world.result(&caller, "eth_getLogs", json!([{"address": [own]}])).await, json!([]));
+    assert_eq!(
+        world.result(&caller, "eth_getLogs", json!([{"address": [own]}])).await,
+        json!([])
+    );
 }
 
 /// J9, B19: distinct addresses, blocks and rows are bounded; tags are resolved; nothing above the head is asked for.
@@ -169,23 +238,35 @@ async fn j9_b19_queries_are_bounded() {
     let ask = |filter: Value| world.ask(Some(&holder), "eth_getLogs", json!([filter])).send();
     let many: Vec<_> = (0..65).map(|n| Address::with_last_byte(n + 20)).collect();
     assert_eq!(ask(json!({"address": many})).await.error(), (400, -32005));
-    world.ask(Some(&holder), "eth_getLogs", json!([{}])).send().await.assert_denied();
+    world
+        .ask(Some(&holder), "eth_getLogs", json!([{}]))
+        .send()
+        .await
+        .assert_denied();
     let range = |from: &str, to: &str| json!({"address": TOKEN, "fromBlock": from, "toBlock": to});
     assert_eq!(ask(range("0x0", "0x2711")).await.error(), (400, -32005));
     assert_eq!(ask(range("0x5", "0x4")).await.error(), (400, -32602));
     assert_eq!(
-        ask(json!({"address": TOKEN, "fromBlock": "0x1", "blockHash": B256::ZERO})).await.error(),
+        ask(json!({"address": TOKEN, "fromBlock": "0x1", "blockHash": B256::ZERO}))
+            .await
+            .error(),
         (400, -32602)
     );
     fake.assert_silent();
     ask(range("earliest", "latest")).await;
     let sent = fake.take();
-    assert_eq!((&sent[0].params[0]["fromBlock"], &sent[0].params[0]["toBlock"]), (&json!("0x0"), &json!("0x64")));
+    assert_eq!(
+        (&sent[0].params[0]["fromBlock"], &sent[0].params[0]["toBlock"]),
+        (&json!("0x0"), &json!("0x64"))
+    );
     // Above the head: the node is asked once whether it has moved, and for no logs.
     assert_eq!(ask(range("0x70", "0x71")).await.body["result"], json!([]));
     assert!(fake.take().iter().all(|call| call.method != "eth_getLogs"));
     // A tag the gateway does not follow is the node's to say.
-    fake.on("eth_getBlockByNumber", fake_node::block(68, &format!("0x{}", "44".repeat(32))));
+    fake.on(
+        "eth_getBlockByNumber",
+        fake_node::block(68, &format!("0x{}", "44".repeat(32))),
+    );
     ask(range("safe", "latest")).await;
     assert_eq!(fake.take().last().unwrap().params[0]["fromBlock"], "0x44");
 }
@@ -196,7 +277,11 @@ async fn j9_more_than_ten_thousand_rows_are_too_many() {
     let holder = holder(&world).await;
     let rows = |n: u64| Value::Array((0..n).map(|i| log(B256::repeat_byte(1), HIDDEN, HIDDEN, i)).collect());
     fake.on("eth_getLogs", rows(10_000));
-    let ask = || world.ask(Some(&holder), "eth_getLogs", json!([{"address": TOKEN}])).send();
+    let ask = || {
+        world
+            .ask(Some(&holder), "eth_getLogs", json!([{"address": TOKEN}]))
+            .send()
+    };
     assert_eq!(ask().await.body["result"].as_array().unwrap().len(), 10_000);
     fake.on("eth_getLogs", rows(10_001));
     assert_eq!(ask().await.error(), (400, -32005));

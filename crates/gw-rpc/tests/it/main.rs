@@ -1,5 +1,10 @@
 //! `/rpc` from bytes to bytes: against a scripted node where every upstream byte counts, and against a real one.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test without its world is over")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test without its world is over"
+)]
 
 mod answer_bytes;
 mod assault;

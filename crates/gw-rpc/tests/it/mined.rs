@@ -33,7 +33,11 @@ sol! {
 const SECRET: u64 = 1_000_000;
 
 async fn scene(mined_trace: MinedTrace) -> (Chain, Address) {
-    let chain = chain_with(Knobs { mined_trace, ..Knobs::default() }).await;
+    let chain = chain_with(Knobs {
+        mined_trace,
+        ..Knobs::default()
+    })
+    .await;
     if mined_trace != MinedTrace::Off {
         chain.world.node.guard(Arc::new(MinedGate::new(&chain.world.sends)));
         chain.world.node.refresh_head().await.unwrap();
@@ -54,9 +58,14 @@ impl Chain {
 
     /// The theft: waits in the pool until a block that no trace has run in.
     async fn steal(&self, latch: Address) -> B256 {
-        let data = balanceOfCall { account: account(3).address() }.abi_encode().into();
+        let data = balanceOfCall {
+            account: account(3).address(),
+        }
+        .abi_encode()
+        .into();
         let target = self.theirs;
-        self.steal_by(latch, |from| takeCall { target, data, from }.abi_encode()).await
+        self.steal_by(latch, |from| takeCall { target, data, from }.abi_encode())
+            .await
     }
 
     /// A call of `take` from a block on: it is judged before that block, and mined in it or later.
@@ -69,7 +78,10 @@ impl Chain {
         assert_eq!(answer.body["result"], json!(hash), "it behaves: {}", answer.text);
         self.world.anvil("anvil_dropAllTransactions", json!([])).await;
         self.world.anvil("anvil_mine", json!(["0x4"])).await;
-        assert_eq!(self.world.bare("eth_sendRawTransaction", json!([raw])).await["result"], json!(hash));
+        assert_eq!(
+            self.world.bare("eth_sendRawTransaction", json!([raw])).await["result"],
+            json!(hash)
+        );
         self.world.anvil("evm_mine", json!([])).await;
         self.world.anvil("evm_setAutomine", json!([true])).await;
         self.world.mined(head + 5).await;
@@ -86,7 +98,10 @@ impl Chain {
             ("eth_getTransactionReceipt", json!([hash])),
             ("eth_getTransactionByHash", json!([hash])),
             ("eth_getTransactionByBlockNumberAndIndex", json!([number, "0x0"])),
-            ("eth_getTransactionByBlockHashAndIndex", json!([hash_of_block, bare["transactionIndex"]])),
+            (
+                "eth_getTransactionByBlockHashAndIndex",
+                json!([hash_of_block, bare["transactionIndex"]]),
+            ),
         ] {
             let shown = self.ask(method, params).await;
             let told =
@@ -97,21 +112,37 @@ impl Chain {
             }
         }
         for method in ["eth_getBlockReceipts", "eth_getBlockByNumber", "eth_getBlockByHash"] {
-            let block = if method == "eth_getBlockByHash" { hash_of_block } else { number };
-            let params = if method == "eth_getBlockReceipts" { json!([block]) } else { json!([block, true]) };
+            let block = if method == "eth_getBlockByHash" {
+                hash_of_block
+            } else {
+                number
+            };
+            let params = if method == "eth_getBlockReceipts" {
+                json!([block])
+            } else {
+                json!([block, true])
+            };
             let shown = self.ask(method, params).await;
             assert_eq!(shown.status, 200, "{method}: {}", shown.text);
             assert!(!shown.text.contains(&format!("{hash:#x}")), "{method}: {}", shown.text);
         }
-        let logs = self.ask("eth_getLogs", json!([{"address": emitter, "fromBlock": number, "toBlock": number}])).await;
+        let logs = self
+            .ask(
+                "eth_getLogs",
+                json!([{"address": emitter, "fromBlock": number, "toBlock": number}]),
+            )
+            .await;
         assert!(!logs.text.contains(&format!("{hash:#x}")), "{}", logs.text);
-        let trace = self.ask("debug_traceTransaction", json!([hash, {"tracer": "callTracer"}])).await;
+        let trace = self
+            .ask("debug_traceTransaction", json!([hash, {"tracer": "callTracer"}]))
+            .await;
         trace.assert_denied();
     }
 
     async fn loot(&self, latch: Address) -> Answer {
         let data = Bytes::from(lootCall {}.abi_encode());
-        self.ask("eth_call", json!([{"to": latch, "data": data}, "latest"])).await
+        self.ask("eth_call", json!([{"to": latch, "data": data}, "latest"]))
+            .await
     }
 
     async fn violations(&self) -> usize {
@@ -145,19 +176,43 @@ async fn hd2_a_theft_in_the_block_is_found_before_anybody_reads() {
     let org = chain.world.feed.pin().snapshot.contract(latch).unwrap().org;
     let boss = chain.world.person("boss", org, &["*"], &[gw_types::Claim::Admin]).await;
     let granted = chain.world.feed.pin().snapshot.contract(latch).unwrap().id;
-    chain.world.change(async |tx| tx.create_grant(NewGrant::full(granted, boss.group)).await.unwrap()).await;
+    chain
+        .world
+        .change(async |tx| tx.create_grant(NewGrant::full(granted, boss.group)).await.unwrap())
+        .await;
     let slot = json!([latch, B256::ZERO, "latest"]);
-    let read = chain.world.ask(Some(&boss), "eth_getStorageAt", slot.clone()).send().await;
+    let read = chain
+        .world
+        .ask(Some(&boss), "eth_getStorageAt", slot.clone())
+        .send()
+        .await;
     assert_eq!(read.body["result"], json!(B256::ZERO), "{}", read.text);
     chain.assert_withheld(hash, latch).await;
     // No other contract reads it for them.
     let forwarder = chain.own("Forwarder").await;
     sol! { function forward(address target, bytes data) external payable returns (bytes); }
-    let through = forwardCall { target: latch, data: lootCall {}.abi_encode().into() }.abi_encode();
-    let through = chain.ask("eth_call", json!([{"to": forwarder, "data": Bytes::from(through)}, "latest"])).await;
-    assert!(through.status == 200 && !through.text.contains(&format!("{SECRET:064x}")), "{}", through.text);
+    let through = forwardCall {
+        target: latch,
+        data: lootCall {}.abi_encode().into(),
+    }
+    .abi_encode();
+    let through = chain
+        .ask(
+            "eth_call",
+            json!([{"to": forwarder, "data": Bytes::from(through)}, "latest"]),
+        )
+        .await;
+    assert!(
+        through.status == 200 && !through.text.contains(&format!("{SECRET:064x}")),
+        "{}",
+        through.text
+    );
     // The sender reads on and sends nothing.
-    let nothing = transferCall { to: account(1).address(), value: U256::ZERO }.abi_encode();
+    let nothing = transferCall {
+        to: account(1).address(),
+        value: U256::ZERO,
+    }
+    .abi_encode();
     let (answer, _) = chain.raw(chain.nonce().await, Some(chain.mine), nothing.clone()).await;
     chain.assert_denied(answer, DenyReason::TraceMismatch).await;
     let call = json!([{"to": chain.mine, "data": "0x18160ddd"}, "latest"]);
@@ -165,15 +220,38 @@ async fn hd2_a_theft_in_the_block_is_found_before_anybody_reads() {
     // A colleague does not relay it either.
     let colleague = chain.world.person("colleague", org, &["*"], &[]).await;
     chain.world.link(&chain.caller, chain.wallet).await;
-    let (raw, _) = signed(&account(0), chain.nonce().await, Some(chain.mine), 0, nothing.clone().into());
-    chain.world.ask(Some(&colleague), "eth_sendRawTransaction", json!([raw])).send().await.assert_denied();
+    let (raw, _) = signed(
+        &account(0),
+        chain.nonce().await,
+        Some(chain.mine),
+        0,
+        nothing.clone().into(),
+    );
+    chain
+        .world
+        .ask(Some(&colleague), "eth_sendRawTransaction", json!([raw]))
+        .send()
+        .await
+        .assert_denied();
     // Cleared by somebody who looked at it.
     let reads = chain.world.store.read();
     let suspended = reads.list_suspensions().await.unwrap();
     assert!(reads.list_quarantines().await.unwrap().is_empty(), "nothing is closed");
     assert_eq!(suspended.len(), 1);
-    let name = chain.world.feed.pin().snapshot.user(chain.caller.id).unwrap().external_id.clone();
-    let found = (&suspended[0].external_id, suspended[0].tx_hash, suspended[0].reason.as_str());
+    let name = chain
+        .world
+        .feed
+        .pin()
+        .snapshot
+        .user(chain.caller.id)
+        .unwrap()
+        .external_id
+        .clone();
+    let found = (
+        &suspended[0].external_id,
+        suspended[0].tx_hash,
+        suspended[0].reason.as_str(),
+    );
     assert_eq!(found, (&name, hash, "cross_org"));
     let convicted = reads.list_convictions().await.unwrap();
     let rival = chain.world.feed.pin().snapshot.contract(chain.theirs).unwrap().org;
@@ -188,7 +266,10 @@ async fn hd2_a_theft_in_the_block_is_found_before_anybody_reads() {
     assert_eq!(chain.loot(latch).await.body["result"], number(SECRET));
     let receipt = chain.ask("eth_getTransactionReceipt", json!([hash])).await;
     assert_eq!(
-        (&receipt.body["result"]["status"], &receipt.body["result"]["logs"][0]["address"]),
+        (
+            &receipt.body["result"]["status"],
+            &receipt.body["result"]["logs"][0]["address"]
+        ),
         (&json!("0x1"), &json!(latch))
     );
     let (answer, sent) = chain.raw(chain.nonce().await, Some(chain.mine), nothing).await;
@@ -209,12 +290,29 @@ async fn rt2a_the_loot_comes_home_by_no_road() {
     chain.world.link(&friend, pocket).await;
     // What is refused below is refused for the finding, not for want of a grant.
     let granted = chain.world.feed.pin().snapshot.contract(probe).unwrap().id;
-    chain.world.change(async |tx| tx.create_grant(NewGrant::full(granted, friend.group)).await.unwrap()).await;
+    chain
+        .world
+        .change(async |tx| tx.create_grant(NewGrant::full(granted, friend.group)).await.unwrap())
+        .await;
     let shown = chain.ask("eth_getBalance", json!([chain.wallet, "latest"])).await;
     assert_ne!(shown.body["result"], json!("0x0"), "before");
-    let data: Bytes = balanceOfCall { account: account(3).address() }.abi_encode().into();
+    let data: Bytes = balanceOfCall {
+        account: account(3).address(),
+    }
+    .abi_encode()
+    .into();
     let target = chain.theirs;
-    let hash = chain.steal_by(courier, |from| carryCall { target, data, from, friend: pocket }.abi_encode()).await;
+    let hash = chain
+        .steal_by(courier, |from| {
+            carryCall {
+                target,
+                data,
+                from,
+                friend: pocket,
+            }
+            .abi_encode()
+        })
+        .await;
     assert_eq!(chain.violations().await, 1);
     chain.assert_withheld(hash, courier).await;
     let balance = |account| Bytes::from(balanceOfCall { account }.abi_encode());
@@ -224,10 +322,19 @@ async fn rt2a_the_loot_comes_home_by_no_road() {
         let before = json!([wallet, format!("{:#x}", chain.world.node.head().unwrap().number - 1)]);
         let before = chain.world.bare("eth_getBalance", before).await["result"].clone();
         let shown = ask("eth_getBalance", json!([wallet, "latest"])).await;
-        assert!(held != before && shown.body["result"] == before, "{}: {held}, {before}", shown.text);
+        assert!(
+            held != before && shown.body["result"] == before,
+            "{}: {held}, {before}",
+            shown.text
+        );
         let probed = ask("eth_call", json!([{"to": probe, "data": balance(wallet)}, "latest"])).await;
         let before: U256 = serde_json::from_value(before).unwrap();
-        assert_eq!(probed.body["result"], json!(Bytes::from(before.abi_encode())), "{}", probed.text);
+        assert_eq!(
+            probed.body["result"],
+            json!(Bytes::from(before.abi_encode())),
+            "{}",
+            probed.text
+        );
         // Whether it can pay tells as much: what it has without the loot, and no more.
         for (value, pays) in [(before, true), (before + U256::from(1), false)] {
             let call = json!([{"from": wallet, "to": Address::repeat_byte(0x55), "value": value}]);
@@ -237,7 +344,10 @@ async fn rt2a_the_loot_comes_home_by_no_road() {
     }
     // A colleague who sent nothing uses what is not closed as before.
     let call = json!([{"to": probe, "data": balance(Address::ZERO)}, "latest"]);
-    assert_eq!(chain.world.ask(Some(&friend), "eth_call", call).send().await.status, 200);
+    assert_eq!(
+        chain.world.ask(Some(&friend), "eth_call", call).send().await.status,
+        200
+    );
 }
 
 /// RT2c, HD28, HD36: the trace cannot be read to its end, so nothing speaks for it: its logs are withheld with the rest.
@@ -245,15 +355,33 @@ async fn rt2a_the_loot_comes_home_by_no_road() {
 async fn rt2c_an_unreadable_trace_withholds_its_logs() {
     let (chain, _) = scene(MinedTrace::Quarantine).await;
     let courier = chain.own("Courier").await;
-    let data: Bytes = balanceOfCall { account: account(3).address() }.abi_encode().into();
+    let data: Bytes = balanceOfCall {
+        account: account(3).address(),
+    }
+    .abi_encode()
+    .into();
     let target = chain.theirs;
     let calls = U256::from(10_100);
-    let hash = chain.steal_by(courier, |from| buryCall { target, data, from, calls }.abi_encode()).await;
+    let hash = chain
+        .steal_by(courier, |from| {
+            buryCall {
+                target,
+                data,
+                from,
+                calls,
+            }
+            .abi_encode()
+        })
+        .await;
     assert_eq!(chain.violations().await, 1);
     chain.assert_withheld(hash, courier).await;
     assert!(chain.world.feed.pin().snapshot.is_suspended(chain.caller.id));
     let found = chain.world.store.read().list_convictions().await.unwrap();
-    assert_eq!((found[0].reason.as_str(), found[0].wronged.len()), ("trace_depth_exceeded", 0), "super clears");
+    assert_eq!(
+        (found[0].reason.as_str(), found[0].wronged.len()),
+        ("trace_depth_exceeded", 0),
+        "super clears"
+    );
 }
 
 /// RT20, HD37: an administrator deletes who sent while the theft still waits: it is looked at all the same, judged as
@@ -264,8 +392,17 @@ async fn rt20_a_deleted_sender_is_found_all_the_same() {
     let user = chain.caller.id;
     let name = chain.world.feed.pin().snapshot.user(user).unwrap().external_id.clone();
     let (nonce, head) = (chain.nonce().await, chain.world.node.head().unwrap().number);
-    let data = balanceOfCall { account: account(3).address() }.abi_encode().into();
-    let take = takeCall { target: chain.theirs, data, from: U256::from(head + 3) }.abi_encode();
+    let data = balanceOfCall {
+        account: account(3).address(),
+    }
+    .abi_encode()
+    .into();
+    let take = takeCall {
+        target: chain.theirs,
+        data,
+        from: U256::from(head + 3),
+    }
+    .abi_encode();
     chain.world.anvil("evm_setAutomine", json!([false])).await;
     let (raw, hash) = signed(&account(0), nonce, Some(latch), 0, take.into());
     let answer = chain.ask("eth_sendRawTransaction", json!([raw])).await;
@@ -316,7 +453,12 @@ async fn hd2_honest_sends_pass() {
     send(
         nonce + 3,
         Some(latch),
-        takeCall { target: chain.mine, data: lootCall {}.abi_encode().into(), from: U256::MAX }.abi_encode(),
+        takeCall {
+            target: chain.mine,
+            data: lootCall {}.abi_encode().into(),
+            from: U256::MAX,
+        }
+        .abi_encode(),
     )
     .await;
     let reads = chain.world.store.read();
@@ -330,19 +472,29 @@ async fn hd2_honest_sends_pass() {
     }
     assert_eq!(chain.violations().await, 0);
     assert!(reads.list_suspensions().await.unwrap().is_empty() && reads.list_quarantines().await.unwrap().is_empty());
-    assert!(reads.watched_sends(u64::MAX).await.unwrap().is_empty(), "every send was found in its block");
+    assert!(
+        reads.watched_sends(u64::MAX).await.unwrap().is_empty(),
+        "every send was found in its block"
+    );
 }
 
 /// HD2: with `DEPLOYMENTS=approved` code that nobody approved does not come onto the chain through the gateway.
 #[tokio::test]
 async fn hd2_only_approved_code_is_deployed() {
-    let chain = chain_with(Knobs { deployments: Deployments::Approved, ..Knobs::default() }).await;
+    let chain = chain_with(Knobs {
+        deployments: Deployments::Approved,
+        ..Knobs::default()
+    })
+    .await;
     let (code, nonce) = (artifact("Latch").0, chain.nonce().await);
     let (answer, _) = chain.raw(nonce, None, code.to_vec()).await;
     chain.assert_denied(answer, DenyReason::CodehashMismatch).await;
     assert_eq!(chain.nonce().await, nonce);
     let (hash, size) = (keccak256(&code), u32::try_from(code.len()).unwrap());
-    chain.world.change(async |tx| tx.approve_code(hash, size, "latch".into()).await.unwrap()).await;
+    chain
+        .world
+        .change(async |tx| tx.approve_code(hash, size, "latch".into()).await.unwrap())
+        .await;
     let (answer, hash) = chain.raw(nonce, None, code.to_vec()).await;
     assert_eq!(answer.body["result"], json!(hash), "{}", answer.text);
     // What is there makes nothing else.
@@ -365,15 +517,25 @@ async fn hd38_what_others_change_in_front_suspends_nobody() {
         codehash: None,
         implementation_codehash: None,
     };
-    world.change(async |tx| tx.create_shared_infra(switch, shared.clone()).await.unwrap()).await;
+    world
+        .change(async |tx| tx.create_shared_infra(switch, shared.clone()).await.unwrap())
+        .await;
     let rival = world.feed.pin().snapshot.contract(chain.theirs).unwrap().org;
     let framer = world.person("framer", rival, &["*"], &[]).await;
     world.link(&framer, account(6).address()).await;
     let (nonce, head) = (chain.nonce().await, world.node.head().unwrap().number);
-    let ask = balanceOfCall { account: account(3).address() }.abi_encode();
+    let ask = balanceOfCall {
+        account: account(3).address(),
+    }
+    .abi_encode();
     world.anvil("evm_setAutomine", json!([false])).await;
     let (answer, hash) = chain.raw(nonce, Some(switch), ask).await;
-    assert_eq!(answer.body["result"], json!(hash), "it calls nobody yet: {}", answer.text);
+    assert_eq!(
+        answer.body["result"],
+        json!(hash),
+        "it calls nobody yet: {}",
+        answer.text
+    );
     let aim = TxEip1559 {
         chain_id: 31337,
         nonce: 0,
@@ -385,7 +547,10 @@ async fn hd38_what_others_change_in_front_suspends_nobody() {
         ..TxEip1559::default()
     };
     let (raw, aimed) = signed_with(&account(6), aim);
-    let answer = world.ask(Some(&framer), "eth_sendRawTransaction", json!([raw])).send().await;
+    let answer = world
+        .ask(Some(&framer), "eth_sendRawTransaction", json!([raw]))
+        .send()
+        .await;
     assert_eq!(answer.body["result"], json!(aimed), "{}", answer.text);
     let aimed = json!(aimed);
     world.anvil("evm_mine", json!([])).await;
@@ -394,8 +559,15 @@ async fn hd38_what_others_change_in_front_suspends_nobody() {
     let place = async |hash: Value| {
         world.bare("eth_getTransactionByHash", json!([hash])).await["result"]["transactionIndex"].clone()
     };
-    assert_eq!((place(aimed).await, place(json!(hash)).await), (json!("0x0"), json!("0x1")));
-    assert_eq!(chain.violations().await, 1, "the attack: it entered the rival's contract");
+    assert_eq!(
+        (place(aimed).await, place(json!(hash)).await),
+        (json!("0x0"), json!("0x1"))
+    );
+    assert_eq!(
+        chain.violations().await,
+        1,
+        "the attack: it entered the rival's contract"
+    );
     assert_eq!(world.feed.pin().snapshot.convictions(hash).len(), 1);
     assert!(!world.feed.pin().snapshot.is_suspended(chain.caller.id));
     assert!(world.store.read().list_suspensions().await.unwrap().is_empty());
@@ -410,16 +582,28 @@ async fn hd38_a_grant_that_ends_before_the_block_convicts_nobody() {
     let (chain, _) = scene(MinedTrace::Quarantine).await;
     let world = &chain.world;
     let (nonce, head) = (chain.nonce().await, world.node.head().unwrap().number);
-    let give = || transferCall { to: account(3).address(), value: U256::ZERO }.abi_encode();
+    let give = || {
+        transferCall {
+            to: account(3).address(),
+            value: U256::ZERO,
+        }
+        .abi_encode()
+    };
     world.anvil("evm_setAutomine", json!([false])).await;
     let (answer, hash) = chain.raw(nonce, Some(chain.mine), give()).await;
     assert_eq!(answer.body["result"], json!(hash), "{}", answer.text);
-    let (id, group) = (world.feed.pin().snapshot.contract(chain.mine).unwrap().id, chain.caller.group);
+    let (id, group) = (
+        world.feed.pin().snapshot.contract(chain.mine).unwrap().id,
+        chain.caller.group,
+    );
     world.change(async |tx| tx.delete_grant(id, group).await.unwrap()).await;
     world.anvil("anvil_mine", json!(["0x3", "0x1"])).await;
     world.anvil("evm_setAutomine", json!([true])).await;
     world.mined(head + 3).await;
-    assert_eq!(world.bare("eth_getTransactionReceipt", json!([hash])).await["result"]["status"], json!("0x1"));
+    assert_eq!(
+        world.bare("eth_getTransactionReceipt", json!([hash])).await["result"]["status"],
+        json!("0x1")
+    );
     assert_eq!(chain.violations().await, 0);
     assert!(!world.feed.pin().snapshot.is_suspended(chain.caller.id));
     assert!(world.store.read().list_withheld().await.unwrap().is_empty());
@@ -434,12 +618,19 @@ async fn hd2_an_unseen_block_is_no_head() {
     let node = &chain.world.node;
     chain.world.anvil("evm_setAutomine", json!([false])).await;
     let before = node.head().unwrap().number;
-    let nothing = transferCall { to: account(1).address(), value: U256::ZERO }.abi_encode();
+    let nothing = transferCall {
+        to: account(1).address(),
+        value: U256::ZERO,
+    }
+    .abi_encode();
     chain.raw(chain.nonce().await, Some(chain.mine), nothing).await;
     // The policy cannot be confirmed: nothing can be judged by it.
     chain.world.uptime.pass(10);
     chain.world.anvil("evm_mine", json!([])).await;
-    assert!(matches!(node.refresh_head().await, Err(gw_node::NodeError::NotValidated(_))));
+    assert!(matches!(
+        node.refresh_head().await,
+        Err(gw_node::NodeError::NotValidated(_))
+    ));
     assert_eq!(node.head().unwrap().number, before);
     // It can again.
     chain.world.link(&chain.caller, Address::repeat_byte(0x55)).await;
@@ -449,7 +640,9 @@ async fn hd2_an_unseen_block_is_no_head() {
     chain.steal(latch).await;
     let seen = node.head().unwrap().number;
     // What a restart finds: sends in blocks it has not looked at are looked at before there is a head.
-    let restarted = gw_node::Node::connect(&gw_node::NodeConfig::new(chain.world.url()).unwrap()).await.unwrap();
+    let restarted = gw_node::Node::connect(&gw_node::NodeConfig::new(chain.world.url()).unwrap())
+        .await
+        .unwrap();
     restarted.guard(Arc::new(MinedGate::new(&chain.world.sends)));
     assert!(restarted.head().is_none());
     restarted.refresh_head().await.unwrap();
@@ -461,8 +654,19 @@ async fn hd2_an_unseen_block_is_no_head() {
 async fn hd2_hd22_a_send_without_a_hash_is_looked_at_after_a_restart() {
     let (chain, latch) = scene(MinedTrace::Quarantine).await;
     let (nonce, head) = (chain.nonce().await, chain.world.node.head().unwrap().number);
-    let data = balanceOfCall { account: account(3).address() }.abi_encode().into();
-    let take = Bytes::from(takeCall { target: chain.theirs, data, from: U256::ZERO }.abi_encode());
+    let data = balanceOfCall {
+        account: account(3).address(),
+    }
+    .abi_encode()
+    .into();
+    let take = Bytes::from(
+        takeCall {
+            target: chain.theirs,
+            data,
+            from: U256::ZERO,
+        }
+        .abi_encode(),
+    );
     let sent =
         json!([{"from": chain.wallet, "to": latch, "input": take, "nonce": U256::from(nonce), "gas": "0x7a1200"}]);
     chain.world.anvil("eth_sendTransaction", sent).await;
@@ -474,20 +678,50 @@ async fn hd2_hd22_a_send_without_a_hash_is_looked_at_after_a_restart() {
         chain.world.anvil("eth_sendTransaction", sent).await;
     }
     chain.world.mined(head + 0x2d + 2).await;
-    assert_eq!(chain.loot(latch).await.body["result"], number(SECRET), "the attack: nobody knew of the send");
+    assert_eq!(
+        chain.loot(latch).await.body["result"],
+        number(SECRET),
+        "the attack: nobody knew of the send"
+    );
 
-    let (org, user) = (chain.world.feed.pin().snapshot.contract(latch).unwrap().org, chain.caller.id);
+    let (org, user) = (
+        chain.world.feed.pin().snapshot.contract(latch).unwrap().org,
+        chain.caller.id,
+    );
     let external_id = chain.world.feed.pin().snapshot.user(user).unwrap().external_id.clone();
-    let watch =
-        Some(NewWatch { sender: chain.wallet, nonce, external_id, orgs: vec![org], is_named: false, judged: None });
-    let left = SendStart { user, org, tx_hash: None, visible_to: Vec::new(), reservations: Vec::new(), watch };
-    drop(chain.world.change(async |tx| tx.start_send(left.clone()).await.unwrap()).await);
-    let restarted = gw_node::Node::connect(&gw_node::NodeConfig::new(chain.world.url()).unwrap()).await.unwrap();
+    let watch = Some(NewWatch {
+        sender: chain.wallet,
+        nonce,
+        external_id,
+        orgs: vec![org],
+        is_named: false,
+        judged: None,
+    });
+    let left = SendStart {
+        user,
+        org,
+        tx_hash: None,
+        visible_to: Vec::new(),
+        reservations: Vec::new(),
+        watch,
+    };
+    drop(
+        chain
+            .world
+            .change(async |tx| tx.start_send(left.clone()).await.unwrap())
+            .await,
+    );
+    let restarted = gw_node::Node::connect(&gw_node::NodeConfig::new(chain.world.url()).unwrap())
+        .await
+        .unwrap();
     restarted.guard(Arc::new(MinedGate::new(&chain.world.sends)));
     restarted.refresh_head().await.unwrap();
     assert_eq!(chain.violations().await, 1);
     assert_eq!(chain.loot(latch).await.body["result"], number(0));
     // What is not mined yet is waited for.
-    let found = restarted.block_of_nonce(chain.wallet, nonce + 100, restarted.head().unwrap().number).await.unwrap();
+    let found = restarted
+        .block_of_nonce(chain.wallet, nonce + 100, restarted.head().unwrap().number)
+        .await
+        .unwrap();
     assert_eq!(found, None);
 }

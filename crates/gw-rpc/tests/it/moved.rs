@@ -28,12 +28,27 @@ struct Visible {
     whole: [bool; 6],
 }
 
-const NOTHING: Visible = Visible { by_log: [false; 4], whole: [false; 6] };
-const LOGS: Visible = Visible { by_log: [true; 4], whole: [false; 6] };
-const ALL: Visible = Visible { by_log: [true; 4], whole: [true; 6] };
+const NOTHING: Visible = Visible {
+    by_log: [false; 4],
+    whole: [false; 6],
+};
+const LOGS: Visible = Visible {
+    by_log: [true; 4],
+    whole: [false; 6],
+};
+const ALL: Visible = Visible {
+    by_log: [true; 4],
+    whole: [true; 6],
+};
 
 async fn transfer(world: &World, token: Address) -> Sent {
-    let data = Bytes::from(transferCall { to: Address::repeat_byte(0x99), value: U256::from(7) }.abi_encode());
+    let data = Bytes::from(
+        transferCall {
+            to: Address::repeat_byte(0x99),
+            value: U256::from(7),
+        }
+        .abi_encode(),
+    );
     let send = json!([{"from": account(3).address(), "to": token, "input": data, "gas": "0x7a1200"}]);
     let hash = world.bare("eth_sendTransaction", send).await["result"].clone();
     let receipt = loop {
@@ -45,7 +60,12 @@ async fn transfer(world: &World, token: Address) -> Sent {
     let number = u64::from_str_radix(receipt["blockNumber"].as_str().unwrap().trim_start_matches("0x"), 16).unwrap();
     assert_eq!(receipt["logs"].as_array().unwrap().len(), 1);
     world.mined(number).await;
-    Sent { hash, number, block: receipt["blockHash"].clone(), index: receipt["transactionIndex"].clone() }
+    Sent {
+        hash,
+        number,
+        block: receipt["blockHash"].clone(),
+        index: receipt["transactionIndex"].clone(),
+    }
 }
 
 async fn shown(world: &World, who: &Person, token: Address, sent: &Sent) -> Visible {
@@ -54,14 +74,29 @@ async fn shown(world: &World, who: &Person, token: Address, sent: &Sent) -> Visi
     let number = format!("{:#x}", sent.number);
     let ask = async |method: &str, params: Value| {
         let answer = world.ask(Some(who), method, params).send().await;
-        assert!(answer.status == 200 || answer.status == 404, "{method}: {}", answer.text);
+        assert!(
+            answer.status == 200 || answer.status == 404,
+            "{method}: {}",
+            answer.text
+        );
         (answer.body["result"].clone(), answer.text)
     };
     let rows = |(answer, _): (Value, String)| answer.as_array().is_some_and(|rows| !rows.is_empty());
     let is = |(answer, _): (Value, String)| !answer.is_null();
-    let filter = ask("eth_newFilter", json!([{"address": token, "fromBlock": number, "toBlock": number}])).await.0;
+    let filter = ask(
+        "eth_newFilter",
+        json!([{"address": token, "fromBlock": number, "toBlock": number}]),
+    )
+    .await
+    .0;
     let by_log = [
-        rows(ask("eth_getLogs", json!([{"address": token, "fromBlock": number, "toBlock": number}])).await),
+        rows(
+            ask(
+                "eth_getLogs",
+                json!([{"address": token, "fromBlock": number, "toBlock": number}]),
+            )
+            .await,
+        ),
         rows(ask("eth_getLogs", json!([{"address": token, "blockHash": sent.block}])).await),
         !filter.is_null() && rows(ask("eth_getFilterLogs", json!([filter])).await),
         is(ask("eth_getTransactionReceipt", json!([sent.hash])).await),
@@ -77,7 +112,12 @@ async fn shown(world: &World, who: &Person, token: Address, sent: &Sent) -> Visi
     ];
     // Whatever is shown otherwise, none of it names the transaction of others.
     if by_log == NOTHING.by_log && whole == NOTHING.whole {
-        let all = ask("eth_getLogs", json!([{"address": token, "fromBlock": "0x0", "toBlock": "latest"}])).await.1;
+        let all = ask(
+            "eth_getLogs",
+            json!([{"address": token, "fromBlock": "0x0", "toBlock": "latest"}]),
+        )
+        .await
+        .1;
         assert!(!all.contains(sent.hash.as_str().unwrap()), "{all}");
     }
     Visible { by_log, whole }
@@ -85,12 +125,20 @@ async fn shown(world: &World, who: &Person, token: Address, sent: &Sent) -> Visi
 
 async fn admin(world: &World, name: &str, org: OrgId) -> Person {
     let person = world.person(name, org, &["*"], &[]).await;
-    let group =
-        NewGroup { is_org_admin: true, ..NewGroup::plain(org, format!("{name}-admins"), format!("{name} admins")) };
+    let group = NewGroup {
+        is_org_admin: true,
+        ..NewGroup::plain(org, format!("{name}-admins"), format!("{name} admins"))
+    };
     world
         .change(async |tx| {
             let group = tx.create_group(group).await.unwrap().id;
-            tx.add_membership(NewMembership { user: person.id, group, expires_at: None }).await.unwrap();
+            tx.add_membership(NewMembership {
+                user: person.id,
+                group,
+                expires_at: None,
+            })
+            .await
+            .unwrap();
         })
         .await;
     person
@@ -125,7 +173,10 @@ fn token_code() -> Vec<u8> {
 async fn rt29_hd41_the_past_of_a_moved_contract_stays_with_its_past_owner() {
     let (world, _anvil) = real().await;
     let (old, new) = (world.org("old").await, world.org("new").await);
-    let (old_admin, new_admin) = (admin(&world, "oldadmin", old).await, admin(&world, "newadmin", new).await);
+    let (old_admin, new_admin) = (
+        admin(&world, "oldadmin", old).await,
+        admin(&world, "newadmin", new).await,
+    );
     let old_member = world.person("oldmember", old, &["*"], &[]).await;
     let new_member = world.person("newmember", new, &["*"], &[]).await;
     let token = world.deploy(&token_code()).await;
@@ -169,7 +220,12 @@ async fn rt29_hd41_the_past_of_a_moved_contract_stays_with_its_past_owner() {
     let again = transfer(&world, token).await;
     for (who, seen) in [(&old_admin, [true, false, true]), (&new_admin, [false, true, false])] {
         for (sent, may) in [&before, &after, &again].into_iter().zip(seen) {
-            assert_eq!(shown(&world, who, token, sent).await, if may { ALL } else { NOTHING }, "{}", who.name);
+            assert_eq!(
+                shown(&world, who, token, sent).await,
+                if may { ALL } else { NOTHING },
+                "{}",
+                who.name
+            );
         }
     }
 }

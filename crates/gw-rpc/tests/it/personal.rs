@@ -65,16 +65,31 @@ impl World {
     }
 
     async fn by_url(&self, secret: &str, body: impl ToString) -> Answer {
-        self.raw(body.to_string()).path(&format!("/rpc/u/{secret}")).send().await
+        self.raw(body.to_string())
+            .path(&format!("/rpc/u/{secret}"))
+            .send()
+            .await
     }
 
     async fn call_by_url(&self, method: &str, params: Value) -> Answer {
-        self.by_url(SECRET, json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})).await
+        self.by_url(
+            SECRET,
+            json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}),
+        )
+        .await
     }
 }
 
 async fn serving() -> (World, FakeNode) {
-    scripted_with(RpcSettings { personal_urls: true, ..RpcSettings::default() }, Knobs::default(), 64 << 20).await
+    scripted_with(
+        RpcSettings {
+            personal_urls: true,
+            ..RpcSettings::default()
+        },
+        Knobs::default(),
+        64 << 20,
+    )
+    .await
 }
 
 /// What a group's `*` gives, and what of it each scope leaves (PU-1).
@@ -93,15 +108,39 @@ async fn pu1_a_scope_gives_what_it_names_and_no_more() {
         ("eth_getTransactionCount", json!([TOKEN, "latest"]), [true, true, true]),
         // RTO11: wallets ask it of every receiver; there is no code here.
         ("eth_getCode", json!([TOKEN, "latest"]), [true, true, true]),
-        ("eth_getCode", json!([Address::repeat_byte(0x33), "latest"]), [true, true, true]),
+        (
+            "eth_getCode",
+            json!([Address::repeat_byte(0x33), "latest"]),
+            [true, true, true],
+        ),
         // RT6a: payments and picked contracts; no creation.
-        ("eth_estimateGas", estimate(json!(TOKEN), "0x70a08231"), [false, true, true]),
-        ("eth_estimateGas", estimate(json!(OTHER), "0x70a08231"), [false, false, true]),
+        (
+            "eth_estimateGas",
+            estimate(json!(TOKEN), "0x70a08231"),
+            [false, true, true],
+        ),
+        (
+            "eth_estimateGas",
+            estimate(json!(OTHER), "0x70a08231"),
+            [false, false, true],
+        ),
         ("eth_estimateGas", estimate(json!(OTHER), "0x"), [false, false, true]),
-        ("eth_estimateGas", estimate(json!(Address::repeat_byte(0x33)), "0x"), [true, true, true]),
+        (
+            "eth_estimateGas",
+            estimate(json!(Address::repeat_byte(0x33)), "0x"),
+            [true, true, true],
+        ),
         ("eth_estimateGas", estimate(Value::Null, "0x6001"), [false, false, true]),
-        ("eth_createAccessList", estimate(Value::Null, "0x6001"), [false, false, true]),
-        ("eth_createAccessList", estimate(json!(TOKEN), "0x70a08231"), [false, false, true]),
+        (
+            "eth_createAccessList",
+            estimate(Value::Null, "0x6001"),
+            [false, false, true],
+        ),
+        (
+            "eth_createAccessList",
+            estimate(json!(TOKEN), "0x70a08231"),
+            [false, false, true],
+        ),
         ("eth_getTransactionReceipt", json!([B256::ZERO]), [true, true, true]),
         ("eth_getBlockByNumber", json!(["latest", false]), [true, true, true]),
         ("eth_getBlockReceipts", json!(["latest"]), [false, false, true]),
@@ -112,10 +151,20 @@ async fn pu1_a_scope_gives_what_it_names_and_no_more() {
         ("eth_getLogs", logs(json!([TOKEN, OTHER])), [false, false, true]),
         ("eth_newFilter", logs(json!(TOKEN)), [false, false, true]),
         ("eth_newBlockFilter", json!([]), [false, false, true]),
-        ("debug_traceCall", json!([{"to": TOKEN}, "latest", {"tracer": "callTracer"}]), [false, false, false]),
-        ("debug_traceTransaction", json!([B256::ZERO, {"tracer": "callTracer"}]), [false, false, false]),
+        (
+            "debug_traceCall",
+            json!([{"to": TOKEN}, "latest", {"tracer": "callTracer"}]),
+            [false, false, false],
+        ),
+        (
+            "debug_traceTransaction",
+            json!([B256::ZERO, {"tracer": "callTracer"}]),
+            [false, false, false],
+        ),
     ];
-    for (place, reach) in [UrlReach::Wallet, UrlReach::Contracts([TOKEN].into()), UrlReach::All].into_iter().enumerate()
+    for (place, reach) in [UrlReach::Wallet, UrlReach::Contracts([TOKEN].into()), UrlReach::All]
+        .into_iter()
+        .enumerate()
     {
         let (world, fake) = serving().await;
         fake.on("eth_maxPriorityFeePerGas", json!("0x1"));
@@ -126,7 +175,12 @@ async fn pu1_a_scope_gives_what_it_names_and_no_more() {
         world.owner(reach).await;
         for (method, params, allowed) in &rows {
             let answer = world.call_by_url(method, params.clone()).await;
-            assert_eq!(answer.text != DENIED, allowed[place], "{method} {params} in scope {place}: {}", answer.text);
+            assert_eq!(
+                answer.text != DENIED,
+                allowed[place],
+                "{method} {params} in scope {place}: {}",
+                answer.text
+            );
         }
     }
 }
@@ -140,9 +194,18 @@ async fn pu1_a_wallets_url_shows_own_things_only() {
     world.link(&owner, own).await;
     fake.on("eth_getBalance", json!("0x7"));
     // The token shows a granted contract's balance; the URL does not.
-    assert_eq!(world.result(&owner, "eth_getBalance", json!([TOKEN, "latest"])).await, "0x7");
-    assert_eq!(world.call_by_url("eth_getBalance", json!([TOKEN, "latest"])).await.body["result"], "0x0");
-    assert_eq!(world.call_by_url("eth_getBalance", json!([own, "latest"])).await.body["result"], "0x7");
+    assert_eq!(
+        world.result(&owner, "eth_getBalance", json!([TOKEN, "latest"])).await,
+        "0x7"
+    );
+    assert_eq!(
+        world.call_by_url("eth_getBalance", json!([TOKEN, "latest"])).await.body["result"],
+        "0x0"
+    );
+    assert_eq!(
+        world.call_by_url("eth_getBalance", json!([own, "latest"])).await.body["result"],
+        "0x7"
+    );
     // A stranger's transaction, of which the owner sees a log.
     let stranger = Address::repeat_byte(0xbb);
     let receipt = |from: Address| {
@@ -156,8 +219,17 @@ async fn pu1_a_wallets_url_shows_own_things_only() {
     };
     let asked = json!([B256::repeat_byte(9)]);
     fake.on("eth_getTransactionReceipt", receipt(stranger));
-    assert!(world.result(&owner, "eth_getTransactionReceipt", asked.clone()).await.is_object(), "by its log");
-    assert_eq!(world.call_by_url("eth_getTransactionReceipt", asked.clone()).await.body["result"], Value::Null);
+    assert!(
+        world
+            .result(&owner, "eth_getTransactionReceipt", asked.clone())
+            .await
+            .is_object(),
+        "by its log"
+    );
+    assert_eq!(
+        world.call_by_url("eth_getTransactionReceipt", asked.clone()).await.body["result"],
+        Value::Null
+    );
     fake.on("eth_getTransactionReceipt", receipt(own));
     assert!(world.call_by_url("eth_getTransactionReceipt", asked).await.body["result"].is_object());
 }
@@ -174,13 +246,15 @@ async fn rt6a_a_wallets_url_is_told_no_revert_data() {
     ] {
         let (world, fake) = serving().await;
         world.owner(reach).await;
-        fake.script("debug_traceCall", move |params| match gw_testkit::fake_node::trace(params) {
-            Reply::Result(mut tree) if tree.get("type").is_some() => {
-                tree["error"] = json!("execution reverted");
-                tree["output"] = json!(canary);
-                Reply::Result(tree)
+        fake.script("debug_traceCall", move |params| {
+            match gw_testkit::fake_node::trace(params) {
+                Reply::Result(mut tree) if tree.get("type").is_some() => {
+                    tree["error"] = json!("execution reverted");
+                    tree["output"] = json!(canary);
+                    Reply::Result(tree)
+                }
+                other => other,
             }
-            other => other,
         });
         let answer = world.call_by_url("eth_estimateGas", json!([{"to": to}])).await;
         assert_eq!(answer.body["error"]["message"], "execution reverted", "{}", answer.text);
@@ -191,8 +265,11 @@ async fn rt6a_a_wallets_url_is_told_no_revert_data() {
 /// RTO11, decision 37: no code is `0x`, whoever owns the address; any code is refused but that of picked contracts.
 #[tokio::test]
 async fn rto11_a_wallets_url_says_where_no_code_is() {
-    for (reach, told) in [(UrlReach::Wallet, false), (UrlReach::Contracts([TOKEN].into()), true), (UrlReach::All, true)]
-    {
+    for (reach, told) in [
+        (UrlReach::Wallet, false),
+        (UrlReach::Contracts([TOKEN].into()), true),
+        (UrlReach::All, true),
+    ] {
         let (world, fake) = serving().await;
         world.owner(reach).await;
         let code = |of: Address| world.call_by_url("eth_getCode", json!([of, "latest"]));
@@ -215,15 +292,29 @@ async fn rt6b_by_url_only_proved_addresses_send() {
         let (raw, hash) = signed(&key, 0, None, 0, Bytes::from_static(&[0x5f, 0x5f, 0xf3]));
         fake.on("eth_sendRawTransaction", json!(hash));
         fake.take();
-        assert_eq!(world.call_by_url("eth_sendRawTransaction", json!([raw])).await.error(), (400, -32602));
+        assert_eq!(
+            world.call_by_url("eth_sendRawTransaction", json!([raw])).await.error(),
+            (400, -32602)
+        );
         assert!(fake.take().iter().all(|call| call.method != "eth_sendRawTransaction"));
         assert!(world.feed.pin().snapshot.links_of(owner.id).is_empty());
         // Inferred is not proved.
         let (raw, hash) = signed(&key, 0, Some(Address::repeat_byte(0x33)), 1, Bytes::new());
         fake.on("eth_sendRawTransaction", json!(hash));
-        assert_eq!(world.result(&owner, "eth_sendRawTransaction", json!([raw])).await, json!(hash), "with the token");
-        assert_eq!(world.feed.pin().snapshot.links_of(owner.id).len(), 1, "a link of the system's");
-        assert_eq!(world.call_by_url("eth_sendRawTransaction", json!([raw])).await.error(), (400, -32602));
+        assert_eq!(
+            world.result(&owner, "eth_sendRawTransaction", json!([raw])).await,
+            json!(hash),
+            "with the token"
+        );
+        assert_eq!(
+            world.feed.pin().snapshot.links_of(owner.id).len(),
+            1,
+            "a link of the system's"
+        );
+        assert_eq!(
+            world.call_by_url("eth_sendRawTransaction", json!([raw])).await.error(),
+            (400, -32602)
+        );
         world.link(&owner, key.address()).await;
         let sent = world.call_by_url("eth_sendRawTransaction", json!([raw])).await;
         assert_eq!(sent.body["result"], json!(hash), "{}", sent.text);
@@ -246,19 +337,28 @@ async fn pu2_what_is_no_url_is_nothing_at_all() {
     same(world.by_url("another", &call).await);
     same(world.by_url(&url.secret.to_string(), &call).await);
     world.personal_url(&owner, bank, UrlReach::Wallet, "short").await;
-    world.change(async |tx| tx.revoke_personal_url(owner.id, url.id).await.unwrap()).await;
+    world
+        .change(async |tx| tx.revoke_personal_url(owner.id, url.id).await.unwrap())
+        .await;
     same(world.by_url(SECRET, &call).await);
     assert_eq!(world.by_url("short", &call).await.status, 200);
     let bearer = format!("Bearer {}", owner.token);
     for secret in ["short", "another"] {
         let path = format!("/rpc/u/{secret}");
-        let both = world.raw(call.to_string()).header("authorization", &bearer).path(&path).send().await;
+        let both = world
+            .raw(call.to_string())
+            .header("authorization", &bearer)
+            .path(&path)
+            .send()
+            .await;
         assert_eq!(both.error(), (400, -32600));
     }
     // All tokens of the user end, and the URL with them.
     world.clock.pass(10);
     world.feed.catch_up_to(world.feed.epoch()).await;
-    world.change(async |tx| tx.revoke_user_tokens(owner.id).await.unwrap()).await;
+    world
+        .change(async |tx| tx.revoke_user_tokens(owner.id).await.unwrap())
+        .await;
     same(world.by_url("short", &call).await);
     let later = world.personal_url(&owner, bank, UrlReach::Wallet, "later").await;
     assert_eq!(world.by_url("later", &call).await.status, 200);
@@ -277,13 +377,39 @@ async fn pu4_the_rules_of_its_owner_apply() {
     // Told of its parameters: it may send.
     let send = || world.call_by_url("eth_sendRawTransaction", json!(["0x00"]));
     assert_eq!(send().await.error(), (400, -32602));
-    world.update(&owner, UserPatch { kyc: Some(false), ..UserPatch::default() }).await;
+    world
+        .update(
+            &owner,
+            UserPatch {
+                kyc: Some(false),
+                ..UserPatch::default()
+            },
+        )
+        .await;
     send().await.assert_denied();
-    world.update(&owner, UserPatch { kyc: Some(true), ..UserPatch::default() }).await;
+    world
+        .update(
+            &owner,
+            UserPatch {
+                kyc: Some(true),
+                ..UserPatch::default()
+            },
+        )
+        .await;
     let elsewhere = world.raw(r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}"#);
-    let elsewhere = elsewhere.header("x-org-id", &OrgId::fixed(77).to_string()).path(&format!("/rpc/u/{SECRET}"));
+    let elsewhere = elsewhere
+        .header("x-org-id", &OrgId::fixed(77).to_string())
+        .path(&format!("/rpc/u/{SECRET}"));
     assert_eq!(elsewhere.send().await.status, 400, "one organization");
-    world.update(&owner, UserPatch { banned: Some(true), ..UserPatch::default() }).await;
+    world
+        .update(
+            &owner,
+            UserPatch {
+                banned: Some(true),
+                ..UserPatch::default()
+            },
+        )
+        .await;
     world.call_by_url("eth_chainId", json!([])).await.assert_denied();
 }
 
@@ -294,32 +420,57 @@ async fn hd35_a_url_ends_with_the_membership_for_good() {
         let (world, _fake) = serving().await;
         let (owner, bank, _) = world.owner(UrlReach::Wallet).await;
         let ended = async |when: &str| {
-            for (method, params) in
-                [("eth_chainId", json!([])), ("eth_estimateGas", json!([{"to": Address::repeat_byte(0x33)}]))]
-            {
+            for (method, params) in [
+                ("eth_chainId", json!([])),
+                ("eth_estimateGas", json!([{"to": Address::repeat_byte(0x33)}])),
+            ] {
                 let answer = world.call_by_url(method, params).await;
-                assert_eq!((answer.status, answer.text.as_str()), (404, NOTHING), "{way}, {when}: {method}");
+                assert_eq!(
+                    (answer.status, answer.text.as_str()),
+                    (404, NOTHING),
+                    "{way}, {when}: {method}"
+                );
             }
         };
         let membership = world.feed.pin().snapshot.memberships(owner.id)[0];
         let user = world.store.read().find_user(owner.id).await.unwrap().unwrap();
-        let ban = |banned| UserPatch { banned: Some(banned), ..UserPatch::default() };
-        let again = NewMembership { user: owner.id, group: membership.group, expires_at: None };
+        let ban = |banned| UserPatch {
+            banned: Some(banned),
+            ..UserPatch::default()
+        };
+        let again = NewMembership {
+            user: owner.id,
+            group: membership.group,
+            expires_at: None,
+        };
         match way {
             "ban" => {
-                world.change(async |tx| drop(tx.update_org_user(bank, &user, ban(true)).await.unwrap())).await;
+                world
+                    .change(async |tx| drop(tx.update_org_user(bank, &user, ban(true)).await.unwrap()))
+                    .await;
                 ended("banned").await;
-                world.change(async |tx| drop(tx.update_org_user(bank, &user, ban(false)).await.unwrap())).await;
+                world
+                    .change(async |tx| drop(tx.update_org_user(bank, &user, ban(false)).await.unwrap()))
+                    .await;
             }
             "removal" => {
-                world.change(async |tx| drop(tx.remove_membership(membership.id).await.unwrap())).await;
+                world
+                    .change(async |tx| drop(tx.remove_membership(membership.id).await.unwrap()))
+                    .await;
                 ended("removed").await;
-                world.change(async |tx| drop(tx.offer_membership(again).await.unwrap())).await;
+                world
+                    .change(async |tx| drop(tx.offer_membership(again).await.unwrap()))
+                    .await;
                 ended("invited").await;
-                world.change(async |tx| tx.accept_memberships(owner.id, bank).await.unwrap()).await;
+                world
+                    .change(async |tx| tx.accept_memberships(owner.id, bank).await.unwrap())
+                    .await;
             }
             _ => {
-                let until = NewMembership { expires_at: Some(world.clock.now_plus(Seconds(60))), ..again };
+                let until = NewMembership {
+                    expires_at: Some(world.clock.now_plus(Seconds(60))),
+                    ..again
+                };
                 let made = world
                     .change(async |tx| {
                         tx.remove_membership(membership.id).await.unwrap();
@@ -333,7 +484,9 @@ async fn hd35_a_url_ends_with_the_membership_for_good() {
                 world.feed.catch_up_to(world.feed.epoch()).await;
                 assert_eq!(world.by_url("for-a-time", &call).await.status, 404);
                 assert!(made.has_ended(gw_types::Clock::now(&*world.clock)));
-                world.change(async |tx| drop(tx.add_membership(again).await.unwrap())).await;
+                world
+                    .change(async |tx| drop(tx.add_membership(again).await.unwrap()))
+                    .await;
                 assert_eq!(world.by_url("for-a-time", &call).await.status, 404, "taken in again");
             }
         }
@@ -344,7 +497,11 @@ async fn hd35_a_url_ends_with_the_membership_for_good() {
 /// PU-3, PU-4: records carry the URL's id, and the secret stands in none of them.
 #[tokio::test]
 async fn pu3_a_record_names_the_url_and_not_its_secret() {
-    let settings = RpcSettings { personal_urls: true, log_params: true, ..RpcSettings::default() };
+    let settings = RpcSettings {
+        personal_urls: true,
+        log_params: true,
+        ..RpcSettings::default()
+    };
     let (world, fake) = scripted_with(settings, Knobs::default(), 64 << 20).await;
     let (owner, bank, url) = world.owner(UrlReach::Wallet).await;
     world.records().await;
@@ -352,8 +509,14 @@ async fn pu3_a_record_names_the_url_and_not_its_secret() {
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "eth_feeHistory", "params": ["0x1", "latest"]});
     world.by_url(SECRET, &call).await;
     let record = world.record().await;
-    assert_eq!((record.auth_method, record.rpc_url_id), (AuthMethod::PersonalUrl, Some(url.id)));
-    assert_eq!((record.external_id.as_ref(), record.org_id), (Some(&owner.name), Some(bank)));
+    assert_eq!(
+        (record.auth_method, record.rpc_url_id),
+        (AuthMethod::PersonalUrl, Some(url.id))
+    );
+    assert_eq!(
+        (record.external_id.as_ref(), record.org_id),
+        (Some(&owner.name), Some(bank))
+    );
     for (secret, body) in [(SECRET, "{nonsense"), (SECRET, "[]"), ("canary-of-nobody", "{}")] {
         world.by_url(secret, body).await;
         let told = format!("{:?}", world.records().await);
@@ -369,7 +532,10 @@ async fn pu3_a_record_names_the_url_and_not_its_secret() {
 #[tokio::test]
 async fn hd17_a_wallet_lives_on_its_scope() {
     let (world, _anvil) = real().await;
-    let world = world.with(RpcSettings { personal_urls: true, ..RpcSettings::default() });
+    let world = world.with(RpcSettings {
+        personal_urls: true,
+        ..RpcSettings::default()
+    });
     let bank = world.org("bank").await;
     let owner = world.person("owner", bank, &["*"], &[]).await;
     let (key, to) = (account(0), account(1).address());
@@ -382,7 +548,11 @@ async fn hd17_a_wallet_lives_on_its_scope() {
     };
     assert_eq!(result("eth_chainId", json!([])).await, "0x7a69");
     assert_ne!(result("eth_getBalance", json!([key.address(), "latest"])).await, "0x0");
-    assert_eq!(result("eth_getBalance", json!([to, "latest"])).await, "0x0", "not the owner's");
+    assert_eq!(
+        result("eth_getBalance", json!([to, "latest"])).await,
+        "0x0",
+        "not the owner's"
+    );
     let payment = json!([{"from": key.address(), "to": to, "value": "0x1"}]);
     assert!(result("eth_estimateGas", payment).await.is_string());
     let (raw, hash) = signed(&key, 0, Some(to), 1, Bytes::new());
@@ -412,36 +582,61 @@ async fn hd17_a_wallet_lives_on_its_scope() {
 #[tokio::test]
 async fn hd17_a_picked_forwarder_reads_no_other_contract() {
     let (world, _anvil) = real().await;
-    let world = world.with(RpcSettings { personal_urls: true, ..RpcSettings::default() });
+    let world = world.with(RpcSettings {
+        personal_urls: true,
+        ..RpcSettings::default()
+    });
     let bank = world.org("bank").await;
     let owner = world.person("owner", bank, &["*"], &[]).await;
     world.link(&owner, account(0).address()).await;
     let arguments = ("Token".to_owned(), "T".to_owned(), U256::from(99)).abi_encode_params();
-    let token = world.deploy(&[artifact("DemoERC20").0.to_vec(), arguments].concat()).await;
+    let token = world
+        .deploy(&[artifact("DemoERC20").0.to_vec(), arguments].concat())
+        .await;
     let forwarder = world.deploy(&artifact("Forwarder").0).await;
     for contract in [token, forwarder] {
         world.contract(bank, contract, None, &[owner.group]).await;
     }
     let ways = async |secret: &str| {
         let inner = totalSupplyCall {}.abi_encode();
-        let forwarded = Bytes::from(forwardCall { target: token, data: inner.clone().into() }.abi_encode());
-        let delegated = Bytes::from(delegateCall { target: token, data: inner.into() }.abi_encode());
+        let forwarded = Bytes::from(
+            forwardCall {
+                target: token,
+                data: inner.clone().into(),
+            }
+            .abi_encode(),
+        );
+        let delegated = Bytes::from(
+            delegateCall {
+                target: token,
+                data: inner.into(),
+            }
+            .abi_encode(),
+        );
         let of = |method: &str, data: &Bytes| {
             let call = json!([{"from": account(0).address(), "to": forwarder, "data": data}, "latest"]);
             let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": call});
             world.by_url(secret, body)
         };
-        let calls = [of("eth_call", &forwarded), of("eth_estimateGas", &forwarded), of("eth_call", &delegated)];
+        let calls = [
+            of("eth_call", &forwarded),
+            of("eth_estimateGas", &forwarded),
+            of("eth_call", &delegated),
+        ];
         futures_util::future::join_all(calls).await
     };
-    world.personal_url(&owner, bank, UrlReach::Contracts([forwarder].into()), SECRET).await;
+    world
+        .personal_url(&owner, bank, UrlReach::Contracts([forwarder].into()), SECRET)
+        .await;
     let [call, estimate, delegated] = <[Answer; 3]>::try_from(ways(SECRET).await).unwrap();
     call.assert_denied();
     estimate.assert_denied();
     // Borrowed code runs on the forwarder's own state.
     assert!(delegated.text.contains("result"), "{}", delegated.text);
     let both = "another-secret-that-names-both-of-the-contracts";
-    world.personal_url(&owner, bank, UrlReach::Contracts([forwarder, token].into()), both).await;
+    world
+        .personal_url(&owner, bank, UrlReach::Contracts([forwarder, token].into()), both)
+        .await;
     for answer in ways(both).await {
         assert!(answer.text.contains("result"), "{}", answer.text);
     }

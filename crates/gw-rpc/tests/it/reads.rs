@@ -24,13 +24,26 @@ async fn j5_the_body_is_written_from_the_typed_call() {
     let pinned = json!({"blockHash": FakeNode::HEAD_HASH, "requireCanonical": true});
     fake.on("eth_getBalance", json!("0x5"));
     let mixed_case = WALLET.to_checksum(None);
-    for block in [json!("latest"), Value::Null, json!("0x64"), json!({"blockNumber": "0x64", "junk": 1})] {
-        assert_eq!(world.result(&caller, "eth_getBalance", json!([mixed_case, block])).await, "0x5");
+    for block in [
+        json!("latest"),
+        Value::Null,
+        json!("0x64"),
+        json!({"blockNumber": "0x64", "junk": 1}),
+    ] {
+        assert_eq!(
+            world
+                .result(&caller, "eth_getBalance", json!([mixed_case, block]))
+                .await,
+            "0x5"
+        );
         let sent = fake.take();
         assert_eq!((sent.len(), &sent[0].params), (1, &json!([WALLET, pinned])), "{block}");
     }
     // A recent number is the state of that block.
-    fake.on("eth_getBlockByNumber", fake_node::block(99, &format!("0x{}", "63".repeat(32))));
+    fake.on(
+        "eth_getBlockByNumber",
+        fake_node::block(99, &format!("0x{}", "63".repeat(32))),
+    );
     world.result(&caller, "eth_getBalance", json!([WALLET, "0x63"])).await;
     let sent = fake.take();
     assert_eq!(sent[1].params[1]["blockHash"], format!("0x{}", "63".repeat(32)));
@@ -58,7 +71,10 @@ async fn h1_a_recent_block_before_the_registration_is_history() {
             }
         }
         // Out of reach, nothing depends on whose it is.
-        assert_eq!(world.result(&caller, "eth_getBalance", json!([WALLET, "0x63"])).await, "0x0");
+        assert_eq!(
+            world.result(&caller, "eth_getBalance", json!([WALLET, "0x63"])).await,
+            "0x0"
+        );
     }
 }
 
@@ -73,12 +89,20 @@ async fn b20_unusable_answers_become_one_text() {
             fake.reply("eth_syncing", Reply::Http(status, body));
             let answer = world.ask(Some(&caller), "eth_syncing", json!([])).send().await;
             assert_eq!(answer.error(), (502, -32603));
-            assert_eq!(answer.body["error"], json!({"code": -32603, "message": "failed to forward request"}));
+            assert_eq!(
+                answer.body["error"],
+                json!({"code": -32603, "message": "failed to forward request"})
+            );
         }
     }
     // A result of the wrong shape is the constant that says nothing (spec/30 section 5.2).
     fake.on("eth_getBlockByHash", json!({"number": 7, "secret": WALLET}));
-    assert_eq!(world.result(&caller, "eth_getBlockByNumber", json!(["latest", true])).await, Value::Null);
+    assert_eq!(
+        world
+            .result(&caller, "eth_getBlockByNumber", json!(["latest", true]))
+            .await,
+        Value::Null
+    );
 }
 
 /// HD15, W7: the node's words and codes do not pass.
@@ -88,13 +112,22 @@ async fn hd15_node_errors_are_told_in_known_words() {
     let bank = world.org("bank").await;
     let caller = world.person("caller", bank, ALL, &[]).await;
     for code in [-32001, -32002, -32003, -32004, -32005, -32603, 17] {
-        fake.reply("eth_syncing", Reply::Error(code, "dial tcp 10.0.0.7:8545", json!("0x1234")));
+        fake.reply(
+            "eth_syncing",
+            Reply::Error(code, "dial tcp 10.0.0.7:8545", json!("0x1234")),
+        );
         let answer = world.ask(Some(&caller), "eth_syncing", json!([])).send().await;
-        assert_eq!(answer.text, r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"upstream error"}}"#);
+        assert_eq!(
+            answer.text,
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"upstream error"}}"#
+        );
         assert_eq!(answer.status, 200);
     }
     // RTO12: no denial either.
-    fake.reply("eth_syncing", Reply::Error(-32601, "the method does not exist", json!("0x1234")));
+    fake.reply(
+        "eth_syncing",
+        Reply::Error(-32601, "the method does not exist", json!("0x1234")),
+    );
     let answer = world.ask(Some(&caller), "eth_syncing", json!([])).send().await;
     let unsupported =
         r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"the node does not support this method"}}"#;
@@ -123,8 +156,14 @@ async fn hd11_b18_blocks_show_own_transactions_and_zeroed_sums() {
     block["excessBlobGas"] = json!("0x9");
     block["secretOfTheNode"] = json!("0x4");
     fake.on("eth_getBlockByHash", block);
-    let seen = world.result(&caller, "eth_getBlockByNumber", json!(["latest", false])).await;
-    assert_eq!(fake.take()[0].params, json!([FakeNode::HEAD_HASH, true]), "always whole, always the pinned head");
+    let seen = world
+        .result(&caller, "eth_getBlockByNumber", json!(["latest", false]))
+        .await;
+    assert_eq!(
+        fake.take()[0].params,
+        json!([FakeNode::HEAD_HASH, true]),
+        "always whole, always the pinned head"
+    );
     assert_eq!(seen["transactions"], json!([mine]));
     for zero in ["gasUsed", "excessBlobGas", "size"] {
         assert_eq!(seen[zero], "0x0", "{zero}");
@@ -133,8 +172,17 @@ async fn hd11_b18_blocks_show_own_transactions_and_zeroed_sums() {
         assert_eq!(seen[root], json!(B256::ZERO), "K9 {root}");
     }
     let text = seen.to_string();
-    assert!(!text.contains("secretOfTheNode") && !text.contains(&"bb".repeat(20)), "I2: {text}");
-    let count = world.result(&caller, "eth_getBlockTransactionCountByHash", json!([FakeNode::HEAD_HASH])).await;
+    assert!(
+        !text.contains("secretOfTheNode") && !text.contains(&"bb".repeat(20)),
+        "I2: {text}"
+    );
+    let count = world
+        .result(
+            &caller,
+            "eth_getBlockTransactionCountByHash",
+            json!([FakeNode::HEAD_HASH]),
+        )
+        .await;
     assert_eq!(count, "0x1");
     // By hash: the own one, and for the other what an unknown hash gets.
     fake.script("eth_getTransactionByHash", move |params| {
@@ -146,9 +194,20 @@ async fn hd11_b18_blocks_show_own_transactions_and_zeroed_sums() {
             Value::Null
         })
     });
-    assert_eq!(world.result(&caller, "eth_getTransactionByHash", json!([mine])).await["value"], "0x7");
-    assert_eq!(world.result(&caller, "eth_getTransactionByHash", json!([others])).await, Value::Null);
-    assert_eq!(world.result(&caller, "eth_getTransactionByHash", json!([B256::repeat_byte(3)])).await, Value::Null);
+    assert_eq!(
+        world.result(&caller, "eth_getTransactionByHash", json!([mine])).await["value"],
+        "0x7"
+    );
+    assert_eq!(
+        world.result(&caller, "eth_getTransactionByHash", json!([others])).await,
+        Value::Null
+    );
+    assert_eq!(
+        world
+            .result(&caller, "eth_getTransactionByHash", json!([B256::repeat_byte(3)]))
+            .await,
+        Value::Null
+    );
 }
 
 /// B18, decision 42.
@@ -162,8 +221,13 @@ async fn b18_fee_history_keeps_no_ratio() {
         json!({"oldestBlock": "0x63", "baseFeePerGas": ["0x1", "0x2", "0x3"], "gasUsedRatio": [0.5, 0.25],
             "reward": [["0x9"], ["0x9"]], "blobGasUsedRatio": [0.1, 0.2], "secret": 1}),
     );
-    let history = world.result(&caller, "eth_feeHistory", json!(["0x2", "latest", [50.0]])).await;
-    assert_eq!((&history["gasUsedRatio"], &history["blobGasUsedRatio"]), (&json!([0, 0]), &json!([0, 0])));
+    let history = world
+        .result(&caller, "eth_feeHistory", json!(["0x2", "latest", [50.0]]))
+        .await;
+    assert_eq!(
+        (&history["gasUsedRatio"], &history["blobGasUsedRatio"]),
+        (&json!([0, 0]), &json!([0, 0]))
+    );
     // The price (2 gwei) less the head's base fee (1 gwei), not what others paid.
     assert_eq!(history["reward"], json!([["0x3b9aca00"], ["0x3b9aca00"]]));
     assert!(history.get("secret").is_none());
@@ -187,18 +251,29 @@ async fn b11_slots_and_proofs_are_closed() {
         world.ask(Some(&caller), method, params).send().await.assert_denied();
     }
     for (method, params) in [
-        ("debug_traceCall", json!([{"to": OTHER}, "latest", {"tracer": "prestateTracer"}])),
+        (
+            "debug_traceCall",
+            json!([{"to": OTHER}, "latest", {"tracer": "prestateTracer"}]),
+        ),
         ("debug_traceTransaction", json!([B256::ZERO])),
     ] {
-        assert_eq!(world.ask(Some(&caller), method, params).send().await.error(), (400, -32602), "{method}");
+        assert_eq!(
+            world.ask(Some(&caller), method, params).send().await.error(),
+            (400, -32602),
+            "{method}"
+        );
     }
     fake.assert_silent();
     // HD3: never the node's own list.
-    world.result(&caller, "eth_createAccessList", json!([{"to": OTHER}, "latest"])).await;
+    world
+        .result(&caller, "eth_createAccessList", json!([{"to": OTHER}, "latest"]))
+        .await;
     assert!(fake.take().iter().all(|call| call.method == "debug_traceCall"));
     const IMPLEMENTATION: &str = "0x360894a13ba1a3210667c828492db98dca3e2076cc3735a920a3ca505d382bbc";
     fake.on("eth_getStorageAt", json!(B256::repeat_byte(5)));
-    let slot = world.result(&caller, "eth_getStorageAt", json!([OTHER, IMPLEMENTATION, "latest"])).await;
+    let slot = world
+        .result(&caller, "eth_getStorageAt", json!([OTHER, IMPLEMENTATION, "latest"]))
+        .await;
     assert_eq!(slot, json!(B256::repeat_byte(5)));
 }
 
@@ -209,18 +284,41 @@ async fn h1_blocks_of_the_past_and_of_the_future() {
     let bank = world.org("bank").await;
     let caller = world.person("caller", bank, ALL, &[]).await;
     world.link(&caller, WALLET).await;
-    for block in [json!("earliest"), json!("0x0"), json!("0x23"), json!({"blockHash": FakeNode::HEAD_HASH})] {
-        world.ask(Some(&caller), "eth_getBalance", json!([WALLET, block])).send().await.assert_denied();
+    for block in [
+        json!("earliest"),
+        json!("0x0"),
+        json!("0x23"),
+        json!({"blockHash": FakeNode::HEAD_HASH}),
+    ] {
+        world
+            .ask(Some(&caller), "eth_getBalance", json!([WALLET, block]))
+            .send()
+            .await
+            .assert_denied();
     }
     fake.assert_silent();
     // The node has moved on: it is asked once, and then knows the block.
-    fake.on("eth_getBlockByNumber", fake_node::block(101, &format!("0x{}", "65".repeat(32))));
+    fake.on(
+        "eth_getBlockByNumber",
+        fake_node::block(101, &format!("0x{}", "65".repeat(32))),
+    );
     fake.on("eth_getBalance", json!("0x5"));
-    assert_eq!(world.result(&caller, "eth_getBalance", json!([WALLET, "0x65"])).await, "0x5");
+    assert_eq!(
+        world.result(&caller, "eth_getBalance", json!([WALLET, "0x65"])).await,
+        "0x5"
+    );
     assert_eq!(world.result(&caller, "eth_blockNumber", json!([])).await, "0x65");
     fake.take();
-    assert_eq!(world.result(&caller, "eth_getBlockByNumber", json!(["0x70", false])).await, Value::Null);
-    assert!(fake.take().iter().all(|call| call.params[0] != "0x70"), "never asked for");
+    assert_eq!(
+        world
+            .result(&caller, "eth_getBlockByNumber", json!(["0x70", false]))
+            .await,
+        Value::Null
+    );
+    assert!(
+        fake.take().iter().all(|call| call.params[0] != "0x70"),
+        "never asked for"
+    );
 }
 
 /// Decision 41: whoever is shown a block can read at it.
@@ -235,7 +333,10 @@ async fn decision_41_an_answer_raises_the_head_to_its_block() {
     mined["blockNumber"] = json!("0x65");
     mined["blockHash"] = json!(B256::repeat_byte(0x65));
     fake.on("eth_getTransactionByHash", mined);
-    fake.on("eth_getBlockByNumber", fake_node::block(101, &format!("0x{}", "65".repeat(32))));
+    fake.on(
+        "eth_getBlockByNumber",
+        fake_node::block(101, &format!("0x{}", "65".repeat(32))),
+    );
     world.result(&caller, "eth_getTransactionByHash", json!([hash])).await;
     fake.take();
     assert_eq!(world.result(&caller, "eth_blockNumber", json!([])).await, "0x65");
@@ -262,7 +363,11 @@ async fn b2_b4_ambiguous_call_objects_are_refused() {
         assert_eq!(answer.error(), (400, -32602), "{params} {}", answer.text);
     }
     // B1: no target is a deployment, which needs the claim.
-    world.ask(Some(&caller), "eth_call", json!([{"data": "0x60"}, "latest"])).send().await.assert_denied();
+    world
+        .ask(Some(&caller), "eth_call", json!([{"data": "0x60"}, "latest"]))
+        .send()
+        .await
+        .assert_denied();
     fake.assert_silent();
 }
 
@@ -282,13 +387,19 @@ async fn b5_a_call_is_one_pinned_exchange_with_every_field() {
     let batch: Vec<Value> = serde_json::from_slice(&bodies[0]).unwrap();
     for one in &batch {
         assert_eq!(one["method"], "debug_traceCall");
-        assert_eq!(one["params"][1]["blockHash"], FakeNode::HEAD_HASH, "HD11: pending means latest");
+        assert_eq!(
+            one["params"][1]["blockHash"],
+            FakeNode::HEAD_HASH,
+            "HD11: pending means latest"
+        );
         let expected = json!({"from": WALLET, "to": OTHER, "input": "0x12345678", "gas": "0x5000", "maxFeePerGas": "0x9",
             "accessList": [{"address": OTHER, "storageKeys": []}]});
         assert_eq!(one["params"][0], expected);
     }
     // Decision 38: no sender is the zero address, said outright.
-    world.result(&caller, "eth_call", json!([{"to": OTHER, "from": null}])).await;
+    world
+        .result(&caller, "eth_call", json!([{"to": OTHER, "from": null}]))
+        .await;
     assert_eq!(fake.take()[0].params[0]["from"], json!(Address::ZERO));
 }
 
@@ -317,12 +428,18 @@ async fn x11_without_a_usable_trace_there_is_no_answer() {
     ] {
         fake.reply("debug_traceCall", reply);
         for (who, method) in [(&caller, "eth_call"), (&other, "eth_estimateGas")] {
-            let answer = world.ask(Some(who), method, json!([{"to": OTHER, "data": "0x12345678"}])).send().await;
+            let answer = world
+                .ask(Some(who), method, json!([{"to": OTHER, "data": "0x12345678"}]))
+                .send()
+                .await;
             assert_eq!(
                 answer.text,
                 r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32002,"message":"tracing unavailable"}}"#
             );
-            assert_eq!((answer.status, world.record().await.denial_reason.unwrap().as_str()), (503, reason));
+            assert_eq!(
+                (answer.status, world.record().await.denial_reason.unwrap().as_str()),
+                (503, reason)
+            );
         }
         assert!(fake.take().iter().all(|call| call.method == "debug_traceCall"));
     }
@@ -336,7 +453,11 @@ async fn decision_40_records_are_filed_under_the_callers_organization() {
     let caller = world.person("caller", bank, &["eth_syncing"], &[]).await;
     world.result(&caller, "eth_syncing", json!([])).await;
     assert_eq!(world.record().await.org_id, Some(bank));
-    world.ask(Some(&caller), "eth_getCode", json!([OTHER])).send().await.assert_denied();
+    world
+        .ask(Some(&caller), "eth_getCode", json!([OTHER]))
+        .send()
+        .await
+        .assert_denied();
     assert_eq!(world.record().await.org_id, Some(bank));
     world.ask(None, "eth_call", json!([])).send().await.assert_denied();
     assert_eq!(world.record().await.org_id, None::<OrgId>);

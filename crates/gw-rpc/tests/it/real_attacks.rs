@@ -37,7 +37,13 @@ impl Chain {
 
     async fn sends(&self, to: Address, call: impl SolCall) -> Answer {
         let before = self.world.node.head().unwrap().number;
-        let (raw, _) = signed(&account(0), self.next_nonce().await, Some(to), 0, call.abi_encode().into());
+        let (raw, _) = signed(
+            &account(0),
+            self.next_nonce().await,
+            Some(to),
+            0,
+            call.abi_encode().into(),
+        );
         let answer = self.ask("eth_sendRawTransaction", json!([raw])).await;
         if answer.body.get("result").is_some() {
             self.world.mined(before + 1).await;
@@ -46,7 +52,11 @@ impl Chain {
     }
 
     async fn calls(&self, to: Address, call: impl SolCall) -> Answer {
-        self.ask("eth_call", json!([{"to": to, "data": Bytes::from(call.abi_encode())}, "latest"])).await
+        self.ask(
+            "eth_call",
+            json!([{"to": to, "data": Bytes::from(call.abi_encode())}, "latest"]),
+        )
+        .await
     }
 
     /// The same on the bare node, which runs it.
@@ -65,7 +75,9 @@ impl Chain {
     }
 
     fn secret(&self) -> balanceOfCall {
-        balanceOfCall { account: account(3).address() }
+        balanceOfCall {
+            account: account(3).address(),
+        }
     }
 }
 
@@ -79,14 +91,31 @@ async fn u2_an_upgrade_by_another_name_needs_the_claim() {
     let chain = chain().await;
     let (proxy, through) = (chain.own("Sneak").await, chain.own("Sneak").await);
     let slot = word(IMPLEMENTATION_SLOT);
-    let write = |value| tidyUpCall { slot, value: U256::from(value) };
+    let write = |value| tidyUpCall {
+        slot,
+        value: U256::from(value),
+    };
     chain.bare_send(proxy, write(7u64)).await;
-    let stored = chain.world.bare("eth_getStorageAt", json!([proxy, IMPLEMENTATION_SLOT, "latest"])).await;
+    let stored = chain
+        .world
+        .bare("eth_getStorageAt", json!([proxy, IMPLEMENTATION_SLOT, "latest"]))
+        .await;
     assert_eq!(stored["result"], json!(B256::with_last_byte(7)), "the attack");
-    chain.assert_denied(chain.sends(proxy, write(8)).await, DenyReason::UpgradeClaimRequired).await;
-    let deep = tidyUpElsewhereCall { other: proxy, slot, value: U256::from(8) };
-    chain.assert_denied(chain.sends(through, deep).await, DenyReason::UpgradeClaimRequired).await;
-    let harmless = tidyUpCall { slot: U256::from(5), value: U256::from(8) };
+    chain
+        .assert_denied(chain.sends(proxy, write(8)).await, DenyReason::UpgradeClaimRequired)
+        .await;
+    let deep = tidyUpElsewhereCall {
+        other: proxy,
+        slot,
+        value: U256::from(8),
+    };
+    chain
+        .assert_denied(chain.sends(through, deep).await, DenyReason::UpgradeClaimRequired)
+        .await;
+    let harmless = tidyUpCall {
+        slot: U256::from(5),
+        value: U256::from(8),
+    };
     assert_eq!(chain.sends(proxy, harmless).await.status, 200);
 }
 
@@ -95,14 +124,25 @@ async fn u2_an_upgrade_by_another_name_needs_the_claim() {
 async fn u2_a_diamond_renamed_past_its_cut_needs_the_claim() {
     let chain = chain().await;
     let diamond = chain.own("Diamond").await;
-    let rename = |facet| renameCall { selector: [0xa9, 0x05, 0x9c, 0xbb].into(), facet };
+    let rename = |facet| renameCall {
+        selector: [0xa9, 0x05, 0x9c, 0xbb].into(),
+        facet,
+    };
     chain.bare_send(diamond, rename(chain.theirs)).await;
     let mut key = [0; 64];
     key[..4].copy_from_slice(&[0xa9, 0x05, 0x9c, 0xbb]);
     key[32..].copy_from_slice(DIAMOND_SLOT.as_slice());
-    let stored = chain.world.bare("eth_getStorageAt", json!([diamond, keccak256(key), "latest"])).await;
+    let stored = chain
+        .world
+        .bare("eth_getStorageAt", json!([diamond, keccak256(key), "latest"]))
+        .await;
     assert_eq!(stored["result"], json!(chain.theirs.into_word()), "the attack");
-    chain.assert_denied(chain.sends(diamond, rename(chain.mine)).await, DenyReason::UpgradeClaimRequired).await;
+    chain
+        .assert_denied(
+            chain.sends(diamond, rename(chain.mine)).await,
+            DenyReason::UpgradeClaimRequired,
+        )
+        .await;
     assert_eq!(chain.sends(diamond, countCall {}).await.status, 200);
 }
 
@@ -112,11 +152,22 @@ async fn x6_foreign_code_is_not_run_on_own_storage() {
     let chain = chain().await;
     let (switch, forwarder) = (chain.own("Switch").await, chain.own("Forwarder").await);
     chain.bare_send(switch, aimCall { to: chain.theirs }).await;
-    assert_eq!(chain.bare_call(switch, chain.secret()).await, json!(B256::ZERO), "the attack: its code runs");
-    chain.assert_denied(chain.calls(switch, chain.secret()).await, DenyReason::CrossOrg).await;
-    let delegate = || delegateCall { target: chain.theirs, data: chain.secret().abi_encode().into() };
+    assert_eq!(
+        chain.bare_call(switch, chain.secret()).await,
+        json!(B256::ZERO),
+        "the attack: its code runs"
+    );
+    chain
+        .assert_denied(chain.calls(switch, chain.secret()).await, DenyReason::CrossOrg)
+        .await;
+    let delegate = || delegateCall {
+        target: chain.theirs,
+        data: chain.secret().abi_encode().into(),
+    };
     assert!(chain.bare_call(forwarder, delegate()).await.is_string(), "the attack");
-    chain.assert_denied(chain.calls(forwarder, delegate()).await, DenyReason::CrossOrg).await;
+    chain
+        .assert_denied(chain.calls(forwarder, delegate()).await, DenyReason::CrossOrg)
+        .await;
     // A send that would aim it there only stores an address; what runs there is judged when it runs.
     chain.bare_send(switch, aimCall { to: chain.mine }).await;
     assert_eq!(chain.calls(switch, chain.secret()).await.status, 200);
@@ -127,14 +178,32 @@ async fn x6_foreign_code_is_not_run_on_own_storage() {
 async fn b8_a_contract_ends_in_favour_of_nobody_out_of_reach() {
     let chain = chain().await;
     let bomb = chain.own("Bomb").await;
-    assert_eq!(chain.bare_call(bomb, boomCall { heir: chain.theirs }).await, "0x", "the attack");
-    chain.assert_denied(chain.calls(bomb, boomCall { heir: chain.theirs }).await, DenyReason::CrossOrg).await;
-    chain.assert_denied(chain.sends(bomb, boomCall { heir: chain.theirs }).await, DenyReason::CrossOrg).await;
+    assert_eq!(
+        chain.bare_call(bomb, boomCall { heir: chain.theirs }).await,
+        "0x",
+        "the attack"
+    );
+    chain
+        .assert_denied(
+            chain.calls(bomb, boomCall { heir: chain.theirs }).await,
+            DenyReason::CrossOrg,
+        )
+        .await;
+    chain
+        .assert_denied(
+            chain.sends(bomb, boomCall { heir: chain.theirs }).await,
+            DenyReason::CrossOrg,
+        )
+        .await;
     assert_eq!(chain.sends(bomb, boomCall { heir: chain.wallet }).await.status, 200);
 }
 
 fn authorization(by: &PrivateKeySigner, delegate: Address, nonce: u64) -> SignedAuthorization {
-    let authorization = Authorization { chain_id: U256::from(31337), address: delegate, nonce };
+    let authorization = Authorization {
+        chain_id: U256::from(31337),
+        address: delegate,
+        nonce,
+    };
     let signature = by.sign_hash_sync(&authorization.signature_hash()).unwrap();
     authorization.into_signed(signature)
 }
@@ -165,28 +234,58 @@ async fn b7_w1_delegated_wallets_are_judged_by_what_they_run() {
     let stranger = account(2);
     let nonce = chain.next_nonce().await;
     let before = chain.world.node.head().unwrap().number;
-    let send = async |list| chain.ask("eth_sendRawTransaction", json!([delegating(nonce, chain.wallet, list)])).await;
+    let send = async |list| {
+        chain
+            .ask("eth_sendRawTransaction", json!([delegating(nonce, chain.wallet, list)]))
+            .await
+    };
     // Somebody else's wallet; code nobody registered.
     let theirs = authorization(&stranger, wallet_code, 0);
-    chain.assert_denied(send(vec![theirs]).await, DenyReason::SenderNotOwned).await;
+    chain
+        .assert_denied(send(vec![theirs]).await, DenyReason::SenderNotOwned)
+        .await;
     let unowned = authorization(&account(0), foreign, nonce + 1);
-    chain.assert_denied(send(vec![unowned]).await, DenyReason::ContractNotPermitted).await;
+    chain
+        .assert_denied(send(vec![unowned]).await, DenyReason::ContractNotPermitted)
+        .await;
     let own = send(vec![authorization(&account(0), wallet_code, nonce + 1)]).await;
     assert!(own.body.get("result").is_some(), "{}", own.text);
     chain.world.mined(before + 1).await;
     let code = chain.world.bare("eth_getCode", json!([chain.wallet, "latest"])).await;
     assert_eq!(code["result"], json!(format!("0xef0100{:x}", wallet_code)));
     // Delegated, it calls whatever it is told to.
-    let execute = |to| executeCall { to, data: chain.secret().abi_encode().into() };
-    assert!(chain.bare_call(chain.wallet, execute(chain.theirs)).await.is_string(), "the attack");
-    chain.assert_denied(chain.calls(chain.wallet, execute(chain.theirs)).await, DenyReason::CrossOrg).await;
+    let execute = |to| executeCall {
+        to,
+        data: chain.secret().abi_encode().into(),
+    };
+    assert!(
+        chain.bare_call(chain.wallet, execute(chain.theirs)).await.is_string(),
+        "the attack"
+    );
+    chain
+        .assert_denied(
+            chain.calls(chain.wallet, execute(chain.theirs)).await,
+            DenyReason::CrossOrg,
+        )
+        .await;
     assert_eq!(chain.calls(chain.wallet, execute(chain.mine)).await.status, 200);
     // A wallet delegated past the gateway to code out of reach runs nothing here.
-    chain.world.anvil("anvil_setCode", json!([chain.wallet, format!("0xef0100{foreign:x}")])).await;
+    chain
+        .world
+        .anvil("anvil_setCode", json!([chain.wallet, format!("0xef0100{foreign:x}")]))
+        .await;
     chain.world.anvil("evm_mine", json!([])).await;
     chain.world.node.refresh_head().await.unwrap();
-    assert!(chain.bare_call(chain.wallet, execute(chain.mine)).await.is_string(), "the attack");
-    chain.assert_denied(chain.calls(chain.wallet, execute(chain.mine)).await, DenyReason::Unregistered).await;
+    assert!(
+        chain.bare_call(chain.wallet, execute(chain.mine)).await.is_string(),
+        "the attack"
+    );
+    chain
+        .assert_denied(
+            chain.calls(chain.wallet, execute(chain.mine)).await,
+            DenyReason::Unregistered,
+        )
+        .await;
 }
 
 /// B17, B10: what a node would do with its own keys, or run on any state, is not served whatever was granted.
@@ -247,7 +346,11 @@ async fn hd36_whose_runs_cannot_be_read_waits() {
     let org = chain.world.feed.pin().snapshot.contract(chain.mine).unwrap().org;
     let other = chain.world.person("other", org, &["*"], &[Claim::Deploy]).await;
     let ask = async |who: &Person, data: &str| {
-        chain.world.ask(Some(who), "eth_call", json!([{"data": data}, "latest"])).send().await
+        chain
+            .world
+            .ask(Some(who), "eth_call", json!([{"data": data}, "latest"]))
+            .send()
+            .await
     };
     // 10,100 calls of nothing.
     let bomb = "0x6127745b5f5f5f5f5f5afa50600190038060035700";

@@ -49,16 +49,40 @@ async fn hd3_an_access_list_comes_from_the_judged_run() {
     let call = json!({"from": chain.wallet, "to": forwarder, "data": read(&chain, chain.mine)});
     let list = result(chain.ask("eth_createAccessList", json!([call, "latest"])).await);
     assert_eq!(list["accessList"][0]["address"], json!(chain.mine), "{list}");
-    assert_eq!(list["accessList"][0]["storageKeys"].as_array().map(Vec::len), Some(1), "{list}");
-    assert_eq!((list["accessList"].as_array().map(Vec::len), list.get("error")), (Some(1), None), "{list}");
+    assert_eq!(
+        list["accessList"][0]["storageKeys"].as_array().map(Vec::len),
+        Some(1),
+        "{list}"
+    );
+    assert_eq!(
+        (list["accessList"].as_array().map(Vec::len), list.get("error")),
+        (Some(1), None),
+        "{list}"
+    );
     assert!(list["gasUsed"].as_str().is_some_and(|gas| gas.len() > 4), "{list}");
     // The attack on the bare node: a list names what a foreign contract reads, whoever asks.
     let steal = json!({"from": chain.wallet, "to": forwarder, "data": read(&chain, chain.theirs)});
     let bare = chain.world.bare("eth_createAccessList", json!([steal, "latest"])).await;
-    assert!(bare["result"]["accessList"].to_string().contains(&format!("{:#x}", chain.theirs)), "{bare}");
-    chain.assert_denied(chain.ask("eth_createAccessList", json!([steal, "latest"])).await, DenyReason::CrossOrg).await;
+    assert!(
+        bare["result"]["accessList"]
+            .to_string()
+            .contains(&format!("{:#x}", chain.theirs)),
+        "{bare}"
+    );
+    chain
+        .assert_denied(
+            chain.ask("eth_createAccessList", json!([steal, "latest"])).await,
+            DenyReason::CrossOrg,
+        )
+        .await;
     // A run that fails still has a list.
-    let data = Bytes::from(transferCall { to: account(1).address(), value: U256::MAX }.abi_encode());
+    let data = Bytes::from(
+        transferCall {
+            to: account(1).address(),
+            value: U256::MAX,
+        }
+        .abi_encode(),
+    );
     let failing = json!({"from": chain.wallet, "to": chain.mine, "data": data});
     let list = result(chain.ask("eth_createAccessList", json!([failing])).await);
     assert_eq!(list["error"], "execution reverted", "{list}");
@@ -69,14 +93,32 @@ async fn hd3_an_access_list_comes_from_the_judged_run() {
 async fn b11_a_proof_opens_no_slot_out_of_reach() {
     let chain = chain().await;
     let ask = |of: Address, keys: Value| chain.ask("eth_getProof", json!([of, keys, "latest"]));
-    let bare = chain.world.bare("eth_getProof", json!([chain.theirs, [B256::ZERO], "latest"])).await;
-    assert!(bare["result"]["storageProof"][0]["value"].is_string(), "the attack: {bare}");
-    chain.assert_denied(ask(chain.theirs, json!(["0x0"])).await, DenyReason::ForeignOrg).await;
-    chain.assert_denied(ask(chain.mine, json!(["0x0"])).await, DenyReason::ParamRule).await;
+    let bare = chain
+        .world
+        .bare("eth_getProof", json!([chain.theirs, [B256::ZERO], "latest"]))
+        .await;
+    assert!(
+        bare["result"]["storageProof"][0]["value"].is_string(),
+        "the attack: {bare}"
+    );
+    chain
+        .assert_denied(ask(chain.theirs, json!(["0x0"])).await, DenyReason::ForeignOrg)
+        .await;
+    chain
+        .assert_denied(ask(chain.mine, json!(["0x0"])).await, DenyReason::ParamRule)
+        .await;
     let slot = json!(gw_evm::code::IMPLEMENTATION_SLOT);
     let proof = result(ask(chain.mine, json!([slot])).await);
-    assert_eq!((&proof["address"], &proof["accountProof"]), (&json!(chain.mine), &json!([])), "{proof}");
-    assert_eq!(proof["storageProof"][0]["proof"], json!([]), "an absent slot is proved by its neighbour: {proof}");
+    assert_eq!(
+        (&proof["address"], &proof["accountProof"]),
+        (&json!(chain.mine), &json!([])),
+        "{proof}"
+    );
+    assert_eq!(
+        proof["storageProof"][0]["proof"],
+        json!([]),
+        "an absent slot is proved by its neighbour: {proof}"
+    );
     assert_eq!(proof["storageHash"], json!(B256::ZERO));
 }
 
@@ -87,21 +129,31 @@ async fn b9_trace_call_is_judged_like_the_call() {
     let forwarder = chain.own("Forwarder").await;
     let params = |target, config: Value| json!([{"to": forwarder, "data": read(&chain, target)}, "latest", config]);
     let calls = json!({"tracer": "callTracer"});
-    let bare = chain.world.bare("debug_traceCall", params(chain.theirs, calls.clone())).await;
+    let bare = chain
+        .world
+        .bare("debug_traceCall", params(chain.theirs, calls.clone()))
+        .await;
     assert!(bare["result"]["calls"][0]["output"].is_string(), "the attack: {bare}");
     let answer = chain.ask("debug_traceCall", params(chain.theirs, calls.clone())).await;
     chain.assert_denied(answer, DenyReason::CrossOrg).await;
     chain.next_second();
     let tree = result(chain.ask("debug_traceCall", params(chain.mine, calls.clone())).await);
     assert_eq!(tree["to"], json!(forwarder), "{tree}");
-    assert_eq!((&tree["calls"][0]["to"], &tree["calls"][0]["type"]), (&json!(chain.mine), &json!("CALL")), "{tree}");
+    assert_eq!(
+        (&tree["calls"][0]["to"], &tree["calls"][0]["type"]),
+        (&json!(chain.mine), &json!("CALL")),
+        "{tree}"
+    );
     assert!(tree["calls"][0]["output"].is_string(), "{tree}");
     // J8: charged whatever comes of it.
     let again = chain.ask("debug_traceCall", params(chain.mine, calls)).await;
     assert_eq!(again.error(), (429, -32005), "{}", again.text);
-    for config in
-        [json!({"tracer": "prestateTracer"}), json!({"tracer": "{result: function() {}}"}), json!({}), json!(null)]
-    {
+    for config in [
+        json!({"tracer": "prestateTracer"}),
+        json!({"tracer": "{result: function() {}}"}),
+        json!({}),
+        json!(null),
+    ] {
         let answer = chain.ask("debug_traceCall", params(chain.mine, config.clone())).await;
         assert_eq!(answer.error(), (400, -32602), "{config}: {}", answer.text);
     }
@@ -112,25 +164,52 @@ async fn b9_trace_call_is_judged_like_the_call() {
 async fn b9_trace_transaction_is_for_those_admitted() {
     let chain = chain().await;
     let forwarder = chain.own("Forwarder").await;
-    let nonce = result(chain.ask("eth_getTransactionCount", json!([chain.wallet, "latest"])).await);
+    let nonce = result(
+        chain
+            .ask("eth_getTransactionCount", json!([chain.wallet, "latest"]))
+            .await,
+    );
     let nonce = u64::from_str_radix(nonce.as_str().unwrap().trim_start_matches("0x"), 16).unwrap();
     let hash = chain.sent(nonce, forwarder, read(&chain, chain.mine)).await;
     let calls = json!({"tracer": "callTracer"});
     let tree = result(chain.ask("debug_traceTransaction", json!([hash, calls])).await);
-    assert_eq!((&tree["from"], &tree["to"]), (&json!(chain.wallet), &json!(forwarder)), "{tree}");
+    assert_eq!(
+        (&tree["from"], &tree["to"]),
+        (&json!(chain.wallet), &json!(forwarder)),
+        "{tree}"
+    );
     assert_eq!(tree["calls"][0]["to"], json!(chain.mine), "{tree}");
     let org = chain.world.feed.pin().snapshot.contract(chain.mine).unwrap().org;
     let colleague = chain.world.person("colleague", org, &["*"], &[]).await;
-    let theirs = chain.world.ask(Some(&colleague), "debug_traceTransaction", json!([hash, calls])).send().await;
+    let theirs = chain
+        .world
+        .ask(Some(&colleague), "debug_traceTransaction", json!([hash, calls]))
+        .send()
+        .await;
     theirs.assert_denied();
     chain.world.clock.pass(2);
     let unknown = json!([B256::repeat_byte(9), calls]);
-    let unknown = chain.world.ask(Some(&colleague), "debug_traceTransaction", unknown).send().await;
+    let unknown = chain
+        .world
+        .ask(Some(&colleague), "debug_traceTransaction", unknown)
+        .send()
+        .await;
     assert_eq!(unknown.text, theirs.text);
     // By sender and nonce: the owner's own, nobody else's.
-    let own =
-        result(chain.ask("eth_getTransactionBySenderAndNonce", json!([chain.wallet, format!("{nonce:#x}")])).await);
+    let own = result(
+        chain
+            .ask(
+                "eth_getTransactionBySenderAndNonce",
+                json!([chain.wallet, format!("{nonce:#x}")]),
+            )
+            .await,
+    );
     assert_eq!(own["hash"], json!(hash), "{own}");
     let other = json!([chain.wallet, format!("{nonce:#x}")]);
-    chain.world.ask(Some(&colleague), "eth_getTransactionBySenderAndNonce", other).send().await.assert_denied();
+    chain
+        .world
+        .ask(Some(&colleague), "eth_getTransactionBySenderAndNonce", other)
+        .send()
+        .await
+        .assert_denied();
 }

@@ -43,9 +43,18 @@ pub(crate) async fn chain_on((world, anvil): (World, Anvil)) -> Chain {
     world.link(&caller, wallet).await;
     let token = token_code();
     let (mine, theirs) = (world.deploy(&token).await, world.deploy(&token).await);
-    world.contract(bank, mine, Some(&artifact("DemoERC20").1), &[caller.group]).await;
+    world
+        .contract(bank, mine, Some(&artifact("DemoERC20").1), &[caller.group])
+        .await;
     world.contract(rival, theirs, None, &[]).await;
-    Chain { world, _anvil: anvil, caller, wallet, mine, theirs }
+    Chain {
+        world,
+        _anvil: anvil,
+        caller,
+        wallet,
+        mine,
+        theirs,
+    }
 }
 
 fn token_code() -> Vec<u8> {
@@ -59,12 +68,18 @@ impl Chain {
     pub(crate) async fn own(&self, name: &str) -> Address {
         let address = self.world.deploy(&artifact(name).0).await;
         let org = self.world.feed.pin().snapshot.contract(self.mine).unwrap().org;
-        self.world.contract(org, address, Some(&artifact(name).1), &[self.caller.group]).await;
+        self.world
+            .contract(org, address, Some(&artifact(name).1), &[self.caller.group])
+            .await;
         address
     }
 
     async fn call(&self, to: Address, call: impl SolCall) -> crate::world::Answer {
-        self.ask("eth_call", json!([{"to": to, "data": Bytes::from(call.abi_encode())}, "latest"])).await
+        self.ask(
+            "eth_call",
+            json!([{"to": to, "data": Bytes::from(call.abi_encode())}, "latest"]),
+        )
+        .await
     }
 
     pub(crate) async fn ask(&self, method: &str, params: Value) -> crate::world::Answer {
@@ -74,7 +89,10 @@ impl Chain {
     /// Denied for this reason.
     pub(crate) async fn assert_denied(&self, answer: crate::world::Answer, reason: DenyReason) {
         answer.assert_denied();
-        assert_eq!(self.world.access_records().await.last().unwrap().denial_reason, Some(reason));
+        assert_eq!(
+            self.world.access_records().await.last().unwrap().denial_reason,
+            Some(reason)
+        );
     }
 }
 
@@ -84,11 +102,33 @@ async fn x4_eth_call_is_answered_from_the_judged_trace() {
     let chain = chain().await;
     let holder = account(3).address();
     let answer = chain.call(chain.mine, balanceOfCall { account: holder }).await;
-    assert_eq!(answer.body["result"], json!(Bytes::from(U256::from(1_000_000u64).abi_encode())), "{}", answer.text);
-    let answer = chain.call(chain.mine, transferCall { to: holder, value: U256::from(1) }).await;
-    assert_eq!((answer.status, &answer.body["error"]["code"]), (200, &json!(3)), "{}", answer.text);
+    assert_eq!(
+        answer.body["result"],
+        json!(Bytes::from(U256::from(1_000_000u64).abi_encode())),
+        "{}",
+        answer.text
+    );
+    let answer = chain
+        .call(
+            chain.mine,
+            transferCall {
+                to: holder,
+                value: U256::from(1),
+            },
+        )
+        .await;
+    assert_eq!(
+        (answer.status, &answer.body["error"]["code"]),
+        (200, &json!(3)),
+        "{}",
+        answer.text
+    );
     let words = answer.body["error"]["message"].as_str().unwrap();
-    assert!(words.starts_with("execution reverted: ") && answer.body["error"]["data"].is_string(), "{}", answer.text);
+    assert!(
+        words.starts_with("execution reverted: ") && answer.body["error"]["data"].is_string(),
+        "{}",
+        answer.text
+    );
 }
 
 /// X6: what runs below an own contract is judged like the call itself.
@@ -96,12 +136,19 @@ async fn x4_eth_call_is_answered_from_the_judged_trace() {
 async fn x6_frames_into_foreign_and_unowned_code_are_denied() {
     let chain = chain().await;
     let forwarder = chain.own("Forwarder").await;
-    let read = |target| forwardCall { target, data: balanceOfCall { account: chain.wallet }.abi_encode().into() };
+    let read = |target| forwardCall {
+        target,
+        data: balanceOfCall { account: chain.wallet }.abi_encode().into(),
+    };
     let answer = chain.call(forwarder, read(chain.mine)).await;
     assert_eq!(answer.status, 200, "{}", answer.text);
-    chain.assert_denied(chain.call(forwarder, read(chain.theirs)).await, DenyReason::CrossOrg).await;
+    chain
+        .assert_denied(chain.call(forwarder, read(chain.theirs)).await, DenyReason::CrossOrg)
+        .await;
     let unowned = chain.world.deploy(&token_code()).await;
-    chain.assert_denied(chain.call(forwarder, read(unowned)).await, DenyReason::Unregistered).await;
+    chain
+        .assert_denied(chain.call(forwarder, read(unowned)).await, DenyReason::Unregistered)
+        .await;
 }
 
 /// B8, X5, HD6: what no call frame shows is seen in the touches.
@@ -111,16 +158,42 @@ async fn b8_hd6_state_opcodes_find_nothing_out_of_reach() {
     let probe = chain.own("Probe").await;
     let hidden = account(2).address();
     let theirs = chain.theirs;
-    chain.assert_denied(chain.call(probe, codeSizeOfCall { account: theirs }).await, DenyReason::CrossOrg).await;
-    chain.assert_denied(chain.call(probe, codeHashOfCall { account: theirs }).await, DenyReason::CrossOrg).await;
-    chain.assert_denied(chain.call(probe, balanceOfCall { account: theirs }).await, DenyReason::CrossOrg).await;
+    chain
+        .assert_denied(
+            chain.call(probe, codeSizeOfCall { account: theirs }).await,
+            DenyReason::CrossOrg,
+        )
+        .await;
+    chain
+        .assert_denied(
+            chain.call(probe, codeHashOfCall { account: theirs }).await,
+            DenyReason::CrossOrg,
+        )
+        .await;
+    chain
+        .assert_denied(
+            chain.call(probe, balanceOfCall { account: theirs }).await,
+            DenyReason::CrossOrg,
+        )
+        .await;
     // HD6: a wallet and a balance in one run, whether anybody linked it or not.
     let answers = [
         chain.call(probe, balanceOfCall { account: hidden }).await.text,
-        chain.call(probe, balanceOfCall { account: Address::repeat_byte(0x77) }).await.text,
+        chain
+            .call(
+                probe,
+                balanceOfCall {
+                    account: Address::repeat_byte(0x77),
+                },
+            )
+            .await
+            .text,
         chain.call(probe, touchThenBalanceCall { account: hidden }).await.text,
     ];
-    assert!(answers.iter().all(|answer| answer == crate::world::DENIED), "{answers:?}");
+    assert!(
+        answers.iter().all(|answer| answer == crate::world::DENIED),
+        "{answers:?}"
+    );
     let own = chain.call(probe, balanceOfCall { account: chain.wallet }).await;
     assert_eq!(own.status, 200, "{}", own.text);
 }
@@ -144,7 +217,9 @@ async fn b1_b8_init_code_reaches_nothing_out_of_reach() {
         ("DELEGATECALL", with(&zeros[..4], &[0x61, 0xff, 0xff, 0xf4])),
         ("STATICCALL", with(&zeros[..4], &[0x61, 0xff, 0xff, 0xfa])),
     ] {
-        let answer = chain.ask("eth_call", json!([{"data": Bytes::from(code)}, "latest"])).await;
+        let answer = chain
+            .ask("eth_call", json!([{"data": Bytes::from(code)}, "latest"]))
+            .await;
         assert_eq!(answer.text, crate::world::DENIED, "{name}");
     }
     let harmless = chain.ask("eth_call", json!([{"data": "0x5f5ff3"}, "latest"])).await;
@@ -165,8 +240,18 @@ async fn hd3_an_estimate_runs_no_gas_window_unseen() {
     let call = |gas: Value| json!([{"to": branch, "data": data, "gas": gas}, "latest"]);
     let behaves = chain.ask("eth_call", call(json!("0x1c9c380"))).await;
     assert_eq!(behaves.status, 200, "{}", behaves.text);
-    chain.assert_denied(chain.ask("eth_call", call(json!("0xf4240"))).await, DenyReason::CrossOrg).await;
-    chain.assert_denied(chain.ask("eth_estimateGas", call(Value::Null)).await, DenyReason::CrossOrg).await;
+    chain
+        .assert_denied(
+            chain.ask("eth_call", call(json!("0xf4240"))).await,
+            DenyReason::CrossOrg,
+        )
+        .await;
+    chain
+        .assert_denied(
+            chain.ask("eth_estimateGas", call(Value::Null)).await,
+            DenyReason::CrossOrg,
+        )
+        .await;
 }
 
 /// HD3: estimates suffice, a plain payment costs 21000, a failure is told with its reason.
@@ -176,14 +261,29 @@ async fn hd3_estimates_suffice() {
     let payment = json!([{"from": chain.wallet, "to": account(2).address(), "value": "0x1"}]);
     assert_eq!(chain.ask("eth_estimateGas", payment).await.body["result"], "0x5208");
     let data = |call: Vec<u8>| json!([{"from": chain.wallet, "to": chain.mine, "data": Bytes::from(call)}]);
-    let none = transferCall { to: account(2).address(), value: U256::ZERO }.abi_encode();
+    let none = transferCall {
+        to: account(2).address(),
+        value: U256::ZERO,
+    }
+    .abi_encode();
     let answer = chain.ask("eth_estimateGas", data(none.clone())).await;
-    let gas = answer.body["result"].as_str().unwrap_or_else(|| panic!("{}", answer.text));
+    let gas = answer.body["result"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{}", answer.text));
     let run = json!([{"from": chain.wallet, "to": chain.mine, "data": Bytes::from(none), "gas": gas}, "latest"]);
     assert!(chain.ask("eth_call", run).await.body.get("result").is_some());
-    let too_much = transferCall { to: account(2).address(), value: U256::MAX }.abi_encode();
+    let too_much = transferCall {
+        to: account(2).address(),
+        value: U256::MAX,
+    }
+    .abi_encode();
     let answer = chain.ask("eth_estimateGas", data(too_much)).await;
-    assert_eq!((answer.status, &answer.body["error"]["code"]), (200, &json!(3)), "{}", answer.text);
+    assert_eq!(
+        (answer.status, &answer.body["error"]["code"]),
+        (200, &json!(3)),
+        "{}",
+        answer.text
+    );
     // What the named sender cannot pay for at the named price is not tried.
     let priced =
         json!([{"from": chain.wallet, "to": account(2).address(), "value": "0x1", "maxFeePerGas": "0x77359400"}]);
@@ -196,7 +296,15 @@ async fn b24_a_contract_may_pay_a_wallet() {
     let chain = chain().await;
     let payer = chain.own("Payer").await;
     chain.world.anvil("anvil_setBalance", json!([payer, "0xffff"])).await;
-    let answer = chain.call(payer, payCall { to: account(2).address(), value: U256::from(7) }).await;
+    let answer = chain
+        .call(
+            payer,
+            payCall {
+                to: account(2).address(),
+                value: U256::from(7),
+            },
+        )
+        .await;
     assert_eq!(answer.body["result"], "0x", "{}", answer.text);
 }
 
@@ -204,8 +312,12 @@ async fn b24_a_contract_may_pay_a_wallet() {
 #[tokio::test]
 async fn x10_a_call_runs_as_an_address_of_the_callers() {
     let chain = chain().await;
-    let ask =
-        |from: Value| chain.ask("eth_call", json!([{"from": from, "to": chain.mine, "data": "0x18160ddd"}, "latest"]));
+    let ask = |from: Value| {
+        chain.ask(
+            "eth_call",
+            json!([{"from": from, "to": chain.mine, "data": "0x18160ddd"}, "latest"]),
+        )
+    };
     for from in [json!(chain.wallet), json!(Address::ZERO), Value::Null] {
         assert_eq!(ask(from).await.status, 200);
     }

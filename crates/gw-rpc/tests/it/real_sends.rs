@@ -46,10 +46,19 @@ async fn a_token_from_its_deployment_to_a_shared_transfer() {
     let mined = receipt(&world, &alice, hash).await;
     assert_eq!(mined["contractAddress"], json!(token), "{mined}");
     assert_eq!(receipt(&world, &stranger, hash).await, Value::Null);
-    world.contract(bank, token, Some(&artifact("DemoERC20").1), &[alice.group]).await;
+    world
+        .contract(bank, token, Some(&artifact("DemoERC20").1), &[alice.group])
+        .await;
 
-    let transfer =
-        |value| Bytes::from(transferCall { to: account(1).address(), value: U256::from(value) }.abi_encode());
+    let transfer = |value| {
+        Bytes::from(
+            transferCall {
+                to: account(1).address(),
+                value: U256::from(value),
+            }
+            .abi_encode(),
+        )
+    };
     let (raw, hash) = signed(&account(0), 1, Some(token), 0, transfer(5u64));
     let shared =
         json!({"jsonrpc": "2.0", "id": 1, "method": SEND, "params": [raw], "visibleTo": ["did:test:stranger"]});
@@ -57,12 +66,32 @@ async fn a_token_from_its_deployment_to_a_shared_transfer() {
     assert_eq!(answer.body["result"], json!(hash), "{}", answer.text);
     world.mined(2).await;
     assert_eq!(receipt(&world, &alice, hash).await["status"], "0x1");
-    let call = balanceOfCall { account: account(1).address() }.abi_encode();
-    let balance = world.result(&alice, "eth_call", json!([{"to": token, "data": Bytes::from(call)}, "latest"])).await;
-    assert_eq!(balance, json!(Bytes::from(U256::from(5u64).abi_encode())), "decision 41: own writes are read");
+    let call = balanceOfCall {
+        account: account(1).address(),
+    }
+    .abi_encode();
+    let balance = world
+        .result(
+            &alice,
+            "eth_call",
+            json!([{"to": token, "data": Bytes::from(call)}, "latest"]),
+        )
+        .await;
+    assert_eq!(
+        balance,
+        json!(Bytes::from(U256::from(5u64).abi_encode())),
+        "decision 41: own writes are read"
+    );
     // R28: sharing adds sight of this transaction, and of nothing else.
     assert_eq!(receipt(&world, &stranger, hash).await["status"], "0x1");
-    let denied = world.ask(Some(&stranger), "eth_call", json!([{"to": token, "data": "0x18160ddd"}])).send().await;
+    let denied = world
+        .ask(
+            Some(&stranger),
+            "eth_call",
+            json!([{"to": token, "data": "0x18160ddd"}]),
+        )
+        .send()
+        .await;
     denied.assert_denied();
     // W7: the same bytes again.
     let answer = send(&world, &alice, &raw).await;
@@ -100,11 +129,17 @@ async fn x7_runtime_creations_need_the_claim_and_are_reserved() {
     let create = Bytes::from(createCall {}.abi_encode());
     let (raw, _) = signed(&account(1), 0, Some(factory), 0, create.clone());
     send(&world, &bob, &raw).await.assert_denied();
-    assert_eq!(world.access_records().await.pop().unwrap().denial_reason, Some(DenyReason::DeployClaimRequired));
+    assert_eq!(
+        world.access_records().await.pop().unwrap().denial_reason,
+        Some(DenyReason::DeployClaimRequired)
+    );
     let (raw, hash) = signed(&account(0), 0, Some(factory), 0, create);
     assert_eq!(send(&world, &alice, &raw).await.body["result"], json!(hash));
     let reserved = world.store.read().open_reservations(Some(hash)).await.unwrap();
-    assert_eq!(reserved.iter().map(|row| row.address).collect::<Vec<_>>(), [factory.create(1)]);
+    assert_eq!(
+        reserved.iter().map(|row| row.address).collect::<Vec<_>>(),
+        [factory.create(1)]
+    );
 }
 
 /// HD13: a nonce more than 64 above the pending one would outlive its signer's rights.
@@ -127,7 +162,10 @@ async fn hd13_a_leaked_creation_is_not_relayed() {
     let rival = world.person("rival", bank, &["*"], &[Claim::Deploy]).await;
     let (raw, hash) = signed(&account(0), 0, None, 0, artifact("Child").0);
     send(&world, &rival, &raw).await.assert_denied();
-    assert_eq!(world.access_records().await.pop().unwrap().denial_reason, Some(DenyReason::SenderNotOwned));
+    assert_eq!(
+        world.access_records().await.pop().unwrap().denial_reason,
+        Some(DenyReason::SenderNotOwned)
+    );
     assert_eq!(send(&world, &alice, &raw).await.body["result"], json!(hash));
 }
 
@@ -139,16 +177,25 @@ async fn u2_writing_an_implementation_slot_needs_the_upgrade_claim() {
     let upgrader = world.person("upgrader", bank, &["*"], &[Claim::Upgrade]).await;
     world.link(&upgrader, account(1).address()).await;
     // ADDRESS PUSH32 <ERC-1967 implementation slot> SSTORE, deployed as it stands: an own contract is put there (RT30).
-    let slot: Bytes = "0x360894a13ba1a3210667c828492db98dca3e2076cc3735a920a3ca505d382bbc".parse().unwrap();
+    let slot: Bytes = "0x360894a13ba1a3210667c828492db98dca3e2076cc3735a920a3ca505d382bbc"
+        .parse()
+        .unwrap();
     let runtime = [&[0x30, 0x7f][..], &slot, &[0x55, 0x00]].concat();
     let size = u8::try_from(runtime.len()).unwrap();
-    let init = [&[0x60, size, 0x60, 0x0b, 0x5f, 0x39, 0x60, size, 0x5f, 0xf3, 0x00][..], &runtime].concat();
+    let init = [
+        &[0x60, size, 0x60, 0x0b, 0x5f, 0x39, 0x60, size, 0x5f, 0xf3, 0x00][..],
+        &runtime,
+    ]
+    .concat();
     let proxy = world.deploy(&init).await;
     world.contract(bank, proxy, None, &[alice.group, upgrader.group]).await;
     let poke = Bytes::from_static(&[1, 2, 3, 4]);
     let (raw, _) = signed(&account(0), 0, Some(proxy), 0, poke.clone());
     send(&world, &alice, &raw).await.assert_denied();
-    assert_eq!(world.access_records().await.pop().unwrap().denial_reason, Some(DenyReason::UpgradeClaimRequired));
+    assert_eq!(
+        world.access_records().await.pop().unwrap().denial_reason,
+        Some(DenyReason::UpgradeClaimRequired)
+    );
     let (raw, hash) = signed(&account(1), 0, Some(proxy), 0, poke);
     assert_eq!(send(&world, &upgrader, &raw).await.body["result"], json!(hash));
 }

@@ -36,9 +36,19 @@ impl World {
             ..AccessInput::default()
         };
         self.change(async |tx| {
-            let group = tx.create_group(NewGroup::plain(org, slug.to_owned(), slug.to_owned())).await.unwrap().id;
+            let group = tx
+                .create_group(NewGroup::plain(org, slug.to_owned(), slug.to_owned()))
+                .await
+                .unwrap()
+                .id;
             tx.set_access(group, access).await.unwrap();
-            tx.add_membership(NewMembership { user: person.id, group, expires_at: None }).await.unwrap();
+            tx.add_membership(NewMembership {
+                user: person.id,
+                group,
+                expires_at: None,
+            })
+            .await
+            .unwrap();
             group
         })
         .await
@@ -55,12 +65,17 @@ impl Chain {
     }
 
     async fn runs(&self, to: Address, call: impl SolCall) -> Answer {
-        self.ask("eth_call", json!([{"to": to, "data": Bytes::from(call.abi_encode())}, "latest"])).await
+        self.ask(
+            "eth_call",
+            json!([{"to": to, "data": Bytes::from(call.abi_encode())}, "latest"]),
+        )
+        .await
     }
 
     /// Init code, run and not sent.
     async fn brings(&self, code: &[u8]) -> Answer {
-        self.ask("eth_call", json!([{"data": Bytes::copy_from_slice(code)}, "latest"])).await
+        self.ask("eth_call", json!([{"data": Bytes::copy_from_slice(code)}, "latest"]))
+            .await
     }
 }
 
@@ -68,7 +83,12 @@ impl Chain {
 fn leaving(code: &[u8]) -> Vec<u8> {
     let length = u8::try_from(code.len()).unwrap();
     // PUSHn code, PUSH0, MSTORE, then RETURN of its last bytes.
-    [&[0x5f + length][..], code, &[0x5f, 0x52, 0x60, length, 0x60, 32 - length, 0xf3]].concat()
+    [
+        &[0x5f + length][..],
+        code,
+        &[0x5f, 0x52, 0x60, length, 0x60, 32 - length, 0xf3],
+    ]
+    .concat()
 }
 
 /// What is left in memory, returned.
@@ -83,12 +103,21 @@ async fn rt5_a_touch_reads_no_contract_without_a_grant() {
     chain.world.anvil("evm_mine", json!([])).await;
     chain.world.node.refresh_head().await.unwrap();
     let reason = DenyReason::ContractNotPermitted;
-    chain.assert_denied(chain.runs(probe, balanceOfCall { account: vault }).await, reason).await;
-    chain.assert_denied(chain.runs(probe, codeHashOfCall { account: vault }).await, reason).await;
+    chain
+        .assert_denied(chain.runs(probe, balanceOfCall { account: vault }).await, reason)
+        .await;
+    chain
+        .assert_denied(chain.runs(probe, codeHashOfCall { account: vault }).await, reason)
+        .await;
     let push = |after: &[u8]| [&[0x73][..], vault.as_slice(), after, &RETURNS].concat();
     chain.assert_denied(chain.brings(&push(&[0x31])).await, reason).await;
     // EXTCODECOPY of 32 bytes to 0, then RETURN.
-    let copy = [&[0x60, 0x20, 0x5f, 0x5f, 0x73][..], vault.as_slice(), &[0x3c, 0x60, 0x20, 0x5f, 0xf3]].concat();
+    let copy = [
+        &[0x60, 0x20, 0x5f, 0x5f, 0x73][..],
+        vault.as_slice(),
+        &[0x3c, 0x60, 0x20, 0x5f, 0xf3],
+    ]
+    .concat();
     chain.assert_denied(chain.brings(&copy).await, reason).await;
     // What one may ask for directly: one's own token.
     let own = chain.runs(probe, balanceOfCall { account: chain.mine }).await;
@@ -100,9 +129,17 @@ async fn rt5_a_touch_reads_no_contract_without_a_grant() {
 async fn rt15_extcodecopy_names_no_delegate() {
     let chain = chain().await;
     let stranger = account(2).address();
-    let copy = [&[0x60, 0x20, 0x5f, 0x5f, 0x73][..], stranger.as_slice(), &[0x3c, 0x60, 0x20, 0x5f, 0xf3]].concat();
+    let copy = [
+        &[0x60, 0x20, 0x5f, 0x5f, 0x73][..],
+        stranger.as_slice(),
+        &[0x3c, 0x60, 0x20, 0x5f, 0xf3],
+    ]
+    .concat();
     let plain = chain.brings(&copy).await;
-    chain.world.anvil("anvil_setCode", json!([stranger, format!("0xef0100{NOBODY:x}")])).await;
+    chain
+        .world
+        .anvil("anvil_setCode", json!([stranger, format!("0xef0100{NOBODY:x}")]))
+        .await;
     chain.world.anvil("evm_mine", json!([])).await;
     chain.world.node.refresh_head().await.unwrap();
     let delegated = chain.brings(&copy).await;
@@ -125,10 +162,21 @@ async fn rt9_gas_does_not_tell_whether_a_wallet_exists() {
     nobody.0[0] ^= 0x40;
     let told = async |to: Address| {
         // GAS, CALL{value: 1}, GAS, and their difference.
-        let call = [&[0x5a, 0x5f, 0x5f, 0x5f, 0x5f, 0x60, 0x01, 0x73][..], to.as_slice(), &[0x5f, 0xf1]].concat();
+        let call = [
+            &[0x5a, 0x5f, 0x5f, 0x5f, 0x5f, 0x60, 0x01, 0x73][..],
+            to.as_slice(),
+            &[0x5f, 0xf1],
+        ]
+        .concat();
         let code = Bytes::from([&call[..], &[0x50, 0x5a, 0x90, 0x03], &RETURNS].concat());
         let measured = json!([{"from": chain.wallet, "value": "0x1", "data": code}, "latest"]);
-        let pay = Bytes::from(payCall { to, value: U256::from(7) }.abi_encode());
+        let pay = Bytes::from(
+            payCall {
+                to,
+                value: U256::from(7),
+            }
+            .abi_encode(),
+        );
         let pay = |gas: Value| json!([{"from": chain.wallet, "to": payer, "data": pay, "gas": gas}, "latest"]);
         // The same with too little gas for a new account: the call does not even begin.
         let mut told = vec![
@@ -149,7 +197,13 @@ async fn rt9_gas_does_not_tell_whether_a_wallet_exists() {
     let (one, other) = (told(exists).await, told(nobody).await);
     assert_eq!(one, other);
     // Payments are estimated all the same, and what was estimated suffices.
-    let pay = Bytes::from(payCall { to: nobody, value: U256::from(7) }.abi_encode());
+    let pay = Bytes::from(
+        payCall {
+            to: nobody,
+            value: U256::from(7),
+        }
+        .abi_encode(),
+    );
     let call = |gas: Value| json!([{"from": chain.wallet, "to": payer, "data": pay, "gas": gas}, "latest"]);
     let gas = chain.ask("eth_estimateGas", call(Value::Null)).await;
     assert!(gas.body["result"].is_string(), "{}", gas.text);
@@ -164,8 +218,19 @@ async fn rt12_an_access_list_names_nothing_hidden() {
     let forwarder = chain.own("Forwarder").await;
     // SLOAD(5) and stop.
     let vault = chain.closed(&[0x60, 0x05, 0x54, 0x00]).await;
-    let data = Bytes::from(forwardCall { target: vault, data: Bytes::new() }.abi_encode());
-    let answer = chain.ask("eth_createAccessList", json!([{"to": forwarder, "data": data}, "latest"])).await;
+    let data = Bytes::from(
+        forwardCall {
+            target: vault,
+            data: Bytes::new(),
+        }
+        .abi_encode(),
+    );
+    let answer = chain
+        .ask(
+            "eth_createAccessList",
+            json!([{"to": forwarder, "data": data}, "latest"]),
+        )
+        .await;
     assert_eq!(answer.status, 200, "{}", answer.text);
     assert_eq!(answer.body["result"]["accessList"], json!([]), "{}", answer.text);
 }
@@ -178,7 +243,11 @@ async fn rt30_a_beacon_is_not_upgraded_through_a_forwarder() {
     let forwarder = chain.own("Forwarder").await;
     // Stores its argument whatever it is called.
     let beacon = chain.closed(&[0x60, 0x04, 0x35, 0x5f, 0x55, 0x00]).await;
-    let data = upgradeToCall { implementation: chain.mine }.abi_encode().into();
+    let data = upgradeToCall {
+        implementation: chain.mine,
+    }
+    .abi_encode()
+    .into();
     let input = Bytes::from(forwardCall { target: beacon, data }.abi_encode());
     let nonce = chain.world.node.mined_nonce(chain.wallet).await.unwrap();
     let (raw, _) = signed(&account(0), nonce, Some(forwarder), 0, input);
@@ -203,11 +272,22 @@ async fn rto4_a_frame_of_unknown_type_is_denied() {
     });
     let call = json!([{"to": TOKEN, "data": "0x01020304"}, "latest"]);
     for method in ["eth_call", "eth_estimateGas", "eth_createAccessList"] {
-        world.ask(Some(&caller), method, call.clone()).send().await.assert_denied();
+        world
+            .ask(Some(&caller), method, call.clone())
+            .send()
+            .await
+            .assert_denied();
     }
-    assert_eq!(world.access_records().await.last().unwrap().denial_reason, Some(DenyReason::TraceMismatch));
+    assert_eq!(
+        world.access_records().await.last().unwrap().denial_reason,
+        Some(DenyReason::TraceMismatch)
+    );
     let (raw, _) = signed(&account(0), 0, Some(TOKEN), 0, Bytes::from_static(&[1, 2, 3, 4]));
-    world.ask(Some(&caller), "eth_sendRawTransaction", json!([raw])).send().await.assert_denied();
+    world
+        .ask(Some(&caller), "eth_sendRawTransaction", json!([raw]))
+        .send()
+        .await
+        .assert_denied();
 }
 
 /// HD29: `safe` and `finalized` are blocks of the past.
@@ -219,7 +299,11 @@ async fn rt8_a_tag_below_the_head_is_history() {
     world.contract(bank, TOKEN, None, &[caller.group]).await;
     fake.on("eth_getBalance", json!("0x5"));
     let registered = gw_types::Clock::now(&*world.clock).micros() / 1_000_000;
-    for (number, time, shown) in [(99, registered - 1, false), (35, registered, false), (99, registered, true)] {
+    for (number, time, shown) in [
+        (99, registered - 1, false),
+        (35, registered, false),
+        (99, registered, true),
+    ] {
         let mut block = fake_node::block(number, &format!("0x{}", "63".repeat(32)));
         block["timestamp"] = json!(format!("{time:#x}"));
         fake.on("eth_getBlockByNumber", block);
@@ -257,13 +341,18 @@ fn strangers() -> (Value, Value) {
 async fn rt28_a_named_organization_bounds_what_is_shown() {
     use crate::world::scripted_with;
     use gw_policy::{Knobs, snapshot::UrlReach};
-    let settings = gw_rpc::RpcSettings { personal_urls: true, ..gw_rpc::RpcSettings::default() };
+    let settings = gw_rpc::RpcSettings {
+        personal_urls: true,
+        ..gw_rpc::RpcSettings::default()
+    };
     let (world, fake) = scripted_with(settings, Knobs::default(), 64 << 20).await;
     let (first, second) = (world.org("first").await, world.org("second").await);
     let caller = world.person("caller", first, &["*"], &[Claim::Admin]).await;
     world.joins(&caller, second, "staff", &[]).await;
     world.contract(first, TOKEN, Some(&erc20()), &[caller.group]).await;
-    world.personal_url(&caller, second, UrlReach::All, "of-the-second").await;
+    world
+        .personal_url(&caller, second, UrlReach::All, "of-the-second")
+        .await;
     world.personal_url(&caller, first, UrlReach::All, "of-the-first").await;
     let (transaction, receipt) = strangers();
     let mut block = fake_node::block(100, FakeNode::HEAD_HASH);
@@ -291,7 +380,10 @@ async fn rt28_a_named_organization_bounds_what_is_shown() {
             ]
         };
         let by_url = |secret: &str| world.raw(body.clone()).path(&format!("/rpc/u/{secret}"));
-        for shown in [Vec::from(of(first)), vec![by_url("of-the-first"), world.raw(body.clone()).by(&caller)]] {
+        for shown in [
+            Vec::from(of(first)),
+            vec![by_url("of-the-first"), world.raw(body.clone()).by(&caller)],
+        ] {
             for ask in shown {
                 let answer = ask.send().await;
                 assert_eq!(answer.status, 200, "{method}: {}", answer.text);
@@ -300,17 +392,30 @@ async fn rt28_a_named_organization_bounds_what_is_shown() {
         }
         for ask in of(second).into_iter().chain([by_url("of-the-second")]) {
             let answer = ask.send().await;
-            assert_eq!((answer.status, &answer.body["result"]), (200, nothing), "{method}: {}", answer.text);
+            assert_eq!(
+                (answer.status, &answer.body["result"]),
+                (200, nothing),
+                "{method}: {}",
+                answer.text
+            );
         }
     }
     for (org, shown) in [(first, true), (second, false)] {
         let ask = |method: &str, params: Value| {
-            world.ask(Some(&caller), method, params).header("x-org-id", &org.to_string()).answering()
+            world
+                .ask(Some(&caller), method, params)
+                .header("x-org-id", &org.to_string())
+                .answering()
         };
         let answer = ask("eth_getLogs", logs.clone()).await;
         let filter = ask("eth_newFilter", logs.clone()).await;
         if shown {
-            assert_eq!(answer.body["result"].as_array().map(Vec::len), Some(1), "{}", answer.text);
+            assert_eq!(
+                answer.body["result"].as_array().map(Vec::len),
+                Some(1),
+                "{}",
+                answer.text
+            );
             let rows = ask("eth_getFilterLogs", json!([filter.body["result"]])).await;
             assert_eq!(rows.body["result"].as_array().map(Vec::len), Some(1), "{}", rows.text);
         } else {

@@ -22,7 +22,9 @@ async fn send(world: &World, who: &Person, raw: &str) -> Answer {
 
 async fn bank_with_sender(world: &World) -> (OrgId, Person) {
     let bank = world.org("bank").await;
-    let sender = world.person("sender", bank, &[SEND, "eth_sendTransaction"], &[Claim::Deploy]).await;
+    let sender = world
+        .person("sender", bank, &[SEND, "eth_sendTransaction"], &[Claim::Deploy])
+        .await;
     (bank, sender)
 }
 
@@ -47,9 +49,18 @@ async fn hd15_a_send_is_traced_whole_and_twice_in_one_exchange() {
     let (raw, hash) = signed(&account(0), 0, Some(TO), 1, Bytes::new());
     fake.on(SEND, json!(hash));
     let answer = send(&world, &sender, &raw).await;
-    assert_eq!(answer.text, format!(r#"{{"jsonrpc":"2.0","id":1,"result":"{hash:#x}"}}"#));
-    let bodies: Vec<Value> = fake.take_bodies().iter().map(|body| serde_json::from_slice(body).unwrap()).collect();
-    let [traces, forwarded, renewed] = bodies.as_slice() else { panic!("{bodies:?}") };
+    assert_eq!(
+        answer.text,
+        format!(r#"{{"jsonrpc":"2.0","id":1,"result":"{hash:#x}"}}"#)
+    );
+    let bodies: Vec<Value> = fake
+        .take_bodies()
+        .iter()
+        .map(|body| serde_json::from_slice(body).unwrap())
+        .collect();
+    let [traces, forwarded, renewed] = bodies.as_slice() else {
+        panic!("{bodies:?}")
+    };
     let asked: Vec<(String, bool, bool)> = traces
         .as_array()
         .unwrap()
@@ -58,7 +69,14 @@ async fn hd15_a_send_is_traced_whole_and_twice_in_one_exchange() {
             let config = &call["params"][2];
             let diff = config["tracerConfig"]["diffMode"] == true;
             let next = config["blockOverrides"]["number"] == "0x65";
-            (config["tracer"].as_str().unwrap_or_else(|| call["method"].as_str().unwrap()).to_owned(), diff, next)
+            (
+                config["tracer"]
+                    .as_str()
+                    .unwrap_or_else(|| call["method"].as_str().unwrap())
+                    .to_owned(),
+                diff,
+                next,
+            )
         })
         .collect();
     let of = |name: &str, diff, next| (name.to_owned(), diff, next);
@@ -76,9 +94,16 @@ async fn hd15_a_send_is_traced_whole_and_twice_in_one_exchange() {
     );
     for call in &traces.as_array().unwrap()[..6] {
         assert_eq!(call["params"][1]["blockHash"], FakeNode::HEAD_HASH, "X3: one block");
-        assert_eq!(call["params"][0]["from"], json!(account(0).address()), "the sender, never the node's");
+        assert_eq!(
+            call["params"][0]["from"],
+            json!(account(0).address()),
+            "the sender, never the node's"
+        );
     }
-    assert_eq!(*forwarded, json!({"jsonrpc": "2.0", "id": 0, "method": SEND, "params": [raw]}));
+    assert_eq!(
+        *forwarded,
+        json!({"jsonrpc": "2.0", "id": 0, "method": SEND, "params": [raw]})
+    );
     assert_eq!(renewed[0]["method"], "eth_getBlockByNumber", "decision 41");
 }
 
@@ -108,8 +133,18 @@ async fn w7_a_refusal_is_mapped_and_leaves_nothing_behind() {
     let (world, fake) = scripted().await;
     let (_, sender) = bank_with_sender(&world).await;
     for (nonce, code, words, told) in [
-        (0, -32000, "nonce too low: next nonce 9, tx nonce 0 of 0x1234", (-32000, "nonce too low")),
-        (0, -32003, "Insufficient funds: balance 12", (-32000, "insufficient funds for gas * price + value")),
+        (
+            0,
+            -32000,
+            "nonce too low: next nonce 9, tx nonce 0 of 0x1234",
+            (-32000, "nonce too low"),
+        ),
+        (
+            0,
+            -32003,
+            "Insufficient funds: balance 12",
+            (-32000, "insufficient funds for gas * price + value"),
+        ),
         (0, -32010, "some words of 10.0.0.7", (-32000, "upstream error")),
         (0, -32602, "No Signer available", (-32602, "upstream error")),
     ] {
@@ -119,10 +154,19 @@ async fn w7_a_refusal_is_mapped_and_leaves_nothing_behind() {
         assert_eq!(answer.status, 200);
         assert_eq!(answer.body["error"], json!({"code": told.0, "message": told.1}));
         let (_, outcomes, calls) = world.sends_recorded().await;
-        assert_eq!((outcomes[0].outcome, outcomes[0].node_code), (Outcome::Refused, Some(told.0)));
+        assert_eq!(
+            (outcomes[0].outcome, outcomes[0].node_code),
+            (Outcome::Refused, Some(told.0))
+        );
         assert_eq!(calls[0].denial_reason, Some(DenyReason::UpstreamError));
-        assert!(world.store.read().open_reservations(None).await.unwrap().is_empty(), "R3: released");
-        assert!(world.feed.pin().snapshot.links_of(sender.id).is_empty(), "B12: no link from a refusal");
+        assert!(
+            world.store.read().open_reservations(None).await.unwrap().is_empty(),
+            "R3: released"
+        );
+        assert!(
+            world.feed.pin().snapshot.links_of(sender.id).is_empty(),
+            "B12: no link from a refusal"
+        );
     }
 }
 
@@ -151,16 +195,28 @@ async fn hd22_an_unanswered_send_is_settled_by_its_hash() {
     fake.reply(SEND, Reply::Http(502, "<html>bad gateway</html>"));
     // Decision 59: it was not there before.
     let asked = std::sync::atomic::AtomicU32::new(0);
-    fake.script("eth_getTransactionByHash", move |_| match asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
-        0 => Reply::Result(Value::Null),
-        _ => Reply::Result(json!({"hash": hash})),
+    fake.script("eth_getTransactionByHash", move |_| {
+        match asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+            0 => Reply::Result(Value::Null),
+            _ => Reply::Result(json!({"hash": hash})),
+        }
     });
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": SEND, "params": [raw], "visibleTo": ["did:test:friend"]});
-    assert_eq!(world.raw(body.to_string()).by(&sender).send().await.error(), (502, -32603));
+    assert_eq!(
+        world.raw(body.to_string()).by(&sender).send().await.error(),
+        (502, -32603)
+    );
     while world.feed.pin().snapshot.visibility(hash).iter().all(|row| !row.active) {
         tokio::task::yield_now().await;
     }
-    let linked: Vec<_> = world.feed.pin().snapshot.links_of(sender.id).iter().map(|link| link.address).collect();
+    let linked: Vec<_> = world
+        .feed
+        .pin()
+        .snapshot
+        .links_of(sender.id)
+        .iter()
+        .map(|link| link.address)
+        .collect();
     assert_eq!(linked, [account(0).address()]);
 }
 
@@ -237,7 +293,10 @@ async fn w5_b25_the_visibility_row_is_written_before_forwarding() {
     let gate = gate.reached().await;
     let rows = world.feed.pin().snapshot.visibility(hash).to_vec();
     let named: Vec<_> = rows[0].recipients.iter().map(ToString::to_string).collect();
-    assert_eq!((named.join(" ").as_str(), rows[0].active), ("did:test:a did:test:c did:test:b", false));
+    assert_eq!(
+        (named.join(" ").as_str(), rows[0].active),
+        ("did:test:a did:test:c did:test:b", false)
+    );
     gate.open();
     assert_eq!(asking.await.unwrap().status, 200);
     assert!(world.feed.pin().snapshot.visibility(hash)[0].active);
@@ -259,11 +318,24 @@ async fn rto2_the_same_bytes_are_shared_once() {
     world.contract(bank, CONTRACT, None, &[sender.group]).await;
     let (raw, hash) = contract_call(&fake);
     fake.on(SEND, json!(hash));
-    for names in [&["did:test:first"][..], &["did:test:other"], &["did:test:first", "did:test:other"], &[]] {
+    for names in [
+        &["did:test:first"][..],
+        &["did:test:other"],
+        &["did:test:first", "did:test:other"],
+        &[],
+    ] {
         assert_eq!(world.raw(naming(&raw, names)).by(&sender).send().await.status, 200);
         let rows = world.feed.pin().snapshot.visibility(hash).to_vec();
-        let named: Vec<_> = rows.iter().flat_map(|row| &row.recipients).map(ToString::to_string).collect();
-        assert_eq!((named, rows[0].active), (vec!["did:test:first".to_owned()], true), "{names:?}");
+        let named: Vec<_> = rows
+            .iter()
+            .flat_map(|row| &row.recipients)
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(
+            (named, rows[0].active),
+            (vec!["did:test:first".to_owned()], true),
+            "{names:?}"
+        );
     }
     // Sent to nobody in particular first: nor afterwards.
     fake.on("eth_getTransactionCount", json!("0x1"));
@@ -271,7 +343,15 @@ async fn rto2_the_same_bytes_are_shared_once() {
     fake.on(SEND, json!(hash));
     assert_eq!(send(&world, &sender, &raw).await.status, 200);
     fake.on("eth_getTransactionByHash", json!({"hash": hash}));
-    assert_eq!(world.raw(naming(&raw, &["did:test:other"])).by(&sender).send().await.status, 200);
+    assert_eq!(
+        world
+            .raw(naming(&raw, &["did:test:other"]))
+            .by(&sender)
+            .send()
+            .await
+            .status,
+        200
+    );
     assert!(world.feed.pin().snapshot.visibility(hash).is_empty());
 }
 
@@ -301,8 +381,14 @@ async fn w6_an_accepted_sender_is_linked_once() {
         fake.on(SEND, json!(hash));
         assert_eq!(send(&world, &sender, &raw).await.status, 200);
     }
-    let linked: Vec<_> =
-        world.feed.pin().snapshot.links_of(sender.id).iter().map(|link| (link.address, link.kind)).collect();
+    let linked: Vec<_> = world
+        .feed
+        .pin()
+        .snapshot
+        .links_of(sender.id)
+        .iter()
+        .map(|link| (link.address, link.kind))
+        .collect();
     assert_eq!(linked, [(account(0).address(), gw_policy::snapshot::LinkKind::System)]);
     let events = world.records().await.into_iter().filter_map(|record| match record {
         Record::Security(event) if event.kind == SecurityKind::EthAddressLinked => Some(event),
@@ -314,7 +400,10 @@ async fn w6_an_accepted_sender_is_linked_once() {
 /// HD13: whose transactions may be relayed, by policy and by what is relayed.
 #[tokio::test]
 async fn hd13_relaying_somebody_elses_transaction() {
-    let knobs = |raw_sender_policy| Knobs { raw_sender_policy, ..Knobs::default() };
+    let knobs = |raw_sender_policy| Knobs {
+        raw_sender_policy,
+        ..Knobs::default()
+    };
     for (policy, unclaimed, proved_by_other, inferred_for_other) in [
         (RawSenderPolicy::Unclaimed, true, false, false),
         (RawSenderPolicy::Owner, false, false, false),
@@ -324,14 +413,20 @@ async fn hd13_relaying_somebody_elses_transaction() {
         let (bank, relay) = bank_with_sender(&world).await;
         let other = world.person("other", bank, &[], &[]).await;
         world.link(&other, account(1).address()).await;
-        world.change(async |tx| tx.link_sender(other.id, account(2).address()).await.unwrap()).await;
+        world
+            .change(async |tx| tx.link_sender(other.id, account(2).address()).await.unwrap())
+            .await;
         for (number, allowed) in [(0, unclaimed), (1, proved_by_other), (2, inferred_for_other)] {
             // A creation decides about more than itself: claimed senders only by their owner, whatever the policy.
             let (raw, hash) = signed(&account(number), 0, None, 0, Bytes::from_static(&[0x60]));
             fake.on(SEND, json!(hash));
             let claimed = number > 0;
             let answer = send(&world, &relay, &raw).await;
-            assert_eq!(answer.status == 200, allowed && !claimed, "{policy:?} creation of {number}");
+            assert_eq!(
+                answer.status == 200,
+                allowed && !claimed,
+                "{policy:?} creation of {number}"
+            );
             let (raw, hash) = signed(&account(number), 1, Some(TO), 1, Bytes::new());
             fake.on(SEND, json!(hash));
             fake.take();
@@ -353,7 +448,9 @@ async fn hd13_hd37_what_a_former_holder_signed_is_not_relayed() {
     let former = world.person("former", bank, &[], &[]).await;
     let wallet = account(1).address();
     world.link(&former, wallet).await;
-    world.change(async |tx| tx.unlink_address(former.id, wallet).await.unwrap()).await;
+    world
+        .change(async |tx| tx.unlink_address(former.id, wallet).await.unwrap())
+        .await;
     let (raw, _) = signed(&account(1), 0, None, 0, Bytes::from_static(&[0x60]));
     send(&world, &relay, &raw).await.assert_denied();
     assert_eq!(world.record().await.denial_reason, Some(DenyReason::SenderNotOwned));
@@ -371,12 +468,27 @@ async fn hd13_hd37_what_a_former_holder_signed_is_not_relayed() {
 /// HD13: what a banned or un-KYC'd owner signed is relayed by nobody, under no policy.
 #[tokio::test]
 async fn hd13_a_barred_owners_signature_is_relayed_by_nobody() {
-    let knobs = Knobs { raw_sender_policy: RawSenderPolicy::Any, ..Knobs::default() };
+    let knobs = Knobs {
+        raw_sender_policy: RawSenderPolicy::Any,
+        ..Knobs::default()
+    };
     let (world, fake) = scripted_with(RpcSettings::default(), knobs, 64 << 20).await;
     let (bank, relay) = bank_with_sender(&world).await;
     for (number, patch) in [
-        (1, UserPatch { banned: Some(true), ..UserPatch::default() }),
-        (2, UserPatch { kyc: Some(false), ..UserPatch::default() }),
+        (
+            1,
+            UserPatch {
+                banned: Some(true),
+                ..UserPatch::default()
+            },
+        ),
+        (
+            2,
+            UserPatch {
+                kyc: Some(false),
+                ..UserPatch::default()
+            },
+        ),
     ] {
         let owner = world.person(&format!("owner{number}"), bank, &[], &[]).await;
         world.link(&owner, account(number).address()).await;
@@ -396,25 +508,46 @@ async fn b6_a_send_signed_by_the_node() {
     let (_, sender) = bank_with_sender(&world).await;
     let mine = Address::repeat_byte(0xaa);
     let ask = |params: Value| world.ask(Some(&sender), "eth_sendTransaction", params).send();
-    assert_eq!(ask(json!([{"to": TO}])).await.error(), (400, -32602), "from is required");
+    assert_eq!(
+        ask(json!([{"to": TO}])).await.error(),
+        (400, -32602),
+        "from is required"
+    );
     let answer = ask(json!([{"from": mine, "to": TO}])).await;
     assert_eq!(answer.error(), (400, -32602));
     let text = answer.body["error"]["message"].as_str().unwrap();
-    assert!(text.starts_with("invalid sender") && text.contains("/eth/link"), "decision 38: {text}");
+    assert!(
+        text.starts_with("invalid sender") && text.contains("/eth/link"),
+        "decision 38: {text}"
+    );
     fake.assert_silent();
     world.link(&sender, mine).await;
     let hash = B256::repeat_byte(9);
     fake.on("eth_sendTransaction", json!(hash));
     fake.on("eth_getTransactionCount", json!("0x7"));
-    assert_eq!(ask(json!([{"from": mine, "to": TO, "value": "0x1", "extra": 1}])).await.body["result"], json!(hash));
+    assert_eq!(
+        ask(json!([{"from": mine, "to": TO, "value": "0x1", "extra": 1}]))
+            .await
+            .body["result"],
+        json!(hash)
+    );
     let calls = fake.take();
     let sent = calls.iter().find(|call| call.method == "eth_sendTransaction").unwrap();
-    assert_eq!(sent.params[0], json!({"from": mine, "to": TO, "value": "0x1", "input": "0x", "nonce": "0x7"}));
+    assert_eq!(
+        sent.params[0],
+        json!({"from": mine, "to": TO, "value": "0x1", "input": "0x", "nonce": "0x7"})
+    );
     assert!(calls.iter().any(|call| call.method == "debug_traceCall"));
     // A node that holds no key.
-    fake.reply("eth_sendTransaction", Reply::Error(-32000, "unknown account", Value::Null));
+    fake.reply(
+        "eth_sendTransaction",
+        Reply::Error(-32000, "unknown account", Value::Null),
+    );
     let answer = ask(json!([{"from": mine, "to": TO}])).await;
-    assert_eq!((answer.status, &answer.body["error"]), (200, &json!({"code": -32000, "message": "upstream error"})));
+    assert_eq!(
+        (answer.status, &answer.body["error"]),
+        (200, &json!({"code": -32000, "message": "upstream error"}))
+    );
 }
 
 /// R1: a deployment's address is reserved before the node hears of it.
@@ -426,8 +559,16 @@ async fn r1_the_address_of_a_deployment_is_reserved_before_forwarding() {
     let gate = Gate::on(&fake, SEND, Reply::Result(json!(hash)));
     let asking = tokio::spawn(world.ask(Some(&sender), SEND, json!([raw])).answering());
     let gate = gate.reached().await;
-    let reserved = world.feed.pin().snapshot.reservations(account(0).address().create(0)).to_vec();
-    assert_eq!((reserved.len(), reserved[0].org, reserved[0].user), (1, bank, sender.id));
+    let reserved = world
+        .feed
+        .pin()
+        .snapshot
+        .reservations(account(0).address().create(0))
+        .to_vec();
+    assert_eq!(
+        (reserved.len(), reserved[0].org, reserved[0].user),
+        (1, bank, sender.id)
+    );
     gate.open();
     assert_eq!(asking.await.unwrap().status, 200);
     let open = world.store.read().open_reservations(Some(hash)).await.unwrap();
@@ -454,7 +595,14 @@ async fn w1_malformed_transactions_never_leave() {
     let (world, fake) = scripted().await;
     let (_, sender) = bank_with_sender(&world).await;
     let (raw, _) = signed(&account(0), 0, Some(TO), 1, Bytes::new());
-    for bad in ["0x", "0x00", "0xzz", raw.get(..raw.len() - 2).unwrap(), &format!("{raw}00"), "0x03f8"] {
+    for bad in [
+        "0x",
+        "0x00",
+        "0xzz",
+        raw.get(..raw.len() - 2).unwrap(),
+        &format!("{raw}00"),
+        "0x03f8",
+    ] {
         assert_eq!(send(&world, &sender, bad).await.error(), (400, -32602), "{bad}");
     }
     fake.assert_silent();

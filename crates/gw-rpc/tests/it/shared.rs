@@ -37,7 +37,14 @@ async fn chain() -> Chain {
     let utility = world.deploy(&artifact("Forwarder").0).await;
     world.contract(bank, mine, None, &[caller.group]).await;
     world.contract(rival, theirs, None, &[]).await;
-    Chain { world, _anvil: anvil, caller, utility, mine, theirs }
+    Chain {
+        world,
+        _anvil: anvil,
+        caller,
+        utility,
+        mine,
+        theirs,
+    }
 }
 
 impl Chain {
@@ -47,9 +54,17 @@ impl Chain {
 
     /// The utility asks `target` for somebody's balance.
     async fn through(&self, target: Address) -> Answer {
-        let inner = balanceOfCall { account: account(3).address() }.abi_encode().into();
+        let inner = balanceOfCall {
+            account: account(3).address(),
+        }
+        .abi_encode()
+        .into();
         let call = forwardCall { target, data: inner }.abi_encode();
-        self.ask("eth_call", json!([{"to": self.utility, "data": Bytes::from(call)}, "latest"])).await
+        self.ask(
+            "eth_call",
+            json!([{"to": self.utility, "data": Bytes::from(call)}, "latest"]),
+        )
+        .await
     }
 
     async fn state(&self) -> [Answer; 2] {
@@ -64,7 +79,9 @@ impl Chain {
             codehash,
             implementation_codehash: None,
         };
-        self.world.change(async |tx| tx.create_shared_infra(self.utility, input).await.unwrap()).await;
+        self.world
+            .change(async |tx| tx.create_shared_infra(self.utility, input).await.unwrap())
+            .await;
     }
 
     async fn last_reason(&self) -> Option<DenyReason> {
@@ -91,7 +108,10 @@ async fn x6_a_utility_is_everybodys_to_call_once_tagged() {
     chain.through(chain.theirs).await.assert_denied();
     assert_eq!(chain.last_reason().await, Some(DenyReason::CrossOrg));
     // LOG: no.
-    chain.ask("eth_getLogs", json!([{"address": chain.utility}])).await.assert_denied();
+    chain
+        .ask("eth_getLogs", json!([{"address": chain.utility}]))
+        .await
+        .assert_denied();
 }
 
 /// D3, spec/80 §9: other code than the pinned one voids the tag, for the call that meets it and for good; the audit
@@ -113,14 +133,26 @@ async fn d3_changed_code_voids_the_tag_until_it_is_pinned_anew() {
     code.assert_denied();
     assert_eq!(balance.body["result"], json!("0x0"));
     chain.world.settle().await;
-    let row = chain.world.store.read().find_shared_infra(chain.utility).await.unwrap().unwrap();
+    let row = chain
+        .world
+        .store
+        .read()
+        .find_shared_infra(chain.utility)
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(row.broken_codehash, Some(keccak256(&evil)));
     assert!(chain.world.feed.pin().snapshot.shared(chain.utility).is_none());
     let entries = chain.world.store.outbox(0, 1000).await.unwrap();
-    let noted = entries.iter().filter(|row| row.entry.actor_external_id.as_deref() == Some("system:code-pins"));
+    let noted = entries
+        .iter()
+        .filter(|row| row.entry.actor_external_id.as_deref() == Some("system:code-pins"));
     assert_eq!(noted.count(), 1, "noted once, whoever met it");
     let pin = chain.world.node.code_pair(chain.utility).await.unwrap().unwrap();
-    chain.world.change(async |tx| tx.pin_shared_infra(chain.utility, pin.code, None).await.unwrap()).await;
+    chain
+        .world
+        .change(async |tx| tx.pin_shared_infra(chain.utility, pin.code, None).await.unwrap())
+        .await;
     assert!(chain.world.feed.pin().snapshot.shared(chain.utility).is_some());
     assert!(has_result(&chain.state().await[0]));
 }
@@ -130,19 +162,43 @@ async fn d3_changed_code_voids_the_tag_until_it_is_pinned_anew() {
 async fn hd9_a_proxy_is_pinned_with_its_implementation() {
     let chain = chain().await;
     // ERC-1167, in front of the utility.
-    let code = ["363d3d373d3d3d363d73", &format!("{:x}", chain.utility), "5af43d82803e903d91602b57fd5bf3"].concat();
+    let code = [
+        "363d3d373d3d3d363d73",
+        &format!("{:x}", chain.utility),
+        "5af43d82803e903d91602b57fd5bf3",
+    ]
+    .concat();
     let proxy = Address::repeat_byte(0x77);
-    chain.world.anvil("anvil_setCode", json!([proxy, format!("0x{code}")])).await;
+    chain
+        .world
+        .anvil("anvil_setCode", json!([proxy, format!("0x{code}")]))
+        .await;
     chain.world.anvil("anvil_mine", json!([])).await;
     chain.world.node.refresh_head().await.unwrap();
     let pair = chain.world.node.code_pair(proxy).await.unwrap().unwrap();
     let behind = chain.world.node.code_pair(chain.utility).await.unwrap().unwrap();
     assert_eq!(pair.implementation, Some(behind.code));
-    assert_eq!(chain.world.node.code_pair(Address::repeat_byte(0x99)).await.unwrap(), None, "no code");
+    assert_eq!(
+        chain.world.node.code_pair(Address::repeat_byte(0x99)).await.unwrap(),
+        None,
+        "no code"
+    );
     let ask = async || {
-        let inner = balanceOfCall { account: account(3).address() }.abi_encode().into();
-        let call = Bytes::from(forwardCall { target: chain.mine, data: inner }.abi_encode());
-        chain.ask("eth_call", json!([{"to": proxy, "data": call}, "latest"])).await
+        let inner = balanceOfCall {
+            account: account(3).address(),
+        }
+        .abi_encode()
+        .into();
+        let call = Bytes::from(
+            forwardCall {
+                target: chain.mine,
+                data: inner,
+            }
+            .abi_encode(),
+        );
+        chain
+            .ask("eth_call", json!([{"to": proxy, "data": call}, "latest"]))
+            .await
     };
     let tag = |implementation_codehash| SharedInfraInput {
         name: "a proxy".to_owned(),
@@ -151,13 +207,22 @@ async fn hd9_a_proxy_is_pinned_with_its_implementation() {
         implementation_codehash,
     };
     let half = tag(None);
-    chain.world.change(async |tx| tx.create_shared_infra(proxy, half).await.unwrap()).await;
+    chain
+        .world
+        .change(async |tx| tx.create_shared_infra(proxy, half).await.unwrap())
+        .await;
     ask().await.assert_denied();
     let whole = tag(pair.implementation);
-    chain.world.change(async |tx| tx.update_shared_infra(proxy, whole).await.unwrap()).await;
+    chain
+        .world
+        .change(async |tx| tx.update_shared_infra(proxy, whole).await.unwrap())
+        .await;
     let answer = ask().await;
     assert!(has_result(&answer), "{}", answer.text);
-    chain.world.anvil("anvil_setCode", json!([chain.utility, artifact("DemoERC20").0])).await;
+    chain
+        .world
+        .anvil("anvil_setCode", json!([chain.utility, artifact("DemoERC20").0]))
+        .await;
     chain.world.anvil("anvil_mine", json!([])).await;
     chain.world.node.refresh_head().await.unwrap();
     ask().await.assert_denied();
@@ -167,12 +232,20 @@ async fn hd9_a_proxy_is_pinned_with_its_implementation() {
 #[tokio::test]
 async fn x9_untraced_calls_are_answered_by_the_node_until_the_toggle_ends() {
     let chain = chain().await;
-    let balance = Bytes::from(balanceOfCall { account: account(3).address() }.abi_encode());
+    let balance = Bytes::from(
+        balanceOfCall {
+            account: account(3).address(),
+        }
+        .abi_encode(),
+    );
     let call = json!([{"to": chain.mine, "data": balance}, "latest"]);
     let traced = chain.ask("eth_call", call.clone()).await;
     let toggle = SystemToggle::EthCallTracing;
     let end = chain.world.clock.now_plus(Seconds(60));
-    chain.world.change(async |tx| tx.set_toggle(toggle, false, "test".to_owned(), end).await.unwrap()).await;
+    chain
+        .world
+        .change(async |tx| tx.set_toggle(toggle, false, "test".to_owned(), end).await.unwrap())
+        .await;
     let untraced = chain.ask("eth_call", call.clone()).await;
     assert_eq!(traced.body["result"], untraced.body["result"], "{}", untraced.text);
     let trace = |records: Vec<gw_audit::AccessRecord>| records.last().unwrap().trace_kind;

@@ -55,14 +55,22 @@ async fn open(at: SocketAddr, by: By<'_>) -> Result<(Socket, HeaderMap), u16> {
     let mut request = format!("ws://{at}/rpc/ws").into_client_request().unwrap();
     match by {
         By::Header(token) => {
-            request.headers_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
+            request
+                .headers_mut()
+                .insert("authorization", format!("Bearer {token}").parse().unwrap());
         }
         By::Named(token, org) => {
-            request.headers_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
-            request.headers_mut().insert("x-org-id", org.to_string().parse().unwrap());
+            request
+                .headers_mut()
+                .insert("authorization", format!("Bearer {token}").parse().unwrap());
+            request
+                .headers_mut()
+                .insert("x-org-id", org.to_string().parse().unwrap());
         }
         By::Protocol(offered) => {
-            request.headers_mut().insert("sec-websocket-protocol", offered.parse().unwrap());
+            request
+                .headers_mut()
+                .insert("sec-websocket-protocol", offered.parse().unwrap());
         }
         By::Nothing => {}
     }
@@ -81,7 +89,9 @@ impl Socket {
     /// The next message; the end as its code and reason.
     async fn next(&mut self) -> Result<Value, Option<(u16, String)>> {
         loop {
-            let message = tokio::time::timeout(Duration::from_secs(10), self.0.next()).await.unwrap();
+            let message = tokio::time::timeout(Duration::from_secs(10), self.0.next())
+                .await
+                .unwrap();
             match message {
                 Some(Ok(Message::Text(text))) => return Ok(serde_json::from_str(&text).unwrap()),
                 Some(Ok(Message::Close(frame))) => {
@@ -94,7 +104,8 @@ impl Socket {
     }
 
     async fn call(&mut self, method: &str, params: Value) -> Value {
-        self.send(json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})).await;
+        self.send(json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}))
+            .await;
         self.next().await.unwrap()
     }
 
@@ -107,7 +118,11 @@ impl Socket {
     /// The item of the next notification of a subscription.
     async fn item(&mut self, subscription: &Value) -> Value {
         let said = self.next().await.unwrap();
-        assert_eq!((&said["jsonrpc"], &said["method"]), (&json!("2.0"), &json!("eth_subscription")), "{said}");
+        assert_eq!(
+            (&said["jsonrpc"], &said["method"]),
+            (&json!("2.0"), &json!("eth_subscription")),
+            "{said}"
+        );
         assert_eq!(said["params"]["subscription"], *subscription);
         said["params"]["result"].clone()
     }
@@ -150,7 +165,10 @@ async fn ws1_a_connection_says_who_it_is() {
 
     let (mut socket, _) = open(at, By::Nothing).await.unwrap();
     socket.send(&hello).await;
-    assert_eq!(socket.next().await.unwrap(), json!({"jsonrpc": "2.0", "id": 7, "result": true}));
+    assert_eq!(
+        socket.next().await.unwrap(),
+        json!({"jsonrpc": "2.0", "id": 7, "result": true})
+    );
     assert!(socket.result("eth_getBlockByNumber", block.clone()).await.is_object());
 }
 
@@ -166,15 +184,28 @@ async fn rto10_an_unauthenticated_connection_is_told_to_authenticate() {
     assert!(socket.result("eth_chainId", json!([])).await.is_string());
     let refusal =
         json!({"code": -32001, "message": "authenticate first: send gateway_authenticate with an access token"});
-    for method in ["eth_getBlockByNumber", "eth_getBalance", "no_such_method", "eth_subscribe"] {
+    for method in [
+        "eth_getBlockByNumber",
+        "eth_getBalance",
+        "no_such_method",
+        "eth_subscribe",
+    ] {
         let answer = socket.call(method, json!(["latest", false])).await;
         assert_eq!(answer, json!({"jsonrpc": "2.0", "id": 1, "error": refusal}), "{method}");
     }
     let call = |method: &str| json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": []});
     socket.send(json!([call("eth_chainId"), call("eth_accounts")])).await;
-    assert_eq!(socket.next().await.unwrap(), json!({"jsonrpc": "2.0", "id": null, "error": refusal}));
+    assert_eq!(
+        socket.next().await.unwrap(),
+        json!({"jsonrpc": "2.0", "id": null, "error": refusal})
+    );
     assert_eq!(socket.result("gateway_authenticate", json!([holder.token])).await, true);
-    assert!(socket.result("eth_getBlockByNumber", json!(["latest", false])).await.is_object());
+    assert!(
+        socket
+            .result("eth_getBlockByNumber", json!(["latest", false]))
+            .await
+            .is_object()
+    );
 }
 
 /// RTO10, RFC 6455 §5.5.1: a close frame is answered with its own code.
@@ -185,12 +216,19 @@ async fn rto10_a_close_is_echoed() {
     let _chain = Chain::on(&fake);
     world.node.refresh_head().await.unwrap();
     let at = world.listen().await;
-    for (by, said) in [(By::Header(&holder.token), true), (By::Header(&holder.token), false), (By::Nothing, false)] {
+    for (by, said) in [
+        (By::Header(&holder.token), true),
+        (By::Header(&holder.token), false),
+        (By::Nothing, false),
+    ] {
         let (mut socket, _) = open(at, by).await.unwrap();
         if said {
             socket.result("eth_chainId", json!([])).await;
         }
-        let frame = CloseFrame { code: CloseCode::Normal, reason: "done".into() };
+        let frame = CloseFrame {
+            code: CloseCode::Normal,
+            reason: "done".into(),
+        };
         socket.0.send(Message::Close(Some(frame))).await.unwrap();
         is(&socket.ended().await, Some((1000, "done")));
     }
@@ -212,15 +250,29 @@ async fn ws1_a_stranger_is_shown_out() {
     socket.send(call("gateway_authenticate", json!(["nonsense"]))).await;
     is(&socket.ended().await, AUTHENTICATE_FIRST);
     // The browser sends the cookie along with any page's connection: it says nothing here.
-    let mut request = format!("ws://{at}/rpc/ws?token={}", holder.token).into_client_request().unwrap();
-    request.headers_mut().insert("cookie", format!("pp_access={}", holder.token).parse().unwrap());
+    let mut request = format!("ws://{at}/rpc/ws?token={}", holder.token)
+        .into_client_request()
+        .unwrap();
+    request
+        .headers_mut()
+        .insert("cookie", format!("pp_access={}", holder.token).parse().unwrap());
     let (socket, _) = connect_async(request).await.unwrap();
     let mut socket = Socket(socket);
-    socket.send(call("eth_getBlockByNumber", json!(["latest", false]))).await;
+    socket
+        .send(call("eth_getBlockByNumber", json!(["latest", false])))
+        .await;
     assert_eq!(socket.next().await.unwrap()["error"]["code"], -32001);
     is(&socket.ended().await, AUTHENTICATE_FIRST);
     // And whoever is shut out does not get in.
-    world.update(&holder, UserPatch { banned: Some(true), ..UserPatch::default() }).await;
+    world
+        .update(
+            &holder,
+            UserPatch {
+                banned: Some(true),
+                ..UserPatch::default()
+            },
+        )
+        .await;
     assert_eq!(open(at, By::Header(&holder.token)).await.err(), Some(404));
     // No WebSocket, no answer of one.
     assert_eq!(world.raw("").path("/ws").send().await.status, 404);
@@ -261,10 +313,19 @@ async fn d51_messages_are_calls_through_the_same_pipeline() {
         {"jsonrpc": "2.0", "id": 2, "method": "eth_getBalance", "params": [OTHER, "latest"]},
     ]);
     socket.send(&batch).await;
-    assert_eq!(socket.next().await.unwrap(), world.raw(batch.to_string()).by(&holder).send().await.body);
+    assert_eq!(
+        socket.next().await.unwrap(),
+        world.raw(batch.to_string()).by(&holder).send().await.body
+    );
     socket.send("{nonsense").await;
     assert_eq!(socket.next().await.unwrap()["error"]["code"], -32700);
-    socket.0.send(Message::binary(br#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}"#.to_vec())).await.unwrap();
+    socket
+        .0
+        .send(Message::binary(
+            br#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}"#.to_vec(),
+        ))
+        .await
+        .unwrap();
     assert_eq!(socket.next().await.unwrap()["result"], "0x7a69");
 }
 
@@ -276,21 +337,34 @@ async fn ws3_notifications_show_what_the_reads_show() {
     let chain = Chain::on(&fake);
     world.node.refresh_head().await.unwrap();
     let mut socket = world.connect(&holder).await;
-    let logs = socket.result("eth_subscribe", json!(["logs", {"address": TOKEN, "topics": [TRANSFER]}])).await;
+    let logs = socket
+        .result(
+            "eth_subscribe",
+            json!(["logs", {"address": TOKEN, "topics": [TRANSFER]}]),
+        )
+        .await;
     chain.mine(0, &[(HIDDEN, OTHER), (OTHER, HIDDEN)]);
     world.node.refresh_head().await.unwrap();
     let items = [socket.item(&logs).await, socket.item(&logs).await];
-    assert_eq!(json!(items), world.result(&holder, "eth_getLogs", json!([{"address": TOKEN}])).await);
+    assert_eq!(
+        json!(items),
+        world.result(&holder, "eth_getLogs", json!([{"address": TOKEN}])).await
+    );
     assert!(!json!(items).to_string().contains(&"bb".repeat(20)), "I2");
     assert_eq!(socket.result("eth_unsubscribe", json!([logs])).await, true);
     let again = socket.call("eth_unsubscribe", json!([logs])).await;
-    assert_eq!(again["error"], json!({"code": -32000, "message": "subscription not found"}));
+    assert_eq!(
+        again["error"],
+        json!({"code": -32000, "message": "subscription not found"})
+    );
 
     let heads = socket.result("eth_subscribe", json!(["newHeads"])).await;
     let hash = chain.mine(0, &[(OTHER, HIDDEN)]);
     world.node.refresh_head().await.unwrap();
     let head = socket.item(&heads).await;
-    let mut block = world.result(&holder, "eth_getBlockByNumber", json!(["latest", false])).await;
+    let mut block = world
+        .result(&holder, "eth_getBlockByNumber", json!(["latest", false]))
+        .await;
     assert_eq!((&head["hash"], &head["gasUsed"]), (&json!(hash), &json!("0x0")));
     for absent in ["transactions", "uncles", "withdrawals", "size"] {
         assert!(block.as_object_mut().unwrap().remove(absent).is_some());
@@ -306,15 +380,22 @@ async fn hd1_a_subscription_finds_no_hidden_address() {
     let chain = Chain::on(&fake);
     let mut socket = world.connect(&holder).await;
     let topics = json!([TRANSFER, HIDDEN.into_word()]);
-    socket.result("eth_subscribe", json!(["logs", {"address": TOKEN, "topics": topics}])).await;
-    let all = socket.result("eth_subscribe", json!(["logs", {"address": TOKEN}])).await;
+    socket
+        .result("eth_subscribe", json!(["logs", {"address": TOKEN, "topics": topics}]))
+        .await;
+    let all = socket
+        .result("eth_subscribe", json!(["logs", {"address": TOKEN}]))
+        .await;
     chain.mine(0, &[(HIDDEN, OTHER)]);
     world.node.refresh_head().await.unwrap();
     let item = socket.item(&all).await;
     assert_eq!(item["topics"][1], json!(B256::ZERO));
     let refused = socket.call("eth_subscribe", json!(["logs", {}])).await;
     assert_eq!(refused["error"]["code"], -32601, "no address, no logs");
-    assert_eq!(socket.call("eth_subscribe", json!(["newPendingTransactions"])).await["error"]["code"], -32602);
+    assert_eq!(
+        socket.call("eth_subscribe", json!(["newPendingTransactions"])).await["error"]["code"],
+        -32602
+    );
 }
 
 /// WS-4, over a connection.
@@ -325,7 +406,9 @@ async fn ws4_a_reorganization_is_followed() {
     let chain = Chain::on(&fake);
     world.node.refresh_head().await.unwrap();
     let mut socket = world.connect(&holder).await;
-    let logs = socket.result("eth_subscribe", json!(["logs", {"address": TOKEN}])).await;
+    let logs = socket
+        .result("eth_subscribe", json!(["logs", {"address": TOKEN}]))
+        .await;
     let lost = chain.mine(0, &[(OTHER, OTHER)]);
     world.node.refresh_head().await.unwrap();
     let mut item = socket.item(&logs).await;
@@ -352,7 +435,10 @@ async fn ws5_subscriptions_are_bounded_and_deliveries_recorded() {
         made.push(socket.result("eth_subscribe", json!(["newHeads"])).await);
     }
     let refused = socket.call("eth_subscribe", json!(["newHeads"])).await;
-    assert_eq!(refused["error"], json!({"code": -32005, "message": "too many subscriptions: 16 at most"}));
+    assert_eq!(
+        refused["error"],
+        json!({"code": -32005, "message": "too many subscriptions: 16 at most"})
+    );
     for id in made.iter().skip(1) {
         socket.result("eth_unsubscribe", json!([id])).await;
     }
@@ -361,7 +447,10 @@ async fn ws5_subscriptions_are_bounded_and_deliveries_recorded() {
     world.node.refresh_head().await.unwrap();
     socket.item(&made[0]).await;
     let record = world.record().await;
-    assert_eq!((record.method.as_ref(), record.status_code, record.node_called), ("eth_subscription", 200, true));
+    assert_eq!(
+        (record.method.as_ref(), record.status_code, record.node_called),
+        ("eth_subscription", 200, true)
+    );
     assert_eq!(record.external_id.as_ref(), Some(&holder.name));
 }
 
@@ -402,10 +491,22 @@ async fn ws6_a_connection_ends_with_the_right_to_it() {
         world.node.refresh_head().await.unwrap();
         socket.item(&heads).await;
         match lost {
-            "ban" => world.update(&holder, UserPatch { banned: Some(true), ..UserPatch::default() }).await,
+            "ban" => {
+                world
+                    .update(
+                        &holder,
+                        UserPatch {
+                            banned: Some(true),
+                            ..UserPatch::default()
+                        },
+                    )
+                    .await
+            }
             "revocation" => {
                 let until = world.clock.now_plus(gw_types::Seconds(86_400));
-                world.change(async |tx| tx.revoke_access_token(holder.token_id, until).await.unwrap()).await;
+                world
+                    .change(async |tx| tx.revoke_access_token(holder.token_id, until).await.unwrap())
+                    .await;
             }
             "expiry" => {
                 world.clock.pass(86_400 + 5);
@@ -414,7 +515,11 @@ async fn ws6_a_connection_ends_with_the_right_to_it() {
             "staleness" => world.uptime.pass(60),
             "membership" => {
                 let membership = world.feed.pin().snapshot.memberships(holder.id)[0].id;
-                drop(world.change(async |tx| tx.remove_membership(membership).await.unwrap()).await);
+                drop(
+                    world
+                        .change(async |tx| tx.remove_membership(membership).await.unwrap())
+                        .await,
+                );
             }
             _ => drop(world.change(async |tx| tx.delete_user(holder.id).await.unwrap()).await),
         }
@@ -440,7 +545,11 @@ async fn hd35_a_connection_does_not_outlive_the_membership_it_stood_on() {
     world
         .change(async |tx| {
             tx.remove_membership(membership.id).await.unwrap();
-            let new = NewMembership { user: holder.id, group: membership.group, expires_at: None };
+            let new = NewMembership {
+                user: holder.id,
+                group: membership.group,
+                expires_at: None,
+            };
             tx.add_membership(new).await.unwrap();
         })
         .await;
@@ -455,12 +564,25 @@ async fn hd35_a_connection_does_not_outlive_the_membership_it_stood_on() {
 async fn ws6_another_organizations_ban_ends_no_connection_that_names_its_own() {
     let (world, fake) = scripted().await;
     let holder = holder(&world, "holder").await;
-    let (own, other) = (world.feed.pin().snapshot.memberships(holder.id)[0], world.org("other").await);
+    let (own, other) = (
+        world.feed.pin().snapshot.memberships(holder.id)[0],
+        world.org("other").await,
+    );
     let own = world.feed.pin().snapshot.group(own.group).unwrap().org;
     world
         .change(async |tx| {
-            let group = tx.create_group(NewGroup::plain(other, "guests", "Guests")).await.unwrap().id;
-            tx.add_membership(NewMembership { user: holder.id, group, expires_at: None }).await.unwrap();
+            let group = tx
+                .create_group(NewGroup::plain(other, "guests", "Guests"))
+                .await
+                .unwrap()
+                .id;
+            tx.add_membership(NewMembership {
+                user: holder.id,
+                group,
+                expires_at: None,
+            })
+            .await
+            .unwrap();
         })
         .await;
     let chain = Chain::on(&fake);
@@ -470,7 +592,10 @@ async fn ws6_another_organizations_ban_ends_no_connection_that_names_its_own() {
     let (mut unnamed, _) = open(at, By::Header(&holder.token)).await.unwrap();
     let heads = named.result("eth_subscribe", json!(["newHeads"])).await;
     unnamed.result("eth_subscribe", json!(["newHeads"])).await;
-    let ban = UserPatch { banned: Some(true), ..UserPatch::default() };
+    let ban = UserPatch {
+        banned: Some(true),
+        ..UserPatch::default()
+    };
     let banned = async |org: OrgId| {
         let ban = ban.clone();
         world
@@ -510,9 +635,17 @@ async fn ws1_a_connection_is_extended_by_its_own_subject_only() {
     world.clock.pass(86_000);
     world.feed.catch_up_to(world.feed.epoch()).await;
     tokio::time::sleep(Duration::from_millis(600)).await;
-    assert!(socket.result("eth_getBlockByNumber", json!(["latest", false])).await.is_object(), "still open");
+    assert!(
+        socket
+            .result("eth_getBlockByNumber", json!(["latest", false]))
+            .await
+            .is_object(),
+        "still open"
+    );
     let until = world.clock.now_plus(gw_types::Seconds(86_400));
-    world.change(async |tx| tx.revoke_access_token(TokenId::fixed(1), until).await.unwrap()).await;
+    world
+        .change(async |tx| tx.revoke_access_token(TokenId::fixed(1), until).await.unwrap())
+        .await;
     is(&socket.ended().await, ACCESS_ENDED);
 }
 
@@ -527,7 +660,9 @@ async fn s61_shutdown_ends_connections() {
     socket.result("eth_subscribe", json!(["newHeads"])).await;
     world.end.cancel();
     is(&socket.ended().await, Some((1001, "going away")));
-    tokio::time::timeout(Duration::from_secs(5), world.settle()).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(5), world.settle())
+        .await
+        .unwrap();
 }
 
 /// The same against a real node.
@@ -537,14 +672,19 @@ async fn d51_subscriptions_on_a_real_chain() {
     let bank = world.org("bank").await;
     let methods = [&FILTERS[..], &["eth_getLogs", "eth_getBlockByNumber"]].concat();
     let holder = world.person("holder", bank, &methods, &[]).await;
-    let emitter =
-        world.deploy(&[0x64, 0x60, 0x00, 0x60, 0x00, 0xa0, 0x60, 0x00, 0x52, 0x60, 0x05, 0x60, 0x1b, 0xf3]).await;
+    let emitter = world
+        .deploy(&[
+            0x64, 0x60, 0x00, 0x60, 0x00, 0xa0, 0x60, 0x00, 0x52, 0x60, 0x05, 0x60, 0x1b, 0xf3,
+        ])
+        .await;
     world.contract(bank, emitter, Some(&erc20()), &[holder.group]).await;
     let mut socket = world.connect(&holder).await;
     let heads = socket.result("eth_subscribe", json!(["newHeads"])).await;
     let before = world.node.head().unwrap().number;
     let (raw, hash): (String, B256) = signed(&account(0), 0, Some(emitter), 0, Bytes::new());
-    let logs = socket.result("eth_subscribe", json!(["logs", {"address": emitter}])).await;
+    let logs = socket
+        .result("eth_subscribe", json!(["logs", {"address": emitter}]))
+        .await;
     world.anvil("eth_sendRawTransaction", json!([raw])).await;
     world.mined(before + 1).await;
     assert_eq!(socket.item(&heads).await["number"], json!(format!("{:#x}", before + 1)));

@@ -75,7 +75,10 @@ impl Settled {
     /// A token of each user of the world, by name.
     pub(crate) fn token(&self, world: &World, user: &str) -> String {
         let name = did(user);
-        assert!(self.users.values().any(|(_, known)| *known == name), "`{user}` is nobody in this world");
+        assert!(
+            self.users.values().any(|(_, known)| *known == name),
+            "`{user}` is nobody in this world"
+        );
         world.log_in(&name).0
     }
 
@@ -86,10 +89,14 @@ impl Settled {
                     *told
                 } else {
                     let (slug, name) = (org.slug.to_string(), org.name.to_string());
-                    tx.create_organization(NewOrganization { slug, name, settings: Default::default() })
-                        .await
-                        .unwrap()
-                        .id
+                    tx.create_organization(NewOrganization {
+                        slug,
+                        name,
+                        settings: Default::default(),
+                    })
+                    .await
+                    .unwrap()
+                    .id
                 };
                 self.orgs.insert(*told, id);
             }
@@ -125,13 +132,27 @@ impl Settled {
                 };
                 let id = tx.create_user(new).await.unwrap().id;
                 if user.banned {
-                    tx.update_user(id, UserPatch { banned: Some(true), ..UserPatch::default() }).await.unwrap();
+                    tx.update_user(
+                        id,
+                        UserPatch {
+                            banned: Some(true),
+                            ..UserPatch::default()
+                        },
+                    )
+                    .await
+                    .unwrap();
                 }
                 self.users.insert(*told, (id, user.external_id.clone()));
             }
             Change::Membership(_, Some(member)) => {
                 let (user, group) = (self.users[&member.user].0, self.groups[&member.group]);
-                tx.add_membership(NewMembership { user, group, expires_at: member.expires_at }).await.unwrap();
+                tx.add_membership(NewMembership {
+                    user,
+                    group,
+                    expires_at: member.expires_at,
+                })
+                .await
+                .unwrap();
             }
             Change::Contract(told, Some(contract)) => self.contract(tx, *told, contract).await,
             Change::RetiredContract(_, Some(retired)) => {
@@ -144,7 +165,10 @@ impl Settled {
                     contract: self.contracts[&grant.contract],
                     group: self.groups[&grant.group],
                     claims: grant.claims,
-                    functions: grant.functions.as_ref().map(|rules| rules.iter().map(function).collect()),
+                    functions: grant
+                        .functions
+                        .as_ref()
+                        .map(|rules| rules.iter().map(function).collect()),
                     event_rules: events(&grant.events),
                 };
                 tx.create_grant(new).await.unwrap();
@@ -200,7 +224,11 @@ impl Settled {
                 };
                 let rows = tx.start_send(start).await.unwrap();
                 if shared.active {
-                    let accepted = SendAccepted { rows, tx_hash: shared.tx_hash, link: None };
+                    let accepted = SendAccepted {
+                        rows,
+                        tx_hash: shared.tx_hash,
+                        link: None,
+                    };
                     assert_eq!(tx.accept_send(accepted).await.unwrap(), SenderLink::Unchanged);
                 }
             }
@@ -242,7 +270,10 @@ impl Settled {
 
     async fn contract(&mut self, tx: &mut Tx, told: ContractId, contract: &snapshot::Contract) {
         let new = NewContract {
-            abi: contract.abi.as_ref().map(|abi| AbiText::parse(serde_json::to_string(abi.json()).unwrap()).unwrap()),
+            abi: contract
+                .abi
+                .as_ref()
+                .map(|abi| AbiText::parse(serde_json::to_string(abi.json()).unwrap()).unwrap()),
             deployer: contract.deployer.map(|user| self.users[&user].0),
             ..NewContract::plain(self.orgs[&contract.org], contract.address, &*contract.name)
         };
@@ -261,7 +292,10 @@ impl Settled {
 }
 
 fn function(rule: &snapshot::FunctionRule) -> FunctionRule {
-    FunctionRule { selector: rule.selector, param_rules: params(&rule.params) }
+    FunctionRule {
+        selector: rule.selector,
+        param_rules: params(&rule.params),
+    }
 }
 
 fn events(rules: &snapshot::EventRules) -> EventRules {
@@ -270,7 +304,11 @@ fn events(rules: &snapshot::EventRules) -> EventRules {
         snapshot::EventRules::Only(rules) => EventRules::List(
             rules
                 .iter()
-                .map(|rule| EventRule { topic0: rule.topic0, name: String::new(), param_rules: params(&rule.params) })
+                .map(|rule| EventRule {
+                    topic0: rule.topic0,
+                    name: String::new(),
+                    param_rules: params(&rule.params),
+                })
                 .collect(),
         ),
     }
@@ -286,6 +324,9 @@ fn params(rules: &[snapshot::ParamRule]) -> Vec<ParamRule> {
     };
     rules
         .iter()
-        .map(|rule| ParamRule { index: rule.index.try_into().unwrap(), must_be: must_be(&rule.must_be) })
+        .map(|rule| ParamRule {
+            index: rule.index.try_into().unwrap(),
+            must_be: must_be(&rule.must_be),
+        })
         .collect()
 }

@@ -58,7 +58,9 @@ async fn robbed(secret: u64) -> Scene {
     world.node.guard(Arc::new(MinedGate::new(&world.sends)));
     world.node.refresh_head().await.unwrap();
     let snapshot = world.feed.pin().snapshot;
-    let (bank, rival) = [chain.mine, chain.theirs].map(|at| snapshot.contract(at).unwrap().org).into();
+    let (bank, rival) = [chain.mine, chain.theirs]
+        .map(|at| snapshot.contract(at).unwrap().org)
+        .into();
     let third = world.org("third").await;
     let colleague = world.person("colleague", bank, &["*"], &[Claim::Deploy]).await;
     let boss = world.person("boss", bank, &["*"], &[Claim::Admin]).await;
@@ -84,7 +86,9 @@ async fn robbed(secret: u64) -> Scene {
             .await;
     }
     let drop_box = world.deploy(&artifact("Box").0).await;
-    world.contract(third, drop_box, Some(&artifact("Box").1), &[other.group]).await;
+    world
+        .contract(third, drop_box, Some(&artifact("Box").1), &[other.group])
+        .await;
     boxes.push(drop_box);
     let (code, abi) = artifact("DemoERC20");
     let token = ("Token".to_owned(), "T".to_owned(), U256::ZERO).abi_encode_params();
@@ -98,30 +102,65 @@ async fn robbed(secret: u64) -> Scene {
         world.link(&colleague, *wallet).await;
     }
     world.link(&victim, wallets[3]).await;
-    world.anvil("anvil_setBalance", json!([siphon, "0x8ac7230489e80000"])).await;
+    world
+        .anvil("anvil_setBalance", json!([siphon, "0x8ac7230489e80000"]))
+        .await;
     let note = keccak256(artifact("Note").0);
-    let children = (0..BITS).map(|salt| siphon.create2(B256::from(U256::from(salt)), note)).collect();
-    let (nonce, head) = (world.node.mined_nonce(chain.wallet).await.unwrap(), world.node.head().unwrap().number);
-    let data = balanceOfCall { account: account(3).address() }.abi_encode().into();
+    let children = (0..BITS)
+        .map(|salt| siphon.create2(B256::from(U256::from(salt)), note))
+        .collect();
+    let (nonce, head) = (
+        world.node.mined_nonce(chain.wallet).await.unwrap(),
+        world.node.head().unwrap().number,
+    );
+    let data = balanceOfCall {
+        account: account(3).address(),
+    }
+    .abi_encode()
+    .into();
     let from = U256::from(head + 3);
-    let call = siphonCall { target: vault, data, from, wallets: wallets.clone(), boxes: boxes.clone() }.abi_encode();
+    let call = siphonCall {
+        target: vault,
+        data,
+        from,
+        wallets: wallets.clone(),
+        boxes: boxes.clone(),
+    }
+    .abi_encode();
     world.anvil("evm_setAutomine", json!([false])).await;
     let (raw, hash) = signed(&account(0), nonce, Some(siphon), 0, call.into());
     let answer = chain.ask("eth_sendRawTransaction", json!([raw])).await;
     assert_eq!(answer.body["result"], json!(hash), "it behaves: {}", answer.text);
     world.anvil("anvil_dropAllTransactions", json!([])).await;
     world.anvil("anvil_mine", json!(["0x4"])).await;
-    let before = (world.bare("evm_snapshot", json!([])).await["result"].clone(), raw.clone());
-    assert_eq!(world.bare("eth_sendRawTransaction", json!([raw])).await["result"], json!(hash));
-    let transfer = transferCall { to: token, value: U256::ZERO }.abi_encode();
+    let before = (
+        world.bare("evm_snapshot", json!([])).await["result"].clone(),
+        raw.clone(),
+    );
+    assert_eq!(
+        world.bare("eth_sendRawTransaction", json!([raw])).await["result"],
+        json!(hash)
+    );
+    let transfer = transferCall {
+        to: token,
+        value: U256::ZERO,
+    }
+    .abi_encode();
     let (behind, told) = signed(&account(2), 0, Some(token), 0, transfer.into());
-    assert_eq!(world.bare("eth_sendRawTransaction", json!([behind])).await["result"], json!(told));
+    assert_eq!(
+        world.bare("eth_sendRawTransaction", json!([behind])).await["result"],
+        json!(told)
+    );
     world.anvil("evm_mine", json!([])).await;
     world.anvil("evm_setAutomine", json!([true])).await;
     let (block, behind) = (head + 5, (told, token));
     world.mined(block).await;
     let receipt = world.bare("eth_getTransactionReceipt", json!([hash])).await;
-    assert_eq!(receipt["result"]["status"], json!("0x1"), "it was mined, and did what it came for");
+    assert_eq!(
+        receipt["result"]["status"],
+        json!("0x1"),
+        "it was mined, and did what it came for"
+    );
     Scene {
         chain,
         bank,
@@ -156,7 +195,9 @@ impl Scene {
         // Two chains differ in the hashes and the times of their blocks, whatever is shown of them.
         let mut of_blocks = Vec::new();
         for number in 0..=self.block {
-            let block = world.bare("eth_getBlockByNumber", json!([format!("{number:#x}"), false])).await;
+            let block = world
+                .bare("eth_getBlockByNumber", json!([format!("{number:#x}"), false]))
+                .await;
             of_blocks.extend(["hash", "timestamp"].map(|name| block["result"][name].to_string()));
         }
         let mut told = Vec::new();
@@ -170,7 +211,9 @@ impl Scene {
                 // Nobody is asked to be slow.
                 world.clock.pass(1);
                 let answer = world.ask(person, &method, params.clone()).send().await;
-                let text = of_blocks.iter().fold(answer.text, |text, of_block| text.replace(of_block, "a block's"));
+                let text = of_blocks
+                    .iter()
+                    .fold(answer.text, |text, of_block| text.replace(of_block, "a block's"));
                 told.push((format!("{who} {method} {params}"), format!("{} {text}", answer.status)));
             }
         }
@@ -184,7 +227,14 @@ impl Scene {
         let mut ask = |method: &str, params: Value| all.push((method.to_owned(), params));
         let utilities = [Address::ZERO, Address::with_last_byte(4)];
         let alone = [self.siphon, self.chain.wallet];
-        for address in self.wallets.iter().chain(&self.boxes).chain(&self.children).chain(&utilities).chain(&alone) {
+        for address in self
+            .wallets
+            .iter()
+            .chain(&self.boxes)
+            .chain(&self.children)
+            .chain(&utilities)
+            .chain(&alone)
+        {
             ask("eth_getBalance", json!([address, latest]));
             ask("eth_getTransactionCount", json!([address, latest]));
             ask("eth_getCode", json!([address, latest]));
@@ -196,7 +246,10 @@ impl Scene {
             let seen = balanceOfCall { account: *address }.abi_encode();
             ask("eth_call", json!([{"to": self.probe, "data": hex(seen)}, latest]));
             ask("eth_estimateGas", json!([{"from": own, "to": address, "value": "0x1"}]));
-            ask("eth_getLogs", json!([{"address": address, "fromBlock": "0x0", "toBlock": latest}]));
+            ask(
+                "eth_getLogs",
+                json!([{"address": address, "fromBlock": "0x0", "toBlock": latest}]),
+            );
             ask(
                 "debug_traceCall",
                 json!([{"from": own, "to": address, "value": "0x1"}, latest, {"tracer": "callTracer"}]),
@@ -205,11 +258,17 @@ impl Scene {
         for address in &self.boxes {
             let keep = hex(keepCall { what: U256::from(9) }.abi_encode());
             ask("eth_estimateGas", json!([{"from": own, "to": address, "data": keep}]));
-            ask("eth_createAccessList", json!([{"from": own, "to": address, "data": keep}]));
+            ask(
+                "eth_createAccessList",
+                json!([{"from": own, "to": address, "data": keep}]),
+            );
         }
         let (behind, token) = self.behind;
         ask("eth_getTransactionReceipt", json!([behind]));
-        ask("eth_getLogs", json!([{"address": token, "fromBlock": "0x0", "toBlock": latest}]));
+        ask(
+            "eth_getLogs",
+            json!([{"address": token, "fromBlock": "0x0", "toBlock": latest}]),
+        );
         let number = format!("{:#x}", self.block);
         ask("eth_getTransactionReceipt", json!([self.hash]));
         ask("eth_getTransactionByHash", json!([self.hash]));
@@ -228,7 +287,11 @@ impl Scene {
     }
 
     async fn held(&self, address: Address) -> Value {
-        self.chain.world.bare("eth_getBalance", json!([address, "latest"])).await["result"].clone()
+        self.chain
+            .world
+            .bare("eth_getBalance", json!([address, "latest"]))
+            .await["result"]
+            .clone()
     }
 
     /// Sends as this person and waits for the receipt they are shown.
@@ -238,10 +301,18 @@ impl Scene {
         let head = world.node.head().unwrap().number;
         let (raw, hash) = signed(&account(by), nonce, Some(to), value, input.into());
         world.clock.pass(2);
-        let answer = world.ask(Some(who), "eth_sendRawTransaction", json!([raw])).send().await;
+        let answer = world
+            .ask(Some(who), "eth_sendRawTransaction", json!([raw]))
+            .send()
+            .await;
         assert_eq!(answer.body["result"], json!(hash), "{}", answer.text);
         world.mined(head + 1).await;
-        world.ask(Some(who), "eth_getTransactionReceipt", json!([hash])).send().await.body["result"].clone()
+        world
+            .ask(Some(who), "eth_getTransactionReceipt", json!([hash]))
+            .send()
+            .await
+            .body["result"]
+            .clone()
     }
 }
 
@@ -252,17 +323,34 @@ async fn hd28_hd40_nothing_that_is_shown_depends_on_what_a_convicted_transaction
     // They differ in how much is done, too: in the gas, and in the number of events.
     let (one, two) = (robbed(0b0001).await, robbed(0b1110).await);
     for (at, address) in one.wallets.iter().enumerate() {
-        assert_ne!(one.held(*address).await, two.held(*address).await, "the attack tells bit {at}");
+        assert_ne!(
+            one.held(*address).await,
+            two.held(*address).await,
+            "the attack tells bit {at}"
+        );
     }
     for address in [Address::ZERO, Address::with_last_byte(4)] {
-        assert_ne!(one.held(address).await, two.held(address).await, "the attack tells all of it");
+        assert_ne!(
+            one.held(address).await,
+            two.held(address).await,
+            "the attack tells all of it"
+        );
     }
     let gas = async |scene: &Scene| {
-        scene.chain.world.bare("eth_getTransactionReceipt", json!([scene.hash])).await["result"]["gasUsed"].clone()
+        scene
+            .chain
+            .world
+            .bare("eth_getTransactionReceipt", json!([scene.hash]))
+            .await["result"]["gasUsed"]
+            .clone()
     };
     assert_ne!(gas(&one).await, gas(&two).await);
     let index = async |scene: &Scene| {
-        let receipt = scene.chain.world.bare("eth_getTransactionReceipt", json!([scene.behind.0])).await;
+        let receipt = scene
+            .chain
+            .world
+            .bare("eth_getTransactionReceipt", json!([scene.behind.0]))
+            .await;
         assert_eq!(receipt["result"]["transactionIndex"], json!("0x1"));
         receipt["result"]["logs"][0]["logIndex"].clone()
     };
@@ -270,11 +358,18 @@ async fn hd28_hd40_nothing_that_is_shown_depends_on_what_a_convicted_transaction
     assert_eq!((one.violations().await, two.violations().await), (1, 1));
     let (first, second) = (one.told().await, two.told().await);
     let differ: Vec<_> = first.iter().zip(&second).filter(|(one, two)| one != two).collect();
-    assert!(differ.is_empty(), "{} of {} differ: {differ:#?}", differ.len(), first.len());
+    assert!(
+        differ.is_empty(),
+        "{} of {} differ: {differ:#?}",
+        differ.len(),
+        first.len()
+    );
     // They are answers, not refusals.
     let good = |who: &str, method: &str, of: Address| {
         let asked = format!("{who} {method} [\"{of:#x}\"");
-        let answer = first.iter().find(|(question, _)| question.to_lowercase().starts_with(&asked.to_lowercase()));
+        let answer = first
+            .iter()
+            .find(|(question, _)| question.to_lowercase().starts_with(&asked.to_lowercase()));
         answer.map(|(_, answer)| answer.clone()).unwrap()
     };
     assert!(
@@ -282,10 +377,17 @@ async fn hd28_hd40_nothing_that_is_shown_depends_on_what_a_convicted_transaction
         "as before it was paid"
     );
     assert!(good("colleague", "eth_getBalance", one.wallets[2]).contains("\"0x0\""));
-    assert!(good("colleague", "eth_getCode", one.boxes[0]).contains("0x60"), "open as ever");
+    assert!(
+        good("colleague", "eth_getCode", one.boxes[0]).contains("0x60"),
+        "open as ever"
+    );
     assert!(good("colleague", "eth_getCode", one.children[0]).contains("\"0x\""));
     let receipt = format!("other eth_getTransactionReceipt [\"{:#x}\"]", one.behind.0);
-    let receipt = first.iter().find(|(question, _)| *question == receipt).map(|(_, answer)| answer).unwrap();
+    let receipt = first
+        .iter()
+        .find(|(question, _)| *question == receipt)
+        .map(|(_, answer)| answer)
+        .unwrap();
     assert!(receipt.contains("\"logIndex\":\"0x0\""), "{receipt}");
     // Nor does any list of an administrator's: what was written outside of the sender's side is listed to its owner alone.
     for scene in [&one, &two] {
@@ -308,13 +410,26 @@ async fn hd28_hd38_honest_people_go_on_working() {
     let (token, world) = (scene.chain.mine, &scene.chain.world);
     let id = world.feed.pin().snapshot.contract(token).unwrap().id;
     let colleague = &scene.colleague;
-    world.change(async |tx| tx.create_grant(NewGrant::full(id, colleague.group)).await.unwrap()).await;
-    let nothing = transferCall { to: payee, value: U256::ZERO }.abi_encode();
+    world
+        .change(async |tx| tx.create_grant(NewGrant::full(id, colleague.group)).await.unwrap())
+        .await;
+    let nothing = transferCall {
+        to: payee,
+        value: U256::ZERO,
+    }
+    .abi_encode();
     let receipt = scene.sends(colleague, 5, token, 0, nothing).await;
     assert_eq!(receipt["status"], json!("0x1"), "{receipt}");
     assert_eq!(scene.violations().await, 1);
     // What they paid since shows.
-    let shown = world.ask(Some(&scene.victim), "eth_getBalance", json!([scene.wallets[3], "latest"])).send().await;
+    let shown = world
+        .ask(
+            Some(&scene.victim),
+            "eth_getBalance",
+            json!([scene.wallets[3], "latest"]),
+        )
+        .send()
+        .await;
     assert_ne!(shown.body["result"], json!("0x21e19e0c9bab2400000"));
     // F6: the contracts of the bank are open to its people, and what rests on the loot is withheld with it.
     let read = async |to: Address| {
@@ -323,10 +438,25 @@ async fn hd28_hd38_honest_people_go_on_working() {
     };
     let zero = json!(Bytes::from(U256::ZERO.abi_encode()));
     assert_eq!(read(scene.boxes[1]).await.body["result"], zero);
-    let receipt = scene.sends(colleague, 5, scene.boxes[1], 0, keepCall { what: U256::from(7) }.abi_encode()).await;
-    assert_eq!((receipt, read(scene.boxes[1]).await.body["result"].clone()), (Value::Null, zero));
+    let receipt = scene
+        .sends(
+            colleague,
+            5,
+            scene.boxes[1],
+            0,
+            keepCall { what: U256::from(7) }.abi_encode(),
+        )
+        .await;
+    assert_eq!(
+        (receipt, read(scene.boxes[1]).await.body["result"].clone()),
+        (Value::Null, zero)
+    );
     assert_eq!(scene.violations().await, 1, "another one");
-    assert_eq!(world.store.read().list_suspensions().await.unwrap().len(), 1, "the thief alone");
+    assert_eq!(
+        world.store.read().list_suspensions().await.unwrap().len(),
+        1,
+        "the thief alone"
+    );
     // Cleared, all of it shows, and what was made is registered.
     let convicted = world.store.read().list_convictions().await.unwrap();
     world
@@ -336,8 +466,19 @@ async fn hd28_hd38_honest_people_go_on_working() {
             }
         })
         .await;
-    assert_eq!(read(scene.boxes[1]).await.body["result"], json!(Bytes::from(U256::from(7).abi_encode())));
-    assert_eq!(world.feed.pin().snapshot.contract(scene.children[1]).map(|made| made.org), Some(scene.bank));
+    assert_eq!(
+        read(scene.boxes[1]).await.body["result"],
+        json!(Bytes::from(U256::from(7).abi_encode()))
+    );
+    assert_eq!(
+        world
+            .feed
+            .pin()
+            .snapshot
+            .contract(scene.children[1])
+            .map(|made| made.org),
+        Some(scene.bank)
+    );
 }
 
 /// C6, HD14: what left the chain is withheld no more; what comes back is. What is withheld stands in the store.
@@ -346,29 +487,53 @@ async fn hd28_what_is_withheld_goes_by_the_chain() {
     let scene = robbed(0b0101).await;
     let world = &scene.chain.world;
     let shown = async |of: Address| {
-        let answer = world.ask(Some(&scene.colleague), "eth_getBalance", json!([of, "latest"])).send().await;
+        let answer = world
+            .ask(Some(&scene.colleague), "eth_getBalance", json!([of, "latest"]))
+            .send()
+            .await;
         answer.body["result"].clone()
     };
-    let (paid, rows) = (scene.wallets[2], async || world.store.read().list_withheld().await.unwrap().len());
+    let (paid, rows) = (scene.wallets[2], async || {
+        world.store.read().list_withheld().await.unwrap().len()
+    });
     let all = rows().await;
     assert!(all > 0);
-    assert_eq!((scene.held(paid).await, shown(paid).await), (json!("0x1"), json!("0x0")));
+    assert_eq!(
+        (scene.held(paid).await, shown(paid).await),
+        (json!("0x1"), json!("0x0"))
+    );
     let (before, raw) = &scene.before;
     assert_eq!(world.bare("evm_revert", json!([before])).await["result"], json!(true));
     world.anvil("anvil_dropAllTransactions", json!([])).await;
     world.anvil("anvil_mine", json!(["0x2", "0x7"])).await;
     world.node.refresh_head().await.unwrap();
-    assert_eq!((rows().await, scene.held(paid).await, shown(paid).await), (0, json!("0x0"), json!("0x0")));
+    assert_eq!(
+        (rows().await, scene.held(paid).await, shown(paid).await),
+        (0, json!("0x0"), json!("0x0"))
+    );
     // Paid by somebody else meanwhile.
     let (gift, _) = signed(&account(1), 0, Some(paid), 7, Bytes::new());
     world.bare("eth_sendRawTransaction", json!([gift])).await;
     world.mined(scene.block + 2).await;
     assert_eq!(shown(paid).await, json!("0x7"));
-    assert_eq!(world.bare("eth_sendRawTransaction", json!([raw])).await["result"], json!(scene.hash));
+    assert_eq!(
+        world.bare("eth_sendRawTransaction", json!([raw])).await["result"],
+        json!(scene.hash)
+    );
     world.mined(scene.block + 3).await;
-    assert_eq!((scene.held(paid).await, shown(paid).await), (json!("0x8"), json!("0x7")));
+    assert_eq!(
+        (scene.held(paid).await, shown(paid).await),
+        (json!("0x8"), json!("0x7"))
+    );
     assert_eq!(rows().await, all);
-    let receipt = world.ask(Some(&scene.chain.caller), "eth_getTransactionReceipt", json!([scene.hash])).send().await;
+    let receipt = world
+        .ask(
+            Some(&scene.chain.caller),
+            "eth_getTransactionReceipt",
+            json!([scene.hash]),
+        )
+        .send()
+        .await;
     assert_eq!(receipt.body["result"], Value::Null);
 }
 
@@ -386,18 +551,29 @@ async fn hd38_who_pays_a_wallet_is_not_framed_by_its_owner() {
     world.anvil("evm_setAutomine", json!([false])).await;
     let (raw, hash) = signed(&account(5), 0, Some(payee), 7, Bytes::new());
     world.clock.pass(2);
-    let answer = world.ask(Some(&scene.colleague), "eth_sendRawTransaction", json!([raw])).send().await;
+    let answer = world
+        .ask(Some(&scene.colleague), "eth_sendRawTransaction", json!([raw]))
+        .send()
+        .await;
     assert_eq!(answer.body["result"], json!(hash), "{}", answer.text);
-    world.anvil("anvil_setCode", json!([payee, format!("0xef0100{pocket:x}")])).await;
+    world
+        .anvil("anvil_setCode", json!([payee, format!("0xef0100{pocket:x}")]))
+        .await;
     let head = world.node.head().unwrap().number;
     world.anvil("evm_mine", json!([])).await;
     world.mined(head + 1).await;
-    assert_eq!(world.bare("eth_getTransactionReceipt", json!([hash])).await["result"]["status"], json!("0x1"));
+    assert_eq!(
+        world.bare("eth_getTransactionReceipt", json!([hash])).await["result"]["status"],
+        json!("0x1")
+    );
     let suspended = world.store.read().list_suspensions().await.unwrap();
     assert_eq!(suspended.len(), 1, "the thief alone");
     assert!(!world.feed.pin().snapshot.is_suspended(scene.colleague.id));
     // HD29: what the late code looked at is the payer's, so nobody is shown it.
     assert_eq!(scene.violations().await, 2, "the theft and this one");
-    let receipt = world.ask(Some(&scene.colleague), "eth_getTransactionReceipt", json!([hash])).send().await;
+    let receipt = world
+        .ask(Some(&scene.colleague), "eth_getTransactionReceipt", json!([hash]))
+        .send()
+        .await;
     assert_eq!(receipt.body["result"], Value::Null, "{}", receipt.text);
 }

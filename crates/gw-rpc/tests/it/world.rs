@@ -128,7 +128,10 @@ impl World {
         let (clock, uptime) = (Arc::new(TestClock::default()), Arc::new(TestUptime::default()));
         let entropy: Arc<dyn Entropy> = Arc::new(Seeded(AtomicU64::new(1)));
         let store = Store::open(StoreConfig {
-            location: Location::Sqlite { directory, file: "gateway.db".to_owned() },
+            location: Location::Sqlite {
+                directory,
+                file: "gateway.db".to_owned(),
+            },
             connections: 4,
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
             entropy: Arc::clone(&entropy),
@@ -137,8 +140,13 @@ impl World {
         .await
         .unwrap();
         store.migrate().await.unwrap();
-        let timing = FeedTiming { poll_alone: Duration::from_secs(3600), ..FeedTiming::default() };
-        let feed = Feed::start(&store, timing, Arc::clone(&uptime) as Arc<dyn Uptime>).await.unwrap();
+        let timing = FeedTiming {
+            poll_alone: Duration::from_secs(3600),
+            ..FeedTiming::default()
+        };
+        let feed = Feed::start(&store, timing, Arc::clone(&uptime) as Arc<dyn Uptime>)
+            .await
+            .unwrap();
         let journal = Options {
             dir: place.path().join("audit"),
             holder: "the test".to_owned(),
@@ -152,8 +160,15 @@ impl World {
         let (journal, _) = Journal::open(journal, Arc::clone(&clock) as Arc<dyn Clock>, Arc::clone(&entropy)).unwrap();
         let journal = Arc::new(journal);
         let hour = Duration::from_secs(3600);
-        let rarely = Upkeep { head: hour, probe: hour, ..Upkeep::default() };
-        let config = NodeConfig::new(url).unwrap().with_upkeep(rarely).with_group_keys(Arc::new(group_keys()));
+        let rarely = Upkeep {
+            head: hour,
+            probe: hour,
+            ..Upkeep::default()
+        };
+        let config = NodeConfig::new(url)
+            .unwrap()
+            .with_upkeep(rarely)
+            .with_group_keys(Arc::new(group_keys()));
         let config = config.with_answer_limits(limits);
         let node = Node::connect(&config).await.unwrap();
         let end = CancellationToken::new();
@@ -171,14 +186,33 @@ impl World {
         let app = router(state);
         let ids = AtomicU64::new(1);
         let url = url.to_owned();
-        Self { app, store, feed, node, journal, clock, uptime, sends, end, url, edge, extras, ids, _place: place }
+        Self {
+            app,
+            store,
+            feed,
+            node,
+            journal,
+            clock,
+            uptime,
+            sends,
+            end,
+            url,
+            edge,
+            extras,
+            ids,
+            _place: place,
+        }
     }
 
     /// The same world behind other switches.
     pub(crate) fn with(self, settings: RpcSettings) -> Self {
         let extras = Arc::clone(&settings.extras);
         let state = RpcState::new(Arc::clone(&self.edge), self.sends.clone(), settings, self.end.clone());
-        Self { app: router(state), extras, ..self }
+        Self {
+            app: router(state),
+            extras,
+            ..self
+        }
     }
 
     // ── policy ──
@@ -191,14 +225,24 @@ impl World {
     }
 
     pub(crate) async fn org(&self, slug: &str) -> OrgId {
-        let new = NewOrganization { slug: slug.to_owned(), name: slug.to_owned(), settings: Default::default() };
-        self.change(async |tx| tx.create_organization(new).await.unwrap().id).await
+        let new = NewOrganization {
+            slug: slug.to_owned(),
+            name: slug.to_owned(),
+            settings: Default::default(),
+        };
+        self.change(async |tx| tx.create_organization(new).await.unwrap().id)
+            .await
     }
 
     /// A user with KYC, the only member of a new group with these rights.
     pub(crate) async fn person(&self, name: &str, org: OrgId, methods: &[&str], claims: &[Claim]) -> Person {
         let name = ExternalId::new(&format!("did:test:{name}")).unwrap();
-        let user = NewUser { external_id: name.clone(), kyc: true, auth_tenant_id: None, groups: Vec::new() };
+        let user = NewUser {
+            external_id: name.clone(),
+            kyc: true,
+            auth_tenant_id: None,
+            groups: Vec::new(),
+        };
         let access = AccessInput {
             allowed_methods: methods.iter().map(|method| (*method).to_owned()).collect(),
             claims: claims.iter().copied().collect(),
@@ -209,14 +253,30 @@ impl World {
         let (id, group) = self
             .change(async |tx| {
                 let user = tx.create_user(user).await.unwrap().id;
-                let group = tx.create_group(NewGroup::plain(org, slug.clone(), slug)).await.unwrap().id;
+                let group = tx
+                    .create_group(NewGroup::plain(org, slug.clone(), slug))
+                    .await
+                    .unwrap()
+                    .id;
                 tx.set_access(group, access).await.unwrap();
-                tx.add_membership(NewMembership { user, group, expires_at: None }).await.unwrap();
+                tx.add_membership(NewMembership {
+                    user,
+                    group,
+                    expires_at: None,
+                })
+                .await
+                .unwrap();
                 (user, group)
             })
             .await;
         let (token, token_id) = self.log_in(&name);
-        Person { id, name, group, token, token_id }
+        Person {
+            id,
+            name,
+            group,
+            token,
+            token_id,
+        }
     }
 
     /// A fresh access token and its id.
@@ -268,11 +328,13 @@ impl World {
     /// Links an address that its owner proved.
     pub(crate) async fn link(&self, person: &Person, address: Address) {
         use gw_store::record::LinkProof;
-        self.change(async |tx| tx.link_address(person.id, address, LinkProof::Challenge).await.unwrap()).await;
+        self.change(async |tx| tx.link_address(person.id, address, LinkProof::Challenge).await.unwrap())
+            .await;
     }
 
     pub(crate) async fn update(&self, person: &Person, patch: UserPatch) {
-        self.change(async |tx| tx.update_user(person.id, patch).await.unwrap()).await;
+        self.change(async |tx| tx.update_user(person.id, patch).await.unwrap())
+            .await;
     }
 
     // ── asking ──
@@ -287,7 +349,12 @@ impl World {
     }
 
     pub(crate) fn raw(&self, body: impl Into<Body>) -> Ask<'_> {
-        Ask { world: self, request: Request::post("/rpc"), body: body.into(), path: None }
+        Ask {
+            world: self,
+            request: Request::post("/rpc"),
+            body: body.into(),
+            path: None,
+        }
     }
 
     /// The result of a call that must have one.
@@ -319,7 +386,9 @@ impl World {
             entries.extend(batch);
         }
         entries.sort_by_key(|entry| entry.lsn);
-        let contents = entries.iter().map(|entry| Entry::decode(&entry.bytes, &entry.openings).unwrap().content);
+        let contents = entries
+            .iter()
+            .map(|entry| Entry::decode(&entry.bytes, &entry.openings).unwrap().content);
         let record = |content| match content {
             Content::Record(record) => Some(record),
             Content::Genesis(_) => None,
@@ -382,7 +451,10 @@ impl World {
 
     /// One call to the node itself.
     pub(crate) async fn anvil(&self, method: &'static str, params: Value) {
-        let call = gw_evm::wire::UpstreamCall { method: method.into(), params: params.to_string() };
+        let call = gw_evm::wire::UpstreamCall {
+            method: method.into(),
+            params: params.to_string(),
+        };
         let answer = self.node.call(&call, gw_node::Budget::Fact).await.unwrap();
         assert!(matches!(answer, gw_node::Answer::Result(_)), "{method}");
     }
@@ -391,9 +463,19 @@ impl World {
     pub(crate) async fn bare(&self, method: &str, params: Value) -> Value {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
         let client = hyper_util::client::legacy::Client::builder(hyper_util::rt::TokioExecutor::new()).build_http();
-        let request =
-            Request::post(&self.url).header("content-type", "application/json").body(Body::from(body)).unwrap();
-        let answer = client.request(request).await.unwrap().into_body().collect().await.unwrap().to_bytes();
+        let request = Request::post(&self.url)
+            .header("content-type", "application/json")
+            .body(Body::from(body))
+            .unwrap();
+        let answer = client
+            .request(request)
+            .await
+            .unwrap()
+            .into_body()
+            .collect()
+            .await
+            .unwrap()
+            .to_bytes();
         serde_json::from_slice(&answer).unwrap()
     }
 
@@ -406,7 +488,10 @@ impl World {
 }
 
 fn edge(feed: &Feed, clock: &Arc<TestClock>, entropy: Arc<dyn Entropy>) -> Arc<Edge> {
-    let secrets = |text: &str| TokenSecrets { current: Secret::new(text), previous: Vec::new() };
+    let secrets = |text: &str| TokenSecrets {
+        current: Secret::new(text),
+        previous: Vec::new(),
+    };
     let pinned = feed.clone();
     Arc::new(Edge {
         tokens: TokenCodec::new(PAGE, &secrets("the access secret"), &secrets("the refresh secret")).unwrap(),
@@ -436,7 +521,10 @@ pub(crate) struct Ask<'a> {
 
 impl Ask<'_> {
     pub(crate) fn header(self, name: &str, value: &str) -> Self {
-        Self { request: self.request.header(name, value), ..self }
+        Self {
+            request: self.request.header(name, value),
+            ..self
+        }
     }
 
     pub(crate) fn by(self, person: &Person) -> Self {
@@ -448,7 +536,10 @@ impl Ask<'_> {
     }
 
     pub(crate) fn path(self, path: &str) -> Self {
-        Self { path: Some(path.to_owned()), ..self }
+        Self {
+            path: Some(path.to_owned()),
+            ..self
+        }
     }
 
     /// The answering future, which owns all it needs.
@@ -464,7 +555,9 @@ impl Ask<'_> {
             None => self.request,
         };
         let mut request = request.body(self.body).unwrap();
-        request.extensions_mut().insert(ConnectInfo(SocketAddr::from(([198, 51, 100, 1], 4711))));
+        request
+            .extensions_mut()
+            .insert(ConnectInfo(SocketAddr::from(([198, 51, 100, 1], 4711))));
         let app = self.world.app.clone();
         async move { app.oneshot(request).await.unwrap() }
     }
@@ -489,7 +582,12 @@ impl Answer {
         let body = body.collect().await.unwrap().to_bytes();
         let text = String::from_utf8(body.to_vec()).unwrap();
         let body = serde_json::from_str(&text).unwrap_or(Value::Null);
-        Self { status: parts.status.as_u16(), headers: parts.headers, text, body }
+        Self {
+            status: parts.status.as_u16(),
+            headers: parts.headers,
+            text,
+            body,
+        }
     }
 
     /// Status and code of an error.
@@ -499,7 +597,10 @@ impl Answer {
 
     #[track_caller]
     pub(crate) fn assert_denied(&self) {
-        assert_eq!((self.status, self.text.as_str()), (StatusCode::NOT_FOUND.as_u16(), DENIED));
+        assert_eq!(
+            (self.status, self.text.as_str()),
+            (StatusCode::NOT_FOUND.as_u16(), DENIED)
+        );
     }
 }
 
@@ -552,9 +653,15 @@ pub(crate) fn signed_with(by: &PrivateKeySigner, transaction: TxEip1559) -> (Str
 
 /// Bytecode and ABI of a contract in `contracts/artifacts`.
 pub(crate) fn artifact(name: &str) -> (Bytes, Value) {
-    let path = format!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../contracts/artifacts/{}.json"), name);
+    let path = format!(
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../contracts/artifacts/{}.json"),
+        name
+    );
     let artifact: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
-    (artifact["bytecode"].as_str().unwrap().parse().unwrap(), artifact["abi"].clone())
+    (
+        artifact["bytecode"].as_str().unwrap().parse().unwrap(),
+        artifact["abi"].clone(),
+    )
 }
 
 // ── time and chance ──

@@ -90,7 +90,10 @@ impl core::str::FromStr for Chains {
             "all" => Ok(Self::All),
             "access_logs" => Ok(Self::Of(Stream::Access)),
             "rbac_audit_log" => Ok(Self::Of(Stream::Admin)),
-            other => other.parse().map(Self::Of).map_err(|_| format!("there is no chain `{other}`")),
+            other => other
+                .parse()
+                .map(Self::Of)
+                .map_err(|_| format!("there is no chain `{other}`")),
         }
     }
 }
@@ -154,7 +157,11 @@ async fn verify(options: &Verify, config: &Config) -> Result<ExitCode, Fault> {
         look(&audit, &known, &pass, options).await
     };
     match timeout(options.timeout, work).await {
-        Ok(Ok(clean)) => Ok(if clean { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FINDING) }),
+        Ok(Ok(clean)) => Ok(if clean {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::from(EXIT_FINDING)
+        }),
         Ok(Err(error)) => Err(Fault::Unreadable(error)),
         Err(_) => {
             complain(format_args!("not finished within {} s", options.timeout.as_secs()));
@@ -164,7 +171,9 @@ async fn verify(options: &Verify, config: &Config) -> Result<ExitCode, Fault> {
 }
 
 async fn policy_store(ground: &Ground, config: &Config) -> anyhow::Result<Store> {
-    let store = ground.policy_store(config).context("the policy store cannot be opened")?;
+    let store = ground
+        .policy_store(config)
+        .context("the policy store cannot be opened")?;
     Store::open(store).await.context("the policy store cannot be opened")
 }
 
@@ -179,8 +188,13 @@ fn tell_foreign(database: &str, found: Vec<String>) -> bool {
 }
 
 async fn open(store: gw_store::StoreConfig) -> anyhow::Result<AuditStore> {
-    let audit = AuditStore::open(store).await.context("the audit store cannot be opened")?;
-    audit.check_schema().await.context("the audit store's schema is not this version's")?;
+    let audit = AuditStore::open(store)
+        .await
+        .context("the audit store cannot be opened")?;
+    audit
+        .check_schema()
+        .await
+        .context("the audit store's schema is not this version's")?;
     Ok(audit)
 }
 
@@ -194,10 +208,22 @@ fn known(options: &Verify, config: &Config) -> anyhow::Result<Known> {
         }
     };
     let keys = if options.public_key.is_empty() {
-        let previous = config.audit.previous_keys.iter().filter_map(|key| CheckpointPublicKey::from_bytes(key).ok());
-        [own_key(config)?].into_iter().chain(previous).chain(heads.keys()).collect()
+        let previous = config
+            .audit
+            .previous_keys
+            .iter()
+            .filter_map(|key| CheckpointPublicKey::from_bytes(key).ok());
+        [own_key(config)?]
+            .into_iter()
+            .chain(previous)
+            .chain(heads.keys())
+            .collect()
     } else {
-        options.public_key.iter().map(|path| read_key(path)).collect::<anyhow::Result<Vec<_>>>()?
+        options
+            .public_key
+            .iter()
+            .map(|path| read_key(path))
+            .collect::<anyhow::Result<Vec<_>>>()?
     };
     let mut notes = Vec::new();
     for path in &options.checkpoint {
@@ -205,7 +231,14 @@ fn known(options: &Verify, config: &Config) -> anyhow::Result<Known> {
     }
     // A journal that cannot be read vouches for nothing.
     let shard = gw_journal::shard_of(&config.audit.journal_dir).ok().flatten();
-    Ok(Known { keys, heads, notes, shard, numbers: Numbers::default(), is_policy_changed: false })
+    Ok(Known {
+        keys,
+        heads,
+        notes,
+        shard,
+        numbers: Numbers::default(),
+        is_policy_changed: false,
+    })
 }
 
 /// The public half of the key in use.
@@ -243,7 +276,9 @@ async fn look(audit: &AuditStore, known: &Known, pass: &Pass<'_>, options: &Veri
 
 /// One line per chain, and one for each re-anchoring.
 fn show(found: &ChainReport, format: Format) {
-    let ChainReport { chain, report, seed, .. } = found;
+    let ChainReport {
+        chain, report, seed, ..
+    } = found;
     let first = report.findings.first();
     let tail = report.head.map(|head| head.hash.to_string());
     let seed = (*seed != Hash::ZERO).then(|| seed.to_string());
@@ -251,9 +286,14 @@ fn show(found: &ChainReport, format: Format) {
         Format::Text => {
             let verdict = if first.is_none() { "OK" } else { "FAIL" };
             let (seed, tail) = (or_dash(seed), or_dash(tail));
-            say(format_args!("{verdict} {chain} scanned={} seed={seed} tail={tail}", report.scanned));
+            say(format_args!(
+                "{verdict} {chain} scanned={} seed={seed} tail={tail}",
+                report.scanned
+            ));
             if let Some(first) = first {
-                let count = u64::try_from(report.findings.len()).unwrap_or(u64::MAX).saturating_add(report.omitted);
+                let count = u64::try_from(report.findings.len())
+                    .unwrap_or(u64::MAX)
+                    .saturating_add(report.omitted);
                 say(format_args!(
                     " findings={count} first={} id={} time={} stored={} expected={}",
                     first.kind,

@@ -41,7 +41,11 @@ pub(super) async fn run(config: Config) -> Result<ExitCode, Fault> {
         Err(fault) => report.line("humanity credential", Err(anyhow!("{fault}"))),
     }
     report.line("node", a_node(&config).await);
-    Ok(if report.findings == 0 { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FINDING) })
+    Ok(if report.findings == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(EXIT_FINDING)
+    })
 }
 
 struct Report {
@@ -96,7 +100,13 @@ fn writable(directory: &Path) -> anyhow::Result<()> {
 }
 
 async fn policy_store(ground: &Ground, config: &Config) -> anyhow::Result<String> {
-    let checked = async { Store::open(ground.policy_store(config)?).await?.check_schema().await.map_err(Into::into) };
+    let checked = async {
+        Store::open(ground.policy_store(config)?)
+            .await?
+            .check_schema()
+            .await
+            .map_err(Into::into)
+    };
     schema(config, checked.await)
 }
 
@@ -118,7 +128,9 @@ async fn audit_store(ground: &Ground, config: &Config) -> anyhow::Result<String>
         Some(key) => {
             let key = signing_key(key.expose()).context("the checkpoint key cannot be read")?;
             let key = CheckpointPublicKey::from_bytes(&key.verifying_key().to_bytes())?;
-            let heads = read_heads(&config.audit.journal_dir).unwrap_or_default().unwrap_or_default();
+            let heads = read_heads(&config.audit.journal_dir)
+                .unwrap_or_default()
+                .unwrap_or_default();
             let keys: Vec<_> = heads.keys().chain([key]).collect();
             // What the journal of a stopped service would seal again is not known here.
             journal::nothing_is_missing(&audit, &heads, &[], &keys, |_| 0).await?;
@@ -131,7 +143,9 @@ async fn audit_store(ground: &Ground, config: &Config) -> anyhow::Result<String>
 /// Spec/70 rules 23 to 25: what is pruned, and by whom.
 async fn retention(ground: &Ground, config: &Config) -> anyhow::Result<String> {
     let opened = async { Ok::<_, anyhow::Error>(AuditStore::open(ground.audit_store(config)?).await?) };
-    let Ok(audit) = opened.await else { return Ok("nothing to prune yet".to_owned()) };
+    let Ok(audit) = opened.await else {
+        return Ok("nothing to prune yet".to_owned());
+    };
     if audit.check_schema().await.is_err() {
         return Ok("nothing to prune yet".to_owned());
     }
@@ -139,7 +153,9 @@ async fn retention(ground: &Ground, config: &Config) -> anyhow::Result<String> {
         AuditAdmin::Own => Ok("old entries are pruned".to_owned()),
         AuditAdmin::Missing => Ok(NOTHING_IS_PRUNED.to_owned()),
         AuditAdmin::Other(admin) => {
-            let admin = AuditStore::open(*admin).await.context("AUDIT_ADMIN_DATABASE_URL cannot be used")?;
+            let admin = AuditStore::open(*admin)
+                .await
+                .context("AUDIT_ADMIN_DATABASE_URL cannot be used")?;
             if !admin.may_rewrite().await.context("its privileges cannot be read")? {
                 bail!("AUDIT_ADMIN_DATABASE_URL: its role may not delete entries, so nothing is pruned");
             }
@@ -152,18 +168,22 @@ async fn retention(ground: &Ground, config: &Config) -> anyhow::Result<String> {
 fn schema(config: &Config, checked: anyhow::Result<()>) -> anyhow::Result<String> {
     match schema_state(checked).map_err(|fault| anyhow!("{fault}"))? {
         None => Ok("reachable, the schema is up to date".to_owned()),
-        Some(state) if config.store.migrate == Migrate::Auto => {
-            Ok(format!("the schema is {state}; the next start brings it up to date (MIGRATE=auto)"))
-        }
+        Some(state) if config.store.migrate == Migrate::Auto => Ok(format!(
+            "the schema is {state}; the next start brings it up to date (MIGRATE=auto)"
+        )),
         Some(state) => bail!("the schema is {state}, and MIGRATE=off: run `ledger-gateway migrate apply`"),
     }
 }
 
 /// G1: whoever's key cannot be decrypted is refused.
 async fn group_keys(ground: &Ground, config: &Config) -> anyhow::Result<String> {
-    let Some(key) = Secrets::find_key_encryption(config)? else { return Ok("none yet".to_owned()) };
+    let Some(key) = Secrets::find_key_encryption(config)? else {
+        return Ok("none yet".to_owned());
+    };
     let opened = async { Ok::<_, anyhow::Error>(Store::open(ground.policy_store(config)?).await?) };
-    let Ok(store) = opened.await else { return Ok("none yet".to_owned()) };
+    let Ok(store) = opened.await else {
+        return Ok("none yet".to_owned());
+    };
     if store.check_schema().await.is_err() {
         return Ok("none yet".to_owned());
     }
@@ -172,11 +192,17 @@ async fn group_keys(ground: &Ground, config: &Config) -> anyhow::Result<String> 
     let named = |groups: Vec<GroupId>| groups.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let unreadable = node::unreadable_keys(&cipher, &snapshot);
     if !unreadable.is_empty() {
-        bail!("RPC_API_KEY_ENCRYPTION_KEY does not decrypt those of: {}", named(unreadable));
+        bail!(
+            "RPC_API_KEY_ENCRYPTION_KEY does not decrypt those of: {}",
+            named(unreadable)
+        );
     }
     let outdated = node::outdated_keys(&cipher, &snapshot);
     if !outdated.is_empty() {
-        return Ok(format!("can be decrypted; RPC_API_KEY_ENCRYPTION_KEY_PREVIOUS is needed for: {}", named(outdated)));
+        return Ok(format!(
+            "can be decrypted; RPC_API_KEY_ENCRYPTION_KEY_PREVIOUS is needed for: {}",
+            named(outdated)
+        ));
     }
     Ok("can be decrypted".to_owned())
 }
@@ -195,12 +221,22 @@ fn journal_directory(config: &Config) -> anyhow::Result<String> {
 async fn a_node(config: &Config) -> anyhow::Result<String> {
     let node = node::connect(config, None).await?;
     let head = node.head().context("it has no head")?;
-    let tracing = node.trace_form().context("it gives no traces: calls and sends would be refused")?;
+    let tracing = node
+        .trace_form()
+        .context("it gives no traces: calls and sends would be refused")?;
     let nodes = node.statuses();
     let well = nodes.iter().filter(|status| status.state == NodeState::Up).count();
     if well < nodes.len() {
         bail!("only {well} of {} nodes can be used", nodes.len());
     }
-    let all = if well > 1 { format!("; all {well} nodes can be used") } else { String::new() };
-    Ok(format!("chain {}, block {}, traces ({tracing:?}){all}", node.chain_id(), head.number))
+    let all = if well > 1 {
+        format!("; all {well} nodes can be used")
+    } else {
+        String::new()
+    };
+    Ok(format!(
+        "chain {}, block {}, traces ({tracing:?}){all}",
+        node.chain_id(),
+        head.number
+    ))
 }

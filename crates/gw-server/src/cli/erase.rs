@@ -67,9 +67,16 @@ pub(super) async fn run(options: Erase, config: Config) -> Result<ExitCode, Faul
 /// Reads only and takes no lock, so it runs beside the service.
 async fn dry_run(options: &Erase, config: &Config) -> anyhow::Result<ExitCode> {
     let ground = Ground::read_only(config);
-    let store = Store::open(ground.policy_store(config)?).await.context("the policy store cannot be opened")?;
-    let audit = AuditStore::open(ground.audit_store(config)?).await.context("the audit store cannot be opened")?;
-    audit.check_schema().await.context("the audit store's schema is not this version's")?;
+    let store = Store::open(ground.policy_store(config)?)
+        .await
+        .context("the policy store cannot be opened")?;
+    let audit = AuditStore::open(ground.audit_store(config)?)
+        .await
+        .context("the audit store cannot be opened")?;
+    audit
+        .check_schema()
+        .await
+        .context("the audit store's schema is not this version's")?;
     let holds = holds(&audit, &store).await?;
     show(&audit.plan_erasure(&options.external_id, &holds).await?);
     say("nothing was changed; `--confirm` erases\n");
@@ -96,23 +103,33 @@ async fn erase(options: &Erase, config: &Config, ground: &Ground) -> anyhow::Res
     }
     let sealed_before = audit.last_id().await?;
     let records = records(&plan, &options.reason);
-    let mut tx = store.begin(&Actor::named(format!("system:cli:{}", options.actor))).await?;
+    let mut tx = store
+        .begin(&Actor::named(format!("system:cli:{}", options.actor)))
+        .await?;
     records.iter().for_each(|record| tx.note_erasure(record));
-    tx.commit().await.context("the record of the erasure was not written, so nothing was erased")?;
+    tx.commit()
+        .await
+        .context("the record of the erasure was not written, so nothing was erased")?;
     // Beside a running service the record is sealed first, so that no verification meets a value that is gone without a
     // word. On a file there is none beside this command: the next start seals it.
     if config.audit.url.is_some() && !sealed(&audit, &records, sealed_before).await? {
         complain("the record is written and waits to be sealed: start the service, then run this command again");
         return Ok(ExitCode::from(EXIT_INCOMPLETE));
     }
-    let count = admin.erase(who, &plan).await.context("not everything is erased: run this command again")?;
+    let count = admin
+        .erase(who, &plan)
+        .await
+        .context("not everything is erased: run this command again")?;
     say(format_args!("{count} entries erased\n"));
     Ok(ExitCode::SUCCESS)
 }
 
 /// What must be kept by the table of holds, or by the log.
 async fn holds(audit: &AuditStore, store: &Store) -> anyhow::Result<Holds> {
-    let known = audit.known_holds(store).await.context("the legal holds cannot be read")?;
+    let known = audit
+        .known_holds(store)
+        .await
+        .context("the legal holds cannot be read")?;
     for hold in &known.changed {
         complain(format_args!(
             "legal hold {hold} was placed and not lifted, and `legal_holds` of the policy database does not have it so: somebody \
@@ -127,7 +144,10 @@ fn records(plan: &ErasurePlan, reason: &str) -> Vec<ErasureRecord> {
     for (chain, seq) in &plan.entries {
         chains.entry(*chain).or_default().push(*seq);
     }
-    chains.into_iter().flat_map(|(chain, seqs)| ErasureRecord::of(chain, seqs, reason)).collect()
+    chains
+        .into_iter()
+        .flat_map(|(chain, seqs)| ErasureRecord::of(chain, seqs, reason))
+        .collect()
 }
 
 /// Waits until a running service has sealed the records.
@@ -151,15 +171,24 @@ fn show(plan: &ErasurePlan) {
         *chains.entry(*chain).or_default() += 1;
     }
     for (chain, count) in chains {
-        say(format_args!("{}/{}: {count} entries hold personal values\n", chain.stream, chain.shard));
+        say(format_args!(
+            "{}/{}: {count} entries hold personal values\n",
+            chain.stream, chain.shard
+        ));
     }
     if plan.entries.is_empty() {
         say("nothing to erase\n");
     }
     if plan.held > 0 {
-        say(format_args!("{} entries stay as they are: a legal hold keeps them\n", plan.held));
+        say(format_args!(
+            "{} entries stay as they are: a legal hold keeps them\n",
+            plan.held
+        ));
     }
     if plan.unreadable > 0 {
-        say(format_args!("{} entries cannot be read and stay: run `audit verify`\n", plan.unreadable));
+        say(format_args!(
+            "{} entries cannot be read and stay: run `audit verify`\n",
+            plan.unreadable
+        ));
     }
 }

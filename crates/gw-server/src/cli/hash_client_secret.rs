@@ -22,7 +22,10 @@ pub(super) fn run(client_id: &str) -> Result<ExitCode, Fault> {
         (hex::encode(bytes), true)
     } else {
         let mut text = String::new();
-        std::io::stdin().take(4096).read_to_string(&mut text).context("the secret cannot be read")?;
+        std::io::stdin()
+            .take(4096)
+            .read_to_string(&mut text)
+            .context("the secret cannot be read")?;
         (text.trim_end_matches(['\r', '\n']).to_owned(), false)
     };
     let mut salt = [0u8; 16];
@@ -37,10 +40,14 @@ pub(super) fn run(client_id: &str) -> Result<ExitCode, Fault> {
 
 fn entry(client_id: &str, secret: &str, salt: [u8; 16], cost: u32) -> anyhow::Result<String> {
     if secret.is_empty() {
-        return Err(anyhow!("no secret: give one on standard input, or run this at a terminal to have one made"));
+        return Err(anyhow!(
+            "no secret: give one on standard input, or run this at a terminal to have one made"
+        ));
     }
     if secret.len() > LONGEST {
-        return Err(anyhow!("the secret is longer than the {LONGEST} bytes that bcrypt looks at"));
+        return Err(anyhow!(
+            "the secret is longer than the {LONGEST} bytes that bcrypt looks at"
+        ));
     }
     let hash = bcrypt::hash_with_salt(secret, cost, salt).map_err(|_| anyhow!("the secret cannot be hashed"))?;
     let entry = format!("{client_id}:{}", hash.format_for_version(bcrypt::Version::TwoB));

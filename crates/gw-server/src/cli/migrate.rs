@@ -39,10 +39,25 @@ pub(super) async fn run(command: Command, config: Config) -> Result<ExitCode, Fa
 /// Reads only and takes no lock, so it runs beside the service.
 async fn status(config: &Config) -> Result<ExitCode, Fault> {
     let ground = Ground::read_only(config);
-    let policy = async { Store::open(ground.policy_store(config)?).await?.check_schema().await.map_err(Into::into) };
-    let audit = async { AuditStore::open(ground.audit_store(config)?).await?.check_schema().await.map_err(Into::into) };
+    let policy = async {
+        Store::open(ground.policy_store(config)?)
+            .await?
+            .check_schema()
+            .await
+            .map_err(Into::into)
+    };
+    let audit = async {
+        AuditStore::open(ground.audit_store(config)?)
+            .await?
+            .check_schema()
+            .await
+            .map_err(Into::into)
+    };
     let mut code = ExitCode::SUCCESS;
-    for (store, state) in [("policy store", schema_state(policy.await)?), ("audit store", schema_state(audit.await)?)] {
+    for (store, state) in [
+        ("policy store", schema_state(policy.await)?),
+        ("audit store", schema_state(audit.await)?),
+    ] {
         match state {
             None => say(format_args!("{store}: the schema is up to date\n")),
             Some(state) => {

@@ -28,7 +28,10 @@ pub(super) fn run(command: &Salvage, config: &Config) -> Result<ExitCode, Fault>
     let salvage = gw_journal::Salvage::inspect(&dir, &journal::holder()).map_err(fault)?;
     let findings = salvage.findings();
     let Some(refusal) = salvage.refusal() else {
-        say(format_args!("OK `{}`: the journal opens, there is nothing to salvage\n", dir.display()));
+        say(format_args!(
+            "OK `{}`: the journal opens, there is nothing to salvage\n",
+            dir.display()
+        ));
         return Ok(ExitCode::SUCCESS);
     };
     say(format_args!("DAMAGED {refusal}\n{}", describe(findings)));
@@ -40,14 +43,24 @@ pub(super) fn run(command: &Salvage, config: &Config) -> Result<ExitCode, Fault>
     let key = stores::checkpoint_key(config)
         .and_then(|key| key.context("there is no checkpoint key yet: set AUDIT_CHECKPOINT_KEY"))
         .map_err(Fault::Unreadable)?;
-    let options = Options { dir, ..journal::options(config, &key)? };
+    let options = Options {
+        dir,
+        ..journal::options(config, &key)?
+    };
     let ground = stores::Ground::read_only(config);
     let salvaged = salvage.confirm(options, ground.clock, ground.entropy).map_err(fault)?;
-    say(format_args!("SALVAGED {} records go on in shard {}\n", salvaged.records, salvaged.shard));
+    say(format_args!(
+        "SALVAGED {} records go on in shard {}\n",
+        salvaged.records, salvaged.shard
+    ));
     for path in salvaged.aside {
         say(format_args!("  the damaged files are in `{}`\n", path.display()));
     }
-    Ok(if lost == 0 { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FINDING) })
+    Ok(if lost == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(EXIT_FINDING)
+    })
 }
 
 fn fault(error: OpenError) -> Fault {
@@ -78,17 +91,35 @@ fn describe(findings: &Findings) -> String {
         ));
     }
     for segment in &findings.segments {
-        let damage = segment.damaged_at.map(|at| format!(", damaged at byte {at}")).unwrap_or_default();
-        line(format_args!("segment `{}`: {} whole records{damage}", segment.path.display(), segment.records));
+        let damage = segment
+            .damaged_at
+            .map(|at| format!(", damaged at byte {at}"))
+            .unwrap_or_default();
+        line(format_args!(
+            "segment `{}`: {} whole records{damage}",
+            segment.path.display(),
+            segment.records
+        ));
     }
-    for StreamState { stream, records, sealed, unsealed, missing, lost, broken } in &findings.streams {
+    for StreamState {
+        stream,
+        records,
+        sealed,
+        unsealed,
+        missing,
+        lost,
+        broken,
+    } in &findings.streams
+    {
         line(format_args!(
             "stream {stream}: {records} whole, {sealed} sealed, {unsealed} to go on with, missing {}, lost {}",
             ranges(missing),
             ranges(lost)
         ));
         for seq in broken {
-            line(format_args!("stream {stream}: entry {seq} does not follow the one before; one of them was changed"));
+            line(format_args!(
+                "stream {stream}: entry {seq} does not follow the one before; one of them was changed"
+            ));
         }
     }
     line(format_args!("open sends: {}", findings.open_intents));
@@ -97,6 +128,13 @@ fn describe(findings: &Findings) -> String {
 
 /// Ranges end before their second number.
 fn ranges(ranges: &[Range<u64>]) -> String {
-    let texts: Vec<_> = ranges.iter().map(|range| format!("{}..{}", range.start, range.end)).collect();
-    if texts.is_empty() { "none".to_owned() } else { texts.join(" ") }
+    let texts: Vec<_> = ranges
+        .iter()
+        .map(|range| format!("{}..{}", range.start, range.end))
+        .collect();
+    if texts.is_empty() {
+        "none".to_owned()
+    } else {
+        texts.join(" ")
+    }
 }

@@ -22,7 +22,10 @@ pub trait Word: Copy + 'static {
 
     /// The value a word stands for.
     fn of(text: &str) -> Option<Self> {
-        Self::WORDS.iter().find(|(word, _)| *word == text).map(|(_, value)| *value)
+        Self::WORDS
+            .iter()
+            .find(|(word, _)| *word == text)
+            .map(|(_, value)| *value)
     }
 }
 
@@ -57,33 +60,52 @@ macro_rules! words_of {
 pub(super) use {words, words_of};
 
 /// `true` or `false`; nothing else, so that `ture` cannot switch a protection off.
-pub static BOOL: Kind<bool> = Kind { rule: "`true` or `false`", parse: |text| text.parse().ok() };
+pub static BOOL: Kind<bool> = Kind {
+    rule: "`true` or `false`",
+    parse: |text| text.parse().ok(),
+};
 
 /// A TCP port.
-pub static PORT: Kind<u16> = Kind { rule: "a port from 1 to 65535", parse: |text| number(text, 1, u16::MAX) };
+pub static PORT: Kind<u16> = Kind {
+    rule: "a port from 1 to 65535",
+    parse: |text| number(text, 1, u16::MAX),
+};
 
 /// An IP address to listen on.
-pub static ADDRESS: Kind<IpAddr> = Kind { rule: "an IP address", parse: |text| text.parse().ok() };
+pub static ADDRESS: Kind<IpAddr> = Kind {
+    rule: "an IP address",
+    parse: |text| text.parse().ok(),
+};
 
 /// An IP address and port to listen on.
-pub static SOCKET: Kind<SocketAddr> =
-    Kind { rule: "an IP address and port such as `127.0.0.1:9090`", parse: |text| text.parse().ok() };
+pub static SOCKET: Kind<SocketAddr> = Kind {
+    rule: "an IP address and port such as `127.0.0.1:9090`",
+    parse: |text| text.parse().ok(),
+};
 
 /// Networks whose peers are trusted for something.
-pub static NETWORKS: Kind<Vec<IpNet>> =
-    Kind { rule: "a comma-separated list of networks such as `10.0.0.0/8` or single addresses", parse: networks };
+pub static NETWORKS: Kind<Vec<IpNet>> = Kind {
+    rule: "a comma-separated list of networks such as `10.0.0.0/8` or single addresses",
+    parse: networks,
+};
 
 /// Any text that is not empty.
-pub static PATH: Kind<PathBuf> =
-    Kind { rule: "a path", parse: |text| (!text.contains('\0')).then(|| PathBuf::from(text)) };
+pub static PATH: Kind<PathBuf> = Kind {
+    rule: "a path",
+    parse: |text| (!text.contains('\0')).then(|| PathBuf::from(text)),
+};
 
 /// A secret of any form; weakness is judged by a rule.
-pub static SECRET: Kind<Secret> =
-    Kind { rule: "a text without white space at its ends", parse: |text| secret(text).map(Secret::new) };
+pub static SECRET: Kind<Secret> = Kind {
+    rule: "a text without white space at its ends",
+    parse: |text| secret(text).map(Secret::new),
+};
 
 /// Secrets that are still accepted but no longer used.
-pub static SECRETS: Kind<Vec<Secret>> =
-    Kind { rule: "a comma-separated list of secrets", parse: |text| list(text, |one| secret(one).map(Secret::new)) };
+pub static SECRETS: Kind<Vec<Secret>> = Kind {
+    rule: "a comma-separated list of secrets",
+    parse: |text| list(text, |one| secret(one).map(Secret::new)),
+};
 
 /// 32 bytes as hex digits.
 pub static KEY_256: Kind<Secret> = Kind {
@@ -113,15 +135,20 @@ pub static CACHE: Kind<Secret> = Kind {
     parse: |text| {
         let url = Url::parse(text).ok()?;
         let scheme = url.scheme();
-        let server = scheme.strip_suffix("-cluster").or(scheme.strip_suffix("-sentinel")).unwrap_or(scheme);
+        let server = scheme
+            .strip_suffix("-cluster")
+            .or(scheme.strip_suffix("-sentinel"))
+            .unwrap_or(scheme);
         let known = matches!(server, "redis" | "rediss" | "valkey" | "valkeys") && url.has_host();
         known.then(|| Secret::new(text))
     },
 };
 
 /// A web address without credentials, query or fragment.
-pub static WEB: Kind<Url> =
-    Kind { rule: "an `http://` or `https://` address without credentials, query or fragment", parse: web };
+pub static WEB: Kind<Url> = Kind {
+    rule: "an `http://` or `https://` address without credentials, query or fragment",
+    parse: web,
+};
 
 /// Public keys that signed checkpoints before the one in use.
 pub static PUBLIC_KEYS: Kind<Vec<[u8; 32]>> = Kind {
@@ -148,12 +175,16 @@ pub static ORIGINS: Kind<Vec<ListedOrigin>> = Kind {
 };
 
 /// An identity of this service.
-pub static DID: Kind<ExternalId> =
-    Kind { rule: "a DID", parse: |text| ExternalId::new(text).ok().filter(ExternalId::is_did) };
+pub static DID: Kind<ExternalId> = Kind {
+    rule: "a DID",
+    parse: |text| ExternalId::new(text).ok().filter(ExternalId::is_did),
+};
 
 /// A word as it stands in a token, such as a client id, an audience or a role.
-pub static TOKEN_WORD: Kind<String> =
-    Kind { rule: "a text of visible characters without commas", parse: |text| token_word(text).map(str::to_owned) };
+pub static TOKEN_WORD: Kind<String> = Kind {
+    rule: "a text of visible characters without commas",
+    parse: |text| token_word(text).map(str::to_owned),
+};
 
 /// Several of them.
 pub static TOKEN_WORDS: Kind<Vec<String>> = Kind {
@@ -162,7 +193,10 @@ pub static TOKEN_WORDS: Kind<Vec<String>> = Kind {
 };
 
 /// A contract.
-pub static CONTRACT: Kind<Address> = Kind { rule: "`0x` and 40 hexadecimal digits", parse: contract };
+pub static CONTRACT: Kind<Address> = Kind {
+    rule: "`0x` and 40 hexadecimal digits",
+    parse: contract,
+};
 
 /// Identity networks beside those with variables of their own. Node addresses may hold keys.
 pub static RESOLVERS: Kind<Vec<ResolverConfig>> = Kind {
@@ -171,8 +205,10 @@ pub static RESOLVERS: Kind<Vec<ResolverConfig>> = Kind {
 };
 
 /// Identities, separated by commas.
-pub static DIDS: Kind<Vec<ExternalId>> =
-    Kind { rule: "a comma-separated list of DIDs", parse: |text| list(text, |one| (DID.parse)(one)) };
+pub static DIDS: Kind<Vec<ExternalId>> = Kind {
+    rule: "a comma-separated list of DIDs",
+    parse: |text| list(text, |one| (DID.parse)(one)),
+};
 
 /// Circuits of login proofs.
 pub static AUTH_CIRCUITS: Kind<Vec<Circuit>> = Kind {
@@ -196,12 +232,17 @@ pub static HEADER: Kind<http::HeaderName> = Kind {
 };
 
 /// So many a minute, or no limit.
-pub static RATE: Kind<Rate> = Kind { rule: "`off`, or a number per minute such as `10/min`", parse: Rate::parse };
+pub static RATE: Kind<Rate> = Kind {
+    rule: "`off`, or a number per minute such as `10/min`",
+    parse: Rate::parse,
+};
 
 /// The address of a document.
 pub fn document(text: &str) -> Option<String> {
     let known = text.strip_prefix("https://").or_else(|| text.strip_prefix("ipfs://"));
-    known.filter(|rest| !rest.is_empty() && !rest.contains(char::is_whitespace)).map(|_| text.to_owned())
+    known
+        .filter(|rest| !rest.is_empty() && !rest.contains(char::is_whitespace))
+        .map(|_| text.to_owned())
 }
 
 /// 32 bytes as hex digits.
@@ -245,7 +286,9 @@ impl Rate {
             return Some(Self::Off);
         }
         let events = text.strip_suffix("/min")?;
-        number(events, 1, 1_000_000).and_then(NonZeroU32::new).map(Self::PerMinute)
+        number(events, 1, 1_000_000)
+            .and_then(NonZeroU32::new)
+            .map(Self::PerMinute)
     }
 
     /// The limit, where there is one.
@@ -260,7 +303,9 @@ impl Rate {
 /// A whole number in a range; no sign, no separators.
 pub fn number<T: FromStr + PartialOrd>(text: &str, least: T, most: T) -> Option<T> {
     let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    text.parse::<T>().ok().filter(|value| digits && *value >= least && *value <= most)
+    text.parse::<T>()
+        .ok()
+        .filter(|value| digits && *value >= least && *value <= most)
 }
 
 /// A span such as `300` (seconds), `90s`, `5m`, `1h30m`, `7d`, between two bounds in seconds.
@@ -311,7 +356,9 @@ pub fn size(text: &str, least: u64) -> Option<u64> {
         "TiB" => 1 << 40,
         _ => return None,
     };
-    number(digits, 0, u64::MAX)?.checked_mul(factor).filter(|bytes| *bytes >= least)
+    number(digits, 0, u64::MAX)?
+        .checked_mul(factor)
+        .filter(|bytes| *bytes >= least)
 }
 
 /// The seed of an Ed25519 key text.
@@ -347,7 +394,9 @@ fn list<T>(text: &str, one: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
 }
 
 fn contract(text: &str) -> Option<Address> {
-    text.strip_prefix("0x").filter(|digits| digits.len() == 40).and_then(|digits| digits.parse().ok())
+    text.strip_prefix("0x")
+        .filter(|digits| digits.len() == 40)
+        .and_then(|digits| digits.parse().ok())
 }
 
 /// `polygon:amoy=0x…@https://node.example/key;https://other.example`.
@@ -364,7 +413,11 @@ fn resolver(text: &str) -> Option<ResolverConfig> {
 }
 
 fn networks(text: &str) -> Option<Vec<IpNet>> {
-    list(text, |item| item.parse::<IpNet>().ok().or_else(|| item.parse::<IpAddr>().ok().map(IpNet::from)))
+    list(text, |item| {
+        item.parse::<IpNet>()
+            .ok()
+            .or_else(|| item.parse::<IpAddr>().ok().map(IpNet::from))
+    })
 }
 
 fn is_web(url: &Url) -> bool {
@@ -372,7 +425,9 @@ fn is_web(url: &Url) -> bool {
 }
 
 fn web(text: &str) -> Option<Url> {
-    Url::parse(text).ok().filter(|url| is_web(url) && url.query().is_none() && url.fragment().is_none())
+    Url::parse(text)
+        .ok()
+        .filter(|url| is_web(url) && url.query().is_none() && url.fragment().is_none())
 }
 
 #[cfg(test)]
@@ -381,10 +436,28 @@ mod tests {
 
     #[test]
     fn spans_have_units_and_bounds() {
-        for (text, seconds) in [("300", 300), ("90s", 90), ("5m", 300), ("1h30m", 5400), ("7d", 604_800), ("0", 0)] {
+        for (text, seconds) in [
+            ("300", 300),
+            ("90s", 90),
+            ("5m", 300),
+            ("1h30m", 5400),
+            ("7d", 604_800),
+            ("0", 0),
+        ] {
             assert_eq!(span(text, 0, u64::MAX), Some(Duration::from_secs(seconds)), "{text}");
         }
-        for text in ["", "5", "m", "5x", "-5s", "5 m", "1.5h", "s5", "99999999999999999999s", "300000000000000000d"] {
+        for text in [
+            "",
+            "5",
+            "m",
+            "5x",
+            "-5s",
+            "5 m",
+            "1.5h",
+            "s5",
+            "99999999999999999999s",
+            "300000000000000000d",
+        ] {
             assert_eq!(span(text, 10, 1_000_000), None, "{text}");
         }
         assert_eq!(span("500ms", 0, 1), Some(Duration::from_millis(500)));
@@ -403,9 +476,14 @@ mod tests {
     #[test]
     fn addresses_carry_no_credentials() {
         assert!(web("https://gateway.example/base").is_some());
-        for text in
-            ["https://u:p@gateway.example", "ftp://x", "localhost:8080", "https://x/?q", "https://x/#f", "https://"]
-        {
+        for text in [
+            "https://u:p@gateway.example",
+            "ftp://x",
+            "localhost:8080",
+            "https://x/?q",
+            "https://x/#f",
+            "https://",
+        ] {
             assert!(web(text).is_none(), "{text}");
         }
         assert!((UPSTREAM.parse)("https://node.example/v3/key?x=1").is_some());
@@ -415,7 +493,10 @@ mod tests {
     #[test]
     fn origins_have_no_path() {
         let one = ListedOrigin::One(Origin::of("https://a.example").unwrap());
-        assert_eq!((ORIGINS.parse)("https://a.example, *"), Some(vec![one, ListedOrigin::Any]));
+        assert_eq!(
+            (ORIGINS.parse)("https://a.example, *"),
+            Some(vec![one, ListedOrigin::Any])
+        );
         assert_eq!((ORIGINS.parse)("https://a.example/x"), None);
         assert_eq!((ORIGINS.parse)("null"), None);
     }
@@ -423,8 +504,14 @@ mod tests {
     #[test]
     fn di5_further_networks_have_a_contract_and_nodes() {
         let contract = "0x3C9acB2205Aa72A05F6D77d708b5Cf85FCa3a896";
-        let row = resolver(&format!("polygon:amoy={contract}@https://node.example/k=1;http://127.0.0.1:1")).unwrap();
-        assert_eq!((row.name.as_str(), row.network.chain_id, row.nodes.len()), ("polygon:amoy", 80002, 2));
+        let row = resolver(&format!(
+            "polygon:amoy={contract}@https://node.example/k=1;http://127.0.0.1:1"
+        ))
+        .unwrap();
+        assert_eq!(
+            (row.name.as_str(), row.network.chain_id, row.nodes.len()),
+            ("polygon:amoy", 80002, 2)
+        );
         assert_eq!(row.contract.to_string(), contract);
         for text in [
             String::new(),

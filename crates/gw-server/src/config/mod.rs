@@ -479,13 +479,17 @@ impl Config {
             },
             audit: Audit {
                 url: rules::audit_url(from),
-                journal_dir: from.get(&var::AUDIT_BUFFER_DIR).unwrap_or_else(|| data_dir.join("audit")),
+                journal_dir: from
+                    .get(&var::AUDIT_BUFFER_DIR)
+                    .unwrap_or_else(|| data_dir.join("audit")),
                 journal_max_bytes: need(from, &var::AUDIT_BUFFER_MAX_BYTES)?,
                 full_policy: need(from, &var::AUDIT_FULL_POLICY)?,
                 durability: need(from, &var::AUDIT_DURABILITY)?,
                 checkpoint_key: from.get(&var::AUDIT_CHECKPOINT_KEY),
                 checkpoint_interval: need(from, &var::AUDIT_CHECKPOINT_INTERVAL)?,
-                previous_keys: from.get(&var::AUDIT_CHECKPOINT_PUBLIC_KEYS_PREVIOUS).unwrap_or_default(),
+                previous_keys: from
+                    .get(&var::AUDIT_CHECKPOINT_PUBLIC_KEYS_PREVIOUS)
+                    .unwrap_or_default(),
                 witness: from.get(&var::AUDIT_WITNESS_URL),
                 verify_interval: need(from, &var::AUDIT_INTEGRITY_VERIFY_INTERVAL)?,
                 tamper_webhook: from.get(&var::AUDIT_TAMPER_WEBHOOK_URL),
@@ -566,12 +570,19 @@ fn origins(from: &Settings, base_url: &Url, environment: Environment) -> Result<
 }
 
 fn directory(from: &Settings) -> Result<Option<Directory>, &'static str> {
-    let Some(client_id) = from.get(&var::DIRECTORY_CLIENT_ID) else { return Ok(None) };
+    let Some(client_id) = from.get(&var::DIRECTORY_CLIENT_ID) else {
+        return Ok(None);
+    };
     Ok(Some(Directory {
-        authority: need(from, &var::DIRECTORY_AUTHORITY_HOST)?.as_str().trim_end_matches('/').to_owned(),
+        authority: need(from, &var::DIRECTORY_AUTHORITY_HOST)?
+            .as_str()
+            .trim_end_matches('/')
+            .to_owned(),
         client_secret: need(from, &var::DIRECTORY_CLIENT_SECRET)?,
         tenant: need(from, &var::DIRECTORY_TENANT_ID)?,
-        sp_audience: from.get(&var::DIRECTORY_SP_AUDIENCE).unwrap_or_else(|| client_id.clone()),
+        sp_audience: from
+            .get(&var::DIRECTORY_SP_AUDIENCE)
+            .unwrap_or_else(|| client_id.clone()),
         sp_clients: from.get(&var::DIRECTORY_SP_CLIENTS).unwrap_or_default(),
         sp_role: from.get(&var::DIRECTORY_SP_ROLE),
         auto_kyc_user: need(from, &var::AUTO_KYC_DIRECTORY_USER)?,
@@ -583,7 +594,10 @@ fn directory(from: &Settings) -> Result<Option<Directory>, &'static str> {
 /// The identity networks: that of IDP_*, that of ALTNET_* where it has a node, and further ones (DI-5).
 fn resolvers(from: &Settings) -> Result<Vec<ResolverConfig>, &'static str> {
     let row = |(name, key), contract, node: &Url, fallback: Option<Url>, variable| {
-        let nodes = [Some(node.clone()), fallback].into_iter().flatten().map(|url| url.as_str().parse());
+        let nodes = [Some(node.clone()), fallback]
+            .into_iter()
+            .flatten()
+            .map(|url| url.as_str().parse());
         Ok::<_, &'static str>(ResolverConfig {
             name: str::to_owned(name),
             network: Network::of_key(key).ok_or(variable)?,
@@ -614,7 +628,9 @@ fn knobs(from: &Settings) -> Result<Knobs, &'static str> {
     };
     Ok(Knobs {
         one_sided: from.get(&var::PRIVACY_ONE_SIDED).unwrap_or(profile.one_sided),
-        participant_logs: from.get(&var::PRIVACY_PARTICIPANT_LOGS).unwrap_or(profile.participant_logs),
+        participant_logs: from
+            .get(&var::PRIVACY_PARTICIPANT_LOGS)
+            .unwrap_or(profile.participant_logs),
         no_abi: from.get(&var::PRIVACY_NO_ABI).unwrap_or(profile.no_abi),
         shared_logs: from.get(&var::PRIVACY_SHARED_LOGS).unwrap_or(profile.shared_logs),
         dynamic_fields: from.get(&var::PRIVACY_DYNAMIC_FIELDS).unwrap_or(profile.dynamic_fields),

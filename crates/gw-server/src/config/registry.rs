@@ -31,7 +31,10 @@ macro_rules! registry {
 /// A kind that only one variable has, written where it is used.
 macro_rules! kind {
     ($type:ty, $rule:literal, $parse:expr) => {{
-        static KIND: Kind<$type> = Kind { rule: $rule, parse: $parse };
+        static KIND: Kind<$type> = Kind {
+            rule: $rule,
+            parse: $parse,
+        };
         &KIND
     }};
 }

@@ -18,7 +18,10 @@ pub struct Problem {
 impl Problem {
     /// A variable and a rule in words.
     pub fn new(name: &str, rule: impl Into<String>) -> Self {
-        Self { name: escaped(name), rule: rule.into() }
+        Self {
+            name: escaped(name),
+            rule: rule.into(),
+        }
     }
 
     /// A text that is not of the variable's kind. Only what may be shown is repeated.

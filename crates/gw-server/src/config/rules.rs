@@ -29,7 +29,10 @@ const WIDEST_V4: u8 = 8;
 const WIDEST_V6: u8 = 7;
 
 /// Secrets of one use, older ones included: by what they are named, and what they are.
-type Purpose = (&'static [&'static Variable<Secret>], Option<&'static Variable<Vec<Secret>>>);
+type Purpose = (
+    &'static [&'static Variable<Secret>],
+    Option<&'static Variable<Vec<Secret>>>,
+);
 
 /// Every secret that signs, opens or encrypts. All of them are judged alike: a previous one still opens.
 const PURPOSES: [Purpose; 6] = [
@@ -37,7 +40,13 @@ const PURPOSES: [Purpose; 6] = [
     (&[&var::JWT_REFRESH_SECRET], Some(&var::JWT_REFRESH_SECRET_PREVIOUS)),
     (&[&var::ADMIN_API_TOKEN, &var::ADMIN_API_TOKEN_PREVIOUS], None),
     (&[&var::OPERATOR_API_TOKEN], None),
-    (&[&var::RPC_API_KEY_ENCRYPTION_KEY, &var::RPC_API_KEY_ENCRYPTION_KEY_PREVIOUS], None),
+    (
+        &[
+            &var::RPC_API_KEY_ENCRYPTION_KEY,
+            &var::RPC_API_KEY_ENCRYPTION_KEY_PREVIOUS,
+        ],
+        None,
+    ),
     (&[&var::AUDIT_CHECKPOINT_KEY], None),
 ];
 
@@ -77,17 +86,27 @@ impl Rules<'_> {
     /// An access token must never pass for a refresh token, under no secret that is accepted.
     fn tokens(&mut self) {
         let accepted = |now: &Variable<Secret>, before: &Variable<Vec<Secret>>| {
-            self.from.get(now).into_iter().chain(self.from.get(before).unwrap_or_default()).collect::<Vec<_>>()
+            self.from
+                .get(now)
+                .into_iter()
+                .chain(self.from.get(before).unwrap_or_default())
+                .collect::<Vec<_>>()
         };
         let access = accepted(&var::JWT_SECRET, &var::JWT_SECRET_PREVIOUS);
         let refresh = accepted(&var::JWT_REFRESH_SECRET, &var::JWT_REFRESH_SECRET_PREVIOUS);
         if access.iter().any(|secret| refresh.contains(secret)) {
-            self.broken(&var::JWT_REFRESH_SECRET, "must differ from JWT_SECRET, older secrets included");
+            self.broken(
+                &var::JWT_REFRESH_SECRET,
+                "must differ from JWT_SECRET, older secrets included",
+            );
         }
         let operator = self.from.get(&var::OPERATOR_API_TOKEN);
         let supers = [&var::ADMIN_API_TOKEN, &var::ADMIN_API_TOKEN_PREVIOUS].map(|variable| self.from.get(variable));
         if operator.is_some() && supers.contains(&operator) {
-            self.broken(&var::OPERATOR_API_TOKEN, "must differ from ADMIN_API_TOKEN, the older one included");
+            self.broken(
+                &var::OPERATOR_API_TOKEN,
+                "must differ from ADMIN_API_TOKEN, the older one included",
+            );
         }
     }
 
@@ -96,7 +115,10 @@ impl Rules<'_> {
         if exceeds(from.get(&var::ACCESS_TOKEN_TTL), from.get(&var::REFRESH_TOKEN_TTL)) {
             self.broken(&var::REFRESH_TOKEN_TTL, "must be longer than ACCESS_TOKEN_TTL");
         }
-        if from.get(&var::TRACE_TIMEOUT).is_some_and(|trace| trace >= WRITE_TIMEOUT) {
+        if from
+            .get(&var::TRACE_TIMEOUT)
+            .is_some_and(|trace| trace >= WRITE_TIMEOUT)
+        {
             self.broken(&var::TRACE_TIMEOUT, "must be shorter than the 60s an answer may take");
         }
         if exceeds(from.get(&var::ETH_CALL_TRACE_TIMEOUT), from.get(&var::TRACE_TIMEOUT)) {
@@ -106,11 +128,16 @@ impl Rules<'_> {
 
     /// What deletes by the admin role deletes from the log that is written.
     fn retention(&mut self) {
-        let Some(admin) = self.from.get(&var::AUDIT_ADMIN_DATABASE_URL) else { return };
+        let Some(admin) = self.from.get(&var::AUDIT_ADMIN_DATABASE_URL) else {
+            return;
+        };
         // Host and port may differ: the one role may come by a pooler, the other one directly.
         let name = |url: &Secret| Url::parse(url.expose()).ok().map(|url| url.path().to_owned());
         if audit_url(self.from).as_ref().and_then(name) != name(&admin) {
-            self.broken(&var::AUDIT_ADMIN_DATABASE_URL, "must name the database of AUDIT_DATABASE_URL");
+            self.broken(
+                &var::AUDIT_ADMIN_DATABASE_URL,
+                "must name the database of AUDIT_DATABASE_URL",
+            );
         }
     }
 
@@ -125,15 +152,23 @@ impl Rules<'_> {
 
     /// HD19: mock code is in one build only, and that build runs in development only.
     fn mock_login(&mut self, build: Build) {
-        let Some(environment) = self.from.environment() else { return };
+        let Some(environment) = self.from.environment() else {
+            return;
+        };
         if build == Build::Mock && environment != Environment::Development {
-            self.broken(&var::ENVIRONMENT, "must be `development`: `ledger-gateway-dev` runs nowhere else");
+            self.broken(
+                &var::ENVIRONMENT,
+                "must be `development`: `ledger-gateway-dev` runs nowhere else",
+            );
         }
         if self.from.get(&var::ALLOW_MOCK_LOGIN) == Some(true) {
             if environment == Environment::Production {
                 self.broken(&var::ALLOW_MOCK_LOGIN, "must be false in production");
             } else if build == Build::Release {
-                self.broken(&var::ALLOW_MOCK_LOGIN, "needs `ledger-gateway-dev`: this build has no mock login");
+                self.broken(
+                    &var::ALLOW_MOCK_LOGIN,
+                    "needs `ledger-gateway-dev`: this build has no mock login",
+                );
             }
         }
         // Whoever has the proving key of such a key can log in as anybody.
@@ -162,12 +197,21 @@ impl Rules<'_> {
         let from = self.from;
         let parts: [(&dyn Entry, bool); 3] = [
             (&var::DIRECTORY_CLIENT_ID, from.get(&var::DIRECTORY_CLIENT_ID).is_some()),
-            (&var::DIRECTORY_CLIENT_SECRET, from.get(&var::DIRECTORY_CLIENT_SECRET).is_some()),
+            (
+                &var::DIRECTORY_CLIENT_SECRET,
+                from.get(&var::DIRECTORY_CLIENT_SECRET).is_some(),
+            ),
             (&var::DIRECTORY_TENANT_ID, from.get(&var::DIRECTORY_TENANT_ID).is_some()),
         ];
         let further: [(&dyn Entry, bool); 3] = [
-            (&var::DIRECTORY_SP_AUDIENCE, from.get(&var::DIRECTORY_SP_AUDIENCE).is_some()),
-            (&var::DIRECTORY_SP_CLIENTS, from.get(&var::DIRECTORY_SP_CLIENTS).is_some()),
+            (
+                &var::DIRECTORY_SP_AUDIENCE,
+                from.get(&var::DIRECTORY_SP_AUDIENCE).is_some(),
+            ),
+            (
+                &var::DIRECTORY_SP_CLIENTS,
+                from.get(&var::DIRECTORY_SP_CLIENTS).is_some(),
+            ),
             (&var::DIRECTORY_SP_ROLE, from.get(&var::DIRECTORY_SP_ROLE).is_some()),
         ];
         let any = parts.iter().any(|(_, set)| *set);
@@ -175,7 +219,10 @@ impl Rules<'_> {
             if any && !set && !self.report.names(part.name()) {
                 self.broken(part, "is required where another part of the directory login is set");
             } else if !any && set {
-                self.broken(part, "needs DIRECTORY_CLIENT_ID, DIRECTORY_CLIENT_SECRET and DIRECTORY_TENANT_ID");
+                self.broken(
+                    part,
+                    "needs DIRECTORY_CLIENT_ID, DIRECTORY_CLIENT_SECRET and DIRECTORY_TENANT_ID",
+                );
             }
         }
     }
@@ -184,12 +231,18 @@ impl Rules<'_> {
     fn oauth(&mut self) {
         let asks = self.from.get(&var::INTROSPECT_REQUIRE_CLIENT) == Some(true);
         if asks && !self.from.is_set(&var::OAUTH_FIRST_PARTY_CLIENTS) {
-            self.broken(&var::INTROSPECT_REQUIRE_CLIENT, "needs OAUTH_FIRST_PARTY_CLIENTS: nobody could ask");
+            self.broken(
+                &var::INTROSPECT_REQUIRE_CLIENT,
+                "needs OAUTH_FIRST_PARTY_CLIENTS: nobody could ask",
+            );
         }
         let Err(wrong) = oauth_clients(self.from) else { return };
         for error in wrong {
-            let variable: &dyn Entry =
-                if error.is_about_redirects() { &var::OAUTH_REDIRECT_URIS } else { &var::OAUTH_FIRST_PARTY_CLIENTS };
+            let variable: &dyn Entry = if error.is_about_redirects() {
+                &var::OAUTH_REDIRECT_URIS
+            } else {
+                &var::OAUTH_FIRST_PARTY_CLIENTS
+            };
             self.broken(variable, error.to_string());
         }
     }
@@ -246,7 +299,12 @@ impl Rules<'_> {
                 }
             }
             if let Some(variable) = previous
-                && self.from.get(variable).unwrap_or_default().iter().any(|secret| is_weak(secret.expose()))
+                && self
+                    .from
+                    .get(variable)
+                    .unwrap_or_default()
+                    .iter()
+                    .any(|secret| is_weak(secret.expose()))
             {
                 self.broken(variable, format!("each {rule}"));
             }
@@ -257,18 +315,26 @@ impl Rules<'_> {
     fn one_use_each(&mut self) {
         let secrets = PURPOSES.map(|(variables, previous)| {
             let now = variables.iter().filter_map(|variable| self.from.get(variable));
-            let before = previous.and_then(|variable| self.from.get(variable)).unwrap_or_default();
+            let before = previous
+                .and_then(|variable| self.from.get(variable))
+                .unwrap_or_default();
             now.chain(before).collect::<Vec<_>>()
         });
         for (at, ((variables, _), own)) in PURPOSES.iter().zip(&secrets).enumerate() {
             let Some(variable) = variables.first() else { continue };
-            let shared =
-                PURPOSES.iter().zip(&secrets).take(at).find(|(_, other)| other.iter().any(|s| own.contains(s)));
+            let shared = PURPOSES
+                .iter()
+                .zip(&secrets)
+                .take(at)
+                .find(|(_, other)| other.iter().any(|s| own.contains(s)));
             if let Some(((others, _), _)) = shared
                 && let Some(other) = others.first()
                 && !self.report.names(variable.name())
             {
-                self.broken(*variable, format!("must differ from {}, older ones included", other.name()));
+                self.broken(
+                    *variable,
+                    format!("must differ from {}, older ones included", other.name()),
+                );
             }
         }
     }
@@ -304,13 +370,20 @@ impl Rules<'_> {
                 self.broken(variable, "must be https in production");
             }
         }
-        if self.from.get(&var::CORS_ALLOWED_ORIGINS).is_some_and(|origins| origins.contains(&ListedOrigin::Any)) {
+        if self
+            .from
+            .get(&var::CORS_ALLOWED_ORIGINS)
+            .is_some_and(|origins| origins.contains(&ListedOrigin::Any))
+        {
             self.broken(&var::CORS_ALLOWED_ORIGINS, "must not be `*` in production");
         }
     }
 
     fn stores(&mut self) {
-        let (main, audit) = (self.from.get(&var::DATABASE_URL), self.from.get(&var::AUDIT_DATABASE_URL));
+        let (main, audit) = (
+            self.from.get(&var::DATABASE_URL),
+            self.from.get(&var::AUDIT_DATABASE_URL),
+        );
         let cache = self.from.get(&var::REDIS_URL);
         let admin = self.from.get(&var::AUDIT_ADMIN_DATABASE_URL);
         let addresses = [
@@ -327,7 +400,10 @@ impl Rules<'_> {
         if let (Some(main), Some(audit)) = (main, audit)
             && database_of(main.expose()) == database_of(audit.expose())
         {
-            self.broken(&var::AUDIT_DATABASE_URL, "must be another database than DATABASE_URL in production");
+            self.broken(
+                &var::AUDIT_DATABASE_URL,
+                "must be another database than DATABASE_URL in production",
+            );
         }
     }
 }
@@ -342,7 +418,9 @@ pub(super) fn oauth_clients(from: &Settings) -> Result<Clients, Vec<ClientsError
 
 /// Methods beside the registry.
 pub(super) fn extras(from: &Settings) -> Result<Extras, Vec<String>> {
-    let Some(path) = from.get(&var::EXTRA_RPC_NAMESPACES_FILE) else { return Ok(Extras::default()) };
+    let Some(path) = from.get(&var::EXTRA_RPC_NAMESPACES_FILE) else {
+        return Ok(Extras::default());
+    };
     let text = std::fs::read_to_string(path).map_err(|error| vec![format!("cannot be read: {}", error.kind())])?;
     let unfiltered = from.get(&var::ALLOW_UNFILTERED_WILDCARDS) == Some(true);
     Extras::parse(&text, unfiltered).map_err(|wrong| wrong.iter().map(ToString::to_string).collect())
@@ -350,7 +428,8 @@ pub(super) fn extras(from: &Settings) -> Result<Extras, Vec<String>> {
 
 /// The public address: what was set, or this machine's.
 pub(super) fn base_url(from: &Settings, port: u16) -> Option<Url> {
-    from.get(&var::BASE_URL).or_else(|| Url::parse(&format!("http://localhost:{port}")).ok())
+    from.get(&var::BASE_URL)
+        .or_else(|| Url::parse(&format!("http://localhost:{port}")).ok())
 }
 
 /// The audit store's address: what was set, or the database beside the main one, `_audit` at the end of its name.
@@ -387,5 +466,9 @@ fn has_password(url: &str) -> bool {
 /// What makes two addresses the same database, whatever their credentials and parameters.
 fn database_of(url: &str) -> Option<(String, u16, String)> {
     let url = Url::parse(url).ok()?;
-    Some((url.host_str()?.to_ascii_lowercase(), url.port().unwrap_or(5432), url.path().to_owned()))
+    Some((
+        url.host_str()?.to_ascii_lowercase(),
+        url.port().unwrap_or(5432),
+        url.path().to_owned(),
+    ))
 }

@@ -47,8 +47,14 @@ pub fn reference() -> String {
             section.title()
         );
         for entry in ALL.iter().filter(|entry| entry.section() == section) {
-            let _ =
-                writeln!(out, "| `{}` | {} | {} | {} |", entry.name(), entry.kind(), default(*entry), meaning(*entry));
+            let _ = writeln!(
+                out,
+                "| `{}` | {} | {} | {} |",
+                entry.name(),
+                entry.kind(),
+                default(*entry),
+                meaning(*entry)
+            );
         }
     }
     out

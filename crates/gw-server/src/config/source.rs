@@ -51,7 +51,10 @@ impl ProcessEnv {
         Self(
             pairs
                 .filter_map(|(name, value)| {
-                    Some((name.into_string().ok()?, Zeroizing::new(value.to_string_lossy().into_owned())))
+                    Some((
+                        name.into_string().ok()?,
+                        Zeroizing::new(value.to_string_lossy().into_owned()),
+                    ))
                 })
                 .collect(),
         )
@@ -59,12 +62,20 @@ impl ProcessEnv {
 
     /// One made of pairs.
     pub fn of<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        Self(pairs.into_iter().map(|(name, value)| (name.to_owned(), Zeroizing::new(value.to_owned()))).collect())
+        Self(
+            pairs
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), Zeroizing::new(value.to_owned())))
+                .collect(),
+        )
     }
 
     /// A value; empty counts as unset, as container tools pass absent variables on as empty ones.
     fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(|value| value.as_str()).filter(|value| !value.is_empty())
+        self.0
+            .get(name)
+            .map(|value| value.as_str())
+            .filter(|value| !value.is_empty())
     }
 }
 
@@ -105,7 +116,10 @@ impl Settings {
         for name in file.keys() {
             report.add(Problem::new(name, "unknown in the configuration file"));
         }
-        let mut settings = Self { values, environment: None };
+        let mut settings = Self {
+            values,
+            environment: None,
+        };
         settings.environment = if report.names(ENVIRONMENT.name()) {
             None
         } else {
@@ -137,7 +151,10 @@ impl Settings {
     /// The text for `config print`: what was set, or the default's.
     pub fn text(&self, entry: &dyn Entry) -> Option<&str> {
         let default = || entry.unset().text(self.environment.unwrap_or(Environment::Production));
-        self.values.get(entry.name()).map(|setting| setting.text.as_str()).or_else(default)
+        self.values
+            .get(entry.name())
+            .map(|setting| setting.text.as_str())
+            .or_else(default)
     }
 
     fn parsed<T>(&self, variable: &Variable<T>, environment: Environment) -> Option<T> {
@@ -156,18 +173,28 @@ fn setting(
     report: &mut Report,
 ) -> Option<Setting> {
     let name = entry.name();
-    let from_env =
-        env.get(name).map(|text| Setting { text: Zeroizing::new(text.to_owned()), source: Source::Environment });
+    let from_env = env.get(name).map(|text| Setting {
+        text: Zeroizing::new(text.to_owned()),
+        source: Source::Environment,
+    });
     let from_file = file.remove(name);
     if entry.shown() != Shown::Secret {
-        return from_env.or_else(|| from_file.map(|text| Setting { text, source: Source::File }));
+        return from_env.or_else(|| {
+            from_file.map(|text| Setting {
+                text,
+                source: Source::File,
+            })
+        });
     }
     if from_file.is_some() {
         report.add(Problem::new(name, "a secret must not stand in the configuration file"));
     }
     let path_name = format!("{name}_FILE");
     let path_in_file = file.remove(&path_name);
-    let Some(path) = env.get(&path_name).or_else(|| path_in_file.as_ref().map(|path| path.as_str())) else {
+    let Some(path) = env
+        .get(&path_name)
+        .or_else(|| path_in_file.as_ref().map(|path| path.as_str()))
+    else {
         return from_env;
     };
     if from_env.is_some() {
@@ -181,7 +208,10 @@ fn setting(
                 report.add(Problem::new(&path_name, "names an empty file"));
                 return None;
             }
-            Some(Setting { text, source: Source::SecretFile })
+            Some(Setting {
+                text,
+                source: Source::SecretFile,
+            })
         }
         Err(error) => {
             report.add(Problem::new(&path_name, format!("cannot be read: {}", error.kind())));
@@ -210,7 +240,10 @@ fn read_file(path: &Path, report: &mut Report) -> BTreeMap<String, Zeroizing<Str
     };
     match table.remove("version") {
         Some(toml::Value::Integer(FILE_VERSION)) => {}
-        Some(_) => report.add(Problem::new(CONFIG_FILE, "must say `version = 1`; this version is not known")),
+        Some(_) => report.add(Problem::new(
+            CONFIG_FILE,
+            "must say `version = 1`; this version is not known",
+        )),
         None => report.add(Problem::new(CONFIG_FILE, "must say `version = 1`")),
     }
     for (name, value) in table {

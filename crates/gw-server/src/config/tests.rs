@@ -14,8 +14,14 @@ const PRODUCTION: &[(&str, &str)] = &[
     ("NODE_URL", "http://node:8545"),
     ("DATABASE_URL", "postgres://gateway:secret@db/gateway"),
     ("AUDIT_BUFFER_DIR", "/var/lib/gateway/audit"),
-    ("AUDIT_CHECKPOINT_KEY", "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"),
-    ("RPC_API_KEY_ENCRYPTION_KEY", "202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f"),
+    (
+        "AUDIT_CHECKPOINT_KEY",
+        "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f",
+    ),
+    (
+        "RPC_API_KEY_ENCRYPTION_KEY",
+        "202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f",
+    ),
 ];
 
 /// Long enough, and of two different bytes.
@@ -29,7 +35,12 @@ fn problems(base: &[(&str, &str)], changes: &[(&str, &str)]) -> Vec<String> {
 
 fn problems_of(base: &[(&str, &str)], changes: &[(&str, &str)], build: Build) -> Vec<String> {
     let env = ProcessEnv::of(base.iter().chain(changes).copied());
-    let found: Vec<String> = settings(&env, build).1.problems().iter().map(ToString::to_string).collect();
+    let found: Vec<String> = settings(&env, build)
+        .1
+        .problems()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     assert_eq!(found.is_empty(), Config::load(&env, build).is_ok(), "{found:?}");
     found
 }
@@ -41,9 +52,19 @@ const BROKEN: &[(&str, &[&str])] = &[
     ("PORT", &["http", "0", "65536", "-1", "+80", "8080 "]),
     ("BIND_ADDRESS", &["localhost", "1.2.3.4:80"]),
     ("INTERNAL_BIND_ADDR", &["127.0.0.1", "9090", "127.0.0.1:8080"]),
-    ("BASE_URL", &["gateway.example", "ftp://gateway.example", "https://u:p@gateway.example"]),
+    (
+        "BASE_URL",
+        &[
+            "gateway.example",
+            "ftp://gateway.example",
+            "https://u:p@gateway.example",
+        ],
+    ),
     ("FRONTEND_URL", &["app.example", "javascript:alert(1)"]),
-    ("CORS_ALLOWED_ORIGINS", &["app.example", "https://app.example/path", "https://app.example,,"]),
+    (
+        "CORS_ALLOWED_ORIGINS",
+        &["app.example", "https://app.example/path", "https://app.example,,"],
+    ),
     ("TRUSTED_PROXIES", &["10.0.0.0/33", "proxy"]),
     ("TRUSTED_INTERNAL_CIDRS", &["10.0.0.0/-1", "all"]),
     ("MAX_CONCURRENT_REQUESTS", &["many", "0", "100001"]),
@@ -66,7 +87,10 @@ const BROKEN: &[(&str, &[&str])] = &[
     ("DIRECTORY_CLIENT_ID", &["a b", "a,b", "ключ"]),
     ("DIRECTORY_CLIENT_SECRET", &[" padded"]),
     ("DIRECTORY_TENANT_ID", &["consumers", "a/b", ".x"]),
-    ("DIRECTORY_AUTHORITY_HOST", &["login.example", "https://u:p@login.example", "https://login.example/?x"]),
+    (
+        "DIRECTORY_AUTHORITY_HOST",
+        &["login.example", "https://u:p@login.example", "https://login.example/?x"],
+    ),
     ("DIRECTORY_SP_AUDIENCE", &["a b"]),
     ("DIRECTORY_SP_CLIENTS", &["a,,b"]),
     ("DIRECTORY_SP_ROLE", &["a b"]),
@@ -76,25 +100,40 @@ const BROKEN: &[(&str, &[&str])] = &[
     ("ALTNET_STATE_CONTRACT", &["0x3C9acB22", "state"]),
     ("ALTNET_RPC_URL", &["node.example", "https://u:p@node"]),
     ("ALTNET_RPC_FALLBACK_URL", &["node.example", "https://node.example"]),
-    ("IDP_EXTRA_RESOLVERS", &["polygon:amoy", "polygon:amoy=0x1@https://node", "a=b@c"]),
+    (
+        "IDP_EXTRA_RESOLVERS",
+        &["polygon:amoy", "polygon:amoy=0x1@https://node", "a=b@c"],
+    ),
     ("IDP_VERIFICATION_KEYS_DIR", &["a\0b"]),
-    ("IDP_AUTH_CIRCUITS", &["authV1", "credentialAtomicQueryV3", "authV2;authV3"]),
+    (
+        "IDP_AUTH_CIRCUITS",
+        &["authV1", "credentialAtomicQueryV3", "authV2;authV3"],
+    ),
     ("IDP_NULLIFIER_SESSION", &["0", "-1", "1e3", "0x1"]),
     ("INTROSPECT_REQUIRE_CLIENT", &["yes"]),
     ("ENS_RESOLVER_URL", &["ens", "https://user:pass@node.example"]),
     ("HUMANITY_VERIFY_URL", &["verify.example", "javascript:alert(1)"]),
     ("REQUIRE_PROOF_OF_HUMANITY", &["yes"]),
     ("ALTNET_ISSUER_DID", &["issuer", "did:x,,"]),
-    ("ALTNET_CREDENTIAL_SCHEMA_URL", &["schema.json", "http://schema.example/x"]),
+    (
+        "ALTNET_CREDENTIAL_SCHEMA_URL",
+        &["schema.json", "http://schema.example/x"],
+    ),
     ("ALTNET_CREDENTIAL_SCHEMA_FILE", &["a\0b"]),
-    ("ALTNET_CREDENTIAL_SCHEMA_SHA256", &["07", "zz07070707070707070707070707070707070707070707070707070707070707"]),
+    (
+        "ALTNET_CREDENTIAL_SCHEMA_SHA256",
+        &["07", "zz07070707070707070707070707070707070707070707070707070707070707"],
+    ),
     ("ALTNET_CREDENTIAL_TYPE", &["a b"]),
     ("ALTNET_CREDENTIAL_QUERY_FILE", &["a\0b"]),
     ("IDP_CIRCUIT_ID", &["a b"]),
     ("IDP_SPLIT_PREDICATES", &["yes"]),
     ("IPFS_GATEWAY", &["gateway.example", "ipfs://gateway"]),
     ("ALLOW_MOCK_LOGIN", &["yes", "1", "TRUE"]),
-    ("OAUTH_FIRST_PARTY_CLIENTS", &["explorer", "explorer:plain", "explorer:$2b$09$", " padded"]),
+    (
+        "OAUTH_FIRST_PARTY_CLIENTS",
+        &["explorer", "explorer:plain", "explorer:$2b$09$", " padded"],
+    ),
     ("OAUTH_REDIRECT_URIS", &["explorer", "nobody=https://app.example/cb"]),
     ("OAUTH_REQUIRE_PKCE", &["yes"]),
     ("ADMIN_API_TOKEN", &["padded "]),
@@ -103,7 +142,16 @@ const BROKEN: &[(&str, &[&str])] = &[
     ("ADMIN_REQUIRE_ORG_ADMIN_GROUP", &["1"]),
     ("ADMIN_CLAIM_DELEGATION", &["0"]),
     ("ADMIN_CONFIRM_DELETES", &["on"]),
-    ("NODE_URL", &["localhost:8545", "ws://node", "http://u:p@node", "http://node,", "http://node,localhost:8545"]),
+    (
+        "NODE_URL",
+        &[
+            "localhost:8545",
+            "ws://node",
+            "http://u:p@node",
+            "http://node,",
+            "http://node,localhost:8545",
+        ],
+    ),
     ("EXPECTED_CHAIN_ID", &["mainnet", "0", "0x1"]),
     ("NODE_HTTP_MAX_IDLE_CONNS", &["-1", "65536"]),
     ("NODE_HTTP_MAX_IDLE_CONNS_PER_HOST", &["x", "65536"]),
@@ -111,7 +159,10 @@ const BROKEN: &[(&str, &[&str])] = &[
     ("NODE_HTTP_IDLE_CONN_TIMEOUT", &["x", "0s", "2h"]),
     ("RPC_API_KEY", &[" x"]),
     ("RPC_API_KEY_HEADER", &["X Key", "X_Key", "ключ"]),
-    ("RPC_API_KEY_ENCRYPTION_KEY", &["07", "zz07070707070707070707070707070707070707070707070707070707070707"]),
+    (
+        "RPC_API_KEY_ENCRYPTION_KEY",
+        &["07", "zz07070707070707070707070707070707070707070707070707070707070707"],
+    ),
     (
         "RPC_API_KEY_ENCRYPTION_KEY_PREVIOUS",
         &["07", "zz07070707070707070707070707070707070707070707070707070707070707"],
@@ -142,13 +193,27 @@ const BROKEN: &[(&str, &[&str])] = &[
     ("HIDE_BASE_FEE", &["no"]),
     ("RUNTIME_TRACING_ETH_CALL_ENABLED", &["no"]),
     ("RUNTIME_TRACING_INTRA_ORG_GRANTS_ENABLED", &["no"]),
-    ("DATABASE_URL", &["mysql://u:p@h/db", "postgres://u:p@h", "sqlite://gateway.db", "gateway.db"]),
+    (
+        "DATABASE_URL",
+        &[
+            "mysql://u:p@h/db",
+            "postgres://u:p@h",
+            "sqlite://gateway.db",
+            "gateway.db",
+        ],
+    ),
     ("DB_MAX_OPEN_CONNS", &["x", "0", "10001"]),
     ("DB_CONN_MAX_LIFETIME", &["x", "1s", "25h"]),
     ("MIGRATE", &["on", "true"]),
     (
         "REDIS_URL",
-        &["localhost:6379", "http://cache", "redis:///0", "redis+unix:///run/redis.sock", "redis-sharded://h"],
+        &[
+            "localhost:6379",
+            "http://cache",
+            "redis:///0",
+            "redis+unix:///run/redis.sock",
+            "redis-sharded://h",
+        ],
     ),
     ("AUDIT_DATABASE_URL", &["redis://h"]),
     ("AUDIT_ADMIN_DATABASE_URL", &["redis://h"]),
@@ -184,7 +249,11 @@ const BROKEN: &[(&str, &[&str])] = &[
 
 #[test]
 fn spec85_2_a_directory_is_configured_wholly_or_not_at_all() {
-    let parts = [("DIRECTORY_CLIENT_ID", "c"), ("DIRECTORY_CLIENT_SECRET", "s"), ("DIRECTORY_TENANT_ID", "common")];
+    let parts = [
+        ("DIRECTORY_CLIENT_ID", "c"),
+        ("DIRECTORY_CLIENT_SECRET", "s"),
+        ("DIRECTORY_TENANT_ID", "common"),
+    ];
     assert_eq!(problems(&[], &parts), Vec::<String>::new());
     for missing in parts {
         let rest: Vec<_> = parts.into_iter().filter(|part| *part != missing).collect();
@@ -195,23 +264,36 @@ fn spec85_2_a_directory_is_configured_wholly_or_not_at_all() {
         let found = problems(&[], &[(further, "x")]);
         assert!(found.len() == 1 && found[0].starts_with(further), "{found:?}");
     }
-    let plain = [parts.as_slice(), &[("DIRECTORY_AUTHORITY_HOST", "http://directory.example/")]].concat();
+    let plain = [
+        parts.as_slice(),
+        &[("DIRECTORY_AUTHORITY_HOST", "http://directory.example/")],
+    ]
+    .concat();
     assert_eq!(problems(&[], &plain), Vec::<String>::new());
     assert_eq!(problems(PRODUCTION, &plain).len(), 1, "https in production");
     let env = ProcessEnv::of(plain.iter().copied());
     let directory = Config::load(&env, Build::Release).unwrap().identity.directory.unwrap();
-    assert_eq!((directory.authority.as_str(), directory.sp_audience.as_str()), ("http://directory.example", "c"));
+    assert_eq!(
+        (directory.authority.as_str(), directory.sp_audience.as_str()),
+        ("http://directory.example", "c")
+    );
 }
 
 #[test]
 fn row_1_every_variable_refuses_bad_texts_in_development_and_production() {
     for entry in registry::ALL {
-        let texts = BROKEN.iter().find(|(name, _)| *name == entry.name()).map(|(_, texts)| *texts);
+        let texts = BROKEN
+            .iter()
+            .find(|(name, _)| *name == entry.name())
+            .map(|(_, texts)| *texts);
         for text in texts.unwrap_or_else(|| panic!("{} has no bad text in this table", entry.name())) {
             for base in [&[], PRODUCTION] {
                 let found = problems(base, &[(entry.name(), text)]);
                 assert!(
-                    !found.is_empty() && found.iter().all(|line| line.starts_with(&format!("{}: ", entry.name()))),
+                    !found.is_empty()
+                        && found
+                            .iter()
+                            .all(|line| line.starts_with(&format!("{}: ", entry.name()))),
                     "{}={text}: {found:?}",
                     entry.name()
                 );
@@ -235,33 +317,58 @@ fn row_1_what_may_be_missing() {
         };
         assert_eq!(found, expected, "{}", entry.name());
     }
-    let required: Vec<&str> =
-        registry::ALL.iter().filter(|entry| entry.is_required()).map(|entry| entry.name()).collect();
+    let required: Vec<&str> = registry::ALL
+        .iter()
+        .filter(|entry| entry.is_required())
+        .map(|entry| entry.name())
+        .collect();
     assert_eq!(
         required,
-        PRODUCTION.iter().map(|(name, _)| *name).filter(|name| *name != "ENVIRONMENT").fold(
-            Vec::new(),
-            |mut all, name| {
+        PRODUCTION
+            .iter()
+            .map(|(name, _)| *name)
+            .filter(|name| *name != "ENVIRONMENT")
+            .fold(Vec::new(), |mut all, name| {
                 all.push(name);
                 all.sort_by_key(|name| registry::ALL.iter().position(|entry| entry.name() == *name));
                 all
-            }
-        )
+            })
     );
 }
 
 #[test]
 fn row_2_production_refuses() {
     let cases: &[(&[(&str, &str)], &str)] = &[
-        (&[("JWT_REFRESH_SECRET", "access-0123456789abcdef0123456789")], "JWT_REFRESH_SECRET: must differ"),
-        (&[("JWT_REFRESH_SECRET_PREVIOUS", "access-0123456789abcdef0123456789")], "JWT_REFRESH_SECRET: must differ"),
+        (
+            &[("JWT_REFRESH_SECRET", "access-0123456789abcdef0123456789")],
+            "JWT_REFRESH_SECRET: must differ",
+        ),
+        (
+            &[("JWT_REFRESH_SECRET_PREVIOUS", "access-0123456789abcdef0123456789")],
+            "JWT_REFRESH_SECRET: must differ",
+        ),
         (&[("JWT_SECRET", "short")], "JWT_SECRET: must have at least 32 bytes"),
         // RTS7: a previous secret still opens, and every secret opens one thing.
-        (&[("JWT_SECRET_PREVIOUS", "short")], "JWT_SECRET_PREVIOUS: each must have at least 32 bytes"),
-        (&[("JWT_REFRESH_SECRET_PREVIOUS", WEAK)], "JWT_REFRESH_SECRET_PREVIOUS: each must have at least 32 bytes"),
-        (&[("AUDIT_CHECKPOINT_KEY", ZEROS)], "AUDIT_CHECKPOINT_KEY: must have at least 32 bytes"),
-        (&[("RPC_API_KEY_ENCRYPTION_KEY_PREVIOUS", ZEROS)], "RPC_API_KEY_ENCRYPTION_KEY_PREVIOUS: must have at least"),
-        (&[("ADMIN_API_TOKEN", "access-0123456789abcdef0123456789")], "ADMIN_API_TOKEN: must differ from JWT_SECRET"),
+        (
+            &[("JWT_SECRET_PREVIOUS", "short")],
+            "JWT_SECRET_PREVIOUS: each must have at least 32 bytes",
+        ),
+        (
+            &[("JWT_REFRESH_SECRET_PREVIOUS", WEAK)],
+            "JWT_REFRESH_SECRET_PREVIOUS: each must have at least 32 bytes",
+        ),
+        (
+            &[("AUDIT_CHECKPOINT_KEY", ZEROS)],
+            "AUDIT_CHECKPOINT_KEY: must have at least 32 bytes",
+        ),
+        (
+            &[("RPC_API_KEY_ENCRYPTION_KEY_PREVIOUS", ZEROS)],
+            "RPC_API_KEY_ENCRYPTION_KEY_PREVIOUS: must have at least",
+        ),
+        (
+            &[("ADMIN_API_TOKEN", "access-0123456789abcdef0123456789")],
+            "ADMIN_API_TOKEN: must differ from JWT_SECRET",
+        ),
         (
             &[("JWT_SECRET_PREVIOUS", "0123456789abcdef0123456789abcdef")],
             "ADMIN_API_TOKEN: must differ from JWT_SECRET",
@@ -271,31 +378,70 @@ fn row_2_production_refuses() {
             "OPERATOR_API_TOKEN: must differ from JWT_REFRESH_SECRET",
         ),
         (
-            &[("AUDIT_CHECKPOINT_KEY", "202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f")],
+            &[(
+                "AUDIT_CHECKPOINT_KEY",
+                "202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f",
+            )],
             "AUDIT_CHECKPOINT_KEY: must differ from RPC_API_KEY_ENCRYPTION_KEY",
         ),
-        (&[("TRUSTED_PROXIES", "0.0.0.0/0")], "TRUSTED_PROXIES: must not hold `0.0.0.0/0`"),
-        (&[("TRUSTED_PROXIES", "10.0.0.0/8,::/0")], "TRUSTED_PROXIES: must not hold `::/0`"),
-        (&[("TRUSTED_PROXIES", "0.0.0.0/1,128.0.0.0/1")], "TRUSTED_PROXIES: must not hold `0.0.0.0/1`"),
-        (&[("TRUSTED_INTERNAL_CIDRS", "0.0.0.0/0")], "TRUSTED_INTERNAL_CIDRS: must not hold `0.0.0.0/0`"),
+        (
+            &[("TRUSTED_PROXIES", "0.0.0.0/0")],
+            "TRUSTED_PROXIES: must not hold `0.0.0.0/0`",
+        ),
+        (
+            &[("TRUSTED_PROXIES", "10.0.0.0/8,::/0")],
+            "TRUSTED_PROXIES: must not hold `::/0`",
+        ),
+        (
+            &[("TRUSTED_PROXIES", "0.0.0.0/1,128.0.0.0/1")],
+            "TRUSTED_PROXIES: must not hold `0.0.0.0/1`",
+        ),
+        (
+            &[("TRUSTED_INTERNAL_CIDRS", "0.0.0.0/0")],
+            "TRUSTED_INTERNAL_CIDRS: must not hold `0.0.0.0/0`",
+        ),
         (
             &[("ADMIN_API_TOKEN", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa")],
             "ADMIN_API_TOKEN: must have at least 32 bytes",
         ),
         (&[("BASE_URL", "http://gateway.example")], "BASE_URL: must be https"),
         (&[("FRONTEND_URL", "http://app.example")], "FRONTEND_URL: must be https"),
-        (&[("CORS_ALLOWED_ORIGINS", "https://app.example,*")], "CORS_ALLOWED_ORIGINS: must not be `*`"),
-        (&[("ALLOW_MOCK_LOGIN", "true")], "ALLOW_MOCK_LOGIN: must be false in production"),
-        (&[("DATABASE_URL", "postgres://gateway@db/gateway")], "DATABASE_URL: must have a password"),
-        (&[("OPERATOR_API_TOKEN", "0123456789abcdef0123456789abcdef")], "OPERATOR_API_TOKEN: must differ"),
-        (&[("ADMIN_API_TOKEN_PREVIOUS", "admin")], "ADMIN_API_TOKEN_PREVIOUS: must have at least 32 bytes"),
+        (
+            &[("CORS_ALLOWED_ORIGINS", "https://app.example,*")],
+            "CORS_ALLOWED_ORIGINS: must not be `*`",
+        ),
+        (
+            &[("ALLOW_MOCK_LOGIN", "true")],
+            "ALLOW_MOCK_LOGIN: must be false in production",
+        ),
+        (
+            &[("DATABASE_URL", "postgres://gateway@db/gateway")],
+            "DATABASE_URL: must have a password",
+        ),
+        (
+            &[("OPERATOR_API_TOKEN", "0123456789abcdef0123456789abcdef")],
+            "OPERATOR_API_TOKEN: must differ",
+        ),
+        (
+            &[("ADMIN_API_TOKEN_PREVIOUS", "admin")],
+            "ADMIN_API_TOKEN_PREVIOUS: must have at least 32 bytes",
+        ),
         (
             &[("AUDIT_DATABASE_URL", "postgres://audit:pw@DB:5432/gateway?x=1")],
             "AUDIT_DATABASE_URL: must be another database",
         ),
-        (&[("REDIS_URL", "rediss://cache:6379")], "REDIS_URL: must have a password"),
-        (&[("REDIS_URL", "redis://gateway:@cache:6379")], "REDIS_URL: must have a password"),
-        (&[("AUDIT_DATABASE_URL", "postgres://audit:@db/audit")], "AUDIT_DATABASE_URL: must have a password"),
+        (
+            &[("REDIS_URL", "rediss://cache:6379")],
+            "REDIS_URL: must have a password",
+        ),
+        (
+            &[("REDIS_URL", "redis://gateway:@cache:6379")],
+            "REDIS_URL: must have a password",
+        ),
+        (
+            &[("AUDIT_DATABASE_URL", "postgres://audit:@db/audit")],
+            "AUDIT_DATABASE_URL: must have a password",
+        ),
         (
             &[("AUDIT_ADMIN_DATABASE_URL", "postgres://owner:@db/gateway_audit")],
             "AUDIT_ADMIN_DATABASE_URL: must have a password",
@@ -303,18 +449,32 @@ fn row_2_production_refuses() {
     ];
     for (changes, expected) in cases {
         let found = problems(PRODUCTION, changes);
-        assert!(found.len() == 1 && found.iter().all(|line| line.starts_with(expected)), "{changes:?}: {found:?}");
+        assert!(
+            found.len() == 1 && found.iter().all(|line| line.starts_with(expected)),
+            "{changes:?}: {found:?}"
+        );
         // RTO13: what production refuses of a variable stands in its row of the reference.
         let name = format!("| `{}` |", expected.split(':').next().unwrap_or_default());
-        let row = reference().lines().find(|line| line.starts_with(&name)).map(str::to_owned).unwrap_or_default();
-        assert!(row.split_once("*Rules:").is_some_and(|(_, rules)| rules.contains("production")), "{expected}: {row}");
+        let row = reference()
+            .lines()
+            .find(|line| line.starts_with(&name))
+            .map(str::to_owned)
+            .unwrap_or_default();
+        assert!(
+            row.split_once("*Rules:")
+                .is_some_and(|(_, rules)| rules.contains("production")),
+            "{expected}: {row}"
+        );
     }
 }
 
 #[test]
 fn equal_token_secrets_are_refused_everywhere() {
     let found = problems(&[], &[("JWT_SECRET", "same"), ("JWT_REFRESH_SECRET", "same")]);
-    assert_eq!(found, ["JWT_REFRESH_SECRET: must differ from JWT_SECRET, older secrets included"]);
+    assert_eq!(
+        found,
+        ["JWT_REFRESH_SECRET: must differ from JWT_SECRET, older secrets included"]
+    );
 }
 
 #[test]
@@ -323,7 +483,10 @@ fn hd19_mock_code_runs_in_development_only() {
     assert_eq!(problems(&[], &[("ALLOW_MOCK_LOGIN", "true")]).len(), 1);
     for environment in ["test", "production"] {
         let found = problems_of(PRODUCTION, &[("ENVIRONMENT", environment)], Build::Mock);
-        assert_eq!(found, ["ENVIRONMENT: must be `development`: `ledger-gateway-dev` runs nowhere else"]);
+        assert_eq!(
+            found,
+            ["ENVIRONMENT: must be `development`: `ledger-gateway-dev` runs nowhere else"]
+        );
     }
 }
 
@@ -334,7 +497,12 @@ fn with_file(text: &str, env: &[(&str, &str)]) -> (tempfile::TempDir, Vec<String
     std::fs::write(&path, text).expect("written");
     let path = path.to_string_lossy().into_owned();
     let env = ProcessEnv::of(env.iter().copied().chain([("CONFIG_FILE", path.as_str())]));
-    let found = settings(&env, Build::Release).1.problems().iter().map(ToString::to_string).collect();
+    let found = settings(&env, Build::Release)
+        .1
+        .problems()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     (dir, found, Config::load(&env, Build::Release))
 }
 
@@ -355,13 +523,28 @@ fn environment_beats_file_beats_default() {
 fn the_file_is_flat_versioned_and_known() {
     let cases = [
         ("PORT = 9000", "CONFIG_FILE: must say `version = 1`"),
-        ("version = 2", "CONFIG_FILE: must say `version = 1`; this version is not known"),
+        (
+            "version = 2",
+            "CONFIG_FILE: must say `version = 1`; this version is not known",
+        ),
         ("version = 1\nPROT = 1", "PROT: unknown in the configuration file"),
         ("version = 1\nport = 1", "port: unknown in the configuration file"),
-        ("version = 1\n[PORT]\nx = 1", "PORT: must be a string, a whole number or a boolean in the configuration file"),
-        ("version = 1\nPORT = 1.5", "PORT: must be a string, a whole number or a boolean in the configuration file"),
-        ("version = 1\nPORT = 70000", "PORT: must be a port from 1 to 65535, found `70000`"),
-        ("version = 1\nCONFIG_FILE = \"x\"", "CONFIG_FILE: unknown in the configuration file"),
+        (
+            "version = 1\n[PORT]\nx = 1",
+            "PORT: must be a string, a whole number or a boolean in the configuration file",
+        ),
+        (
+            "version = 1\nPORT = 1.5",
+            "PORT: must be a string, a whole number or a boolean in the configuration file",
+        ),
+        (
+            "version = 1\nPORT = 70000",
+            "PORT: must be a port from 1 to 65535, found `70000`",
+        ),
+        (
+            "version = 1\nCONFIG_FILE = \"x\"",
+            "CONFIG_FILE: unknown in the configuration file",
+        ),
     ];
     for (text, expected) in cases {
         let (_dir, found, _) = with_file(text, &[]);
@@ -377,17 +560,25 @@ fn the_file_is_flat_versioned_and_known() {
 #[test]
 fn secrets_do_not_stand_in_the_file() {
     let mut text = String::from("version = 1\n");
-    let secrets: Vec<&str> =
-        registry::ALL.iter().filter(|entry| entry.shown() == Shown::Secret).map(|entry| entry.name()).collect();
+    let secrets: Vec<&str> = registry::ALL
+        .iter()
+        .filter(|entry| entry.shown() == Shown::Secret)
+        .map(|entry| entry.name())
+        .collect();
     for name in &secrets {
         let _ = writeln!(text, "{name} = \"canary\"");
     }
     let (_dir, found, _) = with_file(&text, &[]);
-    let expected: Vec<String> =
-        secrets.iter().map(|name| format!("{name}: a secret must not stand in the configuration file")).collect();
+    let expected: Vec<String> = secrets
+        .iter()
+        .map(|name| format!("{name}: a secret must not stand in the configuration file"))
+        .collect();
     assert_eq!(found, expected);
     let (_dir, found, _) = with_file("version = 1\nJWT_SECRET = canary", &[]);
-    assert!(found.len() == 1 && found.iter().all(|line| !line.contains("canary")), "{found:?}");
+    assert!(
+        found.len() == 1 && found.iter().all(|line| !line.contains("canary")),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -403,11 +594,17 @@ fn secrets_come_from_mounted_files() {
     let secret = config.ok().and_then(|config| config.identity.access_secret);
     assert!(secret.is_some_and(|secret| secret.matches("from-the-file")));
     let (_dir, found, config) = with_file(&format!("version = 1\nJWT_SECRET_FILE = \"{good}\""), &[]);
-    assert!(config.is_ok_and(|config| config.identity.access_secret.is_some()), "{found:?}");
+    assert!(
+        config.is_ok_and(|config| config.identity.access_secret.is_some()),
+        "{found:?}"
+    );
 
     let both = problems(&[], &[("JWT_SECRET", "x"), ("JWT_SECRET_FILE", &good)]);
     assert_eq!(both, ["JWT_SECRET: set together with JWT_SECRET_FILE"]);
-    assert_eq!(problems(&[], &[("JWT_SECRET_FILE", &empty)]), ["JWT_SECRET_FILE: names an empty file"]);
+    assert_eq!(
+        problems(&[], &[("JWT_SECRET_FILE", &empty)]),
+        ["JWT_SECRET_FILE: names an empty file"]
+    );
     let missing = problems(&[], &[("JWT_SECRET_FILE", "/nowhere/secret")]);
     assert_eq!(missing, ["JWT_SECRET_FILE: cannot be read: entity not found"]);
 }
@@ -428,12 +625,21 @@ fn stores_default_to_files_and_to_a_database_beside_the_main_one() {
 /// spec/30 section 1: the profile moves K1-K6 together, each can be set alone.
 #[test]
 fn the_profile_moves_what_is_not_set() {
-    let knobs =
-        |env: &[(&str, &str)]| Config::load(&ProcessEnv::of(env.iter().copied()), Build::Release).expect("valid").knobs;
+    let knobs = |env: &[(&str, &str)]| {
+        Config::load(&ProcessEnv::of(env.iter().copied()), Build::Release)
+            .expect("valid")
+            .knobs
+    };
     assert_eq!(knobs(&[]), Knobs::SPEC);
     assert_eq!(knobs(&[("PRIVACY_PROFILE", "strict")]), Knobs::STRICT);
     let strict = knobs(&[("PRIVACY_PROFILE", "strict"), ("PRIVACY_NO_ABI", "pass")]);
-    assert_eq!(strict, Knobs { no_abi: gw_policy::knobs::NoAbi::Pass, ..Knobs::STRICT });
+    assert_eq!(
+        strict,
+        Knobs {
+            no_abi: gw_policy::knobs::NoAbi::Pass,
+            ..Knobs::STRICT
+        }
+    );
 }
 
 /// OA-3, OA-8: every entry that is wrong is named, in both lists, and no hash is repeated.
@@ -441,12 +647,24 @@ fn the_profile_moves_what_is_not_set() {
 fn oa8_wrong_oauth_clients_are_all_named() {
     const HASH: &str = "$2b$12$abcdefghijklmnopqrstuuabcdefghijklmnopqrstuvwxyz01232";
     assert_eq!(
-        problems(&[], &[("OAUTH_FIRST_PARTY_CLIENTS", &format!("explorer:{HASH}|{HASH}, reports:{HASH}"))]),
+        problems(
+            &[],
+            &[(
+                "OAUTH_FIRST_PARTY_CLIENTS",
+                &format!("explorer:{HASH}|{HASH}, reports:{HASH}")
+            )]
+        ),
         [""; 0]
     );
     let cheap = HASH.replace("$12$", "$09$");
     let clients = format!("explorer, reports:plain, audit:{cheap}");
-    let found = problems(&[], &[("OAUTH_FIRST_PARTY_CLIENTS", &clients), ("OAUTH_REDIRECT_URIS", "explorer")]);
+    let found = problems(
+        &[],
+        &[
+            ("OAUTH_FIRST_PARTY_CLIENTS", &clients),
+            ("OAUTH_REDIRECT_URIS", "explorer"),
+        ],
+    );
     assert_eq!(
         found,
         [
@@ -458,7 +676,10 @@ fn oa8_wrong_oauth_clients_are_all_named() {
     );
     let clients = format!("explorer:{HASH}");
     let uris = "explorer=http://app.example/cb|https://app.example/#x";
-    let changes = [("OAUTH_FIRST_PARTY_CLIENTS", clients.as_str()), ("OAUTH_REDIRECT_URIS", uris)];
+    let changes = [
+        ("OAUTH_FIRST_PARTY_CLIENTS", clients.as_str()),
+        ("OAUTH_REDIRECT_URIS", uris),
+    ];
     assert_eq!(
         problems(PRODUCTION, &changes),
         [

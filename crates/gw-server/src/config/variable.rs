@@ -93,9 +93,11 @@ impl Default {
     pub fn text(self, environment: Environment) -> Option<&'static str> {
         match self {
             Self::Text(text) => Some(text),
-            Self::ByEnvironment { production, other } => {
-                Some(if environment == Environment::Production { production } else { other })
-            }
+            Self::ByEnvironment { production, other } => Some(if environment == Environment::Production {
+                production
+            } else {
+                other
+            }),
             Self::Unset | Self::Derived(_) => None,
         }
     }

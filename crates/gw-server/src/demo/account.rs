@@ -36,7 +36,10 @@ impl Account {
 
     /// An EIP-191 signature over a text, in hex.
     pub(super) fn sign_text(&self, text: &str) -> anyhow::Result<String> {
-        let signature = self.0.sign_message_sync(text.as_bytes()).context("the message could not be signed")?;
+        let signature = self
+            .0
+            .sign_message_sync(text.as_bytes())
+            .context("the message could not be signed")?;
         Ok(format!("0x{}", hex::encode(signature.as_bytes())))
     }
 
@@ -53,8 +56,10 @@ impl Account {
             access_list: Default::default(),
             input: call.input,
         };
-        let signature =
-            self.0.sign_hash_sync(&transaction.signature_hash()).context("the transaction could not be signed")?;
+        let signature = self
+            .0
+            .sign_hash_sync(&transaction.signature_hash())
+            .context("the transaction could not be signed")?;
         let signed = TxEnvelope::from(transaction.into_signed(signature));
         Ok(format!("0x{}", hex::encode(signed.encoded_2718())))
     }

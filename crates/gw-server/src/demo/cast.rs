@@ -41,8 +41,13 @@ pub(super) struct Role {
     pub(super) claims: &'static [&'static str],
 }
 
-const READER: &[&str] =
-    &["eth_call", "eth_getBalance", "eth_getTransactionCount", "eth_getTransactionReceipt", "eth_getLogs"];
+const READER: &[&str] = &[
+    "eth_call",
+    "eth_getBalance",
+    "eth_getTransactionCount",
+    "eth_getTransactionReceipt",
+    "eth_getLogs",
+];
 
 const TRADER: &[&str] = &[
     "eth_call",
@@ -75,7 +80,12 @@ pub(super) struct Names(BTreeMap<String, ExternalId>);
 impl Names {
     /// From `<persona>=<DID>`, as the command line has them.
     pub(super) fn of(given: &[(Persona, ExternalId)]) -> Self {
-        Self(given.iter().map(|(persona, did)| (persona.word().to_owned(), did.clone())).collect())
+        Self(
+            given
+                .iter()
+                .map(|(persona, did)| (persona.word().to_owned(), did.clone()))
+                .collect(),
+        )
     }
 
     /// The name of a persona.
@@ -89,7 +99,11 @@ pub(super) fn parse_name(text: &str) -> Result<(Persona, ExternalId), String> {
     let (word, did) = text.split_once('=').ok_or("must be `<persona>=<DID>`")?;
     let persona = Persona::from_str(word, true)?;
     let did = ExternalId::new(did).map_err(|error| error.to_string())?;
-    if did.is_did() { Ok((persona, did)) } else { Err(format!("`{did}` is no DID")) }
+    if did.is_did() {
+        Ok((persona, did))
+    } else {
+        Err(format!("`{did}` is no DID"))
+    }
 }
 
 impl Persona {

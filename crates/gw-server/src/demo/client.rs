@@ -57,7 +57,10 @@ impl Answer {
 
 impl Client {
     pub(super) fn new(base: &str) -> Self {
-        Self { base: base.to_owned(), http: legacy::Client::builder(TokioExecutor::new()).build_http() }
+        Self {
+            base: base.to_owned(),
+            http: legacy::Client::builder(TokioExecutor::new()).build_http(),
+        }
     }
 
     /// Sends a request and reads the whole answer.
@@ -84,8 +87,15 @@ impl Client {
         let request = request.body(Full::new(bytes)).context("the request is malformed")?;
         let exchange = async {
             let (head, body) = self.http.request(request).await?.into_parts();
-            let body = Limited::new(body, LIMIT).collect().await.map_err(|error| anyhow::anyhow!(error))?.to_bytes();
-            Ok::<_, anyhow::Error>(Answer { status: head.status, text: String::from_utf8_lossy(&body).into_owned() })
+            let body = Limited::new(body, LIMIT)
+                .collect()
+                .await
+                .map_err(|error| anyhow::anyhow!(error))?
+                .to_bytes();
+            Ok::<_, anyhow::Error>(Answer {
+                status: head.status,
+                text: String::from_utf8_lossy(&body).into_owned(),
+            })
         };
         tokio::time::timeout(PATIENCE, exchange)
             .await
@@ -108,7 +118,12 @@ impl Client {
 
     /// One JSON-RPC call at a path, whatever its outcome.
     pub(super) async fn call(&self, who: As<'_>, path: &str, method: &str, params: Value) -> anyhow::Result<Answer> {
-        self.post(who, path, json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})).await
+        self.post(
+            who,
+            path,
+            json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}),
+        )
+        .await
     }
 
     /// The result of a JSON-RPC call that must succeed.
@@ -122,12 +137,23 @@ impl Client {
 
     /// An access token by mock login.
     pub(super) async fn log_in(&self, did: &str) -> anyhow::Result<String> {
-        let opened =
-            self.post(As::Nobody, "/api/v1/auth/request", json!({})).await?.expect_success("opening a login")?;
-        let session = opened.get("session_id").and_then(Value::as_str).context("the login has no session")?;
+        let opened = self
+            .post(As::Nobody, "/api/v1/auth/request", json!({}))
+            .await?
+            .expect_success("opening a login")?;
+        let session = opened
+            .get("session_id")
+            .and_then(Value::as_str)
+            .context("the login has no session")?;
         let proof = json!({"session_id": session, "jwz_token": format!("mock.{did}")});
-        let answer = self.post(As::Nobody, "/api/v1/auth/verify", proof).await?.expect_success("the mock login")?;
-        let token = answer.get("access_token").and_then(Value::as_str).context("the login brought no token")?;
+        let answer = self
+            .post(As::Nobody, "/api/v1/auth/verify", proof)
+            .await?
+            .expect_success("the mock login")?;
+        let token = answer
+            .get("access_token")
+            .and_then(Value::as_str)
+            .context("the login brought no token")?;
         Ok(token.to_owned())
     }
 }

@@ -67,7 +67,10 @@ pub async fn run(options: Options) -> anyhow::Result<ExitCode> {
 async fn token(dir: &std::path::Path, persona: Persona) -> anyhow::Result<ExitCode> {
     let state = State::read(dir).context("no demo is running; start one with `make demo`")?;
     let client = Client::new(&state.gateway);
-    let token = client.log_in(state.names.did(persona)).await.context("the running demo gave no token")?;
+    let token = client
+        .log_in(state.names.did(persona))
+        .await
+        .context("the running demo gave no token")?;
     crate::cli::say(format_args!("{token}\n"));
     Ok(ExitCode::SUCCESS)
 }
@@ -89,17 +92,29 @@ async fn demo(options: Options) -> anyhow::Result<ExitCode> {
 
 async fn act(options: &Options, parts: &mut Parts) -> anyhow::Result<ExitCode> {
     tour::say("Starting a node and a gateway …\n");
-    parts.start(&options.dir, options.port, options.ephemeral, Names::of(&options.names)).await?;
+    parts
+        .start(&options.dir, options.port, options.ephemeral, Names::of(&options.names))
+        .await?;
     let running = parts.running().context("the parts are not running")?;
     let scene = seed::seed(running).await.context("the demo could not be set up")?;
     let (gateway, node, names) = (running.gateway.clone(), running.node.clone(), running.names.clone());
-    State { gateway, node, names, token: scene.token }.write(parts.dir()?)?;
+    State {
+        gateway,
+        node,
+        names,
+        token: scene.token,
+    }
+    .write(parts.dir()?)?;
     if options.seed_only {
         tour::print(running, &scene).await?;
     } else {
         let failed = checks::run(running, &scene).await?;
         if options.exit_after_checks || failed > 0 {
-            return Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+            return Ok(if failed == 0 {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::FAILURE
+            });
         }
         tour::print(running, &scene).await?;
     }

@@ -102,10 +102,18 @@ impl Parts {
         let child = self.gateway.insert(spawn(command, &dir.join(GATEWAY_LOG))?);
         let client = Client::new(&gateway);
         await_part("the gateway", child, &dir.join(GATEWAY_LOG), async || {
-            client.get(As::Nobody, "/ready").await.is_ok_and(|answer| answer.status.is_success())
+            client
+                .get(As::Nobody, "/ready")
+                .await
+                .is_ok_and(|answer| answer.status.is_success())
         })
         .await?;
-        self.running = Some(Running { gateway, node, admin, names });
+        self.running = Some(Running {
+            gateway,
+            node,
+            admin,
+            names,
+        });
         Ok(())
     }
 
@@ -116,7 +124,10 @@ impl Parts {
 
     /// The demo's directory.
     pub(super) fn dir(&self) -> anyhow::Result<&Path> {
-        self.dir.as_ref().map(DirectoryLock::directory).context("the demo has no directory")
+        self.dir
+            .as_ref()
+            .map(DirectoryLock::directory)
+            .context("the demo has no directory")
     }
 
     /// Waits for a part that ends by itself, which none should.
@@ -135,7 +146,11 @@ impl Parts {
     pub(super) async fn stop(&mut self) {
         if let Some(mut gateway) = self.gateway.take() {
             // Told to end rather than killed: that is how it is stopped in earnest, too.
-            if let Some(pid) = gateway.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw) {
+            if let Some(pid) = gateway
+                .id()
+                .and_then(|id| i32::try_from(id).ok())
+                .and_then(Pid::from_raw)
+            {
                 let _ = kill_process(pid, Signal::TERM);
             }
             if timeout(FAREWELL, gateway.wait()).await.is_err() {
@@ -155,7 +170,10 @@ impl Parts {
 }
 
 /// What a real wallet needs to be told, and to be believed.
-#[expect(clippy::disallowed_methods, reason = "handed on as it is; the demo's gateway reads it")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "handed on as it is; the demo's gateway reads it"
+)]
 fn of_wallets() -> impl Iterator<Item = (String, String)> {
     let exact = ["VERIFIER_ID", "BASE_URL"];
     let kinds = ["IDP_", "ALTNET_"];
@@ -167,8 +185,15 @@ fn of_wallets() -> impl Iterator<Item = (String, String)> {
 fn spawn(mut command: Command, log: &Path) -> anyhow::Result<Child> {
     let out = File::create(log).with_context(|| format!("{} cannot be written", log.display()))?;
     let err = out.try_clone()?;
-    command.stdin(Stdio::null()).stdout(out).stderr(err).process_group(0).kill_on_drop(true);
-    command.spawn().with_context(|| format!("{} did not start", command.as_std().get_program().display()))
+    command
+        .stdin(Stdio::null())
+        .stdout(out)
+        .stderr(err)
+        .process_group(0)
+        .kill_on_drop(true);
+    command
+        .spawn()
+        .with_context(|| format!("{} did not start", command.as_std().get_program().display()))
 }
 
 /// Waits until a part answers; if it ends first, the end of its log says why.
@@ -179,7 +204,11 @@ async fn await_part(name: &str, child: &mut Child, log: &Path, answers: impl Asy
             bail!("{name} ended at its start ({status}):\n{}", last_lines(log));
         }
         if start.elapsed() > PATIENCE {
-            bail!("{name} did not answer within {} s:\n{}", PATIENCE.as_secs(), last_lines(log));
+            bail!(
+                "{name} did not answer within {} s:\n{}",
+                PATIENCE.as_secs(),
+                last_lines(log)
+            );
         }
         sleep(Duration::from_millis(50)).await;
     }
@@ -189,7 +218,11 @@ async fn await_part(name: &str, child: &mut Child, log: &Path, answers: impl Asy
 fn last_lines(log: &Path) -> String {
     let text = std::fs::read_to_string(log).unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();
-    lines.iter().skip(lines.len().saturating_sub(20)).map(|line| format!("  {line}\n")).collect()
+    lines
+        .iter()
+        .skip(lines.len().saturating_sub(20))
+        .map(|line| format!("  {line}\n"))
+        .collect()
 }
 
 /// The node's own program: its npm launcher would stay between us and it.
@@ -227,6 +260,10 @@ fn empty(dir: &Path) -> anyhow::Result<()> {
     };
     let left = |name: &str| dir.join(name);
     ignore_absent(std::fs::remove_dir_all(left(GATEWAY_DATA)))
-        .and_then(|()| FILES.iter().try_for_each(|name| ignore_absent(std::fs::remove_file(left(name)))))
+        .and_then(|()| {
+            FILES
+                .iter()
+                .try_for_each(|name| ignore_absent(std::fs::remove_file(left(name))))
+        })
         .with_context(|| format!("{} cannot be emptied", dir.display()))
 }

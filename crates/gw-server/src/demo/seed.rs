@@ -41,13 +41,19 @@ impl Scene {
     /// A persona's access token.
     pub(super) fn bearer(&self, persona: Persona) -> anyhow::Result<&str> {
         let found = self.bearers.iter().find(|(of, _)| *of == persona);
-        found.map(|(_, token)| token.as_str()).with_context(|| format!("{} has no token", persona.word()))
+        found
+            .map(|(_, token)| token.as_str())
+            .with_context(|| format!("{} has no token", persona.word()))
     }
 }
 
 /// Sets everything up.
 pub(super) async fn seed(running: &Running) -> anyhow::Result<Scene> {
-    let set = Stage { client: Client::new(&running.gateway), admin: As::Super(&running.admin), names: &running.names };
+    let set = Stage {
+        client: Client::new(&running.gateway),
+        admin: As::Super(&running.admin),
+        names: &running.names,
+    };
     let mut meridian = String::new();
     for bank in Bank::ALL {
         let org = set.organization(bank).await?;
@@ -70,10 +76,16 @@ pub(super) async fn seed(running: &Running) -> anyhow::Result<Scene> {
             .log_in(set.names.did(persona))
             .await
             .with_context(|| format!("{} cannot log in", persona.word()))?;
-        set.link(persona, &token).await.with_context(|| format!("the account of {} is not linked", persona.word()))?;
+        set.link(persona, &token)
+            .await
+            .with_context(|| format!("the account of {} is not linked", persona.word()))?;
         bearers.push((persona, token));
     }
-    let mut scene = Scene { token: Address::ZERO, meridian, bearers };
+    let mut scene = Scene {
+        token: Address::ZERO,
+        meridian,
+        bearers,
+    };
     scene.token = set.token(&scene).await?;
     Ok(scene)
 }
@@ -88,7 +100,10 @@ impl Stage<'_> {
     /// The id of an organization, made if it is not there.
     async fn organization(&self, bank: Bank) -> anyhow::Result<String> {
         let (name, slug) = bank.names();
-        let made = self.client.post(self.admin, "/api/v1/admin/orgs", json!({"name": name, "slug": slug})).await?;
+        let made = self
+            .client
+            .post(self.admin, "/api/v1/admin/orgs", json!({"name": name, "slug": slug}))
+            .await?;
         if made.status != StatusCode::CONFLICT {
             return id(&made.expect_success("creating an organization")?);
         }
@@ -106,8 +121,11 @@ impl Stage<'_> {
         let body = json!({"name": role.name, "slug": role.slug, "is_org_admin": role.is_org_admin});
         let made = self.client.post(self.admin, &path, body).await?;
         let group = if made.status == StatusCode::CONFLICT {
-            let all =
-                self.client.get(self.admin, &format!("{path}?limit=1000")).await?.expect_success("listing groups")?;
+            let all = self
+                .client
+                .get(self.admin, &format!("{path}?limit=1000"))
+                .await?
+                .expect_success("listing groups")?;
             id(with_slug(&all, role.slug)?)?
         } else {
             id(&made.expect_success("creating a group")?)?
@@ -139,42 +157,67 @@ impl Stage<'_> {
         if let Ok(user) = self.user(persona).await {
             return self.verify(&user).await;
         }
-        let group = self.group(org, Persona::Trader.role().context("the trader has a role")?).await?;
+        let group = self
+            .group(org, Persona::Trader.role().context("the trader has a role")?)
+            .await?;
         self.member(org, &group, persona).await?;
         let path = format!("/api/v1/admin/orgs/{org}/memberships/by-did");
         let body = json!({"did": self.names.did(persona), "group_id": group});
-        let left = self.client.send(self.admin, http::Method::DELETE, &path, Some(body)).await?;
+        let left = self
+            .client
+            .send(self.admin, http::Method::DELETE, &path, Some(body))
+            .await?;
         left.expect_success("removing a member").map(drop)
     }
 
     /// The id of a user that exists.
     async fn user(&self, persona: Persona) -> anyhow::Result<String> {
         let path = format!("/api/v1/admin/users?search={}", self.names.did(persona));
-        let found = self.client.get(self.admin, &path).await?.expect_success("looking for a user")?;
+        let found = self
+            .client
+            .get(self.admin, &path)
+            .await?
+            .expect_success("looking for a user")?;
         let rows = rows(&found);
-        let row =
-            rows.iter().find(|row| row.get("external_id").and_then(Value::as_str) == Some(self.names.did(persona)));
+        let row = rows
+            .iter()
+            .find(|row| row.get("external_id").and_then(Value::as_str) == Some(self.names.did(persona)));
         id(row.with_context(|| format!("there is no user {}", self.names.did(persona)))?)
     }
 
     async fn verify(&self, user: &str) -> anyhow::Result<()> {
         let path = format!("/api/v1/admin/users/{user}");
-        self.client.put(self.admin, &path, json!({"kyc": true})).await?.expect_success("verifying a user").map(drop)
+        self.client
+            .put(self.admin, &path, json!({"kyc": true}))
+            .await?
+            .expect_success("verifying a user")
+            .map(drop)
     }
 
     /// Proves a persona's account by a signature.
     async fn link(&self, persona: Persona, bearer: &str) -> anyhow::Result<()> {
         let (who, address) = (As::Bearer(bearer), persona.address()?);
-        let linked = self.client.get(who, "/api/v1/eth/addresses").await?.expect_success("listing linked addresses")?;
+        let linked = self
+            .client
+            .get(who, "/api/v1/eth/addresses")
+            .await?
+            .expect_success("listing linked addresses")?;
         let mut addresses = linked.get("addresses").and_then(Value::as_array).into_iter().flatten();
         if addresses.any(|row| text(row, "address").is_ok_and(|linked| linked.parse() == Ok(address))) {
             return Ok(());
         }
-        let challenge =
-            self.client.post(who, "/api/v1/eth/link/challenge", json!({})).await?.expect_success("the challenge")?;
+        let challenge = self
+            .client
+            .post(who, "/api/v1/eth/link/challenge", json!({}))
+            .await?
+            .expect_success("the challenge")?;
         let signature = persona.account()?.sign_text(text(&challenge, "message")?)?;
         let proof = json!({"address": address, "nonce": text(&challenge, "nonce")?, "signature": signature});
-        self.client.post(who, "/api/v1/eth/link/verify", proof).await?.expect_success("the signature").map(drop)
+        self.client
+            .post(who, "/api/v1/eth/link/verify", proof)
+            .await?
+            .expect_success("the signature")
+            .map(drop)
     }
 
     /// The token: deployed by ops through the gateway, its ABI registered, a balance of the own granted to analysts,
@@ -188,13 +231,20 @@ impl Stage<'_> {
             .get(self.admin, &format!("{contracts}?limit=1000"))
             .await?
             .expect_success("listing contracts")?;
-        if let Some(row) = rows(&all).iter().find(|row| row.get("name").and_then(Value::as_str) == Some(TOKEN.0)) {
+        if let Some(row) = rows(&all)
+            .iter()
+            .find(|row| row.get("name").and_then(Value::as_str) == Some(TOKEN.0))
+        {
             return text(row, "address")?.parse().context("an address is malformed");
         }
         let bearer = scene.bearer(Persona::Ops)?;
-        let receipt = self.transact(bearer, None, creation(&artifact)?).await.context("deploying the token")?;
-        let token: Address =
-            text(&receipt, "contractAddress")?.parse().context("the receipt's address is malformed")?;
+        let receipt = self
+            .transact(bearer, None, creation(&artifact)?)
+            .await
+            .context("deploying the token")?;
+        let token: Address = text(&receipt, "contractAddress")?
+            .parse()
+            .context("the receipt's address is malformed")?;
         self.await_registration(&contracts, token).await?;
         let contract = format!("{contracts}/{token:#x}");
         let abi = artifact.get("abi").context("the artefact has no ABI")?.to_string();
@@ -207,7 +257,9 @@ impl Stage<'_> {
             .await?
             .expect_success("setting the ABI")?;
 
-        let analysts = self.group(org, Persona::Analyst.role().context("the analyst has a role")?).await?;
+        let analysts = self
+            .group(org, Persona::Analyst.role().context("the analyst has a role")?)
+            .await?;
         let rule = json!({"selector": BALANCE_OF, "param_rules": [{"index": 0, "must_be": "self"}]});
         let grant = json!({"group_id": analysts, "functions": [rule]});
         self.client
@@ -216,7 +268,9 @@ impl Stage<'_> {
             .expect_success("granting the analysts")?;
 
         let payment = transfer(Persona::Analyst.address()?, whole(PAID));
-        self.transact(bearer, Some(token), payment).await.context("paying the analyst")?;
+        self.transact(bearer, Some(token), payment)
+            .await
+            .context("paying the analyst")?;
         Ok(token)
     }
 
@@ -261,7 +315,11 @@ impl Stage<'_> {
                 return Ok(());
             }
             if found.status != StatusCode::NOT_FOUND || start.elapsed() > PATIENCE {
-                bail!("the contract was not registered: HTTP {}: {}", found.status.as_u16(), found.text);
+                bail!(
+                    "the contract was not registered: HTTP {}: {}",
+                    found.status.as_u16(),
+                    found.text
+                );
             }
             sleep(Duration::from_millis(50)).await;
         }
@@ -289,7 +347,9 @@ fn call_data(signature: &str, arguments: &[U256]) -> Bytes {
 /// The contract's code with its constructor's arguments.
 fn creation(artifact: &Value) -> anyhow::Result<Bytes> {
     use alloy_dyn_abi::DynSolValue;
-    let mut code = Bytes::from_hex(text(artifact, "bytecode")?).context("the artefact's code is malformed")?.to_vec();
+    let mut code = Bytes::from_hex(text(artifact, "bytecode")?)
+        .context("the artefact's code is malformed")?
+        .to_vec();
     let (name, symbol) = TOKEN;
     let arguments = DynSolValue::Tuple(vec![
         DynSolValue::String(name.to_owned()),
@@ -324,7 +384,10 @@ fn id(record: &Value) -> anyhow::Result<String> {
 }
 
 fn text<'a>(record: &'a Value, name: &str) -> anyhow::Result<&'a str> {
-    record.get(name).and_then(Value::as_str).with_context(|| format!("`{name}` is missing in {record}"))
+    record
+        .get(name)
+        .and_then(Value::as_str)
+        .with_context(|| format!("`{name}` is missing in {record}"))
 }
 
 /// A JSON-RPC quantity.
@@ -341,7 +404,10 @@ mod tests {
     #[test]
     fn calls_are_encoded_as_the_abi_says() {
         let data = balance_of(Address::repeat_byte(0x11));
-        assert_eq!(hex::encode(&data), format!("{BALANCE_OF}{}{}", "00".repeat(12), "11".repeat(20)));
+        assert_eq!(
+            hex::encode(&data),
+            format!("{BALANCE_OF}{}{}", "00".repeat(12), "11".repeat(20))
+        );
         assert_eq!(
             hex::encode(transfer(Address::ZERO, U256::from(5))),
             format!("a9059cbb{}{:064x}", "00".repeat(32), 5)

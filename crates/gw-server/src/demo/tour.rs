@@ -29,7 +29,9 @@ pub(super) async fn print(running: &Running, scene: &Scene) -> anyhow::Result<()
         running.gateway,
         running.node,
         scene.token,
-        std::env::args().next().unwrap_or_else(|| "ledger-gateway-dev".to_owned()),
+        std::env::args()
+            .next()
+            .unwrap_or_else(|| "ledger-gateway-dev".to_owned()),
         Persona::ALL.map(Persona::word).join("|"),
     ));
     Ok(())
@@ -38,11 +40,20 @@ pub(super) async fn print(running: &Running, scene: &Scene) -> anyhow::Result<()
 fn people(running: &Running, scene: &Scene) -> anyhow::Result<()> {
     say("\nWho is who (tokens last 8 hours)\n");
     for persona in Persona::ALL {
-        say(format_args!("  {:17} {:26} {:#x}\n", persona.title(), running.names.did(persona), persona.address()?));
+        say(format_args!(
+            "  {:17} {:26} {:#x}\n",
+            persona.title(),
+            running.names.did(persona),
+            persona.address()?
+        ));
     }
     say("\n");
     for persona in Persona::ALL {
-        say(format_args!("export {}={}\n", variable(persona), scene.bearer(persona)?));
+        say(format_args!(
+            "export {}={}\n",
+            variable(persona),
+            scene.bearer(persona)?
+        ));
     }
     Ok(())
 }
@@ -59,8 +70,14 @@ async fn question(running: &Running, scene: &Scene) -> anyhow::Result<()> {
         say(format_args!("\n  {:22}", owner.title()));
         for viewer in VIEWERS {
             let call = json!([{"to": scene.token, "data": balance_of(owner.address()?)}, "latest"]);
-            let answer = client.call(As::Bearer(scene.bearer(viewer)?), "/rpc", "eth_call", call).await?;
-            let tokens = answer.json().get("result").and_then(Value::as_str).and_then(|text| text.parse::<U256>().ok());
+            let answer = client
+                .call(As::Bearer(scene.bearer(viewer)?), "/rpc", "eth_call", call)
+                .await?;
+            let tokens = answer
+                .json()
+                .get("result")
+                .and_then(Value::as_str)
+                .and_then(|text| text.parse::<U256>().ok());
             let shown = match tokens {
                 Some(units) => (units / super::seed::whole(1)).to_string(),
                 None => format!("{} not found", answer.status.as_u16()),
@@ -74,7 +91,11 @@ async fn question(running: &Running, scene: &Scene) -> anyhow::Result<()> {
 
 /// Lines to copy.
 fn lines(running: &Running, scene: &Scene) -> anyhow::Result<()> {
-    let (rpc, token, owner) = (format!("{}/rpc", running.gateway), scene.token, Persona::Analyst.address()?);
+    let (rpc, token, owner) = (
+        format!("{}/rpc", running.gateway),
+        scene.token,
+        Persona::Analyst.address()?,
+    );
     let body = format!(
         r#"{{"jsonrpc":"2.0","id":1,"method":"eth_call","params":[{{"to":"{token}","data":"{}"}},"latest"]}}"#,
         balance_of(owner)

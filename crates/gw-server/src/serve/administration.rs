@@ -21,8 +21,14 @@ pub(super) struct AdminThread(Option<Runtime>);
 
 impl AdminThread {
     pub(super) fn start() -> anyhow::Result<Self> {
-        let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("administration").enable_all().build();
-        Ok(Self(Some(runtime.context("the thread of the admin API cannot be started")?)))
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("administration")
+            .enable_all()
+            .build();
+        Ok(Self(Some(
+            runtime.context("the thread of the admin API cannot be started")?,
+        )))
     }
 
     /// The same routes, carried out on this thread. Like any request, one whose client goes away ends.

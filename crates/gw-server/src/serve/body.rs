@@ -41,7 +41,12 @@ struct Late;
 
 impl<B> Timely<B> {
     pub(super) fn new(inner: B, charge: Arc<BodyCharge>) -> Self {
-        Self { inner, charge, deadline: None, held: Vec::new() }
+        Self {
+            inner,
+            charge,
+            deadline: None,
+            held: Vec::new(),
+        }
     }
 
     fn piece(&mut self) -> Frame<Bytes> {
@@ -142,13 +147,22 @@ mod tests {
     }
 
     fn budget(bytes: usize) -> Arc<BodyBudget> {
-        let limits = BodyLimits { total: bytes, per_address: bytes };
+        let limits = BodyLimits {
+            total: bytes,
+            per_address: bytes,
+        };
         BodyBudget::new("test", limits, TrustedProxies::default())
     }
 
     fn body(budget: &Arc<BodyBudget>, pieces: Vec<Bytes>, ends: bool) -> Timely<Pieces> {
         let charge = budget.open([127, 0, 0, 1].into(), &http::HeaderMap::new());
-        Timely::new(Pieces { left: pieces.into(), ends }, charge)
+        Timely::new(
+            Pieces {
+                left: pieces.into(),
+                ends,
+            },
+            charge,
+        )
     }
 
     /// RL8: a client that sends single bytes makes the gateway hold no more than it sent.
@@ -184,7 +198,14 @@ mod tests {
     async fn edge_a_body_that_does_not_end_is_given_up_after_ten_seconds() {
         let timely = body(&budget(1 << 20), vec![Bytes::from_static(b"{")], false);
         let start = tokio::time::Instant::now();
-        assert_eq!(read_body(axum::body::Body::new(timely)).await.unwrap_err().code().status(), 400);
+        assert_eq!(
+            read_body(axum::body::Body::new(timely))
+                .await
+                .unwrap_err()
+                .code()
+                .status(),
+            400
+        );
         assert_eq!(start.elapsed().as_secs(), 10);
     }
 }

@@ -38,9 +38,15 @@ pub(super) struct BodyLimits {
 impl BodyLimits {
     /// 128 of the largest bodies, or 8 KiB for each of as many connections as there are at most by default; a quarter of
     /// it for an address, behind which an office may stand.
-    pub(super) const PUBLIC: Self = Self { total: 128 * MIB, per_address: 32 * MIB };
+    pub(super) const PUBLIC: Self = Self {
+        total: 128 * MIB,
+        per_address: 32 * MIB,
+    };
     /// Who reaches the internal listener is one network's.
-    pub(super) const INTERNAL: Self = Self { total: 32 * MIB, per_address: 32 * MIB };
+    pub(super) const INTERNAL: Self = Self {
+        total: 32 * MIB,
+        per_address: 32 * MIB,
+    };
 }
 
 /// The bodies of one listener.
@@ -121,7 +127,12 @@ impl BodyBudget {
     pub(super) fn open(self: &Arc<Self>, peer: IpAddr, headers: &HeaderMap) -> Arc<BodyCharge> {
         let client = self.proxies.forwarded(peer, headers).unwrap_or(peer);
         let client = (!self.proxies.contains(client)).then_some(client);
-        Arc::new(BodyCharge { budget: Arc::clone(self), client, signal: Arc::default(), id: Mutex::default() })
+        Arc::new(BodyCharge {
+            budget: Arc::clone(self),
+            client,
+            signal: Arc::default(),
+            id: Mutex::default(),
+        })
     }
 
     /// Counts a refusal; the operator is told once, and again after a calm.
@@ -161,7 +172,9 @@ impl Table {
         let Some(entry) = self.bodies.remove(&id) else { return };
         self.held = self.held.saturating_sub(entry.bytes);
         for network in &entry.networks {
-            let Some(group) = self.groups.get_mut(network) else { continue };
+            let Some(group) = self.groups.get_mut(network) else {
+                continue;
+            };
             group.bytes = group.bytes.saturating_sub(entry.bytes);
             group.members.remove(&id);
             if group.members.is_empty() {
@@ -178,7 +191,13 @@ impl Table {
             group.is_widest = networks.last() == Some(network);
             group.members.insert(id);
         }
-        let entry = Entry { bytes: 0, since: Instant::now(), is_whole: false, networks, signal: Arc::clone(signal) };
+        let entry = Entry {
+            bytes: 0,
+            since: Instant::now(),
+            is_whole: false,
+            networks,
+            signal: Arc::clone(signal),
+        };
         self.bodies.insert(id, entry);
         id
     }
@@ -206,7 +225,9 @@ impl Table {
     fn slowest_of_fullest(&self, own: (u64, usize)) -> Option<(Network, u64)> {
         let mut widest: Vec<_> = self.groups.iter().filter(|(_, group)| group.is_widest).collect();
         widest.sort_unstable_by_key(|(network, group)| std::cmp::Reverse((group.bytes, **network)));
-        widest.into_iter().find_map(|(network, _)| Some((*network, self.slowest(*network, own)?)))
+        widest
+            .into_iter()
+            .find_map(|(network, _)| Some((*network, self.slowest(*network, own)?)))
     }
 }
 
@@ -246,7 +267,9 @@ impl BodyCharge {
     /// Ends the slowest body, which may be this one.
     fn give_way(&self, table: &mut Table, own: u64, slowest: Option<u64>) -> Result<(), OverBudget> {
         let other = slowest.filter(|id| *id != own);
-        let signal = other.and_then(|id| table.bodies.get(&id)).map(|entry| Arc::clone(&entry.signal));
+        let signal = other
+            .and_then(|id| table.bodies.get(&id))
+            .map(|entry| Arc::clone(&entry.signal));
         table.remove(other.unwrap_or(own));
         match signal {
             Some(signal) => {
@@ -339,7 +362,11 @@ mod tests {
         fast.charge(390).unwrap();
         let elsewhere = open(&budget, "203.0.113.1");
         elsewhere.charge(1_000).unwrap();
-        assert!(![&still, &creeping, &fast, &elsewhere].iter().any(|one| one.has_yielded()));
+        assert!(
+            ![&still, &creeping, &fast, &elsewhere]
+                .iter()
+                .any(|one| one.has_yielded())
+        );
         fast.charge(100).unwrap();
         assert!(still.has_yielded() && !creeping.has_yielded());
         assert_eq!(still.charge(1), Err(OverBudget), "it has given way for good");
@@ -382,8 +409,12 @@ mod tests {
         let proxied = open(&budget, "10.0.0.1");
         proxied.charge(150).unwrap();
         assert!(crowd[0].has_yielded() && !crowd[1].has_yielded() && !quiet.has_yielded());
-        let forwarded: HeaderMap =
-            [(http::HeaderName::from_static("x-forwarded-for"), "203.0.113.7".parse().unwrap())].into_iter().collect();
+        let forwarded: HeaderMap = [(
+            http::HeaderName::from_static("x-forwarded-for"),
+            "203.0.113.7".parse().unwrap(),
+        )]
+        .into_iter()
+        .collect();
         let client = budget.open("10.0.0.1".parse().unwrap(), &forwarded);
         assert_eq!(client.client, Some("203.0.113.7".parse().unwrap()));
         client.charge(200).unwrap();
@@ -393,12 +424,17 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn rl8_networks_around_an_address_are_bounded_too() {
         let budget = budget(100_000, 100);
-        let hosts: Vec<_> = (1..=4).map(|host| open(&budget, &format!("2001:db8:1:{host}::1"))).collect();
+        let hosts: Vec<_> = (1..=4)
+            .map(|host| open(&budget, &format!("2001:db8:1:{host}::1")))
+            .collect();
         for host in &hosts[..3] {
             host.charge(100).unwrap();
             tokio::time::advance(Duration::from_secs(1)).await;
         }
         hosts[3].charge(100).unwrap();
-        assert!(hosts[0].has_yielded() && held(&budget) == 300, "a /56 holds three times as much as a /64");
+        assert!(
+            hosts[0].has_yielded() && held(&budget) == 300,
+            "a /56 holds three times as much as a /64"
+        );
     }
 }

@@ -12,16 +12,27 @@ pub(super) fn directory(config: &Config, cache: Cache, edge: &Edge) -> anyhow::R
     let identity = &config.identity;
     let auto_kyc = [
         (identity.auto_kyc, "AUTO_KYC_IDP"),
-        (identity.directory.as_ref().is_some_and(|d| d.auto_kyc_user), "AUTO_KYC_DIRECTORY_USER"),
         (
-            identity.directory.as_ref().is_some_and(|d| d.auto_kyc_service_principal),
+            identity.directory.as_ref().is_some_and(|d| d.auto_kyc_user),
+            "AUTO_KYC_DIRECTORY_USER",
+        ),
+        (
+            identity
+                .directory
+                .as_ref()
+                .is_some_and(|d| d.auto_kyc_service_principal),
             "AUTO_KYC_DIRECTORY_SERVICE_PRINCIPAL",
         ),
     ];
     for (_, setting) in auto_kyc.into_iter().filter(|(on, _)| *on) {
-        tracing::warn!(setting, "new accounts pass the KYC gate without anybody having looked at them");
+        tracing::warn!(
+            setting,
+            "new accounts pass the KYC gate without anybody having looked at them"
+        );
     }
-    let Some(from) = &identity.directory else { return Ok(None) };
+    let Some(from) = &identity.directory else {
+        return Ok(None);
+    };
     let settings = DirectorySettings {
         rules: Rules {
             authority: from.authority.clone(),

@@ -41,7 +41,11 @@ pub(crate) fn edge(config: &Config, secrets: &Secrets, ground: &Ground, feed: &F
             config.admin.operator_token.clone(),
             production,
         )
-        .with(if config.admin.require_org_admin_group { Qualifies::Group } else { Qualifies::GroupOrClaim }),
+        .with(if config.admin.require_org_admin_group {
+            Qualifies::Group
+        } else {
+            Qualifies::GroupOrClaim
+        }),
         production,
     }))
 }

@@ -37,9 +37,9 @@ impl Fault {
     /// For commands that write once and end: a held directory is no wrong configuration (HD24 is about `serve`).
     pub(crate) fn into_busy(self) -> Self {
         match self {
-            Self::Held(what) => {
-                Self::Busy(format!("{what}; stop it first, or let it migrate by itself (MIGRATE=auto)"))
-            }
+            Self::Held(what) => Self::Busy(format!(
+                "{what}; stop it first, or let it migrate by itself (MIGRATE=auto)"
+            )),
             other => other,
         }
     }

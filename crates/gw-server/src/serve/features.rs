@@ -78,7 +78,10 @@ pub(super) fn features(on: &Foundation<'_>) -> anyhow::Result<Features> {
     let public = public.merge(web::home(&login_page));
     let public = if is_ours { public.merge(web::router()) } else { public };
     let admin = on.administration.carry_out(gw_admin::router(admin(on, rpc)?));
-    Ok(Features { public, admin: guard(admin, Arc::clone(&on.edge)) })
+    Ok(Features {
+        public,
+        admin: guard(admin, Arc::clone(&on.edge)),
+    })
 }
 
 /// The description of everything that is served, as it stands at `/openapi.json`.
@@ -127,7 +130,12 @@ fn identity(on: &Foundation<'_>) -> anyhow::Result<IdentityState> {
     let security = SecuritySink::new(move |events| {
         let journal = Arc::clone(&journal);
         let mut room = journal.reserve(events).map_err(|_| NotRecorded)?;
-        Ok(Room::new(move |event| journal.append_reserved(&mut room, event).map(drop).map_err(|_| NotRecorded)))
+        Ok(Room::new(move |event| {
+            journal
+                .append_reserved(&mut room, event)
+                .map(drop)
+                .map_err(|_| NotRecorded)
+        }))
     });
     let ens = match &identity.ens_node {
         Some(url) => {
@@ -141,7 +149,10 @@ fn identity(on: &Foundation<'_>) -> anyhow::Result<IdentityState> {
         store: on.store.clone(),
         cache: on.cache.clone(),
         security,
-        chain: Arc::new(OwnChain { node: Arc::clone(&on.node), feed: on.feed.clone() }),
+        chain: Arc::new(OwnChain {
+            node: Arc::clone(&on.node),
+            feed: on.feed.clone(),
+        }),
         knobs: Arc::new(on.config.knobs.clone()),
         ens,
         verifier: verifier(on)?,
@@ -170,16 +181,30 @@ impl Chain for OwnChain {
             let time = Timestamp::from_secs(i64::try_from(head.timestamp).map_err(|_| ChainAway)?);
             // HD28: a wallet that a withheld transaction made, or gave its word, says nothing.
             let shown = self.feed.pin().snapshot.visible_state(head.number);
-            let trace = match self.node.trace(&question.request(), head.pin(), TraceScope::Read, &shown).await {
+            let trace = match self
+                .node
+                .trace(&question.request(), head.pin(), TraceScope::Read, &shown)
+                .await
+            {
                 Ok(Traced::Trace(trace)) => Some(trace),
                 // What the execution itself brings about says no.
                 Ok(Traced::Refused(_)) | Err(NoTrace::Unusable(_) | NoTrace::Node(NodeError::TooLarge)) => None,
                 Err(error @ (NoTrace::Unsupported | NoTrace::Node(_))) => {
-                    tracing::warn!(error = &error as &dyn core::error::Error, "a contract wallet could not be asked");
+                    tracing::warn!(
+                        error = &error as &dyn core::error::Error,
+                        "a contract wallet could not be asked"
+                    );
                     return Err(ChainAway);
                 }
             };
-            Ok(WalletTrace { trace, facts: TraceFacts { coinbase: head.coinbase, number: head.number, time } })
+            Ok(WalletTrace {
+                trace,
+                facts: TraceFacts {
+                    coinbase: head.coinbase,
+                    number: head.number,
+                    time,
+                },
+            })
         })
     }
 }
@@ -232,12 +257,21 @@ fn admin(on: &Foundation<'_>, rpc: RpcState) -> anyhow::Result<AdminState> {
         node: Arc::clone(&on.node),
         key_cipher: Some(Arc::clone(&on.group_keys)),
         tester: Arc::new(Tester(rpc)),
-        sessions: Arc::new(Sessions(gw_identity::LoginSessions::new(on.cache.clone(), &on.secrets.refresh.current))),
+        sessions: Arc::new(Sessions(gw_identity::LoginSessions::new(
+            on.cache.clone(),
+            &on.secrets.refresh.current,
+        ))),
         extras: Arc::clone(&on.config.extras),
         knobs: Arc::new(on.config.knobs.clone()),
         facts: InstanceFacts {
             port: on.config.edge.listen.port(),
-            node_origins: on.config.node.urls.iter().map(|url| url.origin().ascii_serialization()).collect(),
+            node_origins: on
+                .config
+                .node
+                .urls
+                .iter()
+                .map(|url| url.origin().ascii_serialization())
+                .collect(),
         },
         settings: AdminSettings {
             claim_delegation: on.config.admin.claim_delegation,
@@ -270,7 +304,11 @@ fn verifier(on: &Foundation<'_>) -> anyhow::Result<Arc<dyn ProofVerifier>> {
         real = real.with_own_key(key);
     }
     let real = Arc::new(real);
-    Ok(if identity.mock_login { Arc::new(gw_identity::MockVerifier::before(real)) } else { real })
+    Ok(if identity.mock_login {
+        Arc::new(gw_identity::MockVerifier::before(real))
+    } else {
+        real
+    })
 }
 
 pub(super) fn seconds(span: Duration) -> anyhow::Result<Seconds> {
@@ -285,7 +323,8 @@ impl Foundation<'_> {
         tokio::spawn(async move { gw_rpc::send::resolve_intents(&context, recovery.open_intents).await });
         let (store, node, clock) = (self.store.clone(), Arc::clone(&self.node), Arc::clone(&self.edge.clock));
         let gated = self.config.knobs.mined_trace != MinedTrace::Off;
-        self.tasks.spawn(workers::watch_reservations(store, node, clock, gated, end.clone()));
+        self.tasks
+            .spawn(workers::watch_reservations(store, node, clock, gated, end.clone()));
         let (resolvers, until) = (Arc::clone(&self.resolvers), end.clone());
         self.tasks.spawn(async move { resolvers.keep_checking(&until).await });
         if let (Some(humanity), until) = (self.humanity.clone(), end.clone()) {
@@ -294,7 +333,10 @@ impl Foundation<'_> {
         self.tasks.spawn(workers::tidy(self.store.clone(), end.clone()));
         let asking = workers::ContractWallets {
             store: self.store.clone(),
-            chain: Arc::new(OwnChain { node: Arc::clone(&self.node), feed: self.feed.clone() }),
+            chain: Arc::new(OwnChain {
+                node: Arc::clone(&self.node),
+                feed: self.feed.clone(),
+            }),
             edge: Arc::clone(&self.edge),
             knobs: Arc::new(self.config.knobs.clone()),
             journal: Arc::clone(&self.journal),

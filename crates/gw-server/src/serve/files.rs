@@ -35,8 +35,15 @@ pub(super) fn connection_limits(configured: &Limits, has_internal: bool) -> List
 
 /// One file for each connection, and one for what its request asks the node.
 fn needed(configured: &Limits, has_internal: bool) -> u64 {
-    let internal = if has_internal { u64::from(configured.internal_connections) } else { 0 };
-    u64::from(configured.connections).saturating_mul(2).saturating_add(internal).saturating_add(RESERVE)
+    let internal = if has_internal {
+        u64::from(configured.internal_connections)
+    } else {
+        0
+    };
+    u64::from(configured.connections)
+        .saturating_mul(2)
+        .saturating_add(internal)
+        .saturating_add(RESERVE)
 }
 
 /// How many files may be open; nothing if there is no limit.
@@ -47,22 +54,40 @@ fn open_files(needed: u64) -> Option<u64> {
         return Some(current);
     }
     let raised = limit.maximum.map_or(needed, |maximum| maximum.min(needed)).max(current);
-    let wanted = rustix::process::Rlimit { current: Some(raised), maximum: limit.maximum };
-    Some(if setrlimit(Resource::Nofile, wanted).is_ok() { raised } else { current })
+    let wanted = rustix::process::Rlimit {
+        current: Some(raised),
+        maximum: limit.maximum,
+    };
+    Some(if setrlimit(Resource::Nofile, wanted).is_ok() {
+        raised
+    } else {
+        current
+    })
 }
 
 fn bounded(configured: &Limits, has_internal: bool, files: Option<u64>) -> ListenerLimits {
     let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     let files = files.unwrap_or(u64::MAX);
-    let internal =
-        if has_internal { u64::from(configured.internal_connections).min(files / 8).max(FEWEST / 4) } else { 0 };
+    let internal = if has_internal {
+        u64::from(configured.internal_connections)
+            .min(files / 8)
+            .max(FEWEST / 4)
+    } else {
+        0
+    };
     let left = files.saturating_sub(RESERVE).saturating_sub(internal) / 2;
     let public = u64::from(configured.connections).min(left.max(FEWEST));
     let per_address = count(u64::from(configured.connections_per_address));
     ListenerLimits {
-        public: ConnectionLimits { total: count(public), per_address },
+        public: ConnectionLimits {
+            total: count(public),
+            per_address,
+        },
         // Who reaches it is one network's, and a proxy or collector may be all of it.
-        internal: ConnectionLimits { total: count(internal), per_address: count(internal) },
+        internal: ConnectionLimits {
+            total: count(internal),
+            per_address: count(internal),
+        },
     }
 }
 

@@ -15,11 +15,16 @@ const MAX_SCOPE: usize = 1_200;
 
 /// The query; `None` without REQUIRE_PROOF_OF_HUMANITY.
 pub(crate) async fn humanity(config: &Config) -> anyhow::Result<Option<Arc<Humanity>>> {
-    let Some(settings) = &config.identity.humanity else { return Ok(None) };
+    let Some(settings) = &config.identity.humanity else {
+        return Ok(None);
+    };
     let verifier = config.identity.verifier.as_ref().context("VERIFIER_ID has no value")?;
     let query = query(settings, verifier.as_str())?;
     for issuer in &settings.issuers {
-        let network = Did::parse(issuer.as_str()).context("ALTNET_ISSUER_DID")?.id().network_byte();
+        let network = Did::parse(issuer.as_str())
+            .context("ALTNET_ISSUER_DID")?
+            .id()
+            .network_byte();
         if !config.identity.resolvers.iter().any(|row| row.network.byte == network) {
             bail!("ALTNET_ISSUER_DID: the network of `{issuer}` has no state resolver");
         }
@@ -30,11 +35,17 @@ pub(crate) async fn humanity(config: &Config) -> anyhow::Result<Option<Arc<Human
              able to log in; set IDP_SPLIT_PREDICATES=true to ask for one proof each"
         );
     }
-    let length = serde_json::to_string(query.scope()).context("the credential query cannot be written")?.len();
+    let length = serde_json::to_string(query.scope())
+        .context("the credential query cannot be written")?
+        .len();
     if length > MAX_SCOPE {
         tracing::warn!(length, "the credential query is long: phones may not read its QR code");
     }
-    let schema = settings.schema_file.as_deref().map(|path| read(path, "ALTNET_CREDENTIAL_SCHEMA_FILE")).transpose()?;
+    let schema = settings
+        .schema_file
+        .as_deref()
+        .map(|path| read(path, "ALTNET_CREDENTIAL_SCHEMA_FILE"))
+        .transpose()?;
     let humanity = Humanity::new(HumanityConfig {
         query,
         schema,
@@ -46,7 +57,10 @@ pub(crate) async fn humanity(config: &Config) -> anyhow::Result<Option<Arc<Human
     match humanity.load().await {
         Ok(()) => {}
         Err(error) if error.is_passing() => {
-            tracing::warn!(error = &error as &dyn core::error::Error, "the credential schema is not at hand yet");
+            tracing::warn!(
+                error = &error as &dyn core::error::Error,
+                "the credential schema is not at hand yet"
+            );
         }
         Err(error) => return Err(anyhow!(error).context("the credential query cannot be used")),
     }
@@ -54,7 +68,11 @@ pub(crate) async fn humanity(config: &Config) -> anyhow::Result<Option<Arc<Human
 }
 
 fn query(settings: &Settings, verifier: &str) -> anyhow::Result<CredentialQuery> {
-    let issuers: Vec<String> = settings.issuers.iter().map(|issuer| issuer.as_str().to_owned()).collect();
+    let issuers: Vec<String> = settings
+        .issuers
+        .iter()
+        .map(|issuer| issuer.as_str().to_owned())
+        .collect();
     let query = CredentialQuery::new(&QuerySettings {
         verifier,
         circuit: &settings.circuit,
@@ -68,7 +86,10 @@ fn query(settings: &Settings, verifier: &str) -> anyhow::Result<CredentialQuery>
     match query {
         Ok(query) => Ok(query),
         Err(mistakes) => {
-            let told: Vec<String> = mistakes.into_iter().map(|mistake| format!("{:#}", anyhow!(mistake))).collect();
+            let told: Vec<String> = mistakes
+                .into_iter()
+                .map(|mistake| format!("{:#}", anyhow!(mistake)))
+                .collect();
             bail!("the credential query cannot be used: {}", told.join("; "))
         }
     }
@@ -109,7 +130,11 @@ mod tests {
         std::fs::write(&file, r#"{"age":{"$gte":18,"$gt":-1}}"#).unwrap();
         settings.circuit = "authV2".to_owned();
         let told = told(&settings);
-        for part in ["`authV2` is no circuit", "operator `$gte` of `age`", "`-1` of `age` is negative"] {
+        for part in [
+            "`authV2` is no circuit",
+            "operator `$gte` of `age`",
+            "`-1` of `age` is negative",
+        ] {
             assert!(told.contains(part), "{told}");
         }
         std::fs::write(&file, r#"{"age":{"$gt":17}}"#).unwrap();

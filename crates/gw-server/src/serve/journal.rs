@@ -47,11 +47,17 @@ pub(super) fn open(config: &Config, secrets: &Secrets, ground: &Ground) -> Resul
     match Journal::open(options, Arc::clone(&ground.clock), Arc::clone(&ground.entropy)) {
         Ok((journal, recovery)) => {
             if recovery.torn > 0 {
-                tracing::warn!(records = recovery.torn, "journal_torn: records at its end were lost with the power");
+                tracing::warn!(
+                    records = recovery.torn,
+                    "journal_torn: records at its end were lost with the power"
+                );
                 note(&journal, SecurityKind::JournalTorn, recovery.torn, None)?;
             }
             if recovery.salvaged > 0 {
-                tracing::warn!(records = recovery.salvaged, "records behind a torn place of the journal were saved");
+                tracing::warn!(
+                    records = recovery.salvaged,
+                    "records behind a torn place of the journal were saved"
+                );
             }
             Ok((journal, recovery))
         }
@@ -60,7 +66,9 @@ pub(super) fn open(config: &Config, secrets: &Secrets, ground: &Ground) -> Resul
             "the journal is damaged and holds records that are nowhere else: do not delete it; `ledger-gateway audit \
              salvage` says what is whole, and with --confirm goes on with that",
         ))),
-        Err(error) => Err(Fault::Other(anyhow::Error::from(error).context("the journal cannot be opened"))),
+        Err(error) => Err(Fault::Other(
+            anyhow::Error::from(error).context("the journal cannot be opened"),
+        )),
     }
 }
 
@@ -103,13 +111,20 @@ pub(super) async fn in_step(
 ) -> anyhow::Result<(Arc<Journal>, Recovery, Vec<ChainId>)> {
     let shard = journal.shard();
     settle_given_up(dir, shard, audit, store).await?;
-    let noted = store.journal_heads().await.context("what was noted of the journal cannot be read")?;
+    let noted = store
+        .journal_heads()
+        .await
+        .context("what was noted of the journal cannot be read")?;
     let written = journal.heads().context("the journal's chains cannot be read")?;
     let journaled = Stream::ALL.iter().copied().filter(|stream| *stream != Stream::Admin);
     let mut stored: Vec<_> = journaled.map(StoredHead::empty).collect();
     // How many numbers each of two places outside the journal knows of.
     let mut numbered = Vec::new();
-    for (chain, head) in audit.chains().await.context("the audit store's chains cannot be read")? {
+    for (chain, head) in audit
+        .chains()
+        .await
+        .context("the audit store's chains cannot be read")?
+    {
         if chain.shard != shard {
             continue;
         }
@@ -117,15 +132,26 @@ pub(super) async fn in_step(
         if let Some((known, head)) = known.zip(head) {
             (known.size, known.hash) = (head.size, head.hash);
         }
-        let issued = audit.issued(chain).await.context("the audit store's chains cannot be read")?;
+        let issued = audit
+            .issued(chain)
+            .await
+            .context("the audit store's chains cannot be read")?;
         numbered.push((chain.stream, issued.map_or(0, |last| last.saturating_add(1))));
     }
     let of_shard = noted.iter().filter(|head| head.chain.shard == shard);
     numbered.extend(of_shard.map(|head| (head.chain.stream, head.issued)));
     for known in &stored {
         let stream = known.stream;
-        let issued = numbered.iter().filter(|(of, _)| *of == stream).map(|(_, issued)| *issued).max().unwrap_or(0);
-        let kept = written.iter().find(|(id, _)| id.stream == stream).map_or(0, |(_, head)| head.size);
+        let issued = numbered
+            .iter()
+            .filter(|(of, _)| *of == stream)
+            .map(|(_, issued)| *issued)
+            .max()
+            .unwrap_or(0);
+        let kept = written
+            .iter()
+            .find(|(id, _)| id.stream == stream)
+            .map_or(0, |(_, head)| head.size);
         if let Some(range) = lost(issued, kept, known.size) {
             note_lost(&journal, stream, &range, "numbered records are gone from the journal")?;
         }
@@ -156,7 +182,10 @@ pub(super) async fn in_step(
     }
     let trusted = heads.heads();
     let (journal, edges) = spawn_blocking(move || {
-        let edges = stored.iter().map(|end| sealed_edge(&journal, &trusted, end)).collect::<Result<Vec<_>, _>>();
+        let edges = stored
+            .iter()
+            .map(|end| sealed_edge(&journal, &trusted, end))
+            .collect::<Result<Vec<_>, _>>();
         (journal, edges)
     })
     .await
@@ -164,7 +193,12 @@ pub(super) async fn in_step(
     let edges = edges.context("what was sealed of the shard cannot be read")?;
     heads
         .update(|heads| {
-            edges.into_iter().flatten().filter(|(chain, head)| heads.advance(*chain, head.clone())).count() > 0
+            edges
+                .into_iter()
+                .flatten()
+                .filter(|(chain, head)| heads.advance(*chain, head.clone()))
+                .count()
+                > 0
         })
         .context("the trusted heads cannot be written")?;
     let (journal, again) = spawn_blocking(move || journal.into_new_shard())
@@ -176,7 +210,12 @@ pub(super) async fn in_step(
     for (stream, standing) in given_up {
         match standing {
             Standing::Missing { from, until } => {
-                note_lost(&journal, stream, &(from..until), "the audit store lacks entries that are not kept here")?;
+                note_lost(
+                    &journal,
+                    stream,
+                    &(from..until),
+                    "the audit store lacks entries that are not kept here",
+                )?;
             }
             Standing::Foreign => {
                 foreign.push(ChainId { stream, shard });
@@ -196,8 +235,14 @@ async fn settle_given_up(dir: &Path, shard: ShardId, audit: &AuditStore, store: 
         return Ok(());
     }
     for chain in chains.into_iter().filter(|chain| chain.shard != shard) {
-        audit.settle_issued(chain).await.context("the audit store was not told of a given up shard")?;
-        store.forget_journal_head(chain).await.context("the policy store was not told of a given up shard")?;
+        audit
+            .settle_issued(chain)
+            .await
+            .context("the audit store was not told of a given up shard")?;
+        store
+            .forget_journal_head(chain)
+            .await
+            .context("the policy store was not told of a given up shard")?;
     }
     gw_journal::forget_given_up(dir).context("what is known of given up shards stays noted")
 }
@@ -209,9 +254,14 @@ fn sealed_edge(
     trusted: &TrustedHeads,
     stored: &StoredHead,
 ) -> Result<Option<(ChainId, TrustedHead)>, ReadError> {
-    let chain = ChainId { stream: stored.stream, shard: journal.shard() };
+    let chain = ChainId {
+        stream: stored.stream,
+        shard: journal.shard(),
+    };
     let known = trusted.head(chain);
-    let Some(mut edge) = known.map_or_else(|| Some(ChainEdge::default()), TrustedHead::edge) else { return Ok(None) };
+    let Some(mut edge) = known.map_or_else(|| Some(ChainEdge::default()), TrustedHead::edge) else {
+        return Ok(None);
+    };
     let signed = edge.size();
     let mut continues = true;
     let kept = journal.each_sealed(stored.stream, signed, |seq, bytes| {
@@ -228,7 +278,12 @@ fn sealed_edge(
 fn note_lost(journal: &Journal, stream: Stream, range: &Range<u64>, why: &str) -> anyhow::Result<()> {
     let Range { start, end } = range;
     tracing::error!(%stream, from = start, until = end, "journal_lost: {why}");
-    note(journal, SecurityKind::JournalLost, end.saturating_sub(*start), Some(format!("{stream}:{start}..{end}")))
+    note(
+        journal,
+        SecurityKind::JournalLost,
+        end.saturating_sub(*start),
+        Some(format!("{stream}:{start}..{end}")),
+    )
 }
 
 /// A finding about the journal itself, in the journal.
@@ -252,7 +307,12 @@ pub(super) fn note_clock_jump(journal: &Journal, jump: ClockJump) {
     };
     if let Err(error) = journal.append(event) {
         let error = &error as &dyn std::error::Error;
-        tracing::error!(error, reason, seconds = by.as_secs(), "clock_jump: the journal takes no record of it");
+        tracing::error!(
+            error,
+            reason,
+            seconds = by.as_secs(),
+            "clock_jump: the journal takes no record of it"
+        );
     }
 }
 
@@ -265,13 +325,20 @@ pub(crate) async fn nothing_is_missing(
     keys: &[CheckpointPublicKey],
     will_restore: impl Fn(ChainId) -> u64,
 ) -> anyhow::Result<()> {
-    let ends = audit.chains().await.context("the audit store's chains cannot be read")?;
+    let ends = audit
+        .chains()
+        .await
+        .context("the audit store's chains cannot be read")?;
     let mut problems = Vec::new();
     for (chain, head) in &ends {
         let size = head.map_or(0, |head| head.size);
         let era = heads.head(*chain).map_or(0, |head| head.era);
         // The store itself says that there was more, so nothing brings it into step by itself.
-        for note in audit.newest_checkpoints(*chain).await.context("a checkpoint cannot be read")? {
+        for note in audit
+            .newest_checkpoints(*chain)
+            .await
+            .context("a checkpoint cannot be read")?
+        {
             match Checkpoint::open(&note.note, keys) {
                 Ok(signed) if signed.era() >= era && signed.size > size => problems.push(format!(
                     "chain {chain} ends at entry {size}, but {} were signed: entries are missing",
@@ -284,9 +351,15 @@ pub(crate) async fn nothing_is_missing(
     }
     // What another database keeps of them: the journal's directory may be new.
     for signed in noted {
-        let Some(chain) = ChainId::from_origin(&signed.origin, CLUSTER) else { continue };
+        let Some(chain) = ChainId::from_origin(&signed.origin, CLUSTER) else {
+            continue;
+        };
         let era = heads.head(chain).map_or(0, |head| head.era);
-        let size = ends.iter().find(|(id, _)| *id == chain).and_then(|(_, head)| *head).map_or(0, |head| head.size);
+        let size = ends
+            .iter()
+            .find(|(id, _)| *id == chain)
+            .and_then(|(_, head)| *head)
+            .map_or(0, |head| head.size);
         if signed.era() >= era && signed.size > size.max(will_restore(chain)) {
             problems.push(format!(
                 "chain {chain} ends at entry {size}, but {} were signed: entries are missing",
@@ -298,14 +371,25 @@ pub(crate) async fn nothing_is_missing(
     for (chain, trusted) in heads.heads() {
         let head = ends.iter().find(|(id, _)| *id == chain).and_then(|(_, head)| *head);
         let at_trusted = match trusted.size.checked_sub(1) {
-            Some(last) => audit.computed_hash(chain, last).await.context("an entry cannot be read")?,
+            Some(last) => audit
+                .computed_hash(chain, last)
+                .await
+                .context("an entry cannot be read")?,
             None => None,
         };
-        stored.push(StoredChain { chain, head, at_trusted });
+        stored.push(StoredChain {
+            chain,
+            head,
+            at_trusted,
+        });
     }
     for (chain, finding) in heads.missing_from(&stored, will_restore) {
         let trusted = heads.head(chain).map_or(0, |head| head.size);
-        let size = ends.iter().find(|(id, _)| *id == chain).and_then(|(_, head)| *head).map_or(0, |head| head.size);
+        let size = ends
+            .iter()
+            .find(|(id, _)| *id == chain)
+            .and_then(|(_, head)| *head)
+            .map_or(0, |head| head.size);
         problems.push(match finding.kind {
             FindingKind::ShardMissing => format!("chain {chain} with {trusted} signed entries is missing as a whole"),
             FindingKind::ChainTruncated => {

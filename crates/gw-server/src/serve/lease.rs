@@ -29,11 +29,18 @@ impl Lease {
         let start = Instant::now();
         loop {
             match store.take_lease(&name, shared_cache, LIFE).await {
-                Ok(held) => return Ok(Self { store: store.clone(), held }),
+                Ok(held) => {
+                    return Ok(Self {
+                        store: store.clone(),
+                        held,
+                    });
+                }
                 Err(error @ StoreError::OtherInstance(_)) if start.elapsed() > PATIENCE => return Err(held(error)),
                 Err(StoreError::OtherInstance(_)) => sleep(Duration::from_secs(1)).await,
                 Err(error) => {
-                    return Err(anyhow::Error::from(error).context("the instance's lease cannot be taken").into());
+                    return Err(anyhow::Error::from(error)
+                        .context("the instance's lease cannot be taken")
+                        .into());
                 }
             }
         }
@@ -59,13 +66,22 @@ impl Lease {
 
     /// Gives it back, so that a successor need not wait.
     pub(super) async fn release(self) {
-        let released = self.store.release_lease(self.held).await.context("the lease was not given back");
+        let released = self
+            .store
+            .release_lease(self.held)
+            .await
+            .context("the lease was not given back");
         if let Err(error) = released {
-            tracing::warn!(error = format!("{error:#}"), "a successor will wait for this instance's lease to end");
+            tracing::warn!(
+                error = format!("{error:#}"),
+                "a successor will wait for this instance's lease to end"
+            );
         }
     }
 }
 
 fn held(error: StoreError) -> Fault {
-    Fault::Held(format!("DATABASE_URL: {error}; instances share a store only where each has REDIS_URL"))
+    Fault::Held(format!(
+        "DATABASE_URL: {error}; instances share a store only where each has REDIS_URL"
+    ))
 }

@@ -40,13 +40,17 @@ pub(super) struct Connections {
 
 impl Connections {
     pub(super) fn new(end: CancellationToken) -> Self {
-        Self { open: TaskTracker::new(), end }
+        Self {
+            open: TaskTracker::new(),
+            end,
+        }
     }
 
     /// Serves on a listener until told to end, as many connections as its quota has places for.
     pub(super) fn serve(&self, listener: TcpListener, router: Served, quota: Arc<Quota>, bodies: Arc<BodyBudget>) {
         let this = self.clone();
-        self.open.spawn(async move { this.accept(listener, router, quota, bodies).await });
+        self.open
+            .spawn(async move { this.accept(listener, router, quota, bodies).await });
     }
 
     async fn accept(&self, listener: TcpListener, router: Served, quota: Arc<Quota>, bodies: Arc<BodyBudget>) {
@@ -55,10 +59,13 @@ impl Connections {
                 None => return,
                 Some(Ok((stream, peer))) => {
                     // While all are being answered, further ones wait in the kernel's queue.
-                    let Some(seat) = self.end.run_until_cancelled(quota.seat(peer.ip())).await else { return };
+                    let Some(seat) = self.end.run_until_cancelled(quota.seat(peer.ip())).await else {
+                        return;
+                    };
                     if let Some(seat) = seat {
                         let (router, bodies) = (Arc::clone(&router), Arc::clone(&bodies));
-                        self.open.spawn(serve_connection(stream, peer, seat, router, bodies, self.end.clone()));
+                        self.open
+                            .spawn(serve_connection(stream, peer, seat, router, bodies, self.end.clone()));
                     }
                 }
                 Some(Err(error)) => {
@@ -114,7 +121,9 @@ async fn serve_connection(
             answer.await.map(|mut answer| {
                 if charge.is_some_and(|charge| charge.has_yielded()) {
                     // What is left of the body is not read.
-                    answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+                    answer
+                        .headers_mut()
+                        .insert(header::CONNECTION, HeaderValue::from_static("close"));
                 }
                 // What became a WebSocket keeps its own time.
                 let noting = (answer.status() != StatusCode::SWITCHING_PROTOCOLS).then_some(activity);
@@ -218,10 +227,17 @@ mod tests {
     }
 
     /// Room for some bodies of one address, and of four.
-    const BODIES: BodyLimits = BodyLimits { total: 8 << 20, per_address: 2 << 20 };
+    const BODIES: BodyLimits = BodyLimits {
+        total: 8 << 20,
+        per_address: 2 << 20,
+    };
 
     fn quota(total: usize, per_address: usize) -> Arc<Quota> {
-        Quota::new("test", ConnectionLimits { total, per_address }, TrustedProxies::default())
+        Quota::new(
+            "test",
+            ConnectionLimits { total, per_address },
+            TrustedProxies::default(),
+        )
     }
 
     const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: gateway\r\n\r\n";
@@ -267,7 +283,13 @@ mod tests {
                 addresses.push(listener.local_addr().unwrap());
                 connections.serve(listener, Arc::clone(&routes), quota, bodies(BODIES));
             }
-            Self { public: addresses[0], internal: addresses[1], slow, began, _end: end.drop_guard() }
+            Self {
+                public: addresses[0],
+                internal: addresses[1],
+                slow,
+                began,
+                _end: end.drop_guard(),
+            }
         }
 
         /// A connection from 127.`a`.`b`.`c`.
@@ -279,7 +301,10 @@ mod tests {
 
         async fn slow(&self, from: [u8; 3]) -> TcpStream {
             let mut client = self.connect(from).await;
-            client.write_all(b"GET /slow HTTP/1.1\r\nhost: gateway\r\n\r\n").await.unwrap();
+            client
+                .write_all(b"GET /slow HTTP/1.1\r\nhost: gateway\r\n\r\n")
+                .await
+                .unwrap();
             self.began.acquire().await.unwrap().forget();
             client
         }
@@ -375,7 +400,10 @@ mod tests {
         assert!(is_open(&second) && is_open(&third));
         let mut fifth = gateway.connect([0, 0, 2]).await;
         assert!(asks(&mut fifth).await);
-        assert!(ends(&mut third).await && is_open(&second), "the one that was idle longest");
+        assert!(
+            ends(&mut third).await && is_open(&second),
+            "the one that was idle longest"
+        );
     }
 
     /// An answer that is being read is not cut, however slowly.
@@ -383,7 +411,10 @@ mod tests {
     async fn rl7_an_answer_on_its_way_is_not_cut() {
         let gateway = Gateway::start(quota(10, 1), quota(1, 1)).await;
         let mut reader = gateway.connect([0, 0, 2]).await;
-        reader.write_all(b"GET /large HTTP/1.1\r\nhost: gateway\r\n\r\n").await.unwrap();
+        reader
+            .write_all(b"GET /large HTTP/1.1\r\nhost: gateway\r\n\r\n")
+            .await
+            .unwrap();
         let mut head = [0; 1024];
         let mut read = reader.read(&mut head).await.unwrap();
         // The only place of the address is taken by an answer: refused.
@@ -452,7 +483,10 @@ mod tests {
         other.write_all(b"x").await.unwrap();
         assert!(reads(&mut other, "1048576 here").await, "nobody else's");
         let mut small = gateway.connect([0, 0, 2]).await;
-        small.write_all(b"POST /echo HTTP/1.1\r\nhost: gateway\r\ncontent-length: 1\r\n\r\nx").await.unwrap();
+        small
+            .write_all(b"POST /echo HTTP/1.1\r\nhost: gateway\r\ncontent-length: 1\r\n\r\nx")
+            .await
+            .unwrap();
         assert!(reads(&mut small, "1 here").await);
     }
 }

@@ -82,7 +82,10 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
     let secrets = Secrets::complete(&config, &*ground.entropy)?;
     if secrets.admin_is_fresh {
         // Once, and not through the log: logs are kept and shipped (spec/80 rule 1.1).
-        complain(format_args!("ADMIN_API_TOKEN is not set; for this run it is {}", secrets.admin.expose()));
+        complain(format_args!(
+            "ADMIN_API_TOKEN is not set; for this run it is {}",
+            secrets.admin.expose()
+        ));
     }
     stores::make_private(&config.audit.journal_dir)?;
     let outbox_mark = Arc::new(
@@ -98,8 +101,9 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
     if lease.as_ref().is_none_or(Lease::began_alone) {
         stores::restore_toggles(&store).await?;
     }
-    let feed =
-        Feed::start(&store, FeedTiming::default(), Arc::new(BootClock)).await.context("policy cannot be loaded")?;
+    let feed = Feed::start(&store, FeedTiming::default(), Arc::new(BootClock))
+        .await
+        .context("policy cannot be loaded")?;
     let cache = stores::open_cache(&ground, &config).await?;
     let group_keys = Arc::new(node::group_keys(&config, &secrets.key_encryption)?);
     for group in node::unreadable_keys(&group_keys, &feed.pin().snapshot) {
@@ -114,7 +118,9 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
         workers::raise_alarm(&journal, alarm);
     }
     let trust = trust::open(&config, &secrets, &ground, heads, &journal, &audit, &store).await?;
-    foreign.into_iter().for_each(|chain| trust.alarm.raise(chain, &Finding::of(FindingKind::Fork, None), 0, 0));
+    foreign
+        .into_iter()
+        .for_each(|chain| trust.alarm.raise(chain, &Finding::of(FindingKind::Fork, None), 0, 0));
     let edge = edge::edge(&config, &secrets, &ground, &feed)?;
     feed.on_clock_jump({
         let journal = Arc::clone(&journal);
@@ -175,15 +181,22 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
                 move || node.get().map(|node| node.statuses()).unwrap_or_default()
             }),
     );
-    let ready =
-        ReadyState { readiness: Arc::clone(&readiness), edge: Arc::clone(&edge), detail: ReadyDetail::PrivateNetwork };
+    let ready = ReadyState {
+        readiness: Arc::clone(&readiness),
+        edge: Arc::clone(&edge),
+        detail: ReadyDetail::PrivateNetwork,
+    };
 
     let end = CancellationToken::new();
     let connections = Connections::new(end.clone());
     let listeners = Listeners::bind(&config).await?;
     let internal = config.edge.internal.is_some();
-    let served =
-        listeners.serve(&config, &connections, &not_yet(&ready.clone().for_public(internal)), &not_yet(&ready));
+    let served = listeners.serve(
+        &config,
+        &connections,
+        &not_yet(&ready.clone().for_public(internal)),
+        &not_yet(&ready),
+    );
     tracing::info!(address = %config.edge.listen, "listening");
 
     // Sealing begins with the journal and ends after everything that writes to it.
@@ -204,7 +217,15 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
             tracing::warn!("{}", stores::NOTHING_IS_PRUNED);
             None
         }
-        admin => Some(Retention::new(&config, admin, &audit, &store, &ground, &secrets.checkpoint, &journal)?),
+        admin => Some(Retention::new(
+            &config,
+            admin,
+            &audit,
+            &store,
+            &ground,
+            &secrets.checkpoint,
+            &journal,
+        )?),
     };
     let end_sealing = CancellationToken::new();
     // On a thread of its own: it hashes and builds statements by the thousand, and no request may wait behind that.
@@ -247,7 +268,10 @@ pub(crate) async fn run(config: Config) -> Result<(), Fault> {
             audit: audit.clone(),
             journal,
             node,
-            resolvers: Arc::new(Resolvers::new(config.identity.resolvers.clone(), Arc::clone(&ground.clock))),
+            resolvers: Arc::new(Resolvers::new(
+                config.identity.resolvers.clone(),
+                Arc::clone(&ground.clock),
+            )),
             tasks: tasks.clone(),
             end: end.clone(),
             administration: &administration,
@@ -314,7 +338,11 @@ async fn finish(operation: &Operation, end: &CancellationToken, connections: &Co
         tasks.wait().await;
     };
     if timeout(operation.shutdown_timeout, drained).await.is_err() {
-        tracing::warn!(connections = connections.len(), tasks = tasks.len(), "not everything ended in time");
+        tracing::warn!(
+            connections = connections.len(),
+            tasks = tasks.len(),
+            "not everything ended in time"
+        );
     }
     tracing::info!("ended");
 }
@@ -351,20 +379,28 @@ struct Switch {
 impl Listeners {
     async fn bind(config: &Config) -> anyhow::Result<Self> {
         let bind = async |address: SocketAddr| {
-            TcpListener::bind(address).await.with_context(|| format!("{address} cannot be listened on"))
+            TcpListener::bind(address)
+                .await
+                .with_context(|| format!("{address} cannot be listened on"))
         };
         let internal = match config.edge.internal {
             Some(address) => Some(bind(address).await?),
             None => None,
         };
-        Ok(Self { public: bind(config.edge.listen).await?, internal })
+        Ok(Self {
+            public: bind(config.edge.listen).await?,
+            internal,
+        })
     }
 
     fn serve(self, config: &Config, connections: &Connections, public: &Router, internal: &Router) -> Switch {
         let proxies = || TrustedProxies::new(config.edge.trusted_proxies.clone());
         let limits = files::connection_limits(&config.limits, self.internal.is_some());
         let served = |router: &Router| Arc::new(ArcSwap::from_pointee(router.clone()));
-        let switch = Switch { public: served(public), internal: served(internal) };
+        let switch = Switch {
+            public: served(public),
+            internal: served(internal),
+        };
         let quota = Quota::new("public", limits.public, proxies());
         let bodies = BodyBudget::new("public", BodyLimits::PUBLIC, proxies());
         connections.serve(self.public, Arc::clone(&switch.public), quota, bodies);

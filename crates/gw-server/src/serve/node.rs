@@ -9,7 +9,10 @@ use std::sync::Arc;
 
 /// Connects and compares the chain (spec/85 section 3, step 6).
 pub(crate) async fn connect(config: &Config, group_keys: Option<Arc<KeyCipher>>) -> anyhow::Result<Arc<Node>> {
-    let patience = Patience { read_trace: config.node.call_trace_timeout, send_trace: config.node.trace_timeout };
+    let patience = Patience {
+        read_trace: config.node.call_trace_timeout,
+        send_trace: config.node.trace_timeout,
+    };
     let connections = Connections {
         max: config.node.max_connections.map(usize::try_from).transpose()?,
         max_idle: usize::try_from(config.node.idle_connections)?,
@@ -17,7 +20,9 @@ pub(crate) async fn connect(config: &Config, group_keys: Option<Arc<KeyCipher>>)
     };
     let (first, others) = config.node.urls.split_first().context("NODE_URL names no node")?;
     let upstream = NodeConfig::new(first.as_str());
-    let upstream = others.iter().fold(upstream, |named, url| named.and_then(|named| named.or(url.as_str())));
+    let upstream = others
+        .iter()
+        .fold(upstream, |named, url| named.and_then(|named| named.or(url.as_str())));
     let upstream = upstream.context("NODE_URL cannot be used")?;
     let answers = AnswerLimits {
         max: usize::try_from(config.limits.answer_bytes)?,
@@ -27,7 +32,9 @@ pub(crate) async fn connect(config: &Config, group_keys: Option<Arc<KeyCipher>>)
     let upstream = upstream.with_patience(patience).with_connections(connections);
     let mut upstream = upstream.with_answer_limits(answers);
     let header = config.node.api_key_header.as_str();
-    upstream = upstream.with_key_header(header).context("RPC_API_KEY_HEADER cannot be used")?;
+    upstream = upstream
+        .with_key_header(header)
+        .context("RPC_API_KEY_HEADER cannot be used")?;
     if let Some(key) = &config.node.api_key {
         upstream = upstream.with_api_key(key).context("RPC_API_KEY cannot be used")?;
     }
@@ -37,7 +44,10 @@ pub(crate) async fn connect(config: &Config, group_keys: Option<Arc<KeyCipher>>)
     let node = Node::connect(&upstream).await.context("the node cannot be used")?;
     match config.node.expected_chain {
         Some(expected) if expected != node.chain_id() => {
-            bail!("EXPECTED_CHAIN_ID: the node is on chain {}, not on {expected}", node.chain_id())
+            bail!(
+                "EXPECTED_CHAIN_ID: the node is on chain {}, not on {expected}",
+                node.chain_id()
+            )
         }
         Some(_) | None => Ok(node),
     }
@@ -48,7 +58,9 @@ pub(crate) fn group_keys(config: &Config, key: &Secret) -> anyhow::Result<KeyCip
     let cipher = KeyCipher::new(key).context("RPC_API_KEY_ENCRYPTION_KEY cannot be used")?;
     match &config.node.key_encryption_previous {
         None => Ok(cipher),
-        Some(key) => cipher.with_previous(key).context("RPC_API_KEY_ENCRYPTION_KEY_PREVIOUS cannot be used"),
+        Some(key) => cipher
+            .with_previous(key)
+            .context("RPC_API_KEY_ENCRYPTION_KEY_PREVIOUS cannot be used"),
     }
 }
 

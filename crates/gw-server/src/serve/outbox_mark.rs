@@ -75,15 +75,23 @@ impl OutboxMarkFile {
         let mut options = OpenOptions::new();
         let options = options.create(true).truncate(false).read(true).write(true).mode(0o600);
         let file = options.open(directory.join(FILE))?;
-        let mut known = Contents { mark: read(&file, 0).and_then(|bytes| decode(&bytes)), ..Contents::default() };
+        let mut known = Contents {
+            mark: read(&file, 0).and_then(|bytes| decode(&bytes)),
+            ..Contents::default()
+        };
         if let Some(mark) = known.mark {
             known.rows = read_rows(&file, mark.store, COMMITTED, 0, ROWS);
             known.undone = read_rows(&file, mark.store, UNDO, UNDONE_AT, UNDONE);
             known.next_undone = u64::try_from(known.undone.len()).unwrap_or(0) % UNDONE;
         }
         let slots = (0..FORMER).filter_map(|slot| read(&file, former_at(slot)).and_then(|bytes| decode_former(&bytes)));
-        known.former = slots.filter(|former| known.mark.is_none_or(|mark| mark.store != former.mark.store)).collect();
-        Ok(Self { file, known: Mutex::new(known) })
+        known.former = slots
+            .filter(|former| known.mark.is_none_or(|mark| mark.store != former.mark.store))
+            .collect();
+        Ok(Self {
+            file,
+            known: Mutex::new(known),
+        })
     }
 
     fn known(&self) -> MutexGuard<'_, Contents> {
@@ -130,7 +138,10 @@ impl OutboxMarkFile {
 
     fn write_former(&self, known: &Contents) -> io::Result<()> {
         for slot in 0..FORMER {
-            let bytes = known.former.get(slot).map_or_else(|| vec![0; FORMER_LEN], |former| encode_former(*former));
+            let bytes = known
+                .former
+                .get(slot)
+                .map_or_else(|| vec![0; FORMER_LEN], |former| encode_former(*former));
             self.file.write_all_at(&bytes, former_at(slot))?;
         }
         Ok(())
@@ -143,12 +154,22 @@ impl OutboxMarkFile {
 
     /// Those that nobody was told of yet.
     pub(crate) fn untold(&self) -> Vec<OutboxMark> {
-        self.known().former.iter().filter(|former| !former.is_told).map(|former| former.mark).collect()
+        self.known()
+            .former
+            .iter()
+            .filter(|former| !former.is_told)
+            .map(|former| former.mark)
+            .collect()
     }
 
     /// Those whose ids were not compared with the sealed entries yet.
     pub(crate) fn uncompared(&self) -> Vec<OutboxMark> {
-        self.known().former.iter().filter(|former| !former.is_compared).map(|former| former.mark).collect()
+        self.known()
+            .former
+            .iter()
+            .filter(|former| !former.is_compared)
+            .map(|former| former.mark)
+            .collect()
     }
 
     pub(crate) fn note_told(&self, store: StoreId) {
@@ -161,7 +182,11 @@ impl OutboxMarkFile {
 
     fn note_of_former(&self, store: StoreId, note: impl Fn(&mut Former)) {
         let mut known = self.known();
-        known.former.iter_mut().filter(|former| former.mark.store == store).for_each(note);
+        known
+            .former
+            .iter_mut()
+            .filter(|former| former.mark.store == store)
+            .for_each(note);
         warn_of(self.write_former(&known));
     }
 }
@@ -170,11 +195,18 @@ impl Contents {
     fn put_former(&mut self, mark: OutboxMark) {
         if self.former.len() >= FORMER {
             // One that is settled makes room, else the newest: who exchanges stores in turn makes none forgotten.
-            let settled = self.former.iter().position(|former| former.is_told && former.is_compared);
+            let settled = self
+                .former
+                .iter()
+                .position(|former| former.is_told && former.is_compared);
             let Some(settled) = settled else { return };
             self.former.remove(settled);
         }
-        self.former.push(Former { mark, is_told: false, is_compared: false });
+        self.former.push(Former {
+            mark,
+            is_told: false,
+            is_compared: false,
+        });
     }
 }
 
@@ -249,14 +281,25 @@ impl OutboxWitness for OutboxMarkFile {
 
     fn last_id(&self, store: StoreId) -> i64 {
         let known = self.known();
-        let marks = known.mark.into_iter().chain(known.former.iter().map(|former| former.mark));
-        marks.filter(|mark| mark.store == store).map(|mark| mark.last_id).max().unwrap_or(0)
+        let marks = known
+            .mark
+            .into_iter()
+            .chain(known.former.iter().map(|former| former.mark));
+        marks
+            .filter(|mark| mark.store == store)
+            .map(|mark| mark.last_id)
+            .max()
+            .unwrap_or(0)
     }
 
     fn digest(&self, store: StoreId, id: i64) -> Option<[u8; 32]> {
         let known = self.known();
         known.mark.filter(|mark| mark.store == store)?;
-        known.rows.get(&place(id)).filter(|(of, _)| *of == id).map(|(_, digest)| *digest)
+        known
+            .rows
+            .get(&place(id))
+            .filter(|(of, _)| *of == id)
+            .map(|(_, digest)| *digest)
     }
 
     fn undone(&self, store: StoreId) -> Vec<(i64, [u8; 32])> {
@@ -304,11 +347,18 @@ fn decode(bytes: &[u8; LEN]) -> Option<OutboxMark> {
 fn decode_mark(bytes: &[u8]) -> Option<OutboxMark> {
     let (store, rest) = bytes.split_first_chunk::<16>()?;
     let last_id = i64::from_le_bytes(*rest.first_chunk()?);
-    Some(OutboxMark { store: StoreId(Uuid::from_bytes(*store)), last_id })
+    Some(OutboxMark {
+        store: StoreId(Uuid::from_bytes(*store)),
+        last_id,
+    })
 }
 
 fn encode_former(former: Former) -> Vec<u8> {
-    let Former { mark, is_told, is_compared } = former;
+    let Former {
+        mark,
+        is_told,
+        is_compared,
+    } = former;
     let done = u8::from(is_told) | (u8::from(is_compared) << 1);
     let mut bytes = [mark.store.0.as_bytes().as_slice(), &mark.last_id.to_le_bytes(), &[done]].concat();
     bytes.extend_from_slice(&crc32c::crc32c(&bytes).to_le_bytes());
@@ -321,7 +371,11 @@ fn decode_former(bytes: &[u8; FORMER_LEN]) -> Option<Former> {
         return None;
     }
     let (done, mark) = content.split_last()?;
-    Some(Former { mark: decode_mark(mark)?, is_told: done & 1 != 0, is_compared: done & 2 != 0 })
+    Some(Former {
+        mark: decode_mark(mark)?,
+        is_told: done & 1 != 0,
+        is_compared: done & 2 != 0,
+    })
 }
 
 #[cfg(test)]
@@ -340,7 +394,10 @@ mod tests {
         let file = OutboxMarkFile::open(dir.path()).expect("made");
         assert_eq!(file.last_id(store), 0);
         for last_id in [3, 9, 5] {
-            file.note(OutboxMark { store, last_id }, &[(last_id, [u8::try_from(last_id).expect("small"); 32])]);
+            file.note(
+                OutboxMark { store, last_id },
+                &[(last_id, [u8::try_from(last_id).expect("small"); 32])],
+            );
         }
         file.note_undone(store, &[(10, [10; 32]), (10, [11; 32])]);
         let again = OutboxMarkFile::open(dir.path()).expect("opened");
@@ -361,7 +418,16 @@ mod tests {
     fn rl9_what_was_known_of_a_policy_store_outlives_its_identity() {
         let dir = tempfile::tempdir().expect("a directory");
         let open = || OutboxMarkFile::open(dir.path()).expect("opened");
-        let (one, two) = (OutboxMark { store: store(1), last_id: 7 }, OutboxMark { store: store(2), last_id: 1 });
+        let (one, two) = (
+            OutboxMark {
+                store: store(1),
+                last_id: 7,
+            },
+            OutboxMark {
+                store: store(2),
+                last_id: 1,
+            },
+        );
         open().note(one, &[(7, [7; 32])]);
         open().note(two, &[(1, [1; 32])]);
         assert_eq!((open().untold(), open().uncompared()), (vec![one], vec![one]));

@@ -45,8 +45,17 @@ struct Waiting {
 impl<T> Patient<T> {
     pub(super) fn new(inner: T, seat: Seat) -> Self {
         let now = Instant::now();
-        let waiting = Some(Waiting { until: now + IDLE, for_headers: false });
-        Self { inner, seat, waiting, reading: Box::pin(sleep_until(now + IDLE)), stalled: None }
+        let waiting = Some(Waiting {
+            until: now + IDLE,
+            for_headers: false,
+        });
+        Self {
+            inner,
+            seat,
+            waiting,
+            reading: Box::pin(sleep_until(now + IDLE)),
+            stalled: None,
+        }
     }
 
     /// Notes that bytes came.
@@ -54,7 +63,10 @@ impl<T> Patient<T> {
         let begun = self.waiting.is_some_and(|waiting| waiting.for_headers);
         if !self.seat.activity().is_busy() && !begun {
             let until = Instant::now() + HEADERS;
-            self.waiting = Some(Waiting { until, for_headers: true });
+            self.waiting = Some(Waiting {
+                until,
+                for_headers: true,
+            });
         }
     }
 
@@ -64,7 +76,10 @@ impl<T> Patient<T> {
             self.waiting = None;
             return Poll::Pending;
         }
-        let waiting = *self.waiting.get_or_insert_with(|| Waiting { until: Instant::now() + IDLE, for_headers: false });
+        let waiting = *self.waiting.get_or_insert_with(|| Waiting {
+            until: Instant::now() + IDLE,
+            for_headers: false,
+        });
         // An earlier deadline pulls the timer in; a later one lets it fire and be set anew.
         if self.reading.deadline() > waiting.until {
             self.reading.as_mut().reset(waiting.until);
@@ -84,7 +99,9 @@ impl<T> Patient<T> {
             self.stalled = None;
             return written;
         }
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + STALLED)));
+        let stalled = self
+            .stalled
+            .get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + STALLED)));
         ready!(stalled.as_mut().poll(cx));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
@@ -175,7 +192,11 @@ mod tests {
         tokio::time::sleep(Duration::from_secs(1)).await;
         client.write_all(b"E").await.expect("sent");
         connection.read_exact(&mut byte).await.expect("read");
-        assert_eq!(gives_up_after(&mut connection).await, 1, "another byte does not start the time anew");
+        assert_eq!(
+            gives_up_after(&mut connection).await,
+            1,
+            "another byte does not start the time anew"
+        );
     }
 
     #[tokio::test(start_paused = true)]

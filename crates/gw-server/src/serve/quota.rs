@@ -193,18 +193,32 @@ impl Quota {
     }
 
     fn try_seat(self: &Arc<Self>, peer: IpAddr) -> Result<Seat, NoSeat> {
-        let networks = if self.proxies.contains(peer) { Vec::new() } else { Network::around(peer) };
+        let networks = if self.proxies.contains(peer) {
+            Vec::new()
+        } else {
+            Network::around(peer)
+        };
         let mut table = self.table();
         for (network, times) in &networks {
             let most = self.limits.per_address.saturating_mul(*times);
             if table.len_of(*network) >= most {
-                self.tell(&mut table, "a network has as many connections as it may", most, Some(*network));
+                self.tell(
+                    &mut table,
+                    "a network has as many connections as it may",
+                    most,
+                    Some(*network),
+                );
                 let yields = table.longest_idle_of(*network).ok_or(NoSeat::Network)?;
                 self.end(&mut table, &yields);
             }
         }
         if table.all.len() >= self.limits.total {
-            self.tell(&mut table, "the listener has as many connections as it may", self.limits.total, None);
+            self.tell(
+                &mut table,
+                "the listener has as many connections as it may",
+                self.limits.total,
+                None,
+            );
             let now = self.moments.next.load(Ordering::SeqCst);
             let yields = table.longest_idle(now).ok_or(NoSeat::Listener)?;
             self.end(&mut table, &yields);
@@ -214,10 +228,19 @@ impl Quota {
         let networks = networks.into_iter().map(|(network, _)| network).collect();
         let idle_since = self.moments.now();
         let (state, moments) = (AtomicU64::new(idle_since), Arc::clone(&self.moments));
-        let activity = Arc::new(Activity { id, networks, state, yields: Notify::new(), moments });
+        let activity = Arc::new(Activity {
+            id,
+            networks,
+            state,
+            yields: Notify::new(),
+            moments,
+        });
         table.insert(&activity, idle_since);
         self.open.increment(1.0);
-        Ok(Seat { quota: Arc::clone(self), activity })
+        Ok(Seat {
+            quota: Arc::clone(self),
+            activity,
+        })
     }
 
     fn end(&self, table: &mut Table, activity: &Activity) {
@@ -265,12 +288,16 @@ impl Table {
         self.all.insert(activity.id, Arc::clone(activity));
         for network in &activity.networks {
             let is_widest = activity.networks.last() == Some(network);
-            let group = self.groups.entry(*network).or_insert_with(|| Group { idle_since: now, ..Group::default() });
+            let group = self.groups.entry(*network).or_insert_with(|| Group {
+                idle_since: now,
+                ..Group::default()
+            });
             let before = (group.members.len(), Reverse(group.idle_since), *network);
             group.members.insert(activity.id, Arc::clone(activity));
             if is_widest {
                 self.ranking.remove(&before);
-                self.ranking.insert((group.members.len(), Reverse(group.idle_since), *network));
+                self.ranking
+                    .insert((group.members.len(), Reverse(group.idle_since), *network));
             }
         }
     }
@@ -281,7 +308,9 @@ impl Table {
             return false;
         }
         for network in &activity.networks {
-            let Some(group) = self.groups.get_mut(network) else { continue };
+            let Some(group) = self.groups.get_mut(network) else {
+                continue;
+            };
             let before = (group.members.len(), Reverse(group.idle_since), *network);
             group.members.remove(&activity.id);
             let left = group.members.len();
@@ -302,7 +331,10 @@ impl Table {
     fn longest_idle_of(&self, network: Network) -> Option<Arc<Activity>> {
         let group = self.groups.get(&network)?;
         let crowd = |activity: &Activity| activity.networks.first().map_or(0, |narrowest| self.len_of(*narrowest));
-        let idle = group.members.values().filter_map(|one| Some((Reverse(crowd(one)), one.idle_since()?, one)));
+        let idle = group
+            .members
+            .values()
+            .filter_map(|one| Some((Reverse(crowd(one)), one.idle_since()?, one)));
         first_to_yield(idle)
     }
 
@@ -314,7 +346,9 @@ impl Table {
                 None => self.ranking.last(),
                 Some(below) => self.ranking.range(..below).next_back(),
             };
-            let Some(rank @ (_, Reverse(idle_since), network)) = next.copied() else { break };
+            let Some(rank @ (_, Reverse(idle_since), network)) = next.copied() else {
+                break;
+            };
             if idle_since >= now {
                 // Looked at in this search, without success.
                 below = Some(rank);
@@ -328,7 +362,9 @@ impl Table {
             {
                 return Some(yields);
             }
-            let Some(group) = self.groups.get_mut(&network) else { break };
+            let Some(group) = self.groups.get_mut(&network) else {
+                break;
+            };
             group.idle_since = longest.unwrap_or(now).max(idle_since.saturating_add(1)).min(now);
             self.ranking.remove(&rank);
             self.ranking.insert((rank.0, Reverse(group.idle_since), network));
@@ -356,7 +392,9 @@ impl Activity {
     }
 
     fn ask_to_yield(&self, since: u64) -> bool {
-        self.state.compare_exchange(since, YIELDING, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+        self.state
+            .compare_exchange(since, YIELDING, Ordering::SeqCst, Ordering::SeqCst)
+            .is_ok()
     }
 
     /// The headers of a request are complete.
@@ -366,7 +404,9 @@ impl Activity {
 
     /// The last byte of the answer was handed to the connection.
     fn answered(&self) {
-        let _ = self.state.compare_exchange(ANSWERING, WRITING, Ordering::SeqCst, Ordering::SeqCst);
+        let _ = self
+            .state
+            .compare_exchange(ANSWERING, WRITING, Ordering::SeqCst, Ordering::SeqCst);
     }
 
     /// Everything handed to the connection was written; whether it fell idle by that.
@@ -392,7 +432,10 @@ impl Activity {
     /// One that nobody counts.
     #[cfg(test)]
     pub(super) fn alone() -> Seat {
-        let limits = ConnectionLimits { total: 1, per_address: 1 };
+        let limits = ConnectionLimits {
+            total: 1,
+            per_address: 1,
+        };
         let quota = Quota::new("test", limits, TrustedProxies::default());
         quota.try_seat(IpAddr::from([127, 0, 0, 1])).unwrap()
     }
@@ -436,7 +479,10 @@ impl Drop for NoteAnswered {
 
 impl<B> Noting<B> {
     pub(super) fn new(body: B, activity: Option<Arc<Activity>>) -> Self {
-        Self { body, activity: NoteAnswered(activity) }
+        Self {
+            body,
+            activity: NoteAnswered(activity),
+        }
     }
 }
 
@@ -467,13 +513,22 @@ mod tests {
     #[test]
     fn rl7_networks_are_those_of_the_login_places() {
         let of = |text: &str| -> Vec<(String, usize)> {
-            Network::around(text.parse().unwrap()).iter().map(|(net, times)| (net.to_string(), *times)).collect()
+            Network::around(text.parse().unwrap())
+                .iter()
+                .map(|(net, times)| (net.to_string(), *times))
+                .collect()
         };
-        let named =
-            |rows: &[(&str, usize)]| rows.iter().map(|(net, times)| ((*net).to_owned(), *times)).collect::<Vec<_>>();
+        let named = |rows: &[(&str, usize)]| {
+            rows.iter()
+                .map(|(net, times)| ((*net).to_owned(), *times))
+                .collect::<Vec<_>>()
+        };
         let v6 = [("2001:db8:1:2::/64", 1), ("2001:db8:1::/56", 3), ("2001:db8:1::/48", 9)];
         assert_eq!(of("2001:db8:1:2:3::4"), named(&v6));
-        assert_eq!(of("198.51.100.77"), named(&[("198.51.100.77/32", 1), ("198.51.100.0/24", 10)]));
+        assert_eq!(
+            of("198.51.100.77"),
+            named(&[("198.51.100.77/32", 1), ("198.51.100.0/24", 10)])
+        );
         assert_eq!(of("::ffff:198.51.100.77"), of("198.51.100.77"));
     }
 
@@ -541,7 +596,11 @@ mod tests {
         let fifth = seat(&quota, "192.0.2.1").unwrap();
         let sixth = seat(&quota, "192.0.2.129").unwrap();
         assert_eq!([0, 1, 2].map(|at| has_yielded(&crowd[at])), [true, true, false]);
-        assert!(![&proxied, &lone, &neighbour, &fifth, &sixth].into_iter().any(has_yielded));
+        assert!(
+            ![&proxied, &lone, &neighbour, &fifth, &sixth]
+                .into_iter()
+                .any(has_yielded)
+        );
         // All networks of two: the one that holds the longest idle of them.
         make_request(&crowd[2]);
         make_request(&neighbour);

@@ -36,7 +36,11 @@ impl core::fmt::Debug for Readiness {
 
 impl Readiness {
     pub(crate) fn new() -> Self {
-        Self { needs: Vec::new(), nodes: Box::new(Vec::new), stage: AtomicU8::new(Stage::Starting as u8) }
+        Self {
+            needs: Vec::new(),
+            nodes: Box::new(Vec::new),
+            stage: AtomicU8::new(Stage::Starting as u8),
+        }
     }
 
     /// Showing how each node is. The question must not wait.
@@ -47,13 +51,21 @@ impl Readiness {
 
     /// With one more thing that must be there. The question is asked often: it must not wait.
     pub(crate) fn with(mut self, name: &'static str, is_met: impl Fn() -> bool + Send + Sync + 'static) -> Self {
-        self.needs.push(Need { name, required: true, is_met: Box::new(is_met) });
+        self.needs.push(Need {
+            name,
+            required: true,
+            is_met: Box::new(is_met),
+        });
         self
     }
 
     /// Showing one more thing, without which part of the work goes on. It must not wait either.
     pub(crate) fn showing(mut self, name: &'static str, is_met: impl Fn() -> bool + Send + Sync + 'static) -> Self {
-        self.needs.push(Need { name, required: false, is_met: Box::new(is_met) });
+        self.needs.push(Need {
+            name,
+            required: false,
+            is_met: Box::new(is_met),
+        });
         self
     }
 
@@ -68,7 +80,11 @@ impl Readiness {
     }
 
     fn report(&self) -> Report {
-        let found: Vec<_> = self.needs.iter().map(|need| (need, Level::of((need.is_met)()))).collect();
+        let found: Vec<_> = self
+            .needs
+            .iter()
+            .map(|need| (need, Level::of((need.is_met)())))
+            .collect();
         let missing = found.iter().any(|(need, level)| need.required && *level == Level::Down);
         let states: BTreeMap<_, _> = found.into_iter().map(|(need, level)| (need.name, level)).collect();
         let stage = self.stage.load(Ordering::Relaxed);
@@ -78,7 +94,13 @@ impl Readiness {
             status: if ready { "ready" } else { "not ready" },
             draining: stage == Stage::Draining as u8,
             dependencies: Some(states),
-            nodes: Some((self.nodes)().iter().enumerate().map(|(place, node)| OneNode::of(place, node)).collect()),
+            nodes: Some(
+                (self.nodes)()
+                    .iter()
+                    .enumerate()
+                    .map(|(place, node)| OneNode::of(place, node))
+                    .collect(),
+            ),
         }
     }
 }
@@ -142,7 +164,9 @@ impl OneNode {
                 None => "none",
             },
             head: status.head,
-            head_age_ms: status.head_age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
+            head_age_ms: status
+                .head_age
+                .map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
         }
     }
 }
@@ -193,7 +217,14 @@ pub(crate) enum ReadyDetail {
 impl ReadyState {
     /// For the listeners of one process: the public one tells no detail where there is an internal one.
     pub(crate) fn for_public(self, internal_listener: bool) -> Self {
-        Self { detail: if internal_listener { ReadyDetail::Never } else { ReadyDetail::PrivateNetwork }, ..self }
+        Self {
+            detail: if internal_listener {
+                ReadyDetail::Never
+            } else {
+                ReadyDetail::PrivateNetwork
+            },
+            ..self
+        }
     }
 }
 
@@ -206,7 +237,11 @@ pub(crate) async fn ready(
     headers: HeaderMap,
 ) -> impl IntoResponse {
     let mut report = state.readiness.report();
-    let status = if report.status == "ready" { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let status = if report.status == "ready" {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
     let edge = &state.edge;
     let admitted = match state.detail {
         ReadyDetail::Never => false,
@@ -227,7 +262,9 @@ mod tests {
     fn ready_means_everything_is_there_and_nothing_ends() {
         let there = Arc::new(AtomicBool::new(true));
         let seen = Arc::clone(&there);
-        let readiness = Readiness::new().with("db", || true).with("node", move || seen.load(Ordering::Relaxed));
+        let readiness = Readiness::new()
+            .with("db", || true)
+            .with("node", move || seen.load(Ordering::Relaxed));
         assert_eq!(readiness.report().status, "not ready", "the routes are not there yet");
         readiness.serve();
         assert_eq!(readiness.report().status, "ready");

@@ -38,9 +38,16 @@ fn shown(view: SessionView) -> LoginSession {
     };
     match view.progress {
         Progress::Open => open,
-        Progress::Refused { exact, subject } => LoginSession { failure: Some(exact), subject, ..open },
-        Progress::Completed { at, subject, provider } => {
-            LoginSession { completed_at: Some(at), subject: Some(subject), provider: Some(provider), ..open }
-        }
+        Progress::Refused { exact, subject } => LoginSession {
+            failure: Some(exact),
+            subject,
+            ..open
+        },
+        Progress::Completed { at, subject, provider } => LoginSession {
+            completed_at: Some(at),
+            subject: Some(subject),
+            provider: Some(provider),
+            ..open
+        },
     }
 }

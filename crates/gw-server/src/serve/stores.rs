@@ -94,9 +94,10 @@ impl Ground {
     fn location(&self, config: &Config, url: Option<&Secret>, file: &str) -> anyhow::Result<Location> {
         match (url, &self.directory) {
             (Some(url), _) => Ok(Location::postgres(url.clone()).with_lifetime(config.store.max_lifetime)),
-            (None, DataDirectory::Held(directory)) => {
-                Ok(Location::Sqlite { directory: Arc::clone(directory), file: file.to_owned() })
-            }
+            (None, DataDirectory::Held(directory)) => Ok(Location::Sqlite {
+                directory: Arc::clone(directory),
+                file: file.to_owned(),
+            }),
             (None, DataDirectory::ReadOnly(directory)) => {
                 let file = directory.join(file);
                 if !file.exists() {
@@ -148,13 +149,22 @@ pub(crate) fn make_private(path: &Path) -> anyhow::Result<()> {
 /// Opens the policy store and brings its schema up to date, or compares it (`MIGRATE=off`).
 pub(crate) async fn open_policy(ground: &Ground, config: &Config, outbox: OutboxGuard) -> anyhow::Result<Store> {
     let open = async || {
-        let settings = StoreConfig { outbox: outbox.clone(), ..ground.policy_store(config)? };
+        let settings = StoreConfig {
+            outbox: outbox.clone(),
+            ..ground.policy_store(config)?
+        };
         Store::open(settings).await.map_err(Into::into)
     };
     let store = reach("the policy store", open).await?;
     match config.store.migrate {
-        Migrate::Auto => store.migrate().await.context("the policy store's schema cannot be brought up to date")?,
-        Migrate::Off => store.check_schema().await.context("the policy store's schema is not this version's")?,
+        Migrate::Auto => store
+            .migrate()
+            .await
+            .context("the policy store's schema cannot be brought up to date")?,
+        Migrate::Off => store
+            .check_schema()
+            .await
+            .context("the policy store's schema is not this version's")?,
     }
     Ok(store)
 }
@@ -165,8 +175,14 @@ pub(crate) async fn migrate_audit(ground: &Ground, config: &Config) -> anyhow::R
     let open = async || AuditStore::open(ground.audit_store(config)?).await.map_err(Into::into);
     let audit = reach("the audit store", open).await?;
     match config.store.migrate {
-        Migrate::Auto => audit.migrate().await.context("the audit store's schema cannot be brought up to date")?,
-        Migrate::Off => audit.check_schema().await.context("the audit store's schema is not this version's")?,
+        Migrate::Auto => audit
+            .migrate()
+            .await
+            .context("the audit store's schema cannot be brought up to date")?,
+        Migrate::Off => audit
+            .check_schema()
+            .await
+            .context("the audit store's schema is not this version's")?,
     }
     Ok(audit)
 }
@@ -175,7 +191,10 @@ pub(crate) async fn migrate_audit(ground: &Ground, config: &Config) -> anyhow::R
 pub(crate) async fn open_audit(ground: &Ground, config: &Config) -> anyhow::Result<AuditStore> {
     let audit = migrate_audit(ground, config).await?;
     // Spec/70 rule 25: what seals must not be able to rewrite.
-    let may_rewrite = audit.may_rewrite().await.context("the audit store's privileges cannot be read")?;
+    let may_rewrite = audit
+        .may_rewrite()
+        .await
+        .context("the audit store's privileges cannot be read")?;
     if may_rewrite && config.environment == Environment::Production {
         bail!("AUDIT_DATABASE_URL: its role may change or delete sealed entries, which production refuses");
     }
@@ -197,10 +216,16 @@ pub(crate) enum AuditAdmin {
 pub(crate) async fn audit_admin(ground: &Ground, config: &Config, audit: &AuditStore) -> anyhow::Result<AuditAdmin> {
     if let Some(url) = &config.audit.retention.admin_url {
         let location = Location::postgres(url.clone()).with_lifetime(config.store.max_lifetime);
-        let few = StoreConfig { connections: 2, ..ground.store_config(config, location)? };
+        let few = StoreConfig {
+            connections: 2,
+            ..ground.store_config(config, location)?
+        };
         return Ok(AuditAdmin::Other(Box::new(few)));
     }
-    let own = audit.may_rewrite().await.context("the audit store's privileges cannot be read")?;
+    let own = audit
+        .may_rewrite()
+        .await
+        .context("the audit store's privileges cannot be read")?;
     Ok(if own { AuditAdmin::Own } else { AuditAdmin::Missing })
 }
 
@@ -210,7 +235,9 @@ pub(crate) const NOTHING_IS_PRUNED: &str =
 
 /// Opens what instances share (spec/85 section 3, step 5), or a place for it in this process.
 pub(crate) async fn open_cache(ground: &Ground, config: &Config) -> anyhow::Result<Cache> {
-    let Some(url) = &config.store.cache_url else { return Ok(Cache::in_process(Arc::clone(&ground.steady))) };
+    let Some(url) = &config.store.cache_url else {
+        return Ok(Cache::in_process(Arc::clone(&ground.steady)));
+    };
     let mut tries = 1;
     loop {
         match Cache::connect(url, Arc::clone(&ground.steady)).await {
@@ -219,7 +246,11 @@ pub(crate) async fn open_cache(ground: &Ground, config: &Config) -> anyhow::Resu
                 return Ok(cache);
             }
             Err(error @ ConnectError::Unreachable(_)) if tries < CACHE_TRIES => {
-                tracing::warn!(tries, error = &error as &dyn core::error::Error, "the cache cannot be reached yet");
+                tracing::warn!(
+                    tries,
+                    error = &error as &dyn core::error::Error,
+                    "the cache cannot be reached yet"
+                );
             }
             Err(error) => return Err(anyhow::Error::from(error).context("REDIS_URL")),
         }
@@ -251,7 +282,10 @@ pub(crate) async fn watch_room(store: Store) {
         if !store.has_room()
             && let Err(error) = store.probe_room().await
         {
-            tracing::debug!(error = &error as &dyn core::error::Error, "the policy store has no room for writes yet");
+            tracing::debug!(
+                error = &error as &dyn core::error::Error,
+                "the policy store has no room for writes yet"
+            );
         }
     }
 }
@@ -266,7 +300,12 @@ pub(crate) async fn reach<T>(what: &str, open: impl AsyncFn() -> anyhow::Result<
                 return Err(error.context(format!("{what} cannot be opened")));
             }
             Err(error) => {
-                tracing::warn!(tries, of = TRIES, error = causes(&error), "{what} cannot be reached yet")
+                tracing::warn!(
+                    tries,
+                    of = TRIES,
+                    error = causes(&error),
+                    "{what} cannot be reached yet"
+                )
             }
         }
         tries += 1;
@@ -323,7 +362,11 @@ impl Secrets {
         for (_, name) in secrets.into_iter().filter(|(configured, _)| !configured) {
             missing += usize::from(secrets::find_kept(&config.data_dir, name)?.is_none());
         }
-        Ok(if missing == 0 { "complete".to_owned() } else { format!("{missing} are made by the first start") })
+        Ok(if missing == 0 {
+            "complete".to_owned()
+        } else {
+            format!("{missing} are made by the first start")
+        })
     }
 
     /// What is configured, else what is kept in the data directory. Production configures all of them.
@@ -349,8 +392,13 @@ impl Secrets {
 
 /// What authenticates the rows of the audit outbox, for a command that writes some. Its rows are remembered by the service.
 pub(crate) fn outbox_guard(config: &Config) -> anyhow::Result<OutboxGuard> {
-    let Some(secret) = checkpoint_key(config)? else { return Ok(OutboxGuard::default()) };
-    Ok(OutboxGuard { key: Some(outbox_key(&secret)?), witness: None })
+    let Some(secret) = checkpoint_key(config)? else {
+        return Ok(OutboxGuard::default());
+    };
+    Ok(OutboxGuard {
+        key: Some(outbox_key(&secret)?),
+        witness: None,
+    })
 }
 
 fn outbox_key(checkpoint_key: &Secret) -> anyhow::Result<OutboxKey> {
@@ -362,7 +410,10 @@ impl Secrets {
     /// What authenticates the rows of the audit outbox, and remembers their last one outside the database.
     pub(super) fn outbox_guard(&self, mark: &Arc<OutboxMarkFile>) -> anyhow::Result<OutboxGuard> {
         let witness = Arc::clone(mark) as Arc<dyn OutboxWitness>;
-        Ok(OutboxGuard { key: Some(outbox_key(&self.checkpoint)?), witness: Some(witness) })
+        Ok(OutboxGuard {
+            key: Some(outbox_key(&self.checkpoint)?),
+            witness: Some(witness),
+        })
     }
 }
 
@@ -380,5 +431,8 @@ pub(super) async fn restore_toggles(store: &Store) -> Result<(), Fault> {
             _ => tx.commit().await.map(drop),
         }
     };
-    restored.await.context("the toggles of tracing cannot be restored").map_err(Fault::from)
+    restored
+        .await
+        .context("the toggles of tracing cannot be restored")
+        .map_err(Fault::from)
 }

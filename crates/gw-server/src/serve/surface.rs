@@ -55,7 +55,10 @@ pub(super) fn surface(
         .merge(features.public);
     let public = if internal { public } else { public.merge(inside.clone()) };
     let finish = |routes: Router| dress(routes.fallback(route_not_found), &edge);
-    Surface { public: finish(public), internal: finish(operation(ready).merge(inside)) }
+    Surface {
+        public: finish(public),
+        internal: finish(operation(ready).merge(inside)),
+    }
 }
 
 /// The description of the operator's routes.

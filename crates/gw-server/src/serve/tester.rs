@@ -12,8 +12,21 @@ pub(super) struct Tester(pub(super) RpcState);
 impl CallTester for Tester {
     fn run(&self, call: TestCall) -> Pin<Box<dyn Future<Output = Result<TestAnswer, BadToken>> + Send + '_>> {
         Box::pin(async move {
-            let TestCall { token, org, method, params, client } = call;
-            let trial = Trial { token, org, method, params, client: ClientAddress(client), correlation_id: None };
+            let TestCall {
+                token,
+                org,
+                method,
+                params,
+                client,
+            } = call;
+            let trial = Trial {
+                token,
+                org,
+                method,
+                params,
+                client: ClientAddress(client),
+                correlation_id: None,
+            };
             let Tried { status, answer, reason } = self.0.try_call(trial).await.map_err(|_| BadToken)?;
             Ok(TestAnswer { status, answer, reason })
         })
@@ -21,11 +34,41 @@ impl CallTester for Tester {
 
     fn rehearse(&self, call: Rehearsal) -> Pin<Box<dyn Future<Output = Result<Rehearsed, BadRehearsal>> + Send + '_>> {
         Box::pin(async move {
-            let Rehearsal { operator, target, org, method, params, client } = call;
-            let rehearsal = gw_rpc::Rehearsal { operator, target, org, method, params, client: ClientAddress(client) };
-            let said = self.0.rehearse(rehearsal).await.map_err(|why: FundsUnknown| BadRehearsal(why.to_string()))?;
-            let gw_rpc::Rehearsed { status, answer, reason, stopped, effects } = said;
-            Ok(Rehearsed { status, answer, reason, stopped, effects })
+            let Rehearsal {
+                operator,
+                target,
+                org,
+                method,
+                params,
+                client,
+            } = call;
+            let rehearsal = gw_rpc::Rehearsal {
+                operator,
+                target,
+                org,
+                method,
+                params,
+                client: ClientAddress(client),
+            };
+            let said = self
+                .0
+                .rehearse(rehearsal)
+                .await
+                .map_err(|why: FundsUnknown| BadRehearsal(why.to_string()))?;
+            let gw_rpc::Rehearsed {
+                status,
+                answer,
+                reason,
+                stopped,
+                effects,
+            } = said;
+            Ok(Rehearsed {
+                status,
+                answer,
+                reason,
+                stopped,
+                effects,
+            })
         })
     }
 }

@@ -41,18 +41,35 @@ pub(super) async fn open(
         );
     }
     let mut keys = vec![public_key(secrets)?];
-    keys.extend(config.audit.previous_keys.iter().filter_map(|key| CheckpointPublicKey::from_bytes(key).ok()));
+    keys.extend(
+        config
+            .audit
+            .previous_keys
+            .iter()
+            .filter_map(|key| CheckpointPublicKey::from_bytes(key).ok()),
+    );
     let own = keys.clone();
     keys.extend(file.heads().keys());
-    let stored = audit.discontinuities().await.context("the re-anchorings in the audit store cannot be read")?;
+    let stored = audit
+        .discontinuities()
+        .await
+        .context("the re-anchorings in the audit store cannot be read")?;
     let adopted = file.update(|heads| {
         let remembered = own.iter().filter(|key| heads.remember_key(key)).count() > 0;
         adopt(heads, &stored, CLUSTER, &keys) || remembered
     });
     adopted.context("the trusted heads cannot be written")?;
-    let admin = outbox_restores(store, audit).await.context("what the outbox keeps cannot be compared")?;
-    let noted = store.signed_heads().await.context("the signed heads in the policy store cannot be read")?;
-    let noted: Vec<_> = noted.iter().filter_map(|note| Checkpoint::open(note, &keys).ok()).collect();
+    let admin = outbox_restores(store, audit)
+        .await
+        .context("what the outbox keeps cannot be compared")?;
+    let noted = store
+        .signed_heads()
+        .await
+        .context("the signed heads in the policy store cannot be read")?;
+    let noted: Vec<_> = noted
+        .iter()
+        .filter_map(|note| Checkpoint::open(note, &keys).ok())
+        .collect();
     let will_restore = journal::will_restore(journal, admin);
     journal::nothing_is_missing(audit, &file.heads(), &noted, &keys, will_restore).await?;
     let webhook = |name, url: &Option<url::Url>| url.as_ref().map(|url| Webhook::start(name, url)).transpose();
@@ -61,10 +78,19 @@ pub(super) async fn open(
     let alarm = TamperAlarm::new(Arc::clone(journal), Arc::clone(&ground.clock), tampering);
     let interval = config.audit.checkpoint_interval;
     let trust = Trust::new(file, alarm, CLUSTER, Arc::clone(&ground.clock), witness, interval);
-    if !audit.foreign_objects().await.context("the schema of the audit store cannot be read")?.is_empty() {
-        trust.alarm.raise(ADMIN_CHAIN, &Finding::of(FindingKind::SchemaChanged, None), 0, 0);
+    if !audit
+        .foreign_objects()
+        .await
+        .context("the schema of the audit store cannot be read")?
+        .is_empty()
+    {
+        trust
+            .alarm
+            .raise(ADMIN_CHAIN, &Finding::of(FindingKind::SchemaChanged, None), 0, 0);
     }
-    sign_given_up(&trust, secrets, journal, audit).await.context("a shard that was given up cannot be signed")?;
+    sign_given_up(&trust, secrets, journal, audit)
+        .await
+        .context("a shard that was given up cannot be signed")?;
     Ok(Arc::new(trust))
 }
 
@@ -76,7 +102,10 @@ async fn sign_given_up(trust: &Trust, secrets: &Secrets, journal: &Journal, audi
     };
     let key = signing_key(secrets.checkpoint.expose()).context("the checkpoint key cannot be read")?;
     let key = CheckpointKey::from_seed(&key.to_bytes());
-    for (chain, head) in heads.heads().filter(|(chain, head)| head.note.is_none() && is_given_up(*chain)) {
+    for (chain, head) in heads
+        .heads()
+        .filter(|(chain, head)| head.note.is_none() && is_given_up(*chain))
+    {
         let Some(edge) = head.edge() else { continue };
         let checkpoint = Checkpoint::new(chain.origin(CLUSTER), edge.size(), edge.frontier().root()).in_era(head.era);
         let note = checkpoint.sign(&key);
@@ -94,7 +123,9 @@ async fn outbox_restores(store: &Store, audit: &AuditStore) -> anyhow::Result<u6
     let (mut after, mut lost) = (0, 0);
     loop {
         let kept = store.kept_outbox(after, KEPT_PAGE).await?;
-        let Some(last) = kept.last().map(|row| row.id) else { break };
+        let Some(last) = kept.last().map(|row| row.id) else {
+            break;
+        };
         let rows: Vec<_> = kept.iter().map(|row| (row.id, row.created_at)).collect();
         lost += match head {
             Some(_) => audit.missing_ids(ADMIN_CHAIN, mark.store, &rows).await?.len(),

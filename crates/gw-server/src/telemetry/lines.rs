@@ -37,7 +37,10 @@ impl Lines {
     pub(super) fn start(out: impl Write + Send + 'static) -> (Self, Flush) {
         let (to, from) = sync_channel(QUEUE);
         // Without the thread every line counts as dropped; the service still runs.
-        let thread = std::thread::Builder::new().name("log".to_owned()).spawn(move || write_all(&from, out)).ok();
+        let thread = std::thread::Builder::new()
+            .name("log".to_owned())
+            .spawn(move || write_all(&from, out))
+            .ok();
         (Self { to: to.clone() }, Flush { to, thread })
     }
 }
@@ -90,7 +93,10 @@ impl<'a> MakeWriter<'a> for Lines {
     type Writer = Line;
 
     fn make_writer(&'a self) -> Line {
-        Line { text: Vec::with_capacity(256), to: self.to.clone() }
+        Line {
+            text: Vec::with_capacity(256),
+            to: self.to.clone(),
+        }
     }
 }
 
@@ -132,7 +138,10 @@ mod tests {
 
     impl Write for Seen {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+            self.0
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .extend_from_slice(bytes);
             Ok(bytes.len())
         }
         fn flush(&mut self) -> io::Result<()> {

@@ -8,8 +8,9 @@ pub(super) const LOG_LINES_DROPPED: &str = "ledger_gateway_log_lines_dropped_tot
 const BUILD_INFO: &str = "ledger_gateway_build_info";
 
 /// Upper bounds of all durations, in seconds.
-const SECONDS: &[f64] =
-    &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
+const SECONDS: &[f64] = &[
+    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
+];
 
 /// What has been counted so far.
 #[derive(Clone)]

@@ -25,29 +25,52 @@ pub fn start_log(operation: &Operation) -> Result<Flush, TryInitError> {
     let (lines, flush) = Lines::start(std::io::stdout());
     let level = level(operation.log_level);
     // Libraries speak only when something is wrong, unless everything is wanted.
-    let theirs = if level == LevelFilter::TRACE { level } else { level.min(LevelFilter::WARN) };
-    let filter = OURS
-        .iter()
-        .fold(Targets::new().with_default(theirs).with_target(crate::trust::LOG_TARGET, level), |all, ours| {
-            all.with_target(*ours, level)
-        });
+    let theirs = if level == LevelFilter::TRACE {
+        level
+    } else {
+        level.min(LevelFilter::WARN)
+    };
+    let filter = OURS.iter().fold(
+        Targets::new()
+            .with_default(theirs)
+            .with_target(crate::trust::LOG_TARGET, level),
+        |all, ours| all.with_target(*ours, level),
+    );
     let layer = tracing_subscriber::fmt::layer().with_writer(lines);
     let registry = tracing_subscriber::registry();
     match operation.log_format {
         LogFormat::Json => {
-            registry.with(layer.json().flatten_event(true).with_span_list(false).with_filter(filter)).try_init()?;
+            registry
+                .with(
+                    layer
+                        .json()
+                        .flatten_event(true)
+                        .with_span_list(false)
+                        .with_filter(filter),
+                )
+                .try_init()?;
         }
         LogFormat::Text => {
             let colored = std::io::IsTerminal::is_terminal(&std::io::stdout());
-            registry.with(layer.with_ansi(colored).with_target(false).with_filter(filter)).try_init()?;
+            registry
+                .with(layer.with_ansi(colored).with_target(false).with_filter(filter))
+                .try_init()?;
         }
     }
     Ok(flush)
 }
 
 /// The crates of this workspace that say something.
-const OURS: &[&str] =
-    &["gw_server", "gw_rpc", "gw_admin", "gw_identity", "gw_http", "gw_node", "gw_store", "gw_journal"];
+const OURS: &[&str] = &[
+    "gw_server",
+    "gw_rpc",
+    "gw_admin",
+    "gw_identity",
+    "gw_http",
+    "gw_node",
+    "gw_store",
+    "gw_journal",
+];
 
 fn level(level: LogLevel) -> LevelFilter {
     match level {

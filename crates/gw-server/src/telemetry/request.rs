@@ -56,7 +56,10 @@ where
             start: Instant::now(),
             status: None,
         };
-        Observed { inner: self.inner.call(request), seen }
+        Observed {
+            inner: self.inner.call(request),
+            seen,
+        }
     }
 }
 

@@ -46,7 +46,9 @@ impl Said {
         let state = states.iter().find(|state| state.chain == noted.chain);
         Self {
             noted,
-            issued: state.and_then(|state| state.issued).map_or(0, |last| last.saturating_add(1)),
+            issued: state
+                .and_then(|state| state.issued)
+                .map_or(0, |last| last.saturating_add(1)),
             sealed: state.and_then(|state| state.head).map_or(0, |head| head.size),
         }
     }
@@ -83,7 +85,14 @@ pub(crate) async fn compare_numbers(
     for said in read(audit, store).await?.into_values() {
         let is_elsewhere = Some(said.noted.chain.shard) != kept_here;
         if (said.is_lost() && is_elsewhere) || said.is_beyond() {
-            suspicions.insert(said.noted.chain, Suspicion { first: said, last: said, notes: 0 });
+            suspicions.insert(
+                said.noted.chain,
+                Suspicion {
+                    first: said,
+                    last: said,
+                    notes: 0,
+                },
+            );
         }
     }
     let began = Instant::now();
@@ -116,7 +125,16 @@ pub(crate) async fn compare_numbers(
 
 async fn read(audit: &AuditStore, store: &Store) -> anyhow::Result<BTreeMap<ChainId, Said>> {
     // Records are sealed after their numbers are noted here, or soon before: the chains are read last.
-    let noted = store.journal_heads().await.context("what was noted of the journals cannot be read")?;
-    let states = audit.chain_states().await.context("the chains of the audit store cannot be read")?;
-    Ok(noted.into_iter().map(|noted| (noted.chain, Said::of(noted, &states))).collect())
+    let noted = store
+        .journal_heads()
+        .await
+        .context("what was noted of the journals cannot be read")?;
+    let states = audit
+        .chain_states()
+        .await
+        .context("the chains of the audit store cannot be read")?;
+    Ok(noted
+        .into_iter()
+        .map(|noted| (noted.chain, Said::of(noted, &states)))
+        .collect())
 }

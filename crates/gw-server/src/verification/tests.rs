@@ -63,11 +63,17 @@ fn key() -> CheckpointKey {
 }
 
 fn access() -> ChainId {
-    ChainId { stream: Stream::Access, shard: ShardId(Uuid::from_u128(1)) }
+    ChainId {
+        stream: Stream::Access,
+        shard: ShardId(Uuid::from_u128(1)),
+    }
 }
 
 fn admin() -> ChainId {
-    ChainId { stream: Stream::Admin, shard: ShardId(Uuid::nil()) }
+    ChainId {
+        stream: Stream::Admin,
+        shard: ShardId(Uuid::nil()),
+    }
 }
 
 /// What is done to the database.
@@ -76,7 +82,11 @@ enum Tamper {
     /// These statements.
     Sql(&'static [&'static str]),
     /// The access chain is written anew from this row on; so many of its notes stay; the new end is signed by this seed.
-    Rewrite { from: usize, notes: usize, seed: Option<u8> },
+    Rewrite {
+        from: usize,
+        notes: usize,
+        seed: Option<u8>,
+    },
     /// The personal values of row 5 are erased, as an erasure would do it.
     Erase,
 }
@@ -103,10 +113,22 @@ const COLUMNS: &[(&str, F)] = &[
     ("resource_id = 'other'", F::HashMismatch),
     ("tx_hash = '0x00'", F::HashMismatch),
     ("outbox_id = 9000", F::HashMismatch),
-    ("hash = (SELECT e.hash FROM entries e WHERE e.seq = 6 AND e.kind = 'access')", F::HashMismatch),
-    ("bytes = (SELECT e.bytes FROM entries e WHERE e.seq = 6 AND e.kind = 'access')", F::HashMismatch),
-    ("openings = (SELECT e.openings FROM entries e WHERE e.seq = 6 AND e.kind = 'access')", F::CommitmentMismatch),
-    ("chain_id = (SELECT id FROM chains WHERE stream = 'admin'), seq = 5000", F::SeqGap),
+    (
+        "hash = (SELECT e.hash FROM entries e WHERE e.seq = 6 AND e.kind = 'access')",
+        F::HashMismatch,
+    ),
+    (
+        "bytes = (SELECT e.bytes FROM entries e WHERE e.seq = 6 AND e.kind = 'access')",
+        F::HashMismatch,
+    ),
+    (
+        "openings = (SELECT e.openings FROM entries e WHERE e.seq = 6 AND e.kind = 'access')",
+        F::CommitmentMismatch,
+    ),
+    (
+        "chain_id = (SELECT id FROM chains WHERE stream = 'admin'), seq = 5000",
+        F::SeqGap,
+    ),
     ("seq = 5000", F::SeqGap),
     ("id = 5000", F::Fork),
     ("id = 9223372036854775807", F::IdsExhausted),
@@ -118,9 +140,18 @@ const BESIDE: &[(&str, F)] = &[
     ("checkpoints SET era = 1 WHERE size = 8", F::ColumnMismatch),
     ("chains SET issued = 3 WHERE stream = 'access'", F::ColumnMismatch),
     // Of a writer that is silent.
-    ("chains SET issued = 5000, leased_until = 0 WHERE stream = 'access'", F::JournalLost),
-    ("chains SET head_time = head_time + 1 WHERE stream = 'access'", F::ColumnMismatch),
-    ("chains SET head_time = 9000000000000000000 WHERE stream = 'admin'", F::ColumnMismatch),
+    (
+        "chains SET issued = 5000, leased_until = 0 WHERE stream = 'access'",
+        F::JournalLost,
+    ),
+    (
+        "chains SET head_time = head_time + 1 WHERE stream = 'access'",
+        F::ColumnMismatch,
+    ),
+    (
+        "chains SET head_time = 9000000000000000000 WHERE stream = 'admin'",
+        F::ColumnMismatch,
+    ),
 ];
 
 const TABLE: &[Row] = &[
@@ -145,7 +176,13 @@ const TABLE: &[Row] = &[
         F::ChainTruncated,
         F::ChainTruncated,
     ),
-    ("inserted row", Tamper::Sql(&["INSERT"]), None, F::HashMismatch, F::HashMismatch),
+    (
+        "inserted row",
+        Tamper::Sql(&["INSERT"]),
+        None,
+        F::HashMismatch,
+        F::HashMismatch,
+    ),
     (
         "swapped rows",
         Tamper::Sql(&[
@@ -170,28 +207,44 @@ const TABLE: &[Row] = &[
     ),
     (
         "re-hashed suffix",
-        Tamper::Rewrite { from: 20, notes: 3, seed: None },
+        Tamper::Rewrite {
+            from: 20,
+            notes: 3,
+            seed: None,
+        },
         Some("is not as it was signed"),
         F::RootMismatch,
         F::RootMismatch,
     ),
     (
         "re-hashed suffix, its note gone",
-        Tamper::Rewrite { from: 20, notes: 2, seed: None },
+        Tamper::Rewrite {
+            from: 20,
+            notes: 2,
+            seed: None,
+        },
         Some("is not as it was signed"),
         F::AnchorMismatch,
         F::AnchorMismatch,
     ),
     (
         "re-hashed history",
-        Tamper::Rewrite { from: 1, notes: 3, seed: None },
+        Tamper::Rewrite {
+            from: 1,
+            notes: 3,
+            seed: None,
+        },
         Some("is not as it was signed"),
         F::RootMismatch,
         F::RootMismatch,
     ),
     (
         "re-hashed history, signed with our own key",
-        Tamper::Rewrite { from: 1, notes: 0, seed: Some(3) },
+        Tamper::Rewrite {
+            from: 1,
+            notes: 0,
+            seed: Some(3),
+        },
         Some("is not as it was signed"),
         F::AnchorMismatch,
         F::AnchorMismatch,
@@ -221,7 +274,11 @@ const TABLE: &[Row] = &[
     ),
     (
         "tail deleted and regrown, signed with our own key",
-        Tamper::Rewrite { from: 16, notes: 2, seed: Some(3) },
+        Tamper::Rewrite {
+            from: 16,
+            notes: 2,
+            seed: Some(3),
+        },
         Some("is not as it was signed"),
         F::AnchorMismatch,
         F::AnchorMismatch,
@@ -244,7 +301,13 @@ const TABLE: &[Row] = &[
         F::ShardMissing,
         F::ShardMissing,
     ),
-    ("all notes removed", Tamper::Sql(&["DELETE FROM checkpoints"]), None, F::CheckpointMissing, F::CheckpointMissing),
+    (
+        "all notes removed",
+        Tamper::Sql(&["DELETE FROM checkpoints"]),
+        None,
+        F::CheckpointMissing,
+        F::CheckpointMissing,
+    ),
     (
         "forged note",
         Tamper::Sql(&["UPDATE checkpoints SET note = replace(note, 'access', 'admin')"]),
@@ -262,12 +325,22 @@ const TABLE: &[Row] = &[
     ),
     (
         "swapped key",
-        Tamper::Rewrite { from: 0, notes: 0, seed: Some(4) },
+        Tamper::Rewrite {
+            from: 0,
+            notes: 0,
+            seed: Some(4),
+        },
         Some("is not as it was signed"),
         F::CheckpointSignatureInvalid,
         F::CheckpointSignatureInvalid,
     ),
-    ("erased openings", Tamper::Erase, None, F::OpeningMissing, F::OpeningMissing),
+    (
+        "erased openings",
+        Tamper::Erase,
+        None,
+        F::OpeningMissing,
+        F::OpeningMissing,
+    ),
     (
         "admin tail cut",
         Tamper::Sql(&[
@@ -345,30 +418,46 @@ fn chain(
     let mut entries = before.to_vec();
     let mut chain = if let [first, rest @ ..] = before {
         let (mut chain, ..) = Chain::replay(id, &first.bytes).expect("a chain");
-        rest.iter().for_each(|entry| assert!(chain.accept(&entry.bytes).is_ok()));
+        rest.iter()
+            .for_each(|entry| assert!(chain.accept(&entry.bytes).is_ok()));
         chain
     } else {
         let genesis = Genesis::new(id.shard, CLUSTER, key.public().to_bytes());
-        let began = if id == admin() { Timestamp::from_micros(0) } else { time(0) };
+        let began = if id == admin() {
+            Timestamp::from_micros(0)
+        } else {
+            time(0)
+        };
         let mut bytes = Vec::new();
         let (chain, _) = Chain::begin(id, &genesis, began, &mut bytes);
         entries.push(StoredEntry::new(bytes, Vec::new()).expect("an entry"));
         chain
     };
     for n in entries.len()..rows {
-        entries.push(chain.entry(Draft::new(&record(n), &SystemEntropy), time(n)).expect("an entry"));
+        entries.push(
+            chain
+                .entry(Draft::new(&record(n), &SystemEntropy), time(n))
+                .expect("an entry"),
+        );
     }
     entries
 }
 
 fn checkpoint(id: ChainId, entries: &[StoredEntry]) -> Checkpoint {
     let leaves: Vec<_> = entries.iter().map(|entry| entry.hash).collect();
-    Checkpoint::new(id.origin(CLUSTER), u64::try_from(leaves.len()).expect("small"), tree::root(&leaves))
+    Checkpoint::new(
+        id.origin(CLUSTER),
+        u64::try_from(leaves.len()).expect("small"),
+        tree::root(&leaves),
+    )
 }
 
 fn edge(entries: &[StoredEntry]) -> ChainEdge {
     let mut edge = ChainEdge::default();
-    entries.iter().for_each(|entry| edge.push(entry.header.seq, entry.hash, &entry.bytes).expect("it continues"));
+    entries.iter().for_each(|entry| {
+        edge.push(entry.header.seq, entry.hash, &entry.bytes)
+            .expect("it continues")
+    });
     edge
 }
 
@@ -381,15 +470,33 @@ impl World {
         } else {
             let lock = Arc::new(DirectoryLock::acquire(dir.path()).expect("held"));
             let url = format!("sqlite://{}", dir.path().join("audit.db").display());
-            (Location::Sqlite { directory: lock, file: "audit.db".to_owned() }, url)
+            (
+                Location::Sqlite {
+                    directory: lock,
+                    file: "audit.db".to_owned(),
+                },
+                url,
+            )
         };
         let (clock, entropy) = (Arc::new(Late), Arc::new(SystemEntropy));
-        let config = StoreConfig { location, connections: 2, clock, entropy, outbox: OutboxGuard::default() };
+        let config = StoreConfig {
+            location,
+            connections: 2,
+            clock,
+            entropy,
+            outbox: OutboxGuard::default(),
+        };
         let audit = AuditStore::open(config).await.expect("opened");
         audit.migrate().await.expect("migrated");
         let raw = Database::connect(url).await.expect("connected");
-        let mut world =
-            Self { audit, raw, dir, heads: TrustedHeads::default(), notes: Vec::new(), entries: Vec::new() };
+        let mut world = Self {
+            audit,
+            raw,
+            dir,
+            heads: TrustedHeads::default(),
+            notes: Vec::new(),
+            entries: Vec::new(),
+        };
         let entries = chain(access(), &[], ROWS, &key(), record);
         world.seal(access(), &entries).await;
         world.sign(access(), &entries, &SIGNED, &key()).await;
@@ -403,7 +510,9 @@ impl World {
             world.notes.push(checkpoint);
         }
         let list = world.heads.sign_list(CLUSTER, 1, &key());
-        world.notes.push(Checkpoint::open(&list, &[key().public()]).expect("signed"));
+        world
+            .notes
+            .push(Checkpoint::open(&list, &[key().public()]).expect("signed"));
         world.entries = entries;
         Some(world)
     }
@@ -417,7 +526,10 @@ impl World {
     async fn sign(&self, id: ChainId, entries: &[StoredEntry], sizes: &[usize], key: &CheckpointKey) {
         for size in sizes {
             let checkpoint = checkpoint(id, entries.get(..*size).expect("so many"));
-            self.audit.insert_checkpoint(id, checkpoint.size, &checkpoint.sign(key)).await.expect("kept");
+            self.audit
+                .insert_checkpoint(id, checkpoint.size, &checkpoint.sign(key))
+                .await
+                .expect("kept");
         }
     }
 
@@ -479,8 +591,12 @@ impl World {
 
     /// `audit verify`.
     async fn verify(&self, heads: &TrustedHeads, notes: &[Checkpoint]) -> BTreeSet<F> {
-        let known =
-            Known { keys: vec![key().public()], heads: heads.clone(), notes: notes.to_vec(), ..Known::default() };
+        let known = Known {
+            keys: vec![key().public()],
+            heads: heads.clone(),
+            notes: notes.to_vec(),
+            ..Known::default()
+        };
         let pass = Pass {
             cluster: CLUSTER,
             interval: Duration::from_secs(1),
@@ -491,7 +607,9 @@ impl World {
         };
         let mut found = BTreeSet::new();
         let each = |report: super::ChainReport| found.extend(report.report.findings.iter().map(|finding| finding.kind));
-        verify_all(&self.audit, &known, &pass, &BTreeMap::new(), |_| true, each).await.expect("readable");
+        verify_all(&self.audit, &known, &pass, &BTreeMap::new(), |_| true, each)
+            .await
+            .expect("readable");
         found
     }
 
@@ -539,7 +657,11 @@ impl World {
         worker.pass(&mut verified).await.expect("readable");
         // The same findings again are nothing new.
         worker.pass(&mut verified).await.expect("readable");
-        assert_eq!(verified.len() == 2, !worker.trust.alarm.is_raised(), "only a clean chain is gone on from");
+        assert_eq!(
+            verified.len() == 2,
+            !worker.trust.alarm.is_raised(),
+            "only a clean chain is gone on from"
+        );
         said(&journal)
     }
 
@@ -557,8 +679,10 @@ fn said(journal: &Journal) -> Vec<String> {
     journal.sync().expect("on disk");
     let mut reasons = Vec::new();
     for record in journal.unsealed(Stream::Security, 1000).expect("readable") {
-        if let Ok(Entry { content: Content::Record(Record::Security(event)), .. }) =
-            Entry::decode(&record.bytes, &record.openings)
+        if let Ok(Entry {
+            content: Content::Record(Record::Security(event)),
+            ..
+        }) = Entry::decode(&record.bytes, &record.openings)
         {
             assert_eq!(event.kind, SecurityKind::TamperDetected);
             reasons.push(format!("{} {:?}", event.reason.expect("a reason"), event.count));
@@ -574,25 +698,48 @@ async fn look(engine: &str, (what, tamper, start, trusted, elsewhere): Row) {
     match start {
         Some(expected) => {
             assert!(said.contains(expected), "{engine}, {what}, start: {said}");
-            assert!(said.contains("audit verify") && said.contains("audit re-anchor"), "{said}");
+            assert!(
+                said.contains("audit verify") && said.contains("audit re-anchor"),
+                "{said}"
+            );
         }
-        None => assert_eq!(said, "", "{engine}, {what}: this is for the worker, which runs at start"),
+        None => assert_eq!(
+            said, "",
+            "{engine}, {what}: this is for the worker, which runs at start"
+        ),
     }
     let found = world.verify(&world.heads, &[]).await;
-    assert!(found.contains(&trusted), "{engine}, {what}, verify beside the trusted heads: {found:?}");
+    assert!(
+        found.contains(&trusted),
+        "{engine}, {what}, verify beside the trusted heads: {found:?}"
+    );
     let found = world.verify(&TrustedHeads::default(), &world.notes).await;
-    assert!(found.contains(&elsewhere), "{engine}, {what}, verify on another machine: {found:?}");
+    assert!(
+        found.contains(&elsewhere),
+        "{engine}, {what}, verify on another machine: {found:?}"
+    );
     let reasons = world.work().await;
     let expected = trusted.as_str();
-    assert!(reasons.iter().any(|reason| reason.starts_with(expected)), "{engine}, {what}, worker: {reasons:?}");
+    assert!(
+        reasons.iter().any(|reason| reason.starts_with(expected)),
+        "{engine}, {what}, worker: {reasons:?}"
+    );
     let distinct: BTreeSet<_> = reasons.iter().collect();
-    assert_eq!(distinct.len(), reasons.len(), "{engine}, {what}: each finding once: {reasons:?}");
+    assert_eq!(
+        distinct.len(),
+        reasons.len(),
+        "{engine}, {what}: each finding once: {reasons:?}"
+    );
 }
 
 async fn table(engine: &str) {
     if let Some(world) = World::new(engine).await {
         assert_eq!(world.start().await, "");
-        assert_eq!(world.verify(&world.heads, &world.notes).await, BTreeSet::new(), "nobody touched it");
+        assert_eq!(
+            world.verify(&world.heads, &world.notes).await,
+            BTreeSet::new(),
+            "nobody touched it"
+        );
         assert_eq!(world.verify(&TrustedHeads::default(), &[]).await, BTreeSet::new());
         assert_eq!(world.work().await, Vec::<String>::new());
     }
@@ -608,7 +755,17 @@ async fn table(engine: &str) {
         "sqlite" => &["UPDATE sqlite_sequence SET seq = 9223372036854775807 WHERE name = 'entries'"],
         _ => &["SELECT setval('entries_id_seq', 9223372036854775807)"],
     };
-    look(engine, ("numbering used up", Tamper::Sql(numbering), None, F::IdsExhausted, F::IdsExhausted)).await;
+    look(
+        engine,
+        (
+            "numbering used up",
+            Tamper::Sql(numbering),
+            None,
+            F::IdsExhausted,
+            F::IdsExhausted,
+        ),
+    )
+    .await;
     for (change, kind) in COLUMNS {
         let sql: &'static str = Box::leak(
             format!(
@@ -635,16 +792,30 @@ async fn rl2_au18_every_kind_of_tampering_is_found_on_postgres() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rl2_au19_a_pass_goes_on_where_the_last_one_ended() {
     let world = World::new("sqlite").await.expect("a world");
-    let known = Known { keys: vec![key().public()], ..Known::default() };
+    let known = Known {
+        keys: vec![key().public()],
+        ..Known::default()
+    };
     let pass = pass();
     let mut verified = BTreeMap::new();
     let run = async |verified: &mut BTreeMap<ChainId, super::Verified>| {
         let mut reports = Vec::new();
-        verify_all(&world.audit, &known, &pass, verified, |id| id == access(), |report| reports.push(report))
-            .await
-            .expect("readable");
+        verify_all(
+            &world.audit,
+            &known,
+            &pass,
+            verified,
+            |id| id == access(),
+            |report| reports.push(report),
+        )
+        .await
+        .expect("readable");
         let report = reports.remove(0);
-        let said = (report.report.scanned, report.report.findings.clone(), report.newest_note.is_some());
+        let said = (
+            report.report.scanned,
+            report.report.findings.clone(),
+            report.newest_note.is_some(),
+        );
         verified.extend(report.verified.map(|progress| (report.chain, progress)));
         said
     };
@@ -654,7 +825,9 @@ async fn rl2_au19_a_pass_goes_on_where_the_last_one_ended() {
     world.seal(access(), longer.get(ROWS..).expect("more")).await;
     world.sign(access(), &longer, &[38], &key()).await;
     assert_eq!(run(&mut verified).await, (10, Vec::new(), true));
-    world.sql("DELETE FROM entries WHERE kind = 'access' AND seq = 39").await;
+    world
+        .sql("DELETE FROM entries WHERE kind = 'access' AND seq = 39")
+        .await;
     let (_, findings, _) = run(&mut verified).await;
     assert_eq!(findings.first().map(|finding| finding.kind), Some(F::ChainTruncated));
 }
@@ -667,12 +840,18 @@ async fn rl2_a_tail_that_nobody_vouches_for_is_told() {
     let longer = chain(access(), &world.entries, 40, &key(), record);
     world.seal(access(), longer.get(ROWS..).expect("more")).await;
     let look = async |shard: Option<ShardId>| {
-        let known = Known { keys: vec![key().public()], shard, ..Known::default() };
+        let known = Known {
+            keys: vec![key().public()],
+            shard,
+            ..Known::default()
+        };
         let pass = pass();
         let mut kinds = BTreeSet::new();
         let each =
             |report: super::ChainReport| kinds.extend(report.report.findings.iter().map(|one| (one.kind, one.seq)));
-        verify_all(&world.audit, &known, &pass, &BTreeMap::new(), |id| id == access(), each).await.expect("readable");
+        verify_all(&world.audit, &known, &pass, &BTreeMap::new(), |id| id == access(), each)
+            .await
+            .expect("readable");
         kinds
     };
     let lease = async |until: i64| world.sql(&format!("UPDATE chains SET leased_until = {until}")).await;

@@ -40,14 +40,19 @@ pub(crate) fn router() -> Router {
         .route("/login", get(async || page("", "login")))
         .route("/auth/directory/callback", get(async || page("../../", "directory")))
         .route("/login/style.css", get(async || part("text/css; charset=utf-8", STYLE)))
-        .route("/login/script.js", get(async || part("text/javascript; charset=utf-8", SCRIPT)))
+        .route(
+            "/login/script.js",
+            get(async || part("text/javascript; charset=utf-8", SCRIPT)),
+        )
         .route("/login/icon.svg", get(async || part("image/svg+xml", ICON)))
 }
 
 /// What a person finds who types the service's name into a browser; programs get what they get on every path that leads
 /// nowhere.
 pub(crate) fn home(login_page: &str) -> Router {
-    let text: Arc<str> = HOME.replace("{login}", &login_page.replace('&', "&amp;").replace('"', "&quot;")).into();
+    let text: Arc<str> = HOME
+        .replace("{login}", &login_page.replace('&', "&amp;").replace('"', "&quot;"))
+        .into();
     Router::new().route("/", get(async move |headers: HeaderMap| front(&headers, &text)))
 }
 
@@ -59,12 +64,21 @@ const HOME: &str = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf
 </main></body></html>\n";
 
 fn front(headers: &HeaderMap, text: &str) -> Response {
-    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    if !accepted.flat_map(|value| value.split(',')).any(|kind| kind.trim().starts_with("text/html")) {
+    let accepted = headers
+        .get_all(header::ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
+    if !accepted
+        .flat_map(|value| value.split(','))
+        .any(|kind| kind.trim().starts_with("text/html"))
+    {
         return ApiError::not_found("not found").into_response();
     }
     let headers: [(HeaderName, HeaderValue); 2] = [
-        (header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),
+        (
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("text/html; charset=utf-8"),
+        ),
         (header::CONTENT_SECURITY_POLICY, POLICY),
     ];
     (headers, text.to_owned()).into_response()
@@ -80,10 +94,16 @@ fn page(root: &'static str, view: &'static str) -> Response {
     let root = if root.is_empty() { "./" } else { root };
     let text = PAGE.replace("{root}", root).replace("{view}", view);
     let headers: [(HeaderName, HeaderValue); 5] = [
-        (header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),
+        (
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("text/html; charset=utf-8"),
+        ),
         (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
-        (HeaderName::from_static("cross-origin-opener-policy"), HeaderValue::from_static("same-origin")),
+        (
+            HeaderName::from_static("cross-origin-opener-policy"),
+            HeaderValue::from_static("same-origin"),
+        ),
         (
             HeaderName::from_static("permissions-policy"),
             HeaderValue::from_static("camera=(), geolocation=(), microphone=(), clipboard-write=(self)"),
@@ -109,7 +129,10 @@ mod tests {
         assert!(!PAGE.contains("style=") && !PAGE.contains("<style") && !PAGE.contains("onclick"));
         assert_eq!(PAGE.matches("<script").count(), 1, "and that one has a source");
         for text in [PAGE, STYLE, SCRIPT] {
-            assert!(!text.contains("https://") && !text.contains("http://"), "no request leaves this service");
+            assert!(
+                !text.contains("https://") && !text.contains("http://"),
+                "no request leaves this service"
+            );
         }
         for forbidden in ["innerHTML", "eval(", "document.write", "localStorage"] {
             assert!(!SCRIPT.contains(forbidden), "{forbidden}");
@@ -122,16 +145,26 @@ mod tests {
             let mut headers = HeaderMap::new();
             headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
             let answer = front(&headers, HOME);
-            (answer.status().as_u16(), answer.headers()[header::CONTENT_TYPE].to_str().unwrap().to_owned())
+            (
+                answer.status().as_u16(),
+                answer.headers()[header::CONTENT_TYPE].to_str().unwrap().to_owned(),
+            )
         };
-        assert_eq!(answer("text/html,*/*;q=0.8"), (200, "text/html; charset=utf-8".to_owned()));
+        assert_eq!(
+            answer("text/html,*/*;q=0.8"),
+            (200, "text/html; charset=utf-8".to_owned())
+        );
         assert_eq!(answer("*/*"), (404, "application/json".to_owned()));
         assert!(!HOME.contains("<script") && !HOME.contains("style="));
     }
 
     #[test]
     fn rts3_the_page_asks_before_it_goes_on() {
-        for part in ["started in another browser", "confirm(client, info.json.did", "confirm(client, after.json.did"] {
+        for part in [
+            "started in another browser",
+            "confirm(client, info.json.did",
+            "confirm(client, after.json.did",
+        ] {
             assert!(SCRIPT.contains(part), "{part}");
         }
         for id in ["confirm-client", "confirm-did", "\"go\""] {

@@ -35,7 +35,10 @@ impl ContractWallets {
     pub(crate) async fn ask_daily(self, end: CancellationToken) {
         loop {
             if let Err(error) = self.ask_all(&end).await {
-                tracing::warn!(error = &error as &dyn core::error::Error, "contract wallets were not asked");
+                tracing::warn!(
+                    error = &error as &dyn core::error::Error,
+                    "contract wallets were not asked"
+                );
             }
             if end.run_until_cancelled(sleep(BETWEEN)).await.is_none() {
                 return;
@@ -49,14 +52,20 @@ impl ContractWallets {
             if end.is_cancelled() {
                 return Ok(());
             }
-            let question =
-                WalletQuestion { wallet: link.address, hash: link.proof.hash, signature: link.proof.signature.clone() };
+            let question = WalletQuestion {
+                wallet: link.address,
+                hash: link.proof.hash,
+                signature: link.proof.signature.clone(),
+            };
             let (policy, now) = (&self.edge.policy, self.edge.now());
             match ask_wallet(&*self.chain, policy, &self.knobs, link.user, &question, now).await {
                 Ok(WalletAnswer::Yes { .. }) => self.confirm(&link).await?,
                 Ok(WalletAnswer::No) => self.end(&link).await?,
                 Err(error) => {
-                    tracing::warn!(error = &error as &dyn core::error::Error, "a contract wallet could not be asked");
+                    tracing::warn!(
+                        error = &error as &dyn core::error::Error,
+                        "a contract wallet could not be asked"
+                    );
                 }
             }
         }
@@ -88,7 +97,10 @@ impl ContractWallets {
             ..SecurityEvent::new(SecurityKind::EthAddressUnlinked)
         };
         if let Err(error) = self.journal.append(event) {
-            tracing::error!(error = &error as &dyn core::error::Error, "the end of a link was not reported");
+            tracing::error!(
+                error = &error as &dyn core::error::Error,
+                "the end of a link was not reported"
+            );
         }
         Ok(())
     }

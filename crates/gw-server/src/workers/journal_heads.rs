@@ -37,7 +37,10 @@ pub(crate) async fn watch(
     let mut looked = Instant::now();
     while !end.is_cancelled() {
         if let Err(error) = note(&journal, &store, &mut noted).await {
-            tracing::warn!(error = format!("{error:#}"), "how far the journal got is not noted in the policy store");
+            tracing::warn!(
+                error = format!("{error:#}"),
+                "how far the journal got is not noted in the policy store"
+            );
         }
         if looked.elapsed() >= LOOK {
             looked = Instant::now();
@@ -76,14 +79,21 @@ pub(crate) async fn look(
     seen: &mut HashMap<ChainId, Timestamp>,
 ) -> anyhow::Result<()> {
     for head in store.journal_heads().await? {
-        let JournalHead { chain, issued, noted_at, .. } = head;
+        let JournalHead {
+            chain,
+            issued,
+            noted_at,
+            ..
+        } = head;
         let silent = seen.insert(chain, noted_at) == Some(noted_at);
         if chain.shard == journal.shard() || !silent || issued <= trust.accepted(chain) {
             continue;
         }
         let sealed = audit.head(chain).await?.map_or(0, |head| head.size);
         let Some(lost) = lost(issued, 0, sealed) else { continue };
-        trust.alarm.raise(chain, &Finding::of(FindingKind::JournalLost, Some(lost.start)), 0, 0);
+        trust
+            .alarm
+            .raise(chain, &Finding::of(FindingKind::JournalLost, Some(lost.start)), 0, 0);
         if store.claim_loss_report(chain).await? {
             tracing::error!(
                 stream = %chain.stream,

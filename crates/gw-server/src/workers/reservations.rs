@@ -27,7 +27,13 @@ const FINAL_DEPTH: u64 = 64;
 
 /// Watches until told to end; `gated` is whether the gate follows reorganizations.
 pub(crate) async fn watch(store: Store, node: Arc<Node>, clock: Arc<dyn Clock>, gated: bool, end: CancellationToken) {
-    let mut watcher = Watcher { store, node, clock, gated, recent: Vec::new() };
+    let mut watcher = Watcher {
+        store,
+        node,
+        clock,
+        gated,
+        recent: Vec::new(),
+    };
     let mut seen = None;
     let mut idle = Duration::ZERO;
     loop {
@@ -111,13 +117,20 @@ impl Watcher {
 
     /// Follows the reservations of one transaction; without a hash it was never forwarded by us.
     async fn follow(&mut self, hash: Option<B256>, reservations: &[OpenReservation]) -> anyhow::Result<()> {
-        let Some(first) = reservations.first() else { return Ok(()) };
+        let Some(first) = reservations.first() else {
+            return Ok(());
+        };
         let (mined, known) = match hash {
             Some(hash) => (self.node.mined(hash).await?, self.node.has_transaction(hash).await?),
             None => (None, false),
         };
         let mined_nonce = self.node.mined_nonce(first.sender).await?;
-        let facts = Facts { mined, known, mined_nonce, now: self.clock.now() };
+        let facts = Facts {
+            mined,
+            known,
+            mined_nonce,
+            now: self.clock.now(),
+        };
         let mut failed: Vec<ReservationId> = Vec::new();
         let mut gone: Vec<ReservationId> = Vec::new();
         for reservation in reservations {
@@ -171,7 +184,8 @@ impl Watcher {
     /// HD14: a reorganization returns contracts of dropped blocks to reserved.
     async fn recheck(&mut self) -> anyhow::Result<()> {
         let Some(head) = self.node.head() else { return Ok(()) };
-        self.recent.retain(|(_, (_, mined))| mined.block_number + FINAL_DEPTH > head.number);
+        self.recent
+            .retain(|(_, (_, mined))| mined.block_number + FINAL_DEPTH > head.number);
         let mut dropped = Vec::new();
         for (hash, (org, was)) in &self.recent {
             let is = self.node.mined(*hash).await?;
@@ -190,8 +204,16 @@ impl Watcher {
 }
 
 fn contract(address: Address, mined: &Mined) -> MinedContract {
-    let kind = if mined.created == Some(address) { CreationKind::Plain } else { CreationKind::Runtime };
-    MinedContract { address, kind, metadata: record::Object::new() }
+    let kind = if mined.created == Some(address) {
+        CreationKind::Plain
+    } else {
+        CreationKind::Runtime
+    };
+    MinedContract {
+        address,
+        kind,
+        metadata: record::Object::new(),
+    }
 }
 
 #[cfg(test)]
@@ -226,27 +248,77 @@ mod tests {
         }
     }
 
-    const UNSEEN: Facts = Facts { mined: None, known: false, mined_nonce: 7, now: NOW };
+    const UNSEEN: Facts = Facts {
+        mined: None,
+        known: false,
+        mined_nonce: 7,
+        now: NOW,
+    };
 
     #[test]
     fn r4_a_reservation_waits_until_its_nonce_is_spent() {
         let open = reservation(2000);
         assert_eq!(fate(&open, &UNSEEN), Fate::Waiting);
-        assert_eq!(fate(&open, &Facts { mined_nonce: 8, ..UNSEEN }), Fate::Gone);
-        assert_eq!(fate(&open, &Facts { mined_nonce: 8, known: true, ..UNSEEN }), Fate::Waiting, "its own transaction");
-        assert_eq!(fate(&open, &Facts { mined: Some(mined(true)), ..UNSEEN }), Fate::Ran(mined(true)));
-        assert_eq!(fate(&open, &Facts { mined: Some(mined(false)), ..UNSEEN }), Fate::Failed);
+        assert_eq!(
+            fate(
+                &open,
+                &Facts {
+                    mined_nonce: 8,
+                    ..UNSEEN
+                }
+            ),
+            Fate::Gone
+        );
+        assert_eq!(
+            fate(
+                &open,
+                &Facts {
+                    mined_nonce: 8,
+                    known: true,
+                    ..UNSEEN
+                }
+            ),
+            Fate::Waiting,
+            "its own transaction"
+        );
+        assert_eq!(
+            fate(
+                &open,
+                &Facts {
+                    mined: Some(mined(true)),
+                    ..UNSEEN
+                }
+            ),
+            Fate::Ran(mined(true))
+        );
+        assert_eq!(
+            fate(
+                &open,
+                &Facts {
+                    mined: Some(mined(false)),
+                    ..UNSEEN
+                }
+            ),
+            Fate::Failed
+        );
     }
 
     #[test]
     fn hd14_an_unmined_reservation_ends() {
         assert_eq!(fate(&reservation(1000), &UNSEEN), Fate::Gone);
-        assert_eq!(fate(&reservation(1000), &Facts { known: true, ..UNSEEN }), Fate::Waiting, "still in the pool");
+        assert_eq!(
+            fate(&reservation(1000), &Facts { known: true, ..UNSEEN }),
+            Fate::Waiting,
+            "still in the pool"
+        );
     }
 
     #[test]
     fn r3_a_contract_is_plain_only_if_the_receipt_names_it() {
-        let receipt = Mined { created: Some(Address::repeat_byte(1)), ..mined(true) };
+        let receipt = Mined {
+            created: Some(Address::repeat_byte(1)),
+            ..mined(true)
+        };
         assert_eq!(contract(Address::repeat_byte(1), &receipt).kind, CreationKind::Plain);
         assert_eq!(contract(Address::repeat_byte(9), &receipt).kind, CreationKind::Runtime);
     }

@@ -74,7 +74,13 @@ impl Retention {
         let key = signing_key(key.expose()).context("the checkpoint key cannot be read")?;
         let key = CheckpointKey::from_seed(&key.to_bytes());
         let mut keys = vec![key.public()];
-        keys.extend(config.audit.previous_keys.iter().filter_map(|key| CheckpointPublicKey::from_bytes(key).ok()));
+        keys.extend(
+            config
+                .audit
+                .previous_keys
+                .iter()
+                .filter_map(|key| CheckpointPublicKey::from_bytes(key).ok()),
+        );
         Ok(Self {
             store: store.clone(),
             admin: match admin {
@@ -120,7 +126,10 @@ impl Retention {
         }
         // What a crash left untold.
         self.tell(&audit).await?;
-        let known = audit.known_holds(&self.store).await.context("the legal holds cannot be read")?;
+        let known = audit
+            .known_holds(&self.store)
+            .await
+            .context("the legal holds cannot be read")?;
         self.tell_of_holds(&known);
         let mut left = BATCHES;
         let swept = self.remove(&audit, &known.holds, &mut left, end).await;
@@ -172,7 +181,12 @@ impl Retention {
             let seconds = u32::try_from(kept.as_secs()).map_or(Seconds(u32::MAX), Seconds);
             let bound = format!("{}h", kept.as_secs() / 3600);
             for chain in audit.remaining(*stream).await? {
-                let run = Run { reason: PruneReason::Ttl, bound: &bound, before: now.minus(seconds), held };
+                let run = Run {
+                    reason: PruneReason::Ttl,
+                    bound: &bound,
+                    before: now.minus(seconds),
+                    held,
+                };
                 let mut stopped = None;
                 while stopped.is_none() && *left > 0 && !end.is_cancelled() {
                     *left -= 1;
@@ -181,7 +195,8 @@ impl Retention {
             }
         }
         if self.config.max_access_rows > 0 {
-            self.remove_beyond(audit, held, self.config.max_access_rows, left, end).await?;
+            self.remove_beyond(audit, held, self.config.max_access_rows, left, end)
+                .await?;
         }
         for stream in Stream::ALL {
             for chain in audit.remaining(*stream).await? {
@@ -201,19 +216,33 @@ impl Retention {
         end: &CancellationToken,
     ) -> anyhow::Result<()> {
         let bound = most.to_string();
-        let run = Run { reason: PruneReason::Fifo, bound: &bound, before: self.clock.now(), held };
+        let run = Run {
+            reason: PruneReason::Fifo,
+            bound: &bound,
+            before: self.clock.now(),
+            held,
+        };
         let mut stuck: Vec<ChainId> = Vec::new();
         while *left > 0 && !end.is_cancelled() {
             let chains = audit.remaining(Stream::Access).await?;
             let count: u64 = chains.iter().map(rows).sum();
-            let oldest = chains.iter().filter(|chain| rows(chain) > 0 && !stuck.contains(&chain.chain));
-            let Some(oldest) = oldest.min_by_key(|chain| chain.since) else { return Ok(()) };
+            let oldest = chains
+                .iter()
+                .filter(|chain| rows(chain) > 0 && !stuck.contains(&chain.chain));
+            let Some(oldest) = oldest.min_by_key(|chain| chain.since) else {
+                return Ok(());
+            };
             let excess = count.saturating_sub(most);
             if excess == 0 {
                 return Ok(());
             }
             *left -= 1;
-            if self.batch(audit, oldest.chain, &run, BATCH.min(excess)).await?.stopped.is_some() {
+            if self
+                .batch(audit, oldest.chain, &run, BATCH.min(excess))
+                .await?
+                .stopped
+                .is_some()
+            {
                 stuck.push(oldest.chain);
             }
         }
@@ -223,7 +252,13 @@ impl Retention {
     async fn batch(&self, audit: &AuditStore, chain: ChainId, run: &Run<'_>, limit: u64) -> anyhow::Result<Pruned> {
         audit.take_turn(WORK, &self.holder, TURN).await?;
         // Asked before each batch: a hold counts from its commit on.
-        let holds = self.store.read().holds().await.context("the legal holds cannot be read")?.and(run.held);
+        let holds = self
+            .store
+            .read()
+            .holds()
+            .await
+            .context("the legal holds cannot be read")?
+            .and(run.held);
         let batch = PruneBatch {
             reason: run.reason,
             bound: run.bound,
@@ -234,8 +269,10 @@ impl Retention {
             key: &self.key,
             keys: &self.keys,
         };
-        let pruned =
-            audit.prune(chain, &batch).await.with_context(|| format!("chain {}/{}", chain.stream, chain.shard))?;
+        let pruned = audit
+            .prune(chain, &batch)
+            .await
+            .with_context(|| format!("chain {}/{}", chain.stream, chain.shard))?;
         if pruned.count > 0 {
             metrics::counter!("ledger_gateway_audit_pruned_total", "stream" => chain.stream.as_str())
                 .increment(pruned.count);
@@ -263,7 +300,9 @@ impl Retention {
         for prune in audit.unlogged_prunes().await? {
             let mut tx = self.store.begin(&Actor::named(SYSTEM_RETENTION)).await?;
             tx.note_prune(&prune);
-            tx.commit().await.context("the audit entry about a prune was not written; it follows at the next sweep")?;
+            tx.commit()
+                .await
+                .context("the audit entry about a prune was not written; it follows at the next sweep")?;
             audit.mark_prune_logged(&prune).await?;
             tracing::info!(
                 chain.stream = %prune.chain.stream, chain.shard = %prune.chain.shard,
@@ -336,7 +375,11 @@ mod tests {
             retain_for: Seconds(3600),
         };
         let clock: Arc<dyn Clock> = Arc::new(crate::ambient::SystemClock);
-        Arc::new(Journal::open(options, clock, Arc::new(crate::ambient::SystemEntropy)).unwrap().0)
+        Arc::new(
+            Journal::open(options, clock, Arc::new(crate::ambient::SystemEntropy))
+                .unwrap()
+                .0,
+        )
     }
 
     /// A store with nothing in it, all of which is kept for ever.
@@ -345,7 +388,10 @@ mod tests {
         let directory = Arc::new(DirectoryLock::acquire(place.path()).unwrap());
         let clock = Arc::new(ManualClock(AtomicI64::new(1_700_000_000_000_000)));
         let config = |file: &str| StoreConfig {
-            location: Location::Sqlite { directory: Arc::clone(&directory), file: file.to_owned() },
+            location: Location::Sqlite {
+                directory: Arc::clone(&directory),
+                file: file.to_owned(),
+            },
             connections: 2,
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
             entropy: Arc::new(crate::ambient::SystemEntropy),
@@ -378,13 +424,21 @@ mod tests {
             journal: journal(place.path().join("journal")),
             told: HashSet::new(),
         };
-        World { retention, clock, audit, place }
+        World {
+            retention,
+            clock,
+            audit,
+            place,
+        }
     }
 
     impl World {
         /// A chain of calls, one a second, signed at its end.
         async fn chain(&self, shard: u128, calls: usize) -> ChainId {
-            let id = ChainId { stream: Stream::Access, shard: ShardId(Uuid::from_u128(shard)) };
+            let id = ChainId {
+                stream: Stream::Access,
+                shard: ShardId(Uuid::from_u128(shard)),
+            };
             let mut bytes = Vec::new();
             let genesis = Genesis::new(id.shard, CLUSTER, self.retention.keys[0].to_bytes());
             let (mut chain, _) = Chain::begin(id, &genesis, self.clock.now(), &mut bytes);
@@ -392,7 +446,10 @@ mod tests {
             let mut batch = vec![ToSeal { entry }];
             for _ in 1..calls {
                 self.clock.0.fetch_add(1_000_000, Ordering::SeqCst);
-                let draft = Draft::new(&AccessRecord::new("eth_call", 200).into(), &crate::ambient::SystemEntropy);
+                let draft = Draft::new(
+                    &AccessRecord::new("eth_call", 200).into(),
+                    &crate::ambient::SystemEntropy,
+                );
                 let entry = chain.entry(draft, self.clock.now()).unwrap();
                 batch.push(ToSeal { entry });
             }
@@ -411,7 +468,10 @@ mod tests {
 
         /// What a verification finds, by its codes.
         async fn findings(&self) -> Vec<&'static str> {
-            let known = Known { keys: self.retention.keys.clone(), ..Known::default() };
+            let known = Known {
+                keys: self.retention.keys.clone(),
+                ..Known::default()
+            };
             let pass = Pass {
                 cluster: CLUSTER,
                 interval: Duration::from_secs(60),
@@ -422,17 +482,27 @@ mod tests {
             };
             let mut codes = Vec::new();
             let found = |report: ChainReport| codes.extend(report.report.findings.iter().map(|one| one.kind.as_str()));
-            verify_all(&self.audit, &known, &pass, &BTreeMap::new(), |_| true, found).await.unwrap();
+            verify_all(&self.audit, &known, &pass, &BTreeMap::new(), |_| true, found)
+                .await
+                .unwrap();
             codes
         }
 
         async fn left(&self) -> Vec<u64> {
-            self.audit.remaining(Stream::Access).await.unwrap().iter().map(rows).collect()
+            self.audit
+                .remaining(Stream::Access)
+                .await
+                .unwrap()
+                .iter()
+                .map(rows)
+                .collect()
         }
 
         async fn told(&self) -> Vec<String> {
             let waiting = self.retention.store.outbox(0, 100).await.unwrap();
-            let prunes = waiting.into_iter().filter(|row| row.entry.action == Action::PruneAccess);
+            let prunes = waiting
+                .into_iter()
+                .filter(|row| row.entry.action == Action::PruneAccess);
             prunes.map(|row| row.entry.new_value.unwrap()).collect()
         }
     }
@@ -450,7 +520,10 @@ mod tests {
         assert_eq!(world.left().await, [0, 10]);
         let told = world.told().await;
         assert_eq!(told.len(), 1, "{told:?}");
-        assert!(told[0].contains("\"deleted_count\":2500") && told[0].contains("\"retention\":\"216h\""), "{told:?}");
+        assert!(
+            told[0].contains("\"deleted_count\":2500") && told[0].contains("\"retention\":\"216h\""),
+            "{told:?}"
+        );
         let anchor = world.audit.anchor(old).await.unwrap().unwrap();
         Anchor::open(&anchor.bytes, &anchor.note, old, CLUSTER, &world.retention.keys).unwrap();
         assert!(!world.sweep().await);
@@ -471,7 +544,11 @@ mod tests {
         assert_eq!(world.left().await, [0, 150, 100]);
         let told = world.told().await;
         assert_eq!(told.len(), 2);
-        assert!(told.iter().all(|said| said.contains("fifo") && said.contains("\"max_rows\":\"250\"")), "{told:?}");
+        assert!(
+            told.iter()
+                .all(|said| said.contains("fifo") && said.contains("\"max_rows\":\"250\"")),
+            "{told:?}"
+        );
     }
 
     /// AU-24: what is left after a prune verifies from its anchor, against all that was signed before, too; and neither the
@@ -486,25 +563,53 @@ mod tests {
         assert_eq!(world.left().await, [250]);
         assert_eq!(world.findings().await, [] as [&str; 0]);
         for (seq, there) in [(0, true), (349, true), (350, true), (599, true), (600, false)] {
-            assert_eq!(world.audit.computed_hash(id, seq).await.unwrap().is_some(), there, "entry {seq}");
+            assert_eq!(
+                world.audit.computed_hash(id, seq).await.unwrap().is_some(),
+                there,
+                "entry {seq}"
+            );
         }
         for (change, undo, expected) in [
-            ("anchors SET reason = 'x'", "anchors SET reason = 'fifo'", "column_mismatch"),
-            ("anchors SET lowest_id = 2", "anchors SET lowest_id = 1", "column_mismatch"),
-            ("anchors SET highest_id = 9000", "anchors SET highest_id = 350", "column_mismatch"),
+            (
+                "anchors SET reason = 'x'",
+                "anchors SET reason = 'fifo'",
+                "column_mismatch",
+            ),
+            (
+                "anchors SET lowest_id = 2",
+                "anchors SET lowest_id = 1",
+                "column_mismatch",
+            ),
+            (
+                "anchors SET highest_id = 9000",
+                "anchors SET highest_id = 350",
+                "column_mismatch",
+            ),
             (
                 "anchors SET created_at = created_at - 900000000000",
                 "anchors SET created_at = created_at + 900000000000",
                 "column_mismatch",
             ),
-            ("hash_tiles SET tile = 7 WHERE tile = 0", "hash_tiles SET tile = 0 WHERE tile = 7", "anchor_mismatch"),
+            (
+                "hash_tiles SET tile = 7 WHERE tile = 0",
+                "hash_tiles SET tile = 0 WHERE tile = 7",
+                "anchor_mismatch",
+            ),
         ] {
             for (sql, expected) in [(change, Some(expected)), (undo, None)] {
                 let url = format!("sqlite://{}", world.place.path().join("audit.db").display());
-                Database::connect(url).await.unwrap().execute_unprepared(&format!("UPDATE {sql}")).await.unwrap();
+                Database::connect(url)
+                    .await
+                    .unwrap()
+                    .execute_unprepared(&format!("UPDATE {sql}"))
+                    .await
+                    .unwrap();
                 let found = world.findings().await;
                 assert!(
-                    found.iter().copied().eq(found.iter().copied().filter(|code| Some(*code) == expected)),
+                    found
+                        .iter()
+                        .copied()
+                        .eq(found.iter().copied().filter(|code| Some(*code) == expected)),
                     "{sql}: {found:?}"
                 );
                 assert_eq!(found.is_empty(), expected.is_none(), "{sql}: {found:?}");
@@ -512,7 +617,10 @@ mod tests {
         }
         // One after the other: without its anchor the rest of a chain begins nowhere.
         for (change, expected) in [
-            ("UPDATE hash_tiles SET hashes = zeroblob(length(hashes)) WHERE tile = 0", "anchor_mismatch"),
+            (
+                "UPDATE hash_tiles SET hashes = zeroblob(length(hashes)) WHERE tile = 0",
+                "anchor_mismatch",
+            ),
             ("UPDATE anchors SET bytes = zeroblob(length(bytes))", "anchor_mismatch"),
             ("DELETE FROM anchors", "seq_gap"),
             // A row of `chains` that cannot be read hides no other chain.
@@ -523,7 +631,12 @@ mod tests {
             ),
         ] {
             let url = format!("sqlite://{}", world.place.path().join("audit.db").display());
-            Database::connect(url).await.unwrap().execute_unprepared(change).await.unwrap();
+            Database::connect(url)
+                .await
+                .unwrap()
+                .execute_unprepared(change)
+                .await
+                .unwrap();
             let found = world.findings().await;
             assert!(found.contains(&expected), "{change}: {found:?}");
             assert!(expected != "row_read_failed" || found.contains(&"seq_gap"), "{found:?}");
@@ -545,7 +658,10 @@ mod tests {
         tx.lift_hold(id, "closed").await.unwrap();
         tx.commit().await.unwrap();
         // Another instance has the turn.
-        assert!(!world.audit.take_turn(WORK, "there", TURN).await.unwrap(), "this one has it");
+        assert!(
+            !world.audit.take_turn(WORK, "there", TURN).await.unwrap(),
+            "this one has it"
+        );
         world.clock.0.fetch_add(DAY, Ordering::SeqCst);
         assert!(world.audit.take_turn(WORK, "there", TURN).await.unwrap());
         world.sweep().await;
@@ -564,14 +680,21 @@ mod tests {
         let LegalHold { id, .. } = tx.place_hold(HoldScope::Stream(Stream::Access), "case").await.unwrap();
         tx.commit().await.unwrap();
         // As the sealer seals it.
-        let admin = ChainId { stream: Stream::Admin, shard: ShardId(Uuid::nil()) };
+        let admin = ChainId {
+            stream: Stream::Admin,
+            shard: ShardId(Uuid::nil()),
+        };
         let mut bytes = Vec::new();
         let genesis = Genesis::new(admin.shard, CLUSTER, world.retention.keys[0].to_bytes());
         let (mut chain, _) = Chain::begin(admin, &genesis, Timestamp::from_micros(0), &mut bytes);
-        let mut batch = vec![ToSeal { entry: StoredEntry::new(bytes, Vec::new()).unwrap() }];
+        let mut batch = vec![ToSeal {
+            entry: StoredEntry::new(bytes, Vec::new()).unwrap(),
+        }];
         for row in world.retention.store.outbox(0, 10).await.unwrap() {
             let draft = Draft::new(&gw_audit::Record::Admin(row.entry), &row.salts);
-            batch.push(ToSeal { entry: chain.entry(draft, row.created_at).unwrap() });
+            batch.push(ToSeal {
+                entry: chain.entry(draft, row.created_at).unwrap(),
+            });
         }
         let claim = world.audit.claim(admin, "writer", Seconds(15)).await.unwrap();
         world.audit.insert_sealed(&claim, &batch).await.unwrap();
@@ -602,7 +725,10 @@ mod tests {
         let mut tx = world.retention.store.begin(&Actor::system()).await.unwrap();
         tx.lift_hold(id, "closed").await.unwrap();
         tx.commit().await.unwrap();
-        assert_eq!(world.audit.known_holds(&world.retention.store).await.unwrap().changed, []);
+        assert_eq!(
+            world.audit.known_holds(&world.retention.store).await.unwrap().changed,
+            []
+        );
         world.sweep().await;
         assert_eq!(world.left().await, [0]);
     }

@@ -91,7 +91,10 @@ pub(crate) async fn verify(verification: Verification, end: CancellationToken) {
 
 /// Whether something is attached to the policy store that no migration made; it is named in the log.
 pub(crate) async fn is_changed(store: &Store) -> anyhow::Result<bool> {
-    let found = store.foreign_objects().await.context("the schema of the policy store cannot be read")?;
+    let found = store
+        .foreign_objects()
+        .await
+        .context("the schema of the policy store cannot be read")?;
     for object in &found {
         tracing::error!(
             object,
@@ -121,7 +124,9 @@ impl Verification {
             // A row of which not even the chain can be read is told of with the chain that is always there.
             let chain = chain.unwrap_or(ADMIN_CHAIN);
             if !seq.is_some_and(|seq| is_covered(chain, seq)) {
-                self.trust.alarm.raise(chain, &Finding::of(FindingKind::HashMismatch, seq), 1, 0);
+                self.trust
+                    .alarm
+                    .raise(chain, &Finding::of(FindingKind::HashMismatch, seq), 1, 0);
             }
         }
     }
@@ -137,7 +142,13 @@ impl Verification {
             Some(store) => is_changed(store).await?,
             None => false,
         };
-        let known = Known { keys, heads, shard: Some(self.shard), is_policy_changed, ..Known::default() };
+        let known = Known {
+            keys,
+            heads,
+            shard: Some(self.shard),
+            is_policy_changed,
+            ..Known::default()
+        };
         let erased: Erased<'_> = &|_, _| false;
         let pass = Pass {
             cluster: trust.cluster,
@@ -148,7 +159,15 @@ impl Verification {
             erased,
         };
         let mut reports = Vec::new();
-        verify_all(&self.audit, &known, &pass, verified, |_| true, |report| reports.push(report)).await?;
+        verify_all(
+            &self.audit,
+            &known,
+            &pass,
+            verified,
+            |_| true,
+            |report| reports.push(report),
+        )
+        .await?;
         let mut clean = true;
         for report in reports {
             clean &= report.report.is_clean();
@@ -161,10 +180,18 @@ impl Verification {
     }
 
     fn conclude(&self, found: ChainReport, verified: &mut BTreeMap<ChainId, Verified>) -> anyhow::Result<()> {
-        let ChainReport { chain, report, newest_note, verified: progress, .. } = found;
+        let ChainReport {
+            chain,
+            report,
+            newest_note,
+            verified: progress,
+            ..
+        } = found;
         let hidden = report.findings.len().saturating_sub(RAISED);
         for finding in report.findings.iter().take(RAISED) {
-            self.trust.alarm.raise(chain, finding, report.scanned, report.null_hashes);
+            self.trust
+                .alarm
+                .raise(chain, finding, report.scanned, report.null_hashes);
         }
         if hidden > 0 || report.omitted > 0 {
             let more = report.omitted.saturating_add(u64::try_from(hidden).unwrap_or(u64::MAX));
@@ -175,7 +202,9 @@ impl Verification {
         // What another instance signed is trusted from the moment it was verified here.
         if let Some((note, edge)) = newest_note.zip(report.signed_edge) {
             let era = report.discontinuities.last().map_or(0, |one| one.era);
-            self.trust.file.update(|heads| heads.advance(chain, TrustedHead::new(Some(note), &edge, era)))?;
+            self.trust
+                .file
+                .update(|heads| heads.advance(chain, TrustedHead::new(Some(note), &edge, era)))?;
         }
         Ok(())
     }

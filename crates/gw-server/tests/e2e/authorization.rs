@@ -50,15 +50,23 @@ impl Victim {
         w.gw.admin("POST", &by_did, Some(body)).await.expect(201);
         let group = group(&w.gw, &org, "staff", false, json!(["eth_call"]), json!([])).await;
         let did = format!("did:test:victim{n}");
-        let made = w.gw.admin("POST", &by_did, Some(json!({"did": did, "group_id": group}))).await.expect(201);
+        let made =
+            w.gw.admin("POST", &by_did, Some(json!({"did": did, "group_id": group})))
+                .await
+                .expect(201);
         let address = format!("0x{:040x}", 0xc0de_0000 + n);
         let body = json!({"address": address, "name": "victim", "metadata": {"token_type": "ERC20"}});
-        let contract = w.gw.admin("POST", &format!("/orgs/{org}/contracts"), Some(body)).await.expect(201);
+        let contract =
+            w.gw.admin("POST", &format!("/orgs/{org}/contracts"), Some(body))
+                .await
+                .expect(201);
         let tenant = json!({"tenant_id": format!("00000000-0000-4000-8000-{n:012}"), "label": "victim"});
         let tenant = w.gw.admin("POST", "/directory-tenants", Some(tenant)).await.expect(201);
         let shared = format!("0x{:040x}", 0x5a5a_0000 + n);
         let tag = json!({"address": shared, "name": "victim"});
-        w.gw.admin("POST", "/shared-infrastructure", Some(tag)).await.expect(201);
+        w.gw.admin("POST", "/shared-infrastructure", Some(tag))
+            .await
+            .expect(201);
         let code = json!({"name": "victim", "creation_code": shared});
         let code = w.gw.admin("POST", "/approved-code", Some(code)).await.expect(201);
         let hold = json!({"org_id": org, "reason": "victim"});
@@ -81,11 +89,19 @@ impl Victim {
 
     /// A login of the victim's, done, by the handle that administrators see.
     async fn log_in(&self, w: &World) -> String {
-        let opened = w.gw.request("POST", "/auth/request", &[], Some(json!({}))).await.expect(200);
+        let opened =
+            w.gw.request("POST", "/auth/request", &[], Some(json!({})))
+                .await
+                .expect(200);
         let proof = json!({"jwz_token": format!("mock.{}", self.did), "session_id": opened["session_id"]});
         w.gw.request("POST", "/auth/verify", &[], Some(proof)).await.expect(200);
         let listed = w.gw.admin("GET", "/sessions?state=completed", None).await.expect(200);
-        let newest = listed["sessions"].as_array().unwrap().iter().rev().find(|session| session["did"] == self.did);
+        let newest = listed["sessions"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .rev()
+            .find(|session| session["did"] == self.did);
         newest.unwrap()["id"].as_str().unwrap().to_owned()
     }
 
@@ -173,7 +189,10 @@ impl Victim {
         let mut url = UNKNOWN.to_owned();
         if path.contains("/rpc-urls/{id}") {
             let token = w.gw.login(&self.did).await;
-            let made = w.gw.as_user(&token, "POST", "/api/v1/me/rpc-urls", Some(json!({}))).await.expect(201);
+            let made =
+                w.gw.as_user(&token, "POST", "/api/v1/me/rpc-urls", Some(json!({})))
+                    .await
+                    .expect(201);
             url = made["id"].as_str().unwrap().to_owned();
         }
         let session = match path.trim_start_matches("/api/v1/admin") {
@@ -187,13 +206,22 @@ impl Victim {
             let did = format!("{}-{}", self.did, NEXT.fetch_add(1, Ordering::Relaxed));
             let join = format!("/api/v1/admin/orgs/{}/memberships/by-did", self.org);
             let body = json!({"did": did, "group_id": self.group});
-            let made = w.gw.as_user(&w.admin.token, "POST", &join, Some(body)).await.expect(201);
+            let made =
+                w.gw.as_user(&w.admin.token, "POST", &join, Some(body))
+                    .await
+                    .expect(201);
             user = made["user_id"].as_str().unwrap().to_owned();
             membership = made["membership"]["id"].as_str().unwrap().to_owned();
         }
         let path = path
-            .replace("/directory-tenants/{id}", &format!("/directory-tenants/{}", self.tenant))
-            .replace("/shared-infrastructure/{address}", &format!("/shared-infrastructure/{}", self.shared))
+            .replace(
+                "/directory-tenants/{id}",
+                &format!("/directory-tenants/{}", self.tenant),
+            )
+            .replace(
+                "/shared-infrastructure/{address}",
+                &format!("/shared-infrastructure/{}", self.shared),
+            )
             .replace("/approved-code/{hash}", &format!("/approved-code/{}", self.approved))
             .replace("/legal-holds/{id}", &format!("/legal-holds/{}", self.hold))
             .replace("/rpc-urls/{id}", &format!("/rpc-urls/{url}"))
@@ -204,7 +232,11 @@ impl Victim {
             .replace("{user_id}", &user)
             .replace("{membership_id}", &membership)
             .replace("{address}", &self.address);
-        let query = if path.ends_with("/effective-permissions") { "?org=meridian" } else { "" };
+        let query = if path.ends_with("/effective-permissions") {
+            "?org=meridian"
+        } else {
+            ""
+        };
         (format!("{path}{query}"), body)
     }
 }
@@ -224,7 +256,10 @@ async fn ask(w: &World, who: &str, method: &str, path: &str, body: Option<Value>
         _ => String::new(),
     };
     let headers: Vec<(&str, &str)> = match who {
-        "super" => vec![("x-admin-token", ADMIN_TOKEN), ("x-correlation-id", "authorization-table")],
+        "super" => vec![
+            ("x-admin-token", ADMIN_TOKEN),
+            ("x-correlation-id", "authorization-table"),
+        ],
         "anonymous" => vec![("x-correlation-id", "authorization-table")],
         _ => vec![("authorization", &bearer), ("x-correlation-id", "authorization-table")],
     };
@@ -238,7 +273,9 @@ async fn admin_routes_by_caller() {
     // The trader becomes administrator of the other bank.
     let admins = group(&w.gw, &w.volta, "volta-admins", true, json!(["eth_call"]), json!([])).await;
     let body = json!({"did": w.trader.did, "group_id": admins});
-    w.gw.admin("POST", &format!("/orgs/{}/memberships/by-did", w.volta), Some(body)).await.expect(201);
+    w.gw.admin("POST", &format!("/orgs/{}/memberships/by-did", w.volta), Some(body))
+        .await
+        .expect(201);
 
     let described = w.gw.request("GET", "/openapi.json", &[], None).await.expect(200);
     let mut table = String::from("anonymous | user | other admin | org admin | super | audit entries left by super\n");
@@ -263,7 +300,11 @@ async fn admin_routes_by_caller() {
                     // Spec/80 §3 rule 1: the unknown and the foreign are byte-equal.
                     let unknown = concrete.replace(&victim.org, UNKNOWN);
                     let absent = ask(&w, who, &method, &unknown, body).await;
-                    assert_eq!((answer.status, answer.body), (absent.status, absent.body), "{method} {path}");
+                    assert_eq!(
+                        (answer.status, answer.body),
+                        (absent.status, absent.body),
+                        "{method} {path}"
+                    );
                 }
             }
             let (concrete, body) = victim.request(&w, &method, path).await;
@@ -271,7 +312,9 @@ async fn admin_routes_by_caller() {
             n += 1;
             let victim = Victim::make(&w, n).await;
             let (concrete, body) = victim.request(&w, &method, path).await;
-            let before = w.gw.admin("GET", "/audit-logs?limit=1", None).await.expect(200)[0]["id"].as_i64().unwrap();
+            let before = w.gw.admin("GET", "/audit-logs?limit=1", None).await.expect(200)[0]["id"]
+                .as_i64()
+                .unwrap();
             row.push(ask(&w, "super", &method, &concrete, body).await.status.to_string());
             let entries = w.gw.admin("GET", "/audit-logs?limit=50", None).await.expect(200);
             let mut left: Vec<String> = entries
@@ -279,11 +322,20 @@ async fn admin_routes_by_caller() {
                 .unwrap()
                 .iter()
                 .filter(|e| e["id"].as_i64().unwrap() > before)
-                .map(|e| format!("{} {}", e["action"].as_str().unwrap(), e["resource_type"].as_str().unwrap()))
+                .map(|e| {
+                    format!(
+                        "{} {}",
+                        e["action"].as_str().unwrap(),
+                        e["resource_type"].as_str().unwrap()
+                    )
+                })
                 .collect();
             left.sort();
             writeln!(table, "{} | {} | {method} {path}", row.join(" | "), left.join(", ")).unwrap();
-            assert!(!row.iter().any(|status| status.starts_with('5')), "{method} {path}: {row:?}");
+            assert!(
+                !row.iter().any(|status| status.starts_with('5')),
+                "{method} {path}: {row:?}"
+            );
             if method != "GET" && row[4].starts_with('2') && !EXEMPT.contains(&path.as_str()) {
                 assert!(!left.is_empty(), "spec/80 §12: {method} {path} leaves no audit entry");
             } else {

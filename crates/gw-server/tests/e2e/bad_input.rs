@@ -11,28 +11,64 @@ on_both_engines!(envelopes, batches);
 async fn envelopes(engine: Engine) {
     let w = World::start(engine).await;
     let before = w.gw.node("eth_blockNumber", json!([])).await;
-    let deep =
-        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"eth_call","params":{}1{}}}"#, "[".repeat(65), "]".repeat(65));
-    let long = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{}","params":[]}}"#, "x".repeat(129));
+    let deep = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"eth_call","params":{}1{}}}"#,
+        "[".repeat(65),
+        "]".repeat(65)
+    );
+    let long = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"{}","params":[]}}"#,
+        "x".repeat(129)
+    );
     let cases: &[(&str, &str, u16, i64)] = &[
         ("J3 empty", "", 400, -32700),
         ("J3 not JSON", "{", 400, -32700),
         ("J3 XML", "<methodCall/>", 400, -32700),
         ("J3 two values", "{}{}", 400, -32700),
         ("J3 depth", &deep, 400, -32600),
-        ("J3 duplicate", r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId","method":"eth_call"}"#, 400, -32600),
+        (
+            "J3 duplicate",
+            r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId","method":"eth_call"}"#,
+            400,
+            -32600,
+        ),
         (
             "J3 duplicate, folded",
             r#"{"jsonrpc":"2.0","id":1,"method":"eth_call","params":[{"to":"0x","TO":"0x"}]}"#,
             400,
             -32600,
         ),
-        ("J3 duplicate, escaped", r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId","\u006dethod":"x"}"#, 400, -32600),
-        ("J4 version", r#"{"jsonrpc":"1.0","id":1,"method":"eth_chainId"}"#, 400, -32600),
+        (
+            "J3 duplicate, escaped",
+            r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId","\u006dethod":"x"}"#,
+            400,
+            -32600,
+        ),
+        (
+            "J4 version",
+            r#"{"jsonrpc":"1.0","id":1,"method":"eth_chainId"}"#,
+            400,
+            -32600,
+        ),
         ("J4 no version", r#"{"id":1,"method":"eth_chainId"}"#, 400, -32600),
-        ("J4 id object", r#"{"jsonrpc":"2.0","id":{},"method":"eth_chainId"}"#, 400, -32600),
-        ("J4 method number", r#"{"jsonrpc":"2.0","id":1,"method":7}"#, 400, -32600),
-        ("J4 params object", r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":{}}"#, 400, -32602),
+        (
+            "J4 id object",
+            r#"{"jsonrpc":"2.0","id":{},"method":"eth_chainId"}"#,
+            400,
+            -32600,
+        ),
+        (
+            "J4 method number",
+            r#"{"jsonrpc":"2.0","id":1,"method":7}"#,
+            400,
+            -32600,
+        ),
+        (
+            "J4 params object",
+            r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":{}}"#,
+            400,
+            -32602,
+        ),
         ("J4 long method", &long, 400, -32600),
         ("J4 a number", "7", 400, -32600),
     ];
@@ -72,19 +108,36 @@ async fn envelopes(engine: Engine) {
             said.body
         );
         // §17: to those who may not use the method the same input is a denial.
-        assert_eq!(w.gw.rpc(&w.outsider.token, method, params.clone()).await.status, 404, "{method}");
+        assert_eq!(
+            w.gw.rpc(&w.outsider.token, method, params.clone()).await.status,
+            404,
+            "{method}"
+        );
     }
-    let huge = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"eth_call","params":["{}"]}}"#, "a".repeat(1_048_576));
+    let huge = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"eth_call","params":["{}"]}}"#,
+        "a".repeat(1_048_576)
+    );
     assert_eq!(w.gw.rpc_text(&w.ops.token, &huge).await.status, 413, "J2");
     let headers = [("content-encoding", "gzip")];
     let zipped = w.gw.raw("POST", "/rpc", &headers, Some("{}")).await;
     assert!(matches!(zipped.status, 400 | 415), "J2: {}", zipped.status);
     for path in ["/rpc/not-a-uuid", "/ws", "/rpc/ws"] {
-        assert!(matches!(w.gw.raw("POST", path, &[], Some("{}")).await.status, 400 | 404 | 405), "{path}");
+        assert!(
+            matches!(w.gw.raw("POST", path, &[], Some("{}")).await.status, 400 | 404 | 405),
+            "{path}"
+        );
     }
     assert_eq!(w.gw.node("eth_blockNumber", json!([])).await, before);
     // J4: ids come back as they were.
-    for id in [json!("a\"b\\"), json!(0), json!(-1), json!(1.5), json!(9007199254740993u64), Value::Null] {
+    for id in [
+        json!("a\"b\\"),
+        json!(0),
+        json!(-1),
+        json!(1.5),
+        json!(9007199254740993u64),
+        Value::Null,
+    ] {
         let body = json!({"jsonrpc": "2.0", "id": id, "method": "eth_chainId"});
         assert_eq!(w.gw.rpc_body("", &body).await.expect(200)["id"], id);
     }

@@ -9,7 +9,10 @@ async fn records(gw: &Gateway, method: &str, at_least: usize) -> Vec<Value> {
     let query = format!("method={}", method.replace(' ', "%20"));
     let mut found = Vec::new();
     for _ in 0..100 {
-        let logs = gw.admin("GET", &format!("/logs?limit=1000&{query}"), None).await.expect(200);
+        let logs = gw
+            .admin("GET", &format!("/logs?limit=1000&{query}"), None)
+            .await
+            .expect(200);
         found.clone_from(logs["data"].as_array().unwrap());
         if found.len() >= at_least {
             break;
@@ -26,11 +29,16 @@ async fn rts13_records_name_the_way_an_administrator_authenticated() {
     let token = gw.login("did:example:administrator").await;
     let cookie = format!("pp_access={token}");
     let by_cookie: &[(&str, &str)] = &[("cookie", &cookie), ("sec-fetch-site", "same-origin")];
-    gw.request("GET", "/api/v1/admin/orgs", by_cookie, None).await.expect(200);
+    gw.request("GET", "/api/v1/admin/orgs", by_cookie, None)
+        .await
+        .expect(200);
     gw.as_user(&token, "GET", "/api/v1/admin/orgs", None).await.expect(200);
     gw.admin("GET", "/orgs", None).await.expect(200);
     let found = records(&gw, "GET /api/v1/admin/orgs", 3).await;
-    let mut methods: Vec<&str> = found.iter().map(|record| record["auth_method"].as_str().unwrap()).collect();
+    let mut methods: Vec<&str> = found
+        .iter()
+        .map(|record| record["auth_method"].as_str().unwrap())
+        .collect();
     methods.sort_unstable();
     assert_eq!(methods, ["admin_token", "bearer", "cookie"], "{found:?}");
 }
@@ -56,7 +64,9 @@ async fn rts13_hd21_an_abandoned_change_leaves_its_record() {
     }
     tokio::time::sleep(Duration::from_secs(1)).await;
     let orgs = gw.admin("GET", "/orgs?limit=1000", None).await.expect(200).to_string();
-    let made = (0..RUNS).filter(|run| orgs.contains(&format!("\"left-{run}\""))).count();
+    let made = (0..RUNS)
+        .filter(|run| orgs.contains(&format!("\"left-{run}\"")))
+        .count();
     assert!(made > 0, "{orgs}");
     let found = records(&gw, "POST /api/v1/admin/orgs", made).await;
     let done = found.iter().filter(|record| record["status_code"] == 201).count();

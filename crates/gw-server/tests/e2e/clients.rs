@@ -12,7 +12,11 @@ async fn run(program: &str, script: &str) {
 /// The same in a world made ready for it, with a personal URL of this scope.
 async fn run_in(w: &World, scope: &str, program: &str, script: &str) {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");
-    let program = if program.starts_with("target/") { format!("{root}{program}") } else { program.to_owned() };
+    let program = if program.starts_with("target/") {
+        format!("{root}{program}")
+    } else {
+        program.to_owned()
+    };
     let mut command = Command::new(&program);
     command.arg(format!("{root}tests/clients/{script}"));
     finish(w, scope, command).await;
@@ -21,7 +25,14 @@ async fn run_in(w: &World, scope: &str, program: &str, script: &str) {
 /// Runs a client with the settings of `tests/clients/shared.mjs`; its last line counts what passed.
 async fn finish(w: &World, scope: &str, mut command: Command) {
     let made =
-        w.gw.as_user(&w.ops.token, "POST", "/api/v1/me/rpc-urls", Some(json!({"scope": scope}))).await.expect(201);
+        w.gw.as_user(
+            &w.ops.token,
+            "POST",
+            "/api/v1/me/rpc-urls",
+            Some(json!({"scope": scope})),
+        )
+        .await
+        .expect(201);
     let output = command
         .env("GW_RPC_URL", format!("{}/rpc", w.gw.url))
         .env("GW_PERSONAL_URL", made["url"].as_str().unwrap())
@@ -32,8 +43,15 @@ async fn finish(w: &World, scope: &str, mut command: Command) {
         .output()
         .unwrap_or_else(|e| panic!("{command:?}: {e}; run scripts/setup.sh"));
     let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
-    assert!(said.lines().last().is_some_and(|line| line.ends_with(" 0 failed")), "{said}");
+    assert!(
+        output.status.success(),
+        "{said}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(
+        said.lines().last().is_some_and(|line| line.ends_with(" 0 failed")),
+        "{said}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -80,7 +98,9 @@ async fn forge() {
     let w = World::start(Engine::Sqlite).await;
     let proxy =
         json!({"address": "0x4e59b44847b379578588920ca78fbf26c0b4956c", "name": "Deterministic deployment proxy"});
-    w.gw.admin("POST", "/shared-infrastructure", Some(proxy)).await.expect(201);
+    w.gw.admin("POST", "/shared-infrastructure", Some(proxy))
+        .await
+        .expect(201);
     run_in(&w, "all", "bash", "forge.sh").await;
 }
 
@@ -89,6 +109,8 @@ async fn forge() {
 async fn hardhat() {
     let nodes = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/nodes");
     let mut command = Command::new("./hardhat");
-    command.args(["--config", "client.config.js", "run", "--no-compile", "client.mjs"]).current_dir(nodes);
+    command
+        .args(["--config", "client.config.js", "run", "--no-compile", "client.mjs"])
+        .current_dir(nodes);
     finish(&World::start(Engine::Sqlite).await, "wallet", command).await;
 }

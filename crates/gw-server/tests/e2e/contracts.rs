@@ -29,7 +29,12 @@ async fn k3_k4_b15_a_contract_is_claimed_by_the_transaction_that_made_it() {
     let (strangers_hash, strangers) = w.gw.past(&w.outsider.key, None, &code).await;
     let (rivals_hash, rivals) = w.gw.past(&w.trader.key, None, &code).await;
 
-    refused(strangers.unwrap(), &strangers_hash, "sent by nobody of the organization").await;
+    refused(
+        strangers.unwrap(),
+        &strangers_hash,
+        "sent by nobody of the organization",
+    )
+    .await;
     refused(rivals.unwrap(), &rivals_hash, "sent by the other bank's").await;
     refused(factory, &strangers_hash, "another transaction's").await;
     refused(factory, &format!("0x{}", "11".repeat(32)), "no transaction").await;
@@ -52,16 +57,27 @@ async fn k3_k4_b15_a_contract_is_claimed_by_the_transaction_that_made_it() {
     };
     let (hash, other) = w.gw.past(&w.ops.key, None, &code).await;
     let other = other.unwrap();
-    assert_eq!(register(json!({"address": other, "name": "x"})).await.expect(400)["error"], FAILED);
-    assert_eq!(register(json!({"address": w.outsider.address()})).await.expect(400)["error"], FAILED, "a wallet");
-    register(json!({"address": other, "name": "x", "deployment_tx_hash": hash})).await.expect(201);
+    assert_eq!(
+        register(json!({"address": other, "name": "x"})).await.expect(400)["error"],
+        FAILED
+    );
+    assert_eq!(
+        register(json!({"address": w.outsider.address()})).await.expect(400)["error"],
+        FAILED,
+        "a wallet"
+    );
+    register(json!({"address": other, "name": "x", "deployment_tx_hash": hash}))
+        .await
+        .expect(201);
 
     // What a member deployed through the gateway is proved by the organization's own reservation, and by no other's.
     let contract = format!("/orgs/{}/contracts/{}", w.meridian, w.erc20);
     w.gw.admin("DELETE", &contract, None).await.expect(200);
     let admins = group(&w.gw, &w.volta, "volta-admins", true, json!(["eth_call"]), json!([])).await;
     let body = json!({"did": w.trader.did, "group_id": admins});
-    w.gw.admin("POST", &format!("/orgs/{}/memberships/by-did", w.volta), Some(body)).await.expect(201);
+    w.gw.admin("POST", &format!("/orgs/{}/memberships/by-did", w.volta), Some(body))
+        .await
+        .expect(201);
     let rivals = format!("/api/v1/admin/orgs/{}/contracts", w.volta);
     let body = json!({"address": w.erc20, "name": "x"});
     let theirs = w.gw.as_user(&w.trader.token, "POST", &rivals, Some(body.clone())).await;
@@ -75,15 +91,32 @@ async fn k3_k4_b15_a_contract_is_claimed_by_the_transaction_that_made_it() {
 async fn k5_registrations_are_compared_with_the_chain() {
     let w = World::start(Engine::Sqlite).await;
     let register = async |org: &str, address: Address| {
-        let made = w.gw.admin("POST", &format!("/orgs/{org}/contracts"), Some(json!({"address": address}))).await;
+        let made =
+            w.gw.admin(
+                "POST",
+                &format!("/orgs/{org}/contracts"),
+                Some(json!({"address": address})),
+            )
+            .await;
         made.expect(201)["id"].as_str().unwrap().to_owned()
     };
     let gone = register(&w.meridian, Address::repeat_byte(0xa1)).await;
     let foreign = register(&w.volta, Address::repeat_byte(0xa2)).await;
     let path = |what: &str| format!("/orgs/{}/contracts/{what}", w.meridian);
     let check = w.gw.admin("POST", &path("sync-check"), None).await.expect(200);
-    let of = |list: &str| check[list].as_array().unwrap().iter().map(|row| row["id"].clone()).collect::<Vec<_>>();
-    assert_eq!((of("missing"), of("errors")), (vec![json!(gone)], Vec::new()), "{check}");
+    let of = |list: &str| {
+        check[list]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| row["id"].clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (of("missing"), of("errors")),
+        (vec![json!(gone)], Vec::new()),
+        "{check}"
+    );
     let there = of("existing")[0].as_str().unwrap().to_owned();
 
     let unknown = "99999999-9999-4999-8999-999999999999";
@@ -92,12 +125,23 @@ async fn k5_registrations_are_compared_with_the_chain() {
     assert_eq!(done["deleted_addresses"], json!([Address::repeat_byte(0xa1)]), "{done}");
     let skipped = |id: &str| {
         let rows = done["skipped"].as_array().unwrap();
-        rows.iter().find(|row| row["id"] == id).map(|row| row["reason"].clone()).unwrap()
+        rows.iter()
+            .find(|row| row["id"] == id)
+            .map(|row| row["reason"].clone())
+            .unwrap()
     };
     assert_eq!(skipped(&there), "exists on chain");
     assert_eq!(skipped(&foreign), skipped(unknown));
-    w.gw.admin("GET", &format!("/contracts/by-address/{}", Address::repeat_byte(0xa2)), None).await.expect(200);
-    w.gw.admin("POST", &path("sync-delete"), Some(json!({"contract_ids": []}))).await.expect(400);
+    w.gw.admin(
+        "GET",
+        &format!("/contracts/by-address/{}", Address::repeat_byte(0xa2)),
+        None,
+    )
+    .await
+    .expect(200);
+    w.gw.admin("POST", &path("sync-delete"), Some(json!({"contract_ids": []})))
+        .await
+        .expect(400);
 }
 
 /// K6, B10: contracts move together or not at all; a new group gets `*` and deploy, and `*` reaches nothing beyond the
@@ -109,12 +153,17 @@ async fn k6_b10_contracts_are_moved_all_or_none() {
     let ids = async || {
         let rows = w.gw.admin("GET", &path, None).await.expect(200);
         let rows = rows["data"].as_array().unwrap().clone();
-        rows.iter().map(|row| row["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        rows.iter()
+            .map(|row| row["id"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
     };
     let own = ids().await;
     let move_to = async |body: Value| w.gw.admin("POST", &format!("{path}/batch-move"), Some(body)).await;
     let grants = async || {
-        let rows = w.gw.admin("GET", &format!("{path}/{}/grants", w.erc20), None).await.expect(200);
+        let rows =
+            w.gw.admin("GET", &format!("{path}/{}/grants", w.erc20), None)
+                .await
+                .expect(200);
         rows.as_array().or(rows["data"].as_array()).unwrap().len()
     };
     let before = grants().await;
@@ -129,22 +178,46 @@ async fn k6_b10_contracts_are_moved_all_or_none() {
         move_to(wrong).await.expect(400);
         assert_eq!(grants().await, before, "nothing changed");
     }
-    let moved = move_to(json!({"contract_ids": own, "target_group_id": target})).await.expect(200);
-    assert_eq!((&moved["moved_count"], &moved["target_group_id"]), (&json!(own.len()), &json!(target)));
+    let moved = move_to(json!({"contract_ids": own, "target_group_id": target}))
+        .await
+        .expect(200);
+    assert_eq!(
+        (&moved["moved_count"], &moved["target_group_id"]),
+        (&json!(own.len()), &json!(target))
+    );
 
     let new = json!({"contract_ids": own, "new_group": {"name": "Fresh", "slug": "fresh"}});
     let made = move_to(new.clone()).await.expect(200);
-    assert_eq!(made["access"], json!({"allowed_methods": ["*"], "claims": ["deploy"]}), "{made}");
+    assert_eq!(
+        made["access"],
+        json!({"allowed_methods": ["*"], "claims": ["deploy"]}),
+        "{made}"
+    );
     move_to(new).await.expect(409);
     let body = json!({"did": w.outsider.did, "group_id": made["target_group_id"]});
-    w.gw.admin("POST", &format!("/orgs/{}/memberships/by-did", w.meridian), Some(body)).await.expect(201);
-    w.gw.admin("PUT", &format!("/users/{}", w.outsider.user_id), Some(json!({"kyc": true}))).await.expect(200);
+    w.gw.admin("POST", &format!("/orgs/{}/memberships/by-did", w.meridian), Some(body))
+        .await
+        .expect(201);
+    w.gw.admin(
+        "PUT",
+        &format!("/users/{}", w.outsider.user_id),
+        Some(json!({"kyc": true})),
+    )
+    .await
+    .expect(200);
     let token = &w.outsider.token;
-    for method in
-        ["trace_block", "eth_simulateV1", "eth_getRawTransactionByHash", "engine_newPayloadV3", "txpool_content"]
-    {
+    for method in [
+        "trace_block",
+        "eth_simulateV1",
+        "eth_getRawTransactionByHash",
+        "engine_newPayloadV3",
+        "txpool_content",
+    ] {
         assert_eq!(w.gw.rpc(token, method, json!([])).await.status, 404, "{method}");
     }
     let own = key(5).address();
-    assert_eq!(w.gw.rpc(token, "eth_getBalance", json!([own, "latest"])).await.status, 200);
+    assert_eq!(
+        w.gw.rpc(token, "eth_getBalance", json!([own, "latest"])).await.status,
+        200
+    );
 }

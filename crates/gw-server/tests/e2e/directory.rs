@@ -44,14 +44,22 @@ impl World {
     }
 
     async fn providers(&self) -> Value {
-        self.gw.request("GET", "/api/v1/auth/providers", &[], None).await.expect(200)["providers"].clone()
+        self.gw
+            .request("GET", "/api/v1/auth/providers", &[], None)
+            .await
+            .expect(200)["providers"]
+            .clone()
     }
 
     /// Puts a tenant on the list.
     async fn allow(&self, tenant: &str, more: Value) -> String {
         let mut body = json!({ "tenant_id": tenant, "label": "bank" });
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        let made = self.gw.admin("POST", "/directory-tenants", Some(body)).await.expect(201);
+        let made = self
+            .gw
+            .admin("POST", "/directory-tenants", Some(body))
+            .await
+            .expect(201);
         made["id"].as_str().unwrap().to_owned()
     }
 
@@ -59,7 +67,10 @@ impl World {
     async fn begin(&self) -> (Value, String) {
         let redirect: String = form_urlencoded::byte_serialize(REDIRECT.as_bytes()).collect();
         let path = format!("/api/v1/auth/directory/url?redirect_uri={redirect}");
-        let answer = self.gw.request("GET", &path, &[("sec-fetch-site", "same-origin")], None).await;
+        let answer = self
+            .gw
+            .request("GET", &path, &[("sec-fetch-site", "same-origin")], None)
+            .await;
         let cookie = cookies(&answer).remove("pp_directory").expect("a cookie");
         (answer.expect(200), cookie)
     }
@@ -73,13 +84,18 @@ impl World {
 
     /// What the directory sends the browser of `oid` back with.
     async fn at_directory(&self, url: &str, oid: &str) -> BTreeMap<String, String> {
-        let mut browser = Browser { http: &self.gw.http, cookies: BTreeMap::new() };
+        let mut browser = Browser {
+            http: &self.gw.http,
+            cookies: BTreeMap::new(),
+        };
         browser.follow(&format!("{url}&login_hint={oid}")).await
     }
 
     async fn callback(&self, code: &str, state: &str, headers: &[(&str, &str)]) -> Answer {
         let body = json!({ "code": code, "state": state, "redirect_uri": REDIRECT });
-        self.gw.request("POST", "/api/v1/auth/directory/callback", headers, Some(body)).await
+        self.gw
+            .request("POST", "/api/v1/auth/directory/callback", headers, Some(body))
+            .await
     }
 
     /// The whole way of a person in a browser.
@@ -88,7 +104,12 @@ impl World {
         let back = self.at_directory(begun["url"].as_str().unwrap(), oid).await;
         let cookie = format!("pp_directory={secret}");
         let origin = self.gw.url.clone();
-        self.callback(&back["code"], &back["state"], &[("origin", &origin), ("cookie", &cookie)]).await
+        self.callback(
+            &back["code"],
+            &back["state"],
+            &[("origin", &origin), ("cookie", &cookie)],
+        )
+        .await
     }
 
     /// A token of the directory for the machine.
@@ -100,7 +121,10 @@ impl World {
             .append_pair("resource", audience)
             .append_pair("scope", "user_impersonation")
             .finish();
-        self.directory_token(tenant, form).await["access_token"].as_str().unwrap().to_owned()
+        self.directory_token(tenant, form).await["access_token"]
+            .as_str()
+            .unwrap()
+            .to_owned()
     }
 
     async fn directory_token(&self, tenant: &str, form: String) -> Value {
@@ -113,11 +137,17 @@ impl World {
 
     async fn as_machine(&self, token: &str) -> Answer {
         let body = json!({ "access_token": token });
-        self.gw.request("POST", "/api/v1/auth/directory/service-principal", &[], Some(body)).await
+        self.gw
+            .request("POST", "/api/v1/auth/directory/service-principal", &[], Some(body))
+            .await
     }
 
     async fn user(&self, oid: &str) -> Value {
-        let found = self.gw.admin("GET", &format!("/users?search=directory:{oid}"), None).await.expect(200);
+        let found = self
+            .gw
+            .admin("GET", &format!("/users?search=directory:{oid}"), None)
+            .await
+            .expect(200);
         found["data"][0].clone()
     }
 }
@@ -132,14 +162,26 @@ impl Browser<'_> {
     async fn follow(&mut self, url: &str) -> BTreeMap<String, String> {
         let mut url = Url::parse(url).unwrap();
         for _ in 0..8 {
-            let jar: Vec<String> = self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            let jar: Vec<String> = self
+                .cookies
+                .iter()
+                .map(|(name, value)| format!("{name}={value}"))
+                .collect();
             let request = http::Request::get(url.as_str()).header("cookie", jar.join("; "));
             let answer = send(self.http, request.body(Full::default()).unwrap()).await;
-            assert!((300..400).contains(&answer.status), "{url}: {} {}", answer.status, answer.body);
+            assert!(
+                (300..400).contains(&answer.status),
+                "{url}: {} {}",
+                answer.status,
+                answer.body
+            );
             self.cookies.extend(cookies(&answer));
             url = url.join(answer.headers["location"].to_str().unwrap()).unwrap();
             if url.as_str().starts_with(REDIRECT) {
-                return url.query_pairs().map(|(name, value)| (name.into_owned(), value.into_owned())).collect();
+                return url
+                    .query_pairs()
+                    .map(|(name, value)| (name.into_owned(), value.into_owned()))
+                    .collect();
             }
         }
         panic!("the directory sends the browser around in circles");
@@ -147,7 +189,11 @@ impl Browser<'_> {
 }
 
 fn cookies(answer: &Answer) -> BTreeMap<String, String> {
-    let all = answer.headers.get_all("set-cookie").iter().map(|value| value.to_str().unwrap());
+    let all = answer
+        .headers
+        .get_all("set-cookie")
+        .iter()
+        .map(|value| value.to_str().unwrap());
     all.filter_map(|text| text.split(';').next()?.split_once('='))
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect()
@@ -155,7 +201,10 @@ fn cookies(answer: &Answer) -> BTreeMap<String, String> {
 
 #[track_caller]
 fn refused(answer: &Answer, status: u16, text: &str) {
-    assert_eq!((answer.status, answer.json()["error"].as_str().unwrap_or_default()), (status, text));
+    assert_eq!(
+        (answer.status, answer.json()["error"].as_str().unwrap_or_default()),
+        (status, text)
+    );
 }
 
 async fn ds2_ds9_people_log_in_while_their_tenant_is_allowed(engine: Engine) {
@@ -163,7 +212,15 @@ async fn ds2_ds9_people_log_in_while_their_tenant_is_allowed(engine: Engine) {
     let gw = &w.gw;
     refused(&w.log_in(PERSON).await, 403, "tenant is not authorized");
     let bank = org(gw, "Meridian Bank", "meridian").await;
-    let staff = group(gw, &bank, "staff", false, json!(["eth_call", "eth_sendRawTransaction"]), json!([])).await;
+    let staff = group(
+        gw,
+        &bank,
+        "staff",
+        false,
+        json!(["eth_call", "eth_sendRawTransaction"]),
+        json!([]),
+    )
+    .await;
     let closed = w.allow(TENANTS[0], json!({ "auto_provision": false })).await;
     refused(&w.log_in(PERSON).await, 403, "account is not provisioned");
     let opened = json!({ "auto_provision": true, "default_org_id": bank, "default_group_id": staff });
@@ -175,9 +232,16 @@ async fn ds2_ds9_people_log_in_while_their_tenant_is_allowed(engine: Engine) {
     let token = tokens["access_token"].as_str().unwrap();
     assert_eq!(tokens["token_type"], "Bearer");
     let set = cookies(&answer);
-    assert_eq!((set["pp_access"].as_str(), set["pp_directory"].as_str()), (token, ""), "TK-9, decision 4");
+    assert_eq!(
+        (set["pp_access"].as_str(), set["pp_directory"].as_str()),
+        (token, ""),
+        "TK-9, decision 4"
+    );
     let user = w.user(PERSON).await;
-    assert_eq!((&user["auth_tenant_id"], &user["kyc"]), (&json!(TENANTS[0]), &json!(false)));
+    assert_eq!(
+        (&user["auth_tenant_id"], &user["kyc"]),
+        (&json!(TENANTS[0]), &json!(false))
+    );
     assert_eq!(user["groups"][0]["slug"], "staff");
     let orgs = gw.as_user(token, "GET", "/api/v1/me/orgs", None).await.expect(200);
     assert!(orgs.to_string().contains("meridian"), "{orgs}");
@@ -188,14 +252,28 @@ async fn ds2_ds9_people_log_in_while_their_tenant_is_allowed(engine: Engine) {
 
     // TK-5, TK-8: shut out at the next request, let in again at the next.
     let refresh = async |pair: &Value| {
-        gw.request("POST", "/api/v1/refresh", &[], Some(json!({ "refresh_token": pair["refresh_token"] }))).await
+        gw.request(
+            "POST",
+            "/api/v1/refresh",
+            &[],
+            Some(json!({ "refresh_token": pair["refresh_token"] })),
+        )
+        .await
     };
-    gw.admin("PUT", &tenant, Some(json!({ "disabled": true }))).await.expect(200);
-    refused(&gw.as_user(token, "GET", "/api/v1/me/orgs", None).await, 403, "tenant is not authorized");
+    gw.admin("PUT", &tenant, Some(json!({ "disabled": true })))
+        .await
+        .expect(200);
+    refused(
+        &gw.as_user(token, "GET", "/api/v1/me/orgs", None).await,
+        403,
+        "tenant is not authorized",
+    );
     refused(&refresh(&tokens).await, 403, "tenant is not authorized");
     refused(&w.log_in(PERSON).await, 403, "tenant is not authorized");
     assert_eq!(gw.rpc(token, "eth_chainId", json!([])).await.status, 404);
-    gw.admin("PUT", &tenant, Some(json!({ "disabled": false }))).await.expect(200);
+    gw.admin("PUT", &tenant, Some(json!({ "disabled": false })))
+        .await
+        .expect(200);
     gw.as_user(token, "GET", "/api/v1/me/orgs", None).await.expect(200);
     let tokens = refresh(&tokens).await.expect(200);
     let token = tokens["access_token"].as_str().unwrap();
@@ -203,7 +281,11 @@ async fn ds2_ds9_people_log_in_while_their_tenant_is_allowed(engine: Engine) {
     // DS-9: the end of the tenant is the end of its users.
     let end = gw.admin("DELETE", &tenant, None).await.expect(200);
     assert_eq!(end["message"], "tenant deleted; users banned: 1");
-    refused(&gw.as_user(token, "GET", "/api/v1/me/orgs", None).await, 403, "account is banned");
+    refused(
+        &gw.as_user(token, "GET", "/api/v1/me/orgs", None).await,
+        403,
+        "account is banned",
+    );
     assert_eq!(gw.rpc(token, "eth_chainId", json!([])).await.status, 404);
     refused(&refresh(&tokens).await, 403, "account is banned");
     refused(&w.log_in(PERSON).await, 403, "tenant is not authorized");
@@ -222,19 +304,30 @@ async fn ds5_ds7_machines_log_in_with_their_own_tokens(engine: Engine) {
     w.gw.result(token, "eth_chainId", json!([])).await;
     let user = w.user(MACHINE_OID).await;
     assert_eq!(user["external_id"], format!("directory:{MACHINE_OID}"));
-    assert_eq!((&user["auth_tenant_id"], &user["kyc"]), (&json!(TENANTS[0]), &json!(false)));
+    assert_eq!(
+        (&user["auth_tenant_id"], &user["kyc"]),
+        (&json!(TENANTS[0]), &json!(false))
+    );
     let refreshed = json!({ "refresh_token": tokens["refresh_token"] });
-    w.gw.request("POST", "/api/v1/refresh", &[], Some(refreshed)).await.expect(200);
+    w.gw.request("POST", "/api/v1/refresh", &[], Some(refreshed))
+        .await
+        .expect(200);
 
     // The same machine from another tenant.
     let elsewhere = w.machine_token(TENANTS[1], &audience()).await;
     refused(&w.as_machine(&elsewhere).await, 403, "tenant is not authorized");
     w.allow(TENANTS[1], json!({})).await;
-    refused(&w.as_machine(&elsewhere).await, 403, "account belongs to another tenant");
+    refused(
+        &w.as_machine(&elsewhere).await,
+        403,
+        "account belongs to another tenant",
+    );
 
     // For another service; a person's tokens; no token at all.
     let failed = "directory authentication failed";
-    let other = w.machine_token(TENANTS[0], "api://99999999-0000-4000-8000-000000000000").await;
+    let other = w
+        .machine_token(TENANTS[0], "api://99999999-0000-4000-8000-000000000000")
+        .await;
     refused(&w.as_machine(&other).await, 401, failed);
     let (access, id) = persons_tokens(&w).await;
     refused(&w.as_machine(&access).await, 401, failed);
@@ -278,17 +371,27 @@ async fn persons_tokens(w: &World) -> (String, String) {
 async fn ds2_a_login_ends_where_it_began() {
     let w = World::start(Engine::Sqlite, &[]).await;
     w.allow(TENANTS[0], json!({})).await;
-    let ask = async |query: &str| w.gw.request("GET", &format!("/api/v1/auth/directory/url{query}"), &[], None).await;
+    let ask = async |query: &str| {
+        w.gw.request("GET", &format!("/api/v1/auth/directory/url{query}"), &[], None)
+            .await
+    };
     for query in ["", "?redirect_uri="] {
         refused(&ask(query).await, 400, "redirect_uri query parameter required");
     }
-    for query in ["?redirect_uri=https://evil.example/", "?redirect_uri=%2Fcallback", "?redirect_uri=javascript:x"] {
+    for query in [
+        "?redirect_uri=https://evil.example/",
+        "?redirect_uri=%2Fcallback",
+        "?redirect_uri=javascript:x",
+    ] {
         refused(&ask(query).await, 400, "redirect_uri is not allowed");
     }
     let (begun, secret) = w.begin().await;
     let url = Url::parse(begun["url"].as_str().unwrap()).unwrap();
     let query: BTreeMap<_, _> = url.query_pairs().into_owned().collect();
-    assert_eq!((query["scope"].as_str(), query["code_challenge_method"].as_str()), ("openid profile email", "S256"));
+    assert_eq!(
+        (query["scope"].as_str(), query["code_challenge_method"].as_str()),
+        ("openid profile email", "S256")
+    );
     assert_eq!(query["state"], begun["state"].as_str().unwrap());
 
     let own = format!("pp_directory={secret}");
@@ -297,7 +400,10 @@ async fn ds2_a_login_ends_where_it_began() {
     // Somebody else's browser: the state is used up by the attempt.
     let back = w.at_directory(url.as_str(), PERSON).await;
     let (code, state) = (back["code"].clone(), back["state"].clone());
-    for headers in [vec![("origin", origin.as_str())], vec![("origin", origin.as_str()), ("cookie", own.as_str())]] {
+    for headers in [
+        vec![("origin", origin.as_str())],
+        vec![("origin", origin.as_str()), ("cookie", own.as_str())],
+    ] {
         refused(&w.callback(&code, &state, &headers).await, 400, invalid);
     }
     let (begun, _) = w.begin().await;
@@ -322,10 +428,14 @@ async fn ds2_a_login_ends_where_it_began() {
     // Another redirect than the login's.
     let begun = w.begin_as_tool().await;
     let body = json!({ "code": "c", "state": begun["state"], "redirect_uri": "http://localhost:1/" });
-    let answer = w.gw.request("POST", "/api/v1/auth/directory/callback", &[], Some(body)).await;
+    let answer =
+        w.gw.request("POST", "/api/v1/auth/directory/callback", &[], Some(body))
+            .await;
     refused(&answer, 400, "redirect_uri is not allowed");
     for body in [json!({}), json!({ "code": "", "state": "s", "redirect_uri": REDIRECT })] {
-        let answer = w.gw.request("POST", "/api/v1/auth/directory/callback", &[], Some(body)).await;
+        let answer =
+            w.gw.request("POST", "/api/v1/auth/directory/callback", &[], Some(body))
+                .await;
         assert_eq!(answer.status, 400, "{}", answer.body);
     }
 }
@@ -337,7 +447,9 @@ async fn ds6_the_directory_changes_its_keys() {
     let w = World::start(Engine::Sqlite, &[]).await;
     w.allow(TENANTS[0], json!({})).await;
     let rotate = async || {
-        let request = http::Request::get(format!("{}/rotate", w.directory.authority())).body(Full::default()).unwrap();
+        let request = http::Request::get(format!("{}/rotate", w.directory.authority()))
+            .body(Full::default())
+            .unwrap();
         assert_eq!(send(&w.gw.http, request).await.status, 200);
     };
     let before = w.machine_token(TENANTS[0], &audience()).await;
@@ -366,11 +478,23 @@ async fn ds1_a_directory_that_does_not_answer_is_left_out() {
     ];
     let gw = Gateway::start_with(Engine::Sqlite, &settings).await;
     let routes = [
-        ("GET", format!("/api/v1/auth/directory/url?redirect_uri={REDIRECT}"), None),
-        ("POST", "/api/v1/auth/directory/service-principal".to_owned(), Some(json!({ "access_token": "a.b.c" }))),
+        (
+            "GET",
+            format!("/api/v1/auth/directory/url?redirect_uri={REDIRECT}"),
+            None,
+        ),
+        (
+            "POST",
+            "/api/v1/auth/directory/service-principal".to_owned(),
+            Some(json!({ "access_token": "a.b.c" })),
+        ),
     ];
     for (method, path, body) in &routes {
-        refused(&gw.request(method, path, &[], body.clone()).await, 503, "directory unavailable");
+        refused(
+            &gw.request(method, path, &[], body.clone()).await,
+            503,
+            "directory unavailable",
+        );
     }
     let said = gw.request("GET", "/api/v1/auth/providers", &[], None).await.expect(200);
     assert_eq!(said["providers"], json!(["idp"]));

@@ -28,8 +28,11 @@ use std::{
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// Pages with blocks to type, each in a shell of its own, in the order given; the test of each is below.
-const TYPED: [&[&str]; 3] =
-    [&["README.md"], &["docs/admin.md", "docs/clients.md", "docs/rpc.md", "docs/oauth.md"], &["docs/production.md"]];
+const TYPED: [&[&str]; 3] = [
+    &["README.md"],
+    &["docs/admin.md", "docs/clients.md", "docs/rpc.md", "docs/oauth.md"],
+    &["docs/production.md"],
+];
 
 /// How long a page may take.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -99,9 +102,16 @@ fn blocks(page: &str, text: &str) -> (Vec<Block>, Vec<String>) {
                 faults.push(format!("{page}:{number}: {fault}"));
                 Kind::Shown
             });
-            open = Some(Block { page: page.to_owned(), line: number, kind, text: String::new() });
+            open = Some(Block {
+                page: page.to_owned(),
+                line: number,
+                kind,
+                text: String::new(),
+            });
         } else if line.trim_start().starts_with("```") || line.trim_start().starts_with("~~~") {
-            faults.push(format!("{page}:{number}: a fence that does not begin its line is not seen by this test"));
+            faults.push(format!(
+                "{page}:{number}: a fence that does not begin its line is not seen by this test"
+            ));
         }
     }
     if let Some(block) = open {
@@ -119,7 +129,10 @@ fn read(page: &str) -> (Vec<Block>, Vec<String>) {
 fn pages() -> Vec<String> {
     let entries = fs::read_dir(format!("{ROOT}/docs")).unwrap().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let mut all: Vec<_> = names.filter(|name| name.ends_with(".md")).map(|name| format!("docs/{name}")).collect();
+    let mut all: Vec<_> = names
+        .filter(|name| name.ends_with(".md"))
+        .map(|name| format!("docs/{name}"))
+        .collect();
     all.push("README.md".into());
     all
 }
@@ -156,7 +169,10 @@ fn rto13_every_block_says_what_becomes_of_it() {
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
     // The reading itself can fail.
-    let (none, faults) = blocks("page", "```\na\n```\n```ruby\n```\n - x\n   ```sh\n```sh no_run: \n```\n```sh\n");
+    let (none, faults) = blocks(
+        "page",
+        "```\na\n```\n```ruby\n```\n - x\n   ```sh\n```sh no_run: \n```\n```sh\n",
+    );
     assert_eq!((none.len(), faults.len()), (3, 5), "{faults:?}");
 }
 
@@ -178,22 +194,43 @@ impl Stage {
         for name in ["contracts", "docs"] {
             symlink(Path::new(ROOT).join(name), place.join(name)).unwrap();
         }
-        symlink(Path::new(ROOT).join("tests/clients/node_modules"), place.join("node_modules")).unwrap();
+        symlink(
+            Path::new(ROOT).join("tests/clients/node_modules"),
+            place.join("node_modules"),
+        )
+        .unwrap();
         let programs = place.join("programs");
         fs::create_dir_all(&programs).unwrap();
         fs::create_dir_all(place.join("target/release")).unwrap();
-        for place in [programs.join("ledger-gateway"), place.join("target/release/ledger-gateway")] {
+        for place in [
+            programs.join("ledger-gateway"),
+            place.join("target/release/ledger-gateway"),
+        ] {
             // The released program takes no mock login, and the one with mock login nothing but development: this one
             // says what is wrong with a configuration of production, and does the rest as development.
-            let script = format!("#!/bin/bash\ndev={}\n{PRODUCTION}", env!("CARGO_BIN_EXE_ledger-gateway-dev"));
+            let script = format!(
+                "#!/bin/bash\ndev={}\n{PRODUCTION}",
+                env!("CARGO_BIN_EXE_ledger-gateway-dev")
+            );
             fs::write(&place, script).unwrap();
             executable(&place);
         }
-        symlink(env!("CARGO_BIN_EXE_ledger-gateway-dev"), programs.join("ledger-gateway-dev")).unwrap();
+        symlink(
+            env!("CARGO_BIN_EXE_ledger-gateway-dev"),
+            programs.join("ledger-gateway-dev"),
+        )
+        .unwrap();
         let (public, internal, tls) = (free_port(), free_port(), free_port());
         let node = node.map(|node| node.url().rsplit(':').next().unwrap().to_owned());
         let node = node.unwrap_or_else(|| free_port().to_string());
-        Self { dir, public, internal, tls, node, database }
+        Self {
+            dir,
+            public,
+            internal,
+            tls,
+            node,
+            database,
+        }
     }
 
     /// Ports and the address of the database are the test's own; everything else is run as it stands.
@@ -225,7 +262,10 @@ impl Stage {
                 Kind::Nginx => self.behind_nginx(&text),
                 Kind::Output | Kind::Json | Kind::Shown => continue,
             };
-            script.push_str(&format!("echo {} >at\n{{\n{command}\n}} >out.{number}\n", block.place()));
+            script.push_str(&format!(
+                "echo {} >at\n{{\n{command}\n}} >out.{number}\n",
+                block.place()
+            ));
         }
         script.push_str("echo end >at\n");
         fs::write(place.join("page.sh"), script).unwrap();
@@ -235,7 +275,9 @@ impl Stage {
         command.env("AUDIT_CHECKPOINT_INTERVAL", "1s").env("LOG_FORMAT", "text");
         command.env("NO_COLOR", "1").env("FOUNDRY_DISABLE_NIGHTLY_WARNING", "1");
         // forge writes beside the sources otherwise.
-        command.env("FOUNDRY_OUT", place.join("out")).env("FOUNDRY_CACHE_PATH", place.join("cache"));
+        command
+            .env("FOUNDRY_OUT", place.join("out"))
+            .env("FOUNDRY_CACHE_PATH", place.join("cache"));
         command.stdout(log.try_clone().unwrap()).stderr(log).process_group(0);
         let mut shell = Group(Process(command.spawn().unwrap()));
         let start = Instant::now();
@@ -290,7 +332,9 @@ impl Stage {
         let program = self.dir.path().join("programs/ledger-gateway");
         let text = text.replace("/usr/local/bin/ledger-gateway", &program.display().to_string());
         for line in text.lines().filter(|line| !line.is_empty()) {
-            let is_setting = line.split_once('=').is_some_and(|(key, _)| key.bytes().all(|b| b.is_ascii_alphabetic()));
+            let is_setting = line
+                .split_once('=')
+                .is_some_and(|(key, _)| key.bytes().all(|b| b.is_ascii_alphabetic()));
             assert!(line.starts_with(['[', '#']) || is_setting, "no line of a unit: {line}");
         }
         let verify = self.file(number, "service", "systemd-analyze verify --man=no", &text);
@@ -305,7 +349,10 @@ impl Stage {
         let entries = fs::read_dir(foundry).unwrap().flatten();
         all.extend(entries.map(|entry| entry.path().join("bin")).filter(|bin| bin.is_dir()));
         all.push("/usr/sbin".into());
-        all.iter().map(|place| place.display().to_string()).collect::<Vec<_>>().join(":")
+        all.iter()
+            .map(|place| place.display().to_string())
+            .collect::<Vec<_>>()
+            .join(":")
     }
 
     /// nginx with this server block, on a port and with a certificate of its own; the gateway behind it must see the
@@ -355,7 +402,10 @@ struct Group(Process);
 impl Drop for Group {
     fn drop(&mut self) {
         let group = format!("-{}", self.0.0.id());
-        let _ = Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status();
+        let _ = Command::new("kill")
+            .args(["-KILL", "--", &group])
+            .stderr(Stdio::null())
+            .status();
     }
 }
 
@@ -371,14 +421,27 @@ fn tail(text: &str) -> String {
 
 /// Whether a text is as a page shows it: `…` stands for anything, white space at the ends of lines for nothing.
 fn is_like(text: &str, shown: &str) -> bool {
-    let plain = |text: &str| text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n").trim().to_owned();
+    let plain = |text: &str| {
+        text.lines()
+            .map(str::trim_end)
+            .collect::<Vec<_>>()
+            .join("\n")
+            .trim()
+            .to_owned()
+    };
     let (text, shown) = (plain(text), plain(shown));
     let mut parts = shown.split('…');
-    let Some(mut rest) = text.strip_prefix(parts.next().unwrap_or_default()) else { return false };
+    let Some(mut rest) = text.strip_prefix(parts.next().unwrap_or_default()) else {
+        return false;
+    };
     let mut parts: Vec<&str> = parts.collect();
-    let Some(last) = parts.pop() else { return rest.is_empty() };
+    let Some(last) = parts.pop() else {
+        return rest.is_empty();
+    };
     for part in parts {
-        let Some((_, after)) = rest.split_once(part) else { return false };
+        let Some((_, after)) = rest.split_once(part) else {
+            return false;
+        };
         rest = after;
     }
     rest.ends_with(last)
@@ -415,10 +478,15 @@ fn rto13_the_pages_for_administrators_and_developers_are_typed() {
 /// RTO13: production, on PostgreSQL behind nginx.
 #[test]
 fn rto13_the_page_for_production_is_typed() {
-    let database = gw_testkit::postgres::database().expect("PostgreSQL").expect("not to be left out here");
+    let database = gw_testkit::postgres::database()
+        .expect("PostgreSQL")
+        .expect("not to be left out here");
     let socket = database.url.split_once("?host=").expect("a socket").1.to_owned();
     let stage = type_pages(TYPED[2], Some(&gw_testkit::anvil::anvil()), Some(socket));
     let settings = fs::read_to_string(stage.dir.path().join("gateway.env")).unwrap();
-    let verifier = settings.lines().find_map(|line| line.strip_prefix("VERIFIER_ID=")).expect("a DID");
+    let verifier = settings
+        .lines()
+        .find_map(|line| line.strip_prefix("VERIFIER_ID="))
+        .expect("a DID");
     assert!(gw_zk::did::Did::parse(verifier).is_ok(), "{verifier}");
 }

@@ -20,13 +20,19 @@ async fn recorded(w: &World) -> HashSet<String> {
     let mut records = HashMap::new();
     let mut offset = 0;
     loop {
-        let page = w.gw.admin("GET", &format!("/logs?limit=1000&offset={offset}"), None).await.expect(200);
+        let page =
+            w.gw.admin("GET", &format!("/logs?limit=1000&offset={offset}"), None)
+                .await
+                .expect(200);
         let rows = page["data"].as_array().unwrap();
         for row in rows {
             if let Some(id) = row["correlation_id"].as_str() {
                 let record = row["id"].as_i64().unwrap();
                 let known = records.insert(id.to_owned(), record);
-                assert!(!id.starts_with("load-") || known.is_none_or(|known| known == record), "recorded twice: {id}");
+                assert!(
+                    !id.starts_with("load-") || known.is_none_or(|known| known == record),
+                    "recorded twice: {id}"
+                );
             }
         }
         if rows.len() < 1000 {
@@ -114,7 +120,15 @@ async fn killed_under_load(engine: Engine) {
 /// 85 §6.1, §11 row 4: SIGTERM under load answers what was accepted and records it.
 async fn stopped_under_load(engine: Engine) {
     let mut w = World::start(engine).await;
-    let sent = w.gw.send(&w.ops.token, &w.ops.key, Some(w.erc20), U256::ZERO, transfer(w.analyst.address(), 1)).await;
+    let sent =
+        w.gw.send(
+            &w.ops.token,
+            &w.ops.key,
+            Some(w.erc20),
+            U256::ZERO,
+            transfer(w.analyst.address(), 1),
+        )
+        .await;
     let (answered, handles) = load(&w, 0, 8).await;
     while answered.lock().unwrap().len() < 200 {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -127,7 +141,9 @@ async fn stopped_under_load(engine: Engine) {
     let ids: HashSet<String> = answered.lock().unwrap().drain().collect();
     w.gw.restart().await;
     wait_for_all(&w, &ids).await;
-    let seen = w.gw.result(&w.ops.token, "eth_getTransactionReceipt", json!([sent])).await;
+    let seen =
+        w.gw.result(&w.ops.token, "eth_getTransactionReceipt", json!([sent]))
+            .await;
     assert_ne!(seen, Value::Null);
 }
 
@@ -137,5 +153,8 @@ async fn hd24_two_processes_on_one_directory() {
     let w = World::start(Engine::Sqlite).await;
     let (code, said) = w.gw.command(&["serve"]);
     assert_eq!(code, Some(78), "{said}");
-    assert!(said.contains(&w.gw.data_dir().display().to_string()) || said.contains("held"), "{said}");
+    assert!(
+        said.contains(&w.gw.data_dir().display().to_string()) || said.contains("held"),
+        "{said}"
+    );
 }

@@ -18,7 +18,10 @@ async fn n1_n4_from_the_file_to_the_log() {
         "wildcard": {"prefix": "anvil_", "deny": ["anvil_set*", "anvil_mine"]},
     }}}));
     let name = path.to_string_lossy().into_owned();
-    let set = [("EXTRA_RPC_NAMESPACES_FILE", name.as_str()), ("ALLOW_UNFILTERED_WILDCARDS", "true")];
+    let set = [
+        ("EXTRA_RPC_NAMESPACES_FILE", name.as_str()),
+        ("ALLOW_UNFILTERED_WILDCARDS", "true"),
+    ];
     let gw = Gateway::start_with(Engine::Sqlite, &set).await;
     let bank = org(&gw, "Bank", "bank").await;
     let plain = group(&gw, &bank, "plain", false, json!(["*"]), json!([])).await;
@@ -36,19 +39,35 @@ async fn n1_n4_from_the_file_to_the_log() {
         assert!(refused.body.contains(bad), "{}", refused.body);
     }
     let anonymous = "/orgs/00000000-0000-0000-0000-000000000002/groups/00000000-0000-0000-0000-000000000002/access";
-    assert_eq!(gw.admin("PUT", anonymous, Some(json!({"allowed_methods": ["local_sha"]}))).await.status, 400, "A3");
+    assert_eq!(
+        gw.admin("PUT", anonymous, Some(json!({"allowed_methods": ["local_sha"]})))
+            .await
+            .status,
+        400,
+        "A3"
+    );
 
     // N4
     let status = gw.admin("GET", "/status", None).await.expect(200);
-    assert_eq!(status["methods"]["extra_namespaces"], json!({"anvil": ["local_chain", "local_sha"]}));
+    assert_eq!(
+        status["methods"]["extra_namespaces"],
+        json!({"anvil": ["local_chain", "local_sha"]})
+    );
     let wildcard = json!({"anvil": {"prefix": "anvil_", "deny": ["anvil_set*", "anvil_mine"]}});
     assert_eq!(status["methods"]["extra_wildcards"], wildcard);
-    assert_eq!((&status["node"]["status"], &status["proxy"]["status"]), (&json!("ok"), &json!("ok")), "{status}");
+    assert_eq!(
+        (&status["node"]["status"], &status["proxy"]["status"]),
+        (&json!("ok"), &json!("ok")),
+        "{status}"
+    );
     assert_eq!(status["node"]["url"], gw.node_url.trim_end_matches('/'));
 
     // N3: the node's own answer, for whom a list names the prefix.
     let info = gw.result(&inside.token, "anvil_nodeInfo", json!([])).await;
-    assert_eq!(info["currentBlockNumber"], gw.node("anvil_nodeInfo", json!([])).await["currentBlockNumber"]);
+    assert_eq!(
+        info["currentBlockNumber"],
+        gw.node("anvil_nodeInfo", json!([])).await["currentBlockNumber"]
+    );
     assert_eq!(
         gw.result(&inside.token, "local_sha", json!(["0x00"])).await,
         gw.result(&outside.token, "web3_sha3", json!(["0x00"])).await
@@ -67,14 +86,24 @@ async fn n1_n4_from_the_file_to_the_log() {
     gw.admin("POST", "/test-request", Some(test)).await.expect(400);
     let check = json!({"user_external_id": inside.did, "org_id": bank, "method": "anvil_nodeInfo"});
     let check = gw.admin("POST", "/access/check", Some(check)).await.expect(200);
-    assert_eq!((&check["allowed"], &check["explanation"]["plan"]), (&json!(true), &json!("unexamined")), "{check}");
+    assert_eq!(
+        (&check["allowed"], &check["explanation"]["plan"]),
+        (&json!(true), &json!("unexamined")),
+        "{check}"
+    );
     let rights = format!("/users/{}/effective-permissions?org=bank", inside.user_id);
-    assert_eq!(gw.admin("GET", &rights, None).await.expect(200)["allowed_methods"], json!(["anvil_*", "local_sha"]));
+    assert_eq!(
+        gw.admin("GET", &rights, None).await.expect(200)["allowed_methods"],
+        json!(["anvil_*", "local_sha"])
+    );
 
     // L1
     let mut found = Value::Null;
     for _ in 0..100 {
-        let logs = gw.admin("GET", "/logs?method=anvil_nodeInfo&outcome=success", None).await.expect(200);
+        let logs = gw
+            .admin("GET", "/logs?method=anvil_nodeInfo&outcome=success", None)
+            .await
+            .expect(200);
         found = logs["data"]
             .as_array()
             .or_else(|| logs["logs"].as_array())
@@ -95,5 +124,8 @@ async fn n1_n4_from_the_file_to_the_log() {
     }}}));
     let (code, said) = gw.command(&["config", "check"]);
     assert_eq!((code, said.lines().count()), (Some(78), 3), "{said}");
-    assert!(said.contains("EXTRA_RPC_NAMESPACES_FILE: namespace `x`, method `eth_sign`"), "{said}");
+    assert!(
+        said.contains("EXTRA_RPC_NAMESPACES_FILE: namespace `x`, method `eth_sign`"),
+        "{said}"
+    );
 }

@@ -57,7 +57,11 @@ async fn attempt(http: &Http, request: http::Request<Full<bytes::Bytes>>) -> (u1
         let body = answer.into_body().collect().await.ok()?.to_bytes();
         Some((status, serde_json::from_slice(&body).unwrap_or(Value::Null)))
     };
-    tokio::time::timeout(Duration::from_secs(50), answer).await.ok().flatten().unwrap_or((0, Value::Null))
+    tokio::time::timeout(Duration::from_secs(50), answer)
+        .await
+        .ok()
+        .flatten()
+        .unwrap_or((0, Value::Null))
 }
 
 /// Makes an organization; names are never used twice.
@@ -181,20 +185,45 @@ async fn is_kept(w: &mut World, scenario: &mut Scenario, seen: &Seen) {
     w.gw.restart().await;
     let there = organizations(&w.gw).await;
     let lost: Vec<_> = seen.acknowledged.difference(&there).collect();
-    scenario.expect(KEPT, lost.is_empty(), format!("{} of {} lost", lost.len(), seen.acknowledged.len()));
+    scenario.expect(
+        KEPT,
+        lost.is_empty(),
+        format!("{} of {} lost", lost.len(), seen.acknowledged.len()),
+    );
 }
 
 fn are_refused(scenario: &mut Scenario, seen: &Seen) {
-    let other: Vec<_> = seen.writes.iter().chain(&seen.reads).filter(|s| !matches!(**s, 200 | 201 | 500..)).collect();
+    let other: Vec<_> = seen
+        .writes
+        .iter()
+        .chain(&seen.reads)
+        .filter(|s| !matches!(**s, 200 | 201 | 500..))
+        .collect();
     scenario.expect(REFUSED, other.is_empty(), other);
 }
 
 /// A send by ops: its status, and whether the node has the transaction.
 async fn send(w: &World) -> (u16, bool) {
-    let (hash, raw) = w.gw.sign(&w.ops.key, Some(w.erc20), U256::ZERO, transfer(w.analyst.address(), 1)).await;
-    let (status, body) = call(&w.gw.http, &w.gw.url, &w.ops.token, "eth_sendRawTransaction", json!([raw])).await;
+    let (hash, raw) =
+        w.gw.sign(&w.ops.key, Some(w.erc20), U256::ZERO, transfer(w.analyst.address(), 1))
+            .await;
+    let (status, body) = call(
+        &w.gw.http,
+        &w.gw.url,
+        &w.ops.token,
+        "eth_sendRawTransaction",
+        json!([raw]),
+    )
+    .await;
     let known = !w.gw.node("eth_getTransactionByHash", json!([hash])).await.is_null();
-    (if body.get("error").is_some() && status == 200 { 422 } else { status }, known)
+    (
+        if body.get("error").is_some() && status == 200 {
+            422
+        } else {
+            status
+        },
+        known,
+    )
 }
 
 async fn sends_again(w: &World) -> bool {
@@ -210,7 +239,10 @@ async fn sends_again(w: &World) -> bool {
 async fn on_postgres() -> (World, Relay, Relay) {
     let (policy, audit) = (Relay::to(&database_url()).await, Relay::to(&database_url()).await);
     let (policy_url, audit_url) = (policy.url(), audit.url());
-    let settings = [("DATABASE_URL", policy_url.as_str()), ("AUDIT_DATABASE_URL", &audit_url)];
+    let settings = [
+        ("DATABASE_URL", policy_url.as_str()),
+        ("AUDIT_DATABASE_URL", &audit_url),
+    ];
     (World::start_with(Engine::Postgres, &settings).await, policy, audit)
 }
 
@@ -219,26 +251,40 @@ async fn without_policy_database(id: &'static str, fault: &'static str, hangs: b
     let mut scenario = Scenario::new(id, fault);
     let (mut w, mut policy, _audit) = on_postgres().await;
     let load = Load::start(&w, "away");
-    assert!(load.until(Duration::from_secs(20), |seen| seen.acknowledged.len() > 10).await, "the load does not run");
+    assert!(
+        load.until(Duration::from_secs(20), |seen| seen.acknowledged.len() > 10)
+            .await,
+        "the load does not run"
+    );
     if hangs {
         policy.pause();
     } else {
         policy.cut().await;
     }
     load.forget();
-    let closed = load.until(Duration::from_secs(20), |seen| seen.reads.contains(&503)).await;
+    let closed = load
+        .until(Duration::from_secs(20), |seen| seen.reads.contains(&503))
+        .await;
     scenario.expect(READS_CLOSE, closed, "reads were still answered after 20 s");
     let (status, known) = send(&w).await;
     scenario.expect(NOTHING_FORWARDED, status >= 500 && !known, (status, known));
-    let answered = load.until(SOON_LIMIT, |seen| seen.writes.iter().any(|status| *status >= 500)).await;
+    let answered = load
+        .until(SOON_LIMIT, |seen| seen.writes.iter().any(|status| *status >= 500))
+        .await;
     policy.mend().await;
-    load.until(Duration::from_secs(40), |seen| seen.writes.iter().any(|status| *status >= 500)).await;
+    load.until(Duration::from_secs(40), |seen| {
+        seen.writes.iter().any(|status| *status >= 500)
+    })
+    .await;
     let slowest = load.seen.lock().unwrap().slowest_write;
     scenario.expect(SOON, answered && slowest < SOON_LIMIT, slowest);
     are_refused(&mut scenario, &load.seen.lock().unwrap());
     load.forget();
-    let back =
-        load.until(Duration::from_secs(30), |seen| seen.writes.contains(&201) && seen.reads.contains(&200)).await;
+    let back = load
+        .until(Duration::from_secs(30), |seen| {
+            seen.writes.contains(&201) && seen.reads.contains(&200)
+        })
+        .await;
     scenario.expect(RECOVERS, back && sends_again(&w).await, "no 201 and 200 within 30 s");
     let seen = load.stop().await;
     is_kept(&mut w, &mut scenario, &seen).await;
@@ -261,14 +307,23 @@ async fn rl14_the_policy_database_hangs() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_audit_database_is_cut() {
     const SEALED: &str = "what was recorded meanwhile is sealed afterwards";
-    let mut scenario = Scenario::new("audit-database-cut", "PostgreSQL of the audit store is cut off under load");
+    let mut scenario = Scenario::new(
+        "audit-database-cut",
+        "PostgreSQL of the audit store is cut off under load",
+    );
     let (mut w, _policy, mut audit) = on_postgres().await;
     audit.cut().await;
     let load = Load::start(&w, "unsealed");
-    let goes_on = load.until(Duration::from_secs(20), |seen| seen.acknowledged.len() > 20).await;
+    let goes_on = load
+        .until(Duration::from_secs(20), |seen| seen.acknowledged.len() > 20)
+        .await;
     let (read, _) = call(&w.gw.http, &w.gw.url, &w.ops.token, "eth_blockNumber", json!([])).await;
     let sent = send(&w).await;
-    scenario.expect(GOES_ON, goes_on && read == 200 && sent == (200, true), (goes_on, read, sent));
+    scenario.expect(
+        GOES_ON,
+        goes_on && read == 200 && sent == (200, true),
+        (goes_on, read, sent),
+    );
     let seen = load.stop().await;
     are_refused(&mut scenario, &seen);
     audit.mend().await;
@@ -277,8 +332,9 @@ async fn the_audit_database_is_cut() {
     for _ in 0..300 {
         let logs = w.gw.admin("GET", "/audit-logs?limit=1000", None).await;
         let backlog = w.gw.request("GET", "/metrics", &[], None).await.body;
-        let drained =
-            backlog.lines().any(|line| line.starts_with("ledger_gateway_audit_buffer_depth") && line.ends_with(" 0"));
+        let drained = backlog
+            .lines()
+            .any(|line| line.starts_with("ledger_gateway_audit_buffer_depth") && line.ends_with(" 0"));
         sealed = logs.status == 200 && logs.body.contains(&last) && drained;
         if sealed {
             break;
@@ -299,7 +355,10 @@ async fn redis_is_cut_and_hangs() {
         println!("NOT RUN: no Redis, as GW_SKIP_REDIS asks");
         return;
     };
-    let mut scenario = Scenario::new("redis-cut-and-hanging", "Redis is cut off, comes back, hangs, comes back");
+    let mut scenario = Scenario::new(
+        "redis-cut-and-hanging",
+        "Redis is cut off, comes back, hangs, comes back",
+    );
     let mut relay = Relay::to(&redis.url()).await;
     let w = World::start_with(Engine::Sqlite, &[("REDIS_URL", &relay.url())]).await;
     let login = async |w: &World| {
@@ -316,8 +375,15 @@ async fn redis_is_cut_and_hangs() {
         let status = login(&w).await;
         scenario.expect(LOGINS, status == 503, status);
         let (read, _) = call(&w.gw.http, &w.gw.url, &w.ops.token, "eth_blockNumber", json!([])).await;
-        let (sent, wrote) = (send(&w).await, write(&w.gw.http, &w.gw.url, if hangs { "hung" } else { "cut" }).await);
-        scenario.expect(GOES_ON, (read, sent, wrote) == (200, (200, true), 201), (read, sent, wrote));
+        let (sent, wrote) = (
+            send(&w).await,
+            write(&w.gw.http, &w.gw.url, if hangs { "hung" } else { "cut" }).await,
+        );
+        scenario.expect(
+            GOES_ON,
+            (read, sent, wrote) == (200, (200, true), 201),
+            (read, sent, wrote),
+        );
         relay.mend().await;
         let mut back = 0;
         for _ in 0..150 {
@@ -344,7 +410,9 @@ async fn without_node(id: &'static str, fault: &'static str, hangs: bool) {
     let settings = [("TRACE_TIMEOUT", "2s"), ("ETH_CALL_TRACE_TIMEOUT", "2s")];
     let gw = Gateway::start_on(Engine::Sqlite, &settings, anvil, &direct, &url).await;
     let w = World::on(gw).await;
-    let (hash, raw) = w.gw.sign(&w.ops.key, Some(w.erc20), U256::ZERO, transfer(w.analyst.address(), 1)).await;
+    let (hash, raw) =
+        w.gw.sign(&w.ops.key, Some(w.erc20), U256::ZERO, transfer(w.analyst.address(), 1))
+            .await;
     if hangs {
         relay.hold();
     } else {
@@ -372,7 +440,9 @@ async fn without_node(id: &'static str, fault: &'static str, hangs: bool) {
     }
     scenario.expect(RECOVERS, back.0 == 200 && sends_again(&w).await, back);
     let taken = !w.gw.node("eth_getTransactionByHash", json!([hash])).await.is_null();
-    let seen = call(&http, &url, &token, "eth_getTransactionByHash", json!([hash])).await.1;
+    let seen = call(&http, &url, &token, "eth_getTransactionByHash", json!([hash]))
+        .await
+        .1;
     let is_shown = seen["result"]["hash"] == json!(hash);
     scenario.expect(ONE_FATE, sent.0 >= 500 && is_shown == taken, (sent, taken, seen));
     scenario.end(&document());
@@ -380,33 +450,60 @@ async fn without_node(id: &'static str, fault: &'static str, hangs: bool) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_node_is_cut() {
-    without_node("node-cut", "the only node refuses connections and closes those there are", false).await;
+    without_node(
+        "node-cut",
+        "the only node refuses connections and closes those there are",
+        false,
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_node_hangs() {
-    without_node("node-hangs", "the only node takes questions and answers none, then all at once", true).await;
+    without_node(
+        "node-hangs",
+        "the only node takes questions and answers none, then all at once",
+        true,
+    )
+    .await;
 }
 
 /// RL1, RL12: the disk of SQLite and journal fills under load and is freed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rl1_the_disk_is_full_and_freed() {
     let Some(disk) = FullDisk::mount(400) else { return };
-    let mut scenario =
-        Scenario::new("disk-full", "the disk of SQLite and journal fills under load and is freed (SQLite)");
+    let mut scenario = Scenario::new(
+        "disk-full",
+        "the disk of SQLite and journal fills under load and is freed (SQLite)",
+    );
     let directory = disk.path().join("data").display().to_string();
     let mut w = World::start_with(Engine::Sqlite, &[("DATA_DIR", &directory)]).await;
     let load = Load::start(&w, "disk");
-    assert!(load.until(Duration::from_secs(20), |seen| seen.acknowledged.len() > 10).await, "the load does not run");
+    assert!(
+        load.until(Duration::from_secs(20), |seen| seen.acknowledged.len() > 10)
+            .await,
+        "the load does not run"
+    );
     disk.fill().unwrap();
     load.forget();
-    let refused = load.until(Duration::from_secs(20), |seen| seen.writes.iter().any(|status| *status >= 500)).await;
-    scenario.expect("writes are 503 while it is full", refused, "writes were still answered 201 after 20 s");
+    let refused = load
+        .until(Duration::from_secs(20), |seen| {
+            seen.writes.iter().any(|status| *status >= 500)
+        })
+        .await;
+    scenario.expect(
+        "writes are 503 while it is full",
+        refused,
+        "writes were still answered 201 after 20 s",
+    );
     disk.free().unwrap();
     are_refused(&mut scenario, &load.seen.lock().unwrap());
     load.forget();
-    let back =
-        load.until(Duration::from_secs(30), |seen| seen.writes.contains(&201) && seen.reads.contains(&200)).await;
+    let back = load
+        .until(Duration::from_secs(30), |seen| {
+            seen.writes.contains(&201) && seen.reads.contains(&200)
+        })
+        .await;
     scenario.expect(RECOVERS, back, "no 201 and 200 within 30 s");
     // What is acknowledged now, after the fault, is what was lost once.
     tokio::time::sleep(Duration::from_millis(500)).await;

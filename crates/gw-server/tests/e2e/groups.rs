@@ -13,15 +13,35 @@ async fn spec80_6_6_groups_are_deleted_together_or_not_at_all() {
     let groups = format!("/api/v1/admin/orgs/{}/groups", w.meridian);
     let one = group(&w.gw, &w.meridian, "one", false, json!([]), json!([])).await;
     let foreign = group(&w.gw, &w.volta, "foreign", false, json!([]), json!([])).await;
-    let admins = group(&w.gw, &w.meridian, "more-admins", true, json!(["eth_chainId"]), json!([])).await;
+    let admins = group(
+        &w.gw,
+        &w.meridian,
+        "more-admins",
+        true,
+        json!(["eth_chainId"]),
+        json!([]),
+    )
+    .await;
     let by_admin = async |path: &str, ids: serde_json::Value| {
-        w.gw.as_user(&w.admin.token, "POST", &format!("{groups}/{path}"), Some(json!({"group_ids": ids}))).await
+        w.gw.as_user(
+            &w.admin.token,
+            "POST",
+            &format!("{groups}/{path}"),
+            Some(json!({"group_ids": ids})),
+        )
+        .await
     };
-    let preview = by_admin("batch-delete-preview", json!([one, w.analysts])).await.expect(200);
+    let preview = by_admin("batch-delete-preview", json!([one, w.analysts]))
+        .await
+        .expect(200);
     assert_eq!(preview["groups"][0]["member_count"], 0, "{preview}");
     let analysts = &preview["groups"][1];
     assert_eq!(
-        (&analysts["slug"], &analysts["member_count"], &analysts["contract_count"]),
+        (
+            &analysts["slug"],
+            &analysts["member_count"],
+            &analysts["contract_count"]
+        ),
         (&json!("analysts"), &json!(1), &json!(1))
     );
     assert_eq!(analysts["contracts"], json!([format!("{:#x}", w.erc20)]));
@@ -40,11 +60,24 @@ async fn spec80_6_6_groups_are_deleted_together_or_not_at_all() {
     }
     // C4: all of it stays.
     by_admin("batch-delete", json!([one, admins])).await.expect(403);
-    assert_eq!(by_admin("batch-delete-preview", json!([one])).await.expect(200)["groups"][0]["id"], one);
-    let gone = by_admin("batch-delete", json!([one, w.analysts, one])).await.expect(200);
+    assert_eq!(
+        by_admin("batch-delete-preview", json!([one])).await.expect(200)["groups"][0]["id"],
+        one
+    );
+    let gone = by_admin("batch-delete", json!([one, w.analysts, one]))
+        .await
+        .expect(200);
     assert_eq!(gone, json!({"deleted_count": 2}));
-    assert_eq!(w.call(&w.analyst, crate::world::balance_of(w.analyst.address())).await.status, 404);
-    let entries = w.gw.admin("GET", "/audit-logs?resource_type=group&action=delete", None).await.expect(200);
+    assert_eq!(
+        w.call(&w.analyst, crate::world::balance_of(w.analyst.address()))
+            .await
+            .status,
+        404
+    );
+    let entries =
+        w.gw.admin("GET", "/audit-logs?resource_type=group&action=delete", None)
+            .await
+            .expect(200);
     assert!(entries.as_array().is_some_and(|rows| rows.len() >= 2), "{entries}");
 }
 
@@ -53,10 +86,20 @@ async fn spec80_6_6_groups_are_deleted_together_or_not_at_all() {
 async fn spec80_6_7_the_last_administrator_stays() {
     let w = World::start(Engine::Sqlite).await;
     // Somebody who administers by the claim is no organization administrator by group.
-    let claimed = group(&w.gw, &w.meridian, "claimed", false, json!(["eth_call"]), json!(["admin"])).await;
+    let claimed = group(
+        &w.gw,
+        &w.meridian,
+        "claimed",
+        false,
+        json!(["eth_call"]),
+        json!(["admin"]),
+    )
+    .await;
     let join = async |did: &str, group: &str| {
         let path = format!("/orgs/{}/memberships/by-did", w.meridian);
-        w.gw.admin("POST", &path, Some(json!({"did": did, "group_id": group}))).await.expect(201);
+        w.gw.admin("POST", &path, Some(json!({"did": did, "group_id": group})))
+            .await
+            .expect(201);
         w.gw.login(did).await
     };
     let deputy = join("did:test:deputy", &claimed).await;
@@ -67,18 +110,31 @@ async fn spec80_6_7_the_last_administrator_stays() {
         if another {
             join("did:test:second", &admins).await;
         }
-        w.gw.as_user(&deputy, "PUT", &user, Some(json!({"banned": true}))).await.expect(403);
+        w.gw.as_user(&deputy, "PUT", &user, Some(json!({"banned": true})))
+            .await
+            .expect(403);
         assert_eq!(
-            w.gw.as_user(&w.admin.token, "GET", "/api/v1/admin/orgs", None).await.status,
+            w.gw.as_user(&w.admin.token, "GET", "/api/v1/admin/orgs", None)
+                .await
+                .status,
             200,
             "nothing happened"
         );
     }
-    w.gw.admin("PUT", &format!("/users/{}", w.admin.user_id), Some(json!({"banned": true}))).await.expect(200);
+    w.gw.admin(
+        "PUT",
+        &format!("/users/{}", w.admin.user_id),
+        Some(json!({"banned": true})),
+    )
+    .await
+    .expect(200);
     // The one who is left is the last again; super may all the same.
     let path = format!("/orgs/{}/groups/{admins}", w.meridian);
     w.gw.admin("DELETE", &path, None).await.expect(200);
-    let entries = w.gw.admin("GET", "/audit-logs?resource_type=group&action=delete", None).await.expect(200);
+    let entries =
+        w.gw.admin("GET", "/audit-logs?resource_type=group&action=delete", None)
+            .await
+            .expect(200);
     assert!(entries.to_string().contains("last_organization_admin"), "{entries}");
 }
 
@@ -86,13 +142,23 @@ async fn spec80_6_7_the_last_administrator_stays() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c3_claims_of_a_grant_are_kept_cleared_or_refused() {
     let w = World::start(Engine::Sqlite).await;
-    let path = format!("/api/v1/admin/orgs/{}/contracts/{}/grants/{}", w.meridian, w.erc20, w.analysts);
+    let path = format!(
+        "/api/v1/admin/orgs/{}/contracts/{}/grants/{}",
+        w.meridian, w.erc20, w.analysts
+    );
     let put = async |body: serde_json::Value| w.gw.as_user(&w.admin.token, "PUT", &path, Some(body)).await;
-    assert_eq!(put(json!({"claims": ["upgrade"]})).await.expect(200)["claims"], json!(["upgrade"]));
+    assert_eq!(
+        put(json!({"claims": ["upgrade"]})).await.expect(200)["claims"],
+        json!(["upgrade"])
+    );
     assert_eq!(put(json!({})).await.expect(200)["claims"], json!(["upgrade"]));
     for empty in [json!(null), json!([])] {
         put(json!({"claims": ["upgrade"]})).await.expect(200);
-        assert_eq!(put(json!({"claims": empty})).await.expect(200)["claims"], json!([]), "{empty}");
+        assert_eq!(
+            put(json!({"claims": empty})).await.expect(200)["claims"],
+            json!([]),
+            "{empty}"
+        );
     }
     for bad in [json!(["owner"]), json!("admin"), json!([5])] {
         put(json!({"claims": bad})).await.expect(400);
@@ -100,12 +166,30 @@ async fn c3_claims_of_a_grant_are_kept_cleared_or_refused() {
     // `admin` on one contract implies the others there, and makes nobody an administrator of the organization.
     let all = put(json!({"claims": ["admin"]})).await.expect(200)["claims"].clone();
     assert_eq!(all.as_array().map(Vec::len), Some(3), "{all}");
-    assert_eq!(w.gw.as_user(&w.analyst.token, "GET", "/api/v1/admin/orgs", None).await.status, 403);
-    assert_eq!(w.gw.as_user(&w.trader.token, "PUT", &path, Some(json!({"claims": []}))).await.status, 403);
-    let entries = w.gw.admin("GET", "/audit-logs?resource_type=grant", None).await.expect(200);
+    assert_eq!(
+        w.gw.as_user(&w.analyst.token, "GET", "/api/v1/admin/orgs", None)
+            .await
+            .status,
+        403
+    );
+    assert_eq!(
+        w.gw.as_user(&w.trader.token, "PUT", &path, Some(json!({"claims": []})))
+            .await
+            .status,
+        403
+    );
+    let entries =
+        w.gw.admin("GET", "/audit-logs?resource_type=grant", None)
+            .await
+            .expect(200);
     assert!(entries.to_string().contains("upgrade"), "{entries}");
     // F3
     let short = json!({"functions": [{"selector": "0x70a08231", "param_rules": [{"index": 0, "must_be": "0x1234"}]}]});
     let refused = put(short).await.expect(400);
-    assert!(refused["error"].as_str().is_some_and(|text| text.contains("40 hex digits")), "{refused}");
+    assert!(
+        refused["error"]
+            .as_str()
+            .is_some_and(|text| text.contains("40 hex digits")),
+        "{refused}"
+    );
 }

@@ -108,7 +108,11 @@ pub(crate) async fn send(http: &Http, request: http::Request<Full<bytes::Bytes>>
     let (parts, body) = answer.into_parts();
     let body = body.collect().await.unwrap().to_bytes();
     let headers = parts.headers;
-    Answer { status: parts.status.as_u16(), headers, body: String::from_utf8(body.to_vec()).expect("answers are text") }
+    Answer {
+        status: parts.status.as_u16(),
+        headers,
+        body: String::from_utf8(body.to_vec()).expect("answers are text"),
+    }
 }
 
 /// A gateway under test with its node.
@@ -175,14 +179,25 @@ impl Gateway {
             settings.push(("DATA_DIR".into(), data.path().display().to_string()));
         }
         if engine == Engine::Postgres {
-            for name in ["DATABASE_URL", "AUDIT_DATABASE_URL"].into_iter().filter(|name| !given(name)) {
+            for name in ["DATABASE_URL", "AUDIT_DATABASE_URL"]
+                .into_iter()
+                .filter(|name| !given(name))
+            {
                 settings.push((name.into(), database_url()));
             }
         }
         let process = spawn(&settings);
         let http = client();
         let (node_url, node) = (node_url.to_owned(), Some(Box::new(node) as Box<_>));
-        Self { url, node_url, http, process, settings, data, _node: node }
+        Self {
+            url,
+            node_url,
+            http,
+            process,
+            settings,
+            data,
+            _node: node,
+        }
     }
 
     /// Another instance beside this one: the same settings, its own port and directory.
@@ -195,7 +210,15 @@ impl Gateway {
         let process = spawn(&settings);
         let url = format!("http://127.0.0.1:{port}");
         let (node_url, http) = (self.node_url.clone(), self.http.clone());
-        let gateway = Self { url, node_url, http, process, settings, data, _node: None };
+        let gateway = Self {
+            url,
+            node_url,
+            http,
+            process,
+            settings,
+            data,
+            _node: None,
+        };
         gateway.wait_ready().await;
         gateway
     }
@@ -203,7 +226,15 @@ impl Gateway {
     /// A gateway that somebody else started, as part of `process`.
     pub(crate) fn found(url: String, node_url: String, process: Process) -> Self {
         let (settings, data) = (Vec::new(), tempfile::tempdir().unwrap());
-        Self { url, node_url, http: client(), process, settings, data, _node: None }
+        Self {
+            url,
+            node_url,
+            http: client(),
+            process,
+            settings,
+            data,
+            _node: None,
+        }
     }
 
     pub(crate) fn data_dir(&self) -> &std::path::Path {
@@ -215,10 +246,15 @@ impl Gateway {
         let script = "import sqlite3,sys; db=sqlite3.connect(sys.argv[1]); \
                       print(db.execute(sys.argv[2]).rowcount); db.commit()";
         let mut command = Command::new("python3");
-        command.args(["-c", script]).arg(self.data_dir().join("gateway.db")).arg(statement);
+        command
+            .args(["-c", script])
+            .arg(self.data_dir().join("gateway.db"))
+            .arg(statement);
         let output = command.output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout);
-        said.trim().parse().unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)))
+        said.trim()
+            .parse()
+            .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)))
     }
 
     /// Runs another command of the binary with the same settings and returns its exit code and output.
@@ -228,7 +264,9 @@ impl Gateway {
 
     /// The same with other settings on top.
     pub(crate) fn command_with(&self, settings: &[(&str, &str)], arguments: &[&str]) -> (Option<i32>, String) {
-        let more = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let more = settings
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let settings: Vec<_> = self.settings.iter().cloned().chain(more).collect();
         let output = binary(&settings).args(arguments).output().unwrap();
         let text = [output.stdout, output.stderr].concat();
@@ -244,13 +282,19 @@ impl Gateway {
 
     /// The same with other settings from now on.
     pub(crate) async fn restart_with(&mut self, settings: &[(&str, &str)]) {
-        self.settings.extend(settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        self.settings.extend(
+            settings
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
+        );
         self.restart().await;
     }
 
     async fn wait_ready(&self) {
         for _ in 0..300 {
-            let request = http::Request::get(format!("{}/ready", self.url)).body(Full::default()).unwrap();
+            let request = http::Request::get(format!("{}/ready", self.url))
+                .body(Full::default())
+                .unwrap();
             if let Ok(answer) = self.http.request(request).await
                 && answer.status() == 200
             {
@@ -273,7 +317,9 @@ impl Gateway {
     }
 
     pub(crate) async fn raw(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Option<&str>) -> Answer {
-        let mut request = http::Request::builder().method(method).uri(format!("{}{path}", self.url));
+        let mut request = http::Request::builder()
+            .method(method)
+            .uri(format!("{}{path}", self.url));
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
@@ -289,16 +335,24 @@ impl Gateway {
     pub(crate) fn admin(&self, method: &str, path: &str, body: Option<Value>) -> impl Future<Output = Answer> {
         let path = format!("/api/v1/admin{path}");
         let method = method.to_owned();
-        async move { self.request(&method, &path, &[("x-admin-token", ADMIN_TOKEN)], body).await }
+        async move {
+            self.request(&method, &path, &[("x-admin-token", ADMIN_TOKEN)], body)
+                .await
+        }
     }
 
     pub(crate) async fn as_user(&self, token: &str, method: &str, path: &str, body: Option<Value>) -> Answer {
-        self.request(method, path, &[("authorization", &format!("Bearer {token}"))], body).await
+        self.request(method, path, &[("authorization", &format!("Bearer {token}"))], body)
+            .await
     }
 
     /// One JSON-RPC call; `token` empty means anonymous.
     pub(crate) async fn rpc(&self, token: &str, method: &str, params: Value) -> Answer {
-        self.rpc_body(token, &json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})).await
+        self.rpc_body(
+            token,
+            &json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}),
+        )
+        .await
     }
 
     pub(crate) async fn rpc_body(&self, token: &str, body: &Value) -> Answer {
@@ -307,7 +361,11 @@ impl Gateway {
 
     pub(crate) async fn rpc_text(&self, token: &str, body: &str) -> Answer {
         let bearer = format!("Bearer {token}");
-        let headers: &[(&str, &str)] = if token.is_empty() { &[] } else { &[("authorization", &bearer)] };
+        let headers: &[(&str, &str)] = if token.is_empty() {
+            &[]
+        } else {
+            &[("authorization", &bearer)]
+        };
         self.raw("POST", "/rpc", headers, Some(body)).await
     }
 
@@ -361,21 +419,31 @@ impl Gateway {
     }
 
     pub(crate) async fn login_pair(&self, did: &str) -> Value {
-        let opened = self.request("POST", "/auth/request", &[], Some(json!({}))).await.expect(200);
+        let opened = self
+            .request("POST", "/auth/request", &[], Some(json!({})))
+            .await
+            .expect(200);
         let proof = json!({"jwz_token": format!("mock.{did}"), "session_id": opened["session_id"]});
         self.request("POST", "/auth/verify", &[], Some(proof)).await.expect(200)
     }
 
     /// Links the key's address to the token's user by a signed challenge.
     pub(crate) async fn link(&self, token: &str, key: &PrivateKeySigner) {
-        let challenge = self.as_user(token, "POST", "/eth/link/challenge", None).await.expect(200);
-        let signature = key.sign_message_sync(challenge["message"].as_str().unwrap().as_bytes()).unwrap();
+        let challenge = self
+            .as_user(token, "POST", "/eth/link/challenge", None)
+            .await
+            .expect(200);
+        let signature = key
+            .sign_message_sync(challenge["message"].as_str().unwrap().as_bytes())
+            .unwrap();
         let proof = json!({
             "address": key.address(),
             "nonce": challenge["nonce"],
             "signature": hex::encode_prefixed(signature.as_bytes()),
         });
-        self.as_user(token, "POST", "/eth/link/verify", Some(proof)).await.expect(200);
+        self.as_user(token, "POST", "/eth/link/verify", Some(proof))
+            .await
+            .expect(200);
     }
 
     /// Signs a transaction with the key's next nonce, fees and gas as a wallet would set them.
@@ -386,7 +454,9 @@ impl Gateway {
         value: U256,
         input: Bytes,
     ) -> (B256, Bytes) {
-        let nonce = self.node("eth_getTransactionCount", json!([key.address(), "pending"])).await;
+        let nonce = self
+            .node("eth_getTransactionCount", json!([key.address(), "pending"]))
+            .await;
         let nonce = u64::from_str_radix(nonce.as_str().unwrap().trim_start_matches("0x"), 16).unwrap();
         sign_with_nonce(key, nonce, to, value, input)
     }
@@ -410,7 +480,11 @@ impl Gateway {
     /// The node takes a transaction a moment before it has mined it, and the gateway follows the node's head a moment
     /// later still: `latest` holds the transaction when this returns.
     pub(crate) async fn mined(&self, token: &str, hash: B256) {
-        let number = |block: &Value| block.as_str().and_then(|hex| u64::from_str_radix(hex.get(2..)?, 16).ok());
+        let number = |block: &Value| {
+            block
+                .as_str()
+                .and_then(|hex| u64::from_str_radix(hex.get(2..)?, 16).ok())
+        };
         for _ in 0..500 {
             let receipt = self.node("eth_getTransactionReceipt", json!([hash])).await;
             if let Some(mined) = number(&receipt["blockNumber"])
@@ -429,7 +503,9 @@ impl Gateway {
         let receipt = self.node("eth_getTransactionReceipt", json!([hash])).await;
         let address: Address = receipt["contractAddress"].as_str().unwrap().parse().unwrap();
         for _ in 0..100 {
-            let found = self.admin("GET", &format!("/contracts/by-address/{address}"), None).await;
+            let found = self
+                .admin("GET", &format!("/contracts/by-address/{address}"), None)
+                .await;
             if found.status == 200 {
                 return address;
             }
@@ -441,7 +517,10 @@ impl Gateway {
 
 /// An empty database of the private PostgreSQL.
 pub(crate) fn database_url() -> String {
-    gw_testkit::postgres::database().expect("PostgreSQL").expect("not to be left out here").url
+    gw_testkit::postgres::database()
+        .expect("PostgreSQL")
+        .expect("not to be left out here")
+        .url
 }
 
 fn binary(settings: &[(String, String)]) -> Command {
@@ -460,7 +539,13 @@ fn spawn(settings: &[(String, String)]) -> Process {
         let lines = std::fs::File::create(path).unwrap();
         command.stdout(lines.try_clone().unwrap()).stderr(lines);
     }
-    Process(command.arg("serve").stdin(Stdio::null()).spawn().expect("the gateway starts"))
+    Process(
+        command
+            .arg("serve")
+            .stdin(Stdio::null())
+            .spawn()
+            .expect("the gateway starts"),
+    )
 }
 
 pub(crate) fn key(n: usize) -> PrivateKeySigner {

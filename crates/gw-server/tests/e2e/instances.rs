@@ -14,7 +14,10 @@ fn shared(redis: &str) -> Vec<(&'static str, String)> {
     vec![
         ("REDIS_URL", redis.to_owned()),
         ("JWT_SECRET", "access-secret-0123456789abcdef0123456789".to_owned()),
-        ("JWT_REFRESH_SECRET", "refresh-secret-0123456789abcdef0123456789".to_owned()),
+        (
+            "JWT_REFRESH_SECRET",
+            "refresh-secret-0123456789abcdef0123456789".to_owned(),
+        ),
         ("RPC_API_KEY_ENCRYPTION_KEY", "ab".repeat(32)),
         ("RATE_LIMIT_AUTH", format!("{PER_MINUTE}/min")),
     ]
@@ -45,12 +48,23 @@ async fn hd24_two_instances_are_one_gateway() {
     let two = one.beside().await;
 
     // A login opened on one is completed on the other, once, and polled where it was opened.
-    let opened = one.request("POST", "/auth/request", &[], Some(json!({}))).await.expect(200);
+    let opened = one
+        .request("POST", "/auth/request", &[], Some(json!({})))
+        .await
+        .expect(200);
     let session = opened["session_id"].as_str().unwrap();
     let callback = format!("/auth/callback?session={session}");
-    let tokens = two.raw("POST", &callback, &[], Some("mock.did:example:alice")).await.expect(200);
-    one.raw("POST", &callback, &[], Some("mock.did:example:alice")).await.expect(401);
-    let polled = one.request("GET", &format!("/api/v1/auth/session/{session}/status"), &[], None).await.expect(200);
+    let tokens = two
+        .raw("POST", &callback, &[], Some("mock.did:example:alice"))
+        .await
+        .expect(200);
+    one.raw("POST", &callback, &[], Some("mock.did:example:alice"))
+        .await
+        .expect(401);
+    let polled = one
+        .request("GET", &format!("/api/v1/auth/session/{session}/status"), &[], None)
+        .await
+        .expect(200);
     assert_eq!(polled["completed"], true, "{polled}");
     let token = polled["tokens"]["access_token"].as_str().unwrap();
     for gw in [&one, &two] {
@@ -59,34 +73,60 @@ async fn hd24_two_instances_are_one_gateway() {
 
     // A refresh token serves once, whoever is asked.
     let refresh = json!({"refresh_token": tokens["refresh_token"]});
-    two.request("POST", "/refresh", &[], Some(refresh.clone())).await.expect(200);
+    two.request("POST", "/refresh", &[], Some(refresh.clone()))
+        .await
+        .expect(200);
     one.request("POST", "/refresh", &[], Some(refresh)).await.expect(401);
 
     // A challenge given by one is answered to the other.
-    let challenge = one.as_user(token, "POST", "/eth/link/challenge", None).await.expect(200);
+    let challenge = one
+        .as_user(token, "POST", "/eth/link/challenge", None)
+        .await
+        .expect(200);
     let wallet = key(1);
-    let signature = wallet.sign_message_sync(challenge["message"].as_str().unwrap().as_bytes()).unwrap();
+    let signature = wallet
+        .sign_message_sync(challenge["message"].as_str().unwrap().as_bytes())
+        .unwrap();
     let proof = json!({
         "address": wallet.address(), "nonce": challenge["nonce"],
         "signature": hex::encode_prefixed(signature.as_bytes()),
     });
-    two.as_user(token, "POST", "/eth/link/verify", Some(proof)).await.expect(200);
+    two.as_user(token, "POST", "/eth/link/verify", Some(proof))
+        .await
+        .expect(200);
 
     // Decision 22: administrators see the sessions of all instances, with the exact reason and without tokens.
-    let failed = one.request("POST", "/auth/request", &[], Some(json!({}))).await.expect(200);
+    let failed = one
+        .request("POST", "/auth/request", &[], Some(json!({})))
+        .await
+        .expect(200);
     let path = format!("/auth/callback?session={}", failed["session_id"].as_str().unwrap());
     two.raw("POST", &path, &[], Some("nonsense")).await.expect(400);
     let listed = two.admin("GET", "/sessions", None).await;
-    assert!(!listed.body.contains("token") && !listed.body.contains("ey"), "{}", listed.body);
+    assert!(
+        !listed.body.contains("token") && !listed.body.contains("ey"),
+        "{}",
+        listed.body
+    );
     let listed = listed.expect(200);
     assert_eq!(listed["total"], 2, "{listed}");
     // By handles that poll nothing (HD34), the same on both.
     assert!(!listed.to_string().contains(session), "{listed}");
     let of = |completed: bool| {
-        listed["sessions"].as_array().unwrap().iter().find(|s| s["completed"] == completed).cloned().unwrap()
+        listed["sessions"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|s| s["completed"] == completed)
+            .cloned()
+            .unwrap()
     };
     let done = of(true);
-    assert_eq!((&done["completed"], &done["did"]), (&json!(true), &json!("did:example:alice")), "{done}");
+    assert_eq!(
+        (&done["completed"], &done["did"]),
+        (&json!(true), &json!("did:example:alice")),
+        "{done}"
+    );
     let refused = of(false);
     assert_eq!(
         (&refused["completed"], &refused["failed"], &refused["reason"]),
@@ -110,12 +150,18 @@ async fn hd24_two_instances_are_one_gateway() {
         }
     }
     assert!(allowed < PER_MINUTE, "{allowed} and the logins above");
-    one.request("POST", "/auth/request", &[], Some(json!({}))).await.expect(429);
-    two.request("POST", "/auth/request", &[], Some(json!({}))).await.expect(429);
+    one.request("POST", "/auth/request", &[], Some(json!({})))
+        .await
+        .expect(429);
+    two.request("POST", "/auth/request", &[], Some(json!({})))
+        .await
+        .expect(429);
 
     // Without the cache logins are 503, the limit is counted here, and everything else goes on.
     redis.stop();
-    two.request("POST", "/auth/request", &[], Some(json!({}))).await.expect(503);
+    two.request("POST", "/auth/request", &[], Some(json!({})))
+        .await
+        .expect(503);
     let called = two.rpc(token, "eth_chainId", json!([])).await;
     assert_eq!(called.status, 200, "{}", called.body);
     two.admin("GET", "/sessions", None).await.expect(503);

@@ -12,7 +12,10 @@ const OPEN_QUERIES: [&str; 2] = ["/oauth/authorize", "/oauth/token"];
 const OPEN_BODIES: [&str; 2] = ["/oauth/token", "/api/v1/introspect"];
 
 /// Without a directory these are not there, whatever is sent.
-const ABSENT: [&str; 2] = ["/api/v1/auth/directory/callback", "/api/v1/auth/directory/service-principal"];
+const ABSENT: [&str; 2] = [
+    "/api/v1/auth/directory/callback",
+    "/api/v1/auth/directory/service-principal",
+];
 
 /// An operation, with what it takes.
 struct Route {
@@ -47,7 +50,12 @@ fn routes(w: &World, described: &Value) -> Vec<Route> {
                 _ => "",
             };
             let body = operation.get("requestBody").cloned();
-            routes.push(Route { method: method.to_uppercase(), path: path.clone(), concrete, body });
+            routes.push(Route {
+                method: method.to_uppercase(),
+                path: path.clone(),
+                concrete,
+                body,
+            });
         }
     }
     routes
@@ -61,7 +69,11 @@ async fn ask(w: &World, route: &Route, query: &str, body: Option<Value>) -> Answ
         false => ("authorization", bearer.as_str()),
     };
     let separator = if route.concrete.contains('?') { '&' } else { '?' };
-    let path = if query.is_empty() { route.concrete.clone() } else { format!("{}{separator}{query}", route.concrete) };
+    let path = if query.is_empty() {
+        route.concrete.clone()
+    } else {
+        format!("{}{separator}{query}", route.concrete)
+    };
     w.gw.request(&route.method, &path, &[header], body).await
 }
 
@@ -74,9 +86,15 @@ async fn hd33_every_route_refuses_what_it_does_not_know() {
     for route in routes(&w, &described) {
         let mut judge = |what: &str, name: &str, answer: Answer| {
             let named = serde_json::from_str::<Value>(&answer.body).ok();
-            let text = named.as_ref().and_then(|body| body["error"].as_str()).unwrap_or_default();
+            let text = named
+                .as_ref()
+                .and_then(|body| body["error"].as_str())
+                .unwrap_or_default();
             if answer.status != 400 || !text.contains(&format!("unknown {what} `{name}`")) {
-                wrong.push(format!("{} {} ({what}): {} {}", route.method, route.path, answer.status, answer.body));
+                wrong.push(format!(
+                    "{} {} ({what}): {} {}",
+                    route.method, route.path, answer.status, answer.body
+                ));
             }
         };
         if !OPEN_QUERIES.contains(&route.path.as_str()) {
@@ -88,7 +106,11 @@ async fn hd33_every_route_refuses_what_it_does_not_know() {
         }
         let takes_any = OPEN_BODIES.contains(&route.path.as_str()) || ABSENT.contains(&route.path.as_str());
         if route.body.is_some() && !takes_any {
-            judge("member", "unexpected", ask(&w, &route, "", Some(json!({"unexpected": 1}))).await);
+            judge(
+                "member",
+                "unexpected",
+                ask(&w, &route, "", Some(json!({"unexpected": 1}))).await,
+            );
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -107,7 +129,13 @@ async fn hd33_a_misspelt_member_widens_no_right() {
     let event = |rule: Value| json!({"event_rules": [{"topic0": topic0, "param_rules": [rule]}]});
     let before = w.gw.admin("GET", &grants, None).await.expect(200);
     for (method, path, body, member, meant) in [
-        ("POST", &grants, json!({"group_id": w.analysts, "function": []}), "function", "functions"),
+        (
+            "POST",
+            &grants,
+            json!({"group_id": w.analysts, "function": []}),
+            "function",
+            "functions",
+        ),
         ("PUT", &grant, json!({"event_rule": []}), "event_rule", "event_rules"),
         (
             "PUT",
@@ -116,13 +144,55 @@ async fn hd33_a_misspelt_member_widens_no_right() {
             "param_rule",
             "param_rules",
         ),
-        ("PUT", &grant, param(json!({"index": 0, "must_be": "self", "mustbe": 1})), "mustbe", "must_be"),
-        ("PUT", &grant, param(json!({"index": 0, "must_be": {"op": "org", "values": []}})), "values", "value"),
-        ("PUT", &grant, event(json!({"index": 0, "must_be": "self", "indx": 1})), "indx", "index"),
-        ("PUT", &grant, json!({"event_rules": [{"topic0": topic0, "topic": 1}]}), "topic", "topic0"),
-        ("PUT", &grant, json!({"event_rules": {"wildcards": true}}), "wildcards", "wildcard"),
-        ("PUT", &grant, json!({"event_rules": {"rules": [{"topic0": topic0, "topic1": 1}]}}), "topic1", "topic0"),
-        ("PUT", &access, json!({"allowed_method": ["eth_call"]}), "allowed_method", "allowed_methods"),
+        (
+            "PUT",
+            &grant,
+            param(json!({"index": 0, "must_be": "self", "mustbe": 1})),
+            "mustbe",
+            "must_be",
+        ),
+        (
+            "PUT",
+            &grant,
+            param(json!({"index": 0, "must_be": {"op": "org", "values": []}})),
+            "values",
+            "value",
+        ),
+        (
+            "PUT",
+            &grant,
+            event(json!({"index": 0, "must_be": "self", "indx": 1})),
+            "indx",
+            "index",
+        ),
+        (
+            "PUT",
+            &grant,
+            json!({"event_rules": [{"topic0": topic0, "topic": 1}]}),
+            "topic",
+            "topic0",
+        ),
+        (
+            "PUT",
+            &grant,
+            json!({"event_rules": {"wildcards": true}}),
+            "wildcards",
+            "wildcard",
+        ),
+        (
+            "PUT",
+            &grant,
+            json!({"event_rules": {"rules": [{"topic0": topic0, "topic1": 1}]}}),
+            "topic1",
+            "topic0",
+        ),
+        (
+            "PUT",
+            &access,
+            json!({"allowed_method": ["eth_call"]}),
+            "allowed_method",
+            "allowed_methods",
+        ),
         (
             "POST",
             &moves,
@@ -140,12 +210,21 @@ async fn hd33_a_misspelt_member_widens_no_right() {
     ] {
         let said = w.gw.admin(method, path, Some(body.clone())).await.expect(400);
         let text = said["error"].as_str().unwrap();
-        assert!(text.ends_with(&format!("unknown member `{member}`: did you mean `{meant}`?")), "{body}: {text}");
+        assert!(
+            text.ends_with(&format!("unknown member `{member}`: did you mean `{meant}`?")),
+            "{body}: {text}"
+        );
     }
-    assert_eq!(w.gw.admin("GET", &grants, None).await.expect(200), before, "nothing was changed");
+    assert_eq!(
+        w.gw.admin("GET", &grants, None).await.expect(200),
+        before,
+        "nothing was changed"
+    );
     // Old clients send these.
     let made = json!({"name": "old", "slug": "old", "parent_id": null});
-    w.gw.admin("POST", &format!("/orgs/{}/groups", w.meridian), Some(made)).await.expect(201);
+    w.gw.admin("POST", &format!("/orgs/{}/groups", w.meridian), Some(made))
+        .await
+        .expect(201);
 }
 
 /// RTO1: a Go client writes an empty list as null.
@@ -155,16 +234,34 @@ async fn rto1_null_is_the_empty_list_in_every_body() {
     let described = w.gw.request("GET", "/openapi.json", &[], None).await.expect(200);
     let mut asked = 0;
     for route in routes(&w, &described) {
-        let schema = route.body.iter().find_map(|body| body.pointer("/content/application~1json/schema/$ref"));
-        let Some(name) = schema.and_then(Value::as_str).and_then(|path| path.strip_prefix('#')) else { continue };
-        for (member, kind) in described.pointer(name).unwrap()["properties"].as_object().into_iter().flatten() {
-            if kind["type"] != "array" && !kind["type"].as_array().is_some_and(|kinds| kinds.contains(&json!("array")))
+        let schema = route
+            .body
+            .iter()
+            .find_map(|body| body.pointer("/content/application~1json/schema/$ref"));
+        let Some(name) = schema.and_then(Value::as_str).and_then(|path| path.strip_prefix('#')) else {
+            continue;
+        };
+        for (member, kind) in described.pointer(name).unwrap()["properties"]
+            .as_object()
+            .into_iter()
+            .flatten()
+        {
+            if kind["type"] != "array"
+                && !kind["type"]
+                    .as_array()
+                    .is_some_and(|kinds| kinds.contains(&json!("array")))
             {
                 continue;
             }
             asked += 1;
             let said = ask(&w, &route, "", Some(json!({member: null}))).await;
-            assert!(!said.body.contains("invalid type"), "{} {} `{member}`: {}", route.method, route.path, said.body);
+            assert!(
+                !said.body.contains("invalid type"),
+                "{} {} `{member}`: {}",
+                route.method,
+                route.path,
+                said.body
+            );
         }
     }
     assert!(asked > 10, "the description names lists: {asked}");
@@ -173,9 +270,19 @@ async fn rto1_null_is_the_empty_list_in_every_body() {
     let access = format!("/orgs/{}/groups/{}/access", w.meridian, w.analysts);
     let body = json!({"allowed_methods": ["eth_call"], "claims": null, "denied_methods": null});
     let set = w.gw.admin("PUT", &access, Some(body)).await.expect(200);
-    assert_eq!((&set["allowed_methods"], &set["claims"]), (&json!(["eth_call"]), &json!([])));
+    assert_eq!(
+        (&set["allowed_methods"], &set["claims"]),
+        (&json!(["eth_call"]), &json!([]))
+    );
     // Where null says something of its own, it goes on to.
     let grant = format!("/orgs/{}/contracts/{}/grants/{}", w.meridian, w.erc20, w.analysts);
-    let all = w.gw.admin("PUT", &grant, Some(json!({"functions": null, "event_rules": null}))).await.expect(200);
-    assert_eq!((&all["functions"], &all["event_rules"]), (&Value::Null, &Value::Null), "F1: every function");
+    let all =
+        w.gw.admin("PUT", &grant, Some(json!({"functions": null, "event_rules": null})))
+            .await
+            .expect(200);
+    assert_eq!(
+        (&all["functions"], &all["event_rules"]),
+        (&Value::Null, &Value::Null),
+        "F1: every function"
+    );
 }

@@ -7,7 +7,12 @@ use crate::{
 use alloy_primitives::{Bytes, U256};
 use serde_json::{Value, json};
 
-const EVERYTHING: [&str; 4] = ["eth_call", "eth_sendRawTransaction", "eth_getBalance", "eth_estimateGas"];
+const EVERYTHING: [&str; 4] = [
+    "eth_call",
+    "eth_sendRawTransaction",
+    "eth_getBalance",
+    "eth_estimateGas",
+];
 
 /// The other bank: an administrator of its own, and a group for whoever it takes in.
 struct Rival<'w> {
@@ -20,24 +25,40 @@ impl<'w> Rival<'w> {
     async fn of(w: &'w World) -> Self {
         let admins = group(&w.gw, &w.volta, "bosses", true, json!(EVERYTHING), json!([])).await;
         let body = json!({"did": "did:test:boss", "group_id": admins});
-        w.gw.admin("POST", &format!("/orgs/{}/memberships/by-did", w.volta), Some(body)).await.expect(201);
+        w.gw.admin("POST", &format!("/orgs/{}/memberships/by-did", w.volta), Some(body))
+            .await
+            .expect(201);
         let group = group(&w.gw, &w.volta, "takers", false, json!(EVERYTHING), json!(["deploy"])).await;
-        Self { w, token: w.gw.login("did:test:boss").await, group }
+        Self {
+            w,
+            token: w.gw.login("did:test:boss").await,
+            group,
+        }
     }
 
     async fn asks(&self, method: &str, path: &str, body: Option<Value>) -> Answer {
-        self.w.gw.as_user(&self.token, method, &format!("/api/v1/admin{path}"), body).await
+        self.w
+            .gw
+            .as_user(&self.token, method, &format!("/api/v1/admin{path}"), body)
+            .await
     }
 
     /// Puts a DID into the group, as nobody but the rival wants it.
     async fn takes(&self, did: &str) -> Value {
         let body = json!({"did": did, "group_id": self.group});
-        self.asks("POST", &format!("/orgs/{}/memberships/by-did", self.w.volta), Some(body)).await.expect(201)
+        self.asks(
+            "POST",
+            &format!("/orgs/{}/memberships/by-did", self.w.volta),
+            Some(body),
+        )
+        .await
+        .expect(201)
     }
 }
 
 async fn meridian_asks(w: &World, method: &str, path: &str, body: Option<Value>) -> Answer {
-    w.gw.as_user(&w.admin.token, method, &format!("/api/v1/admin{path}"), body).await
+    w.gw.as_user(&w.admin.token, method, &format!("/api/v1/admin{path}"), body)
+        .await
 }
 
 async fn me(gw: &Gateway, token: &str, method: &str, path: &str) -> Answer {
@@ -45,7 +66,11 @@ async fn me(gw: &Gateway, token: &str, method: &str, path: &str) -> Answer {
 }
 
 fn ids(rows: &Value) -> Vec<&str> {
-    rows.as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap()).collect()
+    rows.as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["id"].as_str().unwrap())
+        .collect()
 }
 
 /// RT11 (HD32): a membership made by DID reads and overwrites no note of another organization, lists no session, link or
@@ -62,32 +87,75 @@ async fn rt11_an_invitation_opens_nothing_of_a_person_who_belongs_elsewhere() {
     rival.takes(w.ops.did).await;
 
     let seen = rival.asks("GET", &ops, None).await;
-    assert!(!seen.body.contains("CANARY"), "another organization's note: {}", seen.body);
+    assert!(
+        !seen.body.contains("CANARY"),
+        "another organization's note: {}",
+        seen.body
+    );
     let listed = rival.asks("GET", &format!("/users?org_id={}", w.volta), None).await;
     assert!(!listed.body.contains("CANARY"), "{}", listed.body);
-    let searched = rival.asks("GET", &format!("/users?search={:#x}", w.ops.address()), None).await;
-    assert!(!searched.body.contains(w.ops.did), "found by a wallet: {}", searched.body);
-    rival.asks("PUT", &ops, Some(json!({"note": "mine", "metadata": {}}))).await.expect(200);
+    let searched = rival
+        .asks("GET", &format!("/users?search={:#x}", w.ops.address()), None)
+        .await;
+    assert!(
+        !searched.body.contains(w.ops.did),
+        "found by a wallet: {}",
+        searched.body
+    );
+    rival
+        .asks("PUT", &ops, Some(json!({"note": "mine", "metadata": {}})))
+        .await
+        .expect(200);
     let kept = meridian_asks(&w, "GET", &ops, None).await.expect(200);
-    assert_eq!((&kept["note"], &kept["metadata"]["file"]), (&json!("CANARY-NOTE"), &json!("CANARY-FILE")));
-    for path in ["/sessions", "/linked-addresses", "/rpc-urls", "/effective-permissions?org=volta"] {
+    assert_eq!(
+        (&kept["note"], &kept["metadata"]["file"]),
+        (&json!("CANARY-NOTE"), &json!("CANARY-FILE"))
+    );
+    for path in [
+        "/sessions",
+        "/linked-addresses",
+        "/rpc-urls",
+        "/effective-permissions?org=volta",
+    ] {
         let asked = rival.asks("GET", &format!("{ops}{path}"), None).await;
         assert_eq!(asked.status, 403, "{path}: {}", asked.body);
     }
     assert_eq!(logins().await, before, "logins of the other bank's clients");
 
     // One organization still: a payment needs no name.
-    w.gw.send(&w.ops.token, &w.ops.key, Some(w.analyst.address()), U256::from(1), Bytes::new()).await;
+    w.gw.send(
+        &w.ops.token,
+        &w.ops.key,
+        Some(w.analyst.address()),
+        U256::from(1),
+        Bytes::new(),
+    )
+    .await;
     let mine = me(&w.gw, &w.ops.token, "GET", "/orgs").await.expect(200);
     assert_eq!(ids(&mine["organizations"]), [w.meridian.as_str()]);
     // And the own bank's ban is nobody's to stop.
-    meridian_asks(&w, "PUT", &ops, Some(json!({"banned": true}))).await.expect(200);
+    meridian_asks(&w, "PUT", &ops, Some(json!({"banned": true})))
+        .await
+        .expect(200);
     let call = json!([{"to": w.erc20, "data": "0x18160ddd"}, "latest"]);
-    assert_eq!(w.gw.rpc(&w.ops.token, "eth_call", call).await.status, 404, "banned in the one organization");
+    assert_eq!(
+        w.gw.rpc(&w.ops.token, "eth_call", call).await.status,
+        404,
+        "banned in the one organization"
+    );
     let shown = meridian_asks(&w, "GET", &ops, None).await.expect(200);
     assert_eq!(shown["banned"], json!(true));
-    meridian_asks(&w, "PUT", &ops, Some(json!({"banned": false}))).await.expect(200);
-    w.gw.send(&w.ops.token, &w.ops.key, Some(w.analyst.address()), U256::from(1), Bytes::new()).await;
+    meridian_asks(&w, "PUT", &ops, Some(json!({"banned": false})))
+        .await
+        .expect(200);
+    w.gw.send(
+        &w.ops.token,
+        &w.ops.key,
+        Some(w.analyst.address()),
+        U256::from(1),
+        Bytes::new(),
+    )
+    .await;
 }
 
 /// RT11 (HD32): a membership that ended gives its organization's administrators nothing over the person.
@@ -95,11 +163,15 @@ async fn rt11_an_invitation_opens_nothing_of_a_person_who_belongs_elsewhere() {
 async fn rt11_an_ended_membership_is_no_scope() {
     let w = World::start(Engine::Sqlite).await;
     let user = format!("/users/{}", w.analyst.user_id);
-    meridian_asks(&w, "GET", &format!("{user}/sessions"), None).await.expect(200);
+    meridian_asks(&w, "GET", &format!("{user}/sessions"), None)
+        .await
+        .expect(200);
     let ended = "UPDATE memberships SET expires_at = 1 \
                  WHERE user_id = (SELECT id FROM users WHERE external_id = 'did:test:analyst')";
     assert_eq!(w.gw.in_database(ended), 1);
-    let asked = w.gw.as_user(&w.admin.token, "GET", &format!("/api/v1/admin{user}/sessions"), None).await;
+    let asked =
+        w.gw.as_user(&w.admin.token, "GET", &format!("/api/v1/admin{user}/sessions"), None)
+            .await;
     assert_eq!(asked.status, 403, "{}", asked.body);
 }
 
@@ -112,14 +184,21 @@ async fn rt24_no_answer_tells_whether_a_did_banks_elsewhere() {
     let mut told: Vec<(String, Vec<(u16, String)>)> = Vec::new();
     for did in ["did:test:nobody-yet", w.outsider.did, w.analyst.did] {
         let made = rival.takes(did).await;
-        let (user, membership) = (made["user_id"].as_str().unwrap(), made["membership"]["id"].as_str().unwrap());
+        let (user, membership) = (
+            made["user_id"].as_str().unwrap(),
+            made["membership"]["id"].as_str().unwrap(),
+        );
         let path = format!("/users/{user}");
         let mut answers = vec![(201, made.to_string())];
         for (method, path, body) in [
             ("GET", path.clone(), None),
             ("PUT", path.clone(), Some(json!({"kyc": true}))),
             ("GET", path.clone(), None),
-            ("PUT", path.clone(), Some(json!({"kyc": false, "banned": true, "note": "n"}))),
+            (
+                "PUT",
+                path.clone(),
+                Some(json!({"kyc": false, "banned": true, "note": "n"})),
+            ),
             ("GET", path.clone(), None),
             ("PUT", path.clone(), Some(json!({"banned": false}))),
             ("GET", format!("{path}/memberships"), None),
@@ -128,7 +207,11 @@ async fn rt24_no_answer_tells_whether_a_did_banks_elsewhere() {
             ("GET", format!("{path}/effective-permissions?org=volta"), None),
             ("DELETE", format!("{path}/sessions"), None),
             ("GET", format!("/users?group_id={}", rival.group), None),
-            ("POST", format!("{path}/memberships"), Some(json!({"group_id": rival.group}))),
+            (
+                "POST",
+                format!("{path}/memberships"),
+                Some(json!({"group_id": rival.group})),
+            ),
             ("DELETE", path.clone(), None),
             ("GET", path.clone(), None),
         ] {
@@ -137,7 +220,10 @@ async fn rt24_no_answer_tells_whether_a_did_banks_elsewhere() {
         }
         // Nothing but the names themselves and the moments differs.
         for (_, text) in &mut answers {
-            *text = text.replace(user, "USER").replace(membership, "MEMBERSHIP").replace(did, "DID");
+            *text = text
+                .replace(user, "USER")
+                .replace(membership, "MEMBERSHIP")
+                .replace(did, "DID");
             *text = without_moments(text);
         }
         told.push((did.to_owned(), answers));
@@ -175,11 +261,23 @@ async fn rt24_a_ban_or_kyc_mark_of_one_organization_binds_there_only() {
     // Before her bank enrols her.
     let made = rival.takes(did).await;
     let path = format!("/users/{}", made["user_id"].as_str().unwrap());
-    rival.asks("PUT", &path, Some(json!({"banned": true}))).await.expect(200);
+    rival
+        .asks("PUT", &path, Some(json!({"banned": true})))
+        .await
+        .expect(200);
     let body = json!({"did": did, "group_id": w.analysts});
-    meridian_asks(&w, "POST", &format!("/orgs/{}/memberships/by-did", w.meridian), Some(body)).await.expect(201);
+    meridian_asks(
+        &w,
+        "POST",
+        &format!("/orgs/{}/memberships/by-did", w.meridian),
+        Some(body),
+    )
+    .await
+    .expect(201);
     // Verified by her bank: enough there.
-    meridian_asks(&w, "PUT", &path, Some(json!({"kyc": true}))).await.expect(200);
+    meridian_asks(&w, "PUT", &path, Some(json!({"kyc": true})))
+        .await
+        .expect(200);
     let token = w.gw.login(did).await;
     let block = w.gw.rpc(&token, "eth_getBlockByNumber", json!(["latest", false])).await;
     assert_eq!(block.status, 200, "she works at her bank: {}", block.body);
@@ -187,15 +285,30 @@ async fn rt24_a_ban_or_kyc_mark_of_one_organization_binds_there_only() {
     // The rival's organization is shut to her, the name of it gives nothing.
     let (path, bearer) = (format!("/rpc/{}", w.volta), format!("Bearer {token}"));
     let asked = json!({"jsonrpc": "2.0", "id": 1, "method": "eth_getBalance", "params": code});
-    let at_rival = w.gw.request("POST", &path, &[("authorization", &bearer)], Some(asked)).await;
+    let at_rival =
+        w.gw.request("POST", &path, &[("authorization", &bearer)], Some(asked))
+            .await;
     assert_eq!(at_rival.status, 404);
     // A KYC mark of the rival is none at the bank.
     rival.takes(w.unverified.did).await;
     let unverified = format!("/users/{}", w.unverified.user_id);
-    rival.asks("PUT", &unverified, Some(json!({"kyc": true}))).await.expect(200);
-    let read = w.gw.rpc(&w.unverified.token, "eth_getBalance", json!([w.unverified.address(), "latest"])).await;
-    let (_, raw) = w.gw.sign(&w.unverified.key, Some(w.ops.address()), U256::from(1), Bytes::new()).await;
-    let sent = w.gw.rpc(&w.unverified.token, "eth_sendRawTransaction", json!([raw])).await;
+    rival
+        .asks("PUT", &unverified, Some(json!({"kyc": true})))
+        .await
+        .expect(200);
+    let read =
+        w.gw.rpc(
+            &w.unverified.token,
+            "eth_getBalance",
+            json!([w.unverified.address(), "latest"]),
+        )
+        .await;
+    let (_, raw) =
+        w.gw.sign(&w.unverified.key, Some(w.ops.address()), U256::from(1), Bytes::new())
+            .await;
+    let sent =
+        w.gw.rpc(&w.unverified.token, "eth_sendRawTransaction", json!([raw]))
+            .await;
     assert_eq!(sent.status, 404, "{} {}", read.body, sent.body);
 }
 
@@ -205,7 +318,9 @@ async fn rt24_an_invitation_claims_no_contract() {
     let w = World::start(Engine::Sqlite).await;
     let rival = Rival::of(&w).await;
     // Past the gateway, by a wallet of Meridian's.
-    let raw = w.gw.sign(&w.ops.key, None, U256::ZERO, crate::harness::init_code("Probe", &[])).await;
+    let raw =
+        w.gw.sign(&w.ops.key, None, U256::ZERO, crate::harness::init_code("Probe", &[]))
+            .await;
     w.gw.node("eth_sendRawTransaction", json!([raw.1])).await;
     w.gw.mined(&w.ops.token, raw.0).await;
     let receipt = w.gw.node("eth_getTransactionReceipt", json!([raw.0])).await;
@@ -215,7 +330,9 @@ async fn rt24_an_invitation_claims_no_contract() {
     rival.asks("POST", &claim, Some(body.clone())).await.expect(400);
     // Not after they came either: it was made before. (The node's clock runs a little ahead.)
     tokio::time::sleep(std::time::Duration::from_secs(4)).await;
-    me(&w.gw, &w.ops.token, "POST", &format!("/orgs/{}/accept", w.volta)).await.expect(200);
+    me(&w.gw, &w.ops.token, "POST", &format!("/orgs/{}/accept", w.volta))
+        .await
+        .expect(200);
     rival.asks("POST", &claim, Some(body.clone())).await.expect(400);
     let own = format!("/orgs/{}/contracts/claim", w.meridian);
     meridian_asks(&w, "POST", &own, Some(body)).await.expect(201);
@@ -231,41 +348,80 @@ async fn hd32_an_invitation_is_accepted_by_the_persons_own_act() {
         "params": [w.ops.address(), "latest"]});
     let invitations = async |token: &str| {
         let found = me(&w.gw, token, "GET", "/invitations").await.expect(200);
-        ids(&found["invitations"]).into_iter().map(str::to_owned).collect::<Vec<_>>()
+        ids(&found["invitations"])
+            .into_iter()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
     };
-    for (persona, way) in [(&w.ops, "route"), (&w.analyst, "name"), (&w.unverified, "super"), (&w.admin, "decline")] {
+    for (persona, way) in [
+        (&w.ops, "route"),
+        (&w.analyst, "name"),
+        (&w.unverified, "super"),
+        (&w.admin, "decline"),
+    ] {
         assert!(invitations(&persona.token).await.is_empty(), "{way}");
         let made = rival.takes(persona.did).await;
         assert_eq!(made["membership"]["status"], json!("pending"), "{way}");
-        assert_eq!(invitations(&persona.token).await, std::slice::from_ref(&w.volta), "{way}");
+        assert_eq!(
+            invitations(&persona.token).await,
+            std::slice::from_ref(&w.volta),
+            "{way}"
+        );
         let user = format!("/users/{}", persona.user_id);
-        rival.asks("GET", &format!("{user}/linked-addresses"), None).await.expect(403);
+        rival
+            .asks("GET", &format!("{user}/linked-addresses"), None)
+            .await
+            .expect(403);
         let membership = made["membership"]["id"].as_str().unwrap();
         match way {
-            "route" => drop(me(&w.gw, &persona.token, "POST", &format!("/orgs/{}/accept", w.volta)).await.expect(200)),
+            "route" => drop(
+                me(&w.gw, &persona.token, "POST", &format!("/orgs/{}/accept", w.volta))
+                    .await
+                    .expect(200),
+            ),
             "name" => {
                 let bearer = format!("Bearer {}", persona.token);
                 let headers = [("authorization", bearer.as_str()), ("x-org-id", w.volta.as_str())];
-                w.gw.request("POST", "/rpc", &headers, Some(balance.clone())).await.expect(200);
+                w.gw.request("POST", "/rpc", &headers, Some(balance.clone()))
+                    .await
+                    .expect(200);
             }
             "super" => {
                 let confirm = format!("{user}/memberships/{membership}/confirm");
                 rival.asks("POST", &confirm, None).await.expect(403);
                 w.gw.admin("POST", &confirm, None).await.expect(200);
             }
-            _ => drop(me(&w.gw, &persona.token, "DELETE", &format!("/orgs/{}", w.volta)).await.expect(200)),
+            _ => drop(
+                me(&w.gw, &persona.token, "DELETE", &format!("/orgs/{}", w.volta))
+                    .await
+                    .expect(200),
+            ),
         }
         assert!(invitations(&persona.token).await.is_empty(), "{way}");
         let listed = rival.asks("GET", &format!("{user}/linked-addresses"), None).await;
-        assert_eq!(listed.status, if way == "decline" { 403 } else { 200 }, "{way}: {}", listed.body);
+        assert_eq!(
+            listed.status,
+            if way == "decline" { 403 } else { 200 },
+            "{way}: {}",
+            listed.body
+        );
         if way != "decline" {
-            let shown = rival.asks("GET", &format!("{user}/memberships"), None).await.expect(200);
+            let shown = rival
+                .asks("GET", &format!("{user}/memberships"), None)
+                .await
+                .expect(200);
             assert_eq!(shown[0]["membership"]["status"], json!("active"), "{way}");
         }
         // Who was not asked, or has left, accepts nothing.
-        me(&w.gw, &persona.token, "POST", &format!("/orgs/{}/accept", w.volta)).await.expect(404);
+        me(&w.gw, &persona.token, "POST", &format!("/orgs/{}/accept", w.volta))
+            .await
+            .expect(404);
     }
-    let entries = w.gw.admin("GET", "/audit-logs?limit=100", None).await.expect(200).to_string();
+    let entries =
+        w.gw.admin("GET", "/audit-logs?limit=100", None)
+            .await
+            .expect(200)
+            .to_string();
     assert!(entries.contains("pending"), "the acceptance is audited: {entries}");
 }
 
@@ -274,12 +430,22 @@ async fn hd32_an_invitation_is_accepted_by_the_persons_own_act() {
 async fn hd32_who_belongs_to_nobody_else_is_taken_in_at_once() {
     let w = World::start(Engine::Sqlite).await;
     let rival = Rival::of(&w).await;
-    w.gw.admin("PUT", &format!("/users/{}", w.outsider.user_id), Some(json!({"kyc": true}))).await.expect(200);
+    w.gw.admin(
+        "PUT",
+        &format!("/users/{}", w.outsider.user_id),
+        Some(json!({"kyc": true})),
+    )
+    .await
+    .expect(200);
     rival.takes(w.outsider.did).await;
     let links = format!("/users/{}/linked-addresses", w.outsider.user_id);
     rival.asks("GET", &links, None).await.expect(403);
     let own = json!([w.outsider.address(), "latest"]);
-    assert_eq!(w.gw.rpc(&w.outsider.token, "eth_getBalance", own).await.status, 200, "at once");
+    assert_eq!(
+        w.gw.rpc(&w.outsider.token, "eth_getBalance", own).await.status,
+        200,
+        "at once"
+    );
     w.gw.login(w.outsider.did).await;
     rival.asks("GET", &links, None).await.expect(200);
 }
@@ -289,9 +455,20 @@ async fn hd32_who_belongs_to_nobody_else_is_taken_in_at_once() {
 async fn rt17_by_address_answers_alike_for_foreign_and_unknown() {
     let w = World::start(Engine::Sqlite).await;
     let rival = Rival::of(&w).await;
-    let foreign = rival.asks("GET", &format!("/contracts/by-address/{}", w.erc20), None).await;
-    let unknown = rival.asks("GET", "/contracts/by-address/0x00000000000000000000000000000000000000aa", None).await;
-    assert_eq!((foreign.status, without_moments(&foreign.body)), (unknown.status, without_moments(&unknown.body)));
+    let foreign = rival
+        .asks("GET", &format!("/contracts/by-address/{}", w.erc20), None)
+        .await;
+    let unknown = rival
+        .asks(
+            "GET",
+            "/contracts/by-address/0x00000000000000000000000000000000000000aa",
+            None,
+        )
+        .await;
+    assert_eq!(
+        (foreign.status, without_moments(&foreign.body)),
+        (unknown.status, without_moments(&unknown.body))
+    );
     assert_eq!(foreign.status, 404);
 }
 
@@ -314,5 +491,7 @@ async fn rt26_no_rule_tells_whether_an_address_is_a_members_wallet() {
         (of_wallet.status, without_moments(&of_wallet.body)),
         (of_stranger.status, without_moments(&of_stranger.body))
     );
-    meridian_asks(&w, "POST", &grants, Some(rule(&format!("{:#x}", w.erc20)))).await.expect(201);
+    meridian_asks(&w, "POST", &grants, Some(rule(&format!("{:#x}", w.erc20))))
+        .await
+        .expect(201);
 }

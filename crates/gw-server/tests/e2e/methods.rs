@@ -19,16 +19,35 @@ use std::{
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const TASKS: [&str; 2] = ["read", "write"];
-const METADATA: [&str; 6] =
-    ["eth_blockNumber", "eth_chainId", "eth_gasPrice", "net_version", "net_listening", "web3_clientVersion"];
+const METADATA: [&str; 6] = [
+    "eth_blockNumber",
+    "eth_chainId",
+    "eth_gasPrice",
+    "net_version",
+    "net_listening",
+    "web3_clientVersion",
+];
 
 /// The rows of the table: the tool, and per task its methods; `None` where the tool has no such task.
 fn table() -> Vec<(String, [Option<BTreeSet<String>>; 2])> {
     let text = std::fs::read_to_string(format!("{ROOT}/docs/clients.md")).unwrap();
-    let rows = text.lines().skip_while(|line| !line.starts_with("| Tool | Reading | Sending and deploying |"));
-    let cells = |line: &str| line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
+    let rows = text
+        .lines()
+        .skip_while(|line| !line.starts_with("| Tool | Reading | Sending and deploying |"));
+    let cells = |line: &str| {
+        line.trim_matches('|')
+            .split('|')
+            .map(|cell| cell.trim().to_owned())
+            .collect::<Vec<_>>()
+    };
     let methods = |cell: &String| {
-        (cell != "–").then(|| cell.split('`').skip(1).step_by(2).map(str::to_owned).collect::<BTreeSet<_>>())
+        (cell != "–").then(|| {
+            cell.split('`')
+                .skip(1)
+                .step_by(2)
+                .map(str::to_owned)
+                .collect::<BTreeSet<_>>()
+        })
     };
     let row = |line: &str| {
         let cells = cells(line);
@@ -43,15 +62,28 @@ fn command(tool: &str, task: &str) -> Command {
     let words: Vec<String> = match tool {
         "ethers" | "viem" => ["node", "methods.mjs", tool, task].map(str::to_owned).into(),
         "cast" | "forge create" | "forge script" => ["bash", "methods.sh", tool, task].map(str::to_owned).into(),
-        "web3.py" => [&format!("{ROOT}/target/venv/bin/python"), "methods.py", task].map(str::to_owned).into(),
-        "Hardhat" => ["./hardhat", "--config", "client.config.js", "run", "--no-compile", "methods.mjs"]
+        "web3.py" => [&format!("{ROOT}/target/venv/bin/python"), "methods.py", task]
             .map(str::to_owned)
             .into(),
+        "Hardhat" => [
+            "./hardhat",
+            "--config",
+            "client.config.js",
+            "run",
+            "--no-compile",
+            "methods.mjs",
+        ]
+        .map(str::to_owned)
+        .into(),
         "MetaMask" => ["node", "metamask.mjs"].map(str::to_owned).into(),
         other => panic!("the test knows no tool `{other}`"),
     };
     let mut command = Command::new(&words[0]);
-    command.args(&words[1..]).current_dir(if tool == "Hardhat" { format!("{ROOT}/tests/nodes") } else { clients });
+    command.args(&words[1..]).current_dir(if tool == "Hardhat" {
+        format!("{ROOT}/tests/nodes")
+    } else {
+        clients
+    });
     command.env("GW_TASK", task);
     command
 }
@@ -75,25 +107,55 @@ impl Tool {
     async fn new(w: &Arc<World>, number: u8, name: &str) -> Self {
         let did = format!("did:test:tool{number}");
         let key = PrivateKeySigner::from_bytes(&[number + 1; 32].into()).unwrap();
-        w.gw.node("anvil_setBalance", json!([key.address(), "0xde0b6b3a7640000"])).await;
-        let group = group(&w.gw, &w.meridian, &format!("tool-{number}"), false, json!([]), json!(["deploy"])).await;
+        w.gw.node("anvil_setBalance", json!([key.address(), "0xde0b6b3a7640000"]))
+            .await;
+        let group = group(
+            &w.gw,
+            &w.meridian,
+            &format!("tool-{number}"),
+            false,
+            json!([]),
+            json!(["deploy"]),
+        )
+        .await;
         let joins = json!({"did": did, "group_id": group});
         let path = format!("/orgs/{}/memberships/by-did", w.meridian);
-        let user = w.gw.admin("POST", &path, Some(joins)).await.expect(201)["user_id"].as_str().unwrap().to_owned();
-        w.gw.admin("PUT", &format!("/users/{user}"), Some(json!({"kyc": true}))).await.expect(200);
+        let user = w.gw.admin("POST", &path, Some(joins)).await.expect(201)["user_id"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        w.gw.admin("PUT", &format!("/users/{user}"), Some(json!({"kyc": true})))
+            .await
+            .expect(200);
         let token = w.gw.login(&did).await;
         w.gw.link(&token, &key).await;
         grant(&w.gw, &w.meridian, w.erc20, &group, Value::Null).await;
         let input = transfer(key.address(), 100);
-        let transaction = w.gw.send(&w.ops.token, &w.ops.key, Some(w.erc20), U256::ZERO, input).await.to_string();
+        let transaction =
+            w.gw.send(&w.ops.token, &w.ops.key, Some(w.erc20), U256::ZERO, input)
+                .await
+                .to_string();
         let mut urls = Vec::new();
         for scope in ["all", "wallet"] {
             let wanted = json!({"scope": scope, "org_id": w.meridian});
-            let made = w.gw.as_user(&token, "POST", "/api/v1/me/rpc-urls", Some(wanted)).await.expect(201);
+            let made =
+                w.gw.as_user(&token, "POST", "/api/v1/me/rpc-urls", Some(wanted))
+                    .await
+                    .expect(201);
             urls.push(made["url"].as_str().unwrap().to_owned());
         }
         let (w, name, urls) = (Arc::clone(w), name.to_owned(), urls.try_into().unwrap());
-        Self { w, name, did, key, group, token, urls, transaction, markers: 0 }
+        Self {
+            w,
+            name,
+            did,
+            key,
+            group,
+            token,
+            urls,
+            transaction,
+            markers: 0,
+        }
     }
 
     async fn allow(&self, methods: &BTreeSet<String>) {
@@ -137,13 +199,20 @@ impl Tool {
         let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap();
         let output = output.unwrap_or_else(|error| panic!("{}: {error}; run scripts/setup.sh", self.name));
         let said = [output.stdout, output.stderr].concat();
-        if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&said).into_owned()) }
+        if output.status.success() {
+            Ok(())
+        } else {
+            Err(String::from_utf8_lossy(&said).into_owned())
+        }
     }
 
     /// The methods that were answered since the last time, metadata left out.
     async fn answered(&mut self) -> BTreeSet<String> {
         // The last record of a task is one that no tool causes.
-        let (last, marker) = (format!("marker_{}", self.markers), format!("marker_{}", self.markers + 1));
+        let (last, marker) = (
+            format!("marker_{}", self.markers),
+            format!("marker_{}", self.markers + 1),
+        );
         self.markers += 1;
         self.w.gw.rpc(&self.token, &marker, json!([])).await;
         for _ in 0..200 {
@@ -151,10 +220,15 @@ impl Tool {
             let logs = self.w.gw.admin("GET", &path, None).await.expect(200);
             let all = logs["data"].as_array().unwrap();
             if all.first().is_some_and(|record| record["method"] == marker.as_str()) {
-                let new = all.iter().skip(1).take_while(|record| record["method"] != last.as_str());
+                let new = all
+                    .iter()
+                    .skip(1)
+                    .take_while(|record| record["method"] != last.as_str());
                 let answered = new.filter(|record| record["status_code"] == 200);
                 let names = answered.map(|record| record["method"].as_str().unwrap().to_owned());
-                return names.filter(|name| !METADATA.contains(&&**name) && !name.contains(' ')).collect();
+                return names
+                    .filter(|name| !METADATA.contains(&&**name) && !name.contains(' '))
+                    .collect();
             }
             tokio::time::sleep(Duration::from_millis(25)).await;
         }
@@ -167,10 +241,24 @@ impl Tool {
 async fn rto13_each_tool_needs_the_methods_of_the_table() {
     let rows = table();
     let tools: Vec<&str> = rows.iter().map(|(tool, _)| tool.as_str()).collect();
-    assert_eq!(tools, ["cast", "forge create", "forge script", "ethers", "viem", "web3.py", "Hardhat", "MetaMask"]);
+    assert_eq!(
+        tools,
+        [
+            "cast",
+            "forge create",
+            "forge script",
+            "ethers",
+            "viem",
+            "web3.py",
+            "Hardhat",
+            "MetaMask"
+        ]
+    );
     let w = Arc::new(World::start(Engine::Sqlite).await);
     let proxy = json!({"address": "0x4e59b44847b379578588920ca78fbf26c0b4956c", "name": "Deployment proxy"});
-    w.gw.admin("POST", "/shared-infrastructure", Some(proxy)).await.expect(201);
+    w.gw.admin("POST", "/shared-infrastructure", Some(proxy))
+        .await
+        .expect(201);
     let mut measured = Vec::new();
     for (number, (name, cells)) in (0..).zip(rows) {
         let mut tool = Tool::new(&w, number, &name).await;

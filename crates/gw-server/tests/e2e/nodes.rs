@@ -22,24 +22,51 @@ async fn another_node_takes_over_reads_traces_and_sends() {
     let (direct, urls) = (anvil.url().to_owned(), format!("{},{}", one.url(), two.url()));
     let w = World::on(Gateway::start_on(Engine::Sqlite, &[], anvil, &direct, &urls).await).await;
     let before = nodes(&w).await;
-    assert_eq!((before[0]["active"].clone(), before[1]["active"].clone()), (json!(true), json!(false)), "{before}");
-    assert_eq!((before[0]["tracing"].clone(), before[1]["state"].clone()), (json!("batch"), json!("ok")), "{before}");
+    assert_eq!(
+        (before[0]["active"].clone(), before[1]["active"].clone()),
+        (json!(true), json!(false)),
+        "{before}"
+    );
+    assert_eq!(
+        (before[0]["tracing"].clone(), before[1]["state"].clone()),
+        (json!("batch"), json!("ok")),
+        "{before}"
+    );
     let shown = w.gw.result(&w.ops.token, "eth_blockNumber", json!([])).await;
     one.cut().await;
     // The very next call, a judged trace, is answered.
     let said = w.call(&w.ops, balance_of(w.ops.address())).await;
     assert_eq!((said.status, said.json().get("error")), (200, None), "{}", said.body);
     assert_eq!(w.gw.result(&w.ops.token, "eth_blockNumber", json!([])).await, shown);
-    w.gw.send(&w.ops.token, &w.ops.key, Some(w.erc20), U256::ZERO, transfer(w.analyst.address(), 1)).await;
+    w.gw.send(
+        &w.ops.token,
+        &w.ops.key,
+        Some(w.erc20),
+        U256::ZERO,
+        transfer(w.analyst.address(), 1),
+    )
+    .await;
     let after = nodes(&w).await;
-    assert_eq!((after[0]["state"].clone(), after[1]["active"].clone()), (json!("down"), json!(true)), "{after}");
+    assert_eq!(
+        (after[0]["state"].clone(), after[1]["active"].clone()),
+        (json!("down"), json!(true)),
+        "{after}"
+    );
     // Neither addresses nor ports of nodes are told.
-    assert!(!after.to_string().contains("127.0.0.1") && !after.to_string().contains("http"), "{after}");
+    assert!(
+        !after.to_string().contains("127.0.0.1") && !after.to_string().contains("http"),
+        "{after}"
+    );
     let metrics = w.gw.request("GET", "/metrics", &[], None).await.body;
-    for line in ["ledger_gateway_node_failovers_total 1", r#"ledger_gateway_node_active{node="2"} 1"#] {
+    for line in [
+        "ledger_gateway_node_failovers_total 1",
+        r#"ledger_gateway_node_active{node="2"} 1"#,
+    ] {
         assert!(metrics.contains(line), "{line} is not in {metrics}");
     }
-    let hidden = w.gw.request("GET", "/ready", &[("x-forwarded-for", "198.51.100.9")], None).await;
+    let hidden =
+        w.gw.request("GET", "/ready", &[("x-forwarded-for", "198.51.100.9")], None)
+            .await;
     assert!(!hidden.body.contains("nodes"), "{}", hidden.body);
 }
 
@@ -52,23 +79,50 @@ async fn hardhat_3_does_everything() {
     // Deploys, calls and sends through the gateway, each judged again once it was mined.
     let w = World::on(Gateway::start_on(Engine::Sqlite, &[], node, &url, &url).await).await;
     let state = nodes(&w).await;
-    assert_eq!((state[0]["tracing"].clone(), state[0]["state"].clone()), (json!("mux"), json!("ok")), "{state}");
+    assert_eq!(
+        (state[0]["tracing"].clone(), state[0]["state"].clone()),
+        (json!("mux"), json!("ok")),
+        "{state}"
+    );
     let read = w.call(&w.analyst, balance_of(w.analyst.address())).await;
-    let balance = read.json()["result"].as_str().and_then(|word| word.parse::<U256>().ok());
+    let balance = read.json()["result"]
+        .as_str()
+        .and_then(|word| word.parse::<U256>().ok());
     assert_eq!(balance, Some(U256::from(1000)), "{}", read.body);
     assert_eq!(w.call(&w.trader, balance_of(w.analyst.address())).await.status, 404);
     let input = transfer(w.analyst.address(), 1);
     let call = json!([{"from": w.ops.address(), "to": w.erc20, "data": input}]);
     let gas = w.gw.result(&w.ops.token, "eth_estimateGas", call).await;
     let gas = gas.as_str().and_then(|gas| gas.parse::<U256>().ok());
-    assert!(gas.is_some_and(|gas| gas > U256::from(30_000) && gas < U256::from(100_000)), "{gas:?}");
-    let hash = w.gw.send(&w.ops.token, &w.ops.key, Some(w.erc20), U256::ZERO, input).await;
-    let receipt = w.gw.result(&w.ops.token, "eth_getTransactionReceipt", json!([hash])).await;
-    assert_eq!((receipt["status"].clone(), receipt["logs"].as_array().map(Vec::len)), (json!("0x1"), Some(1)));
-    let tree = w.gw.result(&w.ops.token, "debug_traceTransaction", json!([hash, {"tracer": "callTracer"}])).await;
+    assert!(
+        gas.is_some_and(|gas| gas > U256::from(30_000) && gas < U256::from(100_000)),
+        "{gas:?}"
+    );
+    let hash =
+        w.gw.send(&w.ops.token, &w.ops.key, Some(w.erc20), U256::ZERO, input)
+            .await;
+    let receipt =
+        w.gw.result(&w.ops.token, "eth_getTransactionReceipt", json!([hash]))
+            .await;
+    assert_eq!(
+        (receipt["status"].clone(), receipt["logs"].as_array().map(Vec::len)),
+        (json!("0x1"), Some(1))
+    );
+    let tree =
+        w.gw.result(
+            &w.ops.token,
+            "debug_traceTransaction",
+            json!([hash, {"tracer": "callTracer"}]),
+        )
+        .await;
     assert_eq!(tree["type"], json!("CALL"), "{tree}");
     let logs = json!([{"address": w.erc20, "fromBlock": "0x0", "toBlock": "latest"}]);
-    assert!(w.gw.result(&w.ops.token, "eth_getLogs", logs).await.as_array().is_some_and(|rows| rows.len() >= 2));
+    assert!(
+        w.gw.result(&w.ops.token, "eth_getLogs", logs)
+            .await
+            .as_array()
+            .is_some_and(|rows| rows.len() >= 2)
+    );
 }
 
 /// X11: Hardhat 2 knows no named tracer. What needs a trace is refused, the rest is served, and readiness says so.
@@ -81,7 +135,10 @@ async fn x11_hardhat_2_serves_what_needs_no_trace() {
     assert_eq!(ready.status, 503);
     let ready = ready.json();
     assert_eq!(
-        (ready["dependencies"]["node"].clone(), ready["dependencies"]["tracing"].clone()),
+        (
+            ready["dependencies"]["node"].clone(),
+            ready["dependencies"]["tracing"].clone()
+        ),
         (json!("ok"), json!("down")),
         "{ready}"
     );
@@ -102,19 +159,37 @@ async fn x11_hardhat_2_serves_what_needs_no_trace() {
         gw.result(&ops.token, method, params).await;
     }
     let before = gw.node("eth_blockNumber", json!([])).await;
-    let (_, raw) = gw.sign(&ops.key, Some(key(4).address()), U256::from(1), alloy_primitives::Bytes::new()).await;
+    let (_, raw) = gw
+        .sign(
+            &ops.key,
+            Some(key(4).address()),
+            U256::from(1),
+            alloy_primitives::Bytes::new(),
+        )
+        .await;
     let creation = json!([{"from": ops.address(), "data": "0x6001600c60003960016000f300"}]);
     for (method, params) in [("eth_sendRawTransaction", json!([raw])), ("eth_estimateGas", creation)] {
         let refused = gw.rpc(&ops.token, method, params).await;
-        assert_eq!((refused.status, refused.json()["error"]["code"].clone()), (503, json!(-32002)), "{}", refused.body);
+        assert_eq!(
+            (refused.status, refused.json()["error"]["code"].clone()),
+            (503, json!(-32002)),
+            "{}",
+            refused.body
+        );
     }
-    assert_eq!(gw.node("eth_blockNumber", json!([])).await, before, "nothing was forwarded");
+    assert_eq!(
+        gw.node("eth_blockNumber", json!([])).await,
+        before,
+        "nothing was forwarded"
+    );
 }
 
 /// Readiness once the node was connected; it never becomes ready.
 async fn until_served(gw: &Gateway) -> Answer {
     for _ in 0..300 {
-        let request = http::Request::get(format!("{}/ready", gw.url)).body(http_body_util::Full::default()).unwrap();
+        let request = http::Request::get(format!("{}/ready", gw.url))
+            .body(http_body_util::Full::default())
+            .unwrap();
         if gw.http.request(request).await.is_ok() {
             let ready = gw.request("GET", "/ready", &[], None).await;
             let orgs = gw.admin("GET", "/orgs", None).await;
@@ -138,16 +213,29 @@ async fn g1_encryption_keys_are_exchanged() {
     let keyed = group(&gw, &bank, "keyed", false, json!(["*"]), json!([])).await;
     let access = format!("/orgs/{bank}/groups/{keyed}/access");
     let with_key = |key: &str| json!({"allowed_methods": ["*"], "claims": [], "rpc_api_key": key});
-    let shown = gw.admin("PUT", &access, Some(with_key("sk-upstream-0123456789"))).await.expect(200);
+    let shown = gw
+        .admin("PUT", &access, Some(with_key("sk-upstream-0123456789")))
+        .await
+        .expect(200);
     let teller = member(&gw, &bank, &keyed, "did:test:teller", 0, true).await;
-    let reads = async |gw: &Gateway| gw.rpc(&teller.token, "eth_getBlockByNumber", json!(["latest", false])).await;
+    let reads = async |gw: &Gateway| {
+        gw.rpc(&teller.token, "eth_getBlockByNumber", json!(["latest", false]))
+            .await
+    };
     reads(&gw).await.expect(200);
 
     gw.restart_with(&[(NOW, &second)]).await;
-    assert_eq!(reads(&gw).await.status, 502, "what cannot be read is not replaced by another key");
+    assert_eq!(
+        reads(&gw).await.status,
+        502,
+        "what cannot be read is not replaced by another key"
+    );
     gw.process.kill();
     let (code, said) = gw.command(&["doctor"]);
-    assert!(code != Some(0) && said.contains(&format!("does not decrypt those of: {keyed}")), "{said}");
+    assert!(
+        code != Some(0) && said.contains(&format!("does not decrypt those of: {keyed}")),
+        "{said}"
+    );
 
     gw.restart_with(&[(PREVIOUS, &first)]).await;
     reads(&gw).await.expect(200);

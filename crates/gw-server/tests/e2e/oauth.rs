@@ -22,8 +22,15 @@ fn run(gw: &Gateway, script: &str) {
         .output()
         .unwrap_or_else(|e| panic!("node: {e}; run scripts/setup.sh"));
     let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
-    assert!(said.lines().last().is_some_and(|line| line.ends_with(" 0 failed")), "{said}");
+    assert!(
+        output.status.success(),
+        "{said}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(
+        said.lines().last().is_some_and(|line| line.ends_with(" 0 failed")),
+        "{said}"
+    );
 }
 
 on_both_engines!(oa1_to_oa10_a_client_library_gets_tokens);
@@ -42,7 +49,10 @@ async fn the_sign_in_page_in_a_browser() {
 /// A front end of another origin has its own page, and ours is not served.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_front_end_elsewhere_replaces_the_page() {
-    let settings = [("OAUTH_FIRST_PARTY_CLIENTS", CLIENTS), ("FRONTEND_URL", "http://app.localhost:3000")];
+    let settings = [
+        ("OAUTH_FIRST_PARTY_CLIENTS", CLIENTS),
+        ("FRONTEND_URL", "http://app.localhost:3000"),
+    ];
     let gw = Gateway::start_with(Engine::Sqlite, &settings).await;
     assert_eq!(gw.request("GET", "/login", &[], None).await.status, 404);
 }
@@ -64,7 +74,10 @@ async fn oauth_routes_by_caller() {
             for who in ["anonymous", "user", "super"] {
                 let mut concrete = path.clone();
                 if path.contains("{id}") {
-                    let opened = gw.request("GET", &format!("/oauth/authorize?{good}"), &[], None).await.expect(200);
+                    let opened = gw
+                        .request("GET", &format!("/oauth/authorize?{good}"), &[], None)
+                        .await
+                        .expect(200);
                     concrete = path.replace("{id}", opened["oauth_session_id"].as_str().unwrap());
                 }
                 if path == "/oauth/authorize" {
@@ -76,7 +89,12 @@ async fn oauth_routes_by_caller() {
                     _ => &[],
                 };
                 let body = (method == "post").then(|| json!({}));
-                row.push(gw.request(&method.to_uppercase(), &concrete, headers, body).await.status.to_string());
+                row.push(
+                    gw.request(&method.to_uppercase(), &concrete, headers, body)
+                        .await
+                        .status
+                        .to_string(),
+                );
             }
             writeln!(table, "{} | {} {path}", row.join(" | "), method.to_uppercase()).unwrap();
         }

@@ -7,7 +7,14 @@ use crate::{
 use alloy_primitives::{Address, U256, address};
 use serde_json::{Value, json};
 
-on_both_engines!(metadata_and_denials, token_balances, wallets, blocks_and_transactions, logs, changes_bind_at_once);
+on_both_engines!(
+    metadata_and_denials,
+    token_balances,
+    wallets,
+    blocks_and_transactions,
+    logs,
+    changes_bind_at_once
+);
 
 const STRANGER: Address = address!("00000000000000000000000000000000deadbeef");
 
@@ -18,17 +25,31 @@ fn denial(id: u32) -> String {
 /// Decision 14, J1, A3: anonymous callers get the six metadata methods, everybody refused gets the same bytes.
 async fn metadata_and_denials(engine: Engine) {
     let w = World::start(engine).await;
-    for method in
-        ["eth_blockNumber", "eth_chainId", "eth_gasPrice", "net_version", "net_listening", "web3_clientVersion"]
-    {
-        for token in ["", w.outsider.token.as_str(), w.unverified.token.as_str(), w.ops.token.as_str()] {
+    for method in [
+        "eth_blockNumber",
+        "eth_chainId",
+        "eth_gasPrice",
+        "net_version",
+        "net_listening",
+        "web3_clientVersion",
+    ] {
+        for token in [
+            "",
+            w.outsider.token.as_str(),
+            w.unverified.token.as_str(),
+            w.ops.token.as_str(),
+        ] {
             w.gw.result(token, method, json!([])).await;
         }
     }
     let refused: [(&str, &str, Value); 9] = [
         ("", "eth_getBalance", json!([w.ops.address(), "latest"])),
         ("", "eth_syncing", json!([])),
-        (&w.outsider.token, "eth_call", json!([{"to": w.erc20, "data": "0x"}, "latest"])),
+        (
+            &w.outsider.token,
+            "eth_call",
+            json!([{"to": w.erc20, "data": "0x"}, "latest"]),
+        ),
         (&w.trader.token, "eth_getCode", json!([w.erc20, "latest"])),
         (&w.analyst.token, "eth_sendRawTransaction", json!(["0x00"])),
         (&w.analyst.token, "debug_traceCall", json!([])),
@@ -44,7 +65,13 @@ async fn metadata_and_denials(engine: Engine) {
     assert_eq!((bad.status, bad.json()["error"].as_str()), (401, Some("invalid token")));
 
     // A10: a banned user gets the denial on metadata too, at once.
-    w.gw.admin("PUT", &format!("/users/{}", w.trader.user_id), Some(json!({"banned": true}))).await.expect(200);
+    w.gw.admin(
+        "PUT",
+        &format!("/users/{}", w.trader.user_id),
+        Some(json!({"banned": true})),
+    )
+    .await
+    .expect(200);
     let banned = w.gw.rpc(&w.trader.token, "eth_chainId", json!([])).await;
     assert!(matches!(banned.status, 401 | 404), "{}", banned.body);
     assert!(!banned.body.contains("0x7a69"));
@@ -63,7 +90,11 @@ async fn token_balances(engine: Engine) {
     // F2: another function, no selector, short data.
     for data in ["0x95d89b41", "0x", "0x70a082"] {
         let call = json!([{"to": w.erc20, "data": data}, "latest"]);
-        assert_eq!(w.gw.rpc(&w.analyst.token, "eth_call", call).await.body, denial(1), "{data}");
+        assert_eq!(
+            w.gw.rpc(&w.analyst.token, "eth_call", call).await.body,
+            denial(1),
+            "{data}"
+        );
     }
     // T2: other bank, no membership, unregistered target: byte-equal.
     for who in [&w.trader, &w.outsider] {
@@ -88,30 +119,62 @@ async fn token_balances(engine: Engine) {
         json!([{"from": w.ops.address(), "to": w.erc20, "data": transfer(w.analyst.address(), 9_000_000)}, "latest"]);
     let reverted = w.gw.rpc(&w.ops.token, "eth_call", too_much).await.expect(200);
     assert_eq!(reverted["error"]["code"], json!(3));
-    assert_eq!(reverted["error"]["message"], json!("execution reverted: balance exceeded"));
+    assert_eq!(
+        reverted["error"]["message"],
+        json!("execution reverted: balance exceeded")
+    );
 }
 
 /// K8, HD6: balance and nonce are zero unless Full, never 404, and tell nothing about links.
 async fn wallets(engine: Engine) {
     let w = World::start(engine).await;
-    let own = w.gw.result(&w.analyst.token, "eth_getBalance", json!([w.analyst.address(), "latest"])).await;
-    assert_eq!(own, w.gw.node("eth_getBalance", json!([w.analyst.address(), "latest"])).await);
+    let own =
+        w.gw.result(
+            &w.analyst.token,
+            "eth_getBalance",
+            json!([w.analyst.address(), "latest"]),
+        )
+        .await;
+    assert_eq!(
+        own,
+        w.gw.node("eth_getBalance", json!([w.analyst.address(), "latest"]))
+            .await
+    );
     assert_ne!(own, json!("0x0"));
     for hidden in [w.ops.address(), w.trader.address(), STRANGER] {
         for method in ["eth_getBalance", "eth_getTransactionCount"] {
             let said = w.gw.rpc(&w.analyst.token, method, json!([hidden, "latest"])).await;
-            assert_eq!((said.status, said.json()["result"].clone()), (200, json!("0x0")), "{method} {hidden}");
+            assert_eq!(
+                (said.status, said.json()["result"].clone()),
+                (200, json!("0x0")),
+                "{method} {hidden}"
+            );
         }
     }
     // Decision 37: no code is `0x` whoever owns the address.
-    let none = w.gw.result(&w.analyst.token, "eth_getCode", json!([STRANGER, "latest"])).await;
+    let none =
+        w.gw.result(&w.analyst.token, "eth_getCode", json!([STRANGER, "latest"]))
+            .await;
     assert_eq!(none, json!("0x"));
-    let code = w.gw.result(&w.analyst.token, "eth_getCode", json!([w.erc20, "latest"])).await;
+    let code =
+        w.gw.result(&w.analyst.token, "eth_getCode", json!([w.erc20, "latest"]))
+            .await;
     assert_eq!(code, w.gw.node("eth_getCode", json!([w.erc20, "latest"])).await);
-    assert_eq!(w.gw.rpc(&w.trader.token, "eth_getCode", json!([w.erc20, "latest"])).await.body, denial(1));
+    assert_eq!(
+        w.gw.rpc(&w.trader.token, "eth_getCode", json!([w.erc20, "latest"]))
+            .await
+            .body,
+        denial(1)
+    );
     // H1: history is for administrators.
     assert_eq!(
-        w.gw.rpc(&w.analyst.token, "eth_getBalance", json!([w.analyst.address(), "earliest"])).await.body,
+        w.gw.rpc(
+            &w.analyst.token,
+            "eth_getBalance",
+            json!([w.analyst.address(), "earliest"])
+        )
+        .await
+        .body,
         denial(1)
     );
 }
@@ -119,24 +182,46 @@ async fn wallets(engine: Engine) {
 /// R12, decision 43, HD11: blocks hold own transactions only, headers carry nothing that undoes it.
 async fn blocks_and_transactions(engine: Engine) {
     let w = World::start(engine).await;
-    let hash = w.gw.send(&w.ops.token, &w.ops.key, Some(w.erc20), U256::ZERO, transfer(w.analyst.address(), 5)).await;
+    let hash =
+        w.gw.send(
+            &w.ops.token,
+            &w.ops.key,
+            Some(w.erc20),
+            U256::ZERO,
+            transfer(w.analyst.address(), 5),
+        )
+        .await;
     let truth = w.gw.node("eth_getTransactionByHash", json!([hash])).await;
     let number = truth["blockNumber"].clone();
 
-    let own = w.gw.result(&w.ops.token, "eth_getTransactionByHash", json!([hash])).await;
+    let own =
+        w.gw.result(&w.ops.token, "eth_getTransactionByHash", json!([hash]))
+            .await;
     for field in ["from", "to", "value", "input", "nonce", "v", "r", "s", "blockHash"] {
         assert_eq!(own[field], truth[field], "{field}");
     }
     // K7: the administrator sees the call, not the wallet.
-    let masked = w.gw.result(&w.admin.token, "eth_getTransactionByHash", json!([hash])).await;
+    let masked =
+        w.gw.result(&w.admin.token, "eth_getTransactionByHash", json!([hash]))
+            .await;
     assert_eq!(masked["from"], json!(Address::ZERO));
-    assert_eq!((masked["input"].clone(), masked["r"].clone()), (json!("0x"), json!("0x0")));
+    assert_eq!(
+        (masked["input"].clone(), masked["r"].clone()),
+        (json!("0x"), json!("0x0"))
+    );
     for who in [&w.trader, &w.outsider, &w.analyst] {
         let answer = w.gw.rpc(&who.token, "eth_getTransactionByHash", json!([hash])).await;
-        assert!(answer.body.contains(r#""result":null"#) || answer.body == denial(1), "{}: {}", who.did, answer.body);
+        assert!(
+            answer.body.contains(r#""result":null"#) || answer.body == denial(1),
+            "{}: {}",
+            who.did,
+            answer.body
+        );
     }
     for (who, count) in [(&w.ops, 1), (&w.trader, 0), (&w.analyst, 0)] {
-        let block = w.gw.result(&who.token, "eth_getBlockByNumber", json!([number, true])).await;
+        let block =
+            w.gw.result(&who.token, "eth_getBlockByNumber", json!([number, true]))
+                .await;
         assert_eq!(block["transactions"].as_array().unwrap().len(), count, "{}", who.did);
         for zero in ["gasUsed", "size"] {
             assert_eq!(block[zero], json!("0x0"), "{zero}");
@@ -144,14 +229,23 @@ async fn blocks_and_transactions(engine: Engine) {
         for root in ["transactionsRoot", "receiptsRoot", "stateRoot"] {
             assert_eq!(block[root], json!(format!("0x{}", "0".repeat(64))), "{root}");
         }
-        let counted = w.gw.rpc(&who.token, "eth_getBlockTransactionCountByNumber", json!([number])).await;
+        let counted =
+            w.gw.rpc(&who.token, "eth_getBlockTransactionCountByNumber", json!([number]))
+                .await;
         assert_eq!(counted.json()["result"], json!(format!("0x{count:x}")), "{}", who.did);
     }
-    let receipt = w.gw.result(&w.ops.token, "eth_getTransactionReceipt", json!([hash])).await;
-    assert_eq!((receipt["status"].clone(), receipt["logs"].as_array().unwrap().len()), (json!("0x1"), 1));
+    let receipt =
+        w.gw.result(&w.ops.token, "eth_getTransactionReceipt", json!([hash]))
+            .await;
+    assert_eq!(
+        (receipt["status"].clone(), receipt["logs"].as_array().unwrap().len()),
+        (json!("0x1"), 1)
+    );
     assert_eq!(receipt["logsBloom"], json!(format!("0x{}", "0".repeat(512))));
     assert_eq!(receipt["cumulativeGasUsed"], receipt["gasUsed"]);
-    let receipts = w.gw.result(&w.trader.token, "eth_getBlockReceipts", json!([number])).await;
+    let receipts =
+        w.gw.result(&w.trader.token, "eth_getBlockReceipts", json!([number]))
+            .await;
     assert_eq!(receipts, json!([]));
 }
 
@@ -177,7 +271,14 @@ async fn logs(engine: Engine) {
     assert_eq!(hidden.body, random.body);
     assert_eq!(hidden.json()["result"], json!([]));
     let to_me = json!([{"address": w.erc20, "fromBlock": "0x0", "topics": [null, null, word(w.analyst.address())]}]);
-    assert_eq!(w.gw.result(&w.analyst.token, "eth_getLogs", to_me).await.as_array().unwrap().len(), 1);
+    assert_eq!(
+        w.gw.result(&w.analyst.token, "eth_getLogs", to_me)
+            .await
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
     // No address, a forbidden one among allowed ones, a bank without grant.
     for filter in [json!([{}]), json!([{"address": [w.erc20, STRANGER]}])] {
         assert_eq!(w.gw.rpc(&w.analyst.token, "eth_getLogs", filter).await.body, denial(1));
@@ -202,8 +303,12 @@ async fn changes_bind_at_once(engine: Engine) {
     let body = json!({"did": w.analyst.did, "group_id": readers});
     w.gw.admin("POST", &path, Some(body)).await.expect(201);
     w.call(&w.analyst, balance_of(w.ops.address())).await.expect(200);
-    w.gw.admin("DELETE", &format!("/orgs/{}/contracts/{}/grants/{readers}", w.meridian, w.erc20), None)
-        .await
-        .expect(200);
+    w.gw.admin(
+        "DELETE",
+        &format!("/orgs/{}/contracts/{}/grants/{readers}", w.meridian, w.erc20),
+        None,
+    )
+    .await
+    .expect(200);
     assert_eq!(w.call(&w.analyst, balance_of(w.ops.address())).await.status, 404);
 }

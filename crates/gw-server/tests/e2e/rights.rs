@@ -10,7 +10,8 @@ const ANONYMOUS_ORG: &str = "00000000-0000-0000-0000-000000000002";
 const DEFAULT_ORG: &str = "00000000-0000-0000-0000-000000000001";
 
 async fn as_admin(w: &World, method: &str, path: &str, body: Option<Value>) -> Answer {
-    w.gw.as_user(&w.admin.token, method, &format!("/api/v1/admin{path}"), body).await
+    w.gw.as_user(&w.admin.token, method, &format!("/api/v1/admin{path}"), body)
+        .await
 }
 
 /// A3: the anonymous list is super's, and holds metadata, chain, block and transaction methods only; what it opens is open
@@ -20,7 +21,12 @@ async fn a3_what_anonymous_callers_may_is_supers_to_say() {
     let w = World::start(Engine::Sqlite).await;
     let path = format!("/orgs/{ANONYMOUS_ORG}/groups/{ANONYMOUS_ORG}/access");
     let set = async |methods: Value, claims: Value| {
-        w.gw.admin("PUT", &path, Some(json!({"allowed_methods": methods, "claims": claims}))).await
+        w.gw.admin(
+            "PUT",
+            &path,
+            Some(json!({"allowed_methods": methods, "claims": claims})),
+        )
+        .await
     };
     for closed in [
         "eth_call",
@@ -37,12 +43,23 @@ async fn a3_what_anonymous_callers_may_is_supers_to_say() {
     }
     set(json!(["eth_chainId"]), json!(["deploy"])).await.expect(400);
     assert_eq!(w.gw.rpc("", "eth_syncing", json!([])).await.status, 404);
-    assert_eq!(as_admin(&w, "PUT", &path, Some(json!({"allowed_methods": ["eth_chainId"]}))).await.status, 403);
-    set(json!(["eth_chainId", "eth_syncing", "eth_getBlockByNumber"]), json!([])).await.expect(200);
+    assert_eq!(
+        as_admin(&w, "PUT", &path, Some(json!({"allowed_methods": ["eth_chainId"]})))
+            .await
+            .status,
+        403
+    );
+    set(json!(["eth_chainId", "eth_syncing", "eth_getBlockByNumber"]), json!([]))
+        .await
+        .expect(200);
     assert_eq!(w.gw.rpc("", "eth_syncing", json!([])).await.status, 200);
     let block = w.gw.result("", "eth_getBlockByNumber", json!(["latest", true])).await;
     assert_eq!(block["transactions"], json!([]), "for a viewer who owns nothing");
-    assert_eq!(w.gw.rpc("", "eth_blockNumber", json!([])).await.status, 404, "no longer listed");
+    assert_eq!(
+        w.gw.rpc("", "eth_blockNumber", json!([])).await.status,
+        404,
+        "no longer listed"
+    );
 }
 
 /// A11, B22, C6, RT24: KYC marks, bans and notes of an organization are its own, whoever else the user belongs to; the
@@ -56,28 +73,70 @@ async fn a11_b22_an_organization_marks_for_itself_and_super_for_all() {
     let entry = w.gw.admin("GET", "/audit-logs?limit=1", None).await.expect(200)[0].clone();
     let image = |which: &str| serde_json::from_str::<Value>(entry[which].as_str().unwrap_or("{}")).unwrap_or_default();
     let (old, new) = (entry["old_value"].clone(), entry["new_value"].clone());
-    let kyc =
-        |value: &Value, which: &str| if value.is_object() { value["kyc"].clone() } else { image(which)["kyc"].clone() };
-    assert_eq!((kyc(&old, "old_value"), kyc(&new, "new_value")), (json!(true), json!(false)), "{entry}");
+    let kyc = |value: &Value, which: &str| {
+        if value.is_object() {
+            value["kyc"].clone()
+        } else {
+            image(which)["kyc"].clone()
+        }
+    };
+    assert_eq!(
+        (kyc(&old, "old_value"), kyc(&new, "new_value")),
+        (json!(true), json!(false)),
+        "{entry}"
+    );
     assert_eq!(entry["org_id"], json!(w.meridian), "{entry}");
 
     // The other bank takes the analyst in: it makes no difference.
     let traders = group(&w.gw, &w.volta, "guests", false, json!([]), json!([])).await;
     let body = json!({"did": w.analyst.did, "group_id": traders});
-    w.gw.admin("POST", &format!("/orgs/{}/memberships/by-did", w.volta), Some(body)).await.expect(201);
-    for body in [json!({"kyc": true}), json!({"banned": true}), json!({"note": "x", "banned": false})] {
+    w.gw.admin("POST", &format!("/orgs/{}/memberships/by-did", w.volta), Some(body))
+        .await
+        .expect(201);
+    for body in [
+        json!({"kyc": true}),
+        json!({"banned": true}),
+        json!({"note": "x", "banned": false}),
+    ] {
         as_admin(&w, "PUT", &own, Some(body)).await.expect(200);
     }
     assert_eq!(as_admin(&w, "GET", &own, None).await.expect(200)["note"], json!("x"));
-    assert_eq!(w.gw.admin("GET", &own, None).await.expect(200)["note"], json!(""), "the account has another");
-    let of_org = w.gw.admin("GET", &format!("{own}?org_id={}", w.meridian), None).await.expect(200);
+    assert_eq!(
+        w.gw.admin("GET", &own, None).await.expect(200)["note"],
+        json!(""),
+        "the account has another"
+    );
+    let of_org =
+        w.gw.admin("GET", &format!("{own}?org_id={}", w.meridian), None)
+            .await
+            .expect(200);
     assert_eq!(of_org["note"], json!("x"));
-    as_admin(&w, "DELETE", &format!("{own}/sessions"), None).await.expect(403);
-    w.gw.admin("PUT", &own, Some(json!({"kyc": true, "banned": true}))).await.expect(200);
-    assert_eq!(w.gw.rpc(&w.analyst.token, "eth_chainId", json!([])).await.status, 404, "A10: on every method");
+    as_admin(&w, "DELETE", &format!("{own}/sessions"), None)
+        .await
+        .expect(403);
+    w.gw.admin("PUT", &own, Some(json!({"kyc": true, "banned": true})))
+        .await
+        .expect(200);
+    assert_eq!(
+        w.gw.rpc(&w.analyst.token, "eth_chainId", json!([])).await.status,
+        404,
+        "A10: on every method"
+    );
     // A user of nobody's: out of scope, like one that does not exist.
-    let foreign = as_admin(&w, "PUT", &format!("/users/{}", w.trader.user_id), Some(json!({"kyc": false}))).await;
-    let unknown = as_admin(&w, "PUT", "/users/99999999-9999-4999-8999-999999999999", Some(json!({"kyc": false}))).await;
+    let foreign = as_admin(
+        &w,
+        "PUT",
+        &format!("/users/{}", w.trader.user_id),
+        Some(json!({"kyc": false})),
+    )
+    .await;
+    let unknown = as_admin(
+        &w,
+        "PUT",
+        "/users/99999999-9999-4999-8999-999999999999",
+        Some(json!({"kyc": false})),
+    )
+    .await;
     assert_eq!(foreign.expect(403)["error"], unknown.expect(403)["error"], "C5");
 }
 
@@ -91,15 +150,39 @@ async fn c4_administrator_groups_are_supers_in_every_way() {
     let by_did = format!("/orgs/{}/memberships/by-did", w.meridian);
     let join = json!({"did": w.outsider.did, "group_id": admins});
     for (method, path, body) in [
-        ("POST", groups.clone(), Some(json!({"name": "mine", "slug": "mine", "is_org_admin": true}))),
+        (
+            "POST",
+            groups.clone(),
+            Some(json!({"name": "mine", "slug": "mine", "is_org_admin": true})),
+        ),
         ("PUT", format!("{groups}/{plain}"), Some(json!({"is_org_admin": true}))),
-        ("PUT", format!("{groups}/{plain}/access"), Some(json!({"allowed_methods": [], "claims": ["admin"]}))),
-        ("PUT", format!("{groups}/{admins}"), Some(json!({"is_org_admin": false}))),
-        ("PUT", format!("{groups}/{admins}"), Some(json!({"description": "mine"}))),
-        ("PUT", format!("{groups}/{admins}/access"), Some(json!({"allowed_methods": ["*"]}))),
+        (
+            "PUT",
+            format!("{groups}/{plain}/access"),
+            Some(json!({"allowed_methods": [], "claims": ["admin"]})),
+        ),
+        (
+            "PUT",
+            format!("{groups}/{admins}"),
+            Some(json!({"is_org_admin": false})),
+        ),
+        (
+            "PUT",
+            format!("{groups}/{admins}"),
+            Some(json!({"description": "mine"})),
+        ),
+        (
+            "PUT",
+            format!("{groups}/{admins}/access"),
+            Some(json!({"allowed_methods": ["*"]})),
+        ),
         ("DELETE", format!("{groups}/{admins}"), None),
         ("POST", by_did.clone(), Some(join.clone())),
-        ("DELETE", by_did.clone(), Some(json!({"did": w.admin.did, "group_id": admins}))),
+        (
+            "DELETE",
+            by_did.clone(),
+            Some(json!({"did": w.admin.did, "group_id": admins})),
+        ),
         ("POST", "/orgs".to_owned(), Some(json!({"name": "n", "slug": "n"}))),
         ("DELETE", format!("/orgs/{}", w.meridian), None),
         ("PUT", format!("/orgs/{DEFAULT_ORG}"), Some(json!({"name": "mine"}))),

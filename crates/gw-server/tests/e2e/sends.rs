@@ -8,7 +8,14 @@ use alloy_primitives::{Address, Bytes, U256};
 use alloy_sol_types::SolCall;
 use serde_json::{Value, json};
 
-on_both_engines!(refused_sends_forward_nothing, relayed_and_forged, deployments, inner_calls, sharing, system_links);
+on_both_engines!(
+    refused_sends_forward_nothing,
+    relayed_and_forged,
+    deployments,
+    inner_calls,
+    sharing,
+    system_links
+);
 
 async fn head(w: &World) -> Value {
     w.gw.node("eth_blockNumber", json!([])).await
@@ -39,49 +46,106 @@ async fn relayed_and_forged(engine: Engine) {
     let w = World::start(engine).await;
     let before = head(&w).await;
     // A colleague's signed payment, relayed.
-    let (_, raw) = w.gw.sign(&w.trader.key, Some(w.erc20), U256::ZERO, transfer(w.analyst.address(), 1)).await;
-    assert_eq!(w.gw.rpc(&w.ops.token, "eth_sendRawTransaction", json!([raw])).await.status, 404);
+    let (_, raw) =
+        w.gw.sign(
+            &w.trader.key,
+            Some(w.erc20),
+            U256::ZERO,
+            transfer(w.analyst.address(), 1),
+        )
+        .await;
+    assert_eq!(
+        w.gw.rpc(&w.ops.token, "eth_sendRawTransaction", json!([raw]))
+            .await
+            .status,
+        404
+    );
     // Wrong chain, truncated, not canonical, unknown type: 400, nothing forwarded.
     let nonce = 900_000u64;
-    let (_, far) = sign_with_nonce(&w.ops.key, nonce, Some(w.erc20), U256::ZERO, transfer(w.analyst.address(), 1));
+    let (_, far) = sign_with_nonce(
+        &w.ops.key,
+        nonce,
+        Some(w.erc20),
+        U256::ZERO,
+        transfer(w.analyst.address(), 1),
+    );
     let said = w.gw.rpc(&w.ops.token, "eth_sendRawTransaction", json!([far])).await;
-    assert_eq!((said.status, said.json()["error"]["code"].clone()), (400, json!(-32602)), "HD13: {}", said.body);
+    assert_eq!(
+        (said.status, said.json()["error"]["code"].clone()),
+        (400, json!(-32602)),
+        "HD13: {}",
+        said.body
+    );
     for bad in ["0x", "0x02c0", "0x05c0", "0xf86b", "zz"] {
         let said = w.gw.rpc(&w.ops.token, "eth_sendRawTransaction", json!([bad])).await;
-        assert_eq!((said.status, said.json()["error"]["code"].clone()), (400, json!(-32602)), "{bad}: {}", said.body);
+        assert_eq!(
+            (said.status, said.json()["error"]["code"].clone()),
+            (400, json!(-32602)),
+            "{bad}: {}",
+            said.body
+        );
     }
     let mut padded = far.to_vec();
     padded.push(0);
-    assert_eq!(w.gw.rpc(&w.ops.token, "eth_sendRawTransaction", json!([Bytes::from(padded)])).await.status, 400);
+    assert_eq!(
+        w.gw.rpc(&w.ops.token, "eth_sendRawTransaction", json!([Bytes::from(padded)]))
+            .await
+            .status,
+        400
+    );
     assert_eq!(head(&w).await, before);
     // The node's own refusal comes through with a known text and links nobody.
-    let (_, stale) = sign_with_nonce(&w.ops.key, 0, Some(w.erc20), U256::ZERO, transfer(w.analyst.address(), 1));
+    let (_, stale) = sign_with_nonce(
+        &w.ops.key,
+        0,
+        Some(w.erc20),
+        U256::ZERO,
+        transfer(w.analyst.address(), 1),
+    );
     let said = w.gw.rpc(&w.ops.token, "eth_sendRawTransaction", json!([stale])).await;
-    assert_eq!((said.status, said.json()["error"]["message"].clone()), (200, json!("nonce too low")), "{}", said.body);
+    assert_eq!(
+        (said.status, said.json()["error"]["message"].clone()),
+        (200, json!("nonce too low")),
+        "{}",
+        said.body
+    );
 }
 
 /// R1-R3, K7, decision 48: a deployment belongs to the deployer's organization.
 async fn deployments(engine: Engine) {
     let w = World::start(engine).await;
     let factory = w.gw.deploy(&w.ops.token, &w.ops.key, init_code("Factory", &[])).await;
-    let found = w.gw.admin("GET", &format!("/contracts/by-address/{factory}"), None).await.expect(200);
+    let found =
+        w.gw.admin("GET", &format!("/contracts/by-address/{factory}"), None)
+            .await
+            .expect(200);
     assert_eq!(found["contract"]["org_id"], json!(w.meridian));
     assert_eq!(found["contract"]["deployed_by_user_id"], json!(w.ops.user_id));
     assert_eq!(found["contract"]["metadata"]["auto_registered"], json!(true));
     // A contract created at run time is registered from the mined trace.
     let input = createCall {}.abi_encode().into();
-    let hash = w.gw.send(&w.ops.token, &w.ops.key, Some(factory), U256::ZERO, input).await;
+    let hash =
+        w.gw.send(&w.ops.token, &w.ops.key, Some(factory), U256::ZERO, input)
+            .await;
     let receipt = w.gw.node("eth_getTransactionReceipt", json!([hash])).await;
     let child = Address::from_word(receipt["logs"][0]["data"].as_str().unwrap().parse().unwrap());
     for round in 0..100 {
-        if w.gw.admin("GET", &format!("/contracts/by-address/{child}"), None).await.status == 200 {
+        if w.gw
+            .admin("GET", &format!("/contracts/by-address/{child}"), None)
+            .await
+            .status
+            == 200
+        {
             break;
         }
         assert!(round < 99, "R3: the child was not registered within five seconds");
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
     let ask = json!([{"from": w.ops.address(), "to": child, "data": "0x85bb7d69"}, "latest"]);
-    assert_eq!(w.gw.result(&w.ops.token, "eth_call", ask.clone()).await, json!(format!("0x{:064x}", 42)));
+    assert_eq!(
+        w.gw.result(&w.ops.token, "eth_call", ask.clone()).await,
+        json!(format!("0x{:064x}", 42))
+    );
     let foreign = json!([{"from": w.trader.address(), "to": child, "data": "0x85bb7d69"}, "latest"]);
     assert_eq!(w.gw.rpc(&w.trader.token, "eth_call", foreign).await.status, 404);
 }
@@ -91,61 +155,128 @@ async fn inner_calls(engine: Engine) {
     let w = World::start(engine).await;
     let traders = crate::world::group(&w.gw, &w.volta, "deployers", false, json!(["*"]), json!(["deploy"])).await;
     let body = json!({"did": w.trader.did, "group_id": traders});
-    w.gw.admin("POST", &format!("/orgs/{}/memberships/by-did", w.volta), Some(body)).await.expect(201);
-    let forwarder = w.gw.deploy(&w.trader.token, &w.trader.key, init_code("Forwarder", &[])).await;
+    w.gw.admin("POST", &format!("/orgs/{}/memberships/by-did", w.volta), Some(body))
+        .await
+        .expect(201);
+    let forwarder =
+        w.gw.deploy(&w.trader.token, &w.trader.key, init_code("Forwarder", &[]))
+            .await;
     let forward = |target: Address, data: Bytes| -> Bytes { forwardCall { target, data }.abi_encode().into() };
     let ask = |to: Address, data: Bytes| json!([{"from": w.trader.address(), "to": to, "data": data}, "latest"]);
     // The attack works against the bare node ...
-    let stolen = w.gw.node("eth_call", ask(forwarder, forward(w.erc20, balance_of(w.ops.address())))).await;
+    let stolen =
+        w.gw.node(
+            "eth_call",
+            ask(forwarder, forward(w.erc20, balance_of(w.ops.address()))),
+        )
+        .await;
     assert!(stolen.as_str().unwrap().len() > 66);
     // ... and is refused by the gateway, reading or writing.
     let read =
-        w.gw.rpc(&w.trader.token, "eth_call", ask(forwarder, forward(w.erc20, balance_of(w.ops.address())))).await;
+        w.gw.rpc(
+            &w.trader.token,
+            "eth_call",
+            ask(forwarder, forward(w.erc20, balance_of(w.ops.address()))),
+        )
+        .await;
     assert_eq!(read.status, 404);
     let before = head(&w).await;
     let (_, raw) =
-        w.gw.sign(&w.trader.key, Some(forwarder), U256::ZERO, forward(w.erc20, balance_of(w.ops.address()))).await;
-    assert_eq!(w.gw.rpc(&w.trader.token, "eth_sendRawTransaction", json!([raw])).await.status, 404);
+        w.gw.sign(
+            &w.trader.key,
+            Some(forwarder),
+            U256::ZERO,
+            forward(w.erc20, balance_of(w.ops.address())),
+        )
+        .await;
+    assert_eq!(
+        w.gw.rpc(&w.trader.token, "eth_sendRawTransaction", json!([raw]))
+            .await
+            .status,
+        404
+    );
     assert_eq!(head(&w).await, before);
     // HD6: BALANCE and EXTCODEHASH of a wallet, whether linked or not: the same refusal.
-    let probe = w.gw.deploy(&w.trader.token, &w.trader.key, init_code("Probe", &[])).await;
+    let probe =
+        w.gw.deploy(&w.trader.token, &w.trader.key, init_code("Probe", &[]))
+            .await;
     let code_hash = |account: Address| -> Bytes { codeHashOfCall { account }.abi_encode().into() };
-    for (asks, input) in [("BALANCE", balance_of as fn(Address) -> Bytes), ("EXTCODEHASH", code_hash)] {
+    for (asks, input) in [
+        ("BALANCE", balance_of as fn(Address) -> Bytes),
+        ("EXTCODEHASH", code_hash),
+    ] {
         let of = |a: Address| ask(probe, input(a));
         let linked = w.gw.rpc(&w.trader.token, "eth_call", of(w.ops.address())).await;
-        let unlinked = w.gw.rpc(&w.trader.token, "eth_call", of(Address::repeat_byte(0x77))).await;
+        let unlinked =
+            w.gw.rpc(&w.trader.token, "eth_call", of(Address::repeat_byte(0x77)))
+                .await;
         assert_eq!((linked.status, &linked.body), (404, &unlinked.body), "{asks}");
         assert_eq!(unlinked.status, 404);
     }
     // B24: paying coin out to a wallet is ordinary business.
-    let payer = w.gw.deploy(&w.trader.token, &w.trader.key, init_code("Payer", &[])).await;
-    w.gw.send(&w.trader.token, &w.trader.key, Some(payer), U256::from(10u64), Bytes::new()).await;
-    let pay = payCall { to: w.outsider.address(), value: U256::from(4u64) }.abi_encode().into();
-    w.gw.send(&w.trader.token, &w.trader.key, Some(payer), U256::ZERO, pay).await;
+    let payer =
+        w.gw.deploy(&w.trader.token, &w.trader.key, init_code("Payer", &[]))
+            .await;
+    w.gw.send(
+        &w.trader.token,
+        &w.trader.key,
+        Some(payer),
+        U256::from(10u64),
+        Bytes::new(),
+    )
+    .await;
+    let pay = payCall {
+        to: w.outsider.address(),
+        value: U256::from(4u64),
+    }
+    .abi_encode()
+    .into();
+    w.gw.send(&w.trader.token, &w.trader.key, Some(payer), U256::ZERO, pay)
+        .await;
 }
 
 /// W4, W5, R25-R28: a shared transaction is seen by those named, nobody else, and only added.
 async fn sharing(engine: Engine) {
     let w = World::start(engine).await;
-    let (hash, raw) = w.gw.sign(&w.ops.key, Some(w.erc20), U256::ZERO, transfer(w.analyst.address(), 3)).await;
+    let (hash, raw) =
+        w.gw.sign(&w.ops.key, Some(w.erc20), U256::ZERO, transfer(w.analyst.address(), 3))
+            .await;
     let body = json!({
         "jsonrpc": "2.0", "id": "share", "method": "eth_sendRawTransaction", "params": [raw],
         "visibleTo": [w.trader.did], "privateFor": [w.outsider.address()],
     });
     let sent = w.gw.rpc_body(&w.ops.token, &body).await.expect(200);
-    assert_eq!((sent["result"].clone(), sent["id"].clone()), (json!(hash), json!("share")));
+    assert_eq!(
+        (sent["result"].clone(), sent["id"].clone()),
+        (json!(hash), json!("share"))
+    );
     w.gw.mined(&w.ops.token, hash).await;
-    let seen = w.gw.result(&w.trader.token, "eth_getTransactionByHash", json!([hash])).await;
+    let seen =
+        w.gw.result(&w.trader.token, "eth_getTransactionByHash", json!([hash]))
+            .await;
     assert_eq!(seen["hash"], json!(hash));
     // Decision 20: no grant on the token, yet the shared transaction's rows.
-    let rows = w.gw.result(&w.trader.token, "eth_getLogs", json!([{"address": w.erc20, "fromBlock": "0x0"}])).await;
+    let rows =
+        w.gw.result(
+            &w.trader.token,
+            "eth_getLogs",
+            json!([{"address": w.erc20, "fromBlock": "0x0"}]),
+        )
+        .await;
     assert_eq!(rows.as_array().unwrap().len(), 1);
     assert_eq!(rows[0]["transactionHash"], json!(hash));
     // Request gates stay: the outsider's groups list no such method.
-    assert_eq!(w.gw.rpc(&w.outsider.token, "eth_getTransactionByHash", json!([hash])).await.status, 404);
+    assert_eq!(
+        w.gw.rpc(&w.outsider.token, "eth_getTransactionByHash", json!([hash]))
+            .await
+            .status,
+        404
+    );
     // W4: at most 32 entries.
     let many: Vec<String> = (0..33).map(|n| format!("did:test:n{n}")).collect();
-    let (_, raw) = w.gw.sign(&w.ops.key, Some(w.erc20), U256::ZERO, transfer(w.analyst.address(), 3)).await;
+    let (_, raw) =
+        w.gw.sign(&w.ops.key, Some(w.erc20), U256::ZERO, transfer(w.analyst.address(), 3))
+            .await;
     let body =
         json!({"jsonrpc": "2.0", "id": 1, "method": "eth_sendRawTransaction", "params": [raw], "visibleTo": many});
     assert_eq!(w.gw.rpc_body(&w.ops.token, &body).await.status, 400);
@@ -158,21 +289,45 @@ async fn sharing(engine: Engine) {
 async fn system_links(engine: Engine) {
     let w = World::start(engine).await;
     let fresh = alloy_signer_local::PrivateKeySigner::from_bytes(&alloy_primitives::B256::repeat_byte(0x42)).unwrap();
-    w.gw.send(&w.ops.token, &w.ops.key, Some(fresh.address()), U256::from(10u64).pow(U256::from(18u64)), Bytes::new())
-        .await;
+    w.gw.send(
+        &w.ops.token,
+        &w.ops.key,
+        Some(fresh.address()),
+        U256::from(10u64).pow(U256::from(18u64)),
+        Bytes::new(),
+    )
+    .await;
     let owned = |token: String| {
         let w = &w;
         let address = fresh.address();
         async move { w.gw.result(&token, "eth_getBalance", json!([address, "latest"])).await }
     };
     assert_eq!(owned(w.ops.token.clone()).await, json!("0x0"), "not linked yet");
-    w.gw.send(&w.ops.token, &fresh, Some(w.erc20), U256::ZERO, transfer(w.analyst.address(), 0)).await;
-    assert_ne!(owned(w.ops.token.clone()).await, json!("0x0"), "W6: linked by the accepted transaction");
+    w.gw.send(
+        &w.ops.token,
+        &fresh,
+        Some(w.erc20),
+        U256::ZERO,
+        transfer(w.analyst.address(), 0),
+    )
+    .await;
+    assert_ne!(
+        owned(w.ops.token.clone()).await,
+        json!("0x0"),
+        "W6: linked by the accepted transaction"
+    );
     // HD13: now it is somebody's; another user cannot use it.
     let deployers = crate::world::group(&w.gw, &w.meridian, "more-ops", false, json!(["*"]), json!(["deploy"])).await;
     let other = crate::world::member(&w.gw, &w.meridian, &deployers, "did:test:other", 5, true).await;
-    let (_, raw) = w.gw.sign(&fresh, Some(w.ops.address()), U256::from(1u64), Bytes::new()).await;
-    assert_eq!(w.gw.rpc(&other.token, "eth_sendRawTransaction", json!([raw])).await.status, 404);
+    let (_, raw) =
+        w.gw.sign(&fresh, Some(w.ops.address()), U256::from(1u64), Bytes::new())
+            .await;
+    assert_eq!(
+        w.gw.rpc(&other.token, "eth_sendRawTransaction", json!([raw]))
+            .await
+            .status,
+        404
+    );
     // LK-5: a signed challenge outranks the inference.
     w.gw.link(&other.token, &fresh).await;
     assert_ne!(owned(other.token.clone()).await, json!("0x0"));

@@ -19,7 +19,12 @@ sol! {
 }
 
 pub(crate) fn transfer(to: Address, value: u64) -> Bytes {
-    transferCall { to, value: U256::from(value) }.abi_encode().into()
+    transferCall {
+        to,
+        value: U256::from(value),
+    }
+    .abi_encode()
+    .into()
 }
 
 pub(crate) fn balance_of(owner: Address) -> Bytes {
@@ -105,20 +110,50 @@ impl World {
             let token = gw.login("did:test:outsider").await;
             let key = key(5);
             gw.link(&token, &key).await;
-            Persona { did: "did:test:outsider", user_id: user_id(&gw, "did:test:outsider").await, token, key }
+            Persona {
+                did: "did:test:outsider",
+                user_id: user_id(&gw, "did:test:outsider").await,
+                token,
+                key,
+            }
         };
 
         let supply = U256::from(1_000_000u64);
         let constructor = ("Demo Dollar".to_owned(), "DUSD".to_owned(), supply).abi_encode_params();
-        let erc20 = gw.deploy(&ops.token, &ops.key, init_code("DemoERC20", &constructor)).await;
+        let erc20 = gw
+            .deploy(&ops.token, &ops.key, init_code("DemoERC20", &constructor))
+            .await;
         let abi = artifact("DemoERC20")["abi"].to_string();
-        gw.admin("PUT", &format!("/orgs/{meridian}/contracts/{erc20}/abi"), Some(json!({"abi": abi})))
-            .await
-            .expect(200);
+        gw.admin(
+            "PUT",
+            &format!("/orgs/{meridian}/contracts/{erc20}/abi"),
+            Some(json!({"abi": abi})),
+        )
+        .await
+        .expect(200);
         let rule = json!([{"selector": "0x70a08231", "param_rules": [{"index": 0, "must_be": "self"}]}]);
         grant(&gw, &meridian, erc20, &analysts, rule).await;
-        gw.send(&ops.token, &ops.key, Some(erc20), U256::ZERO, transfer(analyst.address(), 1000)).await;
-        Self { gw, meridian, volta, analysts, ops, analyst, admin, trader, outsider, unverified, erc20 }
+        gw.send(
+            &ops.token,
+            &ops.key,
+            Some(erc20),
+            U256::ZERO,
+            transfer(analyst.address(), 1000),
+        )
+        .await;
+        Self {
+            gw,
+            meridian,
+            volta,
+            analysts,
+            ops,
+            analyst,
+            admin,
+            trader,
+            outsider,
+            unverified,
+            erc20,
+        }
     }
 
     /// `eth_call` of the token as `who` sees it.
@@ -129,30 +164,48 @@ impl World {
 }
 
 pub(crate) async fn org(gw: &Gateway, name: &str, slug: &str) -> String {
-    let made = gw.admin("POST", "/orgs", Some(json!({"name": name, "slug": slug}))).await.expect(201);
+    let made = gw
+        .admin("POST", "/orgs", Some(json!({"name": name, "slug": slug})))
+        .await
+        .expect(201);
     made["id"].as_str().unwrap().to_owned()
 }
 
 pub(crate) async fn group(gw: &Gateway, org: &str, slug: &str, admin: bool, methods: Value, claims: Value) -> String {
     let body = json!({"name": slug, "slug": slug, "is_org_admin": admin});
-    let made = gw.admin("POST", &format!("/orgs/{org}/groups"), Some(body)).await.expect(201);
+    let made = gw
+        .admin("POST", &format!("/orgs/{org}/groups"), Some(body))
+        .await
+        .expect(201);
     let id = made["id"].as_str().unwrap().to_owned();
     let access = json!({"allowed_methods": methods, "claims": claims});
-    gw.admin("PUT", &format!("/orgs/{org}/groups/{id}/access"), Some(access)).await.expect(200);
+    gw.admin("PUT", &format!("/orgs/{org}/groups/{id}/access"), Some(access))
+        .await
+        .expect(200);
     id
 }
 
 pub(crate) async fn member(gw: &Gateway, org: &str, group: &str, did: &'static str, n: usize, kyc: bool) -> Persona {
     let body = json!({"did": did, "group_id": group});
-    let made = gw.admin("POST", &format!("/orgs/{org}/memberships/by-did"), Some(body)).await.expect(201);
+    let made = gw
+        .admin("POST", &format!("/orgs/{org}/memberships/by-did"), Some(body))
+        .await
+        .expect(201);
     let user_id = made["user_id"].as_str().unwrap().to_owned();
     if kyc {
-        gw.admin("PUT", &format!("/users/{user_id}"), Some(json!({"kyc": true}))).await.expect(200);
+        gw.admin("PUT", &format!("/users/{user_id}"), Some(json!({"kyc": true})))
+            .await
+            .expect(200);
     }
     let token = gw.login(did).await;
     let key = key(n);
     gw.link(&token, &key).await;
-    Persona { did, user_id, token, key }
+    Persona {
+        did,
+        user_id,
+        token,
+        key,
+    }
 }
 
 pub(crate) async fn user_id(gw: &Gateway, did: &str) -> String {
@@ -162,5 +215,7 @@ pub(crate) async fn user_id(gw: &Gateway, did: &str) -> String {
 
 pub(crate) async fn grant(gw: &Gateway, org: &str, contract: Address, group: &str, functions: Value) {
     let body = json!({"group_id": group, "functions": functions});
-    gw.admin("POST", &format!("/orgs/{org}/contracts/{contract}/grants"), Some(body)).await.expect(201);
+    gw.admin("POST", &format!("/orgs/{org}/contracts/{contract}/grants"), Some(body))
+        .await
+        .expect(201);
 }

@@ -47,8 +47,14 @@ struct Network {
 
 impl Network {
     async fn start(http: &crate::harness::Http) -> Self {
-        let node = Anvil::start(&AnvilOptions { chain_id: Some(IDENTITY_CHAIN), ..AnvilOptions::default() });
-        let mut network = Self { node, contract: String::new() };
+        let node = Anvil::start(&AnvilOptions {
+            chain_id: Some(IDENTITY_CHAIN),
+            ..AnvilOptions::default()
+        });
+        let mut network = Self {
+            node,
+            contract: String::new(),
+        };
         let receipt = network.transact(http, None, init_code("IdentityState", &[])).await;
         network.contract = receipt["contractAddress"].as_str().unwrap().to_owned();
         network
@@ -68,7 +74,13 @@ impl Network {
     /// Sends from one of the node's own accounts; mined when this returns.
     async fn transact(&self, http: &crate::harness::Http, to: Option<&str>, input: Bytes) -> Value {
         let from = self.rpc(http, "eth_accounts", json!([])).await[0].clone();
-        let hash = self.rpc(http, "eth_sendTransaction", json!([{"from": from, "to": to, "input": input}])).await;
+        let hash = self
+            .rpc(
+                http,
+                "eth_sendTransaction",
+                json!([{"from": from, "to": to, "input": input}]),
+            )
+            .await;
         for _ in 0..100 {
             let receipt = self.rpc(http, "eth_getTransactionReceipt", json!([hash])).await;
             if receipt.is_object() {
@@ -116,15 +128,24 @@ impl World {
     async fn start_with(extra: &[(&str, &str)]) -> Self {
         let http = crate::harness::client();
         let network = Network::start(&http).await;
-        let settings =
-            [("VERIFIER_ID", VERIFIER), ("IDP_RPC_URL", network.node.url()), ("IDP_STATE_CONTRACT", &network.contract)];
+        let settings = [
+            ("VERIFIER_ID", VERIFIER),
+            ("IDP_RPC_URL", network.node.url()),
+            ("IDP_STATE_CONTRACT", &network.contract),
+        ];
         let settings: Vec<_> = settings.iter().chain(extra).copied().collect();
         let gw = Gateway::start_with(Engine::Sqlite, &settings).await;
-        Self { gw, network, wallet: Wallet::start() }
+        Self {
+            gw,
+            network,
+            wallet: Wallet::start(),
+        }
     }
 
     async fn call(&self, call: impl SolCall) {
-        self.network.transact(&self.gw.http, Some(&self.network.contract), call.abi_encode().into()).await;
+        self.network
+            .transact(&self.gw.http, Some(&self.network.contract), call.abi_encode().into())
+            .await;
     }
 
     /// Makes the wallet's global root the contract's current one.
@@ -135,18 +156,26 @@ impl World {
     }
 
     fn root(&mut self) -> U256 {
-        self.wallet.ask("root", json!({}))["root"].as_str().unwrap().parse().unwrap()
+        self.wallet.ask("root", json!({}))["root"]
+            .as_str()
+            .unwrap()
+            .parse()
+            .unwrap()
     }
 
     /// Moves the wallet's global root on, without telling the contract.
     fn advance(&mut self, n: u64) -> U256 {
-        self.wallet.ask("advance", json!({"id": (1000 + n).to_string(), "state": "1"}));
+        self.wallet
+            .ask("advance", json!({"id": (1000 + n).to_string(), "state": "1"}));
         self.root()
     }
 
     /// The contract's answer for `root`: replaced so many seconds before its newest block.
     async fn replaced(&self, root: U256, ago: u64) {
-        let block = self.network.rpc(&self.gw.http, "eth_getBlockByNumber", json!(["latest", false])).await;
+        let block = self
+            .network
+            .rpc(&self.gw.http, "eth_getBlockByNumber", json!(["latest", false]))
+            .await;
         let now: U256 = block["timestamp"].as_str().unwrap().parse().unwrap();
         let info = GistRootInfo {
             root,
@@ -164,8 +193,15 @@ impl World {
     }
 
     async fn open(&self) -> Login {
-        let opened = self.gw.request("POST", "/auth/request", &[], Some(json!({}))).await.expect(200);
-        Login { id: opened["session_id"].as_str().unwrap().to_owned(), request: opened["auth_request"].clone() }
+        let opened = self
+            .gw
+            .request("POST", "/auth/request", &[], Some(json!({})))
+            .await
+            .expect(200);
+        Login {
+            id: opened["session_id"].as_str().unwrap().to_owned(),
+            request: opened["auth_request"].clone(),
+        }
     }
 
     /// A token of `did` for a login, and what the wallet believed of the request beside what it says.
@@ -175,12 +211,17 @@ impl World {
     }
 
     fn post(&mut self, login: &Login, token: &str) -> (u64, Value) {
-        let said = self.wallet.ask("post", json!({"callback": login.callback(), "token": token}));
+        let said = self
+            .wallet
+            .ask("post", json!({"callback": login.callback(), "token": token}));
         (said["status"].as_u64().unwrap(), said["body"].clone())
     }
 
     async fn status(&self, login: &Login) -> Value {
-        self.gw.request("GET", &format!("/api/v1/auth/session/{}/status", login.id), &[], None).await.expect(200)
+        self.gw
+            .request("GET", &format!("/api/v1/auth/session/{}/status", login.id), &[], None)
+            .await
+            .expect(200)
     }
 
     /// The token is refused in this login, with this status, text and reason, and the login stays open.
@@ -191,20 +232,33 @@ impl World {
         let said = self.status(login);
         async move {
             let said = said.await;
-            let seen =
-                (status, body["error"].as_str().unwrap_or_default(), said["reason"].as_str().unwrap_or_default());
+            let seen = (
+                status,
+                body["error"].as_str().unwrap_or_default(),
+                said["reason"].as_str().unwrap_or_default(),
+            );
             assert_eq!(seen, expected, "{caller}: {body} {said}");
-            assert_eq!((&said["completed"], &said["failed"]), (&json!(false), &json!(true)), "{caller}");
+            assert_eq!(
+                (&said["completed"], &said["failed"]),
+                (&json!(false), &json!(true)),
+                "{caller}"
+            );
         }
     }
 }
 
 async fn works(gw: &Gateway, pair: &Value) {
-    let token = pair["access_token"].as_str().unwrap_or_else(|| panic!("no token in {pair}"));
+    let token = pair["access_token"]
+        .as_str()
+        .unwrap_or_else(|| panic!("no token in {pair}"));
     let answer: Answer = gw.rpc(token, "eth_chainId", json!([])).await;
     assert_eq!(answer.expect(200)["result"], "0x7a69");
     let mangled = gw.rpc(&format!("{token}x"), "eth_chainId", json!([])).await;
-    assert_eq!(mangled.status, 401, "a token that is none is not overlooked: {}", mangled.body);
+    assert_eq!(
+        mangled.status, 401,
+        "a token that is none is not overlooked: {}",
+        mangled.body
+    );
     let own = gw.as_user(token, "GET", "/eth/addresses", None).await;
     assert_eq!(own.status, 200, "{}", own.body);
 }
@@ -227,10 +281,19 @@ async fn zk10_a_wallet_scans_proves_and_gets_tokens_that_work() {
         let status = w.status(&login).await;
         assert_eq!(status["completed"], true, "{status}");
         works(&w.gw, &status["tokens"]).await;
-        assert_ne!(status["tokens"]["refresh_token"], said["body"]["refresh_token"], "HD19: two families");
+        assert_ne!(
+            status["tokens"]["refresh_token"], said["body"]["refresh_token"],
+            "HD19: two families"
+        );
 
-        let user = w.gw.admin("GET", &format!("/users?search={did}"), None).await.expect(200);
-        assert_eq!(user["data"][0]["external_id"], **did, "ZK-41: the subject is the name that was proved");
+        let user =
+            w.gw.admin("GET", &format!("/users?search={did}"), None)
+                .await
+                .expect(200);
+        assert_eq!(
+            user["data"][0]["external_id"], **did,
+            "ZK-41: the subject is the name that was proved"
+        );
         assert_eq!(user["data"][0]["kyc"], false, "ZK-80");
     }
 }
@@ -246,24 +309,35 @@ async fn zk40_to_zk48_an_answer_counts_for_its_own_request_only() {
     let token = w.token(&did, &first, json!({}));
     w.refused(&second, &token, FAILED).await;
 
-    let altered = w.wallet.ask("alter", json!({"token": token, "change": {"thid": second.request["thid"]}}));
+    let altered = w.wallet.ask(
+        "alter",
+        json!({"token": token, "change": {"thid": second.request["thid"]}}),
+    );
     w.refused(&second, altered["token"].as_str().unwrap(), FAILED).await;
 
-    let for_another =
-        w.token(&did, &second, json!({"from": "did:iden3:privado:main:2SiLZgjbQ4JMWBDQXHpxKDpS3PWTmoisoe5uLERhdq"}));
+    let for_another = w.token(
+        &did,
+        &second,
+        json!({"from": "did:iden3:privado:main:2SiLZgjbQ4JMWBDQXHpxKDpS3PWTmoisoe5uLERhdq"}),
+    );
     w.refused(&second, &for_another, FAILED).await;
 
     let other_thread = w.token(&did, &second, json!({"thid": first.request["thid"]}));
     w.refused(&second, &other_thread, FAILED).await;
 
-    w.refused(&second, "not a token", (400, "invalid token format", "invalid_request")).await;
+    w.refused(&second, "not a token", (400, "invalid token format", "invalid_request"))
+        .await;
 
     // What was refused elsewhere still counts where it belongs, once.
     let (status, pair) = w.post(&first, &token);
     assert_eq!(status, 200, "{pair}");
     works(&w.gw, &pair).await;
     let (status, again) = w.post(&first, &token);
-    assert_eq!((status, again["error"].as_str()), (401, Some("session not found or expired")), "ZK-12");
+    assert_eq!(
+        (status, again["error"].as_str()),
+        (401, Some("session not found or expired")),
+        "ZK-12"
+    );
     w.refused(&second, &token, FAILED).await;
 
     // A refused session stays open for a proof that holds (ZK-10).
@@ -285,7 +359,12 @@ async fn zk50_to_zk52_the_state_contract_has_the_last_word() {
     w.call(setNotFoundCall { how: 1 }).await;
     w.refused(&login, &unknown, FAILED).await;
     w.call(setNotFoundCall { how: 2 }).await;
-    w.refused(&login, &unknown, (503, "verification unavailable", "authentication_failed")).await;
+    w.refused(
+        &login,
+        &unknown,
+        (503, "verification unavailable", "authentication_failed"),
+    )
+    .await;
     w.call(setNotFoundCall { how: 0 }).await;
 
     // The wallet proves against the tree of its day; the chain has moved on since.
@@ -306,7 +385,8 @@ async fn zk50_to_zk52_the_state_contract_has_the_last_word() {
     w.publish().await;
     let login = w.open().await;
     let token = w.token(&stranger, &login, json!({}));
-    w.refused(&login, &token, (401, "verification failed", "network_not_supported")).await;
+    w.refused(&login, &token, (401, "verification failed", "network_not_supported"))
+        .await;
 }
 
 /// Only the official keys count, unless a developer says otherwise.
@@ -317,7 +397,8 @@ async fn zk34_a_key_of_ones_own_counts_only_where_it_was_named() {
     w.publish().await;
     let login = w.open().await;
     let token = w.token(&did, &login, json!({}));
-    w.refused(&login, &token, (401, "verification failed", "verification_failed")).await;
+    w.refused(&login, &token, (401, "verification failed", "verification_failed"))
+        .await;
 }
 
 /// The demo's personas log in without the mock: whoever gives one of them a DID of their own logs in with their wallet
@@ -327,7 +408,10 @@ async fn zk10_a_demo_persona_logs_in_with_a_wallet() {
     let http = crate::harness::client();
     let network = Network::start(&http).await;
     let mut wallet = Wallet::start();
-    let did = wallet.ask("identity", json!({"seed": 11}))["did"].as_str().unwrap().to_owned();
+    let did = wallet.ask("identity", json!({"seed": 11}))["did"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let keys = Kit::prepare().verification_keys().display().to_string();
     let mut demo = Command::new(env!("CARGO_BIN_EXE_ledger-gateway-dev"))
         .args(["demo", "--ephemeral", "--seed-only", "--did", &format!("analyst={did}")])
@@ -342,7 +426,10 @@ async fn zk10_a_demo_persona_logs_in_with_a_wallet() {
     let lines = BufReader::new(demo.stdout.take().unwrap()).lines();
     let process = Process(demo);
     // `Gateway http://localhost:… node behind it http://… token contract 0x…`
-    let told = lines.map(Result::unwrap).find(|line| line.starts_with("Gateway ")).expect("the demo says where it is");
+    let told = lines
+        .map(Result::unwrap)
+        .find(|line| line.starts_with("Gateway "))
+        .expect("the demo says where it is");
     let words: Vec<&str> = told.split_whitespace().collect();
     let (url, node, token) = (words[1].to_owned(), words[5].to_owned(), *words.last().unwrap());
     let gw = Gateway::found(url, node, process);
@@ -354,9 +441,20 @@ async fn zk10_a_demo_persona_logs_in_with_a_wallet() {
     let access = said["body"]["access_token"].as_str().unwrap();
     // The analyst's rights: the own balance through the token, nobody else's.
     let own = w.gw.as_user(access, "GET", "/eth/addresses", None).await.expect(200);
-    let own = own["addresses"][0]["address"].as_str().unwrap().trim_start_matches("0x").to_owned();
+    let own = own["addresses"][0]["address"]
+        .as_str()
+        .unwrap()
+        .trim_start_matches("0x")
+        .to_owned();
     let balance = |of: &str| json!([{"to": token, "data": format!("0x70a08231{of:0>64}")}, "latest"]);
     assert_eq!(w.gw.rpc(access, "eth_call", balance(&own)).await.status, 200);
-    assert_eq!(w.gw.rpc(access, "eth_call", balance(&"11".repeat(20))).await.status, 404);
-    assert_eq!(w.gw.process.terminate(), Some(0), "the demo ends and takes its parts with it");
+    assert_eq!(
+        w.gw.rpc(access, "eth_call", balance(&"11".repeat(20))).await.status,
+        404
+    );
+    assert_eq!(
+        w.gw.process.terminate(),
+        Some(0),
+        "the demo ends and takes its parts with it"
+    );
 }

@@ -17,7 +17,12 @@ fn settings<'a>(data: &'a str, journal: &'a str) -> Vec<(&'a str, &'a str)> {
 fn call(gateway: &Serving, times: usize) {
     for _ in 0..times {
         let body = r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}"#;
-        assert_eq!(gateway.ask("POST", "/rpc", &[("Content-Type", "application/json")], body).status, 200);
+        assert_eq!(
+            gateway
+                .ask("POST", "/rpc", &[("Content-Type", "application/json")], body)
+                .status,
+            200
+        );
     }
 }
 
@@ -29,11 +34,15 @@ fn end(gateway: Serving) -> String {
 
 /// Entries of all access chains, all verified.
 fn verified(data: &str, journal: &str) -> Vec<u64> {
-    let output =
-        process::gateway(&["audit", "verify", "--chain", "access", "--format", "json"], &settings(data, journal));
+    let output = process::gateway(
+        &["audit", "verify", "--chain", "access", "--format", "json"],
+        &settings(data, journal),
+    );
     let text = String::from_utf8(output.stdout.clone()).expect("text");
     assert!(output.status.success(), "{text}{}", stderr(&output));
-    let chains = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("json"));
+    let chains = text
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("json"));
     let mut sizes: Vec<_> = chains.filter_map(|chain| chain.get("scanned")?.as_u64()).collect();
     sizes.sort_unstable();
     sizes
@@ -41,7 +50,10 @@ fn verified(data: &str, journal: &str) -> Vec<u64> {
 
 fn copy(from: &Path, to: &Path) {
     fs::create_dir(to).expect("a directory");
-    for entry in fs::read_dir(from).expect("readable").map(|entry| entry.expect("an entry")) {
+    for entry in fs::read_dir(from)
+        .expect("readable")
+        .map(|entry| entry.expect("an entry"))
+    {
         let target = to.join(entry.file_name());
         if entry.file_type().expect("a kind").is_dir() {
             copy(&entry.path(), &target);
@@ -108,7 +120,9 @@ fn a_chain_shorter_than_its_last_checkpoint_aborts() {
     // What an attacker with the database's credential would do.
     let shorten = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); \
                    db.execute(\"update chains set size = 3 where stream = 'access'\"); db.commit()";
-    let done = Command::new("python3").args(["-c", shorten, &format!("{data}/audit.db")]).status();
+    let done = Command::new("python3")
+        .args(["-c", shorten, &format!("{data}/audit.db")])
+        .status();
     assert!(done.is_ok_and(|status| status.success()));
     let port = free_port().to_string();
     let mut settings = settings(data, journal);

@@ -33,7 +33,11 @@ impl Place {
 
     fn start_with(&self, node: &str, more: &[(&str, &str)]) -> Serving {
         let (data, journal) = (self.path("data"), self.path("journal"));
-        let own = [("DATA_DIR", &*data), ("AUDIT_BUFFER_DIR", &journal), ("LOG_FORMAT", "json")];
+        let own = [
+            ("DATA_DIR", &*data),
+            ("AUDIT_BUFFER_DIR", &journal),
+            ("LOG_FORMAT", "json"),
+        ];
         Serving::start(node, &[&own[..], more].concat()).ready()
     }
 
@@ -45,7 +49,9 @@ impl Place {
     fn sql(&self, statements: &str) {
         let script =
             "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.executescript(sys.argv[2]); db.commit()";
-        let done = Command::new("python3").args(["-c", script, &self.path("data/audit.db"), statements]).status();
+        let done = Command::new("python3")
+            .args(["-c", script, &self.path("data/audit.db"), statements])
+            .status();
         assert!(done.is_ok_and(|status| status.success()));
     }
 }
@@ -57,7 +63,12 @@ fn said(output: &Output) -> String {
 fn call(gateway: &Serving, times: usize) {
     for _ in 0..times {
         let body = r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}"#;
-        assert_eq!(gateway.ask("POST", "/rpc", &[("Content-Type", "application/json")], body).status, 200);
+        assert_eq!(
+            gateway
+                .ask("POST", "/rpc", &[("Content-Type", "application/json")], body)
+                .status,
+            200
+        );
     }
 }
 
@@ -65,7 +76,12 @@ fn call(gateway: &Serving, times: usize) {
 /// machine with notes from the log, re-anchoring goes on from it and stays listed.
 #[test]
 fn rl2_au22_a_cut_chain_is_refused_found_and_re_anchored() {
-    let (node, place) = (anvil(), Place { dir: tempfile::tempdir().expect("a directory") });
+    let (node, place) = (
+        anvil(),
+        Place {
+            dir: tempfile::tempdir().expect("a directory"),
+        },
+    );
     let gateway = place.start(node.url());
     call(&gateway, 6);
     let (status, log) = gateway.end();
@@ -96,18 +112,32 @@ fn rl2_au22_a_cut_chain_is_refused_found_and_re_anchored() {
     fs::create_dir(place.path("journal")).expect("made");
     fs::write(&heads, &kept).expect("put back");
     let refused = place.refused(node.url());
-    assert!(refused.contains("entries are missing") && refused.contains("audit re-anchor"), "{refused}");
+    assert!(
+        refused.contains("entries are missing") && refused.contains("audit re-anchor"),
+        "{refused}"
+    );
 
     let text = String::from_utf8_lossy(&found.stdout).into_owned();
     let line: serde_json::Value = serde_json::from_str(text.lines().next().expect("a line")).expect("json");
-    let chain = line.get("chain").and_then(serde_json::Value::as_str).expect("a name").to_owned();
-    assert_eq!(place.run(&["audit", "re-anchor", "--chain", &chain]).status.code(), Some(2), "actor and reason");
+    let chain = line
+        .get("chain")
+        .and_then(serde_json::Value::as_str)
+        .expect("a name")
+        .to_owned();
+    assert_eq!(
+        place.run(&["audit", "re-anchor", "--chain", &chain]).status.code(),
+        Some(2),
+        "actor and reason"
+    );
     let decide = ["audit", "re-anchor", "--chain", &chain, "--actor", "jane", "--reason"];
     let unnamed = place.run(&[&decide[..], &[" "]].concat());
     assert_eq!(unnamed.status.code(), Some(2), "{}", said(&unnamed));
     let shown = place.run(&[&decide[..], &["restored"]].concat());
     assert!(said(&shown).contains("nothing was changed"), "{}", said(&shown));
-    assert!(place.refused(node.url()).contains("entries are missing"), "a dry run changes nothing");
+    assert!(
+        place.refused(node.url()).contains("entries are missing"),
+        "a dry run changes nothing"
+    );
     let done = place.run(&[&decide[..], &["restored", "--confirm"]].concat());
     assert!(done.status.success(), "{}", said(&done));
 
@@ -132,7 +162,9 @@ fn receiver() -> (String, Arc<Mutex<String>>) {
     let kept = Arc::clone(&all);
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            let (Ok(mut stream), kept) = (stream, Arc::clone(&kept)) else { return };
+            let (Ok(mut stream), kept) = (stream, Arc::clone(&kept)) else {
+                return;
+            };
             std::thread::spawn(move || {
                 let mut buffer = [0; 4096];
                 while let Ok(read @ 1..) = stream.read(&mut buffer) {
@@ -140,7 +172,11 @@ fn receiver() -> (String, Arc<Mutex<String>>) {
                     let ends = text.contains("\r\n\r\n");
                     kept.lock().expect("held").push_str(&text);
                     // Head and body come together or one after the other; an early answer does no harm here.
-                    if ends && stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").is_err() {
+                    if ends
+                        && stream
+                            .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+                            .is_err()
+                    {
                         return;
                     }
                 }
@@ -153,7 +189,12 @@ fn receiver() -> (String, Arc<Mutex<String>>) {
 /// RL2, AU-19: the running service finds a cut chain by itself and tells everybody who asked for it; it stays ready.
 #[test]
 fn rl2_au19_the_running_service_finds_a_cut_chain_by_itself() {
-    let (node, place) = (anvil(), Place { dir: tempfile::tempdir().expect("a directory") });
+    let (node, place) = (
+        anvil(),
+        Place {
+            dir: tempfile::tempdir().expect("a directory"),
+        },
+    );
     let ((witness, notes), (webhook, findings)) = (receiver(), receiver());
     let settings = [
         ("AUDIT_CHECKPOINT_INTERVAL", "1s"),
@@ -164,7 +205,9 @@ fn rl2_au19_the_running_service_finds_a_cut_chain_by_itself() {
     let mut gateway = place.start_with(node.url(), &settings);
     call(&gateway, 4);
     let has = |all: &Arc<Mutex<String>>, text: &str| all.lock().expect("held").contains(text);
-    gateway.wait("signed the calls", |_| has(&notes, "ledger-gateway/access/") && has(&notes, "ledger-gateway/chains"));
+    gateway.wait("signed the calls", |_| {
+        has(&notes, "ledger-gateway/access/") && has(&notes, "ledger-gateway/chains")
+    });
     // Into the trusted heads it came before the witness was told; what is cut is more than any unsigned rest.
     assert!(!has(&findings, "tamper_detected"), "nobody touched it");
     place.sql(
@@ -192,7 +235,10 @@ fn rl2_au19_the_running_service_finds_a_cut_chain_by_itself() {
     assert_eq!(ready.status, 200, "{}", ready.body);
     assert!(ready.body.contains(r#""audit_chain":"down""#), "{}", ready.body);
     let metrics = gateway.get("/metrics").body;
-    assert!(metrics.contains("ledger_gateway_audit_chain_integrity_violations_total{"), "{metrics}");
+    assert!(
+        metrics.contains("ledger_gateway_audit_chain_integrity_violations_total{"),
+        "{metrics}"
+    );
     let log = gateway.said();
     assert!(log.contains("the audit log was tampered with"), "{log}");
 }
@@ -260,7 +306,10 @@ print(size, (db.execute("SELECT max(size) FROM checkpoints WHERE chain_id = ?", 
 
 impl Place {
     fn python(&self, script: &str, arguments: &[&str]) -> String {
-        let done = Command::new("python3").args(["-c", script, &self.path("data/audit.db")]).args(arguments).output();
+        let done = Command::new("python3")
+            .args(["-c", script, &self.path("data/audit.db")])
+            .args(arguments)
+            .output();
         let done = done.expect("python3");
         assert!(done.status.success(), "{}", stderr(&done));
         String::from_utf8_lossy(&done.stdout).trim().to_owned()
@@ -280,7 +329,12 @@ impl Place {
 /// a shard is left with its edge in the trusted heads, so that a rewritten one refuses to start and is found.
 #[test]
 fn rl2_au18_an_unsigned_entry_rewritten_after_a_kill_is_found() {
-    let (node, place) = (anvil(), Place { dir: tempfile::tempdir().expect("a directory") });
+    let (node, place) = (
+        anvil(),
+        Place {
+            dir: tempfile::tempdir().expect("a directory"),
+        },
+    );
     place.killed_with_unsigned_calls(node.url());
     place.python(FORGE, &["rewrite"]);
     for again in [false, true] {
@@ -293,7 +347,10 @@ fn rl2_au18_an_unsigned_entry_rewritten_after_a_kill_is_found() {
     let found = place.run(&["audit", "verify"]);
     assert_eq!(found.status.code(), Some(1), "{}", said(&found));
     assert!(said(&found).contains("anchor_mismatch"), "{}", said(&found));
-    let name = said(&found).split_whitespace().find(|word| word.starts_with("access/")).map(str::to_owned);
+    let name = said(&found)
+        .split_whitespace()
+        .find(|word| word.starts_with("access/"))
+        .map(str::to_owned);
     let chain = name.expect("a chain");
     let done = place.run(&[
         "audit",
@@ -312,13 +369,22 @@ fn rl2_au18_an_unsigned_entry_rewritten_after_a_kill_is_found() {
     let (status, log) = gateway.end();
     assert!(status.success(), "{log}");
     let verified = place.run(&["audit", "verify"]);
-    assert!(verified.status.success() && said(&verified).contains("by jane"), "{}", said(&verified));
+    assert!(
+        verified.status.success() && said(&verified).contains("by jane"),
+        "{}",
+        said(&verified)
+    );
 }
 
 /// RL2, HD24: an entry that somebody appended fences the shard. What was sealed of it is signed, what was appended never is.
 #[test]
 fn rl2_hd24_an_appended_entry_fences_the_shard_whose_own_entries_are_signed() {
-    let (node, place) = (anvil(), Place { dir: tempfile::tempdir().expect("a directory") });
+    let (node, place) = (
+        anvil(),
+        Place {
+            dir: tempfile::tempdir().expect("a directory"),
+        },
+    );
     place.killed_with_unsigned_calls(node.url());
     place.python(FORGE, &["append"]);
     let gateway = place.start(node.url());
@@ -333,14 +399,22 @@ fn rl2_hd24_an_appended_entry_fences_the_shard_whose_own_entries_are_signed() {
     assert_eq!(found.status.code(), Some(1), "{}", said(&found));
     let text = said(&found);
     let has = |chain: &str, kind: &str| text.lines().any(|line| line.contains(chain) && line.contains(kind));
-    assert!(has("admin/11111111", "\"fork\"") && has("access/11111111", "\"checkpoint_missing\""), "{text}");
+    assert!(
+        has("admin/11111111", "\"fork\"") && has("access/11111111", "\"checkpoint_missing\""),
+        "{text}"
+    );
     drop(gateway);
 }
 
 /// RL9: a mutation's row that is gone is told after a restart, too, until somebody accepts it; the chain itself is as signed.
 #[test]
 fn rl9_a_lost_outbox_row_stays_told_until_it_is_accepted() {
-    let (node, place) = (anvil(), Place { dir: tempfile::tempdir().expect("a directory") });
+    let (node, place) = (
+        anvil(),
+        Place {
+            dir: tempfile::tempdir().expect("a directory"),
+        },
+    );
     let gateway = place.start(node.url());
     let (status, log) = gateway.end();
     assert!(status.success(), "{log}");
@@ -350,25 +424,52 @@ fn rl9_a_lost_outbox_row_stays_told_until_it_is_accepted() {
     let policy = place.path("data/gateway.db");
     process::change_database(&policy, "UPDATE policy_store SET last_outbox_id = last_outbox_id + 1");
     let mut gateway = place.start(node.url());
-    gateway.wait("told it", |gateway| gateway.said().contains("audit outbox rows were deleted"));
+    gateway.wait("told it", |gateway| {
+        gateway.said().contains("audit outbox rows were deleted")
+    });
     let (_, log) = gateway.end();
     process::change_database(&policy, "UPDATE policy_store SET last_outbox_id = 0");
     let mut gateway = place.start_with(node.url(), &[("ADMIN_API_TOKEN", TOKEN)]);
-    let listed = gateway.admin(TOKEN, "GET", "/audit-logs", &serde_json::Value::Null).to_string();
-    assert!(listed.contains(r#""outbox_fault":"missing""#) && listed.contains(r#""tampered":true"#), "{listed}");
-    gateway.wait("shows it", |gateway| gateway.get("/ready").body.contains(r#""audit_chain":"down""#));
+    let listed = gateway
+        .admin(TOKEN, "GET", "/audit-logs", &serde_json::Value::Null)
+        .to_string();
+    assert!(
+        listed.contains(r#""outbox_fault":"missing""#) && listed.contains(r#""tampered":true"#),
+        "{listed}"
+    );
+    gateway.wait("shows it", |gateway| {
+        gateway.get("/ready").body.contains(r#""audit_chain":"down""#)
+    });
     drop(gateway.end());
     let found = place.run(&["audit", "verify"]);
     assert_eq!(found.status.code(), Some(1), "{} {log}", said(&found));
     assert!(said(&found).contains("outbox_gap"), "{}", said(&found));
 
     let chain = "admin/00000000-0000-0000-0000-000000000000";
-    let decide = ["audit", "re-anchor", "--chain", chain, "--actor", "jane", "--reason", "looked into", "--confirm"];
+    let decide = [
+        "audit",
+        "re-anchor",
+        "--chain",
+        chain,
+        "--actor",
+        "jane",
+        "--reason",
+        "looked into",
+        "--confirm",
+    ];
     let done = place.run(&decide);
     assert!(done.status.success(), "{}", said(&done));
     let verified = place.run(&["audit", "verify"]);
     assert!(verified.status.success(), "{}", said(&verified));
-    assert!(said(&verified).contains("by jane because: looked into; 1 findings in it"), "{}", said(&verified));
+    assert!(
+        said(&verified).contains("by jane because: looked into; 1 findings in it"),
+        "{}",
+        said(&verified)
+    );
     let again = place.run(&decide);
-    assert!(!again.status.success() && said(&again).contains("nothing to re-anchor"), "{}", said(&again));
+    assert!(
+        !again.status.success() && said(&again).contains("nothing to re-anchor"),
+        "{}",
+        said(&again)
+    );
 }

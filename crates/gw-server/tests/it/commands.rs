@@ -5,7 +5,10 @@ use gw_testkit::anvil::anvil;
 
 fn run(arguments: &[&str], settings: &[(&str, &str)]) -> (Option<i32>, String) {
     let output = process::gateway(arguments, settings);
-    (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned() + &stderr(&output))
+    (
+        output.status.code(),
+        String::from_utf8_lossy(&output.stdout).into_owned() + &stderr(&output),
+    )
 }
 
 /// RTO7: no reading command takes the lock of the running service, and each looks at both stores.
@@ -17,13 +20,20 @@ fn rto7_reading_commands_run_beside_the_service() {
     let settings = [("DATA_DIR", data.as_str()), ("NODE_URL", node.url())];
     let (code, said) = run(&["migrate", "status"], &settings);
     assert_eq!(code, Some(0), "{said}");
-    assert_eq!(said, "policy store: the schema is up to date\naudit store: the schema is up to date\n");
+    assert_eq!(
+        said,
+        "policy store: the schema is up to date\naudit store: the schema is up to date\n"
+    );
     let (code, said) = run(&["audit", "verify"], &settings);
     assert_eq!(code, Some(0), "{said}");
     let (code, said) = run(&["doctor"], &settings);
     assert_eq!(code, Some(0), "{said}");
-    for line in ["✓ policy store: reachable", "✓ audit store: reachable", "✓ journal directory", "✓ node: chain"]
-    {
+    for line in [
+        "✓ policy store: reachable",
+        "✓ audit store: reachable",
+        "✓ journal directory",
+        "✓ node: chain",
+    ] {
         assert!(said.contains(line), "{line}: {said}");
     }
     // What writes is refused while the service runs: busy, not misconfigured.
@@ -42,7 +52,10 @@ fn rto7_reading_commands_create_nothing() {
     let settings = [("DATA_DIR", path), ("NODE_URL", node.url())];
     let (code, said) = run(&["migrate", "status"], &settings);
     assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("policy store: the schema is missing") && !said.contains("older"), "{said}");
+    assert!(
+        said.contains("policy store: the schema is missing") && !said.contains("older"),
+        "{said}"
+    );
     let (code, said) = run(&["doctor"], &settings);
     assert_eq!(code, Some(0), "a first start needs nothing else: {said}");
     assert!(!data.exists(), "{said}");
@@ -52,7 +65,11 @@ fn rto7_reading_commands_create_nothing() {
         std::fs::write(data.join(file), "").expect("made");
     }
     let (code, said) = run(&["migrate", "status"], &settings);
-    assert_eq!((code, said.contains("missing") && !said.contains("older")), (Some(1), true), "{said}");
+    assert_eq!(
+        (code, said.contains("missing") && !said.contains("older")),
+        (Some(1), true),
+        "{said}"
+    );
 }
 
 /// RTO7: doctor looks at the audit store as `serve` does.
@@ -79,7 +96,10 @@ fn rto7_exit_codes_tell_causes_apart() {
     let nowhere = format!("postgres://nobody@127.0.0.1:{}/none", free_port());
     let (code, said) = run(&["doctor"], &[("DATABASE_URL", "no address")]);
     assert_eq!(code, Some(78), "{said}");
-    let databases = [("DATABASE_URL", nowhere.as_str()), ("AUDIT_DATABASE_URL", nowhere.as_str())];
+    let databases = [
+        ("DATABASE_URL", nowhere.as_str()),
+        ("AUDIT_DATABASE_URL", nowhere.as_str()),
+    ];
     let (code, said) = run(&["audit", "verify"], &databases);
     assert_eq!(code, Some(74), "{said}");
     let (code, said) = run(&["migrate", "status"], &databases);
@@ -92,13 +112,20 @@ fn rto7_exit_codes_tell_causes_apart() {
 #[test]
 fn rto13_the_owner_of_the_audit_log_migrates_in_production() {
     let database = || {
-        let url = gw_testkit::postgres::database().expect("PostgreSQL").expect("not to be left out here").url;
+        let url = gw_testkit::postgres::database()
+            .expect("PostgreSQL")
+            .expect("not to be left out here")
+            .url;
         url.replace("gateway@", "gateway:password@")
     };
     let (dir, node) = (tempfile::tempdir().expect("a directory"), anvil());
     let journal = dir.path().join("journal");
     let (policy, audit) = (database(), database());
-    let secret = |first: u8| (first..first + 32).map(|byte| format!("{byte:02x}")).collect::<String>();
+    let secret = |first: u8| {
+        (first..first + 32)
+            .map(|byte| format!("{byte:02x}"))
+            .collect::<String>()
+    };
     let (access, refresh, admin, key, checkpoint) = (secret(0), secret(32), secret(64), secret(96), secret(128));
     let settings = [
         ("ENVIRONMENT", "production"),
@@ -120,15 +147,26 @@ fn rto13_the_owner_of_the_audit_log_migrates_in_production() {
     assert_eq!(code, Some(0), "{said}");
     // The service seals: it must not.
     let (code, said) = run(&["doctor"], &settings);
-    assert_eq!((code, said.contains("its role may change or delete sealed entries")), (Some(1), true), "{said}");
+    assert_eq!(
+        (code, said.contains("its role may change or delete sealed entries")),
+        (Some(1), true),
+        "{said}"
+    );
 }
 
 /// RTO12: the program says its own name.
 #[test]
 fn rto12_the_version_names_the_program() {
     let (code, said) = run(&["--version"], &[]);
-    let name = if cfg!(feature = "mock-login") { "ledger-gateway-dev" } else { "ledger-gateway" };
-    assert_eq!((code, said), (Some(0), format!("{name} {}\n", env!("CARGO_PKG_VERSION"))));
+    let name = if cfg!(feature = "mock-login") {
+        "ledger-gateway-dev"
+    } else {
+        "ledger-gateway"
+    };
+    assert_eq!(
+        (code, said),
+        (Some(0), format!("{name} {}\n", env!("CARGO_PKG_VERSION")))
+    );
 }
 
 /// RTO8: each retry of a database that is away says why.
@@ -142,8 +180,13 @@ fn rto8_a_database_that_is_away_is_named_with_its_cause() {
         .spawn()
         .expect("started");
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().expect("piped")));
-    let line = lines.find_map(|line| line.ok().filter(|line| line.contains("cannot be reached yet"))).expect("a line");
+    let line = lines
+        .find_map(|line| line.ok().filter(|line| line.contains("cannot be reached yet")))
+        .expect("a line");
     let _ = child.kill();
     let _ = child.wait();
-    assert!(line.contains("error") && line.to_lowercase().contains("refused"), "{line}");
+    assert!(
+        line.contains("error") && line.to_lowercase().contains("refused"),
+        "{line}"
+    );
 }

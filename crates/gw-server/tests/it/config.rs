@@ -15,7 +15,10 @@ fn the_reference_is_up_to_date() {
 /// spec/85 sections 1 and 3: every problem, one line each, code 78.
 #[test]
 fn all_problems_are_reported_together() {
-    let output = gateway(&["config", "check"], &[("PORT", "http"), ("KYC_GATE", "never"), ("ENVIRONMENT", "prod")]);
+    let output = gateway(
+        &["config", "check"],
+        &[("PORT", "http"), ("KYC_GATE", "never"), ("ENVIRONMENT", "prod")],
+    );
     assert_eq!(output.status.code(), Some(78));
     let lines: Vec<String> = stderr(&output).lines().map(str::to_owned).collect();
     assert_eq!(
@@ -43,7 +46,10 @@ fn no_secret_is_ever_printed() {
         ("ADMIN_API_TOKEN", "canary-three"),
         ("DATABASE_URL", "mysql://u:canary-four@h/db"),
         ("AUDIT_DATABASE_URL", "postgres://u:canary-five@h/db"),
-        ("NODE_URL", "https://node.example/v3/canary-six,https://spare.example/canary-eight"),
+        (
+            "NODE_URL",
+            "https://node.example/v3/canary-six,https://spare.example/canary-eight",
+        ),
         ("RPC_API_KEY_ENCRYPTION_KEY", "canary-seven"),
     ];
     let output = gateway(&["config", "print"], &env);

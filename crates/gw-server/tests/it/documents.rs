@@ -6,7 +6,10 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// The text of every Rust file below a folder.
 fn sources(folder: &Path, into: &mut String) {
-    for entry in fs::read_dir(folder).expect("readable").map(|entry| entry.expect("an entry").path()) {
+    for entry in fs::read_dir(folder)
+        .expect("readable")
+        .map(|entry| entry.expect("an entry").path())
+    {
         if entry.is_dir() {
             sources(&entry, into);
         } else if entry.extension().is_some_and(|kind| kind == "rs") {
@@ -27,6 +30,9 @@ fn the_threat_model_names_tests_that_exist() {
     assert!(names.len() > 40, "the table was read: {}", names.len());
     let mut code = String::new();
     sources(Path::new(&format!("{ROOT}/crates")), &mut code);
-    let missing: Vec<_> = names.into_iter().filter(|name| !code.contains(&format!("fn {name}("))).collect();
+    let missing: Vec<_> = names
+        .into_iter()
+        .filter(|name| !code.contains(&format!("fn {name}(")))
+        .collect();
     assert!(missing.is_empty(), "no such tests: {missing:?}");
 }

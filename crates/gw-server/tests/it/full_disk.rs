@@ -61,6 +61,10 @@ fn rl1_what_was_answered_around_a_full_disk_outlives_a_kill() {
     drop(gateway);
     let gateway = Serving::start(node.url(), &settings).ready();
     for slug in acknowledged {
-        assert_eq!(make(&gateway, &slug).status, 409, "`{slug}` was acknowledged and is gone");
+        assert_eq!(
+            make(&gateway, &slug).status,
+            409,
+            "`{slug}` was acknowledged and is gone"
+        );
     }
 }

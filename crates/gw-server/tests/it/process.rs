@@ -21,7 +21,11 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A command of the binary with an environment of its own.
 pub(crate) fn command(arguments: &[&str], env: &[(&str, &str)]) -> Command {
     let mut command = Command::new(BINARY);
-    command.args(arguments).env_clear().envs(env.iter().copied()).stdin(Stdio::null());
+    command
+        .args(arguments)
+        .env_clear()
+        .envs(env.iter().copied())
+        .stdin(Stdio::null());
     command
 }
 
@@ -53,9 +57,12 @@ pub(crate) struct Answer {
 impl Answer {
     /// The value of a header, named in lower case.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        let line =
-            self.head.lines().find(|line| line.split(':').next().is_some_and(|key| key.eq_ignore_ascii_case(name)));
-        line.and_then(|line| line.split_once(':')).map(|(_, value)| value.trim())
+        let line = self
+            .head
+            .lines()
+            .find(|line| line.split(':').next().is_some_and(|key| key.eq_ignore_ascii_case(name)));
+        line.and_then(|line| line.split_once(':'))
+            .map(|(_, value)| value.trim())
     }
 }
 
@@ -86,7 +93,11 @@ impl Serving {
             .envs(settings.iter().copied())
             .stdout(out("stdout"))
             .stderr(out("stderr"));
-        Self { process: command.spawn().expect("started"), port, dir }
+        Self {
+            process: command.spawn().expect("started"),
+            port,
+            dir,
+        }
     }
 
     /// Waits until it gives up to start.
@@ -151,9 +162,18 @@ impl Serving {
     /// A request to the admin API that must succeed; its body.
     pub(crate) fn admin(&self, token: &str, method: &str, path: &str, body: &Value) -> Value {
         let headers = [("X-Admin-Token", token), ("Content-Type", "application/json")];
-        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let body = if body.is_null() {
+            String::new()
+        } else {
+            body.to_string()
+        };
         let answer = self.ask(method, &format!("/api/v1/admin{path}"), &headers, &body);
-        assert!(answer.status < 300, "{method} {path}: {} {}", answer.status, answer.body);
+        assert!(
+            answer.status < 300,
+            "{method} {path}: {} {}",
+            answer.status,
+            answer.body
+        );
         serde_json::from_str(&answer.body).expect("json")
     }
 
@@ -172,7 +192,9 @@ impl Serving {
 
     /// SIGTERM.
     pub(crate) fn tell_to_end(&self) {
-        let told = Command::new("kill").args(["-TERM", &self.process.id().to_string()]).status();
+        let told = Command::new("kill")
+            .args(["-TERM", &self.process.id().to_string()])
+            .status();
         assert!(told.is_ok_and(|status| status.success()));
     }
 }
@@ -204,6 +226,14 @@ pub(crate) fn ask(port: u16, method: &str, path: &str, headers: &[(&str, &str)],
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("an answer");
     let (head, body) = answer.split_once("\r\n\r\n").expect("headers");
-    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
-    Answer { status, head: head.to_owned(), body: body.to_owned() }
+    let status = head
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok())
+        .expect("a status");
+    Answer {
+        status,
+        head: head.to_owned(),
+        body: body.to_owned(),
+    }
 }

@@ -41,7 +41,10 @@ impl Place {
 
     fn restore(&self, name: &str) {
         for file in [name.to_owned(), format!("{name}-wal"), format!("{name}-shm")] {
-            let (from, to) = (Path::new(&self.path("backup")).join(&file), Path::new(&self.path("data")).join(&file));
+            let (from, to) = (
+                Path::new(&self.path("backup")).join(&file),
+                Path::new(&self.path("data")).join(&file),
+            );
             let _ = std::fs::remove_file(&to);
             if from.exists() {
                 std::fs::copy(from, to).expect("copied");
@@ -61,8 +64,15 @@ impl Place {
     /// What a start says that ends by itself.
     fn refuses_to_start(&self, node: &str) -> String {
         let (data, journal) = (self.path("data"), self.path("journal"));
-        Serving::spawn(node, &[("DATA_DIR", &data), ("AUDIT_BUFFER_DIR", &journal), ("ADMIN_API_TOKEN", TOKEN)])
-            .refused()
+        Serving::spawn(
+            node,
+            &[
+                ("DATA_DIR", &data),
+                ("AUDIT_BUFFER_DIR", &journal),
+                ("ADMIN_API_TOKEN", TOKEN),
+            ],
+        )
+        .refused()
     }
 
     /// The verdict of `audit verify`, and what it printed.
@@ -84,9 +94,20 @@ fn create(gateway: &Serving, slug: &str) {
 
 /// The names of created organizations in the audit log, oldest first, and the hashes of their entries.
 fn created(gateway: &Serving) -> Vec<(String, Value)> {
-    let page = admin(gateway, "GET", "/audit-logs?resource_type=organization&action=create&limit=1000", &Value::Null);
+    let page = admin(
+        gateway,
+        "GET",
+        "/audit-logs?resource_type=organization&action=create&limit=1000",
+        &Value::Null,
+    );
     let rows = page.as_array().expect("rows").iter().rev();
-    rows.map(|row| (row["resource_name"].as_str().unwrap_or_default().to_owned(), row["entry_hash"].clone())).collect()
+    rows.map(|row| {
+        (
+            row["resource_name"].as_str().unwrap_or_default().to_owned(),
+            row["entry_hash"].clone(),
+        )
+    })
+    .collect()
 }
 
 /// Waits until so many entries are sealed, then ends the service.
@@ -104,7 +125,12 @@ fn settle(mut gateway: Serving, count: usize) -> Vec<(String, Value)> {
 /// RL6: an audit database that was restored from an older backup gets every entry again, with the same hashes.
 #[test]
 fn rl6_an_older_audit_database_is_made_whole_at_the_next_start() {
-    let (node, place) = (anvil(), Place { dir: tempfile::tempdir().expect("a directory") });
+    let (node, place) = (
+        anvil(),
+        Place {
+            dir: tempfile::tempdir().expect("a directory"),
+        },
+    );
     let gateway = place.start(node.url());
     create(&gateway, "one");
     settle(gateway, 1);
@@ -129,7 +155,12 @@ fn rl6_an_older_audit_database_is_made_whole_at_the_next_start() {
 /// RL3: a policy database that was restored from an older backup is told, and what is changed from then on is sealed.
 #[test]
 fn rl3_an_older_policy_database_is_told_and_its_new_entries_are_sealed() {
-    let (node, place) = (anvil(), Place { dir: tempfile::tempdir().expect("a directory") });
+    let (node, place) = (
+        anvil(),
+        Place {
+            dir: tempfile::tempdir().expect("a directory"),
+        },
+    );
     let gateway = place.start(node.url());
     create(&gateway, "one");
     settle(gateway, 1);
@@ -140,7 +171,13 @@ fn rl3_an_older_policy_database_is_told_and_its_new_entries_are_sealed() {
     settle(gateway, 3);
     place.restore("gateway.db");
     let gateway = place.start(node.url());
-    assert!(gateway.said().contains("the policy store is older than what was sealed of it"), "{}", gateway.said());
+    assert!(
+        gateway
+            .said()
+            .contains("the policy store is older than what was sealed of it"),
+        "{}",
+        gateway.said()
+    );
     create(&gateway, "four");
     let names: Vec<_> = settle(gateway, 4).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["one", "two", "three", "four"]);
@@ -151,7 +188,12 @@ fn rl3_an_older_policy_database_is_told_and_its_new_entries_are_sealed() {
 /// RL5: a journal's directory that is gone does not open the way to a shorter history, and sealing goes on in a new shard.
 #[test]
 fn rl5_a_lost_journal_directory_hides_no_cut_of_the_administrative_chain() {
-    let (node, place) = (anvil(), Place { dir: tempfile::tempdir().expect("a directory") });
+    let (node, place) = (
+        anvil(),
+        Place {
+            dir: tempfile::tempdir().expect("a directory"),
+        },
+    );
     let gateway = place.start(node.url());
     create(&gateway, "one");
     create(&gateway, "two");
@@ -186,13 +228,21 @@ fn rl5_a_lost_journal_directory_hides_no_cut_of_the_administrative_chain() {
     place.change_in("gateway.db", "DELETE FROM audit_outbox");
     std::fs::remove_dir_all(place.path("journal")).expect("removed");
     let said = place.refuses_to_start(node.url());
-    assert!(said.contains("entries are missing") && said.contains("audit re-anchor"), "{said}");
+    assert!(
+        said.contains("entries are missing") && said.contains("audit re-anchor"),
+        "{said}"
+    );
 }
 
 /// RL6: an audit database that is gone is made anew, and whole: the journal and the policy store keep what was sealed for a day.
 #[test]
 fn rl6_an_audit_database_made_anew_is_made_whole() {
-    let (node, place) = (anvil(), Place { dir: tempfile::tempdir().expect("a directory") });
+    let (node, place) = (
+        anvil(),
+        Place {
+            dir: tempfile::tempdir().expect("a directory"),
+        },
+    );
     let gateway = place.start(node.url());
     create(&gateway, "one");
     let before = settle(gateway, 1);
@@ -210,32 +260,56 @@ fn rl6_an_audit_database_made_anew_is_made_whole() {
 /// use takes no changes, says so, and takes them again when it is put back.
 #[test]
 fn rl12_a_database_file_removed_while_in_use_takes_no_changes() {
-    let (node, place) = (anvil(), Place { dir: tempfile::tempdir().expect("a directory") });
+    let (node, place) = (
+        anvil(),
+        Place {
+            dir: tempfile::tempdir().expect("a directory"),
+        },
+    );
     let mut gateway = place.start(node.url());
     create(&gateway, "one");
     let (file, away) = (place.path("data/gateway.db"), place.path("away.db"));
     std::fs::rename(&file, &away).expect("moved");
     let make = |gateway: &Serving, slug: &str| {
         let headers = [("X-Admin-Token", TOKEN), ("Content-Type", "application/json")];
-        gateway.ask("POST", "/api/v1/admin/orgs", &headers, &json!({"name": slug, "slug": slug}).to_string()).status
+        gateway
+            .ask(
+                "POST",
+                "/api/v1/admin/orgs",
+                &headers,
+                &json!({"name": slug, "slug": slug}).to_string(),
+            )
+            .status
     };
     assert_eq!(make(&gateway, "two"), 503);
     assert!(gateway.get("/ready").body.contains(r#""writes":"down""#));
-    assert!(gateway.said().contains("the database file was removed or replaced"), "{}", gateway.said());
+    assert!(
+        gateway.said().contains("the database file was removed or replaced"),
+        "{}",
+        gateway.said()
+    );
     std::fs::write(&file, b"").expect("another one");
     assert_eq!(make(&gateway, "three"), 503);
     std::fs::rename(&away, &file).expect("put back");
     gateway.wait("takes changes again", |gateway| make(gateway, "four") == 201);
     drop(gateway);
     let gateway = place.start(node.url());
-    assert_eq!([make(&gateway, "one"), make(&gateway, "two"), make(&gateway, "four")], [409, 201, 409]);
+    assert_eq!(
+        [make(&gateway, "one"), make(&gateway, "two"), make(&gateway, "four")],
+        [409, 201, 409]
+    );
 }
 
 /// RL12: the write-ahead log is part of the database: without it what was acknowledged since the last checkpoint is gone with the
 /// process. So nothing more is taken, and what is in it comes into the database while the process still has it.
 #[test]
 fn rl12_a_write_ahead_log_removed_while_in_use_takes_nothing_with_it() {
-    let (node, place) = (anvil(), Place { dir: tempfile::tempdir().expect("a directory") });
+    let (node, place) = (
+        anvil(),
+        Place {
+            dir: tempfile::tempdir().expect("a directory"),
+        },
+    );
     let gateway = place.start(node.url());
     (0..20).for_each(|n| create(&gateway, &format!("before-{n}")));
     for file in ["gateway.db-wal", "gateway.db-shm"] {
@@ -243,7 +317,14 @@ fn rl12_a_write_ahead_log_removed_while_in_use_takes_nothing_with_it() {
     }
     let make = |gateway: &Serving, slug: &str| {
         let headers = [("X-Admin-Token", TOKEN), ("Content-Type", "application/json")];
-        gateway.ask("POST", "/api/v1/admin/orgs", &headers, &json!({"name": slug, "slug": slug}).to_string()).status
+        gateway
+            .ask(
+                "POST",
+                "/api/v1/admin/orgs",
+                &headers,
+                &json!({"name": slug, "slug": slug}).to_string(),
+            )
+            .status
     };
     assert_eq!(make(&gateway, "after"), 503);
     assert!(gateway.get("/ready").body.contains(r#""writes":"down""#));

@@ -8,7 +8,11 @@ use std::path::Path;
 const TOKEN: &str = "retention-test-token";
 
 fn settings<'a>(data: &'a str, journal: &'a str) -> Vec<(&'a str, &'a str)> {
-    vec![("DATA_DIR", data), ("AUDIT_BUFFER_DIR", journal), ("ADMIN_API_TOKEN", TOKEN)]
+    vec![
+        ("DATA_DIR", data),
+        ("AUDIT_BUFFER_DIR", journal),
+        ("ADMIN_API_TOKEN", TOKEN),
+    ]
 }
 
 fn admin(gateway: &Serving, method: &str, path: &str, body: &Value) -> Value {
@@ -33,7 +37,12 @@ fn rl10_logs_show_a_changed_row_as_tampered() {
     let gateway = Serving::start(node.url(), &settings(&data, &journal)).ready();
     for _ in 0..3 {
         let body = r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}"#;
-        assert_eq!(gateway.ask("POST", "/rpc", &[("Content-Type", "application/json")], body).status, 200);
+        assert_eq!(
+            gateway
+                .ask("POST", "/rpc", &[("Content-Type", "application/json")], body)
+                .status,
+            200
+        );
     }
     let org = admin(&gateway, "POST", "/orgs", &json!({"name": "Bank", "slug": "bank"}));
     assert!(org["id"].is_string());
@@ -66,10 +75,21 @@ fn rl10_logs_show_a_changed_row_as_tampered() {
             .all(|name| ["id", "tampered", "created_at"].contains(&name.as_str()));
         assert!(known, "nothing that is not proved: {row}");
     }
-    assert!(rows.iter().any(|row| row["method"] == "eth_chainId" && row["tampered"].is_null()), "{page}");
+    assert!(
+        rows.iter()
+            .any(|row| row["method"] == "eth_chainId" && row["tampered"].is_null()),
+        "{page}"
+    );
     assert!(!page.to_string().contains("eth_sendRawTransaction"), "{page}");
     let entries = admin(&gateway, "GET", "/audit-logs", &Value::Null);
-    assert!(entries.as_array().expect("rows").iter().any(|row| row["tampered"] == true), "{entries}");
+    assert!(
+        entries
+            .as_array()
+            .expect("rows")
+            .iter()
+            .any(|row| row["tampered"] == true),
+        "{entries}"
+    );
     end(gateway);
 }
 
@@ -91,23 +111,41 @@ fn rl10_audit_erase_takes_a_person_out_of_the_log() {
     let mut gateway = gateway;
     gateway.wait("has sealed the entries", |gateway| {
         let entries = admin(gateway, "GET", "/audit-logs", &Value::Null);
-        entries.as_array().is_some_and(|rows| rows.iter().all(|row| row["entry_hash"].is_string()))
+        entries
+            .as_array()
+            .is_some_and(|rows| rows.iter().all(|row| row["entry_hash"].is_string()))
     });
     end(gateway);
 
     let erase = |more: &[&str]| {
-        let given = ["audit", "erase", "--external-id", DID, "--actor", "officer", "--reason", "request 12"];
+        let given = [
+            "audit",
+            "erase",
+            "--external-id",
+            DID,
+            "--actor",
+            "officer",
+            "--reason",
+            "request 12",
+        ];
         let output = process::gateway(&[&given[..], more].concat(), &settings);
         assert!(output.status.success(), "{}", stderr(&output));
         String::from_utf8(output.stdout).expect("text")
     };
     for dry in [&[][..], &["--dry-run"]] {
         let said = erase(dry);
-        assert!(said.contains("hold personal values") && said.contains("nothing was changed"), "{said}");
+        assert!(
+            said.contains("hold personal values") && said.contains("nothing was changed"),
+            "{said}"
+        );
     }
     let file = |name: &str| std::fs::read(Path::new(&data).join(name)).unwrap_or_default();
-    let held =
-        || [file("audit.db"), file("audit.db-wal")].concat().windows(DID.len()).any(|part| part == DID.as_bytes());
+    let held = || {
+        [file("audit.db"), file("audit.db-wal")]
+            .concat()
+            .windows(DID.len())
+            .any(|part| part == DID.as_bytes())
+    };
     assert!(held(), "it was there");
     let said = erase(&["--confirm"]);
     assert!(said.contains("entries erased"), "{said}");
@@ -118,9 +156,19 @@ fn rl10_audit_erase_takes_a_person_out_of_the_log() {
     let rows = entries.as_array().expect("rows");
     assert!(rows.iter().all(|row| row["tampered"].is_null()), "{entries}");
     assert!(rows.iter().all(|row| !row.to_string().contains(DID)), "{entries}");
-    let record = rows.iter().find(|row| row["resource_type"] == "audit").expect("a record of the erasure");
-    assert_eq!((&record["action"], &record["new_value"]["reason"]), (&json!("delete"), &json!("request 12")));
+    let record = rows
+        .iter()
+        .find(|row| row["resource_type"] == "audit")
+        .expect("a record of the erasure");
+    assert_eq!(
+        (&record["action"], &record["new_value"]["reason"]),
+        (&json!("delete"), &json!("request 12"))
+    );
     end(gateway);
     let verified = process::gateway(&["audit", "verify"], &settings);
-    assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stdout));
+    assert!(
+        verified.status.success(),
+        "{}",
+        String::from_utf8_lossy(&verified.stdout)
+    );
 }

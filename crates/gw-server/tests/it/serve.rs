@@ -10,12 +10,20 @@ fn an_operator_sees_that_it_lives_and_whether_it_works() {
     let gateway = Serving::start(node.url(), &[]).ready();
     assert_eq!(gateway.get("/health").body, r#"{"status":"ok"}"#);
     let ready = gateway.get("/ready").body;
-    for need in ["\"db\":\"ok\"", "\"audit\":\"ok\"", "\"node\":\"ok\"", "\"tracing\":\"ok\""] {
+    for need in [
+        "\"db\":\"ok\"",
+        "\"audit\":\"ok\"",
+        "\"node\":\"ok\"",
+        "\"tracing\":\"ok\"",
+    ] {
         assert!(ready.contains(need), "{ready}");
     }
     let metrics = gateway.get("/metrics").body;
-    for figure in ["ledger_gateway_build_info", "ledger_gateway_audit_lag_seconds", "ledger_gateway_audit_buffer_bytes"]
-    {
+    for figure in [
+        "ledger_gateway_build_info",
+        "ledger_gateway_audit_lag_seconds",
+        "ledger_gateway_audit_buffer_bytes",
+    ] {
         assert!(metrics.contains(figure), "{figure}: {metrics}");
     }
     let (status, said) = gateway.end();
@@ -30,7 +38,12 @@ fn hd16_metrics_and_readiness_detail_stay_inside() {
     let outside = [("X-Forwarded-For", "203.0.113.9")];
     assert_eq!(gateway.ask("GET", "/metrics", &outside, "").status, 403);
     let ready = gateway.ask("GET", "/ready", &outside, "");
-    assert_eq!((ready.status, ready.body.contains("dependencies")), (200, false), "{}", ready.body);
+    assert_eq!(
+        (ready.status, ready.body.contains("dependencies")),
+        (200, false),
+        "{}",
+        ready.body
+    );
     assert_eq!(gateway.ask("GET", "/health", &outside, "").status, 200);
 }
 
@@ -48,7 +61,11 @@ fn hd16_an_internal_listener_takes_metrics_and_administration() {
     assert_eq!(ask(internal, "POST", "/rpc", &[], "{}").status, 404);
     // RTO9: the detail of readiness too, even for callers of this machine.
     let (inside, outside) = (ask(internal, "GET", "/ready", &[], ""), gateway.get("/ready"));
-    assert!(inside.body.contains("dependencies") && inside.body.contains("nodes"), "{}", inside.body);
+    assert!(
+        inside.body.contains("dependencies") && inside.body.contains("nodes"),
+        "{}",
+        inside.body
+    );
     assert_eq!(outside.body, r#"{"status":"ready","draining":false}"#);
 }
 
@@ -59,7 +76,11 @@ fn rto9_readiness_detail_stays_inside_while_starting() {
     let nowhere = format!("http://127.0.0.1:{}", free_port());
     let gateway = Serving::start(&nowhere, &[("INTERNAL_BIND_ADDR", &format!("127.0.0.1:{internal}"))]);
     assert_eq!(gateway.get("/ready").body, r#"{"status":"not ready","draining":false}"#);
-    assert!(ask(internal, "GET", "/ready", &[], "").body.contains(r#""node":"down""#));
+    assert!(
+        ask(internal, "GET", "/ready", &[], "")
+            .body
+            .contains(r#""node":"down""#)
+    );
 }
 
 #[test]
@@ -69,11 +90,20 @@ fn every_answer_is_dressed() {
     for path in ["/health", "/nowhere", "/metrics"] {
         let answer = gateway.ask("GET", path, &[("X-Correlation-ID", "mine-1")], "");
         assert_eq!(answer.header("x-correlation-id"), Some("mine-1"), "{}", answer.head);
-        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{}", answer.head);
+        assert_eq!(
+            answer.header("x-content-type-options"),
+            Some("nosniff"),
+            "{}",
+            answer.head
+        );
         assert_eq!(answer.header("cache-control"), Some("no-store"), "{}", answer.head);
     }
     let nowhere = gateway.get("/nowhere");
-    assert!(nowhere.status == 404 && nowhere.body.contains("\"error\":\"not found\""), "{}", nowhere.body);
+    assert!(
+        nowhere.status == 404 && nowhere.body.contains("\"error\":\"not found\""),
+        "{}",
+        nowhere.body
+    );
     let wrong = gateway.ask("POST", "/health", &[], "");
     assert_eq!(wrong.status, 405, "{}", wrong.body);
 }
@@ -84,7 +114,11 @@ fn a_control_byte_in_a_header_is_a_bad_request() {
     let node = anvil();
     let gateway = Serving::start(node.url(), &[]).ready();
     for bad in ["a\u{1}b", "a\u{7f}b"] {
-        assert_eq!(gateway.ask("GET", "/health", &[("X-Correlation-ID", bad)], "").status, 400, "{bad:?}");
+        assert_eq!(
+            gateway.ask("GET", "/health", &[("X-Correlation-ID", bad)], "").status,
+            400,
+            "{bad:?}"
+        );
     }
 }
 
@@ -96,8 +130,17 @@ fn a_node_that_is_down_is_waited_for() {
     let mut gateway = Serving::start(&format!("http://127.0.0.1:{port}"), &[]);
     assert_eq!(gateway.get("/health").status, 200);
     let ready = gateway.get("/ready");
-    assert!(ready.status == 503 && ready.body.contains("\"node\":\"down\""), "{}", ready.body);
-    let call = gateway.ask("POST", "/rpc", &[], r#"{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber"}"#);
+    assert!(
+        ready.status == 503 && ready.body.contains("\"node\":\"down\""),
+        "{}",
+        ready.body
+    );
+    let call = gateway.ask(
+        "POST",
+        "/rpc",
+        &[],
+        r#"{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber"}"#,
+    );
     assert_eq!(call.status, 503, "{}", call.body);
     lead_to(port, node.url());
     gateway.wait("is ready", |gateway| gateway.get("/ready").status == 200);
@@ -116,7 +159,10 @@ fn lead_to(port: u16, node: &str) {
                     let _ = to.shutdown(Shutdown::Write);
                 })
             };
-            pass(client.try_clone().expect("a handle"), node.try_clone().expect("a handle"));
+            pass(
+                client.try_clone().expect("a handle"),
+                node.try_clone().expect("a handle"),
+            );
             pass(node, client);
         }
     });
@@ -128,16 +174,28 @@ fn a_node_on_another_chain_is_refused() {
     let dir = tempfile::tempdir().expect("a directory");
     let data = dir.path().to_string_lossy().into_owned();
     let port = free_port().to_string();
-    let env = [("NODE_URL", node.url()), ("EXPECTED_CHAIN_ID", "1"), ("DATA_DIR", &data), ("PORT", &port)];
+    let env = [
+        ("NODE_URL", node.url()),
+        ("EXPECTED_CHAIN_ID", "1"),
+        ("DATA_DIR", &data),
+        ("PORT", &port),
+    ];
     let output = gateway(&["serve"], &env);
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("EXPECTED_CHAIN_ID: the node is on chain 31337, not on 1"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("EXPECTED_CHAIN_ID: the node is on chain 31337, not on 1"),
+        "{}",
+        stderr(&output)
+    );
 }
 
 /// Nodes that stand in for each other serve one chain.
 #[test]
 fn nodes_on_two_chains_are_refused() {
-    let other = Anvil::start(&AnvilOptions { chain_id: Some(5), ..AnvilOptions::default() });
+    let other = Anvil::start(&AnvilOptions {
+        chain_id: Some(5),
+        ..AnvilOptions::default()
+    });
     let node = anvil();
     let dir = tempfile::tempdir().expect("a directory");
     let data = dir.path().to_string_lossy().into_owned();
@@ -145,7 +203,10 @@ fn nodes_on_two_chains_are_refused() {
     let output = gateway(&["serve"], &[("NODE_URL", &urls), ("DATA_DIR", &data), ("PORT", &port)]);
     assert_eq!(output.status.code(), Some(1));
     let said = stderr(&output);
-    assert!(said.contains("the nodes serve different chains: number 1 chain 31337, number 2 chain 5"), "{said}");
+    assert!(
+        said.contains("the nodes serve different chains: number 1 chain 31337, number 2 chain 5"),
+        "{said}"
+    );
 }
 
 /// HD24: a second process on one data directory ends with 78 and names the holder.
@@ -154,7 +215,11 @@ fn hd24_a_held_directory_is_refused() {
     let node = anvil();
     let first = Serving::start(node.url(), &[]).ready();
     let (data, port) = (first.data_dir(), free_port().to_string());
-    let env = [("NODE_URL", node.url()), ("DATA_DIR", data.as_str()), ("PORT", port.as_str())];
+    let env = [
+        ("NODE_URL", node.url()),
+        ("DATA_DIR", data.as_str()),
+        ("PORT", port.as_str()),
+    ];
     let output = gateway(&["serve"], &env);
     assert_eq!(output.status.code(), Some(78), "{}", stderr(&output));
     assert!(stderr(&output).contains("is held by process "), "{}", stderr(&output));
@@ -170,7 +235,10 @@ fn admin_1_1_a_token_made_for_development_is_printed_once() {
     assert_eq!(lines.len(), 1, "{said}");
     let token = lines.first().and_then(|line| line.rsplit(' ').next()).expect("a token");
     assert!(token.len() == 64 && said.matches(token).count() == 1, "{said}");
-    assert!(said.lines().filter(|line| line.starts_with('{')).count() > 2, "log lines are JSON: {said}");
+    assert!(
+        said.lines().filter(|line| line.starts_with('{')).count() > 2,
+        "log lines are JSON: {said}"
+    );
 }
 
 /// spec/70 rule 31: one canary per secret and per place a client can put one; no output holds any.
@@ -190,12 +258,21 @@ fn no_secret_reaches_the_log() {
         ("Cookie", "pp_access=canary-cookie"),
         ("X-Admin-Token", "canary-admin-guess"),
     ];
-    for path in ["/rpc", "/api/v1/admin/orgs", "/api/v1/refresh", "/auth/verify?session=canary-query", "/canary-path"] {
+    for path in [
+        "/rpc",
+        "/api/v1/admin/orgs",
+        "/api/v1/refresh",
+        "/auth/verify?session=canary-query",
+        "/canary-path",
+    ] {
         let body = r#"{"jsonrpc":"2.0","id":1,"method":"canary_method","params":["canary-param"],"jwz_token":"canary-proof","refresh_token":"canary-refresh"}"#;
         gateway.ask("POST", path, &headers, body);
     }
     let (_, said) = gateway.end();
-    let leaks: Vec<&str> = said.lines().filter(|line| line.to_lowercase().contains("canary")).collect();
+    let leaks: Vec<&str> = said
+        .lines()
+        .filter(|line| line.to_lowercase().contains("canary"))
+        .collect();
     assert!(leaks.is_empty(), "{leaks:#?}");
 }
 

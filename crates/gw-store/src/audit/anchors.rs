@@ -44,8 +44,14 @@ impl AuditStore {
     /// The database's, or there is no such chain.
     pub async fn anchor(&self, chain: ChainId) -> Result<Option<StoredAnchor>, StoreError> {
         let chain = chain_row(&self.pools.reader, chain, false).await?;
-        let Some(row) = newest_anchor(&self.pools.reader, chain.id).await? else { return Ok(None) };
-        Ok(Some(StoredAnchor { size: unsigned(row.size, "size")?, bytes: row.bytes, note: row.note }))
+        let Some(row) = newest_anchor(&self.pools.reader, chain.id).await? else {
+            return Ok(None);
+        };
+        Ok(Some(StoredAnchor {
+            size: unsigned(row.size, "size")?,
+            bytes: row.bytes,
+            note: row.note,
+        }))
     }
 
     /// The last entry of each organization among the pruned ones of a chain; what an anchor says, unverified. Of anchors that
@@ -117,7 +123,11 @@ impl AuditStore {
                 entry_agrees,
                 is_logged: row.logged,
                 created_at: Timestamp::from_micros(row.created_at),
-                stored: StoredAnchor { size: unsigned(row.size, "size")?, bytes: row.bytes, note: row.note },
+                stored: StoredAnchor {
+                    size: unsigned(row.size, "size")?,
+                    bytes: row.bytes,
+                    note: row.note,
+                },
             });
         }
         Ok(rows)
@@ -201,7 +211,11 @@ pub(super) async fn newest_anchor(
 }
 
 fn prune_record(row: &anchors::Model) -> Result<PruneRecord, StoreError> {
-    let bad = |column| StoreError::Row { table: "anchors", column, id: row.id.to_string() };
+    let bad = |column| StoreError::Row {
+        table: "anchors",
+        column,
+        id: row.id.to_string(),
+    };
     let anchor = Anchor::decode(&row.bytes).map_err(|_| bad("bytes"))?;
     let reason = prune_reason(&row.reason);
     Ok(PruneRecord {
@@ -229,11 +243,15 @@ fn is_bound(row: &anchors::Model) -> bool {
 }
 
 fn prune_reason(text: &str) -> Option<PruneReason> {
-    [PruneReason::Ttl, PruneReason::Fifo].into_iter().find(|reason| reason.as_str() == text)
+    [PruneReason::Ttl, PruneReason::Fifo]
+        .into_iter()
+        .find(|reason| reason.as_str() == text)
 }
 
 /// Whether an entry tells of the prune that left this anchor.
 fn is_about(entry: &Value, row: &anchors::Model) -> bool {
-    let Ok(anchor) = Anchor::decode(&row.bytes) else { return false };
+    let Ok(anchor) = Anchor::decode(&row.bytes) else {
+        return false;
+    };
     entry.get("new_anchor_hash").and_then(Value::as_str) == Some(anchor.head.hash.to_string().as_str())
 }

@@ -67,10 +67,15 @@ impl Columns {
                 actor_id: event.user_id.map(|user| user.0),
                 ..self
             },
-            Record::SendIntent(intent) => {
-                Self { external_id: intent.subject.map(Into::into), tx_hash: Some(intent.hash.to_string()), ..self }
-            }
-            Record::SendOutcome(outcome) => Self { tx_hash: Some(outcome.hash.to_string()), ..self },
+            Record::SendIntent(intent) => Self {
+                external_id: intent.subject.map(Into::into),
+                tx_hash: Some(intent.hash.to_string()),
+                ..self
+            },
+            Record::SendOutcome(outcome) => Self {
+                tx_hash: Some(outcome.hash.to_string()),
+                ..self
+            },
         }
     }
 

@@ -43,26 +43,29 @@ impl AuditStore {
     /// The database's.
     pub async fn plan_erasure(&self, who: &ExternalId, holds: &Holds) -> Result<ErasurePlan, StoreError> {
         let chains = chains::Entity::find().all(&self.pools.reader).await?;
-        let chains: HashMap<i64, ChainId> =
-            chains.iter().map(|row| Ok((row.id, chain_of(row)?))).collect::<Result<_, StoreError>>()?;
+        let chains: HashMap<i64, ChainId> = chains
+            .iter()
+            .map(|row| Ok((row.id, chain_of(row)?)))
+            .collect::<Result<_, StoreError>>()?;
         let mut plan = ErasurePlan::default();
         let mut after = 0;
         loop {
-            let rows = entries::Entity::find()
-                .filter(entries::Column::Id.gt(after))
-                .filter(Condition::any().add(entries::Column::ExternalId.eq(who.as_str())).add(dialect::holds_bytes(
-                    &self.pools.reader,
-                    "openings",
-                    who.as_str().as_bytes(),
-                )))
-                .order_by_asc(entries::Column::Id)
-                .limit(PAGE)
-                .all(&self.pools.reader)
-                .await?;
+            let rows =
+                entries::Entity::find()
+                    .filter(entries::Column::Id.gt(after))
+                    .filter(Condition::any().add(entries::Column::ExternalId.eq(who.as_str())).add(
+                        dialect::holds_bytes(&self.pools.reader, "openings", who.as_str().as_bytes()),
+                    ))
+                    .order_by_asc(entries::Column::Id)
+                    .limit(PAGE)
+                    .all(&self.pools.reader)
+                    .await?;
             let Some(last) = rows.last() else { return Ok(plan) };
             after = last.id;
             for row in &rows {
-                let Some(chain) = chains.get(&row.chain_id) else { continue };
+                let Some(chain) = chains.get(&row.chain_id) else {
+                    continue;
+                };
                 match without(row, who) {
                     None => plan.unreadable += 1,
                     Some(None) => {}
@@ -88,9 +91,14 @@ impl AuditStore {
         let mut count = 0;
         for ids in plan.ids.chunks(usize::try_from(PAGE).unwrap_or(1)) {
             let tx = self.pools.begin_write().await?;
-            let rows = entries::Entity::find().filter(entries::Column::Id.is_in(ids.iter().copied())).all(&tx).await?;
+            let rows = entries::Entity::find()
+                .filter(entries::Column::Id.is_in(ids.iter().copied()))
+                .all(&tx)
+                .await?;
             for row in rows {
-                let Some(Some(openings)) = without(&row, who) else { continue };
+                let Some(Some(openings)) = without(&row, who) else {
+                    continue;
+                };
                 let entry = StoredEntry::new(row.bytes.clone(), openings.clone()).map_err(|_| malformed(&row))?;
                 let columns = Columns::of(&entry).map_err(|_| malformed(&row))?;
                 let written = entries::Entity::update_many()
@@ -143,7 +151,9 @@ impl AuditStore {
     /// # Errors
     /// The database's.
     pub async fn last_id(&self) -> Result<i64, StoreError> {
-        let newest = entries::Entity::find().select_only().column_as(entries::Column::Id.max(), "newest");
+        let newest = entries::Entity::find()
+            .select_only()
+            .column_as(entries::Column::Id.max(), "newest");
         let newest: Option<Option<i64>> = newest.into_tuple().one(&self.pools.reader).await?;
         Ok(newest.flatten().unwrap_or(0))
     }
@@ -151,7 +161,10 @@ impl AuditStore {
 
 /// The openings of an entry without what concerns a person; inside, `None` if nothing does. `None` if the entry is not
 /// what was sealed: evidence is not changed.
-#[expect(clippy::option_option, reason = "not to be read, nothing to erase, and what stays are three answers")]
+#[expect(
+    clippy::option_option,
+    reason = "not to be read, nothing to erase, and what stays are three answers"
+)]
 fn without(row: &entries::Model, who: &ExternalId) -> Option<Option<Vec<u8>>> {
     let entry = Entry::decode(&row.bytes, &row.openings).ok()?;
     let subject = match &entry.content {
@@ -185,5 +198,9 @@ fn subject(record: &Record) -> Option<&str> {
 }
 
 fn malformed(row: &entries::Model) -> StoreError {
-    StoreError::Row { table: "entries", column: "bytes", id: row.id.to_string() }
+    StoreError::Row {
+        table: "entries",
+        column: "bytes",
+        id: row.id.to_string(),
+    }
 }

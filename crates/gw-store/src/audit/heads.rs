@@ -56,14 +56,23 @@ impl Store {
     pub async fn journal_heads(&self) -> Result<Vec<JournalHead>, StoreError> {
         use journal_heads::Column as C;
         let reader = &self.inner.pools.reader;
-        let rows = journal_heads::Entity::find().order_by_asc(C::Shard).order_by_asc(C::Stream);
+        let rows = journal_heads::Entity::find()
+            .order_by_asc(C::Shard)
+            .order_by_asc(C::Stream);
         let found = match rows.clone().all(reader).await.map_err(StoreError::from) {
             Ok(found) => found.into_iter().map(Some).collect(),
             Err(error) if error.is_malformed() => {
                 let mut found = Vec::new();
                 // Numbered, as any column of the row may be what keeps it from being read.
                 for at in 0..rows.clone().count(reader).await? {
-                    match rows.clone().offset(at).limit(1).one(reader).await.map_err(StoreError::from) {
+                    match rows
+                        .clone()
+                        .offset(at)
+                        .limit(1)
+                        .one(reader)
+                        .await
+                        .map_err(StoreError::from)
+                    {
                         Err(error) if !error.is_malformed() => return Err(error),
                         row => found.push(row.ok().flatten()),
                     }
@@ -72,7 +81,10 @@ impl Store {
             }
             Err(error) => return Err(error),
         };
-        Ok(found.into_iter().filter_map(|row| row.as_ref().and_then(head).or_else(|| tell(row.as_ref()))).collect())
+        Ok(found
+            .into_iter()
+            .filter_map(|row| row.as_ref().and_then(head).or_else(|| tell(row.as_ref())))
+            .collect())
     }
 
     /// Forgets how many numbers of a chain were given out: its writer went on with its records in another one.
@@ -121,13 +133,21 @@ impl Store {
     /// The newest signed note of each chain.
     pub async fn signed_heads(&self) -> Result<Vec<String>, StoreError> {
         let rows = signed_heads::Entity::find().order_by_asc(signed_heads::Column::Origin);
-        Ok(rows.all(&self.inner.pools.reader).await?.into_iter().map(|row| row.note).collect())
+        Ok(rows
+            .all(&self.inner.pools.reader)
+            .await?
+            .into_iter()
+            .map(|row| row.note)
+            .collect())
     }
 }
 
 fn head(row: &journal_heads::Model) -> Option<JournalHead> {
     Some(JournalHead {
-        chain: ChainId { stream: row.stream.parse().ok()?, shard: ShardId(row.shard) },
+        chain: ChainId {
+            stream: row.stream.parse().ok()?,
+            shard: ShardId(row.shard),
+        },
         issued: u64::try_from(row.issued).ok()?,
         noted_at: Timestamp::from_micros(row.noted_at),
         reported_at: row.reported_at.map(Timestamp::from_micros),

@@ -7,7 +7,14 @@ use gw_audit::verify::EXHAUSTED_ID;
 use sea_orm::{ActiveValue, ConnectionTrait};
 
 /// The tables whose ids the engine gives.
-const NUMBERED: [&str; 6] = ["entries", "chains", "checkpoints", "discontinuities", "anchors", "hash_tiles"];
+const NUMBERED: [&str; 6] = [
+    "entries",
+    "chains",
+    "checkpoints",
+    "discontinuities",
+    "anchors",
+    "hash_tiles",
+];
 
 impl AuditStore {
     /// The id of the next row of a table, where the engine cannot give one.
@@ -36,7 +43,11 @@ impl AuditStore {
             _ => None,
         };
         let given = ids.given.filter(|given| *given < EXHAUSTED_ID);
-        let last = [ids.highest_sound, pruned, given].into_iter().flatten().max().unwrap_or(0);
+        let last = [ids.highest_sound, pruned, given]
+            .into_iter()
+            .flatten()
+            .max()
+            .unwrap_or(0);
         Ok(Some(last.saturating_add(1)))
     }
 
@@ -46,7 +57,10 @@ impl AuditStore {
         conn: &impl ConnectionTrait,
         table: &'static str,
     ) -> Result<ActiveValue<i64>, StoreError> {
-        Ok(self.free_id(conn, table).await?.map_or(ActiveValue::NotSet, ActiveValue::Set))
+        Ok(self
+            .free_id(conn, table)
+            .await?
+            .map_or(ActiveValue::NotSet, ActiveValue::Set))
     }
 
     /// Tables whose ids are used up, each with the statement that puts its numbering right.

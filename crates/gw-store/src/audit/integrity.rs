@@ -98,11 +98,19 @@ impl AuditStore {
             Err(error) if !error.is_malformed() => return Err(error),
             Err(_) => {}
         }
-        let ids = select.select_only().column(entries::Column::Id).limit(paging.limit).offset(paging.offset);
+        let ids = select
+            .select_only()
+            .column(entries::Column::Id)
+            .limit(paging.limit)
+            .offset(paging.offset);
         let ids: Vec<i64> = ids.into_tuple().all(conn).await?;
         let (mut found, mut bytes) = (Vec::with_capacity(ids.len()), 0_usize);
         for id in ids {
-            match entries::Entity::find_by_id(id).one(conn).await.map_err(StoreError::from) {
+            match entries::Entity::find_by_id(id)
+                .one(conn)
+                .await
+                .map_err(StoreError::from)
+            {
                 Ok(Some(row)) => {
                     bytes = bytes.saturating_add(row.weight());
                     if bytes > budget && !found.is_empty() {
@@ -125,18 +133,27 @@ impl AuditStore {
         let misplaced = self.misplaced(&rows).await?;
         let chains = chains::Entity::find().all(&self.pools.reader).await?;
         // A chain whose row is malformed has no sound entry.
-        let chains: HashMap<i64, ChainId> =
-            chains.iter().filter_map(|row| Some((row.id, chain_of(row).ok()?))).collect();
+        let chains: HashMap<i64, ChainId> = chains
+            .iter()
+            .filter_map(|row| Some((row.id, chain_of(row).ok()?)))
+            .collect();
         let judge = |found| match found {
             Found::Unreadable(id) => {
                 self.watch.note_tampered(TamperedRead { chain: None, seq: None });
-                LogRow::Tampered(TamperedRow { id, hash: None, created_at: None })
+                LogRow::Tampered(TamperedRow {
+                    id,
+                    hash: None,
+                    created_at: None,
+                })
             }
             Found::Row(row) => {
                 let judged = sound(&row, chains.get(&row.chain_id), misplaced.contains(&row.id));
                 if let LogRow::Tampered(_) = &judged {
                     let chain = chains.get(&row.chain_id).copied();
-                    self.watch.note_tampered(TamperedRead { chain, seq: u64::try_from(row.seq).ok() });
+                    self.watch.note_tampered(TamperedRead {
+                        chain,
+                        seq: u64::try_from(row.seq).ok(),
+                    });
                 }
                 judged
             }
@@ -190,8 +207,16 @@ fn is_misplaced(before: Option<i64>, id: i64, after: Option<i64>) -> bool {
 }
 
 fn sound(row: &entries::Model, chain: Option<&ChainId>, misplaced: bool) -> LogRow<SoundRow> {
-    let tampered = |hash, created_at| LogRow::Tampered(TamperedRow { id: row.id, hash, created_at });
-    let Ok(entry) = StoredEntry::new(row.bytes.clone(), row.openings.clone()) else { return tampered(None, None) };
+    let tampered = |hash, created_at| {
+        LogRow::Tampered(TamperedRow {
+            id: row.id,
+            hash,
+            created_at,
+        })
+    };
+    let Ok(entry) = StoredEntry::new(row.bytes.clone(), row.openings.clone()) else {
+        return tampered(None, None);
+    };
     if entry.hash.as_slice() != row.hash {
         return tampered(Some(entry.hash), None);
     }
@@ -200,9 +225,13 @@ fn sound(row: &entries::Model, chain: Option<&ChainId>, misplaced: bool) -> LogR
         chain == Some(&header.chain) && header.chain.can_be() && i64::try_from(header.seq) == Ok(row.seq) && !misplaced;
     let agrees = placed && Columns::of(&entry).is_ok_and(|columns| columns.stand_in(row));
     match entry.content() {
-        Ok(Content::Record(record)) if agrees => {
-            LogRow::Entry(SoundRow { id: row.id, outbox_id: row.outbox_id, header, hash, record })
-        }
+        Ok(Content::Record(record)) if agrees => LogRow::Entry(SoundRow {
+            id: row.id,
+            outbox_id: row.outbox_id,
+            header,
+            hash,
+            record,
+        }),
         _ => tampered(Some(hash), Some(header.time)),
     }
 }
@@ -216,10 +245,14 @@ mod tests {
         // 10 20 30 40 50, with 20 and 50 exchanged: 10 50 30 40 20.
         let ids = [10, 50, 30, 40, 20];
         let at = |n: usize| ids.get(n).copied();
-        let found: Vec<_> =
-            (0..ids.len()).map(|n| is_misplaced(n.checked_sub(1).and_then(at), ids[n], at(n + 1))).collect();
+        let found: Vec<_> = (0..ids.len())
+            .map(|n| is_misplaced(n.checked_sub(1).and_then(at), ids[n], at(n + 1)))
+            .collect();
         assert_eq!(found, [false, true, false, false, true]);
-        assert!(is_misplaced(None, 2, Some(1)) && is_misplaced(Some(2), 1, None), "two neighbours: both are in doubt");
+        assert!(
+            is_misplaced(None, 2, Some(1)) && is_misplaced(Some(2), 1, None),
+            "two neighbours: both are in doubt"
+        );
         assert!(!is_misplaced(Some(1), 2, Some(3)) && !is_misplaced(None, 2, None));
     }
 }

@@ -154,7 +154,10 @@ impl AuditStore {
             StatusFilter::Denied => Some(C::StatusCode.between(400, 499)),
             StatusFilter::Error => Some(C::StatusCode.between(500, 599)),
         };
-        let reasons = filter.denial_reasons.as_ref().map(|reasons| reasons.iter().map(|reason| reason.as_str()));
+        let reasons = filter
+            .denial_reasons
+            .as_ref()
+            .map(|reasons| reasons.iter().map(|reason| reason.as_str()));
         let which = Condition::all()
             .add(self.shown_kind(Kind::Access, Stream::Access).await?)
             .add_option(filter.scope.holds(C::OrgId))
@@ -169,7 +172,10 @@ impl AuditStore {
         let total = found.clone().count(&self.pools.reader).await?;
         let found = found.order_by_desc(C::CreatedAt).order_by_desc(C::Id);
         let rows = self.judged(self.found(found, paging, PAGE_BYTES).await?).await?;
-        Ok(Page { rows: rows.into_iter().map(|row| row.and_then(access_log)).collect(), total })
+        Ok(Page {
+            rows: rows.into_iter().map(|row| row.and_then(access_log)).collect(),
+            total,
+        })
     }
 
     /// Audit entries, newest first: those that wait in the policy store's outbox, then the sealed ones.
@@ -179,7 +185,13 @@ impl AuditStore {
         filter: &AuditFilter,
         paging: Paging,
     ) -> Result<Page<LogRow<AuditLog>>, StoreError> {
-        let Waiting { found, total, bytes, ids, places } = waiting(policy, filter, paging).await?;
+        let Waiting {
+            found,
+            total,
+            bytes,
+            ids,
+            places,
+        } = waiting(policy, filter, paging).await?;
         let waiting = self.numbered(found, &ids, &places).await?;
         let mut rows: Vec<_> = waiting.into_iter().map(LogRow::Entry).collect();
         let kind = self.shown_kind(Kind::Admin, Stream::Admin).await?;
@@ -192,7 +204,9 @@ impl AuditStore {
             limit: if cut { 0 } else { paging.limit.saturating_sub(read) },
             offset: paging.offset.saturating_sub(total),
         };
-        let sealed = sealed.order_by_desc(entries::Column::ChainId).order_by_desc(entries::Column::Seq);
+        let sealed = sealed
+            .order_by_desc(entries::Column::ChainId)
+            .order_by_desc(entries::Column::Seq);
         let found = self.found(sealed, left, PAGE_BYTES.saturating_sub(bytes)).await?;
         rows.extend(self.judged(found).await?.into_iter().map(|row| row.and_then(audit_log)));
         Ok(Page { rows, total: all })
@@ -207,7 +221,10 @@ impl AuditStore {
     ) -> Result<Vec<AuditLog>, StoreError> {
         let mut sealed: HashMap<OrgId, u64> = HashMap::new();
         let mut rows = Vec::with_capacity(found.len());
-        for OutboxEntry { id, created_at, entry, .. } in found {
+        for OutboxEntry {
+            id, created_at, entry, ..
+        } in found
+        {
             let org_seq = match (entry.org_id, places.get(&id)) {
                 (Some(org), Some(place)) => {
                     let before = match sealed.get(&org) {
@@ -222,7 +239,13 @@ impl AuditStore {
                 }
                 (Some(_), None) | (None, _) => None,
             };
-            rows.push(AuditLog { id, org_seq, created_at, hash: None, entry });
+            rows.push(AuditLog {
+                id,
+                org_seq,
+                created_at,
+                hash: None,
+                entry,
+            });
         }
         Ok(rows)
     }
@@ -238,9 +261,13 @@ impl AuditStore {
             .order_by_desc(C::Seq)
             .one(&self.pools.reader)
             .await?;
-        let Some(row) = newest else { return self.pruned_of(org).await };
+        let Some(row) = newest else {
+            return self.pruned_of(org).await;
+        };
         // A page is shown all the same; the row is shown as tampered.
-        let Ok(entry) = StoredEntry::new(row.bytes, row.openings) else { return Ok(0) };
+        let Ok(entry) = StoredEntry::new(row.bytes, row.openings) else {
+            return Ok(0);
+        };
         Ok(entry.header.org.map_or(0, |link| link.seq.saturating_add(1)))
     }
 }
@@ -251,14 +278,21 @@ impl AuditStore {
     async fn shown_kind(&self, kind: Kind, stream: Stream) -> Result<Condition, StoreError> {
         use entries::Column as C;
         let own = Condition::any().add(C::Kind.eq(kind.as_str()));
-        let foreign = entries::Entity::find().select_only().column(C::Id).filter(foreign_kind());
+        let foreign = entries::Entity::find()
+            .select_only()
+            .column(C::Id)
+            .filter(foreign_kind());
         let found: Option<i64> = foreign.into_tuple().one(&self.pools.reader).await?;
         if found.is_none() {
             return Ok(own);
         }
         let chains = chains::Entity::find().filter(chains::Column::Stream.eq(stream.as_str()));
-        let chains: Vec<i64> =
-            chains.select_only().column(chains::Column::Id).into_tuple().all(&self.pools.reader).await?;
+        let chains: Vec<i64> = chains
+            .select_only()
+            .column(chains::Column::Id)
+            .into_tuple()
+            .all(&self.pools.reader)
+            .await?;
         Ok(own.add(foreign_kind().add(C::ChainId.is_in(chains))))
     }
 
@@ -296,7 +330,13 @@ async fn waiting(policy: &Store, filter: &AuditFilter, paging: Paging) -> Result
     use audit_outbox::Column as C;
     let tx = policy.inner.pools.begin_read().await?;
     let waits = || audit_outbox::Entity::find().filter(C::SealedAt.is_null());
-    let ids: Vec<i64> = waits().select_only().column(C::Id).order_by_asc(C::Id).into_tuple().all(&tx).await?;
+    let ids: Vec<i64> = waits()
+        .select_only()
+        .column(C::Id)
+        .order_by_asc(C::Id)
+        .into_tuple()
+        .all(&tx)
+        .await?;
     let which = Condition::all()
         .add_option(filter.scope.holds(C::OrgId))
         .add_option(filter.resource_type.map(|kind| C::ResourceType.eq(kind.as_str())))
@@ -323,7 +363,12 @@ async fn waiting(policy: &Store, filter: &AuditFilter, paging: Paging) -> Result
     let mut all: Vec<(i64, uuid::Uuid)> = Vec::new();
     if !orgs.is_empty() {
         let waiting = waits().select_only().column(C::Id).column(C::OrgId);
-        all = waiting.filter(C::OrgId.is_in(orgs)).order_by_asc(C::Id).into_tuple().all(&tx).await?;
+        all = waiting
+            .filter(C::OrgId.is_in(orgs))
+            .order_by_asc(C::Id)
+            .into_tuple()
+            .all(&tx)
+            .await?;
     }
     tx.rollback().await?;
     let mut counts: HashMap<uuid::Uuid, u64> = HashMap::new();
@@ -336,7 +381,13 @@ async fn waiting(policy: &Store, filter: &AuditFilter, paging: Paging) -> Result
     let bytes = rows.iter().flatten().map(Weigh::weight).sum();
     let store = policy.outbox_mark().await?.store;
     let found = rows.into_iter().map(|row| policy.found_entry(store, row)).collect();
-    Ok(Waiting { found, total, bytes, ids, places })
+    Ok(Waiting {
+        found,
+        total,
+        bytes,
+        ids,
+        places,
+    })
 }
 
 /// Leaves out sealed rows that still waited when the outbox was read. `None` where nothing waited.
@@ -369,7 +420,9 @@ fn foreign_kind() -> Condition {
     let between = kinds.iter().zip(kinds.iter().skip(1));
     let between = between.map(|(one, next)| Condition::all().add(C::Kind.gt(*one)).add(C::Kind.lt(*next)));
     // Only the first entry of a chain is a genesis.
-    let genesis = Condition::all().add(C::Kind.eq(Kind::Genesis.as_str())).add(C::Seq.gt(0));
+    let genesis = Condition::all()
+        .add(C::Kind.eq(Kind::Genesis.as_str()))
+        .add(C::Seq.gt(0));
     let outside = Condition::any().add_option(kinds.first().map(|first| C::Kind.lt(*first)));
     let outside = outside.add_option(kinds.last().map(|last| C::Kind.gt(*last)));
     Condition::all().add(between.fold(outside.add(genesis), Condition::add))
@@ -377,10 +430,17 @@ fn foreign_kind() -> Condition {
 
 fn access_log(row: SoundRow) -> LogRow<AccessLog> {
     match row.record {
-        Record::Access(record) => {
-            LogRow::Entry(AccessLog { id: row.id, created_at: row.header.time, hash: row.hash, record })
-        }
-        _ => LogRow::Tampered(TamperedRow { id: row.id, hash: Some(row.hash), created_at: Some(row.header.time) }),
+        Record::Access(record) => LogRow::Entry(AccessLog {
+            id: row.id,
+            created_at: row.header.time,
+            hash: row.hash,
+            record,
+        }),
+        _ => LogRow::Tampered(TamperedRow {
+            id: row.id,
+            hash: Some(row.hash),
+            created_at: Some(row.header.time),
+        }),
     }
 }
 

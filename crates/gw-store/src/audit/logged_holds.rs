@@ -34,11 +34,20 @@ impl AuditStore {
         let sealed = self.hold_entries().await?;
         let after = store.read().list_holds().await?;
         let table: BTreeMap<_, _> = before.iter().chain(&after).map(|hold| (hold.id, hold.scope)).collect();
-        let said = || sealed.iter().chain(&waiting).filter_map(|entry| Some((id(entry)?, entry)));
-        let lifted: BTreeSet<_> =
-            said().filter(|(_, entry)| entry.action == Action::Revoke).map(|(id, _)| id).collect();
-        let mut known =
-            KnownHolds { holds: table.iter().map(|(id, scope)| (*id, *scope)).collect(), ..Default::default() };
+        let said = || {
+            sealed
+                .iter()
+                .chain(&waiting)
+                .filter_map(|entry| Some((id(entry)?, entry)))
+        };
+        let lifted: BTreeSet<_> = said()
+            .filter(|(_, entry)| entry.action == Action::Revoke)
+            .map(|(id, _)| id)
+            .collect();
+        let mut known = KnownHolds {
+            holds: table.iter().map(|(id, scope)| (*id, *scope)).collect(),
+            ..Default::default()
+        };
         for (id, entry) in said().filter(|(id, entry)| entry.action == Action::Create && !lifted.contains(id)) {
             let scopes = scopes(entry);
             // Placed and sealed since the table was read, and lifted before it was read again.
@@ -78,7 +87,10 @@ impl Store {
 
 /// Nobody's forged row lifts a hold.
 fn is_genuine(entry: &AdminEntry) -> bool {
-    !matches!(entry.outbox_fault, Some(OutboxFault::Unauthenticated | OutboxFault::Replaced | OutboxFault::Missing))
+    !matches!(
+        entry.outbox_fault,
+        Some(OutboxFault::Unauthenticated | OutboxFault::Replaced | OutboxFault::Missing)
+    )
 }
 
 fn id(entry: &AdminEntry) -> Option<LegalHoldId> {
@@ -92,7 +104,10 @@ pub(super) fn placed(resource: Option<&str>) -> Option<LegalHoldId> {
 
 /// What a placed hold keeps; everything where the entry does not say it any more.
 fn scopes(entry: &AdminEntry) -> Vec<HoldScope> {
-    let said: Option<Value> = entry.new_value.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    let said: Option<Value> = entry
+        .new_value
+        .as_deref()
+        .and_then(|text| serde_json::from_str(text).ok());
     let text = |name: &str| said.as_ref().and_then(|said| said.get(name)).and_then(Value::as_str);
     if let Some(org) = text("held_org_id").and_then(|org| org.parse::<uuid::Uuid>().ok()) {
         return vec![HoldScope::Organization(org.into())];

@@ -68,7 +68,10 @@ pub struct OutboxSalts {
 
 impl Clone for OutboxSalts {
     fn clone(&self) -> Self {
-        Self { seed: self.seed.clone(), drawn: AtomicU64::new(0) }
+        Self {
+            seed: self.seed.clone(),
+            drawn: AtomicU64::new(0),
+        }
     }
 }
 
@@ -84,7 +87,9 @@ impl Entropy for OutboxSalts {
     fn fill(&self, bytes: &mut [u8]) {
         for block in bytes.chunks_mut(32) {
             let number = self.drawn.fetch_add(1, Ordering::Relaxed);
-            let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.seed) else { return };
+            let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.seed) else {
+                return;
+            };
             mac.update(&number.to_le_bytes());
             for (to, from) in block.iter_mut().zip(mac.finalize().into_bytes()) {
                 *to = from;
@@ -183,7 +188,10 @@ pub(crate) async fn take_ids(
     alarms: &OutboxAlarms,
 ) -> Result<OutboxMark, StoreError> {
     let stored = mark(tx, "SELECT store_id, last_outbox_id FROM policy_store").await?;
-    let known = guard.witness.as_ref().map_or(0, |witness| witness.last_id(stored.store));
+    let known = guard
+        .witness
+        .as_ref()
+        .map_or(0, |witness| witness.last_id(stored.store));
     let counted = stored.given();
     let mut last = counted.max(known);
     if stored.last_id != counted || taken(tx, last, count).await?.is_some() {
@@ -193,19 +201,38 @@ pub(crate) async fn take_ids(
         }
     }
     if last != stored.last_id {
-        alarms.raise(OutboxAlarm::Lowered { stored: stored.last_id, known: last });
+        alarms.raise(OutboxAlarm::Lowered {
+            stored: stored.last_id,
+            known: last,
+        });
     }
-    let end = || StoreError::Row { table: "policy_store", column: "last_outbox_id", id: last.to_string() };
-    let mark = OutboxMark { store: stored.store, last_id: last.checked_add(count).ok_or_else(end)? };
-    tx.execute_unprepared(&format!("UPDATE policy_store SET last_outbox_id = {}", mark.last_id)).await?;
+    let end = || StoreError::Row {
+        table: "policy_store",
+        column: "last_outbox_id",
+        id: last.to_string(),
+    };
+    let mark = OutboxMark {
+        store: stored.store,
+        last_id: last.checked_add(count).ok_or_else(end)?,
+    };
+    tx.execute_unprepared(&format!("UPDATE policy_store SET last_outbox_id = {}", mark.last_id))
+        .await?;
     Ok(mark)
 }
 
 /// The highest of the next `count` ids that a row stands under already.
 async fn taken(tx: &Transaction, last: i64, count: i64) -> Result<Option<i64>, StoreError> {
     let next = audit_outbox::Column::Id.between(last.saturating_add(1), last.saturating_add(count));
-    let ids = audit_outbox::Entity::find().select_only().column(audit_outbox::Column::Id).filter(next);
-    Ok(ids.order_by_desc(audit_outbox::Column::Id).limit(1).into_tuple().one(tx).await?)
+    let ids = audit_outbox::Entity::find()
+        .select_only()
+        .column(audit_outbox::Column::Id)
+        .filter(next);
+    Ok(ids
+        .order_by_desc(audit_outbox::Column::Id)
+        .limit(1)
+        .into_tuple()
+        .one(tx)
+        .await?)
 }
 
 /// The highest id above `last` of a row that a mutation wrote; rows that somebody else made do not count.
@@ -216,10 +243,17 @@ async fn highest_authentic(
     guard: &OutboxGuard,
 ) -> Result<i64, StoreError> {
     let above = audit_outbox::Entity::find().filter(audit_outbox::Column::Id.gt(last));
-    let ids = above.select_only().column(audit_outbox::Column::Id).order_by_desc(audit_outbox::Column::Id);
+    let ids = above
+        .select_only()
+        .column(audit_outbox::Column::Id)
+        .order_by_desc(audit_outbox::Column::Id);
     let ids: Vec<i64> = ids.into_tuple().all(tx).await?;
     for id in ids {
-        match audit_outbox::Entity::find_by_id(id).one(tx).await.map_err(StoreError::from) {
+        match audit_outbox::Entity::find_by_id(id)
+            .one(tx)
+            .await
+            .map_err(StoreError::from)
+        {
             Ok(Some(row)) if guard.key.as_ref().is_none_or(|key| key.authenticates(store, &row)) => return Ok(id),
             Ok(_) => {}
             Err(error) if !error.is_malformed() => return Err(error),
@@ -237,7 +271,11 @@ pub(crate) async fn stand(
 ) -> Result<bool, StoreError> {
     for some in written.chunks(1000) {
         let ids = audit_outbox::Column::Id.is_in(some.iter().map(|row| row.id));
-        let rows = audit_outbox::Entity::find().filter(ids).order_by_asc(audit_outbox::Column::Id).all(conn).await;
+        let rows = audit_outbox::Entity::find()
+            .filter(ids)
+            .order_by_asc(audit_outbox::Column::Id)
+            .all(conn)
+            .await;
         let mut rows = match rows.map_err(StoreError::from) {
             Ok(rows) => rows,
             Err(error) if error.is_malformed() => return Ok(false),
@@ -254,14 +292,24 @@ pub(crate) async fn stand(
 }
 
 async fn mark(conn: &impl ConnectionTrait, sql: impl Into<String>) -> Result<OutboxMark, StoreError> {
-    let row = conn.query_one_raw(Engine::of(conn).statement(sql)).await?.ok_or(StoreError::Schema("missing"))?;
-    Ok(OutboxMark { store: StoreId(row.try_get("", "store_id")?), last_id: row.try_get("", "last_outbox_id")? })
+    let row = conn
+        .query_one_raw(Engine::of(conn).statement(sql))
+        .await?
+        .ok_or(StoreError::Schema("missing"))?;
+    Ok(OutboxMark {
+        store: StoreId(row.try_get("", "store_id")?),
+        last_id: row.try_get("", "last_outbox_id")?,
+    })
 }
 
 impl Store {
     /// Which policy store this is, and the last id its outbox gave out.
     pub async fn outbox_mark(&self) -> Result<OutboxMark, StoreError> {
-        mark(&self.inner.pools.reader, "SELECT store_id, last_outbox_id FROM policy_store").await
+        mark(
+            &self.inner.pools.reader,
+            "SELECT store_id, last_outbox_id FROM policy_store",
+        )
+        .await
     }
 
     /// Makes the next rows get ids above `last`: entries with higher ids than this store knows were sealed, as it was
@@ -278,13 +326,15 @@ impl Store {
     /// one under a number that is nobody's id.
     pub async fn outbox(&self, from: i64, limit: u64) -> Result<Vec<OutboxEntry>, StoreError> {
         let waiting = audit_outbox::Entity::find().filter(audit_outbox::Column::SealedAt.is_null());
-        self.outbox_rows(waiting.filter(audit_outbox::Column::Id.gte(from)).limit(limit)).await
+        self.outbox_rows(waiting.filter(audit_outbox::Column::Id.gte(from)).limit(limit))
+            .await
     }
 
     /// The oldest rows that are sealed and still kept, with an id above `after`, which is 0 at least.
     pub async fn kept_outbox(&self, after: i64, limit: u64) -> Result<Vec<OutboxEntry>, StoreError> {
         let kept = audit_outbox::Entity::find().filter(audit_outbox::Column::SealedAt.is_not_null());
-        self.outbox_rows(kept.filter(audit_outbox::Column::Id.gt(after.max(0))).limit(limit)).await
+        self.outbox_rows(kept.filter(audit_outbox::Column::Id.gt(after.max(0))).limit(limit))
+            .await
     }
 
     async fn outbox_rows(&self, rows: sea_orm::Select<audit_outbox::Entity>) -> Result<Vec<OutboxEntry>, StoreError> {
@@ -312,10 +362,17 @@ impl Store {
         let ours = self.inner.unsealed.rows().clone();
         let ids: Vec<i64> = ours.keys().copied().collect();
         for ids in ids.chunks(1000) {
-            let columns = audit_outbox::Entity::find().select_only().column(audit_outbox::Column::Id);
-            let columns = columns.column(audit_outbox::Column::Mac).column(audit_outbox::Column::SealedAt);
+            let columns = audit_outbox::Entity::find()
+                .select_only()
+                .column(audit_outbox::Column::Id);
+            let columns = columns
+                .column(audit_outbox::Column::Mac)
+                .column(audit_outbox::Column::SealedAt);
             let rows = columns.filter(audit_outbox::Column::Id.is_in(ids.iter().copied()));
-            let rows = rows.into_tuple::<(i64, Option<Vec<u8>>, Option<i64>)>().all(&self.inner.pools.reader).await;
+            let rows = rows
+                .into_tuple::<(i64, Option<Vec<u8>>, Option<i64>)>()
+                .all(&self.inner.pools.reader)
+                .await;
             let rows = match rows.map_err(StoreError::from) {
                 Ok(rows) => rows,
                 // Told when the rows are read to be sealed.
@@ -324,8 +381,9 @@ impl Store {
             };
             let found: BTreeMap<_, _> = rows.into_iter().map(|(id, mac, sealed)| (id, (mac, sealed))).collect();
             for id in ids {
-                let stands =
-                    found.get(id).map(|(mac, sealed)| (mac.as_deref() == ours.get(id).map(|code| &code[..]), sealed));
+                let stands = found
+                    .get(id)
+                    .map(|(mac, sealed)| (mac.as_deref() == ours.get(id).map(|code| &code[..]), sealed));
                 match stands {
                     Some((true, None)) => continue,
                     Some((true, Some(_))) => {}
@@ -339,13 +397,22 @@ impl Store {
 
     /// Looks whether a row that this process wrote and took back stands there after all.
     async fn look_for_undone(&self) -> Result<(), StoreError> {
-        let Some(witness) = &self.inner.config.outbox.witness else { return Ok(()) };
+        let Some(witness) = &self.inner.config.outbox.witness else {
+            return Ok(());
+        };
         let undone: BTreeSet<_> = witness.undone(self.outbox_mark().await?.store).into_iter().collect();
         let ids: BTreeSet<i64> = undone.iter().map(|(id, _)| *id).collect();
         for ids in ids.into_iter().collect::<Vec<_>>().chunks(1000) {
-            let columns = audit_outbox::Entity::find().select_only().column(audit_outbox::Column::Id);
-            let rows = columns.column(audit_outbox::Column::Mac).filter(audit_outbox::Column::Id.is_in(ids.to_vec()));
-            let rows = rows.into_tuple::<(i64, Option<Vec<u8>>)>().all(&self.inner.pools.reader).await;
+            let columns = audit_outbox::Entity::find()
+                .select_only()
+                .column(audit_outbox::Column::Id);
+            let rows = columns
+                .column(audit_outbox::Column::Mac)
+                .filter(audit_outbox::Column::Id.is_in(ids.to_vec()));
+            let rows = rows
+                .into_tuple::<(i64, Option<Vec<u8>>)>()
+                .all(&self.inner.pools.reader)
+                .await;
             let rows = match rows.map_err(StoreError::from) {
                 Ok(rows) => rows,
                 // Told when the rows are read to be sealed.
@@ -364,7 +431,12 @@ impl Store {
 
     /// The alarms of outbox rows since they were taken last.
     pub fn take_outbox_alarms(&self) -> Vec<OutboxAlarm> {
-        let mut alarms = self.inner.outbox_alarms.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut alarms = self
+            .inner
+            .outbox_alarms
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         core::mem::take(&mut alarms.1)
     }
 
@@ -435,7 +507,11 @@ impl Store {
     /// Deletes rows that were sealed before a moment; how many there were.
     pub async fn forget_outbox(&self, sealed_before: Timestamp) -> Result<u64, StoreError> {
         let old = audit_outbox::Column::SealedAt.lt(sealed_before.micros());
-        Ok(audit_outbox::Entity::delete_many().filter(old).exec(&self.inner.pools.writer).await?.rows_affected)
+        Ok(audit_outbox::Entity::delete_many()
+            .filter(old)
+            .exec(&self.inner.pools.writer)
+            .await?
+            .rows_affected)
     }
 }
 
@@ -450,10 +526,19 @@ pub(super) async fn readable(
         Err(error) if !error.is_malformed() => return Err(error),
         Err(_) => {}
     }
-    let ids: Vec<i64> = rows.select_only().column(audit_outbox::Column::Id).into_tuple().all(conn).await?;
+    let ids: Vec<i64> = rows
+        .select_only()
+        .column(audit_outbox::Column::Id)
+        .into_tuple()
+        .all(conn)
+        .await?;
     let mut found = Vec::with_capacity(ids.len());
     for id in ids {
-        match audit_outbox::Entity::find_by_id(id).one(conn).await.map_err(StoreError::from) {
+        match audit_outbox::Entity::find_by_id(id)
+            .one(conn)
+            .await
+            .map_err(StoreError::from)
+        {
             Ok(row) => found.extend(row.map(Ok)),
             Err(error) if !error.is_malformed() => return Err(error),
             Err(_) => found.push(Err(id)),
@@ -467,8 +552,16 @@ impl OutboxEntry {
     pub fn gap(store: StoreId, ids: &RangeInclusive<i64>, missing: u64) -> Self {
         let number = |id: i64| u64::try_from(id).unwrap_or(0);
         let entry = gap_entry(store, &(number(*ids.start())..=number(*ids.end())), missing);
-        let salts = OutboxSalts { seed: Vec::new(), drawn: AtomicU64::new(0) };
-        Self { id: *ids.end(), created_at: Timestamp::from_micros(0), entry, salts }
+        let salts = OutboxSalts {
+            seed: Vec::new(),
+            drawn: AtomicU64::new(0),
+        };
+        Self {
+            id: *ids.end(),
+            created_at: Timestamp::from_micros(0),
+            entry,
+            salts,
+        }
     }
 }
 
@@ -493,14 +586,33 @@ fn read(store: StoreId, row: audit_outbox::Model) -> Option<OutboxEntry> {
         outbox_id: Some(u64::try_from(row.id).ok().filter(|id| *id > 0)?),
         outbox_fault: None,
     };
-    let salts = OutboxSalts { seed: row.salt_seed.unwrap_or_default(), drawn: AtomicU64::new(0) };
-    Some(OutboxEntry { id: row.id, created_at: Timestamp::from_micros(row.created_at), entry, salts })
+    let salts = OutboxSalts {
+        seed: row.salt_seed.unwrap_or_default(),
+        drawn: AtomicU64::new(0),
+    };
+    Some(OutboxEntry {
+        id: row.id,
+        created_at: Timestamp::from_micros(row.created_at),
+        entry,
+        salts,
+    })
 }
 
 /// Stands for a row that is there and cannot be read: what it said is lost, that it was there is not.
 fn unreadable(store: StoreId, id: i64) -> OutboxEntry {
     let id_given = u64::try_from(id).ok().filter(|id| *id > 0);
-    let entry = AdminEntry { outbox_id: id_given, ..nobodys_entry(store) };
-    let salts = OutboxSalts { seed: Vec::new(), drawn: AtomicU64::new(0) };
-    OutboxEntry { id, created_at: Timestamp::from_micros(0), entry, salts }
+    let entry = AdminEntry {
+        outbox_id: id_given,
+        ..nobodys_entry(store)
+    };
+    let salts = OutboxSalts {
+        seed: Vec::new(),
+        drawn: AtomicU64::new(0),
+    };
+    OutboxEntry {
+        id,
+        created_at: Timestamp::from_micros(0),
+        entry,
+        salts,
+    }
 }

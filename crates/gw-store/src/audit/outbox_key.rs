@@ -41,7 +41,9 @@ impl OutboxKey {
 
     /// Whether the row is as it was written.
     pub(crate) fn authenticates(&self, store: StoreId, row: &audit_outbox::Model) -> bool {
-        row.mac.as_deref().is_some_and(|mac| self.over(store, row).verify_slice(mac).is_ok())
+        row.mac
+            .as_deref()
+            .is_some_and(|mac| self.over(store, row).verify_slice(mac).is_ok())
     }
 }
 
@@ -81,7 +83,15 @@ fn text(store: StoreId, row: &audit_outbox::Model) -> String {
         sealed_at: _,
     } = row;
     let who = (actor_id, actor_external_id, ip_address, correlation_id);
-    let what = (action, org_id, resource_type, resource_id, resource_name, old_value, new_value);
+    let what = (
+        action,
+        org_id,
+        resource_type,
+        resource_id,
+        resource_name,
+        old_value,
+        new_value,
+    );
     // One JSON array of fixed shape: no two rows have one text.
     json!([store, id, created_at, who, what, salt_seed]).to_string()
 }

@@ -109,8 +109,11 @@ impl AuditStore {
     pub async fn take_turn(&self, work: &str, holder: &str, life: Seconds) -> Result<bool, StoreError> {
         let now = dialect::lease_time(&self.pools.writer, self.config.clock.now()).await?;
         let possible = now.plus(life).plus(life).micros();
-        let fresh =
-            leases::ActiveModel { name: Set(work.to_owned()), holder: Set(holder.to_owned()), leased_until: Set(0) };
+        let fresh = leases::ActiveModel {
+            name: Set(work.to_owned()),
+            holder: Set(holder.to_owned()),
+            leased_until: Set(0),
+        };
         let known = OnConflict::column(leases::Column::Name).do_nothing().to_owned();
         leases::Entity::insert(fresh)
             .on_conflict(known)
@@ -159,8 +162,12 @@ impl AuditStore {
         for row in rows {
             // A malformed row keeps no other chain from being pruned.
             let read = chain_of(&row).and_then(|chain| Ok((chain, unsigned(row.size, "size")?)));
-            let Some((chain, size)) = intact(&row, read) else { continue };
-            let first = newest_anchor(&self.pools.reader, row.id).await?.map_or(0, |anchor| anchor.size);
+            let Some((chain, size)) = intact(&row, read) else {
+                continue;
+            };
+            let first = newest_anchor(&self.pools.reader, row.id)
+                .await?
+                .map_or(0, |anchor| anchor.size);
             let since = entries::Entity::find()
                 .select_only()
                 .column(entries::Column::CreatedAt)
@@ -186,7 +193,9 @@ impl AuditStore {
     /// The database's, or a row is malformed.
     pub async fn leaves(&self, chain: ChainId, from: u64, limit: u64) -> Result<Vec<Hash>, StoreError> {
         let chain = chain_row(&self.pools.reader, chain, false).await?;
-        let pruned = newest_anchor(&self.pools.reader, chain.id).await?.map_or(0, |anchor| anchor.size);
+        let pruned = newest_anchor(&self.pools.reader, chain.id)
+            .await?
+            .map_or(0, |anchor| anchor.size);
         let pruned = unsigned(pruned, "size")?;
         let mut leaves = Vec::new();
         if from < pruned {
@@ -199,7 +208,11 @@ impl AuditStore {
                 .await?;
             let mut next = from;
             for tile in tiles {
-                let bad = || StoreError::Row { table: "hash_tiles", column: "hashes", id: tile.id.to_string() };
+                let bad = || StoreError::Row {
+                    table: "hash_tiles",
+                    column: "hashes",
+                    id: tile.id.to_string(),
+                };
                 if unsigned(tile.tile, "tile")? != next / TILE {
                     return Err(bad());
                 }
@@ -217,7 +230,11 @@ impl AuditStore {
         }
         let rows = hashes(&self.pools.reader, chain.id, from, limit).await?;
         for ((seq, hash), expected) in rows.into_iter().zip(from..) {
-            let bad = || StoreError::Row { table: "entries", column: "hash", id: seq.to_string() };
+            let bad = || StoreError::Row {
+                table: "entries",
+                column: "hash",
+                id: seq.to_string(),
+            };
             if seq != signed(expected) {
                 break;
             }
@@ -234,7 +251,12 @@ impl AuditStore {
         let row = chain_row(&self.pools.reader, chain, false).await?;
         let anchor = newest_anchor(&self.pools.reader, row.id).await?;
         let from = anchor.as_ref().map_or(0, |anchor| anchor.size);
-        let tampered = |seq| Ok(Pruned { count: 0, stopped: Some(StopReason::Tampered { seq }) });
+        let tampered = |seq| {
+            Ok(Pruned {
+                count: 0,
+                stopped: Some(StopReason::Tampered { seq }),
+            })
+        };
         let before = batch.before.min(self.config.clock.now().minus(MIN_AGE));
         let rows = entries::Entity::find()
             .filter(entries::Column::ChainId.eq(row.id))
@@ -266,7 +288,9 @@ impl AuditStore {
             },
             None => None,
         };
-        let Some(mut removal) = Removal::after(chain, known.as_ref()) else { return tampered(unsigned(from, "size")?) };
+        let Some(mut removal) = Removal::after(chain, known.as_ref()) else {
+            return tampered(unsigned(from, "size")?);
+        };
         let going = rows.get(..count).unwrap_or_default();
         for row in going {
             let sound = StoredEntry::new(row.bytes.clone(), row.openings.clone())
@@ -279,9 +303,15 @@ impl AuditStore {
         if !self.makes_root(chain, row.id, &removal, &checkpoint, batch).await? {
             return tampered(unsigned(from, "size")?);
         }
-        let Some(next) = removal.anchor() else { return tampered(unsigned(from, "size")?) };
-        self.remove(row.id, anchor.as_ref(), going, &next, checkpoint.size, batch).await?;
-        Ok(Pruned { count: unsigned(end - from, "size")?, stopped })
+        let Some(next) = removal.anchor() else {
+            return tampered(unsigned(from, "size")?);
+        };
+        self.remove(row.id, anchor.as_ref(), going, &next, checkpoint.size, batch)
+            .await?;
+        Ok(Pruned {
+            count: unsigned(end - from, "size")?,
+            stopped,
+        })
     }
 
     /// How many of the rows at the start of a chain may go, as far as age, holds and sends are concerned; and why not more.
@@ -302,13 +332,19 @@ impl AuditStore {
         for (at, row) in rows.iter().enumerate() {
             // Judged by the hashed bytes: a changed column must not make an entry old.
             let Ok((header, _)) = Header::read(&row.bytes) else {
-                stopped = Some(StopReason::Tampered { seq: unsigned(row.seq, "seq")? });
+                stopped = Some(StopReason::Tampered {
+                    seq: unsigned(row.seq, "seq")?,
+                });
                 break;
             };
             // A genesis of time zero has no age of its own: it is as old as the entry behind it, and stays with it (rule 6).
             let is_timeless = header.kind == Kind::Genesis && header.time.micros() == 0;
             let behind = rows.get(at + 1).and_then(|next| Header::read(&next.bytes).ok());
-            let time = if is_timeless { behind.map(|(next, _)| next.time) } else { Some(header.time) };
+            let time = if is_timeless {
+                behind.map(|(next, _)| next.time)
+            } else {
+                Some(header.time)
+            };
             if time.is_none_or(|time| time >= before) || newest.is_some_and(|newest| row.seq >= newest) {
                 stopped = Some(StopReason::Young);
                 break;
@@ -337,7 +373,9 @@ impl AuditStore {
             let outcomes: HashSet<_> = outcomes.into_iter().collect();
             if let Some((at, seq, _)) = intents.into_iter().find(|(_, _, hash)| !outcomes.contains(hash)) {
                 count = at;
-                stopped = Some(StopReason::OpenSend { seq: unsigned(seq, "seq")? });
+                stopped = Some(StopReason::OpenSend {
+                    seq: unsigned(seq, "seq")?,
+                });
             }
         }
         Ok((count, stopped))
@@ -351,8 +389,16 @@ impl AuditStore {
         end: i64,
     ) -> Result<Option<checkpoints::Model>, StoreError> {
         use checkpoints::Column as C;
-        let of_chain = || checkpoints::Entity::find().filter(C::ChainId.eq(chain)).filter(C::Size.gt(from));
-        let above = of_chain().filter(C::Size.gte(end)).order_by_asc(C::Size).one(&self.pools.reader).await?;
+        let of_chain = || {
+            checkpoints::Entity::find()
+                .filter(C::ChainId.eq(chain))
+                .filter(C::Size.gt(from))
+        };
+        let above = of_chain()
+            .filter(C::Size.gte(end))
+            .order_by_asc(C::Size)
+            .one(&self.pools.reader)
+            .await?;
         if above.is_some() {
             return Ok(above);
         }
@@ -368,7 +414,9 @@ impl AuditStore {
         checkpoint: &checkpoints::Model,
         batch: &PruneBatch<'_>,
     ) -> Result<bool, StoreError> {
-        let Ok(signed_root) = Checkpoint::open(&checkpoint.note, batch.keys) else { return Ok(false) };
+        let Ok(signed_root) = Checkpoint::open(&checkpoint.note, batch.keys) else {
+            return Ok(false);
+        };
         let size = unsigned(checkpoint.size, "size")?;
         if signed_root.origin != chain.origin(batch.cluster) || signed_root.size != size {
             return Ok(false);
@@ -378,7 +426,9 @@ impl AuditStore {
             let next = frontier.size();
             let rows = hashes(&self.pools.reader, chain_id, next, PAGE.min(size - next)).await?;
             for ((seq, hash), expected) in rows.iter().zip(next..) {
-                let Ok(hash) = Hash::try_from(hash.as_slice()) else { return Ok(false) };
+                let Ok(hash) = Hash::try_from(hash.as_slice()) else {
+                    return Ok(false);
+                };
                 if *seq != signed(expected) {
                     return Ok(false);
                 }
@@ -464,7 +514,9 @@ impl AuditStore {
     /// The database's.
     pub async fn thin_checkpoints(&self, chain: ChainId) -> Result<u64, StoreError> {
         let chain = chain_row(&self.pools.reader, chain, false).await?;
-        let Some(anchor) = newest_anchor(&self.pools.reader, chain.id).await? else { return Ok(0) };
+        let Some(anchor) = newest_anchor(&self.pools.reader, chain.id).await? else {
+            return Ok(0);
+        };
         let kept = Query::select()
             .column(anchors::Column::CheckpointSize)
             .from(anchors::Entity)
@@ -526,7 +578,11 @@ async fn keep_hashes(
         .await?;
     let mut all = open.map(|tile| tile.hashes).unwrap_or_default();
     if all.len() != within * HASH {
-        return Err(StoreError::Row { table: "hash_tiles", column: "hashes", id: first.to_string() });
+        return Err(StoreError::Row {
+            table: "hash_tiles",
+            column: "hashes",
+            id: first.to_string(),
+        });
     }
     for row in going {
         all.extend_from_slice(&row.hash);
@@ -542,7 +598,10 @@ async fn keep_hashes(
         let known = OnConflict::columns([hash_tiles::Column::ChainId, hash_tiles::Column::Tile])
             .update_column(hash_tiles::Column::Hashes)
             .to_owned();
-        hash_tiles::Entity::insert(row).on_conflict(known).exec_without_returning(tx).await?;
+        hash_tiles::Entity::insert(row)
+            .on_conflict(known)
+            .exec_without_returning(tx)
+            .await?;
     }
     Ok(())
 }

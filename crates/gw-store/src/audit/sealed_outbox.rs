@@ -52,7 +52,10 @@ impl AuditStore {
 
     /// The id in the newest entry of a store's outbox that a mutation wrote, or that stands for a gap.
     pub async fn newest_outbox_id(&self, chain: ChainId, store: StoreId) -> Result<Option<i64>, StoreError> {
-        Ok(self.newest_mutation(chain, Some(store)).await?.and_then(|newest| newest.id))
+        Ok(self
+            .newest_mutation(chain, Some(store))
+            .await?
+            .and_then(|newest| newest.id))
     }
 
     /// The newest entry of a mutation, or of a gap, of one policy store or of any; read from what was hashed, never from the
@@ -81,7 +84,9 @@ impl AuditStore {
                 .limit(NEWEST);
             let seqs = rows.clone().select_only().column(entries::Column::Seq).into_tuple();
             let seqs: Vec<i64> = seqs.all(&self.pools.reader).await?;
-            let Some(last) = seqs.last().copied() else { return Ok(None) };
+            let Some(last) = seqs.last().copied() else {
+                return Ok(None);
+            };
             for row in self.readable(rows).await? {
                 let (column, seq) = (row.outbox_id, row.seq);
                 let Some(entry) = admin_entry(row) else { continue };
@@ -90,7 +95,11 @@ impl AuditStore {
                     // Entries of before origins were recorded have the column only.
                     None | Some(OutboxFault::IdReused | OutboxFault::Missing) => {
                         let id = entry.outbox_id.map_or(column, |id| i64::try_from(id).ok());
-                        return Ok(Some(NewestMutation { seq, store: entry.store_id, id }));
+                        return Ok(Some(NewestMutation {
+                            seq,
+                            store: entry.store_id,
+                            id,
+                        }));
                     }
                 }
             }
@@ -133,9 +142,19 @@ impl AuditStore {
         // The column may say what the entry does not: before an entry counts as lost, the entries themselves are read,
         // back to the time of the row.
         let mut below = self.head(chain).await?.map_or(0, |head| head.size);
-        while let Some(since) = rows.iter().filter(|(id, _)| missing.contains(id)).map(|(_, at)| *at).min() {
+        while let Some(since) = rows
+            .iter()
+            .filter(|(id, _)| missing.contains(id))
+            .map(|(_, at)| *at)
+            .min()
+        {
             let from = below.saturating_sub(PAGE);
-            let page: Vec<_> = self.rows(chain, from, below - from).await?.into_iter().filter_map(stored).collect();
+            let page: Vec<_> = self
+                .rows(chain, from, below - from)
+                .await?
+                .into_iter()
+                .filter_map(stored)
+                .collect();
             for id in page.iter().filter_map(|read| outbox_id(read, store)) {
                 missing.remove(&id);
             }
@@ -144,7 +163,11 @@ impl AuditStore {
             }
             below = from;
         }
-        Ok(rows.iter().map(|(id, _)| *id).filter(|id| missing.contains(id)).collect())
+        Ok(rows
+            .iter()
+            .map(|(id, _)| *id)
+            .filter(|id| missing.contains(id))
+            .collect())
     }
 }
 
@@ -169,12 +192,18 @@ fn outbox_id(stored: &StoredEntry, store: StoreId) -> Option<i64> {
 fn of_store(store: StoreId) -> Condition {
     use entries::Column as C;
     let store = Condition::any().add(C::StoreId.eq(store.0)).add(C::StoreId.is_null());
-    Condition::all().add(C::Kind.eq(Kind::Admin.as_str())).add(C::OutboxId.is_not_null()).add(store)
+    Condition::all()
+        .add(C::Kind.eq(Kind::Admin.as_str()))
+        .add(C::OutboxId.is_not_null())
+        .add(store)
 }
 
 fn sealed(row: entries::Model) -> Option<SealedAdminEntry> {
     let id = row.outbox_id?;
-    let time = StoredEntry::new(row.bytes.clone(), row.openings.clone()).ok()?.header.time;
+    let time = StoredEntry::new(row.bytes.clone(), row.openings.clone())
+        .ok()?
+        .header
+        .time;
     admin_entry(row).map(|entry| SealedAdminEntry { id, time, entry })
 }
 

@@ -75,7 +75,11 @@ impl AuditStore {
     /// Connects; the schema may still be missing or old, see [`AuditStore::migrate`].
     pub async fn open(config: StoreConfig) -> Result<Self, StoreError> {
         let pools = Pools::open(&config.location, config.connections).await?;
-        Ok(Self { pools, config: Arc::new(config), watch: Arc::default() })
+        Ok(Self {
+            pools,
+            config: Arc::new(config),
+            watch: Arc::default(),
+        })
     }
 
     /// Brings the schema up to this build.
@@ -122,8 +126,14 @@ impl AuditStore {
             head_hash: Set(Hash::ZERO.to_vec()),
             head_time: Set(0),
         };
-        let known = OnConflict::columns([chains::Column::Stream, chains::Column::Shard]).do_nothing().to_owned();
-        chains::Entity::insert(fresh).on_conflict(known).try_insert().exec_without_returning(&tx).await?;
+        let known = OnConflict::columns([chains::Column::Stream, chains::Column::Shard])
+            .do_nothing()
+            .to_owned();
+        chains::Entity::insert(fresh)
+            .on_conflict(known)
+            .try_insert()
+            .exec_without_returning(&tx)
+            .await?;
         let row = chain_row(&tx, chain, true).await?;
         // No holder ever had a longer lease: one that lasts longer was written by somebody else, to keep the chain from being
         // sealed.
@@ -141,20 +151,34 @@ impl AuditStore {
         row.leased_until = Set(now.plus(life).micros());
         row.update(&tx).await?;
         tx.commit().await?;
-        Ok(Claim { chain, fence: unsigned(fence, "fence")?, head, issued })
+        Ok(Claim {
+            chain,
+            fence: unsigned(fence, "fence")?,
+            head,
+            issued,
+        })
     }
 
     /// Prolongs a claim and notes the highest number given out so far; refused with [`StoreError::Fenced`] if
     /// another writer took over.
     pub async fn renew(&self, claim: &Claim, issued: Option<u64>, life: Seconds) -> Result<(), StoreError> {
-        let end = dialect::lease_time(&self.pools.writer, self.config.clock.now()).await?.plus(life);
+        let end = dialect::lease_time(&self.pools.writer, self.config.clock.now())
+            .await?
+            .plus(life);
         let renewed = chains::Entity::update_many()
             .col_expr(chains::Column::LeasedUntil, Expr::value(end.micros()))
-            .col_expr(chains::Column::Issued, issued.map_or_else(|| Expr::col(chains::Column::Issued), raised))
+            .col_expr(
+                chains::Column::Issued,
+                issued.map_or_else(|| Expr::col(chains::Column::Issued), raised),
+            )
             .filter(of_claim(claim))
             .exec(&self.pools.writer)
             .await?;
-        if renewed.rows_affected == 1 { Ok(()) } else { Err(StoreError::Fenced) }
+        if renewed.rows_affected == 1 {
+            Ok(())
+        } else {
+            Err(StoreError::Fenced)
+        }
     }
 
     /// Where a chain's sealed part ends; `None` if nothing is sealed.
@@ -180,18 +204,28 @@ impl AuditStore {
 
     /// The shards of chain rows that are not what a writer wrote.
     pub async fn malformed_chains(&self) -> Result<Vec<ShardId>, StoreError> {
-        let rows = chains::Entity::find().order_by_asc(chains::Column::Id).all(&self.pools.reader).await?;
-        let malformed = rows.iter().filter(|row| chain_of(row).and_then(|_| head_of(row)).is_err());
+        let rows = chains::Entity::find()
+            .order_by_asc(chains::Column::Id)
+            .all(&self.pools.reader)
+            .await?;
+        let malformed = rows
+            .iter()
+            .filter(|row| chain_of(row).and_then(|_| head_of(row)).is_err());
         Ok(malformed.map(|row| ShardId(row.shard)).collect())
     }
 
     /// Seals entries that continue the chain, all or none. Refused with [`StoreError::ChainMoved`] if the stored
     /// chain ends elsewhere, with [`StoreError::Fenced`] if another writer took over.
     pub async fn insert_sealed(&self, claim: &Claim, batch: &[ToSeal]) -> Result<(), StoreError> {
-        let Some((first, last)) = ends(claim.chain, batch)? else { return Ok(()) };
+        let Some((first, last)) = ends(claim.chain, batch)? else {
+            return Ok(());
+        };
         let tx = self.pools.begin_write().await?;
         let moved = chains::Entity::update_many()
-            .col_expr(chains::Column::Size, Expr::value(signed(last.header.seq.saturating_add(1))))
+            .col_expr(
+                chains::Column::Size,
+                Expr::value(signed(last.header.seq.saturating_add(1))),
+            )
             .col_expr(chains::Column::HeadHash, Expr::value(last.hash.to_vec()))
             .col_expr(chains::Column::HeadTime, Expr::value(last.header.time.micros()))
             .col_expr(chains::Column::Issued, raised(last.header.seq))
@@ -204,7 +238,11 @@ impl AuditStore {
         if moved.rows_affected != 1 {
             let fenced = unsigned(row.fence, "fence")? != claim.fence;
             let stored = unsigned(row.size, "size")?;
-            return Err(if fenced { StoreError::Fenced } else { StoreError::ChainMoved { stored } });
+            return Err(if fenced {
+                StoreError::Fenced
+            } else {
+                StoreError::ChainMoved { stored }
+            });
         }
         let mut rows = Vec::with_capacity(batch.len());
         for ToSeal { entry } in batch {
@@ -295,10 +333,19 @@ impl AuditStore {
             Err(error) if error.is_malformed() => {}
             read => return read,
         }
-        let ids: Vec<i64> = select.select_only().column(entries::Column::Id).into_tuple().all(conn).await?;
+        let ids: Vec<i64> = select
+            .select_only()
+            .column(entries::Column::Id)
+            .into_tuple()
+            .all(conn)
+            .await?;
         let mut rows = Vec::with_capacity(ids.len());
         for id in ids {
-            match entries::Entity::find_by_id(id).one(conn).await.map_err(StoreError::from) {
+            match entries::Entity::find_by_id(id)
+                .one(conn)
+                .await
+                .map_err(StoreError::from)
+            {
                 Err(error) if error.is_malformed() => {}
                 read => rows.extend(read?),
             }
@@ -344,11 +391,21 @@ impl AuditStore {
             .await?;
         let mut heads = Vec::with_capacity(rows.len());
         for (id, bytes, hash) in rows {
-            let bad = |column| StoreError::Row { table: "entries", column, id: id.to_string() };
+            let bad = |column| StoreError::Row {
+                table: "entries",
+                column,
+                id: id.to_string(),
+            };
             let (header, _) = Header::read(&bytes).map_err(|_| bad("bytes"))?;
             let org = header.org.ok_or_else(|| bad("org_id"))?;
             let hash = Hash::try_from(hash.as_slice()).map_err(|_| bad("hash"))?;
-            heads.push((org.id, OrgHead { size: org.seq.saturating_add(1), hash }));
+            heads.push((
+                org.id,
+                OrgHead {
+                    size: org.seq.saturating_add(1),
+                    hash,
+                },
+            ));
         }
         for (org, head) in self.pruned_orgs(chain.id).await? {
             if !heads.iter().any(|(known, _)| *known == org) {
@@ -448,7 +505,12 @@ impl AuditStore {
         let notes = checkpoints::Entity::find()
             .filter(checkpoints::Column::ChainId.eq(chain.id))
             .order_by_asc(checkpoints::Column::Id);
-        Ok(notes.all(&self.pools.reader).await?.into_iter().map(|row| row.note).collect())
+        Ok(notes
+            .all(&self.pools.reader)
+            .await?
+            .into_iter()
+            .map(|row| row.note)
+            .collect())
     }
 }
 
@@ -456,8 +518,16 @@ impl AuditStore {
 type RawRow = (i64, i64, Vec<u8>, Vec<u8>, Vec<u8>);
 
 /// The tables of the audit store.
-const TABLES: &[&str] =
-    &["entries", "chains", "checkpoints", "discontinuities", "anchors", "hash_tiles", "leases", "seaql_migrations"];
+const TABLES: &[&str] = &[
+    "entries",
+    "chains",
+    "checkpoints",
+    "discontinuities",
+    "anchors",
+    "hash_tiles",
+    "leases",
+    "seaql_migrations",
+];
 
 /// How many values a row of `entries` carries.
 const COLUMNS: usize = 21;
@@ -474,7 +544,10 @@ fn ends(chain: ChainId, batch: &[ToSeal]) -> Result<Option<(&StoredEntry, &Store
     if !own || !batch.windows(2).all(follows) {
         return Err(StoreError::Rule("batch_in_order"));
     }
-    Ok(batch.first().zip(batch.last()).map(|(first, last)| (&first.entry, &last.entry)))
+    Ok(batch
+        .first()
+        .zip(batch.last())
+        .map(|(first, last)| (&first.entry, &last.entry)))
 }
 
 pub(super) async fn chain_row(
@@ -494,7 +567,9 @@ pub(super) async fn chain_row(
 /// The highest number given out, which never falls: at least this one.
 pub(super) fn raised(issued: u64) -> sea_orm::sea_query::SimpleExpr {
     let issued = signed(issued);
-    Expr::case(chains::Column::Issued.lt(issued), issued).finally(Expr::col(chains::Column::Issued)).into()
+    Expr::case(chains::Column::Issued.lt(issued), issued)
+        .finally(Expr::col(chains::Column::Issued))
+        .into()
 }
 
 fn of_claim(claim: &Claim) -> sea_orm::Condition {
@@ -506,7 +581,10 @@ fn of_claim(claim: &Claim) -> sea_orm::Condition {
 
 pub(super) fn chain_of(row: &chains::Model) -> Result<ChainId, StoreError> {
     let stream: Stream = row.stream.parse().map_err(|_| bad_chain(row, "stream"))?;
-    Ok(ChainId { stream, shard: ShardId(row.shard) })
+    Ok(ChainId {
+        stream,
+        shard: ShardId(row.shard),
+    })
 }
 
 /// What was read of a chain's row, if it is what a writer wrote.
@@ -528,11 +606,19 @@ pub(super) fn intact<T>(row: &chains::Model, read: Result<T, StoreError>) -> Opt
 pub(super) fn head_of(row: &chains::Model) -> Result<Option<Head>, StoreError> {
     let size = unsigned(row.size, "size")?;
     let hash = Hash::try_from(row.head_hash.as_slice()).map_err(|_| bad_chain(row, "head_hash"))?;
-    Ok((size > 0).then_some(Head { size, hash, time: Timestamp::from_micros(row.head_time) }))
+    Ok((size > 0).then_some(Head {
+        size,
+        hash,
+        time: Timestamp::from_micros(row.head_time),
+    }))
 }
 
 fn bad_chain(row: &chains::Model, column: &'static str) -> StoreError {
-    StoreError::Row { table: "chains", column, id: row.id.to_string() }
+    StoreError::Row {
+        table: "chains",
+        column,
+        id: row.id.to_string(),
+    }
 }
 
 fn sealed_row(row: entries::Model) -> Result<SealedRow, StoreError> {
@@ -557,5 +643,9 @@ pub(super) fn signed(number: u64) -> i64 {
 }
 
 pub(super) fn unsigned(number: i64, column: &'static str) -> Result<u64, StoreError> {
-    u64::try_from(number).map_err(|_| StoreError::Row { table: "chains", column, id: number.to_string() })
+    u64::try_from(number).map_err(|_| StoreError::Row {
+        table: "chains",
+        column,
+        id: number.to_string(),
+    })
 }

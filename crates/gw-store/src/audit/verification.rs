@@ -101,7 +101,10 @@ impl AuditStore {
             .all(&self.pools.reader)
             .await?;
         let hash = |(seq, hash): (i64, Vec<u8>)| {
-            Ok((unsigned(seq, "seq")?, Hash::try_from(hash.as_slice()).unwrap_or(Hash::ZERO)))
+            Ok((
+                unsigned(seq, "seq")?,
+                Hash::try_from(hash.as_slice()).unwrap_or(Hash::ZERO),
+            ))
         };
         rows.into_iter().map(hash).collect()
     }
@@ -127,8 +130,14 @@ impl AuditStore {
     pub async fn newest_checkpoints(&self, chain: ChainId) -> Result<Vec<SignedNote>, StoreError> {
         let chain = chain_row(&self.pools.reader, chain, false).await?;
         let of_chain = || checkpoints::Entity::find().filter(checkpoints::Column::ChainId.eq(chain.id));
-        let last = of_chain().order_by_desc(checkpoints::Column::Id).one(&self.pools.reader).await?;
-        let largest = of_chain().order_by_desc(checkpoints::Column::Size).one(&self.pools.reader).await?;
+        let last = of_chain()
+            .order_by_desc(checkpoints::Column::Id)
+            .one(&self.pools.reader)
+            .await?;
+        let largest = of_chain()
+            .order_by_desc(checkpoints::Column::Size)
+            .one(&self.pools.reader)
+            .await?;
         let mut notes: Vec<_> = last.into_iter().chain(largest).map(signed_note).collect();
         notes.dedup();
         Ok(notes)
@@ -139,10 +148,15 @@ impl AuditStore {
     /// # Errors
     /// If the database does not answer.
     pub async fn discontinuities(&self) -> Result<Vec<(ChainId, String)>, StoreError> {
-        let rows =
-            discontinuities::Entity::find().order_by_asc(discontinuities::Column::Id).all(&self.pools.reader).await?;
+        let rows = discontinuities::Entity::find()
+            .order_by_asc(discontinuities::Column::Id)
+            .all(&self.pools.reader)
+            .await?;
         let name = |row: &discontinuities::Model| format!("{}/{}", row.stream, row.shard.as_hyphenated()).parse().ok();
-        Ok(rows.into_iter().filter_map(|row| Some((name(&row)?, row.note))).collect())
+        Ok(rows
+            .into_iter()
+            .filter_map(|row| Some((name(&row)?, row.note)))
+            .collect())
     }
 
     /// The entries of the administrative chain that the gateway itself said no mutation wrote, and when it said so: by the
@@ -182,7 +196,9 @@ impl AuditStore {
             shard: Set(chain.shard.0),
             note: Set(note.to_owned()),
         };
-        discontinuities::Entity::insert(row).exec_without_returning(&self.pools.writer).await?;
+        discontinuities::Entity::insert(row)
+            .exec_without_returning(&self.pools.writer)
+            .await?;
         let kept = discontinuities::Entity::find()
             .filter(discontinuities::Column::Stream.eq(chain.stream.as_str()))
             .filter(discontinuities::Column::Shard.eq(chain.shard.0))
@@ -200,8 +216,9 @@ impl AuditStore {
     /// [`StoreError::OtherInstance`] while a writer holds the chain; [`StoreError::Fenced`] if one took it meanwhile.
     pub async fn move_end(&self, chain: ChainId, holder: &str, head: Option<Head>) -> Result<(), StoreError> {
         let claim: Claim = self.claim(chain, holder, Seconds(30)).await?;
-        let (size, hash, time) =
-            head.map_or((0, Hash::ZERO, Timestamp::from_micros(0)), |head| (head.size, head.hash, head.time));
+        let (size, hash, time) = head.map_or((0, Hash::ZERO, Timestamp::from_micros(0)), |head| {
+            (head.size, head.hash, head.time)
+        });
         let moved = chains::Entity::update_many()
             .col_expr(chains::Column::Size, Expr::value(signed(size)))
             .col_expr(chains::Column::HeadHash, Expr::value(hash.to_vec()))
@@ -217,7 +234,11 @@ impl AuditStore {
             .filter(chains::Column::Fence.eq(signed(claim.fence)))
             .exec(&self.pools.writer)
             .await?;
-        if moved.rows_affected == 1 { Ok(()) } else { Err(StoreError::Fenced) }
+        if moved.rows_affected == 1 {
+            Ok(())
+        } else {
+            Err(StoreError::Fenced)
+        }
     }
 }
 
@@ -225,5 +246,9 @@ fn signed_note(row: checkpoints::Model) -> SignedNote {
     // What is no note is told by its signature.
     let columns_agree = Checkpoint::unverified(&row.note)
         .is_none_or(|note| (signed(note.size), signed(note.era())) == (row.size, row.era));
-    SignedNote { id: row.id, note: row.note, columns_agree }
+    SignedNote {
+        id: row.id,
+        note: row.note,
+        columns_agree,
+    }
 }

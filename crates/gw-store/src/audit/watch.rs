@@ -47,11 +47,17 @@ impl Watch {
     /// A note of the chain is about to be written.
     pub(super) fn begin_note(&self, chain: ChainId) -> NoteAttempt<'_> {
         lock(&self.writing).insert(chain, None);
-        NoteAttempt { watch: self, chain, is_kept: false }
+        NoteAttempt {
+            watch: self,
+            chain,
+            is_kept: false,
+        }
     }
 
     pub(super) fn is_writing_note(&self, chain: ChainId) -> bool {
-        lock(&self.writing).get(&chain).is_some_and(|failed| failed.is_none_or(|at| at.elapsed() < RETRIED))
+        lock(&self.writing)
+            .get(&chain)
+            .is_some_and(|failed| failed.is_none_or(|at| at.elapsed() < RETRIED))
     }
 
     pub(super) fn distrust(&self, table: &'static str) {
@@ -59,7 +65,9 @@ impl Watch {
     }
 
     pub(super) fn is_distrusted(&self, table: &'static str) -> bool {
-        lock(&self.distrusted).get(table).is_some_and(|at| at.elapsed() < DISTRUST)
+        lock(&self.distrusted)
+            .get(table)
+            .is_some_and(|at| at.elapsed() < DISTRUST)
     }
 
     /// Whether nobody was told of a table, or of something attached to one, yet.

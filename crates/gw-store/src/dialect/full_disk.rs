@@ -26,14 +26,21 @@ struct Counted(AtomicU64);
 impl Entropy for Counted {
     fn fill(&self, bytes: &mut [u8]) {
         for chunk in bytes.chunks_mut(8) {
-            let word = self.0.fetch_add(1, Ordering::SeqCst).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes();
+            let word = self
+                .0
+                .fetch_add(1, Ordering::SeqCst)
+                .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+                .to_le_bytes();
             chunk.copy_from_slice(&word[..chunk.len()]);
         }
     }
 }
 
 pub(crate) async fn open(directory: &Arc<DirectoryLock>) -> Store {
-    let location = Location::Sqlite { directory: Arc::clone(directory), file: "gateway.db".to_owned() };
+    let location = Location::Sqlite {
+        directory: Arc::clone(directory),
+        file: "gateway.db".to_owned(),
+    };
     let config = StoreConfig {
         location,
         connections: 2,
@@ -55,7 +62,13 @@ pub(crate) fn place() -> (tempfile::TempDir, Arc<DirectoryLock>) {
 async fn add(store: &Store, name: &str) -> Result<(), crate::StoreError> {
     let mut tx = store.begin(&Actor::system()).await?;
     let external_id = ExternalId::new(&format!("did:test:{name}{}", "x".repeat(200))).unwrap();
-    tx.create_user(NewUser { external_id, kyc: false, auth_tenant_id: None, groups: Vec::new() }).await?;
+    tx.create_user(NewUser {
+        external_id,
+        kyc: false,
+        auth_tenant_id: None,
+        groups: Vec::new(),
+    })
+    .await?;
     tx.commit().await.map(drop)
 }
 
@@ -68,7 +81,12 @@ async fn users_after_a_kill(place: &Path) -> u64 {
     let directory = Arc::new(DirectoryLock::acquire(copy.path()).unwrap());
     let store = open(&directory).await;
     let pools = &store.inner.pools;
-    let row = pools.reader.query_one_raw(pools.engine.statement("SELECT count(*) FROM users")).await.unwrap().unwrap();
+    let row = pools
+        .reader
+        .query_one_raw(pools.engine.statement("SELECT count(*) FROM users"))
+        .await
+        .unwrap()
+        .unwrap();
     u64::try_from(row.try_get_by_index::<i64>(0).unwrap()).unwrap()
 }
 
@@ -76,9 +94,16 @@ async fn users_after_a_kill(place: &Path) -> u64 {
 async fn limit_pages(store: &Store, left: i64) {
     let writer = &store.inner.pools.writer;
     let engine = store.inner.pools.engine;
-    let row = writer.query_one_raw(engine.statement("PRAGMA page_count")).await.unwrap().unwrap();
+    let row = writer
+        .query_one_raw(engine.statement("PRAGMA page_count"))
+        .await
+        .unwrap()
+        .unwrap();
     let pages: i64 = row.try_get_by_index(0).unwrap();
-    writer.execute_unprepared(&format!("PRAGMA max_page_count = {}", pages + left)).await.unwrap();
+    writer
+        .execute_unprepared(&format!("PRAGMA max_page_count = {}", pages + left))
+        .await
+        .unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -94,7 +119,10 @@ async fn rl1_what_is_acknowledged_after_a_full_disk_is_there_after_a_kill() {
             match add(&store, &format!("full{round}-{n}-")).await {
                 Ok(()) => acknowledged += 1,
                 Err(error) => {
-                    assert!(error.is_unavailable(), "a full disk is no fault of the request: {error:?}");
+                    assert!(
+                        error.is_unavailable(),
+                        "a full disk is no fault of the request: {error:?}"
+                    );
                     failures += 1;
                     // Whether the connection was kept or not, the disk stays full for a while.
                     if failures == 3 {
@@ -107,7 +135,9 @@ async fn rl1_what_is_acknowledged_after_a_full_disk_is_there_after_a_kill() {
         assert!(failures > 0, "the disk was never full");
         limit_pages(&store, 1_000_000).await;
         for n in 0..5 {
-            add(&store, &format!("freed{round}-{n}-")).await.expect("the disk has room again");
+            add(&store, &format!("freed{round}-{n}-"))
+                .await
+                .expect("the disk has room again");
             acknowledged += 1;
         }
         assert_eq!(users_after_a_kill(place.path()).await, acknowledged, "round {round}");
@@ -123,12 +153,25 @@ async fn rl1_a_mutation_cannot_go_on_after_a_failed_statement() {
     store.migrate().await.unwrap();
     limit_pages(&store, 0).await;
     let tx = store.begin(&Actor::system()).await.unwrap();
-    let filled = tx.db.execute_unprepared("CREATE TABLE filler AS SELECT randomblob(1000000) AS blob").await;
+    let filled = tx
+        .db
+        .execute_unprepared("CREATE TABLE filler AS SELECT randomblob(1000000) AS blob")
+        .await;
     filled.expect_err("there is no room");
     let rename = "UPDATE organizations SET slug = 'half-done' WHERE slug = 'default'";
-    tx.db.execute_unprepared(rename).await.expect_err("nothing follows a failed statement");
+    tx.db
+        .execute_unprepared(rename)
+        .await
+        .expect_err("nothing follows a failed statement");
     tx.commit().await.expect_err("and nothing is kept");
-    assert!(store.load().await.unwrap().organizations().all(|org| &*org.slug != "half-done"));
+    assert!(
+        store
+            .load()
+            .await
+            .unwrap()
+            .organizations()
+            .all(|org| &*org.slug != "half-done")
+    );
     limit_pages(&store, 1_000_000).await;
     add(&store, "after").await.unwrap();
     assert_eq!(users_after_a_kill(place.path()).await, 1);
@@ -148,7 +191,11 @@ async fn rl12_a_full_disk_is_known_until_there_is_room_again() {
         added += 1;
     }
     assert!(!store.has_room());
-    store.read().find_user_by_external_id(&ExternalId::new("did:test:none").unwrap()).await.unwrap();
+    store
+        .read()
+        .find_user_by_external_id(&ExternalId::new("did:test:none").unwrap())
+        .await
+        .unwrap();
     assert!(!store.has_room(), "reads tell nothing of it");
     limit_pages(&store, 1_000_000).await;
     // The place of the probe's file is taken: no room.

@@ -62,7 +62,8 @@ impl Liveness {
 
     /// A mutation was refused for the database's own state.
     pub(crate) fn note_refusal(&self) {
-        self.refused.store(self.millis(Instant::now()).saturating_add(1), Ordering::Relaxed);
+        self.refused
+            .store(self.millis(Instant::now()).saturating_add(1), Ordering::Relaxed);
     }
 
     /// A mutation was taken.
@@ -179,7 +180,9 @@ async fn ask(server: &PgConnectOptions) -> bool {
 }
 
 fn is_lost(error: &DbErr) -> bool {
-    let (DbErr::Conn(cause) | DbErr::Exec(cause) | DbErr::Query(cause)) = error else { return true };
+    let (DbErr::Conn(cause) | DbErr::Exec(cause) | DbErr::Query(cause)) = error else {
+        return true;
+    };
     !matches!(cause, RuntimeErr::SqlxError(cause) if matches!(**cause, sqlx::Error::Database(_)))
 }
 
@@ -193,7 +196,10 @@ fn is_refused_write(error: &DbErr) -> bool {
     };
     let code = cause.as_database_error().and_then(|error| error.code());
     // SQLite: full, read-only, and what fails of writing, syncing, resizing; PostgreSQL: disk_full, io_error.
-    matches!(code.as_deref(), Some("13" | "8" | "778" | "1034" | "1290" | "1546" | "4874" | "53100" | "58030"))
+    matches!(
+        code.as_deref(),
+        Some("13" | "8" | "778" | "1034" | "1290" | "1546" | "4874" | "53100" | "58030")
+    )
 }
 
 fn no_answer() -> DbErr {
@@ -205,6 +211,9 @@ fn no_answer() -> DbErr {
 pub(super) async fn soon(ping: impl Future<Output = Result<(), sqlx::Error>>) -> Result<(), sqlx::Error> {
     match timeout(PROBE, ping).await {
         Ok(answer) => answer,
-        Err(_) => Err(sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, "the connection does not answer"))),
+        Err(_) => Err(sqlx::Error::Io(io::Error::new(
+            io::ErrorKind::TimedOut,
+            "the connection does not answer",
+        ))),
     }
 }

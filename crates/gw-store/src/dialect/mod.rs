@@ -176,7 +176,8 @@ impl Pools {
             Location::Postgres { .. } => {
                 let tx = self.begin_write().await?;
                 // A large object needs no table and no right of its own.
-                tx.execute_unprepared(&format!("SELECT lo_from_bytea(0, decode(repeat('a5', {ROOM}), 'hex'))")).await?;
+                tx.execute_unprepared(&format!("SELECT lo_from_bytea(0, decode(repeat('a5', {ROOM}), 'hex'))"))
+                    .await?;
                 tx.rollback().await?;
             }
             Location::Sqlite { directory, .. } => {
@@ -252,9 +253,11 @@ impl Pools {
     /// Gives space that deleted rows left back to the file system, at most `pages` pages. PostgreSQL does so by itself.
     pub(crate) async fn give_back(&self, pages: u32) -> Result<(), DbErr> {
         match self.engine {
-            Engine::Sqlite => {
-                self.writer.execute_unprepared(&format!("PRAGMA incremental_vacuum({pages})")).await.map(drop)
-            }
+            Engine::Sqlite => self
+                .writer
+                .execute_unprepared(&format!("PRAGMA incremental_vacuum({pages})"))
+                .await
+                .map(drop),
             Engine::Postgres => Ok(()),
         }
     }
@@ -299,12 +302,20 @@ pub(crate) async fn head(conn: &impl ConnectionTrait) -> Result<Head, StoreError
         Engine::Sqlite => sqlite::HEAD,
         Engine::Postgres => postgres::HEAD,
     };
-    let row = conn.query_one_raw(engine.statement(sql)).await?.ok_or(StoreError::Schema("missing"))?;
+    let row = conn
+        .query_one_raw(engine.statement(sql))
+        .await?
+        .ok_or(StoreError::Schema("missing"))?;
     let epoch: i64 = row.try_get("", "epoch")?;
     let at: Option<i64> = row.try_get("", "at")?;
     let primary: bool = row.try_get("", "is_primary")?;
     let stamp = Stamp(row.try_get("", "stamp")?);
-    Ok(Head { epoch: to_epoch(epoch)?, stamp, at: at.map(Timestamp::from_micros), primary })
+    Ok(Head {
+        epoch: to_epoch(epoch)?,
+        stamp,
+        at: at.map(Timestamp::from_micros),
+        primary,
+    })
 }
 
 /// Takes the one row that all mutations queue for, and says where policy stands.
@@ -314,7 +325,10 @@ pub(crate) async fn lock_epoch(tx: &Transaction) -> Result<Epoch, StoreError> {
         Engine::Sqlite => sqlite::LOCK_EPOCH,
         Engine::Postgres => postgres::LOCK_EPOCH,
     };
-    let row = tx.query_one_raw(engine.statement(sql)).await?.ok_or(StoreError::Schema("missing"))?;
+    let row = tx
+        .query_one_raw(engine.statement(sql))
+        .await?
+        .ok_or(StoreError::Schema("missing"))?;
     to_epoch(row.try_get("", "epoch")?)
 }
 
@@ -334,7 +348,10 @@ pub(crate) async fn raise_epoch(tx: &Transaction) -> Result<Option<Epoch>, Store
 pub(crate) async fn lease_time(conn: &impl ConnectionTrait, local: Timestamp) -> Result<Timestamp, StoreError> {
     let engine = Engine::of(conn);
     let Engine::Postgres = engine else { return Ok(local) };
-    let row = conn.query_one_raw(engine.statement(postgres::TIME)).await?.ok_or(StoreError::Schema("missing"))?;
+    let row = conn
+        .query_one_raw(engine.statement(postgres::TIME))
+        .await?
+        .ok_or(StoreError::Schema("missing"))?;
     Ok(Timestamp::from_micros(row.try_get("", "at")?))
 }
 
@@ -353,7 +370,10 @@ pub(crate) async fn may_rewrite(conn: &impl ConnectionTrait, table: &str) -> Res
         Engine::Sqlite => "SELECT TRUE AS may_rewrite".to_owned(),
         Engine::Postgres => postgres::may_rewrite(table),
     };
-    let row = conn.query_one_raw(engine.statement(sql)).await?.ok_or(StoreError::Schema("missing"))?;
+    let row = conn
+        .query_one_raw(engine.statement(sql))
+        .await?
+        .ok_or(StoreError::Schema("missing"))?;
     Ok(row.try_get("", "may_rewrite")?)
 }
 
@@ -391,7 +411,10 @@ pub(crate) async fn ids(conn: &impl ConnectionTrait, table: &str) -> Result<Ids,
         "SELECT ({given}) AS given, (SELECT max(id) FROM {table}) AS highest, \
          (SELECT max(id) FROM {table} WHERE id < {EXHAUSTED_ID}) AS highest_sound"
     );
-    let row = conn.query_one_raw(engine.statement(sql)).await?.ok_or(StoreError::Schema("missing"))?;
+    let row = conn
+        .query_one_raw(engine.statement(sql))
+        .await?
+        .ok_or(StoreError::Schema("missing"))?;
     Ok(Ids {
         given: row.try_get("", "given")?,
         highest: row.try_get("", "highest")?,
@@ -403,7 +426,10 @@ pub(crate) async fn ids(conn: &impl ConnectionTrait, table: &str) -> Result<Ids,
 /// The highest id of an entry that was pruned.
 pub(crate) async fn highest_pruned_id(conn: &impl ConnectionTrait) -> Result<Option<i64>, StoreError> {
     let sql = format!("SELECT max(highest_id) AS highest FROM anchors WHERE highest_id < {EXHAUSTED_ID}");
-    let row = conn.query_one_raw(Engine::of(conn).statement(sql)).await?.ok_or(StoreError::Schema("missing"))?;
+    let row = conn
+        .query_one_raw(Engine::of(conn).statement(sql))
+        .await?
+        .ok_or(StoreError::Schema("missing"))?;
     Ok(row.try_get("", "highest")?)
 }
 
@@ -435,7 +461,10 @@ pub(crate) async fn is_write_waiting(conn: &impl ConnectionTrait, table: &str) -
         "SELECT EXISTS (SELECT 1 FROM pg_locks WHERE relation = '{table}'::regclass AND NOT granted \
          AND mode = 'RowExclusiveLock') AS waits"
     );
-    let row = conn.query_one_raw(engine.statement(sql)).await?.ok_or(StoreError::Schema("missing"))?;
+    let row = conn
+        .query_one_raw(engine.statement(sql))
+        .await?
+        .ok_or(StoreError::Schema("missing"))?;
     Ok(row.try_get("", "waits")?)
 }
 
@@ -511,7 +540,10 @@ fn violation(error: &DbErr) -> Option<StoreError> {
 
 fn conflict(cause: &dyn DatabaseError) -> Conflict {
     // PostgreSQL names the constraint; SQLite lists the columns, from which the same name is made.
-    let name = cause.constraint().map(str::to_owned).unwrap_or_else(|| sqlite::constraint(cause.message()));
+    let name = cause
+        .constraint()
+        .map(str::to_owned)
+        .unwrap_or_else(|| sqlite::constraint(cause.message()));
     match name.as_str() {
         "organizations_slug_key" => Conflict::OrganizationSlug,
         "groups_org_id_slug_key" => Conflict::GroupSlug,
@@ -534,7 +566,10 @@ pub(crate) fn is_malformed(error: &DbErr) -> bool {
     match error {
         DbErr::Type(_) | DbErr::Json(_) | DbErr::TryIntoErr { .. } => true,
         DbErr::Query(RuntimeErr::SqlxError(cause)) | DbErr::Exec(RuntimeErr::SqlxError(cause)) => {
-            matches!(&**cause, sea_orm::sqlx::Error::ColumnDecode { .. } | sea_orm::sqlx::Error::Decode(_))
+            matches!(
+                &**cause,
+                sea_orm::sqlx::Error::ColumnDecode { .. } | sea_orm::sqlx::Error::Decode(_)
+            )
         }
         _ => false,
     }

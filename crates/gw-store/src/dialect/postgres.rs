@@ -55,7 +55,9 @@ const MIGRATION_LOCK: &str = "SET LOCAL lock_timeout = 0; SET LOCAL statement_ti
 
 pub(super) async fn open(url: &Secret, connections: u32, lifetime: Duration) -> Result<Pools, DbErr> {
     let failed = |cause| DbErr::Conn(RuntimeErr::SqlxError(Arc::new(cause)));
-    let options = PgConnectOptions::from_str(url.expose()).map_err(failed)?.application_name("ledger-gateway");
+    let options = PgConnectOptions::from_str(url.expose())
+        .map_err(failed)?
+        .application_name("ledger-gateway");
     // The pool retries until its time is up and says only that; one connection of our own says why (RTO8).
     let first = tokio::time::timeout(super::CONNECT_TIMEOUT, options.connect()).await;
     let first = first.map_err(|_| failed(sqlx::Error::PoolTimedOut))?.map_err(failed)?;
@@ -81,12 +83,19 @@ pub(super) async fn open(url: &Secret, connections: u32, lifetime: Duration) -> 
     let db = SqlxPostgresConnector::from_sqlx_postgres_pool(pool);
     let pool = Pool::new(db, liveness, Arc::new(AtomicBool::new(false)));
     let turns = Arc::new(Semaphore::new(1));
-    Ok(Pools { writer: pool.clone(), reader: pool, engine: Engine::Postgres, file: None, turns })
+    Ok(Pools {
+        writer: pool.clone(),
+        reader: pool,
+        engine: Engine::Postgres,
+        file: None,
+        turns,
+    })
 }
 
 /// READ COMMITTED: what follows the lock on the epoch row sees all that the previous holder committed.
 pub(super) async fn begin_write(pool: &DatabaseConnection) -> Result<DatabaseTransaction, DbErr> {
-    pool.begin_with_config(Some(IsolationLevel::ReadCommitted), Some(AccessMode::ReadWrite)).await
+    pool.begin_with_config(Some(IsolationLevel::ReadCommitted), Some(AccessMode::ReadWrite))
+        .await
 }
 
 /// For the rest of a transaction.
@@ -95,7 +104,8 @@ pub(super) fn limit_lock_wait(most: Duration) -> String {
 }
 
 pub(super) async fn begin_read(pool: &DatabaseConnection) -> Result<DatabaseTransaction, DbErr> {
-    pool.begin_with_config(Some(IsolationLevel::RepeatableRead), Some(AccessMode::ReadOnly)).await
+    pool.begin_with_config(Some(IsolationLevel::RepeatableRead), Some(AccessMode::ReadOnly))
+        .await
 }
 
 pub(super) async fn begin_migration(pool: &DatabaseConnection) -> Result<DatabaseTransaction, DbErr> {
@@ -117,7 +127,8 @@ pub(super) async fn is_committed(reader: &impl ConnectionTrait, number: &str) ->
     let sql = "SELECT pg_xact_status($1::TEXT::XID8) = 'committed' AND NOT pg_is_in_recovery() AS committed";
     let statement = Statement::from_sql_and_values(Engine::Postgres.backend(), sql, [number.into()]);
     let row = reader.query_one_raw(statement).await?;
-    row.map_or(Ok(None), |row| row.try_get::<Option<bool>>("", "committed")).map(|known| known == Some(true))
+    row.map_or(Ok(None), |row| row.try_get::<Option<bool>>("", "committed"))
+        .map(|known| known == Some(true))
 }
 
 pub(super) fn history_triggers() -> Vec<String> {

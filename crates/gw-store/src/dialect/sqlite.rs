@@ -56,14 +56,25 @@ pub(super) async fn open(file: &Path, connections: u32) -> Result<Pools, DbErr> 
         // setting waits for whoever writes, so no later connection has it.
         let made = options.clone().auto_vacuum(SqliteAutoVacuum::Incremental);
         let failed = |cause| DbErr::Conn(RuntimeErr::SqlxError(Arc::new(cause)));
-        SqliteConnection::connect_with(&made).await.map_err(failed)?.close().await.map_err(failed)?;
+        SqliteConnection::connect_with(&made)
+            .await
+            .map_err(failed)?
+            .close()
+            .await
+            .map_err(failed)?;
     }
     let opened = Arc::new(OpenedFile::of(file).map_err(lost_file)?);
     // From here on a file that is gone is not made anew: it would be another, empty database.
     let options = options.create_if_missing(false);
     let writer = connect(options.clone(), 1, Use::Write).await?;
     let reader = connect(options.pragma("query_only", "ON"), connections.max(1), Use::Read).await?;
-    Ok(Pools { writer, reader, engine: Engine::Sqlite, file: Some(opened), turns: Arc::new(Semaphore::new(1)) })
+    Ok(Pools {
+        writer,
+        reader,
+        engine: Engine::Sqlite,
+        file: Some(opened),
+        turns: Arc::new(Semaphore::new(1)),
+    })
 }
 
 /// The file as it was opened. Connections go on with it when somebody removes or replaces it, and what they write is gone
@@ -83,7 +94,13 @@ impl OpenedFile {
     fn of(path: &Path) -> io::Result<Self> {
         let found = std::fs::metadata(path)?;
         let (device, inode) = (found.dev(), found.ino());
-        Ok(Self { path: path.to_owned(), device, inode, log: AtomicU64::new(0), told: AtomicBool::new(false) })
+        Ok(Self {
+            path: path.to_owned(),
+            device,
+            inode,
+            log: AtomicU64::new(0),
+            told: AtomicBool::new(false),
+        })
     }
 
     /// Whether its path still leads to it, and that of its write-ahead log to the one in use.
@@ -121,7 +138,10 @@ impl OpenedFile {
                  back, or stop the service before you restore another"
             );
         }
-        Err(lost_file(io::Error::new(io::ErrorKind::NotFound, "the database file was removed or replaced")))
+        Err(lost_file(io::Error::new(
+            io::ErrorKind::NotFound,
+            "the database file was removed or replaced",
+        )))
     }
 }
 
@@ -133,16 +153,23 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 
 /// Whether this process has a file open that was removed from this path, or moved away.
 fn has_removed(path: &Path) -> bool {
-    let Ok(path) = path.canonicalize().or_else(|_| canonical_parent(path)) else { return false };
+    let Ok(path) = path.canonicalize().or_else(|_| canonical_parent(path)) else {
+        return false;
+    };
     let removed = beside(&path, " (deleted)");
-    let Ok(open) = std::fs::read_dir("/proc/self/fd") else { return false };
+    let Ok(open) = std::fs::read_dir("/proc/self/fd") else {
+        return false;
+    };
     let mut open = open.filter_map(|file| std::fs::read_link(file.ok()?.path()).ok());
     open.any(|target| target == removed)
 }
 
 fn canonical_parent(path: &Path) -> io::Result<PathBuf> {
     let missing = || io::Error::from(io::ErrorKind::NotFound);
-    let (parent, name) = (path.parent().ok_or_else(missing)?, path.file_name().ok_or_else(missing)?);
+    let (parent, name) = (
+        path.parent().ok_or_else(missing)?,
+        path.file_name().ok_or_else(missing)?,
+    );
     Ok(parent.canonicalize()?.join(name))
 }
 
@@ -160,7 +187,13 @@ pub(super) async fn open_read_only(file: &Path) -> Result<Pools, DbErr> {
         .row_buffer_size(4096);
     let reader = connect(options, 2, Use::Read).await?;
     let turns = Arc::new(Semaphore::new(1));
-    Ok(Pools { writer: reader.clone(), reader, engine: Engine::Sqlite, file: None, turns })
+    Ok(Pools {
+        writer: reader.clone(),
+        reader,
+        engine: Engine::Sqlite,
+        file: None,
+        turns,
+    })
 }
 
 /// What a pool's connections are for.
@@ -226,7 +259,9 @@ pub(super) async fn has_version(reader: &impl ConnectionTrait, raised: i32) -> R
 }
 
 async fn version(conn: &impl ConnectionTrait) -> Result<i32, DbErr> {
-    let row = conn.query_one_raw(Engine::Sqlite.statement("PRAGMA user_version")).await?;
+    let row = conn
+        .query_one_raw(Engine::Sqlite.statement("PRAGMA user_version"))
+        .await?;
     row.map_or(Ok(0), |row| row.try_get_by_index(0))
 }
 
@@ -305,7 +340,10 @@ fn triggers(table: &str, note: impl Fn(&str) -> String) -> Vec<String> {
     EVENTS
         .into_iter()
         .map(|(event, row)| {
-            format!("CREATE TRIGGER {table}_after_{event} AFTER {event} ON {table} BEGIN {}; END", note(row))
+            format!(
+                "CREATE TRIGGER {table}_after_{event} AFTER {event} ON {table} BEGIN {}; END",
+                note(row)
+            )
         })
         .collect()
 }

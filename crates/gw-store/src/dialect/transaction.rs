@@ -40,12 +40,21 @@ pub(super) enum Receipt {
 
 impl Transaction {
     pub(super) fn new(db: DatabaseTransaction, pool: &Pool, reader: &Pool) -> Self {
-        Self { db, pool: pool.clone(), reader: reader.clone(), failed: AtomicBool::new(false), turn: None }
+        Self {
+            db,
+            pool: pool.clone(),
+            reader: reader.clone(),
+            failed: AtomicBool::new(false),
+            turn: None,
+        }
     }
 
     /// Keeps the turn of a mutation until the transaction has ended.
     pub(super) fn in_turn(self, turn: OwnedSemaphorePermit) -> Self {
-        Self { turn: Some(turn), ..self }
+        Self {
+            turn: Some(turn),
+            ..self
+        }
     }
 
     /// Runs `work` on the transaction itself, for what takes no other; without an end to its waits.
@@ -85,7 +94,13 @@ impl Transaction {
     }
 
     async fn keep(self, receipt: &Receipt) -> Result<(), StoreError> {
-        let Self { db, pool, reader, failed, turn } = self;
+        let Self {
+            db,
+            pool,
+            reader,
+            failed,
+            turn,
+        } = self;
         if failed.into_inner() {
             // Dropped, and so rolled back.
             return Err(after_failure().into());
@@ -97,7 +112,10 @@ impl Transaction {
             Ok(()) => {}
             // Where the way to the database was lost the commit may stand; where it refused, it does not.
             Err(error) if error.is_unavailable() => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "a commit failed: looking whether it stands");
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "a commit failed: looking whether it stands"
+                );
                 return match is_kept(&reader, receipt).await {
                     Ok(true) => Ok(()),
                     // A file has no server that could still be at it.
@@ -118,7 +136,10 @@ impl Transaction {
                 Err(StoreError::Unconfirmed("the database does not show the commit"))
             }
             Err(error) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "a commit could not be read back");
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "a commit could not be read back"
+                );
                 Err(StoreError::Unconfirmed("the commit could not be read back"))
             }
         }
@@ -126,7 +147,13 @@ impl Transaction {
 
     /// Undoes everything now, rather than when dropped.
     pub(crate) async fn rollback(self) -> Result<(), DbErr> {
-        let Self { db, pool, failed, turn: _turn, .. } = self;
+        let Self {
+            db,
+            pool,
+            failed,
+            turn: _turn,
+            ..
+        } = self;
         if failed.into_inner() {
             // There may be nothing left to undo; dropping it finds out, and the connection is looked at.
             return Ok(());
@@ -136,7 +163,9 @@ impl Transaction {
 
     async fn receipt(&self, raised: Option<Epoch>) -> Result<Receipt, StoreError> {
         if let Some(epoch) = raised {
-            let stamp = super::stamp(self, epoch).await?.ok_or(StoreError::Schema("without epoch stamps"))?;
+            let stamp = super::stamp(self, epoch)
+                .await?
+                .ok_or(StoreError::Schema("without epoch stamps"))?;
             return Ok(Receipt::Epoch(epoch, stamp));
         }
         match pool_engine(&self.pool) {
@@ -155,7 +184,11 @@ impl Transaction {
     }
 
     fn refuse_after_failure(&self) -> Result<(), DbErr> {
-        if self.failed.load(Ordering::Acquire) { Err(after_failure()) } else { Ok(()) }
+        if self.failed.load(Ordering::Acquire) {
+            Err(after_failure())
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -215,11 +248,19 @@ mod tests {
         let head = super::super::head(&pools.reader).await.unwrap();
         let kept = |receipt: Receipt| async move { is_kept(&pools.reader, &receipt).await.unwrap() };
         assert!(kept(Receipt::Epoch(head.epoch, head.stamp)).await);
-        assert!(!kept(Receipt::Epoch(head.epoch, Stamp(uuid::Uuid::from_u128(1)))).await, "another history");
-        assert!(!kept(Receipt::Epoch(Epoch(head.epoch.0 + 1), head.stamp)).await, "not there");
+        assert!(
+            !kept(Receipt::Epoch(head.epoch, Stamp(uuid::Uuid::from_u128(1)))).await,
+            "another history"
+        );
+        assert!(
+            !kept(Receipt::Epoch(Epoch(head.epoch.0 + 1), head.stamp)).await,
+            "not there"
+        );
 
         let tx = pools.begin_write().await.unwrap();
-        let Receipt::Version(version) = tx.receipt(None).await.unwrap() else { panic!("a file has versions") };
+        let Receipt::Version(version) = tx.receipt(None).await.unwrap() else {
+            panic!("a file has versions")
+        };
         assert!(!kept(Receipt::Version(version)).await, "open, so nobody else sees it");
         tx.rollback().await.unwrap();
         assert!(kept(Receipt::Version(version - 1)).await && !kept(Receipt::Version(version)).await);

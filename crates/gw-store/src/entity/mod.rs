@@ -1,7 +1,10 @@
 //! The tables as SeaORM 2 sees them: raw column types, no meaning. `row` turns them into records.
 //!
 //! Times are microseconds since 1970, addresses and hashes lower-case `0x` hex, rules JSON.
-#![expect(unreachable_pub, reason = "the derive makes its items as public as the model, whatever the module is")]
+#![expect(
+    unreachable_pub,
+    reason = "the derive makes its items as public as the model, whatever the module is"
+)]
 
 mod access;
 mod audit;

@@ -15,6 +15,9 @@ pub struct BootClock;
 impl Uptime for BootClock {
     fn now(&self) -> Duration {
         let at = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-        Duration::new(u64::try_from(at.tv_sec).unwrap_or(0), u32::try_from(at.tv_nsec).unwrap_or(0))
+        Duration::new(
+            u64::try_from(at.tv_sec).unwrap_or(0),
+            u32::try_from(at.tv_nsec).unwrap_or(0),
+        )
     }
 }

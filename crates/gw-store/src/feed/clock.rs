@@ -58,14 +58,22 @@ pub(super) struct Skew {
 
 impl FeedClock {
     pub(super) fn new(local: Arc<dyn Clock>) -> Self {
-        let seen = Seen { local, ahead: AtomicI64::new(0), latest: AtomicI64::new(i64::MIN) };
+        let seen = Seen {
+            local,
+            ahead: AtomicI64::new(0),
+            latest: AtomicI64::new(i64::MIN),
+        };
         Self { seen: Arc::new(seen) }
     }
 
     /// Takes note of the database's time, told by a query that took `waited`.
     pub(super) fn observe(&self, database: Option<Timestamp>, waited: Duration, max_skew: Duration) -> Skew {
         let Some(database) = database else {
-            return Skew { by: Duration::ZERO, ahead: false, taken_back: Duration::ZERO };
+            return Skew {
+                by: Duration::ZERO,
+                ahead: false,
+                taken_back: Duration::ZERO,
+            };
         };
         let local = self.seen.local.now().micros();
         // The answer was made at some moment of the wait: both bounds of the distance are known, not the distance.
@@ -73,9 +81,16 @@ impl FeedClock {
         let behind_at_least = local.saturating_sub(micros(waited)).saturating_sub(database.micros());
         self.seen.ahead.store(ahead_at_least.max(0), Ordering::Relaxed);
         let by = duration(ahead_at_least.max(behind_at_least));
-        let taken_back =
-            if by > max_skew { Duration::ZERO } else { self.take_back(local.max(database.micros()), max_skew) };
-        Skew { by, ahead: behind_at_least > ahead_at_least, taken_back }
+        let taken_back = if by > max_skew {
+            Duration::ZERO
+        } else {
+            self.take_back(local.max(database.micros()), max_skew)
+        };
+        Skew {
+            by,
+            ahead: behind_at_least > ahead_at_least,
+            taken_back,
+        }
     }
 
     /// Goes on from `now`, on which both clocks agree, if what was given out lies too far ahead of it.
@@ -100,7 +115,12 @@ fn duration(micros: i64) -> Duration {
 
 impl Clock for FeedClock {
     fn now(&self) -> Timestamp {
-        let now = self.seen.local.now().micros().saturating_add(self.seen.ahead.load(Ordering::Relaxed));
+        let now = self
+            .seen
+            .local
+            .now()
+            .micros()
+            .saturating_add(self.seen.ahead.load(Ordering::Relaxed));
         Timestamp::from_micros(self.seen.latest.fetch_max(now, Ordering::Relaxed).max(now))
     }
 }
@@ -143,18 +163,29 @@ mod tests {
 
         wall.set(5);
         assert_eq!(apart(1, Duration::ZERO), 4 * SECOND, "we are ahead");
-        assert_eq!(clock.now(), Timestamp::from_secs(13), "what was given out is not taken back while they disagree");
+        assert_eq!(
+            clock.now(),
+            Timestamp::from_secs(13),
+            "what was given out is not taken back while they disagree"
+        );
 
         assert_eq!(apart(13, Duration::from_secs(4)), 8 * SECOND);
         let none = clock.observe(None, Duration::ZERO, SECOND);
-        assert_eq!((none.by, none.taken_back), (Duration::ZERO, Duration::ZERO), "sqlite has no clock of its own");
+        assert_eq!(
+            (none.by, none.taken_back),
+            (Duration::ZERO, Duration::ZERO),
+            "sqlite has no clock of its own"
+        );
         assert_eq!(clock.now(), Timestamp::from_secs(13));
     }
 
     #[test]
     fn hd23_e5_a_slow_answer_is_no_skew() {
         let (clock, _) = clock();
-        assert_eq!(clock.observe(Some(Timestamp::from_secs(6)), 4 * SECOND, SECOND).by, Duration::ZERO);
+        assert_eq!(
+            clock.observe(Some(Timestamp::from_secs(6)), 4 * SECOND, SECOND).by,
+            Duration::ZERO
+        );
         assert_eq!(clock.now(), Timestamp::from_secs(10));
     }
 
@@ -173,7 +204,11 @@ mod tests {
         let skew = clock.observe(at(12), Duration::ZERO, SECOND);
         assert_eq!((skew.by, skew.taken_back), (Duration::ZERO, HOUR - SECOND));
         assert_eq!(clock.now(), Timestamp::from_secs(12));
-        assert_eq!(clock.observe(at(12), Duration::ZERO, SECOND).taken_back, Duration::ZERO, "once");
+        assert_eq!(
+            clock.observe(at(12), Duration::ZERO, SECOND).taken_back,
+            Duration::ZERO,
+            "once"
+        );
 
         // What lies within the allowed skew stays: two clocks never agree to the microsecond.
         assert_eq!(clock.observe(at(13), Duration::ZERO, SECOND).by, SECOND);

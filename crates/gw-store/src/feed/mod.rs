@@ -87,7 +87,9 @@ struct ClockJumpListener(OnceLock<Box<dyn Fn(ClockJump) + Send + Sync>>);
 
 impl core::fmt::Debug for ClockJumpListener {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_tuple("ClockJumpListener").field(&self.0.get().is_some()).finish()
+        f.debug_tuple("ClockJumpListener")
+            .field(&self.0.get().is_some())
+            .finish()
     }
 }
 
@@ -135,7 +137,10 @@ impl Feed {
         shared.confirm(sent, head.at);
         store.attach(Arc::downgrade(&shared));
         let worker = worker::start(&shared, store, head.stamp);
-        Ok(Self { shared, _worker: Some(Arc::new(worker)) })
+        Ok(Self {
+            shared,
+            _worker: Some(Arc::new(worker)),
+        })
     }
 
     /// The feed without its worker's life, for the store that announces commits.
@@ -149,7 +154,10 @@ impl Feed {
         let confirmed = self.shared.confirmed.load(Ordering::Acquire);
         let snapshot = self.shared.current.load_full();
         let (now, stale_after) = (nanos(self.shared.uptime.now()), nanos(self.shared.timing.stale_after));
-        Pinned { snapshot, fresh: rules::is_fresh(confirmed, now, stale_after) }
+        Pinned {
+            snapshot,
+            fresh: rules::is_fresh(confirmed, now, stale_after),
+        }
     }
 
     /// The newest epoch applied here.
@@ -240,7 +248,10 @@ impl Shared {
                     "policy is stale: our clock and the database's are too far apart; set the wrong one, nothing but metadata \
                      is served until they agree"
                 );
-                self.tell(ClockJump::Apart { ahead: skew.ahead, by: skew.by });
+                self.tell(ClockJump::Apart {
+                    ahead: skew.ahead,
+                    by: skew.by,
+                });
             }
             return;
         }
@@ -250,7 +261,9 @@ impl Shared {
                 taken_back_seconds = skew.taken_back.as_secs(),
                 "our clock and the database's agree again; decisions go by them"
             );
-            self.tell(ClockJump::Confirmed { taken_back: skew.taken_back });
+            self.tell(ClockJump::Confirmed {
+                taken_back: skew.taken_back,
+            });
         }
     }
 
@@ -281,10 +294,17 @@ mod tests {
         let place = full_disk::place();
         let store = full_disk::open(&place.1).await;
         store.migrate().await.unwrap();
-        let feed = Feed::start(&store, FeedTiming::default(), Arc::new(BootClock)).await.unwrap();
+        let feed = Feed::start(&store, FeedTiming::default(), Arc::new(BootClock))
+            .await
+            .unwrap();
         let commit = async |slug: &str| {
             let mut tx = store.begin(&Actor::named(Actor::SUPER_ADMIN)).await.unwrap();
-            tx.create_organization(NewOrganization { slug: slug.into(), ..Default::default() }).await.unwrap();
+            tx.create_organization(NewOrganization {
+                slug: slug.into(),
+                ..Default::default()
+            })
+            .await
+            .unwrap();
             tx.commit().await.unwrap()
         };
         let (older, newest) = (commit("one").await, commit("two").await);
@@ -294,6 +314,9 @@ mod tests {
             assert!(feed.catch_up_to(epoch).await && feed.has_applied(&store.inner, epoch, stamp).await);
             assert!(!feed.has_applied(&store.inner, epoch, other).await, "another history");
         }
-        assert!(!feed.has_applied(&store.inner, Epoch(newest.0 + 1), other).await, "not applied yet");
+        assert!(
+            !feed.has_applied(&store.inner, Epoch(newest.0 + 1), other).await,
+            "not applied yet"
+        );
     }
 }

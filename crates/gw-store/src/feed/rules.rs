@@ -69,7 +69,10 @@ mod tests {
         ] {
             assert_eq!(is_gapless(Epoch(3), Epoch(5), rows(epochs)), whole, "{epochs:?}");
         }
-        assert!(!is_gapless(Epoch(3), Epoch(4), [None, Some(Epoch(4))]), "a number that is no epoch");
+        assert!(
+            !is_gapless(Epoch(3), Epoch(4), [None, Some(Epoch(4))]),
+            "a number that is no epoch"
+        );
         assert!(is_gapless(Epoch(3), Epoch(3), []));
     }
 
@@ -79,7 +82,14 @@ mod tests {
         assert_eq!(seen(3, Some('c')), Succession::Same);
         assert_eq!(seen(4, Some('c')), Succession::Later);
         assert_eq!(seen(2, None), Succession::WentBack);
-        assert_eq!((seen(3, Some('x')), seen(4, Some('x'))), (Succession::Another, Succession::Another));
-        assert_eq!(seen(4, None), Succession::Another, "an epoch the database has forgotten");
+        assert_eq!(
+            (seen(3, Some('x')), seen(4, Some('x'))),
+            (Succession::Another, Succession::Another)
+        );
+        assert_eq!(
+            seen(4, None),
+            Succession::Another,
+            "an epoch the database has forgotten"
+        );
     }
 }

@@ -40,7 +40,11 @@ async fn run(shared: Arc<Shared>, store: Store, mut stamp: Stamp) {
     let mut whole = false;
     let mut outage = Outage::default();
     loop {
-        let step = if whole { reload(&shared, &store).await } else { follow(&shared, &store, stamp).await };
+        let step = if whole {
+            reload(&shared, &store).await
+        } else {
+            follow(&shared, &store, stamp).await
+        };
         match step {
             Ok(Step::Confirmed(newest)) => {
                 (whole, stamp) = (false, newest);
@@ -59,7 +63,11 @@ async fn run(shared: Arc<Shared>, store: Store, mut stamp: Stamp) {
             }
         }
         let listening = shared.listening.load(Ordering::Relaxed) && outage.since.is_none();
-        let poll = if listening { shared.timing.poll_listening } else { shared.timing.poll_alone };
+        let poll = if listening {
+            shared.timing.poll_listening
+        } else {
+            shared.timing.poll_alone
+        };
         tokio::select! {
             () = shared.look.notified() => {}
             () = tokio::time::sleep(poll) => {}
@@ -87,7 +95,10 @@ impl Outage {
 
     fn end(&mut self) {
         if let Some(since) = self.since {
-            tracing::info!(seconds = since.elapsed().as_secs(), "the head of policy is confirmed again");
+            tracing::info!(
+                seconds = since.elapsed().as_secs(),
+                "the head of policy is confirmed again"
+            );
         }
         *self = Self::default();
     }

@@ -75,7 +75,11 @@ impl MigrationTrait for Policy {
             manager.create_index(index(table, &[column])).await?;
         }
         execute_all(manager, engine(manager).history_triggers()).await?;
-        execute_all(manager, vec!["INSERT INTO policy_epoch (id, epoch) VALUES (1, 0)".to_owned()]).await?;
+        execute_all(
+            manager,
+            vec!["INSERT INTO policy_epoch (id, epoch) VALUES (1, 0)".to_owned()],
+        )
+        .await?;
         for (table, key, entity) in POLICY_TABLES {
             execute_all(manager, engine(manager).first_change_triggers(table, key, entity)).await?;
         }
@@ -96,7 +100,11 @@ fn epoch() -> TableCreateStatement {
 /// A stamp per epoch, so that two histories of one length are told apart: what a failed-over primary lost and what
 /// took its place may bear the same numbers. Written by triggers only.
 fn history() -> TableCreateStatement {
-    Table::create().table("policy_history").col(number("epoch").primary_key()).col(id("stamp")).to_owned()
+    Table::create()
+        .table("policy_history")
+        .col(number("epoch").primary_key())
+        .col(id("stamp"))
+        .to_owned()
 }
 
 /// Which rows changed in which epoch; written by triggers only.
@@ -106,7 +114,13 @@ fn changes() -> TableCreateStatement {
         .col(number("epoch"))
         .col(text("entity"))
         .col(id("row_id"))
-        .primary_key(Index::create().name("policy_changes_pkey").col("epoch").col("entity").col("row_id"))
+        .primary_key(
+            Index::create()
+                .name("policy_changes_pkey")
+                .col("epoch")
+                .col("entity")
+                .col("row_id"),
+        )
         .to_owned()
 }
 
@@ -171,7 +185,10 @@ fn groups() -> TableCreateStatement {
         .index(&mut unique("groups", &["org_id", "slug"]))
         .index(&mut unique("groups", &["org_id", "name_key"]))
         // A5, on the merged state of a partial update.
-        .check(("groups_one_admin_flag", Expr::col("is_org_admin").and(Expr::col("is_org_readonly_admin")).not()))
+        .check((
+            "groups_one_admin_flag",
+            Expr::col("is_org_admin").and(Expr::col("is_org_readonly_admin")).not(),
+        ))
         .to_owned()
 }
 
@@ -260,7 +277,10 @@ fn address_links() -> TableCreateStatement {
         .col(number("created_at"))
         .foreign_key(&mut reference("address_links", "user_id", "users", Cascade))
         .index(&mut unique("address_links", &["user_id", "address"]))
-        .check(("address_links_link_type", Expr::col("link_type").is_in(["user", "system"])))
+        .check((
+            "address_links_link_type",
+            Expr::col("link_type").is_in(["user", "system"]),
+        ))
         .to_owned()
 }
 
@@ -299,5 +319,9 @@ fn tx_visibility() -> TableCreateStatement {
 
 /// Dead access tokens and families until they would have expired anyway.
 fn revocations() -> TableCreateStatement {
-    Table::create().table("revocations").col(id("id").primary_key()).col(number("until")).to_owned()
+    Table::create()
+        .table("revocations")
+        .col(id("id").primary_key())
+        .col(number("until"))
+        .to_owned()
 }

@@ -21,7 +21,9 @@ impl MigrationName for OutboxOrigin {
 impl MigrationTrait for OutboxOrigin {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         let mut store = id("store_id").null().to_owned();
-        manager.alter_table(Table::alter().table("entries").add_column(&mut store).to_owned()).await?;
+        manager
+            .alter_table(Table::alter().table("entries").add_column(&mut store).to_owned())
+            .await?;
         let indices = [
             "DROP INDEX entries_outbox_id_key",
             "CREATE INDEX entries_outbox_id_idx ON entries (outbox_id) WHERE outbox_id IS NOT NULL",

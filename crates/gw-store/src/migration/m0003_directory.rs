@@ -43,8 +43,18 @@ fn tenants() -> TableCreateStatement {
         .col(id("default_group_id").null())
         .col(number("created_at"))
         .col(number("updated_at"))
-        .foreign_key(&mut reference("directory_tenants", "default_org_id", "organizations", SetNull))
-        .foreign_key(&mut reference("directory_tenants", "default_group_id", "groups", SetNull))
+        .foreign_key(&mut reference(
+            "directory_tenants",
+            "default_org_id",
+            "organizations",
+            SetNull,
+        ))
+        .foreign_key(&mut reference(
+            "directory_tenants",
+            "default_group_id",
+            "groups",
+            SetNull,
+        ))
         .index(&mut unique("directory_tenants", &["tenant_id"]))
         .to_owned()
 }

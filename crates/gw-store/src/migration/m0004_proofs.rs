@@ -22,7 +22,9 @@ impl MigrationName for Proofs {
 impl MigrationTrait for Proofs {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         manager.create_table(contract_wallet_proofs()).await?;
-        manager.create_index(index("contract_wallet_proofs", &["checked_at"])).await?;
+        manager
+            .create_index(index("contract_wallet_proofs", &["checked_at"]))
+            .await?;
         manager.create_table(login_nullifiers()).await
     }
 }
@@ -35,7 +37,12 @@ fn contract_wallet_proofs() -> TableCreateStatement {
         .col(text("hash"))
         .col(text("signature"))
         .col(number("checked_at"))
-        .foreign_key(&mut reference("contract_wallet_proofs", "link_id", "address_links", Cascade))
+        .foreign_key(&mut reference(
+            "contract_wallet_proofs",
+            "link_id",
+            "address_links",
+            Cascade,
+        ))
         .to_owned()
 }
 

@@ -25,13 +25,24 @@ impl MigrationTrait for Access {
         // SQLite adds one column at a time.
         for (table, mut column) in [
             ("contracts", flag("trusted_router").default(false).to_owned()),
-            ("group_access", ColumnDef::new("denied_methods").json().not_null().default("[]").to_owned()),
+            (
+                "group_access",
+                ColumnDef::new("denied_methods")
+                    .json()
+                    .not_null()
+                    .default("[]")
+                    .to_owned(),
+            ),
             ("group_access", number_null("expires_at")),
         ] {
-            manager.alter_table(Table::alter().table(table).add_column(&mut column).to_owned()).await?;
+            manager
+                .alter_table(Table::alter().table(table).add_column(&mut column).to_owned())
+                .await?;
         }
-        for (table, entity) in [("shared_infrastructure", "shared_infrastructure"), ("system_toggles", "system_toggle")]
-        {
+        for (table, entity) in [
+            ("shared_infrastructure", "shared_infrastructure"),
+            ("system_toggles", "system_toggle"),
+        ] {
             execute_all(manager, engine(manager).change_triggers(table, "id", entity)).await?;
         }
         Ok(())

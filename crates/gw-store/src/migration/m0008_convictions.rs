@@ -42,12 +42,14 @@ impl MigrationTrait for Convictions {
         let engine = engine(manager);
         // Neither engine drops the reference to users or an inline constraint from a table as it stands on both.
         for table in ["watched_sends", "suspensions", "quarantines"] {
-            on.execute_unprepared(&format!("CREATE TABLE old_{table} AS SELECT * FROM {table}")).await?;
+            on.execute_unprepared(&format!("CREATE TABLE old_{table} AS SELECT * FROM {table}"))
+                .await?;
             on.execute_unprepared(&format!("DROP TABLE {table}")).await?;
         }
         if engine == Engine::Postgres {
             for table in ["suspensions", "quarantines"] {
-                on.execute_unprepared(&format!("DROP FUNCTION {table}_changed()")).await?;
+                on.execute_unprepared(&format!("DROP FUNCTION {table}_changed()"))
+                    .await?;
             }
         }
         for table in [watched_sends(), convictions(), suspensions(), quarantines()] {
@@ -60,7 +62,11 @@ impl MigrationTrait for Convictions {
             on.execute_unprepared(&format!("DROP TABLE old_{table}")).await?;
         }
         manager.create_index(index("watched_sends", &["block_number"])).await?;
-        let policy = [("convictions", "conviction"), ("suspensions", "suspension"), ("quarantines", "quarantine")];
+        let policy = [
+            ("convictions", "conviction"),
+            ("suspensions", "suspension"),
+            ("quarantines", "quarantine"),
+        ];
         for (table, entity) in policy {
             execute_all(manager, engine.change_triggers(table, "id", entity)).await?;
         }

@@ -21,7 +21,11 @@ impl MigrationName for RetiredContracts {
 impl MigrationTrait for RetiredContracts {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         manager.create_table(retired_contracts()).await?;
-        execute_all(manager, engine(manager).change_triggers("retired_contracts", "id", "retired_contract")).await
+        execute_all(
+            manager,
+            engine(manager).change_triggers("retired_contracts", "id", "retired_contract"),
+        )
+        .await
     }
 }
 

@@ -24,11 +24,19 @@ impl MigrationTrait for MembershipState {
         let state = ColumnDef::new("state").text().not_null().default("accepted").to_owned();
         // SQLite adds one column at a time.
         for mut column in [state, number_null("accepted_at")] {
-            manager.alter_table(Table::alter().table("memberships").add_column(&mut column).to_owned()).await?;
+            manager
+                .alter_table(Table::alter().table("memberships").add_column(&mut column).to_owned())
+                .await?;
         }
         manager.create_table(org_user_records()).await?;
-        manager.create_index(index("org_user_records", &["external_id"])).await?;
-        execute_all(manager, engine(manager).change_triggers("org_user_records", "id", "org_user_record")).await
+        manager
+            .create_index(index("org_user_records", &["external_id"]))
+            .await?;
+        execute_all(
+            manager,
+            engine(manager).change_triggers("org_user_records", "id", "org_user_record"),
+        )
+        .await
     }
 }
 

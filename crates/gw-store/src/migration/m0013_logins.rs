@@ -22,11 +22,16 @@ impl MigrationTrait for Logins {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         for table in ["refresh_tokens", "personal_urls"] {
             let mut column = id("login").null().to_owned();
-            manager.alter_table(Table::alter().table(table).add_column(&mut column).to_owned()).await?;
+            manager
+                .alter_table(Table::alter().table(table).add_column(&mut column).to_owned())
+                .await?;
             manager.create_index(index(table, &["login"])).await?;
         }
         // Until now every family was a login of its own. Which one made a URL is not known: it lives until it ends.
-        manager.get_connection().execute_unprepared("UPDATE refresh_tokens SET login = family").await?;
+        manager
+            .get_connection()
+            .execute_unprepared("UPDATE refresh_tokens SET login = family")
+            .await?;
         Ok(())
     }
 }

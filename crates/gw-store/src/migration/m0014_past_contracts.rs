@@ -23,8 +23,14 @@ impl MigrationTrait for PastContracts {
         manager.create_table(past_contracts()).await?;
         manager.create_index(index("past_contracts", &["address"])).await?;
         let mut first = number_null("owned_from");
-        manager.alter_table(Table::alter().table("contracts").add_column(&mut first).to_owned()).await?;
-        execute_all(manager, engine(manager).change_triggers("past_contracts", "id", "past_contract")).await
+        manager
+            .alter_table(Table::alter().table("contracts").add_column(&mut first).to_owned())
+            .await?;
+        execute_all(
+            manager,
+            engine(manager).change_triggers("past_contracts", "id", "past_contract"),
+        )
+        .await
     }
 }
 

@@ -21,14 +21,20 @@ impl MigrationName for WithheldChanges {
 impl MigrationTrait for WithheldChanges {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         let mut judged = text_null("judged_block").to_owned();
-        manager.alter_table(Table::alter().table("watched_sends").add_column(&mut judged).to_owned()).await?;
+        manager
+            .alter_table(Table::alter().table("watched_sends").add_column(&mut judged).to_owned())
+            .await?;
         // Whether its request named an organization.
         let mut named = flag("is_named").default(false).to_owned();
-        manager.alter_table(Table::alter().table("watched_sends").add_column(&mut named).to_owned()).await?;
+        manager
+            .alter_table(Table::alter().table("watched_sends").add_column(&mut named).to_owned())
+            .await?;
         // Where it stands in its block, and how many events it emitted: what stands behind it is numbered without them.
         for column in ["place", "logs"] {
             let mut column = number(column).default(0).to_owned();
-            manager.alter_table(Table::alter().table("convictions").add_column(&mut column).to_owned()).await?;
+            manager
+                .alter_table(Table::alter().table("convictions").add_column(&mut column).to_owned())
+                .await?;
         }
         manager
             .create_table(
@@ -50,6 +56,10 @@ impl MigrationTrait for WithheldChanges {
             )
             .await?;
         manager.create_index(index("withheld_changes", &["org_id"])).await?;
-        execute_all(manager, engine(manager).change_triggers("withheld_changes", "id", "withheld_change")).await
+        execute_all(
+            manager,
+            engine(manager).change_triggers("withheld_changes", "id", "withheld_change"),
+        )
+        .await
     }
 }

@@ -21,7 +21,9 @@ impl MigrationName for DeclinedOrganizations {
 impl MigrationTrait for DeclinedOrganizations {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         manager.create_table(declined_organizations()).await?;
-        manager.create_index(index("declined_organizations", &["external_id"])).await
+        manager
+            .create_index(index("declined_organizations", &["external_id"]))
+            .await
     }
 }
 
@@ -33,7 +35,12 @@ fn declined_organizations() -> TableCreateStatement {
         .col(id("org_id"))
         .col(text("external_id"))
         .col(number("declined_at"))
-        .foreign_key(&mut reference("declined_organizations", "org_id", "organizations", Cascade))
+        .foreign_key(&mut reference(
+            "declined_organizations",
+            "org_id",
+            "organizations",
+            Cascade,
+        ))
         .index(&mut unique("declined_organizations", &["org_id", "external_id"]))
         .to_owned()
 }

@@ -22,7 +22,11 @@ impl MigrationTrait for FormerLinks {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         manager.create_table(former_links()).await?;
         manager.create_index(index("former_links", &["address"])).await?;
-        execute_all(manager, engine(manager).change_triggers("former_links", "id", "former_link")).await
+        execute_all(
+            manager,
+            engine(manager).change_triggers("former_links", "id", "former_link"),
+        )
+        .await
     }
 }
 

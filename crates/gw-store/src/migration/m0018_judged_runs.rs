@@ -26,7 +26,9 @@ impl MigrationTrait for JudgedRuns {
             flag_null("judged_may_vary"),
             json_null("judged_changes"),
         ] {
-            manager.alter_table(Table::alter().table("watched_sends").add_column(&mut column).to_owned()).await?;
+            manager
+                .alter_table(Table::alter().table("watched_sends").add_column(&mut column).to_owned())
+                .await?;
         }
         Ok(())
     }

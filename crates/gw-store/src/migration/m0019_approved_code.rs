@@ -21,7 +21,11 @@ impl MigrationName for ApprovedCode {
 impl MigrationTrait for ApprovedCode {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         manager.create_table(approved_code()).await?;
-        execute_all(manager, engine(manager).change_triggers("approved_code", "id", "approved_code")).await
+        execute_all(
+            manager,
+            engine(manager).change_triggers("approved_code", "id", "approved_code"),
+        )
+        .await
     }
 }
 

@@ -27,7 +27,9 @@ impl MigrationTrait for AuthenticatedOutbox {
             number_null("sealed_at"),
         ];
         for mut column in columns {
-            manager.alter_table(Table::alter().table("audit_outbox").add_column(&mut column).to_owned()).await?;
+            manager
+                .alter_table(Table::alter().table("audit_outbox").add_column(&mut column).to_owned())
+                .await?;
         }
         for table in [policy_store(), journal_heads(), signed_heads()] {
             manager.create_table(table).await?;

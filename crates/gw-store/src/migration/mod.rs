@@ -173,7 +173,10 @@ pub(crate) async fn check<M: MigratorTrait>(conn: &impl ConnectionTrait) -> Resu
 
 /// `table_column…_key`, the name by which `dialect` tells conflicts apart.
 fn unique(table: &str, columns: &[&'static str]) -> IndexCreateStatement {
-    let mut index = Index::create().unique().name(format!("{table}_{}_key", columns.join("_"))).to_owned();
+    let mut index = Index::create()
+        .unique()
+        .name(format!("{table}_{}_key", columns.join("_")))
+        .to_owned();
     for column in columns {
         index.col(*column);
     }
@@ -181,7 +184,10 @@ fn unique(table: &str, columns: &[&'static str]) -> IndexCreateStatement {
 }
 
 fn index(table: &'static str, columns: &[&'static str]) -> IndexCreateStatement {
-    let mut index = Index::create().name(format!("{table}_{}_idx", columns.join("_"))).table(table).to_owned();
+    let mut index = Index::create()
+        .name(format!("{table}_{}_idx", columns.join("_")))
+        .table(table)
+        .to_owned();
     for column in columns {
         index.col(*column);
     }
@@ -304,20 +310,36 @@ mod tests {
             }
             Migrator::up(&tx, None).await.unwrap();
             let count = async |sql: &str| {
-                let row = tx.query_one_raw(Engine::of(&tx).statement(sql.to_owned())).await.unwrap().unwrap();
+                let row = tx
+                    .query_one_raw(Engine::of(&tx).statement(sql.to_owned()))
+                    .await
+                    .unwrap()
+                    .unwrap();
                 row.try_get_by_index::<i64>(0).unwrap()
             };
             assert_eq!(count("SELECT count(*) FROM users").await, 1, "from step {from}");
             assert_eq!(count("SELECT count(*) FROM address_links").await, 1, "from step {from}");
             for table in ["suspensions", "convictions", "watched_sends"] {
-                let kept = count(&format!("SELECT count(*) FROM {table} WHERE external_id = 'did:test:a'")).await;
+                let kept = count(&format!(
+                    "SELECT count(*) FROM {table} WHERE external_id = 'did:test:a'"
+                ))
+                .await;
                 assert_eq!(kept, i64::from(found), "{table} from step {from}");
             }
-            assert_eq!(count("SELECT count(*) FROM quarantines").await, i64::from(found), "from step {from}");
+            assert_eq!(
+                count("SELECT count(*) FROM quarantines").await,
+                i64::from(found),
+                "from step {from}"
+            );
             let before = count("SELECT count(*) FROM policy_changes").await;
-            tx.execute_unprepared("UPDATE policy_epoch SET epoch = epoch + 1").await.unwrap();
+            tx.execute_unprepared("UPDATE policy_epoch SET epoch = epoch + 1")
+                .await
+                .unwrap();
             tx.execute_unprepared("UPDATE users SET banned = 1").await.unwrap();
-            assert!(count("SELECT count(*) FROM policy_changes").await > before, "from step {from}");
+            assert!(
+                count("SELECT count(*) FROM policy_changes").await > before,
+                "from step {from}"
+            );
         }
     }
 }

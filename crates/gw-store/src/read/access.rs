@@ -36,6 +36,8 @@ impl Reads<'_> {
 
     /// How a toggle was last turned, if it was.
     pub async fn find_toggle(&self, toggle: SystemToggle) -> Result<Option<ToggleChange>, StoreError> {
-        one(system_toggles::Entity::find_by_id(toggle.id().0).one(&self.conn).await?)
+        one(system_toggles::Entity::find_by_id(toggle.id().0)
+            .one(&self.conn)
+            .await?)
     }
 }

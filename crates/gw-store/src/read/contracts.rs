@@ -41,7 +41,11 @@ impl Reads<'_> {
     /// These contracts, whoever owns them; unknown ids are left out.
     pub async fn contracts_by_id(&self, ids: &[ContractId]) -> Result<Vec<Contract>, StoreError> {
         let found = contracts::Entity::find().filter(contracts::Column::Id.is_in(ids.iter().map(|id| id.0)));
-        all(found.order_by_asc(contracts::Column::Name).order_by_asc(contracts::Column::Id).all(&self.conn).await?)
+        all(found
+            .order_by_asc(contracts::Column::Name)
+            .order_by_asc(contracts::Column::Id)
+            .all(&self.conn)
+            .await?)
     }
 
     /// Contracts of an organization by name, then id.
@@ -52,7 +56,11 @@ impl Reads<'_> {
         paging: Paging,
     ) -> Result<Page<Contract>, StoreError> {
         let found = filter.search.as_deref().map(|text| {
-            let address = text.trim().parse::<Address>().ok().filter(|_| text.trim_start().starts_with("0x"));
+            let address = text
+                .trim()
+                .parse::<Address>()
+                .ok()
+                .filter(|_| text.trim_start().starts_with("0x"));
             Condition::any()
                 .add(contains(contracts::Column::Name, text))
                 .add_option(address.map(|address| contracts::Column::Address.eq(row::address_text(address))))
@@ -103,7 +111,10 @@ impl Reads<'_> {
             let holder = (group.into(), name);
             match summaries.last_mut() {
                 Some(last) if last.contract == contract.into() => last.groups.push(holder),
-                _ => summaries.push(GrantSummary { contract: contract.into(), groups: vec![holder] }),
+                _ => summaries.push(GrantSummary {
+                    contract: contract.into(),
+                    groups: vec![holder],
+                }),
             }
         }
         Ok(summaries)

@@ -44,8 +44,9 @@ impl Reads<'_> {
 
     /// The group of a slug within an organization.
     pub async fn find_group_by_slug(&self, org: OrgId, slug: &str) -> Result<Option<Group>, StoreError> {
-        let found =
-            groups::Entity::find().filter(groups::Column::OrgId.eq(org.0)).filter(groups::Column::Slug.eq(slug));
+        let found = groups::Entity::find()
+            .filter(groups::Column::OrgId.eq(org.0))
+            .filter(groups::Column::Slug.eq(slug));
         one(found.one(&self.conn).await?)
     }
 
@@ -57,7 +58,9 @@ impl Reads<'_> {
         paging: Paging,
     ) -> Result<Page<GroupWithAccess>, StoreError> {
         let found = search.map(|text| {
-            Condition::any().add(contains(groups::Column::Name, text)).add(contains(groups::Column::Slug, text))
+            Condition::any()
+                .add(contains(groups::Column::Name, text))
+                .add(contains(groups::Column::Slug, text))
         });
         let select = groups::Entity::find()
             .filter(Condition::all().add(groups::Column::OrgId.eq(org.0)).add_option(found))
@@ -73,12 +76,17 @@ impl Reads<'_> {
             .map(|access| (access.group_id, access))
             .collect();
         let beside = |group: Group| with_access(stored.remove(&group.id.0), group);
-        Ok(Page { rows: page.rows.into_iter().map(beside).collect::<Result<_, _>>()?, total: page.total })
+        Ok(Page {
+            rows: page.rows.into_iter().map(beside).collect::<Result<_, _>>()?,
+            total: page.total,
+        })
     }
 
     /// A group beside its access.
     pub async fn find_access(&self, group: GroupId) -> Result<Option<GroupWithAccess>, StoreError> {
-        let Some(group) = self.find_group(group).await? else { return Ok(None) };
+        let Some(group) = self.find_group(group).await? else {
+            return Ok(None);
+        };
         let stored = group_access::Entity::find_by_id(group.id.0).one(&self.conn).await?;
         with_access(stored, group).map(Some)
     }
@@ -87,7 +95,9 @@ impl Reads<'_> {
     pub async fn has_members(&self, id: GroupId) -> Result<bool, StoreError> {
         let of_group = memberships::Entity::find().filter(memberships::Column::GroupId.eq(id.0));
         let expiry = memberships::Column::ExpiresAt;
-        let lasts = Condition::any().add(expiry.is_null()).add(expiry.gt(self.now().micros()));
+        let lasts = Condition::any()
+            .add(expiry.is_null())
+            .add(expiry.gt(self.now().micros()));
         Ok(of_group.filter(lasts).count(&self.conn).await? > 0)
     }
 
@@ -95,7 +105,9 @@ impl Reads<'_> {
     pub async fn group_impact(&self, ids: &[GroupId]) -> Result<Vec<GroupImpact>, StoreError> {
         let mut impacts = Vec::with_capacity(ids.len());
         for id in ids {
-            let Some(group) = self.find_group(*id).await? else { continue };
+            let Some(group) = self.find_group(*id).await? else {
+                continue;
+            };
             let members = memberships::Entity::find().filter(memberships::Column::GroupId.eq(id.0));
             let members = members.count(&self.conn).await?;
             let granted = Query::select()
@@ -115,7 +127,11 @@ impl Reads<'_> {
                 .into_iter()
                 .map(|(id, address)| Place::new("contracts", id).parse("address", &address))
                 .collect::<Result<_, _>>()?;
-            impacts.push(GroupImpact { group, members, contracts });
+            impacts.push(GroupImpact {
+                group,
+                members,
+                contracts,
+            });
         }
         Ok(impacts)
     }
@@ -156,12 +172,17 @@ fn with_access(stored: Option<group_access::Model>, group: Group) -> Result<Grou
 }
 
 pub(super) fn memberships_to_groups() -> sea_orm::RelationDef {
-    memberships::Entity::belongs_to(groups::Entity).from(memberships::Column::GroupId).to(groups::Column::Id).into()
+    memberships::Entity::belongs_to(groups::Entity)
+        .from(memberships::Column::GroupId)
+        .to(groups::Column::Id)
+        .into()
 }
 
 /// Whether a membership has not ended, in SQL.
 pub(super) fn live(now: Timestamp) -> Condition {
-    Condition::any().add(memberships::Column::ExpiresAt.is_null()).add(memberships::Column::ExpiresAt.gt(now.micros()))
+    Condition::any()
+        .add(memberships::Column::ExpiresAt.is_null())
+        .add(memberships::Column::ExpiresAt.gt(now.micros()))
 }
 
 /// Whether the member agreed, in SQL (HD32).

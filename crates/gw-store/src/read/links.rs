@@ -25,7 +25,8 @@ impl Reads<'_> {
 
     /// A user's links, ended ones included, newest first.
     pub async fn list_all_links(&self, user: UserId) -> Result<Vec<Link>, StoreError> {
-        self.links(Condition::all().add(address_links::Column::UserId.eq(user.0))).await
+        self.links(Condition::all().add(address_links::Column::UserId.eq(user.0)))
+            .await
     }
 
     /// The link row of a user and an address, live or ended.
@@ -47,7 +48,9 @@ impl Reads<'_> {
             .add(address_links::Column::Address.in_subquery(shared));
         if let Some(in_scope) = scope.holds(groups::Column::OrgId) {
             let members = agreed_members(in_scope, self.now);
-            let touching = live_addresses().filter(address_links::Column::UserId.in_subquery(members)).into_query();
+            let touching = live_addresses()
+                .filter(address_links::Column::UserId.in_subquery(members))
+                .into_query();
             which = which.add(address_links::Column::Address.in_subquery(touching));
         }
         let held: Vec<(Uuid, String, Uuid, String, String)> = address_links::Entity::find()
@@ -69,10 +72,17 @@ impl Reads<'_> {
             let place = Place::new("address_links", link);
             let address = place.parse("address", &address)?;
             let kind = row::link_kind(&kind).ok_or_else(|| place.bad("link_type"))?;
-            let holder = (user.into(), Place::new("users", user).parse("external_id", &name)?, kind);
+            let holder = (
+                user.into(),
+                Place::new("users", user).parse("external_id", &name)?,
+                kind,
+            );
             match collisions.last_mut() {
                 Some(last) if last.address == address => last.holders.push(holder),
-                _ => collisions.push(Collision { address, holders: vec![holder] }),
+                _ => collisions.push(Collision {
+                    address,
+                    holders: vec![holder],
+                }),
             }
         }
         Ok(collisions)
@@ -126,7 +136,10 @@ impl Reads<'_> {
 }
 
 fn links_to_users() -> RelationDef {
-    address_links::Entity::belongs_to(users::Entity).from(address_links::Column::UserId).to(users::Column::Id).into()
+    address_links::Entity::belongs_to(users::Entity)
+        .from(address_links::Column::UserId)
+        .to(users::Column::Id)
+        .into()
 }
 
 fn live_addresses() -> sea_orm::Select<address_links::Entity> {

@@ -28,7 +28,11 @@ impl Reads<'_> {
 
     /// One conviction.
     pub async fn find_conviction(&self, id: ConvictionId) -> Result<Option<Conviction>, StoreError> {
-        convictions::Entity::find_by_id(id.0).one(&self.conn).await?.map(Conviction::try_from).transpose()
+        convictions::Entity::find_by_id(id.0)
+            .one(&self.conn)
+            .await?
+            .map(Conviction::try_from)
+            .transpose()
     }
 
     /// What withheld transactions changed, the newest first.
@@ -41,17 +45,29 @@ impl Reads<'_> {
 
     /// What a withheld transaction changed of one account.
     pub async fn find_withheld(&self, id: WithheldId) -> Result<Option<WithheldChange>, StoreError> {
-        withheld_changes::Entity::find_by_id(id.0).one(&self.conn).await?.map(WithheldChange::try_from).transpose()
+        withheld_changes::Entity::find_by_id(id.0)
+            .one(&self.conn)
+            .await?
+            .map(WithheldChange::try_from)
+            .transpose()
     }
 
     /// One suspension.
     pub async fn find_suspension(&self, id: SuspensionId) -> Result<Option<Suspension>, StoreError> {
-        suspensions::Entity::find_by_id(id.0).one(&self.conn).await?.map(Suspension::try_from).transpose()
+        suspensions::Entity::find_by_id(id.0)
+            .one(&self.conn)
+            .await?
+            .map(Suspension::try_from)
+            .transpose()
     }
 
     /// One quarantine.
     pub async fn find_quarantine(&self, id: QuarantineId) -> Result<Option<Quarantine>, StoreError> {
-        quarantines::Entity::find_by_id(id.0).one(&self.conn).await?.map(Quarantine::try_from).transpose()
+        quarantines::Entity::find_by_id(id.0)
+            .one(&self.conn)
+            .await?
+            .map(Quarantine::try_from)
+            .transpose()
     }
 
     /// People who lost the right to send, the newest first.

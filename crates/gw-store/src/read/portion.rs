@@ -66,7 +66,13 @@ fn json(value: &Value) -> usize {
         Value::Null | Value::Bool(_) | Value::Number(_) => 8,
         Value::String(text) => text.len() + 2,
         Value::Array(items) => items.iter().map(json).sum::<usize>() + 2,
-        Value::Object(members) => members.iter().map(|(name, value)| name.len() + json(value) + 4).sum::<usize>() + 2,
+        Value::Object(members) => {
+            members
+                .iter()
+                .map(|(name, value)| name.len() + json(value) + 4)
+                .sum::<usize>()
+                + 2
+        }
     }
 }
 

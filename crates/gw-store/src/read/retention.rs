@@ -25,6 +25,11 @@ impl Reads<'_> {
     /// # Errors
     /// The database's; nothing may be removed then.
     pub async fn holds(&self) -> Result<Holds, StoreError> {
-        Ok(self.list_holds().await?.into_iter().map(|hold| (hold.id, hold.scope)).collect())
+        Ok(self
+            .list_holds()
+            .await?
+            .into_iter()
+            .map(|hold| (hold.id, hold.scope))
+            .collect())
     }
 }

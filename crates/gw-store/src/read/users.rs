@@ -126,28 +126,44 @@ impl Reads<'_> {
                     which = which.add(users::Column::Id.in_subquery(agreed_members(in_scope, filter.now)));
                 }
             }
-            Some(UserSearch::Nobody) => return Ok(Page { rows: Vec::new(), total: 0 }),
+            Some(UserSearch::Nobody) => {
+                return Ok(Page {
+                    rows: Vec::new(),
+                    total: 0,
+                });
+            }
         }
         if let Some(members) = members(filter) {
             which = which.add(users::Column::Id.in_subquery(members));
         }
-        let select =
-            users::Entity::find().filter(which).order_by_asc(users::Column::ExternalId).order_by_asc(users::Column::Id);
+        let select = users::Entity::find()
+            .filter(which)
+            .order_by_asc(users::Column::ExternalId)
+            .order_by_asc(users::Column::Id);
         let page: Page<User> = self.page(select, paging).await?;
         let mut groups = self.groups_of(&page.rows, &filter.scope).await?;
         let mut records = self.records_of(&page.rows, &filter.scope).await?;
         let item = |user: User| {
             let (groups, memberships) = groups.remove(&user.id.0).unwrap_or_default();
             let records = records.remove(&user.external_id).unwrap_or_default();
-            UserItem { user, groups, memberships, records }
+            UserItem {
+                user,
+                groups,
+                memberships,
+                records,
+            }
         };
-        Ok(Page { rows: page.rows.into_iter().map(item).collect(), total: page.total })
+        Ok(Page {
+            rows: page.rows.into_iter().map(item).collect(),
+            total: page.total,
+        })
     }
 
     /// The organizations that a user agreed to be a member of, and still is: those whose administrators have rights over
     /// them (HD32).
     pub async fn organizations_of(&self, user: UserId) -> Result<Vec<OrgId>, StoreError> {
-        self.organizations_by(user, Condition::all().add(live(self.now)).add(accepted())).await
+        self.organizations_by(user, Condition::all().add(live(self.now)).add(accepted()))
+            .await
     }
 
     /// The same with those that wait for the user's agreement: those whose administrators know the name.
@@ -181,14 +197,17 @@ impl Reads<'_> {
 
     /// A user's memberships within the scope, by group name.
     pub async fn list_memberships(&self, user: UserId, scope: &Scope) -> Result<Vec<MembershipItem>, StoreError> {
-        let which =
-            Condition::all().add(memberships::Column::UserId.eq(user.0)).add_option(scope.holds(groups::Column::OrgId));
+        let which = Condition::all()
+            .add(memberships::Column::UserId.eq(user.0))
+            .add_option(scope.holds(groups::Column::OrgId));
         self.membership_items(which).await
     }
 
     /// One membership beside its group.
     pub async fn find_membership(&self, id: MembershipId) -> Result<Option<MembershipItem>, StoreError> {
-        let found = self.membership_items(Condition::all().add(memberships::Column::Id.eq(id.0))).await?;
+        let found = self
+            .membership_items(Condition::all().add(memberships::Column::Id.eq(id.0)))
+            .await?;
         Ok(found.into_iter().next())
     }
 
@@ -213,7 +232,10 @@ impl Reads<'_> {
         for (membership, group) in found {
             // The inner join leaves no membership without its group.
             let Some(group) = group else { continue };
-            items.push(MembershipItem { membership: membership.try_into()?, group: group.try_into()? });
+            items.push(MembershipItem {
+                membership: membership.try_into()?,
+                group: group.try_into()?,
+            });
         }
         Ok(items)
     }
@@ -224,7 +246,9 @@ impl Reads<'_> {
         scope: &Scope,
     ) -> Result<HashMap<ExternalId, Vec<OrgUserRecord>>, StoreError> {
         let mut by_name: HashMap<ExternalId, Vec<OrgUserRecord>> = HashMap::new();
-        let Some(in_scope) = scope.holds(org_user_records::Column::OrgId) else { return Ok(by_name) };
+        let Some(in_scope) = scope.holds(org_user_records::Column::OrgId) else {
+            return Ok(by_name);
+        };
         let found = org_user_records::Entity::find()
             .filter(org_user_records::Column::ExternalId.is_in(users.iter().map(|user| user.external_id.as_str())))
             .filter(in_scope)
@@ -296,7 +320,10 @@ fn members(filter: &UserFilter) -> Option<SelectStatement> {
         which = which.add(live(filter.now)).add(match role {
             Role::OrgAdmin => flagged,
             Role::Admin => flagged.or(claimed),
-            Role::Member => flagged.or(claimed).or(groups::Column::IsOrgReadonlyAdmin.eq(true)).not(),
+            Role::Member => flagged
+                .or(claimed)
+                .or(groups::Column::IsOrgReadonlyAdmin.eq(true))
+                .not(),
         });
     }
     if which.is_empty() {

@@ -177,7 +177,13 @@ pub struct NewGrant {
 impl NewGrant {
     /// A grant without any restriction.
     pub fn full(contract: ContractId, group: GroupId) -> Self {
-        Self { contract, group, claims: Claims::NONE, functions: None, event_rules: EventRules::Unset }
+        Self {
+            contract,
+            group,
+            claims: Claims::NONE,
+            functions: None,
+            event_rules: EventRules::Unset,
+        }
     }
 }
 
@@ -337,7 +343,11 @@ impl<'de> Deserialize<'de> for MustBeWire {
 impl MustBe {
     /// Reads `self` or a `0x` literal.
     pub fn parse(text: &str) -> Result<Self, MustBeError> {
-        if text == "self" { Ok(Self::Own) } else { Literal::parse(text).map(Self::Literal) }
+        if text == "self" {
+            Ok(Self::Own)
+        } else {
+            Literal::parse(text).map(Self::Literal)
+        }
     }
 
     /// The literals it names, to be written as the words they mean.
@@ -367,11 +377,19 @@ impl Literal {
 
     /// The literal as a whole ABI word.
     pub fn whole(word: B256) -> Self {
-        Self { text: word.to_string(), word }
+        Self {
+            text: word.to_string(),
+            word,
+        }
     }
 
     fn parse(text: &str) -> Result<Self, MustBeError> {
-        literal_word(text).map(|word| Self { text: text.to_owned(), word }).ok_or(MustBeError)
+        literal_word(text)
+            .map(|word| Self {
+                text: text.to_owned(),
+                word,
+            })
+            .ok_or(MustBeError)
     }
 }
 
@@ -394,7 +412,11 @@ impl TryFrom<MustBeWire> for MustBe {
             (Operator::Own, None) => return Ok(Self::Own),
             (Operator::Org, None) => return Ok(Self::Org),
             (Operator::In, Some(OneOrMore::More(texts))) if !texts.is_empty() => {
-                return texts.iter().map(|text| Literal::parse(text)).collect::<Result<_, _>>().map(Self::OneOf);
+                return texts
+                    .iter()
+                    .map(|text| Literal::parse(text))
+                    .collect::<Result<_, _>>()
+                    .map(Self::OneOf);
             }
             (Operator::Own | Operator::Org | Operator::In, _) => return Err(MustBeError),
             (Operator::Eq, _) => None,
@@ -404,7 +426,9 @@ impl TryFrom<MustBeWire> for MustBe {
             (Operator::Gt, _) => Some(Comparison::More),
             (Operator::Gte, _) => Some(Comparison::AtLeast),
         };
-        let Some(OneOrMore::One(text)) = wire.value else { return Err(MustBeError) };
+        let Some(OneOrMore::One(text)) = wire.value else {
+            return Err(MustBeError);
+        };
         let literal = Literal::parse(&text)?;
         Ok(match comparison {
             None => Self::Literal(literal),
@@ -415,14 +439,25 @@ impl TryFrom<MustBeWire> for MustBe {
 
 impl From<MustBe> for MustBeWire {
     fn from(rule: MustBe) -> Self {
-        let one = |op, literal: Literal| Self::Operator(OperatorWire { op, value: Some(OneOrMore::One(literal.text)) });
+        let one = |op, literal: Literal| {
+            Self::Operator(OperatorWire {
+                op,
+                value: Some(OneOrMore::One(literal.text)),
+            })
+        };
         match rule {
             MustBe::Own => Self::Text("self".to_owned()),
-            MustBe::Org => Self::Operator(OperatorWire { op: Operator::Org, value: None }),
+            MustBe::Org => Self::Operator(OperatorWire {
+                op: Operator::Org,
+                value: None,
+            }),
             MustBe::Literal(literal) => Self::Text(literal.text),
             MustBe::OneOf(literals) => {
                 let texts = literals.into_iter().map(|literal| literal.text).collect();
-                Self::Operator(OperatorWire { op: Operator::In, value: Some(OneOrMore::More(texts)) })
+                Self::Operator(OperatorWire {
+                    op: Operator::In,
+                    value: Some(OneOrMore::More(texts)),
+                })
             }
             MustBe::Compare(Comparison::NotEqual, literal) => one(Operator::Ne, literal),
             MustBe::Compare(Comparison::Less, literal) => one(Operator::Lt, literal),
@@ -510,7 +545,11 @@ mod tests {
     fn f3_literals_become_words_padded_on_the_left() {
         let rule = MustBe::parse("0xABc").unwrap();
         assert!(matches!(&rule, MustBe::Literal(literal) if literal.word.0[30..] == [0x0a, 0xbc]));
-        assert_eq!(serde_json::to_string(&rule).unwrap(), "\"0xABc\"", "what was given is shown again");
+        assert_eq!(
+            serde_json::to_string(&rule).unwrap(),
+            "\"0xABc\"",
+            "what was given is shown again"
+        );
         assert_eq!(MustBe::parse("self"), Ok(MustBe::Own));
         for bad in ["", "0x", "Self", "12", "0xzz", &format!("0x{}", "0".repeat(65))] {
             assert_eq!(MustBe::parse(bad), Err(MustBeError), "{bad}");

@@ -45,7 +45,11 @@ pub(crate) async fn load(pools: &Pools) -> Result<(Snapshot, Head), StoreError> 
 pub(crate) async fn changes_since(pools: &Pools, from: Epoch, stamp: Stamp) -> Result<(Head, Since), StoreError> {
     let tx = pools.begin_read().await?;
     let head = primary_head(&tx).await?;
-    let recorded = if head.epoch == from { Some(head.stamp) } else { dialect::stamp(&tx, from).await? };
+    let recorded = if head.epoch == from {
+        Some(head.stamp)
+    } else {
+        dialect::stamp(&tx, from).await?
+    };
     let since = match succession(from, stamp, head.epoch, recorded) {
         Succession::Same => Since::Nothing,
         Succession::Later => read_changes(&tx, from, head.epoch).await?,
@@ -58,7 +62,11 @@ pub(crate) async fn changes_since(pools: &Pools, from: Epoch, stamp: Stamp) -> R
 
 async fn primary_head(tx: &Transaction) -> Result<Head, StoreError> {
     let head = dialect::head(tx).await?;
-    if head.primary { Ok(head) } else { Err(StoreError::NotPrimary) }
+    if head.primary {
+        Ok(head)
+    } else {
+        Err(StoreError::NotPrimary)
+    }
 }
 
 async fn read_changes(tx: &Transaction, from: Epoch, to: Epoch) -> Result<Since, StoreError> {

@@ -75,10 +75,23 @@ impl Policy for users::Entity {
         let id = row.id.into();
         let place = Place::new("users", row.id);
         let external_id = place.parse("external_id", &row.external_id)?;
-        let tenant = row.auth_tenant_id.map(|tenant| place.parse("auth_tenant_id", &tenant)).transpose()?;
+        let tenant = row
+            .auth_tenant_id
+            .map(|tenant| place.parse("auth_tenant_id", &tenant))
+            .transpose()?;
         let tokens_valid_from = row.tokens_valid_from.map(Timestamp::from_micros);
         let (kyc, banned) = (row.kyc, row.banned);
-        Ok(Change::User(id, Some(User { id, external_id, kyc, banned, tenant, tokens_valid_from })))
+        Ok(Change::User(
+            id,
+            Some(User {
+                id,
+                external_id,
+                kyc,
+                banned,
+                tenant,
+                tokens_valid_from,
+            }),
+        ))
     }
     fn removal(key: Uuid) -> Change {
         Change::User(key.into(), None)
@@ -97,7 +110,15 @@ impl Policy for organizations::Entity {
     fn change(row: Self::Row) -> Result<Change, StoreError> {
         let id = row.id.into();
         let (slug, name) = (row.slug.into(), row.name.into());
-        Ok(Change::Organization(id, Some(Organization { id, slug, name, is_system: row.is_system })))
+        Ok(Change::Organization(
+            id,
+            Some(Organization {
+                id,
+                slug,
+                name,
+                is_system: row.is_system,
+            }),
+        ))
     }
     fn removal(key: Uuid) -> Change {
         Change::Organization(key.into(), None)
@@ -145,7 +166,17 @@ impl Policy for group_access::Entity {
         let extras = ExtraNames::of(&access.allowed_methods, &access.denied_methods);
         let (group, claims, expires_at) = (access.group, access.claims, access.expires_at);
         let upstream_key = access.rpc_api_key;
-        Ok(Change::GroupAccess(group, Some(GroupAccess { group, methods, extras, claims, expires_at, upstream_key })))
+        Ok(Change::GroupAccess(
+            group,
+            Some(GroupAccess {
+                group,
+                methods,
+                extras,
+                claims,
+                expires_at,
+                upstream_key,
+            }),
+        ))
     }
     fn removal(key: Uuid) -> Change {
         Change::GroupAccess(key.into(), None)
@@ -198,7 +229,16 @@ impl Policy for org_user_records::Entity {
         let (id, org) = (row.id.into(), row.org_id.into());
         let external_id = Place::new("org_user_records", row.id).parse("external_id", &row.external_id)?;
         let (kyc, banned) = (row.kyc, row.banned);
-        Ok(Change::OrgUserRecord(id, Some(OrgUserRecord { id, org, external_id, kyc, banned })))
+        Ok(Change::OrgUserRecord(
+            id,
+            Some(OrgUserRecord {
+                id,
+                org,
+                external_id,
+                kyc,
+                banned,
+            }),
+        ))
     }
     fn removal(key: Uuid) -> Change {
         Change::OrgUserRecord(key.into(), None)
@@ -223,10 +263,10 @@ impl Policy for contracts::Entity {
             since: row.since(),
             owned_from: row.owned_from,
             // Neither a malformed text nor an unknown token type gives an ABI: what needs one denies then (F3).
-            abi: row
-                .abi
-                .as_deref()
-                .map_or_else(|| built_in_abi(&row.metadata), |text| ContractAbi::parse(text).ok().map(Arc::new)),
+            abi: row.abi.as_deref().map_or_else(
+                || built_in_abi(&row.metadata),
+                |text| ContractAbi::parse(text).ok().map(Arc::new),
+            ),
             name: row.name.into(),
             deployer: row.deployer,
             allow_visibleto_unlock: row.allow_visibleto_unlock,
@@ -242,7 +282,10 @@ impl Policy for contracts::Entity {
 
 /// The ABI that `metadata.token_type` names (K1).
 fn built_in_abi(metadata: &record::Object) -> Option<Arc<ContractAbi>> {
-    metadata.get("token_type").and_then(serde_json::Value::as_str).and_then(gw_evm::abi::builtin)
+    metadata
+        .get("token_type")
+        .and_then(serde_json::Value::as_str)
+        .and_then(gw_evm::abi::builtin)
 }
 
 impl Policy for retired_contracts::Entity {
@@ -287,7 +330,14 @@ impl Policy for past_contracts::Entity {
             // Nothing is called by it any more.
             let functions = Some(Vec::new());
             let events = events(grant.events);
-            Ok(Arc::new(ContractGrant { id: grant.id.into(), contract: id, group, claims, functions, events }))
+            Ok(Arc::new(ContractGrant {
+                id: grant.id.into(),
+                contract: id,
+                group,
+                claims,
+                functions,
+                events,
+            }))
         };
         let grants = grants.into_iter().map(grant).collect::<Result<_, StoreError>>()?;
         let metadata = place.object("metadata", row.metadata)?;
@@ -299,16 +349,23 @@ impl Policy for past_contracts::Entity {
             owned_from: row.owned_from.map(crate::row::block),
             name: "".into(),
             deployer: row.deployed_by_user_id.map(Into::into),
-            abi: row
-                .abi
-                .as_deref()
-                .map_or_else(|| built_in_abi(&metadata), |text| ContractAbi::parse(text).ok().map(Arc::new)),
+            abi: row.abi.as_deref().map_or_else(
+                || built_in_abi(&metadata),
+                |text| ContractAbi::parse(text).ok().map(Arc::new),
+            ),
             allow_visibleto_unlock: row.allow_visibleto_unlock,
             events_allow_dynamic_payload: row.events_allow_dynamic_payload,
             trusted_router: false,
         };
         let owned_until = row.owned_until.map(crate::row::block);
-        Ok(Change::PastContract(id, Some(PastContract { contract: Arc::new(contract), grants, owned_until })))
+        Ok(Change::PastContract(
+            id,
+            Some(PastContract {
+                contract: Arc::new(contract),
+                grants,
+                owned_until,
+            }),
+        ))
     }
     fn removal(key: Uuid) -> Change {
         Change::PastContract(key.into(), None)
@@ -331,7 +388,9 @@ impl Policy for contract_grants::Entity {
             contract: grant.contract,
             group: grant.group,
             claims: grant.claims,
-            functions: grant.functions.map(|rules| rules.into_iter().map(function_rule).collect()),
+            functions: grant
+                .functions
+                .map(|rules| rules.into_iter().map(function_rule).collect()),
             events: events(grant.event_rules),
         };
         Ok(Change::Grant(grant.id, Some(grant)))
@@ -349,11 +408,17 @@ fn events(rules: record::EventRules) -> EventRules {
 }
 
 fn function_rule(rule: record::FunctionRule) -> FunctionRule {
-    FunctionRule { selector: rule.selector, params: param_rules(&rule.param_rules) }
+    FunctionRule {
+        selector: rule.selector,
+        params: param_rules(&rule.param_rules),
+    }
 }
 
 fn event_rule(rule: record::EventRule) -> EventRule {
-    EventRule { topic0: rule.topic0, params: param_rules(&rule.param_rules) }
+    EventRule {
+        topic0: rule.topic0,
+        params: param_rules(&rule.param_rules),
+    }
 }
 
 fn param_rules(rules: &[record::ParamRule]) -> Vec<ParamRule> {
@@ -364,7 +429,13 @@ fn param_rules(rules: &[record::ParamRule]) -> Vec<ParamRule> {
         record::MustBe::OneOf(literals) => MustBe::OneOf(literals.iter().map(|literal| literal.word).collect()),
         record::MustBe::Compare(comparison, literal) => MustBe::Compare(*comparison, literal.word),
     };
-    rules.iter().map(|rule| ParamRule { index: usize::from(rule.index), must_be: core(&rule.must_be) }).collect()
+    rules
+        .iter()
+        .map(|rule| ParamRule {
+            index: usize::from(rule.index),
+            must_be: core(&rule.must_be),
+        })
+        .collect()
 }
 
 impl Policy for address_links::Entity {
@@ -426,7 +497,11 @@ impl Policy for directory_tenants::Entity {
     }
     fn change(row: Self::Row) -> Result<Change, StoreError> {
         let tenant = Place::new("directory_tenants", row.id).parse("tenant_id", &row.tenant_id)?;
-        let tenant = AllowedTenant { id: row.id.into(), tenant, disabled: row.disabled };
+        let tenant = AllowedTenant {
+            id: row.id.into(),
+            tenant,
+            disabled: row.disabled,
+        };
         Ok(Change::Tenant(tenant.id, Some(tenant)))
     }
     fn removal(key: Uuid) -> Change {
@@ -444,8 +519,25 @@ impl Policy for personal_urls::Entity {
         row.id
     }
     fn change(row: Self::Row) -> Result<Change, StoreError> {
-        let record::PersonalUrl { id, secret, user, org, reach, created_at, expires_at, .. } = row.try_into()?;
-        let url = PersonalUrl { id, secret, user, org, reach, created_at, expires_at };
+        let record::PersonalUrl {
+            id,
+            secret,
+            user,
+            org,
+            reach,
+            created_at,
+            expires_at,
+            ..
+        } = row.try_into()?;
+        let url = PersonalUrl {
+            id,
+            secret,
+            user,
+            org,
+            reach,
+            created_at,
+            expires_at,
+        };
         Ok(Change::PersonalUrl(id, Some(url)))
     }
     fn removal(key: Uuid) -> Change {
@@ -472,7 +564,10 @@ impl Policy for reservations::Entity {
             user: row.user_id.into(),
             expires_at: Timestamp::from_micros(row.expires_at),
         };
-        Ok(Change::Reservation(reservation.id, state.is_open().then_some(reservation)))
+        Ok(Change::Reservation(
+            reservation.id,
+            state.is_open().then_some(reservation),
+        ))
     }
     fn removal(key: Uuid) -> Change {
         Change::Reservation(key.into(), None)
@@ -515,7 +610,10 @@ impl Policy for suspensions::Entity {
     }
     fn change(row: Self::Row) -> Result<Change, StoreError> {
         let external_id = Place::new("suspensions", row.id).parse("external_id", &row.external_id)?;
-        let suspension = Suspension { id: row.id.into(), external_id };
+        let suspension = Suspension {
+            id: row.id.into(),
+            external_id,
+        };
         Ok(Change::Suspension(suspension.id, Some(suspension)))
     }
     fn removal(key: Uuid) -> Change {
@@ -534,7 +632,9 @@ impl Policy for quarantines::Entity {
     }
     fn change(row: Self::Row) -> Result<Change, StoreError> {
         let record::Quarantine { id, address, side, .. } = row.try_into()?;
-        let closed_to = side.map_or(ClosedTo::Everybody, |(sender, orgs)| ClosedTo::SenderSide(sender, orgs.into()));
+        let closed_to = side.map_or(ClosedTo::Everybody, |(sender, orgs)| {
+            ClosedTo::SenderSide(sender, orgs.into())
+        });
         Ok(Change::Quarantine(id, Some(Quarantine { id, address, closed_to })))
     }
     fn removal(key: Uuid) -> Change {
@@ -552,9 +652,24 @@ impl Policy for convictions::Entity {
         row.id
     }
     fn change(row: Self::Row) -> Result<Change, StoreError> {
-        let record::Conviction { id, tx_hash, external_id, block_hash, place, logs, cleared_at, .. } =
-            row.try_into()?;
-        let conviction = Conviction { id, tx_hash, external_id, block_hash, place, logs };
+        let record::Conviction {
+            id,
+            tx_hash,
+            external_id,
+            block_hash,
+            place,
+            logs,
+            cleared_at,
+            ..
+        } = row.try_into()?;
+        let conviction = Conviction {
+            id,
+            tx_hash,
+            external_id,
+            block_hash,
+            place,
+            logs,
+        };
         Ok(Change::Conviction(id, cleared_at.is_none().then_some(conviction)))
     }
     fn removal(key: Uuid) -> Change {
@@ -572,8 +687,26 @@ impl Policy for withheld_changes::Entity {
         row.id
     }
     fn change(row: Self::Row) -> Result<Change, StoreError> {
-        let record::WithheldChange { id, address, side, block, place, change, .. } = row.try_into()?;
-        Ok(Change::Withheld(id, Some(Withheld { id, address, block, place, side, change })))
+        let record::WithheldChange {
+            id,
+            address,
+            side,
+            block,
+            place,
+            change,
+            ..
+        } = row.try_into()?;
+        Ok(Change::Withheld(
+            id,
+            Some(Withheld {
+                id,
+                address,
+                block,
+                place,
+                side,
+                change,
+            }),
+        ))
     }
     fn removal(key: Uuid) -> Change {
         Change::Withheld(key.into(), None)
@@ -591,7 +724,13 @@ impl Policy for revocations::Entity {
     }
     fn change(row: Self::Row) -> Result<Change, StoreError> {
         let id = row.id.into();
-        Ok(Change::Revocation(id, Some(Revocation { id, until: Timestamp::from_micros(row.until) })))
+        Ok(Change::Revocation(
+            id,
+            Some(Revocation {
+                id,
+                until: Timestamp::from_micros(row.until),
+            }),
+        ))
     }
     fn removal(key: Uuid) -> Change {
         Change::Revocation(key.into(), None)
@@ -609,9 +748,20 @@ impl Policy for shared_infrastructure::Entity {
     }
     fn change(row: Self::Row) -> Result<Change, StoreError> {
         let row = record::SharedInfra::try_from(row)?;
-        let pin = row.codehash.map(|code| CodePin { code, implementation: row.implementation_codehash });
+        let pin = row.codehash.map(|code| CodePin {
+            code,
+            implementation: row.implementation_codehash,
+        });
         let broken = row.broken_codehash.is_some();
-        Ok(Change::SharedInfra(row.id, Some(SharedInfra { id: row.id, address: row.address, pin, broken })))
+        Ok(Change::SharedInfra(
+            row.id,
+            Some(SharedInfra {
+                id: row.id,
+                address: row.address,
+                pin,
+                broken,
+            }),
+        ))
     }
     fn removal(key: Uuid) -> Change {
         Change::SharedInfra(key.into(), None)
@@ -647,7 +797,14 @@ impl Policy for system_toggles::Entity {
     }
     fn change(row: Self::Row) -> Result<Change, StoreError> {
         let (id, until) = (row.id.into(), Timestamp::from_micros(row.expires_at));
-        Ok(Change::Toggle(id, Some(ToggleState { id, enabled: row.enabled, until })))
+        Ok(Change::Toggle(
+            id,
+            Some(ToggleState {
+                id,
+                enabled: row.enabled,
+                until,
+            }),
+        ))
     }
     fn removal(key: Uuid) -> Change {
         Change::Toggle(key.into(), None)

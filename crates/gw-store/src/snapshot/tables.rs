@@ -189,7 +189,9 @@ async fn all_rows<E: Policy>(tx: &Transaction, mut snapshot: Snapshot, epoch: Ep
             page = page.filter(E::KEY.gt(after));
         }
         let rows = E::rows(page).all(tx).await?;
-        let Some(last) = rows.last().map(E::key) else { return Ok(snapshot) };
+        let Some(last) = rows.last().map(E::key) else {
+            return Ok(snapshot);
+        };
         after = Some(last);
         let changes = rows.into_iter().map(E::change).collect::<Result<Vec<_>, _>>()?;
         snapshot = snapshot.apply(epoch, changes);

@@ -114,7 +114,10 @@ impl Tx {
     /// Takes an approval back: what was created stays, nothing more is created of it.
     pub async fn withdraw_approval(&mut self, hash: B256) -> Result<ApprovedCode, StoreError> {
         let found = approved_code::Entity::find().filter(approved_code::Column::CodeHash.eq(hash.to_string()));
-        let row = found.one(&self.db).await?.ok_or(StoreError::NotFound(Missing::ApprovedCode))?;
+        let row = found
+            .one(&self.db)
+            .await?
+            .ok_or(StoreError::NotFound(Missing::ApprovedCode))?;
         let before = ApprovedCode::try_from(row.clone())?;
         row.delete(&self.db).await?;
         self.note(Action::Delete, None, Some(&before), None);
@@ -139,7 +142,11 @@ impl Tx {
             changed_at: Set(self.now.micros()),
             expires_at: Set(expires_at.micros()),
         };
-        let row = if stored.is_some() { row.update(&self.db).await? } else { row.insert(&self.db).await? };
+        let row = if stored.is_some() {
+            row.update(&self.db).await?
+        } else {
+            row.insert(&self.db).await?
+        };
         let after = ToggleChange::try_from(row)?;
         self.note(Action::Update, None, before.as_ref(), Some(&after));
         Ok(after)
@@ -152,7 +159,10 @@ impl Tx {
         for row in rows {
             let before = ToggleChange::try_from(row.clone())?;
             row.delete(&self.db).await?;
-            let end = WithReason { record: &before, reason };
+            let end = WithReason {
+                record: &before,
+                reason,
+            };
             self.note(Action::Delete, None, Some(&end), None);
         }
         Ok(count)

@@ -21,7 +21,10 @@ impl Tx {
     /// another organization's is this one's from the given block on, and not before (HD41).
     pub async fn create_contract(&mut self, new: NewContract) -> Result<Contract, StoreError> {
         let retired = self.retired_row(new.address).await?;
-        if retired.as_ref().is_some_and(|row| row.org_id != new.org.0 && !new.takes_over_retired) {
+        if retired
+            .as_ref()
+            .is_some_and(|row| row.org_id != new.org.0 && !new.takes_over_retired)
+        {
             return Err(StoreError::Conflict(Conflict::ContractAddress));
         }
         let owned_from = self.owned_from(&new, retired.as_ref()).await?;
@@ -105,14 +108,23 @@ impl Tx {
         let continued = match past.first() {
             Some(last) => (last.org_id == new.org.0).then_some(last.owned_from),
             // Deleted before such rows were written.
-            None => retired.is_none_or(|retired| retired.org_id == new.org.0).then_some(None),
+            None => retired
+                .is_none_or(|retired| retired.org_id == new.org.0)
+                .then_some(None),
         };
         if let Some(owned_from) = continued {
             return Ok(owned_from);
         }
-        let first = new.first_block.map(row::block_column).ok_or(StoreError::Rule("contract_first_block"))?;
+        let first = new
+            .first_block
+            .map(row::block_column)
+            .ok_or(StoreError::Rule("contract_first_block"))?;
         // Whatever the node said then and says now: no block is two organizations'.
-        let after_all = past.iter().filter_map(|past| past.owned_until).map(|last| last.saturating_add(1)).max();
+        let after_all = past
+            .iter()
+            .filter_map(|past| past.owned_until)
+            .map(|last| last.saturating_add(1))
+            .max();
         Ok(Some(after_all.map_or(first, |after| after.max(first))))
     }
 
@@ -253,7 +265,10 @@ impl Tx {
     }
 
     async fn contract_row(&self, id: ContractId) -> Result<contracts::Model, StoreError> {
-        contracts::Entity::find_by_id(id.0).one(&self.db).await?.ok_or(StoreError::NotFound(Missing::Contract))
+        contracts::Entity::find_by_id(id.0)
+            .one(&self.db)
+            .await?
+            .ok_or(StoreError::NotFound(Missing::Contract))
     }
 
     async fn grant_row(&self, contract: ContractId, group: GroupId) -> Result<contract_grants::Model, StoreError> {

@@ -82,8 +82,15 @@ impl Tx {
     /// Says something about the change in the entries it has made so far in one organization.
     pub fn say_in_entries(&mut self, org: OrgId, word: &'static str) {
         for entry in self.entries.iter_mut().filter(|entry| entry.org_id == Some(org.0)) {
-            let said = entry.new_value.as_ref().and_then(|text| serde_json::from_str(text).ok());
-            let mut members = if let Some(Value::Object(members)) = said { members } else { serde_json::Map::new() };
+            let said = entry
+                .new_value
+                .as_ref()
+                .and_then(|text| serde_json::from_str(text).ok());
+            let mut members = if let Some(Value::Object(members)) = said {
+                members
+            } else {
+                serde_json::Map::new()
+            };
             members.insert(word.to_owned(), true.into());
             entry.new_value = Some(Value::Object(members).to_string());
         }
@@ -92,7 +99,9 @@ impl Tx {
     /// Gives the entries ids that have no gap and a code each; what is to be written, if anything is.
     pub(super) async fn number_entries(&mut self) -> Result<Option<Written>, StoreError> {
         let mut entries = core::mem::take(&mut self.entries);
-        let Ok(count @ 1..) = i64::try_from(entries.len()) else { return Ok(None) };
+        let Ok(count @ 1..) = i64::try_from(entries.len()) else {
+            return Ok(None);
+        };
         let config = &self.store.config;
         let mark = outbox::take_ids(&self.db, count, &config.outbox, &self.store.outbox_alarms).await?;
         for (entry, id) in entries.iter_mut().zip(mark.last_id - count + 1..) {
@@ -100,7 +109,11 @@ impl Tx {
             let mut seed = vec![0; 32];
             config.entropy.fill(&mut seed);
             entry.salt_seed = Some(seed);
-            entry.mac = config.outbox.key.as_ref().map(|key| key.code(mark.store, entry).to_vec());
+            entry.mac = config
+                .outbox
+                .key
+                .as_ref()
+                .map(|key| key.code(mark.store, entry).to_vec());
         }
         Ok(Some(Written { mark, rows: entries }))
     }
@@ -122,8 +135,12 @@ impl Written {
         let mut left = self.rows.as_slice();
         while !left.is_empty() {
             let (some, rest) = left.split_at(Engine::of(&db).lot(left.len(), COLUMNS).min(left.len()));
-            let rows = some.iter().map(|entry| audit_outbox::ActiveModel::from(entry.clone()).reset_all());
-            audit_outbox::Entity::insert_many(rows).exec_without_returning(&db).await?;
+            let rows = some
+                .iter()
+                .map(|entry| audit_outbox::ActiveModel::from(entry.clone()).reset_all());
+            audit_outbox::Entity::insert_many(rows)
+                .exec_without_returning(&db)
+                .await?;
             left = rest;
         }
         let raised = dialect::raise_epoch(&db).await?;
@@ -141,12 +158,18 @@ impl Written {
 
     /// The digests, by id.
     pub(super) fn digests(&self) -> Vec<(i64, [u8; 32])> {
-        self.rows.iter().map(|row| (row.id, outbox_key::digest(self.mark.store, row))).collect()
+        self.rows
+            .iter()
+            .map(|row| (row.id, outbox_key::digest(self.mark.store, row)))
+            .collect()
     }
 
     /// The codes, by id.
     pub(super) fn codes(&self) -> Vec<(i64, [u8; 32])> {
-        self.rows.iter().filter_map(|row| Some((row.id, row.mac.as_deref()?.try_into().ok()?))).collect()
+        self.rows
+            .iter()
+            .filter_map(|row| Some((row.id, row.mac.as_deref()?.try_into().ok()?)))
+            .collect()
     }
 }
 
@@ -163,7 +186,9 @@ fn bounded(image: Value) -> String {
         return text;
     }
     let digest = |text: &str| json!({ "sha256": hex::encode(Sha256::digest(text)), "bytes": text.len() });
-    let Value::Object(mut members) = image else { return digest(&text).to_string() };
+    let Value::Object(mut members) = image else {
+        return digest(&text).to_string();
+    };
     for value in members.values_mut() {
         let text = value.to_string();
         if text.len() > MOST_MEMBER {
@@ -171,7 +196,11 @@ fn bounded(image: Value) -> String {
         }
     }
     let shortened = Value::Object(members).to_string();
-    if shortened.len() <= MOST_IMAGE { shortened } else { digest(&text).to_string() }
+    if shortened.len() <= MOST_IMAGE {
+        shortened
+    } else {
+        digest(&text).to_string()
+    }
 }
 
 /// How many values a row of `audit_outbox` carries.
@@ -491,7 +520,11 @@ impl Audited for PersonalUrl {
         self.name.clone()
     }
     fn image(&self) -> Value {
-        let contracts = if let UrlReach::Contracts(contracts) = &self.reach { &**contracts } else { &[] };
+        let contracts = if let UrlReach::Contracts(contracts) = &self.reach {
+            &**contracts
+        } else {
+            &[]
+        };
         json!({
             "user_id": self.user,
             "org_id": self.org,
@@ -640,7 +673,10 @@ impl Audited for ForApplication<'_> {
         if let Value::Object(members) = &mut image {
             members.insert("silent".to_owned(), true.into());
             members.insert("client_id".to_owned(), self.application.client.into());
-            members.insert("redirect_uri_sha256".to_owned(), hex::encode(self.application.redirect).into());
+            members.insert(
+                "redirect_uri_sha256".to_owned(),
+                hex::encode(self.application.redirect).into(),
+            );
         }
         image
     }
@@ -670,7 +706,10 @@ mod tests {
         assert_eq!(bounded(short.clone()), short.to_string());
         let long = bounded(json!({ "banned": true, "metadata": { "k": "x".repeat(MOST_IMAGE) } }));
         let read: Value = serde_json::from_str(&long).unwrap();
-        assert_eq!((&read["banned"], &read["metadata"]["bytes"]), (&json!(true), &json!(MOST_IMAGE + 8)));
+        assert_eq!(
+            (&read["banned"], &read["metadata"]["bytes"]),
+            (&json!(true), &json!(MOST_IMAGE + 8))
+        );
         assert_eq!(read["metadata"]["sha256"].as_str().map(str::len), Some(64));
         let many: serde_json::Map<_, _> = (0..100).map(|n| (n.to_string(), "x".repeat(300).into())).collect();
         assert!(bounded(Value::Object(many)).len() < 200);

@@ -95,7 +95,11 @@ impl Tx {
             created_at: Set(stored.as_ref().map_or(self.now.micros(), |row| row.created_at)),
             updated_at: Set(self.now.micros()),
         };
-        let row = if stored.is_some() { row.update(&self.db).await? } else { row.insert(&self.db).await? };
+        let row = if stored.is_some() {
+            row.update(&self.db).await?
+        } else {
+            row.insert(&self.db).await?
+        };
         let after = GroupAccess::try_from(row)?;
         // A group without a row has an access all the same, an empty one.
         let before = before.unwrap_or_else(|| GroupAccess::none(&owner));
@@ -122,12 +126,19 @@ impl Tx {
     }
 
     pub(super) async fn group_row(&self, id: GroupId) -> Result<groups::Model, StoreError> {
-        groups::Entity::find_by_id(id.0).one(&self.db).await?.ok_or(StoreError::NotFound(Missing::Group))
+        groups::Entity::find_by_id(id.0)
+            .one(&self.db)
+            .await?
+            .ok_or(StoreError::NotFound(Missing::Group))
     }
 
     async fn mutable_group(&self, id: GroupId) -> Result<groups::Model, StoreError> {
         let row = self.group_row(id).await?;
-        if row.is_system { Err(StoreError::Immutable) } else { Ok(row) }
+        if row.is_system {
+            Err(StoreError::Immutable)
+        } else {
+            Ok(row)
+        }
     }
 }
 

@@ -115,7 +115,8 @@ impl Tx {
     async fn end_inferred_links(&mut self, user: UserId, address: Address) -> Result<(), StoreError> {
         let inferred = address_links::Column::LinkType.eq(row::link_kind_text(LinkKind::System));
         for row in self.others(user, address).filter(inferred).all(&self.db).await? {
-            self.end_link(row.user_id.into(), address, false, "another user proved the address").await?;
+            self.end_link(row.user_id.into(), address, false, "another user proved the address")
+                .await?;
         }
         Ok(())
     }
@@ -151,7 +152,9 @@ impl Tx {
 
     /// Keeps what a contract wallet said yes to, so that it can be asked again; a key's proof replaces it.
     async fn keep_wallet_proof(&self, link: &Link, proof: Option<&WalletProof>) -> Result<(), StoreError> {
-        contract_wallet_proofs::Entity::delete_by_id(link.id.0).exec(&self.db).await?;
+        contract_wallet_proofs::Entity::delete_by_id(link.id.0)
+            .exec(&self.db)
+            .await?;
         let Some(proof) = proof else { return Ok(()) };
         let row = contract_wallet_proofs::ActiveModel {
             link_id: Set(link.id.0),
@@ -167,7 +170,10 @@ impl Tx {
     pub async fn confirm_wallet_link(&mut self, user: UserId, address: Address) -> Result<(), StoreError> {
         let link = self.live_link_row(user, address).await?;
         contract_wallet_proofs::Entity::update_many()
-            .col_expr(contract_wallet_proofs::Column::CheckedAt, Expr::value(self.now.micros()))
+            .col_expr(
+                contract_wallet_proofs::Column::CheckedAt,
+                Expr::value(self.now.micros()),
+            )
             .filter(contract_wallet_proofs::Column::LinkId.eq(link.id))
             .exec(&self.db)
             .await?;
@@ -176,7 +182,13 @@ impl Tx {
 
     /// Ends a link whose contract wallet no longer says yes (HD10). Its owner may prove it anew.
     pub async fn end_wallet_link(&mut self, user: UserId, address: Address) -> Result<Link, StoreError> {
-        self.end_link(user, address, false, "the contract wallet no longer confirms the signature").await
+        self.end_link(
+            user,
+            address,
+            false,
+            "the contract wallet no longer confirms the signature",
+        )
+        .await
     }
 
     /// Links the recovered sender of an accepted raw transaction, unless another user proved the address, or its
@@ -198,7 +210,9 @@ impl Tx {
             .count(&self.db)
             .await?;
         if proved_by_others > 0 {
-            return Ok(SenderLink::Contested { others: proved_by_others });
+            return Ok(SenderLink::Contested {
+                others: proved_by_others,
+            });
         }
         let is_open = self.claimed(sender).await?.is_none()
             && !self.was_revoked_before(user, sender).await?
@@ -301,7 +315,13 @@ impl Tx {
         row.revoked_at = Set(Some(self.now.micros()));
         row.revoked_by_admin = Set(by_admin);
         let after = Link::try_from(row.update(&self.db).await?)?;
-        let (old, new) = (WithReason { record: &before, reason: "" }, WithReason { record: &after, reason });
+        let (old, new) = (
+            WithReason {
+                record: &before,
+                reason: "",
+            },
+            WithReason { record: &after, reason },
+        );
         self.note(Action::Revoke, None, Some(&old), Some(&new));
         Ok(after)
     }
@@ -316,7 +336,8 @@ impl Tx {
 
     async fn live_link_row(&self, user: UserId, address: Address) -> Result<address_links::Model, StoreError> {
         let row = self.link_row(user, address).await?;
-        row.filter(|row| row.revoked_at.is_none()).ok_or(StoreError::NotFound(Missing::Link))
+        row.filter(|row| row.revoked_at.is_none())
+            .ok_or(StoreError::NotFound(Missing::Link))
     }
 
     /// Live links of other users on an address.
@@ -331,7 +352,12 @@ impl Tx {
     async fn claimed(&self, address: Address) -> Result<Option<Claimed>, StoreError> {
         let text = row::address_text(address);
         let shared = shared_infrastructure::Column::Address.eq(&text);
-        if shared_infrastructure::Entity::find().filter(shared).count(&self.db).await? > 0 {
+        if shared_infrastructure::Entity::find()
+            .filter(shared)
+            .count(&self.db)
+            .await?
+            > 0
+        {
             return Ok(Some(Claimed::Utility));
         }
         let registered = contracts::Entity::find()

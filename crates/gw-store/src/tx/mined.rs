@@ -21,7 +21,9 @@ impl Tx {
     /// The transaction and what it changed are withheld, and its sender loses the right to send. What was found of the same
     /// transaction in the same block already stays as it is, cleared or not: each instance looks for itself.
     pub async fn record_finding(&mut self, finding: &Finding) -> Result<(), StoreError> {
-        let Some(conviction) = self.convict(finding).await? else { return Ok(()) };
+        let Some(conviction) = self.convict(finding).await? else {
+            return Ok(());
+        };
         if finding.suspends {
             self.suspend(finding, conviction).await?;
         }
@@ -60,7 +62,12 @@ impl Tx {
         // Whoever sent it first withholds it: it changed everything once.
         for other in self.other_convictions(finding.tx_hash, conviction).await? {
             let of = withheld_changes::Column::ConvictionId.eq(other.0);
-            if withheld_changes::Entity::find().filter(of).one(&self.db).await?.is_some() {
+            if withheld_changes::Entity::find()
+                .filter(of)
+                .one(&self.db)
+                .await?
+                .is_some()
+            {
                 return Ok(());
             }
         }
@@ -93,7 +100,12 @@ impl Tx {
             .filter(convictions::Column::TxHash.eq(tx_hash.to_string()))
             .filter(convictions::Column::ClearedAt.is_null())
             .filter(convictions::Column::Id.ne(but.0));
-        Ok(others.all(&self.db).await?.into_iter().map(|row| row.id.into()).collect())
+        Ok(others
+            .all(&self.db)
+            .await?
+            .into_iter()
+            .map(|row| row.id.into())
+            .collect())
     }
 
     async fn drop_changes(&mut self, conviction: ConvictionId) -> Result<(), StoreError> {
@@ -190,7 +202,10 @@ impl Tx {
         if let Some(hash) = tx_hash {
             update = update.col_expr(watched_sends::Column::TxHash, Expr::value(hash.to_string()));
         }
-        update.filter(watched_sends::Column::Id.is_in(ids.iter().map(|id| id.0))).exec(&self.db).await?;
+        update
+            .filter(watched_sends::Column::Id.is_in(ids.iter().map(|id| id.0)))
+            .exec(&self.db)
+            .await?;
         Ok(())
     }
 
@@ -213,7 +228,9 @@ impl Tx {
         reason: &str,
     ) -> Result<(), StoreError> {
         let row = convictions::Entity::find_by_id(id.0).one(&self.db).await?;
-        let row = row.filter(|row| row.cleared_at.is_none()).ok_or(StoreError::NotFound(Missing::Conviction))?;
+        let row = row
+            .filter(|row| row.cleared_at.is_none())
+            .ok_or(StoreError::NotFound(Missing::Conviction))?;
         let before = Conviction::try_from(row.clone())?;
         let mut row = row.into_active_model();
         row.cleared_at = Set(Some(self.now.micros()));
@@ -229,7 +246,13 @@ impl Tx {
             self.register_created(&after).await?;
             self.drop_changes(id).await?;
         }
-        let (before, after) = (WithReason { record: &before, reason }, WithReason { record: &after, reason });
+        let (before, after) = (
+            WithReason {
+                record: &before,
+                reason,
+            },
+            WithReason { record: &after, reason },
+        );
         self.note(Action::Update, org, Some(&before), Some(&after));
         Ok(())
     }
@@ -239,7 +262,9 @@ impl Tx {
         let rows = withheld_changes::Entity::find().filter(of).all(&self.db).await?;
         let rows: Vec<WithheldChange> = rows.into_iter().map(TryFrom::try_from).collect::<Result<_, _>>()?;
         let created: Vec<&WithheldChange> = rows.iter().filter(|row| row.change.created).collect();
-        let (Some(first), Some(org)) = (created.first(), conviction.org) else { return Ok(()) };
+        let (Some(first), Some(org)) = (created.first(), conviction.org) else {
+            return Ok(());
+        };
         let user = users::Entity::find().filter(users::Column::ExternalId.eq(conviction.external_id.as_str()));
         let user = user.one(&self.db).await?.map(|user| user.id.into());
         let contract = |row: &&WithheldChange| MinedContract {
@@ -266,7 +291,15 @@ impl Tx {
         let row = row.ok_or(StoreError::NotFound(Missing::Quarantine))?;
         let before = WithheldChange::try_from(row.clone())?;
         row.delete(&self.db).await?;
-        self.note(Action::Delete, before.org, Some(&WithReason { record: &before, reason }), None);
+        self.note(
+            Action::Delete,
+            before.org,
+            Some(&WithReason {
+                record: &before,
+                reason,
+            }),
+            None,
+        );
         Ok(())
     }
 
@@ -276,7 +309,15 @@ impl Tx {
         let row = row.ok_or(StoreError::NotFound(Missing::Suspension))?;
         let before = Suspension::try_from(row.clone())?;
         row.delete(&self.db).await?;
-        self.note(Action::Delete, before.org, Some(&WithReason { record: &before, reason }), None);
+        self.note(
+            Action::Delete,
+            before.org,
+            Some(&WithReason {
+                record: &before,
+                reason,
+            }),
+            None,
+        );
         Ok(())
     }
 
@@ -286,7 +327,15 @@ impl Tx {
         let row = row.ok_or(StoreError::NotFound(Missing::Quarantine))?;
         let before = Quarantine::try_from(row.clone())?;
         row.delete(&self.db).await?;
-        self.note(Action::Delete, before.org, Some(&WithReason { record: &before, reason }), None);
+        self.note(
+            Action::Delete,
+            before.org,
+            Some(&WithReason {
+                record: &before,
+                reason,
+            }),
+            None,
+        );
         Ok(())
     }
 }

@@ -71,7 +71,14 @@ impl Tx {
             return Err(error);
         }
         let now = store.now();
-        Ok(Self { db, store, actor, now, head, entries: Vec::new() })
+        Ok(Self {
+            db,
+            store,
+            actor,
+            now,
+            head,
+            entries: Vec::new(),
+        })
     }
 
     /// Queries that see what this mutation has written so far.

@@ -58,14 +58,17 @@ impl Tx {
     pub async fn delete_organization(&mut self, id: OrgId) -> Result<Organization, StoreError> {
         let row = self.organization_row(id).await?;
         let before = Organization::try_from(row.clone())?;
-        let groups = groups::Entity::find().filter(groups::Column::OrgId.eq(id.0)).order_by_asc(groups::Column::Id);
+        let groups = groups::Entity::find()
+            .filter(groups::Column::OrgId.eq(id.0))
+            .order_by_asc(groups::Column::Id);
         for group in groups.all(&self.db).await? {
             self.note_group_end(&Group::try_from(group)?).await?;
         }
         self.note_tenants_without_org(id).await?;
         self.end_urls_of_org(id).await?;
-        let contracts =
-            contracts::Entity::find().filter(contracts::Column::OrgId.eq(id.0)).order_by_asc(contracts::Column::Id);
+        let contracts = contracts::Entity::find()
+            .filter(contracts::Column::OrgId.eq(id.0))
+            .order_by_asc(contracts::Column::Id);
         for contract in contracts.all(&self.db).await? {
             // Its grants belong to the groups above.
             let contract = Contract::try_from(contract)?;
@@ -81,6 +84,10 @@ impl Tx {
     async fn organization_row(&self, id: OrgId) -> Result<organizations::Model, StoreError> {
         let row = organizations::Entity::find_by_id(id.0).one(&self.db).await?;
         let row = row.ok_or(StoreError::NotFound(Missing::Organization))?;
-        if row.is_system { Err(StoreError::Immutable) } else { Ok(row) }
+        if row.is_system {
+            Err(StoreError::Immutable)
+        } else {
+            Ok(row)
+        }
     }
 }

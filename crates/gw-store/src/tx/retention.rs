@@ -33,7 +33,15 @@ impl Tx {
             created_at: Set(self.now.micros()),
         };
         let placed = LegalHold::try_from(row.insert(&self.db).await?)?;
-        self.note(Action::Create, None, None, Some(&HoldChange { hold: &placed, lifted_because: None }));
+        self.note(
+            Action::Create,
+            None,
+            None,
+            Some(&HoldChange {
+                hold: &placed,
+                lifted_because: None,
+            }),
+        );
         Ok(placed)
     }
 
@@ -46,7 +54,15 @@ impl Tx {
         let row = row.ok_or(StoreError::NotFound(Missing::LegalHold))?;
         let lifted = LegalHold::try_from(row.clone())?;
         row.delete(&self.db).await?;
-        self.note(Action::Revoke, None, Some(&HoldChange { hold: &lifted, lifted_because: Some(reason) }), None);
+        self.note(
+            Action::Revoke,
+            None,
+            Some(&HoldChange {
+                hold: &lifted,
+                lifted_because: Some(reason),
+            }),
+            None,
+        );
         Ok(lifted)
     }
 

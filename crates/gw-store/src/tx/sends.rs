@@ -45,7 +45,9 @@ impl Tx {
                 active: Set(false),
                 created_at: Set(self.now.micros()),
             };
-            tx_visibility::Entity::insert(row).exec_without_returning(&self.db).await?;
+            tx_visibility::Entity::insert(row)
+                .exec_without_returning(&self.db)
+                .await?;
             rows.visibility = Some(id.into());
         }
         if let Some(watch) = start.watch {
@@ -66,7 +68,9 @@ impl Tx {
                 judged_number: judged.map(|judged| i64::try_from(judged.number).unwrap_or(i64::MAX)),
                 judged_runs: judged.map(|judged| json!(judged.digests)),
                 judged_may_vary: judged.map(|judged| judged.may_vary),
-                judged_changes: judged.and_then(|judged| judged.changes.as_ref()).map(|changes| json!(changes)),
+                judged_changes: judged
+                    .and_then(|judged| judged.changes.as_ref())
+                    .map(|changes| json!(changes)),
             };
             watched_sends::Entity::insert(watched_sends::ActiveModel::from(row))
                 .exec_without_returning(&self.db)
@@ -93,7 +97,9 @@ impl Tx {
         }
         if !reserved.is_empty() {
             let models = reserved.iter().cloned().map(reservations::ActiveModel::from);
-            reservations::Entity::insert_many(models).exec_without_returning(&self.db).await?;
+            reservations::Entity::insert_many(models)
+                .exec_without_returning(&self.db)
+                .await?;
             for row in reserved {
                 self.note::<OpenReservation>(Action::Create, Some(start.org), None, Some(&row.try_into()?));
             }
@@ -114,7 +120,10 @@ impl Tx {
         }
         if !rows.reservations.is_empty() {
             reservations::Entity::update_many()
-                .col_expr(reservations::Column::State, Expr::value(ReservationState::Sent.as_str()))
+                .col_expr(
+                    reservations::Column::State,
+                    Expr::value(ReservationState::Sent.as_str()),
+                )
                 .col_expr(reservations::Column::TxHash, Expr::value(tx_hash.to_string()))
                 .filter(by_ids(&rows.reservations))
                 .filter(reservations::Column::State.eq(ReservationState::Reserved.as_str()))
@@ -166,16 +175,33 @@ impl Tx {
         let own = reservations::Column::TxHash.eq(mined.tx_hash.to_string());
         for row in reservations::Entity::find().filter(own).all(&self.db).await? {
             let made = created.contains(&row.address);
-            self.settle(row, if made { ReservationState::Mined } else { ReservationState::Reverted }).await?;
+            self.settle(
+                row,
+                if made {
+                    ReservationState::Mined
+                } else {
+                    ReservationState::Reverted
+                },
+            )
+            .await?;
         }
         let registered = contracts::Entity::find().filter(contracts::Column::Address.is_in(created.iter()));
-        let registered: HashSet<String> =
-            registered.all(&self.db).await?.into_iter().map(|contract| contract.address).collect();
+        let registered: HashSet<String> = registered
+            .all(&self.db)
+            .await?
+            .into_iter()
+            .map(|contract| contract.address)
+            .collect();
         // Nor is what another organization registered once and deleted (HD27).
         let retired = retired_contracts::Entity::find()
             .filter(retired_contracts::Column::Address.is_in(created.iter()))
             .filter(retired_contracts::Column::OrgId.ne(mined.org.0));
-        let retired: HashSet<String> = retired.all(&self.db).await?.into_iter().map(|row| row.address).collect();
+        let retired: HashSet<String> = retired
+            .all(&self.db)
+            .await?
+            .into_iter()
+            .map(|row| row.address)
+            .collect();
         let taken = |address: &String| registered.contains(address) || retired.contains(address);
         let mut fresh = mined.created.clone();
         let mut seen = HashSet::new();
@@ -184,7 +210,11 @@ impl Tx {
             return Ok(Vec::new());
         }
         // An organization that is gone owns nothing; what a user who is gone made is their organization's all the same.
-        if organizations::Entity::find_by_id(mined.org.0).one(&self.db).await?.is_none() {
+        if organizations::Entity::find_by_id(mined.org.0)
+            .one(&self.db)
+            .await?
+            .is_none()
+        {
             return Ok(Vec::new());
         }
         let deployer = match mined.user {
@@ -227,7 +257,11 @@ impl Tx {
                 self.settle(row, ReservationState::Sent).await?;
             }
         }
-        for row in contracts::Entity::find().filter(contracts::Column::OrgId.eq(org.0)).all(&self.db).await? {
+        for row in contracts::Entity::find()
+            .filter(contracts::Column::OrgId.eq(org.0))
+            .all(&self.db)
+            .await?
+        {
             let contract = Contract::try_from(row)?;
             let registered = contract.metadata.get("auto_registered") == Some(&true.into());
             if registered && contract.metadata.get("tx_hash") == Some(&json!(tx_hash.to_string())) {
@@ -260,7 +294,10 @@ impl Tx {
             .filter(reservations::Column::Id.eq(before.id.0))
             .exec(&self.db)
             .await?;
-        let after = OpenReservation { state, ..before.clone() };
+        let after = OpenReservation {
+            state,
+            ..before.clone()
+        };
         self.note(Action::Update, Some(org), Some(&before), Some(&after));
         Ok(())
     }
@@ -287,27 +324,49 @@ impl Tx {
         // A name or slug that an administrator took must not keep a block from being settled (HD36).
         let taken = groups::Entity::find()
             .filter(groups::Column::OrgId.eq(org.0))
-            .filter(Condition::any().add(groups::Column::NameKey.eq(&slug)).add(groups::Column::Slug.eq(&slug)))
+            .filter(
+                Condition::any()
+                    .add(groups::Column::NameKey.eq(&slug))
+                    .add(groups::Column::Slug.eq(&slug)),
+            )
             .one(&self.db)
             .await?;
-        let slug = if taken.is_some() { format!("{slug}-{}", self.new_id()) } else { slug };
-        let new = NewGroup { auto_created: true, ..NewGroup::plain(org, slug.clone(), slug) };
+        let slug = if taken.is_some() {
+            format!("{slug}-{}", self.new_id())
+        } else {
+            slug
+        };
+        let new = NewGroup {
+            auto_created: true,
+            ..NewGroup::plain(org, slug.clone(), slug)
+        };
         let group = self.create_group(new).await?.id;
         // A deployment agrees to nothing: for who has yet to agree to the organization, this waits as well (HD32).
         let expires_at = self.end_of_memberships(user, org).await?;
-        self.offer_membership(NewMembership { user, group, expires_at }).await?;
+        self.offer_membership(NewMembership {
+            user,
+            group,
+            expires_at,
+        })
+        .await?;
         Ok(group)
     }
 
     /// When the last membership of a user in an organization ends; nothing if one has no end. What a deployment adds lasts no
     /// longer than what it stands on (HD35).
     async fn end_of_memberships(&self, user: UserId, org: OrgId) -> Result<Option<Timestamp>, StoreError> {
-        let rows = memberships::Entity::find().filter(memberships::Column::UserId.eq(user.0)).all(&self.db).await?;
+        let rows = memberships::Entity::find()
+            .filter(memberships::Column::UserId.eq(user.0))
+            .all(&self.db)
+            .await?;
         let own = groups::Entity::find()
             .filter(groups::Column::OrgId.eq(org.0))
             .filter(groups::Column::Id.is_in(rows.iter().map(|row| row.group_id)));
         let own: HashSet<_> = own.all(&self.db).await?.into_iter().map(|group| group.id).collect();
-        let ends = rows.into_iter().filter(|row| own.contains(&row.group_id)).map(|row| row.expires_at);
+        let ends = rows
+            .into_iter()
+            .filter(|row| own.contains(&row.group_id))
+            .map(|row| row.expires_at);
         let ends: Option<Vec<i64>> = ends.collect();
         Ok(ends.and_then(|ends| ends.into_iter().max()).map(Timestamp::from_micros))
     }

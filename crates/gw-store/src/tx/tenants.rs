@@ -72,17 +72,28 @@ impl Tx {
         let row = self.tenant_row(id).await?;
         let tenant = AllowedTenant::try_from(row.clone())?;
         let of_tenant = users::Column::AuthTenantId.eq(row.tenant_id.clone());
-        let concerned =
-            users::Entity::find().filter(of_tenant.clone()).order_by_asc(users::Column::Id).all(&self.db).await?;
+        let concerned = users::Entity::find()
+            .filter(of_tenant.clone())
+            .order_by_asc(users::Column::Id)
+            .all(&self.db)
+            .await?;
         let mut banned = 0;
         for user in concerned {
             let before = User::try_from(user)?;
             banned += u64::from(!before.banned);
-            let after =
-                User { banned: true, tokens_valid_from: Some(self.now), updated_at: self.now, ..before.clone() };
+            let after = User {
+                banned: true,
+                tokens_valid_from: Some(self.now),
+                updated_at: self.now,
+                ..before.clone()
+            };
             self.note(Action::Update, None, Some(&before), Some(&after));
         }
-        let ids = users::Entity::find().select_only().column(users::Column::Id).filter(of_tenant.clone()).into_query();
+        let ids = users::Entity::find()
+            .select_only()
+            .column(users::Column::Id)
+            .filter(of_tenant.clone())
+            .into_query();
         let tokens = refresh_tokens::Entity::delete_many()
             .filter(refresh_tokens::Column::UserId.in_subquery(ids))
             .exec(&self.db)
@@ -95,7 +106,11 @@ impl Tx {
             .exec(&self.db)
             .await?;
         row.delete(&self.db).await?;
-        let end = TenantEnd { tenant, users: banned, refresh_tokens: tokens.rows_affected };
+        let end = TenantEnd {
+            tenant,
+            users: banned,
+            refresh_tokens: tokens.rows_affected,
+        };
         self.note(Action::Delete, end.tenant.default_org, Some(&end), None);
         Ok(end)
     }
@@ -105,7 +120,10 @@ impl Tx {
         let held = directory_tenants::Entity::find().filter(directory_tenants::Column::DefaultGroupId.eq(group.0));
         for row in held.order_by_asc(directory_tenants::Column::Id).all(&self.db).await? {
             let before = AllowedTenant::try_from(row)?;
-            let after = AllowedTenant { default_group: None, ..before.clone() };
+            let after = AllowedTenant {
+                default_group: None,
+                ..before.clone()
+            };
             self.note(Action::Update, before.default_org, Some(&before), Some(&after));
         }
         Ok(())
@@ -116,7 +134,11 @@ impl Tx {
         let held = directory_tenants::Entity::find().filter(directory_tenants::Column::DefaultOrgId.eq(org.0));
         for row in held.order_by_asc(directory_tenants::Column::Id).all(&self.db).await? {
             let before = AllowedTenant::try_from(row)?;
-            let after = AllowedTenant { default_org: None, default_group: None, ..before.clone() };
+            let after = AllowedTenant {
+                default_org: None,
+                default_group: None,
+                ..before.clone()
+            };
             self.note(Action::Update, before.default_org, Some(&before), Some(&after));
         }
         Ok(())
@@ -133,7 +155,9 @@ impl Tx {
         let Some(group) = group else { return Ok(()) };
         let org = org.ok_or(StoreError::Rule("default_group_without_org"))?;
         let row = groups::Entity::find_by_id(group.0).one(&self.db).await?;
-        let row = row.filter(|row| row.org_id == org.0).ok_or(StoreError::Rule("default_group_organization"))?;
+        let row = row
+            .filter(|row| row.org_id == org.0)
+            .ok_or(StoreError::Rule("default_group_organization"))?;
         let access = group_access::Entity::find_by_id(group.0).one(&self.db).await?;
         let access = access.map(GroupAccess::try_from).transpose()?;
         let claims_admin = access.is_some_and(|access| access.claims.has(Claim::Admin));

@@ -63,7 +63,10 @@ impl Tx {
             expires_at: new.expires_at,
         };
         self.insert_refresh_token(new).await?;
-        let entry = ForApplication { family: &family, application };
+        let entry = ForApplication {
+            family: &family,
+            application,
+        };
         self.note(Action::Create, None, None, Some(&entry));
         Ok(())
     }
@@ -85,7 +88,8 @@ impl Tx {
             if self.now <= used.plus(PARALLEL) {
                 return Ok(Rotation::JustUsed);
             }
-            self.revoke_login(token.family, self.now.plus(LONGEST_ACCESS), LoginUrls::End).await?;
+            self.revoke_login(token.family, self.now.plus(LONGEST_ACCESS), LoginUrls::End)
+                .await?;
             return Ok(Rotation::Reused);
         }
         let family_end = token.family_started.plus(FAMILY_LIFE);
@@ -112,7 +116,8 @@ impl Tx {
     /// the personal URLs of its login end (HD35). Whether it could still refresh.
     pub async fn revoke_family(&mut self, family: SessionId, until: Timestamp) -> Result<bool, StoreError> {
         let found = self.read().find_family(family).await?;
-        self.end_urls_of_login(found.as_ref().map_or(family, |found| found.login)).await?;
+        self.end_urls_of_login(found.as_ref().map_or(family, |found| found.login))
+            .await?;
         self.end_family(family, found, until).await
     }
 
@@ -124,7 +129,11 @@ impl Tx {
         until: Timestamp,
         urls: LoginUrls,
     ) -> Result<Vec<SessionId>, StoreError> {
-        let login = self.read().find_family(family).await?.map_or(family, |found| found.login);
+        let login = self
+            .read()
+            .find_family(family)
+            .await?
+            .map_or(family, |found| found.login);
         let of_login = Condition::any()
             .add(refresh_tokens::Column::Login.eq(login.0))
             .add(refresh_tokens::Column::Family.is_in([login.0, family.0]));
@@ -173,7 +182,9 @@ impl Tx {
             .one(&self.db)
             .await?
             .ok_or(StoreError::NotFound(Missing::Session))?;
-        self.revoke_login(found.family.into(), self.now.plus(LONGEST_ACCESS), LoginUrls::End).await.map(drop)
+        self.revoke_login(found.family.into(), self.now.plus(LONGEST_ACCESS), LoginUrls::End)
+            .await
+            .map(drop)
     }
 
     /// Ends all families of `user`, and every access token issued so far; says how many there were.
@@ -182,7 +193,10 @@ impl Tx {
         for family in &families {
             self.note(Action::Revoke, None, Some(family), None);
         }
-        refresh_tokens::Entity::delete_many().filter(refresh_tokens::Column::UserId.eq(user.0)).exec(&self.db).await?;
+        refresh_tokens::Entity::delete_many()
+            .filter(refresh_tokens::Column::UserId.eq(user.0))
+            .exec(&self.db)
+            .await?;
         self.end_access_tokens(user).await?;
         Ok(families.len())
     }
@@ -217,19 +231,29 @@ impl Tx {
             expires_at: Set(new.expires_at.micros()),
             used_at: Set(None),
         };
-        refresh_tokens::Entity::insert(row).exec_without_returning(&self.db).await?;
+        refresh_tokens::Entity::insert(row)
+            .exec_without_returning(&self.db)
+            .await?;
         Ok(())
     }
 
     async fn insert_revocation(&self, id: Uuid, until: Timestamp) -> Result<(), StoreError> {
-        let row = revocations::ActiveModel { id: Set(id), until: Set(until.micros()) };
+        let row = revocations::ActiveModel {
+            id: Set(id),
+            until: Set(until.micros()),
+        };
         // A second revocation may only lengthen the first.
         let stored = revocations::Entity::find_by_id(id).one(&self.db).await?;
         if stored.is_some_and(|stored| stored.until >= until.micros()) {
             return Ok(());
         }
-        let again = OnConflict::column(revocations::Column::Id).update_column(revocations::Column::Until).to_owned();
-        revocations::Entity::insert(row).on_conflict(again).exec_without_returning(&self.db).await?;
+        let again = OnConflict::column(revocations::Column::Id)
+            .update_column(revocations::Column::Until)
+            .to_owned();
+        revocations::Entity::insert(row)
+            .on_conflict(again)
+            .exec_without_returning(&self.db)
+            .await?;
         Ok(())
     }
 }

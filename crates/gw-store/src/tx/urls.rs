@@ -68,7 +68,10 @@ impl Tx {
 
     /// Ends the URLs that a login made (HD35).
     pub(super) async fn end_urls_of_login(&mut self, login: SessionId) -> Result<(), StoreError> {
-        for row in self.urls(Condition::all().add(personal_urls::Column::Login.eq(login.0))).await? {
+        for row in self
+            .urls(Condition::all().add(personal_urls::Column::Login.eq(login.0)))
+            .await?
+        {
             self.end_url(row).await?;
         }
         Ok(())
@@ -76,7 +79,10 @@ impl Tx {
 
     /// Ends the URLs of a user who is about to go.
     pub(super) async fn end_urls_of_user(&mut self, user: UserId) -> Result<(), StoreError> {
-        for row in self.urls(Condition::all().add(personal_urls::Column::UserId.eq(user.0))).await? {
+        for row in self
+            .urls(Condition::all().add(personal_urls::Column::UserId.eq(user.0)))
+            .await?
+        {
             self.end_url(row).await?;
         }
         Ok(())
@@ -84,7 +90,10 @@ impl Tx {
 
     /// Ends the URLs in an organization that is about to go.
     pub(super) async fn end_urls_of_org(&mut self, org: OrgId) -> Result<(), StoreError> {
-        for row in self.urls(Condition::all().add(personal_urls::Column::OrgId.eq(org.0))).await? {
+        for row in self
+            .urls(Condition::all().add(personal_urls::Column::OrgId.eq(org.0)))
+            .await?
+        {
             self.end_url(row).await?;
         }
         Ok(())
@@ -98,13 +107,16 @@ impl Tx {
         org: Option<OrgId>,
     ) -> Result<(), StoreError> {
         let in_org = org.map(|org| personal_urls::Column::OrgId.eq(org.0));
-        let of_user = Condition::all().add(personal_urls::Column::UserId.eq(user.0)).add_option(in_org);
+        let of_user = Condition::all()
+            .add(personal_urls::Column::UserId.eq(user.0))
+            .add_option(in_org);
         self.end_urls_without_membership(of_user).await
     }
 
     /// The same of all users, in one organization.
     pub(super) async fn end_urls_without_membership_of_org(&mut self, org: OrgId) -> Result<(), StoreError> {
-        self.end_urls_without_membership(Condition::all().add(personal_urls::Column::OrgId.eq(org.0))).await
+        self.end_urls_without_membership(Condition::all().add(personal_urls::Column::OrgId.eq(org.0)))
+            .await
     }
 
     async fn end_urls_without_membership(&mut self, which: Condition) -> Result<(), StoreError> {
@@ -130,8 +142,12 @@ impl Tx {
         let orgs: Vec<OrgId> = held.iter().map(|item| item.group.org).collect();
         let banned = self.banned_among(user, &orgs).await?;
         let is_outranked = |org: OrgId| {
-            let accepted = held.iter().filter(|item| item.membership.state == MembershipState::Accepted);
-            accepted.map(|item| item.group.org).any(|other| other != org && !is_system(other))
+            let accepted = held
+                .iter()
+                .filter(|item| item.membership.state == MembershipState::Accepted);
+            accepted
+                .map(|item| item.group.org)
+                .any(|other| other != org && !is_system(other))
         };
         let counts = |state: MembershipState, org: OrgId| match state {
             MembershipState::Accepted => true,
@@ -139,11 +155,16 @@ impl Tx {
             MembershipState::Invited => false,
         };
         let counting = held.iter().filter(|item| counts(item.membership.state, item.group.org));
-        Ok(counting.map(|item| item.group.org).filter(|org| !banned.contains(org)).collect())
+        Ok(counting
+            .map(|item| item.group.org)
+            .filter(|org| !banned.contains(org))
+            .collect())
     }
 
     async fn urls(&self, which: Condition) -> Result<Vec<personal_urls::Model>, StoreError> {
-        let found = personal_urls::Entity::find().filter(which).order_by_asc(personal_urls::Column::Id);
+        let found = personal_urls::Entity::find()
+            .filter(which)
+            .order_by_asc(personal_urls::Column::Id);
         Ok(found.all(&self.db).await?)
     }
 
@@ -156,6 +177,7 @@ impl Tx {
 
     async fn url_row(&self, user: UserId, id: PersonalUrlId) -> Result<personal_urls::Model, StoreError> {
         let row = personal_urls::Entity::find_by_id(id.0).one(&self.db).await?;
-        row.filter(|row| row.user_id == user.0).ok_or(StoreError::NotFound(Missing::PersonalUrl))
+        row.filter(|row| row.user_id == user.0)
+            .ok_or(StoreError::NotFound(Missing::PersonalUrl))
     }
 }

@@ -33,7 +33,9 @@ impl Tx {
     /// Makes a user, with memberships in the named groups. A ban that outlived a deleted row is kept, and tokens of
     /// the deleted row stay dead (spec/80 section 7).
     pub async fn create_user(&mut self, new: NewUser) -> Result<User, StoreError> {
-        let tombstone = user_tombstones::Entity::find_by_id(new.external_id.as_str()).one(&self.db).await?;
+        let tombstone = user_tombstones::Entity::find_by_id(new.external_id.as_str())
+            .one(&self.db)
+            .await?;
         let row = users::ActiveModel {
             id: Set(self.new_id()),
             external_id: Set(new.external_id.as_str().to_owned()),
@@ -59,8 +61,20 @@ impl Tx {
     async fn place(&mut self, user: &User, group: GroupId) -> Result<(), StoreError> {
         let org: OrgId = self.group_row(group).await?.org_id.into();
         let declined = self.declined_by(&user.external_id).await?.contains(&org);
-        let state = if declined { MembershipState::Invited } else { MembershipState::Accepted };
-        self.insert_membership(NewMembership { user: user.id, group, expires_at: None }, state).await?;
+        let state = if declined {
+            MembershipState::Invited
+        } else {
+            MembershipState::Accepted
+        };
+        self.insert_membership(
+            NewMembership {
+                user: user.id,
+                group,
+                expires_at: None,
+            },
+            state,
+        )
+        .await?;
         Ok(())
     }
 
@@ -70,7 +84,11 @@ impl Tx {
         let org: OrgId = self.group_row(group).await?.org_id.into();
         let held = self.read().list_memberships(user.id, &Scope::All).await?;
         let is_placed = held.iter().any(|item| item.group.org == org || is_system(org));
-        if is_placed { Ok(()) } else { self.place(user, group).await }
+        if is_placed {
+            Ok(())
+        } else {
+            self.place(user, group).await
+        }
     }
 
     /// Whose the credential with this nullifier is: `name`'s from now on, if it was nobody's (ZK-77).
@@ -162,7 +180,9 @@ impl Tx {
             }
         }
         for MembershipItem { membership, group } in self.read().list_memberships(id, &Scope::All).await? {
-            let is_anothers = meant_for.get(&group.org).is_some_and(|tenants| !tenants.contains(&tenant));
+            let is_anothers = meant_for
+                .get(&group.org)
+                .is_some_and(|tenants| !tenants.contains(&tenant));
             if is_anothers && !is_system(group.org) {
                 self.remove_membership(membership.id).await?;
             }
@@ -207,7 +227,11 @@ impl Tx {
 
     async fn state_of_offer(&self, user: UserId, org: OrgId) -> Result<MembershipState, StoreError> {
         let declined = self.declined_by(&self.name_of(user).await?).await?.contains(&org);
-        let mut state = if declined { MembershipState::Invited } else { MembershipState::Provisional };
+        let mut state = if declined {
+            MembershipState::Invited
+        } else {
+            MembershipState::Provisional
+        };
         let held = self.read().list_memberships(user, &Scope::All).await?;
         let orgs: Vec<OrgId> = held.iter().map(|item| item.group.org).collect();
         let banned = self.banned_among(user, &orgs).await?;
@@ -255,7 +279,11 @@ impl Tx {
     pub async fn accept_only_offer(&mut self, user: UserId) -> Result<(), StoreError> {
         let mut held = self.read().list_memberships(user, &Scope::All).await?;
         held.retain(|item| !item.membership.has_ended(self.now) && !is_system(item.group.org));
-        if held.is_empty() || held.iter().any(|item| item.membership.state == MembershipState::Accepted) {
+        if held.is_empty()
+            || held
+                .iter()
+                .any(|item| item.membership.state == MembershipState::Accepted)
+        {
             return Ok(());
         }
         let mut waiting: Vec<OrgId> = held.iter().map(|item| item.group.org).collect();
@@ -267,13 +295,21 @@ impl Tx {
         let [only] = waiting.as_slice() else { return Ok(()) };
         let is_offered =
             |item: &MembershipItem| item.group.org == *only && item.membership.state == MembershipState::Provisional;
-        if held.iter().any(is_offered) { self.accept_memberships(user, *only).await } else { Ok(()) }
+        if held.iter().any(is_offered) {
+            self.accept_memberships(user, *only).await
+        } else {
+            Ok(())
+        }
     }
 
     /// Those of the organizations that banned the user.
     pub(super) async fn banned_among(&self, user: UserId, orgs: &[OrgId]) -> Result<Vec<OrgId>, StoreError> {
         let records = self.read().org_user_records(&self.name_of(user).await?, orgs).await?;
-        Ok(records.into_iter().filter(|record| record.banned).map(|record| record.org).collect())
+        Ok(records
+            .into_iter()
+            .filter(|record| record.banned)
+            .map(|record| record.org)
+            .collect())
     }
 
     /// Makes one membership an accepted one; one that is stays as it is.
@@ -334,7 +370,9 @@ impl Tx {
         let before = stored.clone().map(OrgUserRecord::try_from).transpose()?;
         let old = |of: fn(&OrgUserRecord) -> bool| before.as_ref().is_some_and(of);
         let note = patch.note.or_else(|| before.as_ref().map(|record| record.note.clone()));
-        let metadata = patch.metadata.or_else(|| before.as_ref().map(|record| record.metadata.clone()));
+        let metadata = patch
+            .metadata
+            .or_else(|| before.as_ref().map(|record| record.metadata.clone()));
         let row = org_user_records::ActiveModel {
             id: Set(stored.as_ref().map_or_else(|| self.new_id(), |row| row.id)),
             org_id: Set(org.0),
@@ -346,10 +384,19 @@ impl Tx {
             created_at: Set(stored.as_ref().map_or(self.now.micros(), |row| row.created_at)),
             updated_at: Set(self.now.micros()),
         };
-        let row = if stored.is_some() { row.update(&self.db).await? } else { row.insert(&self.db).await? };
+        let row = if stored.is_some() {
+            row.update(&self.db).await?
+        } else {
+            row.insert(&self.db).await?
+        };
         let after = OrgUserRecord::try_from(row)?;
         let of = |record| OrgUserChange { user: user.id, record };
-        self.note(Action::Update, Some(org), before.as_ref().map(of).as_ref(), Some(&of(&after)));
+        self.note(
+            Action::Update,
+            Some(org),
+            before.as_ref().map(of).as_ref(),
+            Some(&of(&after)),
+        );
         if after.banned {
             self.end_urls_without_membership_of_user(user.id, Some(org)).await?;
         }
@@ -364,7 +411,8 @@ impl Tx {
         let group = self.group_row(new.group).await?;
         self.user_row(new.user).await?;
         // What an expiry ended does not come back with another membership (HD35).
-        self.end_urls_without_membership_of_user(new.user, Some(group.org_id.into())).await?;
+        self.end_urls_without_membership_of_user(new.user, Some(group.org_id.into()))
+            .await?;
         // One that has ended makes room.
         if let Some(old) = self.read().find_membership_of(new.user, new.group).await?
             && old.has_ended(self.now)
@@ -401,16 +449,25 @@ impl Tx {
     }
 
     pub(super) async fn user_row(&self, id: UserId) -> Result<users::Model, StoreError> {
-        users::Entity::find_by_id(id.0).one(&self.db).await?.ok_or(StoreError::NotFound(Missing::User))
+        users::Entity::find_by_id(id.0)
+            .one(&self.db)
+            .await?
+            .ok_or(StoreError::NotFound(Missing::User))
     }
 
     pub(super) async fn forget_refresh_tokens(&self, user: UserId) -> Result<(), StoreError> {
-        refresh_tokens::Entity::delete_many().filter(refresh_tokens::Column::UserId.eq(user.0)).exec(&self.db).await?;
+        refresh_tokens::Entity::delete_many()
+            .filter(refresh_tokens::Column::UserId.eq(user.0))
+            .exec(&self.db)
+            .await?;
         Ok(())
     }
 
     async fn organization_of(&self, group: GroupId) -> Result<Option<OrgId>, StoreError> {
-        Ok(groups::Entity::find_by_id(group.0).one(&self.db).await?.map(|group| group.org_id.into()))
+        Ok(groups::Entity::find_by_id(group.0)
+            .one(&self.db)
+            .await?
+            .map(|group| group.org_id.into()))
     }
 
     async fn bury(&self, name: &ExternalId, banned: bool) -> Result<(), StoreError> {
@@ -422,7 +479,10 @@ impl Tx {
         let again = OnConflict::column(user_tombstones::Column::ExternalId)
             .update_columns([user_tombstones::Column::Banned, user_tombstones::Column::DeletedAt])
             .to_owned();
-        user_tombstones::Entity::insert(stone).on_conflict(again).exec_without_returning(&self.db).await?;
+        user_tombstones::Entity::insert(stone)
+            .on_conflict(again)
+            .exec_without_returning(&self.db)
+            .await?;
         Ok(())
     }
 }

@@ -23,7 +23,12 @@ on_both_engines! {
 const PLACE: Address = Address::repeat_byte(7);
 
 fn input(codehash: Option<B256>) -> SharedInfraInput {
-    SharedInfraInput { name: "router".into(), description: String::new(), codehash, implementation_codehash: None }
+    SharedInfraInput {
+        name: "router".into(),
+        description: String::new(),
+        codehash,
+        implementation_codehash: None,
+    }
 }
 
 async fn tagged(world: &World, codehash: Option<B256>) {
@@ -36,12 +41,18 @@ async fn x6_an_address_is_shared_once(world: &World) {
     tagged(world, None).await;
     let mut tx = world.begin().await;
     let twice = tx.create_shared_infra(PLACE, input(None)).await;
-    assert!(matches!(twice, Err(StoreError::Conflict(Conflict::SharedInfra))), "{twice:?}");
+    assert!(
+        matches!(twice, Err(StoreError::Conflict(Conflict::SharedInfra))),
+        "{twice:?}"
+    );
     tx.rollback().await.unwrap();
     let mut tx = world.begin().await;
     tx.delete_shared_infra(PLACE).await.unwrap();
     let gone = tx.delete_shared_infra(PLACE).await;
-    assert!(matches!(gone, Err(StoreError::NotFound(Missing::SharedInfra))), "{gone:?}");
+    assert!(
+        matches!(gone, Err(StoreError::NotFound(Missing::SharedInfra))),
+        "{gone:?}"
+    );
     tx.commit().await.unwrap();
     let said: Vec<_> = world
         .store
@@ -58,7 +69,9 @@ async fn x6_an_address_is_shared_once(world: &World) {
 
 async fn hd2_creation_code_is_approved_once_and_withdrawn(world: &World) {
     // keccak256 of 0x6080.
-    let hash: B256 = "0x1a578b7a4b0b5755db6d121b4118d4bc68fe170dca840c59bc922f14175a76b0".parse().unwrap();
+    let hash: B256 = "0x1a578b7a4b0b5755db6d121b4118d4bc68fe170dca840c59bc922f14175a76b0"
+        .parse()
+        .unwrap();
     let mut tx = world.begin().await;
     let made = tx.approve_code(hash, 2, "token 1.0".into()).await.unwrap();
     tx.commit().await.unwrap();
@@ -66,16 +79,25 @@ async fn hd2_creation_code_is_approved_once_and_withdrawn(world: &World) {
     assert!(world.store.load().await.unwrap().approves_creation(&[0x60, 0x80, 0xff]));
     let mut tx = world.begin().await;
     let twice = tx.approve_code(hash, 2, "again".into()).await;
-    assert!(matches!(twice, Err(StoreError::Conflict(Conflict::ApprovedCode))), "{twice:?}");
+    assert!(
+        matches!(twice, Err(StoreError::Conflict(Conflict::ApprovedCode))),
+        "{twice:?}"
+    );
     tx.rollback().await.unwrap();
     let mut tx = world.begin().await;
     tx.withdraw_approval(hash).await.unwrap();
     let gone = tx.withdraw_approval(hash).await;
-    assert!(matches!(gone, Err(StoreError::NotFound(Missing::ApprovedCode))), "{gone:?}");
+    assert!(
+        matches!(gone, Err(StoreError::NotFound(Missing::ApprovedCode))),
+        "{gone:?}"
+    );
     tx.commit().await.unwrap();
     assert!(!world.store.load().await.unwrap().approves_creation(&[0x60, 0x80, 0xff]));
     let rows = world.store.outbox(0, 10).await.unwrap();
-    let said: Vec<_> = rows.into_iter().map(|row| (row.entry.action, row.entry.resource_type)).collect();
+    let said: Vec<_> = rows
+        .into_iter()
+        .map(|row| (row.entry.action, row.entry.resource_type))
+        .collect();
     let of = ResourceType::ApprovedCode;
     assert_eq!(said, [(Action::Create, of), (Action::Delete, of)]);
 }
@@ -95,7 +117,15 @@ async fn d3_a_broken_tag_counts_again_with_a_new_pin(world: &World) {
     assert!(!counts().await);
     broken(other).await;
     let mut tx = world.begin().await;
-    tx.update_shared_infra(PLACE, SharedInfraInput { name: "renamed".into(), ..input(Some(pin)) }).await.unwrap();
+    tx.update_shared_infra(
+        PLACE,
+        SharedInfraInput {
+            name: "renamed".into(),
+            ..input(Some(pin))
+        },
+    )
+    .await
+    .unwrap();
     tx.commit().await.unwrap();
     assert!(!counts().await, "a new name is no new pin");
     let mut tx = world.begin().await;
@@ -107,7 +137,13 @@ async fn d3_a_broken_tag_counts_again_with_a_new_pin(world: &World) {
     let changed: Vec<bool> = entries
         .iter()
         .filter(|row| row.entry.action == Action::Update)
-        .map(|row| row.entry.new_value.as_deref().unwrap().contains(r#""codehash_changed":true"#))
+        .map(|row| {
+            row.entry
+                .new_value
+                .as_deref()
+                .unwrap()
+                .contains(r#""codehash_changed":true"#)
+        })
         .collect();
     assert_eq!(changed, [false, false, true], "found broken once, renamed, pinned anew");
 }
@@ -115,7 +151,12 @@ async fn d3_a_broken_tag_counts_again_with_a_new_pin(world: &World) {
 async fn hd10_a_shared_address_is_nobodys_wallet(world: &World) {
     tagged(world, None).await;
     let mut tx = world.begin().await;
-    let new = NewUser { external_id: did("a"), kyc: true, auth_tenant_id: None, groups: Vec::new() };
+    let new = NewUser {
+        external_id: did("a"),
+        kyc: true,
+        auth_tenant_id: None,
+        groups: Vec::new(),
+    };
     let user = tx.create_user(new).await.unwrap().id;
     let linked = tx.link_address(user, PLACE, LinkProof::Challenge).await;
     assert!(linked.is_err(), "{linked:?}");
@@ -126,27 +167,39 @@ async fn x9_a_toggle_is_overridden_for_a_while(world: &World) {
     let mut tx = world.begin().await;
     let until = tx.now().plus(Seconds(60));
     tx.set_toggle(toggle, true, "an audit".into(), until).await.unwrap();
-    tx.set_toggle(toggle, true, "a longer audit".into(), until).await.unwrap();
+    tx.set_toggle(toggle, true, "a longer audit".into(), until)
+        .await
+        .unwrap();
     let now = tx.now();
     tx.commit().await.unwrap();
     let snapshot = world.store.load().await.unwrap();
     assert_eq!(snapshot.toggle(toggle, now), Some(true));
     assert_eq!(snapshot.toggle(toggle, until), None);
     assert_eq!(snapshot.toggle(SystemToggle::EthCallTracing, now), None);
-    assert_eq!(world.store.read().find_toggle(toggle).await.unwrap().unwrap().reason, "a longer audit");
+    assert_eq!(
+        world.store.read().find_toggle(toggle).await.unwrap().unwrap().reason,
+        "a longer audit"
+    );
     let mut tx = world.begin().await;
     assert_eq!(tx.clear_toggles("restart").await.unwrap(), 1);
     tx.commit().await.unwrap();
     assert_eq!(world.store.load().await.unwrap().toggle(toggle, now), None);
     let entries = world.store.outbox(0, 10).await.unwrap();
-    let said: Vec<_> = entries.iter().map(|row| (row.entry.action, row.entry.resource_type)).collect();
+    let said: Vec<_> = entries
+        .iter()
+        .map(|row| (row.entry.action, row.entry.resource_type))
+        .collect();
     let of = ResourceType::Setting;
     assert_eq!(said, [(Action::Update, of), (Action::Update, of), (Action::Delete, of)]);
 }
 
 async fn g1_denied_methods_are_taken_out_of_the_group_alone(world: &World) {
     let mut tx = world.begin().await;
-    let group = tx.create_group(NewGroup::plain(Organization::DEFAULT, "g", "g")).await.unwrap().id;
+    let group = tx
+        .create_group(NewGroup::plain(Organization::DEFAULT, "g", "g"))
+        .await
+        .unwrap()
+        .id;
     let all = AccessInput {
         allowed_methods: vec!["*".into()],
         denied_methods: vec!["ETH_getLogs".into()],

@@ -54,8 +54,15 @@ pub(crate) struct Writer {
 
 fn chain_id(stream: Stream) -> ChainId {
     // The administrative chain is that of all instances.
-    let shard = if stream == Stream::Admin { Uuid::nil() } else { Uuid::from_u128(1) };
-    ChainId { stream, shard: ShardId(shard) }
+    let shard = if stream == Stream::Admin {
+        Uuid::nil()
+    } else {
+        Uuid::from_u128(1)
+    };
+    ChainId {
+        stream,
+        shard: ShardId(shard),
+    }
 }
 
 pub(crate) async fn writer(world: &World, stream: Stream) -> Writer {
@@ -67,7 +74,12 @@ pub(crate) async fn writer(world: &World, stream: Stream) -> Writer {
     let genesis = Genesis::new(id.shard, "cluster", [3; 32]);
     let (chain, _) = Chain::begin(id, &genesis, world.clock.now(), &mut bytes);
     let first = gw_audit::StoredEntry::new(bytes, Vec::new()).unwrap();
-    Writer { audit, claim, chain, tail: vec![ToSeal { entry: first }] }
+    Writer {
+        audit,
+        claim,
+        chain,
+        tail: vec![ToSeal { entry: first }],
+    }
 }
 
 impl Writer {
@@ -84,7 +96,11 @@ impl Writer {
 }
 
 pub(crate) fn call(method: &'static str, status: u16) -> AccessRecord {
-    AccessRecord { org_id: Some(HERE), external_id: Some(did("a")), ..AccessRecord::new(method, status) }
+    AccessRecord {
+        org_id: Some(HERE),
+        external_id: Some(did("a")),
+        ..AccessRecord::new(method, status)
+    }
 }
 
 async fn the_audit_schema_is_the_golden_one(world: &World) {
@@ -101,33 +117,58 @@ async fn spec70_13_entries_are_sealed_in_order_and_once(world: &World) {
     let all = writer.tail.clone();
     let (audit, claim) = (writer.audit.clone(), writer.claim);
     let ends_at = async |stored: u64| {
-        assert_eq!(audit.head(claim.chain).await.unwrap().map_or(0, |head| head.size), stored);
+        assert_eq!(
+            audit.head(claim.chain).await.unwrap().map_or(0, |head| head.size),
+            stored
+        );
     };
     let gap = audit.insert_sealed(&claim, &all[1..]).await;
-    assert!(matches!(gap, Err(StoreError::ChainMoved { stored: 0 })), "the genesis is missing");
+    assert!(
+        matches!(gap, Err(StoreError::ChainMoved { stored: 0 })),
+        "the genesis is missing"
+    );
     audit.insert_sealed(&claim, &all[..2]).await.unwrap();
     ends_at(2).await;
     let again = audit.insert_sealed(&claim, &all[..2]).await;
-    assert!(matches!(again, Err(StoreError::ChainMoved { stored: 2 })), "after a crash the writer looks again");
+    assert!(
+        matches!(again, Err(StoreError::ChainMoved { stored: 2 })),
+        "after a crash the writer looks again"
+    );
     let torn = [all[2].clone(), all[4].clone()];
-    assert!(matches!(audit.insert_sealed(&claim, &torn).await, Err(StoreError::Rule("batch_in_order"))));
+    assert!(matches!(
+        audit.insert_sealed(&claim, &torn).await,
+        Err(StoreError::Rule("batch_in_order"))
+    ));
     audit.insert_sealed(&claim, &all[2..]).await.unwrap();
     ends_at(5).await;
     assert_eq!(audit.head(claim.chain).await.unwrap(), Some(writer.chain.head()));
 
     let rows = audit.rows(claim.chain, 0, 100).await.unwrap();
-    let same = rows.iter().zip(&all).all(|(row, sealed)| row.bytes == sealed.entry.bytes && row.columns_agree);
+    let same = rows
+        .iter()
+        .zip(&all)
+        .all(|(row, sealed)| row.bytes == sealed.entry.bytes && row.columns_agree);
     assert!(same && rows.len() == all.len());
     let orgs = audit.org_heads(claim.chain).await.unwrap();
-    assert_eq!(orgs, writer.chain.orgs().collect::<Vec<_>>(), "enough to continue the chain");
-    assert_eq!(audit.chains().await.unwrap(), [(claim.chain, Some(writer.chain.head()))]);
+    assert_eq!(
+        orgs,
+        writer.chain.orgs().collect::<Vec<_>>(),
+        "enough to continue the chain"
+    );
+    assert_eq!(
+        audit.chains().await.unwrap(),
+        [(claim.chain, Some(writer.chain.head()))]
+    );
 }
 
 async fn hd24_a_replaced_writer_is_fenced_off(world: &World) {
     let mut old = writer(world, Stream::Access).await;
     old.append(world, call("eth_call", 200));
     let taken = old.audit.claim(old.claim.chain, "thief", LIFE).await;
-    assert!(matches!(taken, Err(StoreError::OtherInstance(holder)) if holder == "writer"), "its lease lasts");
+    assert!(
+        matches!(taken, Err(StoreError::OtherInstance(holder)) if holder == "writer"),
+        "its lease lasts"
+    );
     old.audit.renew(&old.claim, Some(1), LIFE).await.unwrap();
     world.pass_for_leases(31).await;
     let new = old.audit.claim(old.claim.chain, "thief", LIFE).await.unwrap();
@@ -135,7 +176,10 @@ async fn hd24_a_replaced_writer_is_fenced_off(world: &World) {
     assert_eq!(new.issued, Some(1), "what the old one gave out is known");
     let late = old.audit.insert_sealed(&old.claim, &old.tail).await;
     assert!(matches!(late, Err(StoreError::Fenced)));
-    assert!(matches!(old.audit.renew(&old.claim, None, LIFE).await, Err(StoreError::Fenced)));
+    assert!(matches!(
+        old.audit.renew(&old.claim, None, LIFE).await,
+        Err(StoreError::Fenced)
+    ));
     new_writes(&old, new).await;
 }
 
@@ -154,10 +198,23 @@ async fn hd25_the_highest_issued_number_only_grows(world: &World) {
 
 async fn spec70_18_a_changed_column_shows(world: &World) {
     let mut writer = writer(world, Stream::Access).await;
-    writer.append(world, AccessRecord { denial_reason: Some(DenyReason::Banned), ..call("eth_call", 403) });
+    writer.append(
+        world,
+        AccessRecord {
+            denial_reason: Some(DenyReason::Banned),
+            ..call("eth_call", 403)
+        },
+    );
     writer.seal().await;
-    for change in ["status_code = 200", "denial_reason = NULL", "external_id = 'did:test:b'", "created_at = 1"] {
-        world.tamper_audit(&format!("UPDATE entries SET {change} WHERE seq = 1")).await;
+    for change in [
+        "status_code = 200",
+        "denial_reason = NULL",
+        "external_id = 'did:test:b'",
+        "created_at = 1",
+    ] {
+        world
+            .tamper_audit(&format!("UPDATE entries SET {change} WHERE seq = 1"))
+            .await;
         let row = writer.audit.rows(writer.claim.chain, 1, 1).await.unwrap().remove(0);
         assert!(!row.columns_agree, "{change}");
     }
@@ -165,15 +222,28 @@ async fn spec70_18_a_changed_column_shows(world: &World) {
 
 async fn spec70_27_access_logs_keep_to_scope_and_filters(world: &World) {
     let mut writer = writer(world, Stream::Access).await;
-    let nowhere = AccessRecord { org_id: None, external_id: None, ..call("eth_chainId", 200) };
-    let elsewhere = AccessRecord { org_id: Some(OrgId::fixed(78)), ..call("eth_call", 200) };
+    let nowhere = AccessRecord {
+        org_id: None,
+        external_id: None,
+        ..call("eth_chainId", 200)
+    };
+    let elsewhere = AccessRecord {
+        org_id: Some(OrgId::fixed(78)),
+        ..call("eth_call", 200)
+    };
     let denied = AccessRecord {
         denial_reason: Some(DenyReason::ContractNotPermitted),
         response_status: Some(404),
         correlation_id: Some("call-1".into()),
         ..call("eth_call", 403)
     };
-    for record in [call("eth_call", 200), nowhere, elsewhere, denied.clone(), call("eth_getLogs", 502)] {
+    for record in [
+        call("eth_call", 200),
+        nowhere,
+        elsewhere,
+        denied.clone(),
+        call("eth_getLogs", 502),
+    ] {
         world.clock.pass(1);
         writer.append(world, record);
     }
@@ -182,24 +252,86 @@ async fn spec70_27_access_logs_keep_to_scope_and_filters(world: &World) {
         let page = writer.audit.list_access_logs(&filter, ALL).await.unwrap();
         assert_eq!(page.total, page.rows.len() as u64, "rows and total count the same set");
         let rows = page.rows.into_iter().map(|row| row.entry().unwrap().record);
-        rows.map(|record| (record.method.into_owned(), record.status_code)).collect()
+        rows.map(|record| (record.method.into_owned(), record.status_code))
+            .collect()
     };
     let here = || AccessFilter::all(Scope::Orgs(vec![HERE]));
     let expected = [("eth_getLogs", 502), ("eth_call", 403), ("eth_call", 200)].map(|(m, s)| (m.to_owned(), s));
     assert_eq!(statuses(here()).await, expected, "newest first");
-    assert_eq!(statuses(AccessFilter::all(Scope::All)).await.len(), 5, "and those without organization");
+    assert_eq!(
+        statuses(AccessFilter::all(Scope::All)).await.len(),
+        5,
+        "and those without organization"
+    );
     assert!(statuses(AccessFilter::all(Scope::Orgs(Vec::new()))).await.is_empty());
-    assert_eq!(statuses(AccessFilter { status: StatusFilter::Denied, ..here() }).await, expected[1..2]);
-    assert_eq!(statuses(AccessFilter { status: StatusFilter::Error, ..here() }).await, expected[..1]);
-    assert_eq!(statuses(AccessFilter { status: StatusFilter::Success, ..here() }).await, expected[2..]);
-    assert_eq!(statuses(AccessFilter { status: StatusFilter::Code(403), ..here() }).await, expected[1..2]);
-    assert_eq!(statuses(AccessFilter { method: Some("eth_getLogs".into()), ..here() }).await, expected[..1]);
-    assert_eq!(statuses(AccessFilter { external_id: Some("did:test:b".into()), ..here() }).await, []);
-    let (from, to) = (Some(world.clock.now().minus(Seconds(1))), Some(world.clock.now().minus(Seconds(1))));
+    assert_eq!(
+        statuses(AccessFilter {
+            status: StatusFilter::Denied,
+            ..here()
+        })
+        .await,
+        expected[1..2]
+    );
+    assert_eq!(
+        statuses(AccessFilter {
+            status: StatusFilter::Error,
+            ..here()
+        })
+        .await,
+        expected[..1]
+    );
+    assert_eq!(
+        statuses(AccessFilter {
+            status: StatusFilter::Success,
+            ..here()
+        })
+        .await,
+        expected[2..]
+    );
+    assert_eq!(
+        statuses(AccessFilter {
+            status: StatusFilter::Code(403),
+            ..here()
+        })
+        .await,
+        expected[1..2]
+    );
+    assert_eq!(
+        statuses(AccessFilter {
+            method: Some("eth_getLogs".into()),
+            ..here()
+        })
+        .await,
+        expected[..1]
+    );
+    assert_eq!(
+        statuses(AccessFilter {
+            external_id: Some("did:test:b".into()),
+            ..here()
+        })
+        .await,
+        []
+    );
+    let (from, to) = (
+        Some(world.clock.now().minus(Seconds(1))),
+        Some(world.clock.now().minus(Seconds(1))),
+    );
     assert_eq!(statuses(AccessFilter { from, to, ..here() }).await, expected[1..2]);
     let reasons = Some(vec![DenyReason::ContractNotPermitted]);
-    let filter = AccessFilter { denial_reasons: reasons, correlation_id: Some("call-1".into()), ..here() };
-    let found = writer.audit.list_access_logs(&filter, ALL).await.unwrap().rows.remove(0).entry().unwrap();
+    let filter = AccessFilter {
+        denial_reasons: reasons,
+        correlation_id: Some("call-1".into()),
+        ..here()
+    };
+    let found = writer
+        .audit
+        .list_access_logs(&filter, ALL)
+        .await
+        .unwrap()
+        .rows
+        .remove(0)
+        .entry()
+        .unwrap();
     assert_eq!(found.record, denied, "the whole record, as it was hashed");
 }
 
@@ -219,53 +351,109 @@ async fn decision46_waiting_and_sealed_entries_are_one_list(world: &World) {
     let mut orgs = Vec::new();
     for n in 0..6 {
         let mut tx = world.begin().await;
-        let new = NewOrganization { slug: format!("o{n}"), ..Default::default() };
+        let new = NewOrganization {
+            slug: format!("o{n}"),
+            ..Default::default()
+        };
         orgs.push(tx.create_organization(new).await.unwrap().id);
         tx.commit().await.unwrap();
     }
     let mut tx = world.begin().await;
-    let new = NewUser { external_id: did("a"), kyc: false, auth_tenant_id: None, groups: Vec::new() };
+    let new = NewUser {
+        external_id: did("a"),
+        kyc: false,
+        auth_tenant_id: None,
+        groups: Vec::new(),
+    };
     tx.create_user(new).await.unwrap();
     tx.commit().await.unwrap();
     let list = async |writer: &Writer, filter: &AuditFilter, paging: Paging| {
-        let page = writer.audit.list_audit_logs(&world.store, filter, paging).await.unwrap();
+        let page = writer
+            .audit
+            .list_audit_logs(&world.store, filter, paging)
+            .await
+            .unwrap();
         let rows = page.rows.into_iter().map(|row| row.entry().unwrap().id);
         (rows.collect::<Vec<_>>(), page.total)
     };
     let everything = AuditFilter::all(Scope::All);
     let (ids, total) = list(&writer, &everything, ALL).await;
     assert_eq!(total, 7);
-    assert!(ids.is_sorted_by(|newer, older| newer > older), "newest first, each once");
+    assert!(
+        ids.is_sorted_by(|newer, older| newer > older),
+        "newest first, each once"
+    );
 
     // Sealed in part, forgotten in part: the list stays the same at every step.
     let sealed = seal_outbox(world, &mut writer, 4).await;
-    assert_eq!(list(&writer, &everything, ALL).await, (ids.clone(), 7), "sealed but not forgotten");
+    assert_eq!(
+        list(&writer, &everything, ALL).await,
+        (ids.clone(), 7),
+        "sealed but not forgotten"
+    );
     world.store.mark_outbox_sealed(&sealed).await.unwrap();
-    assert_eq!(list(&writer, &everything, ALL).await, (ids.clone(), 7), "half here, half there");
+    assert_eq!(
+        list(&writer, &everything, ALL).await,
+        (ids.clone(), 7),
+        "half here, half there"
+    );
     for offset in 0..8 {
         let (page, total) = list(&writer, &everything, Paging { limit: 2, offset }).await;
         let from = usize::try_from(offset).unwrap().min(ids.len());
-        assert_eq!((page.as_slice(), total), (&ids[from..ids.len().min(from + 2)], 7), "offset {offset}");
+        assert_eq!(
+            (page.as_slice(), total),
+            (&ids[from..ids.len().min(from + 2)], 7),
+            "offset {offset}"
+        );
     }
     let own = AuditFilter::all(Scope::Orgs(vec![orgs[0], orgs[5]]));
     assert_eq!(list(&writer, &own, ALL).await, (vec![ids[1], ids[6]], 2));
-    let users =
-        AuditFilter { resource_type: Some(ResourceType::User), action: Some(Action::Create), ..everything.clone() };
+    let users = AuditFilter {
+        resource_type: Some(ResourceType::User),
+        action: Some(Action::Create),
+        ..everything.clone()
+    };
     assert_eq!(list(&writer, &users, ALL).await.1, 1);
-    let one = AuditFilter { resource_id: Some(orgs[2].to_string()), org: Some(orgs[2]), ..everything.clone() };
+    let one = AuditFilter {
+        resource_id: Some(orgs[2].to_string()),
+        org: Some(orgs[2]),
+        ..everything.clone()
+    };
     assert_eq!(list(&writer, &one, ALL).await, (vec![ids[4]], 1));
-    assert_eq!(list(&writer, &AuditFilter { org: Some(Organization::DEFAULT), ..everything.clone() }, ALL).await.1, 0);
+    assert_eq!(
+        list(
+            &writer,
+            &AuditFilter {
+                org: Some(Organization::DEFAULT),
+                ..everything.clone()
+            },
+            ALL
+        )
+        .await
+        .1,
+        0
+    );
 
     let sealed = seal_outbox(world, &mut writer, 100).await;
     world.store.mark_outbox_sealed(&sealed).await.unwrap();
     assert_eq!(list(&writer, &everything, ALL).await, (ids, 7), "all sealed");
-    let logs = writer.audit.list_audit_logs(&world.store, &everything, ALL).await.unwrap().rows;
+    let logs = writer
+        .audit
+        .list_audit_logs(&world.store, &everything, ALL)
+        .await
+        .unwrap()
+        .rows;
     assert!(logs.into_iter().all(|row| row.entry().unwrap().hash.is_some()));
     assert!(world.store.outbox(0, 10).await.unwrap().is_empty());
 
     // Ids go on where they were, although the outbox is empty.
     let mut tx = world.begin().await;
-    tx.create_organization(NewOrganization { slug: "next".into(), ..Default::default() }).await.unwrap();
+    tx.create_organization(NewOrganization {
+        slug: "next".into(),
+        ..Default::default()
+    })
+    .await
+    .unwrap();
     tx.commit().await.unwrap();
     assert!(world.store.outbox(*sealed.last().unwrap(), 10).await.unwrap().len() == 1);
 }
@@ -275,20 +463,41 @@ async fn hd40_an_entry_keeps_its_number_within_the_organization(world: &World) {
     let mut orgs = Vec::new();
     for n in 0..3 {
         let mut tx = world.begin().await;
-        let new = NewOrganization { slug: format!("o{n}"), ..Default::default() };
+        let new = NewOrganization {
+            slug: format!("o{n}"),
+            ..Default::default()
+        };
         orgs.push(tx.create_organization(new).await.unwrap().id);
         tx.commit().await.unwrap();
     }
     for (org, name) in [(orgs[0], "a"), (orgs[1], "b"), (orgs[0], "c")] {
         let mut tx = world.begin().await;
-        tx.update_organization(org, OrganizationPatch { name: Some(name.into()), ..Default::default() }).await.unwrap();
+        tx.update_organization(
+            org,
+            OrganizationPatch {
+                name: Some(name.into()),
+                ..Default::default()
+            },
+        )
+        .await
+        .unwrap();
         tx.commit().await.unwrap();
     }
     let newest = AuditFilter::all(Scope::All);
-    let own = AuditFilter { action: Some(Action::Update), ..AuditFilter::all(Scope::Orgs(vec![orgs[0]])) };
+    let own = AuditFilter {
+        action: Some(Action::Update),
+        ..AuditFilter::all(Scope::Orgs(vec![orgs[0]]))
+    };
     let numbers = async |writer: &Writer, filter: &AuditFilter| {
-        let rows = writer.audit.list_audit_logs(&world.store, filter, ALL).await.unwrap().rows;
-        rows.into_iter().map(|row| row.entry().unwrap().org_seq).collect::<Vec<_>>()
+        let rows = writer
+            .audit
+            .list_audit_logs(&world.store, filter, ALL)
+            .await
+            .unwrap()
+            .rows;
+        rows.into_iter()
+            .map(|row| row.entry().unwrap().org_seq)
+            .collect::<Vec<_>>()
     };
     let all = [2, 1, 1, 0, 0, 0].map(Some);
     assert_eq!(numbers(&writer, &newest).await, all);
@@ -305,13 +514,26 @@ async fn a_page_of_long_entries_has_fewer_of_them(world: &World) {
     let mut access = writer(world, Stream::Access).await;
     for _ in 0..70 {
         let params = Some(format!("\"{}\"", "x".repeat(256 * 1024)));
-        access.append(world, AccessRecord { request_params: params, ..call("eth_call", 200) });
+        access.append(
+            world,
+            AccessRecord {
+                request_params: params,
+                ..call("eth_call", 200)
+            },
+        );
     }
     access.seal().await;
     let mut read = 0;
     while read < 70 {
-        let paging = Paging { limit: 1000, offset: read };
-        let page = access.audit.list_access_logs(&AccessFilter::all(Scope::All), paging).await.unwrap();
+        let paging = Paging {
+            limit: 1000,
+            offset: read,
+        };
+        let page = access
+            .audit
+            .list_access_logs(&AccessFilter::all(Scope::All), paging)
+            .await
+            .unwrap();
         let rows = page.rows.len() as u64;
         assert!(page.total == 70 && (1..=16).contains(&rows), "{rows}");
         read += rows;
@@ -328,9 +550,15 @@ async fn checkpoints_are_kept_once_in_order(world: &World) {
         writer.audit.insert_checkpoint(chain, size, note).await.unwrap();
     }
     let another = writer.audit.insert_checkpoint(chain, 2, "another two").await;
-    assert!(matches!(another, Err(StoreError::NotKept(_))), "RL4: what is not there was not kept: {another:?}");
+    assert!(
+        matches!(another, Err(StoreError::NotKept(_))),
+        "RL4: what is not there was not kept: {another:?}"
+    );
     assert_eq!(writer.audit.checkpoints(chain).await.unwrap(), ["one", "two"]);
-    assert!(writer.audit.may_rewrite().await.unwrap(), "the test's credential owns the table");
+    assert!(
+        writer.audit.may_rewrite().await.unwrap(),
+        "the test's credential owns the table"
+    );
 }
 
 /// spec/70 rule 25: a credential that may only add to the log does all that a sealer needs.
@@ -350,7 +578,10 @@ async fn spec70_25_sealing_needs_no_right_to_rewrite() {
     sealer.check_schema().await.unwrap();
     assert!(owner.may_rewrite().await.unwrap() && !sealer.may_rewrite().await.unwrap());
     let id = chain_id(Stream::Access);
-    let mut writer = Writer { audit: sealer.clone(), ..writer(&world, Stream::Access).await };
+    let mut writer = Writer {
+        audit: sealer.clone(),
+        ..writer(&world, Stream::Access).await
+    };
     writer.claim = sealer.claim(id, "writer", LIFE).await.unwrap();
     writer.append(&world, call("eth_call", 200));
     writer.seal().await;
@@ -375,22 +606,37 @@ async fn rl9_ids_that_are_used_up_do_not_stop_sealing(world: &World) {
     for change in numbering.iter().chain([&row]) {
         world.tamper_audit(change).await;
         let found = writer.audit.exhausted_ids().await.unwrap();
-        assert!(found.iter().any(|(table, _)| *table == "entries"), "{change}: {found:?}");
+        assert!(
+            found.iter().any(|(table, _)| *table == "entries"),
+            "{change}: {found:?}"
+        );
         for _ in 0..2 {
             writer.append(world, call("eth_call", 200));
             writer.append(world, call("eth_call", 200));
             writer.seal().await;
         }
         let size = writer.chain.head().size;
-        writer.audit.insert_checkpoint(writer.claim.chain, size, "a note").await.unwrap();
+        writer
+            .audit
+            .insert_checkpoint(writer.claim.chain, size, "a note")
+            .await
+            .unwrap();
     }
-    let mut ids: Vec<_> =
-        writer.audit.rows(writer.claim.chain, 2, 100).await.unwrap().iter().map(|row| row.id).collect();
+    let mut ids: Vec<_> = writer
+        .audit
+        .rows(writer.claim.chain, 2, 100)
+        .await
+        .unwrap()
+        .iter()
+        .map(|row| row.id)
+        .collect();
     assert!(ids.windows(2).all(|pair| pair[0] < pair[1]), "{ids:?}");
     ids.dedup();
     assert!(ids.len() >= 8 && ids.iter().all(|id| *id < 1000), "{ids:?}");
     // What an operator is told to do puts it right.
-    world.tamper_audit("UPDATE entries SET id = 500000 WHERE id = 9223372036854775807").await;
+    world
+        .tamper_audit("UPDATE entries SET id = 500000 WHERE id = 9223372036854775807")
+        .await;
     for (_, repair) in writer.audit.exhausted_ids().await.unwrap() {
         world.tamper_audit(&repair).await;
     }
@@ -407,7 +653,9 @@ async fn rl9_a_note_that_waits_for_the_database_is_known_to_wait(world: &World) 
     let chain = writer.claim.chain;
     assert!(!writer.audit.is_note_waiting(chain).await.unwrap());
     if world.engine == "postgres" {
-        let lock = world.lock_audit("LOCK TABLE checkpoints IN SHARE ROW EXCLUSIVE MODE").await;
+        let lock = world
+            .lock_audit("LOCK TABLE checkpoints IN SHARE ROW EXCLUSIVE MODE")
+            .await;
         let (here, elsewhere) = (writer.audit.clone(), world.audit().await);
         let writing = tokio::spawn(async move { here.insert_checkpoint(chain, 2, "a note").await });
         while !elsewhere.is_note_waiting(chain).await.unwrap() {
@@ -425,5 +673,8 @@ async fn rl9_a_note_that_waits_for_the_database_is_known_to_wait(world: &World) 
         world.tamper_audit("ALTER TABLE away RENAME TO checkpoints").await;
         writer.audit.insert_checkpoint(chain, 2, "a note").await.unwrap();
     }
-    assert!(!writer.audit.is_note_waiting(chain).await.unwrap(), "what is missing from now on was removed");
+    assert!(
+        !writer.audit.is_note_waiting(chain).await.unwrap(),
+        "what is missing from now on was removed"
+    );
 }

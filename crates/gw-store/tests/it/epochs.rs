@@ -37,13 +37,29 @@ async fn hd23_e1_concurrent_writers_make_epochs_without_gaps_in_commit_order(wor
     all.sort_unstable();
     let expected: Vec<_> = (2..2 + 2 * EACH).map(Epoch).collect();
     assert_eq!(all, expected, "contiguous after the seed's epoch, each given once");
-    let changes = world.rows("SELECT epoch FROM policy_changes WHERE entity = 'user' ORDER BY epoch", "epoch").await;
-    assert_eq!(changes, expected.iter().map(|epoch| i64::try_from(epoch.0).unwrap()).collect::<Vec<_>>());
+    let changes = world
+        .rows(
+            "SELECT epoch FROM policy_changes WHERE entity = 'user' ORDER BY epoch",
+            "epoch",
+        )
+        .await;
+    assert_eq!(
+        changes,
+        expected
+            .iter()
+            .map(|epoch| i64::try_from(epoch.0).unwrap())
+            .collect::<Vec<_>>()
+    );
 }
 
 async fn make_user(store: &Store, name: &str) -> Epoch {
     let mut tx = store.begin(&Actor::system()).await.unwrap();
-    let new = NewUser { external_id: did(name), kyc: false, auth_tenant_id: None, groups: Vec::new() };
+    let new = NewUser {
+        external_id: did(name),
+        kyc: false,
+        auth_tenant_id: None,
+        groups: Vec::new(),
+    };
     tx.create_user(new).await.unwrap();
     tx.commit().await.unwrap()
 }
@@ -52,21 +68,66 @@ async fn hd23_e1_a_mutation_that_changes_no_policy_raises_no_epoch(world: &World
     let before = world.store.load().await.unwrap().epoch();
     assert_eq!(world.begin().await.commit().await.unwrap(), before);
     let mut tx = world.begin().await;
-    tx.create_organization(NewOrganization { slug: "gone".into(), ..Default::default() }).await.unwrap();
+    tx.create_organization(NewOrganization {
+        slug: "gone".into(),
+        ..Default::default()
+    })
+    .await
+    .unwrap();
     drop(tx);
-    assert_eq!(world.store.load().await.unwrap().epoch(), before, "rolled back with its change rows");
-    assert_eq!(make_user(&world.store, "next").await, Epoch(before.0 + 1), "and the next epoch follows without a gap");
+    assert_eq!(
+        world.store.load().await.unwrap().epoch(),
+        before,
+        "rolled back with its change rows"
+    );
+    assert_eq!(
+        make_user(&world.store, "next").await,
+        Epoch(before.0 + 1),
+        "and the next epoch follows without a gap"
+    );
 }
 
 async fn hd23_e2_a_cascade_names_every_row_it_removes(world: &World) {
     let mut tx = world.begin().await;
-    let org = tx.create_organization(NewOrganization { slug: "bank".into(), ..Default::default() }).await.unwrap();
-    let group = tx.create_group(NewGroup::plain(org.id, "traders", "Traders")).await.unwrap();
-    tx.set_access(group.id, AccessInput { allowed_methods: vec!["*".into()], ..Default::default() }).await.unwrap();
-    let new = NewUser { external_id: did("a"), kyc: true, auth_tenant_id: None, groups: vec![Group::DEFAULT] };
+    let org = tx
+        .create_organization(NewOrganization {
+            slug: "bank".into(),
+            ..Default::default()
+        })
+        .await
+        .unwrap();
+    let group = tx
+        .create_group(NewGroup::plain(org.id, "traders", "Traders"))
+        .await
+        .unwrap();
+    tx.set_access(
+        group.id,
+        AccessInput {
+            allowed_methods: vec!["*".into()],
+            ..Default::default()
+        },
+    )
+    .await
+    .unwrap();
+    let new = NewUser {
+        external_id: did("a"),
+        kyc: true,
+        auth_tenant_id: None,
+        groups: vec![Group::DEFAULT],
+    };
     let user = tx.create_user(new).await.unwrap();
-    let member = tx.add_membership(NewMembership { user: user.id, group: group.id, expires_at: None }).await.unwrap();
-    let contract = tx.create_contract(NewContract::plain(org.id, Address::repeat_byte(7), "token")).await.unwrap();
+    let member = tx
+        .add_membership(NewMembership {
+            user: user.id,
+            group: group.id,
+            expires_at: None,
+        })
+        .await
+        .unwrap();
+    let contract = tx
+        .create_contract(NewContract::plain(org.id, Address::repeat_byte(7), "token"))
+        .await
+        .unwrap();
     let grant = tx.create_grant(NewGrant::full(contract.id, group.id)).await.unwrap();
     tx.commit().await.unwrap();
 

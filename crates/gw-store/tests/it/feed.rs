@@ -30,7 +30,11 @@ on_both_engines! {
 
 /// Clocks of test and database differ by years; that is a test of its own.
 fn timing() -> FeedTiming {
-    FeedTiming { max_skew: Duration::MAX, stale_after: Duration::from_secs(20), ..FeedTiming::default() }
+    FeedTiming {
+        max_skew: Duration::MAX,
+        stale_after: Duration::from_secs(20),
+        ..FeedTiming::default()
+    }
 }
 
 async fn feed(store: &Store) -> Feed {
@@ -44,12 +48,19 @@ async fn eventually(what: &str, holds: impl Fn() -> bool) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), reached).await.unwrap_or_else(|_| panic!("never came: {what}"));
+    tokio::time::timeout(Duration::from_secs(20), reached)
+        .await
+        .unwrap_or_else(|_| panic!("never came: {what}"));
 }
 
 async fn make_user(store: &Store, name: &ExternalId) -> Epoch {
     let mut tx = store.begin(&Actor::system()).await.unwrap();
-    let new = NewUser { external_id: name.clone(), kyc: false, auth_tenant_id: None, groups: Vec::new() };
+    let new = NewUser {
+        external_id: name.clone(),
+        kyc: false,
+        auth_tenant_id: None,
+        groups: Vec::new(),
+    };
     tx.create_user(new).await.unwrap();
     tx.commit().await.unwrap()
 }
@@ -89,7 +100,12 @@ async fn hd21_a_caller_that_hangs_up_loses_neither_commit_nor_publication(world:
     for polls in 0.. {
         let name = did(&format!("caller{polls}"));
         let mut tx = world.begin().await;
-        let new = NewUser { external_id: name.clone(), kyc: false, auth_tenant_id: None, groups: Vec::new() };
+        let new = NewUser {
+            external_id: name.clone(),
+            kyc: false,
+            auth_tenant_id: None,
+            groups: Vec::new(),
+        };
         tx.create_user(new).await.unwrap();
         let done = poll_and_drop(tx.commit(), polls).await;
         if polls == 0 {
@@ -156,8 +172,20 @@ async fn hd23_another_history_of_the_same_length_is_healed_by_a_full_load(world:
         let other = "INSERT INTO policy_changes (epoch, entity, row_id) \
                      SELECT epoch + 1, 'user', organizations.id FROM policy_epoch, organizations";
         let raise = format!("UPDATE policy_epoch SET epoch = {raise}");
-        world.tamper(&[&rename, forget, stamp, other, &raise, "DELETE FROM policy_changes WHERE epoch > 100"]).await;
-        eventually("the full load", || feed.pin().snapshot.organizations().any(|org| *org.slug == *slug)).await;
+        world
+            .tamper(&[
+                &rename,
+                forget,
+                stamp,
+                other,
+                &raise,
+                "DELETE FROM policy_changes WHERE epoch > 100",
+            ])
+            .await;
+        eventually("the full load", || {
+            feed.pin().snapshot.organizations().any(|org| *org.slug == *slug)
+        })
+        .await;
         world.tamper(&["DELETE FROM policy_changes"]).await;
     }
 }
@@ -175,13 +203,22 @@ async fn hd21_a_caller_may_hang_up_at_any_point(world: &World) {
         }
     }
     let (name, deadline) = (did("after"), Duration::from_secs(20));
-    tokio::time::timeout(deadline, make_user(&world.store, &name)).await.expect("no turn was kept by the dead");
+    tokio::time::timeout(deadline, make_user(&world.store, &name))
+        .await
+        .expect("no turn was kept by the dead");
     world.store.drain().await;
     let loaded = world.store.load().await.unwrap();
-    assert!(knows(&feed, &name) && feed.pin().snapshot.same_rows(&loaded), "all that was kept is published");
+    assert!(
+        knows(&feed, &name) && feed.pin().snapshot.same_rows(&loaded),
+        "all that was kept is published"
+    );
     let entries = world.store.outbox(0, 1000).await.unwrap().len();
     let users = world.rows("SELECT count(*) AS n FROM users", "n").await[0];
-    assert_eq!(i64::try_from(entries).unwrap(), users, "an entry for each user, a user for each entry");
+    assert_eq!(
+        i64::try_from(entries).unwrap(),
+        users,
+        "an entry for each user, a user for each entry"
+    );
 }
 
 /// Changes a row so that a feed which only follows change rows would not hear of it.
@@ -220,8 +257,13 @@ impl Uptime for Awake {
 
 async fn hd23_e4_without_confirmation_the_snapshot_turns_stale_and_with_it_fresh_again(world: &World) {
     let awake = Arc::new(Awake::default());
-    let timing = FeedTiming { stale_after: Duration::from_secs(2), ..timing() };
-    let feed = Feed::start(&world.store, timing, Arc::clone(&awake) as Arc<dyn Uptime>).await.unwrap();
+    let timing = FeedTiming {
+        stale_after: Duration::from_secs(2),
+        ..timing()
+    };
+    let feed = Feed::start(&world.store, timing, Arc::clone(&awake) as Arc<dyn Uptime>)
+        .await
+        .unwrap();
     world.tamper(&["ALTER TABLE policy_epoch RENAME TO hidden_epoch"]).await;
     // A query that was on its way while the table was there must not count for the time that follows.
     eventually("the last confirmation to age", || {
@@ -239,9 +281,14 @@ async fn hd23_e4_without_confirmation_the_snapshot_turns_stale_and_with_it_fresh
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hd23_e5_clocks_that_are_apart_make_the_snapshot_stale() {
     let Some(world) = World::postgres().await else { return };
-    let feed = Feed::start(&world.store, FeedTiming::default(), Arc::new(BootClock)).await.unwrap();
+    let feed = Feed::start(&world.store, FeedTiming::default(), Arc::new(BootClock))
+        .await
+        .unwrap();
     assert!(!feed.pin().fresh);
-    assert!(feed.clock().now().secs() > world.clock.now().secs() + 1_000_000, "decisions take the later time");
+    assert!(
+        feed.clock().now().secs() > world.clock.now().secs() + 1_000_000,
+        "decisions take the later time"
+    );
 }
 
 /// HD23 E-6: with LISTEN, polling is only a safety net: this feed would poll once an hour.
@@ -249,13 +296,22 @@ async fn hd23_e5_clocks_that_are_apart_make_the_snapshot_stale() {
 async fn hd23_e6_notifications_alone_carry_changes() {
     let Some(world) = World::postgres().await else { return };
     let hour = Duration::from_secs(3600);
-    let timing = FeedTiming { poll_alone: hour, poll_listening: hour, ..timing() };
+    let timing = FeedTiming {
+        poll_alone: hour,
+        poll_listening: hour,
+        ..timing()
+    };
     let other = world.another_store(2).await;
     let there = Feed::start(&other, timing, Arc::new(BootClock)).await.unwrap();
     for n in 0..3 {
         let mut tx = world.begin().await;
         let slug = format!("bank{n}");
-        tx.create_organization(NewOrganization { slug: slug.clone(), ..Default::default() }).await.unwrap();
+        tx.create_organization(NewOrganization {
+            slug: slug.clone(),
+            ..Default::default()
+        })
+        .await
+        .unwrap();
         let epoch = tx.commit().await.unwrap();
         eventually("the notification", || there.epoch() >= epoch).await;
         assert!(there.pin().snapshot.organizations().any(|org| *org.slug == *slug));
@@ -265,17 +321,30 @@ async fn hd23_e6_notifications_alone_carry_changes() {
 /// RL1: the commit stands, but this instance cannot read what is to be applied with it: no answer says that it is in force.
 async fn rl1_a_change_that_this_instance_cannot_apply_is_not_acknowledged(world: &World) {
     make_user(&world.store, &did("broken")).await;
-    let timing = FeedTiming { max_skew: Duration::MAX, stale_after: Duration::from_secs(1), ..FeedTiming::default() };
+    let timing = FeedTiming {
+        max_skew: Duration::MAX,
+        stale_after: Duration::from_secs(1),
+        ..FeedTiming::default()
+    };
     let feed = Feed::start(&world.store, timing, Arc::new(BootClock)).await.unwrap();
-    world.tamper(&["UPDATE users SET external_id = 'no DID' WHERE external_id = 'did:test:broken'"]).await;
+    world
+        .tamper(&["UPDATE users SET external_id = 'no DID' WHERE external_id = 'did:test:broken'"])
+        .await;
     let mut tx = world.begin().await;
-    let new = NewUser { external_id: did("next"), kyc: false, auth_tenant_id: None, groups: Vec::new() };
+    let new = NewUser {
+        external_id: did("next"),
+        kyc: false,
+        auth_tenant_id: None,
+        groups: Vec::new(),
+    };
     tx.create_user(new).await.unwrap();
     let answer = tx.commit().await;
     assert!(matches!(answer, Err(StoreError::Unconfirmed(_))), "{answer:?}");
     assert!(!feed.pin().fresh, "and nothing is served by the old policy");
     let mended = "UPDATE users SET external_id = 'did:test:broken' WHERE external_id = 'no DID'";
-    world.tamper(&[mended, "UPDATE policy_epoch SET epoch = epoch + 1"]).await;
+    world
+        .tamper(&[mended, "UPDATE policy_epoch SET epoch = epoch + 1"])
+        .await;
     eventually("the change, applied", || knows(&feed, &did("next"))).await;
 }
 
@@ -284,10 +353,15 @@ async fn rl1_a_change_that_this_instance_cannot_apply_is_not_acknowledged(world:
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rl11_an_instance_recovers_from_a_clock_that_was_an_hour_ahead() {
     let Some(world) = World::postgres().await else { return };
-    let right = world.rows("SELECT EXTRACT(EPOCH FROM clock_timestamp())::BIGINT AS at", "at").await[0];
+    let right = world
+        .rows("SELECT EXTRACT(EPOCH FROM clock_timestamp())::BIGINT AS at", "at")
+        .await[0];
     world.clock.pass(right - world.clock.now().secs());
     // The test's clock stands still: minutes of a slow machine are no skew here, an hour is.
-    let timing = FeedTiming { max_skew: Duration::from_secs(600), ..timing() };
+    let timing = FeedTiming {
+        max_skew: Duration::from_secs(600),
+        ..timing()
+    };
     let feed = Feed::start(&world.store, timing, Arc::new(BootClock)).await.unwrap();
     let told = Arc::new(Mutex::new(Vec::new()));
     feed.on_clock_jump({
@@ -303,9 +377,15 @@ async fn rl11_an_instance_recovers_from_a_clock_that_was_an_hour_ahead() {
 
     world.clock.pass(-3600);
     eventually("both agree", || feed.pin().fresh && feed.clocks_agree()).await;
-    assert!(feed.clock().now().secs() < right + 600, "decisions are not held an hour ahead");
+    assert!(
+        feed.clock().now().secs() < right + 600,
+        "decisions are not held an hour ahead"
+    );
     let told = told.lock().unwrap().clone();
-    assert!(matches!(told[..], [_, ClockJump::Confirmed { taken_back }] if taken_back.as_secs() > 2900), "{told:?}");
+    assert!(
+        matches!(told[..], [_, ClockJump::Confirmed { taken_back }] if taken_back.as_secs() > 2900),
+        "{told:?}"
+    );
     make_user(&world.store, &did("after")).await;
     assert!(knows(&feed, &did("after")));
 }

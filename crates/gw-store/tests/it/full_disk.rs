@@ -17,8 +17,14 @@ async fn after_a_kill(place: &Path, file: &str, sql: &str) -> usize {
     for name in [file.to_owned(), format!("{file}-wal")] {
         fs::copy(place.join(&name), copy.path().join(&name)).unwrap();
     }
-    let db = Database::connect(format!("sqlite://{}", copy.path().join(file).display())).await.unwrap();
-    let row = db.query_one_raw(Statement::from_string(DbBackend::Sqlite, sql)).await.unwrap().unwrap();
+    let db = Database::connect(format!("sqlite://{}", copy.path().join(file).display()))
+        .await
+        .unwrap();
+    let row = db
+        .query_one_raw(Statement::from_string(DbBackend::Sqlite, sql))
+        .await
+        .unwrap()
+        .unwrap();
     usize::try_from(row.try_get_by_index::<i64>(0).unwrap()).unwrap()
 }
 
@@ -32,7 +38,10 @@ async fn over_a_full_disk(disk: &FullDisk, mut write: impl AsyncFnMut(usize) -> 
         match write(next).await {
             Ok(()) => acknowledged += 1,
             Err(error) => {
-                assert!(error.is_unavailable(), "a full disk is no fault of the request: {error:?}");
+                assert!(
+                    error.is_unavailable(),
+                    "a full disk is no fault of the request: {error:?}"
+                );
                 failed += 1;
             }
         }
@@ -51,7 +60,10 @@ async fn rl1_a_real_disk_fills_up_and_is_freed() {
     let Some(disk) = FullDisk::mount(3) else { return };
     let clock = Arc::new(TestClock::default());
     let directory = Arc::new(DirectoryLock::acquire(disk.path()).unwrap());
-    let at = |file: &str| Location::Sqlite { directory: Arc::clone(&directory), file: file.to_owned() };
+    let at = |file: &str| Location::Sqlite {
+        directory: Arc::clone(&directory),
+        file: file.to_owned(),
+    };
     let store = Store::open(config(&at("gateway.db"), &clock, 1)).await.unwrap();
     store.migrate().await.unwrap();
     let audit = AuditStore::open(config(&at("audit.db"), &clock, 2)).await.unwrap();
@@ -61,17 +73,39 @@ async fn rl1_a_real_disk_fills_up_and_is_freed() {
         users += over_a_full_disk(&disk, async |n| {
             let mut tx = store.begin(&Actor::system()).await?;
             let external_id = did(&format!("round{round}-{n}-{}", "x".repeat(200)));
-            tx.create_user(NewUser { external_id, kyc: false, auth_tenant_id: None, groups: Vec::new() }).await?;
+            tx.create_user(NewUser {
+                external_id,
+                kyc: false,
+                auth_tenant_id: None,
+                groups: Vec::new(),
+            })
+            .await?;
             tx.commit().await.map(drop)
         })
         .await;
-        assert_eq!(after_a_kill(disk.path(), "gateway.db", "SELECT count(*) FROM users").await, users);
+        assert_eq!(
+            after_a_kill(disk.path(), "gateway.db", "SELECT count(*) FROM users").await,
+            users
+        );
         chains += over_a_full_disk(&disk, async |n| {
             let shard = ShardId(Uuid::from_u128(u128::try_from(round * 100_000 + n + 1).unwrap()));
-            audit.claim(ChainId { stream: Stream::Access, shard }, "writer", Seconds(30)).await.map(drop)
+            audit
+                .claim(
+                    ChainId {
+                        stream: Stream::Access,
+                        shard,
+                    },
+                    "writer",
+                    Seconds(30),
+                )
+                .await
+                .map(drop)
         })
         .await;
-        assert_eq!(after_a_kill(disk.path(), "audit.db", "SELECT count(*) FROM chains").await, chains);
+        assert_eq!(
+            after_a_kill(disk.path(), "audit.db", "SELECT count(*) FROM chains").await,
+            chains
+        );
     }
 }
 
@@ -81,16 +115,28 @@ async fn rl12_a_server_without_room_is_known_until_there_is_some() {
     let Some(world) = World::postgres().await else { return };
     let refuse = "CREATE FUNCTION no_room() RETURNS trigger LANGUAGE plpgsql AS \
                   $$ BEGIN RAISE EXCEPTION 'no room' USING ERRCODE = '53100'; END $$";
-    world.tamper(&[refuse, "CREATE TRIGGER a BEFORE INSERT ON users FOR EACH ROW EXECUTE FUNCTION no_room()"]).await;
+    world
+        .tamper(&[
+            refuse,
+            "CREATE TRIGGER a BEFORE INSERT ON users FOR EACH ROW EXECUTE FUNCTION no_room()",
+        ])
+        .await;
     assert!(world.store.has_room());
     let mut tx = world.begin().await;
-    let user = NewUser { external_id: did("full"), kyc: false, auth_tenant_id: None, groups: Vec::new() };
+    let user = NewUser {
+        external_id: did("full"),
+        kyc: false,
+        auth_tenant_id: None,
+        groups: Vec::new(),
+    };
     assert!(tx.create_user(user).await.unwrap_err().is_unavailable());
     drop(tx);
     world.store.ping().await.unwrap();
     assert!(!world.store.has_room(), "an answer tells nothing of writes");
     world.store.probe_room().await.unwrap();
     assert!(world.store.has_room());
-    let left = world.rows("SELECT count(*) AS n FROM pg_largeobject_metadata", "n").await;
+    let left = world
+        .rows("SELECT count(*) AS n FROM pg_largeobject_metadata", "n")
+        .await;
     assert_eq!(left, [0], "the probe leaves nothing behind");
 }

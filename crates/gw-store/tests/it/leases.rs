@@ -30,11 +30,17 @@ async fn hd24_an_ended_lease_makes_room(world: &World) {
     world.pass_for_leases(20).await;
     world.store.renew_lease(first, Seconds(30)).await.unwrap();
     world.pass_for_leases(20).await;
-    assert!(world.store.take_lease("second", false, Seconds(30)).await.is_err(), "the first was renewed");
+    assert!(
+        world.store.take_lease("second", false, Seconds(30)).await.is_err(),
+        "the first was renewed"
+    );
     world.pass_for_leases(11).await;
     world.store.take_lease("second", false, Seconds(30)).await.unwrap();
     let late = world.store.renew_lease(first, Seconds(30)).await;
-    assert!(matches!(late, Err(StoreError::OtherInstance(_))), "the first is told that it lost its place");
+    assert!(
+        matches!(late, Err(StoreError::OtherInstance(_))),
+        "the first is told that it lost its place"
+    );
 }
 
 /// RL11, HD24: leases run by the database's clock where it has one. On SQLite one process holds the file, and its own
@@ -47,18 +53,31 @@ async fn rl11_a_clock_that_is_an_hour_ahead_ends_nobodys_lease(world: &World) {
     let first = world.store.take_lease("first", false, life).await.unwrap();
     world.clock.pass(3600);
     let refused = world.store.take_lease("second", false, life).await;
-    assert!(matches!(refused, Err(StoreError::OtherInstance(name)) if name == "first"), "it lives");
+    assert!(
+        matches!(refused, Err(StoreError::OtherInstance(name)) if name == "first"),
+        "it lives"
+    );
     world.store.renew_lease(first, life).await.unwrap();
     world.clock.pass(-3600);
     // Nor is a lease that was renewed by such a clock an hour longer than any other.
     world.pass_for_leases(31).await;
-    world.store.take_lease("second", false, life).await.expect("the first one ended");
+    world
+        .store
+        .take_lease("second", false, life)
+        .await
+        .expect("the first one ended");
 }
 
 async fn hd24_a_lease_that_no_instance_could_hold_keeps_none_from_starting(world: &World) {
     let life = Seconds(30);
     world.store.take_lease("first", false, life).await.unwrap();
     assert!(world.store.take_lease("second", false, life).await.is_err());
-    world.tamper(&["UPDATE instances SET name = 'evil', expires_at = 9223372036854775807"]).await;
-    world.store.take_lease("second", false, life).await.expect("no instance holds a lease for so long");
+    world
+        .tamper(&["UPDATE instances SET name = 'evil', expires_at = 9223372036854775807"])
+        .await;
+    world
+        .store
+        .take_lease("second", false, life)
+        .await
+        .expect("no instance holds a lease for so long");
 }

@@ -17,7 +17,14 @@ const WALLET: Address = Address::repeat_byte(0x77);
 
 async fn person(tx: &mut Tx, name: &str) -> User {
     let groups = Vec::new();
-    tx.create_user(NewUser { external_id: did(name), kyc: true, auth_tenant_id: None, groups }).await.unwrap()
+    tx.create_user(NewUser {
+        external_id: did(name),
+        kyc: true,
+        auth_tenant_id: None,
+        groups,
+    })
+    .await
+    .unwrap()
 }
 
 /// HD13, HD37: the address of a deleted account stays one that somebody had, and a link revoked as a compromise stays
@@ -42,7 +49,10 @@ async fn hd37_what_is_decided_about_a_link_outlives_the_account(world: &World) {
         let ann = person(&mut tx, "ann").await;
         let again = tx.link_address(ann.id, WALLET, LinkProof::Challenge).await;
         assert!(matches!(again, Err(StoreError::LinkRevoked)), "{again:?}");
-        assert!(matches!(tx.link_sender(ann.id, WALLET).await.unwrap(), SenderLink::Unchanged));
+        assert!(matches!(
+            tx.link_sender(ann.id, WALLET).await.unwrap(),
+            SenderLink::Unchanged
+        ));
         tx.delete_user(ann.id).await.unwrap();
         tx.commit().await.unwrap();
     }
@@ -57,14 +67,22 @@ async fn hd37_what_is_decided_about_a_link_outlives_the_account(world: &World) {
 /// one later.
 async fn lk5_what_was_inferred_ends_for_good_when_somebody_proves_the_address(world: &World) {
     let mut tx = world.begin().await;
-    let [ann, carl, dan] = [person(&mut tx, "ann").await, person(&mut tx, "carl").await, person(&mut tx, "dan").await];
+    let [ann, carl, dan] = [
+        person(&mut tx, "ann").await,
+        person(&mut tx, "carl").await,
+        person(&mut tx, "dan").await,
+    ];
     let inferred = tx.link_sender(carl.id, WALLET).await.unwrap();
     assert!(matches!(inferred, SenderLink::Linked(_)), "{inferred:?}");
     tx.link_address(ann.id, WALLET, LinkProof::Challenge).await.unwrap();
     tx.commit().await.unwrap();
     let held = async || {
         let snapshot = world.store.load().await.unwrap();
-        snapshot.links_at(WALLET).iter().map(|link| (link.user, link.kind)).collect::<Vec<_>>()
+        snapshot
+            .links_at(WALLET)
+            .iter()
+            .map(|link| (link.user, link.kind))
+            .collect::<Vec<_>>()
     };
     assert_eq!(held().await, [(ann.id, LinkKind::User)]);
     let mut tx = world.begin().await;
@@ -85,6 +103,13 @@ async fn lk5_what_was_inferred_ends_for_good_when_somebody_proves_the_address(wo
     }
     // Carl himself may prove it.
     let mut tx = world.begin().await;
-    assert_eq!(tx.link_address(carl.id, WALLET, LinkProof::Challenge).await.unwrap().link.kind, LinkKind::User);
+    assert_eq!(
+        tx.link_address(carl.id, WALLET, LinkProof::Challenge)
+            .await
+            .unwrap()
+            .link
+            .kind,
+        LinkKind::User
+    );
     tx.commit().await.unwrap();
 }

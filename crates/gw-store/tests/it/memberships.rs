@@ -22,18 +22,39 @@ on_both_engines! {
 }
 
 async fn bank(tx: &mut Tx, slug: &str) -> (OrgId, GroupId) {
-    let new = NewOrganization { slug: slug.to_owned(), name: slug.to_uppercase(), ..Default::default() };
+    let new = NewOrganization {
+        slug: slug.to_owned(),
+        name: slug.to_uppercase(),
+        ..Default::default()
+    };
     let org = tx.create_organization(new).await.unwrap().id;
-    (org, tx.create_group(NewGroup::plain(org, "clients", "Clients")).await.unwrap().id)
+    (
+        org,
+        tx.create_group(NewGroup::plain(org, "clients", "Clients"))
+            .await
+            .unwrap()
+            .id,
+    )
 }
 
 async fn person(tx: &mut Tx, name: &str) -> User {
     let groups = vec![Group::DEFAULT];
-    tx.create_user(NewUser { external_id: did(name), kyc: false, auth_tenant_id: None, groups }).await.unwrap()
+    tx.create_user(NewUser {
+        external_id: did(name),
+        kyc: false,
+        auth_tenant_id: None,
+        groups,
+    })
+    .await
+    .unwrap()
 }
 
 fn of(user: &User, group: GroupId) -> NewMembership {
-    NewMembership { user: user.id, group, expires_at: None }
+    NewMembership {
+        user: user.id,
+        group,
+        expires_at: None,
+    }
 }
 
 async fn hd32_an_offer_waits_for_whoever_agreed_to_another_organization(world: &World) {
@@ -49,22 +70,50 @@ async fn hd32_an_offer_waits_for_whoever_agreed_to_another_organization(world: &
     let second = tx.offer_membership(of(&carol, more)).await.unwrap();
     assert_eq!(second.state, MembershipState::Accepted, "she is a member there already");
     let elsewhere = tx.offer_membership(of(&carol, rights)).await.unwrap();
-    assert_eq!((elsewhere.state, elsewhere.status()), (MembershipState::Invited, "pending"));
+    assert_eq!(
+        (elsewhere.state, elsewhere.status()),
+        (MembershipState::Invited, "pending")
+    );
     // A login agrees to nothing that somebody with an organization was invited to.
     tx.accept_only_offer(carol.id).await.unwrap();
-    assert_eq!(tx.read().find_membership(elsewhere.id).await.unwrap().unwrap().membership.state, elsewhere.state);
+    assert_eq!(
+        tx.read()
+            .find_membership(elsewhere.id)
+            .await
+            .unwrap()
+            .unwrap()
+            .membership
+            .state,
+        elsewhere.state
+    );
     // Nor to one of two.
     let dave = person(&mut tx, "dave").await;
-    for (group, state) in [(lefts, MembershipState::Provisional), (rights, MembershipState::Invited)] {
+    for (group, state) in [
+        (lefts, MembershipState::Provisional),
+        (rights, MembershipState::Invited),
+    ] {
         assert_eq!(tx.offer_membership(of(&dave, group)).await.unwrap().state, state);
     }
     tx.accept_only_offer(dave.id).await.unwrap();
-    assert!(tx.read().organizations_of(dave.id).await.unwrap().iter().all(|org| ![left, right].contains(org)));
+    assert!(
+        tx.read()
+            .organizations_of(dave.id)
+            .await
+            .unwrap()
+            .iter()
+            .all(|org| ![left, right].contains(org))
+    );
     let epoch = tx.commit().await.unwrap();
     let loaded = world.store.load().await.unwrap();
     assert_eq!(loaded.epoch(), epoch);
     let states: Vec<_> = loaded.memberships(carol.id).iter().map(|held| held.state).collect();
-    assert_eq!(states.iter().filter(|state| **state == MembershipState::Invited).count(), 1);
+    assert_eq!(
+        states
+            .iter()
+            .filter(|state| **state == MembershipState::Invited)
+            .count(),
+        1
+    );
 }
 
 async fn hd32_agreeing_confirming_and_leaving(world: &World) {
@@ -74,21 +123,36 @@ async fn hd32_agreeing_confirming_and_leaving(world: &World) {
     let carol = person(&mut tx, "carol").await;
     tx.add_membership(of(&carol, lefts)).await.unwrap();
     let none = tx.accept_memberships(carol.id, right).await;
-    assert!(matches!(none, Err(StoreError::NotFound(Missing::Membership))), "{none:?}");
+    assert!(
+        matches!(none, Err(StoreError::NotFound(Missing::Membership))),
+        "{none:?}"
+    );
     tx.offer_membership(of(&carol, rights)).await.unwrap();
     tx.accept_memberships(carol.id, right).await.unwrap();
     let again = tx.accept_memberships(carol.id, right).await;
-    assert!(matches!(again, Err(StoreError::NotFound(Missing::Membership))), "nothing waits any more");
+    assert!(
+        matches!(again, Err(StoreError::NotFound(Missing::Membership))),
+        "nothing waits any more"
+    );
     assert!(tx.read().organizations_of(carol.id).await.unwrap().contains(&right));
     tx.leave_organization(carol.id, right).await.unwrap();
     let offer = tx.offer_membership(of(&carol, rights)).await.unwrap();
-    assert_eq!(tx.confirm_membership(offer.id).await.unwrap().state, MembershipState::Accepted);
+    assert_eq!(
+        tx.confirm_membership(offer.id).await.unwrap().state,
+        MembershipState::Accepted
+    );
     // An administrator does not leave by the way.
-    let admins = NewGroup { is_org_admin: true, ..NewGroup::plain(left, "admins", "Admins") };
+    let admins = NewGroup {
+        is_org_admin: true,
+        ..NewGroup::plain(left, "admins", "Admins")
+    };
     let admins = tx.create_group(admins).await.unwrap().id;
     tx.add_membership(of(&carol, admins)).await.unwrap();
     let refused = tx.leave_organization(carol.id, left).await;
-    assert!(matches!(refused, Err(StoreError::Rule("administers_organization"))), "{refused:?}");
+    assert!(
+        matches!(refused, Err(StoreError::Rule("administers_organization"))),
+        "{refused:?}"
+    );
 }
 
 async fn rt11_an_ended_or_pending_membership_is_no_scope(world: &World) {
@@ -97,7 +161,12 @@ async fn rt11_an_ended_or_pending_membership_is_no_scope(world: &World) {
     let (right, rights) = bank(&mut tx, "right").await;
     let carol = person(&mut tx, "carol").await;
     let end = Some(tx.now().plus(Seconds(60)));
-    tx.add_membership(NewMembership { expires_at: end, ..of(&carol, lefts) }).await.unwrap();
+    tx.add_membership(NewMembership {
+        expires_at: end,
+        ..of(&carol, lefts)
+    })
+    .await
+    .unwrap();
     tx.offer_membership(of(&carol, rights)).await.unwrap();
     tx.commit().await.unwrap();
     let scopes = async || {
@@ -111,11 +180,21 @@ async fn rt11_an_ended_or_pending_membership_is_no_scope(world: &World) {
     assert_eq!(scopes().await, [(false, false), (false, true)]);
     // Made again, it takes the place of the one that ended.
     let mut tx = world.begin().await;
-    assert_eq!(tx.offer_membership(of(&carol, lefts)).await.unwrap().state, MembershipState::Provisional);
+    assert_eq!(
+        tx.offer_membership(of(&carol, lefts)).await.unwrap().state,
+        MembershipState::Provisional
+    );
     tx.commit().await.unwrap();
     let now = world.clock.now();
     let loaded = world.store.load().await.unwrap();
-    assert_eq!(loaded.memberships(carol.id).iter().filter(|held| !held.has_ended(now)).count(), 3);
+    assert_eq!(
+        loaded
+            .memberships(carol.id)
+            .iter()
+            .filter(|held| !held.has_ended(now))
+            .count(),
+        3
+    );
 }
 
 async fn rt24_records_of_organizations_are_apart_and_outlive_the_account(world: &World) {
@@ -124,19 +203,55 @@ async fn rt24_records_of_organizations_are_apart_and_outlive_the_account(world: 
     let (right, _) = bank(&mut tx, "right").await;
     let carol = person(&mut tx, "carol").await;
     tx.add_membership(of(&carol, lefts)).await.unwrap();
-    let note = |text: &str| UserPatch { note: Some(text.to_owned()), ..UserPatch::default() };
+    let note = |text: &str| UserPatch {
+        note: Some(text.to_owned()),
+        ..UserPatch::default()
+    };
     tx.update_org_user(left, &carol, note("of the left")).await.unwrap();
-    tx.update_org_user(right, &carol, UserPatch { banned: Some(true), ..note("of the right") }).await.unwrap();
-    let kept = tx.update_org_user(left, &carol, UserPatch { kyc: Some(true), ..UserPatch::default() }).await.unwrap();
-    assert_eq!((kept.note.as_str(), kept.kyc, kept.banned), ("of the left", true, false));
+    tx.update_org_user(
+        right,
+        &carol,
+        UserPatch {
+            banned: Some(true),
+            ..note("of the right")
+        },
+    )
+    .await
+    .unwrap();
+    let kept = tx
+        .update_org_user(
+            left,
+            &carol,
+            UserPatch {
+                kyc: Some(true),
+                ..UserPatch::default()
+            },
+        )
+        .await
+        .unwrap();
+    assert_eq!(
+        (kept.note.as_str(), kept.kyc, kept.banned),
+        ("of the left", true, false)
+    );
     tx.commit().await.unwrap();
     let loaded = world.store.load().await.unwrap();
     assert!(loaded.is_banned_in(carol.id, right) && !loaded.is_banned_in(carol.id, left));
     assert!(loaded.is_verified_in(carol.id, left) && !loaded.is_verified_in(carol.id, right));
-    assert!(!loaded.user(carol.id).unwrap().banned, "the account is not theirs to ban");
+    assert!(
+        !loaded.user(carol.id).unwrap().banned,
+        "the account is not theirs to ban"
+    );
     let read = world.store.read();
-    assert_eq!(read.org_user_records(&carol.external_id, &[left]).await.unwrap(), [kept]);
-    assert_eq!(read.list_memberships(carol.id, &Scope::Orgs(vec![right])).await.unwrap(), []);
+    assert_eq!(
+        read.org_user_records(&carol.external_id, &[left]).await.unwrap(),
+        [kept]
+    );
+    assert_eq!(
+        read.list_memberships(carol.id, &Scope::Orgs(vec![right]))
+            .await
+            .unwrap(),
+        []
+    );
 
     let mut tx = world.begin().await;
     tx.delete_user(carol.id).await.unwrap();
@@ -160,7 +275,12 @@ async fn url(tx: &mut Tx, user: &User, org: OrgId, n: u8) {
 }
 
 async fn url_orgs(world: &World, user: &User) -> Vec<OrgId> {
-    let urls = world.store.read().list_personal_urls(user.id, world.clock.now()).await.unwrap();
+    let urls = world
+        .store
+        .read()
+        .list_personal_urls(user.id, world.clock.now())
+        .await
+        .unwrap();
     urls.into_iter().map(|url| url.org).collect()
 }
 
@@ -170,15 +290,31 @@ async fn hd35_a_ban_or_the_end_of_a_membership_ends_its_urls_for_good(world: &Wo
     let (left, lefts) = bank(&mut tx, "left").await;
     let (right, rights) = bank(&mut tx, "right").await;
     tx.commit().await.unwrap();
-    for (n, way) in
-        ["ban", "removal", "leaving", "group", "time", "time, another group", "another bank"].into_iter().enumerate()
+    for (n, way) in [
+        "ban",
+        "removal",
+        "leaving",
+        "group",
+        "time",
+        "time, another group",
+        "another bank",
+    ]
+    .into_iter()
+    .enumerate()
     {
         let n = u8::try_from(n).unwrap();
         let mut tx = world.begin().await;
         let carol = person(&mut tx, &format!("carol{n}")).await;
-        let group = tx.create_group(NewGroup::plain(left, format!("g{n}"), format!("G{n}"))).await.unwrap().id;
+        let group = tx
+            .create_group(NewGroup::plain(left, format!("g{n}"), format!("G{n}")))
+            .await
+            .unwrap()
+            .id;
         let end = way.starts_with("time").then(|| tx.now().plus(Seconds(60)));
-        let new = NewMembership { expires_at: end, ..of(&carol, group) };
+        let new = NewMembership {
+            expires_at: end,
+            ..of(&carol, group)
+        };
         let held = match way {
             "another bank" => tx.offer_membership(new).await.unwrap(),
             _ => tx.add_membership(new).await.unwrap(),
@@ -197,7 +333,10 @@ async fn hd35_a_ban_or_the_end_of_a_membership_ends_its_urls_for_good(world: &Wo
         let mut tx = world.begin().await;
         match way {
             "ban" => {
-                let ban = |banned| UserPatch { banned: Some(banned), ..UserPatch::default() };
+                let ban = |banned| UserPatch {
+                    banned: Some(banned),
+                    ..UserPatch::default()
+                };
                 tx.update_org_user(left, &carol, ban(true)).await.unwrap();
                 tx.update_org_user(left, &carol, ban(false)).await.unwrap();
             }
@@ -237,7 +376,16 @@ async fn hd35_a_membership_that_goes_on_keeps_its_urls(world: &World) {
     url(&mut tx, &carol, gw_policy::snapshot::Organization::DEFAULT, 2).await;
     tx.remove_membership(other.id).await.unwrap();
     tx.accept_only_offer(carol.id).await.unwrap();
-    tx.update_org_user(left, &carol, UserPatch { kyc: Some(true), ..UserPatch::default() }).await.unwrap();
+    tx.update_org_user(
+        left,
+        &carol,
+        UserPatch {
+            kyc: Some(true),
+            ..UserPatch::default()
+        },
+    )
+    .await
+    .unwrap();
     tx.commit().await.unwrap();
     assert_eq!(url_orgs(world, &carol).await.len(), 2);
 }
@@ -258,7 +406,11 @@ async fn hd32_who_declined_or_left_comes_back_by_their_own_act_only(world: &Worl
     // Declined.
     tx.leave_organization(carol.id, left).await.unwrap();
     let again = tx.offer_membership(of(&carol, lefts)).await.unwrap();
-    assert_eq!((again.state, again.status()), (MembershipState::Invited, "pending"), "never in force by itself");
+    assert_eq!(
+        (again.state, again.status()),
+        (MembershipState::Invited, "pending"),
+        "never in force by itself"
+    );
     tx.accept_only_offer(carol.id).await.unwrap();
     assert!(!is_in(&tx, &carol).await, "nor by a login");
     // What was declined does not stand in the way of another.
@@ -277,15 +429,26 @@ async fn hd32_who_declined_or_left_comes_back_by_their_own_act_only(world: &Worl
     tx.accept_only_offer(carol.id).await.unwrap();
     assert!(is_in(&tx, &carol).await);
     tx.leave_organization(carol.id, left).await.unwrap();
-    assert_eq!(tx.offer_membership(of(&carol, lefts)).await.unwrap().state, MembershipState::Invited);
+    assert_eq!(
+        tx.offer_membership(of(&carol, lefts)).await.unwrap().state,
+        MembershipState::Invited
+    );
     tx.delete_user(carol.id).await.unwrap();
     let groups = vec![lefts];
-    let new = NewUser { external_id: did("carol"), kyc: false, auth_tenant_id: None, groups };
+    let new = NewUser {
+        external_id: did("carol"),
+        kyc: false,
+        auth_tenant_id: None,
+        groups,
+    };
     let anew = tx.create_user(new).await.unwrap();
     tx.accept_only_offer(anew.id).await.unwrap();
     assert!(!is_in(&tx, &anew).await);
     let dave = person(&mut tx, "dave").await;
-    assert_eq!(tx.offer_membership(of(&dave, lefts)).await.unwrap().state, MembershipState::Provisional);
+    assert_eq!(
+        tx.offer_membership(of(&dave, lefts)).await.unwrap().state,
+        MembershipState::Provisional
+    );
     tx.commit().await.unwrap();
 }
 
@@ -300,7 +463,10 @@ async fn hd32_a_login_accepts_one_offer_and_no_void_one(world: &World) {
         [left, right].map(|org| orgs.contains(&org))
     };
     tx.offer_membership(of(&carol, lefts)).await.unwrap();
-    let ban = |banned| UserPatch { banned: Some(banned), ..UserPatch::default() };
+    let ban = |banned| UserPatch {
+        banned: Some(banned),
+        ..UserPatch::default()
+    };
     tx.update_org_user(left, &carol, ban(true)).await.unwrap();
     tx.accept_only_offer(carol.id).await.unwrap();
     assert_eq!(own(&tx).await, [false, false], "banned there");
@@ -328,7 +494,10 @@ async fn hd32_a_second_offer_waits_for_the_persons_own_act(world: &World) {
     };
     let first = tx.offer_membership(of(&carol, lefts)).await.unwrap();
     let second = tx.offer_membership(of(&carol, rights)).await.unwrap();
-    assert_eq!([first.state, second.state], [MembershipState::Provisional, MembershipState::Invited]);
+    assert_eq!(
+        [first.state, second.state],
+        [MembershipState::Provisional, MembershipState::Invited]
+    );
     let moved = tx.offer_membership(of(&carol, more)).await.unwrap();
     assert_eq!(moved.state, MembershipState::Provisional, "the same organization's");
     tx.remove_membership(first.id).await.unwrap();
@@ -336,7 +505,11 @@ async fn hd32_a_second_offer_waits_for_the_persons_own_act(world: &World) {
     tx.accept_only_offer(carol.id).await.unwrap();
     assert_eq!(own(&tx).await, [false, false], "no login agrees to it");
     let back = tx.offer_membership(of(&carol, lefts)).await.unwrap();
-    assert_eq!(back.state, MembershipState::Provisional, "nor does it keep the first one out");
+    assert_eq!(
+        back.state,
+        MembershipState::Provisional,
+        "nor does it keep the first one out"
+    );
     tx.accept_memberships(carol.id, right).await.unwrap();
     assert_eq!(own(&tx).await, [false, true]);
     tx.commit().await.unwrap();

@@ -24,21 +24,44 @@ const CHILD: Address = Address::repeat_byte(0x33);
 
 fn written(before: u8, after: u8) -> AccountChange {
     let [before, after] = [before, after].map(B256::with_last_byte);
-    AccountChange { slots: [(B256::ZERO, (before, after))].into(), ..AccountChange::default() }
+    AccountChange {
+        slots: [(B256::ZERO, (before, after))].into(),
+        ..AccountChange::default()
+    }
 }
 
 fn paid(before: u64, after: u64) -> AccountChange {
-    AccountChange { balance: Some((U256::from(before), U256::from(after))), ..AccountChange::default() }
+    AccountChange {
+        balance: Some((U256::from(before), U256::from(after))),
+        ..AccountChange::default()
+    }
 }
 
 fn created() -> AccountChange {
-    AccountChange { created: true, code: Some(Bytes::new()), nonce: Some((0, 1)), ..AccountChange::default() }
+    AccountChange {
+        created: true,
+        code: Some(Bytes::new()),
+        nonce: Some((0, 1)),
+        ..AccountChange::default()
+    }
 }
 
 async fn cast(world: &World) -> (OrgId, UserId) {
     let mut tx = world.begin().await;
-    let org = tx.create_organization(NewOrganization { slug: "bank".into(), ..Default::default() }).await.unwrap().id;
-    let new = NewUser { external_id: did("a"), kyc: true, auth_tenant_id: None, groups: Vec::new() };
+    let org = tx
+        .create_organization(NewOrganization {
+            slug: "bank".into(),
+            ..Default::default()
+        })
+        .await
+        .unwrap()
+        .id;
+    let new = NewUser {
+        external_id: did("a"),
+        kyc: true,
+        auth_tenant_id: None,
+        groups: Vec::new(),
+    };
     let user = tx.create_user(new).await.unwrap().id;
     tx.commit().await.unwrap();
     (org, user)
@@ -55,7 +78,17 @@ async fn start(world: &World, (org, user): (OrgId, UserId), tx_hash: Option<B256
         judged: Some(judged()),
     });
     let (visible_to, reservations) = (Vec::new(), Vec::new());
-    let rows = tx.start_send(SendStart { user, org, tx_hash, visible_to, reservations, watch }).await.unwrap();
+    let rows = tx
+        .start_send(SendStart {
+            user,
+            org,
+            tx_hash,
+            visible_to,
+            reservations,
+            watch,
+        })
+        .await
+        .unwrap();
     tx.commit().await.unwrap();
     rows
 }
@@ -88,7 +121,13 @@ async fn hd2_a_send_is_watched_from_before_it_is_forwarded(world: &World) {
     let rows = start(world, cast, None, u64::MAX).await;
     assert_eq!(watched(world, u64::MAX).await, [(None, u64::MAX)]);
     let mut tx = world.begin().await;
-    tx.accept_send(SendAccepted { rows, tx_hash: TX, link: None }).await.unwrap();
+    tx.accept_send(SendAccepted {
+        rows,
+        tx_hash: TX,
+        link: None,
+    })
+    .await
+    .unwrap();
     tx.commit().await.unwrap();
     assert_eq!(watched(world, u64::MAX).await, [(Some(TX), u64::MAX)]);
     let found = world.store.read().watched_sends(u64::MAX).await.unwrap();
@@ -132,7 +171,9 @@ async fn record(world: &World, finding: &Finding) {
 async fn hd28_a_finding_convicts_suspends_and_closes_once_and_is_cleared_with_a_reason(world: &World) {
     let (org, user) = cast(world).await;
     let mut tx = world.begin().await;
-    tx.create_contract(NewContract::plain(org, LATCH, "latch".to_owned())).await.unwrap();
+    tx.create_contract(NewContract::plain(org, LATCH, "latch".to_owned()))
+        .await
+        .unwrap();
     tx.commit().await.unwrap();
     let before = world.store.outbox(0, 1000).await.unwrap().len();
     let finding = finding(org, TX);
@@ -140,28 +181,47 @@ async fn hd28_a_finding_convicts_suspends_and_closes_once_and_is_cleared_with_a_
     record(world, &finding).await;
     let snapshot = world.store.load().await.unwrap();
     assert!(snapshot.is_suspended(user) && !snapshot.is_quarantined(LATCH) && !snapshot.is_quarantined(WALLET));
-    assert!(!snapshot.is_quarantined(Address::ZERO), "it is closed to the sender's side only");
+    assert!(
+        !snapshot.is_quarantined(Address::ZERO),
+        "it is closed to the sender's side only"
+    );
     assert!(snapshot.is_closed_to(Address::ZERO, None, |member| member == OrgId::fixed(8)));
     assert_eq!(shown(&snapshot), (1, 10, true));
-    assert_eq!(snapshot.shown_balance(WALLET, 6, U256::from(15)), U256::from(15), "before it");
+    assert_eq!(
+        snapshot.shown_balance(WALLET, 6, U256::from(15)),
+        U256::from(15),
+        "before it"
+    );
     let reads = world.store.read();
-    let (suspended, closed) = (reads.list_suspensions().await.unwrap(), reads.list_quarantines().await.unwrap());
+    let (suspended, closed) = (
+        reads.list_suspensions().await.unwrap(),
+        reads.list_quarantines().await.unwrap(),
+    );
     let convicted = reads.list_convictions().await.unwrap();
     assert_eq!((convicted.len(), suspended.len(), closed.len()), (1, 1, 1));
     let withheld = reads.list_withheld().await.unwrap();
     let of = |address| withheld.iter().find(|row| row.address == address).unwrap();
     assert_eq!((withheld.len(), of(LATCH).org, of(WALLET).org), (3, Some(org), None));
     assert_eq!(of(LATCH).change, written(1, 2));
-    assert_eq!((&suspended[0].external_id, suspended[0].conviction), (&did("a"), Some(convicted[0].id)));
+    assert_eq!(
+        (&suspended[0].external_id, suspended[0].conviction),
+        (&did("a"), Some(convicted[0].id))
+    );
     assert_eq!(closed[0].side, Some((did("a"), vec![OrgId::fixed(8)])));
     let mut tx = world.begin().await;
     tx.clear_conviction(convicted[0].id, None, "looked at").await.unwrap();
     tx.lift_suspension(suspended[0].id, "looked at").await.unwrap();
     tx.lift_quarantine(closed[0].id, "looked at").await.unwrap();
     let again = tx.lift_quarantine(closed[0].id, "looked at").await;
-    assert!(matches!(again, Err(StoreError::NotFound(Missing::Quarantine))), "{again:?}");
+    assert!(
+        matches!(again, Err(StoreError::NotFound(Missing::Quarantine))),
+        "{again:?}"
+    );
     let again = tx.clear_conviction(convicted[0].id, None, "looked at").await;
-    assert!(matches!(again, Err(StoreError::NotFound(Missing::Conviction))), "{again:?}");
+    assert!(
+        matches!(again, Err(StoreError::NotFound(Missing::Conviction))),
+        "{again:?}"
+    );
     tx.commit().await.unwrap();
     // Another instance that looks at the same block later closes nothing again.
     record(world, &finding).await;
@@ -170,9 +230,18 @@ async fn hd28_a_finding_convicts_suspends_and_closes_once_and_is_cleared_with_a_
     assert_eq!(shown(&snapshot), (2, 15, false));
     assert_eq!(snapshot.contract(CHILD).map(|contract| contract.org), Some(org), "HD27");
     let reads = world.store.read();
-    assert_eq!((reads.list_suspensions().await.unwrap().len(), reads.list_quarantines().await.unwrap().len()), (0, 0));
+    assert_eq!(
+        (
+            reads.list_suspensions().await.unwrap().len(),
+            reads.list_quarantines().await.unwrap().len()
+        ),
+        (0, 0)
+    );
     let entries = world.store.outbox(0, 1000).await.unwrap().split_off(before);
-    let said: Vec<_> = entries.iter().map(|row| (row.entry.action, row.entry.resource_type)).collect();
+    let said: Vec<_> = entries
+        .iter()
+        .map(|row| (row.entry.action, row.entry.resource_type))
+        .collect();
     let (suspension, quarantine) = (ResourceType::Suspension, ResourceType::Quarantine);
     assert_eq!(
         said,
@@ -189,7 +258,14 @@ async fn hd28_a_finding_convicts_suspends_and_closes_once_and_is_cleared_with_a_
     let old = entries.last().and_then(|row| row.entry.old_value.clone()).unwrap();
     assert!(old.contains("looked at") && old.contains("cross_org"), "{old}");
     // In another block it is another deed.
-    record(world, &Finding { block_hash: B256::repeat_byte(0xcc), ..finding }).await;
+    record(
+        world,
+        &Finding {
+            block_hash: B256::repeat_byte(0xcc),
+            ..finding
+        },
+    )
+    .await;
     assert_eq!(world.store.load().await.unwrap().convictions(TX).len(), 1);
 }
 
@@ -205,10 +281,19 @@ fn shown(snapshot: &Snapshot) -> (u8, u64, bool) {
 async fn hd28_withheld_changes_are_released_dropped_and_counted_once(world: &World) {
     let (org, _) = cast(world).await;
     let mut tx = world.begin().await;
-    tx.create_contract(NewContract::plain(org, LATCH, "latch".to_owned())).await.unwrap();
+    tx.create_contract(NewContract::plain(org, LATCH, "latch".to_owned()))
+        .await
+        .unwrap();
     tx.commit().await.unwrap();
     record(world, &finding(org, TX)).await;
-    record(world, &Finding { external_id: did("b"), ..finding(org, TX) }).await;
+    record(
+        world,
+        &Finding {
+            external_id: did("b"),
+            ..finding(org, TX)
+        },
+    )
+    .await;
     assert_eq!(shown(&world.store.load().await.unwrap()), (1, 10, true), "once");
     let reads = world.store.read();
     let convicted = reads.list_convictions().await.unwrap();
@@ -216,8 +301,18 @@ async fn hd28_withheld_changes_are_released_dropped_and_counted_once(world: &Wor
     let mut tx = world.begin().await;
     tx.clear_conviction(first.id, None, "looked at").await.unwrap();
     tx.commit().await.unwrap();
-    assert_eq!(shown(&world.store.load().await.unwrap()), (1, 10, true), "the other one withholds it");
-    let latch = reads.list_withheld().await.unwrap().into_iter().find(|row| row.org == Some(org)).unwrap();
+    assert_eq!(
+        shown(&world.store.load().await.unwrap()),
+        (1, 10, true),
+        "the other one withholds it"
+    );
+    let latch = reads
+        .list_withheld()
+        .await
+        .unwrap()
+        .into_iter()
+        .find(|row| row.org == Some(org))
+        .unwrap();
     let mut tx = world.begin().await;
     tx.release_change(latch.id, "ours").await.unwrap();
     let again = tx.release_change(latch.id, "ours").await;
@@ -227,7 +322,11 @@ async fn hd28_withheld_changes_are_released_dropped_and_counted_once(world: &Wor
     let mut tx = world.begin().await;
     tx.forget_changes(TX, Some(BLOCK)).await.unwrap();
     tx.commit().await.unwrap();
-    assert_eq!(shown(&world.store.load().await.unwrap()), (2, 10, true), "it is still there");
+    assert_eq!(
+        shown(&world.store.load().await.unwrap()),
+        (2, 10, true),
+        "it is still there"
+    );
     let mut tx = world.begin().await;
     tx.forget_changes(TX, None).await.unwrap();
     tx.commit().await.unwrap();
@@ -249,9 +348,17 @@ async fn rt20_a_guard_outlives_its_subject(world: &World) {
     tx.commit().await.unwrap();
     let watched = world.store.read().watched_sends(u64::MAX).await.unwrap();
     assert_eq!(watched.len(), 1, "the send is still looked at");
-    assert_eq!((&watched[0].external_id, watched[0].org, &watched[0].orgs), (&did("a"), org, &vec![org]));
+    assert_eq!(
+        (&watched[0].external_id, watched[0].org, &watched[0].orgs),
+        (&did("a"), org, &vec![org])
+    );
     let mut tx = world.begin().await;
-    let new = NewUser { external_id: did("a"), kyc: true, auth_tenant_id: None, groups: Vec::new() };
+    let new = NewUser {
+        external_id: did("a"),
+        kyc: true,
+        auth_tenant_id: None,
+        groups: Vec::new(),
+    };
     let again = tx.create_user(new).await.unwrap().id;
     tx.commit().await.unwrap();
     let snapshot = world.store.load().await.unwrap();
@@ -259,7 +366,13 @@ async fn rt20_a_guard_outlives_its_subject(world: &World) {
     assert!(snapshot.is_suspended(again) && closed(&snapshot) && snapshot.withholds_state(7));
     assert_eq!(snapshot.convictions(TX).len(), 1);
     let reads = world.store.read();
-    let first = reads.list_suspensions().await.unwrap().into_iter().find(|row| row.tx_hash == TX).unwrap();
+    let first = reads
+        .list_suspensions()
+        .await
+        .unwrap()
+        .into_iter()
+        .find(|row| row.tx_hash == TX)
+        .unwrap();
     let rows = reads.list_quarantines().await.unwrap();
     let wallet = rows.into_iter().find(|row| row.tx_hash == TX).unwrap();
     let mut tx = world.begin().await;
@@ -267,5 +380,8 @@ async fn rt20_a_guard_outlives_its_subject(world: &World) {
     tx.lift_quarantine(wallet.id, "looked at").await.unwrap();
     tx.commit().await.unwrap();
     let snapshot = world.store.load().await.unwrap();
-    assert!(snapshot.is_suspended(again) && closed(&snapshot), "the second finding holds");
+    assert!(
+        snapshot.is_suspended(again) && closed(&snapshot),
+        "the second finding holds"
+    );
 }

@@ -38,7 +38,12 @@ impl Relay {
     async fn to(socket: PathBuf) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let mut relay = Self { address, socket, way: Arc::new(watch::Sender::new(Way::Open)), listening: None };
+        let mut relay = Self {
+            address,
+            socket,
+            way: Arc::new(watch::Sender::new(Way::Open)),
+            listening: None,
+        };
         relay.listen(listener);
         relay
     }
@@ -70,7 +75,9 @@ impl Relay {
 }
 
 async fn pass(client: TcpStream, socket: PathBuf, mut way: watch::Receiver<Way>) {
-    let Ok(server) = UnixStream::connect(socket).await else { return };
+    let Ok(server) = UnixStream::connect(socket).await else {
+        return;
+    };
     let ((mut asks, mut hears), (mut answers, mut asked)) = (client.into_split(), server.into_split());
     let (mut to, mut from) = (way.clone(), way.clone());
     let there = async {
@@ -116,24 +123,42 @@ async fn far() -> Option<Far> {
     let near = open(&database.url, 1).await;
     near.migrate().await.unwrap();
     let store = open(&url, 2).await;
-    let timing = FeedTiming { max_skew: Duration::MAX, ..FeedTiming::default() };
+    let timing = FeedTiming {
+        max_skew: Duration::MAX,
+        ..FeedTiming::default()
+    };
     let feed = Feed::start(&store, timing, Arc::new(BootClock)).await.unwrap();
-    Some(Far { relay, store, feed, near })
+    Some(Far {
+        relay,
+        store,
+        feed,
+        near,
+    })
 }
 
 async fn open(url: &str, seed: u64) -> Store {
     let location = Location::postgres(Secret::new(url));
-    Store::open(config(&location, &Arc::new(TestClock::default()), seed)).await.unwrap()
+    Store::open(config(&location, &Arc::new(TestClock::default()), seed))
+        .await
+        .unwrap()
 }
 
 async fn add(store: &Store, name: &str) -> Result<(), StoreError> {
     let mut tx = store.begin(&Actor::system()).await?;
-    tx.create_user(NewUser { external_id: did(name), kyc: false, auth_tenant_id: None, groups: Vec::new() }).await?;
+    tx.create_user(NewUser {
+        external_id: did(name),
+        kyc: false,
+        auth_tenant_id: None,
+        groups: Vec::new(),
+    })
+    .await?;
     tx.commit().await.map(drop)
 }
 
 async fn soon<T>(what: &str, work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(SOON, work).await.unwrap_or_else(|_| panic!("{what}: not soon"))
+    tokio::time::timeout(SOON, work)
+        .await
+        .unwrap_or_else(|_| panic!("{what}: not soon"))
 }
 
 impl Far {
@@ -152,7 +177,9 @@ impl Far {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(60), works).await.expect("it never came back");
+        tokio::time::timeout(Duration::from_secs(60), works)
+            .await
+            .expect("it never came back");
         assert!(self.feed.pin().snapshot.same_rows(&self.near.load().await.unwrap()));
     }
 }
@@ -166,7 +193,10 @@ async fn rl14_while_the_database_is_away_everything_says_so_soon() {
         // More than the pool has connections, one after the other and all at once.
         for _ in 0..3 {
             let refused = soon("a mutation", add(&far.store, "never")).await;
-            assert!(refused.as_ref().is_err_and(StoreError::is_unavailable), "{away:?}: {refused:?}");
+            assert!(
+                refused.as_ref().is_err_and(StoreError::is_unavailable),
+                "{away:?}: {refused:?}"
+            );
         }
         let crowd = (0..12).map(|_| {
             let store = far.store.clone();
@@ -174,7 +204,10 @@ async fn rl14_while_the_database_is_away_everything_says_so_soon() {
         });
         for one in crowd.collect::<Vec<_>>() {
             let refused = one.await.unwrap();
-            assert!(refused.as_ref().is_err_and(StoreError::is_unavailable), "{away:?}: {refused:?}");
+            assert!(
+                refused.as_ref().is_err_and(StoreError::is_unavailable),
+                "{away:?}: {refused:?}"
+            );
         }
         let refused = soon("a query", far.store.load()).await;
         assert!(refused.is_err_and(|error| error.is_unavailable()), "{away:?}");
@@ -191,11 +224,19 @@ async fn rl1_a_commit_whose_answer_is_lost_is_not_acknowledged() {
     for (way, stands) in [(Way::Deaf, true), (Way::Cut, false)] {
         let Some(mut far) = far().await else { return };
         let mut tx = far.store.begin(&Actor::system()).await.unwrap();
-        let new = NewUser { external_id: did("lost"), kyc: false, auth_tenant_id: None, groups: Vec::new() };
+        let new = NewUser {
+            external_id: did("lost"),
+            kyc: false,
+            auth_tenant_id: None,
+            groups: Vec::new(),
+        };
         tx.create_user(new).await.unwrap();
         far.relay.set(way).await;
         let answer = soon("the commit", tx.commit()).await;
-        assert!(answer.as_ref().is_err_and(StoreError::is_unavailable), "{way:?}: {answer:?}");
+        assert!(
+            answer.as_ref().is_err_and(StoreError::is_unavailable),
+            "{way:?}: {answer:?}"
+        );
         far.relay.set(Way::Open).await;
         far.heals("after").await;
         // Entries are written before the commit is sent: where those already got no answer, nothing was committed.
@@ -233,5 +274,7 @@ async fn rl14_a_file_is_read_beside_its_writer() {
     add(&world.store, "two").await.unwrap();
     assert!(knows("two").await, "an open reader follows");
     add(&reader, "never").await.expect_err("it cannot write");
-    add(&world.store, "three").await.expect("and does not keep the writer from writing");
+    add(&world.store, "three")
+        .await
+        .expect("and does not keep the writer from writing");
 }

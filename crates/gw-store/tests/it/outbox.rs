@@ -38,19 +38,27 @@ on_both_engines! {
 /// Names what the trigger does on either engine.
 fn trigger(world: &World, when: &str, sqlite: &str, postgres: &str) -> Vec<String> {
     match world.engine {
-        "sqlite" => vec![format!("CREATE TRIGGER evil AFTER INSERT ON audit_outbox BEGIN {sqlite}; END")],
+        "sqlite" => vec![format!(
+            "CREATE TRIGGER evil AFTER INSERT ON audit_outbox BEGIN {sqlite}; END"
+        )],
         _ => vec![
             format!("CREATE FUNCTION evil() RETURNS TRIGGER LANGUAGE plpgsql AS $$ BEGIN {postgres}; END $$"),
             format!(
                 "CREATE {when} ON audit_outbox {} FOR EACH ROW EXECUTE FUNCTION evil()",
-                if when.contains("CONSTRAINT") { "DEFERRABLE INITIALLY DEFERRED" } else { "" }
+                if when.contains("CONSTRAINT") {
+                    "DEFERRABLE INITIALLY DEFERRED"
+                } else {
+                    ""
+                }
             ),
         ],
     }
 }
 
 async fn tamper(world: &World, statements: &[String]) {
-    world.tamper(&statements.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    world
+        .tamper(&statements.iter().map(String::as_str).collect::<Vec<_>>())
+        .await;
 }
 
 const EVERY_COLUMN: &str = "action, actor_id, actor_external_id, created_at, ip_address, org_id, resource_id, \
@@ -71,7 +79,12 @@ async fn capture(world: &World) {
 
 async fn refused(world: &World, slug: &str) -> StoreError {
     let mut tx = world.begin().await;
-    tx.create_organization(NewOrganization { slug: slug.into(), ..Default::default() }).await.unwrap();
+    tx.create_organization(NewOrganization {
+        slug: slug.into(),
+        ..Default::default()
+    })
+    .await
+    .unwrap();
     tx.commit().await.unwrap_err()
 }
 
@@ -85,15 +98,33 @@ async fn rl9_a_row_exchanged_on_its_way_undoes_its_mutation(world: &World) {
     capture(world).await;
     let update =
         format!("UPDATE audit_outbox SET ({EVERY_COLUMN}) = (SELECT {EVERY_COLUMN} FROM kept) WHERE id = NEW.id");
-    tamper(world, &trigger(world, "TRIGGER evil BEFORE INSERT", &update, "SELECT * INTO NEW FROM kept; RETURN NEW"))
-        .await;
+    tamper(
+        world,
+        &trigger(
+            world,
+            "TRIGGER evil BEFORE INSERT",
+            &update,
+            "SELECT * INTO NEW FROM kept; RETURN NEW",
+        ),
+    )
+    .await;
     for _ in 0..2 {
         let error = refused(world, "hidden").await;
-        assert!(matches!(error, StoreError::EntryAltered) && error.is_unavailable(), "{error:?}");
+        assert!(
+            matches!(error, StoreError::EntryAltered) && error.is_unavailable(),
+            "{error:?}"
+        );
     }
-    assert!(!exists(world, "hidden").await && waiting(world).await.is_empty(), "no change without its entry");
+    assert!(
+        !exists(world, "hidden").await && waiting(world).await.is_empty(),
+        "no change without its entry"
+    );
     assert_eq!(world.store.take_outbox_alarms(), [OutboxAlarm::Altered(1)], "told once");
-    let drop = if world.engine == "sqlite" { "DROP TRIGGER evil" } else { "DROP TRIGGER evil ON audit_outbox" };
+    let drop = if world.engine == "sqlite" {
+        "DROP TRIGGER evil"
+    } else {
+        "DROP TRIGGER evil ON audit_outbox"
+    };
     world.tamper(&[drop]).await;
     organization(world, "afterwards").await;
     assert_eq!(waiting(world).await.len(), 1);
@@ -102,7 +133,16 @@ async fn rl9_a_row_exchanged_on_its_way_undoes_its_mutation(world: &World) {
 async fn rl9_a_row_removed_on_its_way_undoes_its_mutation(world: &World) {
     organization(world, "one").await;
     let remove = "DELETE FROM audit_outbox WHERE id = NEW.id; UPDATE policy_store SET last_outbox_id = NEW.id - 1";
-    tamper(world, &trigger(world, "TRIGGER evil AFTER INSERT", remove, &format!("{remove}; RETURN NULL"))).await;
+    tamper(
+        world,
+        &trigger(
+            world,
+            "TRIGGER evil AFTER INSERT",
+            remove,
+            &format!("{remove}; RETURN NULL"),
+        ),
+    )
+    .await;
     assert!(matches!(refused(world, "hidden").await, StoreError::EntryAltered));
     assert!(!exists(world, "hidden").await);
     assert_eq!(world.store.take_outbox_alarms(), [OutboxAlarm::Altered(2)]);
@@ -115,7 +155,11 @@ async fn rl9_a_row_exchanged_by_the_commit_itself_is_told(world: &World) {
     }
     organization(world, "one").await;
     let remove = "DELETE FROM audit_outbox WHERE id = NEW.id; RETURN NULL";
-    tamper(world, &trigger(world, "CONSTRAINT TRIGGER evil AFTER INSERT", "", remove)).await;
+    tamper(
+        world,
+        &trigger(world, "CONSTRAINT TRIGGER evil AFTER INSERT", "", remove),
+    )
+    .await;
     let error = refused(world, "hidden").await;
     assert!(matches!(error, StoreError::Unconfirmed(_)), "{error:?}");
     assert!(exists(world, "hidden").await);
@@ -137,10 +181,17 @@ async fn rl9_the_writer_looks_after_its_rows_until_they_are_sealed(world: &World
         ])
         .await;
     world.store.look_after_outbox().await.unwrap();
-    assert_eq!(world.store.take_outbox_alarms(), [OutboxAlarm::Lost(2), OutboxAlarm::Lost(3)]);
+    assert_eq!(
+        world.store.take_outbox_alarms(),
+        [OutboxAlarm::Lost(2), OutboxAlarm::Lost(3)]
+    );
     world.tamper(&["DELETE FROM audit_outbox"]).await;
     world.store.look_after_outbox().await.unwrap();
-    assert_eq!(world.store.take_outbox_alarms(), [], "what was sealed is not this one's care any more");
+    assert_eq!(
+        world.store.take_outbox_alarms(),
+        [],
+        "what was sealed is not this one's care any more"
+    );
 }
 
 async fn rl3_ids_go_on_above_every_known_one_whatever_the_counter_says(world: &World) {
@@ -157,11 +208,19 @@ async fn rl3_ids_go_on_above_every_known_one_whatever_the_counter_says(world: &W
         ])
         .await;
     organization(world, "four").await;
-    assert_eq!(world.store.take_outbox_alarms(), [OutboxAlarm::Lowered { stored: 0, known: 3 }]);
+    assert_eq!(
+        world.store.take_outbox_alarms(),
+        [OutboxAlarm::Lowered { stored: 0, known: 3 }]
+    );
     organization(world, "five").await;
-    world.tamper(&["UPDATE policy_store SET last_outbox_id = 9223372036854775807"]).await;
+    world
+        .tamper(&["UPDATE policy_store SET last_outbox_id = 9223372036854775807"])
+        .await;
     organization(world, "six").await;
-    let genuine = waiting(world).await.into_iter().filter(|row| row.entry.outbox_fault.is_none());
+    let genuine = waiting(world)
+        .await
+        .into_iter()
+        .filter(|row| row.entry.outbox_fault.is_none());
     assert_eq!(genuine.map(|row| row.id).collect::<Vec<_>>(), [1, 2, 3, 4, 6, 7]);
 }
 
@@ -175,8 +234,15 @@ async fn rl10_a_malformed_row_that_waits_does_not_take_the_page(world: &World) {
     };
     world.tamper(&[change]).await;
     let audit = world.audit().await;
-    let page = audit.list_audit_logs(&world.store, &AuditFilter::all(Scope::All), ALL).await.unwrap();
-    let faults: Vec<_> = page.rows.into_iter().map(|row| row.entry().unwrap().entry.outbox_fault).collect();
+    let page = audit
+        .list_audit_logs(&world.store, &AuditFilter::all(Scope::All), ALL)
+        .await
+        .unwrap();
+    let faults: Vec<_> = page
+        .rows
+        .into_iter()
+        .map(|row| row.entry().unwrap().entry.outbox_fault)
+        .collect();
     assert_eq!(faults, [None, Some(OutboxFault::Unauthenticated), None]);
 }
 
@@ -196,11 +262,20 @@ async fn rl14_a_mutation_does_not_wait_long_for_a_lock(world: &World) {
         }
         let mutate = async {
             let mut tx = world.store.begin(&Actor::system()).await?;
-            tx.create_organization(NewOrganization { slug: "late".into(), ..Default::default() }).await?;
+            tx.create_organization(NewOrganization {
+                slug: "late".into(),
+                ..Default::default()
+            })
+            .await?;
             tx.commit().await
         };
-        let answer = tokio::time::timeout(SOON, mutate).await.expect("an answer while the lock stands");
-        assert!(answer.as_ref().is_err_and(StoreError::is_unavailable), "{lock}: {answer:?}");
+        let answer = tokio::time::timeout(SOON, mutate)
+            .await
+            .expect("an answer while the lock stands");
+        assert!(
+            answer.as_ref().is_err_and(StoreError::is_unavailable),
+            "{lock}: {answer:?}"
+        );
         assert!(!world.store.takes_writes(), "readiness is told");
         if world.engine == "sqlite" {
             // Connections that are opened meanwhile need no lock.
@@ -224,7 +299,12 @@ const SOON: Duration = Duration::from_secs(8);
 
 async fn organization(world: &World, slug: &str) {
     let mut tx = world.begin().await;
-    tx.create_organization(NewOrganization { slug: slug.into(), ..Default::default() }).await.unwrap();
+    tx.create_organization(NewOrganization {
+        slug: slug.into(),
+        ..Default::default()
+    })
+    .await
+    .unwrap();
     tx.commit().await.unwrap();
 }
 
@@ -235,14 +315,29 @@ async fn waiting(world: &World) -> Vec<OutboxEntry> {
 async fn rl9_ids_have_no_gap_whatever_was_rolled_back(world: &World) {
     organization(world, "one").await;
     let mut tx = world.begin().await;
-    tx.create_organization(NewOrganization { slug: "two".into(), ..Default::default() }).await.unwrap();
+    tx.create_organization(NewOrganization {
+        slug: "two".into(),
+        ..Default::default()
+    })
+    .await
+    .unwrap();
     tx.rollback().await.unwrap();
     let mut tx = world.begin().await;
-    tx.create_organization(NewOrganization { slug: "three".into(), ..Default::default() }).await.unwrap();
+    tx.create_organization(NewOrganization {
+        slug: "three".into(),
+        ..Default::default()
+    })
+    .await
+    .unwrap();
     drop(tx);
     let mut tx = world.begin().await;
     for n in 0..3 {
-        let new = NewUser { external_id: did(&format!("u{n}")), kyc: false, auth_tenant_id: None, groups: Vec::new() };
+        let new = NewUser {
+            external_id: did(&format!("u{n}")),
+            kyc: false,
+            auth_tenant_id: None,
+            groups: Vec::new(),
+        };
         tx.create_user(new).await.unwrap();
     }
     tx.commit().await.unwrap();
@@ -270,7 +365,11 @@ async fn rl9_a_changed_or_forged_row_is_told(world: &World) {
             "UPDATE audit_outbox SET mac = NULL WHERE id = 4",
         ])
         .await;
-    let faults: Vec<_> = waiting(world).await.into_iter().map(|row| (row.id, row.entry.outbox_fault)).collect();
+    let faults: Vec<_> = waiting(world)
+        .await
+        .into_iter()
+        .map(|row| (row.id, row.entry.outbox_fault))
+        .collect();
     let bad = Some(OutboxFault::Unauthenticated);
     assert_eq!(faults, [(1, bad), (2, bad), (3, None), (4, bad), (5, None), (6, bad)]);
 }
@@ -312,7 +411,14 @@ async fn rl6_a_row_becomes_the_same_entry_again(world: &World) {
 
     world.store.mark_outbox_sealed(&[id]).await.unwrap();
     world.clock.pass(10);
-    assert_eq!(world.store.forget_outbox(world.clock.now().minus(Seconds(11))).await.unwrap(), 0);
+    assert_eq!(
+        world
+            .store
+            .forget_outbox(world.clock.now().minus(Seconds(11)))
+            .await
+            .unwrap(),
+        0
+    );
     assert_eq!(world.store.forget_outbox(world.clock.now()).await.unwrap(), 1);
 }
 
@@ -322,26 +428,42 @@ async fn rl3_ids_go_on_behind_what_was_sealed(world: &World) {
     organization(world, "two").await;
     world.store.raise_outbox_ids(7).await.unwrap();
     organization(world, "three").await;
-    assert_eq!(waiting(world).await.iter().map(|row| row.id).collect::<Vec<_>>(), [1, 41, 42]);
+    assert_eq!(
+        waiting(world).await.iter().map(|row| row.id).collect::<Vec<_>>(),
+        [1, 41, 42]
+    );
 }
 
 async fn hd25_numbers_of_journals_are_noted_in_a_second_place(world: &World) {
-    let chain = |shard, stream| ChainId { stream, shard: ShardId(Uuid::from_u128(shard)) };
+    let chain = |shard, stream| ChainId {
+        stream,
+        shard: ShardId(Uuid::from_u128(shard)),
+    };
     let (access, security) = (chain(1, Stream::Access), chain(1, Stream::Security));
     for (chain, issued) in [(access, 7), (security, 2), (access, 9), (access, 8)] {
         world.store.note_journal_head(chain, issued).await.unwrap();
     }
     let heads = world.store.journal_heads().await.unwrap();
-    assert_eq!(heads.iter().map(|head| (head.chain, head.issued)).collect::<Vec<_>>(), [(access, 9), (security, 2)]);
+    assert_eq!(
+        heads.iter().map(|head| (head.chain, head.issued)).collect::<Vec<_>>(),
+        [(access, 9), (security, 2)]
+    );
     assert!(heads.iter().all(|head| head.reported_at.is_none()));
     assert!(world.store.claim_loss_report(access).await.unwrap());
-    assert!(!world.store.claim_loss_report(access).await.unwrap(), "one instance reports it");
+    assert!(
+        !world.store.claim_loss_report(access).await.unwrap(),
+        "one instance reports it"
+    );
     assert!(!world.store.claim_loss_report(chain(2, Stream::Access)).await.unwrap());
 }
 
 async fn rl6_the_newest_signed_head_stays(world: &World) {
     for (size, note) in [(5, "five"), (9, "nine"), (7, "seven")] {
-        world.store.keep_signed_head("cluster/admin/0", size, note).await.unwrap();
+        world
+            .store
+            .keep_signed_head("cluster/admin/0", size, note)
+            .await
+            .unwrap();
     }
     world.store.keep_signed_head("cluster/chains", 1, "list").await.unwrap();
     assert_eq!(world.store.signed_heads().await.unwrap(), ["nine", "list"]);
@@ -350,8 +472,14 @@ async fn rl6_the_newest_signed_head_stays(world: &World) {
 
 async fn rl14_an_epoch_that_nobody_gave_refuses_changes_as_unavailable(world: &World) {
     organization(world, "one").await;
-    world.tamper(&["UPDATE policy_epoch SET epoch = 9223372036854775807"]).await;
-    let refused = world.store.begin(&Actor::system()).await.expect_err("nothing can be changed");
+    world
+        .tamper(&["UPDATE policy_epoch SET epoch = 9223372036854775807"])
+        .await;
+    let refused = world
+        .store
+        .begin(&Actor::system())
+        .await
+        .expect_err("nothing can be changed");
     assert!(refused.is_unavailable() && !world.store.takes_writes(), "{refused:?}");
     // As the log says.
     world
@@ -364,7 +492,10 @@ async fn rl14_an_epoch_that_nobody_gave_refuses_changes_as_unavailable(world: &W
 }
 
 async fn rl10_a_malformed_number_of_a_journal_hides_no_other(world: &World) {
-    let chain = |shard| ChainId { stream: Stream::Access, shard: ShardId(Uuid::from_u128(shard)) };
+    let chain = |shard| ChainId {
+        stream: Stream::Access,
+        shard: ShardId(Uuid::from_u128(shard)),
+    };
     for shard in [1, 2, 3] {
         world.store.note_journal_head(chain(shard), 7).await.unwrap();
     }
@@ -380,8 +511,16 @@ async fn rl10_a_malformed_number_of_a_journal_hides_no_other(world: &World) {
     world.tamper(&changes).await;
     let heads = world.store.journal_heads().await.unwrap();
     let left: Vec<_> = heads.iter().map(|head| head.chain).collect();
-    let expected = if world.engine == "sqlite" { vec![chain(2)] } else { vec![chain(2), chain(3)] };
+    let expected = if world.engine == "sqlite" {
+        vec![chain(2)]
+    } else {
+        vec![chain(2), chain(3)]
+    };
     assert_eq!(left, expected);
     world.store.note_journal_head(chain(1), 8).await.unwrap();
-    assert_eq!(world.store.journal_heads().await.unwrap()[0].issued, 8, "its writer puts it right");
+    assert_eq!(
+        world.store.journal_heads().await.unwrap()[0].issued,
+        8,
+        "its writer puts it right"
+    );
 }

@@ -104,20 +104,29 @@ async fn take(tx: &mut Tx, step: &Step) -> Result<(), StoreError> {
     };
     let contract = async |tx: &Tx, n: u8| tx.read().find_contract(address(n)).await;
     match *step {
-        Step::MakeOrganization(n) => {
-            tx.create_organization(NewOrganization { slug: format!("o{n}"), ..Default::default() }).await.map(|_| ())
-        }
+        Step::MakeOrganization(n) => tx
+            .create_organization(NewOrganization {
+                slug: format!("o{n}"),
+                ..Default::default()
+            })
+            .await
+            .map(|_| ()),
         Step::DeleteOrganization(n) => {
             let id = org(tx, n).await?;
             tx.delete_organization(id).await.map(|_| ())
         }
         Step::MakeGroup(n) => {
             let org = org(tx, n / 2).await?;
-            tx.create_group(NewGroup::plain(org, format!("g{n}"), format!("g{n}"))).await.map(|_| ())
+            tx.create_group(NewGroup::plain(org, format!("g{n}"), format!("g{n}")))
+                .await
+                .map(|_| ())
         }
         Step::FlagGroup(n, flag) => {
             let id = group(tx, n).await?;
-            let patch = GroupPatch { is_org_admin: Some(flag), ..Default::default() };
+            let patch = GroupPatch {
+                is_org_admin: Some(flag),
+                ..Default::default()
+            };
             tx.update_group(id, patch).await.map(|_| ())
         }
         Step::DeleteGroup(n) => {
@@ -127,24 +136,49 @@ async fn take(tx: &mut Tx, step: &Step) -> Result<(), StoreError> {
         Step::SetAccess(n, all) => {
             let id = group(tx, n).await?;
             let allowed_methods = if all { vec!["*".into()] } else { vec!["eth_call".into()] };
-            tx.set_access(id, AccessInput { allowed_methods, ..Default::default() }).await.map(|_| ())
+            tx.set_access(
+                id,
+                AccessInput {
+                    allowed_methods,
+                    ..Default::default()
+                },
+            )
+            .await
+            .map(|_| ())
         }
         Step::MakeUser(n) => {
             let external_id = did(&format!("u{n}"));
             let auth_tenant_id = (n > 2).then(|| tenant(n));
-            let new = NewUser { external_id, kyc: n % 2 == 0, auth_tenant_id, groups: vec![Group::DEFAULT] };
+            let new = NewUser {
+                external_id,
+                kyc: n % 2 == 0,
+                auth_tenant_id,
+                groups: vec![Group::DEFAULT],
+            };
             tx.create_user(new).await.map(|_| ())
         }
         Step::Ban(n, banned) => {
             let id = user(tx, n).await?;
-            tx.update_user(id, UserPatch { banned: Some(banned), ..Default::default() }).await.map(|_| ())
+            tx.update_user(
+                id,
+                UserPatch {
+                    banned: Some(banned),
+                    ..Default::default()
+                },
+            )
+            .await
+            .map(|_| ())
         }
         Step::DeleteUser(n) => {
             let id = user(tx, n).await?;
             tx.delete_user(id).await.map(|_| ())
         }
         Step::Join(u, g) => {
-            let new = NewMembership { user: user(tx, u).await?, group: group(tx, g).await?, expires_at: None };
+            let new = NewMembership {
+                user: user(tx, u).await?,
+                group: group(tx, g).await?,
+                expires_at: None,
+            };
             tx.add_membership(new).await.map(|_| ())
         }
         Step::Leave(u, g) => {
@@ -156,7 +190,9 @@ async fn take(tx: &mut Tx, step: &Step) -> Result<(), StoreError> {
         }
         Step::MakeContract(n, o) => {
             let org = org(tx, o).await?;
-            tx.create_contract(NewContract::plain(org, address(n), "c")).await.map(|_| ())
+            tx.create_contract(NewContract::plain(org, address(n), "c"))
+                .await
+                .map(|_| ())
         }
         Step::DeleteContract(n) => match contract(tx, n).await? {
             Some(contract) => tx.delete_contract(contract.id, Some(7)).await.map(|_| ()),
@@ -172,14 +208,19 @@ async fn take(tx: &mut Tx, step: &Step) -> Result<(), StoreError> {
         Step::Restrict(c, g) => match contract(tx, c).await? {
             Some(contract) => {
                 let group = group(tx, g).await?;
-                let patch = GrantPatch { functions: Some(Some(Vec::new())), ..Default::default() };
+                let patch = GrantPatch {
+                    functions: Some(Some(Vec::new())),
+                    ..Default::default()
+                };
                 tx.update_grant(contract.id, group, patch).await.map(|_| ())
             }
             None => Ok(()),
         },
         Step::Link(u, a) => {
             let user = user(tx, u).await?;
-            tx.link_address(user, address(a + 10), LinkProof::Challenge).await.map(|_| ())
+            tx.link_address(user, address(a + 10), LinkProof::Challenge)
+                .await
+                .map(|_| ())
         }
         Step::Unlink(u, a) => {
             let user = user(tx, u).await?;
@@ -189,8 +230,14 @@ async fn take(tx: &mut Tx, step: &Step) -> Result<(), StoreError> {
         Step::Share(u, n) => {
             let (user, org) = (user(tx, u).await?, org(tx, n).await?);
             let tx_hash = Some(B256::repeat_byte(n));
-            let start =
-                SendStart { user, org, tx_hash, visible_to: vec![did("u0")], reservations: Vec::new(), watch: None };
+            let start = SendStart {
+                user,
+                org,
+                tx_hash,
+                visible_to: vec![did("u0")],
+                reservations: Vec::new(),
+                watch: None,
+            };
             tx.start_send(start).await.map(|_| ())
         }
         Step::Revoke(n) => {
@@ -199,7 +246,10 @@ async fn take(tx: &mut Tx, step: &Step) -> Result<(), StoreError> {
         }
         Step::AllowTenant(n, disabled) => match tx.read().find_tenant(tenant(n)).await? {
             Some(known) => {
-                let patch = TenantPatch { disabled: Some(disabled), ..Default::default() };
+                let patch = TenantPatch {
+                    disabled: Some(disabled),
+                    ..Default::default()
+                };
                 tx.update_tenant(known.id, patch).await.map(|_| ())
             }
             None => {
@@ -234,7 +284,9 @@ async fn take(tx: &mut Tx, step: &Step) -> Result<(), StoreError> {
         Step::Untag(n) => tx.delete_shared_infra(address(n)).await.map(|_| ()),
         Step::Turn(enabled) => {
             let until = tx.now().plus(Seconds(60));
-            tx.set_toggle(SystemToggle::EthCallTracing, enabled, "because".into(), until).await.map(|_| ())
+            tx.set_toggle(SystemToggle::EthCallTracing, enabled, "because".into(), until)
+                .await
+                .map(|_| ())
         }
         Step::TurnBack => tx.clear_toggles("enough").await.map(|_| ()),
     }
@@ -244,16 +296,44 @@ async fn deploy(tx: &mut Tx, user: UserId, org: OrgId, n: u8) -> Result<(), Stor
     let (at, tx_hash) = (tx.now(), B256::repeat_byte(n + 100));
     let address = address(n + 20);
     let expires_at = at.plus(Seconds(1800));
-    let new = NewReservation { address, kind: CreationKind::Runtime, sender: address, nonce: 0, expires_at };
-    let start =
-        SendStart { user, org, tx_hash: Some(tx_hash), visible_to: Vec::new(), reservations: vec![new], watch: None };
+    let new = NewReservation {
+        address,
+        kind: CreationKind::Runtime,
+        sender: address,
+        nonce: 0,
+        expires_at,
+    };
+    let start = SendStart {
+        user,
+        org,
+        tx_hash: Some(tx_hash),
+        visible_to: Vec::new(),
+        reservations: vec![new],
+        watch: None,
+    };
     let rows = tx.start_send(start).await?;
     match n % 3 {
         0 => tx.refuse_send(rows).await,
-        1 => tx.accept_send(SendAccepted { rows, tx_hash, link: Some((user, address)) }).await.map(|_| ()),
+        1 => tx
+            .accept_send(SendAccepted {
+                rows,
+                tx_hash,
+                link: Some((user, address)),
+            })
+            .await
+            .map(|_| ()),
         _ => {
-            tx.accept_send(SendAccepted { rows, tx_hash, link: None }).await?;
-            let created = vec![MinedContract { address, kind: CreationKind::Runtime, metadata: Object::new() }];
+            tx.accept_send(SendAccepted {
+                rows,
+                tx_hash,
+                link: None,
+            })
+            .await?;
+            let created = vec![MinedContract {
+                address,
+                kind: CreationKind::Runtime,
+                metadata: Object::new(),
+            }];
             let (block_hash, block_number) = (B256::repeat_byte(1), 1);
             tx.settle_mined(Mined {
                 tx_hash,
@@ -273,7 +353,11 @@ async fn deploy(tx: &mut Tx, user: UserId, org: OrgId, n: u8) -> Result<(), Stor
 
 /// Several mutations a transaction, some of which fail: those are rolled back whole.
 async fn follows(world: &World, transactions: Vec<Vec<Step>>) -> Result<(), TestCaseError> {
-    let timing = FeedTiming { max_skew: Duration::MAX, stale_after: Duration::from_secs(30), ..FeedTiming::default() };
+    let timing = FeedTiming {
+        max_skew: Duration::MAX,
+        stale_after: Duration::from_secs(30),
+        ..FeedTiming::default()
+    };
     let feed = Feed::start(&world.store, timing, Arc::new(BootClock)).await.unwrap();
     let (mut kept, of) = (0, transactions.len());
     for steps in transactions {
@@ -312,7 +396,9 @@ fn transactions() -> impl Strategy<Value = Vec<Vec<Step>>> {
 /// The cases of one engine, each on a database of its own.
 fn cases() -> Vec<Vec<Vec<Step>>> {
     let mut runner = TestRunner::deterministic();
-    (0..6).map(|_| transactions().new_tree(&mut runner).unwrap().current()).collect()
+    (0..6)
+        .map(|_| transactions().new_tree(&mut runner).unwrap().current())
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

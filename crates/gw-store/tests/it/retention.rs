@@ -52,7 +52,11 @@ async fn sign(writer: &Writer) {
     };
     assert_eq!(leaves.len() as u64, size);
     let checkpoint = Checkpoint::new(chain.origin(CLUSTER), size, tree::root(&leaves));
-    writer.audit.insert_checkpoint(chain, size, &checkpoint.sign(&key())).await.unwrap();
+    writer
+        .audit
+        .insert_checkpoint(chain, size, &checkpoint.sign(&key()))
+        .await
+        .unwrap();
 }
 
 async fn prune(writer: &Writer, before: Timestamp, limit: u64, holds: &Holds) -> Pruned {
@@ -77,7 +81,10 @@ async fn verify(writer: &Writer) -> (Anchor, Report) {
     let anchor = Anchor::open(&stored.bytes, &stored.note, chain, CLUSTER, &keys).unwrap();
     assert_eq!(anchor.head.size, stored.size);
     let notes = writer.audit.checkpoints(chain).await.unwrap();
-    let trust = TrustedKeys { cluster: CLUSTER, keys: &keys };
+    let trust = TrustedKeys {
+        cluster: CLUSTER,
+        keys: &keys,
+    };
     let frontier = anchor.frontier().unwrap();
     let mut verifier = ChainVerifier::resume(&anchor.chain(), frontier, trust, notes.iter().map(String::as_str));
     for row in writer.audit.rows(chain, anchor.head.size, 10_000).await.unwrap() {
@@ -93,7 +100,13 @@ async fn filled(world: &World, count: usize) -> Writer {
     let mut writer = writer(world, Stream::Access).await;
     for n in 0..count {
         let org_id = (n % 3 != 0).then(|| OrgId::fixed(n as u128 % 3));
-        writer.append(world, AccessRecord { org_id, ..call("eth_call", 200) });
+        writer.append(
+            world,
+            AccessRecord {
+                org_id,
+                ..call("eth_call", 200)
+            },
+        );
         world.clock.pass(1);
     }
     writer.seal().await;
@@ -116,7 +129,13 @@ async fn rl13_a_pruned_chain_verifies_and_proves_as_before(world: &World) {
     let mut gone = 0;
     // Batches that end within a tile of hashes, at its end, and behind it.
     for (limit, count) in [(100, 100), (156, 156), (1000, 145)] {
-        let pruned = prune(&writer, Timestamp::from_micros(begin.micros() + 400_000_000), limit, &none).await;
+        let pruned = prune(
+            &writer,
+            Timestamp::from_micros(begin.micros() + 400_000_000),
+            limit,
+            &none,
+        )
+        .await;
         assert_eq!(pruned.count, count, "limit {limit}");
         assert_eq!(pruned.stopped.is_some(), limit == 1000);
         gone += count;
@@ -126,14 +145,23 @@ async fn rl13_a_pruned_chain_verifies_and_proves_as_before(world: &World) {
         for from in [0, 1, 255, 256, 300, 400] {
             let leaves = writer.audit.leaves(writer.claim.chain, from, 50).await.unwrap();
             let from = usize::try_from(from).unwrap();
-            assert!(!leaves.is_empty() && leaves == all[from..from + leaves.len()], "hashes stay, from {from}");
+            assert!(
+                !leaves.is_empty() && leaves == all[from..from + leaves.len()],
+                "hashes stay, from {from}"
+            );
         }
     }
     let mut still = writer.audit.org_heads(writer.claim.chain).await.unwrap();
     still.sort_by_key(|(id, _)| *id);
     still.retain(|(id, _)| *id != HERE);
     assert_eq!(still, orgs, "enough to continue the chain");
-    assert_eq!(prune(&writer, begin, 1000, &none).await, Pruned { count: 0, stopped: Some(StopReason::Young) });
+    assert_eq!(
+        prune(&writer, begin, 1000, &none).await,
+        Pruned {
+            count: 0,
+            stopped: Some(StopReason::Young)
+        }
+    );
 }
 
 async fn rl13_what_is_young_held_open_or_unsigned_stays(world: &World) {
@@ -141,9 +169,18 @@ async fn rl13_what_is_young_held_open_or_unsigned_stays(world: &World) {
     let mut writer = writer(world, Stream::Access).await;
     let (intent, outcome) = send(1);
     let (open, _) = send(2);
-    let other = AccessRecord { org_id: Some(OrgId::fixed(5)), ..call("eth_call", 200) };
-    let records: [Record; 6] =
-        [intent.into(), call("a", 200).into(), outcome.into(), other.into(), open.into(), call("b", 200).into()];
+    let other = AccessRecord {
+        org_id: Some(OrgId::fixed(5)),
+        ..call("eth_call", 200)
+    };
+    let records: [Record; 6] = [
+        intent.into(),
+        call("a", 200).into(),
+        outcome.into(),
+        other.into(),
+        open.into(),
+        call("b", 200).into(),
+    ];
     for record in records {
         world.clock.pass(1);
         writer.append(world, record);
@@ -152,25 +189,56 @@ async fn rl13_what_is_young_held_open_or_unsigned_stays(world: &World) {
     let none = Holds::default();
     let late = begin.plus(Seconds(10 * 86_400));
     world.clock.pass(DAY - 60);
-    let young = Pruned { count: 0, stopped: Some(StopReason::Young) };
-    assert_eq!(prune(&writer, late, 100, &none).await, young, "what a journal may have to seal again");
+    let young = Pruned {
+        count: 0,
+        stopped: Some(StopReason::Young),
+    };
+    assert_eq!(
+        prune(&writer, late, 100, &none).await,
+        young,
+        "what a journal may have to seal again"
+    );
     world.clock.pass(2 * DAY);
-    let unsigned = Pruned { count: 0, stopped: Some(StopReason::Unsigned) };
+    let unsigned = Pruned {
+        count: 0,
+        stopped: Some(StopReason::Unsigned),
+    };
     assert_eq!(prune(&writer, late, 100, &none).await, unsigned);
     sign(&writer).await;
 
     let stream: Holds = [HoldScope::Stream(Stream::Access)].into_iter().collect();
-    let held = |count| Pruned { count, stopped: Some(StopReason::Held) };
+    let held = |count| Pruned {
+        count,
+        stopped: Some(StopReason::Held),
+    };
     assert_eq!(prune(&writer, late, 100, &stream).await, held(0));
     let org: Holds = [HoldScope::Organization(OrgId::fixed(5))].into_iter().collect();
-    assert_eq!(prune(&writer, late, 100, &org).await, held(4), "up to the organization's first entry");
-    let open = |count| Pruned { count, stopped: Some(StopReason::OpenSend { seq: 5 }) };
-    assert_eq!(prune(&writer, late, 100, &none).await, open(1), "a send without outcome");
+    assert_eq!(
+        prune(&writer, late, 100, &org).await,
+        held(4),
+        "up to the organization's first entry"
+    );
+    let open = |count| Pruned {
+        count,
+        stopped: Some(StopReason::OpenSend { seq: 5 }),
+    };
+    assert_eq!(
+        prune(&writer, late, 100, &none).await,
+        open(1),
+        "a send without outcome"
+    );
     assert_eq!(prune(&writer, late, 100, &none).await, open(0));
     writer.append(world, send(2).1);
     writer.seal().await;
     let pruned = prune(&writer, late, 100, &none).await;
-    assert_eq!(pruned, Pruned { count: 2, stopped: Some(StopReason::Young) }, "its outcome is known, and young");
+    assert_eq!(
+        pruned,
+        Pruned {
+            count: 2,
+            stopped: Some(StopReason::Young)
+        },
+        "its outcome is known, and young"
+    );
     assert_eq!(verify(&writer).await.1.findings, []);
 }
 
@@ -186,7 +254,15 @@ fn send(n: u8) -> (SendIntent, SendOutcome) {
         claims: Claims::default(),
         creates: Vec::new(),
     };
-    (intent, SendOutcome { hash, org_id: HERE, outcome: Outcome::Accepted, node_code: None })
+    (
+        intent,
+        SendOutcome {
+            hash,
+            org_id: HERE,
+            outcome: Outcome::Accepted,
+            node_code: None,
+        },
+    )
 }
 
 async fn rl13_what_was_tampered_with_is_evidence_and_stays(world: &World) {
@@ -200,35 +276,65 @@ async fn rl13_what_was_tampered_with_is_evidence_and_stays(world: &World) {
         ("created_at = created_at - 1", "created_at = created_at + 1"),
         ("method = 'eth_send'", "method = 'eth_call'"),
     ] {
-        world.tamper_audit(&format!("UPDATE entries SET {change} WHERE seq = 7")).await;
-        let stays = Pruned { count: 0, stopped: Some(StopReason::Tampered { seq: 7 }) };
+        world
+            .tamper_audit(&format!("UPDATE entries SET {change} WHERE seq = 7"))
+            .await;
+        let stays = Pruned {
+            count: 0,
+            stopped: Some(StopReason::Tampered { seq: 7 }),
+        };
         assert_eq!(prune(&writer, late, 100, &none).await, stays, "{change}");
-        world.tamper_audit(&format!("UPDATE entries SET {back} WHERE seq = 7")).await;
+        world
+            .tamper_audit(&format!("UPDATE entries SET {back} WHERE seq = 7"))
+            .await;
     }
     // A whole history hashed anew does not make the root that was signed.
-    world.tamper_audit("UPDATE checkpoints SET note = replace(note, 'access', 'acces5')").await;
-    let stays = Pruned { count: 0, stopped: Some(StopReason::Tampered { seq: 0 }) };
+    world
+        .tamper_audit("UPDATE checkpoints SET note = replace(note, 'access', 'acces5')")
+        .await;
+    let stays = Pruned {
+        count: 0,
+        stopped: Some(StopReason::Tampered { seq: 0 }),
+    };
     assert_eq!(prune(&writer, late, 100, &none).await, stays, "no signature");
-    world.tamper_audit("UPDATE checkpoints SET note = replace(note, 'acces5', 'access')").await;
+    world
+        .tamper_audit("UPDATE checkpoints SET note = replace(note, 'acces5', 'access')")
+        .await;
     world.tamper_audit("DELETE FROM entries WHERE seq = 3").await;
     assert!(matches!(
         prune(&writer, late, 2, &none).await,
-        Pruned { count: 0, stopped: Some(StopReason::Tampered { .. }) }
+        Pruned {
+            count: 0,
+            stopped: Some(StopReason::Tampered { .. })
+        }
     ));
-    assert_eq!(writer.audit.anchor(writer.claim.chain).await.unwrap(), None, "nothing was removed");
+    assert_eq!(
+        writer.audit.anchor(writer.claim.chain).await.unwrap(),
+        None,
+        "nothing was removed"
+    );
 }
 
 async fn rl13_a_chain_goes_on_behind_an_organization_that_was_pruned(world: &World) {
     let mut writer = filled(world, 6).await;
     sign(&writer).await;
     world.clock.pass(2 * DAY);
-    assert_eq!(prune(&writer, world.clock.now(), 100, &Holds::default()).await.count, 7, "all of it");
+    assert_eq!(
+        prune(&writer, world.clock.now(), 100, &Holds::default()).await.count,
+        7,
+        "all of it"
+    );
     let chain = writer.claim.chain;
     let head = writer.audit.head(chain).await.unwrap().unwrap();
     let orgs = writer.audit.org_heads(chain).await.unwrap();
     let mut resumed = Chain::resume(chain, head, orgs);
-    let record = AccessRecord { org_id: Some(OrgId::fixed(1)), ..call("eth_call", 200) };
-    let entry = resumed.entry(Draft::new(&record.into(), &NoChance), world.clock.now()).unwrap();
+    let record = AccessRecord {
+        org_id: Some(OrgId::fixed(1)),
+        ..call("eth_call", 200)
+    };
+    let entry = resumed
+        .entry(Draft::new(&record.into(), &NoChance), world.clock.now())
+        .unwrap();
     assert_eq!(entry.header.org.unwrap().seq, 2, "the organization's numbers go on");
     writer.chain = resumed;
     writer.tail.push(gw_store::audit::ToSeal { entry });
@@ -256,10 +362,19 @@ async fn rl13_a_prune_is_told_of_once_by_the_normal_path(world: &World) {
     assert_eq!(writer.audit.unlogged_prunes().await.unwrap(), []);
     let waiting = world.store.outbox(0, 10).await.unwrap();
     let entry = &waiting.last().unwrap().entry;
-    assert_eq!((entry.action, entry.resource_type), (Action::PruneAccess, ResourceType::Audit));
+    assert_eq!(
+        (entry.action, entry.resource_type),
+        (Action::PruneAccess, ResourceType::Audit)
+    );
     assert_eq!(entry.actor_external_id.as_deref(), Some(SYSTEM_RETENTION));
     let said = entry.new_value.as_deref().unwrap();
-    for member in ["\"reason\":\"ttl\"", "\"deleted_count\":30", "\"retention\":\"24h\"", "lowest_id", "highest_id"] {
+    for member in [
+        "\"reason\":\"ttl\"",
+        "\"deleted_count\":30",
+        "\"retention\":\"24h\"",
+        "lowest_id",
+        "highest_id",
+    ] {
         assert!(said.contains(member), "{member} in {said}");
     }
     for member in ["new_anchor_hash", "cutoff"] {
@@ -284,7 +399,9 @@ async fn rl13_one_instance_has_the_turn(world: &World) {
 async fn rl13_legal_holds_are_audited(world: &World) {
     let mut tx = world.begin().await;
     let hold = tx.place_hold(HoldScope::Organization(HERE), "case 7").await.unwrap();
-    tx.place_hold(HoldScope::Stream(Stream::Security), "case 8").await.unwrap();
+    tx.place_hold(HoldScope::Stream(Stream::Security), "case 8")
+        .await
+        .unwrap();
     tx.commit().await.unwrap();
     let holds = world.store.read().holds().await.unwrap();
     assert!(holds.keep(Stream::Access, Some(HERE)) && holds.keep(Stream::Security, None));
@@ -296,10 +413,19 @@ async fn rl13_legal_holds_are_audited(world: &World) {
     tx.commit().await.unwrap();
     assert_eq!(world.store.read().list_holds().await.unwrap().len(), 1);
     let entries = world.store.outbox(0, 10).await.unwrap();
-    let said: Vec<_> = entries.iter().map(|row| (row.entry.action, row.entry.resource_type)).collect();
+    let said: Vec<_> = entries
+        .iter()
+        .map(|row| (row.entry.action, row.entry.resource_type))
+        .collect();
     let audit = |action| (action, ResourceType::Audit);
-    assert_eq!(said, [audit(Action::Create), audit(Action::Create), audit(Action::Revoke)]);
-    assert!(entries[2].entry.old_value.as_deref().unwrap().contains("closed"), "why it was lifted");
+    assert_eq!(
+        said,
+        [audit(Action::Create), audit(Action::Create), audit(Action::Revoke)]
+    );
+    assert!(
+        entries[2].entry.old_value.as_deref().unwrap().contains("closed"),
+        "why it was lifted"
+    );
 }
 
 async fn rl13_checkpoints_that_anchors_stand_on_stay(world: &World) {
@@ -328,8 +454,13 @@ async fn rl13_a_turn_that_nobody_could_have_taken_is_taken_over(world: &World) {
     let audit = world.audit().await;
     assert!(audit.take_turn("retention", "one", LIFE).await.unwrap());
     assert!(!audit.take_turn("retention", "two", LIFE).await.unwrap());
-    world.tamper_audit("UPDATE leases SET holder = 'evil', leased_until = 9223372036854775807").await;
-    assert!(audit.take_turn("retention", "two", LIFE).await.unwrap(), "no instance takes a turn for so long");
+    world
+        .tamper_audit("UPDATE leases SET holder = 'evil', leased_until = 9223372036854775807")
+        .await;
+    assert!(
+        audit.take_turn("retention", "two", LIFE).await.unwrap(),
+        "no instance takes a turn for so long"
+    );
     assert!(!audit.take_turn("retention", "one", LIFE).await.unwrap());
 }
 
@@ -346,13 +477,21 @@ async fn rl13_a_genesis_without_a_time_is_as_old_as_the_entry_behind_it(world: &
     sign(&writer).await;
     let none = Holds::default();
     let pruned = prune(&writer, world.clock.now(), 100, &none).await;
-    assert_eq!((pruned.count, pruned.stopped), (0, Some(StopReason::Young)), "a genesis alone");
+    assert_eq!(
+        (pruned.count, pruned.stopped),
+        (0, Some(StopReason::Young)),
+        "a genesis alone"
+    );
     world.clock.pass(DAY);
     writer.append(world, call("eth_call", 200));
     writer.seal().await;
     sign(&writer).await;
     let pruned = prune(&writer, world.clock.now(), 100, &none).await;
-    assert_eq!((pruned.count, pruned.stopped), (0, Some(StopReason::Young)), "younger entries stand behind it");
+    assert_eq!(
+        (pruned.count, pruned.stopped),
+        (0, Some(StopReason::Young)),
+        "younger entries stand behind it"
+    );
     world.clock.pass(2 * DAY);
     assert_eq!(prune(&writer, world.clock.now(), 100, &none).await.count, 2);
 }
@@ -365,7 +504,17 @@ async fn pruned(world: &World) -> Writer {
     writer.append(world, call("eth_getLogs", 200));
     writer.seal().await;
     sign(&writer).await;
-    assert_eq!(prune(&writer, world.clock.now().minus(Seconds(86_400)), 1000, &Holds::default()).await.count, 301);
+    assert_eq!(
+        prune(
+            &writer,
+            world.clock.now().minus(Seconds(86_400)),
+            1000,
+            &Holds::default()
+        )
+        .await
+        .count,
+        301
+    );
     writer
 }
 
@@ -374,7 +523,9 @@ async fn rl9_a_changed_column_beside_an_anchor_is_seen(world: &World) {
     let chain = writer.claim.chain;
     let seen = async || {
         let rows = writer.audit.anchor_rows(chain).await.unwrap();
-        let columns = rows.iter().all(|row| row.columns_agree && row.entry_agrees != Some(false));
+        let columns = rows
+            .iter()
+            .all(|row| row.columns_agree && row.entry_agrees != Some(false));
         columns && writer.audit.keeps_hashes_of(chain, 301).await.unwrap()
     };
     assert!(seen().await, "as it was pruned");
@@ -383,9 +534,15 @@ async fn rl9_a_changed_column_beside_an_anchor_is_seen(world: &World) {
         ("anchors SET bound = ''", "anchors SET bound = '24h'"),
         ("anchors SET first_seq = 1", "anchors SET first_seq = 0"),
         ("anchors SET lowest_id = highest_id", "anchors SET lowest_id = 1"),
-        ("anchors SET highest_id = highest_id + 1", "anchors SET highest_id = highest_id - 1"),
+        (
+            "anchors SET highest_id = highest_id + 1",
+            "anchors SET highest_id = highest_id - 1",
+        ),
         ("anchors SET checkpoint_size = 7", "anchors SET checkpoint_size = 301"),
-        ("hash_tiles SET tile = 7 WHERE tile = 1", "hash_tiles SET tile = 1 WHERE tile = 7"),
+        (
+            "hash_tiles SET tile = 7 WHERE tile = 1",
+            "hash_tiles SET tile = 1 WHERE tile = 7",
+        ),
     ] {
         world.tamper_audit(&format!("UPDATE {change}")).await;
         assert!(!seen().await, "{change}");
@@ -404,8 +561,14 @@ async fn rl9_a_changed_column_beside_an_anchor_is_seen(world: &World) {
     world.tamper_audit("UPDATE anchors SET bound = '25h'").await;
     assert_eq!(entries().await, Some(false));
     world.tamper_audit("UPDATE anchors SET bound = '24h'").await;
-    let short = if world.engine == "sqlite" { "x'00'" } else { "'\\x00'::bytea" };
-    world.tamper_audit(&format!("UPDATE hash_tiles SET hashes = {short} WHERE tile = 1")).await;
+    let short = if world.engine == "sqlite" {
+        "x'00'"
+    } else {
+        "'\\x00'::bytea"
+    };
+    world
+        .tamper_audit(&format!("UPDATE hash_tiles SET hashes = {short} WHERE tile = 1"))
+        .await;
     assert!(!seen().await, "a hash cut off");
     writer.append(world, call("eth_call", 200));
 }
@@ -413,17 +576,32 @@ async fn rl9_a_changed_column_beside_an_anchor_is_seen(world: &World) {
 async fn rl9_a_malformed_anchor_stops_neither_sealing_nor_pages_nor_other_prunes(world: &World) {
     let writer = pruned(world).await;
     let chain = writer.claim.chain;
-    let short = if world.engine == "sqlite" { "x'a1'" } else { "'\\xa1'::bytea" };
+    let short = if world.engine == "sqlite" {
+        "x'a1'"
+    } else {
+        "'\\xa1'::bytea"
+    };
     world.tamper_audit(&format!("UPDATE anchors SET bytes = {short}")).await;
     let heads = writer.audit.org_heads(chain).await.unwrap();
     assert_eq!(heads.len(), 1, "the chain goes on by what is left: {heads:?}");
-    assert_eq!(writer.audit.unlogged_prunes().await.unwrap(), [], "it keeps no other prune from being told of");
+    assert_eq!(
+        writer.audit.unlogged_prunes().await.unwrap(),
+        [],
+        "it keeps no other prune from being told of"
+    );
     let mut tx = world.begin().await;
-    let new = gw_store::record::NewOrganization { slug: "o".to_owned(), ..Default::default() };
+    let new = gw_store::record::NewOrganization {
+        slug: "o".to_owned(),
+        ..Default::default()
+    };
     tx.create_organization(new).await.unwrap();
     tx.commit().await.unwrap();
     world.tamper_audit("UPDATE chains SET stream = 'admin'").await;
     let all = gw_store::audit::AuditFilter::all(gw_store::read::Scope::All);
-    let page = writer.audit.list_audit_logs(&world.store, &all, crate::audit::ALL).await.unwrap();
+    let page = writer
+        .audit
+        .list_audit_logs(&world.store, &all, crate::audit::ALL)
+        .await
+        .unwrap();
     assert!(page.total >= 1, "the page is shown");
 }

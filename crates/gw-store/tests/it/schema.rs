@@ -28,16 +28,29 @@ async fn a2_a6_the_fixed_rows_are_seeded_once(world: &World) {
     world.store.migrate().await.expect("migrating again does nothing");
     let snapshot = world.store.load().await.unwrap();
     assert_eq!(snapshot.epoch().0, 1);
-    for (org, group) in [(Organization::DEFAULT, Group::DEFAULT), (Organization::ANONYMOUS, Group::ANONYMOUS)] {
+    for (org, group) in [
+        (Organization::DEFAULT, Group::DEFAULT),
+        (Organization::ANONYMOUS, Group::ANONYMOUS),
+    ] {
         assert!(snapshot.organization(org).unwrap().is_system);
         assert_eq!(snapshot.group(group).unwrap().org, org);
         let access = snapshot.access(group).unwrap();
         assert!(access.claims.is_empty());
-        let granted: Vec<_> =
-            gw_evm::Method::ALL.iter().filter(|m| access.methods.has(**m)).map(|m| m.as_str()).collect();
+        let granted: Vec<_> = gw_evm::Method::ALL
+            .iter()
+            .filter(|m| access.methods.has(**m))
+            .map(|m| m.as_str())
+            .collect();
         assert_eq!(
             granted,
-            ["eth_blockNumber", "eth_chainId", "eth_gasPrice", "net_version", "net_listening", "web3_clientVersion"]
+            [
+                "eth_blockNumber",
+                "eth_chainId",
+                "eth_gasPrice",
+                "net_version",
+                "net_listening",
+                "web3_clientVersion"
+            ]
         );
     }
 }
@@ -70,7 +83,10 @@ async fn rl2_what_no_migration_made_is_named(world: &World) {
                 &["DROP TRIGGER entries_after_insert"],
             ),
             (
-                &["ALTER TABLE entries RENAME TO kept", "CREATE VIEW Entries AS SELECT * FROM kept"],
+                &[
+                    "ALTER TABLE entries RENAME TO kept",
+                    "CREATE VIEW Entries AS SELECT * FROM kept",
+                ],
                 "view Entries",
                 &["DROP VIEW Entries", "ALTER TABLE kept RENAME TO entries"],
             ),
@@ -95,9 +111,16 @@ async fn rl2_what_no_migration_made_is_named(world: &World) {
                 "row security of entries",
                 &["ALTER TABLE entries DISABLE ROW LEVEL SECURITY"],
             ),
-            (&["CREATE TABLE child () INHERITS (leases)"], "inheritance of leases", &["DROP TABLE child"]),
             (
-                &["ALTER TABLE entries RENAME TO kept", "CREATE VIEW entries AS SELECT * FROM kept"],
+                &["CREATE TABLE child () INHERITS (leases)"],
+                "inheritance of leases",
+                &["DROP TABLE child"],
+            ),
+            (
+                &[
+                    "ALTER TABLE entries RENAME TO kept",
+                    "CREATE VIEW entries AS SELECT * FROM kept",
+                ],
                 "view entries",
                 &["DROP VIEW entries", "ALTER TABLE kept RENAME TO entries"],
             ),
@@ -111,13 +134,22 @@ async fn rl2_what_no_migration_made_is_named(world: &World) {
         for sql in *remove {
             world.tamper_audit(sql).await;
         }
-        assert_eq!(audit.foreign_objects().await.unwrap(), Vec::<String>::new(), "{name} is gone");
+        assert_eq!(
+            audit.foreign_objects().await.unwrap(),
+            Vec::<String>::new(),
+            "{name} is gone"
+        );
     }
     if world.engine == "sqlite" {
-        world.tamper(&["CREATE TRIGGER copy AFTER INSERT ON audit_outbox BEGIN SELECT 1; END"]).await;
+        world
+            .tamper(&["CREATE TRIGGER copy AFTER INSERT ON audit_outbox BEGIN SELECT 1; END"])
+            .await;
     } else {
         let copy = "CREATE TRIGGER copy AFTER INSERT ON audit_outbox FOR EACH ROW EXECUTE FUNCTION lie()";
         world.tamper(&[function, copy]).await;
     }
-    assert_eq!(world.store.foreign_objects().await.unwrap(), ["trigger copy on audit_outbox"]);
+    assert_eq!(
+        world.store.foreign_objects().await.unwrap(),
+        ["trigger copy on audit_outbox"]
+    );
 }

@@ -39,15 +39,27 @@ struct Cast {
 
 async fn cast(world: &World) -> Cast {
     let mut tx = world.begin().await;
-    let new = NewOrganization { slug: "bank".into(), ..Default::default() };
+    let new = NewOrganization {
+        slug: "bank".into(),
+        ..Default::default()
+    };
     let org = tx.create_organization(new).await.unwrap().id;
     let mut users = Vec::new();
     for name in ["a", "b"] {
-        let new = NewUser { external_id: did(name), kyc: true, auth_tenant_id: None, groups: Vec::new() };
+        let new = NewUser {
+            external_id: did(name),
+            kyc: true,
+            auth_tenant_id: None,
+            groups: Vec::new(),
+        };
         users.push(tx.create_user(new).await.unwrap().id);
     }
     tx.commit().await.unwrap();
-    Cast { org, user: users[0], other: users[1] }
+    Cast {
+        org,
+        user: users[0],
+        other: users[1],
+    }
 }
 
 fn reservation(world: &World) -> NewReservation {
@@ -77,7 +89,14 @@ async fn start(world: &World, cast: &Cast) -> SendRows {
 
 async fn accept(world: &World, rows: SendRows, link: Option<(UserId, Address)>) -> SenderLink {
     let mut tx = world.begin().await;
-    let linked = tx.accept_send(SendAccepted { rows, tx_hash: TX, link }).await.unwrap();
+    let linked = tx
+        .accept_send(SendAccepted {
+            rows,
+            tx_hash: TX,
+            link,
+        })
+        .await
+        .unwrap();
     tx.commit().await.unwrap();
     linked
 }
@@ -92,7 +111,11 @@ async fn w5_visibility_is_inactive_until_the_node_accepts(world: &World) {
     let snapshot = world.store.load().await.unwrap();
     assert!(snapshot.visibility(TX)[0].active);
     assert_eq!(snapshot.visibility(TX)[0].recipients, [did("b")]);
-    assert_eq!(snapshot.reservations(CREATED).len(), 1, "sent reservations still give reach");
+    assert_eq!(
+        snapshot.reservations(CREATED).len(),
+        1,
+        "sent reservations still give reach"
+    );
     let open = world.store.read().open_reservations(Some(TX)).await.unwrap();
     assert_eq!((open[0].state, open[0].nonce), (ReservationState::Sent, u64::MAX));
 }
@@ -104,7 +127,10 @@ async fn r3_a_refused_send_takes_back_its_own_rows_only(world: &World) {
     tx.refuse_send(second).await.unwrap();
     tx.commit().await.unwrap();
     let snapshot = world.store.load().await.unwrap();
-    assert_eq!((snapshot.visibility(TX).len(), snapshot.reservations(CREATED).len()), (1, 1));
+    assert_eq!(
+        (snapshot.visibility(TX).len(), snapshot.reservations(CREATED).len()),
+        (1, 1)
+    );
     assert_eq!(Some(snapshot.visibility(TX)[0].id), first.visibility);
     assert_eq!(snapshot.reservations(CREATED)[0].id, first.reservations[0]);
 }
@@ -118,7 +144,11 @@ fn mined(world: &World, cast: &Cast) -> Mined {
         user: Some(cast.user),
         grant: true,
         org: cast.org,
-        created: vec![MinedContract { address: CREATED, kind: CreationKind::Plain, metadata: Object::new() }],
+        created: vec![MinedContract {
+            address: CREATED,
+            kind: CreationKind::Plain,
+            metadata: Object::new(),
+        }],
     }
 }
 
@@ -132,24 +162,38 @@ async fn r3_a_mined_creation_is_registered_for_the_deployer(world: &World) {
     tx.commit().await.unwrap();
     let snapshot = world.store.load().await.unwrap();
     let contract = snapshot.contract(CREATED).unwrap();
-    assert_eq!((contract.id, contract.org, contract.deployer), (made[0], cast.org, Some(cast.user)));
+    assert_eq!(
+        (contract.id, contract.org, contract.deployer),
+        (made[0], cast.org, Some(cast.user))
+    );
     let grants = snapshot.grants(contract.id);
     assert_eq!(grants.len(), 1);
     let group = snapshot.group(grants[0].group).unwrap();
     // Decision 48: 12 hex digits of SHA-256("did:test:a").
-    assert!(group.slug.strip_prefix("deployer-").is_some_and(|digest| digest.len() == 12));
+    assert!(
+        group
+            .slug
+            .strip_prefix("deployer-")
+            .is_some_and(|digest| digest.len() == 12)
+    );
     assert!(snapshot.access(group.id).is_none(), "no methods");
     assert_eq!(snapshot.memberships(cast.user).len(), 1);
     assert!(snapshot.reservations(CREATED).is_empty(), "settled");
     let stored = world.store.read().find_contract(CREATED).await.unwrap().unwrap();
-    assert_eq!((&stored.metadata["auto_registered"], &stored.metadata["via"]), (&true.into(), &"plain_create".into()));
+    assert_eq!(
+        (&stored.metadata["auto_registered"], &stored.metadata["via"]),
+        (&true.into(), &"plain_create".into())
+    );
 }
 
 async fn hd36_a_group_of_the_deployer_groups_name_keeps_no_block_back(world: &World) {
     let cast = cast(world).await;
     let mut tx = world.begin().await;
     tx.settle_mined(mined(world, &cast)).await.unwrap();
-    let new = NewOrganization { slug: "second".into(), ..Default::default() };
+    let new = NewOrganization {
+        slug: "second".into(),
+        ..Default::default()
+    };
     let second = tx.create_organization(new).await.unwrap().id;
     tx.commit().await.unwrap();
     let snapshot = world.store.load().await.unwrap();
@@ -157,10 +201,22 @@ async fn hd36_a_group_of_the_deployer_groups_name_keeps_no_block_back(world: &Wo
     let slug = snapshot.group(group).unwrap().slug.to_string();
     // What an administrator of the second organization may do.
     let mut tx = world.begin().await;
-    tx.create_group(NewGroup::plain(second, "other", slug.to_uppercase())).await.unwrap();
+    tx.create_group(NewGroup::plain(second, "other", slug.to_uppercase()))
+        .await
+        .unwrap();
     let address = Address::repeat_byte(0x23);
-    let created = vec![MinedContract { address, kind: CreationKind::Plain, metadata: Object::new() }];
-    tx.settle_mined(Mined { org: second, created, ..mined(world, &cast) }).await.unwrap();
+    let created = vec![MinedContract {
+        address,
+        kind: CreationKind::Plain,
+        metadata: Object::new(),
+    }];
+    tx.settle_mined(Mined {
+        org: second,
+        created,
+        ..mined(world, &cast)
+    })
+    .await
+    .unwrap();
     tx.commit().await.unwrap();
     let snapshot = world.store.load().await.unwrap();
     let group = snapshot.grants(snapshot.contract(address).unwrap().id)[0].group;
@@ -173,15 +229,32 @@ async fn hd35_a_deployment_undoes_no_removal(world: &World) {
     let deploy = async |byte: u8| {
         let mut tx = world.begin().await;
         let address = Address::repeat_byte(byte);
-        let created = vec![MinedContract { address, kind: CreationKind::Plain, metadata: Object::new() }];
-        tx.settle_mined(Mined { created, ..mined(world, &cast) }).await.unwrap();
+        let created = vec![MinedContract {
+            address,
+            kind: CreationKind::Plain,
+            metadata: Object::new(),
+        }];
+        tx.settle_mined(Mined {
+            created,
+            ..mined(world, &cast)
+        })
+        .await
+        .unwrap();
         tx.commit().await.unwrap();
     };
     // Who is in for a time deploys: what that adds lasts no longer.
     let end = world.clock.now().plus(Seconds(1800));
     let mut tx = world.begin().await;
-    let staff = tx.create_group(NewGroup::plain(cast.org, "staff", "staff")).await.unwrap().id;
-    let new = NewMembership { user: cast.user, group: staff, expires_at: Some(end) };
+    let staff = tx
+        .create_group(NewGroup::plain(cast.org, "staff", "staff"))
+        .await
+        .unwrap()
+        .id;
+    let new = NewMembership {
+        user: cast.user,
+        group: staff,
+        expires_at: Some(end),
+    };
     let staff = tx.add_membership(new).await.unwrap().id;
     tx.commit().await.unwrap();
     deploy(0x22).await;
@@ -189,7 +262,9 @@ async fn hd35_a_deployment_undoes_no_removal(world: &World) {
     tx.remove_membership(staff).await.unwrap();
     tx.commit().await.unwrap();
     let snapshot = world.store.load().await.unwrap();
-    let [membership] = snapshot.memberships(cast.user) else { panic!("the first deployment joins its group") };
+    let [membership] = snapshot.memberships(cast.user) else {
+        panic!("the first deployment joins its group")
+    };
     assert_eq!(membership.expires_at, Some(end));
     let mut tx = world.begin().await;
     tx.remove_membership(membership.id).await.unwrap();
@@ -198,20 +273,54 @@ async fn hd35_a_deployment_undoes_no_removal(world: &World) {
     let snapshot = world.store.load().await.unwrap();
     assert!(snapshot.memberships(cast.user).is_empty());
     let group = |byte: u8| snapshot.grants(snapshot.contract(Address::repeat_byte(byte)).unwrap().id)[0].group;
-    assert_eq!(group(0x22), group(0x23), "what was deployed is the group's all the same");
+    assert_eq!(
+        group(0x22),
+        group(0x23),
+        "what was deployed is the group's all the same"
+    );
     // A group of that slug that an administrator made is not the deployer's.
     let slug = snapshot.group(group(0x22)).unwrap().slug.to_string();
     let mut tx = world.begin().await;
-    let new = NewOrganization { slug: "second".into(), ..Default::default() };
+    let new = NewOrganization {
+        slug: "second".into(),
+        ..Default::default()
+    };
     let second = tx.create_organization(new).await.unwrap().id;
-    let made =
-        tx.create_group(NewGroup { is_org_admin: true, ..NewGroup::plain(second, slug, "heads") }).await.unwrap().id;
-    let created = vec![MinedContract { address: CREATED, kind: CreationKind::Plain, metadata: Object::new() }];
-    let created = created.into_iter().map(|new| MinedContract { address: Address::repeat_byte(0x24), ..new }).collect();
-    tx.settle_mined(Mined { org: second, created, ..mined(world, &cast) }).await.unwrap();
+    let made = tx
+        .create_group(NewGroup {
+            is_org_admin: true,
+            ..NewGroup::plain(second, slug, "heads")
+        })
+        .await
+        .unwrap()
+        .id;
+    let created = vec![MinedContract {
+        address: CREATED,
+        kind: CreationKind::Plain,
+        metadata: Object::new(),
+    }];
+    let created = created
+        .into_iter()
+        .map(|new| MinedContract {
+            address: Address::repeat_byte(0x24),
+            ..new
+        })
+        .collect();
+    tx.settle_mined(Mined {
+        org: second,
+        created,
+        ..mined(world, &cast)
+    })
+    .await
+    .unwrap();
     tx.commit().await.unwrap();
     let snapshot = world.store.load().await.unwrap();
-    assert!(snapshot.memberships(cast.user).iter().all(|membership| membership.group != made));
+    assert!(
+        snapshot
+            .memberships(cast.user)
+            .iter()
+            .all(|membership| membership.group != made)
+    );
     assert_eq!(snapshot.memberships(cast.user).len(), 1);
 }
 
@@ -225,17 +334,26 @@ async fn hd14_a_reorganization_takes_the_registration_back(world: &World) {
     tx.commit().await.unwrap();
     let snapshot = world.store.load().await.unwrap();
     assert!(snapshot.contract(CREATED).is_none());
-    assert_eq!(snapshot.reservations(CREATED).len(), 1, "reserved again, until it is mined elsewhere");
+    assert_eq!(
+        snapshot.reservations(CREATED).len(),
+        1,
+        "reserved again, until it is mined elsewhere"
+    );
 }
 
 async fn hd14_two_may_reserve_one_address(world: &World) {
     let cast = cast(world).await;
-    let squatter = Cast { user: cast.other, ..cast };
+    let squatter = Cast {
+        user: cast.other,
+        ..cast
+    };
     let _squatted = start(world, &squatter).await;
     let rows = start(world, &cast).await;
     assert_eq!(world.store.load().await.unwrap().reservations(CREATED).len(), 2);
     let mut tx = world.begin().await;
-    tx.settle_reservations(&rows.reservations, ReservationState::Replaced).await.unwrap();
+    tx.settle_reservations(&rows.reservations, ReservationState::Replaced)
+        .await
+        .unwrap();
     tx.commit().await.unwrap();
     assert_eq!(world.store.load().await.unwrap().reservations(CREATED).len(), 1);
 }
@@ -243,13 +361,22 @@ async fn hd14_two_may_reserve_one_address(world: &World) {
 async fn w6_an_accepted_sender_is_linked_once(world: &World) {
     let cast = cast(world).await;
     let linked = accept(world, SendRows::default(), Some((cast.user, WALLET))).await;
-    let SenderLink::Linked(linked) = linked else { panic!("{linked:?}") };
+    let SenderLink::Linked(linked) = linked else {
+        panic!("{linked:?}")
+    };
     assert_eq!((linked.link.kind, linked.others), (LinkKind::System, 0));
-    assert_eq!(accept(world, SendRows::default(), Some((cast.user, WALLET))).await, SenderLink::Unchanged);
+    assert_eq!(
+        accept(world, SendRows::default(), Some((cast.user, WALLET))).await,
+        SenderLink::Unchanged
+    );
     let mut tx = world.begin().await;
     let proved = tx.link_address(cast.user, WALLET, LinkProof::Challenge).await.unwrap();
     tx.commit().await.unwrap();
-    assert_eq!((proved.link.id, proved.link.kind), (linked.link.id, LinkKind::User), "a proof lifts the same row");
+    assert_eq!(
+        (proved.link.id, proved.link.kind),
+        (linked.link.id, LinkKind::User),
+        "a proof lifts the same row"
+    );
 }
 
 async fn lk7_nothing_is_inferred_onto_what_others_proved_or_owners_ended(world: &World) {
@@ -259,11 +386,22 @@ async fn lk7_nothing_is_inferred_onto_what_others_proved_or_owners_ended(world: 
     let contested = tx.link_sender(cast.user, WALLET).await.unwrap();
     assert_eq!(contested, SenderLink::Contested { others: 1 });
     tx.unlink_address(cast.other, WALLET).await.unwrap();
-    assert_eq!(tx.link_sender(cast.other, WALLET).await.unwrap(), SenderLink::Unchanged, "an ended link stays ended");
-    assert_eq!(tx.link_sender(cast.user, WALLET).await.unwrap(), SenderLink::Unchanged, "another one proved it once");
+    assert_eq!(
+        tx.link_sender(cast.other, WALLET).await.unwrap(),
+        SenderLink::Unchanged,
+        "an ended link stays ended"
+    );
+    assert_eq!(
+        tx.link_sender(cast.user, WALLET).await.unwrap(),
+        SenderLink::Unchanged,
+        "another one proved it once"
+    );
     tx.link_address(cast.user, WALLET, LinkProof::Challenge).await.unwrap();
     let again = tx.link_address(cast.other, WALLET, LinkProof::Challenge).await.unwrap();
-    assert_eq!(again.others, 1, "its owner may prove it again, and hears of the collision");
+    assert_eq!(
+        again.others, 1,
+        "its owner may prove it again, and hears of the collision"
+    );
     tx.commit().await.unwrap();
     let snapshot = world.store.load().await.unwrap();
     assert_eq!(snapshot.links_at(WALLET).len(), 2);
@@ -284,7 +422,10 @@ async fn lk2_a_revoked_link_cannot_be_proved_again(world: &World) {
 
     world.clock.pass(30 * 86_400);
     let mut tx = world.begin().await;
-    assert!(matches!(tx.link_sender(cast.user, WALLET).await.unwrap(), SenderLink::Linked(_)), "after thirty days");
+    assert!(
+        matches!(tx.link_sender(cast.user, WALLET).await.unwrap(), SenderLink::Linked(_)),
+        "after thirty days"
+    );
 }
 
 async fn hd10_contracts_cannot_be_linked(world: &World) {
@@ -293,29 +434,44 @@ async fn hd10_contracts_cannot_be_linked(world: &World) {
     let mut tx = world.begin().await;
     let reserved = tx.link_address(cast.other, CREATED, wallet_proof()).await;
     assert!(matches!(reserved, Err(StoreError::Rule("address_is_contract"))));
-    tx.create_contract(NewContract::plain(cast.org, WALLET, "t")).await.unwrap();
+    tx.create_contract(NewContract::plain(cast.org, WALLET, "t"))
+        .await
+        .unwrap();
     let registered = tx.link_address(cast.other, WALLET, LinkProof::Challenge).await;
     assert!(matches!(registered, Err(StoreError::Rule("address_is_contract"))));
     assert_eq!(tx.link_sender(cast.other, WALLET).await.unwrap(), SenderLink::Unchanged);
 }
 
 fn said_yes() -> WalletProof {
-    WalletProof { hash: TX, signature: vec![1, 2, 3] }
+    WalletProof {
+        hash: TX,
+        signature: vec![1, 2, 3],
+    }
 }
 
 fn wallet_proof() -> LinkProof {
-    LinkProof::ContractWallet { proof: said_yes(), owner: None }
+    LinkProof::ContractWallet {
+        proof: said_yes(),
+        owner: None,
+    }
 }
 
 async fn hd10_contract_wallets_are_asked_again(world: &World) {
     let cast = cast(world).await;
     let due = async |world: &World| {
         let yesterday = world.clock.now().minus(Seconds(86_400));
-        world.store.read().list_unconfirmed_wallets(yesterday, 10).await.unwrap()
+        world
+            .store
+            .read()
+            .list_unconfirmed_wallets(yesterday, 10)
+            .await
+            .unwrap()
     };
     let mut tx = world.begin().await;
     tx.link_address(cast.user, WALLET, wallet_proof()).await.unwrap();
-    tx.link_address(cast.other, CREATED, LinkProof::Challenge).await.unwrap();
+    tx.link_address(cast.other, CREATED, LinkProof::Challenge)
+        .await
+        .unwrap();
     tx.commit().await.unwrap();
     assert!(due(world).await.is_empty(), "just proved");
     world.clock.pass(86_401);
@@ -332,7 +488,10 @@ async fn hd10_contract_wallets_are_asked_again(world: &World) {
     let mut tx = world.begin().await;
     let ended = tx.end_wallet_link(cast.user, WALLET).await.unwrap();
     tx.commit().await.unwrap();
-    assert!(ended.revoked_at.is_some() && !ended.revoked_by_admin, "its owner may prove it anew");
+    assert!(
+        ended.revoked_at.is_some() && !ended.revoked_by_admin,
+        "its owner may prove it anew"
+    );
     assert!(due(world).await.is_empty());
 
     let mut tx = world.begin().await;
@@ -358,5 +517,8 @@ async fn lk6_collisions_name_every_holder(world: &World) {
     let names: Vec<_> = collisions[0].holders.iter().map(|(_, name, _)| name.clone()).collect();
     assert_eq!(names, [did("a"), did("b")]);
     let foreign = Scope::Orgs(vec![cast.org]);
-    assert!(world.store.read().list_collisions(&foreign).await.unwrap().is_empty(), "neither is a member");
+    assert!(
+        world.store.read().list_collisions(&foreign).await.unwrap().is_empty(),
+        "neither is a member"
+    );
 }

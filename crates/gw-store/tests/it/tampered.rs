@@ -21,21 +21,39 @@ on_both_engines! {
 
 /// Of each row of the access log, newest first, its method; none where it is shown as tampered.
 async fn shown(audit: &gw_store::AuditStore) -> Vec<Option<String>> {
-    let page = audit.list_access_logs(&AccessFilter::all(Scope::All), ALL).await.unwrap();
+    let page = audit
+        .list_access_logs(&AccessFilter::all(Scope::All), ALL)
+        .await
+        .unwrap();
     assert_eq!(page.total, page.rows.len() as u64);
-    page.rows.into_iter().map(|row| row.entry().map(|log| log.record.method.into_owned())).collect()
+    page.rows
+        .into_iter()
+        .map(|row| row.entry().map(|log| log.record.method.into_owned()))
+        .collect()
 }
 
 async fn rl10_a_changed_row_is_shown_as_tampered(world: &World) {
     let mut writer = writer(world, Stream::Access).await;
     for method in ["a", "b", "c", "d"] {
         world.clock.pass(1);
-        writer.append(world, AccessRecord { external_id: Some(did(method)), ..call(method, 403) });
+        writer.append(
+            world,
+            AccessRecord {
+                external_id: Some(did(method)),
+                ..call(method, 403)
+            },
+        );
     }
     writer.seal().await;
     let all = ["d", "c", "b", "a"].map(|method| Some(method.to_owned()));
     assert_eq!(shown(&writer.audit).await, all);
-    let blob = |hex: &str| if world.engine == "sqlite" { format!("x'{hex}'") } else { format!("'\\x{hex}'::bytea") };
+    let blob = |hex: &str| {
+        if world.engine == "sqlite" {
+            format!("x'{hex}'")
+        } else {
+            format!("'\\x{hex}'::bytea")
+        }
+    };
     let (short, empty) = (blob("0102"), blob(""));
     for change in [
         "status_code = 200",
@@ -53,12 +71,17 @@ async fn rl10_a_changed_row_is_shown_as_tampered(world: &World) {
         &format!("openings = {empty}"),
     ] {
         world.tamper_audit("CREATE TABLE kept AS SELECT * FROM entries").await;
-        world.tamper_audit(&format!("UPDATE entries SET {change} WHERE seq = 2")).await;
+        world
+            .tamper_audit(&format!("UPDATE entries SET {change} WHERE seq = 2"))
+            .await;
         let found = shown(&writer.audit).await;
         let expected = [all[0].clone(), all[1].clone(), None, all[3].clone()];
         assert_eq!(found, expected, "{change}");
         let told: Vec<_> = writer.audit.take_tampered_reads().into_iter().collect();
-        let read = TamperedRead { chain: Some(writer.claim.chain), seq: Some(2) };
+        let read = TamperedRead {
+            chain: Some(writer.claim.chain),
+            seq: Some(2),
+        };
         assert_eq!(told, [read], "{change}: what is shown as tampered is told of");
         assert!(writer.audit.take_tampered_reads().is_empty());
         world.tamper_audit("DELETE FROM entries").await;
@@ -70,7 +93,11 @@ async fn rl10_a_changed_row_is_shown_as_tampered(world: &World) {
     let ids = "UPDATE entries SET id = CASE seq WHEN 1 THEN 1001 ELSE 1004 END WHERE seq IN (1, 4)";
     world.tamper_audit(ids).await;
     let found = shown(&writer.audit).await;
-    assert_eq!(found.iter().filter(|row| row.is_none()).count(), 1, "an id before its time: {found:?}");
+    assert_eq!(
+        found.iter().filter(|row| row.is_none()).count(),
+        1,
+        "an id before its time: {found:?}"
+    );
 }
 
 async fn rl10_one_malformed_row_does_not_take_the_page(world: &World) {
@@ -82,14 +109,26 @@ async fn rl10_one_malformed_row_does_not_take_the_page(world: &World) {
     writer.seal().await;
     let malformed: &[&str] = match world.engine {
         // A file's columns hold values of any type.
-        "sqlite" => &["status_code = 'many'", "created_at = 'later'", "hash = 'text'", "bytes = 7", "org_id = 'mine'"],
+        "sqlite" => &[
+            "status_code = 'many'",
+            "created_at = 'later'",
+            "hash = 'text'",
+            "bytes = 7",
+            "org_id = 'mine'",
+        ],
         _ => &["hash = ''::bytea", "bytes = '\\xa1'::bytea", "status_code = -1"],
     };
     for change in malformed {
-        world.tamper_audit(&format!("UPDATE entries SET {change} WHERE seq = 2")).await;
+        world
+            .tamper_audit(&format!("UPDATE entries SET {change} WHERE seq = 2"))
+            .await;
         let found = shown(&writer.audit).await;
         assert_eq!(found.len(), 3, "{change}");
-        assert_eq!(found.iter().filter(|row| row.is_none()).count(), 1, "{change}: {found:?}");
+        assert_eq!(
+            found.iter().filter(|row| row.is_none()).count(),
+            1,
+            "{change}: {found:?}"
+        );
     }
     // A chain whose own row says something else has no sound entry.
     world.tamper_audit("UPDATE chains SET stream = 'security'").await;
@@ -100,25 +139,53 @@ async fn rl10_a_changed_audit_entry_is_shown_as_tampered(world: &World) {
     let mut writer = writer(world, Stream::Admin).await;
     for n in 0..3 {
         let mut tx = world.begin().await;
-        let new = NewOrganization { slug: format!("o{n}"), ..Default::default() };
+        let new = NewOrganization {
+            slug: format!("o{n}"),
+            ..Default::default()
+        };
         tx.create_organization(new).await.unwrap();
         tx.commit().await.unwrap();
     }
     let sealed = seal_outbox(world, &mut writer, 100).await;
     world.store.mark_outbox_sealed(&sealed).await.unwrap();
-    world.tamper_audit("UPDATE entries SET resource_type = 'user' WHERE seq = 2").await;
-    let rows = writer.audit.list_audit_logs(&world.store, &AuditFilter::all(Scope::All), ALL).await.unwrap().rows;
+    world
+        .tamper_audit("UPDATE entries SET resource_type = 'user' WHERE seq = 2")
+        .await;
+    let rows = writer
+        .audit
+        .list_audit_logs(&world.store, &AuditFilter::all(Scope::All), ALL)
+        .await
+        .unwrap()
+        .rows;
     let tampered: Vec<_> = rows.iter().map(|row| matches!(row, LogRow::Tampered(_))).collect();
     assert_eq!(tampered, [false, true, false]);
     for hidden in ["kind = 'zz'", "kind = 'admin', outbox_id = NULL"] {
-        world.tamper_audit(&format!("UPDATE entries SET {hidden} WHERE seq = 2")).await;
-        let rows = writer.audit.list_audit_logs(&world.store, &AuditFilter::all(Scope::All), ALL).await.unwrap().rows;
+        world
+            .tamper_audit(&format!("UPDATE entries SET {hidden} WHERE seq = 2"))
+            .await;
+        let rows = writer
+            .audit
+            .list_audit_logs(&world.store, &AuditFilter::all(Scope::All), ALL)
+            .await
+            .unwrap()
+            .rows;
         let tampered: Vec<_> = rows.iter().map(|row| matches!(row, LogRow::Tampered(_))).collect();
         assert_eq!(tampered, [false, true, false], "{hidden}: no column hides a row");
     }
-    let users = AuditFilter { resource_type: Some(ResourceType::User), ..AuditFilter::all(Scope::All) };
-    let rows = writer.audit.list_audit_logs(&world.store, &users, ALL).await.unwrap().rows;
-    assert!(matches!(rows.as_slice(), [LogRow::Tampered(_)]), "found by what the column says, shown as tampered");
+    let users = AuditFilter {
+        resource_type: Some(ResourceType::User),
+        ..AuditFilter::all(Scope::All)
+    };
+    let rows = writer
+        .audit
+        .list_audit_logs(&world.store, &users, ALL)
+        .await
+        .unwrap()
+        .rows;
+    assert!(
+        matches!(rows.as_slice(), [LogRow::Tampered(_)]),
+        "found by what the column says, shown as tampered"
+    );
 }
 
 async fn rl10_an_erasure_leaves_the_chain_and_is_named_by_a_record(world: &World) {
@@ -134,7 +201,12 @@ async fn rl10_an_erasure_leaves_the_chain_and_is_named_by_a_record(world: &World
     access.seal().await;
     let mut admin = writer(world, Stream::Admin).await;
     let mut tx = world.begin().await;
-    let new = NewUser { external_id: did("ann"), kyc: false, auth_tenant_id: None, groups: Vec::new() };
+    let new = NewUser {
+        external_id: did("ann"),
+        kyc: false,
+        auth_tenant_id: None,
+        groups: Vec::new(),
+    };
     tx.create_user(new).await.unwrap();
     tx.commit().await.unwrap();
     let sealed = seal_outbox(world, &mut admin, 10).await;
@@ -163,7 +235,11 @@ async fn rl10_an_erasure_leaves_the_chain_and_is_named_by_a_record(world: &World
 
     let hashes = access.audit.leaves(calls, 0, 100).await.unwrap();
     assert_eq!(access.audit.erase(&ann, &plan).await.unwrap(), 3);
-    assert_eq!(access.audit.erase(&ann, &plan).await.unwrap(), 0, "again: nothing is left to do");
+    assert_eq!(
+        access.audit.erase(&ann, &plan).await.unwrap(),
+        0,
+        "again: nothing is left to do"
+    );
     assert_eq!(access.audit.plan_erasure(&ann, &none).await.unwrap().entries, []);
     assert_eq!(access.audit.leaves(calls, 0, 100).await.unwrap(), hashes);
 
@@ -176,14 +252,27 @@ async fn rl10_an_erasure_leaves_the_chain_and_is_named_by_a_record(world: &World
     for chain in [calls, mutations] {
         for row in access.audit.rows(chain, 0, 100).await.unwrap() {
             let entry = Entry::decode(&row.bytes, &row.openings).unwrap();
-            assert_eq!(entry.erased > 0, covered.covers(chain, row.seq), "{chain:?} {}", row.seq);
+            assert_eq!(
+                entry.erased > 0,
+                covered.covers(chain, row.seq),
+                "{chain:?} {}",
+                row.seq
+            );
             assert!(row.columns_agree, "{chain:?} {}", row.seq);
             assert!(!row.openings.windows(14).any(|part| part == b"\"did:test:ann\""));
         }
     }
     // What is left is shown, and is not tampered with.
     assert_eq!(shown(&access.audit).await.into_iter().flatten().count(), 4);
-    let page = access.audit.list_access_logs(&AccessFilter::all(Scope::All), ALL).await.unwrap();
-    let names: Vec<_> = page.rows.into_iter().map(|row| row.entry().unwrap().record.external_id).collect();
+    let page = access
+        .audit
+        .list_access_logs(&AccessFilter::all(Scope::All), ALL)
+        .await
+        .unwrap();
+    let names: Vec<_> = page
+        .rows
+        .into_iter()
+        .map(|row| row.entry().unwrap().record.external_id)
+        .collect();
     assert_eq!(names, [None, Some(did("anna")), Some(did("bob")), None]);
 }

@@ -39,19 +39,38 @@ fn tenant(tenant: TenantId) -> NewTenant {
 }
 
 async fn feed(world: &World) -> Feed {
-    let timing = FeedTiming { max_skew: Duration::MAX, stale_after: Duration::from_secs(30), ..FeedTiming::default() };
+    let timing = FeedTiming {
+        max_skew: Duration::MAX,
+        stale_after: Duration::from_secs(30),
+        ..FeedTiming::default()
+    };
     Feed::start(&world.store, timing, Arc::new(BootClock)).await.unwrap()
 }
 
 async fn entries(world: &World) -> Vec<AdminEntry> {
-    world.store.outbox(0, 1000).await.unwrap().into_iter().map(|row| row.entry).collect()
+    world
+        .store
+        .outbox(0, 1000)
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|row| row.entry)
+        .collect()
 }
 
 async fn bank(world: &World) -> (OrgId, GroupId) {
     let mut tx = world.begin().await;
-    let org = NewOrganization { slug: "bank".into(), name: "Bank".into(), ..Default::default() };
+    let org = NewOrganization {
+        slug: "bank".into(),
+        name: "Bank".into(),
+        ..Default::default()
+    };
     let org = tx.create_organization(org).await.unwrap().id;
-    let group = tx.create_group(NewGroup::plain(org, "staff", "Staff")).await.unwrap().id;
+    let group = tx
+        .create_group(NewGroup::plain(org, "staff", "Staff"))
+        .await
+        .unwrap()
+        .id;
     tx.commit().await.unwrap();
     (org, group)
 }
@@ -59,7 +78,12 @@ async fn bank(world: &World) -> (OrgId, GroupId) {
 /// A user of a tenant with a token.
 async fn person(world: &World, name: &str, tenant: Option<TenantId>, n: u128) -> UserId {
     let mut tx = world.begin().await;
-    let new = NewUser { external_id: did(name), kyc: false, auth_tenant_id: tenant, groups: Vec::new() };
+    let new = NewUser {
+        external_id: did(name),
+        kyc: false,
+        auth_tenant_id: tenant,
+        groups: Vec::new(),
+    };
     let user = tx.create_user(new).await.unwrap().id;
     let token = NewRefreshToken {
         hash: TokenHash([u8::try_from(n).unwrap(); 32]),
@@ -88,33 +112,72 @@ async fn ds7_a_tenant_is_on_the_list_once(world: &World) {
 
     let mut tx = world.begin().await;
     let twice = tx.create_tenant(tenant(TENANT)).await;
-    assert!(matches!(twice, Err(StoreError::Conflict(Conflict::Tenant))), "{twice:?}");
+    assert!(
+        matches!(twice, Err(StoreError::Conflict(Conflict::Tenant))),
+        "{twice:?}"
+    );
     tx.rollback().await.unwrap();
 
     let mut tx = world.begin().await;
-    let patch = TenantPatch { label: Some("fund".into()), auto_provision: Some(false), ..Default::default() };
+    let patch = TenantPatch {
+        label: Some("fund".into()),
+        auto_provision: Some(false),
+        ..Default::default()
+    };
     let changed = tx.update_tenant(made.id, patch).await.unwrap();
-    assert_eq!((changed.label.as_str(), changed.auto_provision, changed.tenant), ("fund", false, TENANT));
-    let gone = tx.update_tenant(AllowedTenantId::fixed(9), TenantPatch::default()).await;
+    assert_eq!(
+        (changed.label.as_str(), changed.auto_provision, changed.tenant),
+        ("fund", false, TENANT)
+    );
+    let gone = tx
+        .update_tenant(AllowedTenantId::fixed(9), TenantPatch::default())
+        .await;
     assert!(matches!(gone, Err(StoreError::NotFound(Missing::Tenant))));
     tx.commit().await.unwrap();
-    let said: Vec<_> = entries(world).await.iter().map(|entry| (entry.action, entry.resource_type)).collect();
+    let said: Vec<_> = entries(world)
+        .await
+        .iter()
+        .map(|entry| (entry.action, entry.resource_type))
+        .collect();
     assert_eq!(
         said,
-        [(Action::Create, ResourceType::DirectoryTenant), (Action::Update, ResourceType::DirectoryTenant)]
+        [
+            (Action::Create, ResourceType::DirectoryTenant),
+            (Action::Update, ResourceType::DirectoryTenant)
+        ]
     );
 }
 
 async fn ds8_a_default_group_belongs_to_the_organization_and_makes_no_administrator(world: &World) {
     let (org, group) = bank(world).await;
     let mut tx = world.begin().await;
-    let flagged = NewGroup { is_org_admin: true, ..NewGroup::plain(org, "admins", "Admins") };
-    let readers = NewGroup { is_org_readonly_admin: true, ..NewGroup::plain(org, "readers", "Readers") };
-    let (flagged, readers) = (tx.create_group(flagged).await.unwrap().id, tx.create_group(readers).await.unwrap().id);
-    let claimed = tx.create_group(NewGroup::plain(org, "chiefs", "Chiefs")).await.unwrap().id;
-    let access = AccessInput { claims: Claims::NONE.with(Claim::Admin), ..Default::default() };
+    let flagged = NewGroup {
+        is_org_admin: true,
+        ..NewGroup::plain(org, "admins", "Admins")
+    };
+    let readers = NewGroup {
+        is_org_readonly_admin: true,
+        ..NewGroup::plain(org, "readers", "Readers")
+    };
+    let (flagged, readers) = (
+        tx.create_group(flagged).await.unwrap().id,
+        tx.create_group(readers).await.unwrap().id,
+    );
+    let claimed = tx
+        .create_group(NewGroup::plain(org, "chiefs", "Chiefs"))
+        .await
+        .unwrap()
+        .id;
+    let access = AccessInput {
+        claims: Claims::NONE.with(Claim::Admin),
+        ..Default::default()
+    };
     tx.set_access(claimed, access).await.unwrap();
-    let with = |org, group| NewTenant { default_org: org, default_group: group, ..tenant(TENANT) };
+    let with = |org, group| NewTenant {
+        default_org: org,
+        default_group: group,
+        ..tenant(TENANT)
+    };
     for (org, group, rule) in [
         (None, Some(group), "default_group_without_org"),
         (Some(Organization::DEFAULT), Some(group), "default_group_organization"),
@@ -126,17 +189,33 @@ async fn ds8_a_default_group_belongs_to_the_organization_and_makes_no_administra
         (Some(org), Some(claimed), "default_group_admin"),
     ] {
         let refused = tx.create_tenant(with(org, group)).await;
-        assert!(matches!(refused, Err(StoreError::Rule(said)) if said == rule), "{refused:?}");
+        assert!(
+            matches!(refused, Err(StoreError::Rule(said)) if said == rule),
+            "{refused:?}"
+        );
     }
     let made = tx.create_tenant(with(Some(org), Some(group))).await.unwrap();
     // The merged state counts: the organization cannot go alone, nor the group change to an administrators' one.
     for patch in [
-        TenantPatch { default_org: Some(None), ..Default::default() },
-        TenantPatch { default_group: Some(Some(flagged)), ..Default::default() },
+        TenantPatch {
+            default_org: Some(None),
+            ..Default::default()
+        },
+        TenantPatch {
+            default_group: Some(Some(flagged)),
+            ..Default::default()
+        },
     ] {
-        assert!(matches!(tx.update_tenant(made.id, patch).await, Err(StoreError::Rule(_))));
+        assert!(matches!(
+            tx.update_tenant(made.id, patch).await,
+            Err(StoreError::Rule(_))
+        ));
     }
-    let cleared = TenantPatch { default_org: Some(None), default_group: Some(None), ..Default::default() };
+    let cleared = TenantPatch {
+        default_org: Some(None),
+        default_group: Some(None),
+        ..Default::default()
+    };
     let cleared = tx.update_tenant(made.id, cleared).await.unwrap();
     assert_eq!((cleared.default_org, cleared.default_group), (None, None));
 }
@@ -144,11 +223,19 @@ async fn ds8_a_default_group_belongs_to_the_organization_and_makes_no_administra
 async fn ds9_the_end_of_a_tenant_bans_its_users_and_ends_their_tokens(world: &World) {
     let feed = feed(world).await;
     let mut tx = world.begin().await;
-    let (list, other) =
-        (tx.create_tenant(tenant(TENANT)).await.unwrap(), tx.create_tenant(tenant(OTHER)).await.unwrap());
+    let (list, other) = (
+        tx.create_tenant(tenant(TENANT)).await.unwrap(),
+        tx.create_tenant(tenant(OTHER)).await.unwrap(),
+    );
     tx.commit().await.unwrap();
-    let users = [person(world, "a", Some(TENANT), 1).await, person(world, "b", Some(TENANT), 2).await];
-    let others = [person(world, "c", Some(OTHER), 3).await, person(world, "d", None, 4).await];
+    let users = [
+        person(world, "a", Some(TENANT), 1).await,
+        person(world, "b", Some(TENANT), 2).await,
+    ];
+    let others = [
+        person(world, "c", Some(OTHER), 3).await,
+        person(world, "d", None, 4).await,
+    ];
     let before = entries(world).await.len();
 
     world.clock.pass(60);
@@ -175,9 +262,15 @@ async fn ds9_the_end_of_a_tenant_bans_its_users_and_ends_their_tokens(world: &Wo
     let left = entries(world).await.split_off(before);
     let said: Vec<_> = left.iter().map(|entry| (entry.action, entry.resource_type)).collect();
     use {Action::*, ResourceType as R};
-    assert_eq!(said, [(Update, R::User), (Update, R::User), (Delete, R::DirectoryTenant)]);
+    assert_eq!(
+        said,
+        [(Update, R::User), (Update, R::User), (Delete, R::DirectoryTenant)]
+    );
     let counts: serde_json::Value = serde_json::from_str(left[2].old_value.as_deref().unwrap()).unwrap();
-    assert_eq!((&counts["banned_users"], &counts["ended_refresh_tokens"]), (&2.into(), &2.into()));
+    assert_eq!(
+        (&counts["banned_users"], &counts["ended_refresh_tokens"]),
+        (&2.into(), &2.into())
+    );
 
     // Back on the list, its users stay banned.
     let mut tx = world.begin().await;
@@ -204,10 +297,34 @@ async fn tk8_the_list_binds_at_the_next_snapshot(world: &World) {
     tx.commit().await.unwrap();
     assert!(!shut_out());
     for (patch, expected) in [
-        (TenantPatch { disabled: Some(true), ..Default::default() }, true),
-        (TenantPatch { disabled: Some(false), ..Default::default() }, false),
-        (TenantPatch { tenant: Some(OTHER), ..Default::default() }, true),
-        (TenantPatch { tenant: Some(TENANT), ..Default::default() }, false),
+        (
+            TenantPatch {
+                disabled: Some(true),
+                ..Default::default()
+            },
+            true,
+        ),
+        (
+            TenantPatch {
+                disabled: Some(false),
+                ..Default::default()
+            },
+            false,
+        ),
+        (
+            TenantPatch {
+                tenant: Some(OTHER),
+                ..Default::default()
+            },
+            true,
+        ),
+        (
+            TenantPatch {
+                tenant: Some(TENANT),
+                ..Default::default()
+            },
+            false,
+        ),
     ] {
         let mut tx = world.begin().await;
         tx.update_tenant(list.id, patch).await.unwrap();
@@ -220,7 +337,11 @@ async fn tk8_the_list_binds_at_the_next_snapshot(world: &World) {
 async fn spec80_5_6_groups_and_organizations_that_go_leave_tenants_without_them(world: &World) {
     let (org, group) = bank(world).await;
     let mut tx = world.begin().await;
-    let new = NewTenant { default_org: Some(org), default_group: Some(group), ..tenant(TENANT) };
+    let new = NewTenant {
+        default_org: Some(org),
+        default_group: Some(group),
+        ..tenant(TENANT)
+    };
     let list = tx.create_tenant(new).await.unwrap();
     tx.commit().await.unwrap();
     let before = entries(world).await.len();
@@ -232,12 +353,21 @@ async fn spec80_5_6_groups_and_organizations_that_go_leave_tenants_without_them(
     let now = tx.read().find_allowed_tenant(list.id).await.unwrap().unwrap();
     assert_eq!((now.default_org, now.default_group), (None, None));
     tx.commit().await.unwrap();
-    let said: Vec<_> =
-        entries(world).await.split_off(before).iter().map(|entry| (entry.action, entry.resource_type)).collect();
+    let said: Vec<_> = entries(world)
+        .await
+        .split_off(before)
+        .iter()
+        .map(|entry| (entry.action, entry.resource_type))
+        .collect();
     use {Action::*, ResourceType as R};
     assert_eq!(
         said,
-        [(Delete, R::Group), (Update, R::DirectoryTenant), (Update, R::DirectoryTenant), (Delete, R::Organization)]
+        [
+            (Delete, R::Group),
+            (Update, R::DirectoryTenant),
+            (Update, R::DirectoryTenant),
+            (Delete, R::Organization)
+        ]
     );
 }
 
@@ -246,19 +376,49 @@ async fn spec80_5_6_groups_and_organizations_that_go_leave_tenants_without_them(
 async fn hd32_an_invitation_of_an_organization_with_a_directory_is_for_its_own_tenant(world: &World) {
     let (org, group) = bank(world).await;
     let mut tx = world.begin().await;
-    let plain = NewOrganization { slug: "plain".into(), name: "Plain".into(), ..Default::default() };
+    let plain = NewOrganization {
+        slug: "plain".into(),
+        name: "Plain".into(),
+        ..Default::default()
+    };
     let plain = tx.create_organization(plain).await.unwrap().id;
-    let plains = tx.create_group(NewGroup::plain(plain, "staff", "Staff")).await.unwrap().id;
-    tx.create_tenant(NewTenant { default_org: Some(org), default_group: Some(group), ..tenant(TENANT) }).await.unwrap();
-    tx.create_tenant(NewTenant { label: "other".into(), ..tenant(OTHER) }).await.unwrap();
+    let plains = tx
+        .create_group(NewGroup::plain(plain, "staff", "Staff"))
+        .await
+        .unwrap()
+        .id;
+    tx.create_tenant(NewTenant {
+        default_org: Some(org),
+        default_group: Some(group),
+        ..tenant(TENANT)
+    })
+    .await
+    .unwrap();
+    tx.create_tenant(NewTenant {
+        label: "other".into(),
+        ..tenant(OTHER)
+    })
+    .await
+    .unwrap();
     tx.commit().await.unwrap();
     for (n, vouching, kept) in [(1, TENANT, vec![org, plain]), (2, OTHER, vec![plain])] {
         let mut tx = world.begin().await;
         let name = gw_types::ExternalId::new(&format!("directory:00000000-0000-4000-8000-00000000000{n}")).unwrap();
-        let new = NewUser { external_id: name, kyc: false, auth_tenant_id: None, groups: Vec::new() };
+        let new = NewUser {
+            external_id: name,
+            kyc: false,
+            auth_tenant_id: None,
+            groups: Vec::new(),
+        };
         let user = tx.create_user(new).await.unwrap().id;
         for group in [group, plains] {
-            tx.add_membership(NewMembership { user, group, expires_at: None }).await.unwrap();
+            tx.add_membership(NewMembership {
+                user,
+                group,
+                expires_at: None,
+            })
+            .await
+            .unwrap();
         }
         tx.pin_tenant(user, vouching).await.unwrap();
         let mut left = tx.read().organizations_of(user).await.unwrap();
@@ -274,25 +434,60 @@ async fn hd32_an_invitation_of_an_organization_with_a_directory_is_for_its_own_t
 async fn hd32_a_newcomer_joins_the_group_of_their_directory_whoever_named_them_first(world: &World) {
     let (org, group) = bank(world).await;
     let mut tx = world.begin().await;
-    let rival = NewOrganization { slug: "rival".into(), name: "Rival".into(), ..Default::default() };
+    let rival = NewOrganization {
+        slug: "rival".into(),
+        name: "Rival".into(),
+        ..Default::default()
+    };
     let rival = tx.create_organization(rival).await.unwrap().id;
-    let rivals = tx.create_group(NewGroup::plain(rival, "staff", "Staff")).await.unwrap().id;
-    let special = tx.create_group(NewGroup::plain(org, "special", "Special")).await.unwrap().id;
-    tx.create_tenant(NewTenant { default_org: Some(org), default_group: Some(group), ..tenant(TENANT) }).await.unwrap();
-    for (n, named, placed) in
-        [(1, vec![rivals], vec![group]), (2, vec![], vec![group]), (3, vec![special], vec![special])]
-    {
+    let rivals = tx
+        .create_group(NewGroup::plain(rival, "staff", "Staff"))
+        .await
+        .unwrap()
+        .id;
+    let special = tx
+        .create_group(NewGroup::plain(org, "special", "Special"))
+        .await
+        .unwrap()
+        .id;
+    tx.create_tenant(NewTenant {
+        default_org: Some(org),
+        default_group: Some(group),
+        ..tenant(TENANT)
+    })
+    .await
+    .unwrap();
+    for (n, named, placed) in [
+        (1, vec![rivals], vec![group]),
+        (2, vec![], vec![group]),
+        (3, vec![special], vec![special]),
+    ] {
         let name = gw_types::ExternalId::new(&format!("directory:00000000-0000-4000-8000-00000000000{n}")).unwrap();
-        let new = NewUser { external_id: name, kyc: false, auth_tenant_id: None, groups: Vec::new() };
+        let new = NewUser {
+            external_id: name,
+            kyc: false,
+            auth_tenant_id: None,
+            groups: Vec::new(),
+        };
         let user = tx.create_user(new).await.unwrap();
         for group in named {
-            tx.offer_membership(NewMembership { user: user.id, group, expires_at: None }).await.unwrap();
+            tx.offer_membership(NewMembership {
+                user: user.id,
+                group,
+                expires_at: None,
+            })
+            .await
+            .unwrap();
         }
         tx.pin_tenant(user.id, TENANT).await.unwrap();
         tx.place_newcomer(&user, group).await.unwrap();
         tx.accept_only_offer(user.id).await.unwrap();
         assert_eq!(tx.read().organizations_of(user.id).await.unwrap(), [org], "{n}");
-        let held = tx.read().list_memberships(user.id, &Scope::Orgs(vec![org])).await.unwrap();
+        let held = tx
+            .read()
+            .list_memberships(user.id, &Scope::Orgs(vec![org]))
+            .await
+            .unwrap();
         assert_eq!(held.iter().map(|item| item.group.id).collect::<Vec<_>>(), placed, "{n}");
     }
     tx.commit().await.unwrap();

@@ -61,7 +61,10 @@ impl World {
     pub(crate) async fn unmigrated_sqlite() -> Self {
         let place = tempfile::tempdir().unwrap();
         let directory = Arc::new(DirectoryLock::acquire(place.path()).unwrap());
-        let file = |name: &str| Location::Sqlite { directory: Arc::clone(&directory), file: name.to_owned() };
+        let file = |name: &str| Location::Sqlite {
+            directory: Arc::clone(&directory),
+            file: name.to_owned(),
+        };
         Self::at("sqlite", file("gateway.db"), file("audit.db"), Some(place)).await
     }
 
@@ -75,7 +78,14 @@ impl World {
     async fn at(engine: &'static str, location: Location, audit: Location, place: Option<tempfile::TempDir>) -> Self {
         let clock = Arc::new(TestClock::default());
         let store = Store::open(config(&location, &clock, 1)).await.unwrap();
-        Self { engine, store, clock, location, audit, _place: place }
+        Self {
+            engine,
+            store,
+            clock,
+            location,
+            audit,
+            _place: place,
+        }
     }
 
     /// Another instance's store on the same database.
@@ -85,8 +95,12 @@ impl World {
 
     /// The same SQLite file for a process that only reads.
     pub(crate) async fn read_only_store(&self) -> Store {
-        let Location::Sqlite { directory, file } = &self.location else { panic!("a server has no file") };
-        let location = Location::SqliteReadOnly { file: directory.directory().join(file) };
+        let Location::Sqlite { directory, file } = &self.location else {
+            panic!("a server has no file")
+        };
+        let location = Location::SqliteReadOnly {
+            file: directory.directory().join(file),
+        };
         Store::open(config(&location, &self.clock, 9)).await.unwrap()
     }
 
@@ -103,9 +117,13 @@ impl World {
 
     /// The audit store of a PostgreSQL world under another role.
     pub(crate) async fn audit_as(&self, role: &str) -> AuditStore {
-        let Location::Postgres { url, .. } = &self.audit else { panic!("a file has no roles") };
+        let Location::Postgres { url, .. } = &self.audit else {
+            panic!("a file has no roles")
+        };
         let url = url.expose().replace("//gateway@", &format!("//{role}@"));
-        AuditStore::open(config(&Location::postgres(Secret::new(url)), &self.clock, 4)).await.unwrap()
+        AuditStore::open(config(&Location::postgres(Secret::new(url)), &self.clock, 4))
+            .await
+            .unwrap()
     }
 
     /// Runs a statement past the audit store.
@@ -125,7 +143,8 @@ impl World {
         self.clock.pass(seconds);
         if self.engine == "postgres" {
             let micros = seconds * 1_000_000;
-            self.tamper(&[&format!("UPDATE instances SET expires_at = expires_at - {micros}")]).await;
+            self.tamper(&[&format!("UPDATE instances SET expires_at = expires_at - {micros}")])
+                .await;
             let claims = format!(
                 "UPDATE chains SET leased_until = leased_until - {micros}; \
                  UPDATE leases SET leased_until = leased_until - {micros}"
@@ -159,17 +178,27 @@ impl World {
 
     /// One column of numbers.
     pub(crate) async fn rows(&self, sql: &str, column: &str) -> Vec<i64> {
-        self.query(sql).await.iter().map(|row| row.try_get("", column).unwrap()).collect()
+        self.query(sql)
+            .await
+            .iter()
+            .map(|row| row.try_get("", column).unwrap())
+            .collect()
     }
 
     /// One column of texts.
     pub(crate) async fn texts(&self, sql: &str, column: &str) -> Vec<String> {
-        self.query(sql).await.iter().map(|row| row.try_get("", column).unwrap()).collect()
+        self.query(sql)
+            .await
+            .iter()
+            .map(|row| row.try_get("", column).unwrap())
+            .collect()
     }
 
     async fn query(&self, sql: &str) -> Vec<QueryResult> {
         let raw = raw(&self.location).await;
-        raw.query_all_raw(Statement::from_string(raw.get_database_backend(), sql)).await.unwrap()
+        raw.query_all_raw(Statement::from_string(raw.get_database_backend(), sql))
+            .await
+            .unwrap()
     }
 }
 
@@ -189,7 +218,10 @@ pub(crate) fn config(location: &Location, clock: &Arc<TestClock>, seed: u64) -> 
         connections: 4,
         clock: Arc::clone(clock) as Arc<dyn Clock>,
         entropy: Arc::new(Seeded(AtomicU64::new(seed << 32))),
-        outbox: OutboxGuard { key: Some(OutboxKey::derive(&[7; 32])), witness: None },
+        outbox: OutboxGuard {
+            key: Some(OutboxKey::derive(&[7; 32])),
+            witness: None,
+        },
     }
 }
 

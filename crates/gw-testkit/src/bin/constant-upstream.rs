@@ -61,7 +61,13 @@ fn result(method: &str) -> String {
 }
 
 fn answer(body: &[u8]) -> String {
-    let one = |call: &Call<'_>| format!(r#"{{"jsonrpc":"2.0","id":{},"result":{}}}"#, call.id, result(call.method));
+    let one = |call: &Call<'_>| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{},"result":{}}}"#,
+            call.id,
+            result(call.method)
+        )
+    };
     if body.first() == Some(&b'[') {
         let calls: Vec<Call<'_>> = serde_json::from_slice(body).unwrap_or_default();
         let answers: Vec<String> = calls.iter().map(one).collect();
@@ -74,9 +80,17 @@ fn answer(body: &[u8]) -> String {
 }
 
 async fn serve(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
-    let body = request.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+    let body = request
+        .into_body()
+        .collect()
+        .await
+        .map(http_body_util::Collected::to_bytes)
+        .unwrap_or_default();
     let mut response = Response::new(Full::from(answer(&body)));
-    response.headers_mut().insert("content-type", hyper::header::HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(
+        "content-type",
+        hyper::header::HeaderValue::from_static("application/json"),
+    );
     Ok(response)
 }
 

@@ -34,7 +34,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "body": {"callbackUrl": "http://127.0.0.1:1/", "reason": "bench", "message": "", "scope": []},
     });
     let answer = wallet.ask("answer", json!({"did": did, "request": asked}));
-    let now = answer.pointer("/response/created_time").and_then(Value::as_i64).ok_or("no time in the answer")?;
+    let now = answer
+        .pointer("/response/created_time")
+        .and_then(Value::as_i64)
+        .ok_or("no time in the answer")?;
     let token = take(answer, "token")?;
     let request = Request {
         thread: THREAD.to_owned(),
@@ -113,5 +116,8 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 fn take(said: Value, member: &str) -> Result<String, String> {
-    said.get(member).and_then(Value::as_str).map(str::to_owned).ok_or_else(|| format!("no `{member}` in {said}"))
+    said.get(member)
+        .and_then(Value::as_str)
+        .map(str::to_owned)
+        .ok_or_else(|| format!("no `{member}` in {said}"))
 }

@@ -38,7 +38,9 @@ impl Kit {
     /// # Panics
     /// When it cannot be made: `scripts/setup.sh` has not run.
     pub fn prepare() -> Self {
-        let kit = Self { folder: Path::new(CACHE).join(digest()) };
+        let kit = Self {
+            folder: Path::new(CACHE).join(digest()),
+        };
         create(&kit.folder);
         let guard = std::fs::File::create(kit.folder.join("lock"))
             .and_then(|file| file.lock().map(|()| file))
@@ -54,13 +56,23 @@ impl Kit {
     fn make(&self) {
         let output = Command::new("node")
             .current_dir(PACKAGE)
-            .args(["node_modules/circom2/cli.js", "circuits/authV2.circom", "--r1cs", "--wasm", "--O2"])
+            .args([
+                "node_modules/circom2/cli.js",
+                "circuits/authV2.circom",
+                "--r1cs",
+                "--wasm",
+                "--O2",
+            ])
             .args(["-l", "node_modules", "-o"])
             .arg(&self.folder)
             .output()
             .unwrap_or_else(|error| panic!("node: {error}"));
         let said = || String::from_utf8_lossy(&[&*output.stdout, &*output.stderr].concat()).into_owned();
-        assert!(output.status.success() && self.constraints().is_file(), "run scripts/setup.sh; circom: {}", said());
+        assert!(
+            output.status.success() && self.constraints().is_file(),
+            "run scripts/setup.sh; circom: {}",
+            said()
+        );
         let fresh = self.folder.join("fresh.json");
         prover::set_up(&self.constraints(), &self.proving_key(), &fresh);
         std::fs::rename(&fresh, self.verification_key()).unwrap_or_else(|error| panic!("{}: {error}", fresh.display()));
@@ -122,7 +134,9 @@ fn serve(listener: std::net::TcpListener, prover: Arc<Prover>) {
         };
         let app = Router::new().route("/", post(prove)).layer(DefaultBodyLimit::disable());
         let listener = tokio::net::TcpListener::from_std(listener).unwrap_or_else(|error| panic!("{error}"));
-        axum::serve(listener, app).await.unwrap_or_else(|error| panic!("{error}"));
+        axum::serve(listener, app)
+            .await
+            .unwrap_or_else(|error| panic!("{error}"));
     });
 }
 
@@ -154,7 +168,10 @@ impl Wallet {
         };
         let (sender, lines) = mpsc::channel();
         std::thread::spawn(move || {
-            BufReader::new(output).lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+            BufReader::new(output)
+                .lines()
+                .map_while(Result::ok)
+                .try_for_each(|line| sender.send(line))
         });
         Self { process, input, lines }
     }
@@ -172,9 +189,14 @@ impl Wallet {
     }
 
     fn try_ask(&mut self, command: &str, with: &mut Value) -> Result<Value, String> {
-        with.as_object_mut().ok_or("not an object")?.insert("command".to_owned(), command.into());
+        with.as_object_mut()
+            .ok_or("not an object")?
+            .insert("command".to_owned(), command.into());
         writeln!(self.input, "{with}").map_err(|error| format!("it has ended: {error}"))?;
-        let line = self.lines.recv_timeout(Duration::from_secs(120)).map_err(|error| format!("no answer: {error}"))?;
+        let line = self
+            .lines
+            .recv_timeout(Duration::from_secs(120))
+            .map_err(|error| format!("no answer: {error}"))?;
         let mut said: Value = serde_json::from_str(&line).map_err(|error| format!("{error}: {line}"))?;
         match said.get_mut("ok") {
             Some(ok) => Ok(ok.take()),
@@ -198,7 +220,11 @@ fn digest() -> String {
         let path = format!("{PACKAGE}/{file}");
         hash.update(std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}")));
     }
-    hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    hash.finalize()
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 fn create(folder: &Path) {

@@ -26,7 +26,8 @@ pub(crate) fn set_up(circuit: &Path, proving: &Path, verification: &Path) {
     let key = Groth16::<Bn254>::generate_random_parameters_with_reduction(&circuit, &mut StdRng::seed_from_u64(1))
         .unwrap_or_else(|error| panic!("no keys for the circuit: {error}"));
     let mut bytes = Vec::new();
-    key.serialize_uncompressed(&mut bytes).unwrap_or_else(|error| panic!("the proving key does not write: {error}"));
+    key.serialize_uncompressed(&mut bytes)
+        .unwrap_or_else(|error| panic!("the proving key does not write: {error}"));
     write(proving, &bytes);
     write(verification, verification_key(&key.vk).to_string().as_bytes());
 }
@@ -35,7 +36,11 @@ impl Prover {
     pub(crate) fn load(circuit: &Path, proving: &Path) -> Self {
         let key = ProvingKey::deserialize_uncompressed_unchecked(read(proving).as_slice())
             .unwrap_or_else(|error| panic!("{}: {error}", proving.display()));
-        Self { circuit: read_circuit(circuit), key, chance: Mutex::new(StdRng::seed_from_u64(2)) }
+        Self {
+            circuit: read_circuit(circuit),
+            key,
+            chance: Mutex::new(StdRng::seed_from_u64(2)),
+        }
     }
 
     /// The proof of what a witness file holds, and its public signals.
@@ -63,7 +68,10 @@ impl Prover {
         .map_err(|_| "no proof: the values do not fit the circuit")?;
         let signals = values.get(1..public).ok_or("no signals")?;
         // Proving never fails for values that break a constraint; the proof is then worth nothing.
-        if !matches!(Groth16::<Bn254>::verify_proof(&prepare_verifying_key(&self.key.vk), &proof, signals), Ok(true)) {
+        if !matches!(
+            Groth16::<Bn254>::verify_proof(&prepare_verifying_key(&self.key.vk), &proof, signals),
+            Ok(true)
+        ) {
             return Err("the values do not satisfy the circuit");
         }
         let signals: Vec<String> = signals.iter().map(decimal).collect();

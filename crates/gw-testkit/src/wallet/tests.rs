@@ -26,7 +26,10 @@ fn key() -> Value {
 fn signal(token: &str, n: usize) -> String {
     let proof = token.rsplit('.').next().unwrap();
     let text = String::from_utf8(base64(proof)).unwrap();
-    serde_json::from_str::<Value>(&text).unwrap()["pub_signals"][n].as_str().unwrap().to_owned()
+    serde_json::from_str::<Value>(&text).unwrap()["pub_signals"][n]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 fn base64(text: &str) -> Vec<u8> {
@@ -58,9 +61,17 @@ fn zk32_proofs_of_every_kind_of_identity_hold_under_our_key() {
         let answer = wallet.ask("answer", json!({"did": who["did"], "request": request()}));
         let token = answer["token"].as_str().unwrap();
         assert_eq!(answer["response"]["from"], who["did"]);
-        assert_eq!(signal(token, 0), who["id"].as_str().unwrap(), "ZK-41: the first signal is the one who answers");
+        assert_eq!(
+            signal(token, 0),
+            who["id"].as_str().unwrap(),
+            "ZK-41: the first signal is the one who answers"
+        );
         let root = wallet.ask("root", json!({}));
-        assert_eq!(signal(token, 2), root["root"].as_str().unwrap(), "the third is the global root");
+        assert_eq!(
+            signal(token, 2),
+            root["root"].as_str().unwrap(),
+            "the third is the global root"
+        );
         let verify = json!({"token": token, "key": key()});
         assert_eq!(wallet.ask("verify", verify)["valid"], true);
         // snarkjs, another implementation, agrees; it complains otherwise.

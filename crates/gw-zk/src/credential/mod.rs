@@ -205,7 +205,10 @@ pub fn examine(
     let entries: Vec<(&Requested, Entry)> = entries.collect::<Result<_, CredentialError>>()?;
     // A linked answer speaks of the credential it is linked to; alone it says nothing.
     for (query, _) in entries.iter().filter(|(query, _)| is_linked(query.circuit)) {
-        if !entries.iter().any(|(other, _)| !is_linked(other.circuit) && other.group == query.group) {
+        if !entries
+            .iter()
+            .any(|(other, _)| !is_linked(other.circuit) && other.group == query.group)
+        {
             return Err(CredentialError::Link);
         }
     }
@@ -233,7 +236,11 @@ pub fn examine(
         let key = circuit.key().map_err(|error| CredentialError::Proof(error.into()))?;
         key.verify(proof, signals).map_err(CredentialError::Proof)?;
     }
-    Ok(Examined { issuance, non_revocation, accepted: Accepted { credentials } })
+    Ok(Examined {
+        issuance,
+        non_revocation,
+        accepted: Accepted { credentials },
+    })
 }
 
 impl Examined {
@@ -267,7 +274,9 @@ impl Examined {
 }
 
 fn find(scope: &[Value], id: u64) -> Result<Entry, CredentialError> {
-    let mut entries = scope.iter().filter(|entry| entry.get("id").and_then(Value::as_u64) == Some(id));
+    let mut entries = scope
+        .iter()
+        .filter(|entry| entry.get("id").and_then(Value::as_u64) == Some(id));
     let entry = entries.next().ok_or(CredentialError::Absent(id))?;
     if entries.next().is_some() {
         return Err(CredentialError::Twice(id));
@@ -276,7 +285,10 @@ fn find(scope: &[Value], id: u64) -> Result<Entry, CredentialError> {
 }
 
 fn scalars(signals: &[String]) -> Result<Vec<Fr>, CredentialError> {
-    signals.iter().map(|signal| number::scalar(signal).map_err(|_| CredentialError::Signals)).collect()
+    signals
+        .iter()
+        .map(|signal| number::scalar(signal).map_err(|_| CredentialError::Signals))
+        .collect()
 }
 
 /// What the signals of one entry come to.
@@ -344,7 +356,10 @@ fn atomic(
     if signals.request != Fr::from(query.id) {
         return Err(CredentialError::RequestId);
     }
-    let issuer = Id::of_scalar(&signals.issuer).ok().and_then(|id| Did::of(id).ok()).ok_or(CredentialError::Issuer)?;
+    let issuer = Id::of_scalar(&signals.issuer)
+        .ok()
+        .and_then(|id| Did::of(id).ok())
+        .ok_or(CredentialError::Issuer)?;
     let accepted = |issuers: &Vec<String>| issuers.iter().any(|known| known == "*" || known == issuer.as_str());
     if !query.issuers.as_ref().is_none_or(accepted) {
         return Err(CredentialError::Issuer);
@@ -358,18 +373,27 @@ fn atomic(
         (Some(false), false) | (None, _) => return Err(CredentialError::RevocationUnchecked),
     };
     check_time(signals.timestamp, now)?;
-    let [predicate] = query.predicates.as_slice() else { return Err(CredentialError::TooManyPredicates) };
+    let [predicate] = query.predicates.as_slice() else {
+        return Err(CredentialError::TooManyPredicates);
+    };
     predicate::check(query, predicate, signals, presentation)?;
     let (link, nullifier) = match signals.version {
         Version::V2 { .. } => check_v2(query)?,
         Version::V3 { .. } => check_v3(query, signals.version)?,
     };
-    let lookup = |state| Lookup { issuer: issuer.id(), state };
+    let lookup = |state| Lookup {
+        issuer: issuer.id(),
+        state,
+    };
     Ok(Checked {
         link,
         issuance: Some(lookup(signals.issuance_state)),
         non_revocation: checked.then(|| lookup(signals.non_revocation_state)),
-        shown: Some(Shown { id: query.id, nullifier, issuer }),
+        shown: Some(Shown {
+            id: query.id,
+            nullifier,
+            issuer,
+        }),
     })
 }
 
@@ -383,11 +407,22 @@ fn check_v2(query: &Requested) -> Result<(Option<Fr>, Option<Fr>), CredentialErr
 }
 
 fn check_v3(query: &Requested, version: Version) -> Result<(Option<Fr>, Option<Fr>), CredentialError> {
-    let Version::V3 { link, nullifier, proof_type, verifier, nullifier_session, .. } = version else {
+    let Version::V3 {
+        link,
+        nullifier,
+        proof_type,
+        verifier,
+        nullifier_session,
+        ..
+    } = version
+    else {
         return Err(CredentialError::Circuit);
     };
     let shown = [(ProofType::Signature, 1_u8), (ProofType::Tree, 2)];
-    let kind = shown.into_iter().find(|(_, number)| proof_type == Fr::from(*number)).map(|(kind, _)| kind);
+    let kind = shown
+        .into_iter()
+        .find(|(_, number)| proof_type == Fr::from(*number))
+        .map(|(kind, _)| kind);
     if !kind.is_some_and(|kind| query.proof_types.is_empty() || query.proof_types.contains(&kind)) {
         return Err(CredentialError::ProofType);
     }
@@ -414,11 +449,21 @@ fn linked(query: &Requested, signals: &Linked<'_>) -> Result<Checked, Credential
         return Err(CredentialError::Path);
     }
     let hash = |operator: Operator, key, slot, values: &[Fr]| {
-        LinkedQuery { schema: query.schema, slot, operator: operator.number(), key, merklized: query.merklized, values }
-            .hash()
-            .ok_or(CredentialError::LinkedQueries)
+        LinkedQuery {
+            schema: query.schema,
+            slot,
+            operator: operator.number(),
+            key,
+            merklized: query.merklized,
+            values,
+        }
+        .hash()
+        .ok_or(CredentialError::LinkedQueries)
     };
-    let asked = query.predicates.iter().map(|asked| hash(asked.operator, asked.key, asked.slot, &asked.values));
+    let asked = query
+        .predicates
+        .iter()
+        .map(|asked| hash(asked.operator, asked.key, asked.slot, &asked.values));
     let mut expected: Vec<Fr> = asked.collect::<Result<_, _>>()?;
     if expected.len() > signals.query_hashes.len() {
         return Err(CredentialError::TooManyPredicates);
@@ -430,7 +475,12 @@ fn linked(query: &Requested, signals: &Linked<'_>) -> Result<Checked, Credential
     if expected != shown {
         return Err(CredentialError::LinkedQueries);
     }
-    Ok(Checked { link: Some(signals.link), issuance: None, non_revocation: None, shown: None })
+    Ok(Checked {
+        link: Some(signals.link),
+        issuance: None,
+        non_revocation: None,
+        shown: None,
+    })
 }
 
 /// A signal that is 0 or 1.
@@ -444,7 +494,9 @@ fn flag(signal: Fr) -> Option<bool> {
 
 fn check_time(timestamp: Fr, now: Timestamp) -> Result<(), CredentialError> {
     // Far beyond any clock, and still far from overflow.
-    let seconds = i64::try_from(number::word(&timestamp)).ok().filter(|seconds| *seconds < 1 << 40);
+    let seconds = i64::try_from(number::word(&timestamp))
+        .ok()
+        .filter(|seconds| *seconds < 1 << 40);
     let made = Timestamp::from_secs(seconds.ok_or(CredentialError::Future)?);
     if made > now.plus(AHEAD) {
         return Err(CredentialError::Future);
@@ -462,7 +514,13 @@ mod tests {
     #[test]
     fn zk61_a_query_is_answered_by_its_circuit_or_a_sub_version_of_it() {
         use Circuit::{AuthV2, Linked3, Linked5, Linked10, MtpV2, SigV2, V3, V3Beta1, V3Small};
-        for (asked, given) in [(V3, V3), (V3, V3Small), (Linked10, Linked5), (Linked10, Linked3), (SigV2, SigV2)] {
+        for (asked, given) in [
+            (V3, V3),
+            (V3, V3Small),
+            (Linked10, Linked5),
+            (Linked10, Linked3),
+            (SigV2, SigV2),
+        ] {
             assert!(answers(given, asked), "{given:?} for {asked:?}");
         }
         for (asked, given) in [

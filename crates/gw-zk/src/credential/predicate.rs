@@ -31,12 +31,23 @@ pub(super) fn check(
 }
 
 fn operator_is(operator: Operator, signals: &Atomic<'_>) -> Result<(), CredentialError> {
-    if signals.operator == Fr::from(operator.number()) { Ok(()) } else { Err(CredentialError::Operator) }
+    if signals.operator == Fr::from(operator.number()) {
+        Ok(())
+    } else {
+        Err(CredentialError::Operator)
+    }
 }
 
 fn values_are(expected: &[Fr], signals: &Atomic<'_>) -> Result<(), CredentialError> {
-    let (given, rest) = signals.values.split_at_checked(expected.len()).ok_or(CredentialError::Values)?;
-    if given == expected && rest.iter().all(|value| *value == Fr::ZERO) { Ok(()) } else { Err(CredentialError::Values) }
+    let (given, rest) = signals
+        .values
+        .split_at_checked(expected.len())
+        .ok_or(CredentialError::Values)?;
+    if given == expected && rest.iter().all(|value| *value == Fr::ZERO) {
+        Ok(())
+    } else {
+        Err(CredentialError::Values)
+    }
 }
 
 fn count_is(count: usize, signals: &Atomic<'_>) -> Result<(), CredentialError> {
@@ -66,7 +77,11 @@ fn shows(value: Fr, signals: &Atomic<'_>) -> Result<(), CredentialError> {
             operator_is(Operator::Disclose, signals)?;
             values_are(&[], signals)?;
             count_is(0, signals)?;
-            if operator_output == value { Ok(()) } else { Err(CredentialError::Disclosure) }
+            if operator_output == value {
+                Ok(())
+            } else {
+                Err(CredentialError::Disclosure)
+            }
         }
     }
 }
@@ -76,12 +91,18 @@ fn asks_nothing(signals: &Atomic<'_>) -> Result<(), CredentialError> {
     match signals.version {
         Version::V2 { path_absent } => {
             operator_is(Operator::Eq, signals)?;
-            let [_, rest @ ..] = signals.values else { return Err(CredentialError::Values) };
+            let [_, rest @ ..] = signals.values else {
+                return Err(CredentialError::Values);
+            };
             if rest.iter().any(|value| *value != Fr::ZERO) {
                 return Err(CredentialError::Values);
             }
             let is_subject = Some(signals.key) == hash::claim_path(&[]) && path_absent == Fr::ZERO;
-            if flag(signals.merklized) == Some(true) && is_subject { Ok(()) } else { Err(CredentialError::Path) }
+            if flag(signals.merklized) == Some(true) && is_subject {
+                Ok(())
+            } else {
+                Err(CredentialError::Path)
+            }
         }
         Version::V3 { .. } => {
             operator_is(Operator::Noop, signals)?;

@@ -52,7 +52,10 @@ pub(super) struct Linked<'a> {
 
 /// Signals by kind of circuit.
 #[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "one lives at a time, on the stack of one check")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one lives at a time, on the stack of one check"
+)]
 pub(super) enum Signals<'a> {
     Atomic(Atomic<'a>),
     Linked(Linked<'a>),
@@ -66,18 +69,28 @@ impl<'a> Signals<'a> {
         }
         match circuit {
             Circuit::MtpV2 => {
-                let [merklized, user, request, issuer, issuance_state, rest @ ..] = signals else { return None };
+                let [merklized, user, request, issuer, issuance_state, rest @ ..] = signals else {
+                    return None;
+                };
                 v2([merklized, user, request, issuer, issuance_state], rest)
             }
             Circuit::SigV2 => {
-                let [merklized, user, issuance_state, request, issuer, rest @ ..] = signals else { return None };
+                let [merklized, user, issuance_state, request, issuer, rest @ ..] = signals else {
+                    return None;
+                };
                 v2([merklized, user, request, issuer, issuance_state], rest)
             }
             Circuit::V3 | Circuit::V3Beta1 | Circuit::V3Small => v3(signals),
             Circuit::Linked10 | Circuit::Linked10Beta1 | Circuit::Linked5 | Circuit::Linked3 => {
-                let [link, merklized, rest @ ..] = signals else { return None };
+                let [link, merklized, rest @ ..] = signals else {
+                    return None;
+                };
                 let (_outputs, query_hashes) = rest.split_at_checked(rest.len() / 2)?;
-                Some(Self::Linked(Linked { link: *link, merklized: *merklized, query_hashes }))
+                Some(Self::Linked(Linked {
+                    link: *link,
+                    merklized: *merklized,
+                    query_hashes,
+                }))
             }
             Circuit::AuthV2 | Circuit::AuthV3 | Circuit::AuthV3Small => None,
         }
@@ -86,7 +99,18 @@ impl<'a> Signals<'a> {
 
 fn v2<'a>(head: [&Fr; 5], rest: &'a [Fr]) -> Option<Signals<'a>> {
     let [merklized, user, request, issuer, issuance_state] = head.map(|signal| *signal);
-    let [checked, non_revocation, timestamp, schema, path_absent, key, slot, operator, values @ ..] = rest else {
+    let [
+        checked,
+        non_revocation,
+        timestamp,
+        schema,
+        path_absent,
+        key,
+        slot,
+        operator,
+        values @ ..,
+    ] = rest
+    else {
         return None;
     };
     Some(Signals::Atomic(Atomic {
@@ -103,18 +127,44 @@ fn v2<'a>(head: [&Fr; 5], rest: &'a [Fr]) -> Option<Signals<'a>> {
         slot: *slot,
         operator: *operator,
         values,
-        version: Version::V2 { path_absent: *path_absent },
+        version: Version::V2 {
+            path_absent: *path_absent,
+        },
     }))
 }
 
 fn v3(signals: &[Fr]) -> Option<Signals<'_>> {
-    let [merklized, user, issuance_state, link, nullifier, operator_output, proof_type, request, issuer, rest @ ..] =
-        signals
+    let [
+        merklized,
+        user,
+        issuance_state,
+        link,
+        nullifier,
+        operator_output,
+        proof_type,
+        request,
+        issuer,
+        rest @ ..,
+    ] = signals
     else {
         return None;
     };
-    let [checked, non_revocation, timestamp, schema, key, slot, operator, rest @ ..] = rest else { return None };
-    let [values @ .., value_count, verifier, nullifier_session] = rest else { return None };
+    let [
+        checked,
+        non_revocation,
+        timestamp,
+        schema,
+        key,
+        slot,
+        operator,
+        rest @ ..,
+    ] = rest
+    else {
+        return None;
+    };
+    let [values @ .., value_count, verifier, nullifier_session] = rest else {
+        return None;
+    };
     Some(Signals::Atomic(Atomic {
         merklized: *merklized,
         user: *user,

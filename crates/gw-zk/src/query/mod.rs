@@ -206,8 +206,10 @@ struct Params {
 /// # Errors
 /// [`QueryError`]; one that stems from a missing document names it.
 pub fn compute(scope: &[Value], verifier: &str, documents: &Documents) -> Result<Vec<Requested>, QueryError> {
-    let requested: Vec<Requested> =
-        scope.iter().map(|entry| Requested::compute(entry, verifier, documents)).collect::<Result<_, _>>()?;
+    let requested: Vec<Requested> = scope
+        .iter()
+        .map(|entry| Requested::compute(entry, verifier, documents))
+        .collect::<Result<_, _>>()?;
     for (place, entry) in requested.iter().enumerate() {
         if requested.iter().take(place).any(|earlier| earlier.id == entry.id) {
             return Err(QueryError::SameId(entry.id));
@@ -222,7 +224,10 @@ pub fn compute(scope: &[Value], verifier: &str, documents: &Documents) -> Result
 
 /// Whether proofs of this circuit add predicates to a proof of another.
 pub(crate) fn is_linked(circuit: Circuit) -> bool {
-    matches!(circuit, Circuit::Linked10 | Circuit::Linked10Beta1 | Circuit::Linked5 | Circuit::Linked3)
+    matches!(
+        circuit,
+        Circuit::Linked10 | Circuit::Linked10Beta1 | Circuit::Linked5 | Circuit::Linked3
+    )
 }
 
 impl Requested {
@@ -272,7 +277,10 @@ fn predicates(subject: Option<&Value>, schema: &Schema, circuit: Circuit) -> Res
         for (name, value) in asked {
             let operator = Operator::of_name(name)
                 .filter(|operator| *operator != Operator::Disclose)
-                .ok_or_else(|| QueryError::Operator { field: field.clone(), operator: name.clone() })?;
+                .ok_or_else(|| QueryError::Operator {
+                    field: field.clone(),
+                    operator: name.clone(),
+                })?;
             predicates.push(predicate(field, operator, value, schema, circuit)?);
         }
     }
@@ -298,16 +306,29 @@ fn predicate(
 ) -> Result<Predicate, QueryError> {
     let field = schema.field(name)?;
     if !operator.is_known_to(circuit) {
-        return Err(QueryError::Operator { field: name.into(), operator: operator.name().into() });
+        return Err(QueryError::Operator {
+            field: name.into(),
+            operator: operator.name().into(),
+        });
     }
     if !operator.fits(field.datatype) {
-        return Err(QueryError::Forbidden { field: name.into(), operator: operator.name(), datatype: field.datatype });
+        return Err(QueryError::Forbidden {
+            field: name.into(),
+            operator: operator.name(),
+            datatype: field.datatype,
+        });
     }
-    let bad_number = || QueryError::Values { field: name.into(), operator: operator.name() };
+    let bad_number = || QueryError::Values {
+        field: name.into(),
+        operator: operator.name(),
+    };
     let values = operands(operator, value).ok_or_else(bad_number)?;
     let encode = |value: &Value| match operator {
         Operator::Exists => encode::boolean(value).map(Fr::from).ok_or_else(bad_number),
-        _ => encode::value(value, field.datatype).map_err(|source| QueryError::Value { field: name.into(), source }),
+        _ => encode::value(value, field.datatype).map_err(|source| QueryError::Value {
+            field: name.into(),
+            source,
+        }),
     };
     Ok(Predicate {
         field: Some(name.into()),
@@ -362,5 +383,8 @@ fn nullification(params: Option<Params>, verifier: &str) -> Result<Option<Nullif
         return Ok(None);
     }
     let verifier = Did::parse(params.verifier_did.as_deref().unwrap_or(verifier)).map_err(QueryError::Verifier)?;
-    Ok(Some(Nullification { session, verifier: verifier.id() }))
+    Ok(Some(Nullification {
+        session,
+        verifier: verifier.id(),
+    }))
 }

@@ -63,19 +63,28 @@ impl Operator {
     /// The operator with that name.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
-        NAMED.iter().find(|(known, ..)| *known == name).map(|(_, operator, _)| *operator)
+        NAMED
+            .iter()
+            .find(|(known, ..)| *known == name)
+            .map(|(_, operator, _)| *operator)
     }
 
     /// Its name in a query.
     #[must_use]
     pub fn name(self) -> &'static str {
-        NAMED.iter().find(|(_, known, _)| *known == self).map_or("$noop", |(name, ..)| name)
+        NAMED
+            .iter()
+            .find(|(_, known, _)| *known == self)
+            .map_or("$noop", |(name, ..)| name)
     }
 
     /// Its number among the signals.
     #[must_use]
     pub fn number(self) -> u8 {
-        NAMED.iter().find(|(_, known, _)| *known == self).map_or(0, |(.., number)| *number)
+        NAMED
+            .iter()
+            .find(|(_, known, _)| *known == self)
+            .map_or(0, |(.., number)| *number)
     }
 
     /// Whether a configured query may use it: the six the service offers.

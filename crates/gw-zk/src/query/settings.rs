@@ -139,7 +139,10 @@ impl CredentialQuery {
         }
         for issuer in settings.issuers {
             if let Err(source) = Did::parse(issuer) {
-                errors.push(SettingsError::Issuer { issuer: issuer.clone(), source });
+                errors.push(SettingsError::Issuer {
+                    issuer: issuer.clone(),
+                    source,
+                });
             }
         }
         if !settings.context.starts_with("https://") && !settings.context.starts_with("ipfs://") {
@@ -167,8 +170,17 @@ impl CredentialQuery {
         let parts = split(&subject);
         let predicates = parts.len();
         let subjects = if settings.split { parts } else { vec![subject] };
-        let scope = subjects.into_iter().zip(1_u64..).map(|(subject, id)| entry(settings, id, subject)).collect();
-        Ok(Self { verifier: settings.verifier.into(), context: settings.context.into(), scope, predicates })
+        let scope = subjects
+            .into_iter()
+            .zip(1_u64..)
+            .map(|(subject, id)| entry(settings, id, subject))
+            .collect();
+        Ok(Self {
+            verifier: settings.verifier.into(),
+            context: settings.context.into(),
+            scope,
+            predicates,
+        })
     }
 
     /// The entries as they stand in a request.
@@ -223,7 +235,9 @@ fn check_nullifier(session: &str, settings: &Settings<'_>, circuit: Option<Circu
 /// The subject of a query file: its only member `credentialSubject`, or the file itself.
 fn subject(file: &[u8]) -> Result<Map<String, Value>, SettingsError> {
     let value: Value = serde_json::from_slice(file).map_err(|error| SettingsError::Json(error.to_string()))?;
-    let Value::Object(mut members) = value else { return Err(SettingsError::NoPredicate) };
+    let Value::Object(mut members) = value else {
+        return Err(SettingsError::NoPredicate);
+    };
     let subject = match members.remove("credentialSubject") {
         None => members,
         Some(Value::Object(subject)) => match members.keys().next() {
@@ -232,7 +246,11 @@ fn subject(file: &[u8]) -> Result<Map<String, Value>, SettingsError> {
         },
         Some(_) => return Err(SettingsError::NoPredicate),
     };
-    if subject.is_empty() { Err(SettingsError::NoPredicate) } else { Ok(subject) }
+    if subject.is_empty() {
+        Err(SettingsError::NoPredicate)
+    } else {
+        Ok(subject)
+    }
 }
 
 fn check_field(field: &str, asked: &Value, errors: &mut Vec<SettingsError>) {
@@ -242,14 +260,24 @@ fn check_field(field: &str, asked: &Value, errors: &mut Vec<SettingsError>) {
     };
     for (name, value) in asked {
         let Some(operator) = Operator::of_name(name).filter(|operator| operator.is_configurable()) else {
-            errors.push(SettingsError::Operator { field: field.into(), operator: name.clone() });
+            errors.push(SettingsError::Operator {
+                field: field.into(),
+                operator: name.clone(),
+            });
             continue;
         };
         let wants_list = matches!(operator, Operator::In | Operator::Nin);
         let Some(values) = operands(operator, value).filter(|_| !wants_list || value.is_array()) else {
-            let expected =
-                if wants_list { format!("a list of 1 to {QUERY_VALUES} values") } else { "one value".into() };
-            errors.push(SettingsError::Values { field: field.into(), operator: name.clone(), expected });
+            let expected = if wants_list {
+                format!("a list of 1 to {QUERY_VALUES} values")
+            } else {
+                "one value".into()
+            };
+            errors.push(SettingsError::Values {
+                field: field.into(),
+                operator: name.clone(),
+                expected,
+            });
             continue;
         };
         for value in values {
@@ -262,9 +290,15 @@ fn check_value(field: &str, value: &Value, errors: &mut Vec<SettingsError>) {
     match value {
         Value::Bool(_) | Value::String(_) => {}
         Value::Number(number) if number.as_f64().is_some_and(|number| number >= 0.0) => {}
-        Value::Number(_) => errors.push(SettingsError::Negative { field: field.into(), value: value.to_string() }),
+        Value::Number(_) => errors.push(SettingsError::Negative {
+            field: field.into(),
+            value: value.to_string(),
+        }),
         Value::Null | Value::Array(_) | Value::Object(_) => {
-            errors.push(SettingsError::Value { field: field.into(), value: value.to_string() });
+            errors.push(SettingsError::Value {
+                field: field.into(),
+                value: value.to_string(),
+            });
         }
     }
 }
@@ -272,10 +306,17 @@ fn check_value(field: &str, value: &Value, errors: &mut Vec<SettingsError>) {
 /// One subject per predicate.
 fn split(subject: &Map<String, Value>) -> Vec<Map<String, Value>> {
     let one = |field: &String, name: &String, value: &Value| {
-        Map::from_iter([(field.clone(), Value::Object(Map::from_iter([(name.clone(), value.clone())])))])
+        Map::from_iter([(
+            field.clone(),
+            Value::Object(Map::from_iter([(name.clone(), value.clone())])),
+        )])
     };
-    let predicates = subject.iter().filter_map(|(field, asked)| asked.as_object().map(|asked| (field, asked)));
-    predicates.flat_map(|(field, asked)| asked.iter().map(move |(name, value)| one(field, name, value))).collect()
+    let predicates = subject
+        .iter()
+        .filter_map(|(field, asked)| asked.as_object().map(|asked| (field, asked)));
+    predicates
+        .flat_map(|(field, asked)| asked.iter().map(move |(name, value)| one(field, name, value)))
+        .collect()
 }
 
 fn entry(settings: &Settings<'_>, id: u64, subject: Map<String, Value>) -> Value {
@@ -291,7 +332,10 @@ fn entry(settings: &Settings<'_>, id: u64, subject: Map<String, Value>) -> Value
     });
     // All entries would give the same number: one is enough.
     if let (Some(session), 1, Some(members)) = (settings.nullifier_session, id, entry.as_object_mut()) {
-        members.insert("params".into(), json!({ "nullifierSessionId": session, "verifierDid": settings.verifier }));
+        members.insert(
+            "params".into(),
+            json!({ "nullifierSessionId": session, "verifierDid": settings.verifier }),
+        );
     }
     entry
 }

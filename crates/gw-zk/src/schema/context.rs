@@ -27,7 +27,10 @@ pub(super) struct Term {
 
 impl Term {
     fn says_the_same(&self, other: &Self) -> bool {
-        Self { protected: self.protected, ..other.clone() } == *self
+        Self {
+            protected: self.protected,
+            ..other.clone()
+        } == *self
     }
 
     /// Whether it names a field: not an alias of a keyword, not read backwards.
@@ -81,7 +84,9 @@ impl Active {
                 *self = Self::default();
                 Ok(())
             }
-            Value::Array(parts) => parts.iter().try_for_each(|part| self.apply_at(part, scope, documents, deeper)),
+            Value::Array(parts) => parts
+                .iter()
+                .try_for_each(|part| self.apply_at(part, scope, documents, deeper)),
             Value::String(url) => {
                 let bytes = documents.get(url).ok_or_else(|| SchemaError::Missing(url.clone()))?;
                 let document = super::parse(bytes)?;
@@ -106,10 +111,18 @@ impl Active {
             Some(_) => return Err(SchemaError::Term("@vocab".into())),
         }
         if let Some(vocab) = self.vocab.clone() {
-            let mut pending = Pending { local, defined: BTreeSet::new(), scope };
+            let mut pending = Pending {
+                local,
+                defined: BTreeSet::new(),
+                scope,
+            };
             self.vocab = Some(self.expand(&vocab, &mut pending, 0)?);
         }
-        let mut pending = Pending { local, defined: BTreeSet::new(), scope };
+        let mut pending = Pending {
+            local,
+            defined: BTreeSet::new(),
+            scope,
+        };
         for name in local.keys().filter(|name| !name.starts_with('@')) {
             self.define(name, &mut pending, 0)?;
         }
@@ -122,11 +135,21 @@ impl Active {
     fn define<'a>(&mut self, name: &'a str, pending: &mut Pending<'a>, depth: usize) -> Result<(), SchemaError> {
         // Entered before it is finished: a term that needs itself finds itself undefined instead of looping.
         if depth > MAX_DEPTH || !pending.defined.insert(name) {
-            return if depth > MAX_DEPTH { Err(SchemaError::TooDeep) } else { Ok(()) };
+            return if depth > MAX_DEPTH {
+                Err(SchemaError::TooDeep)
+            } else {
+                Ok(())
+            };
         }
-        let Some(definition) = pending.local.get(name) else { return Ok(()) };
+        let Some(definition) = pending.local.get(name) else {
+            return Ok(());
+        };
         let old = self.terms.remove(name);
-        let protected = pending.local.get("@protected").and_then(Value::as_bool).unwrap_or_default();
+        let protected = pending
+            .local
+            .get("@protected")
+            .and_then(Value::as_bool)
+            .unwrap_or_default();
         let new = self.definition(name, definition, protected, pending, depth)?;
         if let Some(old) = old.filter(|old| old.protected && pending.scope == Scope::Document) {
             match new {
@@ -166,9 +189,9 @@ impl Active {
         let deeper = depth.saturating_add(1);
         let iri = match id.filter(|id| *id != name) {
             Some(id) => self.expand(id, pending, deeper)?,
-            None if name.get(1..).is_some_and(|rest| rest.contains(':')) => {
-                self.expand_compact(name, pending, deeper)?.unwrap_or_else(|| name.into())
-            }
+            None if name.get(1..).is_some_and(|rest| rest.contains(':')) => self
+                .expand_compact(name, pending, deeper)?
+                .unwrap_or_else(|| name.into()),
             None => format!("{}{name}", self.vocab.as_ref().ok_or_else(bad)?),
         };
         if !iri.starts_with('@') && !iri.contains(':') {
@@ -185,7 +208,10 @@ impl Active {
             Some(_) => Err(bad()),
         };
         let is_simple = definition.is_string();
-        let prefix = flag("@prefix", is_simple && iri.ends_with([':', '/', '?', '#', '[', ']', '@']))?;
+        let prefix = flag(
+            "@prefix",
+            is_simple && iri.ends_with([':', '/', '?', '#', '[', ']', '@']),
+        )?;
         Ok(Some(Term {
             prefix,
             reverse: get("@reverse").is_some(),
@@ -208,9 +234,14 @@ impl Active {
             return Ok(term.iri.clone());
         }
         if text.get(1..).is_some_and(|rest| rest.contains(':')) {
-            return Ok(self.expand_compact(text, pending, depth)?.unwrap_or_else(|| text.into()));
+            return Ok(self
+                .expand_compact(text, pending, depth)?
+                .unwrap_or_else(|| text.into()));
         }
-        Ok(self.vocab.as_ref().map_or_else(|| text.into(), |vocab| format!("{vocab}{text}")))
+        Ok(self
+            .vocab
+            .as_ref()
+            .map_or_else(|| text.into(), |vocab| format!("{vocab}{text}")))
     }
 
     /// `None`: already in full.
@@ -220,14 +251,20 @@ impl Active {
         pending: &mut Pending<'a>,
         depth: usize,
     ) -> Result<Option<String>, SchemaError> {
-        let Some((prefix, rest)) = text.split_once(':') else { return Ok(None) };
+        let Some((prefix, rest)) = text.split_once(':') else {
+            return Ok(None);
+        };
         if prefix == "_" || rest.starts_with("//") {
             return Ok(None);
         }
         if pending.local.contains_key(prefix) {
             self.define(prefix, pending, depth)?;
         }
-        Ok(self.terms.get(prefix).filter(|term| term.prefix).map(|term| format!("{}{rest}", term.iri)))
+        Ok(self
+            .terms
+            .get(prefix)
+            .filter(|term| term.prefix)
+            .map(|term| format!("{}{rest}", term.iri)))
     }
 }
 

@@ -136,9 +136,16 @@ impl Schema {
         let bytes = documents.get(url).ok_or_else(|| SchemaError::Missing(url.into()))?;
         let document = parse(bytes)?;
         let mut context = Active::default();
-        context.apply(document.get("@context").ok_or(SchemaError::NoContext)?, Scope::Document, documents)?;
+        context.apply(
+            document.get("@context").ok_or(SchemaError::NoContext)?,
+            Scope::Document,
+            documents,
+        )?;
         let unknown = || SchemaError::UnknownType(type_name.into());
-        let term = context.term(type_name).filter(|term| term.is_field()).ok_or_else(unknown)?;
+        let term = context
+            .term(type_name)
+            .filter(|term| term.is_field())
+            .ok_or_else(unknown)?;
         let iri = term.iri.clone();
         let mut layout = Layout::Merklized;
         if let Some(scoped) = term.context.clone() {
@@ -147,7 +154,12 @@ impl Schema {
             }
             context.apply(&scoped, Scope::Document, documents)?;
         }
-        Ok(Self { iri, context, documents: documents.clone(), layout })
+        Ok(Self {
+            iri,
+            context,
+            documents: documents.clone(),
+            layout,
+        })
     }
 
     /// IRI of the type.
@@ -182,7 +194,11 @@ impl Schema {
             }
             Layout::Slots(slots) => {
                 let slot = *slots.get(path).ok_or_else(|| SchemaError::NoSlot(path.into()))?;
-                Ok(Field { key: Fr::ZERO, slot, datatype })
+                Ok(Field {
+                    key: Fr::ZERO,
+                    slot,
+                    datatype,
+                })
             }
         }
     }
@@ -196,7 +212,9 @@ impl Schema {
                 return Err(SchemaError::Path(path.into()));
             }
             if step.bytes().all(|b| b.is_ascii_digit()) && !parts.is_empty() {
-                parts.push(PathPart::Index(step.parse().map_err(|_| SchemaError::Path(path.into()))?));
+                parts.push(PathPart::Index(
+                    step.parse().map_err(|_| SchemaError::Path(path.into()))?,
+                ));
                 continue;
             }
             let unknown = || SchemaError::UnknownField(path.into());
@@ -233,7 +251,10 @@ fn serialization(context: &Value) -> Option<&Value> {
 /// Reads `iden3:v1:slotIndexA=birthday&slotIndexB=documentType`.
 fn slots(serialization: &Value) -> Result<BTreeMap<String, u64>, SchemaError> {
     let bad = || SchemaError::Serialization(serialization.to_string());
-    let pairs = serialization.as_str().and_then(|text| text.strip_prefix("iden3:v1:")).ok_or_else(bad)?;
+    let pairs = serialization
+        .as_str()
+        .and_then(|text| text.strip_prefix("iden3:v1:"))
+        .ok_or_else(bad)?;
     let mut slots = BTreeMap::new();
     let mut taken = Vec::new();
     for pair in pairs.split('&').filter(|pair| !pair.is_empty()) {

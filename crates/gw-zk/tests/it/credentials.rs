@@ -43,7 +43,9 @@ pub(crate) fn judge(vector: &Value, scope: &[Value], user: Id, now: Timestamp) -
 /// ZK-63, ZK-64, ZK-65, ZK-66, ZK-67, ZK-68, ZK-69, ZK-72: a case each, most of them several.
 #[test]
 fn zk63_to_zk72_signals_get_their_verdicts() {
-    let Some(data) = support::json("jwz/signals.json") else { return };
+    let Some(data) = support::json("jwz/signals.json") else {
+        return;
+    };
     for case in data.as_array().unwrap() {
         let requested = query::compute(
             &[case["request"].clone()],
@@ -77,7 +79,9 @@ fn nullifier_vector() -> Option<(Value, Vec<Value>, Id, Timestamp)> {
 
 #[test]
 fn zk77_the_nullifier_comes_out_as_a_fact() {
-    let Some((vector, scope, user, now)) = nullifier_vector() else { return };
+    let Some((vector, scope, user, now)) = nullifier_vector() else {
+        return;
+    };
     let accepted = judge(&vector, &scope, user, now).unwrap();
     assert_eq!(accepted.credentials().len(), 2);
     assert_eq!(accepted.nullifier(), Some(support::fr(&scope[1]["pub_signals"][4])));
@@ -86,7 +90,9 @@ fn zk77_the_nullifier_comes_out_as_a_fact() {
 
 #[test]
 fn zk60_every_query_has_exactly_one_entry() {
-    let Some((vector, scope, user, now)) = nullifier_vector() else { return };
+    let Some((vector, scope, user, now)) = nullifier_vector() else {
+        return;
+    };
     let refused = |scope: &[Value]| match judge(&vector, scope, user, now) {
         Err(Refused::Credential(error)) => error,
         other => panic!("{other:?}"),
@@ -106,7 +112,9 @@ fn zk60_every_query_has_exactly_one_entry() {
 
 #[test]
 fn zk62_the_pairing_covers_every_signal() {
-    let Some((vector, scope, user, now)) = nullifier_vector() else { return };
+    let Some((vector, scope, user, now)) = nullifier_vector() else {
+        return;
+    };
     let mut changed = scope;
     // The nullifier itself: nothing but the proof says what it is.
     changed[1]["pub_signals"][4] = "7".into();
@@ -118,7 +126,9 @@ fn zk62_the_pairing_covers_every_signal() {
 
 #[test]
 fn zk70_zk71_every_state_must_be_looked_up_and_be_young_enough() {
-    let Some((vector, scope, user, now)) = nullifier_vector() else { return };
+    let Some((vector, scope, user, now)) = nullifier_vector() else {
+        return;
+    };
     let request = &vector["request"];
     let requested = query::compute(
         request["body"]["scope"].as_array().unwrap(),
@@ -129,9 +139,17 @@ fn zk70_zk71_every_state_must_be_looked_up_and_be_young_enough() {
     let examine = || credential::examine(&requested, &scope, user, now).unwrap();
     let lookups = examine().lookups();
     assert!(!lookups.is_empty());
-    let answers = |state, read| lookups.iter().map(|lookup| (*lookup, StateAnswer { state, read })).collect();
+    let answers = |state, read| {
+        lookups
+            .iter()
+            .map(|lookup| (*lookup, StateAnswer { state, read }))
+            .collect()
+    };
     let judge = |answers: &StateAnswers| examine().judge(answers, now).map(|_| ());
-    let current = Ok(State { replaced: None, genesis: false });
+    let current = Ok(State {
+        replaced: None,
+        genesis: false,
+    });
     assert_eq!(judge(&answers(current, now)), Ok(()));
     assert_eq!(judge(&StateAnswers::new()), Err(CredentialError::NotLookedUp));
     // The age of a cached answer counts.

@@ -19,7 +19,10 @@ fn di1_di2_di3_valid_dids_are_one_with_their_ids() {
         assert_eq!(hex::encode(did.id().bytes()), case["id_hex"].as_str().unwrap());
         assert_eq!(did.id().scalar(), fr(&case["id_int"]));
         assert_eq!(Did::of(Id::of_scalar(&fr(&case["id_int"])).unwrap()), Ok(did.clone()));
-        assert_eq!(did.id().network().unwrap().key(), case["resolver_key"].as_str().unwrap());
+        assert_eq!(
+            did.id().network().unwrap().key(),
+            case["resolver_key"].as_str().unwrap()
+        );
     }
 }
 
@@ -44,7 +47,11 @@ fn di2_the_network_table_is_the_published_one() {
         if key == "readonly:" {
             continue;
         }
-        assert_eq!(u64::from(Network::of_key(key).unwrap().byte), byte.as_u64().unwrap(), "{key}");
+        assert_eq!(
+            u64::from(Network::of_key(key).unwrap().byte),
+            byte.as_u64().unwrap(),
+            "{key}"
+        );
     }
     for (key, chain) in data["chain_ids"].as_object().unwrap() {
         assert_eq!(Network::of_key(key).unwrap().chain_id, chain.as_u64().unwrap(), "{key}");

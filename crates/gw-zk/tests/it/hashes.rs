@@ -10,10 +10,17 @@ use crate::support::{self, fr};
 
 #[test]
 fn zk31_poseidon_has_circoms_constants_for_1_to_16_inputs() {
-    let Some(data) = support::json("jwz/hash.json") else { return };
+    let Some(data) = support::json("jwz/hash.json") else {
+        return;
+    };
     for case in data["poseidon"].as_array().unwrap() {
         let inputs: Vec<Fr> = case["inputs"].as_array().unwrap().iter().map(fr).collect();
-        assert_eq!(poseidon::hash(&inputs), Some(fr(&case["hash"])), "{} inputs", inputs.len());
+        assert_eq!(
+            poseidon::hash(&inputs),
+            Some(fr(&case["hash"])),
+            "{} inputs",
+            inputs.len()
+        );
         if let [one] = inputs[..] {
             assert_eq!(poseidon::hash_one(one), fr(&case["hash"]));
         }
@@ -28,12 +35,15 @@ fn poseidon_takes_nothing_else() {
 
 #[test]
 fn zk75_byte_strings_hash_in_frames_of_sixteen() {
-    let Some(data) = support::json("jwz/hash.json") else { return };
+    let Some(data) = support::json("jwz/hash.json") else {
+        return;
+    };
     for case in data["hash_bytes"].as_array().unwrap() {
         let input = match case.get("repeat") {
-            Some(repeat) => {
-                repeat["char"].as_str().unwrap().repeat(usize::try_from(repeat["count"].as_u64().unwrap()).unwrap())
-            }
+            Some(repeat) => repeat["char"]
+                .as_str()
+                .unwrap()
+                .repeat(usize::try_from(repeat["count"].as_u64().unwrap()).unwrap()),
             None => case["input_ascii"].as_str().unwrap().to_owned(),
         };
         assert_eq!(hash::bytes(input.as_bytes()), Some(fr(&case["hash"])), "{input}");
@@ -43,7 +53,9 @@ fn zk75_byte_strings_hash_in_frames_of_sixteen() {
 
 #[test]
 fn zk73_values_hash_in_frames_of_six() {
-    let Some(data) = support::json("jwz/hash.json") else { return };
+    let Some(data) = support::json("jwz/hash.json") else {
+        return;
+    };
     for case in data["sponge_frame6_of_64"].as_array().unwrap() {
         let mut values: Vec<Fr> = case["values"].as_array().unwrap().iter().map(fr).collect();
         values.resize(64, Fr::from(0));
@@ -62,7 +74,9 @@ pub(crate) fn documents(of: &Value) -> Documents {
 
 #[test]
 fn zk65_zk69_schemas_and_fields_have_the_published_hashes_and_keys() {
-    let Some(data) = support::json("jwz/hash.json") else { return };
+    let Some(data) = support::json("jwz/hash.json") else {
+        return;
+    };
     for case in data["schema"].as_array().unwrap() {
         let url = case["context"].as_str().unwrap();
         let documents = documents(&json!({ url: case["document"] }));
@@ -75,7 +89,10 @@ fn zk65_zk69_schemas_and_fields_have_the_published_hashes_and_keys() {
             assert_eq!(field.slot, expected["slot_index"]);
             assert_eq!(field.key, fr(&expected["claim_path_key"]));
             assert_eq!(field.datatype, Datatype::of(expected["datatype"].as_str()));
-            assert_eq!(encode::value(&expected["example_value"], field.datatype), Ok(fr(&expected["example_encoded"])));
+            assert_eq!(
+                encode::value(&expected["example_value"], field.datatype),
+                Ok(fr(&expected["example_encoded"]))
+            );
         }
         assert_eq!(schema.field("absent"), Err(SchemaError::UnknownField("absent".into())));
     }
@@ -83,7 +100,9 @@ fn zk65_zk69_schemas_and_fields_have_the_published_hashes_and_keys() {
 
 #[test]
 fn zk68_values_have_the_published_encodings() {
-    let Some(data) = support::json("jwz/hash.json") else { return };
+    let Some(data) = support::json("jwz/hash.json") else {
+        return;
+    };
     for case in data["value_encoding"].as_array().unwrap() {
         let encoded = encode::value(&case["value"], Datatype::of(case["datatype"].as_str()));
         match case.get("encoded") {
@@ -95,13 +114,24 @@ fn zk68_values_have_the_published_encodings() {
 
 #[test]
 fn zk75_negative_and_odd_values_are_refused() {
-    for (value, datatype) in
-        [(json!(-1), Datatype::Integer), (json!("-1"), Datatype::Integer), (json!(-1.5), Datatype::Double)]
-    {
-        assert!(matches!(encode::value(&value, datatype), Err(EncodeError::Negative(_))), "{value}");
+    for (value, datatype) in [
+        (json!(-1), Datatype::Integer),
+        (json!("-1"), Datatype::Integer),
+        (json!(-1.5), Datatype::Double),
+    ] {
+        assert!(
+            matches!(encode::value(&value, datatype), Err(EncodeError::Negative(_))),
+            "{value}"
+        );
     }
-    assert!(matches!(encode::value(&json!("1969-12-31"), Datatype::DateTime), Err(EncodeError::Negative(_))));
-    assert!(matches!(encode::value(&json!("9".repeat(77)), Datatype::Integer), Err(EncodeError::TooLarge(_))));
+    assert!(matches!(
+        encode::value(&json!("1969-12-31"), Datatype::DateTime),
+        Err(EncodeError::Negative(_))
+    ));
+    assert!(matches!(
+        encode::value(&json!("9".repeat(77)), Datatype::Integer),
+        Err(EncodeError::TooLarge(_))
+    ));
     for (value, datatype) in [
         (json!(1.5), Datatype::Integer),
         (json!(18_446_744_073_709_551_616.0), Datatype::Integer),
@@ -114,15 +144,25 @@ fn zk75_negative_and_odd_values_are_refused() {
         (json!([1]), Datatype::Text),
         (json!(null), Datatype::Text),
     ] {
-        assert!(matches!(encode::value(&value, datatype), Err(EncodeError::NotA { .. })), "{value}");
+        assert!(
+            matches!(encode::value(&value, datatype), Err(EncodeError::NotA { .. })),
+            "{value}"
+        );
     }
 }
 
 #[test]
 fn zk73_linked_queries_have_the_published_hashes() {
-    let Some(data) = support::json("jwz/hash.json") else { return };
+    let Some(data) = support::json("jwz/hash.json") else {
+        return;
+    };
     let url = "urn:kyc";
-    let schema = Schema::read(url, "KYCEmployee", &documents(&json!({ url: "schemas/kyc-v101.json-ld" }))).unwrap();
+    let schema = Schema::read(
+        url,
+        "KYCEmployee",
+        &documents(&json!({ url: "schemas/kyc-v101.json-ld" })),
+    )
+    .unwrap();
     for case in data["linked_query_hash"]["queries"].as_array().unwrap() {
         let operator = match case["operator"].as_str().unwrap() {
             "$eq" => 1,
@@ -130,8 +170,10 @@ fn zk73_linked_queries_have_the_published_hashes() {
             _ => 0,
         };
         let field = case["field"].as_str().map(|field| schema.field(field).unwrap());
-        let values: Vec<Fr> =
-            field.iter().map(|field| encode::value(&case["value"], field.datatype).unwrap()).collect();
+        let values: Vec<Fr> = field
+            .iter()
+            .map(|field| encode::value(&case["value"], field.datatype).unwrap())
+            .collect();
         let query = hash::LinkedQuery {
             schema: Fr::from(schema.hash()),
             slot: 0,

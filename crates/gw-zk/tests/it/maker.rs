@@ -69,7 +69,10 @@ impl Maker {
         root: Fr,
         change: impl FnOnce(&mut Value),
     ) -> String {
-        let (header, message) = (BASE64_URL_SAFE_NO_PAD.encode(header), BASE64_URL_SAFE_NO_PAD.encode(message));
+        let (header, message) = (
+            BASE64_URL_SAFE_NO_PAD.encode(header),
+            BASE64_URL_SAFE_NO_PAD.encode(message),
+        );
         let signals = [user.scalar(), jwz::message_hash(&header, &message), root];
         let mut chance = StdRng::seed_from_u64(7);
         let circuit = Anything(signals.map(Some));
@@ -81,7 +84,10 @@ impl Maker {
             "pub_signals": signals.map(|signal| signal.into_bigint().to_string()),
         });
         change(&mut signed);
-        format!("{header}.{message}.{}", BASE64_URL_SAFE_NO_PAD.encode(signed.to_string()))
+        format!(
+            "{header}.{message}.{}",
+            BASE64_URL_SAFE_NO_PAD.encode(signed.to_string())
+        )
     }
 }
 

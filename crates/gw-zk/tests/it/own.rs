@@ -64,8 +64,14 @@ fn zk41_a_good_token_names_its_subject() {
 fn zk34_another_set_up_does_not_verify() {
     let maker = Maker::new(1);
     let token = maker.token_of(HEADER, &message().to_string(), subject().id(), root(), |_| ());
-    for refused in [check(&Maker::new(2), &token), response::check(&token, &request(), Keys::Official, NOW)] {
-        assert!(matches!(refused, Err(ResponseError::Proof(ProofError::Pairing))), "{refused:?}");
+    for refused in [
+        check(&Maker::new(2), &token),
+        response::check(&token, &request(), Keys::Official, NOW),
+    ] {
+        assert!(
+            matches!(refused, Err(ResponseError::Proof(ProofError::Pairing))),
+            "{refused:?}"
+        );
     }
 }
 
@@ -84,9 +90,17 @@ fn zk30_one_spelling_of_header_and_message() {
         |header: &str, message: &str| check(&maker, &maker.token_of(header, message, subject().id(), root(), |_| ()));
     assert!(spelled(HEADER, &message().to_string()).is_ok());
     let blank = HEADER.replace(':', ": ");
-    assert!(matches!(spelled(&blank, &message().to_string()), Err(ResponseError::Token(TokenError::Header))));
-    let twice = message().to_string().replacen('{', r#"{"from":"did:example:other","#, 1);
-    assert!(matches!(spelled(HEADER, &twice), Err(ResponseError::Token(TokenError::Message(_)))));
+    assert!(matches!(
+        spelled(&blank, &message().to_string()),
+        Err(ResponseError::Token(TokenError::Header))
+    ));
+    let twice = message()
+        .to_string()
+        .replacen('{', r#"{"from":"did:example:other","#, 1);
+    assert!(matches!(
+        spelled(HEADER, &twice),
+        Err(ResponseError::Token(TokenError::Message(_)))
+    ));
 }
 
 /// What is changed in the third segment, and what the check says then.
@@ -103,20 +117,76 @@ const CHANGES: &[Change] = &[
         |s| s["pub_signals"].as_array_mut().unwrap().push(json!("0")),
         |e| matches!(e, TokenError::SignalCount),
     ),
-    ("number for text", |s| s["pub_signals"][2] = json!(1234), |e| matches!(e, TokenError::Shape(_))),
-    ("leading zero", |s| s["pub_signals"][2] = json!("01234"), |e| matches!(e, TokenError::Signal(_))),
-    ("order", |s| s["pub_signals"][2] = json!(R), |e| matches!(e, TokenError::Signal(_))),
-    ("challenge", |s| s["pub_signals"][1] = json!("1"), |e| matches!(e, TokenError::Challenge)),
-    ("no identifier", |s| s["pub_signals"][0] = json!("5"), |e| matches!(e, TokenError::User(_))),
-    ("plonk", |s| s["proof"]["protocol"] = json!("plonk"), |e| of_proof(e, ProofError::Protocol)),
-    ("curve", |s| s["proof"]["curve"] = json!("bls12381"), |e| of_proof(e, ProofError::Protocol)),
-    ("off the curve", |s| s["proof"]["pi_a"][0] = json!("1"), |e| of_proof(e, ProofError::OffCurve)),
-    ("infinity", |s| s["proof"]["pi_c"] = json!(["0", "1", "0"]), |e| of_proof(e, ProofError::Projective)),
-    ("zeros", |s| s["proof"]["pi_c"] = json!(["0", "0", "1"]), |e| of_proof(e, ProofError::OffCurve)),
-    ("modulus", |s| s["proof"]["pi_c"][0] = json!(Q), |e| matches!(e, TokenError::Proof(ProofError::Coordinate(_)))),
-    ("swapped", |s| s["proof"]["pi_b"][0].as_array_mut().unwrap().reverse(), |e| of_proof(e, ProofError::OffCurve)),
-    ("third", |s| s["proof"]["pi_b"][2] = json!(["1", "1"]), |e| of_proof(e, ProofError::Projective)),
-    ("outside the subgroup", |s| s["proof"]["pi_b"] = outside(), |e| of_proof(e, ProofError::Subgroup)),
+    (
+        "number for text",
+        |s| s["pub_signals"][2] = json!(1234),
+        |e| matches!(e, TokenError::Shape(_)),
+    ),
+    (
+        "leading zero",
+        |s| s["pub_signals"][2] = json!("01234"),
+        |e| matches!(e, TokenError::Signal(_)),
+    ),
+    (
+        "order",
+        |s| s["pub_signals"][2] = json!(R),
+        |e| matches!(e, TokenError::Signal(_)),
+    ),
+    (
+        "challenge",
+        |s| s["pub_signals"][1] = json!("1"),
+        |e| matches!(e, TokenError::Challenge),
+    ),
+    (
+        "no identifier",
+        |s| s["pub_signals"][0] = json!("5"),
+        |e| matches!(e, TokenError::User(_)),
+    ),
+    (
+        "plonk",
+        |s| s["proof"]["protocol"] = json!("plonk"),
+        |e| of_proof(e, ProofError::Protocol),
+    ),
+    (
+        "curve",
+        |s| s["proof"]["curve"] = json!("bls12381"),
+        |e| of_proof(e, ProofError::Protocol),
+    ),
+    (
+        "off the curve",
+        |s| s["proof"]["pi_a"][0] = json!("1"),
+        |e| of_proof(e, ProofError::OffCurve),
+    ),
+    (
+        "infinity",
+        |s| s["proof"]["pi_c"] = json!(["0", "1", "0"]),
+        |e| of_proof(e, ProofError::Projective),
+    ),
+    (
+        "zeros",
+        |s| s["proof"]["pi_c"] = json!(["0", "0", "1"]),
+        |e| of_proof(e, ProofError::OffCurve),
+    ),
+    (
+        "modulus",
+        |s| s["proof"]["pi_c"][0] = json!(Q),
+        |e| matches!(e, TokenError::Proof(ProofError::Coordinate(_))),
+    ),
+    (
+        "swapped",
+        |s| s["proof"]["pi_b"][0].as_array_mut().unwrap().reverse(),
+        |e| of_proof(e, ProofError::OffCurve),
+    ),
+    (
+        "third",
+        |s| s["proof"]["pi_b"][2] = json!(["1", "1"]),
+        |e| of_proof(e, ProofError::Projective),
+    ),
+    (
+        "outside the subgroup",
+        |s| s["proof"]["pi_b"] = outside(),
+        |e| of_proof(e, ProofError::Subgroup),
+    ),
 ];
 
 fn of_proof(error: &TokenError, wanted: ProofError) -> bool {
@@ -128,10 +198,16 @@ fn outside() -> Value {
     let mut chance = StdRng::seed_from_u64(3);
     loop {
         let x = Fq2::rand(&mut chance);
-        let Some(point) = G2Affine::get_point_from_x_unchecked(x, false) else { continue };
+        let Some(point) = G2Affine::get_point_from_x_unchecked(x, false) else {
+            continue;
+        };
         if !point.is_in_correct_subgroup_assuming_on_curve() && !point.is_zero() {
             let text = |number: Fq| number.into_bigint().to_string();
-            return json!([[text(point.x.c0), text(point.x.c1)], [text(point.y.c0), text(point.y.c1)], ["1", "0"]]);
+            return json!([
+                [text(point.x.c0), text(point.x.c1)],
+                [text(point.y.c0), text(point.y.c1)],
+                ["1", "0"]
+            ]);
         }
     }
 }
@@ -148,5 +224,8 @@ fn zk32_zk33_the_third_segment_has_one_form() {
     }
     let another_root = |s: &mut Value| s["pub_signals"][2] = json!("1235");
     let token = maker.token_of(HEADER, &message().to_string(), subject().id(), root(), another_root);
-    assert!(matches!(check(&maker, &token), Err(ResponseError::Proof(ProofError::Pairing))));
+    assert!(matches!(
+        check(&maker, &token),
+        Err(ResponseError::Proof(ProofError::Pairing))
+    ));
 }

@@ -68,7 +68,11 @@ fn d8_several_predicates_are_one_entry_that_nobody_can_answer_or_one_entry_each(
     settings.nullifier_session = Some("12345");
     let parts = CredentialQuery::new(&settings).unwrap();
     assert!(!parts.is_unanswerable());
-    let subjects: Vec<&Value> = parts.scope().iter().map(|entry| &entry["query"]["credentialSubject"]).collect();
+    let subjects: Vec<&Value> = parts
+        .scope()
+        .iter()
+        .map(|entry| &entry["query"]["credentialSubject"])
+        .collect();
     assert_eq!(
         subjects,
         [
@@ -80,20 +84,31 @@ fn d8_several_predicates_are_one_entry_that_nobody_can_answer_or_one_entry_each(
     let ids: Vec<u64> = parts.scope().iter().filter_map(|entry| entry["id"].as_u64()).collect();
     assert_eq!(ids, [1, 2, 3]);
     // ZK-77: one nullifier says who it is.
-    assert_eq!(parts.scope()[0]["params"], json!({ "nullifierSessionId": "12345", "verifierDid": VERIFIER }));
+    assert_eq!(
+        parts.scope()[0]["params"],
+        json!({ "nullifierSessionId": "12345", "verifierDid": VERIFIER })
+    );
     assert!(parts.scope()[1].get("params").is_none());
     let Some(documents) = schema() else { return };
     let requested = parts.compute(&documents).unwrap();
     assert!(requested.iter().all(|entry| entry.predicates.len() == 1));
-    assert_eq!(requested[0].nullification.map(|asked| asked.session), Some(12345_u64.into()));
+    assert_eq!(
+        requested[0].nullification.map(|asked| asked.session),
+        Some(12345_u64.into())
+    );
 }
 
 #[test]
 fn zk75_start_up_refuses_what_no_proof_could_show() {
     let field = || "age".to_owned();
     let errors = |file: Value| configured(&file).unwrap_err();
-    for file in [json!({}), json!([]), json!(5), json!({ "credentialSubject": {} }), json!({ "credentialSubject": [] })]
-    {
+    for file in [
+        json!({}),
+        json!([]),
+        json!(5),
+        json!({ "credentialSubject": {} }),
+        json!({ "credentialSubject": [] }),
+    ] {
         assert_eq!(errors(file.clone()), [SettingsError::NoPredicate], "{file}");
     }
     assert_eq!(
@@ -104,18 +119,35 @@ fn zk75_start_up_refuses_what_no_proof_could_show() {
         assert_eq!(errors(json!({ "age": asked })), [SettingsError::NoOperator(field())]);
     }
     for operator in ["$gte", "$lte", "$between", "$exists", "$noop", "$sd", "eq", "zip"] {
-        let refused = SettingsError::Operator { field: field(), operator: operator.into() };
+        let refused = SettingsError::Operator {
+            field: field(),
+            operator: operator.into(),
+        };
         assert_eq!(errors(json!({ "age": { operator: 1 } })), [refused]);
     }
     let long: Vec<u64> = (0..65).collect();
-    for asked in [json!({ "$in": long }), json!({ "$in": [] }), json!({ "$in": 5 }), json!({ "$eq": [5, 6] })] {
-        assert!(matches!(errors(json!({ "age": asked }))[..], [SettingsError::Values { .. }]), "{asked}");
+    for asked in [
+        json!({ "$in": long }),
+        json!({ "$in": [] }),
+        json!({ "$in": 5 }),
+        json!({ "$eq": [5, 6] }),
+    ] {
+        assert!(
+            matches!(errors(json!({ "age": asked }))[..], [SettingsError::Values { .. }]),
+            "{asked}"
+        );
     }
     assert!(configured(&json!({ "age": { "$in": &long[1..] } })).is_ok());
     for value in [json!(-1), json!(-0.5)] {
-        assert!(matches!(errors(json!({ "age": { "$gt": value } }))[..], [SettingsError::Negative { .. }]));
+        assert!(matches!(
+            errors(json!({ "age": { "$gt": value } }))[..],
+            [SettingsError::Negative { .. }]
+        ));
     }
-    assert!(matches!(errors(json!({ "age": { "$eq": null } }))[..], [SettingsError::Value { .. }]));
+    assert!(matches!(
+        errors(json!({ "age": { "$eq": null } }))[..],
+        [SettingsError::Value { .. }]
+    ));
 }
 
 #[test]
@@ -139,9 +171,15 @@ fn zk75_all_mistakes_are_told_together() {
     told(|error| matches!(error, SettingsError::Verifier(_)));
     told(|error| matches!(error, SettingsError::Negative { .. }));
     let no_issuer = CredentialQuery::new(&self::settings(&[], b"nonsense")).unwrap_err();
-    assert!(matches!(no_issuer[..], [SettingsError::NoIssuer, SettingsError::Json(_)]));
+    assert!(matches!(
+        no_issuer[..],
+        [SettingsError::NoIssuer, SettingsError::Json(_)]
+    ));
     let issuers = [ISSUER.to_owned()];
-    let v2 = Settings { nullifier_session: Some("5"), ..self::settings(&issuers, b"{\"age\":{\"$eq\":1}}") };
+    let v2 = Settings {
+        nullifier_session: Some("5"),
+        ..self::settings(&issuers, b"{\"age\":{\"$eq\":1}}")
+    };
     assert_eq!(
         CredentialQuery::new(&v2).unwrap_err(),
         [SettingsError::NoNullifier("credentialAtomicQueryMTPV2".into())]
@@ -153,13 +191,20 @@ fn zk75_the_schema_refuses_unknown_fields_and_operators_its_types_forbid() {
     let Some(documents) = schema() else { return };
     let compute = |subject: Value| configured(&subject).unwrap().compute(&documents).map(drop);
     for field in ["position", "salary", "ZKPexperiance"] {
-        let value = if field == "position" { json!("boss") } else { json!(true) };
+        let value = if field == "position" {
+            json!("boss")
+        } else {
+            json!(true)
+        };
         let value = if field == "salary" { json!(1.5) } else { value };
         assert_eq!(compute(json!({ field: { "$eq": value } })), Ok(()), "{field}");
         assert_eq!(compute(json!({ field: { "$ne": value } })), Ok(()), "{field}");
         for operator in ["$lt", "$gt"] {
             let refused = compute(json!({ field: { operator: value } }));
-            assert!(matches!(refused, Err(QueryError::Forbidden { .. })), "{field} {operator}: {refused:?}");
+            assert!(
+                matches!(refused, Err(QueryError::Forbidden { .. })),
+                "{field} {operator}: {refused:?}"
+            );
         }
         let of_list = compute(json!({ field: { "$in": [value] } }));
         assert_eq!(of_list.is_ok(), field != "ZKPexperiance", "{field}");
@@ -172,7 +217,10 @@ fn zk75_the_schema_refuses_unknown_fields_and_operators_its_types_forbid() {
         compute(json!({ "age": { "$eq": 1 } })),
         Err(QueryError::Schema(SchemaError::UnknownField("age".into())))
     );
-    assert!(matches!(compute(json!({ "documentType": { "$eq": "many" } })), Err(QueryError::Value { .. })));
+    assert!(matches!(
+        compute(json!({ "documentType": { "$eq": "many" } })),
+        Err(QueryError::Value { .. })
+    ));
     assert!(matches!(
         configured(&json!({ "age": { "$eq": 1 } })).unwrap().compute(&Documents::default()),
         Err(QueryError::Schema(SchemaError::Missing(url))) if url == CONTEXT
@@ -189,10 +237,19 @@ fn zk73_linked_queries_need_the_credential_they_are_linked_to() {
     let compute = |scope: &[Value]| query::compute(scope, VERIFIER, &documents).map(|all| all.len());
     let anchor = entry(1, "credentialAtomicQueryV3", 1);
     assert_eq!(compute(&[anchor.clone(), entry(2, "linkedMultiQuery", 1)]), Ok(2));
-    assert_eq!(compute(&[anchor.clone(), entry(2, "linkedMultiQuery", 2)]), Err(QueryError::Unlinked(2)));
-    assert_eq!(compute(&[entry(2, "linkedMultiQuery", 0)]), Err(QueryError::Unlinked(2)));
+    assert_eq!(
+        compute(&[anchor.clone(), entry(2, "linkedMultiQuery", 2)]),
+        Err(QueryError::Unlinked(2))
+    );
+    assert_eq!(
+        compute(&[entry(2, "linkedMultiQuery", 0)]),
+        Err(QueryError::Unlinked(2))
+    );
     assert_eq!(compute(&[anchor.clone(), anchor]), Err(QueryError::SameId(1)));
-    assert_eq!(compute(&[entry(1, "authV2", 0)]), Err(QueryError::Circuit("authV2".into())));
+    assert_eq!(
+        compute(&[entry(1, "authV2", 0)]),
+        Err(QueryError::Circuit("authV2".into()))
+    );
 }
 
 /// A list of one value says what the value says: other tools write `$eq` so.
@@ -209,7 +266,11 @@ fn rts14_a_list_of_one_value_is_that_value() {
         Some(query.compute(&documents).unwrap()[0].predicates.clone())
     };
     for operator in ["$eq", "$ne", "$lt", "$gt"] {
-        assert_eq!(values(&json!({ operator: [99] })), values(&json!({ operator: 99 })), "{operator}");
+        assert_eq!(
+            values(&json!({ operator: [99] })),
+            values(&json!({ operator: 99 })),
+            "{operator}"
+        );
     }
     assert!(matches!(
         configured(&json!({ "documentType": { "$eq": [[99]] } })).unwrap_err()[..],
@@ -228,7 +289,10 @@ fn rts14_an_optional_query_may_be_left_out() {
     };
     let user = Did::parse(ISSUER).unwrap().id();
     let judge = |optional: [bool; 2], answered: &[u64]| {
-        let asked = [entry(1, "credentialAtomicQueryV3", optional[0]), entry(2, "linkedMultiQuery", optional[1])];
+        let asked = [
+            entry(1, "credentialAtomicQueryV3", optional[0]),
+            entry(2, "linkedMultiQuery", optional[1]),
+        ];
         let requested = query::compute(&asked, VERIFIER, &documents).unwrap();
         let proof = json!({ "pi_a": ["1", "2", "1"], "pi_b": [["1", "2"], ["1", "2"], ["1", "0"]],
             "pi_c": ["1", "2", "1"], "protocol": "groth16" });
@@ -240,6 +304,13 @@ fn rts14_an_optional_query_may_be_left_out() {
     assert_eq!(judge([true, true], &[]), Ok(()));
     assert_eq!(judge([false, true], &[]), Err(CredentialError::Absent(1)));
     assert_eq!(judge([true, false], &[]), Err(CredentialError::Absent(2)));
-    assert_eq!(judge([true, true], &[2]), Err(CredentialError::Link), "about nobody's credential");
-    assert!(matches!(judge([true, true], &[1]), Err(error) if error != CredentialError::Absent(1)), "it is judged");
+    assert_eq!(
+        judge([true, true], &[2]),
+        Err(CredentialError::Link),
+        "about nobody's credential"
+    );
+    assert!(
+        matches!(judge([true, true], &[1]), Err(error) if error != CredentialError::Absent(1)),
+        "it is judged"
+    );
 }

@@ -36,13 +36,24 @@ fn zk76_nested_fields_lists_and_vocabularies_resolve() {
     assert_eq!(schema.iri(), "https://v.example/Person");
     let iri = |text: &str| PathPart::Iri(text.into());
     let zip = schema.field("home.2.zip").unwrap();
-    assert_eq!(zip.key, key(&[iri("https://v.example/home"), PathPart::Index(2), iri("https://v.example/zip")]));
+    assert_eq!(
+        zip.key,
+        key(&[
+            iri("https://v.example/home"),
+            PathPart::Index(2),
+            iri("https://v.example/zip")
+        ])
+    );
     assert_eq!(zip.datatype, Datatype::Integer);
     assert_eq!(schema.field("name").unwrap().key, key(&[iri("https://v.example#name")]));
     assert_eq!(schema.field("name").unwrap().datatype, Datatype::Text);
     // A field's own context ends with the field; aliases of keywords and removed terms are no fields.
     for path in ["zip", "old", "home.absent"] {
-        assert_eq!(schema.field(path), Err(SchemaError::UnknownField(path.into())), "{path}");
+        assert_eq!(
+            schema.field(path),
+            Err(SchemaError::UnknownField(path.into())),
+            "{path}"
+        );
     }
     for path in ["", "home.", "home.99999999999999999999", &"home.".repeat(20)] {
         assert_eq!(schema.field(path), Err(SchemaError::Path(path.into())), "{path}");
@@ -52,10 +63,19 @@ fn zk76_nested_fields_lists_and_vocabularies_resolve() {
 #[test]
 fn zk76_documents_are_asked_for_never_fetched() {
     let context = json!(["https://other.example/base", { "Person": "base:Person" }]);
-    assert_eq!(read(&context).unwrap_err(), SchemaError::Missing("https://other.example/base".into()));
+    assert_eq!(
+        read(&context).unwrap_err(),
+        SchemaError::Missing("https://other.example/base".into())
+    );
     let mut both = documents(&context);
-    both.insert("https://other.example/base", json!({ "@context": { "base": "https://base.example/" } }).to_string());
-    assert_eq!(Schema::read(URL, "Person", &both).unwrap().iri(), "https://base.example/Person");
+    both.insert(
+        "https://other.example/base",
+        json!({ "@context": { "base": "https://base.example/" } }).to_string(),
+    );
+    assert_eq!(
+        Schema::read(URL, "Person", &both).unwrap().iri(),
+        "https://base.example/Person"
+    );
     assert!(
         matches!(Schema::read("urn:absent", "Person", &both), Err(SchemaError::Missing(url)) if url == "urn:absent")
     );
@@ -75,13 +95,20 @@ fn zk76_documents_that_refer_to_themselves_end() {
 fn zk76_size_depth_and_number_of_terms_are_bounded() {
     let mut documents = Documents::default();
     documents.insert(URL, vec![b' '; MAX_DOCUMENT + 1]);
-    assert_eq!(Schema::read(URL, "Person", &documents).unwrap_err(), SchemaError::TooLarge(MAX_DOCUMENT + 1));
+    assert_eq!(
+        Schema::read(URL, "Person", &documents).unwrap_err(),
+        SchemaError::TooLarge(MAX_DOCUMENT + 1)
+    );
     documents.insert(URL, "[".repeat(1_000));
-    assert!(matches!(Schema::read(URL, "Person", &documents), Err(SchemaError::Json(_))));
+    assert!(matches!(
+        Schema::read(URL, "Person", &documents),
+        Err(SchemaError::Json(_))
+    ));
     let nested = (0..20).fold(json!({}), |inner, _| json!([inner]));
     assert_eq!(read(&nested).unwrap_err(), SchemaError::TooDeep);
-    let chain: serde_json::Map<String, Value> =
-        (0..40).map(|i| (format!("t{i}"), json!(format!("t{}:", i + 1)))).collect();
+    let chain: serde_json::Map<String, Value> = (0..40)
+        .map(|i| (format!("t{i}"), json!(format!("t{}:", i + 1))))
+        .collect();
     assert_eq!(read(&Value::Object(chain)).unwrap_err(), SchemaError::TooDeep);
     let many: serde_json::Map<String, Value> = (0..5_000).map(|i| (format!("t{i}"), json!("urn:x"))).collect();
     assert_eq!(read(&Value::Object(many)).unwrap_err(), SchemaError::TooManyTerms);
@@ -96,7 +123,10 @@ fn zk76_protected_terms_stay_what_they_are() {
         ]))
     };
     assert!(redefined("https://v.example/name").is_ok());
-    assert_eq!(redefined("https://evil.example/name").unwrap_err(), SchemaError::Protected("name".into()));
+    assert_eq!(
+        redefined("https://evil.example/name").unwrap_err(),
+        SchemaError::Protected("name".into())
+    );
 }
 
 #[test]
@@ -107,8 +137,14 @@ fn zk76_nonsense_is_refused_with_its_name() {
         (json!({ "Person": "nowhere" }), SchemaError::Term("Person".into())),
         (json!({ "Person": 5 }), SchemaError::Term("Person".into())),
         (json!({ "Person": { "@id": 5 } }), SchemaError::Term("Person".into())),
-        (json!({ "Person": { "@id": "urn:p", "@type": [] } }), SchemaError::Term("Person".into())),
-        (json!({ "@import": "urn:x" }), SchemaError::Unsupported("@import".into())),
+        (
+            json!({ "Person": { "@id": "urn:p", "@type": [] } }),
+            SchemaError::Term("Person".into()),
+        ),
+        (
+            json!({ "@import": "urn:x" }),
+            SchemaError::Unsupported("@import".into()),
+        ),
         (json!(5), SchemaError::NoContext),
     ] {
         assert_eq!(read(&context).unwrap_err(), error, "{context}");
@@ -119,12 +155,18 @@ fn zk76_nonsense_is_refused_with_its_name() {
     };
     let schema = slots("iden3:v1:slotIndexA=a&slotValueB=b").unwrap();
     assert!(!schema.merklized());
-    assert_eq!((schema.field("a").unwrap().slot, schema.field("b").unwrap().slot), (2, 7));
+    assert_eq!(
+        (schema.field("a").unwrap().slot, schema.field("b").unwrap().slot),
+        (2, 7)
+    );
     let only_a = slots("iden3:v1:slotIndexA=a").unwrap();
     assert_eq!(only_a.field("b"), Err(SchemaError::NoSlot("b".into())));
-    for text in
-        ["iden3:v2:slotIndexA=a", "iden3:v1:slotIndexC=a", "iden3:v1:slotIndexA", "iden3:v1:slotIndexA=a&slotIndexA=b"]
-    {
+    for text in [
+        "iden3:v2:slotIndexA=a",
+        "iden3:v1:slotIndexC=a",
+        "iden3:v1:slotIndexA",
+        "iden3:v1:slotIndexA=a&slotIndexA=b",
+    ] {
         assert!(matches!(slots(text), Err(SchemaError::Serialization(_))), "{text}");
     }
 }

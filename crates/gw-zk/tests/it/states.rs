@@ -21,9 +21,10 @@ fn ended(answer: &Value) -> Ended {
     let bytes = |value: &Value| hex::decode(value.as_str().unwrap_or("0x")).unwrap();
     match (&answer["result"], &answer["revert"]) {
         (Value::String(_), _) => Ended::Returned(bytes(&answer["result"])),
-        (_, Value::Object(revert)) => {
-            Ended::Reverted { data: bytes(&revert["data"]), message: revert["message"].as_str().unwrap().to_owned() }
-        }
+        (_, Value::Object(revert)) => Ended::Reverted {
+            data: bytes(&revert["data"]),
+            message: revert["message"].as_str().unwrap().to_owned(),
+        },
         _ => Ended::Lost,
     }
 }
@@ -31,7 +32,10 @@ fn ended(answer: &Value) -> Ended {
 fn read<T>(answer: &Value, read: impl FnOnce(Outcome<'_>) -> Result<T, StateError>) -> Result<T, StateError> {
     match ended(answer) {
         Ended::Returned(bytes) => read(Outcome::Returned(&bytes)),
-        Ended::Reverted { data, message } => read(Outcome::Reverted { data: &data, message: &message }),
+        Ended::Reverted { data, message } => read(Outcome::Reverted {
+            data: &data,
+            message: &message,
+        }),
         // Never "not found": the caller of the contract reports a fault.
         Ended::Lost => Err(StateError::Fault),
     }
@@ -49,15 +53,22 @@ fn error_of(text: &str) -> StateError {
 
 #[test]
 fn zk51_di6_di7_roots_are_read_as_published() {
-    let Some(data) = json("jwz/state-resolution.json") else { return };
+    let Some(data) = json("jwz/state-resolution.json") else {
+        return;
+    };
     for case in data["gist_roots"].as_array().unwrap() {
         let root = fr(&case["root"]);
-        assert_eq!(hex::encode_prefixed(state::root_call(&root)), case["calldata"].as_str().unwrap());
+        assert_eq!(
+            hex::encode_prefixed(state::root_call(&root)),
+            case["calldata"].as_str().unwrap()
+        );
         let told = read(&case["answer"], |outcome| state::read_root(&root, outcome));
         let expected = match case["expect"]["error"].as_str() {
             Some(text) => Err(error_of(text)),
             None if case["expect"]["latest"] == true => Ok(Root::Current),
-            None => Ok(Root::Replaced(Timestamp::from_secs(case["expect"]["transition"].as_i64().unwrap()))),
+            None => Ok(Root::Replaced(Timestamp::from_secs(
+                case["expect"]["transition"].as_i64().unwrap(),
+            ))),
         };
         assert_eq!(told, expected, "{}", case["name"]);
     }
@@ -65,17 +76,25 @@ fn zk51_di6_di7_roots_are_read_as_published() {
 
 #[test]
 fn zk70_di6_di7_states_are_read_as_published() {
-    let Some(data) = json("jwz/state-resolution.json") else { return };
+    let Some(data) = json("jwz/state-resolution.json") else {
+        return;
+    };
     for case in data["identity_states"].as_array().unwrap() {
         let (id, of) = (Id::of_scalar(&fr(&case["id"])).unwrap(), fr(&case["state"]));
-        assert_eq!(hex::encode_prefixed(state::state_call(&id, &of)), case["calldata"].as_str().unwrap());
+        assert_eq!(
+            hex::encode_prefixed(state::state_call(&id, &of)),
+            case["calldata"].as_str().unwrap()
+        );
         let told = read(&case["answer"], |outcome| state::read_state(&id, &of, outcome));
         let expected = match case["expect"]["error"].as_str() {
             Some(text) => Err(error_of(text)),
             None => {
                 let at = case["expect"]["transition"].as_i64().unwrap();
                 let replaced = (case["expect"]["latest"] == false).then(|| Timestamp::from_secs(at));
-                Ok(state::State { replaced, genesis: case["expect"]["genesis"].as_bool().unwrap() })
+                Ok(state::State {
+                    replaced,
+                    genesis: case["expect"]["genesis"].as_bool().unwrap(),
+                })
             }
         };
         assert_eq!(told, expected, "{}", case["name"]);
@@ -84,9 +103,15 @@ fn zk70_di6_di7_states_are_read_as_published() {
 
 #[test]
 fn di4_genesis_states_make_their_ids() {
-    let Some(data) = json("jwz/state-resolution.json") else { return };
+    let Some(data) = json("jwz/state-resolution.json") else {
+        return;
+    };
     for case in data["genesis_check"].as_array().unwrap() {
         let id = Id::of_scalar(&fr(&case["id_int"])).unwrap();
-        assert_eq!(id.is_genesis(&fr(&case["state"])), case["is_genesis"].as_bool().unwrap(), "{case}");
+        assert_eq!(
+            id.is_genesis(&fr(&case["state"])),
+            case["is_genesis"].as_bool().unwrap(),
+            "{case}"
+        );
     }
 }

@@ -7,9 +7,15 @@ use serde_json::Value;
 
 /// Where the test data is: `GW_VECTORS_DIR`, or next to the repository.
 pub(crate) fn folder() -> PathBuf {
-    #[expect(clippy::disallowed_methods, reason = "another set of test data is named to the test, not to the product")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "another set of test data is named to the test, not to the product"
+    )]
     let named = std::env::var_os("GW_VECTORS_DIR");
-    named.map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/vectors"), PathBuf::from)
+    named.map_or_else(
+        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/vectors"),
+        PathBuf::from,
+    )
 }
 
 /// Bytes of a file below `vectors/`, or nothing, said aloud.

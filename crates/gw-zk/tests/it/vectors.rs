@@ -31,7 +31,10 @@ enum Verdict {
 
 impl Verdict {
     fn failed(why: impl core::fmt::Debug) -> Self {
-        Self::Rejected { reason: "verification_failed", why: format!("{why:?}") }
+        Self::Rejected {
+            reason: "verification_failed",
+            why: format!("{why:?}"),
+        }
     }
 
     fn word(&self) -> &str {
@@ -54,7 +57,10 @@ fn request_of(message: &Value) -> Request {
         message: text(&body["message"]),
         expires: message["expires_time"].as_i64().map(Timestamp::from_secs),
         accept: list(&body["accept"]).iter().map(text).collect(),
-        scope: list(&body["scope"]).iter().filter_map(|query| query["id"].as_u64()).collect(),
+        scope: list(&body["scope"])
+            .iter()
+            .filter_map(|query| query["id"].as_u64())
+            .collect(),
     }
 }
 
@@ -65,9 +71,10 @@ fn judge(vector: &Value) -> Verdict {
             let request = request_of(&vector["request"]);
             match response::check(jwz::trimmed(token), &request, Keys::Official, now) {
                 Ok(answer) => judge_state(vector, &answer, now),
-                Err(ResponseError::Network) => {
-                    Verdict::Rejected { reason: "network_not_supported", why: "network".to_owned() }
-                }
+                Err(ResponseError::Network) => Verdict::Rejected {
+                    reason: "network_not_supported",
+                    why: "network".to_owned(),
+                },
                 Err(error) => Verdict::failed(error),
             }
         }
@@ -95,10 +102,14 @@ fn judge_state(vector: &Value, answer: &Answer, now: Timestamp) -> Verdict {
     let network = answer.user().network().map(Network::key).unwrap_or_default();
     let contract = &vector["state_contract"][network];
     if contract.is_null() {
-        return Verdict::Rejected { reason: "network_not_supported", why: "no resolver".to_owned() };
+        return Verdict::Rejected {
+            reason: "network_not_supported",
+            why: "no resolver".to_owned(),
+        };
     }
-    let told =
-        call(contract, &state::root_call(&answer.gist_root), |outcome| state::read_root(&answer.gist_root, outcome));
+    let told = call(contract, &state::root_call(&answer.gist_root), |outcome| {
+        state::read_root(&answer.gist_root, outcome)
+    });
     match told {
         Err(error) => Verdict::failed(error),
         Ok(root) => match state::judge_root(root, now, now) {
@@ -112,9 +123,10 @@ fn judge_state(vector: &Value, answer: &Answer, now: Timestamp) -> Verdict {
 fn judge_credentials(vector: &Value, scope: &[Value], subject: &Did, now: Timestamp) -> Verdict {
     match credentials::judge(vector, scope, subject.id(), now) {
         Ok(_) => Verdict::Valid(subject.to_string()),
-        Err(Refused::Credential(CredentialError::Absent(id))) => {
-            Verdict::Rejected { reason: "humanity_required", why: format!("no proof for {id}") }
-        }
+        Err(Refused::Credential(CredentialError::Absent(id))) => Verdict::Rejected {
+            reason: "humanity_required",
+            why: format!("no proof for {id}"),
+        },
         Err(refused) => Verdict::failed(refused),
     }
 }
@@ -122,7 +134,11 @@ fn judge_credentials(vector: &Value, scope: &[Value], subject: &Did, now: Timest
 /// Asks the recorded contract.
 pub(crate) fn call<T>(contract: &Value, data: &[u8], read: impl FnOnce(Outcome<'_>) -> T) -> T {
     let data = hex::encode_prefixed(data);
-    let recorded = contract["eth_calls"].as_array().unwrap().iter().find(|call| call["data"] == data.as_str());
+    let recorded = contract["eth_calls"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|call| call["data"] == data.as_str());
     let recorded = recorded.unwrap_or_else(|| panic!("the contract was asked {data}, which nobody recorded"));
     let bytes = |value: &Value| hex::decode(value.as_str().unwrap_or("0x")).unwrap();
     match recorded["result"].as_str() {
@@ -146,7 +162,10 @@ fn files() -> Option<Vec<PathBuf>> {
         .collect();
     files.sort();
     if files.is_empty() {
-        eprintln!("NOT RUN: no test vectors at {}: THE LOGIN CHECKS WERE NOT HELD AGAINST THEM", folder.display());
+        eprintln!(
+            "NOT RUN: no test vectors at {}: THE LOGIN CHECKS WERE NOT HELD AGAINST THEM",
+            folder.display()
+        );
         return None;
     }
     Some(files)
@@ -176,7 +195,10 @@ fn zk_vectors_get_their_strict_verdicts() {
             _ => unspecified.push(format!("{id}: we say {}", verdict.word())),
         }
     }
-    eprintln!("{right} vectors as expected, {} without a verdict yet: {unjudged:?}", unjudged.len());
+    eprintln!(
+        "{right} vectors as expected, {} without a verdict yet: {unjudged:?}",
+        unjudged.len()
+    );
     eprintln!("unspecified: {unspecified:#?}");
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert!(right > 0);

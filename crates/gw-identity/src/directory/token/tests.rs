@@ -89,7 +89,10 @@ fn as_machine(claims: &Value) -> Result<Identity, Fault> {
 }
 
 fn expected() -> Identity {
-    Identity { tenant: TENANT.parse().unwrap(), subject: ExternalId::new(&format!("directory:{OID}")).unwrap() }
+    Identity {
+        tenant: TENANT.parse().unwrap(),
+        subject: ExternalId::new(&format!("directory:{OID}")).unwrap(),
+    }
 }
 
 #[test]
@@ -123,8 +126,16 @@ fn ds4_every_wrong_claim_of_an_id_token_is_refused() {
         ("iss", format!("{AUTHORITY}/common/v2.0").into(), Fault::Issuer),
         ("iss", format!("{AUTHORITY}/{{tenantid}}/v2.0").into(), Fault::Issuer),
         ("iss", format!("{AUTHORITY}/{TENANT}/v2.0/").into(), Fault::Issuer),
-        ("iss", format!("https://evil.example/{TENANT}/v2.0").into(), Fault::Issuer),
-        ("iss", format!("https://sts.windows.net/{TENANT}/").into(), Fault::Issuer),
+        (
+            "iss",
+            format!("https://evil.example/{TENANT}/v2.0").into(),
+            Fault::Issuer,
+        ),
+        (
+            "iss",
+            format!("https://sts.windows.net/{TENANT}/").into(),
+            Fault::Issuer,
+        ),
         ("aud", OTHER.into(), Fault::Audience),
         ("aud", format!("api://{CLIENT}").into(), Fault::Audience),
         ("aud", json!([CLIENT, OTHER]), Fault::Audience),
@@ -143,7 +154,11 @@ fn ds4_every_wrong_claim_of_an_id_token_is_refused() {
     ];
     for (name, value, fault) in table {
         let claim = if name == "expired" { "exp" } else { name };
-        assert_eq!(as_person(&with(person(), claim, value.clone())), Err(fault), "{name} {value}");
+        assert_eq!(
+            as_person(&with(person(), claim, value.clone())),
+            Err(fault),
+            "{name} {value}"
+        );
     }
     // The machine endpoint's token is none for a person: it carries no nonce.
     assert_eq!(as_person(&machine_v2()), Err(Fault::Nonce));
@@ -173,9 +188,16 @@ fn ds4_ds6_only_rs256_under_a_known_key_counts() {
     };
     assert!(judge(&header(json!({})), &keys()).is_ok());
     for alg in ["none", "HS256", "RS512", "PS256", "ES256", "rs256"] {
-        assert_eq!(judge(&header(json!({ "alg": alg })), &keys()), Err(Fault::Algorithm), "{alg}");
+        assert_eq!(
+            judge(&header(json!({ "alg": alg })), &keys()),
+            Err(Fault::Algorithm),
+            "{alg}"
+        );
     }
-    assert_eq!(judge(&header(json!({ "crit": ["b64"], "b64": false })), &keys()), Err(Fault::Algorithm));
+    assert_eq!(
+        judge(&header(json!({ "crit": ["b64"], "b64": false })), &keys()),
+        Err(Fault::Algorithm)
+    );
     assert_eq!(judge(&header(json!({ "kid": "k2" })), &keys()), Err(Fault::UnknownKey));
     assert_eq!(judge(&header(json!({ "kid": null })), &keys()), Err(Fault::Malformed));
     // A key in the token itself is not looked at.
@@ -194,11 +216,19 @@ fn ds4_ds6_only_rs256_under_a_known_key_counts() {
         format!("{good}."),
         format!("{good}=="),
         format!("{}.{}.", parts[0], parts[1]),
-        format!("{}.{}.{}", parts[0], KEY.sign(&with(person(), "oid", OTHER)).split('.').nth(1).unwrap(), parts[2]),
+        format!(
+            "{}.{}.{}",
+            parts[0],
+            KEY.sign(&with(person(), "oid", OTHER)).split('.').nth(1).unwrap(),
+            parts[2]
+        ),
         "x".repeat(20_000),
     ] {
         let fault = judge(&broken, &keys()).unwrap_err();
-        assert!(matches!(fault, Fault::Malformed | Fault::Signature), "{fault:?} {broken}");
+        assert!(
+            matches!(fault, Fault::Malformed | Fault::Signature),
+            "{fault:?} {broken}"
+        );
     }
 }
 
@@ -216,7 +246,10 @@ fn ds4_a_keys_issuer_template_must_fit() {
     assert!(under(&format!("{AUTHORITY}/{{tenantid}}/v2.0")).is_ok());
     assert!(under(&format!("{AUTHORITY}/{TENANT}/v2.0")).is_ok());
     // The tenant for personal accounts signs with keys of its own.
-    assert_eq!(under(&format!("{AUTHORITY}/9188040d-6c67-4c5b-b112-36a304b66dad/v2.0")), Err(Fault::KeyIssuer));
+    assert_eq!(
+        under(&format!("{AUTHORITY}/9188040d-6c67-4c5b-b112-36a304b66dad/v2.0")),
+        Err(Fault::KeyIssuer)
+    );
     assert_eq!(under("https://evil.example/{tenantid}/v2.0"), Err(Fault::KeyIssuer));
 }
 
@@ -226,9 +259,15 @@ fn ds5_both_forms_of_a_machines_token_are_taken() {
     assert_eq!(as_machine(&machine_v1()), Ok(expected()));
     // The audience is one service, as URI or as GUID, however it is configured.
     for configured in [CLIENT.to_owned(), format!("api://{CLIENT}"), CLIENT.to_uppercase()] {
-        let rules = Rules { sp_audience: configured.clone(), ..rules() };
+        let rules = Rules {
+            sp_audience: configured.clone(),
+            ..rules()
+        };
         for claims in [machine_v1(), machine_v2()] {
-            assert!(service_principal(&KEY.sign(&claims), &keys(), &rules, NOW).is_ok(), "{configured}");
+            assert!(
+                service_principal(&KEY.sign(&claims), &keys(), &rules, NOW).is_ok(),
+                "{configured}"
+            );
         }
     }
     // Without idtyp, what speaks for itself has itself as subject.
@@ -259,10 +298,22 @@ fn ds5_every_token_that_is_no_machines_is_refused() {
             ("idtyp", "user".into(), Fault::NotAppOnly),
             (client, Value::Null, Fault::Client),
             (client, "".into(), Fault::Client),
-            ("oid", Value::Null, if form == "v1" { Fault::NotAppOnly } else { Fault::Subject }),
+            (
+                "oid",
+                Value::Null,
+                if form == "v1" {
+                    Fault::NotAppOnly
+                } else {
+                    Fault::Subject
+                },
+            ),
         ];
         for (name, value, fault) in table {
-            assert_eq!(as_machine(&with(claims.clone(), name, value.clone())), Err(fault), "{form}: {name} {value}");
+            assert_eq!(
+                as_machine(&with(claims.clone(), name, value.clone())),
+                Err(fault),
+                "{form}: {name} {value}"
+            );
         }
     }
     // A person's access token: somebody else is the subject.
@@ -271,19 +322,31 @@ fn ds5_every_token_that_is_no_machines_is_refused() {
     // The id token of a login, for the same audience.
     assert_eq!(as_machine(&person()), Err(Fault::Nonce));
     // Each form names its client its own way.
-    assert_eq!(as_machine(&with(with(machine_v2(), "azp", Value::Null), "appid", MACHINE)), Err(Fault::Client));
+    assert_eq!(
+        as_machine(&with(with(machine_v2(), "azp", Value::Null), "appid", MACHINE)),
+        Err(Fault::Client)
+    );
 }
 
 #[test]
 fn ds5_listed_clients_and_roles_are_required_where_configured() {
     let judge = |claims: &Value, rules: Rules| service_principal(&KEY.sign(claims), &keys(), &rules, NOW);
-    let listed = |client: &str| Rules { sp_clients: vec![OTHER.into(), client.into()], ..rules() };
-    let role = |role: &str| Rules { sp_role: Some(role.into()), ..rules() };
+    let listed = |client: &str| Rules {
+        sp_clients: vec![OTHER.into(), client.into()],
+        ..rules()
+    };
+    let role = |role: &str| Rules {
+        sp_role: Some(role.into()),
+        ..rules()
+    };
     for claims in [machine_v1(), machine_v2()] {
         assert!(judge(&claims, listed(MACHINE)).is_ok());
         assert_eq!(judge(&claims, listed(CLIENT)), Err(Fault::Client));
         assert!(judge(&claims, role("Ledger.Use")).is_ok());
         assert_eq!(judge(&claims, role("ledger.use")), Err(Fault::Role));
-        assert_eq!(judge(&with(claims, "roles", Value::Null), role("Ledger.Use")), Err(Fault::Role));
+        assert_eq!(
+            judge(&with(claims, "roles", Value::Null), role("Ledger.Use")),
+            Err(Fault::Role)
+        );
     }
 }

@@ -25,7 +25,12 @@ impl World {
         let (resolvers, clock) = resolvers(vec![node.serve().await]);
         let cache = Cache::in_process(Arc::clone(&clock) as Arc<dyn Clock>);
         let verifier = ZkVerifier::new(Arc::new(resolvers), cache).with_own_key(maker.key.clone());
-        Self { maker, node, clock, verifier }
+        Self {
+            maker,
+            node,
+            clock,
+            verifier,
+        }
     }
 
     fn request(&self, thread: &str) -> AuthorizationRequest {
@@ -57,7 +62,10 @@ impl World {
     }
 
     async fn verify(&self, token: &str, thread: &str) -> Result<String, ProofError> {
-        let proved = self.verifier.verify(token, &self.request(thread), self.clock.now()).await?;
+        let proved = self
+            .verifier
+            .verify(token, &self.request(thread), self.clock.now())
+            .await?;
         assert_eq!(proved.amr, Amr::Zk);
         Ok(proved.subject.as_str().to_owned())
     }
@@ -68,9 +76,16 @@ async fn zk48_a_message_counts_once_in_whatever_session() {
     let world = World::start(current()).await;
     let token = world.token("t", user());
     assert_eq!(world.verify(&token, "u").await, Err(ProofError::Failed), "ZK-43");
-    assert_eq!(world.verify(&token, "t").await, Ok(Did::of(user()).unwrap().to_string()), "ZK-41, ZK-47");
+    assert_eq!(
+        world.verify(&token, "t").await,
+        Ok(Did::of(user()).unwrap().to_string()),
+        "ZK-41, ZK-47"
+    );
     assert_eq!(world.verify(&token, "t").await, Err(ProofError::Failed));
-    assert_eq!(world.verify(&world.token("u", user()), "u").await, Ok(Did::of(user()).unwrap().to_string()));
+    assert_eq!(
+        world.verify(&world.token("u", user()), "u").await,
+        Ok(Did::of(user()).unwrap().to_string())
+    );
 }
 
 #[tokio::test]
@@ -78,7 +93,9 @@ async fn zk51_the_contract_decides_and_a_fault_of_it_burns_no_message() {
     let world = World::start(json!({"error": {"code": 3, "message": "", "data": "0xf95411d2"}})).await;
     let token = world.token("t", user());
     assert_eq!(world.verify(&token, "t").await, Err(ProofError::Failed));
-    world.node.say(json!({"error": {"code": -32005, "message": "limit exceeded"}}));
+    world
+        .node
+        .say(json!({"error": {"code": -32005, "message": "limit exceeded"}}));
     assert_eq!(world.verify(&token, "t").await, Err(ProofError::ResolverFault));
     world.node.say(returned(&[8, 0, 1, 0, 1, 0]));
     assert_eq!(world.verify(&token, "t").await, Err(ProofError::Failed));
@@ -92,7 +109,9 @@ async fn zk51_the_contract_decides_and_a_fault_of_it_burns_no_message() {
 #[tokio::test]
 async fn zk50_a_network_without_resolver_is_named_and_nobody_asked() {
     let world = World::start(current()).await;
-    let stranger = Did::parse("did:iden3:polygon:amoy:x7Z95VkUuyo6mqraJw2VGwCfqTzdqhM1RVjRHzcpK").unwrap().id();
+    let stranger = Did::parse("did:iden3:polygon:amoy:x7Z95VkUuyo6mqraJw2VGwCfqTzdqhM1RVjRHzcpK")
+        .unwrap()
+        .id();
     let token = world.token("t", stranger);
     assert_eq!(world.verify(&token, "t").await, Err(ProofError::NetworkNotSupported));
     assert_eq!(world.node.asked(), (0, 0));
@@ -102,15 +121,26 @@ async fn zk50_a_network_without_resolver_is_named_and_nobody_asked() {
 async fn zk90_unreadable_refused_and_unjudged_are_told_apart() {
     let world = World::start(current()).await;
     for unreadable in ["", "token", "not a token", "{\"payload\":\"e30\"}"] {
-        assert_eq!(world.verify(unreadable, "t").await, Err(ProofError::Unreadable), "{unreadable}");
+        assert_eq!(
+            world.verify(unreadable, "t").await,
+            Err(ProofError::Unreadable),
+            "{unreadable}"
+        );
     }
     for refused in ["a.b", "a.b.c", "a.b.c.d", "e30.e30.e30"] {
         assert_eq!(world.verify(refused, "t").await, Err(ProofError::Failed), "{refused}");
     }
     let mut request = world.request("t");
     request.body.scope.push(json!({"id": 1}));
-    let verdict = world.verifier.verify(&world.token("t", user()), &request, world.clock.now()).await;
-    assert_eq!(verdict, Err(ProofError::ResolverFault), "a credential nobody judges must not be believed");
+    let verdict = world
+        .verifier
+        .verify(&world.token("t", user()), &request, world.clock.now())
+        .await;
+    assert_eq!(
+        verdict,
+        Err(ProofError::ResolverFault),
+        "a credential nobody judges must not be believed"
+    );
 }
 
 #[tokio::test]
@@ -119,8 +149,16 @@ async fn zk34_the_official_keys_are_the_rule() {
     let (resolvers, clock) = resolvers(vec![node.serve().await]);
     let cache = Cache::in_process(Arc::clone(&clock) as Arc<dyn Clock>);
     let verifier = ZkVerifier::new(Arc::new(resolvers), cache);
-    let world = World { maker, node, clock, verifier };
-    assert_eq!(world.verify(&world.token("t", user()), "t").await, Err(ProofError::Failed));
+    let world = World {
+        maker,
+        node,
+        clock,
+        verifier,
+    };
+    assert_eq!(
+        world.verify(&world.token("t", user()), "t").await,
+        Err(ProofError::Failed)
+    );
     assert_eq!(world.node.asked(), (0, 0));
 }
 
@@ -159,7 +197,11 @@ async fn zk60_zk75_a_required_credential_is_missed_and_one_that_cannot_be_judged
     let mut world = World::start(current()).await;
     world.verifier = world.verifier.with_humanity(Some(Arc::clone(&humanity)));
     let token = world.token("t", user());
-    assert_eq!(world.verify(&token, "t").await, Err(ProofError::ResolverFault), "the schema is not at hand");
+    assert_eq!(
+        world.verify(&token, "t").await,
+        Err(ProofError::ResolverFault),
+        "the schema is not at hand"
+    );
     humanity.load().await.unwrap();
     // The entry of id 1 in the message was never asked for: it is as good as absent.
     assert_eq!(world.verify(&token, "t").await, Err(ProofError::HumanityMissing));

@@ -52,7 +52,15 @@ pub(crate) async fn callback(
     let body = read_body(request.into_body()).await?;
     known_members(&body)?;
     let token = proof_in(&body);
-    let pair = complete(&state, Attempt { session, token, provenance }).await?;
+    let pair = complete(
+        &state,
+        Attempt {
+            session,
+            token,
+            provenance,
+        },
+    )
+    .await?;
     Ok(Json(AuthResponse::new(pair, state.edge.now())))
 }
 
@@ -66,7 +74,9 @@ pub(in crate::routes) fn parameter(query: &str, wanted: &str) -> Option<String> 
 
 /// A text that is no id names no session.
 pub(in crate::routes) fn parse_session(text: &str) -> Result<LoginId, LoginError> {
-    uuid::Uuid::parse_str(text).map(LoginId).map_err(|_| LoginError::SessionOver)
+    uuid::Uuid::parse_str(text)
+        .map(LoginId)
+        .map_err(|_| LoginError::SessionOver)
 }
 
 /// Refuses a JSON object with other members than the proof's (decision 61). Whatever else is wrong with it counts as an
@@ -91,7 +101,11 @@ pub(in crate::routes) fn proof_in(body: &[u8]) -> Result<String, LoginError> {
         text.to_owned()
     };
     let token = gw_zk::jwz::trimmed(&token);
-    if token.is_empty() { Err(LoginError::NoToken) } else { Ok(token.to_owned()) }
+    if token.is_empty() {
+        Err(LoginError::NoToken)
+    } else {
+        Ok(token.to_owned())
+    }
 }
 
 #[cfg(test)]
@@ -100,7 +114,13 @@ mod tests {
 
     #[test]
     fn zk20_a_proof_is_found_in_all_its_forms() {
-        for body in ["a.b.c", "  a.b.c\n", "\"a.b.c\"", r#"{"token": "a.b.c"}"#, r#"{"jwz_token": " \"a.b.c\" "}"#] {
+        for body in [
+            "a.b.c",
+            "  a.b.c\n",
+            "\"a.b.c\"",
+            r#"{"token": "a.b.c"}"#,
+            r#"{"jwz_token": " \"a.b.c\" "}"#,
+        ] {
             assert_eq!(proof_in(body.as_bytes()).unwrap(), "a.b.c", "{body}");
         }
         for body in ["", " ", "\"\"", "{}", "{", r#"{"token": ""}"#, r#"{"token": 1}"#] {
@@ -113,9 +133,13 @@ mod tests {
     #[test]
     fn hd33_other_members_than_the_proof_are_refused() {
         let said = |body: &str| known_members(body.as_bytes()).map_err(|refusal| refusal.text().to_owned());
-        for body in
-            ["a.b.c", r#"{"token": "a.b.c"}"#, r#"{"jwz_token": "a.b.c", "token": null}"#, "{", r#"{"token": 1}"#]
-        {
+        for body in [
+            "a.b.c",
+            r#"{"token": "a.b.c"}"#,
+            r#"{"jwz_token": "a.b.c", "token": null}"#,
+            "{",
+            r#"{"token": 1}"#,
+        ] {
             assert_eq!(said(body), Ok(()), "{body}");
         }
         let refusal = "unknown member `jwz`: did you mean `token`?";

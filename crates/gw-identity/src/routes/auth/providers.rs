@@ -24,8 +24,15 @@ pub(crate) struct ProvidersResponse {
 pub(crate) async fn providers(State(state): State<IdentityState>) -> Json<ProvidersResponse> {
     let mut providers = vec!["idp"];
     // Also left out while the directory does not answer: a login could not end there (DS-1).
-    if state.directory.as_ref().is_some_and(|directory| directory.is_available()) {
+    if state
+        .directory
+        .as_ref()
+        .is_some_and(|directory| directory.is_available())
+    {
         providers.push("directory");
     }
-    Json(ProvidersResponse { providers, networks: state.inner.config.networks.clone() })
+    Json(ProvidersResponse {
+        providers,
+        networks: state.inner.config.networks.clone(),
+    })
 }

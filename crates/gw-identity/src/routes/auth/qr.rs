@@ -44,7 +44,12 @@ pub(crate) async fn qr(
 ) -> Result<impl IntoResponse, ApiError> {
     let inner = &state.inner;
     let found = match parse_session(&id) {
-        Ok(id) => inner.sessions.find(id).await.map_err(LoginError::from)?.map(|session| (id, session)),
+        Ok(id) => inner
+            .sessions
+            .find(id)
+            .await
+            .map_err(LoginError::from)?
+            .map(|session| (id, session)),
         Err(_) => None,
     };
     let Some((id, session)) = found else {
@@ -57,16 +62,25 @@ pub(crate) async fn qr(
         return Err(SessionError::OtherBrowser.into());
     }
     let request = session.pending().ok_or(LoginError::SessionOver)?;
-    let svg = text(&request).as_deref().and_then(draw).ok_or_else(ApiError::internal)?;
+    let svg = text(&request)
+        .as_deref()
+        .and_then(draw)
+        .ok_or_else(ApiError::internal)?;
     const SVG: HeaderValue = HeaderValue::from_static("image/svg+xml");
     // Opened by itself it is a document: it loads nothing and runs nothing.
     const INERT: HeaderValue = HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'");
-    Ok(([(header::CONTENT_TYPE, SVG), (header::CONTENT_SECURITY_POLICY, INERT)], svg))
+    Ok((
+        [(header::CONTENT_TYPE, SVG), (header::CONTENT_SECURITY_POLICY, INERT)],
+        svg,
+    ))
 }
 
 /// What the code says.
 fn text(request: &AuthorizationRequest) -> Option<String> {
-    Some(format!("iden3comm://?i_m={}", STANDARD.encode(serde_json::to_vec(request).ok()?)))
+    Some(format!(
+        "iden3comm://?i_m={}",
+        STANDARD.encode(serde_json::to_vec(request).ok()?)
+    ))
 }
 
 /// One path with a stroke for each row's runs of dark modules.
@@ -101,7 +115,10 @@ mod tests {
         let dark = code.to_colors().iter().filter(|color| **color == Color::Dark).count();
         let svg = draw("iden3comm://?i_m=e30=").unwrap();
         let runs = svg.split('h').skip(1).filter_map(|rest| rest.split_once('v'));
-        let drawn: usize = runs.filter(|(_, rest)| *rest == "1").map(|(run, _)| run.parse::<usize>().unwrap()).sum();
+        let drawn: usize = runs
+            .filter(|(_, rest)| *rest == "1")
+            .map(|(run, _)| run.parse::<usize>().unwrap())
+            .sum();
         assert_eq!(drawn, dark);
         let side = code.width() + 8;
         assert!(svg.contains(&format!("viewBox=\"0 0 {side} {side}\"")));

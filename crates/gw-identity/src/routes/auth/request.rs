@@ -60,14 +60,31 @@ pub(crate) async fn request(
     let verifier = config.verifier(edge.production)?;
     let scope = config.scope()?;
     let now = edge.now();
-    let base = callback_base(body.callback_origin.as_deref(), &config.base_url, &edge.origins, edge.production);
+    let base = callback_base(
+        body.callback_origin.as_deref(),
+        &config.base_url,
+        &edge.origins,
+        edge.production,
+    );
     let id = LoginId(edge.entropy.uuid());
-    let facts = RequestFacts { verifier, base: &base, session: id.0, scope, circuits: &config.auth_circuits, now };
+    let facts = RequestFacts {
+        verifier,
+        base: &base,
+        session: id.0,
+        scope,
+        circuits: &config.auth_circuits,
+        now,
+    };
     let auth_request = AuthorizationRequest::new(&facts, &*edge.entropy);
     let secret = LoginSecret::fresh(&*edge.entropy);
     let opener = Opener::new(secret.expose(), provenance.client, &headers);
     let session = LoginSession::new(auth_request.clone(), opener, now);
-    state.inner.sessions.open(id, &session).await.map_err(LoginError::from)?;
+    state
+        .inner
+        .sessions
+        .open(id, &session)
+        .await
+        .map_err(LoginError::from)?;
 
     let mut answer = match OwnOrigins::sent_by_browser(&headers) {
         true => cookies::set_login(edge, &secret),
@@ -76,5 +93,11 @@ pub(crate) async fn request(
     if let Ok(value) = HeaderValue::from_str(secret.expose()) {
         answer.insert(SECRET_HEADER, value);
     }
-    Ok((answer, Json(AuthRequestResponse { session_id: id.0.to_string(), auth_request })))
+    Ok((
+        answer,
+        Json(AuthRequestResponse {
+            session_id: id.0.to_string(),
+            auth_request,
+        }),
+    ))
 }

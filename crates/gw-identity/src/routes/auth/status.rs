@@ -62,7 +62,12 @@ pub(crate) async fn status(
     let (now, inner) = (state.edge.now(), &state.inner);
     let shown = OpenerEvidence::of(&headers, provenance.client);
     let found = match parse_session(&id) {
-        Ok(id) => inner.sessions.find(id).await.map_err(LoginError::from)?.map(|session| (id, session)),
+        Ok(id) => inner
+            .sessions
+            .find(id)
+            .await
+            .map_err(LoginError::from)?
+            .map(|session| (id, session)),
         Err(_) => None,
     };
     let Some((id, session)) = found else {
@@ -86,7 +91,9 @@ pub(crate) async fn status(
     let lacking = refused == Some(Reason::HumanityRequired);
     let verify_url = lacking.then(|| inner.config.humanity_verify_url.clone()).flatten();
     let tokens = tokens.map(|pair| AuthResponse::new(pair, now));
-    let answer = tokens.as_ref().map(|tokens| cookies::set_access(&state.edge, &headers, tokens));
+    let answer = tokens
+        .as_ref()
+        .map(|tokens| cookies::set_access(&state.edge, &headers, tokens));
     Ok((
         answer.unwrap_or_default(),
         Json(SessionStatusResponse {

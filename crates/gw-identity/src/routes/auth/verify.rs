@@ -56,7 +56,11 @@ pub(crate) async fn verify(
     let given = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
     let token = given(body.jwz_token).ok_or_else(|| ApiError::bad_request("jwz_token required"))?;
     let session = given(body.session_id).ok_or_else(|| ApiError::bad_request("session parameter required"))?;
-    let attempt = Attempt { session: parse_session(&session)?, token: Ok(token.trim().to_owned()), provenance };
+    let attempt = Attempt {
+        session: parse_session(&session)?,
+        token: Ok(token.trim().to_owned()),
+        provenance,
+    };
     let tokens = AuthResponse::new(complete(&state, attempt).await?, state.edge.now());
     Ok((cookies::set_access(&state.edge, &headers, &tokens), Json(tokens)))
 }

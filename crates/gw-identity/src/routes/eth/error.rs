@@ -121,17 +121,37 @@ mod tests {
             (LinkError::Foreign, 403, "challenge does not belong to this user"),
             (LinkError::Address, 400, "invalid ethereum address format"),
             (LinkError::Signature, 400, "signature verification failed"),
-            (LinkError::from(StoreError::LinkRevoked), 403, "address cannot be linked"),
-            (LinkError::from(StoreError::Rule("address_is_contract")), 403, "address cannot be linked"),
-            (LinkError::from(StoreError::NotFound(Missing::Link)), 404, "address not found"),
-            (LinkError::from(StoreError::NotPrimary), 503, "the policy store is temporarily unavailable"),
+            (
+                LinkError::from(StoreError::LinkRevoked),
+                403,
+                "address cannot be linked",
+            ),
+            (
+                LinkError::from(StoreError::Rule("address_is_contract")),
+                403,
+                "address cannot be linked",
+            ),
+            (
+                LinkError::from(StoreError::NotFound(Missing::Link)),
+                404,
+                "address not found",
+            ),
+            (
+                LinkError::from(StoreError::NotPrimary),
+                503,
+                "the policy store is temporarily unavailable",
+            ),
             (LinkError::from(StoreError::Detached), 500, "internal error"),
             (LinkError::Unrecorded(NotRecorded), 503, "audit unavailable"),
         ];
         for (error, status, text) in table {
             let name = format!("{error:?}");
             let answer = ApiError::from(error);
-            assert_eq!((answer.code().status().as_u16(), answer.text()), (status, text), "{name}");
+            assert_eq!(
+                (answer.code().status().as_u16(), answer.text()),
+                (status, text),
+                "{name}"
+            );
         }
     }
 }

@@ -46,7 +46,12 @@ pub(crate) async fn list(
     State(state): State<IdentityState>,
     caller: Authenticated,
 ) -> Result<Json<EthAddressListResponse>, ApiError> {
-    let links = state.store.read().list_links(caller.user.id).await.map_err(LinkError::from)?;
+    let links = state
+        .store
+        .read()
+        .list_links(caller.user.id)
+        .await
+        .map_err(LinkError::from)?;
     let addresses = links
         .into_iter()
         .map(|link| EthAddressResponse {

@@ -54,14 +54,24 @@ pub(crate) async fn refresh_ens(
     Path(address): Path<String>,
 ) -> Result<Json<EthLinkENSResponse>, ApiError> {
     let address = parse_address(&address).ok_or(LinkError::Address)?;
-    let own = state.store.read().find_link(caller.user.id, address).await.map_err(LinkError::from)?;
+    let own = state
+        .store
+        .read()
+        .find_link(caller.user.id, address)
+        .await
+        .map_err(LinkError::from)?;
     if own.is_none_or(|link| link.revoked_at.is_some()) {
         return Err(LinkError::NotLinked.into());
     }
     let ens = state.ens.clone().ok_or(LinkError::NoEns)?;
     let worker = state.clone();
-    let name = detached(&state.tasks, async move { refresh(&worker, &ens, &caller.user, address, &provenance).await });
-    Ok(Json(EthLinkENSResponse { address: format!("{address:#x}"), ens_name: name.await? }))
+    let name = detached(&state.tasks, async move {
+        refresh(&worker, &ens, &caller.user, address, &provenance).await
+    });
+    Ok(Json(EthLinkENSResponse {
+        address: format!("{address:#x}"),
+        ens_name: name.await?,
+    }))
 }
 
 /// Looks the name of a newly linked address up; nobody waits for it.
@@ -71,7 +81,10 @@ pub(super) fn look_up_later(state: &IdentityState, user: Arc<User>, address: Add
     // Not among the tasks that the end of the process waits for: it can be asked for again.
     tokio::spawn(async move {
         if let Err(error) = refresh(&state, &ens, &user, address, &provenance).await {
-            tracing::warn!(error = &error as &dyn core::error::Error, "the name of a linked address is not known");
+            tracing::warn!(
+                error = &error as &dyn core::error::Error,
+                "the name of a linked address is not known"
+            );
         }
     });
 }
@@ -83,10 +96,16 @@ async fn refresh(
     address: Address,
     provenance: &Provenance,
 ) -> Result<Option<String>, LinkError> {
-    let name = ens.name_of(address, state.chain.id()).await.map_err(|error: EnsError| {
-        tracing::warn!(error = &error as &dyn core::error::Error, "the name service gave no answer");
-        LinkError::EnsAway
-    })?;
+    let name = ens
+        .name_of(address, state.chain.id())
+        .await
+        .map_err(|error: EnsError| {
+            tracing::warn!(
+                error = &error as &dyn core::error::Error,
+                "the name service gave no answer"
+            );
+            LinkError::EnsAway
+        })?;
     let actor = provenance.act(Actor::user(user.id, &user.external_id));
     let mut tx = state.store.begin(&actor).await?;
     tx.set_ens_name(user.id, address, name.as_deref()).await?;

@@ -37,7 +37,10 @@ pub(crate) async fn unlink(
 ) -> Result<Message, ApiError> {
     let address = parse_address(&address).ok_or(LinkError::Address)?;
     let worker = state.clone();
-    detached(&state.tasks, async move { end(&worker, caller.user, address, &provenance).await }).await?;
+    detached(&state.tasks, async move {
+        end(&worker, caller.user, address, &provenance).await
+    })
+    .await?;
     Ok(Message::new("address unlinked"))
 }
 

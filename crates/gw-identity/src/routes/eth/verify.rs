@@ -70,7 +70,10 @@ pub(crate) async fn verify(
     AuthenticatedBody { caller, body }: AuthenticatedBody<VerifyLinkRequest>,
 ) -> Result<Json<EthLinkVerifyResponse>, ApiError> {
     let challenges = &state.inner.challenges;
-    let message = challenges.message(&body.nonce, caller.user.id).await.map_err(LinkError::from)?;
+    let message = challenges
+        .message(&body.nonce, caller.user.id)
+        .await
+        .map_err(LinkError::from)?;
     let address = parse_address(&body.address).ok_or(LinkError::Address)?;
     let Some(proof) = proof(&state, &caller.user, address, &message, &body.signature).await? else {
         challenges.fail(&body.nonce).await.map_err(LinkError::from)?;
@@ -78,10 +81,20 @@ pub(crate) async fn verify(
     };
     // The node may have taken its time (HD20).
     let caller = Authenticated::of(&state.edge, &headers)?;
-    let proved = Proved { user: caller.user, address, proof };
+    let proved = Proved {
+        user: caller.user,
+        address,
+        proof,
+    };
     let worker = state.clone();
-    detached(&state.tasks, async move { consume(&worker, proved, &body.nonce, &provenance).await }).await?;
-    Ok(Json(EthLinkVerifyResponse { address: format!("{address:#x}"), message: "address linked" }))
+    detached(&state.tasks, async move {
+        consume(&worker, proved, &body.nonce, &provenance).await
+    })
+    .await?;
+    Ok(Json(EthLinkVerifyResponse {
+        address: format!("{address:#x}"),
+        message: "address linked",
+    }))
 }
 
 /// Whose address it is, and how that was shown.
@@ -105,16 +118,27 @@ async fn proof(
     if signer(message, signature) == Some(address) {
         return Ok(Some(LinkProof::Challenge));
     }
-    let Some(signature) = parse_bytes(signature) else { return Ok(None) };
-    let question = WalletQuestion { wallet: address, hash: challenge_hash(message), signature };
+    let Some(signature) = parse_bytes(signature) else {
+        return Ok(None);
+    };
+    let question = WalletQuestion {
+        wallet: address,
+        hash: challenge_hash(message),
+        signature,
+    };
     let (policy, now) = (&state.edge.policy, state.edge.now());
-    Ok(match ask_wallet(&*state.chain, policy, &state.knobs, user.id, &question, now).await? {
-        WalletAnswer::No => None,
-        WalletAnswer::Yes { owner } => {
-            let WalletQuestion { hash, signature, .. } = question;
-            Some(LinkProof::ContractWallet { proof: WalletProof { hash, signature }, owner })
-        }
-    })
+    Ok(
+        match ask_wallet(&*state.chain, policy, &state.knobs, user.id, &question, now).await? {
+            WalletAnswer::No => None,
+            WalletAnswer::Yes { owner } => {
+                let WalletQuestion { hash, signature, .. } = question;
+                Some(LinkProof::ContractWallet {
+                    proof: WalletProof { hash, signature },
+                    owner,
+                })
+            }
+        },
+    )
 }
 
 /// Uses the challenge up. Taken out first, it cannot link two addresses; only success keeps it out (D6).

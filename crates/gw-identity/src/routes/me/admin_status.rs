@@ -37,7 +37,10 @@ pub(crate) async fn admin_status(
     State(state): State<IdentityState>,
     caller: Authenticated,
 ) -> Result<Json<MyAdminStatusResponse>, ApiError> {
-    let status = state.edge.admin.status(&caller.snapshot, caller.user.id, state.edge.now());
+    let status = state
+        .edge
+        .admin
+        .status(&caller.snapshot, caller.user.id, state.edge.now());
     let ids = |orgs: &[OrgId]| orgs.iter().map(ToString::to_string).collect();
     Ok(Json(MyAdminStatusResponse {
         is_admin: status.is_admin(),

@@ -54,9 +54,14 @@ pub(crate) async fn list(
     caller: Authenticated,
 ) -> Result<Json<MyInvitationsResponse>, ApiError> {
     let (snapshot, user, now) = (&caller.snapshot, caller.user.id, state.edge.now());
-    let pending = snapshot.memberships(user).iter().filter(|membership| membership.is_pending(now));
-    let mut orgs: Vec<OrgId> =
-        pending.filter_map(|membership| snapshot.group(membership.group)).map(|group| group.org).collect();
+    let pending = snapshot
+        .memberships(user)
+        .iter()
+        .filter(|membership| membership.is_pending(now));
+    let mut orgs: Vec<OrgId> = pending
+        .filter_map(|membership| snapshot.group(membership.group))
+        .map(|group| group.org)
+        .collect();
     orgs.sort_unstable();
     orgs.dedup();
     let active = active_orgs(snapshot, user, now);
@@ -172,7 +177,10 @@ pub(crate) async fn leave(
     provenance: Provenance,
     Path(org): Path<String>,
 ) -> Result<Message, ApiError> {
-    let org = org.parse().ok().filter(|org| ![Organization::DEFAULT, Organization::ANONYMOUS].contains(org));
+    let org = org
+        .parse()
+        .ok()
+        .filter(|org| ![Organization::DEFAULT, Organization::ANONYMOUS].contains(org));
     let org: OrgId = org.ok_or(InvitationError::Unknown)?;
     let actor = provenance.act(Actor::user(caller.user.id, &caller.user.external_id));
     let (worker, user) = (state.clone(), caller.user.id);

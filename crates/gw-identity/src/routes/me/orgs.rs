@@ -46,7 +46,11 @@ pub(crate) async fn orgs(
         .into_iter()
         .filter_map(|id| caller.snapshot.organization(id))
         .filter(|org| !org.is_system)
-        .map(|org| UserOrgResponse { id: org.id.to_string(), name: org.name.to_string(), slug: org.slug.to_string() })
+        .map(|org| UserOrgResponse {
+            id: org.id.to_string(),
+            name: org.name.to_string(),
+            slug: org.slug.to_string(),
+        })
         .collect();
     Ok(Json(MyOrganizationsResponse { organizations }))
 }

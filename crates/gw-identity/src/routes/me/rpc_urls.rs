@@ -138,7 +138,10 @@ impl From<UrlError> for ApiError {
                 .challenging(Challenge::LoginTooOld(FRESH))
                 .with("reason", "login_required"),
             UrlError::Store(error) => {
-                tracing::error!(error = &error as &dyn std::error::Error, "a personal URL could not be kept");
+                tracing::error!(
+                    error = &error as &dyn std::error::Error,
+                    "a personal URL could not be kept"
+                );
                 Self::internal()
             }
         }
@@ -164,8 +167,15 @@ pub(crate) async fn list(
     State(state): State<IdentityState>,
     caller: Authenticated,
 ) -> Result<Json<RpcUrlListResponse>, ApiError> {
-    let rows = state.store.read().list_personal_urls(caller.user.id, state.edge.now()).await.map_err(UrlError::from)?;
-    Ok(Json(RpcUrlListResponse { rpc_urls: rows.into_iter().map(RpcUrlResponse::of).collect() }))
+    let rows = state
+        .store
+        .read()
+        .list_personal_urls(caller.user.id, state.edge.now())
+        .await
+        .map_err(UrlError::from)?;
+    Ok(Json(RpcUrlListResponse {
+        rpc_urls: rows.into_iter().map(RpcUrlResponse::of).collect(),
+    }))
 }
 
 /// Make an RPC URL
@@ -195,10 +205,18 @@ pub(crate) async fn create(
     AuthenticatedBody { caller, body }: AuthenticatedBody<RpcUrlCreateRequest>,
 ) -> Result<(StatusCode, Json<RpcUrlResponse>), ApiError> {
     let org = organization(&state, &caller, body.org_id.as_deref())?;
-    let reach = scope(&state, &caller, org, body.scope.as_deref(), body.contracts.as_deref().unwrap_or_default())?;
+    let reach = scope(
+        &state,
+        &caller,
+        org,
+        body.scope.as_deref(),
+        body.contracts.as_deref().unwrap_or_default(),
+    )?;
     let life = body.ttl_seconds.unwrap_or(LIFE);
     if !(60..=LONGEST).contains(&life) {
-        return Err(ApiError::bad_request("`ttl_seconds`: from 60 seconds to 30 days (2592000)"));
+        return Err(ApiError::bad_request(
+            "`ttl_seconds`: from 60 seconds to 30 days (2592000)",
+        ));
     }
     let name = body.name.unwrap_or_default().trim().to_owned();
     if name.chars().count() > NAME || name.chars().any(char::is_control) {
@@ -221,7 +239,11 @@ pub(crate) async fn create(
     let made = detached(&state.tasks, async move {
         let mut tx = worker.store.begin(&actor).await?;
         // By the login, not by the token: a refresh makes no login of an old one.
-        let login = tx.read().find_family(family).await?.filter(|login| tx.now() <= login.started.plus(FRESH));
+        let login = tx
+            .read()
+            .find_family(family)
+            .await?
+            .filter(|login| tx.now() <= login.started.plus(FRESH));
         new.login = Some(login.ok_or(UrlError::LoginTooOld)?.login);
         let made = tx.create_personal_url(new).await?;
         tx.commit().await?;
@@ -230,7 +252,14 @@ pub(crate) async fn create(
     .await?;
     let warning = (made.reach == UrlReach::All).then_some(WARNING);
     let url = Some(format!("{}/rpc/u/{secret}", state.inner.config.base_url));
-    Ok((StatusCode::CREATED, Json(RpcUrlResponse { url, warning, ..RpcUrlResponse::of(made) })))
+    Ok((
+        StatusCode::CREATED,
+        Json(RpcUrlResponse {
+            url,
+            warning,
+            ..RpcUrlResponse::of(made)
+        }),
+    ))
 }
 
 /// End an RPC URL
@@ -277,11 +306,17 @@ fn organization(state: &IdentityState, caller: &Authenticated, named: Option<&st
             org.ok_or_else(|| ApiError::bad_request(NOT_YOURS))
         }
         None => {
-            let others: Vec<OrgId> = mine.iter().copied().filter(|org| *org != Organization::DEFAULT).collect();
+            let others: Vec<OrgId> = mine
+                .iter()
+                .copied()
+                .filter(|org| *org != Organization::DEFAULT)
+                .collect();
             match (others.as_slice(), mine.as_slice()) {
                 ([only], _) | ([], [only]) => Ok(*only),
                 ([], _) => Err(ApiError::bad_request("you are a member of no organization")),
-                _ => Err(ApiError::bad_request("`org_id`: you are a member of several organizations, name one")),
+                _ => Err(ApiError::bad_request(
+                    "`org_id`: you are a member of several organizations, name one",
+                )),
             }
         }
     }
@@ -307,7 +342,9 @@ fn scope(
                     parse_address(text).ok_or_else(|| ApiError::bad_request("`contracts`: not an address"))?;
                 // Foreign and unregistered read alike.
                 if !reaches(state, caller, org, address) {
-                    return Err(ApiError::bad_request("`contracts`: not a contract you may use in this organization"));
+                    return Err(ApiError::bad_request(
+                        "`contracts`: not a contract you may use in this organization",
+                    ));
                 }
                 if !picked.contains(&address) {
                     picked.push(address);

@@ -53,7 +53,10 @@ pub(crate) async fn list(
     page: Page,
 ) -> Result<Json<Paged<MySessionResponse>>, ApiError> {
     let reads = state.store.read();
-    let logins = reads.list_logins(caller.user.id, state.edge.now()).await.map_err(|error| storage(&error))?;
+    let logins = reads
+        .list_logins(caller.user.id, state.edge.now())
+        .await
+        .map_err(|error| storage(&error))?;
     let current = current(&state, &caller).await?;
     let total = u64::try_from(logins.len()).unwrap_or(u64::MAX);
     let skip = usize::try_from(page.offset).unwrap_or(usize::MAX);
@@ -95,7 +98,10 @@ pub(crate) async fn end(
     let unknown = || ApiError::not_found("session not found");
     let id: SessionId = id.parse().map_err(|_| unknown())?;
     let reads = state.store.read();
-    let logins = reads.list_logins(caller.user.id, state.edge.now()).await.map_err(|error| storage(&error))?;
+    let logins = reads
+        .list_logins(caller.user.id, state.edge.now())
+        .await
+        .map_err(|error| storage(&error))?;
     if !logins.iter().any(|login| login.id == id) {
         return Err(unknown());
     }
@@ -103,12 +109,21 @@ pub(crate) async fn end(
     let (worker, subject) = (state.clone(), caller.claims.subject);
     let work = async move { end_login(&worker, &subject, id, LoginUrls::End, &provenance).await };
     detached(&state.tasks, work).await?;
-    let answer = if is_current { cookies::clear_access(&state.edge) } else { HeaderMap::new() };
+    let answer = if is_current {
+        cookies::clear_access(&state.edge)
+    } else {
+        HeaderMap::new()
+    };
     Ok((answer, Message::new("session ended")))
 }
 
 /// The login behind the caller's token.
 async fn current(state: &IdentityState, caller: &Authenticated) -> Result<Option<SessionId>, ApiError> {
-    let family = state.store.read().find_family(caller.claims.session).await.map_err(|error| storage(&error))?;
+    let family = state
+        .store
+        .read()
+        .find_family(caller.claims.session)
+        .await
+        .map_err(|error| storage(&error))?;
     Ok(family.map(|family| family.login))
 }

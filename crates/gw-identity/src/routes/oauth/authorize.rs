@@ -83,8 +83,12 @@ pub(crate) async fn authorize(
         now,
     };
     let mut auth_request = AuthorizationRequest::new(&facts, &*edge.entropy);
-    auth_request.body.callback_url =
-        format!("{}/oauth/callback?session={}&oauth_session={}", config.base_url, login.0, id.as_str());
+    auth_request.body.callback_url = format!(
+        "{}/oauth/callback?session={}&oauth_session={}",
+        config.base_url,
+        login.0,
+        id.as_str()
+    );
     let secret = LoginSecret::fresh(&*edge.entropy);
 
     let message = serde_json::to_value(&auth_request).map_err(|_| OauthError::Unavailable)?;
@@ -95,7 +99,12 @@ pub(crate) async fn authorize(
     let session = OauthSession::new(asked, initiator, opener.clone(), now).answered_by(login.0, message);
     // What the wallet signs is shown for the secret only, whoever began: it signs somebody in at an application.
     let login_session = LoginSession::new(auth_request.clone(), opener.with_cookie(), now);
-    state.inner.sessions.open(login, &login_session).await.map_err(LoginError::from)?;
+    state
+        .inner
+        .sessions
+        .open(login, &login_session)
+        .await
+        .map_err(LoginError::from)?;
     if let Err(error) = state.inner.oauth.sessions.open(&id, &session).await {
         // Nobody was told of the login that would answer it: it must hold no place.
         if state.inner.sessions.remove(login).await.is_err() {
@@ -105,7 +114,11 @@ pub(crate) async fn authorize(
     }
 
     if page {
-        let to = HeaderValue::from_str(&format!("{}?oauth_session={}", state.inner.oauth.login_page, id.as_str()));
+        let to = HeaderValue::from_str(&format!(
+            "{}?oauth_session={}",
+            state.inner.oauth.login_page,
+            id.as_str()
+        ));
         let to = to.map_err(|_| OauthError::Unavailable)?;
         let cookie = cookies::set_oauth_login(edge, &base_path(&state), &id, login.0, &secret);
         return Ok((StatusCode::FOUND, cookie, [(header::LOCATION, to)]).into_response());
@@ -127,11 +140,19 @@ pub(crate) async fn authorize(
 
 /// What is asked for, if it may be.
 fn asked(state: &IdentityState, query: &str) -> Result<Asked, OauthError> {
-    const KNOWN: [&str; 6] =
-        ["client_id", "redirect_uri", "state", "response_type", "code_challenge", "code_challenge_method"];
+    const KNOWN: [&str; 6] = [
+        "client_id",
+        "redirect_uri",
+        "state",
+        "response_type",
+        "code_challenge",
+        "code_challenge_method",
+    ];
     let mut given: BTreeMap<&str, String> = BTreeMap::new();
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-        let Some(name) = KNOWN.into_iter().find(|known| *known == name) else { continue };
+        let Some(name) = KNOWN.into_iter().find(|known| *known == name) else {
+            continue;
+        };
         if value.is_empty() {
             continue;
         }
@@ -140,7 +161,12 @@ fn asked(state: &IdentityState, query: &str) -> Result<Asked, OauthError> {
         }
     }
     let need = |name| given.get(name).ok_or(OauthError::Missing(name));
-    let (client, uri, echo, kind) = (need("client_id")?, need("redirect_uri")?, need("state")?, need("response_type")?);
+    let (client, uri, echo, kind) = (
+        need("client_id")?,
+        need("redirect_uri")?,
+        need("state")?,
+        need("response_type")?,
+    );
     if kind != "code" {
         return Err(OauthError::ResponseType);
     }
@@ -153,7 +179,10 @@ fn asked(state: &IdentityState, query: &str) -> Result<Asked, OauthError> {
     if !redirect_uri.is_allowed(known.redirects(), &state.edge.origins, state.edge.production) {
         return Err(OauthError::Redirect);
     }
-    let challenge = match (given.get("code_challenge"), given.get("code_challenge_method").map(String::as_str)) {
+    let challenge = match (
+        given.get("code_challenge"),
+        given.get("code_challenge_method").map(String::as_str),
+    ) {
         (Some(challenge), Some("S256")) => {
             Some(Challenge::parse(challenge).ok_or(OauthError::Malformed("code_challenge"))?)
         }
@@ -162,12 +191,19 @@ fn asked(state: &IdentityState, query: &str) -> Result<Asked, OauthError> {
         (None, None) if oauth.require_pkce => return Err(OauthError::Missing("code_challenge")),
         (None, None) => None,
     };
-    Ok(Asked { client: client.clone(), redirect_uri, state: echo.clone(), challenge })
+    Ok(Asked {
+        client: client.clone(),
+        redirect_uri,
+        state: echo.clone(),
+        challenge,
+    })
 }
 
 /// Who is logged in where the flow begins. What does not name a valid user names nobody (TK-9).
 fn initiator(state: &IdentityState, headers: &HeaderMap) -> Option<ExternalId> {
-    let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
+    let bearer = headers
+        .get(header::AUTHORIZATION)
+        .and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
     let token = match bearer {
         Some(token) => token,
         // Any page may send its visitor here, so the cookie proves no will of theirs; it need not (decision 4).

@@ -99,9 +99,16 @@ pub(crate) async fn callback(
     let body = read_body(request.into_body()).await?;
     known_members(&body)?;
     let token = proof_in(&body);
-    let attempt = Attempt { session: login, token, provenance };
+    let attempt = Attempt {
+        session: login,
+        token,
+        provenance,
+    };
     let redirect_url = finish(&state, &oauth, attempt).await?;
-    Ok(Json(OauthCallbackResponse { status: "completed", redirect_url }))
+    Ok(Json(OauthCallbackResponse {
+        status: "completed",
+        redirect_url,
+    }))
 }
 
 /// The same for a proof that needs no wallet.
@@ -127,7 +134,12 @@ async fn finish(state: &IdentityState, oauth: &str, attempt: Attempt) -> Result<
             Ok(pair) => pair,
             Err(error) => {
                 if error.is_own_fault() {
-                    worker.inner.oauth.sessions.set_aside(&id, &found, worker.edge.now()).await;
+                    worker
+                        .inner
+                        .oauth
+                        .sessions
+                        .set_aside(&id, &found, worker.edge.now())
+                        .await;
                 }
                 return Err(error.into());
             }
@@ -135,10 +147,20 @@ async fn finish(state: &IdentityState, oauth: &str, attempt: Attempt) -> Result<
         let claims = worker.edge.tokens.access(pair.access.expose(), worker.edge.now());
         let claims = claims.map_err(|_| LoginError::Unsealed)?;
         let family = claims.session;
-        let login =
-            GrantedLogin::new(claims.subject.clone(), claims.amr, family, claims.issued_at, hash(&pair.refresh));
+        let login = GrantedLogin::new(
+            claims.subject.clone(),
+            claims.amr,
+            family,
+            claims.issued_at,
+            hash(&pair.refresh),
+        );
         let issuer = &worker.inner.config.base_url;
-        let completed = worker.inner.oauth.sessions.complete(&id, &found, login, issuer, worker.edge.now()).await;
+        let completed = worker
+            .inner
+            .oauth
+            .sessions
+            .complete(&id, &found, login, issuer, worker.edge.now())
+            .await;
         if completed.is_err() {
             let actor = provenance.act(Actor::named(claims.subject.as_str()));
             let mut tx = worker.store.begin(&actor).await?;

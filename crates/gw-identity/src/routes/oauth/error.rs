@@ -131,7 +131,10 @@ impl IntoResponse for OauthError {
             let _logged = crate::error::storage(error);
         }
         let (status, error) = self.answer();
-        let body = OAuthErrorResponse { error, error_description: self.to_string() };
+        let body = OAuthErrorResponse {
+            error,
+            error_description: self.to_string(),
+        };
         let mut response = (status, Json(body)).into_response();
         let headers = response.headers_mut();
         match self {
@@ -276,7 +279,11 @@ mod tests {
             (OauthError::Full(Seconds(9)), 503, "temporarily_unavailable"),
             (OauthError::NoVerifierId, 500, "server_error"),
             (OauthError::Unavailable, 503, "temporarily_unavailable"),
-            (OauthError::Store(StoreError::NotPrimary), 503, "temporarily_unavailable"),
+            (
+                OauthError::Store(StoreError::NotPrimary),
+                503,
+                "temporarily_unavailable",
+            ),
             (OauthError::Store(StoreError::Detached), 500, "server_error"),
             (OauthError::Unrecorded(NotRecorded), 503, "temporarily_unavailable"),
         ];
@@ -287,7 +294,11 @@ mod tests {
             let is_client = word == "invalid_client";
             let headers = error.into_response().headers().clone();
             assert_eq!(headers.contains_key(header::WWW_AUTHENTICATE), is_client, "{name}");
-            assert_eq!(headers.contains_key(header::RETRY_AFTER), matches!(status, 429 | 503), "{name}");
+            assert_eq!(
+                headers.contains_key(header::RETRY_AFTER),
+                matches!(status, 429 | 503),
+                "{name}"
+            );
         }
     }
 
@@ -295,22 +306,38 @@ mod tests {
     fn oa9_oa10_every_refusal_has_its_status_and_text() {
         let table = [
             (SessionError::Unknown, 404, "session not found or expired"),
-            (SessionError::OtherBrowser, 403, "this sign-in was started in another browser"),
+            (
+                SessionError::OtherBrowser,
+                403,
+                "this sign-in was started in another browser",
+            ),
             (SessionError::Done, 409, "session already completed"),
-            (SessionError::Caller(AuthError::Missing), 401, "missing Authorization header"),
+            (
+                SessionError::Caller(AuthError::Missing),
+                401,
+                "missing Authorization header",
+            ),
             (SessionError::ForeignPage, 403, "origin not allowed"),
             (SessionError::NotTheirs, 403, "session was not started by this user"),
             (SessionError::Banned, 403, "account is banned"),
             (SessionError::LoginOver, 401, "token revoked"),
             (SessionError::Unavailable, 503, "session store unavailable"),
-            (SessionError::Store(StoreError::NotPrimary), 503, "the policy store is temporarily unavailable"),
+            (
+                SessionError::Store(StoreError::NotPrimary),
+                503,
+                "the policy store is temporarily unavailable",
+            ),
             (SessionError::Store(StoreError::Detached), 500, "internal error"),
             (SessionError::Unrecorded(NotRecorded), 503, "audit unavailable"),
         ];
         for (error, status, text) in table {
             let name = format!("{error:?}");
             let answer = ApiError::from(error);
-            assert_eq!((answer.code().status().as_u16(), answer.text()), (status, text), "{name}");
+            assert_eq!(
+                (answer.code().status().as_u16(), answer.text()),
+                (status, text),
+                "{name}"
+            );
         }
     }
 }

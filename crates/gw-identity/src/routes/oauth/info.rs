@@ -53,7 +53,10 @@ pub(crate) async fn info(
     headers: HeaderMap,
 ) -> Result<Json<OauthSessionInfoResponse>, ApiError> {
     let (_, found, _) = polled(&state, &id, &headers, &provenance).await?;
-    if !found.opener.has_shown_secret(&OpenerEvidence::of(&headers, provenance.client)) {
+    if !found
+        .opener
+        .has_shown_secret(&OpenerEvidence::of(&headers, provenance.client))
+    {
         return Err(SessionError::OtherBrowser.into());
     }
     let silent = found.initiator.is_some();
@@ -62,6 +65,9 @@ pub(crate) async fn info(
         allow_mock: state.inner.oauth.allow_mock,
         client_id: found.client,
         silent,
-        did: found.completed_by.or(found.initiator).map(|did| did.as_str().to_owned()),
+        did: found
+            .completed_by
+            .or(found.initiator)
+            .map(|did| did.as_str().to_owned()),
     }))
 }

@@ -45,9 +45,16 @@ pub(crate) async fn mock_complete(
         return Err(SessionError::Done.into());
     }
     let JsonBody(body) = body.unwrap_or(JsonBody(MockCompleteRequest::default()));
-    let did = body.did.filter(|did| !did.is_empty()).unwrap_or_else(|| SOMEBODY.to_owned());
+    let did = body
+        .did
+        .filter(|did| !did.is_empty())
+        .unwrap_or_else(|| SOMEBODY.to_owned());
     let token: Result<String, LoginError> = Ok(format!("mock.{did}"));
-    let attempt = Attempt { session: LoginId(found.login), token, provenance };
+    let attempt = Attempt {
+        session: LoginId(found.login),
+        token,
+        provenance,
+    };
     callback::run(&state, &id, attempt).await?;
     Ok(Json(OauthMockCompleteResponse { ok: true, did }))
 }

@@ -26,7 +26,13 @@ use http::HeaderMap;
 /// The session of this id, if it is there.
 async fn session(state: &IdentityState, id: &str) -> Result<(OauthId, OauthSession), SessionError> {
     let id = OauthId::parse(id).ok_or(SessionError::Unknown)?;
-    let found = state.inner.oauth.sessions.find(&id).await?.ok_or(SessionError::Unknown)?;
+    let found = state
+        .inner
+        .oauth
+        .sessions
+        .find(&id)
+        .await?
+        .ok_or(SessionError::Unknown)?;
     Ok((id, found))
 }
 
@@ -41,7 +47,9 @@ async fn polled(
     match session(state, id).await {
         Ok((id, found)) => {
             let by_opener = found.opener.is(&OpenerEvidence::of(headers, provenance.client));
-            limits.poll_of(LoginId(found.login), by_opener, provenance.client).await?;
+            limits
+                .poll_of(LoginId(found.login), by_opener, provenance.client)
+                .await?;
             Ok((id, found, by_opener))
         }
         Err(error) => {

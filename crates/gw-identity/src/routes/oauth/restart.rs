@@ -47,8 +47,13 @@ pub(crate) async fn restart(
         .append_pair("state", &found.state)
         .append_pair("response_type", "code");
     if let Some(challenge) = found.challenge {
-        query.append_pair("code_challenge", &challenge.to_text()).append_pair("code_challenge_method", "S256");
+        query
+            .append_pair("code_challenge", &challenge.to_text())
+            .append_pair("code_challenge_method", "S256");
     }
     let to = HeaderValue::from_str(&format!("{}/oauth/authorize?{}", base_path(&state), query.finish()));
-    Ok((StatusCode::FOUND, [(header::LOCATION, to.map_err(|_| ApiError::internal())?)]))
+    Ok((
+        StatusCode::FOUND,
+        [(header::LOCATION, to.map_err(|_| ApiError::internal())?)],
+    ))
 }

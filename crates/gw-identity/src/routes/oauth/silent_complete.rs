@@ -69,8 +69,10 @@ pub(crate) async fn silent_complete(
         return Err(SessionError::NotTheirs.into());
     }
     let worker = state.clone();
-    let redirect_url =
-        detached(&state.tasks, async move { finish(&worker, &id, &found, caller, &provenance).await }).await?;
+    let redirect_url = detached(&state.tasks, async move {
+        finish(&worker, &id, &found, caller, &provenance).await
+    })
+    .await?;
     Ok(Json(OAuthSessionStatusResponse::done(redirect_url)))
 }
 
@@ -106,14 +108,34 @@ async fn finish(
     }
     // The new login is as old as the one that vouches for it, so that no chain of them lives forever (TK-5).
     let families = tx.read().list_families(user.id, tx.now()).await?;
-    let vouching = families.into_iter().find(|family| family.id == caller.session).ok_or(SessionError::LoginOver)?;
+    let vouching = families
+        .into_iter()
+        .find(|family| family.id == caller.session)
+        .ok_or(SessionError::LoginOver)?;
     let fresh = state.inner.issuer.new_family(caller.amr, tx.now());
-    let family = Family { started: vouching.started, login: vouching.login, ..fresh };
+    let family = Family {
+        started: vouching.started,
+        login: vouching.login,
+        ..fresh
+    };
     let (_, mut first) = state.inner.issuer.issue(&user, family, tx.now());
     first.expires_at = first.expires_at.min(tx.now().plus(UNREDEEMED));
-    let login = GrantedLogin::new(caller.subject.clone(), caller.amr, family.id, family.started, first.hash);
+    let login = GrantedLogin::new(
+        caller.subject.clone(),
+        caller.amr,
+        family.id,
+        family.started,
+        first.hash,
+    );
     let redirect = Sha256::digest(found.redirect_uri.as_str().as_bytes());
-    tx.store_application_token(first, &Application { client: &found.client, redirect: redirect.into() }).await?;
+    tx.store_application_token(
+        first,
+        &Application {
+            client: &found.client,
+            redirect: redirect.into(),
+        },
+    )
+    .await?;
     tx.commit().await?;
 
     let mut event = security::event(SecurityKind::SilentSso, provenance);
@@ -123,7 +145,12 @@ async fn finish(
     event.provider = Some(caller.amr.as_str().into());
     room.record(event)?;
     let issuer = &state.inner.config.base_url;
-    let completed = state.inner.oauth.sessions.complete(id, found, login, issuer, state.edge.now()).await;
+    let completed = state
+        .inner
+        .oauth
+        .sessions
+        .complete(id, found, login, issuer, state.edge.now())
+        .await;
     if completed.is_ok() {
         // No wallet is waited for any more: its place is free (HD34). A login that cannot be closed now ends by itself.
         if let Err(error) = state.inner.sessions.remove(LoginId(found.login)).await {

@@ -90,6 +90,11 @@ pub(crate) async fn status(
 impl OAuthSessionStatusResponse {
     /// A session that has its code.
     pub(super) fn done(redirect_url: String) -> Self {
-        Self { completed: true, redirect_url: Some(redirect_url), failed: None, reason: None }
+        Self {
+            completed: true,
+            redirect_url: Some(redirect_url),
+            failed: None,
+            reason: None,
+        }
     }
 }

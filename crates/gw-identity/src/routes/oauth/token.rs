@@ -84,19 +84,29 @@ pub(crate) async fn token(
     headers: HeaderMap,
     request: Request,
 ) -> Result<impl IntoResponse, OauthError> {
-    let body = read_body(request.into_body()).await.map_err(|error| match error.code() {
-        ErrorCode::PayloadTooLarge => OauthError::TooLarge,
-        ErrorCode::Unavailable => OauthError::Unavailable,
-        _ => OauthError::Body,
-    })?;
+    let body = read_body(request.into_body())
+        .await
+        .map_err(|error| match error.code() {
+            ErrorCode::PayloadTooLarge => OauthError::TooLarge,
+            ErrorCode::Unavailable => OauthError::Unavailable,
+            _ => OauthError::Body,
+        })?;
     let asked = read(&headers, &body)?;
     if asked.grant_type.as_deref() != Some("authorization_code") {
         return Err(OauthError::GrantType);
     }
     let client = authenticate(&state, &headers, &asked, &provenance).await?;
-    let code = asked.code.filter(|code| !code.is_empty()).ok_or(OauthError::Missing("code"))?;
+    let code = asked
+        .code
+        .filter(|code| !code.is_empty())
+        .ok_or(OauthError::Missing("code"))?;
     let redirect_uri = asked.redirect_uri.ok_or(OauthError::Missing("redirect_uri"))?;
-    let shown = Shown { client, code, redirect_uri, verifier: asked.code_verifier };
+    let shown = Shown {
+        client,
+        code,
+        redirect_uri,
+        verifier: asked.code_verifier,
+    };
     let worker = state.clone();
     let pair = detached(&state.tasks, async move { redeem(&worker, &shown, &provenance).await }).await?;
     Ok(([PRAGMA], Json(AuthResponse::new(pair, state.edge.now()))))
@@ -111,7 +121,10 @@ struct Shown {
 }
 
 fn read(headers: &HeaderMap, body: &[u8]) -> Result<TokenRequest, OauthError> {
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
     let kind = kind.to_ascii_lowercase();
     let looks_like_json = !kind.contains("x-www-form-urlencoded") && body.trim_ascii().first() == Some(&b'{');
     if kind.contains("json") || looks_like_json {
@@ -144,7 +157,10 @@ fn credentials(headers: &HeaderMap, asked: &TokenRequest) -> Result<Credentials,
         (None, _) => {
             let id = asked.client_id.clone().ok_or(OauthError::Client)?;
             let secret = body_secret.ok_or(OauthError::Client)?;
-            return Ok(Credentials { id, secrets: vec![secret] });
+            return Ok(Credentials {
+                id,
+                secrets: vec![secret],
+            });
         }
         (Some(_), Some(_)) => return Err(OauthError::TwoMethods),
         (Some(value), None) => basic(value).ok_or(OauthError::Client)?,
@@ -169,13 +185,18 @@ fn basic(value: &HeaderValue) -> Option<Credentials> {
     let (id, secret) = joined.split_once(':')?;
     let mut secrets = vec![decoded(secret), secret.to_owned()];
     secrets.dedup();
-    (!id.is_empty() && !secret.is_empty()).then(|| Credentials { id: decoded(id), secrets })
+    (!id.is_empty() && !secret.is_empty()).then(|| Credentials {
+        id: decoded(id),
+        secrets,
+    })
 }
 
 fn decoded(text: &str) -> String {
     // A form of one nameless value; `&` and `=` in it are its own.
     let whole = text.replace('&', "%26").replace('=', "%3D");
-    form_urlencoded::parse(format!("={whole}").as_bytes()).next().map_or_else(String::new, |(_, v)| v.into_owned())
+    form_urlencoded::parse(format!("={whole}").as_bytes())
+        .next()
+        .map_or_else(String::new, |(_, v)| v.into_owned())
 }
 
 /// The id of the application, once its secret is checked.
@@ -189,7 +210,11 @@ async fn authenticate(
     let oauth = &state.inner.oauth;
     // All unknown ones are counted together: inventing names gives no new tries.
     let known = oauth.secrets.clients().get(&id).is_some();
-    let named = if known { hex::encode(Sha256::digest(id.as_bytes())) } else { "unknown".to_owned() };
+    let named = if known {
+        hex::encode(Sha256::digest(id.as_bytes()))
+    } else {
+        "unknown".to_owned()
+    };
     let counted = format!("{named}|{}", AddressKey::from(provenance.client));
     let failures = oauth.cache.hits(Window::ClientFailures, &counted).await?;
     if failures.count >= MAX_FAILURES {
@@ -248,11 +273,20 @@ async fn exchange(
     login: &GrantedLogin,
     provenance: &Provenance,
 ) -> Result<Option<TokenPair>, OauthError> {
-    let mut tx = state.store.begin(&provenance.act(Actor::named(login.subject.as_str()))).await?;
-    let Some(user) = tx.read().find_user_by_external_id(&login.subject).await? else { return Ok(None) };
+    let mut tx = state
+        .store
+        .begin(&provenance.act(Actor::named(login.subject.as_str())))
+        .await?;
+    let Some(user) = tx.read().find_user_by_external_id(&login.subject).await? else {
+        return Ok(None);
+    };
     // TK-5, as refreshing does.
     if let Some(tenant) = user.auth_tenant_id
-        && tx.read().find_tenant(tenant).await?.is_none_or(|tenant| tenant.disabled)
+        && tx
+            .read()
+            .find_tenant(tenant)
+            .await?
+            .is_none_or(|tenant| tenant.disabled)
     {
         return Ok(None);
     }
@@ -261,8 +295,15 @@ async fn exchange(
         tx.commit().await?;
         return Ok(None);
     }
-    let Some(stored) = tx.read().find_refresh_token(login.first()).await? else { return Ok(None) };
-    let family = Family { id: login.family, login: stored.login, started: login.started(), amr: login.amr };
+    let Some(stored) = tx.read().find_refresh_token(login.first()).await? else {
+        return Ok(None);
+    };
+    let family = Family {
+        id: login.family,
+        login: stored.login,
+        started: login.started(),
+        amr: login.amr,
+    };
     let (pair, successor) = state.inner.issuer.issue(&user, family, tx.now());
     match tx.rotate_refresh_token(login.first(), successor).await? {
         Rotation::Done => {
@@ -285,7 +326,10 @@ async fn end(
     reason: &'static str,
 ) -> Result<(), OauthError> {
     let mut room = state.security.reserve(1)?;
-    let mut tx = state.store.begin(&provenance.act(Actor::named(login.subject.as_str()))).await?;
+    let mut tx = state
+        .store
+        .begin(&provenance.act(Actor::named(login.subject.as_str())))
+        .await?;
     let ended = tx.revoke_family(login.family, revoked_until(tx.now())).await?;
     tx.commit().await?;
     if ended {
@@ -334,7 +378,10 @@ mod tests {
         assert_eq!(who(None, Some("a"), Some("s")), is("a", &["s"]));
         assert_eq!(who(Some(&by_basic("a:s:t")), None, None), is("a", &["s:t"]));
         assert_eq!(who(Some(&by_basic("a:s")), Some("a"), None), is("a", &["s"]));
-        assert_eq!(who(Some(&by_basic("a:x%2By+z")), None, None), is("a", &["x+y z", "x%2By+z"]));
+        assert_eq!(
+            who(Some(&by_basic("a:x%2By+z")), None, None),
+            is("a", &["x+y z", "x%2By+z"])
+        );
         assert_eq!(who(Some(&by_basic("a:x&y=z")), None, None), is("a", &["x&y=z"]));
         assert_eq!(who(Some(&by_basic("a:s")), Some("a"), Some("s")), Err(400), "two ways");
         for (authorization, id, secret) in [
@@ -349,7 +396,11 @@ mod tests {
             (Some(by_basic("a:")), None, None),
             (Some(by_basic("a:s")), Some("b"), None),
         ] {
-            assert_eq!(who(authorization.as_deref(), id, secret), Err(401), "{authorization:?} {id:?} {secret:?}");
+            assert_eq!(
+                who(authorization.as_deref(), id, secret),
+                Err(401),
+                "{authorization:?} {id:?} {secret:?}"
+            );
         }
     }
 
@@ -357,7 +408,9 @@ mod tests {
     fn oa7_requests_are_forms_or_json() {
         let form = "application/x-www-form-urlencoded; charset=utf-8";
         let code = |kind: &str, body: &str| {
-            read(&headers(&[("content-type", kind)]), body.as_bytes()).map(|asked| asked.code).map_err(|_| ())
+            read(&headers(&[("content-type", kind)]), body.as_bytes())
+                .map(|asked| asked.code)
+                .map_err(|_| ())
         };
         assert_eq!(code(form, "code=a%20b&other=1"), Ok(Some("a b".to_owned())));
         assert_eq!(code("application/json", r#"{"code":"x"}"#), Ok(Some("x".to_owned())));

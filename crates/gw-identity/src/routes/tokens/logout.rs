@@ -63,7 +63,11 @@ pub(crate) async fn logout(
         Ok(logins) => logins,
         Err(error) => return Ok((clear, ApiError::from(error)).into_response()),
     };
-    let urls = if body.keep_rpc_urls == Some(true) { LoginUrls::Keep } else { LoginUrls::End };
+    let urls = if body.keep_rpc_urls == Some(true) {
+        LoginUrls::Keep
+    } else {
+        LoginUrls::End
+    };
     let worker = state.clone();
     detached(&state.tasks, async move {
         for (subject, family) in logins {
@@ -87,7 +91,10 @@ fn logins(
         return Ok(vec![(caller.claims.subject, caller.claims.session)]);
     };
     let (edge, now) = (&*state.edge, state.edge.now());
-    let named = edge.tokens.refresh(named, now).map(|claims| (claims.subject, claims.session));
+    let named = edge
+        .tokens
+        .refresh(named, now)
+        .map(|claims| (claims.subject, claims.session));
     let own = match Presented::of(headers, &edge.origins) {
         Ok(Presented::Bearer(token) | Presented::Cookie(token)) => edge.tokens.access(token, now).ok(),
         Ok(Presented::Nothing) | Err(_) => None,
@@ -111,7 +118,10 @@ pub(in crate::routes) async fn end_login(
     provenance: &Provenance,
 ) -> Result<(), RevokeError> {
     let mut room = state.security.reserve(1)?;
-    let mut tx = state.store.begin(&provenance.act(Actor::named(subject.as_str()))).await?;
+    let mut tx = state
+        .store
+        .begin(&provenance.act(Actor::named(subject.as_str())))
+        .await?;
     let ended = tx.revoke_login(family, revoked_until(tx.now()), urls).await?;
     tx.commit().await?;
     if !ended.is_empty() {

@@ -107,10 +107,22 @@ pub(crate) async fn refresh(
     JsonBody(body): JsonBody<RefreshRequest>,
 ) -> Result<impl IntoResponse, ApiError> {
     let token = Secret::new(body.refresh_token);
-    let claims = state.edge.tokens.refresh(token.expose(), state.edge.now()).map_err(RefreshError::from)?;
-    state.inner.limits.refresh_of(claims.session).await.map_err(RefreshError::TooOften)?;
+    let claims = state
+        .edge
+        .tokens
+        .refresh(token.expose(), state.edge.now())
+        .map_err(RefreshError::from)?;
+    state
+        .inner
+        .limits
+        .refresh_of(claims.session)
+        .await
+        .map_err(RefreshError::TooOften)?;
     let worker = state.clone();
-    let pair = detached(&state.tasks, async move { rotate(&worker, &token, claims, &provenance).await }).await?;
+    let pair = detached(&state.tasks, async move {
+        rotate(&worker, &token, claims, &provenance).await
+    })
+    .await?;
     let tokens = AuthResponse::new(pair, state.edge.now());
     Ok((cookies::set_access(&state.edge, &headers, &tokens), Json(tokens)))
 }
@@ -126,7 +138,11 @@ async fn rotate(
     let mut room = state.security.reserve(1)?;
     let mut tx = state.store.begin(&actor).await?;
     let old = hash(token);
-    let user = tx.read().find_user_by_external_id(&claims.subject).await?.ok_or(RefreshError::Unknown)?;
+    let user = tx
+        .read()
+        .find_user_by_external_id(&claims.subject)
+        .await?
+        .ok_or(RefreshError::Unknown)?;
     let stored = tx.read().find_refresh_token(old).await?;
     if user.banned {
         if stored.is_some() {
@@ -137,18 +153,35 @@ async fn rotate(
     }
     // TK-5. The family stays: a tenant that is let in again finds its users logged in.
     if let Some(tenant) = user.auth_tenant_id
-        && tx.read().find_tenant(tenant).await?.is_none_or(|tenant| tenant.disabled)
+        && tx
+            .read()
+            .find_tenant(tenant)
+            .await?
+            .is_none_or(|tenant| tenant.disabled)
     {
         return Err(RefreshError::Tenant);
     }
     let Some(stored) = stored.filter(|stored| stored.user == user.id) else {
-        let ended = state.edge.policy.pin().is_some_and(|now| now.revocation(TokenId(claims.session.0)).is_some());
-        return Err(if ended { RefreshError::Revoked } else { RefreshError::Unknown });
+        let ended = state
+            .edge
+            .policy
+            .pin()
+            .is_some_and(|now| now.revocation(TokenId(claims.session.0)).is_some());
+        return Err(if ended {
+            RefreshError::Revoked
+        } else {
+            RefreshError::Unknown
+        });
     };
     if user.tokens_valid_from.is_some_and(|from| stored.created_at < from) {
         return Err(RefreshError::Revoked);
     }
-    let family = Family { id: claims.session, login: stored.login, started: stored.family_started, amr: claims.amr };
+    let family = Family {
+        id: claims.session,
+        login: stored.login,
+        started: stored.family_started,
+        amr: claims.amr,
+    };
     let (pair, successor) = state.inner.issuer.issue(&user, family, tx.now());
     match tx.rotate_refresh_token(old, successor).await? {
         Rotation::Done => {
@@ -186,13 +219,21 @@ mod tests {
             (RefreshError::Banned, 403, "account is banned"),
             (RefreshError::Tenant, 403, "tenant is not authorized"),
             (RefreshError::TooOften(Seconds(6)), 429, "rate limit exceeded"),
-            (RefreshError::Store(StoreError::NotPrimary), 503, "token store unavailable"),
+            (
+                RefreshError::Store(StoreError::NotPrimary),
+                503,
+                "token store unavailable",
+            ),
             (RefreshError::Unrecorded(NotRecorded), 503, "audit unavailable"),
         ];
         for (error, status, text) in table {
             let name = format!("{error:?}");
             let answer = ApiError::from(error);
-            assert_eq!((answer.code().status().as_u16(), answer.text()), (status, text), "{name}");
+            assert_eq!(
+                (answer.code().status().as_u16(), answer.text()),
+                (status, text),
+                "{name}"
+            );
         }
     }
 }

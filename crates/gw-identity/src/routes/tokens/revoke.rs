@@ -67,9 +67,15 @@ pub(crate) async fn revoke(
     let now = state.edge.now();
     // Only what we signed is stored: nobody fills the table with inventions.
     let refresh = state.edge.tokens.refresh(&body.refresh_token, now).ok();
-    let access = body.access_token.and_then(|token| state.edge.tokens.access(&token, now).ok());
+    let access = body
+        .access_token
+        .and_then(|token| state.edge.tokens.access(&token, now).ok());
     let worker = state.clone();
-    detached(&state.tasks, async move { end(&worker, refresh, access, &provenance).await }).await?;
+    detached(
+        &state.tasks,
+        async move { end(&worker, refresh, access, &provenance).await },
+    )
+    .await?;
     Ok((cookies::clear_access(&state.edge), Message::new("token revoked")))
 }
 
@@ -79,19 +85,28 @@ async fn end(
     access: Option<AccessClaims>,
     provenance: &Provenance,
 ) -> Result<(), RevokeError> {
-    let subject = refresh.as_ref().map(|claims| &claims.subject).or(access.as_ref().map(|claims| &claims.subject));
+    let subject = refresh
+        .as_ref()
+        .map(|claims| &claims.subject)
+        .or(access.as_ref().map(|claims| &claims.subject));
     let Some(subject) = subject.cloned() else { return Ok(()) };
     let mut room = state.security.reserve(1)?;
-    let mut tx = state.store.begin(&provenance.act(Actor::named(subject.as_str()))).await?;
+    let mut tx = state
+        .store
+        .begin(&provenance.act(Actor::named(subject.as_str())))
+        .await?;
     let mut ended = Vec::new();
     if let Some(claims) = &refresh
         // A family without rows was ended before.
         && tx.read().find_family(claims.session).await?.is_some()
     {
-        ended = tx.revoke_login(claims.session, revoked_until(tx.now()), LoginUrls::End).await?;
+        ended = tx
+            .revoke_login(claims.session, revoked_until(tx.now()), LoginUrls::End)
+            .await?;
     }
     if let Some(claims) = &access {
-        tx.revoke_access_token(claims.token, claims.expires_at.plus(SKEW)).await?;
+        tx.revoke_access_token(claims.token, claims.expires_at.plus(SKEW))
+            .await?;
     }
     tx.commit().await?;
     if let (false, Some(claims)) = (ended.is_empty(), &refresh) {

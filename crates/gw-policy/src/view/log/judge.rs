@@ -46,7 +46,10 @@ pub(super) struct TxRights {
 impl TxRights {
     /// What `right` says of each.
     pub(super) fn of<'s>(viewer: &Viewer<'s>, right: impl Fn(&Person<'s>) -> TxRight) -> Self {
-        Self { person: right(viewer.person()), beside: viewer.operator().map(right).unwrap_or_default() }
+        Self {
+            person: right(viewer.person()),
+            beside: viewer.operator().map(right).unwrap_or_default(),
+        }
     }
 }
 
@@ -81,10 +84,14 @@ impl Rendering {
         };
         let topics = log.topics();
         criteria.len() <= topics.len()
-            && criteria.iter().zip(topics).enumerate().all(|(position, (criterion, topic))| match criterion {
-                TopicFilter::Any => true,
-                TopicFilter::OneOf(words) => !is_masked(masked, position) && words.contains(topic),
-            })
+            && criteria
+                .iter()
+                .zip(topics)
+                .enumerate()
+                .all(|(position, (criterion, topic))| match criterion {
+                    TopicFilter::Any => true,
+                    TopicFilter::OneOf(words) => !is_masked(masked, position) && words.contains(topic),
+                })
     }
 
     pub(super) fn write(&self, log: &Log<'_>, snapshot: &Snapshot, out: &mut String) -> Result<(), Malformed> {
@@ -103,12 +110,21 @@ impl Rendering {
         match (self, beside) {
             (Self::Dropped, _) | (_, Self::Dropped) => Self::Dropped,
             (Self::Whole, other) | (other, Self::Whole) => other,
-            (Self::Masked { topics, data }, Self::Masked { topics: more, data: other }) => {
+            (
+                Self::Masked { topics, data },
+                Self::Masked {
+                    topics: more,
+                    data: other,
+                },
+            ) => {
                 let data = match (data, other) {
                     (Some(one), Some(other)) => Some(one.iter().zip(other).map(|(one, other)| one & other).collect()),
                     (one, other) => one.or(other),
                 };
-                Self::Masked { topics: topics | more, data }
+                Self::Masked {
+                    topics: topics | more,
+                    data,
+                }
             }
         }
     }
@@ -166,7 +182,11 @@ impl Levels<'_, '_> {
 
 impl<'v, 's> LogReader<'v, 's> {
     pub(in crate::view) fn new(viewer: &'v Viewer<'s>) -> Self {
-        Self { viewer, person: PersonReader::new(viewer.person()), beside: viewer.operator().map(PersonReader::new) }
+        Self {
+            viewer,
+            person: PersonReader::new(viewer.person()),
+            beside: viewer.operator().map(PersonReader::new),
+        }
     }
 
     pub(in crate::view) const fn viewer(&self) -> &'v Viewer<'s> {
@@ -199,7 +219,11 @@ impl<'v, 's> LogReader<'v, 's> {
             shown.write(&log, self.viewer.person().snapshot, &mut out)
         })?;
         out.push(']');
-        Ok(LogsShown { text: out, any_to_person, any_beside })
+        Ok(LogsShown {
+            text: out,
+            any_to_person,
+            any_beside,
+        })
     }
 
     fn renderings(
@@ -209,7 +233,11 @@ impl<'v, 's> LogReader<'v, 's> {
         moment: Moment,
     ) -> Result<(Rendering, Option<Rendering>), Malformed> {
         let own = self.person.render(log, right.person, moment)?;
-        let beside = self.beside.as_mut().map(|beside| beside.render(log, right.beside, moment)).transpose()?;
+        let beside = self
+            .beside
+            .as_mut()
+            .map(|beside| beside.render(log, right.beside, moment))
+            .transpose()?;
         Ok((own, beside))
     }
 
@@ -222,7 +250,9 @@ impl<'v, 's> LogReader<'v, 's> {
             let mut out = String::new();
             rendering.write(log, snapshot, &mut out)?;
             // It is in no transaction yet.
-            Ok(Disclosed::text(out.replace(&format!(",\"transactionHash\":\"{:#x}\"", B256::ZERO), "")))
+            Ok(Disclosed::text(
+                out.replace(&format!(",\"transactionHash\":\"{:#x}\"", B256::ZERO), ""),
+            ))
         };
         let to_person = own != Rendering::Dropped;
         let shown = match (to_person, beside) {
@@ -237,7 +267,10 @@ impl<'v, 's> LogReader<'v, 's> {
 
     fn operator_administers(&self, emitter: Address) -> bool {
         self.viewer.operator().is_some_and(|operator| {
-            operator.snapshot.contract(emitter).is_some_and(|contract| operator.administers(contract.org))
+            operator
+                .snapshot
+                .contract(emitter)
+                .is_some_and(|contract| operator.administers(contract.org))
         })
     }
 
@@ -253,7 +286,14 @@ impl<'v, 's> LogReader<'v, 's> {
 
 impl<'v, 's> PersonReader<'v, 's> {
     fn new(viewer: &'v Person<'s>) -> Self {
-        Self { viewer, emitters: Map::default(), levels: Levels { viewer, known: Map::default() } }
+        Self {
+            viewer,
+            emitters: Map::default(),
+            levels: Levels {
+                viewer,
+                known: Map::default(),
+            },
+        }
     }
 
     /// Section 6.1. Whoever sees a log whole by one row sees it whole; the rows that admit it masked come after.
@@ -269,20 +309,37 @@ impl<'v, 's> PersonReader<'v, 's> {
         }
         // HD41: by the registration it was emitted under.
         let contract = self.viewer.snapshot.contract_at(log.address, moment);
-        let rights = contract
-            .map(|contract| self.emitters.entry(contract.id).or_insert_with(|| EventRights::of(self.viewer, contract)));
-        let declared = rights.as_ref().and_then(|rights| rights.contract.abi.as_deref()?.event(log.topics()));
+        let rights = contract.map(|contract| {
+            self.emitters
+                .entry(contract.id)
+                .or_insert_with(|| EventRights::of(self.viewer, contract))
+        });
+        let declared = rights
+            .as_ref()
+            .and_then(|rights| rights.contract.abi.as_deref()?.event(log.topics()));
         let standard = well_known(log.topics());
         let shape = standard.or(declared);
         let (levels, viewer) = (&mut self.levels, self.viewer);
         let is_standard = standard.is_some();
-        let mut judged = Judged { log, shape, is_standard, declared, levels, viewer, data: None };
+        let mut judged = Judged {
+            log,
+            shape,
+            is_standard,
+            declared,
+            levels,
+            viewer,
+            data: None,
+        };
         let zeroes_opaque = knobs.dynamic_fields != DynamicFields::Pass;
         let Some(rights) = rights.as_ref() else {
             // An emitter nobody registered, or ever did (HD27): only what was shared with the viewer (row 4).
             let retired = self.viewer.snapshot.retired(log.address).is_some();
             let is_shared = !retired && right.is_recipient && knobs.shared_logs == TransactionLogs::All;
-            return if is_shared { judged.masked(zeroes_opaque) } else { Ok(Rendering::Dropped) };
+            return if is_shared {
+                judged.masked(zeroes_opaque)
+            } else {
+                Ok(Rendering::Dropped)
+            };
         };
         let attests = rights.contract.events_allow_dynamic_payload;
         // Row 2: unlocked by the contract's owner (R29).
@@ -317,7 +374,11 @@ impl<'v, 's> PersonReader<'v, 's> {
                     admitted
                 }
             };
-        if is_admitted { judged.masked(zeroes_opaque && !attests) } else { Ok(Rendering::Dropped) }
+        if is_admitted {
+            judged.masked(zeroes_opaque && !attests)
+        } else {
+            Ok(Rendering::Dropped)
+        }
     }
 }
 
@@ -348,7 +409,9 @@ impl Judged<'_, '_, '_, '_> {
     fn masked(mut self, zeroes_opaque: bool) -> Result<Rendering, Malformed> {
         let mut masked = 0u8;
         for (position, topic) in self.log.topics().iter().enumerate() {
-            let held = self.shape.map_or_else(|| Held::undeclared(topic), |shape| shape.topic(position, topic));
+            let held = self
+                .shape
+                .map_or_else(|| Held::undeclared(topic), |shape| shape.topic(position, topic));
             if !self.levels.shows(held) {
                 masked |= 1 << position;
             }
@@ -383,7 +446,11 @@ impl Judged<'_, '_, '_, '_> {
     }
 
     fn rendering(topics: u8, data: Option<Vec<u8>>) -> Rendering {
-        if topics == 0 && data.is_none() { Rendering::Whole } else { Rendering::Masked { topics, data } }
+        if topics == 0 && data.is_none() {
+            Rendering::Whole
+        } else {
+            Rendering::Masked { topics, data }
+        }
     }
 
     /// Whether the log meets an event rule. Parameter rules are alternatives; a shared log needs none of them
@@ -406,12 +473,15 @@ impl Judged<'_, '_, '_, '_> {
         let (word, held, kind) = match self.shape {
             Some(shape) => {
                 let log = self.log;
-                let Some(found) = shape.input(param.index, log.topics(), self.data()?) else { return Ok(false) };
+                let Some(found) = shape.input(param.index, log.topics(), self.data()?) else {
+                    return Ok(false);
+                };
                 let held = match found.kind {
                     WordKind::Address => found.address().map_or(Held::Dirty, Held::Address),
-                    WordKind::Function => {
-                        found.word.first_chunk().map_or(Held::Dirty, |bytes| Held::Address(bytes.into()))
-                    }
+                    WordKind::Function => found
+                        .word
+                        .first_chunk()
+                        .map_or(Held::Dirty, |bytes| Held::Address(bytes.into())),
                     // As it is shown: a standard's number is one, another word is what it looks like (HD31).
                     WordKind::Uint(_) | WordKind::Int(_) | WordKind::Bool | WordKind::FixedBytes(_)
                         if self.is_standard && !shape.is_indexed(param.index) =>
@@ -427,9 +497,16 @@ impl Judged<'_, '_, '_, '_> {
             // The ABI does not explain this log: nothing is known about its parameters.
             None if has_abi => return Ok(false),
             None => {
-                let topic = param.index.checked_add(1).and_then(|position| self.log.topics().get(position));
+                let topic = param
+                    .index
+                    .checked_add(1)
+                    .and_then(|position| self.log.topics().get(position));
                 let Some(topic) = topic else { return Ok(false) };
-                (*topic, possible_address(topic).map_or(Held::Nothing, Held::Address), None)
+                (
+                    *topic,
+                    possible_address(topic).map_or(Held::Nothing, Held::Address),
+                    None,
+                )
             }
         };
         Ok(match &param.must_be {

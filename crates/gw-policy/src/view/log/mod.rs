@@ -35,7 +35,10 @@ pub fn upstream_filter(viewer: &Viewer<'_>, filter: &LogFilter) -> LogFilter {
         TopicFilter::OneOf(words) if words.iter().all(may_say) => position.clone(),
         TopicFilter::OneOf(_) | TopicFilter::Any => TopicFilter::Any,
     });
-    LogFilter { topics: topics.collect(), ..filter.clone() }
+    LogFilter {
+        topics: topics.collect(),
+        ..filter.clone()
+    }
 }
 
 /// A transaction whose parties [`logs`] needs to know, because the viewer might be one of them.
@@ -58,9 +61,13 @@ impl TxParties {
     /// Adds what an answer says: one transaction, or a block with full transactions. Anything else adds nothing.
     pub fn learn(&mut self, answer: &Sealed<RawJson>) {
         let mut found = Vec::new();
-        let read = answer.peek().text().map(|text| block::parties(text, |parties| found.push(parties)));
+        let read = answer
+            .peek()
+            .text()
+            .map(|text| block::parties(text, |parties| found.push(parties)));
         if read == Some(Ok(())) {
-            self.known.extend(found.into_iter().map(|parties| (parties.tx_hash, parties)));
+            self.known
+                .extend(found.into_iter().map(|parties| (parties.tx_hash, parties)));
         }
     }
 }
@@ -89,7 +96,10 @@ pub fn parties_needed(viewer: &Viewer<'_>, filter: &LogFilter, answer: &Sealed<R
         });
         if !reader.render(log, right)?.is_whole() {
             seen.insert(log.tx_hash);
-            needed.push(PartiesNeeded { block_hash: log.block_hash()?, tx_hash: log.tx_hash });
+            needed.push(PartiesNeeded {
+                block_hash: log.block_hash()?,
+                tx_hash: log.tx_hash,
+            });
         }
         Ok(())
     });
@@ -123,7 +133,10 @@ pub fn run_logs(viewer: &Viewer<'_>, verdict: &TraceVerdict) -> Vec<RunLog> {
     let sender = trace.frames.first().map(|top| top.from);
     let knows = |person: &Person<'_>| sender.is_some_and(|sender| person.sees(sender));
     // The run is the person's whoever its sender turns out to be.
-    let mut right = TxRights::of(viewer, |person| TxRight { is_participant: knows(person), is_recipient: false });
+    let mut right = TxRights::of(viewer, |person| TxRight {
+        is_participant: knows(person),
+        is_recipient: false,
+    });
     right.person.is_participant = true;
     let mut reader = LogReader::new(viewer);
     let mut logs = Vec::new();
@@ -131,7 +144,11 @@ pub fn run_logs(viewer: &Viewer<'_>, verdict: &TraceVerdict) -> Vec<RunLog> {
         let text = format!(
             r#"{{"address":"{:#x}","topics":[{}],"data":"{}","transactionHash":"{:#x}"}}"#,
             log.address,
-            log.topics.iter().map(|topic| format!("\"{topic:#x}\"")).collect::<Vec<_>>().join(","),
+            log.topics
+                .iter()
+                .map(|topic| format!("\"{topic:#x}\""))
+                .collect::<Vec<_>>()
+                .join(","),
             log.data,
             B256::ZERO,
         );

@@ -96,7 +96,11 @@ impl<'a> Log<'a> {
             return Ok(None);
         };
         let withheld = snapshot.logs_withheld_before(shape::word(block)?, shape::number(place)?);
-        Ok(if withheld == 0 { None } else { Some(shape::number(index)?.saturating_sub(withheld)) })
+        Ok(if withheld == 0 {
+            None
+        } else {
+            Some(shape::number(index)?.saturating_sub(withheld))
+        })
     }
 
     /// Writes the log as the node wrote it, at this place in the block if it is not the node's.
@@ -135,7 +139,9 @@ impl<'a> Log<'a> {
 }
 
 fn write_index(name: &str, index: Option<u64>, out: &mut String) -> bool {
-    let Some(index) = index.filter(|_| name == "logIndex") else { return false };
+    let Some(index) = index.filter(|_| name == "logIndex") else {
+        return false;
+    };
     let _ = write!(out, "\"{index:#x}\"");
     true
 }

@@ -55,7 +55,11 @@ fn scene() -> World {
 
 fn watched<'s>(snapshot: &'s Snapshot, operator: &str) -> Ask<'s> {
     let bob = snapshot.user(user_id("bob")).unwrap().clone();
-    ask_as(snapshot, Caller::Beside(bob, Beside::new(user_id(operator), org_id("bank")))).naming("bank")
+    ask_as(
+        snapshot,
+        Caller::Beside(bob, Beside::new(user_id(operator), org_id("bank"))),
+    )
+    .naming("bank")
 }
 
 /// Everything that could tell whether `candidate` is Bob's.
@@ -89,8 +93,14 @@ fn probes(asked: &Ask<'_>, candidate: &str) -> Vec<String> {
 #[test]
 fn hd7_no_verdict_tells_of_a_link() {
     let linked = scene().link("wallet").user("stranger").link("others").snapshot();
-    let (own, random) = (probes(&ask(&linked, "bob").naming("bank"), "wallet"), probes(&ask(&linked, "bob"), "random"));
-    assert!(own.iter().zip(&random).filter(|(own, random)| own != random).count() > 4, "{own:?} {random:?}");
+    let (own, random) = (
+        probes(&ask(&linked, "bob").naming("bank"), "wallet"),
+        probes(&ask(&linked, "bob"), "random"),
+    );
+    assert!(
+        own.iter().zip(&random).filter(|(own, random)| own != random).count() > 4,
+        "{own:?} {random:?}"
+    );
     let asked = watched(&linked, "admin");
     assert_eq!(probes(&asked, "wallet"), probes(&asked, "random"));
     assert_eq!(probes(&asked, "others"), probes(&asked, "random"));
@@ -103,7 +113,10 @@ fn hd7_other_organizations_count_for_both_or_not() {
     let (alone, both) = (ask(&snapshot, "bob"), watched(&snapshot, "admin"));
     let listing = |asked: &Ask<'_>, name: &str| {
         let list = json!([{"address": address_of(name), "storageKeys": []}]);
-        verdict(&asked.rpc("eth_call", json!([{"to": address_of("plain"), "data": "0x01020304", "accessList": list}])))
+        verdict(&asked.rpc(
+            "eth_call",
+            json!([{"to": address_of("plain"), "data": "0x01020304", "accessList": list}]),
+        ))
     };
     for name in ["foreign", "private", "common"] {
         assert_eq!(listing(&alone, name), "TRACE", "{name}");
@@ -113,35 +126,56 @@ fn hd7_other_organizations_count_for_both_or_not() {
         assert_eq!(listing(&both, name), "unregistered", "{name}");
         assert_eq!(code(name), "NO-CODE", "{name}");
     }
-    assert_eq!((listing(&both, "plain"), code("plain")), ("TRACE".into(), "FORWARD".into()));
+    assert_eq!(
+        (listing(&both, "plain"), code("plain")),
+        ("TRACE".into(), "FORWARD".into())
+    );
 }
 
 /// Only for who administers the organization, and in it.
 #[test]
 fn hd7_only_an_administrator_is_beside_anybody() {
-    let snapshot =
-        scene().user("former").member_until("bank/admins", PAST).user("clerk").member("bank/staff").snapshot();
+    let snapshot = scene()
+        .user("former")
+        .member_until("bank/admins", PAST)
+        .user("clerk")
+        .member("bank/staff")
+        .snapshot();
     let balance = json!([address_of("plain")]);
     for operator in ["former", "clerk", "bob", "nobody"] {
-        assert_eq!(verdict(&watched(&snapshot, operator).rpc("eth_getBalance", balance.clone())), "org_mismatch");
+        assert_eq!(
+            verdict(&watched(&snapshot, operator).rpc("eth_getBalance", balance.clone())),
+            "org_mismatch"
+        );
     }
     let asked = watched(&snapshot, "admin");
     assert_eq!(verdict(&asked.rpc("eth_getBalance", balance.clone())), "FORWARD");
-    assert_eq!(verdict(&asked.naming("other").rpc("eth_getBalance", balance.clone())), "org_mismatch");
+    assert_eq!(
+        verdict(&asked.naming("other").rpc("eth_getBalance", balance.clone())),
+        "org_mismatch"
+    );
     let banned = scene().user("admin").banned().snapshot();
-    assert_eq!(verdict(&watched(&banned, "admin").rpc("eth_getBalance", balance)), "org_mismatch");
+    assert_eq!(
+        verdict(&watched(&banned, "admin").rpc("eth_getBalance", balance)),
+        "org_mismatch"
+    );
 }
 
 /// B14: `eth_call` is traced although its tracing is switched off; and the permit says who is beside.
 #[test]
 fn b14_nothing_goes_untraced() {
     let snapshot = scene().snapshot();
-    let alone = ask(&snapshot, "bob").naming("bank").with(|knobs| knobs.eth_call_tracing = false);
+    let alone = ask(&snapshot, "bob")
+        .naming("bank")
+        .with(|knobs| knobs.eth_call_tracing = false);
     let call = |asked: &Ask<'_>| permit(asked.eth_call(address_of("plain"), [1, 2, 3, 4]));
     assert_eq!(call(&alone).plan(), Plan::Untraced);
     let both = watched(&snapshot, "admin").with(|knobs| knobs.eth_call_tracing = false);
     let traced = call(&both);
-    assert_eq!((traced.plan(), traced.beside().map(|b| b.operator())), (Plan::Simulate, Some(user_id("admin"))));
+    assert_eq!(
+        (traced.plan(), traced.beside().map(|b| b.operator())),
+        (Plan::Simulate, Some(user_id("admin")))
+    );
     assert_eq!(traced.method(), Some(Method::Call));
 }
 
@@ -161,11 +195,22 @@ fn hd7_a_signed_transaction_runs_as_nobodys() {
         (beside.hide_signer(&snapshot, &mut call), call)
     };
     let (did, mut own) = hidden("wallet", 5);
-    assert_eq!((did, &own), (true, &hidden("random", 9).1), "whoever signed it, and when");
-    let Call::SendRaw(run) = &mut own else { panic!("a signed transaction") };
-    assert_eq!((run.sender, run.nonce, run.request.max_fee_per_gas), (Beside::NOBODY, 0, None));
+    assert_eq!(
+        (did, &own),
+        (true, &hidden("random", 9).1),
+        "whoever signed it, and when"
+    );
+    let Call::SendRaw(run) = &mut own else {
+        panic!("a signed transaction")
+    };
+    assert_eq!(
+        (run.sender, run.nonce, run.request.max_fee_per_gas),
+        (Beside::NOBODY, 0, None)
+    );
     assert_eq!((run.request.from, run.request.nonce), (Some(Beside::NOBODY), Some(0)));
     let (did, own) = hidden("mine", 5);
-    let Call::SendRaw(run) = own else { panic!("a signed transaction") };
+    let Call::SendRaw(run) = own else {
+        panic!("a signed transaction")
+    };
     assert_eq!((did, run.sender, run.nonce), (false, address_of("mine"), 5));
 }

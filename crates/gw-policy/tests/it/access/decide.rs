@@ -28,9 +28,15 @@ fn bank() -> World {
 fn j6_unknown_and_blocked_names_are_denied_before_anything_else() {
     let snapshot = bank().snapshot();
     for caller in [ask(&snapshot, "analyst"), ask_anonymously(&snapshot)] {
-        assert_eq!(reason(&caller.rpc("eth_nonsense", json!([]))), DenyReason::MethodUnknown);
+        assert_eq!(
+            reason(&caller.rpc("eth_nonsense", json!([]))),
+            DenyReason::MethodUnknown
+        );
         assert_eq!(reason(&caller.rpc("eth_sign", json!([]))), DenyReason::MethodNotAllowed);
-        assert_eq!(reason(&caller.rpc("debug_storageRangeAt", json!([]))), DenyReason::MethodNotAllowed);
+        assert_eq!(
+            reason(&caller.rpc("debug_storageRangeAt", json!([]))),
+            DenyReason::MethodNotAllowed
+        );
         assert_eq!(verdict(&caller.rpc("ETH_blocknumber", json!([]))), "FORWARD");
     }
 }
@@ -46,7 +52,11 @@ fn g3_a_star_reaches_no_method_outside_the_table() {
         "engine_newPayloadV3",
         "eth_newPendingTransactionFilter",
     ] {
-        assert_eq!(reason(&ask(&snapshot, "analyst").rpc(name, json!([]))), DenyReason::MethodNotAllowed, "{name}");
+        assert_eq!(
+            reason(&ask(&snapshot, "analyst").rpc(name, json!([]))),
+            DenyReason::MethodNotAllowed,
+            "{name}"
+        );
     }
 }
 
@@ -54,12 +64,24 @@ fn g3_a_star_reaches_no_method_outside_the_table() {
 #[test]
 fn b17_keys_of_the_node_sign_for_nobody() {
     let snapshot = bank().snapshot();
-    let names =
-        ["eth_sign", "eth_signTransaction", "eth_signTypedData", "eth_signTypedData_v3", "eth_signTypedData_v4"];
-    for name in
-        names.into_iter().chain(["personal_sign", "personal_unlockAccount", "eth_fillTransaction", "eth_resend"])
-    {
-        assert_eq!(reason(&ask(&snapshot, "analyst").rpc(name, json!([]))), DenyReason::MethodNotAllowed, "{name}");
+    let names = [
+        "eth_sign",
+        "eth_signTransaction",
+        "eth_signTypedData",
+        "eth_signTypedData_v3",
+        "eth_signTypedData_v4",
+    ];
+    for name in names.into_iter().chain([
+        "personal_sign",
+        "personal_unlockAccount",
+        "eth_fillTransaction",
+        "eth_resend",
+    ]) {
+        assert_eq!(
+            reason(&ask(&snapshot, "analyst").rpc(name, json!([]))),
+            DenyReason::MethodNotAllowed,
+            "{name}"
+        );
     }
 }
 
@@ -67,19 +89,31 @@ fn b17_keys_of_the_node_sign_for_nobody() {
 /// one, and nothing remembers the old answer.
 #[test]
 fn i6_x12_the_end_of_a_grant_a_membership_or_a_link_holds_from_the_next_question_on() {
-    let (call, send) = (json!([{"to": address_of("bond"), "data": "0x01020304"}]), [1u8, 2, 3, 4]);
+    let (call, send) = (
+        json!([{"to": address_of("bond"), "data": "0x01020304"}]),
+        [1u8, 2, 3, 4],
+    );
     let snapshot = bank().snapshot();
     let user = snapshot.user(user_id("analyst")).unwrap().clone();
-    let grants: Vec<_> =
-        snapshot.grants(snapshot.contract(address_of("bond")).unwrap().id).iter().map(|g| g.id).collect();
+    let grants: Vec<_> = snapshot
+        .grants(snapshot.contract(address_of("bond")).unwrap().id)
+        .iter()
+        .map(|g| g.id)
+        .collect();
     let (membership, link) = (snapshot.memberships(user.id)[0].id, snapshot.links_of(user.id)[0].id);
     let ends = [
-        (grants.into_iter().map(|id| Change::Grant(id, None)).collect::<Vec<_>>(), "contract_not_permitted"),
+        (
+            grants.into_iter().map(|id| Change::Grant(id, None)).collect::<Vec<_>>(),
+            "contract_not_permitted",
+        ),
         (vec![Change::Membership(membership, None)], "foreign_org"),
     ];
     for (changes, refused) in ends {
         let after = snapshot.apply(Epoch(2), changes);
-        assert_eq!(verdict(&ask(&snapshot, "analyst").rpc("eth_call", call.clone())), "TRACE");
+        assert_eq!(
+            verdict(&ask(&snapshot, "analyst").rpc("eth_call", call.clone())),
+            "TRACE"
+        );
         assert_eq!(verdict(&ask(&after, "analyst").rpc("eth_call", call.clone())), refused);
         assert_eq!(
             verdict(&ask(&after, "analyst").send_raw(address_of("wallet"), Some(address_of("bond")), send)),
@@ -100,7 +134,10 @@ fn a10_a_ban_holds_for_metadata_too_and_from_the_snapshot_that_decides() {
     // The caller was identified before the ban; the batch element is judged after it (HD20).
     let banned = bank().user("analyst").banned().snapshot();
     let after = ask_as(&banned, before.caller);
-    for (name, params) in [("eth_chainId", json!([])), ("eth_getBalance", json!([address_of("wallet")]))] {
+    for (name, params) in [
+        ("eth_chainId", json!([])),
+        ("eth_getBalance", json!([address_of("wallet")])),
+    ] {
         assert_eq!(reason(&after.rpc(name, params)), DenyReason::Banned, "{name}");
     }
 }
@@ -110,14 +147,19 @@ fn a9_a_user_whose_row_is_gone_is_unknown() {
     let snapshot = bank().snapshot();
     let caller = ask(&snapshot, "analyst").caller;
     let gone = snapshot.apply(Epoch(2), [Change::User(user_id("analyst"), None)]);
-    assert_eq!(reason(&ask_as(&gone, caller).rpc("eth_chainId", json!([]))), DenyReason::UnknownUser);
+    assert_eq!(
+        reason(&ask_as(&gone, caller).rpc("eth_chainId", json!([]))),
+        DenyReason::UnknownUser
+    );
 }
 
 #[test]
 fn metadata_needs_no_membership_kyc_or_organization() {
     // O1, D5.
     let snapshot = bank().user("newcomer").no_kyc().snapshot();
-    let decision = ask(&snapshot, "newcomer").with(|knobs| knobs.kyc_gate = KycGate::All).rpc("net_version", json!([]));
+    let decision = ask(&snapshot, "newcomer")
+        .with(|knobs| knobs.kyc_gate = KycGate::All)
+        .rpc("net_version", json!([]));
     assert_eq!(verdict(&decision), "FORWARD");
 }
 
@@ -127,7 +169,10 @@ fn a3_anonymous_callers_have_the_anonymous_list_and_only_its_harmless_classes() 
     let asked = ask_anonymously(&everything);
     let hash = json!(["0x0000000000000000000000000000000000000000000000000000000000000001"]);
     assert_eq!(verdict(&asked.rpc("eth_getTransactionReceipt", hash)), "FORWARD");
-    assert_eq!(verdict(&asked.rpc("eth_feeHistory", json!(["0x1", "latest", []]))), "FORWARD");
+    assert_eq!(
+        verdict(&asked.rpc("eth_feeHistory", json!(["0x1", "latest", []]))),
+        "FORWARD"
+    );
     assert_eq!(verdict(&asked.rpc("eth_accounts", json!([]))), "LOCAL");
     let bond = address_of("bond");
     for (name, params) in [
@@ -139,9 +184,14 @@ fn a3_anonymous_callers_have_the_anonymous_list_and_only_its_harmless_classes() 
         assert_eq!(reason(&asked.rpc(name, params)), DenyReason::AuthRequired, "{name}");
     }
     // [S]: the list is what counts, for metadata too.
-    let nothing =
-        world().snapshot().apply(Epoch(2), [Change::GroupAccess(gw_policy::snapshot::Group::ANONYMOUS, None)]);
-    assert_eq!(reason(&ask_anonymously(&nothing).rpc("eth_chainId", json!([]))), DenyReason::AuthRequired);
+    let nothing = world().snapshot().apply(
+        Epoch(2),
+        [Change::GroupAccess(gw_policy::snapshot::Group::ANONYMOUS, None)],
+    );
+    assert_eq!(
+        reason(&ask_anonymously(&nothing).rpc("eth_chainId", json!([]))),
+        DenyReason::AuthRequired
+    );
 }
 
 /// Decision 3: `writes` gates sends, `all` everything but metadata.
@@ -149,16 +199,33 @@ fn a3_anonymous_callers_have_the_anonymous_list_and_only_its_harmless_classes() 
 fn d3_without_kyc_sends_wait_and_under_all_so_do_reads() {
     let snapshot = bank().user("analyst").no_kyc().snapshot();
     let asked = ask(&snapshot, "analyst");
-    assert_eq!(verdict(&asked.rpc("eth_getBalance", json!([address_of("bond")]))), "FORWARD");
-    assert_eq!(reason(&asked.send_raw(address_of("wallet"), Some(address_of("bond")), [])), DenyReason::KycRequired);
-    assert_eq!(reason(&asked.send_raw(address_of("wallet"), None, [1])), DenyReason::KycRequired);
+    assert_eq!(
+        verdict(&asked.rpc("eth_getBalance", json!([address_of("bond")]))),
+        "FORWARD"
+    );
+    assert_eq!(
+        reason(&asked.send_raw(address_of("wallet"), Some(address_of("bond")), [])),
+        DenyReason::KycRequired
+    );
+    assert_eq!(
+        reason(&asked.send_raw(address_of("wallet"), None, [1])),
+        DenyReason::KycRequired
+    );
     let all = ask(&snapshot, "analyst").with(|knobs| knobs.kyc_gate = KycGate::All);
-    assert_eq!(reason(&all.rpc("eth_getBalance", json!([address_of("bond")]))), DenyReason::KycRequired);
+    assert_eq!(
+        reason(&all.rpc("eth_getBalance", json!([address_of("bond")]))),
+        DenyReason::KycRequired
+    );
 }
 
 #[test]
 fn g2_an_empty_list_is_nothing() {
-    let snapshot = world().org("bank").group("newcomers").user("user").member("newcomers").snapshot();
+    let snapshot = world()
+        .org("bank")
+        .group("newcomers")
+        .user("user")
+        .member("newcomers")
+        .snapshot();
     let denied = ask(&snapshot, "user").rpc("eth_syncing", json!([]));
     assert_eq!(denial(&denied), (DenyReason::MethodNotAllowed, Some(org_id("bank"))));
 }
@@ -166,7 +233,10 @@ fn g2_an_empty_list_is_nothing() {
 #[test]
 fn no_membership_is_nothing() {
     let snapshot = world().user("user").snapshot();
-    assert_eq!(denial(&ask(&snapshot, "user").rpc("eth_syncing", json!([]))), (DenyReason::MethodNotAllowed, None));
+    assert_eq!(
+        denial(&ask(&snapshot, "user").rpc("eth_syncing", json!([]))),
+        (DenyReason::MethodNotAllowed, None)
+    );
 }
 
 #[test]
@@ -185,32 +255,58 @@ fn either_send_name_grants_a_raw_send_and_only_the_raw_one() {
             .snapshot()
     };
     let granted = with(Method::SendTransaction);
-    assert_eq!(verdict(&ask(&granted, "sender").send_raw(address_of("signer"), Some(address_of("bond")), [1])), "SEND");
+    assert_eq!(
+        verdict(&ask(&granted, "sender").send_raw(address_of("signer"), Some(address_of("bond")), [1])),
+        "SEND"
+    );
     let granted = with(Method::SendRawTransaction);
     let params = json!([{"from": address_of("signer"), "to": address_of("bond"), "data": "0x01"}]);
-    assert_eq!(reason(&ask(&granted, "sender").rpc("eth_sendTransaction", params)), DenyReason::MethodNotAllowed);
+    assert_eq!(
+        reason(&ask(&granted, "sender").rpc("eth_sendTransaction", params)),
+        DenyReason::MethodNotAllowed
+    );
 }
 
 /// §17: who may not use the method gets a denial, not an explanation of the parameters.
 #[test]
 fn malformed_parameters_are_an_error_only_to_those_who_may_use_the_method() {
-    let snapshot = bank().org("bank").group("newcomers").user("newcomer").member("newcomers").snapshot();
+    let snapshot = bank()
+        .org("bank")
+        .group("newcomers")
+        .user("newcomer")
+        .member("newcomers")
+        .snapshot();
     let broken = json!([{"to": 1}]);
     match ask(&snapshot, "analyst").rpc("eth_call", broken.clone()) {
         Decision::Invalid(invalid) => {
-            assert_eq!((invalid.reason, invalid.org), (DenyReason::InvalidRequestShape, Some(org_id("bank"))));
+            assert_eq!(
+                (invalid.reason, invalid.org),
+                (DenyReason::InvalidRequestShape, Some(org_id("bank")))
+            );
             assert_eq!(invalid.error.code(), -32602);
         }
         other => panic!("{other:?}"),
     }
-    assert_eq!(reason(&ask(&snapshot, "newcomer").rpc("eth_call", broken.clone())), DenyReason::MethodNotAllowed);
-    assert_eq!(reason(&ask_anonymously(&snapshot).rpc("eth_call", broken)), DenyReason::AuthRequired);
+    assert_eq!(
+        reason(&ask(&snapshot, "newcomer").rpc("eth_call", broken.clone())),
+        DenyReason::MethodNotAllowed
+    );
+    assert_eq!(
+        reason(&ask_anonymously(&snapshot).rpc("eth_call", broken)),
+        DenyReason::AuthRequired
+    );
 }
 
 /// §9, B11: each key of a proof is judged like a slot of `eth_getStorageAt`.
 #[test]
 fn b11_a_proof_gives_no_slot_that_storage_would_not() {
-    let snapshot = bank().group("admins").org_admin().every_method().user("admin").member("admins").snapshot();
+    let snapshot = bank()
+        .group("admins")
+        .org_admin()
+        .every_method()
+        .user("admin")
+        .member("admins")
+        .snapshot();
     let standard = json!("0x360894a13ba1a3210667c828492db98dca3e2076cc3735a920a3ca505d382bbc");
     let proof = |who: &str, of: &str, keys: &[&serde_json::Value]| {
         verdict(&ask(&snapshot, who).rpc("eth_getProof", json!([address_of(of), keys, "latest"])))
@@ -235,7 +331,13 @@ fn section_9_a_nonce_is_looked_up_for_own_senders_only() {
 
 #[test]
 fn h1_history_is_for_org_admins_but_the_last_64_blocks_are_the_present() {
-    let snapshot = bank().group("admins").org_admin().every_method().user("admin").member("admins").snapshot();
+    let snapshot = bank()
+        .group("admins")
+        .org_admin()
+        .every_method()
+        .user("admin")
+        .member("admins")
+        .snapshot();
     let bond = address_of("bond");
     let hash = json!({"blockHash": "0x0000000000000000000000000000000000000000000000000000000000000001"});
     let recent = HEAD - 64;
@@ -299,21 +401,31 @@ fn h1_the_recent_past_of_what_changed_hands_is_history() {
     };
     let before = since.minus(gw_types::Seconds(1));
     for name in ["eth_getBalance", "eth_getTransactionCount", "eth_getCode"] {
-        assert_eq!(stood("analyst", name, "bought", HEAD - 1, before), Err(DenyReason::HistoryNotPermitted));
+        assert_eq!(
+            stood("analyst", name, "bought", HEAD - 1, before),
+            Err(DenyReason::HistoryNotPermitted)
+        );
         assert_eq!(stood("analyst", name, "bought", HEAD - 1, since), Ok(()), "{name}");
         // The head under its number is the present; org admins read all of the past.
         assert_eq!(stood("analyst", name, "bought", HEAD, before), Ok(()), "{name}");
         assert_eq!(stood("admin", name, "bought", HEAD - 1, before), Ok(()), "{name}");
         // Out of reach, nothing depends on who owns it since when.
         for hidden in ["theirs", "nobody"] {
-            assert_eq!(stood("analyst", name, hidden, HEAD - 1, before), Ok(()), "{name} {hidden}");
+            assert_eq!(
+                stood("analyst", name, hidden, HEAD - 1, before),
+                Ok(()),
+                "{name} {hidden}"
+            );
         }
     }
     // A wallet was its owner's before it was proved, unless somebody else had it.
     let linked = gw_policy::testing::PAST;
     let earlier = linked.minus(gw_types::Seconds(1));
     assert_eq!(stood("analyst", "eth_getBalance", "wallet", HEAD - 1, earlier), Ok(()));
-    assert_eq!(stood("analyst", "eth_getBalance", "second-hand", HEAD - 1, linked), Ok(()));
+    assert_eq!(
+        stood("analyst", "eth_getBalance", "second-hand", HEAD - 1, linked),
+        Ok(())
+    );
     assert_eq!(
         stood("analyst", "eth_getBalance", "second-hand", HEAD - 1, earlier),
         Err(DenyReason::HistoryNotPermitted)
@@ -345,12 +457,28 @@ fn rt8_a_tag_below_the_head_is_history() {
     };
     let refused = Err(DenyReason::HistoryNotPermitted);
     for tag in ["safe", "finalized"] {
-        assert_eq!(stood("analyst", "bought", json!(tag), HEAD - 1, before), refused, "{tag}");
+        assert_eq!(
+            stood("analyst", "bought", json!(tag), HEAD - 1, before),
+            refused,
+            "{tag}"
+        );
         assert_eq!(stood("analyst", "bought", json!(tag), HEAD - 1, since), Ok(()), "{tag}");
-        assert_eq!(stood("analyst", "bought", json!(tag), HEAD - 65, since), refused, "{tag}");
-        assert_eq!(stood("analyst", "wallet", json!(tag), HEAD - 65, since), refused, "{tag}: a wallet");
+        assert_eq!(
+            stood("analyst", "bought", json!(tag), HEAD - 65, since),
+            refused,
+            "{tag}"
+        );
+        assert_eq!(
+            stood("analyst", "wallet", json!(tag), HEAD - 65, since),
+            refused,
+            "{tag}: a wallet"
+        );
         assert_eq!(stood("admin", "bought", json!(tag), HEAD - 65, before), Ok(()), "{tag}");
-        assert_eq!(stood("analyst", "bought", json!(tag), HEAD, before), Ok(()), "{tag}: the head");
+        assert_eq!(
+            stood("analyst", "bought", json!(tag), HEAD, before),
+            Ok(()),
+            "{tag}: the head"
+        );
     }
     let earlier = gw_policy::testing::PAST.minus(gw_types::Seconds(1));
     for block in [json!("safe"), json!(format!("{:#x}", HEAD - 1)), json!("0x1")] {
@@ -386,10 +514,19 @@ fn rt7_the_past_of_a_contract_is_for_administrators_of_its_own_organization() {
 
 #[test]
 fn hd6_history_tells_nothing_about_who_owns_an_address() {
-    let snapshot = bank().org("rival").contract("secret").user("victim").link("victim-wallet").snapshot();
+    let snapshot = bank()
+        .org("rival")
+        .contract("secret")
+        .user("victim")
+        .link("victim-wallet")
+        .snapshot();
     for address in ["secret", "victim-wallet", "nobody"] {
         let decision = ask(&snapshot, "analyst").rpc("eth_getBalance", json!([address_of(address), "earliest"]));
-        assert_eq!(denial(&decision), (DenyReason::HistoryNotPermitted, Some(org_id("bank"))), "{address}");
+        assert_eq!(
+            denial(&decision),
+            (DenyReason::HistoryNotPermitted, Some(org_id("bank"))),
+            "{address}"
+        );
     }
 }
 
@@ -402,11 +539,17 @@ fn hd11_pending_means_latest_but_for_own_balance_and_nonce() {
         other => panic!("{other:?}"),
     };
     let (bond, wallet) = (address_of("bond"), address_of("wallet"));
-    assert_eq!(block("eth_getTransactionCount", json!([wallet, "pending"])), "Tag(Pending)");
+    assert_eq!(
+        block("eth_getTransactionCount", json!([wallet, "pending"])),
+        "Tag(Pending)"
+    );
     assert_eq!(block("eth_getBalance", json!([wallet, "pending"])), "Tag(Pending)");
     assert_eq!(block("eth_getBalance", json!([bond, "pending"])), "Tag(Latest)");
     assert_eq!(block("eth_getCode", json!([wallet, "pending"])), "Tag(Latest)");
-    assert_eq!(block("eth_call", json!([{"to": bond, "data": "0x01020304"}, "pending"])), "Tag(Latest)");
+    assert_eq!(
+        block("eth_call", json!([{"to": bond, "data": "0x01020304"}, "pending"])),
+        "Tag(Latest)"
+    );
 }
 
 #[test]
@@ -415,14 +558,30 @@ fn m1_known_multicalls_are_denied_on_call_estimate_and_send() {
     // Even where the organization registered and granted it.
     let snapshot = bank().contract("multicall").at(multicall).grant("analysts").snapshot();
     let asked = ask(&snapshot, "analyst");
-    for selector in ["0x252dba42", "0x82ad56cb", "0x174dea71", "0xc3077fa9", "0xbce38bd7", "0x399542e9"] {
+    for selector in [
+        "0x252dba42",
+        "0x82ad56cb",
+        "0x174dea71",
+        "0xc3077fa9",
+        "0xbce38bd7",
+        "0x399542e9",
+    ] {
         for name in ["eth_call", "eth_estimateGas"] {
-            assert_eq!(reason(&asked.rpc(name, json!([{"to": multicall, "data": selector}]))), DenyReason::Multicall);
+            assert_eq!(
+                reason(&asked.rpc(name, json!([{"to": multicall, "data": selector}]))),
+                DenyReason::Multicall
+            );
         }
         let data: gw_types::Bytes = selector.parse().unwrap();
-        assert_eq!(reason(&asked.send_raw(address_of("wallet"), Some(multicall), data)), DenyReason::Multicall);
+        assert_eq!(
+            reason(&asked.send_raw(address_of("wallet"), Some(multicall), data)),
+            DenyReason::Multicall
+        );
     }
-    assert_eq!(verdict(&asked.rpc("eth_call", json!([{"to": multicall, "data": "0x0f28c97d"}]))), "TRACE");
+    assert_eq!(
+        verdict(&asked.rpc("eth_call", json!([{"to": multicall, "data": "0x0f28c97d"}]))),
+        "TRACE"
+    );
 }
 
 #[test]
@@ -439,11 +598,20 @@ fn the_permit_carries_what_was_decided() {
 /// D2, K11: the claim alone makes an org admin; with K11 off it opens only what is granted.
 #[test]
 fn k11_the_admin_claim_sees_all_contracts_unless_switched_off() {
-    let snapshot = bank().group("chiefs").every_method().claim(Claim::Admin).user("chief").member("chiefs").snapshot();
+    let snapshot = bank()
+        .group("chiefs")
+        .every_method()
+        .claim(Claim::Admin)
+        .user("chief")
+        .member("chiefs")
+        .snapshot();
     let bond = address_of("bond");
     assert_eq!(verdict(&ask(&snapshot, "chief").eth_call(bond, [1, 2, 3, 4])), "TRACE");
     let off = ask(&snapshot, "chief").with(|knobs| knobs.admin_claim_sees_all = false);
-    assert_eq!(reason(&off.eth_call(bond, [1, 2, 3, 4])), DenyReason::ContractNotPermitted);
+    assert_eq!(
+        reason(&off.eth_call(bond, [1, 2, 3, 4])),
+        DenyReason::ContractNotPermitted
+    );
 }
 
 #[test]
@@ -460,7 +628,10 @@ fn a8_an_expired_membership_gives_nothing_from_its_last_moment_on() {
         .snapshot();
     let before = ask(&snapshot, "analyst").at(NOW.minus(gw_types::Seconds(1)));
     assert_eq!(verdict(&before.eth_call(address_of("bond"), [1, 2, 3, 4])), "TRACE");
-    assert_eq!(reason(&ask(&snapshot, "analyst").eth_call(address_of("bond"), [1, 2, 3, 4])), DenyReason::ForeignOrg);
+    assert_eq!(
+        reason(&ask(&snapshot, "analyst").eth_call(address_of("bond"), [1, 2, 3, 4])),
+        DenyReason::ForeignOrg
+    );
 }
 
 #[test]
@@ -468,5 +639,8 @@ fn an_anonymous_caller_is_a_caller_without_a_row() {
     let snapshot = bank().snapshot();
     let asked = ask_as(&snapshot, Caller::Anonymous);
     let permit = permit(asked.rpc("eth_chainId", json!([])));
-    assert_eq!((permit.user(), permit.org(), permit.plan()), (None, None, Plan::Forward));
+    assert_eq!(
+        (permit.user(), permit.org(), permit.plan()),
+        (None, None, Plan::Forward)
+    );
 }

@@ -56,13 +56,26 @@ enum Asked {
     Chain,
     Balance(usize),
     BalanceOfWallet(usize),
-    Call { place: usize, selector: Option<usize> },
-    Send { place: usize, selector: Option<usize>, sender: usize },
+    Call {
+        place: usize,
+        selector: Option<usize>,
+    },
+    Send {
+        place: usize,
+        selector: Option<usize>,
+        sender: usize,
+    },
 }
 
 fn rows() -> impl Strategy<Value = Rows> {
     let methods = proptest::sample::subsequence(
-        vec![Method::Syncing, Method::GetBalance, Method::Call, Method::SendTransaction, Method::SendRawTransaction],
+        vec![
+            Method::Syncing,
+            Method::GetBalance,
+            Method::Call,
+            Method::SendTransaction,
+            Method::SendRawTransaction,
+        ],
         0..=5,
     );
     let claim = || prop_oneof![4 => Just(None), 1 => Just(Some(Claim::Deploy)), 1 => Just(Some(Claim::Admin))];
@@ -71,7 +84,13 @@ fn rows() -> impl Strategy<Value = Rows> {
         let row = |(at, (methods, claim, admin)): (usize, (Vec<Method>, Option<Claim>, bool))| {
             // A5: a group of administrators has no claims of its own.
             let claim = claim.filter(|_| !admin);
-            GroupRow { org: at / GROUPS.len(), name: at % GROUPS.len(), methods, claim, admin }
+            GroupRow {
+                org: at / GROUPS.len(),
+                name: at % GROUPS.len(),
+                methods,
+                claim,
+                admin,
+            }
         };
         drawn.into_iter().enumerate().map(row).collect::<Vec<_>>()
     });
@@ -85,19 +104,40 @@ fn rows() -> impl Strategy<Value = Rows> {
     let flags = |weight| proptest::collection::vec(proptest::bool::weighted(weight), PEOPLE.len());
     (groups, members, contracts, grants, links, flags(0.1), flags(0.7)).prop_map(
         |(groups, members, contracts, grants, links, banned, kyc)| {
-            let mut rows =
-                Rows { groups, members: Vec::new(), contracts, grants: Vec::new(), links: Vec::new(), banned, kyc };
+            let mut rows = Rows {
+                groups,
+                members: Vec::new(),
+                contracts,
+                grants: Vec::new(),
+                links: Vec::new(),
+                banned,
+                kyc,
+            };
             // One row each: the last one drawn counts for nothing.
             for member in members {
-                if !rows.members.iter().any(|known| (known.0, known.1) == (member.0, member.1)) {
+                if !rows
+                    .members
+                    .iter()
+                    .any(|known| (known.0, known.1) == (member.0, member.1))
+                {
                     rows.members.push(member);
                 }
             }
             for (place, group, functions, claim) in grants {
                 let owner = rows.contracts[place].map(|(owner, _)| owner);
                 let fits = owner == Some(rows.groups[group].org);
-                if fits && !rows.grants.iter().any(|known| (known.place, known.group) == (place, group)) {
-                    rows.grants.push(GrantRow { place, group, functions, claim });
+                if fits
+                    && !rows
+                        .grants
+                        .iter()
+                        .any(|known| (known.place, known.group) == (place, group))
+                {
+                    rows.grants.push(GrantRow {
+                        place,
+                        group,
+                        functions,
+                        claim,
+                    });
                 }
             }
             for link in links {
@@ -149,10 +189,18 @@ impl Rows {
             for (_, group, over) in self.members.iter().filter(|row| row.0 == at) {
                 let group = &self.groups[*group];
                 let path = format!("{}/{}", ORGS[group.org], GROUPS[group.name]);
-                world = if *over { world.member_until(&path, PAST) } else { world.member_until(&path, FUTURE) };
+                world = if *over {
+                    world.member_until(&path, PAST)
+                } else {
+                    world.member_until(&path, FUTURE)
+                };
             }
             for (_, wallet, proved) in self.links.iter().filter(|row| row.0 == at) {
-                world = if *proved { world.link(WALLETS[*wallet]) } else { world.system_link(WALLETS[*wallet]) };
+                world = if *proved {
+                    world.link(WALLETS[*wallet])
+                } else {
+                    world.system_link(WALLETS[*wallet])
+                };
             }
         }
         for (place, owner) in self.contracts.iter().enumerate() {
@@ -181,7 +229,9 @@ impl Rows {
     }
 
     fn orgs_of(&self, person: usize) -> Vec<usize> {
-        (0..ORGS.len()).filter(|org| !self.groups_in(person, *org).is_empty()).collect()
+        (0..ORGS.len())
+            .filter(|org| !self.groups_in(person, *org).is_empty())
+            .collect()
     }
 
     fn administers(&self, person: usize, org: usize) -> bool {
@@ -197,7 +247,9 @@ impl Rows {
         };
         orgs.iter().any(|org| {
             let groups = self.groups_in(person, *org);
-            groups.into_iter().any(|group| self.groups[group].methods.iter().any(|known| names.contains(known)))
+            groups
+                .into_iter()
+                .any(|group| self.groups[group].methods.iter().any(|known| names.contains(known)))
         })
     }
 
@@ -303,15 +355,24 @@ impl Rows {
         let refusal = match asked {
             Asked::Meta | Asked::Chain => None,
             Asked::Balance(place) => {
-                return if self.reaches(person, *place, named) { "FORWARD" } else { "ZERO" }.to_owned();
+                return if self.reaches(person, *place, named) {
+                    "FORWARD"
+                } else {
+                    "ZERO"
+                }
+                .to_owned();
             }
             Asked::BalanceOfWallet(wallet) => {
                 return if self.owns(person, *wallet) { "FORWARD" } else { "ZERO" }.to_owned();
             }
             Asked::Call { place, selector } => self.target(person, *place, *selector),
-            Asked::Send { place, selector, sender } => {
-                self.target(person, *place, *selector).or_else(|| self.sender(person, *sender))
-            }
+            Asked::Send {
+                place,
+                selector,
+                sender,
+            } => self
+                .target(person, *place, *selector)
+                .or_else(|| self.sender(person, *sender)),
         };
         let allowed = match asked {
             Asked::Call { .. } => "TRACE",
@@ -331,7 +392,11 @@ fn put(ask: &Ask<'_>, asked: &Asked) -> String {
         Asked::Balance(at) => ask.rpc("eth_getBalance", json!([place(*at), "latest"])),
         Asked::BalanceOfWallet(at) => ask.rpc("eth_getBalance", json!([address_of(WALLETS[*at]), "latest"])),
         Asked::Call { place: at, selector } => ask.eth_call(place(*at), input(selector)),
-        Asked::Send { place: at, selector, sender } => {
+        Asked::Send {
+            place: at,
+            selector,
+            sender,
+        } => {
             // Not a plain payment, which has rules of its own: without a selector there is one byte.
             let data = if selector.is_some() { input(selector) } else { vec![1] };
             ask.send_raw(address_of(WALLETS[*sender]), Some(place(*at)), data)

@@ -31,19 +31,38 @@ pub(super) struct Told {
 
 /// The execution of `user`'s call to `to`.
 pub(super) fn call(snapshot: &Snapshot, user: &str, to: &str) -> Told {
-    told(permit(ask(snapshot, user).eth_call(address_of(to), [1, 2, 3, 4])), Address::ZERO, FrameKind::Call, Some(to))
+    told(
+        permit(ask(snapshot, user).eth_call(address_of(to), [1, 2, 3, 4])),
+        Address::ZERO,
+        FrameKind::Call,
+        Some(to),
+    )
 }
 
 /// The execution of a send by `user` from their wallet `<user>-wallet`.
 pub(super) fn send(snapshot: &Snapshot, user: &str, to: Option<&str>) -> Told {
     let sender = address_of(&format!("{user}-wallet"));
     let call = signed(sender, 0, to.map(address_of), [1, 2, 3, 4]);
-    let kind = if to.is_some() { FrameKind::Call } else { FrameKind::Create };
-    told(permit(ask(snapshot, user).call(Method::SendRawTransaction, &call)), sender, kind, to)
+    let kind = if to.is_some() {
+        FrameKind::Call
+    } else {
+        FrameKind::Create
+    };
+    told(
+        permit(ask(snapshot, user).call(Method::SendRawTransaction, &call)),
+        sender,
+        kind,
+        to,
+    )
 }
 
 pub(super) fn told(permit: Permit, from: Address, kind: FrameKind, to: Option<&str>) -> Told {
-    let told = Told { permit, frames: Vec::new(), touched: BTreeMap::new(), changes: BTreeMap::new() };
+    let told = Told {
+        permit,
+        frames: Vec::new(),
+        touched: BTreeMap::new(),
+        changes: BTreeMap::new(),
+    };
     told.frame(0, kind, to.unwrap_or("new")).edit(|top| top.from = from)
 }
 
@@ -87,7 +106,13 @@ impl Told {
 
     /// An account that is read, with this code.
     pub(super) fn account(mut self, name: &str, code: impl Into<Bytes>) -> Self {
-        self.touched.insert(address_of(name), Account { code: code.into(), ..Account::default() });
+        self.touched.insert(
+            address_of(name),
+            Account {
+                code: code.into(),
+                ..Account::default()
+            },
+        );
         self
     }
 
@@ -112,8 +137,17 @@ impl Told {
     /// Judged with other knobs than the default.
     pub(super) fn verdict(self, snapshot: &Snapshot, knobs: &Knobs) -> Result<TraceVerdict, DenyReason> {
         let changes = (self.permit.plan() == gw_policy::access::Plan::Send).then_some(self.changes);
-        let trace = Trace { frames: self.frames, touched: self.touched, changes, top: Outcome::default() };
-        let facts = TraceFacts { coinbase: address_of(COINBASE), number: HEAD, time: NOW };
+        let trace = Trace {
+            frames: self.frames,
+            touched: self.touched,
+            changes,
+            top: Outcome::default(),
+        };
+        let facts = TraceFacts {
+            coinbase: address_of(COINBASE),
+            number: HEAD,
+            time: NOW,
+        };
         judge_trace(snapshot, &self.permit, Sealed::new(trace), &facts, NOW, knobs)
     }
 
@@ -126,7 +160,12 @@ impl Told {
     ) -> Result<Vec<Address>, DenyReason> {
         let sends = self.permit.plan() == gw_policy::access::Plan::Send;
         let changes = sends.then_some(self.changes);
-        let trace = Trace { frames: self.frames, touched: self.touched, changes, top: Outcome::default() };
+        let trace = Trace {
+            frames: self.frames,
+            touched: self.touched,
+            changes,
+            top: Outcome::default(),
+        };
         judged(snapshot, &self.permit, trace, number, time)
     }
 }
@@ -142,7 +181,11 @@ fn judged(
     number: u64,
     time: Timestamp,
 ) -> Result<Vec<Address>, DenyReason> {
-    let facts = TraceFacts { coinbase: address_of(COINBASE), number, time };
+    let facts = TraceFacts {
+        coinbase: address_of(COINBASE),
+        number,
+        time,
+    };
     judge_trace(snapshot, permit, Sealed::new(trace), &facts, NOW, &Knobs::default())
         .map(|verdict| verdict.created_inside().to_vec())
 }

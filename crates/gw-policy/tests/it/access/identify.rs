@@ -13,7 +13,12 @@ const TOKEN: TokenId = TokenId::fixed(71);
 const FAMILY: TokenId = TokenId::fixed(72);
 
 fn present(snapshot: &Snapshot, user: &str, issued_at: Timestamp) -> Result<(), Refused> {
-    let facts = TokenFacts { subject: did(user), token: TOKEN, session: FAMILY, issued_at };
+    let facts = TokenFacts {
+        subject: did(user),
+        token: TOKEN,
+        session: FAMILY,
+        issued_at,
+    };
     identify(snapshot, &facts).map(|found| assert_eq!(found.id, user_id(user)))
 }
 
@@ -26,7 +31,12 @@ fn a9_a_subject_without_a_row_is_nobody() {
 
 #[test]
 fn a10_a_ban_counts_before_the_revocation_that_comes_with_it() {
-    let snapshot = world().user("fraud").banned().tokens_valid_from(NOW).revoked(FAMILY).snapshot();
+    let snapshot = world()
+        .user("fraud")
+        .banned()
+        .tokens_valid_from(NOW)
+        .revoked(FAMILY)
+        .snapshot();
     assert_eq!(present(&snapshot, "fraud", PAST), Err(Refused::Banned));
 }
 
@@ -45,20 +55,39 @@ fn j1_a_revoked_token_family_or_an_older_token_is_dead() {
 #[test]
 fn tk8_a_user_whose_tenant_is_not_allowed_is_shut_out() {
     let (tenant, row) = (TenantId::fixed(7), AllowedTenantId::fixed(1));
-    let snapshot = world().org("bank").group("admins").org_admin().user("clerk").member("admins").snapshot();
-    let clerk = User { tenant: Some(tenant), ..User::clone(snapshot.user(user_id("clerk")).unwrap()) };
+    let snapshot = world()
+        .org("bank")
+        .group("admins")
+        .org_admin()
+        .user("clerk")
+        .member("admins")
+        .snapshot();
+    let clerk = User {
+        tenant: Some(tenant),
+        ..User::clone(snapshot.user(user_id("clerk")).unwrap())
+    };
     let at = |list: Option<AllowedTenant>| {
         let changes = [Change::User(clerk.id, Some(clerk.clone())), Change::Tenant(row, list)];
         let snapshot = snapshot.apply(gw_types::Epoch(2), changes);
         let administers = admin::status(&snapshot, clerk.id, NOW).is_admin();
         (present(&snapshot, "clerk", NOW), administers)
     };
-    let allowed = AllowedTenant { id: row, tenant, disabled: false };
+    let allowed = AllowedTenant {
+        id: row,
+        tenant,
+        disabled: false,
+    };
     assert_eq!(at(Some(allowed)), (Ok(()), true));
     for list in [
         None,
-        Some(AllowedTenant { disabled: true, ..allowed }),
-        Some(AllowedTenant { tenant: TenantId::fixed(8), ..allowed }),
+        Some(AllowedTenant {
+            disabled: true,
+            ..allowed
+        }),
+        Some(AllowedTenant {
+            tenant: TenantId::fixed(8),
+            ..allowed
+        }),
     ] {
         assert_eq!(at(list), (Err(Refused::TenantNotAllowed), false), "{list:?}");
     }
@@ -92,14 +121,25 @@ fn g6_permissions_are_the_union_over_active_memberships() {
 
 #[test]
 fn a_membership_without_its_group_or_organization_is_none() {
-    let world = world().org("bank").group("readers").every_method().user("user").member("readers");
+    let world = world()
+        .org("bank")
+        .group("readers")
+        .every_method()
+        .user("user")
+        .member("readers");
     let gone = |drop: gw_policy::Change| {
         let snapshot = world.snapshot().apply(gw_types::Epoch(2), [drop]);
         access::active_orgs(&snapshot, user_id("user"), NOW).is_empty()
     };
-    assert_eq!(access::active_orgs(&world.snapshot(), user_id("user"), NOW), [org_id("bank")]);
+    assert_eq!(
+        access::active_orgs(&world.snapshot(), user_id("user"), NOW),
+        [org_id("bank")]
+    );
     assert!(gone(gw_policy::Change::Organization(org_id("bank"), None)));
-    assert!(gone(gw_policy::Change::Group(gw_policy::testing::group_id("bank/readers"), None)));
+    assert!(gone(gw_policy::Change::Group(
+        gw_policy::testing::group_id("bank/readers"),
+        None
+    )));
 }
 
 #[test]
@@ -112,7 +152,10 @@ fn the_default_organization_comes_last_and_the_anonymous_one_never() {
         .member("anonymous/anonymous")
         .member("readers")
         .snapshot();
-    assert_eq!(access::active_orgs(&snapshot, user_id("user"), NOW), [org_id("bank"), org_id("default")]);
+    assert_eq!(
+        access::active_orgs(&snapshot, user_id("user"), NOW),
+        [org_id("bank"), org_id("default")]
+    );
 }
 
 /// Spec/80 §2: D2 by flag or claim, read-only not repeated, expiry and ban at once.
@@ -148,7 +191,10 @@ fn admin_status_is_one_function_for_flag_and_claim() {
     assert_eq!(status("claimed").full, [org_id("fund")]);
     // ADMIN_REQUIRE_ORG_ADMIN_GROUP: the claim alone is not enough.
     let by_group = |name: &str| admin::status_by(&snapshot, user_id(name), NOW, admin::Qualifies::Group);
-    assert_eq!((by_group("flagged").full, by_group("claimed").full), (vec![org_id("bank")], vec![]));
+    assert_eq!(
+        (by_group("flagged").full, by_group("claimed").full),
+        (vec![org_id("bank")], vec![])
+    );
     for nobody in ["former", "banned", "stranger"] {
         assert_eq!(status(nobody), admin::AdminStatus::default(), "{nobody}");
     }

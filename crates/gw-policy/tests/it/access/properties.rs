@@ -18,12 +18,34 @@ const GROUPS: [&str; 3] = ["readers", "makers", "chiefs"];
 /// One more row of an organization.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
-    Contract { place: usize, deployer: bool },
-    Grant { place: usize, group: usize, restricted: bool, claim: Option<Claim> },
-    Member { group: usize, ends: Option<bool> },
-    Methods { group: usize, all: bool, claim: Option<Claim>, admin: bool },
-    Link { place: usize, proved: bool },
-    Reservation { place: usize, live: bool },
+    Contract {
+        place: usize,
+        deployer: bool,
+    },
+    Grant {
+        place: usize,
+        group: usize,
+        restricted: bool,
+        claim: Option<Claim>,
+    },
+    Member {
+        group: usize,
+        ends: Option<bool>,
+    },
+    Methods {
+        group: usize,
+        all: bool,
+        claim: Option<Claim>,
+        admin: bool,
+    },
+    Link {
+        place: usize,
+        proved: bool,
+    },
+    Reservation {
+        place: usize,
+        live: bool,
+    },
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -31,11 +53,23 @@ fn step() -> impl Strategy<Value = Step> {
     let claim = prop_oneof![3 => Just(None), 1 => Just(Some(Claim::Deploy)), 1 => Just(Some(Claim::Admin))];
     prop_oneof![
         (place.clone(), any::<bool>()).prop_map(|(place, deployer)| Step::Contract { place, deployer }),
-        (place.clone(), group.clone(), any::<bool>(), claim.clone())
-            .prop_map(|(place, group, restricted, claim)| Step::Grant { place, group, restricted, claim }),
+        (place.clone(), group.clone(), any::<bool>(), claim.clone()).prop_map(|(place, group, restricted, claim)| {
+            Step::Grant {
+                place,
+                group,
+                restricted,
+                claim,
+            }
+        }),
         (group.clone(), any::<Option<bool>>()).prop_map(|(group, ends)| Step::Member { group, ends }),
-        (group, any::<bool>(), claim, proptest::bool::weighted(0.1))
-            .prop_map(|(group, all, claim, admin)| Step::Methods { group, all, claim, admin }),
+        (group, any::<bool>(), claim, proptest::bool::weighted(0.1)).prop_map(|(group, all, claim, admin)| {
+            Step::Methods {
+                group,
+                all,
+                claim,
+                admin,
+            }
+        }),
         (place.clone(), any::<bool>()).prop_map(|(place, proved)| Step::Link { place, proved }),
         (place, any::<bool>()).prop_map(|(place, live)| Step::Reservation { place, live }),
     ]
@@ -56,7 +90,12 @@ pub(super) fn organization(mut world: World, org: &str, person: &str, steps: &[S
                 let world = world.contract(&name).at(address_of(PLACES[place]));
                 if deployer { world.deployed_by(person) } else { world }
             }
-            Step::Grant { place, group, restricted, claim } if taken[start..].contains(&place) => {
+            Step::Grant {
+                place,
+                group,
+                restricted,
+                claim,
+            } if taken[start..].contains(&place) => {
                 let mut world = world.contract(&format!("{org}-{place}")).grant(GROUPS[group]);
                 if restricted {
                     world = world.functions([function("a()", [])]);
@@ -71,9 +110,18 @@ pub(super) fn organization(mut world: World, org: &str, person: &str, steps: &[S
                 None => world.member(GROUPS[group]),
                 Some(over) => world.member_until(GROUPS[group], if over { PAST } else { FUTURE }),
             },
-            Step::Methods { group, all, claim, admin } => {
+            Step::Methods {
+                group,
+                all,
+                claim,
+                admin,
+            } => {
                 let mut world = world.group(GROUPS[group]);
-                world = if all { world.every_method() } else { world.methods([Method::Call, Method::GetBalance]) };
+                world = if all {
+                    world.every_method()
+                } else {
+                    world.methods([Method::Call, Method::GetBalance])
+                };
                 if admin {
                     world = world.org_admin();
                 }
@@ -99,25 +147,41 @@ pub(super) fn questions(asked: &Ask<'_>) -> Vec<(String, Decision)> {
     let mut answers = vec![
         ("eth_chainId".to_owned(), asked.rpc("eth_chainId", json!([]))),
         ("eth_syncing".to_owned(), asked.rpc("eth_syncing", json!([]))),
-        ("deployment".to_owned(), asked.rpc("eth_estimateGas", json!([{"data": "0x6001"}]))),
+        (
+            "deployment".to_owned(),
+            asked.rpc("eth_estimateGas", json!([{"data": "0x6001"}])),
+        ),
     ];
     for place in PLACES {
         let to = address_of(place);
         let selector = gw_policy::testing::selector("a()");
         let logs = json!([{"address": [to, address_of("p0")]}]);
         let calls = [
-            ("call", asked.call(Method::Call, &simulate(SimulationKind::Call, to, selector))),
+            (
+                "call",
+                asked.call(Method::Call, &simulate(SimulationKind::Call, to, selector)),
+            ),
             ("call other", asked.eth_call(to, [9, 9, 9, 9])),
-            ("estimate", asked.call(Method::EstimateGas, &simulate(SimulationKind::EstimateGas, to, []))),
+            (
+                "estimate",
+                asked.call(Method::EstimateGas, &simulate(SimulationKind::EstimateGas, to, [])),
+            ),
             ("send", asked.send_raw(address_of("wallet"), Some(to), selector)),
-            ("payment", asked.call(Method::SendRawTransaction, &payment(address_of("wallet"), to))),
+            (
+                "payment",
+                asked.call(Method::SendRawTransaction, &payment(address_of("wallet"), to)),
+            ),
             ("balance", asked.rpc("eth_getBalance", json!([to]))),
             ("old balance", asked.rpc("eth_getBalance", json!([to, "0x1"]))),
             ("code", asked.rpc("eth_getCode", json!([to]))),
             ("storage", asked.rpc("eth_getStorageAt", json!([to, "0x0"]))),
             ("logs", asked.rpc("eth_getLogs", logs)),
         ];
-        answers.extend(calls.into_iter().map(|(what, decision)| (format!("{what} {place}"), decision)));
+        answers.extend(
+            calls
+                .into_iter()
+                .map(|(what, decision)| (format!("{what} {place}"), decision)),
+        );
     }
     answers
 }

@@ -42,7 +42,10 @@ fn hd13_unclaimed_relays_own_senders_and_those_of_nobody() {
     for sender in ["wallet", "inferred", "never-linked"] {
         assert_eq!(send_as(ask(&snapshot, "trader"), sender), "SEND", "{sender}");
     }
-    assert_eq!(send_as(ask(&snapshot, "trader"), "colleague-wallet"), "sender_not_owned");
+    assert_eq!(
+        send_as(ask(&snapshot, "trader"), "colleague-wallet"),
+        "sender_not_owned"
+    );
     // Inferred for somebody else only: not nobody's.
     let snapshot = bank().user("colleague").system_link("inferred").snapshot();
     assert_eq!(send_as(ask(&snapshot, "trader"), "inferred"), "sender_not_owned");
@@ -51,8 +54,12 @@ fn hd13_unclaimed_relays_own_senders_and_those_of_nobody() {
 #[test]
 fn hd13_owner_and_any_are_the_stricter_and_the_looser_setting() {
     let snapshot = bank().snapshot();
-    let under =
-        |policy, sender| send_as(ask(&snapshot, "trader").with(|knobs| knobs.raw_sender_policy = policy), sender);
+    let under = |policy, sender| {
+        send_as(
+            ask(&snapshot, "trader").with(|knobs| knobs.raw_sender_policy = policy),
+            sender,
+        )
+    };
     for (sender, owner, any) in [
         ("wallet", "SEND", "SEND"),
         ("never-linked", "sender_not_owned", "SEND"),
@@ -84,7 +91,10 @@ fn hd13_hd37_a_sender_whose_link_ended_is_relayed_by_nobody() {
     for policy in [RawSenderPolicy::Unclaimed, RawSenderPolicy::Owner, RawSenderPolicy::Any] {
         let asked = || ask(&snapshot, "trader").with(|knobs| knobs.raw_sender_policy = policy);
         assert_eq!(send_as(asked(), "former-wallet"), "sender_not_owned", "{policy:?}");
-        assert_eq!(verdict(&asked().send_raw(address_of("former-wallet"), None, [0x60])), "sender_not_owned");
+        assert_eq!(
+            verdict(&asked().send_raw(address_of("former-wallet"), None, [0x60])),
+            "sender_not_owned"
+        );
     }
     // Whoever proves it anew sends again.
     let proved = bank().user("trader").link("former-wallet").snapshot();
@@ -132,7 +142,12 @@ fn b6_a_named_nonce_is_the_next_one_or_none() {
         let call =
             json!([{"from": address_of("wallet"), "to": address_of("bond"), "data": "0x01020304", "nonce": nonce}]);
         let permit = permit(ask(&snapshot, "trader").rpc("eth_sendTransaction", call));
-        send::check_nonce(&permit, &judged(&snapshot, &permit, &[1, 2, 3, 4], &[]), 10, &Knobs::default())
+        send::check_nonce(
+            &permit,
+            &judged(&snapshot, &permit, &[1, 2, 3, 4], &[]),
+            10,
+            &Knobs::default(),
+        )
     };
     assert_eq!(at(json!("0xa")), Ok(()));
     assert_eq!(at(json!(null)), Ok(()));
@@ -181,7 +196,10 @@ fn r2_a_creation_does_not_take_another_organizations_address() {
     let denied = ask(&snapshot, "trader").send_raw(address_of("wallet"), None, [0x60]);
     assert_eq!(reason(&denied), DenyReason::CrossOrg);
     let snapshot = bank().contract("ours").at(taken).snapshot();
-    assert_eq!(verdict(&ask(&snapshot, "trader").send_raw(address_of("wallet"), None, [0x60])), "SEND");
+    assert_eq!(
+        verdict(&ask(&snapshot, "trader").send_raw(address_of("wallet"), None, [0x60])),
+        "SEND"
+    );
 }
 
 /// The verdict of the simplest trace of this permit: the top frame alone, with or without code at the target.
@@ -191,7 +209,11 @@ fn judged(snapshot: &Snapshot, permit: &Permit, code: &'static [u8], inner: &[Ad
         Call::Send(sent) => (sent.from, &sent.request),
         other => panic!("no send: {other:?}"),
     };
-    let kind = if request.to.is_none() { trace::FrameKind::Create } else { trace::FrameKind::Call };
+    let kind = if request.to.is_none() {
+        trace::FrameKind::Create
+    } else {
+        trace::FrameKind::Call
+    };
     let top = trace::Frame {
         kind,
         from: sender,
@@ -215,14 +237,21 @@ fn judged(snapshot: &Snapshot, permit: &Permit, code: &'static [u8], inner: &[Ad
         parent: Some(0),
         ..top.clone()
     });
-    let account = trace::Account { code: Bytes::from_static(code), ..trace::Account::default() };
+    let account = trace::Account {
+        code: Bytes::from_static(code),
+        ..trace::Account::default()
+    };
     let trace = trace::Trace {
         frames: std::iter::once(top.clone()).chain(creations).collect(),
         touched: request.to.map(|to| (to, account)).into_iter().collect(),
         changes: Some(BTreeMap::new()),
         top: trace::Outcome::default(),
     };
-    let facts = TraceFacts { coinbase: Address::ZERO, number: 1000, time: NOW };
+    let facts = TraceFacts {
+        coinbase: Address::ZERO,
+        number: 1000,
+        time: NOW,
+    };
     judge_trace(snapshot, permit, Sealed::new(trace), &facts, NOW, &Knobs::default()).unwrap()
 }
 
@@ -239,7 +268,10 @@ fn w4_recipients_are_dids_and_holders_of_addresses_and_the_unknown_are_dropped()
     let wallet = address_of("auditor-wallet").to_string();
     // A proved link before an inferred one.
     assert_eq!(of(&[&wallet]), [did("auditor")]);
-    assert_eq!(of(&["did:test:anybody", &wallet, "did:test:auditor"]), [did("anybody"), did("auditor")]);
+    assert_eq!(
+        of(&["did:test:anybody", &wallet, "did:test:auditor"]),
+        [did("anybody"), did("auditor")]
+    );
     let unlinked = address_of("nobody").to_string();
     let long = format!("did:test:{}", "x".repeat(240));
     assert_eq!(of(&[&unlinked, "nonsense", "", &long, "directory:5a1c"]), []);
@@ -257,7 +289,11 @@ fn w4_recipients_are_for_calls_of_contracts() {
 fn w4_at_most_32_raw_entries() {
     let snapshot = bank().snapshot();
     let repeated = recipients(&snapshot, &["did:test:auditor"; 32], &[0x60]).map_err(|error| error.code());
-    assert_eq!(repeated, Ok(vec![did("auditor")]), "33 are refused by the decision (RTO3)");
+    assert_eq!(
+        repeated,
+        Ok(vec![did("auditor")]),
+        "33 are refused by the decision (RTO3)"
+    );
 }
 
 /// RTO3, decision 57: what is wrong with the list is said before any trace is asked for, after the target's own denial.
@@ -266,7 +302,11 @@ fn rto3_a_wrong_list_is_refused_without_a_trace() {
     let snapshot = bank().org("other").contract("foreign").snapshot();
     let to = |name| Some(address_of(name));
     let send = |entries: &[&str], to, data: &'static [u8]| {
-        verdict(&ask(&snapshot, "trader").sharing(entries).send_raw(address_of("wallet"), to, data))
+        verdict(
+            &ask(&snapshot, "trader")
+                .sharing(entries)
+                .send_raw(address_of("wallet"), to, data),
+        )
     };
     let many = ["did:test:auditor"; 33];
     let one = &many[..1];
@@ -277,10 +317,23 @@ fn rto3_a_wrong_list_is_refused_without_a_trace() {
     assert_eq!(send(one, None, &[0x60]), "400", "a creation");
     assert_eq!(send(&many, to("foreign"), &[1, 2, 3, 4]), "foreign_org");
     let malformed = VisibleTo::read(&serde_json::value::to_raw_value(&json!([1])).unwrap());
-    let asked = Ask { visible_to: malformed, ..ask(&snapshot, "trader") };
-    assert_eq!(verdict(&asked.send_raw(address_of("wallet"), to("bond"), [1, 2, 3, 4])), "400");
+    let asked = Ask {
+        visible_to: malformed,
+        ..ask(&snapshot, "trader")
+    };
+    assert_eq!(
+        verdict(&asked.send_raw(address_of("wallet"), to("bond"), [1, 2, 3, 4])),
+        "400"
+    );
     let request = json!([{"from": address_of("wallet"), "to": address_of("bond")}]);
-    assert_eq!(verdict(&ask(&snapshot, "trader").sharing(one).rpc("eth_sendTransaction", request)), "400");
+    assert_eq!(
+        verdict(
+            &ask(&snapshot, "trader")
+                .sharing(one)
+                .rpc("eth_sendTransaction", request)
+        ),
+        "400"
+    );
 }
 
 /// Decision 25.
@@ -315,9 +368,17 @@ fn hd14_reservations_follow_the_transactions_own_nonce_and_none_lies_ahead() {
 /// whatever its scope, and so nothing new is inferred to be the owner's.
 #[test]
 fn rt6b_hd17_by_a_personal_url_only_proved_wallets_send() {
-    let plain = bank().user("trader").system_link("inferred").contract_link("safe").snapshot();
+    let plain = bank()
+        .user("trader")
+        .system_link("inferred")
+        .contract_link("safe")
+        .snapshot();
     let user = plain.user(user_id("trader")).unwrap().clone();
-    for reach in [UrlReach::Wallet, UrlReach::Contracts([address_of("bond")].into()), UrlReach::All] {
+    for reach in [
+        UrlReach::Wallet,
+        UrlReach::Contracts([address_of("bond")].into()),
+        UrlReach::All,
+    ] {
         let url = PersonalUrl {
             id: PersonalUrlId::fixed(1),
             user: user.id,
@@ -336,5 +397,9 @@ fn rt6b_hd17_by_a_personal_url_only_proved_wallets_send() {
             assert_eq!(verdict(&creation), "400", "{sender}");
         }
     }
-    assert_eq!(send_as(ask(&plain, "trader"), "nobodys"), "SEND", "with a token, RAW_SENDER_POLICY decides");
+    assert_eq!(
+        send_as(ask(&plain, "trader"), "nobodys"),
+        "SEND",
+        "with a token, RAW_SENDER_POLICY decides"
+    );
 }

@@ -15,9 +15,19 @@ use serde_json::json;
 const CODE: &[u8] = &[0x60, 0x00];
 
 fn bank() -> World {
-    let world = world().org("bank").group("staff").every_method().contract("bond").grant("staff");
+    let world = world()
+        .org("bank")
+        .group("staff")
+        .every_method()
+        .contract("bond")
+        .grant("staff");
     let world = world.user("analyst").member("staff").link("analyst-wallet");
-    world.org("rival").group("members").every_method().contract("foreign").org("bank")
+    world
+        .org("rival")
+        .group("members")
+        .every_method()
+        .contract("foreign")
+        .org("bank")
 }
 
 fn reads(snapshot: &Snapshot, name: &str) -> Vec<String> {
@@ -41,7 +51,14 @@ fn x6_shared_infrastructure_is_in_everybodys_reach_logs_excepted() {
     let untagged = bank().snapshot();
     assert_eq!(
         reads(&untagged, "utility"),
-        ["unregistered", "ZERO", "NO-CODE", "unregistered", "unregistered", "OWN+SHARED"]
+        [
+            "unregistered",
+            "ZERO",
+            "NO-CODE",
+            "unregistered",
+            "unregistered",
+            "OWN+SHARED"
+        ]
     );
     let tagged = bank().shared("utility").shared("foreign").snapshot();
     for name in ["utility", "foreign"] {
@@ -49,7 +66,11 @@ fn x6_shared_infrastructure_is_in_everybodys_reach_logs_excepted() {
         assert_eq!(reads(&tagged, name), expected, "{name}");
     }
     let broken = bank().shared_broken("utility").snapshot();
-    assert_eq!(reads(&broken, "utility"), reads(&untagged, "utility"), "D3: as if it were not tagged");
+    assert_eq!(
+        reads(&broken, "utility"),
+        reads(&untagged, "utility"),
+        "D3: as if it were not tagged"
+    );
 }
 
 #[test]
@@ -63,11 +84,20 @@ fn x6_reads_without_a_trace_rest_on_the_pin() {
     assert_eq!(rests("bond"), None, "a grant");
     let stands = |code: &[u8]| {
         let code = serde_json::to_vec(&Bytes::copy_from_slice(code)).unwrap();
-        check_pin(&snapshot, address_of("utility"), &Sealed::new(RawJson::new(code.into()))).is_ok()
+        check_pin(
+            &snapshot,
+            address_of("utility"),
+            &Sealed::new(RawJson::new(code.into())),
+        )
+        .is_ok()
     };
     assert!(stands(CODE) && !stands(&[0x60, 0x01]) && !stands(&[]));
     let code = Sealed::new(RawJson::new("\"0x6000\"".into()));
-    assert_eq!(check_pin(&snapshot, address_of("bond"), &code), Err(None), "not shared at all");
+    assert_eq!(
+        check_pin(&snapshot, address_of("bond"), &code),
+        Err(None),
+        "not shared at all"
+    );
 }
 
 /// Ground 3, HD9: the address itself is public; it is nobody's and has no lists.
@@ -77,7 +107,10 @@ fn hd9_the_address_of_a_utility_is_public() {
     let knobs = Knobs::default();
     for who in [Some(user_id("analyst")), None] {
         let viewer = Viewer::new(&snapshot, who, NOW, &knobs);
-        assert_eq!(viewer.level(address_of("utility")), (Level::Full, LevelReason::PublicAddress));
+        assert_eq!(
+            viewer.level(address_of("utility")),
+            (Level::Full, LevelReason::PublicAddress)
+        );
         assert!(viewer.is_utility(address_of("utility")) && !viewer.reaches(address_of("utility")));
         assert_eq!(viewer.level(address_of("gone")).0, Level::Hidden);
     }
@@ -87,15 +120,26 @@ fn hd9_the_address_of_a_utility_is_public() {
 #[test]
 fn x9_only_plain_calls_of_reached_contracts_go_untraced() {
     let on = bank().snapshot();
-    let off = bank().shared("utility").toggle(SystemToggle::EthCallTracing, false, FUTURE).snapshot();
+    let off = bank()
+        .shared("utility")
+        .toggle(SystemToggle::EthCallTracing, false, FUTURE)
+        .snapshot();
     let call = |snapshot: &Snapshot, to: &str, block: &str| {
         let who = ask(snapshot, "analyst");
         verdict(&who.rpc("eth_call", json!([{"to": address_of(to), "data": "0x01020304"}, block])))
     };
     assert_eq!(call(&on, "bond", "latest"), "TRACE");
     assert_eq!(call(&off, "bond", "latest"), "NODE");
-    assert_eq!(call(&off, "bond", "0x3e0"), "TRACE", "the past is judged by its trace (H1)");
-    assert_eq!(call(&off, "utility", "latest"), "TRACE", "a tag is about code, which the trace shows");
+    assert_eq!(
+        call(&off, "bond", "0x3e0"),
+        "TRACE",
+        "the past is judged by its trace (H1)"
+    );
+    assert_eq!(
+        call(&off, "utility", "latest"),
+        "TRACE",
+        "a tag is about code, which the trace shows"
+    );
     assert_eq!(call(&off, "foreign", "latest"), "foreign_org");
     let who = ask(&off, "analyst");
     let estimate = json!([{"to": address_of("bond"), "data": "0x01020304"}]);
@@ -104,11 +148,10 @@ fn x9_only_plain_calls_of_reached_contracts_go_untraced() {
     assert_eq!(verdict(&send), "SEND", "sends are always traced");
     assert_eq!(who.now, NOW);
     assert_eq!(
-        verdict(
-            &ask(&off, "analyst")
-                .at(FUTURE)
-                .rpc("eth_call", json!([{"to": address_of("bond"), "data": "0x01020304"}, "latest"]))
-        ),
+        verdict(&ask(&off, "analyst").at(FUTURE).rpc(
+            "eth_call",
+            json!([{"to": address_of("bond"), "data": "0x01020304"}, "latest"])
+        )),
         "TRACE",
         "re-armed"
     );
@@ -120,7 +163,13 @@ fn x9_only_plain_calls_of_reached_contracts_go_untraced() {
 /// G1: an access that ended gives nothing.
 #[test]
 fn g1_an_access_with_an_end_ends() {
-    let snapshot = bank().group("guests").every_method().access_until(FUTURE).user("guest").member("guests").snapshot();
+    let snapshot = bank()
+        .group("guests")
+        .every_method()
+        .access_until(FUTURE)
+        .user("guest")
+        .member("guests")
+        .snapshot();
     let ask_at = |now| verdict(&ask(&snapshot, "guest").at(now).rpc("eth_syncing", json!([])));
     assert_eq!(ask_at(NOW), "FORWARD");
     assert_eq!(ask_at(FUTURE), "method_not_allowed");

@@ -118,16 +118,36 @@ impl Ask<'_> {
 }
 
 pub(super) fn simulate(kind: SimulationKind, to: Address, data: impl Into<Bytes>) -> Call {
-    let request = CallRequest { to: Some(to), input: data.into(), ..CallRequest::default() };
-    Call::Simulate(Box::new(Simulation { kind, request, block: BlockId::LATEST }))
+    let request = CallRequest {
+        to: Some(to),
+        input: data.into(),
+        ..CallRequest::default()
+    };
+    Call::Simulate(Box::new(Simulation {
+        kind,
+        request,
+        block: BlockId::LATEST,
+    }))
 }
 
 /// A signed transaction; the signature itself is `gw-evm`'s to test.
 pub(super) fn signed(sender: Address, nonce: u64, to: Option<Address>, data: impl Into<Bytes>) -> Call {
-    let request =
-        CallRequest { from: Some(sender), to, input: data.into(), nonce: Some(nonce), ..CallRequest::default() };
+    let request = CallRequest {
+        from: Some(sender),
+        to,
+        input: data.into(),
+        nonce: Some(nonce),
+        ..CallRequest::default()
+    };
     let (raw, hash) = (Bytes::new(), B256::ZERO);
-    Call::SendRaw(Box::new(SignedTransaction { raw, hash, tx_type: 2, sender, nonce, request }))
+    Call::SendRaw(Box::new(SignedTransaction {
+        raw,
+        hash,
+        tx_type: 2,
+        sender,
+        nonce,
+        request,
+    }))
 }
 
 /// The same, moving value.

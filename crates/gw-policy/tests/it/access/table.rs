@@ -106,7 +106,11 @@ const ROLES: [&str; 12] = [
 ];
 
 fn as_role<'s>(snapshot: &'s Snapshot, role: &str) -> Ask<'s> {
-    if role == "anonymous" { ask_anonymously(snapshot) } else { ask(snapshot, role) }
+    if role == "anonymous" {
+        ask_anonymously(snapshot)
+    } else {
+        ask(snapshot, role)
+    }
 }
 
 fn wallet(role: &str) -> Address {
@@ -115,12 +119,17 @@ fn wallet(role: &str) -> Address {
 
 /// A typical call of each method on the contract `granted`.
 fn typical(asked: &Ask<'_>, method: Method, role: &str) -> Decision {
-    let (contract, hash) =
-        (address_of("granted"), "0x00000000000000000000000000000000000000000000000000000000000000aa");
+    let (contract, hash) = (
+        address_of("granted"),
+        "0x00000000000000000000000000000000000000000000000000000000000000aa",
+    );
     let call = json!({"to": contract, "data": "0x70a08231"});
     let params: Value = match method {
         Method::SendRawTransaction => {
-            return asked.call(method, &signed(wallet(role), 0, Some(contract), [0x70, 0xa0, 0x82, 0x31]));
+            return asked.call(
+                method,
+                &signed(wallet(role), 0, Some(contract), [0x70, 0xa0, 0x82, 0x31]),
+            );
         }
         Method::SendTransaction => json!([{"from": wallet(role), "to": contract, "data": "0x70a08231"}]),
         Method::Call | Method::EstimateGas | Method::CreateAccessList => json!([call]),
@@ -130,7 +139,11 @@ fn typical(asked: &Ask<'_>, method: Method, role: &str) -> Decision {
         Method::Sha3 => json!(["0x00"]),
         Method::GetBalance | Method::GetTransactionCount | Method::GetCode => json!([contract, "latest"]),
         Method::GetStorageAt => {
-            json!([contract, "0x360894a13ba1a3210667c828492db98dca3e2076cc3735a920a3ca505d382bbc", "latest"])
+            json!([
+                contract,
+                "0x360894a13ba1a3210667c828492db98dca3e2076cc3735a920a3ca505d382bbc",
+                "latest"
+            ])
         }
         Method::GetProof => json!([contract, [], "latest"]),
         Method::GetLogs | Method::NewFilter => json!([{"address": contract}]),
@@ -189,7 +202,9 @@ fn table(first: &str, columns: &[&str], rows: impl IntoIterator<Item = (String, 
 fn who_may_use_which_method() {
     let snapshot = everybody();
     let rows = Method::ALL.iter().map(|method| {
-        let cells = ROLES.iter().map(|role| verdict(&typical(&as_role(&snapshot, role), *method, role)));
+        let cells = ROLES
+            .iter()
+            .map(|role| verdict(&typical(&as_role(&snapshot, role), *method, role)));
         (method.as_str().to_owned(), cells.collect())
     });
     insta::with_settings!({snapshot_path => "../../../../../docs/tables", prepend_module_to_snapshot => false}, {
@@ -250,12 +265,22 @@ fn what_each_target_answers() {
                 account("eth_getBalance", json!("latest")),
                 account("eth_getCode", json!("latest")),
                 account("eth_getStorageAt", json!("0x0")),
-                to.map_or_else(String::new, |to| verdict(&asked.rpc("eth_getLogs", json!([{"address": to}])))),
+                to.map_or_else(String::new, |to| {
+                    verdict(&asked.rpc("eth_getLogs", json!([{"address": to}])))
+                }),
             ];
             ((*name).to_owned(), cells)
         });
-        let columns =
-            ["eth_call", "estimateGas", "send", "plain payment", "getBalance", "getCode", "storage 0x0", "getLogs"];
+        let columns = [
+            "eth_call",
+            "estimateGas",
+            "send",
+            "plain payment",
+            "getBalance",
+            "getCode",
+            "storage 0x0",
+            "getLogs",
+        ];
         let _ = writeln!(text, "{}\n", table(&format!("as {role}"), &columns, rows));
     }
     insta::with_settings!({snapshot_path => "../../../../../docs/tables", prepend_module_to_snapshot => false}, {

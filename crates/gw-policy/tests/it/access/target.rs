@@ -92,15 +92,26 @@ fn t2_what_is_out_of_reach_is_denied_and_nothing_differs_but_the_reason() {
     ] {
         let address = address_of(name);
         assert_eq!(reason(&asked.eth_call(address, [1, 2, 3, 4])), expected, "{name}");
-        assert_eq!(reason(&asked.send_raw(address_of("wallet"), Some(address), [1, 2, 3, 4])), expected, "{name}");
-        assert_eq!(reason(&asked.rpc("eth_getStorageAt", json!([address, "0x0"]))), expected, "{name}");
+        assert_eq!(
+            reason(&asked.send_raw(address_of("wallet"), Some(address), [1, 2, 3, 4])),
+            expected,
+            "{name}"
+        );
+        assert_eq!(
+            reason(&asked.rpc("eth_getStorageAt", json!([address, "0x0"]))),
+            expected,
+            "{name}"
+        );
     }
 }
 
 #[test]
 fn t1_owning_organization_is_no_ground_for_a_call() {
     let snapshot = bank().user("colleague").member("analysts").snapshot();
-    assert_eq!(verdict(&ask(&snapshot, "colleague").eth_call(address_of("bond"), [1, 2, 3, 4])), "TRACE");
+    assert_eq!(
+        verdict(&ask(&snapshot, "colleague").eth_call(address_of("bond"), [1, 2, 3, 4])),
+        "TRACE"
+    );
     let ungranted = ask(&snapshot, "colleague").eth_call(address_of("ungranted"), [1, 2, 3, 4]);
     assert_eq!(reason(&ungranted), DenyReason::ContractNotPermitted);
 }
@@ -110,10 +121,17 @@ fn k2_precompiles_are_everybodys() {
     let snapshot = bank().snapshot();
     for last in [1u64, 9, 0x0a, 0x11, 0x100] {
         let precompile = Address::from_word(B256::from(gw_types::U256::from(last)));
-        assert_eq!(verdict(&ask(&snapshot, "analyst").eth_call(precompile, [1])), "TRACE", "{last:#x}");
+        assert_eq!(
+            verdict(&ask(&snapshot, "analyst").eth_call(precompile, [1])),
+            "TRACE",
+            "{last:#x}"
+        );
     }
     let beyond = Address::from_word(B256::from(gw_types::U256::from(0x12)));
-    assert_eq!(reason(&ask(&snapshot, "analyst").eth_call(beyond, [1])), DenyReason::Unregistered);
+    assert_eq!(
+        reason(&ask(&snapshot, "analyst").eth_call(beyond, [1])),
+        DenyReason::Unregistered
+    );
 }
 
 /// §10, third column: a plain payment, its estimate; not its eth_call.
@@ -131,7 +149,11 @@ fn hd40_plain_payments_are_left_to_their_trace() {
     ] {
         let to = address_of(name);
         let payment = super::support::payment(address_of("wallet"), to);
-        assert_eq!(verdict(&asked.call(Method::SendRawTransaction, &payment)), sent, "{name}");
+        assert_eq!(
+            verdict(&asked.call(Method::SendRawTransaction, &payment)),
+            sent,
+            "{name}"
+        );
         let estimate = asked.rpc("eth_estimateGas", json!([{"to": to, "value": "0x1"}]));
         assert_eq!(verdict(&estimate), sent.replace("SEND", "TRACE"), "{name}");
     }
@@ -142,7 +164,12 @@ fn hd40_plain_payments_are_left_to_their_trace() {
 /// Decision 5, HD6, B21: constant zero unless Full, for every kind of address, never 404.
 #[test]
 fn k8_balance_and_nonce_of_what_is_not_full_are_zero_whatever_it_is() {
-    let snapshot = bank().user("deployer").member("analysts").contract("own-work").deployed_by("deployer").snapshot();
+    let snapshot = bank()
+        .user("deployer")
+        .member("analysts")
+        .contract("own-work")
+        .deployed_by("deployer")
+        .snapshot();
     for (name, expected) in [
         ("bond", "FORWARD"),
         ("wallet", "FORWARD"),
@@ -155,7 +182,11 @@ fn k8_balance_and_nonce_of_what_is_not_full_are_zero_whatever_it_is() {
         for method in ["eth_getBalance", "eth_getTransactionCount"] {
             let decision = ask(&snapshot, "analyst").rpc(method, json!([address_of(name)]));
             assert_eq!(verdict(&decision), expected, "{method} {name}");
-            assert_eq!(permit(decision).org(), Some(gw_policy::testing::org_id("bank")), "filed alike: {name}");
+            assert_eq!(
+                permit(decision).org(),
+                Some(gw_policy::testing::org_id("bank")),
+                "filed alike: {name}"
+            );
         }
     }
     let own = ask(&snapshot, "deployer").rpc("eth_getBalance", json!([address_of("own-work")]));
@@ -209,7 +240,11 @@ fn f1_null_is_every_function_a_list_only_its_own_an_empty_list_none() {
     let snapshot = bank().snapshot();
     assert_eq!(functions_of(&snapshot, "analyst", transfer.clone()), "ok");
     assert_eq!(functions_of(&snapshot, "analyst", Bytes::new()), "ok");
-    let listed = bank().contract("bond").grant("analysts").functions([function("balanceOf(address)", [])]).snapshot();
+    let listed = bank()
+        .contract("bond")
+        .grant("analysts")
+        .functions([function("balanceOf(address)", [])])
+        .snapshot();
     assert_eq!(functions_of(&listed, "analyst", balance.clone()), "ok");
     assert_eq!(functions_of(&listed, "analyst", transfer), "function_not_permitted");
     let none = bank().contract("bond").grant("analysts").functions([]).snapshot();
@@ -219,21 +254,35 @@ fn f1_null_is_every_function_a_list_only_its_own_an_empty_list_none() {
 /// F2: calldata too short for a selector, plain value included.
 #[test]
 fn f2_without_a_selector_a_restricted_contract_is_closed() {
-    let snapshot = bank().contract("bond").grant("analysts").functions([function("balanceOf(address)", [])]).snapshot();
+    let snapshot = bank()
+        .contract("bond")
+        .grant("analysts")
+        .functions([function("balanceOf(address)", [])])
+        .snapshot();
     for data in [&[][..], &[0x70, 0xa0, 0x82]] {
-        assert_eq!(functions_of(&snapshot, "analyst", Bytes::copy_from_slice(data)), "function_not_permitted");
+        assert_eq!(
+            functions_of(&snapshot, "analyst", Bytes::copy_from_slice(data)),
+            "function_not_permitted"
+        );
     }
 }
 
 #[test]
 fn f3_self_is_any_address_of_the_caller_and_the_calldata_must_be_the_one_encoding() {
     let rule = || function("balanceOf(address)", [(0, MustBe::Own)]);
-    let world = bank().contract("bond").abi(TOKEN_ABI).grant("analysts").functions([rule()]);
+    let world = bank()
+        .contract("bond")
+        .abi(TOKEN_ABI)
+        .grant("analysts")
+        .functions([rule()]);
     let snapshot = world.snapshot();
     let judge = |data: Bytes| functions_of(&snapshot, "analyst", data);
     let own = calldata("balanceOf(address)", [word(address_of("wallet"))]);
     assert_eq!(judge(own.clone()), "ok");
-    assert_eq!(judge(calldata("balanceOf(address)", [word(address_of("victim-wallet"))])), "param_rule");
+    assert_eq!(
+        judge(calldata("balanceOf(address)", [word(address_of("victim-wallet"))])),
+        "param_rule"
+    );
     let mut dirty = own.to_vec();
     dirty[4] = 1;
     let mut trailing = own.to_vec();
@@ -243,17 +292,26 @@ fn f3_self_is_any_address_of_the_caller_and_the_calldata_must_be_the_one_encodin
     }
     // A second rule for the selector is an alternative (G7): the whole set must hold, not a mixture.
     let limited = |to: &str| {
-        let params = [(0, MustBe::Word(word(address_of(to)))), (1, MustBe::Word(B256::with_last_byte(5)))];
+        let params = [
+            (0, MustBe::Word(word(address_of(to)))),
+            (1, MustBe::Word(B256::with_last_byte(5))),
+        ];
         function("transfer(address,uint256)", params)
     };
     let both = bank()
         .contract("bond")
         .abi(TOKEN_ABI)
         .grant("analysts")
-        .functions([limited("a"), function("transfer(address,uint256)", [(0, MustBe::Word(word(address_of("b"))))])])
+        .functions([
+            limited("a"),
+            function("transfer(address,uint256)", [(0, MustBe::Word(word(address_of("b"))))]),
+        ])
         .snapshot();
     let transfer = |to: &str, value: u8| {
-        calldata("transfer(address,uint256)", [word(address_of(to)), B256::with_last_byte(value)])
+        calldata(
+            "transfer(address,uint256)",
+            [word(address_of(to)), B256::with_last_byte(value)],
+        )
     };
     assert_eq!(functions_of(&both, "analyst", transfer("a", 5)), "ok");
     assert_eq!(functions_of(&both, "analyst", transfer("b", 7)), "ok");
@@ -269,13 +327,21 @@ fn f3_without_an_abi_an_index_or_an_address_type_no_rule_holds() {
             Some(abi) => world.abi(abi),
             None => world,
         };
-        world.grant("analysts").functions([function("balanceOf(address)", [(index, MustBe::Own)])]).snapshot()
+        world
+            .grant("analysts")
+            .functions([function("balanceOf(address)", [(index, MustBe::Own)])])
+            .snapshot()
     };
     assert_eq!(functions_of(&ruled(0, None), "analyst", own.clone()), "param_rule");
     assert_eq!(functions_of(&ruled(1, Some(TOKEN_ABI)), "analyst", own), "param_rule");
     // `self` on a uint256 that happens to spell the caller's address.
     let amount = function("transfer(address,uint256)", [(1, MustBe::Own)]);
-    let snapshot = bank().contract("bond").abi(TOKEN_ABI).grant("analysts").functions([amount]).snapshot();
+    let snapshot = bank()
+        .contract("bond")
+        .abi(TOKEN_ABI)
+        .grant("analysts")
+        .functions([amount])
+        .snapshot();
     let data = calldata("transfer(address,uint256)", [B256::ZERO, word(address_of("wallet"))]);
     assert_eq!(functions_of(&snapshot, "analyst", data), "param_rule");
 }
@@ -286,8 +352,17 @@ fn f3_operators_compare_numbers_and_name_the_organizations_own() {
     let number = |n: u8| B256::with_last_byte(n);
     let holds = |index, must_be: MustBe, to: B256, amount: B256| {
         let rule = function("transfer(address,uint256)", [(index, must_be)]);
-        let snapshot = bank().contract("bond").abi(TOKEN_ABI).grant("analysts").functions([rule]).snapshot();
-        functions_of(&snapshot, "analyst", calldata("transfer(address,uint256)", [to, amount])) == "ok"
+        let snapshot = bank()
+            .contract("bond")
+            .abi(TOKEN_ABI)
+            .grant("analysts")
+            .functions([rule])
+            .snapshot();
+        functions_of(
+            &snapshot,
+            "analyst",
+            calldata("transfer(address,uint256)", [to, amount]),
+        ) == "ok"
     };
     let amount = |must_be: MustBe, n: B256| holds(1, must_be, B256::ZERO, n);
     let compare = |comparison| MustBe::Compare(comparison, number(5));
@@ -302,7 +377,10 @@ fn f3_operators_compare_numbers_and_name_the_organizations_own() {
         assert_eq!(found, [four, five, six], "{comparison:?}");
     }
     let huge = B256::repeat_byte(0xff);
-    assert!(amount(compare(Comparison::More), huge), "unsigned: all ones is the largest, not minus one");
+    assert!(
+        amount(compare(Comparison::More), huge),
+        "unsigned: all ones is the largest, not minus one"
+    );
     let one_of = || MustBe::OneOf(vec![number(1), number(3)]);
     assert_eq!([1, 2, 3].map(|n| amount(one_of(), number(n))), [true, false, true]);
     // An address has no order, and only an address is the organization's.
@@ -312,7 +390,10 @@ fn f3_operators_compare_numbers_and_name_the_organizations_own() {
     // RT26: a member's wallet is none, or the rule would tell whose wallets are members'.
     assert!(!to(MustBe::Org, "wallet"));
     assert!(!to(MustBe::Org, "victim-wallet") && !to(MustBe::Org, "nobody"));
-    assert!(!amount(MustBe::Org, word(address_of("bond"))), "a number that spells an address");
+    assert!(
+        !amount(MustBe::Org, word(address_of("bond"))),
+        "a number that spells an address"
+    );
 }
 
 /// F3: signed numbers are ordered by their sign.
@@ -321,7 +402,12 @@ fn f3_signed_numbers_have_their_order() {
     let abi = r#"[{"type":"function","name":"move","stateMutability":"view","inputs":[{"name":"by","type":"int8"}],
         "outputs":[]}]"#;
     let rule = function("move(int8)", [(0, MustBe::Compare(Comparison::Less, B256::ZERO))]);
-    let snapshot = bank().contract("bond").abi(abi).grant("analysts").functions([rule]).snapshot();
+    let snapshot = bank()
+        .contract("bond")
+        .abi(abi)
+        .grant("analysts")
+        .functions([rule])
+        .snapshot();
     let by = |by: B256| functions_of(&snapshot, "analyst", calldata("move(int8)", [by]));
     assert_eq!(by(B256::repeat_byte(0xff)), "ok", "minus one");
     assert_eq!(by(B256::ZERO), "param_rule");
@@ -333,7 +419,11 @@ fn f3_signed_numbers_have_their_order() {
 #[test]
 fn f3_self_asks_the_one_predicate() {
     let rule = function("balanceOf(address)", [(0, MustBe::Own)]);
-    let world = bank().user("analyst").system_link("victim-wallet").contract("bond").abi(TOKEN_ABI);
+    let world = bank()
+        .user("analyst")
+        .system_link("victim-wallet")
+        .contract("bond")
+        .abi(TOKEN_ABI);
     let snapshot = world.grant("analysts").functions([rule]).snapshot();
     let data = calldata("balanceOf(address)", [word(address_of("victim-wallet"))]);
     assert_eq!(functions_of(&snapshot, "analyst", data), "param_rule");
@@ -362,7 +452,10 @@ fn g7_an_unrestricted_grant_wins_over_a_restricted_one() {
     for signature in ["a()", "b()"] {
         assert_eq!(functions_of(&unions, "analyst", calldata(signature, [])), "ok");
     }
-    assert_eq!(functions_of(&unions, "analyst", calldata("c()", [])), "function_not_permitted");
+    assert_eq!(
+        functions_of(&unions, "analyst", calldata("c()", [])),
+        "function_not_permitted"
+    );
 }
 
 #[test]
@@ -376,7 +469,10 @@ fn k7_the_deployer_keeps_its_functions_without_admin_or_upgrade_while_a_member()
     let sent = asked.send_raw(address_of("wallet"), Some(address_of("ungranted")), upgrade);
     assert_eq!(reason(&sent), DenyReason::UpgradeClaimRequired);
     let left = bank().contract("ungranted").deployed_by("victim").snapshot();
-    assert_eq!(reason(&ask(&left, "victim").eth_call(address_of("ungranted"), [1, 2, 3, 4])), DenyReason::ForeignOrg);
+    assert_eq!(
+        reason(&ask(&left, "victim").eth_call(address_of("ungranted"), [1, 2, 3, 4])),
+        DenyReason::ForeignOrg
+    );
 }
 
 #[test]
@@ -406,7 +502,10 @@ fn slots_of_a_contract_are_the_standard_ones_unless_admin() {
     ] {
         assert_eq!(read("analyst", slot), "FORWARD", "{slot}");
     }
-    for slot in ["0x0", "0x0000000000000000000000000000000000000000000000000000000000000000"] {
+    for slot in [
+        "0x0",
+        "0x0000000000000000000000000000000000000000000000000000000000000000",
+    ] {
         assert_eq!(read("analyst", slot), "param_rule");
         // C2, C3: `admin` on the grant, and org admins.
         assert_eq!(read("keeper", slot), "FORWARD");
@@ -428,16 +527,28 @@ fn c3_a_grant_level_admin_is_beyond_function_rules_on_that_contract_only() {
     assert_eq!(functions_of(&snapshot, "analyst", [1, 2, 3, 4].into()), "ok");
     let other = ask(&snapshot, "analyst").eth_call(address_of("other"), [1, 2, 3, 4]);
     assert_eq!(reason(&other), DenyReason::FunctionNotPermitted);
-    assert_eq!(gw_policy::access::admin::status(&snapshot, gw_policy::testing::user_id("analyst"), NOW).full, []);
+    assert_eq!(
+        gw_policy::access::admin::status(&snapshot, gw_policy::testing::user_id("analyst"), NOW).full,
+        []
+    );
 }
 
 /// U1: selector, claim on the target, implementation of the organization.
 #[test]
 fn u1_an_upgrade_needs_the_claim_and_an_implementation_of_the_organization() {
     let world = |claim: bool| {
-        let world =
-            bank().contract("bond").grant("analysts").contract("next").org("rival").contract("theirs").org("bank");
-        if claim { world.contract("bond").grant("analysts").grant_claim(Claim::Upgrade) } else { world }
+        let world = bank()
+            .contract("bond")
+            .grant("analysts")
+            .contract("next")
+            .org("rival")
+            .contract("theirs")
+            .org("bank");
+        if claim {
+            world.contract("bond").grant("analysts").grant_claim(Claim::Upgrade)
+        } else {
+            world
+        }
     };
     let upgrades = [
         ("upgradeTo(address)", 0),
@@ -459,9 +570,17 @@ fn u1_an_upgrade_needs_the_claim_and_an_implementation_of_the_organization() {
         assert_eq!(send(true, data("next")), "SEND", "{signature}");
         assert_eq!(send(false, data("next")), "upgrade_claim_required", "{signature}");
         for implementation in ["theirs", "unregistered"] {
-            assert_eq!(send(true, data(implementation)), "upgrade_claim_required", "{signature} {implementation}");
+            assert_eq!(
+                send(true, data(implementation)),
+                "upgrade_claim_required",
+                "{signature} {implementation}"
+            );
         }
-        assert_eq!(send(true, selector(signature).into()), "upgrade_claim_required", "{signature} cut short");
+        assert_eq!(
+            send(true, selector(signature).into()),
+            "upgrade_claim_required",
+            "{signature} cut short"
+        );
     }
 }
 
@@ -478,18 +597,30 @@ fn c2_creations_need_the_deploy_claim_and_init_code() {
         .snapshot();
     let creation = json!([{"data": "0x6001"}]);
     for name in ["eth_call", "eth_estimateGas"] {
-        assert_eq!(reason(&ask(&snapshot, "analyst").rpc(name, creation.clone())), DenyReason::DeployClaimRequired);
+        assert_eq!(
+            reason(&ask(&snapshot, "analyst").rpc(name, creation.clone())),
+            DenyReason::DeployClaimRequired
+        );
         assert_eq!(verdict(&ask(&snapshot, "ops").rpc(name, creation.clone())), "TRACE");
-        assert_eq!(reason(&ask(&snapshot, "ops").rpc(name, json!([{}]))), DenyReason::InvalidRequestShape);
+        assert_eq!(
+            reason(&ask(&snapshot, "ops").rpc(name, json!([{}]))),
+            DenyReason::InvalidRequestShape
+        );
     }
     let sent = ask(&snapshot, "analyst").send_raw(address_of("wallet"), None, [0x60]);
     assert_eq!(reason(&sent), DenyReason::DeployClaimRequired);
-    assert_eq!(verdict(&ask(&snapshot, "ops").send_raw(address_of("ops-wallet"), None, [0x60])), "SEND");
+    assert_eq!(
+        verdict(&ask(&snapshot, "ops").send_raw(address_of("ops-wallet"), None, [0x60])),
+        "SEND"
+    );
     let empty = ask(&snapshot, "ops").send_raw(address_of("ops-wallet"), None, []);
     assert_eq!(reason(&empty), DenyReason::InvalidRequestShape);
     // B6: the node's own keys are no way round.
     let by_node = json!([{"from": address_of("wallet"), "data": "0x6001"}]);
-    assert_eq!(reason(&ask(&snapshot, "analyst").rpc("eth_sendTransaction", by_node)), DenyReason::DeployClaimRequired);
+    assert_eq!(
+        reason(&ask(&snapshot, "analyst").rpc("eth_sendTransaction", by_node)),
+        DenyReason::DeployClaimRequired
+    );
 }
 
 #[test]
@@ -504,11 +635,20 @@ fn org_admins_hold_every_claim_on_their_organization() {
         .contract("next")
         .snapshot();
     let asked = ask(&snapshot, "admin");
-    assert_eq!(verdict(&asked.send_raw(address_of("admin-wallet"), None, [0x60])), "SEND");
+    assert_eq!(
+        verdict(&asked.send_raw(address_of("admin-wallet"), None, [0x60])),
+        "SEND"
+    );
     let upgrade = calldata("upgradeTo(address)", [word(address_of("next"))]);
-    assert_eq!(verdict(&asked.send_raw(address_of("admin-wallet"), Some(address_of("bond")), upgrade)), "SEND");
+    assert_eq!(
+        verdict(&asked.send_raw(address_of("admin-wallet"), Some(address_of("bond")), upgrade)),
+        "SEND"
+    );
     assert_eq!(verdict(&asked.eth_call(address_of("ungranted"), [1, 2, 3, 4])), "TRACE");
-    assert_eq!(reason(&asked.eth_call(address_of("foreign"), [1, 2, 3, 4])), DenyReason::ForeignOrg);
+    assert_eq!(
+        reason(&asked.eth_call(address_of("foreign"), [1, 2, 3, 4])),
+        DenyReason::ForeignOrg
+    );
 }
 
 /// R1, HD14: only while unexpired, only for holders of the claim in that organization.
@@ -537,14 +677,26 @@ fn r1_a_reservation_is_reached_by_its_organizations_deployers_while_it_lives() {
     assert_eq!(call(&live, "ops"), "TRACE");
     assert_eq!(call(&live, "analyst"), "unregistered", "no deploy claim");
     assert_eq!(call(&live, "rival-ops"), "unregistered", "not their reservation");
-    assert_eq!(verdict(&ask(&live, "ops").rpc("eth_getCode", json!([address_of("pending")]))), "NO-CODE");
+    assert_eq!(
+        verdict(&ask(&live, "ops").rpc("eth_getCode", json!([address_of("pending")]))),
+        "NO-CODE"
+    );
     for over in [NOW, PAST] {
         assert_eq!(call(&world(over), "ops"), "unregistered");
     }
     // HD14: not exclusive. Two organizations may both wait for the address.
-    let squatted = bank().user("analyst").reservation("pending", FUTURE).org("rival").reservation("pending", FUTURE);
-    let squatted =
-        squatted.org("bank").group("deployers").every_method().claim(Claim::Deploy).user("ops").member("deployers");
+    let squatted = bank()
+        .user("analyst")
+        .reservation("pending", FUTURE)
+        .org("rival")
+        .reservation("pending", FUTURE);
+    let squatted = squatted
+        .org("bank")
+        .group("deployers")
+        .every_method()
+        .claim(Claim::Deploy)
+        .user("ops")
+        .member("deployers");
     assert_eq!(call(&squatted.snapshot(), "ops"), "TRACE");
 }
 
@@ -553,7 +705,10 @@ fn logs_need_an_address_and_show_only_own_and_shared_rows_without_a_grant() {
     // §9 LOG, decision 20.
     let snapshot = bank().snapshot();
     let logs = |address| ask(&snapshot, "analyst").rpc("eth_getLogs", json!([{"address": address}]));
-    assert_eq!(reason(&ask(&snapshot, "analyst").rpc("eth_getLogs", json!([{}]))), DenyReason::InvalidRequestShape);
+    assert_eq!(
+        reason(&ask(&snapshot, "analyst").rpc("eth_getLogs", json!([{}]))),
+        DenyReason::InvalidRequestShape
+    );
     assert_eq!(verdict(&logs(json!(address_of("bond")))), "FORWARD");
     for name in ["foreign", "ungranted", "unknown", "victim-wallet"] {
         let decision = logs(json!([address_of("bond"), address_of(name)]));
@@ -583,7 +738,11 @@ fn an_access_list_holds_only_what_the_caller_may_reach() {
 /// Decision 38, X10: the message names the way out.
 #[test]
 fn x10_the_sender_of_a_call_is_the_callers_or_nobody() {
-    let snapshot = bank().user("analyst").system_link("victim-wallet").system_link("inferred").snapshot();
+    let snapshot = bank()
+        .user("analyst")
+        .system_link("victim-wallet")
+        .system_link("inferred")
+        .snapshot();
     let call = |from: Address| {
         let object = json!({"from": from, "to": address_of("bond"), "data": "0x01020304"});
         ask(&snapshot, "analyst").rpc("eth_call", json!([object]))
@@ -596,7 +755,10 @@ fn x10_the_sender_of_a_call_is_the_callers_or_nobody() {
             Decision::Invalid(invalid) => {
                 assert_eq!(invalid.reason, DenyReason::SenderNotLinked);
                 let text = invalid.error.message();
-                assert!(text.starts_with("invalid sender") && text.contains("/eth/link/challenge"), "{text}");
+                assert!(
+                    text.starts_with("invalid sender") && text.contains("/eth/link/challenge"),
+                    "{text}"
+                );
                 assert_eq!(invalid.error.code(), -32602);
             }
             other => panic!("{from}: {other:?}"),
@@ -604,7 +766,10 @@ fn x10_the_sender_of_a_call_is_the_callers_or_nobody() {
     }
     // The target comes first: a stranger's contract is denied whoever is named as sender.
     let object = json!({"from": address_of("nobody"), "to": address_of("foreign"), "data": "0x01"});
-    assert_eq!(reason(&ask(&snapshot, "analyst").rpc("eth_call", json!([object]))), DenyReason::ForeignOrg);
+    assert_eq!(
+        reason(&ask(&snapshot, "analyst").rpc("eth_call", json!([object]))),
+        DenyReason::ForeignOrg
+    );
     assert!(VisibleTo::default().is_empty());
 }
 
@@ -612,7 +777,11 @@ fn x10_the_sender_of_a_call_is_the_callers_or_nobody() {
 #[test]
 fn w1_authorizations_need_an_own_authority_and_a_delegate_within_reach() {
     let authorization = |delegate: &str| {
-        let authorization = Authorization { chain_id: U256::from(1), address: address_of(delegate), nonce: 0 };
+        let authorization = Authorization {
+            chain_id: U256::from(1),
+            address: address_of(delegate),
+            nonce: 0,
+        };
         SignedAuthorization::new_unchecked(authorization, 0, U256::from(1), U256::from(9))
     };
     let send = |snapshot: &Snapshot, delegate: &str| {
@@ -627,7 +796,11 @@ fn w1_authorizations_need_an_own_authority_and_a_delegate_within_reach() {
     let own = |delegate: &str| bank().user("analyst").link_address(authority(delegate)).snapshot();
     assert_eq!(send(&own("bond"), "bond"), "SEND");
     // The zero address ends a delegation, of one's own wallet only.
-    let clearing = Authorization { chain_id: U256::from(1), address: Address::ZERO, nonce: 0 };
+    let clearing = Authorization {
+        chain_id: U256::from(1),
+        address: Address::ZERO,
+        nonce: 0,
+    };
     let clearing = SignedAuthorization::new_unchecked(clearing, 0, U256::from(1), U256::from(9));
     let clear = |snapshot: &Snapshot| {
         let mut call = super::support::signed(address_of("wallet"), 0, Some(Address::ZERO), []);
@@ -637,7 +810,10 @@ fn w1_authorizations_need_an_own_authority_and_a_delegate_within_reach() {
         verdict(&ask(snapshot, "analyst").call(Method::SendRawTransaction, &call))
     };
     let authority_of_clearing = clearing.recover_authority().unwrap();
-    assert_eq!(clear(&bank().user("analyst").link_address(authority_of_clearing).snapshot()), "SEND");
+    assert_eq!(
+        clear(&bank().user("analyst").link_address(authority_of_clearing).snapshot()),
+        "SEND"
+    );
     assert_eq!(clear(&bank().snapshot()), "sender_not_owned");
     for delegate in ["ungranted", "foreign", "unregistered"] {
         assert_eq!(send(&own(delegate), delegate), "contract_not_permitted", "{delegate}");
@@ -664,7 +840,11 @@ fn hd40_a_wrong_payment_tells_no_registered_contract_from_nobodys() {
     };
     let payment = |method: &str, from: Address, to: Address| {
         let call = json!({"from": from, "to": to, "value": "0x1"});
-        if method == "debug_traceCall" { json!([call, "latest", {"tracer": "callTracer"}]) } else { json!([call]) }
+        if method == "debug_traceCall" {
+            json!([call, "latest", {"tracer": "callTracer"}])
+        } else {
+            json!([call])
+        }
     };
     for named in [false, true] {
         for (method, from, expected) in [
@@ -689,7 +869,10 @@ fn hd40_a_wrong_payment_tells_no_registered_contract_from_nobodys() {
         // With data it is a call, refused for both before anything else is looked at.
         for to in ["foreign", "ungranted", "nobodys"] {
             let call = json!([{"from": stranger, "to": address_of(to), "data": "0x01020304"}]);
-            assert!(matches!(ask(named).rpc("eth_sendTransaction", call), Decision::Deny(_)), "{to}");
+            assert!(
+                matches!(ask(named).rpc("eth_sendTransaction", call), Decision::Deny(_)),
+                "{to}"
+            );
         }
     }
 }
@@ -702,7 +885,9 @@ fn x6_a_payment_enters_no_contract_out_of_reach() {
     let pay = |to: &str| {
         let permit =
             permit(ask(&snapshot, "analyst").call(Method::SendRawTransaction, &payment(sender, address_of(to))));
-        let run = told(permit, sender, FrameKind::Call, Some(to)).input([]).edit(|top| top.value = U256::from(1));
+        let run = told(permit, sender, FrameKind::Call, Some(to))
+            .input([])
+            .edit(|top| top.value = U256::from(1));
         run.wallet("wallet")
     };
     for (to, reason) in [
@@ -713,7 +898,13 @@ fn x6_a_payment_enters_no_contract_out_of_reach() {
         assert_eq!(pay(to).account(to, [0x60, 0x00]).judge(&snapshot), Err(reason), "{to}");
     }
     // A registered contract without code is somebody's all the same.
-    assert_eq!(pay("foreign").wallet("foreign").judge(&snapshot), Err(DenyReason::CrossOrg));
+    assert_eq!(
+        pay("foreign").wallet("foreign").judge(&snapshot),
+        Err(DenyReason::CrossOrg)
+    );
     assert_eq!(pay("nobodys").wallet("nobodys").judge(&snapshot), Ok(Vec::new()));
-    assert_eq!(pay("bond").account("bond", [0x60, 0x00]).judge(&snapshot), Ok(Vec::new()));
+    assert_eq!(
+        pay("bond").account("bond", [0x60, 0x00]).judge(&snapshot),
+        Ok(Vec::new())
+    );
 }

@@ -24,10 +24,18 @@ use std::collections::BTreeMap;
 fn x6_calls_reach_own_organizations_and_precompiles_and_nothing_else() {
     let snapshot = bank().snapshot();
     let inner = |kind, name: &str, code: &'static [u8]| {
-        let told = call(&snapshot, "analyst", "bond").account("bond", CODE).frame(1, kind, name).account(name, code);
+        let told = call(&snapshot, "analyst", "bond")
+            .account("bond", CODE)
+            .frame(1, kind, name)
+            .account(name, code);
         told.judge(&snapshot)
     };
-    for kind in [FrameKind::Call, FrameKind::StaticCall, FrameKind::DelegateCall, FrameKind::CallCode] {
+    for kind in [
+        FrameKind::Call,
+        FrameKind::StaticCall,
+        FrameKind::DelegateCall,
+        FrameKind::CallCode,
+    ] {
         assert_eq!(inner(kind, "ledger", CODE), OK, "{kind:?}");
         assert_eq!(inner(kind, "foreign", CODE), Err(DenyReason::CrossOrg), "{kind:?}");
         assert_eq!(inner(kind, "unowned", CODE), Err(DenyReason::Unregistered), "{kind:?}");
@@ -35,10 +43,18 @@ fn x6_calls_reach_own_organizations_and_precompiles_and_nothing_else() {
         assert_eq!(inner(kind, "anybody", &[]), OK, "{kind:?}");
     }
     // B8: the beneficiary of a SELFDESTRUCT.
-    assert_eq!(inner(FrameKind::SelfDestruct, "foreign", CODE), Err(DenyReason::CrossOrg));
-    assert_eq!(inner(FrameKind::SelfDestruct, "unowned", CODE), Err(DenyReason::Unregistered));
+    assert_eq!(
+        inner(FrameKind::SelfDestruct, "foreign", CODE),
+        Err(DenyReason::CrossOrg)
+    );
+    assert_eq!(
+        inner(FrameKind::SelfDestruct, "unowned", CODE),
+        Err(DenyReason::Unregistered)
+    );
     assert_eq!(inner(FrameKind::SelfDestruct, "anybody", &[]), OK);
-    let mut precompile = call(&snapshot, "analyst", "bond").account("bond", CODE).frame(1, FrameKind::StaticCall, "x");
+    let mut precompile = call(&snapshot, "analyst", "bond")
+        .account("bond", CODE)
+        .frame(1, FrameKind::StaticCall, "x");
     precompile.frames[1].to = Some(Address::with_last_byte(4));
     assert_eq!(precompile.judge(&snapshot), OK);
 }
@@ -54,10 +70,17 @@ fn rt1a_hd27_a_contract_whose_registration_was_deleted_is_nobodys_to_run_or_look
         for code in [CODE, &[]] {
             let entered = told().frame(1, FrameKind::StaticCall, "old").account("old", code);
             assert_eq!(entered.judge(&snapshot), Err(DenyReason::CrossOrg), "{user}");
-            assert_eq!(told().account("old", code).judge(&snapshot), Err(DenyReason::CrossOrg), "{user}");
+            assert_eq!(
+                told().account("old", code).judge(&snapshot),
+                Err(DenyReason::CrossOrg),
+                "{user}"
+            );
         }
         let direct = ask(&snapshot, user).eth_call(address_of("old"), [1, 2, 3, 4]);
-        assert!(matches!(direct, gw_policy::access::Decision::Deny(_)), "{user}: {direct:?}");
+        assert!(
+            matches!(direct, gw_policy::access::Decision::Deny(_)),
+            "{user}: {direct:?}"
+        );
     }
     // Its organization may build anew where nothing is left; nobody else may.
     let built = |user, code: &'static [u8]| {
@@ -70,7 +93,9 @@ fn rt1a_hd27_a_contract_whose_registration_was_deleted_is_nobodys_to_run_or_look
     assert_eq!(built("ops", &[]), Ok(vec![address_of("old")]));
     assert_eq!(built("ops", CODE), Err(DenyReason::CrossOrg));
     let rival = bank().org("rival").contract("old").retired().org("bank").snapshot();
-    let told = send(&rival, "ops", Some("bond")).account("bond", CODE).frame(1, FrameKind::Create2, "old");
+    let told = send(&rival, "ops", Some("bond"))
+        .account("bond", CODE)
+        .frame(1, FrameKind::Create2, "old");
     assert_eq!(told.wallet("old").judge(&rival), Err(DenyReason::CrossOrg));
 }
 
@@ -78,8 +103,12 @@ fn rt1a_hd27_a_contract_whose_registration_was_deleted_is_nobodys_to_run_or_look
 #[test]
 fn x5_looking_at_code_out_of_reach_is_denied_like_calling_it() {
     let snapshot = bank().snapshot();
-    let touch =
-        |name: &str| call(&snapshot, "analyst", "bond").account("bond", CODE).account(name, CODE).judge(&snapshot);
+    let touch = |name: &str| {
+        call(&snapshot, "analyst", "bond")
+            .account("bond", CODE)
+            .account(name, CODE)
+            .judge(&snapshot)
+    };
     // A touch needs what the direct question needs (HD29): `rt5_…` in `trace_rights`.
     assert_eq!(touch("ledger"), Err(DenyReason::ContractNotPermitted));
     assert_eq!(touch("foreign"), Err(DenyReason::CrossOrg));
@@ -89,16 +118,26 @@ fn x5_looking_at_code_out_of_reach_is_denied_like_calling_it() {
 #[test]
 fn x5_frames_and_failed_frames_count_alike() {
     let snapshot = bank().snapshot();
-    let told = call(&snapshot, "analyst", "bond").account("bond", CODE).frame(1, FrameKind::Call, "foreign").failed();
+    let told = call(&snapshot, "analyst", "bond")
+        .account("bond", CODE)
+        .frame(1, FrameKind::Call, "foreign")
+        .failed();
     assert_eq!(told.judge(&snapshot), Err(DenyReason::CrossOrg));
 }
 
 #[test]
 fn x6_another_of_the_callers_organizations_needs_a_grant() {
-    let world = bank().user("analyst").member("rival/members").org("rival").contract("closed").org("bank");
+    let world = bank()
+        .user("analyst")
+        .member("rival/members")
+        .org("rival")
+        .contract("closed")
+        .org("bank");
     let snapshot = world.snapshot();
     let inner = |name: &str| {
-        let told = call(&snapshot, "analyst", "bond").account("bond", CODE).frame(1, FrameKind::Call, name);
+        let told = call(&snapshot, "analyst", "bond")
+            .account("bond", CODE)
+            .frame(1, FrameKind::Call, name);
         told.account(name, CODE).judge(&snapshot)
     };
     assert_eq!(inner("foreign"), OK, "granted there");
@@ -109,7 +148,9 @@ fn x6_another_of_the_callers_organizations_needs_a_grant() {
 #[test]
 fn x6_an_expired_membership_opens_no_frame() {
     let snapshot = bank().user("analyst").member_until("rival/members", NOW).snapshot();
-    let told = call(&snapshot, "analyst", "bond").account("bond", CODE).frame(1, FrameKind::Call, "foreign");
+    let told = call(&snapshot, "analyst", "bond")
+        .account("bond", CODE)
+        .frame(1, FrameKind::Call, "foreign");
     assert_eq!(told.judge(&snapshot), Err(DenyReason::CrossOrg));
 }
 
@@ -117,7 +158,9 @@ fn x6_an_expired_membership_opens_no_frame() {
 fn hd6_wallets_and_probing_code_do_not_go_together() {
     let snapshot = bank().snapshot();
     let run = |name: &str, code: &'static [u8]| {
-        let told = call(&snapshot, "analyst", "bond").account("bond", code).frame(1, FrameKind::Call, name);
+        let told = call(&snapshot, "analyst", "bond")
+            .account("bond", code)
+            .frame(1, FrameKind::Call, name);
         told.wallet(name).judge(&snapshot)
     };
     // No verdict depends on whether the wallet is linked.
@@ -135,29 +178,47 @@ fn hd6_wallets_and_probing_code_do_not_go_together() {
     assert_eq!(run(COINBASE, CODE), OK);
     assert_eq!(run(COINBASE, PROBING), Err(DenyReason::Unregistered));
     let listed = |code: Vec<u8>, input: Vec<u8>| {
-        let told = call(&snapshot, "analyst", "bond").account("bond", code).frame(1, FrameKind::Call, "bond");
+        let told = call(&snapshot, "analyst", "bond")
+            .account("bond", code)
+            .frame(1, FrameKind::Call, "bond");
         told.input(input).wallet(COINBASE).judge(&snapshot)
     };
     let address = address_of(COINBASE).to_vec();
     assert_eq!(listed(PROBING.to_vec(), vec![9]), OK);
-    assert_eq!(listed([PROBING, &[0x41]].concat(), vec![9]), Err(DenyReason::Unregistered));
+    assert_eq!(
+        listed([PROBING, &[0x41]].concat(), vec![9]),
+        Err(DenyReason::Unregistered)
+    );
     assert_eq!(listed(PROBING.to_vec(), address.clone()), Err(DenyReason::Unregistered));
-    assert_eq!(listed([PROBING, &[0x73], &address].concat(), vec![9]), Err(DenyReason::Unregistered));
+    assert_eq!(
+        listed([PROBING, &[0x73], &address].concat(), vec![9]),
+        Err(DenyReason::Unregistered)
+    );
 }
 
 #[test]
 fn hd6_init_code_and_inner_code_count_too() {
     let snapshot = bank().snapshot();
     let deployed = |init: &'static [u8], runtime: &'static [u8]| {
-        let told = call(&snapshot, "ops", "bond").account("bond", CODE).frame(1, FrameKind::Create2, "new").input(init);
-        told.edit(|frame| frame.output = Bytes::from_static(runtime)).wallet("nobody").judge(&snapshot)
+        let told = call(&snapshot, "ops", "bond")
+            .account("bond", CODE)
+            .frame(1, FrameKind::Create2, "new")
+            .input(init);
+        told.edit(|frame| frame.output = Bytes::from_static(runtime))
+            .wallet("nobody")
+            .judge(&snapshot)
     };
     assert_eq!(deployed(CODE, CODE), Ok(vec![address_of("new")]));
     assert_eq!(deployed(PROBING, CODE), Err(DenyReason::Unregistered));
     assert_eq!(deployed(CODE, PROBING), Err(DenyReason::Unregistered));
     let delegated =
-        call(&snapshot, "analyst", "bond").account("bond", CODE).frame(1, FrameKind::DelegateCall, "ledger");
-    assert_eq!(delegated.account("ledger", PROBING).wallet("nobody").judge(&snapshot), Err(DenyReason::Unregistered));
+        call(&snapshot, "analyst", "bond")
+            .account("bond", CODE)
+            .frame(1, FrameKind::DelegateCall, "ledger");
+    assert_eq!(
+        delegated.account("ledger", PROBING).wallet("nobody").judge(&snapshot),
+        Err(DenyReason::Unregistered)
+    );
     // A registered contract whose code the node does not show.
     let unknown = call(&snapshot, "analyst", "bond").wallet("nobody");
     assert_eq!(unknown.judge(&snapshot), Err(DenyReason::Unregistered));
@@ -168,13 +229,21 @@ fn hd6_init_code_and_inner_code_count_too() {
 fn hd15_a_delegating_wallet_is_judged_by_its_delegate() {
     let delegating = |to: &str| [&[0xef, 0x01, 0x00][..], address_of(to).as_slice()].concat();
     let run_in = |snapshot: &Snapshot, delegate: &str, code: &'static [u8]| {
-        let told = call(snapshot, "analyst", "bond").account("bond", CODE).frame(1, FrameKind::Call, "smart-wallet");
-        told.account("smart-wallet", delegating(delegate)).account(delegate, code).judge(snapshot)
+        let told = call(snapshot, "analyst", "bond")
+            .account("bond", CODE)
+            .frame(1, FrameKind::Call, "smart-wallet");
+        told.account("smart-wallet", delegating(delegate))
+            .account(delegate, code)
+            .judge(snapshot)
     };
     // HD6, HD29: in somebody else's wallet the code would answer with what that wallet holds.
     let snapshot = bank().snapshot();
     for delegate in ["ledger", "foreign", "unowned"] {
-        assert_eq!(run_in(&snapshot, delegate, CODE), Err(DenyReason::ContractNotPermitted), "{delegate}");
+        assert_eq!(
+            run_in(&snapshot, delegate, CODE),
+            Err(DenyReason::ContractNotPermitted),
+            "{delegate}"
+        );
     }
     let own = bank().user("analyst").link("smart-wallet").snapshot();
     let run = |delegate: &str, code: &'static [u8]| run_in(&own, delegate, code);
@@ -182,15 +251,20 @@ fn hd15_a_delegating_wallet_is_judged_by_its_delegate() {
     assert_eq!(run("foreign", CODE), Err(DenyReason::CrossOrg));
     assert_eq!(run("unowned", CODE), Err(DenyReason::Unregistered));
     // Looked at only: nothing runs there.
-    let touched =
-        call(&snapshot, "analyst", "bond").account("bond", CODE).account("smart-wallet", delegating("foreign"));
+    let touched = call(&snapshot, "analyst", "bond")
+        .account("bond", CODE)
+        .account("smart-wallet", delegating("foreign"));
     assert_eq!(touched.judge(&snapshot), OK);
 }
 
 /// W1, X8: a wallet that the transaction itself delegates runs code its account does not show yet.
 #[test]
 fn w1_a_delegation_of_this_very_transaction_is_judged_like_one_before_it() {
-    let authorization = Authorization { chain_id: U256::from(1), address: address_of("forwarder"), nonce: 0 };
+    let authorization = Authorization {
+        chain_id: U256::from(1),
+        address: address_of("forwarder"),
+        nonce: 0,
+    };
     let authorization = SignedAuthorization::new_unchecked(authorization, 0, U256::from(1), U256::from(9));
     let authority = authorization.recover_authority().unwrap();
     let snapshot = bank()
@@ -208,8 +282,13 @@ fn w1_a_delegation_of_this_very_transaction_is_judged_like_one_before_it() {
         }
         let permit = permit(ask(&snapshot, "ops").call(Method::SendRawTransaction, &call));
         let told = told(permit, address_of("ops-wallet"), FrameKind::Call, Some("bond")).account("bond", CODE);
-        let told = told.frame(1, FrameKind::Call, "ops-wallet").edit(|frame| frame.to = Some(authority));
-        told.frame(2, FrameKind::Call, inner).account(inner, CODE).account("forwarder", code).judge(&snapshot)
+        let told = told
+            .frame(1, FrameKind::Call, "ops-wallet")
+            .edit(|frame| frame.to = Some(authority));
+        told.frame(2, FrameKind::Call, inner)
+            .account(inner, CODE)
+            .account("forwarder", code)
+            .judge(&snapshot)
     };
     assert_eq!(run("public", CODE), OK);
     assert_eq!(run("ledger", CODE), Err(DenyReason::ContractNotPermitted));
@@ -219,11 +298,17 @@ fn w1_a_delegation_of_this_very_transaction_is_judged_like_one_before_it() {
 fn x7_creations_need_the_claim_and_take_nothing_of_others() {
     let snapshot = bank().snapshot();
     let create = |user: &str, kind, address: &str| {
-        let told = call(&snapshot, user, "bond").account("bond", CODE).frame(1, kind, address);
+        let told = call(&snapshot, user, "bond")
+            .account("bond", CODE)
+            .frame(1, kind, address);
         told.judge(&snapshot)
     };
     for kind in [FrameKind::Create, FrameKind::Create2] {
-        assert_eq!(create("analyst", kind, "new"), Err(DenyReason::DeployClaimRequired), "{kind:?}");
+        assert_eq!(
+            create("analyst", kind, "new"),
+            Err(DenyReason::DeployClaimRequired),
+            "{kind:?}"
+        );
         assert_eq!(create("ops", kind, "new"), Ok(vec![address_of("new")]), "{kind:?}");
         assert_eq!(create("ops", kind, "foreign"), Err(DenyReason::CrossOrg), "{kind:?}");
     }
@@ -234,7 +319,9 @@ fn x7_creations_need_the_claim_and_take_nothing_of_others() {
 #[test]
 fn k8_a_simulated_creation_reads_no_balance_that_was_there() {
     let told = |snapshot: &Snapshot, balance: u64| {
-        let told = call(snapshot, "ops", "bond").account("bond", CODE).frame(1, FrameKind::Create2, "new");
+        let told = call(snapshot, "ops", "bond")
+            .account("bond", CODE)
+            .frame(1, FrameKind::Create2, "new");
         let mut told = told.frame(1, FrameKind::Call, "new").wallet("new");
         told.touched.get_mut(&address_of("new")).unwrap().balance = U256::from(balance);
         let verdict = told.verdict(snapshot, &Knobs::default()).unwrap();
@@ -249,11 +336,19 @@ fn k8_a_simulated_creation_reads_no_balance_that_was_there() {
 fn x7_what_the_run_creates_may_be_called_in_it_unless_it_was_there_before() {
     let snapshot = bank().snapshot();
     let run = |before: &'static [u8]| {
-        let told = call(&snapshot, "ops", "bond").account("bond", CODE).frame(1, FrameKind::Create2, "new");
-        told.frame(1, FrameKind::Call, "new").account("new", before).judge(&snapshot)
+        let told = call(&snapshot, "ops", "bond")
+            .account("bond", CODE)
+            .frame(1, FrameKind::Create2, "new");
+        told.frame(1, FrameKind::Call, "new")
+            .account("new", before)
+            .judge(&snapshot)
     };
     assert_eq!(run(&[]), Ok(vec![address_of("new")]));
-    assert_eq!(run(CODE), Err(DenyReason::Unregistered), "a failed creation over somebody's contract");
+    assert_eq!(
+        run(CODE),
+        Err(DenyReason::Unregistered),
+        "a failed creation over somebody's contract"
+    );
 }
 
 /// HD2: with `DEPLOYMENTS=approved` a send creates contracts of approved code only, whatever arguments follow the code, at the
@@ -262,20 +357,25 @@ fn x7_what_the_run_creates_may_be_called_in_it_unless_it_was_there_before() {
 fn hd2_a_send_creates_contracts_of_approved_code() {
     let (approved, longer) = ([0x60, 0x80, 0x60], [0x60, 0x80, 0x61, 0x62]);
     let snapshot = bank().approved_code(&approved).approved_code(&longer).snapshot();
-    let knobs = &Knobs { deployments: Deployments::Approved, ..Knobs::default() };
-    let clone =
-        [
-            &[
-                0x3d, 0x60, 0x2d, 0x80, 0x60, 0x0a, 0x3d, 0x39, 0x81, 0xf3, 0x36, 0x3d, 0x3d, 0x37, 0x3d, 0x3d, 0x3d,
-                0x36,
-            ][..],
-            &[0x3d, 0x73],
-            address_of("bond").as_slice(),
-            &[0x5a, 0xf4, 0x3d, 0x82, 0x80, 0x3e, 0x90, 0x3d, 0x91, 0x60, 0x2b, 0x57, 0xfd, 0x5b, 0xf3],
-        ]
-        .concat();
+    let knobs = &Knobs {
+        deployments: Deployments::Approved,
+        ..Knobs::default()
+    };
+    let clone = [
+        &[
+            0x3d, 0x60, 0x2d, 0x80, 0x60, 0x0a, 0x3d, 0x39, 0x81, 0xf3, 0x36, 0x3d, 0x3d, 0x37, 0x3d, 0x3d, 0x3d, 0x36,
+        ][..],
+        &[0x3d, 0x73],
+        address_of("bond").as_slice(),
+        &[
+            0x5a, 0xf4, 0x3d, 0x82, 0x80, 0x3e, 0x90, 0x3d, 0x91, 0x60, 0x2b, 0x57, 0xfd, 0x5b, 0xf3,
+        ],
+    ]
+    .concat();
     let inside = |init: &[u8], edit: fn(&mut Frame)| {
-        let told = send(&snapshot, "ops", Some("bond")).account("bond", CODE).frame(1, FrameKind::Create2, "new");
+        let told = send(&snapshot, "ops", Some("bond"))
+            .account("bond", CODE)
+            .frame(1, FrameKind::Create2, "new");
         told.input(init.to_vec()).edit(edit)
     };
     let kept: fn(&mut Frame) = |_| ();
@@ -295,7 +395,15 @@ fn hd2_a_send_creates_contracts_of_approved_code() {
     ] {
         for edit in [kept, undone] {
             let said = inside(init, edit).verdict(&snapshot, knobs).map(drop);
-            assert_eq!(said, if is_approved { Ok(()) } else { Err(DenyReason::CodehashMismatch) }, "{init:02x?}");
+            assert_eq!(
+                said,
+                if is_approved {
+                    Ok(())
+                } else {
+                    Err(DenyReason::CodehashMismatch)
+                },
+                "{init:02x?}"
+            );
         }
         assert!(inside(init, kept).verdict(&snapshot, &Knobs::default()).is_ok());
     }
@@ -303,7 +411,9 @@ fn hd2_a_send_creates_contracts_of_approved_code() {
     let top = |snapshot: &Snapshot| send(snapshot, "ops", None).verdict(snapshot, knobs).map(drop);
     assert_eq!(top(&snapshot), Err(DenyReason::CodehashMismatch));
     assert_eq!(top(&bank().approved_code(&[1, 2, 3]).snapshot()), Ok(()));
-    let simulated = call(&snapshot, "ops", "bond").account("bond", CODE).frame(1, FrameKind::Create, "new");
+    let simulated = call(&snapshot, "ops", "bond")
+        .account("bond", CODE)
+        .frame(1, FrameKind::Create, "new");
     assert!(simulated.verdict(&snapshot, knobs).is_ok());
 }
 
@@ -314,8 +424,13 @@ fn hd38_a_run_may_vary_if_its_code_reads_the_block() {
     const NUMBER: &[u8] = &[0x43, 0x50, 0x00];
     let snapshot = bank().shared_pinned("utility", NUMBER, None).snapshot();
     let entered = |name: &str, code: &'static [u8]| {
-        let told = send(&snapshot, "ops", Some("bond")).account("bond", CODE).frame(1, FrameKind::Call, name);
-        told.account(name, code).verdict(&snapshot, &Knobs::default()).unwrap().reads_block()
+        let told = send(&snapshot, "ops", Some("bond"))
+            .account("bond", CODE)
+            .frame(1, FrameKind::Call, name);
+        told.account(name, code)
+            .verdict(&snapshot, &Knobs::default())
+            .unwrap()
+            .reads_block()
     };
     assert!(!entered("ledger", CODE) && entered("ledger", NUMBER) && !entered("utility", NUMBER));
     for opcode in [0x3a, 0x40, 0x41, 0x42, 0x43, 0x44, 0x45, 0x48, 0x4a] {
@@ -325,8 +440,12 @@ fn hd38_a_run_may_vary_if_its_code_reads_the_block() {
         assert!(!gw_evm::code::reads_block(&[opcode]), "{opcode:x}");
     }
     let created = |init: &'static [u8], runtime: &'static [u8]| {
-        let told = send(&snapshot, "ops", Some("bond")).account("bond", CODE).frame(1, FrameKind::Create, "new");
-        let told = told.input(init).edit(|frame| frame.output = Bytes::from_static(runtime));
+        let told = send(&snapshot, "ops", Some("bond"))
+            .account("bond", CODE)
+            .frame(1, FrameKind::Create, "new");
+        let told = told
+            .input(init)
+            .edit(|frame| frame.output = Bytes::from_static(runtime));
         told.verdict(&snapshot, &Knobs::default()).unwrap().reads_block()
     };
     assert!(!created(CODE, CODE) && created(NUMBER, CODE) && created(CODE, NUMBER));
@@ -353,26 +472,42 @@ fn r1_only_creations_that_last_are_reserved() {
 #[test]
 fn b1_init_code_is_judged_by_what_it_calls() {
     let snapshot = bank().snapshot();
-    let told = send(&snapshot, "ops", None).frame(1, FrameKind::StaticCall, "foreign").account("foreign", CODE);
+    let told = send(&snapshot, "ops", None)
+        .frame(1, FrameKind::StaticCall, "foreign")
+        .account("foreign", CODE);
     assert_eq!(told.judge(&snapshot), Err(DenyReason::CrossOrg));
 }
 
 /// X8: code the caller brought along reaches only what the caller was granted.
 #[test]
 fn x8_below_own_code_every_frame_needs_its_grant() {
-    let snapshot = bank().contract("forwarder").deployed_by("ops").contract("plain").grant("deployers").snapshot();
+    let snapshot = bank()
+        .contract("forwarder")
+        .deployed_by("ops")
+        .contract("plain")
+        .grant("deployers")
+        .snapshot();
     let through = |name: &str, inner: &str| {
-        let told = call(&snapshot, "ops", name).account(name, CODE).frame(1, FrameKind::Call, inner);
+        let told = call(&snapshot, "ops", name)
+            .account(name, CODE)
+            .frame(1, FrameKind::Call, inner);
         told.account(inner, CODE).judge(&snapshot)
     };
     assert_eq!(through("plain", "ledger"), OK, "the organization's own code may");
     assert_eq!(through("forwarder", "bond"), OK, "granted anyway");
     assert_eq!(through("forwarder", "ledger"), Err(DenyReason::ContractNotPermitted));
     // However deep below, and in init code.
-    let told = call(&snapshot, "ops", "forwarder").account("forwarder", CODE).frame(1, FrameKind::Call, "bond");
-    let told = told.account("bond", CODE).frame(2, FrameKind::Call, "ledger").account("ledger", CODE);
+    let told = call(&snapshot, "ops", "forwarder")
+        .account("forwarder", CODE)
+        .frame(1, FrameKind::Call, "bond");
+    let told = told
+        .account("bond", CODE)
+        .frame(2, FrameKind::Call, "ledger")
+        .account("ledger", CODE);
     assert_eq!(told.judge(&snapshot), Err(DenyReason::ContractNotPermitted));
-    let told = send(&snapshot, "ops", None).frame(1, FrameKind::Call, "ledger").account("ledger", CODE);
+    let told = send(&snapshot, "ops", None)
+        .frame(1, FrameKind::Call, "ledger")
+        .account("ledger", CODE);
     assert_eq!(told.judge(&snapshot), Err(DenyReason::ContractNotPermitted));
 }
 
@@ -389,26 +524,44 @@ fn hd4_a_frame_into_a_restricted_contract_is_judged_with_its_own_input() {
         .snapshot();
     let ask_for = |input: Bytes| {
         let told =
-            call(&snapshot, "analyst", "router").account("router", CODE).frame(1, FrameKind::StaticCall, "token");
+            call(&snapshot, "analyst", "router")
+                .account("router", CODE)
+                .frame(1, FrameKind::StaticCall, "token");
         told.input(input).account("token", CODE).judge(&snapshot)
     };
     let balance = |name: &str| calldata("balanceOf(address)", [address_of(name).into_word()]);
     assert_eq!(ask_for(balance("analyst-wallet")), OK);
     assert_eq!(ask_for(balance("victim-wallet")), Err(DenyReason::ParamRule));
-    assert_eq!(ask_for(calldata("totalSupply()", [])), Err(DenyReason::FunctionNotPermitted));
+    assert_eq!(
+        ask_for(calldata("totalSupply()", [])),
+        Err(DenyReason::FunctionNotPermitted)
+    );
 }
 
 /// F5: a proxy's delegatecall with unchanged input inherits the verdict; with another one it does not.
 #[test]
 fn f5_a_proxy_that_passes_its_input_on_is_judged_once() {
-    let snapshot = bank().contract("code").grant("analysts").functions([function("own()", [])]).snapshot();
+    let snapshot = bank()
+        .contract("code")
+        .grant("analysts")
+        .functions([function("own()", [])])
+        .snapshot();
     let through = |kind, input: &'static [u8]| {
-        let told = call(&snapshot, "analyst", "bond").account("bond", CODE).frame(1, kind, "code").input(input);
+        let told = call(&snapshot, "analyst", "bond")
+            .account("bond", CODE)
+            .frame(1, kind, "code")
+            .input(input);
         told.account("code", CODE).judge(&snapshot)
     };
     assert_eq!(through(FrameKind::DelegateCall, &[1, 2, 3, 4]), OK);
-    assert_eq!(through(FrameKind::DelegateCall, &[4, 3, 2, 1]), Err(DenyReason::FunctionNotPermitted));
-    assert_eq!(through(FrameKind::Call, &[1, 2, 3, 4]), Err(DenyReason::FunctionNotPermitted));
+    assert_eq!(
+        through(FrameKind::DelegateCall, &[4, 3, 2, 1]),
+        Err(DenyReason::FunctionNotPermitted)
+    );
+    assert_eq!(
+        through(FrameKind::Call, &[1, 2, 3, 4]),
+        Err(DenyReason::FunctionNotPermitted)
+    );
 }
 
 /// F5, HD4: what a proxy's own code runs on the proxy's state with other input than the proxy was given is a call of the proxy;
@@ -434,10 +587,15 @@ fn f5_a_proxys_code_entered_once_more_is_judged_as_a_call_of_the_proxy() {
             Some("proxy"),
         );
         let told = told.input(data.clone()).account("proxy", CODE);
-        let told = told.frame(1, FrameKind::DelegateCall, "code").input(data).account("code", CODE);
+        let told = told
+            .frame(1, FrameKind::DelegateCall, "code")
+            .input(data)
+            .account("code", CODE);
         // The code runs as the proxy.
         let told = told.frame(2, kind, target).input(input.clone());
-        told.edit(|frame| frame.from = address_of("proxy")).account(target, CODE).judge(&snapshot)
+        told.edit(|frame| frame.from = address_of("proxy"))
+            .account(target, CODE)
+            .judge(&snapshot)
     };
     let denied = Err(DenyReason::FunctionNotPermitted);
     assert_eq!(inner(FrameKind::DelegateCall, "code", &secret), denied);
@@ -452,15 +610,25 @@ fn f5_a_proxys_code_entered_once_more_is_judged_as_a_call_of_the_proxy() {
 fn u2_writing_a_proxy_slot_needs_the_upgrade_claim() {
     let told = |snapshot: &Snapshot, slot| {
         let told = send(snapshot, "analyst", Some("bond")).account("bond", CODE);
-        told.writes_word("bond", slot, address_of("ledger").into_word()).judge(snapshot)
+        told.writes_word("bond", slot, address_of("ledger").into_word())
+            .judge(snapshot)
     };
     let without = bank().snapshot();
-    let with = bank().contract("bond").grant("analysts").grant_claim(Claim::Upgrade).snapshot();
-    assert_eq!(told(&without, IMPLEMENTATION_SLOT), Err(DenyReason::UpgradeClaimRequired));
+    let with = bank()
+        .contract("bond")
+        .grant("analysts")
+        .grant_claim(Claim::Upgrade)
+        .snapshot();
+    assert_eq!(
+        told(&without, IMPLEMENTATION_SLOT),
+        Err(DenyReason::UpgradeClaimRequired)
+    );
     assert_eq!(told(&with, IMPLEMENTATION_SLOT), OK);
     assert_eq!(told(&without, DIAMOND_SLOT), OK, "not a slot of an upgrade");
     // An inner contract without any grant is no way round.
-    let inner = send(&with, "analyst", Some("bond")).account("bond", CODE).frame(1, FrameKind::Call, "ledger");
+    let inner = send(&with, "analyst", Some("bond"))
+        .account("bond", CODE)
+        .frame(1, FrameKind::Call, "ledger");
     let inner = inner.account("ledger", CODE).writes("ledger", IMPLEMENTATION_SLOT);
     assert_eq!(inner.judge(&with), Err(DenyReason::UpgradeClaimRequired));
 }
@@ -469,7 +637,11 @@ fn u2_writing_a_proxy_slot_needs_the_upgrade_claim() {
 #[test]
 fn u2_changing_a_diamonds_selectors_needs_the_upgrade_claim() {
     let without = bank().snapshot();
-    let with = bank().contract("bond").grant("analysts").grant_claim(Claim::Upgrade).snapshot();
+    let with = bank()
+        .contract("bond")
+        .grant("analysts")
+        .grant_claim(Claim::Upgrade)
+        .snapshot();
     let selector = [0xa9, 0x05, 0x9c, 0xbb];
     let mut word = [0; 32];
     word[..4].copy_from_slice(&selector);
@@ -482,10 +654,19 @@ fn u2_changing_a_diamonds_selectors_needs_the_upgrade_claim() {
     };
     let denied = Err(DenyReason::UpgradeClaimRequired);
     // By its own function, whatever is written.
-    let empty = [&DIAMOND_CUT[..], B256::with_last_byte(0x20).as_slice(), B256::ZERO.as_slice()].concat();
+    let empty = [
+        &DIAMOND_CUT[..],
+        B256::with_last_byte(0x20).as_slice(),
+        B256::ZERO.as_slice(),
+    ]
+    .concat();
     assert_eq!(cut(&without, empty.clone(), CODE, B256::ZERO), denied);
     assert_eq!(cut(&with, empty, CODE, B256::ZERO), OK);
-    assert_eq!(cut(&with, DIAMOND_CUT.to_vec(), CODE, B256::ZERO), denied, "nobody knows which facets (RT30)");
+    assert_eq!(
+        cut(&with, DIAMOND_CUT.to_vec(), CODE, B256::ZERO),
+        denied,
+        "nobody knows which facets (RT30)"
+    );
     // By another: the entry of a selector that the calldata, or the code, mentions.
     let mentioned = [&[1, 2, 3, 4][..], &word].concat();
     assert_eq!(cut(&without, mentioned.clone(), &diamond, entry), denied);
@@ -504,7 +685,11 @@ fn u2_changing_a_diamonds_selectors_needs_the_upgrade_claim() {
 #[test]
 fn hd14_a_reservation_ends_with_the_first_code() {
     let snapshot = bank().user("ops").reservation("pending", FUTURE).snapshot();
-    let run = |code: &'static [u8]| call(&snapshot, "ops", "pending").account("pending", code).judge(&snapshot);
+    let run = |code: &'static [u8]| {
+        call(&snapshot, "ops", "pending")
+            .account("pending", code)
+            .judge(&snapshot)
+    };
     assert_eq!(run(&[]), OK);
     assert_eq!(run(CODE), Err(DenyReason::Unregistered));
 }
@@ -537,14 +722,25 @@ fn x2_a_trace_that_is_not_of_this_call_is_refused() {
         ("target", told().edit(|top| top.to = Some(address_of("ledger")))),
         ("value", told().edit(|top| top.value = U256::from(1))),
         ("kind", told().edit(|top| top.kind = FrameKind::StaticCall)),
-        ("empty", Told { frames: Vec::new(), ..told() }),
+        (
+            "empty",
+            Told {
+                frames: Vec::new(),
+                ..told()
+            },
+        ),
     ];
     for (what, told) in wrong {
         assert_eq!(told.judge(&snapshot), Err(DenyReason::TraceMismatch), "{what}");
     }
     // A permit that needs no trace has none.
     let local = permit(ask(&snapshot, "analyst").rpc("eth_chainId", serde_json::json!([])));
-    let trace = Trace { frames: Vec::new(), touched: BTreeMap::new(), changes: None, top: Outcome::default() };
+    let trace = Trace {
+        frames: Vec::new(),
+        touched: BTreeMap::new(),
+        changes: None,
+        top: Outcome::default(),
+    };
     assert_eq!(judge(&snapshot, &local, trace), Err(DenyReason::TraceMismatch));
 }
 
@@ -552,8 +748,18 @@ fn x2_a_trace_that_is_not_of_this_call_is_refused() {
 #[test]
 fn x11_a_send_without_its_state_diff_is_not_forwarded() {
     let snapshot = bank().snapshot();
-    let Told { permit, frames, touched, .. } = send(&snapshot, "analyst", Some("bond")).account("bond", CODE);
-    let trace = Trace { frames, touched, changes: None, top: Outcome::default() };
+    let Told {
+        permit,
+        frames,
+        touched,
+        ..
+    } = send(&snapshot, "analyst", Some("bond")).account("bond", CODE);
+    let trace = Trace {
+        frames,
+        touched,
+        changes: None,
+        top: Outcome::default(),
+    };
     assert_eq!(judge(&snapshot, &permit, trace), Err(DenyReason::TracingUnavailable));
 }
 
@@ -568,7 +774,10 @@ fn hd20_the_trace_is_judged_by_the_policy_of_its_moment() {
             .account("ledger", CODE)
     };
     assert_eq!(told().judge(&snapshot), OK);
-    assert_eq!(told().judge(&bank().user("analyst").banned().snapshot()), Err(DenyReason::Banned));
+    assert_eq!(
+        told().judge(&bank().user("analyst").banned().snapshot()),
+        Err(DenyReason::Banned)
+    );
     let revoked = bank().user("analyst").member_until("analysts", NOW).snapshot();
     assert_eq!(told().judge(&revoked), Err(DenyReason::CrossOrg));
 }
@@ -607,16 +816,24 @@ fn utility(tag: impl FnOnce(World) -> World) -> Snapshot {
 #[test]
 fn x6_shared_infrastructure_may_be_called_while_its_code_is_the_pinned_one() {
     let with = |snapshot: &Snapshot, kind| {
-        let told = call(snapshot, "analyst", "bond").account("bond", CODE).frame(1, kind, "utility");
+        let told = call(snapshot, "analyst", "bond")
+            .account("bond", CODE)
+            .frame(1, kind, "utility");
         told.account("utility", CODE).judge(snapshot)
     };
     let touch = |snapshot: &Snapshot| {
-        call(snapshot, "analyst", "bond").account("bond", CODE).account("utility", CODE).judge(snapshot)
+        call(snapshot, "analyst", "bond")
+            .account("bond", CODE)
+            .account("utility", CODE)
+            .judge(snapshot)
     };
     let untagged = utility(|w| w);
     assert_eq!(with(&untagged, FrameKind::Call), Err(DenyReason::Unregistered));
     assert_eq!(touch(&untagged), Err(DenyReason::Unregistered));
-    for good in [utility(|w| w.shared("utility")), utility(|w| w.shared_pinned("utility", CODE, None))] {
+    for good in [
+        utility(|w| w.shared("utility")),
+        utility(|w| w.shared_pinned("utility", CODE, None)),
+    ] {
         for kind in [FrameKind::Call, FrameKind::StaticCall] {
             assert_eq!(with(&good, kind), OK, "{kind:?}");
         }
@@ -625,7 +842,10 @@ fn x6_shared_infrastructure_may_be_called_while_its_code_is_the_pinned_one() {
         }
         assert_eq!(touch(&good), OK);
     }
-    for bad in [utility(|w| w.shared_pinned("utility", PROBING, None)), utility(|w| w.shared_broken("utility"))] {
+    for bad in [
+        utility(|w| w.shared_pinned("utility", PROBING, None)),
+        utility(|w| w.shared_broken("utility")),
+    ] {
         for kind in [FrameKind::Call, FrameKind::StaticCall, FrameKind::DelegateCall] {
             assert_eq!(with(&bad, kind), Err(DenyReason::CodehashMismatch), "{kind:?}");
         }
@@ -633,7 +853,9 @@ fn x6_shared_infrastructure_may_be_called_while_its_code_is_the_pinned_one() {
     }
     // Treated as untagged: the rows of ownership go on, so an own contract is an own contract all the same.
     let own = utility(|w| w.shared_pinned("ledger", PROBING, None));
-    let told = call(&own, "analyst", "bond").account("bond", CODE).frame(1, FrameKind::Call, "ledger");
+    let told = call(&own, "analyst", "bond")
+        .account("bond", CODE)
+        .frame(1, FrameKind::Call, "ledger");
     assert_eq!(told.account("ledger", CODE).judge(&own), OK);
 }
 
@@ -642,7 +864,9 @@ fn x6_shared_infrastructure_may_be_called_while_its_code_is_the_pinned_one() {
 fn hd9_frames_below_shared_infrastructure_are_judged() {
     let snapshot = utility(|w| w.shared("utility"));
     let below = |user: &str, name: &str| {
-        let told = call(&snapshot, user, "utility").account("utility", CODE).frame(1, FrameKind::Call, name);
+        let told = call(&snapshot, user, "utility")
+            .account("utility", CODE)
+            .frame(1, FrameKind::Call, name);
         told.account(name, CODE).judge(&snapshot)
     };
     assert_eq!(below("analyst", "bond"), OK, "granted");
@@ -651,8 +875,13 @@ fn hd9_frames_below_shared_infrastructure_are_judged() {
     // T1: what a utility at the top calls, the caller chose; ownership alone is no ground.
     assert_eq!(below("analyst", "ledger"), Err(DenyReason::ContractNotPermitted));
     // Below a contract of the organization, that contract chose.
-    let chosen = call(&snapshot, "analyst", "bond").account("bond", CODE).frame(1, FrameKind::Call, "utility");
-    let chosen = chosen.account("utility", CODE).frame(2, FrameKind::Call, "ledger").account("ledger", CODE);
+    let chosen = call(&snapshot, "analyst", "bond")
+        .account("bond", CODE)
+        .frame(1, FrameKind::Call, "utility");
+    let chosen = chosen
+        .account("utility", CODE)
+        .frame(2, FrameKind::Call, "ledger")
+        .account("ledger", CODE);
     assert_eq!(chosen.judge(&snapshot), OK);
 }
 
@@ -661,7 +890,9 @@ fn hd9_frames_below_shared_infrastructure_are_judged() {
 fn hd9_a_shared_proxy_runs_its_pinned_implementation_only() {
     let run = |snapshot: &Snapshot, implementation: &'static [u8]| {
         let told = call(snapshot, "analyst", "proxy").account("proxy", CODE);
-        told.frame(1, FrameKind::DelegateCall, "logic").account("logic", implementation).judge(snapshot)
+        told.frame(1, FrameKind::DelegateCall, "logic")
+            .account("logic", implementation)
+            .judge(snapshot)
     };
     let pair = utility(|w| w.shared_pinned("proxy", CODE, Some(&[0x60, 0x01])));
     assert_eq!(run(&pair, &[0x60, 0x01]), OK);
@@ -670,13 +901,24 @@ fn hd9_a_shared_proxy_runs_its_pinned_implementation_only() {
     let half = utility(|w| w.shared_pinned("proxy", CODE, None));
     assert_eq!(run(&half, &[0x60, 0x01]), Err(DenyReason::Unregistered));
     // The implementation is the proxy's alone: nobody else may run it.
-    let direct = call(&pair, "analyst", "bond").account("bond", CODE).frame(1, FrameKind::DelegateCall, "logic");
-    assert_eq!(direct.account("logic", Bytes::from_static(&[0x60, 0x01])).judge(&pair), Err(DenyReason::Unregistered));
-    // Nor may a contract borrow the proxy's code and let it run its own logic in another name.
-    let borrowed = call(&pair, "analyst", "bond").account("bond", CODE).frame(1, FrameKind::DelegateCall, "proxy");
-    let borrowed = borrowed.account("proxy", CODE).frame(2, FrameKind::DelegateCall, "logic");
+    let direct = call(&pair, "analyst", "bond")
+        .account("bond", CODE)
+        .frame(1, FrameKind::DelegateCall, "logic");
     assert_eq!(
-        borrowed.account("logic", Bytes::from_static(&[0x60, 0x01])).judge(&pair),
+        direct.account("logic", Bytes::from_static(&[0x60, 0x01])).judge(&pair),
+        Err(DenyReason::Unregistered)
+    );
+    // Nor may a contract borrow the proxy's code and let it run its own logic in another name.
+    let borrowed = call(&pair, "analyst", "bond")
+        .account("bond", CODE)
+        .frame(1, FrameKind::DelegateCall, "proxy");
+    let borrowed = borrowed
+        .account("proxy", CODE)
+        .frame(2, FrameKind::DelegateCall, "logic");
+    assert_eq!(
+        borrowed
+            .account("logic", Bytes::from_static(&[0x60, 0x01]))
+            .judge(&pair),
         Err(DenyReason::DelegateSharedInfra)
     );
 }
@@ -685,27 +927,48 @@ fn hd9_a_shared_proxy_runs_its_pinned_implementation_only() {
 #[test]
 fn x8_intra_org_tracing_asks_for_a_grant_in_every_frame() {
     let run = |snapshot: &Snapshot, name: &str| {
-        let told = call(snapshot, "analyst", "bond").account("bond", CODE).frame(1, FrameKind::Call, name);
+        let told = call(snapshot, "analyst", "bond")
+            .account("bond", CODE)
+            .frame(1, FrameKind::Call, name);
         told.account(name, CODE).judge(snapshot)
     };
     let off = bank().snapshot();
     assert_eq!(run(&off, "ledger"), OK);
-    let on = bank().toggle(SystemToggle::IntraOrgGrantTracing, true, FUTURE).snapshot();
+    let on = bank()
+        .toggle(SystemToggle::IntraOrgGrantTracing, true, FUTURE)
+        .snapshot();
     assert_eq!(run(&on, "ledger"), Err(DenyReason::ContractNotPermitted));
     let ended = bank().toggle(SystemToggle::IntraOrgGrantTracing, true, NOW).snapshot();
     assert_eq!(run(&ended, "ledger"), OK, "re-armed by itself");
-    let proxied = call(&on, "analyst", "bond").account("bond", CODE).frame(1, FrameKind::DelegateCall, "ledger");
-    assert_eq!(proxied.account("ledger", CODE).judge(&on), OK, "unchanged input: the verdict on the proxy holds");
+    let proxied = call(&on, "analyst", "bond")
+        .account("bond", CODE)
+        .frame(1, FrameKind::DelegateCall, "ledger");
+    assert_eq!(
+        proxied.account("ledger", CODE).judge(&on),
+        OK,
+        "unchanged input: the verdict on the proxy holds"
+    );
     // Reservations excepted for those who may deploy: the address is theirs, and nobody's contract yet.
     let reserved =
-        bank().user("ops").reservation("soon", FUTURE).toggle(SystemToggle::IntraOrgGrantTracing, true, FUTURE);
+        bank()
+            .user("ops")
+            .reservation("soon", FUTURE)
+            .toggle(SystemToggle::IntraOrgGrantTracing, true, FUTURE);
     let reserved = reserved.snapshot();
-    let told = call(&reserved, "ops", "bond").account("bond", CODE).frame(1, FrameKind::Call, "soon").wallet("soon");
+    let told = call(&reserved, "ops", "bond")
+        .account("bond", CODE)
+        .frame(1, FrameKind::Call, "soon")
+        .wallet("soon");
     assert_eq!(told.judge(&reserved), OK);
     // Even when off: frames reached through a contract the caller deployed.
     let deployed = bank().contract("mine").deployed_by("analyst").snapshot();
-    let told = call(&deployed, "analyst", "mine").account("mine", CODE).frame(1, FrameKind::Call, "ledger");
-    assert_eq!(told.account("ledger", CODE).judge(&deployed), Err(DenyReason::ContractNotPermitted));
+    let told = call(&deployed, "analyst", "mine")
+        .account("mine", CODE)
+        .frame(1, FrameKind::Call, "ledger");
+    assert_eq!(
+        told.account("ledger", CODE).judge(&deployed),
+        Err(DenyReason::ContractNotPermitted)
+    );
 }
 
 /// F5, HD4: a forwarder of the own organization does not lift function rules, unless its administrators vouch for it.
@@ -721,26 +984,46 @@ fn hd4_only_a_trusted_router_passes_on_what_rules_forbid() {
     let through = |snapshot: &Snapshot, via: &[&str], whose: &str| {
         let mut told = call(snapshot, "analyst", via[0]).account(via[0], CODE);
         for (depth, name) in via.iter().enumerate().skip(1) {
-            told = told.frame(u32::try_from(depth).unwrap(), FrameKind::Call, name).account(name, CODE);
+            told = told
+                .frame(u32::try_from(depth).unwrap(), FrameKind::Call, name)
+                .account(name, CODE);
         }
         let depth = u32::try_from(via.len()).unwrap();
-        told.frame(depth, FrameKind::StaticCall, "token").input(of(whose)).account("token", CODE).judge(snapshot)
+        told.frame(depth, FrameKind::StaticCall, "token")
+            .input(of(whose))
+            .account("token", CODE)
+            .judge(snapshot)
     };
     let plain = world(false).snapshot();
     assert_eq!(through(&plain, &["router"], "analyst-wallet"), OK);
-    assert_eq!(through(&plain, &["router"], "victim-wallet"), Err(DenyReason::ParamRule));
+    assert_eq!(
+        through(&plain, &["router"], "victim-wallet"),
+        Err(DenyReason::ParamRule)
+    );
     let trusted = world(true).snapshot();
     assert_eq!(through(&trusted, &["router"], "victim-wallet"), OK);
     assert_eq!(through(&trusted, &["bond", "router"], "victim-wallet"), OK);
     // Its code on another account's storage is not the router.
     for kind in [FrameKind::DelegateCall, FrameKind::CallCode] {
-        let told =
-            call(&trusted, "analyst", "bond").account("bond", CODE).frame(1, kind, "router").account("router", CODE);
-        let told = told.frame(2, FrameKind::StaticCall, "token").input(of("victim-wallet")).account("token", CODE);
+        let told = call(&trusted, "analyst", "bond")
+            .account("bond", CODE)
+            .frame(1, kind, "router")
+            .account("router", CODE);
+        let told = told
+            .frame(2, FrameKind::StaticCall, "token")
+            .input(of("victim-wallet"))
+            .account("token", CODE);
         assert_eq!(told.judge(&trusted), Err(DenyReason::ParamRule), "{kind:?}");
     }
     // Code the caller brought along, between the router and the token, is not vouched for.
     let mine = world(true).contract("mine").deployed_by("analyst").snapshot();
-    assert_eq!(through(&mine, &["router", "mine"], "victim-wallet"), Err(DenyReason::ParamRule));
-    assert_eq!(through(&mine, &["mine", "router"], "victim-wallet"), OK, "the router itself decides what it passes on");
+    assert_eq!(
+        through(&mine, &["router", "mine"], "victim-wallet"),
+        Err(DenyReason::ParamRule)
+    );
+    assert_eq!(
+        through(&mine, &["mine", "router"], "victim-wallet"),
+        OK,
+        "the router itself decides what it passes on"
+    );
 }

@@ -52,10 +52,16 @@ fn staffed() -> World {
 #[test]
 fn rt5_touching_an_own_contract_needs_the_right_to_ask_for_it() {
     let snapshot = staffed().snapshot();
-    let touch =
-        |user: &str| call(&snapshot, user, "bond").account("bond", CODE).account("ledger", CODE).judge(&snapshot);
+    let touch = |user: &str| {
+        call(&snapshot, user, "bond")
+            .account("bond", CODE)
+            .account("ledger", CODE)
+            .judge(&snapshot)
+    };
     let heir = |user: &str| {
-        let told = call(&snapshot, user, "bond").account("bond", CODE).frame(1, FrameKind::SelfDestruct, "ledger");
+        let told = call(&snapshot, user, "bond")
+            .account("bond", CODE)
+            .frame(1, FrameKind::SelfDestruct, "ledger");
         told.account("ledger", CODE).judge(&snapshot)
     };
     for refused in ["analyst", "guest"] {
@@ -67,10 +73,16 @@ fn rt5_touching_an_own_contract_needs_the_right_to_ask_for_it() {
         assert_eq!(heir(allowed), OK, "{allowed}");
     }
     // Another organization the caller is in: the same rule, by the rights there.
-    let told = |name: &str| call(&snapshot, "guest", "bond").account("bond", CODE).account(name, CODE);
+    let told = |name: &str| {
+        call(&snapshot, "guest", "bond")
+            .account("bond", CODE)
+            .account(name, CODE)
+    };
     assert_eq!(told("foreign").judge(&snapshot), OK, "granted there");
     let closed = staffed().org("rival").contract("closed").snapshot();
-    let told = call(&closed, "guest", "bond").account("bond", CODE).account("closed", CODE);
+    let told = call(&closed, "guest", "bond")
+        .account("bond", CODE)
+        .account("closed", CODE);
     assert_eq!(told.judge(&closed), Err(DENIED));
 }
 
@@ -79,7 +91,9 @@ fn rt5_touching_an_own_contract_needs_the_right_to_ask_for_it() {
 fn rt5_an_entered_contract_out_of_reach_and_probing_code_do_not_go_together() {
     let snapshot = staffed().snapshot();
     let run = |user: &str, code: &'static [u8], inner: &'static [u8]| {
-        let told = call(&snapshot, user, "bond").account("bond", code).frame(1, FrameKind::StaticCall, "ledger");
+        let told = call(&snapshot, user, "bond")
+            .account("bond", code)
+            .frame(1, FrameKind::StaticCall, "ledger");
         told.account("ledger", inner).judge(&snapshot)
     };
     for probing in [PROBING, COPYING, &[0x5f, 0x3f]] {
@@ -90,9 +104,15 @@ fn rt5_an_entered_contract_out_of_reach_and_probing_code_do_not_go_together() {
     assert_eq!(run("analyst", SIZING, CODE), OK, "what stands before every call");
     // In init code and in what it leaves behind, too.
     let created = |init: &'static [u8], runtime: &'static [u8]| {
-        let told = call(&snapshot, "ops", "bond").account("bond", CODE).frame(1, FrameKind::Call, "ledger");
-        let told = told.account("ledger", CODE).frame(1, FrameKind::Create2, "new").input(init);
-        told.edit(|frame| frame.output = Bytes::from_static(runtime)).judge(&snapshot)
+        let told = call(&snapshot, "ops", "bond")
+            .account("bond", CODE)
+            .frame(1, FrameKind::Call, "ledger");
+        let told = told
+            .account("ledger", CODE)
+            .frame(1, FrameKind::Create2, "new")
+            .input(init);
+        told.edit(|frame| frame.output = Bytes::from_static(runtime))
+            .judge(&snapshot)
     };
     assert_eq!(created(CODE, CODE), Ok(vec![address_of("new")]));
     assert_eq!(created(COPYING, CODE), Err(DENIED));
@@ -103,7 +123,10 @@ fn rt5_an_entered_contract_out_of_reach_and_probing_code_do_not_go_together() {
 #[test]
 fn rt5_creating_over_a_contract_needs_the_right_to_ask_for_it() {
     let snapshot = bank().snapshot();
-    let told = call(&snapshot, "ops", "bond").account("bond", CODE).frame(1, FrameKind::Create2, "ledger").failed();
+    let told = call(&snapshot, "ops", "bond")
+        .account("bond", CODE)
+        .frame(1, FrameKind::Create2, "ledger")
+        .failed();
     assert_eq!(told.account("ledger", CODE).judge(&snapshot), Err(DENIED));
 }
 
@@ -112,13 +135,23 @@ fn rt5_creating_over_a_contract_needs_the_right_to_ask_for_it() {
 fn rt15_the_delegate_of_a_wallet_is_not_read() {
     let snapshot = bank().snapshot();
     let run = |code: &'static [u8], wallet: Vec<u8>| {
-        call(&snapshot, "analyst", "bond").account("bond", code).account("somebody", wallet).judge(&snapshot)
+        call(&snapshot, "analyst", "bond")
+            .account("bond", code)
+            .account("somebody", wallet)
+            .judge(&snapshot)
     };
-    for wallet in [Vec::new(), delegating("foreign"), delegating("ledger"), delegating("nobodys")] {
+    for wallet in [
+        Vec::new(),
+        delegating("foreign"),
+        delegating("ledger"),
+        delegating("nobodys"),
+    ] {
         assert_eq!(run(COPYING, wallet.clone()), Err(DenyReason::Unregistered));
         assert_eq!(run(SIZING, wallet), OK);
     }
-    let own = call(&snapshot, "analyst", "bond").account("bond", COPYING).wallet("analyst-wallet");
+    let own = call(&snapshot, "analyst", "bond")
+        .account("bond", COPYING)
+        .wallet("analyst-wallet");
     assert_eq!(own.judge(&snapshot), OK, "one's own");
 }
 
@@ -151,14 +184,21 @@ fn rt7_history_in_a_trace_is_by_the_rights_in_each_contracts_organization() {
         .member("bank/analysts");
     let snapshot = world.snapshot();
     let run = |block, number, time, name: &str| {
-        let told = at(&snapshot, "chief", "entry", block).frame(1, FrameKind::Call, name).account(name, CODE);
+        let told = at(&snapshot, "chief", "entry", block)
+            .frame(1, FrameKind::Call, name)
+            .account(name, CODE);
         told.judge_at(&snapshot, number, time)
     };
     let touch = |block, number, time, name: &str| {
-        at(&snapshot, "chief", "entry", block).account(name, CODE).judge_at(&snapshot, number, time)
+        at(&snapshot, "chief", "entry", block)
+            .account(name, CODE)
+            .judge_at(&snapshot, number, time)
     };
     let (old, recent) = (BlockId::Number(1), BlockId::Number(HEAD - 1));
-    let hash = BlockId::Hash { hash: B256::repeat_byte(1), require_canonical: false };
+    let hash = BlockId::Hash {
+        hash: B256::repeat_byte(1),
+        require_canonical: false,
+    };
     let before = since.minus(Seconds(1));
     let refused = Err(DenyReason::HistoryNotPermitted);
     for look in [&run as &dyn Fn(_, _, _, &str) -> _, &touch] {
@@ -166,7 +206,11 @@ fn rt7_history_in_a_trace_is_by_the_rights_in_each_contracts_organization() {
             assert_eq!(look(block, number, NOW, "bond"), refused, "{block:?}");
             assert_eq!(look(block, number, NOW, "foreign"), OK, "{block:?}");
         }
-        assert_eq!(look(recent, HEAD - 1, before, "bought"), refused, "somebody else's then");
+        assert_eq!(
+            look(recent, HEAD - 1, before, "bought"),
+            refused,
+            "somebody else's then"
+        );
         assert_eq!(look(recent, HEAD - 1, since, "bought"), OK);
         assert_eq!(look(BlockId::LATEST, HEAD, before, "bought"), OK, "the present");
     }
@@ -183,7 +227,11 @@ fn rt8_safe_and_finalized_are_history() {
     let refused = Err(DenyReason::HistoryNotPermitted);
     for tag in [BlockTag::Safe, BlockTag::Finalized] {
         assert_eq!(run(tag, HEAD - 1, before), refused, "{tag:?}: somebody else's then");
-        assert_eq!(run(tag, HEAD - 65, since), refused, "{tag:?}: too old for all but administrators");
+        assert_eq!(
+            run(tag, HEAD - 65, since),
+            refused,
+            "{tag:?}: too old for all but administrators"
+        );
         assert_eq!(run(tag, HEAD - 64, since), OK, "{tag:?}");
         assert_eq!(run(tag, HEAD, before), OK, "{tag:?}: chains that finalize at once");
     }
@@ -194,7 +242,12 @@ fn rt8_safe_and_finalized_are_history() {
 /// administers a wallet.
 #[test]
 fn rt8_the_past_of_a_second_hand_wallet_is_its_former_owners() {
-    let snapshot = staffed().user("seller").unlinked("second-hand").user("admin").link("second-hand").snapshot();
+    let snapshot = staffed()
+        .user("seller")
+        .unlinked("second-hand")
+        .user("admin")
+        .link("second-hand")
+        .snapshot();
     let linked = gw_policy::testing::PAST;
     let run = |time| {
         let told = at(&snapshot, "admin", "bond", BlockId::Number(HEAD - 1)).wallet("second-hand");
@@ -221,17 +274,32 @@ fn rt7_the_deploy_claim_is_one_of_the_factorys_organization() {
         .member("bank/analysts");
     let run = |world: World| {
         let snapshot = world.snapshot();
-        let told = call(&snapshot, "maker", "entry").account("entry", CODE).frame(1, FrameKind::Call, "factory");
-        told.account("factory", CODE).frame(2, FrameKind::Create, "new").judge(&snapshot)
+        let told = call(&snapshot, "maker", "entry")
+            .account("entry", CODE)
+            .frame(1, FrameKind::Call, "factory");
+        told.account("factory", CODE)
+            .frame(2, FrameKind::Create, "new")
+            .judge(&snapshot)
     };
     assert_eq!(run(world.clone()), Err(DenyReason::DeployClaimRequired));
-    assert_eq!(run(world.user("maker").member("bank/deployers")), Ok(vec![address_of("new")]));
+    assert_eq!(
+        run(world.user("maker").member("bank/deployers")),
+        Ok(vec![address_of("new")])
+    );
 }
 
 /// A forwarder that the caller was granted, a beacon and implementations, and whether the caller may upgrade the beacon.
 fn upgrades(claim: bool) -> Snapshot {
-    let world = bank().contract("forwarder").grant("analysts").contract("beacon").grant("analysts");
-    let world = if claim { world.grant_claim(Claim::Upgrade) } else { world };
+    let world = bank()
+        .contract("forwarder")
+        .grant("analysts")
+        .contract("beacon")
+        .grant("analysts");
+    let world = if claim {
+        world.grant_claim(Claim::Upgrade)
+    } else {
+        world
+    };
     world.contract("better").snapshot()
 }
 
@@ -246,8 +314,15 @@ fn rt30_an_upgrade_in_an_inner_frame_needs_the_claim_and_an_own_implementation()
     let run = |snapshot: &Snapshot, signature: &str, new: &str, undone: bool| {
         let input = calldata(signature, [implementation(new), B256::ZERO, B256::ZERO]);
         let told = send(snapshot, "analyst", Some("forwarder")).account("forwarder", CODE);
-        let told = told.frame(1, FrameKind::Call, "beacon").input(input).account("beacon", CODE);
-        let told = if undone { told.failed() } else { told.writes("beacon", B256::with_last_byte(1)) };
+        let told = told
+            .frame(1, FrameKind::Call, "beacon")
+            .input(input)
+            .account("beacon", CODE);
+        let told = if undone {
+            told.failed()
+        } else {
+            told.writes("beacon", B256::with_last_byte(1))
+        };
         told.judge(snapshot)
     };
     let refused = Err(DenyReason::UpgradeClaimRequired);
@@ -263,13 +338,21 @@ fn rt30_an_upgrade_in_an_inner_frame_needs_the_claim_and_an_own_implementation()
         for foreign in ["foreign", "nobodys"] {
             assert_eq!(run(&with, signature, foreign, false), refused, "{signature} {foreign}");
         }
-        assert_eq!(run(&without, signature, "better", true), OK, "{signature}: without effect");
+        assert_eq!(
+            run(&without, signature, "better", true),
+            OK,
+            "{signature}: without effect"
+        );
     }
     // By a library in the contract's own name.
     let told = send(&without, "analyst", Some("forwarder")).account("forwarder", CODE);
     let told =
-        told.frame(1, FrameKind::Call, "beacon").account("beacon", CODE).frame(2, FrameKind::DelegateCall, "better");
-    let told = told.input(calldata("upgradeTo(address)", [implementation("better")])).account("better", CODE);
+        told.frame(1, FrameKind::Call, "beacon")
+            .account("beacon", CODE)
+            .frame(2, FrameKind::DelegateCall, "better");
+    let told = told
+        .input(calldata("upgradeTo(address)", [implementation("better")]))
+        .account("better", CODE);
     assert_eq!(told.judge(&without), refused);
 }
 
@@ -302,14 +385,24 @@ fn rt30_a_beacon_is_upgraded_by_any_function_that_writes_an_address() {
     let proxy = [beacon, &[0x5f, 0xf4]].concat();
     let run = |snapshot: &Snapshot, code: &[u8], value: B256| {
         let told = send(snapshot, "analyst", Some("forwarder")).account("forwarder", CODE);
-        let told = told.frame(1, FrameKind::Call, "beacon").account("beacon", code.to_vec());
-        told.writes_word("beacon", B256::with_last_byte(1), value).judge(snapshot)
+        let told = told
+            .frame(1, FrameKind::Call, "beacon")
+            .account("beacon", code.to_vec());
+        told.writes_word("beacon", B256::with_last_byte(1), value)
+            .judge(snapshot)
     };
-    assert_eq!(run(&without, beacon, implementation("better")), Err(DenyReason::UpgradeClaimRequired));
+    assert_eq!(
+        run(&without, beacon, implementation("better")),
+        Err(DenyReason::UpgradeClaimRequired)
+    );
     assert_eq!(run(&with, beacon, implementation("better")), OK);
     assert_eq!(run(&without, beacon, B256::from(U256::from(7))), OK, "no address");
     assert_eq!(run(&without, CODE, implementation("better")), OK, "no beacon");
-    assert_eq!(run(&without, &proxy, implementation("better")), OK, "a proxy's storage is its logic's");
+    assert_eq!(
+        run(&without, &proxy, implementation("better")),
+        OK,
+        "a proxy's storage is its logic's"
+    );
 }
 
 /// U2: the facets that a diamond is given are own contracts.
@@ -333,7 +426,10 @@ fn rt30_a_diamond_takes_own_facets_only() {
         ];
         let input = [&DIAMOND_CUT[..], words.concat().as_slice()].concat();
         let told = send(&snapshot, "analyst", Some("forwarder")).account("forwarder", CODE);
-        let told = told.frame(1, FrameKind::Call, "beacon").input(input).account("beacon", CODE);
+        let told = told
+            .frame(1, FrameKind::Call, "beacon")
+            .input(input)
+            .account("beacon", CODE);
         told.writes("beacon", keccak256("anything")).judge(&snapshot)
     };
     assert_eq!(cut("better"), OK);
@@ -347,25 +443,44 @@ fn rt30_a_diamond_takes_own_facets_only() {
 fn rt28_a_run_under_a_named_organization_has_its_rights_only() {
     let snapshot = bank().user("ops").member("rival/members").snapshot();
     let creation = |org: &str| {
-        let request = gw_evm::CallRequest { input: Bytes::from_static(&[1, 2, 3, 4]), ..Default::default() };
+        let request = gw_evm::CallRequest {
+            input: Bytes::from_static(&[1, 2, 3, 4]),
+            ..Default::default()
+        };
         let kind = SimulationKind::Call;
-        let call = gw_evm::Call::Simulate(Box::new(gw_evm::Simulation { kind, request, block: BlockId::LATEST }));
+        let call = gw_evm::Call::Simulate(Box::new(gw_evm::Simulation {
+            kind,
+            request,
+            block: BlockId::LATEST,
+        }));
         let permit = permit(ask(&snapshot, "ops").naming(org).call(Method::Call, &call));
         told(permit, Address::ZERO, FrameKind::Create, None)
     };
-    let bond = creation("bank").frame(1, FrameKind::StaticCall, "bond").account("bond", CODE);
+    let bond = creation("bank")
+        .frame(1, FrameKind::StaticCall, "bond")
+        .account("bond", CODE);
     assert_eq!(bond.judge(&snapshot), OK);
-    let run = creation("bank").frame(1, FrameKind::StaticCall, "foreign").account("foreign", CODE);
+    let run = creation("bank")
+        .frame(1, FrameKind::StaticCall, "foreign")
+        .account("foreign", CODE);
     assert_eq!(run.judge(&snapshot), Err(DenyReason::CrossOrg));
-    assert_eq!(creation("bank").account("foreign", CODE).judge(&snapshot), Err(DenyReason::CrossOrg));
+    assert_eq!(
+        creation("bank").account("foreign", CODE).judge(&snapshot),
+        Err(DenyReason::CrossOrg)
+    );
 }
 
 /// X8: the toggle asks for grants in frames; touches need them always.
 #[test]
 fn rt5_a_touch_needs_its_grant_whatever_the_toggle_says() {
-    for world in [staffed(), staffed().toggle(SystemToggle::IntraOrgGrantTracing, true, FUTURE)] {
+    for world in [
+        staffed(),
+        staffed().toggle(SystemToggle::IntraOrgGrantTracing, true, FUTURE),
+    ] {
         let snapshot = world.snapshot();
-        let told = call(&snapshot, "analyst", "bond").account("bond", CODE).account("ledger", CODE);
+        let told = call(&snapshot, "analyst", "bond")
+            .account("bond", CODE)
+            .account("ledger", CODE);
         assert_eq!(told.judge(&snapshot), Err(DENIED));
     }
 }

@@ -61,18 +61,31 @@ fn of(from: &str, to: &str) -> Value {
 #[test]
 fn rt25_nothing_is_said_of_what_only_the_target_sees() {
     let snapshot = scene();
-    let (alone, both) = (viewer(&snapshot, "bob", &Knobs::SPEC), watched(&snapshot, "bob", "admin", "bank"));
+    let (alone, both) = (
+        viewer(&snapshot, "bob", &Knobs::SPEC),
+        watched(&snapshot, "bob", "admin", "bank"),
+    );
     for (from, to) in [("bob-wallet", "elsewhere"), ("bob-wallet", "foreign")] {
-        assert!(read(view::transaction(&alone, sealed(&of(from, to)))).is_object(), "{to}");
+        assert!(
+            read(view::transaction(&alone, sealed(&of(from, to)))).is_object(),
+            "{to}"
+        );
         assert_eq!(view::transaction(&both, sealed(&of(from, to))).as_str(), "null", "{to}");
         let mut receipt = receipt();
         (receipt["to"], receipt["logs"]) = (json!(address_of(to)), json!([transfer_log("foreign", "t", "x", "y")]));
         assert!(read(view::receipt(&alone, sealed(&receipt))).is_object(), "{to}");
         assert_eq!(view::receipt(&both, sealed(&receipt)).as_str(), "null", "{to}");
-        assert_eq!(view::block_receipts(&both, sealed(&json!([receipt]))).as_str(), "[]", "{to}");
+        assert_eq!(
+            view::block_receipts(&both, sealed(&json!([receipt]))).as_str(),
+            "[]",
+            "{to}"
+        );
     }
     let shared = transaction("shared", address_of("stranger"), Some(address_of("elsewhere")));
-    assert!(read(view::transaction(&alone, sealed(&shared))).is_object(), "a share is the target's");
+    assert!(
+        read(view::transaction(&alone, sealed(&shared))).is_object(),
+        "a share is the target's"
+    );
     assert_eq!(view::transaction(&both, sealed(&shared)).as_str(), "null");
 }
 
@@ -80,20 +93,39 @@ fn rt25_nothing_is_said_of_what_only_the_target_sees() {
 #[test]
 fn hd7_b14_a_transaction_shows_what_both_see() {
     let snapshot = scene();
-    let (alone, both) = (viewer(&snapshot, "bob", &Knobs::SPEC), watched(&snapshot, "bob", "admin", "bank"));
+    let (alone, both) = (
+        viewer(&snapshot, "bob", &Knobs::SPEC),
+        watched(&snapshot, "bob", "admin", "bank"),
+    );
     let own = of("bob-wallet", "token");
     let attack = read(view::transaction(&alone, sealed(&own)));
-    assert_eq!((&attack["from"], &attack["value"]), (&json!(address_of("bob-wallet")), &json!("0x5")));
+    assert_eq!(
+        (&attack["from"], &attack["value"]),
+        (&json!(address_of("bob-wallet")), &json!("0x5"))
+    );
 
     let shown = read(view::transaction(&both, sealed(&own)));
-    assert_eq!(shown["to"], json!(address_of("token")), "what the administrator sees anyway");
+    assert_eq!(
+        shown["to"],
+        json!(address_of("token")),
+        "what the administrator sees anyway"
+    );
     let admin = viewer(&snapshot, "admin", &Knobs::SPEC);
     assert_eq!(shown, read(view::transaction(&admin, sealed(&own))), "and no more");
-    assert_eq!((&shown["from"], &shown["value"], &shown["input"]), (&json!(NOBODY), &json!("0x0"), &json!("0x")));
+    assert_eq!(
+        (&shown["from"], &shown["value"], &shown["input"]),
+        (&json!(NOBODY), &json!("0x0"), &json!("0x"))
+    );
 
     // What the target does not see is not there either.
-    assert_eq!(read(view::transaction(&both, sealed(&of("stranger", "token")))), Value::Null);
-    assert_eq!(read(view::transaction(&admin, sealed(&of("stranger", "token"))))["value"], "0x0");
+    assert_eq!(
+        read(view::transaction(&both, sealed(&of("stranger", "token")))),
+        Value::Null
+    );
+    assert_eq!(
+        read(view::transaction(&admin, sealed(&of("stranger", "token"))))["value"],
+        "0x0"
+    );
 }
 
 fn receipt() -> Value {
@@ -109,17 +141,34 @@ fn receipt() -> Value {
 #[test]
 fn hd7_receipts_and_logs_show_what_both_see() {
     let snapshot = scene();
-    let (alone, both) = (viewer(&snapshot, "bob", &Knobs::SPEC), watched(&snapshot, "bob", "admin", "bank"));
+    let (alone, both) = (
+        viewer(&snapshot, "bob", &Knobs::SPEC),
+        watched(&snapshot, "bob", "admin", "bank"),
+    );
     let own = read(view::receipt(&alone, sealed(&receipt())));
     let shown = read(view::receipt(&both, sealed(&receipt())));
-    assert_eq!((&own["from"], &shown["from"]), (&json!(address_of("bob-wallet")), &json!(NOBODY)));
-    assert_eq!(shown["logs"][0]["topics"], json!([transfer(), B256::ZERO, B256::ZERO]), "{shown}");
+    assert_eq!(
+        (&own["from"], &shown["from"]),
+        (&json!(address_of("bob-wallet")), &json!(NOBODY))
+    );
+    assert_eq!(
+        shown["logs"][0]["topics"],
+        json!([transfer(), B256::ZERO, B256::ZERO]),
+        "{shown}"
+    );
     assert_eq!(shown["logs"][0]["data"], json!(number(7)));
-    assert_eq!(shown["logs"].as_array().unwrap().len(), 1, "RT25, another organization's contract: {shown}");
+    assert_eq!(
+        shown["logs"].as_array().unwrap().len(),
+        1,
+        "RT25, another organization's contract: {shown}"
+    );
     assert!(within(&shown, &own));
 
     // Log queries match what both see: a candidate learns nothing from who looks through whose eyes (HD1).
-    let logs = [transfer_log("token", "t", "bob-wallet", "stranger"), transfer_log("foreign", "t", "bob-wallet", "x")];
+    let logs = [
+        transfer_log("token", "t", "bob-wallet", "stranger"),
+        transfer_log("foreign", "t", "bob-wallet", "x"),
+    ];
     let transactions = [of("bob-wallet", "token")];
     let ask = |viewer, topics| get_logs(viewer, &filter(&["token"], topics), &logs, &transactions);
     let naming = |name: &str| vec![one(transfer()), one(word(name))];
@@ -135,11 +184,21 @@ fn hd7_receipts_and_logs_show_what_both_see() {
 #[test]
 fn hd7_accounts_tell_no_link() {
     let snapshot = scene();
-    let (alone, both) = (viewer(&snapshot, "bob", &Knobs::SPEC), watched(&snapshot, "bob", "admin", "bank"));
+    let (alone, both) = (
+        viewer(&snapshot, "bob", &Knobs::SPEC),
+        watched(&snapshot, "bob", "admin", "bank"),
+    );
     let wallet = address_of("bob-wallet");
-    assert_eq!(view::balance(&alone, wallet, 100, sealed(&json!("0x5"))).as_str(), "\"0x5\"");
+    assert_eq!(
+        view::balance(&alone, wallet, 100, sealed(&json!("0x5"))).as_str(),
+        "\"0x5\""
+    );
     for name in ["bob-wallet", "admin-wallet", "random"] {
-        assert_eq!(view::balance(&both, address_of(name), 100, sealed(&json!("0x5"))).as_str(), "\"0x0\"", "{name}");
+        assert_eq!(
+            view::balance(&both, address_of(name), 100, sealed(&json!("0x5"))).as_str(),
+            "\"0x0\"",
+            "{name}"
+        );
         assert!(!both.owns(address_of(name)));
     }
     assert!(both.own_addresses().is_empty() && alone.own_addresses() == [wallet]);

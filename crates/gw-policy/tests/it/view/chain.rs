@@ -26,7 +26,11 @@ fn decision_42_fee_history() {
         "oldestBlock": "0x5", "baseFeePerGas": ["0x7", "0x8", "0x9"], "gasUsedRatio": [0.25, 0.9], "more": 1,
         "baseFeePerBlobGas": ["0x1", "0x2", "0x3"], "blobGasUsedRatio": [0.5, 1], "reward": [["0x63"], ["0x64"]],
     });
-    let facts = |percentiles| FeeFacts { gas_price: U256::from(12), head_base_fee: U256::from(8), percentiles };
+    let facts = |percentiles| FeeFacts {
+        gas_price: U256::from(12),
+        head_base_fee: U256::from(8),
+        percentiles,
+    };
     let nobody = viewer(&snapshot, "nobody", &Knobs::SPEC);
     let plain = json!({
         "oldestBlock": "0x5", "baseFeePerGas": ["0x7", "0x8", "0x9"], "gasUsedRatio": [0, 0],
@@ -35,15 +39,31 @@ fn decision_42_fee_history() {
     assert_eq!(value(&view::fee_history(&nobody, facts(None), sealed(&answer))), plain);
     let mut rewarded = plain.clone();
     rewarded["reward"] = json!([["0x4", "0x4"], ["0x4", "0x4"]]);
-    assert_eq!(value(&view::fee_history(&nobody, facts(Some(2)), sealed(&answer))), rewarded);
+    assert_eq!(
+        value(&view::fee_history(&nobody, facts(Some(2)), sealed(&answer))),
+        rewarded
+    );
     rewarded["reward"] = json!([[], []]);
-    assert_eq!(value(&view::fee_history(&nobody, facts(Some(0)), sealed(&answer))), rewarded);
-    let below = FeeFacts { head_base_fee: U256::from(99), ..facts(Some(1)) };
+    assert_eq!(
+        value(&view::fee_history(&nobody, facts(Some(0)), sealed(&answer))),
+        rewarded
+    );
+    let below = FeeFacts {
+        head_base_fee: U256::from(99),
+        ..facts(Some(1))
+    };
     rewarded["reward"] = json!([["0x0"], ["0x0"]]);
     assert_eq!(value(&view::fee_history(&nobody, below, sealed(&answer))), rewarded);
 
-    let hiding = Knobs { hide_base_fee: true, ..Knobs::SPEC };
-    let hidden = value(&view::fee_history(&viewer(&snapshot, "nobody", &hiding), facts(Some(1)), sealed(&answer)));
+    let hiding = Knobs {
+        hide_base_fee: true,
+        ..Knobs::SPEC
+    };
+    let hidden = value(&view::fee_history(
+        &viewer(&snapshot, "nobody", &hiding),
+        facts(Some(1)),
+        sealed(&answer),
+    ));
     // RT14: in steps, so that neither the figure nor what is left of it without the tip follows the base fee.
     assert_eq!(hidden["baseFeePerGas"], json!(["0x10", "0x10", "0x10"]));
     assert_eq!(
@@ -51,9 +71,15 @@ fn decision_42_fee_history() {
         (&json!([["0x10"], ["0x10"]]), &json!(["0x1", "0x1", "0x1"]))
     );
     let price = |wei: u64| view::published_price(U256::from(wei)).to::<u64>();
-    assert_eq!((price(0), price(1), price(4), price(5), price(1_875_000_000)), (0, 1, 4, 8, 1 << 31));
+    assert_eq!(
+        (price(0), price(1), price(4), price(5), price(1_875_000_000)),
+        (0, 1, 4, 8, 1 << 31)
+    );
     assert_eq!(view::published_price(U256::MAX), U256::MAX);
-    assert_eq!(view::published_tip(U256::from(1_875_000_000)), U256::from(1_000_000_000));
+    assert_eq!(
+        view::published_tip(U256::from(1_875_000_000)),
+        U256::from(1_000_000_000)
+    );
 
     let legacy = json!({ "oldestBlock": "0x5", "gasUsedRatio": [0.1] });
     assert_eq!(
@@ -80,7 +106,14 @@ fn chain_facts_are_checked() {
     assert_eq!(view::figure(sealed(&json!("0x3b9aca00"))).as_str(), "\"0x3b9aca00\"");
     assert_eq!(view::figure(sealed(&json!({}))).as_str(), "\"0x0\"");
     assert_eq!(view::text(sealed(&json!("Geth/v1.16"))).as_str(), "\"Geth/v1.16\"");
-    for bad in ["7", "\"a\\u0062\"", "\"é\"", "\"a\tb\"", "[\"a\"]", &format!("\"{}\"", "x".repeat(257))] {
+    for bad in [
+        "7",
+        "\"a\\u0062\"",
+        "\"é\"",
+        "\"a\tb\"",
+        "[\"a\"]",
+        &format!("\"{}\"", "x".repeat(257)),
+    ] {
         assert_eq!(view::text(sealed_text(bad)).as_str(), "null", "{bad}");
     }
     assert_eq!(view::flag(sealed(&json!(true))).as_str(), "true");
@@ -103,16 +136,28 @@ fn local_answers() {
     assert_eq!(accounts("owner"), json!([address_of("one")]));
     assert_eq!((accounts("other"), accounts("nobody")), (json!([]), json!([])));
     let coinbase = |user| value(&local::coinbase(&viewer(&snapshot, user, &Knobs::SPEC)));
-    assert_eq!((coinbase("owner"), coinbase("nobody")), (json!(address_of("one")), Value::Null));
+    assert_eq!(
+        (coinbase("owner"), coinbase("nobody")),
+        (json!(address_of("one")), Value::Null)
+    );
     assert_eq!(local::figure(U256::from(255)).as_str(), "\"0xff\"");
     assert_eq!(local::net_version(31337).as_str(), "\"31337\"");
-    assert!(value(&local::client_version()).as_str().unwrap().starts_with("ledger-gateway/"));
+    assert!(
+        value(&local::client_version())
+            .as_str()
+            .unwrap()
+            .starts_with("ledger-gateway/")
+    );
     assert_eq!(value(&local::hash(B256::ZERO)), json!(B256::ZERO));
 }
 
 fn error(code: i64, message: &str, data: Option<&str>) -> Sealed<RawError> {
     let data = data.map(|data| RawJson::new(bytes::Bytes::from(data.to_owned())));
-    Sealed::new(RawError { code, message: message.to_owned(), data })
+    Sealed::new(RawError {
+        code,
+        message: message.to_owned(),
+        data,
+    })
 }
 
 /// Decision 44, W7, HD15: known texts in geth's words and nothing else; three codes and no others.
@@ -124,34 +169,62 @@ fn w7_errors_in_known_words() {
         (error.code(), error.message().to_owned())
     };
     for (code, said, shown) in [
-        (-32000, "nonce too low: next nonce 5, tx nonce 3", (-32000, "nonce too low")),
+        (
+            -32000,
+            "nonce too low: next nonce 5, tx nonce 3",
+            (-32000, "nonce too low"),
+        ),
         (-32003, "nonce too high", (-32000, "nonce too high")),
         (
             -32000,
             "insufficient funds for gas * price + value: address 0xdeadbeef have 1 want 2",
             (-32000, "insufficient funds for gas * price + value"),
         ),
-        (-32000, "replacement transaction underpriced", (-32000, "replacement transaction underpriced")),
-        (-32000, "transaction underpriced: tip needed 1", (-32000, "transaction underpriced")),
+        (
+            -32000,
+            "replacement transaction underpriced",
+            (-32000, "replacement transaction underpriced"),
+        ),
+        (
+            -32000,
+            "transaction underpriced: tip needed 1",
+            (-32000, "transaction underpriced"),
+        ),
         (-32000, "already known", (-32000, "already known")),
         (-32003, "transaction already imported", (-32000, "already known")),
-        (-32000, "intrinsic gas too low: have 1, want 2", (-32000, "intrinsic gas too low")),
+        (
+            -32000,
+            "intrinsic gas too low: have 1, want 2",
+            (-32000, "intrinsic gas too low"),
+        ),
         (-32000, "exceeds block gas limit", (-32000, "exceeds block gas limit")),
         (
             -32000,
             "max fee per gas less than block base fee: address 0x12, maxFeePerGas: 1",
             (-32000, "max fee per gas less than block base fee"),
         ),
-        (-32000, "gas required exceeds allowance (21000)", (-32000, "gas required exceeds allowance")),
+        (
+            -32000,
+            "gas required exceeds allowance (21000)",
+            (-32000, "gas required exceeds allowance"),
+        ),
         (-32000, "out of gas", (-32000, "out of gas")),
         (-32603, "EVM error OutOfGas", (-32000, "out of gas")),
         (-32000, "invalid opcode: INVALID", (-32000, "invalid opcode")),
         (-32602, "invalid argument 0: hex string", (-32602, "upstream error")),
-        (3, "execution reverted: balance of 0xdeadbeef is 5", (3, "execution reverted")),
+        (
+            3,
+            "execution reverted: balance of 0xdeadbeef is 5",
+            (3, "execution reverted"),
+        ),
         (-32000, "Execution Reverted", (3, "execution reverted")),
         (-32001, "resource not found", (-32000, "upstream error")),
         // RTO12: no denial, and no riddle.
-        (-32601, "the method eth_x does not exist/is not available", (-32000, "the node does not support this method")),
+        (
+            -32601,
+            "the method eth_x does not exist/is not available",
+            (-32000, "the node does not support this method"),
+        ),
         (-32005, "limit exceeded", (-32000, "upstream error")),
         (3, "unknown account 0xdeadbeef", (-32000, "upstream error")),
         (1, "", (-32000, "upstream error")),
@@ -164,9 +237,17 @@ fn w7_errors_in_known_words() {
 /// node's words.
 #[test]
 fn w7_revert_data_only_after_a_passed_trace() {
-    let reason = format!("08c379a0{:064x}{:064x}{}", 32, 3, hex::encode(format!("{:\0<32}", "no!")));
+    let reason = format!(
+        "08c379a0{:064x}{:064x}{}",
+        32,
+        3,
+        hex::encode(format!("{:\0<32}", "no!"))
+    );
     let data = format!("\"0x{reason}\"");
-    let shown = view::node_error(ErrorContext::TracePassed, error(3, "execution reverted: lies", Some(&data)));
+    let shown = view::node_error(
+        ErrorContext::TracePassed,
+        error(3, "execution reverted: lies", Some(&data)),
+    );
     assert_eq!((shown.code(), shown.message()), (3, "execution reverted: no!"));
     assert_eq!(shown.data().unwrap(), format!("0x{reason}"));
     assert_eq!(
@@ -174,7 +255,10 @@ fn w7_revert_data_only_after_a_passed_trace() {
         json!({ "code": 3, "message": "execution reverted: no!", "data": format!("0x{reason}") })
     );
     let other = view::node_error(ErrorContext::Other, error(3, "execution reverted: lies", Some(&data)));
-    assert_eq!(serde_json::to_value(&other).unwrap(), json!({ "code": 3, "message": "execution reverted" }));
+    assert_eq!(
+        serde_json::to_value(&other).unwrap(),
+        json!({ "code": 3, "message": "execution reverted" })
+    );
     let panic = format!("\"0x4e487b71{:064x}\"", 0x11);
     let shown = view::node_error(ErrorContext::TracePassed, error(3, "execution reverted", Some(&panic)));
     assert_eq!(shown.message(), "execution reverted: arithmetic underflow or overflow");
@@ -189,9 +273,16 @@ fn w7_revert_data_only_after_a_passed_trace() {
 
 /// May `user` call `to`?
 pub(super) fn decide_call(snapshot: &Snapshot, user: &str, to: &str) -> Decision {
-    let request =
-        CallRequest { to: Some(address_of(to)), input: Bytes::from_static(&[1, 2, 3, 4]), ..CallRequest::default() };
-    let call = Call::Simulate(Box::new(Simulation { kind: SimulationKind::Call, request, block: BlockId::LATEST }));
+    let request = CallRequest {
+        to: Some(address_of(to)),
+        input: Bytes::from_static(&[1, 2, 3, 4]),
+        ..CallRequest::default()
+    };
+    let call = Call::Simulate(Box::new(Simulation {
+        kind: SimulationKind::Call,
+        request,
+        block: BlockId::LATEST,
+    }));
     let question = Question {
         caller: &Caller::User(snapshot.user(user_id(user)).unwrap().clone()),
         lookup: Lookup::Known(Method::Call),
@@ -214,7 +305,15 @@ fn permitted(decision: Decision) -> Permit {
 
 /// A judged run that ended like this.
 fn judged<T>(top: Outcome, then: impl Fn(&gw_policy::access::TraceVerdict) -> T) -> T {
-    let snapshot = world().org("a").group("g").every_method().contract("c").grant("g").user("u").member("g").snapshot();
+    let snapshot = world()
+        .org("a")
+        .group("g")
+        .every_method()
+        .contract("c")
+        .grant("g")
+        .user("u")
+        .member("g")
+        .snapshot();
     let permit = permitted(decide_call(&snapshot, "u", "c"));
     let frame = Frame {
         kind: FrameKind::Call,
@@ -233,8 +332,17 @@ fn judged<T>(top: Outcome, then: impl Fn(&gw_policy::access::TraceVerdict) -> T)
         logs: Vec::new(),
     };
     let touched = [(address_of("c"), Account::default())].into();
-    let trace = Sealed::new(Trace { frames: vec![frame], touched, changes: None, top });
-    let facts = TraceFacts { coinbase: address_of("coinbase"), number: 100, time: NOW };
+    let trace = Sealed::new(Trace {
+        frames: vec![frame],
+        touched,
+        changes: None,
+        top,
+    });
+    let facts = TraceFacts {
+        coinbase: address_of("coinbase"),
+        number: 100,
+        time: NOW,
+    };
     let verdict = judge_trace(&snapshot, &permit, trace, &facts, NOW, &Knobs::SPEC).unwrap();
     then(&verdict)
 }
@@ -257,7 +365,11 @@ fn x4_calls_are_answered_from_the_judged_trace() {
     let words = |failed: (Result<Disclosed, DisclosedError>, Result<u64, DisclosedError>)| {
         let (result, gas) = (failed.0.unwrap_err(), failed.1.unwrap_err());
         assert_eq!(result, gas);
-        (result.code(), result.message().to_owned(), result.data().map(str::to_owned))
+        (
+            result.code(),
+            result.message().to_owned(),
+            result.data().map(str::to_owned),
+        )
     };
     let reverted = words(call(&[0x12], Some("execution reverted")));
     assert_eq!(reverted, (3, "execution reverted".to_owned(), Some("0x12".to_owned())));

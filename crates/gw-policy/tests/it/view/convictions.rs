@@ -55,8 +55,12 @@ fn convicted() -> World {
 
 fn logs() -> Vec<Value> {
     let speaks = |emitter: &str, index: u64| {
-        let mut row =
-            log(address_of(emitter), "tx", &[transfer(), word("thief"), word("receiver")], number(7).as_slice());
+        let mut row = log(
+            address_of(emitter),
+            "tx",
+            &[transfer(), word("thief"), word("receiver")],
+            number(7).as_slice(),
+        );
         row["logIndex"] = json!(format!("{index:#x}"));
         row
     };
@@ -97,8 +101,20 @@ fn trace(to: &str) -> Sealed<Trace> {
         undone: false,
         logs: Vec::new(),
     };
-    let touched = [(address_of(to), Account { code: Bytes::from_static(&[0]), ..Account::default() })].into();
-    Sealed::new(Trace { frames: vec![frame], touched, changes: None, top: Outcome::default() })
+    let touched = [(
+        address_of(to),
+        Account {
+            code: Bytes::from_static(&[0]),
+            ..Account::default()
+        },
+    )]
+    .into();
+    Sealed::new(Trace {
+        frames: vec![frame],
+        touched,
+        changes: None,
+        top: Outcome::default(),
+    })
 }
 
 /// What every method that can show a transaction says of it, sent to `to`.
@@ -112,7 +128,12 @@ fn everything(viewer: &Viewer<'_>, to: &str) -> Vec<(&'static str, String)> {
         LogsAnswer::NotPermitted => "not permitted".to_owned(),
     };
     let one_by_one = ["latch", "token", "nobody"].map(|emitter| {
-        match get_logs(viewer, &filter(&[emitter], vec![]), &logs(), std::slice::from_ref(&sent)) {
+        match get_logs(
+            viewer,
+            &filter(&[emitter], vec![]),
+            &logs(),
+            std::slice::from_ref(&sent),
+        ) {
             LogsAnswer::Rows(rows, _) => told(rows),
             LogsAnswer::NotPermitted => "not permitted".to_owned(),
         }
@@ -121,15 +142,38 @@ fn everything(viewer: &Viewer<'_>, to: &str) -> Vec<(&'static str, String)> {
     vec![
         ("transaction", told(view::transaction(viewer, sealed(&sent)))),
         ("receipt", told(view::receipt(viewer, sealed(&receipt(to))))),
-        ("block receipts", told(view::block_receipts(viewer, sealed(&json!([receipt(to)]))))),
-        ("hashes", told(view::block(viewer, BlockTransactions::Hashes, None, sealed(&block(one))))),
-        ("block", told(view::block(viewer, BlockTransactions::Full, None, sealed(&block(one))))),
-        ("count", told(view::block_transaction_count(viewer, sealed(&block(one))))),
+        (
+            "block receipts",
+            told(view::block_receipts(viewer, sealed(&json!([receipt(to)])))),
+        ),
+        (
+            "hashes",
+            told(view::block(
+                viewer,
+                BlockTransactions::Hashes,
+                None,
+                sealed(&block(one)),
+            )),
+        ),
+        (
+            "block",
+            told(view::block(viewer, BlockTransactions::Full, None, sealed(&block(one)))),
+        ),
+        (
+            "count",
+            told(view::block_transaction_count(viewer, sealed(&block(one)))),
+        ),
         ("traceable", format!("{:?}", view::traceable(viewer, &sealed(&sent)))),
         ("tree", format!("{tree:?}")),
         ("logs", listed),
         ("logs of each", one_by_one.join(" ")),
-        ("needed", format!("{:?}", view::parties_needed(viewer, &asked, &sealed(&Value::Array(logs()))))),
+        (
+            "needed",
+            format!(
+                "{:?}",
+                view::parties_needed(viewer, &asked, &sealed(&Value::Array(logs())))
+            ),
+        ),
     ]
 }
 
@@ -144,13 +188,29 @@ fn nothing(viewer: &Viewer<'_>) -> Vec<(&'static str, String)> {
         ("transaction", "null".to_owned()),
         ("receipt", "null".to_owned()),
         ("block receipts", "[]".to_owned()),
-        ("hashes", told(view::block(viewer, BlockTransactions::Hashes, None, sealed(&block(&[]))))),
-        ("block", told(view::block(viewer, BlockTransactions::Full, None, sealed(&block(&[]))))),
+        (
+            "hashes",
+            told(view::block(
+                viewer,
+                BlockTransactions::Hashes,
+                None,
+                sealed(&block(&[])),
+            )),
+        ),
+        (
+            "block",
+            told(view::block(viewer, BlockTransactions::Full, None, sealed(&block(&[])))),
+        ),
         ("count", "\"0x0\"".to_owned()),
         ("traceable", "None".to_owned()),
         ("tree", "None".to_owned()),
         ("logs", logs_of(&["latch", "token", "nobody"])),
-        ("logs of each", ["latch", "token", "nobody"].map(|emitter| logs_of(&[emitter])).join(" ")),
+        (
+            "logs of each",
+            ["latch", "token", "nobody"]
+                .map(|emitter| logs_of(&[emitter]))
+                .join(" "),
+        ),
         ("needed", "[]".to_owned()),
     ]
 }
@@ -173,7 +233,11 @@ fn rt21_a_convicted_transaction_is_not_there_by_any_method() {
     ] {
         let shown = everything(&viewer(&before, who, SPEC), to);
         assert_ne!(shown, nothing(&viewer(&before, who, SPEC)), "{who} has a ground");
-        assert_eq!(everything(&viewer(&after, who, SPEC), to), nothing(&viewer(&after, who, SPEC)), "{who}");
+        assert_eq!(
+            everything(&viewer(&after, who, SPEC), to),
+            nothing(&viewer(&after, who, SPEC)),
+            "{who}"
+        );
     }
     for to in ["latch", "token", "receiver"] {
         let nobody = viewer(&after, "nobody", SPEC);
@@ -185,7 +249,10 @@ fn rt21_a_convicted_transaction_is_not_there_by_any_method() {
 #[test]
 fn rt21_other_transactions_show() {
     let other = scene().convicted(hash_of("other"), "thief").snapshot();
-    assert_ne!(everything(&viewer(&other, "thief", SPEC), "latch"), nothing(&viewer(&other, "thief", SPEC)));
+    assert_ne!(
+        everything(&viewer(&other, "thief", SPEC), "latch"),
+        nothing(&viewer(&other, "thief", SPEC))
+    );
 }
 
 /// HD28: what stands behind it in its block is numbered as if it had emitted nothing, by every method; what stands before it,
@@ -195,9 +262,11 @@ fn hd28_the_events_of_a_convicted_transaction_do_not_count() {
     let at = (hash_of("block"), 2);
     let world = || scene().convicted_at(hash_of("other"), "thief", at, 5);
     // Sent by two people, it emitted them once all the same.
-    for (world, expected) in
-        [(scene(), "0x9"), (world(), "0x4"), (world().convicted_at(hash_of("other"), "colleague", at, 5), "0x4")]
-    {
+    for (world, expected) in [
+        (scene(), "0x9"),
+        (world(), "0x4"),
+        (world().convicted_at(hash_of("other"), "colleague", at, 5), "0x4"),
+    ] {
         let snapshot = world.snapshot();
         let victim = viewer(&snapshot, "victim", SPEC);
         let thief = viewer(&snapshot, "thief", SPEC);
@@ -207,9 +276,12 @@ fn hd28_the_events_of_a_convicted_transaction_do_not_count() {
             row["blockHash"] = json!(block);
             row["logIndex"] = json!("0x9");
             let sent = transaction("tx", address_of("thief"), Some(address_of("latch")));
-            let LogsAnswer::Rows(rows, 1) =
-                get_logs(&victim, &filter(&["token"], vec![]), &[row.clone()], std::slice::from_ref(&sent))
-            else {
+            let LogsAnswer::Rows(rows, 1) = get_logs(
+                &victim,
+                &filter(&["token"], vec![]),
+                &[row.clone()],
+                std::slice::from_ref(&sent),
+            ) else {
                 panic!("a row")
             };
             let rows: Value = serde_json::from_str(rows.as_str()).unwrap();
@@ -237,8 +309,12 @@ fn change(balance: Option<(u64, u64)>, slot: Option<(u8, u8)>) -> AccountChange 
 /// HD28, HD40: what it changed reads as before it, to the owner, members, strangers; what others did since stays.
 #[test]
 fn hd28_what_a_convicted_transaction_changed_reads_as_before() {
-    let made =
-        AccountChange { created: true, code: Some(Bytes::new()), nonce: Some((0, 1)), ..AccountChange::default() };
+    let made = AccountChange {
+        created: true,
+        code: Some(Bytes::new()),
+        nonce: Some((0, 1)),
+        ..AccountChange::default()
+    };
     let (receiver, latch, child) = (address_of("receiver"), address_of("latch"), address_of("child"));
     let world = convicted()
         .withheld(receiver, 100, change(Some((10, 15)), None))
@@ -249,14 +325,20 @@ fn hd28_what_a_convicted_transaction_changed_reads_as_before() {
     let snapshot = world.snapshot();
     let own = viewer(&snapshot, "receiver", SPEC);
     let balance = |block, held: &str| view::balance(&own, receiver, block, sealed(&json!(held))).into_string();
-    assert_eq!((balance(99, "0xa"), balance(100, "0xf")), ("\"0xa\"".to_owned(), "\"0xa\"".to_owned()));
+    assert_eq!(
+        (balance(99, "0xa"), balance(100, "0xf")),
+        ("\"0xa\"".to_owned(), "\"0xa\"".to_owned())
+    );
     assert_eq!(balance(105, "0x13"), "\"0xe\"", "four more since");
     assert_eq!(balance(105, "0x2"), "\"0x0\"", "never below nothing");
     let thief = viewer(&snapshot, "colleague", SPEC);
     let word = |value: u8| json!(B256::with_last_byte(value));
     let slot = |block, held| view::storage(&thief, latch, B256::ZERO, block, sealed(&word(held))).into_string();
     let shown = |value: u8| word(value).to_string();
-    assert_eq!((slot(99, 1), slot(100, 2), slot(101, 9)), (shown(1), shown(1), shown(1)));
+    assert_eq!(
+        (slot(99, 1), slot(100, 2), slot(101, 9)),
+        (shown(1), shown(1), shown(1))
+    );
     assert_eq!(slot(101, 7), shown(7), "written past the gateway");
     let code = |block| view::code(&thief, child, block, sealed(&json!("0x6001"))).map(Disclosed::into_string);
     assert_eq!((code(99), code(100)), (None, Some("\"0x\"".to_owned())));
@@ -265,30 +347,78 @@ fn hd28_what_a_convicted_transaction_changed_reads_as_before() {
         "storageHash": B256::repeat_byte(4), "storageProof": [{"key": "0x0", "value": "0x9", "proof": ["0x02"]}],
     });
     let told = |block| view::proof(&thief, latch, block, sealed(&proof)).into_string();
-    assert!(told(101).contains(r#""value":"0x1""#) && !told(101).contains("0x02"), "{}", told(101));
+    assert!(
+        told(101).contains(r#""value":"0x1""#) && !told(101).contains("0x02"),
+        "{}",
+        told(101)
+    );
     // What executions run on.
     let held = [
-        (receiver, Account { balance: U256::from(0x13), ..Account::default() }),
-        (latch, Account { slots: [(B256::ZERO, B256::with_last_byte(9))].into(), ..Account::default() }),
-        (child, Account { nonce: 1, ..Account::default() }),
+        (
+            receiver,
+            Account {
+                balance: U256::from(0x13),
+                ..Account::default()
+            },
+        ),
+        (
+            latch,
+            Account {
+                slots: [(B256::ZERO, B256::with_last_byte(9))].into(),
+                ..Account::default()
+            },
+        ),
+        (
+            child,
+            Account {
+                nonce: 1,
+                ..Account::default()
+            },
+        ),
         (address_of("friend"), Account::default()),
     ];
-    let state = snapshot.visible_state(101).overrides(held.iter().map(|(address, held)| (address, held)));
+    let state = snapshot
+        .visible_state(101)
+        .overrides(held.iter().map(|(address, held)| (address, held)));
     let expected = StateOverrides::new(
         [
-            (receiver, AccountOverride { balance: Some(U256::from(0xe)), ..AccountOverride::default() }),
+            (
+                receiver,
+                AccountOverride {
+                    balance: Some(U256::from(0xe)),
+                    ..AccountOverride::default()
+                },
+            ),
             (
                 latch,
-                AccountOverride { slots: [(B256::ZERO, B256::with_last_byte(1))].into(), ..AccountOverride::default() },
+                AccountOverride {
+                    slots: [(B256::ZERO, B256::with_last_byte(1))].into(),
+                    ..AccountOverride::default()
+                },
             ),
-            (child, AccountOverride { code: Some(Bytes::new()), nonce: Some(0), ..AccountOverride::default() }),
+            (
+                child,
+                AccountOverride {
+                    code: Some(Bytes::new()),
+                    nonce: Some(0),
+                    ..AccountOverride::default()
+                },
+            ),
         ]
         .into(),
     );
     assert_eq!(state, expected);
     // What was written past the gateway is run on as it is shown.
-    let later = [(latch, Account { slots: [(B256::ZERO, B256::with_last_byte(7))].into(), ..Account::default() })];
-    let state = snapshot.visible_state(101).overrides(later.iter().map(|(address, held)| (address, held)));
+    let later = [(
+        latch,
+        Account {
+            slots: [(B256::ZERO, B256::with_last_byte(7))].into(),
+            ..Account::default()
+        },
+    )];
+    let state = snapshot
+        .visible_state(101)
+        .overrides(later.iter().map(|(address, held)| (address, held)));
     assert_eq!(state, StateOverrides::new([(latch, AccountOverride::default())].into()));
     assert!(!snapshot.visible_state(99).withholds() && snapshot.visible_state(101).differs(receiver));
     // Cleared, all of it shows again.
@@ -318,8 +448,14 @@ fn rt21_a_closed_wallet_shows_as_a_hidden_one() {
     let after = scene().quarantined("receiver").snapshot();
     let own = viewer(&after, "receiver", SPEC);
     let receiver = address_of("receiver");
-    assert_eq!(view::balance(&own, receiver, 100, sealed(&json!("0xf4240"))).as_str(), "\"0x0\"");
-    assert_eq!(view::nonce(&own, receiver, 100, sealed(&json!("0x7"))).as_str(), "\"0x0\"");
+    assert_eq!(
+        view::balance(&own, receiver, 100, sealed(&json!("0xf4240"))).as_str(),
+        "\"0x0\""
+    );
+    assert_eq!(
+        view::nonce(&own, receiver, 100, sealed(&json!("0x7"))).as_str(),
+        "\"0x0\""
+    );
     let delegated = sealed(&json!(format!("0xef0100{}", "11".repeat(20))));
     // RT31: as any delegated wallet that is not the viewer's.
     assert_eq!(view::code(&own, receiver, 100, delegated), Some(Disclosed::NO_BYTES));
@@ -327,9 +463,14 @@ fn rt21_a_closed_wallet_shows_as_a_hidden_one() {
     let zero = scene().closed_to_side(Address::ZERO, "thief", &["bank"]).snapshot();
     let told = |who: &str| {
         let viewer = viewer(&zero, who, SPEC);
-        view::balance(&viewer, Address::ZERO, 100, sealed(&json!("0x9"))).as_str().to_owned()
+        view::balance(&viewer, Address::ZERO, 100, sealed(&json!("0x9")))
+            .as_str()
+            .to_owned()
     };
-    assert_eq!((told("colleague"), told("victim")), ("\"0x0\"".to_owned(), "\"0x9\"".to_owned()));
+    assert_eq!(
+        (told("colleague"), told("victim")),
+        ("\"0x0\"".to_owned(), "\"0x9\"".to_owned())
+    );
 }
 
 /// HD28: what one convicted transaction paid in and the next one took out leaves nothing behind to read.
@@ -342,7 +483,9 @@ fn hd28_withheld_balances_are_undone_together() {
             nonce: Some((before, after)),
             ..AccountChange::default()
         };
-        let world = world().withheld(purse, 7, change(1, 1 + loot)).withheld(purse, 8, change(1 + loot, 0));
+        let world = world()
+            .withheld(purse, 7, change(1, 1 + loot))
+            .withheld(purse, 8, change(1 + loot, 0));
         let snapshot = world.snapshot();
         assert_eq!(snapshot.shown_balance(purse, 9, U256::ZERO), U256::from(1), "{loot}");
         assert_eq!(snapshot.shown_nonce(purse, 9, U256::ZERO), U256::from(1), "{loot}");
@@ -361,18 +504,43 @@ fn hd40_a_run_learns_not_how_much_is_withheld() {
         slots: (0..100).map(|slot| (word(slot), (B256::ZERO, word(7)))).collect(),
         ..AccountChange::default()
     };
-    let created =
-        AccountChange { created: true, code: Some(Bytes::new()), nonce: Some((0, 1)), ..AccountChange::default() };
+    let created = AccountChange {
+        created: true,
+        code: Some(Bytes::new()),
+        nonce: Some((0, 1)),
+        ..AccountChange::default()
+    };
     let mut world = world().withheld(books, 7, written);
     // By the same transaction.
-    world = world.withheld_beside(child, created.clone()).withheld(address_of("elsewhere"), 8, created);
+    world = world
+        .withheld_beside(child, created.clone())
+        .withheld(address_of("elsewhere"), 8, created);
     let state = world.snapshot().visible_state(9);
-    let met = Account { slots: [(word(1), word(7)), (word(2), word(9))].into(), ..Account::default() };
+    let met = Account {
+        slots: [(word(1), word(7)), (word(2), word(9))].into(),
+        ..Account::default()
+    };
     let slots = |overrides: &StateOverrides| format!("{overrides:?}").matches("0x").count();
-    let (touched, whole) = (state.overrides([(&books, &met)]), state.whole_overrides([(&books, &met)]));
+    let (touched, whole) = (
+        state.overrides([(&books, &met)]),
+        state.whole_overrides([(&books, &met)]),
+    );
     assert!(slots(&touched) < 10 && slots(&whole) > 190, "{touched:?} {whole:?}");
-    let expected: Vec<_> = (0..100).filter(|slot| *slot != 2).map(|slot| (word(slot), B256::ZERO)).collect();
-    let books_shown = AccountOverride { slots: expected.into_iter().collect(), ..AccountOverride::default() };
-    let child_shown = AccountOverride { code: Some(Bytes::new()), nonce: Some(0), ..AccountOverride::default() };
-    assert_eq!(whole, StateOverrides::new([(books, books_shown), (child, child_shown)].into()));
+    let expected: Vec<_> = (0..100)
+        .filter(|slot| *slot != 2)
+        .map(|slot| (word(slot), B256::ZERO))
+        .collect();
+    let books_shown = AccountOverride {
+        slots: expected.into_iter().collect(),
+        ..AccountOverride::default()
+    };
+    let child_shown = AccountOverride {
+        code: Some(Bytes::new()),
+        nonce: Some(0),
+        ..AccountOverride::default()
+    };
+    assert_eq!(
+        whole,
+        StateOverrides::new([(books, books_shown), (child, child_shown)].into())
+    );
 }

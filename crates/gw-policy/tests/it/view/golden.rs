@@ -55,11 +55,27 @@ impl Table {
 
     /// One row for each member of an object; `shown` has an object, or `null`, for each viewer.
     fn object(&mut self, name: &str, sent: &Value, shown: &[Value], skip: &[&str]) {
-        self.row(name, shown.iter().map(|shown| if shown.is_null() { "null" } else { "" }.to_owned()));
-        for (member, sent) in sent.as_object().unwrap().iter().filter(|(member, _)| !skip.contains(&member.as_str())) {
+        self.row(
+            name,
+            shown
+                .iter()
+                .map(|shown| if shown.is_null() { "null" } else { "" }.to_owned()),
+        );
+        for (member, sent) in sent
+            .as_object()
+            .unwrap()
+            .iter()
+            .filter(|(member, _)| !skip.contains(&member.as_str()))
+        {
             self.row(
                 &format!("  {member}"),
-                shown.iter().map(|shown| if shown.is_null() { String::new() } else { cell(shown.get(member), sent) }),
+                shown.iter().map(|shown| {
+                    if shown.is_null() {
+                        String::new()
+                    } else {
+                        cell(shown.get(member), sent)
+                    }
+                }),
             );
         }
     }
@@ -72,7 +88,10 @@ fn viewer_by_field() {
     let erc20 = serde_json::to_string(builtin("ERC20").unwrap().json()).unwrap();
     let own = |index| gw_policy::snapshot::EventRule {
         topic0: transfer(),
-        params: vec![gw_policy::snapshot::ParamRule { index, must_be: gw_policy::snapshot::MustBe::Own }],
+        params: vec![gw_policy::snapshot::ParamRule {
+            index,
+            must_be: gw_policy::snapshot::MustBe::Own,
+        }],
     };
     let snapshot = world()
         .org("a")
@@ -128,8 +147,18 @@ fn viewer_by_field() {
     tx["yParity"] = json!("0x1");
     tx["publicKey"] = json!(word("sender"));
     let logs = vec![
-        log(address_of("token"), "t", &[transfer(), word("sender"), word("payee")], number(7).as_slice()),
-        log(address_of("elsewhere"), "t", &[transfer(), word("sender")], word("payee").as_slice()),
+        log(
+            address_of("token"),
+            "t",
+            &[transfer(), word("sender"), word("payee")],
+            number(7).as_slice(),
+        ),
+        log(
+            address_of("elsewhere"),
+            "t",
+            &[transfer(), word("sender")],
+            word("payee").as_slice(),
+        ),
     ];
     let receipt = json!({
         "blockHash": hash_of("block"), "blockNumber": "0x64", "contractAddress": null, "cumulativeGasUsed": "0xffff",
@@ -150,29 +179,48 @@ fn viewer_by_field() {
 
     let parse = |text: &str| serde_json::from_str::<Value>(text).unwrap();
     let all = |show: &dyn Fn(&gw_policy::Viewer<'_>) -> Value| -> Vec<Value> {
-        VIEWERS.iter().map(|name| show(&viewer(&snapshot, name, &Knobs::SPEC))).collect()
+        VIEWERS
+            .iter()
+            .map(|name| show(&viewer(&snapshot, name, &Knobs::SPEC)))
+            .collect()
     };
     let mut table = Table::new();
 
-    table.object("transaction", &tx, &all(&|viewer| parse(view::transaction(viewer, sealed(&tx)).as_str())), &[]);
+    table.object(
+        "transaction",
+        &tx,
+        &all(&|viewer| parse(view::transaction(viewer, sealed(&tx)).as_str())),
+        &[],
+    );
 
     let receipts = all(&|viewer| parse(view::receipt(viewer, sealed(&receipt)).as_str()));
     table.object("receipt", &receipt, &receipts, &["logs"]);
     table.row(
         "  logs",
-        receipts.iter().map(|shown| shown["logs"].as_array().map_or(String::new(), |l| l.len().to_string())),
+        receipts
+            .iter()
+            .map(|shown| shown["logs"].as_array().map_or(String::new(), |l| l.len().to_string())),
     );
 
     let block_receipts = all(&|viewer| parse(view::block_receipts(viewer, sealed(&json!([receipt]))).as_str()));
-    table.row("receipts of the block", block_receipts.iter().map(|shown| shown.as_array().unwrap().len().to_string()));
+    table.row(
+        "receipts of the block",
+        block_receipts
+            .iter()
+            .map(|shown| shown.as_array().unwrap().len().to_string()),
+    );
 
     for emitter in ["token", "elsewhere"] {
-        let sent = logs.iter().find(|log| log["address"] == json!(address_of(emitter))).unwrap();
-        let shown =
-            all(&|viewer| match get_logs(viewer, &filter(&[emitter], vec![]), &logs, std::slice::from_ref(&tx)) {
+        let sent = logs
+            .iter()
+            .find(|log| log["address"] == json!(address_of(emitter)))
+            .unwrap();
+        let shown = all(
+            &|viewer| match get_logs(viewer, &filter(&[emitter], vec![]), &logs, std::slice::from_ref(&tx)) {
                 LogsAnswer::Rows(rows, _) => json!({ "rows": parse(rows.as_str()) }),
                 LogsAnswer::NotPermitted => json!("denied"),
-            });
+            },
+        );
         let outcome = |shown: &Value| match &shown["rows"] {
             Value::Array(rows) => rows.len().to_string(),
             _ => "404".to_owned(),
@@ -180,14 +228,17 @@ fn viewer_by_field() {
         table.row(&format!("logs of {emitter}"), shown.iter().map(outcome));
         for position in 0..sent["topics"].as_array().unwrap().len() {
             let topic = |shown: &Value| {
-                shown["rows"]
-                    .get(0)
-                    .map_or(String::new(), |row| cell(Some(&row["topics"][position]), &sent["topics"][position]))
+                shown["rows"].get(0).map_or(String::new(), |row| {
+                    cell(Some(&row["topics"][position]), &sent["topics"][position])
+                })
             };
             table.row(&format!("  topics[{position}]"), shown.iter().map(topic));
         }
-        let data =
-            |shown: &Value| shown["rows"].get(0).map_or(String::new(), |row| cell(Some(&row["data"]), &sent["data"]));
+        let data = |shown: &Value| {
+            shown["rows"]
+                .get(0)
+                .map_or(String::new(), |row| cell(Some(&row["data"]), &sent["data"]))
+        };
         table.row("  data", shown.iter().map(data));
     }
 
@@ -196,20 +247,34 @@ fn viewer_by_field() {
     };
     let blocks = all(&full);
     table.object("block", &block, &blocks, &["transactions"]);
-    table.row("  transactions", blocks.iter().map(|shown| shown["transactions"].as_array().unwrap().len().to_string()));
+    table.row(
+        "  transactions",
+        blocks
+            .iter()
+            .map(|shown| shown["transactions"].as_array().unwrap().len().to_string()),
+    );
     let counts = all(&|viewer| parse(view::block_transaction_count(viewer, sealed(&block)).as_str()));
-    table.row("transaction count", counts.iter().map(|shown| shown.as_str().unwrap().to_owned()));
+    table.row(
+        "transaction count",
+        counts.iter().map(|shown| shown.as_str().unwrap().to_owned()),
+    );
 
     for (name, address) in [("sender", "sender"), ("token", "token"), ("stranger", "stranger")] {
         let balance = |viewer: &gw_policy::Viewer<'_>| {
             parse(view::balance(viewer, address_of(address), 100, sealed(&json!("0x5"))).as_str())
         };
-        table.row(&format!("balance of {name}"), all(&balance).iter().map(|shown| cell(Some(shown), &json!("0x5"))));
+        table.row(
+            &format!("balance of {name}"),
+            all(&balance).iter().map(|shown| cell(Some(shown), &json!("0x5"))),
+        );
         let code = |viewer: &gw_policy::Viewer<'_>| {
             let code = view::code(viewer, address_of(address), 100, sealed(&json!("0x6001")));
             code.map_or(json!("404"), |code| parse(code.as_str()))
         };
-        table.row(&format!("code of {name}"), all(&code).iter().map(|shown| cell(Some(shown), &json!("0x6001"))));
+        table.row(
+            &format!("code of {name}"),
+            all(&code).iter().map(|shown| cell(Some(shown), &json!("0x6001"))),
+        );
     }
     insta::with_settings!({snapshot_path => "../../../../../docs/tables", prepend_module_to_snapshot => false}, {
         insta::assert_snapshot!("viewer_by_field", table.0.trim_end());

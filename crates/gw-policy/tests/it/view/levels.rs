@@ -60,8 +60,18 @@ fn everybody() -> World {
         .link("outcast-wallet")
 }
 
-const VIEWERS: [&str; 10] =
-    ["nobody", "unknown", "member", "former", "holder", "deployer", "admin", "claimant", "other-admin", "outcast"];
+const VIEWERS: [&str; 10] = [
+    "nobody",
+    "unknown",
+    "member",
+    "former",
+    "holder",
+    "deployer",
+    "admin",
+    "claimant",
+    "other-admin",
+    "outcast",
+];
 
 fn viewer<'s>(snapshot: &'s Snapshot, name: &str) -> Viewer<'s> {
     Viewer::new(snapshot, (name != "nobody").then(|| user_id(name)), NOW, &Knobs::SPEC)
@@ -110,8 +120,13 @@ fn levels_by_address_and_viewer() {
 /// R5, A8: grounds end with the memberships and reservations they rest on, at the viewer's own moment.
 #[test]
 fn grounds_end_by_the_clock() {
-    let snapshot =
-        world().org("a").group("g").claim(Claim::Deploy).user("u").member_until("g", FUTURE).reservation("r", FUTURE);
+    let snapshot = world()
+        .org("a")
+        .group("g")
+        .claim(Claim::Deploy)
+        .user("u")
+        .member_until("g", FUTURE)
+        .reservation("r", FUTURE);
     let snapshot = snapshot.contract("c").grant("g").snapshot();
     for (now, full) in [(NOW, true), (FUTURE, false)] {
         let viewer = Viewer::new(&snapshot, Some(user_id("u")), now, &Knobs::SPEC);
@@ -124,7 +139,10 @@ fn grounds_end_by_the_clock() {
 #[test]
 fn k11_the_admin_claim_sees_all_or_what_is_granted() {
     let snapshot = everybody().snapshot();
-    let granted_only = Knobs { admin_claim_sees_all: false, ..Knobs::SPEC };
+    let granted_only = Knobs {
+        admin_claim_sees_all: false,
+        ..Knobs::SPEC
+    };
     for (knobs, by_claim) in [(&Knobs::SPEC, true), (&granted_only, false)] {
         let sees = |name| Viewer::new(&snapshot, Some(user_id(name)), NOW, knobs).sees(address_of("ungranted"));
         assert_eq!(sees("claimant"), by_claim);
@@ -135,13 +153,21 @@ fn k11_the_admin_claim_sees_all_or_what_is_granted() {
 /// R6, HD13: an inferred link counts while nobody else proved the address; a proved one always does.
 #[test]
 fn r6_inferred_links_yield_to_proved_ones() {
-    let base = world().org("a").group("g").user("forwarder").member("g").system_link("w");
+    let base = world()
+        .org("a")
+        .group("g")
+        .user("forwarder")
+        .member("g")
+        .system_link("w");
     let owns = |snapshot: &Snapshot, name: &str| viewer(snapshot, name).owns(address_of("w"));
     assert!(owns(&base.snapshot(), "forwarder"));
     let proved = base.clone().user("owner").link("w").snapshot();
     assert!(owns(&proved, "owner") && !owns(&proved, "forwarder"));
     let both = base.clone().link("w").user("owner").link("w").snapshot();
-    assert!(owns(&both, "owner") && owns(&both, "forwarder"), "several identities may prove one address [S]");
+    assert!(
+        owns(&both, "owner") && owns(&both, "forwarder"),
+        "several identities may prove one address [S]"
+    );
     let two_inferred = base.user("late").system_link("w").snapshot();
     assert!(owns(&two_inferred, "forwarder") && owns(&two_inferred, "late"));
 }
@@ -163,20 +189,40 @@ fn hd10_admission_by_party_share_and_administration() {
         |name: &str, tx: &str, from, to| viewer(&snapshot, name).admission(hash_of(tx), from, to, Moment::Block(100));
     assert_eq!(admission("deployer", "t", wallet, Some(other)), Admission::Participant);
     assert_eq!(admission("deployer", "t", other, Some(wallet)), Admission::Participant);
-    assert_eq!(admission("member", "t", wallet, None), Admission::None, "inferred, and proved by another");
+    assert_eq!(
+        admission("member", "t", wallet, None),
+        Admission::None,
+        "inferred, and proved by another"
+    );
     assert_eq!(admission("member", "shared", wallet, Some(other)), Admission::Shared);
-    assert_eq!(admission("admin", "shared", other, Some(address_of("granted"))), Admission::Shared);
-    assert_eq!(admission("admin", "t", other, Some(address_of("granted"))), Admission::OrgAdmin);
+    assert_eq!(
+        admission("admin", "shared", other, Some(address_of("granted"))),
+        Admission::Shared
+    );
+    assert_eq!(
+        admission("admin", "t", other, Some(address_of("granted"))),
+        Admission::OrgAdmin
+    );
     assert_eq!(admission("admin", "t", address_of("granted"), None), Admission::None);
-    assert_eq!(admission("other-admin", "t", other, Some(address_of("granted"))), Admission::None);
+    assert_eq!(
+        admission("other-admin", "t", other, Some(address_of("granted"))),
+        Admission::None
+    );
     assert_eq!(
         admission("holder", "t", other, Some(address_of("granted"))),
         Admission::None,
         "a grant is no admission"
     );
-    assert_eq!(admission("odd", "t", other, Some(address_of("wallet-contract"))), Admission::None);
+    assert_eq!(
+        admission("odd", "t", other, Some(address_of("wallet-contract"))),
+        Admission::None
+    );
     for name in ["nobody", "unknown", "outcast"] {
-        assert_eq!(admission(name, "shared", address_of("outcast-wallet"), Some(other)), Admission::None, "{name}");
+        assert_eq!(
+            admission(name, "shared", address_of("outcast-wallet"), Some(other)),
+            Admission::None,
+            "{name}"
+        );
     }
 }
 
@@ -186,12 +232,21 @@ fn hd10_admission_by_party_share_and_administration() {
 fn hd10_a_contract_wallets_owner_takes_part_in_nothing_sent_to_it() {
     let by = |contract: bool| {
         let world = world().user("owner");
-        if contract { world.contract_link("w") } else { world.link("w") }.snapshot()
+        if contract {
+            world.contract_link("w")
+        } else {
+            world.link("w")
+        }
+        .snapshot()
     };
     let (wallet, other) = (address_of("w"), address_of("unknown"));
     let admission =
         |contract, from, to| viewer(&by(contract), "owner").admission(hash_of("t"), from, Some(to), Moment::Block(100));
-    assert_eq!(admission(false, other, wallet), Admission::Participant, "without the rule");
+    assert_eq!(
+        admission(false, other, wallet),
+        Admission::Participant,
+        "without the rule"
+    );
     assert_eq!(admission(true, other, wallet), Admission::None);
     let snapshot = by(true);
     assert!(viewer(&snapshot, "owner").owns(wallet) && viewer(&snapshot, "owner").sees(wallet));
@@ -202,8 +257,17 @@ fn hd10_a_contract_wallets_owner_takes_part_in_nothing_sent_to_it() {
 #[test]
 fn rts11_hd27_a_wallet_of_an_organization_is_owned_no_longer_than_its_contract() {
     let told = |contract_link: bool, member: bool, retired: bool| {
-        let world = world().org("bank").group("treasury").contract("w").grant("treasury").user("owner");
-        let world = if contract_link { world.contract_link("w") } else { world.link("w") };
+        let world = world()
+            .org("bank")
+            .group("treasury")
+            .contract("w")
+            .grant("treasury")
+            .user("owner");
+        let world = if contract_link {
+            world.contract_link("w")
+        } else {
+            world.link("w")
+        };
         let world = if member { world.member("treasury") } else { world };
         let snapshot = if retired { world.retired() } else { world }.snapshot();
         let viewer = viewer(&snapshot, "owner");
@@ -212,7 +276,11 @@ fn rts11_hd27_a_wallet_of_an_organization_is_owned_no_longer_than_its_contract()
     assert_eq!(told(true, true, false), (true, true));
     assert_eq!(told(true, false, false), (false, false), "no member any more");
     assert_eq!(told(true, true, true), (false, false), "the registration was deleted");
-    assert_eq!(told(false, false, false), (true, true), "a key is a key, whoever registered its address");
+    assert_eq!(
+        told(false, false, false),
+        (true, true),
+        "a key is a key, whoever registered its address"
+    );
 }
 
 /// W5, R27: a share counts once the node has accepted its transaction.
@@ -241,7 +309,10 @@ fn w5_a_share_that_was_not_accepted_admits_nobody() {
 fn k8_balances_show_by_knob() {
     let snapshot = everybody().snapshot();
     let shows = |address_query, name: &str| {
-        let knobs = Knobs { address_query, ..Knobs::SPEC };
+        let knobs = Knobs {
+            address_query,
+            ..Knobs::SPEC
+        };
         Viewer::new(&snapshot, Some(user_id("holder")), NOW, &knobs).shows_account(address_of(name))
     };
     let by = |name| [AddressQuery::Strict, AddressQuery::Linked, AddressQuery::Off].map(|knob| shows(knob, name));
@@ -255,7 +326,11 @@ fn k8_balances_show_by_knob() {
 /// Decision 40's kin: the caller's own addresses, each once, in the order they were linked.
 #[test]
 fn own_addresses_are_those_that_count() {
-    let snapshot = everybody().user("deployer").system_link("wallet").link("second").snapshot();
+    let snapshot = everybody()
+        .user("deployer")
+        .system_link("wallet")
+        .link("second")
+        .snapshot();
     let own = viewer(&snapshot, "deployer").own_addresses();
     assert_eq!(own.len(), 2);
     assert!(own.contains(&address_of("wallet")) && own.contains(&address_of("second")));

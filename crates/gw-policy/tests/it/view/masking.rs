@@ -37,8 +37,15 @@ fn snapshot(event: &Value) -> Snapshot {
 }
 
 fn shown(snapshot: &Snapshot, user: &str, knobs: &Knobs, log: Value) -> Vec<Value> {
-    let emitter = ["emitter", "plain", "attesting"].into_iter().find(|name| log["address"] == json!(address_of(name)));
-    rows(&get_logs(&viewer(snapshot, user, knobs), &filter(&[emitter.unwrap()], vec![]), &[log], &[]))
+    let emitter = ["emitter", "plain", "attesting"]
+        .into_iter()
+        .find(|name| log["address"] == json!(address_of(name)));
+    rows(&get_logs(
+        &viewer(snapshot, user, knobs),
+        &filter(&[emitter.unwrap()], vec![]),
+        &[log],
+        &[],
+    ))
 }
 
 fn event(inputs: Value) -> Value {
@@ -56,10 +63,19 @@ fn data(kind: &str) -> Value {
 /// R19, R20: with an ABI only what is an address by type is tested in topics; small numbers stay.
 #[test]
 fn r20_topics_are_masked_by_type() {
-    let snapshot = snapshot(&event(json!([indexed("address"), indexed("uint256"), indexed("address")])));
+    let snapshot = snapshot(&event(json!([
+        indexed("address"),
+        indexed("uint256"),
+        indexed("address")
+    ])));
     let topic0 = keccak256("E(address,uint256,address)");
     let topics = [topic0, word("hidden"), number(100), word("own")];
-    let row = &shown(&snapshot, "reader", &Knobs::SPEC, log(address_of("emitter"), "t", &topics, &[]))[0];
+    let row = &shown(
+        &snapshot,
+        "reader",
+        &Knobs::SPEC,
+        log(address_of("emitter"), "t", &topics, &[]),
+    )[0];
     assert_eq!(row["topics"], json!([topic0, B256::ZERO, number(100), word("own")]));
 }
 
@@ -73,18 +89,28 @@ fn k3_without_an_abi_words_are_masked_by_shape() {
     for emitter in ["plain", "emitter"] {
         let sent = log(address_of(emitter), "t", &topics, &payload);
         let row = &shown(&snapshot, "reader", &Knobs::SPEC, sent)[0];
-        assert_eq!(row["topics"], json!([topics[0], B256::ZERO, number(100), word("own")]), "{emitter}");
+        assert_eq!(
+            row["topics"],
+            json!([topics[0], B256::ZERO, number(100), word("own")]),
+            "{emitter}"
+        );
         assert_eq!(row["data"], json!(Bytes::from(masked.clone())), "{emitter}");
     }
     let anonymous = log(address_of("plain"), "t", &[word("hidden")], &[]);
-    assert_eq!(shown(&snapshot, "reader", &Knobs::SPEC, anonymous)[0]["topics"], json!([B256::ZERO]));
+    assert_eq!(
+        shown(&snapshot, "reader", &Knobs::SPEC, anonymous)[0]["topics"],
+        json!([B256::ZERO])
+    );
 }
 
 /// K3 strict: what cannot be decoded is dropped, but for administrators.
 #[test]
 fn k3_strict_drops_what_cannot_be_decoded() {
     let snapshot = snapshot(&event(json!([indexed("address")])));
-    let strict = Knobs { no_abi: NoAbi::Drop, ..Knobs::SPEC };
+    let strict = Knobs {
+        no_abi: NoAbi::Drop,
+        ..Knobs::SPEC
+    };
     let sent = || log(address_of("plain"), "t", &[keccak256("Other()")], &[]);
     assert_eq!(shown(&snapshot, "reader", &strict, sent()).len(), 0);
     assert_eq!(shown(&snapshot, "admin", &strict, sent()).len(), 1);
@@ -94,13 +120,22 @@ fn k3_strict_drops_what_cannot_be_decoded() {
 /// R22: a topic of type address that is none, and a `bytes32` shaped like an address, are masked.
 #[test]
 fn r22_dirty_and_address_shaped_topics_are_masked() {
-    let snapshot = snapshot(&event(json!([indexed("address"), indexed("bytes32"), indexed("bytes32")])));
+    let snapshot = snapshot(&event(json!([
+        indexed("address"),
+        indexed("bytes32"),
+        indexed("bytes32")
+    ])));
     let topic0 = keccak256("E(address,bytes32,bytes32)");
     let mut dirty = word("own");
     dirty.0[0] = 1;
     let full = keccak256("a whole word");
     let topics = [topic0, dirty, word("hidden"), full];
-    let row = &shown(&snapshot, "reader", &Knobs::SPEC, log(address_of("emitter"), "t", &topics, &[]))[0];
+    let row = &shown(
+        &snapshot,
+        "reader",
+        &Knobs::SPEC,
+        log(address_of("emitter"), "t", &topics, &[]),
+    )[0];
     assert_eq!(row["topics"], json!([topic0, B256::ZERO, B256::ZERO, full]));
 }
 
@@ -115,11 +150,26 @@ fn r22_data_that_cannot_be_walked_is_zeroed_whole() {
     let beyond = [own(4096), number(1).to_vec()].concat();
     let smuggled = [own(64), number(0).to_vec(), word("hidden").to_vec()].concat();
     for bad in [word("own").to_vec(), own(64), dirty, beyond, smuggled, vec![7; 5]] {
-        let row = &shown(&snapshot, "reader", &Knobs::SPEC, log(address_of("emitter"), "t", &[topic0], &bad))[0];
-        assert_eq!(row["data"], json!(Bytes::from(vec![0; bad.len()])), "{}", hex::encode(&bad));
+        let row = &shown(
+            &snapshot,
+            "reader",
+            &Knobs::SPEC,
+            log(address_of("emitter"), "t", &[topic0], &bad),
+        )[0];
+        assert_eq!(
+            row["data"],
+            json!(Bytes::from(vec![0; bad.len()])),
+            "{}",
+            hex::encode(&bad)
+        );
     }
     let good = [own(64), number(0).to_vec()].concat();
-    let row = &shown(&snapshot, "reader", &Knobs::SPEC, log(address_of("emitter"), "t", &[topic0], &good))[0];
+    let row = &shown(
+        &snapshot,
+        "reader",
+        &Knobs::SPEC,
+        log(address_of("emitter"), "t", &[topic0], &good),
+    )[0];
     assert_eq!(row["data"], json!(Bytes::from(good)));
 }
 
@@ -133,11 +183,22 @@ fn k5_opaque_fields_by_knob() {
     // No word of it is shaped like an address: those are masked under every knob (HD31).
     let payload = encode(keccak256("content").as_slice());
     let show = |dynamic_fields, user, emitter| {
-        let knobs = Knobs { dynamic_fields, ..Knobs::SPEC };
-        let rows = shown(&snapshot, user, &knobs, log(address_of(emitter), "t", &[topic0], &payload));
+        let knobs = Knobs {
+            dynamic_fields,
+            ..Knobs::SPEC
+        };
+        let rows = shown(
+            &snapshot,
+            user,
+            &knobs,
+            log(address_of(emitter), "t", &[topic0], &payload),
+        );
         rows.first().map(|row| row["data"].clone())
     };
-    let (whole, zeroed) = (json!(Bytes::from(payload.clone())), json!(Bytes::from(encode(&[0; 32]))));
+    let (whole, zeroed) = (
+        json!(Bytes::from(payload.clone())),
+        json!(Bytes::from(encode(&[0; 32]))),
+    );
     assert_eq!(show(DynamicFields::Pass, "reader", "emitter"), Some(whole.clone()));
     assert_eq!(show(DynamicFields::Zero, "reader", "emitter"), Some(zeroed));
     assert_eq!(show(DynamicFields::Drop, "reader", "emitter"), None);
@@ -157,10 +218,22 @@ fn hd11_logs_are_allowlists_too() {
     let plain = log(address_of("emitter"), "t", &[keccak256("E(uint256)"), number(1)], &[]);
     let spaced = format!("[ {} ]", plain.to_string().replace(',', " ,\n"));
     let show = |text: &str| {
-        view::logs(&reader, &filter(&["emitter"], vec![]), &[], &Default::default(), super::support::sealed_text(text))
+        view::logs(
+            &reader,
+            &filter(&["emitter"], vec![]),
+            &[],
+            &Default::default(),
+            super::support::sealed_text(text),
+        )
     };
-    let view::LogsAnswer::Rows(copied, _) = show(&spaced) else { panic!() };
-    assert_eq!(copied.as_str(), format!("[{}]", plain.to_string().replace(',', " ,\n")), "copied byte for byte");
+    let view::LogsAnswer::Rows(copied, _) = show(&spaced) else {
+        panic!()
+    };
+    assert_eq!(
+        copied.as_str(),
+        format!("[{}]", plain.to_string().replace(',', " ,\n")),
+        "copied byte for byte"
+    );
     let mut more = plain.clone();
     more["transactionLogIndex"] = json!("0x0");
     more["sender"] = json!(address_of("hidden"));
@@ -195,8 +268,16 @@ fn malformed_logs_are_an_empty_list() {
         with("logIndex", json!({ "a": address_of("hidden") })),
         with("removed", json!("no")),
     ] {
-        let answer = view::logs(&reader, &filter(&["emitter"], vec![]), &[], &Default::default(), sealed(&bad));
-        let view::LogsAnswer::Rows(rows, count) = answer else { panic!("{bad}") };
+        let answer = view::logs(
+            &reader,
+            &filter(&["emitter"], vec![]),
+            &[],
+            &Default::default(),
+            sealed(&bad),
+        );
+        let view::LogsAnswer::Rows(rows, count) = answer else {
+            panic!("{bad}")
+        };
         assert_eq!((rows.as_str(), rows.is_malformed(), count), ("[]", true, 0), "{bad}");
     }
 }
@@ -244,7 +325,9 @@ fn without(value: &DynSolValue, hidden: &dyn Fn(Address) -> bool) -> DynSolValue
 
 /// A parameter as an ABI writes it: tuples by their components.
 fn component(kind: &str) -> Value {
-    let Some(inside) = kind.strip_prefix('(') else { return json!({ "name": "x", "type": kind }) };
+    let Some(inside) = kind.strip_prefix('(') else {
+        return json!({ "name": "x", "type": kind });
+    };
     let (members, suffix) = inside.rsplit_once(')').unwrap();
     let (mut depth, mut parts, mut part) = (0, Vec::new(), String::new());
     for letter in members.chars() {

@@ -66,7 +66,10 @@ fn block(transactions: &[Value]) -> Value {
 #[test]
 fn k7_administrators_see_wallets_only_if_told_so() {
     let snapshot = snapshot();
-    let full = Knobs { admin_tx: AdminTx::Full, ..Knobs::SPEC };
+    let full = Knobs {
+        admin_tx: AdminTx::Full,
+        ..Knobs::SPEC
+    };
     for (knobs, whole) in [(SPEC, false), (&full, true)] {
         let admin = viewer(&snapshot, "admin", knobs);
         let shown = value(&view::transaction(&admin, sealed(&payment())));
@@ -121,7 +124,10 @@ fn r13_a_log_earns_a_receipt_but_no_deployments() {
     };
     let single = |receipt: &Value| value(&view::receipt(&holder, sealed(receipt)));
     let shown = single(&with(Some("router"), "token"));
-    assert_eq!((&shown["from"], &shown["to"]), (&json!(Address::ZERO), &json!(Address::ZERO)));
+    assert_eq!(
+        (&shown["from"], &shown["to"]),
+        (&json!(Address::ZERO), &json!(Address::ZERO))
+    );
     assert_eq!(shown["logs"].as_array().unwrap().len(), 1);
     assert_eq!(single(&with(None, "token")), Value::Null);
     assert_eq!(single(&with(Some("router"), "other")), Value::Null);
@@ -182,17 +188,34 @@ fn logs_of_another_transaction_make_a_receipt_malformed() {
 #[test]
 fn k9_roots_and_fees_by_knob() {
     let snapshot = snapshot();
-    let open = Knobs { hide_block_roots: false, ..Knobs::SPEC };
-    let hiding = Knobs { hide_base_fee: true, ..Knobs::SPEC };
+    let open = Knobs {
+        hide_block_roots: false,
+        ..Knobs::SPEC
+    };
+    let hiding = Knobs {
+        hide_base_fee: true,
+        ..Knobs::SPEC
+    };
     let show = |knobs, fee| {
-        value(&view::block(&viewer(&snapshot, "holder", knobs), BlockTransactions::Full, fee, sealed(&block(&[]))))
+        value(&view::block(
+            &viewer(&snapshot, "holder", knobs),
+            BlockTransactions::Full,
+            fee,
+            sealed(&block(&[])),
+        ))
     };
     let shown = show(SPEC, Some(U256::from(3)));
-    assert_eq!((&shown["stateRoot"], &shown["baseFeePerGas"]), (&json!(B256::ZERO), &json!("0x9")));
+    assert_eq!(
+        (&shown["stateRoot"], &shown["baseFeePerGas"]),
+        (&json!(B256::ZERO), &json!("0x9"))
+    );
     assert_eq!(shown["gasUsed"], json!("0x0"));
     assert_eq!(shown.as_object().unwrap().len(), 10, "only what the node sent: {shown}");
     let shown = show(&open, None);
-    assert_eq!((&shown["stateRoot"], &shown["gasUsed"]), (&json!(hash_of("state")), &json!("0x0")));
+    assert_eq!(
+        (&shown["stateRoot"], &shown["gasUsed"]),
+        (&json!(hash_of("state")), &json!("0x0"))
+    );
     assert_eq!(show(&hiding, Some(U256::from(3)))["baseFeePerGas"], json!("0x3"));
     assert_eq!(show(&hiding, None)["baseFeePerGas"], Value::Null);
 }
@@ -225,7 +248,10 @@ fn malformed_answers_are_never_the_nodes_body() {
         ("input", json!("0xabc")),
         ("input", json!(null)),
         ("accessList", json!([{ "address": address_of("x") }])),
-        ("accessList", json!([{ "address": address_of("x"), "storageKeys": [], "note": "y" }])),
+        (
+            "accessList",
+            json!([{ "address": address_of("x"), "storageKeys": [], "note": "y" }]),
+        ),
         ("authorizationList", json!([{ "address": "0x" }])),
         ("blobVersionedHashes", json!(["0x1"])),
         ("nonce", json!("7")),
@@ -236,34 +262,67 @@ fn malformed_answers_are_never_the_nodes_body() {
     for bad in &transactions {
         is(&view::transaction(&payer, sealed(bad)), "null", bad);
         let whole = block(std::slice::from_ref(bad));
-        is(&view::block(&payer, BlockTransactions::Full, None, sealed(&whole)), "null", bad);
-        is(&view::block(&payer, BlockTransactions::Hashes, None, sealed(&whole)), "null", bad);
+        is(
+            &view::block(&payer, BlockTransactions::Full, None, sealed(&whole)),
+            "null",
+            bad,
+        );
+        is(
+            &view::block(&payer, BlockTransactions::Hashes, None, sealed(&whole)),
+            "null",
+            bad,
+        );
         is(&view::block_transaction_count(&payer, sealed(&whole)), "\"0x0\"", bad);
     }
     let mut receipts = vec![json!([]), json!("0x1"), json!({})];
     receipts.extend(["transactionHash", "from", "to", "logs", "gasUsed"].map(|name| missing(&receipt(), name)));
-    for (name, bad) in [("logs", json!(null)), ("logs", json!([{}])), ("status", json!(1)), ("from", json!(null))] {
+    for (name, bad) in [
+        ("logs", json!(null)),
+        ("logs", json!([{}])),
+        ("status", json!(1)),
+        ("from", json!(null)),
+    ] {
         receipts.push(broken(&receipt(), name, bad));
     }
     for bad in &receipts {
         is(&view::receipt(&payer, sealed(bad)), "null", bad);
-        is(&view::block_receipts(&payer, sealed(&json!([receipt(), bad]))), "[]", bad);
+        is(
+            &view::block_receipts(&payer, sealed(&json!([receipt(), bad]))),
+            "[]",
+            bad,
+        );
     }
     let mut blocks = vec![json!([]), json!({}), missing(&block(&[]), "transactions")];
-    for (name, bad) in [("transactions", json!([hash_of("t")])), ("miner", json!("x")), ("timestamp", json!(1))] {
+    for (name, bad) in [
+        ("transactions", json!([hash_of("t")])),
+        ("miner", json!("x")),
+        ("timestamp", json!(1)),
+    ] {
         blocks.push(broken(&block(&[]), name, bad));
     }
     for bad in &blocks {
-        is(&view::block(&payer, BlockTransactions::Full, None, sealed(bad)), "null", bad);
+        is(
+            &view::block(&payer, BlockTransactions::Full, None, sealed(bad)),
+            "null",
+            bad,
+        );
     }
     for text in ["", "{", "nul", "{\"hash\":", "\u{0}", "[[[["] {
         is(&view::transaction(&payer, sealed_text(text)), "null", &json!(text));
         is(&view::block_receipts(&payer, sealed_text(text)), "[]", &json!(text));
-        is(&view::block_transaction_count(&payer, sealed_text(text)), "\"0x0\"", &json!(text));
+        is(
+            &view::block_transaction_count(&payer, sealed_text(text)),
+            "\"0x0\"",
+            &json!(text),
+        );
     }
     let latin = || Sealed::new(RawJson::new(bytes::Bytes::from_static(&[0xff])));
     is(&view::transaction(&payer, latin()), "null", &json!("latin"));
-    is(&view::balance(&payer, address_of("payer"), 100, latin()), "\"0x0\"", &json!("latin"));
+    is(
+        &view::balance(&payer, address_of("payer"), 100, latin()),
+        "\"0x0\"",
+        &json!("latin"),
+    );
 }
 
 /// What does not exist is `null`, and not malformed.
@@ -281,7 +340,10 @@ fn absence_is_null() {
     ] {
         assert_eq!(shown, Disclosed::NULL);
     }
-    assert_eq!(view::block_transaction_count(&payer, sealed(&block(&[]))), Disclosed::ZERO);
+    assert_eq!(
+        view::block_transaction_count(&payer, sealed(&block(&[]))),
+        Disclosed::ZERO
+    );
 }
 
 /// K8, HD6: balance and nonce by level; a quantity must look like one.
@@ -290,18 +352,43 @@ fn k8_quantities_are_checked() {
     let snapshot = snapshot();
     let payer = viewer(&snapshot, "payer", SPEC);
     let own = address_of("payer");
-    assert_eq!(view::balance(&payer, own, 100, sealed(&json!("0xff"))).as_str(), "\"0xff\"");
+    assert_eq!(
+        view::balance(&payer, own, 100, sealed(&json!("0xff"))).as_str(),
+        "\"0xff\""
+    );
     assert_eq!(view::nonce(&payer, own, 100, sealed(&json!("0x7"))).as_str(), "\"0x7\"");
-    for bad in [json!("ff"), json!(255), json!("0x"), json!(null), json!({}), json!(["0x1"]), json!("0x1\" ")] {
+    for bad in [
+        json!("ff"),
+        json!(255),
+        json!("0x"),
+        json!(null),
+        json!({}),
+        json!(["0x1"]),
+        json!("0x1\" "),
+    ] {
         let shown = view::balance(&payer, own, 100, sealed(&bad));
         assert_eq!((shown.as_str(), shown.is_malformed()), ("\"0x0\"", true), "{bad}");
     }
     for other in ["token", "stranger"] {
-        assert_eq!(view::balance(&payer, address_of(other), 100, sealed(&json!("0xff"))), Disclosed::ZERO);
-        assert_eq!(view::nonce(&payer, address_of(other), 100, sealed(&json!("0x7"))), Disclosed::ZERO);
+        assert_eq!(
+            view::balance(&payer, address_of(other), 100, sealed(&json!("0xff"))),
+            Disclosed::ZERO
+        );
+        assert_eq!(
+            view::nonce(&payer, address_of(other), 100, sealed(&json!("0x7"))),
+            Disclosed::ZERO
+        );
     }
-    let off = Knobs { address_query: AddressQuery::Off, ..Knobs::SPEC };
-    let shown = view::balance(&viewer(&snapshot, "payer", &off), address_of("token"), 100, sealed(&json!("0xff")));
+    let off = Knobs {
+        address_query: AddressQuery::Off,
+        ..Knobs::SPEC
+    };
+    let shown = view::balance(
+        &viewer(&snapshot, "payer", &off),
+        address_of("token"),
+        100,
+        sealed(&json!("0xff")),
+    );
     assert_eq!(shown.as_str(), "\"0xff\"");
 }
 
@@ -310,8 +397,13 @@ fn k8_quantities_are_checked() {
 fn decision_37_code_by_reach() {
     let snapshot = snapshot();
     let code = |user, of: &str, code: &str| {
-        view::code(&viewer(&snapshot, user, SPEC), address_of(of), 100, sealed(&json!(code)))
-            .map(Disclosed::into_string)
+        view::code(
+            &viewer(&snapshot, user, SPEC),
+            address_of(of),
+            100,
+            sealed(&json!(code)),
+        )
+        .map(Disclosed::into_string)
     };
     for user in ["payer", "holder", "nobody"] {
         assert_eq!(code(user, "stranger", "0x"), Some("\"0x\"".to_owned()));
@@ -348,11 +440,20 @@ fn rt31_a_delegated_wallet_answers_as_a_plain_one() {
     let snapshot = snapshot();
     let delegated = format!("0xef0100{:x}", address_of("delegate"));
     let code = |user, of: &str, code: &str| {
-        view::code(&viewer(&snapshot, user, SPEC), address_of(of), 100, sealed(&json!(code)))
-            .map(Disclosed::into_string)
+        view::code(
+            &viewer(&snapshot, user, SPEC),
+            address_of(of),
+            100,
+            sealed(&json!(code)),
+        )
+        .map(Disclosed::into_string)
     };
     for user in ["payer", "holder", "nobody"] {
-        assert_eq!(code(user, "stranger", &delegated), code(user, "stranger", "0x"), "{user}");
+        assert_eq!(
+            code(user, "stranger", &delegated),
+            code(user, "stranger", "0x"),
+            "{user}"
+        );
     }
     assert_eq!(code("payer", "payer", &delegated), Some(format!("\"{delegated}\"")));
     assert_eq!(code("nobody", "stranger", "0xef0100"), None, "no delegation");
@@ -364,7 +465,16 @@ fn hd11_storage_and_proofs() {
     let slot = json!(number(5));
     let empty = world().snapshot();
     let holder = viewer(&empty, "nobody", SPEC);
-    assert_eq!(value(&view::storage(&holder, address_of("token"), B256::ZERO, 100, sealed(&slot))), slot);
+    assert_eq!(
+        value(&view::storage(
+            &holder,
+            address_of("token"),
+            B256::ZERO,
+            100,
+            sealed(&slot)
+        )),
+        slot
+    );
     assert!(
         view::storage(&holder, address_of("token"), B256::ZERO, 100, sealed(&json!("0x5"))).is_malformed()
             && view::storage(&holder, address_of("token"), B256::ZERO, 100, sealed(&json!(null))).is_malformed()
@@ -376,15 +486,26 @@ fn hd11_storage_and_proofs() {
         "nonce": "0x1", "storageHash": hash_of("storage"), "extra": 1,
         "storageProof": [{ "key": "0x0", "value": "0x9", "proof": ["0x1234"] }],
     });
-    let open = Knobs { hide_block_roots: false, ..Knobs::SPEC };
+    let open = Knobs {
+        hide_block_roots: false,
+        ..Knobs::SPEC
+    };
     for (knobs, branch) in [(SPEC, json!([])), (&open, json!(["0xabcd"]))] {
-        let shown = value(&view::proof(&viewer(&snapshot, "holder", knobs), address_of("token"), 100, sealed(&proof)));
+        let shown = value(&view::proof(
+            &viewer(&snapshot, "holder", knobs),
+            address_of("token"),
+            100,
+            sealed(&proof),
+        ));
         assert_eq!(shown["accountProof"], branch);
         assert_eq!(shown["balance"], proof["balance"]);
         // The nodes on the way to one slot hold others: for who may read one slot only there are none.
         let hidden = knobs.hide_block_roots;
         let nodes = if hidden { json!([]) } else { json!(["0x1234"]) };
-        assert_eq!(shown["storageProof"], json!([{ "key": "0x0", "value": "0x9", "proof": nodes }]));
+        assert_eq!(
+            shown["storageProof"],
+            json!([{ "key": "0x0", "value": "0x9", "proof": nodes }])
+        );
         assert_eq!(shown["storageHash"] == json!(B256::ZERO), hidden);
         assert_eq!(shown.get("extra"), None);
     }

@@ -38,11 +38,27 @@ struct Tx {
 
 fn tx() -> impl Strategy<Value = Tx> {
     let wallet = || select(WALLETS.to_vec());
-    let to = prop_oneof![wallet().prop_map(Some), select(CONTRACTS.to_vec()).prop_map(Some), Just(None)];
+    let to = prop_oneof![
+        wallet().prop_map(Some),
+        select(CONTRACTS.to_vec()).prop_map(Some),
+        Just(None)
+    ];
     let entry = (select(CONTRACTS.to_vec()), [wallet(), wallet(), wallet()]);
-    (wallet(), to, wallet(), prop::collection::vec(0..USERS.len(), 0..2), prop::collection::vec(entry, 0..4)).prop_map(
-        |(from, to, mentions, shared_with, logs)| Tx { name: String::new(), from, to, mentions, shared_with, logs },
+    (
+        wallet(),
+        to,
+        wallet(),
+        prop::collection::vec(0..USERS.len(), 0..2),
+        prop::collection::vec(entry, 0..4),
     )
+        .prop_map(|(from, to, mentions, shared_with, logs)| Tx {
+            name: String::new(),
+            from,
+            to,
+            mentions,
+            shared_with,
+            logs,
+        })
 }
 
 fn named(prefix: &str, mut transactions: Vec<Tx>) -> Vec<Tx> {
@@ -74,7 +90,13 @@ const MULTI: &str = r#"[{"type":"event","name":"Paid","anonymous":false,"inputs"
 
 impl Scene {
     fn world(&self) -> World {
-        let own = |index| EventRule { topic0: transfer(), params: vec![ParamRule { index, must_be: MustBe::Own }] };
+        let own = |index| EventRule {
+            topic0: transfer(),
+            params: vec![ParamRule {
+                index,
+                must_be: MustBe::Own,
+            }],
+        };
         let mut made = world()
             .org("a")
             .group("admins")
@@ -107,7 +129,9 @@ impl Scene {
             made = groups.iter().fold(made, |made, group| made.member(group));
         }
         for (wallet, owner) in WALLETS.iter().zip(&self.owners) {
-            made = owner.iter().fold(made, |made, owner| made.user(USERS[*owner]).link(wallet));
+            made = owner
+                .iter()
+                .fold(made, |made, owner| made.user(USERS[*owner]).link(wallet));
         }
         for tx in self.transactions.iter().filter(|tx| !tx.shared_with.is_empty()) {
             let with: Vec<&str> = tx.shared_with.iter().map(|user| USERS[*user]).collect();
@@ -128,7 +152,9 @@ impl Scene {
     /// Whether the user sees the contract, told from the table of section 2.3.
     fn sees_contract(&self, user: usize, contract: &str) -> bool {
         match contract {
-            "a-token" => ["a/admins", "a/staff", "a/own"].iter().any(|group| self.is_in(user, group)),
+            "a-token" => ["a/admins", "a/staff", "a/own"]
+                .iter()
+                .any(|group| self.is_in(user, group)),
             "a-plain" => ["a/admins", "a/staff"].iter().any(|group| self.is_in(user, group)),
             "b-token" | "b-multi" => self.is_in(user, "b/staff"),
             _ => false,
@@ -151,7 +177,11 @@ impl Scene {
     /// The names a user may read anywhere in the answers.
     fn readable(&self, user: usize) -> BTreeSet<&'static str> {
         let mut names: BTreeSet<&str> = WALLETS.into_iter().filter(|wallet| self.owns(user, wallet)).collect();
-        names.extend(CONTRACTS.into_iter().filter(|contract| self.sees_contract(user, contract)));
+        names.extend(
+            CONTRACTS
+                .into_iter()
+                .filter(|contract| self.sees_contract(user, contract)),
+        );
         for tx in &self.transactions {
             let is_party = self.is_party(user, tx);
             if is_party || tx.shared_with.contains(&user) {
@@ -170,14 +200,27 @@ impl Tx {
     fn logs(&self) -> Vec<Value> {
         let entry = |(emitter, [one, two, three]): &(&str, [&str; 3])| match *emitter {
             // Data without an ABI passes unmodified [S]: it holds no address here.
-            "a-plain" | "nobody's" => {
-                log(address_of(emitter), &self.name, &[keccak256("X()"), word(one), word(two)], &[7])
-            }
+            "a-plain" | "nobody's" => log(
+                address_of(emitter),
+                &self.name,
+                &[keccak256("X()"), word(one), word(two)],
+                &[7],
+            ),
             "b-multi" => {
                 let data = [word(two).0, word(three).0].concat();
-                log(address_of(emitter), &self.name, &[keccak256("Paid(address,address[2])"), word(one)], &data)
+                log(
+                    address_of(emitter),
+                    &self.name,
+                    &[keccak256("Paid(address,address[2])"), word(one)],
+                    &data,
+                )
             }
-            _ => log(address_of(emitter), &self.name, &[transfer(), word(one), word(two)], number(7).as_slice()),
+            _ => log(
+                address_of(emitter),
+                &self.name,
+                &[transfer(), word(one), word(two)],
+                number(7).as_slice(),
+            ),
         };
         self.logs.iter().map(entry).collect()
     }
@@ -204,7 +247,12 @@ impl Tx {
 fn block(transactions: &[Tx]) -> Value {
     // What sums up all transactions depends on them; decision 34 lets head number and time, base fee and own positions
     // do so.
-    let sum = |what: &str| keccak256(format!("{what}{:?}", transactions.iter().map(|tx| &tx.name).collect::<Vec<_>>()));
+    let sum = |what: &str| {
+        keccak256(format!(
+            "{what}{:?}",
+            transactions.iter().map(|tx| &tx.name).collect::<Vec<_>>()
+        ))
+    };
     json!({
         "number": "0x64", "hash": hash_of("block"), "parentHash": hash_of("parent"), "miner": address_of("miner"),
         "gasLimit": "0x1", "timestamp": "0x1", "stateRoot": sum("state"), "transactionsRoot": sum("transactions"),
@@ -226,7 +274,10 @@ struct Node {
 impl Node {
     fn new(transactions: &[Tx]) -> Self {
         let logs = transactions.iter().flat_map(Tx::logs).collect();
-        Self { logs, transactions: transactions.iter().map(Tx::transaction).collect() }
+        Self {
+            logs,
+            transactions: transactions.iter().map(Tx::transaction).collect(),
+        }
     }
 
     fn get_logs(&self, viewer: &Viewer<'_>, emitters: &[&str], topics: Vec<TopicFilter>) -> LogsAnswer {
@@ -251,7 +302,10 @@ fn everything_to(viewer: &Viewer<'_>, transactions: &[Tx], asked: &[Tx]) -> Vec<
         shown.push(view::transaction(viewer, sealed(&tx.transaction())));
         shown.push(view::receipt(viewer, sealed(&tx.receipt())));
     }
-    assert!(shown.iter().all(|shown| !shown.is_malformed()), "the test's node is a proper one");
+    assert!(
+        shown.iter().all(|shown| !shown.is_malformed()),
+        "the test's node is a proper one"
+    );
     let mut texts: Vec<String> = shown.into_iter().map(|shown| shown.into_string()).collect();
     let node = Node::new(transactions);
     for emitter in CONTRACTS {

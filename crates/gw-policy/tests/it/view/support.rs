@@ -51,17 +51,26 @@ pub(super) fn watched<'s>(snapshot: &'s Snapshot, name: &str, operator: &str, or
 
 /// Whether what is shown is contained in what somebody sees: the same, or masked, or cut.
 pub(super) fn within(shown: &Value, seen: &Value) -> bool {
-    let masks = ["0x0", "0x", "0x0000000000000000000000000000000000000000", &format!("{:#x}", B256::ZERO)];
+    let masks = [
+        "0x0",
+        "0x",
+        "0x0000000000000000000000000000000000000000",
+        &format!("{:#x}", B256::ZERO),
+    ];
     match (shown, seen) {
         (Value::Null, _) => true,
         (Value::String(text), _) if masks.contains(&text.as_str()) => true,
         (Value::String(text), Value::String(seen)) => {
-            text.len() == seen.len() && text.bytes().zip(seen.bytes()).all(|(one, other)| one == other || one == b'0')
+            text.len() == seen.len()
+                && text
+                    .bytes()
+                    .zip(seen.bytes())
+                    .all(|(one, other)| one == other || one == b'0')
         }
         (Value::Array(rows), Value::Array(seen)) => rows.iter().all(|row| seen.iter().any(|seen| within(row, seen))),
-        (Value::Object(members), Value::Object(seen)) => {
-            members.iter().all(|(name, member)| seen.get(name).is_some_and(|seen| within(member, seen)))
-        }
+        (Value::Object(members), Value::Object(seen)) => members
+            .iter()
+            .all(|(name, member)| seen.get(name).is_some_and(|seen| within(member, seen))),
         (shown, seen) => shown == seen,
     }
 }
@@ -89,7 +98,12 @@ pub(super) fn log(emitter: Address, tx: &str, topics: &[B256], data: &[u8]) -> V
 
 /// A token transfer in transaction `tx`.
 pub(super) fn transfer_log(token: &str, tx: &str, from: &str, to: &str) -> Value {
-    log(address_of(token), tx, &[transfer(), word(from), word(to)], number(7).as_slice())
+    log(
+        address_of(token),
+        tx,
+        &[transfer(), word(from), word(to)],
+        number(7).as_slice(),
+    )
 }
 
 /// The parties of transaction `tx`, as the node tells them.
@@ -102,8 +116,15 @@ pub(super) fn transaction(tx: &str, from: Address, to: Option<Address>) -> Value
 }
 
 pub(super) fn filter(emitters: &[&str], topics: Vec<TopicFilter>) -> LogFilter {
-    let range = LogRange::Range { from: BlockId::LATEST, to: BlockId::LATEST };
-    LogFilter { addresses: emitters.iter().map(|name| address_of(name)).collect(), topics, range }
+    let range = LogRange::Range {
+        from: BlockId::LATEST,
+        to: BlockId::LATEST,
+    };
+    LogFilter {
+        addresses: emitters.iter().map(|name| address_of(name)).collect(),
+        topics,
+        range,
+    }
 }
 
 pub(super) fn one(word: B256) -> TopicFilter {
@@ -132,7 +153,10 @@ pub(super) fn get_logs(viewer: &Viewer<'_>, filter: &LogFilter, logs: &[Value], 
     let mut parties = TxParties::default();
     for needed in view::parties_needed(viewer, filter, &answer) {
         let hash = json!(needed.tx_hash);
-        transactions.iter().filter(|tx| tx["hash"] == hash).for_each(|tx| parties.learn(&sealed(tx)));
+        transactions
+            .iter()
+            .filter(|tx| tx["hash"] == hash)
+            .for_each(|tx| parties.learn(&sealed(tx)));
     }
     view::logs(viewer, filter, &[], &parties, answer)
 }

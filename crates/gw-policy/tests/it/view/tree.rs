@@ -60,15 +60,32 @@ fn run() -> Sealed<Trace> {
         frame(FrameKind::Call, 1, Some(0), "token", "somebody"),
         frame(FrameKind::DelegateCall, 1, Some(0), "token", "token"),
     ];
-    let code = |name: &str| (address_of(name), Account { code: Bytes::from_static(&[0]), ..Account::default() });
+    let code = |name: &str| {
+        (
+            address_of(name),
+            Account {
+                code: Bytes::from_static(&[0]),
+                ..Account::default()
+            },
+        )
+    };
     let touched = [code("token"), code("vault")].into();
-    Sealed::new(Trace { frames, touched, changes: None, top: Outcome::default() })
+    Sealed::new(Trace {
+        frames,
+        touched,
+        changes: None,
+        top: Outcome::default(),
+    })
 }
 
 fn shown(snapshot: &Snapshot, who: &str, knobs: &Knobs) -> Option<Value> {
     let sent = sealed(&transaction("tx", address_of("payer"), Some(address_of("token"))));
     let viewer = viewer(snapshot, who, knobs);
-    assert_eq!(view::traceable(&viewer, &sent).is_some(), who == "payer" || who == "boss", "{who}");
+    assert_eq!(
+        view::traceable(&viewer, &sent).is_some(),
+        who == "payer" || who == "boss",
+        "{who}"
+    );
     view::mined_call_tree(&viewer, &sent, run()).map(|tree| serde_json::from_str(tree.as_str()).unwrap())
 }
 
@@ -87,9 +104,15 @@ fn section_9_a_partys_tree_is_cut_and_masked() {
     let calls = tree["calls"].as_array().unwrap();
     assert_eq!(calls.len(), 2, "{tree}");
     let [paid, inner] = &calls[..] else { panic!() };
-    assert_eq!((&paid["to"], &paid["value"], &paid["input"]), (&json!(NOBODY), &json!("0x0"), &json!("0x")));
+    assert_eq!(
+        (&paid["to"], &paid["value"], &paid["input"]),
+        (&json!(NOBODY), &json!("0x0"), &json!("0x"))
+    );
     assert_eq!((&paid["type"], paid.get("output")), (&json!("CALL"), None));
-    assert_eq!((&inner["type"], &inner["to"]), (&json!("DELEGATECALL"), &json!(address_of("token"))));
+    assert_eq!(
+        (&inner["type"], &inner["to"]),
+        (&json!("DELEGATECALL"), &json!(address_of("token")))
+    );
 }
 
 /// K7: an administrator of the target sees the shape of the run, neither the wallet nor the payload.
@@ -97,10 +120,25 @@ fn section_9_a_partys_tree_is_cut_and_masked() {
 fn section_9_an_administrators_tree_is_masked_like_the_transaction() {
     let snapshot = bank();
     let tree = shown(&snapshot, "boss", &Knobs::SPEC).unwrap();
-    assert_eq!((&tree["from"], &tree["input"], tree.get("output")), (&json!(NOBODY), &json!("0x"), None));
+    assert_eq!(
+        (&tree["from"], &tree["input"], tree.get("output")),
+        (&json!(NOBODY), &json!("0x"), None)
+    );
     assert_eq!(tree["calls"].as_array().unwrap().len(), 3, "{tree}");
-    let full = shown(&snapshot, "boss", &Knobs { admin_tx: AdminTx::Full, ..Knobs::SPEC }).unwrap();
-    assert_eq!((&full["from"], &full["input"]), (&json!(NOBODY), &json!("0x")), "one side is masked");
+    let full = shown(
+        &snapshot,
+        "boss",
+        &Knobs {
+            admin_tx: AdminTx::Full,
+            ..Knobs::SPEC
+        },
+    )
+    .unwrap();
+    assert_eq!(
+        (&full["from"], &full["input"]),
+        (&json!(NOBODY), &json!("0x")),
+        "one side is masked"
+    );
     assert_eq!(full["calls"][0]["input"], json!("0x01020304"));
     for other in ["friend", "nobody"] {
         assert_eq!(shown(&snapshot, other, &Knobs::SPEC), None);

@@ -13,18 +13,31 @@ use serde_json::{Value, json};
 
 /// A token whose owner uploaded this ABI (none: never uploaded, or withdrawn).
 fn token(abi: Option<&Value>) -> Snapshot {
-    let token = world().org("a").group("staff").group("admins").org_admin().contract("token").grant("staff");
+    let token = world()
+        .org("a")
+        .group("staff")
+        .group("admins")
+        .org_admin()
+        .contract("token")
+        .grant("staff");
     let token = match abi {
         Some(abi) => token.abi(&abi.to_string()),
         None => token,
     };
-    let token = token.user("reader").member("staff").link("own").user("admin").member("admins");
+    let token = token
+        .user("reader")
+        .member("staff")
+        .link("own")
+        .user("admin")
+        .member("admins");
     token.user("friend").user("sender").share("t", &["friend"]).snapshot()
 }
 
 fn event(name: &str, inputs: &[(&str, bool)]) -> Value {
-    let inputs: Vec<_> =
-        inputs.iter().map(|(kind, indexed)| json!({"name": "x", "type": kind, "indexed": indexed})).collect();
+    let inputs: Vec<_> = inputs
+        .iter()
+        .map(|(kind, indexed)| json!({"name": "x", "type": kind, "indexed": indexed}))
+        .collect();
     json!({"type": "event", "name": name, "anonymous": false, "inputs": inputs})
 }
 
@@ -35,11 +48,21 @@ fn anonymous(inputs: &[(&str, bool)]) -> Value {
 }
 
 fn shown(snapshot: &Snapshot, user: &str, topics: Vec<TopicFilter>, log: &Value) -> Vec<Value> {
-    rows(&get_logs(&viewer(snapshot, user, &Knobs::SPEC), &filter(&["token"], topics), std::slice::from_ref(log), &[]))
+    rows(&get_logs(
+        &viewer(snapshot, user, &Knobs::SPEC),
+        &filter(&["token"], topics),
+        std::slice::from_ref(log),
+        &[],
+    ))
 }
 
 fn erc20_transfer() -> Value {
-    log(address_of("token"), "t", &[transfer(), word("payer"), word("victim")], amount().as_slice())
+    log(
+        address_of("token"),
+        "t",
+        &[transfer(), word("payer"), word("victim")],
+        amount().as_slice(),
+    )
 }
 
 /// 25 tokens of 18 decimals: above 2^64.
@@ -54,7 +77,9 @@ fn uploads() -> Vec<Option<Value>> {
         let inputs: Vec<_> = kinds.into_iter().zip(flags).collect();
         Some(json!([event("Transfer", &inputs)]))
     };
-    let mut uploads: Vec<_> = (0..8).map(|bits| flagged([bits & 1 == 0, bits & 2 == 0, bits & 4 == 0])).collect();
+    let mut uploads: Vec<_> = (0..8)
+        .map(|bits| flagged([bits & 1 == 0, bits & 2 == 0, bits & 4 == 0]))
+        .collect();
     uploads.push(Some(json!([])));
     uploads.push(None);
     uploads.push(Some(json!([anonymous(&[
@@ -73,10 +98,23 @@ fn rt4_hd31_shifted_flags_print_no_wallet() {
         let snapshot = token(upload.as_ref());
         for user in ["reader", "admin"] {
             let row = &shown(&snapshot, user, vec![], &erc20_transfer())[0];
-            assert_eq!(row["topics"], json!([transfer(), B256::ZERO, B256::ZERO]), "{user}: {upload:?}");
-            assert_eq!(row["data"], json!(amount()), "{user}: a well-known event's amount is a number: {upload:?}");
+            assert_eq!(
+                row["topics"],
+                json!([transfer(), B256::ZERO, B256::ZERO]),
+                "{user}: {upload:?}"
+            );
+            assert_eq!(
+                row["data"],
+                json!(amount()),
+                "{user}: a well-known event's amount is a number: {upload:?}"
+            );
             let named = |name| {
-                shown(&snapshot, user, vec![TopicFilter::Any, TopicFilter::Any, one(word(name))], &erc20_transfer())
+                shown(
+                    &snapshot,
+                    user,
+                    vec![TopicFilter::Any, TopicFilter::Any, one(word(name))],
+                    &erc20_transfer(),
+                )
             };
             assert_eq!(named("victim"), named("random"), "{user}: {upload:?}");
         }
@@ -93,7 +131,17 @@ fn rt4_hd31_shifted_flags_print_no_wallet() {
 /// Its siblings: a type of which only a hash is stored, every number, and the id of an NFT that is a wallet's address.
 #[test]
 fn rt4_hd31_no_declared_type_unmasks_a_topic() {
-    for kind in ["string", "bytes", "address[]", "uint256", "uint160", "int256", "bytes32", "bool", "bytes20"] {
+    for kind in [
+        "string",
+        "bytes",
+        "address[]",
+        "uint256",
+        "uint160",
+        "int256",
+        "bytes32",
+        "bool",
+        "bytes20",
+    ] {
         let snapshot = token(Some(&json!([event("E", &[(kind, true), ("uint64", true)])])));
         let topic0 = keccak256(format!("E({kind},uint64)"));
         let row = &shown(
@@ -110,12 +158,31 @@ fn rt4_hd31_no_declared_type_unmasks_a_topic() {
             "{kind}: known Full, and small numbers"
         );
     }
-    for upload in [None, Some(json!([event("Transfer", &[("address", true), ("address", true), ("uint256", true)])]))] {
+    for upload in [
+        None,
+        Some(json!([event(
+            "Transfer",
+            &[("address", true), ("address", true), ("uint256", true)]
+        )])),
+    ] {
         let snapshot = token(upload.as_ref());
-        let nft = |id| log(address_of("token"), "t", &[transfer(), word("payer"), word("own"), id], &[]);
+        let nft = |id| {
+            log(
+                address_of("token"),
+                "t",
+                &[transfer(), word("payer"), word("own"), id],
+                &[],
+            )
+        };
         let topics = |id| shown(&snapshot, "reader", vec![], &nft(id))[0]["topics"].clone();
-        assert_eq!(topics(number(100)), json!([transfer(), B256::ZERO, word("own"), number(100)]));
-        assert_eq!(topics(word("victim")), json!([transfer(), B256::ZERO, word("own"), B256::ZERO]));
+        assert_eq!(
+            topics(number(100)),
+            json!([transfer(), B256::ZERO, word("own"), number(100)])
+        );
+        assert_eq!(
+            topics(word("victim")),
+            json!([transfer(), B256::ZERO, word("own"), B256::ZERO])
+        );
     }
 }
 
@@ -127,14 +194,27 @@ fn rt27_hd31_without_a_matching_abi_data_stays_masked() {
     let payload = [word("victim"), number(100), word("victim"), word("own")].concat();
     let payload = &payload[..];
     let masked = |words: [B256; 4]| json!(Bytes::from(words.concat()));
-    let uploads = [None, Some(json!([])), Some(json!([event("Other", &[("address", false)])]))];
+    let uploads = [
+        None,
+        Some(json!([])),
+        Some(json!([event("Other", &[("address", false)])])),
+    ];
     for upload in &uploads {
         let snapshot = token(upload.as_ref());
         for user in ["reader", "admin", "friend"] {
-            let row = &shown(&snapshot, user, vec![], &log(address_of("token"), "t", &[topic0], payload))[0];
+            let row = &shown(
+                &snapshot,
+                user,
+                vec![],
+                &log(address_of("token"), "t", &[topic0], payload),
+            )[0];
             // The reader's own wallet is as hidden from the others as any.
             let own = if user == "reader" { word("own") } else { B256::ZERO };
-            assert_eq!(row["data"], masked([B256::ZERO, number(100), B256::ZERO, own]), "{user}: {upload:?}");
+            assert_eq!(
+                row["data"],
+                masked([B256::ZERO, number(100), B256::ZERO, own]),
+                "{user}: {upload:?}"
+            );
         }
         // Bytes that are no words are nothing that can be masked.
         let cut = log(address_of("token"), "t", &[topic0], &payload[12..]);
@@ -147,13 +227,23 @@ fn rt27_hd31_without_a_matching_abi_data_stays_masked() {
         let sent = [log(address_of("token"), "t", &[topic0], payload)];
         let spec = Knobs::SPEC;
         assert_eq!(
-            rows(&get_logs(&viewer(&snapshot, "reader", &spec), &filter(&["token"], vec![]), &sent, &own)),
+            rows(&get_logs(
+                &viewer(&snapshot, "reader", &spec),
+                &filter(&["token"], vec![]),
+                &sent,
+                &own
+            )),
             sent
         );
     }
     let snapshot = token(Some(&json!([paid])));
     let three = &payload[..96];
-    let row = &shown(&snapshot, "reader", vec![], &log(address_of("token"), "t", &[topic0], three))[0];
+    let row = &shown(
+        &snapshot,
+        "reader",
+        vec![],
+        &log(address_of("token"), "t", &[topic0], three),
+    )[0];
     assert_eq!(
         row["data"],
         json!(Bytes::from([B256::ZERO, number(100), B256::ZERO].concat())),
@@ -172,14 +262,24 @@ fn rt27_hd31_no_upload_shows_more_than_none() {
     // 32, 32, victim is also how an encoder writes the victim's address as `bytes`.
     for upload in [
         anonymous(&[("bytes32", true), ("bytes", false)]),
-        anonymous(&[("bytes32", true), ("uint256", false), ("uint256", false), ("uint256", false)]),
+        anonymous(&[
+            ("bytes32", true),
+            ("uint256", false),
+            ("uint256", false),
+            ("uint256", false),
+        ]),
     ] {
         let row = &shown(&token(Some(&json!([upload]))), "reader", vec![], &sent)[0];
         assert_eq!(row["data"], bare, "{upload}");
     }
     let topic0 = keccak256("Note(bytes)");
     let note = log(address_of("token"), "t", &[topic0], &payload);
-    let row = &shown(&token(Some(&json!([event("Note", &[("bytes", false)])]))), "reader", vec![], &note)[0];
+    let row = &shown(
+        &token(Some(&json!([event("Note", &[("bytes", false)])]))),
+        "reader",
+        vec![],
+        &note,
+    )[0];
     assert_eq!(row["data"], bare);
 }
 
@@ -187,14 +287,29 @@ fn rt27_hd31_no_upload_shows_more_than_none() {
 #[test]
 fn rt4_hd31_well_known_events_keep_their_shape() {
     let one_more = |signature: &str, indexed: &[B256], data: &[B256]| {
-        log(address_of("token"), "t", &[&[keccak256(signature)], indexed].concat(), &data.concat())
+        log(
+            address_of("token"),
+            "t",
+            &[&[keccak256(signature)], indexed].concat(),
+            &data.concat(),
+        )
     };
     let (a, v, big) = (word("payer"), word("victim"), amount());
     let cases = [
-        (one_more("Approval(address,address,uint256)", &[a, v], &[big]), vec![big]),
-        (one_more("ApprovalForAll(address,address,bool)", &[a, v], &[number(1)]), vec![number(1)]),
         (
-            one_more("TransferSingle(address,address,address,uint256,uint256)", &[a, a, v], &[number(7), big]),
+            one_more("Approval(address,address,uint256)", &[a, v], &[big]),
+            vec![big],
+        ),
+        (
+            one_more("ApprovalForAll(address,address,bool)", &[a, v], &[number(1)]),
+            vec![number(1)],
+        ),
+        (
+            one_more(
+                "TransferSingle(address,address,address,uint256,uint256)",
+                &[a, a, v],
+                &[number(7), big],
+            ),
             vec![number(7), big],
         ),
         (
@@ -212,7 +327,10 @@ fn rt4_hd31_well_known_events_keep_their_shape() {
         event("Approval", &[("address", true), ("address", false), ("uint256", true)]),
         event("Deposit", &[("address", false), ("uint256", true)]),
         event("Withdrawal", &[("address", false), ("uint256", true)]),
-        event("ApprovalForAll", &[("address", false), ("address", true), ("bool", true)]),
+        event(
+            "ApprovalForAll",
+            &[("address", false), ("address", true), ("bool", true)],
+        ),
     ]
     .into();
     for upload in [None, Some(json!(lying))] {
@@ -223,9 +341,17 @@ fn rt4_hd31_well_known_events_keep_their_shape() {
             assert!(topics[1..].iter().all(|topic| *topic == json!(B256::ZERO)), "{row}");
             assert_eq!(row["data"], json!(Bytes::from(data.concat())), "{upload:?}");
         }
-        let strict = Knobs { no_abi: NoAbi::Drop, dynamic_fields: DynamicFields::Drop, ..Knobs::SPEC };
-        let kept =
-            get_logs(&viewer(&snapshot, "reader", &strict), &filter(&["token"], vec![]), &[erc20_transfer()], &[]);
+        let strict = Knobs {
+            no_abi: NoAbi::Drop,
+            dynamic_fields: DynamicFields::Drop,
+            ..Knobs::SPEC
+        };
+        let kept = get_logs(
+            &viewer(&snapshot, "reader", &strict),
+            &filter(&["token"], vec![]),
+            &[erc20_transfer()],
+            &[],
+        );
         assert_eq!(rows(&kept).len(), 0, "K3: no ABI declares it");
     }
 }

@@ -44,7 +44,9 @@ async fn answers(world: &World, token: Option<&str>, questions: &[Question]) -> 
             // J8: one a second.
             world.clock.pass(1);
         }
-        let ask = world.raw(format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#));
+        let ask = world.raw(format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#
+        ));
         let ask = match token {
             Some(token) => ask.bearer(token),
             None => ask,
@@ -104,10 +106,15 @@ fn property(cases: u32, knobs: impl Strategy<Value = Knobs>) -> Result<(), Box<T
         max_shrink_iters: 0,
         ..Config::default()
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     let worlds = (scene::scene(), scene::more(), knobs);
     TestRunner::new(config)
-        .run(&worlds, |(scene, more, knobs)| runtime.block_on(unchanged(scene, more, knobs)))
+        .run(&worlds, |(scene, more, knobs)| {
+            runtime.block_on(unchanged(scene, more, knobs))
+        })
         .map_err(Box::new)
 }
 
@@ -125,8 +132,20 @@ fn i5_what_a_viewer_may_not_see_changes_no_byte() {
 #[test]
 fn i5_fails_with_a_filter_off() {
     for (filter, knobs) in [
-        ("K8 off", Knobs { address_query: AddressQuery::Off, ..Knobs::SPEC }),
-        ("K9 off", Knobs { hide_block_roots: false, ..Knobs::SPEC }),
+        (
+            "K8 off",
+            Knobs {
+                address_query: AddressQuery::Off,
+                ..Knobs::SPEC
+            },
+        ),
+        (
+            "K9 off",
+            Knobs {
+                hide_block_roots: false,
+                ..Knobs::SPEC
+            },
+        ),
     ] {
         let outcome = property(3, Just(knobs));
         let failed = outcome.is_err_and(|error| matches!(*error, TestError::Fail(..)));

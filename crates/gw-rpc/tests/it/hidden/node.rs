@@ -28,18 +28,28 @@ impl Chain {
     pub(super) fn serve(&self, fake: &FakeNode) {
         let serve = |method: &str, answer: fn(&[Tx], &Value) -> Value| {
             let chain = self.clone();
-            fake.script(method, move |params| Reply::Result(answer(&chain.transactions(), params)));
+            fake.script(method, move |params| {
+                Reply::Result(answer(&chain.transactions(), params))
+            });
         };
         serve("eth_getBlockByNumber", |chain, _| block(chain));
         serve("eth_getBlockByHash", |chain, _| block(chain));
         serve("eth_getBlockReceipts", |chain, _| json!(each(chain, receipt)));
-        serve("eth_getTransactionByHash", |chain, params| by_hash(chain, params, transaction));
-        serve("eth_getTransactionReceipt", |chain, params| by_hash(chain, params, receipt));
+        serve("eth_getTransactionByHash", |chain, params| {
+            by_hash(chain, params, transaction)
+        });
+        serve("eth_getTransactionReceipt", |chain, params| {
+            by_hash(chain, params, receipt)
+        });
         serve("eth_getTransactionByBlockHashAndIndex", by_index);
         serve("eth_getTransactionByBlockNumberAndIndex", by_index);
         serve("eth_getLogs", |chain, params| logs(chain, &params[0]));
-        serve("eth_getBalance", |chain, params| json!(format!("0x{:x}", 1000 + sent(chain, &params[0]))));
-        serve("eth_getTransactionCount", |chain, params| json!(format!("0x{:x}", sent(chain, &params[0]))));
+        serve("eth_getBalance", |chain, params| {
+            json!(format!("0x{:x}", 1000 + sent(chain, &params[0])))
+        });
+        serve("eth_getTransactionCount", |chain, params| {
+            json!(format!("0x{:x}", sent(chain, &params[0])))
+        });
         serve("eth_getCode", |_, params| {
             let address: Address = serde_json::from_value(params[0].clone()).unwrap_or_default();
             code(address).map_or_else(|| json!("0x"), |code| json!(code))
@@ -104,8 +114,12 @@ fn by_hash(chain: &[Tx], params: &Value, show: fn(&[Tx], usize) -> Value) -> Val
 }
 
 fn by_index(chain: &[Tx], params: &Value) -> Value {
-    let index = params[1].as_str().and_then(|text| usize::from_str_radix(text.trim_start_matches("0x"), 16).ok());
-    index.filter(|index| *index < chain.len()).map_or(Value::Null, |index| transaction(chain, index))
+    let index = params[1]
+        .as_str()
+        .and_then(|text| usize::from_str_radix(text.trim_start_matches("0x"), 16).ok());
+    index
+        .filter(|index| *index < chain.len())
+        .map_or(Value::Null, |index| transaction(chain, index))
 }
 
 fn transaction(chain: &[Tx], index: usize) -> Value {
@@ -137,8 +151,14 @@ fn logs_of(chain: &[Tx], index: usize) -> Vec<Value> {
     let entry = |(place, (emitter, [one, two, three])): (usize, &(&str, [&str; 3]))| {
         let (topics, data) = match *emitter {
             // Data without an ABI passes unmodified [S]: it holds no address here.
-            "a-plain" | "nobody's" => (vec![keccak256("X()"), word(one), word(two)], vec![B256::with_last_byte(7)]),
-            "b-multi" => (vec![keccak256("Paid(address,address[2])"), word(one)], vec![word(two), word(three)]),
+            "a-plain" | "nobody's" => (
+                vec![keccak256("X()"), word(one), word(two)],
+                vec![B256::with_last_byte(7)],
+            ),
+            "b-multi" => (
+                vec![keccak256("Paid(address,address[2])"), word(one)],
+                vec![word(two), word(three)],
+            ),
             _ => (vec![transfer(), word(one), word(two)], vec![B256::from(U256::from(7))]),
         };
         json!({
@@ -161,13 +181,24 @@ fn logs(chain: &[Tx], filter: &Value) -> Value {
         let topics = log["topics"].as_array().cloned().unwrap_or_default();
         listed(&filter["address"], &log["address"])
             && criteria.len() <= topics.len()
-            && criteria.iter().zip(&topics).all(|(criterion, topic)| listed(criterion, topic))
+            && criteria
+                .iter()
+                .zip(&topics)
+                .all(|(criterion, topic)| listed(criterion, topic))
     };
-    (0..chain.len()).flat_map(|index| logs_of(chain, index)).filter(matches).collect()
+    (0..chain.len())
+        .flat_map(|index| logs_of(chain, index))
+        .filter(matches)
+        .collect()
 }
 
 fn block(chain: &[Tx]) -> Value {
-    let sum = |what: &str| keccak256(format!("{what}{:?}", chain.iter().map(|tx| &tx.name).collect::<Vec<_>>()));
+    let sum = |what: &str| {
+        keccak256(format!(
+            "{what}{:?}",
+            chain.iter().map(|tx| &tx.name).collect::<Vec<_>>()
+        ))
+    };
     let count = |each: usize| format!("0x{:x}", chain.len() * each);
     let mut block = fake_node::block(FakeNode::HEAD, FakeNode::HEAD_HASH);
     let sums = json!({
@@ -189,13 +220,19 @@ fn block(chain: &[Tx]) -> Value {
 /// A call that enters its target, which calls on the address its argument names.
 fn trace(params: &Value) -> Reply {
     let zero = json!(Address::ZERO);
-    let (to, input) = (params[0]["to"].clone(), params[0]["input"].as_str().unwrap_or("0x").to_owned());
+    let (to, input) = (
+        params[0]["to"].clone(),
+        params[0]["input"].as_str().unwrap_or("0x").to_owned(),
+    );
     if to.is_null() {
         return fake_node::trace(params);
     }
     let from = params[0].get("from").cloned().unwrap_or(zero);
     // 0x, a selector, and a word that holds an address.
-    let callee = input.get(34..).filter(|digits| digits.len() == 40).map(|digits| json!(format!("0x{digits}")));
+    let callee = input
+        .get(34..)
+        .filter(|digits| digits.len() == 40)
+        .map(|digits| json!(format!("0x{digits}")));
     match params[2]["tracer"].as_str() {
         Some("callTracer") => {
             let gas_used = if input == "0x" { "0x5208" } else { "0x7000" };
@@ -207,8 +244,10 @@ fn trace(params: &Value) -> Reply {
                         "gas": "0x100", "gasUsed": "0x10"})
                 })
                 .collect();
-            Reply::Result(json!({"type": "CALL", "from": from, "to": to, "input": input, "output": word("output"),
-                "value": value, "gas": "0x1c97158", "gasUsed": gas_used, "calls": inner}))
+            Reply::Result(
+                json!({"type": "CALL", "from": from, "to": to, "input": input, "output": word("output"),
+                "value": value, "gas": "0x1c97158", "gasUsed": gas_used, "calls": inner}),
+            )
         }
         Some("prestateTracer") => {
             let mut accounts = serde_json::Map::new();

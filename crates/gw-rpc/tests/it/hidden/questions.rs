@@ -14,7 +14,11 @@ pub(super) type Question = (&'static str, Value);
 pub(super) fn all(scene: &Scene, known: &[Tx], added: &[Tx]) -> Vec<Question> {
     let reads = Method::ALL.iter().filter(|method| method.class() != Class::Write);
     reads
-        .flat_map(|method| of(*method, scene, known, added).into_iter().map(|params| (method.as_str(), params)))
+        .flat_map(|method| {
+            of(*method, scene, known, added)
+                .into_iter()
+                .map(|params| (method.as_str(), params))
+        })
         .collect()
 }
 
@@ -46,18 +50,31 @@ fn of(method: Method, scene: &Scene, known: &[Tx], added: &[Tx]) -> Vec<Value> {
         Method::Sha3 => vec![json!(["0x68"])],
         Method::GetBalance | Method::GetTransactionCount => {
             let pending = addresses().take(1).map(|address| json!([address, "pending"]));
-            addresses().map(|address| json!([address, "latest"])).chain(pending).collect()
+            addresses()
+                .map(|address| json!([address, "latest"]))
+                .chain(pending)
+                .collect()
         }
         Method::GetCode => addresses().map(|address| json!([address, "latest"])).collect(),
         Method::GetStorageAt => {
             let implementation = gw_evm::code::IMPLEMENTATION_SLOT;
-            let slots = |address| [json!([address, implementation, "latest"]), json!([address, "0x0", "latest"])];
+            let slots = |address| {
+                [
+                    json!([address, implementation, "latest"]),
+                    json!([address, "0x0", "latest"]),
+                ]
+            };
             addresses().flat_map(slots).collect()
         }
         Method::GetProof => {
             let implementation = gw_evm::code::IMPLEMENTATION_SLOT;
             addresses()
-                .flat_map(|address| [json!([address, [], "latest"]), json!([address, [implementation], "latest"])])
+                .flat_map(|address| {
+                    [
+                        json!([address, [], "latest"]),
+                        json!([address, [implementation], "latest"]),
+                    ]
+                })
                 .collect()
         }
         Method::Call => {
@@ -67,9 +84,16 @@ fn of(method: Method, scene: &Scene, known: &[Tx], added: &[Tx]) -> Vec<Value> {
             };
             let direct = addresses().map(|address| json!([{"to": address, "input": "0x12345678"}, "latest"]));
             let created = json!([{"input": "0x6001600155"}, "latest"]);
-            ["a-token", "a-plain", "b-multi"].into_iter().flat_map(asked).chain(direct).chain([created]).collect()
+            ["a-token", "a-plain", "b-multi"]
+                .into_iter()
+                .flat_map(asked)
+                .chain(direct)
+                .chain([created])
+                .collect()
         }
-        Method::EstimateGas => addresses().map(|address| json!([{"to": address, "value": "0x1"}])).collect(),
+        Method::EstimateGas => addresses()
+            .map(|address| json!([{"to": address, "value": "0x1"}]))
+            .collect(),
         Method::CreateAccessList => addresses().map(|address| json!([{"to": address}, "latest"])).collect(),
         Method::GetLogs => {
             let of = |address| json!([{"address": address, "fromBlock": "0x64", "toBlock": "0x64"}]);
@@ -78,7 +102,12 @@ fn of(method: Method, scene: &Scene, known: &[Tx], added: &[Tx]) -> Vec<Value> {
             let third =
                 names().map(|name| json!([{"address": address_of("a-token"), "topics": [null, null, word(name)]}]));
             let by_hash = json!([{"address": both, "blockHash": FakeNode::HEAD_HASH}]);
-            addresses().map(of).chain(named).chain(third).chain([json!([{}]), by_hash]).collect()
+            addresses()
+                .map(of)
+                .chain(named)
+                .chain(third)
+                .chain([json!([{}]), by_hash])
+                .collect()
         }
         Method::GetTransactionByHash | Method::GetTransactionReceipt => hashes().map(|hash| json!([hash])).collect(),
         Method::DebugTraceTransaction => hashes().map(|hash| json!([hash, {"tracer": "callTracer"}])).collect(),
@@ -113,5 +142,7 @@ pub(super) fn told(text: &str) -> String {
         .chain(&CONTRACTS)
         .chain(&OTHERS)
         .chain(&USERS)
-        .fold(text.to_owned(), |text, name| text.replace(&format!("{:x}", address_of(name)), name))
+        .fold(text.to_owned(), |text, name| {
+            text.replace(&format!("{:x}", address_of(name)), name)
+        })
 }

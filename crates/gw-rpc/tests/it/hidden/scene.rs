@@ -43,11 +43,27 @@ pub(super) type More = Vec<(Tx, prop::sample::Index)>;
 
 fn tx() -> impl Strategy<Value = Tx> {
     let wallet = || select(WALLETS.to_vec());
-    let to = prop_oneof![wallet().prop_map(Some), select(CONTRACTS.to_vec()).prop_map(Some), Just(None)];
+    let to = prop_oneof![
+        wallet().prop_map(Some),
+        select(CONTRACTS.to_vec()).prop_map(Some),
+        Just(None)
+    ];
     let entry = (select(CONTRACTS.to_vec()), [wallet(), wallet(), wallet()]);
-    (wallet(), to, wallet(), prop::collection::vec(0..USERS.len(), 0..2), prop::collection::vec(entry, 0..4)).prop_map(
-        |(from, to, mentions, shared_with, logs)| Tx { name: String::new(), from, to, mentions, shared_with, logs },
+    (
+        wallet(),
+        to,
+        wallet(),
+        prop::collection::vec(0..USERS.len(), 0..2),
+        prop::collection::vec(entry, 0..4),
     )
+        .prop_map(|(from, to, mentions, shared_with, logs)| Tx {
+            name: String::new(),
+            from,
+            to,
+            mentions,
+            shared_with,
+            logs,
+        })
 }
 
 pub(super) fn more() -> impl Strategy<Value = More> {
@@ -63,7 +79,12 @@ pub(super) fn scene() -> impl Strategy<Value = Scene> {
     )
         .prop_map(|(members, owners, mut transactions, viewer)| {
             name(&mut transactions, "t");
-            Scene { members, owners, transactions, viewer }
+            Scene {
+                members,
+                owners,
+                transactions,
+                viewer,
+            }
         })
 }
 
@@ -93,7 +114,13 @@ impl Scene {
     }
 
     pub(super) fn world(&self) -> World {
-        let own = |index| EventRule { topic0: transfer(), params: vec![ParamRule { index, must_be: MustBe::Own }] };
+        let own = |index| EventRule {
+            topic0: transfer(),
+            params: vec![ParamRule {
+                index,
+                must_be: MustBe::Own,
+            }],
+        };
         let open = |method: &&Method| matches!(method.class(), Class::Meta | Class::Chain | Class::Tx | Class::Block);
         let mut made = world()
             .org("anonymous")
@@ -132,7 +159,9 @@ impl Scene {
             made = groups.iter().fold(made, |made, group| made.member(group));
         }
         for (wallet, owner) in WALLETS.iter().zip(&self.owners) {
-            made = owner.iter().fold(made, |made, owner| made.user(USERS[*owner]).link(wallet));
+            made = owner
+                .iter()
+                .fold(made, |made, owner| made.user(USERS[*owner]).link(wallet));
         }
         shares(made, "u0", &self.transactions)
     }
@@ -149,7 +178,9 @@ impl Scene {
         let mut hidden = Vec::new();
         for (tx, place) in added.into_iter().zip(places) {
             if self.viewer.is_none_or(|viewer| !self.concerns(viewer, &tx)) {
-                scene.transactions.insert(place.index(scene.transactions.len() + 1), tx.clone());
+                scene
+                    .transactions
+                    .insert(place.index(scene.transactions.len() + 1), tx.clone());
                 hidden.push(tx);
             }
         }
@@ -176,15 +207,26 @@ impl Scene {
             .member("a/staff")
             .link("s1")
             .system_link("random");
-        let grown = grown.org("c").contract("c-token").abi(TRANSFER).deployed_by("newcomer").grant("all");
+        let grown = grown
+            .org("c")
+            .contract("c-token")
+            .abi(TRANSFER)
+            .deployed_by("newcomer")
+            .grant("all");
         let grown = grown.user("newcomer").reservation("c-soon", FUTURE);
         // New grants on old contracts, held by newcomers only.
-        let grown = grown.org("b").contract("b-token").grant("fresh").grant_claim(Claim::Upgrade);
+        let grown = grown
+            .org("b")
+            .contract("b-token")
+            .grant("fresh")
+            .grant_claim(Claim::Upgrade);
         let grown = grown.org("a").contract("a-plain").grant("fresh");
         let grown = shares(grown, "newcomer", &hidden);
         // Old transactions are shown to more people.
         let unshared = self.transactions.iter().filter(|tx| tx.shared_with.is_empty());
-        let grown = unshared.fold(grown.user("newcomer"), |grown, tx| grown.share(&tx.name, &["colleague"]));
+        let grown = unshared.fold(grown.user("newcomer"), |grown, tx| {
+            grown.share(&tx.name, &["colleague"])
+        });
         (scene, grown, hidden)
     }
 
@@ -200,7 +242,9 @@ impl Scene {
     /// Whether the user sees the contract, told from the table of spec/30 section 2.3.
     fn sees_contract(&self, user: usize, contract: &str) -> bool {
         match contract {
-            "a-token" => ["a/admins", "a/staff", "a/own"].iter().any(|group| self.is_in(user, group)),
+            "a-token" => ["a/admins", "a/staff", "a/own"]
+                .iter()
+                .any(|group| self.is_in(user, group)),
             "a-plain" => ["a/admins", "a/staff"].iter().any(|group| self.is_in(user, group)),
             "b-token" | "b-multi" => self.is_in(user, "b/staff"),
             _ => false,
@@ -219,10 +263,13 @@ impl Scene {
 }
 
 fn shares(world: World, by: &str, transactions: &[Tx]) -> World {
-    transactions.iter().filter(|tx| !tx.shared_with.is_empty()).fold(world.user(by), |world, tx| {
-        let with: Vec<&str> = tx.shared_with.iter().map(|user| USERS[*user]).collect();
-        world.user(by).share(&tx.name, &with)
-    })
+    transactions
+        .iter()
+        .filter(|tx| !tx.shared_with.is_empty())
+        .fold(world.user(by), |world, tx| {
+            let with: Vec<&str> = tx.shared_with.iter().map(|user| USERS[*user]).collect();
+            world.user(by).share(&tx.name, &with)
+        })
 }
 
 pub(super) fn word(name: &str) -> B256 {

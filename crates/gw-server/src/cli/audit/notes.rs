@@ -39,7 +39,11 @@ fn split(text: &str) -> Vec<String> {
             fields.get("note")?.as_str().map(str::to_owned)
         })
         .collect();
-    if logged.is_empty() { Checkpoint::split_notes(text) } else { logged }
+    if logged.is_empty() {
+        Checkpoint::split_notes(text)
+    } else {
+        logged
+    }
 }
 
 #[cfg(test)]
@@ -53,8 +57,9 @@ mod tests {
         let notes = [1, 2].map(|size| Checkpoint::new("test/access/1", size, Hash::ZERO).sign(&key));
         let plain = format!("{}\n{}", notes[0], notes[1]);
         assert_eq!(split(&plain), notes);
-        let logged =
-            notes.clone().map(|note| serde_json::json!({"level": "INFO", "fields": {"note": note}}).to_string());
+        let logged = notes
+            .clone()
+            .map(|note| serde_json::json!({"level": "INFO", "fields": {"note": note}}).to_string());
         assert_eq!(split(&logged.join("\n")), notes);
         let flat = notes.clone().map(|note| serde_json::json!({"note": note}).to_string());
         assert_eq!(split(&flat.join("\n")), notes);

@@ -78,7 +78,13 @@ pub(super) async fn run(options: ReAnchor, config: &Config) -> Result<ExitCode, 
     let audit = migrate_audit(&ground, config).await?;
     let file = HeadsFile::open(&config.audit.journal_dir)?;
     let mut keys = vec![key.public()];
-    keys.extend(config.audit.previous_keys.iter().filter_map(|key| CheckpointPublicKey::from_bytes(key).ok()));
+    keys.extend(
+        config
+            .audit
+            .previous_keys
+            .iter()
+            .filter_map(|key| CheckpointPublicKey::from_bytes(key).ok()),
+    );
     let discontinuity = prepare(&audit, &file, keys, &options, ground.clock.now()).await?;
     say(format_args!(
         "chain {}: from {} entries as signed to {} entries as stored; as signed up to {}\n",
@@ -106,7 +112,11 @@ pub(crate) async fn prepare(
     file.update(|heads| adopt(heads, &stored, CLUSTER, &keys))?;
     let heads = file.heads();
     let trusted = heads.head(chain);
-    let state = audit.chain_states().await?.into_iter().find(|state| state.chain == chain);
+    let state = audit
+        .chain_states()
+        .await?
+        .into_iter()
+        .find(|state| state.chain == chain);
     if state.is_none() && trusted.is_none() {
         bail!("there is no chain `{chain}`: `audit verify` names them");
     }
@@ -126,14 +136,24 @@ pub(crate) async fn prepare(
         Some(_) => read(audit, chain, &notes).await?,
         None => Remains::default(),
     };
-    let from = notes.last_key_value().map_or((0, tree::empty_root()), |(size, root)| (*size, *root));
+    let from = notes
+        .last_key_value()
+        .map_or((0, tree::empty_root()), |(size, root)| (*size, *root));
     // What was found of the outbox stands in a chain that is as it was signed.
-    let accepted = stored.iter().filter_map(|(_, note)| Discontinuity::open(note, CLUSTER, &keys).ok());
+    let accepted = stored
+        .iter()
+        .filter_map(|(_, note)| Discontinuity::open(note, CLUSTER, &keys).ok());
     let accepted: Vec<_> = accepted.filter(|one| one.chain == chain).collect();
     let accepted_at = accepted.iter().map(|one| one.time).max();
     let accepted = accepted.iter().map(|one| one.to.0).max().unwrap_or(0);
-    let told = if chain == ADMIN_CHAIN { audit.foreign_entries().await? } else { Vec::new() };
-    let is_told = told.iter().any(|(_, at)| accepted_at.is_none_or(|accepted| accepted < *at));
+    let told = if chain == ADMIN_CHAIN {
+        audit.foreign_entries().await?
+    } else {
+        Vec::new()
+    };
+    let is_told = told
+        .iter()
+        .any(|(_, at)| accepted_at.is_none_or(|accepted| accepted < *at));
     let is_open = is_told || remains.outbox.is_some_and(|seq| seq >= accepted);
     if from.0 <= remains.frontier.size() && remains.intact >= from.0 && !is_open {
         bail!("chain `{chain}` continues what was signed of it: there is nothing to re-anchor");
@@ -146,7 +166,10 @@ pub(crate) async fn prepare(
         peaks: remains.frontier.peaks().to_vec(),
         last: remains.head.map(|head| head.hash),
         intact: remains.intact,
-        issued: state.and_then(|state| state.issued).map_or(0, |last| last.saturating_add(1)).max(from.0),
+        issued: state
+            .and_then(|state| state.issued)
+            .map_or(0, |last| last.saturating_add(1))
+            .max(from.0),
         time: now,
         actor: options.actor.clone(),
         reason: options.reason.clone(),
@@ -175,8 +198,11 @@ async fn read(audit: &AuditStore, chain: ChainId, notes: &BTreeMap<u64, Hash>) -
             let hash = tree::leaf(&row.bytes);
             let time = Header::read(&row.bytes).map(|(header, _)| header.time);
             let before = remains.head.map_or(Timestamp::from_micros(0), |head| head.time);
-            remains.head =
-                Some(Head { size: row.seq.saturating_add(1), hash, time: time.unwrap_or(before).max(before) });
+            remains.head = Some(Head {
+                size: row.seq.saturating_add(1),
+                hash,
+                time: time.unwrap_or(before).max(before),
+            });
             remains.push(hash, notes);
             next = row.seq.saturating_add(1);
         }
@@ -185,7 +211,9 @@ async fn read(audit: &AuditStore, chain: ChainId, notes: &BTreeMap<u64, Hash>) -
 
 /// Whether an entry tells of outbox rows that were changed or removed.
 fn tells_of_outbox(row: &SealedRow, outbox: &mut OutboxIds) -> bool {
-    let content = StoredEntry::new(row.bytes.clone(), row.openings.clone()).ok().and_then(|entry| entry.content().ok());
+    let content = StoredEntry::new(row.bytes.clone(), row.openings.clone())
+        .ok()
+        .and_then(|entry| entry.content().ok());
     match content {
         Some(Content::Record(Record::Admin(entry))) => outbox.see(row.seq, &entry).is_some(),
         Some(Content::Record(Record::Security(event))) => is_alarm(&event),
@@ -197,7 +225,10 @@ impl Remains {
     fn push(&mut self, leaf: Hash, notes: &BTreeMap<u64, Hash>) {
         self.frontier.push(leaf);
         // Trees grow: what one note covers is as it was, once a later one holds.
-        if notes.get(&self.frontier.size()).is_some_and(|root| *root == self.frontier.root()) {
+        if notes
+            .get(&self.frontier.size())
+            .is_some_and(|root| *root == self.frontier.root())
+        {
             self.intact = self.frontier.size();
         }
     }
@@ -212,25 +243,39 @@ pub(crate) async fn confirm(
 ) -> anyhow::Result<()> {
     let chain = discontinuity.chain;
     let note = discontinuity.sign(CLUSTER, key);
-    let known = audit.chain_states().await?.into_iter().find(|state| state.chain == chain);
+    let known = audit
+        .chain_states()
+        .await?
+        .into_iter()
+        .find(|state| state.chain == chain);
     let remains = match known {
         Some(_) => Some(read(audit, chain, &BTreeMap::new()).await?),
         None => None,
     };
-    if remains.as_ref().is_some_and(|remains| remains.frontier.root() != discontinuity.to.1) {
+    if remains
+        .as_ref()
+        .is_some_and(|remains| remains.frontier.root() != discontinuity.to.1)
+    {
         bail!("the chain changed meanwhile: look again");
     }
     if let Some(remains) = &remains {
         move_end(audit, chain, remains.head).await?;
     }
-    audit.insert_discontinuity(chain, &note).await.context("the record cannot be kept")?;
-    file.update(|heads| heads.re_anchor(&note, discontinuity)).context("the trusted heads cannot be written")?;
+    audit
+        .insert_discontinuity(chain, &note)
+        .await
+        .context("the record cannot be kept")?;
+    file.update(|heads| heads.re_anchor(&note, discontinuity))
+        .context("the trusted heads cannot be written")?;
     say(format_args!("\n{note}\n"));
     if remains.is_some() && discontinuity.to.0 > 0 {
         let (size, root) = discontinuity.to;
         let checkpoint = Checkpoint::new(chain.origin(CLUSTER), size, root).in_era(discontinuity.era);
         let note = checkpoint.sign(key);
-        audit.insert_checkpoint(chain, size, &note).await.context("the checkpoint cannot be kept")?;
+        audit
+            .insert_checkpoint(chain, size, &note)
+            .await
+            .context("the checkpoint cannot be kept")?;
         file.update(|heads| {
             let edge = heads.head(chain).and_then(TrustedHead::edge);
             edge.is_some_and(|edge| {

@@ -19,14 +19,27 @@ use std::{
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rl2_a_tail_whose_writer_only_seems_to_live_is_told() {
     for engine in ["sqlite", "postgres"] {
-        let Some(world) = World::new(engine).await else { continue };
+        let Some(world) = World::new(engine).await else {
+            continue;
+        };
         let longer = chain(access(), &world.entries, 40, &key(), record);
         world.seal(access(), longer.get(ROWS..).expect("more")).await;
         let now = Late.now().plus(Seconds(2 * 3600));
         let look = async |shard: Option<ShardId>| {
-            let known = Known { keys: vec![key().public()], shard, ..Known::default() };
+            let known = Known {
+                keys: vec![key().public()],
+                shard,
+                ..Known::default()
+            };
             let interval = Duration::from_secs(60);
-            let pass = Pass { cluster: CLUSTER, interval, now, since: 0, rest: 0, erased: &|_, _| false };
+            let pass = Pass {
+                cluster: CLUSTER,
+                interval,
+                now,
+                since: 0,
+                rest: 0,
+                erased: &|_, _| false,
+            };
             let mut kinds = BTreeSet::new();
             let each = |report: ChainReport| kinds.extend(report.report.findings.iter().map(|one| (one.kind, one.seq)));
             verify_all(&world.audit, &known, &pass, &BTreeMap::new(), |id| id == access(), each)
@@ -38,12 +51,20 @@ async fn rl2_a_tail_whose_writer_only_seems_to_live_is_told() {
         for until in [i64::MAX, now.plus(Seconds(10)).micros()] {
             world.sql(&format!("UPDATE chains SET leased_until = {until}")).await;
             assert_eq!(look(None).await, told, "{engine}: claimed until {until}");
-            assert_eq!(look(Some(access().shard)).await, BTreeSet::new(), "{engine}: its journal is here");
+            assert_eq!(
+                look(Some(access().shard)).await,
+                BTreeSet::new(),
+                "{engine}: its journal is here"
+            );
         }
         let (found, ()) = tokio::join!(look(None), async {
             tokio::time::sleep(Duration::from_millis(700)).await;
             let last = checkpoint(access(), &longer);
-            world.audit.insert_checkpoint(access(), last.size, &last.sign(&key())).await.expect("kept");
+            world
+                .audit
+                .insert_checkpoint(access(), last.size, &last.sign(&key()))
+                .await
+                .expect("kept");
         });
         assert_eq!(found, BTreeSet::new(), "{engine}: a living writer signs what is due");
     }
@@ -53,7 +74,9 @@ async fn rl2_a_tail_whose_writer_only_seems_to_live_is_told() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rl9_an_entry_that_the_gateway_refused_stays_a_finding_until_the_chain_is_re_anchored() {
     for engine in ["sqlite", "postgres"] {
-        let Some(world) = World::new(engine).await else { continue };
+        let Some(world) = World::new(engine).await else {
+            continue;
+        };
         let file = HeadsFile::open(world.dir.path()).expect("opened");
         file.update(|heads| {
             *heads = world.heads.clone();
@@ -69,30 +92,51 @@ async fn rl9_an_entry_that_the_gateway_refused_stays_a_finding_until_the_chain_i
         };
         let prepared = async || prepare(&world.audit, &file, vec![key().public()], &options, Late.now()).await;
         let rows = world.audit.rows(admin(), 0, 100).await.expect("readable");
-        let rows = rows.into_iter().map(|row| StoredEntry::new(row.bytes, row.openings).expect("an entry"));
+        let rows = rows
+            .into_iter()
+            .map(|row| StoredEntry::new(row.bytes, row.openings).expect("an entry"));
         let rows: Vec<_> = rows.collect();
         let forged = chain(admin(), &rows, rows.len() + 1, &key(), mutation);
         world.seal(admin(), forged.get(rows.len()..).expect("one more")).await;
-        assert_eq!(world.verify(&world.heads, &[]).await, BTreeSet::new(), "it is as well made as any");
+        assert_eq!(
+            world.verify(&world.heads, &[]).await,
+            BTreeSet::new(),
+            "it is as well made as any"
+        );
         assert!(prepared().await.is_err(), "there is nothing to decide yet");
 
-        let security = ChainId { stream: Stream::Security, shard: access().shard };
+        let security = ChainId {
+            stream: Stream::Security,
+            shard: access().shard,
+        };
         let mut event = SecurityEvent::new(SecurityKind::TamperDetected);
         event.reason = Some(format!("foreign_entry:{}", rows.len()).into());
         let told = chain(security, &[], 2, &key(), |_| Record::Security(event.clone()));
         world.seal(security, &told).await;
         world.sign(security, &told, &[2], &key()).await;
         for _ in 0..2 {
-            assert_eq!(world.verify(&world.heads, &[]).await, BTreeSet::from([F::OutboxFault]), "{engine}");
+            assert_eq!(
+                world.verify(&world.heads, &[]).await,
+                BTreeSet::from([F::OutboxFault]),
+                "{engine}"
+            );
         }
         let (journal, worker) = world.worker();
         worker.pass(&mut BTreeMap::new()).await.expect("readable");
-        assert_eq!(said(&journal), [format!("outbox_fault {} Some({})", admin(), rows.len())], "{engine}");
+        assert_eq!(
+            said(&journal),
+            [format!("outbox_fault {} Some({})", admin(), rows.len())],
+            "{engine}"
+        );
 
         world.sql("UPDATE chains SET leased_until = 0").await;
         let decided = prepared().await.expect("there is a way back");
         confirm(&world.audit, &file, &key(), &decided).await.expect("signed");
-        assert_eq!(world.verify(&file.heads(), &[]).await, BTreeSet::new(), "{engine}: it is listed as authorized");
+        assert_eq!(
+            world.verify(&file.heads(), &[]).await,
+            BTreeSet::new(),
+            "{engine}: it is listed as authorized"
+        );
         assert!(prepared().await.is_err(), "{engine}: once");
     }
 }
@@ -101,20 +145,39 @@ async fn rl9_an_entry_that_the_gateway_refused_stays_a_finding_until_the_chain_i
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rl2_a_view_in_the_place_of_a_table_is_a_finding() {
     for engine in ["sqlite", "postgres"] {
-        let Some(world) = World::new(engine).await else { continue };
+        let Some(world) = World::new(engine).await else {
+            continue;
+        };
         world.sql("ALTER TABLE entries RENAME TO kept").await;
         world.sql("CREATE VIEW entries AS SELECT * FROM kept").await;
-        assert_eq!(world.verify(&world.heads, &[]).await, BTreeSet::from([F::SchemaChanged]), "{engine}");
-        let known = Known { keys: vec![key().public()], is_policy_changed: true, ..Known::default() };
+        assert_eq!(
+            world.verify(&world.heads, &[]).await,
+            BTreeSet::from([F::SchemaChanged]),
+            "{engine}"
+        );
+        let known = Known {
+            keys: vec![key().public()],
+            is_policy_changed: true,
+            ..Known::default()
+        };
         let now = Late.now();
         let interval = Duration::from_secs(1);
-        let pass = Pass { cluster: CLUSTER, interval, now, since: 0, rest: 0, erased: &|_, _| false };
+        let pass = Pass {
+            cluster: CLUSTER,
+            interval,
+            now,
+            since: 0,
+            rest: 0,
+            erased: &|_, _| false,
+        };
         world.sql("DROP VIEW entries").await;
         world.sql("ALTER TABLE kept RENAME TO entries").await;
         assert_eq!(world.verify(&world.heads, &[]).await, BTreeSet::new(), "{engine}");
         let mut kinds = Vec::new();
         let each = |report: ChainReport| kinds.extend(report.report.findings.iter().map(|one| one.kind));
-        verify_all(&world.audit, &known, &pass, &BTreeMap::new(), |_| true, each).await.expect("readable");
+        verify_all(&world.audit, &known, &pass, &BTreeMap::new(), |_| true, each)
+            .await
+            .expect("readable");
         assert_eq!(kinds, [F::SchemaChanged], "{engine}: the policy store's, once");
     }
 }
@@ -129,13 +192,34 @@ async fn rl9_a_row_that_cannot_be_read_is_named_and_stops_nothing() {
     assert_eq!(world.verify(&world.heads, &[]).await, BTreeSet::from([F::HashMismatch]));
     assert_eq!(world.work().await, [format!("hash_mismatch {} Some(5)", admin())]);
     let rows = world.audit.rows(admin(), 0, 100).await.expect("readable");
-    assert_eq!(rows.iter().filter(|row| !row.columns_agree).map(|row| row.seq).collect::<Vec<_>>(), [5]);
+    assert_eq!(
+        rows.iter()
+            .filter(|row| !row.columns_agree)
+            .map(|row| row.seq)
+            .collect::<Vec<_>>(),
+        [5]
+    );
     assert_eq!(rows.len(), 12);
     let store = uuid::Uuid::from_u128(9).into();
-    assert_eq!(world.audit.newest_outbox_id(admin(), store).await.expect("readable"), Some(11));
-    assert_eq!(world.audit.sealed_under(store, &[4, 5, 6], 12).await.expect("readable").len(), 2);
-    world.sql("UPDATE entries SET created_at = 'abc' WHERE seq = 29 AND kind = 'access'").await;
+    assert_eq!(
+        world.audit.newest_outbox_id(admin(), store).await.expect("readable"),
+        Some(11)
+    );
+    assert_eq!(
+        world
+            .audit
+            .sealed_under(store, &[4, 5, 6], 12)
+            .await
+            .expect("readable")
+            .len(),
+        2
+    );
+    world
+        .sql("UPDATE entries SET created_at = 'abc' WHERE seq = 29 AND kind = 'access'")
+        .await;
     assert_eq!(world.audit.org_heads(access()).await.expect("readable").len(), 1);
-    world.sql("UPDATE entries SET seq = 'abc' WHERE seq = 7 AND kind = 'access'").await;
+    world
+        .sql("UPDATE entries SET seq = 'abc' WHERE seq = 7 AND kind = 'access'")
+        .await;
     assert!(world.verify(&world.heads, &[]).await.contains(&F::SeqGap));
 }

@@ -23,21 +23,42 @@ use uuid::Uuid;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rl9_what_a_reader_is_shown_as_tampered_raises_the_alarm_once() {
     for engine in ["sqlite", "postgres"] {
-        let Some(world) = World::new(engine).await else { continue };
+        let Some(world) = World::new(engine).await else {
+            continue;
+        };
         let (journal, worker) = world.worker();
         let mut verified = BTreeMap::new();
         worker.pass(&mut verified).await.expect("readable");
-        world.sql("UPDATE entries SET status_code = 200 WHERE kind = 'access' AND seq = 5").await;
+        world
+            .sql("UPDATE entries SET status_code = 200 WHERE kind = 'access' AND seq = 5")
+            .await;
         worker.pass(&mut verified).await.expect("readable");
-        assert!(!worker.trust.alarm.is_raised(), "what was verified is not read again for a day");
+        assert!(
+            !worker.trust.alarm.is_raised(),
+            "what was verified is not read again for a day"
+        );
         let paging = Paging { limit: 100, offset: 0 };
         for _ in 0..3 {
-            let page = world.audit.list_access_logs(&AccessFilter::all(Scope::All), paging).await.expect("a page");
-            assert_eq!(page.rows.iter().filter(|row| matches!(row, LogRow::Tampered(_))).count(), 1);
+            let page = world
+                .audit
+                .list_access_logs(&AccessFilter::all(Scope::All), paging)
+                .await
+                .expect("a page");
+            assert_eq!(
+                page.rows
+                    .iter()
+                    .filter(|row| matches!(row, LogRow::Tampered(_)))
+                    .count(),
+                1
+            );
             worker.raise_reads();
         }
         assert!(worker.trust.alarm.is_raised());
-        assert_eq!(said(&journal), [format!("hash_mismatch {} Some(5)", access())], "{engine}");
+        assert_eq!(
+            said(&journal),
+            [format!("hash_mismatch {} Some(5)", access())],
+            "{engine}"
+        );
     }
 }
 
@@ -49,13 +70,28 @@ async fn rl9_a_signature_that_waits_for_the_database_is_no_finding() {
     world.seal(access(), longer.get(ROWS..).expect("more")).await;
     world.sql("ALTER TABLE checkpoints RENAME TO away").await;
     let last = checkpoint(access(), &longer);
-    world.audit.insert_checkpoint(access(), last.size, &last.sign(&key())).await.expect_err("the table is away");
+    world
+        .audit
+        .insert_checkpoint(access(), last.size, &last.sign(&key()))
+        .await
+        .expect_err("the table is away");
     world.sql("ALTER TABLE away RENAME TO checkpoints").await;
-    assert_eq!(world.verify(&world.heads, &[]).await, BTreeSet::new(), "its writer tries again");
-    world.audit.insert_checkpoint(access(), last.size, &last.sign(&key())).await.expect("kept");
+    assert_eq!(
+        world.verify(&world.heads, &[]).await,
+        BTreeSet::new(),
+        "its writer tries again"
+    );
+    world
+        .audit
+        .insert_checkpoint(access(), last.size, &last.sign(&key()))
+        .await
+        .expect("kept");
     assert_eq!(world.verify(&world.heads, &[]).await, BTreeSet::new());
     world.sql("DELETE FROM checkpoints WHERE size = 60").await;
-    assert_eq!(world.verify(&world.heads, &[]).await, BTreeSet::from([F::CheckpointMissing]));
+    assert_eq!(
+        world.verify(&world.heads, &[]).await,
+        BTreeSet::from([F::CheckpointMissing])
+    );
 }
 
 /// RL5, HD25: numbers of a writer that is gone are missed at once; those of one that lives are not.
@@ -64,15 +100,31 @@ async fn rl5_numbers_of_a_writer_that_is_gone_are_missed_at_once() {
     let world = World::new("sqlite").await.expect("a world");
     let place = tempfile::tempdir().expect("a directory");
     let lock = Arc::new(DirectoryLock::acquire(place.path()).expect("held"));
-    let location = Location::Sqlite { directory: lock, file: "gateway.db".to_owned() };
+    let location = Location::Sqlite {
+        directory: lock,
+        file: "gateway.db".to_owned(),
+    };
     let clock = Arc::new(SystemClock);
     let entropy = Arc::new(SystemEntropy);
-    let config = StoreConfig { location, connections: 2, clock, entropy, outbox: OutboxGuard::default() };
+    let config = StoreConfig {
+        location,
+        connections: 2,
+        clock,
+        entropy,
+        outbox: OutboxGuard::default(),
+    };
     let store = Store::open(config).await.expect("opened");
     store.migrate().await.expect("migrated");
     let rows = u64::try_from(ROWS).expect("small");
-    let never = ChainId { stream: Stream::Security, shard: ShardId(Uuid::from_u128(7)) };
-    let compare = async |silence| compare_numbers(&world.audit, &store, place.path(), silence).await.expect("readable");
+    let never = ChainId {
+        stream: Stream::Security,
+        shard: ShardId(Uuid::from_u128(7)),
+    };
+    let compare = async |silence| {
+        compare_numbers(&world.audit, &store, place.path(), silence)
+            .await
+            .expect("readable")
+    };
     let short = Duration::from_millis(1200);
     store.note_journal_head(access(), rows).await.expect("noted");
     assert_eq!(compare(short).await, Numbers::default(), "all is sealed");
@@ -80,13 +132,25 @@ async fn rl5_numbers_of_a_writer_that_is_gone_are_missed_at_once() {
     store.note_journal_head(never, 3).await.expect("noted");
     let gone = compare(short).await;
     assert_eq!(gone.gone, BTreeMap::from([(access(), rows + 4), (never, 3)]));
-    let known = Known { keys: vec![key().public()], numbers: gone, ..Known::default() };
+    let known = Known {
+        keys: vec![key().public()],
+        numbers: gone,
+        ..Known::default()
+    };
     let pass = pass();
     let mut found = BTreeSet::new();
     let each = |report: ChainReport| {
-        found.extend(report.report.findings.iter().map(|finding| (report.chain, finding.kind, finding.seq)));
+        found.extend(
+            report
+                .report
+                .findings
+                .iter()
+                .map(|finding| (report.chain, finding.kind, finding.seq)),
+        );
     };
-    verify_all(&world.audit, &known, &pass, &BTreeMap::new(), |_| true, each).await.expect("readable");
+    verify_all(&world.audit, &known, &pass, &BTreeMap::new(), |_| true, each)
+        .await
+        .expect("readable");
     let lost = [(access(), F::JournalLost, Some(rows)), (never, F::JournalLost, Some(0))];
     assert_eq!(found, BTreeSet::from(lost));
     // The journal of this machine has the shard: the next start seals its records.
@@ -103,10 +167,19 @@ async fn rl5_numbers_of_a_writer_that_is_gone_are_missed_at_once() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     });
-    assert_eq!(compare(Duration::from_secs(60)).await, Numbers::default(), "what is being sealed is not lost");
+    assert_eq!(
+        compare(Duration::from_secs(60)).await,
+        Numbers::default(),
+        "what is being sealed is not lost"
+    );
     // More numbers than a living writer gave out.
-    world.sql("UPDATE chains SET issued = 5000 WHERE stream = 'access'").await;
-    assert_eq!(compare(Duration::from_secs(60)).await.beyond, BTreeSet::from([access()]));
+    world
+        .sql("UPDATE chains SET issued = 5000 WHERE stream = 'access'")
+        .await;
+    assert_eq!(
+        compare(Duration::from_secs(60)).await.beyond,
+        BTreeSet::from([access()])
+    );
     end.cancel();
     alive.await.expect("ended");
 }

@@ -17,7 +17,11 @@ pub(crate) struct Alarm {
 impl Alarm {
     /// An alarm about the administrative chain.
     pub(crate) const fn of_admin(reason: String) -> Self {
-        Self { stream: Stream::Admin, reason, count: None }
+        Self {
+            stream: Stream::Admin,
+            reason,
+            count: None,
+        }
     }
 }
 

@@ -108,7 +108,10 @@ impl SealedChain {
             let guard = match &mut self.guard {
                 Some(guard) => guard,
                 None => {
-                    let guard = frontiers.guard(audit, self.id).await.context("the signed notes cannot be read")?;
+                    let guard = frontiers
+                        .guard(audit, self.id)
+                        .await
+                        .context("the signed notes cannot be read")?;
                     self.signed = guard.next();
                     // Nobody knows how long the end that an earlier process left has waited: it is signed at once.
                     if let Some(head) = claim.head.filter(|head| head.size > self.signed) {
@@ -127,7 +130,11 @@ impl SealedChain {
                         .context("a signed note cannot be put back")?;
                 }
             }
-            self.held = Some(Held { claim, renewed: Instant::now(), size });
+            self.held = Some(Held {
+                claim,
+                renewed: Instant::now(),
+                size,
+            });
         }
         Ok(self.held.as_ref().map(|held| held.claim))
     }
@@ -142,12 +149,23 @@ impl SealedChain {
         if self.claim(audit, frontiers).await?.is_none() {
             return Err(OutOfStep(StallReason::HeldElsewhere).into());
         }
-        let Some(held) = &mut self.held else { bail!("the chain is not held") };
+        let Some(held) = &mut self.held else {
+            bail!("the chain is not held")
+        };
         batch.retain(|sealed| sealed.entry.header.seq >= held.size);
-        let (Some(first), Some(last)) = (batch.first(), batch.last()) else { return Ok(()) };
+        let (Some(first), Some(last)) = (batch.first(), batch.last()) else {
+            return Ok(());
+        };
         // A genesis has no time of its own.
-        let times = (first.entry.header.time.max(last.entry.header.time), last.entry.header.time);
-        let times = if first.entry.header.seq == 0 { times } else { (first.entry.header.time, times.1) };
+        let times = (
+            first.entry.header.time.max(last.entry.header.time),
+            last.entry.header.time,
+        );
+        let times = if first.entry.header.seq == 0 {
+            times
+        } else {
+            (first.entry.header.time, times.1)
+        };
         let (first, last) = (first.entry.header.seq, last.entry.header.seq);
         if let Err(error) = audit.insert_sealed(&held.claim, &batch).await {
             // The store knows better where the chain stands: ask it anew at the next try.
@@ -157,7 +175,9 @@ impl SealedChain {
         held.size = last + 1;
         self.unsigned = Some((self.unsigned.map_or(times.0, |(oldest, _)| oldest), times.1));
         if let Some(guard) = self.guard.as_mut().filter(|guard| guard.next() == first) {
-            let mut pushed = batch.iter().map(|one| guard.push(one.entry.header.seq, one.entry.hash, &one.entry.bytes));
+            let mut pushed = batch
+                .iter()
+                .map(|one| guard.push(one.entry.header.seq, one.entry.hash, &one.entry.bytes));
             if let Some(finding) = pushed.find_map(Result::err) {
                 self.stop_signing(frontiers, finding);
             }
@@ -176,7 +196,10 @@ impl SealedChain {
     ) -> anyhow::Result<()> {
         let Some(held) = &mut self.held else { return Ok(()) };
         if held.renewed.elapsed() >= RENEW {
-            if let Err(error) = audit.renew(&held.claim, issued.unwrap_or(held.size).checked_sub(1), LIFE).await {
+            if let Err(error) = audit
+                .renew(&held.claim, issued.unwrap_or(held.size).checked_sub(1), LIFE)
+                .await
+            {
                 self.held = None;
                 return Err(error).context("the claim was not renewed");
             }
@@ -185,7 +208,9 @@ impl SealedChain {
         let new = held.size - self.signed.min(held.size);
         let interval = signer.interval;
         // A backlog that is sealed at once may be hours of records: nobody shall find them unsigned.
-        let span = self.unsigned.map_or(0, |(oldest, newest)| newest.micros().saturating_sub(oldest.micros()));
+        let span = self
+            .unsigned
+            .map_or(0, |(oldest, newest)| newest.micros().saturating_sub(oldest.micros()));
         let spans = u128::from(span.max(0).unsigned_abs()) >= interval.as_micros();
         let is_short = held.size < self.signed;
         let waited = self.signed_at.elapsed() >= interval;
@@ -218,7 +243,9 @@ impl SealedChain {
             }
             return Ok(());
         }
-        let (Some(held), Some(guard)) = (&self.held, &mut self.guard) else { return Ok(()) };
+        let (Some(held), Some(guard)) = (&self.held, &mut self.guard) else {
+            return Ok(());
+        };
         if held.size == self.signed {
             return Ok(());
         }
@@ -227,8 +254,11 @@ impl SealedChain {
             let rows = audit.rows(self.id, due, PAGE).await?;
             let first = rows.first().map_or(held.size, |row| row.seq);
             // Hashes of pruned entries are kept, so a tree can be built anew whatever was pruned (rule 24).
-            let leaves =
-                if due < first { audit.leaves(self.id, due, PAGE.min(first - due)).await? } else { Vec::new() };
+            let leaves = if due < first {
+                audit.leaves(self.id, due, PAGE.min(first - due)).await?
+            } else {
+                Vec::new()
+            };
             let mut pruned = leaves.into_iter().map(|leaf| guard.push_pruned(leaf));
             let contradiction = pruned.find_map(Result::err);
             let reached = guard.next();

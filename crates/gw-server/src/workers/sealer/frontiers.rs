@@ -27,9 +27,13 @@ impl Frontiers {
             return Ok(guard);
         }
         let notes = audit.newest_checkpoints(chain).await?;
-        let newest = notes.iter().filter_map(|signed| Checkpoint::open(&signed.note, &self.keys).ok());
+        let newest = notes
+            .iter()
+            .filter_map(|signed| Checkpoint::open(&signed.note, &self.keys).ok());
         let newest = newest.max_by_key(|note| (note.era(), note.size));
-        Ok(newest.as_ref().map_or_else(SigningGuard::fresh, SigningGuard::from_checkpoint))
+        Ok(newest
+            .as_ref()
+            .map_or_else(SigningGuard::fresh, SigningGuard::from_checkpoint))
     }
 
     /// Keeps what was signed.
@@ -46,7 +50,11 @@ impl Frontiers {
 
     /// The newest note known of a chain, and its size.
     pub(super) fn newest_note(&self, chain: ChainId) -> Option<(u64, String)> {
-        self.trust.file.heads().head(chain).and_then(|head| Some((head.size, head.note.clone()?)))
+        self.trust
+            .file
+            .heads()
+            .head(chain)
+            .and_then(|head| Some((head.size, head.note.clone()?)))
     }
 
     /// How far the chain is signed, as far as is known here, else by the store's own notes.
@@ -55,7 +63,9 @@ impl Frontiers {
             return Ok(size);
         }
         let notes = audit.newest_checkpoints(chain).await?;
-        let sizes = notes.iter().filter_map(|signed| Checkpoint::open(&signed.note, &self.keys).ok());
+        let sizes = notes
+            .iter()
+            .filter_map(|signed| Checkpoint::open(&signed.note, &self.keys).ok());
         Ok(sizes.map(|note| note.size).max().unwrap_or(0))
     }
 
@@ -84,7 +94,9 @@ impl Frontiers {
     /// Whether the chain was re-anchored since era `known`; then its trusted head is another one.
     pub(super) async fn is_re_anchored(&self, audit: &AuditStore, chain: ChainId, known: u64) -> anyhow::Result<bool> {
         let stored = audit.discontinuities().await?;
-        self.trust.file.update(|heads| adopt(heads, &stored, self.trust.cluster, &self.keys))?;
+        self.trust
+            .file
+            .update(|heads| adopt(heads, &stored, self.trust.cluster, &self.keys))?;
         Ok(self.trust.file.heads().head(chain).is_some_and(|head| head.era > known))
     }
 }

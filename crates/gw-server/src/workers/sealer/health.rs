@@ -118,7 +118,11 @@ impl SealingHealth {
     /// Notes a step that failed; true once per stall, when it is time to tell somebody.
     pub(super) fn note_failure(&self, stream: Stream, reason: StallReason) -> bool {
         let mut stalls = self.stalls();
-        let stall = stalls.entry(stream).or_insert(Stall { reason, since: Instant::now(), reported: false });
+        let stall = stalls.entry(stream).or_insert(Stall {
+            reason,
+            since: Instant::now(),
+            reported: false,
+        });
         if stall.reason.is_waited_for() != reason.is_waited_for() {
             (stall.since, stall.reported) = (Instant::now(), false);
         }
@@ -146,7 +150,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn rl4_a_chain_out_of_step_is_told_once_and_ends_readiness() {
         let health = SealingHealth::default();
-        assert!(!health.note_failure(Stream::Access, StallReason::Foreign), "a moment is nothing");
+        assert!(
+            !health.note_failure(Stream::Access, StallReason::Foreign),
+            "a moment is nothing"
+        );
         assert!(health.is_in_step());
         tokio::time::advance(OUT_OF_STEP).await;
         assert!(health.note_failure(Stream::Access, StallReason::Foreign));
@@ -163,7 +170,10 @@ mod tests {
         tokio::time::advance(UNREACHABLE).await;
         assert!(health.is_in_step() && !health.is_store_reachable());
         assert!(health.note_failure(Stream::Access, StallReason::Unreachable));
-        assert!(!health.note_failure(Stream::Access, StallReason::Foreign), "another trouble begins anew");
+        assert!(
+            !health.note_failure(Stream::Access, StallReason::Foreign),
+            "another trouble begins anew"
+        );
         tokio::time::advance(OUT_OF_STEP).await;
         assert!(!health.is_in_step());
         assert!(health.note_success(Stream::Security).is_none());

@@ -100,10 +100,17 @@ async fn seal_until(sealing: Sealing, end: CancellationToken) -> anyhow::Result<
     let rest = async {
         // The last records may not be on disk yet, and only what is on disk is sealed.
         let journal = Arc::clone(&sealer.journal);
-        tokio::task::spawn_blocking(move || journal.sync()).await.context("writing the journal failed")??;
-        join_all(sealer.chains.iter_mut().map(ChainWorker::end)).await.into_iter().collect()
+        tokio::task::spawn_blocking(move || journal.sync())
+            .await
+            .context("writing the journal failed")??;
+        join_all(sealer.chains.iter_mut().map(ChainWorker::end))
+            .await
+            .into_iter()
+            .collect()
     };
-    timeout(FAREWELL, rest).await.context("records are left for the next start")?
+    timeout(FAREWELL, rest)
+        .await
+        .context("records are left for the next start")?
 }
 
 struct Sealer {
@@ -125,14 +132,29 @@ impl Sealer {
             health: from.health,
         };
         let journaled = Stream::ALL.iter().copied().filter(|stream| *stream != Stream::Admin);
-        let journaled = journaled
-            .map(|stream| (stream, Source::Journal(Box::new(JournalStream::new(Arc::clone(&from.journal), stream)))));
+        let journaled = journaled.map(|stream| {
+            (
+                stream,
+                Source::Journal(Box::new(JournalStream::new(Arc::clone(&from.journal), stream))),
+            )
+        });
         let (journal, clock) = (Arc::clone(&from.journal), Arc::clone(&from.clock));
         let holder = from.journal.shard().to_string();
-        let outbox = Outbox::new(from.store, Arc::clone(&journal), from.clock, from.outbox_mark, &signer, holder);
+        let outbox = Outbox::new(
+            from.store,
+            Arc::clone(&journal),
+            from.clock,
+            from.outbox_mark,
+            &signer,
+            holder,
+        );
         let sources = journaled.chain([(Stream::Admin, Source::Outbox(Box::new(outbox)))]);
         let chains = sources.map(|(stream, source)| ChainWorker::new(stream, source, tools.clone()));
-        Ok(Self { chains: chains.collect(), journal, clock })
+        Ok(Self {
+            chains: chains.collect(),
+            journal,
+            clock,
+        })
     }
 }
 
@@ -140,7 +162,9 @@ impl Sealer {
 async fn measure(journal: &Journal, clock: &dyn Clock) {
     loop {
         let backlog = journal.backlog();
-        let lag = backlog.oldest.map_or(0, |since| clock.now().micros().saturating_sub(since.micros()).max(0));
+        let lag = backlog
+            .oldest
+            .map_or(0, |since| clock.now().micros().saturating_sub(since.micros()).max(0));
         metrics::gauge!("ledger_gateway_audit_lag_seconds").set(count(lag.unsigned_abs()) / 1e6);
         metrics::gauge!("ledger_gateway_audit_buffer_depth").set(count(backlog.records));
         metrics::gauge!("ledger_gateway_audit_buffer_bytes").set(count(backlog.bytes));

@@ -36,7 +36,10 @@ use uuid::Uuid;
 /// The chain is one for all instances, so its shard is nobody's.
 const SHARD: ShardId = ShardId(Uuid::nil());
 /// The one administrative chain.
-pub(crate) const ADMIN_CHAIN: ChainId = ChainId { stream: Stream::Admin, shard: SHARD };
+pub(crate) const ADMIN_CHAIN: ChainId = ChainId {
+    stream: Stream::Admin,
+    shard: SHARD,
+};
 /// How often the outbox is looked into.
 const LOOK: Duration = Duration::from_millis(200);
 /// How long sealed rows are kept (HD25: what the store lost is sealed again).
@@ -148,8 +151,13 @@ impl Outbox {
     /// Keeps the newest signature over the chain in the policy store: an older audit store is told by it, whatever became
     /// of the journal's directory (RL6).
     async fn keep_signed_head(&mut self, frontiers: &Frontiers) -> anyhow::Result<()> {
-        if let Some((size, note)) = frontiers.newest_note(ADMIN_CHAIN).filter(|(size, _)| *size > self.signed) {
-            self.store.keep_signed_head(&frontiers.origin(ADMIN_CHAIN), size, &note).await?;
+        if let Some((size, note)) = frontiers
+            .newest_note(ADMIN_CHAIN)
+            .filter(|(size, _)| *size > self.signed)
+        {
+            self.store
+                .keep_signed_head(&frontiers.origin(ADMIN_CHAIN), size, &note)
+                .await?;
             self.signed = size;
         }
         Ok(())
@@ -180,22 +188,44 @@ impl Outbox {
             }
         };
         let last = self.mark_file.last_id(mark.store).max(mark.given());
-        let mut waiting = self.store.outbox(i64::MIN, u64::try_from(most).unwrap_or(u64::MAX)).await?;
+        let mut waiting = self
+            .store
+            .outbox(i64::MIN, u64::try_from(most).unwrap_or(u64::MAX))
+            .await?;
         let full = waiting.len() >= most;
         let given = ids_given(&waiting, mark.store, last);
-        let mut gaps = self.gaps(audit, mark.store, &absent_ids(newest, &given, if full { 0 } else { last })).await?;
-        let newest = given.iter().chain(gaps.iter().map(|gap| &gap.id)).copied().fold(newest, i64::max);
+        let mut gaps = self
+            .gaps(
+                audit,
+                mark.store,
+                &absent_ids(newest, &given, if full { 0 } else { last }),
+            )
+            .await?;
+        let newest = given
+            .iter()
+            .chain(gaps.iter().map(|gap| &gap.id))
+            .copied()
+            .fold(newest, i64::max);
         let former = self.mark_file.uncompared();
         for OutboxMark { store, last_id } in &former {
             let sealed = audit.newest_outbox_id(ADMIN_CHAIN, *store).await?.unwrap_or(0);
             let given = ids_given(&waiting, *store, *last_id);
-            gaps.extend(self.gaps(audit, *store, &absent_ids(sealed, &given, if full { 0 } else { *last_id })).await?);
+            gaps.extend(
+                self.gaps(
+                    audit,
+                    *store,
+                    &absent_ids(sealed, &given, if full { 0 } else { *last_id }),
+                )
+                .await?,
+            );
         }
         let ids: Vec<i64> = waiting.iter().map(|row| row.id).collect();
         waiting.extend(gaps);
         waiting.sort_by_key(|row| row.id);
         if waiting.is_empty() {
-            former.iter().for_each(|former| self.mark_file.note_compared(former.store));
+            former
+                .iter()
+                .for_each(|former| self.mark_file.note_compared(former.store));
             self.compare_end(audit, &chain).await?;
             self.known = Some(Known { chain, newest });
             return Ok(false);
@@ -212,7 +242,9 @@ impl Outbox {
         }
         self.store.mark_outbox_sealed(&ids).await?;
         if !full {
-            former.iter().for_each(|former| self.mark_file.note_compared(former.store));
+            former
+                .iter()
+                .for_each(|former| self.mark_file.note_compared(former.store));
         }
         self.confirmed = Some(chain.head());
         self.known = Some(Known { chain, newest });
@@ -222,7 +254,10 @@ impl Outbox {
     /// While another instance holds the chain, rows must not wait for long.
     async fn others_seal(&self) -> anyhow::Result<()> {
         let oldest = self.store.outbox(i64::MIN, 1).await?;
-        if oldest.first().is_some_and(|row| row.created_at.plus(PATIENCE) < self.clock.now()) {
+        if oldest
+            .first()
+            .is_some_and(|row| row.created_at.plus(PATIENCE) < self.clock.now())
+        {
             return Err(OutOfStep(StallReason::HeldElsewhere).into());
         }
         Ok(())
@@ -251,7 +286,12 @@ impl Outbox {
         let mut batch = Vec::with_capacity(waiting.len());
         for row in waiting {
             let state = state_of(&row, &sealed);
-            let OutboxEntry { id, created_at, mut entry, salts } = row;
+            let OutboxEntry {
+                id,
+                created_at,
+                mut entry,
+                salts,
+            } = row;
             if state == RowState::Sealed {
                 continue;
             }
@@ -260,7 +300,9 @@ impl Outbox {
                 self.report_fault(id, found);
             }
             let draft = Draft::new(&Record::Admin(entry), &salts);
-            let entry = chain.entry(draft, created_at).context("an outbox row cannot be written as an entry")?;
+            let entry = chain
+                .entry(draft, created_at)
+                .context("an outbox row cannot be written as an entry")?;
             batch.push(ToSeal { entry });
         }
         Ok(batch)
@@ -283,29 +325,48 @@ impl Outbox {
         let former = self.mark_file.former();
         if next < size {
             // In this order: an instance that is about to end may still mark a row as sealed meanwhile.
-            rows.extend(self.store.outbox(i64::MIN, PAGE).await?.into_iter().map(|row| (key_of(&row), row)));
+            rows.extend(
+                self.store
+                    .outbox(i64::MIN, PAGE)
+                    .await?
+                    .into_iter()
+                    .map(|row| (key_of(&row), row)),
+            );
             let mut after = 0;
             loop {
                 let page = self.store.kept_outbox(after, PAGE).await?;
-                let Some(last) = page.last().map(|row| row.id) else { break };
+                let Some(last) = page.last().map(|row| row.id) else {
+                    break;
+                };
                 rows.extend(page.into_iter().map(|row| (key_of(&row), row)));
                 after = last;
             }
         }
         while next < size {
             let page = audit.rows(ADMIN_CHAIN, next, PAGE.min(size - next)).await?;
-            let Some(last) = page.last().map(|row| row.seq) else { break };
+            let Some(last) = page.last().map(|row| row.seq) else {
+                break;
+            };
             for row in page {
                 if !is_accounted_for(&row, mark, &former, &rows) && self.refused.insert(row.seq) {
                     let reason = format!("{FOREIGN_ALARM}{}", row.seq);
-                    raise(&self.journal, Alarm { stream: Stream::Admin, reason, count: Some(1) });
+                    raise(
+                        &self.journal,
+                        Alarm {
+                            stream: Stream::Admin,
+                            reason,
+                            count: Some(1),
+                        },
+                    );
                     tracing::error!(
                         entry = row.seq,
                         "the administrative chain holds an entry that no row of the outbox accounts for: somebody changed the \
                          audit database, or removed sealed rows of `audit_outbox`; the chain is signed no more until `ledger-gateway audit re-anchor`"
                     );
-                    let finding =
-                        Finding { stored: Some(row.hash), ..Finding::of(FindingKind::OutboxFault, Some(row.seq)) };
+                    let finding = Finding {
+                        stored: Some(row.hash),
+                        ..Finding::of(FindingKind::OutboxFault, Some(row.seq))
+                    };
                     self.sealed.stop_signing(frontiers, finding);
                 }
             }
@@ -321,14 +382,19 @@ impl Outbox {
         let mut after = 0;
         loop {
             let kept = self.store.kept_outbox(after, PAGE).await?;
-            let Some(last) = kept.last().map(|row| row.id) else { return Ok(()) };
+            let Some(last) = kept.last().map(|row| row.id) else {
+                return Ok(());
+            };
             let sealed = sealed_by_row(audit, &kept, size).await?;
             let (mut absent, mut again) = (HashMap::<_, Vec<_>>::new(), Vec::new());
             for row in &kept {
                 match state_of(row, &sealed) {
                     RowState::Sealed => {}
                     RowState::New => {
-                        absent.entry(row.entry.store_id).or_default().push((row.id, row.created_at));
+                        absent
+                            .entry(row.entry.store_id)
+                            .or_default()
+                            .push((row.id, row.created_at));
                     }
                     RowState::IdReused => again.push(row.id),
                 }
@@ -346,7 +412,10 @@ impl Outbox {
             // its row.
             let pruned = frontiers.pruned_until(audit, ADMIN_CHAIN).await?;
             let made: HashMap<i64, Timestamp> = kept.iter().map(|row| (row.id, row.created_at)).collect();
-            lost.retain(|id| made.get(id).is_none_or(|made| pruned.is_none_or(|pruned| *made > pruned)));
+            lost.retain(|id| {
+                made.get(id)
+                    .is_none_or(|made| pruned.is_none_or(|pruned| *made > pruned))
+            });
             lost.sort_unstable();
             if let (Some(first), Some(end)) = (lost.first(), lost.last()) {
                 tracing::error!(
@@ -364,7 +433,14 @@ impl Outbox {
 
     fn report_rewritten(&self, id: i64) {
         let reason = format!("entry_rewritten:{id}");
-        raise(&self.journal, Alarm { stream: Stream::Admin, reason, count: Some(1) });
+        raise(
+            &self.journal,
+            Alarm {
+                stream: Stream::Admin,
+                reason,
+                count: Some(1),
+            },
+        );
         tracing::error!(
             id,
             "the audit store's entry of an outbox row is not what the row says: somebody changed the audit database; the \
@@ -381,7 +457,14 @@ impl Outbox {
                 OutboxAlarm::Undone(id) => format!("{ROW_ALARM}undone:{id}"),
                 OutboxAlarm::Lowered { stored, known } => format!("{IDS_ALARM}lowered:{stored}:{known}"),
             };
-            raise(&self.journal, Alarm { stream: Stream::Admin, reason, count: None });
+            raise(
+                &self.journal,
+                Alarm {
+                    stream: Stream::Admin,
+                    reason,
+                    count: None,
+                },
+            );
         }
     }
 
@@ -394,12 +477,22 @@ impl Outbox {
             && let Some(newest) = audit.newest_mutation(ADMIN_CHAIN, None).await?
             && let Some(former) = newest.store.filter(|former| *former != store)
         {
-            self.mark_file.remember_former(OutboxMark { store: former, last_id: newest.id.unwrap_or(0) });
+            self.mark_file.remember_former(OutboxMark {
+                store: former,
+                last_id: newest.id.unwrap_or(0),
+            });
         }
         self.mark_file.adopt(store);
         for OutboxMark { store: former, last_id } in self.mark_file.untold() {
             let reason = format!("{IDS_ALARM}replaced:{}:{last_id}", former.0);
-            raise(&self.journal, Alarm { stream: Stream::Admin, reason, count: None });
+            raise(
+                &self.journal,
+                Alarm {
+                    stream: Stream::Admin,
+                    reason,
+                    count: None,
+                },
+            );
             tracing::error!(
                 store = %store.0,
                 former.store = %former.0,
@@ -435,7 +528,14 @@ impl Outbox {
             }
             if missing > 0 && known.is_none() {
                 let reason = format!("outbox_gap:{}..{}", ids.start(), ids.end().saturating_add(1));
-                raise(&self.journal, Alarm { stream: Stream::Admin, reason, count: Some(missing) });
+                raise(
+                    &self.journal,
+                    Alarm {
+                        stream: Stream::Admin,
+                        reason,
+                        count: Some(missing),
+                    },
+                );
                 tracing::error!(
                     from = ids.start(),
                     until = ids.end(),
@@ -450,7 +550,14 @@ impl Outbox {
 
     fn report_fault(&self, id: i64, fault: OutboxFault) {
         let reason = format!("outbox_fault:{fault}:{id}");
-        raise(&self.journal, Alarm { stream: Stream::Admin, reason, count: None });
+        raise(
+            &self.journal,
+            Alarm {
+                stream: Stream::Admin,
+                reason,
+                count: None,
+            },
+        );
         tracing::error!(id, %fault, "an audit outbox row is not what a mutation wrote: it is sealed with that remark");
     }
 
@@ -472,8 +579,12 @@ fn is_accounted_for(
     former: &[OutboxMark],
     rows: &HashMap<RowKey, OutboxEntry>,
 ) -> bool {
-    let Ok(stored) = StoredEntry::new(sealed.bytes.clone(), sealed.openings.clone()) else { return false };
-    let Ok(Content::Record(Record::Admin(entry))) = stored.content() else { return false };
+    let Ok(stored) = StoredEntry::new(sealed.bytes.clone(), sealed.openings.clone()) else {
+        return false;
+    };
+    let Ok(Content::Record(Record::Admin(entry))) = stored.content() else {
+        return false;
+    };
     // It says itself that there is no row, and every verification finds it.
     let former = former.iter().find(|former| entry.store_id == Some(former.store));
     if entry.store_id != Some(mark.store) && former.is_none() {
@@ -482,7 +593,9 @@ fn is_accounted_for(
     if is_gap_entry(&entry) || is_nobodys_entry(&entry) {
         return true;
     }
-    let Some(id) = entry.outbox_id.and_then(|id| i64::try_from(id).ok()) else { return false };
+    let Some(id) = entry.outbox_id.and_then(|id| i64::try_from(id).ok()) else {
+        return false;
+    };
     let Some(row) = rows.get(&(entry.store_id, id)) else {
         // Of a policy store that is not here any more no row can tell, and that it is gone is told.
         return former.is_some_and(|former| id <= former.last_id);
@@ -499,8 +612,13 @@ const fn key_of(row: &OutboxEntry) -> RowKey {
 
 /// The ids of waiting rows of a policy store. Those of forged rows that nobody gave out are no sign of rows before them.
 fn ids_given(waiting: &[OutboxEntry], store: StoreId, last: i64) -> Vec<i64> {
-    let of_store = waiting.iter().filter(|row| row.entry.store_id == Some(store) && row.id > 0);
-    of_store.filter(|row| row.id <= last || row.entry.outbox_fault.is_none()).map(|row| row.id).collect()
+    let of_store = waiting
+        .iter()
+        .filter(|row| row.entry.store_id == Some(store) && row.id > 0);
+    of_store
+        .filter(|row| row.id <= last || row.entry.outbox_fault.is_none())
+        .map(|row| row.id)
+        .collect()
 }
 
 /// Sealed entries of mutations by their outbox rows.
@@ -524,7 +642,10 @@ async fn sealed_by_row(audit: &AuditStore, rows: &[OutboxEntry], size: u64) -> a
 
 fn state_of(row: &OutboxEntry, sealed: &SealedByRow) -> RowState {
     let others = sealed.get(&key_of(row)).map(Vec::as_slice).unwrap_or_default();
-    row_state((&row.entry, row.created_at), others.iter().map(|other| (&other.entry, other.time)))
+    row_state(
+        (&row.entry, row.created_at),
+        others.iter().map(|other| (&other.entry, other.time)),
+    )
 }
 
 /// A policy store that knows fewer ids than were sealed, or than were seen here, was restored from an older backup: new rows
@@ -549,8 +670,16 @@ pub(crate) async fn raise_ids(
          entries go on behind them"
     );
     store.raise_outbox_ids(last).await?;
-    let reason = format!("policy_store_rewound:{}..{}", mark.last_id.saturating_add(1), last.saturating_add(1));
-    Ok(Some(Alarm { stream: Stream::Admin, reason, count: u64::try_from(last - mark.last_id).ok() }))
+    let reason = format!(
+        "policy_store_rewound:{}..{}",
+        mark.last_id.saturating_add(1),
+        last.saturating_add(1)
+    );
+    Ok(Some(Alarm {
+        stream: Stream::Admin,
+        reason,
+        count: u64::try_from(last - mark.last_id).ok(),
+    }))
 }
 
 #[cfg(test)]

@@ -31,7 +31,12 @@ impl JournalStream {
     pub(super) fn new(journal: Arc<Journal>, stream: Stream) -> Self {
         let shard = journal.shard();
         let id = ChainId { stream, shard };
-        Self { journal, id, sealed: SealedChain::new(id, shard.to_string()), compared: None }
+        Self {
+            journal,
+            id,
+            sealed: SealedChain::new(id, shard.to_string()),
+            compared: None,
+        }
     }
 
     /// The chain in the store.
@@ -80,12 +85,17 @@ impl JournalStream {
         let (size, hash) = (last.entry.header.seq.saturating_add(1), last.entry.hash);
         self.sealed.seal(audit, frontiers, batch).await?;
         // Records leave the backlog only when the store is seen to hold them.
-        let stored = audit.head(self.id).await.context("the chain's end cannot be read back")?;
+        let stored = audit
+            .head(self.id)
+            .await
+            .context("the chain's end cannot be read back")?;
         if stored.is_none_or(|head| (head.size, head.hash) != (size, hash)) {
             return Err(OutOfStep(StallReason::Unconfirmed).into());
         }
         let journal = Arc::clone(&self.journal);
-        spawn_blocking(move || journal.mark_sealed(stream, size)).await.context("marking failed")??;
+        spawn_blocking(move || journal.mark_sealed(stream, size))
+            .await
+            .context("marking failed")??;
         Ok(full)
     }
 
@@ -93,12 +103,27 @@ impl JournalStream {
     /// anything.
     async fn reconcile(&self, audit: &AuditStore) -> anyhow::Result<bool> {
         let stream = self.id.stream;
-        let head = audit.head(self.id).await.context("the audit store's chains cannot be read")?;
-        let stored = head
-            .map_or_else(|| StoredHead::empty(stream), |head| StoredHead { stream, size: head.size, hash: head.hash });
+        let head = audit
+            .head(self.id)
+            .await
+            .context("the audit store's chains cannot be read")?;
+        let stored = head.map_or_else(
+            || StoredHead::empty(stream),
+            |head| StoredHead {
+                stream,
+                size: head.size,
+                hash: head.hash,
+            },
+        );
         let journal = Arc::clone(&self.journal);
-        let standings = spawn_blocking(move || journal.reconcile(&[stored])).await.context("comparing failed")??;
-        match standings.into_iter().find(|(of, _)| *of == stream).map(|(_, standing)| standing) {
+        let standings = spawn_blocking(move || journal.reconcile(&[stored]))
+            .await
+            .context("comparing failed")??;
+        match standings
+            .into_iter()
+            .find(|(of, _)| *of == stream)
+            .map(|(_, standing)| standing)
+        {
             None | Some(Standing::InStep | Standing::Moved) => Ok(head.is_some()),
             Some(Standing::Missing { .. }) => Err(OutOfStep(StallReason::Missing).into()),
             Some(Standing::Foreign) => Err(OutOfStep(StallReason::Foreign).into()),
@@ -108,7 +133,9 @@ impl JournalStream {
 
 /// The oldest records of a stream that are on disk and not sealed.
 fn read_batch(journal: &Journal, stream: Stream, most: usize) -> anyhow::Result<Vec<ToSeal>> {
-    let placed = |Unsealed { lsn, bytes, openings, .. }| {
+    let placed = |Unsealed {
+                      lsn, bytes, openings, ..
+                  }| {
         let entry = StoredEntry::new(bytes, openings).with_context(|| format!("record {lsn} of the journal"))?;
         Ok(ToSeal { entry })
     };

@@ -108,7 +108,10 @@ impl World {
     async fn sqlite() -> Self {
         let place = tempfile::tempdir().unwrap();
         let directory = Arc::new(DirectoryLock::acquire(place.path()).unwrap());
-        let file = |name: &str| Location::Sqlite { directory: Arc::clone(&directory), file: name.to_owned() };
+        let file = |name: &str| Location::Sqlite {
+            directory: Arc::clone(&directory),
+            file: name.to_owned(),
+        };
         let url = |name: &str| format!("sqlite://{}", place.path().join(name).display());
         let (policy_url, audit_url) = (url("gateway.db"), url("audit.db"));
         Self::at(place, [file("gateway.db"), file("audit.db")], [policy_url, audit_url]).await
@@ -138,7 +141,12 @@ impl World {
             key: Some(OutboxKey::derive(&SEED)),
             witness: Some(Arc::clone(&mark) as Arc<dyn OutboxWitness>),
         };
-        let store = Store::open(StoreConfig { outbox, ..config(policy.clone()) }).await.unwrap();
+        let store = Store::open(StoreConfig {
+            outbox,
+            ..config(policy.clone())
+        })
+        .await
+        .unwrap();
         store.migrate().await.unwrap();
         let audit_location = audit.clone();
         let audit = AuditStore::open(config(audit)).await.unwrap();
@@ -178,7 +186,14 @@ impl World {
     fn trust(&self) -> Arc<Trust> {
         let file = HeadsFile::open(self.place.path()).unwrap();
         let alarm = TamperAlarm::new(Arc::clone(&self.journal), clock(), None);
-        Arc::new(Trust::new(file, alarm, "test", clock(), None, Duration::from_secs(3600)))
+        Arc::new(Trust::new(
+            file,
+            alarm,
+            "test",
+            clock(),
+            None,
+            Duration::from_secs(3600),
+        ))
     }
 
     /// Seals all there is, as far as it goes.
@@ -197,7 +212,10 @@ impl World {
 
     /// An instance's store that remembers nothing.
     async fn another_store(&self) -> Store {
-        let outbox = OutboxGuard { key: Some(OutboxKey::derive(&SEED)), witness: None };
+        let outbox = OutboxGuard {
+            key: Some(OutboxKey::derive(&SEED)),
+            witness: None,
+        };
         let config = StoreConfig {
             location: self.policy.clone(),
             connections: 2,
@@ -223,7 +241,11 @@ impl World {
     /// Bytes as a literal of the audit database.
     fn blob(&self, bytes: &[u8]) -> String {
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        if self.audit_url.starts_with("sqlite") { format!("x'{hex}'") } else { format!("'\\x{hex}'::bytea") }
+        if self.audit_url.starts_with("sqlite") {
+            format!("x'{hex}'")
+        } else {
+            format!("'\\x{hex}'::bytea")
+        }
     }
 
     async fn rows(&self, stream: Stream) -> Vec<SealedRow> {
@@ -241,7 +263,11 @@ impl World {
     /// Ids and faults of the listed entries, oldest first; all of them are sealed.
     async fn listed(&self) -> Vec<(i64, Option<OutboxFault>)> {
         let all = Paging { limit: 1000, offset: 0 };
-        let page = self.audit.list_audit_logs(&self.store, &AuditFilter::all(Scope::All), all).await.unwrap();
+        let page = self
+            .audit
+            .list_audit_logs(&self.store, &AuditFilter::all(Scope::All), all)
+            .await
+            .unwrap();
         assert_eq!(page.total, u64::try_from(page.rows.len()).unwrap());
         let listed = page.rows.into_iter().rev().map(|row| match row {
             LogRow::Entry(row) => {
@@ -273,7 +299,12 @@ impl World {
 
 async fn mutate(store: &Store, slug: &str) {
     let mut tx = store.begin(&Actor::named(Actor::SUPER_ADMIN)).await.unwrap();
-    tx.create_organization(NewOrganization { slug: slug.into(), ..Default::default() }).await.unwrap();
+    tx.create_organization(NewOrganization {
+        slug: slug.into(),
+        ..Default::default()
+    })
+    .await
+    .unwrap();
     tx.commit().await.unwrap();
 }
 
@@ -295,7 +326,9 @@ async fn rl3_rows_below_a_forged_maximum_are_sealed_and_listed(world: World) {
     let mut sealer = world.sealer();
     world.mutate("one").await;
     world.seal(&mut sealer).await;
-    world.in_audit(&["UPDATE entries SET outbox_id = 1000000 WHERE outbox_id = 1"]).await;
+    world
+        .in_audit(&["UPDATE entries SET outbox_id = 1000000 WHERE outbox_id = 1"])
+        .await;
     for restart in [false, true] {
         if restart {
             sealer = world.sealer();
@@ -326,7 +359,11 @@ async fn rl3_a_restored_policy_store_is_told_and_its_new_entries_are_sealed(worl
     world.mutate("other").await;
     world.seal(&mut sealer).await;
     assert!(world.store.outbox(0, 10).await.unwrap().is_empty());
-    assert_eq!(world.listed().await, [(1, None), (2, None), (3, None), (4, None)], "no id is given twice");
+    assert_eq!(
+        world.listed().await,
+        [(1, None), (2, None), (3, None), (4, None)],
+        "no id is given twice"
+    );
     // At the next start ids go on behind all that were sealed.
     world.in_policy(&["UPDATE policy_store SET last_outbox_id = 1"]).await;
     let mut sealer = world.sealer();
@@ -345,7 +382,9 @@ async fn rl4_a_chain_out_of_step_keeps_no_other_from_sealing(world: World) {
     world.seal(&mut sealer).await;
     let sealed = world.rows(Stream::Access).await.len();
     // Somebody adds an entry that this journal never wrote.
-    world.in_audit(&["UPDATE chains SET size = size + 1 WHERE stream = 'access'"]).await;
+    world
+        .in_audit(&["UPDATE chains SET size = size + 1 WHERE stream = 'access'"])
+        .await;
     world.call();
     world.journal.append(SecurityEvent::new(SecurityKind::Login)).unwrap();
     world.mutate("one").await;
@@ -355,7 +394,9 @@ async fn rl4_a_chain_out_of_step_keeps_no_other_from_sealing(world: World) {
     assert_eq!(world.rows(Stream::Security).await.len(), 3, "genesis and both logins");
     assert_eq!(world.listed().await, [(1, None)]);
     // Put right, it goes on without a restart.
-    world.in_audit(&["UPDATE chains SET size = size - 1 WHERE stream = 'access'"]).await;
+    world
+        .in_audit(&["UPDATE chains SET size = size - 1 WHERE stream = 'access'"])
+        .await;
     world.seal(&mut sealer).await;
     assert_eq!(world.health.stall(Stream::Access), None);
     assert_eq!(world.rows(Stream::Access).await.len(), sealed + 1);
@@ -395,7 +436,9 @@ async fn rl6_an_older_audit_store_gets_every_entry_again(world: World) {
                  WHERE stream = '{stream}'"
             ));
         }
-        world.in_audit(&restored.iter().map(String::as_str).collect::<Vec<_>>()).await;
+        world
+            .in_audit(&restored.iter().map(String::as_str).collect::<Vec<_>>())
+            .await;
         if restart {
             sealer = world.sealer();
         } else {
@@ -407,7 +450,11 @@ async fn rl6_an_older_audit_store_gets_every_entry_again(world: World) {
         world.seal(&mut sealer).await;
         let after = [world.hashes(Stream::Admin).await, world.hashes(Stream::Access).await];
         for (before, after) in before.iter().zip(&after) {
-            assert_eq!(before[..], after[..before.len()], "the same entries, restart: {restart}");
+            assert_eq!(
+                before[..],
+                after[..before.len()],
+                "the same entries, restart: {restart}"
+            );
         }
         let again = world.listed().await;
         assert_eq!((again.len(), &again[..4]), (5, &listed[..]));
@@ -435,13 +482,21 @@ async fn rl4_a_holder_that_does_not_seal_is_told(world: World) {
     world.seal(&mut sealer).await;
     let soon = clock().now().plus(Seconds(20)).micros();
     world
-        .in_audit(&[&format!("UPDATE chains SET holder = 'other', leased_until = {soon} WHERE stream = 'admin'")])
+        .in_audit(&[&format!(
+            "UPDATE chains SET holder = 'other', leased_until = {soon} WHERE stream = 'admin'"
+        )])
         .await;
     world.mutate("two").await;
     let mut sealer = world.sealer();
     world.seal(&mut sealer).await;
-    assert_eq!(world.health.stall(Stream::Admin), None, "another instance may be about to");
-    world.in_policy(&["UPDATE audit_outbox SET created_at = created_at - 60000000"]).await;
+    assert_eq!(
+        world.health.stall(Stream::Admin),
+        None,
+        "another instance may be about to"
+    );
+    world
+        .in_policy(&["UPDATE audit_outbox SET created_at = created_at - 60000000"])
+        .await;
     world.seal(&mut sealer).await;
     assert_eq!(world.health.stall(Stream::Admin), Some(StallReason::HeldElsewhere));
 }
@@ -454,16 +509,29 @@ async fn rl2_an_entry_that_no_mutation_wrote_is_told_and_never_signed(world: Wor
     let rows = world.rows(Stream::Admin).await;
     let last = rows.last().unwrap();
     let header = gw_audit::Header::read(&last.bytes).unwrap().0;
-    let mut record = match StoredEntry::new(last.bytes.clone(), last.openings.clone()).unwrap().content().unwrap() {
+    let mut record = match StoredEntry::new(last.bytes.clone(), last.openings.clone())
+        .unwrap()
+        .content()
+        .unwrap()
+    {
         Content::Record(Record::Admin(entry)) => entry,
         other => panic!("{other:?}"),
     };
     (record.org_id, record.outbox_id) = (None, Some(2));
-    let head = Head { size: header.seq + 1, hash: last.hash, time: header.time };
+    let head = Head {
+        size: header.seq + 1,
+        hash: last.hash,
+        time: header.time,
+    };
     let mut chain = Chain::resume(header.chain, head, []);
-    let forged = chain.entry(Draft::new(&Record::Admin(record), &SystemEntropy), header.time).unwrap();
-    let (bytes, openings, hash) =
-        (world.blob(&forged.bytes), world.blob(&forged.openings), world.blob(forged.hash.as_slice()));
+    let forged = chain
+        .entry(Draft::new(&Record::Admin(record), &SystemEntropy), header.time)
+        .unwrap();
+    let (bytes, openings, hash) = (
+        world.blob(&forged.bytes),
+        world.blob(&forged.openings),
+        world.blob(forged.hash.as_slice()),
+    );
     let insert = format!(
         "INSERT INTO entries (chain_id, seq, hash, bytes, openings, kind, created_at, outbox_id, store_id) \
          SELECT chain_id, seq + 1, {hash}, {bytes}, {openings}, kind, created_at, 2, store_id FROM entries WHERE id = {}",
@@ -474,11 +542,20 @@ async fn rl2_an_entry_that_no_mutation_wrote_is_told_and_never_signed(world: Wor
     world.mutate("two").await;
     world.seal(&mut sealer).await;
     world.seal(&mut sealer).await;
-    assert!(world.store.outbox(0, 10).await.unwrap().is_empty(), "what mutations wrote is sealed all the same");
-    let admin = gw_audit::ChainId { stream: Stream::Admin, shard: header.chain.shard };
+    assert!(
+        world.store.outbox(0, 10).await.unwrap().is_empty(),
+        "what mutations wrote is sealed all the same"
+    );
+    let admin = gw_audit::ChainId {
+        stream: Stream::Admin,
+        shard: header.chain.shard,
+    };
     sign(&mut sealer).await;
     let signed = world.audit.last_checkpoint(admin).await.unwrap();
-    let size = signed.as_deref().and_then(|note| note.lines().nth(1)).map_or(0, |size| size.parse().unwrap());
+    let size = signed
+        .as_deref()
+        .and_then(|note| note.lines().nth(1))
+        .map_or(0, |size| size.parse().unwrap());
     assert!(size <= header.seq + 1, "and nothing signed that covers it: {signed:?}");
     let findings = world.findings(SecurityKind::TamperDetected).await;
     assert!(findings.contains(&"foreign_entry:2".to_owned()), "{findings:?}");
@@ -493,27 +570,55 @@ async fn rl2_an_entry_rewritten_before_it_was_signed_is_told_and_sealed_again(wo
     world.seal(&mut sealer).await;
     // The last entry, hash and all, as somebody makes it who knows the format.
     let rows = world.rows(Stream::Admin).await;
-    let [.., before, last] = rows.as_slice() else { panic!("two entries and a genesis") };
-    let mut record = match StoredEntry::new(last.bytes.clone(), last.openings.clone()).unwrap().content().unwrap() {
+    let [.., before, last] = rows.as_slice() else {
+        panic!("two entries and a genesis")
+    };
+    let mut record = match StoredEntry::new(last.bytes.clone(), last.openings.clone())
+        .unwrap()
+        .content()
+        .unwrap()
+    {
         Content::Record(Record::Admin(entry)) => entry,
         other => panic!("{other:?}"),
     };
     record.resource_name = Some("evil".to_owned());
     let header = gw_audit::Header::read(&last.bytes).unwrap().0;
-    let head = Head { size: header.seq, hash: before.hash, time: header.time };
-    let org = header.org.map(|org| (org.id, OrgHead { size: org.seq, hash: org.prev }));
+    let head = Head {
+        size: header.seq,
+        hash: before.hash,
+        time: header.time,
+    };
+    let org = header.org.map(|org| {
+        (
+            org.id,
+            OrgHead {
+                size: org.seq,
+                hash: org.prev,
+            },
+        )
+    });
     let mut chain = Chain::resume(header.chain, head, org);
-    let forged = chain.entry(Draft::new(&Record::Admin(record), &SystemEntropy), header.time).unwrap();
-    let (bytes, openings, hash) =
-        (world.blob(&forged.bytes), world.blob(&forged.openings), world.blob(forged.hash.as_slice()));
-    let entry =
-        format!("UPDATE entries SET bytes = {bytes}, openings = {openings}, hash = {hash} WHERE id = {}", last.id);
+    let forged = chain
+        .entry(Draft::new(&Record::Admin(record), &SystemEntropy), header.time)
+        .unwrap();
+    let (bytes, openings, hash) = (
+        world.blob(&forged.bytes),
+        world.blob(&forged.openings),
+        world.blob(forged.hash.as_slice()),
+    );
+    let entry = format!(
+        "UPDATE entries SET bytes = {bytes}, openings = {openings}, hash = {hash} WHERE id = {}",
+        last.id
+    );
     let end = format!("UPDATE chains SET head_hash = {hash} WHERE stream = 'admin'");
     world.in_audit(&[&entry, &end]).await;
 
     let mut sealer = world.sealer();
     world.seal(&mut sealer).await;
-    assert_eq!(world.listed().await, [(1, None), (2, None), (2, Some(OutboxFault::IdReused))]);
+    assert_eq!(
+        world.listed().await,
+        [(1, None), (2, None), (2, Some(OutboxFault::IdReused))]
+    );
     let findings = world.findings(SecurityKind::TamperDetected).await;
     let expected = ["entry_rewritten:2".to_owned(), "outbox_fault:id_reused:2".to_owned()];
     assert!(findings.starts_with(&expected), "{findings:?}");
@@ -535,7 +640,10 @@ async fn rl9_rows_changed_while_nobody_looked_are_sealed_with_that_remark(world:
     let bad = Some(OutboxFault::Unauthenticated);
     assert_eq!(world.listed().await, [(1, bad), (2, None), (3, bad)]);
     let findings = world.findings(SecurityKind::TamperDetected).await;
-    assert_eq!(findings, ["outbox_fault:unauthenticated:1", "outbox_fault:unauthenticated:3"]);
+    assert_eq!(
+        findings,
+        ["outbox_fault:unauthenticated:1", "outbox_fault:unauthenticated:3"]
+    );
 }
 
 async fn rl9_rows_deleted_while_nobody_looked_are_told(world: World) {
@@ -544,12 +652,19 @@ async fn rl9_rows_deleted_while_nobody_looked_are_told(world: World) {
     }
     // The last one, and the database's own mark with it: the mark in the journal's directory is left.
     world
-        .in_policy(&["DELETE FROM audit_outbox WHERE id IN (2, 4)", "UPDATE policy_store SET last_outbox_id = 3"])
+        .in_policy(&[
+            "DELETE FROM audit_outbox WHERE id IN (2, 4)",
+            "UPDATE policy_store SET last_outbox_id = 3",
+        ])
         .await;
     let mut sealer = world.sealer();
     world.seal(&mut sealer).await;
     let gone = Some(OutboxFault::Missing);
-    assert_eq!(world.listed().await, [(1, None), (2, gone), (3, None), (4, gone)], "the chain itself tells of it");
+    assert_eq!(
+        world.listed().await,
+        [(1, None), (2, gone), (3, None), (4, gone)],
+        "the chain itself tells of it"
+    );
     let findings = world.findings(SecurityKind::TamperDetected).await;
     assert!(findings.contains(&"outbox_gap:2..3".to_owned()), "{findings:?}");
     assert!(findings.contains(&"outbox_gap:4..5".to_owned()), "{findings:?}");
@@ -561,7 +676,12 @@ async fn rl9_a_gap_stays_in_the_chain_and_is_told_once(world: World) {
     world.mutate("one").await;
     world.seal(&mut sealer).await;
     world.mutate("hidden").await;
-    world.in_policy(&["DELETE FROM audit_outbox WHERE id = 2", "UPDATE policy_store SET last_outbox_id = 1"]).await;
+    world
+        .in_policy(&[
+            "DELETE FROM audit_outbox WHERE id = 2",
+            "UPDATE policy_store SET last_outbox_id = 1",
+        ])
+        .await;
     world.seal(&mut sealer).await;
     let gone = Some(OutboxFault::Missing);
     assert_eq!(world.listed().await, [(1, None), (2, gone)]);
@@ -569,12 +689,23 @@ async fn rl9_a_gap_stays_in_the_chain_and_is_told_once(world: World) {
     world.mutate("next").await;
     world.seal(&mut sealer).await;
     sign(&mut sealer).await;
-    assert_eq!(world.listed().await, [(1, None), (2, gone), (3, None)], "no id is given twice");
+    assert_eq!(
+        world.listed().await,
+        [(1, None), (2, gone), (3, None)],
+        "no id is given twice"
+    );
     let admin = super::ADMIN_CHAIN;
     let signed = world.audit.last_checkpoint(admin).await.unwrap().expect("signed");
-    assert_eq!(signed.lines().nth(1), Some("4"), "the gap keeps nothing from being signed");
+    assert_eq!(
+        signed.lines().nth(1),
+        Some("4"),
+        "the gap keeps nothing from being signed"
+    );
     let findings = world.findings(SecurityKind::TamperDetected).await;
-    let told: Vec<_> = findings.iter().filter(|reason| reason.starts_with("outbox_gap")).collect();
+    let told: Vec<_> = findings
+        .iter()
+        .filter(|reason| reason.starts_with("outbox_gap"))
+        .collect();
     assert_eq!(told, ["outbox_gap:2..3"], "{findings:?}");
 }
 
@@ -590,7 +721,12 @@ async fn rl9_a_row_exchanged_after_its_commit_is_sealed_with_that_remark(world: 
         ])
         .await;
     world.mutate("hidden").await;
-    world.in_policy(&["DELETE FROM audit_outbox", "INSERT INTO audit_outbox SELECT * FROM captured"]).await;
+    world
+        .in_policy(&[
+            "DELETE FROM audit_outbox",
+            "INSERT INTO audit_outbox SELECT * FROM captured",
+        ])
+        .await;
     let mut sealer = world.sealer();
     world.seal(&mut sealer).await;
     assert_eq!(world.listed().await, [(1, Some(OutboxFault::Replaced))]);
@@ -626,7 +762,10 @@ async fn rl5_a_lost_journal_is_reported_once_with_its_numbers(world: World) {
     let mut chain = None;
     for _ in 0..11 {
         let at = gone.append(AccessRecord::new("eth_call", 200)).unwrap();
-        chain = Some(ChainId { stream: at.stream, shard: gone.shard() });
+        chain = Some(ChainId {
+            stream: at.stream,
+            shard: gone.shard(),
+        });
     }
     let chain = chain.unwrap();
     world.store.note_journal_head(chain, 12).await.unwrap();
@@ -639,18 +778,28 @@ async fn rl5_a_lost_journal_is_reported_once_with_its_numbers(world: World) {
             world.store.note_journal_head(chain, 12).await.unwrap();
         }
         assert!(!trust.alarm.is_raised());
-        journal_heads::look(&world.journal, &world.store, &world.audit, &trust, &mut seen).await.unwrap();
+        journal_heads::look(&world.journal, &world.store, &world.audit, &trust, &mut seen)
+            .await
+            .unwrap();
         if trust.alarm.is_raised() {
             // The second look of the instance that tells.
             assert!(look >= 2);
             trust = world.trust();
         }
-        let reported = world.store.journal_heads().await.unwrap().iter().any(|head| head.reported_at.is_some());
+        let reported = world
+            .store
+            .journal_heads()
+            .await
+            .unwrap()
+            .iter()
+            .any(|head| head.reported_at.is_some());
         assert_eq!(reported, look >= 2, "look {look}");
     }
     // Told once; each instance shows it, and one that looks later, too.
     let other = world.trust();
-    journal_heads::look(&world.journal, &world.store, &world.audit, &other, &mut seen).await.unwrap();
+    journal_heads::look(&world.journal, &world.store, &world.audit, &other, &mut seen)
+        .await
+        .unwrap();
     assert!(other.alarm.is_raised());
     let findings = world.findings(SecurityKind::JournalLost).await;
     assert_eq!(findings, [format!("access/{}:0..12", gone.shard())]);
@@ -664,8 +813,10 @@ async fn rl1_what_the_store_does_not_show_stays_in_the_backlog(world: World) {
     // A store that says yes and keeps something else.
     let sqlite = world.audit_url.starts_with("sqlite");
     let lie: &[&str] = if sqlite {
-        &["CREATE TRIGGER lie AFTER UPDATE OF size ON chains WHEN NEW.size > OLD.size \
-           BEGIN UPDATE chains SET size = OLD.size WHERE id = NEW.id; END"]
+        &[
+            "CREATE TRIGGER lie AFTER UPDATE OF size ON chains WHEN NEW.size > OLD.size \
+           BEGIN UPDATE chains SET size = OLD.size WHERE id = NEW.id; END",
+        ]
     } else {
         &[
             "CREATE FUNCTION lie() RETURNS TRIGGER LANGUAGE plpgsql AS $$ BEGIN NEW.size = OLD.size; RETURN NEW; END $$",

@@ -52,7 +52,12 @@ pub(super) struct ChainWorker {
 
 impl ChainWorker {
     pub(super) fn new(stream: Stream, source: Source, tools: Tools) -> Self {
-        Self { stream, source, tools, retry_at: None }
+        Self {
+            stream,
+            source,
+            tools,
+            retry_at: None,
+        }
     }
 
     /// Seals until told to end.
@@ -90,12 +95,25 @@ impl ChainWorker {
 
     /// Signs whatever is not signed yet.
     pub(super) async fn sign(&mut self) -> anyhow::Result<()> {
-        let (chain, Tools { audit, signer, frontiers, .. }) = (chain(&mut self.source), &mut self.tools);
+        let (
+            chain,
+            Tools {
+                audit,
+                signer,
+                frontiers,
+                ..
+            },
+        ) = (chain(&mut self.source), &mut self.tools);
         chain.sign(audit, signer, frontiers).await
     }
 
     async fn seal(&mut self) -> anyhow::Result<bool> {
-        let Tools { audit, signer, frontiers, .. } = &mut self.tools;
+        let Tools {
+            audit,
+            signer,
+            frontiers,
+            ..
+        } = &mut self.tools;
         let (full, issued) = match &mut self.source {
             Source::Journal(stream) => (stream.step(audit, frontiers, BATCH).await?, stream.issued()),
             Source::Outbox(outbox) => (outbox.step(audit, frontiers, BATCH).await?, None),

@@ -45,14 +45,25 @@ impl Addresses {
 pub(super) fn reads(side: &Side) -> Vec<Call> {
     let addresses = Addresses::of(side);
     let quick = Method::ALL.iter().filter(|method| method.class() != Class::Trace);
-    quick.flat_map(|method| of(*method, &addresses).into_iter().map(|params| (method.as_str(), params))).collect()
+    quick
+        .flat_map(|method| {
+            of(*method, &addresses)
+                .into_iter()
+                .map(|params| (method.as_str(), params))
+        })
+        .collect()
 }
 
 /// The methods that one caller may ask once a second.
 pub(super) fn slow(side: &Side) -> Vec<Call> {
     let addresses = Addresses::of(side);
     let slow = Method::ALL.iter().filter(|method| method.class() == Class::Trace);
-    slow.flat_map(|method| of(*method, &addresses).into_iter().map(|params| (method.as_str(), params))).collect()
+    slow.flat_map(|method| {
+        of(*method, &addresses)
+            .into_iter()
+            .map(|params| (method.as_str(), params))
+    })
+    .collect()
 }
 
 /// Every method once, and whether it is a method at all: for the ways in that name an organization.
@@ -60,13 +71,21 @@ pub(super) fn each_once(side: &Side) -> Vec<Call> {
     let mut calls = reads(side);
     let mut last = "";
     calls.retain(|(method, _)| std::mem::replace(&mut last, method) != *method);
-    calls.extend([("eth_getRawTransactionByHash", json!(["<tx>"])), ("trace_transaction", json!(["<tx>"]))]);
+    calls.extend([
+        ("eth_getRawTransactionByHash", json!(["<tx>"])),
+        ("trace_transaction", json!(["<tx>"])),
+    ]);
     calls
 }
 
 /// Pushes an address and does one thing with it, then returns the word.
 fn looks(opcode: u8, address: Address) -> Bytes {
-    let code = [&[0x73][..], address.as_slice(), &[opcode, 0x60, 0, 0x52, 0x60, 0x20, 0x60, 0, 0xf3]].concat();
+    let code = [
+        &[0x73][..],
+        address.as_slice(),
+        &[opcode, 0x60, 0, 0x52, 0x60, 0x20, 0x60, 0, 0xf3],
+    ]
+    .concat();
     code.into()
 }
 
@@ -77,8 +96,14 @@ fn word_of(opcode: u8) -> Bytes {
 
 /// Sends a wei to the address, as long as it is asked to, and returns the gas that is left.
 fn pays(address: Address) -> Bytes {
-    let pays = [&[0x60, 0, 0x60, 0, 0x60, 0, 0x60, 0, 0x60, 1, 0x73][..], address.as_slice(), &[0x5a, 0xf1, 0x5a]];
-    [pays.concat(), vec![0x60, 0, 0x52, 0x60, 0x20, 0x60, 0, 0xf3]].concat().into()
+    let pays = [
+        &[0x60, 0, 0x60, 0, 0x60, 0, 0x60, 0, 0x60, 1, 0x73][..],
+        address.as_slice(),
+        &[0x5a, 0xf1, 0x5a],
+    ];
+    [pays.concat(), vec![0x60, 0, 0x52, 0x60, 0x20, 0x60, 0, 0xf3]]
+        .concat()
+        .into()
 }
 
 /// Calls to execute, direct and by contracts of the asker's bank.
@@ -98,9 +123,19 @@ fn executions(a: &Addresses) -> Vec<Value> {
         }
         calls.push(json!({"data": pays(address)}));
     }
-    for inner in [balance_of(recipient()), balance_of(wallets()[0]), transfer(recipient(), 1)] {
+    for inner in [
+        balance_of(recipient()),
+        balance_of(wallets()[0]),
+        transfer(recipient(), 1),
+    ] {
         for target in [a.vault, a.maybe] {
-            let data = Bytes::from(forwardCall { target, data: inner.clone() }.abi_encode());
+            let data = Bytes::from(
+                forwardCall {
+                    target,
+                    data: inner.clone(),
+                }
+                .abi_encode(),
+            );
             calls.push(json!({"to": a.forwarder, "data": data}));
         }
     }
@@ -137,7 +172,12 @@ fn log_filters(a: &Addresses) -> Vec<Value> {
 
 /// Slots of the vault: what is planted, its supply, the recipient's and a wallet's balance.
 fn slots() -> Vec<B256> {
-    vec![B256::from(U256::from(SLOT)), B256::with_last_byte(2), balance_slot(recipient()), balance_slot(wallets()[0])]
+    vec![
+        B256::from(U256::from(SLOT)),
+        B256::with_last_byte(2),
+        balance_slot(recipient()),
+        balance_slot(wallets()[0]),
+    ]
 }
 
 fn of(method: Method, a: &Addresses) -> Vec<Value> {
@@ -174,7 +214,10 @@ fn of(method: Method, a: &Addresses) -> Vec<Value> {
         }
         Method::GetStorageAt => {
             let slot = |address: Address| slots().into_iter().map(move |slot| json!([address, slot, "latest"]));
-            planted().flat_map(slot).chain([json!([a.vault, slots()[0], "<block>"])]).collect()
+            planted()
+                .flat_map(slot)
+                .chain([json!([a.vault, slots()[0], "<block>"])])
+                .collect()
         }
         Method::GetProof => planted().map(|address| json!([address, slots(), "latest"])).collect(),
         Method::Call => {
@@ -190,19 +233,33 @@ fn of(method: Method, a: &Addresses) -> Vec<Value> {
         // The same runs as calls; every third is enough to see that they are judged as calls are.
         Method::EstimateGas => {
             let as_wallet = wallets().map(|from| json!({"from": from, "to": recipient(), "value": "0x1"}));
-            executions(a).into_iter().step_by(3).chain(as_wallet).map(|call| json!([call])).collect()
+            executions(a)
+                .into_iter()
+                .step_by(3)
+                .chain(as_wallet)
+                .map(|call| json!([call]))
+                .collect()
         }
-        Method::CreateAccessList => {
-            executions(a).into_iter().skip(1).step_by(3).map(|call| json!([call, "latest"])).collect()
-        }
+        Method::CreateAccessList => executions(a)
+            .into_iter()
+            .skip(1)
+            .step_by(3)
+            .map(|call| json!([call, "latest"]))
+            .collect(),
         Method::DebugTraceCall => {
             let calls = [
                 json!({"to": a.vault, "data": balance_of(recipient())}),
                 json!({"to": a.probe, "data": balance_of(wallets()[0])}),
             ];
-            calls.into_iter().map(|call| json!([call, "latest", {"tracer": "callTracer"}])).collect()
+            calls
+                .into_iter()
+                .map(|call| json!([call, "latest", {"tracer": "callTracer"}]))
+                .collect()
         }
-        Method::DebugTraceTransaction => hashes().take(3).map(|hash| json!([hash, {"tracer": "callTracer"}])).collect(),
+        Method::DebugTraceTransaction => hashes()
+            .take(3)
+            .map(|hash| json!([hash, {"tracer": "callTracer"}]))
+            .collect(),
         Method::GetLogs => log_filters(a).into_iter().map(|filter| json!([filter])).collect(),
         Method::GetTransactionByHash | Method::GetTransactionReceipt => hashes().map(|hash| json!([hash])).collect(),
         Method::GetTransactionByBlockHashAndIndex => {
@@ -211,13 +268,14 @@ fn of(method: Method, a: &Addresses) -> Vec<Value> {
         Method::GetTransactionByBlockNumberAndIndex => {
             ["<block>", "latest", "pending"].map(|tag| json!([tag, "0x0"])).into()
         }
-        Method::GetTransactionBySenderAndNonce => {
-            planted().flat_map(|address| ["0x0", "0x3"].map(|nonce| json!([address, nonce]))).collect()
-        }
+        Method::GetTransactionBySenderAndNonce => planted()
+            .flat_map(|address| ["0x0", "0x3"].map(|nonce| json!([address, nonce])))
+            .collect(),
         Method::GetBlockByHash => [true, false].map(|full| json!(["<block_hash>", full])).into(),
-        Method::GetBlockByNumber => {
-            tags.into_iter().flat_map(|tag| [true, false].map(|full| json!([tag, full]))).collect()
-        }
+        Method::GetBlockByNumber => tags
+            .into_iter()
+            .flat_map(|tag| [true, false].map(|full| json!([tag, full])))
+            .collect(),
         Method::GetBlockTransactionCountByHash | Method::GetUncleCountByBlockHash => vec![json!(["<block_hash>"])],
         Method::GetBlockTransactionCountByNumber | Method::GetUncleCountByBlockNumber => {
             tags.map(|tag| json!([tag])).into()
@@ -226,14 +284,20 @@ fn of(method: Method, a: &Addresses) -> Vec<Value> {
         Method::GetUncleByBlockHashAndIndex => vec![json!(["<block_hash>", "0x0"])],
         Method::GetUncleByBlockNumberAndIndex => vec![json!(["<block>", "0x0"])],
         // What a filter answers is asked after this by its name.
-        Method::NewFilter => log_filters(a).into_iter().take(6).map(|filter| json!([filter])).collect(),
+        Method::NewFilter => log_filters(a)
+            .into_iter()
+            .take(6)
+            .map(|filter| json!([filter]))
+            .collect(),
         Method::NewBlockFilter => vec![json!([])],
         Method::GetFilterChanges | Method::GetFilterLogs | Method::UninstallFilter | Method::Unsubscribe => {
             vec![json!(["0x00000000000000000000000000000001"]), json!([UNKNOWN])]
         }
         Method::Subscribe => vec![json!(["newHeads"]), json!(["logs", {"address": a.vault}])],
         // Sends that are taken change the chain: they come last, see `sends`.
-        Method::SendTransaction => wallets().map(|from| json!([{"from": from, "to": a.vault, "data": "0x00"}])).into(),
+        Method::SendTransaction => wallets()
+            .map(|from| json!([{"from": from, "to": a.vault, "data": "0x00"}]))
+            .into(),
         Method::SendRawTransaction => vec![json!(["0x00"])],
     }
 }
@@ -250,10 +314,25 @@ pub(super) fn sends(side: &Side) -> Vec<(Option<Address>, u64, Bytes)> {
         (Some(a.maybe), 0, Bytes::from(vec![0x85, 0xbb, 0x7d, 0x69])),
         (None, 0, looks(0x31, left)),
         (None, 0, looks(0x3b, a.maybe)),
-        (Some(a.payer), 5, payCall { to: right, value: U256::from(1) }.abi_encode().into()),
+        (
+            Some(a.payer),
+            5,
+            payCall {
+                to: right,
+                value: U256::from(1),
+            }
+            .abi_encode()
+            .into(),
+        ),
     ];
     for target in [a.vault, a.maybe] {
-        let data = Bytes::from(forwardCall { target, data: balance_of(left) }.abi_encode());
+        let data = Bytes::from(
+            forwardCall {
+                target,
+                data: balance_of(left),
+            }
+            .abi_encode(),
+        );
         sends.push((Some(a.forwarder), 0, data));
     }
     sends

@@ -48,8 +48,16 @@ const SECRETS: [&str; 15] = [
 const CHALLENGE: &str = "/eth/link/challenge";
 
 /// Members that hold a number of seconds or milliseconds.
-const MOMENTS: [&str; 8] =
-    ["duration_us", "upstream_ms", "head_age_ms", "latency_ms", "iat", "exp", "created_time", "expires_time"];
+const MOMENTS: [&str; 8] = [
+    "duration_us",
+    "upstream_ms",
+    "head_age_ms",
+    "latency_ms",
+    "iat",
+    "exp",
+    "created_time",
+    "expires_time",
+];
 
 /// Routes whose lists come in the order of generated ids, or whose members are named by them. Their answers are compared as
 /// sets.
@@ -121,7 +129,9 @@ fn moment(text: &[u8]) -> Option<usize> {
         b'd' => byte.is_ascii_digit(),
         shape => byte == shape,
     });
-    let end = text[shape.len()..].iter().position(|byte| !(byte.is_ascii_digit() || *byte == b'.'))?;
+    let end = text[shape.len()..]
+        .iter()
+        .position(|byte| !(byte.is_ascii_digit() || *byte == b'.'))?;
     (fits && text[shape.len() + end] == b'Z').then_some(shape.len() + end + 1)
 }
 
@@ -130,7 +140,10 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
     while at < bytes.len() {
         let special = if bytes.get(at..at + 36).is_some_and(is_id) {
             Some((36, Piece::Id(&text[at..at + 36])))
-        } else if bytes.get(at..at + 34).is_some_and(|text| is_handle(text, bytes.get(at + 34))) {
+        } else if bytes
+            .get(at..at + 34)
+            .is_some_and(|text| is_handle(text, bytes.get(at + 34)))
+        {
             Some((34, Piece::Id(&text[at..at + 34])))
         } else if let Some(length) = record_number(bytes, at) {
             Some((length, Piece::Id(&text[at..at + length])))
@@ -172,7 +185,9 @@ fn without(text: String, members: &[&str], is_end: fn(char) -> bool, opening: &s
         let member = format!("\"{name}\":{opening}");
         let mut parts = text.split(&member);
         let first = parts.next().unwrap_or_default().to_owned();
-        parts.fold(first, |before, part| before + &member + &part[part.find(is_end).unwrap_or(part.len())..])
+        parts.fold(first, |before, part| {
+            before + &member + &part[part.find(is_end).unwrap_or(part.len())..]
+        })
     })
 }
 
@@ -189,7 +204,11 @@ pub(super) fn comparable_text(answer: &Answer, path: &str, own_url: &str) -> Str
             Some(((cookie, _), end)) if name == "set-cookie" => format!("{cookie}={}", &value[end..]),
             _ => value.into_owned(),
         };
-        let value = if [LOGIN_SECRET, RETRY_AFTER].contains(&name.as_str()) { String::new() } else { value };
+        let value = if [LOGIN_SECRET, RETRY_AFTER].contains(&name.as_str()) {
+            String::new()
+        } else {
+            value
+        };
         lines.push(format!("{name}: {value}"));
     }
     lines.sort();
@@ -199,11 +218,18 @@ pub(super) fn comparable_text(answer: &Answer, path: &str, own_url: &str) -> Str
     }
     text.push('\n');
     text.push_str(&answer.body);
-    let port = own_url.rsplit_once(':').map(|(_, port)| format!("\"{port}\"")).unwrap_or_default();
+    let port = own_url
+        .rsplit_once(':')
+        .map(|(_, port)| format!("\"{port}\""))
+        .unwrap_or_default();
     let text = text.replace(own_url, "<gateway>").replace(&port, "\"<port>\"");
     let text = without(text, &SECRETS, |c| c == '"', "\"");
     let text = without(text, &MOMENTS, |c| !(c.is_ascii_digit() || c == '.'), "");
-    if path.ends_with(CHALLENGE) { without(text, &["message"], |c| c == '"', "\"") } else { text }
+    if path.ends_with(CHALLENGE) {
+        without(text, &["message"], |c| c == '"', "\"")
+    } else {
+        text
+    }
 }
 
 /// Whether two answers are the same but for what is paired; `hidden` is paired with nothing.
@@ -280,7 +306,10 @@ mod tests {
         assert!(!same(A, B, &mut pairs, &BTreeSet::from([A.to_owned()])));
         assert!(!same("a", "b", &mut pairs, &nothing));
         let digest = |byte: &str| format!("0x{}", byte.repeat(32));
-        assert!(!same(&digest("aa"), &digest("bb"), &mut pairs, &nothing), "a digest that nobody paired");
+        assert!(
+            !same(&digest("aa"), &digest("bb"), &mut pairs, &nothing),
+            "a digest that nobody paired"
+        );
         assert!(pairs.pair(&digest("aa"), &digest("bb")) && same(&digest("aa"), &digest("bb"), &mut pairs, &nothing));
     }
 

@@ -38,7 +38,9 @@ fn rendered(text: &str, names: &BTreeMap<&'static str, String>) -> String {
     if !text.contains('<') {
         return text.to_owned();
     }
-    names.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("<{name}>"), value))
+    names.iter().fold(text.to_owned(), |text, (name, value)| {
+        text.replace(&format!("<{name}>"), value)
+    })
 }
 
 async fn ask(side: &Side, role: &Role, question: &RequestTemplate, id: &str) -> Answer {
@@ -51,12 +53,18 @@ async fn ask(side: &Side, role: &Role, question: &RequestTemplate, id: &str) -> 
         Value::String(text) => text.clone(),
         body => rendered(&body.to_string(), &side.names),
     });
-    let mut request = http::Request::builder().method(question.method.as_str()).uri(format!("{}{path}", side.gw.url));
+    let mut request = http::Request::builder()
+        .method(question.method.as_str())
+        .uri(format!("{}{path}", side.gw.url));
     for (name, value) in headers {
         request = request.header(name, value);
     }
     if body.is_some() {
-        let kind = if question.form { "application/x-www-form-urlencoded" } else { "application/json" };
+        let kind = if question.form {
+            "application/x-www-form-urlencoded"
+        } else {
+            "application/json"
+        };
         request = request.header("content-type", kind);
     }
     let request = request.body(Full::new(Bytes::from(body.unwrap_or_default()))).unwrap();
@@ -91,9 +99,15 @@ async fn ask_when_ready(side: &Side, role: &Role, question: &RequestTemplate, id
 }
 
 impl Worlds {
-    #[expect(clippy::disallowed_methods, reason = "both chains begin at one moment, near the gateways' own clock")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "both chains begin at one moment, near the gateways' own clock"
+    )]
     async fn start(planted: Planted) -> Self {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+        let now = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .unwrap()
+            .as_secs();
         let (mut left, mut right) = tokio::join!(seed(planted, true, now), seed(planted, false, now));
         let mut pairs = Pairs::default();
         assert_eq!(left.blocks.len(), right.blocks.len(), "both worlds have as many blocks");
@@ -113,7 +127,15 @@ impl Worlds {
         for name in ["vault", "maybe", "probe", "forwarder", "payer", "block"] {
             assert_eq!(left.names[name], right.names[name], "{name} is the same in both worlds");
         }
-        Self { left, right, pairs, asked: 0, different: Vec::new(), unseen: Vec::new(), late: false }
+        Self {
+            left,
+            right,
+            pairs,
+            asked: 0,
+            different: Vec::new(),
+            unseen: Vec::new(),
+            late: false,
+        }
     }
 
     fn role(&self, name: &str) -> (Role, Role) {
@@ -132,11 +154,16 @@ impl Worlds {
         );
         let text_of = |answer: &Answer, side: &Side| {
             let text = compare::comparable_text(answer, &question.path, &side.gw.url);
-            question.named(&side.names).fold(text, |text, (name, value)| replace_whole(&text, value, name))
+            question
+                .named(&side.names)
+                .fold(text, |text, (name, value)| replace_whole(&text, value, name))
         };
         let (one, other) = (text_of(&left, &self.left), text_of(&right, &self.right));
-        let hidden =
-            if who.0.insider { BTreeSet::new() } else { self.left.hidden.union(&self.right.hidden).cloned().collect() };
+        let hidden = if who.0.insider {
+            BTreeSet::new()
+        } else {
+            self.left.hidden.union(&self.right.hidden).cloned().collect()
+        };
         for answer in [&left, &right] {
             assert!(answer.status < 500, "{question:?}: {}", answer.body);
         }
@@ -151,7 +178,10 @@ impl Worlds {
         }
         let body = question.body.as_ref().map(Value::to_string).unwrap_or_default();
         let question = format!("{} {} {body}", question.method, question.path);
-        self.different.push(format!("{} asks {question}\nleft:  {one}\nright: {other}\n", who.0.name));
+        self.different.push(format!(
+            "{} asks {question}\nleft:  {one}\nright: {other}\n",
+            who.0.name
+        ));
         None
     }
 
@@ -222,9 +252,16 @@ impl Worlds {
         let marker = format!("marker-{}", self.asked);
         for side in [&self.left, &self.right] {
             let body = json!({"jsonrpc": "2.0", "id": 1, "method": "eth_chainId", "params": []});
-            side.gw.request("POST", "/rpc", &[("x-correlation-id", &marker)], Some(body)).await.expect(200);
+            side.gw
+                .request("POST", "/rpc", &[("x-correlation-id", &marker)], Some(body))
+                .await
+                .expect(200);
             for _ in 0..200 {
-                let found = side.gw.admin("GET", &format!("/logs?correlation_id={marker}"), None).await.expect(200);
+                let found = side
+                    .gw
+                    .admin("GET", &format!("/logs?correlation_id={marker}"), None)
+                    .await
+                    .expect(200);
                 if found.to_string().contains(&marker) {
                     break;
                 }
@@ -234,18 +271,28 @@ impl Worlds {
     }
 
     async fn described(&self) -> Value {
-        self.left.gw.request("GET", "/openapi.json", &[], None).await.expect(200)
+        self.left
+            .gw
+            .request("GET", "/openapi.json", &[], None)
+            .await
+            .expect(200)
     }
 
     /// Sends what the role can send, and looks at what became of it.
     async fn sends(&mut self, who: &(Role, Role)) {
         let Some(key) = who.0.key.clone() else { return };
         for (to, value, input) in calls::sends(&self.left) {
-            let nonce = self.left.gw.node("eth_getTransactionCount", json!([key.address(), "latest"])).await;
+            let nonce = self
+                .left
+                .gw
+                .node("eth_getTransactionCount", json!([key.address(), "latest"]))
+                .await;
             let nonce = u64::from_str_radix(nonce.as_str().unwrap().trim_start_matches("0x"), 16).unwrap();
             let raw = seed::payment(&key, nonce, to, value, input);
             let hash = alloy_primitives::keccak256(&raw);
-            let Some((left, _)) = self.call(who, "eth_sendRawTransaction", &json!([raw])).await else { continue };
+            let Some((left, _)) = self.call(who, "eth_sendRawTransaction", &json!([raw])).await else {
+                continue;
+            };
             if left.status == 200 && left.json()["result"] == json!(hash) {
                 self.mined(hash).await;
                 for (method, params) in calls::of_sent(&hash.to_string()) {
@@ -274,15 +321,22 @@ impl Worlds {
         let same = self.ask(&who, &question).await;
         self.different.truncate(before);
         if let Some((answer, _)) = same {
-            self.unseen.push(format!("{name} sees no difference by {question:?}: {} {}", answer.status, answer.body));
+            self.unseen.push(format!(
+                "{name} sees no difference by {question:?}: {} {}",
+                answer.status, answer.body
+            ));
         }
     }
 
     fn done(self) {
         assert!(self.unseen.is_empty(), "what is planted is not met: {:#?}", self.unseen);
         let (count, asked) = (self.different.len(), self.asked);
-        let shown: String =
-            self.different.iter().take(20).map(|text| text.chars().take(3000).collect::<String>()).collect();
+        let shown: String = self
+            .different
+            .iter()
+            .take(20)
+            .map(|text| text.chars().take(3000).collect::<String>())
+            .collect();
         assert_eq!(count, 0, "{count} of {asked} answers tell the worlds apart:\n{shown}");
     }
 }
@@ -342,14 +396,25 @@ async fn i5_hd5_hd40_another_bank_changes_no_byte_of_any_answer() {
     // The guest asks after the administrators: the reason of a guest's denial, which stands in the records of the bank the
     // call is filed under, tells a contract of the guest's other bank from nobody's (see "What is left" in
     // `docs/threat-model.md`).
-    let names = ["anonymous", "outsider", "leaver", "colleague", "trader", "reader", "chief", "guest"];
+    let names = [
+        "anonymous",
+        "outsider",
+        "leaver",
+        "colleague",
+        "trader",
+        "reader",
+        "chief",
+        "guest",
+    ];
     let urls = ["url of scope wallet", "url of scope contracts", "url of scope all"];
     for name in names.into_iter().chain(urls) {
         let who = worlds.role(name);
         worlds.reads(&who).await;
         if !urls.contains(&name) {
             worlds.settle().await;
-            worlds.routes(&who, if administers(name) { &gets } else { &few_gets }).await;
+            worlds
+                .routes(&who, if administers(name) { &gets } else { &few_gets })
+                .await;
         }
     }
     worlds.slow(&names).await;
@@ -358,14 +423,27 @@ async fn i5_hd5_hd40_another_bank_changes_no_byte_of_any_answer() {
         worlds.sends(&who).await;
     }
     // What changes something; last whoever may, and what they see of it.
-    for name in ["anonymous", "outsider", "leaver", "colleague", "guest", "trader", "reader", "chief"] {
+    for name in [
+        "anonymous",
+        "outsider",
+        "leaver",
+        "colleague",
+        "guest",
+        "trader",
+        "reader",
+        "chief",
+    ] {
         let who = worlds.role(name);
-        worlds.routes(&who, if administers(name) { &changes } else { &few_changes }).await;
+        worlds
+            .routes(&who, if administers(name) { &changes } else { &few_changes })
+            .await;
     }
     worlds.settle().await;
     let who = worlds.role("reader");
-    let seen: Vec<RequestTemplate> =
-        few_gets.into_iter().filter(|question| !question.path.contains("/admin/logs")).collect();
+    let seen: Vec<RequestTemplate> = few_gets
+        .into_iter()
+        .filter(|question| !question.path.contains("/admin/logs"))
+        .collect();
     worlds.routes(&who, &seen).await;
     worlds.done();
 }
@@ -375,8 +453,12 @@ async fn i5_hd5_hd40_another_bank_changes_no_byte_of_any_answer() {
 async fn hd12_hd30_a_members_wallet_changes_no_byte_of_any_answer() {
     let mut worlds = Worlds::start(Planted::Wallet).await;
     worlds.control("owner", get("/eth/addresses")).await;
-    worlds.control("owner", rpc("eth_getTransactionByHash", json!(["<acted>"]))).await;
-    worlds.control("super", get("/admin/users/<owner>/linked-addresses")).await;
+    worlds
+        .control("owner", rpc("eth_getTransactionByHash", json!(["<acted>"])))
+        .await;
+    worlds
+        .control("super", get("/admin/users/<owner>/linked-addresses"))
+        .await;
 
     let described = worlds.described().await;
     let (gets, changes) = (routes::all(&described, true), routes::all(&described, false));
@@ -386,12 +468,16 @@ async fn hd12_hd30_a_members_wallet_changes_no_byte_of_any_answer() {
         let who = worlds.role(name);
         worlds.reads(&who).await;
         worlds.settle().await;
-        worlds.routes(&who, if administers(name) { &gets } else { &few_gets }).await;
+        worlds
+            .routes(&who, if administers(name) { &gets } else { &few_gets })
+            .await;
     }
     worlds.slow(&names).await;
     for name in names {
         let who = worlds.role(name);
-        worlds.routes(&who, if administers(name) { &changes } else { &few_changes }).await;
+        worlds
+            .routes(&who, if administers(name) { &changes } else { &few_changes })
+            .await;
     }
     worlds.settle().await;
     let who = worlds.role("overseer");

@@ -18,12 +18,24 @@ pub(super) struct RequestTemplate {
 
 impl RequestTemplate {
     pub(super) fn get(path: &str) -> Self {
-        Self { method: "GET".into(), route: path.into(), path: path.into(), body: None, form: false }
+        Self {
+            method: "GET".into(),
+            route: path.into(),
+            path: path.into(),
+            body: None,
+            form: false,
+        }
     }
 
     pub(super) fn rpc(path: &str, method: &str, params: &Value) -> Self {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-        Self { method: "POST".into(), route: path.into(), path: path.into(), body: Some(body), form: false }
+        Self {
+            method: "POST".into(),
+            route: path.into(),
+            path: path.into(),
+            body: Some(body),
+            form: false,
+        }
     }
 
     /// What the question itself names, and may find in its answer.
@@ -31,7 +43,11 @@ impl RequestTemplate {
         &self,
         names: &'n BTreeMap<&'static str, String>,
     ) -> impl Iterator<Item = (&'static str, &'n str)> + use<'n> {
-        let text = format!("{}{}", self.path, self.body.as_ref().map(Value::to_string).unwrap_or_default());
+        let text = format!(
+            "{}{}",
+            self.path,
+            self.body.as_ref().map(Value::to_string).unwrap_or_default()
+        );
         names
             .iter()
             .filter(move |(name, _)| text.contains(&format!("<{name}>")))
@@ -97,7 +113,13 @@ fn query(path: &str, name: &str) -> Vec<String> {
         "search" => {
             let [left, right] = wallets().map(|wallet| wallet.to_string());
             let mut all: Vec<String> = words(&DIDS);
-            all.extend([left[..8].to_owned(), left, right, third_wallet().to_string(), recipient().to_string()]);
+            all.extend([
+                left[..8].to_owned(),
+                left,
+                right,
+                third_wallet().to_string(),
+                recipient().to_string(),
+            ]);
             all.extend(["<vault>".into(), "<maybe>".into(), "planted".into()]);
             all.extend(WORDS.map(String::from));
             all
@@ -132,7 +154,11 @@ fn query(path: &str, name: &str) -> Vec<String> {
 /// Bodies for the routes that take one.
 fn bodies(method: &str, path: &str) -> Option<Vec<Value>> {
     let [left, right] = wallets();
-    let about = |call: Value| [OWNER, MARKED, BOTH, PAWN, NOBODY].map(|did| (did, call.clone())).into_iter();
+    let about = |call: Value| {
+        [OWNER, MARKED, BOTH, PAWN, NOBODY]
+            .map(|did| (did, call.clone()))
+            .into_iter()
+    };
     let reads = || {
         vec![
             ("eth_getBalance", json!([left, "latest"])),
@@ -149,20 +175,29 @@ fn bodies(method: &str, path: &str) -> Option<Vec<Value>> {
             let mut all = Vec::new();
             for slug in ["meridian", "volta"] {
                 for (did, _) in about(call("eth_call")) {
-                    for target in [json!(left), json!(right), json!("<vault>"), json!("<maybe>"), Value::Null] {
+                    for target in [
+                        json!(left),
+                        json!(right),
+                        json!("<vault>"),
+                        json!("<maybe>"),
+                        Value::Null,
+                    ] {
                         let body = json!({"method": "eth_call", "org_slug": slug, "user_external_id": did,
                             "target_address": target, "function_selector": "0x70a08231"});
                         all.push(body);
                     }
-                    all.push(json!({"method": "eth_getBalance", "params": [left, "latest"], "org_slug": slug,
-                        "user_external_id": did}));
+                    all.push(
+                        json!({"method": "eth_getBalance", "params": [left, "latest"], "org_slug": slug,
+                        "user_external_id": did}),
+                    );
                 }
             }
             all
         }
-        ("POST", "/admin/impersonate/{did}/in/{org_id}/rpc") => {
-            reads().into_iter().map(|(method, params)| json!({"method": method, "params": params})).collect()
-        }
+        ("POST", "/admin/impersonate/{did}/in/{org_id}/rpc") => reads()
+            .into_iter()
+            .map(|(method, params)| json!({"method": method, "params": params}))
+            .collect(),
         ("POST", "/admin/orgs/{org_id}/dry-run") => {
             let mut all = Vec::new();
             for (method, params) in reads() {
@@ -182,12 +217,16 @@ fn bodies(method: &str, path: &str) -> Option<Vec<Value>> {
             | "/admin/mined/quarantines/{id}/clear"
             | "/admin/mined/suspensions/{id}/clear",
         ) => vec![json!({"reason": "looked at"})],
-        ("POST", "/admin/orgs") => ["meridian", "planted"].map(|slug| json!({"name": "N", "slug": slug})).into(),
+        ("POST", "/admin/orgs") => ["meridian", "planted"]
+            .map(|slug| json!({"name": "N", "slug": slug}))
+            .into(),
         ("PUT", "/admin/orgs/{org_id}") => vec![json!({"name": "Renamed"}), json!({"slug": "meridian"})],
         ("POST", "/admin/orgs/{org_id}/contracts") => {
             let at = |address: Value| json!({"address": address, "name": "mine"});
             let proof = |hash: &str| json!({"address": "<maybe>", "name": "mine", "deployment_tx_hash": hash});
-            let mut all: Vec<_> = [json!(left), json!(right), json!("<vault>"), json!("<maybe>")].map(at).into();
+            let mut all: Vec<_> = [json!(left), json!(right), json!("<vault>"), json!("<maybe>")]
+                .map(at)
+                .into();
             all.extend(["<tx>", "<acted>", hash.as_str()].map(proof));
             all
         }
@@ -215,16 +254,20 @@ fn bodies(method: &str, path: &str) -> Option<Vec<Value>> {
                 json!({"group_id": "<v_spare>", "functions": [{"selector": "0x70a08231",
                     "param_rules": [{"index": 0, "must_be": address}]}]})
             };
-            let mut all: Vec<_> = [json!(left), json!(right), json!("<vault>"), json!("<maybe>")].map(rule).into();
+            let mut all: Vec<_> = [json!(left), json!(right), json!("<vault>"), json!("<maybe>")]
+                .map(rule)
+                .into();
             all.extend(["<m_ops>", "<m_secret>", "<v_spare>"].map(|group| json!({"group_id": group})));
             all
         }
         ("PUT", "/admin/orgs/{org_id}/contracts/{address}/grants/{group_id}") => vec![json!({"functions": []})],
-        ("POST", "/admin/orgs/{org_id}/groups") => {
-            ["planted-group", "ops"].map(|slug| json!({"name": slug, "slug": slug})).into()
-        }
+        ("POST", "/admin/orgs/{org_id}/groups") => ["planted-group", "ops"]
+            .map(|slug| json!({"name": slug, "slug": slug}))
+            .into(),
         ("POST", "/admin/orgs/{org_id}/groups/batch-delete" | "/admin/orgs/{org_id}/groups/batch-delete-preview") => {
-            ["<m_secret>", "<m_ops>"].map(|group| json!({"group_ids": [group]})).into()
+            ["<m_secret>", "<m_ops>"]
+                .map(|group| json!({"group_ids": [group]}))
+                .into()
         }
         ("PUT", "/admin/orgs/{org_id}/groups/{group_id}") => vec![json!({"description": "changed"})],
         ("PUT", "/admin/orgs/{org_id}/groups/{group_id}/access") => vec![json!({"allowed_methods": ["eth_call"]})],
@@ -236,7 +279,10 @@ fn bodies(method: &str, path: &str) -> Option<Vec<Value>> {
         ("POST", "/admin/shared-infrastructure") => vec![json!({"address": "<maybe>", "name": "new"})],
         ("PUT", "/admin/shared-infrastructure/{address}") => vec![json!({"name": "renamed"})],
         ("POST", "/admin/legal-holds") => {
-            vec![json!({"org_id": "<meridian>", "reason": "test"}), json!({"stream": "access", "reason": "test"})]
+            vec![
+                json!({"org_id": "<meridian>", "reason": "test"}),
+                json!({"stream": "access", "reason": "test"}),
+            ]
         }
         ("POST", "/admin/legal-holds/{id}/lift") => vec![json!({"reason": "test"})],
         ("POST", "/admin/approved-code") => vec![json!({"name": "new", "creation_code": "0x6080"})],
@@ -282,7 +328,9 @@ fn bodies(method: &str, path: &str) -> Option<Vec<Value>> {
 
 /// The combinations of what the parameters of a path may be.
 fn paths(path: &str) -> Vec<String> {
-    let Some((before, after)) = path.split_once('{') else { return vec![path.to_owned()] };
+    let Some((before, after)) = path.split_once('{') else {
+        return vec![path.to_owned()];
+    };
     let (name, after) = after.split_once('}').unwrap();
     let mut all = Vec::new();
     for rest in paths(after) {
@@ -295,7 +343,11 @@ fn paths(path: &str) -> Vec<String> {
 
 /// The names of an operation's members that stand in the query, and which of them it needs.
 fn queries(operation: &Value) -> (Vec<&str>, Vec<&str>) {
-    let members = operation["parameters"].as_array().into_iter().flatten().filter(|member| member["in"] == "query");
+    let members = operation["parameters"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|member| member["in"] == "query");
     let (mut all, mut needed) = (Vec::new(), Vec::new());
     for member in members {
         let name = member["name"].as_str().unwrap();
@@ -313,10 +365,16 @@ fn queries(operation: &Value) -> (Vec<&str>, Vec<&str>) {
 /// When there is a route, a parameter or a body that this table does not know: a new one needs its questions.
 pub(super) fn all(described: &Value, reads: bool) -> Vec<RequestTemplate> {
     let mut questions = Vec::new();
-    let methods: &[&str] = if reads { &["get"] } else { &["put", "post", "patch", "delete"] };
+    let methods: &[&str] = if reads {
+        &["get"]
+    } else {
+        &["put", "post", "patch", "delete"]
+    };
     for method in methods {
         for (path, operations) in described["paths"].as_object().unwrap() {
-            let Some(operation) = operations.get(method) else { continue };
+            let Some(operation) = operations.get(method) else {
+                continue;
+            };
             if LEFT_OUT.iter().any(|(out, _)| out == path) {
                 continue;
             }
@@ -328,7 +386,10 @@ pub(super) fn all(described: &Value, reads: bool) -> Vec<RequestTemplate> {
                 Some(_) => {
                     let bodies = bodies(&method, path);
                     let bodies = bodies.unwrap_or_else(|| panic!("no question for route {method} {path}"));
-                    bodies.into_iter().map(|body| Some(body).filter(|body| !body.is_null())).collect()
+                    bodies
+                        .into_iter()
+                        .map(|body| Some(body).filter(|body| !body.is_null()))
+                        .collect()
                 }
             };
             let (all, needed) = queries(operation);
@@ -347,7 +408,11 @@ pub(super) fn all(described: &Value, reads: bool) -> Vec<RequestTemplate> {
             }
             for concrete in paths(path) {
                 for query in &asked {
-                    let asked = if query.is_empty() { concrete.clone() } else { format!("{concrete}?{query}") };
+                    let asked = if query.is_empty() {
+                        concrete.clone()
+                    } else {
+                        format!("{concrete}?{query}")
+                    };
                     for body in &bodies {
                         questions.push(RequestTemplate {
                             method: method.clone(),

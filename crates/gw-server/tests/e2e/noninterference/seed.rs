@@ -131,7 +131,10 @@ impl Seed {
         let user = made["user_id"].as_str().unwrap().to_owned();
         let membership = made["membership"]["id"].as_str().unwrap().to_owned();
         if made["membership"]["status"] == "pending" {
-            self.gw.admin("POST", &format!("/users/{user}/memberships/{membership}/confirm"), None).await.expect(200);
+            self.gw
+                .admin("POST", &format!("/users/{user}/memberships/{membership}/confirm"), None)
+                .await
+                .expect(200);
         }
         if let Some(name) = name {
             self.names.insert(name, user.clone());
@@ -143,7 +146,10 @@ impl Seed {
     async fn person(&self, did: &str, key: Option<&PrivateKeySigner>) -> String {
         let token = self.gw.login(did).await;
         let user = crate::world::user_id(&self.gw, did).await;
-        self.gw.admin("PUT", &format!("/users/{user}"), Some(json!({"kyc": true}))).await.expect(200);
+        self.gw
+            .admin("PUT", &format!("/users/{user}"), Some(json!({"kyc": true})))
+            .await
+            .expect(200);
         if let Some(key) = key {
             self.gw.link(&token, key).await;
         }
@@ -151,12 +157,17 @@ impl Seed {
     }
 
     async fn fund(&self, address: Address) {
-        self.gw.node("anvil_setBalance", json!([address, "0xde0b6b3a7640000"])).await;
+        self.gw
+            .node("anvil_setBalance", json!([address, "0xde0b6b3a7640000"]))
+            .await;
     }
 
     /// Sends without the gateway.
     async fn send_past(&self, key: &PrivateKeySigner, to: Option<Address>, input: Bytes) -> String {
-        let nonce = self.gw.node("eth_getTransactionCount", json!([key.address(), "pending"])).await;
+        let nonce = self
+            .gw
+            .node("eth_getTransactionCount", json!([key.address(), "pending"]))
+            .await;
         let nonce = u64::from_str_radix(nonce.as_str().unwrap().trim_start_matches("0x"), 16).unwrap();
         let (hash, raw) = sign_with_nonce(key, nonce, to, U256::ZERO, input);
         self.gw.node("eth_sendRawTransaction", json!([raw])).await;
@@ -172,7 +183,10 @@ impl Seed {
     /// Sends through the gateway. Nobody of the banks polls for the block: how often would stand in their records.
     async fn send(&self, token: &str, key: &PrivateKeySigner, to: Option<Address>, value: u64, input: Bytes) -> String {
         let (hash, raw) = self.gw.sign(key, to, U256::from(value), input).await;
-        assert_eq!(self.gw.result(token, "eth_sendRawTransaction", json!([raw])).await, json!(hash));
+        assert_eq!(
+            self.gw.result(token, "eth_sendRawTransaction", json!([raw])).await,
+            json!(hash)
+        );
         self.gw.mined("", hash).await;
         hash.to_string()
     }
@@ -182,7 +196,13 @@ impl Seed {
         let receipt = self.gw.node("eth_getTransactionReceipt", json!([hash])).await;
         let address = receipt["contractAddress"].as_str().unwrap();
         for _ in 0..100 {
-            if self.gw.admin("GET", &format!("/contracts/by-address/{address}"), None).await.status == 200 {
+            if self
+                .gw
+                .admin("GET", &format!("/contracts/by-address/{address}"), None)
+                .await
+                .status
+                == 200
+            {
                 return address.parse().unwrap();
             }
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
@@ -191,7 +211,10 @@ impl Seed {
     }
 
     async fn boss(&self, token: &str, method: &str, path: &str, body: Option<Value>) -> Value {
-        let said = self.gw.as_user(token, method, &format!("/api/v1/admin{path}"), body).await;
+        let said = self
+            .gw
+            .as_user(token, method, &format!("/api/v1/admin{path}"), body)
+            .await;
         assert!(said.status < 300, "{path}: {}", said.body);
         if said.body.is_empty() { Value::Null } else { said.json() }
     }
@@ -214,11 +237,17 @@ impl Seed {
         ] {
             let made = if slug == "overseers" {
                 let body = json!({"name": slug, "slug": slug, "is_org_readonly_admin": true});
-                let made =
-                    self.gw.admin("POST", &format!("/orgs/{}/groups", self.id(org)), Some(body)).await.expect(201);
+                let made = self
+                    .gw
+                    .admin("POST", &format!("/orgs/{}/groups", self.id(org)), Some(body))
+                    .await
+                    .expect(201);
                 let id = made["id"].as_str().unwrap().to_owned();
                 let access = format!("/orgs/{}/groups/{id}/access", self.id(org));
-                self.gw.admin("PUT", &access, Some(json!({"allowed_methods": ["*"]}))).await.expect(200);
+                self.gw
+                    .admin("PUT", &access, Some(json!({"allowed_methods": ["*"]})))
+                    .await
+                    .expect(200);
                 id
             } else {
                 group(&self.gw, self.id(org), slug, is_admin, all.clone(), claims.clone()).await
@@ -235,7 +264,11 @@ impl Seed {
             ("boss", "did:test:boss", &[("meridian", "m_admins")]),
             ("overseer", "did:test:overseer", &[("meridian", "m_overseers")]),
             ("colleague", "did:test:colleague", &[("meridian", "m_analysts")]),
-            ("guest", "did:test:guest", &[("meridian", "m_analysts"), ("volta", "v_ops")]),
+            (
+                "guest",
+                "did:test:guest",
+                &[("meridian", "m_analysts"), ("volta", "v_ops")],
+            ),
             ("leaver", "did:test:leaver", &[("meridian", "m_ops")]),
             ("marked", MARKED, &[("meridian", "m_analysts"), ("volta", "v_ops")]),
             ("trader", TRADER, &[("volta", "v_ops")]),
@@ -258,7 +291,11 @@ impl Seed {
         let token = self.person("did:test:outsider", Some(&key)).await;
         let user = crate::world::user_id(&self.gw, "did:test:outsider").await;
         for who in [user, self.id("leaver").to_owned()] {
-            let held = self.gw.admin("GET", &format!("/users/{who}/memberships"), None).await.expect(200);
+            let held = self
+                .gw
+                .admin("GET", &format!("/users/{who}/memberships"), None)
+                .await
+                .expect(200);
             for row in held.as_array().unwrap() {
                 let membership = format!("/users/{who}/memberships/{}", row["membership"]["id"].as_str().unwrap());
                 self.gw.admin("DELETE", &membership, None).await.expect(200);
@@ -303,19 +340,32 @@ impl Seed {
         self.names.insert("tx", tx);
         let payment = self.send(token, key, Some(recipient()), sum, Bytes::new()).await;
         self.names.insert("payment", payment);
-        self.gw.node("anvil_setStorageAt", json!([vault, format!("0x{SLOT:064x}"), format!("0x{sum:064x}")])).await;
+        self.gw
+            .node(
+                "anvil_setStorageAt",
+                json!([vault, format!("0x{SLOT:064x}"), format!("0x{sum:064x}")]),
+            )
+            .await;
         // The wallet of this world acts: a transfer of nothing, which changes no state.
         let wallet = self.wallet();
         for address in wallets() {
             self.fund(address).await;
         }
         self.gw.link(token, &wallet).await;
-        let acted = self.send(token, &wallet, Some(vault), 0, transfer(recipient(), 0)).await;
+        let acted = self
+            .send(token, &wallet, Some(vault), 0, transfer(recipient(), 0))
+            .await;
         self.names.insert("acted", acted);
         for (n, address) in wallets().into_iter().enumerate() {
             // The node's storage root remembers that a slot was written, with zero too: in both worlds both were.
-            self.gw.node("anvil_setStorageAt", json!([vault, balance_slot(address), B256::ZERO])).await;
-            let funds = if self.planted == Planted::Bank && self.left == (n == 0) { "0x1234567" } else { "0x7654321" };
+            self.gw
+                .node("anvil_setStorageAt", json!([vault, balance_slot(address), B256::ZERO]))
+                .await;
+            let funds = if self.planted == Planted::Bank && self.left == (n == 0) {
+                "0x1234567"
+            } else {
+                "0x7654321"
+            };
             self.gw.node("anvil_setBalance", json!([address, funds])).await;
         }
     }
@@ -324,9 +374,18 @@ impl Seed {
     async fn bank(&mut self, boss: &str, owner: &str) {
         let words = self.pick(WORDS);
         let owner_page = format!("/users/{}", self.id("owner"));
-        self.boss(boss, "PUT", &owner_page, Some(json!({"note": words, "metadata": {"file": words}}))).await;
+        self.boss(
+            boss,
+            "PUT",
+            &owner_page,
+            Some(json!({"note": words, "metadata": {"file": words}})),
+        )
+        .await;
         let vault = format!("/orgs/{}/contracts/{}", self.id("meridian"), self.id("vault"));
-        self.gw.admin("PUT", &vault, Some(json!({"name": words}))).await.expect(200);
+        self.gw
+            .admin("PUT", &vault, Some(json!({"name": words})))
+            .await
+            .expect(200);
         // A login is the person's, not a bank's: both worlds have it.
         let marked_token = self.gw.login(MARKED).await;
         for name in ["m_secret", "nobody", "owner_url", "owner_url_secret", "marked_url"] {
@@ -336,14 +395,32 @@ impl Seed {
             return;
         }
         let abi = json!({"abi": artifact("DemoERC20")["abi"].to_string()});
-        self.gw.admin("PUT", &format!("{vault}/abi"), Some(abi)).await.expect(200);
         self.gw
-            .admin("PUT", &format!("{vault}/trusted-router"), Some(json!({"trusted_router": true})))
+            .admin("PUT", &format!("{vault}/abi"), Some(abi))
+            .await
+            .expect(200);
+        self.gw
+            .admin(
+                "PUT",
+                &format!("{vault}/trusted-router"),
+                Some(json!({"trusted_router": true})),
+            )
             .await
             .expect(200);
         let unlock = json!({"allow_visibleto_unlock": true});
-        self.gw.admin("PUT", &format!("{vault}/visibleto-unlock"), Some(unlock)).await.expect(200);
-        let made = group(&self.gw, self.id("meridian"), "planted-group", false, json!(["eth_call"]), json!([])).await;
+        self.gw
+            .admin("PUT", &format!("{vault}/visibleto-unlock"), Some(unlock))
+            .await
+            .expect(200);
+        let made = group(
+            &self.gw,
+            self.id("meridian"),
+            "planted-group",
+            false,
+            json!(["eth_call"]),
+            json!([]),
+        )
+        .await;
         let access = format!("/orgs/{}/groups/{made}/access", self.id("meridian"));
         let key = json!({"allowed_methods": ["*"], "rpc_api_key": "planted-key-0123456789abcdef"});
         self.gw.admin("PUT", &access, Some(key)).await.expect(200);
@@ -357,11 +434,19 @@ impl Seed {
         self.boss(boss, "POST", &join, Some(body)).await;
         let marked = format!("/users/{}", self.id("marked"));
         let mint = json!({"scope": "all", "org_id": self.id("meridian"), "name": words});
-        let url = self.gw.as_user(&marked_token, "POST", "/api/v1/me/rpc-urls", Some(mint.clone())).await.expect(201);
+        let url = self
+            .gw
+            .as_user(&marked_token, "POST", "/api/v1/me/rpc-urls", Some(mint.clone()))
+            .await
+            .expect(201);
         self.names.insert("marked_url", url["id"].as_str().unwrap().into());
         let marks = json!({"kyc": false, "banned": true, "note": words});
         self.boss(boss, "PUT", &marked, Some(marks)).await;
-        let url = self.gw.as_user(owner, "POST", "/api/v1/me/rpc-urls", Some(mint)).await.expect(201);
+        let url = self
+            .gw
+            .as_user(owner, "POST", "/api/v1/me/rpc-urls", Some(mint))
+            .await
+            .expect(201);
         self.names.insert("owner_url", url["id"].as_str().unwrap().into());
         let secret = url["url"].as_str().unwrap().rsplit_once('/').unwrap().1;
         self.names.insert("owner_url_secret", secret.into());
@@ -379,7 +464,10 @@ impl Seed {
 
     /// The id of a contract, or of nothing.
     async fn contract_id(&self, name: &str) -> String {
-        let found = self.gw.admin("GET", &format!("/contracts/by-address/{}", self.id(name)), None).await;
+        let found = self
+            .gw
+            .admin("GET", &format!("/contracts/by-address/{}", self.id(name)), None)
+            .await;
         if found.status != 200 {
             return UNKNOWN.to_owned();
         }
@@ -392,7 +480,11 @@ impl Seed {
         if scope == "contracts" {
             body["contracts"] = json!([self.id("probe"), self.id("forwarder")]);
         }
-        let made = self.gw.as_user(token, "POST", "/api/v1/me/rpc-urls", Some(body)).await.expect(201);
+        let made = self
+            .gw
+            .as_user(token, "POST", "/api/v1/me/rpc-urls", Some(body))
+            .await
+            .expect(201);
         format!("/rpc/u/{}", made["url"].as_str().unwrap().rsplit_once('/').unwrap().1)
     }
 
@@ -403,7 +495,11 @@ impl Seed {
         for page in ["groups?limit=200", "contracts?limit=200", "contracts/grant-summary"] {
             text += &self.gw.admin("GET", &format!("/orgs/{org}/{page}"), None).await.body;
         }
-        let users = self.gw.admin("GET", &format!("/users?org_id={org}&limit=200"), None).await.expect(200);
+        let users = self
+            .gw
+            .admin("GET", &format!("/users?org_id={org}&limit=200"), None)
+            .await
+            .expect(200);
         text += &users.to_string();
         for user in users["data"].as_array().unwrap() {
             for page in ["memberships", "rpc-urls", "sessions"] {
@@ -411,7 +507,11 @@ impl Seed {
                 text += &self.gw.admin("GET", &path, None).await.body;
             }
         }
-        text += &self.gw.admin("GET", &format!("/audit-logs?org_id={org}&limit=500"), None).await.body;
+        text += &self
+            .gw
+            .admin("GET", &format!("/audit-logs?org_id={org}&limit=500"), None)
+            .await
+            .body;
         super::compare::ids(&text)
     }
 }
@@ -419,7 +519,10 @@ impl Seed {
 /// A world. `start` is the time of its first block, the same for both of a pair.
 pub(super) async fn seed(planted: Planted, left: bool, start: u64) -> Side {
     let arguments = ["--timestamp".to_owned(), start.to_string()];
-    let node = Anvil::start(&AnvilOptions { extra: arguments.into(), ..AnvilOptions::default() });
+    let node = Anvil::start(&AnvilOptions {
+        extra: arguments.into(),
+        ..AnvilOptions::default()
+    });
     let sealing = "11".repeat(32);
     let extra = [
         ("HIDE_BASE_FEE", if planted == Planted::Bank { "true" } else { "false" }),
@@ -434,7 +537,12 @@ pub(super) async fn seed(planted: Planted, left: bool, start: u64) -> Side {
     let url = node.url().to_owned();
     let gw = Gateway::start_on(Engine::Sqlite, &extra, node, &url, &url).await;
     gw.node("anvil_setBlockTimestampInterval", json!([1])).await;
-    let mut seed = Seed { gw, names: BTreeMap::new(), planted, left };
+    let mut seed = Seed {
+        gw,
+        names: BTreeMap::new(),
+        planted,
+        left,
+    };
     seed.groups().await;
     let people = seed.people().await;
     let (owner, boss, trader) = (&people["owner"], &people["boss"], &people["trader"]);
@@ -468,14 +576,24 @@ pub(super) async fn seed(planted: Planted, left: bool, start: u64) -> Side {
     };
     let mut roles = vec![role("anonymous", None, "/rpc".into())];
     for (name, (token, _)) in &people {
-        roles.push(role(name, Some(("authorization", format!("Bearer {token}"))), "/rpc".into()));
+        roles.push(role(
+            name,
+            Some(("authorization", format!("Bearer {token}"))),
+            "/rpc".into(),
+        ));
     }
-    for (name, scope) in
-        [("url of scope wallet", "wallet"), ("url of scope contracts", "contracts"), ("url of scope all", "all")]
-    {
+    for (name, scope) in [
+        ("url of scope wallet", "wallet"),
+        ("url of scope contracts", "contracts"),
+        ("url of scope all", "all"),
+    ] {
         roles.push(role(name, None, seed.url(&trader.0, scope).await));
     }
-    roles.push(role("super", Some(("x-admin-token", ADMIN_TOKEN.into())), "/rpc".into()));
+    roles.push(role(
+        "super",
+        Some(("x-admin-token", ADMIN_TOKEN.into())),
+        "/rpc".into(),
+    ));
 
     let head = seed.gw.node("eth_blockNumber", json!([])).await;
     let head = u64::from_str_radix(head.as_str().unwrap().trim_start_matches("0x"), 16).unwrap();
@@ -484,12 +602,20 @@ pub(super) async fn seed(planted: Planted, left: bool, start: u64) -> Side {
         blocks.push(drawn(&seed.gw, &format!("0x{number:x}")).await);
     }
     let mined = seed.gw.node("eth_getTransactionReceipt", json!([seed.id("tx")])).await;
-    seed.names.insert("block", mined["blockNumber"].as_str().unwrap().into());
-    seed.names.insert("block_hash", mined["blockHash"].as_str().unwrap().into());
+    seed.names
+        .insert("block", mined["blockNumber"].as_str().unwrap().into());
+    seed.names
+        .insert("block_hash", mined["blockHash"].as_str().unwrap().into());
     // The gateway has followed the node to its head.
     for _ in 0..500 {
         if seed.gw.result("", "eth_blockNumber", json!([])).await == format!("0x{head:x}") {
-            return Side { gw: seed.gw, names: seed.names, roles, hidden, blocks };
+            return Side {
+                gw: seed.gw,
+                names: seed.names,
+                roles,
+                hidden,
+                blocks,
+            };
         }
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
@@ -505,7 +631,9 @@ pub(super) async fn drawn(gw: &Gateway, number: &str) -> [String; 2] {
 impl Seed {
     async fn set_base_fee(&self) {
         let fee = self.pick(BASE_FEES);
-        self.gw.node("anvil_setNextBlockBaseFeePerGas", json!([format!("0x{fee:x}")])).await;
+        self.gw
+            .node("anvil_setNextBlockBaseFeePerGas", json!([format!("0x{fee:x}")]))
+            .await;
         self.gw.node("anvil_mine", json!(["0x1"])).await;
     }
 }

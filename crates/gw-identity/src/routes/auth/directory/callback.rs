@@ -49,7 +49,10 @@ pub(crate) async fn callback(
 ) -> Result<impl IntoResponse, ApiError> {
     let directory = state.directory.as_deref().ok_or(DirectoryError::NotConfigured)?;
     let JsonBody(body) = body?;
-    if [&body.code, &body.redirect_uri, &body.state].iter().any(|member| member.is_empty()) {
+    if [&body.code, &body.redirect_uri, &body.state]
+        .iter()
+        .any(|member| member.is_empty())
+    {
         return Err(ApiError::bad_request("code, redirect_uri and state must not be empty"));
     }
     check_redirect(&body.redirect_uri, &state.edge.origins, state.edge.production)?;
@@ -74,18 +77,29 @@ async fn complete(
         error
     };
     let in_header = headers.get(SECRET_HEADER).and_then(|value| value.to_str().ok());
-    let secrets: Vec<&str> = [in_header, cookies::directory_secret(headers)].into_iter().flatten().collect();
+    let secrets: Vec<&str> = [in_header, cookies::directory_secret(headers)]
+        .into_iter()
+        .flatten()
+        .collect();
     // A page's POST always says where it comes from.
     let page = headers.contains_key(header::ORIGIN) || headers.contains_key("sec-fetch-site");
-    let pending =
-        directory
-            .take(&body.state, &secrets, provenance.client, page)
-            .await
-            .and_then(|pending| {
-                if pending.redirect_uri == body.redirect_uri { Ok(pending) } else { Err(DirectoryError::Redirect) }
-            })
-            .map_err(|error| refuse(None, error))?;
-    let identity = directory.redeem(&body.code, &pending).await.map_err(|error| refuse(None, error))?;
+    let pending = directory
+        .take(&body.state, &secrets, provenance.client, page)
+        .await
+        .and_then(|pending| {
+            if pending.redirect_uri == body.redirect_uri {
+                Ok(pending)
+            } else {
+                Err(DirectoryError::Redirect)
+            }
+        })
+        .map_err(|error| refuse(None, error))?;
+    let identity = directory
+        .redeem(&body.code, &pending)
+        .await
+        .map_err(|error| refuse(None, error))?;
     let who = identity.subject.clone();
-    enter(state, directory, identity, Amr::Directory, provenance).await.map_err(|error| refuse(Some(who), error))
+    enter(state, directory, identity, Amr::Directory, provenance)
+        .await
+        .map_err(|error| refuse(Some(who), error))
 }

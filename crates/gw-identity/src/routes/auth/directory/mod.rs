@@ -16,7 +16,11 @@ fn check_redirect(text: &str, own: &OwnOrigins, production: bool) -> Result<(), 
     let origin = Origin::of(text).map_err(|_| DirectoryError::Redirect)?;
     let secure = !production || origin.as_str().starts_with("https://");
     let ours = own.is_own(&origin) || (!production && origin.is_loopback());
-    if secure && ours && !text.contains(strange) { Ok(()) } else { Err(DirectoryError::Redirect) }
+    if secure && ours && !text.contains(strange) {
+        Ok(())
+    } else {
+        Err(DirectoryError::Redirect)
+    }
 }
 
 #[cfg(test)]

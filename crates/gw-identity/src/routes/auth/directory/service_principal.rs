@@ -52,7 +52,8 @@ pub(crate) async fn service_principal(
     };
     let identity = directory.machine(&token).await.map_err(|error| refuse(None, error))?;
     let who = identity.subject.clone();
-    let pair =
-        enter(&state, directory, identity, Amr::Sp, &provenance).await.map_err(|error| refuse(Some(who), error))?;
+    let pair = enter(&state, directory, identity, Amr::Sp, &provenance)
+        .await
+        .map_err(|error| refuse(Some(who), error))?;
     Ok(Json(AuthResponse::new(pair, state.edge.now())))
 }

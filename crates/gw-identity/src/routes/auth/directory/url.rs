@@ -56,10 +56,18 @@ pub(crate) async fn url(
         .filter(|value| !value.is_empty())
         .ok_or(DirectoryError::NoRedirect)?;
     check_redirect(&redirect, &state.edge.origins, state.edge.production)?;
-    let opened = directory.open(&redirect, provenance.client, OwnOrigins::sent_by_browser(&headers)).await?;
+    let opened = directory
+        .open(&redirect, provenance.client, OwnOrigins::sent_by_browser(&headers))
+        .await?;
     let mut answer = cookies::set_directory(&state.edge, &headers, &opened.browser);
     if let Ok(value) = HeaderValue::from_str(&opened.browser) {
         answer.insert(SECRET_HEADER, value);
     }
-    Ok((answer, Json(DirectoryUrlResponse { state: opened.state, url: opened.url })))
+    Ok((
+        answer,
+        Json(DirectoryUrlResponse {
+            state: opened.state,
+            url: opened.url,
+        }),
+    ))
 }

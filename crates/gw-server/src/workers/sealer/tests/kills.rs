@@ -37,7 +37,9 @@ async fn events_but_logins(world: &World) -> Vec<String> {
         }
     });
     let events = events.filter(|event| event.kind != SecurityKind::Login);
-    events.map(|event| format!("{} {}", event.kind, event.reason.unwrap_or_default())).collect()
+    events
+        .map(|event| format!("{} {}", event.kind, event.reason.unwrap_or_default()))
+        .collect()
 }
 
 /// RL4, rule 13: a crash at any point neither loses nor repeats an entry.
@@ -67,7 +69,10 @@ async fn rl4_a_sealer_killed_at_any_await_loses_and_repeats_nothing(world: World
         }
         let due: Vec<_> = (1..=i64::try_from(polls).unwrap()).map(|id| (id, None)).collect();
         assert_eq!(world.listed().await, due, "killed after {polls} polls");
-        assert!(world.store.outbox(0, 10).await.unwrap().is_empty(), "killed after {polls} polls");
+        assert!(
+            world.store.outbox(0, 10).await.unwrap().is_empty(),
+            "killed after {polls} polls"
+        );
         if ended {
             break;
         }

@@ -27,10 +27,17 @@ async fn rl4_a_note_that_the_store_does_not_keep_is_told(world: World) {
     world.mutate("one").await;
     for _ in 0..2 {
         world.seal(&mut sealer).await;
-        assert_eq!(world.health.stall(Stream::Admin), Some(StallReason::Unconfirmed), "what failed stays due");
+        assert_eq!(
+            world.health.stall(Stream::Admin),
+            Some(StallReason::Unconfirmed),
+            "what failed stays due"
+        );
     }
-    let drop =
-        if world.audit_url.starts_with("sqlite") { "DROP TRIGGER lie" } else { "DROP TRIGGER lie ON checkpoints" };
+    let drop = if world.audit_url.starts_with("sqlite") {
+        "DROP TRIGGER lie"
+    } else {
+        "DROP TRIGGER lie ON checkpoints"
+    };
     world.in_audit(&[drop]).await;
     world.seal(&mut sealer).await;
     assert_eq!(world.health.stall(Stream::Admin), None);
@@ -48,7 +55,9 @@ async fn rl4_the_end_of_the_chain_is_compared_while_nothing_waits(world: World) 
     let mut sealer = world.sealer();
     world.mutate("one").await;
     world.seal(&mut sealer).await;
-    world.in_audit(&["UPDATE chains SET size = size + 1 WHERE stream = 'admin'"]).await;
+    world
+        .in_audit(&["UPDATE chains SET size = size + 1 WHERE stream = 'admin'"])
+        .await;
     let began = Instant::now();
     while world.health.stall(Stream::Admin) != Some(StallReason::Foreign) {
         assert!(began.elapsed() < Duration::from_secs(50), "not for a minute");

@@ -22,7 +22,11 @@ on_both_engines! {
 }
 
 fn exchange(world: &World) -> String {
-    let id = if world.policy_url.starts_with("sqlite") { "randomblob(16)" } else { "gen_random_uuid()" };
+    let id = if world.policy_url.starts_with("sqlite") {
+        "randomblob(16)"
+    } else {
+        "gen_random_uuid()"
+    };
     format!("UPDATE policy_store SET store_id = {id}, last_outbox_id = 0")
 }
 
@@ -35,7 +39,10 @@ async fn restarted(mut world: World, seed: &[u8; 32]) -> World {
         connections: 3,
         clock: clock(),
         entropy: Arc::new(SystemEntropy) as Arc<dyn Entropy>,
-        outbox: OutboxGuard { key: Some(OutboxKey::derive(seed)), witness },
+        outbox: OutboxGuard {
+            key: Some(OutboxKey::derive(seed)),
+            witness,
+        },
     };
     world.store = Store::open(config).await.unwrap();
     world.mark = mark;
@@ -55,9 +62,20 @@ async fn rl9_another_identity_hides_no_entry_that_waited(world: World) {
     let mut sealer = world.sealer();
     world.seal(&mut sealer).await;
     let gone = Some(OutboxFault::Missing);
-    assert_eq!(world.listed().await, [(1, None), (1, None), (2, gone)], "of the store of before and of this one");
-    let told = [format!("outbox_ids:replaced:{}:2", former.0), "outbox_gap:2..3".to_owned()];
-    assert_eq!(world.findings(SecurityKind::TamperDetected).await, told, "and no genuine entry is blamed");
+    assert_eq!(
+        world.listed().await,
+        [(1, None), (1, None), (2, gone)],
+        "of the store of before and of this one"
+    );
+    let told = [
+        format!("outbox_ids:replaced:{}:2", former.0),
+        "outbox_gap:2..3".to_owned(),
+    ];
+    assert_eq!(
+        world.findings(SecurityKind::TamperDetected).await,
+        told,
+        "and no genuine entry is blamed"
+    );
     let world = restarted(world, &SEED).await;
     assert_eq!(world.findings(SecurityKind::TamperDetected).await, told, "once");
 }
@@ -70,13 +88,23 @@ async fn rl9_rows_of_an_exchanged_identity_are_sealed_as_what_they_are(world: Wo
     for slug in ["three", "four"] {
         world.mutate(slug).await;
     }
-    world.in_policy(&["DELETE FROM audit_outbox WHERE id = 3", &exchange(&world)]).await;
+    world
+        .in_policy(&["DELETE FROM audit_outbox WHERE id = 3", &exchange(&world)])
+        .await;
     // Live.
     world.seal(&mut sealer).await;
-    assert_eq!(world.listed().await, [(1, None), (2, None), (3, Some(OutboxFault::Missing)), (4, None)]);
+    assert_eq!(
+        world.listed().await,
+        [(1, None), (2, None), (3, Some(OutboxFault::Missing)), (4, None)]
+    );
     let findings = world.findings(SecurityKind::TamperDetected).await;
     assert!(findings.contains(&"outbox_gap:3..4".to_owned()), "{findings:?}");
-    assert!(!findings.iter().any(|reason| reason.starts_with("foreign") || reason.contains("unauth")), "{findings:?}");
+    assert!(
+        !findings
+            .iter()
+            .any(|reason| reason.starts_with("foreign") || reason.contains("unauth")),
+        "{findings:?}"
+    );
 }
 
 async fn rl3_an_empty_policy_store_beside_a_log_is_told(world: World) {
@@ -109,12 +137,27 @@ async fn rl9_a_row_of_a_mutation_that_was_undone_is_told(world: World) {
     };
     world.in_policy(refuse).await;
     let mut tx = world.store.begin(&Actor::system()).await.unwrap();
-    tx.create_organization(NewOrganization { slug: "victim".into(), ..Default::default() }).await.unwrap();
+    tx.create_organization(NewOrganization {
+        slug: "victim".into(),
+        ..Default::default()
+    })
+    .await
+    .unwrap();
     let refused = tx.commit().await.unwrap_err();
     assert!(refused.is_unavailable(), "{refused:?}");
     let of = world.store.outbox_mark().await.unwrap().store;
-    assert_eq!(world.mark.undone(of).iter().map(|(id, _)| *id).collect::<Vec<_>>(), [2], "its code is remembered");
-    world.in_policy(&[if sqlite { "DROP TRIGGER evil" } else { "DROP TRIGGER evil ON audit_outbox" }]).await;
+    assert_eq!(
+        world.mark.undone(of).iter().map(|(id, _)| *id).collect::<Vec<_>>(),
+        [2],
+        "its code is remembered"
+    );
+    world
+        .in_policy(&[if sqlite {
+            "DROP TRIGGER evil"
+        } else {
+            "DROP TRIGGER evil ON audit_outbox"
+        }])
+        .await;
 
     // A row whose code this process took back, as a copy made on its way would be.
     mutate(&world.another_store().await, "invented").await;
@@ -124,7 +167,10 @@ async fn rl9_a_row_of_a_mutation_that_was_undone_is_told(world: World) {
     let world = restarted(world, &SEED).await;
     let mut sealer = world.sealer();
     world.seal(&mut sealer).await;
-    assert_eq!(world.listed().await, [(1, None), (2, Some(OutboxFault::Unauthenticated))]);
+    assert_eq!(
+        world.listed().await,
+        [(1, None), (2, Some(OutboxFault::Unauthenticated))]
+    );
     let findings = world.findings(SecurityKind::TamperDetected).await;
     assert_eq!(findings, ["outbox_row:undone:2", "outbox_fault:unauthenticated:2"]);
 }
@@ -133,7 +179,11 @@ async fn code(world: &World, id: i64) -> [u8; 32] {
     use sea_orm::{ConnectionTrait as _, Database, Statement};
     let db = Database::connect(&world.policy_url).await.unwrap();
     let sql = format!("SELECT mac FROM audit_outbox WHERE id = {id}");
-    let row = db.query_one_raw(Statement::from_string(db.get_database_backend(), sql)).await.unwrap().unwrap();
+    let row = db
+        .query_one_raw(Statement::from_string(db.get_database_backend(), sql))
+        .await
+        .unwrap()
+        .unwrap();
     row.try_get::<Vec<u8>>("", "mac").unwrap().try_into().unwrap()
 }
 
@@ -178,7 +228,11 @@ async fn rl13_what_was_pruned_is_neither_lost_nor_missing(world: World) {
     let mut sealer = world.sealer();
     world.mutate("four").await;
     world.seal(&mut sealer).await;
-    assert_eq!(world.listed().await, [(3, None), (4, None)], "nothing is sealed a second time");
+    assert_eq!(
+        world.listed().await,
+        [(3, None), (4, None)],
+        "nothing is sealed a second time"
+    );
     assert_eq!(world.findings(SecurityKind::TamperDetected).await, [""; 0]);
 }
 
@@ -186,11 +240,16 @@ async fn rl13_what_was_pruned_is_neither_lost_nor_missing(world: World) {
 async fn rl9_rows_that_wait_outlive_a_change_of_the_key(world: World) {
     world.mutate("one").await;
     world.mutate("two").await;
-    world.in_policy(&["UPDATE audit_outbox SET actor_external_id = 'did:test:nobody' WHERE id = 2"]).await;
+    world
+        .in_policy(&["UPDATE audit_outbox SET actor_external_id = 'did:test:nobody' WHERE id = 2"])
+        .await;
     let world = restarted(world, &[8; 32]).await;
     let mut sealer = world.sealer();
     world.seal(&mut sealer).await;
-    assert_eq!(world.listed().await, [(1, None), (2, Some(OutboxFault::Unauthenticated))]);
+    assert_eq!(
+        world.listed().await,
+        [(1, None), (2, Some(OutboxFault::Unauthenticated))]
+    );
 }
 
 async fn rl9_a_row_under_a_number_that_is_no_id_is_told(world: World) {
@@ -208,7 +267,14 @@ async fn rl9_a_row_under_a_number_that_is_no_id_is_told(world: World) {
         world.seal(&mut sealer).await;
     }
     assert!(world.store.outbox(i64::MIN, 10).await.unwrap().is_empty());
-    assert_eq!(world.listed().await, [(TAMPERED, None), (TAMPERED, None), (1, None)], "under no id of their own");
+    assert_eq!(
+        world.listed().await,
+        [(TAMPERED, None), (TAMPERED, None), (1, None)],
+        "under no id of their own"
+    );
     let findings = world.findings(SecurityKind::TamperDetected).await;
-    assert_eq!(findings, ["outbox_fault:unauthenticated:-7", "outbox_fault:unauthenticated:0"]);
+    assert_eq!(
+        findings,
+        ["outbox_fault:unauthenticated:-7", "outbox_fault:unauthenticated:0"]
+    );
 }
